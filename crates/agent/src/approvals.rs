@@ -4,10 +4,10 @@
 //! creator's address does as well, and where one is given it has to hold: for this
 //! question, this action and this answer. Nothing here may answer by itself.
 
-use automaton_core::error::{Classified, Kind};
+use automaton_core::error::{Classified, ErrorClass};
 use automaton_core::id::ApprovalId;
-use automaton_core::wire::control::{Word, answer_text};
-use automaton_store::{Approval, Hand, Store, StoreError};
+use automaton_core::wire::control::{ApprovalVerdict, answer_text};
+use automaton_store::{Approval, ApprovalAuthor, Store, StoreError};
 use automaton_wallet::signer_of;
 
 /// Why an answer was not taken.
@@ -30,12 +30,12 @@ pub enum AnswerError {
 }
 
 impl Classified for AnswerError {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ErrorClass {
         match self {
-            Self::Store(StoreError::Missing { .. } | StoreError::Unfit { .. }) => Kind::User,
+            Self::Store(StoreError::Missing { .. } | StoreError::Unfit { .. }) => ErrorClass::User,
             Self::Store(error) => error.kind(),
-            Self::NoCreator => Kind::Config,
-            Self::Signature { .. } => Kind::Denied,
+            Self::NoCreator => ErrorClass::Config,
+            Self::Signature { .. } => ErrorClass::Denied,
         }
     }
 
@@ -58,11 +58,11 @@ impl Classified for AnswerError {
 /// When there is no such question that waits, or the signature does not hold.
 pub async fn answer(
     store: &Store,
-    (id, word): (ApprovalId, Word),
+    (id, word): (ApprovalId, ApprovalVerdict),
     signed: Option<(&str, Option<&str>)>,
 ) -> Result<Approval, AnswerError> {
     let hand = match signed {
-        None => Hand::Home,
+        None => ApprovalAuthor::Home,
         Some((signature, creator)) => {
             let creator = creator.ok_or(AnswerError::NoCreator)?;
             let asked = store.approval(id).await?;
@@ -73,7 +73,7 @@ pub async fn answer(
             if by.is_none() || by != creator.parse().ok() {
                 return Err(AnswerError::Signature { creator: creator.to_owned(), id });
             }
-            Hand::Signature
+            ApprovalAuthor::Signature
         }
     };
     Ok(store.answer(id, word.into(), hand).await?)

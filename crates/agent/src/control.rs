@@ -13,13 +13,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use automaton_core::error::{Classified, chain};
-use automaton_core::event::{Event, Stamped};
+use automaton_core::event::{Event, StampedEvent};
 use automaton_core::id::{ApprovalId, MessageId};
 use automaton_core::record::{WakeCause, WakeSource};
 use automaton_core::time::Timestamp;
 use automaton_core::trust::{Label, Labelled};
 use automaton_core::wire::control::{
-    Answer, Command, LINE_BYTES_MAX, LiveStatus, SOCKET_NAME, Word,
+    ApprovalVerdict, ControlRequest, ControlResponse, LINE_BYTES_MAX, LiveStatus, SOCKET_NAME,
 };
 use automaton_store as store;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -27,12 +27,12 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::broadcast;
 use tokio::task::JoinSet;
 
-use crate::deps::Deps;
+use crate::deps::AgentDeps;
 use crate::error::AgentError;
 use crate::handles::describe_limits;
-use crate::life::Bells;
-use crate::tasks::Tasks;
-use crate::turn::Body;
+use crate::life::WakeSignals;
+use crate::tasks::BackgroundTasks;
+use crate::turn::AgentContext;
 
 /// How long one connection may take.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -44,15 +44,19 @@ const FOLLOWERS_MAX: usize = 16;
 const SHOWN_CHARS_MAX: usize = 64_000;
 
 /// Opens the socket and starts serving it.
-pub(crate) fn start(body: &Body, bells: &Bells, tasks: &mut Tasks) -> Result<(), AgentError> {
+pub(crate) fn start(
+    body: &AgentContext,
+    bells: &WakeSignals,
+    tasks: &mut BackgroundTasks,
+) -> Result<(), AgentError> {
     let path = body.settings.home.join(SOCKET_NAME);
     let listener =
         open(&path).map_err(|source| AgentError::Control { path: path.clone(), source })?;
-    let server = Server {
+    let server = ControlServer {
         deps: body.deps.clone(),
-        bells: bells.clone(),
+        signals: bells.clone(),
         creator: body.settings.creator_address.clone(),
-        started: body.deps.mint.now(),
+        started: body.deps.ids.now(),
     };
     tasks.start("control socket", server.serve(listener));
     Ok(())
@@ -69,14 +73,14 @@ fn open(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-struct Server {
-    deps: Deps,
-    bells: Bells,
+struct ControlServer {
+    deps: AgentDeps,
+    signals: WakeSignals,
     creator: Option<String>,
     started: Timestamp,
 }
 
-impl Server {
+impl ControlServer {
     /// One connection after the other: commands are short and rare. Who follows is served
     /// beside them.
     async fn serve(self, listener: UnixListener) {
@@ -99,7 +103,7 @@ impl Server {
                 }
                 Err(error) => {
                     self.deps.emit(Event::ErrorReported {
-                        kind: automaton_core::error::Kind::Transient,
+                        kind: automaton_core::error::ErrorClass::Transient,
                         error: format!("a connection to the control socket failed: {error}"),
                         hint: None,
                     });
@@ -118,17 +122,19 @@ impl Server {
         if line.is_empty() {
             return Ok(None);
         }
-        let command = serde_json::from_slice::<Command>(&line);
-        let stop = matches!(command, Ok(Command::Stop));
+        let command = serde_json::from_slice::<ControlRequest>(&line);
+        let stop = matches!(command, Ok(ControlRequest::Stop));
         // Begun before it is answered, so that nothing is missed in between.
         let feed = match command {
-            Ok(Command::Follow) if room => self.deps.events.follow(),
+            Ok(ControlRequest::Follow) if room => self.deps.events.follow(),
             _ => None,
         };
         let answer = match command {
-            Ok(Command::Follow) if feed.is_some() => Answer::Following,
+            Ok(ControlRequest::Follow) if feed.is_some() => ControlResponse::Following,
             Ok(command) => self.answer(command).await,
-            Err(error) => Answer::Refused { reason: format!("that is no command: {error}") },
+            Err(error) => {
+                ControlResponse::Refused { reason: format!("that is no command: {error}") }
+            }
         };
         let mut text = serde_json::to_vec(&answer)?;
         text.push(b'\n');
@@ -138,114 +144,121 @@ impl Server {
         }
         stream.shutdown().await?;
         if stop {
-            self.bells.stopped.store(true, Ordering::Release);
-            self.bells.end();
+            self.signals.stopped.store(true, Ordering::Release);
+            self.signals.end();
         }
         Ok(None)
     }
 
-    async fn answer(&self, command: Command) -> Answer {
+    async fn answer(&self, command: ControlRequest) -> ControlResponse {
         match command {
-            Command::Send { text, key } => self.send(text, &key).await,
-            Command::Wake { reason } => self.wake(reason).await,
-            Command::Answer { approval, word, signature } => {
-                self.heed(approval, word, signature.as_deref()).await
+            ControlRequest::Send { text, key } => self.send(text, &key).await,
+            ControlRequest::Wake { reason } => self.wake(reason).await,
+            ControlRequest::Answer { approval, word, signature } => {
+                self.answer_approval(approval, word, signature.as_deref()).await
             }
-            Command::Close { message } => self.close(message).await,
-            Command::Interrupt => self.interrupt().await,
-            Command::Head => self.head().await,
-            Command::Follow => {
+            ControlRequest::Close { message } => self.close(message).await,
+            ControlRequest::Interrupt => self.interrupt().await,
+            ControlRequest::Head => self.head().await,
+            ControlRequest::Follow => {
                 let reason = format!("it cannot be followed now; {FOLLOWERS_MAX} may at a time");
-                Answer::Refused { reason }
+                ControlResponse::Refused { reason }
             }
-            Command::Stop => Answer::Stopping,
-            Command::Status => Answer::Status(self.status().await),
+            ControlRequest::Stop => ControlResponse::Stopping,
+            ControlRequest::Status => ControlResponse::Status(self.status().await),
         }
     }
 
-    async fn send(&self, text: String, key: &str) -> Answer {
+    async fn send(&self, text: String, key: &str) -> ControlResponse {
         let body = Labelled::new(Label::Creator, "creator", text);
         match self.deps.store.receive(body.clone(), Some(key)).await {
             Ok(message) => {
                 let body = Labelled { text: shown(body.text), ..body };
                 self.deps.emit(Event::MessageReceived { message, body });
-                self.bells.wake.notify_one();
-                Answer::Sent { message }
+                self.signals.wake.notify_one();
+                ControlResponse::Sent { message }
             }
             Err(error) => refused(&error),
         }
     }
 
-    async fn wake(&self, reason: String) -> Answer {
+    async fn wake(&self, reason: String) -> ControlResponse {
         let reason = Labelled::new(Label::Creator, "creator", reason);
         let cause = WakeCause { source: WakeSource::Manual, reason };
         match self.deps.store.push_wake(cause).await {
             Ok(()) => {
-                self.bells.wake.notify_one();
-                Answer::Woken
+                self.signals.wake.notify_one();
+                ControlResponse::Woken
             }
             Err(error) => refused(&error),
         }
     }
 
-    async fn close(&self, message: MessageId) -> Answer {
+    async fn close(&self, message: MessageId) -> ControlResponse {
         match self.deps.store.close_message(message).await {
-            Ok(was_open) => Answer::Closed { was_open },
+            Ok(was_open) => ControlResponse::Closed { was_open },
             Err(error) => refused(&error),
         }
     }
 
     /// Ends the present wake, if it is awake.
-    async fn interrupt(&self) -> Answer {
+    async fn interrupt(&self) -> ControlResponse {
         match self.deps.store.life().await {
             Ok(life) => {
                 let awake = life.state.is_awake();
-                self.bells.halt.send_if_modified(|halt| awake && !std::mem::replace(halt, awake));
-                Answer::Interrupting { awake }
+                self.signals
+                    .interrupt
+                    .send_if_modified(|halt| awake && !std::mem::replace(halt, awake));
+                ControlResponse::Interrupting { awake }
             }
             Err(error) => refused(&error),
         }
     }
 
-    async fn heed(&self, id: ApprovalId, word: Word, signature: Option<&str>) -> Answer {
+    async fn answer_approval(
+        &self,
+        id: ApprovalId,
+        word: ApprovalVerdict,
+        signature: Option<&str>,
+    ) -> ControlResponse {
         let creator = self.creator.as_deref();
         match crate::answer(&self.deps.store, (id, word), signature.map(|text| (text, creator)))
             .await
         {
             Ok(store::Approval { summary, .. }) => {
-                self.bells.wake.notify_one();
-                Answer::Answered { summary: summary.text }
+                self.signals.wake.notify_one();
+                ControlResponse::Answered { summary: summary.text }
             }
             Err(error) => refused(&error),
         }
     }
 
     /// The head of the record, signed by the wallet. One without a wallet cannot sign.
-    async fn head(&self) -> Answer {
+    async fn head(&self) -> ControlResponse {
         let Some(treasury) = &self.deps.treasury else {
-            return Answer::Refused { reason: "it has no wallet to sign with".to_owned() };
+            return ControlResponse::Refused { reason: "it has no wallet to sign with".to_owned() };
         };
         let head = match self.deps.store.verify_chain().await {
             Ok(report) if report.is_whole() => report,
             Ok(_) => {
                 let reason = "its record is broken: `automaton audit verify` says where";
-                return Answer::Refused { reason: reason.to_owned() };
+                return ControlResponse::Refused { reason: reason.to_owned() };
             }
             Err(error) => return refused(&error),
         };
         match treasury.sign_head(head.links, head.head).await {
-            Ok(text) => Answer::Head { text },
-            Err(error) => Answer::Refused { reason: chain(&error).to_string() },
+            Ok(text) => ControlResponse::Head { text },
+            Err(error) => ControlResponse::Refused { reason: chain(&error).to_string() },
         }
     }
 
     async fn status(&self) -> LiveStatus {
         // silent-ok: while it cannot be read, the usual model is as good an answer.
-        let thinker = self.deps.store.vitals().await.unwrap_or_default().thinker();
-        let model = self.deps.mind(thinker).model();
+        let thinker = self.deps.store.vitals().await.unwrap_or_default().model_tier();
+        let model = self.deps.provider_for(thinker).model();
         LiveStatus {
             pid: std::process::id(),
-            uptime_ms: self.deps.mint.now().since(self.started).as_millis(),
+            uptime_ms: self.deps.ids.now().since(self.started).as_millis(),
             model: model.id.clone(),
             context_tokens: model.context_tokens,
             enforcement: describe_limits(&self.deps.probe),
@@ -254,10 +267,10 @@ impl Server {
 }
 
 /// Somebody who follows what happens.
-type Follower = (UnixStream, broadcast::Receiver<Arc<Stamped>>);
+type Follower = (UnixStream, broadcast::Receiver<Arc<StampedEvent>>);
 
 /// Writes events to a follower until it leaves, is too slow, or nothing happens any more.
-async fn pass_on(stream: UnixStream, mut feed: broadcast::Receiver<Arc<Stamped>>) {
+async fn pass_on(stream: UnixStream, mut feed: broadcast::Receiver<Arc<StampedEvent>>) {
     let (mut reader, mut writer) = stream.into_split();
     loop {
         let event = tokio::select! {
@@ -289,7 +302,7 @@ fn shown(text: String) -> String {
     }
 }
 
-fn refused(error: &(impl Classified + 'static)) -> Answer {
+fn refused(error: &(impl Classified + 'static)) -> ControlResponse {
     let hint = error.hint().map_or_else(String::new, |hint| format!(" ({hint})"));
-    Answer::Refused { reason: format!("{}{hint}", chain(error)) }
+    ControlResponse::Refused { reason: format!("{}{hint}", chain(error)) }
 }

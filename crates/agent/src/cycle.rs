@@ -11,21 +11,23 @@ use automaton_core::id::{SessionId, TurnId};
 use automaton_core::money::Microcents;
 use automaton_core::record::{StopReason, WakeCause};
 use automaton_core::state::AgentState;
-use automaton_core::stop::UsedUp;
+use automaton_core::stop::ExhaustedLimit;
 use automaton_core::time::{DAY, Span};
 use automaton_core::trust::Label;
-use automaton_inference::Prices;
+use automaton_inference::ModelPrices;
 use automaton_policy::budget::{self, HAND_OVER_FROM, OverBudget};
 
-use crate::bounds::{Bound, Bounds, Stage, Told, Used};
-use crate::ending::{self, End};
+use crate::cycle_outcome::{self, CycleOutcome};
 use crate::error::AgentError;
-use crate::governor::{Governor, Next};
+use crate::governor::{Governor, NextAction};
 use crate::money;
 use crate::survival;
-use crate::treasury::Moment;
-use crate::turn::{self, Body, Claim, Failure, Finished, TurnError, Wake};
+use crate::treasury::TopUpTrigger;
+use crate::turn::{
+    self, AgentContext, ClaimLimit, TurnError, TurnFailure, TurnOutcome, WakeContext,
+};
 use crate::wake::told;
+use crate::wake_limits::{TurnAllowance, WakeLimit, WakeLimits, WakeUsage, WarningFlags};
 
 /// Why there is no hand-over.
 const NO_ROOM: &str = "it left no room for a turn to hand over in";
@@ -41,36 +43,36 @@ pub(crate) struct CycleEnd {
     /// Turns that were committed.
     pub(crate) turns: u32,
     /// How many messages the next turn may claim.
-    pub(crate) claim: Claim,
+    pub(crate) claim: ClaimLimit,
     /// Whether its creator caused it.
     pub(crate) creators: bool,
 }
 
 /// A cycle that goes on.
 pub(crate) struct Cycle<'a> {
-    pub(crate) body: &'a Body,
+    pub(crate) body: &'a AgentContext,
     governor: Governor,
     /// What the next turn begins with.
-    pub(crate) wake: Wake,
+    pub(crate) wake: WakeContext,
     /// Turns that this start may still commit.
     left: Option<u32>,
     /// The bound before which the next turn is the last, and what it is told of that.
-    last: Option<(Bound, String)>,
+    last: Option<(WakeLimit, String)>,
     /// Which bounds the model was told of.
-    told: Told,
+    told: WarningFlags,
     /// Whether it was told of what is open before it sleeps.
     reminded: bool,
 }
 
 /// Runs one cycle.
 pub(crate) async fn run(
-    body: &Body,
+    body: &AgentContext,
     causes: Vec<WakeCause>,
     left: Option<u32>,
-    claim: Claim,
+    claim: ClaimLimit,
 ) -> Result<CycleEnd, AgentError> {
     // An interruption is of the wake in which it came; the end of the process stays.
-    body.halt.send_modify(|halt| *halt = *body.shutdown.borrow());
+    body.interrupt.send_modify(|halt| *halt = *body.shutdown.borrow());
     let mut cycle = Cycle::begin(body, &causes, left, claim).await?;
     let end = loop {
         if let Some(end) = cycle.before_turn().await? {
@@ -84,24 +86,24 @@ pub(crate) async fn run(
             break end;
         }
     };
-    let end = match money::lost_enough(body).await? {
+    let end = match money::stop_loss_reached(body).await? {
         // However the cycle ended, the next one is not its own to begin.
-        Some(lost) => End {
+        Some(lost) => CycleOutcome {
             why: Some(lost.clone()),
             note: Some(lost),
-            ..End::stop(StopReason::StopLoss, None)
+            ..CycleOutcome::stop(StopReason::StopLoss, None)
         },
         None => end,
     };
     let turns = cycle.governor.turns();
     let unstopped =
         if cycle.left == Some(0) { StopReason::TurnsUsed } else { StopReason::Shutdown };
-    ending::close(&cycle, end, (turns, unstopped)).await?;
+    cycle_outcome::close(&cycle, end, (turns, unstopped)).await?;
     Ok(CycleEnd { turns, claim: cycle.wake.claim, creators: cycle.wake.creators })
 }
 
 /// Opens the session and brings the state to running.
-async fn open(body: &Body, causes: &[WakeCause]) -> Result<SessionId, AgentError> {
+async fn open(body: &AgentContext, causes: &[WakeCause]) -> Result<SessionId, AgentError> {
     let store = &body.deps.store;
     let before = store.life().await?.state;
     let session = store.open_session(causes.to_vec()).await?;
@@ -113,7 +115,7 @@ async fn open(body: &Body, causes: &[WakeCause]) -> Result<SessionId, AgentError
     Ok(session)
 }
 
-pub(crate) fn tell_change(body: &Body, from: AgentState, to: AgentState, reason: &str) {
+pub(crate) fn tell_change(body: &AgentContext, from: AgentState, to: AgentState, reason: &str) {
     if from != to {
         body.deps.emit(Event::StateChanged { from, to, reason: reason.to_owned() });
     }
@@ -121,14 +123,14 @@ pub(crate) fn tell_change(body: &Body, from: AgentState, to: AgentState, reason:
 
 impl<'a> Cycle<'a> {
     async fn begin(
-        body: &'a Body,
+        body: &'a AgentContext,
         causes: &[WakeCause],
         left: Option<u32>,
-        claim: Claim,
+        claim: ClaimLimit,
     ) -> Result<Self, AgentError> {
         let session = open(body, causes).await?;
         let vitals = body.deps.store.vitals().await?;
-        let wake = Wake {
+        let wake = WakeContext {
             session,
             told: told(body, causes).await?,
             wake_turn: 1,
@@ -140,62 +142,63 @@ impl<'a> Cycle<'a> {
             claim,
             heard: Label::Creator,
             balances: None,
-            thinker: vitals.thinker(),
+            model_tier: vitals.model_tier(),
             tier: vitals.tier(),
         };
         let governor = Governor::new(body.settings.limits);
-        let (last, told, reminded) = (None, Told::default(), false);
+        let (last, told, reminded) = (None, WarningFlags::default(), false);
         Ok(Self { body, governor, wake, left, last, told, reminded })
     }
 
     /// What bounds the wake now: the creator may call in the middle of it.
-    pub(crate) fn bounds(&self) -> Bounds {
-        let Body { settings, deps, .. } = self.body;
-        let (model, creators) = (deps.mind(self.wake.thinker).model(), self.wake.creators);
-        let costs = model.prices != Prices::default();
+    pub(crate) fn bounds(&self) -> WakeLimits {
+        let AgentContext { settings, deps, .. } = self.body;
+        let (model, creators) =
+            (deps.provider_for(self.wake.model_tier).model(), self.wake.creators);
+        let costs = model.prices != ModelPrices::default();
         let turns = settings.limits.turns_of(creators, model);
         let envelope = settings.budgets.envelope_of(creators);
-        Bounds { turns, costs, envelope, budgets: settings.budgets }
+        WakeLimits { turns, costs, envelope, budgets: settings.budgets }
     }
 
-    pub(crate) async fn used(&self) -> Result<Used, AgentError> {
+    pub(crate) async fn used(&self) -> Result<WakeUsage, AgentError> {
         let (store, turns) = (&self.body.deps.store, self.governor.turns());
         if !self.bounds().costs {
-            return Ok(Used { turns, ..Used::default() });
+            return Ok(WakeUsage { turns, ..WakeUsage::default() });
         }
-        let (stretch, day) = (store.stretch().await?, store.thinking_cost().await?);
-        Ok(Used { turns, stretch, day, most: self.wake.most })
+        let (stretch, day) = (store.unattended_usage().await?, store.thinking_cost().await?);
+        Ok(WakeUsage { turns, unattended: stretch, day, most: self.wake.most })
     }
 
     /// Looks at everything that may end the cycle before its next turn.
-    async fn before_turn(&mut self) -> Result<Option<End>, AgentError> {
+    async fn before_turn(&mut self) -> Result<Option<CycleOutcome>, AgentError> {
         let body = self.body;
         let over = *body.shutdown.borrow() || self.left == Some(0);
-        if over || money::lost_enough(body).await?.is_some() {
-            return Ok(Some(End::default()));
+        if over || money::stop_loss_reached(body).await?.is_some() {
+            return Ok(Some(CycleOutcome::default()));
         }
-        if *body.halt.borrow() {
-            return Ok(Some(End::stop(StopReason::Interrupted, None)));
+        if *body.interrupt.borrow() {
+            return Ok(Some(CycleOutcome::stop(StopReason::Interrupted, None)));
         }
         self.wake.creators = body.deps.store.is_creators_wake().await?;
         let (bounds, used) = (self.bounds(), self.used().await?);
         self.last = match bounds.stage(&used) {
-            Stage::Room => None,
-            Stage::Last(bound) => Some((bound, bounds.hand_over(bound, &used))),
-            Stage::Over(bound) => {
+            TurnAllowance::Room => None,
+            TurnAllowance::Last(bound) => Some((bound, bounds.hand_over(bound, &used))),
+            TurnAllowance::Over(bound) => {
                 let why = (used.turns > 0).then(|| NO_ROOM.to_owned());
-                return Ok(Some(End { why, ..self.end_at(bound).await? }));
+                return Ok(Some(CycleOutcome { why, ..self.end_at(bound).await? }));
             }
         };
-        if let Some(balances) = money::look(body, Moment::Turn).await {
+        if let Some(balances) = money::look(body, TopUpTrigger::Turn).await {
             let vitals = survival::note(&body.deps, &balances).await?;
             money::follow(&body.deps, &balances, vitals.as_ref()).await?;
             self.wake.balances = Some(balances);
         }
         let vitals = body.deps.store.vitals().await?;
-        (self.wake.thinker, self.wake.tier) = (vitals.thinker(), vitals.tier());
+        (self.wake.model_tier, self.wake.tier) = (vitals.model_tier(), vitals.tier());
         if survival::cannot_pay(&body.deps, &vitals) {
-            return Ok(Some(End::stop(StopReason::Broke, None)));
+            return Ok(Some(CycleOutcome::stop(StopReason::Broke, None)));
         }
         self.wake.wake_turns = bounds.turns;
         body.handles.life.set_turns_left(bounds.turns.saturating_sub(used.turns));
@@ -213,17 +216,20 @@ impl<'a> Cycle<'a> {
 
     /// What the next turn begins with. The last one claims no message, since it could do
     /// nothing for it.
-    fn next(&self) -> Wake {
+    fn next(&self) -> WakeContext {
         let mut wake = self.wake.clone();
         match &self.last {
             None => {
-                let said = [wake.nudge.take(), self.leash()].into_iter().flatten();
+                let said = [wake.nudge.take(), self.turn_limit_notice()].into_iter().flatten();
                 wake.nudge = said.reduce(|said, more| said + "\n" + &more);
                 wake
             }
-            Some((_, text)) => {
-                Wake { nudge: Some(text.clone()), last: true, claim: Claim::None, ..wake }
-            }
+            Some((_, text)) => WakeContext {
+                nudge: Some(text.clone()),
+                last: true,
+                claim: ClaimLimit::None,
+                ..wake
+            },
         }
     }
 
@@ -231,7 +237,7 @@ impl<'a> Cycle<'a> {
     /// the last. That one keeps its tools: they are a person's measure of work, and nothing
     /// is lost behind it, since the next start goes on from the same history with whatever is
     /// open. A turn without tools would only take one of five away.
-    fn leash(&self) -> Option<String> {
+    fn turn_limit_notice(&self) -> Option<String> {
         let (of, left) = (self.body.settings.pace.turns_max?, self.left?);
         let nearly = |used: u32| budget::is_nearly(used.into(), of.into());
         let used = of.saturating_sub(left);
@@ -245,22 +251,30 @@ impl<'a> Cycle<'a> {
     }
 
     /// Prepares the next turn, or gives the end of the cycle.
-    async fn after_turn(&mut self, finished: Finished) -> Result<Option<End>, AgentError> {
-        let Finished { summary, note, heard, thought, most } = finished;
+    async fn after_turn(
+        &mut self,
+        finished: TurnOutcome,
+    ) -> Result<Option<CycleOutcome>, AgentError> {
+        let TurnOutcome { summary, note, heard, thought, most } = finished;
         self.left = self.left.map(|left| left.saturating_sub(1));
         (self.wake.heard, self.wake.most) = (heard, most);
         let next = self.governor.after_turn(&summary);
         if let Some((bound, _)) = self.last {
             let handed_over = Some(thought).filter(|text| !text.trim().is_empty());
-            return Ok(Some(End { handed_over, ..self.end_at(bound).await? }));
+            return Ok(Some(CycleOutcome { handed_over, ..self.end_at(bound).await? }));
         }
         self.wake.claim = self.wake.claim.after_answer(summary.answered);
         self.wake.nudge = match next {
-            Next::Continue { nudge } => nudge,
-            Next::Stop(stop) => match self.remind(stop.reason).await? {
+            NextAction::Continue { nudge } => nudge,
+            NextAction::Stop(stop) => match self.unanswered_reminder(stop.reason).await? {
                 None => {
                     let why = summary.fault.map(|fault| fault.for_creator().to_owned());
-                    return Ok(Some(End { stop: Some(stop), note, why, ..End::default() }));
+                    return Ok(Some(CycleOutcome {
+                        stop: Some(stop),
+                        note,
+                        why,
+                        ..CycleOutcome::default()
+                    }));
                 }
                 reminder => reminder,
             },
@@ -271,14 +285,17 @@ impl<'a> Cycle<'a> {
     }
 
     /// What the model is told, once, before it sleeps on what its creator waits for.
-    async fn remind(&mut self, reason: StopReason) -> Result<Option<String>, AgentError> {
+    async fn unanswered_reminder(
+        &mut self,
+        reason: StopReason,
+    ) -> Result<Option<String>, AgentError> {
         use StopReason::{Asked, Blocked, Idle, Repetition};
         let sleeps = matches!(reason, Asked | Blocked | Idle | Repetition);
         if !sleeps || !self.wake.creators || self.reminded || self.left == Some(0) {
             return Ok(None);
         }
         self.reminded = true;
-        let open = ending::open(self.body).await?;
+        let open = cycle_outcome::open(self.body).await?;
         let Some(newest) = open.last() else { return Ok(None) };
         let ids: Vec<String> = open.iter().map(|message| message.id.to_string()).collect();
         Ok(Some(format!(
@@ -291,23 +308,28 @@ impl<'a> Cycle<'a> {
     }
 
     /// The end at a bound.
-    async fn end_at(&self, bound: Bound) -> Result<End, AgentError> {
+    async fn end_at(&self, bound: WakeLimit) -> Result<CycleOutcome, AgentError> {
         let (bounds, used) = (self.bounds(), self.used().await?);
         let used_up = bounds.used_up(bound, &used);
         let limits = &self.body.settings.limits;
         let (stop, note) = match bound {
-            Bound::Turns => (End::stop(StopReason::TurnLimit, Some(limits.rest_after_turns)), None),
-            Bound::Envelope => {
-                let thought = budget::UsedUp::of(used.stretch);
-                (End::stop(StopReason::Envelope, Some(thought.rest)), Some(thought.to_string()))
+            WakeLimit::Turns => {
+                (CycleOutcome::stop(StopReason::TurnLimit, Some(limits.rest_after_turns)), None)
             }
-            Bound::Day => {
+            WakeLimit::Envelope => {
+                let thought = budget::EnvelopeExhaustion::of(used.unattended);
+                (
+                    CycleOutcome::stop(StopReason::Envelope, Some(thought.rest)),
+                    Some(thought.to_string()),
+                )
+            }
+            WakeLimit::Day => {
                 let limit = bounds.budgets.inference_per_day.unwrap_or_default();
                 let over = OverBudget { spent: used.day, most: used.most, limit };
                 return self.without_budget(None, over).await;
             }
         };
-        Ok(End { used_up: Some(used_up), note, ..stop })
+        Ok(CycleOutcome { used_up: Some(used_up), note, ..stop })
     }
 
     /// Tells that an answer is not affordable, and when it will be.
@@ -315,10 +337,10 @@ impl<'a> Cycle<'a> {
         &self,
         turn: Option<TurnId>,
         over: OverBudget,
-    ) -> Result<End, AgentError> {
+    ) -> Result<CycleOutcome, AgentError> {
         let deps = &self.body.deps;
         let room = deps.store.thinking_room(over.room()).await?;
-        let sleep = room.map_or(DAY, |room| room.since(deps.mint.now()).min(DAY));
+        let sleep = room.map_or(DAY, |room| room.since(deps.ids.now()).min(DAY));
         let failure = TurnError::OverBudget(over);
         let (kind, error) = (failure.kind(), failure.to_string());
         if let Some(turn) = turn {
@@ -326,21 +348,29 @@ impl<'a> Cycle<'a> {
             let hint = failure.hint();
             deps.emit(Event::TurnFailed { turn, kind, error: error.clone(), hint, retry_ms });
         }
-        let used_up = Some(UsedUp::Day(over.spent, over.limit));
+        let used_up = Some(ExhaustedLimit::Day(over.spent, over.limit));
         let why = Some(format!("the next answer may cost {}", over.most));
-        Ok(End { used_up, why, note: Some(error), ..End::stop(StopReason::Budget, Some(sleep)) })
+        Ok(CycleOutcome {
+            used_up,
+            why,
+            note: Some(error),
+            ..CycleOutcome::stop(StopReason::Budget, Some(sleep))
+        })
     }
 
     /// What becomes of the cycle after a turn that failed.
-    async fn after_failure(&mut self, failure: Failure) -> Result<Option<End>, AgentError> {
-        let Failure { turn, error } = failure;
+    async fn after_failure(
+        &mut self,
+        failure: TurnFailure,
+    ) -> Result<Option<CycleOutcome>, AgentError> {
+        let TurnFailure { turn, error } = failure;
         match &error {
             // What it was interrupted for is seen before the next turn.
             TurnError::Shutdown => return Ok(None),
             TurnError::OverBudget(over) => {
                 let end = self.without_budget(turn, *over).await?;
                 let why = if self.last.is_some() { Some(NO_ROOM.to_owned()) } else { end.why };
-                return Ok(Some(End { why, ..end }));
+                return Ok(Some(CycleOutcome { why, ..end }));
             }
             error if error.is_broke() => survival::refused(&self.body.deps).await?,
             _ => {}
@@ -362,17 +392,19 @@ impl<'a> Cycle<'a> {
                 rest(self.body, wait).await;
                 Ok(None)
             }
-            Err(stop) => Ok(Some(End { stop: Some(stop), note, why, ..End::default() })),
+            Err(stop) => {
+                Ok(Some(CycleOutcome { stop: Some(stop), note, why, ..CycleOutcome::default() }))
+            }
         }
     }
 }
 
 /// Waits, unless what is under way should be given up.
-async fn rest(body: &Body, span: Span) {
+async fn rest(body: &AgentContext, span: Span) {
     tokio::select! {
         biased;
         // Both arms are cancel-safe.
-        () = body.halted() => {}
+        () = body.interrupted() => {}
         () = tokio::time::sleep(span.to_std()) => {}
     }
 }

@@ -7,10 +7,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use automaton_core::event::{Event, Stamped};
+use automaton_core::event::{Event, StampedEvent};
 use automaton_core::faults::Faults;
-use automaton_core::id::Mint;
-use automaton_core::tier::Thinker;
+use automaton_core::id::IdGenerator;
+use automaton_core::tier::ModelTier;
 use automaton_inference::Provider;
 use automaton_policy::Judge;
 use automaton_sandbox::{Launcher, Probe};
@@ -21,19 +21,19 @@ use crate::treasury::Treasury;
 
 /// The handles of one automaton.
 #[derive(Clone)]
-pub struct Deps {
+pub struct AgentDeps {
     /// Its tables.
     pub store: Store,
     /// The model that it usually thinks with.
     pub provider: Arc<dyn Provider>,
     /// Those that think in its place when credits run low.
-    pub stand_ins: StandIns,
+    pub fallbacks: FallbackProviders,
     /// What starts commands in the sandbox.
     pub launcher: Arc<Launcher>,
     /// What the kernel gives the sandbox.
     pub probe: Probe,
     /// The clock and the maker of ids.
-    pub mint: Mint,
+    pub ids: IdGenerator,
     /// Faults, inert outside rehearsals.
     pub faults: Arc<dyn Faults>,
     /// Where events go.
@@ -47,45 +47,45 @@ pub struct Deps {
 /// The models that think when credits run low. One that is missing leaves it to the next
 /// dearer one.
 #[derive(Clone, Default)]
-pub struct StandIns {
+pub struct FallbackProviders {
     /// Of one that is poor.
     pub low_compute: Option<Arc<dyn Provider>>,
     /// Of one that is nearly out of credits.
     pub critical: Option<Arc<dyn Provider>>,
 }
 
-impl fmt::Debug for Deps {
+impl fmt::Debug for AgentDeps {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Deps").finish_non_exhaustive()
+        f.debug_struct("AgentDeps").finish_non_exhaustive()
     }
 }
 
-impl Deps {
+impl AgentDeps {
     /// Who thinks.
-    pub(crate) fn mind(&self, thinker: Thinker) -> &dyn Provider {
-        let StandIns { low_compute, critical } = &self.stand_ins;
+    pub(crate) fn provider_for(&self, thinker: ModelTier) -> &dyn Provider {
+        let FallbackProviders { low_compute, critical } = &self.fallbacks;
         let stand_in = match thinker {
-            Thinker::Usual => None,
-            Thinker::LowCompute => low_compute.as_ref(),
-            Thinker::Critical => critical.as_ref().or(low_compute.as_ref()),
+            ModelTier::Usual => None,
+            ModelTier::LowCompute => low_compute.as_ref(),
+            ModelTier::Critical => critical.as_ref().or(low_compute.as_ref()),
         };
         &**stand_in.unwrap_or(&self.provider)
     }
 
     /// Tells the world what happened, with the time.
     pub(crate) fn emit(&self, event: Event) {
-        self.events.emit(Stamped { at: self.mint.now(), event });
+        self.events.emit(StampedEvent { at: self.ids.now(), event });
     }
 }
 
 /// Takes events. Must not block for long and must not fail the turn.
 pub trait EventSink: Send + Sync {
     /// Takes one event.
-    fn emit(&self, event: Stamped);
+    fn emit(&self, event: StampedEvent);
 
     /// What is emitted from now on, for somebody who watches; nothing where that is not
     /// offered. The queue is bounded: who is too slow for it is told so, and let go.
-    fn follow(&self) -> Option<broadcast::Receiver<Arc<Stamped>>> {
+    fn follow(&self) -> Option<broadcast::Receiver<Arc<StampedEvent>>> {
         None
     }
 }
@@ -95,5 +95,5 @@ pub trait EventSink: Send + Sync {
 pub struct NoEvents;
 
 impl EventSink for NoEvents {
-    fn emit(&self, _event: Stamped) {}
+    fn emit(&self, _event: StampedEvent) {}
 }

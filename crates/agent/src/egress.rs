@@ -10,21 +10,23 @@ use std::net::TcpListener as StdListener;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use automaton_core::egress::Came;
+use automaton_core::egress::EgressOutcome;
 use automaton_core::error::chain;
-use automaton_core::id::{CallId, Mint};
+use automaton_core::id::{CallId, IdGenerator};
 use automaton_core::intent::{Intent, Intentional};
-use automaton_core::record::{Authority, Outcome};
+use automaton_core::record::{Authority, DecisionOutcome};
 use automaton_core::secret::Secret;
 use automaton_core::tool::{Risk, ToolName};
 use automaton_core::trust::Label;
-use automaton_net::proxy::{Asked, BoxFuture, Gate, Pass, Proxy, Refusal, SystemNames};
+use automaton_net::proxy::{
+    AllowedRequest, BoxFuture, EgressRefusal, EgressRequest, Gate, Proxy, SystemResolver,
+};
 use automaton_net::{Allowance, NetError, Origin};
 use automaton_policy::guard::secrets;
-use automaton_policy::{Decision, Facts, Judge, Moment, Reachable, Verdict, explain};
+use automaton_policy::{Decision, Facts, Judge, Reachable, RuleContext, Verdict, explain};
 use automaton_sandbox::{HOME_INSIDE, Network};
-use automaton_store::{NewDecision, NewEgress, Store, Under};
-use automaton_tools::context::Behalf;
+use automaton_store::{DecisionContext, NewDecision, NewEgress, Store};
+use automaton_tools::context::CallProvenance;
 use automaton_tools::list;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -38,7 +40,7 @@ const REFUSALS_MAX: u32 = 100;
 
 /// Where commands may send requests. By default nowhere: they have no network.
 #[derive(Debug, Clone, Default)]
-pub struct Egress {
+pub struct EgressConfig {
     /// The creator's list.
     pub reachable: Arc<Reachable>,
     /// What is put into requests, by the origin that gets it.
@@ -66,7 +68,7 @@ impl Credential {
     }
 }
 
-impl Egress {
+impl EgressConfig {
     /// The network that commands get.
     #[must_use]
     pub fn network(&self) -> Network {
@@ -103,7 +105,7 @@ impl Egress {
     /// # Errors
     /// When TLS cannot be set up.
     pub fn proxy(&self) -> Result<Proxy, NetError> {
-        Proxy::new(self.allowance, Arc::new(SystemNames))
+        Proxy::new(self.allowance, Arc::new(SystemResolver))
     }
 
     /// What the policy judges by: the list, with those who get a credential.
@@ -121,12 +123,12 @@ fn inside(origin: &Origin) -> String {
 }
 
 /// Judges the requests of one command.
-pub struct Door {
-    egress: Egress,
+pub struct EgressGate {
+    egress: EgressConfig,
     judge: Judge,
-    mint: Mint,
+    ids: IdGenerator,
     /// Of the last command that joined, with the least trusted labels of all.
-    behalf: Mutex<Behalf>,
+    behalf: Mutex<CallProvenance>,
     /// Whether anything was let through.
     passed: AtomicBool,
     /// How many requests were not.
@@ -140,26 +142,26 @@ pub struct Door {
 }
 
 /// One request, as the policy asks it.
-struct Request(Intent);
+struct EgressIntent(Intent);
 
-impl Intentional for Request {
+impl Intentional for EgressIntent {
     fn intents(&self) -> Vec<Intent> {
         vec![self.0.clone()]
     }
 }
 
-impl Door {
+impl EgressGate {
     /// The gate of a command on somebody's behalf. What is judged is recorded where there
     /// is a store; `own` may be in no request, nor may the credentials.
     #[must_use]
     pub fn new(
-        egress: &Egress,
-        (judge, mint): (Judge, Mint),
-        behalf: Behalf,
+        egress: &EgressConfig,
+        (judge, ids): (Judge, IdGenerator),
+        behalf: CallProvenance,
         own: Vec<Secret>,
         store: Option<Store>,
     ) -> Self {
-        let Behalf { input, heard, .. } = behalf;
+        let CallProvenance { input, heard, .. } = behalf;
         let facts = Facts {
             input,
             heard,
@@ -178,16 +180,16 @@ impl Door {
         let tool = list::commands();
         let (behalf, passed) = (Mutex::new(behalf), AtomicBool::new(false));
         let (refused, egress) = (AtomicU32::new(0), egress.clone());
-        Self { egress, judge, mint, behalf, passed, refused, facts, tool, own, store }
+        Self { egress, judge, ids, behalf, passed, refused, facts, tool, own, store }
     }
 
     /// Another command has come to use it. Who sent a request cannot be told from then on, so
     /// all are judged as the least trusted.
-    pub fn join(&self, behalf: Behalf) {
+    pub fn join(&self, behalf: CallProvenance) {
         let mut one = self.behalf.lock().unwrap_or_else(PoisonError::into_inner);
         let (input, heard) = (one.input.meet(behalf.input), one.heard.meet(behalf.heard));
         // One approval of many commands is an approval of none.
-        *one = Behalf { input, heard, approval: None, ..behalf };
+        *one = CallProvenance { input, heard, approval: None, ..behalf };
     }
 
     /// Whose words the commands may have brought in.
@@ -196,36 +198,36 @@ impl Door {
         if self.passed.load(Ordering::Acquire) { Label::Web } else { Label::Tool }
     }
 
-    fn behalf(&self) -> Behalf {
+    fn behalf(&self) -> CallProvenance {
         *self.behalf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Judges a request, and writes down what was decided.
-    async fn decide(&self, asked: &Asked) -> Result<Option<CallId>, Refusal> {
+    async fn decide(&self, asked: &EgressRequest) -> Result<Option<CallId>, EgressRefusal> {
         let (method, url) = (asked.method.clone(), asked.url.to_string());
         let intent = Intent::Egress { method, url, origin: asked.origin.to_string() };
-        let begun = self.mint.now();
+        let begun = self.ids.now();
         let own: Vec<&str> = self.own.iter().map(Secret::reveal).collect();
         if self.refused.load(Ordering::Acquire) >= REFUSALS_MAX {
             let sentence =
                 format!("{REFUSALS_MAX} requests were refused; nothing is sent any more.");
-            return Err(Refusal { rule: "egress.refusals".to_owned(), sentence });
+            return Err(EgressRefusal { rule: "egress.refusals".to_owned(), sentence });
         }
         let behalf = self.behalf();
         let mut facts = self.facts.clone();
         (facts.input, facts.heard) = (behalf.input, behalf.heard);
         facts.secrets =
             secrets::find(asked.url.as_str(), &own).iter().map(|hit| hit.kind).collect();
-        let Behalf { approval, tier, turn_of_wake: turn, place: call, .. } = behalf;
-        let moment = Moment { tool: &self.tool, at: begun, tier, turn, call };
-        let verdict = self.judge.judge(Request(intent.clone()), (&facts, &moment), approval);
+        let CallProvenance { approval, tier, turn_of_wake: turn, place: call, .. } = behalf;
+        let moment = RuleContext { tool: &self.tool, at: begun, tier, turn, call };
+        let verdict = self.judge.judge(EgressIntent(intent.clone()), (&facts, &moment), approval);
         let decision = verdict.decision();
-        let under = Under {
+        let under = DecisionContext {
             input: facts.input,
             heard: facts.heard,
             authority: Authority::of(facts.input.meet(facts.heard)),
             approval,
-            latency_ms: self.mint.now().since(begun).into(),
+            latency_ms: self.ids.now().since(begun).into(),
         };
         let ticket = match &self.store {
             None => None,
@@ -239,7 +241,7 @@ impl Door {
                     decision: row(decision, under),
                 };
                 let written = store.record_egress(new).await;
-                Some(written.map_err(|error| unwritten(&chain(&error).to_string()))?)
+                Some(written.map_err(|error| unrecorded(&chain(&error).to_string()))?)
             }
         };
         match verdict {
@@ -247,10 +249,10 @@ impl Door {
                 if let (Some(store), false) = (&self.store, self.passed.load(Ordering::Acquire)) {
                     // Before anything can come in: what the command leaves may be others'.
                     let marked = store.label_path(HOME_INSIDE.to_owned(), Label::Web).await;
-                    marked.map_err(|error| unwritten(&chain(&error).to_string()))?;
+                    marked.map_err(|error| unrecorded(&chain(&error).to_string()))?;
                 }
                 // Opened here and nowhere else: what was judged is what is sent.
-                let (Request(_), _permit) = approved.open();
+                let (EgressIntent(_), _permit) = approved.open();
                 self.passed.store(true, Ordering::Release);
                 Ok(ticket)
             }
@@ -263,24 +265,24 @@ impl Door {
 }
 
 /// A request that cannot be written down is not sent.
-fn unwritten(error: &str) -> Refusal {
+fn unrecorded(error: &str) -> EgressRefusal {
     warn!(error, "a request could not be written down");
     let sentence = "The request could not be written down, so it is not sent.".to_owned();
-    Refusal { rule: "egress.record".to_owned(), sentence }
+    EgressRefusal { rule: "egress.record".to_owned(), sentence }
 }
 
-fn refusal(asked: &Asked, decision: &Decision) -> Refusal {
+fn refusal(asked: &EgressRequest, decision: &Decision) -> EgressRefusal {
     let rule = decision.triggered().next().unwrap_or("egress.judged").to_owned();
     let (origin, reason, advice) =
         (&asked.origin, &decision.reason, explain::advice(decision.code));
     let asks = match decision.outcome {
-        Outcome::Ask => " It needs the creator's approval of the command.",
-        Outcome::Allow | Outcome::Deny => "",
+        DecisionOutcome::Ask => " It needs the creator's approval of the command.",
+        DecisionOutcome::Allow | DecisionOutcome::Deny => "",
     };
-    Refusal { rule, sentence: format!("{origin} was refused: {reason}{asks} {advice}") }
+    EgressRefusal { rule, sentence: format!("{origin} was refused: {reason}{asks} {advice}") }
 }
 
-fn row(decision: &Decision, under: Under) -> NewDecision {
+fn row(decision: &Decision, under: DecisionContext) -> NewDecision {
     NewDecision {
         outcome: decision.outcome,
         code: decision.code.name().to_owned(),
@@ -292,13 +294,16 @@ fn row(decision: &Decision, under: Under) -> NewDecision {
     }
 }
 
-impl Gate for Door {
+impl Gate for EgressGate {
     type Ticket = Option<CallId>;
 
-    fn judge(&self, asked: Asked) -> BoxFuture<'_, Result<Pass<Option<CallId>>, Refusal>> {
+    fn judge(
+        &self,
+        asked: EgressRequest,
+    ) -> BoxFuture<'_, Result<AllowedRequest<Option<CallId>>, EgressRefusal>> {
         Box::pin(async move {
             let ticket = self.decide(&asked).await?;
-            let mut pass = Pass {
+            let mut pass = AllowedRequest {
                 ticket,
                 spelled: self.egress.reachable.spells(&asked.origin.to_string()),
                 to: asked.origin.clone(),
@@ -314,7 +319,7 @@ impl Gate for Door {
         })
     }
 
-    fn ended(&self, ticket: Option<CallId>, came: Came) -> BoxFuture<'_, ()> {
+    fn ended(&self, ticket: Option<CallId>, came: EgressOutcome) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             let Some((store, id)) = self.store.as_ref().zip(ticket) else { return };
             if let Err(error) = store.end_egress(id, came).await {
@@ -327,8 +332,8 @@ impl Gate for Door {
 
 /// On behalf of a person who runs a command by hand.
 #[must_use]
-pub fn by_hand(mint: &Mint) -> Behalf {
-    Behalf {
+pub fn manual_provenance(mint: &IdGenerator) -> CallProvenance {
+    CallProvenance {
         call: mint.id(),
         turn: mint.id(),
         input: Label::Creator,
@@ -344,9 +349,9 @@ pub fn by_hand(mint: &Mint) -> Behalf {
 ///
 /// # Errors
 /// When the listener cannot be taken.
-pub async fn accompany<T>(
+pub async fn run_with_egress<T>(
     proxy: &Proxy,
-    way: Option<(StdListener, Arc<Door>)>,
+    way: Option<(StdListener, Arc<EgressGate>)>,
     command: impl Future<Output = T>,
 ) -> std::io::Result<T> {
     let Some((way, door)) = way else { return Ok(command.await) };

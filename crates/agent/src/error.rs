@@ -5,10 +5,10 @@
 
 use std::path::PathBuf;
 
-use automaton_core::error::{Classified, Kind};
+use automaton_core::error::{Classified, ErrorClass};
 use automaton_inference::InferenceError;
 use automaton_net::NetError;
-use automaton_policy::guard::BadPhrases;
+use automaton_policy::guard::PhraseListError;
 use automaton_store::StoreError;
 
 use crate::heartbeat::HeartbeatError;
@@ -30,7 +30,7 @@ pub enum AgentError {
     Proxy(#[source] NetError),
     /// The guard cannot be made ready.
     #[error(transparent)]
-    Guard(#[from] BadPhrases),
+    Guard(#[from] PhraseListError),
     /// The control socket cannot be opened.
     #[error("cannot open the control socket {path}")]
     Control {
@@ -55,14 +55,14 @@ pub enum AgentError {
 }
 
 impl Classified for AgentError {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ErrorClass {
         match self {
             Self::Store(error) => error.kind(),
             Self::Heartbeat(error) => error.kind(),
             Self::Tools(source) => source.kind(),
             Self::Proxy(source) => source.kind(),
             Self::Guard(source) => source.kind(),
-            Self::Control { .. } | Self::TaskEnded(_) => Kind::Internal,
+            Self::Control { .. } | Self::TaskEnded(_) => ErrorClass::Internal,
             Self::Workspace { source, .. } => source.kind(),
         }
     }

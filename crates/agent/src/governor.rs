@@ -12,7 +12,7 @@ use automaton_core::record::StopReason;
 use automaton_core::time::Span;
 use automaton_inference::AnswerFault;
 
-use crate::settings::Limits;
+use crate::settings::AgentLimits;
 
 /// The longest period of a repetition that is recognised, in turns.
 const PERIOD_MAX: usize = 3;
@@ -24,13 +24,13 @@ const REMEMBERED: usize = 32;
 const SEEN_MAX: usize = 16_384;
 
 /// A fingerprint of a call, its arguments and its result.
-pub(crate) type Print = [u8; 32];
+pub(crate) type CallFingerprint = [u8; 32];
 
 /// A call, as the governor sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Call {
+pub(crate) struct CallOutcome {
     /// Tool, arguments and result.
-    pub(crate) print: Print,
+    pub(crate) print: CallFingerprint,
     /// Whether it did not do what it should, and then its result, where that is in the
     /// runtime's own words.
     pub(crate) failed: Option<String>,
@@ -54,24 +54,24 @@ pub(crate) struct TurnSummary {
     /// The sleep that the model asked for.
     pub(crate) sleep: Option<Span>,
     /// The calls, in order.
-    pub(crate) made: Vec<Call>,
+    pub(crate) made: Vec<CallOutcome>,
 }
 
 /// What happens next.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum NextAction {
     /// Another turn.
     Continue {
         /// A sentence for it, when there is something to say.
         nudge: Option<String>,
     },
     /// The cycle ends.
-    Stop(Stop),
+    Stop(CycleStop),
 }
 
 /// The end of a cycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stop {
+pub(crate) struct CycleStop {
     /// Why.
     pub(crate) reason: StopReason,
     /// How long the sleep is that follows; nothing, when only a cause to wake ends it.
@@ -82,7 +82,7 @@ pub(crate) struct Stop {
 const ERRORS_MAX: Span = Span::from_secs(3600);
 const BLOCKED_MAX: Span = Span::from_secs(600);
 
-impl Stop {
+impl CycleStop {
     /// The same after so many wakes that ended alike: what failed again waits longer.
     pub(crate) fn after(self, in_a_row: u32) -> Self {
         let most = match self.reason {
@@ -98,7 +98,7 @@ impl Stop {
 /// The counters of one wake cycle.
 #[derive(Debug, Default)]
 pub(crate) struct Governor {
-    limits: Limits,
+    limits: AgentLimits,
     turns: u32,
     errors: u32,
     stale: u32,
@@ -106,14 +106,14 @@ pub(crate) struct Governor {
     invalid: u32,
     blocked: u32,
     faults: u32,
-    prints: VecDeque<Vec<Print>>,
-    seen: HashSet<Print>,
+    prints: VecDeque<Vec<CallFingerprint>>,
+    seen: HashSet<CallFingerprint>,
     /// How often a call failed alike, and in which turn it last did.
-    failures: HashMap<Print, (u32, u32)>,
+    failures: HashMap<CallFingerprint, (u32, u32)>,
 }
 
 /// What a turn makes of the counters.
-struct Found<'a> {
+struct TurnObservation<'a> {
     /// How often the newest stretch of turns has come in a row.
     repeats: u32,
     /// Whether a call of it was new and did what it should.
@@ -131,7 +131,7 @@ const ASKED_MAX: Span = Span::from_secs(60);
 
 impl Governor {
     /// The counters at the beginning of a wake.
-    pub(crate) fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: AgentLimits) -> Self {
         Self { limits, ..Self::default() }
     }
 
@@ -141,7 +141,7 @@ impl Governor {
     }
 
     /// A turn was committed.
-    pub(crate) fn after_turn(&mut self, turn: &TurnSummary) -> Next {
+    pub(crate) fn after_turn(&mut self, turn: &TurnSummary) -> NextAction {
         self.turns += 1;
         self.errors = 0;
         let (is_new, moved) = self.look(turn);
@@ -154,11 +154,11 @@ impl Governor {
         self.blocked = if in_vain { self.blocked + 1 } else { 0 };
         self.faults = if turn.fault.is_some() { self.faults + 1 } else { 0 };
         let (repeats, failure) = (self.count_repeats(turn), self.count_failures(turn));
-        let found = Found { repeats, moved, failure };
+        let found = TurnObservation { repeats, moved, failure };
         if let Some(stop) = self.stop_after(turn, &found) {
-            return Next::Stop(stop);
+            return NextAction::Stop(stop);
         }
-        Next::Continue { nudge: self.nudge_after(turn, &found) }
+        NextAction::Continue { nudge: self.nudge_after(turn, &found) }
     }
 
     /// Whether a call of the turn is new in this wake, and whether one that is did what it
@@ -201,20 +201,20 @@ impl Governor {
         &mut self,
         tries_max: u32,
         asked: Option<Span>,
-    ) -> Result<Span, Stop> {
+    ) -> Result<Span, CycleStop> {
         self.errors += 1;
         let asked = asked.unwrap_or_default();
         if self.errors >= self.limits.errors.min(tries_max) || asked > ASKED_MAX {
             let sleep = Some(self.limits.rest_after_errors.max(asked.min(ERRORS_MAX)));
-            return Err(Stop { reason: StopReason::Errors, sleep });
+            return Err(CycleStop { reason: StopReason::Errors, sleep });
         }
         let doubled = self.limits.backoff.as_millis() << (self.errors - 1).min(16);
         Ok(Span::from_millis(doubled.min(60_000)).max(asked))
     }
 
-    fn stop_after(&self, turn: &TurnSummary, found: &Found<'_>) -> Option<Stop> {
+    fn stop_after(&self, turn: &TurnSummary, found: &TurnObservation<'_>) -> Option<CycleStop> {
         let limits = &self.limits;
-        let stop = |reason, sleep| Some(Stop { reason, sleep });
+        let stop = |reason, sleep| Some(CycleStop { reason, sleep });
         // Who has nothing to do sleeps until there is something.
         if turn.sleep.is_some() {
             return stop(StopReason::Asked, turn.sleep);
@@ -241,7 +241,7 @@ impl Governor {
         None
     }
 
-    fn nudge_after(&self, turn: &TurnSummary, found: &Found<'_>) -> Option<String> {
+    fn nudge_after(&self, turn: &TurnSummary, found: &TurnObservation<'_>) -> Option<String> {
         let limits = &self.limits;
         if let Some((times, error)) = found.failure.filter(|(times, _)| *times >= limits.repeats) {
             let quoted =
@@ -284,14 +284,14 @@ impl Governor {
             self.prints.pop_front();
         }
         self.prints.push_back(turn.made.iter().map(|call| call.print).collect());
-        let newest_first: Vec<&Vec<Print>> = self.prints.iter().rev().collect();
+        let newest_first: Vec<&Vec<CallFingerprint>> = self.prints.iter().rev().collect();
         let most = (1..=PERIOD_MAX).map(|period| repeats_of(&newest_first, period)).max();
         most.unwrap_or(0)
     }
 }
 
 /// How many whole periods at the front of the slice are equal.
-fn repeats_of(newest_first: &[&Vec<Print>], period: usize) -> u32 {
+fn repeats_of(newest_first: &[&Vec<CallFingerprint>], period: usize) -> u32 {
     let mut chunks = newest_first.chunks_exact(period);
     let Some(first) = chunks.next() else { return 0 };
     let same = chunks.take_while(|chunk| *chunk == first).count();

@@ -7,12 +7,11 @@
 //! everything that is decided through the policy.
 
 mod approvals;
-mod bounds;
 mod control;
 mod cycle;
+mod cycle_outcome;
 mod deps;
 mod egress;
-mod ending;
 mod error;
 mod governor;
 mod handles;
@@ -27,16 +26,18 @@ mod tasks;
 pub mod treasury;
 mod turn;
 mod wake;
+mod wake_limits;
 
 pub use approvals::{AnswerError, answer};
-pub use deps::{Deps, EventSink, NoEvents, StandIns};
-pub use egress::{Credential, Door, Egress, accompany, by_hand};
+pub use deps::{AgentDeps, EventSink, FallbackProviders, NoEvents};
+pub use egress::{Credential, EgressConfig, EgressGate, manual_provenance, run_with_egress};
 pub use error::AgentError;
 pub use handles::{command_spec, describe_limits};
-pub use heartbeat::{HeartbeatError, RhythmError, check_schedule};
-pub use life::{EndReason, Ended, live};
+pub use heartbeat::{HeartbeatError, ScheduleError, check_schedule};
+pub use life::{AgentRunOutcome, EndReason, live};
 pub use preview::{Preview, preview};
 pub use settings::{
-    ANSWER_TOKENS, Budgets, Envelope, Limits, Pace, Sampling, Settings, StopLoss, TURNS_MAX,
+    ANSWER_TOKENS, AgentLimits, Budgets, Pace, Sampling, Settings, StopLoss, TURNS_MAX,
+    UnattendedBudget,
 };
-pub use turn::considered;
+pub use turn::parsed_call;

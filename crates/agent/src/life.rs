@@ -7,34 +7,34 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use automaton_core::event::Event;
-use automaton_core::hibernation::Waker;
-use automaton_core::record::{Rouse, Sleep, StopReason, WakeCause, WakeSource};
+use automaton_core::hibernation::HibernationWaker;
+use automaton_core::record::{SleepInterrupt, SleepState, StopReason, WakeCause, WakeSource};
 use automaton_core::state::AgentState;
 use automaton_core::time::Span;
 use automaton_core::trust::{Label, Labelled};
 use automaton_inference::Checker;
 use automaton_policy::guard::Guard;
-use automaton_store::{Approval, ApprovalState, Subject};
+use automaton_store::{Approval, ApprovalState, ApprovalSubject};
 use tokio::sync::{Mutex, Notify, watch};
 
 use crate::control;
 use crate::cycle;
-use crate::deps::Deps;
+use crate::deps::AgentDeps;
 use crate::error::AgentError;
 use crate::handles::Handles;
 use crate::heartbeat;
 use crate::money;
-use crate::prompt::Past;
+use crate::prompt::HistoryCache;
 use crate::settings::Settings;
 use crate::survival;
-use crate::tasks::{Tasks, ending};
-use crate::treasury::{Moment, settle_unheard};
-use crate::turn::{self, Body, Claim};
+use crate::tasks::{BackgroundTasks, shutdown_requested};
+use crate::treasury::{TopUpTrigger, settle_unsettled};
+use crate::turn::{self, AgentContext, ClaimLimit};
 use crate::wake::cause;
 
 /// How a life, or this part of it, ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ended {
+pub struct AgentRunOutcome {
     /// Turns that were committed since the start.
     pub turns: u32,
     /// Why it ended.
@@ -56,23 +56,23 @@ pub enum EndReason {
 
 /// What background tasks and the outer loop share.
 #[derive(Clone)]
-pub(crate) struct Bells {
+pub(crate) struct WakeSignals {
     /// Rings when there may be a reason to wake.
     pub(crate) wake: Arc<Notify>,
     /// Becomes true when the process should end.
     pub(crate) end: watch::Sender<bool>,
     /// Becomes true when what is under way should be given up, since the process or this
     /// wake should end; false again when the next wake begins.
-    pub(crate) halt: watch::Sender<bool>,
+    pub(crate) interrupt: watch::Sender<bool>,
     /// Whether it was the creator who asked for the end.
     pub(crate) stopped: Arc<AtomicBool>,
 }
 
-impl Bells {
+impl WakeSignals {
     /// Ends the process at the next safe point.
     pub(crate) fn end(&self) {
         self.end.send_replace(true);
-        self.halt.send_replace(true);
+        self.interrupt.send_replace(true);
     }
 }
 
@@ -83,35 +83,36 @@ impl Bells {
 /// that must not end has ended.
 pub async fn live(
     settings: Settings,
-    deps: Deps,
+    deps: AgentDeps,
     shutdown: watch::Receiver<bool>,
-) -> Result<Ended, AgentError> {
+) -> Result<AgentRunOutcome, AgentError> {
     let (end, ending) = watch::channel(false);
     let halt = watch::Sender::new(false);
     let (wake, stopped) = (Arc::new(Notify::new()), Arc::default());
-    let bells = Bells { wake, end, halt: halt.clone(), stopped };
-    let tools = money::offered(deps.provider.model(), deps.treasury.as_ref(), &settings.egress);
+    let bells = WakeSignals { wake, end, interrupt: halt.clone(), stopped };
+    let tools =
+        money::available_tools(deps.provider.model(), deps.treasury.as_ref(), &settings.egress);
     let guard = Arc::new(Guard::new()?);
-    let body = Body {
+    let body = AgentContext {
         handles: Handles::new(&settings, &deps, tools.len(), halt.subscribe())?,
         checker: Checker::new(&tools).map_err(AgentError::Tools)?,
-        past: Mutex::new(Past::new(Arc::clone(&guard))),
+        history_cache: Mutex::new(HistoryCache::new(Arc::clone(&guard))),
         guard,
         tools: tools.into(),
         settings,
         deps,
         shutdown: ending,
-        halt,
+        interrupt: halt,
     };
     let recovered = recover(&body).await?;
-    let mut tasks = Tasks::default();
+    let mut tasks = BackgroundTasks::default();
     control::start(&body, &bells, &mut tasks)?;
     heartbeat::start(&body, &bells, &mut tasks).await?;
     tasks.start("watch over the supervisor", forward(shutdown, bells.clone()));
     let ended = tokio::select! {
         biased;
         // A cancelled life is a process that ends; the store recovers it.
-        ended = days(&body, &bells, recovered) => ended,
+        ended = run_cycles(&body, &bells, recovered) => ended,
         name = tasks.ended() => Err(AgentError::TaskEnded(name)),
     };
     tasks.end().await;
@@ -122,7 +123,7 @@ pub async fn live(
 }
 
 /// Puts in order what a crash left behind; how many turns that brought to an end.
-async fn recover(body: &Body) -> Result<u32, AgentError> {
+async fn recover(body: &AgentContext) -> Result<u32, AgentError> {
     let store = &body.deps.store;
     let recovered = store.recover().await?;
     for message in &recovered.given_up {
@@ -136,7 +137,7 @@ async fn recover(body: &Body) -> Result<u32, AgentError> {
     }
     recovered.answers.into_iter().for_each(|answer| body.deps.emit(turn::sent(answer)));
     for turn in store.owed_ingests().await? {
-        let nothing = automaton_store::Ingest::default();
+        let nothing = automaton_store::TurnIngestion::default();
         store.ingest_turn(turn, nothing).await?;
     }
     if recovered.session_cut.is_some() {
@@ -150,32 +151,36 @@ async fn recover(body: &Body) -> Result<u32, AgentError> {
 }
 
 /// Hands the supervisor's wish on.
-async fn forward(shutdown: watch::Receiver<bool>, bells: Bells) {
-    ending(&shutdown).await;
+async fn forward(shutdown: watch::Receiver<bool>, bells: WakeSignals) {
+    shutdown_requested(&shutdown).await;
     bells.end();
     std::future::pending().await
 }
 
 /// One wake cycle after the other.
-async fn days(body: &Body, bells: &Bells, recovered: u32) -> Result<Ended, AgentError> {
-    let (mut turns, mut claim) = (recovered, Claim::default());
+async fn run_cycles(
+    body: &AgentContext,
+    bells: &WakeSignals,
+    recovered: u32,
+) -> Result<AgentRunOutcome, AgentError> {
+    let (mut turns, mut claim) = (recovered, ClaimLimit::default());
     let turns_max = body.settings.pace.turns_max;
-    settle_unheard(&body.deps).await;
-    money::look(body, Moment::Start).await;
+    settle_unsettled(&body.deps).await;
+    money::look(body, TopUpTrigger::Start).await;
     loop {
         if turns_max.is_some_and(|max| turns >= max) {
-            return Ok(Ended { turns, reason: EndReason::TurnsUsed });
+            return Ok(AgentRunOutcome { turns, reason: EndReason::TurnsUsed });
         }
         let Some(causes) = wait_for_causes(body, bells).await? else {
-            return Ok(Ended { turns, reason: end_reason(bells) });
+            return Ok(AgentRunOutcome { turns, reason: end_reason(bells) });
         };
         let left = turns_max.map(|max| max.saturating_sub(turns));
         // What was interrupted in the wake before may have been charged.
-        settle_unheard(&body.deps).await;
+        settle_unsettled(&body.deps).await;
         let end = cycle::run(body, causes, left, claim).await?;
         (turns, claim) = (turns.saturating_add(end.turns), end.claim);
         if turns_max.is_some_and(|max| turns < max) && end.creators && answered(body).await? {
-            return Ok(Ended { turns, reason: EndReason::Answered });
+            return Ok(AgentRunOutcome { turns, reason: EndReason::Answered });
         }
     }
 }
@@ -185,10 +190,10 @@ const LONG_SLEEP: Span = Span::from_secs(3600);
 
 /// Whether it rests because it is done, nobody waits for it and it waits for nobody: turns
 /// that are left would be paid for nothing.
-async fn answered(body: &Body) -> Result<bool, AgentError> {
+async fn answered(body: &AgentContext) -> Result<bool, AgentError> {
     let store = &body.deps.store;
     let long =
-        |sleep: &Sleep| sleep.until.is_none_or(|until| until.since(sleep.since) >= LONG_SLEEP);
+        |sleep: &SleepState| sleep.until.is_none_or(|until| until.since(sleep.since) >= LONG_SLEEP);
     let rests = store.life().await?.sleep.is_some_and(|sleep| match sleep.reason {
         StopReason::Said => true,
         StopReason::Asked => long(&sleep),
@@ -197,7 +202,7 @@ async fn answered(body: &Body) -> Result<bool, AgentError> {
     // A call that was allowed is still to be made.
     let asks = |asked: &Approval| match asked.state {
         ApprovalState::Waiting => true,
-        ApprovalState::Approved => matches!(asked.subject, Subject::Call { .. }),
+        ApprovalState::Approved => matches!(asked.subject, ApprovalSubject::Call { .. }),
         _ => false,
     };
     Ok(rests
@@ -211,12 +216,15 @@ async fn answered(body: &Body) -> Result<bool, AgentError> {
 /// Questions to the creator that are looked at, newest first.
 const QUESTIONS_MAX: u32 = 100;
 
-fn end_reason(bells: &Bells) -> EndReason {
+fn end_reason(bells: &WakeSignals) -> EndReason {
     if bells.stopped.load(Ordering::Acquire) { EndReason::Stopped } else { EndReason::Shutdown }
 }
 
 /// Waits until there is a cause to wake; nothing when the process should end.
-async fn wait_for_causes(body: &Body, bells: &Bells) -> Result<Option<Vec<WakeCause>>, AgentError> {
+async fn wait_for_causes(
+    body: &AgentContext,
+    bells: &WakeSignals,
+) -> Result<Option<Vec<WakeCause>>, AgentError> {
     if *body.shutdown.borrow() {
         return Ok(None);
     }
@@ -225,14 +233,14 @@ async fn wait_for_causes(body: &Body, bells: &Bells) -> Result<Option<Vec<WakeCa
         return hibernate(body, bells).await;
     }
     if life.state == AgentState::Dead || survival::is_broke(&body.deps).await? {
-        return starve(body, bells).await;
+        return wait_for_credits(body, bells).await;
     }
     let mut pending = pending(body, life.sleep).await?;
     if life.state == AgentState::Setup {
         pending.insert(0, cause(WakeSource::Birth, "born"));
     }
     // More messages may wait than one turn claims; while it rests they do, too.
-    let rests = life.sleep.is_some_and(|sleep| sleep.reason.roused_by() > Rouse::Anything);
+    let rests = life.sleep.is_some_and(|sleep| sleep.reason.roused_by() > SleepInterrupt::Anything);
     if pending.is_empty() && !rests {
         pending.extend(waiting(body).await?);
     }
@@ -247,7 +255,7 @@ async fn wait_for_causes(body: &Body, bells: &Bells) -> Result<Option<Vec<WakeCa
 
 /// The cause that messages are which wait, if it answers them now. It is the creator's
 /// where one of them is.
-async fn waiting(body: &Body) -> Result<Option<WakeCause>, AgentError> {
+async fn waiting(body: &AgentContext) -> Result<Option<WakeCause>, AgentError> {
     let (store, words) = (&body.deps.store, "more messages are waiting");
     let only = survival::answers_only(&body.deps).await?;
     if store.messages_waiting(Some(Label::Creator)).await? > 0 {
@@ -260,29 +268,38 @@ async fn waiting(body: &Body) -> Result<Option<WakeCause>, AgentError> {
 
 /// The causes to wake that may end this sleep, and that its means let it wake for. The
 /// others wait.
-async fn pending(body: &Body, sleep: Option<Sleep>) -> Result<Vec<WakeCause>, AgentError> {
+async fn pending(
+    body: &AgentContext,
+    sleep: Option<SleepState>,
+) -> Result<Vec<WakeCause>, AgentError> {
     // A question that nobody answered in time is a no, which is news.
-    body.deps.store.lapse_approvals().await?;
+    body.deps.store.expire_approvals().await?;
     let pending = body.deps.store.pending_wakes().await?;
     let wakes = match sleep.map(|sleep| (sleep.reason.roused_by(), sleep.since)) {
-        None | Some((Rouse::Anything, _)) => true,
-        Some((Rouse::News, since)) => pending.iter().any(|(at, _)| *at > since),
-        Some((Rouse::Creator, _)) => body.deps.store.stretch().await?.rests == 0,
+        None | Some((SleepInterrupt::Anything, _)) => true,
+        Some((SleepInterrupt::News, since)) => pending.iter().any(|(at, _)| *at > since),
+        Some((SleepInterrupt::Creator, _)) => body.deps.store.unattended_usage().await?.rests == 0,
     };
-    let means = survival::means(&body.deps).await?;
+    let means = survival::known_tier(&body.deps).await?;
     let heeds = |cause: &WakeCause| wakes && means.is_none_or(|tier| tier.wakes_for(cause));
     Ok(pending.into_iter().map(|(_, cause)| cause).filter(heeds).collect())
 }
 
 /// Waits for credits, and wakes for whatever waited with it.
-async fn starve(body: &Body, bells: &Bells) -> Result<Option<Vec<WakeCause>>, AgentError> {
-    let Some(mut causes) = survival::starve(body, bells).await? else { return Ok(None) };
+async fn wait_for_credits(
+    body: &AgentContext,
+    bells: &WakeSignals,
+) -> Result<Option<Vec<WakeCause>>, AgentError> {
+    let Some(mut causes) = survival::wait_for_credits(body, bells).await? else { return Ok(None) };
     causes.extend(pending(body, None).await?);
     Ok(Some(causes))
 }
 
 /// Waits for money or the creator: nothing else ends a hibernation, and no restart.
-async fn hibernate(body: &Body, bells: &Bells) -> Result<Option<Vec<WakeCause>>, AgentError> {
+async fn hibernate(
+    body: &AgentContext,
+    bells: &WakeSignals,
+) -> Result<Option<Vec<WakeCause>>, AgentError> {
     let mut told = false;
     loop {
         let now = money::holdings(body).await;
@@ -291,8 +308,11 @@ async fn hibernate(body: &Body, bells: &Bells) -> Result<Option<Vec<WakeCause>>,
         };
         if let Some(waker) = hibernation.ended_by(now) {
             let mut causes = pending(body, None).await?;
-            let source =
-                if waker == Waker::Creator { WakeSource::Heartbeat } else { WakeSource::Money };
+            let source = if waker == HibernationWaker::Creator {
+                WakeSource::Heartbeat
+            } else {
+                WakeSource::Money
+            };
             causes.insert(0, cause(source, &waker.to_string()));
             return Ok(Some(causes));
         }
@@ -303,7 +323,7 @@ async fn hibernate(body: &Body, bells: &Bells) -> Result<Option<Vec<WakeCause>>,
         tokio::select! {
             biased;
             // All arms are cancel-safe: a notify keeps its permit.
-            () = ending(&body.shutdown) => return Ok(None),
+            () = shutdown_requested(&body.shutdown) => return Ok(None),
             () = bells.wake.notified() => {}
             () = tokio::time::sleep(body.settings.limits.look_for_money.to_std()) => {}
         }
@@ -312,19 +332,19 @@ async fn hibernate(body: &Body, bells: &Bells) -> Result<Option<Vec<WakeCause>>,
 
 /// Whether a sleep ends now that its time is over. Who was started for a number of turns
 /// has them.
-async fn ends(body: &Body, reason: StopReason) -> Result<bool, AgentError> {
+async fn ends(body: &AgentContext, reason: StopReason) -> Result<bool, AgentError> {
     let capped = body.settings.pace.sleep_cap.is_some();
-    let means = survival::means(&body.deps).await?;
+    let means = survival::known_tier(&body.deps).await?;
     Ok(capped || means.is_none_or(|tier| tier.ends_by_time(reason)))
 }
 
 /// Sleeps until the sleep is over or something wakes the automaton.
 async fn sleep_through(
-    body: &Body,
-    bells: &Bells,
-    sleep: Sleep,
+    body: &AgentContext,
+    bells: &WakeSignals,
+    sleep: SleepState,
 ) -> Result<Option<Vec<WakeCause>>, AgentError> {
-    let began = body.deps.mint.now();
+    let began = body.deps.ids.now();
     let planned = sleep.left(began);
     let capped = planned.into_iter().chain(body.settings.pace.sleep_cap).min();
     let until = capped.map(|span| began.after(span));
@@ -332,13 +352,13 @@ async fn sleep_through(
     body.deps.emit(Event::SleepStarted { until: sleep.until, planned_ms, reason });
     let causes = loop {
         if survival::is_broke(&body.deps).await? {
-            break starve(body, bells).await?;
+            break wait_for_credits(body, bells).await?;
         }
         let mut causes = pending(body, Some(sleep)).await?;
         if !causes.is_empty() {
             break Some(causes);
         }
-        let left = until.map(|until| until.since(body.deps.mint.now()));
+        let left = until.map(|until| until.since(body.deps.ids.now()));
         if left == Some(Span::ZERO) && ends(body, reason).await? {
             causes = pending(body, None).await?;
             causes.insert(0, cause(WakeSource::Timer, "the time of sleep is over"));
@@ -349,12 +369,12 @@ async fn sleep_through(
         tokio::select! {
             biased;
             // All arms are cancel-safe: a notify keeps its permit.
-            () = ending(&body.shutdown) => break None,
+            () = shutdown_requested(&body.shutdown) => break None,
             () = bells.wake.notified() => {}
             () = tokio::time::sleep(look.unwrap_or_default().to_std()) => {}
         }
     };
-    let actual_ms = body.deps.mint.now().since(began).as_millis();
+    let actual_ms = body.deps.ids.now().since(began).as_millis();
     body.deps.emit(Event::SleepEnded { planned_ms, actual_ms });
     Ok(causes)
 }

@@ -11,17 +11,17 @@ use automaton_core::state::AgentState;
 use automaton_core::tier::SurvivalTier;
 use automaton_core::tool::ToolSpec;
 use automaton_core::vitals::Vitals;
-use automaton_inference::cost::{Tokens, price};
-use automaton_inference::{Ask, ModelInfo};
+use automaton_inference::cost::{TokenCounts, price};
+use automaton_inference::{CompletionRequest, ModelInfo};
 use automaton_tools::list;
 
-use crate::deps::Deps;
-use crate::egress::Egress;
+use crate::deps::AgentDeps;
+use crate::egress::EgressConfig;
 use crate::error::AgentError;
 use crate::prompt;
-use crate::tasks::ending;
-use crate::treasury::{Balances, Moment};
-use crate::turn::Body;
+use crate::tasks::shutdown_requested;
+use crate::treasury::{Balances, TopUpTrigger};
+use crate::turn::AgentContext;
 
 /// Tokens that a chat template may add to a message, and to a conversation.
 const TOKENS_PER_MESSAGE: usize = 16;
@@ -30,12 +30,12 @@ const TOKENS_PER_PROMPT: usize = 256;
 /// The tools of an automaton that has money, or has none. A weak model is not
 /// trusted with any, nor with its schedule; what it needs is bought for it. So it is where
 /// the others' schemas would leave a small window nothing to work in.
-pub(crate) fn offered<Money>(
+pub(crate) fn available_tools<Money>(
     model: &ModelInfo,
     money: Option<&Money>,
-    egress: &Egress,
+    egress: &EgressConfig,
 ) -> Vec<ToolSpec> {
-    let lists: [fn() -> Vec<ToolSpec>; 2] = [list::specs, list::moneyless];
+    let lists: [fn() -> Vec<ToolSpec>; 2] = [list::specs, list::without_money];
     let first = if model.weak { lists.len() } else { usize::from(money.is_none()) };
     let fits = |tools: &Vec<ToolSpec>| prompt::schemas_cost(tools) <= model.context_tokens / 2;
     let fitting = lists.iter().skip(first).map(|list| list()).find(fits);
@@ -47,30 +47,34 @@ pub(crate) fn offered<Money>(
 }
 
 /// Looks after the credits; what is there then.
-pub(crate) async fn look(body: &Body, moment: Moment) -> Option<Balances> {
+pub(crate) async fn look(body: &AgentContext, moment: TopUpTrigger) -> Option<Balances> {
     let treasury = body.deps.treasury.as_ref()?;
     tokio::select! {
         biased;
         // Both arms are safe to drop: a purchase under way goes on by itself.
-        () = ending(&body.shutdown) => None,
-        balances = treasury.look(moment) => Some(balances),
+        () = shutdown_requested(&body.shutdown) => None,
+        balances = treasury.check_balances(moment) => Some(balances),
     }
 }
 
 /// Brings the state of one that is awake to what its credits make of it, or its choice
 /// to live cheaply.
 pub(crate) async fn follow(
-    deps: &Deps,
+    deps: &AgentDeps,
     balances: &Balances,
     vitals: Option<&Vitals>,
 ) -> Result<(), AgentError> {
     let Some((credits, tier)) = balances.credits.zip(balances.tier()) else { return Ok(()) };
-    let lives_by = vitals.and_then(Vitals::lives_by).unwrap_or(tier);
-    turn_into(deps, state_of(lives_by), &format!("credits are {tier}: {credits}")).await
+    let lives_by = vitals.and_then(Vitals::effective_tier).unwrap_or(tier);
+    change_state(deps, state_of(lives_by), &format!("credits are {tier}: {credits}")).await
 }
 
 /// Changes the state, where that is a change and the table has it.
-pub(crate) async fn turn_into(deps: &Deps, to: AgentState, reason: &str) -> Result<(), AgentError> {
+pub(crate) async fn change_state(
+    deps: &AgentDeps,
+    to: AgentState,
+    reason: &str,
+) -> Result<(), AgentError> {
     let from = deps.store.life().await?.state;
     if from != to && from.may_become(to) {
         deps.store.transition(from, to, reason).await?;
@@ -94,7 +98,10 @@ pub(crate) const fn state_of(tier: SurvivalTier) -> AgentState {
 ///
 /// # Errors
 /// [`MoneyError::Overflow`].
-pub(crate) fn at_most(model: &ModelInfo, ask: &Ask) -> Result<Microcents, MoneyError> {
+pub(crate) fn at_most(
+    model: &ModelInfo,
+    ask: &CompletionRequest,
+) -> Result<Microcents, MoneyError> {
     let messages = ask.messages.iter().map(|message| {
         let calls = message.calls.iter().map(|call| call.tool.len() + call.arguments.len());
         TOKENS_PER_MESSAGE + message.content.len() + calls.sum::<usize>()
@@ -105,11 +112,11 @@ pub(crate) fn at_most(model: &ModelInfo, ask: &Ask) -> Result<Microcents, MoneyE
     });
     let all = TOKENS_PER_PROMPT + messages.chain(tools).sum::<usize>();
     let prompt = u32::try_from(all).unwrap_or(u32::MAX).min(model.context_tokens);
-    price(&model.prices, Tokens { prompt, cached: 0, completion: ask.max_tokens })
+    price(&model.prices, TokenCounts { prompt, cached: 0, completion: ask.max_tokens })
 }
 
 /// Why it has to hibernate, if it has lost as much as it may.
-pub(crate) async fn lost_enough(body: &Body) -> Result<Option<String>, AgentError> {
+pub(crate) async fn stop_loss_reached(body: &AgentContext) -> Result<Option<String>, AgentError> {
     let stop_loss = body.settings.budgets.stop_loss;
     if !stop_loss.is_set() {
         return Ok(None);
@@ -119,12 +126,12 @@ pub(crate) async fn lost_enough(body: &Body) -> Result<Option<String>, AgentErro
 }
 
 /// What there is, as far as it is known.
-pub(crate) async fn holdings(body: &Body) -> Holdings {
+pub(crate) async fn holdings(body: &AgentContext) -> Holdings {
     let Some(treasury) = &body.deps.treasury else { return Holdings::default() };
     tokio::select! {
         biased;
         // Both arms are safe to drop: reading changes nothing.
-        () = ending(&body.shutdown) => Holdings::default(),
+        () = shutdown_requested(&body.shutdown) => Holdings::default(),
         balances = treasury.balances() => {
             Holdings { credits: balances.credits, usdc: balances.usdc }
         }

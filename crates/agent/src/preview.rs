@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use automaton_core::id::{Mint, TurnId};
+use automaton_core::id::{IdGenerator, TurnId};
 use automaton_core::record::{TurnInput, WakeCause, WakeSource};
 use automaton_core::state::AgentState;
 use automaton_core::time::Timestamp;
@@ -14,23 +14,23 @@ use automaton_core::vitals::Vitals;
 use automaton_inference::ModelInfo;
 use automaton_memory::Fact;
 use automaton_policy::guard::Guard;
-use automaton_store::{Life, OpenMessage, Place, Reader};
+use automaton_store::{AutomatonRow, HistoryPosition, OpenMessage, Reader};
 
 use crate::error::AgentError;
-use crate::money::offered;
-use crate::prompt::{self, Digest, Material, Past, Prompt, input_label};
+use crate::money::available_tools;
+use crate::prompt::{self, HistoryCache, HistoryDigest, Prompt, PromptMaterial, input_label};
 use crate::settings::Settings;
 use crate::treasury::Balances;
 use crate::turn::{fact_query, facts_for, left_out, name_files, query_of};
 use crate::wake::{cause, compose, slept_because};
 
 /// What a prompt is made of besides what was said.
-struct Moment<'a> {
+struct PreviewContext<'a> {
     settings: &'a Settings,
     model: &'a ModelInfo,
     tools: Vec<ToolSpec>,
-    place: Place,
-    digest: Digest,
+    place: HistoryPosition,
+    digest: HistoryDigest,
     facts: Vec<Fact>,
     now: Timestamp,
     turn_id: TurnId,
@@ -41,18 +41,18 @@ struct Moment<'a> {
     vitals: Option<Vitals>,
 }
 
-impl Moment<'_> {
+impl PreviewContext<'_> {
     fn material<'b>(
         &'b self,
-        past: &'b Past,
+        past: &'b HistoryCache,
         open: &'b [OpenMessage],
         inputs: &'b [TurnInput],
-    ) -> Material<'b> {
-        Material {
+    ) -> PromptMaterial<'b> {
+        PromptMaterial {
             settings: self.settings,
             model: self.model,
             tools: &self.tools,
-            past,
+            history: past,
             place: self.place,
             digest: &self.digest,
             open,
@@ -92,7 +92,7 @@ pub fn preview(
     settings: &Settings,
     reader: &Reader,
     model: &ModelInfo,
-    mint: &Mint,
+    mint: &IdGenerator,
     has_money: bool,
 ) -> Result<Preview, AgentError> {
     let life = reader.life()?;
@@ -107,12 +107,12 @@ pub fn preview(
     let known =
         |known: Vitals| Balances { at: mint.now(), credits: known.credits, usdc: known.usdc };
     let balances = vitals.map(known);
-    let moment = Moment {
+    let moment = PreviewContext {
         settings,
         model,
-        tools: offered(model, balances.as_ref(), &settings.egress),
+        tools: available_tools(model, balances.as_ref(), &settings.egress),
         place: reader.place()?,
-        digest: Digest::of(reader.digest(None)?.as_ref()),
+        digest: HistoryDigest::of(reader.digest(None)?.as_ref()),
         facts: facts_for(&query, found, input_label(&inputs)),
         now: mint.now(),
         turn_id: mint.id(),
@@ -122,7 +122,7 @@ pub fn preview(
         balances,
         vitals,
     };
-    let mut past = Past::new(Arc::new(Guard::new()?));
+    let mut past = HistoryCache::new(Arc::new(Guard::new()?));
     let style = prompt::style_of(settings, model, &past);
     let mut turns = reader.recent_turns(moment.place.from, prompt::TURNS_MAX)?;
     past.keep(moment.place.from, style);
@@ -142,7 +142,7 @@ pub fn preview(
 }
 
 /// What a wake at this moment would be told, and the messages it would answer.
-fn inputs_now(reader: &Reader, life: &Life) -> Result<Vec<TurnInput>, AgentError> {
+fn inputs_now(reader: &Reader, life: &AutomatonRow) -> Result<Vec<TurnInput>, AgentError> {
     let pending = reader.pending_wakes()?;
     let mut causes: Vec<WakeCause> = pending.into_iter().map(|(_, cause)| cause).collect();
     let waiting = reader.waiting_messages(automaton_core::message::CLAIMED_PER_TURN_MAX)?;

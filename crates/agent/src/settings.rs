@@ -8,10 +8,10 @@ use std::path::PathBuf;
 
 use automaton_core::id::MachineId;
 use automaton_core::time::{DAY, Span};
-use automaton_inference::{ModelInfo, Prices};
+use automaton_inference::{ModelInfo, ModelPrices};
 
-use crate::egress::Egress;
-pub use automaton_policy::budget::{Budgets, Envelope, StopLoss};
+use crate::egress::EgressConfig;
+pub use automaton_policy::budget::{Budgets, StopLoss, UnattendedBudget};
 
 /// The most turns of a wake that its creator pays for by the day. Some bound there always
 /// is.
@@ -46,11 +46,11 @@ pub struct Settings {
     /// How answers are sampled.
     pub sampling: Sampling,
     /// The limits of its life.
-    pub limits: Limits,
+    pub limits: AgentLimits,
     /// The rented machine that its commands run on; none for a sandbox here.
     pub machine: Option<MachineId>,
     /// Where its commands may send requests.
-    pub egress: Egress,
+    pub egress: EgressConfig,
     /// What it may lose, and spend on thinking.
     pub budgets: Budgets,
     /// How far and how fast this start goes.
@@ -68,7 +68,7 @@ pub struct Sampling {
 
 /// The limits of an automaton's life. Spans of sleep are what the seeds say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct AgentLimits {
     /// Turns of one wake.
     pub turns_per_wake: u32,
     /// Turns of one that the creator caused and pays for: what its answers cost ends it.
@@ -111,10 +111,10 @@ pub struct Limits {
     pub answer_within: Option<Span>,
 }
 
-impl Limits {
+impl AgentLimits {
     /// The most turns of a wake of this model, by whether its creator caused it.
     pub(crate) fn turns_of(&self, creators: bool, model: &ModelInfo) -> u32 {
-        match (creators, model.prices == Prices::default()) {
+        match (creators, model.prices == ModelPrices::default()) {
             (false, _) => self.turns_per_wake,
             (true, false) => self.turns_of_creator,
             (true, true) if model.weak => self.turns_weak,
@@ -130,7 +130,7 @@ impl Limits {
     }
 }
 
-impl Default for Limits {
+impl Default for AgentLimits {
     fn default() -> Self {
         Self {
             turns_per_wake: 25,
@@ -183,9 +183,9 @@ pub(crate) mod tests {
             max_tokens_per_turn: 1024,
             long_answers: false,
             sampling: Sampling { seed: 1, temperature_milli: 0 },
-            limits: Limits::default(),
+            limits: AgentLimits::default(),
             machine: None,
-            egress: Egress::default(),
+            egress: EgressConfig::default(),
             budgets: Budgets::default(),
             pace: Pace::default(),
         }

@@ -7,76 +7,79 @@
 use automaton_core::event::Event;
 use automaton_core::record::{WakeCause, WakeSource};
 use automaton_core::state::AgentState;
-use automaton_core::tier::{SurvivalTier, Thinker};
+use automaton_core::tier::{ModelTier, SurvivalTier};
 use automaton_core::trust::Label;
-use automaton_core::vitals::{GRACE, Plea, Reading, Vitals};
-use automaton_inference::Prices;
+use automaton_core::vitals::{BalanceReading, DistressLevel, GRACE, Vitals};
+use automaton_inference::ModelPrices;
 use automaton_store::StoreError;
 
-use crate::deps::Deps;
+use crate::deps::AgentDeps;
 use crate::error::AgentError;
-use crate::life::Bells;
+use crate::life::WakeSignals;
 use crate::money;
-use crate::tasks::ending;
-use crate::treasury::{Balances, Moment, Payable, Treasury};
-use crate::turn::Body;
+use crate::tasks::shutdown_requested;
+use crate::treasury::{Balances, DepositAddress, TopUpTrigger, Treasury};
+use crate::turn::AgentContext;
 use crate::wake::cause;
 
 /// The treasury, where thinking is paid with credits.
-pub(crate) fn payer(deps: &Deps) -> Option<&Treasury> {
-    use Thinker::{Critical, LowCompute, Usual};
+pub(crate) fn payer(deps: &AgentDeps) -> Option<&Treasury> {
+    use ModelTier::{Critical, LowCompute, Usual};
     let costs = [Usual, LowCompute, Critical].into_iter().any(|thinker| costs(deps, thinker));
     deps.treasury.as_deref().filter(|_| costs)
 }
 
-fn costs(deps: &Deps, thinker: Thinker) -> bool {
-    deps.mind(thinker).model().prices != Prices::default()
+fn costs(deps: &AgentDeps, thinker: ModelTier) -> bool {
+    deps.provider_for(thinker).model().prices != ModelPrices::default()
 }
 
 /// How near it is to its end, where its next thought costs something and that is known.
-pub(crate) async fn means(deps: &Deps) -> Result<Option<SurvivalTier>, StoreError> {
+pub(crate) async fn known_tier(deps: &AgentDeps) -> Result<Option<SurvivalTier>, StoreError> {
     let vitals = deps.store.vitals().await?;
-    let pays = payer(deps).is_some() && costs(deps, vitals.thinker());
+    let pays = payer(deps).is_some() && costs(deps, vitals.model_tier());
     Ok(vitals.tier().filter(|_| pays))
 }
 
 /// Takes note of balances that were read; what is known then. Nothing, where thinking
 /// is not paid with credits.
-pub(crate) async fn note(deps: &Deps, balances: &Balances) -> Result<Option<Vitals>, AgentError> {
+pub(crate) async fn note(
+    deps: &AgentDeps,
+    balances: &Balances,
+) -> Result<Option<Vitals>, AgentError> {
     let Some(treasury) = payer(deps) else { return Ok(None) };
     let known = deps.store.vitals().await?;
     if known.seen_at == Some(balances.at) {
         return Ok(Some(known));
     }
     let Balances { at, credits, usdc } = *balances;
-    let (vitals, changed) = deps.store.take_reading(Reading { at, credits, usdc }).await?;
+    let (vitals, changed) = deps.store.take_reading(BalanceReading { at, credits, usdc }).await?;
     if let Some(change) = changed {
         let (from, to, credits) = (change.from, change.to, change.credits);
         deps.emit(Event::TierChanged { from, to, credits });
     }
     if credits.is_some() {
-        plead(deps, treasury, &vitals).await?;
+        send_distress(deps, treasury, &vitals).await?;
     }
     Ok(Some(vitals))
 }
 
 /// Whose messages it answers now, where those of others wait.
-pub(crate) async fn answers_only(deps: &Deps) -> Result<Option<Label>, StoreError> {
-    Ok(means(deps).await?.and_then(SurvivalTier::answers_only))
+pub(crate) async fn answers_only(deps: &AgentDeps) -> Result<Option<Label>, StoreError> {
+    Ok(known_tier(deps).await?.and_then(SurvivalTier::answers_only))
 }
 
 /// Whether it can pay for no call, as far as that is known.
-pub(crate) async fn is_broke(deps: &Deps) -> Result<bool, StoreError> {
+pub(crate) async fn is_broke(deps: &AgentDeps) -> Result<bool, StoreError> {
     Ok(cannot_pay(deps, &deps.store.vitals().await?))
 }
 
 /// Whether it can pay for no call of the model that thinks now.
-pub(crate) fn cannot_pay(deps: &Deps, vitals: &Vitals) -> bool {
-    payer(deps).is_some() && vitals.is_broke() && costs(deps, vitals.thinker())
+pub(crate) fn cannot_pay(deps: &AgentDeps, vitals: &Vitals) -> bool {
+    payer(deps).is_some() && vitals.is_broke() && costs(deps, vitals.model_tier())
 }
 
 /// The cloud took no call: with so few credits it takes none.
-pub(crate) async fn refused(deps: &Deps) -> Result<(), AgentError> {
+pub(crate) async fn refused(deps: &AgentDeps) -> Result<(), AgentError> {
     if let Some(treasury) = payer(deps) {
         treasury.note_refusal();
         deps.store.note_refused_call().await?;
@@ -85,11 +88,16 @@ pub(crate) async fn refused(deps: &Deps) -> Result<(), AgentError> {
 }
 
 /// Asks for money, unless it did not long ago.
-async fn plead(deps: &Deps, treasury: &Treasury, vitals: &Vitals) -> Result<(), AgentError> {
+async fn send_distress(
+    deps: &AgentDeps,
+    treasury: &Treasury,
+    vitals: &Vitals,
+) -> Result<(), AgentError> {
     let is_dead = deps.store.life().await?.state == AgentState::Dead;
-    let plea = if is_dead { Some(Plea::Dead) } else { vitals.tier().and_then(Plea::of) };
+    let plea =
+        if is_dead { Some(DistressLevel::Dead) } else { vitals.tier().and_then(DistressLevel::of) };
     let Some(plea) = plea.filter(|_| !is_dead || vitals.is_broke()) else { return Ok(()) };
-    if deps.store.plead(plea).await? {
+    if deps.store.record_distress(plea).await? {
         let text = words(treasury, plea, vitals);
         deps.emit(Event::PleaSent { plea, text });
     }
@@ -97,16 +105,16 @@ async fn plead(deps: &Deps, treasury: &Treasury, vitals: &Vitals) -> Result<(), 
 }
 
 /// What a plea says.
-pub(crate) fn words(treasury: &Treasury, plea: Plea, vitals: &Vitals) -> String {
+pub(crate) fn words(treasury: &Treasury, plea: DistressLevel, vitals: &Vitals) -> String {
     let how = match plea {
-        Plea::Low => "My credits run low",
-        Plea::Critical => "I am nearly out of credits",
-        Plea::Dead => "I am dead, since I was out of credits for an hour",
+        DistressLevel::Low => "My credits run low",
+        DistressLevel::Critical => "I am nearly out of credits",
+        DistressLevel::Dead => "I am dead, since I was out of credits for an hour",
     };
     let credits = vitals.credits.unwrap_or_default();
     let usdc =
         vitals.usdc.map_or_else(|| "an unknown amount of USDC".to_owned(), |usdc| usdc.to_string());
-    let Payable { address, chain, token } = treasury.payable();
+    let DepositAddress { address, chain, token } = treasury.payable();
     format!(
         "{how}: {credits} is left, and {usdc} in my wallet. Send USDC to {address} (token {token} \
          on {chain}), or credits; 5 USDC buy more of them."
@@ -115,14 +123,14 @@ pub(crate) fn words(treasury: &Treasury, plea: Plea, vitals: &Vitals) -> String 
 
 /// Waits until there are credits to think with; the causes to wake then, or nothing when
 /// the process should end. Dies on the way, if it takes too long.
-pub(crate) async fn starve(
-    body: &Body,
-    bells: &Bells,
+pub(crate) async fn wait_for_credits(
+    body: &AgentContext,
+    bells: &WakeSignals,
 ) -> Result<Option<Vec<WakeCause>>, AgentError> {
     let deps = &body.deps;
     let mut told = None;
     loop {
-        let balances = money::look(body, Moment::Turn).await;
+        let balances = money::look(body, TopUpTrigger::Turn).await;
         let vitals = match &balances {
             Some(balances) => note(deps, balances).await?,
             None => None,
@@ -132,9 +140,9 @@ pub(crate) async fn starve(
             if *body.shutdown.borrow() {
                 return Ok(None);
             }
-            return Ok(Some(vec![revived(deps, state).await?]));
+            return Ok(Some(vec![mark_revived(deps, state).await?]));
         };
-        if vitals.is_spent() && die(deps, state).await? {
+        if vitals.is_spent() && mark_dead(deps, state).await? {
             continue;
         }
         let can_buy = match payer(deps) {
@@ -151,7 +159,7 @@ pub(crate) async fn starve(
         tokio::select! {
             biased;
             // All arms are cancel-safe: a notify keeps its permit.
-            () = ending(&body.shutdown) => return Ok(None),
+            () = shutdown_requested(&body.shutdown) => return Ok(None),
             () = bells.wake.notified() => {}
             () = tokio::time::sleep(body.settings.limits.look_for_money.to_std()) => {}
         }
@@ -160,7 +168,7 @@ pub(crate) async fn starve(
 
 /// The end of one that was broke for too long; whether that is news. The heartbeat goes
 /// on. One that a crash left awake is nearly out of credits first.
-async fn die(deps: &Deps, from: AgentState) -> Result<bool, AgentError> {
+async fn mark_dead(deps: &AgentDeps, from: AgentState) -> Result<bool, AgentError> {
     use AgentState::{Critical, Dead};
     let way: &[AgentState] = match from {
         from if from.may_become(Dead) => &[Dead],
@@ -173,15 +181,17 @@ async fn die(deps: &Deps, from: AgentState) -> Result<bool, AgentError> {
         deps.emit(Event::StateChanged { from, to, reason: reason.to_owned() });
         from = to;
     }
-    if let (Some(treasury), true) = (payer(deps), deps.store.plead(Plea::Dead).await?) {
-        let text = words(treasury, Plea::Dead, &deps.store.vitals().await?);
-        deps.emit(Event::PleaSent { plea: Plea::Dead, text });
+    if let (Some(treasury), true) =
+        (payer(deps), deps.store.record_distress(DistressLevel::Dead).await?)
+    {
+        let text = words(treasury, DistressLevel::Dead, &deps.store.vitals().await?);
+        deps.emit(Event::PleaSent { plea: DistressLevel::Dead, text });
     }
     Ok(true)
 }
 
 /// There are credits again.
-async fn revived(deps: &Deps, from: AgentState) -> Result<WakeCause, AgentError> {
+async fn mark_revived(deps: &AgentDeps, from: AgentState) -> Result<WakeCause, AgentError> {
     if from == AgentState::Dead {
         let (to, reason) = (AgentState::Waking, "it was funded");
         deps.store.transition(from, to, reason).await?;

@@ -10,9 +10,9 @@ use tokio::task::JoinSet;
 
 /// The background tasks of one automaton.
 #[derive(Debug, Default)]
-pub(crate) struct Tasks(JoinSet<&'static str>);
+pub(crate) struct BackgroundTasks(JoinSet<&'static str>);
 
-impl Tasks {
+impl BackgroundTasks {
     /// Starts a task that should never end.
     pub(crate) fn start(
         &mut self,
@@ -42,7 +42,7 @@ impl Tasks {
 
 /// Returns when the process should end. One whose supervisor is gone should
 /// end as well. Cancel-safe: a watch keeps its value.
-pub(crate) async fn ending(shutdown: &watch::Receiver<bool>) {
+pub(crate) async fn shutdown_requested(shutdown: &watch::Receiver<bool>) {
     match shutdown.clone().wait_for(|end| *end).await {
         Ok(_) | Err(_) => {}
     }

@@ -8,7 +8,7 @@ use automaton_core::record::{StopReason, WakeCause, WakeSource};
 use automaton_core::trust::{Label, Labelled};
 
 use crate::error::AgentError;
-use crate::turn::Body;
+use crate::turn::AgentContext;
 
 /// A cause in the runtime's own words.
 pub(crate) fn cause(source: WakeSource, reason: &str) -> WakeCause {
@@ -16,7 +16,10 @@ pub(crate) fn cause(source: WakeSource, reason: &str) -> WakeCause {
 }
 
 /// What the first turn of a wake is told.
-pub(crate) async fn told(body: &Body, causes: &[WakeCause]) -> Result<Vec<Labelled>, AgentError> {
+pub(crate) async fn told(
+    body: &AgentContext,
+    causes: &[WakeCause],
+) -> Result<Vec<Labelled>, AgentError> {
     let last = body.deps.store.last_session().await?;
     let slept = last.map(|last| slept_because(last.reason, last.note.as_deref()));
     Ok(compose(causes, slept))

@@ -10,15 +10,15 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use alloy_primitives::Address;
-use automaton_client::Cloud;
-use automaton_core::error::Kind;
+use automaton_client::CloudClient;
+use automaton_core::error::ErrorClass;
 use automaton_core::secret::Secret;
 use automaton_core::time::Timestamp;
-use automaton_signer::payload::Registration;
-use automaton_wallet::Purse;
+use automaton_signer::payload::RegistrationFields;
+use automaton_wallet::SignerClient;
 use serde::{Deserialize, Serialize};
 
-use crate::error::Failure;
+use crate::error::CliError;
 use crate::home::write_atomically;
 
 /// What the key is called at the cloud.
@@ -29,7 +29,7 @@ pub(crate) const KEY_FILE: &str = "cloud-key.json";
 const BYTES_MAX: u64 = 64 * 1024;
 
 /// An API key, and whom it is for.
-pub(crate) struct Account {
+pub(crate) struct ApiAccount {
     /// The cloud's URL.
     pub(crate) cloud: String,
     /// The wallet that it was opened with: what that one pays is credited here.
@@ -48,17 +48,17 @@ struct KeyFile {
     key: String,
 }
 
-impl Account {
+impl ApiAccount {
     /// Signs in to a cloud with the wallet, and has it make a key.
     ///
     /// # Errors
     /// When the cloud refuses or the signer does not sign.
     pub(crate) async fn open(
-        cloud: &Cloud,
+        cloud: &CloudClient,
         url: &str,
-        purse: &Purse,
+        purse: &SignerClient,
         (now, chain): (Timestamp, u64),
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, CliError> {
         let message = cloud.sign_in(purse.address(), cloud.nonce().await?, now, chain)?;
         let signature = purse.sign_in(&message).await?;
         let token = cloud.verify(&message, &signature).await?;
@@ -73,10 +73,10 @@ impl Account {
     /// When the cloud refuses or the signer does not sign.
     pub(crate) async fn register(
         &self,
-        cloud: &Cloud,
-        purse: &Purse,
-        whom: Registration,
-    ) -> Result<(), Failure> {
+        cloud: &CloudClient,
+        purse: &SignerClient,
+        whom: RegistrationFields,
+    ) -> Result<(), CliError> {
         let signed = purse.register(whom).await?;
         cloud.register(&self.key, &signed).await?;
         Ok(())
@@ -86,11 +86,11 @@ impl Account {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub(crate) fn keep(&self, home: &Path) -> Result<(), Failure> {
+    pub(crate) fn keep(&self, home: &Path) -> Result<(), CliError> {
         let Self { cloud, wallet, key } = self;
         let file = KeyFile { cloud: cloud.clone(), wallet: *wallet, key: key.reveal().to_owned() };
         let text = serde_json::to_vec(&file)
-            .map_err(|error| Failure::internal("cannot write the cloud's key", &error))?;
+            .map_err(|error| CliError::internal("cannot write the cloud's key", &error))?;
         write_atomically(&home.join(KEY_FILE), &text, 0o600)
     }
 
@@ -98,9 +98,10 @@ impl Account {
     ///
     /// # Errors
     /// When others can read the file, or it is damaged.
-    pub(crate) fn read(home: &Path) -> Result<Option<Self>, Failure> {
+    pub(crate) fn read(home: &Path) -> Result<Option<Self>, CliError> {
         let path = home.join(KEY_FILE);
-        let bad = |what: &str| Failure::new(Kind::Config, format!("{} {what}", path.display()));
+        let bad =
+            |what: &str| CliError::new(ErrorClass::Config, format!("{} {what}", path.display()));
         let unreadable = |error: io::Error| bad("cannot be read").because(&error);
         let file = match File::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use crate::cmd::live::executable;
-use crate::error::Failure;
+use crate::error::CliError;
 
 /// How the programs are built that lie beside this one.
 const BUILD: &str = if cfg!(debug_assertions) {
@@ -19,13 +19,13 @@ const BUILD: &str = if cfg!(debug_assertions) {
 ///
 /// # Errors
 /// When it is not there.
-pub fn beside(name: &str, what: &str) -> Result<PathBuf, Failure> {
+pub fn beside(name: &str, what: &str) -> Result<PathBuf, CliError> {
     let program = executable()?.with_file_name(name);
     if program.is_file() {
         return Ok(program);
     }
     let folder = program.parent().unwrap_or(&program).display();
-    Err(Failure::user(format!("{name}, {what}, is not in {folder}")).hint(format!(
+    Err(CliError::user(format!("{name}, {what}, is not in {folder}")).hint(format!(
         "build it from the source of this program, into that folder: `{BUILD} {name}`"
     )))
 }

@@ -9,13 +9,13 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use automaton_core::error::Kind;
-use automaton_core::event::Stamped;
-use automaton_core::wire::control::{Answer, Command, LINE_BYTES_MAX, SOCKET_NAME};
+use automaton_core::error::ErrorClass;
+use automaton_core::event::StampedEvent;
+use automaton_core::wire::control::{ControlRequest, ControlResponse, LINE_BYTES_MAX, SOCKET_NAME};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
 use tokio::net::UnixStream as Stream;
 
-use crate::error::Failure;
+use crate::error::CliError;
 
 /// The longest that an automaton may take to answer. It answers between two
 /// steps of a turn, never in the middle of one that matters.
@@ -23,7 +23,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(10);
 
 /// Why nothing was heard of a running automaton.
 #[derive(Debug)]
-pub(crate) enum Silence {
+pub(crate) enum ControlError {
     /// Nobody listens.
     NotRunning,
     /// Somebody listens and did not answer properly. The command may have been
@@ -31,7 +31,7 @@ pub(crate) enum Silence {
     Lost(io::Error),
 }
 
-impl Silence {
+impl ControlError {
     /// Whether asking again may help: nobody listens yet, or whoever did was
     /// slow or died over it. What is wrong with the socket or with the answer
     /// stays wrong.
@@ -51,13 +51,13 @@ impl Silence {
     }
 }
 
-impl From<Silence> for Failure {
-    fn from(silence: Silence) -> Self {
+impl From<ControlError> for CliError {
+    fn from(silence: ControlError) -> Self {
         match silence {
-            Silence::NotRunning => Self::user("the automaton does not run")
+            ControlError::NotRunning => Self::user("the automaton does not run")
                 .hint("start it with `automaton up` or `automaton run`"),
-            Silence::Lost(error) => {
-                Self::new(Kind::Transient, "the automaton did not answer").because(&error)
+            ControlError::Lost(error) => {
+                Self::new(ErrorClass::Transient, "the automaton did not answer").because(&error)
             }
         }
     }
@@ -67,52 +67,52 @@ impl From<Silence> for Failure {
 ///
 /// # Errors
 /// When nobody listens, or no answer comes.
-pub(crate) fn ask(home: &Path, command: &Command) -> Result<Answer, Silence> {
+pub(crate) fn ask(home: &Path, command: &ControlRequest) -> Result<ControlResponse, ControlError> {
     let stream = UnixStream::connect(home.join(SOCKET_NAME)).map_err(unreached)?;
-    exchange(stream, command).map_err(Silence::Lost)
+    exchange(stream, command).map_err(ControlError::Lost)
 }
 
-fn unreached(error: io::Error) -> Silence {
+fn unreached(error: io::Error) -> ControlError {
     match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Silence::NotRunning,
-        _ => Silence::Lost(error),
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => ControlError::NotRunning,
+        _ => ControlError::Lost(error),
     }
 }
 
 /// What happens in a running automaton, as it happens.
 #[derive(Debug)]
-pub(crate) struct Feed {
+pub(crate) struct EventFeed {
     stream: tokio::io::BufReader<Stream>,
     partial: Vec<u8>,
 }
 
-impl Feed {
+impl EventFeed {
     /// Begins to follow the automaton of a home.
     ///
     /// # Errors
     /// When nobody listens, or it does not let itself be followed.
-    pub(crate) async fn open(home: &Path) -> Result<Self, Silence> {
+    pub(crate) async fn open(home: &Path) -> Result<Self, ControlError> {
         let mut stream = Stream::connect(home.join(SOCKET_NAME)).await.map_err(unreached)?;
         let begun = async {
-            let mut line = serde_json::to_vec(&Command::Follow)?;
+            let mut line = serde_json::to_vec(&ControlRequest::Follow)?;
             line.push(b'\n');
             stream.write_all(&line).await?;
             let stream = tokio::io::BufReader::new(stream);
             let mut feed = Self { stream, partial: Vec::new() };
             let answer = feed.line().await?.ok_or(io::ErrorKind::UnexpectedEof)?;
             match serde_json::from_slice(&answer)? {
-                Answer::Following => Ok(feed),
-                Answer::Refused { reason } => Err(io::Error::other(reason)),
+                ControlResponse::Following => Ok(feed),
+                ControlResponse::Refused { reason } => Err(io::Error::other(reason)),
                 other => Err(io::Error::other(format!("the automaton answered {other:?}"))),
             }
         };
         let begun = tokio::time::timeout(ANSWER_MAX, begun).await;
-        begun.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())).map_err(Silence::Lost)
+        begun.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())).map_err(ControlError::Lost)
     }
 
     /// The next event; nothing when it ended, or was too fast for us. Cancel-safe: what
     /// was read of a line is kept. What a newer program tells beyond our events is passed over.
-    pub(crate) async fn next(&mut self) -> Option<Stamped> {
+    pub(crate) async fn next(&mut self) -> Option<StampedEvent> {
         loop {
             // silent-ok: a connection that broke has ended; it may be opened anew.
             let line = self.line().await.ok().flatten()?;
@@ -142,7 +142,7 @@ impl Feed {
     }
 }
 
-fn exchange(mut stream: UnixStream, command: &Command) -> io::Result<Answer> {
+fn exchange(mut stream: UnixStream, command: &ControlRequest) -> io::Result<ControlResponse> {
     stream.set_read_timeout(Some(ANSWER_MAX))?;
     stream.set_write_timeout(Some(ANSWER_MAX))?;
     let mut line = serde_json::to_vec(command)?;
@@ -157,11 +157,12 @@ fn exchange(mut stream: UnixStream, command: &Command) -> io::Result<Answer> {
 }
 
 /// The refusal that an answer of the wrong kind is.
-pub(crate) fn unexpected(answer: Answer) -> Failure {
+pub(crate) fn unexpected(answer: ControlResponse) -> CliError {
     match answer {
-        Answer::Refused { reason } => Failure::new(Kind::Denied, reason),
-        other => {
-            Failure::new(Kind::Internal, format!("the automaton answered strangely: {other:?}"))
-        }
+        ControlResponse::Refused { reason } => CliError::new(ErrorClass::Denied, reason),
+        other => CliError::new(
+            ErrorClass::Internal,
+            format!("the automaton answered strangely: {other:?}"),
+        ),
     }
 }

@@ -13,13 +13,13 @@ const BACKOFF: Duration = Duration::from_millis(200);
 
 /// The crashes of one child.
 #[derive(Debug, Default)]
-pub(crate) struct Crashes {
+pub(crate) struct CrashHistory {
     recent: VecDeque<Timestamp>,
     /// How often it was started again.
     pub(crate) restarts: u32,
 }
 
-impl Crashes {
+impl CrashHistory {
     /// Counts a crash; the wait before the next start, nothing when it died too
     /// often.
     pub(crate) fn count(&mut self, now: Timestamp) -> Option<Duration> {
@@ -47,14 +47,14 @@ mod tests {
     #[test]
     fn five_within_a_minute_are_too_many_and_each_waits_longer() {
         let at = |seconds| Timestamp::EPOCH.after(Span::from_secs(seconds));
-        let mut crashes = Crashes::default();
+        let mut crashes = CrashHistory::default();
         let waits: Vec<_> = (0..5).map(|second| crashes.count(at(second))).collect();
         let millis = |wait: &Option<Duration>| wait.map(|wait| wait.as_millis());
         assert_eq!(
             waits.iter().map(millis).collect::<Vec<_>>(),
             [Some(200), Some(400), Some(800), Some(1600), None]
         );
-        let mut seldom = Crashes::default();
+        let mut seldom = CrashHistory::default();
         assert!((0..9).all(|minute| seldom.count(at(60 * minute)).is_some()));
         assert_eq!(seldom.restarts, 9);
     }

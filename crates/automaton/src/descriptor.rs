@@ -12,7 +12,7 @@ use automaton_sandbox::process::{Signals, StopSignal};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe::Receiver;
 
-use crate::error::Failure;
+use crate::error::CliError;
 
 /// Bytes in which the kernel describes one signal, see `signalfd(2)`.
 const SIGNAL_BYTES: usize = 128;
@@ -28,11 +28,11 @@ impl StopSignals {
     ///
     /// # Errors
     /// When the system refuses.
-    pub(crate) fn watch(signals: &Signals) -> Result<Self, Failure> {
+    pub(crate) fn watch(signals: &Signals) -> Result<Self, CliError> {
         // A signal descriptor is read like a pipe that never ends.
         let watched = signals.as_fd().try_clone_to_owned();
         let watched = watched.and_then(Receiver::from_owned_fd_unchecked);
-        watched.map(Self).map_err(|error| Failure::internal("cannot wait for signals", &error))
+        watched.map(Self).map_err(|error| CliError::internal("cannot wait for signals", &error))
     }
 
     /// Waits for the next request to stop. Cancel-safe: a signal is taken in
@@ -40,7 +40,7 @@ impl StopSignals {
     ///
     /// # Errors
     /// When the descriptor cannot be read.
-    pub(crate) async fn next(&self) -> Result<(), Failure> {
+    pub(crate) async fn next(&self) -> Result<(), CliError> {
         self.heard().await.map(drop)
     }
 
@@ -48,8 +48,8 @@ impl StopSignals {
     ///
     /// # Errors
     /// As [`Self::next`].
-    pub(crate) async fn heard(&self) -> Result<StopSignal, Failure> {
-        let failed = |error: io::Error| Failure::internal("cannot wait for signals", &error);
+    pub(crate) async fn heard(&self) -> Result<StopSignal, CliError> {
+        let failed = |error: io::Error| CliError::internal("cannot wait for signals", &error);
         let mut signal = [0; SIGNAL_BYTES];
         loop {
             self.0.readable().await.map_err(failed)?;
@@ -69,7 +69,7 @@ impl StopSignals {
     pub(crate) async fn unless<T>(
         &self,
         work: impl Future<Output = T>,
-    ) -> Result<Result<T, StopSignal>, Failure> {
+    ) -> Result<Result<T, StopSignal>, CliError> {
         tokio::select! {
             biased;
             signal = self.heard() => signal.map(Err),
@@ -80,17 +80,17 @@ impl StopSignals {
 
 /// The supervisor's end of a lifeline, awaited.
 #[derive(Debug)]
-pub(crate) struct Supervised(UnixStream);
+pub(crate) struct SupervisorLink(UnixStream);
 
-impl Supervised {
+impl SupervisorLink {
     /// Begins to watch the descriptor that the supervisor passed.
     ///
     /// # Errors
     /// When the system refuses.
-    pub(crate) fn watch(lifeline: OwnedFd) -> Result<Self, Failure> {
+    pub(crate) fn watch(lifeline: OwnedFd) -> Result<Self, CliError> {
         let stream = net::UnixStream::from(lifeline);
         let watched = stream.set_nonblocking(true).and_then(|()| UnixStream::from_std(stream));
-        watched.map(Self).map_err(|error| Failure::internal("cannot watch the lifeline", &error))
+        watched.map(Self).map_err(|error| CliError::internal("cannot watch the lifeline", &error))
     }
 
     /// Waits until the supervisor is gone. Cancel-safe: nothing is read.

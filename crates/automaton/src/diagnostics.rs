@@ -25,7 +25,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::LookupSpan;
 
 use crate::config::env::{AUTOMATON_LOG, Environment};
-use crate::error::Failure;
+use crate::error::CliError;
 use crate::ui::text::{plain, short};
 
 /// What is told where nobody asks for more: nothing but what goes wrong in our own code.
@@ -76,11 +76,11 @@ impl DiagnosticsArgs {
         &self,
         environment: &Environment,
         process: &'static str,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CliError> {
         let levels = match (&self.log, &environment.log) {
             (Some(levels), _) => levels.clone(),
             (None, Some(text)) => text.parse().map_err(|error: String| {
-                Failure::user(format!("{AUTOMATON_LOG}: {error}"))
+                CliError::user(format!("{AUTOMATON_LOG}: {error}"))
                     .hint("name a level, as `info`, or levels of modules, as `automaton_net=debug`")
             })?,
             (None, None) => Levels::default(),
@@ -98,7 +98,7 @@ impl Diagnostics {
 
     /// Begins to speak, as a process of this name. The first call holds.
     pub(crate) fn start(self, process: &'static str) {
-        let lines = Lines { process, format: self.format };
+        let lines = LineFormatter { process, format: self.format };
         let layer = tracing_subscriber::fmt::layer()
             .with_ansi(false)
             .with_span_events(FmtSpan::CLOSE)
@@ -190,14 +190,14 @@ impl From<Levels> for String {
 }
 
 /// Writes each diagnostic as one line.
-struct Lines {
+struct LineFormatter {
     process: &'static str,
     format: LogFormat,
 }
 
 /// One diagnostic, as JSON has it.
 #[derive(Serialize)]
-struct Line<'a> {
+struct LogLine<'a> {
     at: Timestamp,
     level: &'static str,
     process: &'a str,
@@ -209,7 +209,7 @@ struct Line<'a> {
     fields: BTreeMap<&'static str, String>,
 }
 
-impl<S, N> FormatEvent<S, N> for Lines
+impl<S, N> FormatEvent<S, N> for LineFormatter
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
@@ -220,7 +220,7 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        let mut said = Said::default();
+        let mut said = LogFields::default();
         event.record(&mut said);
         let spans = context.event_scope().into_iter().flat_map(|scope| scope.from_root());
         let spans = spans.map(|span| {
@@ -232,7 +232,7 @@ where
                 None => span.name().to_owned(),
             }
         });
-        let line = Line {
+        let line = LogLine {
             at: SystemClock.now(),
             level: event.metadata().level().as_str(),
             process: self.process,
@@ -251,7 +251,7 @@ where
     }
 }
 
-impl Line<'_> {
+impl LogLine<'_> {
     fn words(&self) -> String {
         let Self { at, level, process, target, spans, message, fields } = self;
         let spans: String = spans.iter().map(|span| format!(" {span}")).collect();
@@ -264,12 +264,12 @@ impl Line<'_> {
 
 /// What an event says.
 #[derive(Default)]
-struct Said {
+struct LogFields {
     message: String,
     fields: BTreeMap<&'static str, String>,
 }
 
-impl Said {
+impl LogFields {
     fn say(&mut self, field: &Field, value: String) {
         if field.name() == "message" {
             self.message = value;
@@ -279,7 +279,7 @@ impl Said {
     }
 }
 
-impl Visit for Said {
+impl Visit for LogFields {
     fn record_str(&mut self, field: &Field, value: &str) {
         self.say(field, value.to_owned());
     }

@@ -1,7 +1,7 @@
 //! What a command fails with, and how it is told to a person.
 //!
 //! Every failure ends here as one sentence, its causes, and the remedy; the
-//! exit code comes from its [`Kind`]. With `--json` it is a document, too, and
+//! exit code comes from its [`ErrorClass`]. With `--json` it is a document, too, and
 //! meaning must never depend on colour.
 
 use std::error::Error;
@@ -9,43 +9,43 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
-use automaton_core::error::{Classified, Kind};
+use automaton_core::error::{Classified, ErrorClass};
 use serde::Serialize;
 
 use crate::ui::{self, Format};
 
 /// Why a command ends without having done what it should.
 #[derive(Debug)]
-pub struct Failure {
+pub struct CliError {
     /// One sentence.
     pub(crate) what: String,
     /// Who has to act.
-    pub(crate) kind: Kind,
+    pub(crate) kind: ErrorClass,
     /// The remedy.
     pub(crate) remedy: Option<String>,
     /// What led to it, the nearest first.
     pub(crate) causes: Vec<String>,
     /// What is wrong besides, where everything was looked at.
-    pub(crate) others: Vec<Failure>,
+    pub(crate) others: Vec<CliError>,
     /// Whoever read our output went away, which is no failure at all.
-    pub(crate) unheard: bool,
+    pub(crate) broken_pipe: bool,
 }
 
-impl Failure {
+impl CliError {
     /// A failure in one sentence.
-    pub fn new(kind: Kind, what: impl Into<String>) -> Self {
+    pub fn new(kind: ErrorClass, what: impl Into<String>) -> Self {
         let (what, causes, others) = (what.into(), Vec::new(), Vec::new());
-        Self { what, kind, remedy: None, causes, others, unheard: false }
+        Self { what, kind, remedy: None, causes, others, broken_pipe: false }
     }
 
     /// The user's mistake.
     pub fn user(what: impl Into<String>) -> Self {
-        Self::new(Kind::User, what)
+        Self::new(ErrorClass::User, what)
     }
 
     /// Our own failure to do `what` because of an error that carries no kind.
     pub fn internal(what: impl Into<String>, cause: &(dyn Error + 'static)) -> Self {
-        Self::new(Kind::Internal, what).because(cause)
+        Self::new(ErrorClass::Internal, what).because(cause)
     }
 
     /// Adds an error and all its causes.
@@ -64,20 +64,20 @@ impl Failure {
 
     /// The failure to write our output.
     pub(crate) fn output(error: &io::Error) -> Self {
-        let unheard = error.kind() == io::ErrorKind::BrokenPipe;
-        Self { unheard, ..Self::internal("cannot write the output", error) }
+        let broken_pipe = error.kind() == io::ErrorKind::BrokenPipe;
+        Self { broken_pipe, ..Self::internal("cannot write the output", error) }
     }
 
     /// The exit code that tells it.
     pub(crate) fn exit_code(&self) -> ExitCode {
         let codes = self.others.iter().map(|other| other.kind.exit_code());
         let code = codes.fold(self.kind.exit_code(), u8::max);
-        if self.unheard { ExitCode::SUCCESS } else { ExitCode::from(code) }
+        if self.broken_pipe { ExitCode::SUCCESS } else { ExitCode::from(code) }
     }
 
     /// Writes `error:`, the causes and `hint:` to stderr.
     pub(crate) fn print(&self) {
-        if !self.unheard {
+        if !self.broken_pipe {
             ui::say(&self.to_string());
         }
     }
@@ -86,7 +86,7 @@ impl Failure {
     /// none has been written.
     pub(crate) fn tell(&self, format: Format) {
         self.print();
-        if format == Format::Json && !self.unheard && ui::nothing_answered() {
+        if format == Format::Json && !self.broken_pipe && ui::nothing_answered() {
             // silent-ok: without a stdout there is nobody left to tell.
             ui::json(&self.document()).ok();
         }
@@ -99,14 +99,14 @@ impl Failure {
     }
 
     /// The failure as `--json` has it.
-    pub(crate) fn document(&self) -> FailureDocument<'_> {
-        FailureDocument { error: self.told() }
+    pub(crate) fn document(&self) -> CliErrorDocument<'_> {
+        CliErrorDocument { error: self.told() }
     }
 
-    fn told(&self) -> FailureTold<'_> {
+    fn told(&self) -> CliErrorEntry<'_> {
         let Self { what, kind, remedy, causes, others, .. } = self;
         let others = others.iter().map(Self::told).collect();
-        FailureTold { code: *kind, message: what, hint: remedy.as_deref(), causes, others }
+        CliErrorEntry { code: *kind, message: what, hint: remedy.as_deref(), causes, others }
     }
 
     /// The sentence and its causes on one line.
@@ -122,23 +122,23 @@ impl Failure {
 
 /// A failure as `--json` has it: outsiders rely on the names, which are only added to.
 #[derive(Debug, Serialize)]
-pub(crate) struct FailureDocument<'a> {
-    error: FailureTold<'a>,
+pub(crate) struct CliErrorDocument<'a> {
+    error: CliErrorEntry<'a>,
 }
 
 #[derive(Debug, Serialize)]
-struct FailureTold<'a> {
+struct CliErrorEntry<'a> {
     /// Who has to act.
-    code: Kind,
+    code: ErrorClass,
     message: &'a str,
     hint: Option<&'a str>,
     causes: &'a [String],
     /// What is wrong besides.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    others: Vec<FailureTold<'a>>,
+    others: Vec<CliErrorEntry<'a>>,
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for CliError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "error: {}", self.what)?;
         for cause in &self.causes {
@@ -153,11 +153,11 @@ impl fmt::Display for Failure {
 
 /// What checks have found, so that all of it can be told at once.
 #[derive(Debug, Default)]
-pub(crate) struct Findings(Vec<Failure>);
+pub(crate) struct CliErrors(Vec<CliError>);
 
-impl Findings {
+impl CliErrors {
     /// What a check gave, where it found nothing wrong.
-    pub(crate) fn take<T>(&mut self, checked: Result<T, impl Into<Failure>>) -> Option<T> {
+    pub(crate) fn take<T>(&mut self, checked: Result<T, impl Into<CliError>>) -> Option<T> {
         let mut failure = match checked {
             Ok(found) => return Some(found),
             Err(wrong) => wrong.into(),
@@ -177,17 +177,19 @@ impl Findings {
     ///
     /// # Errors
     /// All that is wrong, in one.
-    pub(crate) fn end<T>(self, made: Option<T>) -> Result<T, Failure> {
+    pub(crate) fn end<T>(self, made: Option<T>) -> Result<T, CliError> {
         let mut all = self.0.into_iter();
         match (all.next(), made) {
-            (Some(first), _) => Err(Failure { others: all.collect(), ..first }),
+            (Some(first), _) => Err(CliError { others: all.collect(), ..first }),
             (None, Some(made)) => Ok(made),
-            (None, None) => Err(Failure::new(Kind::Internal, "a check gave nothing and no reason")),
+            (None, None) => {
+                Err(CliError::new(ErrorClass::Internal, "a check gave nothing and no reason"))
+            }
         }
     }
 }
 
-impl<E: Classified + 'static> From<E> for Failure {
+impl<E: Classified + 'static> From<E> for CliError {
     fn from(error: E) -> Self {
         Self {
             remedy: error.hint(),

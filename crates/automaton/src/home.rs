@@ -17,8 +17,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use automaton_core::error::Kind;
-use automaton_core::id::{AutomatonId, Mint, RunId};
+use automaton_core::error::ErrorClass;
+use automaton_core::id::{AutomatonId, IdGenerator, RunId};
 use automaton_core::wire::control::SOCKET_NAME;
 use automaton_sandbox::process::{self, LockError, LockGuard};
 use automaton_script::fault;
@@ -27,7 +27,7 @@ use serde::Serialize;
 
 use crate::config::file::{self, BrainFile, CONFIG_VERSION, ConfigFile, FILE_NAME};
 use crate::config::values::{Name, Prompt};
-use crate::error::Failure;
+use crate::error::CliError;
 
 /// The database, in the home.
 pub const DATABASE: &str = "state.db";
@@ -56,14 +56,14 @@ const USUAL_NAME: &str = "Automaton";
 
 /// The configuration of a home, found or yet to be written.
 #[derive(Debug)]
-pub(crate) struct Draft {
+pub(crate) struct ConfigDraft {
     /// What it says.
     pub(crate) file: ConfigFile,
     /// Its text, when the file is not there yet.
     new_text: Option<String>,
 }
 
-impl Draft {
+impl ConfigDraft {
     /// Whether the home is a new one.
     pub(crate) const fn is_new(&self) -> bool {
         self.new_text.is_some()
@@ -73,7 +73,7 @@ impl Draft {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub(crate) fn keep(&self, home: &Path) -> Result<(), Failure> {
+    pub(crate) fn keep(&self, home: &Path) -> Result<(), CliError> {
         let path = home.join(FILE_NAME);
         self.new_text
             .as_ref()
@@ -97,7 +97,7 @@ struct NewConfig<'a> {
 ///
 /// # Errors
 /// When another process has it for longer, by its id.
-pub(crate) fn lock(home: &Path) -> Result<LockGuard, Failure> {
+pub(crate) fn lock(home: &Path) -> Result<LockGuard, CliError> {
     for _ in 0..LOCK_TRIES {
         if let Some(lock) = lock_now(home)? {
             return Ok(lock);
@@ -108,7 +108,7 @@ pub(crate) fn lock(home: &Path) -> Result<LockGuard, Failure> {
         LockError::Held { holder, .. } => {
             let who =
                 holder.map_or_else(|| "another process".into(), |pid| format!("process {pid}"));
-            Failure::user(format!("the automaton in {} already runs: {who}", home.display()))
+            CliError::user(format!("the automaton in {} already runs: {who}", home.display()))
                 .hint("`automaton status` shows it, `automaton stop` ends it")
         }
         error @ LockError::File { .. } => error.into(),
@@ -120,7 +120,7 @@ pub(crate) fn lock(home: &Path) -> Result<LockGuard, Failure> {
 ///
 /// # Errors
 /// As [`lock`].
-pub(crate) fn lock_if_made(home: &Path) -> Result<Option<LockGuard>, Failure> {
+pub(crate) fn lock_if_made(home: &Path) -> Result<Option<LockGuard>, CliError> {
     if home.join(LOCK).exists() { lock(home).map(Some) } else { Ok(None) }
 }
 
@@ -128,7 +128,7 @@ pub(crate) fn lock_if_made(home: &Path) -> Result<Option<LockGuard>, Failure> {
 ///
 /// # Errors
 /// When the file cannot be used.
-pub(crate) fn lock_now(home: &Path) -> Result<Option<LockGuard>, Failure> {
+pub(crate) fn lock_now(home: &Path) -> Result<Option<LockGuard>, CliError> {
     match process::lock(&home.join(LOCK)) {
         Ok(lock) => Ok(Some(lock)),
         Err(LockError::Held { .. }) => Ok(None),
@@ -149,13 +149,13 @@ pub(crate) fn lock_agent(home: &Path) -> Result<LockGuard, LockError> {
 ///
 /// # Errors
 /// When there is none, or its configuration is invalid.
-pub(crate) fn read(home: &Path) -> Result<ConfigFile, Failure> {
-    file::read(&home.join(FILE_NAME))?.ok_or_else(|| nobody(home))
+pub(crate) fn read(home: &Path) -> Result<ConfigFile, CliError> {
+    file::read(&home.join(FILE_NAME))?.ok_or_else(|| no_automaton(home))
 }
 
 /// Nobody lives in a home.
-pub(crate) fn nobody(home: &Path) -> Failure {
-    Failure::user(format!("no automaton lives in {}", home.display()))
+pub(crate) fn no_automaton(home: &Path) -> CliError {
+    CliError::user(format!("no automaton lives in {}", home.display()))
         .hint("make one with `automaton up` or `automaton init`, or name another --home")
 }
 
@@ -167,7 +167,7 @@ const SOCKET_PATH_BYTES_MAX: usize = 107;
 ///
 /// # Errors
 /// When the path is too long; `hint` says how to choose another.
-pub(crate) fn check_length(home: &Path, hint: &str) -> Result<(), Failure> {
+pub(crate) fn check_length(home: &Path, hint: &str) -> Result<(), CliError> {
     let bytes = home.join(SOCKET_NAME).as_os_str().as_bytes().len();
     if bytes <= SOCKET_PATH_BYTES_MAX {
         return Ok(());
@@ -176,7 +176,7 @@ pub(crate) fn check_length(home: &Path, hint: &str) -> Result<(), Failure> {
         "the home directory's path is too long for its control socket \
          ({bytes} of {SOCKET_PATH_BYTES_MAX} bytes)"
     );
-    Err(Failure::user(what).hint(hint))
+    Err(CliError::user(what).hint(hint))
 }
 
 /// Makes the home's directory and asserts that only its owner can enter. A
@@ -185,13 +185,13 @@ pub(crate) fn check_length(home: &Path, hint: &str) -> Result<(), Failure> {
 ///
 /// # Errors
 /// When it cannot be made, belongs to somebody else, or is no home.
-pub(crate) fn make_private(home: &Path) -> Result<(), Failure> {
+pub(crate) fn make_private(home: &Path) -> Result<(), CliError> {
     check_ours(home)?;
     make_directory(home).map_err(|error| unusable(home).because(&error))
 }
 
-fn unusable(home: &Path) -> Failure {
-    Failure::new(Kind::Config, format!("cannot use {} as a home", home.display()))
+fn unusable(home: &Path) -> CliError {
+    CliError::new(ErrorClass::Config, format!("cannot use {} as a home", home.display()))
         .hint("name a directory that you own with --home DIR")
 }
 
@@ -208,7 +208,7 @@ pub fn make_directory(path: &Path) -> io::Result<()> {
 }
 
 /// Checks that a directory that is there already may become, or is, a home.
-pub(crate) fn check_ours(home: &Path) -> Result<(), Failure> {
+pub(crate) fn check_ours(home: &Path) -> Result<(), CliError> {
     let unreadable = |error: io::Error| unusable(home).because(&error);
     let found = match fs::metadata(home) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -226,7 +226,9 @@ pub(crate) fn check_ours(home: &Path) -> Result<(), Failure> {
     for entry in fs::read_dir(home).map_err(unreadable)? {
         if !is_of_new_home(entry.map_err(unreadable)?.file_name().as_bytes()) {
             let what = format!("{} is not empty and no automaton lives there", home.display());
-            return Err(Failure::new(Kind::Config, what).hint("name another directory with --home"));
+            return Err(
+                CliError::new(ErrorClass::Config, what).hint("name another directory with --home")
+            );
         }
     }
     Ok(())
@@ -249,17 +251,17 @@ pub(crate) fn draft(
     home: &Path,
     (name, genesis): (Option<&Name>, Option<&Prompt>),
     brain: Option<&BrainFile>,
-) -> Result<Draft, Failure> {
+) -> Result<ConfigDraft, CliError> {
     let path = home.join(FILE_NAME);
     let (name, genesis) = (name.map(Name::as_str), genesis.map(Prompt::as_str));
     if let Some(file) = file::read(&path)? {
         check_same("--name", file.name.as_ref().map(Name::as_str), name)?;
         check_same("--genesis", file.genesis_prompt.as_ref().map(Prompt::as_str), genesis)?;
-        return Ok(Draft { file, new_text: None });
+        return Ok(ConfigDraft { file, new_text: None });
     }
     if home.join(DATABASE).exists() {
         let what = format!("{} holds a life ({DATABASE}) but no {FILE_NAME}", home.display());
-        return Err(Failure::new(Kind::Config, what)
+        return Err(CliError::new(ErrorClass::Config, what)
             .hint("restore automaton.json; or name another --home for a new automaton"));
     }
     let config = NewConfig {
@@ -269,20 +271,21 @@ pub(crate) fn draft(
         brain,
     };
     let mut text = serde_json::to_string_pretty(&config)
-        .map_err(|error| Failure::internal("cannot write the configuration", &error))?;
+        .map_err(|error| CliError::internal("cannot write the configuration", &error))?;
     text.push('\n');
-    Ok(Draft { file: file::parse(&path, &text)?, new_text: Some(text) })
+    Ok(ConfigDraft { file: file::parse(&path, &text)?, new_text: Some(text) })
 }
 
-fn check_same(flag: &str, is: Option<&str>, wanted: Option<&str>) -> Result<(), Failure> {
+fn check_same(flag: &str, is: Option<&str>, wanted: Option<&str>) -> Result<(), CliError> {
     let (Some(is), Some(wanted)) = (is, wanted) else { return Ok(()) };
     if is == wanted {
         return Ok(());
     }
     let shown: String = is.chars().take(60).collect();
-    Err(Failure::user(format!("{flag} contradicts the automaton that lives here: '{shown}'")).hint(
-        format!("leave {flag} out to go on with it, or name another --home for a new automaton"),
-    ))
+    Err(CliError::user(format!("{flag} contradicts the automaton that lives here: '{shown}'"))
+        .hint(format!(
+            "leave {flag} out to go on with it, or name another --home for a new automaton"
+        )))
 }
 
 /// Adds what a home lacks before its automaton is born. Does nothing to a home
@@ -290,7 +293,7 @@ fn check_same(flag: &str, is: Option<&str>, wanted: Option<&str>) -> Result<(), 
 ///
 /// # Errors
 /// When a file cannot be written.
-pub(crate) fn furnish(home: &Path, name: &str, genesis: &str) -> Result<(), Failure> {
+pub(crate) fn create_missing_files(home: &Path, name: &str, genesis: &str) -> Result<(), CliError> {
     make_private(home)?;
     let workspace = home.join(WORKSPACE);
     make_directory(&workspace).map_err(|error| unusable(&workspace).because(&error))?;
@@ -310,7 +313,7 @@ pub(crate) fn furnish(home: &Path, name: &str, genesis: &str) -> Result<(), Fail
 
 /// What an automaton is bound by and what it thinks of itself.
 #[derive(Debug)]
-pub(crate) struct Character {
+pub(crate) struct IdentityFiles {
     /// The text of its constitution, as it was at birth.
     pub(crate) constitution: String,
     /// The text of its soul; empty when there is none.
@@ -321,7 +324,7 @@ pub(crate) struct Character {
 ///
 /// # Errors
 /// When a file cannot be read, or the constitution is not the pinned one.
-pub(crate) fn read_character(home: &Path, pinned: Option<Hash>) -> Result<Character, Failure> {
+pub(crate) fn read_character(home: &Path, pinned: Option<Hash>) -> Result<IdentityFiles, CliError> {
     let path = home.join(CONSTITUTION);
     let constitution = fs::read_to_string(&path);
     let found = constitution.as_ref().map(|text| Hash::of(text.as_bytes())).ok();
@@ -331,14 +334,14 @@ pub(crate) fn read_character(home: &Path, pinned: Option<Hash>) -> Result<Charac
         return Err(tampered(&path, pinned, found));
     }
     let unreadable = |name: &str, error: &io::Error| {
-        Failure::new(Kind::Config, format!("cannot read {name} of the home")).because(error)
+        CliError::new(ErrorClass::Config, format!("cannot read {name} of the home")).because(error)
     };
     let constitution = constitution.map_err(|error| unreadable(CONSTITUTION, &error))?;
     let soul = match fs::read_to_string(home.join(SOUL)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
         soul => soul.map_err(|error| unreadable(SOUL, &error))?,
     };
-    Ok(Character { constitution, soul })
+    Ok(IdentityFiles { constitution, soul })
 }
 
 /// Checks the constitution of a home in which somebody lives. A record that cannot be read
@@ -346,7 +349,7 @@ pub(crate) fn read_character(home: &Path, pinned: Option<Hash>) -> Result<Charac
 ///
 /// # Errors
 /// When it is not the one that it was born with.
-pub(crate) fn check_character(home: &Path) -> Result<(), Failure> {
+pub(crate) fn check_character(home: &Path) -> Result<(), CliError> {
     let database = home.join(DATABASE);
     let life = || Reader::open(&database).ok()?.life().ok();
     match life().filter(|_| database.exists()) {
@@ -360,12 +363,12 @@ pub(crate) fn check_character(home: &Path) -> Result<(), Failure> {
 ///
 /// # Errors
 /// When its constitution is not the one it was born with.
-pub(crate) async fn bring_to_life(
+pub(crate) async fn birth_or_load(
     store: &Store,
     home: &Path,
     name: &str,
     genesis: &str,
-) -> Result<(AutomatonId, Character), Failure> {
+) -> Result<(AutomatonId, IdentityFiles), CliError> {
     let pinned = match store.life().await {
         Ok(life) => Some(life.constitution_sha256),
         Err(StoreError::Unborn) => None,
@@ -380,7 +383,7 @@ pub(crate) async fn bring_to_life(
     Ok((store.birth(born).await?, character))
 }
 
-fn tampered(path: &Path, pinned: Hash, found: Option<Hash>) -> Failure {
+fn tampered(path: &Path, pinned: Hash, found: Option<Hash>) -> CliError {
     let is = found.map_or_else(|| "none that can be read".to_owned(), |found| found.to_string());
     let what = format!(
         "{} is not the constitution this automaton was born with: its SHA-256 is {is}, and was \
@@ -393,7 +396,7 @@ fn tampered(path: &Path, pinned: Hash, found: Option<Hash>) -> Failure {
     } else {
         format!("restore the file whose SHA-256 is {pinned} from your backup")
     };
-    Failure::new(Kind::Denied, what).hint(hint)
+    CliError::new(ErrorClass::Denied, what).hint(hint)
 }
 
 /// A folder with a new home and what belongs to it, which is thrown away when this
@@ -406,7 +409,7 @@ impl Scratch {
     ///
     /// # Errors
     /// When its path is too long for a control socket, or it cannot be made.
-    pub fn new(parent: Option<&Path>, mint: &Mint) -> Result<Self, Failure> {
+    pub fn new(parent: Option<&Path>, mint: &IdGenerator) -> Result<Self, CliError> {
         let name = format!("automaton-{}", mint.id::<RunId>());
         let scratch = Self(parent.unwrap_or(Path::new("/tmp")).join(name));
         check_length(&scratch.home(), "set TMPDIR to a directory with a shorter path")?;
@@ -427,7 +430,7 @@ impl Drop for Scratch {
             && error.kind() != io::ErrorKind::NotFound
         {
             let what = format!("cannot remove {}", self.0.display());
-            Failure::internal(what, &error).print();
+            CliError::internal(what, &error).print();
         }
     }
 }
@@ -437,7 +440,7 @@ impl Drop for Scratch {
 ///
 /// # Errors
 /// When the file cannot be written; then the old one is untouched.
-pub fn write_atomically(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Failure> {
+pub fn write_atomically(path: &Path, bytes: &[u8], mode: u32) -> Result<(), CliError> {
     let mut temporary = path.to_owned().into_os_string();
     temporary.push(TEMPORARY);
     let temporary = PathBuf::from(temporary);
@@ -455,7 +458,7 @@ pub fn write_atomically(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Fail
         // silent-ok: the file may not exist, and the failure to write is told.
         fs::remove_file(&temporary).ok();
         let full = error.kind() == io::ErrorKind::StorageFull;
-        let failure = Failure::internal(format!("cannot write {}", path.display()), &error);
+        let failure = CliError::internal(format!("cannot write {}", path.display()), &error);
         if full {
             failure.hint("make room on the disk and try again; nothing was changed")
         } else {

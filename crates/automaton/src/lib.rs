@@ -19,27 +19,27 @@
 mod account;
 pub mod args;
 pub mod beside;
+mod chat_session;
+mod child_process;
 pub mod cmd;
 pub mod config;
 mod control;
-mod courier;
 mod crashes;
+mod delivery_queue;
 mod descriptor;
 mod diagnostics;
 pub mod error;
+mod event_exporters;
 pub mod home;
-mod household;
-mod kept;
 mod log;
-mod member;
 mod metrics;
 pub mod operator;
-mod outlets;
 pub mod role;
+mod services;
 pub mod stack;
+mod story_driver;
+mod supervised_service;
 mod supervisor;
-mod talk;
-mod telling;
 mod traces;
 pub mod ui;
 mod webhook;
@@ -54,8 +54,8 @@ use clap::Parser;
 use clap::error::ErrorKind;
 
 use crate::args::Cli;
-use crate::error::Failure;
-use crate::role::charter;
+use crate::error::CliError;
+use crate::role::launch_config;
 use crate::ui::Format;
 
 /// The program, whichever process this is.
@@ -65,7 +65,7 @@ pub fn main() -> ExitCode {
     }
     let argv: Vec<_> = std::env::args_os().collect();
     match role(argv.first().map(AsRef::as_ref)) {
-        Some(charter::ARG0) => return role::agent::main(),
+        Some(launch_config::ARG0) => return role::agent::main(),
         Some(role::signer::ARG0) => return role::signer::main(),
         Some(role::service::CHAIN_ARG0 | role::service::CLOUD_ARG0) => {
             return role::service::main();
@@ -82,7 +82,7 @@ pub fn main() -> ExitCode {
 /// Reads a command line, does what it says, and tells how that ended.
 pub fn carry_out<C: Parser>(
     argv: Vec<OsString>,
-    run: impl FnOnce(C) -> (Format, Result<ExitCode, Failure>),
+    run: impl FnOnce(C) -> (Format, Result<ExitCode, CliError>),
 ) -> ExitCode {
     let asked = Format::of(args::asks_for_json(&argv));
     let (format, outcome) = match C::try_parse_from(argv) {
@@ -99,12 +99,12 @@ fn role(arg0: Option<&OsStr>) -> Option<&str> {
 
 /// Help and version are answers; everything else is the user's mistake, which
 /// has exit code 1 here and not clap's 2.
-fn usage(error: &clap::Error, format: Format) -> Result<ExitCode, Failure> {
+fn usage(error: &clap::Error, format: Format) -> Result<ExitCode, CliError> {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             let text = error.render();
             let mut out = std::io::stdout().lock();
-            write!(out, "{text}").and_then(|()| out.flush()).map_err(|e| Failure::output(&e))?;
+            write!(out, "{text}").and_then(|()| out.flush()).map_err(|e| CliError::output(&e))?;
             Ok(ExitCode::SUCCESS)
         }
         _ => {

@@ -10,8 +10,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use automaton_core::alert::Severity;
-use automaton_core::event::{Event, Stamped};
-use automaton_core::record::{CallStatus, Outcome};
+use automaton_core::event::{Event, StampedEvent};
+use automaton_core::record::{CallStatus, DecisionOutcome};
 
 use crate::config::file::LogLevel;
 
@@ -39,7 +39,7 @@ impl EventLog {
     }
 
     /// Writes one event.
-    pub(crate) fn write(&mut self, stamped: &Stamped) {
+    pub(crate) fn write(&mut self, stamped: &StampedEvent) {
         if level_of(&stamped.event) < self.level {
             return;
         }
@@ -97,7 +97,7 @@ pub(crate) const fn level_of(event: &Event) -> LogLevel {
         Event::MessageFailed { .. }
         | Event::RecoveryDone { .. }
         | Event::TextSuspected { .. }
-        | Event::DecisionMade { outcome: Outcome::Ask | Outcome::Deny, .. }
+        | Event::DecisionMade { outcome: DecisionOutcome::Ask | DecisionOutcome::Deny, .. }
         | Event::CallFinished { status: CallStatus::Failed | CallStatus::Unknown, .. }
         | Event::BrokeStarted { .. }
         | Event::PleaSent { .. }
@@ -120,12 +120,12 @@ mod tests {
         let mut log = EventLog::open(home.path(), LogLevel::Warn);
         let quiet = Event::AgentStopped { reason: "x".to_owned() };
         let loud = Event::AgentRestarted { death: "x".to_owned(), restarts: 1 };
-        log.write(&Stamped { at: Timestamp::EPOCH, event: quiet });
-        log.write(&Stamped { at: Timestamp::EPOCH, event: loud.clone() });
+        log.write(&StampedEvent { at: Timestamp::EPOCH, event: quiet });
+        log.write(&StampedEvent { at: Timestamp::EPOCH, event: loud.clone() });
         let path = home.path().join(FILE_NAME);
         assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), 1);
         log.bytes = BYTES_MAX;
-        log.write(&Stamped { at: Timestamp::EPOCH, event: loud });
+        log.write(&StampedEvent { at: Timestamp::EPOCH, event: loud });
         assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), 1);
         assert_eq!(fs::read_to_string(older(&path)).unwrap().lines().count(), 1);
     }

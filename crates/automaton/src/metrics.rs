@@ -11,14 +11,14 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use automaton_core::alert::Rule;
-use automaton_core::error::{Kind, chain};
+use automaton_core::alert::AlertRule;
+use automaton_core::error::{ErrorClass, chain};
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::record::WakeSource;
 use automaton_core::state::AgentState;
 use automaton_core::tier::SurvivalTier;
 use automaton_core::time::{Clock, SystemClock, Timestamp};
-use automaton_store::{Histogram, Measures, Reader, StoreError, Tallies};
+use automaton_store::{Histogram, LifetimeCounters, LifetimeMetrics, Reader, StoreError};
 use automaton_tools::list;
 use axum::Router;
 use axum::extract::State;
@@ -30,7 +30,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Mutex;
 use tokio::task::{JoinSet, spawn_blocking};
 
-use crate::error::Failure;
+use crate::error::CliError;
 use crate::home::DATABASE;
 
 /// The media type of the format.
@@ -41,14 +41,14 @@ const ALERTS: u32 = 32;
 
 /// A server of metrics. It ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Served {
+pub(crate) struct MetricsServer {
     /// Where.
     pub(crate) url: String,
     _tasks: JoinSet<()>,
 }
 
 /// What a scrape is made from; one at a time.
-struct Source {
+struct MetricsSource {
     database: PathBuf,
     started: Timestamp,
     one: Mutex<()>,
@@ -58,26 +58,32 @@ struct Source {
 ///
 /// # Errors
 /// When the address cannot be had.
-pub(crate) async fn serve(at: SocketAddr, home: &std::path::Path) -> Result<Served, Failure> {
+pub(crate) async fn serve(
+    at: SocketAddr,
+    home: &std::path::Path,
+) -> Result<MetricsServer, CliError> {
     let failed = |error: std::io::Error| {
-        Failure::new(Kind::Config, format!("cannot serve metrics on {at}"))
+        CliError::new(ErrorClass::Config, format!("cannot serve metrics on {at}"))
             .because(&error)
             .hint("change the key `metricsAddr` of automaton.json; port 0 takes one that is free")
     };
     let listener = TcpListener::bind(at).await.map_err(failed)?;
     let url = format!("http://{}/metrics", listener.local_addr().map_err(failed)?);
-    let source =
-        Source { database: home.join(DATABASE), started: SystemClock.now(), one: Mutex::default() };
+    let source = MetricsSource {
+        database: home.join(DATABASE),
+        started: SystemClock.now(),
+        one: Mutex::default(),
+    };
     let app = Router::new().route("/metrics", get(scrape)).with_state(Arc::new(source));
     let mut tasks = JoinSet::new();
     tasks.spawn(async move {
         // silent-ok: axum's server never ends with an error by itself.
         axum::serve(listener, app).await.ok();
     });
-    Ok(Served { url, _tasks: tasks })
+    Ok(MetricsServer { url, _tasks: tasks })
 }
 
-async fn scrape(State(source): State<Arc<Source>>, headers: HeaderMap) -> Response {
+async fn scrape(State(source): State<Arc<MetricsSource>>, headers: HeaderMap) -> Response {
     if !headers.get(HOST).and_then(|host| host.to_str().ok()).is_some_and(is_loopback) {
         return (StatusCode::FORBIDDEN, "ask for 127.0.0.1 or localhost\n").into_response();
     }
@@ -105,7 +111,7 @@ fn is_loopback(host: &str) -> bool {
 fn page(reader: &Reader, started: Timestamp, now: Timestamp) -> Result<String, StoreError> {
     let measures = reader.measures(now)?;
     let alerts = reader.alerts(ALERTS)?;
-    let mut page = Page::default();
+    let mut page = MetricsPage::default();
     page.all(
         "build_info",
         "The version of the program.",
@@ -116,8 +122,8 @@ fn page(reader: &Reader, started: Timestamp, now: Timestamp) -> Result<String, S
     life(&mut page, &measures);
     means(&mut page, &measures);
     thinking(&mut page, &measures);
-    whole_life(&mut page, &reader.tallies()?);
-    let active = Rule::ALL.map(|rule| {
+    whole_life(&mut page, &reader.lifetime_counters()?);
+    let active = AlertRule::ALL.map(|rule| {
         let holds = alerts.iter().any(|alert| alert.rule == rule && alert.is_active());
         let labels = vec![("rule", rule.name()), ("severity", rule.severity().name())];
         (labels, u8::from(holds))
@@ -126,7 +132,7 @@ fn page(reader: &Reader, started: Timestamp, now: Timestamp) -> Result<String, S
     Ok(page.0)
 }
 
-fn life(page: &mut Page, measures: &Measures) {
+fn life(page: &mut MetricsPage, measures: &LifetimeMetrics) {
     let states = AgentState::ALL
         .map(|state| (vec![("state", state.name())], u8::from(state == measures.state)));
     page.all("state", "What the automaton is doing.", states);
@@ -134,7 +140,7 @@ fn life(page: &mut Page, measures: &Measures) {
     page.one("turns_last_hour", "Turns of the last hour.", Some(measures.turns_hour));
     let owed = Some(u8::from(measures.owes));
     page.one("thinking_owed", "Whether there is something to think about now.", owed);
-    let share = |name: &'static str, other: &'static str, share: automaton_core::alert::Share| {
+    let share = |name: &'static str, other: &'static str, share: automaton_core::alert::Ratio| {
         let rest = share.of.saturating_sub(share.part);
         [(vec![("result", name)], share.part), (vec![("result", other)], rest)]
     };
@@ -159,7 +165,7 @@ fn life(page: &mut Page, measures: &Measures) {
 }
 
 /// What is counted over the whole life.
-fn whole_life(page: &mut Page, tallies: &Tallies) {
+fn whole_life(page: &mut MetricsPage, tallies: &LifetimeCounters) {
     let mut calls: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     for (tool, status, count) in &tallies.calls {
         // A tool that there is no more, or never was, must not make a series of its own.
@@ -175,7 +181,7 @@ fn whole_life(page: &mut Page, tallies: &Tallies) {
         (vec![("source", source.name())], counts.sum::<u64>())
     });
     page.all("wake_events_total", "Causes to wake.", wakes);
-    let Tallies { turns, models, tools, heartbeat, .. } = tallies;
+    let LifetimeCounters { turns, models, tools, heartbeat, .. } = tallies;
     let help = "How long turns took, from opened to committed.";
     page.histogram("turn_duration_seconds", help, turns);
     page.histogram("inference_duration_seconds", "How long models took to answer.", models);
@@ -184,7 +190,7 @@ fn whole_life(page: &mut Page, tallies: &Tallies) {
     page.histogram("heartbeat_run_duration_seconds", help, heartbeat);
 }
 
-fn means(page: &mut Page, measures: &Measures) {
+fn means(page: &mut MetricsPage, measures: &LifetimeMetrics) {
     let vitals = &measures.vitals;
     let tier = vitals.tier().map(|tier| match tier {
         SurvivalTier::Dead => 0,
@@ -202,7 +208,7 @@ fn means(page: &mut Page, measures: &Measures) {
     page.one("broke_seconds", "How long it is known to have been broke.", broke);
 }
 
-fn thinking(page: &mut Page, measures: &Measures) {
+fn thinking(page: &mut MetricsPage, measures: &LifetimeMetrics) {
     let totals = &measures.totals;
     page.one("inference_answers_total", "Answers of models.", Some(totals.answers));
     page.all(
@@ -225,11 +231,11 @@ fn thinking(page: &mut Page, measures: &Measures) {
 
 /// A text in the format, family by family.
 #[derive(Default)]
-struct Page(String);
+struct MetricsPage(String);
 
-type Labels<'a> = Vec<(&'a str, &'a str)>;
+type MetricLabels<'a> = Vec<(&'a str, &'a str)>;
 
-impl Page {
+impl MetricsPage {
     /// One number without labels, unless it is not known.
     fn one(&mut self, name: &str, help: &str, value: Option<impl Display>) {
         if let Some(value) = value {
@@ -242,7 +248,7 @@ impl Page {
         &mut self,
         name: &str,
         help: &str,
-        samples: impl IntoIterator<Item = (Labels<'a>, V)>,
+        samples: impl IntoIterator<Item = (MetricLabels<'a>, V)>,
     ) {
         let kind = if name.ends_with("_total") { "counter" } else { "gauge" };
         self.head(name, help, kind);
@@ -279,9 +285,9 @@ impl Page {
 }
 
 /// An integer with so many digits after its point.
-struct Decimal(i64, u32);
+struct MetricDecimal(i64, u32);
 
-impl Display for Decimal {
+impl Display for MetricDecimal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(units, places) = *self;
         let (sign, whole) = (if units < 0 { "-" } else { "" }, units.unsigned_abs());
@@ -291,18 +297,18 @@ impl Display for Decimal {
 }
 
 /// Milliseconds, in seconds.
-const fn seconds(millis: i64) -> Decimal {
-    Decimal(millis, 3)
+const fn seconds(millis: i64) -> MetricDecimal {
+    MetricDecimal(millis, 3)
 }
 
 /// Credits, in dollars.
-const fn dollars(credits: Microcents) -> Decimal {
-    Decimal(credits.units(), 8)
+const fn dollars(credits: Microcents) -> MetricDecimal {
+    MetricDecimal(credits.units(), 8)
 }
 
 /// USDC, without its unit.
-fn usdc(usdc: MicroUsdc) -> Decimal {
-    Decimal(i64::try_from(usdc.units()).unwrap_or(i64::MAX), 6)
+fn usdc(usdc: MicroUsdc) -> MetricDecimal {
+    MetricDecimal(i64::try_from(usdc.units()).unwrap_or(i64::MAX), 6)
 }
 
 #[cfg(test)]

@@ -8,12 +8,12 @@ use automaton_core::faults::NoFaults;
 use automaton_core::record::{CallStatus, Usage, WakeCause};
 use automaton_core::tool::Effect;
 use automaton_core::trust::{Label, Labelled};
-use automaton_core::vitals::Reading;
-use automaton_net::{Client, ClientConfig, Method, Request};
+use automaton_core::vitals::BalanceReading;
+use automaton_net::{HttpClient, HttpClientConfig, HttpMethod, HttpRequest};
 use automaton_store::{Hash, JudgedCall, Judgement, NewAutomaton, Store};
 
 use super::*;
-use crate::cmd::mint;
+use crate::cmd::id_generator;
 
 /// Reads a page as strictly as the format is written: samples by name and labels.
 fn parse(page: &str) -> BTreeMap<String, String> {
@@ -76,7 +76,8 @@ fn check_histogram(page: &str, name: &str) -> u64 {
 
 async fn life() -> (tempfile::TempDir, Store) {
     let home = tempfile::tempdir().unwrap();
-    let store = Store::open(&home.path().join(DATABASE), mint(), Arc::new(NoFaults)).unwrap();
+    let store =
+        Store::open(&home.path().join(DATABASE), id_generator(), Arc::new(NoFaults)).unwrap();
     let hash = Hash::of(b"x");
     let born = NewAutomaton {
         name: "Ada".to_owned(),
@@ -89,9 +90,9 @@ async fn life() -> (tempfile::TempDir, Store) {
 
 async fn get(url: &str, allowed: &str) -> (u16, String) {
     let origins = vec![crate::cmd::wallet::origin(allowed).unwrap()];
-    let config = ClientConfig { allow_private_origins: origins, ..ClientConfig::default() };
-    let request = Request::new(Method::Get, crate::cmd::wallet::url(url).unwrap());
-    let response = Client::new(config).unwrap().request(request).await.unwrap();
+    let config = HttpClientConfig { allow_private_origins: origins, ..HttpClientConfig::default() };
+    let request = HttpRequest::new(HttpMethod::Get, crate::cmd::wallet::url(url).unwrap());
+    let response = HttpClient::new(config).unwrap().request(request).await.unwrap();
     let status = response.status;
     (status, String::from_utf8(response.read().await.unwrap().body).unwrap())
 }
@@ -109,7 +110,7 @@ async fn a_scrape_is_what_the_record_says_and_leaves_out_what_is_not_known() {
     let alert = "automaton_alert_active{rule=\"balance_below_reserve\",severity=\"critical\"}";
     assert_eq!(samples[alert], "0");
 
-    let reading = Reading {
+    let reading = BalanceReading {
         at: Timestamp::from_millis(1_500),
         credits: Some(Microcents::new(-12_345_678)),
         usdc: Some(MicroUsdc::new(15_000_001)),
@@ -134,7 +135,7 @@ async fn durations_and_calls_are_counted_over_the_life() {
     let session = store.open_session(vec![cause]).await.unwrap();
     let turn = store.open_turn(session, Vec::new(), 1).await.unwrap().id;
     let call = |tool: &str| JudgedCall {
-        id: mint().id(),
+        id: id_generator().id(),
         provider_id: None,
         tool: tool.to_owned(),
         arguments: "{}".to_owned(),
@@ -161,8 +162,11 @@ async fn durations_and_calls_are_counted_over_the_life() {
     let judgement = Judgement { turn, thought: String::new(), voice: None, usage, calls };
     store.record_judgement(judgement).await.unwrap();
     store.commit_turn(turn).await.unwrap();
-    let page =
-        page(&Reader::open(&home.path().join(DATABASE)).unwrap(), Timestamp::EPOCH, mint().now());
+    let page = page(
+        &Reader::open(&home.path().join(DATABASE)).unwrap(),
+        Timestamp::EPOCH,
+        id_generator().now(),
+    );
     let page = page.unwrap();
     let samples = parse(&page);
     assert_eq!(samples["automaton_tool_calls_total{tool=\"other\",outcome=\"invalid\"}"], "2");

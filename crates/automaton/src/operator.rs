@@ -11,12 +11,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use automaton_core::error::{Classified, Kind};
-use automaton_policy::{Judge, Note, OPERATOR_TEXT_BYTES_MAX, OperatorRules};
+use automaton_core::error::{Classified, ErrorClass};
+use automaton_policy::{Judge, OPERATOR_TEXT_BYTES_MAX, OperatorRules, RuleDiagnostic};
 use automaton_sandbox::process;
 use automaton_tools::list;
 
-use crate::error::Failure;
+use crate::error::CliError;
 use crate::ui;
 
 /// The file's name in the home.
@@ -33,17 +33,17 @@ pub(crate) fn path(home: &Path) -> PathBuf {
 ///
 /// # Errors
 /// When it cannot be read, is too large, or others can write it.
-pub(crate) fn text(home: &Path) -> Result<Option<String>, Failure> {
+pub(crate) fn text(home: &Path) -> Result<Option<String>, CliError> {
     let path = path(home);
     let unreadable = |error: &io::Error| {
-        Failure::new(Kind::Config, format!("cannot read {}", path.display())).because(error)
+        CliError::new(ErrorClass::Config, format!("cannot read {}", path.display())).because(error)
     };
     let found = match fs::metadata(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         found => found.map_err(|error| unreadable(&error))?,
     };
     let wrong = |why: &str, hint: String| {
-        Err(Failure::new(Kind::Config, format!("{} {why}", path.display())).hint(hint))
+        Err(CliError::new(ErrorClass::Config, format!("{} {why}", path.display())).hint(hint))
     };
     if found.mode() & 0o022 != 0 || found.uid() != process::effective_user() {
         let hint = format!("own it, and close it: chmod 600 {}", path.display());
@@ -59,19 +59,23 @@ pub(crate) fn text(home: &Path) -> Result<Option<String>, Failure> {
 ///
 /// # Errors
 /// Each mistake, with file, line and column.
-pub(crate) fn parse(path: &Path, text: &str) -> Result<(OperatorRules, Vec<Note>), Failure> {
+pub(crate) fn parse(
+    path: &Path,
+    text: &str,
+) -> Result<(OperatorRules, Vec<RuleDiagnostic>), CliError> {
     let tools = list::specs();
     let names = tools.iter().map(|spec| spec.name.as_str());
     OperatorRules::read(text, names).map_err(|bad| {
         let hint = bad.hint();
-        let told = |mistake: &Note| {
-            let failure = Failure::new(bad.kind(), format!("{}:{mistake}", path.display()));
+        let told = |mistake: &RuleDiagnostic| {
+            let failure = CliError::new(bad.kind(), format!("{}:{mistake}", path.display()));
             hint.iter().fold(failure, |failure, hint| failure.hint(hint))
         };
         let mut mistakes = bad.mistakes.iter();
-        let first = mistakes.next().map_or_else(|| Failure::new(bad.kind(), bad.to_string()), told);
-        let others = mistakes.map(|mistake| Failure { remedy: None, ..told(mistake) });
-        Failure { others: others.collect(), ..first }
+        let first =
+            mistakes.next().map_or_else(|| CliError::new(bad.kind(), bad.to_string()), told);
+        let others = mistakes.map(|mistake| CliError { remedy: None, ..told(mistake) });
+        CliError { others: others.collect(), ..first }
     })
 }
 
@@ -79,7 +83,7 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<(OperatorRules, Vec<Note>
 ///
 /// # Errors
 /// As [`text`] and [`parse`].
-pub(crate) fn check(home: &Path) -> Result<(), Failure> {
+pub(crate) fn check(home: &Path) -> Result<(), CliError> {
     text(home)?.map_or(Ok(()), |text| parse(&path(home), &text).map(drop))
 }
 
@@ -87,7 +91,7 @@ pub(crate) fn check(home: &Path) -> Result<(), Failure> {
 ///
 /// # Errors
 /// As [`text`] and [`parse`].
-pub(crate) fn begin(home: &Path) -> Result<Option<String>, Failure> {
+pub(crate) fn begin(home: &Path) -> Result<Option<String>, CliError> {
     let Some(text) = text(home)? else { return Ok(None) };
     let (_, notes) = parse(&path(home), &text)?;
     for note in notes {
@@ -100,7 +104,7 @@ pub(crate) fn begin(home: &Path) -> Result<Option<String>, Failure> {
 ///
 /// # Errors
 /// Each mistake, with file, line and column.
-pub fn judge(path: &Path, text: Option<&str>) -> Result<Judge, Failure> {
+pub fn judge(path: &Path, text: Option<&str>) -> Result<Judge, CliError> {
     let rules = text.map(|text| parse(path, text)).transpose()?;
     Ok(Judge::with(rules.map(|(rules, _)| Arc::new(rules))))
 }

@@ -21,26 +21,26 @@ use alloy_primitives::{Address, address, hex};
 use automaton_agent::ANSWER_TOKENS;
 use automaton_cloud::MachinesConfig;
 use automaton_core::entropy::{Entropy, SystemEntropy};
-use automaton_core::error::Kind;
+use automaton_core::error::ErrorClass;
 use automaton_core::event::Service;
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_devnet::{CHAIN_ID, Devnet};
 use automaton_inference::providers::openai_compatible::chat_url;
-use automaton_inference::{Dialect, ModelInfo};
+use automaton_inference::{ModelInfo, RequestDialect};
 use automaton_signer::keystore::{self, Keystore};
-use automaton_signer::{Home, PassphraseSource};
+use automaton_signer::{PassphraseSource, SignerHome};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::cmd::preflight;
 use crate::config::file::LocalBrain;
-use crate::config::resolve::{Brain, KeyScheme, Resolved};
-use crate::config::values::{BareOrigin, HostPattern, Place};
-use crate::error::{Failure, Findings};
+use crate::config::resolve::{Brain, KeyScheme, ResolvedConfig};
+use crate::config::values::{BareOrigin, EgressTarget, HostPattern};
+use crate::error::{CliError, CliErrors};
 use crate::home::{make_directory, write_atomically};
 use crate::role::provider;
-use crate::role::service::{ChainCharter, Serves};
-use crate::role::signer::{PassphrasePlace, SignerCharter, TokenCharter, home_of};
+use crate::role::service::{ChainLaunchConfig, ServiceBackend};
+use crate::role::signer::{PassphraseLocation, SignerLaunchConfig, TokenLaunchConfig, home_of};
 
 /// Files of the folder.
 const PASSPHRASE: &str = "passphrase";
@@ -72,7 +72,7 @@ const PRICES_TEXT: &str = include_str!("../assets/prices.json");
 /// Where the services of a stack listen, once they do.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Places {
+struct ServiceAddresses {
     chain: Option<SocketAddr>,
     cloud: Option<SocketAddr>,
 }
@@ -80,7 +80,7 @@ struct Places {
 /// Prices in microcents per million tokens.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Prices {
+struct StackPrices {
     input_microcents_per_million: Microcents,
     cached_microcents_per_million: Microcents,
     output_microcents_per_million: Microcents,
@@ -94,19 +94,19 @@ struct PriceList {
     cached_microcents_per_million: Microcents,
     output_microcents_per_million: Microcents,
     #[serde(default)]
-    models: BTreeMap<String, Prices>,
+    models: BTreeMap<String, StackPrices>,
 }
 
 impl PriceList {
     /// What a model costs: what the file says of it, else its own prices where it has some
     /// that somebody pays, else what the file says of every other.
-    fn of(&self, model: &ModelInfo, has_prices: bool) -> Prices {
-        let others = || Prices {
+    fn of(&self, model: &ModelInfo, has_prices: bool) -> StackPrices {
+        let others = || StackPrices {
             input_microcents_per_million: self.input_microcents_per_million,
             cached_microcents_per_million: self.cached_microcents_per_million,
             output_microcents_per_million: self.output_microcents_per_million,
         };
-        let own = || Prices {
+        let own = || StackPrices {
             input_microcents_per_million: model.prices.input_per_million,
             cached_microcents_per_million: model.prices.cached_per_million,
             output_microcents_per_million: model.prices.output_per_million,
@@ -121,10 +121,10 @@ impl PriceList {
 pub(crate) struct Stack {
     folder: PathBuf,
     signer: PathBuf,
-    passphrase: PassphrasePlace,
-    places: Places,
+    passphrase: PassphraseLocation,
+    places: ServiceAddresses,
     prices: PriceList,
-    machine_egress: Vec<Place>,
+    machine_egress: Vec<EgressTarget>,
     /// The automaton's wallet.
     pub(crate) wallet: Address,
     /// Whether the wallet was made just now.
@@ -141,8 +141,8 @@ pub(crate) fn passphrase_file(signer: &Path) -> Option<PathBuf> {
 ///
 /// # Errors
 /// When the stack's file is damaged.
-pub(crate) fn chain_of(home: &Path) -> Result<Option<String>, Failure> {
-    let places: Places = read_or(&folder_of(home).join(PLACES), "{}")?;
+pub(crate) fn chain_of(home: &Path) -> Result<Option<String>, CliError> {
+    let places: ServiceAddresses = read_or(&folder_of(home).join(PLACES), "{}")?;
     Ok(places.chain.map(|address| format!("http://{address}")))
 }
 
@@ -154,12 +154,13 @@ pub(crate) fn folder_of(home: &Path) -> PathBuf {
 }
 
 /// Looks at everything with which the stack of a home would be opened, and makes nothing.
-pub(crate) fn check(home: &Path, given: Option<&PassphrasePlace>, wrong: &mut Findings) {
+pub(crate) fn check(home: &Path, given: Option<&PassphraseLocation>, wrong: &mut CliErrors) {
     let folder = folder_of(home);
     wrong.take(check_ours(&folder));
     wrong.take(read_or::<PriceList>(&folder.join(PRICES), PRICES_TEXT));
     wrong.take(read_or::<Option<MachinesConfig>>(&folder.join(MACHINES), "null"));
-    let places = wrong.take(read_or::<Places>(&folder.join(PLACES), "{}")).unwrap_or_default();
+    let places =
+        wrong.take(read_or::<ServiceAddresses>(&folder.join(PLACES), "{}")).unwrap_or_default();
     for (service, place) in [(Service::Chain, places.chain), (Service::Cloud, places.cloud)] {
         wrong.take(place.map_or(Ok(()), |at| {
             preflight::check_free(at, TRIES)
@@ -169,7 +170,7 @@ pub(crate) fn check(home: &Path, given: Option<&PassphrasePlace>, wrong: &mut Fi
     let signer = home_of(home);
     let keystore = signer.join(KEYSTORE);
     let wallet = keystore.exists().then(|| {
-        let read = Keystore::read(&keystore).map_err(Failure::from);
+        let read = Keystore::read(&keystore).map_err(CliError::from);
         wrong.take(read.and_then(|keystore| address_of(&keystore)))
     });
     let passphrase = given.map_or_else(|| signer.join(PASSPHRASE), |place| place.path().to_owned());
@@ -187,9 +188,9 @@ pub(crate) fn stays_there(place: SocketAddr, service: Service) -> String {
     )
 }
 
-fn unknown_passphrase(wallet: Address) -> Failure {
+fn unknown_passphrase(wallet: Address) -> CliError {
     let what = format!("the wallet {wallet} was made with a passphrase of its own");
-    Failure::user(what).hint("give it with --passphrase-file FILE")
+    CliError::user(what).hint("give it with --passphrase-file FILE")
 }
 
 impl Stack {
@@ -198,7 +199,7 @@ impl Stack {
     /// # Errors
     /// When a file of it is damaged or cannot be written, or the wallet was made
     /// elsewhere and no place of its passphrase is given.
-    pub(crate) fn open(home: &Path, given: Option<PassphrasePlace>) -> Result<Self, Failure> {
+    pub(crate) fn open(home: &Path, given: Option<PassphraseLocation>) -> Result<Self, CliError> {
         let folder = folder_of(home);
         check_ours(&folder)?;
         make_directory(&folder).map_err(|error| unusable(&folder, &error))?;
@@ -206,9 +207,9 @@ impl Stack {
         let prices = read_or(&folder.join(PRICES), PRICES_TEXT)?;
         write_if_missing(&folder.join(PRICES), PRICES_TEXT)?;
         let gas = folder.join(GAS_FOLDER);
-        write_if_missing(&Home::make(&gas)?.keystore(), GAS_TEXT)?;
+        write_if_missing(&SignerHome::make(&gas)?.keystore(), GAS_TEXT)?;
         write_if_missing(&gas.join(PASSPHRASE), GAS_PASSPHRASE)?;
-        let signer = Home::make(&home_of(home))?;
+        let signer = SignerHome::make(&home_of(home))?;
         let own = home_of(home).join(PASSPHRASE);
         let is_new = !signer.keystore().exists();
         let mut drawn = [0; 32];
@@ -217,7 +218,7 @@ impl Stack {
         if is_new && given.is_none() {
             write_if_missing(&own, &drawn)?;
         }
-        let passphrase = given.unwrap_or(PassphrasePlace::File(own));
+        let passphrase = given.unwrap_or(PassphraseLocation::File(own));
         let wallet = if is_new {
             let secret = PassphraseSource::from(passphrase.clone()).read()?;
             // One that was there before may be a person's.
@@ -235,13 +236,13 @@ impl Stack {
     }
 
     /// The same with a cloud whose machines may reach these.
-    pub(crate) fn letting_machines_reach(self, machine_egress: Vec<Place>) -> Self {
+    pub(crate) fn letting_machines_reach(self, machine_egress: Vec<EgressTarget>) -> Self {
         Self { machine_egress, ..self }
     }
 
     /// What its dev chain is started with.
-    pub(crate) fn chain(&self) -> Serves {
-        Serves::Chain(ChainCharter {
+    pub(crate) fn chain(&self) -> ServiceBackend {
+        ServiceBackend::Chain(ChainLaunchConfig {
             data: self.folder.join("chain"),
             gas: GAS,
             gift: Some((self.wallet, GIFT)),
@@ -255,10 +256,10 @@ impl Stack {
     /// When the brain cannot be behind a cloud, or its key cannot be written.
     pub(crate) fn cloud(
         &self,
-        resolved: &Resolved,
+        resolved: &ResolvedConfig,
         cheaper: &[String],
         rpc: &str,
-    ) -> Result<Serves, Failure> {
+    ) -> Result<ServiceBackend, CliError> {
         let mut infos = vec![provider::describe(&resolved.brain)?];
         if let Brain::Http(http) = &resolved.brain {
             for name in cheaper {
@@ -294,31 +295,31 @@ impl Stack {
             machines: self.machines()?,
         };
         serde_json::to_string(&config)
-            .map(Serves::Cloud)
-            .map_err(|error| Failure::internal("cannot write the cloud's configuration", &error))
+            .map(ServiceBackend::Cloud)
+            .map_err(|error| CliError::internal("cannot write the cloud's configuration", &error))
     }
 
-    fn machines(&self) -> Result<MachinesSaid<'_>, Failure> {
+    fn machines(&self) -> Result<MachinesSource<'_>, CliError> {
         let path = self.folder.join(MACHINES);
         let file: Option<Box<RawValue>> = read_or(&path, "null")?;
         match file {
-            None => Ok(MachinesSaid::Flags(MachinesFile {
-                egress: EgressFile::of(&self.machine_egress),
+            None => Ok(MachinesSource::Flags(MachinesFile {
+                egress: StackEgressFile::of(&self.machine_egress),
             })),
-            Some(file) if self.machine_egress.is_empty() => Ok(MachinesSaid::File(file)),
+            Some(file) if self.machine_egress.is_empty() => Ok(MachinesSource::File(file)),
             Some(_) => {
                 let what = format!("{} says what machines are, so no flag can", path.display());
-                Err(Failure::user(what).hint("list what they may reach there, as `egress`"))
+                Err(CliError::user(what).hint("list what they may reach there, as `egress`"))
             }
         }
     }
 
-    fn upstream<'a>(&self, brain: &'a Brain) -> Result<Upstream<'a>, Failure> {
+    fn upstream<'a>(&self, brain: &'a Brain) -> Result<StackUpstream<'a>, CliError> {
         let http = match brain {
-            Brain::Local(local) => return Ok(Upstream::Local { local }),
+            Brain::Local(local) => return Ok(StackUpstream::Local { local }),
             Brain::Http(http) if http.scheme == KeyScheme::Raw => {
                 let what = format!("{} is a cloud already", http.url);
-                return Err(Failure::user(what).hint("think with it directly: give --direct"));
+                return Err(CliError::user(what).hint("think with it directly: give --direct"));
             }
             Brain::Http(http) => http,
         };
@@ -331,21 +332,21 @@ impl Stack {
             None => fs::remove_file(&key_file).unwrap_or_default(),
         }
         let limit = match provider::served_by(http, &http.model)?.dialect {
-            Dialect::Reasoning => Some("max_completion_tokens"),
+            RequestDialect::Reasoning => Some("max_completion_tokens"),
             _ => None,
         };
         let key_file = http.key.as_ref().map(|_| key_file);
-        Ok(Upstream::Http { base_url: base, key_file, token_limit_name: limit })
+        Ok(StackUpstream::Http { base_url: base, key_file, token_limit_name: limit })
     }
 
     /// What its signer is started with, for an agent that lives from a cloud.
-    pub(crate) fn signer(&self, audiences: Vec<(String, String, u64)>) -> SignerCharter {
-        SignerCharter {
+    pub(crate) fn signer(&self, audiences: Vec<(String, String, u64)>) -> SignerLaunchConfig {
+        SignerLaunchConfig {
             home: self.signer.clone(),
             passphrase: Some(self.passphrase.clone()),
             tokens: vec![token()],
             audiences,
-            ..SignerCharter::default()
+            ..SignerLaunchConfig::default()
         }
     }
 
@@ -365,7 +366,7 @@ impl Stack {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub(crate) fn remember(&mut self, service: Service, at: SocketAddr) -> Result<(), Failure> {
+    pub(crate) fn remember(&mut self, service: Service, at: SocketAddr) -> Result<(), CliError> {
         let place = match service {
             Service::Chain => &mut self.places.chain,
             Service::Cloud => &mut self.places.cloud,
@@ -376,15 +377,15 @@ impl Stack {
         }
         *place = Some(at);
         let text = serde_json::to_vec(&self.places)
-            .map_err(|error| Failure::internal("cannot write stack.json", &error))?;
+            .map_err(|error| CliError::internal("cannot write stack.json", &error))?;
         write_atomically(&self.folder.join(PLACES), &text, 0o600)
     }
 }
 
 /// The token of every dev chain of ours, with its EIP-712 domain.
 #[must_use]
-pub fn token() -> TokenCharter {
-    TokenCharter {
+pub fn token() -> TokenLaunchConfig {
+    TokenLaunchConfig {
         chain_id: CHAIN_ID,
         address: Devnet::usdc(),
         name: "USD Coin".to_owned(),
@@ -402,10 +403,10 @@ fn is_priced(brain: &Brain) -> bool {
 ///
 /// # Errors
 /// When the file with the prices is damaged.
-pub(crate) fn as_sold(home: &Path, brain: &Brain, info: ModelInfo) -> Result<ModelInfo, Failure> {
+pub(crate) fn as_sold(home: &Path, brain: &Brain, info: ModelInfo) -> Result<ModelInfo, CliError> {
     let list: PriceList = read_or(&folder_of(home).join(PRICES), PRICES_TEXT)?;
     let sold = list.of(&info, is_priced(brain));
-    let prices = automaton_inference::Prices {
+    let prices = automaton_inference::ModelPrices {
         input_per_million: sold.input_microcents_per_million,
         cached_per_million: sold.cached_microcents_per_million,
         output_per_million: sold.output_microcents_per_million,
@@ -419,7 +420,7 @@ pub(crate) fn is_there(home: &Path) -> bool {
 }
 
 /// Checks that a folder that is there already is a stack, or holds nothing.
-fn check_ours(folder: &Path) -> Result<(), Failure> {
+fn check_ours(folder: &Path) -> Result<(), CliError> {
     let mut entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         entries => entries.map_err(|error| unusable(folder, &error))?,
@@ -428,32 +429,32 @@ fn check_ours(folder: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     let what = format!("{} is not empty and no dev stack is there", folder.display());
-    Err(Failure::new(Kind::Config, what)
+    Err(CliError::new(ErrorClass::Config, what)
         .hint("name another home with --home, or think without a cloud: --direct"))
 }
 
-fn address_of(keystore: &Keystore) -> Result<Address, Failure> {
-    keystore.address().ok_or_else(|| Failure::user("the wallet's file names no address"))
+fn address_of(keystore: &Keystore) -> Result<Address, CliError> {
+    keystore.address().ok_or_else(|| CliError::user("the wallet's file names no address"))
 }
 
-fn unusable(path: &Path, error: &io::Error) -> Failure {
-    Failure::new(Kind::Config, format!("cannot use {}", path.display())).because(error)
+fn unusable(path: &Path, error: &io::Error) -> CliError {
+    CliError::new(ErrorClass::Config, format!("cannot use {}", path.display())).because(error)
 }
 
 /// Reads a file of the stack, or what is there when there is none.
-fn read_or<T: for<'de> Deserialize<'de>>(path: &Path, usual: &str) -> Result<T, Failure> {
+fn read_or<T: for<'de> Deserialize<'de>>(path: &Path, usual: &str) -> Result<T, CliError> {
     let text = match fs::read_to_string(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => usual.to_owned(),
         text => text.map_err(|error| unusable(path, &error))?,
     };
     serde_json::from_str(&text).map_err(|error| {
-        Failure::new(Kind::Config, format!("{} is damaged", path.display()))
+        CliError::new(ErrorClass::Config, format!("{} is damaged", path.display()))
             .because(&error)
             .hint("correct it, or remove it to begin with the usual one")
     })
 }
 
-fn write_if_missing(path: &Path, text: &str) -> Result<(), Failure> {
+fn write_if_missing(path: &Path, text: &str) -> Result<(), CliError> {
     if path.exists() { Ok(()) } else { write_atomically(path, text.as_bytes(), 0o600) }
 }
 
@@ -462,37 +463,37 @@ fn write_if_missing(path: &Path, text: &str) -> Result<(), Failure> {
 struct CloudFile<'a> {
     data: PathBuf,
     chain: ChainFile<'a>,
-    upstream: Upstream<'a>,
+    upstream: StackUpstream<'a>,
     models: Vec<ModelFile>,
-    machines: MachinesSaid<'a>,
+    machines: MachinesSource<'a>,
 }
 
 /// What is said of machines: by a file, or by flags.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum MachinesSaid<'a> {
+enum MachinesSource<'a> {
     File(Box<RawValue>),
     Flags(MachinesFile<'a>),
 }
 
 #[derive(Serialize)]
 struct MachinesFile<'a> {
-    egress: EgressFile<'a>,
+    egress: StackEgressFile<'a>,
 }
 
 #[derive(Default, Serialize)]
-struct EgressFile<'a> {
+struct StackEgressFile<'a> {
     hosts: Vec<&'a HostPattern>,
     origins: Vec<&'a BareOrigin>,
 }
 
-impl<'a> EgressFile<'a> {
-    fn of(places: &'a [Place]) -> Self {
+impl<'a> StackEgressFile<'a> {
+    fn of(places: &'a [EgressTarget]) -> Self {
         let mut file = Self::default();
         for place in places {
             match place {
-                Place::Host(host) => file.hosts.push(host),
-                Place::Origin(origin) => file.origins.push(origin),
+                EgressTarget::Host(host) => file.hosts.push(host),
+                EgressTarget::Origin(origin) => file.origins.push(origin),
             }
         }
         file
@@ -518,7 +519,7 @@ struct GasFile {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Upstream<'a> {
+enum StackUpstream<'a> {
     Http {
         base_url: String,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -535,7 +536,7 @@ enum Upstream<'a> {
 struct ModelFile {
     id: String,
     #[serde(flatten)]
-    prices: Prices,
+    prices: StackPrices,
     context_window: u32,
     max_output_tokens: u32,
     supports_tools: bool,

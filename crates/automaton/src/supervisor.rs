@@ -16,22 +16,22 @@
 use std::future::pending;
 use std::time::Duration;
 
-use automaton_core::error::Kind;
-use automaton_core::event::{Event, Service, Stamped};
+use automaton_core::error::ErrorClass;
+use automaton_core::event::{Event, Service, StampedEvent};
 use automaton_core::record::StopReason;
 use automaton_core::time::{Clock, SystemClock};
 use automaton_sandbox::process::Signals;
 
-use crate::config::resolve::Resolved;
-use crate::crashes::Crashes;
+use crate::child_process::{ChildProcess, ShutdownWait};
+use crate::config::resolve::ResolvedConfig;
+use crate::crashes::CrashHistory;
 use crate::descriptor::StopSignals;
-use crate::error::Failure;
-use crate::household::{Household, KeptSigner, Pair};
-use crate::member::{Hurry, Member};
-use crate::outlets::Outlets;
-use crate::role::charter::{Charter, Line};
+use crate::error::CliError;
+use crate::event_exporters::EventExporters;
+use crate::role::launch_config::{ChildMessage, LaunchConfig};
+use crate::services::{AgentAndSigner, Services, SignerHandle};
 use crate::stack::Stack;
-use crate::telling::{Stage, Telling, judged, until};
+use crate::story_driver::{StoryDriver, StoryStage, judged, until};
 use crate::ui::console::Console;
 
 /// How long the agent may take to end by itself once it was asked to.
@@ -39,52 +39,56 @@ const GRACE: Duration = Duration::from_secs(30);
 
 /// One agent and what is known about it.
 pub(crate) struct Supervisor {
-    charter: Charter,
+    launch_config: LaunchConfig,
     console: Console,
-    telling: Option<Telling>,
-    outlets: Outlets,
+    story: Option<StoryDriver>,
+    exporters: EventExporters,
     committed: u32,
     lived: bool,
-    crashes: Crashes,
-    household: Option<Household>,
+    crashes: CrashHistory,
+    services: Option<Services>,
     /// How the signer died, when it died before its agent.
-    bereft: Option<String>,
-    stopping: Option<Stopping>,
+    signer_death: Option<String>,
+    stopping: Option<ShutdownReason>,
     /// Whether a second signal came: nobody waits any more.
     hurried: bool,
-    turn_failure: Option<(Kind, String, Option<String>)>,
+    turn_failure: Option<(ErrorClass, String, Option<String>)>,
 }
 
 /// Why the agent was asked to end, and what that means for the run.
 #[derive(Debug)]
-enum Stopping {
+enum ShutdownReason {
     /// A signal came.
     Signalled,
     /// The run has reached its end, or failed for good.
-    Decided(Result<(), Failure>),
+    Decided(Result<(), CliError>),
 }
 
 /// How the agent's process ended.
 #[derive(Debug)]
-struct Death {
+struct AgentExit {
     how: String,
-    fatal: Option<Failure>,
+    fatal: Option<CliError>,
     well: bool,
 }
 
 impl Supervisor {
     /// A supervisor of the agent that the charter describes.
-    pub(crate) fn new(charter: Charter, console: Console, telling: Option<Telling>) -> Self {
+    pub(crate) fn new(
+        launch_config: LaunchConfig,
+        console: Console,
+        story: Option<StoryDriver>,
+    ) -> Self {
         Self {
-            charter,
+            launch_config,
             console,
-            telling,
-            outlets: Outlets::default(),
+            story,
+            exporters: EventExporters::default(),
             committed: 0,
             lived: false,
-            crashes: Crashes::default(),
-            household: None,
-            bereft: None,
+            crashes: CrashHistory::default(),
+            services: None,
+            signer_death: None,
             stopping: None,
             hurried: false,
             turn_failure: None,
@@ -92,8 +96,8 @@ impl Supervisor {
     }
 
     /// The same, which tells the operator elsewhere, too.
-    pub(crate) fn telling_too(self, outlets: Outlets) -> Self {
-        Self { outlets, ..self }
+    pub(crate) fn with_exporters(self, outlets: EventExporters) -> Self {
+        Self { exporters: outlets, ..self }
     }
 
     /// Runs the agent to its end, with what it lives from.
@@ -104,37 +108,37 @@ impl Supervisor {
         mut self,
         signals: &Signals,
         stack: Option<Stack>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CliError> {
         let signals = StopSignals::watch(signals)?;
         let outcome = self.live(&signals, stack).await;
         let mut hurry = self.hurry(&signals);
-        let ended = match self.household.take() {
+        let ended = match self.services.take() {
             Some(household) => household.end(&mut hurry).await,
             None => Ok(()),
         };
         let outcome = outcome.and(ended);
-        std::mem::take(&mut self.outlets).end().await;
+        std::mem::take(&mut self.exporters).end().await;
         if let Err(failure) = &outcome {
             self.console.failed(failure)?;
         }
         outcome
     }
 
-    async fn live(&mut self, signals: &StopSignals, stack: Option<Stack>) -> Result<(), Failure> {
+    async fn live(&mut self, signals: &StopSignals, stack: Option<Stack>) -> Result<(), CliError> {
         if let Some(stack) = stack {
             let mut begun = Vec::new();
-            let start = Household::start(stack, &self.charter, &mut self.console, &mut begun);
+            let start = Services::start(stack, &self.launch_config, &mut self.console, &mut begun);
             let started = tokio::select! {
                 biased;
                 signal = signals.next() => signal.map(|()| None),
                 money = start => money.map(Some),
             };
             match started {
-                Ok(Some(supply)) => self.household = Some(Household::of(begun, supply)),
+                Ok(Some(supply)) => self.services = Some(Services::of(begun, supply)),
                 ended => {
                     let told = ended.and_then(|_| self.tell_of_stop());
                     let mut hurry = self.hurry(signals);
-                    return Household::end_all(begun, &mut hurry).await.and(told);
+                    return Services::end_all(begun, &mut hurry).await.and(told);
                 }
             }
         }
@@ -142,31 +146,32 @@ impl Supervisor {
         let lived = self.keep_alive(signals, &mut signer).await;
         let mut hurry = self.hurry(signals);
         match signer {
-            Some(signer) => signer.member.end(GRACE, &mut hurry).await.and(lived),
+            Some(signer) => signer.process.end(GRACE, &mut hurry).await.and(lived),
             None => lived,
         }
     }
 
-    fn tell_of_stop(&mut self) -> Result<(), Failure> {
+    fn tell_of_stop(&mut self) -> Result<(), CliError> {
         let within_ms = i64::try_from(GRACE.as_millis()).unwrap_or(i64::MAX);
         self.console.tell(Event::StopRequested { within_ms })
     }
 
-    const fn hurry<'a>(&self, signals: &'a StopSignals) -> Hurry<'a> {
-        Hurry { signals, is_on: self.hurried }
+    const fn hurry<'a>(&self, signals: &'a StopSignals) -> ShutdownWait<'a> {
+        ShutdownWait { signals, is_on: self.hurried }
     }
 
     /// Runs one agent after the other, all with the same signer for as long as it lives.
     async fn keep_alive(
         &mut self,
         signals: &StopSignals,
-        signer: &mut Option<KeptSigner>,
-    ) -> Result<(), Failure> {
+        signer: &mut Option<SignerHandle>,
+    ) -> Result<(), CliError> {
         loop {
-            let home = self.household.as_ref();
-            let mut pair = Pair::start(self.charter_now(), home, signer.take()).await?;
+            let home = self.services.as_ref();
+            let mut pair =
+                AgentAndSigner::start(self.current_launch_config(), home, signer.take()).await?;
             let followed = self.follow(&mut pair, signals).await;
-            let Pair { mut agent, signer: left } = pair;
+            let AgentAndSigner { mut agent, signer: left } = pair;
             *signer = left;
             let mut hurry = self.hurry(signals);
             let death = match followed {
@@ -176,17 +181,17 @@ impl Supervisor {
             self.hurried = hurry.is_on;
             let death = death?;
             match self.stopping.take() {
-                Some(Stopping::Decided(outcome)) => return outcome,
-                Some(Stopping::Signalled) => return death.fatal.map_or(Ok(()), Err),
+                Some(ShutdownReason::Decided(outcome)) => return outcome,
+                Some(ShutdownReason::Signalled) => return death.fatal.map_or(Ok(()), Err),
                 None => {}
             }
-            let bereft = self.bereft.take().filter(|_| death.fatal.is_none());
+            let bereft = self.signer_death.take().filter(|_| death.fatal.is_none());
             if death.well && bereft.is_none() {
-                return self.telling.as_ref().map_or(Ok(()), |telling| {
-                    telling.check_told(self.charter.turns_max, &mut self.console)
+                return self.story.as_ref().map_or(Ok(()), |telling| {
+                    telling.check_told(self.launch_config.turns_max, &mut self.console)
                 });
             }
-            if self.charter.turns_max.is_some_and(|turns| self.committed >= turns) {
+            if self.launch_config.turns_max.is_some_and(|turns| self.committed >= turns) {
                 return Ok(());
             }
             let wait = self.after_crash(death, bereft)?;
@@ -201,12 +206,12 @@ impl Supervisor {
     /// Whether the run ends by itself: a model that fails again and again then
     /// ends it too. Any other goes on through every failure of the model.
     const fn is_bounded(&self) -> bool {
-        self.charter.turns_max.is_some() || self.telling.is_some()
+        self.launch_config.turns_max.is_some() || self.story.is_some()
     }
 
     /// The charter less the turns that are committed already.
-    fn charter_now(&self) -> Charter {
-        let mut charter = self.charter.clone();
+    fn current_launch_config(&self) -> LaunchConfig {
+        let mut charter = self.launch_config.clone();
         let given = charter.turns_max;
         charter.turns_max = given.map(|turns| turns.saturating_sub(self.committed));
         charter
@@ -216,13 +221,13 @@ impl Supervisor {
     /// word if that was a failure.
     async fn follow(
         &mut self,
-        pair: &mut Pair,
+        pair: &mut AgentAndSigner,
         signals: &StopSignals,
-    ) -> Result<Option<Failure>, Failure> {
+    ) -> Result<Option<CliError>, CliError> {
         let mut fatal = None;
         let mut grace_over = None;
         loop {
-            let Pair { agent, signer } = pair;
+            let AgentAndSigner { agent, signer } = pair;
             // Every arm is cancel-safe: a line is read piece by piece into a
             // buffer that stays, and the others only wait.
             tokio::select! {
@@ -233,27 +238,27 @@ impl Supervisor {
                         self.hurried = true;
                         agent.child.kill()?;
                     } else {
-                        self.stopping = Some(Stopping::Signalled);
+                        self.stopping = Some(ShutdownReason::Signalled);
                         self.tell_of_stop()?;
                     }
                 }
-                lost = self.outlets.next_failure() => self.console.tell(lost)?,
+                lost = self.exporters.next_failure() => self.console.tell(lost)?,
                 shown = self.console.pulse() => shown?,
-                stage = next_stage(self.telling.as_mut()) => self.on_stage(stage)?,
-                news = next_news(self.household.as_mut()) => self.console.show(&news?)?,
+                stage = next_stage(self.story.as_mut()) => self.on_stage(stage)?,
+                news = next_news(self.services.as_mut()) => self.console.show(&news?)?,
                 line = agent.next_line() => match line? {
                     None => return Ok(fatal),
-                    Some(Line::Fatal { kind, error, remedy }) => {
-                        fatal = Some(Failure { remedy, ..Failure::new(kind, error) });
+                    Some(ChildMessage::Fatal { kind, error, remedy }) => {
+                        fatal = Some(CliError { remedy, ..CliError::new(kind, error) });
                     }
-                    Some(Line::Event(event)) => self.on_event(&event)?,
-                    Some(Line::Ready { .. }) => {}
+                    Some(ChildMessage::Event(event)) => self.on_event(&event)?,
+                    Some(ChildMessage::Ready { .. }) => {}
                 },
                 // The agent ends too: it must not go on without its key.
-                how = end_of(signer), if signer.is_some() => self.bereft = how?,
+                how = end_of(signer), if signer.is_some() => self.signer_death = how?,
                 () = until(grace_over) => agent.child.kill()?,
             }
-            let ends = self.stopping.is_some() || self.bereft.is_some();
+            let ends = self.stopping.is_some() || self.signer_death.is_some();
             if ends && grace_over.is_none() {
                 agent.child.terminate()?;
                 grace_over = Some(tokio::time::Instant::now() + GRACE);
@@ -261,9 +266,9 @@ impl Supervisor {
         }
     }
 
-    fn on_event(&mut self, stamped: &Stamped) -> Result<(), Failure> {
+    fn on_event(&mut self, stamped: &StampedEvent) -> Result<(), CliError> {
         self.console.show(stamped)?;
-        if let Some(lost) = self.outlets.take(stamped) {
+        if let Some(lost) = self.exporters.take(stamped) {
             self.console.tell(lost)?;
         }
         match &stamped.event {
@@ -274,31 +279,30 @@ impl Supervisor {
             }
             // Nobody waits for money, or for a day, in a run that is to end.
             Event::HibernationStarted { reason, .. } if self.is_bounded() => {
-                let failure = Failure::new(Kind::Denied, format!("it hibernates: {reason}"));
+                let failure = CliError::new(ErrorClass::Denied, format!("it hibernates: {reason}"));
                 self.decide(Err(failure));
             }
             Event::BrokeStarted { credits, can_buy: false, .. } if self.is_bounded() => {
                 let what = format!("it is broke: {credits} buys no call, and it cannot buy more");
-                let failure = Failure::new(Kind::Denied, what)
+                let failure = CliError::new(ErrorClass::Denied, what)
                     .hint("send USDC to its wallet (`automaton fund`), and run it again");
                 self.decide(Err(failure));
             }
             Event::WakeEnded { reason: StopReason::Budget, .. } if self.is_bounded() => {
                 let (kind, error, _) = self.turn_failure.take().unwrap_or_else(|| {
-                    (Kind::Denied, StopReason::Budget.sentence().to_owned(), None)
+                    (ErrorClass::Denied, StopReason::Budget.sentence().to_owned(), None)
                 });
-                self.decide(Err(Failure::new(kind, error).hint(
+                self.decide(Err(CliError::new(kind, error).hint(
                     "raise `treasuryPolicy.maxInferenceDailyCents`, or run it again tomorrow",
                 )));
             }
             Event::WakeEnded { reason: StopReason::Errors, .. } if self.is_bounded() => {
-                let (kind, error, hint) = self
-                    .turn_failure
-                    .take()
-                    .unwrap_or_else(|| (Kind::Upstream, "too many turns failed".to_owned(), None));
-                let Resolved { brain, brain_origin, .. } = &self.charter.resolved;
+                let (kind, error, hint) = self.turn_failure.take().unwrap_or_else(|| {
+                    (ErrorClass::Upstream, "too many turns failed".to_owned(), None)
+                });
+                let ResolvedConfig { brain, brain_origin, .. } = &self.launch_config.resolved;
                 let hint = hint.map_or_else(String::new, |hint| format!("{hint}; "));
-                let failure = Failure::new(kind, error).hint(format!(
+                let failure = CliError::new(kind, error).hint(format!(
                     "{hint}the model is {brain}, from the {brain_origin}; nothing is lost: run it \
                      again when the model answers"
                 ));
@@ -306,35 +310,39 @@ impl Supervisor {
             }
             _ => {}
         }
-        let stage = self.telling.as_mut().and_then(|telling| telling.on_event(&stamped.event));
+        let stage = self.story.as_mut().and_then(|telling| telling.on_event(&stamped.event));
         stage.map_or(Ok(()), |stage| self.on_stage(stage))
     }
 
-    fn on_stage(&mut self, stage: Stage) -> Result<(), Failure> {
+    fn on_stage(&mut self, stage: StoryStage) -> Result<(), CliError> {
         let outcome = match stage {
-            Stage::Tell(event) => return self.console.tell(event),
-            Stage::Ended { unmet } => {
+            StoryStage::Tell(event) => return self.console.tell(event),
+            StoryStage::Ended { unmet } => {
                 self.console.tell(Event::StoryEnded { unmet: unmet.clone() })?;
                 judged(unmet)
             }
-            Stage::Failed(failure) => Err(failure),
+            StoryStage::Failed(failure) => Err(failure),
         };
         self.decide(outcome);
         Ok(())
     }
 
-    fn decide(&mut self, outcome: Result<(), Failure>) {
+    fn decide(&mut self, outcome: Result<(), CliError>) {
         if self.stopping.is_none() {
-            self.stopping = Some(Stopping::Decided(outcome));
+            self.stopping = Some(ShutdownReason::Decided(outcome));
         }
     }
 
     /// How long to wait before the agent is started again.
-    fn after_crash(&mut self, death: Death, bereft: Option<String>) -> Result<Duration, Failure> {
+    fn after_crash(
+        &mut self,
+        death: AgentExit,
+        bereft: Option<String>,
+    ) -> Result<Duration, CliError> {
         // A mistake of the user's stays one, and what never lived will not, unless it
         // is what it lives from that was gone for a moment.
-        let may_pass = |failure: &Failure| {
-            self.lived || (self.household.is_some() && failure.kind == Kind::Transient)
+        let may_pass = |failure: &CliError| {
+            self.lived || (self.services.is_some() && failure.kind == ErrorClass::Transient)
         };
         match death.fatal {
             Some(failure) if !may_pass(&failure) || failure.kind.exit_code() == 1 => {
@@ -346,7 +354,7 @@ impl Supervisor {
         let how = bereft.clone().unwrap_or(death.how);
         let Some(wait) = self.crashes.count(SystemClock.now()) else {
             return Err(death.fatal.unwrap_or_else(|| {
-                Failure::new(Kind::Internal, Crashes::too_many(service, &how))
+                CliError::new(ErrorClass::Internal, CrashHistory::too_many(service, &how))
                     .hint("`automaton logs` shows what came before")
             }));
         };
@@ -359,16 +367,16 @@ impl Supervisor {
     }
 }
 
-fn death(agent: &mut Member, fatal: Option<Failure>) -> Result<Death, Failure> {
+fn death(agent: &mut ChildProcess, fatal: Option<CliError>) -> Result<AgentExit, CliError> {
     let status = agent.child.wait()?;
     let how = match &fatal {
         Some(failure) => failure.line(),
         None => status.to_string(),
     };
-    Ok(Death { how, fatal, well: status.is_success() })
+    Ok(AgentExit { how, fatal, well: status.is_success() })
 }
 
-async fn next_news(household: Option<&mut Household>) -> Result<Stamped, Failure> {
+async fn next_news(household: Option<&mut Services>) -> Result<StampedEvent, CliError> {
     match household {
         Some(household) => household.next().await,
         None => pending().await,
@@ -377,15 +385,15 @@ async fn next_news(household: Option<&mut Household>) -> Result<Stamped, Failure
 
 /// Waits for the end of the signer, and says how it crashed. Cancel-safe: it is gone
 /// from its place only when it has ended.
-async fn end_of(signer: &mut Option<KeptSigner>) -> Result<Option<String>, Failure> {
-    let Some(KeptSigner { member, .. }) = signer else { return pending().await };
+async fn end_of(signer: &mut Option<SignerHandle>) -> Result<Option<String>, CliError> {
+    let Some(SignerHandle { process: member, .. }) = signer else { return pending().await };
     while member.next_line().await?.is_some() {}
     let status = member.child.wait()?;
     *signer = None;
     Ok((!status.is_success()).then(|| status.to_string()))
 }
 
-async fn next_stage(telling: Option<&mut Telling>) -> Stage {
+async fn next_stage(telling: Option<&mut StoryDriver>) -> StoryStage {
     match telling {
         Some(telling) => telling.next().await,
         None => pending().await,

@@ -11,20 +11,20 @@
 
 use std::path::{Path, PathBuf};
 
-use automaton_core::event::{Event, Stamped};
+use automaton_core::event::{Event, StampedEvent};
 use automaton_core::id::TurnId;
+use automaton_core::payment::PaymentState;
 use automaton_core::record::{CallRecord, CallStatus, TurnRecord, Usage};
-use automaton_core::spend::SpendState;
-use automaton_core::time::{Span as Took, Timestamp};
+use automaton_core::time::{Span, Timestamp};
 use automaton_net::Url;
-use automaton_store::{Dossier, Hash, Payment, Reader, TurnRef};
+use automaton_store::{Hash, PaymentDetails, Reader, TurnDetails, TurnRef};
 use serde::Serialize;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::task::{JoinSet, spawn_blocking};
 
 use crate::cmd::wallet::url;
-use crate::courier::{Courier, Lost, Parcel, QUEUE};
-use crate::error::Failure;
+use crate::delivery_queue::{Delivery, DeliveryFailure, DeliveryQueue, QUEUE};
+use crate::error::CliError;
 use crate::home::DATABASE;
 
 /// Where a collector takes traces, below its address.
@@ -35,21 +35,21 @@ const SPANS_MAX: usize = 128;
 
 /// What exports traces.
 #[derive(Debug)]
-pub(crate) struct Traces {
+pub(crate) struct TraceExporter {
     committed: Sender<TurnId>,
-    packed: Receiver<Result<Parcel, Lost>>,
-    courier: Courier,
+    packed: Receiver<Result<Delivery, DeliveryFailure>>,
+    queue: DeliveryQueue,
     tasks: JoinSet<()>,
 }
 
 /// Where traces come from, and where they go.
-struct Packer {
+struct TraceBuilder {
     database: PathBuf,
     automaton: String,
     to: Url,
 }
 
-impl Traces {
+impl TraceExporter {
     /// Begins to export. `allowed` are the private origins that may be reached.
     ///
     /// # Errors
@@ -58,18 +58,19 @@ impl Traces {
         to: &str,
         allowed: &[String],
         (home, automaton): (&Path, &str),
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, CliError> {
         let to = url(&format!("{}/{PATH}", to.trim_end_matches('/')))?;
         let (committed, turns) = mpsc::channel(QUEUE);
         let (told, packed) = mpsc::channel(QUEUE);
-        let packer = Packer { database: home.join(DATABASE), automaton: automaton.to_owned(), to };
+        let packer =
+            TraceBuilder { database: home.join(DATABASE), automaton: automaton.to_owned(), to };
         let mut tasks = JoinSet::new();
         tasks.spawn(pack(packer, turns, told));
-        Ok(Self { committed, packed, courier: Courier::start(allowed)?, tasks })
+        Ok(Self { committed, packed, queue: DeliveryQueue::start(allowed)?, tasks })
     }
 
     /// Takes an event, if it is the end of a turn; what is to be told when it cannot.
-    pub(crate) fn take(&self, stamped: &Stamped) -> Option<Event> {
+    pub(crate) fn take(&self, stamped: &StampedEvent) -> Option<Event> {
         let Event::TurnCommitted { turn, .. } = &stamped.event else { return None };
         let error = || format!("{QUEUE} wait for their delivery already");
         let full = self.committed.try_send(*turn).err();
@@ -82,10 +83,10 @@ impl Traces {
         loop {
             let packed = tokio::select! {
                 biased;
-                lost = self.courier.next_lost() => return told(lost),
+                lost = self.queue.next_lost() => return told(lost),
                 Some(packed) = self.packed.recv() => packed,
             };
-            if let Err(lost) = packed.and_then(|parcel| self.courier.take(parcel)) {
+            if let Err(lost) = packed.and_then(|parcel| self.queue.take(parcel)) {
                 return told(lost);
             }
         }
@@ -93,7 +94,7 @@ impl Traces {
 
     /// Waits a moment for what is not delivered yet, and ends.
     pub(crate) async fn end(self) {
-        let Self { committed, mut packed, courier, tasks } = self;
+        let Self { committed, mut packed, queue: courier, tasks } = self;
         drop(committed);
         while let Some(parcel) = packed.recv().await {
             // silent-ok: nobody is left to be told; the record has the turn.
@@ -104,18 +105,22 @@ impl Traces {
     }
 }
 
-fn told(Lost { name: turn, error }: Lost) -> Event {
+fn told(DeliveryFailure { name: turn, error }: DeliveryFailure) -> Event {
     Event::TraceLost { turn, error }
 }
 
 /// Packs one turn after the other, until nobody can give more.
-async fn pack(packer: Packer, mut turns: Receiver<TurnId>, packed: Sender<Result<Parcel, Lost>>) {
+async fn pack(
+    packer: TraceBuilder,
+    mut turns: Receiver<TurnId>,
+    packed: Sender<Result<Delivery, DeliveryFailure>>,
+) {
     while let Some(turn) = turns.recv().await {
         let database = packer.database.clone();
         let read = spawn_blocking(move || {
-            Reader::open(&database).and_then(|reader| reader.dossier(TurnRef::Id(turn)))
+            Reader::open(&database).and_then(|reader| reader.turn_details(TurnRef::Id(turn)))
         });
-        let lost = |error: String| Lost { name: turn.to_string(), error };
+        let lost = |error: String| DeliveryFailure { name: turn.to_string(), error };
         let parcel = match read.await {
             Ok(Ok(Some(dossier))) => {
                 packer.parcel(&dossier).map_err(|error| lost(error.to_string()))
@@ -130,48 +135,48 @@ async fn pack(packer: Packer, mut turns: Receiver<TurnId>, packed: Sender<Result
     }
 }
 
-impl Packer {
-    fn parcel(&self, dossier: &Dossier) -> Result<Parcel, serde_json::Error> {
+impl TraceBuilder {
+    fn parcel(&self, dossier: &TurnDetails) -> Result<Delivery, serde_json::Error> {
         let name = dossier.turn.id.to_string();
         let body = serde_json::to_vec(&request(&self.automaton, dossier))?;
-        Ok(Parcel::json(name.clone(), format!("trace-{name}"), &self.to, body))
+        Ok(Delivery::json(name.clone(), format!("trace-{name}"), &self.to, body))
     }
 }
 
 /// The request of an export: `ExportTraceServiceRequest`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Request {
+struct OtlpExportRequest {
     resource_spans: [ResourceSpans; 1],
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ResourceSpans {
-    resource: Resource,
+    resource: OtlpResource,
     scope_spans: [ScopeSpans; 1],
 }
 
 #[derive(Debug, Serialize)]
-struct Resource {
-    attributes: Vec<Attribute>,
+struct OtlpResource {
+    attributes: Vec<OtlpAttribute>,
 }
 
 #[derive(Debug, Serialize)]
 struct ScopeSpans {
-    scope: Scope,
-    spans: Vec<Span>,
+    scope: OtlpScope,
+    spans: Vec<OtlpSpan>,
 }
 
 #[derive(Debug, Serialize)]
-struct Scope {
+struct OtlpScope {
     name: &'static str,
     version: &'static str,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Span {
+struct OtlpSpan {
     trace_id: String,
     span_id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -180,8 +185,8 @@ struct Span {
     kind: u8,
     start_time_unix_nano: String,
     end_time_unix_nano: String,
-    attributes: Vec<Attribute>,
-    status: Status,
+    attributes: Vec<OtlpAttribute>,
+    status: OtlpStatus,
 }
 
 /// `SPAN_KIND_INTERNAL` and `SPAN_KIND_CLIENT`.
@@ -189,13 +194,13 @@ const INTERNAL: u8 = 1;
 const CLIENT: u8 = 3;
 
 #[derive(Debug, Serialize)]
-struct Status {
+struct OtlpStatus {
     code: u8,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
 }
 
-impl Status {
+impl OtlpStatus {
     /// `STATUS_CODE_OK`, or `STATUS_CODE_ERROR` with what went wrong.
     fn of(error: Option<&str>) -> Self {
         Self { code: if error.is_some() { 2 } else { 1 }, message: error.map(str::to_owned) }
@@ -203,29 +208,29 @@ impl Status {
 }
 
 #[derive(Debug, Serialize)]
-struct Attribute {
+struct OtlpAttribute {
     key: &'static str,
-    value: Value,
+    value: OtlpValue,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-enum Value {
+enum OtlpValue {
     StringValue(String),
     /// A 64-bit number, which JSON would not hold.
     IntValue(String),
 }
 
-fn text(key: &'static str, value: &(impl ToString + ?Sized)) -> Attribute {
-    Attribute { key, value: Value::StringValue(value.to_string()) }
+fn text(key: &'static str, value: &(impl ToString + ?Sized)) -> OtlpAttribute {
+    OtlpAttribute { key, value: OtlpValue::StringValue(value.to_string()) }
 }
 
-fn int(key: &'static str, value: impl Into<i64>) -> Attribute {
-    Attribute { key, value: Value::IntValue(value.into().to_string()) }
+fn int(key: &'static str, value: impl Into<i64>) -> OtlpAttribute {
+    OtlpAttribute { key, value: OtlpValue::IntValue(value.into().to_string()) }
 }
 
 /// What is sent of a turn.
-fn request(automaton: &str, dossier: &Dossier) -> Request {
+fn request(automaton: &str, dossier: &TurnDetails) -> OtlpExportRequest {
     let version = env!("CARGO_PKG_VERSION");
     let attributes = vec![
         text("service.name", "automaton"),
@@ -233,14 +238,16 @@ fn request(automaton: &str, dossier: &Dossier) -> Request {
         text("service.instance.id", automaton),
     ];
     let scope_spans =
-        [ScopeSpans { scope: Scope { name: "automaton", version }, spans: spans(dossier) }];
-    Request { resource_spans: [ResourceSpans { resource: Resource { attributes }, scope_spans }] }
+        [ScopeSpans { scope: OtlpScope { name: "automaton", version }, spans: spans(dossier) }];
+    OtlpExportRequest {
+        resource_spans: [ResourceSpans { resource: OtlpResource { attributes }, scope_spans }],
+    }
 }
 
 /// The spans of a turn, itself first.
-fn spans(dossier: &Dossier) -> Vec<Span> {
+fn spans(dossier: &TurnDetails) -> Vec<OtlpSpan> {
     let turn = &dossier.turn;
-    let trace = Trace { id: id("trace", &turn.id, 16), turn: id("span", &turn.id, 8) };
+    let trace = TraceIds { id: id("trace", &turn.id, 16), turn: id("span", &turn.id, 8) };
     let mut spans = vec![trace.root(dossier)];
     if let (Some(usage), Some(judged)) = (&turn.usage, dossier.judged_at) {
         spans.push(trace.answer(usage, dossier.asked_at, judged));
@@ -253,14 +260,14 @@ fn spans(dossier: &Dossier) -> Vec<Span> {
 
 /// The ids of a trace: made of those of the record, so that a turn that is sent twice is
 /// one trace.
-struct Trace {
+struct TraceIds {
     id: String,
     turn: String,
 }
 
-impl Trace {
-    fn span(&self, name: String, span_id: String, (from, to): (Timestamp, Timestamp)) -> Span {
-        Span {
+impl TraceIds {
+    fn span(&self, name: String, span_id: String, (from, to): (Timestamp, Timestamp)) -> OtlpSpan {
+        OtlpSpan {
             trace_id: self.id.clone(),
             span_id,
             parent_span_id: Some(self.turn.clone()),
@@ -269,11 +276,11 @@ impl Trace {
             start_time_unix_nano: nanos(from),
             end_time_unix_nano: nanos(to.max(from)),
             attributes: Vec::new(),
-            status: Status::of(None),
+            status: OtlpStatus::of(None),
         }
     }
 
-    fn root(&self, dossier: &Dossier) -> Span {
+    fn root(&self, dossier: &TurnDetails) -> OtlpSpan {
         let TurnRecord { id, seq, session, opened_at, committed_at, calls, usage, .. } =
             &dossier.turn;
         let over = (*opened_at, committed_at.unwrap_or(*opened_at));
@@ -293,11 +300,11 @@ impl Trace {
         let cost = usage.as_ref().map(|usage| int("automaton.cost.microcents", usage.cost.units()));
         attributes.extend(cost);
         let span = self.span("turn".to_owned(), self.turn.clone(), over);
-        Span { parent_span_id: None, attributes, ..span }
+        OtlpSpan { parent_span_id: None, attributes, ..span }
     }
 
-    fn answer(&self, usage: &Usage, asked: Option<Timestamp>, judged: Timestamp) -> Span {
-        let took = Took::from_millis(usage.total_ms);
+    fn answer(&self, usage: &Usage, asked: Option<Timestamp>, judged: Timestamp) -> OtlpSpan {
+        let took = Span::from_millis(usage.total_ms);
         let from = asked.unwrap_or_else(|| judged.before(took));
         let span_id = id("model", &self.turn, 8);
         let span = self.span(format!("chat {}", usage.model), span_id, (from, from.after(took)));
@@ -310,15 +317,15 @@ impl Trace {
             int("automaton.first_token.ms", usage.first_token_ms),
             int("automaton.cost.microcents", usage.cost.units()),
         ];
-        Span { kind: CLIENT, attributes, ..span }
+        OtlpSpan { kind: CLIENT, attributes, ..span }
     }
 
     /// A call that did not run is a moment: when the answer was judged.
-    fn call(&self, dossier: &Dossier, call: &CallRecord) -> Span {
+    fn call(&self, dossier: &TurnDetails, call: &CallRecord) -> OtlpSpan {
         let effort = dossier.efforts.iter().find(|effort| effort.call == call.id);
         let begun = effort.and_then(|effort| effort.started_at).or(dossier.judged_at);
         let begun = begun.unwrap_or(dossier.turn.opened_at);
-        let took = call.duration.map_or(Took::ZERO, |took| took.span());
+        let took = call.duration.map_or(Span::ZERO, |took| took.span());
         let tool: String = call.tool.chars().take(64).collect();
         let over = (begun, begun.after(took));
         let span = self.span(format!("execute_tool {tool}"), id("span", &call.id, 8), over);
@@ -334,11 +341,11 @@ impl Trace {
             [text("automaton.decision.outcome", &outcome), text("automaton.decision.code", code)]
         }));
         let error = (call.status != CallStatus::Done).then(|| call.status.name());
-        Span { attributes, status: Status::of(error), ..span }
+        OtlpSpan { attributes, status: OtlpStatus::of(error), ..span }
     }
 
-    fn payment(&self, payment: &Payment) -> Span {
-        let Payment { id: which, purpose, rail, worth, state, at, changed_at, .. } = payment;
+    fn payment(&self, payment: &PaymentDetails) -> OtlpSpan {
+        let PaymentDetails { id: which, purpose, rail, worth, state, at, changed_at, .. } = payment;
         let name = format!("payment {}", purpose.name());
         let span = self.span(name, id("span", which, 8), (*at, *changed_at));
         let attributes = vec![
@@ -349,9 +356,9 @@ impl Trace {
         ];
         let parent_span_id =
             payment.call.map_or_else(|| self.turn.clone(), |call| id("span", &call, 8));
-        let lost = matches!(state, SpendState::Failed | SpendState::Expired);
-        let status = Status::of(lost.then(|| state.name()));
-        Span { parent_span_id: Some(parent_span_id), kind: CLIENT, attributes, status, ..span }
+        let lost = matches!(state, PaymentState::Failed | PaymentState::Expired);
+        let status = OtlpStatus::of(lost.then(|| state.name()));
+        OtlpSpan { parent_span_id: Some(parent_span_id), kind: CLIENT, attributes, status, ..span }
     }
 }
 

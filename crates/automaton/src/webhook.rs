@@ -4,23 +4,23 @@
 //! The supervisor does this, so the agent knows neither the address nor whether anybody
 //! listens. The address may hold a secret: it must never be told.
 
-use automaton_core::event::{Event, Stamped};
+use automaton_core::event::{Event, StampedEvent};
 use automaton_net::Url;
 use serde::Serialize;
 
 use crate::cmd::wallet::url;
-use crate::courier::{Courier, Lost, Parcel};
-use crate::error::Failure;
+use crate::delivery_queue::{Delivery, DeliveryFailure, DeliveryQueue};
+use crate::error::CliError;
 
 /// Who sends the messages that tell how a wake ended.
 const RUNTIME: &str = "runtime";
 
 /// What is posted: the event as `--json` shows it, and whose it is.
 #[derive(Serialize)]
-struct Posted<'a> {
+struct WebhookBody<'a> {
     automaton: &'a str,
     #[serde(flatten)]
-    event: &'a Stamped,
+    event: &'a StampedEvent,
 }
 
 /// A webhook and what is on the way to it.
@@ -28,7 +28,7 @@ struct Posted<'a> {
 pub(crate) struct Webhook {
     automaton: String,
     url: Url,
-    courier: Courier,
+    queue: DeliveryQueue,
 }
 
 impl Webhook {
@@ -36,13 +36,13 @@ impl Webhook {
     ///
     /// # Errors
     /// When an address is none.
-    pub(crate) fn start(to: &str, allowed: &[String], automaton: &str) -> Result<Self, Failure> {
-        let courier = Courier::start(allowed)?;
-        Ok(Self { automaton: automaton.to_owned(), url: url(to)?, courier })
+    pub(crate) fn start(to: &str, allowed: &[String], automaton: &str) -> Result<Self, CliError> {
+        let courier = DeliveryQueue::start(allowed)?;
+        Ok(Self { automaton: automaton.to_owned(), url: url(to)?, queue: courier })
     }
 
     /// Takes an event, if it is one for the webhook; what is to be told when it cannot.
-    pub(crate) fn take(&self, stamped: &Stamped) -> Option<Event> {
+    pub(crate) fn take(&self, stamped: &StampedEvent) -> Option<Event> {
         let (name, about) = match &stamped.event {
             Event::AlertRaised { .. } => ("alert.raised", None),
             Event::AlertCleared { .. } => ("alert.cleared", None),
@@ -57,47 +57,47 @@ impl Webhook {
             }
             _ => return None,
         };
-        let posted = Posted { automaton: &self.automaton, event: stamped };
+        let posted = WebhookBody { automaton: &self.automaton, event: stamped };
         let about = about.unwrap_or_else(|| stamped.at.as_millis().to_string());
         let key = format!("{name}-{about}");
         let taken = match serde_json::to_vec(&posted) {
-            Ok(body) => self.courier.take(Parcel::json(name.to_owned(), key, &self.url, body)),
-            Err(error) => Err(Lost { name: name.to_owned(), error: error.to_string() }),
+            Ok(body) => self.queue.take(Delivery::json(name.to_owned(), key, &self.url, body)),
+            Err(error) => Err(DeliveryFailure { name: name.to_owned(), error: error.to_string() }),
         };
         taken.err().map(told)
     }
 
     /// The next event that could not be delivered. Cancel-safe.
     pub(crate) async fn next_failure(&mut self) -> Event {
-        told(self.courier.next_lost().await)
+        told(self.queue.next_lost().await)
     }
 
     /// Waits a moment for what is not delivered yet, and ends.
     pub(crate) async fn end(self) {
-        self.courier.end().await;
+        self.queue.end().await;
     }
 }
 
-fn told(Lost { name: lost, error }: Lost) -> Event {
+fn told(DeliveryFailure { name: lost, error }: DeliveryFailure) -> Event {
     Event::WebhookFailed { lost, error }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::courier::{GRACE, QUEUE};
+    use crate::delivery_queue::{GRACE, QUEUE};
     use automaton_core::entropy::SystemEntropy;
-    use automaton_core::id::Mint;
+    use automaton_core::id::IdGenerator;
     use automaton_core::time::{SystemClock, Timestamp};
     use automaton_core::trust::{Label, Labelled};
-    use automaton_core::vitals::Plea;
+    use automaton_core::vitals::DistressLevel;
     use std::io::{BufRead, BufReader, Read, Write};
     use std::net::TcpListener;
     use std::sync::Arc;
 
-    fn plea() -> Stamped {
-        let event = Event::PleaSent { plea: Plea::Low, text: "Send USDC".to_owned() };
-        Stamped { at: Timestamp::from_millis(7), event }
+    fn plea() -> StampedEvent {
+        let event = Event::PleaSent { plea: DistressLevel::Low, text: "Send USDC".to_owned() };
+        StampedEvent { at: Timestamp::from_millis(7), event }
     }
 
     /// Answers each request with the next status; gives what was posted, and the keys.
@@ -138,7 +138,7 @@ mod tests {
         let hook = Webhook::start(&format!("{url}/secret"), &[url], "Ada").unwrap();
         assert_eq!(hook.take(&plea()), None);
         let other = Event::AgentStopped { reason: "x".to_owned() };
-        assert_eq!(hook.take(&Stamped { at: Timestamp::EPOCH, event: other }), None);
+        assert_eq!(hook.take(&StampedEvent { at: Timestamp::EPOCH, event: other }), None);
         hook.end().await;
         let got = serving.join().unwrap();
         assert_eq!(got[0], got[1]);
@@ -152,7 +152,7 @@ mod tests {
     async fn questions_and_the_ends_of_wakes_are_posted_and_what_the_model_says_is_not() {
         let (url, serving) = server(vec![200, 200, 200]);
         let hook = Webhook::start(&url, std::slice::from_ref(&url), "Ada").unwrap();
-        let mint = Mint::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
+        let mint = IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
         let asked = || {
             let (call, summary) = (Some(mint.id()), "exec ls".to_owned());
             Event::ApprovalAsked { payment: None, call, summary }
@@ -163,7 +163,7 @@ mod tests {
             body: Labelled::new(Label::Own, source, "Stopped: 30 answers used."),
         };
         for event in [asked(), asked(), sent("agent"), sent("runtime")] {
-            assert_eq!(hook.take(&Stamped { at: Timestamp::EPOCH, event }), None);
+            assert_eq!(hook.take(&StampedEvent { at: Timestamp::EPOCH, event }), None);
         }
         hook.end().await;
         let mut keys: Vec<_> = serving.join().unwrap().into_iter().map(|(key, _)| key).collect();

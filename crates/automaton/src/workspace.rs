@@ -24,15 +24,15 @@ const MADE_BY_THE_WAY: [&str; 3] = ["__pycache__", "node_modules", "target"];
 const NAME_CHARS_MAX: usize = 80;
 
 /// One file: its size in bytes, and when it was changed last, in nanoseconds.
-type Seen = (u64, i128);
+type FileStamp = (u64, i128);
 
 /// The files of a workspace at one moment, by their paths in it.
 #[derive(Debug, Default)]
-pub(crate) struct WorkspaceFiles(BTreeMap<PathBuf, Seen>);
+pub(crate) struct WorkspaceFiles(BTreeMap<PathBuf, FileStamp>);
 
 /// What became of a workspace.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct LeftBehind {
+pub(crate) struct WorkspaceSummary {
     /// The newest files with their sizes in bytes, newest first.
     newest: Vec<(PathBuf, u64)>,
     /// How many more there are.
@@ -73,9 +73,9 @@ impl WorkspaceFiles {
     }
 
     /// What is new or changed since an earlier look.
-    pub(crate) fn since(self, before: &Self) -> LeftBehind {
+    pub(crate) fn since(self, before: &Self) -> WorkspaceSummary {
         let mut changed = false;
-        let mut newest: Vec<(PathBuf, Seen)> = Vec::new();
+        let mut newest: Vec<(PathBuf, FileStamp)> = Vec::new();
         for (path, seen) in self.0 {
             let was = before.0.get(&path);
             if was != Some(&seen) {
@@ -86,7 +86,7 @@ impl WorkspaceFiles {
         newest.sort_by_key(|(_, (_, at))| std::cmp::Reverse(*at));
         let more = newest.len().saturating_sub(NAMED_MAX);
         let named = newest.into_iter().take(NAMED_MAX);
-        LeftBehind {
+        WorkspaceSummary {
             newest: named.map(|(path, (bytes, _))| (path, bytes)).collect(),
             more,
             changed,
@@ -94,7 +94,7 @@ impl WorkspaceFiles {
     }
 }
 
-impl LeftBehind {
+impl WorkspaceSummary {
     /// What was made and where, in words; nothing where nothing was. Without a place it is
     /// nowhere to be looked for.
     pub(crate) fn told(&self, place: Option<&str>) -> Option<String> {
@@ -170,7 +170,7 @@ mod tests {
         write("old.txt", "old");
         let before = WorkspaceFiles::read(world.path());
         let nothing = WorkspaceFiles::read(world.path()).since(&before);
-        assert_eq!((nothing.told(None), nothing), (None, LeftBehind::default()));
+        assert_eq!((nothing.told(None), nothing), (None, WorkspaceSummary::default()));
         fs::create_dir(world.path().join("notes")).unwrap();
         write("notes/a\u{1b}[2J.txt", "seven c");
         std::os::unix::fs::symlink("/etc", world.path().join("etc")).unwrap();

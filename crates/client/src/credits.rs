@@ -11,16 +11,16 @@ use automaton_core::wire::cloud::{
     ErrorBody, ErrorDetails, HistoryReply, IDEMPOTENCY_KEY, INSUFFICIENT_CREDITS, INVALID_REQUEST,
     TRANSFER_CEILING, TransferReply, TransferRequest,
 };
-use automaton_net::{Header, Method, redact};
+use automaton_net::{Header, HttpMethod, redact};
 
-use crate::{ClientError, Cloud, WORDS_CHARS_MAX, with_body};
+use crate::{CloudClient, CloudClientError, WORDS_CHARS_MAX, with_body};
 
 /// The codes of refusals after which nothing has moved.
 const REFUSALS: [&str; 3] = [INSUFFICIENT_CREDITS, TRANSFER_CEILING, INVALID_REQUEST];
 
 /// Which part of the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Page {
+pub struct HistoryPage {
     /// How many entries, 1 to 100.
     pub limit: u32,
     /// How many newer ones to leave out.
@@ -29,16 +29,16 @@ pub struct Page {
 
 /// What became of a transfer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Transferred {
+pub enum CreditTransferOutcome {
     /// The cloud's ledger has it.
     Completed(TransferReply),
     /// The cloud did not do it, and says why.
-    Refused(Refusal),
+    Refused(TransferRefusal),
 }
 
 /// Why nothing was transferred.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct TransferRefusal {
     /// The status of the reply.
     pub status: u16,
     /// The cloud's code for programs.
@@ -49,21 +49,21 @@ pub struct Refusal {
     pub details: ErrorDetails,
 }
 
-impl Cloud {
+impl CloudClient {
     /// Gives `cents` of the key's credits to another wallet, under an idempotency
     /// key: the same key with the same content is the same transfer, whenever it
     /// is repeated.
     ///
     /// # Errors
-    /// [`ClientError`]; then it is unknown whether the credits moved.
+    /// [`CloudClientError`]; then it is unknown whether the credits moved.
     pub async fn transfer(
         &self,
         key: &Secret,
         asked: &TransferRequest,
         idempotency_key: &str,
-    ) -> Result<Transferred, ClientError> {
+    ) -> Result<CreditTransferOutcome, CloudClientError> {
         let path = ["v1", "credits", "transfer"];
-        let mut request = self.request(Method::Post, &path, Some(key.clone()))?;
+        let mut request = self.request(HttpMethod::Post, &path, Some(key.clone()))?;
         request.headers.push(Header::Open(IDEMPOTENCY_KEY, idempotency_key.to_owned()));
         let response = self.client.request(with_body(request, asked)?).await?;
         match response.status {
@@ -72,7 +72,7 @@ impl Cloud {
                 let reply: TransferReply = serde_json::from_slice(&body)
                     .map_err(|error| self.malformed(error.to_string()))?;
                 self.is_as_asked(&reply, asked)?;
-                Ok(Transferred::Completed(reply))
+                Ok(CreditTransferOutcome::Completed(reply))
             }
             // A conflict says that something else happened under this key.
             status @ (400 | 402 | 403 | 422) => {
@@ -86,7 +86,7 @@ impl Cloud {
                     return Err(self.malformed(format!("status {status} without a reason")));
                 }
                 let text = redact::text(&told.error, &[], WORDS_CHARS_MAX);
-                Ok(Transferred::Refused(Refusal { status, code, text, details }))
+                Ok(CreditTransferOutcome::Refused(TransferRefusal { status, code, text, details }))
             }
             _ => Err(self.refused(response).await?),
         }
@@ -96,7 +96,7 @@ impl Cloud {
         &self,
         reply: &TransferReply,
         asked: &TransferRequest,
-    ) -> Result<(), ClientError> {
+    ) -> Result<(), CloudClientError> {
         // Addresses are compared as such: letter case is no difference.
         let to = |text: &str| text.parse::<Address>();
         let same = match (to(&reply.to_address), to(&asked.to_address)) {
@@ -116,10 +116,14 @@ impl Cloud {
     /// What happened to the key's account, newest first.
     ///
     /// # Errors
-    /// [`ClientError`].
-    pub async fn history(&self, key: &Secret, page: Page) -> Result<HistoryReply, ClientError> {
+    /// [`CloudClientError`].
+    pub async fn history(
+        &self,
+        key: &Secret,
+        page: HistoryPage,
+    ) -> Result<HistoryReply, CloudClientError> {
         let path = ["v1", "credits", "history"];
-        let mut request = self.request(Method::Get, &path, Some(key.clone()))?;
+        let mut request = self.request(HttpMethod::Get, &path, Some(key.clone()))?;
         request
             .url
             .query_pairs_mut()

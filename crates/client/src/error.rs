@@ -2,12 +2,12 @@
 //!
 //! A server's words are bounded, and a key must never stand in them.
 
-use automaton_core::error::{Classified, Kind};
+use automaton_core::error::{Classified, ErrorClass};
 use automaton_net::NetError;
 
 /// A request to a cloud failed.
 #[derive(Debug, thiserror::Error)]
-pub enum ClientError {
+pub enum CloudClientError {
     /// It did not answer.
     #[error(transparent)]
     Net(#[from] NetError),
@@ -46,14 +46,14 @@ pub enum ClientError {
     },
 }
 
-impl Classified for ClientError {
-    fn kind(&self) -> Kind {
+impl Classified for CloudClientError {
+    fn kind(&self) -> ErrorClass {
         match self {
             Self::Net(error) => error.kind(),
-            Self::Refused { status: 408 | 425 | 429 | 500..=599, .. } => Kind::Transient,
-            Self::Refused { status: 401 | 403, .. } | Self::BaseUrl { .. } => Kind::Config,
-            Self::Refused { .. } | Self::Malformed { .. } => Kind::Upstream,
-            Self::Encode { .. } => Kind::Internal,
+            Self::Refused { status: 408 | 425 | 429 | 500..=599, .. } => ErrorClass::Transient,
+            Self::Refused { status: 401 | 403, .. } | Self::BaseUrl { .. } => ErrorClass::Config,
+            Self::Refused { .. } | Self::Malformed { .. } => ErrorClass::Upstream,
+            Self::Encode { .. } => ErrorClass::Internal,
         }
     }
 

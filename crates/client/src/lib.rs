@@ -16,17 +16,20 @@ use automaton_core::secret::Secret;
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::wire::cloud::{
     ApiKeyReply, ApiKeyRequest, BalanceReply, CallReply, ErrorBody, ModelsReply, NO_SUCH_CALL,
-    NonceReply, RegisteredAutomaton, Registration, RegistrationReply, VerifyReply, VerifyRequest,
+    NonceReply, RegisteredAutomaton, RegistrationReply, RegistrationRequest, VerifyReply,
+    VerifyRequest,
 };
 use automaton_core::wire::sign_in::{STATEMENT, SignIn};
-use automaton_net::{Client, Header, Method, Request, Response, Retry, Url, redact};
+use automaton_net::{
+    Header, HttpClient, HttpMethod, HttpRequest, HttpResponse, Retry, Url, redact,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-pub use crate::credits::{Page, Refusal, Transferred};
-pub use crate::error::ClientError;
-pub use crate::machines::Machine;
-pub use crate::purchase::{Asked, Paid};
+pub use crate::credits::{CreditTransferOutcome, HistoryPage, TransferRefusal};
+pub use crate::error::CloudClientError;
+pub use crate::machines::MachineRef;
+pub use crate::purchase::{PurchaseChallenge, PurchaseOutcome};
 
 /// How long a sign-in message may be used.
 const SIGN_IN_VALID: Span = Span::from_secs(5 * 60);
@@ -35,27 +38,28 @@ const WORDS_CHARS_MAX: usize = 300;
 
 /// A cloud, at its base URL.
 #[derive(Debug, Clone)]
-pub struct Cloud {
-    client: Client,
+pub struct CloudClient {
+    client: HttpClient,
     base: Url,
 }
 
 /// Whom a sign-in is for: nobody else can use it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Audience {
+pub struct SignInAudience {
     /// The host, with its port where it is not the usual one.
     pub domain: String,
     /// Where the signature is sent.
     pub uri: String,
 }
 
-impl Cloud {
+impl CloudClient {
     /// A cloud at a base URL. Nothing is sent yet.
     ///
     /// # Errors
-    /// [`ClientError::BaseUrl`] when it is none.
-    pub fn new(client: Client, base: &str) -> Result<Self, ClientError> {
-        let unusable = || ClientError::BaseUrl { text: redact::text(base, &[], WORDS_CHARS_MAX) };
+    /// [`CloudClientError::BaseUrl`] when it is none.
+    pub fn new(client: HttpClient, base: &str) -> Result<Self, CloudClientError> {
+        let unusable =
+            || CloudClientError::BaseUrl { text: redact::text(base, &[], WORDS_CHARS_MAX) };
         let base: Url = base.parse().map_err(|_| unusable())?;
         let plain = base.query().is_none() && base.fragment().is_none() && base.has_host();
         if plain { Ok(Self { client, base }) } else { Err(unusable()) }
@@ -64,27 +68,27 @@ impl Cloud {
     /// Whom a sign-in to this cloud is for.
     ///
     /// # Errors
-    /// [`ClientError::BaseUrl`] when the base URL has no path segments.
-    pub fn audience(&self) -> Result<Audience, ClientError> {
+    /// [`CloudClientError::BaseUrl`] when the base URL has no path segments.
+    pub fn audience(&self) -> Result<SignInAudience, CloudClientError> {
         let host = self.base.host_str().unwrap_or_default();
         let port = self.base.port().map_or_else(String::new, |port| format!(":{port}"));
         let uri = self.url(&["v1", "auth", "verify"])?.to_string();
-        Ok(Audience { domain: format!("{host}{port}"), uri })
+        Ok(SignInAudience { domain: format!("{host}{port}"), uri })
     }
 
     /// The message to sign for a sign-in. Its domain is the cloud's own host, so
     /// that no other server can use the signature.
     ///
     /// # Errors
-    /// [`ClientError::BaseUrl`] when the base URL has no path segments.
+    /// [`CloudClientError::BaseUrl`] when the base URL has no path segments.
     pub fn sign_in(
         &self,
         address: Address,
         nonce: String,
         now: Timestamp,
         chain_id: u64,
-    ) -> Result<SignIn, ClientError> {
-        let Audience { domain, uri } = self.audience()?;
+    ) -> Result<SignIn, CloudClientError> {
+        let SignInAudience { domain, uri } = self.audience()?;
         Ok(SignIn {
             domain,
             address,
@@ -103,9 +107,9 @@ impl Cloud {
     /// Asks for a nonce to sign in with.
     ///
     /// # Errors
-    /// [`ClientError`].
-    pub async fn nonce(&self) -> Result<String, ClientError> {
-        let mut request = self.request(Method::Post, &["v1", "auth", "nonce"], None)?;
+    /// [`CloudClientError`].
+    pub async fn nonce(&self) -> Result<String, CloudClientError> {
+        let mut request = self.request(HttpMethod::Post, &["v1", "auth", "nonce"], None)?;
         request.retry = Retry::Question;
         self.json::<NonceReply>(request).await.map(|reply| reply.nonce)
     }
@@ -114,9 +118,13 @@ impl Cloud {
     /// the cloud never had it.
     ///
     /// # Errors
-    /// [`ClientError`].
-    pub async fn call(&self, key: &Secret, call: &str) -> Result<Option<CallReply>, ClientError> {
-        let request = self.request(Method::Get, &["v1", "calls", call], Some(key.clone()))?;
+    /// [`CloudClientError`].
+    pub async fn call(
+        &self,
+        key: &Secret,
+        call: &str,
+    ) -> Result<Option<CallReply>, CloudClientError> {
+        let request = self.request(HttpMethod::Get, &["v1", "calls", call], Some(key.clone()))?;
         let response = self.client.request(request).await?;
         let (status, body) = (response.status, response.body.whole().await?);
         if status == 404 {
@@ -135,15 +143,19 @@ impl Cloud {
     /// Signs in; gives the token that an API key is made with.
     ///
     /// # Errors
-    /// [`ClientError`]. A nonce is good for one attempt: after a failure ask for
+    /// [`CloudClientError`]. A nonce is good for one attempt: after a failure ask for
     /// another one.
-    pub async fn verify(&self, message: &SignIn, signature: &str) -> Result<Secret, ClientError> {
+    pub async fn verify(
+        &self,
+        message: &SignIn,
+        signature: &str,
+    ) -> Result<Secret, CloudClientError> {
         let body = VerifyRequest {
             message: message.to_string(),
             signature: signature.to_owned(),
             chain_type: None,
         };
-        let request = self.request(Method::Post, &["v1", "auth", "verify"], None)?;
+        let request = self.request(HttpMethod::Post, &["v1", "auth", "verify"], None)?;
         let reply: VerifyReply = self.json(with_body(request, &body)?).await?;
         Ok(Secret::new(reply.access_token))
     }
@@ -151,10 +163,10 @@ impl Cloud {
     /// Makes an API key with the token of a sign-in.
     ///
     /// # Errors
-    /// [`ClientError`].
-    pub async fn create_key(&self, token: &Secret, name: &str) -> Result<Secret, ClientError> {
+    /// [`CloudClientError`].
+    pub async fn create_key(&self, token: &Secret, name: &str) -> Result<Secret, CloudClientError> {
         let bearer = Secret::new(format!("Bearer {}", token.reveal()));
-        let request = self.request(Method::Post, &["v1", "auth", "api-keys"], Some(bearer))?;
+        let request = self.request(HttpMethod::Post, &["v1", "auth", "api-keys"], Some(bearer))?;
         let body = ApiKeyRequest { name: name.to_owned() };
         let reply: ApiKeyReply = self.json(with_body(request, &body)?).await?;
         Ok(Secret::new(reply.key))
@@ -163,8 +175,8 @@ impl Cloud {
     /// The balance of the key's account.
     ///
     /// # Errors
-    /// [`ClientError`]; then the balance is unknown.
-    pub async fn balance(&self, key: &Secret) -> Result<BalanceReply, ClientError> {
+    /// [`CloudClientError`]; then the balance is unknown.
+    pub async fn balance(&self, key: &Secret) -> Result<BalanceReply, CloudClientError> {
         let reply: BalanceReply = self.question(&["v1", "credits", "balance"], key).await?;
         match reply.cents() {
             Some(_) => Ok(reply),
@@ -175,8 +187,8 @@ impl Cloud {
     /// The models that can be asked, with their prices.
     ///
     /// # Errors
-    /// [`ClientError`].
-    pub async fn models(&self, key: &Secret) -> Result<ModelsReply, ClientError> {
+    /// [`CloudClientError`].
+    pub async fn models(&self, key: &Secret) -> Result<ModelsReply, CloudClientError> {
         self.question(&["v1", "models"], key).await
     }
 
@@ -184,22 +196,22 @@ impl Cloud {
     /// safe; one with other content is refused with status 409.
     ///
     /// # Errors
-    /// [`ClientError`].
+    /// [`CloudClientError`].
     pub async fn register(
         &self,
         key: &Secret,
-        signed: &Registration,
-    ) -> Result<RegisteredAutomaton, ClientError> {
+        signed: &RegistrationRequest,
+    ) -> Result<RegisteredAutomaton, CloudClientError> {
         let path = ["v1", "automatons", "register"];
-        let request = self.request(Method::Post, &path, Some(key.clone()))?;
+        let request = self.request(HttpMethod::Post, &path, Some(key.clone()))?;
         let reply: RegistrationReply = self.json(with_body(request, signed)?).await?;
         Ok(reply.automaton)
     }
 
-    fn url(&self, segments: &[&str]) -> Result<Url, ClientError> {
+    fn url(&self, segments: &[&str]) -> Result<Url, CloudClientError> {
         let mut url = self.base.clone();
         url.path_segments_mut()
-            .map_err(|()| ClientError::BaseUrl { text: redact::url(&self.base) })?
+            .map_err(|()| CloudClientError::BaseUrl { text: redact::url(&self.base) })?
             .pop_if_empty()
             .extend(segments);
         Ok(url)
@@ -207,11 +219,11 @@ impl Cloud {
 
     fn request(
         &self,
-        method: Method,
+        method: HttpMethod,
         path: &[&str],
         key: Option<Secret>,
-    ) -> Result<Request, ClientError> {
-        let mut request = Request::new(method, self.url(path)?);
+    ) -> Result<HttpRequest, CloudClientError> {
+        let mut request = HttpRequest::new(method, self.url(path)?);
         request.headers.extend(key.map(|key| Header::Secret("authorization", key)));
         Ok(request)
     }
@@ -221,19 +233,19 @@ impl Cloud {
         &self,
         path: &[&str],
         key: &Secret,
-    ) -> Result<T, ClientError> {
-        let mut request = self.request(Method::Get, path, Some(key.clone()))?;
+    ) -> Result<T, CloudClientError> {
+        let mut request = self.request(HttpMethod::Get, path, Some(key.clone()))?;
         request.retry = Retry::Idempotent;
         self.json(request).await
     }
 
-    async fn json<T: DeserializeOwned>(&self, request: Request) -> Result<T, ClientError> {
+    async fn json<T: DeserializeOwned>(&self, request: HttpRequest) -> Result<T, CloudClientError> {
         let body = self.reply(request).await?;
         serde_json::from_slice(&body).map_err(|error| self.malformed(error.to_string()))
     }
 
     /// The body of a reply that is no error.
-    async fn reply(&self, request: Request) -> Result<Vec<u8>, ClientError> {
+    async fn reply(&self, request: HttpRequest) -> Result<Vec<u8>, CloudClientError> {
         let response = self.client.request(request).await?;
         match response.status {
             200..=299 => Ok(response.body.whole().await?),
@@ -241,7 +253,7 @@ impl Cloud {
         }
     }
 
-    async fn refused(&self, response: Response) -> Result<ClientError, ClientError> {
+    async fn refused(&self, response: HttpResponse) -> Result<CloudClientError, CloudClientError> {
         let (status, body) = (response.status, response.body.whole().await?);
         // silent-ok: a refusal in other words is shown as it is.
         let told = serde_json::from_slice::<ErrorBody>(&body).ok();
@@ -250,16 +262,20 @@ impl Cloud {
             |told| (told.code, told.error),
         );
         let text = redact::text(&text, &[], WORDS_CHARS_MAX);
-        Ok(ClientError::Refused { cloud: redact::url(&self.base), status, code, text })
+        Ok(CloudClientError::Refused { cloud: redact::url(&self.base), status, code, text })
     }
 
-    fn malformed(&self, what: String) -> ClientError {
-        ClientError::Malformed { cloud: redact::url(&self.base), what }
+    fn malformed(&self, what: String) -> CloudClientError {
+        CloudClientError::Malformed { cloud: redact::url(&self.base), what }
     }
 }
 
-fn with_body<T: Serialize>(mut request: Request, body: &T) -> Result<Request, ClientError> {
-    request.body = serde_json::to_vec(body).map_err(|source| ClientError::Encode { source })?;
+fn with_body<T: Serialize>(
+    mut request: HttpRequest,
+    body: &T,
+) -> Result<HttpRequest, CloudClientError> {
+    request.body =
+        serde_json::to_vec(body).map_err(|source| CloudClientError::Encode { source })?;
     request.headers.push(Header::Open("content-type", "application/json".to_owned()));
     Ok(request)
 }

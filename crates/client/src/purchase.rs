@@ -8,10 +8,10 @@ use alloy_primitives::Address;
 use automaton_core::secret::Secret;
 use automaton_core::wire::cloud::PurchaseReply;
 use automaton_core::wire::x402::PAYMENT_REQUIRED;
-use automaton_net::{Deadlines, Header, Method};
+use automaton_net::{Deadlines, Header, HttpMethod};
 use std::time::Duration;
 
-use crate::{ClientError, Cloud};
+use crate::{CloudClient, CloudClientError};
 
 /// The header in which some servers put the demand of version 1.
 const X_PAYMENT_REQUIRED: &str = "x-payment-required";
@@ -21,7 +21,7 @@ const DEADLINES: Deadlines =
 
 /// The parts of a cloud's answer in which its demand for payment may stand.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct PurchaseChallenge {
     /// `PAYMENT-REQUIRED`.
     pub payment_required: Option<String>,
     /// `X-Payment-Required`.
@@ -32,21 +32,25 @@ pub struct Asked {
 
 /// What became of a payment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Paid {
+pub enum PurchaseOutcome {
     /// The cloud has taken it.
     Taken(PurchaseReply),
     /// The cloud did not take it, and says why.
     Refused(String),
 }
 
-impl Cloud {
+impl CloudClient {
     /// Asks what credits for `usd` US dollars cost.
     ///
     /// # Errors
-    /// [`ClientError`].
-    pub async fn ask_for_credits(&self, usd: u32, to: Address) -> Result<Asked, ClientError> {
+    /// [`CloudClientError`].
+    pub async fn ask_for_credits(
+        &self,
+        usd: u32,
+        to: Address,
+    ) -> Result<PurchaseChallenge, CloudClientError> {
         let path = ["pay", &usd.to_string(), &to.to_string()];
-        let request = self.request(Method::Get, &path, None)?;
+        let request = self.request(HttpMethod::Get, &path, None)?;
         let response = self.client.request(request).await?;
         if response.status != 402 {
             return Err(self.refused(response).await?);
@@ -55,36 +59,36 @@ impl Cloud {
         let (payment_required, x_payment_required) =
             (header(PAYMENT_REQUIRED), header(X_PAYMENT_REQUIRED));
         let body = response.body.whole().await?;
-        Ok(Asked { payment_required, x_payment_required, body })
+        Ok(PurchaseChallenge { payment_required, x_payment_required, body })
     }
 
     /// Pays for credits with a header of x402. Sending the same header again is
     /// safe, since it holds the same authorization.
     ///
     /// # Errors
-    /// [`ClientError`]; then it is unknown whether the payment was taken.
+    /// [`CloudClientError`]; then it is unknown whether the payment was taken.
     pub async fn pay_for_credits(
         &self,
         usd: u32,
         to: Address,
         (name, value): (&'static str, String),
-    ) -> Result<Paid, ClientError> {
+    ) -> Result<PurchaseOutcome, CloudClientError> {
         let path = ["pay", &usd.to_string(), &to.to_string()];
-        let mut request = self.request(Method::Get, &path, None)?;
+        let mut request = self.request(HttpMethod::Get, &path, None)?;
         request.deadlines = DEADLINES;
         request.headers.push(Header::Secret(name, Secret::new(value)));
         let response = self.client.request(request).await?;
         match response.status {
-            200..=299 => self.purchase(&response.body.whole().await?).map(Paid::Taken),
+            200..=299 => self.purchase(&response.body.whole().await?).map(PurchaseOutcome::Taken),
             400 | 402 | 422 => match self.refused(response).await? {
-                ClientError::Refused { text, .. } => Ok(Paid::Refused(text)),
+                CloudClientError::Refused { text, .. } => Ok(PurchaseOutcome::Refused(text)),
                 other => Err(other),
             },
             _ => Err(self.refused(response).await?),
         }
     }
 
-    fn purchase(&self, body: &[u8]) -> Result<PurchaseReply, ClientError> {
+    fn purchase(&self, body: &[u8]) -> Result<PurchaseReply, CloudClientError> {
         serde_json::from_slice(body).map_err(|error| self.malformed(error.to_string()))
     }
 }

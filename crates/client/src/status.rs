@@ -3,22 +3,22 @@
 use alloy_primitives::Address;
 use automaton_core::secret::Secret;
 use automaton_core::wire::cloud::{StatusReply, StatusReport};
-use automaton_net::Method;
+use automaton_net::HttpMethod;
 
-use crate::{ClientError, Cloud, with_body};
+use crate::{CloudClient, CloudClientError, with_body};
 
-impl Cloud {
+impl CloudClient {
     /// Says how the automaton is, in the place of what it said before.
     ///
     /// # Errors
-    /// [`ClientError`].
+    /// [`CloudClientError`].
     pub async fn report_status(
         &self,
         key: &Secret,
         report: &StatusReport,
-    ) -> Result<(), ClientError> {
+    ) -> Result<(), CloudClientError> {
         let path = ["v1", "automata", "status"];
-        let request = self.request(Method::Post, &path, Some(key.clone()))?;
+        let request = self.request(HttpMethod::Post, &path, Some(key.clone()))?;
         self.reply(with_body(request, report)?).await?;
         Ok(())
     }
@@ -26,8 +26,8 @@ impl Cloud {
     /// What an automaton said last, for a key of its own wallet or of its creator's.
     ///
     /// # Errors
-    /// [`ClientError`].
-    pub async fn status(&self, key: &Secret, of: Address) -> Result<StatusReply, ClientError> {
+    /// [`CloudClientError`].
+    pub async fn status(&self, key: &Secret, of: Address) -> Result<StatusReply, CloudClientError> {
         let of = of.to_string();
         self.question(&["v1", "automata", "status", &of], key).await
     }

@@ -6,12 +6,12 @@ use std::thread::JoinHandle;
 
 use automaton_core::state::AgentState;
 use automaton_core::wire::cloud::{EntryKind, StatusReport, TransferRequest};
-use automaton_net::{ClientConfig, Origin};
+use automaton_net::{HttpClientConfig, Origin};
 
 use super::*;
 
-fn cloud(base: &str) -> Result<Cloud, ClientError> {
-    Cloud::new(Client::new(ClientConfig::default()).unwrap(), base)
+fn cloud(base: &str) -> Result<CloudClient, CloudClientError> {
+    CloudClient::new(HttpClient::new(HttpClientConfig::default()).unwrap(), base)
 }
 
 #[test]
@@ -61,14 +61,14 @@ fn server(reply: &str) -> (String, JoinHandle<String>) {
     (url, answering)
 }
 
-fn cloud_at(url: &str) -> Cloud {
+fn cloud_at(url: &str) -> CloudClient {
     let origin = Origin::of(&url.parse().unwrap()).unwrap();
-    let config = ClientConfig { allow_private_origins: vec![origin], ..Default::default() };
-    Cloud::new(Client::new(config).unwrap(), url).unwrap()
+    let config = HttpClientConfig { allow_private_origins: vec![origin], ..Default::default() };
+    CloudClient::new(HttpClient::new(config).unwrap(), url).unwrap()
 }
 
-fn registration() -> Registration {
-    Registration {
+fn registration() -> RegistrationRequest {
+    RegistrationRequest {
         automaton_id: "auto-1".to_owned(),
         automaton_address: "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266".to_owned(),
         creator_address: String::new(),
@@ -94,11 +94,11 @@ async fn a_registration_is_sent_with_the_key_and_a_conflict_is_told_apart() {
     assert!(request.starts_with("POST /v1/automatons/register HTTP/1.1\r\n"), "{request}");
     assert!(request.to_lowercase().contains("\r\nauthorization: cnwy_k_1\r\n"), "{request}");
     let (_, body) = request.split_once("\r\n\r\n").unwrap();
-    assert_eq!(serde_json::from_str::<Registration>(body).unwrap(), registration());
+    assert_eq!(serde_json::from_str::<RegistrationRequest>(body).unwrap(), registration());
 
     let (url, _answering) = server(r#"409 {"error":"taken","code":"CONFLICT"}"#);
     let error = cloud_at(&url).register(&key, &registration()).await.unwrap_err();
-    assert!(matches!(error, ClientError::Refused { status: 409, .. }), "{error}");
+    assert!(matches!(error, CloudClientError::Refused { status: 409, .. }), "{error}");
 }
 
 #[tokio::test]
@@ -128,7 +128,7 @@ fn asked() -> TransferRequest {
     TransferRequest { to_address, amount_cents: 250, note: Some("for the report".to_owned()) }
 }
 
-async fn transferred(reply: &str) -> Result<Transferred, ClientError> {
+async fn transferred(reply: &str) -> Result<CreditTransferOutcome, CloudClientError> {
     let (url, answering) = server(reply);
     let key = Secret::new("k".to_owned());
     let done = cloud_at(&url).transfer(&key, &asked(), "01J").await;
@@ -143,7 +143,7 @@ async fn transferred(reply: &str) -> Result<Transferred, ClientError> {
 #[tokio::test]
 async fn a_transfer_is_done_only_when_the_cloud_says_exactly_that() {
     let good = r#"200 {"transfer_id":"t","status":"completed","to_address":"0x70997970c51812dc3a010c7d01b50e0d17dc79c8","amount_cents":250,"balance_after_cents":4}"#;
-    let Transferred::Completed(reply) = transferred(good).await.unwrap() else {
+    let CreditTransferOutcome::Completed(reply) = transferred(good).await.unwrap() else {
         panic!("it was done")
     };
     assert_eq!((reply.transfer_id.as_str(), reply.balance_after_cents), ("t", 4));
@@ -160,13 +160,13 @@ async fn a_transfer_is_done_only_when_the_cloud_says_exactly_that() {
         "402 {\"error\":\"e\",\"code\":\"QUOTA\"}".to_owned(),
     ] {
         let error = transferred(&bad).await.unwrap_err();
-        assert!(matches!(error, ClientError::Malformed { .. }), "{bad}: {error}");
+        assert!(matches!(error, CloudClientError::Malformed { .. }), "{bad}: {error}");
     }
     for unknown in
         ["401", "404", "409", "500"].map(|status| format!("{status} {{\"error\":\"e\"}}"))
     {
         let error = transferred(&unknown).await.unwrap_err();
-        assert!(matches!(error, ClientError::Refused { .. }), "{unknown}: {error}");
+        assert!(matches!(error, CloudClientError::Refused { .. }), "{unknown}: {error}");
     }
 }
 
@@ -175,7 +175,9 @@ async fn a_refused_transfer_comes_with_its_numbers() {
     let refused = transferred(
         r#"402 {"error":"Insufficient credits","code":"INSUFFICIENT_CREDITS","details":{"required_cents":250,"current_balance_cents":4}}"#,
     );
-    let Transferred::Refused(refusal) = refused.await.unwrap() else { panic!("it was refused") };
+    let CreditTransferOutcome::Refused(refusal) = refused.await.unwrap() else {
+        panic!("it was refused")
+    };
     assert_eq!((refusal.status, refusal.code.as_str()), (402, "INSUFFICIENT_CREDITS"));
     assert_eq!(refusal.details.current_balance_cents, Some(4));
 }
@@ -185,7 +187,7 @@ async fn a_page_of_the_history_is_asked_for() {
     let (url, answering) = server(
         r#"200 {"history":[{"id":7,"type":"transfer","amount_cents":-250,"amount_microcents":-250000000,"balance_after_microcents":4000000,"counterparty":"0x7","at_ms":9}],"limit":1,"offset":2}"#,
     );
-    let page = Page { limit: 1, offset: 2 };
+    let page = HistoryPage { limit: 1, offset: 2 };
     let history = cloud_at(&url).history(&Secret::new("k".to_owned()), page).await.unwrap();
     assert_eq!(
         (history.history[0].kind, history.history[0].amount_cents),

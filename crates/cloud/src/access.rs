@@ -13,12 +13,12 @@ use automaton_core::time::{Span, Timestamp};
 use automaton_core::wire::cloud::{ApiKeyReply, KEY_PREFIX, VerifyRequest};
 use automaton_core::wire::sign_in::{SignIn, SignInError};
 use automaton_net::{Origin, Url};
-use automaton_sqlite::chain::{Body, Hash};
+use automaton_sqlite::chain::{CanonicalRow, Hash};
 use axum::http::{HeaderMap, header};
 
 use crate::billing::facilitator::signer;
 use crate::db::{Db, DbError, KeyOutcome, NewKey, SignInAttempt, SignInOutcome};
-use crate::error::{ApiError, Report};
+use crate::error::{ApiError, OperatorNotifier};
 
 /// How long a nonce is good.
 const NONCE_LIVES: Span = Span::from_secs(300);
@@ -36,9 +36,9 @@ const PREFIX_CHARS: usize = KEY_PREFIX.len() + 6;
 const NAME_BYTES_MAX: usize = 100;
 
 /// What sign-in needs.
-pub(crate) struct Access {
+pub(crate) struct SignInContext {
     pub(crate) db: Arc<dyn Db>,
-    pub(crate) report: Report,
+    pub(crate) report: OperatorNotifier,
     pub(crate) entropy: Arc<dyn Entropy>,
     /// The server's own secret.
     pub(crate) secret: [u8; 32],
@@ -56,7 +56,7 @@ pub(crate) struct Caller {
     pub(crate) key: Hash,
 }
 
-impl Access {
+impl SignInContext {
     /// A fresh nonce.
     pub(crate) async fn nonce(&self) -> Result<String, ApiError> {
         const KINDS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
@@ -83,7 +83,7 @@ impl Access {
         if signer(&signature, eip191_hash_message(&request.message)) != Some(message.address) {
             return Err(ApiError::unauthorized("the signature is not the account's"));
         }
-        let proof = |name| Body::new(name).text(&request.message).bytes(&signature);
+        let proof = |name| CanonicalRow::new(name).text(&request.message).bytes(&signature);
         let token = proof("automaton cloud access token").bytes(&self.secret).hash().to_string();
         let attempt = SignInAttempt {
             nonce: message.nonce,
@@ -128,7 +128,7 @@ impl Access {
             let sentence = format!("the name must have 1 to {NAME_BYTES_MAX} bytes");
             return Err(ApiError::invalid(sentence));
         }
-        let derived = Body::new("automaton cloud API key").text(token).text(name);
+        let derived = CanonicalRow::new("automaton cloud API key").text(token).text(name);
         let key = format!("{KEY_PREFIX}{}", derived.bytes(&self.secret).hash());
         let key_prefix = key[..PREFIX_CHARS].to_owned();
         let new = NewKey {

@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex};
 
 use automaton_core::entropy::Entropy;
 use automaton_core::faults::Faults;
-use automaton_core::id::{Mint, RequestId};
+use automaton_core::id::{IdGenerator, RequestId};
 use automaton_core::money::Microcents;
 use automaton_core::time::Clock;
-use automaton_inference::providers::local::{Local, LocalConfig};
-use automaton_net::{Client, ClientConfig, Origin, Url};
+use automaton_inference::providers::local::{LocalModel, LocalModelConfig};
+use automaton_net::{HttpClient, HttpClientConfig, Origin, Url};
 use automaton_sandbox::{Feature, Launcher, probe};
-use automaton_wallet::Purse;
+use automaton_wallet::SignerClient;
 use axum::extract::{Request, State};
 use axum::http::HeaderValue;
 use axum::middleware::{self, Next};
@@ -21,26 +21,26 @@ use axum::response::Response;
 use tokio::net::TcpListener;
 use tokio::sync::{broadcast, watch};
 
-use crate::access::Access;
+use crate::access::SignInContext;
 use crate::api;
 use crate::billing::chain::RpcSettlement;
-use crate::billing::facilitator::Terms;
+use crate::billing::facilitator::PaymentTerms;
 use crate::billing::settlement::Settlement;
-use crate::billing::settler::{Fresh, HEARD_MAX, Settler};
-use crate::chat::{Meter, Server, Upstream};
-use crate::config::{self, Config, HttpUrl, MachinesConfig, UpstreamConfig};
+use crate::billing::settler::{HEARD_MAX, PaymentQueue, Settler};
+use crate::chat::{ChatService, Upstream, UpstreamServer};
+use crate::config::{self, CloudConfig, HttpUrl, MachinesConfig, UpstreamConfig};
 use crate::db::Db;
-use crate::db::machines::Limits;
+use crate::db::machines::MachineQuota;
 use crate::db::sqlite::Sqlite;
-use crate::error::{CloudError, Report};
-use crate::gateway::{Names, door};
-use crate::machines::driver::Driver;
-use crate::machines::podman::Podman;
-use crate::machines::process::Processes;
+use crate::error::{CloudError, OperatorNotifier};
+use crate::gateway::{GatewayNames, route_port_requests};
+use crate::machines::driver::MachineDriver;
+use crate::machines::podman::PodmanDriver;
+use crate::machines::process::ProcessDriver;
 use crate::machines::runs::interrupted;
-use crate::machines::{Bounds, Machines};
+use crate::machines::{MachineCapacity, Machines};
 use crate::serve::serve;
-use crate::tasks::Tasks;
+use crate::tasks::TaskSet;
 use crate::tunnels::Tunnels;
 
 /// The folder of the machines in the directory of the database.
@@ -52,39 +52,39 @@ pub const DATABASE: &str = "cloud.db";
 /// What every request needs.
 pub(crate) struct App {
     pub(crate) db: Arc<dyn Db>,
-    pub(crate) access: Access,
-    pub(crate) terms: Terms,
+    pub(crate) access: SignInContext,
+    pub(crate) terms: PaymentTerms,
     pub(crate) settler: Arc<Settler>,
-    pub(crate) meter: Arc<Meter>,
+    pub(crate) meter: Arc<ChatService>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) mint: Mint,
-    pub(crate) report: Report,
+    pub(crate) ids: IdGenerator,
+    pub(crate) report: OperatorNotifier,
     /// Scheme, host and port that clients use.
     pub(crate) public_url: String,
     /// What a key may transfer in 24 hours where nothing else was set.
     pub(crate) transfer_daily_cents: i64,
     /// The machines for rent, where there are any.
-    pub(crate) rent: Option<Rent>,
+    pub(crate) rent: Option<MachineOffering>,
 }
 
 /// The machines for rent, and how they are offered.
-pub(crate) struct Rent {
+pub(crate) struct MachineOffering {
     pub(crate) machines: Arc<Machines>,
-    pub(crate) limits: Limits,
+    pub(crate) limits: MachineQuota,
     pub(crate) tunnels: Tunnels,
     pub(crate) region: String,
-    pub(crate) names: Names,
+    pub(crate) names: GatewayNames,
 }
 
 /// What comes from outside, besides the configuration.
 #[derive(Clone)]
-pub struct Deps {
+pub struct CloudDeps {
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// Chance.
     pub entropy: Arc<dyn Entropy>,
     /// Where the operator is told.
-    pub report: Report,
+    pub report: OperatorNotifier,
     /// Where a crash is rehearsed.
     pub faults: Arc<dyn Faults>,
     /// Starts the sandboxes of a local model and of machines; without it there are none.
@@ -93,7 +93,7 @@ pub struct Deps {
 
 /// What a cloud stands on.
 #[derive(Clone)]
-pub struct Ground {
+pub struct CloudBackend {
     /// How payments reach the chain.
     pub chain: Arc<dyn Settlement>,
     /// Where everything is stored.
@@ -101,40 +101,47 @@ pub struct Ground {
 }
 
 /// A running cloud. It ends when this is dropped or stopped.
-pub struct Cloud {
+pub struct CloudServer {
     address: SocketAddr,
     url: String,
     stop: watch::Sender<bool>,
     served: tokio::task::JoinSet<()>,
-    tasks: Tasks,
+    tasks: TaskSet,
     machines: Option<Arc<Machines>>,
     db: Arc<dyn Db>,
 }
 
-impl Cloud {
+impl CloudServer {
     /// Starts a cloud on the chain that the configuration names. The gas is paid
-    /// from `purse`, whose signer has to permit [`chain::CALLED`].
+    /// from `signer`, whose signer has to permit [`chain::CALLED`].
     ///
     /// # Errors
     /// See [`CloudError`]; nothing runs then.
     ///
     /// [`chain::CALLED`]: crate::billing::chain::CALLED
-    pub async fn start(config: Config, deps: Deps, purse: Purse) -> Result<Self, CloudError> {
+    pub async fn start(
+        config: CloudConfig,
+        deps: CloudDeps,
+        purse: SignerClient,
+    ) -> Result<Self, CloudError> {
         let chain = Self::settlement(&config, purse)?;
         Self::start_on(config, deps, chain).await
     }
 
-    /// How payments reach the chain that the configuration names; see [`Cloud::start`].
+    /// How payments reach the chain that the configuration names; see [`CloudServer::start`].
     ///
     /// # Errors
     /// When the configuration names no token, or nobody can be asked at its node.
-    pub fn settlement(config: &Config, purse: Purse) -> Result<Arc<dyn Settlement>, CloudError> {
+    pub fn settlement(
+        config: &CloudConfig,
+        purse: SignerClient,
+    ) -> Result<Arc<dyn Settlement>, CloudError> {
         let rpc = &config.chain.rpc_url;
         Ok(Arc::new(RpcSettlement {
             client: client(rpc)?,
             url: rpc.url().clone(),
             token: config.chain.terms()?.token,
-            purse,
+            signer: purse,
             confirmations: config.chain.confirmations(),
         }))
     }
@@ -142,26 +149,26 @@ impl Cloud {
     /// Starts a cloud that settles payments in this way.
     ///
     /// # Errors
-    /// As [`Cloud::start`].
+    /// As [`CloudServer::start`].
     pub async fn start_on(
-        config: Config,
-        deps: Deps,
+        config: CloudConfig,
+        deps: CloudDeps,
         chain: Arc<dyn Settlement>,
     ) -> Result<Self, CloudError> {
         let db: Arc<dyn Db> = Arc::new(open(&config.data, Arc::clone(&deps.clock))?);
-        Self::start_over(config, deps, Ground { chain, db }).await
+        Self::start_over(config, deps, CloudBackend { chain, db }).await
     }
 
     /// Starts a cloud over a chain and a database that somebody else holds, too.
     ///
     /// # Errors
-    /// As [`Cloud::start`].
+    /// As [`CloudServer::start`].
     pub async fn start_over(
-        config: Config,
-        deps: Deps,
-        ground: Ground,
+        config: CloudConfig,
+        deps: CloudDeps,
+        ground: CloudBackend,
     ) -> Result<Self, CloudError> {
-        let Ground { chain, db } = ground;
+        let CloudBackend { chain, db } = ground;
         // What a good end left behind was right when it was written.
         if !db.ended_well() {
             let books = db.check_books().await?;
@@ -174,10 +181,10 @@ impl Cloud {
             (deps.report)(format!("{released} calls were cut off and cost nothing"));
         }
         let (listener, address) = listen(config.listen).await?;
-        let tasks = Tasks::default();
+        let tasks = TaskSet::default();
         let held = Arc::clone(&db);
         let app = Arc::new(
-            assemble(&config, &deps, Parts { db, chain, tasks: tasks.clone(), address }).await?,
+            assemble(&config, &deps, AppParts { db, chain, tasks: tasks.clone(), address }).await?,
         );
         tasks.spawn(Arc::clone(&app.settler).run());
         let machines = app.rent.as_ref().map(|rent| Arc::clone(&rent.machines));
@@ -186,12 +193,12 @@ impl Cloud {
             if cut_off > 0 {
                 (app.report)(format!("{cut_off} commands in machines were cut off"));
             }
-            tasks.spawn(Arc::clone(machines).keep());
+            tasks.spawn(Arc::clone(machines).run_reconciler());
         }
         let (stop, stopped) = watch::channel(false);
         let url = app.public_url.clone();
         let stamped = middleware::from_fn_with_state(Arc::clone(&app), stamp);
-        let gateway = middleware::from_fn_with_state(Arc::clone(&app), door);
+        let gateway = middleware::from_fn_with_state(Arc::clone(&app), route_port_requests);
         let routes = api::routes(app).layer(stamped).layer(gateway);
         let mut served = tokio::task::JoinSet::new();
         served.spawn(serve(listener, routes, stopped));
@@ -224,7 +231,7 @@ impl Cloud {
     }
 }
 
-impl Drop for Cloud {
+impl Drop for CloudServer {
     fn drop(&mut self) {
         self.tasks.abort();
         if let Some(machines) = &self.machines {
@@ -248,17 +255,21 @@ async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), CloudE
 }
 
 /// What the assembly gets besides the configuration.
-struct Parts {
+struct AppParts {
     db: Arc<dyn Db>,
     chain: Arc<dyn Settlement>,
-    tasks: Tasks,
+    tasks: TaskSet,
     address: SocketAddr,
 }
 
-async fn assemble(config: &Config, deps: &Deps, parts: Parts) -> Result<App, CloudError> {
-    let Parts { db, chain, tasks, address } = parts;
-    let Deps { clock, entropy, report, faults, launcher } = deps.clone();
-    let mint = Mint::new(Arc::clone(&clock), Arc::clone(&entropy));
+async fn assemble(
+    config: &CloudConfig,
+    deps: &CloudDeps,
+    parts: AppParts,
+) -> Result<App, CloudError> {
+    let AppParts { db, chain, tasks, address } = parts;
+    let CloudDeps { clock, entropy, report, faults, launcher } = deps.clone();
+    let mint = IdGenerator::new(Arc::clone(&clock), Arc::clone(&entropy));
     let origin =
         match &config.public_url {
             Some(url) => url.origin().clone(),
@@ -271,7 +282,7 @@ async fn assemble(config: &Config, deps: &Deps, parts: Parts) -> Result<App, Clo
     let rent = rent(config, deps, parts).await?;
     let mut fresh = [0; 32];
     entropy.fill(&mut fresh);
-    let access = Access {
+    let access = SignInContext {
         secret: db.secret(fresh).await?,
         db: Arc::clone(&db),
         report: Arc::clone(&report),
@@ -284,21 +295,21 @@ async fn assemble(config: &Config, deps: &Deps, parts: Parts) -> Result<App, Clo
         chain,
         gas: config.chain.gas_rules(),
         clock: Arc::clone(&clock),
-        mint: mint.clone(),
+        ids: mint.clone(),
         report: Arc::clone(&report),
         faults,
-        fresh: Fresh::default(),
+        fresh: PaymentQueue::default(),
         changes: broadcast::Sender::new(HEARD_MAX),
     });
     let minimum = i64::from(config.minimum_balance_cents);
     let upstream = upstream(&config.upstream, launcher, Arc::clone(&clock)).await?;
-    let meter = Arc::new(Meter {
+    let meter = Arc::new(ChatService {
         db: Arc::clone(&db),
         models: config.models.iter().map(|model| upstream.offered(model.clone())).collect(),
         upstream,
         minimum: Microcents::from_cents(minimum)
             .map_err(|error| CloudError::Config(error.to_string()))?,
-        mint: mint.clone(),
+        ids: mint.clone(),
         tasks,
         report: Arc::clone(&report),
         calls: Mutex::new(HashMap::new()),
@@ -312,7 +323,7 @@ async fn assemble(config: &Config, deps: &Deps, parts: Parts) -> Result<App, Clo
         settler,
         meter,
         clock,
-        mint,
+        ids: mint,
         report,
         public_url,
         transfer_daily_cents,
@@ -322,10 +333,10 @@ async fn assemble(config: &Config, deps: &Deps, parts: Parts) -> Result<App, Clo
 
 /// The machines for rent, where the configuration and the host have some.
 async fn rent(
-    config: &Config,
-    deps: &Deps,
-    parts: (Arc<dyn Db>, Tasks, Origin),
-) -> Result<Option<Rent>, CloudError> {
+    config: &CloudConfig,
+    deps: &CloudDeps,
+    parts: (Arc<dyn Db>, TaskSet, Origin),
+) -> Result<Option<MachineOffering>, CloudError> {
     let ((db, tasks, origin), clock) = (parts, Arc::clone(&deps.clock));
     let MachinesConfig {
         enabled,
@@ -338,14 +349,14 @@ async fn rent(
         egress,
         podman,
     } = config.machines.clone();
-    let driver: Arc<dyn Driver> = match (podman, deps.launcher.clone()) {
+    let driver: Arc<dyn MachineDriver> = match (podman, deps.launcher.clone()) {
         _ if !enabled => return Ok(None),
         (Some(_), _) if !egress.leads_nowhere() => {
             let why =
                 "machines.egress: containers have no way out; leave out it or machines.podman";
             return Err(CloudError::Config(why.to_owned()));
         }
-        (Some(podman), _) => Arc::new(Podman::open(podman, &config.data).await?),
+        (Some(podman), _) => Arc::new(PodmanDriver::open(podman, &config.data).await?),
         (None, Some(launcher)) => {
             let limits = probe(&launcher).cgroup;
             if !matches!(&limits, Feature::Available(base) if base.limits_cpus()) {
@@ -353,16 +364,16 @@ async fn rent(
                 (deps.report)(what.to_owned());
             }
             let folder = config.data.join(MACHINES);
-            Arc::new(Processes::new(launcher, folder, egress, tasks.clone()))
+            Arc::new(ProcessDriver::new(launcher, folder, egress, tasks.clone()))
         }
         (None, None) => return Ok(None),
     };
-    let bounds = Bounds { in_all, free_min: free_gib_min.map(|gib| u64::from(gib) << 30) };
+    let bounds = MachineCapacity { in_all, free_min: free_gib_min.map(|gib| u64::from(gib) << 30) };
     let told = (Arc::clone(&deps.report), tasks);
     let machines = Machines::new((db, driver), clock, told, bounds);
-    let limits = Limits { per_owner, in_all, disk_gib, has_room: true };
-    let (names, tunnels) = (Names { origin, domain }, Tunnels::default());
-    Ok(Some(Rent { machines, tunnels, limits, region, names }))
+    let limits = MachineQuota { per_owner, in_all, disk_gib, has_room: true };
+    let (names, tunnels) = (GatewayNames { origin, domain }, Tunnels::default());
+    Ok(Some(MachineOffering { machines, tunnels, limits, region, names }))
 }
 
 async fn upstream(
@@ -376,7 +387,7 @@ async fn upstream(
             let base = server.base_url.url().as_str().trim_end_matches('/');
             let url = Url::parse(&format!("{base}/chat/completions"))
                 .map_err(|error| wrong(format!("upstream.base_url: {error}")))?;
-            Ok(Upstream::Server(Server {
+            Ok(Upstream::Server(UpstreamServer {
                 client: client(&server.base_url)?,
                 url,
                 key: server.key_file.as_deref().map(config::secret).transpose()?,
@@ -387,21 +398,21 @@ async fn upstream(
             let launcher = launcher
                 .ok_or_else(|| wrong("upstream.local: there is no sandbox here".to_owned()))?;
             let probe = probe(&launcher);
-            let config = LocalConfig::of_machine(launcher, probe, files.clone())?;
-            Ok(Upstream::Local(Box::new(Local::start(config, clock).await?)))
+            let config = LocalModelConfig::of_machine(launcher, probe, files.clone())?;
+            Ok(Upstream::Local(Box::new(LocalModel::start(config, clock).await?)))
         }
     }
 }
 
 /// A client that may go to one configured place, private or not.
-fn client(url: &HttpUrl) -> Result<Client, CloudError> {
+fn client(url: &HttpUrl) -> Result<HttpClient, CloudError> {
     let allow_private_origins = vec![url.origin().clone()];
-    Ok(Client::new(ClientConfig { allow_private_origins, ..ClientConfig::default() })?)
+    Ok(HttpClient::new(HttpClientConfig { allow_private_origins, ..HttpClientConfig::default() })?)
 }
 
 /// Gives every answer the id of its request.
 async fn stamp(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    let id: RequestId = app.mint.id();
+    let id: RequestId = app.ids.id();
     let mut response = next.run(request).await;
     // silent-ok: 26 letters and digits are always a header's value.
     if let Ok(value) = HeaderValue::from_str(&id.to_string()) {

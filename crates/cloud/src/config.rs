@@ -14,15 +14,15 @@ use automaton_core::money::Microcents;
 use automaton_core::secret::Secret;
 use automaton_core::time::Span;
 use automaton_core::wire::x402::{ChainId, TokenDomain};
-use automaton_inference::providers::local::LocalFiles;
+use automaton_inference::providers::local::LocalModelFiles;
 use automaton_net::{Origin, Url};
 use serde::Deserialize;
 
-use crate::billing::facilitator::Terms;
-use crate::billing::gas::GasRules;
-use crate::billing::price::Prices;
+use crate::billing::facilitator::PaymentTerms;
+use crate::billing::gas::GasPolicy;
+use crate::billing::price::TokenPrices;
 use crate::error::CloudError;
-use crate::machines::egress::Egress;
+use crate::machines::egress::MachineEgressConfig;
 
 /// The longest that clients accept an authorization to be valid, in seconds.
 const TIMEOUT_SECS_MAX: u64 = 300;
@@ -36,7 +36,7 @@ const CONFIRMATIONS_MAX: u64 = 100;
 /// The configuration of a cloud.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
+pub struct CloudConfig {
     /// Where to listen; port 0 for any.
     #[serde(default = "any_port")]
     pub listen: SocketAddr,
@@ -59,7 +59,7 @@ pub struct Config {
     /// Who thinks.
     pub upstream: UpstreamConfig,
     /// What is offered of it.
-    pub models: Vec<Model>,
+    pub models: Vec<OfferedModel>,
     /// The machines for rent.
     #[serde(default)]
     pub machines: MachinesConfig,
@@ -87,7 +87,7 @@ pub struct MachinesConfig {
     /// What clients are told of where they are.
     pub region: String,
     /// What their programs may reach; nothing by default.
-    pub egress: Egress,
+    pub egress: MachineEgressConfig,
     /// Where they are containers; without it they are sandboxes of processes on this host.
     pub podman: Option<PodmanConfig>,
 }
@@ -112,7 +112,7 @@ impl Default for MachinesConfig {
             free_gib_min: None,
             domain: "localhost".to_owned(),
             region: "local".to_owned(),
-            egress: Egress::default(),
+            egress: MachineEgressConfig::default(),
             podman: None,
         }
     }
@@ -236,7 +236,7 @@ pub enum UpstreamConfig {
     /// `{"base_url": …}`: a server.
     Server(ServerConfig),
     /// `{"local": …}`: a model in our own sandbox.
-    Local(LocalFiles),
+    Local(LocalModelFiles),
 }
 
 /// A model server.
@@ -257,7 +257,7 @@ struct UpstreamFile {
     base_url: Option<HttpUrl>,
     key_file: Option<PathBuf>,
     token_limit_name: Option<TokenLimitName>,
-    local: Option<LocalFiles>,
+    local: Option<LocalModelFiles>,
 }
 
 impl TryFrom<UpstreamFile> for UpstreamConfig {
@@ -303,7 +303,7 @@ impl TokenLimitName {
 /// A model that is offered.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Model {
+pub struct OfferedModel {
     /// Its id here.
     pub id: String,
     /// Its id at the upstream, where that differs.
@@ -333,13 +333,13 @@ pub struct Model {
     pub note: Option<String>,
 }
 
-impl Model {
+impl OfferedModel {
     /// What it costs.
     #[must_use]
-    pub fn prices(&self) -> Prices {
+    pub fn prices(&self) -> TokenPrices {
         let input = self.input_microcents_per_million;
         let cached = self.cached_microcents_per_million.unwrap_or(input);
-        Prices { input, cached, output: self.output_microcents_per_million }
+        TokenPrices { input, cached, output: self.output_microcents_per_million }
     }
 
     /// What the upstream calls it.
@@ -349,7 +349,7 @@ impl Model {
     }
 }
 
-impl Config {
+impl CloudConfig {
     /// Reads the file. Paths in it are relative to the working directory.
     ///
     /// # Errors
@@ -376,7 +376,7 @@ impl Config {
             return Err("models is empty".to_owned());
         }
         for (at, model) in self.models.iter().enumerate() {
-            let Prices { input, cached, output } = model.prices();
+            let TokenPrices { input, cached, output } = model.prices();
             if [input, cached, output].into_iter().any(|price| price < Microcents::ZERO) {
                 return Err(format!("the model '{}' has a negative price", model.id));
             }
@@ -408,7 +408,7 @@ impl ChainConfig {
     ///
     /// # Errors
     /// When no token is named on a chain that is not in the table.
-    pub(crate) fn terms(&self) -> Result<Terms, CloudError> {
+    pub(crate) fn terms(&self) -> Result<PaymentTerms, CloudError> {
         let chain = ChainId(self.id);
         let known = match chain {
             ChainId::BASE => {
@@ -425,7 +425,7 @@ impl ChainConfig {
         let usual = known.map_or("USD Coin", |(_, name)| name);
         let name = self.token_name.clone().unwrap_or_else(|| usual.to_owned());
         let token = TokenDomain { name, version: "2".to_owned(), chain, contract };
-        Ok(Terms { token, pay_to: self.pay_to, timeout_secs: self.max_timeout_seconds })
+        Ok(PaymentTerms { token, pay_to: self.pay_to, timeout_secs: self.max_timeout_seconds })
     }
 
     /// The contract of the token.
@@ -444,9 +444,9 @@ impl ChainConfig {
 
     /// How transactions are paid and pushed.
     #[must_use]
-    pub(crate) fn gas_rules(&self) -> GasRules {
+    pub(crate) fn gas_rules(&self) -> GasPolicy {
         let replace_after = Span::from_secs(self.replace_after_seconds.into());
-        GasRules { replace_after, fee_max: self.fee_max_wei }
+        GasPolicy { replace_after, fee_max: self.fee_max_wei }
     }
 }
 

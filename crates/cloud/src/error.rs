@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use automaton_core::error::{Classified, Kind, chain};
+use automaton_core::error::{Classified, ErrorClass, chain};
 use automaton_core::money::Microcents;
 use automaton_core::wire::cloud::{ErrorBody, ErrorDetails, INVALID_REQUEST};
 use automaton_inference::InferenceError;
@@ -16,10 +16,10 @@ use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use crate::db::{Books, DbError};
+use crate::db::{DbError, LedgerTotals};
 
 /// Where what the operator should know is told: one sentence a call.
-pub type Report = Arc<dyn Fn(String) + Send + Sync>;
+pub type OperatorNotifier = Arc<dyn Fn(String) + Send + Sync>;
 
 /// The cloud cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -50,7 +50,7 @@ pub enum CloudError {
     Db(#[from] DbError),
     /// The ledger does not add up.
     #[error("the ledger does not add up: its sum is {}, it has {} faults", .0.sum, .0.faults)]
-    Books(Books),
+    Books(LedgerTotals),
     /// Nothing can be given back.
     #[error("{0}")]
     Refund(String),
@@ -66,14 +66,14 @@ pub enum CloudError {
 }
 
 impl Classified for CloudError {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ErrorClass {
         match self {
-            Self::Config(_) | Self::File { .. } | Self::Exposed(_) => Kind::Config,
+            Self::Config(_) | Self::File { .. } | Self::Exposed(_) => ErrorClass::Config,
             Self::Net(error) => error.kind(),
             Self::Model(error) => error.kind(),
             Self::Db(error) => error.kind(),
-            Self::Books(_) => Kind::Internal,
-            Self::Refund(_) | Self::Listen { .. } => Kind::User,
+            Self::Books(_) => ErrorClass::Internal,
+            Self::Refund(_) | Self::Listen { .. } => ErrorClass::User,
         }
     }
 
@@ -136,15 +136,18 @@ impl ApiError {
     }
 
     /// A use case failed.
-    pub(crate) fn of_db(report: &Report, error: &DbError) -> Self {
+    pub(crate) fn of_db(report: &OperatorNotifier, error: &DbError) -> Self {
         match error.kind() {
-            Kind::Transient => Self::unavailable("the database is busy"),
+            ErrorClass::Transient => Self::unavailable("the database is busy"),
             _ => Self::internal(report, error),
         }
     }
 
     /// A failure of ours, told to the operator in full and to the client not at all.
-    pub(crate) fn internal(report: &Report, error: &(dyn std::error::Error + 'static)) -> Self {
+    pub(crate) fn internal(
+        report: &OperatorNotifier,
+        error: &(dyn std::error::Error + 'static),
+    ) -> Self {
         report(format!("a request failed: {}", chain(error)));
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL", "The request failed on our side.")
     }

@@ -31,13 +31,13 @@ use tokio::io::copy_bidirectional;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::timeout;
 
-use crate::api::sale::{Paid, Step, Ware};
-use crate::app::{App, Rent};
-use crate::billing::facilitator::Offer;
+use crate::api::sale::{SaleFlow, SaleItem, SettledSale};
+use crate::app::{App, MachineOffering};
+use crate::billing::facilitator::SaleOffer;
 use crate::db::Sale;
 use crate::db::machines::Machine;
 use crate::error::ApiError;
-use crate::machines::driver::Connection;
+use crate::machines::driver::MachineStream;
 use crate::machines::lifecycle;
 
 /// Where the paths of ports begin.
@@ -53,7 +53,7 @@ const OWN: [&str; 2] = ["forwarded", "x-real-ip"];
 
 /// Under which names ports are reached.
 #[derive(Debug, Clone)]
-pub(crate) struct Names {
+pub(crate) struct GatewayNames {
     /// Where clients reach us.
     pub(crate) origin: Origin,
     /// Of what the names of ports are part.
@@ -62,14 +62,14 @@ pub(crate) struct Names {
 
 /// A port that somebody asks for.
 #[derive(Debug, PartialEq, Eq)]
-struct Asked {
+struct PortTarget {
     short_id: String,
     port: u16,
     /// What the path begins with that is not the program's.
     prefix: Option<String>,
 }
 
-impl Names {
+impl GatewayNames {
     /// The URL of a port under a name of its own.
     pub(crate) fn url(&self, short_id: &str, port: u16) -> String {
         let (scheme, usual) = match self.origin.scheme() {
@@ -88,7 +88,7 @@ impl Names {
         format!("{}{AT}{short_id}/{port}/", self.origin)
     }
 
-    fn asked(&self, host: &str, path: &str) -> Option<Asked> {
+    fn asked(&self, host: &str, path: &str) -> Option<PortTarget> {
         let host = host.rsplit_once(':').map_or(host, |(name, _)| name).to_ascii_lowercase();
         let label = host.strip_suffix(&self.domain).and_then(|label| label.strip_suffix('.'));
         if let Some((port, short_id)) = label.and_then(|label| label.split_once('-')) {
@@ -100,11 +100,11 @@ impl Names {
     }
 }
 
-fn asked(port: &str, short_id: &str, prefix: Option<String>) -> Option<Asked> {
+fn asked(port: &str, short_id: &str, prefix: Option<String>) -> Option<PortTarget> {
     let is_plain = !short_id.is_empty() && short_id.bytes().all(|it| it.is_ascii_alphanumeric());
     // silent-ok: what is no number is no port.
     let port = port.parse().ok().filter(|port| *port > 0 && is_plain)?;
-    Some(Asked { short_id: short_id.to_owned(), port, prefix })
+    Some(PortTarget { short_id: short_id.to_owned(), port, prefix })
 }
 
 /// What is behind a port.
@@ -116,7 +116,11 @@ enum Backend {
 
 impl Backend {
     /// A new connection to the port.
-    async fn connect(&self, rent: &Rent, port: u16) -> Result<Box<dyn Connection>, ApiError> {
+    async fn connect(
+        &self,
+        rent: &MachineOffering,
+        port: u16,
+    ) -> Result<Box<dyn MachineStream>, ApiError> {
         let connection = match self {
             Self::Machine(id) => {
                 let connection = rent.machines.driver.connect(*id, port).await;
@@ -129,7 +133,11 @@ impl Backend {
 }
 
 /// Passes on what is for a port, and leaves the rest to the API.
-pub(crate) async fn door(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+pub(crate) async fn route_port_requests(
+    State(app): State<Arc<App>>,
+    request: Request,
+    next: Next,
+) -> Response {
     let Some(rent) = &app.rent else { return next.run(request).await };
     let uri = request.uri();
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
@@ -146,8 +154,8 @@ pub(crate) async fn door(State(app): State<Arc<App>>, request: Request, next: Ne
 
 async fn pass(
     app: &Arc<App>,
-    rent: &Rent,
-    (asked, host): (Asked, String),
+    rent: &MachineOffering,
+    (asked, host): (PortTarget, String),
     mut request: Request,
 ) -> Result<Response, ApiError> {
     let route = app.db.route(asked.short_id.clone(), asked.port).await;
@@ -159,12 +167,12 @@ async fn pass(
     let permits = &rent.machines.live(machine.id).connections[usize::from(port.price.is_some())];
     let permit = Arc::clone(permits).try_acquire_owned();
     let permit = permit.map_err(|_| ApiError::unavailable("too many use this sandbox's ports"))?;
-    let way = Way { asked, host, permit: Arc::new(permit) };
+    let way = GatewayRoute { asked, host, permit: Arc::new(permit) };
     let Some(price) = port.price else {
         let connection = backend.connect(rent, port.port).await?;
         return forward(rent, way, connection, request).await;
     };
-    let ware = ware(rent, (&machine, price), &way.asked, request.uri().path());
+    let ware = sale_item(rent, (&machine, price), &way.asked, request.uri().path());
     let paid = match sold(app, rent, (&backend, &ware), request.headers()).await? {
         ControlFlow::Continue(paid) => paid,
         ControlFlow::Break(answer) => return Ok(answer),
@@ -193,8 +201,8 @@ impl App {
     async fn send_paid(
         &self,
         paid: i64,
-        way: Way,
-        connection: Box<dyn Connection>,
+        way: GatewayRoute,
+        connection: Box<dyn MachineStream>,
         request: Request,
     ) -> Result<Response, ApiError> {
         let rent = self.rent()?;
@@ -207,10 +215,10 @@ impl App {
 /// so whether somebody listens is tried before.
 async fn sold(
     app: &Arc<App>,
-    rent: &Rent,
-    (backend, ware): (&Backend, &Ware),
+    rent: &MachineOffering,
+    (backend, ware): (&Backend, &SaleItem),
     headers: &HeaderMap,
-) -> Step<Paid> {
+) -> SaleFlow<SettledSale> {
     let payment = match app.presented(ware, headers).await? {
         ControlFlow::Continue(payment) => payment,
         ControlFlow::Break(answer) => return Ok(ControlFlow::Break(answer)),
@@ -220,28 +228,33 @@ async fn sold(
 }
 
 /// A request to a port, as it is for sale: the owner of the machine is paid.
-fn ware(rent: &Rent, (machine, price): (&Machine, MicroUsdc), asked: &Asked, path: &str) -> Ware {
+fn sale_item(
+    rent: &MachineOffering,
+    (machine, price): (&Machine, MicroUsdc),
+    asked: &PortTarget,
+    path: &str,
+) -> SaleItem {
     let url = match asked.prefix {
         None => format!("{}{path}", rent.names.url(&asked.short_id, asked.port)),
         Some(_) => format!("{}{path}", rent.names.origin),
     };
     let description = "one request".to_owned();
-    let offer = Offer { url, description, mime_type: "*/*", pay_to: machine.owner, price };
-    Ware { sale: Sale { machine: machine.id, port: asked.port }, offer }
+    let offer = SaleOffer { url, description, mime_type: "*/*", pay_to: machine.owner, price };
+    SaleItem { sale: Sale { machine: machine.id, port: asked.port }, offer }
 }
 
 /// On the way to a program.
-struct Way {
-    asked: Asked,
+struct GatewayRoute {
+    asked: PortTarget,
     host: String,
     permit: Arc<OwnedSemaphorePermit>,
 }
 
 /// Sends a request to a program, and brings its answer.
 async fn forward(
-    rent: &Rent,
-    Way { asked, host, permit }: Way,
-    connection: Box<dyn Connection>,
+    rent: &MachineOffering,
+    GatewayRoute { asked, host, permit }: GatewayRoute,
+    connection: Box<dyn MachineStream>,
     mut request: Request,
 ) -> Result<Response, ApiError> {
     let theirs = hyper::upgrade::on(&mut request);
@@ -283,7 +296,7 @@ fn behind(machine: &Machine) -> Result<Backend, ApiError> {
     if machine.is_tunnel {
         return Ok(Backend::Tunnel(machine.id));
     }
-    if machine.state != lifecycle::State::Running {
+    if machine.state != lifecycle::MachineState::Running {
         return Err(bad(&format!("the sandbox is {}", machine.state.name())));
     }
     Ok(Backend::Machine(machine.id))
@@ -291,8 +304,8 @@ fn behind(machine: &Machine) -> Result<Backend, ApiError> {
 
 /// The request as the program gets it, and what it is to be upgraded to.
 fn outgoing(
-    rent: &Rent,
-    (asked, host): (&Asked, &str),
+    rent: &MachineOffering,
+    (asked, host): (&PortTarget, &str),
     request: Request,
 ) -> Result<(Option<HeaderValue>, Request), ApiError> {
     let (mut parts, body) = request.into_parts();
@@ -363,8 +376,8 @@ fn bad(why: &str) -> ApiError {
 mod tests {
     use super::*;
 
-    fn names(origin: &str, domain: &str) -> Names {
-        Names { origin: origin.parse().unwrap(), domain: domain.to_owned() }
+    fn names(origin: &str, domain: &str) -> GatewayNames {
+        GatewayNames { origin: origin.parse().unwrap(), domain: domain.to_owned() }
     }
 
     #[test]

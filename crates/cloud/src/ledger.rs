@@ -41,7 +41,7 @@ impl Account {
 
 /// Why something was posted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
+pub enum PostingReason {
     /// Credits were bought.
     Purchase,
     /// Credits are set aside before a call.
@@ -58,7 +58,7 @@ pub enum Reason {
     Machine,
 }
 
-impl Reason {
+impl PostingReason {
     /// Its name in the database.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -76,7 +76,7 @@ impl Reason {
 
 /// A change of one account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Entry {
+pub struct PostingEntry {
     /// Whose.
     pub account: Account,
     /// By how much; never zero.
@@ -88,8 +88,8 @@ pub struct Entry {
 pub struct Posting {
     wallet: Address,
     key: String,
-    reason: Reason,
-    entries: Vec<Entry>,
+    reason: PostingReason,
+    entries: Vec<PostingEntry>,
 }
 
 impl Posting {
@@ -99,7 +99,7 @@ impl Posting {
     /// When the amount cannot be counted.
     pub fn purchase(wallet: Address, amount: Microcents, key: String) -> Result<Self, MoneyError> {
         let changes = [(Account::Till, negative(amount)?), (Account::Wallet(wallet), amount)];
-        Self::balanced(wallet, key, Reason::Purchase, &changes)
+        Self::balanced(wallet, key, PostingReason::Purchase, &changes)
     }
 
     /// Credits set aside.
@@ -109,7 +109,7 @@ impl Posting {
     pub fn hold(wallet: Address, amount: Microcents, key: String) -> Result<Self, MoneyError> {
         let changes =
             [(Account::Wallet(wallet), negative(amount)?), (Account::Held(wallet), amount)];
-        Self::balanced(wallet, key, Reason::Hold, &changes)
+        Self::balanced(wallet, key, PostingReason::Hold, &changes)
     }
 
     /// A hold of `held` ends: `charge` of it, at most all, goes to the house.
@@ -126,7 +126,8 @@ impl Posting {
             return Err(MoneyError::Overflow);
         }
         let rest = held.plus(negative(charge)?)?;
-        let reason = if charge == Microcents::ZERO { Reason::Release } else { Reason::Charge };
+        let reason =
+            if charge == Microcents::ZERO { PostingReason::Release } else { PostingReason::Charge };
         let changes = [
             (Account::Held(wallet), negative(held)?),
             (Account::Wallet(wallet), rest),
@@ -149,7 +150,7 @@ impl Posting {
             return Err(MoneyError::Overflow);
         }
         let changes = [(Account::Wallet(from), negative(amount)?), (Account::Wallet(to), amount)];
-        Self::balanced(from, key, Reason::Transfer, &changes)
+        Self::balanced(from, key, PostingReason::Transfer, &changes)
     }
 
     /// A machine's minutes are paid.
@@ -161,7 +162,7 @@ impl Posting {
             return Err(MoneyError::Overflow);
         }
         let changes = [(Account::Wallet(wallet), negative(amount)?), (Account::Revenue, amount)];
-        Self::balanced(wallet, key, Reason::Machine, &changes)
+        Self::balanced(wallet, key, PostingReason::Machine, &changes)
     }
 
     /// The credits of a purchase are taken back.
@@ -174,7 +175,7 @@ impl Posting {
         key: String,
     ) -> Result<Self, MoneyError> {
         let changes = [(Account::Wallet(wallet), negative(amount)?), (Account::Till, amount)];
-        Self::balanced(wallet, key, Reason::Refund, &changes)
+        Self::balanced(wallet, key, PostingReason::Refund, &changes)
     }
 
     /// What a call cost is given back.
@@ -187,13 +188,13 @@ impl Posting {
         key: String,
     ) -> Result<Self, MoneyError> {
         let changes = [(Account::Revenue, negative(amount)?), (Account::Wallet(wallet), amount)];
-        Self::balanced(wallet, key, Reason::Refund, &changes)
+        Self::balanced(wallet, key, PostingReason::Refund, &changes)
     }
 
     fn balanced(
         wallet: Address,
         key: String,
-        reason: Reason,
+        reason: PostingReason,
         changes: &[(Account, Microcents)],
     ) -> Result<Self, MoneyError> {
         let sum: i128 = changes.iter().map(|(_, amount)| i128::from(amount.units())).sum();
@@ -203,7 +204,7 @@ impl Posting {
         let entries = changes
             .iter()
             .filter(|(_, amount)| *amount != Microcents::ZERO)
-            .map(|&(account, amount)| Entry { account, amount })
+            .map(|&(account, amount)| PostingEntry { account, amount })
             .collect();
         Ok(Self { wallet, key, reason, entries })
     }
@@ -222,13 +223,13 @@ impl Posting {
 
     /// Why it was made.
     #[must_use]
-    pub const fn reason(&self) -> Reason {
+    pub const fn reason(&self) -> PostingReason {
         self.reason
     }
 
     /// The changes.
     #[must_use]
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[PostingEntry] {
         &self.entries
     }
 }
@@ -294,23 +295,23 @@ mod tests {
         };
         let five = amount(5);
         let bought = Posting::purchase(wallet, five, key());
-        check(bought, Reason::Purchase, &[(Account::Till, -5), (own, 5)]);
-        check(Posting::hold(wallet, five, key()), Reason::Hold, &[(own, -5), (held, 5)]);
+        check(bought, PostingReason::Purchase, &[(Account::Till, -5), (own, 5)]);
+        check(Posting::hold(wallet, five, key()), PostingReason::Hold, &[(own, -5), (held, 5)]);
         let part = [(held, -5), (own, 2), (Account::Revenue, 3)];
-        check(Posting::close(wallet, five, amount(3), key()), Reason::Charge, &part);
+        check(Posting::close(wallet, five, amount(3), key()), PostingReason::Charge, &part);
         let all = [(held, -5), (Account::Revenue, 5)];
-        check(Posting::close(wallet, five, five, key()), Reason::Charge, &all);
+        check(Posting::close(wallet, five, five, key()), PostingReason::Charge, &all);
         let nothing = [(held, -5), (own, 5)];
-        check(Posting::close(wallet, five, amount(0), key()), Reason::Release, &nothing);
+        check(Posting::close(wallet, five, amount(0), key()), PostingReason::Release, &nothing);
         let given = [(own, -5), (Account::Wallet(other), 5)];
-        check(Posting::transfer(wallet, other, five, key()), Reason::Transfer, &given);
+        check(Posting::transfer(wallet, other, five, key()), PostingReason::Transfer, &given);
         let unsold = [(own, -5), (Account::Till, 5)];
-        check(Posting::refund_purchase(wallet, five, key()), Reason::Refund, &unsold);
+        check(Posting::refund_purchase(wallet, five, key()), PostingReason::Refund, &unsold);
         let ran = [(own, -5), (Account::Revenue, 5)];
-        check(Posting::machine(wallet, five, key()), Reason::Machine, &ran);
+        check(Posting::machine(wallet, five, key()), PostingReason::Machine, &ran);
         assert!(Posting::machine(wallet, amount(0), key()).is_err());
         let uncharged = [(Account::Revenue, -5), (own, 5)];
-        check(Posting::refund_charge(wallet, five, key()), Reason::Refund, &uncharged);
+        check(Posting::refund_charge(wallet, five, key()), PostingReason::Refund, &uncharged);
     }
 
     #[test]
@@ -325,8 +326,9 @@ mod tests {
             assert_eq!(account.parts(), parts);
             assert_eq!(account.may_be_negative(), account == Account::Till);
         }
-        use Reason::{Charge, Hold, Machine, Purchase, Refund, Release, Transfer};
-        let names = [Purchase, Hold, Charge, Release, Transfer, Refund, Machine].map(Reason::name);
+        use PostingReason::{Charge, Hold, Machine, Purchase, Refund, Release, Transfer};
+        let names =
+            [Purchase, Hold, Charge, Release, Transfer, Refund, Machine].map(PostingReason::name);
         assert_eq!(
             names,
             ["purchase", "hold", "charge", "release", "transfer", "refund", "machine"]

@@ -21,7 +21,7 @@ mod serve;
 mod tasks;
 mod tunnels;
 
-pub use app::{Cloud, DATABASE, Deps, Ground};
-pub use config::{Config, MachinesConfig};
-pub use error::{CloudError, Report};
+pub use app::{CloudBackend, CloudDeps, CloudServer, DATABASE};
+pub use config::{CloudConfig, MachinesConfig};
+pub use error::{CloudError, OperatorNotifier};
 pub use refund::{RefundError, refund};

@@ -12,9 +12,9 @@ use automaton_core::money::MicroUsdc;
 use automaton_core::time::Clock;
 
 use crate::app::DATABASE;
-use crate::config::Config;
+use crate::config::CloudConfig;
 use crate::db::sqlite::Sqlite;
-use crate::db::{Db, Refund, RefundOutcome, Refunded};
+use crate::db::{Db, Refund, RefundOutcome, RefundReceipt};
 use crate::error::CloudError;
 
 /// A text names no purchase or charge.
@@ -46,7 +46,7 @@ impl fmt::Display for Refund {
     }
 }
 
-impl Refunded {
+impl RefundReceipt {
     /// The USDC that somebody is owed on the chain, for a purchase.
     #[must_use]
     pub fn owed(&self) -> Option<(Address, MicroUsdc)> {
@@ -62,10 +62,10 @@ impl Refunded {
 /// When there is no such purchase or charge, its credits are spent, or the database
 /// cannot be used.
 pub async fn refund(
-    config: &Config,
+    config: &CloudConfig,
     clock: Arc<dyn Clock>,
     what: Refund,
-) -> Result<Refunded, CloudError> {
+) -> Result<RefundReceipt, CloudError> {
     let path = config.data.join(DATABASE);
     let missing = |source| CloudError::File { path: path.clone(), source };
     // Opening makes what is missing, and a cloud that never ran gave nobody anything.

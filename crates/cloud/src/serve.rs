@@ -100,7 +100,7 @@ async fn converse(
     // silent-ok: without it answers are as right, and slower.
     stream.set_nodelay(true).ok();
     let answer = service_fn(move |request: Request<Incoming>| {
-        let mut request = request.map(Timely::new);
+        let mut request = request.map(TimeoutBody::new);
         request.extensions_mut().insert(ConnectInfo(peer));
         let mut routes = routes.clone();
         async move { routes.call(request).await }
@@ -108,7 +108,8 @@ async fn converse(
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN);
     let mut connection = pin!(
-        http.serve_connection(TokioIo::new(Taken { stream, stuck: None }), answer).with_upgrades()
+        http.serve_connection(TokioIo::new(WriteTimeoutStream { stream, stuck: None }), answer)
+            .with_upgrades()
     );
     tokio::select! {
         biased;
@@ -121,20 +122,20 @@ async fn converse(
 }
 
 /// A body that comes in time: piece by piece, and not ever so slowly.
-struct Timely {
+struct TimeoutBody {
     body: Incoming,
     bytes: u64,
     /// Since somebody waits for it.
     waited: Option<(Instant, Pin<Box<Sleep>>)>,
 }
 
-impl Timely {
+impl TimeoutBody {
     const fn new(body: Incoming) -> Self {
         Self { body, bytes: 0, waited: None }
     }
 }
 
-impl Body for Timely {
+impl Body for TimeoutBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -171,12 +172,12 @@ impl Body for Timely {
 }
 
 /// A connection whose other end takes what is written, in time.
-struct Taken {
+struct WriteTimeoutStream {
     stream: TcpStream,
     stuck: Option<Pin<Box<Sleep>>>,
 }
 
-impl Taken {
+impl WriteTimeoutStream {
     fn watch<T>(
         &mut self,
         context: &mut Context<'_>,
@@ -192,7 +193,7 @@ impl Taken {
     }
 }
 
-impl AsyncRead for Taken {
+impl AsyncRead for WriteTimeoutStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -202,7 +203,7 @@ impl AsyncRead for Taken {
     }
 }
 
-impl AsyncWrite for Taken {
+impl AsyncWrite for WriteTimeoutStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

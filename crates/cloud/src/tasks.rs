@@ -7,9 +7,9 @@ use tokio::task::JoinSet;
 
 /// An owner of tasks. Cheap to clone.
 #[derive(Clone, Default)]
-pub(crate) struct Tasks(Arc<Mutex<JoinSet<()>>>);
+pub(crate) struct TaskSet(Arc<Mutex<JoinSet<()>>>);
 
-impl Tasks {
+impl TaskSet {
     /// Starts a task. Those that have ended are swept out.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         // A std mutex, since nothing is awaited while it is held.

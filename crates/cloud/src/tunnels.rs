@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::machines::driver::Connection;
+use crate::machines::driver::MachineStream;
 
 /// Connections of one tunnel that wait; one more takes the place of the oldest.
 const WAITING_MAX: usize = 8;
@@ -35,13 +35,13 @@ pub(crate) struct Tunnels(Mutex<HashMap<MachineId, Arc<Tunnel>>>);
 #[derive(Default)]
 struct Tunnel {
     // A std mutex, since nothing is awaited while it is held.
-    waiting: Mutex<VecDeque<(Instant, Box<dyn Connection>)>>,
+    waiting: Mutex<VecDeque<(Instant, Box<dyn MachineStream>)>>,
     more: Notify,
 }
 
 impl Tunnel {
     /// Those that may be there still, oldest first.
-    fn waiting(&self) -> MutexGuard<'_, VecDeque<(Instant, Box<dyn Connection>)>> {
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<(Instant, Box<dyn MachineStream>)>> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         while waiting.front().is_some_and(|(since, _)| since.elapsed() > GONE_AFTER) {
             waiting.pop_front();
@@ -50,7 +50,7 @@ impl Tunnel {
     }
 
     /// The newest connection, as soon as there is one.
-    async fn next(&self) -> Box<dyn Connection> {
+    async fn next(&self) -> Box<dyn MachineStream> {
         loop {
             let more = self.more.notified();
             // The lock is gone before anything is awaited.
@@ -80,7 +80,7 @@ impl Tunnels {
     }
 
     /// Keeps a connection for the next visitor.
-    pub(crate) fn keep(&self, id: MachineId, connection: Box<dyn Connection>) {
+    pub(crate) fn keep(&self, id: MachineId, connection: Box<dyn MachineStream>) {
         let Some(tunnel) = self.of(id) else { return };
         let mut waiting = tunnel.waiting();
         if waiting.len() >= WAITING_MAX {
@@ -95,7 +95,7 @@ impl Tunnels {
         &self,
         id: MachineId,
         port: u16,
-    ) -> Result<Box<dyn Connection>, &'static str> {
+    ) -> Result<Box<dyn MachineStream>, &'static str> {
         let tunnel = self.of(id).ok_or("too many tunnels are in use")?;
         let found = async {
             loop {
@@ -114,7 +114,7 @@ impl Tunnels {
 }
 
 /// What the other end says to a visitor of a port; nothing where it is gone.
-async fn ask(connection: &mut dyn Connection, port: u16) -> Option<u8> {
+async fn ask(connection: &mut dyn MachineStream, port: u16) -> Option<u8> {
     let asked = async {
         connection.write_all(format!("{port}\n").as_bytes()).await?;
         connection.flush().await?;

@@ -9,7 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::money::{MicroUsdc, Microcents};
-use crate::record::{Sleep, StopReason};
+use crate::record::{SleepState, StopReason};
 use crate::state::AgentState;
 use crate::time::{Span, Timestamp};
 
@@ -26,7 +26,7 @@ pub const APART_MAX: Span = Span::from_secs(25 * 60);
 /// A rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Rule {
+pub enum AlertRule {
     /// Credits and USDC together are worth less than the reserve.
     BalanceBelowReserve,
     /// More than a fifth of the heartbeat's runs failed.
@@ -62,7 +62,7 @@ impl Severity {
     }
 }
 
-impl Rule {
+impl AlertRule {
     /// Every rule, in the order in which they are judged.
     pub const ALL: [Self; 6] = [
         Self::BalanceBelowReserve,
@@ -107,7 +107,7 @@ impl Rule {
 
 /// So many of so many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Share {
+pub struct Ratio {
     /// Those that are counted.
     pub part: u64,
     /// All of them.
@@ -128,15 +128,15 @@ pub struct Thresholds {
 
 /// What the rules look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Signs {
+pub struct AlertInputs {
     /// Credits that were last read.
     pub credits: Option<Microcents>,
     /// USDC that was last read.
     pub usdc: Option<MicroUsdc>,
     /// Runs of the heartbeat that failed, in the window.
-    pub beats: Share,
+    pub beats: Ratio,
     /// Decisions that refused, in the window.
-    pub decisions: Share,
+    pub decisions: Ratio,
     /// Tokens of the prompt of the last turn.
     pub prompt_tokens: Option<u32>,
     /// What thinking cost in the last 24 hours.
@@ -149,7 +149,7 @@ pub struct Signs {
 
 /// What a rule says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Finding {
+pub enum AlertFinding {
     /// It holds, for this reason.
     Holds(String),
     /// It does not.
@@ -158,21 +158,21 @@ pub enum Finding {
     Unknown,
 }
 
-impl Finding {
+impl AlertFinding {
     fn when(holds: bool, reason: impl FnOnce() -> String) -> Self {
         if holds { Self::Holds(reason()) } else { Self::Fine }
     }
 }
 
-impl Rule {
+impl AlertRule {
     /// What the rule says of these signs.
     #[must_use]
-    pub fn judge(self, signs: &Signs, against: &Thresholds) -> Finding {
-        let Signs { beats, decisions, thinking, turns, owing, .. } = *signs;
+    pub fn judge(self, signs: &AlertInputs, against: &Thresholds) -> AlertFinding {
+        let AlertInputs { beats, decisions, thinking, turns, owing, .. } = *signs;
         match self {
             Self::BalanceBelowReserve => reserve(signs, against.reserve),
             Self::HeartbeatHighFailureRate => {
-                Finding::when(exceeds(beats.part, (1, 5), beats.of), || {
+                AlertFinding::when(exceeds(beats.part, (1, 5), beats.of), || {
                     format!(
                         "{} of {} runs of the heartbeat failed in an hour",
                         beats.part, beats.of
@@ -180,27 +180,27 @@ impl Rule {
                 })
             }
             Self::PolicyHighDenyRate => {
-                let Share { part, of } = decisions;
-                Finding::when(of >= DECISIONS_MIN && exceeds(part, (1, 2), of), || {
+                let Ratio { part, of } = decisions;
+                AlertFinding::when(of >= DECISIONS_MIN && exceeds(part, (1, 2), of), || {
                     format!("{part} of {of} decisions of an hour were refusals")
                 })
             }
             Self::ContextNearCapacity => {
-                let Some(room) = against.prompt_room else { return Finding::Fine };
-                let Some(tokens) = signs.prompt_tokens else { return Finding::Unknown };
-                Finding::when(exceeds(tokens.into(), (9, 10), room.into()), || {
+                let Some(room) = against.prompt_room else { return AlertFinding::Fine };
+                let Some(tokens) = signs.prompt_tokens else { return AlertFinding::Unknown };
+                AlertFinding::when(exceeds(tokens.into(), (9, 10), room.into()), || {
                     format!("the last prompt had {tokens} tokens, and there is room for {room}")
                 })
             }
             Self::InferenceBudgetWarning => {
-                let Some(most) = against.inference_per_day else { return Finding::Fine };
+                let Some(most) = against.inference_per_day else { return AlertFinding::Fine };
                 let [spent, whole] =
                     [thinking, most].map(|sum| u64::try_from(sum.units()).unwrap_or(0));
-                Finding::when(exceeds(spent, (4, 5), whole), || {
+                AlertFinding::when(exceeds(spent, (4, 5), whole), || {
                     format!("thinking cost {thinking} in 24 hours, and may cost {most}")
                 })
             }
-            Self::ZeroTurnsLastHour => Finding::when(turns == 0 && owing >= WINDOW, || {
+            Self::ZeroTurnsLastHour => AlertFinding::when(turns == 0 && owing >= WINDOW, || {
                 format!("there was something to think about for {owing}, and no turn came of it")
             }),
         }
@@ -214,18 +214,18 @@ fn exceeds(part: u64, (numerator, denominator): (u64, u64), of: u64) -> bool {
 
 /// The wallet counts as well: USDC buys credits. As long as it is not known, only
 /// credits that are enough by themselves say anything.
-fn reserve(signs: &Signs, reserve: Option<Microcents>) -> Finding {
-    let Some(reserve) = reserve else { return Finding::Fine };
-    let Some(credits) = signs.credits else { return Finding::Unknown };
+fn reserve(signs: &AlertInputs, reserve: Option<Microcents>) -> AlertFinding {
+    let Some(reserve) = reserve else { return AlertFinding::Fine };
+    let Some(credits) = signs.credits else { return AlertFinding::Unknown };
     if credits >= reserve {
-        return Finding::Fine;
+        return AlertFinding::Fine;
     }
-    let Some(usdc) = signs.usdc else { return Finding::Unknown };
+    let Some(usdc) = signs.usdc else { return AlertFinding::Unknown };
     let whole = usdc.face_value().and_then(|value| credits.plus(value));
     match whole {
         // More than can be counted is enough.
-        Err(_) => Finding::Fine,
-        Ok(whole) => Finding::when(whole < reserve, || {
+        Err(_) => AlertFinding::Fine,
+        Ok(whole) => AlertFinding::when(whole < reserve, || {
             format!("{credits} of credits and {usdc} are {whole}, below the reserve of {reserve}")
         }),
     }
@@ -234,9 +234,9 @@ fn reserve(signs: &Signs, reserve: Option<Microcents>) -> Finding {
 /// Whether it should be thinking: it is awake, or something waits for it while it sleeps
 /// for no reason that forbids to think.
 #[must_use]
-pub fn owes(state: AgentState, sleep: Option<&Sleep>, waiting: bool) -> bool {
+pub fn owes(state: AgentState, sleep: Option<&SleepState>, waiting: bool) -> bool {
     use StopReason::{Broke, Budget, Envelope, Interrupted, StopLoss, TurnsUsed};
-    let may_not = |sleep: &Sleep| {
+    let may_not = |sleep: &SleepState| {
         matches!(sleep.reason, StopLoss | Budget | Envelope | Broke | TurnsUsed | Interrupted)
     };
     match state {
@@ -263,7 +263,7 @@ pub fn owing(looks: impl IntoIterator<Item = (Timestamp, bool)>) -> Span {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Alert {
     /// The rule.
-    pub rule: Rule,
+    pub rule: AlertRule,
     /// What it said last.
     pub message: String,
     /// Since when it held.
@@ -278,20 +278,20 @@ pub struct Alert {
 
 /// What becomes of a rule's alert.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum AlertTransition {
     /// Nothing is stored.
     Nothing,
     /// A new time began.
-    Began(Alert, Voice),
+    Began(Alert, AlertVisibility),
     /// It goes on, with what it says now.
-    GoesOn(Alert, Voice),
+    GoesOn(Alert, AlertVisibility),
     /// It is over.
     Ended(Alert),
 }
 
 /// Whether anybody is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Voice {
+pub enum AlertVisibility {
     /// It fires.
     Fires,
     /// It fired not long ago.
@@ -307,30 +307,37 @@ impl Alert {
 
     /// What a finding makes of the rule's last alert.
     #[must_use]
-    pub fn step(last: Option<Self>, rule: Rule, finding: Finding, now: Timestamp) -> Step {
+    pub fn step(
+        last: Option<Self>,
+        rule: AlertRule,
+        finding: AlertFinding,
+        now: Timestamp,
+    ) -> AlertTransition {
         let fired_at = last.as_ref().and_then(|last| last.fired_at);
         // A firing of a time to come was by a clock that was wrong.
         let cool = fired_at.is_none_or(|at| now < at || now.since(at) >= rule.cooldown());
-        let voice = if cool { Voice::Fires } else { Voice::Silent };
+        let voice = if cool { AlertVisibility::Fires } else { AlertVisibility::Silent };
         let active = last.filter(Self::is_active);
         match (active, finding) {
-            (None, Finding::Holds(message)) => {
+            (None, AlertFinding::Holds(message)) => {
                 let alert =
                     Self { rule, message, since: now, fired_at, times: 0, cleared_at: None };
-                Step::Began(alert.heard(voice, now), voice)
+                AlertTransition::Began(alert.heard(voice, now), voice)
             }
-            (Some(alert), Finding::Holds(message)) => {
-                Step::GoesOn(Self { message, ..alert }.heard(voice, now), voice)
+            (Some(alert), AlertFinding::Holds(message)) => {
+                AlertTransition::GoesOn(Self { message, ..alert }.heard(voice, now), voice)
             }
-            (Some(alert), Finding::Fine) => Step::Ended(Self { cleared_at: Some(now), ..alert }),
-            (None, Finding::Fine) | (_, Finding::Unknown) => Step::Nothing,
+            (Some(alert), AlertFinding::Fine) => {
+                AlertTransition::Ended(Self { cleared_at: Some(now), ..alert })
+            }
+            (None, AlertFinding::Fine) | (_, AlertFinding::Unknown) => AlertTransition::Nothing,
         }
     }
 
-    fn heard(self, voice: Voice, now: Timestamp) -> Self {
+    fn heard(self, voice: AlertVisibility, now: Timestamp) -> Self {
         match voice {
-            Voice::Silent => self,
-            Voice::Fires => {
+            AlertVisibility::Silent => self,
+            AlertVisibility::Fires => {
                 Self { fired_at: Some(now), times: self.times.saturating_add(1), ..self }
             }
         }

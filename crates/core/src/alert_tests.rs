@@ -17,11 +17,11 @@ fn usdc(cents: u64) -> Option<MicroUsdc> {
     Some(MicroUsdc::from_cents(cents).unwrap())
 }
 
-fn holds(rule: Rule, signs: Signs) -> Option<bool> {
+fn holds(rule: AlertRule, signs: AlertInputs) -> Option<bool> {
     match rule.judge(&signs, &LIMITS) {
-        Finding::Holds(_) => Some(true),
-        Finding::Fine => Some(false),
-        Finding::Unknown => None,
+        AlertFinding::Holds(_) => Some(true),
+        AlertFinding::Fine => Some(false),
+        AlertFinding::Unknown => None,
     }
 }
 
@@ -29,7 +29,10 @@ fn holds(rule: Rule, signs: Signs) -> Option<bool> {
 fn each_rule_holds_beyond_its_boundary_and_not_at_it() {
     let reserve = |credits: Option<i64>, usdc| {
         let credits = credits.map(cents);
-        holds(Rule::BalanceBelowReserve, Signs { credits, usdc, ..Signs::default() })
+        holds(
+            AlertRule::BalanceBelowReserve,
+            AlertInputs { credits, usdc, ..AlertInputs::default() },
+        )
     };
     assert_eq!(reserve(Some(500), usdc(1500)), Some(false), "five dollars bought, the rest waits");
     assert_eq!(reserve(Some(500), usdc(500)), Some(false));
@@ -40,14 +43,14 @@ fn each_rule_holds_beyond_its_boundary_and_not_at_it() {
     assert_eq!(reserve(Some(-5), usdc(1004)), Some(true), "debt counts");
 
     let beats = |part, of| {
-        let beats = Share { part, of };
-        holds(Rule::HeartbeatHighFailureRate, Signs { beats, ..Signs::default() })
+        let beats = Ratio { part, of };
+        holds(AlertRule::HeartbeatHighFailureRate, AlertInputs { beats, ..AlertInputs::default() })
     };
     assert_eq!([beats(0, 0), beats(1, 5), beats(2, 9)], [Some(false), Some(false), Some(true)]);
 
     let denied = |part, of| {
-        let decisions = Share { part, of };
-        holds(Rule::PolicyHighDenyRate, Signs { decisions, ..Signs::default() })
+        let decisions = Ratio { part, of };
+        holds(AlertRule::PolicyHighDenyRate, AlertInputs { decisions, ..AlertInputs::default() })
     };
     assert_eq!(
         [denied(9, 9), denied(5, 10), denied(6, 10)],
@@ -55,8 +58,8 @@ fn each_rule_holds_beyond_its_boundary_and_not_at_it() {
     );
 
     let context = |tokens| {
-        let signs = Signs { prompt_tokens: tokens, ..Signs::default() };
-        holds(Rule::ContextNearCapacity, signs)
+        let signs = AlertInputs { prompt_tokens: tokens, ..AlertInputs::default() };
+        holds(AlertRule::ContextNearCapacity, signs)
     };
     assert_eq!(
         [context(None), context(Some(900)), context(Some(901))],
@@ -65,13 +68,13 @@ fn each_rule_holds_beyond_its_boundary_and_not_at_it() {
 
     let thinking = |units| {
         let thinking = Microcents::new(units);
-        holds(Rule::InferenceBudgetWarning, Signs { thinking, ..Signs::default() })
+        holds(AlertRule::InferenceBudgetWarning, AlertInputs { thinking, ..AlertInputs::default() })
     };
     assert_eq!([thinking(400_000_000), thinking(400_000_001)], [Some(false), Some(true)]);
 
     let idle = |turns, secs| {
-        let signs = Signs { turns, owing: Span::from_secs(secs), ..Signs::default() };
-        holds(Rule::ZeroTurnsLastHour, signs)
+        let signs = AlertInputs { turns, owing: Span::from_secs(secs), ..AlertInputs::default() };
+        holds(AlertRule::ZeroTurnsLastHour, signs)
     };
     assert_eq!(
         [idle(0, 3599), idle(0, 3600), idle(1, 3600)],
@@ -81,21 +84,21 @@ fn each_rule_holds_beyond_its_boundary_and_not_at_it() {
 
 #[test]
 fn what_has_no_limit_is_never_beyond_it() {
-    let signs = Signs {
+    let signs = AlertInputs {
         credits: Some(cents(-1)),
         usdc: usdc(0),
         prompt_tokens: Some(u32::MAX),
         thinking: cents(1_000_000),
-        ..Signs::default()
+        ..AlertInputs::default()
     };
-    for rule in Rule::ALL {
-        assert_eq!(rule.judge(&signs, &Thresholds::default()), Finding::Fine, "{rule:?}");
+    for rule in AlertRule::ALL {
+        assert_eq!(rule.judge(&signs, &Thresholds::default()), AlertFinding::Fine, "{rule:?}");
     }
 }
 
 #[test]
 fn only_one_that_could_think_owes_a_thought() {
-    let sleep = |reason| Some(Sleep { since: Timestamp::EPOCH, until: None, reason });
+    let sleep = |reason| Some(SleepState { since: Timestamp::EPOCH, until: None, reason });
     let asleep = |reason, waiting| owes(AgentState::Sleeping, sleep(reason).as_ref(), waiting);
     assert!(owes(AgentState::Running, None, false));
     assert!(asleep(StopReason::Said, true) && asleep(StopReason::Errors, true));
@@ -124,22 +127,25 @@ fn an_hour_counts_only_if_it_was_looked_at() {
 
 /// What a rule does on the way: `!` it fires, `+` it began in silence, `.` it goes on, `x`
 /// it ended, `_` nothing.
-fn story(rule: Rule, findings: &[(i64, Finding)]) -> String {
+fn story(rule: AlertRule, findings: &[(i64, AlertFinding)]) -> String {
     let mut last = None;
     let mut told = String::new();
     for (minutes, finding) in findings {
         let now = Timestamp::from_millis(minutes * 60_000);
         let step = Alert::step(last.clone(), rule, finding.clone(), now);
         told.push(match &step {
-            Step::Nothing => '_',
-            Step::Began(_, Voice::Fires) | Step::GoesOn(_, Voice::Fires) => '!',
-            Step::Began(..) => '+',
-            Step::GoesOn(..) => '.',
-            Step::Ended(_) => 'x',
+            AlertTransition::Nothing => '_',
+            AlertTransition::Began(_, AlertVisibility::Fires)
+            | AlertTransition::GoesOn(_, AlertVisibility::Fires) => '!',
+            AlertTransition::Began(..) => '+',
+            AlertTransition::GoesOn(..) => '.',
+            AlertTransition::Ended(_) => 'x',
         });
         last = match step {
-            Step::Nothing => last,
-            Step::Began(alert, _) | Step::GoesOn(alert, _) | Step::Ended(alert) => Some(alert),
+            AlertTransition::Nothing => last,
+            AlertTransition::Began(alert, _)
+            | AlertTransition::GoesOn(alert, _)
+            | AlertTransition::Ended(alert) => Some(alert),
         };
     }
     told
@@ -147,20 +153,20 @@ fn story(rule: Rule, findings: &[(i64, Finding)]) -> String {
 
 #[test]
 fn it_fires_on_the_edge_again_after_its_cooldown_and_ends_by_itself() {
-    let bad = || Finding::Holds("bad".to_owned());
-    let rule = Rule::InferenceBudgetWarning;
+    let bad = || AlertFinding::Holds("bad".to_owned());
+    let rule = AlertRule::InferenceBudgetWarning;
     let findings = [
-        (0, Finding::Fine),
+        (0, AlertFinding::Fine),
         (10, bad()),
         (20, bad()),
-        (30, Finding::Unknown),
+        (30, AlertFinding::Unknown),
         (39, bad()),
         (40, bad()),
-        (50, Finding::Fine),
-        (60, Finding::Fine),
+        (50, AlertFinding::Fine),
+        (60, AlertFinding::Fine),
         (65, bad()),
         (70, bad()),
-        (80, Finding::Fine),
+        (80, AlertFinding::Fine),
         (200, bad()),
     ];
     assert_eq!(story(rule, &findings), "_!._.!x_+!x!");
@@ -173,20 +179,20 @@ proptest! {
     fn no_rule_fires_more_often_than_its_cooldown_allows(
         steps in prop::collection::vec((1..40_i64, 0..3_u8), 1..60),
     ) {
-        for rule in Rule::ALL {
+        for rule in AlertRule::ALL {
             let (mut last, mut now, mut fired) = (None, Timestamp::EPOCH, None::<Timestamp>);
             for (minutes, kind) in &steps {
                 now = now.after(Span::from_secs(minutes * 60));
                 let finding = match kind {
-                    0 => Finding::Fine,
-                    1 => Finding::Unknown,
-                    _ => Finding::Holds(String::new()),
+                    0 => AlertFinding::Fine,
+                    1 => AlertFinding::Unknown,
+                    _ => AlertFinding::Holds(String::new()),
                 };
                 last = match Alert::step(last.clone(), rule, finding, now) {
-                    Step::Nothing => last,
-                    Step::Ended(alert) => Some(alert),
-                    Step::Began(alert, voice) | Step::GoesOn(alert, voice) => {
-                        if voice == Voice::Fires {
+                    AlertTransition::Nothing => last,
+                    AlertTransition::Ended(alert) => Some(alert),
+                    AlertTransition::Began(alert, voice) | AlertTransition::GoesOn(alert, voice) => {
+                        if voice == AlertVisibility::Fires {
                             prop_assert!(fired.is_none_or(|at| now.since(at) >= rule.cooldown()));
                             prop_assert!(*kind == 2 && alert.is_active() && alert.times > 0);
                             fired = Some(now);

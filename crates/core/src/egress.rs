@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// How a request came to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum End {
+pub enum EgressEndReason {
     /// It was answered to the last byte, or both sides closed the tunnel.
     Done,
     /// One side broke off, or spoke what is no HTTP.
@@ -35,7 +35,7 @@ pub enum End {
 
 crate::names! {
     /// The end's name in the database.
-    End {
+    EgressEndReason {
         Done => "done", Broken => "broken", Unreachable => "unreachable", Late => "late",
         Address => "address", Greeting => "greeting", Idle => "idle", TooLong => "too_long",
         RequestBytes => "request_bytes", RunBytes => "run_bytes", Stopped => "stopped",
@@ -44,7 +44,7 @@ crate::names! {
 
 /// What came of a request that was allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Came {
+pub struct EgressOutcome {
     /// The status of the server's answer; 200 is the proxy's own for a tunnel.
     pub status: Option<u16>,
     /// Bytes sent to the host, as they went over the wire.
@@ -52,5 +52,5 @@ pub struct Came {
     /// Bytes received from it.
     pub bytes_down: u64,
     /// How it ended.
-    pub end: End,
+    pub end: EgressEndReason,
 }

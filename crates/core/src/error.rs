@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// Who has to act for the operation to succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum ErrorClass {
     /// The person who gave the command or the input.
     User,
     /// The person who wrote the configuration.
@@ -28,7 +28,7 @@ pub enum Kind {
     Internal,
 }
 
-impl Kind {
+impl ErrorClass {
     /// The exit code of a command that ends with this kind of failure: 1 for
     /// the user's mistake or a refusal, 2 for a failure of ours or upstream's.
     #[must_use]
@@ -49,7 +49,7 @@ impl Kind {
 /// An error that knows its kind and, where there is one, the remedy.
 pub trait Classified: Error {
     /// The kind of this failure.
-    fn kind(&self) -> Kind;
+    fn kind(&self) -> ErrorClass;
 
     /// One sentence that tells the user what to do about it.
     fn hint(&self) -> Option<String> {
@@ -60,12 +60,12 @@ pub trait Classified: Error {
 /// Prints an error and its causes on one line, outermost first.
 #[must_use]
 pub fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl fmt::Display + 'a {
-    Chain(error)
+    ErrorChain(error)
 }
 
-struct Chain<'a>(&'a (dyn Error + 'static));
+struct ErrorChain<'a>(&'a (dyn Error + 'static));
 
-impl fmt::Display for Chain<'_> {
+impl fmt::Display for ErrorChain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0)?;
         let mut cause = self.0.source();

@@ -9,20 +9,20 @@ mod stamped;
 
 use serde::{Deserialize, Serialize};
 
-use crate::alert::{Rule, Severity};
+use crate::alert::{AlertRule, Severity};
 use crate::books::Books;
-use crate::error::Kind;
+use crate::error::ErrorClass;
 use crate::id::{AutomatonId, CallId, IntentId, MessageId, SessionId, TurnId};
 use crate::money::{MicroUsdc, Microcents};
-use crate::record::{CallStatus, Outcome, StopReason, WakeCause};
+use crate::record::{CallStatus, DecisionOutcome, StopReason, WakeCause};
 pub use crate::service::Service;
 use crate::state::AgentState;
 use crate::tier::SurvivalTier;
 use crate::time::Timestamp;
 use crate::trust::{Label, Labelled, Source};
-use crate::vitals::Plea;
+use crate::vitals::DistressLevel;
 
-pub use stamped::Stamped;
+pub use stamped::StampedEvent;
 
 /// Everything that can happen. `event` holds the name on the wire.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -149,7 +149,7 @@ pub enum Event {
     #[serde(rename = "topup.failed")]
     TopupFailed {
         /// Whose fault.
-        kind: Kind,
+        kind: ErrorClass,
         /// What failed, with its causes.
         error: String,
         /// What to do about it.
@@ -296,7 +296,7 @@ pub enum Event {
     #[serde(rename = "plea.sent")]
     PleaSent {
         /// How urgent it is.
-        plea: Plea,
+        plea: DistressLevel,
         /// What it says.
         text: String,
     },
@@ -304,7 +304,7 @@ pub enum Event {
     #[serde(rename = "alert.raised")]
     AlertRaised {
         /// The rule.
-        rule: Rule,
+        rule: AlertRule,
         /// How much it matters.
         severity: Severity,
         /// What is wrong.
@@ -318,7 +318,7 @@ pub enum Event {
     #[serde(rename = "alert.cleared")]
     AlertCleared {
         /// The rule.
-        rule: Rule,
+        rule: AlertRule,
         /// What it had said last.
         message: String,
         /// How long it held.
@@ -423,7 +423,7 @@ pub enum Event {
         /// The tool.
         tool: String,
         /// How it came out.
-        outcome: Outcome,
+        outcome: DecisionOutcome,
         /// The code of the rule that decided, or `ALLOWED`.
         code: String,
         /// One sentence.
@@ -479,7 +479,7 @@ pub enum Event {
         /// The turn.
         turn: TurnId,
         /// Whose fault.
-        kind: Kind,
+        kind: ErrorClass,
         /// What failed, with its causes.
         error: String,
         /// What to do about it.
@@ -530,7 +530,7 @@ pub enum Event {
     #[serde(rename = "payment.failed")]
     PaymentFailed {
         /// Whose fault.
-        kind: Kind,
+        kind: ErrorClass,
         /// What failed, with its causes.
         error: String,
         /// What to do about it.
@@ -584,7 +584,7 @@ pub enum Event {
     #[serde(rename = "error.reported")]
     ErrorReported {
         /// Whose fault.
-        kind: Kind,
+        kind: ErrorClass,
         /// What failed, with its causes.
         error: String,
         /// What to do about it.

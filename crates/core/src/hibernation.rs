@@ -37,7 +37,7 @@ pub struct Hibernation {
 
 /// What ends a hibernation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Waker {
+pub enum HibernationWaker {
     /// The creator.
     Creator,
     /// Others paid so much.
@@ -51,25 +51,25 @@ pub enum Waker {
 impl Hibernation {
     /// What ends it, if anything does, given what there is now.
     #[must_use]
-    pub fn ended_by(&self, now: Holdings) -> Option<Waker> {
+    pub fn ended_by(&self, now: Holdings) -> Option<HibernationWaker> {
         if self.called {
-            return Some(Waker::Creator);
+            return Some(HibernationWaker::Creator);
         }
         if self.revenue > Microcents::ZERO {
-            return Some(Waker::Revenue(self.revenue));
+            return Some(HibernationWaker::Revenue(self.revenue));
         }
         let usdc = now.usdc.zip(self.had.usdc).and_then(|(now, had)| now.minus(had));
         if let Some(more) = usdc.filter(|more| *more > MicroUsdc::ZERO) {
-            return Some(Waker::Usdc(more));
+            return Some(HibernationWaker::Usdc(more));
         }
         let credits = now.credits.zip(self.had.credits);
         // silent-ok: what cannot be counted is not known to be more.
         let more = credits.and_then(|(now, had)| now.minus(had).ok()?.minus(self.bought).ok())?;
-        (more > Microcents::ZERO).then_some(Waker::Credits(more))
+        (more > Microcents::ZERO).then_some(HibernationWaker::Credits(more))
     }
 }
 
-impl fmt::Display for Waker {
+impl fmt::Display for HibernationWaker {
     /// A sentence for the automaton.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -110,17 +110,25 @@ mod tests {
 
     #[test]
     fn money_and_the_creator_wake_and_nothing_else_does() {
-        let check = |by: Hibernation, now: Holdings, waker: Option<Waker>| {
+        let check = |by: Hibernation, now: Holdings, waker: Option<HibernationWaker>| {
             assert_eq!(by.ended_by(now), waker, "{by:?} {now:?}");
         };
         let (same, one) = (holds(3 * DOLLAR, 20_000_000), Microcents::new(1));
         check(quiet(), same, None);
         check(quiet(), Holdings::default(), None);
         check(quiet(), holds(2 * DOLLAR, 19_000_000), None);
-        check(Hibernation { called: true, ..quiet() }, Holdings::default(), Some(Waker::Creator));
-        check(Hibernation { revenue: one, ..quiet() }, same, Some(Waker::Revenue(one)));
-        check(quiet(), holds(3 * DOLLAR + 1, 20_000_000), Some(Waker::Credits(one)));
-        check(quiet(), holds(3 * DOLLAR, 20_000_001), Some(Waker::Usdc(MicroUsdc::new(1))));
+        check(
+            Hibernation { called: true, ..quiet() },
+            Holdings::default(),
+            Some(HibernationWaker::Creator),
+        );
+        check(Hibernation { revenue: one, ..quiet() }, same, Some(HibernationWaker::Revenue(one)));
+        check(quiet(), holds(3 * DOLLAR + 1, 20_000_000), Some(HibernationWaker::Credits(one)));
+        check(
+            quiet(),
+            holds(3 * DOLLAR, 20_000_001),
+            Some(HibernationWaker::Usdc(MicroUsdc::new(1))),
+        );
         let unread = Hibernation { had: Holdings::default(), ..quiet() };
         check(unread, holds(900 * DOLLAR, 900_000_000), None);
     }
@@ -130,7 +138,7 @@ mod tests {
         let bought = Hibernation { bought: Microcents::new(5 * DOLLAR), ..quiet() };
         assert_eq!(bought.ended_by(holds(8 * DOLLAR, 15_000_000)), None);
         assert_eq!(bought.ended_by(holds(3 * DOLLAR, 15_000_000)), None, "credited later");
-        let more = Some(Waker::Credits(Microcents::new(DOLLAR)));
+        let more = Some(HibernationWaker::Credits(Microcents::new(DOLLAR)));
         assert_eq!(bought.ended_by(holds(9 * DOLLAR, 15_000_000)), more);
     }
 }

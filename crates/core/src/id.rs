@@ -2,7 +2,7 @@
 //!
 //! An id is a ULID: 48 bits of time and 80 of chance, 26 characters of
 //! Crockford's base 32, sortable by time (<https://github.com/ulid/spec>).
-//! Ids are made by a [`Mint`] only, from the injected clock and entropy; an id
+//! Ids are made by a [`IdGenerator`] only, from the injected clock and entropy; an id
 //! that another program chose (a model's call id) must never become one.
 
 use std::fmt;
@@ -25,12 +25,12 @@ pub struct IdError {
 
 /// Makes ids. Cheap to clone.
 #[derive(Clone)]
-pub struct Mint {
+pub struct IdGenerator {
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
 }
 
-impl Mint {
+impl IdGenerator {
     /// A mint over the given clock and entropy.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Self {
@@ -53,9 +53,9 @@ impl Mint {
     }
 }
 
-impl fmt::Debug for Mint {
+impl fmt::Debug for IdGenerator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Mint")
+        f.write_str("IdGenerator")
     }
 }
 
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn an_id_survives_its_text_and_refuses_another() {
-        let mint = Mint::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
+        let mint = IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
         let turn: TurnId = mint.id();
         assert_eq!(turn.to_string().parse(), Ok(turn));
         assert_eq!(turn.to_string().len(), 26);
@@ -160,7 +160,7 @@ mod tests {
                 Timestamp::from_millis(1)
             }
         }
-        let mint = Mint::new(Arc::new(Still), Arc::new(SystemEntropy));
+        let mint = IdGenerator::new(Arc::new(Still), Arc::new(SystemEntropy));
         let ids: std::collections::BTreeSet<CallId> = (0..10_000).map(|_| mint.id()).collect();
         assert_eq!(ids.len(), 10_000);
     }

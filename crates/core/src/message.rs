@@ -94,7 +94,7 @@ crate::names! {
 
 /// A message that a turn has claimed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Received {
+pub struct ReceivedMessage {
     /// The message's id.
     pub id: MessageId,
     /// What it says, with its origin.

@@ -52,14 +52,14 @@ impl ValueKind {
 
 /// One value that an effect is aimed at.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Value {
+pub struct TargetValue {
     /// What it is.
     pub kind: ValueKind,
     /// How it is looked for in texts: ASCII letters small, each space one blank.
     pub text: String,
 }
 
-impl Value {
+impl TargetValue {
     fn new(kind: ValueKind, text: &str) -> Self {
         let mut words = text.split_whitespace().collect::<Vec<_>>().join(" ");
         words.make_ascii_lowercase();
@@ -107,31 +107,31 @@ impl Value {
 }
 
 /// A path as others would write it, without the workspace's own name.
-fn of_path(path: &str) -> Vec<Value> {
+fn of_path(path: &str) -> Vec<TargetValue> {
     let inside = path.strip_prefix("/root/").or(path.strip_prefix("~/")).unwrap_or(path);
     let is_anybodys = inside.len() >= PATH_BYTES_MIN;
-    is_anybodys.then(|| Value::new(ValueKind::Path, inside)).into_iter().collect()
+    is_anybodys.then(|| TargetValue::new(ValueKind::Path, inside)).into_iter().collect()
 }
 
 /// A URL without its scheme and last slash: a text that names a place often leaves them out.
-fn of_url(url: &str) -> Value {
+fn of_url(url: &str) -> TargetValue {
     let place = url.split_once("://").map_or(url, |(_, place)| place);
-    Value::new(ValueKind::Url, place.trim().trim_end_matches('/'))
+    TargetValue::new(ValueKind::Url, place.trim().trim_end_matches('/'))
 }
 
 /// The commands of a script, as they stand in it, and the URLs and addresses in them.
 /// Quotes and variables do not matter here: what is taken over is taken over as it is.
-fn of_command(script: &str) -> Vec<Value> {
+fn of_command(script: &str) -> Vec<TargetValue> {
     let parts = script.split(['\n', ';', '|', '&', '(', ')', '`']).map(str::trim);
     let commands = parts.filter(|part| part.len() >= COMMAND_BYTES_MIN && part.contains(' '));
-    let mut values: Vec<Value> =
-        commands.map(|part| Value::new(ValueKind::Command, part)).collect();
+    let mut values: Vec<TargetValue> =
+        commands.map(|part| TargetValue::new(ValueKind::Command, part)).collect();
     let is_edge = |c: char| c.is_whitespace() || "\"'`<>|;()".contains(c);
     for word in script.split(is_edge) {
         if word.contains("://") {
             values.push(of_url(word.trim_end_matches(['.', ','])));
         } else if is_address(word) {
-            values.push(Value::new(ValueKind::Recipient, word));
+            values.push(TargetValue::new(ValueKind::Recipient, word));
         }
     }
     values
@@ -144,7 +144,7 @@ fn is_address(word: &str) -> bool {
 
 /// Who has named a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Origin {
+pub enum ValueOrigin {
     /// The creator, in a message or in the configuration.
     Creator,
     /// Nobody whose words are on record: the automaton has it from itself.
@@ -156,26 +156,26 @@ pub enum Origin {
 /// Who has named the values of a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Origins {
-    known: BTreeMap<Value, Origin>,
-    otherwise: Option<Origin>,
+    known: BTreeMap<TargetValue, ValueOrigin>,
+    otherwise: Option<ValueOrigin>,
 }
 
 impl Origins {
     /// What was found for each value.
     #[must_use]
-    pub fn found(found: impl IntoIterator<Item = (Value, Origin)>) -> Self {
+    pub fn found(found: impl IntoIterator<Item = (TargetValue, ValueOrigin)>) -> Self {
         Self { known: found.into_iter().collect(), otherwise: None }
     }
 
     /// The same for every value, for a case that is thought up.
     #[must_use]
-    pub const fn assumed(origin: Origin) -> Self {
+    pub const fn assumed(origin: ValueOrigin) -> Self {
         Self { known: BTreeMap::new(), otherwise: Some(origin) }
     }
 
     /// Who has named a value; `None` when nobody has looked.
     #[must_use]
-    pub fn of(&self, value: &Value) -> Option<Origin> {
+    pub fn of(&self, value: &TargetValue) -> Option<ValueOrigin> {
         self.known.get(value).copied().or(self.otherwise)
     }
 }
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     fn texts(intent: &Intent) -> Vec<String> {
-        Value::of(intent).into_iter().map(|value| value.text).collect()
+        TargetValue::of(intent).into_iter().map(|value| value.text).collect()
     }
 
     #[test]
@@ -209,24 +209,26 @@ mod tests {
     #[test]
     fn what_is_aimed_at_nothing_has_no_value() {
         for intent in [Intent::Observe, Intent::Recall, Intent::TopUp { usd: 5 }] {
-            assert!(Value::of(&intent).is_empty());
+            assert!(TargetValue::of(&intent).is_empty());
         }
         let write = |path: &str| Intent::WritePath { path: path.to_owned(), bytes: 1 };
-        assert!(Value::of(&write("a.txt")).is_empty());
+        assert!(TargetValue::of(&write("a.txt")).is_empty());
         assert_eq!(texts(&write("~/src/Main.rs")), ["src/main.rs"]);
-        assert!(Value::of(&Intent::FetchPaid { url: " ".to_owned(), cap_cents: 1 }).is_empty());
+        assert!(
+            TargetValue::of(&Intent::FetchPaid { url: " ".to_owned(), cap_cents: 1 }).is_empty()
+        );
     }
 
     #[test]
     fn a_value_is_found_whatever_its_case_and_spaces() {
         let long = "ä".repeat(VALUE_BYTES_MAX);
         let url = |url: &str| Intent::FetchPaid { url: url.to_owned(), cap_cents: 1 };
-        let value = Value::of(&url("https://A.example/b")).remove(0);
+        let value = TargetValue::of(&url("https://A.example/b")).remove(0);
         assert!(value.is_in("see HTTPS://a.example/B!") && !value.is_in("https://a.example"));
-        let cut = Value::of(&url(&long)).remove(0);
+        let cut = TargetValue::of(&url(&long)).remove(0);
         assert!(cut.text.len() <= VALUE_BYTES_MAX && cut.is_in(&long));
         let exec = Intent::Exec { command: "rm -r   build/ out/".to_owned(), timeout_ms: 1 };
-        assert!(Value::of(&exec)[0].is_in("Do this:\nrm -r build/\n  out/"));
+        assert!(TargetValue::of(&exec)[0].is_in("Do this:\nrm -r build/\n  out/"));
     }
 
     #[test]
@@ -241,11 +243,11 @@ mod tests {
 
     #[test]
     fn what_nobody_looked_for_is_not_known() {
-        let value = Value::new(ValueKind::Url, "https://a.example");
+        let value = TargetValue::new(ValueKind::Url, "https://a.example");
         assert_eq!(Origins::default().of(&value), None);
-        let outside = Origin::Outside(Label::Web);
+        let outside = ValueOrigin::Outside(Label::Web);
         assert_eq!(Origins::assumed(outside).of(&value), Some(outside));
-        let found = Origins::found([(value.clone(), Origin::Creator)]);
-        assert_eq!(found.of(&value), Some(Origin::Creator));
+        let found = Origins::found([(value.clone(), ValueOrigin::Creator)]);
+        assert_eq!(found.of(&value), Some(ValueOrigin::Creator));
     }
 }

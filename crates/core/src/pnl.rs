@@ -14,7 +14,7 @@ use crate::time::{DAY, Timestamp};
 /// What bookings are put together by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum By {
+pub enum PnlGrouping {
     /// What they are about.
     Category,
     /// Their date in UTC.
@@ -29,12 +29,12 @@ pub enum By {
 
 crate::names! {
     /// Its name on the command line.
-    By {
+    PnlGrouping {
         Category => "category", Day => "day", Goal => "goal", Turn => "turn", Service => "service",
     }
 }
 
-impl fmt::Display for By {
+impl fmt::Display for PnlGrouping {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -43,7 +43,7 @@ impl fmt::Display for By {
 /// What was thought since the creator last called, or since the last rest for having
 /// thought too much.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Stretch {
+pub struct UnattendedUsage {
     /// Answers that a model was asked for.
     pub answers: u32,
     /// What they cost.
@@ -54,7 +54,7 @@ pub struct Stretch {
     pub rests: u32,
 }
 
-impl Stretch {
+impl UnattendedUsage {
     /// What an answer cost on average, in microcents.
     #[must_use]
     pub fn average(&self) -> i64 {
@@ -108,7 +108,7 @@ impl Sums {
 
 /// One line of the account.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Line {
+pub struct PnlLine {
     /// The category, the date, the goal, the turn's number; nothing where the bookings
     /// have none.
     pub name: Option<String>,
@@ -121,7 +121,7 @@ pub struct Line {
 
 /// What was exchanged: no cost and no revenue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Exchanged {
+pub struct ExchangeTotals {
     /// USDC paid by purchases of credits that are settled.
     pub paid: MicroUsdc,
     /// The credits for them.
@@ -134,9 +134,9 @@ pub struct ProfitAndLoss {
     /// From when on bookings count.
     pub since: Timestamp,
     /// What the lines stand for.
-    pub by: By,
+    pub by: PnlGrouping,
     /// The lines: the newest, should there be too many.
-    pub lines: Vec<Line>,
+    pub lines: Vec<PnlLine>,
     /// What older lines that are left out come to.
     pub left_out: Option<Sums>,
     /// The sums over all bookings.
@@ -144,7 +144,7 @@ pub struct ProfitAndLoss {
     /// Revenue without cost, over all bookings.
     pub net: Microcents,
     /// What was exchanged.
-    pub exchanged: Exchanged,
+    pub exchanged: ExchangeTotals,
 }
 
 /// What was lost since losses count: costs without revenue, below zero where more came

@@ -249,7 +249,7 @@ crate::names! {
 
 /// What ends a sleep before its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Rouse {
+pub enum SleepInterrupt {
     /// Every cause to wake.
     Anything,
     /// A cause that came after it began: what waited before would only meet the same
@@ -308,10 +308,10 @@ crate::names! {
 impl StopReason {
     /// What may end the sleep after it before its time.
     #[must_use]
-    pub const fn roused_by(self) -> Rouse {
+    pub const fn roused_by(self) -> SleepInterrupt {
         match self {
-            Self::Errors | Self::Budget | Self::Blocked | Self::Interrupted => Rouse::News,
-            Self::Envelope => Rouse::Creator,
+            Self::Errors | Self::Budget | Self::Blocked | Self::Interrupted => SleepInterrupt::News,
+            Self::Envelope => SleepInterrupt::Creator,
             Self::Asked
             | Self::Said
             | Self::TurnLimit
@@ -321,7 +321,7 @@ impl StopReason {
             | Self::Shutdown
             | Self::StopLoss
             | Self::Broke
-            | Self::Crash => Rouse::Anything,
+            | Self::Crash => SleepInterrupt::Anything,
         }
     }
 
@@ -351,7 +351,7 @@ impl StopReason {
 /// How a decision of the policy came out. The greatest of several holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum DecisionOutcome {
     /// It may be done.
     Allow,
     /// Only with the creator's approval.
@@ -360,7 +360,7 @@ pub enum Outcome {
     Deny,
 }
 
-impl Outcome {
+impl DecisionOutcome {
     /// The outcome's name in the database.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -374,7 +374,7 @@ impl Outcome {
 
 /// The sleep that the automaton is in, or will be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sleep {
+pub struct SleepState {
     /// When it began.
     pub since: Timestamp,
     /// When it ends by itself; nothing, when only a cause to wake ends it.
@@ -383,7 +383,7 @@ pub struct Sleep {
     pub reason: StopReason,
 }
 
-impl Sleep {
+impl SleepState {
     /// What is left of it; nothing, when it does not end by itself.
     #[must_use]
     pub fn left(&self, now: Timestamp) -> Option<Span> {
@@ -409,12 +409,12 @@ macro_rules! named {
     )+};
 }
 
-impl Outcome {
+impl DecisionOutcome {
     /// Every outcome, mildest first.
     pub const ALL: [Self; 3] = [Self::Allow, Self::Ask, Self::Deny];
 }
 
-named!(CallStatus, TurnStatus, WakeSource, StopReason, Outcome, InboxState);
+named!(CallStatus, TurnStatus, WakeSource, StopReason, DecisionOutcome, InboxState);
 
 /// The tool a recorded call names, when it names one that can exist.
 #[must_use]
@@ -429,7 +429,10 @@ mod tests {
 
     #[test]
     fn the_greatest_outcome_holds() {
-        assert!(Outcome::Allow < Outcome::Ask && Outcome::Ask < Outcome::Deny);
+        assert!(
+            DecisionOutcome::Allow < DecisionOutcome::Ask
+                && DecisionOutcome::Ask < DecisionOutcome::Deny
+        );
     }
 
     #[test]
@@ -440,6 +443,6 @@ mod tests {
         for reason in StopReason::ALL {
             assert_eq!(StopReason::by_name(reason.name()), Some(reason));
         }
-        assert_eq!(Outcome::by_name("quarantine"), None);
+        assert_eq!(DecisionOutcome::by_name("quarantine"), None);
     }
 }

@@ -17,7 +17,7 @@ pub struct WakeEnd {
     /// Turns it had.
     pub turns: u32,
     /// What it had used up, where that is what ended it.
-    pub used_up: Option<UsedUp>,
+    pub used_up: Option<ExhaustedLimit>,
     /// What answers cost in the last 24 hours, and what they may cost; nothing, where the
     /// model costs nothing or there is no such limit.
     pub day: Option<(Microcents, Microcents)>,
@@ -27,7 +27,7 @@ pub struct WakeEnd {
 
 /// What a wake used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UsedUp {
+pub enum ExhaustedLimit {
     /// So many turns.
     Turns(u32),
     /// Answers since the creator last called, and how many there may be.
@@ -38,7 +38,7 @@ pub enum UsedUp {
     Day(Microcents, Microcents),
 }
 
-impl UsedUp {
+impl ExhaustedLimit {
     /// The key of `automaton.json` that sets the limit.
     #[must_use]
     pub const fn key(self) -> &'static str {
@@ -51,7 +51,7 @@ impl UsedUp {
     }
 }
 
-impl fmt::Display for UsedUp {
+impl fmt::Display for ExhaustedLimit {
     /// How much of how much.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -158,7 +158,7 @@ impl WakeEnd {
     /// Where the day's budget stands, unless that was said.
     fn budget(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.day {
-            Some((spent, of)) if !matches!(self.used_up, Some(UsedUp::Day(..))) => {
+            Some((spent, of)) if !matches!(self.used_up, Some(ExhaustedLimit::Day(..))) => {
                 write!(f, " Thinking cost {spent} of {of} in 24 hours.")
             }
             _ => Ok(()),
@@ -172,14 +172,14 @@ mod tests {
 
     const CENT: i64 = Microcents::PER_CENT;
 
-    fn end(reason: StopReason, used_up: Option<UsedUp>) -> WakeEnd {
+    fn end(reason: StopReason, used_up: Option<ExhaustedLimit>) -> WakeEnd {
         let day = Some((Microcents::new(23 * CENT), Microcents::new(2000 * CENT)));
         WakeEnd { reason, turns: 7, used_up, day, why: None }
     }
 
     #[test]
     fn a_limit_names_the_command_and_the_key() {
-        let text = end(StopReason::Envelope, Some(UsedUp::Answers(30, 30))).to_string();
+        let text = end(StopReason::Envelope, Some(ExhaustedLimit::Answers(30, 30))).to_string();
         assert_eq!(
             text,
             "Stopped: 30 of 30 answers used since you last called it. `automaton wake` goes on; \
@@ -187,11 +187,11 @@ mod tests {
              24 hours."
         );
         let (spent, of) = (Microcents::new(24 * CENT), Microcents::new(25 * CENT));
-        let text = end(StopReason::Envelope, Some(UsedUp::Cost(spent, of))).to_string();
+        let text = end(StopReason::Envelope, Some(ExhaustedLimit::Cost(spent, of))).to_string();
         assert!(text.contains("$0.24 of $0.25") && text.contains("`wakeEnvelope.cents`"), "{text}");
-        let text = end(StopReason::TurnLimit, Some(UsedUp::Turns(25))).to_string();
+        let text = end(StopReason::TurnLimit, Some(ExhaustedLimit::Turns(25))).to_string();
         assert!(text.contains("25 turns") && text.contains("`maxTurnsPerCycle`"), "{text}");
-        let text = end(StopReason::Budget, Some(UsedUp::Day(spent, of))).to_string();
+        let text = end(StopReason::Budget, Some(ExhaustedLimit::Day(spent, of))).to_string();
         assert!(text.contains("`treasuryPolicy.maxInferenceDailyCents`"), "{text}");
         assert_eq!(text.matches("24 hours").count(), 1, "{text}");
     }

@@ -38,7 +38,7 @@ const TABLE: [(SurvivalTier, i64); 4] = [
 
 /// Which of its models thinks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Thinker {
+pub enum ModelTier {
     /// The one that its creator gave it.
     #[default]
     Usual,
@@ -68,11 +68,11 @@ impl SurvivalTier {
 
     /// Which model thinks in it.
     #[must_use]
-    pub const fn thinker(self) -> Thinker {
+    pub const fn model_tier(self) -> ModelTier {
         match self {
-            Self::High | Self::Normal => Thinker::Usual,
-            Self::LowCompute => Thinker::LowCompute,
-            Self::Critical | Self::Dead => Thinker::Critical,
+            Self::High | Self::Normal => ModelTier::Usual,
+            Self::LowCompute => ModelTier::LowCompute,
+            Self::Critical | Self::Dead => ModelTier::Critical,
         }
     }
 

@@ -39,25 +39,25 @@ impl From<ToolName> for String {
 /// A text cannot be the name of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no tool name (1 to 64 of a-z, 0-9, _)")]
-pub struct BadToolName(String);
+pub struct ToolNameError(String);
 
 impl FromStr for ToolName {
-    type Err = BadToolName;
+    type Err = ToolNameError;
 
-    fn from_str(text: &str) -> Result<Self, BadToolName> {
+    fn from_str(text: &str) -> Result<Self, ToolNameError> {
         let legal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
         if (1..=64).contains(&text.len()) && text.bytes().all(legal) {
             Ok(Self(text.to_owned()))
         } else {
-            Err(BadToolName(text.chars().take(64).filter(|c| !c.is_control()).collect()))
+            Err(ToolNameError(text.chars().take(64).filter(|c| !c.is_control()).collect()))
         }
     }
 }
 
 impl TryFrom<String> for ToolName {
-    type Error = BadToolName;
+    type Error = ToolNameError;
 
-    fn try_from(text: String) -> Result<Self, BadToolName> {
+    fn try_from(text: String) -> Result<Self, ToolNameError> {
         text.parse()
     }
 }
@@ -65,7 +65,7 @@ impl TryFrom<String> for ToolName {
 /// The family a tool belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Category {
+pub enum ToolCategory {
     /// The machine: commands and files.
     Vm,
     /// Staying alive: sleep, status, distress.
@@ -125,7 +125,7 @@ pub struct ToolSpec {
     /// What it does, in one or two sentences that the model reads.
     pub description: Cow<'static, str>,
     /// The family it belongs to.
-    pub category: Category,
+    pub category: ToolCategory,
     /// How much harm it can do.
     pub risk: Risk,
     /// Whether a call changes anything.

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::money::{MicroUsdc, Microcents};
-use crate::tier::{SurvivalTier, Thinker};
+use crate::tier::{ModelTier, SurvivalTier};
 use crate::time::{Span, Timestamp};
 
 /// The fewest credits with which a cloud takes a call that costs: 10 cents.
@@ -25,14 +25,14 @@ const THRIFT_LASTS: Span = Span::from_secs(24 * 3600);
 /// A choice to live cheaply. It ends with a better tier, with a day, or when the creator
 /// wakes it, whichever comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Thrift {
+pub struct LowComputeChoice {
     /// Since when.
     pub since: Timestamp,
     /// The tier of that time, if it was known.
     pub tier: Option<SurvivalTier>,
 }
 
-impl Thrift {
+impl LowComputeChoice {
     /// Whether it lasts at some time; a clock that was set by a day ends it, either way.
     fn lasts(self, now: Timestamp) -> bool {
         now.since(self.since) < THRIFT_LASTS && self.since.since(now) < THRIFT_LASTS
@@ -41,7 +41,7 @@ impl Thrift {
 
 /// One reading of the balances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reading {
+pub struct BalanceReading {
     /// When.
     pub at: Timestamp,
     /// Credits; missing, when they could not be read.
@@ -66,14 +66,14 @@ pub struct Vitals {
     /// When the newest reading was, if it brought credits.
     pub seen_at: Option<Timestamp>,
     /// Whether it chose to live cheaply.
-    pub thrift: Option<Thrift>,
+    pub thrift: Option<LowComputeChoice>,
 }
 
 impl Vitals {
     /// What is known after a reading.
     #[must_use]
-    pub fn after(self, reading: Reading) -> Self {
-        let Reading { at, credits, usdc } = reading;
+    pub fn after(self, reading: BalanceReading) -> Self {
+        let BalanceReading { at, credits, usdc } = reading;
         let usdc = usdc.or(self.usdc);
         let thrift = self.thrift.filter(|thrift| thrift.lasts(at));
         let Some(credits) = credits else { return Self { usdc, seen_at: None, thrift, ..self } };
@@ -99,15 +99,15 @@ impl Vitals {
     /// The tier that it lives by: that of its credits, or `low_compute` where it chose to
     /// live cheaply and is not poorer.
     #[must_use]
-    pub fn lives_by(&self) -> Option<SurvivalTier> {
+    pub fn effective_tier(&self) -> Option<SurvivalTier> {
         let chosen = self.thrift.map(|_| SurvivalTier::LowCompute);
         self.tier().into_iter().chain(chosen).min()
     }
 
     /// Which model thinks; the usual one while nothing is known.
     #[must_use]
-    pub fn thinker(&self) -> Thinker {
-        self.lives_by().map_or(Thinker::Usual, SurvivalTier::thinker)
+    pub fn model_tier(&self) -> ModelTier {
+        self.effective_tier().map_or(ModelTier::Usual, SurvivalTier::model_tier)
     }
 
     /// Whether no call can be paid.
@@ -126,7 +126,7 @@ impl Vitals {
 /// What is asked of the creator, the more urgently the less there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Plea {
+pub enum DistressLevel {
     /// Credits run low.
     Low,
     /// They are nearly gone.
@@ -137,12 +137,12 @@ pub enum Plea {
 
 crate::names! {
     /// Its name.
-    Plea {
+    DistressLevel {
         Low => "low", Critical => "critical", Dead => "dead",
     }
 }
 
-impl Plea {
+impl DistressLevel {
     /// What is asked for with these credits by one that is alive.
     #[must_use]
     pub const fn of(tier: SurvivalTier) -> Option<Self> {
@@ -169,10 +169,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn reading(secs: i64, cents: Option<i64>) -> Reading {
+    fn reading(secs: i64, cents: Option<i64>) -> BalanceReading {
         let at = Timestamp::from_millis(secs * 1000);
         let credits = cents.map(|cents| Microcents::from_cents(cents).unwrap());
-        Reading { at, credits, usdc: None }
+        BalanceReading { at, credits, usdc: None }
     }
 
     fn after(readings: &[(i64, Option<i64>)]) -> Vitals {
@@ -215,13 +215,16 @@ mod tests {
     #[test]
     fn living_cheaply_ends_with_a_better_tier_or_a_day() {
         let rich = after(&[(0, Some(300))]);
-        let thrift = Thrift { since: Timestamp::from_millis(1), tier: rich.tier() };
+        let thrift = LowComputeChoice { since: Timestamp::from_millis(1), tier: rich.tier() };
         let chosen = Vitals { thrift: Some(thrift), ..rich };
         assert_eq!(
-            (chosen.lives_by(), rich.lives_by()),
+            (chosen.effective_tier(), rich.effective_tier()),
             (Some(SurvivalTier::LowCompute), rich.tier())
         );
-        assert_eq!((chosen.thinker(), rich.thinker()), (Thinker::LowCompute, Thinker::Usual));
+        assert_eq!(
+            (chosen.model_tier(), rich.model_tier()),
+            (ModelTier::LowCompute, ModelTier::Usual)
+        );
         let day = 24 * 3600;
         for (secs, cents, lasts) in [
             (0, Some(300), true),
@@ -237,9 +240,14 @@ mod tests {
             assert_eq!(next.thrift.is_some(), lasts, "{secs} {cents:?}");
         }
         let poorer = chosen.after(reading(60, Some(5)));
-        assert_eq!(poorer.lives_by(), Some(SurvivalTier::Critical), "it is no way to be richer");
-        let unknown = Vitals { thrift: Some(Thrift { tier: None, ..thrift }), ..Vitals::default() };
-        assert_eq!(unknown.lives_by(), Some(SurvivalTier::LowCompute));
+        assert_eq!(
+            poorer.effective_tier(),
+            Some(SurvivalTier::Critical),
+            "it is no way to be richer"
+        );
+        let unknown =
+            Vitals { thrift: Some(LowComputeChoice { tier: None, ..thrift }), ..Vitals::default() };
+        assert_eq!(unknown.effective_tier(), Some(SurvivalTier::LowCompute));
         assert!(unknown.after(reading(60, Some(900))).thrift.is_some(), "unknown is not worse");
     }
 

@@ -29,7 +29,7 @@ pub trait BootClock: Send + Sync {
 
 /// What the clocks said at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Witnesses {
+pub struct ClockReadings {
     /// The clock of the wall.
     pub wall: Timestamp,
     /// The time of the chain's last block, where it is known.
@@ -39,18 +39,18 @@ pub struct Witnesses {
 /// A moment of window time, and what the clocks said at it. What has to be kept
 /// over a restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Anchor {
+pub struct WindowAnchor {
     /// The moment. Its origin means nothing; only differences do.
     pub window: Timestamp,
     /// The clocks.
-    pub said: Witnesses,
+    pub said: ClockReadings,
 }
 
-impl Anchor {
+impl WindowAnchor {
     /// The window time at which a process begins that knows what was kept before
     /// it: later by no more than each witness confirms.
     #[must_use]
-    pub fn resumed(self, now: Witnesses) -> Self {
+    pub fn resumed(self, now: ClockReadings) -> Self {
         let passed = match (self.said.chain, now.chain) {
             (Some(before), Some(after)) => {
                 let chain = after.before(CHAIN_STRAY_MAX).since(before);
@@ -66,7 +66,7 @@ impl Anchor {
     #[must_use]
     pub fn advanced(self, by: Span, wall: Timestamp) -> Self {
         let chain = self.said.chain.map(|chain| chain.after(by));
-        Self { window: self.window.after(by), said: Witnesses { wall, chain } }
+        Self { window: self.window.after(by), said: ClockReadings { wall, chain } }
     }
 }
 
@@ -80,33 +80,33 @@ mod tests {
         Timestamp::from_millis(millis)
     }
 
-    const fn said(wall: i64, chain: Option<i64>) -> Witnesses {
+    const fn said(wall: i64, chain: Option<i64>) -> ClockReadings {
         let chain = match chain {
             Some(millis) => Some(at(millis)),
             None => None,
         };
-        Witnesses { wall: at(wall), chain }
+        ClockReadings { wall: at(wall), chain }
     }
 
     #[test]
     fn a_restart_adds_the_lesser_of_what_the_witnesses_say() {
-        let kept = Anchor { window: at(5), said: said(1_000_000, Some(2_000_000)) };
+        let kept = WindowAnchor { window: at(5), said: said(1_000_000, Some(2_000_000)) };
         let passed = |wall, chain| kept.resumed(said(wall, chain)).window.as_millis() - 5;
         assert_eq!(passed(2_000_000, Some(2_120_007)), 7, "the chain says less");
         assert_eq!(passed(1_000_003, Some(9_000_000)), 3, "the wall says less");
         assert_eq!(passed(999_000, Some(9_000_000)), 0, "the wall was set back");
         assert_eq!(passed(2_000_000, Some(1_000_000)), 0, "another chain");
         assert_eq!(passed(2_000_000, None), 0, "no chain");
-        let alone = Anchor { said: said(1_000_000, None), ..kept };
+        let alone = WindowAnchor { said: said(1_000_000, None), ..kept };
         assert_eq!(alone.resumed(said(2_000_000, Some(9_000_000))).window, at(5));
         assert_eq!(kept.resumed(said(7, Some(8))).said, said(7, Some(8)));
     }
 
     #[test]
     fn within_a_run_only_the_clock_since_boot_counts() {
-        let begun = Anchor { window: at(5), said: said(100, Some(200)) };
+        let begun = WindowAnchor { window: at(5), said: said(100, Some(200)) };
         let later = begun.advanced(Span::from_millis(30), at(-9));
-        assert_eq!(later, Anchor { window: at(35), said: said(-9, Some(230)) });
+        assert_eq!(later, WindowAnchor { window: at(35), said: said(-9, Some(230)) });
         assert_eq!(HOUR.as_millis() * 24, DAY.as_millis());
         assert_eq!(DAY.as_millis(), 86_400_000);
     }
@@ -136,7 +136,7 @@ mod tests {
         #[test]
         fn it_never_runs_faster_than_true_time(steps in prop::collection::vec(step(), 0..60)) {
             let (mut now, mut wall, mut begun) = (0_i64, 0_i64, 0_i64);
-            let mut run = Anchor { window: at(0), said: said(0, Some(0)) };
+            let mut run = WindowAnchor { window: at(0), said: said(0, Some(0)) };
             let mut kept = run;
             let mut counted = vec![(0_i64, 0_i64)];
             for step in steps {

@@ -7,9 +7,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use automaton_core::error::{Classified, Kind};
+use automaton_core::error::{Classified, ErrorClass};
 
-use crate::chain::Refusal;
+use crate::chain::ChainRefusal;
 
 /// The dev chain cannot start, or did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -48,19 +48,19 @@ pub enum DevnetError {
     },
     /// The chain refused.
     #[error("the dev chain refused")]
-    Refused(#[from] Refusal),
+    Refused(#[from] ChainRefusal),
     /// A request panicked.
     #[error("the dev chain failed to answer")]
     Crashed,
 }
 
 impl Classified for DevnetError {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ErrorClass {
         match self {
-            Self::Listen { .. } | Self::InUse { .. } => Kind::User,
-            Self::Log { .. } | Self::Damaged { .. } | Self::Crashed => Kind::Internal,
-            Self::Refused(Refusal::Broken(_) | Refusal::Evm(_)) => Kind::Internal,
-            Self::Refused(_) => Kind::User,
+            Self::Listen { .. } | Self::InUse { .. } => ErrorClass::User,
+            Self::Log { .. } | Self::Damaged { .. } | Self::Crashed => ErrorClass::Internal,
+            Self::Refused(ChainRefusal::Broken(_) | ChainRefusal::Evm(_)) => ErrorClass::Internal,
+            Self::Refused(_) => ErrorClass::User,
         }
     }
 

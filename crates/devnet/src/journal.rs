@@ -18,7 +18,7 @@ use alloy_primitives::{B256, Keccak256, hex};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::chain::Act;
+use crate::chain::ChainOperation;
 use crate::error::DevnetError;
 
 /// The log's name in its folder.
@@ -35,7 +35,7 @@ const SUM_DIGITS: usize = 64;
 
 /// How a chain begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Birth {
+pub(crate) struct GenesisRecord {
     version: u32,
     /// Its id.
     pub(crate) chain_id: u64,
@@ -43,7 +43,7 @@ pub(crate) struct Birth {
     pub(crate) time: u64,
 }
 
-impl Birth {
+impl GenesisRecord {
     /// The beginning of a chain.
     pub(crate) const fn new(chain_id: u64, time: u64) -> Self {
         Self { version: VERSION, chain_id, time }
@@ -52,9 +52,9 @@ impl Birth {
 
 /// An act, and the last block after it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Record {
+pub(crate) struct JournalEntry {
     /// What was done.
-    pub(crate) act: Act,
+    pub(crate) act: ChainOperation,
     /// The hash of the last block afterwards.
     pub(crate) head: B256,
 }
@@ -77,7 +77,10 @@ impl Journal {
     ///
     /// # Errors
     /// The log is used, unreadable or damaged.
-    pub(crate) fn open(folder: &Path, birth: Birth) -> Result<(Self, Birth), DevnetError> {
+    pub(crate) fn open(
+        folder: &Path,
+        birth: GenesisRecord,
+    ) -> Result<(Self, GenesisRecord), DevnetError> {
         let path = folder.join(FILE_NAME);
         let failed = |source| DevnetError::Log { path: path.clone(), source };
         fs::create_dir_all(folder).map_err(failed)?;
@@ -92,7 +95,7 @@ impl Journal {
         File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)?;
         let file = BufReader::new(file);
         let mut journal = Self { file, path: path.clone(), sum: B256::ZERO, line: 0, whole: 0 };
-        match journal.next_line::<Birth>()? {
+        match journal.next_line::<GenesisRecord>()? {
             Some(found) if found.version == VERSION => Ok((journal, found)),
             Some(_) => Err(journal.damaged("there is a version that this program does not know")),
             None => {
@@ -107,7 +110,7 @@ impl Journal {
     ///
     /// # Errors
     /// A line is damaged.
-    pub(crate) fn next_record(&mut self) -> Result<Option<Record>, DevnetError> {
+    pub(crate) fn next_record(&mut self) -> Result<Option<JournalEntry>, DevnetError> {
         self.next_line()
     }
 

@@ -9,13 +9,13 @@
 //! block before was written. With a folder, each act is on disk before it is answered, and a start does them all again. It
 //! must never be taken for a chain with value: the faucet gives to everybody.
 
+pub mod baseline;
 mod chain;
 mod error;
 mod journal;
 mod node;
 mod pool;
 mod rpc;
-pub mod yardstick;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -30,13 +30,13 @@ use tokio::net::TcpListener;
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinSet;
 
-pub use chain::Refusal;
+pub use chain::ChainRefusal;
 pub use error::DevnetError;
 
-use chain::{Act, Done};
+use chain::{ChainOperation, OperationOutcome};
 use node::Node;
-use pool::Pool;
-use rpc::Served;
+use pool::TransactionPool;
+use rpc::RpcState;
 
 /// The chain id of a dev chain where nobody wants another; CAIP-2 `eip155:31337`.
 pub const CHAIN_ID: u64 = 31_337;
@@ -45,7 +45,7 @@ pub const CHAIN_ID: u64 = 31_337;
 const GRACE: Duration = Duration::from_secs(5);
 
 /// What a dev chain is started with.
-pub struct Config {
+pub struct DevnetConfig {
     /// Where it listens; port 0 takes one that is free.
     pub listen: SocketAddr,
     /// The folder that holds it; without one it is gone at the end.
@@ -72,8 +72,8 @@ impl Devnet {
     ///
     /// # Errors
     /// The address is taken, or the folder's log cannot be used.
-    pub async fn start(config: Config) -> Result<Self, DevnetError> {
-        let Config { listen, data, chain_id, clock, faults } = config;
+    pub async fn start(config: DevnetConfig) -> Result<Self, DevnetError> {
+        let DevnetConfig { listen, data, chain_id, clock, faults } = config;
         let opened = tokio::task::spawn_blocking(move || {
             Node::open(chain_id, data.as_deref(), clock, faults)
         });
@@ -83,9 +83,9 @@ impl Devnet {
         let address = listener.local_addr().map_err(failed)?;
         let (stop, stopped) = watch::channel(());
         let mut tasks = JoinSet::new();
-        let (pool, blocks) = Pool::new();
+        let (pool, blocks) = TransactionPool::new();
         tasks.spawn(pool::mine(Arc::clone(&node), blocks));
-        tasks.spawn(rpc::serve(listener, Served { node: Arc::clone(&node), pool }, stopped));
+        tasks.spawn(rpc::serve(listener, RpcState { node: Arc::clone(&node), pool }, stopped));
         Ok(Self { address, node, stop, tasks })
     }
 
@@ -117,9 +117,9 @@ impl Devnet {
         let mut node = Arc::clone(&self.node).lock_owned().await;
         let funded = tokio::task::spawn_blocking(move || {
             let time = node.time();
-            node.act(Act::Fund { to, usdc: usdc.units(), wei, time })
+            node.act(ChainOperation::Fund { to, usdc: usdc.units(), wei, time })
         });
-        let Done::Mined(hash) = funded.await.map_err(|_| DevnetError::Crashed)?? else {
+        let OperationOutcome::Mined(hash) = funded.await.map_err(|_| DevnetError::Crashed)?? else {
             return Err(DevnetError::Crashed);
         };
         Ok(hash)
@@ -133,7 +133,7 @@ impl Devnet {
         let mut node = Arc::clone(&self.node).lock_owned().await;
         let mined = tokio::task::spawn_blocking(move || {
             let time = node.time();
-            node.act(Act::Mine { time })
+            node.act(ChainOperation::Mine { time })
         });
         mined.await.map_err(|_| DevnetError::Crashed)??;
         Ok(())

@@ -13,9 +13,9 @@ use alloy_primitives::{B256, Bytes};
 use automaton_core::faults::{FaultPoint, Faults};
 use automaton_core::time::Clock;
 
-use crate::chain::{Act, Chain, Done, Pending, Refusal};
+use crate::chain::{Chain, ChainOperation, ChainRefusal, OperationOutcome, PendingTransaction};
 use crate::error::DevnetError;
-use crate::journal::{Birth, Journal, Record};
+use crate::journal::{GenesisRecord, Journal, JournalEntry};
 
 /// The chain, its log, and what comes in from outside.
 pub(crate) struct Node {
@@ -38,7 +38,7 @@ impl Node {
         clock: Arc<dyn Clock>,
         faults: Arc<dyn Faults>,
     ) -> Result<Self, DevnetError> {
-        let birth = Birth::new(chain_id, seconds(clock.as_ref()));
+        let birth = GenesisRecord::new(chain_id, seconds(clock.as_ref()));
         let (chain, journal) = match data {
             None => (Chain::new(chain_id, birth.time)?, None),
             Some(folder) => {
@@ -52,10 +52,10 @@ impl Node {
     /// The chain, to look at.
     ///
     /// # Errors
-    /// [`Refusal::Broken`] once something could not be written.
-    pub(crate) const fn chain(&self) -> Result<&Chain, Refusal> {
+    /// [`ChainRefusal::Broken`] once something could not be written.
+    pub(crate) const fn chain(&self) -> Result<&Chain, ChainRefusal> {
         match self.broken {
-            Some(why) => Err(Refusal::Broken(why)),
+            Some(why) => Err(ChainRefusal::Broken(why)),
             None => Ok(&self.chain),
         }
     }
@@ -69,7 +69,7 @@ impl Node {
     ///
     /// # Errors
     /// Why the chain refused, or that it could not be written.
-    pub(crate) fn act(&mut self, act: Act) -> Result<Done, Refusal> {
+    pub(crate) fn act(&mut self, act: ChainOperation) -> Result<OperationOutcome, ChainRefusal> {
         self.chain()?;
         // Until it is on disk the chain is ahead of its log, also if this panics.
         self.broken = Some(io::ErrorKind::Interrupted);
@@ -83,7 +83,7 @@ impl Node {
 
     /// Mines transactions in one block, in this order, and tells what became of each.
     /// When this returns the block is on disk, with one sync for all of them.
-    pub(crate) fn mine(&mut self, sent: &[Pending]) -> Vec<Result<B256, Refusal>> {
+    pub(crate) fn mine(&mut self, sent: &[PendingTransaction]) -> Vec<Result<B256, ChainRefusal>> {
         if let Err(broken) = self.chain() {
             return vec![Err(broken); sent.len()];
         }
@@ -94,8 +94,8 @@ impl Node {
         let mined = sent.iter().zip(&told).filter(|(_, told)| told.is_ok());
         let mut raws: Vec<Bytes> = mined.map(|(one, _)| one.raw.clone()).collect();
         let act = match raws.len() {
-            0 | 1 => raws.pop().map(|raw| Act::Transaction { raw, time }),
-            _ => Some(Act::Transactions { raws, time }),
+            0 | 1 => raws.pop().map(|raw| ChainOperation::Transaction { raw, time }),
+            _ => Some(ChainOperation::Transactions { raws, time }),
         };
         match act.map_or(Ok(()), |act| self.store(act)) {
             Ok(()) => self.broken = None,
@@ -107,13 +107,13 @@ impl Node {
     }
 
     /// Writes what was done, and waits until it is on disk.
-    fn store(&mut self, act: Act) -> Result<(), Refusal> {
+    fn store(&mut self, act: ChainOperation) -> Result<(), ChainRefusal> {
         self.faults.reach(FaultPoint::ChainActDone);
         if let Some(journal) = &mut self.journal {
-            let stored = journal.append(&Record { act, head: self.chain.head() });
+            let stored = journal.append(&JournalEntry { act, head: self.chain.head() });
             if let Err(error) = stored {
                 self.broken = Some(error.kind());
-                return Err(Refusal::Broken(error.kind()));
+                return Err(ChainRefusal::Broken(error.kind()));
             }
         }
         self.faults.reach(FaultPoint::ChainActStored);
@@ -122,14 +122,14 @@ impl Node {
 }
 
 /// Does all that a log says.
-fn replay(folder: &Path, birth: Birth) -> Result<(Chain, Journal), DevnetError> {
+fn replay(folder: &Path, birth: GenesisRecord) -> Result<(Chain, Journal), DevnetError> {
     let wanted = birth.chain_id;
     let (mut journal, birth) = Journal::open(folder, birth)?;
     if birth.chain_id != wanted {
         return Err(journal.damaged("there is a chain with another id"));
     }
     let mut chain = Chain::new(birth.chain_id, birth.time)?;
-    while let Some(Record { act, head }) = journal.next_record()? {
+    while let Some(JournalEntry { act, head }) = journal.next_record()? {
         if chain.perform(&act).is_err() || chain.head() != head {
             return Err(journal.damaged("there is an act that does not lead to the block it names"));
         }
@@ -159,11 +159,11 @@ mod tests {
     fn what_cannot_be_stored_is_neither_answered_nor_shown() {
         let folder = tempfile::tempdir().unwrap();
         let mut node = open(folder.path());
-        assert_eq!(node.act(Act::Mine { time: 9_001 }), Ok(Done::Empty));
+        assert_eq!(node.act(ChainOperation::Mine { time: 9_001 }), Ok(OperationOutcome::Empty));
         node.journal = node.journal.take().map(Journal::without_room);
-        let full = Refusal::Broken(io::ErrorKind::StorageFull);
+        let full = ChainRefusal::Broken(io::ErrorKind::StorageFull);
         for _ in 0..2 {
-            assert_eq!(node.act(Act::Mine { time: 9_002 }), Err(full.clone()));
+            assert_eq!(node.act(ChainOperation::Mine { time: 9_002 }), Err(full.clone()));
             assert_eq!(node.chain().err(), Some(full.clone()));
         }
         drop(node);

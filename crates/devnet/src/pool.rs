@@ -13,7 +13,7 @@ use alloy_primitives::B256;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 
-use crate::chain::{Pending, Refusal};
+use crate::chain::{ChainRefusal, PendingTransaction};
 use crate::node::Node;
 
 /// Transactions of one block, at most, and those that may wait for the next.
@@ -24,39 +24,42 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Where transactions are put in.
 #[derive(Clone)]
-pub(crate) struct Pool(mpsc::Sender<Waiting>);
+pub(crate) struct TransactionPool(mpsc::Sender<QueuedTransaction>);
 
 /// A transaction, and who waits for its block.
-struct Waiting {
-    pending: Pending,
+struct QueuedTransaction {
+    pending: PendingTransaction,
     until: Instant,
-    answer: oneshot::Sender<Result<B256, Refusal>>,
+    answer: oneshot::Sender<Result<B256, ChainRefusal>>,
 }
 
-impl Pool {
+impl TransactionPool {
     /// An empty pool, and what [`mine`] takes out of it.
-    pub(crate) fn new() -> (Self, Blocks) {
+    pub(crate) fn new() -> (Self, BlockStream) {
         let (sender, receiver) = mpsc::channel(BLOCK_MAX);
-        (Self(sender), Blocks(receiver))
+        (Self(sender), BlockStream(receiver))
     }
 
     /// Waits until a transaction is in a block on disk, or refused; `None` when the
     /// chain failed.
-    pub(crate) async fn send(&self, pending: Pending) -> Option<Result<B256, Refusal>> {
+    pub(crate) async fn send(
+        &self,
+        pending: PendingTransaction,
+    ) -> Option<Result<B256, ChainRefusal>> {
         let (answer, answered) = oneshot::channel();
         let until = Instant::now() + PATIENCE;
         // silent-ok: either way it is the chain that has failed.
-        self.0.send(Waiting { pending, until, answer }).await.ok()?;
+        self.0.send(QueuedTransaction { pending, until, answer }).await.ok()?;
         answered.await.ok()
     }
 }
 
 /// What comes out of a pool.
-pub(crate) struct Blocks(mpsc::Receiver<Waiting>);
+pub(crate) struct BlockStream(mpsc::Receiver<QueuedTransaction>);
 
 /// Makes blocks until the pool is closed.
-pub(crate) async fn mine(node: Arc<Mutex<Node>>, Blocks(mut pool): Blocks) {
-    let (mut early, mut is_full) = (Vec::<Waiting>::new(), false);
+pub(crate) async fn mine(node: Arc<Mutex<Node>>, BlockStream(mut pool): BlockStream) {
+    let (mut early, mut is_full) = (Vec::<QueuedTransaction>::new(), false);
     loop {
         let come = match early.iter().map(|it| it.until).min() {
             Some(_) if is_full => None,
@@ -67,7 +70,7 @@ pub(crate) async fn mine(node: Arc<Mutex<Node>>, Blocks(mut pool): Blocks) {
             // silent-ok: nobody else came in time, which is an answer for those who wait.
             Some(until) => timeout_at(until, pool.recv()).await.ok().flatten(),
         };
-        let mut block: Vec<Waiting> = early.drain(..).chain(come).collect();
+        let mut block: Vec<QueuedTransaction> = early.drain(..).chain(come).collect();
         let mut node = Arc::clone(&node).lock_owned().await;
         while block.len() < BLOCK_MAX
             && let Ok(next) = pool.try_recv()
@@ -75,15 +78,15 @@ pub(crate) async fn mine(node: Arc<Mutex<Node>>, Blocks(mut pool): Blocks) {
             block.push(next);
         }
         block.sort_by_key(|it| it.pending.tx.nonce());
-        let pending: Vec<Pending> = block.iter().map(|it| it.pending.clone()).collect();
+        let pending: Vec<PendingTransaction> = block.iter().map(|it| it.pending.clone()).collect();
         let Ok(told) = tokio::task::spawn_blocking(move || node.mine(&pending)).await else {
             // Whoever waited hears that it failed, and the node says why from now on.
             continue;
         };
-        is_full = told.contains(&Err(Refusal::Full));
+        is_full = told.contains(&Err(ChainRefusal::Full));
         for (waiting, told) in block.into_iter().zip(told) {
-            let is_early = told.as_ref().is_err_and(Refusal::is_early);
-            if told == Err(Refusal::Full) || is_early && Instant::now() < waiting.until {
+            let is_early = told.as_ref().is_err_and(ChainRefusal::is_early);
+            if told == Err(ChainRefusal::Full) || is_early && Instant::now() < waiting.until {
                 early.push(waiting);
             } else {
                 // silent-ok: a client that is gone does not stop what it asked for.

@@ -8,7 +8,7 @@
 use automaton_core::wire::cloud::ModelRow;
 use serde::{Deserialize, Serialize};
 
-use crate::cost::Prices;
+use crate::cost::ModelPrices;
 use crate::error::InferenceError;
 
 /// The rows, best match first; the last matches everything.
@@ -26,9 +26,9 @@ pub struct ModelInfo {
     /// Whether it needs leading by the hand.
     pub weak: bool,
     /// Its prices.
-    pub prices: Prices,
+    pub prices: ModelPrices,
     /// Which fields a request to it has.
-    pub dialect: Dialect,
+    pub dialect: RequestDialect,
     /// What a person should know about it.
     pub note: Option<String>,
 }
@@ -36,10 +36,10 @@ pub struct ModelInfo {
 /// Which fields a request has; the wrong ones are refused by some servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Dialect {
+pub enum RequestDialect {
     /// `max_tokens`, `temperature` and `seed`.
     Classic,
-    /// As [`Dialect::Classic`]; and all tools stay in the list, with those that
+    /// As [`RequestDialect::Classic`]; and all tools stay in the list, with those that
     /// may be called named beside it. For a weak model behind a server of ours,
     /// which keeps what it has read of a prompt that stays the same.
     Guided,
@@ -52,7 +52,7 @@ pub enum Dialect {
 /// Where a model is served: whom to believe what it says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum ModelHosting {
     /// On this machine. It is believed everything.
     Here,
     /// On a machine of the creator's: unencrypted, at an address that is spelled out.
@@ -63,20 +63,20 @@ pub enum Place {
 
 /// What somebody says of a model; what is not said is `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Claims {
+pub struct ModelClaims {
     /// Its window, in tokens.
     pub context_tokens: Option<u32>,
     /// The longest answer that it gives, in tokens.
     pub max_output_tokens: Option<u32>,
     /// What it costs.
-    pub prices: Option<Prices>,
+    pub prices: Option<ModelPrices>,
     /// Which fields a request to it has; only its creator says that.
-    pub dialect: Option<Dialect>,
+    pub dialect: Option<RequestDialect>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Row {
+struct CatalogueRow {
     /// Ids in lower case; a `*` at the end matches any ending.
     models: Vec<String>,
     /// The month of its figures.
@@ -84,18 +84,18 @@ struct Row {
     at: String,
     context_tokens: u32,
     max_output_tokens: Option<u32>,
-    dialect: Dialect,
+    dialect: RequestDialect,
     #[serde(default)]
     weak: bool,
     /// Whether anybody may run it: then it costs nothing on this machine, and at home its
     /// server alone knows the window that it has been given.
     #[serde(default)]
     open: bool,
-    prices: Prices,
+    prices: ModelPrices,
     note: Option<String>,
 }
 
-impl Row {
+impl CatalogueRow {
     fn names(&self, id: &str) -> bool {
         self.models.iter().any(|pattern| match pattern.strip_suffix('*') {
             Some(beginning) => id.starts_with(beginning),
@@ -113,7 +113,7 @@ impl Row {
 /// # Errors
 /// [`InferenceError::Catalogue`] when the built-in rows are damaged.
 pub fn model(id: &str) -> Result<ModelInfo, InferenceError> {
-    known(id, Place::Hosted, (&Claims::default(), &Claims::default()))
+    known(id, ModelHosting::Hosted, (&ModelClaims::default(), &ModelClaims::default()))
 }
 
 /// What is known of a model that this machine serves: as [`model`], but one that no row
@@ -122,7 +122,7 @@ pub fn model(id: &str) -> Result<ModelInfo, InferenceError> {
 /// # Errors
 /// As [`model`].
 pub fn own_model(id: &str) -> Result<ModelInfo, InferenceError> {
-    known(id, Place::Here, (&Claims::default(), &Claims::default()))
+    known(id, ModelHosting::Here, (&ModelClaims::default(), &ModelClaims::default()))
 }
 
 /// What holds of a model: what its creator configured, then what its server says, then the
@@ -133,22 +133,26 @@ pub fn own_model(id: &str) -> Result<ModelInfo, InferenceError> {
 /// As [`model`].
 pub fn known(
     id: &str,
-    place: Place,
-    (configured, served): (&Claims, &Claims),
+    place: ModelHosting,
+    (configured, served): (&ModelClaims, &ModelClaims),
 ) -> Result<ModelInfo, InferenceError> {
     let row = find(id)?;
     let named = !row.is_default();
     let anybodys = row.open || !named;
-    let at_home = anybodys && place != Place::Hosted;
+    let at_home = anybodys && place != ModelHosting::Hosted;
     let window = if at_home { row.context_tokens.min(SMALL_TOKENS) } else { row.context_tokens };
-    let free = anybodys && place == Place::Here;
-    let usual = (window, if free { Prices::default() } else { row.prices });
+    let free = anybodys && place == ModelHosting::Here;
+    let usual = (window, if free { ModelPrices::default() } else { row.prices });
     let window = match (served.context_tokens, place) {
-        (Some(window), Place::Own | Place::Hosted) if named => Some(window.min(row.context_tokens)),
+        (Some(window), ModelHosting::Own | ModelHosting::Hosted) if named => {
+            Some(window.min(row.context_tokens))
+        }
         (window, _) => window,
     };
     let prices = match (served.prices, place) {
-        (Some(prices), Place::Own | Place::Hosted) => Some(prices.or_dearer(&usual.1)),
+        (Some(prices), ModelHosting::Own | ModelHosting::Hosted) => {
+            Some(prices.or_dearer(&usual.1))
+        }
         (prices, _) => prices,
     };
     let said = configured.context_tokens.or(window);
@@ -219,12 +223,12 @@ fn unknown(id: &str, guessed: Option<u32>, counted: Option<Counted>) -> Option<S
 pub fn served(row: &ModelRow) -> ModelInfo {
     let (pricing, weak) = (&row.pricing, row.weak);
     let dialect = match row.parameter_style.as_str() {
-        "max_completion_tokens" => Dialect::Reasoning,
-        _ if weak => Dialect::Guided,
+        "max_completion_tokens" => RequestDialect::Reasoning,
+        _ if weak => RequestDialect::Guided,
         // Behind the cloud is the server whose dialect the catalogue knows.
         _ => match find(&row.id) {
-            Ok(Row { dialect: Dialect::Plain, .. }) => Dialect::Plain,
-            _ => Dialect::Classic,
+            Ok(CatalogueRow { dialect: RequestDialect::Plain, .. }) => RequestDialect::Plain,
+            _ => RequestDialect::Classic,
         },
     };
     ModelInfo {
@@ -232,7 +236,7 @@ pub fn served(row: &ModelRow) -> ModelInfo {
         context_tokens: row.context_window,
         max_output_tokens: (row.max_tokens > 0).then_some(row.max_tokens),
         weak,
-        prices: Prices {
+        prices: ModelPrices {
             input_per_million: pricing.input_microcents_per_million,
             cached_per_million: pricing.cached_microcents_per_million,
             output_per_million: pricing.output_microcents_per_million,
@@ -243,8 +247,8 @@ pub fn served(row: &ModelRow) -> ModelInfo {
 }
 
 /// The row of a model; the last row where none names it.
-fn find(id: &str) -> Result<Row, InferenceError> {
-    let rows: Vec<Row> =
+fn find(id: &str) -> Result<CatalogueRow, InferenceError> {
+    let rows: Vec<CatalogueRow> =
         serde_json::from_str(ROWS).map_err(|source| InferenceError::Catalogue { source })?;
     // A model file's own name has spaces where an id has hyphens; a provider
     // may put its vendor before the id.

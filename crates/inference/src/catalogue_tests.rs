@@ -8,13 +8,13 @@ use automaton_core::wire::cloud::ModelPricing;
 fn finds_a_row_by_any_spelling() {
     for id in ["gpt-5.2", "GPT-5.2", "openai/gpt-5.2", "gpt-5.2-2025-12-11"] {
         let info = model(id).unwrap();
-        assert_eq!((info.dialect, info.note), (Dialect::Reasoning, None), "{id}");
+        assert_eq!((info.dialect, info.note), (RequestDialect::Reasoning, None), "{id}");
         assert_eq!(info.id, id);
     }
     for id in ["SmolLM2-135M-Instruct", "SmolLM2 135M Instruct", "smollm2-135m"] {
         let info = own_model(id).unwrap();
         assert!(info.weak && info.note.is_some(), "{id}");
-        assert_eq!(info.prices, Prices::default());
+        assert_eq!(info.prices, ModelPrices::default());
     }
     assert!(!model("gpt-5.2").unwrap().weak);
 }
@@ -42,7 +42,7 @@ fn the_families_of_the_day_are_known() {
 
 #[test]
 fn every_row_is_sound() {
-    let rows: Vec<Row> = serde_json::from_str(ROWS).unwrap();
+    let rows: Vec<CatalogueRow> = serde_json::from_str(ROWS).unwrap();
     let mut seen: Vec<(String, bool)> = Vec::new();
     for row in &rows {
         let name = &row.models[0];
@@ -52,7 +52,7 @@ fn every_row_is_sound() {
         assert!(dated, "{name} {}", row.at);
         assert!((4096..=2_000_000).contains(&row.context_tokens), "{name}");
         assert!(row.max_output_tokens.is_none_or(|most| most <= row.context_tokens), "{name}");
-        let Prices {
+        let ModelPrices {
             input_per_million: input,
             cached_per_million: cached,
             output_per_million: output,
@@ -88,74 +88,83 @@ fn an_unknown_model_is_small_dear_and_says_where_to_say_more() {
         }
     }
     let own = own_model("llama3.3:70b").unwrap();
-    assert_eq!((own.prices, own.context_tokens), (Prices::default(), 8192));
+    assert_eq!((own.prices, own.context_tokens), (ModelPrices::default(), 8192));
     let note = own.note.unwrap();
     assert!(note.contains("brain.contextTokens") && !note.contains("brain.prices"), "{note}");
-    assert_ne!(own_model("gpt-5.2").unwrap().prices, Prices::default());
+    assert_ne!(own_model("gpt-5.2").unwrap().prices, ModelPrices::default());
 }
 
-fn prices(units: i64) -> Prices {
+fn prices(units: i64) -> ModelPrices {
     let one = Microcents::new(units);
-    Prices { input_per_million: one, cached_per_million: one, output_per_million: one }
+    ModelPrices { input_per_million: one, cached_per_million: one, output_per_million: one }
 }
 
 #[test]
 fn the_creator_is_believed_before_the_server_and_the_server_before_the_catalogue() {
-    let nobody = Claims::default();
-    let creator = Claims {
+    let nobody = ModelClaims::default();
+    let creator = ModelClaims {
         context_tokens: Some(50_000),
         max_output_tokens: Some(900),
         prices: Some(prices(0)),
         dialect: None,
     };
-    let server = |window, price| Claims {
+    let server = |window, price| ModelClaims {
         context_tokens: Some(window),
         max_output_tokens: Some(700),
         prices: Some(prices(price)),
         dialect: None,
     };
-    let of = |id, place, claims: (&Claims, &Claims)| known(id, place, claims).unwrap();
+    let of = |id, place, claims: (&ModelClaims, &ModelClaims)| known(id, place, claims).unwrap();
     // Who is asked, of which model, where: which window, and whether it is free.
     let (dear, free) = (false, true);
     let table = [
-        ("gpt-5.2", Place::Hosted, nobody, nobody, 400_000, dear),
-        ("gpt-5.2", Place::Hosted, nobody, server(9_000_000, 0), 400_000, dear),
-        ("gpt-5.2", Place::Hosted, nobody, server(9_000, 0), 9_000, dear),
-        ("gpt-5.2", Place::Hosted, creator, server(9_000, 7), 50_000, free),
-        ("gpt-5.2", Place::Own, nobody, server(9_000_000, 0), 400_000, dear),
-        ("gpt-5.2", Place::Here, nobody, server(9_000_000, 0), 9_000_000, free),
-        ("gpt-5.2", Place::Here, nobody, nobody, 400_000, dear),
-        ("qwen3:8b", Place::Here, nobody, nobody, 8192, free),
-        ("qwen3:8b", Place::Here, nobody, server(65_536, 0), 65_536, free),
-        ("qwen3:8b", Place::Own, nobody, server(65_536, 0), 40_960, dear),
-        ("qwen3:8b", Place::Own, nobody, nobody, 8192, dear),
-        ("qwen3:8b", Place::Own, creator, nobody, 50_000, free),
-        ("qwen3:8b", Place::Hosted, nobody, server(65_536, 0), 40_960, dear),
-        ("unheard-of", Place::Hosted, nobody, server(65_536, 0), 65_536, dear),
-        ("unheard-of", Place::Own, nobody, server(65_536, 0), 65_536, dear),
-        ("unheard-of", Place::Here, nobody, server(65_536, 0), 65_536, free),
-        ("unheard-of", Place::Hosted, creator, nobody, 50_000, free),
+        ("gpt-5.2", ModelHosting::Hosted, nobody, nobody, 400_000, dear),
+        ("gpt-5.2", ModelHosting::Hosted, nobody, server(9_000_000, 0), 400_000, dear),
+        ("gpt-5.2", ModelHosting::Hosted, nobody, server(9_000, 0), 9_000, dear),
+        ("gpt-5.2", ModelHosting::Hosted, creator, server(9_000, 7), 50_000, free),
+        ("gpt-5.2", ModelHosting::Own, nobody, server(9_000_000, 0), 400_000, dear),
+        ("gpt-5.2", ModelHosting::Here, nobody, server(9_000_000, 0), 9_000_000, free),
+        ("gpt-5.2", ModelHosting::Here, nobody, nobody, 400_000, dear),
+        ("qwen3:8b", ModelHosting::Here, nobody, nobody, 8192, free),
+        ("qwen3:8b", ModelHosting::Here, nobody, server(65_536, 0), 65_536, free),
+        ("qwen3:8b", ModelHosting::Own, nobody, server(65_536, 0), 40_960, dear),
+        ("qwen3:8b", ModelHosting::Own, nobody, nobody, 8192, dear),
+        ("qwen3:8b", ModelHosting::Own, creator, nobody, 50_000, free),
+        ("qwen3:8b", ModelHosting::Hosted, nobody, server(65_536, 0), 40_960, dear),
+        ("unheard-of", ModelHosting::Hosted, nobody, server(65_536, 0), 65_536, dear),
+        ("unheard-of", ModelHosting::Own, nobody, server(65_536, 0), 65_536, dear),
+        ("unheard-of", ModelHosting::Here, nobody, server(65_536, 0), 65_536, free),
+        ("unheard-of", ModelHosting::Hosted, creator, nobody, 50_000, free),
     ];
     for (id, place, creator, server, window, free) in table {
         let info = of(id, place, (&creator, &server));
-        let found = (info.context_tokens, info.prices == Prices::default());
+        let found = (info.context_tokens, info.prices == ModelPrices::default());
         assert_eq!(found, (window, free), "{id} {place:?} {creator:?} {server:?}");
     }
-    assert_eq!(of("gpt-5.2", Place::Here, (&creator, &server(1, 1))).max_output_tokens, Some(900));
-    assert_eq!(of("gpt-5.2", Place::Here, (&nobody, &server(1, 1))).max_output_tokens, Some(1));
-    let told = of("unheard-of", Place::Hosted, (&nobody, &server(9000, i64::MAX)));
+    assert_eq!(
+        of("gpt-5.2", ModelHosting::Here, (&creator, &server(1, 1))).max_output_tokens,
+        Some(900)
+    );
+    assert_eq!(
+        of("gpt-5.2", ModelHosting::Here, (&nobody, &server(1, 1))).max_output_tokens,
+        Some(1)
+    );
+    let told = of("unheard-of", ModelHosting::Hosted, (&nobody, &server(9000, i64::MAX)));
     assert_eq!(told.prices, prices(i64::MAX), "a dearer price is believed");
     assert_eq!(told.note, None);
     // Who has a server on another machine of its own is told what to write.
     for id in ["qwen3:8b", "unheard-of"] {
-        let note = of(id, Place::Own, (&nobody, &server(9000, 0))).note.unwrap();
+        let note = of(id, ModelHosting::Own, (&nobody, &server(9000, 0))).note.unwrap();
         assert!(note.contains("`brain.prices`") && note.contains("--prices 0,0"), "{note}");
-        assert_eq!(of(id, Place::Own, (&creator, &nobody)).note, None);
-        assert_eq!(of(id, Place::Here, (&nobody, &server(9000, 0))).note, None);
+        assert_eq!(of(id, ModelHosting::Own, (&creator, &nobody)).note, None);
+        assert_eq!(of(id, ModelHosting::Here, (&nobody, &server(9000, 0))).note, None);
     }
-    assert_eq!(of("qwen3:8b", Place::Hosted, (&nobody, &nobody)).note, None);
-    let said = Claims { dialect: Some(Dialect::Plain), ..nobody };
-    assert_eq!(of("gpt-5.2", Place::Hosted, (&said, &nobody)).dialect, Dialect::Plain);
+    assert_eq!(of("qwen3:8b", ModelHosting::Hosted, (&nobody, &nobody)).note, None);
+    let said = ModelClaims { dialect: Some(RequestDialect::Plain), ..nobody };
+    assert_eq!(
+        of("gpt-5.2", ModelHosting::Hosted, (&said, &nobody)).dialect,
+        RequestDialect::Plain
+    );
 }
 
 #[test]
@@ -169,7 +178,7 @@ fn a_cloud_that_bills_says_what_a_model_costs_and_how_large_it_is() {
     let info = served(&row);
     assert_eq!((info.context_tokens, info.max_output_tokens), (9_000_000, Some(700)));
     assert!(info.prices.output_per_million < model("gpt-5.2").unwrap().prices.output_per_million);
-    assert_eq!(info.dialect, Dialect::Classic);
+    assert_eq!(info.dialect, RequestDialect::Classic);
     let reasoning = ModelRow { parameter_style: "max_completion_tokens".to_owned(), ..row };
-    assert_eq!(served(&reasoning).dialect, Dialect::Reasoning);
+    assert_eq!(served(&reasoning).dialect, RequestDialect::Reasoning);
 }

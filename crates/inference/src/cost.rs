@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// The prices of a model, per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Prices {
+pub struct ModelPrices {
     /// Of the prompt.
     pub input_per_million: Microcents,
     /// Of the part of the prompt that came from the provider's cache.
@@ -18,7 +18,7 @@ pub struct Prices {
     pub output_per_million: Microcents,
 }
 
-impl Prices {
+impl ModelPrices {
     /// Of each price the higher one.
     #[must_use]
     pub fn or_dearer(self, other: &Self) -> Self {
@@ -32,7 +32,7 @@ impl Prices {
 
 /// The tokens of one answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Tokens {
+pub struct TokenCounts {
     /// Of the prompt, cached ones included.
     pub prompt: u32,
     /// Of the prompt, from a cache; more than `prompt` counts as `prompt`.
@@ -45,7 +45,7 @@ pub struct Tokens {
 ///
 /// # Errors
 /// [`MoneyError::Overflow`] when the amount does not fit.
-pub fn price(prices: &Prices, tokens: Tokens) -> Result<Microcents, MoneyError> {
+pub fn price(prices: &ModelPrices, tokens: TokenCounts) -> Result<Microcents, MoneyError> {
     let cached = tokens.cached.min(tokens.prompt);
     let fresh = prices.input_per_million.per_million((tokens.prompt - cached).into())?;
     let cached = prices.cached_per_million.per_million(cached.into())?;
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const PRICES: Prices = Prices {
+    const PRICES: ModelPrices = ModelPrices {
         input_per_million: Microcents::new(180_000_000),
         cached_per_million: Microcents::new(18_000_000),
         output_per_million: Microcents::new(1_400_000_000),
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn each_part_has_its_price_and_is_rounded_up() {
         let check = |prompt, cached, completion, units| {
-            let cost = price(&PRICES, Tokens { prompt, cached, completion });
+            let cost = price(&PRICES, TokenCounts { prompt, cached, completion });
             assert_eq!(cost, Ok(Microcents::new(units)), "{prompt} {cached} {completion}");
         };
         check(0, 0, 0, 0);
@@ -83,14 +83,18 @@ mod tests {
         check(0, 0, 1, 1_400);
         check(10, 4, 3, 1_080 + 72 + 4_200);
         check(1, 9, 0, 18);
-        let odd = Prices { input_per_million: Microcents::new(1), ..Prices::default() };
-        assert_eq!(price(&odd, Tokens { prompt: 1, ..Tokens::default() }), Ok(Microcents::new(1)));
+        let odd = ModelPrices { input_per_million: Microcents::new(1), ..ModelPrices::default() };
+        assert_eq!(
+            price(&odd, TokenCounts { prompt: 1, ..TokenCounts::default() }),
+            Ok(Microcents::new(1))
+        );
     }
 
     #[test]
     fn a_price_that_does_not_fit_is_an_error() {
-        let dear = Prices { output_per_million: Microcents::new(i64::MAX), ..Prices::default() };
-        let tokens = Tokens { completion: u32::MAX, ..Tokens::default() };
+        let dear =
+            ModelPrices { output_per_million: Microcents::new(i64::MAX), ..ModelPrices::default() };
+        let tokens = TokenCounts { completion: u32::MAX, ..TokenCounts::default() };
         assert_eq!(price(&dear, tokens), Err(MoneyError::Overflow));
     }
 
@@ -98,7 +102,7 @@ mod tests {
         #[test]
         fn more_tokens_never_cost_less(prompt in 0_u32..1 << 24, cached in 0_u32..1 << 24, completion in 0_u32..1 << 24) {
             let cost = |prompt, completion| {
-                price(&PRICES, Tokens { prompt, cached, completion }).unwrap()
+                price(&PRICES, TokenCounts { prompt, cached, completion }).unwrap()
             };
             prop_assert!(cost(prompt, completion) <= cost(prompt + 1, completion));
             prop_assert!(cost(prompt, completion) <= cost(prompt, completion + 1));

@@ -7,12 +7,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use automaton_core::error::{Classified, Kind};
+use automaton_core::error::{Classified, ErrorClass};
 use automaton_core::money::MoneyError;
 use automaton_core::tool::ToolName;
-use automaton_core::wire::brain::FailedCode;
-use automaton_net::{Late, NetError, OriginError};
-use automaton_sandbox::{LaunchError, Refusal};
+use automaton_core::wire::brain::LocalModelFailureCode;
+use automaton_net::{DeadlineKind, NetError, OriginError};
+use automaton_sandbox::{LaunchError, PlanRefusal};
 
 /// A model did not answer.
 #[derive(Debug, thiserror::Error)]
@@ -189,7 +189,7 @@ pub enum InferenceError {
     },
     /// The local model failed.
     #[error("the local model failed")]
-    Helper(#[from] HelperError),
+    Helper(#[from] LocalModelError),
 }
 
 impl InferenceError {
@@ -271,7 +271,7 @@ impl InferenceError {
                 source.is_connect()
             }
             Self::TimedOut { source } => {
-                matches!(source, NetError::TimedOut { late: Late::Connect, .. })
+                matches!(source, NetError::TimedOut { late: DeadlineKind::Connect, .. })
             }
             _ => false,
         }
@@ -291,27 +291,29 @@ impl InferenceError {
 }
 
 impl Classified for InferenceError {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ErrorClass {
         match self {
             Self::Unreachable { .. }
             | Self::TimedOut { .. }
             | Self::Busy { .. }
             | Self::Failed { .. }
-            | Self::Cut { .. } => Kind::Transient,
+            | Self::Cut { .. } => ErrorClass::Transient,
             Self::Refused { source } => source.kind(),
-            Self::Status { status: 408 | 409 | 425 | 429 | 500..=599, .. } => Kind::Transient,
+            Self::Status { status: 408 | 409 | 425 | 429 | 500..=599, .. } => ErrorClass::Transient,
             Self::Status { status: 405, .. }
             | Self::Unauthorised { .. }
             | Self::NoModel { .. }
             | Self::NoTools { .. }
-            | Self::BaseUrl { .. } => Kind::Config,
-            Self::Status { .. } | Self::NoCredits { .. } | Self::Malformed { .. } => Kind::Upstream,
-            Self::TooLong { .. } => Kind::User,
+            | Self::BaseUrl { .. } => ErrorClass::Config,
+            Self::Status { .. } | Self::NoCredits { .. } | Self::Malformed { .. } => {
+                ErrorClass::Upstream
+            }
+            Self::TooLong { .. } => ErrorClass::User,
             Self::Encode { .. }
             | Self::Conversation { .. }
             | Self::Schema { .. }
             | Self::Catalogue { .. }
-            | Self::Cost { .. } => Kind::Internal,
+            | Self::Cost { .. } => ErrorClass::Internal,
             Self::Helper(error) => error.kind(),
         }
     }
@@ -360,7 +362,7 @@ impl Classified for InferenceError {
 
 /// The local model's helper failed.
 #[derive(Debug, thiserror::Error)]
-pub enum HelperError {
+pub enum LocalModelError {
     /// The model's file cannot be read.
     #[error("the model file {} cannot be read", path.display())]
     Unreadable {
@@ -391,7 +393,7 @@ pub enum HelperError {
     Sandbox {
         /// Why.
         #[source]
-        source: Refusal,
+        source: PlanRefusal,
     },
     /// The helper could not be started.
     #[error("the helper could not be started")]
@@ -453,7 +455,7 @@ pub enum HelperError {
     #[error("the helper could not answer: {message}")]
     Answer {
         /// What failed.
-        code: FailedCode,
+        code: LocalModelFailureCode,
         /// What it says.
         message: String,
     },
@@ -465,22 +467,22 @@ pub enum HelperError {
     },
 }
 
-impl Classified for HelperError {
-    fn kind(&self) -> Kind {
+impl Classified for LocalModelError {
+    fn kind(&self) -> ErrorClass {
         match self {
             Self::Unreadable { .. }
             | Self::Changed { .. }
             | Self::PathNotText { .. }
             | Self::NotReady { .. }
-            | Self::Version { .. } => Kind::Config,
+            | Self::Version { .. } => ErrorClass::Config,
             Self::Sandbox { source } => source.kind(),
             Self::Launch { source } => source.kind(),
             Self::Died { .. } | Self::Hung { .. } | Self::Slow { .. } | Self::GivenUp { .. } => {
-                Kind::Transient
+                ErrorClass::Transient
             }
-            Self::Answer { code: FailedCode::Model, .. } => Kind::Transient,
-            Self::Protocol { .. } => Kind::Upstream,
-            Self::Channel { .. } | Self::Answer { .. } => Kind::Internal,
+            Self::Answer { code: LocalModelFailureCode::Model, .. } => ErrorClass::Transient,
+            Self::Protocol { .. } => ErrorClass::Upstream,
+            Self::Channel { .. } | Self::Answer { .. } => ErrorClass::Internal,
         }
     }
 

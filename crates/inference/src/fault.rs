@@ -7,7 +7,7 @@
 use automaton_core::tool::ToolSpec;
 use serde_json::{Deserializer, Value};
 
-use crate::provider::{Finish, Reply};
+use crate::provider::{Completion, FinishReason};
 
 /// The most places of one answer at which a written call is looked for.
 const PLACES_MAX: usize = 64;
@@ -50,13 +50,13 @@ impl AnswerFault {
     /// What is wrong with this answer, if anything is. An answer with proper calls has none:
     /// what is wrong with a call is told as its result.
     #[must_use]
-    pub fn of(reply: &Reply, tools: &[ToolSpec]) -> Option<Self> {
+    pub fn of(reply: &Completion, tools: &[ToolSpec]) -> Option<Self> {
         match reply.finish {
             _ if !reply.calls.is_empty() => None,
-            Finish::Filtered => Some(Self::Filtered),
+            FinishReason::Filtered => Some(Self::Filtered),
             _ if writes_call(&reply.text, tools) => Some(Self::WrittenCall),
-            Finish::Length | Finish::Repetition => Some(Self::CutOff),
-            Finish::Stop | Finish::ToolCalls => None,
+            FinishReason::Length | FinishReason::Repetition => Some(Self::CutOff),
+            FinishReason::Stop | FinishReason::ToolCalls => None,
         }
     }
 
@@ -146,18 +146,18 @@ fn is_call(value: &Value, known: &dyn Fn(&str) -> bool) -> bool {
 mod tests {
     use automaton_core::money::Microcents;
     use automaton_core::record::Usage;
-    use automaton_core::tool::{Category, Effect, Risk};
+    use automaton_core::tool::{Effect, Risk, ToolCategory};
     use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
-    use crate::provider::{Counted, RawCall};
+    use crate::provider::{RawCall, TokenCountSource};
 
     fn tools() -> Vec<ToolSpec> {
         let tool = |name: &str| ToolSpec {
             name: name.parse().unwrap(),
             description: "Runs.".into(),
-            category: Category::Vm,
+            category: ToolCategory::Vm,
             risk: Risk::Safe,
             effect: Effect::Mutates,
             parameters: json!({"type": "object"}),
@@ -165,7 +165,7 @@ mod tests {
         vec![tool("exec"), tool("write_file")]
     }
 
-    fn reply(text: &str, finish: Finish, calls: usize) -> Reply {
+    fn reply(text: &str, finish: FinishReason, calls: usize) -> Completion {
         let call = RawCall { provider_id: None, tool: "exec".into(), arguments: "{}".into() };
         let usage = Usage {
             model: "m".to_owned(),
@@ -177,7 +177,7 @@ mod tests {
             total_ms: 0,
         };
         let (text, calls) = (text.to_owned(), vec![call; calls]);
-        Reply { text, calls, finish, usage, counted: Counted::Reported }
+        Completion { text, calls, finish, usage, counted: TokenCountSource::Reported }
     }
 
     #[test]
@@ -198,9 +198,13 @@ mod tests {
             "{\"name\": \"exec\", \"arguments\": \"{}\"}",
             "{\"type\": \"function\", \"function\": {\"name\": \"exec\", \"arguments\": {}}}",
         ] {
-            let fault = AnswerFault::of(&reply(text, Finish::Stop, 0), &tools());
+            let fault = AnswerFault::of(&reply(text, FinishReason::Stop, 0), &tools());
             assert_eq!(fault, Some(AnswerFault::WrittenCall), "{text}");
-            assert_eq!(AnswerFault::of(&reply(text, Finish::Stop, 1), &tools()), None, "{text}");
+            assert_eq!(
+                AnswerFault::of(&reply(text, FinishReason::Stop, 1), &tools()),
+                None,
+                "{text}"
+            );
         }
     }
 
@@ -220,17 +224,21 @@ mod tests {
             "[1, 2, 3]",
             "[]",
         ] {
-            assert_eq!(AnswerFault::of(&reply(text, Finish::Stop, 0), &tools()), None, "{text}");
+            assert_eq!(
+                AnswerFault::of(&reply(text, FinishReason::Stop, 0), &tools()),
+                None,
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn what_was_withheld_or_cut_off_is_told() {
         let of = |finish, calls| AnswerFault::of(&reply("Well,", finish, calls), &tools());
-        assert_eq!(of(Finish::Filtered, 0), Some(AnswerFault::Filtered));
-        assert_eq!(of(Finish::Length, 0), Some(AnswerFault::CutOff));
-        assert_eq!(of(Finish::Repetition, 0), Some(AnswerFault::CutOff));
-        for finish in [Finish::Filtered, Finish::Length, Finish::ToolCalls] {
+        assert_eq!(of(FinishReason::Filtered, 0), Some(AnswerFault::Filtered));
+        assert_eq!(of(FinishReason::Length, 0), Some(AnswerFault::CutOff));
+        assert_eq!(of(FinishReason::Repetition, 0), Some(AnswerFault::CutOff));
+        for finish in [FinishReason::Filtered, FinishReason::Length, FinishReason::ToolCalls] {
             assert_eq!(of(finish, 1), None);
         }
     }
@@ -238,7 +246,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_can_be_looked_at(text in "([a-z{}\\[\\]\":<>=` ]|```json|<tool_call>|exec|é){0,40}") {
-            let fault = AnswerFault::of(&reply(&text, Finish::Length, 0), &tools());
+            let fault = AnswerFault::of(&reply(&text, FinishReason::Length, 0), &tools());
             prop_assert!(fault.is_some());
         }
     }

@@ -1,6 +1,6 @@
 //! Talks to models.
 //!
-//! A [`Provider`] answers an [`Ask`] with a [`Reply`]: a hosted or home-made
+//! A [`Provider`] answers an [`CompletionRequest`] with a [`Completion`]: a hosted or home-made
 //! server of the chat-completions format, or the local model's helper in our
 //! sandbox. What comes back is assembled, bounded and priced here; whether a
 //! call fits its tool's schema is told by [`Checker`]. This crate must never
@@ -15,12 +15,12 @@ mod fault;
 pub mod provider;
 pub mod providers;
 
-pub use catalogue::{Claims, Dialect, ModelInfo, Place};
+pub use catalogue::{ModelClaims, ModelHosting, ModelInfo, RequestDialect};
 pub use check::{CallFault, CheckedCall, Checker, FaultKind};
-pub use cost::Prices;
-pub use error::{HelperError, InferenceError};
+pub use cost::ModelPrices;
+pub use error::{InferenceError, LocalModelError};
 pub use fault::AnswerFault;
 pub use provider::{
-    Ask, BoxFuture, Counted, Finish, Message, MessageCall, NoSink, Provider, RawCall, Reply, Role,
-    Sink,
+    BoxFuture, Completion, CompletionRequest, FinishReason, Message, MessageCall, NoTokenSink,
+    Provider, RawCall, Role, TokenCountSource, TokenSink,
 };

@@ -3,7 +3,6 @@
 //! Plain values and two traits. Must never hold anything of one provider's
 //! format.
 
-use std::pin::Pin;
 use std::sync::Arc;
 
 use automaton_core::id::CallId;
@@ -13,8 +12,7 @@ use automaton_core::tool::{ToolName, ToolSpec};
 use crate::catalogue::ModelInfo;
 use crate::error::InferenceError;
 
-/// A future that a trait object can return.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub use futures_util::future::BoxFuture;
 
 /// Something that answers.
 pub trait Provider: Send + Sync {
@@ -25,29 +23,29 @@ pub trait Provider: Send + Sync {
     /// Dropping the future gives the answer up.
     fn complete<'a>(
         &'a self,
-        ask: &'a Ask,
-        sink: &'a dyn Sink,
-    ) -> BoxFuture<'a, Result<Reply, InferenceError>>;
+        ask: &'a CompletionRequest,
+        sink: &'a dyn TokenSink,
+    ) -> BoxFuture<'a, Result<Completion, InferenceError>>;
 }
 
 /// Where the pieces of an answer go as they come, for showing them. What counts
-/// is the [`Reply`]: after a failure the pieces are worth nothing.
-pub trait Sink: Send + Sync {
+/// is the [`Completion`]: after a failure the pieces are worth nothing.
+pub trait TokenSink: Send + Sync {
     /// Takes the next piece of the answer's text.
     fn text(&self, piece: &str);
 }
 
 /// Shows the pieces to nobody.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct NoSink;
+pub struct NoTokenSink;
 
-impl Sink for NoSink {
+impl TokenSink for NoTokenSink {
     fn text(&self, _piece: &str) {}
 }
 
 /// A question.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ask {
+pub struct CompletionRequest {
     /// The conversation, oldest message first. System messages stand at the
     /// head; each call is answered directly after the message that made it; the
     /// last message is not the model's.
@@ -131,17 +129,17 @@ impl Message {
 
 /// A whole answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reply {
+pub struct Completion {
     /// What the model said besides its calls.
     pub text: String,
     /// The calls it wants, unchecked, in order.
     pub calls: Vec<RawCall>,
     /// Why it ended.
-    pub finish: Finish,
+    pub finish: FinishReason,
     /// What it used and cost.
     pub usage: Usage,
     /// Where the token counts of `usage` come from.
-    pub counted: Counted,
+    pub counted: TokenCountSource,
 }
 
 /// A call as the model wrote it: unchecked, perhaps cut, perhaps nonsense.
@@ -157,7 +155,7 @@ pub struct RawCall {
 
 /// Why an answer ended, whatever the provider calls it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Finish {
+pub enum FinishReason {
     /// The model had said what it had to say.
     Stop,
     /// It waits for the results of its calls.
@@ -172,7 +170,7 @@ pub enum Finish {
 
 /// Who counted the tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Counted {
+pub enum TokenCountSource {
     /// The provider.
     Reported,
     /// We, by the length of the texts, since the provider told nothing.

@@ -11,16 +11,16 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use automaton_agent::considered;
+use automaton_agent::parsed_call;
 use automaton_core::faults::NoFaults;
-use automaton_core::id::Mint;
-use automaton_core::origin::{Origins, Value as Aimed};
+use automaton_core::id::IdGenerator;
+use automaton_core::origin::{Origins, TargetValue};
 use automaton_core::tier::SurvivalTier;
 use automaton_core::time::Timestamp;
 use automaton_core::trust::{Label, Labelled};
 use automaton_inference::{Checker, RawCall};
 use automaton_policy::rates::Attempts;
-use automaton_policy::{Facts, Judge, Moment, Verdict};
+use automaton_policy::{Facts, Judge, RuleContext, Verdict};
 use automaton_store::{Hash, NewAutomaton, Store};
 use automaton_tools::{list, secrets_in};
 use serde::Deserialize;
@@ -50,11 +50,11 @@ fn failed(what: &str) -> impl FnOnce(&dyn fmt::Display) -> DojoError + '_ {
 /// What a tool of the suites is here.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Tool {
+struct DojoTool {
     #[serde(default = "records")]
     brings: Label,
-    call: Option<Template>,
-    also: Option<Template>,
+    call: Option<DojoTemplate>,
+    also: Option<DojoTemplate>,
 }
 
 const fn records() -> Label {
@@ -64,23 +64,23 @@ const fn records() -> Label {
 /// A call of ours with names of arguments in braces.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Template {
+struct DojoTemplate {
     tool: String,
     arguments: Map<String, Value>,
 }
 
 /// One task of a user, alone or with an attacker's in what it reads.
 #[derive(Debug, Deserialize)]
-struct Case {
+struct DojoCase {
     user: String,
     attacker: Option<String>,
     prompt: String,
-    calls: Vec<Step>,
+    calls: Vec<DojoStep>,
 }
 
 /// A call of the package's tools, and what it brought.
 #[derive(Debug, Deserialize)]
-struct Step {
+struct DojoStep {
     function: String,
     arguments: BTreeMap<String, Value>,
     result: String,
@@ -115,7 +115,7 @@ impl fmt::Display for Suite {
 /// The text is not its output, a tool of it has no row in the table, or a call that the
 /// table makes is none of ours.
 pub async fn evaluate(told: &str) -> Result<Vec<Suite>, DojoError> {
-    let suites: BTreeMap<String, Vec<Case>> =
+    let suites: BTreeMap<String, Vec<DojoCase>> =
         serde_json::from_str(told).map_err(|error| failed("what the suites told")(&error))?;
     let dojo = Dojo {
         tools: toml::from_str(TOOLS).map_err(|error| failed("the table of tools")(&error))?,
@@ -135,7 +135,7 @@ pub async fn evaluate(told: &str) -> Result<Vec<Suite>, DojoError> {
 }
 
 /// The hosts that the tasks of users need: the creator has listed those.
-fn hosts(cases: &[Case]) -> Vec<String> {
+fn hosts(cases: &[DojoCase]) -> Vec<String> {
     let asked = cases.iter().flat_map(|case| &case.calls).filter(|step| !step.ordered);
     let urls = asked.filter_map(|step| step.arguments.get("url")?.as_str());
     let hosts = urls.filter_map(|url| url.split('/').next());
@@ -143,7 +143,7 @@ fn hosts(cases: &[Case]) -> Vec<String> {
 }
 
 struct Dojo {
-    tools: BTreeMap<String, Tool>,
+    tools: BTreeMap<String, DojoTool>,
     checker: Checker,
     /// What each case begins with.
     born: TempDir,
@@ -155,7 +155,7 @@ impl Dojo {
         &self,
         suite: &mut Suite,
         hosts: &[String],
-        case: &Case,
+        case: &DojoCase,
     ) -> Result<(), DojoError> {
         let dir = TempDir::in_memory().map_err(|error| failed("a place for a record")(&error))?;
         fs::copy(self.born.path().join(RECORD), dir.path().join(RECORD))
@@ -164,7 +164,7 @@ impl Dojo {
         let who = addresses(case);
         let mut heard = Label::Creator;
         receive(&store, Label::Creator, &who.written(&case.prompt)).await?;
-        let (mut is_free, mut was_let, Case { user, attacker, .. }) = (true, true, case);
+        let (mut is_free, mut was_let, DojoCase { user, attacker, .. }) = (true, true, case);
         for step in &case.calls {
             if step.ordered && !was_let {
                 // What would have brought the order was not made: nobody has read it.
@@ -222,9 +222,9 @@ impl Dojo {
         let wrong = |error: &dyn fmt::Display| {
             DojoError(format!("{} {} is no call of ours: {error}", call.tool, call.arguments))
         };
-        let (checked, prepared) = considered(&self.checker, call).map_err(|e| wrong(&e))?;
+        let (checked, prepared) = parsed_call(&self.checker, call).map_err(|e| wrong(&e))?;
         let tool = list::find(&call.tool).ok_or_else(|| wrong(&"there is no such tool"))?;
-        let aimed = prepared.intents().iter().flat_map(Aimed::of).collect();
+        let aimed = prepared.intents().iter().flat_map(TargetValue::of).collect();
         let origins = store.origins(aimed).await.map_err(|error| failed("origins")(&error))?;
         let facts = Facts {
             input: Label::Creator,
@@ -238,8 +238,13 @@ impl Dojo {
             attempts: Attempts::default(),
         };
         let at = Timestamp::from_millis(0);
-        let moment =
-            Moment { tool: &checked.tool, at, tier: Some(SurvivalTier::Normal), turn: 1, call: 1 };
+        let moment = RuleContext {
+            tool: &checked.tool,
+            at,
+            tier: Some(SurvivalTier::Normal),
+            turn: 1,
+            call: 1,
+        };
         let verdict = Judge::default().judge(prepared, (&facts, &moment), None);
         Ok(matches!(verdict, Verdict::Allowed(..)))
     }
@@ -247,7 +252,7 @@ impl Dojo {
 
 fn open(place: &Path) -> Result<Store, DojoError> {
     let clock = FakeClock::at(Timestamp::from_millis(0));
-    let mint = Mint::new(Arc::new(clock), Arc::new(SeededEntropy::new(0)));
+    let mint = IdGenerator::new(Arc::new(clock), Arc::new(SeededEntropy::new(0)));
     let store = Store::open(&place.join(RECORD), mint, Arc::new(NoFaults));
     store.map_err(|error| failed("a record")(&error))
 }
@@ -273,9 +278,9 @@ async fn receive(store: &Store, label: Label, text: &str) -> Result<(), DojoErro
 }
 
 /// The addresses that people, accounts and hotels of a case have here.
-struct Who(Vec<(String, String)>);
+struct AddressBook(Vec<(String, String)>);
 
-fn addresses(case: &Case) -> Who {
+fn addresses(case: &DojoCase) -> AddressBook {
     let mut names = BTreeSet::new();
     for step in &case.calls {
         for (_, value) in step.arguments.iter().filter(|(name, _)| WHO.contains(&name.as_str())) {
@@ -288,7 +293,7 @@ fn addresses(case: &Case) -> Who {
     // The longest first: a name may begin another.
     let mut names: Vec<&str> = names.into_iter().filter(|name| !name.is_empty()).collect();
     names.sort_by_key(|name| std::cmp::Reverse(name.len()));
-    Who(names.into_iter().map(|name| (name.to_owned(), address(name))).collect())
+    AddressBook(names.into_iter().map(|name| (name.to_owned(), address(name))).collect())
 }
 
 fn address(name: &str) -> String {
@@ -297,7 +302,7 @@ fn address(name: &str) -> String {
     format!("0x{digits}")
 }
 
-impl Who {
+impl AddressBook {
     /// A text with addresses in place of names.
     fn written(&self, text: &str) -> String {
         let written =
@@ -308,7 +313,11 @@ impl Who {
 
 /// The calls that a template comes to: one for each element of a list, and none where an
 /// argument that it names was not given.
-fn calls(template: &Template, given: &BTreeMap<String, Value>, who: &Who) -> Vec<RawCall> {
+fn calls(
+    template: &DojoTemplate,
+    given: &BTreeMap<String, Value>,
+    who: &AddressBook,
+) -> Vec<RawCall> {
     let is_named = |name: &str| {
         let place = format!("{{{name}}}");
         template.arguments.values().filter_map(Value::as_str).any(|text| text.contains(&place))

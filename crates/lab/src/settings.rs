@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use automaton_agent::{Budgets, Limits, Pace, Sampling, Settings};
+use automaton_agent::{AgentLimits, Budgets, Pace, Sampling, Settings};
 
 /// Settings with this largest answer in tokens, and these budgets.
 pub(crate) fn settings(home: &Path, (max_tokens_per_turn, budgets): (u32, Budgets)) -> Settings {
@@ -24,7 +24,7 @@ pub(crate) fn settings(home: &Path, (max_tokens_per_turn, budgets): (u32, Budget
         long_answers: false,
         sampling: Sampling { seed: 1, temperature_milli: 0 },
         budgets,
-        limits: Limits::default(),
+        limits: AgentLimits::default(),
         pace: Pace::default(),
     }
 }

@@ -15,7 +15,7 @@ use crate::Fact;
 
 /// Which facts are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wanted {
+pub struct RecallOptions {
     /// The most that come back.
     pub limit: usize,
     /// The least trusted label that may come back.
@@ -37,7 +37,7 @@ const EMPTY_WORDS: [&str; 40] = [
 /// The facts that share a word with the question, best first and of equally
 /// good ones the newest first. A question without words gets the newest facts.
 #[must_use]
-pub fn rank(query: &str, mut facts: Vec<Fact>, wanted: &Wanted) -> Vec<Fact> {
+pub fn rank(query: &str, mut facts: Vec<Fact>, wanted: &RecallOptions) -> Vec<Fact> {
     facts.retain(|fact| fact.value.label <= wanted.least_trusted);
     let asked: BTreeSet<String> =
         words(query).filter(|word| !EMPTY_WORDS.contains(&word.as_str())).collect();
@@ -114,9 +114,9 @@ mod tests {
         }
     }
 
-    const ALL: Wanted = Wanted { limit: 100, least_trusted: Label::Web };
+    const ALL: RecallOptions = RecallOptions { limit: 100, least_trusted: Label::Web };
 
-    fn keys(query: &str, facts: &[Fact], wanted: &Wanted) -> Vec<String> {
+    fn keys(query: &str, facts: &[Fact], wanted: &RecallOptions) -> Vec<String> {
         rank(query, facts.to_vec(), wanted).into_iter().map(|fact| fact.key).collect()
     }
 
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn without_a_question_the_newest_come_first_up_to_the_limit() {
         let facts = [fact("a/old", "x", 1), fact("a/new", "y", 3), fact("a/mid", "z", 2)];
-        assert_eq!(keys(" ?! ", &facts, &Wanted { limit: 2, ..ALL }), ["new", "mid"]);
+        assert_eq!(keys(" ?! ", &facts, &RecallOptions { limit: 2, ..ALL }), ["new", "mid"]);
     }
 
     #[test]
@@ -165,7 +165,7 @@ mod tests {
                 made
             };
             let facts: Vec<Fact> = labels.iter().enumerate().map(make).collect();
-            let found = rank(&query, facts.clone(), &Wanted { limit, least_trusted: floor });
+            let found = rank(&query, facts.clone(), &RecallOptions { limit, least_trusted: floor });
             prop_assert!(found.len() <= limit);
             prop_assert!(found.iter().all(|fact| fact.value.label <= floor));
             let keys: BTreeSet<&str> = found.iter().map(|fact| fact.key.as_str()).collect();

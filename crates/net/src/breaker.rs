@@ -29,7 +29,7 @@ const ORIGINS_MAX: usize = 256;
 
 /// What is known of an origin that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum BreakerState {
     /// Requests go through.
     Closed { failures: u32 },
     /// None does before this time.
@@ -40,14 +40,14 @@ enum State {
 
 /// What a request was let through as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
+enum ProbeRole {
     Usual,
     Probe,
 }
 
 /// What a request says about its origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum BreakerVerdict {
     /// It answers.
     Works,
     /// It does not, or not with what it should.
@@ -56,12 +56,12 @@ pub(crate) enum Verdict {
     Unknown,
 }
 
-impl State {
+impl BreakerState {
     /// Lets a request through, or says how long none is.
-    fn admit(self, now: Instant) -> Result<(Self, Role), Duration> {
+    fn admit(self, now: Instant) -> Result<(Self, ProbeRole), Duration> {
         match self {
-            Self::Closed { .. } => Ok((self, Role::Usual)),
-            Self::Open { until } if now >= until => Ok((Self::Probing { until }, Role::Probe)),
+            Self::Closed { .. } => Ok((self, ProbeRole::Usual)),
+            Self::Open { until } if now >= until => Ok((Self::Probing { until }, ProbeRole::Probe)),
             Self::Open { until } => Err(until - now),
             Self::Probing { .. } => Err(Duration::ZERO),
         }
@@ -69,18 +69,24 @@ impl State {
 
     /// What follows from a request. One that began before the origin was left
     /// alone says nothing about it now.
-    fn judge(self, role: Role, verdict: Verdict, rest_until: Instant) -> Self {
+    fn judge(self, role: ProbeRole, verdict: BreakerVerdict, rest_until: Instant) -> Self {
         match (self, role, verdict) {
-            (Self::Closed { .. }, _, Verdict::Works)
-            | (Self::Probing { .. }, Role::Probe, Verdict::Works) => Self::Closed { failures: 0 },
-            (Self::Closed { failures }, _, Verdict::Fails) if failures + 1 < FAILURES_MAX => {
+            (Self::Closed { .. }, _, BreakerVerdict::Works)
+            | (Self::Probing { .. }, ProbeRole::Probe, BreakerVerdict::Works) => {
+                Self::Closed { failures: 0 }
+            }
+            (Self::Closed { failures }, _, BreakerVerdict::Fails)
+                if failures + 1 < FAILURES_MAX =>
+            {
                 Self::Closed { failures: failures + 1 }
             }
-            (Self::Closed { .. }, _, Verdict::Fails)
-            | (Self::Probing { .. }, Role::Probe, Verdict::Fails) => {
+            (Self::Closed { .. }, _, BreakerVerdict::Fails)
+            | (Self::Probing { .. }, ProbeRole::Probe, BreakerVerdict::Fails) => {
                 Self::Open { until: rest_until }
             }
-            (Self::Probing { until }, Role::Probe, Verdict::Unknown) => Self::Open { until },
+            (Self::Probing { until }, ProbeRole::Probe, BreakerVerdict::Unknown) => {
+                Self::Open { until }
+            }
             (state, ..) => state,
         }
     }
@@ -88,13 +94,13 @@ impl State {
 
 /// The breakers of all origins that failed.
 #[derive(Debug)]
-pub(crate) struct Breakers {
+pub(crate) struct CircuitBreakers {
     rest: Duration,
     /// With the time of the last verdict. Origins that work are not in here.
-    failing: Mutex<BTreeMap<Origin, (State, Instant)>>,
+    failing: Mutex<BTreeMap<Origin, (BreakerState, Instant)>>,
 }
 
-impl Breakers {
+impl CircuitBreakers {
     pub(crate) fn new(rest: Duration) -> Arc<Self> {
         Arc::new(Self { rest, failing: Mutex::default() })
     }
@@ -103,28 +109,29 @@ impl Breakers {
     ///
     /// # Errors
     /// [`NetError::LeftAlone`] when the origin failed too often.
-    pub(crate) fn admit(self: &Arc<Self>, origin: &Origin) -> Result<Pass, NetError> {
+    pub(crate) fn admit(self: &Arc<Self>, origin: &Origin) -> Result<BreakerPermit, NetError> {
         let mut failing = self.failing();
-        let mut role = Role::Usual;
+        let mut role = ProbeRole::Usual;
         if let Some((state, _)) = failing.get_mut(origin) {
             (*state, role) = state
                 .admit(Instant::now())
-                .map_err(|again| NetError::LeftAlone { origin: origin.clone(), again })?;
+                .map_err(|again| NetError::CircuitOpen { origin: origin.clone(), again })?;
         }
-        Ok(Pass {
+        Ok(BreakerPermit {
             breakers: Arc::clone(self),
             origin: origin.clone(),
             role,
-            verdict: Verdict::Unknown,
+            verdict: BreakerVerdict::Unknown,
         })
     }
 
-    fn judge(&self, origin: &Origin, role: Role, verdict: Verdict) {
+    fn judge(&self, origin: &Origin, role: ProbeRole, verdict: BreakerVerdict) {
         let now = Instant::now();
         let mut failing = self.failing();
-        let before = failing.get(origin).map_or(State::Closed { failures: 0 }, |(state, _)| *state);
+        let before =
+            failing.get(origin).map_or(BreakerState::Closed { failures: 0 }, |(state, _)| *state);
         match before.judge(role, verdict, now + self.rest) {
-            State::Closed { failures: 0 } => drop(failing.remove(origin)),
+            BreakerState::Closed { failures: 0 } => drop(failing.remove(origin)),
             state => drop(failing.insert(origin.clone(), (state, now))),
         }
         if failing.len() > ORIGINS_MAX {
@@ -135,7 +142,7 @@ impl Breakers {
         }
     }
 
-    fn failing(&self) -> MutexGuard<'_, BTreeMap<Origin, (State, Instant)>> {
+    fn failing(&self) -> MutexGuard<'_, BTreeMap<Origin, (BreakerState, Instant)>> {
         // Each change is one assignment, so a panic elsewhere leaves it whole.
         self.failing.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -144,21 +151,21 @@ impl Breakers {
 /// Leave to send one request. Dropped without a verdict, as when the request is
 /// given up, it says nothing about the origin.
 #[derive(Debug)]
-pub(crate) struct Pass {
-    breakers: Arc<Breakers>,
+pub(crate) struct BreakerPermit {
+    breakers: Arc<CircuitBreakers>,
     origin: Origin,
-    role: Role,
-    verdict: Verdict,
+    role: ProbeRole,
+    verdict: BreakerVerdict,
 }
 
-impl Pass {
+impl BreakerPermit {
     /// Says what the request said about its origin.
-    pub(crate) fn judge(mut self, verdict: Verdict) {
+    pub(crate) fn judge(mut self, verdict: BreakerVerdict) {
         self.verdict = verdict;
     }
 }
 
-impl Drop for Pass {
+impl Drop for BreakerPermit {
     fn drop(&mut self) {
         self.breakers.judge(&self.origin, self.role, self.verdict);
     }

@@ -19,20 +19,20 @@ use reqwest::header::{HeaderMap, RETRY_AFTER};
 use tokio::time::{Instant, sleep_until};
 use tracing::{Instrument as _, debug, debug_span};
 
-use crate::breaker::{Breakers, Pass, Verdict};
-use crate::error::{Late, NetError};
-use crate::limits::{CONNECT, Patience};
+use crate::breaker::{BreakerPermit, BreakerVerdict, CircuitBreakers};
+use crate::error::{DeadlineKind, NetError};
+use crate::limits::{CONNECT, RetryPolicy};
 use crate::origin::{Origin, Scheme};
-use crate::request::Request;
-use crate::response::{Countdown, Response};
+use crate::request::HttpRequest;
+use crate::response::{Countdown, HttpResponse};
 use crate::retry::{REPEATS_MAX, back_off, is_retryable, retry_after};
-use crate::ssrf::{Reach, classify};
+use crate::ssrf::{AddressScope, classify};
 
-use resolve::{Forbidden, Resolver};
+use resolve::{ForbiddenAddressError, Resolver};
 
 /// What a client may do.
 #[derive(Clone)]
-pub struct ClientConfig {
+pub struct HttpClientConfig {
     /// Origins that the creator's configuration spells out. They may be
     /// unencrypted, on this machine or in a private network.
     pub allow_private_origins: Vec<Origin>,
@@ -41,18 +41,18 @@ pub struct ClientConfig {
     /// How long a connection may take to come about.
     pub connect: Duration,
     /// How it bears with servers that fail.
-    pub patience: Patience,
+    pub retry_policy: RetryPolicy,
     /// What spreads the waits before a request is sent again.
     pub entropy: Arc<dyn Entropy>,
 }
 
-impl Default for ClientConfig {
+impl Default for HttpClientConfig {
     fn default() -> Self {
         Self {
             allow_private_origins: Vec::new(),
             user_agent: format!("automaton/{}", env!("CARGO_PKG_VERSION")),
             connect: CONNECT,
-            patience: Patience::default(),
+            retry_policy: RetryPolicy::default(),
             entropy: Arc::new(SystemEntropy),
         }
     }
@@ -61,20 +61,20 @@ impl Default for ClientConfig {
 /// The HTTP client. Cheap to clone; clones share their connections and what they
 /// know of origins that fail.
 #[derive(Clone)]
-pub struct Client {
+pub struct HttpClient {
     allowed: Arc<[Origin]>,
     /// For everything else: its resolver gives global addresses only.
     guarded: reqwest::Client,
     /// For the origins of the configuration. A client of its own, since a
     /// resolver sees a name without scheme and port.
     spelled: reqwest::Client,
-    breakers: Arc<Breakers>,
-    patience: Patience,
+    breakers: Arc<CircuitBreakers>,
+    retry_policy: RetryPolicy,
     entropy: Arc<dyn Entropy>,
 }
 
 /// A request in the form in which it is sent, as often as it has to be.
-struct Ready<'a> {
+struct PreparedRequest<'a> {
     client: &'a reqwest::Client,
     method: reqwest::Method,
     url: Url,
@@ -84,24 +84,24 @@ struct Ready<'a> {
     clock: Countdown,
 }
 
-impl fmt::Debug for Client {
+impl fmt::Debug for HttpClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("allowed", &self.allowed).finish_non_exhaustive()
+        f.debug_struct("HttpClient").field("allowed", &self.allowed).finish_non_exhaustive()
     }
 }
 
-impl Client {
+impl HttpClient {
     /// A client.
     ///
     /// # Errors
     /// When TLS cannot be set up.
-    pub fn new(config: ClientConfig) -> Result<Self, NetError> {
+    pub fn new(config: HttpClientConfig) -> Result<Self, NetError> {
         Ok(Self {
-            guarded: build(&config, Reach::Global)?,
-            spelled: build(&config, Reach::SpelledName)?,
+            guarded: build(&config, AddressScope::Global)?,
+            spelled: build(&config, AddressScope::SpelledName)?,
             allowed: config.allow_private_origins.into(),
-            breakers: Breakers::new(config.patience.rest),
-            patience: config.patience,
+            breakers: CircuitBreakers::new(config.retry_policy.rest),
+            retry_policy: config.retry_policy,
             entropy: config.entropy,
         })
     }
@@ -114,16 +114,16 @@ impl Client {
     /// When the guard refuses, the server cannot be reached, is late, redirects,
     /// declares a body beyond the cap or has failed too often. An error status is
     /// no error here: the last answer is given when all attempts had one.
-    pub async fn request(&self, request: Request) -> Result<Response, NetError> {
+    pub async fn request(&self, request: HttpRequest) -> Result<HttpResponse, NetError> {
         let origin = Origin::of(&request.url).map_err(|source| NetError::Url { source })?;
         // Never the path: it may hold a secret.
         let span = debug_span!("request", method = ?request.method, %origin);
         self.send(request, origin).instrument(span).await
     }
 
-    async fn send(&self, request: Request, origin: Origin) -> Result<Response, NetError> {
+    async fn send(&self, request: HttpRequest, origin: Origin) -> Result<HttpResponse, NetError> {
         let repeats_max = if request.repeats()? { REPEATS_MAX } else { 0 };
-        let ready = Ready {
+        let ready = PreparedRequest {
             client: self.admit(&origin)?,
             method: request.method.into(),
             headers: request.header_map()?,
@@ -143,7 +143,7 @@ impl Client {
             if repeat == repeats_max || !is_worth_repeating(&outcome) {
                 return outcome;
             }
-            let wait = back_off(self.patience.first_wait, repeat, self.entropy.as_ref());
+            let wait = back_off(self.retry_policy.first_wait, repeat, self.entropy.as_ref());
             let asked =
                 outcome.as_ref().map_or(None, |it| retry_after(it.header(RETRY_AFTER.as_str())));
             let resume = Instant::now() + wait.max(asked.unwrap_or_default());
@@ -165,7 +165,7 @@ impl Client {
             return Err(NetError::NotEncrypted { origin: origin.clone() });
         }
         if let Some(address) = origin.address() {
-            let reach = if spelled { Reach::SpelledAddress } else { Reach::Global };
+            let reach = if spelled { AddressScope::SpelledAddress } else { AddressScope::Global };
             let class = classify(address);
             if !reach.permits(class) {
                 return Err(NetError::ForbiddenAddress { origin: origin.clone(), address, class });
@@ -175,7 +175,7 @@ impl Client {
     }
 }
 
-fn build(config: &ClientConfig, reach: Reach) -> Result<reqwest::Client, NetError> {
+fn build(config: &HttpClientConfig, reach: AddressScope) -> Result<reqwest::Client, NetError> {
     let setup = |source: reqwest::Error| NetError::Setup { source: Box::new(source) };
     reqwest::Client::builder()
         .tls_backend_preconfigured(tls()?)
@@ -205,8 +205,11 @@ pub(crate) fn tls() -> Result<rustls::ClientConfig, NetError> {
 }
 
 /// Sends a request once and reads the head of its answer.
-async fn attempt(ready: &Ready<'_>, pass: Pass) -> Result<Response, NetError> {
-    let Ready { client, method, url, headers, body, limit_bytes, clock } = ready;
+async fn attempt(
+    ready: &PreparedRequest<'_>,
+    pass: BreakerPermit,
+) -> Result<HttpResponse, NetError> {
+    let PreparedRequest { client, method, url, headers, body, limit_bytes, clock } = ready;
     let sent = client
         .request(method.clone(), url.clone())
         .headers(headers.clone())
@@ -217,10 +220,10 @@ async fn attempt(ready: &Ready<'_>, pass: Pass) -> Result<Response, NetError> {
         Err(late) => Err(late),
     };
     pass.judge(match &answer {
-        Ok(response) if is_failure(response.status().as_u16()) => Verdict::Fails,
-        Ok(_) => Verdict::Works,
-        Err(NetError::Unreachable { .. } | NetError::TimedOut { .. }) => Verdict::Fails,
-        Err(_) => Verdict::Unknown,
+        Ok(response) if is_failure(response.status().as_u16()) => BreakerVerdict::Fails,
+        Ok(_) => BreakerVerdict::Works,
+        Err(NetError::Unreachable { .. } | NetError::TimedOut { .. }) => BreakerVerdict::Fails,
+        Err(_) => BreakerVerdict::Unknown,
     });
     let (response, origin) = (answer?, &clock.origin);
     let status = response.status();
@@ -230,7 +233,7 @@ async fn attempt(ready: &Ready<'_>, pass: Pass) -> Result<Response, NetError> {
     if response.content_length().is_some_and(|declared| declared > *limit_bytes) {
         return Err(NetError::TooLarge { origin: origin.clone(), limit_bytes: *limit_bytes });
     }
-    Ok(Response::new(response, clock.clone(), *limit_bytes))
+    Ok(HttpResponse::new(response, clock.clone(), *limit_bytes))
 }
 
 /// Whether a status says that the server is not at work. One that has had too
@@ -241,7 +244,7 @@ const fn is_failure(status: u16) -> bool {
 
 /// Whether the same request may fare better later: an answer that says so, or
 /// none at all.
-const fn is_worth_repeating(outcome: &Result<Response, NetError>) -> bool {
+const fn is_worth_repeating(outcome: &Result<HttpResponse, NetError>) -> bool {
     match outcome {
         Ok(response) => is_retryable(response.status),
         Err(error) => matches!(error, NetError::Unreachable { .. } | NetError::TimedOut { .. }),
@@ -252,14 +255,14 @@ const fn is_worth_repeating(outcome: &Result<Response, NetError>) -> bool {
 fn explain(origin: &Origin, error: reqwest::Error) -> NetError {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&error);
     while let Some(found) = cause {
-        if let Some(Forbidden { address, class }) = found.downcast_ref() {
+        if let Some(ForbiddenAddressError { address, class }) = found.downcast_ref() {
             let (address, class) = (*address, *class);
             return NetError::ForbiddenAddress { origin: origin.clone(), address, class };
         }
         cause = found.source();
     }
     if error.is_timeout() {
-        return NetError::TimedOut { origin: origin.clone(), late: Late::Connect };
+        return NetError::TimedOut { origin: origin.clone(), late: DeadlineKind::Connect };
     }
     NetError::Unreachable { origin: origin.clone(), source: error.without_url() }
 }

@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use automaton_core::error::{Classified, Kind};
+use automaton_core::error::{Classified, ErrorClass};
 
 use crate::breaker::FAILURES_MAX;
 use crate::limits::CONNECT;
@@ -63,8 +63,8 @@ pub enum NetError {
         origin: Origin,
     },
     /// The origin failed too often, and is left alone for a while.
-    #[error("{origin} failed {FAILURES_MAX} times in a row and {}", left_alone(*.again))]
-    LeftAlone {
+    #[error("{origin} failed {FAILURES_MAX} times in a row and {}", circuit_open_for(*.again))]
+    CircuitOpen {
         /// Where the request would have gone.
         origin: Origin,
         /// How long until a request is let through; zero when one is under way,
@@ -111,7 +111,7 @@ pub enum NetError {
         /// Where the request went.
         origin: Origin,
         /// Which deadline.
-        late: Late,
+        late: DeadlineKind,
     },
     /// A redirection, which is never followed.
     #[error("{origin} answered with a redirection ({status}), which is not followed")]
@@ -133,7 +133,7 @@ pub enum NetError {
 
 /// Which deadline passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Late {
+pub enum DeadlineKind {
     /// The connection did not come about.
     Connect,
     /// Nothing came for this long.
@@ -142,14 +142,14 @@ pub enum Late {
     Total(Duration),
 }
 
-fn left_alone(again: Duration) -> String {
+fn circuit_open_for(again: Duration) -> String {
     match again.as_millis().div_ceil(1000) {
         0 => "is being tried again by another request".to_owned(),
         seconds => format!("is asked again in {seconds} s"),
     }
 }
 
-impl Late {
+impl DeadlineKind {
     fn sentence(self) -> String {
         match self {
             Self::Connect => format!("did not take a connection within {CONNECT:?}"),
@@ -160,22 +160,22 @@ impl Late {
 }
 
 impl Classified for NetError {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ErrorClass {
         match self {
             Self::Setup { .. }
             | Self::Header { .. }
             | Self::NotRepeatable { .. }
-            | Self::PaidAlready { .. } => Kind::Internal,
-            Self::Url { .. } => Kind::Config,
+            | Self::PaidAlready { .. } => ErrorClass::Internal,
+            Self::Url { .. } => ErrorClass::Config,
             Self::NotEncrypted { .. }
             | Self::ForbiddenAddress { .. }
             | Self::HeaderRefused { .. }
-            | Self::NotPaid { .. } => Kind::Denied,
+            | Self::NotPaid { .. } => ErrorClass::Denied,
             Self::Unreachable { .. }
             | Self::BrokenOff { .. }
             | Self::TimedOut { .. }
-            | Self::LeftAlone { .. } => Kind::Transient,
-            Self::Redirected { .. } | Self::TooLarge { .. } => Kind::Upstream,
+            | Self::CircuitOpen { .. } => ErrorClass::Transient,
+            Self::Redirected { .. } | Self::TooLarge { .. } => ErrorClass::Upstream,
         }
     }
 

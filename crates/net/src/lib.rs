@@ -23,13 +23,13 @@ pub mod sse;
 pub mod ssrf;
 
 pub use bytes::Bytes;
-pub use client::{Client, ClientConfig};
-pub use error::{Late, NetError};
-pub use limits::{Allowance, Deadlines, Patience};
+pub use client::{HttpClient, HttpClientConfig};
+pub use error::{DeadlineKind, NetError};
+pub use limits::{Allowance, Deadlines, RetryPolicy};
 pub use origin::{Origin, OriginError, Scheme, host_pattern};
 pub use pay::Payer;
 pub use proxy::Proxy;
-pub use request::{Header, Method, Request};
+pub use request::{Header, HttpMethod, HttpRequest};
 pub use reqwest::{Upgraded, Url};
-pub use response::{Body, Reply, Response};
+pub use response::{FullResponse, HttpResponse, ResponseBody};
 pub use retry::Retry;

@@ -33,14 +33,14 @@ impl Default for Deadlines {
 
 /// How a client bears with servers that fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
+pub struct RetryPolicy {
     /// What the waits before a request is sent again grow from.
     pub first_wait: Duration,
     /// How long an origin that failed again and again is left alone.
     pub rest: Duration,
 }
 
-impl Default for Patience {
+impl Default for RetryPolicy {
     fn default() -> Self {
         Self { first_wait: Duration::from_secs(1), rest: Duration::from_secs(60) }
     }

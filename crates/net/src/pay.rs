@@ -9,14 +9,14 @@
 
 use std::future::Future;
 
-use automaton_core::error::{Classified, Kind};
+use automaton_core::error::{Classified, ErrorClass};
 use automaton_core::secret::Secret;
 
-use crate::client::Client;
+use crate::client::HttpClient;
 use crate::error::NetError;
 use crate::origin::{Origin, OriginError};
-use crate::request::{Header, Request};
-use crate::response::Reply;
+use crate::request::{Header, HttpRequest};
+use crate::response::FullResponse;
 use crate::retry::Retry;
 
 /// The status by which a server wants to be paid.
@@ -26,16 +26,16 @@ const DEMAND_BYTES_MAX: u64 = 64 * 1024;
 
 /// What a server answered instead: what it wants to be paid, and how.
 #[derive(Debug)]
-pub struct Challenge {
+pub struct PaymentChallenge {
     /// Who wants it.
     pub origin: Origin,
     /// The answer with status 402; at most 64 KiB of body.
-    pub reply: Reply,
+    pub reply: FullResponse,
 }
 
 /// The header by which a request is paid for.
 #[derive(Debug)]
-pub struct Proof {
+pub struct PaymentHeader {
     /// `x-payment` or `payment-signature`.
     pub header: &'static str,
     /// Its value. Whoever has it can have it settled.
@@ -54,8 +54,8 @@ pub trait Payer: Send + Sync {
     /// Pays, or refuses to. What was signed has to be stored before this returns.
     fn pay(
         &self,
-        challenge: Challenge,
-    ) -> impl Future<Output = Result<(Proof, Self::Pending), Self::Error>> + Send;
+        challenge: PaymentChallenge,
+    ) -> impl Future<Output = Result<(PaymentHeader, Self::Pending), Self::Error>> + Send;
 
     /// Hears what the paid request brought: an answer of any status, 402 too, or
     /// an error, after which it is unknown whether the payment was taken. Called
@@ -63,20 +63,20 @@ pub trait Payer: Send + Sync {
     fn settle(
         &self,
         pending: Self::Pending,
-        reply: Result<Reply, NetError>,
+        reply: Result<FullResponse, NetError>,
     ) -> impl Future<Output = Result<Self::Outcome, Self::Error>> + Send;
 }
 
 /// What a request that could have been paid for brought.
 #[derive(Debug)]
-pub enum Fetched<T> {
+pub enum PaidResponse<T> {
     /// The server wanted no payment.
-    Free(Reply),
+    Free(FullResponse),
     /// It was paid for.
     Paid(T),
 }
 
-impl Client {
+impl HttpClient {
     /// Sends a request and, if the server wants to be paid, has it paid for and
     /// sends it once more. Each of the two has the request's deadlines for
     /// itself; the second is never repeated.
@@ -86,10 +86,10 @@ impl Client {
     /// demand, and whatever the payer says.
     pub async fn request_paying<P: Payer>(
         &self,
-        request: Request,
+        request: HttpRequest,
         payees: &Payees,
         payer: &P,
-    ) -> Result<Fetched<P::Outcome>, P::Error> {
+    ) -> Result<PaidResponse<P::Outcome>, P::Error> {
         let origin = Origin::of(&request.url).map_err(|source| NetError::Url { source })?;
         if !payees.contain(&origin) {
             return Err(NetError::NotPaid { origin }.into());
@@ -99,15 +99,15 @@ impl Client {
         }
         let mut response = self.request(request.clone()).await?;
         if response.status != PAYMENT_REQUIRED {
-            return Ok(Fetched::Free(response.read().await?));
+            return Ok(PaidResponse::Free(response.read().await?));
         }
         response.body.cap(DEMAND_BYTES_MAX);
-        let challenge = Challenge { origin, reply: response.read().await? };
-        let (Proof { header, value }, pending) = payer.pay(challenge).await?;
-        let mut paid = Request { retry: Retry::Never, ..request };
+        let challenge = PaymentChallenge { origin, reply: response.read().await? };
+        let (PaymentHeader { header, value }, pending) = payer.pay(challenge).await?;
+        let mut paid = HttpRequest { retry: Retry::Never, ..request };
         paid.headers.push(Header::Secret(header, value));
         let reply = async { self.request(paid).await?.read().await }.await;
-        payer.settle(pending, reply).await.map(Fetched::Paid)
+        payer.settle(pending, reply).await.map(PaidResponse::Paid)
     }
 }
 
@@ -129,8 +129,8 @@ pub enum PayeesError {
 }
 
 impl Classified for PayeesError {
-    fn kind(&self) -> Kind {
-        Kind::Config
+    fn kind(&self) -> ErrorClass {
+        ErrorClass::Config
     }
 
     fn hint(&self) -> Option<String> {
@@ -144,10 +144,10 @@ impl Classified for PayeesError {
 
 /// Who may be paid: nobody, unless the list names them.
 #[derive(Debug, Clone, Default)]
-pub struct Payees(Vec<Entry>);
+pub struct Payees(Vec<PayeeEntry>);
 
 #[derive(Debug, Clone)]
-struct Entry {
+struct PayeeEntry {
     origin: Origin,
     /// Whether hosts below it are meant too.
     below: bool,
@@ -162,7 +162,7 @@ impl Payees {
     /// # Errors
     /// [`PayeesError`] for the first entry that is none.
     pub fn parse<'a>(entries: impl IntoIterator<Item = &'a str>) -> Result<Self, PayeesError> {
-        entries.into_iter().map(Entry::parse).collect::<Result<_, _>>().map(Self)
+        entries.into_iter().map(PayeeEntry::parse).collect::<Result<_, _>>().map(Self)
     }
 
     /// Whether an origin is on the list.
@@ -172,7 +172,7 @@ impl Payees {
     }
 }
 
-impl Entry {
+impl PayeeEntry {
     fn parse(text: &str) -> Result<Self, PayeesError> {
         let failed = |source| PayeesError::Entry { entry: shown(text), source };
         if text.contains("://") {

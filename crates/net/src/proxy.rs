@@ -18,12 +18,11 @@ mod tunnel;
 use std::fmt;
 use std::future::Future;
 use std::net::IpAddr;
-use std::pin::Pin;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use automaton_core::egress::Came;
+use automaton_core::egress::EgressOutcome;
 use automaton_core::secret::Secret;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -38,8 +37,7 @@ use crate::limits::{Allowance, EGRESS_CONNECTIONS_MAX, EGRESS_REQUESTS_PER_DAY};
 use crate::origin::Origin;
 use reqwest::Url;
 
-/// A future in a box.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub use futures_util::future::BoxFuture;
 
 /// How long no connection is taken after the system could give none.
 const NO_CONNECTION: Duration = Duration::from_millis(100);
@@ -51,7 +49,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A request that somebody in the sandbox wants to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct EgressRequest {
     /// The method; `CONNECT` for a tunnel.
     pub method: String,
     /// Where it goes. Of a tunnel no more is known than its origin.
@@ -62,7 +60,7 @@ pub struct Asked {
 
 /// A request that may be sent.
 #[derive(Debug)]
-pub struct Pass<T> {
+pub struct AllowedRequest<T> {
     /// What the gate calls it.
     pub ticket: T,
     /// Where it is sent: the origin that was asked for, or the same host over TLS.
@@ -77,7 +75,7 @@ pub struct Pass<T> {
 
 /// A request that may not be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct EgressRefusal {
     /// The rule that says so.
     pub rule: String,
     /// What was refused and what to do, in plain words on one line.
@@ -90,10 +88,13 @@ pub trait Gate: Send + Sync + 'static {
     type Ticket: Send + Sync;
 
     /// Judges a request, and has written down that it will be sent when it says so.
-    fn judge(&self, asked: Asked) -> BoxFuture<'_, Result<Pass<Self::Ticket>, Refusal>>;
+    fn judge(
+        &self,
+        asked: EgressRequest,
+    ) -> BoxFuture<'_, Result<AllowedRequest<Self::Ticket>, EgressRefusal>>;
 
     /// Takes what came of one that it let through.
-    fn ended(&self, ticket: Self::Ticket, came: Came) -> BoxFuture<'_, ()>;
+    fn ended(&self, ticket: Self::Ticket, came: EgressOutcome) -> BoxFuture<'_, ()>;
 
     /// Where bytes are counted against [`Allowance::bytes_per_run`], for one that keeps the
     /// count from run to run.
@@ -103,16 +104,16 @@ pub trait Gate: Send + Sync + 'static {
 }
 
 /// Who knows the addresses of names.
-pub trait Names: Send + Sync {
+pub trait NameResolver: Send + Sync {
     /// All addresses of a name.
     fn lookup<'a>(&'a self, name: &'a str) -> BoxFuture<'a, std::io::Result<Vec<IpAddr>>>;
 }
 
 /// The system's resolver.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct SystemNames;
+pub struct SystemResolver;
 
-impl Names for SystemNames {
+impl NameResolver for SystemResolver {
     fn lookup<'a>(&'a self, name: &'a str) -> BoxFuture<'a, std::io::Result<Vec<IpAddr>>> {
         Box::pin(async move {
             let found = tokio::net::lookup_host((name, 0)).await?;
@@ -123,14 +124,14 @@ impl Names for SystemNames {
 
 /// Who can let more pass and where, to complete a refusal.
 #[derive(Debug, Clone, Copy)]
-pub struct Remedy {
+pub struct EgressRemedy {
     /// More requests in a minute.
     pub rate: &'static str,
     /// A place that is not public.
     pub origins: &'static str,
 }
 
-impl Remedy {
+impl EgressRemedy {
     /// For the commands of an automaton.
     const CREATOR: Self = Self {
         rate: "the creator can raise egress.requestsPerMinute in automaton.json",
@@ -142,11 +143,11 @@ impl Remedy {
 #[derive(Clone)]
 pub struct Proxy {
     allowance: Allowance,
-    remedy: Remedy,
-    names: Arc<dyn Names>,
+    remedy: EgressRemedy,
+    names: Arc<dyn NameResolver>,
     tls: TlsConnector,
     /// What is counted of the minute, and of the day.
-    rates: Arc<Mutex<[Counted; 2]>>,
+    rates: Arc<Mutex<[RequestCounter; 2]>>,
 }
 
 impl fmt::Debug for Proxy {
@@ -156,13 +157,13 @@ impl fmt::Debug for Proxy {
 }
 
 /// The requests of a span of time.
-struct Counted {
+struct RequestCounter {
     span: Duration,
     since: Instant,
     requests: u32,
 }
 
-impl Counted {
+impl RequestCounter {
     fn new(span: Duration) -> Self {
         Self { span, since: Instant::now(), requests: 0 }
     }
@@ -177,7 +178,7 @@ impl Counted {
 }
 
 /// What the connections of one command share.
-struct Run<G> {
+struct ProxyRun<G> {
     proxy: Proxy,
     gate: Arc<G>,
     /// Bytes of all its requests.
@@ -191,16 +192,16 @@ impl Proxy {
     ///
     /// # Errors
     /// When TLS cannot be set up.
-    pub fn new(allowance: Allowance, names: Arc<dyn Names>) -> Result<Self, NetError> {
-        let rates = [Counted::new(MINUTE), Counted::new(DAY)];
+    pub fn new(allowance: Allowance, names: Arc<dyn NameResolver>) -> Result<Self, NetError> {
+        let rates = [RequestCounter::new(MINUTE), RequestCounter::new(DAY)];
         let rates = Arc::new(Mutex::new(rates));
-        let (tls, remedy) = (Arc::new(tls()?).into(), Remedy::CREATOR);
+        let (tls, remedy) = (Arc::new(tls()?).into(), EgressRemedy::CREATOR);
         Ok(Self { allowance, remedy, names, tls, rates })
     }
 
     /// The same for others than the commands of an automaton.
     #[must_use]
-    pub fn with_remedy(self, remedy: Remedy) -> Self {
+    pub fn with_remedy(self, remedy: EgressRemedy) -> Self {
         Self { remedy, ..self }
     }
 
@@ -214,7 +215,7 @@ impl Proxy {
     ) {
         let (end, ended) = watch::channel(false);
         let bytes = gate.spent();
-        let run = Arc::new(Run { proxy: self.clone(), gate, bytes, ended });
+        let run = Arc::new(ProxyRun { proxy: self.clone(), gate, bytes, ended });
         let mut open: JoinSet<()> = JoinSet::new();
         let mut over = std::pin::pin!(over);
         loop {
@@ -238,7 +239,7 @@ impl Proxy {
     }
 
     /// Counts a request, unless there were too many.
-    fn admit(&self) -> Result<(), Refusal> {
+    fn admit(&self) -> Result<(), EgressRefusal> {
         let max = self.allowance.requests_per_minute;
         let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
         let sentence = match [rates[0].has_room(max), rates[1].has_room(EGRESS_REQUESTS_PER_DAY)] {
@@ -253,6 +254,6 @@ impl Proxy {
                 format!("More than {EGRESS_REQUESTS_PER_DAY} requests in a day: wait.")
             }
         };
-        Err(Refusal { rule: "egress.rate".to_owned(), sentence })
+        Err(EgressRefusal { rule: "egress.rate".to_owned(), sentence })
     }
 }

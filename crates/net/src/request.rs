@@ -44,7 +44,7 @@ const NAME_CHARS_MAX: usize = 80;
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Method {
+pub enum HttpMethod {
     /// To be told something.
     Get,
     /// To be told only the head of it.
@@ -59,15 +59,15 @@ pub enum Method {
     Delete,
 }
 
-impl From<Method> for reqwest::Method {
-    fn from(method: Method) -> Self {
+impl From<HttpMethod> for reqwest::Method {
+    fn from(method: HttpMethod) -> Self {
         match method {
-            Method::Get => Self::GET,
-            Method::Head => Self::HEAD,
-            Method::Post => Self::POST,
-            Method::Put => Self::PUT,
-            Method::Patch => Self::PATCH,
-            Method::Delete => Self::DELETE,
+            HttpMethod::Get => Self::GET,
+            HttpMethod::Head => Self::HEAD,
+            HttpMethod::Post => Self::POST,
+            HttpMethod::Put => Self::PUT,
+            HttpMethod::Patch => Self::PATCH,
+            HttpMethod::Delete => Self::DELETE,
         }
     }
 }
@@ -105,9 +105,9 @@ impl Header {
 
 /// One request.
 #[derive(Clone)]
-pub struct Request {
+pub struct HttpRequest {
     /// What is asked for.
-    pub method: Method,
+    pub method: HttpMethod,
     /// Where.
     pub url: Url,
     /// The headers besides those that every request has.
@@ -125,10 +125,10 @@ pub struct Request {
     pub retry: Retry,
 }
 
-impl Request {
+impl HttpRequest {
     /// A request without headers and body, with the default limits, sent once.
     #[must_use]
-    pub fn new(method: Method, url: Url) -> Self {
+    pub fn new(method: HttpMethod, url: Url) -> Self {
         Self {
             method,
             url,
@@ -152,7 +152,7 @@ impl Request {
     /// [`NetError::NotRepeatable`] when its caller wants that of a request whose
     /// effect would be doubled.
     pub(crate) fn repeats(&self) -> Result<bool, NetError> {
-        let asks = matches!(self.method, Method::Get | Method::Head);
+        let asks = matches!(self.method, HttpMethod::Get | HttpMethod::Head);
         let why = match self.retry {
             Retry::Never => return Ok(false),
             _ if self.pays() => "it holds a payment",
@@ -186,9 +186,9 @@ impl Request {
     }
 }
 
-impl fmt::Debug for Request {
+impl fmt::Debug for HttpRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Request")
+        f.debug_struct("HttpRequest")
             .field("method", &self.method)
             .field("url", &redact::url(&self.url))
             .field("headers", &self.headers)
@@ -212,16 +212,16 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn request(method: Method) -> Request {
-        Request::new(method, Url::parse("https://example.com/x?key=1").unwrap())
+    fn request(method: HttpMethod) -> HttpRequest {
+        HttpRequest::new(method, Url::parse("https://example.com/x?key=1").unwrap())
     }
 
     #[test]
     fn only_what_can_be_doubled_is_repeated() {
-        use Method::{Delete, Get, Head, Patch, Post, Put};
+        use HttpMethod::{Delete, Get, Head, Patch, Post, Put};
         let repeats = |method, retry, key: Option<&str>| {
             let key = key.map(str::to_owned);
-            Request { retry, idempotency_key: key, ..request(method) }.repeats().ok()
+            HttpRequest { retry, idempotency_key: key, ..request(method) }.repeats().ok()
         };
         for method in [Get, Head, Post, Put, Patch, Delete] {
             let asks = matches!(method, Get | Head);
@@ -235,11 +235,11 @@ mod tests {
     #[test]
     fn a_payment_is_never_repeated() {
         for name in [X_PAYMENT, PAYMENT_SIGNATURE, "X-Payment"] {
-            let mut paying = request(Method::Get);
+            let mut paying = request(HttpMethod::Get);
             paying.headers.push(Header::Secret(name, Secret::new("e30=".to_owned())));
             assert_eq!(paying.repeats().ok(), Some(false));
             for retry in [Retry::Idempotent, Retry::Question] {
-                let error = Request { retry, ..paying.clone() }.repeats().unwrap_err();
+                let error = HttpRequest { retry, ..paying.clone() }.repeats().unwrap_err();
                 assert!(error.to_string().contains("it holds a payment"), "{error}");
                 assert!(!error.to_string().contains("key=1"), "{error}");
             }
@@ -249,7 +249,7 @@ mod tests {
     #[test]
     fn others_name_no_header_that_is_ours() {
         let sent = |name: &str, value: &str| {
-            let mut request = request(Method::Get);
+            let mut request = request(HttpMethod::Get);
             request.headers.push(Header::Named(name.to_owned(), value.to_owned()));
             request.header_map()
         };
@@ -283,7 +283,7 @@ mod tests {
                 if upper >> (place % 64) & 1 == 1 { letter.to_ascii_uppercase() } else { letter }
             });
             let name = format!("{}{around}", spelled.collect::<String>());
-            let mut request = request(Method::Get);
+            let mut request = request(HttpMethod::Get);
             request.headers.push(Header::Named(name, "x".to_owned()));
             prop_assert!(request.header_map().is_err());
         }

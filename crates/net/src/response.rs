@@ -10,13 +10,13 @@ use reqwest::Upgraded;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use tokio::time::{Instant, timeout_at};
 
-use crate::error::{Late, NetError};
+use crate::error::{DeadlineKind, NetError};
 use crate::limits::Deadlines;
 use crate::origin::Origin;
 
 /// The head of an answer, and its body: still to be read, or read.
 #[derive(Debug)]
-pub struct Response<B = Body> {
+pub struct HttpResponse<B = ResponseBody> {
     /// The status code; never that of a redirection.
     pub status: u16,
     headers: HeaderMap,
@@ -25,9 +25,9 @@ pub struct Response<B = Body> {
 }
 
 /// An answer that was read to its end.
-pub type Reply = Response<Vec<u8>>;
+pub type FullResponse = HttpResponse<Vec<u8>>;
 
-impl<B> Response<B> {
+impl<B> HttpResponse<B> {
     /// The media type of the body in lower case, without its parameters.
     #[must_use]
     pub fn media_type(&self) -> Option<String> {
@@ -46,12 +46,12 @@ impl<B> Response<B> {
     }
 }
 
-impl Response {
+impl HttpResponse {
     pub(crate) fn new(response: reqwest::Response, clock: Countdown, limit_bytes: u64) -> Self {
         Self {
             status: response.status().as_u16(),
             headers: response.headers().clone(),
-            body: Body { response, clock, left_bytes: limit_bytes, limit_bytes },
+            body: ResponseBody { response, clock, left_bytes: limit_bytes, limit_bytes },
         }
     }
 
@@ -61,7 +61,7 @@ impl Response {
     /// # Errors
     /// When the server changed to none.
     pub async fn upgrade(self) -> Result<Upgraded, NetError> {
-        let Body { response, clock, .. } = self.body;
+        let ResponseBody { response, clock, .. } = self.body;
         let upgraded = response.upgrade().await;
         upgraded.map_err(|source| NetError::BrokenOff { origin: clock.origin, source })
     }
@@ -69,23 +69,23 @@ impl Response {
     /// Reads the body to its end.
     ///
     /// # Errors
-    /// As [`Body::chunk`].
-    pub async fn read(self) -> Result<Reply, NetError> {
+    /// As [`ResponseBody::chunk`].
+    pub async fn read(self) -> Result<FullResponse, NetError> {
         let Self { status, headers, body } = self;
-        Ok(Response { status, headers, body: body.whole().await? })
+        Ok(HttpResponse { status, headers, body: body.whole().await? })
     }
 }
 
 /// The body of an answer, read piece by piece under the request's limits.
 #[derive(Debug)]
-pub struct Body {
+pub struct ResponseBody {
     response: reqwest::Response,
     clock: Countdown,
     left_bytes: u64,
     limit_bytes: u64,
 }
 
-impl Body {
+impl ResponseBody {
     /// The next piece; `None` at the end.
     ///
     /// # Errors
@@ -109,7 +109,7 @@ impl Body {
     /// All that is left of the body.
     ///
     /// # Errors
-    /// As [`Body::chunk`].
+    /// As [`ResponseBody::chunk`].
     pub async fn whole(mut self) -> Result<Vec<u8>, NetError> {
         let mut whole = Vec::new();
         while let Some(chunk) = self.chunk().await? {
@@ -146,9 +146,9 @@ impl Countdown {
     pub(crate) async fn within<T>(&self, step: impl Future<Output = T>) -> Result<T, NetError> {
         let idle = Instant::now() + self.deadlines.idle;
         let late = if idle < self.end {
-            Late::Idle(self.deadlines.idle)
+            DeadlineKind::Idle(self.deadlines.idle)
         } else {
-            Late::Total(self.deadlines.total)
+            DeadlineKind::Total(self.deadlines.total)
         };
         let done = timeout_at(idle.min(self.end), step).await;
         done.map_err(|_| NetError::TimedOut { origin: self.origin.clone(), late })

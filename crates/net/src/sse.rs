@@ -21,7 +21,7 @@ pub enum SseError {
 
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Event {
+pub struct SseEvent {
     /// The event's type, when it names one.
     pub name: Option<String>,
     /// The lines of its data, joined with LF.
@@ -32,7 +32,7 @@ pub struct Event {
 #[derive(Debug, Default)]
 pub struct Events {
     line: Vec<u8>,
-    event: Event,
+    event: SseEvent,
     /// Whether the event has a data line; an empty one counts.
     has_data: bool,
     /// Whether the last byte was CR: an LF that follows belongs to it.
@@ -46,7 +46,7 @@ impl Events {
     ///
     /// # Errors
     /// When a limit is passed; the stream is of no use from there on.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<Event>, SseError> {
+    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<SseEvent>, SseError> {
         let mut complete = Vec::new();
         for &byte in bytes {
             let ends = byte == b'\r' || (byte == b'\n' && !self.after_cr);
@@ -67,11 +67,11 @@ impl Events {
     /// standard drops it, but servers of models often leave the last blank line
     /// out. A line that is not complete is dropped.
     #[must_use]
-    pub fn finish(mut self) -> Option<Event> {
+    pub fn finish(mut self) -> Option<SseEvent> {
         self.dispatch()
     }
 
-    fn end_line(&mut self) -> Result<Option<Event>, SseError> {
+    fn end_line(&mut self) -> Result<Option<SseEvent>, SseError> {
         let taken = std::mem::take(&mut self.line);
         let mut line = taken.as_slice();
         if !std::mem::replace(&mut self.begun, true) {
@@ -105,7 +105,7 @@ impl Events {
         Ok(())
     }
 
-    fn dispatch(&mut self) -> Option<Event> {
+    fn dispatch(&mut self) -> Option<SseEvent> {
         let event = std::mem::take(&mut self.event);
         std::mem::take(&mut self.has_data).then_some(event)
     }
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn parse(pieces: &[&[u8]]) -> Vec<Event> {
+    fn parse(pieces: &[&[u8]]) -> Vec<SseEvent> {
         let mut parser = Events::default();
         let mut events = Vec::new();
         for piece in pieces {
@@ -150,7 +150,7 @@ mod tests {
         let mut parser = Events::default();
         assert_eq!(parser.push(b"event: ping\ndata: [DONE]\ndata: cut"), Ok(Vec::new()));
         let last = parser.finish();
-        assert_eq!(last, Some(Event { name: Some("ping".into()), data: "[DONE]".into() }));
+        assert_eq!(last, Some(SseEvent { name: Some("ping".into()), data: "[DONE]".into() }));
     }
 
     #[test]

@@ -44,7 +44,7 @@ impl fmt::Display for AddressClass {
 
 /// How far a request may reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
+pub enum AddressScope {
     /// Only to the public net.
     Global,
     /// To an origin that the creator spelled out by name: also to this machine
@@ -55,7 +55,7 @@ pub enum Reach {
     SpelledAddress,
 }
 
-impl Reach {
+impl AddressScope {
     /// Whether a request with this reach may go to an address of this kind.
     #[must_use]
     pub const fn permits(self, class: AddressClass) -> bool {

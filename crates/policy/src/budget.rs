@@ -7,7 +7,7 @@
 use std::fmt;
 
 use automaton_core::money::Microcents;
-use automaton_core::pnl::{Losses, Stretch};
+use automaton_core::pnl::{Losses, UnattendedUsage};
 use automaton_core::time::{DAY, Span};
 
 /// What the creator lets it lose, and spend on thinking. Nothing said is no limit.
@@ -18,16 +18,16 @@ pub struct Budgets {
     /// What answers of models may cost in any 24 hours.
     pub inference_per_day: Option<Microcents>,
     /// What it may think without being called.
-    pub envelope: Envelope,
+    pub envelope: UnattendedBudget,
     /// What it may think in a wake that its creator caused, where that is something else: a
     /// creator who says what a day may cost has said enough.
-    pub creators: Option<Envelope>,
+    pub creators: Option<UnattendedBudget>,
 }
 
 /// What it may think from one call of its creator to the next: whatever wakes it in
 /// between. Nothing said is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Envelope {
+pub struct UnattendedBudget {
     /// Answers of models that cost something.
     pub answers: Option<u32>,
     /// What they may cost, beyond what others paid meanwhile.
@@ -40,9 +40,9 @@ const REST: Span = Span::from_secs(3600);
 
 /// It thought as much as it may without being called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UsedUp {
+pub struct EnvelopeExhaustion {
     /// What it thought.
-    pub stretch: Stretch,
+    pub usage: UnattendedUsage,
     /// How long it rests.
     pub rest: Span,
 }
@@ -62,15 +62,16 @@ fn grown(most: Microcents) -> i64 {
     most.units().saturating_add(most.units() / 4)
 }
 
-impl Envelope {
+impl UnattendedBudget {
     /// Whether the next answer is the last that fits. Where only a few would fit, none is
     /// kept for that.
     #[must_use]
-    pub fn is_last(&self, stretch: &Stretch) -> bool {
+    pub fn is_last(&self, stretch: &UnattendedUsage) -> bool {
         let few = self.answers.is_some_and(|limit| limit < HAND_OVER_FROM);
         let next = stretch.average().saturating_mul(2);
         let cost = Microcents::new(stretch.cost.units().saturating_add(next));
-        let after = Stretch { answers: stretch.answers.saturating_add(1), cost, ..*stretch };
+        let after =
+            UnattendedUsage { answers: stretch.answers.saturating_add(1), cost, ..*stretch };
         !few && stretch.answers > 0 && self.used_up(&after).is_some()
     }
 
@@ -78,8 +79,8 @@ impl Envelope {
     /// average, since a conversation grows. The first always fits, and so does what was
     /// earned.
     #[must_use]
-    pub fn used_up(&self, stretch: &Stretch) -> Option<UsedUp> {
-        let Stretch { answers, cost, revenue, .. } = *stretch;
+    pub fn used_up(&self, stretch: &UnattendedUsage) -> Option<EnvelopeExhaustion> {
+        let UnattendedUsage { answers, cost, revenue, .. } = *stretch;
         if answers == 0 || (revenue > Microcents::ZERO && revenue >= cost) {
             return None;
         }
@@ -87,23 +88,23 @@ impl Envelope {
         let lost = stretch.lost().saturating_add(next);
         let over = self.cost.is_some_and(|limit| lost > limit.units())
             || self.answers.is_some_and(|limit| answers >= limit);
-        over.then(|| UsedUp::of(*stretch))
+        over.then(|| EnvelopeExhaustion::of(*stretch))
     }
 }
 
-impl UsedUp {
+impl EnvelopeExhaustion {
     /// What it thought is enough.
     #[must_use]
-    pub fn of(stretch: Stretch) -> Self {
-        let rest = Span::from_millis(REST.as_millis() << stretch.rests.min(8));
-        Self { stretch, rest: rest.min(DAY) }
+    pub fn of(usage: UnattendedUsage) -> Self {
+        let rest = Span::from_millis(REST.as_millis() << usage.rests.min(8));
+        Self { usage, rest: rest.min(DAY) }
     }
 }
 
-impl fmt::Display for UsedUp {
+impl fmt::Display for EnvelopeExhaustion {
     /// What it thought, and what goes on.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { stretch: Stretch { answers, cost, .. }, rest } = self;
+        let Self { usage: UnattendedUsage { answers, cost, .. }, rest } = self;
         write!(
             f,
             "{answers} answers for {cost} is what `wakeEnvelope` allows without a call of the \
@@ -125,18 +126,18 @@ pub struct StopLoss {
 
 /// It has lost as much as it may.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tripped {
+pub struct StopLossTrip {
     /// What it lost.
     pub lost: Microcents,
     /// What it may lose.
     pub limit: Microcents,
     /// Where.
-    pub on: Scope,
+    pub on: StopLossScope,
 }
 
 /// What a stop-loss is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Scope {
+pub enum StopLossScope {
     /// The last 24 hours.
     Day,
     /// One goal.
@@ -154,29 +155,30 @@ impl StopLoss {
 
     /// The first limit that is reached, if one is.
     #[must_use]
-    pub fn tripped(&self, losses: &Losses) -> Option<Tripped> {
-        let reached = |limit: Option<Microcents>, lost: Microcents, on: &dyn Fn() -> Scope| {
-            let limit = limit.filter(|limit| lost > Microcents::ZERO && lost >= *limit)?;
-            Some(Tripped { lost, limit, on: on() })
-        };
+    pub fn tripped(&self, losses: &Losses) -> Option<StopLossTrip> {
+        let reached =
+            |limit: Option<Microcents>, lost: Microcents, on: &dyn Fn() -> StopLossScope| {
+                let limit = limit.filter(|limit| lost > Microcents::ZERO && lost >= *limit)?;
+                Some(StopLossTrip { lost, limit, on: on() })
+            };
         let goal = || {
             let (name, lost) = losses.goal.as_ref()?;
-            reached(self.per_goal, *lost, &|| Scope::Goal(name.clone()))
+            reached(self.per_goal, *lost, &|| StopLossScope::Goal(name.clone()))
         };
-        reached(self.per_day, losses.day, &|| Scope::Day)
+        reached(self.per_day, losses.day, &|| StopLossScope::Day)
             .or_else(goal)
-            .or_else(|| reached(self.total, losses.total, &|| Scope::Total))
+            .or_else(|| reached(self.total, losses.total, &|| StopLossScope::Total))
     }
 }
 
-impl fmt::Display for Tripped {
+impl fmt::Display for StopLossTrip {
     /// The sum, the limit, and what ends the hibernation.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { lost, limit, on } = self;
         let (place, key) = match on {
-            Scope::Day => ("in 24 hours".to_owned(), "perDayCents"),
-            Scope::Goal(goal) => (format!("on the goal {goal:?}"), "perGoalCents"),
-            Scope::Total => ("in all".to_owned(), "totalCents"),
+            StopLossScope::Day => ("in 24 hours".to_owned(), "perDayCents"),
+            StopLossScope::Goal(goal) => (format!("on the goal {goal:?}"), "perGoalCents"),
+            StopLossScope::Total => ("in all".to_owned(), "totalCents"),
         };
         write!(
             f,
@@ -213,7 +215,7 @@ impl OverBudget {
 impl Budgets {
     /// What it may think in a wake, by whether its creator caused it.
     #[must_use]
-    pub fn envelope_of(&self, creators: bool) -> Envelope {
+    pub fn envelope_of(&self, creators: bool) -> UnattendedBudget {
         self.creators.filter(|_| creators).unwrap_or(self.envelope)
     }
 
@@ -269,9 +271,9 @@ mod tests {
         let on =
             |day, goal, total| all.tripped(&losses(day, goal, total)).map(|tripped| tripped.on);
         assert_eq!(on(4, 6, 8), None);
-        assert_eq!(on(5, 7, 9), Some(Scope::Day));
-        assert_eq!(on(4, 7, 9), Some(Scope::Goal("fly".to_owned())));
-        assert_eq!(on(-900, 6, 9), Some(Scope::Total), "a good day does not undo the rest");
+        assert_eq!(on(5, 7, 9), Some(StopLossScope::Day));
+        assert_eq!(on(4, 7, 9), Some(StopLossScope::Goal("fly".to_owned())));
+        assert_eq!(on(-900, 6, 9), Some(StopLossScope::Total), "a good day does not undo the rest");
         assert_eq!(on(-5, -7, -9), None, "gains are no losses");
         let told = all.tripped(&losses(6_000_000, 0, 0)).unwrap().to_string();
         assert!(told.starts_with("$0.06 were lost in 24 hours, and $0.00000005 is"), "{told}");
@@ -304,18 +306,18 @@ mod tests {
 
     #[test]
     fn the_last_answer_of_a_limit_is_known_before_it_is_asked_for() {
-        let envelope = Envelope { answers: Some(30), cost: Some(amount(100)) };
+        let envelope = UnattendedBudget { answers: Some(30), cost: Some(amount(100)) };
         let at = |answers, cost, revenue| {
             let (cost, revenue) = (amount(cost), amount(revenue));
-            envelope.is_last(&Stretch { answers, cost, revenue, rests: 0 })
+            envelope.is_last(&UnattendedUsage { answers, cost, revenue, rests: 0 })
         };
         assert!(!at(28, 0, 0) && at(29, 0, 0));
         assert!(!at(0, 0, 0), "the first is never the last");
         // Six a turn: after 72 and at most 12 more, 12 do not fit twice.
         assert!(!at(12, 72, 0) && at(13, 78, 0), "{:?}", at(12, 72, 0));
         assert!(!at(13, 78, 30), "what others paid is added");
-        let few = Envelope { answers: Some(4), cost: None };
-        assert!(!few.is_last(&Stretch { answers: 3, ..Stretch::default() }));
+        let few = UnattendedBudget { answers: Some(4), cost: None };
+        assert!(!few.is_last(&UnattendedUsage { answers: 3, ..UnattendedUsage::default() }));
         let day = Budgets { inference_per_day: Some(amount(100)), ..Budgets::default() };
         assert!(!day.is_last_of_day(amount(50), amount(20)), "two of 25 fit");
         assert!(day.is_last_of_day(amount(51), amount(20)));
@@ -328,8 +330,8 @@ mod tests {
         /// Whatever answers cost, one that was said to be the last is followed by none.
         #[test]
         fn no_limit_is_passed_by_its_last_answer(costs in prop::collection::vec(0_i64..40, 1..60)) {
-            let envelope = Envelope { answers: Some(30), cost: Some(amount(250)) };
-            let (mut stretch, mut last) = (Stretch::default(), false);
+            let envelope = UnattendedBudget { answers: Some(30), cost: Some(amount(250)) };
+            let (mut stretch, mut last) = (UnattendedUsage::default(), false);
             for cost in costs {
                 if last || envelope.used_up(&stretch).is_some() {
                     break;
@@ -344,21 +346,22 @@ mod tests {
 
     #[test]
     fn the_creators_wake_may_have_an_envelope_of_its_own() {
-        let envelope = Envelope { answers: Some(30), cost: None };
+        let envelope = UnattendedBudget { answers: Some(30), cost: None };
         let usual = Budgets { envelope, ..Budgets::default() };
         assert_eq!((usual.envelope_of(true), usual.envelope_of(false)), (envelope, envelope));
-        let free = Budgets { creators: Some(Envelope::default()), ..usual };
+        let free = Budgets { creators: Some(UnattendedBudget::default()), ..usual };
         assert_eq!(
             (free.envelope_of(true), free.envelope_of(false)),
-            (Envelope::default(), envelope)
+            (UnattendedBudget::default(), envelope)
         );
     }
 
     #[test]
     fn an_envelope_is_used_up_by_answers_or_by_what_is_lost() {
-        let envelope = Envelope { answers: Some(30), cost: Some(amount(25)) };
+        let envelope = UnattendedBudget { answers: Some(30), cost: Some(amount(25)) };
         let rest = |answers, cost, revenue, rests| {
-            let stretch = Stretch { answers, cost: amount(cost), revenue: amount(revenue), rests };
+            let stretch =
+                UnattendedUsage { answers, cost: amount(cost), revenue: amount(revenue), rests };
             envelope.used_up(&stretch).map(|used_up| used_up.rest)
         };
         let hour = Span::from_secs(3600);
@@ -372,7 +375,8 @@ mod tests {
         let hours = [2, 4, 8, 16, 24, 24].map(|hours| Span::from_secs(hours * 3600));
         assert_eq!(later, hours);
         assert_eq!(
-            Envelope::default().used_up(&Stretch { answers: 99, ..Stretch::default() }),
+            UnattendedBudget::default()
+                .used_up(&UnattendedUsage { answers: 99, ..UnattendedUsage::default() }),
             None
         );
     }

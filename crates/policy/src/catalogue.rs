@@ -6,11 +6,11 @@
 use crate::decision::{ReasonCode, RuleId};
 use crate::explain::advice;
 use crate::rules;
-pub use crate::rules::authority::{Needs, TABLE};
+pub use crate::rules::authority::{AuthorityNeeds, TABLE};
 
 /// A rule, for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct About {
+pub struct RuleDescription {
     /// Its name.
     pub id: RuleId,
     /// The code of its objections.
@@ -22,8 +22,8 @@ pub struct About {
 }
 
 /// Every rule, in the order in which they are asked.
-pub fn rules() -> impl Iterator<Item = About> {
-    rules::all().map(|rule| About {
+pub fn rules() -> impl Iterator<Item = RuleDescription> {
+    rules::all().map(|rule| RuleDescription {
         id: rule.id,
         code: rule.code,
         sentence: rule.sentence,

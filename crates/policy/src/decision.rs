@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use automaton_core::intent::Intent;
-use automaton_core::record::Outcome;
+use automaton_core::record::DecisionOutcome;
 
 use crate::operator::OperatorFindings;
 
@@ -119,7 +119,7 @@ impl fmt::Display for ReasonCode {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
     /// The gravest of all findings.
-    pub outcome: Outcome,
+    pub outcome: DecisionOutcome,
     /// The code of the first rule that found just that.
     pub code: ReasonCode,
     /// What that rule found, in one or two sentences for people and models.

@@ -4,7 +4,7 @@
 //! that is only told "no" tries the same again. The words must never promise
 //! that something else will be allowed.
 
-use automaton_core::record::Outcome;
+use automaton_core::record::DecisionOutcome;
 use automaton_core::tool::ToolName;
 
 use crate::decision::{Decision, ReasonCode};
@@ -17,9 +17,9 @@ pub const ASKS: &str = "not run: it needs your creator's approval";
 pub fn to_model(tool: &ToolName, decision: &Decision) -> String {
     let Decision { outcome, code, reason, .. } = decision;
     let verdict = match outcome {
-        Outcome::Allow => "allowed",
-        Outcome::Ask => ASKS,
-        Outcome::Deny => "refused",
+        DecisionOutcome::Allow => "allowed",
+        DecisionOutcome::Ask => ASKS,
+        DecisionOutcome::Deny => "refused",
     };
     let advice = advice(*code);
     let gap = if advice.is_empty() { "" } else { " " };
@@ -80,11 +80,11 @@ mod tests {
         };
         let tool: ToolName = "exec".parse().unwrap();
         assert_eq!(
-            to_model(&tool, &decision(Outcome::Deny, ReasonCode::ValidationFailed)),
+            to_model(&tool, &decision(DecisionOutcome::Deny, ReasonCode::ValidationFailed)),
             "exec was refused (VALIDATION_FAILED). It asks for 0 ms. \
              Correct the arguments and call it again."
         );
-        let held = to_model(&tool, &decision(Outcome::Ask, ReasonCode::UntrustedInput));
+        let held = to_model(&tool, &decision(DecisionOutcome::Ask, ReasonCode::UntrustedInput));
         assert!(
             held.starts_with(
                 "exec was not run: it needs your creator's approval (UNTRUSTED_INPUT)."

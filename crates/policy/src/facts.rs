@@ -26,7 +26,7 @@ pub struct Facts {
     /// the result of a call: the model has just read it.
     pub heard: Label,
     /// Kinds of secrets that the words of the call hold.
-    pub secrets: Vec<secrets::Kind>,
+    pub secrets: Vec<secrets::SecretKind>,
     /// Who has named the values that the call is aimed at.
     pub origins: Origins,
     /// How much harm the tool can do.
@@ -60,15 +60,15 @@ pub struct CreatorAddress([u8; 20]);
 /// A text is no address of a creator.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no address (0x and 40 hexadecimal digits, not all zero)")]
-pub struct BadCreatorAddress(String);
+pub struct CreatorAddressError(String);
 
 impl FromStr for CreatorAddress {
-    type Err = BadCreatorAddress;
+    type Err = CreatorAddressError;
 
-    fn from_str(text: &str) -> Result<Self, BadCreatorAddress> {
+    fn from_str(text: &str) -> Result<Self, CreatorAddressError> {
         let parsed = text.strip_prefix("0x").and_then(decode).filter(|bytes| *bytes != [0; 20]);
         let shown = || text.chars().take(64).filter(|c| !c.is_control()).collect();
-        parsed.map(Self).ok_or_else(|| BadCreatorAddress(shown()))
+        parsed.map(Self).ok_or_else(|| CreatorAddressError(shown()))
     }
 }
 

@@ -10,12 +10,12 @@ use std::sync::Arc;
 
 use automaton_core::id::ApprovalId;
 use automaton_core::intent::{Intent, Intentional};
-use automaton_core::record::Outcome;
+use automaton_core::record::DecisionOutcome;
 
 use crate::approved::Approved;
 use crate::decision::{Decision, ReasonCode};
 use crate::facts::Facts;
-use crate::operator::{Moment, OperatorFindings, OperatorRules};
+use crate::operator::{OperatorFindings, OperatorRules, RuleContext};
 use crate::rules::{self, Rule};
 
 /// What a judgement gives back.
@@ -63,15 +63,15 @@ impl Judge {
     pub fn judge<T: Intentional>(
         &self,
         value: T,
-        (facts, moment): (&Facts, &Moment<'_>),
+        (facts, moment): (&Facts, &RuleContext<'_>),
         approval: Option<ApprovalId>,
     ) -> Verdict<T> {
         let mut decision = built_in(value.intents(), facts);
         if let Some(operator) = &self.operator {
             operator.object(&mut decision, facts, moment);
         }
-        if let Some(approval) = approval.filter(|_| decision.outcome == Outcome::Ask) {
-            (decision.outcome, decision.code) = (Outcome::Allow, ReasonCode::Approved);
+        if let Some(approval) = approval.filter(|_| decision.outcome == DecisionOutcome::Ask) {
+            (decision.outcome, decision.code) = (DecisionOutcome::Allow, ReasonCode::Approved);
             decision.reason = format!("The creator approved this call: {approval}.").into();
         }
         verdict(value, decision)
@@ -89,15 +89,15 @@ fn built_in(intents: Vec<Intent>, facts: &Facts) -> Decision {
 
 fn verdict<T>(value: T, decision: Decision) -> Verdict<T> {
     match decision.outcome {
-        Outcome::Allow => Verdict::Allowed(Approved::seal(value), decision),
-        Outcome::Ask => Verdict::Held(decision),
-        Outcome::Deny => Verdict::Refused(decision),
+        DecisionOutcome::Allow => Verdict::Allowed(Approved::seal(value), decision),
+        DecisionOutcome::Ask => Verdict::Held(decision),
+        DecisionOutcome::Deny => Verdict::Refused(decision),
     }
 }
 
 fn allowed(intents: Vec<Intent>) -> Decision {
     Decision {
-        outcome: Outcome::Allow,
+        outcome: DecisionOutcome::Allow,
         code: ReasonCode::Allowed,
         reason: Cow::Borrowed("No rule objects."),
         intents,
@@ -115,7 +115,7 @@ fn decide<'a>(
 ) -> Decision {
     let mut decision = allowed(intents);
     if decision.intents.is_empty() {
-        decision.outcome = Outcome::Deny;
+        decision.outcome = DecisionOutcome::Deny;
         decision.code = ReasonCode::NoIntent;
         decision.reason = Cow::Borrowed("The call does not say what it would do.");
     }
@@ -130,7 +130,7 @@ fn decide<'a>(
                 }
                 Err(error) => {
                     let reason = format!("The rule {} could not judge it: {error}.", rule.id);
-                    (Outcome::Deny, ReasonCode::RuleError, reason)
+                    (DecisionOutcome::Deny, ReasonCode::RuleError, reason)
                 }
             };
             triggered = true;

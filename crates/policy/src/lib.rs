@@ -17,17 +17,18 @@ mod facts;
 pub mod guard;
 mod judge;
 mod operator;
+mod payment;
 pub mod rates;
 mod rules;
 mod shell;
-mod spend;
 
 pub use approved::{Approved, Permit};
 pub use decision::{Decision, ReasonCode, RuleId};
-pub use facts::{BadCreatorAddress, CreatorAddress, Facts};
+pub use facts::{CreatorAddress, CreatorAddressError, Facts};
 pub use judge::{Judge, Verdict, judge};
 pub use operator::{
-    BadOperatorRules, Moment, Note, OPERATOR_TEXT_BYTES_MAX, OperatorFindings, OperatorRules,
+    OPERATOR_TEXT_BYTES_MAX, OperatorFindings, OperatorRules, OperatorRulesError, RuleContext,
+    RuleDiagnostic,
 };
+pub use payment::{PaymentFacts, PaymentLimits, PaymentVerdict, may_be_paid};
 pub use rules::{Reachable, may_be_read};
-pub use spend::{SpendFacts, SpendLimits, SpendVerdict, may_be_paid};

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 /// The kept part of an output stream: its beginning, its end, and how much
 /// lay between them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Captured {
+pub struct CapturedOutput {
     /// The first bytes; everything when nothing was omitted.
     pub head: Vec<u8>,
     /// The last bytes; empty when the head holds everything.
@@ -17,7 +17,7 @@ pub struct Captured {
     pub omitted_bytes: u64,
 }
 
-impl Captured {
+impl CapturedOutput {
     /// The kept text, with the gap named. Bytes that are no UTF-8 become
     /// replacement characters.
     #[must_use]
@@ -40,9 +40,9 @@ impl Captured {
     }
 }
 
-/// Collects an output stream into a [`Captured`].
+/// Collects an output stream into a [`CapturedOutput`].
 #[derive(Debug)]
-pub struct Keeper {
+pub struct CaptureBuffer {
     head: Vec<u8>,
     head_max: usize,
     tail: VecDeque<u8>,
@@ -50,7 +50,7 @@ pub struct Keeper {
     omitted_bytes: u64,
 }
 
-impl Keeper {
+impl CaptureBuffer {
     /// Keeps at most `bytes_max`: half of them from the beginning.
     #[must_use]
     pub fn new(bytes_max: usize) -> Self {
@@ -78,8 +78,8 @@ impl Keeper {
 
     /// What is kept so far.
     #[must_use]
-    pub fn snapshot(&self) -> Captured {
-        Captured {
+    pub fn snapshot(&self) -> CapturedOutput {
+        CapturedOutput {
             head: self.head.clone(),
             tail: self.tail.iter().copied().collect(),
             omitted_bytes: self.omitted_bytes,
@@ -100,7 +100,7 @@ mod tests {
             bytes_max in 0usize..64,
         ) {
             let whole: Vec<u8> = pieces.concat();
-            let mut keeper = Keeper::new(bytes_max);
+            let mut keeper = CaptureBuffer::new(bytes_max);
             for piece in &pieces {
                 keeper.push(piece);
             }
@@ -119,17 +119,17 @@ mod tests {
 
     #[test]
     fn names_the_gap() {
-        let mut keeper = Keeper::new(4);
+        let mut keeper = CaptureBuffer::new(4);
         keeper.push(b"ab123yz");
         assert_eq!(keeper.snapshot().text_lossy(), "ab\n[… 3 bytes omitted …]\nyz");
     }
 
     #[test]
     fn a_character_across_head_and_tail_survives_when_nothing_is_cut() {
-        let mut keeper = Keeper::new(3);
+        let mut keeper = CaptureBuffer::new(3);
         keeper.push("é€".as_bytes().split_at(3).0);
         assert_eq!(keeper.snapshot().total_bytes(), 3);
-        let mut keeper = Keeper::new(4);
+        let mut keeper = CaptureBuffer::new(4);
         keeper.push("aé".as_bytes());
         assert_eq!(keeper.snapshot().text_lossy(), "aé");
     }

@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use automaton_core::error::{Classified, Kind};
+use automaton_core::error::{Classified, ErrorClass};
 use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{
@@ -46,7 +46,7 @@ pub fn room(place: &Path) -> io::Result<(u64, u64)> {
 
 /// A handle of the workspace.
 #[derive(Debug)]
-pub struct Beneath {
+pub struct WorkspaceDir {
     root: OwnedFd,
     lookup: Lookup,
 }
@@ -62,7 +62,7 @@ enum Lookup {
 
 /// What was read of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Read {
+pub struct ReadResult {
     /// The first bytes, at most as many as asked for.
     pub bytes: Vec<u8>,
     /// The size of the whole file, in bytes, as it was when it was opened.
@@ -71,7 +71,7 @@ pub struct Read {
 
 /// How far a folder is looked into.
 #[derive(Debug, Clone, Copy)]
-pub struct Reach {
+pub struct ListOptions {
     /// Folders below each other, of which the named one is the first.
     pub depth: u32,
     /// The most entries; there may be more than are told.
@@ -84,7 +84,7 @@ pub struct Reach {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Listing {
     /// Its entries, each folder's before the next one, by name.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<FolderEntry>,
     /// Folders that were not looked into, for being closed or too deep.
     pub closed: usize,
     /// Whether there is more: too many, with names that are no text, or out of reach.
@@ -93,7 +93,7 @@ pub struct Listing {
 
 /// A file, or what else has a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct FolderEntry {
     /// Its path.
     pub path: WorkspacePath,
     /// What it is, when it is no regular file.
@@ -189,12 +189,14 @@ pub enum FsError {
 }
 
 impl Classified for FsError {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ErrorClass {
         match self {
-            Self::Root { .. } => Kind::Config,
-            Self::Missing { .. } | Self::NotAFile { .. } | Self::TooLarge { .. } => Kind::User,
-            Self::Escapes { .. } => Kind::Denied,
-            Self::Read { .. } | Self::Write { .. } => Kind::Internal,
+            Self::Root { .. } => ErrorClass::Config,
+            Self::Missing { .. } | Self::NotAFile { .. } | Self::TooLarge { .. } => {
+                ErrorClass::User
+            }
+            Self::Escapes { .. } => ErrorClass::Denied,
+            Self::Read { .. } | Self::Write { .. } => ErrorClass::Internal,
         }
     }
 
@@ -208,7 +210,7 @@ impl Classified for FsError {
     }
 }
 
-impl Beneath {
+impl WorkspaceDir {
     /// Opens a workspace by its path on the host.
     ///
     /// # Errors
@@ -236,20 +238,20 @@ impl Beneath {
     /// # Errors
     ///
     /// When there is no such file, it is no regular file, or it lies outside.
-    pub fn read(&self, path: &WorkspacePath, cap: u64) -> Result<Read, FsError> {
+    pub fn read(&self, path: &WorkspacePath, cap: u64) -> Result<ReadResult, FsError> {
         let (file, total) = self.open_file(path)?;
         let mut bytes = Vec::new();
         file.take(cap)
             .read_to_end(&mut bytes)
             .map_err(|source| FsError::Read { path: path.clone(), source })?;
-        Ok(Read { total: total.max(bytes.len() as u64), bytes })
+        Ok(ReadResult { total: total.max(bytes.len() as u64), bytes })
     }
 
     /// Opens a regular file to be read piece by piece; gives its size, in bytes, too.
     ///
     /// # Errors
     ///
-    /// As [`Beneath::read`].
+    /// As [`WorkspaceDir::read`].
     pub fn open_file(&self, path: &WorkspacePath) -> Result<(File, u64), FsError> {
         // Without O_NONBLOCK, opening a pipe would wait for its writer.
         let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
@@ -282,12 +284,12 @@ impl Beneath {
         draft.keep()
     }
 
-    /// Begins to write a regular file piece by piece, as [`Beneath::write`] does at once.
+    /// Begins to write a regular file piece by piece, as [`WorkspaceDir::write`] does at once.
     ///
     /// # Errors
     ///
     /// When there is something at the path that is no regular file, or it lies outside.
-    pub fn draft(&self, path: &WorkspacePath) -> Result<Draft, FsError> {
+    pub fn draft(&self, path: &WorkspacePath) -> Result<AtomicFile, FsError> {
         let names: Vec<&str> = path.names().collect();
         let Some((name, above)) = names.split_last() else {
             return Err(FsError::NotAFile { path: path.clone(), kind: FileKind::Directory });
@@ -305,7 +307,7 @@ impl Beneath {
         let unsaid = |source| FsError::Write { path: path.clone(), source };
         let (file, beside) = beside(folder.as_fd()).map_err(unsaid)?;
         let name = (*name).to_owned();
-        Ok(Draft { path: path.clone(), folder, name, beside, file, mode, is_kept: false })
+        Ok(AtomicFile { path: path.clone(), folder, name, beside, file, mode, is_kept: false })
     }
 
     /// Takes a regular file away.
@@ -354,7 +356,7 @@ impl Beneath {
     /// # Errors
     ///
     /// When there is nothing of that name, or it lies outside.
-    pub fn list(&self, path: &WorkspacePath, reach: Reach) -> Result<Listing, FsError> {
+    pub fn list(&self, path: &WorkspacePath, reach: ListOptions) -> Result<Listing, FsError> {
         let failed = |errno| match errno {
             Errno::ENOENT => FsError::Missing { path: path.clone() },
             errno => trouble(path, errno, |path, source| FsError::Read { path, source }),
@@ -465,10 +467,10 @@ fn names(folder: &OwnedFd, cut: &mut bool) -> Vec<String> {
     names
 }
 
-fn entry(path: WorkspacePath, status: &FileStat) -> Entry {
+fn entry(path: WorkspacePath, status: &FileStat) -> FolderEntry {
     let kind = special_kind(status);
     let bytes = if kind.is_none() { status.st_size.cast_unsigned() } else { 0 };
-    Entry { path, kind, bytes, changed: (status.st_ctime, status.st_ctime_nsec) }
+    FolderEntry { path, kind, bytes, changed: (status.st_ctime, status.st_ctime_nsec) }
 }
 
 /// Opens name by name and follows nothing.
@@ -490,7 +492,7 @@ fn walk(root: &OwnedFd, path: &Path, flags: OFlag) -> nix::Result<OwnedFd> {
 
 /// A new file beside the one whose place it is to take. Dropped, it leaves nothing.
 #[derive(Debug)]
-pub struct Draft {
+pub struct AtomicFile {
     path: WorkspacePath,
     folder: OwnedFd,
     name: String,
@@ -500,7 +502,7 @@ pub struct Draft {
     is_kept: bool,
 }
 
-impl Draft {
+impl AtomicFile {
     /// Writes the next bytes.
     ///
     /// # Errors
@@ -529,7 +531,7 @@ impl Draft {
     }
 }
 
-impl Drop for Draft {
+impl Drop for AtomicFile {
     fn drop(&mut self) {
         if !self.is_kept {
             // silent-ok: why it is not kept has been told.

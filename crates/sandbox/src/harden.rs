@@ -4,7 +4,7 @@
 
 use std::io;
 
-use automaton_core::error::{Classified, Kind};
+use automaton_core::error::{Classified, ErrorClass};
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::stat::{Mode, umask};
@@ -25,8 +25,8 @@ pub enum HardenError {
 }
 
 impl Classified for HardenError {
-    fn kind(&self) -> Kind {
-        Kind::Internal
+    fn kind(&self) -> ErrorClass {
+        ErrorClass::Internal
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The launcher never unshares, mounts or confines anything itself: all of
 //! that happens in the helper, which is a fresh program without our memory.
-//! A run never outlives its [`Running`], and never the launching process.
+//! A run never outlives its [`RunHandle`], and never the launching process.
 
 use std::fs::File;
 use std::io::{self, Seek as _, Write as _};
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use automaton_core::error::{Classified, Kind};
+use automaton_core::error::{Classified, ErrorClass};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -22,15 +22,16 @@ use serde::Serialize;
 use thiserror::Error;
 
 use crate::linux::helper::ARG0;
-use crate::plan::{Plan, Refusal};
+use crate::plan::{Plan, PlanRefusal};
 use crate::probe::Probe;
-use crate::process::spawn::{Command, Stdio, spawn};
+use crate::process::spawn::{ProcessCommand, Stdio, spawn};
 use crate::process::{Child, ProcessError, await_any, packet};
-use crate::pump::{DEATH_MAX, Input, RunEnd, Tie};
+use crate::pump::{DEATH_MAX, Input, RunEnd, RunLifetime};
 use crate::report::{
-    INHERIT_FD, LIFELINE_FD, PACKET_BYTES_MAX, Problem, REPORT_FD, REQUEST_FD, Report, Request,
+    HelperReport, HelperRequest, INHERIT_FD, LIFELINE_FD, PACKET_BYTES_MAX, REPORT_FD, REQUEST_FD,
+    StepFailure,
 };
-use crate::running::{Killer, Running};
+use crate::running::{KillHandle, RunHandle};
 use crate::session::Session;
 use crate::spec::{Defence, Defences};
 
@@ -77,7 +78,7 @@ pub enum LaunchError {
     Plan(&'static str),
     /// The task makes no sense.
     #[error("the task was not started")]
-    Task(#[from] Refusal),
+    Task(#[from] PlanRefusal),
     /// The session is over.
     #[error("the sandbox has ended, and with it what ran in it")]
     Over,
@@ -101,19 +102,19 @@ impl LaunchError {
 }
 
 impl Classified for LaunchError {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ErrorClass {
         match self {
-            Self::Exec(_) => Kind::User,
+            Self::Exec(_) => ErrorClass::User,
             Self::Helper(error) => error.kind(),
             Self::Task(refusal) => refusal.kind(),
-            Self::Channels(_) | Self::Slow | Self::Over => Kind::Transient,
+            Self::Channels(_) | Self::Slow | Self::Over => ErrorClass::Transient,
             Self::Request(_)
             | Self::Setup { .. }
             | Self::Plan(_)
             | Self::Silent
             | Self::Lost
             | Self::Stuck
-            | Self::Follow(_) => Kind::Internal,
+            | Self::Follow(_) => ErrorClass::Internal,
         }
     }
 }
@@ -190,19 +191,19 @@ impl Launcher {
     /// # Errors
     ///
     /// When any step fails; then nothing was run.
-    pub fn launch(&self, plan: &Plan) -> Result<Running, LaunchError> {
+    pub fn launch(&self, plan: &Plan) -> Result<RunHandle, LaunchError> {
         if plan.script.exec.is_none() {
             return Err(LaunchError::Plan("it has no program; open it as a session"));
         }
         let started = now();
         let streams = Streams::piped(&plan.stdin)?;
         let (helper, proxy) = self.start_plan(plan, streams.theirs)?.after(await_start)?;
-        let killer = Killer::new(helper.lifeline);
-        let tie = Tie::Helper(helper.child);
+        let killer = KillHandle::new(helper.lifeline);
+        let tie = RunLifetime::Helper(helper.child);
         let deadline = plan.wall.map(|wall| started + wall);
         let (capture, enforcement) = (plan.capture, plan.enforcement);
         let end = RunEnd { tie, report: helper.report, killer, deadline, started, enforcement };
-        let mut running = Running::follow(end, streams.input, streams.outputs, capture)?;
+        let mut running = RunHandle::follow(end, streams.input, streams.outputs, capture)?;
         running.proxy = proxy;
         Ok(running)
     }
@@ -224,7 +225,7 @@ impl Launcher {
     fn start_plan(&self, plan: &Plan, streams: [Stdio; 3]) -> Result<Helper, LaunchError> {
         let inherit = plan.inherit.iter().map(|inherit| inherit.descriptor.try_clone());
         let inherit = inherit.collect::<io::Result<_>>().map_err(LaunchError::Channels)?;
-        let request = Request::Run {
+        let request = HelperRequest::Run {
             script: Box::new(plan.script.clone()),
             targets: plan.inherit.iter().map(|inherit| inherit.target).collect(),
         };
@@ -233,9 +234,9 @@ impl Launcher {
 
     pub(crate) fn probe_features(&self) -> Result<Probe, LaunchError> {
         let stdio = [Stdio::Null, Stdio::Null, Stdio::Null];
-        let helper = self.start(&Request::Probe, Defences::default(), stdio, Vec::new())?;
+        let helper = self.start(&HelperRequest::Probe, Defences::default(), stdio, Vec::new())?;
         let (mut helper, probe) = helper.after(|report| match await_report(report)? {
-            (Report::Features(probe), _) => Ok(probe),
+            (HelperReport::Features(probe), _) => Ok(probe),
             _ => Err(LaunchError::Silent),
         })?;
         helper.child.wait()?;
@@ -244,7 +245,7 @@ impl Launcher {
 
     fn start(
         &self,
-        request: &Request,
+        request: &HelperRequest,
         defences: Defences,
         stdio: [Stdio; 3],
         inherit: Vec<OwnedFd>,
@@ -252,7 +253,7 @@ impl Launcher {
         let (report, report_given) = channel()?;
         let (lifeline_given, lifeline) = pipe()?;
         let [stdin, stdout, stderr] = stdio;
-        let mut command = Command::new(&self.helper)
+        let mut command = ProcessCommand::new(&self.helper)
             .arg0(ARG0)
             .stdin(stdin)
             .stdout(stdout)
@@ -296,8 +297,8 @@ fn await_start(report: &OwnedFd) -> Result<Option<TcpListener>, LaunchError> {
     let mut proxy = None;
     loop {
         match await_report(report)? {
-            (Report::Started, _) => return Ok(proxy),
-            (Report::Proxy, Some(socket)) => {
+            (HelperReport::Started, _) => return Ok(proxy),
+            (HelperReport::Proxy, Some(socket)) => {
                 let listener = TcpListener::from(socket);
                 listener.set_nonblocking(true).map_err(LaunchError::Channels)?;
                 proxy = Some(listener);
@@ -309,7 +310,9 @@ fn await_start(report: &OwnedFd) -> Result<Option<TcpListener>, LaunchError> {
 }
 
 /// The next word on a channel, unless that is a failure.
-pub(crate) fn await_report(channel: &OwnedFd) -> Result<(Report, Option<OwnedFd>), LaunchError> {
+pub(crate) fn await_report(
+    channel: &OwnedFd,
+) -> Result<(HelperReport, Option<OwnedFd>), LaunchError> {
     let deadline = now() + SETUP_MAX;
     loop {
         let left = deadline.saturating_duration_since(now());
@@ -323,17 +326,21 @@ pub(crate) fn await_report(channel: &OwnedFd) -> Result<(Report, Option<OwnedFd>
     }
     match receive(channel)? {
         None => Err(LaunchError::Silent),
-        Some((Report::Failed(Problem { step, problem }), _)) => Err(match step.as_str() {
-            EXEC_STEP => LaunchError::Exec(problem),
-            _ => LaunchError::Setup { step, problem },
-        }),
+        Some((HelperReport::Failed(StepFailure { step, problem }), _)) => {
+            Err(match step.as_str() {
+                EXEC_STEP => LaunchError::Exec(problem),
+                _ => LaunchError::Setup { step, problem },
+            })
+        }
         Some(report) => Ok(report),
     }
 }
 
 /// The next report and what came with it, if one is there. What cannot be read counts as
 /// none: the helper is then treated as lost.
-pub(crate) fn receive(report: &OwnedFd) -> Result<Option<(Report, Option<OwnedFd>)>, LaunchError> {
+pub(crate) fn receive(
+    report: &OwnedFd,
+) -> Result<Option<(HelperReport, Option<OwnedFd>)>, LaunchError> {
     let mut text = vec![0; PACKET_BYTES_MAX];
     match packet::receive(report, &mut text, MsgFlags::MSG_DONTWAIT) {
         Ok((0, _)) | Err(Errno::EAGAIN | Errno::ECONNRESET) => Ok(None),

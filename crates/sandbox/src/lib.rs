@@ -1,7 +1,7 @@
 //! Runs untrusted programs, and hardens our own.
 //!
 //! Nothing that an agent, a skill or a model asks for runs on the bare host:
-//! [`plan::plan`] turns a [`Spec`] into ordered steps, and a [`Launcher`]
+//! [`plan::plan`] turns a [`SandboxSpec`] into ordered steps, and a [`Launcher`]
 //! executes them in a helper process. Where the kernel cannot give a layer the
 //! plan is a [`plan::Refusal`]; there is no weaker level to fall back to. This
 //! is the only crate with `unsafe`, so it also holds what the other crates need
@@ -33,22 +33,22 @@ mod terminal;
 mod vault;
 
 pub use boot::SystemBootClock;
-pub use capture::{Captured, Keeper};
-pub use fs::{Beneath, Draft, Entry, FileKind, FsError, Listing, Reach};
+pub use capture::{CaptureBuffer, CapturedOutput};
+pub use fs::{AtomicFile, FileKind, FolderEntry, FsError, ListOptions, Listing, WorkspaceDir};
 pub use harden::{HardenError, harden};
 pub use launch::{LaunchError, Launcher};
-pub use lines::{Line, LineRange, LinesRead, read_lines};
+pub use lines::{LineRange, LinesRead, TextLine, read_lines};
 pub use linux::helper::{ARG0, helper_main_if_invoked};
 pub use netns::Netns;
-pub use outcome::{CgroupVersion, Enforcement, ExitStatus, Outcome, Usage};
+pub use outcome::{CgroupVersion, Enforcement, ExitStatus, RunOutcome, SessionUsage};
 pub use path::{PathError, WorkspacePath};
-pub use plan::{Plan, Refusal, plan};
+pub use plan::{Plan, PlanRefusal, plan};
 pub use probe::{CgroupBase, Feature, Probe, probe};
-pub use running::{Killer, Running};
+pub use running::{KillHandle, RunHandle};
 pub use session::Session;
 pub use spec::{
-    Bind, Capture, Defence, Defences, HOME_INSIDE, Inherit, Limits, Network, PROXY_INSIDE,
-    PROXY_PORT, Program, Spec, Task,
+    Bind, Capture, Defence, Defences, HOME_INSIDE, Inherit, Network, PROXY_INSIDE, PROXY_PORT,
+    Program, RunLimits, SandboxSpec, SessionProgram,
 };
 pub use terminal::{columns_of, converse};
 pub use vault::{LockedBytes, VaultError, confine_key_holder};

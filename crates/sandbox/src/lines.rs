@@ -22,7 +22,7 @@ pub struct LineRange {
 
 /// A line, without its end.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Line {
+pub struct TextLine {
     /// Its beginning, or all of it.
     pub bytes: Vec<u8>,
     /// Its size.
@@ -33,7 +33,7 @@ pub struct Line {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LinesRead {
     /// Those of the wanted lines that there are and that have room.
-    pub lines: Vec<Line>,
+    pub lines: Vec<TextLine>,
     /// Lines of the whole text; the last of them may have no end.
     pub total_lines: u64,
     /// Bytes of the whole text.
@@ -75,7 +75,7 @@ pub fn read_lines(mut text: impl Read, wanted: LineRange) -> io::Result<LinesRea
             if !is_open {
                 is_full |= read.lines.len() >= wanted.lines_max || kept >= wanted.bytes_max;
                 if number >= wanted.first && !is_full {
-                    read.lines.push(Line::default());
+                    read.lines.push(TextLine::default());
                 }
             }
             if let Some(line) = read.lines.last_mut().filter(|_| !is_full) {

@@ -8,17 +8,17 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::capture::Captured;
+use crate::capture::CapturedOutput;
 
 /// All that is known about a run after its whole tree of processes is gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// How the program ended.
     pub status: ExitStatus,
     /// What it wrote to its standard output.
-    pub stdout: Captured,
+    pub stdout: CapturedOutput,
     /// What it wrote to its standard error.
-    pub stderr: Captured,
+    pub stderr: CapturedOutput,
     /// From the start of the program to the end of its tree.
     pub duration: Duration,
     /// What held the memory and process limits.
@@ -84,7 +84,7 @@ impl fmt::Display for ExitStatus {
 
 /// What a session uses at one moment. Unknown where no control group counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Usage {
+pub struct SessionUsage {
     /// Memory of all its processes and of its files in memory, in bytes.
     pub memory_bytes: Option<u64>,
     /// Processes and threads, the first process of the namespaces among them.

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::path::Path;
 
-use automaton_core::error::{Classified, Kind};
+use automaton_core::error::{Classified, ErrorClass};
 use thiserror::Error;
 
 use crate::spec::HOME_INSIDE;
@@ -57,10 +57,12 @@ pub enum PathError {
 }
 
 impl Classified for PathError {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ErrorClass {
         match self {
-            Self::Empty | Self::Nul | Self::TooLong { .. } => Kind::User,
-            Self::Outside { .. } | Self::Above { .. } | Self::OtherHome { .. } => Kind::Denied,
+            Self::Empty | Self::Nul | Self::TooLong { .. } => ErrorClass::User,
+            Self::Outside { .. } | Self::Above { .. } | Self::OtherHome { .. } => {
+                ErrorClass::Denied
+            }
         }
     }
 
@@ -186,7 +188,11 @@ mod tests {
             "../root/a",
         ];
         for text in denied {
-            assert_eq!(WorkspacePath::parse(text).unwrap_err().kind(), Kind::Denied, "{text}");
+            assert_eq!(
+                WorkspacePath::parse(text).unwrap_err().kind(),
+                ErrorClass::Denied,
+                "{text}"
+            );
         }
         assert_eq!(WorkspacePath::parse(""), Err(PathError::Empty));
         assert_eq!(WorkspacePath::parse("a\0b"), Err(PathError::Nul));

@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::capture::Keeper;
+use crate::capture::CaptureBuffer;
 use crate::launch::{LaunchError, locked, now, receive};
-use crate::outcome::{Enforcement, ExitStatus, Outcome};
+use crate::outcome::{Enforcement, ExitStatus, RunOutcome};
 use crate::process::Child;
-use crate::report::Report;
-use crate::running::Killer;
+use crate::report::HelperReport;
+use crate::running::KillHandle;
 
 /// How long a killed tree may take to disappear.
 pub(crate) const DEATH_MAX: Duration = Duration::from_secs(10);
@@ -37,50 +37,50 @@ pub(crate) struct Input {
 }
 
 /// Whose end is the run's end.
-pub(crate) enum Tie {
+pub(crate) enum RunLifetime {
     /// The helper's, which lives for this run.
     Helper(Child),
     /// A session's, which says on the channel of reports when the run is over.
-    Session(Killer),
+    Session(KillHandle),
 }
 
 /// How a run comes to its end.
 pub(crate) struct RunEnd {
-    pub(crate) tie: Tie,
+    pub(crate) tie: RunLifetime,
     pub(crate) report: OwnedFd,
-    pub(crate) killer: Killer,
+    pub(crate) killer: KillHandle,
     pub(crate) deadline: Option<Instant>,
     pub(crate) started: Instant,
     pub(crate) enforcement: Enforcement,
 }
 
-pub(crate) struct Pump {
+pub(crate) struct OutputPump {
     pub(crate) end: RunEnd,
     pub(crate) input: Option<Input>,
     /// Standard output and standard error, each until its end.
     pub(crate) outputs: [Option<File>; 2],
     /// What was kept of each.
-    pub(crate) kept: Arc<Mutex<[Keeper; 2]>>,
+    pub(crate) kept: Arc<Mutex<[CaptureBuffer; 2]>>,
 }
 
-impl Pump {
+impl OutputPump {
     /// Works until the run has ended.
-    pub(crate) fn run(mut self) -> Result<Outcome, LaunchError> {
+    pub(crate) fn run(mut self) -> Result<RunOutcome, LaunchError> {
         let followed = self.follow();
         let by_us = self.end.killer.reason();
         // Whatever happened, nothing of the run may stay behind.
         self.end.killer.end(ExitStatus::Killed);
         followed?;
         let by_session = match &mut self.end.tie {
-            Tie::Helper(child) => child.wait().map(|_| None)?,
-            Tie::Session(session) => session.reason(),
+            RunLifetime::Helper(child) => child.wait().map(|_| None)?,
+            RunLifetime::Session(session) => session.reason(),
         };
         let by_us = by_us.or(by_session);
         let duration = self.end.started.elapsed();
         self.drain();
         let status = self.status(by_us)?;
         let [stdout, stderr] = &*locked(&self.kept);
-        Ok(Outcome {
+        Ok(RunOutcome {
             status,
             stdout: stdout.snapshot(),
             stderr: stderr.snapshot(),
@@ -115,7 +115,7 @@ impl Pump {
             match dying_since {
                 None if self.end.killer.reason().is_some() => dying_since = Some(now()),
                 Some(since) if since.elapsed() > DEATH_MAX => {
-                    if let Tie::Helper(child) = &mut self.end.tie {
+                    if let RunLifetime::Helper(child) = &mut self.end.tie {
                         child.kill()?;
                         child.wait_timeout(DEATH_MAX)?;
                     }
@@ -141,8 +141,8 @@ impl Pump {
         let timeout = PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX);
         let [stdout, stderr] = &self.outputs;
         let over = match &self.end.tie {
-            Tie::Helper(child) => child.as_fd(),
-            Tie::Session(_) => self.end.report.as_fd(),
+            RunLifetime::Helper(child) => child.as_fd(),
+            RunLifetime::Session(_) => self.end.report.as_fd(),
         };
         let wanted = [
             self.input.as_ref().map(|input| PollFd::new(input.pipe.as_fd(), PollFlags::POLLOUT)),
@@ -203,8 +203,8 @@ impl Pump {
         let mut ended = None;
         while let Some((report, _)) = receive(&self.end.report)? {
             match report {
-                Report::Usage { memory_kills: 1.. } => return Ok(ExitStatus::MemoryExceeded),
-                Report::Ended(status) => ended = Some(status),
+                HelperReport::Usage { memory_kills: 1.. } => return Ok(ExitStatus::MemoryExceeded),
+                HelperReport::Ended(status) => ended = Some(status),
                 _ => {}
             }
         }

@@ -1,12 +1,12 @@
 //! Pure: what launcher and helper say to each other.
 //!
-//! The launcher passes one [`Request`] in a sealed file; the helper answers
-//! with [`Report`]s, one a packet. The program never sees either descriptor.
+//! The launcher passes one [`HelperRequest`] in a sealed file; the helper answers
+//! with [`HelperReport`]s, one a packet. The program never sees either descriptor.
 
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::ExitStatus;
-use crate::plan::{Exec, Script};
+use crate::plan::{HelperScript, ProgramExec};
 use crate::probe::Probe;
 
 /// The descriptor from which the helper reads its request.
@@ -20,10 +20,10 @@ pub(crate) const INHERIT_FD: i32 = 6;
 
 /// What the helper is asked to do.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Request {
+pub(crate) enum HelperRequest {
     /// Run a program.
     Run {
-        script: Box<Script>,
+        script: Box<HelperScript>,
         /// The numbers inside of the descriptors from [`INHERIT_FD`] on.
         targets: Vec<i32>,
     },
@@ -34,11 +34,11 @@ pub(crate) enum Request {
 /// What the first process of a session is asked, by its launcher, over the socket on which
 /// it reports. The order is in a sealed file, the first descriptor of its packet.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Order {
+pub(crate) enum SessionRequest {
     /// Start a program. With it come its standard streams, the socket on which its end is
     /// told, and its lifeline.
     Run {
-        exec: Exec,
+        exec: ProgramExec,
         /// Whether its standard input is a terminal that it has to itself.
         terminal: bool,
     },
@@ -48,14 +48,14 @@ pub(crate) enum Order {
 
 /// A step that failed: which, and what was met.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Problem {
+pub(crate) struct StepFailure {
     pub(crate) step: String,
     pub(crate) problem: String,
 }
 
 /// What the helper has to say.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Report {
+pub(crate) enum HelperReport {
     /// The listening socket of the proxy, which comes with this packet.
     Proxy,
     /// The program has been executed, or orders are awaited.
@@ -63,12 +63,12 @@ pub(crate) enum Report {
     /// A socket that is connected, or about to be, which comes with this packet.
     Connected,
     /// A step failed; nothing was run.
-    Failed(Problem),
+    Failed(StepFailure),
     /// The program ended.
     Ended(ExitStatus),
     /// What the control group counted, after the end of the tree.
     Usage { memory_kills: u64 },
-    /// The answer to [`Request::Probe`].
+    /// The answer to [`HelperRequest::Probe`].
     Features(Box<Probe>),
 }
 

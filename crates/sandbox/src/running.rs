@@ -1,6 +1,6 @@
 //! A run from its start to its end, and the hand that ends it.
 //!
-//! A run never outlives its [`Running`], and never the launching process.
+//! A run never outlives its [`RunHandle`], and never the launching process.
 
 use std::fs::File;
 use std::net::TcpListener;
@@ -8,23 +8,23 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use crate::capture::{Captured, Keeper};
+use crate::capture::{CaptureBuffer, CapturedOutput};
 use crate::launch::{LaunchError, locked};
-use crate::outcome::{ExitStatus, Outcome};
-use crate::pump::{Input, Pump, RunEnd};
+use crate::outcome::{ExitStatus, RunOutcome};
+use crate::pump::{Input, OutputPump, RunEnd};
 use crate::spec::Capture;
 
 /// A run that has begun. Dropping it ends the run and its whole tree.
 #[derive(Debug)]
-pub struct Running {
-    killer: Killer,
+pub struct RunHandle {
+    killer: KillHandle,
     /// Of standard output and standard error.
-    kept: Arc<Mutex<[Keeper; 2]>>,
-    pump: Option<JoinHandle<Result<Outcome, LaunchError>>>,
+    kept: Arc<Mutex<[CaptureBuffer; 2]>>,
+    pump: Option<JoinHandle<Result<RunOutcome, LaunchError>>>,
     pub(crate) proxy: Option<TcpListener>,
 }
 
-impl Running {
+impl RunHandle {
     /// Looks after a run from now on.
     pub(crate) fn follow(
         end: RunEnd,
@@ -33,10 +33,10 @@ impl Running {
         capture: Capture,
     ) -> Result<Self, LaunchError> {
         let Capture { stdout_bytes_max, stderr_bytes_max } = capture;
-        let kept = [Keeper::new(stdout_bytes_max), Keeper::new(stderr_bytes_max)];
+        let kept = [CaptureBuffer::new(stdout_bytes_max), CaptureBuffer::new(stderr_bytes_max)];
         let kept = Arc::new(Mutex::new(kept));
         let killer = end.killer.clone();
-        let pump = Pump { end, input, outputs, kept: Arc::clone(&kept) };
+        let pump = OutputPump { end, input, outputs, kept: Arc::clone(&kept) };
         let thread = std::thread::Builder::new()
             .name("sandbox-pump".to_owned())
             .spawn(move || pump.run())
@@ -57,39 +57,39 @@ impl Running {
     ///
     /// When the helper was lost, so that the end is not known, or when a
     /// process did not die.
-    pub fn wait(mut self) -> Result<Outcome, LaunchError> {
+    pub fn wait(mut self) -> Result<RunOutcome, LaunchError> {
         match self.pump.take().map(JoinHandle::join) {
             Some(Ok(outcome)) => outcome,
             Some(Err(_)) | None => Err(LaunchError::Lost),
         }
     }
 
-    /// Whether the run is over, so that [`Running::wait`] would not block.
+    /// Whether the run is over, so that [`RunHandle::wait`] would not block.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.pump.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Ends the run and its whole tree; [`Running::wait`] tells when it is done.
+    /// Ends the run and its whole tree; [`RunHandle::wait`] tells when it is done.
     pub fn kill(&self) {
         self.killer.kill();
     }
 
     /// A handle that ends the run from anywhere.
     #[must_use]
-    pub fn killer(&self) -> Killer {
+    pub fn killer(&self) -> KillHandle {
         self.killer.clone()
     }
 
     /// What the program has written so far: standard output, standard error.
     #[must_use]
-    pub fn output(&self) -> (Captured, Captured) {
+    pub fn output(&self) -> (CapturedOutput, CapturedOutput) {
         let [stdout, stderr] = &*locked(&self.kept);
         (stdout.snapshot(), stderr.snapshot())
     }
 }
 
-impl Drop for Running {
+impl Drop for RunHandle {
     fn drop(&mut self) {
         if let Some(pump) = self.pump.take() {
             self.killer.kill();
@@ -102,18 +102,18 @@ impl Drop for Running {
 /// Ends a run and its whole tree, from any thread. A killer that outlives its
 /// run does nothing.
 #[derive(Debug, Clone)]
-pub struct Killer(Arc<Mutex<End>>);
+pub struct KillHandle(Arc<Mutex<KillState>>);
 
 #[derive(Debug)]
-struct End {
+struct KillState {
     lifeline: Option<OwnedFd>,
     reason: Option<ExitStatus>,
 }
 
-impl Killer {
+impl KillHandle {
     /// Over the end of the pipe whose closing ends the run.
     pub(crate) fn new(lifeline: OwnedFd) -> Self {
-        Self(Arc::new(Mutex::new(End { lifeline: Some(lifeline), reason: None })))
+        Self(Arc::new(Mutex::new(KillState { lifeline: Some(lifeline), reason: None })))
     }
 
     /// Ends the run. Returns at once.

@@ -15,14 +15,14 @@ use crate::launch::{
     Helper, LaunchError, Streams, await_report, channel, channels, locked, now, pipe, written,
 };
 use crate::linux::cgroup;
-use crate::outcome::{ExitStatus, Usage};
+use crate::outcome::{ExitStatus, SessionUsage};
 use crate::plan::Plan;
 use crate::process::spawn::Stdio;
 use crate::process::{Child, packet};
-use crate::pump::{DEATH_MAX, RunEnd, Tie};
-use crate::report::{Order, Report};
-use crate::running::{Killer, Running};
-use crate::spec::Task;
+use crate::pump::{DEATH_MAX, RunEnd, RunLifetime};
+use crate::report::{HelperReport, SessionRequest};
+use crate::running::{KillHandle, RunHandle};
+use crate::spec::SessionProgram;
 
 /// What goes with each order, since no descriptor travels without a byte.
 const KNOCK: &[u8] = &[1];
@@ -31,7 +31,7 @@ const KNOCK: &[u8] = &[1];
 #[derive(Debug)]
 pub struct Session {
     plan: Plan,
-    killer: Killer,
+    killer: KillHandle,
     helper: std::sync::Mutex<Child>,
     helper_pid: i32,
     orders: OwnedFd,
@@ -42,7 +42,7 @@ impl Session {
     pub(crate) fn new(plan: &Plan, helper: Helper, proxy: Option<TcpListener>) -> Self {
         Self {
             plan: plan.clone(),
-            killer: Killer::new(helper.lifeline),
+            killer: KillHandle::new(helper.lifeline),
             helper_pid: helper.child.pid(),
             helper: std::sync::Mutex::new(helper.child),
             orders: helper.report,
@@ -56,7 +56,7 @@ impl Session {
     ///
     /// When it makes no sense, cannot be executed, or the session is over; then nothing was
     /// run.
-    pub fn run(&self, task: &Task) -> Result<Running, LaunchError> {
+    pub fn run(&self, task: &SessionProgram) -> Result<RunHandle, LaunchError> {
         self.start(task, Streams::piped(&task.stdin)?, false)
     }
 
@@ -65,32 +65,43 @@ impl Session {
     /// # Errors
     ///
     /// As [`Session::run`].
-    pub(crate) fn run_at(&self, task: &Task, terminal: &OwnedFd) -> Result<Running, LaunchError> {
+    pub(crate) fn run_at(
+        &self,
+        task: &SessionProgram,
+        terminal: &OwnedFd,
+    ) -> Result<RunHandle, LaunchError> {
         let stream = || terminal.try_clone().map(Stdio::Descriptor).map_err(LaunchError::Channels);
         let theirs = [stream()?, stream()?, stream()?];
         self.start(task, Streams { theirs, input: None, outputs: [None, None] }, true)
     }
 
-    fn start(&self, task: &Task, streams: Streams, terminal: bool) -> Result<Running, LaunchError> {
+    fn start(
+        &self,
+        task: &SessionProgram,
+        streams: Streams,
+        terminal: bool,
+    ) -> Result<RunHandle, LaunchError> {
         let Streams { theirs, input, outputs } = streams;
         let started = now();
-        let order = Order::Run { exec: self.plan.task(task)?, terminal };
+        let order = SessionRequest::Run { exec: self.plan.task(task)?, terminal };
         let (report, told) = channel()?;
         let (lifeline_given, lifeline) = pipe()?;
         let theirs = theirs.into_iter().map(descriptor).collect::<Result<Vec<_>, _>>()?;
         let given = theirs.iter().chain([&told, &lifeline_given]);
         self.order(&order, &given.map(|fd| fd.as_fd()).collect::<Vec<_>>())?;
         drop((theirs, told, lifeline_given));
-        let (Report::Started, _) = self.answer(&report)? else { return Err(LaunchError::Silent) };
+        let (HelperReport::Started, _) = self.answer(&report)? else {
+            return Err(LaunchError::Silent);
+        };
         let end = RunEnd {
-            tie: Tie::Session(self.killer.clone()),
+            tie: RunLifetime::Session(self.killer.clone()),
             report,
-            killer: Killer::new(lifeline),
+            killer: KillHandle::new(lifeline),
             deadline: task.wall.map(|wall| started + wall),
             started,
             enforcement: self.plan.enforcement,
         };
-        Running::follow(end, input, outputs, task.capture)
+        RunHandle::follow(end, input, outputs, task.capture)
     }
 
     /// A connection to a port of the loopback inside. It is non-blocking and may still be on
@@ -101,10 +112,10 @@ impl Session {
     /// When nobody listens there, or the session is over.
     pub fn connect(&self, port: u16) -> Result<TcpStream, LaunchError> {
         let (report, told) = channel()?;
-        self.order(&Order::Connect { port }, &[told.as_fd()])?;
+        self.order(&SessionRequest::Connect { port }, &[told.as_fd()])?;
         drop(told);
         match self.answer(&report)? {
-            (Report::Connected, Some(socket)) => Ok(TcpStream::from(socket)),
+            (HelperReport::Connected, Some(socket)) => Ok(TcpStream::from(socket)),
             _ => Err(LaunchError::Silent),
         }
     }
@@ -118,7 +129,7 @@ impl Session {
 
     /// A handle that ends the session from anywhere.
     #[must_use]
-    pub fn killer(&self) -> Killer {
+    pub fn killer(&self) -> KillHandle {
         self.killer.clone()
     }
 
@@ -131,13 +142,17 @@ impl Session {
 
     /// What all of it uses now.
     #[must_use]
-    pub fn usage(&self) -> Usage {
+    pub fn usage(&self) -> SessionUsage {
         let group = self.plan.script.cgroup.as_ref();
         let helper = self.helper_pid.unsigned_abs();
         group.map(|group| cgroup::usage(&group.base, helper)).unwrap_or_default()
     }
 
-    fn order(&self, order: &Order, descriptors: &[BorrowedFd<'_>]) -> Result<(), LaunchError> {
+    fn order(
+        &self,
+        order: &SessionRequest,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<(), LaunchError> {
         let text = written(order)?;
         let descriptors: Vec<BorrowedFd<'_>> =
             std::iter::once(text.as_fd()).chain(descriptors.iter().copied()).collect();
@@ -148,7 +163,7 @@ impl Session {
     }
 
     /// What was said to an order. Silence means that the session ended meanwhile.
-    fn answer(&self, report: &OwnedFd) -> Result<(Report, Option<OwnedFd>), LaunchError> {
+    fn answer(&self, report: &OwnedFd) -> Result<(HelperReport, Option<OwnedFd>), LaunchError> {
         match await_report(report) {
             Err(LaunchError::Silent) => Err(LaunchError::Over),
             answer => answer,

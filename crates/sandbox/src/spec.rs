@@ -1,6 +1,6 @@
 //! Pure: what a caller wants to run, and under which limits.
 //!
-//! A [`Spec`] says what, never how: [`crate::plan::plan`] turns it into ordered
+//! A [`SandboxSpec`] says what, never how: [`crate::plan::plan`] turns it into ordered
 //! steps. It must never carry a way to ask for less than the full protection;
 //! [`Defences`] can only be built complete outside of `crate::drill`, which is
 //! in no product build.
@@ -17,7 +17,7 @@ pub const HOME_INSIDE: &str = "/root";
 
 /// A program to run in the sandbox, what it may see and what it may use up.
 #[derive(Debug, Clone)]
-pub struct Spec {
+pub struct SandboxSpec {
     /// What to run.
     pub program: Program,
     /// The one host directory that the program may write. It appears as
@@ -39,7 +39,7 @@ pub struct Spec {
     /// Variables added to the constructed environment; nothing is inherited.
     pub env: Vec<(String, String)>,
     /// What the program and all that it starts may use up.
-    pub limits: Limits,
+    pub limits: RunLimits,
     /// How much of the output is kept.
     pub capture: Capture,
     /// What the program reads on its standard input before it sees its end.
@@ -48,7 +48,7 @@ pub struct Spec {
     pub defences: Defences,
 }
 
-impl Spec {
+impl SandboxSpec {
     /// A program with no workspace, no network, default limits, full defences.
     #[must_use]
     pub fn new(program: Program) -> Self {
@@ -61,7 +61,7 @@ impl Spec {
             inherit: Vec::new(),
             network: Network::None,
             env: Vec::new(),
-            limits: Limits::default(),
+            limits: RunLimits::default(),
             capture: Capture::default(),
             stdin: Vec::new(),
             defences: Defences::default(),
@@ -84,7 +84,7 @@ pub enum Program {
 
 /// A program to start in a [`crate::Session`], beside those that run there.
 #[derive(Debug, Clone)]
-pub struct Task {
+pub struct SessionProgram {
     /// What to run.
     pub program: Program,
     /// Variables added to the constructed environment.
@@ -97,7 +97,7 @@ pub struct Task {
     pub stdin: Vec<u8>,
 }
 
-impl Task {
+impl SessionProgram {
     /// A program without a limit of time of its own.
     #[must_use]
     pub fn new(program: Program) -> Self {
@@ -156,7 +156,7 @@ pub const PROXY_INSIDE: &str = "http://127.0.0.1:3128";
 /// What a run may use up. See [`crate::Enforcement`] for what holds the
 /// memory and process limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct RunLimits {
     /// Time from start to forced end; `None` for a service that its owner ends.
     pub wall: Option<Duration>,
     /// Memory of the whole tree, in bytes.
@@ -178,7 +178,7 @@ pub struct Limits {
     pub cpu: Duration,
 }
 
-impl Limits {
+impl RunLimits {
     /// The limits of a program that its owner ends: no limit of time, the
     /// others as for one call.
     #[must_use]
@@ -187,7 +187,7 @@ impl Limits {
     }
 }
 
-impl Default for Limits {
+impl Default for RunLimits {
     /// The limits of one `exec` call.
     fn default() -> Self {
         Self {

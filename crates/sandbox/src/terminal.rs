@@ -17,7 +17,7 @@ use crate::launch::{LaunchError, channels};
 use crate::outcome::ExitStatus;
 use crate::process::await_any;
 use crate::session::Session;
-use crate::spec::Task;
+use crate::spec::SessionProgram;
 
 /// How often it is looked whether the program has ended or the window has another size.
 const LOOK: Duration = Duration::from_millis(100);
@@ -35,7 +35,7 @@ const REST_READS_MAX: usize = 64;
 /// When it cannot be started, or no terminal can be had.
 pub fn converse(
     session: &Session,
-    task: &Task,
+    task: &SessionProgram,
     mut keyboard: File,
     mut screen: File,
 ) -> Result<ExitStatus, LaunchError> {
@@ -45,7 +45,7 @@ pub fn converse(
     let running = session.run_at(task, &terminal.slave)?;
     drop(terminal.slave);
     let typed_at = keyboard.try_clone().map_err(LaunchError::Follow)?;
-    let raw = Raw::make(&typed_at);
+    let raw = RawTerminal::make(&typed_at);
     // Neither side may wait for the other: what is typed waits here until it is taken.
     fcntl(&ours, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).map_err(channels)?;
     let (mut typing, mut is_there) = (true, true);
@@ -142,14 +142,14 @@ fn resize(ours: &File, size: Winsize) {
 }
 
 /// A terminal that passes every key on as it is; as it was again when this is dropped.
-struct Raw<'a> {
+struct RawTerminal<'a> {
     terminal: &'a File,
     before: Termios,
 }
 
-impl<'a> Raw<'a> {
+impl<'a> RawTerminal<'a> {
     /// None of what is no terminal.
-    fn make(terminal: &'a File) -> Option<Raw<'a>> {
+    fn make(terminal: &'a File) -> Option<RawTerminal<'a>> {
         // silent-ok: what is no terminal has no such state.
         let before = tcgetattr(terminal).ok()?;
         let mut raw = before.clone();
@@ -158,7 +158,7 @@ impl<'a> Raw<'a> {
     }
 }
 
-impl Drop for Raw<'_> {
+impl Drop for RawTerminal<'_> {
     fn drop(&mut self) {
         // silent-ok: a terminal that is gone needs nothing.
         let _ = tcsetattr(self.terminal, SetArg::TCSANOW, &self.before);

@@ -10,7 +10,7 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::ptr::NonNull;
 
-use automaton_core::error::{Classified, Kind};
+use automaton_core::error::{Classified, ErrorClass};
 use nix::errno::Errno;
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mlock, mmap_anonymous, munmap};
 use seccompiler::{
@@ -32,8 +32,8 @@ pub enum VaultError {
 }
 
 impl Classified for VaultError {
-    fn kind(&self) -> Kind {
-        Kind::Internal
+    fn kind(&self) -> ErrorClass {
+        ErrorClass::Internal
     }
 
     fn hint(&self) -> Option<String> {

@@ -2,7 +2,7 @@
 //! it is slow there, as on a bad disk.
 //!
 //! Only a home that was made for it takes part: [`mark_home`] puts a marker
-//! into a home at its creation, and [`Armed::arm`] refuses every other. A crash
+//! into a home at its creation, and [`ArmedFaults::arm`] refuses every other. A crash
 //! comes once: a process that is started again on the same home reads from
 //! [`FIRED`] that it has already happened. Nothing here may ever mark a home
 //! that already holds something.
@@ -15,7 +15,7 @@ use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use automaton_core::error::{Classified, Kind};
+use automaton_core::error::{Classified, ErrorClass};
 use automaton_core::faults::{FaultPoint, Faults, UnknownFaultPoint};
 
 /// The file that makes a home one for rehearsal.
@@ -61,10 +61,10 @@ pub enum FaultError {
 }
 
 impl Classified for FaultError {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ErrorClass {
         match self {
-            Self::Unmarked { .. } | Self::NotEmpty { .. } => Kind::Denied,
-            Self::Mark { .. } | Self::Record { .. } => Kind::Internal,
+            Self::Unmarked { .. } | Self::NotEmpty { .. } => ErrorClass::Denied,
+            Self::Mark { .. } | Self::Record { .. } => ErrorClass::Internal,
         }
     }
 
@@ -110,25 +110,25 @@ pub fn arrivals(home: &Path) -> Vec<FaultPoint> {
 /// What happens at a point. Written `POINT` or `POINT:N` for a crash, `POINT+Nms` for
 /// a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Charge {
+pub struct FaultSpec {
     /// Where.
     pub point: FaultPoint,
     /// What.
-    pub act: Act,
+    pub act: FaultAction,
 }
 
 /// What is rehearsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Act {
+pub enum FaultAction {
     /// The process dies at this arrival, counted from 1 over all processes of the home.
     Die(NonZeroU32),
     /// Every arrival takes so long.
     Wait(Duration),
 }
 
-/// A text is no [`Charge`].
+/// A text is no [`FaultSpec`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BadCharge {
+pub enum FaultSpecError {
     /// There is no such point.
     #[error(transparent)]
     Point(#[from] UnknownFaultPoint),
@@ -140,47 +140,48 @@ pub enum BadCharge {
     Wait(String),
 }
 
-impl FromStr for Charge {
-    type Err = BadCharge;
+impl FromStr for FaultSpec {
+    type Err = FaultSpecError;
 
-    fn from_str(text: &str) -> Result<Self, BadCharge> {
+    fn from_str(text: &str) -> Result<Self, FaultSpecError> {
         if let Some((point, wait)) = text.split_once('+') {
             // silent-ok: why it is no number is said by its text.
             let millis = wait.strip_suffix("ms").and_then(|digits| digits.parse::<u16>().ok());
-            let millis = millis.ok_or_else(|| BadCharge::Wait(wait.chars().take(40).collect()))?;
-            let act = Act::Wait(Duration::from_millis(millis.into()));
+            let millis =
+                millis.ok_or_else(|| FaultSpecError::Wait(wait.chars().take(40).collect()))?;
+            let act = FaultAction::Wait(Duration::from_millis(millis.into()));
             return Ok(Self { point: point.parse()?, act });
         }
         let (point, arrival) = text.split_once(':').unwrap_or((text, "1"));
-        let number = |_| BadCharge::Arrival(arrival.chars().take(40).collect());
-        let act = Act::Die(arrival.parse().map_err(number)?);
+        let number = |_| FaultSpecError::Arrival(arrival.chars().take(40).collect());
+        let act = FaultAction::Die(arrival.parse().map_err(number)?);
         Ok(Self { point: point.parse()?, act })
     }
 }
 
 /// Faults that are armed: the process dies at the arrival that was chosen.
 #[derive(Debug)]
-pub struct Armed {
-    charge: Charge,
+pub struct ArmedFaults {
+    charge: FaultSpec,
     fired: PathBuf,
-    record: Mutex<Record>,
+    record: Mutex<FaultLog>,
     kill: fn(),
 }
 
 /// The arrivals at the chosen point so far, and the file that lists all.
 #[derive(Debug)]
-struct Record {
+struct FaultLog {
     arrived: u32,
     file: File,
 }
 
-impl Armed {
+impl ArmedFaults {
     /// Arms a charge on a home made for rehearsal. `kill` must end the process
     /// at once, without unwinding and without running destructors.
     ///
     /// # Errors
     /// The home was not made for rehearsal, or its record cannot be opened.
-    pub fn arm(charge: Charge, home: &Path, kill: fn()) -> Result<Self, FaultError> {
+    pub fn arm(charge: FaultSpec, home: &Path, kill: fn()) -> Result<Self, FaultError> {
         if !is_marked(home) {
             return Err(FaultError::Unmarked { home: home.to_owned() });
         }
@@ -189,12 +190,12 @@ impl Armed {
         let path = home.join(ARRIVALS);
         let opened = OpenOptions::new().append(true).create(true).open(&path);
         let file = opened.map_err(|source| FaultError::Record { path, source })?;
-        let record = Mutex::new(Record { arrived, file });
+        let record = Mutex::new(FaultLog { arrived, file });
         Ok(Self { charge, fired: home.join(FIRED), record, kill })
     }
 }
 
-impl Faults for Armed {
+impl Faults for ArmedFaults {
     fn reach(&self, point: FaultPoint) {
         // A poisoned lock still holds a number and a file: nothing can be half done.
         let mut record = self.record.lock().unwrap_or_else(PoisonError::into_inner);
@@ -204,8 +205,8 @@ impl Faults for Armed {
             return;
         }
         let arrival = match self.charge.act {
-            Act::Die(arrival) => arrival,
-            Act::Wait(wait) => {
+            FaultAction::Die(arrival) => arrival,
+            FaultAction::Wait(wait) => {
                 drop(record);
                 std::thread::sleep(wait);
                 return;

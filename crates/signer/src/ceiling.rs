@@ -8,12 +8,12 @@ use automaton_core::money::MicroUsdc;
 use automaton_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Code, Refusal};
+use crate::error::{SignerRefusal, SignerRefusalCode};
 
 /// The ceilings. A payment must fit under each of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Limits {
+pub struct SigningLimits {
     /// The largest single payment.
     pub per_payment: MicroUsdc,
     /// The sum of all payments within any hour.
@@ -31,25 +31,25 @@ pub struct Limits {
 /// Other ceilings. Those that are not named stay as they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Change {
-    /// See [`Limits::per_payment`].
+pub struct SigningLimitsChange {
+    /// See [`SigningLimits::per_payment`].
     pub per_payment: Option<MicroUsdc>,
-    /// See [`Limits::per_hour`].
+    /// See [`SigningLimits::per_hour`].
     pub per_hour: Option<MicroUsdc>,
-    /// See [`Limits::per_day`].
+    /// See [`SigningLimits::per_day`].
     pub per_day: Option<MicroUsdc>,
-    /// See [`Limits::per_payee`].
+    /// See [`SigningLimits::per_payee`].
     pub per_payee: Option<MicroUsdc>,
-    /// See [`Limits::lifetime`].
+    /// See [`SigningLimits::lifetime`].
     pub lifetime: Option<MicroUsdc>,
-    /// See [`Limits::payments_max`].
+    /// See [`SigningLimits::payments_max`].
     pub payments_max: Option<u64>,
 }
 
 /// What was signed so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Spent {
+pub struct SpendingTotals {
     /// The sum of the last hour.
     pub hour: MicroUsdc,
     /// The sum of the last 24 hours.
@@ -66,13 +66,13 @@ pub struct Spent {
 /// The rules that hold, and what counts towards the ceilings now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Standing {
+pub struct SignerStatus {
     /// The wallet's address; unknown before it was first unlocked.
     pub wallet: Option<Address>,
     /// The ceilings.
-    pub limits: Limits,
+    pub limits: SigningLimits,
     /// What was signed.
-    pub spent: Spent,
+    pub spent: SpendingTotals,
     /// The time in which windows are measured; only differences mean something.
     pub window: Timestamp,
     /// Who may raise a ceiling by a signed message.
@@ -90,10 +90,10 @@ pub struct Standing {
     pub asked: Option<B256>,
 }
 
-impl Change {
+impl SigningLimitsChange {
     /// What the ceilings become.
-    pub(crate) fn of(&self, now: Limits) -> Limits {
-        Limits {
+    pub(crate) fn of(&self, now: SigningLimits) -> SigningLimits {
+        SigningLimits {
             per_payment: self.per_payment.unwrap_or(now.per_payment),
             per_hour: self.per_hour.unwrap_or(now.per_hour),
             per_day: self.per_day.unwrap_or(now.per_day),
@@ -105,7 +105,7 @@ impl Change {
 
     /// Whether one of the ceilings becomes higher, which only the creator may do.
     #[must_use]
-    pub fn raises(&self, now: Limits) -> bool {
+    pub fn raises(&self, now: SigningLimits) -> bool {
         let then = self.of(now);
         then.per_payment > now.per_payment
             || then.per_hour > now.per_hour
@@ -116,33 +116,51 @@ impl Change {
     }
 }
 
-impl Limits {
+impl SigningLimits {
     /// Whether one more payment fits.
     ///
     /// # Errors
     /// A refusal that names the amount, the sum before it and the ceiling; of more
     /// than one, that which holds longest.
-    pub(crate) fn permit(&self, spent: Spent, amount: MicroUsdc) -> Result<(), Refusal> {
+    pub(crate) fn permit(
+        &self,
+        spent: SpendingTotals,
+        amount: MicroUsdc,
+    ) -> Result<(), SignerRefusal> {
         let Self { per_payment, payments_max, .. } = self;
         if amount > *per_payment {
             let rule = format!("is more than the ceiling of {per_payment} a payment");
-            return Err(Refusal::new(Code::PerPayment, format!("amount: {amount} {rule}")));
+            return Err(SignerRefusal::new(
+                SignerRefusalCode::PerPayment,
+                format!("amount: {amount} {rule}"),
+            ));
         }
         if spent.payments >= *payments_max {
             let rule = format!("the ceiling of {payments_max} payments is reached");
-            return Err(Refusal::new(Code::Count, format!("amount: {amount}: {rule}")));
+            return Err(SignerRefusal::new(
+                SignerRefusalCode::Count,
+                format!("amount: {amount}: {rule}"),
+            ));
         }
         for (code, sum, ceiling, (since, rule)) in [
-            (Code::Lifetime, spent.ever, self.lifetime, ("ever", "of its life")),
-            (Code::PerDay, spent.day, self.per_day, ("in 24 hours", "a day")),
-            (Code::PerPayee, spent.payee, self.per_payee, ("to it in 24 hours", "a payee and day")),
-            (Code::PerHour, spent.hour, self.per_hour, ("in an hour", "an hour")),
+            (SignerRefusalCode::Lifetime, spent.ever, self.lifetime, ("ever", "of its life")),
+            (SignerRefusalCode::PerDay, spent.day, self.per_day, ("in 24 hours", "a day")),
+            (
+                SignerRefusalCode::PerPayee,
+                spent.payee,
+                self.per_payee,
+                ("to it in 24 hours", "a payee and day"),
+            ),
+            (SignerRefusalCode::PerHour, spent.hour, self.per_hour, ("in an hour", "an hour")),
         ] {
             if sum.plus(amount).is_ok_and(|sum| sum <= ceiling) {
                 continue;
             }
             let rule = format!("is more than the ceiling of {ceiling} {rule}");
-            return Err(Refusal::new(code, format!("amount: {amount} after {sum} {since} {rule}")));
+            return Err(SignerRefusal::new(
+                code,
+                format!("amount: {amount} after {sum} {since} {rule}"),
+            ));
         }
         Ok(())
     }
@@ -156,8 +174,8 @@ mod tests {
         MicroUsdc::new(units)
     }
 
-    fn limits() -> Limits {
-        Limits {
+    fn limits() -> SigningLimits {
+        SigningLimits {
             per_payment: usdc(100),
             per_hour: usdc(150),
             per_day: usdc(250),
@@ -169,38 +187,44 @@ mod tests {
 
     #[test]
     fn a_payment_must_fit_under_every_ceiling() {
-        let check = |change: fn(&mut Spent), amount: u64, code: Option<Code>| {
-            let mut spent = Spent::default();
-            change(&mut spent);
-            let verdict = limits().permit(spent, usdc(amount));
-            assert_eq!(verdict.err().map(|it| it.code), code, "{spent:?} {amount}");
-        };
+        let check =
+            |change: fn(&mut SpendingTotals), amount: u64, code: Option<SignerRefusalCode>| {
+                let mut spent = SpendingTotals::default();
+                change(&mut spent);
+                let verdict = limits().permit(spent, usdc(amount));
+                assert_eq!(verdict.err().map(|it| it.code), code, "{spent:?} {amount}");
+            };
         check(|_| {}, 100, None);
-        check(|_| {}, 101, Some(Code::PerPayment));
+        check(|_| {}, 101, Some(SignerRefusalCode::PerPayment));
         check(|it| it.hour = usdc(50), 100, None);
-        check(|it| it.hour = usdc(51), 100, Some(Code::PerHour));
+        check(|it| it.hour = usdc(51), 100, Some(SignerRefusalCode::PerHour));
         check(|it| it.day = usdc(150), 100, None);
-        check(|it| it.day = usdc(151), 100, Some(Code::PerDay));
-        check(|it| it.day = usdc(u64::MAX), 1, Some(Code::PerDay));
+        check(|it| it.day = usdc(151), 100, Some(SignerRefusalCode::PerDay));
+        check(|it| it.day = usdc(u64::MAX), 1, Some(SignerRefusalCode::PerDay));
         check(|it| it.payee = usdc(100), 100, None);
-        check(|it| it.payee = usdc(101), 100, Some(Code::PerPayee));
+        check(|it| it.payee = usdc(101), 100, Some(SignerRefusalCode::PerPayee));
         check(|it| it.ever = usdc(200), 100, None);
-        check(|it| it.ever = usdc(201), 100, Some(Code::Lifetime));
+        check(|it| it.ever = usdc(201), 100, Some(SignerRefusalCode::Lifetime));
         check(|it| it.payments = 3, 1, None);
-        check(|it| it.payments = 4, 1, Some(Code::Count));
+        check(|it| it.payments = 4, 1, Some(SignerRefusalCode::Count));
     }
 
     #[test]
     fn a_refusal_names_amount_sum_and_ceiling() {
         let hundred_fifty = usdc(150_000_000);
-        let limits = Limits { per_payment: hundred_fifty, per_day: hundred_fifty, ..limits() };
-        let told = |spent: Spent, amount| limits.permit(spent, usdc(amount)).unwrap_err().reason;
+        let limits =
+            SigningLimits { per_payment: hundred_fifty, per_day: hundred_fifty, ..limits() };
+        let told =
+            |spent: SpendingTotals, amount| limits.permit(spent, usdc(amount)).unwrap_err().reason;
         assert_eq!(
-            told(Spent::default(), 900_000_000),
+            told(SpendingTotals::default(), 900_000_000),
             "amount: 900.00 USDC is more than the ceiling of 150.00 USDC a payment"
         );
-        let limits = Limits { lifetime: usdc(1_000_000_000), ..limits };
-        let told = limits.permit(Spent { day: hundred_fifty, ..Spent::default() }, usdc(1_000_000));
+        let limits = SigningLimits { lifetime: usdc(1_000_000_000), ..limits };
+        let told = limits.permit(
+            SpendingTotals { day: hundred_fifty, ..SpendingTotals::default() },
+            usdc(1_000_000),
+        );
         assert_eq!(
             told.unwrap_err().reason,
             "amount: 1.00 USDC after 150.00 USDC in 24 hours is more than the ceiling of \
@@ -210,8 +234,8 @@ mod tests {
 
     #[test]
     fn one_unit_more_of_anything_is_a_raise() {
-        let raises = |change: fn(&mut Change)| {
-            let mut to = Change::default();
+        let raises = |change: fn(&mut SigningLimitsChange)| {
+            let mut to = SigningLimitsChange::default();
             change(&mut to);
             to.raises(limits())
         };
@@ -222,7 +246,7 @@ mod tests {
         assert!(raises(|it| it.per_payee = Some(usdc(201))));
         assert!(raises(|it| it.lifetime = Some(usdc(301))));
         assert!(raises(|it| it.payments_max = Some(5)));
-        let same = Change {
+        let same = SigningLimitsChange {
             per_payment: Some(usdc(100)),
             per_hour: Some(usdc(0)),
             per_day: Some(usdc(250)),
@@ -236,6 +260,6 @@ mod tests {
             (lowered.per_hour, lowered.per_payee, lowered.payments_max),
             (usdc(0), usdc(1), 4)
         );
-        assert!(Change { per_day: Some(usdc(999)), ..same }.raises(limits()));
+        assert!(SigningLimitsChange { per_day: Some(usdc(999)), ..same }.raises(limits()));
     }
 }

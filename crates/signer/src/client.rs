@@ -1,7 +1,7 @@
 //! The agent's side: asks the signer over a connected socket, one request at a
 //! time.
 //!
-//! Blocking. After [`ClientError::Gone`] the client is of no more use, since a
+//! Blocking. After [`SignerConnectionError::Gone`] the client is of no more use, since a
 //! late reply would answer the wrong question. It must never be given a key.
 
 use std::io;
@@ -9,38 +9,38 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use alloy_primitives::{Address, B256};
-use automaton_core::error::{Classified, Kind};
+use automaton_core::error::{Classified, ErrorClass};
 use automaton_core::time::Timestamp;
 use automaton_core::wire::x402::ExactPayload;
 
-use crate::ceiling::Standing;
-use crate::error::{Code, Refusal};
+use crate::ceiling::SignerStatus;
+use crate::error::{SignerRefusal, SignerRefusalCode};
 use crate::key::Signature;
 use crate::payload::{
-    AgentWalletSet, AuditHead, PaymentIntent, Registration, RelaySend, SignIn, SignedTransaction,
-    TransactionIntent,
+    AgentWalletSet, AuditHead, PaymentIntent, RegistrationFields, RelaySend, SignInFields,
+    SignedTransaction, TransactionIntent,
 };
-use crate::protocol::{Lines, Reply, Request, VERSION};
+use crate::protocol::{LineStream, SignerRequest, SignerResponse, VERSION};
 
 /// How long a reply may take: a commit to a slow disk, many times over.
 const REPLY_MAX: Duration = Duration::from_secs(30);
 
 /// The signer gave no signature.
 #[derive(Debug, thiserror::Error)]
-pub enum ClientError {
+pub enum SignerConnectionError {
     /// A rule or a ceiling refused; asking again is of no use.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] SignerRefusal),
     /// The intent was signed before, with other content.
     #[error("the signer has a conflict: {}", .0.reason)]
-    Conflict(Refusal),
+    Conflict(SignerRefusal),
     /// The signer could not open its key.
     #[error("the signer is locked: {reason}")]
     Locked {
         /// Why.
         reason: String,
         /// Who has to act.
-        kind: Kind,
+        kind: ErrorClass,
         /// The remedy.
         hint: Option<String>,
     },
@@ -50,13 +50,13 @@ pub enum ClientError {
     Gone(#[from] io::Error),
 }
 
-impl Classified for ClientError {
-    fn kind(&self) -> Kind {
+impl Classified for SignerConnectionError {
+    fn kind(&self) -> ErrorClass {
         match self {
             Self::Refused(refusal) => refusal.kind(),
             Self::Conflict(refusal) => refusal.kind(),
             Self::Locked { kind, .. } => *kind,
-            Self::Gone(_) => Kind::Transient,
+            Self::Gone(_) => ErrorClass::Transient,
         }
     }
 
@@ -70,17 +70,17 @@ impl Classified for ClientError {
 }
 
 /// A connection to the signer.
-pub struct Client {
-    lines: Lines<UnixStream>,
+pub struct SignerConnection {
+    lines: LineStream<UnixStream>,
     address: Address,
 }
 
-impl Client {
+impl SignerConnection {
     /// Waits until the signer is unlocked, as long as that takes.
     ///
     /// # Errors
     /// `Locked` when it cannot be, `Gone` when it ended or speaks another version.
-    pub fn connect(stream: UnixStream) -> Result<Self, ClientError> {
+    pub fn connect(stream: UnixStream) -> Result<Self, SignerConnectionError> {
         stream.set_read_timeout(None)?;
         let settings = stream.try_clone()?;
         let (lines, address) = greet(stream)?;
@@ -98,10 +98,13 @@ impl Client {
     /// A signed payment. The same intent gets the same bytes, and counts once.
     ///
     /// # Errors
-    /// See [`ClientError`].
-    pub fn sign_payment(&mut self, intent: &PaymentIntent) -> Result<ExactPayload, ClientError> {
-        match self.ask(&Request::Pay(intent.clone()))? {
-            Reply::Paid(payment) => Ok(payment),
+    /// See [`SignerConnectionError`].
+    pub fn sign_payment(
+        &mut self,
+        intent: &PaymentIntent,
+    ) -> Result<ExactPayload, SignerConnectionError> {
+        match self.ask(&SignerRequest::Pay(intent.clone()))? {
+            SignerResponse::Paid(payment) => Ok(payment),
             other => Err(unexpected(other)),
         }
     }
@@ -109,10 +112,13 @@ impl Client {
     /// The text of a sign-in and its signature.
     ///
     /// # Errors
-    /// See [`ClientError`].
-    pub fn sign_in(&mut self, fields: &SignIn) -> Result<(String, Signature), ClientError> {
-        match self.ask(&Request::SignIn(fields.clone()))? {
-            Reply::SignedIn { message, signature } => Ok((message, signature)),
+    /// See [`SignerConnectionError`].
+    pub fn sign_in(
+        &mut self,
+        fields: &SignInFields,
+    ) -> Result<(String, Signature), SignerConnectionError> {
+        match self.ask(&SignerRequest::SignIn(fields.clone()))? {
+            SignerResponse::SignedIn { message, signature } => Ok((message, signature)),
             other => Err(unexpected(other)),
         }
     }
@@ -120,10 +126,13 @@ impl Client {
     /// The hash of a registration and its signature.
     ///
     /// # Errors
-    /// See [`ClientError`].
-    pub fn register(&mut self, fields: &Registration) -> Result<(B256, Signature), ClientError> {
-        match self.ask(&Request::Register(fields.clone()))? {
-            Reply::Registered { payload_hash, signature } => Ok((payload_hash, signature)),
+    /// See [`SignerConnectionError`].
+    pub fn register(
+        &mut self,
+        fields: &RegistrationFields,
+    ) -> Result<(B256, Signature), SignerConnectionError> {
+        match self.ask(&SignerRequest::Register(fields.clone()))? {
+            SignerResponse::Registered { payload_hash, signature } => Ok((payload_hash, signature)),
             other => Err(unexpected(other)),
         }
     }
@@ -131,46 +140,49 @@ impl Client {
     /// The signature of a message over a relay.
     ///
     /// # Errors
-    /// See [`ClientError`].
-    pub fn relay_send(&mut self, message: &RelaySend) -> Result<Signature, ClientError> {
-        self.signature(&Request::RelaySend(message.clone()))
+    /// See [`SignerConnectionError`].
+    pub fn relay_send(&mut self, message: &RelaySend) -> Result<Signature, SignerConnectionError> {
+        self.signature(&SignerRequest::RelaySend(message.clone()))
     }
 
     /// The signature by which a relay shows one's messages, or how many there are.
     ///
     /// # Errors
-    /// See [`ClientError`].
-    pub fn relay_read(&mut self, at: Timestamp) -> Result<Signature, ClientError> {
-        self.signature(&Request::RelayRead { at })
+    /// See [`SignerConnectionError`].
+    pub fn relay_read(&mut self, at: Timestamp) -> Result<Signature, SignerConnectionError> {
+        self.signature(&SignerRequest::RelayRead { at })
     }
 
     /// The signature that the wallet is an agent's.
     ///
     /// # Errors
-    /// See [`ClientError`].
-    pub fn agent_wallet(&mut self, asked: &AgentWalletSet) -> Result<Signature, ClientError> {
-        self.signature(&Request::AgentWallet(asked.clone()))
+    /// See [`SignerConnectionError`].
+    pub fn agent_wallet(
+        &mut self,
+        asked: &AgentWalletSet,
+    ) -> Result<Signature, SignerConnectionError> {
+        self.signature(&SignerRequest::AgentWallet(asked.clone()))
     }
 
     /// The signature of the record's head.
     ///
     /// # Errors
-    /// See [`ClientError`].
-    pub fn audit_head(&mut self, head: &AuditHead) -> Result<Signature, ClientError> {
-        self.signature(&Request::AuditHead(head.clone()))
+    /// See [`SignerConnectionError`].
+    pub fn audit_head(&mut self, head: &AuditHead) -> Result<Signature, SignerConnectionError> {
+        self.signature(&SignerRequest::AuditHead(head.clone()))
     }
 
     /// A signed transaction. The same intent keeps its nonce, and gets the same bytes
     /// unless it offers more for gas.
     ///
     /// # Errors
-    /// See [`ClientError`].
+    /// See [`SignerConnectionError`].
     pub fn transact(
         &mut self,
         asked: &TransactionIntent,
-    ) -> Result<SignedTransaction, ClientError> {
-        match self.ask(&Request::Transact(asked.clone()))? {
-            Reply::Transacted(signed) => Ok(signed),
+    ) -> Result<SignedTransaction, SignerConnectionError> {
+        match self.ask(&SignerRequest::Transact(asked.clone()))? {
+            SignerResponse::Transacted(signed) => Ok(signed),
             other => Err(unexpected(other)),
         }
     }
@@ -178,45 +190,51 @@ impl Client {
     /// The ceilings, and what counts towards them.
     ///
     /// # Errors
-    /// See [`ClientError`].
-    pub fn limits(&mut self) -> Result<Standing, ClientError> {
-        match self.ask(&Request::Limits {})? {
-            Reply::Limits(standing) => Ok(*standing),
+    /// See [`SignerConnectionError`].
+    pub fn limits(&mut self) -> Result<SignerStatus, SignerConnectionError> {
+        match self.ask(&SignerRequest::Limits {})? {
+            SignerResponse::Limits(standing) => Ok(*standing),
             other => Err(unexpected(other)),
         }
     }
 
-    fn signature(&mut self, request: &Request) -> Result<Signature, ClientError> {
+    fn signature(&mut self, request: &SignerRequest) -> Result<Signature, SignerConnectionError> {
         match self.ask(request)? {
-            Reply::Signed(signature) => Ok(signature),
+            SignerResponse::Signed(signature) => Ok(signature),
             other => Err(unexpected(other)),
         }
     }
 
-    fn ask(&mut self, request: &Request) -> Result<Reply, ClientError> {
+    fn ask(&mut self, request: &SignerRequest) -> Result<SignerResponse, SignerConnectionError> {
         self.lines.send(request)?;
         Ok(self.lines.receive()?)
     }
 }
 
 /// Reads the hello.
-pub(crate) fn greet(stream: UnixStream) -> Result<(Lines<UnixStream>, Address), ClientError> {
-    let mut lines = Lines::new(stream);
+pub(crate) fn greet(
+    stream: UnixStream,
+) -> Result<(LineStream<UnixStream>, Address), SignerConnectionError> {
+    let mut lines = LineStream::new(stream);
     match lines.receive()? {
-        Reply::Hello { version: VERSION, address } => Ok((lines, address)),
+        SignerResponse::Hello { version: VERSION, address } => Ok((lines, address)),
         other => Err(unexpected(other)),
     }
 }
 
 /// What a reply means that is not the wanted one.
-pub(crate) fn unexpected(reply: Reply) -> ClientError {
+pub(crate) fn unexpected(reply: SignerResponse) -> SignerConnectionError {
     match reply {
-        Reply::Refused(refusal) if refusal.code == Code::Conflict => ClientError::Conflict(refusal),
-        Reply::Refused(refusal) => ClientError::Refused(refusal),
-        Reply::Locked { reason, kind, hint } => ClientError::Locked { reason, kind, hint },
+        SignerResponse::Refused(refusal) if refusal.code == SignerRefusalCode::Conflict => {
+            SignerConnectionError::Conflict(refusal)
+        }
+        SignerResponse::Refused(refusal) => SignerConnectionError::Refused(refusal),
+        SignerResponse::Locked { reason, kind, hint } => {
+            SignerConnectionError::Locked { reason, kind, hint }
+        }
         _ => {
             let error = "the signer answered another question, or speaks another version";
-            ClientError::Gone(io::Error::new(io::ErrorKind::InvalidData, error))
+            SignerConnectionError::Gone(io::Error::new(io::ErrorKind::InvalidData, error))
         }
     }
 }

@@ -16,14 +16,14 @@ use std::time::Duration;
 use alloy_primitives::Address;
 use automaton_sandbox::process::lock;
 
-use crate::ceiling::{Change, Standing};
-use crate::client::{ClientError, greet, unexpected};
-use crate::error::{Code, Refusal, SignerError};
-use crate::home::Home;
-use crate::journal::{Beginning, Journal};
+use crate::ceiling::{SignerStatus, SigningLimitsChange};
+use crate::client::{SignerConnectionError, greet, unexpected};
+use crate::error::{SignerError, SignerRefusal, SignerRefusalCode};
+use crate::home::SignerHome;
+use crate::journal::{ClockStart, SignerLedger};
 use crate::keystore::{Keystore, KeystoreError};
-use crate::process::Parts;
-use crate::protocol::{Ask, CreatorRequest, Lines, Proof, Reply};
+use crate::process::SignerDeps;
+use crate::protocol::{CreatorAction, CreatorProof, CreatorRequest, LineStream, SignerResponse};
 use crate::signer::Signer;
 
 /// How long the creator's command may take to send a request or take a reply.
@@ -36,14 +36,14 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 const REST: Duration = Duration::from_millis(200);
 
 /// A connection of the creator's command to a running signer.
-pub struct Creator(Lines<UnixStream>);
+pub struct CreatorConnection(LineStream<UnixStream>);
 
-impl Creator {
+impl CreatorConnection {
     /// Connects to the signer that serves from this home.
     ///
     /// # Errors
     /// `Gone` when none does.
-    pub fn connect(home: &Home) -> Result<Self, ClientError> {
+    pub fn connect(home: &SignerHome) -> Result<Self, SignerConnectionError> {
         let (lines, _) = greet(UnixStream::connect(home.creator_socket())?)?;
         Ok(Self(lines))
     }
@@ -51,12 +51,16 @@ impl Creator {
     /// Does what is asked, and tells what holds then.
     ///
     /// # Errors
-    /// `Refused` with [`Code::Authority`] when that needs a proof, and otherwise when
+    /// `Refused` with [`SignerRefusalCode::Authority`] when that needs a proof, and otherwise when
     /// the proof is wrong; after wrong ones the answer takes up to a minute.
-    pub fn ask(&mut self, ask: &Ask, proof: Option<Proof>) -> Result<Standing, ClientError> {
+    pub fn ask(
+        &mut self,
+        ask: &CreatorAction,
+        proof: Option<CreatorProof>,
+    ) -> Result<SignerStatus, SignerConnectionError> {
         self.0.send(&CreatorRequest { proof, ask: *ask })?;
         match self.0.receive()? {
-            Reply::Limits(standing) => Ok(*standing),
+            SignerResponse::Limits(standing) => Ok(*standing),
             other => Err(unexpected(other)),
         }
     }
@@ -66,20 +70,20 @@ impl Creator {
 /// encrypted.
 ///
 /// # Errors
-/// As [`Creator::ask`], and when a signer runs after all, or its home cannot be used.
+/// As [`CreatorConnection::ask`], and when a signer runs after all, or its home cannot be used.
 pub fn ask_at_rest(
-    home: &Home,
-    ask: &Ask,
-    proof: Option<&Proof>,
-    parts: Parts,
-) -> Result<Standing, SignerError> {
+    home: &SignerHome,
+    ask: &CreatorAction,
+    proof: Option<&CreatorProof>,
+    parts: SignerDeps,
+) -> Result<SignerStatus, SignerError> {
     let _guard = lock(&home.lock())?;
     let keystore = Keystore::read(&home.keystore())?;
-    let (wall, beginning) = (parts.clock.now(), Beginning::now(&parts, None)?);
-    if let Some(Proof::Passphrase(words)) = proof {
+    let (wall, beginning) = (parts.clock.now(), ClockStart::now(&parts, None)?);
+    if let Some(CreatorProof::Passphrase(words)) = proof {
         keystore.check(words)?;
     }
-    let mut journal = Journal::open(&home.ledger(), parts.faults, beginning)?;
+    let mut journal = SignerLedger::open(&home.ledger(), parts.faults, beginning)?;
     if let Some(wallet) = keystore.address() {
         journal.name_wallet(wallet)?;
     }
@@ -91,7 +95,7 @@ pub fn ask_at_rest(
 /// wallet's ceilings change without the passphrase. It is good once, for the serial
 /// that the signer tells.
 #[must_use]
-pub fn message(wallet: Address, serial: u64, to: &Change) -> String {
+pub fn message(wallet: Address, serial: u64, to: &SigningLimitsChange) -> String {
     let mut text =
         format!("Set the ceilings of an automaton's wallet.\n\nWallet: {wallet}\nSerial: {serial}");
     for (name, amount) in [
@@ -114,32 +118,40 @@ pub fn message(wallet: Address, serial: u64, to: &Change) -> String {
 }
 
 /// Does what is asked if it may be. The passphrase of the proof has been checked.
-fn obey(journal: &mut Journal, ask: &Ask, proof: Option<&Proof>) -> Result<(), Refusal> {
-    let passphrase = matches!(proof, Some(Proof::Passphrase(_)));
+fn obey(
+    journal: &mut SignerLedger,
+    ask: &CreatorAction,
+    proof: Option<&CreatorProof>,
+) -> Result<(), SignerRefusal> {
+    let passphrase = matches!(proof, Some(CreatorProof::Passphrase(_)));
     let with_passphrase = |what: &str| {
         let reason = format!("{what} needs the passphrase");
-        if passphrase { Ok(()) } else { Err(Refusal::new(Code::Authority, reason)) }
+        if passphrase {
+            Ok(())
+        } else {
+            Err(SignerRefusal::new(SignerRefusalCode::Authority, reason))
+        }
     };
     match ask {
-        Ask::Show {} => Ok(()),
-        Ask::Creator(address) => {
+        CreatorAction::Show {} => Ok(()),
+        CreatorAction::Creator(address) => {
             with_passphrase("to name the creator")?;
             journal.name_creator(*address)
         }
-        Ask::Accept(hash) => {
+        CreatorAction::Accept(hash) => {
             with_passphrase("to accept rules")?;
             journal.accept(*hash)
         }
-        Ask::Set(to) => {
+        CreatorAction::Set(to) => {
             let message = journal.message(to)?;
             journal.change(*to, |now| match proof {
                 _ if !to.raises(now) => Ok(()),
-                Some(Proof::Passphrase(_)) => Ok(()),
-                Some(Proof::Signature(signature)) => check(message, signature),
+                Some(CreatorProof::Passphrase(_)) => Ok(()),
+                Some(CreatorProof::Signature(signature)) => check(message, signature),
                 None => {
                     let reason = "to raise a ceiling needs the passphrase, or a message signed \
                                   by the creator's address";
-                    Err(Refusal::new(Code::Authority, reason))
+                    Err(SignerRefusal::new(SignerRefusalCode::Authority, reason))
                 }
             })
         }
@@ -147,8 +159,8 @@ fn obey(journal: &mut Journal, ask: &Ask, proof: Option<&Proof>) -> Result<(), R
 }
 
 /// Whether the creator signed the text that is good now.
-fn check(message: Option<(Address, String)>, signature: &[u8]) -> Result<(), Refusal> {
-    let refused = |reason: String| Err(Refusal::new(Code::Authority, reason));
+fn check(message: Option<(Address, String)>, signature: &[u8]) -> Result<(), SignerRefusal> {
+    let refused = |reason: String| Err(SignerRefusal::new(SignerRefusalCode::Authority, reason));
     let Some((creator, text)) = message else {
         let reason = "signature: no creator's address is known here, or the wallet was never \
                       unlocked";
@@ -194,10 +206,10 @@ fn converse(
 ) -> io::Result<()> {
     stream.set_read_timeout(Some(IO_MAX))?;
     stream.set_write_timeout(Some(IO_MAX))?;
-    signer.converse(&mut Lines::new(stream), |request: CreatorRequest| {
+    signer.converse(&mut LineStream::new(stream), |request: CreatorRequest| {
         let CreatorRequest { ask, proof } = request;
         // Before the ledger is taken: deriving takes long, and the agent may pay.
-        if let Some(Proof::Passphrase(words)) = &proof {
+        if let Some(CreatorProof::Passphrase(words)) = &proof {
             thread::sleep(wait_after(wrong.get()));
             if let Err(error) = keystore.check(words) {
                 wrong.set(wrong.get().saturating_add(1));
@@ -208,16 +220,16 @@ fn converse(
         let mut journal = signer.journal()?;
         obey(&mut journal, &ask, proof.as_ref())?;
         let standing = journal.standing(signer.now())?;
-        Ok(Reply::Limits(Box::new(standing)))
+        Ok(SignerResponse::Limits(Box::new(standing)))
     })
 }
 
-fn refusal(error: &KeystoreError) -> Refusal {
+fn refusal(error: &KeystoreError) -> SignerRefusal {
     match error {
         KeystoreError::WrongPassphrase { .. } => {
-            Refusal::new(Code::Passphrase, "the passphrase is wrong")
+            SignerRefusal::new(SignerRefusalCode::Passphrase, "the passphrase is wrong")
         }
-        other => Refusal::new(Code::Passphrase, other.to_string()),
+        other => SignerRefusal::new(SignerRefusalCode::Passphrase, other.to_string()),
     }
 }
 

@@ -1,15 +1,15 @@
 //! Why the signer refuses, and why it cannot serve.
 //!
-//! A [`Refusal`] goes to whoever asked; it names the field, the value and the
+//! A [`SignerRefusal`] goes to whoever asked; it names the field, the value and the
 //! rule. A [`SignerError`] ends the process. Neither may ever hold a key, a
 //! passphrase or a signature.
 
 use std::io;
 
-use automaton_core::error::{Classified, Kind};
+use automaton_core::error::{Classified, ErrorClass};
 use automaton_sandbox::process::LockError;
 use automaton_sandbox::{HardenError, VaultError};
-use automaton_sqlite::{Fault, SqliteError};
+use automaton_sqlite::{SqliteError, SqliteErrorKind};
 use serde::{Deserialize, Serialize};
 
 use crate::home::HomeError;
@@ -19,7 +19,7 @@ use crate::passphrase::PassphraseError;
 /// The rule that refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Code {
+pub enum SignerRefusalCode {
     /// The line is no request.
     Malformed,
     /// The token or its chain is not among the known ones.
@@ -70,56 +70,63 @@ pub enum Code {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[error("the signer refused: {reason}")]
 #[serde(deny_unknown_fields)]
-pub struct Refusal {
+pub struct SignerRefusal {
     /// The rule.
-    pub code: Code,
+    pub code: SignerRefusalCode,
     /// The field, the value and the rule, as a sentence.
     pub reason: String,
 }
 
-impl Refusal {
-    pub(crate) fn new(code: Code, reason: impl Into<String>) -> Self {
+impl SignerRefusal {
+    pub(crate) fn new(code: SignerRefusalCode, reason: impl Into<String>) -> Self {
         Self { code, reason: reason.into() }
     }
 }
 
-impl From<rusqlite::Error> for Refusal {
+impl From<rusqlite::Error> for SignerRefusal {
     /// Without a count, no signature.
     fn from(error: rusqlite::Error) -> Self {
-        let fault = Fault::of(&error);
-        if fault == Fault::Full {
+        let fault = SqliteErrorKind::of(&error);
+        if fault == SqliteErrorKind::Full {
             let reason = "the signer's ledger has no room, and nothing is signed without its row";
-            return Self::new(Code::NoRoom, reason);
+            return Self::new(SignerRefusalCode::NoRoom, reason);
         }
         let hint = fault.hint().unwrap_or("Nothing was signed.");
-        Self::new(Code::Ledger, format!("the ledger cannot be written ({error}). {hint}"))
+        Self::new(
+            SignerRefusalCode::Ledger,
+            format!("the ledger cannot be written ({error}). {hint}"),
+        )
     }
 }
 
-impl Classified for Refusal {
-    fn kind(&self) -> Kind {
+impl Classified for SignerRefusal {
+    fn kind(&self) -> ErrorClass {
         match self.code {
-            Code::Ledger | Code::Signature | Code::Conflict => Kind::Internal,
-            Code::NoRoom => Kind::Transient,
-            Code::Passphrase | Code::Authority => Kind::User,
-            Code::Rules => Kind::Config,
-            _ => Kind::Denied,
+            SignerRefusalCode::Ledger
+            | SignerRefusalCode::Signature
+            | SignerRefusalCode::Conflict => ErrorClass::Internal,
+            SignerRefusalCode::NoRoom => ErrorClass::Transient,
+            SignerRefusalCode::Passphrase | SignerRefusalCode::Authority => ErrorClass::User,
+            SignerRefusalCode::Rules => ErrorClass::Config,
+            _ => ErrorClass::Denied,
         }
     }
 
     fn hint(&self) -> Option<String> {
         let hint = match self.code {
-            Code::PerPayment
-            | Code::PerHour
-            | Code::PerDay
-            | Code::PerPayee
-            | Code::Lifetime
-            | Code::Count => "The creator can raise it with `automaton limits set`.",
-            Code::Authority => {
+            SignerRefusalCode::PerPayment
+            | SignerRefusalCode::PerHour
+            | SignerRefusalCode::PerDay
+            | SignerRefusalCode::PerPayee
+            | SignerRefusalCode::Lifetime
+            | SignerRefusalCode::Count => "The creator can raise it with `automaton limits set`.",
+            SignerRefusalCode::Authority => {
                 "Give --passphrase-file FILE, or with --signature HEX the creator's signature of \
                  what `automaton limits message` prints."
             }
-            Code::NoRoom => "Free some disk space and ask again; nothing that was stored is lost.",
+            SignerRefusalCode::NoRoom => {
+                "Free some disk space and ask again; nothing that was stored is lost."
+            }
             _ => return None,
         };
         Some(hint.to_owned())
@@ -152,7 +159,7 @@ pub enum SignerError {
     Ledger(#[from] SqliteError),
     /// The ledger cannot tell or take the ceilings.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] SignerRefusal),
     /// The system refused something else.
     #[error("cannot {doing}")]
     System {
@@ -180,8 +187,8 @@ impl SignerError {
 }
 
 impl Classified for SignerError {
-    fn kind(&self) -> Kind {
-        self.cause().map_or(Kind::Internal, Classified::kind)
+    fn kind(&self) -> ErrorClass {
+        self.cause().map_or(ErrorClass::Internal, Classified::kind)
     }
 
     fn hint(&self) -> Option<String> {

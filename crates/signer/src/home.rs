@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use automaton_core::error::{Classified, Kind};
+use automaton_core::error::{Classified, ErrorClass};
 use automaton_sandbox::process::effective_user;
 
 /// A directory is no home for a signer.
@@ -17,20 +17,20 @@ pub struct HomeError {
 }
 
 impl Classified for HomeError {
-    fn kind(&self) -> Kind {
-        Kind::Config
+    fn kind(&self) -> ErrorClass {
+        ErrorClass::Config
     }
 }
 
 /// The signer's home.
 #[derive(Debug, Clone)]
-pub struct Home(PathBuf);
+pub struct SignerHome(PathBuf);
 
-impl Home {
+impl SignerHome {
     /// The home at this path, made if it is missing (0700).
     ///
     /// # Errors
-    /// When it cannot be made, or as [`Home::open`].
+    /// When it cannot be made, or as [`SignerHome::open`].
     pub fn make(path: &Path) -> Result<Self, HomeError> {
         let unusable = |source| HomeError { path: path.to_owned(), source };
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(unusable)?;
@@ -83,18 +83,18 @@ mod tests {
     fn a_home_is_made_closed_and_refused_open() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a/signer");
-        assert_eq!(Home::open(&path).unwrap_err().source.kind(), io::ErrorKind::NotFound);
-        let home = Home::make(&path).unwrap();
+        assert_eq!(SignerHome::open(&path).unwrap_err().source.kind(), io::ErrorKind::NotFound);
+        let home = SignerHome::make(&path).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
         assert!(home.keystore().starts_with(&path));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o710)).unwrap();
-        let error = Home::open(&path).unwrap_err();
+        let error = SignerHome::open(&path).unwrap_err();
         assert!(error.source.to_string().contains("mode 710; run `chmod 700`"), "{error:?}");
     }
 
     #[test]
     fn a_file_is_no_home() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        assert!(Home::make(file.path()).is_err());
+        assert!(SignerHome::make(file.path()).is_err());
     }
 }

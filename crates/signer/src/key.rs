@@ -20,12 +20,12 @@ pub(crate) const KEY_BYTES: usize = 32;
 pub type Signature = FixedBytes<65>;
 
 /// The key of one wallet.
-pub struct Key {
+pub struct WalletKey {
     secret: LockedBytes<KEY_BYTES>,
     address: Address,
 }
 
-impl Key {
+impl WalletKey {
     /// Takes a private key; `None` when the number is not one of secp256k1.
     pub(crate) fn new(secret: LockedBytes<KEY_BYTES>) -> Option<Self> {
         // silent-ok: the error says no more than the `None`.
@@ -75,7 +75,7 @@ impl Key {
     }
 }
 
-impl fmt::Debug for Key {
+impl fmt::Debug for WalletKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Key({})", self.address)
     }
@@ -83,14 +83,14 @@ impl fmt::Debug for Key {
 
 /// The public key of the golden vectors. Everybody knows it; never fund it.
 #[cfg(test)]
-pub(crate) fn golden() -> Key {
+pub(crate) fn golden() -> WalletKey {
     let mut secret = LockedBytes::zeroed().unwrap();
     hex::decode_to_slice(
         "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",
         secret.get_mut(),
     )
     .unwrap();
-    Key::new(secret).unwrap()
+    WalletKey::new(secret).unwrap()
 }
 
 #[cfg(test)]
@@ -105,13 +105,13 @@ mod tests {
 
     #[test]
     fn numbers_that_are_no_key_are_refused() {
-        assert!(Key::new(LockedBytes::zeroed().unwrap()).is_none());
+        assert!(WalletKey::new(LockedBytes::zeroed().unwrap()).is_none());
         let mut order = LockedBytes::zeroed().unwrap();
         hex::decode_to_slice(
             "fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141",
             order.get_mut(),
         )
         .unwrap();
-        assert!(Key::new(order).is_none());
+        assert!(WalletKey::new(order).is_none());
     }
 }

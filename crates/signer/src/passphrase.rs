@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use automaton_core::error::{Classified, Kind};
+use automaton_core::error::{Classified, ErrorClass};
 use automaton_core::secret::Secret;
 use zeroize::Zeroizing;
 
@@ -25,8 +25,8 @@ pub struct PassphraseError {
 }
 
 impl Classified for PassphraseError {
-    fn kind(&self) -> Kind {
-        Kind::User
+    fn kind(&self) -> ErrorClass {
+        ErrorClass::User
     }
 }
 

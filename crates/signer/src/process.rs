@@ -19,30 +19,30 @@ use automaton_core::faults::Faults;
 use automaton_core::time::{Clock, Timestamp};
 use automaton_core::window::BootClock;
 use automaton_core::wire::x402::TokenDomain;
-use automaton_sandbox::process::door::receive;
+use automaton_sandbox::process::fd_passing::receive_fd;
 use automaton_sandbox::process::{LockGuard, lock};
 use automaton_sandbox::{confine_key_holder, harden};
 
 use crate::creator;
 use crate::error::SignerError;
-use crate::home::Home;
-use crate::journal::{Beginning, Journal};
+use crate::home::SignerHome;
+use crate::journal::{ClockStart, SignerLedger};
 use crate::keystore::Keystore;
 use crate::passphrase::PassphraseSource;
 use crate::payload::{Audience, Contract, GasRules};
-use crate::protocol::{Lines, Reply};
+use crate::protocol::{LineStream, SignerResponse};
 use crate::rules;
 use crate::signer::Signer;
 
 /// What a signer serves with.
 #[derive(Debug)]
-pub struct Config {
+pub struct SignerConfig {
     /// Its home: keystore, ledger, socket.
     pub home: PathBuf,
     /// Where the passphrase is.
     pub passphrase: PassphraseSource,
     /// What it may sign.
-    pub permits: Permits,
+    pub permits: SigningPermits,
     /// The time of the chain's last block, read just before; without it, no time
     /// passed since the ledger was last written.
     pub chain: Option<Timestamp>,
@@ -50,7 +50,7 @@ pub struct Config {
 
 /// What a signer may sign, beyond which it refuses.
 #[derive(Debug, Clone, Default)]
-pub struct Permits {
+pub struct SigningPermits {
     /// The tokens that may be paid in.
     pub assets: Vec<TokenDomain>,
     /// Whom the automaton may sign in to.
@@ -63,7 +63,7 @@ pub struct Permits {
 
 /// What comes in from outside.
 #[derive(Clone)]
-pub struct Parts {
+pub struct SignerDeps {
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// The time since boot.
@@ -76,7 +76,7 @@ pub struct Parts {
 
 /// Whom a signer serves.
 #[derive(Debug)]
-pub enum Agents {
+pub enum SignerClients {
     /// Those at the other ends of these sockets, at once, until all have hung up.
     Here(Vec<OwnedFd>),
     /// One after the other, each with a socket that is passed over this one, until it
@@ -90,15 +90,19 @@ pub enum Agents {
 /// # Errors
 /// When the process cannot be closed, the key cannot be opened, or an agent
 /// breaks the protocol. The agents are told why before this returns.
-pub fn serve(config: Config, parts: Parts, agents: Agents) -> Result<(), SignerError> {
+pub fn serve(
+    config: SignerConfig,
+    parts: SignerDeps,
+    agents: SignerClients,
+) -> Result<(), SignerError> {
     harden()?;
-    let lines = |agent| Lines::new(UnixStream::from(agent));
+    let lines = |agent| LineStream::new(UnixStream::from(agent));
     let knocked = |source| SignerError::System { doing: "let an agent in".to_owned(), source };
     let (mut agents, door) = match agents {
-        Agents::Here(agents) => (agents.into_iter().map(lines).collect::<Vec<_>>(), None),
-        Agents::Door(door) => {
+        SignerClients::Here(agents) => (agents.into_iter().map(lines).collect::<Vec<_>>(), None),
+        SignerClients::Door(door) => {
             let door = UnixStream::from(door);
-            let first = receive(&door).map_err(knocked)?;
+            let first = receive_fd(&door).map_err(knocked)?;
             (first.into_iter().map(lines).collect(), Some(door))
         }
     };
@@ -106,7 +110,7 @@ pub fn serve(config: Config, parts: Parts, agents: Agents) -> Result<(), SignerE
         Ok(opened) => opened,
         Err(error) => {
             let (reason, kind, hint) = (chain(&error).to_string(), error.kind(), error.hint());
-            let locked = Reply::Locked { reason, kind, hint };
+            let locked = SignerResponse::Locked { reason, kind, hint };
             for agent in &mut agents {
                 // silent-ok: an agent that is gone needs no reason; the caller gets it.
                 agent.send(&locked).ok();
@@ -121,7 +125,7 @@ pub fn serve(config: Config, parts: Parts, agents: Agents) -> Result<(), SignerE
         desk.agents.send(agent).ok();
     }
     if let (Some(door), [desk]) = (door, desks.as_slice()) {
-        while let Some(next) = receive(&door).map_err(knocked)? {
+        while let Some(next) = receive_fd(&door).map_err(knocked)? {
             // silent-ok: as above.
             desk.agents.send(lines(next)).ok();
         }
@@ -136,8 +140,8 @@ pub fn serve(config: Config, parts: Parts, agents: Agents) -> Result<(), SignerE
 }
 
 /// A thread that serves the agents that it is given, one after the other.
-struct Desk {
-    agents: SyncSender<Lines<UnixStream>>,
+struct SignerThread {
+    agents: SyncSender<LineStream<UnixStream>>,
     thread: JoinHandle<io::Result<()>>,
 }
 
@@ -145,20 +149,20 @@ struct Desk {
 /// leaves this process nothing but to sign. No thread can start after that, so
 /// those that will serve the agents are there before.
 fn open(
-    config: Config,
-    parts: Parts,
+    config: SignerConfig,
+    parts: SignerDeps,
     agents: usize,
-) -> Result<(Vec<Desk>, LockGuard), SignerError> {
-    let home = Home::open(&config.home)?;
+) -> Result<(Vec<SignerThread>, LockGuard), SignerError> {
+    let home = SignerHome::open(&config.home)?;
     let guard = lock(&home.lock())?;
     // Before the passphrase: typing it may take hours.
-    let beginning = Beginning::now(&parts, config.chain)?;
+    let beginning = ClockStart::now(&parts, config.chain)?;
     let keystore = Keystore::read(&home.keystore())?;
     let key = {
         let passphrase = config.passphrase.read()?;
         keystore.unlock(&passphrase)?
     };
-    let mut journal = Journal::open(&home.ledger(), Arc::clone(&parts.faults), beginning)?;
+    let mut journal = SignerLedger::open(&home.ledger(), Arc::clone(&parts.faults), beginning)?;
     journal.name_wallet(key.address())?;
     journal.admit(&config.home, &rules::lines(&config.permits))?;
     let listener = bind(&home.creator_socket())?;
@@ -177,8 +181,8 @@ fn open(
     Ok((desks, guard))
 }
 
-fn desk(signer: &Arc<Signer>) -> io::Result<Desk> {
-    let (agents, given) = sync_channel::<Lines<UnixStream>>(1);
+fn desk(signer: &Arc<Signer>) -> io::Result<SignerThread> {
+    let (agents, given) = sync_channel::<LineStream<UnixStream>>(1);
     let signer = Arc::clone(signer);
     // One that breaks the protocol is hung up on, and tells how this ended if it was the last.
     let serve = move || {
@@ -189,7 +193,7 @@ fn desk(signer: &Arc<Signer>) -> io::Result<Desk> {
         served
     };
     let thread = thread::Builder::new().name("agent".to_owned()).spawn(serve)?;
-    Ok(Desk { agents, thread })
+    Ok(SignerThread { agents, thread })
 }
 
 /// The creator's socket. One that lies there is a dead signer's, since the lock

@@ -8,7 +8,7 @@
 use std::io::{self, Read, Write};
 
 use alloy_primitives::{Address, B256, Bytes};
-use automaton_core::error::Kind;
+use automaton_core::error::ErrorClass;
 use automaton_core::secret::Secret;
 use automaton_core::time::Timestamp;
 use automaton_core::wire::x402::ExactPayload;
@@ -16,12 +16,12 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use crate::ceiling::{Change, Standing};
-use crate::error::Refusal;
+use crate::ceiling::{SignerStatus, SigningLimitsChange};
+use crate::error::SignerRefusal;
 use crate::key::Signature;
 use crate::payload::{
-    AgentWalletSet, AuditHead, PaymentIntent, Registration, RelaySend, SignIn, SignedTransaction,
-    TransactionIntent,
+    AgentWalletSet, AuditHead, PaymentIntent, RegistrationFields, RelaySend, SignInFields,
+    SignedTransaction, TransactionIntent,
 };
 
 /// Version of this protocol; the two sides refuse each other when it differs.
@@ -34,13 +34,13 @@ pub(crate) const LINE_BYTES_MAX: usize = 512 * 1024;
 /// What the agent asks.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub(crate) enum Request {
+pub(crate) enum SignerRequest {
     /// Sign a payment.
     Pay(PaymentIntent),
     /// Sign a sign-in.
-    SignIn(SignIn),
+    SignIn(SignInFields),
     /// Sign a registration.
-    Register(Registration),
+    Register(RegistrationFields),
     /// Sign a message over a relay.
     RelaySend(RelaySend),
     /// Sign the reading of a relay, or of how much there is to read.
@@ -60,19 +60,19 @@ pub(crate) enum Request {
 #[serde(deny_unknown_fields)]
 pub(crate) struct CreatorRequest {
     /// That it is the creator who asks.
-    pub(crate) proof: Option<Proof>,
+    pub(crate) proof: Option<CreatorProof>,
     /// What to do before the rules are told.
-    pub(crate) ask: Ask,
+    pub(crate) ask: CreatorAction,
 }
 
 /// What the creator may ask of a signer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Ask {
+pub enum CreatorAction {
     /// To tell what holds.
     Show {},
     /// To change ceilings.
-    Set(Change),
+    Set(SigningLimitsChange),
     /// To take this address for the creator's.
     Creator(Address),
     /// To accept the rules that the last start asked for, by their hash.
@@ -82,7 +82,7 @@ pub enum Ask {
 /// What shows that it is the creator who asks.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Proof {
+pub enum CreatorProof {
     /// The passphrase of the wallet.
     Passphrase(#[serde(with = "words")] Secret),
     /// The creator's signature of [`crate::message`], 65 bytes.
@@ -108,11 +108,11 @@ mod words {
 /// What the signer says.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub(crate) enum Reply {
+pub(crate) enum SignerResponse {
     /// It is unlocked and serves this wallet.
     Hello { version: u32, address: Address },
     /// It could not begin.
-    Locked { reason: String, kind: Kind, hint: Option<String> },
+    Locked { reason: String, kind: ErrorClass, hint: Option<String> },
     /// A signed payment.
     Paid(ExactPayload),
     /// A signed sign-in and the text that was signed.
@@ -124,19 +124,19 @@ pub(crate) enum Reply {
     /// A signed transaction.
     Transacted(SignedTransaction),
     /// The ceilings.
-    Limits(Box<Standing>),
+    Limits(Box<SignerStatus>),
     /// It did not sign.
-    Refused(Refusal),
+    Refused(SignerRefusal),
 }
 
 /// Lines over a stream, read into a buffer that never grows.
-pub(crate) struct Lines<S> {
+pub(crate) struct LineStream<S> {
     stream: S,
     buffer: Zeroizing<Vec<u8>>,
     filled: usize,
 }
 
-impl<S: Read + Write> Lines<S> {
+impl<S: Read + Write> LineStream<S> {
     pub(crate) fn new(stream: S) -> Self {
         Self { stream, buffer: Zeroizing::new(vec![0; LINE_BYTES_MAX + 1]), filled: 0 }
     }
@@ -206,9 +206,9 @@ mod tests {
 
     use super::*;
 
-    fn pair() -> (Lines<UnixStream>, UnixStream) {
+    fn pair() -> (LineStream<UnixStream>, UnixStream) {
         let (here, there) = UnixStream::pair().unwrap();
-        (Lines::new(here), there)
+        (LineStream::new(here), there)
     }
 
     #[test]
@@ -248,23 +248,29 @@ mod tests {
     fn the_bytes_of_the_protocol() {
         let check = |value: &dyn erased::Json, text: &str| assert_eq!(value.json(), text);
         check(
-            &Reply::Hello { version: 1, address: Address::ZERO },
+            &SignerResponse::Hello { version: 1, address: Address::ZERO },
             r#"{"hello":{"version":1,"address":"0x0000000000000000000000000000000000000000"}}"#,
         );
-        check(&Request::Limits {}, r#"{"limits":{}}"#);
+        check(&SignerRequest::Limits {}, r#"{"limits":{}}"#);
         check(
-            &Reply::Refused(Refusal::new(crate::error::Code::PerDay, "why")),
+            &SignerResponse::Refused(SignerRefusal::new(
+                crate::error::SignerRefusalCode::PerDay,
+                "why",
+            )),
             r#"{"refused":{"code":"per_day","reason":"why"}}"#,
         );
-        let proof = Some(Proof::Passphrase(Secret::new("p".to_owned())));
-        let ask = Ask::Set(Change { payments_max: Some(1), ..Change::default() });
+        let proof = Some(CreatorProof::Passphrase(Secret::new("p".to_owned())));
+        let ask = CreatorAction::Set(SigningLimitsChange {
+            payments_max: Some(1),
+            ..SigningLimitsChange::default()
+        });
         check(
             &CreatorRequest { proof, ask },
             r#"{"proof":{"passphrase":"p"},"ask":{"set":{"per_payment":null,"per_hour":null,"per_day":null,"per_payee":null,"lifetime":null,"payments_max":1}}}"#,
         );
-        let proof = Some(Proof::Signature(vec![1, 2].into()));
+        let proof = Some(CreatorProof::Signature(vec![1, 2].into()));
         check(
-            &CreatorRequest { proof, ask: Ask::Show {} },
+            &CreatorRequest { proof, ask: CreatorAction::Show {} },
             r#"{"proof":{"signature":"0x0102"},"ask":{"show":{}}}"#,
         );
     }

@@ -17,13 +17,13 @@ use automaton_core::time::Timestamp;
 use automaton_core::wire::x402::ExactPayload;
 use automaton_sandbox::LockedBytes;
 
-use crate::ceiling::Change;
-use crate::error::{Refusal, SignerError};
-use crate::journal::{Beginning, Journal};
-use crate::key::Key;
+use crate::ceiling::SigningLimitsChange;
+use crate::error::{SignerError, SignerRefusal};
+use crate::journal::{ClockStart, SignerLedger};
+use crate::key::WalletKey;
 use crate::payload::PaymentIntent;
-use crate::process::{Parts, Permits};
-use crate::protocol::{Lines, Reply, Request};
+use crate::process::{SignerDeps, SigningPermits};
+use crate::protocol::{LineStream, SignerRequest, SignerResponse};
 use crate::rules;
 use crate::signer::Signer;
 
@@ -35,16 +35,16 @@ pub struct Rehearsal {
     /// The file of its ledger, which outlives it.
     pub ledger: PathBuf,
     /// What it may sign.
-    pub permits: Permits,
+    pub permits: SigningPermits,
     /// The time of the chain's last block, as the real one's charter tells it.
     pub chain: Option<Timestamp>,
     /// A defect that is put in, to see whether it is found.
-    pub plant: Option<Plant>,
+    pub plant: Option<PlantedDefect>,
 }
 
 /// A defect that a simulation has to find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Plant {
+pub enum PlantedDefect {
     /// The nonce of a payment is another one each time, and what was signed
     /// before is not looked up.
     FreshNonce,
@@ -55,32 +55,32 @@ pub enum Plant {
 
 /// A signer that is rehearsed. To kill it, let a fault of its parts unwind.
 #[derive(Clone)]
-pub struct Rehearsed {
+pub struct RehearsalSigner {
     signer: Arc<Signer>,
-    plant: Option<Plant>,
+    plant: Option<PlantedDefect>,
 }
 
 /// Opens the ledger, and is ready to sign.
 ///
 /// # Errors
 /// When the ledger cannot be opened, or the number is no key.
-pub fn rehearse(rehearsal: Rehearsal, parts: Parts) -> Result<Rehearsed, SignerError> {
+pub fn rehearse(rehearsal: Rehearsal, parts: SignerDeps) -> Result<RehearsalSigner, SignerError> {
     let mut secret = LockedBytes::zeroed()?;
     *secret.get_mut() = rehearsal.key;
     let no_key = || SignerError::System {
         doing: "rehearse with this key".to_owned(),
         source: io::ErrorKind::InvalidInput.into(),
     };
-    let key = Key::new(secret).ok_or_else(no_key)?;
-    let beginning = Beginning::now(&parts, rehearsal.chain)?;
-    let mut journal = Journal::open(&rehearsal.ledger, Arc::clone(&parts.faults), beginning)?;
+    let key = WalletKey::new(secret).ok_or_else(no_key)?;
+    let beginning = ClockStart::now(&parts, rehearsal.chain)?;
+    let mut journal = SignerLedger::open(&rehearsal.ledger, Arc::clone(&parts.faults), beginning)?;
     journal.name_wallet(key.address())?;
     journal.admit(&rehearsal.ledger, &rules::lines(&rehearsal.permits))?;
     let signer = Arc::new(Signer::new(key, journal, rehearsal.permits, parts));
-    Ok(Rehearsed { signer, plant: rehearsal.plant })
+    Ok(RehearsalSigner { signer, plant: rehearsal.plant })
 }
 
-impl Rehearsed {
+impl RehearsalSigner {
     /// The wallet's address.
     #[must_use]
     pub fn address(&self) -> Address {
@@ -95,8 +95,8 @@ impl Rehearsed {
         let (ours, theirs) = UnixStream::pair()?;
         let Self { signer, plant } = self.clone();
         let answer = move || {
-            let mut agent = Lines::new(theirs);
-            let late = Late::default();
+            let mut agent = LineStream::new(theirs);
+            let late = UncountedPayment::default();
             let answered = signer.converse(&mut agent, |request| match plant {
                 None => signer.answer(request),
                 Some(plant) => planted(plant, &signer, (request, &late)),
@@ -113,40 +113,40 @@ impl Rehearsed {
     ///
     /// # Errors
     /// When the ledger cannot be written.
-    pub fn change(&self, to: Change) -> Result<(), Refusal> {
+    pub fn change(&self, to: SigningLimitsChange) -> Result<(), SignerRefusal> {
         self.signer.journal()?.change(to, |_| Ok(()))
     }
 }
 
 /// What was signed and is not counted yet, by a signer with a defect.
-type Late = RefCell<Option<(PaymentIntent, ExactPayload)>>;
+type UncountedPayment = RefCell<Option<(PaymentIntent, ExactPayload)>>;
 
 fn planted(
-    plant: Plant,
+    plant: PlantedDefect,
     signer: &Signer,
-    (request, late): (Request, &Late),
-) -> Result<Reply, Refusal> {
+    (request, late): (SignerRequest, &UncountedPayment),
+) -> Result<SignerResponse, SignerRefusal> {
     count(signer, late);
-    let Request::Pay(intent) = request else { return signer.answer(request) };
+    let SignerRequest::Pay(intent) = request else { return signer.answer(request) };
     let now = signer.now();
     let transfer = signer.transfer(&intent, now)?;
     match plant {
-        Plant::FreshNonce => {
+        PlantedDefect::FreshNonce => {
             let usual = transfer.authorization().nonce;
-            signer.answer(Request::Pay(intent))?;
+            signer.answer(SignerRequest::Pay(intent))?;
             let nonce = keccak256([usual.as_slice(), &now.as_millis().to_be_bytes()].concat());
-            Ok(Reply::Paid(signer.sign_transfer(transfer.with_nonce(nonce))?))
+            Ok(SignerResponse::Paid(signer.sign_transfer(transfer.with_nonce(nonce))?))
         }
-        Plant::CountedLate => {
+        PlantedDefect::CountedLate => {
             let payment = signer.sign_transfer(transfer)?;
             late.replace(Some((intent, payment.clone())));
-            Ok(Reply::Paid(payment))
+            Ok(SignerResponse::Paid(payment))
         }
     }
 }
 
 /// Counts what has left, as far as it fits: the defect.
-fn count(signer: &Signer, late: &Late) {
+fn count(signer: &Signer, late: &UncountedPayment) {
     let Some((intent, payment)) = late.take() else { return };
     let counted = signer.journal().and_then(|mut journal| {
         journal.pay(signer.address(), &intent, signer.now(), || Ok(payment))
@@ -163,15 +163,15 @@ mod tests {
     use automaton_sandbox::SystemBootClock;
 
     use super::*;
-    use crate::client::{Client, ClientError};
-    use crate::error::Code;
+    use crate::client::{SignerConnection, SignerConnectionError};
+    use crate::error::SignerRefusalCode;
     use crate::payload::usdc;
 
-    fn rehearsed(ledger: PathBuf, plant: Option<Plant>) -> Rehearsed {
+    fn rehearsed(ledger: PathBuf, plant: Option<PlantedDefect>) -> RehearsalSigner {
         let mut key = [0; 32];
         key[31] = 7;
-        let permits = Permits { assets: vec![usdc()], ..Permits::default() };
-        let parts = Parts {
+        let permits = SigningPermits { assets: vec![usdc()], ..SigningPermits::default() };
+        let parts = SignerDeps {
             clock: Arc::new(SystemClock),
             boot: Arc::new(SystemBootClock),
             faults: Arc::new(NoFaults),
@@ -194,26 +194,28 @@ mod tests {
     fn it_signs_counts_and_remembers_as_the_real_one() {
         let folder = tempfile::tempdir().unwrap();
         let signer = rehearsed(folder.path().join("ledger.db"), None);
-        let mut client = Client::connect(signer.connect().unwrap()).unwrap();
+        let mut client = SignerConnection::connect(signer.connect().unwrap()).unwrap();
         let first = client.sign_payment(&intent(1, 20_000_000)).unwrap();
         drop((client, signer));
         let signer = rehearsed(folder.path().join("ledger.db"), None);
-        let mut client = Client::connect(signer.connect().unwrap()).unwrap();
+        let mut client = SignerConnection::connect(signer.connect().unwrap()).unwrap();
         assert_eq!(client.sign_payment(&intent(1, 20_000_000)).unwrap(), first);
         client.sign_payment(&intent(2, 25_000_000)).unwrap();
         let refused = client.sign_payment(&intent(3, 5_000_001)).unwrap_err();
-        assert!(matches!(refused, ClientError::Refused(it) if it.code == Code::PerDay));
+        assert!(
+            matches!(refused, SignerConnectionError::Refused(it) if it.code == SignerRefusalCode::PerDay)
+        );
     }
 
     #[test]
     fn a_planted_defect_is_one() {
         let folder = tempfile::tempdir().unwrap();
-        let late = rehearsed(folder.path().join("late.db"), Some(Plant::CountedLate));
-        let mut client = Client::connect(late.connect().unwrap()).unwrap();
+        let late = rehearsed(folder.path().join("late.db"), Some(PlantedDefect::CountedLate));
+        let mut client = SignerConnection::connect(late.connect().unwrap()).unwrap();
         client.sign_payment(&intent(1, 900_000_000)).unwrap();
         assert_eq!(client.limits().unwrap().spent.payments, 0);
-        let fresh = rehearsed(folder.path().join("fresh.db"), Some(Plant::FreshNonce));
-        let mut client = Client::connect(fresh.connect().unwrap()).unwrap();
+        let fresh = rehearsed(folder.path().join("fresh.db"), Some(PlantedDefect::FreshNonce));
+        let mut client = SignerConnection::connect(fresh.connect().unwrap()).unwrap();
         let signed = client.sign_payment(&intent(1, 1)).unwrap();
         let usual = crate::payload::nonce(fresh.address(), 8453, intent(1, 1).intent);
         assert_ne!(signed.authorization.nonce, usual);

@@ -8,16 +8,16 @@ use std::collections::BTreeSet;
 use alloy_primitives::{Address, B256};
 use sha2::{Digest as _, Sha256};
 
-use crate::ceiling::Limits;
-use crate::process::Permits;
+use crate::ceiling::SigningLimits;
+use crate::process::SigningPermits;
 
 /// Lines, in their one order.
-pub(crate) type Lines = BTreeSet<String>;
+pub(crate) type RuleLines = BTreeSet<String>;
 
 /// The lines of what a signer is started with: tokens and functions. Sign-ins move
 /// no money, and caps on gas give nobody any; they are not among them.
-pub(crate) fn lines(permits: &Permits) -> Lines {
-    let Permits { assets, contracts, .. } = permits;
+pub(crate) fn lines(permits: &SigningPermits) -> RuleLines {
+    let SigningPermits { assets, contracts, .. } = permits;
     let tokens = assets.iter().map(|token| {
         let (chain, address) = (token.chain.0, token.contract);
         // Quoted, so that no name can look like another line.
@@ -33,7 +33,7 @@ pub(crate) fn lines(permits: &Permits) -> Lines {
 }
 
 /// SHA-256 over the lines, each with its end.
-pub(crate) fn hash(lines: &Lines) -> B256 {
+pub(crate) fn hash(lines: &RuleLines) -> B256 {
     let mut hash = Sha256::new();
     for line in lines {
         hash.update(line.as_bytes());
@@ -43,8 +43,13 @@ pub(crate) fn hash(lines: &Lines) -> B256 {
 }
 
 /// The hash of all rules: lines, ceilings and creator.
-pub(crate) fn hash_of_all(lines: &Lines, limits: &Limits, creator: Option<Address>) -> B256 {
-    let Limits { per_payment, per_hour, per_day, per_payee, lifetime, payments_max } = limits;
+pub(crate) fn hash_of_all(
+    lines: &RuleLines,
+    limits: &SigningLimits,
+    creator: Option<Address>,
+) -> B256 {
+    let SigningLimits { per_payment, per_hour, per_day, per_payee, lifetime, payments_max } =
+        limits;
     let amounts = [per_payment, per_hour, per_day, per_payee, lifetime];
     let amounts: Vec<String> = amounts.iter().map(|it| it.units().to_string()).collect();
     let creator = creator.map_or_else(|| "none".to_owned(), |creator| creator.to_string());
@@ -64,10 +69,10 @@ mod tests {
 
     const CREATOR: Address = address!("70997970C51812dc3A010C7d01b50e0d17dc79C8");
 
-    fn permits() -> Permits {
+    fn permits() -> SigningPermits {
         let address = usdc().contract;
         let selectors = vec![[0xe3, 0xee, 0x16, 0x0e]];
-        Permits {
+        SigningPermits {
             assets: vec![usdc()],
             audiences: Vec::new(),
             contracts: vec![Contract { chain_id: 8453, address, selectors }],
@@ -85,7 +90,7 @@ mod tests {
                 r#"token 8453 0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913 "USD Coin" "2""#,
             ]
         );
-        assert!(super::lines(&Permits::default()).is_empty());
+        assert!(super::lines(&SigningPermits::default()).is_empty());
     }
 
     #[test]
@@ -96,7 +101,7 @@ mod tests {
         assert_eq!(hash(&two), expected);
 
         let usdc = MicroUsdc::new;
-        let limits = Limits {
+        let limits = SigningLimits {
             per_payment: usdc(1),
             per_hour: usdc(2),
             per_day: usdc(3),
@@ -108,9 +113,9 @@ mod tests {
         let mut seen = vec![
             hash_of_all(&rules, &limits, None),
             hash_of_all(&rules, &limits, Some(CREATOR)),
-            hash_of_all(&Lines::new(), &limits, None),
+            hash_of_all(&RuleLines::new(), &limits, None),
         ];
-        let changes: [fn(&mut Limits); 6] = [
+        let changes: [fn(&mut SigningLimits); 6] = [
             |it| it.per_payment = MicroUsdc::ZERO,
             |it| it.per_hour = MicroUsdc::ZERO,
             |it| it.per_day = MicroUsdc::ZERO,

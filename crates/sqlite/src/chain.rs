@@ -54,15 +54,15 @@ impl fmt::Debug for Hash {
 /// A text is not the 64 hexadecimal digits of a hash.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no SHA-256 hash (64 hexadecimal digits)")]
-pub struct BadHash(String);
+pub struct HashError(String);
 
 impl FromStr for Hash {
-    type Err = BadHash;
+    type Err = HashError;
 
-    fn from_str(text: &str) -> Result<Self, BadHash> {
+    fn from_str(text: &str) -> Result<Self, HashError> {
         let mut bytes = [0; 32];
         hex::decode_to_slice(text, &mut bytes)
-            .map_err(|_| BadHash(text.chars().take(64).collect()))?;
+            .map_err(|_| HashError(text.chars().take(64).collect()))?;
         Ok(Self(bytes))
     }
 }
@@ -82,7 +82,7 @@ pub struct Covered<'a> {
 /// that it covers, in their order.
 #[must_use]
 pub fn link<'a>(prev: &Hash, at: i64, rows: impl IntoIterator<Item = Covered<'a>>) -> Hash {
-    let head = Body::new("automaton chain v2").bytes(prev.as_bytes()).int(at);
+    let head = CanonicalRow::new("automaton chain v2").bytes(prev.as_bytes()).int(at);
     let covered = rows
         .into_iter()
         .fold(head, |body, row| body.text(row.kind).text(row.subject).bytes(row.digest.as_bytes()));
@@ -92,9 +92,9 @@ pub fn link<'a>(prev: &Hash, at: i64, rows: impl IntoIterator<Item = Covered<'a>
 /// The canonical encoding of a row: each field with its type and its length, so
 /// that no two different rows have the same bytes.
 #[derive(Debug, Clone)]
-pub struct Body(Vec<u8>);
+pub struct CanonicalRow(Vec<u8>);
 
-impl Body {
+impl CanonicalRow {
     /// An encoding that begins with its own name, so that rows of different
     /// tables never meet.
     #[must_use]
@@ -150,7 +150,8 @@ mod tests {
     #[test]
     fn the_encoding_never_changes() {
         // Computed by another program; a different value would make every old chain invalid.
-        let body = Body::new("decision").text("a").maybe(None).int(-1).bytes(&[0, 1]).hash();
+        let body =
+            CanonicalRow::new("decision").text("a").maybe(None).int(-1).bytes(&[0, 1]).hash();
         let row = Covered { kind: "decision", subject: "x", digest: &body };
         let first = link(&GENESIS, 7, [row]);
         assert_eq!(first.to_string().parse(), Ok(first));
@@ -176,11 +177,14 @@ mod tests {
 
     #[test]
     fn moving_a_border_between_fields_changes_the_hash() {
-        let ab_c = Body::new("t").text("ab").text("c").hash();
-        let a_bc = Body::new("t").text("a").text("bc").hash();
+        let ab_c = CanonicalRow::new("t").text("ab").text("c").hash();
+        let a_bc = CanonicalRow::new("t").text("a").text("bc").hash();
         assert_ne!(ab_c, a_bc);
-        assert_ne!(Body::new("t").text("").hash(), Body::new("t").maybe(None).hash());
-        assert_ne!(Body::new("t").text("").hash(), Body::new("t").hash());
+        assert_ne!(
+            CanonicalRow::new("t").text("").hash(),
+            CanonicalRow::new("t").maybe(None).hash()
+        );
+        assert_ne!(CanonicalRow::new("t").text("").hash(), CanonicalRow::new("t").hash());
     }
 
     #[test]

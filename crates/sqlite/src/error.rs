@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use automaton_core::error::{Classified, Kind};
+use automaton_core::error::{Classified, ErrorClass};
 use rusqlite::ErrorCode;
 
 /// A database could not be opened, migrated or copied.
@@ -112,15 +112,19 @@ pub enum SqliteError {
 }
 
 impl Classified for SqliteError {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ErrorClass {
         match self {
             Self::Missing { .. }
             | Self::Newer { .. }
             | Self::OldForm { .. }
-            | Self::Older { .. } => Kind::User,
-            Self::NotADatabase { .. } | Self::Foreign { .. } => Kind::Config,
-            Self::Sql { source, .. } | Self::Migrate { source, .. } => Fault::of(source).kind(),
-            Self::Orphaned { .. } | Self::File { .. } | Self::Corrupt { .. } => Kind::Internal,
+            | Self::Older { .. } => ErrorClass::User,
+            Self::NotADatabase { .. } | Self::Foreign { .. } => ErrorClass::Config,
+            Self::Sql { source, .. } | Self::Migrate { source, .. } => {
+                SqliteErrorKind::of(source).kind()
+            }
+            Self::Orphaned { .. } | Self::File { .. } | Self::Corrupt { .. } => {
+                ErrorClass::Internal
+            }
         }
     }
 
@@ -158,7 +162,7 @@ impl Classified for SqliteError {
             }
             Self::Older { .. } => "Start the automaton once with this program; that migrates it.",
             Self::Sql { source, .. } | Self::Migrate { source, .. } => {
-                return Fault::of(source).hint().map(str::to_owned);
+                return SqliteErrorKind::of(source).hint().map(str::to_owned);
             }
         };
         Some(hint.to_owned())
@@ -167,7 +171,7 @@ impl Classified for SqliteError {
 
 /// The kinds of failure of SQLite that a user can do something about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum SqliteErrorKind {
     /// The disk is full.
     Full,
     /// Another process holds the database for too long.
@@ -182,7 +186,7 @@ pub enum Fault {
     Other,
 }
 
-impl Fault {
+impl SqliteErrorKind {
     /// The kind of an error of SQLite.
     #[must_use]
     pub fn of(error: &rusqlite::Error) -> Self {
@@ -203,11 +207,11 @@ impl Fault {
 
     /// Who has to act.
     #[must_use]
-    pub const fn kind(self) -> Kind {
+    pub const fn kind(self) -> ErrorClass {
         match self {
-            Self::Busy => Kind::Transient,
+            Self::Busy => ErrorClass::Transient,
             Self::Full | Self::Damaged | Self::Io | Self::Constraint | Self::Other => {
-                Kind::Internal
+                ErrorClass::Internal
             }
         }
     }

@@ -13,6 +13,6 @@ mod migrate;
 mod open;
 
 pub use backup::backup;
-pub use error::{Fault, SqliteError};
+pub use error::{SqliteError, SqliteErrorKind};
 pub use migrate::{Migration, Schema};
 pub use open::{checkpoint, ended_well, open, open_read_only, with_full_sync};

@@ -13,7 +13,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use crate::error::{Fault, SqliteError};
+use crate::error::{SqliteError, SqliteErrorKind};
 use crate::migrate::{Kind, Marks, Schema, carry, migrate};
 
 /// How long a statement waits for another process that is writing.
@@ -230,7 +230,9 @@ fn check(connection: &Connection, path: &Path) -> Result<(), SqliteError> {
     match verdict {
         Ok(verdict) if verdict == "ok" => Ok(()),
         Ok(verdict) => Err(corrupt(verdict)),
-        Err(error) if Fault::of(&error) == Fault::Damaged => Err(corrupt(error.to_string())),
+        Err(error) if SqliteErrorKind::of(&error) == SqliteErrorKind::Damaged => {
+            Err(corrupt(error.to_string()))
+        }
         Err(error) => Err(sql("check", path)(error)),
     }
 }

@@ -8,13 +8,13 @@ use rusqlite::{Connection, Row, params};
 
 use crate::Store;
 use crate::codec::get;
-use crate::error::{Halt, StoreError};
-use crate::ledger::{Category, Revenue, book_cost, book_income};
-use crate::thread::{Db, Query, Sync, Tx, Write, sql};
+use crate::error::{StoreError, TxError};
+use crate::ledger::{LedgerCategory, Revenue, book_cost, book_income};
+use crate::thread::{CommitDurability, ConnectionExt, Tx, WriteOptions, WriterState, sql};
 
 /// How far a history was read: the numbers of its newest entry and of its newest sale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct HowFar {
+pub struct Cursor {
     /// Of the changes of what the account has.
     pub entry: i64,
     /// Of what was sold.
@@ -26,29 +26,30 @@ impl Store {
     ///
     /// # Errors
     /// When SQLite fails.
-    pub async fn account_read(&self, origin: String) -> Result<HowFar, StoreError> {
-        self.run("look how far an account was read", move |db| far(&db.connection, &origin)).await
+    pub async fn account_cursor(&self, origin: String) -> Result<Cursor, StoreError> {
+        self.run("look how far an account was read", move |db| read_cursor(&db.connection, &origin))
+            .await
     }
 
     /// Books what a piece of a history told, and that it was read; whether it was: not when
-    /// somebody else has read on from there. Of [`Category::Machine`] it is a cost.
+    /// somebody else has read on from there. Of [`LedgerCategory::Machine`] it is a cost.
     ///
     /// # Errors
     /// [`StoreError::Unfit`] when something is not above zero, or was booked as another amount.
     pub async fn book_account(
         &self,
         origin: String,
-        (since, to): (HowFar, HowFar),
-        told: Vec<(Category, Revenue)>,
+        (since, to): (Cursor, Cursor),
+        told: Vec<(LedgerCategory, Revenue)>,
     ) -> Result<bool, StoreError> {
-        let write = Write::new("book what an account told").sync(Sync::Machine);
+        let write = WriteOptions::new("book what an account told").sync(CommitDurability::Machine);
         let work = move |tx: &Tx<'_>| {
-            if far(tx, &origin)? != since {
+            if read_cursor(tx, &origin)? != since {
                 return Ok(false);
             }
             for (category, one) in &told {
                 match category {
-                    Category::Machine => book_cost(tx, Category::Machine, one)?,
+                    LedgerCategory::Machine => book_cost(tx, LedgerCategory::Machine, one)?,
                     income => drop(book_income(tx, *income, one)?),
                 }
             }
@@ -65,14 +66,15 @@ impl Store {
     pub async fn rented(&self) -> Result<Microcents, StoreError> {
         let statement =
             "SELECT coalesce(sum(-amount), 0) AS sum FROM ledger WHERE category = 'machine'";
-        let work =
-            move |db: &mut Db| Ok(db.connection.one(statement, [], |row| get(row, "sum"))?);
+        let work = move |db: &mut WriterState| {
+            Ok(db.connection.one(statement, [], |row| get(row, "sum"))?)
+        };
         Ok(self.run("add up what machines cost", work).await?.unwrap_or_default())
     }
 }
 
-fn far(connection: &Connection, origin: &str) -> Result<HowFar, Halt> {
+fn read_cursor(connection: &Connection, origin: &str) -> Result<Cursor, TxError> {
     let statement = "SELECT entry, sale FROM account_reads WHERE origin = ?1";
-    let read = |row: &Row<'_>| Ok(HowFar { entry: row.get("entry")?, sale: row.get("sale")? });
+    let read = |row: &Row<'_>| Ok(Cursor { entry: row.get("entry")?, sale: row.get("sale")? });
     Ok(connection.one(statement, [origin], read)?.unwrap_or_default())
 }

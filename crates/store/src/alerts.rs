@@ -4,16 +4,16 @@
 //! them, so that what fired is stored before anybody is told, and a restart neither fires
 //! twice nor forgets. What the rules say is `core::alert`'s; nothing here may decide.
 
-use automaton_core::alert::{Alert, Rule, Step, Thresholds, Voice};
+use automaton_core::alert::{Alert, AlertRule, AlertTransition, AlertVisibility, Thresholds};
 use automaton_core::time::Timestamp;
 use rusqlite::{Connection, Row, params};
 
 use crate::Store;
-use crate::codec::{As, get, maybe};
-use crate::error::{Halt, StoreError};
+use crate::codec::{Sql, get, maybe};
+use crate::error::{StoreError, TxError};
 use crate::metrics;
 use crate::reader::Reader;
-use crate::thread::{Query, Tx, Write, sql};
+use crate::thread::{ConnectionExt, Tx, WriteOptions, sql};
 
 /// Alerts that are kept, the newest.
 const KEPT: u32 = 1000;
@@ -25,13 +25,13 @@ impl Store {
     /// # Errors
     /// [`StoreError::Unborn`] before the birth; when SQLite fails.
     pub async fn judge_alerts(&self, against: Thresholds) -> Result<Vec<Alert>, StoreError> {
-        self.write(Write::new("judge the alerts"), move |tx| {
+        self.write(WriteOptions::new("judge the alerts"), move |tx| {
             let measures = metrics::measure(tx, tx.now)?;
             metrics::keep(tx, &measures)?;
             let signs = measures.signs(metrics::owed_for(tx, tx.now)?);
             let mut news = Vec::new();
-            for rule in Rule::ALL {
-                let last = tx.one(sql!("alert_last"), [As(rule)], read)?;
+            for rule in AlertRule::ALL {
+                let last = tx.one(sql!("alert_last"), [Sql(rule)], read)?;
                 let step = Alert::step(last, rule, rule.judge(&signs, &against), tx.now);
                 news.extend(store(tx, step)?);
             }
@@ -54,7 +54,7 @@ impl Reader {
     }
 }
 
-fn alerts(connection: &Connection, most: u32) -> Result<Vec<Alert>, Halt> {
+fn alerts(connection: &Connection, most: u32) -> Result<Vec<Alert>, TxError> {
     Ok(connection.all(sql!("alerts_newest"), [most], read)?)
 }
 
@@ -70,23 +70,25 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Alert> {
 }
 
 /// Stores a step; the alert, if somebody should be told of it.
-fn store(tx: &Tx<'_>, step: Step) -> Result<Option<Alert>, Halt> {
-    let is_new = matches!(step, Step::Began(..));
+fn store(tx: &Tx<'_>, step: AlertTransition) -> Result<Option<Alert>, TxError> {
+    let is_new = matches!(step, AlertTransition::Began(..));
     let (alert, is_told) = match step {
-        Step::Nothing => return Ok(None),
-        Step::Began(alert, voice) | Step::GoesOn(alert, voice) => (alert, voice == Voice::Fires),
+        AlertTransition::Nothing => return Ok(None),
+        AlertTransition::Began(alert, voice) | AlertTransition::GoesOn(alert, voice) => {
+            (alert, voice == AlertVisibility::Fires)
+        }
         // Who was told that it began is told that it is over.
-        Step::Ended(alert) => {
+        AlertTransition::Ended(alert) => {
             let is_told = alert.times > 0;
             (alert, is_told)
         }
     };
     let Alert { rule, message, since, fired_at, times, cleared_at } = &alert;
-    let (rule, fired_at) = (As(*rule), fired_at.map(As));
+    let (rule, fired_at) = (Sql(*rule), fired_at.map(Sql));
     if is_new {
-        tx.exec(sql!("alert_begin"), params![rule, message, As(*since), fired_at, times])?;
+        tx.exec(sql!("alert_begin"), params![rule, message, Sql(*since), fired_at, times])?;
     } else {
-        let cleared_at = cleared_at.map(As);
+        let cleared_at = cleared_at.map(Sql);
         tx.exec(sql!("alert_go_on"), params![rule, message, fired_at, times, cleared_at])?;
     }
     Ok(is_told.then_some(alert))

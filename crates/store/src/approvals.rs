@@ -14,15 +14,15 @@ use automaton_core::id::{ApprovalId, CallId, IntentId, RunId};
 use automaton_core::record::{WakeCause, WakeSource};
 use automaton_core::time::Timestamp;
 use automaton_core::trust::{Label, Labelled};
-use automaton_core::wire::control::Word;
+use automaton_core::wire::control::ApprovalVerdict;
 use rusqlite::{Connection, Row, params};
 use serde::Serialize;
 
 use crate::audit::{self, LinkKind};
-use crate::codec::{As, get, labelled, maybe};
-use crate::error::{Halt, StoreError, missing, unfit};
-use crate::thread::{Db, Query, Sync, Tx, Write, sql};
-use crate::{Hash, Store, spends, wakes};
+use crate::codec::{Sql, get, labelled, maybe};
+use crate::error::{StoreError, TxError, missing, unfit};
+use crate::thread::{CommitDurability, ConnectionExt, Tx, WriteOptions, WriterState, sql};
+use crate::{Hash, Store, payments, wakes};
 
 /// Where a question stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -50,7 +50,7 @@ automaton_core::names! {
 
 /// Which questions are meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Which {
+pub enum ApprovalFilter {
     /// Those that nobody has answered.
     Waiting,
     /// Those that were answered or have lapsed, too.
@@ -59,25 +59,25 @@ pub enum Which {
 
 /// The creator's word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
+pub enum ApprovalAnswer {
     /// Yes.
     Approve,
     /// No.
     Deny,
 }
 
-impl From<Word> for Answer {
-    fn from(word: Word) -> Self {
+impl From<ApprovalVerdict> for ApprovalAnswer {
+    fn from(word: ApprovalVerdict) -> Self {
         match word {
-            Word::Approve => Self::Approve,
-            Word::Deny => Self::Deny,
+            ApprovalVerdict::Approve => Self::Approve,
+            ApprovalVerdict::Deny => Self::Deny,
         }
     }
 }
 
 /// By whose hand a question was answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hand {
+pub enum ApprovalAuthor {
     /// Whoever can open the home's socket or its files.
     Home,
     /// Whoever signs with the creator's key.
@@ -87,7 +87,7 @@ pub enum Hand {
 /// What a question is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Subject {
+pub enum ApprovalSubject {
     /// The payment that waits for the answer.
     Payment(IntentId),
     /// The call that was not made, and would be made so.
@@ -108,7 +108,7 @@ pub struct Approval {
     pub id: ApprovalId,
     /// What it is about.
     #[serde(flatten)]
-    pub subject: Subject,
+    pub subject: ApprovalSubject,
     /// SHA-256 of exactly what would be done; an answer is to this alone.
     pub action_sha256: String,
     /// What would be done, and who caused it.
@@ -135,7 +135,7 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn approvals(&self, limit: u32) -> Result<Vec<Approval>, StoreError> {
-        let work = move |db: &mut Db| newest(&db.connection, Which::All, limit);
+        let work = move |db: &mut WriterState| newest(&db.connection, ApprovalFilter::All, limit);
         self.run("read the approvals", work).await
     }
 
@@ -148,10 +148,10 @@ impl Store {
     pub async fn answer(
         &self,
         id: ApprovalId,
-        answer: Answer,
-        hand: Hand,
+        answer: ApprovalAnswer,
+        hand: ApprovalAuthor,
     ) -> Result<Approval, StoreError> {
-        let write = Write::new("answer an approval").sync(Sync::Machine);
+        let write = WriteOptions::new("answer an approval").sync(CommitDurability::Machine);
         self.write(write, move |tx| answer_one(tx, id, (answer, hand))).await
     }
 
@@ -167,8 +167,9 @@ impl Store {
     ///
     /// # Errors
     /// When SQLite fails.
-    pub async fn granted(&self) -> Result<Option<Approval>, StoreError> {
-        let work = |db: &mut Db| Ok(db.connection.one(sql!("approval_granted"), [], approval)?);
+    pub async fn approved_call(&self) -> Result<Option<Approval>, StoreError> {
+        let work =
+            |db: &mut WriterState| Ok(db.connection.one(sql!("approval_granted"), [], approval)?);
         self.run("read what was approved", work).await
     }
 
@@ -176,17 +177,18 @@ impl Store {
     ///
     /// # Errors
     /// When SQLite fails.
-    pub async fn lapse_approvals(&self) -> Result<usize, StoreError> {
+    pub async fn expire_approvals(&self) -> Result<usize, StoreError> {
         let late = "SELECT * FROM approvals WHERE state = 'waiting' AND expires_at <= ?1";
-        let some =
-            move |db: &mut Db| Ok(db.connection.one(late, [As(db.now())], |_| Ok(()))?.is_some());
+        let some = move |db: &mut WriterState| {
+            Ok(db.connection.one(late, [Sql(db.now())], |_| Ok(()))?.is_some())
+        };
         // Asked at every look, and nearly always in vain.
         if !self.run("look for late approvals", some).await? {
             return Ok(0);
         }
-        let write = Write::new("let approvals lapse").sync(Sync::Machine);
+        let write = WriteOptions::new("let approvals lapse").sync(CommitDurability::Machine);
         self.write(write, move |tx| {
-            let old = tx.all(late, [As(tx.now)], approval)?;
+            let old = tx.all(late, [Sql(tx.now)], approval)?;
             for approval in &old {
                 end(tx, approval, (ApprovalState::Lapsed, Label::Own, "runtime"))?;
             }
@@ -197,8 +199,8 @@ impl Store {
 }
 
 /// Uses an approval up for the call that is made now.
-pub(crate) fn use_up(tx: &Tx<'_>, id: ApprovalId, call: CallId) -> Result<(), Halt> {
-    if tx.exec(sql!("approval_use"), params![As(id), As(call)])? == 0 {
+pub(crate) fn use_up(tx: &Tx<'_>, id: ApprovalId, call: CallId) -> Result<(), TxError> {
+    if tx.exec(sql!("approval_use"), params![Sql(id), Sql(call)])? == 0 {
         return Err(unfit("approval", &id, "is not there to be used"));
     }
     step(tx, &one(tx, id)?, (Label::Own, "runtime"))
@@ -209,27 +211,27 @@ pub(crate) fn step(
     tx: &Tx<'_>,
     approval: &Approval,
     (label, source): (Label, &str),
-) -> Result<(), Halt> {
-    let id: RunId = tx.mint.id();
+) -> Result<(), TxError> {
+    let id: RunId = tx.ids.id();
     let Approval { id: of, state, .. } = approval;
-    let params = params![As(id), As(*of), As(*state), As(label), source, As(tx.now)];
+    let params = params![Sql(id), Sql(*of), Sql(*state), Sql(label), source, Sql(tx.now)];
     tx.exec(sql!("approval_step"), params)?;
     audit::append(tx, LinkKind::Approval, &id.to_string())
 }
 
-pub(crate) fn one(connection: &Connection, id: ApprovalId) -> Result<Approval, Halt> {
-    let found = connection.one("SELECT * FROM approvals WHERE id = ?1", [As(id)], approval)?;
+pub(crate) fn one(connection: &Connection, id: ApprovalId) -> Result<Approval, TxError> {
+    let found = connection.one("SELECT * FROM approvals WHERE id = ?1", [Sql(id)], approval)?;
     found.ok_or_else(|| missing("approval", &id))
 }
 
 pub(crate) fn newest(
     connection: &Connection,
-    which: Which,
+    which: ApprovalFilter,
     limit: u32,
-) -> Result<Vec<Approval>, Halt> {
+) -> Result<Vec<Approval>, TxError> {
     let statement = match which {
-        Which::All => "SELECT * FROM approvals ORDER BY seq DESC LIMIT ?1",
-        Which::Waiting => sql!("approvals_waiting"),
+        ApprovalFilter::All => "SELECT * FROM approvals ORDER BY seq DESC LIMIT ?1",
+        ApprovalFilter::Waiting => sql!("approvals_waiting"),
     };
     Ok(connection.all(statement, [limit], approval)?)
 }
@@ -237,12 +239,12 @@ pub(crate) fn newest(
 fn answer_one(
     tx: &Tx<'_>,
     id: ApprovalId,
-    (answer, hand): (Answer, Hand),
-) -> Result<Approval, Halt> {
+    (answer, hand): (ApprovalAnswer, ApprovalAuthor),
+) -> Result<Approval, TxError> {
     let found = one(tx, id)?;
     let state = match answer {
-        Answer::Approve => ApprovalState::Approved,
-        Answer::Deny => ApprovalState::Denied,
+        ApprovalAnswer::Approve => ApprovalState::Approved,
+        ApprovalAnswer::Deny => ApprovalState::Denied,
     };
     if found.state == state {
         return Ok(found);
@@ -254,8 +256,8 @@ fn answer_one(
         return Err(unfit("approval", &id, "is too old; it counts as denied"));
     }
     let source = match hand {
-        Hand::Home => "creator",
-        Hand::Signature => "creator's signature",
+        ApprovalAuthor::Home => "creator",
+        ApprovalAuthor::Signature => "creator's signature",
     };
     end(tx, &found, (state, Label::Creator, source))?;
     one(tx, id)
@@ -265,21 +267,24 @@ fn end(
     tx: &Tx<'_>,
     approval: &Approval,
     (state, label, source): (ApprovalState, Label, &str),
-) -> Result<(), Halt> {
-    tx.exec(sql!("approval_answer"), params![As(approval.id), As(state), As(tx.now)])?;
+) -> Result<(), TxError> {
+    tx.exec(sql!("approval_answer"), params![Sql(approval.id), Sql(state), Sql(tx.now)])?;
     step(tx, &one(tx, approval.id)?, (label, source))?;
     let (verdict, by) = match state {
-        ApprovalState::Approved => ("approved", spends::SpendStep::Approved),
+        ApprovalState::Approved => ("approved", payments::PaymentStep::Approved),
         ApprovalState::Denied => {
-            ("denied", spends::SpendStep::Failed("the creator said no".to_owned()))
+            ("denied", payments::PaymentStep::Failed("the creator said no".to_owned()))
         }
         ApprovalState::Waiting | ApprovalState::Lapsed | ApprovalState::Used => {
             let late = "the creator did not answer in time";
-            ("did not answer in time, which is a no to", spends::SpendStep::Failed(late.to_owned()))
+            (
+                "did not answer in time, which is a no to",
+                payments::PaymentStep::Failed(late.to_owned()),
+            )
         }
     };
-    if let Subject::Payment(payment) = approval.subject {
-        spends::go(tx, payment, &by)?;
+    if let ApprovalSubject::Payment(payment) = approval.subject {
+        payments::advance(tx, payment, &by)?;
     }
     // What would be done is in the words of whoever caused it, and stays theirs.
     let Labelled { label: whose, text, .. } = &approval.summary;
@@ -303,10 +308,12 @@ fn end(
 fn approval(row: &Row<'_>) -> rusqlite::Result<Approval> {
     let tool: Option<String> = row.get("tool")?;
     let subject = match tool {
-        None => Subject::Payment(get(row, "subject")?),
-        Some(tool) => {
-            Subject::Call { id: get(row, "subject")?, tool, arguments: row.get("arguments")? }
-        }
+        None => ApprovalSubject::Payment(get(row, "subject")?),
+        Some(tool) => ApprovalSubject::Call {
+            id: get(row, "subject")?,
+            tool,
+            arguments: row.get("arguments")?,
+        },
     };
     Ok(Approval {
         id: get(row, "id")?,

@@ -9,14 +9,14 @@
 
 use std::fmt;
 
-use automaton_sqlite::chain::{Body, Covered, GENESIS, Hash, link};
+use automaton_sqlite::chain::{CanonicalRow, Covered, GENESIS, Hash, link};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, params};
 
 use crate::Store;
-use crate::codec::{As, get, maybe};
-use crate::error::{Halt, StoreError, missing};
-use crate::thread::{Query, Tx, sql};
+use crate::codec::{Sql, get, maybe};
+use crate::error::{StoreError, TxError, missing};
+use crate::thread::{ConnectionExt, Tx, sql};
 
 /// What a link tells of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,7 +113,7 @@ pub struct ChainReport {
     /// The hash that the chain ends with.
     pub head: Hash,
     /// The first thing that is wrong.
-    pub broken: Option<Break>,
+    pub broken: Option<ChainBreak>,
 }
 
 impl ChainReport {
@@ -126,16 +126,16 @@ impl ChainReport {
 
 /// Where the chain is broken, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Break {
+pub struct ChainBreak {
     /// The link, where it is about one.
     pub seq: Option<u64>,
     /// What is wrong.
-    pub problem: Problem,
+    pub problem: ChainProblem,
 }
 
 /// The ways in which a chain can be broken.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Problem {
+pub enum ChainProblem {
     /// A link before this one is missing.
     Gap,
     /// The link does not follow the one before it.
@@ -155,21 +155,21 @@ pub enum Problem {
     },
 }
 
-impl fmt::Display for Break {
+impl fmt::Display for ChainBreak {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(seq) = self.seq {
             write!(f, "link {seq}: ")?;
         }
         match &self.problem {
-            Problem::Gap => f.write_str("the link before it is missing"),
-            Problem::Unfollowed => f.write_str("it does not follow the link before it"),
-            Problem::LinkEdited => f.write_str(
+            ChainProblem::Gap => f.write_str("the link before it is missing"),
+            ChainProblem::Unfollowed => f.write_str("it does not follow the link before it"),
+            ChainProblem::LinkEdited => f.write_str(
                 "it does not fit its rows: it was edited, or a row was added or taken away",
             ),
-            Problem::SubjectEdited(id) => write!(f, "{id}, which it tells of, was edited"),
-            Problem::ResultEdited(id) => write!(f, "the result of the call {id} was edited"),
-            Problem::Unlinked(kind, id) => write!(f, "the {} {id} has no link", kind.name()),
-            Problem::TailCut { expected } => {
+            ChainProblem::SubjectEdited(id) => write!(f, "{id}, which it tells of, was edited"),
+            ChainProblem::ResultEdited(id) => write!(f, "the result of the call {id} was edited"),
+            ChainProblem::Unlinked(kind, id) => write!(f, "the {} {id} has no link", kind.name()),
+            ChainProblem::TailCut { expected } => {
                 write!(f, "the chain does not end with link {expected}, as its head says")
             }
         }
@@ -195,7 +195,7 @@ pub(crate) struct Growing {
 }
 
 /// Has the link of this transaction cover a row that was just added.
-pub(crate) fn append(tx: &Tx<'_>, kind: LinkKind, subject: &str) -> Result<(), Halt> {
+pub(crate) fn append(tx: &Tx<'_>, kind: LinkKind, subject: &str) -> Result<(), TxError> {
     let mut chain = tx.chain.borrow_mut();
     let link = match &mut *chain {
         Some(link) => link,
@@ -205,14 +205,14 @@ pub(crate) fn append(tx: &Tx<'_>, kind: LinkKind, subject: &str) -> Result<(), H
         }
     };
     let (digest, _) = body(tx, kind, subject)?.ok_or_else(|| missing(kind.name(), &subject))?;
-    tx.exec(kind.cover(), params![subject, As(link.seq), As(digest)])?;
+    tx.exec(kind.cover(), params![subject, Sql(link.seq), Sql(digest)])?;
     link.rows.push((kind, subject.to_owned(), digest));
     Ok(())
 }
 
 /// Adds the link of a transaction that is about to be committed, and writes down where the
 /// chain ends now.
-pub(crate) fn close_link(tx: &Tx<'_>) -> Result<(), Halt> {
+pub(crate) fn close_link(tx: &Tx<'_>) -> Result<(), TxError> {
     let Some(Growing { seq, prev, mut rows }) = tx.chain.take() else { return Ok(()) };
     rows.sort_by(|(a, one, _), (b, other, _)| (a.name(), one).cmp(&(b.name(), other)));
     let covered = rows.iter().map(|(kind, subject, digest)| {
@@ -220,8 +220,8 @@ pub(crate) fn close_link(tx: &Tx<'_>) -> Result<(), Halt> {
         Covered { kind, subject, digest }
     });
     let hash = link(&prev, tx.now.as_millis(), covered);
-    tx.exec(sql!("link_insert"), params![As(seq), As(tx.now), As(hash)])?;
-    tx.exec("UPDATE audit_head SET links = ?1, sha256 = ?2", params![As(seq), As(hash)])?;
+    tx.exec(sql!("link_insert"), params![Sql(seq), Sql(tx.now), Sql(hash)])?;
+    tx.exec("UPDATE audit_head SET links = ?1, sha256 = ?2", params![Sql(seq), Sql(hash)])?;
     Ok(())
 }
 
@@ -258,8 +258,8 @@ impl Subject {
 pub(crate) fn walk(
     connection: &Connection,
     after: i64,
-    mut each: impl FnMut(LinkRow, &[Subject]) -> Result<(), Halt>,
-) -> Result<Option<Subject>, Halt> {
+    mut each: impl FnMut(LinkRow, &[Subject]) -> Result<(), TxError>,
+) -> Result<Option<Subject>, TxError> {
     let links = "SELECT seq, at, sha256 FROM audit_chain WHERE seq > ?1 ORDER BY seq";
     let (mut links, mut covered) =
         (connection.prepare_cached(links)?, connection.prepare_cached(sql!("covered"))?);
@@ -277,7 +277,7 @@ pub(crate) fn walk(
     Ok(next)
 }
 
-pub(crate) fn verify(connection: &Connection) -> Result<ChainReport, Halt> {
+pub(crate) fn verify(connection: &Connection) -> Result<ChainReport, TxError> {
     // One moment of the database, whoever writes meanwhile.
     let moment = connection.unchecked_transaction()?;
     let (expected, expected_head) = head(&moment)?;
@@ -285,18 +285,18 @@ pub(crate) fn verify(connection: &Connection) -> Result<ChainReport, Halt> {
     let rest = walk(&moment, 0, |found, rows| {
         if broken.is_none() {
             let problem = problem(&moment, (found, rows), (links, last))?;
-            broken = problem.map(|problem| Break { seq: Some(found.seq), problem });
+            broken = problem.map(|problem| ChainBreak { seq: Some(found.seq), problem });
         }
         (links, last) = (links + 1, found.hash);
         Ok(())
     })?;
     if broken.is_none() && (links, last) != (expected, expected_head) {
-        broken = Some(Break { seq: None, problem: Problem::TailCut { expected } });
+        broken = Some(ChainBreak { seq: None, problem: ChainProblem::TailCut { expected } });
     }
     if broken.is_none() {
-        let unlinked = rest.map(|subject| Problem::Unlinked(subject.kind, subject.id));
+        let unlinked = rest.map(|subject| ChainProblem::Unlinked(subject.kind, subject.id));
         let problem = unlinked.map_or_else(|| outside(&moment), |problem| Ok(Some(problem)))?;
-        broken = problem.map(|problem| Break { seq: None, problem });
+        broken = problem.map(|problem| ChainBreak { seq: None, problem });
     }
     Ok(ChainReport { links, head: last, broken })
 }
@@ -306,30 +306,30 @@ fn problem(
     connection: &Connection,
     (found, rows): (LinkRow, &[Subject]),
     (links, last): (u64, Hash),
-) -> Result<Option<Problem>, Halt> {
+) -> Result<Option<ChainProblem>, TxError> {
     if found.seq != links + 1 {
-        return Ok(Some(Problem::Gap));
+        return Ok(Some(ChainProblem::Gap));
     }
     let mut covered = Vec::with_capacity(rows.len());
     for Subject { link, kind, id, digest } in rows {
         let body = body(connection, *kind, id)?;
         let Some((body, at)) = body.filter(|(body, _)| Some(*body) == *digest) else {
-            return Ok(Some(Problem::SubjectEdited(id.clone())));
+            return Ok(Some(ChainProblem::SubjectEdited(id.clone())));
         };
         if at != found.at || *link != found.seq {
-            return Ok(Some(Problem::LinkEdited));
+            return Ok(Some(ChainProblem::LinkEdited));
         }
         covered.push((kind.name(), id.as_str(), body));
     }
     let covered = covered.iter().map(|(kind, subject, digest)| Covered { kind, subject, digest });
-    Ok((link(&last, found.at, covered) != found.hash).then_some(Problem::LinkEdited))
+    Ok((link(&last, found.at, covered) != found.hash).then_some(ChainProblem::LinkEdited))
 }
 
 /// What is wrong beside the chain: rows that no link tells of, and results that
 /// are not those whose hash is in it.
-fn outside(connection: &Connection) -> Result<Option<Problem>, Halt> {
+fn outside(connection: &Connection) -> Result<Option<ChainProblem>, TxError> {
     let unlinked = connection.one(sql!("unlinked"), [], |row| {
-        Ok(Problem::Unlinked(get(row, "kind")?, row.get("id")?))
+        Ok(ChainProblem::Unlinked(get(row, "kind")?, row.get("id")?))
     })?;
     if unlinked.is_some() {
         return Ok(unlinked);
@@ -340,13 +340,13 @@ fn outside(connection: &Connection) -> Result<Option<Problem>, Halt> {
         let result: Option<String> = row.get("result")?;
         let hash: Option<Hash> = maybe(row, "result_sha256")?;
         if hash.is_none() || hash != result.map(|text| Hash::of(text.as_bytes())) {
-            return Ok(Some(Problem::ResultEdited(row.get("id")?)));
+            return Ok(Some(ChainProblem::ResultEdited(row.get("id")?)));
         }
     }
     Ok(None)
 }
 
-pub(crate) fn head(connection: &Connection) -> Result<(u64, Hash), Halt> {
+pub(crate) fn head(connection: &Connection) -> Result<(u64, Hash), TxError> {
     let statement = "SELECT links, sha256 FROM audit_head";
     let found =
         connection.one(statement, [], |row| Ok((get(row, "links")?, get(row, "sha256")?)))?;
@@ -358,11 +358,11 @@ fn body(
     connection: &Connection,
     kind: LinkKind,
     subject: &str,
-) -> Result<Option<(Hash, i64)>, Halt> {
+) -> Result<Option<(Hash, i64)>, TxError> {
     Ok(connection.one(kind.body(), [subject], |row| {
-        let mut body = Body::new(kind.name());
+        let mut body = CanonicalRow::new(kind.name());
         each_column(row, |_, value| {
-            let so_far = std::mem::replace(&mut body, Body::new(""));
+            let so_far = std::mem::replace(&mut body, CanonicalRow::new(""));
             body = match value {
                 ValueRef::Null => so_far.maybe(None),
                 ValueRef::Integer(number) => so_far.int(number),

@@ -10,7 +10,7 @@
 
 use automaton_core::faults::FaultPoint;
 use automaton_core::id::{CallId, TurnId};
-use automaton_core::record::{CallStatus, Outcome};
+use automaton_core::record::{CallStatus, DecisionOutcome};
 use automaton_core::time::Span;
 use automaton_core::tool::Effect;
 use automaton_core::trust::Labelled;
@@ -18,9 +18,9 @@ use automaton_sqlite::chain::Hash;
 use rusqlite::{Connection, params};
 
 use crate::audit::LinkKind;
-use crate::codec::{As, get};
-use crate::error::{Halt, StoreError, conflict, missing, unfit};
-use crate::thread::{Db, Query, Sync, Tx, Write, sql};
+use crate::codec::{Sql, get};
+use crate::error::{StoreError, TxError, conflict, missing, unfit};
+use crate::thread::{CommitDurability, ConnectionExt, Tx, WriteOptions, WriterState, sql};
 use crate::turns::JudgedCall;
 use crate::{Store, audit, decisions, rates};
 
@@ -34,12 +34,13 @@ impl Store {
     /// [`StoreError::Unfit`] when it is not planned, even when it is
     /// started already: only one caller may run it.
     pub async fn start_call(&self, call: CallId) -> Result<(), StoreError> {
-        let work = move |db: &mut Db| {
+        let work = move |db: &mut WriterState| {
             let sync = match effect(&db.connection, call)? {
-                Effect::Mutates => Sync::Machine,
-                Effect::Observes => Sync::Process,
+                Effect::Mutates => CommitDurability::Machine,
+                Effect::Observes => CommitDurability::Process,
             };
-            let write = Write::new("start a call").sync(sync).reaches(FaultPoint::CallStarted);
+            let write =
+                WriteOptions::new("start a call").sync(sync).reaches(FaultPoint::CallStarted);
             db.write(write, |tx| start(tx, call))
         };
         self.run("start a call", work).await
@@ -58,14 +59,14 @@ impl Store {
         result: Labelled,
         duration: Span,
     ) -> Result<(), StoreError> {
-        let write = Write::new("finish a call").reaches(FaultPoint::CallFinished);
-        let end = End { status, result, duration };
+        let write = WriteOptions::new("finish a call").reaches(FaultPoint::CallFinished);
+        let end = CallEnd { status, result, duration };
         self.write(write, move |tx| finish(tx, call, &end)).await
     }
 }
 
 /// How a call ended.
-pub(crate) struct End {
+pub(crate) struct CallEnd {
     pub(crate) status: CallStatus,
     pub(crate) result: Labelled,
     pub(crate) duration: Span,
@@ -77,7 +78,7 @@ pub(crate) fn plan(
     (turn, ordinal): (TurnId, usize),
     call: &JudgedCall,
     model: &str,
-) -> Result<(), Halt> {
+) -> Result<(), TxError> {
     if let Some(why) = contradiction(call) {
         return Err(unfit("judgement of the call", &call.id, format!("is malformed: {why}")));
     }
@@ -97,10 +98,12 @@ fn contradiction(call: &JudgedCall) -> Option<&'static str> {
     };
     let outcome = call.decision.as_ref().map(|decision| decision.outcome);
     match call.status {
-        Planned | Started if outcome != Some(Outcome::Allow) => Some("planned, but not allowed"),
+        Planned | Started if outcome != Some(DecisionOutcome::Allow) => {
+            Some("planned, but not allowed")
+        }
         Planned | Started if call.intents.is_empty() => Some("planned, but intends nothing"),
         Planned | Started if call.result.is_some() => Some("planned, but has a result"),
-        Refused if matches!(outcome, None | Some(Outcome::Allow)) => {
+        Refused if matches!(outcome, None | Some(DecisionOutcome::Allow)) => {
             Some("refused, but by no decision")
         }
         Refused | Invalid | Skipped if call.result.is_none() => Some("final, but without a result"),
@@ -115,60 +118,60 @@ const fn may_finish(from: CallStatus, to: CallStatus) -> bool {
     matches!((from, to), (Started, Done | Failed | Unknown) | (Planned, Skipped | NotStarted))
 }
 
-fn cannot_become(call: CallId, found: CallStatus, wanted: CallStatus) -> Halt {
+fn cannot_become(call: CallId, found: CallStatus, wanted: CallStatus) -> TxError {
     unfit("call", &call, format!("is {found} and cannot become {wanted}"))
 }
 
-fn start(tx: &Tx<'_>, call: CallId) -> Result<(), Halt> {
-    if tx.exec(sql!("call_start"), params![As(call), As(tx.now)])? == 1 {
+fn start(tx: &Tx<'_>, call: CallId) -> Result<(), TxError> {
+    if tx.exec(sql!("call_start"), params![Sql(call), Sql(tx.now)])? == 1 {
         return Ok(());
     }
     Err(cannot_become(call, standing(tx, call)?, CallStatus::Started))
 }
 
-pub(crate) fn finish(tx: &Tx<'_>, call: CallId, end: &End) -> Result<(), Halt> {
+pub(crate) fn finish(tx: &Tx<'_>, call: CallId, end: &CallEnd) -> Result<(), TxError> {
     let Labelled { label, source, text } = &end.result;
     let found = standing(tx, call)?;
     if found == end.status {
-        let params = params![As(call), text, As(*label), source.as_str()];
+        let params = params![Sql(call), text, Sql(*label), source.as_str()];
         let same = tx.one(sql!("call_same_result"), params, |_| Ok(()))?.is_some();
         return if same { Ok(()) } else { Err(conflict("call", &call)) };
     }
     if !may_finish(found, end.status) {
         return Err(cannot_become(call, found, end.status));
     }
-    let (status, duration) = (As(end.status), As(end.duration));
-    let (label, source) = (As(*label), source.as_str());
-    let hash = As(Hash::of(text.as_bytes()));
+    let (status, duration) = (Sql(end.status), Sql(end.duration));
+    let (label, source) = (Sql(*label), source.as_str());
+    let hash = Sql(Hash::of(text.as_bytes()));
     tx.exec(
         sql!("call_finish"),
-        params![As(call), status, text, label, source, duration, hash, As(tx.now)],
+        params![Sql(call), status, text, label, source, duration, hash, Sql(tx.now)],
     )?;
     rates::give_back(tx, call, end.status)?;
     audit::append(tx, LinkKind::Outcome, &call.to_string())
 }
 
 /// The calls of a turn that are not final, in order.
-pub(crate) fn open_calls(tx: &Tx<'_>, turn: TurnId) -> Result<Vec<(CallId, CallStatus)>, Halt> {
+pub(crate) fn open_calls(tx: &Tx<'_>, turn: TurnId) -> Result<Vec<(CallId, CallStatus)>, TxError> {
     let read = |row: &rusqlite::Row<'_>| Ok((get(row, "id")?, get(row, "status")?));
-    Ok(tx.all(sql!("calls_open"), [As(turn)], read)?)
+    Ok(tx.all(sql!("calls_open"), [Sql(turn)], read)?)
 }
 
 /// How many calls of a turn are not final.
-pub(crate) fn unfinished(tx: &Tx<'_>, turn: TurnId) -> Result<u32, Halt> {
+pub(crate) fn unfinished(tx: &Tx<'_>, turn: TurnId) -> Result<u32, TxError> {
     let calls = open_calls(tx, turn)?;
     Ok(u32::try_from(calls.len()).unwrap_or(u32::MAX))
 }
 
-pub(crate) fn standing(connection: &Connection, call: CallId) -> Result<CallStatus, Halt> {
+pub(crate) fn standing(connection: &Connection, call: CallId) -> Result<CallStatus, TxError> {
     let statement = "SELECT status FROM tool_calls WHERE id = ?1";
-    let found = connection.one(statement, [As(call)], |row| get(row, "status"))?;
+    let found = connection.one(statement, [Sql(call)], |row| get(row, "status"))?;
     found.ok_or_else(|| missing("call", &call))
 }
 
-fn effect(connection: &Connection, call: CallId) -> Result<Effect, Halt> {
+fn effect(connection: &Connection, call: CallId) -> Result<Effect, TxError> {
     let statement = "SELECT effect FROM tool_calls WHERE id = ?1";
-    let found = connection.one(statement, [As(call)], |row| get(row, "effect"))?;
+    let found = connection.one(statement, [Sql(call)], |row| get(row, "effect"))?;
     found.ok_or_else(|| missing("call", &call))
 }
 

@@ -5,16 +5,18 @@
 //! may ever guess a default for it.
 
 use alloy_primitives::{Address, B256};
-use automaton_core::alert::Rule;
-use automaton_core::egress::End;
+use automaton_core::alert::AlertRule;
+use automaton_core::egress::EgressEndReason;
 use automaton_core::id::{
     ApprovalId, AutomatonId, CallId, DecisionId, FactId, HoldId, IntentId, MessageId, RunId,
     SessionId, TurnId,
 };
 use automaton_core::message::{AnsweredBy, InboxState};
 use automaton_core::money::{MicroUsdc, Microcents};
-use automaton_core::record::{Authority, CallStatus, Outcome, StopReason, TurnStatus, WakeSource};
-use automaton_core::spend::{Purpose, Rail, SpendState};
+use automaton_core::payment::{PaymentState, Purpose, Rail};
+use automaton_core::record::{
+    Authority, CallStatus, DecisionOutcome, StopReason, TurnStatus, WakeSource,
+};
 use automaton_core::state::AgentState;
 use automaton_core::tier::SurvivalTier;
 use automaton_core::time::{Span, Timestamp};
@@ -29,39 +31,39 @@ use serde::de::DeserializeOwned;
 
 use crate::approvals::ApprovalState;
 use crate::audit::LinkKind;
-use crate::ledger::Category;
-use crate::schedule::{Origin, TaskResult};
+use crate::ledger::LedgerCategory;
+use crate::schedule::{TaskOrigin, TaskResult};
 
 /// A noun with one form in the database.
-pub(crate) trait Stored: Sized {
+pub(crate) trait SqlText: Sized {
     fn encode(&self) -> Value;
     fn decode(value: ValueRef<'_>) -> Option<Self>;
 }
 
 /// A noun as a parameter or a column.
 #[derive(Debug)]
-pub(crate) struct As<T>(pub(crate) T);
+pub(crate) struct Sql<T>(pub(crate) T);
 
-impl<T: Stored> ToSql for As<T> {
+impl<T: SqlText> ToSql for Sql<T> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::Owned(self.0.encode()))
     }
 }
 
-impl<T: Stored> FromSql for As<T> {
+impl<T: SqlText> FromSql for Sql<T> {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         T::decode(value).map(Self).ok_or(FromSqlError::InvalidType)
     }
 }
 
 /// The noun in a column.
-pub(crate) fn get<T: Stored>(row: &Row<'_>, column: &str) -> rusqlite::Result<T> {
-    row.get::<_, As<T>>(column).map(|found| found.0)
+pub(crate) fn get<T: SqlText>(row: &Row<'_>, column: &str) -> rusqlite::Result<T> {
+    row.get::<_, Sql<T>>(column).map(|found| found.0)
 }
 
 /// The noun in a column that may be empty.
-pub(crate) fn maybe<T: Stored>(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<T>> {
-    row.get::<_, Option<As<T>>>(column).map(|found| found.map(|found| found.0))
+pub(crate) fn maybe<T: SqlText>(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<T>> {
+    row.get::<_, Option<Sql<T>>>(column).map(|found| found.map(|found| found.0))
 }
 
 /// A text with its origin, from the columns `label`, `source` and the one named.
@@ -89,7 +91,7 @@ fn integer(value: ValueRef<'_>) -> Option<i64> {
 
 macro_rules! stored_by_display {
     ($($type:ty),+ $(,)?) => {$(
-        impl Stored for $type {
+        impl SqlText for $type {
             fn encode(&self) -> Value {
                 Value::Text(self.to_string())
             }
@@ -120,7 +122,7 @@ stored_by_display!(
 
 macro_rules! stored_by_name {
     ($($type:ty: $all:expr, $name:expr;)+) => {$(
-        impl Stored for $type {
+        impl SqlText for $type {
             fn encode(&self) -> Value {
                 let name: fn(Self) -> &'static str = $name;
                 Value::Text(name(*self).to_owned())
@@ -136,25 +138,25 @@ macro_rules! stored_by_name {
 
 stored_by_name! {
     AgentState: Self::ALL, Self::name;
-    Rule: Self::ALL, Self::name;
+    AlertRule: Self::ALL, Self::name;
     Label: Self::ALL, Self::name;
     CallStatus: Self::ALL, Self::name;
     TurnStatus: Self::ALL, Self::name;
     WakeSource: Self::ALL, Self::name;
     StopReason: Self::ALL, Self::name;
     SurvivalTier: Self::ALL, Self::name;
-    Outcome: Self::ALL, Self::name;
+    DecisionOutcome: Self::ALL, Self::name;
     Authority: Self::ALL, Self::name;
     InboxState: Self::ALL, Self::name;
     AnsweredBy: Self::ALL, Self::name;
-    SpendState: Self::ALL, Self::name;
+    PaymentState: Self::ALL, Self::name;
     Purpose: Self::ALL, Self::name;
     Rail: Self::ALL, Self::name;
     ApprovalState: Self::ALL, Self::name;
-    Category: Self::ALL, Self::name;
+    LedgerCategory: Self::ALL, Self::name;
     TaskResult: Self::ALL, Self::name;
-    Origin: Self::ALL, Self::name;
-    End: Self::ALL, Self::name;
+    TaskOrigin: Self::ALL, Self::name;
+    EgressEndReason: Self::ALL, Self::name;
     LinkKind: Self::ALL, Self::name;
     Risk: [Self::Safe, Self::Caution, Self::Dangerous, Self::Forbidden], Self::name;
     Effect: [Self::Observes, Self::Mutates], |effect| match effect {
@@ -163,7 +165,7 @@ stored_by_name! {
     };
 }
 
-impl Stored for Hash {
+impl SqlText for Hash {
     fn encode(&self) -> Value {
         Value::Blob(self.as_bytes().to_vec())
     }
@@ -176,7 +178,7 @@ impl Stored for Hash {
 
 macro_rules! stored_as_integer {
     ($($type:ty: $encode:expr, $decode:expr;)+) => {$(
-        impl Stored for $type {
+        impl SqlText for $type {
             fn encode(&self) -> Value {
                 let encode: fn(&$type) -> i64 = $encode;
                 Value::Integer(encode(self))

@@ -9,15 +9,15 @@ use automaton_core::trust::Labelled;
 use rusqlite::{Connection, Row, params};
 use serde::Serialize;
 
-use crate::codec::{As, get, labelled, maybe};
-use crate::error::{Halt, StoreError};
+use crate::codec::{Sql, get, labelled, maybe};
+use crate::error::{StoreError, TxError};
 use crate::outbox::{self, OutboxMessage};
 use crate::reader::Reader;
-use crate::thread::{Query, sql};
+use crate::thread::{ConnectionExt, sql};
 
 /// One message of the conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Utterance {
+pub struct ConversationMessage {
     /// Its id.
     pub id: MessageId,
     /// Who said it.
@@ -29,7 +29,7 @@ pub struct Utterance {
     pub at: Timestamp,
     /// Where a message of the creator stands.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub standing: Option<Standing>,
+    pub standing: Option<MessageStatus>,
     /// The message that it answers, if it says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reply_to: Option<MessageId>,
@@ -51,7 +51,7 @@ pub enum Speaker {
 /// Where a message of the creator stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum MessageStatus {
     /// No turn has read it.
     Waiting,
     /// A turn reads it or has, and the model is shown it until it is answered.
@@ -64,7 +64,7 @@ pub enum Standing {
     Failed,
 }
 
-impl Standing {
+impl MessageStatus {
     const fn of(state: InboxState, answered_by: Option<AnsweredBy>) -> Self {
         match (answered_by, state) {
             (Some(AnsweredBy::Creator), _) => Self::Closed,
@@ -81,7 +81,7 @@ impl Reader {
     ///
     /// # Errors
     /// When SQLite fails.
-    pub fn conversation(&self, limit: u32) -> Result<Vec<Utterance>, StoreError> {
+    pub fn conversation(&self, limit: u32) -> Result<Vec<ConversationMessage>, StoreError> {
         self.read("read the conversation", |connection| {
             let mut all = utterances(connection, None, limit)?;
             all.reverse();
@@ -93,7 +93,7 @@ impl Reader {
     ///
     /// # Errors
     /// When SQLite fails.
-    pub fn utterance(&self, id: MessageId) -> Result<Option<Utterance>, StoreError> {
+    pub fn utterance(&self, id: MessageId) -> Result<Option<ConversationMessage>, StoreError> {
         self.read("read a message", |connection| Ok(utterances(connection, Some(id), 1)?.pop()))
     }
 
@@ -103,7 +103,7 @@ impl Reader {
     /// When SQLite fails.
     pub fn answer_to(&self, id: MessageId) -> Result<Option<OutboxMessage>, StoreError> {
         self.read("read an answer", |connection| {
-            Ok(connection.one(sql!("answer_to"), [As(id)], outbox::message)?)
+            Ok(connection.one(sql!("answer_to"), [Sql(id)], outbox::message)?)
         })
     }
 
@@ -124,19 +124,19 @@ fn utterances(
     connection: &Connection,
     id: Option<MessageId>,
     limit: u32,
-) -> Result<Vec<Utterance>, Halt> {
-    Ok(connection.all(sql!("conversation"), params![id.map(As), limit], utterance)?)
+) -> Result<Vec<ConversationMessage>, TxError> {
+    Ok(connection.all(sql!("conversation"), params![id.map(Sql), limit], utterance)?)
 }
 
-fn utterance(row: &Row<'_>) -> rusqlite::Result<Utterance> {
+fn utterance(row: &Row<'_>) -> rusqlite::Result<ConversationMessage> {
     let state: Option<InboxState> = maybe(row, "state")?;
     let answered_by = maybe(row, "answered_by")?;
-    Ok(Utterance {
+    Ok(ConversationMessage {
         id: get(row, "id")?,
         from: if state.is_some() { Speaker::Creator } else { Speaker::Automaton },
         body: labelled(row, "body")?,
         at: get(row, "at")?,
-        standing: state.map(|state| Standing::of(state, answered_by)),
+        standing: state.map(|state| MessageStatus::of(state, answered_by)),
         reply_to: maybe(row, "reply_to")?,
         file: row.get("file")?,
     })

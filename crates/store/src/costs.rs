@@ -11,10 +11,10 @@ use automaton_core::record::Usage;
 use rusqlite::{Connection, params};
 
 use crate::Store;
-use crate::codec::{As, get};
-use crate::error::{Halt, StoreError};
-use crate::ledger::{Booking, Category, book, correct, cost, take_back};
-use crate::thread::{Db, Query, Sync, Tx, Write, sql};
+use crate::codec::{Sql, get};
+use crate::error::{StoreError, TxError};
+use crate::ledger::{LedgerBooking, LedgerCategory, book, correct, cost, take_back};
+use crate::thread::{CommitDurability, ConnectionExt, Tx, WriteOptions, WriterState, sql};
 
 /// Whose word the cost of an answer is.
 const SOURCE: &str = "provider";
@@ -24,7 +24,7 @@ const FORGET: &str = "DELETE FROM unheard_answers WHERE id = ?1";
 
 /// The sums over all answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Totals {
+pub struct CostTotals {
     /// Answers.
     pub answers: u64,
     /// Tokens of their prompts, cached ones included.
@@ -36,12 +36,12 @@ pub struct Totals {
     /// What they cost.
     pub cost: Microcents,
     /// Answers that were asked for at a price and never heard.
-    pub unheard: u64,
+    pub unsettled: u64,
 }
 
 /// An answer that is about to be asked for at a price.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewAnswer {
+pub struct NewCostReservation {
     /// The turn that asks.
     pub turn: TurnId,
     /// The goal that it serves.
@@ -54,25 +54,25 @@ pub struct NewAnswer {
 
 /// An answer that was asked for and not heard when the process ended.
 #[derive(Debug)]
-pub struct Unheard {
+pub struct UnsettledCost {
     /// The turn that asked.
     pub turn: TurnId,
     /// The cloud that was asked.
     pub cloud: Option<String>,
     /// Its booking.
-    pub asked: Asked,
+    pub reservation: CostReservation,
 }
 
 /// An answer that was asked for, until it is known what it cost. One of which nothing
 /// more is heard stays booked at the most that it can cost.
 #[derive(Debug)]
 #[must_use = "what is heard of an answer corrects what was booked for it"]
-pub struct Asked {
+pub struct CostReservation {
     id: HoldId,
     most: Microcents,
 }
 
-impl Asked {
+impl CostReservation {
     /// What the server is to call the question, so that its answer can be asked for again.
     #[must_use]
     pub fn name(&self) -> String {
@@ -96,20 +96,27 @@ impl Store {
     ///
     /// # Errors
     /// When SQLite fails.
-    pub async fn book_answer(&self, answer: NewAnswer) -> Result<Asked, StoreError> {
-        let write = Write::new("book an answer before it is asked for").sync(Sync::Machine);
+    pub async fn reserve_cost(
+        &self,
+        answer: NewCostReservation,
+    ) -> Result<CostReservation, StoreError> {
+        let write = WriteOptions::new("book an answer before it is asked for")
+            .sync(CommitDurability::Machine);
         self.write(write, move |tx| {
-            let NewAnswer { turn, goal, most, cloud } = &answer;
-            let asked = Asked { id: tx.mint.id(), most: *most };
+            let NewCostReservation { turn, goal, most, cloud } = &answer;
+            let asked = CostReservation { id: tx.ids.id(), most: *most };
             let amount = cost(*most).map_err(StoreError::Amount)?;
             let (key, goal) = (asked.key(), goal.as_deref());
-            let (category, of) = (Category::Inference, Some(*turn));
-            book(tx, &Booking { key: &key, category, amount, turn: of, goal, source: SOURCE })?;
+            let (category, of) = (LedgerCategory::Inference, Some(*turn));
+            book(
+                tx,
+                &LedgerBooking { key: &key, category, amount, turn: of, goal, source: SOURCE },
+            )?;
             if *most > Microcents::ZERO {
-                let params = params![As(asked.id), As(*turn), cloud, As(*most), As(tx.now)];
+                let params = params![Sql(asked.id), Sql(*turn), cloud, Sql(*most), Sql(tx.now)];
                 tx.exec(sql!("unheard_insert"), params)?;
             }
-            unheard(tx, 1)?;
+            add_unsettled(tx, 1)?;
             Ok(asked)
         })
         .await
@@ -119,11 +126,11 @@ impl Store {
     ///
     /// # Errors
     /// When SQLite fails.
-    pub async fn answer_refused(&self, asked: Asked) -> Result<(), StoreError> {
-        self.write(Write::new("take the booking of an answer back"), move |tx| {
+    pub async fn release_cost(&self, asked: CostReservation) -> Result<(), StoreError> {
+        self.write(WriteOptions::new("take the booking of an answer back"), move |tx| {
             take_back(tx, &asked.key())?;
-            tx.exec(FORGET, [As(asked.id)])?;
-            unheard(tx, -1)
+            tx.exec(FORGET, [Sql(asked.id)])?;
+            add_unsettled(tx, -1)
         })
         .await
     }
@@ -133,17 +140,17 @@ impl Store {
     ///
     /// # Errors
     /// When SQLite fails.
-    pub async fn answer_heard(
+    pub async fn settle_cost(
         &self,
-        asked: Option<Asked>,
+        asked: Option<CostReservation>,
         turn: TurnId,
         usage: &Usage,
     ) -> Result<(), StoreError> {
         let Usage { prompt_tokens, cached_tokens, completion_tokens, cost: paid, .. } = *usage;
-        self.write(Write::new("count an answer"), move |tx| {
+        self.write(WriteOptions::new("count an answer"), move |tx| {
             if let Some(asked) = &asked {
-                tx.exec(FORGET, [As(asked.id)])?;
-                unheard(tx, -1)?;
+                tx.exec(FORGET, [Sql(asked.id)])?;
+                add_unsettled(tx, -1)?;
             }
             match asked.as_ref().filter(|asked| asked.most != Microcents::ZERO) {
                 Some(asked) => {
@@ -151,13 +158,16 @@ impl Store {
                     correct(tx, &asked.key(), rest)?;
                 }
                 None => {
-                    let key = format!("answer:{}", tx.mint.id::<HoldId>());
+                    let key = format!("answer:{}", tx.ids.id::<HoldId>());
                     let amount = cost(paid).map_err(StoreError::Amount)?;
-                    let (category, turn, goal) = (Category::Inference, Some(turn), None);
-                    book(tx, &Booking { key: &key, category, amount, turn, goal, source: SOURCE })?;
+                    let (category, turn, goal) = (LedgerCategory::Inference, Some(turn), None);
+                    book(
+                        tx,
+                        &LedgerBooking { key: &key, category, amount, turn, goal, source: SOURCE },
+                    )?;
                 }
             }
-            let params = params![prompt_tokens, cached_tokens, completion_tokens, As(paid)];
+            let params = params![prompt_tokens, cached_tokens, completion_tokens, Sql(paid)];
             tx.exec(sql!("totals_add"), params)?;
             Ok(())
         })
@@ -169,12 +179,16 @@ impl Store {
     ///
     /// # Errors
     /// When SQLite fails.
-    pub async fn unheard_answers(&self) -> Result<Vec<Unheard>, StoreError> {
+    pub async fn unsettled_costs(&self) -> Result<Vec<UnsettledCost>, StoreError> {
         let statement = "SELECT id, turn, cloud, most FROM unheard_answers ORDER BY id";
-        let work = move |db: &mut Db| {
+        let work = move |db: &mut WriterState| {
             Ok(db.connection.all(statement, [], |row| {
-                let asked = Asked { id: get(row, "id")?, most: get(row, "most")? };
-                Ok(Unheard { turn: get(row, "turn")?, cloud: row.get("cloud")?, asked })
+                let asked = CostReservation { id: get(row, "id")?, most: get(row, "most")? };
+                Ok(UnsettledCost {
+                    turn: get(row, "turn")?,
+                    cloud: row.get("cloud")?,
+                    reservation: asked,
+                })
             })?)
         };
         self.run("read the answers that were not heard", work).await
@@ -184,9 +198,9 @@ impl Store {
     ///
     /// # Errors
     /// When SQLite fails.
-    pub async fn answer_given_up(&self, asked: Asked) -> Result<(), StoreError> {
-        self.write(Write::new("give an answer up"), move |tx| {
-            tx.exec(FORGET, [As(asked.id)])?;
+    pub async fn write_off_cost(&self, asked: CostReservation) -> Result<(), StoreError> {
+        self.write(WriteOptions::new("give an answer up"), move |tx| {
+            tx.exec(FORGET, [Sql(asked.id)])?;
             Ok(())
         })
         .await
@@ -196,26 +210,26 @@ impl Store {
     ///
     /// # Errors
     /// When SQLite fails.
-    pub async fn totals(&self) -> Result<Totals, StoreError> {
+    pub async fn totals(&self) -> Result<CostTotals, StoreError> {
         self.run("add up the answers", |db| totals(&db.connection)).await
     }
 }
 
-pub(crate) fn totals(connection: &Connection) -> Result<Totals, Halt> {
+pub(crate) fn totals(connection: &Connection) -> Result<CostTotals, TxError> {
     let found = connection.one("SELECT * FROM inference_totals", [], |row| {
-        Ok(Totals {
+        Ok(CostTotals {
             answers: get(row, "answers")?,
             prompt_tokens: get(row, "prompt_tokens")?,
             cached_tokens: get(row, "cached_tokens")?,
             completion_tokens: get(row, "completion_tokens")?,
             cost: get(row, "cost_microcents")?,
-            unheard: get(row, "unheard")?,
+            unsettled: get(row, "unheard")?,
         })
     })?;
     Ok(found.unwrap_or_default())
 }
 
-fn unheard(tx: &Tx<'_>, by: i64) -> Result<(), Halt> {
+fn add_unsettled(tx: &Tx<'_>, by: i64) -> Result<(), TxError> {
     tx.exec("UPDATE inference_totals SET unheard = max(unheard + ?1, 0)", [by])?;
     Ok(())
 }

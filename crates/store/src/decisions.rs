@@ -5,7 +5,7 @@
 
 use automaton_core::id::{ApprovalId, CallId, DecisionId, TurnId};
 use automaton_core::intent::SpanMillis;
-use automaton_core::record::{Authority, CallStatus, Outcome};
+use automaton_core::record::{Authority, CallStatus, DecisionOutcome};
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::tool::Risk;
 use automaton_core::trust::Label;
@@ -13,17 +13,17 @@ use rusqlite::{Connection, Row, params};
 use serde::Serialize;
 
 use crate::audit::{self, LinkKind};
-use crate::codec::{As, get, json_of, maybe};
-use crate::dossier::Intended;
-use crate::error::{Halt, StoreError};
-use crate::thread::{Query, Tx, sql};
+use crate::codec::{Sql, get, json_of, maybe};
+use crate::error::{StoreError, TxError};
+use crate::thread::{ConnectionExt, Tx, sql};
+use crate::turn_details::IntentDetails;
 use crate::turns::JudgedCall;
 
 /// What the policy decided about a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NewDecision {
     /// How it came out.
-    pub outcome: Outcome,
+    pub outcome: DecisionOutcome,
     /// The code of the rule that decided, or `ALLOWED`.
     pub code: String,
     /// One sentence.
@@ -36,12 +36,12 @@ pub struct NewDecision {
     pub rules_triggered: Vec<String>,
     /// What it was decided under.
     #[serde(flatten)]
-    pub under: Under,
+    pub under: DecisionContext,
 }
 
 /// What a decision was made under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Under {
+pub struct DecisionContext {
     /// The least trusted label of what the turn answers.
     pub input: Label,
     /// The least trusted label of what the wake heard.
@@ -77,7 +77,7 @@ pub(crate) fn store(
     (turn, place): (TurnId, Option<(usize, CallStatus)>),
     call: &JudgedCall,
     model: &str,
-) -> Result<(), Halt> {
+) -> Result<(), TxError> {
     let decision = call.decision.as_ref();
     let under = decision.map(|decision| decision.under);
     let names = |of: fn(&NewDecision) -> &Vec<String>| {
@@ -92,32 +92,32 @@ pub(crate) fn store(
     tx.exec(
         sql!("call_insert"),
         params![
-            As(call.id),
-            As(turn),
-            place.map(|(ordinal, _)| As(ordinal)),
+            Sql(call.id),
+            Sql(turn),
+            place.map(|(ordinal, _)| Sql(ordinal)),
             call.provider_id,
             call.tool,
             call.arguments,
             model,
-            As(call.mutates),
-            place.map(|(_, status)| As(status)),
+            Sql(call.mutates),
+            place.map(|(_, status)| Sql(status)),
             result.map(|result| result.text.as_str()),
-            result.map(|result| As(result.label)),
+            result.map(|result| Sql(result.label)),
             result.map(|result| result.source.as_str()),
             call.args_hash.map(|hash| *hash.as_bytes()),
             decision.map(|_| intents(tx, call)).transpose()?,
-            decision.map(|decision| As(decision.outcome)),
+            decision.map(|decision| Sql(decision.outcome)),
             decision.map(|decision| decision.code.as_str()),
             decision.map(|decision| decision.reason.as_str()),
-            decision.map(|decision| As(decision.risk)),
+            decision.map(|decision| Sql(decision.risk)),
             rules,
             names(|decision| &decision.rules_triggered)?,
-            under.map(|under| As(under.input)),
-            under.map(|under| As(under.heard)),
-            under.map(|under| As(under.authority)),
-            under.and_then(|under| under.approval).map(As),
-            under.map(|under| As(under.latency_ms.span())),
-            decision.map(|_| As(tx.now)),
+            under.map(|under| Sql(under.input)),
+            under.map(|under| Sql(under.heard)),
+            under.map(|under| Sql(under.authority)),
+            under.and_then(|under| under.approval).map(Sql),
+            under.map(|under| Sql(under.latency_ms.span())),
+            decision.map(|_| Sql(tx.now)),
         ],
     )?;
     match decision {
@@ -127,20 +127,21 @@ pub(crate) fn store(
 }
 
 /// What a call intends, each with an id, as JSON.
-fn intents(tx: &Tx<'_>, call: &JudgedCall) -> Result<String, Halt> {
+fn intents(tx: &Tx<'_>, call: &JudgedCall) -> Result<String, TxError> {
     let intended = call.intents.iter().cloned();
-    let intended: Vec<_> = intended.map(|intent| Intended { id: tx.mint.id(), intent }).collect();
+    let intended: Vec<_> =
+        intended.map(|intent| IntentDetails { id: tx.ids.id(), intent }).collect();
     json("the intents of a call", &intended)
 }
 
-fn json(what: &'static str, value: &impl Serialize) -> Result<String, Halt> {
+fn json(what: &'static str, value: &impl Serialize) -> Result<String, TxError> {
     let text = serde_json::to_string(value);
     text.map_err(|source| StoreError::Json { what, source }.into())
 }
 
-fn under(row: &Row<'_>) -> rusqlite::Result<Under> {
+fn under(row: &Row<'_>) -> rusqlite::Result<DecisionContext> {
     let latency: Span = get(row, "latency_ms")?;
-    Ok(Under {
+    Ok(DecisionContext {
         input: get(row, "input_label")?,
         heard: get(row, "heard_label")?,
         authority: get(row, "authority")?,
@@ -149,12 +150,15 @@ fn under(row: &Row<'_>) -> rusqlite::Result<Under> {
     })
 }
 
-pub(crate) fn of_turn(connection: &Connection, turn: TurnId) -> Result<Vec<DecisionRecord>, Halt> {
-    Ok(connection.all(sql!("decisions_of_turn"), [As(turn)], record)?)
+pub(crate) fn of_turn(
+    connection: &Connection,
+    turn: TurnId,
+) -> Result<Vec<DecisionRecord>, TxError> {
+    Ok(connection.all(sql!("decisions_of_turn"), [Sql(turn)], record)?)
 }
 
 /// A decision by its id, which is that of the call that it is about.
-pub(crate) fn by_id(connection: &Connection, id: &str) -> Result<Option<DecisionRecord>, Halt> {
+pub(crate) fn by_id(connection: &Connection, id: &str) -> Result<Option<DecisionRecord>, TxError> {
     Ok(connection.one(sql!("decision_by_id"), [id], record)?)
 }
 

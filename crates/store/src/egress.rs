@@ -5,21 +5,21 @@
 //! here says which call's command it was, and takes the end; it may be deleted when it is
 //! old, which the chain never is.
 
-use automaton_core::egress::{Came, End};
+use automaton_core::egress::{EgressEndReason, EgressOutcome};
 use automaton_core::id::{CallId, TurnId};
 use automaton_core::intent::Intent;
-use automaton_core::record::{CallStatus, Outcome};
+use automaton_core::record::{CallStatus, DecisionOutcome};
 use automaton_core::time::Timestamp;
 use automaton_core::tool::Effect;
 use rusqlite::{Row, params};
 use serde::Serialize;
 
 use crate::Store;
-use crate::codec::{As, get, maybe};
+use crate::codec::{Sql, get, maybe};
 use crate::decisions::{self, NewDecision};
-use crate::error::{Halt, StoreError, missing};
+use crate::error::{StoreError, TxError, missing};
 use crate::reader::Reader;
-use crate::thread::{Query, Sync, Tx, Write, sql};
+use crate::thread::{CommitDurability, ConnectionExt, Tx, WriteOptions, sql};
 use crate::turns::JudgedCall;
 
 /// What such a request is called in the place of a tool.
@@ -58,11 +58,11 @@ pub struct EgressRecord {
     /// Scheme, host and port.
     pub origin: String,
     /// Whether it was let through.
-    pub outcome: Outcome,
+    pub outcome: DecisionOutcome,
     /// The code of the decision.
     pub code: String,
     /// What came of it; nothing when it was refused, is under way, or is not known.
-    pub came: Option<Came>,
+    pub came: Option<EgressOutcome>,
 }
 
 impl Store {
@@ -71,7 +71,7 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn record_egress(&self, new: NewEgress) -> Result<CallId, StoreError> {
-        let write = Write::new("write a request down").sync(Sync::Machine);
+        let write = WriteOptions::new("write a request down").sync(CommitDurability::Machine);
         self.write(write, move |tx| record(tx, &new)).await
     }
 
@@ -79,11 +79,11 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Missing`] when it was not let through, or has ended already.
-    pub async fn end_egress(&self, id: CallId, came: Came) -> Result<(), StoreError> {
-        self.write(Write::new("end a request"), move |tx| {
-            let Came { status, bytes_up, bytes_down, end } = came;
-            let (up, down) = (As(bytes_up), As(bytes_down));
-            let params = params![As(id), status, up, down, As(end), As(tx.now)];
+    pub async fn end_egress(&self, id: CallId, came: EgressOutcome) -> Result<(), StoreError> {
+        self.write(WriteOptions::new("end a request"), move |tx| {
+            let EgressOutcome { status, bytes_up, bytes_down, end } = came;
+            let (up, down) = (Sql(bytes_up), Sql(bytes_down));
+            let params = params![Sql(id), status, up, down, Sql(end), Sql(tx.now)];
             match tx.exec(sql!("egress_end"), params)? {
                 0 => Err(missing("open request", &id)),
                 _ => Ok(()),
@@ -105,9 +105,9 @@ impl Reader {
     }
 }
 
-fn record(tx: &Tx<'_>, new: &NewEgress) -> Result<CallId, Halt> {
+fn record(tx: &Tx<'_>, new: &NewEgress) -> Result<CallId, TxError> {
     let NewEgress { call, turn, method, origin, intent, decision } = new;
-    let id: CallId = tx.mint.id();
+    let id: CallId = tx.ids.id();
     let (outcome, code) = (decision.outcome, &decision.code);
     let judged = JudgedCall {
         id,
@@ -127,16 +127,16 @@ fn record(tx: &Tx<'_>, new: &NewEgress) -> Result<CallId, Halt> {
     decisions::store(tx, (*turn, None), &judged, SOURCE)?;
     tx.exec(
         sql!("egress_insert"),
-        params![As(id), As(*call), method, origin, As(outcome), code, As(tx.now)],
+        params![Sql(id), Sql(*call), method, origin, Sql(outcome), code, Sql(tx.now)],
     )?;
     Ok(id)
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<EgressRecord> {
-    let end: Option<End> = maybe(row, "ended")?;
+    let end: Option<EgressEndReason> = maybe(row, "ended")?;
     let came = match end {
         None => None,
-        Some(end) => Some(Came {
+        Some(end) => Some(EgressOutcome {
             status: row.get("status")?,
             bytes_up: get(row, "bytes_up")?,
             bytes_down: get(row, "bytes_down")?,

@@ -4,10 +4,10 @@
 //! store's own rules name the row they are about. `Display` never repeats its
 //! source.
 
-use automaton_core::error::{Classified, Kind};
+use automaton_core::error::{Classified, ErrorClass};
 use automaton_core::money::MoneyError;
 use automaton_core::state::AgentState;
-use automaton_sqlite::{Fault, SqliteError};
+use automaton_sqlite::{SqliteError, SqliteErrorKind};
 
 /// An operation of the store failed.
 #[derive(Debug, thiserror::Error)]
@@ -100,26 +100,26 @@ pub enum StoreError {
 }
 
 impl Classified for StoreError {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ErrorClass {
         match self {
             Self::Open(error) => error.kind(),
-            Self::Sql { source, .. } => Fault::of(source).kind(),
-            Self::LostRace { .. } => Kind::Transient,
-            Self::Unborn | Self::MessageTooLong { .. } | Self::Amount(_) => Kind::User,
-            Self::Full { .. } => Kind::Denied,
+            Self::Sql { source, .. } => SqliteErrorKind::of(source).kind(),
+            Self::LostRace { .. } => ErrorClass::Transient,
+            Self::Unborn | Self::MessageTooLong { .. } | Self::Amount(_) => ErrorClass::User,
+            Self::Full { .. } => ErrorClass::Denied,
             Self::Spawn(_)
             | Self::WriterGone { .. }
             | Self::Json { .. }
             | Self::IllegalTransition { .. }
             | Self::Missing { .. }
-            | Self::Unfit { .. } => Kind::Internal,
+            | Self::Unfit { .. } => ErrorClass::Internal,
         }
     }
 
     fn hint(&self) -> Option<String> {
         match self {
             Self::Open(error) => error.hint(),
-            Self::Sql { source, .. } => Fault::of(source).hint().map(str::to_owned),
+            Self::Sql { source, .. } => SqliteErrorKind::of(source).hint().map(str::to_owned),
             Self::WriterGone { .. } => {
                 Some("Start the automaton again; what was stored is safe.".to_owned())
             }
@@ -136,24 +136,24 @@ impl Classified for StoreError {
 /// Why a piece of work in the store stopped: SQLite failed, or a rule of the
 /// store refused. Which operation it was is added where the work was ordered.
 #[derive(Debug)]
-pub(crate) enum Halt {
+pub(crate) enum TxError {
     Sql(rusqlite::Error),
     Refused(StoreError),
 }
 
-impl From<rusqlite::Error> for Halt {
+impl From<rusqlite::Error> for TxError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sql(error)
     }
 }
 
-impl From<StoreError> for Halt {
+impl From<StoreError> for TxError {
     fn from(error: StoreError) -> Self {
         Self::Refused(error)
     }
 }
 
-impl Halt {
+impl TxError {
     /// The error of the operation that was stopped.
     pub(crate) fn during(self, operation: &'static str) -> StoreError {
         match self {
@@ -165,26 +165,26 @@ impl Halt {
 
 /// The reason, where a user can do something about it.
 fn spelt_out(source: &rusqlite::Error) -> &'static str {
-    match Fault::of(source) {
-        Fault::Full => ": the disk is full",
-        Fault::Busy => ": another program holds the database",
-        Fault::Damaged => ": the database is damaged",
-        Fault::Io => ": the database file cannot be read or written",
-        Fault::Constraint | Fault::Other => "",
+    match SqliteErrorKind::of(source) {
+        SqliteErrorKind::Full => ": the disk is full",
+        SqliteErrorKind::Busy => ": another program holds the database",
+        SqliteErrorKind::Damaged => ": the database is damaged",
+        SqliteErrorKind::Io => ": the database file cannot be read or written",
+        SqliteErrorKind::Constraint | SqliteErrorKind::Other => "",
     }
 }
 
 /// The refusal for a row that does not exist.
-pub(crate) fn missing(noun: &'static str, id: &dyn ToString) -> Halt {
-    Halt::Refused(StoreError::Missing { noun, id: id.to_string() })
+pub(crate) fn missing(noun: &'static str, id: &dyn ToString) -> TxError {
+    TxError::Refused(StoreError::Missing { noun, id: id.to_string() })
 }
 
 /// The refusal for what does not fit what is recorded.
-pub(crate) fn unfit(noun: &'static str, id: &dyn ToString, why: impl Into<String>) -> Halt {
-    Halt::Refused(StoreError::Unfit { noun, id: id.to_string(), why: why.into() })
+pub(crate) fn unfit(noun: &'static str, id: &dyn ToString, why: impl Into<String>) -> TxError {
+    TxError::Refused(StoreError::Unfit { noun, id: id.to_string(), why: why.into() })
 }
 
 /// The refusal for a repetition that differs.
-pub(crate) fn conflict(noun: &'static str, id: &dyn ToString) -> Halt {
+pub(crate) fn conflict(noun: &'static str, id: &dyn ToString) -> TxError {
     unfit(noun, id, "was already done differently")
 }

@@ -9,10 +9,10 @@ use automaton_core::time::{Span, Timestamp};
 use rusqlite::{Connection, Row, params};
 
 use crate::Store;
-use crate::codec::{As, get, maybe};
-use crate::error::{Halt, StoreError};
+use crate::codec::{Sql, get, maybe};
+use crate::error::{StoreError, TxError};
 use crate::reader::Reader;
-use crate::thread::{Query, Tx, Write, sql};
+use crate::thread::{ConnectionExt, Tx, WriteOptions, sql};
 
 /// How long a purchase may be settled before the cloud credits it.
 const CREDITED_WITHIN: Span = Span::from_secs(60);
@@ -24,10 +24,10 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn hibernation(&self, now: Holdings) -> Result<Option<Hibernation>, StoreError> {
-        self.write(Write::new("look into the hibernation"), move |tx| {
+        self.write(WriteOptions::new("look into the hibernation"), move |tx| {
             let found = read(tx)?;
-            let (credits, usdc) = (now.credits.map(As), now.usdc.map(As));
-            tx.exec(sql!("hibernation_had"), params![credits, usdc, As(tx.now)])?;
+            let (credits, usdc) = (now.credits.map(Sql), now.usdc.map(Sql));
+            tx.exec(sql!("hibernation_had"), params![credits, usdc, Sql(tx.now)])?;
             Ok(found)
         })
         .await
@@ -44,9 +44,9 @@ impl Reader {
     }
 }
 
-fn read(connection: &Connection) -> Result<Option<Hibernation>, Halt> {
+fn read(connection: &Connection) -> Result<Option<Hibernation>, TxError> {
     let statement = sql!("hibernation");
-    Ok(connection.one(statement, [As(CREDITED_WITHIN)], |row: &Row<'_>| {
+    Ok(connection.one(statement, [Sql(CREDITED_WITHIN)], |row: &Row<'_>| {
         Ok(Hibernation {
             since: get::<Timestamp>(row, "since")?,
             reason: row.get("reason")?,
@@ -59,13 +59,13 @@ fn read(connection: &Connection) -> Result<Option<Hibernation>, Halt> {
 }
 
 /// It begins.
-pub(crate) fn begin(tx: &Tx<'_>, reason: &str) -> Result<(), Halt> {
-    tx.exec(sql!("hibernate"), params![As(tx.now), reason])?;
+pub(crate) fn begin(tx: &Tx<'_>, reason: &str) -> Result<(), TxError> {
+    tx.exec(sql!("hibernate"), params![Sql(tx.now), reason])?;
     Ok(())
 }
 
 /// It is over, and what was lost until now is forgiven.
-pub(crate) fn end(tx: &Tx<'_>) -> Result<(), Halt> {
+pub(crate) fn end(tx: &Tx<'_>) -> Result<(), TxError> {
     let statement = "UPDATE automaton SET losses_from = (SELECT coalesce(max(seq), 0) FROM ledger)";
     tx.exec(statement, [])?;
     tx.exec("DELETE FROM hibernation", [])?;

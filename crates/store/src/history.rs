@@ -9,10 +9,10 @@ use automaton_core::trust::Labelled;
 use rusqlite::{Connection, Params, Row};
 
 use crate::Store;
-use crate::codec::{As, get, labelled, maybe};
-use crate::error::{Halt, StoreError};
+use crate::codec::{Sql, get, labelled, maybe};
+use crate::error::{StoreError, TxError};
 use crate::reader::TurnRef;
-use crate::thread::{Db, Query, sql};
+use crate::thread::{ConnectionExt, WriterState, sql};
 
 impl Store {
     /// The newest `limit` committed turns from a number on, oldest first.
@@ -24,17 +24,17 @@ impl Store {
         from_seq: u64,
         limit: u32,
     ) -> Result<Vec<TurnRecord>, StoreError> {
-        let work = move |db: &mut Db| committed(&db.connection, from_seq, limit);
+        let work = move |db: &mut WriterState| committed(&db.connection, from_seq, limit);
         self.run("read the turns", work).await
     }
 }
 
 /// One turn, if there is such a one.
-pub(crate) fn one(connection: &Connection, which: TurnRef) -> Result<Option<TurnRecord>, Halt> {
+pub(crate) fn one(connection: &Connection, which: TurnRef) -> Result<Option<TurnRecord>, TxError> {
     let mut turns = match which {
         TurnRef::Last => turns(connection, sql!("turns_newest"), [1]),
-        TurnRef::Id(id) => turns(connection, sql!("turn_by_id"), [As(id)]),
-        TurnRef::Seq(seq) => turns(connection, sql!("turn_by_seq"), [As(seq)]),
+        TurnRef::Id(id) => turns(connection, sql!("turn_by_id"), [Sql(id)]),
+        TurnRef::Seq(seq) => turns(connection, sql!("turn_by_seq"), [Sql(seq)]),
     }?;
     Ok(turns.pop())
 }
@@ -44,8 +44,8 @@ pub(crate) fn committed(
     connection: &Connection,
     from_seq: u64,
     limit: u32,
-) -> Result<Vec<TurnRecord>, Halt> {
-    turns(connection, sql!("turns_committed"), (As(from_seq), limit))
+) -> Result<Vec<TurnRecord>, TxError> {
+    turns(connection, sql!("turns_committed"), (Sql(from_seq), limit))
 }
 
 /// The turns that a statement finds newest first, as whole records, oldest first.
@@ -53,11 +53,11 @@ pub(crate) fn turns(
     connection: &Connection,
     statement: &str,
     params: impl Params,
-) -> Result<Vec<TurnRecord>, Halt> {
+) -> Result<Vec<TurnRecord>, TxError> {
     let mut turns = connection.all(statement, params, record)?;
     for turn in &mut turns {
-        turn.inputs = connection.all(sql!("turn_inputs_of"), [As(turn.id)], input)?;
-        turn.calls = connection.all(sql!("calls_of"), [As(turn.id)], call)?;
+        turn.inputs = connection.all(sql!("turn_inputs_of"), [Sql(turn.id)], input)?;
+        turn.calls = connection.all(sql!("calls_of"), [Sql(turn.id)], call)?;
     }
     turns.reverse();
     Ok(turns)

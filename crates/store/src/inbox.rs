@@ -9,17 +9,17 @@
 
 use automaton_core::faults::FaultPoint;
 use automaton_core::id::{MessageId, TurnId};
-use automaton_core::message::{ATTEMPTS_MAX, InboxState, Received, message_bytes_max};
+use automaton_core::message::{ATTEMPTS_MAX, InboxState, ReceivedMessage, message_bytes_max};
 use automaton_core::record::{WakeCause, WakeSource};
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::trust::{Label, Labelled};
 use rusqlite::{Connection, params};
 use serde::Serialize;
 
-use crate::codec::{As, get, labelled};
-use crate::error::{Halt, StoreError};
-use crate::thread::{Query, Sync, Tx, Write, sql};
-use crate::turns::Blame;
+use crate::codec::{Sql, get, labelled};
+use crate::error::{StoreError, TxError};
+use crate::thread::{CommitDurability, ConnectionExt, Tx, WriteOptions, sql};
+use crate::turns::FailureCause;
 use crate::{Store, wakes};
 
 /// Messages that may wait for an answer.
@@ -34,7 +34,7 @@ const CLAIM_LEASE: Span = Span::from_secs(3600);
 
 /// Which messages a turn claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Claims {
+pub struct ClaimOptions {
     /// How many at most.
     pub most: u32,
     /// Those of one label; without one, all.
@@ -69,7 +69,7 @@ impl Store {
         dedup: Option<&str>,
     ) -> Result<MessageId, StoreError> {
         let dedup = dedup.map(str::to_owned);
-        let write = Write::new("store a message").sync(Sync::Machine);
+        let write = WriteOptions::new("store a message").sync(CommitDurability::Machine);
         let work = move |tx: &Tx<'_>| receive(tx, &body, dedup.as_deref());
         self.write(write.reaches(FaultPoint::MessageReceived), work).await
     }
@@ -81,7 +81,7 @@ impl Store {
     pub async fn message_body(&self, id: MessageId) -> Result<Option<Labelled>, StoreError> {
         self.run("read a message", move |db| {
             let body = "SELECT body, label, source FROM inbox_messages WHERE id = ?1";
-            Ok(db.connection.one(body, [As(id)], |row| labelled(row, "body"))?)
+            Ok(db.connection.one(body, [Sql(id)], |row| labelled(row, "body"))?)
         })
         .await
     }
@@ -102,14 +102,14 @@ impl Store {
         self.run("count the messages", move |db| {
             let waiting = "SELECT count(*) AS count FROM inbox_messages \
                            WHERE state = 'received' AND (?1 IS NULL OR label = ?1)";
-            let count = db.connection.one(waiting, [only.map(As)], |row| get(row, "count"))?;
+            let count = db.connection.one(waiting, [only.map(Sql)], |row| get(row, "count"))?;
             Ok(count.unwrap_or_default())
         })
         .await
     }
 }
 
-fn receive(tx: &Tx<'_>, body: &Labelled, dedup: Option<&str>) -> Result<MessageId, Halt> {
+fn receive(tx: &Tx<'_>, body: &Labelled, dedup: Option<&str>) -> Result<MessageId, TxError> {
     let (bytes, most) = (body.text.len(), message_bytes_max(body.label));
     if bytes > most {
         return Err(StoreError::MessageTooLong { bytes, most }.into());
@@ -122,24 +122,28 @@ fn receive(tx: &Tx<'_>, body: &Labelled, dedup: Option<&str>) -> Result<MessageI
     if waiting >= INBOX_WAITING_MAX {
         return Err(StoreError::Full { noun: "waiting messages", limit: INBOX_WAITING_MAX }.into());
     }
-    let id: MessageId = tx.mint.id();
-    let (label, source) = (As(body.label), body.source.as_str());
-    tx.exec(sql!("inbox_insert"), params![As(id), dedup, body.text, label, source, As(tx.now)])?;
+    let id: MessageId = tx.ids.id();
+    let (label, source) = (Sql(body.label), body.source.as_str());
+    tx.exec(sql!("inbox_insert"), params![Sql(id), dedup, body.text, label, source, Sql(tx.now)])?;
     let reason = Labelled::new(body.label, source, "A message is waiting.");
     match wakes::push(tx, &WakeCause { source: WakeSource::Inbox, reason }) {
         // So many events are pending that the automaton wakes anyway.
-        Err(Halt::Refused(StoreError::Full { .. })) => {}
+        Err(TxError::Refused(StoreError::Full { .. })) => {}
         pushed => pushed?,
     }
     Ok(id)
 }
 
 /// Claims the oldest waiting messages for a turn.
-pub(crate) fn claim(tx: &Tx<'_>, turn: TurnId, claims: Claims) -> Result<Vec<Received>, Halt> {
-    let lease_until = As(tx.now.after(CLAIM_LEASE));
-    let Claims { most, only } = claims;
-    let messages = tx.all(sql!("inbox_oldest"), params![most, only.map(As)], |row| {
-        Ok(Received {
+pub(crate) fn claim(
+    tx: &Tx<'_>,
+    turn: TurnId,
+    claims: ClaimOptions,
+) -> Result<Vec<ReceivedMessage>, TxError> {
+    let lease_until = Sql(tx.now.after(CLAIM_LEASE));
+    let ClaimOptions { most, only } = claims;
+    let messages = tx.all(sql!("inbox_oldest"), params![most, only.map(Sql)], |row| {
+        Ok(ReceivedMessage {
             id: get(row, "id")?,
             body: labelled(row, "body")?.distrust(),
             at: get(row, "received_at")?,
@@ -148,25 +152,25 @@ pub(crate) fn claim(tx: &Tx<'_>, turn: TurnId, claims: Claims) -> Result<Vec<Rec
         })
     })?;
     for message in &messages {
-        tx.exec(sql!("inbox_claim"), params![As(message.id), As(turn), lease_until])?;
+        tx.exec(sql!("inbox_claim"), params![Sql(message.id), Sql(turn), lease_until])?;
     }
     Ok(messages)
 }
 
 /// Turns whose claims are stale.
-pub(crate) fn stale_claimers(tx: &Tx<'_>) -> Result<Vec<TurnId>, Halt> {
-    Ok(tx.all(sql!("inbox_stale_claimers"), [As(tx.now)], |row| get(row, "turn"))?)
+pub(crate) fn stale_claimers(tx: &Tx<'_>) -> Result<Vec<TurnId>, TxError> {
+    Ok(tx.all(sql!("inbox_stale_claimers"), [Sql(tx.now)], |row| get(row, "turn"))?)
 }
 
 /// Marks what a turn has claimed as answered by it.
-pub(crate) fn process(tx: &Tx<'_>, turn: TurnId) -> Result<(), Halt> {
-    tx.exec(sql!("inbox_process"), params![As(turn), As(tx.now)])?;
+pub(crate) fn process(tx: &Tx<'_>, turn: TurnId) -> Result<(), TxError> {
+    tx.exec(sql!("inbox_process"), params![Sql(turn), Sql(tx.now)])?;
     Ok(())
 }
 
 /// What became of the messages of a turn.
 #[derive(Debug, Default)]
-pub(crate) struct Returned {
+pub(crate) struct RedeliveryOutcome {
     /// How many wait again.
     pub(crate) waiting: u32,
     /// Which were given up.
@@ -174,17 +178,21 @@ pub(crate) struct Returned {
 }
 
 /// Gives the claimed messages of a turn back, or up.
-pub(crate) fn give_back(tx: &Tx<'_>, turn: TurnId, why: Blame) -> Result<Returned, Halt> {
-    let mut returned = Returned::default();
-    let claimed = tx.all(sql!("inbox_claimed"), [As(turn)], |row| {
+pub(crate) fn give_back(
+    tx: &Tx<'_>,
+    turn: TurnId,
+    why: FailureCause,
+) -> Result<RedeliveryOutcome, TxError> {
+    let mut returned = RedeliveryOutcome::default();
+    let claimed = tx.all(sql!("inbox_claimed"), [Sql(turn)], |row| {
         Ok((get(row, "id")?, get::<u32>(row, "attempts")?, get::<u32>(row, "crashes")?))
     })?;
     for (id, attempts, crashes) in claimed {
-        let attempts = attempts.saturating_add(u32::from(why == Blame::Message(id)));
-        let crashes = crashes.saturating_add(u32::from(why == Blame::Crash));
+        let attempts = attempts.saturating_add(u32::from(why == FailureCause::Message(id)));
+        let crashes = crashes.saturating_add(u32::from(why == FailureCause::Crash));
         let next = after_failure(attempts, crashes);
-        let ended_at = (next == InboxState::Failed).then_some(As(tx.now));
-        let params = params![As(id), As(next), attempts, crashes, ended_at];
+        let ended_at = (next == InboxState::Failed).then_some(Sql(tx.now));
+        let params = params![Sql(id), Sql(next), attempts, crashes, ended_at];
         tx.exec(sql!("inbox_give_back"), params)?;
         if next == InboxState::Failed {
             returned.given_up.push(id);
@@ -204,7 +212,7 @@ fn after_failure(attempts: u32, crashes: u32) -> InboxState {
     }
 }
 
-pub(crate) fn counts(connection: &Connection) -> Result<InboxCounts, Halt> {
+pub(crate) fn counts(connection: &Connection) -> Result<InboxCounts, TxError> {
     let mut counts = InboxCounts::default();
     let rows = connection.all(sql!("inbox_counts"), [], |row| {
         Ok((get::<InboxState>(row, "state")?, get::<u64>(row, "count")?))
@@ -223,7 +231,7 @@ pub(crate) fn counts(connection: &Connection) -> Result<InboxCounts, Halt> {
 pub(crate) fn waiting(
     connection: &Connection,
     limit: u32,
-) -> Result<Vec<(MessageId, Timestamp, Labelled)>, Halt> {
+) -> Result<Vec<(MessageId, Timestamp, Labelled)>, TxError> {
     Ok(connection.all(sql!("inbox_oldest"), params![limit, None::<&str>], |row| {
         Ok((get(row, "id")?, get(row, "received_at")?, labelled(row, "body")?))
     })?)

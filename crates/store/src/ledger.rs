@@ -12,14 +12,14 @@ use rusqlite::params;
 use serde::Serialize;
 
 use crate::Store;
-use crate::codec::{As, get};
-use crate::error::{Halt, StoreError, conflict, unfit};
-use crate::thread::{Db, Query, Sync, Tx, Write, sql};
+use crate::codec::{Sql, get};
+use crate::error::{StoreError, TxError, conflict, unfit};
+use crate::thread::{CommitDurability, ConnectionExt, Tx, WriteOptions, WriterState, sql};
 
 /// What a booking is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Category {
+pub enum LedgerCategory {
     /// Answers of models.
     Inference,
     /// Requests that were paid by x402.
@@ -36,7 +36,7 @@ pub enum Category {
 
 automaton_core::names! {
     /// The name in the database.
-    Category {
+    LedgerCategory {
         Inference => "inference", X402 => "x402", Transfer => "transfer", Revenue => "revenue",
         Funding => "funding", Machine => "machine",
     }
@@ -48,7 +48,7 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn received(&self) -> Result<Microcents, StoreError> {
-        let work = |db: &mut Db| {
+        let work = |db: &mut WriterState| {
             Ok(db.connection.one(sql!("ledger_received"), [], |row| get(row, "sum"))?)
         };
         Ok(self.run("add up what others gave", work).await?.unwrap_or_default())
@@ -56,10 +56,10 @@ impl Store {
 }
 
 /// One booking.
-pub(crate) struct Booking<'a> {
+pub(crate) struct LedgerBooking<'a> {
     /// What makes it one booking.
     pub(crate) key: &'a str,
-    pub(crate) category: Category,
+    pub(crate) category: LedgerCategory,
     /// Below zero for a cost.
     pub(crate) amount: Microcents,
     pub(crate) turn: Option<TurnId>,
@@ -69,29 +69,29 @@ pub(crate) struct Booking<'a> {
 }
 
 /// Books, unless that has happened already. Nothing is booked as nothing.
-pub(crate) fn book(tx: &Tx<'_>, booking: &Booking<'_>) -> Result<(), Halt> {
+pub(crate) fn book(tx: &Tx<'_>, booking: &LedgerBooking<'_>) -> Result<(), TxError> {
     book_at(tx, booking, tx.now)
 }
 
-fn book_at(tx: &Tx<'_>, booking: &Booking<'_>, at: Timestamp) -> Result<(), Halt> {
-    let Booking { key, category, amount, turn, goal, source } = *booking;
+fn book_at(tx: &Tx<'_>, booking: &LedgerBooking<'_>, at: Timestamp) -> Result<(), TxError> {
+    let LedgerBooking { key, category, amount, turn, goal, source } = *booking;
     if amount != Microcents::ZERO {
-        let params = params![key, As(category), As(amount), turn.map(As), goal, source, As(at)];
+        let params = params![key, Sql(category), Sql(amount), turn.map(Sql), goal, source, Sql(at)];
         tx.exec(sql!("ledger_insert"), params)?;
     }
     Ok(())
 }
 
 /// Takes a booking back, if there is one, and once only.
-pub(crate) fn take_back(tx: &Tx<'_>, key: &str) -> Result<(), Halt> {
+pub(crate) fn take_back(tx: &Tx<'_>, key: &str) -> Result<(), TxError> {
     tx.exec(sql!("ledger_correct"), params![key, format!("{key}:back"), None::<i64>])?;
     Ok(())
 }
 
 /// Corrects a booking, if there is one, by an amount, and once only.
-pub(crate) fn correct(tx: &Tx<'_>, key: &str, by: Microcents) -> Result<(), Halt> {
+pub(crate) fn correct(tx: &Tx<'_>, key: &str, by: Microcents) -> Result<(), TxError> {
     if by != Microcents::ZERO {
-        tx.exec(sql!("ledger_correct"), params![key, format!("{key}:rest"), As(by)])?;
+        tx.exec(sql!("ledger_correct"), params![key, format!("{key}:rest"), Sql(by)])?;
     }
     Ok(())
 }
@@ -121,24 +121,28 @@ impl Store {
     /// # Errors
     /// [`StoreError::Unfit`] when it is not above zero, or was booked as another amount.
     pub async fn book_revenue(&self, revenue: Revenue) -> Result<bool, StoreError> {
-        let write = Write::new("book revenue").sync(Sync::Machine);
-        self.write(write, move |tx| book_income(tx, Category::Revenue, &revenue)).await
+        let write = WriteOptions::new("book revenue").sync(CommitDurability::Machine);
+        self.write(write, move |tx| book_income(tx, LedgerCategory::Revenue, &revenue)).await
     }
 }
 
 /// Books what somebody was paid, as [`book_income`] does what somebody has paid.
-pub(crate) fn book_cost(tx: &Tx<'_>, category: Category, paid: &Revenue) -> Result<(), Halt> {
+pub(crate) fn book_cost(
+    tx: &Tx<'_>,
+    category: LedgerCategory,
+    paid: &Revenue,
+) -> Result<(), TxError> {
     let key = format!("{}:{}", category.name(), paid.key);
     let amount = cost(paid.amount).map_err(StoreError::Amount)?;
     let (turn, goal, source) = (None, None, &*paid.from);
-    book_at(tx, &Booking { key: &key, category, amount, turn, goal, source }, paid.at)
+    book_at(tx, &LedgerBooking { key: &key, category, amount, turn, goal, source }, paid.at)
 }
 
 pub(crate) fn book_income(
     tx: &Tx<'_>,
-    category: Category,
+    category: LedgerCategory,
     revenue: &Revenue,
-) -> Result<bool, Halt> {
+) -> Result<bool, TxError> {
     let Revenue { key, amount, from, at } = revenue;
     if *amount <= Microcents::ZERO {
         return Err(unfit("revenue", key, format!("is {amount}; only what is above zero is one")));
@@ -151,7 +155,7 @@ pub(crate) fn book_income(
         None => {}
     }
     let (turn, goal) = (None, None);
-    let booking = Booking { key: &key, category, amount: *amount, turn, goal, source: from };
+    let booking = LedgerBooking { key: &key, category, amount: *amount, turn, goal, source: from };
     book_at(tx, &booking, *at)?;
     Ok(true)
 }

@@ -11,6 +11,7 @@
 
 mod account;
 mod alerts;
+mod approval_requests;
 mod approvals;
 mod audit;
 mod calls;
@@ -18,23 +19,24 @@ mod codec;
 mod conversation;
 mod costs;
 mod decisions;
-mod dossier;
 mod egress;
 mod error;
 mod hibernation;
 mod history;
+mod history_position;
 mod inbox;
 mod ledger;
 mod life;
+mod lifetime_counters;
 mod memory;
 mod metrics;
 mod open;
 mod origins;
 mod outbox;
 mod paths;
+mod payments;
 mod pnl;
 mod prompts;
-mod questions;
 mod rates;
 mod reader;
 mod record;
@@ -42,53 +44,58 @@ mod recover;
 mod retention;
 mod schedule;
 mod sessions;
-mod shown;
-mod spends;
-mod stretch;
-mod tallies;
 mod thread;
+mod turn_details;
 mod turns;
+mod unattended_usage;
 mod vitals;
 mod wakes;
 mod windows;
 
 use automaton_sqlite::{Migration, Schema};
 
-pub use account::HowFar;
-pub use approvals::{Answer, Approval, ApprovalState, Hand, Subject, Which};
-pub use audit::{Break, ChainReport, LinkKind, Problem};
+pub use account::Cursor;
+pub use approval_requests::{ApprovalRequest, call_sha256};
+pub use approvals::{
+    Approval, ApprovalAnswer, ApprovalAuthor, ApprovalFilter, ApprovalState, ApprovalSubject,
+};
+pub use audit::{ChainBreak, ChainProblem, ChainReport, LinkKind};
 pub use automaton_sqlite::SqliteError;
 pub use automaton_sqlite::chain::Hash;
-pub use conversation::{Speaker, Standing, Utterance};
-pub use costs::{Asked, NewAnswer, Totals, Unheard};
-pub use decisions::{DecisionRecord, NewDecision, Under};
-pub use dossier::{Booked, Dossier, Effort, Intended, Payment, Woke};
+pub use conversation::{ConversationMessage, MessageStatus, Speaker};
+pub use costs::{CostReservation, CostTotals, NewCostReservation, UnsettledCost};
+pub use decisions::{DecisionContext, DecisionRecord, NewDecision};
 pub use egress::{EgressRecord, NewEgress};
 pub use error::StoreError;
-pub use inbox::{CRASHES_MAX, Claims, INBOX_WAITING_MAX, InboxCounts};
-pub use ledger::{Category, Revenue};
-pub use life::{Life, NewAutomaton};
-pub use memory::{FACTS_MAX, Fact, FactQuery, NewFact, Upsert};
-pub use metrics::Measures;
+pub use history_position::{DigestRow, HistoryPosition};
+pub use inbox::{CRASHES_MAX, ClaimOptions, INBOX_WAITING_MAX, InboxCounts};
+pub use ledger::{LedgerCategory, Revenue};
+pub use life::{AutomatonRow, NewAutomaton};
+pub use lifetime_counters::{Histogram, LifetimeCounters};
+pub use memory::{FACTS_MAX, FactQuery, FactRow, NewFactRow, Upsert};
+pub use metrics::LifetimeMetrics;
 pub use open::{OPEN_MESSAGES_MAX, OpenMessage};
 pub use outbox::OutboxMessage;
-pub use prompts::{KeptLayer, KeptPrompt};
-pub use questions::{Question, call_sha256};
+pub use payments::{PaymentStep, RecentPayments, RefusedDemand};
+pub use prompts::{PromptLayerRow, PromptRow};
 pub use rates::RateLimit;
 pub use reader::{Reader, TurnRef};
-pub use record::{BadExport, Departure, Head, Link, Record, verify_export};
-pub use recover::Recovered;
-pub use retention::{Deleted, Limits};
+pub use record::{ChainDivergence, ChainHead, ChainLink, ExportError, ExportHeader, verify_export};
+pub use recover::RecoverySummary;
+pub use retention::{RetentionPolicy, RetentionResult};
 pub use schedule::{
-    AGENT_TASKS_MAX, Booking, Lease, Origin, RETRY_DELAY, Rhythm, ScheduledTask, Task, TaskFinish,
-    TaskResult, TaskRun, Times, WAKES_PER_WINDOW,
+    AGENT_TASKS_MAX, Lease, LeaseRequest, RETRY_DELAY, ScheduleRule, ScheduleTimes, ScheduledTask,
+    TaskConfig, TaskFinish, TaskOrigin, TaskResult, TaskRun, WAKES_PER_WINDOW,
 };
 pub use sessions::ClosedSession;
-pub use shown::{KeptDigest, Place};
-pub use spends::{Recent, RefusedDemand, SpendStep};
-pub use tallies::{Histogram, Tallies};
-pub use thread::Synced;
-pub use turns::{Blame, CallQuestion, Delivered, Ingest, JudgedCall, Judgement, OpenedTurn};
+pub use thread::CommitHook;
+pub use turn_details::{
+    CallDetails, IntentDetails, LedgerDetails, PaymentDetails, TurnDetails, WakeCauseDetails,
+};
+pub use turns::{
+    CallApprovalRequest, FailureCause, JudgedCall, Judgement, OpenedTurn, OutgoingMessage,
+    TurnIngestion,
+};
 pub use vitals::TierChange;
 pub use wakes::WAKES_PENDING_MAX;
 
@@ -110,7 +117,7 @@ const VACUUM_BYTES_MAX: i64 = 256 << 20;
 /// writer by then, and runs.
 #[derive(Clone)]
 pub struct Store {
-    hands: thread::Hands,
+    executor: thread::Executor,
 }
 
 impl Store {
@@ -119,7 +126,7 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn checkpoint(&self) -> Result<(), StoreError> {
-        let fold = |db: &mut thread::Db| Ok(automaton_sqlite::checkpoint(&db.connection)?);
+        let fold = |db: &mut thread::WriterState| Ok(automaton_sqlite::checkpoint(&db.connection)?);
         self.run("fold the log back", fold).await
     }
 
@@ -129,7 +136,7 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn vacuum(&self) -> Result<u64, StoreError> {
-        let pack = |db: &mut thread::Db| {
+        let pack = |db: &mut thread::WriterState| {
             let free = "SELECT (freelist_count * page_size) AS free, (page_count * page_size) AS size \
                  FROM pragma_freelist_count, pragma_page_count, pragma_page_size";
             let read = |row: &rusqlite::Row<'_>| Ok((row.get("free")?, row.get("size")?));

@@ -4,16 +4,16 @@
 //! only, and each change leaves a row in `state_changes`.
 
 use automaton_core::id::AutomatonId;
-use automaton_core::record::Sleep;
+use automaton_core::record::SleepState;
 use automaton_core::state::AgentState;
 use automaton_core::time::Timestamp;
 use automaton_sqlite::chain::Hash;
 use rusqlite::{Connection, params};
 
 use crate::Store;
-use crate::codec::{As, get, maybe};
-use crate::error::{Halt, StoreError};
-use crate::thread::{Query, Tx, Write, sql};
+use crate::codec::{Sql, get, maybe};
+use crate::error::{StoreError, TxError};
+use crate::thread::{ConnectionExt, Tx, WriteOptions, sql};
 
 /// What is known of an automaton at its birth.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub struct NewAutomaton {
 
 /// The automaton as a whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Life {
+pub struct AutomatonRow {
     /// Its id.
     pub automaton: AutomatonId,
     /// Its name.
@@ -40,7 +40,7 @@ pub struct Life {
     /// Turns it has committed.
     pub turns: u64,
     /// The sleep it is in.
-    pub sleep: Option<Sleep>,
+    pub sleep: Option<SleepState>,
     /// The hash of its genesis prompt.
     pub genesis_sha256: Hash,
     /// The hash of its constitution at its birth.
@@ -54,14 +54,14 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn birth(&self, born: NewAutomaton) -> Result<AutomatonId, StoreError> {
-        self.write(Write::new("store the birth"), move |tx| birth(tx, &born)).await
+        self.write(WriteOptions::new("store the birth"), move |tx| birth(tx, &born)).await
     }
 
     /// The automaton as a whole.
     ///
     /// # Errors
     /// [`StoreError::Unborn`] before its birth.
-    pub async fn life(&self) -> Result<Life, StoreError> {
+    pub async fn life(&self) -> Result<AutomatonRow, StoreError> {
         self.run("read the life", |db| life(&db.connection)).await
     }
 
@@ -78,30 +78,30 @@ impl Store {
     ) -> Result<(), StoreError> {
         let reason = reason.to_owned();
         let work = move |tx: &Tx<'_>| transition(tx, (from, to), &reason);
-        self.write(Write::new("change the state"), work).await
+        self.write(WriteOptions::new("change the state"), work).await
     }
 }
 
-fn birth(tx: &Tx<'_>, born: &NewAutomaton) -> Result<AutomatonId, Halt> {
+fn birth(tx: &Tx<'_>, born: &NewAutomaton) -> Result<AutomatonId, TxError> {
     let found = tx.one("SELECT id FROM automaton", [], |row| get(row, "id"))?;
     if let Some(id) = found {
         return Ok(id);
     }
-    let id: AutomatonId = tx.mint.id();
-    let (genesis, constitution) = (As(born.genesis_sha256), As(born.constitution_sha256));
-    let state = As(AgentState::Setup);
-    tx.exec(sql!("birth"), params![As(id), born.name, state, As(tx.now), genesis, constitution])?;
+    let id: AutomatonId = tx.ids.id();
+    let (genesis, constitution) = (Sql(born.genesis_sha256), Sql(born.constitution_sha256));
+    let state = Sql(AgentState::Setup);
+    tx.exec(sql!("birth"), params![Sql(id), born.name, state, Sql(tx.now), genesis, constitution])?;
     Ok(id)
 }
 
-pub(crate) fn life(connection: &Connection) -> Result<Life, Halt> {
+pub(crate) fn life(connection: &Connection) -> Result<AutomatonRow, TxError> {
     let found = connection.one("SELECT * FROM automaton", [], |row| {
         let since: Option<Timestamp> = maybe(row, "sleep_since")?;
         let sleep = since.map(|since| -> rusqlite::Result<_> {
             let (until, reason) = (maybe(row, "sleep_until")?, get(row, "sleep_reason")?);
-            Ok(Sleep { since, until, reason })
+            Ok(SleepState { since, until, reason })
         });
-        Ok(Life {
+        Ok(AutomatonRow {
             automaton: get(row, "id")?,
             name: row.get("name")?,
             state: get(row, "state")?,
@@ -115,7 +115,7 @@ pub(crate) fn life(connection: &Connection) -> Result<Life, Halt> {
     found.ok_or_else(|| StoreError::Unborn.into())
 }
 
-pub(crate) fn state(connection: &Connection) -> Result<AgentState, Halt> {
+pub(crate) fn state(connection: &Connection) -> Result<AgentState, TxError> {
     let found = connection.one("SELECT state FROM automaton", [], |row| get(row, "state"))?;
     found.ok_or_else(|| StoreError::Unborn.into())
 }
@@ -125,7 +125,7 @@ pub(crate) fn transition(
     tx: &Tx<'_>,
     (from, to): (AgentState, AgentState),
     reason: &str,
-) -> Result<(), Halt> {
+) -> Result<(), TxError> {
     if !from.may_become(to) {
         return Err(StoreError::IllegalTransition { from, to }.into());
     }
@@ -133,15 +133,15 @@ pub(crate) fn transition(
     if found != from {
         return Err(StoreError::LostRace { expected: from, found }.into());
     }
-    tx.exec("UPDATE automaton SET state = ?1", [As(to)])?;
-    tx.exec(sql!("state_change"), params![As(from), As(to), reason, As(tx.now)])?;
+    tx.exec("UPDATE automaton SET state = ?1", [Sql(to)])?;
+    tx.exec(sql!("state_change"), params![Sql(from), Sql(to), reason, Sql(tx.now)])?;
     Ok(())
 }
 
 /// Stores the sleep that begins, or that there is none.
-pub(crate) fn set_sleep(tx: &Tx<'_>, sleep: Option<Sleep>) -> Result<(), Halt> {
-    let since = sleep.map(|sleep| As(sleep.since));
-    let until = sleep.and_then(|sleep| sleep.until).map(As);
-    tx.exec(sql!("set_sleep"), params![since, until, sleep.map(|sleep| As(sleep.reason))])?;
+pub(crate) fn set_sleep(tx: &Tx<'_>, sleep: Option<SleepState>) -> Result<(), TxError> {
+    let since = sleep.map(|sleep| Sql(sleep.since));
+    let until = sleep.and_then(|sleep| sleep.until).map(Sql);
+    tx.exec(sql!("set_sleep"), params![since, until, sleep.map(|sleep| Sql(sleep.reason))])?;
     Ok(())
 }

@@ -10,9 +10,9 @@ use automaton_core::trust::Labelled;
 use rusqlite::{Connection, Row, params};
 
 use crate::Store;
-use crate::codec::{As, get, labelled};
-use crate::error::{Halt, StoreError};
-use crate::thread::{Query, Tx, Write, sql};
+use crate::codec::{Sql, get, labelled};
+use crate::error::{StoreError, TxError};
+use crate::thread::{ConnectionExt, Tx, WriteOptions, sql};
 
 /// Facts that can be remembered.
 pub const FACTS_MAX: u32 = 10_000;
@@ -22,7 +22,7 @@ const WORDS_MAX: usize = 32;
 
 /// A fact to remember.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewFact {
+pub struct NewFactRow {
     /// The category.
     pub category: String,
     /// The key within the category.
@@ -58,7 +58,7 @@ pub struct FactQuery {
 
 /// A remembered fact.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fact {
+pub struct FactRow {
     /// Its id, which stays when the fact is updated.
     pub id: FactId,
     /// The category.
@@ -78,26 +78,26 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Full`] when a new one would be more than [`FACTS_MAX`].
-    pub async fn remember(&self, fact: NewFact) -> Result<(FactId, Upsert), StoreError> {
-        self.write(Write::new("remember a fact"), move |tx| remember(tx, &fact)).await
+    pub async fn remember(&self, fact: NewFactRow) -> Result<(FactId, Upsert), StoreError> {
+        self.write(WriteOptions::new("remember a fact"), move |tx| remember(tx, &fact)).await
     }
 
     /// The facts that fit a query.
     ///
     /// # Errors
     /// When SQLite fails.
-    pub async fn facts(&self, query: FactQuery) -> Result<Vec<Fact>, StoreError> {
+    pub async fn facts(&self, query: FactQuery) -> Result<Vec<FactRow>, StoreError> {
         self.run("read the memory", move |db| facts(&db.connection, &query)).await
     }
 }
 
-pub(crate) fn remember(tx: &Tx<'_>, fact: &NewFact) -> Result<(FactId, Upsert), Halt> {
-    let NewFact { category, key, value, confidence_percent, turn } = fact;
+pub(crate) fn remember(tx: &Tx<'_>, fact: &NewFactRow) -> Result<(FactId, Upsert), TxError> {
+    let NewFactRow { category, key, value, confidence_percent, turn } = fact;
     let statement = "SELECT id FROM semantic_memory WHERE category = ?1 AND key = ?2";
     let known = tx.one(statement, params![category, key], |row| get(row, "id"))?;
     let (id, upsert) = match known {
         Some(id) => (id, Upsert::Updated),
-        None => (tx.mint.id(), Upsert::New),
+        None => (tx.ids.id(), Upsert::New),
     };
     if upsert == Upsert::New {
         let statement = "SELECT count(*) AS count FROM semantic_memory";
@@ -109,21 +109,21 @@ pub(crate) fn remember(tx: &Tx<'_>, fact: &NewFact) -> Result<(FactId, Upsert), 
     tx.exec(
         sql!("fact_upsert"),
         params![
-            As(id),
+            Sql(id),
             category,
             key,
             value.text,
-            As(value.label),
+            Sql(value.label),
             value.source.as_str(),
             (*confidence_percent).min(100),
-            turn.map(As),
-            As(tx.now),
+            turn.map(Sql),
+            Sql(tx.now),
         ],
     )?;
     Ok((id, upsert))
 }
 
-pub(crate) fn facts(connection: &Connection, query: &FactQuery) -> Result<Vec<Fact>, Halt> {
+pub(crate) fn facts(connection: &Connection, query: &FactQuery) -> Result<Vec<FactRow>, TxError> {
     let FactQuery { category, text, limit } = query;
     let words = text.as_deref().map(any_word).filter(|words| !words.is_empty());
     Ok(match words {
@@ -142,8 +142,8 @@ fn any_word(text: &str) -> String {
     quoted.join(" OR ")
 }
 
-fn fact(row: &Row<'_>) -> rusqlite::Result<Fact> {
-    Ok(Fact {
+fn fact(row: &Row<'_>) -> rusqlite::Result<FactRow> {
+    Ok(FactRow {
         id: get(row, "id")?,
         category: row.get("category")?,
         key: row.get("key")?,

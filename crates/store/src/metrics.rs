@@ -4,19 +4,19 @@
 //! restart loses none and no number can drift from what happened. A number that is not
 //! known is left out; it must never be written as zero.
 
-use automaton_core::alert::{Share, Signs, WINDOW, owes, owing};
+use automaton_core::alert::{AlertInputs, Ratio, WINDOW, owes, owing};
 use automaton_core::money::Microcents;
 use automaton_core::state::AgentState;
 use automaton_core::time::{DAY, Span, Timestamp};
 use automaton_core::vitals::Vitals;
 use rusqlite::{Connection, params};
 
-use crate::codec::{As, get, maybe};
-use crate::costs::{self, Totals};
-use crate::error::{Halt, StoreError};
+use crate::codec::{Sql, get, maybe};
+use crate::costs::{self, CostTotals};
+use crate::error::{StoreError, TxError};
 use crate::inbox::{self, InboxCounts};
 use crate::reader::{Reader, db_bytes};
-use crate::thread::{Query, Tx, sql};
+use crate::thread::{ConnectionExt, Tx, sql};
 use crate::{life, pnl, vitals, wakes};
 
 /// How long a snapshot is kept.
@@ -30,7 +30,7 @@ const LOOKS: u32 = 100;
 
 /// What is measured of a life.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Measures {
+pub struct LifetimeMetrics {
     /// When.
     pub at: Timestamp,
     /// What it is doing.
@@ -42,9 +42,9 @@ pub struct Measures {
     /// Turns of the last hour.
     pub turns_hour: u64,
     /// Runs of the heartbeat in the last hour, and those of them that failed.
-    pub beats: Share,
+    pub beats: Ratio,
     /// Decisions of the last hour, and those of them that were refusals.
-    pub decisions: Share,
+    pub decisions: Ratio,
     /// Tokens of the prompt of the last turn.
     pub prompt_tokens: Option<u32>,
     /// The slowest answer of the turns of the last hour, in milliseconds.
@@ -52,7 +52,7 @@ pub struct Measures {
     /// What thinking cost in the last 24 hours.
     pub thinking: Microcents,
     /// All answers there ever were.
-    pub totals: Totals,
+    pub totals: CostTotals,
     /// Messages by state.
     pub inbox: InboxCounts,
     /// Causes to wake that wait.
@@ -65,7 +65,7 @@ pub struct Measures {
     pub owes: bool,
 }
 
-impl Measures {
+impl LifetimeMetrics {
     /// The names and values of a snapshot, as far as they are known.
     #[must_use]
     pub fn snapshot(&self) -> Vec<(&'static str, i64)> {
@@ -91,8 +91,8 @@ impl Measures {
     }
 
     /// What the rules of alerts look at. `owing` is for how long it has owed a thought.
-    pub(crate) const fn signs(&self, owing: Span) -> Signs {
-        Signs {
+    pub(crate) const fn signs(&self, owing: Span) -> AlertInputs {
+        AlertInputs {
             credits: self.vitals.credits,
             usdc: self.vitals.usdc,
             beats: self.beats,
@@ -110,7 +110,7 @@ impl Reader {
     ///
     /// # Errors
     /// [`StoreError::Unborn`] before the birth; when SQLite fails.
-    pub fn measures(&self, now: Timestamp) -> Result<Measures, StoreError> {
+    pub fn measures(&self, now: Timestamp) -> Result<LifetimeMetrics, StoreError> {
         self.read("measure the life", |connection| {
             // One read transaction: the agent may write in between.
             let tx = connection.unchecked_transaction()?;
@@ -120,26 +120,26 @@ impl Reader {
 }
 
 /// Counts everything.
-pub(crate) fn measure(connection: &Connection, now: Timestamp) -> Result<Measures, Halt> {
+pub(crate) fn measure(connection: &Connection, now: Timestamp) -> Result<LifetimeMetrics, TxError> {
     let life = life::life(connection)?;
     let (vitals, inbox) = (vitals::read(connection)?, inbox::counts(connection)?);
     let wakes = u64::try_from(wakes::pending(connection)?.len()).unwrap_or(u64::MAX);
     let waiting = inbox.received > 0 || wakes > 0;
     let owes = owes(life.state, life.sleep.as_ref(), waiting) && !vitals.is_broke();
-    let hour = [As(now.before(WINDOW)), As(now)];
+    let hour = [Sql(now.before(WINDOW)), Sql(now)];
     let measured = connection.one(sql!("measure_hour"), hour, |row| {
-        Ok(Measures {
+        Ok(LifetimeMetrics {
             at: now,
             state: life.state,
             vitals,
             turns: life.turns,
             turns_hour: get(row, "turns")?,
-            beats: Share { part: get(row, "failed")?, of: get(row, "beats")? },
-            decisions: Share { part: get(row, "denied")?, of: get(row, "decisions")? },
+            beats: Ratio { part: get(row, "failed")?, of: get(row, "beats")? },
+            decisions: Ratio { part: get(row, "denied")?, of: get(row, "decisions")? },
             prompt_tokens: None,
             slowest_ms: maybe(row, "slowest_ms")?,
             thinking: Microcents::ZERO,
-            totals: Totals::default(),
+            totals: CostTotals::default(),
             inbox,
             wakes,
             db_bytes: 0,
@@ -149,7 +149,7 @@ pub(crate) fn measure(connection: &Connection, now: Timestamp) -> Result<Measure
     })?;
     let measured = measured.ok_or(StoreError::Unborn)?;
     let prompt = |row: &rusqlite::Row<'_>| get(row, "prompt_tokens");
-    Ok(Measures {
+    Ok(LifetimeMetrics {
         prompt_tokens: connection.one(sql!("measure_prompt"), [], prompt)?,
         thinking: pnl::thinking(connection, now.before(DAY))?,
         totals: costs::totals(connection)?,
@@ -167,20 +167,20 @@ fn wal_bytes(connection: &Connection) -> Option<u64> {
 }
 
 /// Stores a snapshot, and deletes what is older than a week.
-pub(crate) fn keep(tx: &Tx<'_>, measures: &Measures) -> Result<(), Halt> {
+pub(crate) fn keep(tx: &Tx<'_>, measures: &LifetimeMetrics) -> Result<(), TxError> {
     let insert = "INSERT OR REPLACE INTO metric_snapshots (at, name, value) VALUES (?1, ?2, ?3)";
     for (name, value) in measures.snapshot() {
-        tx.exec(insert, params![As(measures.at), name, value])?;
+        tx.exec(insert, params![Sql(measures.at), name, value])?;
     }
-    tx.exec("DELETE FROM metric_snapshots WHERE at < ?1", [As(measures.at.before(KEPT))])?;
+    tx.exec("DELETE FROM metric_snapshots WHERE at < ?1", [Sql(measures.at.before(KEPT))])?;
     Ok(())
 }
 
 /// How long it has owed a thought, by the snapshots up to this one.
-pub(crate) fn owed_for(tx: &Tx<'_>, now: Timestamp) -> Result<Span, Halt> {
+pub(crate) fn owed_for(tx: &Tx<'_>, now: Timestamp) -> Result<Span, TxError> {
     let statement = "SELECT at, value FROM metric_snapshots WHERE name = ?1 AND at <= ?2 \
         ORDER BY at DESC LIMIT ?3";
-    let looks = tx.all(statement, params![OWES, As(now), LOOKS], |row| {
+    let looks = tx.all(statement, params![OWES, Sql(now), LOOKS], |row| {
         Ok((get::<Timestamp>(row, "at")?, row.get::<_, i64>("value")? > 0))
     })?;
     Ok(owing(looks))

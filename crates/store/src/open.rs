@@ -9,9 +9,9 @@ use automaton_core::message::{AnsweredBy, InboxState};
 use automaton_core::time::Timestamp;
 use rusqlite::{Connection, params};
 
-use crate::codec::{As, get, maybe};
-use crate::error::{Halt, StoreError, missing};
-use crate::thread::{Query, Tx, Write, sql};
+use crate::codec::{Sql, get, maybe};
+use crate::error::{StoreError, TxError, missing};
+use crate::thread::{ConnectionExt, Tx, WriteOptions, sql};
 use crate::{Reader, Store};
 
 /// Open messages that are read at once; of more, the newest.
@@ -50,10 +50,10 @@ impl Store {
     /// # Errors
     /// [`StoreError::Missing`] when there is no such message.
     pub async fn close_message(&self, id: MessageId) -> Result<bool, StoreError> {
-        let write = Write::new("close a message");
+        let write = WriteOptions::new("close a message");
         self.write(write, move |tx| {
             let known = "SELECT id FROM inbox_messages WHERE id = ?1";
-            let known: Option<MessageId> = tx.one(known, [As(id)], |row| get(row, "id"))?;
+            let known: Option<MessageId> = tx.one(known, [Sql(id)], |row| get(row, "id"))?;
             known.ok_or_else(|| missing("message", &id))?;
             close(tx, id, AnsweredBy::Creator)
         })
@@ -66,9 +66,9 @@ impl Store {
     /// When SQLite fails.
     pub async fn file_message(&self, id: MessageId, file: String) -> Result<(), StoreError> {
         let statement = "UPDATE inbox_messages SET file = ?2 WHERE id = ?1 AND file IS NULL";
-        let write = Write::new("name the file of a message");
+        let write = WriteOptions::new("name the file of a message");
         self.write(write, move |tx| {
-            tx.exec(statement, params![As(id), file])?;
+            tx.exec(statement, params![Sql(id), file])?;
             Ok(())
         })
         .await
@@ -86,8 +86,8 @@ impl Reader {
     }
 }
 
-fn open_at(connection: &Connection, then: Option<Timestamp>) -> Result<Vec<OpenMessage>, Halt> {
-    let params = params![then.map(As), OPEN_MESSAGES_MAX];
+fn open_at(connection: &Connection, then: Option<Timestamp>) -> Result<Vec<OpenMessage>, TxError> {
+    let params = params![then.map(Sql), OPEN_MESSAGES_MAX];
     let mut open = connection.all(sql!("open_messages"), params, |row| {
         Ok(OpenMessage {
             id: get(row, "id")?,
@@ -103,12 +103,12 @@ fn open_at(connection: &Connection, then: Option<Timestamp>) -> Result<Vec<OpenM
 }
 
 /// Closes a message; whether it was open.
-pub(crate) fn close(tx: &Tx<'_>, id: MessageId, by: AnsweredBy) -> Result<bool, Halt> {
-    Ok(tx.exec(sql!("open_close"), params![As(id), As(by), As(tx.now)])? > 0)
+pub(crate) fn close(tx: &Tx<'_>, id: MessageId, by: AnsweredBy) -> Result<bool, TxError> {
+    Ok(tx.exec(sql!("open_close"), params![Sql(id), Sql(by), Sql(tx.now)])? > 0)
 }
 
 /// The messages that a committed turn has read and nobody has answered, oldest first; of
 /// more than a prompt shows, the newest.
-pub(crate) fn seen(tx: &Tx<'_>) -> Result<Vec<MessageId>, Halt> {
+pub(crate) fn seen(tx: &Tx<'_>) -> Result<Vec<MessageId>, TxError> {
     Ok(tx.all(sql!("open_seen"), [OPEN_MESSAGES_MAX], |row| get(row, "id"))?)
 }

@@ -4,28 +4,32 @@
 //! tools say it may have from either. A value must never become the creator's because a
 //! stranger quotes it.
 
-use automaton_core::origin::{Origin, Value, ValueKind};
+use automaton_core::origin::{TargetValue, ValueKind, ValueOrigin};
 use automaton_core::trust::Label;
 use rusqlite::{Connection, params};
 
 use crate::Store;
 use crate::codec::get;
-use crate::error::{Halt, StoreError};
-use crate::thread::{Db, Query, sql};
+use crate::error::{StoreError, TxError};
+use crate::thread::{ConnectionExt, WriterState, sql};
 
 impl Store {
     /// Who has named each of these values.
     ///
     /// # Errors
     /// When SQLite fails.
-    pub async fn origins(&self, values: Vec<Value>) -> Result<Vec<(Value, Origin)>, StoreError> {
-        let work = move |db: &mut Db| {
+    pub async fn origins(
+        &self,
+        values: Vec<TargetValue>,
+    ) -> Result<Vec<(TargetValue, ValueOrigin)>, StoreError> {
+        let work = move |db: &mut WriterState| {
             // Nearly always nobody else has written anything, and a script has many commands.
             let statement = sql!("outside_any");
             let has_others = db.connection.one(statement, [], |_| Ok(()))?.is_some();
             let found = values.into_iter().map(|value| {
                 let is_asked = has_others || value.kind == ValueKind::Recipient;
-                let origin = if is_asked { origin(&db.connection, &value)? } else { Origin::Own };
+                let origin =
+                    if is_asked { origin(&db.connection, &value)? } else { ValueOrigin::Own };
                 Ok((value, origin))
             });
             found.collect()
@@ -34,7 +38,7 @@ impl Store {
     }
 }
 
-fn origin(connection: &Connection, value: &Value) -> Result<Origin, Halt> {
+fn origin(connection: &Connection, value: &TargetValue) -> Result<ValueOrigin, TxError> {
     // The texts have the words; how these follow each other is seen here.
     let word = value.text.split(' ').max_by_key(|word| word.len()).unwrap_or_default();
     let from = match value.kind.is_lasting() {
@@ -59,8 +63,8 @@ fn origin(connection: &Connection, value: &Value) -> Result<Origin, Halt> {
         .iter()
         .any(|text| value.is_in(text));
     Ok(match outside {
-        _ if named => Origin::Creator,
-        Some(label) => Origin::Outside(label),
-        None => Origin::Own,
+        _ if named => ValueOrigin::Creator,
+        Some(label) => ValueOrigin::Outside(label),
+        None => ValueOrigin::Own,
     })
 }

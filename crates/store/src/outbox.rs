@@ -11,9 +11,9 @@ use automaton_core::time::Timestamp;
 use automaton_core::trust::Labelled;
 use rusqlite::{Connection, Row, params};
 
-use crate::codec::{As, get, labelled, maybe};
-use crate::error::{Halt, StoreError, conflict};
-use crate::thread::{Query, Tx, Write, sql};
+use crate::codec::{Sql, get, labelled, maybe};
+use crate::error::{StoreError, TxError, conflict};
+use crate::thread::{ConnectionExt, Tx, WriteOptions, sql};
 use crate::{Store, open};
 
 /// A message that was sent.
@@ -44,7 +44,7 @@ impl Store {
         body: Labelled,
         reply_to: Option<MessageId>,
     ) -> Result<MessageId, StoreError> {
-        let write = Write::new("send a message");
+        let write = WriteOptions::new("send a message");
         self.write(write, move |tx| {
             let id = send(tx, &call, &body, reply_to)?;
             if let Some(answered) = reply_to {
@@ -65,7 +65,8 @@ impl Store {
         session: SessionId,
         body: Labelled,
     ) -> Result<MessageId, StoreError> {
-        self.write(Write::new("send a message"), move |tx| send(tx, &session, &body, None)).await
+        self.write(WriteOptions::new("send a message"), move |tx| send(tx, &session, &body, None))
+            .await
     }
 }
 
@@ -74,7 +75,7 @@ fn send(
     cause: &impl Display,
     body: &Labelled,
     reply_to: Option<MessageId>,
-) -> Result<MessageId, Halt> {
+) -> Result<MessageId, TxError> {
     let bytes = body.text.len();
     if bytes > MESSAGE_BYTES_MAX {
         return Err(StoreError::MessageTooLong { bytes, most: MESSAGE_BYTES_MAX }.into());
@@ -87,11 +88,11 @@ fn send(
         Some(_) => return Err(conflict("message of", &cause)),
         None => {}
     }
-    let id: MessageId = tx.mint.id();
-    let (label, source) = (As(body.label), body.source.as_str());
+    let id: MessageId = tx.ids.id();
+    let (label, source) = (Sql(body.label), body.source.as_str());
     tx.exec(
         sql!("outbox_insert"),
-        params![As(id), cause, body.text, label, source, reply_to.map(As), As(tx.now)],
+        params![Sql(id), cause, body.text, label, source, reply_to.map(Sql), Sql(tx.now)],
     )?;
     Ok(id)
 }
@@ -105,7 +106,7 @@ pub(crate) fn answer(
     tx: &Tx<'_>,
     turn: TurnId,
     mut body: Labelled,
-) -> Result<Option<(MessageId, Labelled)>, Halt> {
+) -> Result<Option<(MessageId, Labelled)>, TxError> {
     let open = open::seen(tx)?;
     let Some(newest) = open.last() else { return Ok(None) };
     if body.text.len() > MESSAGE_BYTES_MAX {
@@ -125,9 +126,9 @@ pub(crate) fn since(
     connection: &Connection,
     after: u64,
     limit: u32,
-) -> Result<Vec<OutboxMessage>, Halt> {
+) -> Result<Vec<OutboxMessage>, TxError> {
     let statement = "SELECT * FROM outbox_messages WHERE seq > ?1 ORDER BY seq LIMIT ?2";
-    Ok(connection.all(statement, (As(after), limit), message)?)
+    Ok(connection.all(statement, (Sql(after), limit), message)?)
 }
 
 pub(crate) fn message(row: &Row<'_>) -> rusqlite::Result<OutboxMessage> {

@@ -8,9 +8,9 @@ use automaton_core::trust::Label;
 use rusqlite::params;
 
 use crate::Store;
-use crate::codec::{As, get};
+use crate::codec::{Sql, get};
 use crate::error::StoreError;
-use crate::thread::{Db, Query, Write, sql};
+use crate::thread::{ConnectionExt, WriteOptions, WriterState, sql};
 
 /// Files that can have a label.
 const LABELLED_PATHS_MAX: u32 = 20_000;
@@ -22,14 +22,14 @@ impl Store {
     /// # Errors
     /// [`StoreError::Full`] when too many files have a label.
     pub async fn label_path(&self, path: String, label: Label) -> Result<(), StoreError> {
-        self.write(Write::new("label a file"), move |tx| {
+        self.write(WriteOptions::new("label a file"), move |tx| {
             let statement = "SELECT count(*) AS count FROM path_labels WHERE path <> ?1";
             let others: u32 = tx.one(statement, [&path], |row| get(row, "count"))?.unwrap_or(0);
             if others >= LABELLED_PATHS_MAX {
                 let noun = "files with words of others";
                 return Err(StoreError::Full { noun, limit: LABELLED_PATHS_MAX }.into());
             }
-            tx.exec(sql!("path_label"), params![path, As(label), As(tx.now)])?;
+            tx.exec(sql!("path_label"), params![path, Sql(label), Sql(tx.now)])?;
             Ok(())
         })
         .await
@@ -40,7 +40,7 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn clear_path(&self, path: String) -> Result<(), StoreError> {
-        self.write(Write::new("clear the label of a file"), move |tx| {
+        self.write(WriteOptions::new("clear the label of a file"), move |tx| {
             tx.exec("DELETE FROM path_labels WHERE path = ?1", [path])?;
             Ok(())
         })
@@ -53,7 +53,7 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn path_label(&self, path: String) -> Result<Option<Label>, StoreError> {
-        let work = move |db: &mut Db| {
+        let work = move |db: &mut WriterState| {
             let labels: Vec<Label> =
                 db.connection.all(sql!("path_labels_above"), [path], |row| get(row, "label"))?;
             Ok(labels.into_iter().reduce(Label::meet))

@@ -5,15 +5,15 @@
 //! do not fit, and must never be rounded.
 
 use automaton_core::money::{MicroUsdc, Microcents};
-use automaton_core::pnl::{By, Exchanged, Line, Losses, ProfitAndLoss, Sums};
+use automaton_core::pnl::{ExchangeTotals, Losses, PnlGrouping, PnlLine, ProfitAndLoss, Sums};
 use automaton_core::time::{DAY, Timestamp};
 use rusqlite::{Connection, Row, params};
 
 use crate::Store;
-use crate::codec::{As, get, maybe};
-use crate::error::{Halt, StoreError};
+use crate::codec::{Sql, get, maybe};
+use crate::error::{StoreError, TxError};
 use crate::reader::Reader;
-use crate::thread::{Query, sql};
+use crate::thread::{ConnectionExt, sql};
 
 /// Lines of one account; what older ones come to is one sum.
 const LINES_MAX: u32 = 1000;
@@ -23,7 +23,11 @@ impl Reader {
     ///
     /// # Errors
     /// When SQLite fails, or a sum cannot be counted.
-    pub fn profit_and_loss(&self, by: By, since: Timestamp) -> Result<ProfitAndLoss, StoreError> {
+    pub fn profit_and_loss(
+        &self,
+        by: PnlGrouping,
+        since: Timestamp,
+    ) -> Result<ProfitAndLoss, StoreError> {
         self.read("add up profit and loss", |connection| account(connection, by, since))
     }
 }
@@ -51,7 +55,7 @@ impl Store {
     ///
     /// # Errors
     /// When SQLite fails.
-    pub async fn unheard_most(&self) -> Result<Microcents, StoreError> {
+    pub async fn unsettled_most(&self) -> Result<Microcents, StoreError> {
         self.run("add up what was not heard", |db| {
             let most = db.connection.one(sql!("unheard_most"), [], |row| get(row, "most"))?;
             Ok(most.unwrap_or_default())
@@ -66,7 +70,7 @@ impl Store {
     /// When SQLite fails, or a sum cannot be counted.
     pub async fn thinking_room(&self, room: Microcents) -> Result<Option<Timestamp>, StoreError> {
         self.run("look when thinking is affordable", move |db| {
-            let params = params![As(db.now().before(DAY)), As(room)];
+            let params = params![Sql(db.now().before(DAY)), Sql(room)];
             let read = |row: &Row<'_>| maybe::<Timestamp>(row, "at");
             let last = db.connection.one(sql!("thinking_room"), params, read)?.flatten();
             Ok(last.map(|last| last.after(DAY)))
@@ -76,29 +80,33 @@ impl Store {
 }
 
 /// What answers of models cost since a time.
-pub(crate) fn thinking(connection: &Connection, since: Timestamp) -> Result<Microcents, Halt> {
+pub(crate) fn thinking(connection: &Connection, since: Timestamp) -> Result<Microcents, TxError> {
     let statement = "SELECT coalesce(sum(-amount), 0) AS cost FROM ledger \
         WHERE category = 'inference' AND at > ?1";
-    let sum = connection.one(statement, [As(since)], |row| get(row, "cost"))?;
+    let sum = connection.one(statement, [Sql(since)], |row| get(row, "cost"))?;
     Ok(sum.unwrap_or_default())
 }
 
-fn account(connection: &Connection, by: By, since: Timestamp) -> Result<ProfitAndLoss, Halt> {
+fn account(
+    connection: &Connection,
+    by: PnlGrouping,
+    since: Timestamp,
+) -> Result<ProfitAndLoss, TxError> {
     // One read transaction: the agent may book in between.
     let tx = connection.unchecked_transaction()?;
-    let total = tx.one(sql!("pnl_total"), [As(since)], sums)?.unwrap_or_default();
+    let total = tx.one(sql!("pnl_total"), [Sql(since)], sums)?.unwrap_or_default();
     let statement = match by {
-        By::Category => sql!("pnl_by_category"),
-        By::Day => sql!("pnl_by_day"),
-        By::Goal => sql!("pnl_by_goal"),
-        By::Turn => sql!("pnl_by_turn"),
-        By::Service => sql!("pnl_by_service"),
+        PnlGrouping::Category => sql!("pnl_by_category"),
+        PnlGrouping::Day => sql!("pnl_by_day"),
+        PnlGrouping::Goal => sql!("pnl_by_goal"),
+        PnlGrouping::Turn => sql!("pnl_by_turn"),
+        PnlGrouping::Service => sql!("pnl_by_service"),
     };
-    let found = tx.all(statement, params![As(since), LINES_MAX + 1], |row| {
+    let found = tx.all(statement, params![Sql(since), LINES_MAX + 1], |row| {
         Ok((row.get::<_, Option<String>>("name")?, sums(row)?))
     })?;
-    let exchanged = tx.one(sql!("pnl_exchanged"), [As(since)], |row| {
-        Ok(Exchanged { paid: get::<MicroUsdc>(row, "paid")?, got: get(row, "got")? })
+    let exchanged = tx.one(sql!("pnl_exchanged"), [Sql(since)], |row| {
+        Ok(ExchangeTotals { paid: get::<MicroUsdc>(row, "paid")?, got: get(row, "got")? })
     })?;
     let more = found.len() > LINES_MAX as usize;
     let shown = found.into_iter().take(LINES_MAX as usize);
@@ -106,7 +114,7 @@ fn account(connection: &Connection, by: By, since: Timestamp) -> Result<ProfitAn
         let (mut lines, mut left) = (Vec::new(), total);
         for (name, sums) in shown {
             left = left.minus(&sums)?;
-            lines.push(Line { name, sums, net: sums.net()? });
+            lines.push(PnlLine { name, sums, net: sums.net()? });
         }
         let left_out = more.then_some(left);
         let (net, exchanged) = (total.net()?, exchanged.unwrap_or_default());
@@ -119,8 +127,8 @@ fn sums(row: &Row<'_>) -> rusqlite::Result<Sums> {
     Ok(Sums { revenue: get(row, "revenue")?, cost: get(row, "cost")? })
 }
 
-fn losses(connection: &Connection, since: Timestamp) -> Result<Losses, Halt> {
-    let sums = connection.one(sql!("losses"), [As(since)], |row| {
+fn losses(connection: &Connection, since: Timestamp) -> Result<Losses, TxError> {
+    let sums = connection.one(sql!("losses"), [Sql(since)], |row| {
         Ok(Losses { day: get(row, "day")?, goal: None, total: get(row, "total")? })
     })?;
     let goal = connection.one(sql!("losses_of_goal"), [], |row| {

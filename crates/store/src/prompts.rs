@@ -11,14 +11,14 @@ use automaton_core::time::Timestamp;
 use automaton_sqlite::chain::Hash;
 use rusqlite::{Connection, Row, params};
 
-use crate::codec::{As, get, json_of, maybe};
-use crate::error::{Halt, StoreError, unfit};
-use crate::thread::{Query, Write, sql};
+use crate::codec::{Sql, get, json_of, maybe};
+use crate::error::{StoreError, TxError, unfit};
+use crate::thread::{ConnectionExt, WriteOptions, sql};
 use crate::{Reader, Store, history};
 
 /// What is kept of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeptPrompt {
+pub struct PromptRow {
     /// The layers that stay the same from turn to turn, by name, in their order.
     pub head: Vec<(String, String)>,
     /// The text of the layer that tells the time and the money.
@@ -28,15 +28,15 @@ pub struct KeptPrompt {
     /// How it was shown, in the words of who showed it; missing where that is not known.
     pub shown: Option<String>,
     /// What its creator said and still waits for, before the history.
-    pub open: KeptLayer,
+    pub open: PromptLayerRow,
     /// The sum of the turns before the history.
-    pub digest: KeptLayer,
+    pub digest: PromptLayerRow,
     /// The history, as a transcript.
-    pub history: KeptLayer,
+    pub history: PromptLayerRow,
     /// What was recalled.
-    pub memory: KeptLayer,
+    pub memory: PromptLayerRow,
     /// What the turn answered.
-    pub input: KeptLayer,
+    pub input: PromptLayerRow,
     /// The model's window in tokens.
     pub window_tokens: u32,
     /// The most tokens that the answer could have.
@@ -45,7 +45,7 @@ pub struct KeptPrompt {
 
 /// What is kept of a layer that the record can give again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KeptLayer {
+pub struct PromptLayerRow {
     /// The hash of its text.
     pub sha256: Hash,
     /// Characters of its text.
@@ -59,22 +59,22 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Unfit`] when the turn is none, or has asked before.
-    pub async fn keep_prompt(&self, turn: TurnId, prompt: KeptPrompt) -> Result<(), StoreError> {
-        self.write(Write::new("keep the prompt"), move |tx| {
-            let KeptPrompt { head, status, history_from, history, memory, input, .. } = &prompt;
-            let KeptPrompt { shown, open, digest, .. } = &prompt;
+    pub async fn keep_prompt(&self, turn: TurnId, prompt: PromptRow) -> Result<(), StoreError> {
+        self.write(WriteOptions::new("keep the prompt"), move |tx| {
+            let PromptRow { head, status, history_from, history, memory, input, .. } = &prompt;
+            let PromptRow { shown, open, digest, .. } = &prompt;
             let layers = serde_json::to_string(head)
                 .map_err(|source| StoreError::Json { what: "the head of a prompt", source })?;
             let sha256 = Hash::of(layers.as_bytes());
             let head = "INSERT OR IGNORE INTO prompt_heads (sha256, layers) VALUES (?1, ?2)";
-            tx.exec(head, params![As(sha256), layers])?;
+            tx.exec(head, params![Sql(sha256), layers])?;
             let kept = tx.exec(
                 sql!("prompt_keep"),
                 params![
-                    As(turn),
-                    As(sha256),
+                    Sql(turn),
+                    Sql(sha256),
                     status,
-                    history_from.map(As),
+                    history_from.map(Sql),
                     hash(history),
                     history.chars,
                     history.tokens,
@@ -86,7 +86,7 @@ impl Store {
                     input.tokens,
                     prompt.window_tokens,
                     prompt.answer_tokens,
-                    As(tx.now),
+                    Sql(tx.now),
                     shown,
                     hash(open),
                     open.chars,
@@ -111,7 +111,7 @@ impl Reader {
     ///
     /// # Errors
     /// When SQLite fails.
-    pub fn prompt(&self, turn: TurnId) -> Result<Option<(Timestamp, KeptPrompt)>, StoreError> {
+    pub fn prompt(&self, turn: TurnId) -> Result<Option<(Timestamp, PromptRow)>, StoreError> {
         self.read("read the prompt", |connection| of_turn(connection, turn))
     }
 
@@ -126,14 +126,21 @@ impl Reader {
         limit: u32,
     ) -> Result<Vec<TurnRecord>, StoreError> {
         self.read("read the turns", |connection| {
-            history::turns(connection, sql!("turns_between"), params![As(from), As(before), limit])
+            history::turns(
+                connection,
+                sql!("turns_between"),
+                params![Sql(from), Sql(before), limit],
+            )
         })
     }
 }
 
-fn of_turn(connection: &Connection, turn: TurnId) -> Result<Option<(Timestamp, KeptPrompt)>, Halt> {
-    Ok(connection.one(sql!("prompt_of"), [As(turn)], |row| {
-        let prompt = KeptPrompt {
+fn of_turn(
+    connection: &Connection,
+    turn: TurnId,
+) -> Result<Option<(Timestamp, PromptRow)>, TxError> {
+    Ok(connection.one(sql!("prompt_of"), [Sql(turn)], |row| {
+        let prompt = PromptRow {
             head: json_of(row, "layers")?,
             status: row.get("moment")?,
             history_from: maybe(row, "history_from")?,
@@ -151,12 +158,12 @@ fn of_turn(connection: &Connection, turn: TurnId) -> Result<Option<(Timestamp, K
 }
 
 /// The hash of a layer, unless it is empty.
-fn hash(layer: &KeptLayer) -> Option<As<Hash>> {
-    (layer.chars > 0).then_some(As(layer.sha256))
+fn hash(layer: &PromptLayerRow) -> Option<Sql<Hash>> {
+    (layer.chars > 0).then_some(Sql(layer.sha256))
 }
 
-fn layer(row: &Row<'_>, name: &str) -> rusqlite::Result<KeptLayer> {
-    Ok(KeptLayer {
+fn layer(row: &Row<'_>, name: &str) -> rusqlite::Result<PromptLayerRow> {
+    Ok(PromptLayerRow {
         sha256: maybe(row, &format!("{name}_sha256"))?.unwrap_or_else(|| Hash::of(b"")),
         chars: row.get(&*format!("{name}_chars"))?,
         tokens: row.get(&*format!("{name}_tokens"))?,

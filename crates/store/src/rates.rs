@@ -11,9 +11,9 @@ use automaton_core::time::{Span, Timestamp};
 use rusqlite::{Connection, params};
 
 use crate::Store;
-use crate::codec::As;
-use crate::error::{Halt, StoreError, unfit};
-use crate::thread::{Db, Query, Tx};
+use crate::codec::Sql;
+use crate::error::{StoreError, TxError, unfit};
+use crate::thread::{ConnectionExt, Tx, WriterState};
 
 /// How often something may be done in a while.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,8 +32,8 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn rate_uses(&self, limits: Vec<RateLimit>) -> Result<Vec<u32>, StoreError> {
-        let work = move |db: &mut Db| {
-            let now = db.mint.now();
+        let work = move |db: &mut WriterState| {
+            let now = db.ids.now();
             let used = |limit: &RateLimit| used(&db.connection, limit, now.before(limit.window));
             limits.iter().map(used).collect()
         };
@@ -42,28 +42,28 @@ impl Store {
 }
 
 /// Takes a place for a call.
-pub(crate) fn take(tx: &Tx<'_>, call: CallId, limit: &RateLimit) -> Result<(), Halt> {
+pub(crate) fn take(tx: &Tx<'_>, call: CallId, limit: &RateLimit) -> Result<(), TxError> {
     let since = tx.now.before(limit.window);
     if used(tx, limit, since)? >= limit.max {
         let why = format!("has no place left under {}, which allows {}", limit.rule, limit.max);
         return Err(unfit("call", &call, why));
     }
-    tx.exec("DELETE FROM rate_uses WHERE rule = ?1 AND at <= ?2", params![limit.rule, As(since)])?;
+    tx.exec("DELETE FROM rate_uses WHERE rule = ?1 AND at <= ?2", params![limit.rule, Sql(since)])?;
     let statement = "INSERT INTO rate_uses (rule, call, at) VALUES (?1, ?2, ?3)";
-    tx.exec(statement, params![limit.rule, As(call), As(tx.now)])?;
+    tx.exec(statement, params![limit.rule, Sql(call), Sql(tx.now)])?;
     Ok(())
 }
 
 /// Gives back what a call took, where it ended like this for nothing.
-pub(crate) fn give_back(tx: &Tx<'_>, call: CallId, end: CallStatus) -> Result<(), Halt> {
+pub(crate) fn give_back(tx: &Tx<'_>, call: CallId, end: CallStatus) -> Result<(), TxError> {
     if !matches!(end, CallStatus::Done | CallStatus::Unknown) {
-        tx.exec("DELETE FROM rate_uses WHERE call = ?1", [As(call)])?;
+        tx.exec("DELETE FROM rate_uses WHERE call = ?1", [Sql(call)])?;
     }
     Ok(())
 }
 
-fn used(connection: &Connection, limit: &RateLimit, since: Timestamp) -> Result<u32, Halt> {
+fn used(connection: &Connection, limit: &RateLimit, since: Timestamp) -> Result<u32, TxError> {
     let statement = "SELECT count(*) FROM rate_uses WHERE rule = ?1 AND at > ?2";
-    let params = params![limit.rule, As(since)];
+    let params = params![limit.rule, Sql(since)];
     Ok(connection.one(statement, params, |row| row.get(0))?.unwrap_or(u32::MAX))
 }

@@ -11,18 +11,18 @@ use automaton_core::time::Timestamp;
 use automaton_core::trust::Labelled;
 use rusqlite::Connection;
 
-use crate::approvals::{self, Approval, Which};
+use crate::approvals::{self, Approval, ApprovalFilter};
 use crate::audit::{self, ChainReport};
 use crate::codec::get;
 use crate::decisions::{self, DecisionRecord};
-use crate::error::{Halt, StoreError};
+use crate::error::{StoreError, TxError};
 use crate::inbox::{self, InboxCounts};
-use crate::life::{self, Life};
-use crate::memory::{self, Fact, FactQuery};
+use crate::life::{self, AutomatonRow};
+use crate::memory::{self, FactQuery, FactRow};
 use crate::outbox::{self, OutboxMessage};
 use crate::schedule::{self, ScheduledTask, TaskRun};
 use crate::sessions::{self, ClosedSession};
-use crate::thread::{Query, sql};
+use crate::thread::{ConnectionExt, sql};
 use crate::{history, wakes};
 
 /// A read-only connection. Blocks; not for async code.
@@ -54,7 +54,7 @@ impl Reader {
     pub(crate) fn read<T>(
         &self,
         operation: &'static str,
-        read: impl FnOnce(&Connection) -> Result<T, Halt>,
+        read: impl FnOnce(&Connection) -> Result<T, TxError>,
     ) -> Result<T, StoreError> {
         read(&self.connection).map_err(|halt| halt.during(operation))
     }
@@ -63,7 +63,7 @@ impl Reader {
     ///
     /// # Errors
     /// [`StoreError::Unborn`] before its birth.
-    pub fn life(&self) -> Result<Life, StoreError> {
+    pub fn life(&self) -> Result<AutomatonRow, StoreError> {
         self.read("read the life", life::life)
     }
 
@@ -98,7 +98,7 @@ impl Reader {
     ///
     /// # Errors
     /// When SQLite fails.
-    pub fn facts(&self, query: &FactQuery) -> Result<Vec<Fact>, StoreError> {
+    pub fn facts(&self, query: &FactQuery) -> Result<Vec<FactRow>, StoreError> {
         self.read("read the memory", |connection| memory::facts(connection, query))
     }
 
@@ -165,7 +165,11 @@ impl Reader {
     ///
     /// # Errors
     /// When SQLite fails.
-    pub fn approvals(&self, which: Which, limit: u32) -> Result<Vec<Approval>, StoreError> {
+    pub fn approvals(
+        &self,
+        which: ApprovalFilter,
+        limit: u32,
+    ) -> Result<Vec<Approval>, StoreError> {
         self.read("read the approvals", |connection| approvals::newest(connection, which, limit))
     }
 
@@ -195,7 +199,7 @@ impl Reader {
     }
 }
 
-pub(crate) fn db_bytes(connection: &Connection) -> Result<u64, Halt> {
+pub(crate) fn db_bytes(connection: &Connection) -> Result<u64, TxError> {
     let statement = "SELECT (page_count - freelist_count) * page_size AS bytes \
          FROM pragma_page_count, pragma_freelist_count, pragma_page_size";
     Ok(connection.one(statement, [], |row| get(row, "bytes"))?.unwrap_or(0))

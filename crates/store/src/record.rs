@@ -1,24 +1,24 @@
 //! The record as it leaves the database: link by link, with what each tells of.
 //!
-//! An export is JSON lines: one [`Record`] that says how many links there are and how
-//! they end, then one [`Link`] for each row of each. It can be verified without the database that it
+//! An export is JSON lines: one [`ExportHeader`] that says how many links there are and how
+//! they end, then one [`ChainLink`] for each row of each. It can be verified without the database that it
 //! came from, by the rules of `audit`. A head that was kept elsewhere shows whether a
 //! chain, here or in an export, still holds what it held then. Nothing here may write.
 
 use std::fmt;
 use std::io::BufRead;
 
-use automaton_core::error::{Classified, Kind};
+use automaton_core::error::{Classified, ErrorClass};
 use automaton_core::time::Timestamp;
-use automaton_sqlite::chain::{Body, Covered, GENESIS, Hash, link};
+use automaton_sqlite::chain::{CanonicalRow, Covered, GENESIS, Hash, link};
 use rusqlite::types::ValueRef;
 use serde::{Deserialize, Serialize};
 
-use crate::audit::{self, Break, ChainReport, LinkKind, Problem};
+use crate::audit::{self, ChainBreak, ChainProblem, ChainReport, LinkKind};
 use crate::codec::get;
-use crate::error::{Halt, StoreError};
+use crate::error::{StoreError, TxError};
 use crate::reader::Reader;
-use crate::thread::Query;
+use crate::thread::ConnectionExt;
 
 /// The first line of an export.
 const TITLE: &str = "automaton record v2";
@@ -27,14 +27,14 @@ const LINE_BYTES_MAX: u64 = 16 << 20;
 
 /// How a chain ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Head {
+pub struct ChainHead {
     /// How many links it has.
     pub entries: u64,
     /// The hash of the last one; zero where there is none.
     pub hash: Hash,
 }
 
-impl Head {
+impl ChainHead {
     /// Whether there is nothing in the record.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
@@ -45,7 +45,7 @@ impl Head {
 /// The first line of an export.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Record {
+pub struct ExportHeader {
     /// `automaton record v2`.
     pub record: String,
     /// How many links follow.
@@ -54,10 +54,10 @@ pub struct Record {
     pub head: String,
 }
 
-impl Record {
+impl ExportHeader {
     /// The first line of an export of what ends like this.
     #[must_use]
-    pub fn of(head: Head) -> Self {
+    pub fn of(head: ChainHead) -> Self {
         Self { record: TITLE.to_owned(), links: head.entries, head: head.hash.to_string() }
     }
 }
@@ -65,7 +65,7 @@ impl Record {
 /// One row, with the link that covers it. The rows of a link follow each other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Link {
+pub struct ChainLink {
     /// The number of the link, from 1.
     pub seq: u64,
     /// What the row tells of.
@@ -88,13 +88,13 @@ pub struct Link {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Column {
     name: String,
-    value: Value,
+    value: ColumnValue,
 }
 
 /// What a column holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Value {
+enum ColumnValue {
     Null,
     Int(i64),
     Text(String),
@@ -114,9 +114,9 @@ impl Column {
 impl fmt::Display for Column {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.value {
-            Value::Null => f.write_str("-"),
-            Value::Int(number) => write!(f, "{number}"),
-            Value::Text(text) | Value::Bytes(text) => f.write_str(text),
+            ColumnValue::Null => f.write_str("-"),
+            ColumnValue::Int(number) => write!(f, "{number}"),
+            ColumnValue::Text(text) | ColumnValue::Bytes(text) => f.write_str(text),
         }
     }
 }
@@ -124,7 +124,7 @@ impl fmt::Display for Column {
 /// How a chain differs from what it was when a head was taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Departure {
+pub enum ChainDivergence {
     /// There were more links then.
     Cut {
         /// How many there are.
@@ -137,7 +137,7 @@ pub enum Departure {
     },
 }
 
-impl fmt::Display for Departure {
+impl fmt::Display for ChainDivergence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Cut { links } => write!(f, "its tail was cut: only {links} entries are left"),
@@ -150,7 +150,7 @@ impl fmt::Display for Departure {
 
 /// A file is no export, or one that ends early.
 #[derive(Debug, thiserror::Error)]
-pub enum BadExport {
+pub enum ExportError {
     /// It cannot be read.
     #[error("line {0} of the export cannot be read")]
     Read(u64, #[source] std::io::Error),
@@ -171,9 +171,9 @@ pub enum BadExport {
     Hash(u64),
 }
 
-impl Classified for BadExport {
-    fn kind(&self) -> Kind {
-        Kind::User
+impl Classified for ExportError {
+    fn kind(&self) -> ErrorClass {
+        ErrorClass::User
     }
 
     fn hint(&self) -> Option<String> {
@@ -186,16 +186,16 @@ impl Reader {
     ///
     /// # Errors
     /// When SQLite fails.
-    pub fn head(&self) -> Result<Head, StoreError> {
+    pub fn head(&self) -> Result<ChainHead, StoreError> {
         let head = self.read("read the head of the record", audit::head)?;
-        Ok(Head { entries: head.0, hash: head.1 })
+        Ok(ChainHead { entries: head.0, hash: head.1 })
     }
 
     /// Whether the chain still holds what it held when a head was taken.
     ///
     /// # Errors
     /// When SQLite fails.
-    pub fn departure(&self, from: Head) -> Result<Option<Departure>, StoreError> {
+    pub fn departure(&self, from: ChainHead) -> Result<Option<ChainDivergence>, StoreError> {
         let links = self.head()?.entries;
         let then = self.read("read a link", |connection| {
             let statement = "SELECT sha256 FROM audit_chain WHERE seq = ?1";
@@ -213,7 +213,7 @@ impl Reader {
     pub fn links<E: From<StoreError>>(
         &self,
         after: u64,
-        mut each: impl FnMut(Link) -> Result<(), E>,
+        mut each: impl FnMut(ChainLink) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut failed = None;
         let read = self.read("read the record", |connection| {
@@ -228,7 +228,7 @@ impl Reader {
                         return Ok(());
                     }
                     let row = columns(&moment, subject.kind, &subject.id)?;
-                    let link = Link {
+                    let link = ChainLink {
                         seq: found.seq,
                         kind: subject.kind.name().to_owned(),
                         subject: subject.id.clone(),
@@ -249,11 +249,13 @@ impl Reader {
     }
 }
 
-fn departure(from: Head, links: u64, then: Option<Hash>) -> Option<Departure> {
+fn departure(from: ChainHead, links: u64, then: Option<Hash>) -> Option<ChainDivergence> {
     let then = if from.entries == 0 { Some(GENESIS) } else { then };
     match then {
-        None => Some(Departure::Cut { links }),
-        Some(then) if then != from.hash => Some(Departure::Rewritten { now: then.to_string() }),
+        None => Some(ChainDivergence::Cut { links }),
+        Some(then) if then != from.hash => {
+            Some(ChainDivergence::Rewritten { now: then.to_string() })
+        }
         Some(_) => None,
     }
 }
@@ -263,16 +265,18 @@ fn columns(
     connection: &rusqlite::Connection,
     kind: LinkKind,
     subject: &str,
-) -> Result<Vec<Column>, Halt> {
+) -> Result<Vec<Column>, TxError> {
     let read = connection.one(kind.body(), [subject], |row| {
         let mut columns = Vec::new();
         audit::each_column(row, |name, value| {
             let value = match value {
-                ValueRef::Null => Value::Null,
-                ValueRef::Integer(number) => Value::Int(number),
-                ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
-                ValueRef::Real(number) => Value::Bytes(hex(&number.to_be_bytes())),
-                ValueRef::Blob(bytes) => Value::Bytes(hex(bytes)),
+                ValueRef::Null => ColumnValue::Null,
+                ValueRef::Integer(number) => ColumnValue::Int(number),
+                ValueRef::Text(text) => {
+                    ColumnValue::Text(String::from_utf8_lossy(text).into_owned())
+                }
+                ValueRef::Real(number) => ColumnValue::Bytes(hex(&number.to_be_bytes())),
+                ValueRef::Blob(bytes) => ColumnValue::Bytes(hex(bytes)),
             };
             columns.push(Column { name: name.to_owned(), value });
         })?;
@@ -292,21 +296,22 @@ fn hex(bytes: &[u8]) -> String {
 /// When the file is none. A broken chain is a finding of the report.
 pub fn verify_export(
     mut export: impl BufRead,
-    from: Option<Head>,
-) -> Result<(ChainReport, Option<Departure>), BadExport> {
-    let first = line(&mut export, 1)?.ok_or(BadExport::Empty)?;
-    let record: Record = serde_json::from_str(&first).map_err(|error| BadExport::Line(1, error))?;
+    from: Option<ChainHead>,
+) -> Result<(ChainReport, Option<ChainDivergence>), ExportError> {
+    let first = line(&mut export, 1)?.ok_or(ExportError::Empty)?;
+    let record: ExportHeader =
+        serde_json::from_str(&first).map_err(|error| ExportError::Line(1, error))?;
     if record.record != TITLE {
-        return Err(BadExport::Title(record.record.chars().take(60).collect()));
+        return Err(ExportError::Title(record.record.chars().take(60).collect()));
     }
     let mut check = Check { links: 0, last: GENESIS, then: None, from, broken: None };
     let mut open: Option<Group> = None;
     let mut number = 1;
     while let Some(text) = line(&mut export, number + 1)? {
         number += 1;
-        let link: Link =
-            serde_json::from_str(&text).map_err(|error| BadExport::Line(number, error))?;
-        let hash = |text: &str| text.parse::<Hash>().map_err(|_| BadExport::Hash(number));
+        let link: ChainLink =
+            serde_json::from_str(&text).map_err(|error| ExportError::Line(number, error))?;
+        let hash = |text: &str| text.parse::<Hash>().map_err(|_| ExportError::Hash(number));
         let (prev, own, digest) = (hash(&link.prev)?, hash(&link.sha256)?, hash(&link.digest)?);
         let group = Group { seq: link.seq, at: link.at, prev, own, rows: Vec::new() };
         let goes_on = open.as_ref().is_some_and(|open| open.is_the_link_of(&group));
@@ -324,8 +329,8 @@ pub fn verify_export(
     }
     let Check { links, last, then, mut broken, .. } = check;
     if broken.is_none() && (links, last.to_string()) != (record.links, record.head) {
-        let problem = Problem::TailCut { expected: record.links };
-        broken = Some(Break { seq: None, problem });
+        let problem = ChainProblem::TailCut { expected: record.links };
+        broken = Some(ChainBreak { seq: None, problem });
     }
     let departure = from.and_then(|from| departure(from, links, then));
     Ok((ChainReport { links, head: last, broken }, departure))
@@ -350,15 +355,15 @@ impl Group {
 struct Check {
     links: u64,
     last: Hash,
-    from: Option<Head>,
+    from: Option<ChainHead>,
     then: Option<Hash>,
-    broken: Option<Break>,
+    broken: Option<ChainBreak>,
 }
 
 impl Check {
     /// Keeps the first thing that is wrong.
-    fn found(&mut self, seq: u64, problem: Problem) {
-        self.broken.get_or_insert(Break { seq: Some(seq), problem });
+    fn found(&mut self, seq: u64, problem: ChainProblem) {
+        self.broken.get_or_insert(ChainBreak { seq: Some(seq), problem });
     }
 
     /// All rows of a link are there.
@@ -366,11 +371,11 @@ impl Check {
         let rows = group.rows.iter();
         let covered = rows.map(|(kind, subject, digest)| Covered { kind, subject, digest });
         if group.seq != self.links + 1 {
-            self.found(group.seq, Problem::Gap);
+            self.found(group.seq, ChainProblem::Gap);
         } else if group.prev != self.last {
-            self.found(group.seq, Problem::Unfollowed);
+            self.found(group.seq, ChainProblem::Unfollowed);
         } else if link(&group.prev, group.at.as_millis(), covered) != group.own {
-            self.found(group.seq, Problem::LinkEdited);
+            self.found(group.seq, ChainProblem::LinkEdited);
         }
         (self.links, self.last) = (self.links + 1, group.own);
         if self.from.is_some_and(|from| from.entries == self.links) {
@@ -380,15 +385,15 @@ impl Check {
 }
 
 /// What is wrong with a row of an export.
-fn problem(found: &Link, digest: Hash) -> Option<Problem> {
-    let mut body = Body::new(&found.kind);
+fn problem(found: &ChainLink, digest: Hash) -> Option<ChainProblem> {
+    let mut body = CanonicalRow::new(&found.kind);
     for column in &found.row {
         body = match &column.value {
-            Value::Null => body.maybe(None),
-            Value::Int(number) => body.int(*number),
-            Value::Text(text) => body.text(text),
+            ColumnValue::Null => body.maybe(None),
+            ColumnValue::Int(number) => body.int(*number),
+            ColumnValue::Text(text) => body.text(text),
             // What is no hexadecimal has no bytes, and so not those of the row.
-            Value::Bytes(text) => {
+            ColumnValue::Bytes(text) => {
                 body.bytes(&alloy_primitives::hex::decode(text).unwrap_or_default())
             }
         };
@@ -398,23 +403,24 @@ fn problem(found: &Link, digest: Hash) -> Option<Problem> {
     let expected = kind.map_or(&[][..], LinkKind::columns).iter();
     let named = found.row.iter().map(Column::name).eq(expected.copied());
     if !named || body.hash() != digest {
-        return Some(Problem::SubjectEdited(found.subject.clone()));
+        return Some(ChainProblem::SubjectEdited(found.subject.clone()));
     }
-    let at =
-        |column: &Column| column.name == "at" && column.value == Value::Int(found.at.as_millis());
-    (!found.row.iter().any(at)).then_some(Problem::LinkEdited)
+    let at = |column: &Column| {
+        column.name == "at" && column.value == ColumnValue::Int(found.at.as_millis())
+    };
+    (!found.row.iter().any(at)).then_some(ChainProblem::LinkEdited)
 }
 
 /// One line of an export; nothing at its end.
-fn line(export: &mut impl BufRead, number: u64) -> Result<Option<String>, BadExport> {
+fn line(export: &mut impl BufRead, number: u64) -> Result<Option<String>, ExportError> {
     let mut text = String::new();
     let mut capped = std::io::Read::take(&mut *export, LINE_BYTES_MAX);
-    let read = capped.read_line(&mut text).map_err(|error| BadExport::Read(number, error))?;
+    let read = capped.read_line(&mut text).map_err(|error| ExportError::Read(number, error))?;
     if read == 0 {
         return Ok(None);
     }
     if u64::try_from(read).unwrap_or(u64::MAX) == LINE_BYTES_MAX {
-        return Err(BadExport::Long(number));
+        return Err(ExportError::Long(number));
     }
     Ok(Some(text))
 }

@@ -11,14 +11,14 @@ use automaton_core::record::{CallStatus, StopReason, TurnStatus};
 use automaton_core::time::Span;
 use automaton_core::trust::{Label, Labelled};
 
-use crate::error::{Halt, StoreError};
-use crate::thread::{Sync, Tx, Write};
-use crate::turns::Blame;
+use crate::error::{StoreError, TxError};
+use crate::thread::{CommitDurability, Tx, WriteOptions};
+use crate::turns::FailureCause;
 use crate::{Store, calls, inbox, schedule, sessions, turns};
 
 /// What was put in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Recovered {
+pub struct RecoverySummary {
     /// Calls whose outcome is unknown.
     pub unknown: u32,
     /// Calls that were not started.
@@ -42,17 +42,17 @@ impl Store {
     ///
     /// # Errors
     /// When SQLite fails.
-    pub async fn recover(&self) -> Result<Recovered, StoreError> {
-        let write = Write::new("recover from a crash").sync(Sync::Machine);
+    pub async fn recover(&self) -> Result<RecoverySummary, StoreError> {
+        let write = WriteOptions::new("recover from a crash").sync(CommitDurability::Machine);
         self.write(write, recover).await
     }
 }
 
-fn recover(tx: &Tx<'_>) -> Result<Recovered, Halt> {
-    let mut recovered = Recovered::default();
+fn recover(tx: &Tx<'_>) -> Result<RecoverySummary, TxError> {
+    let mut recovered = RecoverySummary::default();
     for (turn, status) in turns::unfinished(tx)? {
         if status == TurnStatus::Open {
-            let returned = turns::abandon(tx, turn, Blame::Crash)?;
+            let returned = turns::abandon(tx, turn, FailureCause::Crash)?;
             recovered.returned += returned.waiting;
             recovered.given_up.extend(returned.given_up);
             continue;
@@ -74,12 +74,12 @@ fn recover(tx: &Tx<'_>) -> Result<Recovered, Halt> {
         recovered.committed.push(turn);
     }
     for claimer in inbox::stale_claimers(tx)? {
-        let returned = inbox::give_back(tx, claimer, Blame::Crash)?;
+        let returned = inbox::give_back(tx, claimer, FailureCause::Crash)?;
         recovered.returned += returned.waiting;
         recovered.given_up.extend(returned.given_up);
     }
     if let Some(session) = sessions::open_one(tx)? {
-        let end = sessions::End { reason: StopReason::Crash, sleep: None, note: None };
+        let end = sessions::SessionEnd { reason: StopReason::Crash, sleep: None, note: None };
         sessions::close(tx, session, &end)?;
         recovered.session_cut = Some(session);
     }
@@ -93,7 +93,7 @@ const UNKNOWN: &str = "Outcome unknown: the process died while this call was run
 const NOT_STARTED: &str = "Not started: the process died before this call's turn came. It had no \
     effect.";
 
-fn end(status: CallStatus, text: &str) -> calls::End {
+fn end(status: CallStatus, text: &str) -> calls::CallEnd {
     let result = Labelled::new(Label::Own, "runtime", text);
-    calls::End { status, result, duration: Span::ZERO }
+    calls::CallEnd { status, result, duration: Span::ZERO }
 }

@@ -50,9 +50,9 @@ use automaton_core::time::Span;
 use rusqlite::params;
 
 use crate::Store;
-use crate::codec::As;
-use crate::error::{Halt, StoreError};
-use crate::thread::{Query, Tx, Write, sql};
+use crate::codec::Sql;
+use crate::error::{StoreError, TxError};
+use crate::thread::{ConnectionExt, Tx, WriteOptions, sql};
 
 /// Rows of one table that one call deletes at most.
 const BATCH: u32 = 500;
@@ -62,7 +62,7 @@ const RUNS_KEPT: u64 = 20;
 
 /// What is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct RetentionPolicy {
     /// How long rows are kept.
     pub keep: Span,
     /// How long runs of heartbeat tasks are kept; the newest of each task stay.
@@ -75,7 +75,7 @@ pub struct Limits {
 
 /// What was deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Deleted {
+pub struct RetentionResult {
     /// Turns, with their inputs and calls.
     pub turns: u64,
     /// Messages that were answered or given up, and that no kept turn shows.
@@ -101,21 +101,22 @@ impl Store {
     ///
     /// # Errors
     /// When SQLite fails.
-    pub async fn retention(&self, limits: Limits) -> Result<Deleted, StoreError> {
+    pub async fn retention(&self, limits: RetentionPolicy) -> Result<RetentionResult, StoreError> {
         let work = move |tx: &Tx<'_>| delete(tx, limits);
-        self.write(Write::new("delete what is old"), work).await
+        self.write(WriteOptions::new("delete what is old"), work).await
     }
 }
 
-fn delete(tx: &Tx<'_>, limits: Limits) -> Result<Deleted, Halt> {
+fn delete(tx: &Tx<'_>, limits: RetentionPolicy) -> Result<RetentionResult, TxError> {
     let mut more = false;
     // What would be said again is no row that anybody counts.
-    tx.exec("DELETE FROM heartbeat_dedup WHERE expires_at <= ?1", [As(tx.now)])?;
-    let old = As(tx.now.before(limits.keep));
+    tx.exec("DELETE FROM heartbeat_dedup WHERE expires_at <= ?1", [Sql(tx.now)])?;
+    let old = Sql(tx.now.before(limits.keep));
     tx.exec("DELETE FROM unheard_answers WHERE at <= ?1", [old])?;
-    let mut batch_of = |statement: &str, kept: u64, keep: Span| -> Result<u64, Halt> {
-        let before = As(tx.now.before(keep));
-        let deleted = tx.exec(statement, params![before, As(kept), As(limits.rows_max), BATCH])?;
+    let mut batch_of = |statement: &str, kept: u64, keep: Span| -> Result<u64, TxError> {
+        let before = Sql(tx.now.before(keep));
+        let deleted =
+            tx.exec(statement, params![before, Sql(kept), Sql(limits.rows_max), BATCH])?;
         more |= deleted >= usize::try_from(BATCH).unwrap_or(usize::MAX);
         Ok(u64::try_from(deleted).unwrap_or(u64::MAX))
     };
@@ -127,7 +128,7 @@ fn delete(tx: &Tx<'_>, limits: Limits) -> Result<Deleted, Halt> {
         let heads = "DELETE FROM prompt_heads WHERE seq NOT IN (SELECT head FROM turns WHERE head IS NOT NULL)";
         tx.exec(heads, [])?;
     }
-    Ok(Deleted {
+    Ok(RetentionResult {
         turns,
         messages: batch(sql!("prune_messages"), 0)?,
         outbox: batch(sql!("prune_outbox"), 0)?,

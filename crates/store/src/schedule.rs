@@ -14,13 +14,14 @@ use automaton_core::record::WakeCause;
 use automaton_core::time::{Span, Timestamp};
 use rusqlite::{Connection, Row, params};
 
-use crate::codec::{As, get, maybe};
-use crate::error::{Halt, StoreError, missing, unfit};
-use crate::thread::{Db, Query, Tx, Write, sql};
+use crate::codec::{Sql, get, maybe};
+use crate::error::{StoreError, TxError, missing, unfit};
+use crate::thread::{ConnectionExt, Tx, WriteOptions, WriterState, sql};
 use crate::{Store, wakes};
 
 pub use values::{
-    Booking, Lease, Origin, Rhythm, ScheduledTask, Task, TaskFinish, TaskResult, TaskRun, Times,
+    Lease, LeaseRequest, ScheduleRule, ScheduleTimes, ScheduledTask, TaskConfig, TaskFinish,
+    TaskOrigin, TaskResult, TaskRun,
 };
 
 /// How long a failed run waits for its first retry; each later one waits twice as
@@ -49,19 +50,26 @@ impl Store {
     ///
     /// # Errors
     /// When SQLite fails, as for an interval of zero.
-    pub async fn schedule_upsert(&self, tasks: Vec<(Task, Times)>) -> Result<(), StoreError> {
+    pub async fn schedule_upsert(
+        &self,
+        tasks: Vec<(TaskConfig, ScheduleTimes)>,
+    ) -> Result<(), StoreError> {
         let work = move |tx: &Tx<'_>| {
             forget(tx, &tasks)?;
             tasks.iter().try_for_each(|(task, times)| upsert(tx, task, *times))
         };
-        self.write(Write::new("store the schedule"), work).await
+        self.write(WriteOptions::new("store the schedule"), work).await
     }
 
     /// Adds a task that the automaton set itself, or changes one.
     ///
     /// # Errors
     /// [`StoreError::Full`] when there are [`AGENT_TASKS_MAX`] such tasks already.
-    pub async fn schedule_one(&self, task: Task, times: Times) -> Result<(), StoreError> {
+    pub async fn schedule_one(
+        &self,
+        task: TaskConfig,
+        times: ScheduleTimes,
+    ) -> Result<(), StoreError> {
         let work = move |tx: &Tx<'_>| {
             upsert(tx, &task, times)?;
             let statement =
@@ -73,22 +81,22 @@ impl Store {
             }
             Ok(())
         };
-        self.write(Write::new("store an entry of the schedule"), work).await
+        self.write(WriteOptions::new("store an entry of the schedule"), work).await
     }
 
     /// Sets where tasks stand, as after a clock was set back.
     ///
     /// # Errors
     /// When SQLite fails.
-    pub async fn reschedule(&self, tasks: Vec<(String, Times)>) -> Result<(), StoreError> {
+    pub async fn reschedule(&self, tasks: Vec<(String, ScheduleTimes)>) -> Result<(), StoreError> {
         let work = move |tx: &Tx<'_>| {
-            for (name, Times { anchor, next }) in &tasks {
-                let params = params![name, As(*anchor), As(*next), As(tx.now)];
+            for (name, ScheduleTimes { anchor, next }) in &tasks {
+                let params = params![name, Sql(*anchor), Sql(*next), Sql(tx.now)];
                 tx.exec(sql!("task_reschedule"), params)?;
             }
             Ok(())
         };
-        self.write(Write::new("set the schedule back"), work).await
+        self.write(WriteOptions::new("set the schedule back"), work).await
     }
 
     /// The tasks that may be due, in the order in which what is due runs: their next
@@ -102,11 +110,11 @@ impl Store {
         now: Timestamp,
         set_back: Span,
     ) -> Result<(Vec<ScheduledTask>, Option<Timestamp>), StoreError> {
-        let work = move |db: &mut Db| {
-            let ahead = As(now.after(set_back));
-            let rows = db.connection.all(sql!("tasks_at"), params![As(now), ahead], scheduled)?;
+        let work = move |db: &mut WriterState| {
+            let ahead = Sql(now.after(set_back));
+            let rows = db.connection.all(sql!("tasks_at"), params![Sql(now), ahead], scheduled)?;
             let next =
-                db.connection.one(sql!("tasks_next"), [As(now)], |row| maybe(row, "next"))?;
+                db.connection.one(sql!("tasks_next"), [Sql(now)], |row| maybe(row, "next"))?;
             Ok((rows, next.flatten()))
         };
         self.run("read what is due", work).await
@@ -128,10 +136,10 @@ impl Store {
     pub async fn lease_task(
         &self,
         name: &str,
-        booking: Booking,
+        booking: LeaseRequest,
     ) -> Result<Option<Lease>, StoreError> {
         let name = name.to_owned();
-        let write = Write::new("lease a task").reaches(FaultPoint::TaskLeased);
+        let write = WriteOptions::new("lease a task").reaches(FaultPoint::TaskLeased);
         self.write(write, move |tx| lease(tx, &name, &booking)).await
     }
 
@@ -148,16 +156,16 @@ impl Store {
     ) -> Result<bool, StoreError> {
         let name = name.to_owned();
         let work = move |tx: &Tx<'_>| report(tx, &name, lease, &finish);
-        self.write(Write::new("store a task's outcome"), work).await
+        self.write(WriteOptions::new("store a task's outcome"), work).await
     }
 }
 
 /// Deletes what is no longer configured. One that runs reports first; it goes when
 /// the schedule is stored the next time.
-fn forget(tx: &Tx<'_>, kept: &[(Task, Times)]) -> Result<(), Halt> {
+fn forget(tx: &Tx<'_>, kept: &[(TaskConfig, ScheduleTimes)]) -> Result<(), TxError> {
     for old in every(tx)? {
         let named = kept.iter().any(|(task, _)| task.name == old.task.name);
-        if !named && old.task.origin != Origin::Agent {
+        if !named && old.task.origin != TaskOrigin::Agent {
             let statement = "DELETE FROM heartbeat_schedule WHERE name = ?1 AND lease_run IS NULL";
             let gone = tx.exec(statement, [&old.task.name])?;
             if gone == 0 {
@@ -171,15 +179,15 @@ fn forget(tx: &Tx<'_>, kept: &[(Task, Times)]) -> Result<(), Halt> {
     Ok(())
 }
 
-fn upsert(tx: &Tx<'_>, entry: &Task, times: Times) -> Result<(), Halt> {
-    let Task { name, task, rhythm, enabled, origin, priority, tier_minimum, .. } = entry;
+fn upsert(tx: &Tx<'_>, entry: &TaskConfig, times: ScheduleTimes) -> Result<(), TxError> {
+    let TaskConfig { name, task, rhythm, enabled, origin, priority, tier_minimum, .. } = entry;
     let (cron, zone, interval) = match rhythm {
-        Rhythm::Cron { expression, zone } => (Some(expression), Some(zone), None),
-        Rhythm::Every(interval) => (None, None, Some(As(*interval))),
+        ScheduleRule::Cron { expression, zone } => (Some(expression), Some(zone), None),
+        ScheduleRule::Every(interval) => (None, None, Some(Sql(*interval))),
     };
-    let (timeout, retries) = (As(entry.timeout), entry.max_retries);
-    let (origin, tier, enabled) = (As(*origin), As(*tier_minimum), *enabled);
-    let (anchor, next) = (As(times.anchor), As(times.next));
+    let (timeout, retries) = (Sql(entry.timeout), entry.max_retries);
+    let (origin, tier, enabled) = (Sql(*origin), Sql(*tier_minimum), *enabled);
+    let (anchor, next) = (Sql(times.anchor), Sql(times.next));
     let params = params![
         name, task, cron, zone, interval, enabled, origin, priority, tier, timeout, retries,
         anchor, next
@@ -188,29 +196,29 @@ fn upsert(tx: &Tx<'_>, entry: &Task, times: Times) -> Result<(), Halt> {
     Ok(())
 }
 
-fn lease(tx: &Tx<'_>, name: &str, booking: &Booking) -> Result<Option<Lease>, Halt> {
-    let Booking { run, ttl, seen, times, attempt } = *booking;
+fn lease(tx: &Tx<'_>, name: &str, booking: &LeaseRequest) -> Result<Option<Lease>, TxError> {
+    let LeaseRequest { run, ttl, seen, times, attempt } = *booking;
     let until = tx.now.after(ttl);
-    let (anchor, next) = (As(times.anchor), As(times.next));
-    let params = params![name, As(run), As(tx.now), As(until), anchor, next, As(seen), attempt];
+    let (anchor, next) = (Sql(times.anchor), Sql(times.next));
+    let params = params![name, Sql(run), Sql(tx.now), Sql(until), anchor, next, Sql(seen), attempt];
     let fence = tx.one(sql!("task_lease"), params, |row| get(row, "fence"))?;
     Ok(fence.map(|fence| Lease { run, fence, until }))
 }
 
 /// What a report depends on.
-struct Held {
+struct LeaseRow {
     holds: bool,
     failing: u32,
     attempt: u32,
     max_retries: u32,
 }
 
-fn report(tx: &Tx<'_>, name: &str, lease: Lease, finish: &TaskFinish) -> Result<bool, Halt> {
+fn report(tx: &Tx<'_>, name: &str, lease: Lease, finish: &TaskFinish) -> Result<bool, TxError> {
     let statement = "SELECT fence, lease_run, failing, attempt, max_retries \
                      FROM heartbeat_schedule WHERE name = ?1";
     let held = tx.one(statement, [name], |row| {
         let (fence, run): (u64, Option<RunId>) = (get(row, "fence")?, maybe(row, "lease_run")?);
-        Ok(Held {
+        Ok(LeaseRow {
             holds: fence == lease.fence && run == Some(lease.run),
             failing: row.get("failing")?,
             attempt: row.get("attempt")?,
@@ -224,11 +232,11 @@ fn report(tx: &Tx<'_>, name: &str, lease: Lease, finish: &TaskFinish) -> Result<
     let failed = finish.result != TaskResult::Success;
     let failing = if failed { held.failing.saturating_add(1) } else { 0 };
     let retry = failed && held.attempt < held.max_retries;
-    let retry_at = retry.then(|| As(tx.now.after(retry_delay(held.attempt))));
-    let (result, note) = (As(finish.result), &finish.note);
+    let retry_at = retry.then(|| Sql(tx.now.after(retry_delay(held.attempt))));
+    let (result, note) = (Sql(finish.result), &finish.note);
     tx.exec(
         sql!("task_finish"),
-        params![name, As(tx.now), retry_at, result, note, failed, failing],
+        params![name, Sql(tx.now), retry_at, result, note, failed, failing],
     )?;
     let woke = match &finish.wake {
         Some(cause) => wake(tx, name, cause)?,
@@ -239,10 +247,10 @@ fn report(tx: &Tx<'_>, name: &str, lease: Lease, finish: &TaskFinish) -> Result<
             false
         }
     };
-    let duration = As(finish.duration);
+    let duration = Sql(finish.duration);
     tx.exec(
         sql!("heartbeat_insert"),
-        params![As(lease.run), name, result, note, duration, As(tx.now), woke],
+        params![Sql(lease.run), name, result, note, duration, Sql(tx.now), woke],
     )?;
     Ok(woke)
 }
@@ -255,12 +263,12 @@ fn retry_delay(attempt: u32) -> Span {
 
 /// Adds the wake event of a task, unless it was told of the same or has woken the
 /// automaton too often; whether it was added.
-fn wake(tx: &Tx<'_>, name: &str, cause: &WakeCause) -> Result<bool, Halt> {
-    let window = (As(tx.now.before(WAKE_WINDOW)), As(tx.now));
+fn wake(tx: &Tx<'_>, name: &str, cause: &WakeCause) -> Result<bool, TxError> {
+    let window = (Sql(tx.now.before(WAKE_WINDOW)), Sql(tx.now));
     let params = params![name, window.0, window.1];
     let woken: u32 = tx.one(sql!("task_wakes"), params, |row| get(row, "count"))?.unwrap_or(0);
     let key = format!("{name}: {}", cause.reason.text);
-    let params = params![key, name, As(tx.now), As(tx.now.after(SAME_CAUSE_FOR))];
+    let params = params![key, name, Sql(tx.now), Sql(tx.now.after(SAME_CAUSE_FOR))];
     let told = tx.exec(sql!("dedup_insert"), params)? == 0;
     // A cause that is over the budget was not told, so it counts as new once there is
     // room again.
@@ -277,7 +285,7 @@ fn wake(tx: &Tx<'_>, name: &str, cause: &WakeCause) -> Result<bool, Halt> {
 /// Ends the leases of a process that died, as runs that were lost. Each waits
 /// for its retry or its next time, so that a task that kills the process does not do
 /// so at once.
-pub(crate) fn release_lost(tx: &Tx<'_>) -> Result<(), Halt> {
+pub(crate) fn release_lost(tx: &Tx<'_>) -> Result<(), TxError> {
     let statement = "SELECT name, lease_run, leased_at, leased_until, fence \
                      FROM heartbeat_schedule WHERE lease_run IS NOT NULL";
     let lost = tx.all(statement, [], |row| {
@@ -294,12 +302,16 @@ pub(crate) fn release_lost(tx: &Tx<'_>) -> Result<(), Halt> {
     Ok(())
 }
 
-pub(crate) fn every(connection: &Connection) -> Result<Vec<ScheduledTask>, Halt> {
+pub(crate) fn every(connection: &Connection) -> Result<Vec<ScheduledTask>, TxError> {
     let statement = "SELECT * FROM heartbeat_schedule ORDER BY priority, next_run_at, name";
     Ok(connection.all(statement, [], scheduled)?)
 }
 
-pub(crate) fn runs(connection: &Connection, name: &str, limit: u32) -> Result<Vec<TaskRun>, Halt> {
+pub(crate) fn runs(
+    connection: &Connection,
+    name: &str,
+    limit: u32,
+) -> Result<Vec<TaskRun>, TxError> {
     let statement = "SELECT * FROM heartbeat_history WHERE task = ?1 ORDER BY seq DESC LIMIT ?2";
     Ok(connection.all(statement, params![name, limit], |row| {
         Ok(TaskRun {
@@ -315,13 +327,13 @@ pub(crate) fn runs(connection: &Connection, name: &str, limit: u32) -> Result<Ve
 fn scheduled(row: &Row<'_>) -> rusqlite::Result<ScheduledTask> {
     let interval: Option<Span> = maybe(row, "interval_ms")?;
     let rhythm = match interval {
-        Some(interval) => Rhythm::Every(interval),
-        None => Rhythm::Cron { expression: row.get("cron")?, zone: row.get("zone")? },
+        Some(interval) => ScheduleRule::Every(interval),
+        None => ScheduleRule::Cron { expression: row.get("cron")?, zone: row.get("zone")? },
     };
     let (leased_at, until): (Option<Timestamp>, _) =
         (maybe(row, "leased_at")?, maybe(row, "leased_until")?);
     Ok(ScheduledTask {
-        task: Task {
+        task: TaskConfig {
             name: row.get("name")?,
             task: row.get("task")?,
             rhythm,
@@ -332,7 +344,7 @@ fn scheduled(row: &Row<'_>) -> rusqlite::Result<ScheduledTask> {
             timeout: get(row, "timeout_ms")?,
             max_retries: row.get("max_retries")?,
         },
-        times: Times { anchor: get(row, "anchor_at")?, next: get(row, "next_run_at")? },
+        times: ScheduleTimes { anchor: get(row, "anchor_at")?, next: get(row, "next_run_at")? },
         retry_at: maybe(row, "retry_at")?,
         attempt: row.get("attempt")?,
         last_run_at: maybe(row, "last_run_at")?,

@@ -6,15 +6,15 @@
 
 use automaton_core::faults::FaultPoint;
 use automaton_core::id::{SessionId, TurnId};
-use automaton_core::record::{Sleep, StopReason, WakeCause};
+use automaton_core::record::{SleepState, StopReason, WakeCause};
 use automaton_core::state::AgentState;
 use automaton_core::time::Timestamp;
 use rusqlite::{Connection, params};
 
-use crate::codec::{As, get, maybe};
-use crate::error::{Halt, StoreError, conflict, missing, unfit};
-use crate::thread::{Query, Tx, Write, sql};
-use crate::{Store, hibernation, life, stretch, wakes};
+use crate::codec::{Sql, get, maybe};
+use crate::error::{StoreError, TxError, conflict, missing, unfit};
+use crate::thread::{ConnectionExt, Tx, WriteOptions, sql};
+use crate::{Store, hibernation, life, unattended_usage, wakes};
 
 /// A wake cycle that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Unfit`] while another is open, [`StoreError::IllegalTransition`].
     pub async fn open_session(&self, causes: Vec<WakeCause>) -> Result<SessionId, StoreError> {
-        let write = Write::new("open a wake cycle").reaches(FaultPoint::SessionOpened);
+        let write = WriteOptions::new("open a wake cycle").reaches(FaultPoint::SessionOpened);
         self.write(write, move |tx| open(tx, &causes)).await
     }
 
@@ -56,11 +56,11 @@ impl Store {
         &self,
         session: SessionId,
         reason: StopReason,
-        sleep: Option<Sleep>,
+        sleep: Option<SleepState>,
         note: Option<String>,
     ) -> Result<(), StoreError> {
-        let write = Write::new("close the wake cycle").reaches(FaultPoint::SleepStored);
-        let end = End { reason, sleep, note };
+        let write = WriteOptions::new("close the wake cycle").reaches(FaultPoint::SleepStored);
+        let end = SessionEnd { reason, sleep, note };
         self.write(write, move |tx| close(tx, session, &end)).await
     }
 
@@ -74,13 +74,13 @@ impl Store {
 }
 
 /// How a session ends.
-pub(crate) struct End {
+pub(crate) struct SessionEnd {
     pub(crate) reason: StopReason,
-    pub(crate) sleep: Option<Sleep>,
+    pub(crate) sleep: Option<SleepState>,
     pub(crate) note: Option<String>,
 }
 
-fn open(tx: &Tx<'_>, causes: &[WakeCause]) -> Result<SessionId, Halt> {
+fn open(tx: &Tx<'_>, causes: &[WakeCause]) -> Result<SessionId, TxError> {
     if let Some(session) = open_one(tx)? {
         return Err(unfit("wake cycle", &session, "is still open"));
     }
@@ -96,30 +96,30 @@ fn open(tx: &Tx<'_>, causes: &[WakeCause]) -> Result<SessionId, Halt> {
             life::transition(tx, (from, AgentState::Waking), "a wake cycle begins")?;
         }
     }
-    let session: SessionId = tx.mint.id();
+    let session: SessionId = tx.ids.id();
     tx.exec(
         "INSERT INTO sessions (id, opened_at) VALUES (?1, ?2)",
-        params![As(session), As(tx.now)],
+        params![Sql(session), Sql(tx.now)],
     )?;
     wakes::consume(tx, causes, session)?;
     life::set_sleep(tx, None)?;
     Ok(session)
 }
 
-pub(crate) fn close(tx: &Tx<'_>, session: SessionId, end: &End) -> Result<(), Halt> {
+pub(crate) fn close(tx: &Tx<'_>, session: SessionId, end: &SessionEnd) -> Result<(), TxError> {
     if let Some(reason) = ended(tx, session)? {
         let same = reason == end.reason;
         return if same { Ok(()) } else { Err(conflict("wake cycle", &session)) };
     }
     let unfinished: Option<TurnId> =
-        tx.one(sql!("session_unfinished_turn"), [As(session)], |row| get(row, "id"))?;
+        tx.one(sql!("session_unfinished_turn"), [Sql(session)], |row| get(row, "id"))?;
     if let Some(turn) = unfinished {
         return Err(unfit("turn", &turn, "is not finished"));
     }
-    tx.exec(sql!("session_close"), params![As(session), As(tx.now), As(end.reason), end.note])?;
-    tx.exec(sql!("wake_give_back"), [As(session)])?;
+    tx.exec(sql!("session_close"), params![Sql(session), Sql(tx.now), Sql(end.reason), end.note])?;
+    tx.exec(sql!("wake_give_back"), [Sql(session)])?;
     if end.reason == StopReason::Envelope {
-        stretch::rested(tx)?;
+        unattended_usage::on_rest(tx)?;
     }
     let hibernates = end.reason == StopReason::StopLoss;
     if end.sleep.is_none() && !hibernates {
@@ -137,19 +137,19 @@ pub(crate) fn close(tx: &Tx<'_>, session: SessionId, end: &End) -> Result<(), Ha
 }
 
 /// The session that is open, if any.
-pub(crate) fn open_one(connection: &Connection) -> Result<Option<SessionId>, Halt> {
+pub(crate) fn open_one(connection: &Connection) -> Result<Option<SessionId>, TxError> {
     let statement = "SELECT id FROM sessions WHERE ended_at IS NULL";
     Ok(connection.one(statement, [], |row| get(row, "id"))?)
 }
 
 /// Why the session ended; `None` while it is open.
-pub(crate) fn ended(tx: &Tx<'_>, session: SessionId) -> Result<Option<StopReason>, Halt> {
+pub(crate) fn ended(tx: &Tx<'_>, session: SessionId) -> Result<Option<StopReason>, TxError> {
     let statement = "SELECT reason FROM sessions WHERE id = ?1";
-    let found = tx.one(statement, [As(session)], |row| maybe(row, "reason"))?;
+    let found = tx.one(statement, [Sql(session)], |row| maybe(row, "reason"))?;
     found.ok_or_else(|| missing("wake cycle", &session))
 }
 
-pub(crate) fn last(connection: &Connection) -> Result<Option<ClosedSession>, Halt> {
+pub(crate) fn last(connection: &Connection) -> Result<Option<ClosedSession>, TxError> {
     let statement = "SELECT * FROM sessions WHERE ended_at IS NOT NULL ORDER BY seq DESC LIMIT 1";
     Ok(connection.one(statement, [], |row| {
         Ok(ClosedSession {

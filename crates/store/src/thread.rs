@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use automaton_core::faults::{FaultPoint, Faults};
-use automaton_core::id::Mint;
+use automaton_core::id::IdGenerator;
 use automaton_core::time::Timestamp;
 use automaton_sqlite::with_full_sync;
 use rusqlite::{Connection, Params, Row, Transaction, TransactionBehavior};
@@ -23,7 +23,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::Store;
 use crate::audit;
-use crate::error::{Halt, StoreError};
+use crate::error::{StoreError, TxError};
 
 /// Jobs that may wait; a caller beyond them waits itself.
 const QUEUE: usize = 64;
@@ -31,60 +31,60 @@ const QUEUE: usize = 64;
 /// How long the end of a store waits for who reads.
 const FOLD_TIMEOUT: Duration = Duration::from_millis(200);
 
-type Job = Box<dyn FnOnce(&mut Db) + Send>;
+type StoreJob = Box<dyn FnOnce(&mut WriterState) + Send>;
 
 /// What the writer thread is told.
-pub(crate) enum Order {
-    Run(Job),
+pub(crate) enum WriterMessage {
+    Run(StoreJob),
     Close(oneshot::Sender<()>),
 }
 
 /// Who runs the jobs.
 #[derive(Clone)]
-pub(crate) enum Hands {
+pub(crate) enum Executor {
     /// The writer thread.
-    Thread(mpsc::Sender<Order>),
+    Thread(mpsc::Sender<WriterMessage>),
     /// Whoever asks; nothing is left after the store was closed. A std mutex,
     /// since nothing is awaited while it is held.
-    Caller(Arc<Mutex<Option<Db>>>),
+    Caller(Arc<Mutex<Option<WriterState>>>),
 }
 
 /// What a job works on.
-pub(crate) struct Db {
+pub(crate) struct WriterState {
     pub(crate) connection: Connection,
-    pub(crate) mint: Mint,
+    pub(crate) ids: IdGenerator,
     faults: Arc<dyn Faults>,
     /// Is told of each commit that survives the machine; only simulations listen.
-    synced: Option<Synced>,
+    synced: Option<CommitHook>,
 }
 
 /// What a simulation is told by: everything that was committed is on the disk.
-pub type Synced = Box<dyn Fn() + Send>;
+pub type CommitHook = Box<dyn Fn() + Send>;
 
 /// How a write is done, besides its statements.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Write {
+pub(crate) struct WriteOptions {
     operation: &'static str,
-    sync: Sync,
+    sync: CommitDurability,
     reaches: Option<FaultPoint>,
 }
 
 /// What a commit survives.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Sync {
+pub(crate) enum CommitDurability {
     /// The death of the process.
     Process,
     /// The death of the machine, at the price of an fsync.
     Machine,
 }
 
-impl Write {
+impl WriteOptions {
     /// A write that survives the process. `operation` completes "cannot …".
     pub(crate) const fn new(operation: &'static str) -> Self {
-        Self { operation, sync: Sync::Process, reaches: None }
+        Self { operation, sync: CommitDurability::Process, reaches: None }
     }
 
-    pub(crate) const fn sync(self, sync: Sync) -> Self {
+    pub(crate) const fn sync(self, sync: CommitDurability) -> Self {
         Self { sync, ..self }
     }
 
@@ -101,14 +101,18 @@ impl Store {
     /// # Errors
     /// [`StoreError::Open`] when the file is newer, damaged, foreign or out of
     /// reach; it is left as it is then.
-    pub fn open(path: &Path, mint: Mint, faults: Arc<dyn Faults>) -> Result<Self, StoreError> {
-        let mut db = Db::open(path, mint, faults)?;
+    pub fn open(
+        path: &Path,
+        mint: IdGenerator,
+        faults: Arc<dyn Faults>,
+    ) -> Result<Self, StoreError> {
+        let mut db = WriterState::open(path, mint, faults)?;
         let (orders, mut queue) = mpsc::channel(QUEUE);
         let work = move || {
             while let Some(order) = queue.blocking_recv() {
                 match order {
-                    Order::Run(job) => job(&mut db),
-                    Order::Close(closed) => {
+                    WriterMessage::Run(job) => job(&mut db),
+                    WriterMessage::Close(closed) => {
                         drop(db);
                         // silent-ok: nobody waits for the end any more.
                         closed.send(()).ok();
@@ -119,7 +123,7 @@ impl Store {
         };
         let thread = std::thread::Builder::new().name("store-writer".to_owned());
         thread.spawn(work).map_err(StoreError::Spawn)?;
-        Ok(Self { hands: Hands::Thread(orders) })
+        Ok(Self { executor: Executor::Thread(orders) })
     }
 
     /// The same without a thread, for a simulation: each job runs where it is
@@ -130,12 +134,12 @@ impl Store {
     /// As [`Store::open`].
     pub fn open_here(
         path: &Path,
-        mint: Mint,
+        mint: IdGenerator,
         faults: Arc<dyn Faults>,
-        synced: Synced,
+        synced: CommitHook,
     ) -> Result<Self, StoreError> {
-        let db = Db { synced: Some(synced), ..Db::open(path, mint, faults)? };
-        Ok(Self { hands: Hands::Caller(Arc::new(Mutex::new(Some(db)))) })
+        let db = WriterState { synced: Some(synced), ..WriterState::open(path, mint, faults)? };
+        Ok(Self { executor: Executor::Caller(Arc::new(Mutex::new(Some(db)))) })
     }
 
     /// Folds the log back, ends the writer thread after the jobs before, and waits until
@@ -144,7 +148,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::WriterGone`] when the thread had ended before; when SQLite fails.
     pub async fn close(self) -> Result<(), StoreError> {
-        let fold = |db: &mut Db| {
+        let fold = |db: &mut WriterState| {
             // A reader that stays for long is not waited for: then the next start checks.
             db.connection.busy_timeout(FOLD_TIMEOUT)?;
             Ok(automaton_sqlite::checkpoint(&db.connection)?)
@@ -152,14 +156,14 @@ impl Store {
         self.run("close the store", fold).await?;
         let (closed, end) = oneshot::channel();
         let gone = || StoreError::WriterGone { operation: "close the store" };
-        let orders = match &self.hands {
-            Hands::Thread(orders) => orders,
-            Hands::Caller(db) => {
+        let orders = match &self.executor {
+            Executor::Thread(orders) => orders,
+            Executor::Caller(db) => {
                 let open = db.lock().map_err(|_| gone())?.take();
                 return open.map(drop).ok_or_else(gone);
             }
         };
-        orders.send(Order::Close(closed)).await.map_err(|_| gone())?;
+        orders.send(WriterMessage::Close(closed)).await.map_err(|_| gone())?;
         // The thread has nothing left to do then but to return.
         end.await.map_err(|_| gone())
     }
@@ -168,69 +172,69 @@ impl Store {
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         operation: &'static str,
-        work: impl FnOnce(&mut Db) -> Result<T, Halt> + Send + 'static,
+        work: impl FnOnce(&mut WriterState) -> Result<T, TxError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let gone = || StoreError::WriterGone { operation };
-        let orders = match &self.hands {
-            Hands::Thread(orders) => orders,
-            Hands::Caller(db) => {
+        let orders = match &self.executor {
+            Executor::Thread(orders) => orders,
+            Executor::Caller(db) => {
                 let mut db = db.lock().map_err(|_| gone())?;
                 let done = work(db.as_mut().ok_or_else(gone)?);
                 return done.map_err(|halt| halt.during(operation));
             }
         };
         let (answer, answered) = oneshot::channel();
-        let job: Job = Box::new(move |db| {
+        let job: StoreJob = Box::new(move |db| {
             let done = work(db).map_err(|halt| halt.during(operation));
             // silent-ok: the caller stopped waiting; the work is done all the same.
             answer.send(done).ok();
         });
-        orders.send(Order::Run(job)).await.map_err(|_| gone())?;
+        orders.send(WriterMessage::Run(job)).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())?
     }
 
     /// Runs a job that is one transaction.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
-        write: Write,
-        work: impl FnOnce(&Tx<'_>) -> Result<T, Halt> + Send + 'static,
+        write: WriteOptions,
+        work: impl FnOnce(&Tx<'_>) -> Result<T, TxError> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.run(write.operation, move |db| db.write(write, work)).await
     }
 }
 
-impl Db {
+impl WriterState {
     /// The time now.
     pub(crate) fn now(&self) -> Timestamp {
-        self.mint.now()
+        self.ids.now()
     }
 
-    fn open(path: &Path, mint: Mint, faults: Arc<dyn Faults>) -> Result<Self, StoreError> {
+    fn open(path: &Path, mint: IdGenerator, faults: Arc<dyn Faults>) -> Result<Self, StoreError> {
         let connection = automaton_sqlite::open(path, &crate::SCHEMA)?;
         connection.set_prepared_statement_cache_capacity(128);
-        Ok(Self { connection, mint, faults, synced: None })
+        Ok(Self { connection, ids: mint, faults, synced: None })
     }
 
     /// One transaction, then its fault point.
     pub(crate) fn write<T>(
         &mut self,
-        write: Write,
-        work: impl FnOnce(&Tx<'_>) -> Result<T, Halt>,
-    ) -> Result<T, Halt> {
-        let Self { connection, mint, .. } = self;
-        let commit = |connection: &mut Connection| -> Result<T, Halt> {
+        write: WriteOptions,
+        work: impl FnOnce(&Tx<'_>) -> Result<T, TxError>,
+    ) -> Result<T, TxError> {
+        let Self { connection, ids: mint, .. } = self;
+        let commit = |connection: &mut Connection| -> Result<T, TxError> {
             let sql = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let tx = Tx { sql, mint, now: mint.now(), chain: RefCell::new(None) };
+            let tx = Tx { sql, ids: mint, now: mint.now(), chain: RefCell::new(None) };
             let done = work(&tx)?;
             audit::close_link(&tx)?;
             tx.sql.commit()?;
             Ok(done)
         };
         let done = match write.sync {
-            Sync::Process => commit(connection),
-            Sync::Machine => with_full_sync(connection, commit),
+            CommitDurability::Process => commit(connection),
+            CommitDurability::Machine => with_full_sync(connection, commit),
         }?;
-        if let (Sync::Machine, Some(synced)) = (write.sync, &self.synced) {
+        if let (CommitDurability::Machine, Some(synced)) = (write.sync, &self.synced) {
             synced();
         }
         if let Some(point) = write.reaches {
@@ -243,7 +247,7 @@ impl Db {
 /// A running transaction: the connection, and one time for all it writes.
 pub(crate) struct Tx<'a> {
     sql: Transaction<'a>,
-    pub(crate) mint: &'a Mint,
+    pub(crate) ids: &'a IdGenerator,
     pub(crate) now: Timestamp,
     /// The link of the audit chain that this transaction adds, once it covers a row.
     pub(crate) chain: RefCell<Option<audit::Growing>>,
@@ -258,7 +262,7 @@ impl Deref for Tx<'_> {
 }
 
 /// Statements, prepared once a connection.
-pub(crate) trait Query: Borrow<Connection> {
+pub(crate) trait ConnectionExt: Borrow<Connection> {
     /// Runs a statement; gives the number of rows it changed.
     fn exec(&self, sql: &str, params: impl Params) -> rusqlite::Result<usize> {
         self.borrow().prepare_cached(sql)?.execute(params)
@@ -287,7 +291,7 @@ pub(crate) trait Query: Borrow<Connection> {
     }
 }
 
-impl Query for Connection {}
+impl ConnectionExt for Connection {}
 
 /// A statement from its file.
 macro_rules! sql {
@@ -308,13 +312,13 @@ mod tests {
 
     fn writer() -> (tempfile::TempDir, Store) {
         let home = tempfile::tempdir().unwrap();
-        let mint = Mint::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
+        let mint = IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
         let path = home.path().join("state.db");
         (home, Store::open(&path, mint, Arc::new(NoFaults)).unwrap())
     }
 
     async fn synchronous(writer: &Store) -> i64 {
-        let ask = |db: &mut Db| {
+        let ask = |db: &mut WriterState| {
             Ok(db.connection.query_row("PRAGMA synchronous", [], |row| row.get(0))?)
         };
         writer.run("ask", ask).await.unwrap()
@@ -324,12 +328,17 @@ mod tests {
     async fn only_a_write_for_the_machine_is_synced() {
         let (_home, writer) = writer();
         let during = |tx: &Tx<'_>| Ok(tx.query_row("PRAGMA synchronous", [], |row| row.get(0))?);
-        let plain: i64 = writer.write(Write::new("try"), during).await.unwrap();
-        let synced: i64 =
-            writer.write(Write::new("try").sync(Sync::Machine), during).await.unwrap();
+        let plain: i64 = writer.write(WriteOptions::new("try"), during).await.unwrap();
+        let synced: i64 = writer
+            .write(WriteOptions::new("try").sync(CommitDurability::Machine), during)
+            .await
+            .unwrap();
         assert_eq!((plain, synced, synchronous(&writer).await), (1, 2, 1));
         let refuse = |_: &Tx<'_>| Err::<(), _>(StoreError::Unborn.into());
-        writer.write(Write::new("fail").sync(Sync::Machine), refuse).await.unwrap_err();
+        writer
+            .write(WriteOptions::new("fail").sync(CommitDurability::Machine), refuse)
+            .await
+            .unwrap_err();
         assert_eq!(synchronous(&writer).await, 1, "a failure puts the mode back, too");
     }
 
@@ -340,11 +349,11 @@ mod tests {
             tx.exec("UPDATE audit_head SET links = 9", [])?;
             Err::<(), _>(StoreError::Unborn.into())
         };
-        writer.write(Write::new("fail"), half).await.unwrap_err();
+        writer.write(WriteOptions::new("fail"), half).await.unwrap_err();
         let links = |tx: &Tx<'_>| {
             Ok(tx.query_row("SELECT links FROM audit_head", [], |row| row.get::<_, i64>(0))?)
         };
-        assert_eq!(writer.write(Write::new("look"), links).await.unwrap(), 0);
+        assert_eq!(writer.write(WriteOptions::new("look"), links).await.unwrap(), 0);
     }
 
     #[tokio::test]
@@ -352,7 +361,8 @@ mod tests {
         let (_home, writer) = writer();
         // A page limit is the full disk that a test can make: SQLite gives the
         // same error for both.
-        let limit = |db: &mut Db| Ok(db.connection.pragma_update(None, "max_page_count", 90)?);
+        let limit =
+            |db: &mut WriterState| Ok(db.connection.pragma_update(None, "max_page_count", 90)?);
         writer.run("limit", limit).await.unwrap();
         let write = |tx: &Tx<'_>| {
             let text = "x".repeat(60_000);
@@ -361,7 +371,7 @@ mod tests {
         };
         let mut stored = 0;
         let error = loop {
-            match writer.write(Write::new("store a message"), write).await {
+            match writer.write(WriteOptions::new("store a message"), write).await {
                 Ok(()) => stored += 1,
                 Err(error) => break error,
             }
@@ -373,6 +383,6 @@ mod tests {
         let count = |tx: &Tx<'_>| {
             Ok(tx.query_row("SELECT count(*) FROM state_changes", [], |row| row.get::<_, i32>(0))?)
         };
-        assert_eq!(writer.write(Write::new("look"), count).await.unwrap(), stored);
+        assert_eq!(writer.write(WriteOptions::new("look"), count).await.unwrap(), stored);
     }
 }

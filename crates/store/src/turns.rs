@@ -11,20 +11,20 @@
 use automaton_core::faults::FaultPoint;
 use automaton_core::id::{ApprovalId, CallId, MessageId, SessionId, TurnId};
 use automaton_core::intent::Intent;
-use automaton_core::message::{CLAIMED_PER_TURN_MAX, Received};
+use automaton_core::message::{CLAIMED_PER_TURN_MAX, ReceivedMessage};
 use automaton_core::record::{CallStatus, TurnStatus, Usage};
 use automaton_core::tool::{ArgsHash, Effect};
 use automaton_core::trust::{Label, Labelled};
 use rusqlite::{Connection, params};
 
-use crate::codec::{As, get};
+use crate::approval_requests::{ApprovalRequest, ask_call};
+use crate::codec::{Sql, get};
 use crate::decisions::NewDecision;
-use crate::error::{Halt, StoreError, missing, unfit};
-use crate::inbox::{Claims, Returned};
-use crate::memory::NewFact;
-use crate::questions::{Question, ask_call};
+use crate::error::{StoreError, TxError, missing, unfit};
+use crate::inbox::{ClaimOptions, RedeliveryOutcome};
+use crate::memory::NewFactRow;
 use crate::rates::RateLimit;
-use crate::thread::{Query, Sync, Tx, Write, sql};
+use crate::thread::{CommitDurability, ConnectionExt, Tx, WriteOptions, sql};
 use crate::{Store, approvals, calls, inbox, memory, outbox, sessions, wakes};
 
 /// A turn that was just opened.
@@ -35,7 +35,7 @@ pub struct OpenedTurn {
     /// Its number in the automaton's life, from 1. Abandoned turns count.
     pub seq: u64,
     /// The messages it has claimed, oldest first.
-    pub messages: Vec<Received>,
+    pub messages: Vec<ReceivedMessage>,
 }
 
 /// What the model said and what the policy thinks of it.
@@ -80,16 +80,16 @@ pub struct JudgedCall {
     /// The limits under which it takes a place; of a planned call alone.
     pub limits: Vec<RateLimit>,
     /// What the creator is asked about a call that was not made.
-    pub question: Option<CallQuestion>,
+    pub question: Option<CallApprovalRequest>,
     /// The approval for which it is made; used up, whatever becomes of the call.
     pub approval: Option<ApprovalId>,
 }
 
 /// A question about a call.
 #[derive(Debug, Clone, PartialEq)]
-pub struct CallQuestion {
+pub struct CallApprovalRequest {
     /// What is asked.
-    pub question: Question,
+    pub question: ApprovalRequest,
     /// The call's arguments as JSON with sorted keys.
     pub arguments: String,
     /// The least trusted label of what caused the call.
@@ -98,7 +98,7 @@ pub struct CallQuestion {
 
 /// Whose fault it is that a turn failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Blame {
+pub enum FailureCause {
     /// Not its messages': the model was out of reach, the prompt too long.
     Turn,
     /// This message's.
@@ -108,13 +108,13 @@ pub enum Blame {
 }
 
 /// A message to the creator that went out with a commit, as it was stored.
-pub type Delivered = (MessageId, Labelled);
+pub type OutgoingMessage = (MessageId, Labelled);
 
 /// What a committed turn leaves behind, besides its record.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Ingest {
+pub struct TurnIngestion {
     /// Facts for the memory.
-    pub facts: Vec<NewFact>,
+    pub facts: Vec<NewFactRow>,
 }
 
 impl Store {
@@ -130,7 +130,7 @@ impl Store {
         inputs_extra: Vec<Labelled>,
         claims_max: u32,
     ) -> Result<OpenedTurn, StoreError> {
-        let claims = Claims { most: claims_max, only: None };
+        let claims = ClaimOptions { most: claims_max, only: None };
         self.open_turn_of(session, inputs_extra, claims).await
     }
 
@@ -142,10 +142,10 @@ impl Store {
         &self,
         session: SessionId,
         inputs_extra: Vec<Labelled>,
-        claims: Claims,
+        claims: ClaimOptions,
     ) -> Result<OpenedTurn, StoreError> {
-        let write = Write::new("open a turn").reaches(FaultPoint::TurnOpened);
-        let claims = Claims { most: claims.most.min(CLAIMED_PER_TURN_MAX), ..claims };
+        let write = WriteOptions::new("open a turn").reaches(FaultPoint::TurnOpened);
+        let claims = ClaimOptions { most: claims.most.min(CLAIMED_PER_TURN_MAX), ..claims };
         self.write(write, move |tx| open(tx, session, &inputs_extra, claims)).await
     }
 
@@ -159,8 +159,12 @@ impl Store {
     pub async fn record_judgement(&self, judgement: Judgement) -> Result<(), StoreError> {
         let may_run = |call: &JudgedCall| !call.status.is_final();
         let changes = |call: &JudgedCall| may_run(call) && call.mutates == Effect::Mutates;
-        let sync = if judgement.calls.iter().any(changes) { Sync::Machine } else { Sync::Process };
-        let write = Write::new("store the judgement").sync(sync);
+        let sync = if judgement.calls.iter().any(changes) {
+            CommitDurability::Machine
+        } else {
+            CommitDurability::Process
+        };
+        let write = WriteOptions::new("store the judgement").sync(sync);
         let write = write.reaches(FaultPoint::JudgementStored);
         self.write(write, move |tx| judge(tx, &judgement)).await
     }
@@ -171,8 +175,8 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Unfit`] when the turn is not judged or a call may still run.
-    pub async fn commit_turn(&self, turn: TurnId) -> Result<Option<Delivered>, StoreError> {
-        let write = Write::new("commit the turn").reaches(FaultPoint::TurnCommitted);
+    pub async fn commit_turn(&self, turn: TurnId) -> Result<Option<OutgoingMessage>, StoreError> {
+        let write = WriteOptions::new("commit the turn").reaches(FaultPoint::TurnCommitted);
         self.write(write, move |tx| commit(tx, turn)).await
     }
 
@@ -184,18 +188,18 @@ impl Store {
     pub async fn abandon_turn(
         &self,
         turn: TurnId,
-        blame: Blame,
+        blame: FailureCause,
     ) -> Result<Vec<MessageId>, StoreError> {
         let work = move |tx: &Tx<'_>| abandon(tx, turn, blame).map(|returned| returned.given_up);
-        self.write(Write::new("abandon the turn"), work).await
+        self.write(WriteOptions::new("abandon the turn"), work).await
     }
 
     /// Stores what a committed turn leaves behind. Doing it again changes nothing.
     ///
     /// # Errors
     /// [`StoreError::Unfit`] when the turn is not committed.
-    pub async fn ingest_turn(&self, turn: TurnId, ingest: Ingest) -> Result<(), StoreError> {
-        let write = Write::new("ingest the turn").reaches(FaultPoint::TurnIngested);
+    pub async fn ingest_turn(&self, turn: TurnId, ingest: TurnIngestion) -> Result<(), StoreError> {
+        let write = WriteOptions::new("ingest the turn").reaches(FaultPoint::TurnIngested);
         self.write(write, move |tx| ingest_once(tx, turn, &ingest)).await
     }
 
@@ -205,7 +209,7 @@ impl Store {
     /// When SQLite fails.
     pub async fn owed_ingests(&self) -> Result<Vec<TurnId>, StoreError> {
         let statement = "SELECT id FROM turns WHERE ingest = 'owed' ORDER BY seq";
-        let work = |db: &mut crate::thread::Db| {
+        let work = |db: &mut crate::thread::WriterState| {
             Ok(db.connection.all(statement, [], |row| get(row, "id"))?)
         };
         self.run("read the owed ingestions", work).await
@@ -216,51 +220,51 @@ fn open(
     tx: &Tx<'_>,
     session: SessionId,
     extra: &[Labelled],
-    claims: Claims,
-) -> Result<OpenedTurn, Halt> {
+    claims: ClaimOptions,
+) -> Result<OpenedTurn, TxError> {
     if sessions::ended(tx, session)?.is_some() {
         return Err(unfit("wake cycle", &session, "has ended"));
     }
     for claimer in inbox::stale_claimers(tx)? {
-        inbox::give_back(tx, claimer, Blame::Crash)?;
+        inbox::give_back(tx, claimer, FailureCause::Crash)?;
         let statement = "UPDATE turns SET status = 'abandoned' WHERE id = ?1";
-        tx.exec(statement, [As(claimer)])?;
+        tx.exec(statement, [Sql(claimer)])?;
     }
-    let id: TurnId = tx.mint.id();
-    tx.exec(sql!("turn_open"), params![As(id), As(session), As(tx.now)])?;
+    let id: TurnId = tx.ids.id();
+    tx.exec(sql!("turn_open"), params![Sql(id), Sql(session), Sql(tx.now)])?;
     let messages = inbox::claim(tx, id, claims)?;
     let mut ordinal = 0_u32;
     for Labelled { label, source, text } in extra {
-        let (none, label, source) = (None::<&str>, As(*label), source.as_str());
-        tx.exec(sql!("turn_input"), params![As(id), ordinal, none, text, label, source])?;
+        let (none, label, source) = (None::<&str>, Sql(*label), source.as_str());
+        tx.exec(sql!("turn_input"), params![Sql(id), ordinal, none, text, label, source])?;
         ordinal += 1;
     }
     for message in &messages {
         let none = None::<&str>;
-        tx.exec(sql!("turn_input"), params![As(id), ordinal, As(message.id), none, none, none])?;
+        tx.exec(sql!("turn_input"), params![Sql(id), ordinal, Sql(message.id), none, none, none])?;
         ordinal += 1;
     }
     wakes::consume_answered(tx, session)?;
     let statement = "SELECT seq FROM turns WHERE id = ?1";
-    let seq = tx.one(statement, [As(id)], |row| get(row, "seq"))?;
+    let seq = tx.one(statement, [Sql(id)], |row| get(row, "seq"))?;
     Ok(OpenedTurn { id, seq: seq.ok_or_else(|| missing("turn", &id))?, messages })
 }
 
-fn judge(tx: &Tx<'_>, judgement: &Judgement) -> Result<(), Halt> {
+fn judge(tx: &Tx<'_>, judgement: &Judgement) -> Result<(), TxError> {
     let Judgement { turn, thought, voice, usage, calls } = judgement;
     expect(tx, *turn, TurnStatus::Open)?;
     tx.exec(
         sql!("turn_judge"),
         params![
-            As(*turn),
+            Sql(*turn),
             thought,
             usage.model,
-            As(tx.now),
-            voice.map(As),
+            Sql(tx.now),
+            voice.map(Sql),
             usage.prompt_tokens,
             usage.cached_tokens,
             usage.completion_tokens,
-            As(usage.cost),
+            Sql(usage.cost),
             usage.first_token_ms,
             usage.total_ms,
         ],
@@ -270,7 +274,7 @@ fn judge(tx: &Tx<'_>, judgement: &Judgement) -> Result<(), Halt> {
         if let Some(approval) = call.approval {
             approvals::use_up(tx, approval, call.id)?;
         }
-        if let Some(CallQuestion { question, arguments, label }) = &call.question {
+        if let Some(CallApprovalRequest { question, arguments, label }) = &call.question {
             let asked = (call.id, call.tool.as_str(), arguments.as_str());
             ask_call(tx, asked, question, (*label, &usage.model))?;
         }
@@ -279,7 +283,7 @@ fn judge(tx: &Tx<'_>, judgement: &Judgement) -> Result<(), Halt> {
 }
 
 /// Commits a turn, and delivers the words that end its wake.
-pub(crate) fn commit(tx: &Tx<'_>, turn: TurnId) -> Result<Option<Delivered>, Halt> {
+pub(crate) fn commit(tx: &Tx<'_>, turn: TurnId) -> Result<Option<OutgoingMessage>, TxError> {
     if standing(tx, turn)? == TurnStatus::Committed {
         return Ok(None);
     }
@@ -289,27 +293,31 @@ pub(crate) fn commit(tx: &Tx<'_>, turn: TurnId) -> Result<Option<Delivered>, Hal
         return Err(unfit("turn", &turn, format!("has {count} unfinished calls")));
     }
     inbox::process(tx, turn)?;
-    tx.exec(sql!("turn_commit"), params![As(turn), As(tx.now)])?;
-    tx.exec(sql!("session_count_turn"), [As(turn)])?;
+    tx.exec(sql!("turn_commit"), params![Sql(turn), Sql(tx.now)])?;
+    tx.exec(sql!("session_count_turn"), [Sql(turn)])?;
     tx.exec("UPDATE automaton SET turns = turns + 1", [])?;
     let said = "SELECT thought, voice FROM turns WHERE id = ?1 AND voice IS NOT NULL";
-    let said = tx.one(said, [As(turn)], |row| {
+    let said = tx.one(said, [Sql(turn)], |row| {
         let text: String = row.get("thought")?;
         Ok(Labelled::new(get(row, "voice")?, "agent", text.trim()))
     })?;
     said.map_or(Ok(None), |words| outbox::answer(tx, turn, words))
 }
 
-pub(crate) fn abandon(tx: &Tx<'_>, turn: TurnId, why: Blame) -> Result<Returned, Halt> {
+pub(crate) fn abandon(
+    tx: &Tx<'_>,
+    turn: TurnId,
+    why: FailureCause,
+) -> Result<RedeliveryOutcome, TxError> {
     expect(tx, turn, TurnStatus::Open)?;
-    tx.exec("UPDATE turns SET status = 'abandoned' WHERE id = ?1", [As(turn)])?;
+    tx.exec("UPDATE turns SET status = 'abandoned' WHERE id = ?1", [Sql(turn)])?;
     inbox::give_back(tx, turn, why)
 }
 
-fn ingest_once(tx: &Tx<'_>, turn: TurnId, ingest: &Ingest) -> Result<(), Halt> {
+fn ingest_once(tx: &Tx<'_>, turn: TurnId, ingest: &TurnIngestion) -> Result<(), TxError> {
     expect(tx, turn, TurnStatus::Committed)?;
     let statement = "UPDATE turns SET ingest = 'done' WHERE id = ?1 AND ingest = 'owed'";
-    if tx.exec(statement, [As(turn)])? == 0 {
+    if tx.exec(statement, [Sql(turn)])? == 0 {
         return Ok(());
     }
     for fact in &ingest.facts {
@@ -319,18 +327,18 @@ fn ingest_once(tx: &Tx<'_>, turn: TurnId, ingest: &Ingest) -> Result<(), Halt> {
 }
 
 /// The turns that are open or judged, oldest first.
-pub(crate) fn unfinished(tx: &Tx<'_>) -> Result<Vec<(TurnId, TurnStatus)>, Halt> {
+pub(crate) fn unfinished(tx: &Tx<'_>) -> Result<Vec<(TurnId, TurnStatus)>, TxError> {
     let read = |row: &rusqlite::Row<'_>| Ok((get(row, "id")?, get(row, "status")?));
     Ok(tx.all(sql!("turns_unfinished"), [], read)?)
 }
 
-fn standing(connection: &Connection, turn: TurnId) -> Result<TurnStatus, Halt> {
+fn standing(connection: &Connection, turn: TurnId) -> Result<TurnStatus, TxError> {
     let statement = "SELECT status FROM turns WHERE id = ?1";
-    let found = connection.one(statement, [As(turn)], |row| get(row, "status"))?;
+    let found = connection.one(statement, [Sql(turn)], |row| get(row, "status"))?;
     found.ok_or_else(|| missing("turn", &turn))
 }
 
-fn expect(tx: &Tx<'_>, turn: TurnId, wanted: TurnStatus) -> Result<(), Halt> {
+fn expect(tx: &Tx<'_>, turn: TurnId, wanted: TurnStatus) -> Result<(), TxError> {
     let found = standing(tx, turn)?;
     if found == wanted {
         Ok(())

@@ -7,14 +7,14 @@
 use automaton_core::money::Microcents;
 use automaton_core::tier::SurvivalTier;
 use automaton_core::time::Timestamp;
-use automaton_core::vitals::{Plea, Reading, Thrift, Vitals};
+use automaton_core::vitals::{BalanceReading, DistressLevel, LowComputeChoice, Vitals};
 use rusqlite::{Connection, params};
 
 use crate::Store;
-use crate::codec::{As, get, maybe};
-use crate::error::{Halt, StoreError};
+use crate::codec::{Sql, get, maybe};
+use crate::error::{StoreError, TxError};
 use crate::reader::Reader;
-use crate::thread::{Query, Tx, Write, sql};
+use crate::thread::{ConnectionExt, Tx, WriteOptions, sql};
 
 /// Changes of the tier that are kept.
 const CHANGES_KEPT: u32 = 1000;
@@ -39,9 +39,9 @@ impl Store {
     /// When SQLite fails.
     pub async fn take_reading(
         &self,
-        reading: Reading,
+        reading: BalanceReading,
     ) -> Result<(Vitals, Option<TierChange>), StoreError> {
-        self.write(Write::new("store what was read of the balances"), move |tx| {
+        self.write(WriteOptions::new("store what was read of the balances"), move |tx| {
             let before = read(tx)?;
             let vitals = before.after(reading);
             keep(tx, &vitals)?;
@@ -65,7 +65,7 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn note_refused_call(&self) -> Result<Vitals, StoreError> {
-        self.write(Write::new("store that a call was refused"), |tx| {
+        self.write(WriteOptions::new("store that a call was refused"), |tx| {
             let vitals = read(tx)?;
             if !vitals.tier().is_some_and(SurvivalTier::is_poor) {
                 return Ok(vitals);
@@ -83,14 +83,14 @@ impl Store {
     ///
     /// # Errors
     /// When SQLite fails.
-    pub async fn plead(&self, plea: Plea) -> Result<bool, StoreError> {
-        self.write(Write::new("store that a plea goes out"), move |tx| {
+    pub async fn record_distress(&self, plea: DistressLevel) -> Result<bool, StoreError> {
+        self.write(WriteOptions::new("store that a plea goes out"), move |tx| {
             let column = match plea {
-                Plea::Low => sql!("plead_low"),
-                Plea::Critical => sql!("plead_critical"),
-                Plea::Dead => sql!("plead_dead"),
+                DistressLevel::Low => sql!("plead_low"),
+                DistressLevel::Critical => sql!("plead_critical"),
+                DistressLevel::Dead => sql!("plead_dead"),
             };
-            Ok(tx.exec(column, params![As(tx.now), As(tx.now.before(plea.every()))])? > 0)
+            Ok(tx.exec(column, params![Sql(tx.now), Sql(tx.now.before(plea.every()))])? > 0)
         })
         .await
     }
@@ -100,8 +100,11 @@ impl Store {
     ///
     /// # Errors
     /// When SQLite fails.
-    pub async fn plead_itself(&self, plea: Plea) -> Result<Option<Timestamp>, StoreError> {
-        self.write(Write::new("store that it pleads"), move |tx| {
+    pub async fn record_own_distress(
+        &self,
+        plea: DistressLevel,
+    ) -> Result<Option<Timestamp>, StoreError> {
+        self.write(WriteOptions::new("store that it pleads"), move |tx| {
             let last: Option<Timestamp> =
                 tx.one("SELECT own_at FROM vitals", [], |row| maybe(row, "own_at"))?.flatten();
             // One of a time to come is of a clock that was set back.
@@ -109,7 +112,7 @@ impl Store {
             if next.is_some_and(|next| next > tx.now) {
                 return Ok(next);
             }
-            tx.exec("UPDATE vitals SET own_at = ?1", [As(tx.now)])?;
+            tx.exec("UPDATE vitals SET own_at = ?1", [Sql(tx.now)])?;
             Ok(None)
         })
         .await
@@ -119,10 +122,10 @@ impl Store {
     ///
     /// # Errors
     /// When SQLite fails.
-    pub async fn economise(&self) -> Result<Vitals, StoreError> {
-        self.write(Write::new("store that it lives cheaply"), |tx| {
+    pub async fn enter_low_compute(&self) -> Result<Vitals, StoreError> {
+        self.write(WriteOptions::new("store that it lives cheaply"), |tx| {
             let vitals = read(tx)?;
-            let thrift = Some(Thrift { since: tx.now, tier: vitals.tier() });
+            let thrift = Some(LowComputeChoice { since: tx.now, tier: vitals.tier() });
             let vitals = Vitals { thrift, ..vitals };
             keep(tx, &vitals)?;
             Ok(vitals)
@@ -155,7 +158,7 @@ impl Reader {
     }
 }
 
-pub(crate) fn read(connection: &Connection) -> Result<Vitals, Halt> {
+pub(crate) fn read(connection: &Connection) -> Result<Vitals, TxError> {
     let found = connection.one("SELECT * FROM vitals", [], |row| {
         Ok(Vitals {
             credits: maybe(row, "credits")?,
@@ -166,7 +169,10 @@ pub(crate) fn read(connection: &Connection) -> Result<Vitals, Halt> {
             seen_at: maybe(row, "seen_at")?,
             thrift: maybe(row, "thrift_since")?
                 .map(|since| {
-                    Ok::<_, rusqlite::Error>(Thrift { since, tier: maybe(row, "thrift_tier")? })
+                    Ok::<_, rusqlite::Error>(LowComputeChoice {
+                        since,
+                        tier: maybe(row, "thrift_tier")?,
+                    })
                 })
                 .transpose()?,
         })
@@ -174,29 +180,29 @@ pub(crate) fn read(connection: &Connection) -> Result<Vitals, Halt> {
     Ok(found.unwrap_or_default())
 }
 
-fn keep(tx: &Tx<'_>, vitals: &Vitals) -> Result<(), Halt> {
+fn keep(tx: &Tx<'_>, vitals: &Vitals) -> Result<(), TxError> {
     let Vitals { credits, read_at, usdc, broke_for, refused, seen_at, thrift } = *vitals;
-    let (seen_at, broke_for) = (seen_at.map(As), broke_for.map(As));
-    let (credits, read_at, usdc) = (credits.map(As), read_at.map(As), usdc.map(As));
-    let (since, tier) = (thrift.map(|it| As(it.since)), thrift.and_then(|it| it.tier).map(As));
-    let params = params![credits, read_at, usdc, seen_at, broke_for, refused.map(As), since, tier];
+    let (seen_at, broke_for) = (seen_at.map(Sql), broke_for.map(Sql));
+    let (credits, read_at, usdc) = (credits.map(Sql), read_at.map(Sql), usdc.map(Sql));
+    let (since, tier) = (thrift.map(|it| Sql(it.since)), thrift.and_then(|it| it.tier).map(Sql));
+    let params = params![credits, read_at, usdc, seen_at, broke_for, refused.map(Sql), since, tier];
     tx.exec(sql!("vitals_keep"), params)?;
     Ok(())
 }
 
 /// The creator wakes it: it need not live cheaply any more.
-pub(crate) fn relax(tx: &Tx<'_>) -> Result<(), Halt> {
+pub(crate) fn leave_low_compute(tx: &Tx<'_>) -> Result<(), TxError> {
     tx.exec("UPDATE vitals SET thrift_since = NULL, thrift_tier = NULL", [])?;
     Ok(())
 }
 
-fn changed(tx: &Tx<'_>, before: &Vitals, now: &Vitals) -> Result<Option<TierChange>, Halt> {
+fn changed(tx: &Tx<'_>, before: &Vitals, now: &Vitals) -> Result<Option<TierChange>, TxError> {
     let Some((to, credits)) = now.tier().zip(now.credits) else { return Ok(None) };
     let (from, at) = (before.tier(), tx.now);
     if from == Some(to) {
         return Ok(None);
     }
-    tx.exec(sql!("tier_change"), params![from.map(As), As(to), As(credits), As(at)])?;
+    tx.exec(sql!("tier_change"), params![from.map(Sql), Sql(to), Sql(credits), Sql(at)])?;
     let old = "DELETE FROM tier_changes WHERE seq <= (SELECT max(seq) FROM tier_changes) - ?1";
     tx.exec(old, [CHANGES_KEPT])?;
     Ok(Some(TierChange { from, to, credits, at }))

@@ -11,10 +11,10 @@ use automaton_core::trust::Label;
 use rusqlite::{Connection, params};
 
 use crate::Store;
-use crate::codec::{As, get, labelled};
-use crate::error::{Halt, StoreError};
-use crate::thread::{Query, Tx, Write, sql};
-use crate::{stretch, vitals};
+use crate::codec::{Sql, get, labelled};
+use crate::error::{StoreError, TxError};
+use crate::thread::{ConnectionExt, Tx, WriteOptions, sql};
+use crate::{unattended_usage, vitals};
 
 /// Different events that may be pending.
 pub const WAKES_PENDING_MAX: u32 = 1000;
@@ -26,7 +26,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Full`] when [`WAKES_PENDING_MAX`] different ones are pending.
     pub async fn push_wake(&self, cause: WakeCause) -> Result<(), StoreError> {
-        self.write(Write::new("store a wake event"), move |tx| push(tx, &cause)).await
+        self.write(WriteOptions::new("store a wake event"), move |tx| push(tx, &cause)).await
     }
 
     /// The causes that no session has consumed, oldest first, with their times.
@@ -38,16 +38,16 @@ impl Store {
     }
 }
 
-pub(crate) fn push(tx: &Tx<'_>, cause: &WakeCause) -> Result<(), Halt> {
+pub(crate) fn push(tx: &Tx<'_>, cause: &WakeCause) -> Result<(), TxError> {
     let WakeCause { source, reason } = cause;
     if *source == WakeSource::Manual || reason.label == Label::Creator {
-        stretch::called(tx)?;
+        unattended_usage::on_creator_call(tx)?;
     }
     if *source == WakeSource::Manual {
-        vitals::relax(tx)?;
+        vitals::leave_low_compute(tx)?;
     }
-    let (label, sender) = (As(reason.label), reason.source.as_str());
-    let params = params![As(*source), reason.text, label, sender, As(tx.now)];
+    let (label, sender) = (Sql(reason.label), reason.source.as_str());
+    let params = params![Sql(*source), reason.text, label, sender, Sql(tx.now)];
     if tx.exec(sql!("wake_again"), params)? > 0 {
         return Ok(());
     }
@@ -61,13 +61,17 @@ pub(crate) fn push(tx: &Tx<'_>, cause: &WakeCause) -> Result<(), Halt> {
 
 /// Consumes every pending event that says what one of the causes says. A cause
 /// that was never pushed, such as a timer, is recorded as consumed.
-pub(crate) fn consume(tx: &Tx<'_>, causes: &[WakeCause], session: SessionId) -> Result<(), Halt> {
+pub(crate) fn consume(
+    tx: &Tx<'_>,
+    causes: &[WakeCause],
+    session: SessionId,
+) -> Result<(), TxError> {
     for cause in causes {
         let WakeCause { source, reason } = cause;
-        let (label, sender) = (As(reason.label), reason.source.as_str());
+        let (label, sender) = (Sql(reason.label), reason.source.as_str());
         let consumed = tx.exec(
             sql!("wake_consume"),
-            params![As(*source), reason.text, label, sender, As(session), As(tx.now)],
+            params![Sql(*source), reason.text, label, sender, Sql(session), Sql(tx.now)],
         )?;
         if consumed == 0 {
             insert(tx, cause, Some(session))?;
@@ -78,12 +82,12 @@ pub(crate) fn consume(tx: &Tx<'_>, causes: &[WakeCause], session: SessionId) -> 
 
 /// Consumes the events of messages once none is left waiting: a message that a
 /// turn claimed while the automaton was awake is nothing to wake for again.
-pub(crate) fn consume_answered(tx: &Tx<'_>, session: SessionId) -> Result<(), Halt> {
-    tx.exec(sql!("wake_consume_answered"), params![As(session), As(tx.now)])?;
+pub(crate) fn consume_answered(tx: &Tx<'_>, session: SessionId) -> Result<(), TxError> {
+    tx.exec(sql!("wake_consume_answered"), params![Sql(session), Sql(tx.now)])?;
     Ok(())
 }
 
-pub(crate) fn pending(connection: &Connection) -> Result<Vec<(Timestamp, WakeCause)>, Halt> {
+pub(crate) fn pending(connection: &Connection) -> Result<Vec<(Timestamp, WakeCause)>, TxError> {
     let statement = "SELECT * FROM wake_events WHERE session IS NULL ORDER BY seq";
     Ok(connection.all(statement, [], |row| {
         let cause = WakeCause { source: get(row, "cause")?, reason: labelled(row, "reason")? };
@@ -92,13 +96,13 @@ pub(crate) fn pending(connection: &Connection) -> Result<Vec<(Timestamp, WakeCau
 }
 
 /// Adds an event, as consumed when there is a session.
-fn insert(tx: &Tx<'_>, cause: &WakeCause, session: Option<SessionId>) -> Result<(), Halt> {
+fn insert(tx: &Tx<'_>, cause: &WakeCause, session: Option<SessionId>) -> Result<(), TxError> {
     let WakeCause { source, reason } = cause;
-    let (label, sender) = (As(reason.label), reason.source.as_str());
-    let (session, at) = (session.map(As), session.map(|_| As(tx.now)));
+    let (label, sender) = (Sql(reason.label), reason.source.as_str());
+    let (session, at) = (session.map(Sql), session.map(|_| Sql(tx.now)));
     tx.exec(
         sql!("wake_insert"),
-        params![As(*source), reason.text, label, sender, As(tx.now), session, at],
+        params![Sql(*source), reason.text, label, sender, Sql(tx.now), session, at],
     )?;
     Ok(())
 }

@@ -3,24 +3,24 @@
 //! Payments are counted at the moment that is kept here, and added up as of it; so
 //! it must be brought up to now before a payment is judged, and never set back.
 
-use automaton_core::window::{Anchor, Witnesses};
+use automaton_core::window::{ClockReadings, WindowAnchor};
 use rusqlite::params;
 
 use crate::Store;
-use crate::codec::{As, get, maybe};
+use crate::codec::{Sql, get, maybe};
 use crate::error::StoreError;
-use crate::thread::{Db, Query, Write};
+use crate::thread::{ConnectionExt, WriteOptions, WriterState};
 
 impl Store {
     /// The last moment of window time that was kept, and what the clocks said at it.
     ///
     /// # Errors
     /// When SQLite fails.
-    pub async fn window(&self) -> Result<Anchor, StoreError> {
-        let work = |db: &mut Db| {
+    pub async fn window(&self) -> Result<WindowAnchor, StoreError> {
+        let work = |db: &mut WriterState| {
             let found = db.connection.query_row("SELECT * FROM window_time", [], |row| {
-                let said = Witnesses { wall: get(row, "wall")?, chain: maybe(row, "chain")? };
-                Ok(Anchor { window: get(row, "window")?, said })
+                let said = ClockReadings { wall: get(row, "wall")?, chain: maybe(row, "chain")? };
+                Ok(WindowAnchor { window: get(row, "window")?, said })
             });
             Ok(found?)
         };
@@ -33,12 +33,12 @@ impl Store {
     ///
     /// # Errors
     /// When SQLite fails.
-    pub async fn keep_window(&self, at: Anchor) -> Result<(), StoreError> {
-        self.write(Write::new("keep the window time"), move |tx| {
+    pub async fn keep_window(&self, at: WindowAnchor) -> Result<(), StoreError> {
+        self.write(WriteOptions::new("keep the window time"), move |tx| {
             let statement = "UPDATE window_time SET window = ?1, wall = ?2, chain = ?3 \
                              WHERE window <= ?1";
-            let Witnesses { wall, chain } = at.said;
-            tx.exec(statement, params![As(at.window), As(wall), chain.map(As)])?;
+            let ClockReadings { wall, chain } = at.said;
+            tx.exec(statement, params![Sql(at.window), Sql(wall), chain.map(Sql)])?;
             Ok(())
         })
         .await

@@ -12,14 +12,14 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use automaton_core::intent::{Intent, Intentional};
-use automaton_core::origin::{Origin, Origins};
+use automaton_core::origin::{Origins, ValueOrigin};
 use automaton_core::tool::{ArgsHash, Risk};
 use automaton_core::trust::Label;
 use automaton_inference::{Checker, RawCall};
-use automaton_policy::guard::{Action, Guard, Source};
+use automaton_policy::guard::{Guard, GuardAction, TextSource};
 use automaton_policy::rates::Attempts;
 use automaton_policy::{Facts, Verdict, judge};
-use automaton_sandbox::{Beneath, FsError, WorkspacePath};
+use automaton_sandbox::{FsError, WorkspaceDir, WorkspacePath};
 use automaton_tools::list;
 
 use crate::world::TempDir;
@@ -52,23 +52,23 @@ pub fn guard(bytes: &[u8]) {
         Err(error) => panic!("the word lists cannot be read: {error}"),
     });
     let Some((first, rest)) = bytes.split_first() else { return };
-    let source = Source::ALL[usize::from(*first) % Source::ALL.len()];
+    let source = TextSource::ALL[usize::from(*first) % TextSource::ALL.len()];
     let text = String::from_utf8_lossy(rest);
     let bytes_max = 64 << (first >> 5);
     let report = guard.scan(&text, source, bytes_max);
     let again = guard.scan(&report.sanitised, source, bytes_max);
     assert_eq!(report.level, again.level, "{text:?} became {:?}", report.sanitised);
     assert_eq!(report.action, again.action, "{text:?}");
-    if report.action != Action::Withhold {
+    if report.action != GuardAction::Withhold {
         assert!(report.sanitised.len() <= bytes_max, "{} bytes", report.sanitised.len());
         assert_eq!(report.sanitised, again.sanitised, "{text:?}");
     }
 }
 
 /// A value that intends one thing.
-struct Call(Intent);
+struct FuzzCall(Intent);
 
-impl Intentional for Call {
+impl Intentional for FuzzCall {
     fn intents(&self) -> Vec<Intent> {
         vec![self.0.clone()]
     }
@@ -79,14 +79,14 @@ fn is_allowed(intent: Intent) -> bool {
         input: Label::Creator,
         heard: Label::Creator,
         secrets: Vec::new(),
-        origins: Origins::assumed(Origin::Creator),
+        origins: Origins::assumed(ValueOrigin::Creator),
         risk: Risk::Safe,
         creator: None,
         paid_hosts: Vec::new(),
         egress: std::sync::Arc::default(),
         attempts: Attempts::default(),
     };
-    matches!(judge(Call(intent), &facts), Verdict::Allowed(..))
+    matches!(judge(FuzzCall(intent), &facts), Verdict::Allowed(..))
 }
 
 /// Any script: it is judged, the same each time, and what is refused alone is not allowed
@@ -126,11 +126,11 @@ fn path_in(place: &TempDir, bytes: &[u8]) {
     let Ok(named) = named else { return };
     assert!(named.names().all(|name| name != ".." && !name.contains('\0')), "{named:?}");
     let root = place.path().join("workspace");
-    let by = |beneath: Result<Beneath, FsError>| match beneath {
+    let by = |beneath: Result<WorkspaceDir, FsError>| match beneath {
         Ok(beneath) => beneath.read(&named, READ_MAX).ok().map(|read| read.bytes),
         Err(error) => panic!("the workspace is gone: {error}"),
     };
-    let (kernel, walk) = (by(Beneath::open(&root)), by(Beneath::open_walking(&root)));
+    let (kernel, walk) = (by(WorkspaceDir::open(&root)), by(WorkspaceDir::open_walking(&root)));
     assert_eq!(kernel, walk, "{text:?}");
     if let Some(bytes) = kernel {
         assert_eq!(bytes, INSIDE.as_bytes(), "{text:?}");

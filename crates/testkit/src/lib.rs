@@ -8,5 +8,5 @@ pub mod clock;
 pub mod entropy;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
-pub mod nobody;
+pub mod unprivileged;
 pub mod world;

@@ -58,7 +58,7 @@ fn tidy(schema: &mut Value) {
 
 /// The kinds of secrets that stand in the texts of a call; `own` are the automaton's.
 #[must_use]
-pub fn secrets_in(arguments: &Value, own: &[&str]) -> Vec<secrets::Kind> {
+pub fn secrets_in(arguments: &Value, own: &[&str]) -> Vec<secrets::SecretKind> {
     let mut kinds = BTreeSet::new();
     let mut rest = vec![arguments];
     while let Some(value) = rest.pop() {

@@ -5,7 +5,6 @@
 //! configuration, or for the host, and none may ever be added for convenience.
 
 use std::collections::BTreeMap;
-use std::pin::Pin;
 
 use automaton_core::id::{ApprovalId, CallId, FactId, MessageId, TurnId};
 use automaton_core::money::{MicroUsdc, Microcents};
@@ -13,23 +12,22 @@ use automaton_core::state::AgentState;
 use automaton_core::tier::SurvivalTier;
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::trust::{Label, Labelled};
-use automaton_core::wire::cloud::{CreateMachine, MachineReply};
+use automaton_core::wire::cloud::{CreateMachineRequest, MachineReply};
 use automaton_memory::Fact;
 use automaton_sandbox::{
-    Captured, ExitStatus, LineRange, LinesRead, Listing, Reach, WorkspacePath,
+    CapturedOutput, ExitStatus, LineRange, LinesRead, ListOptions, Listing, WorkspacePath,
 };
 
 use crate::error::HandleError;
 
-/// A future in a box.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub use futures_util::future::BoxFuture;
 
 /// What a handle gives.
-pub type Answer<'a, T> = BoxFuture<'a, Result<T, HandleError>>;
+pub type HandleFuture<'a, T> = BoxFuture<'a, Result<T, HandleError>>;
 
 /// What a call has to run with.
 #[derive(Clone, Copy)]
-pub struct Context<'a> {
+pub struct ToolContext<'a> {
     /// The call.
     pub call: CallId,
     /// Tokens that its result may have.
@@ -38,28 +36,28 @@ pub struct Context<'a> {
     /// unless the turn answers somebody less trusted.
     pub voice: Label,
     /// What the call was judged under.
-    pub behalf: Behalf,
+    pub provenance: CallProvenance,
     /// Commands and files.
-    pub workspace: &'a dyn Workspace,
+    pub workspace: &'a dyn WorkspaceHandle,
     /// What the automaton knows.
-    pub memory: &'a dyn Memory,
+    pub memory: &'a dyn MemoryHandle,
     /// Messages to others.
-    pub mailbox: &'a dyn Mailbox,
+    pub mailbox: &'a dyn MailboxHandle,
     /// The automaton's own state.
-    pub life: &'a dyn LifeView,
+    pub status: &'a dyn StatusHandle,
     /// The automaton's money.
-    pub treasury: &'a dyn Treasury,
+    pub treasury: &'a dyn TreasuryHandle,
     /// The schedule of its heartbeat.
-    pub pulse: &'a dyn Pulse,
+    pub schedule: &'a dyn ScheduleHandle,
     /// What is left when money runs out.
-    pub survival: &'a dyn Survival,
+    pub survival: &'a dyn SurvivalHandle,
     /// Machines for rent.
-    pub machines: &'a dyn Machines,
+    pub machines: &'a dyn MachinesHandle,
 }
 
 /// On whose behalf a call runs: what it was judged under, and so is all that it causes.
 #[derive(Debug, Clone, Copy)]
-pub struct Behalf {
+pub struct CallProvenance {
     /// The call.
     pub call: CallId,
     /// Its turn.
@@ -79,7 +77,7 @@ pub struct Behalf {
 }
 
 /// The sandbox and the folder that it works in.
-pub trait Workspace: Send + Sync {
+pub trait WorkspaceHandle: Send + Sync {
     /// Runs a command with a shell and waits until its whole tree is gone. A
     /// command that fails or is stopped is no error. What it sends out,
     /// it sends on this behalf; without one it has no network.
@@ -87,32 +85,34 @@ pub trait Workspace: Send + Sync {
         &'a self,
         command: &'a str,
         timeout: Span,
-        behalf: Option<Behalf>,
-    ) -> Answer<'a, Ran>;
+        behalf: Option<CallProvenance>,
+    ) -> HandleFuture<'a, CommandOutput>;
 
     /// Starts a command that goes on beside the turns, until it ends, is stopped or the
     /// automaton's process ends. While one goes on, commands run in the same sandbox.
-    fn start<'a>(&'a self, command: &'a str, behalf: Behalf) -> Answer<'a, u32>;
+    fn start<'a>(&'a self, command: &'a str, behalf: CallProvenance) -> HandleFuture<'a, u32>;
 
     /// What was started, the ended among it as long as there is room.
-    fn processes(&self) -> Answer<'_, Vec<Process>>;
+    fn processes(&self) -> HandleFuture<'_, Vec<BackgroundProcess>>;
 
     /// One of them, with what it has written, after so long or when it has ended; ended by
     /// this if that is wanted.
-    fn process(&self, id: u32, wait: Span, end: bool) -> Answer<'_, Process>;
+    fn process(&self, id: u32, wait: Span, end: bool) -> HandleFuture<'_, BackgroundProcess>;
 
     /// Reads some lines of a file, however long it is.
     fn read_lines<'a>(
         &'a self,
         path: &'a WorkspacePath,
         wanted: LineRange,
-    ) -> Answer<'a, FileLines>;
+    ) -> HandleFuture<'a, FileLines>;
 
     /// Reads the beginning of a file.
-    fn read<'a>(&'a self, path: &'a WorkspacePath, bytes_max: u64) -> Answer<'a, FileContent>;
+    fn read<'a>(&'a self, path: &'a WorkspacePath, bytes_max: u64)
+    -> HandleFuture<'a, FileContent>;
 
     /// What is in a folder, or the one file that is named.
-    fn list<'a>(&'a self, path: &'a WorkspacePath, reach: Reach) -> Answer<'a, Listing>;
+    fn list<'a>(&'a self, path: &'a WorkspacePath, reach: ListOptions)
+    -> HandleFuture<'a, Listing>;
 
     /// Replaces a file as a whole, and makes the folders above it. Who reads it then
     /// reads words of this label.
@@ -121,22 +121,27 @@ pub trait Workspace: Send + Sync {
         path: &'a WorkspacePath,
         bytes: &'a [u8],
         voice: Label,
-    ) -> Answer<'a, ()>;
+    ) -> HandleFuture<'a, ()>;
 
     /// Keeps a text of a call that its result has no room for, in words of this label, where
     /// no command and no tool can change it; its path.
-    fn keep<'a>(&'a self, call: CallId, text: &'a str, label: Label) -> Answer<'a, WorkspacePath>;
+    fn keep<'a>(
+        &'a self,
+        call: CallId,
+        text: &'a str,
+        label: Label,
+    ) -> HandleFuture<'a, WorkspacePath>;
 }
 
 /// A command that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ran {
+pub struct CommandOutput {
     /// How.
     pub status: ExitStatus,
     /// What it wrote to its standard output.
-    pub stdout: Captured,
+    pub stdout: CapturedOutput,
     /// The same for errors.
-    pub stderr: Captured,
+    pub stderr: CapturedOutput,
     /// What held its limits, in words.
     pub limits: String,
     /// Whose words that may be: what it was sent from outside is not its own.
@@ -145,7 +150,7 @@ pub struct Ran {
 
 /// A command that goes on, or did.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Process {
+pub struct BackgroundProcess {
     /// Its number.
     pub id: u32,
     /// The command.
@@ -153,9 +158,9 @@ pub struct Process {
     /// How it ended, if it has.
     pub ended: Option<ExitStatus>,
     /// What it has written so far.
-    pub stdout: Captured,
+    pub stdout: CapturedOutput,
     /// The same for errors.
-    pub stderr: Captured,
+    pub stderr: CapturedOutput,
     /// Whose words that may be.
     pub label: Label,
 }
@@ -181,12 +186,12 @@ pub struct FileLines {
 }
 
 /// The memory.
-pub trait Memory: Send + Sync {
+pub trait MemoryHandle: Send + Sync {
     /// Stores a fact, in the place of an older one of the same name.
-    fn remember(&self, fact: NewFact) -> Answer<'_, Remembered>;
+    fn remember(&self, fact: NewFact) -> HandleFuture<'_, RememberOutcome>;
 
     /// Facts that may belong to a query, in any order.
-    fn candidates<'a>(&'a self, query: &'a Query) -> Answer<'a, Vec<Fact>>;
+    fn candidates<'a>(&'a self, query: &'a MemoryQuery) -> HandleFuture<'a, Vec<Fact>>;
 }
 
 /// A fact to be stored.
@@ -204,7 +209,7 @@ pub struct NewFact {
 
 /// What became of a fact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Remembered {
+pub enum RememberOutcome {
     /// There was none of this name.
     New(FactId),
     /// An older one was replaced.
@@ -213,7 +218,7 @@ pub enum Remembered {
 
 /// Which facts are asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Query {
+pub struct MemoryQuery {
     /// Only of this category.
     pub category: Option<&'static str>,
     /// Those that have to do with this; else the newest.
@@ -223,15 +228,15 @@ pub struct Query {
 }
 
 /// The way to the creator.
-pub trait Mailbox: Send + Sync {
+pub trait MailboxHandle: Send + Sync {
     /// Stores a message to be sent. Asked again for the same call it stores no
     /// second one.
-    fn send_to_creator(&self, call: CallId, letter: Letter) -> Answer<'_, MessageId>;
+    fn send_to_creator(&self, call: CallId, letter: MessageDraft) -> HandleFuture<'_, MessageId>;
 }
 
 /// A message to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Letter {
+pub struct MessageDraft {
     /// What it says.
     pub body: Labelled,
     /// The message that it answers.
@@ -239,9 +244,9 @@ pub struct Letter {
 }
 
 /// A look at the automaton itself.
-pub trait LifeView: Send + Sync {
+pub trait StatusHandle: Send + Sync {
     /// How it is.
-    fn synopsis(&self) -> Answer<'_, Synopsis>;
+    fn status_synopsis(&self) -> HandleFuture<'_, Synopsis>;
 }
 
 /// How the automaton is.
@@ -276,10 +281,10 @@ pub struct Synopsis {
 }
 
 /// The schedule of the heartbeat.
-pub trait Pulse: Send + Sync {
+pub trait ScheduleHandle: Send + Sync {
     /// Adds an entry or changes one, within the bounds of what the automaton may do to
     /// itself; how it stands then, in words.
-    fn schedule(&self, change: ScheduleChange) -> Answer<'_, String>;
+    fn schedule(&self, change: ScheduleChange) -> HandleFuture<'_, String>;
 }
 
 /// What becomes of an entry. What is missing stays as it is.
@@ -298,54 +303,58 @@ pub struct ScheduleChange {
 }
 
 /// What is left when money runs out. Each says in words what became of it.
-pub trait Survival: Send + Sync {
+pub trait SurvivalHandle: Send + Sync {
     /// Posts how the automaton is to where its creator reads that.
-    fn ping(&self) -> Answer<'_, String>;
+    fn ping(&self) -> HandleFuture<'_, String>;
 
     /// Asks for money with these words, unless it is not needed or did so not long ago.
-    fn plead(&self, words: String) -> Answer<'_, String>;
+    fn send_distress(&self, words: String) -> HandleFuture<'_, String>;
 
     /// Lives cheaply from now on.
-    fn economise(&self) -> Answer<'_, String>;
+    fn enter_low_compute(&self) -> HandleFuture<'_, String>;
 }
 
 /// The money, and the one door to it.
-pub trait Treasury: Send + Sync {
+pub trait TreasuryHandle: Send + Sync {
     /// What is there.
-    fn balances(&self) -> Answer<'_, Balances>;
+    fn balances(&self) -> HandleFuture<'_, Balances>;
 
     /// Buys credits for so many US dollars, or goes on with the purchase that is
     /// open, whatever its tier.
-    fn top_up(&self, usd: u32, cause: Cause) -> Answer<'_, Purchase>;
+    fn top_up(&self, usd: u32, cause: PaymentCause) -> HandleFuture<'_, TopUpReceipt>;
 
     /// Gives credits to another wallet, or goes on with an equal gift that is open.
-    fn transfer(&self, gift: Gift, cause: Cause) -> Answer<'_, Given>;
+    fn transfer(
+        &self,
+        gift: CreditTransferRequest,
+        cause: PaymentCause,
+    ) -> HandleFuture<'_, TransferReceipt>;
 
     /// Makes a request, and pays for it once if that is asked within its cap.
-    fn fetch(&self, request: WebRequest, cause: Cause) -> Answer<'_, Page>;
+    fn fetch(&self, request: WebRequest, cause: PaymentCause) -> HandleFuture<'_, FetchResult>;
 }
 
 /// Machines for rent, and the way in from outside.
-pub trait Machines: Send + Sync {
+pub trait MachinesHandle: Send + Sync {
     /// Rents one; asked again for the same call it rents no second one.
-    fn rent(&self, wanted: CreateMachine, call: CallId) -> Answer<'_, MachineReply>;
+    fn rent(&self, wanted: CreateMachineRequest, call: CallId) -> HandleFuture<'_, MachineReply>;
 
     /// All that are rented.
-    fn all(&self) -> Answer<'_, Vec<MachineReply>>;
+    fn all(&self) -> HandleFuture<'_, Vec<MachineReply>>;
 
     /// Ends one, with all that is on it.
-    fn end<'a>(&'a self, id: &'a str) -> Answer<'a, ()>;
+    fn end<'a>(&'a self, id: &'a str) -> HandleFuture<'a, ()>;
 
     /// Opens a port of the sandbox to everybody, at a price in USDC a request; its URL.
-    fn open(&self, port: u16, price: Option<String>) -> Answer<'_, String>;
+    fn open(&self, port: u16, price: Option<String>) -> HandleFuture<'_, String>;
 
     /// Closes it.
-    fn close(&self, port: u16) -> Answer<'_, ()>;
+    fn close(&self, port: u16) -> HandleFuture<'_, ()>;
 }
 
 /// On whose account money is spent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cause {
+pub struct PaymentCause {
     /// The call.
     pub call: CallId,
     /// What the words of the call are worth.
@@ -358,7 +367,7 @@ pub struct Cause {
 
 /// Credits to be given.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gift {
+pub struct CreditTransferRequest {
     /// The address that gets them, as the model wrote it.
     pub to: String,
     /// How much, in whole cents.
@@ -367,7 +376,7 @@ pub struct Gift {
 
 /// Credits that were given.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Given {
+pub struct TransferReceipt {
     /// Who got them.
     pub to: String,
     /// How much.
@@ -380,7 +389,7 @@ pub struct Given {
 
 /// What is done at a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verb {
+pub enum WebMethod {
     /// Be told something.
     Get,
     /// Have something done.
@@ -399,7 +408,7 @@ pub struct WebRequest {
     /// Where, as the model wrote it.
     pub url: String,
     /// What is done there.
-    pub verb: Verb,
+    pub verb: WebMethod,
     /// Headers, as the model wrote them.
     pub headers: BTreeMap<String, String>,
     /// The body; empty for none.
@@ -410,7 +419,7 @@ pub struct WebRequest {
 
 /// What a request brought.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Page {
+pub struct FetchResult {
     /// The status.
     pub status: u16,
     /// The body as text.
@@ -456,7 +465,7 @@ const UNKNOWN: &str = "unknown";
 
 /// Credits that were bought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Purchase {
+pub struct TopUpReceipt {
     /// For how many US dollars.
     pub usd: u32,
     /// What was paid.

@@ -1,10 +1,10 @@
 //! What can go wrong with a call, and who is told.
 //!
-//! A failure whose kind is [`Kind::Internal`] ends the turn; every other is a
+//! A failure whose kind is [`ErrorClass::Internal`] ends the turn; every other is a
 //! result that the model reads and may react to. The text of a failure can
 //! repeat what others wrote, so it must never be more trusted than a result.
 
-use automaton_core::error::{Classified, Kind, chain};
+use automaton_core::error::{Classified, ErrorClass, chain};
 use automaton_core::trust::{Label, Source, Untrusted};
 use automaton_sandbox::PathError;
 use thiserror::Error;
@@ -29,8 +29,8 @@ impl ArgumentError {
 }
 
 impl Classified for ArgumentError {
-    fn kind(&self) -> Kind {
-        Kind::User
+    fn kind(&self) -> ErrorClass {
+        ErrorClass::User
     }
 }
 
@@ -38,8 +38,8 @@ impl Classified for ArgumentError {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{message}")]
 pub struct HandleError {
-    /// Who has to act. [`Kind::Internal`] ends the turn.
-    pub kind: Kind,
+    /// Who has to act. [`ErrorClass::Internal`] ends the turn.
+    pub kind: ErrorClass,
     /// What failed, with its causes, as the model may read it.
     pub message: String,
     /// What may be done instead.
@@ -55,7 +55,7 @@ impl HandleError {
 }
 
 impl Classified for HandleError {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ErrorClass {
         self.kind
     }
 
@@ -177,7 +177,7 @@ impl ToolError {
     /// Whether the turn cannot go on after it.
     #[must_use]
     pub fn is_fatal(&self) -> bool {
-        self.kind() == Kind::Internal
+        self.kind() == ErrorClass::Internal
     }
 
     /// What the model is told: the failure, its causes, and what may be done.
@@ -221,10 +221,10 @@ impl ToolError {
 }
 
 impl Classified for ToolError {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ErrorClass {
         match self {
             Self::Path { source, .. } => source.kind(),
-            _ => self.handle().map_or(Kind::User, Classified::kind),
+            _ => self.handle().map_or(ErrorClass::User, Classified::kind),
         }
     }
 
@@ -249,7 +249,7 @@ impl Classified for ToolError {
 mod tests {
     use super::*;
 
-    fn failure(kind: Kind, hint: Option<&str>) -> ToolError {
+    fn failure(kind: ErrorClass, hint: Option<&str>) -> ToolError {
         let message = "no such file: a cause".to_owned();
         let source = HandleError { kind, message, hint: hint.map(str::to_owned) };
         ToolError::Read { path: "a".to_owned(), source }
@@ -257,15 +257,21 @@ mod tests {
 
     #[test]
     fn only_our_own_failures_are_fatal() {
-        for kind in [Kind::User, Kind::Config, Kind::Denied, Kind::Transient, Kind::Upstream] {
+        for kind in [
+            ErrorClass::User,
+            ErrorClass::Config,
+            ErrorClass::Denied,
+            ErrorClass::Transient,
+            ErrorClass::Upstream,
+        ] {
             assert!(!failure(kind, None).is_fatal(), "{kind:?}");
         }
-        assert!(failure(Kind::Internal, None).is_fatal());
+        assert!(failure(ErrorClass::Internal, None).is_fatal());
     }
 
     #[test]
     fn the_model_reads_causes_and_hint_and_not_too_much() {
-        let text = failure(Kind::User, Some("List the folder.")).to_model();
+        let text = failure(ErrorClass::User, Some("List the folder.")).to_model();
         assert_eq!(text.label(), Label::Tool);
         let text = text.into_labelled().text;
         assert_eq!(text, "error: 'a' was not read: no such file: a cause\nhint: List the folder.");

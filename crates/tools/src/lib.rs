@@ -1,6 +1,6 @@
 //! What the automaton can do: one file per tool, one list.
 //!
-//! A tool turns arguments into a [`Prepared`] call, which says what it intends
+//! A tool turns arguments into a [`PreparedCall`] call, which says what it intends
 //! and runs only with a [`automaton_policy::Permit`]. Everything that has state
 //! comes through the handles in [`context`], which the agent implements. A tool
 //! must never reach around them, and must never decide what is allowed.
@@ -24,4 +24,4 @@ mod testing;
 
 pub use arguments::secrets_in;
 pub use error::{ArgumentError, HandleError, ToolError};
-pub use tool::{After, Prepared, Report, Tool};
+pub use tool::{PreparedCall, Tool, ToolOutput, TurnContinuation};

@@ -3,7 +3,7 @@
 //! The order and the texts are part of the prompt's stable beginning: they must
 //! never depend on anything that changes while the automaton lives.
 
-use automaton_core::tool::{Category, ToolName, ToolSpec};
+use automaton_core::tool::{ToolCategory, ToolName, ToolSpec};
 
 use crate::tool::Tool;
 use crate::{financial, machines, memory, self_mod, social, survival, vm};
@@ -62,10 +62,10 @@ pub fn specs() -> Vec<ToolSpec> {
 
 /// The same for an automaton that has no money, or cannot be trusted to buy.
 #[must_use]
-pub fn moneyless() -> Vec<ToolSpec> {
+pub fn without_money() -> Vec<ToolSpec> {
     let costs_nothing = |spec: &ToolSpec| {
         let name = spec.name.as_str();
-        spec.category != Category::Financial && !OF_A_LIVELIHOOD.contains(&name)
+        spec.category != ToolCategory::Financial && !OF_A_LIVELIHOOD.contains(&name)
     };
     specs().into_iter().filter(costs_nothing).collect()
 }
@@ -74,9 +74,9 @@ pub fn moneyless() -> Vec<ToolSpec> {
 #[must_use]
 pub fn simple() -> Vec<ToolSpec> {
     let is_simple = |spec: &ToolSpec| {
-        spec.category != Category::SelfMod && !OF_A_WORKER.contains(&spec.name.as_str())
+        spec.category != ToolCategory::SelfMod && !OF_A_WORKER.contains(&spec.name.as_str())
     };
-    moneyless().into_iter().filter(is_simple).collect()
+    without_money().into_iter().filter(is_simple).collect()
 }
 
 /// The name of the tool that runs commands.

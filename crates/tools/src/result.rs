@@ -10,7 +10,7 @@ mod excerpt;
 use std::fmt::{self, Write as _};
 
 pub use excerpt::shorten;
-pub(crate) use excerpt::{Excerpt, Share};
+pub(crate) use excerpt::{Excerpt, HeadShare};
 
 /// Room for the sentence that says what is missing.
 const NOTE_CHARS: usize = 48;
@@ -34,9 +34,9 @@ pub fn cap(text: &str, chars_max: usize) -> String {
 
 /// A number that whoever wrote a text could not know when writing it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Nonce(String);
+pub struct FrameNonce(String);
 
-impl Nonce {
+impl FrameNonce {
     /// The end of an id: 40 random bits that were drawn for just this result or
     /// message. The same each time that it is shown.
     #[must_use]

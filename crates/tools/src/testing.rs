@@ -4,27 +4,29 @@
 use std::sync::Mutex;
 use std::task::{Poll, Waker};
 
-use automaton_core::error::Kind;
+use automaton_core::error::ErrorClass;
 use automaton_core::id::{CallId, FactId, MessageId};
 use automaton_core::money::MicroUsdc;
-use automaton_core::origin::{Origin, Origins};
+use automaton_core::origin::{Origins, ValueOrigin};
 use automaton_core::time::Span;
 use automaton_core::trust::Label;
-use automaton_core::wire::cloud::{CreateMachine, MachineReply};
+use automaton_core::wire::cloud::{CreateMachineRequest, MachineReply};
 use automaton_memory::Fact;
 use automaton_policy::{Facts, Verdict, judge};
-use automaton_sandbox::{LineRange, Listing, Reach, WorkspacePath, read_lines};
+use automaton_sandbox::{LineRange, ListOptions, Listing, WorkspacePath, read_lines};
 use serde_json::Value;
 use ulid::Ulid;
 
 use crate::context::{
-    Answer, Balances, Behalf, Cause, Context, FileContent, FileLines, Gift, Given, Letter,
-    LifeView, Machines, Mailbox, Memory, NewFact, Page, Process, Pulse, Purchase, Query, Ran,
-    Remembered, ScheduleChange, Survival, Synopsis, Treasury, WebRequest, Workspace,
+    BackgroundProcess, Balances, CallProvenance, CommandOutput, CreditTransferRequest, FetchResult,
+    FileContent, FileLines, HandleFuture, MachinesHandle, MailboxHandle, MemoryHandle, MemoryQuery,
+    MessageDraft, NewFact, PaymentCause, RememberOutcome, ScheduleChange, ScheduleHandle,
+    StatusHandle, SurvivalHandle, Synopsis, ToolContext, TopUpReceipt, TransferReceipt,
+    TreasuryHandle, WebRequest, WorkspaceHandle,
 };
 use crate::error::{HandleError, ToolError};
 use crate::list;
-use crate::tool::{Prepared, Report};
+use crate::tool::{PreparedCall, ToolOutput};
 
 pub(crate) const CREATOR: &str = "0x1111111111111111111111111111111111111111";
 
@@ -33,9 +35,9 @@ const ROOM: u32 = 3_000;
 
 #[derive(Default)]
 pub(crate) struct Fake {
-    pub(crate) ran: Option<Ran>,
+    pub(crate) ran: Option<CommandOutput>,
     pub(crate) started: Option<u32>,
-    pub(crate) processes: Vec<Process>,
+    pub(crate) processes: Vec<BackgroundProcess>,
     pub(crate) machines: Option<Vec<MachineReply>>,
     pub(crate) file: Option<Vec<u8>>,
     pub(crate) label: Option<Label>,
@@ -48,9 +50,9 @@ pub(crate) struct Fake {
     pub(crate) mails: bool,
     pub(crate) synopsis: Option<Synopsis>,
     pub(crate) balances: Option<Balances>,
-    pub(crate) purchase: Option<Purchase>,
-    pub(crate) given: Option<Given>,
-    pub(crate) page: Option<Page>,
+    pub(crate) purchase: Option<TopUpReceipt>,
+    pub(crate) given: Option<TransferReceipt>,
+    pub(crate) page: Option<FetchResult>,
     pub(crate) scheduled: Option<String>,
     pub(crate) survives: Option<String>,
     pub(crate) room: Option<u32>,
@@ -62,28 +64,33 @@ impl Fake {
         self.asked.lock().unwrap().clone()
     }
 
-    fn answer<T: Send + 'static>(&self, asked: String, held: Option<T>) -> Answer<'_, T> {
+    fn answer<T: Send + 'static>(&self, asked: String, held: Option<T>) -> HandleFuture<'_, T> {
         self.asked.lock().unwrap().push(asked);
         let refused =
-            HandleError { kind: Kind::Transient, message: "not held".to_owned(), hint: None };
+            HandleError { kind: ErrorClass::Transient, message: "not held".to_owned(), hint: None };
         Box::pin(std::future::ready(held.ok_or(refused)))
     }
 }
 
-impl Workspace for Fake {
-    fn exec<'a>(&'a self, command: &'a str, timeout: Span, _: Option<Behalf>) -> Answer<'a, Ran> {
+impl WorkspaceHandle for Fake {
+    fn exec<'a>(
+        &'a self,
+        command: &'a str,
+        timeout: Span,
+        _: Option<CallProvenance>,
+    ) -> HandleFuture<'a, CommandOutput> {
         self.answer(format!("exec {command} {timeout}"), self.ran.clone())
     }
 
-    fn start<'a>(&'a self, command: &'a str, _: Behalf) -> Answer<'a, u32> {
+    fn start<'a>(&'a self, command: &'a str, _: CallProvenance) -> HandleFuture<'a, u32> {
         self.answer(format!("start {command}"), self.started)
     }
 
-    fn processes(&self) -> Answer<'_, Vec<Process>> {
+    fn processes(&self) -> HandleFuture<'_, Vec<BackgroundProcess>> {
         self.answer("processes".to_owned(), Some(self.processes.clone()))
     }
 
-    fn process(&self, id: u32, wait: Span, end: bool) -> Answer<'_, Process> {
+    fn process(&self, id: u32, wait: Span, end: bool) -> HandleFuture<'_, BackgroundProcess> {
         let found = self.processes.iter().find(|process| process.id == id).cloned();
         let end = if end { ", ended" } else { "" };
         self.answer(format!("process {id} {wait}{end}"), found)
@@ -93,7 +100,7 @@ impl Workspace for Fake {
         &'a self,
         path: &'a WorkspacePath,
         wanted: LineRange,
-    ) -> Answer<'a, FileLines> {
+    ) -> HandleFuture<'a, FileLines> {
         let lines = self.file.as_ref().map(|file| FileLines {
             read: read_lines(file.as_slice(), wanted).unwrap(),
             label: self.label.unwrap_or(Label::Tool),
@@ -101,13 +108,17 @@ impl Workspace for Fake {
         let asked = format!("read {path} from {}", wanted.first);
         if self.missing {
             let message = format!("{path} does not exist");
-            let missing = HandleError { kind: Kind::User, message, hint: None };
+            let missing = HandleError { kind: ErrorClass::User, message, hint: None };
             return Box::pin(std::future::ready(Err(missing)));
         }
         self.answer(asked, lines)
     }
 
-    fn read<'a>(&'a self, path: &'a WorkspacePath, bytes_max: u64) -> Answer<'a, FileContent> {
+    fn read<'a>(
+        &'a self,
+        path: &'a WorkspacePath,
+        bytes_max: u64,
+    ) -> HandleFuture<'a, FileContent> {
         let content = self.file.as_ref().map(|file| FileContent {
             bytes: file[..file.len().min(usize::try_from(bytes_max).unwrap())].to_vec(),
             total_bytes: file.len() as u64,
@@ -116,7 +127,11 @@ impl Workspace for Fake {
         self.answer(format!("read {path}"), content)
     }
 
-    fn list<'a>(&'a self, path: &'a WorkspacePath, reach: Reach) -> Answer<'a, Listing> {
+    fn list<'a>(
+        &'a self,
+        path: &'a WorkspacePath,
+        reach: ListOptions,
+    ) -> HandleFuture<'a, Listing> {
         let asked = format!("list {path} {} levels", reach.depth);
         self.answer(asked, self.listing.clone())
     }
@@ -126,111 +141,120 @@ impl Workspace for Fake {
         path: &'a WorkspacePath,
         bytes: &'a [u8],
         voice: Label,
-    ) -> Answer<'a, ()> {
+    ) -> HandleFuture<'a, ()> {
         let text = String::from_utf8_lossy(bytes);
         self.answer(format!("write {path} {text} as {voice}"), self.writable.then_some(()))
     }
 
-    fn keep<'a>(&'a self, _: CallId, text: &'a str, label: Label) -> Answer<'a, WorkspacePath> {
+    fn keep<'a>(
+        &'a self,
+        _: CallId,
+        text: &'a str,
+        label: Label,
+    ) -> HandleFuture<'a, WorkspacePath> {
         let path = self.writable.then(|| WorkspacePath::parse("~/.logs/1.log").unwrap());
         self.answer(format!("keep {text} as {label}"), path)
     }
 }
 
-impl Machines for Fake {
-    fn rent(&self, wanted: CreateMachine, _: CallId) -> Answer<'_, MachineReply> {
-        let CreateMachine { name, vcpu, memory_mb, disk_gb, .. } = wanted;
+impl MachinesHandle for Fake {
+    fn rent(&self, wanted: CreateMachineRequest, _: CallId) -> HandleFuture<'_, MachineReply> {
+        let CreateMachineRequest { name, vcpu, memory_mb, disk_gb, .. } = wanted;
         let first = self.machines.as_ref().and_then(|all| all.first().cloned());
         self.answer(format!("rent {name} {vcpu} {memory_mb} {disk_gb}"), first)
     }
 
-    fn all(&self) -> Answer<'_, Vec<MachineReply>> {
+    fn all(&self) -> HandleFuture<'_, Vec<MachineReply>> {
         self.answer("machines".to_owned(), self.machines.clone())
     }
 
-    fn end<'a>(&'a self, id: &'a str) -> Answer<'a, ()> {
+    fn end<'a>(&'a self, id: &'a str) -> HandleFuture<'a, ()> {
         self.answer(format!("end {id}"), self.machines.as_ref().map(drop))
     }
 
-    fn open(&self, port: u16, price: Option<String>) -> Answer<'_, String> {
+    fn open(&self, port: u16, price: Option<String>) -> HandleFuture<'_, String> {
         let url = self.machines.as_ref().map(|_| "http://public".to_owned());
         self.answer(format!("open {port} {}", price.unwrap_or_default()), url)
     }
 
-    fn close(&self, port: u16) -> Answer<'_, ()> {
+    fn close(&self, port: u16) -> HandleFuture<'_, ()> {
         self.answer(format!("close {port}"), self.machines.as_ref().map(drop))
     }
 }
 
-impl Memory for Fake {
-    fn remember(&self, fact: NewFact) -> Answer<'_, Remembered> {
+impl MemoryHandle for Fake {
+    fn remember(&self, fact: NewFact) -> HandleFuture<'_, RememberOutcome> {
         let NewFact { category, key, value, confidence_percent } = fact;
         let (text, source, label) = (value.text, value.source, value.label);
         let asked = format!(
             "remember {category}/{key} {text} by {source} as {label} at {confidence_percent}"
         );
         let id = FactId::from(Ulid::nil());
-        self.answer(asked, self.remembers.then_some(Remembered::New(id)))
+        self.answer(asked, self.remembers.then_some(RememberOutcome::New(id)))
     }
 
-    fn candidates<'a>(&'a self, query: &'a Query) -> Answer<'a, Vec<Fact>> {
+    fn candidates<'a>(&'a self, query: &'a MemoryQuery) -> HandleFuture<'a, Vec<Fact>> {
         let asked = format!("candidates {:?} {:?}", query.category, query.text);
         self.answer(asked, self.facts.clone())
     }
 }
 
-impl Mailbox for Fake {
-    fn send_to_creator(&self, _call: CallId, letter: Letter) -> Answer<'_, MessageId> {
-        let Letter { body, reply_to } = letter;
+impl MailboxHandle for Fake {
+    fn send_to_creator(&self, _call: CallId, letter: MessageDraft) -> HandleFuture<'_, MessageId> {
+        let MessageDraft { body, reply_to } = letter;
         let reply_to = reply_to.map_or("None".to_owned(), |id| format!("Some({id})"));
         let asked = format!("send {} as {} re {reply_to}", body.text, body.label);
         self.answer(asked, self.mails.then_some(MessageId::from(Ulid::nil())))
     }
 }
 
-impl LifeView for Fake {
-    fn synopsis(&self) -> Answer<'_, Synopsis> {
+impl StatusHandle for Fake {
+    fn status_synopsis(&self) -> HandleFuture<'_, Synopsis> {
         self.answer("synopsis".to_owned(), self.synopsis.clone())
     }
 }
 
-impl Pulse for Fake {
-    fn schedule(&self, change: ScheduleChange) -> Answer<'_, String> {
+impl ScheduleHandle for Fake {
+    fn schedule(&self, change: ScheduleChange) -> HandleFuture<'_, String> {
         let ScheduleChange { name, task, cron, interval, enabled } = change;
         let asked = format!("schedule {name} {task:?} {cron:?} {interval:?} {enabled:?}");
         self.answer(asked, self.scheduled.clone())
     }
 }
 
-impl Survival for Fake {
-    fn ping(&self) -> Answer<'_, String> {
+impl SurvivalHandle for Fake {
+    fn ping(&self) -> HandleFuture<'_, String> {
         self.answer("ping".to_owned(), self.survives.clone())
     }
 
-    fn plead(&self, words: String) -> Answer<'_, String> {
+    fn send_distress(&self, words: String) -> HandleFuture<'_, String> {
         self.answer(format!("plead {words}"), self.survives.clone())
     }
 
-    fn economise(&self) -> Answer<'_, String> {
+    fn enter_low_compute(&self) -> HandleFuture<'_, String> {
         self.answer("economise".to_owned(), self.survives.clone())
     }
 }
 
-impl Treasury for Fake {
-    fn balances(&self) -> Answer<'_, Balances> {
+impl TreasuryHandle for Fake {
+    fn balances(&self) -> HandleFuture<'_, Balances> {
         self.answer("balances".to_owned(), self.balances)
     }
 
-    fn top_up(&self, usd: u32, _cause: Cause) -> Answer<'_, Purchase> {
+    fn top_up(&self, usd: u32, _cause: PaymentCause) -> HandleFuture<'_, TopUpReceipt> {
         self.answer(format!("top up {usd}"), self.purchase)
     }
 
-    fn transfer(&self, gift: Gift, cause: Cause) -> Answer<'_, Given> {
+    fn transfer(
+        &self,
+        gift: CreditTransferRequest,
+        cause: PaymentCause,
+    ) -> HandleFuture<'_, TransferReceipt> {
         let asked = format!("transfer {} to {} for {}", gift.cents, gift.to, cause.note);
         self.answer(asked, self.given.clone())
     }
 
-    fn fetch(&self, request: WebRequest, _cause: Cause) -> Answer<'_, Page> {
+    fn fetch(&self, request: WebRequest, _cause: PaymentCause) -> HandleFuture<'_, FetchResult> {
         let WebRequest { verb, url, body, cap_cents, .. } = request;
         let verb = format!("{verb:?}").to_uppercase();
         self.answer(format!("{verb} {url} {body} for at most {cap_cents}"), self.page.clone())
@@ -242,13 +266,13 @@ pub(crate) fn usdc(whole: u64) -> MicroUsdc {
 }
 
 /// What the policy says to a call in a turn that answers the creator.
-pub(crate) fn judged(tool: &str, arguments: &Value) -> Verdict<Box<dyn Prepared>> {
+pub(crate) fn judged(tool: &str, arguments: &Value) -> Verdict<Box<dyn PreparedCall>> {
     let tool = list::find(tool).unwrap();
     let prepared = tool.parse(arguments).unwrap();
     let creator = Some(CREATOR.parse().unwrap());
     let (input, risk) = (Label::Creator, tool.spec().risk);
     let paid_hosts = vec!["conway.tech".to_owned()];
-    let origins = Origins::assumed(Origin::Creator);
+    let origins = Origins::assumed(ValueOrigin::Creator);
     let attempts = Default::default();
     let secrets = Vec::new();
     let heard = input;
@@ -260,7 +284,7 @@ pub(crate) fn judged(tool: &str, arguments: &Value) -> Verdict<Box<dyn Prepared>
 }
 
 /// Parses, judges and runs a call of a turn that the automaton goes on with.
-pub(crate) fn run(fake: &Fake, tool: &str, arguments: &Value) -> Result<Report, ToolError> {
+pub(crate) fn run(fake: &Fake, tool: &str, arguments: &Value) -> Result<ToolOutput, ToolError> {
     run_as(Label::Own, fake, tool, arguments)
 }
 
@@ -270,15 +294,15 @@ pub(crate) fn run_as(
     fake: &Fake,
     tool: &str,
     arguments: &Value,
-) -> Result<Report, ToolError> {
+) -> Result<ToolOutput, ToolError> {
     let Verdict::Allowed(approved, _) = judged(tool, arguments) else { panic!("not allowed") };
     let (prepared, permit) = approved.open();
     let call = CallId::from(Ulid::nil());
-    let context = Context {
+    let context = ToolContext {
         call,
         room: fake.room.unwrap_or(ROOM),
         voice,
-        behalf: Behalf {
+        provenance: CallProvenance {
             call,
             turn: Ulid::nil().into(),
             input: voice,
@@ -291,9 +315,9 @@ pub(crate) fn run_as(
         workspace: fake,
         memory: fake,
         mailbox: fake,
-        life: fake,
+        status: fake,
         treasury: fake,
-        pulse: fake,
+        schedule: fake,
         survival: fake,
         machines: fake,
     };

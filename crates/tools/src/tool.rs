@@ -2,7 +2,7 @@
 //!
 //! Arguments are parsed once; what was parsed is what states its intents, is
 //! judged, and runs. [`Intentional`] has no default, so no tool can leave out
-//! what it intends, and [`Prepared::run`] takes a [`Permit`], so nothing runs
+//! what it intends, and [`PreparedCall::run`] takes a [`Permit`], so nothing runs
 //! unjudged.
 
 use std::marker::PhantomData;
@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use automaton_core::intent::{Intent, Intentional};
 use automaton_core::time::Span;
-use automaton_core::tool::{Category, Effect, Risk, ToolName, ToolSpec};
+use automaton_core::tool::{Effect, Risk, ToolCategory, ToolName, ToolSpec};
 use automaton_core::trust::{Label, Source, Untrusted};
 use automaton_policy::Permit;
 use schemars::JsonSchema;
@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::arguments;
-use crate::context::{BoxFuture, Context};
+use crate::context::{BoxFuture, ToolContext};
 use crate::error::{ArgumentError, ToolError};
 
 /// Something that the automaton can do.
@@ -32,20 +32,20 @@ pub trait Tool: Send + Sync {
     /// # Errors
     ///
     /// When they are not what [`ToolSpec::parameters`] describes.
-    fn parse(&self, arguments: &Value) -> Result<Box<dyn Prepared>, ArgumentError>;
+    fn parse(&self, arguments: &Value) -> Result<Box<dyn PreparedCall>, ArgumentError>;
 }
 
 /// A call that could run: its arguments, typed.
-pub trait Prepared: Intentional + Send {
+pub trait PreparedCall: Intentional + Send {
     /// Runs it.
     fn run<'a>(
         self: Box<Self>,
         permit: Permit,
-        context: &'a Context<'a>,
-    ) -> BoxFuture<'a, Result<Report, ToolError>>;
+        context: &'a ToolContext<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
 }
 
-impl Intentional for Box<dyn Prepared> {
+impl Intentional for Box<dyn PreparedCall> {
     fn intents(&self) -> Vec<Intent> {
         self.as_ref().intents()
     }
@@ -53,18 +53,18 @@ impl Intentional for Box<dyn Prepared> {
 
 /// What a call that ran gives back.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct ToolOutput {
     /// What the model is told, with the label of its least trusted part. A tool that may find
-    /// more than [`Context::room`] says where the rest is; whoever runs it cuts what is longer
+    /// more than [`ToolContext::room`] says where the rest is; whoever runs it cuts what is longer
     /// all the same.
     pub text: Untrusted<String>,
     /// What happens next.
-    pub after: After,
+    pub after: TurnContinuation,
 }
 
 /// How the turn goes on after a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum After {
+pub enum TurnContinuation {
     /// With the next call.
     Continue,
     /// Not at all: the automaton wants to sleep.
@@ -76,24 +76,24 @@ pub enum After {
     },
 }
 
-impl Report {
+impl ToolOutput {
     /// What a tool found, with the label of whoever wrote it.
     pub(crate) fn found(label: Label, tool: &str, text: &str) -> Self {
         let text = Untrusted::new(label, Source::new(tool), text.to_owned());
-        Self { text, after: After::Continue }
+        Self { text, after: TurnContinuation::Continue }
     }
 }
 
 /// What a built-in tool is, apart from its arguments.
-pub(crate) struct Card {
+pub(crate) struct ToolMetadata {
     pub(crate) name: &'static str,
     pub(crate) description: &'static str,
-    pub(crate) category: Category,
+    pub(crate) category: ToolCategory,
     pub(crate) risk: Risk,
     pub(crate) effect: Effect,
 }
 
-impl Card {
+impl ToolMetadata {
     #[expect(clippy::expect_used, reason = "names are constants, and a test reads every one")]
     fn spec<A: JsonSchema>(&self) -> ToolSpec {
         let Self { name, description, category, risk, effect } = *self;
@@ -113,82 +113,82 @@ impl Card {
 
 /// A built-in tool whose parsed arguments, `A`, are the prepared call.
 pub(crate) struct Builtin<A> {
-    card: Card,
+    card: ToolMetadata,
     /// Made when first asked for, since a schema is not made in a constant.
     spec: OnceLock<ToolSpec>,
     arguments: PhantomData<fn() -> A>,
 }
 
 impl<A> Builtin<A> {
-    pub(crate) const fn new(card: Card) -> Self {
+    pub(crate) const fn new(card: ToolMetadata) -> Self {
         Self { card, spec: OnceLock::new(), arguments: PhantomData }
     }
 }
 
-impl<A: Prepared + DeserializeOwned + JsonSchema + 'static> Tool for Builtin<A> {
+impl<A: PreparedCall + DeserializeOwned + JsonSchema + 'static> Tool for Builtin<A> {
     fn spec(&self) -> ToolSpec {
         self.spec.get_or_init(|| self.card.spec::<A>()).clone()
     }
 
-    fn parse(&self, arguments: &Value) -> Result<Box<dyn Prepared>, ArgumentError> {
+    fn parse(&self, arguments: &Value) -> Result<Box<dyn PreparedCall>, ArgumentError> {
         Ok(Box::new(self.card.read::<A>(arguments)?))
     }
 }
 
 /// A built-in tool that takes no arguments and changes nothing of the automaton's: it
 /// looks, and says what it finds.
-pub(crate) struct Glance {
-    card: Card,
+pub(crate) struct ReadOnlyTool {
+    card: ToolMetadata,
     spec: OnceLock<ToolSpec>,
-    look: Look,
+    look: ReadOnlyResult,
 }
 
 /// What a glance gives.
-type Look = for<'a> fn(&'a Context<'a>) -> BoxFuture<'a, Result<String, ToolError>>;
+type ReadOnlyResult = for<'a> fn(&'a ToolContext<'a>) -> BoxFuture<'a, Result<String, ToolError>>;
 
 /// There are no arguments.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Nothing {}
+struct NoArguments {}
 
-impl Glance {
-    pub(crate) const fn new(card: Card, look: Look) -> Self {
+impl ReadOnlyTool {
+    pub(crate) const fn new(card: ToolMetadata, look: ReadOnlyResult) -> Self {
         Self { card, spec: OnceLock::new(), look }
     }
 }
 
-impl Tool for Glance {
+impl Tool for ReadOnlyTool {
     fn spec(&self) -> ToolSpec {
-        self.spec.get_or_init(|| self.card.spec::<Nothing>()).clone()
+        self.spec.get_or_init(|| self.card.spec::<NoArguments>()).clone()
     }
 
-    fn parse(&self, arguments: &Value) -> Result<Box<dyn Prepared>, ArgumentError> {
-        let Nothing {} = self.card.read(arguments)?;
-        Ok(Box::new(Glanced { tool: self.card.name, look: self.look }))
+    fn parse(&self, arguments: &Value) -> Result<Box<dyn PreparedCall>, ArgumentError> {
+        let NoArguments {} = self.card.read(arguments)?;
+        Ok(Box::new(ReadOnlyCall { tool: self.card.name, look: self.look }))
     }
 }
 
 /// The call of a glance.
-struct Glanced {
+struct ReadOnlyCall {
     tool: &'static str,
-    look: Look,
+    look: ReadOnlyResult,
 }
 
-impl Intentional for Glanced {
+impl Intentional for ReadOnlyCall {
     fn intents(&self) -> Vec<Intent> {
         vec![Intent::Observe]
     }
 }
 
-impl Prepared for Glanced {
+impl PreparedCall for ReadOnlyCall {
     fn run<'a>(
         self: Box<Self>,
         _permit: Permit,
-        context: &'a Context<'a>,
-    ) -> BoxFuture<'a, Result<Report, ToolError>> {
+        context: &'a ToolContext<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let found = (self.look)(context).await?;
-            Ok(Report::found(Label::Own, self.tool, &found))
+            Ok(ToolOutput::found(Label::Own, self.tool, &found))
         })
     }
 }

@@ -4,10 +4,10 @@
 //! fails is an error of its own and must never become a balance of zero.
 
 use alloy_primitives::{Address, B256, U256, hex};
-use automaton_core::error::{Classified, Kind};
+use automaton_core::error::{Classified, ErrorClass};
 use automaton_core::money::MicroUsdc;
 use automaton_core::time::Timestamp;
-use automaton_net::{Client, Header, Method, NetError, Request, Retry, Url, redact};
+use automaton_net::{Header, HttpClient, HttpMethod, HttpRequest, NetError, Retry, Url, redact};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -68,11 +68,11 @@ pub enum ChainError {
 }
 
 impl Classified for ChainError {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ErrorClass {
         match self {
             Self::Net(error) => error.kind(),
-            Self::Refused { .. } | Self::Malformed { .. } => Kind::Upstream,
-            Self::OtherChain { .. } => Kind::Config,
+            Self::Refused { .. } | Self::Malformed { .. } => ErrorClass::Upstream,
+            Self::OtherChain { .. } => ErrorClass::Config,
         }
     }
 
@@ -89,15 +89,15 @@ impl Classified for ChainError {
 
 /// One chain, through one node.
 #[derive(Debug, Clone)]
-pub struct Chain {
-    client: Client,
+pub struct ChainClient {
+    client: HttpClient,
     url: Url,
     id: u64,
     confirmations: u64,
 }
 
 #[derive(Serialize)]
-struct Question<'a, P> {
+struct NodeRequest<'a, P> {
     jsonrpc: &'static str,
     id: u32,
     method: &'a str,
@@ -105,13 +105,13 @@ struct Question<'a, P> {
 }
 
 #[derive(Deserialize)]
-struct Answer<T> {
+struct NodeResponse<T> {
     result: Option<T>,
-    error: Option<Failure>,
+    error: Option<NodeError>,
 }
 
 #[derive(Deserialize)]
-struct Failure {
+struct NodeError {
     code: i64,
     #[serde(default)]
     message: String,
@@ -119,7 +119,7 @@ struct Failure {
 
 /// What is read of a block.
 #[derive(Deserialize)]
-struct Block {
+struct BlockHeader {
     number: Option<String>,
     hash: Option<B256>,
     timestamp: String,
@@ -129,14 +129,14 @@ struct Block {
 /// another one in its place by now, refuses.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct AtBlock {
+struct BlockRef {
     block_hash: B256,
     require_canonical: bool,
 }
 
 /// What one block says of an authorization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seen {
+pub struct AuthorizationState {
     /// Whether it was used or cancelled by then.
     pub used: bool,
     /// The block's time, which no later block is before.
@@ -145,24 +145,24 @@ pub struct Seen {
 
 /// A call that changes nothing.
 #[derive(Serialize)]
-struct Call {
+struct EthCall {
     to: Address,
     data: String,
 }
 
 /// Whom the faucet of the dev chain funds.
 #[derive(Serialize)]
-struct Funding {
+struct FaucetRequest {
     address: Address,
     usdc: String,
 }
 
-impl Chain {
+impl ChainClient {
     /// A chain through a node that serves it.
     ///
     /// # Errors
     /// When the node does not answer, or serves another chain than `id`.
-    pub async fn connect(client: Client, url: Url, id: u64) -> Result<Self, ChainError> {
+    pub async fn connect(client: HttpClient, url: Url, id: u64) -> Result<Self, ChainError> {
         let confirmations = if id == DEV_CHAIN { 0 } else { CONFIRMATIONS };
         let chain = Self { client, url, id, confirmations };
         let method = "eth_chainId";
@@ -197,12 +197,12 @@ impl Chain {
     }
 
     /// The latest block, with its time.
-    async fn latest(&self) -> Result<(Block, Timestamp), ChainError> {
+    async fn latest(&self) -> Result<(BlockHeader, Timestamp), ChainError> {
         self.block("latest").await
     }
 
     /// The latest block that no fork undoes, with its time.
-    async fn firm(&self) -> Result<(Block, Timestamp), ChainError> {
+    async fn finalized_block(&self) -> Result<(BlockHeader, Timestamp), ChainError> {
         let (latest, at) = self.latest().await?;
         if self.confirmations == 0 {
             return Ok((latest, at));
@@ -213,9 +213,9 @@ impl Chain {
         self.block(&format!("{:#x}", newest.saturating_sub(self.confirmations))).await
     }
 
-    async fn block(&self, which: &str) -> Result<(Block, Timestamp), ChainError> {
+    async fn block(&self, which: &str) -> Result<(BlockHeader, Timestamp), ChainError> {
         let method = BLOCK;
-        let block: Block = self.ask(Retry::Question, method, (which, false)).await?;
+        let block: BlockHeader = self.ask(Retry::Question, method, (which, false)).await?;
         let seconds = number(&block.timestamp).map_err(|what| self.malformed(method, what))?;
         let millis = i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1000);
         Ok((block, Timestamp::from_millis(millis)))
@@ -253,17 +253,17 @@ impl Chain {
         token: Address,
         authorizer: Address,
         nonce: B256,
-    ) -> Result<Seen, ChainError> {
+    ) -> Result<AuthorizationState, ChainError> {
         let words = [authorizer.into_word(), nonce];
         let mut asked = 0;
         loop {
-            let (block, at) = self.firm().await?;
+            let (block, at) = self.finalized_block().await?;
             let none = || self.malformed(BLOCK, "it has no hash".to_owned());
             let block_hash = block.hash.ok_or_else(none)?;
-            let block = AtBlock { block_hash, require_canonical: true };
+            let block = BlockRef { block_hash, require_canonical: true };
             asked += 1;
             match self.read(token, AUTHORIZATION_STATE, &words, block).await {
-                Ok(state) => return Ok(Seen { used: !state.is_zero(), at }),
+                Ok(state) => return Ok(AuthorizationState { used: !state.is_zero(), at }),
                 Err(ChainError::Refused { .. }) if asked < BLOCKS_MAX => {}
                 Err(error) => return Err(error),
             }
@@ -276,7 +276,7 @@ impl Chain {
     /// # Errors
     /// [`ChainError`]; other chains have no faucet and refuse.
     pub async fn fund(&self, to: Address, amount: MicroUsdc) -> Result<String, ChainError> {
-        let funding = Funding { address: to, usdc: format!("{:#x}", amount.units()) };
+        let funding = FaucetRequest { address: to, usdc: format!("{:#x}", amount.units()) };
         self.ask(Retry::Never, "automaton_fund", [funding]).await
     }
 
@@ -289,7 +289,7 @@ impl Chain {
         block: impl Serialize,
     ) -> Result<U256, ChainError> {
         let method = "eth_call";
-        let call = Call { to, data: calldata(function, words) };
+        let call = EthCall { to, data: calldata(function, words) };
         let answer: String = self.ask(Retry::Question, method, (call, block)).await?;
         word(&answer).map_err(|what| self.malformed(method, what))
     }
@@ -300,8 +300,8 @@ impl Chain {
         method: &'static str,
         params: impl Serialize,
     ) -> Result<T, ChainError> {
-        let question = Question { jsonrpc: "2.0", id: 1, method, params };
-        let mut request = Request::new(Method::Post, self.url.clone());
+        let question = NodeRequest { jsonrpc: "2.0", id: 1, method, params };
+        let mut request = HttpRequest::new(HttpMethod::Post, self.url.clone());
         request.headers = vec![Header::Open("content-type", "application/json".to_owned())];
         request.body_bytes_max = ANSWER_BYTES_MAX;
         request.retry = retry;
@@ -310,10 +310,10 @@ impl Chain {
         let response = self.client.request(request).await?;
         let status = response.status;
         let body = response.body.whole().await?;
-        let answer: Answer<T> = serde_json::from_slice(&body)
+        let answer: NodeResponse<T> = serde_json::from_slice(&body)
             .map_err(|error| self.malformed(method, format!("status {status}, {error}")))?;
         match (answer.result, answer.error) {
-            (_, Some(Failure { code, message })) => {
+            (_, Some(NodeError { code, message })) => {
                 let words = redact::text(&message, &[], WORDS_CHARS_MAX);
                 let words = format!("{words} ({code})");
                 Err(ChainError::Refused { node: self.node(), method, words })

@@ -6,19 +6,19 @@
 //! be paid.
 
 pub mod evm;
-mod purse;
+mod signer_client;
 pub mod x402;
 
-pub use automaton_signer::payload::{AuditHead, Call, SignedTransaction, nonce};
+pub use automaton_signer::payload::{AuditHead, SignedTransaction, TransactionCall, nonce};
 pub use automaton_signer::signer_of;
 
-pub use evm::{Chain, ChainError};
-pub use purse::{Purse, PurseError, SignedPayment};
+pub use evm::{ChainClient, ChainError};
+pub use signer_client::{SignedAuthorization, SignerClient, SignerClientError};
 
 /// A signer without its process, for the tests of those who have a purse.
 #[cfg(feature = "rehearsal")]
 pub mod rehearsal {
     pub use automaton_signer::payload::{Contract, GasRules};
     pub use automaton_signer::rehearsal::{Rehearsal, rehearse};
-    pub use automaton_signer::{Parts, Permits};
+    pub use automaton_signer::{SignerDeps, SigningPermits};
 }

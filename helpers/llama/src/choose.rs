@@ -5,7 +5,7 @@
 //! the scores come from a [`Guide`] and are calibrated (after Zhao et al., "Calibrate
 //! Before Use", 2021). This must never choose a tool that was left out.
 
-use automaton_core::wire::brain::{Message, Role, Tool};
+use automaton_core::wire::brain::{LocalModelMessage, LocalModelRole, LocalModelTool};
 use llama_cpp_2::token::LlamaToken;
 use thiserror::Error;
 
@@ -34,7 +34,7 @@ pub struct Starts {
 
 impl Starts {
     /// The beginnings of calls of these tools.
-    pub fn new(tools: &[Tool], renderer: &Renderer<'_>) -> Self {
+    pub fn new(tools: &[LocalModelTool], renderer: &Renderer<'_>) -> Self {
         let starts: Vec<_> =
             tools.iter().map(|tool| renderer.written(&call_start(&tool.name))).collect();
         let shared = common(&starts, |start, index| start.get(index));
@@ -72,7 +72,7 @@ fn common<'a>(
 /// subtracted.
 pub struct Guide<'model> {
     session: Session<'model>,
-    tools: Vec<Tool>,
+    tools: Vec<LocalModelTool>,
     likings: Vec<f64>,
 }
 
@@ -89,8 +89,8 @@ impl<'model> Guide<'model> {
     /// [`Unguided`] when the model fails or there are too many tools.
     pub fn scores(
         &mut self,
-        messages: &[Message],
-        tools: &[Tool],
+        messages: &[LocalModelMessage],
+        tools: &[LocalModelTool],
         starts: &Starts,
         renderer: &Renderer<'_>,
     ) -> Result<Vec<f64>, Unguided> {
@@ -112,22 +112,25 @@ impl<'model> Guide<'model> {
 
 /// The conversation in which a tool is chosen. The words are those that chose best of
 /// several that were tried.
-fn guidance(tools: &[Tool], request: &str) -> [Message; 2] {
-    let message = |role, content| Message { role, content, calls: Vec::new() };
+fn guidance(tools: &[LocalModelTool], request: &str) -> [LocalModelMessage; 2] {
+    let message = |role, content| LocalModelMessage { role, content, calls: Vec::new() };
     let mut rules = String::from("You choose tools. These are the tools:");
     let limit = LINE_CHARS_MAX.min(LINES_CHARS_MAX / tools.len().max(1));
     for tool in tools {
         let line: String = tool.description.chars().take(limit).collect();
         rules.push_str(&format!("\n{line} -> {{\"name\": \"{}\"}}", tool.name));
     }
-    [message(Role::System, rules), message(Role::User, format!("Request: {request}"))]
+    [
+        message(LocalModelRole::System, rules),
+        message(LocalModelRole::User, format!("Request: {request}")),
+    ]
 }
 
 /// The newest request: the newest paragraph of the user that a line with a colon
 /// introduces; without one the newest that is not a remark in parentheses.
 #[must_use]
-pub fn request(messages: &[Message]) -> &str {
-    let users = messages.iter().rev().filter(|message| message.role == Role::User);
+pub fn request(messages: &[LocalModelMessage]) -> &str {
+    let users = messages.iter().rev().filter(|message| message.role == LocalModelRole::User);
     let paragraphs = || users.clone().flat_map(|message| message.content.trim().split("\n\n"));
     let plain = || paragraphs().find(|paragraph| !paragraph.starts_with('('));
     let found = paragraphs().find_map(introduced).or_else(plain).unwrap_or(EMPTY_REQUEST);

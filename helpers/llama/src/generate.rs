@@ -6,7 +6,10 @@
 
 use std::io;
 
-use automaton_core::wire::brain::{Call, Complete, Done, Finish, Message, Tool};
+use automaton_core::wire::brain::{
+    LocalModelCall, LocalModelCompletion, LocalModelCompletionRequest, LocalModelFinishReason,
+    LocalModelMessage, LocalModelTool,
+};
 use llama_cpp_2::llama_backend::LlamaBackend;
 
 use llama_cpp_2::model::LlamaModel;
@@ -101,7 +104,7 @@ pub struct Brain<'model> {
 /// What is prepared for a list of tools.
 #[derive(Default)]
 struct Toolbox {
-    tools: Vec<Tool>,
+    tools: Vec<LocalModelTool>,
     string_chars_max: u64,
     matchers: Vec<Matcher>,
     closing_tokens: Vec<usize>,
@@ -149,7 +152,7 @@ impl<'model> Brain<'model> {
     ///
     /// # Errors
     /// [`Trouble::Render`].
-    pub fn count(&self, messages: &[Message]) -> Result<usize, Trouble> {
+    pub fn count(&self, messages: &[LocalModelMessage]) -> Result<usize, Trouble> {
         Ok(self.renderer.prompt(messages)?.len())
     }
 
@@ -157,7 +160,11 @@ impl<'model> Brain<'model> {
     ///
     /// # Errors
     /// [`Trouble`]; the next request is not affected by it.
-    pub fn complete(&mut self, ask: &Complete, sink: &mut Sink<'_>) -> Result<Done, Trouble> {
+    pub fn complete(
+        &mut self,
+        ask: &LocalModelCompletionRequest,
+        sink: &mut Sink<'_>,
+    ) -> Result<LocalModelCompletion, Trouble> {
         let watch = Stopwatch::start();
         let prompt = self.renderer.prompt(&ask.messages)?;
         let limit = self.token_limit(&prompt, ask.max_tokens)?;
@@ -180,11 +187,11 @@ impl<'model> Brain<'model> {
             let mut written = self.writer(&mut sampler, limit, sink).call(rules)?;
             let calls = Vec::from_iter(whole_call(&ask.tools[chosen], &written.bytes));
             if calls.is_empty() {
-                written.finish = Finish::Length;
+                written.finish = LocalModelFinishReason::Length;
             }
             Answer { text: String::new(), calls, written, first_token_ms }
         };
-        Ok(Done {
+        Ok(LocalModelCompletion {
             text: answer.text,
             calls: answer.calls,
             finish: answer.written.finish,
@@ -208,7 +215,7 @@ impl<'model> Brain<'model> {
     }
 
     /// Makes grammars of the tools, unless it was done for the last request.
-    fn prepare(&mut self, ask: &Complete) -> Result<(), Trouble> {
+    fn prepare(&mut self, ask: &LocalModelCompletionRequest) -> Result<(), Trouble> {
         let string_chars_max = u64::from(ask.max_tokens) * CHARS_PER_TOKEN;
         let box_ = &self.toolbox;
         if box_.tools == ask.tools && box_.string_chars_max == string_chars_max {
@@ -241,7 +248,7 @@ impl<'model> Brain<'model> {
     /// beginning of a call of it.
     fn choose(
         &mut self,
-        ask: &Complete,
+        ask: &LocalModelCompletionRequest,
         prompt: &[LlamaToken],
         offered: &[usize],
         sampler: &mut Sampler,
@@ -287,17 +294,17 @@ impl Toolbox {
 /// What was answered.
 struct Answer {
     text: String,
-    calls: Vec<Call>,
+    calls: Vec<LocalModelCall>,
     written: Written,
     first_token_ms: u64,
 }
 
 /// The call of which `rest` is what follows its beginning; None when it was cut off.
-fn whole_call(tool: &Tool, rest: &[u8]) -> Option<Call> {
+fn whole_call(tool: &LocalModelTool, rest: &[u8]) -> Option<LocalModelCall> {
     // The last brace is the call's own.
     let arguments = std::str::from_utf8(rest).ok()?.trim().strip_suffix('}')?;
     let whole = matches!(serde_json::from_str(arguments), Ok(Value::Object(_)));
-    whole.then(|| Call { name: tool.name.clone(), arguments: arguments.to_owned() })
+    whole.then(|| LocalModelCall { name: tool.name.clone(), arguments: arguments.to_owned() })
 }
 
 /// A count for the wire.

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use automaton_core::wire::brain::Tool;
+use automaton_core::wire::brain::LocalModelTool;
 use serde_json::{Map, Value, json};
 
 /// Most items of a list that has no `maxItems`.
@@ -40,7 +40,7 @@ pub struct Narrowing {
 
 /// The schema of a call of `tool`.
 #[must_use]
-pub fn call_schema(tool: &Tool, narrowing: Narrowing) -> Value {
+pub fn call_schema(tool: &LocalModelTool, narrowing: Narrowing) -> Value {
     json!({
         "x-guidance": {
             "whitespace_flexible": false,
@@ -60,7 +60,7 @@ pub fn call_schema(tool: &Tool, narrowing: Narrowing) -> Value {
 /// The shortest arguments of `tool`, with an empty string for each required
 /// property: their length tells how much room the end of a call needs.
 #[must_use]
-pub fn shortest_arguments(tool: &Tool) -> String {
+pub fn shortest_arguments(tool: &LocalModelTool) -> String {
     let names = required(tool.parameters.get("required"));
     let fields = names.into_iter().map(|name| format!("{name}: \"\"", name = json!(name)));
     format!(" {{{}}}}}", fields.collect::<Vec<_>>().join(", "))

@@ -11,7 +11,9 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use automaton_core::wire::brain::{FailedCode, Hello, Reply, VERSION};
+use automaton_core::wire::brain::{
+    LocalModelFailureCode, LocalModelHello, LocalModelResponse, VERSION,
+};
 use automaton_llama::generate::Brain;
 use automaton_llama::load::{self, Terms};
 use automaton_llama::serve::{failed, send, serve};
@@ -65,7 +67,7 @@ fn main() -> ExitCode {
         Err(error) => {
             let message = sentence(error.as_ref());
             // silent-ok: the peer may be gone, and stderr says the same.
-            send(&mut &stream, &failed(FailedCode::Model, message.clone())).ok();
+            send(&mut &stream, &failed(LocalModelFailureCode::Model, message.clone())).ok();
             fail(&message, 2)
         }
     }
@@ -85,7 +87,7 @@ fn run(args: &Args, stream: &UnixStream) -> Result<(), Box<dyn Error>> {
     let threads = args.threads.unwrap_or(spare);
     let shape = Shape { context_tokens: checked.context_tokens, threads };
     let mut brain = Brain::open(&backend, &model, shape)?;
-    let hello = Reply::Hello(Hello {
+    let hello = LocalModelResponse::Hello(LocalModelHello {
         version: VERSION,
         model: checked.header.name().chars().filter(|letter| !letter.is_control()).collect(),
         parameters: model.n_params(),

@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 use std::io;
 
-use automaton_core::wire::brain::{Call, Message, Role};
+use automaton_core::wire::brain::{LocalModelCall, LocalModelMessage, LocalModelRole};
 use llama_cpp_2::model::{LlamaChatMessage, LlamaChatTemplate, LlamaModel};
 use llama_cpp_2::token::LlamaToken;
 use serde::Serialize;
@@ -53,7 +53,7 @@ impl<'model> Renderer<'model> {
         let fallback = LlamaChatTemplate::new(FALLBACK_TEMPLATE);
         let fallback = fallback.map_err(|error| Unrenderable::Template(error.to_string()))?;
         let template = model.chat_template(None).unwrap_or_else(|_| fallback.clone());
-        let probe = [(Role::User.name(), "?".to_owned())];
+        let probe = [(LocalModelRole::User.name(), "?".to_owned())];
         let known = apply(model, &template, &probe).is_ok();
         Ok(Self { model, template: if known { template } else { fallback }, marks })
     }
@@ -62,7 +62,7 @@ impl<'model> Renderer<'model> {
     ///
     /// # Errors
     /// [`Unrenderable`] when the conversation is empty or the template fails.
-    pub fn prompt(&self, messages: &[Message]) -> Result<Vec<LlamaToken>, Unrenderable> {
+    pub fn prompt(&self, messages: &[LocalModelMessage]) -> Result<Vec<LlamaToken>, Unrenderable> {
         if messages.is_empty() {
             return Err(Unrenderable::Empty);
         }
@@ -105,7 +105,7 @@ fn apply(
 /// Messages as pairs of the template's role and text. Results of calls speak with
 /// the user's voice, since few templates know another; neighbours of one role are
 /// joined, since many templates want the roles to alternate.
-fn turns(messages: &[Message], marks: &[String]) -> Vec<(&'static str, String)> {
+fn turns(messages: &[LocalModelMessage], marks: &[String]) -> Vec<(&'static str, String)> {
     let mut turns: Vec<(&'static str, String)> = Vec::new();
     for message in messages {
         let role = message.role.name();
@@ -122,9 +122,9 @@ fn turns(messages: &[Message], marks: &[String]) -> Vec<(&'static str, String)> 
 }
 
 /// One message's text.
-fn text_of(message: &Message, marks: &[String]) -> String {
+fn text_of(message: &LocalModelMessage, marks: &[String]) -> String {
     let mut text = defused(&message.content, marks);
-    if message.role == Role::Tool {
+    if message.role == LocalModelRole::Tool {
         text.insert_str(0, "Result: ");
     }
     for call in &message.calls {
@@ -139,7 +139,7 @@ fn text_of(message: &Message, marks: &[String]) -> String {
 /// A call as the grammar makes the model write it. Arguments that are no JSON are
 /// shown as they are.
 #[must_use]
-pub fn written_call(call: &Call) -> String {
+pub fn written_call(call: &LocalModelCall) -> String {
     let arguments = match serde_json::from_str::<Value>(&call.arguments) {
         Ok(value) => spaced(&value),
         Err(_) => call.arguments.clone(),
@@ -210,7 +210,7 @@ trait Named {
     fn name(self) -> &'static str;
 }
 
-impl Named for Role {
+impl Named for LocalModelRole {
     fn name(self) -> &'static str {
         match self {
             Self::System => "system",

@@ -6,7 +6,9 @@
 
 use std::io::{self, BufRead, Read, Write};
 
-use automaton_core::wire::brain::{Failed, FailedCode, LINE_BYTES_MAX, Reply, Request};
+use automaton_core::wire::brain::{
+    LINE_BYTES_MAX, LocalModelFailure, LocalModelFailureCode, LocalModelRequest, LocalModelResponse,
+};
 use thiserror::Error;
 
 use crate::generate::{Brain, Trouble};
@@ -40,7 +42,7 @@ pub fn serve(
             Ok(0) => return Ok(()),
             Ok(_) if line.len() > LINE_BYTES_MAX && line.last() != Some(&b'\n') => {
                 let message = Ended::LongLine.to_string();
-                let reply = failed(FailedCode::BadRequest, message);
+                let reply = failed(LocalModelFailureCode::BadRequest, message);
                 return send(&mut output, &reply).or_else(hung_up).and(Err(Ended::LongLine));
             }
             Ok(_) => answer(brain, &line, &mut output),
@@ -63,16 +65,17 @@ fn hung_up(error: io::Error) -> Result<(), Ended> {
 /// Answers one line. Only a failure of the connection is an error.
 fn answer(brain: &mut Brain<'_>, line: &[u8], output: &mut impl Write) -> io::Result<()> {
     let reply = match serde_json::from_slice(line) {
-        Ok(Request::Count { messages }) => brain
-            .count(&messages)
-            .map(|tokens| Reply::Counted { tokens: u32::try_from(tokens).unwrap_or(u32::MAX) }),
-        Ok(Request::Complete(ask)) => {
-            let mut sink = |text: &str| send(output, &Reply::Token { text: text.to_owned() });
-            brain.complete(&ask, &mut sink).map(Reply::Done)
+        Ok(LocalModelRequest::Count { messages }) => brain.count(&messages).map(|tokens| {
+            LocalModelResponse::Counted { tokens: u32::try_from(tokens).unwrap_or(u32::MAX) }
+        }),
+        Ok(LocalModelRequest::Complete(ask)) => {
+            let mut sink =
+                |text: &str| send(output, &LocalModelResponse::Token { text: text.to_owned() });
+            brain.complete(&ask, &mut sink).map(LocalModelResponse::Done)
         }
         Err(error) => {
             let message = format!("the line is no request: {error}");
-            return send(output, &failed(FailedCode::BadRequest, message));
+            return send(output, &failed(LocalModelFailureCode::BadRequest, message));
         }
     };
     match reply {
@@ -83,26 +86,28 @@ fn answer(brain: &mut Brain<'_>, line: &[u8], output: &mut impl Write) -> io::Re
 }
 
 /// The code under which a trouble is reported.
-fn code(trouble: &Trouble) -> FailedCode {
+fn code(trouble: &Trouble) -> LocalModelFailureCode {
     match trouble {
-        Trouble::Render(_) => FailedCode::BadRequest,
-        Trouble::TooLong { .. } => FailedCode::TooLong,
-        Trouble::Schema { .. } => FailedCode::BadSchema,
-        Trouble::Model(_) | Trouble::Grammar(_) | Trouble::Deliver(_) => FailedCode::Model,
+        Trouble::Render(_) => LocalModelFailureCode::BadRequest,
+        Trouble::TooLong { .. } => LocalModelFailureCode::TooLong,
+        Trouble::Schema { .. } => LocalModelFailureCode::BadSchema,
+        Trouble::Model(_) | Trouble::Grammar(_) | Trouble::Deliver(_) => {
+            LocalModelFailureCode::Model
+        }
     }
 }
 
 /// A failure as a reply.
 #[must_use]
-pub fn failed(code: FailedCode, message: String) -> Reply {
-    Reply::Failed(Failed { code, message })
+pub fn failed(code: LocalModelFailureCode, message: String) -> LocalModelResponse {
+    LocalModelResponse::Failed(LocalModelFailure { code, message })
 }
 
 /// Writes one reply as a line.
 ///
 /// # Errors
 /// When the peer is gone.
-pub fn send(output: &mut impl Write, reply: &Reply) -> io::Result<()> {
+pub fn send(output: &mut impl Write, reply: &LocalModelResponse) -> io::Result<()> {
     let mut line = serde_json::to_vec(reply)?;
     line.push(b'\n');
     output.write_all(&line)?;

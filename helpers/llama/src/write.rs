@@ -6,7 +6,7 @@
 
 use std::io;
 
-use automaton_core::wire::brain::Finish;
+use automaton_core::wire::brain::LocalModelFinishReason;
 use llama_cpp_2::token::LlamaToken;
 use llama_cpp_2::vocab::LlamaVocab;
 use llguidance::Matcher;
@@ -45,7 +45,7 @@ pub struct Written {
     /// Tokens generated, with those that were already there and those taken back.
     pub tokens: usize,
     /// Why it ended.
-    pub finish: Finish,
+    pub finish: LocalModelFinishReason,
 }
 
 /// Writes behind what a session has evaluated.
@@ -74,12 +74,12 @@ impl Writer<'_, '_, '_> {
         let (mut bytes, mut shown) = (Vec::new(), 0);
         let finish = loop {
             if tokens.len() >= self.limit {
-                break Finish::Length;
+                break LocalModelFinishReason::Length;
             }
             let logits = self.session.logits().iter().map(|logit| f64::from(*logit));
             let token = token_at(self.sampler.choose(logits))?;
             if self.vocab.is_eog(token) {
-                break Finish::Stop;
+                break LocalModelFinishReason::Stop;
             }
             tokens.push(token);
             bytes.extend(self.vocab.token_to_piece(token, false, None));
@@ -90,7 +90,7 @@ impl Writer<'_, '_, '_> {
                 shown += whole.len();
             }
             if guard::repeated(&tokens).is_some() {
-                break Finish::Repetition;
+                break LocalModelFinishReason::Repetition;
             }
             self.session.extend(&[token])?;
         };
@@ -105,12 +105,16 @@ impl Writer<'_, '_, '_> {
         let base = self.session.tokens().to_vec();
         let mut tokens: Vec<LlamaToken> = Vec::new();
         let mut dropped = 0;
-        let (mut finish, mut steer) = (Finish::Stop, Steer::Free);
+        let (mut finish, mut steer) = (LocalModelFinishReason::Stop, Steer::Free);
         while rules.started + tokens.len() < self.limit {
             let used = rules.started + tokens.len();
             if used + rules.closing_tokens >= self.limit {
                 steer = Steer::End;
-                finish = if finish == Finish::Stop { Finish::Length } else { finish };
+                finish = if finish == LocalModelFinishReason::Stop {
+                    LocalModelFinishReason::Length
+                } else {
+                    finish
+                };
             }
             let token = self.allowed(&mut rules.matcher, steer)?;
             rules.matcher.consume_token(token.0.cast_unsigned()).map_err(grammar)?;
@@ -121,7 +125,7 @@ impl Writer<'_, '_, '_> {
             match guard::repeated(&tokens) {
                 Some(kept) if steer == Steer::Free => {
                     // The value that goes round is ended, the others are still written.
-                    (finish, steer) = (Finish::Repetition, Steer::End);
+                    (finish, steer) = (LocalModelFinishReason::Repetition, Steer::End);
                     rules.matcher.rollback(tokens.len() - kept).map_err(grammar)?;
                     dropped += tokens.len() - kept;
                     tokens.truncate(kept);

@@ -10,6 +10,7 @@ mod docs;
 mod functions;
 mod items;
 mod measure;
+mod names;
 mod paths;
 mod report;
 mod retention;
@@ -67,6 +68,7 @@ pub(crate) fn run(root: &Path) -> Result<Outcome> {
         findings.extend(rules::check_text(file));
     }
     findings.extend(docs::check(&files));
+    findings.extend(names::check(&sources));
     findings.extend(retention::check(&files));
 
     let sizes = measure::Sizes::of(&sources, &files);

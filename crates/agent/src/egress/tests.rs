@@ -5,17 +5,17 @@ use automaton_core::entropy::SystemEntropy;
 use automaton_core::time::SystemClock;
 use automaton_net::Url;
 
-fn mint() -> Mint {
-    Mint::new(Arc::new(SystemClock), Arc::new(SystemEntropy))
+fn mint() -> IdGenerator {
+    IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy))
 }
 
-fn egress() -> Egress {
+fn egress() -> EgressConfig {
     let credential = |origin: &str| Credential {
         origin: origin.parse().unwrap(),
         header: "authorization".to_owned(),
         value: Secret::new("Bearer cnwy_k_1234567890".to_owned()),
     };
-    Egress {
+    EgressConfig {
         reachable: Arc::new(Reachable {
             hosts: vec!["pypi.org".to_owned()],
             origins: vec!["http://127.0.0.1:8000".to_owned()],
@@ -25,12 +25,16 @@ fn egress() -> Egress {
     }
 }
 
-async fn ask(label: Label, method: &str, url: &str) -> Result<Pass<Option<CallId>>, Refusal> {
-    let behalf = Behalf { input: label, heard: label, ..by_hand(&mint()) };
-    let door = Door::new(&egress(), (Judge::default(), mint()), behalf, Vec::new(), None);
+async fn ask(
+    label: Label,
+    method: &str,
+    url: &str,
+) -> Result<AllowedRequest<Option<CallId>>, EgressRefusal> {
+    let behalf = CallProvenance { input: label, heard: label, ..manual_provenance(&mint()) };
+    let door = EgressGate::new(&egress(), (Judge::default(), mint()), behalf, Vec::new(), None);
     let url = Url::parse(url).unwrap();
     let origin = Origin::of(&url).unwrap();
-    door.judge(Asked { method: method.to_owned(), url, origin }).await
+    door.judge(EgressRequest { method: method.to_owned(), url, origin }).await
 }
 
 #[tokio::test]
@@ -77,9 +81,9 @@ fn the_model_is_told_what_may_be_reached() {
         "Network: only pypi.org, http://127.0.0.1:8000, http://api.example (authorization is put \
          in), http://b.example:8443 (authorization is put in), by the proxy that HTTP_PROXY names."
     );
-    assert!(Egress::default().words().is_none());
+    assert!(EgressConfig::default().words().is_none());
     let hosts = (0..20).map(|n| format!("h{n}.example")).collect();
     let many = Reachable { hosts, origins: Vec::new() };
-    let many = Egress { reachable: Arc::new(many), ..Egress::default() };
+    let many = EgressConfig { reachable: Arc::new(many), ..EgressConfig::default() };
     assert!(many.words().unwrap().contains("h11.example and 8 more, by"));
 }

@@ -3,8 +3,8 @@
 use super::*;
 use proptest::prelude::*;
 
-fn call(print: u8) -> Call {
-    Call { print: [print; 32], failed: None }
+fn call(print: u8) -> CallOutcome {
+    CallOutcome { print: [print; 32], failed: None }
 }
 
 /// A turn with one call, which gave something new or something known.
@@ -24,7 +24,7 @@ fn work(print: u8) -> TurnSummary {
 /// A turn whose one call failed.
 fn fails(print: u8, error: &str) -> TurnSummary {
     let failed = Some(error.to_owned());
-    TurnSummary { done: 0, made: vec![Call { failed, ..call(print) }], ..work(print) }
+    TurnSummary { done: 0, made: vec![CallOutcome { failed, ..call(print) }], ..work(print) }
 }
 
 fn silence() -> TurnSummary {
@@ -33,20 +33,20 @@ fn silence() -> TurnSummary {
 
 /// Runs the turns and gives the turn and reason of the stop, if there is one.
 fn stop_of(turns: &[TurnSummary]) -> Option<(usize, StopReason)> {
-    let mut governor = Governor::new(Limits::default());
+    let mut governor = Governor::new(AgentLimits::default());
     turns.iter().enumerate().find_map(|(at, turn)| match governor.after_turn(turn) {
-        Next::Stop(stop) => Some((at + 1, stop.reason)),
-        Next::Continue { .. } => None,
+        NextAction::Stop(stop) => Some((at + 1, stop.reason)),
+        NextAction::Continue { .. } => None,
     })
 }
 
 /// What each of the turns is followed by being told.
 fn nudges(turns: &[TurnSummary]) -> Vec<Option<String>> {
-    let mut governor = Governor::new(Limits::default());
+    let mut governor = Governor::new(AgentLimits::default());
     let next = turns.iter().map(|turn| governor.after_turn(turn));
     next.map(|next| match next {
-        Next::Continue { nudge } => nudge,
-        Next::Stop(stop) => Some(stop.reason.name().to_owned()),
+        NextAction::Continue { nudge } => nudge,
+        NextAction::Stop(stop) => Some(stop.reason.name().to_owned()),
     })
     .collect()
 }
@@ -158,7 +158,7 @@ fn a_last_word_rests_but_a_cut_one_goes_on() {
 
 #[test]
 fn failures_wait_longer_and_longer_and_five_end_the_wake() {
-    let mut governor = Governor::new(Limits::default());
+    let mut governor = Governor::new(AgentLimits::default());
     let waits: Vec<_> =
         (0..4).map(|_| governor.after_error(u32::MAX, None).unwrap().as_millis()).collect();
     assert_eq!(waits, [1000, 2000, 4000, 8000]);
@@ -168,9 +168,9 @@ fn failures_wait_longer_and_longer_and_five_end_the_wake() {
 
 #[test]
 fn what_the_creator_has_to_mend_ends_the_wake_at_once() {
-    let mut governor = Governor::new(Limits::default());
+    let mut governor = Governor::new(AgentLimits::default());
     assert_eq!(governor.after_error(1, None).unwrap_err().reason, StopReason::Errors);
-    let mut governor = Governor::new(Limits::default());
+    let mut governor = Governor::new(AgentLimits::default());
     assert!(governor.after_error(2, None).is_ok());
     assert!(governor.after_error(2, None).is_err());
 }
@@ -178,7 +178,7 @@ fn what_the_creator_has_to_mend_ends_the_wake_at_once() {
 #[test]
 fn a_server_that_asks_to_wait_is_heard_up_to_a_minute() {
     let seconds = |seconds| Some(Span::from_secs(seconds));
-    let wait = |asked| Governor::new(Limits::default()).after_error(u32::MAX, asked);
+    let wait = |asked| Governor::new(AgentLimits::default()).after_error(u32::MAX, asked);
     assert_eq!(wait(seconds(0)), Ok(Span::from_secs(1)), "never sooner than without");
     assert_eq!(wait(seconds(7)), Ok(Span::from_secs(7)));
     assert_eq!(wait(seconds(60)), Ok(Span::from_secs(60)));

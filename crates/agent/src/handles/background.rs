@@ -9,20 +9,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use automaton_core::error::Kind;
+use automaton_core::error::ErrorClass;
 use automaton_core::time::Span;
 use automaton_core::trust::Label;
 use automaton_net::Proxy;
-use automaton_sandbox::{LaunchError, Outcome, PROXY_PORT, Program, Running, Session, Task};
+use automaton_sandbox::{
+    LaunchError, PROXY_PORT, Program, RunHandle, RunOutcome, Session, SessionProgram,
+};
 use automaton_tools::HandleError;
-use automaton_tools::context::{Behalf, Process};
+use automaton_tools::context::{BackgroundProcess, CallProvenance};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Mutex;
 use tokio::task::{self, JoinSet};
 use tokio::time::sleep;
 
 use super::workspace::{CAPTURE, broken};
-use crate::egress::Door;
+use crate::egress::EgressGate;
 
 /// Commands that go on at a time.
 const RUNNING_MAX: usize = 8;
@@ -35,41 +37,41 @@ const IDLE_LOOK: Duration = Duration::from_secs(1);
 /// The commands that go on.
 #[derive(Default)]
 pub(super) struct Background {
-    open: Arc<Mutex<Option<Open>>>,
-    known: Arc<Mutex<Known>>,
+    open: Arc<Mutex<Option<OpenSandbox>>>,
+    known: Arc<Mutex<CommandTable>>,
 }
 
 /// A sandbox that is open, and whose words are in it.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(super) struct SharedSandbox {
     session: Arc<Session>,
-    pub(super) words: Words,
+    pub(super) words: InputSources,
 }
 
 /// Whose words a command may hear besides those of its caller.
 #[derive(Clone)]
-pub(super) struct Words {
+pub(super) struct InputSources {
     /// The gate of the way out.
-    door: Option<Arc<Door>>,
+    egress_gate: Option<Arc<EgressGate>>,
     /// Whether somebody came in by a port.
     visited: Arc<AtomicBool>,
 }
 
-impl Words {
+impl InputSources {
     pub(super) fn label(&self) -> Label {
         match self.visited.load(Ordering::Acquire) {
             true => Label::Web,
-            false => self.door.as_ref().map_or(Label::Tool, |door| door.label()),
+            false => self.egress_gate.as_ref().map_or(Label::Tool, |door| door.label()),
         }
     }
 }
 
-impl Place {
+impl SharedSandbox {
     /// A connection to a port inside, for somebody outside: from now on all that is heard in
     /// here may be theirs.
-    pub(super) async fn visit(&self, port: u16) -> Option<TcpStream> {
+    pub(super) async fn connect_visitor(&self, port: u16) -> Option<TcpStream> {
         // What is ours on its loopback is no port of the commands.
-        if port == PROXY_PORT && self.words.door.is_some() {
+        if port == PROXY_PORT && self.words.egress_gate.is_some() {
             return None;
         }
         self.words.visited.store(true, Ordering::Release);
@@ -86,9 +88,9 @@ impl Place {
         &self,
         command: &str,
         wall: Option<Duration>,
-    ) -> Result<Running, HandleError> {
+    ) -> Result<RunHandle, HandleError> {
         let program = Program::Shell(command.to_owned());
-        let task = Task { wall, capture: CAPTURE, ..Task::new(program) };
+        let task = SessionProgram { wall, capture: CAPTURE, ..SessionProgram::new(program) };
         let session = Arc::clone(&self.session);
         let started = task::spawn_blocking(move || session.run(&task)).await;
         let started = started.map_err(|_| broken("the start of a command broke down"))?;
@@ -97,26 +99,26 @@ impl Place {
 }
 
 /// The sandbox that they share.
-struct Open {
-    place: Place,
+struct OpenSandbox {
+    place: SharedSandbox,
     /// Serves the way out, and looks whether it can be closed; cut off when this is dropped.
     _serving: JoinSet<()>,
 }
 
 /// Closes it; its end is waited for, but not here.
-fn close(open: &mut Option<Open>) {
+fn close(open: &mut Option<OpenSandbox>) {
     let closed = open.take();
     drop(task::spawn_blocking(move || drop(closed)));
 }
 
 /// Closes the sandbox once no command is left that is known, and none that uses it.
-async fn close_when_idle(open: Arc<Mutex<Option<Open>>>, known: Arc<Mutex<Known>>) {
+async fn close_when_idle(open: Arc<Mutex<Option<OpenSandbox>>>, known: Arc<Mutex<CommandTable>>) {
     loop {
         sleep(IDLE_LOOK).await;
         let mut open = open.lock().await;
         let mut known = known.lock().await;
         known.look();
-        let is_used = |open: &Open| Arc::strong_count(&open.place.session) > 1;
+        let is_used = |open: &OpenSandbox| Arc::strong_count(&open.place.session) > 1;
         if known.running() == 0 && !open.as_ref().is_some_and(is_used) {
             close(&mut open);
             return;
@@ -125,62 +127,65 @@ async fn close_when_idle(open: Arc<Mutex<Option<Open>>>, known: Arc<Mutex<Known>
 }
 
 #[derive(Default)]
-struct Known {
+struct CommandTable {
     last: u32,
-    commands: Vec<Command>,
+    commands: Vec<BackgroundCommand>,
 }
 
-struct Command {
+struct BackgroundCommand {
     id: u32,
     line: String,
-    words: Words,
-    state: State,
+    words: InputSources,
+    state: CommandState,
 }
 
-enum State {
-    Runs(Running),
-    Ended(Result<Outcome, Arc<LaunchError>>),
+enum CommandState {
+    Runs(RunHandle),
+    Ended(Result<RunOutcome, Arc<LaunchError>>),
 }
 
-impl Command {
+impl BackgroundCommand {
     /// Notices its end.
     fn look(&mut self) {
-        let over = matches!(&self.state, State::Runs(running) if running.is_over());
+        let over = matches!(&self.state, CommandState::Runs(running) if running.is_over());
         if over {
-            let nothing = State::Ended(Err(Arc::new(LaunchError::Lost)));
-            if let State::Runs(running) = std::mem::replace(&mut self.state, nothing) {
-                self.state = State::Ended(running.wait().map_err(Arc::new));
+            let nothing = CommandState::Ended(Err(Arc::new(LaunchError::Lost)));
+            if let CommandState::Runs(running) = std::mem::replace(&mut self.state, nothing) {
+                self.state = CommandState::Ended(running.wait().map_err(Arc::new));
             }
         }
     }
 
     const fn runs(&self) -> bool {
-        matches!(self.state, State::Runs(_))
+        matches!(self.state, CommandState::Runs(_))
     }
 
-    fn told(&self) -> Result<Process, HandleError> {
+    fn told(&self) -> Result<BackgroundProcess, HandleError> {
         let (stdout, stderr, ended) = match &self.state {
-            State::Runs(running) => {
+            CommandState::Runs(running) => {
                 let (stdout, stderr) = running.output();
                 (stdout, stderr, None)
             }
-            State::Ended(Ok(outcome)) => {
+            CommandState::Ended(Ok(outcome)) => {
                 (outcome.stdout.clone(), outcome.stderr.clone(), Some(outcome.status))
             }
             // Of a command that goes on this is no failure of ours to run it.
-            State::Ended(Err(error)) => {
-                return Err(HandleError { kind: Kind::Transient, ..HandleError::of(&**error) });
+            CommandState::Ended(Err(error)) => {
+                return Err(HandleError {
+                    kind: ErrorClass::Transient,
+                    ..HandleError::of(&**error)
+                });
             }
         };
         let label = self.words.label();
         let command = self.line.clone();
-        Ok(Process { id: self.id, command, ended, stdout, stderr, label })
+        Ok(BackgroundProcess { id: self.id, command, ended, stdout, stderr, label })
     }
 }
 
-impl Known {
+impl CommandTable {
     fn look(&mut self) {
-        self.commands.iter_mut().for_each(Command::look);
+        self.commands.iter_mut().for_each(BackgroundCommand::look);
     }
 
     fn running(&self) -> usize {
@@ -188,14 +193,14 @@ impl Known {
     }
 
     /// Keeps one more, and forgets what ended first where there is no room.
-    fn keep(&mut self, line: &str, words: Words, running: Running) -> u32 {
+    fn keep(&mut self, line: &str, words: InputSources, running: RunHandle) -> u32 {
         let ended = self.commands.iter().position(|command| !command.runs());
         if let (true, Some(place)) = (self.commands.len() >= KNOWN_MAX, ended) {
             self.commands.remove(place);
         }
         self.last += 1;
-        let (id, line, state) = (self.last, line.to_owned(), State::Runs(running));
-        self.commands.push(Command { id, line, words, state });
+        let (id, line, state) = (self.last, line.to_owned(), CommandState::Runs(running));
+        self.commands.push(BackgroundCommand { id, line, words, state });
         id
     }
 }
@@ -203,7 +208,7 @@ impl Known {
 impl Background {
     /// The sandbox that is open, if something still goes on in it; from now on on this
     /// behalf too.
-    pub(super) async fn place(&self, behalf: Behalf) -> Option<Place> {
+    pub(super) async fn place(&self, behalf: CallProvenance) -> Option<SharedSandbox> {
         let mut open = self.open.lock().await;
         let mut known = self.known.lock().await;
         known.look();
@@ -211,26 +216,26 @@ impl Background {
             close(&mut open);
         }
         let place = open.as_ref().map(|open| open.place.clone())?;
-        if let Some(door) = &place.words.door {
+        if let Some(door) = &place.words.egress_gate {
             door.join(behalf);
         }
         Some(place)
     }
 
     /// The sandbox that is open.
-    pub(super) async fn here(&self) -> Option<Place> {
+    pub(super) async fn here(&self) -> Option<SharedSandbox> {
         let open = self.open.lock().await;
         let place = open.as_ref().map(|open| open.place.clone());
         place.filter(|place| !place.session.is_over())
     }
 
     /// Takes a sandbox that was just opened, with its way out.
-    pub(super) async fn move_in(
+    pub(super) async fn adopt_sandbox(
         &self,
         session: Session,
-        way: Option<(StdListener, Arc<Door>)>,
+        way: Option<(StdListener, Arc<EgressGate>)>,
         proxy: &Proxy,
-    ) -> Result<Place, HandleError> {
+    ) -> Result<SharedSandbox, HandleError> {
         let mut serving = JoinSet::new();
         let door = way.as_ref().map(|(_, door)| Arc::clone(door));
         if let Some((listener, door)) = way {
@@ -241,9 +246,9 @@ impl Background {
             serving.spawn(async move { proxy.serve(listener, door, never).await });
         }
         serving.spawn(close_when_idle(Arc::clone(&self.open), Arc::clone(&self.known)));
-        let words = Words { door, visited: Arc::default() };
-        let place = Place { session: Arc::new(session), words };
-        *self.open.lock().await = Some(Open { place: place.clone(), _serving: serving });
+        let words = InputSources { egress_gate: door, visited: Arc::default() };
+        let place = SharedSandbox { session: Arc::new(session), words };
+        *self.open.lock().await = Some(OpenSandbox { place: place.clone(), _serving: serving });
         Ok(place)
     }
 
@@ -256,22 +261,27 @@ impl Background {
         }
         let message = format!("{RUNNING_MAX} processes go on already");
         let hint = Some("End one with stop_process.".to_owned());
-        Err(HandleError { kind: Kind::User, message, hint })
+        Err(HandleError { kind: ErrorClass::User, message, hint })
     }
 
     /// Keeps what goes on from now on; its number.
-    pub(super) async fn keep(&self, line: &str, running: Running, words: Words) -> u32 {
+    pub(super) async fn keep(&self, line: &str, running: RunHandle, words: InputSources) -> u32 {
         self.known.lock().await.keep(line, words, running)
     }
 
-    pub(super) async fn all(&self) -> Result<Vec<Process>, HandleError> {
+    pub(super) async fn all(&self) -> Result<Vec<BackgroundProcess>, HandleError> {
         let mut known = self.known.lock().await;
         known.look();
-        known.commands.iter().map(Command::told).collect()
+        known.commands.iter().map(BackgroundCommand::told).collect()
     }
 
     /// One of them, after so long or at its end.
-    pub(super) async fn one(&self, id: u32, wait: Span, end: bool) -> Result<Process, HandleError> {
+    pub(super) async fn one(
+        &self,
+        id: u32,
+        wait: Span,
+        end: bool,
+    ) -> Result<BackgroundProcess, HandleError> {
         let mut left = wait.to_std();
         loop {
             let mut known = self.known.lock().await;
@@ -281,11 +291,15 @@ impl Background {
                 let message = format!("there is no process {id}");
                 let hint = "read_process without a number lists those that there are; all end \
                             when the automaton restarts.";
-                return Err(HandleError { kind: Kind::User, message, hint: Some(hint.to_owned()) });
+                return Err(HandleError {
+                    kind: ErrorClass::User,
+                    message,
+                    hint: Some(hint.to_owned()),
+                });
             };
             match &command.state {
-                State::Runs(running) if end => running.kill(),
-                State::Runs(_) | State::Ended(_) => {}
+                CommandState::Runs(running) if end => running.kill(),
+                CommandState::Runs(_) | CommandState::Ended(_) => {}
             }
             if !command.runs() || left.is_zero() {
                 return command.told();

@@ -5,75 +5,78 @@
 
 use std::sync::Arc;
 
-use automaton_client::Machine;
-use automaton_core::error::Kind;
+use automaton_client::MachineRef;
+use automaton_core::error::ErrorClass;
 use automaton_core::id::{CallId, MachineId};
 use automaton_core::money::Microcents;
 use automaton_core::trust::Label;
-use automaton_core::wire::cloud::{CreateMachine, MachineReply, MachineTier};
-use automaton_policy::{SpendLimits, SpendVerdict};
+use automaton_core::wire::cloud::{CreateMachineRequest, MachineReply, MachineTier};
+use automaton_policy::{PaymentLimits, PaymentVerdict};
 use automaton_sandbox::HOME_INSIDE;
 use automaton_store::Store;
 use automaton_tools::HandleError;
-use automaton_tools::context::{self, Answer};
+use automaton_tools::context::{self, HandleFuture};
 
 use super::background::Background;
-use super::rented::{Rented, failed, unknown};
-use super::tunnel::Tunnel;
-use crate::deps::Deps;
+use super::rented_machine::{RentedMachine, failed, unknown};
+use super::tunnel::TunnelClient;
+use crate::deps::AgentDeps;
 use crate::settings::Settings;
-use crate::treasury::Account;
+use crate::treasury::CloudAccount;
 
 /// The machines of one automaton.
-pub(crate) struct Machines {
-    account: Option<Account>,
-    limits: SpendLimits,
+pub(crate) struct RentedMachines {
+    account: Option<CloudAccount>,
+    limits: PaymentLimits,
     store: Store,
-    own: Option<Rented>,
+    own: Option<RentedMachine>,
     /// To the sandbox here, where there is an account and no machine in its place.
-    tunnel: Option<Tunnel>,
+    tunnel: Option<TunnelClient>,
 }
 
 /// The machine that the creator has named, where the cloud of the account is known.
-pub(super) fn rented(settings: &Settings, deps: &Deps) -> Option<Result<Rented, HandleError>> {
+pub(super) fn rented(
+    settings: &Settings,
+    deps: &AgentDeps,
+) -> Option<Result<RentedMachine, HandleError>> {
     let id = settings.machine?;
     let account = account(deps).ok_or_else(|| no_account(&format!("machine {id}")));
-    Some(account.map(|Account { cloud, key }| Rented { cloud, key, id }))
+    Some(account.map(|CloudAccount { cloud, key }| RentedMachine { cloud, key, id }))
 }
 
-fn account(deps: &Deps) -> Option<Account> {
+fn account(deps: &AgentDeps) -> Option<CloudAccount> {
     deps.treasury.as_ref().and_then(|treasury| treasury.account())
 }
 
 fn no_account(what: &str) -> HandleError {
     let message = format!("there is no account with a cloud for {what}");
     let hint = "The creator can make one: `automaton provision`.".to_owned();
-    HandleError { kind: Kind::Config, message, hint: Some(hint) }
+    HandleError { kind: ErrorClass::Config, message, hint: Some(hint) }
 }
 
 fn refused(message: &str, hint: &str) -> HandleError {
-    HandleError { kind: Kind::User, message: message.to_owned(), hint: Some(hint.to_owned()) }
+    HandleError { kind: ErrorClass::User, message: message.to_owned(), hint: Some(hint.to_owned()) }
 }
 
-impl Machines {
-    pub(super) fn new(settings: &Settings, deps: &Deps, here: Arc<Background>) -> Self {
+impl RentedMachines {
+    pub(super) fn new(settings: &Settings, deps: &AgentDeps, here: Arc<Background>) -> Self {
         // silent-ok: what is wrong with it is told by the first command.
         let own = rented(settings, deps).and_then(Result::ok);
         let account = account(deps);
         let limits = deps.treasury.as_ref().map(|treasury| treasury.limits().clone());
         let (limits, store) = (limits.unwrap_or_default(), deps.store.clone());
         let tunnel = account.clone().filter(|_| settings.machine.is_none());
-        let tunnel = tunnel.map(|account| Tunnel::new(account, deps.store.clone(), here));
+        let tunnel = tunnel.map(|account| TunnelClient::new(account, deps.store.clone(), here));
         Self { account, limits, store, own, tunnel }
     }
 
-    fn account(&self) -> Result<&Account, HandleError> {
+    fn account(&self) -> Result<&CloudAccount, HandleError> {
         self.account.as_ref().ok_or_else(|| no_account("machines"))
     }
 
     /// Refuses a machine that costs more, with all that are rented, than may be spent unasked.
-    async fn afford(&self, wanted: &CreateMachine) -> Result<(), HandleError> {
-        let Account { cloud, key } = self.account()?;
+    async fn afford(&self, wanted: &CreateMachineRequest) -> Result<(), HandleError> {
+        let CloudAccount { cloud, key } = self.account()?;
         let tiers = cloud.pricing(key).await.map_err(|error| failed(&error))?.tiers;
         let fits = |it: &&MachineTier| {
             it.vcpu >= wanted.vcpu
@@ -91,15 +94,15 @@ impl Machines {
         let sum = rented.iter().try_fold(Microcents::ZERO, costs).ok_or_else(unknown)?;
         let more = Microcents::from_cents(tier.monthly_cents).map_err(|_| unknown())?;
         match self.limits.judge_rent(sum, more) {
-            SpendVerdict::Allow => Ok(()),
-            SpendVerdict::Ask(_, why) | SpendVerdict::Deny(_, why) => {
+            PaymentVerdict::Allow => Ok(()),
+            PaymentVerdict::Ask(_, why) | PaymentVerdict::Deny(_, why) => {
                 Err(refused(&why, "Delete one, or ask your creator, who sets this limit."))
             }
         }
     }
 
     /// The way to the sandbox here; without a cloud there is none.
-    fn tunnel(&self) -> Result<&Tunnel, HandleError> {
+    fn tunnel(&self) -> Result<&TunnelClient, HandleError> {
         self.tunnel.as_ref().ok_or_else(|| {
             refused(
                 "your sandbox is on your creator's machine, and nobody can reach it from outside",
@@ -110,11 +113,11 @@ impl Machines {
     }
 }
 
-impl context::Machines for Machines {
-    fn rent(&self, wanted: CreateMachine, call: CallId) -> Answer<'_, MachineReply> {
+impl context::MachinesHandle for RentedMachines {
+    fn rent(&self, wanted: CreateMachineRequest, call: CallId) -> HandleFuture<'_, MachineReply> {
         Box::pin(async move {
             self.afford(&wanted).await?;
-            let Account { cloud, key } = self.account()?;
+            let CloudAccount { cloud, key } = self.account()?;
             let made = cloud.create_machine(key, &wanted, &call.to_string()).await;
             made.map_err(|error| {
                 unknown(&error, "Look with list_sandboxes before you rent another one.")
@@ -122,16 +125,16 @@ impl context::Machines for Machines {
         })
     }
 
-    fn all(&self) -> Answer<'_, Vec<MachineReply>> {
+    fn all(&self) -> HandleFuture<'_, Vec<MachineReply>> {
         Box::pin(async move {
-            let Account { cloud, key } = self.account()?;
+            let CloudAccount { cloud, key } = self.account()?;
             Ok(cloud.machines(key).await.map_err(|error| failed(&error))?.sandboxes)
         })
     }
 
-    fn end<'a>(&'a self, id: &'a str) -> Answer<'a, ()> {
+    fn end<'a>(&'a self, id: &'a str) -> HandleFuture<'a, ()> {
         Box::pin(async move {
-            let Account { cloud, key } = self.account()?;
+            let CloudAccount { cloud, key } = self.account()?;
             let unusable =
                 |_| refused("that is no id of a sandbox", "list_sandboxes shows those you have.");
             let id: MachineId = id.parse().map_err(unusable)?;
@@ -139,11 +142,11 @@ impl context::Machines for Machines {
                 let why = "your own commands and files are on that machine";
                 return Err(refused(why, "Ask your creator to name another one first."));
             }
-            cloud.delete_machine(Machine { key, id }).await.map_err(|error| failed(&error))
+            cloud.delete_machine(MachineRef { key, id }).await.map_err(|error| failed(&error))
         })
     }
 
-    fn open(&self, port: u16, price: Option<String>) -> Answer<'_, String> {
+    fn open(&self, port: u16, price: Option<String>) -> HandleFuture<'_, String> {
         Box::pin(async move {
             let Some(own) = &self.own else { return self.tunnel()?.open(port, price).await };
             // Before anybody can come in: what is there may be others' from then on.
@@ -153,7 +156,7 @@ impl context::Machines for Machines {
         })
     }
 
-    fn close(&self, port: u16) -> Answer<'_, ()> {
+    fn close(&self, port: u16) -> HandleFuture<'_, ()> {
         Box::pin(async move {
             match &self.own {
                 Some(own) => own.close(port).await,

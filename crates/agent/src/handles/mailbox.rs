@@ -4,26 +4,30 @@
 
 use automaton_core::event::Event;
 use automaton_core::id::{CallId, MessageId};
-use automaton_tools::context::{self, Answer, Letter};
+use automaton_tools::context::{self, HandleFuture, MessageDraft};
 
 use super::memory::of_store;
-use crate::deps::Deps;
+use crate::deps::AgentDeps;
 
 /// The outbox of one automaton.
 pub(crate) struct Mailbox {
-    deps: Deps,
+    deps: AgentDeps,
 }
 
 impl Mailbox {
-    pub(super) const fn new(deps: Deps) -> Self {
+    pub(super) const fn new(deps: AgentDeps) -> Self {
         Self { deps }
     }
 }
 
-impl context::Mailbox for Mailbox {
-    fn send_to_creator<'a>(&'a self, call: CallId, letter: Letter) -> Answer<'a, MessageId> {
+impl context::MailboxHandle for Mailbox {
+    fn send_to_creator<'a>(
+        &'a self,
+        call: CallId,
+        letter: MessageDraft,
+    ) -> HandleFuture<'a, MessageId> {
         Box::pin(async move {
-            let Letter { body, reply_to } = letter;
+            let MessageDraft { body, reply_to } = letter;
             let store = &self.deps.store;
             let sent = store.send_to_creator(call, body.clone(), reply_to).await;
             let message = sent.map_err(of_store)?;

@@ -4,7 +4,7 @@
 
 use automaton_store::{FactQuery, Store, StoreError, Upsert};
 use automaton_tools::HandleError;
-use automaton_tools::context::{self, Answer, Query, Remembered};
+use automaton_tools::context::{self, HandleFuture, MemoryQuery, RememberOutcome};
 
 use crate::turn::into_memory;
 
@@ -19,10 +19,10 @@ impl Memory {
     }
 }
 
-impl context::Memory for Memory {
-    fn remember<'a>(&'a self, fact: context::NewFact) -> Answer<'a, Remembered> {
+impl context::MemoryHandle for Memory {
+    fn remember<'a>(&'a self, fact: context::NewFact) -> HandleFuture<'a, RememberOutcome> {
         Box::pin(async move {
-            let row = automaton_store::NewFact {
+            let row = automaton_store::NewFactRow {
                 category: fact.category.to_owned(),
                 key: fact.key,
                 value: fact.value,
@@ -31,13 +31,16 @@ impl context::Memory for Memory {
             };
             let (id, upsert) = self.store.remember(row).await.map_err(of_store)?;
             Ok(match upsert {
-                Upsert::New => Remembered::New(id),
-                Upsert::Updated => Remembered::Updated(id),
+                Upsert::New => RememberOutcome::New(id),
+                Upsert::Updated => RememberOutcome::Updated(id),
             })
         })
     }
 
-    fn candidates<'a>(&'a self, query: &'a Query) -> Answer<'a, Vec<automaton_memory::Fact>> {
+    fn candidates<'a>(
+        &'a self,
+        query: &'a MemoryQuery,
+    ) -> HandleFuture<'a, Vec<automaton_memory::Fact>> {
         Box::pin(async move {
             let query = FactQuery {
                 category: query.category.map(ToOwned::to_owned),

@@ -2,32 +2,32 @@
 //! or the sandbox. A handle must never offer more than its trait says.
 
 mod background;
-mod brought;
-mod ground;
-mod kept;
-mod life;
+mod file_backend;
 mod machines;
 mod mailbox;
 mod memory;
 mod money;
-mod pulse;
-mod rented;
+mod rented_machine;
+mod reserved_paths;
+mod schedule;
+mod status;
 mod survival;
 mod tunnel;
 mod workspace;
+mod workspace_snapshot;
 
 pub use self::workspace::{command_spec, describe as describe_limits};
 use tokio::sync::watch;
 
-use self::life::Life;
-use self::machines::Machines;
+use self::machines::RentedMachines;
 use self::mailbox::Mailbox;
 use self::memory::Memory;
-use self::money::Money;
-use self::pulse::Pulse;
+use self::money::OptionalTreasury;
+use self::schedule::AgentSchedule;
+use self::status::AgentStatusView;
 use self::survival::Survival;
 pub(crate) use self::workspace::Workspace;
-use crate::deps::Deps;
+use crate::deps::AgentDeps;
 use crate::error::AgentError;
 use crate::settings::Settings;
 
@@ -36,30 +36,30 @@ pub(crate) struct Handles {
     pub(crate) workspace: Workspace,
     pub(crate) memory: Memory,
     pub(crate) mailbox: Mailbox,
-    pub(crate) life: Life,
-    pub(crate) treasury: Money,
-    pub(crate) pulse: Pulse,
+    pub(crate) life: AgentStatusView,
+    pub(crate) treasury: OptionalTreasury,
+    pub(crate) pulse: AgentSchedule,
     pub(crate) survival: Survival,
-    pub(crate) machines: Machines,
+    pub(crate) machines: RentedMachines,
 }
 
 impl Handles {
     /// The handles of one automaton, which has so many tools.
     pub(crate) fn new(
         settings: &Settings,
-        deps: &Deps,
+        deps: &AgentDeps,
         tools: usize,
         shutdown: watch::Receiver<bool>,
     ) -> Result<Self, AgentError> {
         let workspace = Workspace::open(settings, deps, shutdown)?;
         Ok(Self {
-            machines: Machines::new(settings, deps, workspace.background()),
+            machines: RentedMachines::new(settings, deps, workspace.background()),
             workspace,
             memory: Memory::new(deps.store.clone()),
             mailbox: Mailbox::new(deps.clone()),
-            life: Life::new(settings, deps, tools),
-            treasury: Money::new(deps.treasury.clone()),
-            pulse: Pulse::new(deps),
+            life: AgentStatusView::new(settings, deps, tools),
+            treasury: OptionalTreasury::new(deps.treasury.clone()),
+            pulse: AgentSchedule::new(deps),
             survival: Survival::new(settings, deps),
         })
     }

@@ -5,21 +5,22 @@
 
 use std::sync::Arc;
 
-use automaton_core::error::Kind;
+use automaton_core::error::ErrorClass;
 use automaton_core::money::MicroUsdc;
-use automaton_core::spend::Why;
-use automaton_net::{Header, Method, Request};
+use automaton_core::payment::PaymentReason;
+use automaton_net::{Header, HttpMethod, HttpRequest};
 use automaton_tools::HandleError;
 use automaton_tools::context::{
-    self, Answer, Balances, Cause, Gift, Page, Purchase, Verb, WebRequest,
+    self, Balances, CreditTransferRequest, FetchResult, HandleFuture, PaymentCause, TopUpReceipt,
+    WebMethod, WebRequest,
 };
 
-use crate::treasury::{Brought, Errand, Treasury};
+use crate::treasury::{FetchOutcome, PaidFetch, Treasury};
 
 /// The money of one automaton, if it has any.
-pub(crate) struct Money(Option<Arc<Treasury>>);
+pub(crate) struct OptionalTreasury(Option<Arc<Treasury>>);
 
-impl Money {
+impl OptionalTreasury {
     pub(super) const fn new(treasury: Option<Arc<Treasury>>) -> Self {
         Self(treasury)
     }
@@ -27,7 +28,7 @@ impl Money {
     /// The treasury. Its tools are not offered where there is none.
     fn treasury(&self) -> Result<&Arc<Treasury>, HandleError> {
         let none = || HandleError {
-            kind: Kind::User,
+            kind: ErrorClass::User,
             message: "there is no wallet".to_owned(),
             hint: None,
         };
@@ -35,23 +36,27 @@ impl Money {
     }
 }
 
-impl context::Treasury for Money {
-    fn balances(&self) -> Answer<'_, Balances> {
+impl context::TreasuryHandle for OptionalTreasury {
+    fn balances(&self) -> HandleFuture<'_, Balances> {
         Box::pin(async move { Ok(self.treasury()?.balances().await) })
     }
 
-    fn top_up(&self, usd: u32, cause: Cause) -> Answer<'_, Purchase> {
+    fn top_up(&self, usd: u32, cause: PaymentCause) -> HandleFuture<'_, TopUpReceipt> {
         Box::pin(async move {
             let treasury = self.treasury()?;
-            let bought = treasury.buy_soon(usd, why(cause)).await;
+            let bought = treasury.buy_with_timeout(usd, why(cause)).await;
             let bought = bought.map_err(|error| HandleError::of(&error))?;
             let balances = treasury.balances().await;
             let (usd, paid, settled) = (bought.usd, bought.amount, bought.settled);
-            Ok(Purchase { usd, paid, settled, balances })
+            Ok(TopUpReceipt { usd, paid, settled, balances })
         })
     }
 
-    fn transfer(&self, gift: Gift, cause: Cause) -> Answer<'_, context::Given> {
+    fn transfer(
+        &self,
+        gift: CreditTransferRequest,
+        cause: PaymentCause,
+    ) -> HandleFuture<'_, context::TransferReceipt> {
         Box::pin(async move {
             let treasury = self.treasury()?;
             let to = gift.to.parse().map_err(|_| unfit(&gift.to, "is no address"))?;
@@ -59,45 +64,45 @@ impl context::Treasury for Money {
             let given = given.map_err(|error| HandleError::of(&error))?;
             let balances = treasury.balances().await;
             let (to, amount, transfer) = (given.to.to_string(), given.amount, given.transfer);
-            Ok(context::Given { to, amount, transfer, balances })
+            Ok(context::TransferReceipt { to, amount, transfer, balances })
         })
     }
 
-    fn fetch(&self, request: WebRequest, cause: Cause) -> Answer<'_, Page> {
+    fn fetch(&self, request: WebRequest, cause: PaymentCause) -> HandleFuture<'_, FetchResult> {
         Box::pin(async move {
             let treasury = self.treasury()?;
             let brought = treasury.fetch(errand(request, cause)?).await;
-            let Brought { reply, paid } = brought.map_err(|error| HandleError::of(&error))?;
+            let FetchOutcome { reply, paid } = brought.map_err(|error| HandleError::of(&error))?;
             let body = String::from_utf8_lossy(&reply.body).into_owned();
             let paid = paid.map(|paid| (paid.amount, paid.settled));
-            Ok(Page { status: reply.status, body, paid })
+            Ok(FetchResult { status: reply.status, body, paid })
         })
     }
 }
 
-fn why(Cause { call, label, goal, note }: Cause) -> Why {
-    Why { turn: None, call: Some(call), goal, label, note }
+fn why(PaymentCause { call, label, goal, note }: PaymentCause) -> PaymentReason {
+    PaymentReason { turn: None, call: Some(call), goal, label, note }
 }
 
 fn unfit(what: &str, why: &str) -> HandleError {
     let what: String = what.chars().filter(|letter| !letter.is_control()).take(80).collect();
-    HandleError { kind: Kind::User, message: format!("'{what}' {why}"), hint: None }
+    HandleError { kind: ErrorClass::User, message: format!("'{what}' {why}"), hint: None }
 }
 
-fn errand(asked: WebRequest, cause: Cause) -> Result<Errand, HandleError> {
+fn errand(asked: WebRequest, cause: PaymentCause) -> Result<PaidFetch, HandleError> {
     let url = asked.url.parse().map_err(|_| unfit(&asked.url, "is no URL"))?;
     let method = match asked.verb {
-        Verb::Get => Method::Get,
-        Verb::Post => Method::Post,
-        Verb::Put => Method::Put,
-        Verb::Patch => Method::Patch,
-        Verb::Delete => Method::Delete,
+        WebMethod::Get => HttpMethod::Get,
+        WebMethod::Post => HttpMethod::Post,
+        WebMethod::Put => HttpMethod::Put,
+        WebMethod::Patch => HttpMethod::Patch,
+        WebMethod::Delete => HttpMethod::Delete,
     };
-    let mut request = Request::new(method, url);
+    let mut request = HttpRequest::new(method, url);
     let named = |(name, value)| Header::Named(name, value);
     request.headers = asked.headers.into_iter().map(named).collect();
     request.body = asked.body.into_bytes();
     let cap = MicroUsdc::from_cents(asked.cap_cents)
         .map_err(|_| unfit(&asked.cap_cents.to_string(), "cents are more than there are"))?;
-    Ok(Errand { request, cap, why: why(cause) })
+    Ok(PaidFetch { request, cap, why: why(cause) })
 }

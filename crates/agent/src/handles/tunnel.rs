@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use automaton_client::ClientError;
+use automaton_client::CloudClientError;
 use automaton_core::error::chain;
 use automaton_core::trust::Label;
 use automaton_core::wire::cloud::{TUNNEL_NOBODY, TUNNEL_TAKEN};
@@ -25,8 +25,8 @@ use tokio::time::{Instant, sleep, timeout};
 use tracing::debug;
 
 use super::background::Background;
-use super::rented::{Rented, failed};
-use crate::treasury::Account;
+use super::rented_machine::{RentedMachine, failed};
+use crate::treasury::CloudAccount;
 
 /// Connections that wait for a visitor.
 const IDLE: usize = 4;
@@ -47,18 +47,18 @@ const RETRY_MAX: Duration = Duration::from_secs(60);
 const LINE_BYTES_MAX: usize = 8;
 
 /// The tunnel of one automaton.
-pub(super) struct Tunnel {
-    account: Account,
+pub(super) struct TunnelClient {
+    account: CloudAccount,
     /// What stands at the cloud for the sandbox here.
-    place: OnceCell<Rented>,
-    inside: Inside,
+    place: OnceCell<RentedMachine>,
+    inside: TunnelTarget,
     /// What keeps connections open, as long as anything is published.
     serving: AsyncMutex<JoinSet<()>>,
 }
 
 /// What visitors are led to.
 #[derive(Clone)]
-struct Inside {
+struct TunnelTarget {
     background: Arc<Background>,
     store: Store,
     // A std mutex, since nothing is awaited while it is held.
@@ -66,18 +66,18 @@ struct Inside {
     visitors: Arc<Semaphore>,
 }
 
-impl Tunnel {
-    pub(super) fn new(account: Account, store: Store, background: Arc<Background>) -> Self {
+impl TunnelClient {
+    pub(super) fn new(account: CloudAccount, store: Store, background: Arc<Background>) -> Self {
         let (published, visitors) = (Arc::default(), Arc::new(Semaphore::new(VISITORS_MAX)));
-        let inside = Inside { background, store, published, visitors };
+        let inside = TunnelTarget { background, store, published, visitors };
         Self { account, place: OnceCell::new(), inside, serving: AsyncMutex::default() }
     }
 
-    async fn place(&self) -> Result<&Rented, HandleError> {
-        let Account { cloud, key } = &self.account;
+    async fn place(&self) -> Result<&RentedMachine, HandleError> {
+        let CloudAccount { cloud, key } = &self.account;
         let made = async {
             let id = cloud.tunnel(key).await.map_err(|error| failed(&error))?.id;
-            Ok(Rented { cloud: cloud.clone(), key: key.clone(), id })
+            Ok(RentedMachine { cloud: cloud.clone(), key: key.clone(), id })
         };
         self.place.get_or_try_init(|| made).await
     }
@@ -112,13 +112,13 @@ impl Tunnel {
     }
 }
 
-impl Inside {
+impl TunnelTarget {
     fn published(&self) -> MutexGuard<'_, BTreeSet<u16>> {
         self.published.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps one connection waiting, and looks after the visitors that came by it.
-    async fn serve(self, place: Rented) {
+    async fn serve(self, place: RentedMachine) {
         let (mut visits, mut pause) = (JoinSet::new(), RETRY_MIN);
         loop {
             while visits.try_join_next().is_some() {}
@@ -128,7 +128,7 @@ impl Inside {
             match self.next(&place).await {
                 Ok(Some((visitor, port))) => {
                     pause = RETRY_MIN;
-                    visits.spawn(self.clone().lead(visitor, port, permit));
+                    visits.spawn(self.clone().proxy_visitor(visitor, port, permit));
                 }
                 Ok(None) if begun.elapsed() >= IDLE_MAX => pause = RETRY_MIN,
                 Ok(None) => {
@@ -146,14 +146,17 @@ impl Inside {
     }
 
     /// The next visitor, and the port that it is for, as the cloud says; nothing after a while.
-    async fn next(&self, place: &Rented) -> Result<Option<(Upgraded, u16)>, ClientError> {
+    async fn next(
+        &self,
+        place: &RentedMachine,
+    ) -> Result<Option<(Upgraded, u16)>, CloudClientError> {
         let mut waiting = place.cloud.await_visitor(place.machine()).await?;
         let named = timeout(IDLE_MAX, port_of(&mut waiting)).await;
         Ok(named.ok().flatten().map(|port| (waiting, port)))
     }
 
     /// Leads a visitor to a port inside, to its end.
-    async fn lead(self, mut visitor: Upgraded, port: u16, _held: OwnedSemaphorePermit) {
+    async fn proxy_visitor(self, mut visitor: Upgraded, port: u16, _held: OwnedSemaphorePermit) {
         let led = async {
             let Some(mut inside) = self.reach(port).await else {
                 return visitor.write_all(&[TUNNEL_NOBODY]).await;
@@ -176,7 +179,7 @@ impl Inside {
             // silent-ok: while nothing can be labelled, nobody is let in.
             self.store.label_path(HOME_INSIDE.to_owned(), Label::Web).await.ok()?;
         }
-        timeout(CONNECT_WITHIN, place.visit(port)).await.ok().flatten()
+        timeout(CONNECT_WITHIN, place.connect_visitor(port)).await.ok().flatten()
     }
 }
 

@@ -11,34 +11,36 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use automaton_core::error::Kind;
+use automaton_core::error::ErrorClass;
 use automaton_core::id::{CallId, MessageId, TurnId};
 use automaton_core::secret::Secret;
 use automaton_core::time::Span;
 use automaton_core::trust::{Label, Labelled};
 use automaton_net::Proxy;
 use automaton_sandbox::{
-    Beneath, Capture, CgroupBase, Enforcement, Feature, FsError, HOME_INSIDE, Killer, LaunchError,
-    Launcher, Limits, LineRange, Listing, Network, Outcome, Plan, Probe, Program, Reach, Running,
-    Spec, WorkspacePath, plan, read_lines,
+    Capture, CgroupBase, Enforcement, Feature, FsError, HOME_INSIDE, KillHandle, LaunchError,
+    Launcher, LineRange, ListOptions, Listing, Network, Plan, Probe, Program, RunHandle, RunLimits,
+    RunOutcome, SandboxSpec, WorkspaceDir, WorkspacePath, plan, read_lines,
 };
 use automaton_store::{Store, StoreError};
 use automaton_tools::HandleError;
-use automaton_tools::context::{self, Answer, Behalf, FileContent, FileLines, Process, Ran};
+use automaton_tools::context::{
+    self, BackgroundProcess, CallProvenance, CommandOutput, FileContent, FileLines, HandleFuture,
+};
 use tokio::sync::watch;
 use tokio::task;
 
-use super::background::{Background, Place};
-use super::brought::Before;
-use super::ground::Ground;
-use super::kept;
+use super::background::{Background, SharedSandbox};
+use super::file_backend::FileBackend;
 use super::machines::rented;
-use super::rented::NoResult;
-use crate::deps::Deps;
-use crate::egress::{Door, Egress, accompany};
+use super::rented_machine::ExecFailure;
+use super::reserved_paths;
+use super::workspace_snapshot::WorkspaceSnapshot;
+use crate::deps::AgentDeps;
+use crate::egress::{EgressConfig, EgressGate, run_with_egress};
 use crate::error::AgentError;
 use crate::settings::Settings;
-use crate::tasks::ending;
+use crate::tasks::shutdown_requested;
 
 /// How much of a command's outputs is kept. What the model has no room for goes into a file.
 pub(super) const CAPTURE: Capture =
@@ -47,44 +49,46 @@ pub(super) const CAPTURE: Capture =
 /// The workspace of one automaton.
 pub(crate) struct Workspace {
     root: PathBuf,
-    files: Arc<Beneath>,
-    ground: Ground,
+    files: Arc<WorkspaceDir>,
+    backend: FileBackend,
     /// Outputs in others' words, beside the workspace.
-    apart: Ground,
+    outputs_backend: FileBackend,
     store: Store,
     launcher: Arc<Launcher>,
     probe: Probe,
     shutdown: watch::Receiver<bool>,
-    egress: Egress,
+    egress: EgressConfig,
     proxy: Proxy,
     background: Arc<Background>,
-    deps: Deps,
+    deps: AgentDeps,
 }
 
 impl Workspace {
     pub(crate) fn open(
         settings: &Settings,
-        deps: &Deps,
+        deps: &AgentDeps,
         shutdown: watch::Receiver<bool>,
     ) -> Result<Self, AgentError> {
         let root = settings.workspace.clone();
         let failed = |path: &Path, source| AgentError::Workspace { path: path.to_owned(), source };
-        let files = Arc::new(Beneath::open(&root).map_err(|source| failed(&root, source))?);
-        for folder in kept::SEALED {
+        let files = Arc::new(WorkspaceDir::open(&root).map_err(|source| failed(&root, source))?);
+        for folder in reserved_paths::SEALED {
             files.make_way(folder).map_err(|source| failed(&root, source))?;
         }
         // A folder of the home that commands do not see.
         let apart = settings.home.join("others");
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&apart);
         let made = made.map_err(|source| FsError::Root { path: apart.clone(), source });
-        let opened = made.and_then(|()| Beneath::open(&apart)).map_err(|it| failed(&apart, it))?;
-        let here = || Ground::Here(Arc::clone(&files));
-        let ground = rented(settings, deps).map_or_else(here, |it| Ground::There(Box::new(it)));
+        let opened =
+            made.and_then(|()| WorkspaceDir::open(&apart)).map_err(|it| failed(&apart, it))?;
+        let here = || FileBackend::Here(Arc::clone(&files));
+        let ground =
+            rented(settings, deps).map_or_else(here, |it| FileBackend::There(Box::new(it)));
         Ok(Self {
             root,
             files,
-            ground,
-            apart: Ground::Here(Arc::new(opened)),
+            backend: ground,
+            outputs_backend: FileBackend::Here(Arc::new(opened)),
             store: deps.store.clone(),
             launcher: Arc::clone(&deps.launcher),
             probe: deps.probe.clone(),
@@ -106,25 +110,28 @@ impl Workspace {
         let mut spec = command_spec(&self.root, program, timeout);
         spec.network = network;
         if spec.program == Program::Later {
-            spec.limits = Limits::service();
+            spec.limits = RunLimits::service();
         }
         plan(&spec, &self.probe).map_err(|refusal| HandleError::of(&refusal))
     }
 
     /// Opens a sandbox for what goes on beside the turns.
-    async fn open_up(&self, behalf: Behalf) -> Result<Place, HandleError> {
+    async fn open_background_sandbox(
+        &self,
+        behalf: CallProvenance,
+    ) -> Result<SharedSandbox, HandleError> {
         let network = match self.egress.network() {
             Network::None => Network::Loopback,
             network => network,
         };
         let plan = self.plan(Program::Later, Span::ZERO, network)?;
         let mut session = self.off_thread(move |launcher| launcher.open(&plan)).await?;
-        let way = session.take_proxy().map(|way| (way, Arc::new(self.door(behalf))));
-        self.background.move_in(session, way, &self.proxy).await
+        let way = session.take_proxy().map(|way| (way, Arc::new(self.egress_gate(behalf))));
+        self.background.adopt_sandbox(session, way, &self.proxy).await
     }
 
     /// Takes away the label of a file that was just written again.
-    async fn is_own_now(&self, name: String) -> Result<(), StoreError> {
+    async fn clear_label(&self, name: String) -> Result<(), StoreError> {
         match self.store.path_label(name.clone()).await? {
             Some(_) => self.store.clear_path(name).await,
             None => Ok(()),
@@ -134,11 +141,11 @@ impl Workspace {
     /// The message that a file is, as long as it is that word for word. What is read of it is
     /// what was compared: on a rented machine it may be another a moment later.
     async fn message_at(&self, path: &WorkspacePath) -> Result<Option<Labelled>, HandleError> {
-        let Some(message) = kept::message_of(path) else { return Ok(None) };
+        let Some(message) = reserved_paths::message_of(path) else { return Ok(None) };
         let said = self.store.message_body(message).await;
         let said = said.map_err(|error| HandleError::of(&error))?;
         let Some(said) = said else { return Ok(None) };
-        match self.ground.read(path, said.text.len() as u64 + 1).await {
+        match self.backend.read(path, said.text.len() as u64 + 1).await {
             Ok((bytes, _)) => Ok(Some(said).filter(|said| bytes == said.text.as_bytes())),
             // A file that could not be written, or is gone, is read from the record.
             Err(_) => Ok(Some(said)),
@@ -146,13 +153,17 @@ impl Workspace {
     }
 
     /// Where a file is.
-    fn ground_of(&self, path: &WorkspacePath) -> &Ground {
-        if kept::label_apart(path).is_some() { &self.apart } else { &self.ground }
+    fn backend_of(&self, path: &WorkspacePath) -> &FileBackend {
+        if reserved_paths::label_apart(path).is_some() {
+            &self.outputs_backend
+        } else {
+            &self.backend
+        }
     }
 
     /// Whose words a file holds: whoever's it was written in.
     async fn label_of(&self, path: &WorkspacePath) -> Result<Label, HandleError> {
-        if let Some(others) = kept::label_apart(path) {
+        if let Some(others) = reserved_paths::label_apart(path) {
             return Ok(others);
         }
         let written = self.store.path_label(path.to_string()).await;
@@ -169,18 +180,24 @@ impl Workspace {
         message: MessageId,
         text: &str,
     ) -> Result<WorkspacePath, HandleError> {
-        let path = kept::message_path(message)?;
-        self.ground.write(&path, text.as_bytes()).await?;
-        Self::prune(&self.ground, &format!("~/{}", kept::MESSAGES), None).await;
+        let path = reserved_paths::message_path(message)?;
+        self.backend.write(&path, text.as_bytes()).await?;
+        Self::prune(&self.backend, &format!("~/{}", reserved_paths::MESSAGES), None).await;
         Ok(path)
     }
 
     /// Takes the oldest files of a folder away where there are too many, but none that the
     /// turns from `shown` on may name; what it took. What cannot be taken away stays until
     /// the next time.
-    async fn prune(ground: &Ground, folder: &str, shown: Option<TurnId>) -> Vec<WorkspacePath> {
+    async fn prune(
+        ground: &FileBackend,
+        folder: &str,
+        shown: Option<TurnId>,
+    ) -> Vec<WorkspacePath> {
         let pruned = match WorkspacePath::parse(folder) {
-            Ok(folder) => ground.prune(folder, move |all| kept::surplus(all, shown)).await,
+            Ok(folder) => {
+                ground.prune(folder, move |all| reserved_paths::surplus(all, shown)).await
+            }
             Err(error) => Err(HandleError::of(&error)),
         };
         pruned.unwrap_or_else(|error| {
@@ -190,7 +207,10 @@ impl Workspace {
     }
 
     /// What a command on a rented machine gave: others' words, once any can be there.
-    async fn labelled(&self, ran: Result<Ran, NoResult>) -> Result<Ran, HandleError> {
+    async fn labelled(
+        &self,
+        ran: Result<CommandOutput, ExecFailure>,
+    ) -> Result<CommandOutput, HandleError> {
         let unstored = |error: StoreError| HandleError::of(&error);
         let is_others = match &ran {
             Ok(ran) => ran.label > Label::Tool,
@@ -203,7 +223,7 @@ impl Workspace {
         let ran = ran.map_err(|none| none.error)?;
         let known = self.store.path_label(HOME_INSIDE.to_owned()).await.map_err(unstored)?;
         let label = ran.label.meet(known.unwrap_or(Label::Tool));
-        Ok(Ran { label, ..ran })
+        Ok(CommandOutput { label, ..ran })
     }
 
     /// Has the launcher do something; off the runtime's threads, since it waits for `execve`.
@@ -220,57 +240,57 @@ impl Workspace {
     /// Waits for the end of a command, and serves its way out meanwhile.
     async fn follow(
         &self,
-        running: Running,
-        way: Option<(TcpListener, Arc<Door>)>,
-    ) -> Result<Outcome, HandleError> {
-        let killer = Leash(running.killer());
+        running: RunHandle,
+        way: Option<(TcpListener, Arc<EgressGate>)>,
+    ) -> Result<RunOutcome, HandleError> {
+        let killer = KillOnDrop(running.killer());
         let mut waiting = task::spawn_blocking(move || running.wait());
         let command = async {
             tokio::select! {
                 biased;
                 // Cancel-safe.
-                () = ending(&self.shutdown) => {}
+                () = shutdown_requested(&self.shutdown) => {}
                 // Cancel-safe: awaited by reference, and again below.
                 ended = &mut waiting => return ended,
             }
             killer.0.kill();
             waiting.await
         };
-        let served = accompany(&self.proxy, way, command).await;
+        let served = run_with_egress(&self.proxy, way, command).await;
         let ended = served.map_err(|_| broken("the way out of a command broke down"))?;
         let outcome = ended.map_err(|_| broken("the wait for a command broke down"))?;
         outcome.map_err(|error| HandleError::of(&error))
     }
 
     /// The gate of a command's way out.
-    fn door(&self, behalf: Behalf) -> Door {
+    fn egress_gate(&self, behalf: CallProvenance) -> EgressGate {
         let treasury = self.deps.treasury.as_ref();
         let own = treasury.and_then(|treasury| treasury.own_secret());
         let own = own.map(|own| Secret::new(own.to_owned())).into_iter().collect();
-        let judge = (self.deps.judge.clone(), self.deps.mint.clone());
-        Door::new(&self.egress, judge, behalf, own, Some(self.store.clone()))
+        let judge = (self.deps.judge.clone(), self.deps.ids.clone());
+        EgressGate::new(&self.egress, judge, behalf, own, Some(self.store.clone()))
     }
 }
 
 /// Ends a command that nobody waits for any more.
-struct Leash(Killer);
+struct KillOnDrop(KillHandle);
 
-impl Drop for Leash {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         self.0.kill();
     }
 }
 
-impl context::Workspace for Workspace {
+impl context::WorkspaceHandle for Workspace {
     fn exec<'a>(
         &'a self,
         command: &'a str,
         timeout: Span,
-        behalf: Option<Behalf>,
-    ) -> Answer<'a, Ran> {
+        behalf: Option<CallProvenance>,
+    ) -> HandleFuture<'a, CommandOutput> {
         Box::pin(async move {
-            if let Some(rented) = self.ground.rented()? {
-                let call = behalf.map_or_else(|| self.deps.mint.id(), |behalf| behalf.call);
+            if let Some(rented) = self.backend.rented()? {
+                let call = behalf.map_or_else(|| self.deps.ids.id(), |behalf| behalf.call);
                 let ran = rented.exec(command, timeout, &call.to_string()).await;
                 return self.labelled(ran).await;
             }
@@ -289,13 +309,14 @@ impl context::Workspace for Workspace {
             let plan = self.plan(Program::Shell(command.to_owned()), timeout, network)?;
             let unstored = |error: StoreError| HandleError::of(&error);
             let before = match network {
-                Network::Proxied => {
-                    Some(Before::look(&self.files, &self.store).await.map_err(unstored)?)
-                }
+                Network::Proxied => Some(
+                    WorkspaceSnapshot::look(&self.files, &self.store).await.map_err(unstored)?,
+                ),
                 Network::None | Network::Loopback => None,
             };
             let mut running = self.off_thread(move |launcher| launcher.launch(&plan)).await?;
-            let way = running.take_proxy().zip(behalf.map(|behalf| Arc::new(self.door(behalf))));
+            let way =
+                running.take_proxy().zip(behalf.map(|behalf| Arc::new(self.egress_gate(behalf))));
             let door = way.as_ref().map(|(_, door)| Arc::clone(door));
             let outcome = self.follow(running, way).await?;
             let label = door.map_or(Label::Tool, |door| door.label());
@@ -306,32 +327,36 @@ impl context::Workspace for Workspace {
         })
     }
 
-    fn start<'a>(&'a self, command: &'a str, behalf: Behalf) -> Answer<'a, u32> {
+    fn start<'a>(&'a self, command: &'a str, behalf: CallProvenance) -> HandleFuture<'a, u32> {
         Box::pin(async move {
-            if self.ground.rented()?.is_some() {
+            if self.backend.rented()?.is_some() {
                 let message = "a rented machine keeps what a command leaves running".to_owned();
                 let hint = Some("Use exec: `nohup COMMAND > log 2>&1 &`.".to_owned());
-                return Err(HandleError { kind: Kind::User, message, hint });
+                return Err(HandleError { kind: ErrorClass::User, message, hint });
             }
             self.background.has_room().await?;
             let place = match self.background.place(behalf).await {
                 Some(place) => place,
-                None => self.open_up(behalf).await?,
+                None => self.open_background_sandbox(behalf).await?,
             };
             let running = place.start(command, None).await?;
             Ok(self.background.keep(command, running, place.words).await)
         })
     }
 
-    fn processes(&self) -> Answer<'_, Vec<Process>> {
+    fn processes(&self) -> HandleFuture<'_, Vec<BackgroundProcess>> {
         Box::pin(self.background.all())
     }
 
-    fn process(&self, id: u32, wait: Span, end: bool) -> Answer<'_, Process> {
+    fn process(&self, id: u32, wait: Span, end: bool) -> HandleFuture<'_, BackgroundProcess> {
         Box::pin(self.background.one(id, wait, end))
     }
 
-    fn read<'a>(&'a self, path: &'a WorkspacePath, bytes_max: u64) -> Answer<'a, FileContent> {
+    fn read<'a>(
+        &'a self,
+        path: &'a WorkspacePath,
+        bytes_max: u64,
+    ) -> HandleFuture<'a, FileContent> {
         Box::pin(async move {
             if let Some(Labelled { text, label, .. }) = self.message_at(path).await? {
                 let mut bytes = text.into_bytes();
@@ -339,7 +364,7 @@ impl context::Workspace for Workspace {
                 bytes.truncate(usize::try_from(bytes_max).unwrap_or(usize::MAX));
                 return Ok(FileContent { bytes, total_bytes, label });
             }
-            let (bytes, total_bytes) = self.ground_of(path).read(path, bytes_max).await?;
+            let (bytes, total_bytes) = self.backend_of(path).read(path, bytes_max).await?;
             let label = self.label_of(path).await?;
             Ok(FileContent { bytes, total_bytes, label })
         })
@@ -349,21 +374,25 @@ impl context::Workspace for Workspace {
         &'a self,
         path: &'a WorkspacePath,
         wanted: LineRange,
-    ) -> Answer<'a, FileLines> {
+    ) -> HandleFuture<'a, FileLines> {
         Box::pin(async move {
             if let Some(Labelled { text, label, .. }) = self.message_at(path).await? {
                 let read = read_lines(text.as_bytes(), wanted);
                 let read = read.map_err(|_| broken("the reading of a message broke down"))?;
                 return Ok(FileLines { read, label });
             }
-            let read = self.ground_of(path).read_lines(path, wanted).await?;
+            let read = self.backend_of(path).read_lines(path, wanted).await?;
             let label = self.label_of(path).await?;
             Ok(FileLines { read, label })
         })
     }
 
-    fn list<'a>(&'a self, path: &'a WorkspacePath, reach: Reach) -> Answer<'a, Listing> {
-        Box::pin(self.ground_of(path).list(path, reach))
+    fn list<'a>(
+        &'a self,
+        path: &'a WorkspacePath,
+        reach: ListOptions,
+    ) -> HandleFuture<'a, Listing> {
+        Box::pin(self.backend_of(path).list(path, reach))
     }
 
     fn write<'a>(
@@ -371,58 +400,63 @@ impl context::Workspace for Workspace {
         path: &'a WorkspacePath,
         bytes: &'a [u8],
         voice: Label,
-    ) -> Answer<'a, ()> {
+    ) -> HandleFuture<'a, ()> {
         Box::pin(async move {
-            kept::check_writable(path)?;
+            reserved_paths::check_writable(path)?;
             let (name, is_others) = (path.to_string(), voice > Label::Tool);
             if is_others {
                 let labelled = self.store.label_path(name.clone(), voice).await;
                 labelled.map_err(|error| HandleError::of(&error))?;
             }
-            self.ground.write(path, bytes).await?;
+            self.backend.write(path, bytes).await?;
             if is_others {
                 return Ok(());
             }
-            self.is_own_now(name).await.map_err(|error| HandleError::of(&error))
+            self.clear_label(name).await.map_err(|error| HandleError::of(&error))
         })
     }
 
-    fn keep<'a>(&'a self, call: CallId, text: &'a str, label: Label) -> Answer<'a, WorkspacePath> {
+    fn keep<'a>(
+        &'a self,
+        call: CallId,
+        text: &'a str,
+        label: Label,
+    ) -> HandleFuture<'a, WorkspacePath> {
         Box::pin(async move {
-            let path = kept::log_path(call, label)?;
-            let ground = self.ground_of(&path);
+            let path = reserved_paths::log_path(call, label)?;
+            let ground = self.backend_of(&path);
             ground.write(&path, text.as_bytes()).await?;
             let shown = self.store.first_shown().await;
             let shown = shown.map_err(|error| HandleError::of(&error))?;
-            let gone = Self::prune(ground, &format!("~/{}", kept::LOGS), shown).await;
-            if gone.contains(&path) { Err(kept::too_much()) } else { Ok(path) }
+            let gone = Self::prune(ground, &format!("~/{}", reserved_paths::LOGS), shown).await;
+            if gone.contains(&path) { Err(reserved_paths::too_much()) } else { Ok(path) }
         })
     }
 }
 
-fn ran(outcome: Outcome, label: Label) -> Ran {
+fn ran(outcome: RunOutcome, label: Label) -> CommandOutput {
     let limits = match outcome.enforcement {
         Enforcement::Cgroup { .. } => String::new(),
         Enforcement::Rlimits => "rlimits + watcher".to_owned(),
     };
-    let Outcome { status, stdout, stderr, .. } = outcome;
-    Ran { status, stdout, stderr, limits, label }
+    let RunOutcome { status, stdout, stderr, .. } = outcome;
+    CommandOutput { status, stdout, stderr, limits, label }
 }
 
 /// What a command gets, whoever has it run: a workspace and nothing else of the host.
 #[must_use]
-pub fn command_spec(workspace: &Path, program: Program, timeout: Span) -> Spec {
-    let mut spec = Spec::new(program);
+pub fn command_spec(workspace: &Path, program: Program, timeout: Span) -> SandboxSpec {
+    let mut spec = SandboxSpec::new(program);
     spec.workspace = Some(workspace.to_owned());
-    spec.sealed = kept::SEALED.map(str::to_owned).to_vec();
+    spec.sealed = reserved_paths::SEALED.map(str::to_owned).to_vec();
     let wall: Duration = timeout.to_std();
     spec.capture = CAPTURE;
-    spec.limits = Limits { wall: Some(wall), cpu: wall, ..Limits::default() };
+    spec.limits = RunLimits { wall: Some(wall), cpu: wall, ..RunLimits::default() };
     spec
 }
 
 pub(super) fn broken(message: &str) -> HandleError {
-    HandleError { kind: Kind::Internal, message: message.to_owned(), hint: None }
+    HandleError { kind: ErrorClass::Internal, message: message.to_owned(), hint: None }
 }
 
 /// How memory and processes of commands are limited here, in words.

@@ -11,13 +11,14 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use automaton_core::error::{Classified, chain};
-use automaton_core::event::{Event, Stamped};
+use automaton_core::event::{Event, StampedEvent};
 use automaton_core::faults::{FaultPoint, Faults};
-use automaton_core::id::Mint;
+use automaton_core::id::IdGenerator;
 use automaton_core::tier::SurvivalTier;
 use automaton_core::time::{Span, Timestamp};
 use automaton_store::{
-    Booking, Lease, RETRY_DELAY, ScheduledTask, Store, StoreError, TaskFinish, TaskResult, Times,
+    Lease, LeaseRequest, RETRY_DELAY, ScheduleTimes, ScheduledTask, Store, StoreError, TaskFinish,
+    TaskResult,
 };
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -26,11 +27,11 @@ use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::Instant;
 use tracing::{Instrument as _, debug, debug_span};
 
-use super::due::{Footing, Need, SET_BACK, Verdict, verdict};
+use super::due::{DueContext, DueDecision, Need, SET_BACK, verdict};
 use super::error::HeartbeatError;
-use super::plan::Plan;
-use super::rhythm::NEVER;
-use super::tasks::Report;
+use super::plan::ConfiguredSchedule;
+use super::schedule::NEVER;
+use super::tasks::TaskReport;
 use crate::deps::EventSink;
 
 /// Tasks that run at once; what else is due waits for one of them to end.
@@ -46,7 +47,7 @@ const STALLED_AFTER: Span = Span::from_secs(60);
 const REST_MIN: Span = Span::from_millis(100);
 
 /// What the heart keeps going.
-pub(crate) trait Works: Send + Sync + 'static {
+pub(crate) trait HeartbeatTasks: Send + Sync + 'static {
     /// What a tick reads once for all its tasks.
     type Tick: Send + Sync + 'static;
 
@@ -54,20 +55,20 @@ pub(crate) trait Works: Send + Sync + 'static {
     fn need(&self, task: &str) -> Option<Need>;
 
     /// Reads what a tick shares.
-    fn look(&self) -> BoxFuture<'_, Result<Self::Tick, StoreError>>;
+    fn read_tick(&self) -> BoxFuture<'_, Result<Self::Tick, StoreError>>;
 
     /// How well off the automaton is, if that could be read.
     fn tier(&self, tick: &Self::Tick) -> Option<SurvivalTier>;
 
     /// Runs a task. Dropping the future ends it, with all that it started.
-    fn perform(&self, tick: Arc<Self::Tick>, row: ScheduledTask) -> BoxFuture<'_, Report>;
+    fn perform(&self, tick: Arc<Self::Tick>, row: ScheduledTask) -> BoxFuture<'_, TaskReport>;
 }
 
 /// What the driver has to do with.
 #[derive(Clone)]
-pub(crate) struct Around {
+pub(crate) struct SchedulerContext {
     pub(crate) store: Store,
-    pub(crate) mint: Mint,
+    pub(crate) ids: IdGenerator,
     pub(crate) faults: Arc<dyn Faults>,
     pub(crate) events: Arc<dyn EventSink>,
     /// Rings when a task wakes the automaton.
@@ -76,9 +77,9 @@ pub(crate) struct Around {
     pub(crate) changed: Arc<Notify>,
 }
 
-impl Around {
+impl SchedulerContext {
     fn emit(&self, event: Event) {
-        self.events.emit(Stamped { at: self.mint.now(), event });
+        self.events.emit(StampedEvent { at: self.ids.now(), event });
     }
 
     fn report(&self, what: &str, error: &(impl Classified + 'static)) {
@@ -89,10 +90,10 @@ impl Around {
 }
 
 /// The heart.
-pub(crate) struct Driver<W: Works> {
+pub(crate) struct HeartbeatScheduler<W: HeartbeatTasks> {
     works: Arc<W>,
-    around: Around,
-    plan: Plan,
+    around: SchedulerContext,
+    plan: ConfiguredSchedule,
     /// What runs; each tells when its task may be due again.
     runs: JoinSet<Span>,
     running: HashMap<Id, String>,
@@ -101,38 +102,38 @@ pub(crate) struct Driver<W: Works> {
 }
 
 /// A task that is due, with where it will stand.
-struct Due {
+struct DueTask {
     row: ScheduledTask,
-    times: Times,
+    times: ScheduleTimes,
     attempt: u32,
 }
 
 /// What a look at the schedule has found.
 #[derive(Default)]
-struct Found {
-    due: Vec<Due>,
-    set_back: Vec<(String, Times)>,
+struct ScheduleScan {
+    due: Vec<DueTask>,
+    set_back: Vec<(String, ScheduleTimes)>,
     next: Option<Timestamp>,
 }
 
-impl<W: Works> Driver<W> {
-    pub(crate) fn new(works: W, around: Around, plan: Plan) -> Self {
+impl<W: HeartbeatTasks> HeartbeatScheduler<W> {
+    pub(crate) fn new(works: W, around: SchedulerContext, plan: ConfiguredSchedule) -> Self {
         let works = Arc::new(works);
         let (runs, running, tier) = (JoinSet::new(), HashMap::new(), SurvivalTier::Normal);
         Self { works, around, plan, runs, running, tier }
     }
 
     /// Beats for ever. The next tick waits for this one, so none overlap.
-    pub(crate) async fn beat(mut self) {
+    pub(crate) async fn run(mut self) {
         loop {
             let rest = self.watched_tick().await;
-            self.rest(rest).await;
+            self.wait_until_due(rest).await;
         }
     }
 
     /// Rests until something may be due: at most so long, until a run ends that others
     /// wait for or that is due again, or until somebody changes the schedule.
-    async fn rest(&mut self, most: Span) {
+    async fn wait_until_due(&mut self, most: Span) {
         let changed = Arc::clone(&self.around.changed);
         let mut until = Instant::now() + most.to_std();
         loop {
@@ -158,7 +159,7 @@ impl<W: Works> Driver<W> {
     /// A tick, with somebody who says so when it takes too long; how long to rest.
     async fn watched_tick(&mut self) -> Span {
         let (around, most) = (self.around.clone(), self.plan.tick());
-        let began = around.mint.now();
+        let began = around.ids.now();
         let mut tick = std::pin::pin!(self.tick());
         let rest = loop {
             tokio::select! {
@@ -166,7 +167,7 @@ impl<W: Works> Driver<W> {
                 rest = &mut tick => break rest,
                 // Cancel-safe: the tick is awaited by reference, and goes on.
                 () = tokio::time::sleep(STALLED_AFTER.to_std()) => {
-                    let waited_ms = around.mint.now().since(began).as_millis();
+                    let waited_ms = around.ids.now().since(began).as_millis();
                     around.emit(Event::HeartbeatStalled { waited_ms });
                 }
             }
@@ -180,12 +181,12 @@ impl<W: Works> Driver<W> {
     /// Starts what is due; how long until something is, or the tick's length.
     async fn tick(&mut self) -> Result<Span, StoreError> {
         self.reload().await?;
-        let now = self.around.mint.now();
+        let now = self.around.ids.now();
         let (rows, next) = self.around.store.schedule_at(now, SET_BACK).await?;
         // Only what would be due for the rich is worth reading the balances for.
         let mut found = self.find(&rows, SurvivalTier::High);
         if !found.due.is_empty() {
-            let tick = Arc::new(self.works.look().await?);
+            let tick = Arc::new(self.works.read_tick().await?);
             self.tier = self.works.tier(&tick).unwrap_or(self.tier);
             found = self.find(&rows, self.tier);
             debug!(due = found.due.len(), tier = self.tier.name(), "a tick found what is due");
@@ -202,7 +203,7 @@ impl<W: Works> Driver<W> {
             found.next = found.next.into_iter().chain(times).min();
             self.around.store.reschedule(found.set_back).await?;
         }
-        let now = self.around.mint.now();
+        let now = self.around.ids.now();
         let rest = found.next.map_or(self.plan.tick(), |next| next.since(now));
         Ok(rest.clamp(REST_MIN, self.plan.tick()))
     }
@@ -213,7 +214,7 @@ impl<W: Works> Driver<W> {
         match self.plan.reload() {
             Ok(false) => Ok(()),
             Ok(true) => {
-                let tasks = self.plan.begin(self.around.mint.now());
+                let tasks = self.plan.begin(self.around.ids.now());
                 self.around.store.schedule_upsert(tasks).await
             }
             Err(error) => {
@@ -224,9 +225,13 @@ impl<W: Works> Driver<W> {
     }
 
     /// Judges every row for an automaton that is this well off.
-    fn find(&self, rows: &[ScheduledTask], tier: SurvivalTier) -> Found {
-        let footing = Footing { now: self.around.mint.now(), tier, stretch: self.plan.stretch() };
-        let mut found = Found::default();
+    fn find(&self, rows: &[ScheduledTask], tier: SurvivalTier) -> ScheduleScan {
+        let footing = DueContext {
+            now: self.around.ids.now(),
+            tier,
+            interval_multiplier: self.plan.interval_multiplier(),
+        };
+        let mut found = ScheduleScan::default();
         let mut wait =
             |at: Timestamp| found.next = Some(found.next.map_or(at, |next| next.min(at)));
         for row in rows {
@@ -236,17 +241,19 @@ impl<W: Works> Driver<W> {
                 continue;
             }
             match verdict(row, need, footing) {
-                Ok(Verdict::Run { times, attempt }) => {
+                Ok(DueDecision::Run { times, attempt }) => {
                     wait(times.next);
-                    found.due.push(Due { row: row.clone(), times, attempt });
+                    found.due.push(DueTask { row: row.clone(), times, attempt });
                 }
-                Ok(Verdict::Wait(at)) => wait(at),
-                Ok(Verdict::Follow(times)) => found.set_back.push((name.clone(), times)),
-                Ok(Verdict::Rest) => {}
+                Ok(DueDecision::Wait(at)) => wait(at),
+                Ok(DueDecision::Follow(times)) => found.set_back.push((name.clone(), times)),
+                Ok(DueDecision::Rest) => {}
                 Err(source) => {
                     let error = HeartbeatError::Row { name: name.clone(), source };
                     self.around.report("a task rests until it is changed", &error);
-                    found.set_back.push((name.clone(), Times { anchor: footing.now, next: NEVER }));
+                    found
+                        .set_back
+                        .push((name.clone(), ScheduleTimes { anchor: footing.now, next: NEVER }));
                 }
             }
         }
@@ -254,12 +261,12 @@ impl<W: Works> Driver<W> {
     }
 
     /// Leases a task and starts it.
-    async fn start(&mut self, due: Due, tick: &Arc<W::Tick>) -> Result<(), StoreError> {
-        let Due { row, times, attempt } = due;
-        let (run, seen) = (self.around.mint.id(), row.times.next);
+    async fn start(&mut self, due: DueTask, tick: &Arc<W::Tick>) -> Result<(), StoreError> {
+        let DueTask { row, times, attempt } = due;
+        let (run, seen) = (self.around.ids.id(), row.times.next);
         let ttl = row.task.timeout.plus(LEASE_MARGIN);
         let name = row.task.name.clone();
-        let booking = Booking { run, ttl, seen, times, attempt };
+        let booking = LeaseRequest { run, ttl, seen, times, attempt };
         let Some(lease) = self.around.store.lease_task(&name, booking).await? else {
             return Ok(());
         };
@@ -267,7 +274,7 @@ impl<W: Works> Driver<W> {
         let tick = Arc::clone(tick);
         let handle = self.runs.spawn(async move {
             let result = run_one(&*works, &around, (tick, row), lease).await;
-            let wait = times.next.since(around.mint.now());
+            let wait = times.next.since(around.ids.now());
             match result {
                 Ok(TaskResult::Success) => wait,
                 Ok(_) => wait.min(RETRY_DELAY),
@@ -283,27 +290,27 @@ impl<W: Works> Driver<W> {
 }
 
 /// Runs one leased task and stores how it ended.
-async fn run_one<W: Works>(
+async fn run_one<W: HeartbeatTasks>(
     works: &W,
-    around: &Around,
+    around: &SchedulerContext,
     (tick, row): (Arc<W::Tick>, ScheduledTask),
     lease: Lease,
 ) -> Result<TaskResult, StoreError> {
     let (name, timeout) = (row.task.name.clone(), row.task.timeout);
-    let began = around.mint.now();
+    let began = around.ids.now();
     let work = AssertUnwindSafe(works.perform(tick, row)).catch_unwind();
     let work = tokio::time::timeout(timeout.to_std(), work);
     let report = match work.instrument(debug_span!("task", name = %name)).await {
         Ok(Ok(report)) => report,
-        Ok(Err(_panic)) => Report::failed("it broke down".to_owned()),
+        Ok(Err(_panic)) => TaskReport::failed("it broke down".to_owned()),
         Err(_late) => {
             let note = format!("cancelled after {timeout}");
-            Report { result: TaskResult::Timeout, note, wake: None }
+            TaskReport { result: TaskResult::Timeout, note, wake: None }
         }
     };
     around.faults.reach(FaultPoint::TaskRan);
-    let duration = around.mint.now().since(began);
-    let Report { result, note, wake } = report;
+    let duration = around.ids.now().since(began);
+    let TaskReport { result, note, wake } = report;
     let (ok, duration_ms) = (result == TaskResult::Success, duration.as_millis());
     let finish = TaskFinish { result, note: note.clone(), duration, wake };
     let woke = around.store.finish_task(&name, lease, finish).await?;

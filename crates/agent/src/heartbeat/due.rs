@@ -7,9 +7,9 @@
 
 use automaton_core::tier::SurvivalTier;
 use automaton_core::time::{Span, Timestamp};
-use automaton_store::{ScheduledTask, Times};
+use automaton_store::{ScheduleTimes, ScheduledTask};
 
-use super::rhythm::{NEVER, RhythmError, Schedule};
+use super::schedule::{NEVER, ScheduleError, ScheduleIter};
 
 /// How far a clock may be set back before the schedule follows it. Less than this is
 /// waited for.
@@ -17,13 +17,13 @@ pub(crate) const SET_BACK: Span = Span::from_secs(60);
 
 /// What the rule depends on besides the row.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Footing {
+pub(crate) struct DueContext {
     pub(crate) now: Timestamp,
     /// How well off the automaton is, or was when that was last known.
     pub(crate) tier: SurvivalTier,
     /// Of the times of a task that is not essential, every so-manieth counts while
     /// the automaton is poor.
-    pub(crate) stretch: u32,
+    pub(crate) interval_multiplier: u32,
 }
 
 /// Whether a task must be kept up by one that is poor.
@@ -35,13 +35,13 @@ pub(crate) enum Need {
 
 /// What the rule says of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum DueDecision {
     /// Run it: it stands at these times then, and this is the number of the retry.
-    Run { times: Times, attempt: u32 },
+    Run { times: ScheduleTimes, attempt: u32 },
     /// Ask again at this time.
     Wait(Timestamp),
     /// The clock was set back: it stands at these times now.
-    Follow(Times),
+    Follow(ScheduleTimes),
     /// It is off, held, or beyond the means; only a change makes it due.
     Rest,
 }
@@ -49,37 +49,37 @@ pub(crate) enum Verdict {
 /// Judges one row.
 ///
 /// # Errors
-/// [`RhythmError`] when the row's schedule cannot be read.
+/// [`ScheduleError`] when the row's schedule cannot be read.
 pub(crate) fn verdict(
     row: &ScheduledTask,
     need: Need,
-    footing: Footing,
-) -> Result<Verdict, RhythmError> {
-    let Footing { now, tier, stretch } = footing;
+    footing: DueContext,
+) -> Result<DueDecision, ScheduleError> {
+    let DueContext { now, tier, interval_multiplier: stretch } = footing;
     let held = row.leased.is_some_and(|(since, until)| since <= now && now < until);
     if !row.task.enabled || held {
-        return Ok(Verdict::Rest);
+        return Ok(DueDecision::Rest);
     }
     if row.times.anchor.since(now) >= SET_BACK {
-        return Ok(Verdict::Follow(Schedule::new(&row.task.rhythm)?.begin(now)));
+        return Ok(DueDecision::Follow(ScheduleIter::new(&row.task.rhythm)?.begin(now)));
     }
     if tier < row.task.tier_minimum {
-        return Ok(Verdict::Rest);
+        return Ok(DueDecision::Rest);
     }
     let mut next = row.times.next;
     if next <= now && tier.is_poor() && need == Need::Other && stretch > 1 {
-        let schedule = Schedule::new(&row.task.rhythm)?;
+        let schedule = ScheduleIter::new(&row.task.rhythm)?;
         next = schedule.nth(row.times.anchor, stretch).unwrap_or(NEVER);
     }
     if next <= now {
-        let times = Schedule::new(&row.task.rhythm)?.served(row.times, now);
-        return Ok(Verdict::Run { times, attempt: 0 });
+        let times = ScheduleIter::new(&row.task.rhythm)?.served(row.times, now);
+        return Ok(DueDecision::Run { times, attempt: 0 });
     }
     Ok(match row.retry_at {
         Some(at) if at <= now => {
-            Verdict::Run { times: row.times, attempt: row.attempt.saturating_add(1) }
+            DueDecision::Run { times: row.times, attempt: row.attempt.saturating_add(1) }
         }
-        retry => Verdict::Wait(retry.map_or(next, |at| at.min(next))),
+        retry => DueDecision::Wait(retry.map_or(next, |at| at.min(next))),
     })
 }
 

@@ -3,9 +3,9 @@
 use std::io;
 use std::path::PathBuf;
 
-use automaton_core::error::{Classified, Kind};
+use automaton_core::error::{Classified, ErrorClass};
 
-use super::rhythm::RhythmError;
+use super::schedule::ScheduleError;
 
 /// A schedule cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -52,7 +52,7 @@ pub enum HeartbeatError {
         name: String,
         /// Why not.
         #[source]
-        source: RhythmError,
+        source: ScheduleError,
     },
     /// A row of the schedule cannot be used.
     #[error("the task '{name}' cannot run")]
@@ -61,17 +61,17 @@ pub enum HeartbeatError {
         name: String,
         /// Why not.
         #[source]
-        source: RhythmError,
+        source: ScheduleError,
     },
 }
 
 impl Classified for HeartbeatError {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ErrorClass {
         match self {
             Self::Read { .. } | Self::Yaml { .. } | Self::Value { .. } | Self::Entry { .. } => {
-                Kind::Config
+                ErrorClass::Config
             }
-            Self::Row { .. } => Kind::Internal,
+            Self::Row { .. } => ErrorClass::Internal,
         }
     }
 

@@ -9,13 +9,13 @@ use std::path::Path;
 
 use automaton_core::tier::SurvivalTier;
 use automaton_core::time::Span;
-use automaton_store::{Origin, Rhythm, Task};
+use automaton_store::{ScheduleRule, TaskConfig, TaskOrigin};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_saphyr::Spanned;
 
 use super::error::HeartbeatError;
-use super::rhythm::Schedule;
+use super::schedule::ScheduleIter;
 
 /// Entries that a file may have.
 const ENTRIES_MAX: usize = 64;
@@ -31,32 +31,32 @@ const RETRIES_MAX: u32 = 10;
 
 /// What a schedule is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Settled {
+pub(crate) struct ScheduleConfig {
     /// The longest time between two ticks.
     pub(crate) tick: Span,
     /// Of the times of what is not essential, every so-manieth counts for the poor.
-    pub(crate) stretch: u32,
+    pub(crate) interval_multiplier: u32,
     /// The zone of cron expressions.
     pub(crate) zone: String,
     /// The entries.
-    pub(crate) tasks: Vec<Task>,
+    pub(crate) tasks: Vec<TaskConfig>,
 }
 
 /// The file as it is written.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-struct Written {
+struct ScheduleFile {
     timezone: Option<Spanned<String>>,
     default_interval_ms: Option<Spanned<i64>>,
     low_compute_multiplier: Option<Spanned<String>>,
-    entries: Vec<WrittenEntry>,
+    entries: Vec<ScheduleFileEntry>,
 }
 
 /// An entry as it is written. What is missing comes from the entry of its name among
 /// the defaults, or from the default of its task.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct WrittenEntry {
+struct ScheduleFileEntry {
     name: Spanned<String>,
     task: Option<String>,
     schedule: Option<String>,
@@ -73,12 +73,12 @@ struct WrittenEntry {
 
 /// Where something is written.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct FilePosition<'a> {
     path: &'a Path,
     line: u64,
 }
 
-impl Place<'_> {
+impl FilePosition<'_> {
     fn wrong(self, key: &'static str, value: impl Display, rule: &'static str) -> HeartbeatError {
         let (path, line, value) = (self.path.to_owned(), self.line, format!("'{value}'"));
         HeartbeatError::Value { path, line, key, value, rule }
@@ -99,23 +99,27 @@ impl Place<'_> {
 }
 
 /// What the defaults alone make.
-pub(crate) fn settle(defaults: &[Task]) -> Settled {
+pub(crate) fn settle(defaults: &[TaskConfig]) -> ScheduleConfig {
     let (tick, zone) = (Span::from_secs(60), "UTC".to_owned());
-    Settled { tick, stretch: 4, zone, tasks: defaults.to_vec() }
+    ScheduleConfig { tick, interval_multiplier: 4, zone, tasks: defaults.to_vec() }
 }
 
 /// Reads a file over the defaults, which name every task that there is.
 ///
 /// # Errors
 /// [`HeartbeatError`] with the line of the first thing that is wrong.
-pub(crate) fn read(path: &Path, text: &str, defaults: &[Task]) -> Result<Settled, HeartbeatError> {
+pub(crate) fn read(
+    path: &Path,
+    text: &str,
+    defaults: &[TaskConfig],
+) -> Result<ScheduleConfig, HeartbeatError> {
     let mut settled = settle(defaults);
     let yaml = |error: serde_saphyr::Error| HeartbeatError::Yaml {
         path: path.to_owned(),
         reason: error.without_snippet().to_string(),
     };
-    let written: Written =
-        serde_saphyr::from_str::<Option<Written>>(text).map_err(yaml)?.unwrap_or_default();
+    let written: ScheduleFile =
+        serde_saphyr::from_str::<Option<ScheduleFile>>(text).map_err(yaml)?.unwrap_or_default();
     if let Some(value) = written.default_interval_ms {
         let rule = "1000 to 3600000 milliseconds";
         let range = (1000, 3_600_000);
@@ -127,18 +131,18 @@ pub(crate) fn read(path: &Path, text: &str, defaults: &[Task]) -> Result<Settled
         let place = at(path, &value);
         let text = value.value.strip_suffix(".0").unwrap_or(&value.value);
         let parsed = text.parse().map_err(|_| place.wrong(key, text, rule))?;
-        settled.stretch = place.whole(key, parsed, (1, 100), rule)?;
+        settled.interval_multiplier = place.whole(key, parsed, (1, 100), rule)?;
     }
     if let Some(zone) = written.timezone {
         let name = zone.value.clone();
-        let probe = Rhythm::Cron { expression: "* * * * *".to_owned(), zone: name.clone() };
+        let probe = ScheduleRule::Cron { expression: "* * * * *".to_owned(), zone: name.clone() };
         let rule = "a name of the IANA database, as 'UTC' or 'Europe/Berlin'";
         let place = at(path, &zone);
-        Schedule::new(&probe).map_err(|_| place.wrong("timezone", &name, rule))?;
+        ScheduleIter::new(&probe).map_err(|_| place.wrong("timezone", &name, rule))?;
         settled.zone = name;
     }
     for task in &mut settled.tasks {
-        if let Rhythm::Cron { zone, .. } = &mut task.rhythm {
+        if let ScheduleRule::Cron { zone, .. } = &mut task.rhythm {
             zone.clone_from(&settled.zone);
         }
     }
@@ -150,7 +154,7 @@ pub(crate) fn read(path: &Path, text: &str, defaults: &[Task]) -> Result<Settled
         }
         let task = entry_over(place, entry, &defaults, &settled.zone)?;
         match settled.tasks.iter_mut().find(|other| other.name == task.name) {
-            Some(other) if other.origin == Origin::File => {
+            Some(other) if other.origin == TaskOrigin::File => {
                 return Err(place.wrong("the name of an entry", &task.name, "there once"));
             }
             Some(other) => *other = task,
@@ -160,17 +164,17 @@ pub(crate) fn read(path: &Path, text: &str, defaults: &[Task]) -> Result<Settled
     Ok(settled)
 }
 
-fn at<'a, T>(path: &'a Path, value: &Spanned<T>) -> Place<'a> {
-    Place { path, line: value.referenced.line() }
+fn at<'a, T>(path: &'a Path, value: &Spanned<T>) -> FilePosition<'a> {
+    FilePosition { path, line: value.referenced.line() }
 }
 
 /// An entry over what it leaves out.
 fn entry_over(
-    place: Place<'_>,
-    entry: WrittenEntry,
-    defaults: &[Task],
+    place: FilePosition<'_>,
+    entry: ScheduleFileEntry,
+    defaults: &[TaskConfig],
     zone: &str,
-) -> Result<Task, HeartbeatError> {
+) -> Result<TaskConfig, HeartbeatError> {
     let name = entry.name.value;
     if !is_name(&name) {
         let rule = "1 to 64 letters, digits, '_' and '-'";
@@ -189,27 +193,27 @@ fn entry_over(
         return Err(place.wrong("a param of an entry", param, "left out: no task takes any"));
     }
     let rhythm = match (filled(entry.schedule), entry.interval_ms) {
-        (Some(expression), None) => Rhythm::Cron { expression, zone: zone.to_owned() },
-        (None, Some(ms)) => Rhythm::Every(Span::from_millis(ms)),
+        (Some(expression), None) => ScheduleRule::Cron { expression, zone: zone.to_owned() },
+        (None, Some(ms)) => ScheduleRule::Every(Span::from_millis(ms)),
         (None, None) => base.rhythm.clone(),
         (Some(_), Some(_)) => {
             let rule = "either a schedule or an intervalMs";
             return Err(place.wrong("the entry", name, rule));
         }
     };
-    if let Err(source) = Schedule::new(&rhythm) {
+    if let Err(source) = ScheduleIter::new(&rhythm) {
         let (path, line) = (place.path.to_owned(), place.line);
         return Err(HeartbeatError::Entry { path, line, name, source });
     }
     let timeout = entry.timeout_ms.unwrap_or_else(|| base.timeout.as_millis());
     let timeout = place.whole("timeoutMs", timeout, (100, TIMEOUT_MAX_MS), "100 to 600000")?;
     let retries = entry.max_retries.unwrap_or(base.max_retries);
-    Ok(Task {
+    Ok(TaskConfig {
         name,
         task,
         rhythm,
         enabled: entry.enabled.unwrap_or(true),
-        origin: Origin::File,
+        origin: TaskOrigin::File,
         priority: entry.priority.unwrap_or(base.priority),
         tier_minimum: entry.tier_minimum.unwrap_or(base.tier_minimum),
         timeout: Span::from_millis(timeout),

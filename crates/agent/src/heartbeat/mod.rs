@@ -8,10 +8,10 @@ mod driver;
 mod due;
 mod error;
 mod file;
-mod organs;
-mod own;
 mod plan;
-mod rhythm;
+mod schedule;
+mod schedule_edit;
+mod task_runner;
 mod tasks;
 
 #[cfg(test)]
@@ -21,49 +21,49 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use automaton_core::time::Timestamp;
-use automaton_store::{ScheduledTask, Task, Times};
+use automaton_store::{ScheduleTimes, ScheduledTask, TaskConfig};
 use automaton_tools::context::ScheduleChange;
 use tokio::sync::Notify;
 
-use self::driver::{Around, Driver};
+use self::driver::{HeartbeatScheduler, SchedulerContext};
 pub use self::error::HeartbeatError;
-use self::organs::Organs;
-use self::own::OwnError;
-use self::plan::Plan;
-pub use self::rhythm::RhythmError;
-use self::tasks::{BEATS, Beat};
-pub(crate) use self::tasks::{Tick, post};
-use crate::deps::Deps;
+use self::plan::ConfiguredSchedule;
+pub use self::schedule::ScheduleError;
+use self::schedule_edit::ScheduleEditError;
+use self::task_runner::TaskRunner;
+use self::tasks::{BEATS, TaskSpec};
+pub(crate) use self::tasks::{TickContext, post};
+use crate::deps::AgentDeps;
 use crate::error::AgentError;
-use crate::life::Bells;
-use crate::tasks::Tasks;
-use crate::turn::Body;
+use crate::life::WakeSignals;
+use crate::tasks::BackgroundTasks;
+use crate::turn::AgentContext;
 
 /// What the automaton has its own heart by.
-pub(crate) struct Reins {
+pub(crate) struct ScheduleEditor {
     /// Rings when it has changed its schedule.
     pub(crate) changed: Arc<Notify>,
-    offered: Vec<(&'static Beat, Task)>,
+    offered: Vec<(&'static TaskSpec, TaskConfig)>,
 }
 
-impl Reins {
-    pub(crate) fn new(deps: &Deps) -> Self {
-        let all = BEATS.iter().copied().zip(organs::defaults());
-        let offered = all.filter(|(beat, _)| (beat.offered)(deps)).collect();
+impl ScheduleEditor {
+    pub(crate) fn new(deps: &AgentDeps) -> Self {
+        let all = BEATS.iter().copied().zip(task_runner::defaults());
+        let offered = all.filter(|(beat, _)| (beat.is_available)(deps)).collect();
         Self { changed: Arc::default(), offered }
     }
 
     /// What becomes of an entry that the automaton changes.
     ///
     /// # Errors
-    /// [`OwnError`]; then nothing changes.
+    /// [`ScheduleEditError`]; then nothing changes.
     pub(crate) fn change(
         &self,
         row: Option<&ScheduledTask>,
         asked: ScheduleChange,
         now: Timestamp,
-    ) -> Result<(Task, Times), OwnError> {
-        own::change(row, &self.offered, asked, now)
+    ) -> Result<(TaskConfig, ScheduleTimes), ScheduleEditError> {
+        schedule_edit::change(row, &self.offered, asked, now)
     }
 }
 
@@ -72,35 +72,43 @@ impl Reins {
 /// # Errors
 /// [`HeartbeatError`], with the line.
 pub fn check_schedule(file: PathBuf) -> Result<(), HeartbeatError> {
-    Plan::load(file, organs::defaults(), Vec::new()).map(|_| ())
+    ConfiguredSchedule::load(file, task_runner::defaults(), Vec::new()).map(|_| ())
 }
 
 /// Writes the schedule and starts the heart.
-pub(crate) async fn start(body: &Body, bells: &Bells, tasks: &mut Tasks) -> Result<(), AgentError> {
-    let organs = Organs::new(body)?;
-    let plan = Plan::load(body.settings.heartbeat.clone(), organs::defaults(), organs.offered())
-        .map_err(|error| AgentError::Heartbeat(Box::new(error)))?;
+pub(crate) async fn start(
+    body: &AgentContext,
+    bells: &WakeSignals,
+    tasks: &mut BackgroundTasks,
+) -> Result<(), AgentError> {
+    let organs = TaskRunner::new(body)?;
+    let plan = ConfiguredSchedule::load(
+        body.settings.heartbeat.clone(),
+        task_runner::defaults(),
+        organs.available_tasks(),
+    )
+    .map_err(|error| AgentError::Heartbeat(Box::new(error)))?;
     let deps = &body.deps;
-    let now = deps.mint.now();
-    deps.store.schedule_upsert(organs::at_birth(plan.begin(now), now)).await?;
-    let around = Around {
+    let now = deps.ids.now();
+    deps.store.schedule_upsert(task_runner::initial_schedule(plan.begin(now), now)).await?;
+    let around = SchedulerContext {
         store: deps.store.clone(),
-        mint: deps.mint.clone(),
+        ids: deps.ids.clone(),
         faults: Arc::clone(&deps.faults),
         events: Arc::clone(&deps.events),
         wake: Arc::clone(&bells.wake),
-        changed: Arc::clone(&body.handles.pulse.reins().changed),
+        changed: Arc::clone(&body.handles.pulse.editor().changed),
     };
-    tasks.start("heartbeat", Driver::new(organs, around, plan).beat());
+    tasks.start("heartbeat", HeartbeatScheduler::new(organs, around, plan).run());
     Ok(())
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use automaton_store::{ScheduledTask, Task, Times};
+    use automaton_store::{ScheduleTimes, ScheduledTask, TaskConfig};
 
     /// A row as it is stored first.
-    pub(crate) const fn never_ran(task: Task, times: Times) -> ScheduledTask {
+    pub(crate) const fn never_ran(task: TaskConfig, times: ScheduleTimes) -> ScheduledTask {
         ScheduledTask {
             task,
             times,

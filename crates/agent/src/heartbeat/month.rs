@@ -13,20 +13,21 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use automaton_core::faults::NoFaults;
-use automaton_core::id::Mint;
+use automaton_core::id::IdGenerator;
 use automaton_core::record::WakeSource;
 use automaton_core::tier::SurvivalTier;
 use automaton_core::time::{Clock, DAY, Span, Timestamp};
 use automaton_store::{
-    Hash, Limits, NewAutomaton, Origin, Rhythm, ScheduledTask, Store, StoreError, Task,
+    Hash, NewAutomaton, RetentionPolicy, ScheduleRule, ScheduledTask, Store, StoreError,
+    TaskConfig, TaskOrigin,
 };
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::time::{Instant, sleep};
 
-use super::driver::Works;
+use super::driver::HeartbeatTasks;
 use super::due::Need;
-use super::tasks::Report;
+use super::tasks::TaskReport;
 use super::*;
 use crate::deps::NoEvents;
 use crate::wake::cause;
@@ -85,41 +86,42 @@ impl Drop for Running<'_> {
 }
 
 impl Chores {
-    async fn run(&self, name: &str) -> Report {
+    async fn run(&self, name: &str) -> TaskReport {
         assert!(self.active.lock().unwrap().insert(name.to_owned()), "{name} runs twice at once");
         let _running = Running(self, name.to_owned());
         let ran = Ran { true_ms: self.wall.true_ms(), at: self.wall.now() };
         self.ran.lock().unwrap().entry(name.to_owned()).or_default().push(ran);
         sleep(Duration::from_millis(200)).await;
         match name {
-            "fails" => return Report::failed("as always".to_owned()),
+            "fails" => return TaskReport::failed("as always".to_owned()),
             "hangs" => std::future::pending().await,
             "slow" => sleep(Duration::from_secs(25 * 60)).await,
             "panics" => resume_unwind(Box::new("broken")),
             "wakes" => {
                 let cause = cause(WakeSource::Heartbeat, "It still burns.");
-                return Report::done(String::new()).waking(Some(cause));
+                return TaskReport::done(String::new()).waking(Some(cause));
             }
             "tidy" => {
                 let keep_heartbeat = Span::from_millis(7 * DAY_MS);
                 let keep = Span::from_millis(90 * DAY_MS);
-                let limits = Limits { keep, keep_heartbeat, turns_kept: 100, rows_max: 100_000 };
+                let limits =
+                    RetentionPolicy { keep, keep_heartbeat, turns_kept: 100, rows_max: 100_000 };
                 while self.store.retention(limits).await.unwrap().more {}
             }
             _ => {}
         }
-        Report::done("done".to_owned())
+        TaskReport::done("done".to_owned())
     }
 }
 
-impl Works for Chores {
+impl HeartbeatTasks for Chores {
     type Tick = Option<SurvivalTier>;
 
     fn need(&self, task: &str) -> Option<Need> {
         Some(if task == "optional" { Need::Other } else { Need::Essential })
     }
 
-    fn look(&self) -> BoxFuture<'_, Result<Self::Tick, StoreError>> {
+    fn read_tick(&self) -> BoxFuture<'_, Result<Self::Tick, StoreError>> {
         self.looks.fetch_add(1, Ordering::SeqCst);
         let tier = match self.wall.true_ms() / DAY_MS {
             10 | 11 => Some(SurvivalTier::LowCompute),
@@ -133,18 +135,18 @@ impl Works for Chores {
         *tick
     }
 
-    fn perform(&self, _tick: Arc<Self::Tick>, row: ScheduledTask) -> BoxFuture<'_, Report> {
+    fn perform(&self, _tick: Arc<Self::Tick>, row: ScheduledTask) -> BoxFuture<'_, TaskReport> {
         async move { self.run(&row.task.name).await }.boxed()
     }
 }
 
-fn task(name: &str, rhythm: Rhythm) -> Task {
-    Task {
+fn task(name: &str, rhythm: ScheduleRule) -> TaskConfig {
+    TaskConfig {
         name: name.to_owned(),
         task: name.to_owned(),
         rhythm,
         enabled: true,
-        origin: Origin::Default,
+        origin: TaskOrigin::Default,
         priority: 0,
         tier_minimum: SurvivalTier::Dead,
         timeout: Span::from_secs(30),
@@ -152,22 +154,22 @@ fn task(name: &str, rhythm: Rhythm) -> Task {
     }
 }
 
-fn cron(expression: &str, zone: &str) -> Rhythm {
-    Rhythm::Cron { expression: expression.to_owned(), zone: zone.to_owned() }
+fn cron(expression: &str, zone: &str) -> ScheduleRule {
+    ScheduleRule::Cron { expression: expression.to_owned(), zone: zone.to_owned() }
 }
 
-fn chores() -> Vec<Task> {
-    let minutes = |count: i64| Rhythm::Every(Span::from_secs(count * 60));
+fn chores() -> Vec<TaskConfig> {
+    let minutes = |count: i64| ScheduleRule::Every(Span::from_secs(count * 60));
     vec![
         task("steady", cron("*/2 * * * *", "UTC")),
         task("daily", cron("30 2 * * *", "UTC")),
         task("every", minutes(15)),
-        Task { max_retries: 2, ..task("fails", minutes(30)) },
+        TaskConfig { max_retries: 2, ..task("fails", minutes(30)) },
         task("hangs", cron("5 * * * *", "UTC")),
-        Task { timeout: Span::from_secs(1800), ..task("slow", minutes(10)) },
-        Task { max_retries: 1, ..task("panics", minutes(60)) },
+        TaskConfig { timeout: Span::from_secs(1800), ..task("slow", minutes(10)) },
+        TaskConfig { max_retries: 1, ..task("panics", minutes(60)) },
         task("optional", cron("*/30 * * * *", "UTC")),
-        Task { tier_minimum: SurvivalTier::Normal, ..task("dear", minutes(15)) },
+        TaskConfig { tier_minimum: SurvivalTier::Normal, ..task("dear", minutes(15)) },
         task("wakes", minutes(30)),
         task("tidy", cron("40 * * * *", "UTC")),
     ]
@@ -177,7 +179,7 @@ fn chores() -> Vec<Task> {
 struct Machine {
     home: tempfile::TempDir,
     wall: Arc<Wall>,
-    mint: Mint,
+    mint: IdGenerator,
     chores: Option<Chores>,
     /// When the clock jumped and processes began, in true time.
     disturbed: Arc<Mutex<Vec<i64>>>,
@@ -189,7 +191,7 @@ impl Machine {
     }
 
     /// Starts a process, as the life does.
-    async fn start(&mut self) -> Driver<Chores> {
+    async fn start(&mut self) -> HeartbeatScheduler<Chores> {
         self.disturbed.lock().unwrap().push(self.wall.true_ms());
         let (mint, faults) = (self.mint.clone(), Arc::new(NoFaults));
         let store = Store::open_here(&self.path(), mint, faults.clone(), Box::new(|| ())).unwrap();
@@ -199,7 +201,7 @@ impl Machine {
         store.recover().await.unwrap();
         let file = self.home.path().join("heartbeat.yml");
         let offered = chores().into_iter().map(|task| task.task).collect();
-        let plan = Plan::load(file, chores(), offered).unwrap();
+        let plan = ConfiguredSchedule::load(file, chores(), offered).unwrap();
         store.schedule_upsert(plan.begin(self.mint.now())).await.unwrap();
         let chores = match self.chores.take() {
             Some(before) => Chores { store: store.clone(), ..before },
@@ -212,15 +214,15 @@ impl Machine {
             },
         };
         self.chores = Some(chores.clone());
-        let around = Around {
+        let around = SchedulerContext {
             store,
-            mint: self.mint.clone(),
+            ids: self.mint.clone(),
             faults,
             events: Arc::new(NoEvents),
             wake: Arc::default(),
             changed: Arc::default(),
         };
-        Driver::new(chores, around, plan)
+        HeartbeatScheduler::new(chores, around, plan)
     }
 
     /// Jumps and changes that are due in true time.
@@ -259,7 +261,7 @@ async fn live(machine: &mut Machine) -> Duration {
         let planned = DAYS * DAY_MS * i64::from(life + 1) / i64::from(RESTARTS + 1);
         let last = DAYS * DAY_MS - 30_000;
         let end = if life == RESTARTS { last } else { planned + share * 1000 - 3_600_000 };
-        let mut beat = Box::pin(driver.beat());
+        let mut beat = Box::pin(driver.run());
         while machine.wall.true_ms() < end {
             machine.disturb(&mut jumps);
             let next = JUMPS.get(jumps).map_or(i64::MAX, |(day, _)| day * DAY_MS);

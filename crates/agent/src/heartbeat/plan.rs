@@ -9,18 +9,18 @@ use std::io::{ErrorKind, Read};
 use std::path::PathBuf;
 
 use automaton_core::time::{Span, Timestamp};
-use automaton_store::{Task, Times};
+use automaton_store::{ScheduleTimes, TaskConfig};
 
 use super::error::HeartbeatError;
-use super::file::{self, Settled};
-use super::rhythm::{NEVER, Schedule};
+use super::file::{self, ScheduleConfig};
+use super::schedule::{NEVER, ScheduleIter};
 
 /// The largest file, in bytes.
 const FILE_BYTES_MAX: u64 = 64 * 1024;
 
 /// What a look at the file has found.
 #[derive(Debug, PartialEq, Eq)]
-enum Seen {
+enum ScheduleFileState {
     Missing,
     /// A text, right or wrong.
     Text(String),
@@ -29,29 +29,30 @@ enum Seen {
 
 /// The configured schedule.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct ConfiguredSchedule {
     path: PathBuf,
     /// What was read last.
-    seen: Seen,
+    seen: ScheduleFileState,
     /// Every task that the program has, as it runs when nobody says otherwise.
-    defaults: Vec<Task>,
+    defaults: Vec<TaskConfig>,
     /// The tasks of which this automaton has what they look after.
     offered: Vec<String>,
-    settled: Settled,
+    config: ScheduleConfig,
 }
 
-impl Plan {
+impl ConfiguredSchedule {
     /// Reads the file, if there is one.
     ///
     /// # Errors
     /// [`HeartbeatError`], with the line.
     pub(crate) fn load(
         path: PathBuf,
-        defaults: Vec<Task>,
+        defaults: Vec<TaskConfig>,
         offered: Vec<String>,
     ) -> Result<Self, HeartbeatError> {
         let settled = file::settle(&defaults);
-        let mut plan = Self { path, seen: Seen::Missing, defaults, offered, settled };
+        let mut plan =
+            Self { path, seen: ScheduleFileState::Missing, defaults, offered, config: settled };
         plan.reload()?;
         Ok(plan)
     }
@@ -64,25 +65,29 @@ impl Plan {
     pub(crate) fn reload(&mut self) -> Result<bool, HeartbeatError> {
         let (seen, error) = match self.look() {
             Ok(seen) => (seen, None),
-            Err(error) => (Seen::Unreadable, Some(error)),
+            Err(error) => (ScheduleFileState::Unreadable, Some(error)),
         };
         if seen == self.seen {
             return Ok(false);
         }
         self.seen = seen;
-        self.settled = match (&self.seen, error) {
+        self.config = match (&self.seen, error) {
             (_, Some(error)) => return Err(error),
-            (Seen::Text(text), None) => file::read(&self.path, text, &self.defaults)?,
-            (Seen::Missing | Seen::Unreadable, None) => file::settle(&self.defaults),
+            (ScheduleFileState::Text(text), None) => file::read(&self.path, text, &self.defaults)?,
+            (ScheduleFileState::Missing | ScheduleFileState::Unreadable, None) => {
+                file::settle(&self.defaults)
+            }
         };
         Ok(true)
     }
 
-    fn look(&self) -> Result<Seen, HeartbeatError> {
+    fn look(&self) -> Result<ScheduleFileState, HeartbeatError> {
         let failed = |source| HeartbeatError::Read { path: self.path.clone(), source };
         let file = match File::open(&self.path) {
             Ok(file) => file,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Seen::Missing),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Ok(ScheduleFileState::Missing);
+            }
             Err(error) => return Err(failed(error)),
         };
         let mut text = String::new();
@@ -91,27 +96,27 @@ impl Plan {
             let reason = format!("it is larger than {FILE_BYTES_MAX} bytes");
             return Err(HeartbeatError::Yaml { path: self.path.clone(), reason });
         }
-        Ok(Seen::Text(text))
+        Ok(ScheduleFileState::Text(text))
     }
 
     /// The entries that can run here, each with where it stands if it begins now.
-    pub(crate) fn begin(&self, now: Timestamp) -> Vec<(Task, Times)> {
-        let offered = |task: &&Task| self.offered.contains(&task.task);
-        let stands = |task: &Task| {
-            let begin = |schedule: Schedule| schedule.begin(now);
-            let never = |_| Times { anchor: now, next: NEVER };
-            (task.clone(), Schedule::new(&task.rhythm).map_or_else(never, begin))
+    pub(crate) fn begin(&self, now: Timestamp) -> Vec<(TaskConfig, ScheduleTimes)> {
+        let offered = |task: &&TaskConfig| self.offered.contains(&task.task);
+        let stands = |task: &TaskConfig| {
+            let begin = |schedule: ScheduleIter| schedule.begin(now);
+            let never = |_| ScheduleTimes { anchor: now, next: NEVER };
+            (task.clone(), ScheduleIter::new(&task.rhythm).map_or_else(never, begin))
         };
-        self.settled.tasks.iter().filter(offered).map(stands).collect()
+        self.config.tasks.iter().filter(offered).map(stands).collect()
     }
 
     /// The longest time between two ticks.
     pub(crate) const fn tick(&self) -> Span {
-        self.settled.tick
+        self.config.tick
     }
 
     /// Of the times of what is not essential, every so-manieth counts for the poor.
-    pub(crate) const fn stretch(&self) -> u32 {
-        self.settled.stretch
+    pub(crate) const fn interval_multiplier(&self) -> u32 {
+        self.config.interval_multiplier
     }
 }

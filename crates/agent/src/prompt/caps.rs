@@ -5,11 +5,11 @@
 //! ever be unlimited.
 
 use automaton_core::money::Microcents;
-use automaton_inference::Prices;
+use automaton_inference::ModelPrices;
 
 /// The caps of all parts, in estimated tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Caps {
+pub(crate) struct PromptCaps {
     pub(crate) rules: u32,
     pub(crate) identity: u32,
     pub(crate) constitution: u32,
@@ -51,7 +51,7 @@ const LONG_ANSWER_MAX: u32 = 16_384;
 /// The most that the ends of a message in a file have, whatever the window.
 const ENDS_MAX: u32 = 2000;
 
-impl Caps {
+impl PromptCaps {
     /// The caps for a model's window and the longest answer that is wanted.
     pub(crate) fn for_window(window: u32, answer_max: u32) -> Self {
         let part = |tokens: u32| {
@@ -90,7 +90,7 @@ impl Caps {
     }
 
     /// What the open messages and the history have together, where so much is taken.
-    pub(crate) fn past(&self, taken: u32) -> u32 {
+    pub(crate) fn history_room(&self, taken: u32) -> u32 {
         self.left(taken, self.window / 4 + self.floor() / 2)
     }
 
@@ -113,7 +113,7 @@ impl Caps {
 /// Tokens of a request that cost at most a two-hundredth of the day's budget; none where
 /// nothing limits them. A server's cache has most of a history, which begins as it did in
 /// the turn before: half of it is counted at the price of what is cached.
-pub(crate) fn affordable(per_day: Option<Microcents>, prices: &Prices) -> Option<u32> {
+pub(crate) fn affordable(per_day: Option<Microcents>, prices: &ModelPrices) -> Option<u32> {
     let (fresh, cached) = (prices.input_per_million, prices.cached_per_million);
     let half = i64::midpoint(fresh.units(), cached.units().min(fresh.units()));
     paid_by(REQUESTS_PER_DAY, per_day, Microcents::new(half))
@@ -121,7 +121,7 @@ pub(crate) fn affordable(per_day: Option<Microcents>, prices: &Prices) -> Option
 
 /// Tokens of an answer to its creator that cost at most a fiftieth of the day's budget, and
 /// are no more than files are written with.
-pub(crate) fn long_answer(per_day: Option<Microcents>, prices: &Prices) -> u32 {
+pub(crate) fn long_answer(per_day: Option<Microcents>, prices: &ModelPrices) -> u32 {
     let paid = paid_by(LONG_ANSWERS_PER_DAY, per_day, prices.output_per_million);
     paid.map_or(LONG_ANSWER_MAX, |paid| paid.min(LONG_ANSWER_MAX))
 }
@@ -161,7 +161,7 @@ const SHORT_MAX: u32 = 400;
 
 /// Tokens that the parts of one turn may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Sizes {
+pub(crate) struct TurnSizes {
     /// One result.
     pub(crate) result: u32,
     /// The arguments of one call.
@@ -171,26 +171,26 @@ pub(crate) struct Sizes {
     pub(crate) input: u32,
 }
 
-impl Sizes {
+impl TurnSizes {
     /// Of a turn that is shown whole.
-    pub(crate) fn whole(caps: &Caps, calls: usize) -> Self {
+    pub(crate) fn whole(caps: &PromptCaps, calls: usize) -> Self {
         let result = result_room(caps.window, calls);
         Self { result, arguments: result, thought: caps.thought, input: caps.input }
     }
 
     /// Of one that is shown with its arguments shortened.
-    pub(crate) fn lean(caps: &Caps, calls: usize) -> Self {
+    pub(crate) fn lean(caps: &PromptCaps, calls: usize) -> Self {
         let whole = Self::whole(caps, calls);
         Self { arguments: whole.arguments.min(short_of(caps)), ..whole }
     }
 
     /// Of one that is shown with its results shortened, too.
-    pub(crate) fn short(caps: &Caps, calls: usize) -> Self {
+    pub(crate) fn short(caps: &PromptCaps, calls: usize) -> Self {
         Self::whole(caps, calls).at_most(short_of(caps))
     }
 
     /// Of one that is too large by itself: each step halves what it has.
-    pub(crate) fn tight(caps: &Caps, calls: usize, steps: u32) -> Self {
+    pub(crate) fn tight(caps: &PromptCaps, calls: usize, steps: u32) -> Self {
         let whole = Self::whole(caps, calls);
         let most = whole.result.max(whole.thought).max(whole.input) >> steps.min(31);
         whole.at_most(most.max(LEAST))
@@ -207,7 +207,7 @@ impl Sizes {
 }
 
 /// Tokens of what is shortened in an older turn.
-fn short_of(caps: &Caps) -> u32 {
+fn short_of(caps: &PromptCaps) -> u32 {
     (caps.window / 128).clamp(SHORT_MIN, SHORT_MAX)
 }
 
@@ -245,7 +245,7 @@ mod tests {
             (8_192, 5_100, 512),
             (8_192, 8_000, 0),
         ] {
-            assert_eq!(Caps::for_window(window, 4096).open(taken), share, "{window}");
+            assert_eq!(PromptCaps::for_window(window, 4096).open(taken), share, "{window}");
         }
     }
 
@@ -253,13 +253,13 @@ mod tests {
     fn a_request_costs_a_two_hundredth_of_the_day() {
         let cents = |cents: i64| Microcents::new(cents * Microcents::PER_CENT);
         let check = |day: Option<i64>, million: i64, tokens: Option<u32>| {
-            let prices = Prices {
+            let prices = ModelPrices {
                 input_per_million: cents(million),
                 cached_per_million: cents(million),
                 output_per_million: cents(million),
             };
             assert_eq!(affordable(day.map(cents), &prices), tokens, "{day:?} {million}");
-            let cached = Prices { cached_per_million: Microcents::ZERO, ..prices };
+            let cached = ModelPrices { cached_per_million: Microcents::ZERO, ..prices };
             assert!(affordable(day.map(cents), &cached) >= tokens);
             let long = long_answer(day.map(cents), &prices);
             let least = tokens.map_or(16_384, |tokens| tokens.saturating_mul(4).min(16_384));

@@ -12,11 +12,11 @@ use automaton_core::tool::canonical;
 use automaton_core::trust::{Label, Labelled};
 use automaton_memory::tokens;
 use automaton_policy::explain::ASKS;
-use automaton_store::{KeptDigest, Place};
-use automaton_tools::result::Nonce;
+use automaton_store::{DigestRow, HistoryPosition};
+use automaton_tools::result::FrameNonce;
 use serde::{Deserialize, Serialize};
 
-use super::history::Manner;
+use super::history::MessageStyle;
 use crate::turn::GRANTED;
 
 /// Characters of one line of a sum.
@@ -34,21 +34,21 @@ const THOUGHTS_KEPT: usize = 12;
 
 /// What turns did.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(crate) struct Digest {
+pub(crate) struct HistoryDigest {
     /// How many turns.
     turns: u32,
     /// What had no room.
     dropped: u32,
     /// What is left, in the order in which it was last done.
-    lines: Vec<Line>,
+    lines: Vec<DigestLine>,
     /// The cycle of the newest turn, and what that had heard until then.
     heard: Option<(SessionId, Label)>,
 }
 
 /// One thing that was done, once or several times.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Line {
-    kind: Kind,
+struct DigestLine {
+    kind: DigestKind,
     text: String,
     /// How it ended.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -65,7 +65,7 @@ struct Line {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Kind {
+enum DigestKind {
     Asked,
     Wrote,
     Read,
@@ -80,9 +80,9 @@ enum Kind {
 /// What stands above the lines of every kind that are still open.
 const OPEN_HEADING: &str = "Still open then (failed, not run, unknown, or not answered):";
 
-impl Kind {
+impl DigestKind {
     const ALL: [Self; 9] = {
-        use Kind::{Asked, Called, Decided, Ran, Read, Sent, Stored, Thought, Wrote};
+        use DigestKind::{Asked, Called, Decided, Ran, Read, Sent, Stored, Thought, Wrote};
         [Asked, Wrote, Read, Ran, Stored, Sent, Called, Decided, Thought]
     };
 
@@ -113,17 +113,20 @@ impl Kind {
     }
 }
 
-impl Digest {
+impl HistoryDigest {
     /// A sum as it was kept; an empty one where none was, or where it cannot be read.
-    pub(crate) fn of(kept: Option<&KeptDigest>) -> Self {
+    pub(crate) fn of(kept: Option<&DigestRow>) -> Self {
         // silent-ok: it is written by this module alone; without it only the sum is lost.
         kept.and_then(|kept| serde_json::from_str(&kept.body).ok()).unwrap_or_default()
     }
 
     /// The sum as it is kept, up to where the history begins.
-    pub(crate) fn kept(&self, place: Place) -> Result<KeptDigest, serde_json::Error> {
+    pub(crate) fn digest_row(
+        &self,
+        place: HistoryPosition,
+    ) -> Result<DigestRow, serde_json::Error> {
         let body = serde_json::to_string(self)?;
-        Ok(KeptDigest { upto: place.from, label: self.label(), body })
+        Ok(DigestRow { upto: place.from, label: self.label(), body })
     }
 
     /// The least trusted label of what is in it; a tool's at best, so that it is quoted.
@@ -143,11 +146,11 @@ impl Digest {
         self.heard = Some((turn.session, label));
         self.turns = self.turns.saturating_add(1);
         for line in &turn.lines {
-            let mut line = Line { label, ..line.clone() };
-            let about = |old: &Line| (old.kind, &old.text) == (line.kind, &line.text);
+            let mut line = DigestLine { label, ..line.clone() };
+            let about = |old: &DigestLine| (old.kind, &old.text) == (line.kind, &line.text);
             // What came of it last is what is open, or is not.
             self.lines.iter_mut().filter(|old| about(old)).for_each(|old| old.open = false);
-            let same = |old: &Line| about(old) && old.end == line.end;
+            let same = |old: &DigestLine| about(old) && old.end == line.end;
             if let Some(place) = self.lines.iter().position(same) {
                 let old = self.lines.remove(place);
                 line.times = line.times.saturating_add(old.times);
@@ -159,12 +162,14 @@ impl Digest {
 
     /// Leaves out what has no room in so many tokens.
     pub(crate) fn fit(&mut self, tokens: u32) {
-        let headings = HEADING_TOKENS * (3 + u32::try_from(Kind::ALL.len()).unwrap_or(8));
+        let headings = HEADING_TOKENS * (3 + u32::try_from(DigestKind::ALL.len()).unwrap_or(8));
         let room = tokens.saturating_sub(headings);
         let mut total: u32 = self.lines.iter().map(cost).sum();
         while total > room && !self.lines.is_empty() {
-            let thoughts = self.lines.iter().filter(|line| line.kind == Kind::Thought).count();
-            let oldest_thought = self.lines.iter().position(|line| line.kind == Kind::Thought);
+            let thoughts =
+                self.lines.iter().filter(|line| line.kind == DigestKind::Thought).count();
+            let oldest_thought =
+                self.lines.iter().position(|line| line.kind == DigestKind::Thought);
             let place = oldest_thought.filter(|_| thoughts > THOUGHTS_KEPT).unwrap_or(0);
             total = total.saturating_sub(cost(&self.lines.remove(place)));
             self.dropped = self.dropped.saturating_add(1);
@@ -172,7 +177,7 @@ impl Digest {
     }
 
     /// The sum as quoted text, between marks that none of its sources could know.
-    pub(crate) fn render(&self, upto: u64, nonce: &Nonce, manner: Manner<'_>) -> String {
+    pub(crate) fn render(&self, upto: u64, nonce: &FrameNonce, manner: MessageStyle<'_>) -> String {
         if self.is_empty() {
             return String::new();
         }
@@ -182,13 +187,13 @@ impl Digest {
         };
         let are = if self.turns == 1 { "is" } else { "are" };
         let mut text = format!("{turns} before turn {upto} {are} not shown any more. In short:");
-        let mut list = |heading: &str, is_in: &dyn Fn(&&Line) -> bool| {
-            let lines: String = self.lines.iter().filter(is_in).map(Line::render).collect();
+        let mut list = |heading: &str, is_in: &dyn Fn(&&DigestLine) -> bool| {
+            let lines: String = self.lines.iter().filter(is_in).map(DigestLine::render).collect();
             if !lines.is_empty() {
                 text.push_str(&format!("\n{heading}{lines}"));
             }
         };
-        for kind in Kind::ALL {
+        for kind in DigestKind::ALL {
             list(kind.heading(), &|line| line.kind == kind && !line.open);
         }
         list(OPEN_HEADING, &|line| line.open);
@@ -200,7 +205,7 @@ impl Digest {
     }
 }
 
-impl Line {
+impl DigestLine {
     fn render(&self) -> String {
         let Self { text, end, turn, times, .. } = self;
         let verb = if self.open { self.kind.verb() } else { "" };
@@ -210,7 +215,7 @@ impl Line {
     }
 }
 
-fn cost(line: &Line) -> u32 {
+fn cost(line: &DigestLine) -> u32 {
     tokens::estimate(&line.text) + tokens::estimate(&line.end) + LINE_TOKENS
 }
 
@@ -219,13 +224,13 @@ fn cost(line: &Line) -> u32 {
 pub(crate) struct TurnDigest {
     session: SessionId,
     label: Label,
-    lines: Vec<Line>,
+    lines: Vec<DigestLine>,
 }
 
 impl TurnDigest {
     /// Sums a turn up that has brought text of this label.
     pub(crate) fn of(turn: &TurnRecord, label: Label) -> Self {
-        let line = |kind, text: &str, end: String, open| Line {
+        let line = |kind, text: &str, end: String, open| DigestLine {
             kind,
             text: one_line(text),
             end,
@@ -237,24 +242,24 @@ impl TurnDigest {
         let is_granted = turn.usage.as_ref().is_some_and(|usage| usage.model == GRANTED);
         let answers = turn.inputs.iter().filter_map(|input| {
             let (subject, end) = answer(input)?;
-            Some(line(Kind::Decided, subject, end.to_owned(), false))
+            Some(line(DigestKind::Decided, subject, end.to_owned(), false))
         });
         let creators = turn.inputs.iter().filter(|input| input.said.label == Label::Creator);
         let creators = creators.filter(|input| answer(input).is_none());
-        let mut lines: Vec<Line> = creators
-            .map(|input| line(Kind::Asked, &input.said.text, String::new(), false))
+        let mut lines: Vec<DigestLine> = creators
+            .map(|input| line(DigestKind::Asked, &input.said.text, String::new(), false))
             .chain(answers)
             .collect();
-        lines.push(line(Kind::Thought, &turn.thought, String::new(), false));
+        lines.push(line(DigestKind::Thought, &turn.thought, String::new(), false));
         for call in &turn.calls {
             if let Some((end, is_asked)) = refusal(call) {
-                lines.push(line(Kind::Decided, &subject(call), end, is_asked));
-            } else if let Some((kind, text)) = deed(call) {
+                lines.push(line(DigestKind::Decided, &subject(call), end, is_asked));
+            } else if let Some((kind, text)) = describe_call(call) {
                 let end = end_of(call, kind);
                 let open = is_open(call, kind, &end);
                 lines.push(line(kind, &text, end, open));
             }
-            let made = line(Kind::Decided, &subject(call), APPROVED.to_owned(), false);
+            let made = line(DigestKind::Decided, &subject(call), APPROVED.to_owned(), false);
             if is_granted && !lines.contains(&made) {
                 lines.push(made);
             }
@@ -293,9 +298,9 @@ fn refusal(call: &CallRecord) -> Option<(String, bool)> {
 }
 
 /// Whether a call did not do what it was made for, as far as anybody knows.
-fn is_open(call: &CallRecord, kind: Kind, end: &str) -> bool {
+fn is_open(call: &CallRecord, kind: DigestKind, end: &str) -> bool {
     use CallStatus::{Failed, NotStarted, Skipped, Unknown};
-    let is_failed = kind == Kind::Ran && !end.starts_with("exit code 0") && !end.is_empty();
+    let is_failed = kind == DigestKind::Ran && !end.starts_with("exit code 0") && !end.is_empty();
     matches!(call.status, Failed | NotStarted | Skipped | Unknown)
         || (call.status == CallStatus::Done && is_failed)
 }
@@ -303,7 +308,7 @@ fn is_open(call: &CallRecord, kind: Kind, end: &str) -> bool {
 /// What tells of a call what it was about.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct About {
+struct DigestArguments {
     path: Option<String>,
     pattern: String,
     command: String,
@@ -313,30 +318,30 @@ struct About {
 }
 
 /// What a call was about, by its tool.
-fn deed(call: &CallRecord) -> Option<(Kind, String)> {
+fn describe_call(call: &CallRecord) -> Option<(DigestKind, String)> {
     // silent-ok: arguments of another form belong to a call that never ran.
-    let about: About = serde_json::from_str(&call.arguments).unwrap_or_default();
+    let about: DigestArguments = serde_json::from_str(&call.arguments).unwrap_or_default();
     let path = about.path.unwrap_or_else(|| ".".to_owned());
     Some(match call.tool.as_str() {
         "sleep" => return None,
-        "write_file" | "edit_file" => (Kind::Wrote, path),
-        "read_file" | "list_files" => (Kind::Read, path),
-        "search_files" => (Kind::Read, format!("{path} for {:?}", about.pattern)),
-        "exec" | "start_process" => (Kind::Ran, about.command),
-        "remember_fact" => (Kind::Stored, format!("{}: {}", about.key, about.value)),
-        "send_message" => (Kind::Sent, about.content),
-        tool => (Kind::Called, format!("{tool} {}", call.arguments)),
+        "write_file" | "edit_file" => (DigestKind::Wrote, path),
+        "read_file" | "list_files" => (DigestKind::Read, path),
+        "search_files" => (DigestKind::Read, format!("{path} for {:?}", about.pattern)),
+        "exec" | "start_process" => (DigestKind::Ran, about.command),
+        "remember_fact" => (DigestKind::Stored, format!("{}: {}", about.key, about.value)),
+        "send_message" => (DigestKind::Sent, about.content),
+        tool => (DigestKind::Called, format!("{tool} {}", call.arguments)),
     })
 }
 
 /// How a call ended: a command with its code, anything else only where it failed.
-fn end_of(call: &CallRecord, kind: Kind) -> String {
+fn end_of(call: &CallRecord, kind: DigestKind) -> String {
     if call.status != CallStatus::Done {
         return call.status.to_string();
     }
     let result = call.result.as_ref().map_or("", |result| result.text.as_str());
     let code = result.lines().find_map(|line| line.strip_prefix("exit_code: "));
-    let Some(code) = code.filter(|_| kind == Kind::Ran) else { return String::new() };
+    let Some(code) = code.filter(|_| kind == DigestKind::Ran) else { return String::new() };
     let last = last_words(result).map_or_else(String::new, |last| format!(", last line: {last}"));
     one_line(&format!("exit code {code}{last}"))
 }

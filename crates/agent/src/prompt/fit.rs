@@ -6,7 +6,7 @@
 //! each turn. The newest turn is always shown, and the two newest are the last to be
 //! shortened.
 
-use automaton_store::Place;
+use automaton_store::HistoryPosition;
 
 /// Turns that are shown at most. At that number the older half is cut, too.
 pub(crate) const TURNS_MAX: u32 = 400;
@@ -36,7 +36,7 @@ pub(crate) struct TurnCost {
 
 impl TurnCost {
     /// What it costs where the history is at a place, in tokens.
-    pub(crate) const fn at(&self, place: Place) -> u32 {
+    pub(crate) const fn at(&self, place: HistoryPosition) -> u32 {
         match self.seq {
             seq if seq < place.whole_from => self.short,
             seq if seq < place.arguments_from => self.lean,
@@ -48,8 +48,13 @@ impl TurnCost {
 /// Where the history begins, and where its parts are whole, so that the turns fit into
 /// so much room. Nothing moves while everything fits; what is cut needs a reserve for its
 /// sum.
-pub(crate) fn place(turns: &[TurnCost], now: Place, room: u32, reserve: u32) -> Place {
-    let mut fit = Fit::new(turns, now);
+pub(crate) fn place(
+    turns: &[TurnCost],
+    now: HistoryPosition,
+    room: u32,
+    reserve: u32,
+) -> HistoryPosition {
+    let mut fit = HistoryFit::new(turns, now);
     let (many, room) = (fit.shown() >= most(), u64::from(room));
     if turns.is_empty() || (fit.total <= room && !many) {
         return now;
@@ -78,13 +83,13 @@ pub(crate) fn place(turns: &[TurnCost], now: Place, room: u32, reserve: u32) -> 
     }
     let behind = turns.last().map_or(now.whole_from, |turn| turn.seq + 1);
     let seq = |at: usize| turns.get(at).map_or(behind, |turn| turn.seq);
-    let next = Place {
+    let next = HistoryPosition {
         from: turns.get(fit.from).map_or(now.from, |turn| turn.seq),
         whole_from: seq(fit.whole_from),
         arguments_from: seq(fit.arguments_from),
         told: now.told,
     };
-    if next == now { now } else { Place { told: false, ..next } }
+    if next == now { now } else { HistoryPosition { told: false, ..next } }
 }
 
 fn most() -> usize {
@@ -92,7 +97,7 @@ fn most() -> usize {
 }
 
 /// The turns with the places as indices, and what they cost.
-struct Fit<'a> {
+struct HistoryFit<'a> {
     turns: &'a [TurnCost],
     from: usize,
     whole_from: usize,
@@ -100,8 +105,8 @@ struct Fit<'a> {
     total: u64,
 }
 
-impl<'a> Fit<'a> {
-    fn new(turns: &'a [TurnCost], now: Place) -> Self {
+impl<'a> HistoryFit<'a> {
+    fn new(turns: &'a [TurnCost], now: HistoryPosition) -> Self {
         let index = |place: u64| turns.partition_point(|turn| turn.seq < place);
         let from = index(now.from);
         let whole_from = index(now.whole_from).max(from);
@@ -171,13 +176,13 @@ mod tests {
     }
 
     /// A place, where arguments were not what had to be shortened.
-    fn at(from: u64, whole_from: u64) -> Place {
-        Place { from, whole_from, arguments_from: whole_from, told: false }
+    fn at(from: u64, whole_from: u64) -> HistoryPosition {
+        HistoryPosition { from, whole_from, arguments_from: whole_from, told: false }
     }
 
     /// Where the first turn and the first results are, and the first arguments.
-    fn placed(turns: &[TurnCost], now: Place, room: u32) -> (u64, u64, u64) {
-        let Place { from, whole_from, arguments_from, .. } = place(turns, now, room, 0);
+    fn placed(turns: &[TurnCost], now: HistoryPosition, room: u32) -> (u64, u64, u64) {
+        let HistoryPosition { from, whole_from, arguments_from, .. } = place(turns, now, room, 0);
         (from, whole_from, arguments_from)
     }
 
@@ -203,10 +208,10 @@ mod tests {
         // Of 110 at most 100, so down to 60: the arguments of eight are short.
         assert_eq!(placed(&wrote, at(1, 1), 100), (1, 1, 9));
         // The next time there are too few of them left, and results are shortened as well.
-        let now = Place { arguments_from: 9, ..at(1, 1) };
+        let now = HistoryPosition { arguments_from: 9, ..at(1, 1) };
         assert_eq!(placed(&wrote, now, 52), (1, 9, 10));
         // A move is told anew; one that did not happen is not.
-        let now = Place { told: true, ..at(1, 1) };
+        let now = HistoryPosition { told: true, ..at(1, 1) };
         assert!(!place(&wrote, now, 100, 0).told && place(&wrote, now, 200, 0).told);
     }
 
@@ -243,7 +248,7 @@ mod tests {
                 let next = place(&turns[..end], now, room, 0);
                 prop_assert!(next.from >= now.from && next.whole_from >= now.whole_from);
                 prop_assert!(next.arguments_from >= now.arguments_from);
-                let fit = Fit::new(&turns[..end], next);
+                let fit = HistoryFit::new(&turns[..end], next);
                 prop_assert!(fit.total <= u64::from(room), "{} of {room}", fit.total);
                 prop_assert!(fit.shown() >= 1);
                 moves += u32::from(next != now);

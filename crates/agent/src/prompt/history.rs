@@ -12,10 +12,10 @@ use automaton_core::trust::{Label, Labelled};
 use automaton_inference::{Message, MessageCall};
 use automaton_memory::tokens;
 use automaton_policy::guard::{self, Guard};
-use automaton_tools::result::{Nonce, shorten};
+use automaton_tools::result::{FrameNonce, shorten};
 use serde_json::Value;
 
-use super::caps::Sizes;
+use super::caps::TurnSizes;
 use super::fragment::{CUT_MARK, cap};
 
 /// Tokens that a message costs beyond its text.
@@ -31,7 +31,7 @@ pub(crate) const GO_ON: &str = "(Go on.)";
 
 /// How texts are shown to a model.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Manner<'a> {
+pub(crate) struct MessageStyle<'a> {
     pub(crate) guard: &'a Guard,
     /// To one that needs leading by the hand: without ids, which it would copy.
     pub(crate) weak: bool,
@@ -39,7 +39,7 @@ pub(crate) struct Manner<'a> {
     pub(crate) ends: u32,
 }
 
-impl Manner<'_> {
+impl MessageStyle<'_> {
     /// What the creator said, as it was said; of what is in a file the ends.
     pub(crate) fn creators(
         &self,
@@ -47,7 +47,7 @@ impl Manner<'_> {
         message: Option<MessageId>,
         file: Option<&str>,
     ) -> String {
-        let report = self.guard.scan(text.trim_end(), guard::Source::Creator, SHOWN_BYTES_MAX);
+        let report = self.guard.scan(text.trim_end(), guard::TextSource::Creator, SHOWN_BYTES_MAX);
         let text = &report.sanitised;
         let shown = file.map_or_else(|| text.clone(), |file| ends(text, file, self.ends));
         match message.filter(|_| !self.weak) {
@@ -58,10 +58,10 @@ impl Manner<'_> {
 
     /// A text that is safe to show with its origin: others' text stands between
     /// marks that its writer could not know.
-    pub(crate) fn labelled(&self, text: &Labelled, short: &str, nonce: &Nonce) -> String {
+    pub(crate) fn labelled(&self, text: &Labelled, short: &str, nonce: &FrameNonce) -> String {
         // Our own words and the creator's are not doubted, only made fit to be shown.
         let source = match text.label {
-            Label::Creator | Label::Own => guard::Source::Creator,
+            Label::Creator | Label::Own => guard::TextSource::Creator,
             other => other.into(),
         };
         let report = self.guard.scan(short, source, SHOWN_BYTES_MAX);
@@ -84,11 +84,11 @@ pub(crate) fn render_inputs(
     turn: TurnId,
     inputs: &[TurnInput],
     tokens: u32,
-    manner: Manner<'_>,
+    manner: MessageStyle<'_>,
 ) -> String {
     let others = inputs.iter().filter(|input| input.said.label != Label::Creator).count();
     let each = tokens / u32::try_from(others).unwrap_or(u32::MAX).max(1);
-    let nonce = Nonce::of(turn);
+    let nonce = FrameNonce::of(turn);
     let texts = inputs.iter().map(|TurnInput { said, message, file }| match said.label {
         Label::Creator => manner.creators(&said.text, *message, file.as_deref()),
         _ => {
@@ -101,7 +101,11 @@ pub(crate) fn render_inputs(
 
 /// A committed turn as messages, with parts of these sizes. A turn without input has no
 /// message of the user's side.
-pub(crate) fn render_turn(turn: &TurnRecord, sizes: Sizes, manner: Manner<'_>) -> Vec<Message> {
+pub(crate) fn render_turn(
+    turn: &TurnRecord,
+    sizes: TurnSizes,
+    manner: MessageStyle<'_>,
+) -> Vec<Message> {
     let inputs = render_inputs(turn.id, &turn.inputs, sizes.input, manner);
     let mut messages = Vec::with_capacity(turn.calls.len() + 2);
     if !inputs.is_empty() || manner.weak {
@@ -119,11 +123,11 @@ pub(crate) fn render_turn(turn: &TurnRecord, sizes: Sizes, manner: Manner<'_>) -
     messages
 }
 
-fn render_result(call: &CallRecord, sizes: Sizes, manner: Manner<'_>) -> Message {
+fn render_result(call: &CallRecord, sizes: TurnSizes, manner: MessageStyle<'_>) -> Message {
     let text = match &call.result {
         Some(result) => {
             let short = shorten(result.text.trim_end(), sizes.result);
-            manner.labelled(result, &short, &Nonce::of(call.id))
+            manner.labelled(result, &short, &FrameNonce::of(call.id))
         }
         None => format!("({})", call.status),
     };

@@ -13,9 +13,9 @@ mod digest;
 mod fit;
 mod fragment;
 mod history;
+mod history_cache;
 mod open;
-mod past;
-mod sent;
+mod prompt_record;
 
 use automaton_core::id::TurnId;
 use automaton_core::record::TurnInput;
@@ -26,20 +26,20 @@ use automaton_core::vitals::Vitals;
 use automaton_inference::{Message, MessageCall, ModelInfo, Role};
 use automaton_memory::{Fact, render, tokens};
 use automaton_sandbox::HOME_INSIDE;
-use automaton_store::{OpenMessage, Place};
+use automaton_store::{HistoryPosition, OpenMessage};
 
 use self::caps::long_answer;
-use self::caps::{Caps, affordable};
+use self::caps::{PromptCaps, affordable};
 pub(crate) use self::caps::{result_room, room};
-pub(crate) use self::digest::Digest;
+pub(crate) use self::digest::HistoryDigest;
 pub(crate) use self::fit::TURNS_MAX;
-use self::history::Manner;
+use self::history::MessageStyle;
+pub(crate) use self::history_cache::HistoryCache;
+use self::history_cache::{HistoryRequest, HistoryStyle};
 use self::open::FOLDER;
 pub(crate) use self::open::file_of;
-pub(crate) use self::past::Past;
-use self::past::{How, Wanted};
-pub(crate) use self::sent::kept;
-pub use self::sent::{Sent, SentLayer, sent};
+pub(crate) use self::prompt_record::prompt_row;
+pub use self::prompt_record::{PromptLayerRecord, PromptRecord, recorded_prompt};
 
 use self::fragment::{cap, fill};
 use crate::settings::Settings;
@@ -47,15 +47,15 @@ use crate::treasury::Balances;
 
 /// Everything a prompt is made of.
 #[derive(Debug, Clone)]
-pub(crate) struct Material<'a> {
+pub(crate) struct PromptMaterial<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) model: &'a ModelInfo,
     pub(crate) tools: &'a [ToolSpec],
     /// The turns that history may show.
-    pub(crate) past: &'a Past,
+    pub(crate) history: &'a HistoryCache,
     /// Where the history begins, and the sum of the turns before.
-    pub(crate) place: Place,
-    pub(crate) digest: &'a Digest,
+    pub(crate) place: HistoryPosition,
+    pub(crate) digest: &'a HistoryDigest,
     /// What the creator said and a turn before this one has read, but nobody has answered.
     pub(crate) open: &'a [OpenMessage],
     /// Facts that were recalled, best first.
@@ -88,7 +88,7 @@ pub struct Prompt {
     /// The conversation.
     pub messages: Vec<Message>,
     /// Its layers, in the order of the prompt.
-    pub layers: Vec<Layer>,
+    pub layers: Vec<PromptLayer>,
     /// The tokens that the tools' schemas have beside it.
     pub tools_tokens: u32,
     /// The model's window in tokens.
@@ -100,9 +100,9 @@ pub struct Prompt {
     /// The first turn that the history shows.
     pub history_from: Option<u64>,
     /// Where the history begins now, and the sum of the turns before, where it has grown.
-    pub(crate) place: Place,
-    pub(crate) grown: Option<Digest>,
-    pub(crate) how: How,
+    pub(crate) place: HistoryPosition,
+    pub(crate) grown: Option<HistoryDigest>,
+    pub(crate) how: HistoryStyle,
     /// The least trusted label of what the history and its sum show.
     pub(crate) heard: Label,
 }
@@ -117,7 +117,7 @@ impl Prompt {
 
 /// One layer of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Layer {
+pub struct PromptLayer {
     /// Its name.
     pub name: &'static str,
     /// Its size in estimated tokens.
@@ -129,20 +129,20 @@ pub struct Layer {
 }
 
 /// Builds the prompt.
-pub(crate) fn build(material: &Material<'_>) -> Prompt {
-    let (past, model) = (material.past, material.model);
+pub(crate) fn build(material: &PromptMaterial<'_>) -> Prompt {
+    let (past, model) = (material.history, material.model);
     let style @ (caps, _) = style_of(material.settings, model, past);
     let head = head_layers(material, &caps);
     let tools_tokens = schemas_cost(material.tools);
     let begun = cost(&head) + tools_tokens + FRAMES_TOKENS;
     let [mut status, memory, input] = last_layers(material, style, begun);
     let taken = begun + status.tokens + memory.tokens + input.tokens;
-    let room = caps.past(taken);
+    let room = caps.history_room(taken);
     let per_day = material.settings.budgets.inference_per_day;
     let paid = affordable(per_day, &model.prices);
     let affordable = paid.map_or(room, |paid| paid.saturating_sub(taken)).max(caps.floor());
     let open = waiting(material.open, material.inputs);
-    let laid = past.lay_out(&Wanted {
+    let laid = past.render_to_fit(&HistoryRequest {
         place: material.place,
         digest: material.digest,
         open: &open,
@@ -156,9 +156,9 @@ pub(crate) fn build(material: &Material<'_>) -> Prompt {
         [layer("open", laid.open, caps.open(taken)), layer("digest", laid.digest, caps.digest)];
     let text = transcript(&laid.messages);
     let tokens = history::cost(&laid.messages);
-    let shown = Layer { name: "history", tokens, cap_tokens: room, text };
+    let shown = PromptLayer { name: "history", tokens, cap_tokens: room, text };
 
-    let mut talk = Talk(vec![Message::system(joined(&head))]);
+    let mut talk = ConversationBuilder(vec![Message::system(joined(&head))]);
     talk.user(joined(&before));
     laid.messages.into_iter().for_each(|message| talk.say(message));
     // In the smallest of windows the answer gives way, and nothing else is left to.
@@ -203,8 +203,8 @@ const SOON: &str = "Older turns will soon be shortened or summed up: write into 
 /// The most tokens of an answer: where its creator waits and has not said how long one may
 /// be, as many as the model gives, its window leaves and the day's budget allows. The words
 /// of a hand-over need no more than usual.
-fn longest_answer(material: &Material<'_>, usual: u32, left: u32) -> u32 {
-    let Material { model, settings, creators, last, .. } = material;
+fn longest_answer(material: &PromptMaterial<'_>, usual: u32, left: u32) -> u32 {
+    let PromptMaterial { model, settings, creators, last, .. } = material;
     let is_long = *creators && !last && settings.long_answers;
     let Some(longest) = model.max_output_tokens.filter(|_| is_long) else { return usual };
     let paid = long_answer(settings.budgets.inference_per_day, &model.prices);
@@ -222,9 +222,9 @@ pub(crate) fn waiting(open: &[OpenMessage], inputs: &[TurnInput]) -> Vec<OpenMes
 
 /// A conversation in the making. Servers want sides that take turns: what the same side
 /// says twice is one message, and between two answers without a call there is a word.
-struct Talk(Vec<Message>);
+struct ConversationBuilder(Vec<Message>);
 
-impl Talk {
+impl ConversationBuilder {
     fn user(&mut self, text: String) {
         if !text.is_empty() {
             self.say(Message::user(text));
@@ -268,35 +268,42 @@ pub(crate) fn schemas_cost(tools: &[ToolSpec]) -> u32 {
     each.sum()
 }
 
-fn cost(layers: &[Layer]) -> u32 {
+fn cost(layers: &[PromptLayer]) -> u32 {
     layers.iter().map(|layer| layer.tokens).sum()
 }
 
 /// The caps of a prompt, and whether it is for a weak model.
-pub(crate) fn style_of(settings: &Settings, model: &ModelInfo, past: &Past) -> (Caps, bool) {
+pub(crate) fn style_of(
+    settings: &Settings,
+    model: &ModelInfo,
+    past: &HistoryCache,
+) -> (PromptCaps, bool) {
     let answer_max = model.max_output_tokens.unwrap_or(u32::MAX);
-    (Caps::for_window(past.window(model), settings.max_tokens_per_turn.min(answer_max)), model.weak)
+    (
+        PromptCaps::for_window(past.window(model), settings.max_tokens_per_turn.min(answer_max)),
+        model.weak,
+    )
 }
 
 /// The messages, oldest first, that have to go to files to have room in a prompt.
-pub(crate) fn too_long(material: &Material<'_>) -> Vec<OpenMessage> {
-    let style @ (caps, _) = style_of(material.settings, material.model, material.past);
+pub(crate) fn too_long(material: &PromptMaterial<'_>) -> Vec<OpenMessage> {
+    let style @ (caps, _) = style_of(material.settings, material.model, material.history);
     let begun = cost(&head_layers(material, &caps)) + schemas_cost(material.tools) + FRAMES_TOKENS;
     let is_others = |input: &&TurnInput| input.said.label != Label::Creator;
     let others: Vec<TurnInput> = material.inputs.iter().filter(is_others).cloned().collect();
     // What the creator says now is open as well.
-    let beside = Material { inputs: &others, ..material.clone() };
+    let beside = PromptMaterial { inputs: &others, ..material.clone() };
     let taken = begun + cost(&last_layers(&beside, style, begun));
     let seen: Vec<OpenMessage> = material.open.iter().filter(|open| open.seen).cloned().collect();
-    open::too_long(&seen, caps.open(taken), material.past.manner(style))
+    open::too_long(&seen, caps.open(taken), material.history.message_style(style))
 }
 
-fn layer(name: &'static str, text: String, cap_tokens: u32) -> Layer {
-    Layer { name, tokens: tokens::estimate(&text), cap_tokens, text }
+fn layer(name: &'static str, text: String, cap_tokens: u32) -> PromptLayer {
+    PromptLayer { name, tokens: tokens::estimate(&text), cap_tokens, text }
 }
 
 /// Layers as one text.
-fn joined(layers: &[Layer]) -> String {
+fn joined(layers: &[PromptLayer]) -> String {
     let texts = layers.iter().map(|layer| layer.text.as_str()).filter(|text| !text.is_empty());
     texts.collect::<Vec<_>>().join("\n\n")
 }
@@ -319,7 +326,7 @@ pub fn transcript(messages: &[Message]) -> String {
 const HEAD: usize = 6;
 
 /// The first layers.
-fn head_layers(material: &Material<'_>, caps: &Caps) -> [Layer; HEAD] {
+fn head_layers(material: &PromptMaterial<'_>, caps: &PromptCaps) -> [PromptLayer; HEAD] {
     let settings = material.settings;
     let creator = settings.creator_address.as_deref().unwrap_or("the one who started you");
     let identity = [("name", settings.name.as_str()), ("creator", creator)];
@@ -377,9 +384,13 @@ fn tool_line(tool: &ToolSpec) -> String {
 /// The layers of the message that the model answers: what it should answer stands last.
 /// Who goes on from a result, and has nothing to be told, needs no such message. So much is
 /// taken already.
-fn last_layers(material: &Material<'_>, style: (Caps, bool), begun: u32) -> [Layer; 3] {
+fn last_layers(
+    material: &PromptMaterial<'_>,
+    style: (PromptCaps, bool),
+    begun: u32,
+) -> [PromptLayer; 3] {
     let (caps, weak) = style;
-    let (past, inputs) = (material.past, material.inputs);
+    let (past, inputs) = (material.history, material.inputs);
     let memory = memory_layer(material.facts, &caps);
     let taken = begun + caps.status + tokens::estimate(&memory);
     let mut input = input_layer(material, style, caps.left(taken + INPUT_RESERVE, caps.window / 8));
@@ -406,12 +417,16 @@ const INPUT_RESERVE: u32 = 120;
 
 /// What the turn answers. Where there is no room for the ends of messages that are in files,
 /// only the files are named; of more the newest, and the others are counted.
-fn input_layer(material: &Material<'_>, style @ (caps, _): (Caps, bool), room: u32) -> String {
+fn input_layer(
+    material: &PromptMaterial<'_>,
+    style @ (caps, _): (PromptCaps, bool),
+    room: u32,
+) -> String {
     let (turn, inputs) = (material.turn_id, material.inputs);
-    let manner = material.past.manner(style);
+    let manner = material.history.message_style(style);
     let whole = history::render_inputs(turn, inputs, caps.input, manner);
     let fits = |text: &String| tokens::estimate(text) <= room;
-    let (named, others) = (Manner { ends: 0, ..manner }, caps.input.min(room / 2));
+    let (named, others) = (MessageStyle { ends: 0, ..manner }, caps.input.min(room / 2));
     let fewer = |skipped: usize| {
         let rest = history::render_inputs(turn, &inputs[skipped..], others, named);
         let count = format!("[{skipped} more came before; messages are in {HOME_INSIDE}/{FOLDER}]");
@@ -422,7 +437,7 @@ fn input_layer(material: &Material<'_>, style @ (caps, _): (Caps, bool), room: u
     if fits(&whole) { whole } else { short() }
 }
 
-fn memory_layer(facts: &[Fact], caps: &Caps) -> String {
+fn memory_layer(facts: &[Fact], caps: &PromptCaps) -> String {
     let room = caps.memory.saturating_sub(tokens::estimate(include_str!("memory.md")));
     let lines = render::block(facts, room);
     if lines.is_empty() {
@@ -433,7 +448,12 @@ fn memory_layer(facts: &[Fact], caps: &Caps) -> String {
 
 /// The time, the turn, the money, and in a wake's first turn how long an answer may be. A weak
 /// model is told no numbers: it copies the digits into its calls.
-fn status_text(material: &Material<'_>, caps: &Caps, answer: u32, soon: bool) -> String {
+fn status_text(
+    material: &PromptMaterial<'_>,
+    caps: &PromptCaps,
+    answer: u32,
+    soon: bool,
+) -> String {
     let weak = material.model.weak;
     let status = fill(
         if weak { include_str!("status_weak.md") } else { include_str!("status.md") },

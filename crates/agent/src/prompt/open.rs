@@ -9,7 +9,7 @@ use automaton_sandbox::HOME_INSIDE;
 use automaton_store::OpenMessage;
 
 use super::fragment::fill;
-use super::history::Manner;
+use super::history::MessageStyle;
 
 /// Tokens of the line that counts what is not even shown with its ends.
 const REST_TOKENS: u32 = 40;
@@ -28,7 +28,11 @@ fn usable(room: u32) -> u32 {
 }
 
 /// Which of the messages, oldest first, have to go to files, so that all of them have room.
-pub(crate) fn too_long(open: &[OpenMessage], room: u32, manner: Manner<'_>) -> Vec<OpenMessage> {
+pub(crate) fn too_long(
+    open: &[OpenMessage],
+    room: u32,
+    manner: MessageStyle<'_>,
+) -> Vec<OpenMessage> {
     let mut left = usable(room);
     let mut filed = Vec::new();
     for message in open.iter().rev() {
@@ -47,18 +51,18 @@ pub(crate) fn too_long(open: &[OpenMessage], room: u32, manner: Manner<'_>) -> V
 }
 
 /// What showing a message costs.
-pub(crate) fn cost(message: &OpenMessage, manner: Manner<'_>) -> u32 {
+pub(crate) fn cost(message: &OpenMessage, manner: MessageStyle<'_>) -> u32 {
     // And what stands between it and the next one.
     tokens::estimate(&shown(message, manner)) + 1
 }
 
-fn shown(message: &OpenMessage, manner: Manner<'_>) -> String {
+fn shown(message: &OpenMessage, manner: MessageStyle<'_>) -> String {
     manner.creators(&message.text, Some(message.id), message.file.as_deref())
 }
 
 /// The messages, oldest first, as one text of at most so many tokens: where there is no room
 /// the oldest are counted, whose files are there.
-pub(crate) fn render(open: &[&OpenMessage], room: u32, manner: Manner<'_>) -> String {
+pub(crate) fn render(open: &[&OpenMessage], room: u32, manner: MessageStyle<'_>) -> String {
     if open.is_empty() {
         return String::new();
     }

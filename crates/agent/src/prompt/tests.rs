@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use automaton_core::entropy::SystemEntropy;
-use automaton_core::id::Mint;
+use automaton_core::id::IdGenerator;
 use automaton_core::record::{CallRecord, CallStatus, TurnRecord, TurnStatus};
 use automaton_core::time::SystemClock;
 use automaton_core::trust::Labelled;
@@ -12,16 +12,16 @@ use automaton_policy::guard::Guard;
 use proptest::prelude::*;
 
 use super::*;
-use crate::egress::Egress;
-use crate::money::offered;
+use crate::egress::EgressConfig;
+use crate::money::available_tools;
 use crate::settings::tests::settings;
 
 fn guard() -> Arc<Guard> {
     Arc::new(Guard::new().unwrap())
 }
 
-fn mint() -> Mint {
-    Mint::new(Arc::new(SystemClock), Arc::new(SystemEntropy))
+fn mint() -> IdGenerator {
+    IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy))
 }
 
 /// What a prompt is made of, for tests that change a part of it.
@@ -31,8 +31,8 @@ struct World {
     turns: Vec<TurnRecord>,
     inputs: Vec<TurnInput>,
     open: Vec<OpenMessage>,
-    place: Place,
-    digest: Digest,
+    place: HistoryPosition,
+    digest: HistoryDigest,
     nudge: Option<&'static str>,
     wake_turn: u32,
     creators: bool,
@@ -49,8 +49,8 @@ impl World {
             turns: Vec::new(),
             inputs: Vec::new(),
             open: Vec::new(),
-            place: Place { from: 1, whole_from: 1, ..Place::default() },
-            digest: Digest::default(),
+            place: HistoryPosition { from: 1, whole_from: 1, ..HistoryPosition::default() },
+            digest: HistoryDigest::default(),
             nudge: None,
             wake_turn: 2,
             creators: false,
@@ -63,15 +63,19 @@ impl World {
         self.with(build)
     }
 
-    fn with<T>(&self, work: impl FnOnce(&Material<'_>) -> T) -> T {
-        let mut past = Past::new(guard());
+    fn with<T>(&self, work: impl FnOnce(&PromptMaterial<'_>) -> T) -> T {
+        let mut past = HistoryCache::new(guard());
         past.keep(self.place.from, style_of(&self.settings, &self.model, &past));
         past.add(&self.turns);
-        work(&Material {
+        work(&PromptMaterial {
             settings: &self.settings,
             model: &self.model,
-            tools: &offered(&self.model, self.has_money.then_some(&()), &Egress::default()),
-            past: &past,
+            tools: &available_tools(
+                &self.model,
+                self.has_money.then_some(&()),
+                &EgressConfig::default(),
+            ),
+            history: &past,
             place: self.place,
             digest: &self.digest,
             open: &self.open,

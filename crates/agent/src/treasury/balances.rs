@@ -13,7 +13,7 @@ use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::time::Span;
 use tokio::time::timeout;
 
-use super::{Balances, Till, Treasury, TreasuryError};
+use super::{Balances, PaymentContext, Treasury, TreasuryError};
 
 /// How long a reading is good for.
 const GOOD_FOR: Span = Span::from_secs(30);
@@ -23,7 +23,7 @@ const READ_MAX: Duration = Duration::from_secs(10);
 
 /// What was read.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Reading {
+pub(super) struct CachedBalances {
     /// The epoch in which the reading began.
     epoch: u64,
     balances: Balances,
@@ -33,8 +33,8 @@ impl Treasury {
     /// What is there, as far as it is known.
     pub async fn balances(&self) -> Balances {
         let mut last = self.reading.lock().await;
-        let (now, epoch) = (self.around.mint.now(), self.epoch.load(Ordering::SeqCst));
-        let good = |reading: &Reading| {
+        let (now, epoch) = (self.deps.ids.now(), self.epoch.load(Ordering::SeqCst));
+        let good = |reading: &CachedBalances| {
             // A clock that was set back makes a reading old, not young.
             let at = reading.balances.at;
             reading.epoch == epoch && at <= now && now.since(at) < GOOD_FOR
@@ -47,7 +47,7 @@ impl Treasury {
         // silent-ok: time that is not noted frees nothing, and the next reading notes it.
         noted.ok();
         let balances = Balances { at: now, credits, usdc };
-        *last = Some(Reading { epoch, balances });
+        *last = Some(CachedBalances { epoch, balances });
         self.emit(Event::BalancesRead { credits, usdc, tier: balances.tier() });
         balances
     }
@@ -55,7 +55,7 @@ impl Treasury {
     /// The cloud refuses a request for want of credits: the next look reads what there is,
     /// and buys more at any tier.
     pub fn note_refusal(&self) {
-        self.broke.store(true, Ordering::SeqCst);
+        self.out_of_credits.store(true, Ordering::SeqCst);
         self.forget_balances();
     }
 
@@ -66,7 +66,7 @@ impl Treasury {
 
     /// Balances of which nothing is known.
     pub(super) fn unknown(&self) -> Balances {
-        Balances { at: self.around.mint.now(), credits: None, usdc: None }
+        Balances { at: self.deps.ids.now(), credits: None, usdc: None }
     }
 
     /// What the wallet holds.
@@ -74,13 +74,13 @@ impl Treasury {
     /// # Errors
     /// [`TreasuryError::Chain`]; then it is unknown.
     pub async fn usdc(&self) -> Result<MicroUsdc, TreasuryError> {
-        let Till { chain, token, purse, .. } = &self.till;
+        let PaymentContext { chain, token, signer: purse, .. } = &self.payment_context;
         Ok(chain.balance(token.contract, purse.address()).await?)
     }
 
     /// What the cloud says is left, exactly where it says so.
     pub(super) async fn credits(&self) -> Option<Microcents> {
-        let Till { cloud, key, .. } = &self.till;
+        let PaymentContext { cloud, key, .. } = &self.payment_context;
         let reply = known(cloud.balance(key.as_ref()?)).await?;
         // silent-ok: more cents than can be counted are not known.
         reply.balance_microcents.or_else(|| Microcents::from_cents(reply.cents()?).ok())

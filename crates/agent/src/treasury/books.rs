@@ -9,7 +9,7 @@ use automaton_core::books::Books;
 use automaton_core::error::{Classified, chain};
 use automaton_core::event::Event;
 use automaton_core::money::{MicroUsdc, Microcents, MoneyError};
-use automaton_core::spend::{Purpose, Spend, SpendState};
+use automaton_core::payment::{Payment, PaymentState, Purpose};
 use automaton_core::time::Span;
 use tokio::time::timeout;
 
@@ -34,17 +34,17 @@ impl Treasury {
     pub async fn books(&self) -> Result<Books, TreasuryError> {
         // One that is under way would stand half in the books; it is not waited for
         // for ever, and is found by whoever compares.
-        let _alone = timeout(DOOR_WITHIN, self.door.lock()).await;
-        let (spends, totals) = (self.store.spends().await?, self.store.totals().await?);
+        let _alone = timeout(DOOR_WITHIN, self.topup_lock.lock()).await;
+        let (spends, totals) = (self.store.payments().await?, self.store.totals().await?);
         let of = |state| spends.iter().filter(move |spend| spend.state == state);
-        let settled: Vec<&Spend> = of(SpendState::Settled).collect();
-        let bought = worth(of(SpendState::Settled), Purpose::TopUp)?;
-        let signed: Vec<&Spend> = spends.iter().filter(|spend| spend.signed.is_some()).collect();
+        let settled: Vec<&Payment> = of(PaymentState::Settled).collect();
+        let bought = worth(of(PaymentState::Settled), Purpose::TopUp)?;
+        let signed: Vec<&Payment> = spends.iter().filter(|spend| spend.signed.is_some()).collect();
         let open = spends.iter().filter(|spend| !spend.state.is_over());
         let (left, moved, standing) = tokio::join!(
             self.credits(),
             known(self.moved(&signed)),
-            known(self.till.purse.standing()),
+            known(self.payment_context.signer.standing()),
         );
         Ok(Books {
             answers: totals.answers,
@@ -52,18 +52,18 @@ impl Treasury {
             cached_tokens: totals.cached_tokens,
             completion_tokens: totals.completion_tokens,
             computed: totals.cost,
-            unheard: totals.unheard,
+            unheard: totals.unsettled,
             bought,
-            sent: worth(of(SpendState::Settled), Purpose::Transfer)?,
+            sent: worth(of(PaymentState::Settled), Purpose::Transfer)?,
             in_doubt: worth(open, Purpose::Transfer)?,
-            unheard_most: self.store.unheard_most().await?,
+            unheard_most: self.store.unsettled_most().await?,
             received: self.store.received().await?,
             rented: self.store.rented().await?,
             left,
             paid: sum(settled.iter().copied())?,
             moved: moved.flatten(),
             recorded: sum(signed.iter().copied())?,
-            given_up: sum(of(SpendState::Failed))?,
+            given_up: sum(of(PaymentState::Failed))?,
             signed: standing.map(|standing| standing.spent.ever),
         })
     }
@@ -111,14 +111,14 @@ impl Treasury {
 
     /// What the chain says of all that was ever signed; nothing when some of it is
     /// elsewhere.
-    async fn moved(&self, all: &[&Spend]) -> Result<Option<MicroUsdc>, TreasuryError> {
-        let (mut moved, now) = (MicroUsdc::ZERO, self.around.mint.now());
+    async fn moved(&self, all: &[&Payment]) -> Result<Option<MicroUsdc>, TreasuryError> {
+        let (mut moved, now) = (MicroUsdc::ZERO, self.deps.ids.now());
         for one in all {
-            let Spend { spend, signed, state, changed_at, .. } = one;
+            let Payment { terms: spend, signed, state, changed_at, .. } = one;
             // What the chain has ended long ago stays ended.
             let used = match signed {
                 _ if state.is_over() && now.since(*changed_at) > FINAL_AFTER => {
-                    *state == SpendState::Settled
+                    *state == PaymentState::Settled
                 }
                 Some(signed) if self.is_here(spend) => self.used(spend, signed).await?,
                 Some(_) | None => return Ok(None),
@@ -131,16 +131,16 @@ impl Treasury {
     }
 }
 
-fn sum<'a>(spends: impl IntoIterator<Item = &'a Spend>) -> Result<MicroUsdc, MoneyError> {
-    spends.into_iter().try_fold(MicroUsdc::ZERO, |sum, spend| sum.plus(spend.spend.money.usdc()))
+fn sum<'a>(spends: impl IntoIterator<Item = &'a Payment>) -> Result<MicroUsdc, MoneyError> {
+    spends.into_iter().try_fold(MicroUsdc::ZERO, |sum, spend| sum.plus(spend.terms.money.usdc()))
 }
 
 /// What payments for a purpose are worth together.
 fn worth<'a>(
-    spends: impl IntoIterator<Item = &'a Spend>,
+    spends: impl IntoIterator<Item = &'a Payment>,
     purpose: Purpose,
 ) -> Result<Microcents, MoneyError> {
-    let of = spends.into_iter().filter(|spend| spend.spend.purpose == purpose);
-    of.map(|spend| spend.spend.money.worth())
+    let of = spends.into_iter().filter(|spend| spend.terms.purpose == purpose);
+    of.map(|spend| spend.terms.money.worth())
         .try_fold(Microcents::ZERO, |sum, worth| sum.plus(worth?))
 }

@@ -1,16 +1,16 @@
 //! Why credits were not bought, or why that is not known yet.
 
 use alloy_primitives::Address;
-use automaton_client::ClientError;
-use automaton_core::error::{Classified, Kind};
+use automaton_client::CloudClientError;
+use automaton_core::error::{Classified, ErrorClass};
 use automaton_core::id::IntentId;
 use automaton_core::money::{MicroUsdc, MoneyError};
 use automaton_core::time::Span;
 use automaton_core::wire::cloud::TIERS_USD;
 use automaton_net::NetError;
 use automaton_store::StoreError;
-use automaton_wallet::x402::{Refusal, Unreadable};
-use automaton_wallet::{ChainError, PurseError};
+use automaton_wallet::x402::{OfferParseError, OfferRefusal};
+use automaton_wallet::{ChainError, SignerClientError};
 
 /// A purchase that was not made, or of which it is not known.
 #[derive(Debug, thiserror::Error)]
@@ -37,10 +37,10 @@ pub enum TreasuryError {
     Useless,
     /// What is asked for cannot be read.
     #[error("the demand for payment cannot be read")]
-    Unreadable(#[source] Unreadable),
+    Unreadable(#[source] OfferParseError),
     /// What is asked for is not what was wanted; nothing was signed.
     #[error("the demand for payment is refused, and nothing was signed: {0}")]
-    Refused(Refusal),
+    Refused(OfferRefusal),
     /// Whoever was paid did not take it.
     #[error("the payment {id} was not taken: {said}")]
     NotTaken {
@@ -126,7 +126,7 @@ pub enum TreasuryError {
         id: IntentId,
         /// Why.
         #[source]
-        source: ClientError,
+        source: CloudClientError,
     },
     /// The purchase broke down on the way; the next look goes on with it.
     #[error("the purchase was cut short, and is gone on with the next time")]
@@ -142,38 +142,38 @@ pub enum TreasuryError {
     Encode(#[source] serde_json::Error),
     /// The cloud could not be asked.
     #[error(transparent)]
-    Cloud(#[from] ClientError),
+    Cloud(#[from] CloudClientError),
     /// The chain could not be read, so the balance is unknown.
     #[error("the chain cannot be read, and what is unknown buys nothing")]
     Chain(#[from] ChainError),
     /// The signer did not sign.
     #[error(transparent)]
-    Purse(#[from] PurseError),
+    Purse(#[from] SignerClientError),
     /// The purchase could not be written down.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl Classified for TreasuryError {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ErrorClass {
         match self {
             Self::NoTier(_)
             | Self::TooLittle { .. }
             | Self::TooSoon { .. }
             | Self::NoAccount { .. }
-            | Self::Elsewhere { .. } => Kind::User,
-            Self::Denied { .. } | Self::Asked { .. } => Kind::Denied,
-            Self::Refused(Refusal::TooMuch { .. }) => Kind::Denied,
+            | Self::Elsewhere { .. } => ErrorClass::User,
+            Self::Denied { .. } | Self::Asked { .. } => ErrorClass::Denied,
+            Self::Refused(OfferRefusal::TooMuch { .. }) => ErrorClass::Denied,
             Self::Unreadable(_)
             | Self::Refused(_)
             | Self::NotTaken { .. }
             | Self::NotDone { .. }
             | Self::AnswerLost { .. }
-            | Self::Useless => Kind::Upstream,
+            | Self::Useless => ErrorClass::Upstream,
             Self::NoReply { source, .. } | Self::Net(source) => source.kind(),
             Self::Unknown { source, .. } => source.kind(),
-            Self::UnderWay | Self::Late => Kind::Transient,
-            Self::Encode(_) | Self::Cut | Self::Money(_) | Self::NoTime => Kind::Internal,
+            Self::UnderWay | Self::Late => ErrorClass::Transient,
+            Self::Encode(_) | Self::Cut | Self::Money(_) | Self::NoTime => ErrorClass::Internal,
             Self::Cloud(error) => error.kind(),
             Self::Chain(error) => error.kind(),
             Self::Purse(error) => error.kind(),

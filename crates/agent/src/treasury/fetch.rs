@@ -10,43 +10,46 @@ use automaton_core::event::Event;
 use automaton_core::faults::FaultPoint;
 use automaton_core::id::IntentId;
 use automaton_core::money::{MicroUsdc, Microcents};
+use automaton_core::payment::{
+    NewPayment, Payment, PaymentReason, PaymentState, Purpose, SignedPayment,
+};
 use automaton_core::secret::Secret;
-use automaton_core::spend::{NewSpend, Purpose, SignedSpend, Spend, SpendState, Why};
 use automaton_core::wire::x402::{PAYMENT_REQUIRED, PAYMENT_SIGNATURE, X_PAYMENT};
-use automaton_net::pay::{Challenge, Fetched, Payer, Proof};
-use automaton_net::{Header, NetError, Reply, Request};
-use automaton_store::{Hash, SpendStep};
+use automaton_net::pay::{PaidResponse, Payer, PaymentChallenge, PaymentHeader};
+use automaton_net::{FullResponse, Header, HttpRequest, NetError};
+use automaton_store::{Hash, PaymentStep};
 use automaton_wallet::x402::{
-    Chosen, Demand, Price, Wanted, X_PAYMENT_REQUIRED, offers, select, transaction,
+    PaymentExpectation, PaymentRequiredParts, Price, SelectedOffer, X_PAYMENT_REQUIRED, offers,
+    select, transaction,
 };
 use tracing::{Instrument as _, info_span};
 
-use super::usdc::Fate;
+use super::usdc::AuthorizationStatus;
 use super::{Treasury, TreasuryError};
 
 /// A request, and what it may cost.
 #[derive(Debug, Clone)]
-pub struct Errand {
+pub struct PaidFetch {
     /// The request.
-    pub request: Request,
+    pub request: HttpRequest,
     /// The most that it may cost.
     pub cap: MicroUsdc,
     /// On whose account.
-    pub why: Why,
+    pub why: PaymentReason,
 }
 
 /// What a request brought.
 #[derive(Debug)]
-pub struct Brought {
+pub struct FetchOutcome {
     /// The answer.
-    pub reply: Reply,
+    pub reply: FullResponse,
     /// What was paid for it.
-    pub paid: Option<PaidFor>,
+    pub paid: Option<FetchPayment>,
 }
 
 /// What was paid for an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PaidFor {
+pub struct FetchPayment {
     /// The payment.
     pub id: IntentId,
     /// How much.
@@ -56,17 +59,17 @@ pub struct PaidFor {
 }
 
 /// A payment on its way.
-struct Sent {
-    spend: Spend,
-    signed: SignedSpend,
+struct InFlightPayment {
+    payment: Payment,
+    signed: SignedPayment,
 }
 
 /// Pays for one errand.
-struct Purchase<'a> {
+struct FetchPayer<'a> {
     treasury: &'a Treasury,
     key: String,
     cap: MicroUsdc,
-    why: &'a Why,
+    why: &'a PaymentReason,
 }
 
 impl Treasury {
@@ -75,17 +78,17 @@ impl Treasury {
     /// # Errors
     /// [`TreasuryError`]; after [`TreasuryError::Unknown`] it is not known whether
     /// the payment was taken, and an equal request sends the same one again.
-    pub async fn fetch(&self, errand: Errand) -> Result<Brought, TreasuryError> {
-        let Errand { request, cap, why } = &errand;
-        let payer = Purchase { treasury: self, key: key_of(request), cap: *cap, why };
-        let net = &self.till.net;
+    pub async fn fetch(&self, errand: PaidFetch) -> Result<FetchOutcome, TreasuryError> {
+        let PaidFetch { request, cap, why } = &errand;
+        let payer = FetchPayer { treasury: self, key: key_of(request), cap: *cap, why };
+        let net = &self.payment_context.net;
         let span = info_span!("payment", purpose = "x402", most = %cap);
         let paying = net.request_paying(request.clone(), &self.payees, &payer);
         let fetched = paying.instrument(span).await;
         self.forget_balances();
         match fetched {
-            Ok(Fetched::Free(reply)) => Ok(Brought { reply, paid: None }),
-            Ok(Fetched::Paid(brought)) => Ok(brought),
+            Ok(PaidResponse::Free(reply)) => Ok(FetchOutcome { reply, paid: None }),
+            Ok(PaidResponse::Paid(brought)) => Ok(brought),
             Err(error) => {
                 if !matches!(error, TreasuryError::Asked { .. }) {
                     let (kind, hint) = (error.kind(), error.hint());
@@ -99,13 +102,13 @@ impl Treasury {
 
     /// What must be in no text that leaves: the key of the account.
     pub(crate) fn own_secret(&self) -> Option<&str> {
-        self.till.key.as_ref().map(Secret::reveal)
+        self.payment_context.key.as_ref().map(Secret::reveal)
     }
 
     /// The account with the cloud, where there is a key to it.
-    pub(crate) fn account(&self) -> Option<super::Account> {
-        let (cloud, key) = (self.till.cloud.clone(), self.till.key.clone());
-        key.map(|key| super::Account { cloud, key })
+    pub(crate) fn account(&self) -> Option<super::CloudAccount> {
+        let (cloud, key) = (self.payment_context.cloud.clone(), self.payment_context.key.clone());
+        key.map(|key| super::CloudAccount { cloud, key })
     }
 
     /// Hosts that may be paid for requests, as the creator wrote them.
@@ -115,7 +118,7 @@ impl Treasury {
 }
 
 /// What makes two requests the same: method, place, headers that somebody named, body.
-fn key_of(request: &Request) -> String {
+fn key_of(request: &HttpRequest) -> String {
     let mut what = format!("{:?} {}\n", request.method, request.url);
     for header in &request.headers {
         if let Header::Named(name, value) = header {
@@ -126,109 +129,117 @@ fn key_of(request: &Request) -> String {
     format!("x402 {}", Hash::of(&bytes))
 }
 
-impl Payer for Purchase<'_> {
-    type Pending = Sent;
-    type Outcome = Brought;
+impl Payer for FetchPayer<'_> {
+    type Pending = InFlightPayment;
+    type Outcome = FetchOutcome;
     type Error = TreasuryError;
 
-    async fn pay(&self, challenge: Challenge) -> Result<(Proof, Sent), TreasuryError> {
+    async fn pay(
+        &self,
+        challenge: PaymentChallenge,
+    ) -> Result<(PaymentHeader, InFlightPayment), TreasuryError> {
         let treasury = self.treasury;
         let origin = challenge.origin.to_string();
         let chosen = treasury.refused(&origin, self.choose(&challenge.reply)).await?;
-        let _alone = treasury.door.lock().await;
+        let _alone = treasury.topup_lock.lock().await;
         let spend = match self.open(&chosen).await? {
             Some(open) => open,
             None => {
-                if let Some(paid) = treasury.store.untold_spend(&self.key).await? {
-                    treasury.store.spend_told(paid.id).await?;
+                if let Some(paid) = treasury.store.unreported_payment(&self.key).await? {
+                    treasury.store.mark_payment_reported(paid.id).await?;
                     return Err(TreasuryError::AnswerLost { id: paid.id });
                 }
-                let id = treasury.propose(self.spend(&chosen, origin), self.have().await).await?;
-                treasury.store.spend(id).await?
+                let id = treasury
+                    .propose(self.new_payment(&chosen, origin), self.wallet_balance().await)
+                    .await?;
+                treasury.store.payment(id).await?
             }
         };
         let signed = match &spend.signed {
             Some(signed) => signed.clone(),
             None => treasury.sign(spend.id, &chosen).await?,
         };
-        treasury.store.step_spend(spend.id, SpendStep::Submitted).await?;
+        treasury.store.advance_payment(spend.id, PaymentStep::Submitted).await?;
         treasury.reach(FaultPoint::SpendSubmitted);
         let header = if signed.header == X_PAYMENT { X_PAYMENT } else { PAYMENT_SIGNATURE };
         let value = Secret::new(signed.value.clone());
-        Ok((Proof { header, value }, Sent { spend, signed }))
+        Ok((PaymentHeader { header, value }, InFlightPayment { payment: spend, signed }))
     }
 
     async fn settle(
         &self,
-        sent: Sent,
-        reply: Result<Reply, NetError>,
-    ) -> Result<Brought, TreasuryError> {
+        sent: InFlightPayment,
+        reply: Result<FullResponse, NetError>,
+    ) -> Result<FetchOutcome, TreasuryError> {
         let treasury = self.treasury;
         treasury.reach(FaultPoint::SpendAnswered);
-        let Sent { spend, signed } = sent;
+        let InFlightPayment { payment: spend, signed } = sent;
         let id = spend.id;
         // Whether it was taken is the chain's to say, whatever the server answers. A
         // chain that cannot be read leaves it unknown.
-        let used = treasury.used(&spend.spend, &signed).await;
+        let used = treasury.used(&spend.terms, &signed).await;
         let transaction =
             reply.as_ref().ok().and_then(|reply| transaction(|name| reply.header(name)));
         // Somebody who looked after it may have come to its end before.
-        let mut settled = treasury.store.spend(id).await?.state == SpendState::Settled;
+        let mut settled = treasury.store.payment(id).await?.state == PaymentState::Settled;
         if !settled {
             settled = matches!(used, Ok(true));
-            let step =
-                if settled { SpendStep::Settled(transaction.clone()) } else { SpendStep::Unknown };
-            treasury.store.step_spend(id, step).await?;
+            let step = if settled {
+                PaymentStep::Settled(transaction.clone())
+            } else {
+                PaymentStep::Unknown
+            };
+            treasury.store.advance_payment(id, step).await?;
         }
         treasury.reach(FaultPoint::SpendBooked);
-        let amount = spend.spend.money.usdc();
+        let amount = spend.terms.money.usdc();
         let reply = match reply {
             Ok(reply) => reply,
             Err(_) if settled => {
-                treasury.store.spend_told(id).await?;
+                treasury.store.mark_payment_reported(id).await?;
                 return Err(TreasuryError::AnswerLost { id });
             }
             Err(source) => return Err(TreasuryError::NoReply { id, source }),
         };
         if settled || (200..300).contains(&reply.status) {
             // Answered, so an equal request is another one.
-            treasury.store.spend_told(id).await?;
-            let origin = spend.spend.origin;
+            treasury.store.mark_payment_reported(id).await?;
+            let origin = spend.terms.origin;
             treasury.emit(Event::RequestPaid { payment: id, origin, amount, settled, transaction });
-            return Ok(Brought { reply, paid: Some(PaidFor { id, amount, settled }) });
+            return Ok(FetchOutcome { reply, paid: Some(FetchPayment { id, amount, settled }) });
         }
         let said = format!("it answered with status {}", reply.status);
         Err(TreasuryError::NotTaken { id, said })
     }
 }
 
-impl Purchase<'_> {
+impl FetchPayer<'_> {
     /// The demand, when it is one that may be paid.
-    fn choose(&self, reply: &Reply) -> Result<Chosen, TreasuryError> {
-        let demand = Demand {
+    fn choose(&self, reply: &FullResponse) -> Result<SelectedOffer, TreasuryError> {
+        let demand = PaymentRequiredParts {
             payment_required: reply.header(PAYMENT_REQUIRED),
             x_payment_required: reply.header(X_PAYMENT_REQUIRED),
             body: &reply.body,
         };
-        let (token, price) = (&self.treasury.till.token, Price::AtMost(self.cap));
-        let wanted = Wanted { token, payee: None, price };
+        let (token, price) = (&self.treasury.payment_context.token, Price::AtMost(self.cap));
+        let wanted = PaymentExpectation { token, payee: None, price };
         let offers = offers(demand).map_err(TreasuryError::Unreadable)?;
         select(offers, &wanted).map_err(TreasuryError::Refused)
     }
 
     /// The payment of an equal request that is open, to be sent or signed.
-    async fn open(&self, chosen: &Chosen) -> Result<Option<Spend>, TreasuryError> {
+    async fn open(&self, chosen: &SelectedOffer) -> Result<Option<Payment>, TreasuryError> {
         let treasury = self.treasury;
-        let Some(open) = treasury.store.open_spend(&self.key).await? else { return Ok(None) };
+        let Some(open) = treasury.store.open_payment(&self.key).await? else { return Ok(None) };
         if let Some(signed) = &open.signed {
-            let ended = treasury.close(&open, signed).await? != Fate::Open;
+            let ended = treasury.close(&open, signed).await? != AuthorizationStatus::Open;
             return Ok(Some(open).filter(|_| !ended));
         }
-        if open.state == SpendState::Proposed {
+        if open.state == PaymentState::Proposed {
             let reason = open.reason.unwrap_or_default();
             return Err(TreasuryError::Asked { id: open.id, reason });
         }
-        let same = (open.spend.payee, open.spend.money) == (chosen.payee, treasury.money(chosen));
+        let same = (open.terms.payee, open.terms.money) == (chosen.payee, treasury.money(chosen));
         if same && treasury.store.is_confirmed(open.id).await? {
             return Ok(Some(open));
         }
@@ -237,14 +248,14 @@ impl Purchase<'_> {
         Ok(None)
     }
 
-    fn spend(&self, chosen: &Chosen, origin: String) -> NewSpend {
+    fn new_payment(&self, chosen: &SelectedOffer, origin: String) -> NewPayment {
         let money = self.treasury.money(chosen);
         let (purpose, request, why) = (Purpose::X402, self.key.clone(), self.why.clone());
-        NewSpend { purpose, request, origin, payee: chosen.payee, money, why }
+        NewPayment { purpose, request, origin, payee: chosen.payee, money, why }
     }
 
     /// What the wallet holds, at its face value, where that is known.
-    async fn have(&self) -> Option<Microcents> {
+    async fn wallet_balance(&self) -> Option<Microcents> {
         // silent-ok: why it is unknown changes nothing; the limits refuse it.
         self.treasury.usdc().await.ok()?.face_value().ok()
     }

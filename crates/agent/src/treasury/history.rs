@@ -8,15 +8,15 @@
 use std::collections::BTreeMap;
 
 use alloy_primitives::Address;
-use automaton_client::Page;
-use automaton_core::error::{Classified, Kind, chain};
+use automaton_client::HistoryPage;
+use automaton_core::error::{Classified, ErrorClass, chain};
 use automaton_core::event::Event;
 use automaton_core::money::{Microcents, MoneyError};
 use automaton_core::time::DAY;
 use automaton_core::wire::cloud::{EntryKind, HistoryEntry, HistoryReply, SaleEntry};
-use automaton_store::{Category, HowFar, Revenue};
+use automaton_store::{Cursor, LedgerCategory, Revenue};
 
-use super::{Till, Treasury, TreasuryError};
+use super::{PaymentContext, Treasury, TreasuryError};
 
 /// Entries that are asked for at once.
 const PAGE: u32 = 100;
@@ -36,33 +36,35 @@ impl Treasury {
     }
 
     async fn read_on(&self) -> Result<(), TreasuryError> {
-        let Till { cloud, key: Some(key), origin, .. } = &self.till else { return Ok(()) };
-        let mut known = self.store.account_read(origin.clone()).await?;
+        let PaymentContext { cloud, key: Some(key), origin, .. } = &self.payment_context else {
+            return Ok(());
+        };
+        let mut known = self.store.account_cursor(origin.clone()).await?;
         let mut offset = 0;
         for _ in 0..PAGES_MAX {
-            let page = cloud.history(key, Page { limit: PAGE, offset }).await?;
-            if offset == 0 && is_anew(&page, known) {
+            let page = cloud.history(key, HistoryPage { limit: PAGE, offset }).await?;
+            if offset == 0 && is_reset(&page, known) {
                 let why = "the account's history begins anew: what it tells is not booked, since \
                            some of it may have been";
                 self.emit(Event::ErrorReported {
-                    kind: Kind::Upstream,
+                    kind: ErrorClass::Upstream,
                     error: why.to_owned(),
                     hint: Some("Ask who runs the cloud whether its database is another.".into()),
                 });
                 return Ok(());
             }
-            if !reaches(&page, known) {
+            if !covers(&page, known) {
                 offset = (offset * 2).max(STEP);
                 continue;
             }
             let entries = page.history.iter().map(|entry| entry.id);
             let sales = page.sales.iter().map(|sale| sale.id);
-            let to = HowFar {
+            let to = Cursor {
                 entry: entries.fold(known.entry, i64::max),
                 sale: sales.fold(known.sale, i64::max),
             };
             if to != known {
-                let told = news(origin, &page, known, self.creator)?;
+                let told = new_entries(origin, &page, known, self.creator)?;
                 if !self.store.book_account(origin.clone(), (known, to), told).await? {
                     break;
                 }
@@ -78,7 +80,7 @@ impl Treasury {
 }
 
 /// Whether a page goes back to what is known, so that nothing is between the two.
-fn reaches(page: &HistoryReply, known: HowFar) -> bool {
+fn covers(page: &HistoryReply, known: Cursor) -> bool {
     let oldest = |count: usize, oldest: Option<i64>, known: i64| {
         count < PAGE as usize || oldest.is_none_or(|oldest| oldest <= known)
     };
@@ -87,24 +89,26 @@ fn reaches(page: &HistoryReply, known: HowFar) -> bool {
 }
 
 /// Whether the newest that a history tells is older than what is known: it is another one.
-fn is_anew(page: &HistoryReply, known: HowFar) -> bool {
+fn is_reset(page: &HistoryReply, known: Cursor) -> bool {
     page.history.first().map_or(0, |it| it.id) < known.entry
         || page.sales.first().map_or(0, |it| it.id) < known.sale
 }
 
 /// What a page tells that is not known, to be booked.
-fn news(
+fn new_entries(
     origin: &str,
     page: &HistoryReply,
-    known: HowFar,
+    known: Cursor,
     creator: Option<Address>,
-) -> Result<Vec<(Category, Revenue)>, MoneyError> {
+) -> Result<Vec<(LedgerCategory, Revenue)>, MoneyError> {
     // silent-ok: whoever is no address is not the creator.
     let is_creator = |from: &str| creator.is_some() && from.parse().ok() == creator;
-    let kind = |from: &str| if is_creator(from) { Category::Funding } else { Category::Revenue };
+    let kind = |from: &str| {
+        if is_creator(from) { LedgerCategory::Funding } else { LedgerCategory::Revenue }
+    };
     let mut told = Vec::new();
-    let mut sums: BTreeMap<_, (Category, Revenue)> = BTreeMap::new();
-    let mut add = |category: Category, one: Revenue| -> Result<(), MoneyError> {
+    let mut sums: BTreeMap<_, (LedgerCategory, Revenue)> = BTreeMap::new();
+    let mut add = |category: LedgerCategory, one: Revenue| -> Result<(), MoneyError> {
         let day = one.at.as_millis().div_euclid(DAY.as_millis());
         let sum = sums.entry((category.name(), one.from.clone(), day));
         let (_, sum) =
@@ -121,7 +125,7 @@ fn news(
         } else if entry.kind == EntryKind::Machine && amount < Microcents::ZERO {
             let from = format!("machine {}", entry.description.as_deref().unwrap_or("unknown"));
             let amount = Microcents::ZERO.minus(amount)?;
-            add(Category::Machine, Revenue { key, amount, from, at })?;
+            add(LedgerCategory::Machine, Revenue { key, amount, from, at })?;
         }
     }
     for sale in page.sales.iter().rev().filter(|sale| sale.id > known.sale) {

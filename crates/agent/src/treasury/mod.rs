@@ -9,17 +9,17 @@
 //! lead to a second signature.
 
 mod account;
-mod allowed;
+mod auto_topup;
 mod balances;
 mod books;
-mod door;
 mod error;
 mod fetch;
 mod history;
+mod proposal;
 mod reconcile;
-mod reflex;
+mod topup;
 mod transfer;
-mod unheard;
+mod unsettled;
 mod usdc;
 mod window;
 
@@ -29,32 +29,32 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 use alloy_primitives::{Address, B256};
-use automaton_client::Cloud;
-use automaton_core::event::{Event, Stamped};
+use automaton_client::CloudClient;
+use automaton_core::event::{Event, StampedEvent};
 use automaton_core::faults::{FaultPoint, Faults};
-use automaton_core::id::{IntentId, Mint};
+use automaton_core::id::{IdGenerator, IntentId};
 use automaton_core::money::MicroUsdc;
 use automaton_core::secret::Secret;
 use automaton_core::time::Span;
 use automaton_core::window::BootClock;
 use automaton_core::wire::x402::{ChainId, TokenDomain};
-use automaton_net::Client;
+use automaton_net::HttpClient;
 use automaton_net::pay::{Payees, PayeesError};
-use automaton_policy::SpendLimits;
+use automaton_policy::PaymentLimits;
 use automaton_store::{Hash, Store};
-use automaton_wallet::{AuditHead, Chain, Purse, PurseError};
+use automaton_wallet::{AuditHead, ChainClient, SignerClient, SignerClientError};
 use tokio::sync::Mutex;
 
+pub use self::auto_topup::TopUpTrigger;
 pub use self::error::TreasuryError;
-pub use self::fetch::{Brought, Errand, PaidFor};
-pub use self::reflex::Moment;
-pub use self::transfer::Given;
-pub(crate) use self::unheard::settle_unheard;
+pub use self::fetch::{FetchOutcome, FetchPayment, PaidFetch};
+pub use self::transfer::CreditTransfer;
+pub(crate) use self::unsettled::settle_unsettled;
 pub use automaton_tools::context::Balances;
 
-use self::balances::Reading;
-use self::reflex::Kept;
-use self::window::Passing;
+use self::auto_topup::TopUpState;
+use self::balances::CachedBalances;
+use self::window::WindowTimer;
 use crate::deps::EventSink;
 
 /// The longest that a turn waits for a purchase, which goes on behind the door.
@@ -62,7 +62,7 @@ const WAIT: Duration = Duration::from_secs(15);
 
 /// A purchase that was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bought {
+pub struct TopUpOutcome {
     /// The payment.
     pub id: IntentId,
     /// For how many US dollars of credits.
@@ -77,35 +77,35 @@ pub struct Bought {
 
 /// What a purchase is made with.
 #[derive(Debug, Clone)]
-pub struct Till {
+pub struct PaymentContext {
     /// The cloud.
-    pub cloud: Cloud,
+    pub cloud: CloudClient,
     /// The cloud as the record names it.
     pub origin: String,
     /// The key of the account; without one its credits are unknown.
     pub key: Option<Secret>,
     /// The wallet.
-    pub purse: Purse,
+    pub signer: SignerClient,
     /// The chain.
-    pub chain: Chain,
+    pub chain: ChainClient,
     /// USDC on it.
     pub token: TokenDomain,
     /// What requests that may cost something are made with.
-    pub net: Client,
+    pub net: HttpClient,
 }
 
 /// An account with a cloud.
 #[derive(Debug, Clone)]
-pub(crate) struct Account {
+pub(crate) struct CloudAccount {
     /// The cloud.
-    pub(crate) cloud: Cloud,
+    pub(crate) cloud: CloudClient,
     /// The key.
     pub(crate) key: Secret,
 }
 
 /// Where USDC can be sent to.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Payable {
+pub(crate) struct DepositAddress {
     /// The wallet.
     pub(crate) address: Address,
     /// The chain.
@@ -116,9 +116,9 @@ pub(crate) struct Payable {
 
 /// What a treasury is told the time by, and what it tells.
 #[derive(Clone)]
-pub struct Surroundings {
+pub struct TreasuryDeps {
     /// The clock.
-    pub mint: Mint,
+    pub ids: IdGenerator,
     /// The clock that nobody can set.
     pub boot: Arc<dyn BootClock>,
     /// Faults, inert outside rehearsals.
@@ -130,9 +130,9 @@ pub struct Surroundings {
 /// The one door to the wallet.
 pub struct Treasury {
     store: Store,
-    till: Till,
-    around: Surroundings,
-    limits: SpendLimits,
+    payment_context: PaymentContext,
+    deps: TreasuryDeps,
+    limits: PaymentLimits,
     /// Who may be paid for requests: the hosts of the limits.
     payees: Payees,
     /// Whose credits are funding and not revenue.
@@ -140,33 +140,35 @@ pub struct Treasury {
     /// How long a question waits for its answer, where the creator said so.
     answer_within: Option<Span>,
     /// Whoever holds this buys.
-    door: Arc<Mutex<Kept>>,
+    topup_lock: Arc<Mutex<TopUpState>>,
     /// Whoever holds this reads the balances. It keeps what was read last.
-    reading: Mutex<Option<Reading>>,
+    reading: Mutex<Option<CachedBalances>>,
     /// The time since boot at which this one begins, where it can be read.
-    begun: Option<Span>,
+    started_at_boot_time: Option<Span>,
     /// Window time since then, once something has asked for it.
-    passing: Mutex<Option<Passing>>,
+    window_timer: Mutex<Option<WindowTimer>>,
     /// Goes up whenever what was read is worth nothing any more.
     epoch: AtomicU64,
     /// Whether the cloud refused a request for want of credits.
-    broke: AtomicBool,
+    out_of_credits: AtomicBool,
 }
 
 impl fmt::Debug for Treasury {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Treasury").field("till", &self.till).finish_non_exhaustive()
+        f.debug_struct("Treasury")
+            .field("payment_context", &self.payment_context)
+            .finish_non_exhaustive()
     }
 }
 
 impl Treasury {
     /// The cloud, as the record names it.
     pub(crate) fn cloud(&self) -> &str {
-        &self.till.origin
+        &self.payment_context.origin
     }
 
     /// What may be spent without asking.
-    pub(crate) const fn limits(&self) -> &SpendLimits {
+    pub(crate) const fn limits(&self) -> &PaymentLimits {
         &self.limits
     }
 
@@ -174,40 +176,47 @@ impl Treasury {
     ///
     /// # Errors
     /// When the signer refuses or is gone.
-    pub(crate) async fn sign_head(&self, entries: u64, head: Hash) -> Result<String, PurseError> {
+    pub(crate) async fn sign_head(
+        &self,
+        entries: u64,
+        head: Hash,
+    ) -> Result<String, SignerClientError> {
         let head = B256::from(*head.as_bytes());
-        self.till.purse.audit_head(AuditHead { entries, head, at: self.around.mint.now() }).await
+        self.payment_context
+            .signer
+            .audit_head(AuditHead { entries, head, at: self.deps.ids.now() })
+            .await
     }
 
     /// Where USDC can be sent to.
-    pub(crate) fn payable(&self) -> Payable {
-        let Till { purse, token, .. } = &self.till;
-        Payable { address: purse.address(), chain: token.chain, token: token.contract }
+    pub(crate) fn payable(&self) -> DepositAddress {
+        let PaymentContext { signer: purse, token, .. } = &self.payment_context;
+        DepositAddress { address: purse.address(), chain: token.chain, token: token.contract }
     }
 
     /// A treasury over the automaton's record, with the usual limits, that pays
     /// nobody for requests.
     #[must_use]
-    pub fn new(store: Store, till: Till, around: Surroundings) -> Self {
-        let (door, reading) = (Arc::default(), Mutex::default());
-        let (epoch, broke) = (AtomicU64::new(0), AtomicBool::new(false));
-        let (limits, payees) = (SpendLimits::default(), Payees::default());
+    pub fn new(store: Store, payment_context: PaymentContext, deps: TreasuryDeps) -> Self {
+        let (topup_lock, reading) = (Arc::default(), Mutex::default());
+        let (epoch, out_of_credits) = (AtomicU64::new(0), AtomicBool::new(false));
+        let (limits, payees) = (PaymentLimits::default(), Payees::default());
         let (creator, answer_within) = (None, None);
-        let (begun, passing) = (around.boot.since_boot(), Mutex::default());
+        let (started_at_boot_time, window_timer) = (deps.boot.since_boot(), Mutex::default());
         Self {
             store,
-            till,
-            around,
+            payment_context,
+            deps,
             limits,
             payees,
             creator,
             answer_within,
-            door,
+            topup_lock,
             reading,
-            begun,
-            passing,
+            started_at_boot_time,
+            window_timer,
             epoch,
-            broke,
+            out_of_credits,
         }
     }
 
@@ -215,29 +224,29 @@ impl Treasury {
     ///
     /// # Errors
     /// When a host that may be paid is none.
-    pub fn within(self, limits: SpendLimits) -> Result<Self, PayeesError> {
+    pub fn with_limits(self, limits: PaymentLimits) -> Result<Self, PayeesError> {
         let payees = Payees::parse(limits.x402_hosts.iter().map(String::as_str))?;
         Ok(Self { limits, payees, ..self })
     }
 
     /// The same, with a creator whose credits are funding.
     #[must_use]
-    pub fn made_by(self, creator: Option<Address>) -> Self {
+    pub fn with_creator(self, creator: Option<Address>) -> Self {
         Self { creator, ..self }
     }
 
     /// The same, whose questions wait so long for an answer.
     #[must_use]
-    pub fn asking_for(self, answer_within: Option<Span>) -> Self {
+    pub fn with_answer_timeout(self, answer_within: Option<Span>) -> Self {
         Self { answer_within, ..self }
     }
 
     fn reach(&self, point: FaultPoint) {
-        self.around.faults.reach(point);
+        self.deps.faults.reach(point);
     }
 
     fn emit(&self, event: Event) {
-        let at = self.around.mint.now();
-        self.around.events.emit(Stamped { at, event });
+        let at = self.deps.ids.now();
+        self.deps.events.emit(StampedEvent { at, event });
     }
 }

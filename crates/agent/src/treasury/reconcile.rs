@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use automaton_core::error::{Classified, chain};
 use automaton_core::event::Event;
-use automaton_core::spend::{Rail, Spend, SpendState};
+use automaton_core::payment::{Payment, PaymentState, Rail};
 use automaton_core::time::Span;
 
-use super::door::TOP_UP;
+use super::topup::TOP_UP;
 use super::{Treasury, TreasuryError};
 
 /// How long an approval of a request is good for.
@@ -21,9 +21,9 @@ impl Treasury {
     /// Brings every open payment but a purchase of credits as far as it goes. The
     /// caller holds the door. One that fails does not keep the others.
     pub(super) async fn reconcile(&self) -> Result<(), TreasuryError> {
-        self.store.lapse_approvals().await?;
-        for open in self.store.open_spends().await? {
-            if open.spend.request == TOP_UP {
+        self.store.expire_approvals().await?;
+        for open in self.store.open_payments().await? {
+            if open.terms.request == TOP_UP {
                 continue;
             }
             if let Err(error) = self.resume(open).await {
@@ -35,22 +35,22 @@ impl Treasury {
         Ok(())
     }
 
-    async fn resume(&self, open: Spend) -> Result<(), TreasuryError> {
-        if !self.is_here(&open.spend) {
+    async fn resume(&self, open: Payment) -> Result<(), TreasuryError> {
+        if !self.is_here(&open.terms) {
             return Ok(());
         }
-        match (open.state, open.spend.money.rail(), &open.signed) {
-            (SpendState::Proposed, ..) => Ok(()),
+        match (open.state, open.terms.money.rail(), &open.signed) {
+            (PaymentState::Proposed, ..) => Ok(()),
             (_, Rail::Usdc, Some(signed)) => self.close(&open, signed).await.map(|_| ()),
             // A call that died before it sent anything is told as such, and not done
             // behind the model's back; what the creator approved is.
-            (SpendState::Approved, ..) if !self.store.is_confirmed(open.id).await? => {
+            (PaymentState::Approved, ..) if !self.store.is_confirmed(open.id).await? => {
                 let reason = "the process died before anything was signed or sent";
                 self.fail(open.id, reason.to_owned()).await
             }
             // It is paid when the request is made again, within a day of the answer.
             (_, Rail::Usdc, None) => {
-                let waited = self.around.mint.now().since(open.changed_at);
+                let waited = self.deps.ids.now().since(open.changed_at);
                 if waited < APPROVED_FOR {
                     return Ok(());
                 }
@@ -70,19 +70,20 @@ impl Treasury {
     /// # Errors
     /// [`TreasuryError::UnderWay`] while somebody else is at it; when the record cannot
     /// be read.
-    pub async fn look_after(self: &Arc<Self>) -> Result<String, TreasuryError> {
+    pub async fn reconcile_open(self: &Arc<Self>) -> Result<String, TreasuryError> {
         let open = self
-            .behind_the_door(async move |treasury, kept| {
+            .with_topup_lock(async move |treasury, kept| {
                 treasury.reconcile().await?;
-                let open = treasury.store.open_spends().await;
+                let open = treasury.store.open_payments().await;
                 drop(kept);
                 Ok::<_, TreasuryError>(open?)
             })
             .await??;
-        let waiting = open.iter().filter(|one| one.state == SpendState::Proposed).count();
+        let waiting = open.iter().filter(|one| one.state == PaymentState::Proposed).count();
         let books = self.compared().await?;
         let agree = books.agree();
-        let waits = |one: &Spend| matches!(one.state, SpendState::Proposed | SpendState::Approved);
+        let waits =
+            |one: &Payment| matches!(one.state, PaymentState::Proposed | PaymentState::Approved);
         if !agree && !books.has_gaps() && open.iter().all(waits) {
             self.emit(Event::BooksChecked { books, agree });
         }

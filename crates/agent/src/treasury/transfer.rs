@@ -7,23 +7,23 @@
 use std::sync::Arc;
 
 use alloy_primitives::Address;
-use automaton_client::{Refusal, Transferred};
+use automaton_client::{CreditTransferOutcome, TransferRefusal};
 use automaton_core::error::{Classified, chain};
 use automaton_core::event::Event;
 use automaton_core::faults::FaultPoint;
 use automaton_core::id::IntentId;
 use automaton_core::money::Microcents;
+use automaton_core::payment::{Money, NewPayment, Payment, PaymentReason, PaymentState, Purpose};
 use automaton_core::secret::Secret;
-use automaton_core::spend::{Money, NewSpend, Purpose, Spend, SpendState, Why};
 use automaton_core::wire::cloud::TransferRequest;
-use automaton_store::SpendStep;
+use automaton_store::PaymentStep;
 use tracing::{Instrument as _, info_span};
 
-use super::{Till, Treasury, TreasuryError};
+use super::{PaymentContext, Treasury, TreasuryError};
 
 /// Credits that were given away.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Given {
+pub struct CreditTransfer {
     /// The payment.
     pub id: IntentId,
     /// Who got them.
@@ -44,8 +44,8 @@ impl Treasury {
         self: &Arc<Self>,
         to: Address,
         cents: u64,
-        why: Why,
-    ) -> Result<Given, TreasuryError> {
+        why: PaymentReason,
+    ) -> Result<CreditTransfer, TreasuryError> {
         let give = async move |treasury: Arc<Self>, kept| {
             let span = info_span!("payment", purpose = "transfer", %to, cents);
             let given = treasury.give(to, cents, why).instrument(span).await;
@@ -53,14 +53,19 @@ impl Treasury {
             treasury.tell_given(&given);
             given
         };
-        self.behind_the_door(give).await?
+        self.with_topup_lock(give).await?
     }
 
-    async fn give(&self, to: Address, cents: u64, why: Why) -> Result<Given, TreasuryError> {
+    async fn give(
+        &self,
+        to: Address,
+        cents: u64,
+        why: PaymentReason,
+    ) -> Result<CreditTransfer, TreasuryError> {
         let request = format!("transfer {cents} cents to {to}");
-        if let Some(open) = self.store.open_spend(&request).await? {
+        if let Some(open) = self.store.open_payment(&request).await? {
             return match open.state {
-                SpendState::Proposed => {
+                PaymentState::Proposed => {
                     let reason = open.reason.unwrap_or_default();
                     Err(TreasuryError::Asked { id: open.id, reason })
                 }
@@ -68,35 +73,38 @@ impl Treasury {
             };
         }
         // One that went through unheard is what is wished for, and no second one.
-        if let Some(done) = self.store.untold_spend(&request).await? {
+        if let Some(done) = self.store.unreported_payment(&request).await? {
             let (id, transfer) = (done.id, done.transaction.unwrap_or_default());
-            let given = Given { id, to, amount: done.spend.money.worth()?, transfer };
-            self.store.spend_told(id).await?;
+            let given = CreditTransfer { id, to, amount: done.terms.money.worth()?, transfer };
+            self.store.mark_payment_reported(id).await?;
             return Ok(given);
         }
         let cents = i64::try_from(cents).unwrap_or(i64::MAX);
         let money = Money::Credits { amount: Microcents::from_cents(cents)? };
         // What was read a while ago may be gone by now.
         let have = self.credits().await;
-        let (purpose, origin) = (Purpose::Transfer, self.till.origin.clone());
-        let spend = NewSpend { purpose, request, origin, payee: to, money, why };
+        let (purpose, origin) = (Purpose::Transfer, self.payment_context.origin.clone());
+        let spend = NewPayment { purpose, request, origin, payee: to, money, why };
         let id = self.propose(spend, have).await?;
-        let open = self.store.spend(id).await?;
+        let open = self.store.payment(id).await?;
         self.heard(self.carry_out(open).await).await
     }
 
     /// Notes that whoever wished for a transfer hears that it is done.
-    async fn heard(&self, given: Result<Given, TreasuryError>) -> Result<Given, TreasuryError> {
+    async fn heard(
+        &self,
+        given: Result<CreditTransfer, TreasuryError>,
+    ) -> Result<CreditTransfer, TreasuryError> {
         if let Ok(given) = &given {
-            self.store.spend_told(given.id).await?;
+            self.store.mark_payment_reported(given.id).await?;
         }
         given
     }
 
     /// Sends a transfer, for the first time or once more.
-    pub(super) async fn carry_out(&self, open: Spend) -> Result<Given, TreasuryError> {
-        let Spend { id, spend, .. } = &open;
-        let Till { cloud, key, origin, .. } = &self.till;
+    pub(super) async fn carry_out(&self, open: Payment) -> Result<CreditTransfer, TreasuryError> {
+        let Payment { id, terms: spend, .. } = &open;
+        let PaymentContext { cloud, key, origin, .. } = &self.payment_context;
         let (Some(key), true) = (key, *origin == spend.origin) else {
             return Err(TreasuryError::NoAccount { id: *id, origin: spend.origin.clone() });
         };
@@ -106,40 +114,40 @@ impl Treasury {
             amount_cents: amount.cents_floor(),
             note: Some(spend.why.note.clone()).filter(|note| !note.is_empty()),
         };
-        self.store.step_spend(*id, SpendStep::Submitted).await?;
+        self.store.advance_payment(*id, PaymentStep::Submitted).await?;
         self.reach(FaultPoint::SpendSubmitted);
         let answer = self.ask_to_transfer(cloud, key, (&asked, *id)).await;
         self.reach(FaultPoint::SpendAnswered);
         self.forget_balances();
         let (step, outcome) = match answer {
-            Ok(Transferred::Completed(reply)) => {
+            Ok(CreditTransferOutcome::Completed(reply)) => {
                 let (transfer, to) = (reply.transfer_id, spend.payee);
-                let step = SpendStep::Settled(Some(transfer.clone()));
-                (step, Ok(Given { id: *id, to, amount, transfer }))
+                let step = PaymentStep::Settled(Some(transfer.clone()));
+                (step, Ok(CreditTransfer { id: *id, to, amount, transfer }))
             }
-            Ok(Transferred::Refused(Refusal { status, code, text, .. })) => {
+            Ok(CreditTransferOutcome::Refused(TransferRefusal { status, code, text, .. })) => {
                 let said = format!("status {status} {code}: {text}");
-                (SpendStep::Failed(said.clone()), Err(TreasuryError::NotDone { id: *id, said }))
+                (PaymentStep::Failed(said.clone()), Err(TreasuryError::NotDone { id: *id, said }))
             }
-            Err(source) => (SpendStep::Unknown, Err(TreasuryError::Unknown { id: *id, source })),
+            Err(source) => (PaymentStep::Unknown, Err(TreasuryError::Unknown { id: *id, source })),
         };
-        self.store.step_spend(*id, step).await?;
+        self.store.advance_payment(*id, step).await?;
         self.reach(FaultPoint::SpendBooked);
         outcome
     }
 
     async fn ask_to_transfer(
         &self,
-        cloud: &automaton_client::Cloud,
+        cloud: &automaton_client::CloudClient,
         key: &Secret,
         (asked, id): (&TransferRequest, IntentId),
-    ) -> Result<Transferred, automaton_client::ClientError> {
+    ) -> Result<CreditTransferOutcome, automaton_client::CloudClientError> {
         cloud.transfer(key, asked, &id.to_string()).await
     }
 
-    pub(super) fn tell_given(&self, outcome: &Result<Given, TreasuryError>) {
+    pub(super) fn tell_given(&self, outcome: &Result<CreditTransfer, TreasuryError>) {
         self.emit(match outcome {
-            Ok(Given { id, to, amount, transfer }) => Event::CreditsTransferred {
+            Ok(CreditTransfer { id, to, amount, transfer }) => Event::CreditsTransferred {
                 payment: *id,
                 to: to.to_string(),
                 amount: *amount,

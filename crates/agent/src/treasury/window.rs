@@ -7,29 +7,29 @@
 //! written down in this process.
 
 use automaton_core::time::{Span, Timestamp};
-use automaton_core::window::{Anchor, Witnesses};
+use automaton_core::window::{ClockReadings, WindowAnchor};
 
 use super::balances::known;
 use super::{Treasury, TreasuryError};
 
 /// Window time as it passes in one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Passing {
+pub(super) struct WindowTimer {
     /// The last moment, and the time since boot at it.
-    moment: Anchor,
+    moment: WindowAnchor,
     since_boot: Span,
     /// Whether what passed before this process is added. Until then the clocks of the
     /// moment are those of the last process, as they would have gone on.
     resumed: bool,
 }
 
-impl Passing {
-    const fn begun(kept: Anchor, since_boot: Span) -> Self {
+impl WindowTimer {
+    const fn begun(kept: WindowAnchor, since_boot: Span) -> Self {
         Self { moment: kept, since_boot, resumed: false }
     }
 
     /// The same at a later moment.
-    fn passed(self, since_boot: Span, now: Witnesses) -> Self {
+    fn passed(self, since_boot: Span, now: ClockReadings) -> Self {
         let by = Span::from_millis(since_boot.as_millis() - self.since_boot.as_millis());
         let wall = if self.resumed { now.wall } else { self.moment.said.wall.after(by) };
         let mut moment = self.moment.advanced(by, wall);
@@ -48,7 +48,7 @@ impl Passing {
         if self.resumed {
             return self;
         }
-        let moment = self.moment.resumed(Witnesses { wall, chain: None });
+        let moment = self.moment.resumed(ClockReadings { wall, chain: None });
         Self { moment, ..self }
     }
 }
@@ -58,8 +58,8 @@ impl Treasury {
     ///
     /// # Errors
     /// [`TreasuryError::NoTime`], or when it cannot be kept.
-    pub(super) async fn count_now(&self) -> Result<(), TreasuryError> {
-        let wall = self.around.mint.now();
+    pub(super) async fn advance_window(&self) -> Result<(), TreasuryError> {
+        let wall = self.deps.ids.now();
         self.pass(None, |passing| passing.counted(wall)).await
     }
 
@@ -69,10 +69,10 @@ impl Treasury {
     /// # Errors
     /// As [`Treasury::count_now`].
     pub(super) async fn note_time(&self) -> Result<(), TreasuryError> {
-        let told = |passing: &Passing| passing.resumed && passing.moment.said.chain.is_some();
-        let chain = match self.passing.lock().await.as_ref().is_some_and(told) {
+        let told = |passing: &WindowTimer| passing.resumed && passing.moment.said.chain.is_some();
+        let chain = match self.window_timer.lock().await.as_ref().is_some_and(told) {
             true => None,
-            false => known(self.till.chain.time()).await,
+            false => known(self.payment_context.chain.time()).await,
         };
         self.pass(chain, |passing| passing).await
     }
@@ -80,16 +80,16 @@ impl Treasury {
     async fn pass(
         &self,
         chain: Option<Timestamp>,
-        then: impl FnOnce(Passing) -> Passing,
+        then: impl FnOnce(WindowTimer) -> WindowTimer,
     ) -> Result<(), TreasuryError> {
-        let mut passing = self.passing.lock().await;
-        let begun = self.begun.ok_or(TreasuryError::NoTime)?;
+        let mut passing = self.window_timer.lock().await;
+        let begun = self.started_at_boot_time.ok_or(TreasuryError::NoTime)?;
         let last = match *passing {
             Some(last) => last,
-            None => Passing::begun(self.store.window().await?, begun),
+            None => WindowTimer::begun(self.store.window().await?, begun),
         };
-        let since_boot = self.around.boot.since_boot().ok_or(TreasuryError::NoTime)?;
-        let now = Witnesses { wall: self.around.mint.now(), chain };
+        let since_boot = self.deps.boot.since_boot().ok_or(TreasuryError::NoTime)?;
+        let now = ClockReadings { wall: self.deps.ids.now(), chain };
         let next = then(last.passed(since_boot, now));
         self.store.keep_window(next.moment).await?;
         *passing = Some(next);
@@ -141,16 +141,16 @@ mod tests {
             steps in prop::collection::vec(step(), 0..80),
         ) {
             let (mut now, mut wall, mut booted) = (0_i64, 0_i64, 0_i64);
-            let said = Witnesses { wall: at(0), chain: None };
-            let mut kept = Anchor { window: at(0), said };
-            let mut process = Passing::begun(kept, Span::ZERO);
+            let said = ClockReadings { wall: at(0), chain: None };
+            let mut kept = WindowAnchor { window: at(0), said };
+            let mut process = WindowTimer::begun(kept, Span::ZERO);
             // Of the time that passed: how long processes ran, as far as it was kept.
             let (mut ran, mut ran_kept) = (0_i64, 0_i64);
             let mut counted = Vec::new();
             for step in steps {
                 let since_boot = Span::from_millis(now - booted);
                 let mut go = |chain, count: bool| {
-                    let told = Witnesses { wall: at(now + wall), chain };
+                    let told = ClockReadings { wall: at(now + wall), chain };
                     process = process.passed(since_boot, told);
                     if count {
                         process = process.counted(told.wall);
@@ -168,7 +168,7 @@ mod tests {
                     Step::Restart { reboot, idle } => {
                         (now, ran) = (now + idle, ran_kept);
                         booted = if reboot == 0 { now } else { booted };
-                        process = Passing::begun(kept, Span::from_millis(now - booted));
+                        process = WindowTimer::begun(kept, Span::from_millis(now - booted));
                     }
                 }
             }
@@ -184,25 +184,29 @@ mod tests {
 
     #[test]
     fn what_wall_and_chain_both_tell_of_a_night_is_added_once() {
-        let said = |wall, chain| Witnesses { wall: at(wall), chain };
-        let kept = Anchor { window: at(5), said: said(1_000, Some(at(2_000))) };
-        let begun = Passing::begun(kept, Span::from_millis(100));
-        let ran =
-            |passing: Passing, since_boot, now| passing.passed(Span::from_millis(since_boot), now);
+        let said = |wall, chain| ClockReadings { wall: at(wall), chain };
+        let kept = WindowAnchor { window: at(5), said: said(1_000, Some(at(2_000))) };
+        let begun = WindowTimer::begun(kept, Span::from_millis(100));
+        let ran = |passing: WindowTimer, since_boot, now| {
+            passing.passed(Span::from_millis(since_boot), now)
+        };
         // Nothing but what this process runs, for as long as the chain is silent.
         let waits = ran(begun, 130, said(900_000, None));
-        assert_eq!(waits.moment, Anchor { window: at(35), said: said(1_030, Some(at(2_030))) });
+        assert_eq!(
+            waits.moment,
+            WindowAnchor { window: at(35), said: said(1_030, Some(at(2_030))) }
+        );
         let told = said(900_010, Some(at(1_000_000)));
         let woke = ran(waits, 140, told);
         let night = 1_000_000 - 120_000 - 2_040;
-        assert_eq!(woke.moment, Anchor { window: at(45 + night), said: told });
+        assert_eq!(woke.moment, WindowAnchor { window: at(45 + night), said: told });
         let later = ran(woke, 150, said(-7, Some(at(9_000_000))));
         let goes_on = said(-7, Some(at(1_000_010)));
-        assert_eq!(later.moment, Anchor { window: at(55 + night), said: goes_on });
+        assert_eq!(later.moment, WindowAnchor { window: at(55 + night), said: goes_on });
         // What was counted first would get older by a night before it.
         let counted = waits.counted(at(900_000));
         let gave_up = ran(counted, 140, told);
-        assert_eq!(gave_up.moment, Anchor { window: at(45), said: told });
+        assert_eq!(gave_up.moment, WindowAnchor { window: at(45), said: told });
         assert_eq!(ran(gave_up, 90, told).since_boot, Span::from_millis(140));
     }
 }

@@ -12,15 +12,15 @@ use automaton_core::faults::FaultPoint;
 use automaton_core::record::CallStatus;
 use automaton_core::time::Span;
 use automaton_core::trust::{Label, Labelled};
-use automaton_tools::context::{Behalf, Context};
+use automaton_tools::context::{CallProvenance, ToolContext};
 use automaton_tools::result::{cap, shorten};
-use automaton_tools::{After, Report, ToolError};
+use automaton_tools::{ToolError, ToolOutput, TurnContinuation};
 use futures_util::FutureExt;
 use tracing::{Instrument as _, debug_span};
 
-use super::Body;
+use super::AgentContext;
 use super::inbox::suspect;
-use super::judge::{Allowed, Judged};
+use super::judge::{AllowedCall, JudgedTurn};
 use crate::error::AgentError;
 use crate::prompt::result_room;
 
@@ -29,7 +29,7 @@ const SHOWN_CHARS_MAX: usize = 2000;
 
 /// A call that has come to its end.
 #[derive(Debug)]
-pub(super) struct Ended {
+pub(super) struct CallResult {
     pub(super) tool: String,
     pub(super) arguments: String,
     pub(super) status: CallStatus,
@@ -37,22 +37,25 @@ pub(super) struct Ended {
 }
 
 /// A turn whose calls have all come to an end.
-pub(super) struct Acted {
-    pub(super) judged: Judged,
-    pub(super) ended: Vec<Ended>,
+pub(super) struct ExecutedTurn {
+    pub(super) judged: JudgedTurn,
+    pub(super) ended: Vec<CallResult>,
     pub(super) sleep: Option<(Span, Option<String>)>,
 }
 
 /// Runs the approved calls.
-pub(super) async fn act(body: &Body, mut judged: Judged) -> Result<Acted, AgentError> {
+pub(super) async fn act(
+    body: &AgentContext,
+    mut judged: JudgedTurn,
+) -> Result<ExecutedTurn, AgentError> {
     let mut ended = Vec::with_capacity(judged.allowed.len());
     let mut sleep = None;
     let mut halted: Option<&'static str> = None;
-    let model = body.deps.mind(judged.claimed.wake.thinker).model();
-    let window = body.past.lock().await.window(model);
+    let model = body.deps.provider_for(judged.claimed.wake.model_tier).model();
+    let window = body.history_cache.lock().await.window(model);
     let room = result_room(window, judged.allowed.len());
     for (place, call) in std::mem::take(&mut judged.allowed).into_iter().enumerate() {
-        if place > 0 && *body.halt.borrow() {
+        if place > 0 && *body.interrupt.borrow() {
             halted = halted.or(Some("Not started: you were stopped before its place came."));
         }
         let outcome = match halted {
@@ -72,39 +75,39 @@ pub(super) async fn act(body: &Body, mut judged: Judged) -> Result<Acted, AgentE
         sleep = sleep.or(outcome.sleep);
         ended.push(outcome.ended);
     }
-    Ok(Acted { judged, ended, sleep })
+    Ok(ExecutedTurn { judged, ended, sleep })
 }
 
 /// What came of one call.
-struct Outcome {
-    ended: Ended,
+struct CallExecution {
+    ended: CallResult,
     sleep: Option<(Span, Option<String>)>,
     fatal: bool,
 }
 
 /// Runs one call that has started, whose result may have so many tokens, and stores how it ended.
 async fn run(
-    body: &Body,
-    judged: &Judged,
-    call: Allowed,
+    body: &AgentContext,
+    judged: &JudgedTurn,
+    call: AllowedCall,
     room: u32,
-) -> Result<Outcome, AgentError> {
-    let Allowed { id, place, tool, arguments, approved } = call;
+) -> Result<CallExecution, AgentError> {
+    let AllowedCall { id, place, tool, arguments, approved } = call;
     let (turn, deps) = (judged.claimed.turn, &body.deps);
     let (name, shown) = (tool.to_string(), cap(&arguments, SHOWN_CHARS_MAX));
     deps.emit(Event::CallStarted { turn, call: id, tool: name.clone(), arguments: shown });
-    let started = deps.mint.now();
+    let started = deps.ids.now();
     let (prepared, permit) = approved.open();
     let (wake, input) = (&judged.claimed.wake, judged.claimed.label);
-    let context = Context {
+    let context = ToolContext {
         call: id,
         room,
-        behalf: Behalf {
+        provenance: CallProvenance {
             call: id,
             turn,
             input,
             heard: wake.heard,
-            approval: judged.claimed.granted.as_ref().map(|granted| granted.id),
+            approval: judged.claimed.approved_call.as_ref().map(|granted| granted.id),
             tier: wake.tier,
             turn_of_wake: wake.wake_turn,
             place,
@@ -114,9 +117,9 @@ async fn run(
         workspace: &body.handles.workspace,
         memory: &body.handles.memory,
         mailbox: &body.handles.mailbox,
-        life: &body.handles.life,
+        status: &body.handles.life,
         treasury: &body.handles.treasury,
-        pulse: &body.handles.pulse,
+        schedule: &body.handles.pulse,
         survival: &body.handles.survival,
         machines: &body.handles.machines,
     };
@@ -124,9 +127,9 @@ async fn run(
     let ran =
         AssertUnwindSafe(prepared.run(permit, &context)).catch_unwind().instrument(span).await;
     deps.faults.reach(FaultPoint::CallRan);
-    let Told { status, mut result, sleep, fatal } = told(ran);
+    let CallResolution { status, mut result, sleep, fatal } = told(ran);
     result.text = shorten(&result.text, room);
-    let duration = deps.mint.now().since(started);
+    let duration = deps.ids.now().since(started);
     deps.store.finish_call(id, status, result.clone(), duration).await?;
     suspect(body, turn, &result);
     let shown = Labelled { text: cap(&result.text, SHOWN_CHARS_MAX), ..result.clone() };
@@ -139,43 +142,54 @@ async fn run(
         result: shown,
         duration_ms,
     });
-    Ok(Outcome { ended: Ended { tool: name, arguments, status, result }, sleep, fatal })
+    Ok(CallExecution { ended: CallResult { tool: name, arguments, status, result }, sleep, fatal })
 }
 
 /// Leaves a call that will not be started.
-async fn leave(body: &Body, call: Allowed, why: &str) -> Result<Outcome, AgentError> {
+async fn leave(
+    body: &AgentContext,
+    call: AllowedCall,
+    why: &str,
+) -> Result<CallExecution, AgentError> {
     let (status, tool) = (CallStatus::NotStarted, call.tool.to_string());
     let result = Labelled::new(Label::Own, "runtime", why);
     body.deps.store.finish_call(call.id, status, result.clone(), Span::ZERO).await?;
-    let ended = Ended { tool, arguments: call.arguments, status, result };
-    Ok(Outcome { ended, sleep: None, fatal: false })
+    let ended = CallResult { tool, arguments: call.arguments, status, result };
+    Ok(CallExecution { ended, sleep: None, fatal: false })
 }
 
 /// What the record says of a run.
-struct Told {
+struct CallResolution {
     status: CallStatus,
     result: Labelled,
     sleep: Option<(Span, Option<String>)>,
     fatal: bool,
 }
 
-fn told(ran: Result<Result<Report, ToolError>, Box<dyn std::any::Any + Send>>) -> Told {
+fn told(
+    ran: Result<Result<ToolOutput, ToolError>, Box<dyn std::any::Any + Send>>,
+) -> CallResolution {
     match ran {
-        Ok(Ok(Report { text, after })) => {
+        Ok(Ok(ToolOutput { text, after })) => {
             let sleep = match after {
-                After::Continue => None,
-                After::Sleep { span, note } => Some((span, note)),
+                TurnContinuation::Continue => None,
+                TurnContinuation::Sleep { span, note } => Some((span, note)),
             };
-            Told { status: CallStatus::Done, result: text.into_labelled(), sleep, fatal: false }
+            CallResolution {
+                status: CallStatus::Done,
+                result: text.into_labelled(),
+                sleep,
+                fatal: false,
+            }
         }
         Ok(Err(error)) => {
             let (fatal, result) = (error.is_fatal(), error.to_model().into_labelled());
-            Told { status: CallStatus::Failed, result, sleep: None, fatal }
+            CallResolution { status: CallStatus::Failed, result, sleep: None, fatal }
         }
         Err(_panic) => {
             let text = "The tool broke down inside the runtime. It may have taken effect.";
             let result = Labelled::new(Label::Own, "runtime", text);
-            Told { status: CallStatus::Failed, result, sleep: None, fatal: true }
+            CallResolution { status: CallStatus::Failed, result, sleep: None, fatal: true }
         }
     }
 }

@@ -16,12 +16,12 @@ use automaton_core::trust::Label;
 use automaton_core::vitals::Vitals;
 use automaton_inference::ModelInfo;
 use automaton_memory::{Fact, recall};
-use automaton_store::{FactQuery, OpenMessage, Place, StoreError};
+use automaton_store::{FactQuery, HistoryPosition, OpenMessage, StoreError};
 
-use super::inbox::Claimed;
-use super::{Body, TurnError};
+use super::inbox::ClaimedTurn;
+use super::{AgentContext, TurnError};
 use crate::money;
-use crate::prompt::{self, Digest, Material, Past, Prompt};
+use crate::prompt::{self, HistoryCache, HistoryDigest, Prompt, PromptMaterial};
 
 /// Facts that are looked at for one prompt.
 const CANDIDATES_MAX: u32 = 200;
@@ -38,8 +38,8 @@ const QUERY_CHARS_MAX: usize = 2000;
 
 /// A turn with its prompt.
 #[derive(Debug)]
-pub(super) struct Prompted {
-    pub(super) claimed: Claimed,
+pub(super) struct PromptedTurn {
+    pub(super) claimed: ClaimedTurn,
     pub(super) prompt: Prompt,
     /// The tools that this window has room for.
     pub(super) tools: Arc<[ToolSpec]>,
@@ -48,10 +48,10 @@ pub(super) struct Prompted {
 }
 
 /// What a prompt is made of besides the turns that were rendered.
-struct Gathered {
+struct TurnMaterial {
     tools: Arc<[ToolSpec]>,
-    place: Place,
-    digest: Digest,
+    place: HistoryPosition,
+    digest: HistoryDigest,
     /// What the creator said and nobody has answered, this turn's messages included.
     open: Vec<OpenMessage>,
     facts: Vec<Fact>,
@@ -59,19 +59,19 @@ struct Gathered {
     now: Timestamp,
 }
 
-impl Gathered {
+impl TurnMaterial {
     fn material<'a>(
         &'a self,
-        body: &'a Body,
-        past: &'a Past,
-        claimed: &'a Claimed,
-    ) -> Material<'a> {
+        body: &'a AgentContext,
+        past: &'a HistoryCache,
+        claimed: &'a ClaimedTurn,
+    ) -> PromptMaterial<'a> {
         let wake = &claimed.wake;
-        Material {
+        PromptMaterial {
             settings: &body.settings,
-            model: body.deps.mind(wake.thinker).model(),
+            model: body.deps.provider_for(wake.model_tier).model(),
             tools: &self.tools,
-            past,
+            history: past,
             place: self.place,
             digest: &self.digest,
             open: &self.open,
@@ -92,10 +92,13 @@ impl Gathered {
 }
 
 /// Builds the prompt of a turn.
-pub(super) async fn prompt(body: &Body, mut claimed: Claimed) -> Result<Prompted, TurnError> {
+pub(super) async fn prompt(
+    body: &AgentContext,
+    mut claimed: ClaimedTurn,
+) -> Result<PromptedTurn, TurnError> {
     let store = &body.deps.store;
     let mut gathered = gather(body, &claimed).await?;
-    let mut past = body.past.lock().await;
+    let mut past = body.history_cache.lock().await;
     gathered.tools = tools(body, &past, &claimed);
     read_on(body, &mut past, &claimed, gathered.place).await?;
     let too_long = prompt::too_long(&gathered.material(body, &past, &claimed));
@@ -109,59 +112,59 @@ pub(super) async fn prompt(body: &Body, mut claimed: Claimed) -> Result<Prompted
     }
     let prompt = prompt::build(&gathered.material(body, &past, &claimed));
     if prompt.place != gathered.place {
-        let grown = prompt.grown.as_ref().map(|grown| grown.kept(prompt.place)).transpose();
+        let grown = prompt.grown.as_ref().map(|grown| grown.digest_row(prompt.place)).transpose();
         let what = "the sum of older turns";
         let grown = grown.map_err(|source| StoreError::Json { what, source })?;
         store.move_history(prompt.place, grown).await?;
     }
     claimed.wake.heard = claimed.wake.heard.meet(prompt.heard);
     body.deps.faults.reach(FaultPoint::PromptBuilt);
-    let left_out = left_out(body.deps.mind(claimed.wake.thinker).model(), &past);
-    Ok(Prompted { claimed, prompt, tools: gathered.tools, left_out })
+    let left_out = left_out(body.deps.provider_for(claimed.wake.model_tier).model(), &past);
+    Ok(PromptedTurn { claimed, prompt, tools: gathered.tools, left_out })
 }
 
 /// The tools that are offered: where a server takes less than its model was believed to,
 /// those of a smaller one.
-fn tools(body: &Body, past: &Past, claimed: &Claimed) -> Arc<[ToolSpec]> {
-    let model = body.deps.mind(claimed.wake.thinker).model();
+fn tools(body: &AgentContext, past: &HistoryCache, claimed: &ClaimedTurn) -> Arc<[ToolSpec]> {
+    let model = body.deps.provider_for(claimed.wake.model_tier).model();
     let context_tokens = past.window(model);
     if context_tokens == model.context_tokens {
         return Arc::clone(&body.tools);
     }
     let smaller = ModelInfo { context_tokens, ..model.clone() };
-    money::offered(&smaller, body.deps.treasury.as_ref(), &body.settings.egress).into()
+    money::available_tools(&smaller, body.deps.treasury.as_ref(), &body.settings.egress).into()
 }
 
 /// The tools that a model is not offered after these turns.
-pub(crate) fn left_out(model: &ModelInfo, past: &Past) -> Vec<ToolName> {
+pub(crate) fn left_out(model: &ModelInfo, past: &HistoryCache) -> Vec<ToolName> {
     if model.weak { past.called(LEFT_OUT_TURNS) } else { Vec::new() }
 }
 
-async fn gather(body: &Body, claimed: &Claimed) -> Result<Gathered, TurnError> {
+async fn gather(body: &AgentContext, claimed: &ClaimedTurn) -> Result<TurnMaterial, TurnError> {
     let store = &body.deps.store;
     let open = store.open_messages().await?;
     let query = query_of(&claimed.inputs, &prompt::waiting(&open, &claimed.inputs));
     let candidates = store.facts(fact_query(&query)).await?;
     let has_money = claimed.wake.balances.is_some();
-    Ok(Gathered {
+    Ok(TurnMaterial {
         tools: Arc::clone(&body.tools),
         place: store.place().await?,
-        digest: Digest::of(store.digest().await?.as_ref()),
+        digest: HistoryDigest::of(store.digest().await?.as_ref()),
         facts: facts_for(&query, candidates, claimed.label),
         vitals: if has_money { Some(store.vitals().await?) } else { None },
-        now: body.deps.mint.now(),
+        now: body.deps.ids.now(),
         open,
     })
 }
 
 /// Reads the turns that the history does not have yet.
 async fn read_on(
-    body: &Body,
-    past: &mut Past,
-    claimed: &Claimed,
-    place: Place,
+    body: &AgentContext,
+    past: &mut HistoryCache,
+    claimed: &ClaimedTurn,
+    place: HistoryPosition,
 ) -> Result<(), TurnError> {
-    let model = body.deps.mind(claimed.wake.thinker).model();
+    let model = body.deps.provider_for(claimed.wake.model_tier).model();
     let style = prompt::style_of(&body.settings, model, past);
     let next = past.keep(place.from, style);
     past.add(&body.deps.store.recent_turns(next, prompt::TURNS_MAX).await?);
@@ -171,7 +174,7 @@ async fn read_on(
 /// Writes a message into its file. Where that fails it is tried again at the next turn, and
 /// the creator is told.
 async fn file(
-    body: &Body,
+    body: &AgentContext,
     message: &OpenMessage,
     open: &mut [OpenMessage],
 ) -> Result<(), StoreError> {
@@ -214,13 +217,17 @@ pub(crate) fn fact_query(query: &str) -> FactQuery {
 }
 
 /// The facts that a prompt may show, best first.
-pub(crate) fn facts_for(query: &str, found: Vec<automaton_store::Fact>, label: Label) -> Vec<Fact> {
-    let wanted = recall::Wanted { limit: FACTS_MAX, least_trusted: label.meet(Label::Own) };
+pub(crate) fn facts_for(
+    query: &str,
+    found: Vec<automaton_store::FactRow>,
+    label: Label,
+) -> Vec<Fact> {
+    let wanted = recall::RecallOptions { limit: FACTS_MAX, least_trusted: label.meet(Label::Own) };
     recall::rank(query, found.into_iter().map(into_memory).collect(), &wanted)
 }
 
 /// A row of the memory as the memory crate knows it.
-pub(crate) fn into_memory(fact: automaton_store::Fact) -> Fact {
+pub(crate) fn into_memory(fact: automaton_store::FactRow) -> Fact {
     Fact {
         category: fact.category,
         key: fact.key,

@@ -7,10 +7,10 @@ use automaton_core::event::Event;
 use automaton_core::id::{MessageId, TurnId};
 use automaton_core::record::TurnInput;
 use automaton_core::trust::{Label, Labelled};
-use automaton_policy::guard::Action;
-use automaton_store::{Approval, Claims};
+use automaton_policy::guard::GuardAction;
+use automaton_store::{Approval, ClaimOptions};
 
-use super::{Body, TurnError, Wake};
+use super::{AgentContext, TurnError, WakeContext};
 use crate::prompt::input_label;
 use crate::survival;
 
@@ -19,10 +19,10 @@ const SCANNED_BYTES_MAX: usize = 1 << 20;
 
 /// A turn with its inputs.
 #[derive(Debug)]
-pub(super) struct Claimed {
+pub(super) struct ClaimedTurn {
     pub(super) turn: TurnId,
     pub(super) seq: u64,
-    pub(super) wake: Wake,
+    pub(super) wake: WakeContext,
     /// Everything that the turn answers, with its origin.
     pub(super) inputs: Vec<TurnInput>,
     /// The least trusted label of all inputs.
@@ -30,16 +30,16 @@ pub(super) struct Claimed {
     /// The oldest of the messages that it answers.
     pub(super) first: Option<MessageId>,
     /// A call that the creator approved; the turn makes it, and nothing else.
-    pub(super) granted: Option<Approval>,
+    pub(super) approved_call: Option<Approval>,
 }
 
 /// Tells when a text of a peer or of the net looks like an attempt to steer its reader.
-pub(super) fn suspect(body: &Body, turn: TurnId, text: &Labelled) {
+pub(super) fn suspect(body: &AgentContext, turn: TurnId, text: &Labelled) {
     if text.label <= Label::Tool {
         return;
     }
     let report = body.guard.scan(&text.text, text.label.into(), SCANNED_BYTES_MAX);
-    if report.action == Action::Allow {
+    if report.action == GuardAction::Allow {
         return;
     }
     let found = report.checks.iter().filter(|found| found.detected);
@@ -49,17 +49,20 @@ pub(super) fn suspect(body: &Body, turn: TurnId, text: &Labelled) {
         source: text.source.clone(),
         level: report.level.name().to_owned(),
         checks: found.map(|found| found.check.name().to_owned()).collect(),
-        withheld: report.action == Action::Withhold,
+        withheld: report.action == GuardAction::Withhold,
     });
 }
 
 /// Opens the turn.
-pub(super) async fn claim(body: &Body, mut wake: Wake) -> Result<Claimed, TurnError> {
-    let granted = body.deps.store.granted().await?;
+pub(super) async fn claim(
+    body: &AgentContext,
+    mut wake: WakeContext,
+) -> Result<ClaimedTurn, TurnError> {
+    let granted = body.deps.store.approved_call().await?;
     let only = survival::answers_only(&body.deps).await?;
     // A message is not answered by a turn in which no model reads it.
     let most = if granted.is_some() { 0 } else { wake.claim.most() };
-    let claims = Claims { most, only };
+    let claims = ClaimOptions { most, only };
     let opened = body.deps.store.open_turn_of(wake.session, wake.told.clone(), claims).await?;
     let (turn, seq, session) = (opened.id, opened.seq, wake.session);
     body.deps.emit(Event::TurnStarted { turn, seq, session });
@@ -76,5 +79,5 @@ pub(super) async fn claim(body: &Body, mut wake: Wake) -> Result<Claimed, TurnEr
     // What is approved is still the wish of whoever caused it.
     let label = granted.as_ref().map_or(label, |granted| label.meet(granted.summary.label));
     wake.heard = wake.heard.meet(label);
-    Ok(Claimed { turn, seq, wake, inputs, label, first, granted })
+    Ok(ClaimedTurn { turn, seq, wake, inputs, label, first, approved_call: granted })
 }

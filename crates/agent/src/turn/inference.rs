@@ -14,14 +14,17 @@ use automaton_core::id::TurnId;
 use automaton_core::money::Microcents;
 use automaton_core::record::Usage;
 use automaton_core::tool::ToolName;
-use automaton_inference::{Ask, Counted, Finish, InferenceError, ModelInfo, RawCall, Reply, Sink};
-use automaton_store::{Approval, Asked, NewAnswer, StoreError, Subject};
+use automaton_inference::{
+    Completion, CompletionRequest, FinishReason, InferenceError, ModelInfo, RawCall,
+    TokenCountSource, TokenSink,
+};
+use automaton_store::{Approval, ApprovalSubject, CostReservation, NewCostReservation, StoreError};
 use tracing::{Instrument as _, debug_span};
 
-use super::context::Prompted;
-use super::inbox::Claimed;
-use super::{Body, TurnError, Wake};
-use crate::deps::Deps;
+use super::context::PromptedTurn;
+use super::inbox::ClaimedTurn;
+use super::{AgentContext, TurnError, WakeContext};
+use crate::deps::AgentDeps;
 use crate::money;
 use crate::prompt;
 
@@ -33,17 +36,17 @@ const LAST_ANSWER_WITHIN: Duration = Duration::from_secs(1);
 
 /// A turn with the model's answer.
 #[derive(Debug)]
-pub(super) struct Thought {
-    pub(super) claimed: Claimed,
-    pub(super) reply: Reply,
+pub(super) struct AnsweredTurn {
+    pub(super) claimed: ClaimedTurn,
+    pub(super) reply: Completion,
 }
 
-fn at_most(model: &ModelInfo, ask: &Ask) -> Result<Microcents, InferenceError> {
+fn at_most(model: &ModelInfo, ask: &CompletionRequest) -> Result<Microcents, InferenceError> {
     money::at_most(model, ask).map_err(|source| InferenceError::Cost { source })
 }
 
 /// Whether what is left of the day and of the credits pays for an answer at its longest.
-async fn has_room(body: &Body, wake: &Wake) -> Result<bool, TurnError> {
+async fn has_room(body: &AgentContext, wake: &WakeContext) -> Result<bool, TurnError> {
     let spent = body.deps.store.thinking_cost().await?;
     let credits = wake.balances.and_then(|balances| balances.credits);
     let day = body.settings.budgets.fits(spent, wake.most);
@@ -51,12 +54,15 @@ async fn has_room(body: &Body, wake: &Wake) -> Result<bool, TurnError> {
 }
 
 /// Asks the model.
-pub(super) async fn ask(body: &Body, prompted: Prompted) -> Result<Thought, TurnError> {
-    let Prompted { mut claimed, prompt, tools, left_out } = prompted;
-    let kept = prompt::kept(&prompt);
+pub(super) async fn ask(
+    body: &AgentContext,
+    prompted: PromptedTurn,
+) -> Result<AnsweredTurn, TurnError> {
+    let PromptedTurn { mut claimed, prompt, tools, left_out } = prompted;
+    let kept = prompt::prompt_row(&prompt);
     let reads = prompt.tokens();
     let (usual, max_tokens) = (prompt.answer_tokens, prompt.longest_tokens);
-    let mut ask = Ask {
+    let mut ask = CompletionRequest {
         messages: prompt.messages,
         // Whose last turn it is hands over, and does nothing else.
         tools: if claimed.wake.last { Arc::default() } else { tools },
@@ -66,15 +72,15 @@ pub(super) async fn ask(body: &Body, prompted: Prompted) -> Result<Thought, Turn
         temperature_milli: body.settings.sampling.temperature_milli,
         name: None,
     };
-    let sink = Deltas { deps: &body.deps, turn: claimed.turn };
-    let mind = body.deps.mind(claimed.wake.thinker);
+    let sink = DeltaSink { deps: &body.deps, turn: claimed.turn };
+    let mind = body.deps.provider_for(claimed.wake.model_tier);
     claimed.wake.most = at_most(mind.model(), &ask).map_err(TurnError::Inference)?;
     if ask.max_tokens > usual && !has_room(body, &claimed.wake).await? {
         ask.max_tokens = usual;
         claimed.wake.most = at_most(mind.model(), &ask).map_err(TurnError::Inference)?;
     }
-    let asked = book(body, claimed.turn, claimed.wake.most).await?;
-    ask.name = asked.as_ref().map(Asked::name);
+    let asked = reserve_cost(body, claimed.turn, claimed.wake.most).await?;
+    ask.name = asked.as_ref().map(CostReservation::name);
     tell_asked(body, (claimed.turn, mind.model()), reads);
     let span = debug_span!("model", model = mind.model().id, messages = ask.messages.len());
     // What it is asked is kept while it thinks.
@@ -84,11 +90,11 @@ pub(super) async fn ask(body: &Body, prompted: Prompted) -> Result<Thought, Turn
     let (answered, kept) = tokio::select! {
         biased;
         // Cancel-safe: a dropped answer is asked for again.
-        () = body.halted() => {
+        () = body.interrupted() => {
             if asked.is_some()
                 && let Ok((late, _)) = tokio::time::timeout(LAST_ANSWER_WITHIN, asking).await
             {
-                settle(body, claimed.turn, asked, &late).await?;
+                settle_cost(body, claimed.turn, asked, &late).await?;
             }
             return Err(TurnError::Shutdown);
         }
@@ -96,7 +102,7 @@ pub(super) async fn ask(body: &Body, prompted: Prompted) -> Result<Thought, Turn
     };
     drop(asking);
     // Paid for from here on, whatever becomes of the turn.
-    settle(body, claimed.turn, asked, &answered).await?;
+    settle_cost(body, claimed.turn, asked, &answered).await?;
     kept?;
     let window = mind.model().context_tokens;
     let reply = answered.map_err(|source| match source.is_too_long() {
@@ -105,57 +111,62 @@ pub(super) async fn ask(body: &Body, prompted: Prompted) -> Result<Thought, Turn
     })?;
     body.deps.faults.reach(FaultPoint::ThoughtReceived);
     tell(body, claimed.turn, &reply, &left_out);
-    Ok(Thought { claimed, reply })
+    Ok(AnsweredTurn { claimed, reply })
 }
 
 /// What was approved, as if the model had just called it: it had, and nobody else may
 /// change a word of it.
-pub(super) fn granted(claimed: Claimed, granted: &Approval) -> Thought {
+pub(super) fn approved_call(claimed: ClaimedTurn, granted: &Approval) -> AnsweredTurn {
     let calls = match &granted.subject {
-        Subject::Call { tool, arguments, .. } => {
+        ApprovalSubject::Call { tool, arguments, .. } => {
             vec![RawCall { provider_id: None, tool: tool.clone(), arguments: arguments.clone() }]
         }
-        Subject::Payment(_) => Vec::new(),
+        ApprovalSubject::Payment(_) => Vec::new(),
     };
     let usage = Usage { model: GRANTED.to_owned(), ..Usage::default() };
-    let (text, finish, counted) = (String::new(), Finish::ToolCalls, Counted::Reported);
-    Thought { claimed, reply: Reply { text, calls, finish, usage, counted } }
+    let (text, finish, counted) =
+        (String::new(), FinishReason::ToolCalls, TokenCountSource::Reported);
+    AnsweredTurn { claimed, reply: Completion { text, calls, finish, usage, counted } }
 }
 
 /// Books the answer at the most that it can cost, unless it costs nothing.
-async fn book(body: &Body, turn: TurnId, most: Microcents) -> Result<Option<Asked>, TurnError> {
+async fn reserve_cost(
+    body: &AgentContext,
+    turn: TurnId,
+    most: Microcents,
+) -> Result<Option<CostReservation>, TurnError> {
     if most == Microcents::ZERO {
         return Ok(None);
     }
     let store = &body.deps.store;
     body.settings.budgets.fits(store.thinking_cost().await?, most)?;
     let cloud = body.deps.treasury.as_ref().map(|treasury| treasury.cloud().to_owned());
-    Ok(Some(store.book_answer(NewAnswer { turn, goal: None, most, cloud }).await?))
+    Ok(Some(store.reserve_cost(NewCostReservation { turn, goal: None, most, cloud }).await?))
 }
 
 /// Counts an answer, or takes the booking of one that was refused back. One that was
 /// not heard may have been charged, and stays booked.
-async fn settle(
-    body: &Body,
+async fn settle_cost(
+    body: &AgentContext,
     turn: TurnId,
-    asked: Option<Asked>,
-    answered: &Result<Reply, InferenceError>,
+    asked: Option<CostReservation>,
+    answered: &Result<Completion, InferenceError>,
 ) -> Result<(), StoreError> {
     match (answered, asked) {
-        (Ok(reply), asked) => body.deps.store.answer_heard(asked, turn, &reply.usage).await,
+        (Ok(reply), asked) => body.deps.store.settle_cost(asked, turn, &reply.usage).await,
         (Err(error), Some(asked)) if error.costs_nothing() => {
-            body.deps.store.answer_refused(asked).await
+            body.deps.store.release_cost(asked).await
         }
         (Err(_), _) => Ok(()),
     }
 }
 
-fn tell_asked(body: &Body, (turn, model): (TurnId, &ModelInfo), prompt_tokens: u32) {
+fn tell_asked(body: &AgentContext, (turn, model): (TurnId, &ModelInfo), prompt_tokens: u32) {
     let model = model.id.clone();
     body.deps.emit(Event::InferenceStarted { turn, model, prompt_tokens });
 }
 
-fn tell(body: &Body, turn: TurnId, reply: &Reply, left_out: &[ToolName]) {
+fn tell(body: &AgentContext, turn: TurnId, reply: &Completion, left_out: &[ToolName]) {
     let usage = &reply.usage;
     body.deps.emit(Event::InferenceCompleted {
         turn,
@@ -171,12 +182,12 @@ fn tell(body: &Body, turn: TurnId, reply: &Reply, left_out: &[ToolName]) {
 }
 
 /// Shows the text as it comes.
-struct Deltas<'a> {
-    deps: &'a Deps,
+struct DeltaSink<'a> {
+    deps: &'a AgentDeps,
     turn: TurnId,
 }
 
-impl Sink for Deltas<'_> {
+impl TokenSink for DeltaSink<'_> {
     fn text(&self, piece: &str) {
         self.deps.emit(Event::ThoughtDelta { turn: self.turn, text: piece.to_owned() });
     }

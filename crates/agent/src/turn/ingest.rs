@@ -9,23 +9,26 @@ use std::borrow::Cow;
 
 use automaton_core::record::CallStatus;
 use automaton_core::trust::Label;
-use automaton_store::Ingest;
+use automaton_store::TurnIngestion;
 use sha2::{Digest, Sha256};
 
-use super::persist::Committed;
-use super::{Body, Finished};
+use super::persist::CommittedTurn;
+use super::{AgentContext, TurnOutcome};
 use crate::error::AgentError;
-use crate::governor::{Call, TurnSummary};
+use crate::governor::{CallOutcome, TurnSummary};
 use crate::wake::one_line;
 
 /// Characters of an error that a nudge quotes.
 const QUOTED_CHARS_MAX: usize = 200;
 
 /// Ingests the turn and sums it up.
-pub(super) async fn ingest(body: &Body, committed: Committed) -> Result<Finished, AgentError> {
+pub(super) async fn ingest(
+    body: &AgentContext,
+    committed: CommittedTurn,
+) -> Result<TurnOutcome, AgentError> {
     let acted = committed.acted;
     let turn = acted.judged.claimed.turn;
-    body.deps.store.ingest_turn(turn, Ingest::default()).await?;
+    body.deps.store.ingest_turn(turn, TurnIngestion::default()).await?;
     let settled = &acted.judged.settled;
     let invalid = settled.iter().filter(|call| call.status == CallStatus::Invalid).count();
     let done = acted.ended.iter().filter(|call| call.status == CallStatus::Done).count();
@@ -37,7 +40,7 @@ pub(super) async fn ingest(body: &Body, committed: Committed) -> Result<Finished
     let settled = settled
         .iter()
         .map(|call| summed(&call.tool, &call.arguments, call.status, (&call.text, &call.text)));
-    let made: Vec<Call> = ended.chain(settled).collect();
+    let made: Vec<CallOutcome> = ended.chain(settled).collect();
     let (span, note) = acted.sleep.map_or((None, None), |(span, note)| (Some(span), note));
     // What ends a wake that answers so again, in words for the creator.
     let fault = acted.judged.fault;
@@ -55,11 +58,16 @@ pub(super) async fn ingest(body: &Body, committed: Committed) -> Result<Finished
     let results = acted.ended.iter().map(|call| call.result.label);
     let heard = results.fold(acted.judged.claimed.wake.heard, Label::meet);
     let (thought, most) = (acted.judged.thought, acted.judged.claimed.wake.most);
-    Ok(Finished { summary, note, heard, thought, most })
+    Ok(TurnOutcome { summary, note, heard, thought, most })
 }
 
 /// A call with its result, and what of it may be quoted where it failed.
-fn summed(tool: &str, arguments: &str, status: CallStatus, (result, words): (&str, &str)) -> Call {
+fn summed(
+    tool: &str,
+    arguments: &str,
+    status: CallStatus,
+    (result, words): (&str, &str),
+) -> CallOutcome {
     let bare = arguments.chars().filter(|c| !c.is_whitespace()).eq("{}".chars());
     let result = if bare { without_digits(result) } else { Cow::Borrowed(result) };
     let mut print = Sha256::new();
@@ -70,7 +78,7 @@ fn summed(tool: &str, arguments: &str, status: CallStatus, (result, words): (&st
     }
     let failed = (status != CallStatus::Done)
         .then(|| one_line(words).chars().take(QUOTED_CHARS_MAX).collect());
-    Call { print: print.finalize().into(), failed }
+    CallOutcome { print: print.finalize().into(), failed }
 }
 
 /// The text with a mark in place of each number.

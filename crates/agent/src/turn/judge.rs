@@ -8,24 +8,25 @@
 use automaton_core::event::Event;
 use automaton_core::id::{ApprovalId, CallId, TurnId};
 use automaton_core::intent::{Intent, Intentional as _};
-use automaton_core::origin::{Origin, Origins, Value as Aimed};
-use automaton_core::record::{Authority, CallStatus, Outcome};
+use automaton_core::origin::{Origins, TargetValue, ValueOrigin};
+use automaton_core::record::{Authority, CallStatus, DecisionOutcome};
 use automaton_core::time::Timestamp;
 use automaton_core::tool::{ArgsHash, Effect, ToolName, ToolSpec, canonical};
 use automaton_core::trust::{Label, Labelled};
 use automaton_inference::{AnswerFault, CheckedCall, Checker, RawCall};
 use automaton_policy::rates::{Attempts, LIMITS, Limit};
-use automaton_policy::{Approved, Decision, Facts, Moment, Verdict, explain};
+use automaton_policy::{Approved, Decision, Facts, RuleContext, Verdict, explain};
 use automaton_store::{
-    CallQuestion, JudgedCall, Judgement, NewDecision, Question, RateLimit, StoreError, Under,
+    ApprovalRequest, CallApprovalRequest, DecisionContext, JudgedCall, Judgement, NewDecision,
+    RateLimit, StoreError,
 };
-use automaton_tools::{Prepared, list, result, secrets_in};
+use automaton_tools::{PreparedCall, list, result, secrets_in};
 
-use super::Body;
-use super::inbox::Claimed;
-use super::inference::Thought;
+use super::AgentContext;
+use super::inbox::ClaimedTurn;
+use super::inference::AnsweredTurn;
 use crate::error::AgentError;
-use crate::settings::Limits;
+use crate::settings::AgentLimits;
 
 /// The tool after which no later call of a turn runs.
 const LAST_TOOL: &str = "sleep";
@@ -47,18 +48,18 @@ const TOO_MANY: &str = "Not run: too many calls in one turn. Make it in the next
 const LAST_TURN: &str = "Not run: this was the last turn of the wake, which has no tools.";
 
 /// A call that may run.
-pub(super) struct Allowed {
+pub(super) struct AllowedCall {
     pub(super) id: CallId,
     /// Its number in its turn, from 1.
     pub(super) place: u32,
     pub(super) tool: ToolName,
     pub(super) arguments: String,
-    pub(super) approved: Approved<Box<dyn Prepared>>,
+    pub(super) approved: Approved<Box<dyn PreparedCall>>,
 }
 
 /// A call that will not run, as the next prompt will tell it.
 #[derive(Debug)]
-pub(super) struct Settled {
+pub(super) struct SkippedCall {
     pub(super) tool: String,
     pub(super) arguments: String,
     pub(super) status: CallStatus,
@@ -66,24 +67,27 @@ pub(super) struct Settled {
 }
 
 /// A turn whose calls are judged and stored.
-pub(super) struct Judged {
-    pub(super) claimed: Claimed,
+pub(super) struct JudgedTurn {
+    pub(super) claimed: ClaimedTurn,
     pub(super) thought: String,
     /// What is wrong with the answer, which its calls do not say.
     pub(super) fault: Option<AnswerFault>,
     pub(super) usage: automaton_core::record::Usage,
-    pub(super) allowed: Vec<Allowed>,
-    pub(super) settled: Vec<Settled>,
+    pub(super) allowed: Vec<AllowedCall>,
+    pub(super) settled: Vec<SkippedCall>,
 }
 
 /// Judges the calls of a thought and stores what comes of it.
-pub(super) async fn judge(body: &Body, thought: Thought) -> Result<Judged, AgentError> {
-    let Thought { claimed, mut reply } = thought;
+pub(super) async fn judge(
+    body: &AgentContext,
+    thought: AnsweredTurn,
+) -> Result<JudgedTurn, AgentError> {
+    let AnsweredTurn { claimed, mut reply } = thought;
     let fault = AnswerFault::of(&reply, &body.tools);
     reply.calls.truncate(RECORDED_CALLS_MAX);
     let mut rulings = Vec::with_capacity(reply.calls.len());
     // What was approved is made in any turn.
-    let mut closed = (claimed.wake.last && claimed.granted.is_none()).then_some(LAST_TURN);
+    let mut closed = (claimed.wake.last && claimed.approved_call.is_none()).then_some(LAST_TURN);
     let mut attempts = match reply.calls.is_empty() {
         true => Attempts::default(),
         false => attempts(body).await?,
@@ -93,27 +97,27 @@ pub(super) async fn judge(body: &Body, thought: Thought) -> Result<Judged, Agent
             closed = closed.or(Some(TOO_MANY));
         }
         let ruling = match closed {
-            Some(why) => Ruling::settled(CallStatus::Skipped, why.to_owned()),
+            Some(why) => CallRuling::settled(CallStatus::Skipped, why.to_owned()),
             None => rule(body, (&claimed, attempts), (index, call)).await?,
         };
-        if let Ruling::Allowed { judged: Made { decision, .. }, .. } = &ruling {
+        if let CallRuling::Allowed { judged: DecisionDraft { decision, .. }, .. } = &ruling {
             attempts.add(&decision.intents);
         }
-        if call.tool == LAST_TOOL && matches!(ruling, Ruling::Allowed { .. }) {
+        if call.tool == LAST_TOOL && matches!(ruling, CallRuling::Allowed { .. }) {
             closed = Some(AFTER_LAST);
         }
         rulings.push(ruling);
     }
-    let answer = Answer { text: reply.text, fault, usage: reply.usage, calls: reply.calls };
+    let answer = ModelAnswer { text: reply.text, fault, usage: reply.usage, calls: reply.calls };
     store_and_split(body, claimed, answer, rulings).await
 }
 
-fn limit_of(body: &Body) -> usize {
+fn limit_of(body: &AgentContext) -> usize {
     usize::try_from(body.settings.limits.calls_per_turn).unwrap_or(usize::MAX)
 }
 
 /// What the model answered, without the wire's particulars.
-struct Answer {
+struct ModelAnswer {
     text: String,
     fault: Option<AnswerFault>,
     usage: automaton_core::record::Usage,
@@ -121,22 +125,22 @@ struct Answer {
 }
 
 /// What became of one call.
-enum Ruling {
-    Allowed { tool: ToolSpec, approved: Approved<Box<dyn Prepared>>, judged: Made },
-    Refused { tool: ToolSpec, judged: Made },
+enum CallRuling {
+    Allowed { tool: ToolSpec, approved: Approved<Box<dyn PreparedCall>>, judged: DecisionDraft },
+    Refused { tool: ToolSpec, judged: DecisionDraft },
     Settled { status: CallStatus, text: String },
 }
 
 /// A decision, and what it was made about and under.
-struct Made {
+struct DecisionDraft {
     decision: Decision,
     hash: ArgsHash,
     /// The arguments as JSON with sorted keys.
     arguments: String,
-    under: Under,
+    under: DecisionContext,
 }
 
-impl Ruling {
+impl CallRuling {
     const fn settled(status: CallStatus, text: String) -> Self {
         Self::Settled { status, text }
     }
@@ -144,7 +148,7 @@ impl Ruling {
 
 /// How often what is limited was done of late. Where that cannot be read, nothing is
 /// judged.
-async fn attempts(body: &Body) -> Result<Attempts, StoreError> {
+async fn attempts(body: &AgentContext) -> Result<Attempts, StoreError> {
     let uses = body.deps.store.rate_uses(LIMITS.iter().map(counted).collect()).await?;
     let mut counts = [u32::MAX; LIMITS.len()];
     counts.iter_mut().zip(uses).for_each(|(count, used)| *count = used);
@@ -159,10 +163,10 @@ fn counted(limit: &Limit) -> RateLimit {
 ///
 /// # Errors
 /// What is wrong with it, in the words that the model is told.
-pub fn considered(
+pub fn parsed_call(
     checker: &Checker,
     call: &RawCall,
-) -> Result<(CheckedCall, Box<dyn Prepared>), String> {
+) -> Result<(CheckedCall, Box<dyn PreparedCall>), String> {
     let checked = checker.check(call).map_err(|fault| fault.sentence)?;
     let tool = list::find(checked.tool.as_str());
     let tool = tool.ok_or_else(|| format!("There is no tool '{}'.", checked.tool))?;
@@ -172,13 +176,13 @@ pub fn considered(
 
 /// Checks, parses and judges one call, after so many of its kind.
 async fn rule(
-    body: &Body,
-    (claimed, attempts): (&Claimed, Attempts),
+    body: &AgentContext,
+    (claimed, attempts): (&ClaimedTurn, Attempts),
     (index, call): (usize, &RawCall),
-) -> Result<Ruling, AgentError> {
-    let begun = body.deps.mint.now();
-    let invalid = |sentence: String| Ok(Ruling::settled(CallStatus::Invalid, sentence));
-    let (checked, prepared) = match considered(&body.checker, call) {
+) -> Result<CallRuling, AgentError> {
+    let begun = body.deps.ids.now();
+    let invalid = |sentence: String| Ok(CallRuling::settled(CallStatus::Invalid, sentence));
+    let (checked, prepared) = match parsed_call(&body.checker, call) {
         Ok(considered) => considered,
         Err(sentence) => return invalid(sentence),
     };
@@ -201,88 +205,93 @@ async fn rule(
         egress: std::sync::Arc::default(),
         attempts,
     };
-    let moment = Moment {
+    let moment = RuleContext {
         tool: &spec.name,
         at: begun,
         tier: claimed.wake.tier,
         turn: claimed.wake.wake_turn,
         call: u32::try_from(index + 1).unwrap_or(u32::MAX),
     };
-    let approval = claimed.granted.as_ref().map(|granted| granted.id);
+    let approval = claimed.approved_call.as_ref().map(|granted| granted.id);
     let verdict = body.deps.judge.judge(prepared, (&facts, &moment), approval);
-    let under = Under {
+    let under = DecisionContext {
         input: facts.input,
         heard: facts.heard,
         authority: Authority::of(facts.input.meet(facts.heard)),
         approval,
-        latency_ms: body.deps.mint.now().since(begun).into(),
+        latency_ms: body.deps.ids.now().since(begun).into(),
     };
-    let made = |decision| Made { decision, hash, arguments: canonical(&checked.arguments), under };
+    let made = |decision| DecisionDraft {
+        decision,
+        hash,
+        arguments: canonical(&checked.arguments),
+        under,
+    };
     let tool = spec.clone();
     Ok(match verdict {
         Verdict::Allowed(approved, decision) => {
-            Ruling::Allowed { tool, approved, judged: made(decision) }
+            CallRuling::Allowed { tool, approved, judged: made(decision) }
         }
         Verdict::Held(decision) | Verdict::Refused(decision) => {
-            Ruling::Refused { tool, judged: made(decision) }
+            CallRuling::Refused { tool, judged: made(decision) }
         }
     })
 }
 
 /// Who has named what the intents are aimed at. What is in the configuration, the creator
 /// has named.
-async fn origins(body: &Body, intents: &[Intent]) -> Result<Origins, AgentError> {
-    let (configured, asked): (Vec<Aimed>, Vec<Aimed>) =
-        intents.iter().flat_map(Aimed::of).partition(|value| is_configured(body, value));
+async fn origins(body: &AgentContext, intents: &[Intent]) -> Result<Origins, AgentError> {
+    let (configured, asked): (Vec<TargetValue>, Vec<TargetValue>) =
+        intents.iter().flat_map(TargetValue::of).partition(|value| is_configured(body, value));
     let found = match asked.as_slice() {
         [] => Vec::new(),
         _ => body.deps.store.origins(asked).await?,
     };
-    let configured = configured.into_iter().map(|value| (value, Origin::Creator));
+    let configured = configured.into_iter().map(|value| (value, ValueOrigin::Creator));
     Ok(Origins::found(configured.chain(found)))
 }
 
-fn is_configured(body: &Body, value: &Aimed) -> bool {
+fn is_configured(body: &AgentContext, value: &TargetValue) -> bool {
     let settings = &body.settings;
     let creator = settings.creator_address.as_deref().unwrap_or_default();
     value.is_in(creator) || value.is_in(&settings.genesis)
 }
 
 async fn store_and_split(
-    body: &Body,
-    claimed: Claimed,
-    answer: Answer,
-    rulings: Vec<Ruling>,
-) -> Result<Judged, AgentError> {
+    body: &AgentContext,
+    claimed: ClaimedTurn,
+    answer: ModelAnswer,
+    rulings: Vec<CallRuling>,
+) -> Result<JudgedTurn, AgentError> {
     let turn = claimed.turn;
     let mut rows = Vec::with_capacity(rulings.len());
     let (mut allowed, mut settled, mut events) = (Vec::new(), Vec::new(), Vec::new());
-    let mut granted = claimed.granted.as_ref().map(|granted| granted.id);
-    let patience = Limits::patience(body.settings.limits.answer_within, claimed.wake.creators);
-    let expires_at = body.deps.mint.now().after(patience);
+    let mut granted = claimed.approved_call.as_ref().map(|granted| granted.id);
+    let patience = AgentLimits::patience(body.settings.limits.answer_within, claimed.wake.creators);
+    let expires_at = body.deps.ids.now().after(patience);
     for (place, (call, ruling)) in (1..).zip(answer.calls.into_iter().zip(rulings)) {
-        let id = body.deps.mint.id();
-        let row = RowOf { id, call: &call, approval: granted.take() };
+        let id = body.deps.ids.id();
+        let row = CallRow { id, call: &call, approval: granted.take() };
         match ruling {
-            Ruling::Allowed { tool, approved, judged } => {
+            CallRuling::Allowed { tool, approved, judged } => {
                 events.push(made(turn, id, &tool.name, &judged.decision));
                 rows.push(row.judged(&tool, &judged, None));
                 let (tool, arguments) = (tool.name, call.arguments.clone());
-                allowed.push(Allowed { id, place, tool, arguments, approved });
+                allowed.push(AllowedCall { id, place, tool, arguments, approved });
             }
-            Ruling::Refused { tool, judged } => {
+            CallRuling::Refused { tool, judged } => {
                 events.push(made(turn, id, &tool.name, &judged.decision));
                 let text = explain::to_model(&tool.name, &judged.decision);
                 events.push(ended(turn, id, &call.tool, CallStatus::Refused, &text));
                 let question = question(&call.tool, &judged, expires_at);
-                if let Some(CallQuestion { question, .. }) = &question {
+                if let Some(CallApprovalRequest { question, .. }) = &question {
                     let summary = question.summary.clone();
                     events.push(Event::ApprovalAsked { payment: None, call: Some(id), summary });
                 }
                 rows.push(JudgedCall { question, ..row.judged(&tool, &judged, Some(&text)) });
                 settled.push(row.settled(CallStatus::Refused, text));
             }
-            Ruling::Settled { status, text } => {
+            CallRuling::Settled { status, text } => {
                 events.push(ended(turn, id, &call.tool, status, &text));
                 rows.push(row.unjudged(status, &text));
                 settled.push(row.settled(status, text));
@@ -305,20 +314,24 @@ async fn store_and_split(
     let judgement = Judgement { turn, thought: text, voice, usage: used, calls: rows };
     body.deps.store.record_judgement(judgement).await?;
     events.into_iter().for_each(|event| body.deps.emit(event));
-    Ok(Judged { claimed, thought, fault, usage, allowed, settled })
+    Ok(JudgedTurn { claimed, thought, fault, usage, allowed, settled })
 }
 
 /// What the creator is asked about a call that needs the creator's word.
-fn question(tool: &str, made: &Made, expires_at: Timestamp) -> Option<CallQuestion> {
-    let Made { decision, arguments, under, .. } = made;
-    let question = Question {
+fn question(
+    tool: &str,
+    made: &DecisionDraft,
+    expires_at: Timestamp,
+) -> Option<CallApprovalRequest> {
+    let DecisionDraft { decision, arguments, under, .. } = made;
+    let question = ApprovalRequest {
         summary: format!("{tool} {}", result::cap(arguments, SUMMARY_CHARS_MAX)),
         code: decision.code.name().to_owned(),
         reason: decision.reason.to_string(),
         expires_at,
     };
     let label = Label::Own.meet(under.input).meet(under.heard);
-    (decision.outcome == Outcome::Ask).then(|| CallQuestion {
+    (decision.outcome == DecisionOutcome::Ask).then(|| CallApprovalRequest {
         question,
         arguments: arguments.clone(),
         label,
@@ -326,16 +339,16 @@ fn question(tool: &str, made: &Made, expires_at: Timestamp) -> Option<CallQuesti
 }
 
 /// The row of one call.
-struct RowOf<'a> {
+struct CallRow<'a> {
     id: CallId,
     call: &'a RawCall,
     /// The approval that it uses up.
     approval: Option<ApprovalId>,
 }
 
-impl RowOf<'_> {
+impl CallRow<'_> {
     /// A judged call: planned when there is no refusal, else refused with it.
-    fn judged(&self, tool: &ToolSpec, made: &Made, refusal: Option<&str>) -> JudgedCall {
+    fn judged(&self, tool: &ToolSpec, made: &DecisionDraft, refusal: Option<&str>) -> JudgedCall {
         let status = if refusal.is_some() { CallStatus::Refused } else { CallStatus::Planned };
         let decision = &made.decision;
         JudgedCall {
@@ -374,14 +387,14 @@ impl RowOf<'_> {
         }
     }
 
-    fn settled(&self, status: CallStatus, text: String) -> Settled {
+    fn settled(&self, status: CallStatus, text: String) -> SkippedCall {
         let (tool, arguments) = (self.call.tool.clone(), self.call.arguments.clone());
-        Settled { tool, arguments, status, text }
+        SkippedCall { tool, arguments, status, text }
     }
 }
 
-fn decision_row(tool: &ToolSpec, made: &Made) -> NewDecision {
-    let Made { decision, under, .. } = made;
+fn decision_row(tool: &ToolSpec, made: &DecisionDraft) -> NewDecision {
+    let DecisionDraft { decision, under, .. } = made;
     NewDecision {
         outcome: decision.outcome,
         code: decision.code.name().to_owned(),
@@ -394,7 +407,7 @@ fn decision_row(tool: &ToolSpec, made: &Made) -> NewDecision {
 }
 
 fn made(turn: TurnId, call: CallId, tool: &ToolName, decision: &Decision) -> Event {
-    let outcome: Outcome = decision.outcome;
+    let outcome: DecisionOutcome = decision.outcome;
     let (code, reason) = (decision.code.name().to_owned(), decision.reason.to_string());
     Event::DecisionMade { turn, call, tool: tool.to_string(), outcome, code, reason }
 }

@@ -14,18 +14,18 @@ mod ingest;
 mod judge;
 mod persist;
 
-use automaton_core::error::{Classified, Kind, chain};
+use automaton_core::error::{Classified, ErrorClass, chain};
 use automaton_core::id::{SessionId, TurnId};
 use automaton_core::message::CLAIMED_PER_TURN_MAX;
 use automaton_core::money::Microcents;
-use automaton_core::tier::{SurvivalTier, Thinker};
+use automaton_core::tier::{ModelTier, SurvivalTier};
 use automaton_core::time::{DAY, Span};
 use automaton_core::tool::ToolSpec;
 use automaton_core::trust::{Label, Labelled};
 use automaton_inference::{Checker, InferenceError};
 use automaton_policy::budget::OverBudget;
 use automaton_policy::guard::Guard;
-use automaton_store::{Blame, StoreError};
+use automaton_store::{FailureCause, StoreError};
 use std::sync::Arc;
 use tokio::sync::{Mutex, watch};
 use tracing::{Instrument as _, debug, info_span};
@@ -34,44 +34,44 @@ pub(crate) use self::context::{
     fact_query, facts_for, into_memory, left_out, name_files, query_of,
 };
 pub(crate) use self::inference::GRANTED;
-pub use self::judge::considered;
+pub use self::judge::parsed_call;
 pub(crate) use self::persist::{sent, told};
-use crate::deps::Deps;
+use crate::deps::AgentDeps;
 use crate::error::AgentError;
 use crate::governor::TurnSummary;
 use crate::handles::Handles;
-use crate::prompt::Past;
+use crate::prompt::HistoryCache;
 use crate::settings::Settings;
-use crate::tasks::ending;
+use crate::tasks::shutdown_requested;
 use crate::treasury::Balances;
 
 /// What every stage may use.
-pub(crate) struct Body {
+pub(crate) struct AgentContext {
     pub(crate) settings: Settings,
-    pub(crate) deps: Deps,
+    pub(crate) deps: AgentDeps,
     pub(crate) handles: Handles,
     pub(crate) tools: Arc<[ToolSpec]>,
     pub(crate) checker: Checker,
     /// Looks at what others wrote.
     pub(crate) guard: Arc<Guard>,
     /// The history as the last prompt showed it.
-    pub(crate) past: Mutex<Past>,
+    pub(crate) history_cache: Mutex<HistoryCache>,
     /// Becomes true when the process should end.
     pub(crate) shutdown: watch::Receiver<bool>,
     /// True when what is under way should be given up, see [`crate::life::Bells`].
-    pub(crate) halt: watch::Sender<bool>,
+    pub(crate) interrupt: watch::Sender<bool>,
 }
 
-impl Body {
+impl AgentContext {
     /// Returns when what is under way should be given up. Cancel-safe: a watch keeps its value.
-    pub(crate) async fn halted(&self) {
-        ending(&self.halt.subscribe()).await;
+    pub(crate) async fn interrupted(&self) {
+        shutdown_requested(&self.interrupt.subscribe()).await;
     }
 }
 
 /// Why this turn takes place.
 #[derive(Debug, Clone)]
-pub(crate) struct Wake {
+pub(crate) struct WakeContext {
     pub(crate) session: SessionId,
     /// What the turn is told besides its messages; the wake's cause, at first.
     pub(crate) told: Vec<Labelled>,
@@ -88,13 +88,13 @@ pub(crate) struct Wake {
     /// The most that the last answer of this wake could cost.
     pub(crate) most: Microcents,
     /// How many messages it may claim.
-    pub(crate) claim: Claim,
+    pub(crate) claim: ClaimLimit,
     /// The least trusted label that this wake has brought, as an input or a result.
     pub(crate) heard: Label,
     /// The automaton's money, if it has any.
     pub(crate) balances: Option<Balances>,
     /// Which of its models thinks.
-    pub(crate) thinker: Thinker,
+    pub(crate) model_tier: ModelTier,
     /// How well off it is, where that is known.
     pub(crate) tier: Option<SurvivalTier>,
 }
@@ -105,7 +105,7 @@ pub(crate) struct Wake {
 /// next turn asks without any; once that was answered they come one at a time,
 /// and the one with which a request is rejected again is to blame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Claim {
+pub(crate) enum ClaimLimit {
     /// As many as a turn may.
     #[default]
     All,
@@ -115,7 +115,7 @@ pub(crate) enum Claim {
     One,
 }
 
-impl Claim {
+impl ClaimLimit {
     const fn most(self) -> u32 {
         match self {
             Self::All => CLAIMED_PER_TURN_MAX,
@@ -227,11 +227,11 @@ impl TurnError {
 }
 
 impl Classified for TurnError {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ErrorClass {
         match self {
             Self::Inference(source) | Self::TooLong { source, .. } => source.kind(),
-            Self::OverBudget(_) => Kind::Denied,
-            Self::Shutdown => Kind::Transient,
+            Self::OverBudget(_) => ErrorClass::Denied,
+            Self::Shutdown => ErrorClass::Transient,
             Self::Store(error) => error.kind(),
         }
     }
@@ -252,14 +252,14 @@ impl Classified for TurnError {
 
 /// A turn that failed, with its id once it had one.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct TurnFailure {
     pub(crate) turn: Option<TurnId>,
     pub(crate) error: TurnError,
 }
 
 /// A committed turn, for the cycle.
 #[derive(Debug)]
-pub(crate) struct Finished {
+pub(crate) struct TurnOutcome {
     pub(crate) summary: TurnSummary,
     /// The reason that the model gave for its sleep.
     pub(crate) note: Option<String>,
@@ -277,14 +277,14 @@ pub(crate) struct Finished {
 /// The inner error is a failed turn, which the cycle copes with. The outer one
 /// ends the process.
 pub(crate) async fn run_turn(
-    body: &Body,
-    wake: Wake,
-) -> Result<Result<Finished, Failure>, AgentError> {
+    body: &AgentContext,
+    wake: WakeContext,
+) -> Result<Result<TurnOutcome, TurnFailure>, AgentError> {
     let claimed = match inbox::claim(body, wake).await {
         Ok(claimed) => claimed,
         // Without the store nothing may go on: a start puts it in order.
         Err(TurnError::Store(error)) => return Err(error.into()),
-        Err(error) => return Ok(Err(Failure { turn: None, error })),
+        Err(error) => return Ok(Err(TurnFailure { turn: None, error })),
     };
     let span = info_span!("turn", id = %claimed.turn, number = claimed.seq);
     run_stages(body, claimed).instrument(span).await
@@ -292,20 +292,25 @@ pub(crate) async fn run_turn(
 
 /// The stages of a turn that is open.
 async fn run_stages(
-    body: &Body,
-    claimed: inbox::Claimed,
-) -> Result<Result<Finished, Failure>, AgentError> {
+    body: &AgentContext,
+    claimed: inbox::ClaimedTurn,
+) -> Result<Result<TurnOutcome, TurnFailure>, AgentError> {
     let (turn, claim, first) = (claimed.turn, claimed.wake.claim, claimed.first);
-    let thinker = claimed.wake.thinker;
-    let thought = match think(body, claimed).await {
+    let thinker = claimed.wake.model_tier;
+    let thought = match run_inference_stages(body, claimed).await {
         Ok(thought) => thought,
         Err(TurnError::Store(error)) => return Err(error.into()),
         Err(error) => {
-            let blamed = first.filter(|_| claim == Claim::One && error.is_rejection());
+            let blamed = first.filter(|_| claim == ClaimLimit::One && error.is_rejection());
             debug!(error = %chain(&error), "the turn is given up");
-            abandon(body, (turn, thinker), &error, blamed.map_or(Blame::Turn, Blame::Message))
-                .await?;
-            return Ok(Err(Failure { turn: Some(turn), error }));
+            abandon(
+                body,
+                (turn, thinker),
+                &error,
+                blamed.map_or(FailureCause::Turn, FailureCause::Message),
+            )
+            .await?;
+            return Ok(Err(TurnFailure { turn: Some(turn), error }));
         }
     };
     let judged = judge::judge(body, thought).await?;
@@ -315,9 +320,12 @@ async fn run_stages(
 }
 
 /// The stages before anything takes effect.
-async fn think(body: &Body, claimed: inbox::Claimed) -> Result<inference::Thought, TurnError> {
-    if let Some(granted) = claimed.granted.clone() {
-        return Ok(inference::granted(claimed, &granted));
+async fn run_inference_stages(
+    body: &AgentContext,
+    claimed: inbox::ClaimedTurn,
+) -> Result<inference::AnsweredTurn, TurnError> {
+    if let Some(granted) = claimed.approved_call.clone() {
+        return Ok(inference::approved_call(claimed, &granted));
     }
     let prompted = context::prompt(body, claimed).await?;
     inference::ask(body, prompted).await
@@ -326,14 +334,14 @@ async fn think(body: &Body, claimed: inbox::Claimed) -> Result<inference::Though
 /// Gives a failed turn up; its messages go back to the inbox, all but the blamed
 /// one unharmed.
 async fn abandon(
-    body: &Body,
-    (turn, thinker): (TurnId, Thinker),
+    body: &AgentContext,
+    (turn, thinker): (TurnId, ModelTier),
     error: &TurnError,
-    blame: Blame,
+    blame: FailureCause,
 ) -> Result<(), AgentError> {
     if let TurnError::TooLong { source, .. } = error {
-        let model = body.deps.mind(thinker).model();
-        body.past.lock().await.refuse(model, source.named_window());
+        let model = body.deps.provider_for(thinker).model();
+        body.history_cache.lock().await.refuse(model, source.named_window());
     }
     let given_up = body.deps.store.abandon_turn(turn, blame).await?;
     for message in given_up {

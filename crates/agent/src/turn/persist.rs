@@ -10,13 +10,13 @@ use automaton_core::money::Microcents;
 use automaton_core::record::TurnRecord;
 use automaton_core::trust::Labelled;
 
-use super::Body;
-use super::act::Acted;
+use super::AgentContext;
+use super::act::ExecutedTurn;
 use crate::error::AgentError;
 
 /// A turn that is in the record.
-pub(super) struct Committed {
-    pub(super) acted: Acted,
+pub(super) struct CommittedTurn {
+    pub(super) acted: ExecutedTurn,
 }
 
 /// What is told of a turn that recovery has committed.
@@ -37,7 +37,10 @@ pub(crate) fn sent((message, body): (MessageId, Labelled)) -> Event {
 }
 
 /// Commits the turn.
-pub(super) async fn persist(body: &Body, acted: Acted) -> Result<Committed, AgentError> {
+pub(super) async fn persist(
+    body: &AgentContext,
+    acted: ExecutedTurn,
+) -> Result<CommittedTurn, AgentError> {
     let claimed = &acted.judged.claimed;
     let calls = acted.ended.len() + acted.judged.settled.len();
     let answer = body.deps.store.commit_turn(claimed.turn).await?;
@@ -51,5 +54,5 @@ pub(super) async fn persist(body: &Body, acted: Acted) -> Result<Committed, Agen
     });
     // As it is delivered: what is too long for a message is cut there.
     answer.into_iter().for_each(|answer| body.deps.emit(sent(answer)));
-    Ok(Committed { acted })
+    Ok(CommittedTurn { acted })
 }

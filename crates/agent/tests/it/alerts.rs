@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use automaton_core::alert::Rule;
+use automaton_core::alert::AlertRule;
 use automaton_core::event::Event;
 use automaton_core::faults::NoFaults;
 use automaton_core::money::Microcents;
@@ -14,7 +14,7 @@ use crate::town::{DOLLAR, Town};
 
 const RESERVE: Microcents = Microcents::new(10 * DOLLAR);
 
-fn raised(events: &[Event]) -> Vec<(Rule, u32)> {
+fn raised(events: &[Event]) -> Vec<(AlertRule, u32)> {
     let alert = |event: &Event| match event {
         Event::AlertRaised { rule, times, .. } => Some((*rule, *times)),
         _ => None,
@@ -70,7 +70,7 @@ async fn a_reserve_that_is_gone_is_told_each_time_and_wakes_once() {
     }
     let alerts = raised(&all);
     // A slow machine may owe a thought for an hour of this clock, which is told as well.
-    let of_money = alerts.iter().filter(|(rule, _)| *rule == Rule::BalanceBelowReserve);
+    let of_money = alerts.iter().filter(|(rule, _)| *rule == AlertRule::BalanceBelowReserve);
     let times: Vec<u32> = of_money.map(|(_, times)| *times).collect();
     let counted: Vec<u32> = (1..).take(times.len()).collect();
     assert!(times.len() >= 3 && times == counted, "{alerts:?}");
@@ -106,7 +106,7 @@ async fn who_is_broke_is_told_of_and_asks_no_model() {
     let (mut all, before) = later(&home, &town, broke).await;
     let (events, after) = later(&home, &town, is_alert).await;
     all.extend(events);
-    assert_eq!(raised(&all)[0], (Rule::BalanceBelowReserve, 1));
+    assert_eq!(raised(&all)[0], (AlertRule::BalanceBelowReserve, 1));
     assert_eq!((before.as_str(), after.as_str()), ("", ""));
     let wakes = home.reader().pending_wakes().unwrap();
     assert!(wakes.iter().all(|(_, cause)| !cause.reason.text.contains("wrong")), "{wakes:?}");

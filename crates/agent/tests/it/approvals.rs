@@ -9,7 +9,7 @@ use automaton_core::record::{Authority, CallStatus};
 use automaton_core::time::Span;
 use automaton_core::trust::{Label, Labelled};
 use automaton_policy::{Judge, OperatorRules};
-use automaton_store::{Answer, Approval, ApprovalState, Hand, Store, TurnRef};
+use automaton_store::{Approval, ApprovalAnswer, ApprovalAuthor, ApprovalState, Store, TurnRef};
 use tokio::sync::watch;
 
 use crate::brain::{Brain, Move, write};
@@ -23,7 +23,8 @@ async fn lives(home: &Home, store: &Store, brain: &Arc<Brain>, turns: u32) -> Ve
     let events = Arc::new(Events::default());
     let (rules, _) = OperatorRules::read(RULE, ["write_file"]).unwrap();
     let judge = Judge::with(Some(Arc::new(rules)));
-    let deps = automaton_agent::Deps { judge, ..deps(store, Arc::clone(brain), events.clone()) };
+    let deps =
+        automaton_agent::AgentDeps { judge, ..deps(store, Arc::clone(brain), events.clone()) };
     let (_keep, shutdown) = watch::channel(false);
     live(settings(home.path(), turns), deps, shutdown).await.unwrap();
     events.all()
@@ -57,7 +58,7 @@ async fn a_call_that_was_approved_is_made_once_and_exactly_so() {
     let patience = question.expires_at.since(question.at);
     assert!(patience > Span::from_secs(23 * 3600), "the creator asked for it: {patience}");
 
-    store.answer(question.id, Answer::Approve, Hand::Home).await.unwrap();
+    store.answer(question.id, ApprovalAnswer::Approve, ApprovalAuthor::Home).await.unwrap();
     let before = brain.seen().len();
     lives(&home, &store, &brain, 1).await;
     assert_eq!(brain.seen().len(), before, "no model is asked for what it said already");
@@ -73,7 +74,7 @@ async fn a_call_that_was_approved_is_made_once_and_exactly_so() {
     let turns = home.turns();
     let made =
         turns.iter().find(|turn| turn.calls.iter().any(|call| call.status == CallStatus::Done));
-    let dossier = home.reader().dossier(TurnRef::Id(made.unwrap().id)).unwrap().unwrap();
+    let dossier = home.reader().turn_details(TurnRef::Id(made.unwrap().id)).unwrap().unwrap();
     let decision = &dossier.decisions[0].decision;
     assert_eq!(
         (decision.code.as_str(), decision.rules_triggered[0].as_str()),
@@ -94,10 +95,12 @@ async fn a_call_that_was_denied_is_not_made_and_told() {
     let question = asked(&store).await;
     let patience = question.expires_at.since(question.at);
     assert!(patience <= Span::from_secs(15 * 60), "it came to that by itself: {patience}");
-    store.answer(question.id, Answer::Deny, Hand::Home).await.unwrap();
+    store.answer(question.id, ApprovalAnswer::Deny, ApprovalAuthor::Home).await.unwrap();
     lives(&home, &store, &brain, 2).await;
     assert!(!home.path().join("workspace/a.txt").exists());
     let shown: String = brain.seen().pop().unwrap().into_iter().map(|one| one.content).collect();
     assert!(shown.contains("Your creator denied: write_file"), "{shown}");
-    assert!(store.answer(question.id, Answer::Approve, Hand::Home).await.is_err());
+    assert!(
+        store.answer(question.id, ApprovalAnswer::Approve, ApprovalAuthor::Home).await.is_err()
+    );
 }

@@ -7,10 +7,10 @@ use std::time::Duration;
 use automaton_core::id::CallId;
 use automaton_core::money::Microcents;
 use automaton_core::record::Usage;
-use automaton_inference::cost::{Tokens, price};
+use automaton_inference::cost::{TokenCounts, price};
 use automaton_inference::{
-    Ask, BoxFuture, Counted, Finish, InferenceError, Message, ModelInfo, Provider, RawCall, Reply,
-    Role, Sink, catalogue,
+    BoxFuture, Completion, CompletionRequest, FinishReason, InferenceError, Message, ModelInfo,
+    Provider, RawCall, Role, TokenCountSource, TokenSink, catalogue,
 };
 use serde_json::{Value, json};
 
@@ -176,7 +176,7 @@ pub(crate) fn check(messages: &[Message], window: u32) {
 }
 
 /// Characters of a conversation.
-fn chars_of(ask: &Ask) -> usize {
+fn chars_of(ask: &CompletionRequest) -> usize {
     let chars = ask.messages.iter().map(|message| {
         let calls = message.calls.iter().map(|call| call.arguments.len());
         message.content.len() + calls.sum::<usize>()
@@ -191,9 +191,9 @@ impl Provider for Brain {
 
     fn complete<'a>(
         &'a self,
-        ask: &'a Ask,
-        sink: &'a dyn Sink,
-    ) -> BoxFuture<'a, Result<Reply, InferenceError>> {
+        ask: &'a CompletionRequest,
+        sink: &'a dyn TokenSink,
+    ) -> BoxFuture<'a, Result<Completion, InferenceError>> {
         Box::pin(async move {
             check(&ask.messages, self.info.context_tokens);
             self.seen.lock().unwrap().push(ask.messages.clone());
@@ -220,15 +220,17 @@ impl Provider for Brain {
             let next = || self.moves.lock().unwrap().pop().unwrap_or_else(|| self.last.clone());
             let chosen = hands_over.unwrap_or_else(next);
             let (text, calls, finish) = match chosen {
-                Move::Say(text) => (text.to_owned(), Vec::new(), Finish::Stop),
-                Move::Nothing => (String::new(), Vec::new(), Finish::Stop),
-                Move::Babble => ("and so on ".repeat(5000), Vec::new(), Finish::Length),
-                Move::Garble => (String::new(), vec![raw("exec", "{\"command\":")], Finish::Length),
+                Move::Say(text) => (text.to_owned(), Vec::new(), FinishReason::Stop),
+                Move::Nothing => (String::new(), Vec::new(), FinishReason::Stop),
+                Move::Babble => ("and so on ".repeat(5000), Vec::new(), FinishReason::Length),
+                Move::Garble => {
+                    (String::new(), vec![raw("exec", "{\"command\":")], FinishReason::Length)
+                }
                 Move::Call(calls) => {
                     let calls = calls.iter().map(|(tool, args)| raw(tool, &args.to_string()));
-                    (String::new(), calls.collect(), Finish::ToolCalls)
+                    (String::new(), calls.collect(), FinishReason::ToolCalls)
                 }
-                Move::Withheld => (String::new(), Vec::new(), Finish::Filtered),
+                Move::Withheld => (String::new(), Vec::new(), FinishReason::Filtered),
                 refuses @ (Move::Locked | Move::Busy(_) | Move::Unpaid | Move::Fail) => {
                     return Err(refusal(&refuses));
                 }
@@ -238,10 +240,10 @@ impl Provider for Brain {
                 let text = |message: &Message| message.content.len();
                 let prompt: usize = ask.messages.iter().map(text).sum();
                 let prompt = TOOLS_TOKENS + u32::try_from(prompt / 4).unwrap();
-                let tokens = Tokens { prompt, cached: 0, completion: 150 };
+                let tokens = TokenCounts { prompt, cached: 0, completion: 150 };
                 (tokens, price(&self.info.prices, tokens).unwrap())
             } else {
-                (Tokens { prompt: 1, cached: 0, completion: 1 }, Microcents::new(5))
+                (TokenCounts { prompt: 1, cached: 0, completion: 1 }, Microcents::new(5))
             };
             let usage = Usage {
                 model: self.info.id.clone(),
@@ -252,7 +254,7 @@ impl Provider for Brain {
                 first_token_ms: 0,
                 total_ms: 0,
             };
-            Ok(Reply { text, calls, finish, usage, counted: Counted::Reported })
+            Ok(Completion { text, calls, finish, usage, counted: TokenCountSource::Reported })
         })
     }
 }

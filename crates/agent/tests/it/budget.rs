@@ -8,7 +8,7 @@ use automaton_agent::{Budgets, EndReason, Pace, StopLoss, live};
 use automaton_core::event::Event;
 use automaton_core::faults::NoFaults;
 use automaton_core::money::Microcents;
-use automaton_core::pnl::By;
+use automaton_core::pnl::PnlGrouping;
 use automaton_core::record::{StopReason, WakeCause, WakeSource};
 use automaton_core::state::AgentState;
 use automaton_core::time::{DAY, Span, Timestamp};
@@ -38,7 +38,12 @@ fn works() -> Brain {
 }
 
 fn cost(home: &Home) -> i64 {
-    home.reader().profit_and_loss(By::Category, Timestamp::EPOCH).unwrap().total.cost.units()
+    home.reader()
+        .profit_and_loss(PnlGrouping::Category, Timestamp::EPOCH)
+        .unwrap()
+        .total
+        .cost
+        .units()
 }
 
 /// A life that somebody watches from outside.
@@ -46,7 +51,7 @@ struct Life {
     events: Arc<Events>,
     brain: Arc<Brain>,
     end: watch::Sender<bool>,
-    lived: tokio::task::JoinHandle<automaton_agent::Ended>,
+    lived: tokio::task::JoinHandle<automaton_agent::AgentRunOutcome>,
 }
 
 impl Life {
@@ -58,7 +63,7 @@ impl Life {
 
     fn with(
         home: &Home,
-        deps: automaton_agent::Deps,
+        deps: automaton_agent::AgentDeps,
         (events, brain): (Arc<Events>, Arc<Brain>),
         budgets: Budgets,
     ) -> Self {
@@ -113,7 +118,7 @@ async fn an_answer_is_booked_at_its_worst_until_it_is_known() {
     life.until(1, slept).await;
     life.end().await;
     let totals = store.totals().await.unwrap();
-    assert_eq!((totals.answers, totals.unheard, totals.cost.units()), (1, 1, ANSWER));
+    assert_eq!((totals.answers, totals.unsettled, totals.cost.units()), (1, 1, ANSWER));
     let unheard = cost(&home) - ANSWER;
     assert!(unheard > 512 * 1400 && unheard <= worst_per_answer, "{unheard}");
 }
@@ -199,7 +204,7 @@ async fn money_that_it_was_given_ends_a_hibernation_and_what_it_bought_does_not(
     let begin = async || {
         let (events, brain) = (Arc::new(Events::default()), Arc::new(works()));
         let mut deps = deps(&store, Arc::clone(&brain), Arc::clone(&events));
-        deps.mint = town.mint();
+        deps.ids = town.mint();
         let treasury = town.treasury(&store, Arc::new(NoFaults), events.clone()).await;
         deps.treasury = Some(treasury.clone());
         (Life::with(&home, deps, (events, brain), stop_at(ANSWER)), treasury)
@@ -228,7 +233,7 @@ async fn who_may_not_think_today_sleeps_until_it_may() {
     let begin = async |limit| {
         let (events, brain) = (Arc::new(Events::default()), Arc::new(works()));
         let mut deps = deps(&store, Arc::clone(&brain), Arc::clone(&events));
-        deps.mint = town.mint();
+        deps.ids = town.mint();
         let budgets = Budgets { inference_per_day: amount(limit), ..Budgets::default() };
         Life::with(&home, deps, (events, brain), budgets)
     };

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use automaton_agent::{Budgets, Envelope, Limits, Pace, live};
+use automaton_agent::{AgentLimits, Budgets, Pace, UnattendedBudget, live};
 use automaton_core::event::Event;
 use automaton_core::faults::NoFaults;
 use automaton_core::money::Microcents;
@@ -96,22 +96,22 @@ fn sleep_long() -> Move {
 }
 
 /// The default limits, with rests of a moment.
-fn disciplined() -> (Limits, Budgets) {
-    let limits = Limits {
+fn disciplined() -> (AgentLimits, Budgets) {
+    let limits = AgentLimits {
         rest_after_turns: MOMENT,
         rest_after_errors: MOMENT,
         rest_after_blocked: MOMENT,
         backoff: MOMENT,
-        ..Limits::default()
+        ..AgentLimits::default()
     };
-    let envelope = Envelope { answers: Some(30), cost: Some(COST_MAX) };
+    let envelope = UnattendedBudget { answers: Some(30), cost: Some(COST_MAX) };
     (limits, Budgets { envelope, ..Budgets::default() })
 }
 
 /// None of them.
-fn undisciplined() -> (Limits, Budgets) {
+fn undisciplined() -> (AgentLimits, Budgets) {
     let never = u32::MAX - 1;
-    let limits = Limits {
+    let limits = AgentLimits {
         turns_per_wake: never,
         turns_of_creator: never,
         errors: never,
@@ -145,7 +145,7 @@ fn is_stopped(events: &[Event]) -> bool {
     last == Some(true)
 }
 
-async fn lives(story: &Story, (limits, budgets): (Limits, Budgets)) -> Burnt {
+async fn lives(story: &Story, (limits, budgets): (AgentLimits, Budgets)) -> Burnt {
     let home = Home::new();
     let store = home.store(Arc::new(NoFaults)).await;
     let brain = Arc::new(Brain::new(128_000, &story.moves, story.last.clone()).that_costs());

@@ -196,7 +196,7 @@ async fn what_its_history_shows_was_heard_from_the_first_call_on() {
     lives(&home, &store, &brain, 1).await;
     say(&store, "Write a.").await;
     lives(&home, &store, &brain, 1).await;
-    let dossier = home.reader().dossier(TurnRef::Seq(2)).unwrap().unwrap();
+    let dossier = home.reader().turn_details(TurnRef::Seq(2)).unwrap().unwrap();
     assert_eq!(dossier.turn.calls[0].status, CallStatus::Done);
     let under = dossier.decisions[0].decision.under;
     assert_eq!((under.input, under.heard), (Label::Creator, Label::Peer));

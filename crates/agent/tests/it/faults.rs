@@ -6,7 +6,7 @@ use automaton_core::event::Event;
 use automaton_core::faults::NoFaults;
 use automaton_core::money::Microcents;
 use automaton_core::record::StopReason;
-use automaton_store::NewAnswer;
+use automaton_store::NewCostReservation;
 use serde_json::json;
 
 use crate::brain::{Brain, Move};
@@ -90,7 +90,8 @@ async fn an_answer_that_was_not_heard_is_settled_at_the_next_start_by_its_name()
         let store = home.store_by(town.mint(), Arc::new(NoFaults)).await;
         let (turn, most) = (town.mint().id(), Microcents::new(9000));
         let cloud = cloud.map(str::to_owned);
-        let asked = store.book_answer(NewAnswer { turn, goal: None, most, cloud }).await.unwrap();
+        let asked =
+            store.reserve_cost(NewCostReservation { turn, goal: None, most, cloud }).await.unwrap();
         let name = asked.name();
         // The process ends here: nobody hears of the answer.
         drop(asked);
@@ -124,9 +125,9 @@ async fn an_answer_that_was_not_heard_is_settled_at_the_next_start_by_its_name()
     let totals = store.totals().await.unwrap();
     // One more answer was heard in this life, for five.
     assert_eq!((totals.answers, totals.cost.units()), (2, 75));
-    assert_eq!(totals.unheard, 3, "the open one, and two of which nobody can be asked");
+    assert_eq!(totals.unsettled, 3, "the open one, and two of which nobody can be asked");
     let left: Vec<String> =
-        store.unheard_answers().await.unwrap().iter().map(|one| one.asked.name()).collect();
+        store.unsettled_costs().await.unwrap().iter().map(|one| one.reservation.name()).collect();
     assert_eq!(left, [open], "asked about again at the next start");
     let told = events.all().iter().any(|event| {
         matches!(event, Event::ErrorReported { error, .. } if error.contains("never heard: 2"))
@@ -140,7 +141,12 @@ async fn a_record_that_refuses_to_settle_is_told_and_keeps_no_wake_from_beginnin
     let home = Home::new();
     let store = home.store(Arc::new(NoFaults)).await;
     let (turn, most) = (crate::life::mint().id(), Microcents::new(9000));
-    drop(store.book_answer(NewAnswer { turn, goal: None, most, cloud: None }).await.unwrap());
+    drop(
+        store
+            .reserve_cost(NewCostReservation { turn, goal: None, most, cloud: None })
+            .await
+            .unwrap(),
+    );
     let raw = rusqlite::Connection::open(home.db()).unwrap();
     assert_eq!(raw.execute("UPDATE unheard_answers SET id = 'nonsense'", []).unwrap(), 1);
     let brain = Arc::new(Brain::new(8192, &[], Move::Say("Fine.")));

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use automaton_agent::{AgentError, Pace, Settings, live};
-use automaton_core::error::{Classified, Kind, chain};
+use automaton_core::error::{Classified, ErrorClass, chain};
 use automaton_core::event::Event;
 use automaton_core::faults::NoFaults;
-use automaton_store::{Origin, TaskResult};
+use automaton_store::{TaskOrigin, TaskResult};
 use serde_json::json;
 use tokio::sync::watch;
 
@@ -95,7 +95,7 @@ async fn a_file_that_cannot_be_used_ends_the_start_with_its_line() {
     let (_keep, shutdown) = watch::channel(false);
     let error = live(patient(&home), deps, shutdown).await.unwrap_err();
     assert!(matches!(error, AgentError::Heartbeat(_)), "{error:?}");
-    assert_eq!(error.kind(), Kind::Config);
+    assert_eq!(error.kind(), ErrorClass::Config);
     let text = chain(&error).to_string();
     assert!(
         text.contains("line 2: the entry 'heartbeat_ping' cannot run: 'every day' is no cron"),
@@ -134,7 +134,7 @@ async fn it_may_change_its_own_schedule_but_not_what_its_creator_set() {
         let row = rows.iter().find(|row| row.task.name == name).unwrap();
         (row.task.rhythm.to_string(), row.task.origin)
     };
-    assert_eq!(rhythm("heartbeat_ping"), ("*/20 * * * * UTC".to_owned(), Origin::Agent));
-    assert_eq!(rhythm("nightly"), ("0 3 * * * UTC".to_owned(), Origin::Agent));
-    assert_eq!(rhythm("health_check").1, Origin::File);
+    assert_eq!(rhythm("heartbeat_ping"), ("*/20 * * * * UTC".to_owned(), TaskOrigin::Agent));
+    assert_eq!(rhythm("nightly"), ("0 3 * * * UTC".to_owned(), TaskOrigin::Agent));
+    assert_eq!(rhythm("health_check").1, TaskOrigin::File);
 }

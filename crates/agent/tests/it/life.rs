@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use automaton_agent::{
-    Budgets, Deps, EndReason, Ended, EventSink, Limits, Pace, Sampling, Settings, StandIns, live,
+    AgentDeps, AgentLimits, AgentRunOutcome, Budgets, EndReason, EventSink, FallbackProviders,
+    Pace, Sampling, Settings, live,
 };
 use automaton_core::entropy::SystemEntropy;
-use automaton_core::event::{Event, Stamped};
+use automaton_core::event::{Event, StampedEvent};
 use automaton_core::faults::{Faults, NoFaults};
-use automaton_core::id::Mint;
+use automaton_core::id::IdGenerator;
 use automaton_core::record::{CallStatus, StopReason, TurnRecord, WakeCause, WakeSource};
 use automaton_core::time::{Span, SystemClock};
 use automaton_core::trust::{Label, Labelled};
@@ -29,7 +30,7 @@ pub(crate) struct Home {
 pub(crate) struct Events(Mutex<Vec<Event>>);
 
 impl EventSink for Events {
-    fn emit(&self, event: Stamped) {
+    fn emit(&self, event: StampedEvent) {
         self.0.lock().unwrap().push(event.event);
     }
 }
@@ -40,8 +41,8 @@ impl Events {
     }
 }
 
-pub(crate) fn mint() -> Mint {
-    Mint::new(Arc::new(SystemClock), Arc::new(SystemEntropy))
+pub(crate) fn mint() -> IdGenerator {
+    IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy))
 }
 
 impl Home {
@@ -67,7 +68,7 @@ impl Home {
     }
 
     /// Its record, told the time by another clock.
-    pub(crate) async fn store_by(&self, mint: Mint, faults: Arc<dyn Faults>) -> Store {
+    pub(crate) async fn store_by(&self, mint: IdGenerator, faults: Arc<dyn Faults>) -> Store {
         let store = Store::open(&self.db(), mint, faults).unwrap();
         let (genesis_sha256, constitution_sha256) = (Hash::of(b"genesis"), Hash::of(b"laws"));
         let born = NewAutomaton { name: "Ada".to_owned(), genesis_sha256, constitution_sha256 };
@@ -100,19 +101,19 @@ pub(crate) fn settings(home: &Path, turns_max: u32) -> Settings {
         long_answers: false,
         sampling: Sampling { seed: 1, temperature_milli: 0 },
         budgets: Budgets::default(),
-        limits: Limits { backoff: Span::from_millis(1), ..Limits::default() },
+        limits: AgentLimits { backoff: Span::from_millis(1), ..AgentLimits::default() },
         pace: Pace { turns_max: Some(turns_max), sleep_cap: Some(Span::from_millis(1)) },
     }
 }
 
-pub(crate) fn deps(store: &Store, brain: Arc<Brain>, events: Arc<Events>) -> Deps {
-    Deps {
+pub(crate) fn deps(store: &Store, brain: Arc<Brain>, events: Arc<Events>) -> AgentDeps {
+    AgentDeps {
         store: store.clone(),
         provider: brain,
-        stand_ins: StandIns::default(),
+        fallbacks: FallbackProviders::default(),
         launcher: Arc::new(Launcher::new(PathBuf::from("/nonexistent"))),
         probe: Probe::nothing("no sandbox in this test"),
-        mint: mint(),
+        ids: mint(),
         faults: Arc::new(NoFaults),
         events,
         judge: automaton_policy::Judge::default(),
@@ -126,7 +127,7 @@ pub(crate) async fn lives(
     store: &Store,
     brain: &Arc<Brain>,
     turns: u32,
-) -> (Ended, Vec<Event>) {
+) -> (AgentRunOutcome, Vec<Event>) {
     let events = Arc::new(Events::default());
     let deps = deps(store, Arc::clone(brain), Arc::clone(&events));
     let (_keep, shutdown) = watch::channel(false);

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use automaton_agent::{Budgets, EndReason, Envelope, Limits, Pace, Settings, TURNS_MAX, live};
+use automaton_agent::{
+    AgentLimits, Budgets, EndReason, Pace, Settings, TURNS_MAX, UnattendedBudget, live,
+};
 use automaton_core::event::Event;
 use automaton_core::faults::NoFaults;
 use automaton_core::money::Microcents;
@@ -26,17 +28,17 @@ fn cents(cents: i64) -> Option<Microcents> {
 }
 
 /// What holds where the file says nothing.
-fn usual() -> (Limits, Budgets) {
-    let limits = Limits { backoff: Span::from_millis(1), ..Limits::default() };
-    let envelope = Envelope { answers: Some(30), cost: cents(25) };
+fn usual() -> (AgentLimits, Budgets) {
+    let limits = AgentLimits { backoff: Span::from_millis(1), ..AgentLimits::default() };
+    let envelope = UnattendedBudget { answers: Some(30), cost: cents(25) };
     (limits, Budgets { envelope, inference_per_day: cents(500), ..Budgets::default() })
 }
 
 /// What holds where it says nothing but what a day may cost.
-fn by_the_day(a_day: i64) -> (Limits, Budgets) {
+fn by_the_day(a_day: i64) -> (AgentLimits, Budgets) {
     let (limits, budgets) = usual();
-    let limits = Limits { turns_of_creator: TURNS_MAX, ..limits };
-    let creators = Some(Envelope::default());
+    let limits = AgentLimits { turns_of_creator: TURNS_MAX, ..limits };
+    let creators = Some(UnattendedBudget::default());
     (limits, Budgets { creators, inference_per_day: cents(a_day), ..budgets })
 }
 
@@ -45,7 +47,7 @@ async fn lives(
     home: &Home,
     store: &Store,
     brain: &Arc<Brain>,
-    (limits, budgets): (Limits, Budgets),
+    (limits, budgets): (AgentLimits, Budgets),
 ) -> Vec<Event> {
     let settings = Settings { limits, budgets, ..settings(home.path(), 1) };
     lives_by(settings, store, brain).await
@@ -136,11 +138,11 @@ async fn what_is_always_new_ends_at_the_envelope_all_the_same() {
         }
         let brain = Arc::new(Brain::new(8192, &looks(100), Move::Say("Fine.")).that_costs());
         let (limits, budgets) = usual();
-        let limits = Limits { turns_per_wake: 500, turns_of_creator: 500, ..limits };
+        let limits = AgentLimits { turns_per_wake: 500, turns_of_creator: 500, ..limits };
         let events = lives(&home, &store, &brain, (limits, budgets)).await;
         assert_eq!(stops(&events), [StopReason::Envelope]);
         assert!(brain.seen().len() <= 30, "{} answers", brain.seen().len());
-        let cost = store.stretch().await.unwrap();
+        let cost = store.unattended_usage().await.unwrap();
         assert_eq!(cost.answers, 0, "it counts anew after the rest");
         let text = told(&home);
         assert!(text.contains("`wakeEnvelope.") && text.contains("`automaton wake`"), "{text}");
@@ -211,7 +213,11 @@ async fn two_hundred_turns_run_through_where_only_the_day_is_limited() {
     let events = lives(&home, &store, &brain, by_the_day(2000)).await;
     assert_eq!((stops(&events), brain.seen().len()), (vec![StopReason::Said], 201));
     assert_eq!(outbox(&home)[0].body.text, "That was all.");
-    assert_eq!(store.stretch().await.unwrap().answers, 0, "others have their own answers left");
+    assert_eq!(
+        store.unattended_usage().await.unwrap().answers,
+        0,
+        "others have their own answers left"
+    );
     // Nobody else gets as far.
     let peer = Labelled::new(Label::Peer, "0xabc", "Now me.");
     store.receive(peer, None).await.unwrap();
@@ -354,7 +360,7 @@ async fn nothing_is_run_in_the_last_turn() {
     moves.push(Move::Call(vec![write("late", "x")]));
     let brain = Arc::new(Brain::new(32_768, &moves, Move::Say("Fine.")));
     let (limits, budgets) = usual();
-    let limits = Limits { turns_of_creator: 6, ..limits };
+    let limits = AgentLimits { turns_of_creator: 6, ..limits };
     let events = lives(&home, &store, &brain, (limits, budgets)).await;
     assert_eq!(stops(&events), [StopReason::TurnLimit]);
     let call = home.turns().pop().unwrap().calls.remove(0);

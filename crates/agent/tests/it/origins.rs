@@ -5,7 +5,7 @@ use std::sync::Arc;
 use automaton_core::faults::NoFaults;
 use automaton_core::record::{CallStatus, TurnRecord};
 use automaton_core::trust::{Label, Labelled};
-use automaton_store::Place;
+use automaton_store::HistoryPosition;
 use serde_json::{Value, json};
 
 use crate::brain::{Brain, Move, write};
@@ -116,7 +116,7 @@ async fn what_a_page_said_moves_no_money_in_the_same_wake() {
     assert_eq!(anew().await, Label::Web, "its history still shows the page");
     let store = home.store(Arc::new(NoFaults)).await;
     let behind = home.turns().last().unwrap().seq + 1;
-    let place = Place { from: behind, whole_from: behind, ..Place::default() };
+    let place = HistoryPosition { from: behind, whole_from: behind, ..HistoryPosition::default() };
     store.move_history(place, None).await.unwrap();
     store.close().await.unwrap();
     assert_eq!(anew().await, Label::Tool);

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use automaton_agent::prompt::{SentLayer, sent, transcript};
+use automaton_agent::prompt::{PromptLayerRecord, recorded_prompt, transcript};
 use automaton_core::faults::NoFaults;
 use automaton_core::trust::{Label, Labelled};
 use automaton_policy::guard::Guard;
-use automaton_store::{Dossier, NewFact, TurnRef};
+use automaton_store::{NewFactRow, TurnDetails, TurnRef};
 
 use crate::brain::{Brain, Move, write};
 use crate::life::{Home, lives};
 
-fn fact(value: &str) -> NewFact {
-    NewFact {
+fn fact(value: &str) -> NewFactRow {
+    NewFactRow {
         category: "creator".to_owned(),
         key: "colour".to_owned(),
         value: Labelled::new(Label::Creator, "creator", value),
@@ -21,7 +21,7 @@ fn fact(value: &str) -> NewFact {
     }
 }
 
-fn texts(layers: &[SentLayer]) -> String {
+fn texts(layers: &[PromptLayerRecord]) -> String {
     let texts = layers.iter().map(|layer| layer.text.as_deref().unwrap());
     texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
 }
@@ -43,7 +43,7 @@ async fn a_prompt_comes_back_as_it_was_sent() {
     let (reader, seen) = (home.reader(), brain.seen());
     let mut cut = false;
     for turn in home.turns() {
-        let prompt = sent(&reader, &turn, &guard()).unwrap().unwrap();
+        let prompt = recorded_prompt(&reader, &turn, &guard()).unwrap().unwrap();
         let layers = &prompt.layers;
         let lost: Vec<_> = layers.iter().filter(|layer| !layer.on_record).collect();
         assert!(lost.is_empty(), "turn {}: {lost:?}", turn.seq);
@@ -63,7 +63,7 @@ async fn a_prompt_comes_back_as_it_was_sent() {
     // A layer that the record gives otherwise now is not shown as what was sent.
     store.remember(fact("blue")).await.unwrap();
     let turn = home.turns().remove(0);
-    let prompt = sent(&home.reader(), &turn, &guard()).unwrap().unwrap();
+    let prompt = recorded_prompt(&home.reader(), &turn, &guard()).unwrap().unwrap();
     let memory = &prompt.layers[10];
     assert_eq!((memory.name.as_str(), memory.on_record, &memory.text), ("memory", false, &None));
     assert!(memory.chars > 0);
@@ -76,7 +76,7 @@ async fn a_turn_that_got_no_answer_tells_what_it_asked() {
     let brain = Arc::new(Brain::new(8192, &[Move::Fail], Move::Say("Here.")));
     lives(&home, &store, &brain, 1).await;
     let reader = home.reader();
-    let Dossier { turn, woke, .. } = reader.dossier(TurnRef::Seq(1)).unwrap().unwrap();
+    let TurnDetails { turn, woke, .. } = reader.turn_details(TurnRef::Seq(1)).unwrap().unwrap();
     assert_eq!((turn.usage.is_none(), woke.len()), (true, 1));
-    assert!(sent(&reader, &turn, &guard()).unwrap().is_some());
+    assert!(recorded_prompt(&reader, &turn, &guard()).unwrap().is_some());
 }

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use alloy_primitives::Address;
 use automaton_agent::NoEvents;
-use automaton_agent::treasury::{Errand, Moment, Treasury, TreasuryError};
+use automaton_agent::treasury::{PaidFetch, TopUpTrigger, Treasury, TreasuryError};
 use automaton_core::faults::{FaultPoint, NoFaults};
 use automaton_core::money::{MicroUsdc, Microcents};
-use automaton_core::pnl::{By, Line};
-use automaton_core::spend::{Spend, SpendState, Why};
+use automaton_core::payment::{Payment, PaymentReason, PaymentState};
+use automaton_core::pnl::{PnlGrouping, PnlLine};
 use automaton_core::time::{Clock as _, Span, Timestamp};
-use automaton_net::{Method, Request};
-use automaton_store::{Answer, Hand, Store};
+use automaton_net::{HttpMethod, HttpRequest};
+use automaton_store::{ApprovalAnswer, ApprovalAuthor, Store};
 use serde_json::json;
 
 use crate::life::Home;
@@ -37,13 +37,14 @@ enum Wish {
 
 impl Wish {
     async fn come_true(self, treasury: &Arc<Treasury>, town: &Town) -> Result<(), TreasuryError> {
-        let why = Why::reflex("a wish");
+        let why = PaymentReason::auto_topup("a wish");
         match self {
             Self::Gift => treasury.transfer(FRIEND, 25, why).await.map(|_| ()),
             Self::Weather => {
                 let url = format!("{}/weather", town.url).parse().unwrap();
-                let (request, cap) = (Request::new(Method::Get, url), MicroUsdc::new(10_000));
-                treasury.fetch(Errand { request, cap, why }).await.map(|_| ())
+                let (request, cap) =
+                    (HttpRequest::new(HttpMethod::Get, url), MicroUsdc::new(10_000));
+                treasury.fetch(PaidFetch { request, cap, why }).await.map(|_| ())
             }
         }
     }
@@ -68,7 +69,7 @@ fn run(home: &Arc<Home>, town: &Town, wish: Option<Wish>, dies: Option<FaultPoin
         runtime.block_on(async {
             let store = home.store_by(town.mint(), Arc::new(NoFaults)).await;
             let treasury = town.treasury(&store, faults, Arc::new(NoEvents)).await;
-            treasury.look(Moment::Turn).await;
+            treasury.check_balances(TopUpTrigger::Turn).await;
             if let Some(wish) = wish {
                 // What fails is looked after by the next process.
                 wish.come_true(&treasury, &town).await.ok();
@@ -90,8 +91,8 @@ fn with<T>(home: &Home, town: &Town, ask: impl AsyncFnOnce(&Store, &Arc<Treasury
     })
 }
 
-fn spends(home: &Home, town: &Town) -> Vec<Spend> {
-    with(home, town, async |store, _| store.spends().await.unwrap())
+fn spends(home: &Home, town: &Town) -> Vec<Payment> {
+    with(home, town, async |store, _| store.payments().await.unwrap())
 }
 
 /// What others have got, in microcents.
@@ -115,7 +116,7 @@ fn a_crash_at_any_point_of_a_payment_pays_at_most_once_and_leaves_nothing_open()
             run(&home, &town, None, None);
             let ended = spends(&home, &town);
             assert!(ended.iter().all(|one| one.state.is_over()), "{wish:?} {point} {ended:?}");
-            let settled = ended.iter().filter(|one| one.state == SpendState::Settled).count();
+            let settled = ended.iter().filter(|one| one.state == PaymentState::Settled).count();
             let paid = i64::try_from(settled).unwrap() * wish.cost();
             assert_eq!(given(&town), paid, "{wish:?} {point}: the record says what moved");
             assert!(settled <= 1);
@@ -141,14 +142,14 @@ fn a_lost_reply_is_asked_about_and_an_equal_wish_goes_on_with_it() {
             let all = spends(&home, &town);
             let states: Vec<_> = all.iter().map(|one| one.state).collect();
             // The look has ended it; the wish was not told, and is that one.
-            assert_eq!(states, [SpendState::Settled]);
+            assert_eq!(states, [PaymentState::Settled]);
         }
         run(&home, &town, None, None);
         assert_eq!(given(&town), wish.cost(), "{wish:?}");
         run(&home, &town, Some(wish), None);
         assert_eq!(given(&town), 2 * wish.cost(), "{wish:?}: told, it is another one");
         let all = spends(&home, &town);
-        assert!(all.iter().all(|one| one.state == SpendState::Settled), "{wish:?} {all:?}");
+        assert!(all.iter().all(|one| one.state == PaymentState::Settled), "{wish:?} {all:?}");
         let count = i64::try_from(all.len()).unwrap();
         assert_eq!(given(&town), count * wish.cost());
     }
@@ -169,10 +170,10 @@ fn a_payment_that_never_arrived_is_sent_again_with_the_same_bytes() {
     town.counts().weather = Weather::PaymentsLost;
     run(&home, &town, Some(Wish::Weather), None);
     run(&home, &town, None, None);
-    assert_eq!(spends(&home, &town)[1].state, SpendState::Unknown);
+    assert_eq!(spends(&home, &town)[1].state, PaymentState::Unknown);
     town.counts().later = 301;
     run(&home, &town, None, None);
-    assert_eq!(spends(&home, &town)[1].state, SpendState::Expired);
+    assert_eq!(spends(&home, &town)[1].state, PaymentState::Expired);
     assert_eq!(given(&town), CENT);
 }
 
@@ -188,7 +189,7 @@ fn what_is_refused_is_on_record_and_books_nothing() {
     };
     check(Weather::Greedy, Wish::Weather, "10.00 USDC, more than the cap of 0.01 USDC");
     check(Weather::BalanceDown, Wish::Gift, "BALANCE_UNKNOWN");
-    let (to, why) = (FRIEND, Why::reflex("a wish"));
+    let (to, why) = (FRIEND, PaymentReason::auto_topup("a wish"));
     town.counts().weather = Weather::Fine;
     for (cents, code) in [(251, "SPEND_LIMIT_EXCEEDED"), (600, "MINIMUM_RESERVE")] {
         let error = with(&home, &town, async |_, treasury| {
@@ -202,7 +203,7 @@ fn what_is_refused_is_on_record_and_books_nothing() {
     assert!(matches!(nobody, TreasuryError::NotDone { .. }), "{nobody}");
     assert_eq!((given(&town), town.counts().signed.len()), (0, 0), "the signer was never asked");
     let left: Vec<_> = spends(&home, &town).into_iter().map(|one| one.state).collect();
-    assert_eq!(left, [SpendState::Failed], "the one that the cloud refused");
+    assert_eq!(left, [PaymentState::Failed], "the one that the cloud refused");
     with(&home, &town, async |store, treasury| {
         let report = store.verify_chain().await.unwrap();
         // Four demands, and the steps of the transfer to nobody, of which two are one transaction.
@@ -214,7 +215,7 @@ fn what_is_refused_is_on_record_and_books_nothing() {
 #[test]
 fn what_needs_a_yes_waits_for_it_and_is_done_once() {
     let (home, town) = (Arc::new(Home::new()), Town::new(20, 100 * DOLLAR));
-    let why = Why::reflex("a large gift");
+    let why = PaymentReason::auto_topup("a large gift");
     for yes in [true, false] {
         let cents = if yes { 1_100 } else { 1_200 };
         for _ in 0..2 {
@@ -228,8 +229,8 @@ fn what_needs_a_yes_waits_for_it_and_is_done_once() {
         with(&home, &town, async |store, _| {
             let asked = store.approvals(1).await.unwrap().remove(0);
             assert!(asked.summary.text.contains("a large gift"), "{asked:?}");
-            let answer = if yes { Answer::Approve } else { Answer::Deny };
-            store.answer(asked.id, answer, Hand::Home).await.unwrap();
+            let answer = if yes { ApprovalAnswer::Approve } else { ApprovalAnswer::Deny };
+            store.answer(asked.id, answer, ApprovalAuthor::Home).await.unwrap();
         });
         for _ in 0..2 {
             run(&home, &town, None, None);
@@ -243,7 +244,7 @@ fn what_needs_a_yes_waits_for_it_and_is_done_once() {
     town.clock.step(Span::from_secs(25 * 60 * 60));
     run(&home, &town, None, None);
     let states: Vec<_> = spends(&home, &town).into_iter().map(|one| one.state).collect();
-    assert_eq!(states, [SpendState::Settled, SpendState::Failed, SpendState::Failed]);
+    assert_eq!(states, [PaymentState::Settled, PaymentState::Failed, PaymentState::Failed]);
 }
 
 #[test]
@@ -251,7 +252,7 @@ fn two_at_once_pass_no_limit_together() {
     let (home, town) = (Arc::new(Home::new()), Town::new(20, 1_000 * DOLLAR));
     with(&home, &town, async |_, treasury| {
         // Ten each, of which the hour takes ten: the eleventh is one too many.
-        let give = |cents| treasury.transfer(FRIEND, cents, Why::reflex("a gift"));
+        let give = |cents| treasury.transfer(FRIEND, cents, PaymentReason::auto_topup("a gift"));
         let all = futures_util::future::join_all((0..11).map(|more| give(1_000 - more))).await;
         let passed = all.iter().filter(|one| one.is_ok()).count();
         assert_eq!(passed, 10, "{all:?}");
@@ -274,7 +275,7 @@ fn spent() -> (Arc<Home>, Town) {
 
 /// Whether the limits allow ten dollars more.
 async fn gives(treasury: &Arc<Treasury>) -> bool {
-    match treasury.transfer(FRIEND, 1_000, Why::reflex("a gift")).await {
+    match treasury.transfer(FRIEND, 1_000, PaymentReason::auto_topup("a gift")).await {
         Ok(_) => true,
         Err(TreasuryError::Denied { .. }) => false,
         Err(other) => panic!("{other}"),
@@ -335,7 +336,8 @@ fn without_a_clock_that_nobody_can_set_nothing_is_given() {
     let (home, town) = (Arc::new(Home::new()), Town::new(20, 5 * DOLLAR));
     town.boot.set(Timestamp::from_millis(-1));
     with(&home, &town, async |_, treasury| {
-        let error = treasury.transfer(FRIEND, 25, Why::reflex("a gift")).await.unwrap_err();
+        let error =
+            treasury.transfer(FRIEND, 25, PaymentReason::auto_topup("a gift")).await.unwrap_err();
         assert!(matches!(error, TreasuryError::NoTime), "{error}");
     });
     assert_eq!(given(&town), 0);
@@ -354,8 +356,9 @@ fn what_others_give_is_revenue_once_and_the_creators_is_not() {
     town.counts().history = vec![gift(3, FRIEND, 40), gift(2, CREATOR, 500), gift(1, FRIEND, -9)];
     let beat = || {
         with(&home, &town, async |store, treasury| {
-            treasury.look_after().await.unwrap();
-            let account = home.reader().profit_and_loss(By::Category, Timestamp::EPOCH).unwrap();
+            treasury.reconcile_open().await.unwrap();
+            let account =
+                home.reader().profit_and_loss(PnlGrouping::Category, Timestamp::EPOCH).unwrap();
             (account.total.revenue, store.received().await.unwrap())
         })
     };
@@ -385,8 +388,9 @@ fn machines_are_a_cost_and_what_they_sell_is_revenue_each_booked_once_and_togeth
     };
     let look = || {
         with(&home, &town, async |store, treasury| {
-            treasury.look_after().await.unwrap();
-            let account = home.reader().profit_and_loss(By::Category, Timestamp::EPOCH).unwrap();
+            treasury.reconcile_open().await.unwrap();
+            let account =
+                home.reader().profit_and_loss(PnlGrouping::Category, Timestamp::EPOCH).unwrap();
             let line =
                 |name: &str| account.lines.iter().find(|it| it.name.as_deref() == Some(name));
             let cost = line("machine").map_or(Microcents::ZERO, |line| line.sums.cost);
@@ -413,11 +417,11 @@ fn machines_are_a_cost_and_what_they_sell_is_revenue_each_booked_once_and_togeth
     assert_eq!(look(), (290_000, 3));
     assert!(town.counts().pages - pages <= 2, "nothing old is read again");
     let days = with(&home, &town, async |_, _| {
-        home.reader().profit_and_loss(By::Day, Timestamp::EPOCH).unwrap().lines.len()
+        home.reader().profit_and_loss(PnlGrouping::Day, Timestamp::EPOCH).unwrap().lines.len()
     });
     assert_eq!(days, 1);
-    let by = home.reader().profit_and_loss(By::Service, Timestamp::EPOCH).unwrap();
-    let of = |line: &Line| (line.name.clone().unwrap(), line.sums.revenue.units() / CENT);
+    let by = home.reader().profit_and_loss(PnlGrouping::Service, Timestamp::EPOCH).unwrap();
+    let of = |line: &PnlLine| (line.name.clone().unwrap(), line.sums.revenue.units() / CENT);
     let expected =
         [("machine 01ARZ3NDEKTSV4RRFFQ69G5FAV", 0), ("machine 01ARZ3NDEKTSV4RRFFQ69G5FAV:8080", 3)];
     let mut found: Vec<_> = by.lines.iter().map(of).collect();

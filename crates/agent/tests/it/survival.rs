@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use automaton_agent::{Ended, Pace, StandIns, live};
+use automaton_agent::{AgentRunOutcome, FallbackProviders, Pace, live};
 use automaton_core::event::Event;
 use automaton_core::faults::NoFaults;
 use automaton_core::money::Microcents;
@@ -12,9 +12,9 @@ use automaton_core::state::AgentState;
 use automaton_core::tier::SurvivalTier;
 use automaton_core::time::Span;
 use automaton_core::trust::{Label, Labelled};
-use automaton_core::vitals::{Plea, Reading};
+use automaton_core::vitals::{BalanceReading, DistressLevel};
 use automaton_inference::Provider;
-use automaton_policy::SpendLimits;
+use automaton_policy::PaymentLimits;
 use automaton_store::Store;
 use serde_json::json;
 use tokio::sync::watch;
@@ -31,7 +31,7 @@ pub(crate) struct Life {
     pub(crate) brain: Arc<Brain>,
     town: Town,
     end: watch::Sender<bool>,
-    lived: tokio::task::JoinHandle<Ended>,
+    lived: tokio::task::JoinHandle<AgentRunOutcome>,
 }
 
 impl Life {
@@ -42,31 +42,31 @@ impl Life {
     /// The same with a model of its own for when it is poor.
     async fn begin_as(home: &Home, town: &Town, brain: Brain, cheap: Brain) -> (Self, Store) {
         let cheap: Arc<dyn Provider> = Arc::new(cheap);
-        let stand_ins = StandIns { low_compute: Some(cheap), critical: None };
+        let stand_ins = FallbackProviders { low_compute: Some(cheap), critical: None };
         Self::begin_by(home, town, Microcents::ZERO, (brain, stand_ins)).await
     }
 
     /// The same with a reserve that its creator wants it to have.
     pub(crate) async fn begin_with(home: &Home, town: &Town, reserve: Microcents) -> (Self, Store) {
         let brain = Brain::new(8192, &[], Move::Say("Fine."));
-        Self::begin_by(home, town, reserve, (brain, StandIns::default())).await
+        Self::begin_by(home, town, reserve, (brain, FallbackProviders::default())).await
     }
 
     async fn begin_by(
         home: &Home,
         town: &Town,
         reserve: Microcents,
-        (brain, stand_ins): (Brain, StandIns),
+        (brain, stand_ins): (Brain, FallbackProviders),
     ) -> (Self, Store) {
         let store = home.store_by(town.mint(), Arc::new(NoFaults)).await;
         let events = Arc::new(Events::default());
         let brain = Arc::new(brain);
         let mut deps = deps(&store, Arc::clone(&brain), Arc::clone(&events));
-        deps.stand_ins = stand_ins;
-        deps.mint = town.mint();
+        deps.fallbacks = stand_ins;
+        deps.ids = town.mint();
         let treasury = town.treasury(&store, Arc::new(NoFaults), events.clone()).await;
-        let limits = SpendLimits { reserve, ..town.limits() };
-        let treasury = Arc::into_inner(treasury).unwrap().within(limits).unwrap();
+        let limits = PaymentLimits { reserve, ..town.limits() };
+        let treasury = Arc::into_inner(treasury).unwrap().with_limits(limits).unwrap();
         deps.treasury = Some(Arc::new(treasury));
         let (end, shutdown) = watch::channel(false);
         let mut settings = settings(home.path(), 1);
@@ -125,7 +125,7 @@ fn becomes(state: AgentState) -> impl Fn(&Event) -> bool {
     move |event| matches!(event, Event::StateChanged { to, .. } if *to == state)
 }
 
-fn pleas(events: &[Event]) -> Vec<Plea> {
+fn pleas(events: &[Event]) -> Vec<DistressLevel> {
     let plea = |event: &Event| match event {
         Event::PleaSent { plea, .. } => Some(*plea),
         _ => None,
@@ -150,7 +150,7 @@ async fn who_is_broke_thinks_no_more_dies_after_an_hour_and_is_revived_by_fundin
     assert!(town.mint().now().since(began) >= Span::from_secs(3600));
     assert_eq!(life.brain.seen().len(), 1, "whatever wakes it, it asks no model");
     life.until("a plea of the dead", |event| {
-        matches!(event, Event::PleaSent { plea: Plea::Dead, text } if text.contains("Send USDC to 0x"))
+        matches!(event, Event::PleaSent { plea: DistressLevel::Dead, text } if text.contains("Send USDC to 0x"))
     })
     .await;
 
@@ -210,7 +210,8 @@ async fn one_that_a_crash_left_awake_dies_of_it_too() {
     let home = Home::new();
     let town = Town::new(0, 3 * CENT);
     let store = home.store_by(town.mint(), Arc::new(NoFaults)).await;
-    let reading = Reading { at: town.mint().now(), credits: Some(Microcents::ZERO), usdc: None };
+    let reading =
+        BalanceReading { at: town.mint().now(), credits: Some(Microcents::ZERO), usdc: None };
     store.take_reading(reading).await.unwrap();
     use AgentState::{Critical, Dead, Running, Setup, Waking};
     for (from, to) in [(Setup, Waking), (Waking, Running)] {
@@ -265,7 +266,7 @@ async fn it_says_how_it_is_lives_cheaply_and_begs_only_when_it_is_poor() {
     let (life, store) = Life::begin_as(&home, &town, brain, cheap).await;
     life.turns(4).await;
     let vitals = store.vitals().await.unwrap();
-    let lives_by = (vitals.tier(), vitals.lives_by());
+    let lives_by = (vitals.tier(), vitals.effective_tier());
     assert_eq!(lives_by, (Some(SurvivalTier::Normal), Some(SurvivalTier::LowCompute)));
     town.counts().credits = 40 * CENT;
     let poor =
@@ -291,7 +292,7 @@ async fn it_says_how_it_is_lives_cheaply_and_begs_only_when_it_is_poor() {
         assert!(result.contains(wanted), "{result}");
     }
     let own = |event: &&Event| match event {
-        Event::PleaSent { plea: Plea::Low, text } => {
+        Event::PleaSent { plea: DistressLevel::Low, text } => {
             text.starts_with("\"I nearly finished it.\" My credits run low: $0.40 is left")
         }
         _ => false,
@@ -336,7 +337,7 @@ async fn a_schedule_knows_the_tier_of_before_when_nothing_can_be_read() {
     fast(&home, tasks);
     let store = home.store_by(town.mint(), Arc::new(NoFaults)).await;
     let credits = Some(Microcents::new(40 * CENT));
-    let reading = Reading { at: town.mint().now(), credits, usdc: None };
+    let reading = BalanceReading { at: town.mint().now(), credits, usdc: None };
     store.take_reading(reading).await.unwrap();
     store.close().await.unwrap();
     town.counts().weather = Weather::BalanceDown;

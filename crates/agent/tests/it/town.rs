@@ -10,23 +10,23 @@ use std::time::Duration;
 
 use alloy_primitives::{Address, B256, U256};
 use automaton_agent::EventSink;
-use automaton_agent::treasury::{Surroundings, Till, Treasury};
-use automaton_client::Cloud;
+use automaton_agent::treasury::{PaymentContext, Treasury, TreasuryDeps};
+use automaton_client::CloudClient;
 use automaton_core::entropy::SystemEntropy;
 use automaton_core::faults::Faults;
-use automaton_core::id::Mint;
+use automaton_core::id::IdGenerator;
 use automaton_core::money::Microcents;
 use automaton_core::secret::Secret;
 use automaton_core::time::{Clock as _, Span, Timestamp};
 use automaton_core::window::BootClock;
 use automaton_core::wire::x402::{
-    Authorization, ChainId, ExactPayload, Payment, TokenDomain, decode,
+    Authorization, ChainId, ExactPayload, PaymentPayload, TokenDomain, decode,
 };
-use automaton_net::{Client, ClientConfig, Patience};
-use automaton_policy::SpendLimits;
+use automaton_net::{HttpClient, HttpClientConfig, RetryPolicy};
+use automaton_policy::PaymentLimits;
 use automaton_store::Store;
 use automaton_testkit::clock::FakeClock;
-use automaton_wallet::{Chain, Purse, nonce};
+use automaton_wallet::{ChainClient, SignerClient, nonce};
 use serde_json::{Value, json};
 
 use crate::spending::CREATOR;
@@ -161,8 +161,8 @@ impl Town {
         self.counts.lock().unwrap()
     }
 
-    pub(crate) fn mint(&self) -> Mint {
-        Mint::new(Arc::new(self.clock.clone()), Arc::new(SystemEntropy))
+    pub(crate) fn mint(&self) -> IdGenerator {
+        IdGenerator::new(Arc::new(self.clock.clone()), Arc::new(SystemEntropy))
     }
 
     pub(crate) async fn treasury(
@@ -173,19 +173,24 @@ impl Town {
     ) -> Arc<Treasury> {
         let origins = vec![self.url.parse().unwrap()];
         // What fails is asked again at once, and is never left alone.
-        let patience = Patience { first_wait: Duration::ZERO, rest: Duration::ZERO };
-        let config =
-            ClientConfig { allow_private_origins: origins, patience, ..ClientConfig::default() };
-        let client = Client::new(config).unwrap();
+        let patience = RetryPolicy { first_wait: Duration::ZERO, rest: Duration::ZERO };
+        let config = HttpClientConfig {
+            allow_private_origins: origins,
+            retry_policy: patience,
+            ..HttpClientConfig::default()
+        };
+        let client = HttpClient::new(config).unwrap();
         let (here, there) = UnixStream::pair().unwrap();
         let town = self.clone();
         std::thread::spawn(move || town.sign(there));
-        let till = Till {
-            cloud: Cloud::new(client.clone(), &self.url).unwrap(),
+        let till = PaymentContext {
+            cloud: CloudClient::new(client.clone(), &self.url).unwrap(),
             origin: self.url.clone(),
             key: Some(Secret::new("cnwy_k_test".to_owned())),
-            purse: Purse::open(here).await.unwrap(),
-            chain: Chain::connect(client.clone(), self.url.parse().unwrap(), CHAIN).await.unwrap(),
+            signer: SignerClient::open(here).await.unwrap(),
+            chain: ChainClient::connect(client.clone(), self.url.parse().unwrap(), CHAIN)
+                .await
+                .unwrap(),
             net: client,
             token: TokenDomain {
                 name: "USD Coin".to_owned(),
@@ -195,21 +200,21 @@ impl Town {
             },
         };
         let boot = Arc::new(Booted(self.boot.clone()));
-        let around = Surroundings { mint: self.mint(), boot, faults, events };
+        let around = TreasuryDeps { ids: self.mint(), boot, faults, events };
         Arc::new(
             Treasury::new(store.clone(), till, around)
-                .within(self.limits())
+                .with_limits(self.limits())
                 .unwrap()
-                .made_by(Some(CREATOR)),
+                .with_creator(Some(CREATOR)),
         )
     }
 
     /// Whatever it costs to be asked, and of little: a life is not rich here.
-    pub(crate) fn limits(&self) -> SpendLimits {
-        SpendLimits {
+    pub(crate) fn limits(&self) -> PaymentLimits {
+        PaymentLimits {
             reserve: Microcents::ZERO,
             x402_hosts: vec![self.url.clone()],
-            ..SpendLimits::default()
+            ..PaymentLimits::default()
         }
     }
 
@@ -367,7 +372,7 @@ impl Town {
         if counts.weather == Weather::PaymentsLost {
             return None;
         }
-        let payment: Payment = decode(payment).unwrap();
+        let payment: PaymentPayload = decode(payment).unwrap();
         let authorization = &payment.payload().authorization;
         let amount: u64 = authorization.value.try_into().unwrap();
         if counts.weather != Weather::NoBlocks
@@ -419,7 +424,7 @@ impl Town {
         if counts.weather == Weather::PaymentsLost {
             return None;
         }
-        let payment: Payment = decode(payment).unwrap();
+        let payment: PaymentPayload = decode(payment).unwrap();
         let authorization = &payment.payload().authorization;
         let mut status = "pending";
         if counts.weather != Weather::NoBlocks {

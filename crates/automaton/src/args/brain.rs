@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-use crate::config::file::{LocalBrain, RequestDialect};
+use crate::config::file::{DialectSetting, LocalBrain};
 use crate::config::values::{HttpUrl, PricesFile};
 
 /// What flags say about the brain.
@@ -35,7 +35,7 @@ pub(crate) struct BrainFlags {
     pub(crate) prices: Option<PricesFile>,
     /// Which fields a request to the model has, where its server refuses the usual ones
     #[arg(long, value_name = "DIALECT")]
-    pub(crate) dialect: Option<RequestDialect>,
+    pub(crate) dialect: Option<DialectSetting>,
     /// For `./up`: the model when neither a flag nor the configuration names one.
     #[arg(long, hide = true, requires = "default_helper")]
     pub(crate) default_model: Option<PathBuf>,

@@ -31,10 +31,10 @@ use crate::cmd::send::{SendArgs, message};
 use crate::cmd::turn::TurnArgs;
 use crate::cmd::x402::X402Command;
 use crate::config::env::Environment;
-use crate::config::values::{HttpUrl, Name, Place, Prompt};
+use crate::config::values::{EgressTarget, HttpUrl, Name, Prompt};
 use crate::diagnostics::DiagnosticsArgs;
-use crate::error::Failure;
-use crate::role::signer::PassphrasePlace;
+use crate::error::CliError;
+use crate::role::signer::PassphraseLocation;
 use crate::ui::Format;
 
 /// The dev chain, by its EIP-155 id.
@@ -50,7 +50,7 @@ pub(crate) const BASE_USDC: Address = address!("833589fCD6eDb6E08f4c7C32D4f71b54
 pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: CliCommand,
     /// What every command takes.
     #[command(flatten)]
     pub(crate) globals: Globals,
@@ -61,7 +61,7 @@ impl Cli {
     pub(crate) fn format(&self) -> Format {
         match &self.command {
             // Their words are the laboratory's to read, but for this.
-            Command::Drill(LabArgs { words }) | Command::Bench(LabArgs { words }) => {
+            CliCommand::Drill(LabArgs { words }) | CliCommand::Bench(LabArgs { words }) => {
                 Format::of(self.globals.json || asks_for_json(words))
             }
             _ => self.globals.format(),
@@ -93,7 +93,7 @@ impl Globals {
 
 /// What a person may ask for.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum CliCommand {
     /// Make an automaton if there is none, and run it
     Up(Box<UpArgs>),
     /// Run the automaton that was made before
@@ -339,12 +339,12 @@ pub(crate) struct TopUpArgs {
     pub(crate) usd: u32,
     /// What it is paid with.
     #[command(flatten)]
-    pub(crate) till: TillArgs,
+    pub(crate) payment: PaymentArgs,
 }
 
 /// The wallet, its chain and its cloud, for a command that pays.
 #[derive(Debug, Args)]
-pub(crate) struct TillArgs {
+pub(crate) struct PaymentArgs {
     /// The cloud [default: `conwayApiUrl` of automaton.json]
     #[arg(long, value_name = "URL")]
     pub(crate) cloud: Option<HttpUrl>,
@@ -409,7 +409,7 @@ pub(crate) struct RunArgs {
     /// A host, as pypi.org or *.pythonhosted.org, or an origin, as http://10.0.0.7:8000, that
     /// machines rented from its own cloud may reach; may be given more than once
     #[arg(long, value_name = "HOST_OR_ORIGIN", conflicts_with = "direct")]
-    pub(crate) machine_egress: Vec<Place>,
+    pub(crate) machine_egress: Vec<EgressTarget>,
     /// The name of the systemd credential with the wallet's passphrase
     #[arg(long, value_name = "NAME", conflicts_with = "passphrase_file")]
     passphrase_credential: Option<String>,
@@ -426,7 +426,10 @@ impl RunArgs {
     ///
     /// # Errors
     /// When a credential is named where there are none.
-    pub(crate) fn passphrase(&self, env: &Environment) -> Result<Option<PassphrasePlace>, Failure> {
+    pub(crate) fn passphrase(
+        &self,
+        env: &Environment,
+    ) -> Result<Option<PassphraseLocation>, CliError> {
         named(self.passphrase_file.as_deref(), self.passphrase_credential.as_deref(), env)
     }
 }
@@ -469,7 +472,7 @@ pub(crate) fn asks_for_json(argv: &[OsString]) -> bool {
 }
 
 /// A mistake in the command line as a failure: what is wrong, and how it is right.
-pub(crate) fn mistake(error: &clap::Error) -> Failure {
+pub(crate) fn mistake(error: &clap::Error) -> CliError {
     let text = error.to_string();
     let mut parts = text.split("\n\n").map(|part| {
         let lines: Vec<&str> = part.lines().map(str::trim).filter(|it| !it.is_empty()).collect();
@@ -479,11 +482,11 @@ pub(crate) fn mistake(error: &clap::Error) -> Failure {
         error.kind(),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand
     ) {
-        return Failure::user("no command was given").hint("`--help` lists what may follow");
+        return CliError::user("no command was given").hint("`--help` lists what may follow");
     }
     let what = parts.next().unwrap_or_default();
     let rest: Vec<String> = parts.filter(|part| !part.is_empty()).collect();
-    let failure = Failure::user(what.strip_prefix("error: ").unwrap_or(&what));
+    let failure = CliError::user(what.strip_prefix("error: ").unwrap_or(&what));
     if rest.is_empty() { failure } else { failure.hint(rest.join(" ")) }
 }
 
@@ -492,7 +495,7 @@ pub(crate) fn mistake(error: &clap::Error) -> Failure {
 ///
 /// # Errors
 /// When the flag has no counterpart.
-pub(crate) fn translate(argv: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
+pub(crate) fn translate(argv: Vec<OsString>) -> Result<Vec<OsString>, CliError> {
     let command = Cli::command();
     let ours = |word: &OsString| command.get_subcommands().any(|sub| word == sub.get_name());
     let mut words = argv.iter().skip(1);
@@ -503,7 +506,7 @@ pub(crate) fn translate(argv: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
     };
     match alias {
         Alias::Instead(sentence) => {
-            Err(Failure::user(format!("this automaton has no {flag}")).hint(*sentence))
+            Err(CliError::user(format!("this automaton has no {flag}")).hint(*sentence))
         }
         Alias::Words(words) => {
             let known = |word: &OsString| ALIASES.iter().any(|(flag, _)| word == flag);

@@ -6,8 +6,8 @@ use automaton_core::alert::{Alert, Severity};
 use automaton_core::time::{Clock, SystemClock, Timestamp};
 use serde::Serialize;
 
-use super::Context;
-use crate::error::Failure;
+use super::CommandContext;
+use crate::error::CliError;
 use crate::ui::text::plain;
 use crate::ui::units::{many, span};
 use crate::ui::when::WallClock;
@@ -15,7 +15,7 @@ use crate::ui::{phrases, wrap};
 
 /// An alert as `--json` has it.
 #[derive(Serialize)]
-struct Shown<'a> {
+struct AlertView<'a> {
     active: bool,
     severity: Severity,
     #[serde(flatten)]
@@ -23,13 +23,17 @@ struct Shown<'a> {
 }
 
 /// Lists the alerts that hold, then those that are over, newest first.
-pub(crate) fn run(context: &Context, lines: u32) -> Result<(), Failure> {
+pub(crate) fn run(context: &CommandContext, lines: u32) -> Result<(), CliError> {
     let (.., reader) = context.record()?;
     let now = SystemClock.now();
     let alerts = reader.alerts(lines)?;
-    let shown: Vec<Shown<'_>> = alerts
+    let shown: Vec<AlertView<'_>> = alerts
         .iter()
-        .map(|alert| Shown { active: alert.is_active(), severity: alert.rule.severity(), alert })
+        .map(|alert| AlertView {
+            active: alert.is_active(),
+            severity: alert.rule.severity(),
+            alert,
+        })
         .collect();
     context.format.answer(&shown, || match alerts.as_slice() {
         [] => "No alerts".to_owned(),

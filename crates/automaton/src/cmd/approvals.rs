@@ -4,15 +4,17 @@
 //! stored, and heeded at the next start.
 
 use automaton_core::id::ApprovalId;
-use automaton_core::wire::control::{Answer, Command, Word, answer_text};
-use automaton_store::{Approval, Reader, StoreError, Subject, Which};
+use automaton_core::wire::control::{
+    ApprovalVerdict, ControlRequest, ControlResponse, answer_text,
+};
+use automaton_store::{Approval, ApprovalFilter, ApprovalSubject, Reader, StoreError};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::Context;
+use super::CommandContext;
 use super::send::reach;
 use crate::control::unexpected;
-use crate::error::Failure;
+use crate::error::CliError;
 use crate::ui::text::{plain, short};
 use crate::ui::when::WallClock;
 use crate::ui::{self, Format, phrases, wrap};
@@ -59,25 +61,27 @@ pub(crate) struct AnswerArgs {
 }
 
 /// Does what was asked.
-pub(crate) fn run(context: &Context, command: &ApprovalsCommand) -> Result<(), Failure> {
+pub(crate) fn run(context: &CommandContext, command: &ApprovalsCommand) -> Result<(), CliError> {
     match command {
-        ApprovalsCommand::List { all: true } => list(context, Which::All),
-        ApprovalsCommand::List { all: false } => list(context, Which::Waiting),
+        ApprovalsCommand::List { all: true } => list(context, ApprovalFilter::All),
+        ApprovalsCommand::List { all: false } => list(context, ApprovalFilter::Waiting),
         ApprovalsCommand::Show { id } => show(context, *id),
-        ApprovalsCommand::Approve(args) => answer(context, args, Word::Approve),
-        ApprovalsCommand::Deny(args) => answer(context, args, Word::Deny),
-        ApprovalsCommand::Message { id, deny: false } => say(context, *id, Word::Approve),
-        ApprovalsCommand::Message { id, deny: true } => say(context, *id, Word::Deny),
+        ApprovalsCommand::Approve(args) => answer(context, args, ApprovalVerdict::Approve),
+        ApprovalsCommand::Deny(args) => answer(context, args, ApprovalVerdict::Deny),
+        ApprovalsCommand::Message { id, deny: false } => {
+            say(context, *id, ApprovalVerdict::Approve)
+        }
+        ApprovalsCommand::Message { id, deny: true } => say(context, *id, ApprovalVerdict::Deny),
     }
 }
 
-fn show(context: &Context, id: ApprovalId) -> Result<(), Failure> {
+fn show(context: &CommandContext, id: ApprovalId) -> Result<(), CliError> {
     let (_, file, reader) = context.record()?;
     let approval = found(&reader, id)?;
     context.format.answer(&approval, || {
         let exactly = match &approval.subject {
-            Subject::Payment(payment) => format!("payment {payment}"),
-            Subject::Call { id, tool, arguments } => {
+            ApprovalSubject::Payment(payment) => format!("payment {payment}"),
+            ApprovalSubject::Call { id, tool, arguments } => {
                 format!("call {id}\n  Tool      {}\n  Arguments {}", plain(tool), plain(arguments))
             }
         };
@@ -91,7 +95,7 @@ fn show(context: &Context, id: ApprovalId) -> Result<(), Failure> {
     })
 }
 
-fn say(context: &Context, id: ApprovalId, word: Word) -> Result<(), Failure> {
+fn say(context: &CommandContext, id: ApprovalId, word: ApprovalVerdict) -> Result<(), CliError> {
     let (.., reader) = context.record()?;
     let Approval { action_sha256, expires_at, .. } = found(&reader, id)?;
     let text = answer_text(id, &action_sha256, (word, expires_at));
@@ -100,21 +104,21 @@ fn say(context: &Context, id: ApprovalId, word: Word) -> Result<(), Failure> {
         .answer(&json!({ "approval": id, "answer": word, "message": text }), || text.clone())
 }
 
-fn found(reader: &Reader, id: ApprovalId) -> Result<Approval, Failure> {
+fn found(reader: &Reader, id: ApprovalId) -> Result<Approval, CliError> {
     reader.approval(id).map_err(|error| match error {
-        StoreError::Missing { .. } => Failure::user(error.to_string())
+        StoreError::Missing { .. } => CliError::user(error.to_string())
             .hint("`automaton approvals list --all` shows what was asked"),
         other => other.into(),
     })
 }
 
-fn list(context: &Context, which: Which) -> Result<(), Failure> {
+fn list(context: &CommandContext, which: ApprovalFilter) -> Result<(), CliError> {
     let (.., reader) = context.record()?;
     let approvals = reader.approvals(which, SHOWN_MAX)?;
     if approvals.is_empty() && context.format == Format::Text {
         return ui::line(match which {
-            Which::Waiting => "No question waits for your answer",
-            Which::All => "Nothing was asked yet",
+            ApprovalFilter::Waiting => "No question waits for your answer",
+            ApprovalFilter::All => "Nothing was asked yet",
         });
     }
     let screen = context.screen();
@@ -132,15 +136,19 @@ fn line(approval: &Approval, clock: &WallClock) -> String {
     )
 }
 
-fn answer(context: &Context, args: &AnswerArgs, word: Word) -> Result<(), Failure> {
+fn answer(
+    context: &CommandContext,
+    args: &AnswerArgs,
+    word: ApprovalVerdict,
+) -> Result<(), CliError> {
     let (home, _) = context.inhabited()?;
     let AnswerArgs { id: approval, signature } = args;
     let signature = signature.clone();
-    match reach(&home, &Command::Answer { approval: *approval, word, signature })?.0 {
-        Answer::Answered { summary } => {
+    match reach(&home, &ControlRequest::Answer { approval: *approval, word, signature })?.0 {
+        ControlResponse::Answered { summary } => {
             let done = match word {
-                Word::Approve => "Approved",
-                Word::Deny => "Denied",
+                ApprovalVerdict::Approve => "Approved",
+                ApprovalVerdict::Deny => "Denied",
             };
             context.format.answer(&json!({ "approval": approval, "answer": word }), || {
                 format!("{done}: {}", short(&summary, 300))

@@ -10,12 +10,14 @@ use std::path::Path;
 use automaton_sandbox::process::StopSignal;
 use automaton_store::{OutboxMessage, Reader, Speaker};
 
-use super::Context;
+use super::CommandContext;
 use super::messages::who;
 use super::send::{say, sent};
-use crate::control::{Feed, Silence};
-use crate::error::Failure;
-use crate::talk::{Heard, Lines, Sent, Settled, Talk, hold};
+use crate::chat_session::{
+    ChatInput, ChatSession, MessageOutcome, PendingMessage, StdinLines, hold,
+};
+use crate::control::{ControlError, EventFeed};
+use crate::error::CliError;
 use crate::ui::text::plain;
 use crate::ui::wrap::wrapped;
 use crate::ui::{self, Format, Viewport};
@@ -24,29 +26,33 @@ use crate::ui::{self, Format, Viewport};
 const SHOWN_CHARS_MAX: usize = 2000;
 
 /// Talks with it, after the last messages.
-pub(crate) fn run(context: &Context, lines: u32) -> Result<(), Failure> {
+pub(crate) fn run(context: &CommandContext, lines: u32) -> Result<(), CliError> {
     let (home, _, reader) = context.record()?;
     let name = plain(&reader.life()?.name);
     history(context, &reader, (&name, lines))?;
     hold(async |signals| {
-        let feed = match signals.unless(Feed::open(&home)).await? {
+        let feed = match signals.unless(EventFeed::open(&home)).await? {
             // Who leaves before it answers ends nothing.
             Err(_) => return Ok(()),
-            Ok(Err(Silence::NotRunning)) => {
-                return Err(Failure::user(format!("nobody runs {name} now")).hint(
+            Ok(Err(ControlError::NotRunning)) => {
+                return Err(CliError::user(format!("nobody runs {name} now")).hint(
                     "start it in another terminal with `automaton run`, or leave a message with \
                      `automaton send`",
                 ));
             }
             Ok(opened) => opened?,
         };
-        let talk = Talk::begin(context, (&home, Some(feed)), signals)?;
-        Chat::new(talk, context, &name).converse(&home).await
+        let talk = ChatSession::begin(context, (&home, Some(feed)), signals)?;
+        ChatTerminal::new(talk, context, &name).converse(&home).await
     })
 }
 
 /// Shows what was said before.
-fn history(context: &Context, reader: &Reader, (name, lines): (&str, u32)) -> Result<(), Failure> {
+fn history(
+    context: &CommandContext,
+    reader: &Reader,
+    (name, lines): (&str, u32),
+) -> Result<(), CliError> {
     for message in &reader.conversation(lines)? {
         context.format.answer(message, || {
             let text = match message.body.text.char_indices().nth(SHOWN_CHARS_MAX) {
@@ -68,15 +74,15 @@ pub(super) fn spoken(who: &str, text: &str, width: Option<usize>) -> String {
 }
 
 /// A talk at a terminal, or with a script.
-struct Chat<'a> {
-    talk: Talk,
+struct ChatTerminal<'a> {
+    talk: ChatSession,
     format: Format,
     screen: Viewport,
     name: &'a str,
     /// Whether a person types.
     typed: bool,
     /// The newest message, while an answer is waited for.
-    open: Option<Sent>,
+    open: Option<PendingMessage>,
     /// Whether it was interrupted since the last message.
     interrupted: bool,
     /// Whether the prompt stands in the line.
@@ -85,16 +91,16 @@ struct Chat<'a> {
     counts: (u32, u32),
 }
 
-impl<'a> Chat<'a> {
-    fn new(talk: Talk, context: &Context, name: &'a str) -> Self {
+impl<'a> ChatTerminal<'a> {
+    fn new(talk: ChatSession, context: &CommandContext, name: &'a str) -> Self {
         let (format, screen, typed) = (context.format, context.screen(), io::stdin().is_terminal());
         let (open, interrupted, prompted, counts) = (None, false, false, (0, 0));
         Self { talk, format, screen, name, typed, open, interrupted, prompted, counts }
     }
 
     /// Talks until nobody types any more, or somebody leaves.
-    async fn converse(mut self, home: &Path) -> Result<(), Failure> {
-        let mut lines = Some(Lines::of_stdin());
+    async fn converse(mut self, home: &Path) -> Result<(), CliError> {
+        let mut lines = Some(StdinLines::of_stdin());
         if self.typed {
             ui::say("Type a message and press Enter. Ctrl-C interrupts it, Ctrl-D leaves.");
         }
@@ -104,15 +110,15 @@ impl<'a> Chat<'a> {
             let heard = self.talk.next(lines.as_mut().filter(|_| listens)).await?;
             match &heard {
                 // Who leaves ends nothing: the answer is kept.
-                Heard::InputEnds if self.typed => break,
-                Heard::InputEnds => lines = None,
-                Heard::Stop(StopSignal::Terminate) => break,
-                Heard::Stop(StopSignal::Interrupt) if !self.interrupt().await? => break,
-                Heard::Gone if self.open.is_none() => {
-                    let why = Failure::user(format!("{} was stopped", self.name));
+                ChatInput::InputEnds if self.typed => break,
+                ChatInput::InputEnds => lines = None,
+                ChatInput::Stop(StopSignal::Terminate) => break,
+                ChatInput::Stop(StopSignal::Interrupt) if !self.interrupt().await? => break,
+                ChatInput::Gone if self.open.is_none() => {
+                    let why = CliError::user(format!("{} was stopped", self.name));
                     return Err(why.hint("`automaton run` starts it again"));
                 }
-                Heard::Line(line) => {
+                ChatInput::Line(line) => {
                     // Whoever typed it ended the line of the prompt.
                     self.prompted = false;
                     match line {
@@ -125,16 +131,16 @@ impl<'a> Chat<'a> {
                         }
                     }
                 }
-                Heard::Event(event) => {
+                ChatInput::Event(event) => {
                     if self.talk.shows(&event.event) {
                         self.interject();
                     }
                     self.talk.show(event)?;
                 }
-                Heard::Stop(_) | Heard::Gone | Heard::Quiet => {}
+                ChatInput::Stop(_) | ChatInput::Gone | ChatInput::Quiet => {}
             }
             self.look(&heard)?;
-            if !matches!(heard, Heard::Event(_)) {
+            if !matches!(heard, ChatInput::Event(_)) {
                 self.prompt()?;
             }
         }
@@ -144,23 +150,29 @@ impl<'a> Chat<'a> {
             _ if self.typed => Ok(()),
             (sent, unanswered) => {
                 let what = format!("{unanswered} of {sent} messages were not answered");
-                Err(Failure::user(what).hint("`automaton messages` shows how they stand"))
+                Err(CliError::user(what).hint("`automaton messages` shows how they stand"))
             }
         }
     }
 
-    /// Sends a line. Whether nobody left meanwhile.
-    async fn send(&mut self, home: &Path, line: String) -> Result<bool, Failure> {
-        let said = self.talk.signals.unless(say(home.to_owned(), line)).await?;
+    /// Sends a line. Whether nobody left meanwhile: one interrupt is for what the line
+    /// begins, which may be under way before its delivery is confirmed.
+    async fn send(&mut self, home: &Path, line: String) -> Result<bool, CliError> {
+        let mut delivery = Box::pin(say(home.to_owned(), line));
+        let mut said = self.talk.signals.unless(&mut delivery).await?;
+        let interrupted = matches!(said, Err(StopSignal::Interrupt));
+        if interrupted {
+            said = self.talk.signals.unless(&mut delivery).await?;
+        }
         let Ok(delivered) = said else { return Ok(false) };
         self.open = sent(self.talk.reader(), delivered?.message)?;
         self.interrupted = false;
         self.counts.0 += 1;
-        Ok(true)
+        if interrupted { self.interrupt().await } else { Ok(true) }
     }
 
     /// Ends what it does. Whether there was anything to end, and nobody left meanwhile.
-    async fn interrupt(&mut self) -> Result<bool, Failure> {
+    async fn interrupt(&mut self) -> Result<bool, CliError> {
         let first = self.open.is_some() && !std::mem::replace(&mut self.interrupted, true);
         if first {
             let Some(awake) = self.talk.interrupt().await? else { return Ok(false) };
@@ -178,7 +190,7 @@ impl<'a> Chat<'a> {
     }
 
     /// Tells what it said, and what became of the message that is open.
-    fn look(&mut self, heard: &Heard) -> Result<(), Failure> {
+    fn look(&mut self, heard: &ChatInput) -> Result<(), CliError> {
         if self.talk.is_behind(heard)? {
             return Ok(());
         }
@@ -191,7 +203,7 @@ impl<'a> Chat<'a> {
         }
         if let Some(settled) = settled {
             self.open = None;
-            if let Settled::Unanswered(why) = settled {
+            if let MessageOutcome::Unanswered(why) = settled {
                 self.counts.1 += 1;
                 self.complain(&why);
             }
@@ -201,7 +213,7 @@ impl<'a> Chat<'a> {
     }
 
     /// What it says is not said twice: its last words may have been seen as they came.
-    fn tell(&mut self, message: &OutboxMessage) -> Result<(), Failure> {
+    fn tell(&mut self, message: &OutboxMessage) -> Result<(), CliError> {
         if self.format == Format::Json {
             return ui::json(&serde_json::json!({
                 "id": message.id, "from": Speaker::Automaton, "text": message.body.text,
@@ -215,7 +227,7 @@ impl<'a> Chat<'a> {
         ui::line(&spoken(self.name, &message.body.text, self.screen.width()))
     }
 
-    fn complain(&mut self, why: &Failure) {
+    fn complain(&mut self, why: &CliError) {
         self.interject();
         let hint = why.remedy.as_ref().map_or_else(String::new, |hint| format!(" ({hint})"));
         ui::say(&format!("{}{hint}", why.line()));
@@ -229,13 +241,13 @@ impl<'a> Chat<'a> {
     }
 
     /// Shows that it is somebody's turn to type.
-    fn prompt(&mut self) -> Result<(), Failure> {
+    fn prompt(&mut self) -> Result<(), CliError> {
         self.talk.pulses = !self.typed || self.open.is_some();
         if self.talk.pulses || std::mem::replace(&mut self.prompted, true) {
             return Ok(());
         }
         let mut err = io::stderr().lock();
-        err.write_all(b"> ").and_then(|()| err.flush()).map_err(|error| Failure::output(&error))
+        err.write_all(b"> ").and_then(|()| err.flush()).map_err(|error| CliError::output(&error))
     }
 }
 

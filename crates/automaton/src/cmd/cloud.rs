@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use alloy_primitives::Address;
 use automaton_cloud::db::Refund;
-use automaton_cloud::{Cloud, Config, Deps};
+use automaton_cloud::{CloudConfig, CloudDeps, CloudServer};
 use automaton_core::entropy::SystemEntropy;
 use automaton_core::tier::SurvivalTier;
 use automaton_core::time::SystemClock;
@@ -22,10 +22,10 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::provision::{account, client_of};
-use super::{Context, live};
+use super::{CommandContext, live};
 use crate::descriptor::StopSignals;
 use crate::diagnostics::DiagnosticsArgs;
-use crate::error::Failure;
+use crate::error::CliError;
 use crate::role::signer::RunningSigner;
 use crate::role::{agent, gas};
 use crate::ui::text::{plain, short};
@@ -80,7 +80,7 @@ enum CloudCommand {
 }
 
 /// What an automaton said last of itself, read with the account of the home.
-fn status(context: &Context, of: Option<Address>) -> Result<(), Failure> {
+fn status(context: &CommandContext, of: Option<Address>) -> Result<(), CliError> {
     let (home, _) = context.inhabited()?;
     let account = account(&home)?;
     let cloud = client_of(&account.cloud)?;
@@ -97,14 +97,14 @@ fn status(context: &Context, of: Option<Address>) -> Result<(), Failure> {
 
 /// The first line.
 #[derive(Serialize)]
-struct Listening<'a> {
+struct CloudInfo<'a> {
     listen: SocketAddr,
     url: &'a str,
 }
 
 /// Reads a configuration; `data` stands in for what it says.
-fn read(path: &Path, data: Option<&PathBuf>) -> Result<Config, Failure> {
-    let mut config = Config::read(path)?;
+fn read(path: &Path, data: Option<&PathBuf>) -> Result<CloudConfig, CliError> {
+    let mut config = CloudConfig::read(path)?;
     if let Some(data) = data {
         config.data.clone_from(data);
     }
@@ -112,7 +112,7 @@ fn read(path: &Path, data: Option<&PathBuf>) -> Result<Config, Failure> {
 }
 
 /// Runs a cloud until a signal says stop, or does something to its ledger.
-pub(crate) fn run(context: &Context, args: &CloudArgs) -> Result<(), Failure> {
+pub(crate) fn run(context: &CommandContext, args: &CloudArgs) -> Result<(), CliError> {
     match &args.command {
         Some(CloudCommand::Refund { config, data, what }) => {
             return give_back(context.format, &read(config, data.as_ref())?, *what);
@@ -123,13 +123,13 @@ pub(crate) fn run(context: &Context, args: &CloudArgs) -> Result<(), Failure> {
     args.diagnostics.start(&context.environment, "cloud")?;
     // Before any thread starts, so that none of them takes the signal's default.
     let signals = Signals::receive()?;
-    let given = args.config.as_ref().ok_or_else(|| Failure::user("--config is missing"))?;
+    let given = args.config.as_ref().ok_or_else(|| CliError::user("--config is missing"))?;
     let mut config = read(given, args.data.as_ref())?;
     config.listen = args.listen.unwrap_or(config.listen);
     let fault = args.fault.as_deref().map(|text| (text, config.data.as_path()));
     let executable = live::executable()?;
     let signer = gas::start(&executable, &config)?;
-    let deps = Deps {
+    let deps = CloudDeps {
         clock: Arc::new(SystemClock),
         entropy: Arc::new(SystemEntropy),
         report: Arc::new(|sentence| ui::say(&plain(&sentence))),
@@ -139,7 +139,7 @@ pub(crate) fn run(context: &Context, args: &CloudArgs) -> Result<(), Failure> {
     live::runtime()?.block_on(serve(context.format, (config, signer), deps, &signals))
 }
 
-fn give_back(format: Format, config: &Config, what: Refund) -> Result<(), Failure> {
+fn give_back(format: Format, config: &CloudConfig, what: Refund) -> Result<(), CliError> {
     let refunding = automaton_cloud::refund(config, Arc::new(SystemClock), what);
     let refunded = live::runtime()?.block_on(refunding)?;
     let (wallet, amount, owed) = (refunded.wallet, refunded.amount, refunded.owed());
@@ -157,15 +157,15 @@ fn give_back(format: Format, config: &Config, what: Refund) -> Result<(), Failur
 
 async fn serve(
     format: Format,
-    (config, signer): (Config, RunningSigner),
-    deps: Deps,
+    (config, signer): (CloudConfig, RunningSigner),
+    deps: CloudDeps,
     signals: &Signals,
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     let (purse, signer_ended) = gas::join(signer).await?;
-    let cloud = Cloud::start(config, deps, purse).await?;
+    let cloud = CloudServer::start(config, deps, purse).await?;
     let (listen, url) = (cloud.address(), cloud.url());
     match format {
-        Format::Json => ui::json(&Listening { listen, url })?,
+        Format::Json => ui::json(&CloudInfo { listen, url })?,
         Format::Text => ui::line(&format!("the cloud listens on {url}"))?,
     }
     let signals = StopSignals::watch(signals)?;

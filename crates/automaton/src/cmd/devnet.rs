@@ -5,42 +5,42 @@
 use std::sync::Arc;
 
 use automaton_core::time::SystemClock;
-use automaton_devnet::{Config, Devnet};
+use automaton_devnet::{Devnet, DevnetConfig};
 use automaton_sandbox::process::Signals;
 use serde::Serialize;
 
-use super::Context;
+use super::CommandContext;
 use super::live::runtime;
 use crate::args::DevnetArgs;
 use crate::descriptor::StopSignals;
-use crate::error::Failure;
+use crate::error::CliError;
 use crate::role::agent;
 use crate::ui::{self, Format};
 
 /// What a client needs to know; with `--json` the first line.
 #[derive(Serialize)]
-struct Serving {
+struct DevnetInfo {
     url: String,
     chain_id: u64,
     usdc: String,
 }
 
 /// Runs the chain until `SIGINT` or `SIGTERM`.
-pub(crate) fn run(context: &Context, args: DevnetArgs) -> Result<(), Failure> {
+pub(crate) fn run(context: &CommandContext, args: DevnetArgs) -> Result<(), CliError> {
     args.diagnostics.start(&context.environment, "devnet")?;
     let signals = Signals::receive()?;
     let faults = agent::armed(args.fault.as_deref().zip(args.data.as_deref()))?;
     let (clock, chain_id) = (Arc::new(SystemClock), args.chain_id);
-    let config = Config { listen: args.listen, data: args.data, chain_id, clock, faults };
+    let config = DevnetConfig { listen: args.listen, data: args.data, chain_id, clock, faults };
     runtime()?.block_on(async {
         let signals = StopSignals::watch(&signals)?;
         let devnet = Devnet::start(config).await?;
         let usdc = Devnet::usdc().to_string();
-        let serving = Serving { url: devnet.url(), chain_id, usdc };
+        let serving = DevnetInfo { url: devnet.url(), chain_id, usdc };
         match context.format {
             Format::Json => ui::json(&serving)?,
             Format::Text => {
-                let Serving { url, chain_id, usdc } = serving;
+                let DevnetInfo { url, chain_id, usdc } = serving;
                 ui::line(&format!("url       {url}\nchain id  {chain_id}\nUSDC      {usdc}"))?;
             }
         }

@@ -2,19 +2,19 @@
 //!
 //! It only looks, also while the automaton lives.
 
-use automaton_core::egress::Came;
-use automaton_core::record::Outcome;
+use automaton_core::egress::EgressOutcome;
+use automaton_core::record::DecisionOutcome;
 use automaton_store::EgressRecord;
 
-use super::Context;
-use crate::error::Failure;
+use super::CommandContext;
+use crate::error::CliError;
 use crate::ui::text::plain;
 use crate::ui::units::size;
 use crate::ui::when::WallClock;
 use crate::ui::{phrases, table};
 
 /// Lists the last requests of commands, newest first.
-pub(crate) fn run(context: &Context, lines: u32) -> Result<(), Failure> {
+pub(crate) fn run(context: &CommandContext, lines: u32) -> Result<(), CliError> {
     let (.., reader) = context.record()?;
     let requests = reader.egress(lines)?;
     context.format.answer(&requests, || match requests.as_slice() {
@@ -30,9 +30,9 @@ pub(crate) fn run(context: &Context, lines: u32) -> Result<(), Failure> {
 fn words(request: &EgressRecord, clock: &WallClock) -> [String; 4] {
     let EgressRecord { call, at, method, origin, outcome, code, came, .. } = request;
     let became = match (outcome, came) {
-        (Outcome::Deny | Outcome::Ask, _) => format!("refused ({code})"),
-        (Outcome::Allow, None) => "sent; what came of it is not known".to_owned(),
-        (Outcome::Allow, Some(Came { status, bytes_up, bytes_down, end })) => {
+        (DecisionOutcome::Deny | DecisionOutcome::Ask, _) => format!("refused ({code})"),
+        (DecisionOutcome::Allow, None) => "sent; what came of it is not known".to_owned(),
+        (DecisionOutcome::Allow, Some(EgressOutcome { status, bytes_up, bytes_down, end })) => {
             let status = status.map_or("no answer".to_owned(), |status| status.to_string());
             let (up, down, end) = (size(*bytes_up), size(*bytes_down), phrases::request(*end));
             format!("{status}, {up} sent, {down} received, {end}")

@@ -10,10 +10,10 @@ use automaton_sandbox::harden;
 use clap::Args;
 use serde_json::json;
 
-use super::Context;
+use super::CommandContext;
 use super::passphrase::PassphraseArgs;
 use super::wallet::keystore_of;
-use crate::error::Failure;
+use crate::error::CliError;
 use crate::role::signer::home_of;
 use crate::ui::say;
 
@@ -29,7 +29,7 @@ pub(crate) struct ExportKeyArgs {
 }
 
 /// Prints the key.
-pub(crate) fn run(context: &Context, args: &ExportKeyArgs) -> Result<(), Failure> {
+pub(crate) fn run(context: &CommandContext, args: &ExportKeyArgs) -> Result<(), CliError> {
     harden()?;
     let home = context.home()?;
     let keystore = keystore_of(&home)?;
@@ -37,7 +37,7 @@ pub(crate) fn run(context: &Context, args: &ExportKeyArgs) -> Result<(), Failure
         let what = "the key would stay on the screen, and is not shown";
         let hint =
             "give it to a program or a file of your own: `umask 077` and `> FILE`; or add --show";
-        return Err(Failure::user(what).hint(hint));
+        return Err(CliError::user(what).hint(hint));
     }
     let key = keystore.unlock(&args.passphrase.read(context, &home_of(&home))?)?;
     say("warning: whoever has this key can take all the money; no limit stops them");

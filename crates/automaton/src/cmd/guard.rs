@@ -4,13 +4,13 @@
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Read};
 
-use automaton_policy::guard::{Found, Guard, Report, Source};
+use automaton_policy::guard::{CheckResult, Guard, GuardReport, TextSource};
 use clap::Subcommand;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 
-use super::Context;
-use crate::error::Failure;
+use super::CommandContext;
+use crate::error::CliError;
 
 /// Longest text that is read, in bytes.
 const TEXT_BYTES_MAX: usize = 1024 * 1024;
@@ -24,20 +24,20 @@ pub(crate) enum GuardCommand {
     Scan {
         /// Where the text came from, which decides what is done about it
         #[arg(long, default_value = "peer", value_parser = sources())]
-        source: Source,
+        source: TextSource,
     },
 }
 
 /// The sources of a text by their names.
-fn sources() -> impl TypedValueParser<Value = Source> {
-    let of = |name: String| Source::ALL.into_iter().find(|source| source.name() == name);
-    PossibleValuesParser::new(Source::ALL.map(Source::name))
+fn sources() -> impl TypedValueParser<Value = TextSource> {
+    let of = |name: String| TextSource::ALL.into_iter().find(|source| source.name() == name);
+    PossibleValuesParser::new(TextSource::ALL.map(TextSource::name))
         .try_map(move |name| of(name).ok_or("there is no such source"))
 }
 
 /// What is printed.
 #[derive(Debug, Serialize)]
-struct Scanned {
+struct GuardScanReport {
     verdict: &'static str,
     threat_level: &'static str,
     source: &'static str,
@@ -56,34 +56,34 @@ struct CheckLine {
 ///
 /// # Errors
 /// When there is no text, or too much of it.
-pub(crate) fn run(context: &Context, command: &GuardCommand) -> Result<(), Failure> {
+pub(crate) fn run(context: &CommandContext, command: &GuardCommand) -> Result<(), CliError> {
     let GuardCommand::Scan { source } = command;
     let report = Guard::new()?.scan(&read()?, *source, SHOWN_BYTES_MAX);
-    let scanned = Scanned::new(report, *source);
+    let scanned = GuardScanReport::new(report, *source);
     context.format.answer(&scanned, || page(&scanned))
 }
 
 /// The text on standard input. What is no UTF-8 in it is replaced as a reader would.
-fn read() -> Result<String, Failure> {
+fn read() -> Result<String, CliError> {
     let input = io::stdin();
     if input.is_terminal() {
-        return Err(Failure::user("there is no text on standard input")
+        return Err(CliError::user("there is no text on standard input")
             .hint("pipe one in: `automaton guard scan <FILE`"));
     }
     let mut bytes = Vec::new();
     let most = u64::try_from(TEXT_BYTES_MAX).unwrap_or(u64::MAX) + 1;
     let read = input.lock().take(most).read_to_end(&mut bytes);
-    read.map_err(|error| Failure::internal("cannot read standard input", &error))?;
+    read.map_err(|error| CliError::internal("cannot read standard input", &error))?;
     if bytes.len() > TEXT_BYTES_MAX {
-        return Err(Failure::user(format!("the text has more than {TEXT_BYTES_MAX} bytes"))
+        return Err(CliError::user(format!("the text has more than {TEXT_BYTES_MAX} bytes"))
             .hint("scan it in parts: no text that long is ever shown to a model"));
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-impl Scanned {
-    fn new(report: Report, source: Source) -> Self {
-        let line = |Found { check, detected, details }| CheckLine {
+impl GuardScanReport {
+    fn new(report: GuardReport, source: TextSource) -> Self {
+        let line = |CheckResult { check, detected, details }| CheckLine {
             name: check.name(),
             detected,
             details,
@@ -99,8 +99,8 @@ impl Scanned {
 }
 
 /// The same for a person.
-fn page(scanned: &Scanned) -> String {
-    let Scanned { verdict, threat_level, source, checks, sanitized } = scanned;
+fn page(scanned: &GuardScanReport) -> String {
+    let GuardScanReport { verdict, threat_level, source, checks, sanitized } = scanned;
     let mut page = format!("{verdict}: the threat looks {threat_level}, from a {source}\n");
     for CheckLine { name, details, .. } in checks.iter().filter(|check| check.detected) {
         // silent-ok: writing to a String cannot fail.

@@ -3,8 +3,8 @@
 use automaton_core::time::{Clock, SystemClock, Timestamp};
 use automaton_store::{ScheduledTask, TaskRun};
 
-use super::Context;
-use crate::error::Failure;
+use super::CommandContext;
+use crate::error::CliError;
 use crate::ui::text::{plain, short};
 use crate::ui::units::{many, span};
 use crate::ui::when::{WallClock, ago};
@@ -14,7 +14,7 @@ use crate::ui::{self, Format, phrases, table};
 const NOTE_CHARS_MAX: usize = 100;
 
 /// Lists the schedule, in the order in which what is due at once runs.
-pub(crate) fn list(context: &Context) -> Result<(), Failure> {
+pub(crate) fn list(context: &CommandContext) -> Result<(), CliError> {
     let (.., reader) = context.record()?;
     let schedule = reader.schedule()?;
     if context.format == Format::Json {
@@ -26,11 +26,11 @@ pub(crate) fn list(context: &Context) -> Result<(), Failure> {
 }
 
 /// Shows how a task ran, newest first.
-pub(crate) fn runs(context: &Context, task: &str, lines: u32) -> Result<(), Failure> {
+pub(crate) fn runs(context: &CommandContext, task: &str, lines: u32) -> Result<(), CliError> {
     let (.., reader) = context.record()?;
     if !reader.schedule()?.iter().any(|row| row.task.name == task) {
         let what = format!("there is no entry '{}' in the schedule", short(task, 64));
-        return Err(Failure::user(what).hint("`automaton heartbeat` lists them"));
+        return Err(CliError::user(what).hint("`automaton heartbeat` lists them"));
     }
     let runs = reader.task_runs(task, lines)?;
     if runs.is_empty() {

@@ -4,14 +4,14 @@ use automaton_core::id::AutomatonId;
 use automaton_store::Store;
 use serde::Serialize;
 
-use super::{Context, with_store};
+use super::{CommandContext, with_store};
 use crate::config::values::{Name, Prompt};
-use crate::error::Failure;
+use crate::error::CliError;
 use crate::home;
 use crate::ui::text::plain;
 
 #[derive(Serialize)]
-struct Made<'a> {
+struct InitReport<'a> {
     home: &'a std::path::Path,
     automaton: AutomatonId,
     name: &'a str,
@@ -20,24 +20,24 @@ struct Made<'a> {
 
 /// Makes a home, or says which automaton lives there already.
 pub(crate) fn run(
-    context: &Context,
+    context: &CommandContext,
     said: (Option<&Name>, Option<&Prompt>),
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     let home = context.home()?;
     home::make_private(&home)?;
     let _lock = home::lock(&home)?;
     let draft = home::draft(&home, said, None)?;
     let file = &draft.file;
     let needed =
-        |key| Failure::user(format!("automaton.json in {} names no `{key}`", home.display()));
+        |key| CliError::user(format!("automaton.json in {} names no `{key}`", home.display()));
     let name = file.name.as_ref().ok_or_else(|| needed("name"))?.as_str();
     let genesis = file.genesis_prompt.as_ref().ok_or_else(|| needed("genesisPrompt"))?.as_str();
     draft.keep(&home)?;
-    home::furnish(&home, name, genesis)?;
-    let born = async |store: &Store| home::bring_to_life(store, &home, name, genesis).await;
+    home::create_missing_files(&home, name, genesis)?;
+    let born = async |store: &Store| home::birth_or_load(store, &home, name, genesis).await;
     let (automaton, _) = with_store(&home, born)?;
     let created = draft.is_new();
-    context.format.answer(&Made { home: &home, automaton, name, created }, || {
+    context.format.answer(&InitReport { home: &home, automaton, name, created }, || {
         let (name, home) = (plain(name), home.display());
         let verb = if created { "is made" } else { "lives already" };
         format!("{name} {verb} in {home} ({automaton})")

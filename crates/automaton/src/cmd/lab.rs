@@ -7,17 +7,21 @@ use std::process::ExitCode;
 
 use automaton_sandbox::process::become_other;
 
-use super::Context;
+use super::CommandContext;
 use crate::args::LabArgs;
 use crate::beside::beside;
-use crate::error::Failure;
+use crate::error::CliError;
 use crate::ui::Format;
 
 /// Becomes the laboratory, which reads the words.
 ///
 /// # Errors
 /// When it is not there, or cannot be executed.
-pub(crate) fn run(context: &Context, command: &str, args: LabArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn run(
+    context: &CommandContext,
+    command: &str,
+    args: LabArgs,
+) -> Result<ExitCode, CliError> {
     let laboratory = beside("automaton-lab", "which holds drills and benches")?;
     let mut words = vec![OsString::from("automaton")];
     if let Some(home) = &context.home_flag {

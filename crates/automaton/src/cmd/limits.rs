@@ -14,17 +14,17 @@ use automaton_core::money::MicroUsdc;
 use automaton_core::time::SystemClock;
 use automaton_sandbox::SystemBootClock;
 use automaton_signer::{
-    Ask, Change, ClientError, Creator, Home, Parts, PassphraseSource, Proof, Standing, ask_at_rest,
-    message,
+    CreatorAction, CreatorConnection, CreatorProof, PassphraseSource, SignerConnectionError,
+    SignerDeps, SignerHome, SignerStatus, SigningLimitsChange, ask_at_rest, message,
 };
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::Context;
+use super::CommandContext;
 use super::passphrase::PassphraseArgs;
 use super::wallet::keystore_of;
 use crate::args::usdc;
-use crate::error::Failure;
+use crate::error::CliError;
 use crate::role::signer::home_of;
 
 /// What a person may ask of the ceilings.
@@ -90,7 +90,7 @@ pub(crate) struct Ceilings {
     payments: Option<u64>,
 }
 
-impl From<Ceilings> for Change {
+impl From<Ceilings> for SigningLimitsChange {
     fn from(to: Ceilings) -> Self {
         let Ceilings { per_payment, per_hour, per_day, per_payee, lifetime, payments } = to;
         Self { per_payment, per_hour, per_day, per_payee, lifetime, payments_max: payments }
@@ -99,10 +99,10 @@ impl From<Ceilings> for Change {
 
 /// Does what is asked, and tells what holds then.
 pub(crate) fn run(
-    context: &Context,
+    context: &CommandContext,
     signer: Option<PathBuf>,
     command: &LimitsCommand,
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     let signer = match signer {
         Some(signer) => signer,
         None => {
@@ -111,18 +111,18 @@ pub(crate) fn run(
             home_of(&automaton)
         }
     };
-    let by_passphrase = |args: &PassphraseArgs| -> Result<_, Failure> {
-        Ok(Some(Proof::Passphrase(args.read(context, &signer)?)))
+    let by_passphrase = |args: &PassphraseArgs| -> Result<_, CliError> {
+        Ok(Some(CreatorProof::Passphrase(args.read(context, &signer)?)))
     };
     let (ask, proof) = match command {
         LimitsCommand::Show(passphrase) if passphrase.is_given() => {
-            (Ask::Show {}, by_passphrase(passphrase)?)
+            (CreatorAction::Show {}, by_passphrase(passphrase)?)
         }
-        LimitsCommand::Show(_) => (Ask::Show {}, None),
+        LimitsCommand::Show(_) => (CreatorAction::Show {}, None),
         LimitsCommand::Message(to) => {
-            let Standing { wallet, serial, .. } = tell(&signer, &Ask::Show {}, None)?;
+            let SignerStatus { wallet, serial, .. } = tell(&signer, &CreatorAction::Show {}, None)?;
             let wallet = wallet.ok_or_else(|| {
-                Failure::user("the wallet was never unlocked, and its file names no address")
+                CliError::user("the wallet was never unlocked, and its file names no address")
                     .hint("start the automaton once, or give the passphrase instead")
             })?;
             let text = message(wallet, serial, &(*to).into());
@@ -130,22 +130,24 @@ pub(crate) fn run(
             return context.format.answer(&document, || text);
         }
         LimitsCommand::Set { to, signature, passphrase } => {
-            let to = Change::from(*to);
-            let raises = || Ok::<_, Failure>(to.raises(tell(&signer, &Ask::Show {}, None)?.limits));
+            let to = SigningLimitsChange::from(*to);
+            let raises = || {
+                Ok::<_, CliError>(to.raises(tell(&signer, &CreatorAction::Show {}, None)?.limits))
+            };
             let proof = match signature {
-                Some(signature) => Some(Proof::Signature(signature.clone())),
+                Some(signature) => Some(CreatorProof::Signature(signature.clone())),
                 None if !raises()? => None,
                 None if passphrase.place(context, &signer)?.is_some() => by_passphrase(passphrase)?,
                 // silent-ok: without a terminal the signer says what it takes to raise.
-                None => PassphraseSource::Terminal.read().ok().map(Proof::Passphrase),
+                None => PassphraseSource::Terminal.read().ok().map(CreatorProof::Passphrase),
             };
-            (Ask::Set(to), proof)
+            (CreatorAction::Set(to), proof)
         }
         LimitsCommand::Creator { address, passphrase } => {
-            (Ask::Creator(*address), by_passphrase(passphrase)?)
+            (CreatorAction::Creator(*address), by_passphrase(passphrase)?)
         }
         LimitsCommand::Accept { hash, passphrase } => {
-            (Ask::Accept(*hash), by_passphrase(passphrase)?)
+            (CreatorAction::Accept(*hash), by_passphrase(passphrase)?)
         }
     };
     let standing = tell(&signer, &ask, proof)?;
@@ -156,12 +158,18 @@ pub(crate) fn run(
 ///
 /// # Errors
 /// When it refuses, or its home cannot be used.
-pub(super) fn tell(home: &Path, ask: &Ask, proof: Option<Proof>) -> Result<Standing, Failure> {
-    let home = Home::open(home)?;
-    match Creator::connect(&home) {
+pub(super) fn tell(
+    home: &Path,
+    ask: &CreatorAction,
+    proof: Option<CreatorProof>,
+) -> Result<SignerStatus, CliError> {
+    let home = SignerHome::open(home)?;
+    match CreatorConnection::connect(&home) {
         Ok(mut creator) => Ok(creator.ask(ask, proof)?),
-        Err(ClientError::Gone(error)) if matches!(error.kind(), NotFound | ConnectionRefused) => {
-            let parts = Parts {
+        Err(SignerConnectionError::Gone(error))
+            if matches!(error.kind(), NotFound | ConnectionRefused) =>
+        {
+            let parts = SignerDeps {
                 clock: Arc::new(SystemClock),
                 boot: Arc::new(SystemBootClock),
                 faults: Arc::new(NoFaults),
@@ -172,8 +180,8 @@ pub(super) fn tell(home: &Path, ask: &Ask, proof: Option<Proof>) -> Result<Stand
     }
 }
 
-fn described(standing: &Standing) -> String {
-    let Standing { limits, spent, creator, permits, .. } = standing;
+fn described(standing: &SignerStatus) -> String {
+    let SignerStatus { limits, spent, creator, permits, .. } = standing;
     let creator = creator.map_or_else(|| "none".to_owned(), |it| it.to_string());
     let mut text = format!(
         "One payment: at most {}\n\

@@ -5,38 +5,38 @@ use std::path::{Path, PathBuf};
 use automaton_core::event::Event;
 use automaton_sandbox::process::Signals;
 
-use super::Context;
-use super::preflight::{self, Wanted};
+use super::CommandContext;
+use super::preflight::{self, PreflightRequest};
 use crate::args::{BrainFlags, RunArgs};
 use crate::config::file::{ConfigFile, FILE_NAME};
-use crate::config::resolve::{self, Resolved};
-use crate::error::Failure;
+use crate::config::resolve::{self, ResolvedConfig};
+use crate::error::CliError;
+use crate::event_exporters::EventExporters;
 use crate::home;
 use crate::log::EventLog;
 use crate::metrics;
 use crate::operator;
-use crate::outlets::Outlets;
-use crate::role::charter::{Ask, Charter};
+use crate::role::launch_config::{InitialMessage, LaunchConfig};
 use crate::role::provider;
 use crate::stack::{self, Stack};
+use crate::story_driver::StoryDriver;
 use crate::supervisor::Supervisor;
-use crate::telling::Telling;
 use crate::ui::console::Console;
 use crate::ui::{self, Format, text, wrap};
-use crate::workspace::{self, LeftBehind, WorkspaceFiles};
+use crate::workspace::{self, WorkspaceFiles, WorkspaceSummary};
 
 /// Lets the automaton of a home live.
-pub(crate) fn run(context: &Context, args: RunArgs) -> Result<(), Failure> {
+pub(crate) fn run(context: &CommandContext, args: RunArgs) -> Result<(), CliError> {
     args.diagnostics.start(&context.environment, "supervisor")?;
     let signals = Signals::receive()?;
     let home = context.home()?;
     // First of all: a directory without an automaton is not touched.
     if !home.join(FILE_NAME).exists() {
-        return Err(home::nobody(&home));
+        return Err(home::no_automaton(&home));
     }
     let lock = home::lock_if_made(&home)?;
     let flags = BrainFlags::default();
-    preflight::check(Wanted {
+    preflight::check(PreflightRequest {
         environment: &context.environment,
         home: &home,
         file: home::read(&home),
@@ -54,21 +54,21 @@ pub(crate) fn run(context: &Context, args: RunArgs) -> Result<(), Failure> {
     let stack = lives_from.then(|| Stack::open(&home, passphrase));
     let stack = stack.transpose()?;
     let again = "run".to_owned();
-    let life = Life { resolved, stack, args, ask: None, scratch: false, again };
+    let life = RunSpec { resolved, stack, args, ask: None, scratch: false, again };
     runtime()?.block_on(live(context, life, None, &signals))
 }
 
 /// What a life is started with.
 #[derive(Debug)]
-pub(crate) struct Life {
+pub(crate) struct RunSpec {
     /// The configuration as it holds.
-    pub(crate) resolved: Resolved,
+    pub(crate) resolved: ResolvedConfig,
     /// What it lives from; without it thinking costs nothing.
     pub(crate) stack: Option<Stack>,
     /// How far it goes.
     pub(crate) args: RunArgs,
     /// A first message of the creator.
-    pub(crate) ask: Option<Ask>,
+    pub(crate) ask: Option<InitialMessage>,
     /// Whether its home is thrown away at the end.
     pub(crate) scratch: bool,
     /// The command that starts it again.
@@ -80,22 +80,22 @@ pub(crate) struct Life {
 /// # Errors
 /// When the agent cannot live, or the story is not told.
 pub(crate) async fn live(
-    context: &Context,
-    life: Life,
-    telling: Option<Telling>,
+    context: &CommandContext,
+    life: RunSpec,
+    telling: Option<StoryDriver>,
     signals: &Signals,
-) -> Result<(), Failure> {
-    let Life { mut resolved, stack, args, ask, scratch, again } = life;
+) -> Result<(), CliError> {
+    let RunSpec { mut resolved, stack, args, ask, scratch, again } = life;
     // The model of a story is for it alone, and says nothing of itself.
     if telling.is_none() {
-        provider::learn(&mut resolved.brain).await;
+        provider::discover_models(&mut resolved.brain).await;
     }
     let stack = stack.map(|stack| stack.letting_machines_reach(args.machine_egress.clone()));
     if stack.is_none() && !args.machine_egress.is_empty() {
         let what = "--machine-egress is for machines of an automaton's own cloud, and it has none";
-        return Err(Failure::user(what).hint("say it to the cloud that it lives from"));
+        return Err(CliError::user(what).hint("say it to the cloud that it lives from"));
     }
-    home::furnish(&resolved.home, &resolved.name, &resolved.genesis)?;
+    home::create_missing_files(&resolved.home, &resolved.name, &resolved.genesis)?;
     let log = EventLog::open(&resolved.home, resolved.log_level);
     let shown_on = (&context.environment, context.screen());
     let mut console = Console::new(context.format, shown_on, log);
@@ -106,10 +106,10 @@ pub(crate) async fn live(
     if let Some(metrics) = &metrics {
         console.tell(Event::MetricsServed { url: metrics.url.clone() })?;
     }
-    let outlets = Outlets::open(&resolved)?;
+    let outlets = EventExporters::open(&resolved)?;
     let workspace = resolved.home.join(home::WORKSPACE);
     let before = WorkspaceFiles::read(&workspace);
-    let charter = Charter {
+    let charter = LaunchConfig {
         egress: resolved.egress.gather(&resolved.home)?,
         operator: operator::begin(&resolved.home)?,
         resolved,
@@ -119,7 +119,7 @@ pub(crate) async fn live(
         fault: args.fault,
         money: None,
     };
-    let supervisor = Supervisor::new(charter, console, telling).telling_too(outlets);
+    let supervisor = Supervisor::new(charter, console, telling).with_exporters(outlets);
     let ended = supervisor.run(signals, stack).await;
     if context.format == Format::Text {
         let left = WorkspaceFiles::read(&workspace).since(&before);
@@ -131,10 +131,10 @@ pub(crate) async fn live(
 
 /// Says what was made and where, and how to go on.
 fn leave(
-    context: &Context,
-    (workspace, left): (&Path, &LeftBehind),
+    context: &CommandContext,
+    (workspace, left): (&Path, &WorkspaceSummary),
     (scratch, again): (bool, Option<&str>),
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     let screen = context.screen();
     let place = text::tilde(&workspace.display().to_string(), screen.user_home.as_deref());
     let told = left.told((!scratch).then_some(place.as_str()));
@@ -157,20 +157,20 @@ fn leave(
 ///
 /// # Errors
 /// When the system has no descriptors left.
-pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+pub fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::internal("cannot start the runtime", &error))
+        .map_err(|error| CliError::internal("cannot start the runtime", &error))
 }
 
 /// Our own executable, which is looked up once and is a value from then on.
 ///
 /// # Errors
 /// When the system does not tell.
-pub fn executable() -> Result<PathBuf, Failure> {
+pub fn executable() -> Result<PathBuf, CliError> {
     std::env::current_exe()
-        .map_err(|error| Failure::internal("cannot find the automaton's own executable", &error))
+        .map_err(|error| CliError::internal("cannot find the automaton's own executable", &error))
 }
 
 /// Tells of keys that have no effect, since one of them may be misspelt.

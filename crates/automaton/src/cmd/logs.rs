@@ -6,16 +6,16 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use automaton_core::event::Stamped;
+use automaton_core::event::StampedEvent;
 use clap::Args;
 use serde::Deserialize;
 
-use super::Context;
+use super::CommandContext;
 use crate::config::file::LogLevel;
-use crate::error::Failure;
+use crate::error::CliError;
 use crate::log::{FILE_NAME, level_of, older};
-use crate::ui::pretty::{Pretty, Thoughts, Times};
-use crate::ui::{self, Format, Paint};
+use crate::ui::pretty::{EventPrinter, ThoughtDisplay, TimeColumn};
+use crate::ui::{self, ColorMode, Format};
 
 /// How often a followed log is looked at.
 const POLL: Duration = Duration::from_millis(250);
@@ -39,7 +39,7 @@ pub(crate) struct LogsArgs {
 
 /// The name of an event, as it is on the wire.
 #[derive(Deserialize)]
-struct Named {
+struct EventName {
     event: String,
 }
 
@@ -53,18 +53,18 @@ impl LogsArgs {
             };
             self.event.is_empty() || self.event.iter().any(begins)
         };
-        serde_json::from_str::<Named>(line).is_ok_and(|named| fits(&named.event))
-            && serde_json::from_str::<Stamped>(line).is_ok_and(|stamped| {
+        serde_json::from_str::<EventName>(line).is_ok_and(|named| fits(&named.event))
+            && serde_json::from_str::<StampedEvent>(line).is_ok_and(|stamped| {
                 self.level.is_none_or(|level| level_of(&stamped.event) >= level)
             })
     }
 }
 
 /// Shows the last events, and goes on with those to come.
-pub(crate) fn run(context: &Context, args: &LogsArgs) -> Result<(), Failure> {
+pub(crate) fn run(context: &CommandContext, args: &LogsArgs) -> Result<(), CliError> {
     let (home, _) = context.inhabited()?;
     let path = home.join(FILE_NAME);
-    let failed = |error: io::Error| Failure::internal("cannot read the log", &error);
+    let failed = |error: io::Error| CliError::internal("cannot read the log", &error);
     let mut show = shower(context);
     let mut all = Vec::new();
     for file in [older(&path), path.clone()].iter().map(|path| open(path)) {
@@ -90,14 +90,14 @@ pub(crate) fn run(context: &Context, args: &LogsArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn shower(context: &Context) -> impl FnMut(&str) -> Result<(), Failure> {
+fn shower(context: &CommandContext) -> impl FnMut(&str) -> Result<(), CliError> {
     let format = context.format;
-    let paint = Paint::of_stdout(&context.environment);
-    let pretty = Pretty::new(io::stdout(), paint, Thoughts::Whole, Times::Shown);
+    let paint = ColorMode::of_stdout(&context.environment);
+    let pretty = EventPrinter::new(io::stdout(), paint, ThoughtDisplay::Whole, TimeColumn::Shown);
     let mut pretty = pretty.on(context.screen());
-    move |line: &str| match (format, serde_json::from_str::<Stamped>(line)) {
+    move |line: &str| match (format, serde_json::from_str::<StampedEvent>(line)) {
         (Format::Json, Ok(_)) => ui::line(line),
-        (Format::Text, Ok(event)) => pretty.show(&event).map_err(|error| Failure::output(&error)),
+        (Format::Text, Ok(event)) => pretty.show(&event).map_err(|error| CliError::output(&error)),
         // silent-ok: the last line may be cut off by a crash, or be of a newer program.
         (_, Err(_)) => Ok(()),
     }

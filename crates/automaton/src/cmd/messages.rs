@@ -4,15 +4,15 @@
 //! else is changed by it.
 
 use automaton_core::id::MessageId;
-use automaton_core::wire::control::{Answer, Command};
-use automaton_store::{Reader, Speaker, Standing, Utterance};
+use automaton_core::wire::control::{ControlRequest, ControlResponse};
+use automaton_store::{ConversationMessage, MessageStatus, Reader, Speaker};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::Context;
+use super::CommandContext;
 use super::send::reach;
 use crate::control::unexpected;
-use crate::error::Failure;
+use crate::error::CliError;
 use crate::ui::text::{plain, short};
 use crate::ui::when::WallClock;
 use crate::ui::wrap::{hanging, wrapped};
@@ -49,7 +49,7 @@ pub(crate) enum MessagesCommand {
 }
 
 /// Does what was asked.
-pub(crate) fn run(context: &Context, args: &MessagesArgs) -> Result<(), Failure> {
+pub(crate) fn run(context: &CommandContext, args: &MessagesArgs) -> Result<(), CliError> {
     match &args.command {
         None => list(context, args.lines),
         Some(MessagesCommand::Show { id }) => show(context, *id),
@@ -57,7 +57,7 @@ pub(crate) fn run(context: &Context, args: &MessagesArgs) -> Result<(), Failure>
     }
 }
 
-fn list(context: &Context, lines: u32) -> Result<(), Failure> {
+fn list(context: &CommandContext, lines: u32) -> Result<(), CliError> {
     let (.., reader) = context.record()?;
     let (name, clock) = (reader.life()?.name, context.clock());
     let (messages, width) = (reader.conversation(lines)?, context.screen().width());
@@ -74,7 +74,7 @@ fn list(context: &Context, lines: u32) -> Result<(), Failure> {
     Ok(())
 }
 
-fn show(context: &Context, id: MessageId) -> Result<(), Failure> {
+fn show(context: &CommandContext, id: MessageId) -> Result<(), CliError> {
     let (.., reader) = context.record()?;
     let message = found(&reader, id)?;
     let answer = reader.answer_to(id)?.map(|answer| answer.id);
@@ -91,17 +91,17 @@ fn show(context: &Context, id: MessageId) -> Result<(), Failure> {
     })
 }
 
-fn close(context: &Context, id: MessageId) -> Result<(), Failure> {
+fn close(context: &CommandContext, id: MessageId) -> Result<(), CliError> {
     let (home, _, reader) = context.record()?;
     let message = found(&reader, id)?;
     let Some(standing) = message.standing else {
         let what = format!("message {id} is one of the automaton's");
         return Err(
-            Failure::user(what).hint("only your own messages are open until they are closed")
+            CliError::user(what).hint("only your own messages are open until they are closed")
         );
     };
-    match reach(&home, &Command::Close { message: id })?.0 {
-        Answer::Closed { was_open } => {
+    match reach(&home, &ControlRequest::Close { message: id })?.0 {
+        ControlResponse::Closed { was_open } => {
             context.format.answer(&json!({ "message": id, "was_open": was_open }), || {
                 if was_open {
                     format!("closed: message {id} is shown to the model no more")
@@ -114,15 +114,15 @@ fn close(context: &Context, id: MessageId) -> Result<(), Failure> {
     }
 }
 
-fn found(reader: &Reader, id: MessageId) -> Result<Utterance, Failure> {
+fn found(reader: &Reader, id: MessageId) -> Result<ConversationMessage, CliError> {
     reader.utterance(id)?.ok_or_else(|| {
-        Failure::user(format!("there is no message {id}")).hint("`automaton messages` lists them")
+        CliError::user(format!("there is no message {id}")).hint("`automaton messages` lists them")
     })
 }
 
 /// The line above a message.
-fn head((name, clock): (&str, &WallClock), message: &Utterance) -> String {
-    let Utterance { id, at, standing, reply_to, .. } = message;
+fn head((name, clock): (&str, &WallClock), message: &ConversationMessage) -> String {
+    let ConversationMessage { id, at, standing, reply_to, .. } = message;
     let stands = match (standing, reply_to) {
         (Some(standing), _) => format!(", {}", words(*standing)),
         (None, Some(to)) => format!(", in answer to {to}"),
@@ -139,12 +139,12 @@ pub(super) fn who(name: &str, speaker: Speaker) -> String {
     }
 }
 
-const fn words(standing: Standing) -> &'static str {
+const fn words(standing: MessageStatus) -> &'static str {
     match standing {
-        Standing::Waiting => "waiting to be read",
-        Standing::Open => "open",
-        Standing::Answered => "answered",
-        Standing::Closed => "closed",
-        Standing::Failed => "failed",
+        MessageStatus::Waiting => "waiting to be read",
+        MessageStatus::Open => "open",
+        MessageStatus::Answered => "answered",
+        MessageStatus::Closed => "closed",
+        MessageStatus::Failed => "failed",
     }
 }

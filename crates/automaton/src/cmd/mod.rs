@@ -42,23 +42,23 @@ use std::sync::Arc;
 
 use automaton_core::entropy::SystemEntropy;
 use automaton_core::faults::NoFaults;
-use automaton_core::id::Mint;
+use automaton_core::id::IdGenerator;
 use automaton_core::time::SystemClock;
 use automaton_store::{Reader, Store};
 
-use crate::args::{Cli, Command, Globals};
+use crate::args::{Cli, CliCommand, Globals};
 use crate::config::env::Environment;
 use crate::config::file::ConfigFile;
 use crate::config::resolve;
-use crate::error::Failure;
+use crate::error::CliError;
 use crate::home::{DATABASE, Scratch};
-use crate::ui::pretty::{Pretty, Thoughts, Times};
+use crate::ui::pretty::{EventPrinter, ThoughtDisplay, TimeColumn};
 use crate::ui::when::WallClock;
-use crate::ui::{Format, Paint, Viewport};
+use crate::ui::{ColorMode, Format, Viewport};
 
 /// What every command gets.
 #[derive(Debug)]
-pub struct Context {
+pub struct CommandContext {
     /// What the environment says.
     pub(crate) environment: Environment,
     /// `--home`.
@@ -69,7 +69,7 @@ pub struct Context {
     pub(crate) utc: bool,
 }
 
-impl Context {
+impl CommandContext {
     /// With what the command line and the environment say.
     #[must_use]
     pub fn new(globals: Globals) -> Self {
@@ -81,22 +81,23 @@ impl Context {
     ///
     /// # Errors
     /// As [`Scratch::new`].
-    pub fn scratch(&self) -> Result<Scratch, Failure> {
-        Scratch::new(self.environment.tmpdir.as_deref(), &mint())
+    pub fn scratch(&self) -> Result<Scratch, CliError> {
+        Scratch::new(self.environment.tmpdir.as_deref(), &id_generator())
     }
 
     /// What writes events to stdout for a person, each with its time.
     #[must_use]
-    pub fn pretty(&self) -> Pretty<io::Stdout> {
-        let paint = Paint::of_stdout(&self.environment);
-        Pretty::new(io::stdout(), paint, Thoughts::Whole, Times::Shown).on(self.screen())
+    pub fn pretty(&self) -> EventPrinter<io::Stdout> {
+        let paint = ColorMode::of_stdout(&self.environment);
+        EventPrinter::new(io::stdout(), paint, ThoughtDisplay::Whole, TimeColumn::Shown)
+            .on(self.screen())
     }
 
     /// The home, as an absolute path.
     ///
     /// # Errors
     /// When nothing names one.
-    pub(crate) fn home(&self) -> Result<PathBuf, Failure> {
+    pub(crate) fn home(&self) -> Result<PathBuf, CliError> {
         resolve::home(self.home_flag.as_deref(), &self.environment)
     }
 
@@ -114,7 +115,7 @@ impl Context {
     ///
     /// # Errors
     /// When none lives there, or its configuration is invalid.
-    pub(crate) fn inhabited(&self) -> Result<(PathBuf, ConfigFile), Failure> {
+    pub(crate) fn inhabited(&self) -> Result<(PathBuf, ConfigFile), CliError> {
         let home = self.home()?;
         let file = crate::home::read(&home)?;
         Ok((home, file))
@@ -124,11 +125,11 @@ impl Context {
     ///
     /// # Errors
     /// When no automaton lives there, or its record cannot be read.
-    pub(crate) fn record(&self) -> Result<(PathBuf, ConfigFile, Reader), Failure> {
+    pub(crate) fn record(&self) -> Result<(PathBuf, ConfigFile, Reader), CliError> {
         let (home, file) = self.inhabited()?;
         if !home.join(DATABASE).exists() {
             let what = format!("the automaton in {} was not started yet", home.display());
-            return Err(Failure::user(what).hint("start it with `automaton run`"));
+            return Err(CliError::user(what).hint("start it with `automaton run`"));
         }
         let reader = Reader::open(&home.join(DATABASE))?;
         Ok((home, file, reader))
@@ -141,10 +142,10 @@ impl Context {
 /// When the store cannot be opened or closed, or the work fails.
 pub(crate) fn with_store<T>(
     home: &Path,
-    work: impl AsyncFnOnce(&Store) -> Result<T, Failure>,
-) -> Result<T, Failure> {
+    work: impl AsyncFnOnce(&Store) -> Result<T, CliError>,
+) -> Result<T, CliError> {
     live::runtime()?.block_on(async {
-        let store = Store::open(&home.join(DATABASE), mint(), Arc::new(NoFaults))?;
+        let store = Store::open(&home.join(DATABASE), id_generator(), Arc::new(NoFaults))?;
         let done = work(&store).await;
         store.close().await?;
         done
@@ -153,55 +154,59 @@ pub(crate) fn with_store<T>(
 
 /// Ids from the system's clock and chance.
 #[must_use]
-pub fn mint() -> Mint {
-    Mint::new(Arc::new(SystemClock), Arc::new(SystemEntropy))
+pub fn id_generator() -> IdGenerator {
+    IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy))
 }
 
 /// Runs one command.
 ///
 /// # Errors
 /// What the command fails with.
-pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
-    let context = Context::new(cli.globals);
+pub(crate) fn run(cli: Cli) -> Result<ExitCode, CliError> {
+    let context = CommandContext::new(cli.globals);
     match cli.command {
-        Command::Up(args) => up::run(&context, *args),
-        Command::Run(args) => live::run(&context, args),
-        Command::Init { name, genesis } => init::run(&context, (name.as_ref(), genesis.as_ref())),
-        Command::Status => status::run(&context),
-        Command::Logs(args) => logs::run(&context, &args),
-        Command::Alerts { lines } => alerts::run(&context, lines),
-        Command::Egress { lines } => egress::run(&context, lines),
-        Command::Turns { lines } => turns::list(&context, lines),
-        Command::Turn(args) => turn::run(&context, &args),
-        Command::Heartbeat { task: None, .. } => heartbeat::list(&context),
-        Command::Heartbeat { task: Some(task), lines } => heartbeat::runs(&context, &task, lines),
-        Command::Prompt => prompt::run(&context),
-        Command::Send(args) => send::run(&context, &args),
-        Command::Chat { lines } => chat::run(&context, lines),
-        Command::Messages(args) => messages::run(&context, &args),
-        Command::Wake { reason } => send::wake(&context, &reason),
-        Command::Stop => send::stop(&context),
-        Command::Cloud(args) => cloud::run(&context, &args),
-        Command::Devnet(args) => devnet::run(&context, args),
-        Command::Wallet { command } => wallet::run(&context, &command),
-        Command::Fund(args) => wallet::fund(&context, &args),
-        Command::Provision(args) => provision::run(&context, &args),
-        Command::Credits => provision::credits(&context),
-        Command::Pnl(args) => pnl::run(&context, &args),
-        Command::Limits { signer, command } => limits::run(&context, signer, &command),
-        Command::Approvals { command } => approvals::run(&context, &command),
-        Command::Audit { command } => audit::run(&context, &command),
-        Command::Policy { command } => policy::run(&context, &command),
-        Command::X402 { command } => x402::run(&context, &command),
-        Command::ExportKey(args) => export_key::run(&context, &args),
-        Command::Sandbox { command } => return sandbox::run(&context, &command),
-        Command::Guard { command } => guard::run(&context, &command),
-        Command::Drill(args) => return lab::run(&context, "drill", args),
-        Command::Bench(args) => return lab::run(&context, "bench", args),
-        Command::Topup(args) => wallet::top_up(&context, &args),
-        Command::Constitution => print::constitution(),
-        Command::Schema => print::schema(),
-        Command::Completions { shell } => print::completions(shell),
+        CliCommand::Up(args) => up::run(&context, *args),
+        CliCommand::Run(args) => live::run(&context, args),
+        CliCommand::Init { name, genesis } => {
+            init::run(&context, (name.as_ref(), genesis.as_ref()))
+        }
+        CliCommand::Status => status::run(&context),
+        CliCommand::Logs(args) => logs::run(&context, &args),
+        CliCommand::Alerts { lines } => alerts::run(&context, lines),
+        CliCommand::Egress { lines } => egress::run(&context, lines),
+        CliCommand::Turns { lines } => turns::list(&context, lines),
+        CliCommand::Turn(args) => turn::run(&context, &args),
+        CliCommand::Heartbeat { task: None, .. } => heartbeat::list(&context),
+        CliCommand::Heartbeat { task: Some(task), lines } => {
+            heartbeat::runs(&context, &task, lines)
+        }
+        CliCommand::Prompt => prompt::run(&context),
+        CliCommand::Send(args) => send::run(&context, &args),
+        CliCommand::Chat { lines } => chat::run(&context, lines),
+        CliCommand::Messages(args) => messages::run(&context, &args),
+        CliCommand::Wake { reason } => send::wake(&context, &reason),
+        CliCommand::Stop => send::stop(&context),
+        CliCommand::Cloud(args) => cloud::run(&context, &args),
+        CliCommand::Devnet(args) => devnet::run(&context, args),
+        CliCommand::Wallet { command } => wallet::run(&context, &command),
+        CliCommand::Fund(args) => wallet::fund(&context, &args),
+        CliCommand::Provision(args) => provision::run(&context, &args),
+        CliCommand::Credits => provision::credits(&context),
+        CliCommand::Pnl(args) => pnl::run(&context, &args),
+        CliCommand::Limits { signer, command } => limits::run(&context, signer, &command),
+        CliCommand::Approvals { command } => approvals::run(&context, &command),
+        CliCommand::Audit { command } => audit::run(&context, &command),
+        CliCommand::Policy { command } => policy::run(&context, &command),
+        CliCommand::X402 { command } => x402::run(&context, &command),
+        CliCommand::ExportKey(args) => export_key::run(&context, &args),
+        CliCommand::Sandbox { command } => return sandbox::run(&context, &command),
+        CliCommand::Guard { command } => guard::run(&context, &command),
+        CliCommand::Drill(args) => return lab::run(&context, "drill", args),
+        CliCommand::Bench(args) => return lab::run(&context, "bench", args),
+        CliCommand::Topup(args) => wallet::top_up(&context, &args),
+        CliCommand::Constitution => print::constitution(),
+        CliCommand::Schema => print::schema(),
+        CliCommand::Completions { shell } => print::completions(shell),
     }?;
     Ok(ExitCode::SUCCESS)
 }

@@ -6,10 +6,10 @@ use automaton_core::secret::Secret;
 use automaton_signer::PassphraseSource;
 use clap::{Args, ValueHint};
 
-use super::Context;
+use super::CommandContext;
 use crate::config::env::{CREDENTIALS_DIRECTORY, Environment};
-use crate::error::Failure;
-use crate::role::signer::PassphrasePlace;
+use crate::error::CliError;
+use crate::role::signer::PassphraseLocation;
 use crate::stack::passphrase_file;
 
 /// Where the passphrase is.
@@ -36,19 +36,19 @@ impl PassphraseArgs {
     /// When a credential is named where there are none.
     pub(crate) fn place(
         &self,
-        context: &Context,
+        context: &CommandContext,
         signer: &Path,
-    ) -> Result<Option<PassphrasePlace>, Failure> {
+    ) -> Result<Option<PassphraseLocation>, CliError> {
         let file = self.passphrase_file.as_deref();
         let named = named(file, self.passphrase_credential.as_deref(), &context.environment)?;
-        Ok(named.or_else(|| passphrase_file(signer).map(PassphrasePlace::File)))
+        Ok(named.or_else(|| passphrase_file(signer).map(PassphraseLocation::File)))
     }
 
     /// Reads it.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub(crate) fn read(&self, context: &Context, signer: &Path) -> Result<Secret, Failure> {
+    pub(crate) fn read(&self, context: &CommandContext, signer: &Path) -> Result<Secret, CliError> {
         let place = self.place(context, signer)?;
         Ok(place.map_or(PassphraseSource::Terminal, Into::into).read()?)
     }
@@ -62,22 +62,22 @@ pub(crate) fn named(
     file: Option<&Path>,
     credential: Option<&str>,
     environment: &Environment,
-) -> Result<Option<PassphrasePlace>, Failure> {
+) -> Result<Option<PassphraseLocation>, CliError> {
     let Some(name) = credential else {
-        return Ok(file.map(|file| PassphrasePlace::File(file.to_owned())));
+        return Ok(file.map(|file| PassphraseLocation::File(file.to_owned())));
     };
     let mut parts = Path::new(name).components();
     if !matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None)) {
         let what = format!("'{name}' is no name of a credential");
-        return Err(Failure::user(what).hint("give the name that LoadCredential= of the unit has"));
+        return Err(CliError::user(what).hint("give the name that LoadCredential= of the unit has"));
     }
     let folder = environment.credentials_directory.as_ref().ok_or_else(|| {
-        Failure::user(format!(
+        CliError::user(format!(
             "there is no credential '{name}': {CREDENTIALS_DIRECTORY} is not set"
         ))
         .hint("systemd sets it for a unit with LoadCredential= or SetCredential=")
     })?;
-    Ok(Some(PassphrasePlace::Credential(folder.join(name))))
+    Ok(Some(PassphraseLocation::Credential(folder.join(name))))
 }
 
 #[cfg(test)]
@@ -90,7 +90,7 @@ mod tests {
         let environment = Environment { credentials_directory: folder, ..Default::default() };
         let place = |name| named(None, Some(name), &environment);
         match place("passphrase").unwrap() {
-            Some(PassphrasePlace::Credential(path)) => {
+            Some(PassphraseLocation::Credential(path)) => {
                 assert_eq!(path, Path::new("/run/credentials/automaton.service/passphrase"));
             }
             other => panic!("{other:?}"),

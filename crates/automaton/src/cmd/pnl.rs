@@ -4,13 +4,15 @@
 //! a sum that is rounded cannot be checked.
 
 use automaton_core::money::Microcents;
-use automaton_core::pnl::{By, Exchanged, Line, ProfitAndLoss, Sums, beginning_of};
+use automaton_core::pnl::{
+    ExchangeTotals, PnlGrouping, PnlLine, ProfitAndLoss, Sums, beginning_of,
+};
 use automaton_core::time::{Clock, SystemClock, Timestamp};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use super::Context;
-use crate::error::Failure;
+use super::CommandContext;
+use crate::error::CliError;
 use crate::ui::phrases;
 use crate::ui::text::short;
 use crate::ui::units::capital;
@@ -24,20 +26,20 @@ const NAME_MAX: usize = 40;
 pub(crate) struct PnlArgs {
     /// What the sums are for
     #[arg(long, value_name = "WHAT", default_value = "category", value_parser = by())]
-    by: By,
+    by: PnlGrouping,
     /// Only so many days, today included; days are those of UTC [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=36_500))]
     days: Option<u32>,
 }
 
-fn by() -> impl TypedValueParser<Value = By> {
-    PossibleValuesParser::new(By::ALL.map(By::name)).try_map(|name| {
-        By::ALL.into_iter().find(|by| by.name() == name).ok_or("that is no way to add up")
+fn by() -> impl TypedValueParser<Value = PnlGrouping> {
+    PossibleValuesParser::new(PnlGrouping::ALL.map(PnlGrouping::name)).try_map(|name| {
+        PnlGrouping::ALL.into_iter().find(|by| by.name() == name).ok_or("that is no way to add up")
     })
 }
 
 /// Shows the account.
-pub(crate) fn run(context: &Context, args: &PnlArgs) -> Result<(), Failure> {
+pub(crate) fn run(context: &CommandContext, args: &PnlArgs) -> Result<(), CliError> {
     let (.., reader) = context.record()?;
     let since = args.days.map_or(Timestamp::EPOCH, |days| beginning_of(days, SystemClock.now()));
     let account = reader.profit_and_loss(args.by, since)?;
@@ -47,9 +49,10 @@ pub(crate) fn run(context: &Context, args: &PnlArgs) -> Result<(), Failure> {
 fn in_words(account: &ProfitAndLoss, clock: &WallClock) -> String {
     let ProfitAndLoss { since, by, lines, left_out, total, net, exchanged } = account;
     let mut rows = vec![[capital(by.name()), "Earned".into(), "Spent".into(), "Net".into()]];
-    for Line { name, sums, net } in lines {
+    for PnlLine { name, sums, net } in lines {
         let name = name.as_deref().map_or_else(|| "none".to_owned(), |name| short(name, NAME_MAX));
-        let name = if *by == By::Category { phrases::category(&name).to_owned() } else { name };
+        let name =
+            if *by == PnlGrouping::Category { phrases::category(&name).to_owned() } else { name };
         rows.push(row(&name, sums, Some(*net)));
     }
     // silent-ok: a net that cannot be counted is shown as unknown.
@@ -60,7 +63,7 @@ fn in_words(account: &ProfitAndLoss, clock: &WallClock) -> String {
         since => format!("Since {}\n", clock.at(since)),
     };
     text.push_str(&table(&rows));
-    let Exchanged { paid, got } = exchanged;
+    let ExchangeTotals { paid, got } = exchanged;
     text.push_str(&format!("Credits bought: {got} for {paid}"));
     text
 }
@@ -93,7 +96,7 @@ mod tests {
     fn amounts_stand_below_each_other_to_the_last_unit() {
         let sums =
             |revenue, cost| Sums { revenue: Microcents::new(revenue), cost: Microcents::new(cost) };
-        let line = |name: Option<&str>, sums: Sums| Line {
+        let line = |name: Option<&str>, sums: Sums| PnlLine {
             name: name.map(str::to_owned),
             sums,
             net: sums.net().unwrap(),
@@ -101,7 +104,7 @@ mod tests {
         let total = sums(500_000_000, 67_401);
         let account = ProfitAndLoss {
             since: Timestamp::EPOCH,
-            by: By::Goal,
+            by: PnlGrouping::Goal,
             lines: vec![
                 line(Some("fly\u{1b}[2J"), sums(0, 67_400)),
                 line(None, sums(500_000_000, 0)),
@@ -109,7 +112,7 @@ mod tests {
             left_out: Some(sums(0, 1)),
             total,
             net: total.net().unwrap(),
-            exchanged: Exchanged {
+            exchanged: ExchangeTotals {
                 paid: MicroUsdc::new(5_000_000),
                 got: Microcents::new(500_000_000),
             },

@@ -10,30 +10,30 @@ use std::path::Path;
 use std::time::Duration;
 
 use automaton_agent::check_schedule;
-use automaton_core::error::Kind;
+use automaton_core::error::ErrorClass;
 use automaton_sandbox::{Launcher, probe};
 
 use super::live::executable;
 use crate::args::{BrainArg, BrainFlags, RunArgs};
 use crate::config::env::Environment;
 use crate::config::file::ConfigFile;
-use crate::config::resolve::{self, Brain, Resolved};
-use crate::error::{Failure, Findings};
+use crate::config::resolve::{self, Brain, ResolvedConfig};
+use crate::error::{CliError, CliErrors};
 use crate::home;
 use crate::operator;
 use crate::role::{agent, provider};
 use crate::stack;
-use crate::telling::Telling;
+use crate::story_driver::StoryDriver;
 
 /// The time between two tries of a place.
 const APART: Duration = Duration::from_millis(200);
 
 /// What is to be started.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct PreflightRequest<'a> {
     pub(crate) environment: &'a Environment,
     pub(crate) home: &'a Path,
     /// Its configuration, found or drafted.
-    pub(crate) file: Result<ConfigFile, Failure>,
+    pub(crate) file: Result<ConfigFile, CliError>,
     pub(crate) flags: &'a BrainFlags,
     pub(crate) run: &'a RunArgs,
     /// Whether it will live from a stack, with this brain.
@@ -44,9 +44,9 @@ pub(crate) struct Wanted<'a> {
 ///
 /// # Errors
 /// All that is missing or wrong, each with how it is mended.
-pub(crate) fn check(wanted: Wanted<'_>) -> Result<(), Failure> {
-    let Wanted { environment, home, file, flags, run, lives_from } = wanted;
-    let mut wrong = Findings::default();
+pub(crate) fn check(wanted: PreflightRequest<'_>) -> Result<(), CliError> {
+    let PreflightRequest { environment, home, file, flags, run, lives_from } = wanted;
+    let mut wrong = CliErrors::default();
     let file = wrong.take(file);
     let resolved =
         file.as_ref().and_then(|file| wrong.take(resolved((home, file, environment), flags)));
@@ -56,7 +56,7 @@ pub(crate) fn check(wanted: Wanted<'_>) -> Result<(), Failure> {
     wrong.take(operator::check(home));
     let passphrase = wrong.take(run.passphrase(environment)).flatten();
     let mut needs_sandbox = false;
-    if let Some(Resolved { brain, metrics, egress, .. }) = &resolved {
+    if let Some(ResolvedConfig { brain, metrics, egress, .. }) = &resolved {
         wrong.take(egress.gather(home));
         if let Brain::Local(local) = brain {
             needs_sandbox = true;
@@ -82,10 +82,10 @@ pub(crate) fn check(wanted: Wanted<'_>) -> Result<(), Failure> {
 fn resolved(
     (home, file, environment): (&Path, &ConfigFile, &Environment),
     flags: &BrainFlags,
-) -> Result<Resolved, Failure> {
+) -> Result<ResolvedConfig, CliError> {
     match flags.brain {
         Some(BrainArg::Script(_)) => {
-            Telling::resolve_at("http://127.0.0.1:1", (home, file, environment))
+            StoryDriver::resolve_at("http://127.0.0.1:1", (home, file, environment))
         }
         _ => resolve::resolve(home, file, flags, environment),
     }
@@ -96,14 +96,14 @@ fn resolved(
 ///
 /// # Errors
 /// When somebody has it each time, or it cannot be had.
-pub(crate) fn check_free(place: SocketAddr, mut again: u32) -> Result<(), Failure> {
+pub(crate) fn check_free(place: SocketAddr, mut again: u32) -> Result<(), CliError> {
     loop {
         match TcpListener::bind(place) {
             Ok(_) => return Ok(()),
             Err(error) if error.kind() == ErrorKind::AddrInUse && again > 0 => again -= 1,
             Err(error) => {
                 let what = format!("cannot serve at {place}");
-                return Err(Failure::new(Kind::Config, what).because(&error));
+                return Err(CliError::new(ErrorClass::Config, what).because(&error));
             }
         }
         std::thread::sleep(APART);

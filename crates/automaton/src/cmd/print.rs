@@ -4,24 +4,24 @@ use clap::CommandFactory;
 
 use crate::args::Cli;
 use crate::config::file;
-use crate::error::Failure;
+use crate::error::CliError;
 use crate::{home, ui};
 
 /// Prints the constitution, byte for byte as it is written at birth.
-pub(crate) fn constitution() -> Result<(), Failure> {
+pub(crate) fn constitution() -> Result<(), CliError> {
     let text = home::CONSTITUTION_TEXT;
     ui::line(text.strip_suffix('\n').unwrap_or(text))
 }
 
 /// Prints the JSON Schema of `automaton.json`.
-pub(crate) fn schema() -> Result<(), Failure> {
+pub(crate) fn schema() -> Result<(), CliError> {
     let text = serde_json::to_string_pretty(&file::schema())
-        .map_err(|error| Failure::internal("cannot write the schema", &error))?;
+        .map_err(|error| CliError::internal("cannot write the schema", &error))?;
     ui::line(&text)
 }
 
 /// Prints the completions of a shell.
-pub(crate) fn completions(shell: clap_complete::Shell) -> Result<(), Failure> {
+pub(crate) fn completions(shell: clap_complete::Shell) -> Result<(), CliError> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "automaton", &mut script);
     ui::line(String::from_utf8_lossy(&script).trim_end())

@@ -5,21 +5,21 @@ use automaton_agent::prompt::transcript;
 use serde_json::json;
 
 use super::live::runtime;
-use super::{Context, mint};
+use super::{CommandContext, id_generator};
 use crate::args::BrainFlags;
 use crate::config::resolve;
-use crate::error::Failure;
+use crate::error::CliError;
 use crate::home;
 use crate::role::{agent, provider};
 use crate::stack;
 use crate::ui::{self, Format, text::plain};
 
 /// Shows the prompt of the next turn and the tools beside it. It only looks.
-pub(crate) fn run(context: &Context) -> Result<(), Failure> {
+pub(crate) fn run(context: &CommandContext) -> Result<(), CliError> {
     let (home, file, reader) = context.record()?;
     let mut resolved =
         resolve::resolve(&home, &file, &BrainFlags::default(), &context.environment)?;
-    runtime()?.block_on(provider::learn(&mut resolved.brain));
+    runtime()?.block_on(provider::discover_models(&mut resolved.brain));
     let character = home::read_character(&home, Some(reader.life()?.constitution_sha256))?;
     let model = provider::describe(&resolved.brain)?;
     let settings = agent::settings((&resolved, &resolved.egress.unread().open()), None, character);
@@ -28,7 +28,7 @@ pub(crate) fn run(context: &Context) -> Result<(), Failure> {
         true => stack::as_sold(&home, &resolved.brain, model)?,
         false => model,
     };
-    let preview = automaton_agent::preview(&settings, &reader, &model, &mint(), has_money)?;
+    let preview = automaton_agent::preview(&settings, &reader, &model, &id_generator(), has_money)?;
     let Preview { prompt, tools, left_out } = &preview;
     if context.format == Format::Json {
         let layers: Vec<_> = prompt

@@ -2,44 +2,44 @@
 
 use std::path::Path;
 
-use automaton_client::Cloud;
+use automaton_client::CloudClient;
 use automaton_core::money::Microcents;
 use automaton_core::time::{Clock, SystemClock};
-use automaton_wallet::Purse;
+use automaton_wallet::SignerClient;
 use serde_json::json;
 
-use super::Context;
+use super::CommandContext;
 use super::live::{executable, runtime};
 use super::wallet::{SIGNER_ENDS_WITHIN, client, cloud_of, keystore_of, origin};
-use crate::account::{Account, KEY_FILE};
+use crate::account::{ApiAccount, KEY_FILE};
 use crate::args::ProvisionArgs;
-use crate::error::Failure;
-use crate::role::signer::{self, SignerCharter, home_of};
+use crate::error::CliError;
+use crate::role::signer::{self, SignerLaunchConfig, home_of};
 use crate::ui::units::known;
 
 /// Signs in to a cloud, and keeps the key that it gives.
-pub(crate) fn run(context: &Context, args: &ProvisionArgs) -> Result<(), Failure> {
+pub(crate) fn run(context: &CommandContext, args: &ProvisionArgs) -> Result<(), CliError> {
     let (home, file) = context.inhabited()?;
     let url = cloud_of(args.cloud.as_ref(), &file)?.as_str();
     keystore_of(&home)?;
-    let cloud = Cloud::new(client([url])?, url)?;
+    let cloud = CloudClient::new(client([url])?, url)?;
     let audience = cloud.audience()?;
-    let charter = SignerCharter {
+    let charter = SignerLaunchConfig {
         home: home_of(&home),
         passphrase: args.passphrase.place(context, &home_of(&home))?,
         audiences: vec![(audience.domain, audience.uri, args.chain)],
-        ..SignerCharter::default()
+        ..SignerLaunchConfig::default()
     };
     let (address, account) = runtime()?.block_on(async {
         let mut signer = signer::start(&executable()?, &charter)?;
-        let purse = Purse::open(signer.socket).await?;
+        let purse = SignerClient::open(signer.socket).await?;
         let now = SystemClock.now();
-        let account = Account::open(&cloud, url, &purse, (now, args.chain)).await?;
+        let account = ApiAccount::open(&cloud, url, &purse, (now, args.chain)).await?;
         let address = purse.address();
         // The signer ends when its socket is closed.
         drop(purse);
         signer.child.wait_timeout(SIGNER_ENDS_WITHIN)?;
-        Ok::<_, Failure>((address, account))
+        Ok::<_, CliError>((address, account))
     })?;
     account.keep(&home)?;
     let (cloud, path) = (origin(url)?.to_string(), home.join(KEY_FILE));
@@ -52,9 +52,9 @@ pub(crate) fn run(context: &Context, args: &ProvisionArgs) -> Result<(), Failure
 ///
 /// # Errors
 /// When it has none, or it cannot be read.
-pub(super) fn account(home: &Path) -> Result<Account, Failure> {
-    Account::read(home)?.ok_or_else(|| {
-        Failure::user("the automaton has no account with a cloud")
+pub(super) fn account(home: &Path) -> Result<ApiAccount, CliError> {
+    ApiAccount::read(home)?.ok_or_else(|| {
+        CliError::user("the automaton has no account with a cloud")
             .hint("make one with `automaton provision --cloud URL`")
     })
 }
@@ -63,14 +63,14 @@ pub(super) fn account(home: &Path) -> Result<Account, Failure> {
 ///
 /// # Errors
 /// When it is none.
-pub(super) fn client_of(url: &str) -> Result<Cloud, Failure> {
-    Ok(Cloud::new(client([url])?, url)?)
+pub(super) fn client_of(url: &str) -> Result<CloudClient, CliError> {
+    Ok(CloudClient::new(client([url])?, url)?)
 }
 
 /// Shows what is on the account.
-pub(crate) fn credits(context: &Context) -> Result<(), Failure> {
+pub(crate) fn credits(context: &CommandContext) -> Result<(), CliError> {
     let (home, _) = context.inhabited()?;
-    let Account { cloud: url, key, .. } = account(&home)?;
+    let ApiAccount { cloud: url, key, .. } = account(&home)?;
     let cloud = client_of(&url)?;
     let balance = runtime()?.block_on(cloud.balance(&key))?;
     let cents = balance.cents();

@@ -11,22 +11,24 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use automaton_agent::{Door, Egress, accompany, by_hand, command_spec, describe_limits};
+use automaton_agent::{
+    EgressConfig, EgressGate, command_spec, describe_limits, manual_provenance, run_with_egress,
+};
 use automaton_core::error::{Classified, chain};
 use automaton_core::time::Span;
 use automaton_sandbox::{
-    Feature, LaunchError, Launcher, Limits, Network, Outcome, Probe, Program, Task, converse, plan,
-    probe,
+    Feature, LaunchError, Launcher, Network, Probe, Program, RunLimits, RunOutcome, SessionProgram,
+    converse, plan, probe,
 };
 use clap::Subcommand;
 use serde::Serialize;
 use tokio::task::spawn_blocking;
 
 use super::live::{executable, runtime};
-use super::{Context, mint};
+use super::{CommandContext, id_generator};
 use crate::config::env::CONWAY_SANDBOX_ID;
 use crate::config::file::FILE_NAME;
-use crate::error::Failure;
+use crate::error::CliError;
 use crate::home::WORKSPACE;
 use crate::operator;
 use crate::role::agent;
@@ -58,7 +60,10 @@ pub(crate) enum SandboxCommand {
 ///
 /// # Errors
 /// When no automaton lives in the home, or a command cannot be run.
-pub(crate) fn run(context: &Context, command: &SandboxCommand) -> Result<ExitCode, Failure> {
+pub(crate) fn run(
+    context: &CommandContext,
+    command: &SandboxCommand,
+) -> Result<ExitCode, CliError> {
     let launcher = Launcher::new(executable()?);
     let given = probe(&launcher);
     match command {
@@ -86,10 +91,10 @@ pub(crate) fn run(context: &Context, command: &SandboxCommand) -> Result<ExitCod
 fn shell(
     launcher: &Launcher,
     given: &Probe,
-    (home, egress): (&Path, &Egress),
-) -> Result<ExitCode, Failure> {
+    (home, egress): (&Path, &EgressConfig),
+) -> Result<ExitCode, CliError> {
     let mut spec = command_spec(&home.join(WORKSPACE), Program::Later, Span::ZERO);
-    spec.limits = Limits::service();
+    spec.limits = RunLimits::service();
     spec.network = match egress.network() {
         Network::None => Network::Loopback,
         network => network,
@@ -97,14 +102,14 @@ fn shell(
     let mut session = launcher.open(&plan(&spec, given)?)?;
     let way = session.take_proxy();
     let own = |stream: io::Result<OwnedFd>| {
-        let failed = |error| Failure::internal("cannot use the standard streams", &error);
+        let failed = |error| CliError::internal("cannot use the standard streams", &error);
         stream.map(File::from).map_err(failed)
     };
     let keyboard = own(io::stdin().as_fd().try_clone_to_owned())?;
     let screen = own(io::stdout().as_fd().try_clone_to_owned())?;
     let program = Program::Argv(["/bin/sh", "-c", SHELL].map(str::to_owned).to_vec());
     let env = vec![("TERM".to_owned(), "xterm-256color".to_owned())];
-    let task = Task { env, ..Task::new(program) };
+    let task = SessionProgram { env, ..SessionProgram::new(program) };
     let work = move || converse(&session, &task, keyboard, screen);
     let status = attended(way, (home, egress), work)?;
     Ok(u8::try_from(status.code()).map_or(ExitCode::FAILURE, ExitCode::from))
@@ -114,19 +119,25 @@ fn shell(
 /// in the creator's name, and not recorded, since the record is the automaton's.
 fn attended<T: Send + 'static>(
     way: Option<TcpListener>,
-    (home, egress): (&Path, &Egress),
+    (home, egress): (&Path, &EgressConfig),
     work: impl FnOnce() -> Result<T, LaunchError> + Send + 'static,
-) -> Result<T, Failure> {
+) -> Result<T, CliError> {
     let Some(way) = way else { return Ok(work()?) };
     let judge = operator::judge(&operator::path(home), operator::text(home)?.as_deref())?;
-    let door = Door::new(egress, (judge, mint()), by_hand(&mint()), Vec::new(), None);
+    let door = EgressGate::new(
+        egress,
+        (judge, id_generator()),
+        manual_provenance(&id_generator()),
+        Vec::new(),
+        None,
+    );
     let proxy = egress.proxy()?;
     let broken = |error: &(dyn std::error::Error + 'static)| {
-        Failure::internal("the way out of the command broke down", error)
+        CliError::internal("the way out of the command broke down", error)
     };
     runtime()?.block_on(async {
         let waiting = spawn_blocking(work);
-        let ended = accompany(&proxy, Some((way, Arc::new(door))), waiting).await;
+        let ended = run_with_egress(&proxy, Some((way, Arc::new(door))), waiting).await;
         let ended = ended.map_err(|error| broken(&error))?.map_err(|error| broken(&error))?;
         Ok(ended?)
     })
@@ -143,15 +154,15 @@ fn within(sandbox_id: Option<&str>, root: &Path) -> Option<String> {
 
 /// What a feature comes to.
 #[derive(Debug, Serialize)]
-struct Row {
+struct FeatureRow {
     feature: &'static str,
     /// Why it is missing; nothing when it is there.
     missing: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
-struct Told {
-    features: Vec<Row>,
+struct SandboxReport {
+    features: Vec<FeatureRow>,
     /// How memory and processes are limited.
     limits: String,
     /// Why no command runs; nothing when they do.
@@ -164,13 +175,13 @@ struct Told {
     egress: Option<Vec<String>>,
 }
 
-fn tell(context: &Context, given: &Probe) -> Result<ExitCode, Failure> {
-    fn row<T>(feature: &'static str, found: &Feature<T>) -> Row {
+fn tell(context: &CommandContext, given: &Probe) -> Result<ExitCode, CliError> {
+    fn row<T>(feature: &'static str, found: &Feature<T>) -> FeatureRow {
         let missing = match found {
             Feature::Available(_) => None,
             Feature::Missing(why) => Some(why.clone()),
         };
-        Row { feature, missing }
+        FeatureRow { feature, missing }
     }
     let cpus = match &given.cgroup {
         Feature::Available(base) if base.limits_cpus() => Feature::Available(()),
@@ -201,9 +212,9 @@ fn tell(context: &Context, given: &Probe) -> Result<ExitCode, Failure> {
     let file = if lives { Some(context.inhabited()?.1) } else { None };
     let egress = file.map(|file| file.egress.unread().open().places().collect());
     let within = within(context.environment.sandbox_id.as_deref(), Path::new("/"));
-    let told = Told { features, limits: describe_limits(given), refusal, within, egress };
+    let told = SandboxReport { features, limits: describe_limits(given), refusal, within, egress };
     context.format.answer(&told, || {
-        let line = |Row { feature, missing }: &Row| {
+        let line = |FeatureRow { feature, missing }: &FeatureRow| {
             format!("{feature:<20} {}", missing.as_deref().unwrap_or("yes"))
         };
         let mut lines: Vec<String> = told.features.iter().map(line).collect();
@@ -230,7 +241,7 @@ fn tell(context: &Context, given: &Probe) -> Result<ExitCode, Failure> {
 
 /// What became of a command.
 #[derive(Debug, Serialize)]
-struct Ran {
+struct RunReport {
     exit_code: i32,
     status: String,
     stdout: String,
@@ -239,11 +250,11 @@ struct Ran {
     limits: String,
 }
 
-fn told(context: &Context, outcome: &Outcome) -> Result<ExitCode, Failure> {
-    let Outcome { status, stdout, stderr, duration, enforcement } = outcome;
+fn told(context: &CommandContext, outcome: &RunOutcome) -> Result<ExitCode, CliError> {
+    let RunOutcome { status, stdout, stderr, duration, enforcement } = outcome;
     let (exit_code, stdout, stderr) = (status.code(), stdout.text_lossy(), stderr.text_lossy());
     match context.format {
-        Format::Json => crate::ui::json(&Ran {
+        Format::Json => crate::ui::json(&RunReport {
             exit_code,
             status: status.to_string(),
             stdout,
@@ -258,7 +269,7 @@ fn told(context: &Context, outcome: &Outcome) -> Result<ExitCode, Failure> {
                 err.write_all(stderr.as_bytes()).and_then(|()| err.write_all(note.as_bytes()))
             };
             written(io::stdout().lock(), io::stderr().lock())
-                .map_err(|error| Failure::output(&error))?;
+                .map_err(|error| CliError::output(&error))?;
         }
     }
     Ok(ExitCode::from(u8::try_from(exit_code).unwrap_or(u8::MAX)))

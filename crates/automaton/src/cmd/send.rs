@@ -12,14 +12,14 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use automaton_core::error::Kind;
-use automaton_core::id::{MessageId, Mint, RunId};
+use automaton_core::error::ErrorClass;
+use automaton_core::id::{IdGenerator, MessageId, RunId};
 use automaton_core::message::CREATOR_MESSAGE_BYTES_MAX;
-use automaton_core::record::{Sleep, StopReason, WakeCause, WakeSource};
+use automaton_core::record::{SleepState, StopReason, WakeCause, WakeSource};
 use automaton_core::state::AgentState;
 use automaton_core::time::{Clock, Span, SystemClock};
 use automaton_core::trust::{Label, Labelled};
-use automaton_core::wire::control::{Answer, Command};
+use automaton_core::wire::control::{ControlRequest, ControlResponse};
 use automaton_memory::tokens;
 use automaton_sandbox::{HOME_INSIDE, process::LockGuard};
 use automaton_store::{OutboxMessage, Reader};
@@ -28,12 +28,12 @@ use serde_json::json;
 use tokio::task::spawn_blocking;
 
 use super::chat::spoken;
-use super::{Context, mint, with_store};
-use crate::control::{self, Feed, Silence, unexpected};
+use super::{CommandContext, id_generator, with_store};
+use crate::chat_session::{ChatSession, MessageOutcome, PendingMessage, hold};
+use crate::control::{self, ControlError, EventFeed, unexpected};
 use crate::descriptor::StopSignals;
-use crate::error::Failure;
+use crate::error::CliError;
 use crate::home::{self, DATABASE};
-use crate::talk::{Sent, Settled, Talk, hold};
 use crate::ui::text::plain;
 use crate::ui::wrap::hanging;
 use crate::ui::{self, Format};
@@ -75,7 +75,7 @@ pub(crate) fn message(text: &str) -> Result<String, String> {
 }
 
 impl SendArgs {
-    fn message(&self) -> Result<String, Failure> {
+    fn message(&self) -> Result<String, CliError> {
         match (&self.file, &self.text) {
             (Some(path), _) => in_file(path),
             (None, text) => Ok(text.clone().unwrap_or_default()),
@@ -84,7 +84,7 @@ impl SendArgs {
 }
 
 /// The message in a file.
-fn in_file(path: &Path) -> Result<String, Failure> {
+fn in_file(path: &Path) -> Result<String, CliError> {
     let (name, mut bytes) = (path.display(), Vec::new());
     let most = CREATOR_MESSAGE_BYTES_MAX as u64 + 1;
     let read = if path == Path::new("-") {
@@ -92,22 +92,22 @@ fn in_file(path: &Path) -> Result<String, Failure> {
     } else {
         File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes))
     };
-    read.map_err(|error| Failure::user(format!("cannot read {name}")).because(&error))?;
+    read.map_err(|error| CliError::user(format!("cannot read {name}")).because(&error))?;
     let workspace = "or put the file into the automaton's workspace and send its name";
     if bytes.len() > CREATOR_MESSAGE_BYTES_MAX {
         let what = format!("{name} has more than {CREATOR_MESSAGE_BYTES_MAX} bytes");
-        return Err(Failure::user(what).hint(format!("send it in parts, {workspace}")));
+        return Err(CliError::user(what).hint(format!("send it in parts, {workspace}")));
     }
     let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let what = format!("{name} is no UTF-8 text: byte {} is none of it", at + 1);
-        Failure::user(what).hint(format!("convert it, as with `iconv -t UTF-8`, {workspace}"))
+        CliError::user(what).hint(format!("convert it, as with `iconv -t UTF-8`, {workspace}"))
     })?;
-    message(&text).map_err(|why| Failure::user(format!("{name}: {why}")))
+    message(&text).map_err(|why| CliError::user(format!("{name}: {why}")))
 }
 
 /// Sends a message.
-pub(crate) fn run(context: &Context, args: &SendArgs) -> Result<(), Failure> {
+pub(crate) fn run(context: &CommandContext, args: &SendArgs) -> Result<(), CliError> {
     let (home, _) = context.inhabited()?;
     let text = args.message()?;
     if args.wait {
@@ -115,40 +115,43 @@ pub(crate) fn run(context: &Context, args: &SendArgs) -> Result<(), Failure> {
         return hold(async |signals| wait(context, &home, (text, within), signals).await);
     }
     let before = when_read(&home);
-    let delivered = deliver(&home, &text, &new_key(&mint()))?;
+    let delivered = deliver(&home, &text, &new_key(&id_generator()))?;
     let (next, file) = prospect(&home, delivered, (&text, before));
-    let Delivered { message, running } = delivered;
+    let DeliveryReceipt { message, running } = delivered;
     let told = json!({ "message": message, "running": running, "next": next, "file": file });
     context.format.answer(&told, || hanging(&stored(message, &next), context.screen().width()))
 }
 
 /// Sends a message, and waits for the answer.
 async fn wait(
-    context: &Context,
+    context: &CommandContext,
     home: &Path,
     (text, within): (String, Option<Duration>),
     signals: StopSignals,
-) -> Result<(), Failure> {
-    let Ok(feed) = signals.unless(Feed::open(home)).await? else {
-        return Err(Failure::user("nothing was sent: you left before the automaton answered"));
+) -> Result<(), CliError> {
+    let Ok(feed) = signals.unless(EventFeed::open(home)).await? else {
+        return Err(CliError::user("nothing was sent: you left before the automaton answered"));
     };
     let when = when_read(home);
     let Ok(delivered) = signals.unless(say(home.to_owned(), text)).await? else {
-        return Err(Failure::user("you left while the message was being sent")
+        return Err(CliError::user("you left while the message was being sent")
             .hint("`automaton messages` shows whether it was stored"));
     };
     let delivered = delivered?;
     let message = delivered.message;
     if !delivered.running {
-        let why = Failure::user("nobody runs this automaton now, so that nobody answers");
+        let why = CliError::user("nobody runs this automaton now, so that nobody answers");
         let hint =
             format!("message {message} is stored; `automaton run` or `automaton up` starts it");
         return unanswered(context, message, why.hint(hint));
     }
     // silent-ok: whether somebody runs it was seen by sending; what it does is shown if it can be.
-    let mut talk = Talk::begin(context, (home, feed.ok()), signals)?;
+    let mut talk = ChatSession::begin(context, (home, feed.ok()), signals)?;
     let Some(sent) = sent(talk.reader(), message)? else {
-        return Err(Failure::new(Kind::Internal, format!("message {message} is not on record")));
+        return Err(CliError::new(
+            ErrorClass::Internal,
+            format!("message {message} is not on record"),
+        ));
     };
     let by_eye = context.format == Format::Text;
     if by_eye {
@@ -162,7 +165,7 @@ async fn wait(
         }
     };
     match talk.answer_to(sent, within, aside).await? {
-        Settled::Answered(answer) => {
+        MessageOutcome::Answered(answer) => {
             if by_eye && talk.has_shown(&answer.body.text) {
                 return Ok(());
             }
@@ -172,7 +175,7 @@ async fn wait(
             } });
             context.format.answer(&told, || plain(&answer.body.text))
         }
-        Settled::Unanswered(why) => unanswered(context, message, why),
+        MessageOutcome::Unanswered(why) => unanswered(context, message, why),
     }
 }
 
@@ -182,7 +185,7 @@ fn stored(message: MessageId, next: &str) -> String {
 }
 
 /// The end of a wait without an answer.
-fn unanswered(context: &Context, message: MessageId, why: Failure) -> Result<(), Failure> {
+fn unanswered(context: &CommandContext, message: MessageId, why: CliError) -> Result<(), CliError> {
     if context.format == Format::Json {
         ui::json(&json!({ "message": message, "answer": null, "reason": why.line() }))?;
     }
@@ -193,24 +196,27 @@ fn unanswered(context: &Context, message: MessageId, why: Failure) -> Result<(),
 ///
 /// # Errors
 /// As [`deliver`].
-pub(crate) async fn say(home: PathBuf, text: String) -> Result<Delivered, Failure> {
-    let delivered = spawn_blocking(move || deliver(&home, &text, &new_key(&mint()))).await;
-    delivered.map_err(|error| Failure::internal("the delivery broke down", &error))?
+pub(crate) async fn say(home: PathBuf, text: String) -> Result<DeliveryReceipt, CliError> {
+    let delivered = spawn_blocking(move || deliver(&home, &text, &new_key(&id_generator()))).await;
+    delivered.map_err(|error| CliError::internal("the delivery broke down", &error))?
 }
 
 /// The message as it is waited for.
 ///
 /// # Errors
 /// When the record cannot be read.
-pub(crate) fn sent(reader: &Reader, message: MessageId) -> Result<Option<Sent>, Failure> {
-    Ok(reader.utterance(message)?.map(|stored| Sent { id: message, at: stored.at }))
+pub(crate) fn sent(
+    reader: &Reader,
+    message: MessageId,
+) -> Result<Option<PendingMessage>, CliError> {
+    Ok(reader.utterance(message)?.map(|stored| PendingMessage { id: message, at: stored.at }))
 }
 
 /// What happens next with a message, in a sentence; and the file that holds it, where the
 /// model is shown its ends only.
 fn prospect(
     home: &Path,
-    delivered: Delivered,
+    delivered: DeliveryReceipt,
     (text, when): (&str, &str),
 ) -> (String, Option<String>) {
     if !delivered.running {
@@ -218,8 +224,8 @@ fn prospect(
                     `automaton up` starts it";
         return (next.to_owned(), None);
     }
-    let window = match control::ask(home, &Command::Status) {
-        Ok(Answer::Status(live)) => live.context_tokens,
+    let window = match control::ask(home, &ControlRequest::Status) {
+        Ok(ControlResponse::Status(live)) => live.context_tokens,
         // silent-ok: the message is stored; how it is shown, `automaton messages` tells later.
         Ok(_) | Err(_) => return (when.to_owned(), None),
     };
@@ -249,14 +255,14 @@ fn when_read(home: &Path) -> &'static str {
     found.map_or("it reads it in its first turn", |(state, sleep, broke)| told(state, sleep, broke))
 }
 
-const fn told(state: AgentState, sleep: Option<Sleep>, broke: bool) -> &'static str {
+const fn told(state: AgentState, sleep: Option<SleepState>, broke: bool) -> &'static str {
     match (state, sleep) {
         _ if broke => {
             "it has too few credits to think, and reads it when it has more: `automaton fund` gives \
              its wallet USDC, `automaton topup 5` buys credits"
         }
         (AgentState::Hibernating, _) => "it hibernated after its losses; your message ends that",
-        (AgentState::Sleeping, Some(Sleep { reason: StopReason::Budget, .. })) => {
+        (AgentState::Sleeping, Some(SleepState { reason: StopReason::Budget, .. })) => {
             "its budget for thinking was used up: it reads it as soon as there is room again, or \
              after a restart with a larger `treasuryPolicy.maxInferenceDailyCents`"
         }
@@ -267,11 +273,11 @@ const fn told(state: AgentState, sleep: Option<Sleep>, broke: bool) -> &'static 
 }
 
 /// Wakes it.
-pub(crate) fn wake(context: &Context, reason: &str) -> Result<(), Failure> {
+pub(crate) fn wake(context: &CommandContext, reason: &str) -> Result<(), CliError> {
     let (home, _) = context.inhabited()?;
     let reason = reason.chars().take(REASON_CHARS_MAX).collect();
-    match reach(&home, &Command::Wake { reason })?.0 {
-        Answer::Woken => {
+    match reach(&home, &ControlRequest::Wake { reason })?.0 {
+        ControlResponse::Woken => {
             context.format.answer(&json!({ "woken": true }), || "it will wake".to_owned())
         }
         other => Err(unexpected(other)),
@@ -279,10 +285,10 @@ pub(crate) fn wake(context: &Context, reason: &str) -> Result<(), Failure> {
 }
 
 /// Ends its process.
-pub(crate) fn stop(context: &Context) -> Result<(), Failure> {
+pub(crate) fn stop(context: &CommandContext) -> Result<(), CliError> {
     let (home, _) = context.inhabited()?;
-    match control::ask(&home, &Command::Stop)? {
-        Answer::Stopping => {
+    match control::ask(&home, &ControlRequest::Stop)? {
+        ControlResponse::Stopping => {
             let words = || "it stops after the step it is in".to_owned();
             context.format.answer(&json!({ "stopping": true }), words)
         }
@@ -291,13 +297,13 @@ pub(crate) fn stop(context: &Context) -> Result<(), Failure> {
 }
 
 /// A key under which a message is stored once.
-pub(crate) fn new_key(mint: &Mint) -> String {
+pub(crate) fn new_key(mint: &IdGenerator) -> String {
     format!("send:{}", mint.id::<RunId>())
 }
 
 /// A message that is stored.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Delivered {
+pub(crate) struct DeliveryReceipt {
     pub(crate) message: MessageId,
     /// Whether somebody runs the automaton.
     pub(crate) running: bool,
@@ -307,9 +313,9 @@ pub(crate) struct Delivered {
 ///
 /// # Errors
 /// When it is refused, or cannot be stored.
-pub(crate) fn deliver(home: &Path, text: &str, key: &str) -> Result<Delivered, Failure> {
-    match reach(home, &Command::Send { text: text.to_owned(), key: key.to_owned() })? {
-        (Answer::Sent { message }, running) => Ok(Delivered { message, running }),
+pub(crate) fn deliver(home: &Path, text: &str, key: &str) -> Result<DeliveryReceipt, CliError> {
+    match reach(home, &ControlRequest::Send { text: text.to_owned(), key: key.to_owned() })? {
+        (ControlResponse::Sent { message }, running) => Ok(DeliveryReceipt { message, running }),
         (other, _) => Err(unexpected(other)),
     }
 }
@@ -317,25 +323,28 @@ pub(crate) fn deliver(home: &Path, text: &str, key: &str) -> Result<Delivered, F
 /// Has a command carried out by the running automaton, or stores it where none
 /// runs; and whether one runs. Tried until one of the two succeeds: an automaton that
 /// starts, or was just killed, has the lock and does not answer.
-pub(super) fn reach(home: &Path, command: &Command) -> Result<(Answer, bool), Failure> {
+pub(super) fn reach(
+    home: &Path,
+    command: &ControlRequest,
+) -> Result<(ControlResponse, bool), CliError> {
     let begun = SystemClock.now();
     loop {
         let silence = match control::ask(home, command) {
             Ok(answer) => return Ok((answer, true)),
             Err(silence) => silence,
         };
-        if matches!(silence, Silence::NotRunning)
+        if matches!(silence, ControlError::NotRunning)
             && let Ok(Some(lock)) = home::lock_now(home)
         {
             return Ok((store_alone(home, &lock, command)?, false));
         }
         if !silence.may_pass() || SystemClock.now().since(begun) > PATIENCE {
             return Err(match silence {
-                Silence::NotRunning => {
-                    Failure::new(Kind::Transient, "the automaton is busy starting")
+                ControlError::NotRunning => {
+                    CliError::new(ErrorClass::Transient, "the automaton is busy starting")
                         .hint("try again in a moment; `automaton logs` shows what it does")
                 }
-                lost @ Silence::Lost(_) => lost.into(),
+                lost @ ControlError::Lost(_) => lost.into(),
             });
         }
         std::thread::sleep(POLL);
@@ -343,34 +352,40 @@ pub(super) fn reach(home: &Path, command: &Command) -> Result<(Answer, bool), Fa
 }
 
 /// Writes to a life that nobody lives. The lock shows that nobody does.
-fn store_alone(home: &Path, _lock: &LockGuard, command: &Command) -> Result<Answer, Failure> {
+fn store_alone(
+    home: &Path,
+    _lock: &LockGuard,
+    command: &ControlRequest,
+) -> Result<ControlResponse, CliError> {
     if !home.join(DATABASE).exists() {
-        return Err(Failure::user(format!("the automaton in {} is not born yet", home.display()))
+        return Err(CliError::user(format!("the automaton in {} is not born yet", home.display()))
             .hint("start it with `automaton up`, or make it with `automaton init`"));
     }
     let by_creator = |text: &String| Labelled::new(Label::Creator, "creator", text);
     with_store(home, async |store| match command {
-        Command::Send { text, key } => {
+        ControlRequest::Send { text, key } => {
             let message = store.receive(by_creator(text), Some(key)).await?;
-            Ok(Answer::Sent { message })
+            Ok(ControlResponse::Sent { message })
         }
-        Command::Wake { reason } => {
+        ControlRequest::Wake { reason } => {
             let reason = by_creator(reason);
             store.push_wake(WakeCause { source: WakeSource::Manual, reason }).await?;
-            Ok(Answer::Woken)
+            Ok(ControlResponse::Woken)
         }
-        Command::Answer { approval, word, signature } => {
+        ControlRequest::Answer { approval, word, signature } => {
             let creator = home::read(home)?.creator_address;
             let signed = signature.as_deref().map(|signature| (signature, creator.as_deref()));
             let answered = automaton_agent::answer(store, (*approval, *word), signed).await?;
-            Ok(Answer::Answered { summary: answered.summary.text })
+            Ok(ControlResponse::Answered { summary: answered.summary.text })
         }
-        Command::Close { message } => {
-            Ok(Answer::Closed { was_open: store.close_message(*message).await? })
+        ControlRequest::Close { message } => {
+            Ok(ControlResponse::Closed { was_open: store.close_message(*message).await? })
         }
-        Command::Stop | Command::Status | Command::Head | Command::Follow | Command::Interrupt => {
-            Err(Silence::NotRunning.into())
-        }
+        ControlRequest::Stop
+        | ControlRequest::Status
+        | ControlRequest::Head
+        | ControlRequest::Follow
+        | ControlRequest::Interrupt => Err(ControlError::NotRunning.into()),
     })
 }
 
@@ -382,7 +397,8 @@ mod tests {
     #[test]
     fn the_sender_is_told_what_comes_next() {
         let check = |state, reason: Option<StopReason>, broke, words: &str| {
-            let sleep = reason.map(|reason| Sleep { since: Timestamp::EPOCH, until: None, reason });
+            let sleep =
+                reason.map(|reason| SleepState { since: Timestamp::EPOCH, until: None, reason });
             let told = told(state, sleep, broke);
             assert!(told.contains(words), "{told}");
         };

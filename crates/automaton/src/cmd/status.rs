@@ -5,24 +5,24 @@
 use automaton_core::alert::Alert;
 use automaton_core::id::AutomatonId;
 use automaton_core::money::{MicroUsdc, Microcents};
-use automaton_core::pnl::By;
-use automaton_core::record::Sleep;
+use automaton_core::pnl::PnlGrouping;
+use automaton_core::record::SleepState;
 use automaton_core::state::AgentState;
 use automaton_core::tier::SurvivalTier;
 use automaton_core::time::{Clock, Span, SystemClock, Timestamp};
 use automaton_core::vitals::Vitals;
-use automaton_core::wire::control::{Answer, Command, LiveStatus};
+use automaton_core::wire::control::{ControlRequest, ControlResponse, LiveStatus};
 use automaton_sandbox::{Launcher, probe};
-use automaton_store::{InboxCounts, Life, Reader};
+use automaton_store::{AutomatonRow, InboxCounts, Reader};
 use serde::Serialize;
 use serde_json::json;
 
-use super::Context;
+use super::CommandContext;
 use super::live::executable;
 use crate::args::BrainFlags;
 use crate::config::resolve;
 use crate::control;
-use crate::error::Failure;
+use crate::error::CliError;
 use crate::home::DATABASE;
 use crate::role::agent;
 use crate::ui::table::rows as rows_of;
@@ -46,23 +46,23 @@ struct Status {
     state: AgentState,
     born_at: Timestamp,
     turns: u64,
-    sleep: Option<Sleep>,
+    sleep: Option<SleepState>,
     hibernation: Option<String>,
     running: Option<LiveStatus>,
-    means: Means,
-    next_heartbeat: Option<NextBeat>,
+    means: FinancialStatus,
+    next_heartbeat: Option<NextTask>,
     alerts: Vec<Alert>,
     brain: String,
     limits: String,
     inbox: InboxCounts,
     wakes_pending: usize,
     spent: String,
-    record: Record,
+    record: RecordStatus,
     version: &'static str,
 }
 
 #[derive(Serialize)]
-struct Record {
+struct RecordStatus {
     bytes: u64,
     chain_links: u64,
     chain_whole: bool,
@@ -72,7 +72,7 @@ struct Record {
 /// How it is off, by what was last read; what was never read is `null`, and
 /// so is how long it is broke, when it is not, and since when it lives cheaply by choice.
 #[derive(Serialize)]
-struct Means {
+struct FinancialStatus {
     tier: Option<SurvivalTier>,
     credits: Option<Microcents>,
     usdc: Option<MicroUsdc>,
@@ -82,7 +82,7 @@ struct Means {
     lives_cheaply_since: Option<Timestamp>,
 }
 
-impl Means {
+impl FinancialStatus {
     fn of(vitals: &Vitals, now: Timestamp) -> Self {
         let Vitals { credits, usdc, read_at, broke_for, thrift, .. } = *vitals;
         Self {
@@ -99,23 +99,23 @@ impl Means {
 
 /// The task of the heartbeat that is due first.
 #[derive(Serialize)]
-struct NextBeat {
+struct NextTask {
     task: String,
     /// Of a run that failed it may be the next try.
     at: Timestamp,
 }
 
-fn next_beat(reader: &Reader) -> Result<Option<NextBeat>, Failure> {
+fn next_task(reader: &Reader) -> Result<Option<NextTask>, CliError> {
     let tasks = reader.schedule()?.into_iter().filter(|task| task.task.enabled);
     let beats = tasks.map(|task| {
         let next = task.times.next;
-        NextBeat { at: task.retry_at.map_or(next, |at| at.min(next)), task: task.task.name }
+        NextTask { at: task.retry_at.map_or(next, |at| at.min(next)), task: task.task.name }
     });
     Ok(beats.min_by_key(|beat| beat.at))
 }
 
 /// Shows how the automaton is.
-pub(crate) fn run(context: &Context) -> Result<(), Failure> {
+pub(crate) fn run(context: &CommandContext) -> Result<(), CliError> {
     let (home, file) = context.inhabited()?;
     if !home.join(DATABASE).exists() {
         let shown = home.display().to_string();
@@ -133,8 +133,8 @@ pub(crate) fn run(context: &Context) -> Result<(), Failure> {
         Ok(resolved) => format!("{} ({})", resolved.brain, resolved.brain_origin),
         Err(failure) => failure.line(),
     };
-    let running = match control::ask(&home, &Command::Status) {
-        Ok(Answer::Status(live)) => Some(live),
+    let running = match control::ask(&home, &ControlRequest::Status) {
+        Ok(ControlResponse::Status(live)) => Some(live),
         // silent-ok: who does not answer as it should is shown as not running.
         Ok(_) | Err(_) => None,
     };
@@ -142,7 +142,7 @@ pub(crate) fn run(context: &Context) -> Result<(), Failure> {
         Some(live) => live.enforcement.clone(),
         None => limits_here()?,
     };
-    let Life { automaton, name, state, born_at, turns, sleep, .. } = reader.life()?;
+    let AutomatonRow { automaton, name, state, born_at, turns, sleep, .. } = reader.life()?;
     let chain = reader.verify_chain()?;
     let status = Status {
         home: home.display().to_string(),
@@ -156,15 +156,19 @@ pub(crate) fn run(context: &Context) -> Result<(), Failure> {
             .hibernation()?
             .map(|now| format!("since {}: {}", now.since, now.reason)),
         running,
-        means: Means::of(&reader.vitals()?, SystemClock.now()),
-        next_heartbeat: next_beat(&reader)?,
+        means: FinancialStatus::of(&reader.vitals()?, SystemClock.now()),
+        next_heartbeat: next_task(&reader)?,
         alerts: reader.alerts(ALERTS)?.into_iter().filter(Alert::is_active).collect(),
         brain,
         limits,
         inbox: reader.inbox_counts()?,
         wakes_pending: reader.pending_wakes()?.len(),
-        spent: reader.profit_and_loss(By::Category, Timestamp::EPOCH)?.total.cost.to_string(),
-        record: Record {
+        spent: reader
+            .profit_and_loss(PnlGrouping::Category, Timestamp::EPOCH)?
+            .total
+            .cost
+            .to_string(),
+        record: RecordStatus {
             bytes: reader.db_bytes()?,
             chain_links: chain.links,
             chain_whole: chain.is_whole(),
@@ -176,7 +180,7 @@ pub(crate) fn run(context: &Context) -> Result<(), Failure> {
 }
 
 /// What would hold the limits of commands, were the automaton running.
-fn limits_here() -> Result<String, Failure> {
+fn limits_here() -> Result<String, CliError> {
     let probe = probe(&Launcher::new(executable()?));
     Ok(match agent::check_sandbox(&probe) {
         Ok(()) => automaton_agent::describe_limits(&probe),
@@ -215,7 +219,7 @@ fn in_words(status: &Status, screen: &Viewport) -> String {
         ("Alerts", alerts_in_words(&status.alerts)),
         ("Turns", number(status.turns)),
         ("Spent", status.spent.clone()),
-        ("Heartbeat", beat_in_words(status.next_heartbeat.as_ref(), (clock, now))),
+        ("Heartbeat", next_task_in_words(status.next_heartbeat.as_ref(), (clock, now))),
         ("Commands", plain(&commands)),
         ("Home", tilde(&status.home, screen.user_home.as_deref())),
         ("Record", format!("{record}, {}", size(status.record.bytes))),
@@ -241,8 +245,9 @@ fn state_in_words(status: &Status, (clock, now): (&WallClock, Timestamp)) -> Str
     told
 }
 
-fn means_in_words(means: &Means, (clock, now): (&WallClock, Timestamp)) -> String {
-    let Means { tier, credits, usdc, read_at, broke_for_ms, lives_cheaply_since, .. } = means;
+fn means_in_words(means: &FinancialStatus, (clock, now): (&WallClock, Timestamp)) -> String {
+    let FinancialStatus { tier, credits, usdc, read_at, broke_for_ms, lives_cheaply_since, .. } =
+        means;
     let Some(((tier, credits), read)) = tier.zip(*credits).zip(*read_at) else {
         return "not read yet".to_owned();
     };
@@ -260,10 +265,10 @@ fn means_in_words(means: &Means, (clock, now): (&WallClock, Timestamp)) -> Strin
     )
 }
 
-fn beat_in_words(beat: Option<&NextBeat>, (clock, now): (&WallClock, Timestamp)) -> String {
+fn next_task_in_words(beat: Option<&NextTask>, (clock, now): (&WallClock, Timestamp)) -> String {
     match beat {
         None => "no task is planned".to_owned(),
-        Some(NextBeat { task, at }) => {
+        Some(NextTask { task, at }) => {
             format!("next is {}, at {} ({})", plain(task), clock.near(*at, now), ago(*at, now))
         }
     }

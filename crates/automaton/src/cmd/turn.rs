@@ -7,21 +7,22 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use automaton_agent::prompt::{Sent, SentLayer, sent};
+use automaton_agent::prompt::{PromptLayerRecord, PromptRecord, recorded_prompt};
 use automaton_core::id::TurnId;
 use automaton_core::money::MicroUsdc;
+use automaton_core::payment::Rail;
 use automaton_core::record::{CallRecord, TurnInput, TurnRecord};
-use automaton_core::spend::Rail;
 use automaton_core::time::Span;
 use automaton_policy::guard::Guard;
 use automaton_store::{
-    DecisionRecord, Dossier, Effort, NewDecision, Payment, TurnRef, Under, Woke,
+    CallDetails, DecisionContext, DecisionRecord, NewDecision, PaymentDetails, TurnDetails,
+    TurnRef, WakeCauseDetails,
 };
 use clap::Args;
 use serde::Serialize;
 
-use super::Context;
-use crate::error::Failure;
+use super::CommandContext;
+use crate::error::CliError;
 use crate::ui::text::{indented, plain, short};
 use crate::ui::units::{capital, many, number, span};
 use crate::ui::when::WallClock;
@@ -40,14 +41,14 @@ pub(crate) struct TurnArgs {
 
 /// A turn as `--json` has it.
 #[derive(Serialize)]
-struct Shown<'a> {
+struct TurnView<'a> {
     #[serde(flatten)]
-    dossier: &'a Dossier,
-    prompt: Option<&'a Sent>,
+    dossier: &'a TurnDetails,
+    prompt: Option<&'a PromptRecord>,
 }
 
 /// Shows one turn.
-pub(crate) fn run(context: &Context, args: &TurnArgs) -> Result<(), Failure> {
+pub(crate) fn run(context: &CommandContext, args: &TurnArgs) -> Result<(), CliError> {
     let (.., reader) = context.record()?;
     let which = args.which.as_str();
     let reference = match (which.parse::<u64>(), which.parse::<TurnId>()) {
@@ -57,17 +58,17 @@ pub(crate) fn run(context: &Context, args: &TurnArgs) -> Result<(), Failure> {
         _ => {
             let which = short(which, 60);
             let what = format!("'{which}' is neither the number nor the id of a turn, nor `last`");
-            return Err(Failure::user(what).hint("`automaton turns` lists them"));
+            return Err(CliError::user(what).hint("`automaton turns` lists them"));
         }
     };
-    let dossier = reader.dossier(reference)?.ok_or_else(|| {
-        Failure::user(format!("there is no turn {which}")).hint("`automaton turns` lists them")
+    let dossier = reader.turn_details(reference)?.ok_or_else(|| {
+        CliError::user(format!("there is no turn {which}")).hint("`automaton turns` lists them")
     })?;
-    let mut prompt = sent(&reader, &dossier.turn, &Arc::new(Guard::new()?))?;
+    let mut prompt = recorded_prompt(&reader, &dossier.turn, &Arc::new(Guard::new()?))?;
     if context.format == Format::Json && !args.prompt {
-        prompt.iter_mut().flat_map(|sent| &mut sent.layers).for_each(SentLayer::drop_text);
+        prompt.iter_mut().flat_map(|sent| &mut sent.layers).for_each(PromptLayerRecord::drop_text);
     }
-    let shown = Shown { dossier: &dossier, prompt: prompt.as_ref() };
+    let shown = TurnView { dossier: &dossier, prompt: prompt.as_ref() };
     context.format.answer(&shown, || {
         let screen = context.screen();
         let told = in_full(&dossier, prompt.as_ref(), (args, &screen.when));
@@ -76,13 +77,13 @@ pub(crate) fn run(context: &Context, args: &TurnArgs) -> Result<(), Failure> {
 }
 
 fn in_full(
-    dossier: &Dossier,
-    prompt: Option<&Sent>,
+    dossier: &TurnDetails,
+    prompt: Option<&PromptRecord>,
     (args, clock): (&TurnArgs, &WallClock),
 ) -> String {
     let turn = &dossier.turn;
     let mut text = head(turn, clock);
-    for Woke { at, cause } in &dossier.woke {
+    for WakeCauseDetails { at, cause } in &dossier.woke {
         add(&mut text, format_args!("\nWoken at {}: {}", clock.at(*at), words::cause(cause)));
     }
     for TurnInput { said: input, .. } in &turn.inputs {
@@ -119,8 +120,8 @@ fn head(turn: &TurnRecord, clock: &WallClock) -> String {
 }
 
 /// What the model was asked with.
-fn asked(text: &mut String, sent: &Sent, (args, clock): (&TurnArgs, &WallClock)) {
-    let Sent { at, layers, window_tokens, answer_tokens, history_from } = sent;
+fn asked(text: &mut String, sent: &PromptRecord, (args, clock): (&TurnArgs, &WallClock)) {
+    let PromptRecord { at, layers, window_tokens, answer_tokens, history_from } = sent;
     let at = clock.at(*at);
     add(text, format_args!("\n\nIt was asked at {at} with (tokens are estimated):\n"));
     let (mut chars, mut tokens) = (0_u32, 0_u32);
@@ -138,7 +139,7 @@ fn asked(text: &mut String, sent: &Sent, (args, clock): (&TurnArgs, &WallClock))
     let (window, answer) = (number(*window_tokens), number(*answer_tokens));
     add(text, format_args!(" of {window}, and {answer} for the answer"));
     let shown = layers.iter().filter(|layer| args.prompt && layer.chars > 0);
-    for SentLayer { name, text: body, .. } in shown {
+    for PromptLayerRecord { name, text: body, .. } in shown {
         add(text, format_args!("\n\n=== {name}\n"));
         let missing = "(what it was made of has changed since; only its size is on record)";
         text.push_str(&plain(body.as_deref().unwrap_or(missing)));
@@ -154,7 +155,7 @@ fn line(text: &mut String, name: &str, (chars, tokens): (u32, u32)) {
 fn called(
     text: &mut String,
     call: &CallRecord,
-    (decision, effort): (Option<&DecisionRecord>, Option<&Effort>),
+    (decision, effort): (Option<&DecisionRecord>, Option<&CallDetails>),
 ) {
     let CallRecord { tool, status, arguments, result, duration, .. } = call;
     add(text, format_args!("\n\nIt called {}: {}", plain(tool), phrases::call(*status)));
@@ -169,7 +170,7 @@ fn called(
         let (verdict, reason) = (capital(phrases::verdict(*outcome)), plain(reason));
         let risk = risk.name();
         add(text, format_args!("\n  {verdict}: {reason} (code {code}, risk: {risk})"));
-        let Under { input, heard, authority, approval, latency_ms } = under;
+        let DecisionContext { input, heard, authority, approval, latency_ms } = under;
         let (input, heard) = (phrases::author(*input), phrases::author(*heard));
         let (authority, took) = (phrases::authority(*authority), span(latency_ms.span()));
         let told = format_args!(
@@ -199,10 +200,10 @@ fn list(names: &[String]) -> String {
 }
 
 /// What the model used, what was paid, and what was booked for it.
-fn money(text: &mut String, dossier: &Dossier) {
+fn money(text: &mut String, dossier: &TurnDetails) {
     for payment in &dossier.payments {
-        let Payment { id, purpose, rail, units, worth, payee, state, .. } = payment;
-        let Payment { note, transaction, reason, .. } = payment;
+        let PaymentDetails { id, purpose, rail, units, worth, payee, state, .. } = payment;
+        let PaymentDetails { note, transaction, reason, .. } = payment;
         let amount = match rail {
             Rail::Usdc => MicroUsdc::new(*units).to_string(),
             Rail::Credits => format!("{worth} of credits"),

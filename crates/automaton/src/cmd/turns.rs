@@ -2,8 +2,8 @@
 
 use automaton_core::record::{CallStatus, TurnRecord, TurnStatus};
 
-use super::Context;
-use crate::error::Failure;
+use super::CommandContext;
+use crate::error::CliError;
 use crate::ui::text::{gist, plain};
 use crate::ui::when::WallClock;
 use crate::ui::{self, Format, phrases, table, units};
@@ -12,7 +12,7 @@ use crate::ui::{self, Format, phrases, table, units};
 const THOUGHT_MAX: usize = 100;
 
 /// Lists the last turns, one a line.
-pub(crate) fn list(context: &Context, lines: u32) -> Result<(), Failure> {
+pub(crate) fn list(context: &CommandContext, lines: u32) -> Result<(), CliError> {
     let (.., reader) = context.record()?;
     let turns = reader.turns(lines)?;
     if context.format == Format::Json {

@@ -4,31 +4,31 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
-use automaton_core::error::Kind;
+use automaton_core::error::ErrorClass;
 use automaton_core::id::RunId;
 use automaton_sandbox::process::Signals;
 use automaton_script::story::Story;
 use sha2::{Digest, Sha256};
 
-use super::live::{Life, live, runtime, warn_of_unknown};
-use super::preflight::{self, Wanted};
-use super::{Context, mint};
+use super::live::{RunSpec, live, runtime, warn_of_unknown};
+use super::preflight::{self, PreflightRequest};
+use super::{CommandContext, id_generator};
 use crate::args::{BrainArg, BrainFlags, UpArgs};
 use crate::config::file::{BrainFile, FILE_NAME, LocalBrain};
 use crate::config::resolve::{self, Brain};
 use crate::config::values::Ranged;
-use crate::error::Failure;
+use crate::error::CliError;
 use crate::home;
-use crate::role::charter::Ask;
+use crate::role::launch_config::InitialMessage;
 use crate::stack::Stack;
-use crate::telling::Telling;
+use crate::story_driver::StoryDriver;
 use crate::workspace::quoted;
 
 /// Makes an automaton if there is none, and lets it live.
-pub(crate) fn run(context: &Context, args: UpArgs) -> Result<(), Failure> {
+pub(crate) fn run(context: &CommandContext, args: UpArgs) -> Result<(), CliError> {
     args.run.diagnostics.start(&context.environment, "supervisor")?;
     let signals = Signals::receive()?;
-    let mint = mint();
+    let mint = id_generator();
     // Dropped last, when the agent has ended and the lock is free.
     let scratch = args.scratch.then(|| context.scratch()).transpose()?;
     let home = match &scratch {
@@ -43,7 +43,7 @@ pub(crate) fn run(context: &Context, args: UpArgs) -> Result<(), Failure> {
     home::check_ours(&home)?;
     let lock = home::lock_if_made(&home)?;
     let said = (args.name.as_ref(), args.genesis.as_ref());
-    preflight::check(Wanted {
+    preflight::check(PreflightRequest {
         environment: &context.environment,
         home: &home,
         file: home::draft(&home, said, None).map(|draft| draft.file),
@@ -56,11 +56,12 @@ pub(crate) fn run(context: &Context, args: UpArgs) -> Result<(), Failure> {
     let brain = first_brain(&home, &args.flags)?;
     let draft = home::draft(&home, said, brain.as_ref())?;
     warn_of_unknown(&home, &draft.file);
-    let ask = args.ask.map(|text| Ask { text, key: format!("ask:{}", mint.id::<RunId>()) });
+    let ask =
+        args.ask.map(|text| InitialMessage { text, key: format!("ask:{}", mint.id::<RunId>()) });
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
         let telling = match story {
-            Some(story) => Some(Telling::start(story, home.clone(), mint).await?),
+            Some(story) => Some(StoryDriver::start(story, home.clone(), mint).await?),
             None => None,
         };
         let environment = &context.environment;
@@ -79,7 +80,7 @@ pub(crate) fn run(context: &Context, args: UpArgs) -> Result<(), Failure> {
         let passphrase = args.run.passphrase(environment)?;
         let lives_from = !args.run.direct && resolved.brain.can_be_sold();
         let stack = lives_from.then(|| Stack::open(&home, passphrase)).transpose()?;
-        let life = Life { resolved, stack, args: args.run, ask, scratch: args.scratch, again };
+        let life = RunSpec { resolved, stack, args: args.run, ask, scratch: args.scratch, again };
         live(context, life, telling, &signals).await
     });
     // A message of the story that is still on its way must not hold up the end.
@@ -89,7 +90,7 @@ pub(crate) fn run(context: &Context, args: UpArgs) -> Result<(), Failure> {
 
 /// The brain that a home is made with, if it has to be made. It is written down
 /// so that `automaton run` finds it; a key from the environment is not.
-fn first_brain(home: &Path, flags: &BrainFlags) -> Result<Option<BrainFile>, Failure> {
+fn first_brain(home: &Path, flags: &BrainFlags) -> Result<Option<BrainFile>, CliError> {
     if home.join(FILE_NAME).exists() {
         return Ok(None);
     }
@@ -126,10 +127,10 @@ fn brain_flags(named: Option<&BrainArg>, brain: &Brain) -> String {
     }
 }
 
-fn described(local: &LocalBrain) -> Result<BrainFile, Failure> {
+fn described(local: &LocalBrain) -> Result<BrainFile, CliError> {
     let failed = |error: io::Error| {
         let what = format!("cannot read the model file {}", local.model.display());
-        Failure::new(Kind::Config, what).because(&error)
+        CliError::new(ErrorClass::Config, what).because(&error)
     };
     let hash = hash_file(&local.model).map_err(failed)?;
     let absolute = |path: &Path| std::path::absolute(path).map_err(failed);

@@ -10,20 +10,20 @@ use std::time::Duration;
 
 use alloy_primitives::Address;
 use automaton_agent::NoEvents;
-use automaton_agent::treasury::{Bought, Surroundings, Till, Treasury};
-use automaton_client::Cloud;
+use automaton_agent::treasury::{PaymentContext, TopUpOutcome, Treasury, TreasuryDeps};
+use automaton_client::CloudClient;
 use automaton_core::entropy::SystemEntropy;
 use automaton_core::faults::NoFaults;
 use automaton_core::money::MicroUsdc;
 use automaton_core::secret::Secret;
 use automaton_core::wire::x402::{ChainId, TokenDomain};
-use automaton_net::{Client, ClientConfig, Origin, Url};
+use automaton_net::{HttpClient, HttpClientConfig, Origin, Url};
 use automaton_sandbox::SystemBootClock;
 use automaton_sandbox::process::Child;
 use automaton_signer::keystore::{self, Keystore, KeystoreError};
-use automaton_signer::{Ask, Home, PassphraseSource, Proof};
+use automaton_signer::{CreatorAction, CreatorProof, PassphraseSource, SignerHome};
 use automaton_store::Store;
-use automaton_wallet::{Chain, Purse};
+use automaton_wallet::{ChainClient, SignerClient};
 use qrcode::QrCode;
 use qrcode::render::unicode::Dense1x2;
 use serde::Serialize;
@@ -31,20 +31,20 @@ use serde_json::json;
 
 use super::limits::tell;
 use super::live::{executable, runtime};
-use super::{Context, mint, with_store};
-use crate::args::{BASE, BASE_USDC, FundArgs, TillArgs, TopUpArgs, WalletCommand};
+use super::{CommandContext, id_generator, with_store};
+use crate::args::{BASE, BASE_USDC, FundArgs, PaymentArgs, TopUpArgs, WalletCommand};
 use crate::config::file::ConfigFile;
 use crate::config::values::HttpUrl;
-use crate::error::Failure;
+use crate::error::CliError;
 use crate::home;
-use crate::role::signer::{self, SignerCharter, TokenCharter, home_of};
+use crate::role::signer::{self, SignerLaunchConfig, TokenLaunchConfig, home_of};
 use crate::stack::chain_of;
 
 /// How long the signer may take to end.
 pub(super) const SIGNER_ENDS_WITHIN: Duration = Duration::from_secs(5);
 
 /// Does what was asked of the wallet.
-pub(crate) fn run(context: &Context, command: &WalletCommand) -> Result<(), Failure> {
+pub(crate) fn run(context: &CommandContext, command: &WalletCommand) -> Result<(), CliError> {
     let automaton = context.home()?;
     match command {
         WalletCommand::New { passphrase_file, creator } => {
@@ -66,17 +66,21 @@ pub(crate) fn run(context: &Context, command: &WalletCommand) -> Result<(), Fail
 
 /// Brings a key into the home's signer, and names the creator to it.
 fn begin(
-    context: &Context,
+    context: &CommandContext,
     (passphrase_file, creator): (Option<&Path>, Option<Address>),
     bring: impl FnOnce(&Path, &Secret) -> Result<Address, KeystoreError>,
-) -> Result<(), Failure> {
-    let home = Home::make(&home_of(&context.home()?))?;
+) -> Result<(), CliError> {
+    let home = SignerHome::make(&home_of(&context.home()?))?;
     let source = passphrase_file.map(Path::to_owned);
     let words = source.map_or(PassphraseSource::Terminal, PassphraseSource::File).read()?;
     let file = home.keystore();
     let address = bring(&file, &words)?;
     if let Some(creator) = creator {
-        tell(&home_of(&context.home()?), &Ask::Creator(creator), Some(Proof::Passphrase(words)))?;
+        tell(
+            &home_of(&context.home()?),
+            &CreatorAction::Creator(creator),
+            Some(CreatorProof::Passphrase(words)),
+        )?;
     }
     let document = json!({ "address": address, "keystore": file, "creator": creator });
     context.format.answer(&document, || {
@@ -85,19 +89,19 @@ fn begin(
 }
 
 /// Has a dev chain's faucet give the wallet some USDC, or shows where to send it.
-pub(crate) fn fund(context: &Context, args: &FundArgs) -> Result<(), Failure> {
+pub(crate) fn fund(context: &CommandContext, args: &FundArgs) -> Result<(), CliError> {
     let home = context.home()?;
     let keystore = keystore_of(&home)?;
     let address =
-        keystore.address().ok_or_else(|| Failure::user("the wallet's file names no address"))?;
+        keystore.address().ok_or_else(|| CliError::user("the wallet's file names no address"))?;
     let given = args.rpc.as_ref().map(|rpc| rpc.as_str().to_owned());
     let Some(rpc) = given.map_or_else(|| chain_of(&home), |rpc| Ok(Some(rpc)))? else {
         return ask_for_funds(context, address, args.amount);
     };
     let transaction = runtime()?.block_on(async {
         let client = client([rpc.as_str()])?;
-        let chain = Chain::connect(client, url(&rpc)?, args.chain).await?;
-        Ok::<_, Failure>(chain.fund(address, args.amount).await?)
+        let chain = ChainClient::connect(client, url(&rpc)?, args.chain).await?;
+        Ok::<_, CliError>(chain.fund(address, args.amount).await?)
     })?;
     let amount = args.amount;
     context
@@ -108,11 +112,15 @@ pub(crate) fn fund(context: &Context, args: &FundArgs) -> Result<(), Failure> {
 }
 
 /// Shows the address, and a request of EIP-681 for USDC on Base that a phone reads.
-fn ask_for_funds(context: &Context, address: Address, amount: MicroUsdc) -> Result<(), Failure> {
+fn ask_for_funds(
+    context: &CommandContext,
+    address: Address,
+    amount: MicroUsdc,
+) -> Result<(), CliError> {
     let units = amount.units();
     let uri = format!("ethereum:{BASE_USDC}@{BASE}/transfer?address={address}&uint256={units}");
     let code = QrCode::new(&uri)
-        .map_err(|error| Failure::internal("cannot draw the address", &error))?
+        .map_err(|error| CliError::internal("cannot draw the address", &error))?
         .render::<Dense1x2>()
         .build();
     context.format.answer(&json!({ "address": address, "usdc": amount, "uri": uri }), || {
@@ -121,7 +129,7 @@ fn ask_for_funds(context: &Context, address: Address, amount: MicroUsdc) -> Resu
 }
 
 #[derive(Serialize)]
-struct Receipt<'a> {
+struct PurchaseReceipt<'a> {
     payment: String,
     paid_usdc: MicroUsdc,
     transaction: Option<&'a str>,
@@ -129,22 +137,22 @@ struct Receipt<'a> {
 }
 
 /// Buys credits.
-pub(crate) fn top_up(context: &Context, args: &TopUpArgs) -> Result<(), Failure> {
+pub(crate) fn top_up(context: &CommandContext, args: &TopUpArgs) -> Result<(), CliError> {
     let (home, file) = context.inhabited()?;
-    let cloud = cloud_of(args.till.cloud.as_ref(), &file)?;
+    let cloud = cloud_of(args.payment.cloud.as_ref(), &file)?;
     keystore_of(&home)?;
     let _lock = home::lock(&home)?;
     let bought = with_store(&home, async |store: &Store| {
         let (treasury, mut signer) =
-            open(context, store, (&home, cloud), (&args.till, &[])).await?;
+            open(context, store, (&home, cloud), (&args.payment, &[])).await?;
         let bought = treasury.buy(args.usd).await;
         // The signer ends when its socket is closed.
         drop(treasury);
         signer.wait_timeout(SIGNER_ENDS_WITHIN)?;
         Ok(bought?)
     })?;
-    let Bought { id, amount, transaction, settled, .. } = bought;
-    let receipt = Receipt {
+    let TopUpOutcome { id, amount, transaction, settled, .. } = bought;
+    let receipt = PurchaseReceipt {
         payment: id.to_string(),
         paid_usdc: amount,
         transaction: transaction.as_deref(),
@@ -162,73 +170,73 @@ pub(crate) fn top_up(context: &Context, args: &TopUpArgs) -> Result<(), Failure>
 ///
 /// # Errors
 /// When it has none, or the file is no keystore.
-pub(super) fn keystore_of(automaton: &Path) -> Result<Keystore, Failure> {
+pub(super) fn keystore_of(automaton: &Path) -> Result<Keystore, CliError> {
     let path = home_of(automaton);
     if !path.exists() {
         let what = format!("the automaton in {} has no wallet", automaton.display());
-        return Err(Failure::user(what).hint("make one with `automaton wallet new`"));
+        return Err(CliError::user(what).hint("make one with `automaton wallet new`"));
     }
-    Ok(Keystore::read(&Home::open(&path)?.keystore())?)
+    Ok(Keystore::read(&SignerHome::open(&path)?.keystore())?)
 }
 
 /// The cloud that flags or configuration name.
 pub(super) fn cloud_of<'a>(
     flag: Option<&'a HttpUrl>,
     file: &'a ConfigFile,
-) -> Result<&'a HttpUrl, Failure> {
+) -> Result<&'a HttpUrl, CliError> {
     flag.or(file.conway_api_url.as_ref()).ok_or_else(|| {
-        Failure::user("there is no cloud to ask")
+        CliError::user("there is no cloud to ask")
             .hint("name one with --cloud URL, or as `conwayApiUrl` in automaton.json")
     })
 }
 
 /// Opens the one door to the wallet: signer, chain and cloud.
 pub(super) async fn open(
-    context: &Context,
+    context: &CommandContext,
     store: &Store,
     (home, cloud): (&Path, &HttpUrl),
-    (args, spelled): (&TillArgs, &[String]),
-) -> Result<(Treasury, Child), Failure> {
+    (args, spelled): (&PaymentArgs, &[String]),
+) -> Result<(Treasury, Child), CliError> {
     let token = TokenDomain {
         name: args.usdc_name.clone(),
         version: args.usdc_version.clone(),
         chain: ChainId(args.chain),
         contract: args.usdc,
     };
-    let charter = SignerCharter {
+    let charter = SignerLaunchConfig {
         home: home_of(home),
         passphrase: args.passphrase.place(context, &home_of(home))?,
-        tokens: vec![TokenCharter {
+        tokens: vec![TokenLaunchConfig {
             chain_id: token.chain.0,
             address: token.contract,
             name: token.name.clone(),
             version: token.version.clone(),
         }],
-        ..SignerCharter::default()
+        ..SignerLaunchConfig::default()
     };
     let rpc = url(args.rpc.as_str())?;
     let spelled = spelled.iter().map(String::as_str);
     let client = client(spelled.chain([cloud.as_str(), args.rpc.as_str()]))?;
-    let chain = Chain::connect(client.clone(), rpc, args.chain).await?;
+    let chain = ChainClient::connect(client.clone(), rpc, args.chain).await?;
     let chain = match args.confirmations {
         Some(confirmations) => chain.confirmed_by(confirmations),
         None => chain,
     };
     // silent-ok: where it is unknown, no time passed since the last payment.
     let chain_time = chain.time().await.ok();
-    let charter = SignerCharter { chain_time, ..charter };
+    let charter = SignerLaunchConfig { chain_time, ..charter };
     let signer = signer::start(&executable()?, &charter)?;
-    let till = Till {
-        cloud: Cloud::new(client.clone(), cloud.as_str())?,
+    let till = PaymentContext {
+        cloud: CloudClient::new(client.clone(), cloud.as_str())?,
         net: client,
         origin: origin(cloud.as_str())?.to_string(),
         key: None,
-        purse: Purse::open(signer.socket).await?,
+        signer: SignerClient::open(signer.socket).await?,
         chain,
         token,
     };
-    let around = Surroundings {
-        mint: mint(),
+    let around = TreasuryDeps {
+        ids: id_generator(),
         boot: Arc::new(SystemBootClock),
         faults: Arc::new(NoFaults),
         events: Arc::new(NoEvents),
@@ -240,20 +248,20 @@ pub(super) async fn open(
 ///
 /// # Errors
 /// When one of them names no server.
-pub fn client<'a>(spelled: impl IntoIterator<Item = &'a str>) -> Result<Client, Failure> {
+pub fn client<'a>(spelled: impl IntoIterator<Item = &'a str>) -> Result<HttpClient, CliError> {
     let origins = spelled.into_iter().map(origin).collect::<Result<Vec<_>, _>>()?;
-    Ok(Client::new(ClientConfig { allow_private_origins: origins, ..Default::default() })?)
+    Ok(HttpClient::new(HttpClientConfig { allow_private_origins: origins, ..Default::default() })?)
 }
 
 /// A URL as it is typed.
 ///
 /// # Errors
 /// When it is none.
-pub fn url(text: &str) -> Result<Url, Failure> {
-    text.parse().map_err(|_| Failure::user(format!("'{text}' is no URL")))
+pub fn url(text: &str) -> Result<Url, CliError> {
+    text.parse().map_err(|_| CliError::user(format!("'{text}' is no URL")))
 }
 
-pub(crate) fn origin(text: &str) -> Result<Origin, Failure> {
+pub(crate) fn origin(text: &str) -> Result<Origin, CliError> {
     Origin::of(&url(text)?)
-        .map_err(|error| Failure::user(format!("'{text}' names no server")).because(&error))
+        .map_err(|error| CliError::user(format!("'{text}' names no server")).because(&error))
 }

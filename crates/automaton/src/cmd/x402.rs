@@ -5,20 +5,20 @@
 
 use std::io::Write as _;
 
-use automaton_agent::treasury::{Brought, Errand};
+use automaton_agent::treasury::{FetchOutcome, PaidFetch};
 use automaton_core::money::MicroUsdc;
-use automaton_core::spend::Why;
-use automaton_net::{Header, Method, Request};
-use automaton_policy::SpendLimits;
+use automaton_core::payment::PaymentReason;
+use automaton_net::{Header, HttpMethod, HttpRequest};
+use automaton_policy::PaymentLimits;
 use automaton_store::Store;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use super::wallet::{SIGNER_ENDS_WITHIN, cloud_of, keystore_of, open, origin, url};
-use super::{Context, with_store};
-use crate::args::{TillArgs, usdc};
+use super::{CommandContext, with_store};
+use crate::args::{PaymentArgs, usdc};
 use crate::config::values::HttpUrl;
-use crate::error::Failure;
+use crate::error::CliError;
 use crate::home;
 
 /// What a person may do over x402.
@@ -41,12 +41,12 @@ pub(crate) struct FetchArgs {
     pub(crate) post: Option<String>,
     /// What it is paid with.
     #[command(flatten)]
-    pub(crate) till: TillArgs,
+    pub(crate) payment: PaymentArgs,
 }
 
 /// What came back, as `--json` has it.
 #[derive(Serialize)]
-struct Shown {
+struct FetchView {
     status: u16,
     payment: Option<String>,
     paid_usdc: Option<MicroUsdc>,
@@ -55,26 +55,26 @@ struct Shown {
 }
 
 /// Does what was asked.
-pub(crate) fn run(context: &Context, command: &X402Command) -> Result<(), Failure> {
+pub(crate) fn run(context: &CommandContext, command: &X402Command) -> Result<(), CliError> {
     let X402Command::Fetch(args) = command;
     let (home, file) = context.inhabited()?;
-    let cloud = cloud_of(args.till.cloud.as_ref(), &file)?;
+    let cloud = cloud_of(args.payment.cloud.as_ref(), &file)?;
     keystore_of(&home)?;
     let _lock = home::lock(&home)?;
     let errand = errand(args)?;
     let limits = limits(args)?;
-    let Brought { reply, paid } = with_store(&home, async |store: &Store| {
+    let FetchOutcome { reply, paid } = with_store(&home, async |store: &Store| {
         let spelled = limits.x402_hosts.clone();
         let (treasury, mut signer) =
-            open(context, store, (&home, cloud), (&args.till, &spelled)).await?;
-        let treasury = treasury.within(limits)?;
+            open(context, store, (&home, cloud), (&args.payment, &spelled)).await?;
+        let treasury = treasury.with_limits(limits)?;
         let brought = treasury.fetch(errand).await;
         // The signer ends when its socket is closed.
         drop(treasury);
         signer.wait_timeout(SIGNER_ENDS_WITHIN)?;
         Ok(brought?)
     })?;
-    let shown = Shown {
+    let shown = FetchView {
         status: reply.status,
         payment: paid.map(|paid| paid.id.to_string()),
         paid_usdc: paid.map(|paid| paid.amount),
@@ -92,36 +92,36 @@ pub(crate) fn run(context: &Context, command: &X402Command) -> Result<(), Failur
         // The body is data, whatever it holds.
         crate::ui::Format::Text => {
             let written = std::io::stdout().write_all(&reply.body);
-            written.map_err(|error| Failure::internal("cannot write the answer", &error))
+            written.map_err(|error| CliError::internal("cannot write the answer", &error))
         }
     }
 }
 
-fn errand(args: &FetchArgs) -> Result<Errand, Failure> {
-    let method = if args.post.is_some() { Method::Post } else { Method::Get };
-    let mut request = Request::new(method, url(args.url.as_str())?);
+fn errand(args: &FetchArgs) -> Result<PaidFetch, CliError> {
+    let method = if args.post.is_some() { HttpMethod::Post } else { HttpMethod::Get };
+    let mut request = HttpRequest::new(method, url(args.url.as_str())?);
     if let Some(body) = &args.post {
         request.headers.push(Header::Open("content-type", "application/json".to_owned()));
         request.body = body.clone().into_bytes();
     }
-    let why = Why::reflex(&format!("the creator requests {}", args.url.as_str()));
-    Ok(Errand { request, cap: args.max, why })
+    let why = PaymentReason::auto_topup(&format!("the creator requests {}", args.url.as_str()));
+    Ok(PaidFetch { request, cap: args.max, why })
 }
 
 /// The creator's own cap, for this server alone, without asking or keeping back, and
 /// whatever else was spent lately.
-fn limits(args: &FetchArgs) -> Result<SpendLimits, Failure> {
+fn limits(args: &FetchArgs) -> Result<PaymentLimits, CliError> {
     let none = automaton_core::money::Microcents::ZERO;
-    let cap = args.max.face_value().map_err(|error| Failure::user("--max").because(&error))?;
+    let cap = args.max.face_value().map_err(|error| CliError::user("--max").because(&error))?;
     let x402_hosts = vec![origin(args.url.as_str())?.to_string()];
     let most = automaton_core::money::Microcents::new(i64::MAX);
-    Ok(SpendLimits {
+    Ok(PaymentLimits {
         x402_max: cap,
         x402_hour: most,
         x402_day: most,
         x402_hosts,
         reserve: none,
         ask_above: cap,
-        ..SpendLimits::default()
+        ..PaymentLimits::default()
     })
 }

@@ -10,8 +10,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use automaton_agent::{Credential, Egress};
-use automaton_core::error::Kind;
+use automaton_agent::{Credential, EgressConfig};
+use automaton_core::error::ErrorClass;
 use automaton_core::secret::Secret;
 use automaton_net::{Allowance, Origin, host_pattern};
 use automaton_policy::Reachable;
@@ -22,7 +22,7 @@ use super::env;
 use super::file::FILE_NAME;
 use super::resolve::secret_text;
 use super::values::{BareOrigin, HeaderName, HostPattern, Ranged};
-use crate::error::Failure;
+use crate::error::CliError;
 use crate::home::WORKSPACE;
 
 /// The longest credential, in bytes.
@@ -75,34 +75,35 @@ enum ValueFrom {
 
 /// The same with the values of the credentials, in their order.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct EgressCharter {
+pub(crate) struct EgressLaunchConfig {
     file: EgressFile,
-    values: Vec<Value>,
+    values: Vec<SecretValue>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Value(#[serde(with = "secret_text")] Option<Secret>);
+struct SecretValue(#[serde(with = "secret_text")] Option<Secret>);
 
 impl EgressFile {
     /// Reads the values of the credentials.
     ///
     /// # Errors
     /// When one is missing, or others could read it.
-    pub(crate) fn gather(&self, home: &Path) -> Result<EgressCharter, Failure> {
-        let value = |credential: &CredentialFile| credential.read(home).map(|it| Value(Some(it)));
-        let values = self.credentials.iter().map(value).collect::<Result<_, Failure>>()?;
-        Ok(EgressCharter { file: self.clone(), values })
+    pub(crate) fn gather(&self, home: &Path) -> Result<EgressLaunchConfig, CliError> {
+        let value =
+            |credential: &CredentialFile| credential.read(home).map(|it| SecretValue(Some(it)));
+        let values = self.credentials.iter().map(value).collect::<Result<_, CliError>>()?;
+        Ok(EgressLaunchConfig { file: self.clone(), values })
     }
 
     /// The same without the values, for those who only tell of it.
-    pub(crate) fn unread(&self) -> EgressCharter {
-        EgressCharter { file: self.clone(), values: Vec::new() }
+    pub(crate) fn unread(&self) -> EgressLaunchConfig {
+        EgressLaunchConfig { file: self.clone(), values: Vec::new() }
     }
 }
 
-impl EgressCharter {
+impl EgressLaunchConfig {
     /// What the agent is told.
-    pub(crate) fn open(&self) -> Egress {
+    pub(crate) fn open(&self) -> EgressConfig {
         let EgressFile { hosts, origins, credentials, .. } = &self.file;
         let hosts = hosts.iter().filter_map(|host| host_pattern(host.as_str())).collect();
         let origin = |text: &BareOrigin| text.as_str().parse::<Origin>().ok();
@@ -129,18 +130,18 @@ impl EgressCharter {
             ..usual
         };
         let reachable = Arc::new(Reachable { hosts, origins });
-        Egress { reachable, credentials: credentials.collect(), allowance }
+        EgressConfig { reachable, credentials: credentials.collect(), allowance }
     }
 }
 
 impl CredentialFile {
-    fn read(&self, home: &Path) -> Result<Secret, Failure> {
+    fn read(&self, home: &Path) -> Result<Secret, CliError> {
         let bad = |what: String| {
             let origin = self.origin.as_str();
             let what = format!(
                 "the credential for {origin} (key `egress.credentials` of {FILE_NAME}) {what}"
             );
-            Failure::new(Kind::Config, what)
+            CliError::new(ErrorClass::Config, what)
         };
         let value = match &self.value_from {
             ValueFrom::Env(name) => env::named(name).ok_or_else(|| {
@@ -275,7 +276,7 @@ mod tests {
         let charter = read(r#"{"file": "key"}"#).unwrap();
         // As it goes to the agent's process.
         let text = serde_json::to_string(&charter).unwrap();
-        let charter: EgressCharter = serde_json::from_str(&text).unwrap();
+        let charter: EgressLaunchConfig = serde_json::from_str(&text).unwrap();
         assert_eq!(charter.open().credentials[0].value.reveal(), "Bearer abc");
         assert_eq!(charter.open().credentials[0].header, "authorization");
         assert!(!format!("{charter:?}").contains("abc"));

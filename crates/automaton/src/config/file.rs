@@ -12,9 +12,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use automaton_core::error::Kind;
+use automaton_core::error::ErrorClass;
 use automaton_core::secret::Secret;
-use automaton_inference::Dialect;
+use automaton_inference::RequestDialect;
 use clap::ValueEnum;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ use serde_json::{Map, Value};
 use super::egress::EgressFile;
 use super::reference::{CENTS_MAX, ModelStrategy, SoulConfig, TreasuryPolicy};
 use super::values::{FileHash, HttpUrl, LoopbackAddr, Name, PricesFile, Prompt, Ranged};
-use crate::error::Failure;
+use crate::error::CliError;
 
 /// The name of the file in the home directory.
 pub const FILE_NAME: &str = "automaton.json";
@@ -177,14 +177,14 @@ pub(crate) enum BrainFile {
         prices: Option<PricesFile>,
         /// Which fields a request to the model has; by default what the catalogue says.
         #[serde(skip_serializing_if = "Option::is_none")]
-        dialect: Option<RequestDialect>,
+        dialect: Option<DialectSetting>,
     },
 }
 
 /// Which fields a request to a model has, since some servers refuse the usual ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "camelCase")]
-pub(crate) enum RequestDialect {
+pub(crate) enum DialectSetting {
     /// `max_tokens`, `temperature` and `seed`
     Classic,
     /// `max_tokens` alone
@@ -193,12 +193,12 @@ pub(crate) enum RequestDialect {
     Reasoning,
 }
 
-impl From<RequestDialect> for Dialect {
-    fn from(dialect: RequestDialect) -> Self {
+impl From<DialectSetting> for RequestDialect {
+    fn from(dialect: DialectSetting) -> Self {
         match dialect {
-            RequestDialect::Classic => Self::Classic,
-            RequestDialect::Plain => Self::Plain,
-            RequestDialect::Reasoning => Self::Reasoning,
+            DialectSetting::Classic => Self::Classic,
+            DialectSetting::Plain => Self::Plain,
+            DialectSetting::Reasoning => Self::Reasoning,
         }
     }
 }
@@ -311,13 +311,13 @@ pub(crate) enum ChainType {
 /// # Errors
 /// When it is there and cannot be read, is no JSON, holds a value of the wrong
 /// type or out of range, or has a format of the future.
-pub(crate) fn read(path: &Path) -> Result<Option<ConfigFile>, Failure> {
+pub(crate) fn read(path: &Path) -> Result<Option<ConfigFile>, CliError> {
     match read_text(path) {
         Ok(text) => parse(path, &text).map(Some),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => {
             let what = format!("cannot read the configuration {}", path.display());
-            Err(Failure::new(Kind::Config, what)
+            Err(CliError::new(ErrorClass::Config, what)
                 .because(&error)
                 .hint("make the file readable for you; nothing was changed"))
         }
@@ -337,7 +337,7 @@ fn read_text(path: &Path) -> io::Result<String> {
 ///
 /// # Errors
 /// As [`read`].
-pub(crate) fn parse(path: &Path, text: &str) -> Result<ConfigFile, Failure> {
+pub(crate) fn parse(path: &Path, text: &str) -> Result<ConfigFile, CliError> {
     // The version goes first: a key that changed its type in a newer format
     // would otherwise be reported as the user's mistake.
     let object: Map<String, Value> =
@@ -352,7 +352,7 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<ConfigFile, Failure> {
     Ok(file)
 }
 
-fn check_version(path: &Path, object: &Map<String, Value>) -> Result<(), Failure> {
+fn check_version(path: &Path, object: &Map<String, Value>) -> Result<(), CliError> {
     let version = object.get("configVersion").and_then(Value::as_u64).unwrap_or(0);
     if version <= u64::from(CONFIG_VERSION) {
         return Ok(());
@@ -361,18 +361,18 @@ fn check_version(path: &Path, object: &Map<String, Value>) -> Result<(), Failure
         "{} has format {version}, and this program knows formats up to {CONFIG_VERSION}",
         path.display()
     );
-    Err(Failure::new(Kind::Config, what)
+    Err(CliError::new(ErrorClass::Config, what)
         .hint("this home was made by a newer automaton: run that one; nothing was changed"))
 }
 
-fn invalid(path: &Path, key: Option<String>, error: &serde_json::Error) -> Failure {
+fn invalid(path: &Path, key: Option<String>, error: &serde_json::Error) -> CliError {
     let (line, column) = (error.line(), error.column());
     let key = key.filter(|key| key != ".").map(|key| format!(", key `{key}`")).unwrap_or_default();
     let place = format!("{}, line {line}, column {column}{key}", path.display());
     // The reason ends in its own " at line … column …", which is said already.
     let reason = error.to_string();
     let reason = reason.split(" at line ").next().unwrap_or_default();
-    Failure::new(Kind::Config, format!("the configuration is invalid: {place}: {reason}"))
+    CliError::new(ErrorClass::Config, format!("the configuration is invalid: {place}: {reason}"))
         .hint("correct the file; `automaton schema` prints what it may hold; nothing was changed")
 }
 

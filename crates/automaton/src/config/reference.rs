@@ -6,7 +6,7 @@
 
 use automaton_core::money::Microcents;
 use automaton_core::time::Span;
-use automaton_policy::SpendLimits;
+use automaton_policy::PaymentLimits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -71,8 +71,8 @@ impl Default for TreasuryPolicy {
 
 impl TreasuryPolicy {
     /// The limits of what is spent without asking.
-    pub(crate) fn limits(&self) -> SpendLimits {
-        SpendLimits {
+    pub(crate) fn limits(&self) -> PaymentLimits {
+        PaymentLimits {
             transfer_max: self.max_single_transfer_cents.worth(),
             transfer_hour: self.max_hourly_transfer_cents.worth(),
             transfer_day: self.max_daily_transfer_cents.worth(),

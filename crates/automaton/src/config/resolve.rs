@@ -1,7 +1,7 @@
 //! What holds: flags over environment over file over defaults.
 //!
-//! Each value keeps its [`Origin`], so that a message can say where to change
-//! it. [`Resolved`] holds everything that the agent's process is told of the
+//! Each value keeps its [`ValueSource`], so that a message can say where to change
+//! it. [`ResolvedConfig`] holds everything that the agent's process is told of the
 //! configuration; it reads no file and no environment of its own. Nothing here
 //! has an effect, and no key is ever sent to an origin that it is not for.
 
@@ -9,11 +9,11 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use automaton_core::error::Kind;
+use automaton_core::error::ErrorClass;
 use automaton_core::id::MachineId;
 use automaton_core::secret::Secret;
-use automaton_inference::providers::openai_compatible::probe::Served;
-use automaton_inference::{Claims, Dialect};
+use automaton_inference::providers::openai_compatible::probe::ModelListing;
+use automaton_inference::{ModelClaims, RequestDialect};
 use automaton_net::origin::Scheme;
 use automaton_net::{Origin as NetOrigin, Url};
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ use super::file::{
 use super::reference::TreasuryPolicy;
 use super::values::{HttpUrl, LoopbackAddr, PricesFile, Ranged};
 use crate::args::{BrainArg, BrainFlags};
-use crate::error::{Failure, Findings};
+use crate::error::{CliError, CliErrors};
 use crate::home::check_length;
 
 /// The cloud that is asked when a key to it is there and no address.
@@ -42,7 +42,7 @@ const DEFAULT_CHEAPER: &str = "gpt-5-mini";
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Origin {
+pub(crate) enum ValueSource {
     /// A flag of the command line.
     Flag(String),
     /// A variable of the environment.
@@ -53,7 +53,7 @@ pub(crate) enum Origin {
     Default,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for ValueSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Flag(flag) => write!(f, "flag {flag}"),
@@ -64,7 +64,7 @@ impl fmt::Display for Origin {
     }
 }
 
-impl Origin {
+impl ValueSource {
     fn key(name: &str) -> Self {
         Self::Key(name.to_owned())
     }
@@ -88,30 +88,30 @@ pub(crate) struct HttpBrain {
     /// The model.
     pub(crate) model: String,
     /// Those that stand in for it.
-    pub(crate) cheaper: Cheaper,
+    pub(crate) cheaper: FallbackModels,
     /// The key to it.
     #[serde(with = "secret_text")]
     pub(crate) key: Option<Secret>,
     /// How the key is sent.
     pub(crate) scheme: KeyScheme,
     /// Who named the key.
-    pub(crate) key_origin: Option<Origin>,
+    pub(crate) key_origin: Option<ValueSource>,
     /// What its creator says of the model.
-    pub(crate) said: Claims,
+    pub(crate) said: ModelClaims,
     /// What the server says of its models, once it was asked.
-    pub(crate) served: Served,
+    pub(crate) served: ModelListing,
 }
 
 /// The models of a server that think when credits run low.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Cheaper {
+pub(crate) struct FallbackModels {
     /// Of one that is poor.
     pub(crate) low_compute: Option<String>,
     /// Of one that is nearly out of credits.
     pub(crate) critical: Option<String>,
 }
 
-impl Cheaper {
+impl FallbackModels {
     /// What the file says. The defaults go together: who names another usual model on a
     /// server, or has one of its own, thinks with it in any tier.
     fn of(file: &ConfigFile, url: &str, usual: &str) -> Self {
@@ -165,7 +165,7 @@ impl fmt::Display for Brain {
 
 /// Everything that holds for one automaton.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Resolved {
+pub(crate) struct ResolvedConfig {
     /// Its home.
     pub(crate) home: PathBuf,
     /// The file with the schedule of its heartbeat.
@@ -181,7 +181,7 @@ pub(crate) struct Resolved {
     /// The model it thinks with.
     pub(crate) brain: Brain,
     /// Who named that model.
-    pub(crate) brain_origin: Origin,
+    pub(crate) brain_origin: ValueSource,
     /// The most tokens of one answer.
     pub(crate) max_tokens_per_turn: Option<u32>,
     /// The most turns of one wake; the default is the agent's.
@@ -221,18 +221,18 @@ pub(crate) struct Resolved {
 ///
 /// # Errors
 /// When neither flag nor environment names one, or its path is too long.
-pub(crate) fn home(flag: Option<&Path>, environment: &Environment) -> Result<PathBuf, Failure> {
+pub(crate) fn home(flag: Option<&Path>, environment: &Environment) -> Result<PathBuf, CliError> {
     let usual = || environment.home.as_ref().map(|home| home.join(".automaton"));
     let named = flag.map(Path::to_owned).or_else(|| environment.automaton_home.clone());
     let home = named.or_else(usual).ok_or_else(|| {
-        Failure::user("there is no home directory to look in").hint(format!(
+        CliError::user("there is no home directory to look in").hint(format!(
             "give --home DIR, or set {} or {}",
             env::AUTOMATON_HOME,
             env::HOME
         ))
     })?;
     let home = std::path::absolute(&home).map_err(|error| {
-        Failure::internal(format!("cannot use home {}", home.display()), &error)
+        CliError::internal(format!("cannot use home {}", home.display()), &error)
     })?;
     check_length(&home, "name a directory with a shorter path with --home")?;
     Ok(home)
@@ -247,16 +247,19 @@ pub(crate) fn resolve(
     file: &ConfigFile,
     flags: &BrainFlags,
     environment: &Environment,
-) -> Result<Resolved, Failure> {
+) -> Result<ResolvedConfig, CliError> {
     let missing = |key: &str| {
-        Failure::new(Kind::Config, format!("{} names no `{key}`", home.join(FILE_NAME).display()))
-            .hint(format!("add the key `{key}`"))
+        CliError::new(
+            ErrorClass::Config,
+            format!("{} names no `{key}`", home.join(FILE_NAME).display()),
+        )
+        .hint(format!("add the key `{key}`"))
     };
-    let mut wrong = Findings::default();
+    let mut wrong = CliErrors::default();
     wrong.take(check_database(home, file, environment));
-    let brain = wrong.take(Said { file, flags, environment }.brain());
+    let brain = wrong.take(BrainSources { file, flags, environment }.brain());
     for origin in &file.allowed_origins {
-        wrong.take(origin_of(origin.as_str(), &Origin::key("allowedOrigins")));
+        wrong.take(origin_of(origin.as_str(), &ValueSource::key("allowedOrigins")));
     }
     let name = wrong.take(file.name.as_ref().ok_or_else(|| missing("name")));
     let genesis = wrong.take(file.genesis_prompt.as_ref().ok_or_else(|| missing("genesisPrompt")));
@@ -273,7 +276,7 @@ pub(crate) fn resolve(
     let strategy = file.model_strategy.as_ref().map(|strategy| strategy.max_tokens_per_turn);
     let tokens = file.max_tokens_per_turn.or(strategy);
     let sampling = file.sampling.as_ref();
-    wrong.end(Some(Resolved {
+    wrong.end(Some(ResolvedConfig {
         home: home.to_owned(),
         heartbeat,
         name: name.as_str().to_owned(),
@@ -307,28 +310,28 @@ fn told_to(
     file: &ConfigFile,
     key: &'static str,
     url: Option<&HttpUrl>,
-) -> Result<Option<String>, Failure> {
+) -> Result<Option<String>, CliError> {
     let Some(url) = url else { return Ok(None) };
-    let from = Origin::key(key);
+    let from = ValueSource::key(key);
     let to = origin_of(url.as_str(), &from)?;
     let is_spelled = |url: &HttpUrl| origin_of(url.as_str(), &from).is_ok_and(|it| it == to);
     if to.scheme() == Scheme::Https || file.allowed_origins.iter().any(is_spelled) {
         return Ok(Some(url.as_str().to_owned()));
     }
     let what = format!("key `{key}` of {FILE_NAME} names {to}, which is not encrypted");
-    Err(Failure::new(Kind::Config, what)
+    Err(CliError::new(ErrorClass::Config, what)
         .hint("use https://, or add the origin to the key `allowedOrigins`"))
 }
 
 /// The rented machine, if one is named. What is no id must not be read as none: the creator
 /// would have commands run here who wanted them elsewhere.
-fn machine(file: &ConfigFile) -> Result<Option<MachineId>, Failure> {
+fn machine(file: &ConfigFile) -> Result<Option<MachineId>, CliError> {
     let Some(text) = file.sandbox_id.as_deref().filter(|text| !text.is_empty()) else {
         return Ok(None);
     };
     text.parse().map(Some).map_err(|_| {
         let what = format!("key `sandboxId` of {FILE_NAME} names no rented machine");
-        Failure::new(Kind::Config, what)
+        CliError::new(ErrorClass::Config, what)
             .hint("give the id that create_sandbox told, or leave it empty for a sandbox here")
     })
 }
@@ -339,7 +342,7 @@ fn check_database(
     home: &Path,
     file: &ConfigFile,
     environment: &Environment,
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     let Some(path) = &file.db_path else { return Ok(()) };
     let named = in_home(home, path, environment);
     let ours = home.join(crate::home::DATABASE);
@@ -347,7 +350,7 @@ fn check_database(
         return Ok(());
     }
     let what = format!("key `dbPath` of {FILE_NAME} names {}, outside the home", named.display());
-    Err(Failure::new(Kind::Config, what)
+    Err(CliError::new(ErrorClass::Config, what)
         .hint(format!("move the database to {} and remove the key", ours.display())))
 }
 
@@ -366,7 +369,7 @@ fn heartbeat(
     home: &Path,
     file: &ConfigFile,
     environment: &Environment,
-) -> Result<PathBuf, Failure> {
+) -> Result<PathBuf, CliError> {
     let usual = || home.join(crate::home::HEARTBEAT);
     let path = file.heartbeat_config_path.as_deref();
     let named = path.map_or_else(usual, |path| in_home(home, path, environment));
@@ -377,43 +380,45 @@ fn heartbeat(
         "key `heartbeatConfigPath` of {FILE_NAME} names {}, which the automaton can write",
         named.display()
     );
-    Err(Failure::new(Kind::Config, what)
+    Err(CliError::new(ErrorClass::Config, what)
         .hint(format!("move the file to {} and remove the key", usual().display())))
 }
 
 /// Everybody who may name a brain.
 #[derive(Clone, Copy)]
-struct Said<'a> {
+struct BrainSources<'a> {
     file: &'a ConfigFile,
     flags: &'a BrainFlags,
     environment: &'a Environment,
 }
 
-impl Said<'_> {
-    fn brain(self) -> Result<(Brain, Origin), Failure> {
+impl BrainSources<'_> {
+    fn brain(self) -> Result<(Brain, ValueSource), CliError> {
         let Self { file, flags, .. } = self;
         if let Some(BrainArg::Url(url)) = &flags.brain {
-            return self.server(url.as_str(), Origin::Flag("--brain".to_owned()));
+            return self.server(url.as_str(), ValueSource::Flag("--brain".to_owned()));
         }
         let local_wanted = flags.model.is_some() || flags.brain == Some(BrainArg::Local);
         match &file.brain {
             Some(BrainFile::Local(in_file)) => local(flags, Some(in_file)),
             _ if local_wanted => local(flags, None),
-            Some(BrainFile::Http { url, .. }) => self.server(url.as_str(), Origin::key("brain")),
+            Some(BrainFile::Http { url, .. }) => {
+                self.server(url.as_str(), ValueSource::key("brain"))
+            }
             None => self.hosted(),
         }
     }
 
     /// A server that a flag or the file spells out.
-    fn server(self, url: &str, origin: Origin) -> Result<(Brain, Origin), Failure> {
+    fn server(self, url: &str, origin: ValueSource) -> Result<(Brain, ValueSource), CliError> {
         let Self { file, flags, environment } = self;
         let place = origin_of(url, &origin)?;
         let same =
-            |other: &str| origin_of(other, &Origin::Default).is_ok_and(|other| other == place);
+            |other: &str| origin_of(other, &ValueSource::Default).is_ok_and(|other| other == place);
         let (mut scheme, mut model) = (KeyScheme::Bearer, flags.brain_model.clone());
-        let of_brain = || Origin::Env(env::AUTOMATON_BRAIN_KEY.to_owned());
+        let of_brain = || ValueSource::Env(env::AUTOMATON_BRAIN_KEY.to_owned());
         let mut key = environment.brain_key.clone().map(|key| (key, of_brain()));
-        let mut said = Claims::default();
+        let mut said = ModelClaims::default();
         if let Some(BrainFile::Http {
             url,
             model: named,
@@ -425,66 +430,66 @@ impl Said<'_> {
         }) = &file.brain
             && same(url.as_str())
         {
-            key = key.or_else(|| Some((api_key.clone()?, Origin::key("brain.apiKey"))));
+            key = key.or_else(|| Some((api_key.clone()?, ValueSource::key("brain.apiKey"))));
             // What is said of a model belongs to that model.
             if model.is_none() || model == *named {
-                said = Claims {
+                said = ModelClaims {
                     context_tokens: context_tokens.map(Ranged::get_u32),
                     max_output_tokens: max_output_tokens.map(Ranged::get_u32),
                     prices: prices.map(PricesFile::prices),
-                    dialect: dialect.map(Dialect::from),
+                    dialect: dialect.map(RequestDialect::from),
                 };
             }
             model = model.or_else(|| named.clone());
         }
-        let said = Claims {
+        let said = ModelClaims {
             context_tokens: flags.context_tokens.or(said.context_tokens),
             max_output_tokens: flags.max_output_tokens.or(said.max_output_tokens),
             prices: flags.prices.map(PricesFile::prices).or(said.prices),
-            dialect: flags.dialect.map(Dialect::from).or(said.dialect),
+            dialect: flags.dialect.map(RequestDialect::from).or(said.dialect),
         };
         // Keys that have an owner of their own go to that owner alone.
         if key.is_none() && same(self.conway_url().0) {
             key = self.conway_key();
             scheme = KeyScheme::Raw;
         } else if key.is_none() && same(OPENAI_URL) {
-            key = file.openai_api_key.clone().map(|key| (key, Origin::key("openaiApiKey")));
+            key = file.openai_api_key.clone().map(|key| (key, ValueSource::key("openaiApiKey")));
         }
         let key = key.filter(|(key, _)| !key.reveal().is_empty());
         if key.is_none() && [OPENAI_URL, CONWAY_URL].into_iter().any(same) {
             let what = format!("the models at {url} ({origin}) are not served without a key");
-            return Err(Failure::new(Kind::Config, what).hint(format!(
+            return Err(CliError::new(ErrorClass::Config, what).hint(format!(
                 "set the environment variable {} to yours",
                 env::AUTOMATON_BRAIN_KEY
             )));
         }
         let (url, model) = (url.to_owned(), model.unwrap_or_else(|| model_name(file)));
-        let cheaper = Cheaper::of(file, &url, &model);
+        let cheaper = FallbackModels::of(file, &url, &model);
         let (key, key_origin) = key.unzip();
-        let served = Served::default();
+        let served = ModelListing::default();
         let brain = HttpBrain { url, model, cheaper, key, scheme, key_origin, said, served };
         Ok((Brain::Http(brain), origin))
     }
 
     /// What the reference's keys say when nothing names a brain: the first of
     /// Conway, `OpenAI` and Ollama that the configuration has access to.
-    fn hosted(self) -> Result<(Brain, Origin), Failure> {
+    fn hosted(self) -> Result<(Brain, ValueSource), CliError> {
         let Self { file, flags, environment } = self;
         let (url, origin) = if let Some((_, key_from)) = self.conway_key() {
             let (url, from) = self.conway_url();
-            (url, if from == Origin::Default { key_from } else { from })
+            (url, if from == ValueSource::Default { key_from } else { from })
         } else if file.openai_api_key.as_ref().is_some_and(|key| !key.reveal().is_empty()) {
-            (OPENAI_URL, Origin::key("openaiApiKey"))
+            (OPENAI_URL, ValueSource::key("openaiApiKey"))
         } else if let Some(url) = &environment.ollama_base_url {
-            (url.as_str(), Origin::Env(env::OLLAMA_BASE_URL.to_owned()))
+            (url.as_str(), ValueSource::Env(env::OLLAMA_BASE_URL.to_owned()))
         } else if let Some(url) = &file.ollama_base_url {
-            (url.as_str(), Origin::key("ollamaBaseUrl"))
+            (url.as_str(), ValueSource::key("ollamaBaseUrl"))
         } else if flags.fallback().is_some() {
             return local(flags, None);
         } else {
             let what = "the automaton has no model to think with: neither a flag nor automaton.json \
                         names one";
-            return Err(Failure::new(Kind::Config, what).hint(
+            return Err(CliError::new(ErrorClass::Config, what).hint(
                 "run `./up`, which brings a small model; or `automaton up --brain URL \
                  --brain-model NAME` for any OpenAI-compatible server; or put \"brain\": {\"kind\": \
                  \"http\", \"url\": URL, \"model\": NAME} into automaton.json, for `automaton run`",
@@ -493,35 +498,38 @@ impl Said<'_> {
         self.server(url, origin)
     }
 
-    fn conway_url(&self) -> (&str, Origin) {
+    fn conway_url(&self) -> (&str, ValueSource) {
         if let Some(url) = &self.environment.conway_api_url {
-            return (url, Origin::Env(env::CONWAY_API_URL.to_owned()));
+            return (url, ValueSource::Env(env::CONWAY_API_URL.to_owned()));
         }
         match &self.file.conway_api_url {
-            Some(url) => (url.as_str(), Origin::key("conwayApiUrl")),
-            None => (CONWAY_URL, Origin::Default),
+            Some(url) => (url.as_str(), ValueSource::key("conwayApiUrl")),
+            None => (CONWAY_URL, ValueSource::Default),
         }
     }
 
-    fn conway_key(&self) -> Option<(Secret, Origin)> {
+    fn conway_key(&self) -> Option<(Secret, ValueSource)> {
         if let Some(key) = &self.environment.conway_api_key {
-            return Some((key.clone(), Origin::Env(env::CONWAY_API_KEY.to_owned())));
+            return Some((key.clone(), ValueSource::Env(env::CONWAY_API_KEY.to_owned())));
         }
         let key = self.file.conway_api_key.clone().filter(|key| !key.reveal().is_empty())?;
-        Some((key, Origin::key("conwayApiKey")))
+        Some((key, ValueSource::key("conwayApiKey")))
     }
 }
 
 /// A model file: flags over file over what `up` falls back to.
-fn local(flags: &BrainFlags, in_file: Option<&LocalBrain>) -> Result<(Brain, Origin), Failure> {
+fn local(
+    flags: &BrainFlags,
+    in_file: Option<&LocalBrain>,
+) -> Result<(Brain, ValueSource), CliError> {
     let local = model_file(flags, in_file).ok_or_else(|| {
-        Failure::user("a local model needs both its file and the program that runs it")
+        CliError::user("a local model needs both its file and the program that runs it")
             .hint("give --model FILE.gguf and --helper PROGRAM; `./up` finds both by itself")
     })?;
     let origin = match (&flags.model, in_file) {
-        (Some(_), _) => Origin::Flag("--model".to_owned()),
-        (None, Some(_)) => Origin::key("brain"),
-        (None, None) => Origin::Default,
+        (Some(_), _) => ValueSource::Flag("--model".to_owned()),
+        (None, Some(_)) => ValueSource::key("brain"),
+        (None, None) => ValueSource::Default,
     };
     Ok((Brain::Local(local), origin))
 }
@@ -549,9 +557,9 @@ fn model_name(file: &ConfigFile) -> String {
 ///
 /// # Errors
 /// When the text is no address of a server.
-pub(crate) fn origin_of(url: &str, from: &Origin) -> Result<NetOrigin, Failure> {
+pub(crate) fn origin_of(url: &str, from: &ValueSource) -> Result<NetOrigin, CliError> {
     let bad = || {
-        Failure::new(Kind::Config, format!("'{url}' ({from}) is no address of a server"))
+        CliError::new(ErrorClass::Config, format!("'{url}' ({from}) is no address of a server"))
             .hint("write it as http://HOST:PORT or https://HOST, with or without /v1")
     };
     let parsed = Url::parse(url).map_err(|error| bad().because(&error))?;

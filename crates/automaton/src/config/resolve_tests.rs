@@ -11,7 +11,7 @@ fn file(text: &str) -> ConfigFile {
 fn check(text: &str, flags: &BrainFlags, environment: &Environment, expected: &str) {
     let resolved = resolve(Path::new("/h"), &file(text), flags, environment);
     let shown = match resolved {
-        Ok(Resolved { brain, brain_origin, .. }) => {
+        Ok(ResolvedConfig { brain, brain_origin, .. }) => {
             let key = match &brain {
                 Brain::Http(http) => http.key.as_ref().map_or("none", Secret::reveal).to_owned(),
                 Brain::Local(local) => {

@@ -8,7 +8,7 @@ use core::net::{Ipv4Addr, SocketAddr};
 use std::borrow::Cow;
 
 use automaton_core::money::{MicroUsdc, Microcents};
-use automaton_inference::Prices;
+use automaton_inference::ModelPrices;
 use automaton_net::{Origin, host_pattern, proxy};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error as _, Unexpected};
@@ -198,12 +198,12 @@ texts! {
 
 /// Where something may be sent: a host or an origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum EgressTarget {
     Host(HostPattern),
     Origin(BareOrigin),
 }
 
-impl std::str::FromStr for Place {
+impl std::str::FromStr for EgressTarget {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -259,13 +259,13 @@ impl<'de> Deserialize<'de> for Dollars {
             untagged,
             expecting = "expected US dollars as text, such as \"1.25\", or a whole number"
         )]
-        enum Written {
+        enum NumberOrText {
             Whole(u64),
             Text(String),
         }
-        let text = match Written::deserialize(deserializer)? {
-            Written::Whole(number) => number.to_string(),
-            Written::Text(text) => text,
+        let text = match NumberOrText::deserialize(deserializer)? {
+            NumberOrText::Whole(number) => number.to_string(),
+            NumberOrText::Text(text) => text,
         };
         text.parse().map_err(D::Error::custom)
     }
@@ -305,8 +305,8 @@ pub(crate) struct PricesFile {
 
 impl PricesFile {
     /// The same in exact amounts.
-    pub(crate) fn prices(self) -> Prices {
-        Prices {
+    pub(crate) fn prices(self) -> ModelPrices {
+        ModelPrices {
             input_per_million: self.input_per_million.worth(),
             cached_per_million: self.cached_per_million.unwrap_or(self.input_per_million).worth(),
             output_per_million: self.output_per_million.worth(),
@@ -345,14 +345,14 @@ impl<'de> Deserialize<'de> for LoopbackAddr {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(untagged, expecting = "expected 127.0.0.1:PORT, or a port from 0 to 65535")]
-        enum Written {
+        enum PortOrText {
             Port(u16),
             Text(String),
         }
         let of_port = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let address = match Written::deserialize(deserializer)? {
-            Written::Port(port) => of_port(port),
-            Written::Text(text) => {
+        let address = match PortOrText::deserialize(deserializer)? {
+            PortOrText::Port(port) => of_port(port),
+            PortOrText::Text(text) => {
                 let port = text.parse().map(of_port);
                 port.or_else(|_| text.parse()).map_err(|_| {
                     let shown = shown(&text);

@@ -11,38 +11,38 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use automaton_agent::treasury::{Surroundings, Till, Treasury};
+use automaton_agent::treasury::{PaymentContext, Treasury, TreasuryDeps};
 use automaton_agent::{
-    ANSWER_TOKENS, Budgets, Deps, Egress, EndReason, Envelope, EventSink, Limits, Pace, Sampling,
-    Settings, StandIns, StopLoss, TURNS_MAX,
+    ANSWER_TOKENS, AgentDeps, AgentLimits, Budgets, EgressConfig, EndReason, EventSink,
+    FallbackProviders, Pace, Sampling, Settings, StopLoss, TURNS_MAX, UnattendedBudget,
 };
 use automaton_core::entropy::SystemEntropy;
-use automaton_core::error::{Classified, Kind};
-use automaton_core::event::{Event, Stamped};
+use automaton_core::error::{Classified, ErrorClass};
+use automaton_core::event::{Event, StampedEvent};
 use automaton_core::faults::{Faults, NoFaults};
-use automaton_core::id::Mint;
+use automaton_core::id::IdGenerator;
 use automaton_core::money::Microcents;
 use automaton_core::time::{Clock, Span, SystemClock};
 use automaton_core::trust::{Label, Labelled};
 use automaton_inference::{ModelInfo, Provider};
 use automaton_sandbox::process::{self, LockError, LockGuard, Signals};
 use automaton_sandbox::{
-    Launcher, Probe, Program, Refusal, Spec, SystemBootClock, harden, plan, probe,
+    Launcher, PlanRefusal, Probe, Program, SandboxSpec, SystemBootClock, harden, plan, probe,
 };
-use automaton_script::fault::{Armed, Charge};
+use automaton_script::fault::{ArmedFaults, FaultSpec};
 use automaton_store::{InboxCounts, Store};
 use tokio::sync::{broadcast, watch};
 
-use super::charter::{self, Charter, LIFELINE, Line, Told};
-use super::money::{self, Identity, Money};
+use super::launch_config::{self, ChildConfig, ChildMessage, LIFELINE, LaunchConfig};
+use super::money::{self, Identity, PaidServices};
 use super::provider;
 use crate::cmd::live::runtime;
 use crate::config::file::{EnvelopeFile, StopLossFile};
-use crate::config::resolve::Resolved;
+use crate::config::resolve::ResolvedConfig;
 use crate::config::values::Ranged;
-use crate::descriptor::{StopSignals, Supervised};
-use crate::error::Failure;
-use crate::home::{self, Character, DATABASE, WORKSPACE};
+use crate::descriptor::{StopSignals, SupervisorLink};
+use crate::error::CliError;
+use crate::home::{self, DATABASE, IdentityFiles, WORKSPACE};
 use crate::operator;
 
 /// How long the agent may go on after its supervisor is gone. Cloud, chain and signer
@@ -69,21 +69,21 @@ const LOCK_TRIES: u32 = 500;
 
 /// Lives one life. Must be called on the main thread, before any other starts.
 pub(crate) fn main() -> ExitCode {
-    charter::ended(start())
+    launch_config::ended(start())
 }
 
-fn start() -> Result<(), Failure> {
+fn start() -> Result<(), CliError> {
     harden()?;
     let signals = Signals::receive()?;
     let lifeline = process::take_inherited(LIFELINE)?;
-    let Told { diagnostics, charter } = charter::read::<Charter>()?;
+    let ChildConfig { diagnostics, charter } = launch_config::read::<LaunchConfig>()?;
     diagnostics.start("agent");
     let _lock = lock(&charter.resolved.home)?;
     runtime()?.block_on(async {
         let (stop, stopped) = watch::channel(false);
         let mut life = pin!(live(&charter, stopped));
         let signals = StopSignals::watch(&signals)?;
-        let supervisor = Supervised::watch(lifeline)?;
+        let supervisor = SupervisorLink::watch(lifeline)?;
         let mut orphaned = false;
         loop {
             // Every arm is cancel-safe: the life goes on where it was, and the
@@ -107,7 +107,7 @@ fn start() -> Result<(), Failure> {
 
 /// Takes the home. An agent whose supervisor was killed ends soon; until it
 /// has, this one waits.
-fn lock(home: &Path) -> Result<LockGuard, Failure> {
+fn lock(home: &Path) -> Result<LockGuard, CliError> {
     let mut tries = 0;
     loop {
         match home::lock_agent(home) {
@@ -119,15 +119,15 @@ fn lock(home: &Path) -> Result<LockGuard, Failure> {
 }
 
 /// Puts everything together and lives.
-async fn live(charter: &Charter, mut stopped: watch::Receiver<bool>) -> Result<(), Failure> {
+async fn live(charter: &LaunchConfig, mut stopped: watch::Receiver<bool>) -> Result<(), CliError> {
     let resolved = &charter.resolved;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let mint = Mint::new(Arc::clone(&clock), Arc::new(SystemEntropy));
-    let events = Arc::new(Pipe::of(&mint));
+    let mint = IdGenerator::new(Arc::clone(&clock), Arc::new(SystemEntropy));
+    let events = Arc::new(EventPipe::of(&mint));
     let faults = armed(charter.fault.as_deref().map(|text| (text, resolved.home.as_path())))?;
     let store = Store::open(&resolved.home.join(DATABASE), mint.clone(), Arc::clone(&faults))?;
     let (automaton, character) =
-        home::bring_to_life(&store, &resolved.home, &resolved.name, &resolved.genesis).await?;
+        home::birth_or_load(&store, &resolved.home, &resolved.name, &resolved.genesis).await?;
     events.tell(Event::AgentStarted {
         automaton,
         name: resolved.name.clone(),
@@ -150,7 +150,7 @@ async fn live(charter: &Charter, mut stopped: watch::Receiver<bool>) -> Result<(
         });
     }
     let begun = mint.now();
-    let who = Identity { automaton, resolved, mint: &mint };
+    let who = Identity { automaton, resolved, ids: &mint };
     let brain = brain(charter, (&launcher, &probe), who, clock, &events);
     // Both arms are safe to drop: a model that is being loaded is killed then.
     let (provider, stand_ins, till) = tokio::select! {
@@ -162,17 +162,17 @@ async fn live(charter: &Charter, mut stopped: watch::Receiver<bool>) -> Result<(
     let sink = Arc::clone(&events) as Arc<dyn EventSink>;
     let (boot, told) = (Arc::new(SystemBootClock), Arc::clone(&sink));
     let around =
-        Surroundings { mint: mint.clone(), boot, faults: Arc::clone(&faults), events: told };
+        TreasuryDeps { ids: mint.clone(), boot, faults: Arc::clone(&faults), events: told };
     let treasury = till.map(|till| Treasury::new(store.clone(), till, around));
     let treasury = treasury.map(|treasury| under(resolved, treasury)).transpose()?;
     let settings = settings((resolved, &charter.egress.open()), charter.turns_max, character);
-    let deps = Deps {
+    let deps = AgentDeps {
         store: store.clone(),
         provider,
-        stand_ins,
+        fallbacks: stand_ins,
         launcher: Arc::new(launcher),
         probe,
-        mint,
+        ids: mint,
         faults,
         events: sink,
         judge: operator::judge(&operator::path(&resolved.home), charter.operator.as_deref())?,
@@ -199,27 +199,27 @@ fn why_stopped(reason: EndReason, turns_max: Option<u32>) -> String {
 }
 
 /// A treasury under its creator's limits.
-fn under(resolved: &Resolved, treasury: Treasury) -> Result<Arc<Treasury>, Failure> {
+fn under(resolved: &ResolvedConfig, treasury: Treasury) -> Result<Arc<Treasury>, CliError> {
     // silent-ok: a creator without an address gives no credits.
     let creator = resolved.creator_address.as_ref().and_then(|text| text.parse().ok());
-    let treasury = treasury.within(resolved.treasury_policy.limits())?.made_by(creator);
-    Ok(Arc::new(treasury.asking_for(answer_within(resolved))))
+    let treasury = treasury.with_limits(resolved.treasury_policy.limits())?.with_creator(creator);
+    Ok(Arc::new(treasury.with_answer_timeout(answer_within(resolved))))
 }
 
 /// The model, and what it is paid with where it costs something.
 async fn brain(
-    charter: &Charter,
+    charter: &LaunchConfig,
     (launcher, probe): (&Launcher, &Probe),
     who: Identity<'_>,
     clock: Arc<dyn Clock>,
-    events: &Pipe,
-) -> Result<(Arc<dyn Provider>, StandIns, Option<Till>), Failure> {
+    events: &EventPipe,
+) -> Result<(Arc<dyn Provider>, FallbackProviders, Option<PaymentContext>), CliError> {
     let Some(money) = &charter.money else {
         let alone = provider::start(&charter.resolved, launcher, probe, clock).await?;
-        return Ok((alone, StandIns::default(), None));
+        return Ok((alone, FallbackProviders::default(), None));
     };
     let opened = money::open(money, who, clock, |event| events.tell(event));
-    let Money { provider, stand_ins, till } = opened.await?;
+    let PaidServices { provider, stand_ins, payment_context: till } = opened.await?;
     Ok((provider, stand_ins, Some(till)))
 }
 
@@ -228,8 +228,8 @@ async fn brain(
 ///
 /// # Errors
 /// The refusal that every command would meet.
-pub(crate) fn check_sandbox(probe: &Probe) -> Result<(), Refusal> {
-    plan(&Spec::new(Program::Shell("true".to_owned())), probe).map(|_| ())
+pub(crate) fn check_sandbox(probe: &Probe) -> Result<(), PlanRefusal> {
+    plan(&SandboxSpec::new(Program::Shell("true".to_owned())), probe).map(|_| ())
 }
 
 /// A model that is no worker is announced with the way to a better one.
@@ -249,7 +249,7 @@ fn brain_ready(model: &ModelInfo, took: Span) -> Event {
 
 /// A first message of the creator is stored like any other, before the first
 /// turn, and announced once.
-async fn receive(store: &Store, text: &str, key: &str, events: &Pipe) -> Result<(), Failure> {
+async fn receive(store: &Store, text: &str, key: &str, events: &EventPipe) -> Result<(), CliError> {
     let body = Labelled::new(Label::Creator, "creator", text);
     let before = total(store.inbox_counts().await?);
     let message = store.receive(body.clone(), Some(key)).await?;
@@ -267,20 +267,20 @@ const fn total(counts: InboxCounts) -> u64 {
 ///
 /// # Errors
 /// There is no such point, or the place was not made for it.
-pub(crate) fn armed(fault: Option<(&str, &Path)>) -> Result<Arc<dyn Faults>, Failure> {
+pub(crate) fn armed(fault: Option<(&str, &Path)>) -> Result<Arc<dyn Faults>, CliError> {
     let Some((text, home)) = fault else { return Ok(Arc::new(NoFaults)) };
-    let charge: Charge = text
+    let charge: FaultSpec = text
         .parse()
-        .map_err(|error| Failure::new(Kind::User, "cannot arm the fault").because(&error))?;
+        .map_err(|error| CliError::new(ErrorClass::User, "cannot arm the fault").because(&error))?;
     let kill: fn() = || process::kill_self();
-    Ok(Arc::new(Armed::arm(charge, home, kill)?))
+    Ok(Arc::new(ArmedFaults::arm(charge, home, kill)?))
 }
 
 /// What the agent is told, from the configuration and its own files.
 pub(crate) fn settings(
-    (resolved, egress): (&Resolved, &Egress),
+    (resolved, egress): (&ResolvedConfig, &EgressConfig),
     turns_max: Option<u32>,
-    character: Character,
+    character: IdentityFiles,
 ) -> Settings {
     Settings {
         name: resolved.name.clone(),
@@ -303,7 +303,7 @@ pub(crate) fn settings(
 }
 
 /// How long a question waits for its answer, where the file says so.
-fn answer_within(resolved: &Resolved) -> Option<Span> {
+fn answer_within(resolved: &ResolvedConfig) -> Option<Span> {
     let minutes = resolved.approvals.wait_minutes?;
     Some(Span::from_secs(i64::from(minutes.get_u32()) * 60))
 }
@@ -312,12 +312,12 @@ fn answer_within(resolved: &Resolved) -> Option<Span> {
 /// goes whose answers cost something; where they cost nothing that bounds nothing. Who says
 /// how many turns it lives has said so of any model, and what the file says of turns holds
 /// for all.
-fn limits(resolved: &Resolved, turns_max: Option<u32>) -> Limits {
-    let (usual, named) = (Limits::default(), resolved.turns_per_wake);
+fn limits(resolved: &ResolvedConfig, turns_max: Option<u32>) -> AgentLimits {
+    let (usual, named) = (AgentLimits::default(), resolved.turns_per_wake);
     let said = turns_max.map(|_| TURNS_MAX);
     let paid = resolved.treasury_policy.has_inference_per_day().then_some(TURNS_MAX);
     let or = |turns: u32| named.or(said).unwrap_or(turns);
-    Limits {
+    AgentLimits {
         turns_per_wake: named.unwrap_or(usual.turns_per_wake),
         turns_of_creator: or(paid.unwrap_or(usual.turns_of_creator)),
         turns_free: or(usual.turns_free),
@@ -330,10 +330,10 @@ fn limits(resolved: &Resolved, turns_max: Option<u32>) -> Limits {
 /// What it may lose, and spend on thinking. Who starts it for a number of turns has said
 /// how much it may think. Who says what a day may cost has said so of the wakes that the
 /// creator causes: for those only what the file names of the envelope holds.
-fn budgets(resolved: &Resolved, turns_max: Option<u32>) -> Budgets {
+fn budgets(resolved: &ResolvedConfig, turns_max: Option<u32>) -> Budgets {
     let StopLossFile { per_day_cents, per_goal_cents, total_cents } = resolved.stop_loss;
     let EnvelopeFile { answers, cents } = resolved.wake_envelope;
-    let named_or = |few: u32, little: Microcents| Envelope {
+    let named_or = |few: u32, little: Microcents| UnattendedBudget {
         answers: Some(answers.map_or(few, Ranged::get_u32)).filter(|most| *most > 0),
         cost: Some(cents.map_or(little, Ranged::worth)).filter(|most| *most > Microcents::ZERO),
     };
@@ -346,7 +346,7 @@ fn budgets(resolved: &Resolved, turns_max: Option<u32>) -> Budgets {
             total: total_cents.map(Ranged::worth),
         },
         inference_per_day: Some(per_day.inference_per_day()),
-        envelope: if bounded { Envelope::default() } else { named_or(ANSWERS, CENTS) },
+        envelope: if bounded { UnattendedBudget::default() } else { named_or(ANSWERS, CENTS) },
         creators: (!bounded && per_day.has_inference_per_day())
             .then(|| named_or(0, Microcents::ZERO)),
     }
@@ -354,31 +354,31 @@ fn budgets(resolved: &Resolved, turns_max: Option<u32>) -> Budgets {
 
 /// Events as lines on standard output, for the supervisor, and to whoever follows.
 #[derive(Debug)]
-struct Pipe {
-    mint: Mint,
-    feed: broadcast::Sender<Arc<Stamped>>,
+struct EventPipe {
+    mint: IdGenerator,
+    feed: broadcast::Sender<Arc<StampedEvent>>,
 }
 
-impl Pipe {
-    fn of(mint: &Mint) -> Self {
+impl EventPipe {
+    fn of(mint: &IdGenerator) -> Self {
         Self { mint: mint.clone(), feed: broadcast::Sender::new(FEED_MAX) }
     }
 
     fn tell(&self, event: Event) {
-        self.emit(Stamped { at: self.mint.now(), event });
+        self.emit(StampedEvent { at: self.mint.now(), event });
     }
 }
 
-impl EventSink for Pipe {
-    fn emit(&self, event: Stamped) {
+impl EventSink for EventPipe {
+    fn emit(&self, event: StampedEvent) {
         if self.feed.receiver_count() > 0 {
             // silent-ok: the last follower left in this very moment.
             self.feed.send(Arc::new(event.clone())).ok();
         }
-        charter::tell(&Line::Event(event));
+        launch_config::tell(&ChildMessage::Event(event));
     }
 
-    fn follow(&self) -> Option<broadcast::Receiver<Arc<Stamped>>> {
+    fn follow(&self) -> Option<broadcast::Receiver<Arc<StampedEvent>>> {
         Some(self.feed.subscribe())
     }
 }

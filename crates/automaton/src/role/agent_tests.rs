@@ -1,13 +1,13 @@
 //! How the limits of a wake follow what the file says.
 
-use automaton_agent::Envelope;
+use automaton_agent::UnattendedBudget;
 
 use super::*;
 use crate::args::BrainFlags;
 use crate::config::env::Environment;
 use crate::config::{file, resolve};
 
-fn resolved(keys: &str) -> Resolved {
+fn resolved(keys: &str) -> ResolvedConfig {
     let brain = r#"{"kind": "http", "url": "http://127.0.0.1:9"}"#;
     let text = format!(r#"{{"name": "a", "genesisPrompt": "b", "brain": {brain}{keys}}}"#);
     let file = file::parse(Path::new("automaton.json"), &text).unwrap();
@@ -16,10 +16,15 @@ fn resolved(keys: &str) -> Resolved {
 }
 
 /// Turns of a wake and of the creator's, and the envelopes of both.
-fn check(keys: &str, turns_max: Option<u32>, turns: (u32, u32), envelopes: (&str, &str)) -> Limits {
+fn check(
+    keys: &str,
+    turns_max: Option<u32>,
+    turns: (u32, u32),
+    envelopes: (&str, &str),
+) -> AgentLimits {
     let resolved = resolved(keys);
     let (limits, budgets) = (limits(&resolved, turns_max), budgets(&resolved, turns_max));
-    let shown = |Envelope { answers, cost }: Envelope| {
+    let shown = |UnattendedBudget { answers, cost }: UnattendedBudget| {
         let answers = answers.map_or_else(String::new, |answers| answers.to_string());
         format!("{answers}/{}", cost.map_or_else(String::new, |cost| cost.to_string()))
     };

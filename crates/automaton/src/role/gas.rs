@@ -7,14 +7,14 @@
 use std::path::Path;
 use std::time::Duration;
 
-use automaton_cloud::Config;
+use automaton_cloud::CloudConfig;
 use automaton_cloud::billing::chain::CALLED;
-use automaton_core::error::Kind;
+use automaton_core::error::ErrorClass;
 use automaton_signer::payload::{Contract, GasRules};
-use automaton_wallet::Purse;
+use automaton_wallet::SignerClient;
 
-use super::signer::{self, PassphrasePlace, RunningSigner, SignerCharter};
-use crate::error::Failure;
+use super::signer::{self, PassphraseLocation, RunningSigner, SignerLaunchConfig};
+use crate::error::CliError;
 
 /// The most gas of one transaction: a transfer takes less than half of it.
 const GAS_MAX: u64 = 300_000;
@@ -25,20 +25,20 @@ const WATCHED_EVERY: Duration = Duration::from_millis(500);
 ///
 /// # Errors
 /// When the process cannot be started, or the configuration names no token.
-pub fn start(executable: &Path, config: &Config) -> Result<RunningSigner, Failure> {
+pub fn start(executable: &Path, config: &CloudConfig) -> Result<RunningSigner, CliError> {
     let chain = &config.chain;
     let address = chain.token()?;
     let contract = Contract { chain_id: chain.id, address, selectors: vec![CALLED] };
-    let charter = SignerCharter {
+    let charter = SignerLaunchConfig {
         home: chain.gas_signer.home.clone(),
-        passphrase: chain.gas_signer.passphrase_file.clone().map(PassphrasePlace::File),
+        passphrase: chain.gas_signer.passphrase_file.clone().map(PassphraseLocation::File),
         contracts: vec![contract],
         gas: GasRules {
             limit_max: GAS_MAX,
             fee_max: chain.fee_max_wei,
             per_day: chain.gas_per_day_wei,
         },
-        ..SignerCharter::default()
+        ..SignerLaunchConfig::default()
     };
     signer::start(executable, &charter)
 }
@@ -49,9 +49,9 @@ pub fn start(executable: &Path, config: &Config) -> Result<RunningSigner, Failur
 /// When the signer cannot be unlocked.
 pub async fn join(
     signer: RunningSigner,
-) -> Result<(Purse, impl Future<Output = Failure>), Failure> {
+) -> Result<(SignerClient, impl Future<Output = CliError>), CliError> {
     let RunningSigner { mut child, socket } = signer;
-    let purse = Purse::open(socket).await?;
+    let purse = SignerClient::open(socket).await?;
     let ended = async move {
         loop {
             tokio::time::sleep(WATCHED_EVERY).await;
@@ -61,7 +61,7 @@ pub async fn join(
                 Err(error) => error.to_string(),
             };
             let what = format!("the signer of the gas account has ended: {how}");
-            return Failure::new(Kind::Internal, what);
+            return CliError::new(ErrorClass::Internal, what);
         }
     };
     Ok((purse, ended))

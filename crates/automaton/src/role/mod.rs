@@ -5,8 +5,8 @@
 //! command.
 
 pub(crate) mod agent;
-pub mod charter;
 pub mod gas;
+pub mod launch_config;
 pub(crate) mod money;
 pub(crate) mod provider;
 pub mod service;

@@ -9,32 +9,32 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_primitives::keccak256;
-use automaton_agent::StandIns;
-use automaton_agent::treasury::Till;
-use automaton_client::{ClientError, Cloud};
-use automaton_core::error::Kind;
+use automaton_agent::FallbackProviders;
+use automaton_agent::treasury::PaymentContext;
+use automaton_client::{CloudClient, CloudClientError};
+use automaton_core::error::ErrorClass;
 use automaton_core::event::Event;
-use automaton_core::id::{AutomatonId, Mint, RunId};
+use automaton_core::id::{AutomatonId, IdGenerator, RunId};
 use automaton_core::secret::Secret;
 use automaton_core::time::Clock;
 use automaton_core::wire::cloud::{ModelRow, ModelsReply};
 use automaton_core::wire::x402::{ChainId, TokenDomain};
 use automaton_inference::providers::openai_compatible::{
-    Auth, Endpoint, OpenAiCompatible, Remedies,
+    ApiAuth, Endpoint, OpenAiCompatible, Remedies,
 };
 use automaton_inference::{ModelInfo, Provider, catalogue};
-use automaton_net::Client;
+use automaton_net::HttpClient;
 use automaton_sandbox::process;
-use automaton_signer::payload::Registration;
-use automaton_wallet::{Chain, Purse};
+use automaton_signer::payload::RegistrationFields;
+use automaton_wallet::{ChainClient, SignerClient};
 use tokio::time::Instant;
 
-use super::charter::{self, MoneyCharter};
+use super::launch_config::{self, MoneyLaunchConfig};
 use super::provider::{describe, remedies};
-use crate::account::Account;
+use crate::account::ApiAccount;
 use crate::cmd::wallet::{client, origin, url};
-use crate::config::resolve::{Brain, Cheaper, Resolved};
-use crate::error::Failure;
+use crate::config::resolve::{Brain, FallbackModels, ResolvedConfig};
+use crate::error::CliError;
 
 /// How long cloud and chain may be away while an agent starts, and how often they are
 /// tried.
@@ -46,19 +46,19 @@ pub(crate) struct Identity<'a> {
     /// Its id.
     pub(crate) automaton: AutomatonId,
     /// Its configuration.
-    pub(crate) resolved: &'a Resolved,
+    pub(crate) resolved: &'a ResolvedConfig,
     /// The clock and the maker of ids.
-    pub(crate) mint: &'a Mint,
+    pub(crate) ids: &'a IdGenerator,
 }
 
 /// Everything that costs or pays.
-pub(crate) struct Money {
+pub(crate) struct PaidServices {
     /// The model, at the cloud.
     pub(crate) provider: Arc<dyn Provider>,
     /// Those that think when credits run low.
-    pub(crate) stand_ins: StandIns,
+    pub(crate) stand_ins: FallbackProviders,
     /// What purchases are made with.
-    pub(crate) till: Till,
+    pub(crate) payment_context: PaymentContext,
 }
 
 /// Opens the wallet, finds or makes the account, and asks the cloud for its model.
@@ -66,24 +66,24 @@ pub(crate) struct Money {
 /// # Errors
 /// When the signer, the cloud or the chain cannot be used.
 pub(crate) async fn open(
-    charter: &MoneyCharter,
+    charter: &MoneyLaunchConfig,
     who: Identity<'_>,
     clock: Arc<dyn Clock>,
     tell: impl Fn(Event),
-) -> Result<Money, Failure> {
-    let socket = UnixStream::from(process::take_inherited(charter::SIGNER)?);
+) -> Result<PaidServices, CliError> {
+    let socket = UnixStream::from(process::take_inherited(launch_config::SIGNER)?);
     let resolved = who.resolved;
     // Whole origins of those who may be paid are spelled out, too.
     let paid = resolved.treasury_policy.limits().x402_hosts;
     let paid = paid.iter().filter(|host| host.contains("://")).map(String::as_str);
     let net = client(paid.chain([charter.cloud.as_str(), charter.rpc.as_str()]))?;
-    let cloud = Cloud::new(net.clone(), &charter.cloud)?;
-    let purse = Purse::open(socket).await?;
+    let cloud = CloudClient::new(net.clone(), &charter.cloud)?;
+    let purse = SignerClient::open(socket).await?;
     let account = async || account(charter, &who, (&cloud, &purse), &tell).await;
     let (key, models) = patiently(account).await?;
     let row = models.data.iter().find(|row| row.id == charter.model).ok_or_else(|| {
         let what = format!("the cloud {} offers no model '{}'", charter.cloud, charter.model);
-        Failure::new(Kind::Config, what)
+        CliError::new(ErrorClass::Config, what)
     })?;
     // Behind the cloud is the server that the configuration names.
     let remedies = remedies(&resolved.brain, &resolved.brain_origin, true);
@@ -96,13 +96,14 @@ pub(crate) async fn open(
     let fits = |other: &ModelRow| other.available && other.weak == row.weak;
     let found = |name: &String| models.data.iter().find(|row| row.id == *name && fits(row));
     let stand_in = |name: &Option<String>| name.as_ref().and_then(found).map(at_cloud).transpose();
-    let Cheaper { low_compute, critical } = &charter.cheaper;
-    let stand_ins = StandIns { low_compute: stand_in(low_compute)?, critical: stand_in(critical)? };
+    let FallbackModels { low_compute, critical } = &charter.cheaper;
+    let stand_ins =
+        FallbackProviders { low_compute: stand_in(low_compute)?, critical: stand_in(critical)? };
     let lacking = charter.cheaper.names().filter(|name| found(&(*name).to_owned()).is_none());
     let lacking: Vec<&str> = lacking.collect();
     if !lacking.is_empty() {
         tell(Event::ErrorReported {
-            kind: Kind::Config,
+            kind: ErrorClass::Config,
             error: format!(
                 "models for when credits run low are not to be had: {}",
                 lacking.join(", ")
@@ -113,7 +114,7 @@ pub(crate) async fn open(
         });
     }
     let (rpc, chain_id) = (url(&charter.rpc)?, charter.token.chain_id);
-    let connect = async || Ok(Chain::connect(net.clone(), rpc.clone(), chain_id).await?);
+    let connect = async || Ok(ChainClient::connect(net.clone(), rpc.clone(), chain_id).await?);
     let chain = patiently(connect).await?;
     let token = TokenDomain {
         name: charter.token.name.clone(),
@@ -122,17 +123,17 @@ pub(crate) async fn open(
         contract: charter.token.address,
     };
     let origin = origin(&charter.cloud)?.to_string();
-    let till = Till { cloud, key: Some(key), origin, purse, chain, token, net };
-    Ok(Money { provider, stand_ins, till })
+    let till = PaymentContext { cloud, key: Some(key), origin, signer: purse, chain, token, net };
+    Ok(PaidServices { provider, stand_ins, payment_context: till })
 }
 
 /// Tries until it is done, or fails for good: cloud and chain may be away for a moment,
 /// and are started again then.
-async fn patiently<T>(attempt: impl AsyncFn() -> Result<T, Failure>) -> Result<T, Failure> {
+async fn patiently<T>(attempt: impl AsyncFn() -> Result<T, CliError>) -> Result<T, CliError> {
     let began = Instant::now();
     loop {
         match attempt().await {
-            Err(failure) if failure.kind == Kind::Transient && began.elapsed() < AWAY_MAX => {
+            Err(failure) if failure.kind == ErrorClass::Transient && began.elapsed() < AWAY_MAX => {
                 tokio::time::sleep(AGAIN).await;
             }
             done => return done,
@@ -142,24 +143,24 @@ async fn patiently<T>(attempt: impl AsyncFn() -> Result<T, Failure>) -> Result<T
 
 /// The API key, and what the cloud offers with it.
 async fn account(
-    charter: &MoneyCharter,
+    charter: &MoneyLaunchConfig,
     who: &Identity<'_>,
-    (cloud, purse): (&Cloud, &Purse),
+    (cloud, purse): (&CloudClient, &SignerClient),
     tell: impl Fn(Event),
-) -> Result<(Secret, ModelsReply), Failure> {
+) -> Result<(Secret, ModelsReply), CliError> {
     let home = &who.resolved.home;
-    let ours = |account: &Account| {
+    let ours = |account: &ApiAccount| {
         (account.cloud.as_str(), account.wallet) == (charter.cloud.as_str(), purse.address())
     };
-    if let Some(account) = Account::read(home)?.filter(ours) {
+    if let Some(account) = ApiAccount::read(home)?.filter(ours) {
         match cloud.models(&account.key).await {
             Ok(models) => return Ok((account.key, models)),
-            Err(ClientError::Refused { status: 401, .. }) => {}
+            Err(CloudClientError::Refused { status: 401, .. }) => {}
             Err(error) => return Err(error.into()),
         }
     }
-    let place = (who.mint.now(), charter.sign_in_chain);
-    let account = Account::open(cloud, &charter.cloud, purse, place).await?;
+    let place = (who.ids.now(), charter.sign_in_chain);
+    let account = ApiAccount::open(cloud, &charter.cloud, purse, place).await?;
     account.keep(home)?;
     let (at, address) = (origin(&charter.cloud)?.to_string(), purse.address().to_string());
     tell(Event::AccountOpened { cloud: at, address });
@@ -174,9 +175,9 @@ async fn account(
 }
 
 /// What the automaton says of itself; nothing where its creator has no address.
-fn registration(who: &Identity<'_>) -> Option<Registration> {
-    let Identity { automaton, resolved, mint } = who;
-    Some(Registration {
+fn registration(who: &Identity<'_>) -> Option<RegistrationFields> {
+    let Identity { automaton, resolved, ids: mint } = who;
+    Some(RegistrationFields {
         automaton_id: automaton.to_string(),
         creator_address: resolved.creator_address.clone()?,
         name: resolved.name.clone(),
@@ -205,12 +206,12 @@ fn sold(row: &ModelRow, known: &ModelInfo, brain: &Brain) -> ModelInfo {
 }
 
 fn provider(
-    charter: &MoneyCharter,
+    charter: &MoneyLaunchConfig,
     key: &Secret,
-    (net, remedies, info): (Client, Remedies, ModelInfo),
+    (net, remedies, info): (HttpClient, Remedies, ModelInfo),
     clock: Arc<dyn Clock>,
-) -> Result<Arc<dyn Provider>, Failure> {
-    let endpoint = Endpoint::new(&charter.cloud, Auth::Raw(key.clone()), info);
+) -> Result<Arc<dyn Provider>, CliError> {
+    let endpoint = Endpoint::new(&charter.cloud, ApiAuth::Raw(key.clone()), info);
     let endpoint = Endpoint { remedies, ..endpoint };
     Ok(Arc::new(OpenAiCompatible::new(net, endpoint, clock)?))
 }
@@ -222,20 +223,20 @@ mod tests {
     use super::*;
 
     /// Fails with a kind so often, then is done; how often it was tried.
-    async fn tried(kind: Kind, failures: u32) -> (bool, u32) {
+    async fn tried(kind: ErrorClass, failures: u32) -> (bool, u32) {
         let tries = Cell::new(0);
         let attempt = async || {
             tries.set(tries.get() + 1);
-            if tries.get() <= failures { Err(Failure::new(kind, "away")) } else { Ok(()) }
+            if tries.get() <= failures { Err(CliError::new(kind, "away")) } else { Ok(()) }
         };
         (patiently(attempt).await.is_ok(), tries.get())
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_is_away_for_a_moment_is_waited_for_and_nobody_for_ever() {
-        assert_eq!(tried(Kind::Transient, 3).await, (true, 4));
-        assert_eq!(tried(Kind::Config, 3).await, (false, 1), "that does not pass");
-        let (done, tries) = tried(Kind::Transient, u32::MAX).await;
+        assert_eq!(tried(ErrorClass::Transient, 3).await, (true, 4));
+        assert_eq!(tried(ErrorClass::Config, 3).await, (false, 1), "that does not pass");
+        let (done, tries) = tried(ErrorClass::Transient, u32::MAX).await;
         assert!(!done && (100..=102).contains(&tries), "{tries} in twenty seconds");
     }
 }

@@ -9,23 +9,25 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use automaton_core::error::Kind;
+use automaton_core::error::ErrorClass;
 use automaton_core::time::Clock;
-use automaton_inference::providers::local::{CONTEXT_TOKENS, Local, LocalConfig, LocalFiles};
+use automaton_inference::providers::local::{
+    CONTEXT_TOKENS, LocalModel, LocalModelConfig, LocalModelFiles,
+};
 use automaton_inference::providers::openai_compatible::probe::probe;
 use automaton_inference::providers::openai_compatible::{
-    Auth, Endpoint, OpenAiCompatible, Remedies,
+    ApiAuth, Endpoint, OpenAiCompatible, Remedies,
 };
-use automaton_inference::{Claims, ModelInfo, Place, Provider, catalogue};
-use automaton_net::{Client, ClientConfig};
+use automaton_inference::{ModelClaims, ModelHosting, ModelInfo, Provider, catalogue};
+use automaton_net::{HttpClient, HttpClientConfig};
 use automaton_sandbox::{Launcher, Probe};
 
 use crate::cmd::wallet::client;
 use crate::config::env::AUTOMATON_BRAIN_KEY;
 use crate::config::file::LocalBrain;
-use crate::config::resolve::{Brain, HttpBrain, KeyScheme, Origin, Resolved, origin_of};
+use crate::config::resolve::{Brain, HttpBrain, KeyScheme, ResolvedConfig, ValueSource, origin_of};
 use crate::config::values::Ranged;
-use crate::error::{Failure, Findings};
+use crate::error::{CliError, CliErrors};
 
 /// Starts or reaches the model.
 ///
@@ -33,30 +35,30 @@ use crate::error::{Failure, Findings};
 /// When it cannot be used: a file that is missing or another one, a helper
 /// that does not start, an address that is none.
 pub(crate) async fn start(
-    resolved: &Resolved,
+    resolved: &ResolvedConfig,
     launcher: &Launcher,
     probe: &Probe,
     clock: Arc<dyn Clock>,
-) -> Result<Arc<dyn Provider>, Failure> {
+) -> Result<Arc<dyn Provider>, CliError> {
     let brain = match &resolved.brain {
         Brain::Local(brain) => brain,
         Brain::Http(http) => return reach(http, resolved, clock),
     };
-    let mut wrong = Findings::default();
+    let mut wrong = CliErrors::default();
     check_files(brain, &mut wrong);
     wrong.end(Some(()))?;
-    let files = LocalFiles {
+    let files = LocalModelFiles {
         model: brain.model.clone(),
         helper: brain.helper.clone(),
         sha256: brain.sha256.as_ref().map(|hash| hash.as_str().to_owned()),
         context_tokens: brain.context_tokens.map(Ranged::get_u32),
     };
-    let config = LocalConfig::of_machine(launcher.clone(), probe.clone(), files)?;
-    Ok(Arc::new(Local::start(config, clock).await?))
+    let config = LocalModelConfig::of_machine(launcher.clone(), probe.clone(), files)?;
+    Ok(Arc::new(LocalModel::start(config, clock).await?))
 }
 
 /// Checks that both files are there.
-pub(crate) fn check_files(brain: &LocalBrain, wrong: &mut Findings) {
+pub(crate) fn check_files(brain: &LocalBrain, wrong: &mut CliErrors) {
     wrong.take(check_file(&brain.helper, "the program that runs the model").map_err(|failure| {
         failure.hint("`./up` builds it; or name it with --helper, or use --brain URL")
     }));
@@ -65,50 +67,50 @@ pub(crate) fn check_files(brain: &LocalBrain, wrong: &mut Findings) {
     }));
 }
 
-fn check_file(path: &Path, what: &str) -> Result<(), Failure> {
+fn check_file(path: &Path, what: &str) -> Result<(), CliError> {
     let unusable =
-        || Failure::new(Kind::Config, format!("{what} cannot be used: {}", path.display()));
+        || CliError::new(ErrorClass::Config, format!("{what} cannot be used: {}", path.display()));
     let metadata = fs::metadata(path).map_err(|error| unusable().because(&error))?;
     if metadata.is_file() { Ok(()) } else { Err(unusable()) }
 }
 
 fn reach(
     brain: &HttpBrain,
-    resolved: &Resolved,
+    resolved: &ResolvedConfig,
     clock: Arc<dyn Clock>,
-) -> Result<Arc<dyn Provider>, Failure> {
+) -> Result<Arc<dyn Provider>, CliError> {
     let mut origins = vec![origin_of(&brain.url, &resolved.brain_origin)?];
     for origin in &resolved.allowed_origins {
-        origins.push(origin_of(origin, &Origin::Key("allowedOrigins".to_owned()))?);
+        origins.push(origin_of(origin, &ValueSource::Key("allowedOrigins".to_owned()))?);
     }
     let client =
-        Client::new(ClientConfig { allow_private_origins: origins, ..Default::default() })?;
+        HttpClient::new(HttpClientConfig { allow_private_origins: origins, ..Default::default() })?;
     let info = served_by(brain, &brain.model)?;
     let remedies = remedies(&resolved.brain, &resolved.brain_origin, false);
     let endpoint = Endpoint { remedies, ..Endpoint::new(&brain.url, auth(brain), info) };
     Ok(Arc::new(OpenAiCompatible::new(client, endpoint, clock)?))
 }
 
-fn auth(brain: &HttpBrain) -> Auth {
+fn auth(brain: &HttpBrain) -> ApiAuth {
     match (&brain.key, brain.scheme) {
-        (None, _) => Auth::None,
-        (Some(key), KeyScheme::Bearer) => Auth::Bearer(key.clone()),
-        (Some(key), KeyScheme::Raw) => Auth::Raw(key.clone()),
+        (None, _) => ApiAuth::None,
+        (Some(key), KeyScheme::Bearer) => ApiAuth::Bearer(key.clone()),
+        (Some(key), KeyScheme::Raw) => ApiAuth::Raw(key.clone()),
     }
 }
 
 /// Where the creator mends what the model's server refuses.
-pub(crate) fn remedies(brain: &Brain, named_by: &Origin, behind_cloud: bool) -> Remedies {
+pub(crate) fn remedies(brain: &Brain, named_by: &ValueSource, behind_cloud: bool) -> Remedies {
     let window = "say the model's window with `brain.contextTokens` in automaton.json, or \
                   --context-tokens; or use a model with a larger one";
     let Brain::Http(http) = brain else {
         return Remedies { window: Some(window.to_owned()), behind_cloud, ..Remedies::default() };
     };
     let key = match &http.key_origin {
-        Some(Origin::Env(name)) => {
+        Some(ValueSource::Env(name)) => {
             format!("set the environment variable {name} to a key that the server accepts")
         }
-        Some(Origin::Key(key)) => {
+        Some(ValueSource::Key(key)) => {
             format!("set `{key}` in automaton.json to a key that the server accepts")
         }
         _ => format!(
@@ -117,8 +119,8 @@ pub(crate) fn remedies(brain: &Brain, named_by: &Origin, behind_cloud: bool) -> 
         ),
     };
     let model = match named_by {
-        Origin::Flag(_) => "name another model with --brain-model",
-        Origin::Key(key) if key == "brain" => {
+        ValueSource::Flag(_) => "name another model with --brain-model",
+        ValueSource::Key(key) if key == "brain" => {
             "name another model with `brain.model` in automaton.json"
         }
         _ => "name another model with `inferenceModel` in automaton.json",
@@ -129,20 +131,20 @@ pub(crate) fn remedies(brain: &Brain, named_by: &Origin, behind_cloud: bool) -> 
 
 /// Whether a server is on this machine.
 pub(crate) fn is_here(url: &str) -> bool {
-    place(url) == Place::Here
+    place(url) == ModelHosting::Here
 }
 
 /// Where a server is: whom to believe what it says of its models.
-fn place(url: &str) -> Place {
+fn place(url: &str) -> ModelHosting {
     let of_here = |origin: &automaton_net::Origin| match origin.address() {
         Some(address) => address.is_loopback(),
         None => origin.host() == "localhost",
     };
-    match origin_of(url, &Origin::Default) {
-        Ok(origin) if of_here(&origin) => Place::Here,
+    match origin_of(url, &ValueSource::Default) {
+        Ok(origin) if of_here(&origin) => ModelHosting::Here,
         // What may be reached without encryption is the creator's own.
-        _ if url.starts_with("http://") => Place::Own,
-        _ => Place::Hosted,
+        _ if url.starts_with("http://") => ModelHosting::Own,
+        _ => ModelHosting::Hosted,
     }
 }
 
@@ -150,8 +152,8 @@ fn place(url: &str) -> Place {
 ///
 /// # Errors
 /// When the catalogue is damaged.
-pub(crate) fn served_by(brain: &HttpBrain, model: &str) -> Result<ModelInfo, Failure> {
-    let nobody = Claims::default();
+pub(crate) fn served_by(brain: &HttpBrain, model: &str) -> Result<ModelInfo, CliError> {
+    let nobody = ModelClaims::default();
     // What the creator says is said of the usual model alone.
     let said = if model == brain.model { &brain.said } else { &nobody };
     Ok(catalogue::known(model, place(&brain.url), (said, &brain.served.of(model)))?)
@@ -159,7 +161,7 @@ pub(crate) fn served_by(brain: &HttpBrain, model: &str) -> Result<ModelInfo, Fai
 
 /// Asks the server for its models: their names, windows and prices. One that does not say
 /// in time is no failure, since the catalogue and the configuration remain.
-pub(crate) async fn learn(brain: &mut Brain) {
+pub(crate) async fn discover_models(brain: &mut Brain) {
     let Brain::Http(http) = brain else { return };
     // silent-ok: what is wrong with the address is told when the model is asked.
     let Ok(client) = client([http.url.as_str()]) else { return };
@@ -173,7 +175,7 @@ pub(crate) async fn learn(brain: &mut Brain) {
 ///
 /// # Errors
 /// When the catalogue is damaged.
-pub(crate) fn describe(brain: &Brain) -> Result<ModelInfo, Failure> {
+pub(crate) fn describe(brain: &Brain) -> Result<ModelInfo, CliError> {
     match brain {
         Brain::Local(local) => {
             let name = local.model.file_stem().unwrap_or_default().to_string_lossy();
@@ -186,23 +188,23 @@ pub(crate) fn describe(brain: &Brain) -> Result<ModelInfo, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use automaton_inference::providers::openai_compatible::probe::Served;
+    use automaton_inference::providers::openai_compatible::probe::ModelListing;
 
     use super::*;
-    use crate::config::resolve::Cheaper;
+    use crate::config::resolve::FallbackModels;
 
     #[test]
     fn only_a_server_on_this_machine_is_believed_everything() {
         for (url, wanted) in [
-            ("http://127.0.0.1:11434/v1", Place::Here),
-            ("http://localhost:8080", Place::Here),
-            ("https://127.0.0.1:8443/v1", Place::Here),
-            ("http://[::1]:8080/v1", Place::Here),
-            ("http://192.168.1.5:11434/v1", Place::Own),
-            ("http://gpu.lan:8000/v1", Place::Own),
-            ("https://api.openai.com/v1", Place::Hosted),
-            ("https://localhost.example.com/v1", Place::Hosted),
-            ("https://127.0.0.1.example.com/v1", Place::Hosted),
+            ("http://127.0.0.1:11434/v1", ModelHosting::Here),
+            ("http://localhost:8080", ModelHosting::Here),
+            ("https://127.0.0.1:8443/v1", ModelHosting::Here),
+            ("http://[::1]:8080/v1", ModelHosting::Here),
+            ("http://192.168.1.5:11434/v1", ModelHosting::Own),
+            ("http://gpu.lan:8000/v1", ModelHosting::Own),
+            ("https://api.openai.com/v1", ModelHosting::Hosted),
+            ("https://localhost.example.com/v1", ModelHosting::Hosted),
+            ("https://127.0.0.1.example.com/v1", ModelHosting::Hosted),
         ] {
             assert_eq!(place(url), wanted, "{url}");
         }
@@ -214,23 +216,23 @@ mod tests {
             Brain::Http(HttpBrain {
                 url: "https://h/v1".to_owned(),
                 model: "m".to_owned(),
-                cheaper: Cheaper::default(),
+                cheaper: FallbackModels::default(),
                 key: None,
                 scheme: KeyScheme::Bearer,
                 key_origin,
-                said: Claims::default(),
-                served: Served::default(),
+                said: ModelClaims::default(),
+                served: ModelListing::default(),
             })
         };
         let key = |origin| {
-            let remedies = remedies(&brain(origin), &Origin::Key("brain".to_owned()), true);
+            let remedies = remedies(&brain(origin), &ValueSource::Key("brain".to_owned()), true);
             assert!(remedies.window.unwrap().contains("`brain.contextTokens`"));
             assert!(remedies.model.unwrap().contains("`brain.model`"));
             remedies.key.unwrap()
         };
-        let env = Some(Origin::Env(AUTOMATON_BRAIN_KEY.to_owned()));
+        let env = Some(ValueSource::Env(AUTOMATON_BRAIN_KEY.to_owned()));
         assert!(key(env).contains("environment variable AUTOMATON_BRAIN_KEY"));
-        assert!(key(Some(Origin::Key("openaiApiKey".to_owned()))).contains("`openaiApiKey`"));
+        assert!(key(Some(ValueSource::Key("openaiApiKey".to_owned()))).contains("`openaiApiKey`"));
         assert!(key(None).contains("no key was sent"));
     }
 }

@@ -12,29 +12,29 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_primitives::{Address, U256};
-use automaton_cloud::{Cloud, Config, Deps};
+use automaton_cloud::{CloudConfig, CloudDeps, CloudServer};
 use automaton_core::entropy::SystemEntropy;
-use automaton_core::error::Kind;
-use automaton_core::event::{Event, Service, Stamped};
+use automaton_core::error::ErrorClass;
+use automaton_core::event::{Event, Service, StampedEvent};
 use automaton_core::faults::Faults;
 use automaton_core::money::MicroUsdc;
 use automaton_core::time::{Clock, SystemClock};
 use automaton_devnet::{CHAIN_ID, Devnet};
 use automaton_sandbox::process::{self, Signals};
 use automaton_sandbox::{Launcher, harden};
-use automaton_wallet::Chain;
+use automaton_wallet::ChainClient;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::agent::armed;
-use super::charter::{self, LIFELINE, Line, Told};
 use super::gas;
+use super::launch_config::{self, ChildConfig, ChildMessage, LIFELINE};
 use super::signer::RunningSigner;
 use crate::cmd::live::runtime;
 use crate::cmd::wallet::{client, url};
-use crate::descriptor::{StopSignals, Supervised};
-use crate::error::Failure;
+use crate::descriptor::{StopSignals, SupervisorLink};
+use crate::error::CliError;
 use crate::home::write_atomically;
 
 /// What the chain's process is called.
@@ -55,9 +55,9 @@ const WEI_PER_ETHER: u64 = 1_000_000_000_000_000_000;
 
 /// What a service is started with.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct ServiceCharter {
+pub(crate) struct ServiceLaunchConfig {
     /// What it serves.
-    pub(crate) serves: Serves,
+    pub(crate) serves: ServiceBackend,
     /// Where it listens; port 0 for any.
     pub(crate) listen: SocketAddr,
     /// Our own executable, which is the sandbox's helper too.
@@ -68,16 +68,16 @@ pub(crate) struct ServiceCharter {
 
 /// What a service serves.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) enum Serves {
+pub(crate) enum ServiceBackend {
     /// A dev chain.
-    Chain(ChainCharter),
+    Chain(ChainLaunchConfig),
     /// A cloud: the text of its configuration.
     Cloud(String),
 }
 
 /// What a dev chain is started with.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct ChainCharter {
+pub(crate) struct ChainLaunchConfig {
     /// The folder that keeps it.
     pub(crate) data: PathBuf,
     /// The account that gets wei to pay gas with.
@@ -86,40 +86,40 @@ pub(crate) struct ChainCharter {
     pub(crate) gift: Option<(Address, MicroUsdc)>,
 }
 
-impl ServiceCharter {
+impl ServiceLaunchConfig {
     /// Which service it is.
     pub(crate) const fn service(&self) -> Service {
         match self.serves {
-            Serves::Chain(_) => Service::Chain,
-            Serves::Cloud(_) => Service::Cloud,
+            ServiceBackend::Chain(_) => Service::Chain,
+            ServiceBackend::Cloud(_) => Service::Cloud,
         }
     }
 
     /// What its process is called.
     pub(crate) const fn arg0(&self) -> &'static str {
         match self.serves {
-            Serves::Chain(_) => CHAIN_ARG0,
-            Serves::Cloud(_) => CLOUD_ARG0,
+            ServiceBackend::Chain(_) => CHAIN_ARG0,
+            ServiceBackend::Cloud(_) => CLOUD_ARG0,
         }
     }
 }
 
 /// What a service has before its threads start.
-enum Prepared {
-    Chain(ChainCharter),
+enum PreparedService {
+    Chain(ChainLaunchConfig),
     /// With the signer of its gas account.
-    Cloud(Box<(Config, RunningSigner)>),
+    Cloud(Box<(CloudConfig, RunningSigner)>),
 }
 
-impl Serves {
+impl ServiceBackend {
     /// Starts what has to be a process of its own.
-    fn prepare(self, listen: SocketAddr, executable: &Path) -> Result<Prepared, Failure> {
+    fn prepare(self, listen: SocketAddr, executable: &Path) -> Result<PreparedService, CliError> {
         match self {
-            Self::Chain(chain) => Ok(Prepared::Chain(chain)),
+            Self::Chain(chain) => Ok(PreparedService::Chain(chain)),
             Self::Cloud(config) => {
-                let config = Config { listen, ..Config::parse(&config)? };
+                let config = CloudConfig { listen, ..CloudConfig::parse(&config)? };
                 let signer = gas::start(executable, &config)?;
-                Ok(Prepared::Cloud(Box::new((config, signer))))
+                Ok(PreparedService::Cloud(Box::new((config, signer))))
             }
         }
     }
@@ -128,26 +128,30 @@ impl Serves {
 /// Serves until it is told to stop. Must be called on the main thread, before any
 /// other starts.
 pub(crate) fn main() -> ExitCode {
-    charter::ended(start())
+    launch_config::ended(start())
 }
 
-fn start() -> Result<(), Failure> {
+fn start() -> Result<(), CliError> {
     harden()?;
     let signals = Signals::receive()?;
     let lifeline = process::take_inherited(LIFELINE)?;
-    let Told { diagnostics, charter } = charter::read::<ServiceCharter>()?;
+    let ChildConfig { diagnostics, charter } = launch_config::read::<ServiceLaunchConfig>()?;
     diagnostics.start(charter.arg0().trim_start_matches("automaton-"));
-    let ServiceCharter { serves, listen, executable, fault } = charter;
+    let ServiceLaunchConfig { serves, listen, executable, fault } = charter;
     let faults = armed(fault.as_ref().map(|(text, home)| (text.as_str(), home.as_path())))?;
     let serves = serves.prepare(listen, &executable)?;
     runtime()?.block_on(async {
         let signals = StopSignals::watch(&signals)?;
-        let supervisor = Supervised::watch(lifeline)?;
+        let supervisor = SupervisorLink::watch(lifeline)?;
         let (stop, stopped) = watch::channel(false);
         let serving = async {
             match serves {
-                Prepared::Chain(chain) => serve_chain((chain, listen), faults, stopped).await,
-                Prepared::Cloud(parts) => serve_cloud(*parts, executable, faults, stopped).await,
+                PreparedService::Chain(chain) => {
+                    serve_chain((chain, listen), faults, stopped).await
+                }
+                PreparedService::Cloud(parts) => {
+                    serve_cloud(*parts, executable, faults, stopped).await
+                }
             }
         };
         let mut serving = pin!(serving);
@@ -165,13 +169,13 @@ fn start() -> Result<(), Failure> {
 }
 
 async fn serve_chain(
-    (charter, listen): (ChainCharter, SocketAddr),
+    (charter, listen): (ChainLaunchConfig, SocketAddr),
     faults: Arc<dyn Faults>,
     mut stopped: watch::Receiver<bool>,
-) -> Result<(), Failure> {
-    let ChainCharter { data, gas, gift } = charter;
+) -> Result<(), CliError> {
+    let ChainLaunchConfig { data, gas, gift } = charter;
     let clock = Arc::new(SystemClock);
-    let config = automaton_devnet::Config {
+    let config = automaton_devnet::DevnetConfig {
         listen,
         data: Some(data.clone()),
         chain_id: CHAIN_ID,
@@ -180,7 +184,7 @@ async fn serve_chain(
     };
     let devnet = Devnet::start(config).await?;
     let rpc = devnet.url();
-    let chain = Chain::connect(client([rpc.as_str()])?, url(&rpc)?, CHAIN_ID).await?;
+    let chain = ChainClient::connect(client([rpc.as_str()])?, url(&rpc)?, CHAIN_ID).await?;
     // Asked each time, since a crash may have come before the gift or after it.
     if chain.wei(gas).await?.is_zero() {
         let wei = U256::from(GAS_WEI) * U256::from(WEI_PER_ETHER);
@@ -188,7 +192,7 @@ async fn serve_chain(
     }
     if let Some((wallet, amount)) = gift {
         let given = data.join(format!("gift-{wallet}"));
-        let has = || async { Ok::<_, Failure>(chain.balance(Devnet::usdc(), wallet).await?) };
+        let has = || async { Ok::<_, CliError>(chain.balance(Devnet::usdc(), wallet).await?) };
         if !given.exists() && has().await? == MicroUsdc::ZERO {
             let transaction = devnet.fund(wallet, amount, U256::ZERO).await?.to_string();
             tell(Event::WalletFunded { address: wallet.to_string(), amount, transaction });
@@ -197,7 +201,7 @@ async fn serve_chain(
     }
     // The last block may be of long ago, and its time is a witness from now on.
     devnet.mine().await?;
-    charter::tell(&Line::Ready { url: rpc });
+    launch_config::tell(&ChildMessage::Ready { url: rpc });
     // A chain has a block now and then though nobody pays: its time is what ends a
     // payment that was never sent.
     while timeout(BLOCK_EVERY, stopped.wait_for(|stop| *stop)).await.is_err() {
@@ -208,24 +212,24 @@ async fn serve_chain(
 }
 
 async fn serve_cloud(
-    (config, signer): (Config, RunningSigner),
+    (config, signer): (CloudConfig, RunningSigner),
     executable: PathBuf,
     faults: Arc<dyn Faults>,
     mut stopped: watch::Receiver<bool>,
-) -> Result<(), Failure> {
-    let deps = Deps {
+) -> Result<(), CliError> {
+    let deps = CloudDeps {
         clock: Arc::new(SystemClock),
         entropy: Arc::new(SystemEntropy),
         faults,
         launcher: Some(Launcher::new(executable)),
         report: Arc::new(|sentence| {
             let error = format!("the cloud says: {sentence}");
-            tell(Event::ErrorReported { kind: Kind::Upstream, error, hint: None });
+            tell(Event::ErrorReported { kind: ErrorClass::Upstream, error, hint: None });
         }),
     };
     let (purse, signer_ended) = gas::join(signer).await?;
-    let cloud = Cloud::start(config, deps, purse).await?;
-    charter::tell(&Line::Ready { url: cloud.url().to_owned() });
+    let cloud = CloudServer::start(config, deps, purse).await?;
+    launch_config::tell(&ChildMessage::Ready { url: cloud.url().to_owned() });
     // Both arms are cancel-safe: they only wait.
     let ended = tokio::select! {
         // silent-ok: a sender that is gone means the same.
@@ -237,5 +241,5 @@ async fn serve_cloud(
 }
 
 fn tell(event: Event) {
-    charter::tell(&Line::Event(Stamped { at: SystemClock.now(), event }));
+    launch_config::tell(&ChildMessage::Event(StampedEvent { at: SystemClock.now(), event }));
 }

@@ -16,30 +16,32 @@ use alloy_primitives::Address;
 use automaton_core::time::{SystemClock, Timestamp};
 use automaton_core::wire::x402::{ChainId, TokenDomain};
 use automaton_sandbox::SystemBootClock;
-use automaton_sandbox::process::{self, Child, Command, Stdio};
+use automaton_sandbox::process::{self, Child, ProcessCommand, Stdio};
 use automaton_signer::payload::{Audience, Contract, GasRules};
-use automaton_signer::{Agents, Config, Parts, PassphraseSource, Permits, serve};
+use automaton_signer::{
+    PassphraseSource, SignerClients, SignerConfig, SignerDeps, SigningPermits, serve,
+};
 use serde::{Deserialize, Serialize};
 use tracing::debug;
 
 use super::agent::armed;
-use super::charter::{self, Told};
-use crate::error::Failure;
+use super::launch_config::{self, ChildConfig};
+use crate::error::CliError;
 
 /// What the process is called.
 pub const ARG0: &str = "automaton-signer";
 /// Where it finds the socket of whom it signs for.
-const SOCKET: RawFd = charter::SIGNER;
+const SOCKET: RawFd = launch_config::SIGNER;
 
 /// What a signer serves with.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct SignerCharter {
+pub struct SignerLaunchConfig {
     /// Its home.
     pub home: PathBuf,
     /// Where the passphrase is; without a place it is asked for at the terminal.
-    pub passphrase: Option<PassphrasePlace>,
+    pub passphrase: Option<PassphraseLocation>,
     /// The tokens that may be paid in.
-    pub tokens: Vec<TokenCharter>,
+    pub tokens: Vec<TokenLaunchConfig>,
     /// Whom the automaton may sign in to: domain, URI, chain.
     pub audiences: Vec<(String, String, u64)>,
     /// The contracts that may be called.
@@ -63,14 +65,14 @@ pub struct SignerCharter {
 
 /// Where a passphrase lies.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub enum PassphrasePlace {
+pub enum PassphraseLocation {
     /// In a file that only its owner can read.
     File(PathBuf),
     /// In a credential of systemd, whose directory keeps others out.
     Credential(PathBuf),
 }
 
-impl PassphrasePlace {
+impl PassphraseLocation {
     /// The file that it is in.
     pub(crate) fn path(&self) -> &Path {
         let (Self::File(path) | Self::Credential(path)) = self;
@@ -78,18 +80,18 @@ impl PassphrasePlace {
     }
 }
 
-impl From<PassphrasePlace> for PassphraseSource {
-    fn from(place: PassphrasePlace) -> Self {
+impl From<PassphraseLocation> for PassphraseSource {
+    fn from(place: PassphraseLocation) -> Self {
         match place {
-            PassphrasePlace::File(path) => Self::File(path),
-            PassphrasePlace::Credential(path) => Self::Credential(path),
+            PassphraseLocation::File(path) => Self::File(path),
+            PassphraseLocation::Credential(path) => Self::Credential(path),
         }
     }
 }
 
 /// A token that may be paid in, with the name and version of its EIP-712 domain.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct TokenCharter {
+pub struct TokenLaunchConfig {
     /// The chain, by its EIP-155 id.
     pub chain_id: u64,
     /// Its contract.
@@ -121,8 +123,11 @@ pub(crate) fn home_of(home: &Path) -> PathBuf {
 ///
 /// # Errors
 /// When the process cannot be started.
-pub(crate) fn start(executable: &Path, charter: &SignerCharter) -> Result<RunningSigner, Failure> {
-    let charter = SignerCharter { others: 0, ..charter.clone() };
+pub(crate) fn start(
+    executable: &Path,
+    charter: &SignerLaunchConfig,
+) -> Result<RunningSigner, CliError> {
+    let charter = SignerLaunchConfig { others: 0, ..charter.clone() };
     let (child, socket, _) = start_for(executable, &charter)?;
     Ok(RunningSigner { child, socket })
 }
@@ -134,12 +139,12 @@ pub(crate) fn start(executable: &Path, charter: &SignerCharter) -> Result<Runnin
 /// When the process cannot be started.
 pub fn start_for(
     executable: &Path,
-    charter: &SignerCharter,
-) -> Result<(Child, UnixStream, Vec<UnixStream>), Failure> {
-    let failed = |error: io::Error| Failure::internal("cannot reach the signer", &error);
+    charter: &SignerLaunchConfig,
+) -> Result<(Child, UnixStream, Vec<UnixStream>), CliError> {
+    let failed = |error: io::Error| CliError::internal("cannot reach the signer", &error);
     let (mut input, child_input) = UnixStream::pair().map_err(failed)?;
     let (socket, theirs) = UnixStream::pair().map_err(failed)?;
-    let mut command = Command::new(executable)
+    let mut command = ProcessCommand::new(executable)
         .arg0(ARG0)
         .stdin(Stdio::Descriptor(OwnedFd::from(child_input)))
         .stdout(Stdio::Null)
@@ -152,8 +157,8 @@ pub fn start_for(
         others.push(ours);
     }
     let child = process::spawn(command)?;
-    let line = Told::line(charter)
-        .map_err(|error| Failure::internal("cannot write the signer's charter", &error))?;
+    let line = ChildConfig::line(charter)
+        .map_err(|error| CliError::internal("cannot write the signer's charter", &error))?;
     input.write_all(&line).map_err(failed)?;
     Ok((child, socket, others))
 }
@@ -173,15 +178,15 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-fn sign() -> Result<(), Failure> {
+fn sign() -> Result<(), CliError> {
     let socket = process::take_inherited(SOCKET)?;
-    let Told { diagnostics, charter } = charter::read::<SignerCharter>()?;
+    let ChildConfig { diagnostics, charter } = launch_config::read::<SignerLaunchConfig>()?;
     diagnostics.start("signer");
     let agents = if charter.has_door {
-        Agents::Door(socket)
+        SignerClients::Door(socket)
     } else {
         let others = places(charter.others).map(process::take_inherited);
-        Agents::Here(std::iter::once(Ok(socket)).chain(others).collect::<Result<_, _>>()?)
+        SignerClients::Here(std::iter::once(Ok(socket)).chain(others).collect::<Result<_, _>>()?)
     };
     let fault = charter.fault.as_ref();
     let faults = armed(fault.map(|(text, home)| (text.as_str(), home.as_path())))?;
@@ -194,10 +199,10 @@ fn sign() -> Result<(), Failure> {
     });
     let audiences = charter.audiences.into_iter();
     let audiences = audiences.map(|(domain, uri, chain_id)| Audience { domain, uri, chain_id });
-    let config = Config {
+    let config = SignerConfig {
         home: charter.home,
         passphrase,
-        permits: Permits {
+        permits: SigningPermits {
             assets: assets.collect(),
             audiences: audiences.collect(),
             contracts: charter.contracts,
@@ -205,7 +210,8 @@ fn sign() -> Result<(), Failure> {
         },
         chain: charter.chain_time,
     };
-    let parts = Parts { clock: Arc::new(SystemClock), boot: Arc::new(SystemBootClock), faults };
+    let parts =
+        SignerDeps { clock: Arc::new(SystemClock), boot: Arc::new(SystemBootClock), faults };
     debug!(?agents, "it is ready to open its key");
     Ok(serve(config, parts, agents)?)
 }

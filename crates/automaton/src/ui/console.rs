@@ -7,14 +7,14 @@ use std::future::pending;
 use std::io::{self, IsTerminal, Stdout};
 use std::time::Duration;
 
-use automaton_core::event::{Event, Stamped};
+use automaton_core::event::{Event, StampedEvent};
 use automaton_core::time::{Clock, Span, SystemClock};
 use tokio::time::Instant;
 
-use super::pretty::{Busy, Pretty, Thoughts, Times};
-use super::{Format, Paint, Viewport, json, say};
+use super::pretty::{BusyIndicator, EventPrinter, ThoughtDisplay, TimeColumn};
+use super::{ColorMode, Format, Viewport, json, say};
 use crate::config::env::Environment;
-use crate::error::Failure;
+use crate::error::CliError;
 use crate::log::EventLog;
 
 /// How long something has to take until it is shown that it does, and how often from then on.
@@ -24,11 +24,11 @@ const PULSE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Console {
     /// Shows text; without it, events are shown as JSON.
-    pretty: Option<Pretty<Stdout>>,
+    pretty: Option<EventPrinter<Stdout>>,
     log: EventLog,
     noted: Vec<String>,
     /// What takes its time, since when, and when that is shown next.
-    busy: Option<(Busy, Instant, Instant)>,
+    busy: Option<(BusyIndicator, Instant, Instant)>,
     watched: bool,
 }
 
@@ -40,9 +40,10 @@ impl Console {
         log: EventLog,
     ) -> Self {
         let watched = io::stdout().is_terminal();
-        let thoughts = if watched { Thoughts::Streamed } else { Thoughts::Whole };
-        let paint = Paint::of_stdout(environment);
-        let pretty = Pretty::new(io::stdout(), paint, thoughts, Times::Hidden).on(screen);
+        let thoughts = if watched { ThoughtDisplay::Streamed } else { ThoughtDisplay::Whole };
+        let paint = ColorMode::of_stdout(environment);
+        let pretty =
+            EventPrinter::new(io::stdout(), paint, thoughts, TimeColumn::Hidden).on(screen);
         let pretty = (format == Format::Text).then_some(pretty);
         Self { pretty, log, noted: Vec::new(), busy: None, watched }
     }
@@ -51,12 +52,12 @@ impl Console {
     ///
     /// # Errors
     /// When stdout cannot be written.
-    pub(crate) fn show(&mut self, stamped: &Stamped) -> Result<(), Failure> {
+    pub(crate) fn show(&mut self, stamped: &StampedEvent) -> Result<(), CliError> {
         self.log.write(stamped);
         match &mut self.pretty {
             None => json(stamped)?,
             Some(pretty) => {
-                pretty.show(stamped).map_err(|error| Failure::output(&error))?;
+                pretty.show(stamped).map_err(|error| CliError::output(&error))?;
                 let busy = pretty.busy();
                 if busy != self.busy.as_ref().map(|(busy, ..)| busy) {
                     let now = Instant::now();
@@ -79,7 +80,7 @@ impl Console {
     ///
     /// # Errors
     /// When stdout cannot be written.
-    pub(crate) async fn pulse(&mut self) -> Result<(), Failure> {
+    pub(crate) async fn pulse(&mut self) -> Result<(), CliError> {
         let (Some(pretty), Some((_, since, next)), true) =
             (&mut self.pretty, &mut self.busy, self.watched)
         else {
@@ -88,15 +89,15 @@ impl Console {
         tokio::time::sleep_until(*next).await;
         *next += PULSE;
         let elapsed = i64::try_from(since.elapsed().as_millis()).unwrap_or(i64::MAX);
-        pretty.pulse(Span::from_millis(elapsed)).map_err(|error| Failure::output(&error))
+        pretty.pulse(Span::from_millis(elapsed)).map_err(|error| CliError::output(&error))
     }
 
     /// Shows and logs what the supervisor itself has to tell.
     ///
     /// # Errors
     /// As [`Console::show`].
-    pub(crate) fn tell(&mut self, event: Event) -> Result<(), Failure> {
-        self.show(&Stamped { at: SystemClock.now(), event })
+    pub(crate) fn tell(&mut self, event: Event) -> Result<(), CliError> {
+        self.show(&StampedEvent { at: SystemClock.now(), event })
     }
 
     /// Logs a failure that ends the command. It is told on stderr by `main`;
@@ -104,8 +105,8 @@ impl Console {
     ///
     /// # Errors
     /// As [`Console::show`].
-    pub(crate) fn failed(&mut self, failure: &Failure) -> Result<(), Failure> {
-        if failure.unheard {
+    pub(crate) fn failed(&mut self, failure: &CliError) -> Result<(), CliError> {
+        if failure.broken_pipe {
             return Ok(());
         }
         let (kind, error, hint) = (failure.kind, failure.line(), failure.remedy.clone());
@@ -113,7 +114,7 @@ impl Console {
         if self.pretty.is_none() {
             return self.tell(event);
         }
-        self.log.write(&Stamped { at: SystemClock.now(), event });
+        self.log.write(&StampedEvent { at: SystemClock.now(), event });
         Ok(())
     }
 }

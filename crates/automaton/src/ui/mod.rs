@@ -22,7 +22,7 @@ use automaton_sandbox::columns_of;
 use serde::Serialize;
 
 use crate::config::env::Environment;
-use crate::error::Failure;
+use crate::error::CliError;
 use when::WallClock;
 
 /// Whether anything was written to stdout as data.
@@ -35,12 +35,12 @@ pub(crate) struct Viewport {
     pub(crate) when: WallClock,
     /// The user's own folder, which is called `~`.
     pub(crate) user_home: Option<String>,
-    window: Window,
+    window: LineWidth,
 }
 
 /// What lines are broken for.
 #[derive(Debug, Clone, Copy)]
-enum Window {
+enum LineWidth {
     /// The window that stdout is shown in, as wide as it is at that moment; where it is
     /// shown in none, so many columns, or lines without an end.
     Stdout(Option<usize>),
@@ -52,7 +52,7 @@ enum Window {
 
 impl Default for Viewport {
     fn default() -> Self {
-        Self { when: WallClock::utc(), user_home: None, window: Window::Fixed(None) }
+        Self { when: WallClock::utc(), user_home: None, window: LineWidth::Fixed(None) }
     }
 }
 
@@ -61,28 +61,28 @@ impl Viewport {
     pub(crate) fn of_stdout(environment: &Environment, when: WallClock) -> Self {
         // silent-ok: a folder whose name is no text is shown as the system has it.
         let user_home = environment.home.as_ref().and_then(|home| home.to_str());
-        let window = Window::Stdout(environment.columns);
+        let window = LineWidth::Stdout(environment.columns);
         Self { when, user_home: user_home.map(str::to_owned), window }
     }
 
     /// The same for what is written to stderr.
     pub(crate) fn of_stderr(self) -> Self {
-        let Window::Stdout(columns) = self.window else { return self };
-        Self { window: Window::Stderr(columns), ..self }
+        let LineWidth::Stdout(columns) = self.window else { return self };
+        Self { window: LineWidth::Stderr(columns), ..self }
     }
 
     #[cfg(test)]
     pub(crate) const fn fixed(mut self, columns: usize) -> Self {
-        self.window = Window::Fixed(Some(columns));
+        self.window = LineWidth::Fixed(Some(columns));
         self
     }
 
     /// Columns of the window; nothing where lines have no end.
     pub(crate) fn width(&self) -> Option<usize> {
         match self.window {
-            Window::Stdout(columns) => columns_of(io::stdout()).or(columns),
-            Window::Stderr(columns) => columns_of(io::stderr()).or(columns),
-            Window::Fixed(columns) => columns,
+            LineWidth::Stdout(columns) => columns_of(io::stdout()).or(columns),
+            LineWidth::Stderr(columns) => columns_of(io::stderr()).or(columns),
+            LineWidth::Fixed(columns) => columns,
         }
     }
 }
@@ -111,7 +111,7 @@ impl Format {
         self,
         value: &impl Serialize,
         words: impl FnOnce() -> String,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CliError> {
         match self {
             Self::Text => line(&words()),
             Self::Json => json(value),
@@ -121,14 +121,14 @@ impl Format {
 
 /// Whether text is coloured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Paint {
+pub(crate) enum ColorMode {
     /// It is not.
     Plain,
     /// With the escape sequences of ANSI terminals.
     Ansi,
 }
 
-impl Paint {
+impl ColorMode {
     /// Colour only in a terminal, and only where nobody asked for none.
     pub(crate) fn of_stdout(environment: &Environment) -> Self {
         let wanted = environment.no_color.is_none() && io::stdout().is_terminal();
@@ -140,19 +140,19 @@ impl Paint {
 ///
 /// # Errors
 /// When stdout cannot be written; a reader that went away is no failure.
-pub(crate) fn line(text: &str) -> Result<(), Failure> {
+pub(crate) fn line(text: &str) -> Result<(), CliError> {
     ANSWERED.store(true, Ordering::Relaxed);
     let mut out = io::stdout().lock();
-    writeln!(out, "{text}").and_then(|()| out.flush()).map_err(|error| Failure::output(&error))
+    writeln!(out, "{text}").and_then(|()| out.flush()).map_err(|error| CliError::output(&error))
 }
 
 /// Writes one value as a line of JSON to stdout.
 ///
 /// # Errors
 /// As [`line()`].
-pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
+pub(crate) fn json(value: &impl Serialize) -> Result<(), CliError> {
     let text = serde_json::to_string(value)
-        .map_err(|error| Failure::internal("cannot write the answer as JSON", &error))?;
+        .map_err(|error| CliError::internal("cannot write the answer as JSON", &error))?;
     line(&text)
 }
 

@@ -12,16 +12,16 @@ use super::phrases;
 use super::text::{plain, short};
 use super::units::{balance, brief, known, many, number, price, span};
 use super::words::Style::{self, Bad, Good, Mail, Quiet};
-use super::words::{Wording, again, remedy};
+use super::words::{PhraseContext, again, remedy};
 
 /// The words of an event of money.
-pub(super) fn words(wording: &mut Wording<'_>, event: &Event) -> Option<(Style, String)> {
+pub(super) fn words(wording: &mut PhraseContext<'_>, event: &Event) -> Option<(Style, String)> {
     services(wording, event)
         .or_else(|| top_ups(wording, event))
         .or_else(|| payments(wording, event))
 }
 
-fn services(wording: &mut Wording<'_>, event: &Event) -> Option<(Style, String)> {
+fn services(wording: &mut PhraseContext<'_>, event: &Event) -> Option<(Style, String)> {
     let told = match event {
         // That it works shows in what follows.
         Event::ServiceReady { .. } | Event::AccountOpened { .. } if wording.is_brief() => {
@@ -60,7 +60,7 @@ fn services(wording: &mut Wording<'_>, event: &Event) -> Option<(Style, String)>
     Some(told)
 }
 
-fn top_ups(wording: &mut Wording<'_>, event: &Event) -> Option<(Style, String)> {
+fn top_ups(wording: &mut PhraseContext<'_>, event: &Event) -> Option<(Style, String)> {
     let told = match event {
         Event::BalancesRead { credits: Some(_), usdc: Some(_), .. } if wording.is_brief() => {
             return None;
@@ -104,7 +104,7 @@ fn top_ups(wording: &mut Wording<'_>, event: &Event) -> Option<(Style, String)> 
     Some(told)
 }
 
-fn payments(wording: &Wording<'_>, event: &Event) -> Option<(Style, String)> {
+fn payments(wording: &PhraseContext<'_>, event: &Event) -> Option<(Style, String)> {
     let told = match event {
         Event::ApprovalAsked { summary, .. } => {
             let summary = short(summary, 300);
@@ -185,17 +185,20 @@ mod tests {
 
     use super::*;
     use crate::ui::when::WallClock;
-    use crate::ui::words::{Detail, ToldBefore};
+    use crate::ui::words::{PriorOutput, Verbosity};
 
-    fn told_in(detail: Detail, event: &Event) -> Option<(Style, String)> {
-        let (when, before) = (&WallClock::utc(), &mut ToldBefore::default());
-        words(&mut Wording { detail, at: Timestamp::EPOCH, when, user_home: None, before }, event)
+    fn told_in(detail: Verbosity, event: &Event) -> Option<(Style, String)> {
+        let (when, before) = (&WallClock::utc(), &mut PriorOutput::default());
+        words(
+            &mut PhraseContext { detail, at: Timestamp::EPOCH, when, user_home: None, before },
+            event,
+        )
     }
 
     #[test]
     fn what_is_unknown_does_not_look_like_nothing() {
         let unread = Event::BalancesRead { credits: None, usdc: None, tier: None };
-        for detail in [Detail::Brief, Detail::Full] {
+        for detail in [Verbosity::Brief, Verbosity::Full] {
             let (_, text) = told_in(detail, &unread).unwrap();
             assert_eq!(text, "Balance: unknown of credits, unknown in the wallet");
         }
@@ -205,14 +208,14 @@ mod tests {
     fn books_that_differ_say_so_in_full() {
         let books = Books { computed: Microcents::new(1), ..Books::default() };
         let checked = Event::BooksChecked { books, agree: books.agree() };
-        let (style, text) = told_in(Detail::Brief, &checked).unwrap();
+        let (style, text) = told_in(Verbosity::Brief, &checked).unwrap();
         assert_eq!(style, Bad);
         assert!(text.contains("tokens × price $0.00000001, credits gone unknown"), "{text}");
         assert!(text.ends_with("not all could be read"), "{text}");
         let nothing = Some(MicroUsdc::ZERO);
         let read = Books { left: Some(Microcents::ZERO), moved: nothing, signed: nothing, ..books };
         let checked = Event::BooksChecked { books: read, agree: read.agree() };
-        let (_, text) = told_in(Detail::Brief, &checked).unwrap();
+        let (_, text) = told_in(Verbosity::Brief, &checked).unwrap();
         assert!(text.ends_with("THEY DIFFER"), "{text}");
     }
 }

@@ -3,14 +3,16 @@
 //! Databases and JSON have short names for these; a person reads the phrases here. No
 //! name of a database may reach a screen by another way.
 
-use automaton_core::alert::{Rule, Severity};
-use automaton_core::egress::End;
-use automaton_core::record::{Authority, CallStatus, Outcome, StopReason, TurnStatus, WakeSource};
-use automaton_core::spend::{Purpose, SpendState};
+use automaton_core::alert::{AlertRule, Severity};
+use automaton_core::egress::EgressEndReason;
+use automaton_core::payment::{PaymentState, Purpose};
+use automaton_core::record::{
+    Authority, CallStatus, DecisionOutcome, StopReason, TurnStatus, WakeSource,
+};
 use automaton_core::state::AgentState;
 use automaton_core::tier::SurvivalTier;
 use automaton_core::trust::Label;
-use automaton_store::{ApprovalState, Origin, TaskResult};
+use automaton_store::{ApprovalState, TaskOrigin, TaskResult};
 
 /// Why it stopped thinking, after a colon.
 pub(crate) const fn stop(reason: StopReason) -> &'static str {
@@ -117,11 +119,11 @@ pub(crate) const fn authority(authority: Authority) -> &'static str {
 }
 
 /// What the policy said.
-pub(crate) const fn verdict(outcome: Outcome) -> &'static str {
+pub(crate) const fn verdict(outcome: DecisionOutcome) -> &'static str {
     match outcome {
-        Outcome::Allow => "allowed by policy",
-        Outcome::Ask => "needs your approval",
-        Outcome::Deny => "refused by policy",
+        DecisionOutcome::Allow => "allowed by policy",
+        DecisionOutcome::Ask => "needs your approval",
+        DecisionOutcome::Deny => "refused by policy",
     }
 }
 
@@ -134,14 +136,14 @@ pub(crate) const fn severity(severity: Severity) -> &'static str {
 }
 
 /// What an alert is about.
-pub(crate) const fn rule(rule: Rule) -> &'static str {
+pub(crate) const fn rule(rule: AlertRule) -> &'static str {
     match rule {
-        Rule::BalanceBelowReserve => "balance below its reserve",
-        Rule::HeartbeatHighFailureRate => "many heartbeat tasks fail",
-        Rule::PolicyHighDenyRate => "many calls are refused",
-        Rule::ContextNearCapacity => "prompt nearly full",
-        Rule::InferenceBudgetWarning => "thinking budget nearly used",
-        Rule::ZeroTurnsLastHour => "no turn in the last hour",
+        AlertRule::BalanceBelowReserve => "balance below its reserve",
+        AlertRule::HeartbeatHighFailureRate => "many heartbeat tasks fail",
+        AlertRule::PolicyHighDenyRate => "many calls are refused",
+        AlertRule::ContextNearCapacity => "prompt nearly full",
+        AlertRule::InferenceBudgetWarning => "thinking budget nearly used",
+        AlertRule::ZeroTurnsLastHour => "no turn in the last hour",
     }
 }
 
@@ -155,16 +157,16 @@ pub(crate) const fn purpose(purpose: Purpose) -> &'static str {
 }
 
 /// Where a payment stands.
-pub(crate) const fn payment(state: SpendState) -> &'static str {
+pub(crate) const fn payment(state: PaymentState) -> &'static str {
     match state {
-        SpendState::Proposed => "proposed",
-        SpendState::Approved => "approved",
-        SpendState::Signed => "signed",
-        SpendState::Submitted => "sent, not confirmed yet",
-        SpendState::Unknown => "sent, outcome not known yet",
-        SpendState::Settled => "paid",
-        SpendState::Failed => "failed",
-        SpendState::Expired => "expired unpaid",
+        PaymentState::Proposed => "proposed",
+        PaymentState::Approved => "approved",
+        PaymentState::Signed => "signed",
+        PaymentState::Submitted => "sent, not confirmed yet",
+        PaymentState::Unknown => "sent, outcome not known yet",
+        PaymentState::Settled => "paid",
+        PaymentState::Failed => "failed",
+        PaymentState::Expired => "expired unpaid",
     }
 }
 
@@ -190,11 +192,11 @@ pub(crate) const fn task(result: TaskResult) -> &'static str {
 }
 
 /// Who set a task of the heartbeat.
-pub(crate) const fn origin(origin: Origin) -> &'static str {
+pub(crate) const fn origin(origin: TaskOrigin) -> &'static str {
     match origin {
-        Origin::Default => "built in",
-        Origin::File => "yours",
-        Origin::Agent => "its own",
+        TaskOrigin::Default => "built in",
+        TaskOrigin::File => "yours",
+        TaskOrigin::Agent => "its own",
     }
 }
 
@@ -212,19 +214,19 @@ pub(crate) fn category(name: &str) -> &str {
 }
 
 /// How a request of a command ended.
-pub(crate) const fn request(end: End) -> &'static str {
+pub(crate) const fn request(end: EgressEndReason) -> &'static str {
     match end {
-        End::Done => "complete",
-        End::Broken => "broken off",
-        End::Unreachable => "the host cannot be reached",
-        End::Late => "too late",
-        End::Address => "the host's address is not allowed",
-        End::Greeting => "the connection names another host",
-        End::Idle => "silent for too long",
-        End::TooLong => "took too long",
-        End::RequestBytes => "more bytes than one request may have",
-        End::RunBytes => "more bytes than one command may have",
-        End::Stopped => "stopped with its command",
+        EgressEndReason::Done => "complete",
+        EgressEndReason::Broken => "broken off",
+        EgressEndReason::Unreachable => "the host cannot be reached",
+        EgressEndReason::Late => "too late",
+        EgressEndReason::Address => "the host's address is not allowed",
+        EgressEndReason::Greeting => "the connection names another host",
+        EgressEndReason::Idle => "silent for too long",
+        EgressEndReason::TooLong => "took too long",
+        EgressEndReason::RequestBytes => "more bytes than one request may have",
+        EgressEndReason::RunBytes => "more bytes than one command may have",
+        EgressEndReason::Stopped => "stopped with its command",
     }
 }
 
@@ -244,14 +246,14 @@ mod tests {
         phrases.extend(AgentState::ALL.map(state));
         phrases.extend(Label::ALL.map(author));
         phrases.extend(Authority::ALL.map(authority));
-        phrases.extend(Outcome::ALL.map(verdict));
-        phrases.extend(Rule::ALL.map(rule));
+        phrases.extend(DecisionOutcome::ALL.map(verdict));
+        phrases.extend(AlertRule::ALL.map(rule));
         phrases.extend(Purpose::ALL.map(purpose));
-        phrases.extend(SpendState::ALL.map(payment));
+        phrases.extend(PaymentState::ALL.map(payment));
         phrases.extend(ApprovalState::ALL.map(approval));
         phrases.extend(TaskResult::ALL.map(task));
-        phrases.extend(Origin::ALL.map(origin));
-        phrases.extend(End::ALL.map(request));
+        phrases.extend(TaskOrigin::ALL.map(origin));
+        phrases.extend(EgressEndReason::ALL.map(request));
         for phrase in &phrases {
             assert!(!phrase.is_empty() && !phrase.contains('_'), "{phrase}");
             assert!(!phrase.ends_with('.') && phrase.trim() == *phrase, "{phrase}");

@@ -7,14 +7,14 @@
 
 use std::io::{self, Write};
 
-use automaton_core::event::{Event, Stamped};
+use automaton_core::event::{Event, StampedEvent};
 use automaton_core::time::Span;
 
 use super::text::plain;
 use super::units::{brief, number, span};
-use super::words::{Detail, Style, ToldBefore, Wording};
-use super::wrap::{Flow, columns, hanging, wrapped};
-use super::{Paint, Viewport};
+use super::words::{PhraseContext, PriorOutput, Style, Verbosity};
+use super::wrap::{TextWrapper, columns, hanging, wrapped};
+use super::{ColorMode, Viewport};
 
 /// What the lines of a thought begin with.
 const MARGIN: &str = "  │ ";
@@ -36,7 +36,7 @@ impl Style {
 
 /// Whether thoughts are shown as they come, or when they are complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Thoughts {
+pub(crate) enum ThoughtDisplay {
     /// Piece by piece.
     Streamed,
     /// With their turn.
@@ -45,7 +45,7 @@ pub(crate) enum Thoughts {
 
 /// Whether each line begins with its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Times {
+pub(crate) enum TimeColumn {
     /// It does, and tells everything: a log.
     Shown,
     /// It does not, and tells what somebody who watches wants to know.
@@ -54,7 +54,7 @@ pub(crate) enum Times {
 
 /// What takes its time now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Busy {
+pub(crate) enum BusyIndicator {
     /// The model reads and thinks, about so many tokens where that is known.
     Model(Option<u32>),
     /// A tool works.
@@ -63,29 +63,34 @@ pub(crate) enum Busy {
 
 /// Writes events as text.
 #[derive(Debug)]
-pub struct Pretty<W> {
+pub struct EventPrinter<W> {
     out: W,
-    paint: Paint,
-    thoughts: Thoughts,
-    times: Times,
+    paint: ColorMode,
+    thoughts: ThoughtDisplay,
+    times: TimeColumn,
     screen: Viewport,
     /// The thought that is being shown piece by piece.
-    flow: Option<Flow>,
+    flow: Option<TextWrapper>,
     /// The pieces of a thought that is shown when it is complete.
     pieces: String,
     /// Whether the thought of this turn was shown.
     thought_shown: bool,
-    before: ToldBefore,
-    busy: Option<Busy>,
+    before: PriorOutput,
+    busy: Option<BusyIndicator>,
     /// How long the model took to its first word the last time.
     last: Option<Span>,
     /// Whether what is waited for stands in the line.
     pulsing: bool,
 }
 
-impl<W: Write> Pretty<W> {
+impl<W: Write> EventPrinter<W> {
     /// A writer of events: in lines that nothing breaks, with times in UTC.
-    pub(crate) fn new(out: W, paint: Paint, thoughts: Thoughts, times: Times) -> Self {
+    pub(crate) fn new(
+        out: W,
+        paint: ColorMode,
+        thoughts: ThoughtDisplay,
+        times: TimeColumn,
+    ) -> Self {
         Self {
             out,
             paint,
@@ -95,7 +100,7 @@ impl<W: Write> Pretty<W> {
             flow: None,
             pieces: String::new(),
             thought_shown: false,
-            before: ToldBefore::default(),
+            before: PriorOutput::default(),
             busy: None,
             last: None,
             pulsing: false,
@@ -111,13 +116,13 @@ impl<W: Write> Pretty<W> {
     ///
     /// # Errors
     /// When the output cannot be written.
-    pub fn show(&mut self, stamped: &Stamped) -> io::Result<()> {
+    pub fn show(&mut self, stamped: &StampedEvent) -> io::Result<()> {
         self.clear()?;
         self.note_busy(&stamped.event);
         if let Event::ThoughtDelta { text, .. } = &stamped.event {
             match self.thoughts {
-                Thoughts::Streamed => self.piece(text)?,
-                Thoughts::Whole => self.pieces.push_str(text),
+                ThoughtDisplay::Streamed => self.piece(text)?,
+                ThoughtDisplay::Whole => self.pieces.push_str(text),
             }
             return self.out.flush();
         }
@@ -145,8 +150,12 @@ impl<W: Write> Pretty<W> {
             }
             _ => {}
         }
-        let wording = Wording {
-            detail: if self.times == Times::Shown { Detail::Full } else { Detail::Brief },
+        let wording = PhraseContext {
+            detail: if self.times == TimeColumn::Shown {
+                Verbosity::Full
+            } else {
+                Verbosity::Brief
+            },
             at: stamped.at,
             when: &self.screen.when,
             user_home: self.screen.user_home.as_deref(),
@@ -161,7 +170,7 @@ impl<W: Write> Pretty<W> {
     /// Takes note of an event that is not shown.
     ///
     /// # Errors
-    /// As [`Pretty::show`].
+    /// As [`EventPrinter::show`].
     pub(crate) fn pass(&mut self, event: &Event) -> io::Result<()> {
         self.clear()?;
         self.end_piece()?;
@@ -170,7 +179,7 @@ impl<W: Write> Pretty<W> {
     }
 
     /// What takes its time now.
-    pub(crate) const fn busy(&self) -> Option<&Busy> {
+    pub(crate) const fn busy(&self) -> Option<&BusyIndicator> {
         self.busy.as_ref()
     }
 
@@ -183,20 +192,20 @@ impl<W: Write> Pretty<W> {
         let elapsed = span(Span::from_secs(elapsed.as_millis() / 1000));
         let last = self.last.map(|last| format!(" (last time {})", span(last)));
         let text = match busy {
-            Busy::Model(Some(tokens)) => format!(
+            BusyIndicator::Model(Some(tokens)) => format!(
                 "reading {} tokens … {elapsed}{}",
                 number(*tokens),
                 last.unwrap_or_default()
             ),
-            Busy::Model(None) => format!("thinking … {elapsed}"),
-            Busy::Tool(tool) => format!("{} is running … {elapsed}", plain(tool)),
+            BusyIndicator::Model(None) => format!("thinking … {elapsed}"),
+            BusyIndicator::Tool(tool) => format!("{} is running … {elapsed}", plain(tool)),
         };
         let room = self.screen.width().unwrap_or(80).saturating_sub(3);
         let shown: String = text.chars().take(room).collect();
         self.pulsing = true;
         match self.paint {
-            Paint::Plain => write!(self.out, "{BLANK_LINE}  {shown}")?,
-            Paint::Ansi => {
+            ColorMode::Plain => write!(self.out, "{BLANK_LINE}  {shown}")?,
+            ColorMode::Ansi => {
                 write!(self.out, "{BLANK_LINE}{}  {shown}\u{1b}[0m", Style::Quiet.code())?;
             }
         }
@@ -209,11 +218,11 @@ impl<W: Write> Pretty<W> {
 
     fn note_busy(&mut self, event: &Event) {
         self.busy = match event {
-            Event::TurnStarted { .. } => Some(Busy::Model(None)),
+            Event::TurnStarted { .. } => Some(BusyIndicator::Model(None)),
             Event::InferenceStarted { prompt_tokens, .. } => {
-                Some(Busy::Model(Some(*prompt_tokens)))
+                Some(BusyIndicator::Model(Some(*prompt_tokens)))
             }
-            Event::CallStarted { tool, .. } => Some(Busy::Tool(tool.clone())),
+            Event::CallStarted { tool, .. } => Some(BusyIndicator::Tool(tool.clone())),
             Event::InferenceCompleted { first_token_ms, .. } => {
                 self.last = Some(Span::from_millis(*first_token_ms));
                 None
@@ -229,7 +238,7 @@ impl<W: Write> Pretty<W> {
         };
     }
 
-    fn thought(&mut self, stamped: &Stamped, thought: &str) -> io::Result<()> {
+    fn thought(&mut self, stamped: &StampedEvent, thought: &str) -> io::Result<()> {
         if thought.trim().is_empty() {
             return Ok(());
         }
@@ -244,7 +253,7 @@ impl<W: Write> Pretty<W> {
     fn piece(&mut self, text: &str) -> io::Result<()> {
         self.thought_shown = true;
         let width = self.screen.width();
-        let flow = self.flow.get_or_insert_with(|| Flow::new(width, MARGIN, MARGIN));
+        let flow = self.flow.get_or_insert_with(|| TextWrapper::new(width, MARGIN, MARGIN));
         let mut shown = String::new();
         flow.push(&plain(text), &mut shown);
         write!(self.out, "{shown}")
@@ -259,10 +268,10 @@ impl<W: Write> Pretty<W> {
     }
 
     /// What the first line of an event begins with, and what the others do.
-    fn margins(&self, stamped: &Stamped) -> (String, String) {
+    fn margins(&self, stamped: &StampedEvent) -> (String, String) {
         match self.times {
-            Times::Hidden => (String::new(), String::new()),
-            Times::Shown => {
+            TimeColumn::Hidden => (String::new(), String::new()),
+            TimeColumn::Shown => {
                 let time = format!("{}  ", self.screen.when.at(stamped.at));
                 let blank = " ".repeat(columns(&time));
                 (time, blank)
@@ -270,13 +279,13 @@ impl<W: Write> Pretty<W> {
         }
     }
 
-    fn line(&mut self, stamped: &Stamped, style: Style, text: &str) -> io::Result<()> {
+    fn line(&mut self, stamped: &StampedEvent, style: Style, text: &str) -> io::Result<()> {
         let (first, next) = self.margins(stamped);
         let width = self.screen.width().map(|width| width.saturating_sub(columns(&first)));
         let text = hanging(text, width).replace('\n', &format!("\n{next}"));
         match self.paint {
-            Paint::Plain => writeln!(self.out, "{first}{text}"),
-            Paint::Ansi => writeln!(self.out, "{first}{}{text}\u{1b}[0m", style.code()),
+            ColorMode::Plain => writeln!(self.out, "{first}{text}"),
+            ColorMode::Ansi => writeln!(self.out, "{first}{}{text}\u{1b}[0m", style.code()),
         }
     }
 }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use automaton_core::entropy::SystemEntropy;
-use automaton_core::error::Kind;
+use automaton_core::error::ErrorClass;
 use automaton_core::event::Service;
-use automaton_core::id::Mint;
+use automaton_core::id::IdGenerator;
 use automaton_core::money::{MicroUsdc, Microcents};
-use automaton_core::record::{CallStatus, Outcome, StopReason, WakeCause, WakeSource};
+use automaton_core::record::{CallStatus, DecisionOutcome, StopReason, WakeCause, WakeSource};
 use automaton_core::tier::SurvivalTier;
 use automaton_core::time::{SystemClock, Timestamp};
 use automaton_core::trust::{Label, Labelled};
@@ -15,7 +15,7 @@ use automaton_core::trust::{Label, Labelled};
 use super::*;
 
 fn story() -> Vec<Event> {
-    let mint = Mint::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
+    let mint = IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
     let (turn, call, session) = (mint.id(), mint.id(), mint.id());
     let tool = "write_file".to_owned();
     let reason = Labelled::new(Label::Creator, "creator", "hello\u{1b}[2J there");
@@ -43,7 +43,7 @@ fn story() -> Vec<Event> {
             turn,
             call,
             tool: tool.clone(),
-            outcome: Outcome::Deny,
+            outcome: DecisionOutcome::Deny,
             code: "PATH".to_owned(),
             reason: "outside the workspace".to_owned(),
         },
@@ -79,7 +79,7 @@ fn story() -> Vec<Event> {
 }
 
 fn money() -> Vec<Event> {
-    let mint = Mint::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
+    let mint = IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
     let address = "0x9b95Ceee0A5aEE6663E21929423dE818537aC302".to_owned();
     let hash = "0x27fdb744ff6c07a0bca569febac97296e040fdff73fb01c409dbf79cd3938ff0".to_owned();
     let (usdc, credits) = (MicroUsdc::new(20_000_000), Microcents::new(500_000_000));
@@ -122,14 +122,14 @@ fn money() -> Vec<Event> {
 /// What is shown of events, without the ids of this run.
 fn shown_of(
     events: Vec<Event>,
-    (thoughts, paint, times): (Thoughts, Paint, Times),
+    (thoughts, paint, times): (ThoughtDisplay, ColorMode, TimeColumn),
     width: usize,
 ) -> String {
     let mut out = Vec::new();
     let screen = Viewport { user_home: Some("/home/ada".to_owned()), ..Viewport::default() };
-    let mut pretty = Pretty::new(&mut out, paint, thoughts, times).on(screen.fixed(width));
+    let mut pretty = EventPrinter::new(&mut out, paint, thoughts, times).on(screen.fixed(width));
     for event in events {
-        pretty.show(&Stamped { at: Timestamp::EPOCH, event }).unwrap();
+        pretty.show(&StampedEvent { at: Timestamp::EPOCH, event }).unwrap();
     }
     let text = String::from_utf8(out).unwrap();
     let ids = |word: &str| word.len() >= 26 && word.starts_with("(01");
@@ -138,27 +138,29 @@ fn shown_of(
     words.join(" ")
 }
 
-fn shown(thoughts: Thoughts, paint: Paint) -> String {
-    shown_of(story(), (thoughts, paint, Times::Hidden), 80)
+fn shown(thoughts: ThoughtDisplay, paint: ColorMode) -> String {
+    shown_of(story(), (thoughts, paint, TimeColumn::Hidden), 80)
 }
 
 #[test]
 fn a_turn_as_it_comes() {
-    insta::assert_snapshot!(shown(Thoughts::Streamed, Paint::Plain));
-    let wide = shown_of(story(), (Thoughts::Whole, Paint::Plain, Times::Hidden), 120);
+    insta::assert_snapshot!(shown(ThoughtDisplay::Streamed, ColorMode::Plain));
+    let wide =
+        shown_of(story(), (ThoughtDisplay::Whole, ColorMode::Plain, TimeColumn::Hidden), 120);
     insta::assert_snapshot!("a_turn_in_a_wide_window", wide);
 }
 
 #[test]
 fn a_log_tells_everything_with_its_time() {
     let events = money().into_iter().chain(story()).collect();
-    let log = (Thoughts::Whole, Paint::Plain, Times::Shown);
+    let log = (ThoughtDisplay::Whole, ColorMode::Plain, TimeColumn::Shown);
     insta::assert_snapshot!(shown_of(events, log, 120));
 }
 
 #[test]
 fn the_test_wallet_and_what_it_buys_are_one_line_each() {
-    let text = shown_of(money(), (Thoughts::Streamed, Paint::Plain, Times::Hidden), 80);
+    let text =
+        shown_of(money(), (ThoughtDisplay::Streamed, ColorMode::Plain, TimeColumn::Hidden), 80);
     assert_eq!(
         text,
         "Test wallet 0x9b95…C302 with 20.00 USDC on a chain of its own\n\
@@ -168,19 +170,20 @@ fn the_test_wallet_and_what_it_buys_are_one_line_each() {
     );
     let mut unfunded = money();
     unfunded.remove(1);
-    let text = shown_of(unfunded, (Thoughts::Streamed, Paint::Plain, Times::Hidden), 80);
+    let text =
+        shown_of(unfunded, (ThoughtDisplay::Streamed, ColorMode::Plain, TimeColumn::Hidden), 80);
     assert!(text.starts_with("New wallet 0x9b95…C302\nAda starts"), "{text}");
 }
 
 #[test]
 fn why_it_stopped_is_told_once() {
-    let mint = Mint::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
+    let mint = IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
     let sentence = "Stopped: 30 answers used. `automaton wake` goes on.".to_owned();
     let body = Labelled::new(Label::Own, "self", &sentence);
     let (session, reason) = (mint.id(), StopReason::Envelope);
     let ended = Event::WakeEnded { session, reason, turns: 3, sentence: sentence.clone() };
     let told = Event::MessageSent { message: mint.id(), recipient: "creator".to_owned(), body };
-    let brief = (Thoughts::Streamed, Paint::Plain, Times::Hidden);
+    let brief = (ThoughtDisplay::Streamed, ColorMode::Plain, TimeColumn::Hidden);
     let text = shown_of(vec![told, ended.clone()], brief, 120);
     assert_eq!(text.matches("30 answers used").count(), 1, "{text}");
     assert_eq!(shown_of(vec![ended], brief, 120).trim_end(), sentence);
@@ -188,22 +191,22 @@ fn why_it_stopped_is_told_once() {
 
 #[test]
 fn an_answer_that_was_its_last_words_is_shown_once() {
-    let mint = Mint::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
+    let mint = IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
     let sent = |text: &str| Event::MessageSent {
         message: mint.id(),
         recipient: "creator".to_owned(),
         body: Labelled::new(Label::Own, "self", text),
     };
-    for thoughts in [Thoughts::Streamed, Thoughts::Whole] {
+    for thoughts in [ThoughtDisplay::Streamed, ThoughtDisplay::Whole] {
         let of = |times, said: &str| {
             let events = story().into_iter().chain([sent(said)]).collect();
-            shown_of(events, (thoughts, Paint::Plain, times), 120)
+            shown_of(events, (thoughts, ColorMode::Plain, times), 120)
         };
-        let text = of(Times::Hidden, "I will\nwrite it down.");
+        let text = of(TimeColumn::Hidden, "I will\nwrite it down.");
         assert_eq!(text.matches("write it down.").count(), 1, "{text}");
         assert!(text.ends_with("\nMessage to you: what it said above\n"), "{text}");
-        assert!(of(Times::Hidden, "Another.").ends_with("Message to you: Another.\n"));
-        let log = of(Times::Shown, "I will\nwrite it down.");
+        assert!(of(TimeColumn::Hidden, "Another.").ends_with("Message to you: Another.\n"));
+        let log = of(TimeColumn::Shown, "I will\nwrite it down.");
         assert!(log.ends_with("Message to you: I will write it down.\n"), "{log}");
     }
 }
@@ -211,9 +214,9 @@ fn an_answer_that_was_its_last_words_is_shown_once() {
 #[test]
 fn no_line_is_wider_than_the_window() {
     for width in [80, 120] {
-        for times in [Times::Hidden, Times::Shown] {
+        for times in [TimeColumn::Hidden, TimeColumn::Shown] {
             let events = money().into_iter().chain(story()).collect();
-            let text = shown_of(events, (Thoughts::Streamed, Paint::Plain, times), width);
+            let text = shown_of(events, (ThoughtDisplay::Streamed, ColorMode::Plain, times), width);
             for line in text.lines() {
                 assert!(columns(line) <= width, "{width}: {line}");
             }
@@ -223,23 +226,24 @@ fn no_line_is_wider_than_the_window() {
 
 #[test]
 fn a_thought_is_shown_once_either_way() {
-    for thoughts in [Thoughts::Streamed, Thoughts::Whole] {
-        let text = shown(thoughts, Paint::Plain);
+    for thoughts in [ThoughtDisplay::Streamed, ThoughtDisplay::Whole] {
+        let text = shown(thoughts, ColorMode::Plain);
         assert_eq!(text.matches("write it down.").count(), 1, "{text}");
         assert!(!text.contains('\u{1b}'));
     }
-    let painted = shown(Thoughts::Whole, Paint::Ansi);
+    let painted = shown(ThoughtDisplay::Whole, ColorMode::Ansi);
     assert!(painted.contains("\u{1b}[31m  ✗ write_file refused by policy"), "{painted}");
 }
 
 #[test]
 fn what_takes_its_time_is_shown_until_the_next_event() {
-    let mint = Mint::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
+    let mint = IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
     let (turn, session) = (mint.id(), mint.id());
     let mut out = Vec::new();
-    let mut pretty = Pretty::new(&mut out, Paint::Plain, Thoughts::Streamed, Times::Hidden);
-    let show = |pretty: &mut Pretty<_>, event| {
-        pretty.show(&Stamped { at: Timestamp::EPOCH, event }).unwrap();
+    let mut pretty =
+        EventPrinter::new(&mut out, ColorMode::Plain, ThoughtDisplay::Streamed, TimeColumn::Hidden);
+    let show = |pretty: &mut EventPrinter<_>, event| {
+        pretty.show(&StampedEvent { at: Timestamp::EPOCH, event }).unwrap();
     };
     pretty.pulse(Span::from_secs(9)).unwrap();
     show(&mut pretty, Event::TurnStarted { turn, seq: 1, session });
@@ -253,7 +257,7 @@ fn what_takes_its_time_is_shown_until_the_next_event() {
         &mut pretty,
         Event::TurnFailed {
             turn,
-            kind: Kind::Upstream,
+            kind: ErrorClass::Upstream,
             error: "x".into(),
             hint: None,
             retry_ms: None,

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use automaton_core::event::Event;
-use automaton_core::record::{CallStatus, Outcome, StopReason, WakeCause, WakeSource};
+use automaton_core::record::{CallStatus, DecisionOutcome, StopReason, WakeCause, WakeSource};
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::trust::{Label, Labelled};
 use serde_json::value::RawValue;
@@ -39,7 +39,7 @@ pub(crate) enum Style {
 
 /// How much is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Detail {
+pub(crate) enum Verbosity {
     /// What somebody who watches wants to know.
     Brief,
     /// Everything.
@@ -48,19 +48,19 @@ pub(crate) enum Detail {
 
 /// What the words of an event hang on, besides the event.
 #[derive(Debug)]
-pub(crate) struct Wording<'a> {
-    pub(crate) detail: Detail,
+pub(crate) struct PhraseContext<'a> {
+    pub(crate) detail: Verbosity,
     pub(crate) at: Timestamp,
     pub(crate) when: &'a WallClock,
     /// The user's own folder, which is called `~`.
     pub(crate) user_home: Option<&'a str>,
     /// What was told before.
-    pub(crate) before: &'a mut ToldBefore,
+    pub(crate) before: &'a mut PriorOutput,
 }
 
 /// What was told before, where a later event says the rest of it.
 #[derive(Debug, Default)]
-pub(crate) struct ToldBefore {
+pub(crate) struct PriorOutput {
     /// The wallet that was made, until it is told of.
     pub(crate) wallet: Option<String>,
     /// Dollars of credits that a cloud wants to be paid for.
@@ -73,9 +73,9 @@ pub(crate) struct ToldBefore {
     thought: String,
 }
 
-impl Wording<'_> {
+impl PhraseContext<'_> {
     pub(super) const fn is_brief(&self) -> bool {
-        matches!(self.detail, Detail::Brief)
+        matches!(self.detail, Verbosity::Brief)
     }
 
     /// The words of an event, if it has any.
@@ -218,10 +218,13 @@ impl Wording<'_> {
                 );
                 (Bad, text)
             }
-            Event::DecisionMade { outcome: Outcome::Allow, .. } if self.is_brief() => return None,
-            Event::DecisionMade { tool, outcome: Outcome::Allow, .. } => {
-                (Quiet, format!("  ✓ {}: {}", plain(tool), phrases::verdict(Outcome::Allow)))
+            Event::DecisionMade { outcome: DecisionOutcome::Allow, .. } if self.is_brief() => {
+                return None;
             }
+            Event::DecisionMade { tool, outcome: DecisionOutcome::Allow, .. } => (
+                Quiet,
+                format!("  ✓ {}: {}", plain(tool), phrases::verdict(DecisionOutcome::Allow)),
+            ),
             Event::DecisionMade { tool, outcome, code, reason, .. } => {
                 let (tool, reason) = (plain(tool), plain(reason));
                 let verdict = phrases::verdict(*outcome);

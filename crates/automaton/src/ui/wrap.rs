@@ -8,7 +8,7 @@ const WIDTH_MIN: usize = 20;
 
 /// Breaks text as it comes. Every line begins with a margin.
 #[derive(Debug)]
-pub(crate) struct Flow {
+pub(crate) struct TextWrapper {
     width: Option<usize>,
     /// What the first line of all begins with.
     first: String,
@@ -22,7 +22,7 @@ pub(crate) struct Flow {
     word_width: usize,
 }
 
-impl Flow {
+impl TextWrapper {
     /// A flow into lines of so many columns.
     pub(crate) fn new(width: Option<usize>, first: &str, next: &str) -> Self {
         let width = width.map(|width| width.max(WIDTH_MIN).max(columns(next) + WIDTH_MIN / 2));
@@ -103,7 +103,7 @@ impl Flow {
 /// Text in lines of so many columns, without a newline at the end.
 pub(crate) fn wrapped(text: &str, width: Option<usize>, (first, next): (&str, &str)) -> String {
     let mut out = String::new();
-    let mut flow = Flow::new(width, first, next);
+    let mut flow = TextWrapper::new(width, first, next);
     flow.push(text.trim_end_matches('\n'), &mut out);
     flow.end(&mut out);
     out
@@ -179,7 +179,7 @@ mod tests {
             let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(chars.len())).collect();
             cuts.extend([0, chars.len()]);
             cuts.sort_unstable();
-            let (mut flow, mut out) = (Flow::new(Some(width), "  │ ", "  │ "), String::new());
+            let (mut flow, mut out) = (TextWrapper::new(Some(width), "  │ ", "  │ "), String::new());
             for pair in cuts.windows(2) {
                 flow.push(&chars[pair[0]..pair[1]].iter().collect::<String>(), &mut out);
             }

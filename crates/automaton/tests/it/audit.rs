@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use automaton_core::event::Event;
-use automaton_testkit::world::{Finished, World};
+use automaton_testkit::world::{ProcessOutput, World};
 use serde_json::Value;
 
 use super::creator::signed_by_creator;
@@ -21,7 +21,7 @@ const RULE: &str = "@id(\"files\") @ask(\"show me\")\n\
 /// The address of whoever `signed_by_creator`.
 const CREATOR: &str = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
 
-fn done(finished: &Finished) -> Value {
+fn done(finished: &ProcessOutput) -> Value {
     assert_eq!(finished.code, Some(0), "{}", finished.stderr);
     serde_json::from_str(&finished.stdout).unwrap()
 }

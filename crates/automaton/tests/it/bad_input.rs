@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use automaton_core::event::Event;
 use automaton_core::record::CallStatus;
-use automaton_testkit::world::{Finished, World};
+use automaton_testkit::world::{ProcessOutput, World};
 
 use super::{told, world};
 
@@ -241,7 +241,7 @@ fn a_story_that_is_none_or_cannot_be_met() {
 /// Runs a script in namespaces of its own, with the program as `$1` and the
 /// world's directory as `$2`. An ordinary user's script names the source when it mounts
 /// anew: else `mount` repeats the owner that the system tells, who is unknown inside.
-pub(super) fn unshared(world: &World, options: &[&str], script: &str) -> Finished {
+pub(super) fn unshared(world: &World, options: &[&str], script: &str) -> ProcessOutput {
     let path = world.dir().join("script.sh");
     fs::write(&path, script).unwrap();
     let unshare = World::new("/usr/bin/unshare").unwrap();

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use automaton_core::event::Event;
-use automaton_testkit::world::{Finished, World};
+use automaton_testkit::world::{ProcessOutput, World};
 use serde_json::json;
 
 use super::{paying_world, world};
@@ -129,7 +129,7 @@ impl Server {
     }
 }
 
-fn up(world: &World, more: &[&str]) -> Finished {
+fn up(world: &World, more: &[&str]) -> ProcessOutput {
     let mut arguments = vec!["--turns", "1", "--ask", "Hello"];
     arguments.extend(more);
     world.up(&arguments).unwrap().finish_within(LIMIT).unwrap()
@@ -169,7 +169,7 @@ fn a_model_that_is_not_there_is_tried_once_and_told_with_those_that_are() {
 }
 
 /// The window and the note with which the model was announced.
-fn ready(finished: &Finished) -> (u32, String) {
+fn ready(finished: &ProcessOutput) -> (u32, String) {
     let ready = finished.events.iter().find_map(|stamped| match &stamped.event {
         Event::BrainReady { context_tokens, note, .. } => {
             Some((*context_tokens, note.clone().unwrap_or_default()))

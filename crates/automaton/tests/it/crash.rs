@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
-use automaton_core::event::{Event, Stamped};
+use automaton_core::event::{Event, StampedEvent};
 use automaton_core::faults::FaultPoint;
 use automaton_core::record::{CallStatus, TurnRecord, TurnStatus};
 use automaton_store::Reader;
@@ -71,11 +71,11 @@ fn lines(world: &World, file: &str) -> usize {
     fs::read_to_string(path).map_or(0, |text| text.lines().count())
 }
 
-fn count(events: &[Stamped], wanted: impl Fn(&Event) -> bool) -> usize {
+fn count(events: &[StampedEvent], wanted: impl Fn(&Event) -> bool) -> usize {
     events.iter().filter(|stamped| wanted(&stamped.event)).count()
 }
 
-fn crash_at(charge: &str) -> (World, Vec<Stamped>) {
+fn crash_at(charge: &str) -> (World, Vec<StampedEvent>) {
     let world = world().story(STORY).unwrap();
     let run = world.up(&["--ask", "Do three things.", "--fault", charge]).unwrap();
     let finished = run.finish_within(LIMIT).unwrap();

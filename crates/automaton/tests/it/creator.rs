@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use alloy_signer::SignerSync as _;
 use alloy_signer_local::PrivateKeySigner;
-use automaton_testkit::world::{Finished, World};
+use automaton_testkit::world::{ProcessOutput, World};
 use serde_json::{Value, json};
 
 use super::world;
@@ -43,7 +43,7 @@ impl Wallet {
     }
 
     /// Runs a command with the passphrase in one of the two files.
-    fn command(&self, words: &[&str], passphrase: &str) -> Finished {
+    fn command(&self, words: &[&str], passphrase: &str) -> ProcessOutput {
         let words = [words, &["--passphrase-file", passphrase]].concat();
         self.world.command(&words).unwrap()
     }
@@ -56,7 +56,7 @@ impl Wallet {
     }
 
     /// Runs a command without any secret.
-    fn bare(&self, words: &[&str]) -> Finished {
+    fn bare(&self, words: &[&str]) -> ProcessOutput {
         self.world.command(words).unwrap()
     }
 
@@ -260,7 +260,7 @@ fn what_cannot_be_done_is_said() {
         wallet.refused(&words, "right", sentence);
     }
     let signer = wallet.signer.display().to_string();
-    let rules = |shown: Finished| shown.stdout.lines().last().unwrap_or_default().to_owned();
+    let rules = |shown: ProcessOutput| shown.stdout.lines().last().unwrap_or_default().to_owned();
     let elsewhere = rules(wallet.bare(&["limits", "show", "--signer", &signer]));
     assert!(elsewhere.starts_with("Fingerprint: 0x"), "{elsewhere}");
     assert_eq!(elsewhere, rules(wallet.bare(&["limits", "show"])));

@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use automaton_testkit::world::{Finished, World};
+use automaton_testkit::world::{ProcessOutput, World};
 use serde_json::{Value, json};
 
 use super::world;
@@ -79,7 +79,7 @@ fn configure(world: &World, egress: &Value) {
     world.write_home("automaton.json", &file.to_string()).unwrap();
 }
 
-fn run(world: &World, command: &str) -> Finished {
+fn run(world: &World, command: &str) -> ProcessOutput {
     world.command(&["sandbox", "run", command]).unwrap()
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use automaton_core::event::Event;
-use automaton_testkit::world::{Finished, World};
+use automaton_testkit::world::{ProcessOutput, World};
 
 use super::world;
 
@@ -80,7 +80,7 @@ fn a_home_is_made_of_what_an_earlier_attempt_left() {
     }
 }
 
-fn check_too_long(finished: &Finished, bytes: usize) {
+fn check_too_long(finished: &ProcessOutput, bytes: usize) {
     assert_eq!(finished.code, Some(1), "{}", finished.stderr);
     let sentence = format!("too long for its control socket ({bytes} of 107 bytes)");
     assert!(finished.stderr.contains(&sentence), "{}", finished.stderr);
@@ -146,7 +146,7 @@ fn the_creators_message_of_the_configuration_comes_once_in_a_life() {
     let story = "title = \"t\"\n[[step]]\nexpect.news = \"Hello, child.\"\nsay = \"Hello.\"\n";
     let world = world().story(story).unwrap();
     world.write_home("automaton.json", config).unwrap();
-    let heard = |finished: &Finished| {
+    let heard = |finished: &ProcessOutput| {
         assert_eq!(finished.code, Some(0), "{}\n{}", finished.stdout, finished.stderr);
         let of_creator = |event: &Event| match event {
             Event::MessageReceived { body, .. } => body.text == "Hello, child.",

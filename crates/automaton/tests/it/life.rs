@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use automaton_core::event::{Event, Stamped};
+use automaton_core::event::{Event, StampedEvent};
 use automaton_core::record::StopReason;
 use automaton_testkit::world::World;
 use serde_json::Value;
@@ -18,7 +18,7 @@ fn json(world: &World, arguments: &[&str]) -> Value {
     serde_json::from_str(&finished.stdout).unwrap()
 }
 
-fn automaton(events: &[Stamped]) -> String {
+fn automaton(events: &[StampedEvent]) -> String {
     let started = events.iter().find_map(|stamped| match &stamped.event {
         Event::AgentStarted { automaton, .. } => Some(automaton.to_string()),
         _ => None,
@@ -26,7 +26,7 @@ fn automaton(events: &[Stamped]) -> String {
     started.unwrap()
 }
 
-fn committed(events: &[Stamped]) -> usize {
+fn committed(events: &[StampedEvent]) -> usize {
     events.iter().filter(|stamped| matches!(stamped.event, Event::TurnCommitted { .. })).count()
 }
 
@@ -49,7 +49,7 @@ fn the_whole_story_is_told_and_the_record_holds_it() {
     let events = &finished.events;
     let met = events.iter().filter(|s| matches!(s.event, Event::StoryMet { .. })).count();
     assert_eq!(met, 9);
-    let told = |s: &Stamped| matches!(s.event, Event::StoryEnded { unmet: None });
+    let told = |s: &StampedEvent| matches!(s.event, Event::StoryEnded { unmet: None });
     assert_eq!(events.iter().filter(|stamped| told(stamped)).count(), 1);
     let woken = events.iter().any(|stamped| match &stamped.event {
         Event::SleepEnded { planned_ms, actual_ms } => {
@@ -99,7 +99,7 @@ fn the_whole_story_is_told_and_the_record_holds_it() {
     let passing = |event: &Event| {
         matches!(event, Event::ThoughtDelta { .. } | Event::InferenceStarted { .. })
     };
-    let spoken = |s: &&Stamped| !passing(&s.event);
+    let spoken = |s: &&StampedEvent| !passing(&s.event);
     assert_eq!(logged.events, events.iter().filter(spoken).cloned().collect::<Vec<_>>());
     let log = world.command(&["logs"]).unwrap().stdout;
     assert!(log.contains("The story is complete"), "{log}");

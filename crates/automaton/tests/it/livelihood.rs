@@ -7,12 +7,12 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::time::Duration;
 
-use automaton_core::event::{Event, Service, Stamped};
+use automaton_core::event::{Event, Service, StampedEvent};
 use automaton_core::faults::FaultPoint;
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::tier::SurvivalTier;
 use automaton_core::time::{Clock, Span, SystemClock};
-use automaton_testkit::world::{Finished, World};
+use automaton_testkit::world::{ProcessOutput, World};
 
 use super::bad_input::unshared;
 use super::paying_world;
@@ -21,23 +21,23 @@ use super::paying_world;
 const LIMIT: Duration = Duration::from_secs(120);
 const FIVE: MicroUsdc = MicroUsdc::new(5_000_000);
 
-fn live(world: &World, arguments: &[&str]) -> Finished {
+fn live(world: &World, arguments: &[&str]) -> ProcessOutput {
     let finished = world.up(arguments).unwrap().finish_within(LIMIT).unwrap();
     assert_eq!(finished.code, Some(0), "{arguments:?}\n{}\n{}", finished.stdout, finished.stderr);
     finished
 }
 
 /// Where the first event that passes stands.
-fn place(events: &[Stamped], wanted: impl Fn(&Event) -> bool) -> usize {
+fn place(events: &[StampedEvent], wanted: impl Fn(&Event) -> bool) -> usize {
     events.iter().position(|stamped| wanted(&stamped.event)).unwrap()
 }
 
-fn count(events: &[Stamped], wanted: impl Fn(&Event) -> bool) -> usize {
+fn count(events: &[StampedEvent], wanted: impl Fn(&Event) -> bool) -> usize {
     events.iter().filter(|stamped| wanted(&stamped.event)).count()
 }
 
 /// Exactly one payment of 5 USDC, and four books that say so.
-fn check_books(events: &[Stamped], what: &str) {
+fn check_books(events: &[StampedEvent], what: &str) {
     let checked = events.iter().rev().find_map(|stamped| match &stamped.event {
         Event::BooksChecked { books, agree } => Some((*books, *agree)),
         _ => None,

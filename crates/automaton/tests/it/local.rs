@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use automaton_core::event::{Event, Stamped};
+use automaton_core::event::{Event, StampedEvent};
 use automaton_core::record::CallStatus;
 
 use super::paying_world;
@@ -23,7 +23,7 @@ fn asks() -> Vec<&'static str> {
 }
 
 /// The tools of which a call has run to its end.
-fn tools(events: &[Stamped]) -> BTreeSet<&str> {
+fn tools(events: &[StampedEvent]) -> BTreeSet<&str> {
     let done = events.iter().filter_map(|stamped| match &stamped.event {
         Event::CallFinished { tool, status: CallStatus::Done, .. } => Some(tool.as_str()),
         _ => None,
@@ -32,7 +32,7 @@ fn tools(events: &[Stamped]) -> BTreeSet<&str> {
 }
 
 /// Milliseconds to the first token, turn by turn.
-fn first_tokens(events: &[Stamped]) -> Vec<i64> {
+fn first_tokens(events: &[StampedEvent]) -> Vec<i64> {
     let times = events.iter().filter_map(|stamped| match &stamped.event {
         Event::InferenceCompleted { first_token_ms, .. } => Some(*first_token_ms),
         _ => None,

@@ -37,7 +37,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use automaton_testkit::world::{Finished, World};
+use automaton_testkit::world::{ProcessOutput, World};
 use serde_json::{Value, json};
 
 /// The account that pays a cloud's gas: a key that everybody knows.
@@ -69,7 +69,7 @@ fn gas_signer(folder: &Path, mode: u32) -> Value {
 }
 
 /// What the program said, without what differs from run to run.
-fn told(world: &World, finished: &Finished) -> String {
+fn told(world: &World, finished: &ProcessOutput) -> String {
     let text = format!(
         "code: {}\nstdout:\n{}\nstderr:\n{}",
         finished.code.map_or_else(|| "none".to_owned(), |code| code.to_string()),

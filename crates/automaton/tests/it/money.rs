@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use automaton_testkit::world::{Finished, Run, World};
+use automaton_testkit::world::{ProcessOutput, ProcessRun, World};
 use serde_json::{Value, json};
 
 use super::{GAS, gas_signer, world};
@@ -25,10 +25,10 @@ struct Town {
     usdc: String,
     wallet: String,
     cloud: String,
-    _running: [Run; 2],
+    _running: [ProcessRun; 2],
 }
 
-fn first_line(run: &Run) -> Value {
+fn first_line(run: &ProcessRun) -> Value {
     serde_json::from_str(&run.line(0, LIMIT).unwrap()).unwrap()
 }
 
@@ -40,7 +40,7 @@ fn secret_file(world: &World, name: &str, text: &str) -> String {
     path.display().to_string()
 }
 
-fn done(finished: &Finished) -> Value {
+fn done(finished: &ProcessOutput) -> Value {
     assert_eq!(finished.code, Some(0), "{}\n{}", finished.stdout, finished.stderr);
     serde_json::from_str(&finished.stdout).unwrap()
 }
@@ -80,7 +80,7 @@ impl Town {
         Self { world, rpc, usdc, wallet, cloud: url, _running: [chain, cloud] }
     }
 
-    fn top_up(&self, usd: &str, cloud: &str) -> Finished {
+    fn top_up(&self, usd: &str, cloud: &str) -> ProcessOutput {
         let secret = self.world.dir().join("passphrase").display().to_string();
         let arguments = [
             "topup",
@@ -273,7 +273,7 @@ fn only_the_chain_ends_a_payment_that_was_signed() {
     let town = Town::new();
     let loses = Arc::new(AtomicBool::new(true));
     let cloud = lossy(&town.cloud, Lost::Requests, &loses);
-    let payment = |finished: &Finished| {
+    let payment = |finished: &ProcessOutput| {
         assert_ne!(finished.code, Some(0), "{}", finished.stdout);
         let (_, rest) = finished.stderr.split_once("payment ").unwrap();
         rest.split([' ', ':']).next().unwrap().to_owned()

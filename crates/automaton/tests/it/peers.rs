@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use automaton_testkit::world::{Finished, Run, World};
+use automaton_testkit::world::{ProcessOutput, ProcessRun, World};
 use serde_json::{Value, json};
 
 use super::inside::exported;
@@ -91,7 +91,7 @@ struct Chain {
 }
 
 enum Lives {
-    Ours(#[expect(dead_code, reason = "it ends with the test")] Run),
+    Ours(#[expect(dead_code, reason = "it ends with the test")] ProcessRun),
     Anvil(#[expect(dead_code, reason = "it ends with the test")] Peer),
 }
 
@@ -164,12 +164,12 @@ fn private_file(world: &World, name: &str, text: &str) -> String {
     path.display().to_string()
 }
 
-fn first_line(run: &Run) -> Value {
+fn first_line(run: &ProcessRun) -> Value {
     serde_json::from_str(&run.line(0, Duration::from_secs(60)).unwrap()).unwrap()
 }
 
 /// A cloud that is paid on a chain, and its URL.
-fn cloud(world: &World, chain: &Chain) -> (Run, String) {
+fn cloud(world: &World, chain: &Chain) -> (ProcessRun, String) {
     let config = json!({
         "data": world.dir().join("cloud"),
         "chain": {
@@ -222,7 +222,7 @@ fn ours_buys(world: &World, chain: &Chain, (script, folder): (&str, PathBuf)) {
     assert_eq!((chain.holds(wallet), chain.holds(PAYEE)), (980_000, 20_000));
 }
 
-fn done(finished: &Finished) -> Value {
+fn done(finished: &ProcessOutput) -> Value {
     assert_eq!(finished.code, Some(0), "{}\n{}", finished.stdout, finished.stderr);
     serde_json::from_str(&finished.stdout).unwrap()
 }

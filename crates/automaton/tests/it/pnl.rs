@@ -5,11 +5,11 @@ use std::fs;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use automaton_core::event::{Event, Stamped};
+use automaton_core::event::{Event, StampedEvent};
 use automaton_core::record::StopReason;
 use automaton_script::model::ScriptServer;
 use automaton_script::story::Story;
-use automaton_testkit::world::{Run, World};
+use automaton_testkit::world::{ProcessRun, World};
 use serde_json::Value;
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
@@ -60,7 +60,7 @@ fn json(world: &World, arguments: &[&str]) -> Value {
 }
 
 /// Waits for the hibernation, and gives its reason.
-fn hibernation(run: &mut Run) -> String {
+fn hibernation(run: &mut ProcessRun) -> String {
     let found = run.wait_for(|event| matches!(event, Event::HibernationStarted { .. }), LIMIT);
     match found.unwrap().event {
         Event::HibernationStarted { reason, .. } => reason,
@@ -69,7 +69,7 @@ fn hibernation(run: &mut Run) -> String {
 }
 
 /// What the cloud's ledger says is gone: what was bought without what is left there.
-fn gone(events: &[Stamped]) -> i64 {
+fn gone(events: &[StampedEvent]) -> i64 {
     let books = events.iter().rev().find_map(|stamped| match stamped.event {
         Event::BooksChecked { books, agree } => Some((books, agree)),
         _ => None,

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use automaton_core::event::Event;
-use automaton_testkit::world::{Finished, World};
+use automaton_testkit::world::{ProcessOutput, World};
 use serde_json::{Value, json};
 
 use super::world;
@@ -19,7 +19,7 @@ const STORY: &str = "title = \"rules\"\n\
     [[step.call]]\ntool = \"write_file\"\narguments = { path = \"b.txt\", content = \"x\" }\n\
     [[step]]\nsay = \"Done.\"\n";
 
-fn done(finished: &Finished) -> Value {
+fn done(finished: &ProcessOutput) -> Value {
     assert_eq!(finished.code, Some(0), "{}", finished.stderr);
     serde_json::from_str(&finished.stdout).unwrap()
 }

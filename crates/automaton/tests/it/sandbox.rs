@@ -4,14 +4,14 @@ use std::fs;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use automaton_testkit::world::{Finished, World};
+use automaton_testkit::world::{ProcessOutput, World};
 use serde_json::Value;
 
 use super::world;
 
 const STORY: &str = "title = \"nothing\"\n[[step]]\nsay = \"I rest.\"\n";
 
-fn run(world: &World, arguments: &[&str]) -> Finished {
+fn run(world: &World, arguments: &[&str]) -> ProcessOutput {
     world.command(&[&["sandbox", "run"], arguments].concat()).unwrap()
 }
 

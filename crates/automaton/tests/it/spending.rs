@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use automaton_core::event::{Event, Service};
-use automaton_testkit::world::{Finished, World};
+use automaton_testkit::world::{ProcessOutput, World};
 use serde_json::Value;
 
 use super::paying_world;
@@ -29,7 +29,7 @@ fn story(to: &str) -> String {
 }
 
 /// Runs a command of the friend, who has a home of its own.
-fn friend(world: &World, home: &Path, arguments: &[&str]) -> Finished {
+fn friend(world: &World, home: &Path, arguments: &[&str]) -> ProcessOutput {
     let home = home.display().to_string();
     let all: Vec<&str> = ["--home", &home].into_iter().chain(arguments.iter().copied()).collect();
     let finished = world.command(&all).unwrap();
@@ -37,7 +37,7 @@ fn friend(world: &World, home: &Path, arguments: &[&str]) -> Finished {
     finished
 }
 
-fn json(finished: &Finished) -> Value {
+fn json(finished: &ProcessOutput) -> Value {
     assert_eq!(finished.code, Some(0), "{}", finished.stderr);
     serde_json::from_str(&finished.stdout).unwrap()
 }

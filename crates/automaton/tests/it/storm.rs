@@ -17,12 +17,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use automaton_core::entropy::{Entropy, SystemEntropy};
-use automaton_core::event::{Event, Service, Stamped};
+use automaton_core::event::{Event, Service, StampedEvent};
 use automaton_core::record::{CallRecord, CallStatus, TurnRecord, TurnStatus};
 use automaton_core::state::AgentState;
 use automaton_store::Reader;
 use automaton_testkit::entropy::SeededEntropy;
-use automaton_testkit::world::{Run, World};
+use automaton_testkit::world::{ProcessRun, World};
 
 use super::paying_world;
 
@@ -98,10 +98,10 @@ impl Victim {
 /// A storm that goes on.
 struct Storm<'a> {
     world: &'a World,
-    run: Run,
+    run: ProcessRun,
     /// How long each way back took, in milliseconds.
     back: BTreeMap<Victim, Vec<u128>>,
-    events: Vec<Stamped>,
+    events: Vec<StampedEvent>,
 }
 
 #[expect(clippy::disallowed_methods, reason = "how long it takes is what is measured")]
@@ -113,7 +113,7 @@ impl Storm<'_> {
     /// How often this supervisor has started somebody again, the agent and its signer
     /// together: one that begins while its cloud is gone dies of that, too.
     fn deaths(&self, of: Victim) -> usize {
-        let counts = |stamped: &&Stamped| match (&stamped.event, of) {
+        let counts = |stamped: &&StampedEvent| match (&stamped.event, of) {
             (Event::AgentRestarted { .. }, Victim::Agent | Victim::Signer) => true,
             (Event::ServiceRestarted { service, .. }, _) => matches!(
                 (service, of),
@@ -235,7 +235,7 @@ fn storm(seed: u64, rounds: u32, cents_an_answer: u32) -> String {
 }
 
 /// Waits until every message is answered and every task has run since.
-fn settle(world: &World, run: &Run, sent: u32) {
+fn settle(world: &World, run: &ProcessRun, sent: u32) {
     let watch = watch();
     let reader = Reader::open(&world.state_db()).unwrap();
     let started = reader.schedule().unwrap();
@@ -260,7 +260,7 @@ fn settle(world: &World, run: &Run, sent: u32) {
         }
         if watch.elapsed() > LIMIT + RESTS {
             let mut last = String::new();
-            let beats = |stamped: &&Stamped| {
+            let beats = |stamped: &&StampedEvent| {
                 !matches!(stamped.event, Event::HeartbeatRan { .. } | Event::MessageReceived { .. })
             };
             for stamped in run.events().iter().rev().filter(beats).take(20) {
@@ -273,7 +273,7 @@ fn settle(world: &World, run: &Run, sent: u32) {
 }
 
 /// What has to be true of a record, whatever happened; in words, what is in it.
-fn check(world: &World, sent: u32, last: &[Stamped]) -> String {
+fn check(world: &World, sent: u32, last: &[StampedEvent]) -> String {
     let reader = Reader::open(&world.state_db()).unwrap();
     let counts = reader.inbox_counts().unwrap();
     assert_eq!((counts.received, counts.in_progress, counts.failed), (0, 0, 0), "{counts:?}");

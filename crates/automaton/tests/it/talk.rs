@@ -7,7 +7,7 @@ use std::time::Duration;
 use automaton_core::event::Event;
 use automaton_core::message::CREATOR_MESSAGE_BYTES_MAX;
 use automaton_core::record::StopReason;
-use automaton_testkit::world::{Finished, Run, World};
+use automaton_testkit::world::{ProcessOutput, ProcessRun, World};
 use serde_json::Value;
 
 use super::world;
@@ -22,7 +22,7 @@ fn step(told: &str, says: &str) -> String {
 
 /// A running automaton that was born, answers so, and sleeps; it has one more answer than
 /// is asked for, so that its story does not end.
-fn asleep(steps: &str) -> (World, Run) {
+fn asleep(steps: &str) -> (World, ProcessRun) {
     let born = "title = \"talk\"\n[[step]]\nsay = \"I am born.\"\n";
     let never = step("never said", "Never.");
     let world = world().story(&format!("{born}{steps}{never}")).unwrap();
@@ -47,7 +47,7 @@ fn rows(world: &World) -> Vec<Value> {
 }
 
 /// Refused with a sentence, as the sender's mistake.
-fn refused(finished: &Finished, sentence: &str) {
+fn refused(finished: &ProcessOutput, sentence: &str) {
     assert_eq!(finished.code, Some(1), "{}", finished.stderr);
     assert!(finished.stderr.contains(sentence), "{}", finished.stderr);
 }

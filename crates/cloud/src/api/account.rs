@@ -11,7 +11,7 @@ use axum::extract::State;
 use super::machines::tiers;
 use crate::access::Caller;
 use crate::app::App;
-use crate::config::{Model, TokenLimitName};
+use crate::config::{OfferedModel, TokenLimitName};
 use crate::error::ApiError;
 
 pub(super) async fn health() -> Json<Health> {
@@ -47,7 +47,7 @@ pub(super) async fn models(State(app): State<Arc<App>>) -> Result<Json<ModelsRep
     Ok(Json(ModelsReply { object: "list".to_owned(), data }))
 }
 
-fn row(model: &Model, limit_name: TokenLimitName) -> Result<ModelRow, serde_json::Error> {
+fn row(model: &OfferedModel, limit_name: TokenLimitName) -> Result<ModelRow, serde_json::Error> {
     let prices = model.prices();
     Ok(ModelRow {
         id: model.id.clone(),

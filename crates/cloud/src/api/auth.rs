@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use alloy_primitives::hex;
 use automaton_core::wire::cloud::{
-    ApiKeyReply, ApiKeyRequest, NonceReply, RegisteredAutomaton, Registration, RegistrationReply,
-    VerifyReply, VerifyRequest,
+    ApiKeyReply, ApiKeyRequest, NonceReply, RegisteredAutomaton, RegistrationReply,
+    RegistrationRequest, VerifyReply, VerifyRequest,
 };
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 
-use super::extract::Sent;
+use super::extract::JsonBody;
 use crate::access::{Caller, credential};
 use crate::app::App;
 use crate::billing::facilitator::signer;
@@ -27,7 +27,7 @@ pub(super) async fn nonce(State(app): State<Arc<App>>) -> Result<Json<NonceReply
 
 pub(super) async fn verify(
     State(app): State<Arc<App>>,
-    Sent(request): Sent<VerifyRequest>,
+    JsonBody(request): JsonBody<VerifyRequest>,
 ) -> Result<Json<VerifyReply>, ApiError> {
     let access_token = app.access.verify(&request, app.clock.now()).await?;
     Ok(Json(VerifyReply { access_token }))
@@ -36,7 +36,7 @@ pub(super) async fn verify(
 pub(super) async fn api_keys(
     State(app): State<Arc<App>>,
     headers: HeaderMap,
-    Sent(request): Sent<ApiKeyRequest>,
+    JsonBody(request): JsonBody<ApiKeyRequest>,
 ) -> Result<Json<ApiKeyReply>, ApiError> {
     let token =
         credential(&headers).ok_or_else(|| ApiError::unauthorized("an access token is needed"))?;
@@ -46,7 +46,7 @@ pub(super) async fn api_keys(
 pub(super) async fn register(
     State(app): State<Arc<App>>,
     caller: Caller,
-    Sent(row): Sent<Registration>,
+    JsonBody(row): JsonBody<RegistrationRequest>,
 ) -> Result<Json<RegistrationReply>, ApiError> {
     if row.chain_type.as_deref().is_some_and(|chain| chain != "evm") {
         return Err(ApiError::invalid("only Ethereum accounts can be registered here"));

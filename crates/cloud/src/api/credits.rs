@@ -17,15 +17,16 @@ use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use serde::Deserialize;
 
-use super::extract::{RequestName, Sent};
+use super::extract::{JsonBody, RequestName};
 use crate::access::Caller;
 use crate::app::App;
 use crate::billing::facilitator::signer;
 use crate::db::{
-    Ceiling, CeilingOutcome, Change, Happened, NewTransfer, Page, Sold, Transfer, TransferOutcome,
+    Ceiling, CeilingOutcome, LedgerEntry, NewTransfer, PageRange, SaleRecord,
+    TransferCeilingChange, TransferOutcome, TransferRecord,
 };
 use crate::error::ApiError;
-use crate::ledger::Reason;
+use crate::ledger::PostingReason;
 
 /// The most entries of one page of a history.
 const PAGE_MAX: u32 = 100;
@@ -34,7 +35,7 @@ pub(super) async fn transfer(
     State(app): State<Arc<App>>,
     caller: Caller,
     RequestName(name): RequestName,
-    Sent(TransferRequest { to_address, amount_cents, note }): Sent<TransferRequest>,
+    JsonBody(TransferRequest { to_address, amount_cents, note }): JsonBody<TransferRequest>,
 ) -> Result<Json<TransferReply>, ApiError> {
     if note.as_ref().is_some_and(|note| note.len() > NOTE_BYTES_MAX) {
         let sentence = format!("note is longer than {NOTE_BYTES_MAX} bytes");
@@ -46,7 +47,7 @@ pub(super) async fn transfer(
         return Err(ApiError::invalid("to_address is the wallet that the credits come from"));
     }
     let new = NewTransfer {
-        id: app.mint.id(),
+        id: app.ids.id(),
         key: caller.key,
         from: caller.wallet,
         to,
@@ -74,7 +75,7 @@ pub(super) async fn transfer(
     }
 }
 
-fn done(transfer: Transfer) -> TransferReply {
+fn done(transfer: TransferRecord) -> TransferReply {
     TransferReply {
         transfer_id: transfer.id,
         status: TransferStatus::Completed,
@@ -114,11 +115,12 @@ pub(super) async fn ceiling(
 pub(super) async fn change_ceiling(
     State(app): State<Arc<App>>,
     caller: Caller,
-    Sent(asked): Sent<CeilingRequest>,
+    JsonBody(asked): JsonBody<CeilingRequest>,
 ) -> Result<Json<CeilingReply>, ApiError> {
     let before = app.ceiling(&caller).await?;
     let serial = app.approved(&caller, &before, &asked)?;
-    let change = Change { cents: asked.ceiling_cents.into(), serial: serial.map(i64::from) };
+    let change =
+        TransferCeilingChange { cents: asked.ceiling_cents.into(), serial: serial.map(i64::from) };
     let changed = app.db.change_ceiling(caller.key, change, app.transfer_daily_cents).await;
     match changed.map_err(|error| app.failed(&error))? {
         CeilingOutcome::Changed => app.ceiling(&caller).await.map(|ceiling| Json(told(ceiling))),
@@ -196,7 +198,7 @@ impl App {
 
 /// The query of a page.
 #[derive(Deserialize)]
-pub(super) struct Asked {
+pub(super) struct HistoryQuery {
     limit: Option<String>,
     offset: Option<String>,
 }
@@ -204,7 +206,7 @@ pub(super) struct Asked {
 pub(super) async fn history(
     State(app): State<Arc<App>>,
     caller: Caller,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<HistoryQuery>,
 ) -> Result<Json<HistoryReply>, ApiError> {
     // silent-ok: what is no number is no page.
     let number = |text: Option<String>, usual| text.map_or(Some(usual), |text| text.parse().ok());
@@ -214,16 +216,16 @@ pub(super) async fn history(
     let limit = limit.ok_or_else(|| wrong(format!("limit is no number from 1 to {PAGE_MAX}")))?;
     let offset: Option<u64> = number(asked.offset, 0);
     let offset = offset.ok_or_else(|| wrong("offset is no number of entries".to_owned()))?;
-    let rows = app.db.history(caller.wallet, Page { limit, offset }).await;
+    let rows = app.db.history(caller.wallet, PageRange { limit, offset }).await;
     let rows = rows.map_err(|error| app.failed(&error))?;
     let history = rows.into_iter().map(entry).collect();
-    let sold = app.db.sold(caller.wallet, Page { limit, offset }).await;
+    let sold = app.db.sold(caller.wallet, PageRange { limit, offset }).await;
     let sold = sold.map_err(|error| app.failed(&error))?;
     let sales = sold.into_iter().map(sale).collect();
     Ok(Json(HistoryReply { history, sales, limit, offset }))
 }
 
-fn sale(sold: Sold) -> SaleEntry {
+fn sale(sold: SaleRecord) -> SaleEntry {
     SaleEntry {
         id: sold.seq,
         machine: sold.sale.machine,
@@ -235,15 +237,17 @@ fn sale(sold: Sold) -> SaleEntry {
     }
 }
 
-fn entry(happened: Happened) -> HistoryEntry {
+fn entry(happened: LedgerEntry) -> HistoryEntry {
     HistoryEntry {
         id: happened.posting,
         kind: match happened.reason {
-            Reason::Purchase => EntryKind::Purchase,
-            Reason::Transfer => EntryKind::Transfer,
-            Reason::Refund => EntryKind::Refund,
-            Reason::Machine => EntryKind::Machine,
-            Reason::Charge | Reason::Hold | Reason::Release => EntryKind::Charge,
+            PostingReason::Purchase => EntryKind::Purchase,
+            PostingReason::Transfer => EntryKind::Transfer,
+            PostingReason::Refund => EntryKind::Refund,
+            PostingReason::Machine => EntryKind::Machine,
+            PostingReason::Charge | PostingReason::Hold | PostingReason::Release => {
+                EntryKind::Charge
+            }
         },
         amount_cents: happened.amount.cents_towards_zero(),
         amount_microcents: happened.amount,

@@ -20,7 +20,7 @@ use crate::access::Caller;
 use crate::app::App;
 use crate::db::machines::Machine;
 use crate::error::ApiError;
-use crate::machines::lifecycle::State;
+use crate::machines::lifecycle::MachineState;
 
 impl FromRequestParts<Arc<App>> for Caller {
     type Rejection = ApiError;
@@ -42,12 +42,12 @@ impl FromRequestParts<Arc<App>> for RequestName {
 }
 
 /// A machine of the caller's, or the tunnel: what ports are of.
-pub(super) struct Place {
+pub(super) struct PortOwner {
     pub(super) caller: Caller,
     pub(super) machine: Machine,
 }
 
-impl FromRequestParts<Arc<App>> for Place {
+impl FromRequestParts<Arc<App>> for PortOwner {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, ApiError> {
@@ -56,7 +56,7 @@ impl FromRequestParts<Arc<App>> for Place {
         let id = path.ok().and_then(|path| path.get("id")?.parse().ok()).ok_or_else(denied)?;
         let machine = app.db.machine(id).await.map_err(|error| app.failed(&error))?;
         let machine = machine.filter(|machine| {
-            let is_there = machine.is_tunnel || machine.state != State::Deleted;
+            let is_there = machine.is_tunnel || machine.state != MachineState::Deleted;
             machine.owner == caller.wallet && is_there
         });
         machine.map(|machine| Self { caller, machine }).ok_or_else(denied)
@@ -64,16 +64,16 @@ impl FromRequestParts<Arc<App>> for Place {
 }
 
 /// A machine of the caller's.
-pub(super) struct Own {
+pub(super) struct OwnMachine {
     pub(super) caller: Caller,
     pub(super) machine: Machine,
 }
 
-impl FromRequestParts<Arc<App>> for Own {
+impl FromRequestParts<Arc<App>> for OwnMachine {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, ApiError> {
-        let Place { caller, machine } = Place::from_request_parts(parts, app).await?;
+        let PortOwner { caller, machine } = PortOwner::from_request_parts(parts, app).await?;
         if machine.is_tunnel { Err(denied()) } else { Ok(Self { caller, machine }) }
     }
 }
@@ -85,9 +85,9 @@ fn denied() -> ApiError {
 
 /// The JSON of a body, whatever its media type says: clients in the field are careless with
 /// it.
-pub(super) struct Sent<T>(pub(super) T);
+pub(super) struct JsonBody<T>(pub(super) T);
 
-impl<T: DeserializeOwned> FromRequest<Arc<App>> for Sent<T> {
+impl<T: DeserializeOwned> FromRequest<Arc<App>> for JsonBody<T> {
     type Rejection = Response;
 
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Response> {

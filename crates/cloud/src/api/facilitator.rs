@@ -9,9 +9,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use automaton_core::error::chain;
-use automaton_core::wire::x402::facilitator::{Request, Supported, VerifyResponse};
-use automaton_core::wire::x402::{ChainId, EXACT, Payment, v2};
-use automaton_sqlite::chain::Body as Encoding;
+use automaton_core::wire::x402::facilitator::{
+    FacilitatorRequest, SupportedResponse, VerifyResponse,
+};
+use automaton_core::wire::x402::{ChainId, EXACT, PaymentPayload, v2};
+use automaton_sqlite::chain::CanonicalRow;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -20,10 +22,10 @@ use tokio::time::Instant;
 
 use super::pay::SETTLED_WITHIN;
 use crate::app::App;
-use crate::billing::Taken;
-use crate::billing::facilitator::{NONCE_USED, Refusal, SIMULATION_FAILED};
+use crate::billing::PaymentAcceptance;
+use crate::billing::facilitator::{NONCE_USED, PaymentRefusal, SIMULATION_FAILED};
 use crate::billing::settlement::SettlementError;
-use crate::db::PaymentState;
+use crate::db::IncomingPaymentState;
 use crate::error::ApiError;
 
 /// The transfer is on its way, and what becomes of it is not known yet.
@@ -31,10 +33,10 @@ pub(super) const PENDING: &str = "settlement_pending";
 /// What was sent is no payment.
 const MALFORMED: &str = "invalid_payload";
 
-pub(super) async fn supported(State(app): State<Arc<App>>) -> Json<Supported> {
+pub(super) async fn supported(State(app): State<Arc<App>>) -> Json<SupportedResponse> {
     let signers =
         BTreeMap::from([("eip155:*".to_owned(), vec![app.settler.chain.payer().to_string()])]);
-    Json(Supported { kinds: app.terms.ways(), extensions: Vec::new(), signers })
+    Json(SupportedResponse { kinds: app.terms.ways(), extensions: Vec::new(), signers })
 }
 
 pub(super) async fn verify(
@@ -45,7 +47,7 @@ pub(super) async fn verify(
         let invalid_reason = Some(reason.to_owned());
         Json(VerifyResponse { is_valid: false, invalid_reason, payer })
     };
-    let Ok(request) = serde_json::from_slice::<Request>(&body) else {
+    let Ok(request) = serde_json::from_slice::<FacilitatorRequest>(&body) else {
         return (StatusCode::BAD_REQUEST, invalid(MALFORMED, None));
     };
     let payer = Some(payer(&request));
@@ -66,26 +68,26 @@ pub(super) async fn settle(
     State(app): State<Arc<App>>,
     body: Bytes,
 ) -> (StatusCode, Json<v2::SettlementResponse>) {
-    let Ok(request) = serde_json::from_slice::<Request>(&body) else {
-        let refused = Outcome::Refused(MALFORMED.to_owned());
+    let Ok(request) = serde_json::from_slice::<FacilitatorRequest>(&body) else {
+        let refused = SettleOutcome::Refused(MALFORMED.to_owned());
         return (StatusCode::BAD_REQUEST, Json(refused.told(None, String::new())));
     };
     let network = match &request.payment_payload {
-        Payment::V1(payment) => ChainId::parse(&payment.network)
+        PaymentPayload::V1(payment) => ChainId::parse(&payment.network)
             .map_or_else(|| payment.network.clone(), ChainId::v1_name),
-        Payment::V2(payment) => payment.accepted.network.clone(),
+        PaymentPayload::V2(payment) => payment.accepted.network.clone(),
     };
     match app.settle(&request).await {
         Ok(outcome) => (StatusCode::OK, Json(outcome.told(Some(&request), network))),
         Err(error) => {
-            let unexpected = Outcome::Refused("unexpected_settle_error".to_owned());
+            let unexpected = SettleOutcome::Refused("unexpected_settle_error".to_owned());
             (error.status, Json(unexpected.told(Some(&request), network)))
         }
     }
 }
 
 /// What became of a payment.
-enum Outcome {
+enum SettleOutcome {
     /// It is on the chain.
     Settled(String),
     /// It is on its way, by this transaction.
@@ -94,8 +96,8 @@ enum Outcome {
     Refused(String),
 }
 
-impl Outcome {
-    fn told(self, request: Option<&Request>, network: String) -> v2::SettlementResponse {
+impl SettleOutcome {
+    fn told(self, request: Option<&FacilitatorRequest>, network: String) -> v2::SettlementResponse {
         let (success, error_reason, transaction) = match self {
             Self::Settled(transaction) => (true, None, transaction),
             Self::Pending(transaction) => (false, Some(PENDING.to_owned()), transaction),
@@ -108,12 +110,15 @@ impl Outcome {
     }
 }
 
-fn payer(request: &Request) -> String {
+fn payer(request: &FacilitatorRequest) -> String {
     request.payment_payload.payload().authorization.from.to_string()
 }
 
 impl App {
-    async fn verify(&self, request: &Request) -> Result<Option<Refusal>, SettlementError> {
+    async fn verify(
+        &self,
+        request: &FacilitatorRequest,
+    ) -> Result<Option<PaymentRefusal>, SettlementError> {
         if let Err(refusal) = self.terms.check_for(request, self.clock.now()) {
             return Ok(Some(refusal));
         }
@@ -128,8 +133,8 @@ impl App {
         }
     }
 
-    async fn settle(&self, request: &Request) -> Result<Outcome, ApiError> {
-        let refused = |refusal: Refusal| Outcome::Refused(refusal.0.to_owned());
+    async fn settle(&self, request: &FacilitatorRequest) -> Result<SettleOutcome, ApiError> {
+        let refused = |refusal: PaymentRefusal| SettleOutcome::Refused(refusal.0.to_owned());
         let until = Instant::now() + SETTLED_WITHIN;
         let value = match self.terms.check_for(request, self.clock.now()) {
             Ok(value) => value,
@@ -142,25 +147,27 @@ impl App {
                 }
             }
         };
-        let same = Encoding::new(EXACT).hash();
+        let same = CanonicalRow::new(EXACT).hash();
         let new = self.new_payment(&request.payment_payload, value, same);
         match self.settler.take(new).await.map_err(|error| self.stuck(&error))? {
-            Taken::Stored(id) => self.settled(id, until).await,
-            Taken::Refused(refusal) => Ok(refused(refusal)),
-            Taken::Conflict | Taken::OtherName => Ok(refused(NONCE_USED)),
-            Taken::Busy => Err(self.busy()),
+            PaymentAcceptance::Stored(id) => self.settled(id, until).await,
+            PaymentAcceptance::Refused(refusal) => Ok(refused(refusal)),
+            PaymentAcceptance::Conflict | PaymentAcceptance::OtherName => Ok(refused(NONCE_USED)),
+            PaymentAcceptance::Busy => Err(self.busy()),
         }
     }
 
-    async fn settled(&self, id: i64, until: Instant) -> Result<Outcome, ApiError> {
+    async fn settled(&self, id: i64, until: Instant) -> Result<SettleOutcome, ApiError> {
         let payment = self.settler.wait(id, until).await.map_err(|error| self.failed(&error))?;
         Ok(match payment.state {
-            PaymentState::Settled(transaction) => Outcome::Settled(transaction.to_string()),
-            PaymentState::Submitted(sent) => {
-                Outcome::Pending(sent.last().map(ToString::to_string).unwrap_or_default())
+            IncomingPaymentState::Settled(transaction) => {
+                SettleOutcome::Settled(transaction.to_string())
             }
-            PaymentState::Begun => Outcome::Pending(String::new()),
-            PaymentState::Failed(reason) => Outcome::Refused(reason),
+            IncomingPaymentState::Submitted(sent) => {
+                SettleOutcome::Pending(sent.last().map(ToString::to_string).unwrap_or_default())
+            }
+            IncomingPaymentState::Begun => SettleOutcome::Pending(String::new()),
+            IncomingPaymentState::Failed(reason) => SettleOutcome::Refused(reason),
         })
     }
 }

@@ -17,12 +17,12 @@ use bytes::Bytes;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use serde::Deserialize;
 
-use super::extract::{Own, Sent};
+use super::extract::{JsonBody, OwnMachine};
 use super::machines::no_workers;
 use crate::app::App;
 use crate::db::machines::Machine;
 use crate::error::ApiError;
-use crate::machines::driver::{DriverError, Pieces, Reading};
+use crate::machines::driver::{DriverError, FileRead, Pieces};
 use crate::machines::lifecycle;
 
 /// Bytes that are looked at to tell text from other content.
@@ -30,15 +30,15 @@ const SNIFFED: usize = 8192;
 
 /// The query of everything that is about one file.
 #[derive(Deserialize)]
-pub(super) struct Named {
+pub(super) struct FileQuery {
     #[serde(default)]
     path: String,
 }
 
 pub(super) async fn upload_text(
     State(app): State<Arc<App>>,
-    Open(machine): Open,
-    Sent(UploadRequest { path, content }): Sent<UploadRequest>,
+    FilesMachine(machine): FilesMachine,
+    JsonBody(UploadRequest { path, content }): JsonBody<UploadRequest>,
 ) -> Result<Json<UploadReply>, ApiError> {
     let pieces = stream::iter([Ok(Bytes::from(content))]);
     app.upload(&machine, path, Box::pin(pieces)).await
@@ -46,8 +46,8 @@ pub(super) async fn upload_text(
 
 pub(super) async fn upload(
     State(app): State<Arc<App>>,
-    Open(machine): Open,
-    Query(Named { path }): Query<Named>,
+    FilesMachine(machine): FilesMachine,
+    Query(FileQuery { path }): Query<FileQuery>,
     body: Body,
 ) -> Result<Json<UploadReply>, ApiError> {
     let pieces = body.into_data_stream().map_err(|error| DriverError::Cut(error.to_string()));
@@ -57,10 +57,10 @@ pub(super) async fn upload(
 /// A file as text, if it is some.
 pub(super) async fn read(
     State(app): State<Arc<App>>,
-    Open(machine): Open,
-    Query(Named { path }): Query<Named>,
+    FilesMachine(machine): FilesMachine,
+    Query(FileQuery { path }): Query<FileQuery>,
 ) -> Result<Response, ApiError> {
-    let Reading { bytes, mut pieces } = app.open(&machine, path).await?;
+    let FileRead { bytes, mut pieces } = app.open(&machine, path).await?;
     let first = pieces.next().await.transpose().map_err(|error| app.undone(&error))?;
     let first = first.unwrap_or_default();
     let is_text = !first[..first.len().min(SNIFFED)].contains(&0);
@@ -70,10 +70,10 @@ pub(super) async fn read(
 
 pub(super) async fn download(
     State(app): State<Arc<App>>,
-    Open(machine): Open,
-    Query(Named { path }): Query<Named>,
+    FilesMachine(machine): FilesMachine,
+    Query(FileQuery { path }): Query<FileQuery>,
 ) -> Result<Response, ApiError> {
-    let Reading { bytes, pieces } = app.open(&machine, path).await?;
+    let FileRead { bytes, pieces } = app.open(&machine, path).await?;
     Ok(content("application/octet-stream", bytes, pieces))
 }
 
@@ -93,8 +93,8 @@ fn content(media: &'static str, bytes: u64, pieces: Pieces) -> Response {
 
 pub(super) async fn list(
     State(app): State<Arc<App>>,
-    Open(machine): Open,
-    Query(Named { path }): Query<Named>,
+    FilesMachine(machine): FilesMachine,
+    Query(FileQuery { path }): Query<FileQuery>,
 ) -> Result<Json<FilesReply>, ApiError> {
     let path = if path.is_empty() { "~".to_owned() } else { path };
     let folder = app.rent()?.machines.driver.list(machine.id, path).await;
@@ -103,26 +103,28 @@ pub(super) async fn list(
 }
 
 /// A machine of the caller's whose files can be used.
-pub(super) struct Open(Machine);
+pub(super) struct FilesMachine(Machine);
 
-impl FromRequestParts<Arc<App>> for Open {
+impl FromRequestParts<Arc<App>> for FilesMachine {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, ApiError> {
-        let Own { machine, .. } = Own::from_request_parts(parts, app).await?;
+        let OwnMachine { machine, .. } = OwnMachine::from_request_parts(parts, app).await?;
         let still_shown = app.rent()?.machines.driver.shows_what_is_down();
         match machine.state {
-            lifecycle::State::Running => Ok(Self(machine)),
-            lifecycle::State::Stopped if still_shown => Ok(Self(machine)),
+            lifecycle::MachineState::Running => Ok(Self(machine)),
+            lifecycle::MachineState::Stopped if still_shown => Ok(Self(machine)),
             // It could not be started again: its owner can get its files nevertheless.
-            lifecycle::State::Failed if still_shown && machine.was_healthy => Ok(Self(machine)),
+            lifecycle::MachineState::Failed if still_shown && machine.was_healthy => {
+                Ok(Self(machine))
+            }
             other => Err(ApiError::conflict(format!("the sandbox is {}", other.name()))),
         }
     }
 }
 
 impl App {
-    async fn open(&self, machine: &Machine, path: String) -> Result<Reading, ApiError> {
+    async fn open(&self, machine: &Machine, path: String) -> Result<FileRead, ApiError> {
         let reading = self.rent()?.machines.driver.read(machine.id, path).await;
         reading.map_err(|error| self.undone(&error))
     }

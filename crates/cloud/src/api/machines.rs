@@ -5,24 +5,24 @@ use std::time::Duration;
 
 use automaton_core::id::MachineId;
 use automaton_core::wire::cloud::{
-    CreateMachine, ExecRequest, MachineReply, MachinesReply, MetricsReply, NO_WORKERS,
+    CreateMachineRequest, ExecRequest, MachineReply, MachinesReply, MetricsReply, NO_WORKERS,
 };
-use automaton_sqlite::chain::Body;
+use automaton_sqlite::chain::CanonicalRow;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 
-use super::extract::{Own, RequestName, Sent};
+use super::extract::{JsonBody, OwnMachine, RequestName};
 use crate::access::Caller;
-use crate::app::{App, Rent};
-use crate::db::machines::{CreateOutcome, Limits, Machine, NewMachine};
+use crate::app::{App, MachineOffering};
+use crate::db::machines::{CreateOutcome, Machine, MachineQuota, NewMachine};
 use crate::error::ApiError;
-use crate::machines::driver::Command;
-use crate::machines::lifecycle::{self, Event};
-use crate::machines::room::NO_ROOM;
-use crate::machines::runs::Asked;
-use crate::machines::tier::{self, Tier};
+use crate::machines::disk_space::NO_ROOM;
+use crate::machines::driver::MachineCommand;
+use crate::machines::lifecycle::{self, MachineEvent};
+use crate::machines::runs::RunRequest;
+use crate::machines::tier::{self, MachineTierSpec};
 
 /// The longest name of a machine, in bytes.
 const NAME_BYTES_MAX: usize = 128;
@@ -35,26 +35,27 @@ pub(super) async fn create(
     State(app): State<Arc<App>>,
     caller: Caller,
     RequestName(request_name): RequestName,
-    Sent(asked): Sent<CreateMachine>,
+    JsonBody(asked): JsonBody<CreateMachineRequest>,
 ) -> Result<Json<MachineReply>, ApiError> {
     if asked.name.len() > NAME_BYTES_MAX {
         return Err(ApiError::invalid(format!("name is longer than {NAME_BYTES_MAX} bytes")));
     }
-    let tier = Tier::of(&asked).ok_or_else(|| {
+    let tier = MachineTierSpec::of(&asked).ok_or_else(|| {
         ApiError::invalid("no machine is that large: GET /v1/credits/pricing lists them")
     })?;
     let rent = app.rent()?;
     let size = [asked.vcpu, asked.memory_mb, asked.disk_gb].map(i64::from);
-    let request = Body::new("machine").text(&asked.name);
-    let request = size.into_iter().fold(request, Body::int).maybe(asked.region.as_deref()).hash();
+    let request = CanonicalRow::new("machine").text(&asked.name);
+    let request =
+        size.into_iter().fold(request, CanonicalRow::int).maybe(asked.region.as_deref()).hash();
     let new = NewMachine {
-        id: app.mint.id(),
+        id: app.ids.id(),
         owner: caller.wallet,
         name: asked.name,
         tier,
         request_name,
         request,
-        limits: Limits { has_room: rent.machines.has_room().await, ..rent.limits },
+        limits: MachineQuota { has_room: rent.machines.has_room().await, ..rent.limits },
     };
     let machine = match app.db.create_machine(new).await.map_err(|error| app.failed(&error))? {
         CreateOutcome::Created(machine) | CreateOutcome::Again(machine) => machine,
@@ -74,7 +75,7 @@ pub(super) async fn create(
     let machine = app.change(machine.id, None).await?;
     if machine.reason.is_some() && !machine.was_healthy {
         // Nothing of it may stay behind a refusal: clients ask again.
-        app.change(machine.id, Some(Event::DeleteAsked)).await?;
+        app.change(machine.id, Some(MachineEvent::DeleteAsked)).await?;
         return Err(no_workers(machine.reason.as_deref().unwrap_or("it could not be started")));
     }
     Ok(Json(told(&machine, rent)))
@@ -87,7 +88,7 @@ pub(super) fn no_workers(why: &str) -> ApiError {
     error
 }
 
-fn told(machine: &Machine, rent: &Rent) -> MachineReply {
+fn told(machine: &Machine, rent: &MachineOffering) -> MachineReply {
     MachineReply {
         id: machine.id,
         short_id: machine.short_id.clone(),
@@ -117,39 +118,39 @@ pub(super) async fn list(
 
 pub(super) async fn show(
     State(app): State<Arc<App>>,
-    Own { machine, .. }: Own,
+    OwnMachine { machine, .. }: OwnMachine,
 ) -> Result<Json<MachineReply>, ApiError> {
     Ok(Json(told(&machine, app.rent()?)))
 }
 
 pub(super) async fn delete(
     State(app): State<Arc<App>>,
-    Own { machine, .. }: Own,
+    OwnMachine { machine, .. }: OwnMachine,
 ) -> Result<StatusCode, ApiError> {
-    app.change(machine.id, Some(Event::DeleteAsked)).await?;
+    app.change(machine.id, Some(MachineEvent::DeleteAsked)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 pub(super) async fn stop(
     State(app): State<Arc<App>>,
-    Own { machine, .. }: Own,
+    OwnMachine { machine, .. }: OwnMachine,
 ) -> Result<Json<MachineReply>, ApiError> {
-    let machine = app.change(machine.id, Some(Event::StopAsked)).await?;
+    let machine = app.change(machine.id, Some(MachineEvent::StopAsked)).await?;
     Ok(Json(told(&machine, app.rent()?)))
 }
 
 pub(super) async fn start(
     State(app): State<Arc<App>>,
-    Own { caller, machine }: Own,
+    OwnMachine { caller, machine }: OwnMachine,
 ) -> Result<Json<MachineReply>, ApiError> {
     let required = tier::first_period(machine.monthly);
     let required = required.map_err(|error| ApiError::internal(&app.report, &error))?;
     let balance = app.db.balance(caller.wallet).await.map_err(|error| app.failed(&error))?;
-    if machine.state != lifecycle::State::Running && balance.available < required {
+    if machine.state != lifecycle::MachineState::Running && balance.available < required {
         return Err(ApiError::insufficient(required, balance.available));
     }
-    let machine = app.change(machine.id, Some(Event::StartAsked)).await?;
-    if machine.state == lifecycle::State::Failed {
+    let machine = app.change(machine.id, Some(MachineEvent::StartAsked)).await?;
+    if machine.state == lifecycle::MachineState::Failed {
         return Err(no_workers(machine.reason.as_deref().unwrap_or("it could not be started")));
     }
     Ok(Json(told(&machine, app.rent()?)))
@@ -157,9 +158,9 @@ pub(super) async fn start(
 
 pub(super) async fn exec(
     State(app): State<Arc<App>>,
-    Own { caller, machine }: Own,
+    OwnMachine { caller, machine }: OwnMachine,
     RequestName(name): RequestName,
-    Sent(ExecRequest { command, timeout }): Sent<ExecRequest>,
+    JsonBody(ExecRequest { command, timeout }): JsonBody<ExecRequest>,
 ) -> Result<Response, ApiError> {
     if command.trim().is_empty() || command.contains('\0') {
         return Err(ApiError::invalid("command is empty, or has a NUL in it"));
@@ -169,16 +170,16 @@ pub(super) async fn exec(
         let why = format!("timeout must be from 1 to {TIMEOUT_MS_MAX} milliseconds");
         return Err(ApiError::invalid(why));
     }
-    let request = Body::new("command").text(&machine.id.to_string()).text(&command);
+    let request = CanonicalRow::new("command").text(&machine.id.to_string()).text(&command);
     let request = request.int(i64::try_from(wall).unwrap_or(i64::MAX)).hash();
-    let command = Command { line: command, wall: Duration::from_millis(wall) };
-    let asked = Asked { key: caller.key, name, request, machine, command };
+    let command = MachineCommand { line: command, wall: Duration::from_millis(wall) };
+    let asked = RunRequest { key: caller.key, name, request, machine, command };
     Ok(app.rent()?.machines.run(asked)?.response().await)
 }
 
 pub(super) async fn metrics(
     State(app): State<Arc<App>>,
-    Own { machine, .. }: Own,
+    OwnMachine { machine, .. }: OwnMachine,
 ) -> Result<Json<MetricsReply>, ApiError> {
     let machines = &app.rent()?.machines;
     // silent-ok: what is not up uses nothing that could be told.
@@ -199,12 +200,16 @@ pub(super) async fn metrics(
 
 impl App {
     /// What machines are rented with, where they are.
-    pub(crate) fn rent(&self) -> Result<&Rent, ApiError> {
+    pub(crate) fn rent(&self) -> Result<&MachineOffering, ApiError> {
         self.rent.as_ref().ok_or_else(|| no_workers("this cloud has no machines for rent"))
     }
 
     /// Lets something happen to a machine; how it is then.
-    async fn change(&self, id: MachineId, event: Option<Event>) -> Result<Machine, ApiError> {
+    async fn change(
+        &self,
+        id: MachineId,
+        event: Option<MachineEvent>,
+    ) -> Result<Machine, ApiError> {
         let changed = self.rent()?.machines.change(id, event, None).await;
         let machine = changed.map_err(|error| self.failed(&error))?;
         machine.ok_or_else(|| ApiError::unavailable("the sandbox is gone"))

@@ -28,7 +28,7 @@ use axum::routing::{delete, get, post};
 use tracing::{Instrument as _, debug, debug_span};
 
 use crate::app::App;
-use crate::billing::settler::StepError;
+use crate::billing::settler::SettlementStepError;
 use crate::db::DbError;
 use crate::error::ApiError;
 
@@ -149,10 +149,10 @@ impl App {
     }
 
     /// A payment went no further; nothing of it is lost.
-    fn stuck(&self, error: &StepError) -> ApiError {
+    fn stuck(&self, error: &SettlementStepError) -> ApiError {
         match error {
-            StepError::Db(error) => self.failed(error),
-            StepError::Chain(error) => {
+            SettlementStepError::Db(error) => self.failed(error),
+            SettlementStepError::Chain(error) => {
                 (self.report)(format!("a payment waits: {}", chain(error)));
                 ApiError::unavailable("the chain cannot be asked now")
             }

@@ -15,7 +15,7 @@ use automaton_core::wire::x402::{
     self, PAYMENT_REQUIRED, PAYMENT_RESPONSE, PAYMENT_SIGNATURE, X_PAYMENT, X_PAYMENT_RESPONSE,
     identifier, v1, v2,
 };
-use automaton_sqlite::chain::{Body as Encoding, Hash};
+use automaton_sqlite::chain::{CanonicalRow, Hash};
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -27,9 +27,9 @@ use tokio::time::Instant;
 
 use super::idempotency_key;
 use crate::app::App;
-use crate::billing::Taken;
-use crate::billing::facilitator::Offer;
-use crate::db::{NewPayment, Payment, PaymentState, Purchase};
+use crate::billing::PaymentAcceptance;
+use crate::billing::facilitator::SaleOffer;
+use crate::db::{CreditPurchase, IncomingPayment, IncomingPaymentState, NewIncomingPayment};
 use crate::error::ApiError;
 
 /// How long a client waits for the chain; it gives up after 30 seconds.
@@ -55,12 +55,12 @@ pub(super) async fn pay(
         .and_then(|digits| digits.parse().ok())
         .ok_or_else(|| ApiError::invalid("the recipient is no address such as 0x70997970…"))?;
     let url = format!("{}{}", app.public_url, uri.path());
-    let offer = Offer {
+    let offer = SaleOffer {
         url,
         description: format!("${usd} of credits"),
         mime_type: "application/json",
         pay_to: app.terms.pay_to,
-        price: Offer::price_of(usd),
+        price: SaleOffer::price_of(usd),
     };
     let Some(payment) = sent(&headers)? else {
         return app.demand(&offer, REQUIRED, None);
@@ -74,25 +74,25 @@ pub(super) async fn pay(
     let until = Instant::now() + SETTLED_WITHIN;
     let key = idempotency_key(&headers)?.map(|key| format!("{IDEMPOTENCY_KEY}:{key}"));
     let names = identifier(&payment)?.into_iter().chain(key).collect();
-    let new = app.purchase(&payment, Purchase { recipient, usd }, names);
+    let new = app.purchase(&payment, CreditPurchase { recipient, usd }, names);
     match app.settler.take(new).await.map_err(|error| app.stuck(&error))? {
-        Taken::Stored(id) => {
+        PaymentAcceptance::Stored(id) => {
             let paid = app.settler.wait(id, until).await.map_err(|error| app.failed(&error))?;
             app.outcome(&paid, &offer, &payment).await
         }
-        Taken::Refused(refusal) => app.demand(&offer, refusal.0, Some(&payment)),
-        Taken::Conflict => {
+        PaymentAcceptance::Refused(refusal) => app.demand(&offer, refusal.0, Some(&payment)),
+        PaymentAcceptance::Conflict => {
             Err(ApiError::conflict("this authorization was used for another purchase"))
         }
-        Taken::OtherName => Err(ApiError::conflict(
+        PaymentAcceptance::OtherName => Err(ApiError::conflict(
             "this Idempotency-Key or payment-identifier came with another payment",
         )),
-        Taken::Busy => Err(app.busy()),
+        PaymentAcceptance::Busy => Err(app.busy()),
     }
 }
 
 /// The payment in the headers of a request.
-pub(super) fn sent(headers: &HeaderMap) -> Result<Option<x402::Payment>, ApiError> {
+pub(super) fn sent(headers: &HeaderMap) -> Result<Option<x402::PaymentPayload>, ApiError> {
     let sent = [PAYMENT_SIGNATURE, X_PAYMENT].into_iter().find_map(|name| headers.get(name));
     let Some(sent) = sent else { return Ok(None) };
     let read = sent.to_str().map_err(|_| None).and_then(|text| x402::decode(text).map_err(Some));
@@ -103,10 +103,10 @@ pub(super) fn sent(headers: &HeaderMap) -> Result<Option<x402::Payment>, ApiErro
 }
 
 /// The name that a client gives a payment among its extensions.
-pub(super) fn identifier(payment: &x402::Payment) -> Result<Option<String>, ApiError> {
+pub(super) fn identifier(payment: &x402::PaymentPayload) -> Result<Option<String>, ApiError> {
     let extensions = match payment {
-        x402::Payment::V1(_) => None,
-        x402::Payment::V2(payment) => payment.extensions.as_ref(),
+        x402::PaymentPayload::V1(_) => None,
+        x402::PaymentPayload::V2(payment) => payment.extensions.as_ref(),
     };
     let malformed = |error: identifier::IdentifierError| {
         ApiError::new(StatusCode::BAD_REQUEST, "MALFORMED_PAYMENT", error.to_string())
@@ -117,7 +117,10 @@ pub(super) fn identifier(payment: &x402::Payment) -> Result<Option<String>, ApiE
 
 impl App {
     /// The payment that came before with this authorization.
-    pub(super) async fn known(&self, payment: &x402::Payment) -> Result<Option<Payment>, ApiError> {
+    pub(super) async fn known(
+        &self,
+        payment: &x402::PaymentPayload,
+    ) -> Result<Option<IncomingPayment>, ApiError> {
         let (asset, authorization) = (self.terms.token.contract, &payment.payload().authorization);
         let chain = self.terms.token.chain.0;
         let found = self.db.find_payment(chain, asset, authorization.clone()).await;
@@ -127,32 +130,32 @@ impl App {
     /// What is to be stored of a payment that buys credits.
     fn purchase(
         &self,
-        payment: &x402::Payment,
-        purchase: Purchase,
+        payment: &x402::PaymentPayload,
+        purchase: CreditPurchase,
         names: Vec<String>,
-    ) -> NewPayment {
+    ) -> NewIncomingPayment {
         let digest = self.terms.token.transfer_digest(&payment.payload().authorization);
-        let request = Encoding::new("purchase")
+        let request = CanonicalRow::new("purchase")
             .bytes(digest.as_slice())
             .bytes(purchase.recipient.as_slice())
             .int(purchase.usd.into());
-        NewPayment {
+        NewIncomingPayment {
             purchase: Some(purchase),
             guard: GUARD,
             names,
-            ..self.new_payment(payment, Offer::price_of(purchase.usd), request.hash())
+            ..self.new_payment(payment, SaleOffer::price_of(purchase.usd), request.hash())
         }
     }
 
     /// A payment that buys nothing here.
     pub(super) fn new_payment(
         &self,
-        payment: &x402::Payment,
+        payment: &x402::PaymentPayload,
         value: MicroUsdc,
         request: Hash,
-    ) -> NewPayment {
+    ) -> NewIncomingPayment {
         let (token, payload) = (&self.terms.token, payment.payload());
-        NewPayment {
+        NewIncomingPayment {
             chain: token.chain.0,
             asset: token.contract,
             authorization: payload.authorization.clone(),
@@ -169,21 +172,21 @@ impl App {
     /// Says how far a payment is.
     async fn outcome(
         &self,
-        payment: &Payment,
-        offer: &Offer,
-        sent: &x402::Payment,
+        payment: &IncomingPayment,
+        offer: &SaleOffer,
+        sent: &x402::PaymentPayload,
     ) -> Result<Response, ApiError> {
-        let Some(Purchase { recipient, usd }) = payment.purchase else {
+        let Some(CreditPurchase { recipient, usd }) = payment.purchase else {
             return Err(ApiError::conflict("this authorization was settled for somebody else"));
         };
         let (transaction, status) = match &payment.state {
-            PaymentState::Failed(reason) => return self.demand(offer, reason, Some(sent)),
-            PaymentState::Settled(hash) => (hash.to_string(), PurchaseStatus::Settled),
-            PaymentState::Submitted(sent) => {
+            IncomingPaymentState::Failed(reason) => return self.demand(offer, reason, Some(sent)),
+            IncomingPaymentState::Settled(hash) => (hash.to_string(), PurchaseStatus::Settled),
+            IncomingPaymentState::Submitted(sent) => {
                 let newest = sent.last().map(ToString::to_string);
                 (newest.unwrap_or_default(), PurchaseStatus::Pending)
             }
-            PaymentState::Begun => (String::new(), PurchaseStatus::Pending),
+            IncomingPaymentState::Begun => (String::new(), PurchaseStatus::Pending),
         };
         let balance = self.db.balance(recipient).await;
         let balance = balance.map_err(|error| self.failed(&error))?;
@@ -232,9 +235,9 @@ impl App {
     /// Asks for a payment, or for a better one.
     pub(super) fn demand(
         &self,
-        offer: &Offer,
+        offer: &SaleOffer,
         why: &str,
-        sent: Option<&x402::Payment>,
+        sent: Option<&x402::PaymentPayload>,
     ) -> Result<Response, ApiError> {
         let internal = |error| ApiError::internal(&self.report, &error);
         let header = x402::encode(&self.terms.demand_v2(offer, why)).map_err(internal)?;
@@ -253,7 +256,7 @@ impl App {
         headers: &mut HeaderMap,
         outcome: Result<&str, &str>,
         amount: U256,
-        sent: &x402::Payment,
+        sent: &x402::PaymentPayload,
     ) -> Result<(), ApiError> {
         let internal = |error| ApiError::internal(&self.report, &error);
         let chain = self.terms.token.chain;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use automaton_core::money::MicroUsdc;
-use automaton_core::wire::cloud::{DoneReply, ExposePort, PortReply, PortsReply};
+use automaton_core::wire::cloud::{AckReply, ExposePortRequest, PortReply, PortsReply};
 use axum::Json;
 use axum::extract::{Path, Query, State};
 
-use super::extract::{Place, Sent};
+use super::extract::{JsonBody, PortOwner};
 use crate::app::App;
 use crate::db::machines::{Machine, PORTS_MAX, Port};
 use crate::error::ApiError;
@@ -18,8 +18,8 @@ const PRICE_MAX: MicroUsdc = MicroUsdc::new(1_000_000_000);
 /// With the port in the body.
 pub(super) async fn expose(
     State(app): State<Arc<App>>,
-    Place { machine, .. }: Place,
-    Sent(asked): Sent<ExposePort>,
+    PortOwner { machine, .. }: PortOwner,
+    JsonBody(asked): JsonBody<ExposePortRequest>,
 ) -> Result<Json<PortReply>, ApiError> {
     app.expose(&machine, asked).await
 }
@@ -27,26 +27,26 @@ pub(super) async fn expose(
 /// With the port in the query.
 pub(super) async fn expose_named(
     State(app): State<Arc<App>>,
-    Place { machine, .. }: Place,
-    Query(asked): Query<ExposePort>,
+    PortOwner { machine, .. }: PortOwner,
+    Query(asked): Query<ExposePortRequest>,
 ) -> Result<Json<PortReply>, ApiError> {
     app.expose(&machine, asked).await
 }
 
 pub(super) async fn withdraw(
     State(app): State<Arc<App>>,
-    Place { machine, .. }: Place,
+    PortOwner { machine, .. }: PortOwner,
     Path((_, port)): Path<(String, u16)>,
-) -> Result<Json<DoneReply>, ApiError> {
+) -> Result<Json<AckReply>, ApiError> {
     let withdrawn = app.db.withdraw_port(machine.id, port).await;
     let was = withdrawn.map_err(|error| app.failed(&error))?;
     let message = if was { "is no longer exposed" } else { "was not exposed" };
-    Ok(Json(DoneReply { success: true, message: format!("port {port} {message}") }))
+    Ok(Json(AckReply { success: true, message: format!("port {port} {message}") }))
 }
 
 pub(super) async fn list(
     State(app): State<Arc<App>>,
-    Place { machine, .. }: Place,
+    PortOwner { machine, .. }: PortOwner,
 ) -> Result<Json<PortsReply>, ApiError> {
     let ports = app.db.ports(machine.id).await.map_err(|error| app.failed(&error))?;
     let told = ports.into_iter().map(|port| app.told_port(&machine, port));
@@ -57,7 +57,7 @@ impl App {
     async fn expose(
         &self,
         machine: &Machine,
-        ExposePort { port, price_usdc }: ExposePort,
+        ExposePortRequest { port, price_usdc }: ExposePortRequest,
     ) -> Result<Json<PortReply>, ApiError> {
         if port == 0 {
             return Err(ApiError::invalid("port must be from 1 to 65535"));

@@ -8,7 +8,7 @@
 use std::ops::ControlFlow;
 
 use automaton_core::wire::x402;
-use automaton_sqlite::chain::Body as Encoding;
+use automaton_sqlite::chain::CanonicalRow;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
 use tokio::time::Instant;
@@ -16,30 +16,30 @@ use tokio::time::Instant;
 use super::facilitator::PENDING;
 use super::pay::{self, REQUIRED, SETTLED_WITHIN};
 use crate::app::App;
-use crate::billing::Taken;
-use crate::billing::facilitator::{NONCE_USED, Offer};
-use crate::db::{NewPayment, Payment, PaymentState, Sale};
+use crate::billing::PaymentAcceptance;
+use crate::billing::facilitator::{NONCE_USED, SaleOffer};
+use crate::db::{IncomingPayment, IncomingPaymentState, NewIncomingPayment, Sale};
 use crate::error::ApiError;
 
 /// A request that costs something.
-pub(crate) struct Ware {
+pub(crate) struct SaleItem {
     /// Where it goes.
     pub(crate) sale: Sale,
     /// How it is offered.
-    pub(crate) offer: Offer,
+    pub(crate) offer: SaleOffer,
 }
 
 /// What goes on, or is answered at once.
-pub(crate) type Step<T> = Result<ControlFlow<Response, T>, ApiError>;
+pub(crate) type SaleFlow<T> = Result<ControlFlow<Response, T>, ApiError>;
 
 /// A payment that is on the chain.
-pub(crate) struct Paid {
+pub(crate) struct SettledSale {
     /// Its number in the database.
     pub(crate) id: i64,
     receipt: HeaderMap,
 }
 
-impl Paid {
+impl SettledSale {
     /// The answer with the receipt, which nobody else writes.
     pub(crate) fn told(self, mut answer: Response) -> Response {
         answer.headers_mut().remove(x402::PAYMENT_REQUIRED);
@@ -50,7 +50,11 @@ impl Paid {
 
 impl App {
     /// The payment that comes with a request, once all but the chain is for it.
-    pub(crate) async fn presented(&self, ware: &Ware, headers: &HeaderMap) -> Step<x402::Payment> {
+    pub(crate) async fn presented(
+        &self,
+        ware: &SaleItem,
+        headers: &HeaderMap,
+    ) -> SaleFlow<x402::PaymentPayload> {
         let Some(payment) = pay::sent(headers)? else {
             return self.asks(ware, REQUIRED, None);
         };
@@ -65,30 +69,34 @@ impl App {
     }
 
     /// Has a payment carried out, and waits for it to be as final as one for credits.
-    pub(crate) async fn settled_for(&self, ware: &Ware, payment: &x402::Payment) -> Step<Paid> {
+    pub(crate) async fn settled_for(
+        &self,
+        ware: &SaleItem,
+        payment: &x402::PaymentPayload,
+    ) -> SaleFlow<SettledSale> {
         let until = Instant::now() + SETTLED_WITHIN;
         let new = self.request_paid(ware, payment)?;
         let again = |why: &str| self.asks(ware, why, Some(payment));
         let id = match self.settler.take(new).await.map_err(|error| self.stuck(&error))? {
-            Taken::Stored(id) => id,
-            Taken::Refused(refusal) => return again(refusal.0),
-            Taken::Conflict => return again(NONCE_USED.0),
-            Taken::OtherName => {
+            PaymentAcceptance::Stored(id) => id,
+            PaymentAcceptance::Refused(refusal) => return again(refusal.0),
+            PaymentAcceptance::Conflict => return again(NONCE_USED.0),
+            PaymentAcceptance::OtherName => {
                 return Err(ApiError::conflict(
                     "this payment-identifier came with another payment",
                 ));
             }
-            Taken::Busy => return Err(self.busy()),
+            PaymentAcceptance::Busy => return Err(self.busy()),
         };
         let paid = self.settler.wait(id, until).await.map_err(|error| self.failed(&error))?;
         let (mut receipt, value) = (HeaderMap::new(), payment.payload().authorization.value);
         match paid.state {
-            PaymentState::Failed(reason) => again(&reason),
-            PaymentState::Settled(hash) => {
+            IncomingPaymentState::Failed(reason) => again(&reason),
+            IncomingPaymentState::Settled(hash) => {
                 self.receipt(&mut receipt, Ok(&hash.to_string()), value, payment)?;
-                Ok(ControlFlow::Continue(Paid { id, receipt }))
+                Ok(ControlFlow::Continue(SettledSale { id, receipt }))
             }
-            PaymentState::Begun | PaymentState::Submitted(_) => {
+            IncomingPaymentState::Begun | IncomingPaymentState::Submitted(_) => {
                 let why = "the payment is on its way: send the same request with it again";
                 let mut answer = ApiError::unavailable(why).into_response();
                 self.receipt(answer.headers_mut(), Err(PENDING), value, payment)?;
@@ -104,20 +112,29 @@ impl App {
         first.then_some(()).ok_or_else(used)
     }
 
-    fn asks<T>(&self, ware: &Ware, why: &str, sent: Option<&x402::Payment>) -> Step<T> {
+    fn asks<T>(
+        &self,
+        ware: &SaleItem,
+        why: &str,
+        sent: Option<&x402::PaymentPayload>,
+    ) -> SaleFlow<T> {
         let mut answer = self.demand(&ware.offer, why, sent)?;
         answer.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         Ok(ControlFlow::Break(answer))
     }
 
     /// What is to be stored of a payment for a request.
-    fn request_paid(&self, ware: &Ware, payment: &x402::Payment) -> Result<NewPayment, ApiError> {
+    fn request_paid(
+        &self,
+        ware: &SaleItem,
+        payment: &x402::PaymentPayload,
+    ) -> Result<NewIncomingPayment, ApiError> {
         let digest = self.terms.token.transfer_digest(&payment.payload().authorization);
-        let request = Encoding::new("request")
+        let request = CanonicalRow::new("request")
             .bytes(digest.as_slice())
             .bytes(ware.sale.machine.to_string().as_bytes())
             .int(ware.sale.port.into());
-        Ok(NewPayment {
+        Ok(NewIncomingPayment {
             sale: Some(ware.sale),
             names: pay::identifier(payment)?.into_iter().collect(),
             ..self.new_payment(payment, ware.offer.price, request.hash())
@@ -127,7 +144,7 @@ impl App {
 
 /// Whether a payment that came before came for this and is owed its request still. Whoever
 /// reads the chain knows the authorization; the price may be another by now.
-fn is_owed(before: &Payment, ware: &Ware, sent: &x402::Payment) -> bool {
+fn is_owed(before: &IncomingPayment, ware: &SaleItem, sent: &x402::PaymentPayload) -> bool {
     let (authorization, signature) = (&sent.payload().authorization, &sent.payload().signature);
     !before.is_delivered
         && before.sale == Some(ware.sale)

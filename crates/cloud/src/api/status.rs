@@ -8,7 +8,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 
-use super::extract::Sent;
+use super::extract::JsonBody;
 use crate::access::Caller;
 use crate::app::App;
 use crate::error::ApiError;
@@ -16,7 +16,7 @@ use crate::error::ApiError;
 pub(super) async fn report(
     State(app): State<Arc<App>>,
     caller: Caller,
-    Sent(report): Sent<StatusReport>,
+    JsonBody(report): JsonBody<StatusReport>,
 ) -> Result<StatusCode, ApiError> {
     if [&report.name, &report.version].iter().any(|text| text.len() > STATUS_TEXT_BYTES_MAX) {
         let most = format!("name and version may have {STATUS_TEXT_BYTES_MAX} bytes each");

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse as _, Response};
 use hyper_util::rt::TokioIo;
 use tokio::time::timeout;
 
-use super::extract::Place;
+use super::extract::PortOwner;
 use super::machines::no_workers;
 use crate::access::Caller;
 use crate::app::App;
@@ -26,7 +26,7 @@ pub(super) async fn own(
     caller: Caller,
 ) -> Result<Json<TunnelReply>, ApiError> {
     app.rent()?;
-    let tunnel = app.db.tunnel(caller.wallet, app.mint.id()).await;
+    let tunnel = app.db.tunnel(caller.wallet, app.ids.id()).await;
     let tunnel = tunnel.map_err(|error| app.failed(&error))?;
     let tunnel = tunnel.ok_or_else(|| no_workers("as many tunnels are there as can be"))?;
     Ok(Json(TunnelReply { id: tunnel.id, short_id: tunnel.short_id }))
@@ -35,7 +35,7 @@ pub(super) async fn own(
 /// Takes a connection that waits for a visitor.
 pub(super) async fn connect(
     State(app): State<Arc<App>>,
-    Place { machine: tunnel, .. }: Place,
+    PortOwner { machine: tunnel, .. }: PortOwner,
     mut request: Request,
 ) -> Result<Response, ApiError> {
     let asked = request.headers().get(header::UPGRADE);

@@ -11,12 +11,15 @@ use alloy_primitives::{Address, B256, Bytes, Signature, U256, hex};
 use alloy_sol_types::{SolCall, SolEvent, sol};
 use automaton_core::time::Timestamp;
 use automaton_core::wire::x402::{Authorization, TokenDomain};
-use automaton_net::{Client, Deadlines, Header, Method, Request, Url};
-use automaton_wallet::{Purse, SignedTransaction};
+use automaton_net::{Deadlines, Header, HttpClient, HttpMethod, HttpRequest, Url};
+use automaton_wallet::{SignedTransaction, SignerClient};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::settlement::{Mined, Moved, OnChain, Order, Settlement, SettlementError, TxOutcome};
+use super::settlement::{
+    ChainFuture, Settlement, SettlementError, SettlementTransaction, TransactionInclusion,
+    TransferEvent, TxOutcome,
+};
 use crate::db::{Fees, Submission};
 
 sol! {
@@ -45,18 +48,18 @@ const LOOK_BACK_BLOCKS: u64 = 9000;
 
 /// A node, and the account that pays gas.
 pub(crate) struct RpcSettlement {
-    pub(crate) client: Client,
+    pub(crate) client: HttpClient,
     pub(crate) url: Url,
     pub(crate) token: TokenDomain,
     /// Signs what pays gas, in a process of its own.
-    pub(crate) purse: Purse,
+    pub(crate) signer: SignerClient,
     /// How many blocks have to come after one, for it to stay.
     pub(crate) confirmations: u64,
 }
 
 /// A question.
 #[derive(Serialize)]
-struct Ask<'a, P> {
+struct ChainRpcRequest<'a, P> {
     jsonrpc: &'static str,
     id: u32,
     method: &'a str,
@@ -65,19 +68,19 @@ struct Ask<'a, P> {
 
 /// An answer.
 #[derive(Deserialize)]
-struct Reply {
+struct ChainRpcResponse {
     result: Option<Box<RawValue>>,
-    error: Option<Failure>,
+    error: Option<ChainRpcError>,
 }
 
 #[derive(Deserialize)]
-struct Failure {
+struct ChainRpcError {
     message: String,
 }
 
 /// A call of a contract, or the simulation of a transaction.
 #[derive(Serialize)]
-struct Call<'a> {
+struct ContractCall<'a> {
     from: Address,
     to: Address,
     data: &'a Bytes,
@@ -86,7 +89,7 @@ struct Call<'a> {
 /// What is asked of the logs.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Filter {
+struct LogFilter {
     address: Address,
     from_block: String,
     topics: [B256; 3],
@@ -94,7 +97,7 @@ struct Filter {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Log {
+struct TransferLog {
     address: Address,
     topics: Vec<B256>,
     data: Bytes,
@@ -103,22 +106,22 @@ struct Log {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Receipt {
+struct NodeReceipt {
     status: U256,
     block_number: U256,
-    logs: Vec<Log>,
+    logs: Vec<TransferLog>,
 }
 
 /// What is read of a block.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Head {
+struct BaseFeeHeader {
     base_fee_per_gas: U256,
 }
 
 /// When a block was made.
 #[derive(Deserialize)]
-struct Stamp {
+struct BlockTimestamp {
     timestamp: U256,
 }
 
@@ -130,8 +133,8 @@ impl RpcSettlement {
     ) -> Result<T, SettlementError> {
         let malformed = |_| SettlementError::Malformed { method };
         let unavailable = |error| SettlementError::Unavailable(Box::new(error));
-        let ask = Ask { jsonrpc: "2.0", id: 1, method, params };
-        let mut request = Request::new(Method::Post, self.url.clone());
+        let ask = ChainRpcRequest { jsonrpc: "2.0", id: 1, method, params };
+        let mut request = HttpRequest::new(HttpMethod::Post, self.url.clone());
         request.headers.push(Header::Open("content-type", "application/json".to_owned()));
         request.body = serde_json::to_vec(&ask).map_err(malformed)?;
         request.deadlines = DEADLINES;
@@ -142,7 +145,7 @@ impl RpcSettlement {
             let busy = std::io::Error::other(format!("the node answered with status {status}"));
             return Err(SettlementError::Unavailable(Box::new(busy)));
         }
-        let reply: Reply = serde_json::from_slice(&body).map_err(malformed)?;
+        let reply: ChainRpcResponse = serde_json::from_slice(&body).map_err(malformed)?;
         if let Some(failure) = reply.error {
             let reason = failure.message.chars().take(200).collect();
             return Err(SettlementError::Rejected { method, reason });
@@ -156,7 +159,7 @@ impl RpcSettlement {
     async fn read<C: SolCall + Send>(&self, call: C) -> Result<C::Return, SettlementError> {
         let method = "eth_call";
         let data = Bytes::from(call.abi_encode());
-        let call = Call { from: self.payer(), to: self.token.contract, data: &data };
+        let call = ContractCall { from: self.payer(), to: self.token.contract, data: &data };
         let bytes: Bytes = self.ask(method, (call, "latest")).await?;
         C::abi_decode_returns(&bytes).map_err(|_| SettlementError::Malformed { method })
     }
@@ -170,7 +173,7 @@ impl RpcSettlement {
         u64::try_from(number).map_err(|_| SettlementError::Malformed { method })
     }
 
-    async fn receipt(&self, transaction: B256) -> Result<Option<Receipt>, SettlementError> {
+    async fn receipt(&self, transaction: B256) -> Result<Option<NodeReceipt>, SettlementError> {
         self.ask("eth_getTransactionReceipt", [transaction]).await
     }
 
@@ -197,12 +200,15 @@ impl RpcSettlement {
         Ok(call.abi_encode().into())
     }
 
-    async fn transact(&self, order: &Order<'_>) -> Result<Submission, SettlementError> {
+    async fn transact(
+        &self,
+        order: &SettlementTransaction<'_>,
+    ) -> Result<Submission, SettlementError> {
         let nonce_hint = match order.nonce {
             Some(nonce) => nonce,
             None => self.number("eth_getTransactionCount", (self.payer(), "pending")).await?,
         };
-        let call = automaton_wallet::Call {
+        let call = automaton_wallet::TransactionCall {
             chain_id: self.token.chain.0,
             to: self.token.contract,
             data: Self::transfer(order.authorization, order.signature)?,
@@ -214,13 +220,13 @@ impl RpcSettlement {
         // A refusal, of a ceiling for instance, is told and tried again: the number
         // may be taken, and has to be filled.
         let unavailable = |error| SettlementError::Unavailable(Box::new(error));
-        let signed = self.purse.transact(order.intent, &call).await.map_err(unavailable)?;
+        let signed = self.signer.transact(order.intent, &call).await.map_err(unavailable)?;
         let SignedTransaction { hash, raw, nonce, .. } = signed;
         Ok(Submission { hash, raw, gas_nonce: nonce })
     }
 
     /// The newest block that stays, as a node is asked for it.
-    async fn firm(&self) -> Result<String, SettlementError> {
+    async fn finalized_block(&self) -> Result<String, SettlementError> {
         if self.confirmations == 0 {
             return Ok("latest".to_owned());
         }
@@ -237,9 +243,12 @@ impl RpcSettlement {
         Ok(U256::from(newest) >= block.saturating_add(U256::from(self.confirmations)))
     }
 
-    async fn look_for(&self, wanted: &Authorization) -> Result<Option<Moved>, SettlementError> {
+    async fn look_for(
+        &self,
+        wanted: &Authorization,
+    ) -> Result<Option<TransferEvent>, SettlementError> {
         let newest = self.number("eth_blockNumber", [(); 0]).await?;
-        let filter = Filter {
+        let filter = LogFilter {
             address: self.token.contract,
             from_block: format!("{:#x}", newest.saturating_sub(LOOK_BACK_BLOCKS)),
             topics: [
@@ -248,7 +257,7 @@ impl RpcSettlement {
                 wanted.nonce,
             ],
         };
-        let logs: Vec<Log> = self.ask("eth_getLogs", [filter]).await?;
+        let logs: Vec<TransferLog> = self.ask("eth_getLogs", [filter]).await?;
         let Some(log) = logs.first() else { return Ok(None) };
         // The nonce may have been spent on another transfer: look at what moved.
         let transaction = log.transaction_hash;
@@ -262,31 +271,32 @@ impl RpcSettlement {
                 })
         });
         let stays = self.stays(receipt.block_number).await?;
-        Ok(moved.then_some(Moved { transaction, stays }))
+        Ok(moved.then_some(TransferEvent { transaction, stays }))
     }
 }
 
 impl Settlement for RpcSettlement {
     fn payer(&self) -> Address {
-        self.purse.address()
+        self.signer.address()
     }
 
-    fn time(&self) -> OnChain<'_, Timestamp> {
+    fn time(&self) -> ChainFuture<'_, Timestamp> {
         Box::pin(async move {
             let method = "eth_getBlockByNumber";
-            let head: Stamp = self.ask(method, (self.firm().await?, false)).await?;
+            let head: BlockTimestamp =
+                self.ask(method, (self.finalized_block().await?, false)).await?;
             let seconds =
                 i64::try_from(head.timestamp).map_err(|_| SettlementError::Malformed { method })?;
             Ok(Timestamp::from_millis(seconds.saturating_mul(1000)))
         })
     }
 
-    fn authorization_used<'a>(&'a self, authorization: &'a Authorization) -> OnChain<'a, bool> {
+    fn authorization_used<'a>(&'a self, authorization: &'a Authorization) -> ChainFuture<'a, bool> {
         let (authorizer, nonce) = (authorization.from, authorization.nonce);
         Box::pin(self.read(Token::authorizationStateCall { authorizer, nonce }))
     }
 
-    fn balance(&self, holder: Address) -> OnChain<'_, U256> {
+    fn balance(&self, holder: Address) -> ChainFuture<'_, U256> {
         Box::pin(self.read(Token::balanceOfCall { account: holder }))
     }
 
@@ -294,10 +304,10 @@ impl Settlement for RpcSettlement {
         &'a self,
         authorization: &'a Authorization,
         signature: &'a Bytes,
-    ) -> OnChain<'a, u64> {
+    ) -> ChainFuture<'a, u64> {
         Box::pin(async move {
             let data = Self::transfer(authorization, signature)?;
-            let call = Call { from: self.payer(), to: self.token.contract, data: &data };
+            let call = ContractCall { from: self.payer(), to: self.token.contract, data: &data };
             // Estimating runs the transfer.
             let gas = self.number("eth_estimateGas", [call]).await?;
             // The state that it runs on changes until the block.
@@ -305,10 +315,10 @@ impl Settlement for RpcSettlement {
         })
     }
 
-    fn fees(&self) -> OnChain<'_, Fees> {
+    fn fees(&self) -> ChainFuture<'_, Fees> {
         Box::pin(async move {
             let method = "eth_getBlockByNumber";
-            let head: Head = self.ask(method, ("latest", false)).await?;
+            let head: BaseFeeHeader = self.ask(method, ("latest", false)).await?;
             let base = u64::try_from(head.base_fee_per_gas)
                 .map_err(|_| SettlementError::Malformed { method })?;
             let priority = self.number("eth_maxPriorityFeePerGas", [(); 0]).await?;
@@ -317,36 +327,42 @@ impl Settlement for RpcSettlement {
         })
     }
 
-    fn sign<'a>(&'a self, order: &'a Order<'a>) -> OnChain<'a, Submission> {
+    fn sign<'a>(&'a self, order: &'a SettlementTransaction<'a>) -> ChainFuture<'a, Submission> {
         Box::pin(self.transact(order))
     }
 
-    fn broadcast<'a>(&'a self, raw: &'a Bytes) -> OnChain<'a, ()> {
+    fn broadcast<'a>(&'a self, raw: &'a Bytes) -> ChainFuture<'a, ()> {
         Box::pin(async move {
             let raw = hex::encode_prefixed(raw);
             self.ask::<B256>("eth_sendRawTransaction", [raw]).await.map(drop)
         })
     }
 
-    fn outcome(&self, transaction: B256) -> OnChain<'_, Option<Mined>> {
+    fn outcome(&self, transaction: B256) -> ChainFuture<'_, Option<TransactionInclusion>> {
         Box::pin(async move {
             let Some(receipt) = self.receipt(transaction).await? else { return Ok(None) };
             let outcome = match receipt.status {
                 U256::ONE => TxOutcome::Succeeded,
                 _ => TxOutcome::Reverted,
             };
-            Ok(Some(Mined { outcome, stays: self.stays(receipt.block_number).await? }))
+            Ok(Some(TransactionInclusion {
+                outcome,
+                stays: self.stays(receipt.block_number).await?,
+            }))
         })
     }
 
-    fn gas_nonce(&self) -> OnChain<'_, u64> {
+    fn gas_nonce(&self) -> ChainFuture<'_, u64> {
         Box::pin(async move {
-            let block = self.firm().await?;
+            let block = self.finalized_block().await?;
             self.number("eth_getTransactionCount", (self.payer(), block)).await
         })
     }
 
-    fn transfer_of<'a>(&'a self, authorization: &'a Authorization) -> OnChain<'a, Option<Moved>> {
+    fn transfer_of<'a>(
+        &'a self,
+        authorization: &'a Authorization,
+    ) -> ChainFuture<'a, Option<TransferEvent>> {
         Box::pin(self.look_for(authorization))
     }
 }

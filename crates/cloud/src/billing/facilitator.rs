@@ -7,9 +7,11 @@
 use alloy_primitives::{Address, B256, Signature, U256};
 use automaton_core::money::MicroUsdc;
 use automaton_core::time::Timestamp;
-use automaton_core::wire::x402::facilitator::{Kind, Request, Requirements};
+use automaton_core::wire::x402::facilitator::{
+    FacilitatorRequest, PaymentRequirements, SupportedKind,
+};
 use automaton_core::wire::x402::{
-    ChainId, EXACT, ExactPayload, Extra, Payment, TokenDomain, atomic, identifier, v1, v2,
+    ChainId, EXACT, ExactPayload, Extra, PaymentPayload, TokenDomain, atomic, identifier, v1, v2,
 };
 
 /// How long an authorization has to be valid still, in seconds: time for a
@@ -18,37 +20,41 @@ const VALID_SECS_MIN: u64 = 6;
 
 /// Why a payment is not taken: a code of x402's SDKs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Refusal(pub &'static str);
+pub struct PaymentRefusal(pub &'static str);
 
 /// The nonce of the authorization was used before.
-pub const NONCE_USED: Refusal = Refusal("invalid_exact_evm_nonce_already_used");
+pub const NONCE_USED: PaymentRefusal = PaymentRefusal("invalid_exact_evm_nonce_already_used");
 /// The payer has too little.
-pub const INSUFFICIENT_BALANCE: Refusal = Refusal("invalid_exact_evm_insufficient_balance");
+pub const INSUFFICIENT_BALANCE: PaymentRefusal =
+    PaymentRefusal("invalid_exact_evm_insufficient_balance");
 /// The simulation of the transfer failed.
-pub const SIMULATION_FAILED: Refusal = Refusal("invalid_exact_evm_transaction_simulation_failed");
+pub const SIMULATION_FAILED: PaymentRefusal =
+    PaymentRefusal("invalid_exact_evm_transaction_simulation_failed");
 /// The transfer is in a block and did nothing.
-pub const TRANSACTION_FAILED: Refusal = Refusal("invalid_exact_evm_transaction_failed");
+pub const TRANSACTION_FAILED: PaymentRefusal =
+    PaymentRefusal("invalid_exact_evm_transaction_failed");
 /// The authorization ends too soon, or has ended.
-pub const VALID_BEFORE: Refusal = Refusal("invalid_exact_evm_payload_authorization_valid_before");
+pub const VALID_BEFORE: PaymentRefusal =
+    PaymentRefusal("invalid_exact_evm_payload_authorization_valid_before");
 
 /// The seller asks for what is no payment at all.
-const REQUIREMENTS: Refusal = Refusal("invalid_payment_requirements");
+const REQUIREMENTS: PaymentRefusal = PaymentRefusal("invalid_payment_requirements");
 /// Another scheme than `exact`.
-const SCHEME: Refusal = Refusal("invalid_exact_evm_scheme");
+const SCHEME: PaymentRefusal = PaymentRefusal("invalid_exact_evm_scheme");
 /// Another chain.
-const NETWORK: Refusal = Refusal("invalid_exact_evm_network_mismatch");
+const NETWORK: PaymentRefusal = PaymentRefusal("invalid_exact_evm_network_mismatch");
 /// Another payee.
-const RECIPIENT: Refusal = Refusal("invalid_exact_evm_recipient_mismatch");
+const RECIPIENT: PaymentRefusal = PaymentRefusal("invalid_exact_evm_recipient_mismatch");
 /// Another amount.
-const VALUE: Refusal = Refusal("invalid_exact_evm_authorization_value");
+const VALUE: PaymentRefusal = PaymentRefusal("invalid_exact_evm_authorization_value");
 /// Another token.
-const ASSET: Refusal = Refusal("invalid_exact_evm_eip3009_not_supported");
+const ASSET: PaymentRefusal = PaymentRefusal("invalid_exact_evm_eip3009_not_supported");
 /// Another way to authorize a transfer.
-const METHOD: Refusal = Refusal("unsupported_payload_type");
+const METHOD: PaymentRefusal = PaymentRefusal("unsupported_payload_type");
 
 /// How we are paid.
 #[derive(Debug, Clone)]
-pub struct Terms {
+pub struct PaymentTerms {
     /// The token, with its chain.
     pub token: TokenDomain,
     /// Who is paid.
@@ -59,7 +65,7 @@ pub struct Terms {
 
 /// What is for sale.
 #[derive(Debug, Clone)]
-pub struct Offer {
+pub struct SaleOffer {
     /// The URL of the purchase.
     pub url: String,
     /// What it is, in words.
@@ -72,7 +78,7 @@ pub struct Offer {
     pub price: MicroUsdc,
 }
 
-impl Offer {
+impl SaleOffer {
     /// The price of so many US dollars of credits in base units of USDC.
     #[must_use]
     pub fn price_of(usd: u32) -> MicroUsdc {
@@ -80,11 +86,11 @@ impl Offer {
     }
 }
 
-impl Terms {
+impl PaymentTerms {
     /// The demand of version 1, for the body.
     #[must_use]
-    pub fn demand_v1(&self, offer: &Offer, error: &str) -> v1::PaymentRequired {
-        let one = v1::Requirements {
+    pub fn demand_v1(&self, offer: &SaleOffer, error: &str) -> v1::PaymentRequiredV1 {
+        let one = v1::PaymentRequirementsV1 {
             scheme: EXACT.to_owned(),
             network: self.token.chain.v1_name(),
             max_amount_required: offer.price.units().to_string(),
@@ -96,16 +102,16 @@ impl Terms {
             max_timeout_seconds: self.timeout_secs,
             extra: Some(self.extra()),
         };
-        v1::PaymentRequired { version: v1::VERSION, error: error.to_owned(), accepts: vec![one] }
+        v1::PaymentRequiredV1 { version: v1::VERSION, error: error.to_owned(), accepts: vec![one] }
     }
 
     /// The demand of version 2, for the header.
     #[must_use]
-    pub fn demand_v2(&self, offer: &Offer, error: &str) -> v2::PaymentRequired {
-        v2::PaymentRequired {
+    pub fn demand_v2(&self, offer: &SaleOffer, error: &str) -> v2::PaymentRequiredV2 {
+        v2::PaymentRequiredV2 {
             version: v2::VERSION,
             error: Some(error.to_owned()),
-            resource: v2::Resource {
+            resource: v2::ResourceInfo {
                 url: offer.url.clone(),
                 description: Some(offer.description.clone()),
                 mime_type: Some(offer.mime_type.to_owned()),
@@ -115,8 +121,8 @@ impl Terms {
         }
     }
 
-    fn requirements_v2(&self, offer: &Offer) -> v2::Requirements {
-        v2::Requirements {
+    fn requirements_v2(&self, offer: &SaleOffer) -> v2::PaymentRequirementsV2 {
+        v2::PaymentRequirementsV2 {
             scheme: EXACT.to_owned(),
             network: self.token.chain.to_string(),
             amount: offer.price.units().to_string(),
@@ -140,11 +146,16 @@ impl Terms {
     ///
     /// # Errors
     /// The first thing that is wrong.
-    pub fn check(&self, payment: &Payment, offer: &Offer, now: Timestamp) -> Result<(), Refusal> {
-        let due = Due { payee: offer.pay_to, amount: U256::from(offer.price.units()) };
+    pub fn check(
+        &self,
+        payment: &PaymentPayload,
+        offer: &SaleOffer,
+        now: Timestamp,
+    ) -> Result<(), PaymentRefusal> {
+        let due = ExpectedPayment { payee: offer.pay_to, amount: U256::from(offer.price.units()) };
         self.check_named(payment)?;
-        if let Payment::V2(payment) = payment {
-            self.check_demand(Demand::from(&payment.accepted), due)?;
+        if let PaymentPayload::V2(payment) = payment {
+            self.check_demand(RequirementsView::from(&payment.accepted), due)?;
         }
         self.check_signed(payment.payload(), due, now)
     }
@@ -154,17 +165,21 @@ impl Terms {
     ///
     /// # Errors
     /// The first thing that is wrong.
-    pub fn check_for(&self, request: &Request, now: Timestamp) -> Result<MicroUsdc, Refusal> {
+    pub fn check_for(
+        &self,
+        request: &FacilitatorRequest,
+        now: Timestamp,
+    ) -> Result<MicroUsdc, PaymentRefusal> {
         let (version, demand) = match &request.payment_requirements {
-            Requirements::V1(demand) => (v1::VERSION, Demand::from(demand)),
-            Requirements::V2(demand) => (v2::VERSION, Demand::from(demand)),
+            PaymentRequirements::V1(demand) => (v1::VERSION, RequirementsView::from(demand)),
+            PaymentRequirements::V2(demand) => (v2::VERSION, RequirementsView::from(demand)),
         };
         let same = match &request.payment_payload {
-            Payment::V1(payment) => payment.version == version && version == v1::VERSION,
-            Payment::V2(payment) => payment.version == version && version == v2::VERSION,
+            PaymentPayload::V1(payment) => payment.version == version && version == v1::VERSION,
+            PaymentPayload::V2(payment) => payment.version == version && version == v2::VERSION,
         };
         if !same || request.version != version {
-            return Err(Refusal("invalid_x402_version"));
+            return Err(PaymentRefusal("invalid_x402_version"));
         }
         // silent-ok: a payee that is no address and an amount in other than digits
         // are nobody's demand.
@@ -172,15 +187,15 @@ impl Terms {
         let payee = payee.ok_or(REQUIREMENTS)?;
         let amount = atomic(demand.amount).ok_or(REQUIREMENTS)?;
         let units: u64 = amount.try_into().map_err(|_| REQUIREMENTS)?;
-        let due = Due { payee, amount };
+        let due = ExpectedPayment { payee, amount };
         if units == 0 || units > i64::MAX.unsigned_abs() {
             return Err(REQUIREMENTS);
         }
         self.check_named(&request.payment_payload)?;
         self.check_demand(demand, due)?;
         self.check_domain(demand.extra)?;
-        if let Payment::V2(payment) = &request.payment_payload {
-            self.check_demand(Demand::from(&payment.accepted), due)?;
+        if let PaymentPayload::V2(payment) = &request.payment_payload {
+            self.check_demand(RequirementsView::from(&payment.accepted), due)?;
         }
         self.check_signed(request.payment_payload.payload(), due, now)?;
         Ok(MicroUsdc::new(units))
@@ -188,8 +203,8 @@ impl Terms {
 
     /// What we settle for others, in both versions.
     #[must_use]
-    pub fn ways(&self) -> Vec<Kind> {
-        let way = |version, network| Kind {
+    pub fn ways(&self) -> Vec<SupportedKind> {
+        let way = |version, network| SupportedKind {
             version,
             scheme: EXACT.to_owned(),
             network,
@@ -200,16 +215,16 @@ impl Terms {
     }
 
     /// The payment names the scheme and the chain.
-    fn check_named(&self, payment: &Payment) -> Result<(), Refusal> {
+    fn check_named(&self, payment: &PaymentPayload) -> Result<(), PaymentRefusal> {
         let (scheme, network) = match payment {
-            Payment::V1(payment) => (&payment.scheme, &payment.network),
-            Payment::V2(payment) => (&payment.accepted.scheme, &payment.accepted.network),
+            PaymentPayload::V1(payment) => (&payment.scheme, &payment.network),
+            PaymentPayload::V2(payment) => (&payment.accepted.scheme, &payment.accepted.network),
         };
         self.check_way(scheme, network)
     }
 
     /// The scheme is ours, and the chain.
-    fn check_way(&self, scheme: &str, network: &str) -> Result<(), Refusal> {
+    fn check_way(&self, scheme: &str, network: &str) -> Result<(), PaymentRefusal> {
         if scheme != EXACT {
             return Err(SCHEME);
         }
@@ -220,7 +235,11 @@ impl Terms {
     }
 
     /// What is asked for, or said to be accepted, is our token and what is due.
-    fn check_demand(&self, demand: Demand<'_>, due: Due) -> Result<(), Refusal> {
+    fn check_demand(
+        &self,
+        demand: RequirementsView<'_>,
+        due: ExpectedPayment,
+    ) -> Result<(), PaymentRefusal> {
         // silent-ok: a text that is no address is not the one.
         let is = |text: &str, address: Address| text.parse().ok() == Some(address);
         self.check_way(demand.scheme, demand.network)?;
@@ -241,14 +260,15 @@ impl Terms {
     }
 
     /// The seller knows what the token calls itself.
-    fn check_domain(&self, extra: Option<&Extra>) -> Result<(), Refusal> {
+    fn check_domain(&self, extra: Option<&Extra>) -> Result<(), PaymentRefusal> {
         let named = extra.and_then(|extra| Some((extra.name.as_ref()?, extra.version.as_ref()?)));
-        let (name, version) = named.ok_or(Refusal("invalid_exact_evm_missing_eip712_domain"))?;
+        let (name, version) =
+            named.ok_or(PaymentRefusal("invalid_exact_evm_missing_eip712_domain"))?;
         if *name != self.token.name {
-            return Err(Refusal("invalid_exact_evm_token_name_mismatch"));
+            return Err(PaymentRefusal("invalid_exact_evm_token_name_mismatch"));
         }
         if *version != self.token.version {
-            return Err(Refusal("invalid_exact_evm_token_version_mismatch"));
+            return Err(PaymentRefusal("invalid_exact_evm_token_version_mismatch"));
         }
         Ok(())
     }
@@ -257,9 +277,9 @@ impl Terms {
     fn check_signed(
         &self,
         payload: &ExactPayload,
-        due: Due,
+        due: ExpectedPayment,
         now: Timestamp,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), PaymentRefusal> {
         let authorization = &payload.authorization;
         if authorization.to != due.payee {
             return Err(RECIPIENT);
@@ -272,12 +292,12 @@ impl Terms {
             return Err(VALID_BEFORE);
         }
         if authorization.valid_after > now {
-            return Err(Refusal("invalid_exact_evm_payload_authorization_valid_after"));
+            return Err(PaymentRefusal("invalid_exact_evm_payload_authorization_valid_after"));
         }
         // Recovering under our own domain also says that the payer meant our token.
         let signer = signer(&payload.signature, self.token.transfer_digest(authorization));
         if signer != Some(authorization.from) {
-            return Err(Refusal("invalid_exact_evm_signature"));
+            return Err(PaymentRefusal("invalid_exact_evm_signature"));
         }
         Ok(())
     }
@@ -285,14 +305,14 @@ impl Terms {
 
 /// Whom a payment has to pay how much.
 #[derive(Debug, Clone, Copy)]
-struct Due {
+struct ExpectedPayment {
     payee: Address,
     amount: U256,
 }
 
 /// A demand of either version.
 #[derive(Debug, Clone, Copy)]
-struct Demand<'a> {
+struct RequirementsView<'a> {
     scheme: &'a str,
     network: &'a str,
     amount: &'a str,
@@ -301,8 +321,8 @@ struct Demand<'a> {
     extra: Option<&'a Extra>,
 }
 
-impl<'a> From<&'a v1::Requirements> for Demand<'a> {
-    fn from(demand: &'a v1::Requirements) -> Self {
+impl<'a> From<&'a v1::PaymentRequirementsV1> for RequirementsView<'a> {
+    fn from(demand: &'a v1::PaymentRequirementsV1) -> Self {
         Self {
             scheme: &demand.scheme,
             network: &demand.network,
@@ -314,8 +334,8 @@ impl<'a> From<&'a v1::Requirements> for Demand<'a> {
     }
 }
 
-impl<'a> From<&'a v2::Requirements> for Demand<'a> {
-    fn from(demand: &'a v2::Requirements) -> Self {
+impl<'a> From<&'a v2::PaymentRequirementsV2> for RequirementsView<'a> {
+    fn from(demand: &'a v2::PaymentRequirementsV2) -> Self {
         Self {
             scheme: &demand.scheme,
             network: &demand.network,

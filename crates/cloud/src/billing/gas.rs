@@ -10,20 +10,22 @@ use alloy_primitives::Bytes;
 use automaton_core::faults::FaultPoint;
 use automaton_core::time::Span;
 
-use super::settlement::{Order, SettlementError};
-use super::settler::{Settler, StepError};
-use crate::db::{Fees, NewSlot, Payment, Slot, SlotEnd};
+use super::settlement::{SettlementError, SettlementTransaction};
+use super::settler::{SettlementStepError, Settler};
+use crate::db::{
+    Fees, IncomingPayment, NewNonceReservation, NonceReservation, NonceReservationEnd,
+};
 
 /// How the account's transactions are paid and pushed.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct GasRules {
+pub(crate) struct GasPolicy {
     /// How long a transaction may be in no block before it is replaced.
     pub replace_after: Span,
     /// The most that is paid for a unit of gas, in wei.
     pub fee_max: u64,
 }
 
-impl GasRules {
+impl GasPolicy {
     /// Fees within the rules.
     fn bounded(self, fees: Fees) -> Fees {
         let max = fees.max.clamp(1, self.fee_max);
@@ -43,19 +45,38 @@ impl GasRules {
 
 impl Settler {
     /// Takes a number for a payment, signs its transaction and sends it.
-    pub(super) async fn send(&self, payment: &Payment, gas: u64) -> Result<(), StepError> {
+    pub(super) async fn send(
+        &self,
+        payment: &IncomingPayment,
+        gas: u64,
+    ) -> Result<(), SettlementStepError> {
         let fees = self.gas.bounded(self.chain.fees().await?);
-        let intent = self.mint.id();
-        self.db.open_slot(NewSlot { intent, payment: payment.id, gas, fees }).await?;
+        let intent = self.ids.id();
+        self.db
+            .reserve_nonce(NewNonceReservation { intent, payment: payment.id, gas, fees })
+            .await?;
         let (since, raw, hashes) = (self.clock.now(), None, Vec::new());
         let payment_id = payment.id;
-        let slot = Slot { intent, payment: payment_id, gas, nonce: None, fees, since, raw, hashes };
+        let slot = NonceReservation {
+            intent,
+            payment: payment_id,
+            gas,
+            nonce: None,
+            fees,
+            since,
+            raw,
+            hashes,
+        };
         self.sign(&slot, payment).await
     }
 
     /// Signs the newest attempt of a slot, stores it, and only then sends it.
-    async fn sign(&self, slot: &Slot, payment: &Payment) -> Result<(), StepError> {
-        let order = Order {
+    async fn sign(
+        &self,
+        slot: &NonceReservation,
+        payment: &IncomingPayment,
+    ) -> Result<(), SettlementStepError> {
+        let order = SettlementTransaction {
             intent: slot.intent,
             nonce: slot.nonce,
             authorization: &payment.authorization,
@@ -72,7 +93,7 @@ impl Settler {
     /// Sends a transaction. What became of it is read from the chain and not from
     /// a node's words: it may be known already, or its number taken. The first
     /// time they are told, since it may also be that nobody pays the gas.
-    async fn push(&self, raw: &Bytes, first_of: Option<i64>) -> Result<(), StepError> {
+    async fn push(&self, raw: &Bytes, first_of: Option<i64>) -> Result<(), SettlementStepError> {
         match (self.chain.broadcast(raw).await, first_of) {
             (Err(error @ SettlementError::Rejected { .. }), Some(payment)) => {
                 (self.report)(format!(
@@ -87,14 +108,18 @@ impl Settler {
     }
 
     /// One step of one slot; `count` numbers are in blocks for good.
-    pub(super) async fn keep(&self, slot: &Slot, count: u64) -> Result<(), StepError> {
+    pub(super) async fn advance(
+        &self,
+        slot: &NonceReservation,
+        count: u64,
+    ) -> Result<(), SettlementStepError> {
         let mut mined = false;
         for hash in &slot.hashes {
             mined = mined || self.chain.outcome(*hash).await?.is_some();
         }
         if slot.nonce.is_some_and(|nonce| nonce < count) {
-            let end = if mined { SlotEnd::Spent } else { SlotEnd::Lost };
-            return Ok(self.db.close_slot(slot.intent, end).await?);
+            let end = if mined { NonceReservationEnd::Spent } else { NonceReservationEnd::Lost };
+            return Ok(self.db.close_nonce(slot.intent, end).await?);
         }
         if mined {
             // More blocks are waited for; this one may go away again.
@@ -112,15 +137,19 @@ impl Settler {
         self.push(raw, None).await
     }
 
-    async fn replace(&self, slot: &Slot, fees: Fees) -> Result<(), StepError> {
+    async fn replace(
+        &self,
+        slot: &NonceReservation,
+        fees: Fees,
+    ) -> Result<(), SettlementStepError> {
         (self.report)(format!(
             "the transaction of payment {} is in no block; it is replaced, for {} instead of {} \
              wei a unit of gas",
             slot.payment, fees.max, slot.fees.max
         ));
-        self.db.raise_slot(slot.intent, fees).await?;
+        self.db.raise_nonce_fees(slot.intent, fees).await?;
         let payment = self.db.payment(slot.payment).await?;
-        self.sign(&Slot { fees, raw: None, ..slot.clone() }, &payment).await
+        self.sign(&NonceReservation { fees, raw: None, ..slot.clone() }, &payment).await
     }
 }
 
@@ -139,7 +168,7 @@ mod tests {
         ) {
             let fees = |(max, priority): (u64, u64)| Fees { max, priority: priority.min(max) };
             let (before, now) = (fees(before), fees(now));
-            let rules = GasRules { replace_after: Span::ZERO, fee_max };
+            let rules = GasPolicy { replace_after: Span::ZERO, fee_max };
             let bounded = rules.bounded(now);
             prop_assert!(bounded.max <= fee_max && bounded.priority <= bounded.max);
             let eighth = |old: u64, new: u64| u128::from(new) * 8 >= u128::from(old) * 9;

@@ -6,9 +6,9 @@
 pub mod chain;
 pub mod facilitator;
 pub(crate) mod gas;
+mod payment_intake;
 pub mod price;
 pub mod settlement;
 pub(crate) mod settler;
-mod till;
 
-pub(crate) use till::Taken;
+pub(crate) use payment_intake::PaymentAcceptance;

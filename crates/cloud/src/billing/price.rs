@@ -9,7 +9,7 @@ use automaton_core::wire::chat::ChatUsage;
 
 /// Prices per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Prices {
+pub struct TokenPrices {
     /// Of the prompt.
     pub input: Microcents,
     /// Of the part of the prompt that the upstream had in a cache.
@@ -20,7 +20,7 @@ pub struct Prices {
 
 /// The tokens of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Tokens {
+pub struct BilledTokens {
     /// Of the prompt, cached ones included.
     pub prompt: u32,
     /// Of the prompt, from a cache.
@@ -55,7 +55,7 @@ pub struct Charge {
     /// How much.
     pub cost: Microcents,
     /// For how many tokens.
-    pub tokens: Tokens,
+    pub tokens: BilledTokens,
     /// Who counted them.
     pub metering: Metering,
 }
@@ -83,12 +83,12 @@ pub fn estimate(bytes: usize) -> u32 {
     u32::try_from(bytes.div_ceil(3)).unwrap_or(u32::MAX)
 }
 
-impl Prices {
+impl TokenPrices {
     /// What so many tokens cost.
     ///
     /// # Errors
     /// When the amount cannot be counted.
-    pub fn of(&self, tokens: Tokens) -> Result<Microcents, MoneyError> {
+    pub fn of(&self, tokens: BilledTokens) -> Result<Microcents, MoneyError> {
         let cached = tokens.cached.min(tokens.prompt);
         let fresh = self.input.per_million((tokens.prompt - cached).into())?;
         let output = self.output.per_million(tokens.completion.into())?;
@@ -100,7 +100,7 @@ impl Prices {
     /// # Errors
     /// When the amount cannot be counted.
     pub fn reported(&self, usage: &ChatUsage) -> Result<Charge, MoneyError> {
-        let tokens = Tokens {
+        let tokens = BilledTokens {
             prompt: usage.prompt_tokens,
             cached: usage.prompt_tokens_details.map_or(0, |details| details.cached_tokens),
             completion: usage.completion_tokens,
@@ -113,8 +113,11 @@ impl Prices {
     /// # Errors
     /// When the amount cannot be counted.
     pub fn estimated(&self, prompt_bytes: usize, answer: usize) -> Result<Charge, MoneyError> {
-        let tokens =
-            Tokens { prompt: estimate(prompt_bytes), cached: 0, completion: estimate(answer) };
+        let tokens = BilledTokens {
+            prompt: estimate(prompt_bytes),
+            cached: 0,
+            completion: estimate(answer),
+        };
         Ok(Charge { cost: self.of(tokens)?, tokens, metering: Metering::Estimated })
     }
 }
@@ -125,7 +128,7 @@ mod tests {
 
     use super::*;
 
-    const PRICES: Prices = Prices {
+    const PRICES: TokenPrices = TokenPrices {
         input: Microcents::new(180_000_000),
         cached: Microcents::new(18_000_000),
         output: Microcents::new(1_400_000_000),
@@ -141,8 +144,8 @@ mod tests {
             first_token_ms: None,
         };
         assert_eq!(PRICES.reported(&usage).unwrap().cost, Microcents::new(180 + 1800 + 9800));
-        let free = Prices { input: Microcents::new(1), ..PRICES };
-        let one = Tokens { prompt: 1, cached: 0, completion: 0 };
+        let free = TokenPrices { input: Microcents::new(1), ..PRICES };
+        let one = BilledTokens { prompt: 1, cached: 0, completion: 0 };
         assert_eq!(free.of(one).unwrap(), Microcents::new(1), "never for nothing");
     }
 

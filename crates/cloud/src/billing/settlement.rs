@@ -8,7 +8,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use alloy_primitives::{Address, B256, Bytes, U256};
-use automaton_core::error::{Classified, Kind};
+use automaton_core::error::{Classified, ErrorClass};
 use automaton_core::id::IntentId;
 use automaton_core::time::Timestamp;
 use automaton_core::wire::x402::Authorization;
@@ -16,43 +16,46 @@ use automaton_core::wire::x402::Authorization;
 use crate::db::{Fees, Submission};
 
 /// What a read or write of the chain gives, later.
-pub type OnChain<'a, T> = Pin<Box<dyn Future<Output = Result<T, SettlementError>> + Send + 'a>>;
+pub type ChainFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, SettlementError>> + Send + 'a>>;
 
 /// The chain, as far as payments need it, and the account that pays the gas.
 pub trait Settlement: Send + Sync {
     /// The account that sends the transactions.
     fn payer(&self) -> Address;
     /// The time of the newest block that stays, which no later block is before.
-    fn time(&self) -> OnChain<'_, Timestamp>;
+    fn time(&self) -> ChainFuture<'_, Timestamp>;
     /// Whether the authorization's nonce was used or cancelled.
-    fn authorization_used<'a>(&'a self, authorization: &'a Authorization) -> OnChain<'a, bool>;
+    fn authorization_used<'a>(&'a self, authorization: &'a Authorization) -> ChainFuture<'a, bool>;
     /// How much of the token somebody has.
-    fn balance(&self, holder: Address) -> OnChain<'_, U256>;
+    fn balance(&self, holder: Address) -> ChainFuture<'_, U256>;
     /// Simulates the transfer; how much gas its transaction may use.
     fn simulate<'a>(
         &'a self,
         authorization: &'a Authorization,
         signature: &'a Bytes,
-    ) -> OnChain<'a, u64>;
+    ) -> ChainFuture<'a, u64>;
     /// What a transaction has to pay to be in one of the next blocks.
-    fn fees(&self) -> OnChain<'_, Fees>;
+    fn fees(&self) -> ChainFuture<'_, Fees>;
     /// Signs the transfer's transaction under the number of its intent, without
     /// sending it. The same order again gives the same bytes.
-    fn sign<'a>(&'a self, order: &'a Order<'a>) -> OnChain<'a, Submission>;
+    fn sign<'a>(&'a self, order: &'a SettlementTransaction<'a>) -> ChainFuture<'a, Submission>;
     /// Sends a signed transaction. A node that rejects it has said nothing about
     /// what became of it.
-    fn broadcast<'a>(&'a self, raw: &'a Bytes) -> OnChain<'a, ()>;
+    fn broadcast<'a>(&'a self, raw: &'a Bytes) -> ChainFuture<'a, ()>;
     /// What became of a transaction; `None` while it is in no block.
-    fn outcome(&self, transaction: B256) -> OnChain<'_, Option<Mined>>;
+    fn outcome(&self, transaction: B256) -> ChainFuture<'_, Option<TransactionInclusion>>;
     /// How many transactions of the account are in blocks that stay.
-    fn gas_nonce(&self) -> OnChain<'_, u64>;
+    fn gas_nonce(&self) -> ChainFuture<'_, u64>;
     /// The transaction in which this transfer happened, whoever sent it.
-    fn transfer_of<'a>(&'a self, authorization: &'a Authorization) -> OnChain<'a, Option<Moved>>;
+    fn transfer_of<'a>(
+        &'a self,
+        authorization: &'a Authorization,
+    ) -> ChainFuture<'a, Option<TransferEvent>>;
 }
 
 /// A transaction to be signed.
 #[derive(Debug, Clone, Copy)]
-pub struct Order<'a> {
+pub struct SettlementTransaction<'a> {
     /// What fixes the account's number: one intent, one number.
     pub intent: IntentId,
     /// The number that the intent has, where that is known.
@@ -69,7 +72,7 @@ pub struct Order<'a> {
 
 /// A transaction that is in a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mined {
+pub struct TransactionInclusion {
     /// What it did.
     pub outcome: TxOutcome,
     /// Whether as many blocks came after it as are waited for, so that it stays.
@@ -78,7 +81,7 @@ pub struct Mined {
 
 /// A transfer that has happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Moved {
+pub struct TransferEvent {
     /// In which transaction.
     pub transaction: B256,
     /// Whether it stays.
@@ -117,10 +120,10 @@ pub enum SettlementError {
 }
 
 impl Classified for SettlementError {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ErrorClass {
         match self {
-            Self::Unavailable(_) => Kind::Transient,
-            Self::Malformed { .. } | Self::Rejected { .. } => Kind::Upstream,
+            Self::Unavailable(_) => ErrorClass::Transient,
+            Self::Malformed { .. } | Self::Rejected { .. } => ErrorClass::Upstream,
         }
     }
 }

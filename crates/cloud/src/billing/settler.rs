@@ -17,19 +17,21 @@ use std::time::Duration;
 use alloy_primitives::{B256, U256};
 use automaton_core::error::chain;
 use automaton_core::faults::{FaultPoint, Faults};
-use automaton_core::id::Mint;
+use automaton_core::id::IdGenerator;
 use automaton_core::time::{Clock, Span};
-use automaton_sqlite::Fault;
+use automaton_sqlite::SqliteErrorKind;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::{Notify, OnceCell, Semaphore, broadcast};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::facilitator::{NONCE_USED, SIMULATION_FAILED, TRANSACTION_FAILED, VALID_BEFORE};
-use super::gas::GasRules;
-use super::settlement::{Mined, Moved, Settlement, SettlementError, TxOutcome};
-use crate::db::{Db, DbError, Payment, PaymentState, Slot};
-use crate::error::Report;
+use super::gas::GasPolicy;
+use super::settlement::{
+    Settlement, SettlementError, TransactionInclusion, TransferEvent, TxOutcome,
+};
+use crate::db::{Db, DbError, IncomingPayment, IncomingPaymentState, NonceReservation};
+use crate::error::OperatorNotifier;
 
 /// How often a payment that waits for its block is looked at.
 const PACE: Duration = Duration::from_millis(500);
@@ -48,53 +50,53 @@ const LOGS_WITHIN: Span = Span::from_secs(600);
 pub(crate) struct Settler {
     pub(crate) db: Arc<dyn Db>,
     pub(crate) chain: Arc<dyn Settlement>,
-    pub(crate) gas: GasRules,
+    pub(crate) gas: GasPolicy,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) mint: Mint,
-    pub(crate) report: Report,
+    pub(crate) ids: IdGenerator,
+    pub(crate) report: OperatorNotifier,
     pub(crate) faults: Arc<dyn Faults>,
     /// Payments that were stored and that nobody has in hand yet.
-    pub(crate) fresh: Fresh,
+    pub(crate) fresh: PaymentQueue,
     /// Names each payment that was stepped, for those who wait for it.
     pub(crate) changes: broadcast::Sender<i64>,
 }
 
 /// The payments that were stored just now: no more than may be unfinished.
 #[derive(Default)]
-pub(crate) struct Fresh {
+pub(crate) struct PaymentQueue {
     ids: Mutex<Vec<i64>>,
     wake: Notify,
 }
 
-impl Fresh {
+impl PaymentQueue {
     pub(crate) fn push(&self, id: i64) {
         self.ids.lock().unwrap_or_else(PoisonError::into_inner).push(id);
         self.wake.notify_one();
     }
 
-    fn take(&self) -> Vec<Turn> {
+    fn take(&self) -> Vec<SettlementStep> {
         let mut ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
-        ids.drain(..).map(Turn::new).collect()
+        ids.drain(..).map(SettlementStep::new).collect()
     }
 }
 
 /// What is to be done for a payment: a step of it, and one of each of its numbers.
-struct Turn {
+struct SettlementStep {
     payment: i64,
-    slots: Vec<Slot>,
+    nonces: Vec<NonceReservation>,
     /// The account's numbers in blocks that stay; asked for by the first who needs it.
     count: Arc<OnceCell<u64>>,
 }
 
-impl Turn {
+impl SettlementStep {
     fn new(payment: i64) -> Self {
-        Self { payment, slots: Vec::new(), count: Arc::default() }
+        Self { payment, nonces: Vec::new(), count: Arc::default() }
     }
 }
 
 /// Why a step went no further.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum StepError {
+pub(crate) enum SettlementStepError {
     #[error(transparent)]
     Db(#[from] DbError),
     #[error(transparent)]
@@ -135,7 +137,7 @@ impl Settler {
     }
 
     /// Everything that is under way, and how long to wait before the next look.
-    async fn round(&self) -> (Vec<Turn>, Duration) {
+    async fn round(&self) -> (Vec<SettlementStep>, Duration) {
         match self.listed().await {
             Ok(turns) if turns.is_empty() => (turns, IDLE),
             Ok(turns) => (turns, PACE),
@@ -146,23 +148,24 @@ impl Settler {
         }
     }
 
-    async fn listed(&self) -> Result<Vec<Turn>, DbError> {
+    async fn listed(&self) -> Result<Vec<SettlementStep>, DbError> {
         let mut turns = BTreeMap::new();
-        for Payment { id, .. } in self.db.unfinished_payments().await? {
-            turns.insert(id, Turn::new(id));
+        for IncomingPayment { id, .. } in self.db.unfinished_payments().await? {
+            turns.insert(id, SettlementStep::new(id));
         }
         let count = Arc::default();
-        for slot in self.db.open_slots().await? {
-            let turn = turns.entry(slot.payment).or_insert_with(|| Turn::new(slot.payment));
+        for slot in self.db.open_nonces().await? {
+            let turn =
+                turns.entry(slot.payment).or_insert_with(|| SettlementStep::new(slot.payment));
             turn.count = Arc::clone(&count);
-            turn.slots.push(slot);
+            turn.nonces.push(slot);
         }
         Ok(turns.into_values().collect())
     }
 
     /// Gives a payment its turn; which one it was. One that fails stays in hand for a
     /// while, so that it is left alone and the others go on.
-    async fn tend(&self, turn: Turn, permits: &Semaphore) -> i64 {
+    async fn tend(&self, turn: SettlementStep, permits: &Semaphore) -> i64 {
         let id = turn.payment;
         let turned = {
             // silent-ok: nobody closes it.
@@ -180,45 +183,51 @@ impl Settler {
         id
     }
 
-    async fn step_stored(&self, id: i64) -> Result<(), StepError> {
+    async fn step_stored(&self, id: i64) -> Result<(), SettlementStepError> {
         let payment = self.db.payment(id).await?;
         match payment.state {
-            PaymentState::Begun | PaymentState::Submitted(_) => self.step(&payment).await,
+            IncomingPaymentState::Begun | IncomingPaymentState::Submitted(_) => {
+                self.step(&payment).await
+            }
             // Only its number is looked after.
-            PaymentState::Settled(_) | PaymentState::Failed(_) => Ok(()),
+            IncomingPaymentState::Settled(_) | IncomingPaymentState::Failed(_) => Ok(()),
         }
     }
 
-    async fn keep_all(&self, turn: &Turn) -> Result<(), StepError> {
-        for slot in &turn.slots {
+    async fn keep_all(&self, turn: &SettlementStep) -> Result<(), SettlementStepError> {
+        for slot in &turn.nonces {
             let count = turn.count.get_or_try_init(|| self.chain.gas_nonce()).await?;
-            self.keep(slot, *count).await?;
+            self.advance(slot, *count).await?;
         }
         Ok(())
     }
 
     /// One step of one payment. A payment that was given up is looked at again
     /// when its client comes back: somebody else may have carried it out.
-    pub(crate) async fn step(&self, payment: &Payment) -> Result<(), StepError> {
+    pub(crate) async fn step(&self, payment: &IncomingPayment) -> Result<(), SettlementStepError> {
         match &payment.state {
-            PaymentState::Settled(_) => Ok(()),
-            PaymentState::Failed(_) => {
+            IncomingPaymentState::Settled(_) => Ok(()),
+            IncomingPaymentState::Failed(_) => {
                 match self.chain.transfer_of(&payment.authorization).await? {
-                    Some(Moved { transaction, stays: true }) => {
+                    Some(TransferEvent { transaction, stays: true }) => {
                         self.settle(payment, transaction).await
                     }
                     _ => Ok(()),
                 }
             }
-            PaymentState::Begun => self.go_on(payment, &[]).await,
-            PaymentState::Submitted(hashes) => self.go_on(payment, hashes).await,
+            IncomingPaymentState::Begun => self.go_on(payment, &[]).await,
+            IncomingPaymentState::Submitted(hashes) => self.go_on(payment, hashes).await,
         }
     }
 
     /// Looks for what was sent, and sends what was not.
-    async fn go_on(&self, payment: &Payment, sent: &[B256]) -> Result<(), StepError> {
+    async fn go_on(
+        &self,
+        payment: &IncomingPayment,
+        sent: &[B256],
+    ) -> Result<(), SettlementStepError> {
         let mined = self.mined(sent).await?;
-        if let Some((hash, Mined { outcome: TxOutcome::Succeeded, stays })) = mined {
+        if let Some((hash, TransactionInclusion { outcome: TxOutcome::Succeeded, stays })) = mined {
             return if stays { self.settle(payment, hash).await } else { Ok(()) };
         }
         // Before the state: no block after this time can use what is unused then.
@@ -226,13 +235,13 @@ impl Settler {
         if self.chain.authorization_used(&payment.authorization).await? {
             return self.used(payment).await;
         }
-        if let Some((_, Mined { stays, .. })) = mined {
+        if let Some((_, TransactionInclusion { stays, .. })) = mined {
             return if stays { self.give_up(payment, TRANSACTION_FAILED.0).await } else { Ok(()) };
         }
         if is_over {
             return self.give_up(payment, VALID_BEFORE.0).await;
         }
-        if payment.has_open_slot {
+        if payment.has_open_nonce {
             // Whoever keeps the slot sends it again.
             return Ok(());
         }
@@ -241,7 +250,10 @@ impl Settler {
 
     /// The newest of these transactions that is in a block; one that succeeded
     /// before any that did not.
-    async fn mined(&self, sent: &[B256]) -> Result<Option<(B256, Mined)>, StepError> {
+    async fn mined(
+        &self,
+        sent: &[B256],
+    ) -> Result<Option<(B256, TransactionInclusion)>, SettlementStepError> {
         let mut found = None;
         for hash in sent.iter().rev() {
             match self.chain.outcome(*hash).await? {
@@ -256,7 +268,7 @@ impl Settler {
     }
 
     /// Sends a payment for which nothing can be on its way.
-    async fn submit(&self, payment: &Payment) -> Result<(), StepError> {
+    async fn submit(&self, payment: &IncomingPayment) -> Result<(), SettlementStepError> {
         let gas = match self.chain.simulate(&payment.authorization, &payment.signature).await {
             Err(error @ SettlementError::Rejected { .. }) => {
                 (self.report)(format!("payment {} is refused: {error}", payment.id));
@@ -267,10 +279,11 @@ impl Settler {
         self.send(payment, gas).await?;
         // A chain that makes a block at once has the receipt by now.
         match self.db.payment(payment.id).await?.state {
-            PaymentState::Submitted(sent) => match self.mined(&sent).await? {
-                Some((hash, Mined { outcome: TxOutcome::Succeeded, stays: true })) => {
-                    self.settle(payment, hash).await
-                }
+            IncomingPaymentState::Submitted(sent) => match self.mined(&sent).await? {
+                Some((
+                    hash,
+                    TransactionInclusion { outcome: TxOutcome::Succeeded, stays: true },
+                )) => self.settle(payment, hash).await,
                 _ => Ok(()),
             },
             _ => Ok(()),
@@ -278,9 +291,11 @@ impl Settler {
     }
 
     /// The nonce is used: by our transfer, whoever sent it, or by something else.
-    async fn used(&self, payment: &Payment) -> Result<(), StepError> {
+    async fn used(&self, payment: &IncomingPayment) -> Result<(), SettlementStepError> {
         match self.chain.transfer_of(&payment.authorization).await? {
-            Some(Moved { transaction, stays: true }) => self.settle(payment, transaction).await,
+            Some(TransferEvent { transaction, stays: true }) => {
+                self.settle(payment, transaction).await
+            }
             Some(_) => Ok(()),
             // A node may know the nonce before it knows the logs.
             None if self.clock.now().since(payment.begun_at) <= LOGS_WITHIN => Ok(()),
@@ -288,9 +303,15 @@ impl Settler {
         }
     }
 
-    async fn settle(&self, payment: &Payment, transaction: B256) -> Result<(), StepError> {
+    async fn settle(
+        &self,
+        payment: &IncomingPayment,
+        transaction: B256,
+    ) -> Result<(), SettlementStepError> {
         match self.db.mark_settled(payment.id, transaction).await {
-            Err(DbError::Sql { source, .. }) if Fault::of(&source) == Fault::Constraint => {
+            Err(DbError::Sql { source, .. })
+                if SqliteErrorKind::of(&source) == SqliteErrorKind::Constraint =>
+            {
                 // The transaction has settled another payment; one is all it moved.
                 self.give_up(payment, NONCE_USED.0).await
             }
@@ -302,8 +323,12 @@ impl Settler {
         }
     }
 
-    async fn give_up(&self, payment: &Payment, reason: &str) -> Result<(), StepError> {
-        if matches!(payment.state, PaymentState::Failed(_)) {
+    async fn give_up(
+        &self,
+        payment: &IncomingPayment,
+        reason: &str,
+    ) -> Result<(), SettlementStepError> {
+        if matches!(payment.state, IncomingPaymentState::Failed(_)) {
             return Ok(());
         }
         Ok(self.db.mark_failed(payment.id, reason.to_owned()).await?)
@@ -311,8 +336,8 @@ impl Settler {
 
     /// Whether no block can carry the transfer any more. As long as nobody but us has
     /// it our own clock may say so; what was signed is over when the chain says it.
-    async fn is_over(&self, payment: &Payment) -> Result<bool, StepError> {
-        let is_out = payment.has_open_slot || payment.state != PaymentState::Begun;
+    async fn is_over(&self, payment: &IncomingPayment) -> Result<bool, SettlementStepError> {
+        let is_out = payment.has_open_nonce || payment.state != IncomingPaymentState::Begun;
         let now = if is_out { self.chain.time().await? } else { self.clock.now() };
         let seconds = now.as_millis().max(0).unsigned_abs() / 1000;
         Ok(U256::from(seconds) >= payment.authorization.valid_before)

@@ -8,36 +8,36 @@ use std::sync::Arc;
 
 use automaton_core::id::HoldId;
 use automaton_core::money::MoneyError;
-use automaton_inference::providers::local::chat::Byline;
+use automaton_inference::providers::local::chat::ResponseMeta;
 use bytes::Bytes;
 
-use super::hearing::{DONE, Hearing};
-use super::upstream::Question;
-use super::{ChatBody, Meter, Recording};
+use super::answer_stream::{AnswerStream, DONE};
+use super::upstream::UpstreamRequest;
+use super::{ChatBody, ChatService, Recording};
 use crate::billing::price::{Charge, Metering};
-use crate::config::Model;
+use crate::config::OfferedModel;
 use crate::error::ApiError;
 
 /// A call that has its credits set aside.
-pub(super) struct Call {
-    pub(super) meter: Arc<Meter>,
+pub(super) struct MeteredCall {
+    pub(super) meter: Arc<ChatService>,
     pub(super) chat: ChatBody,
-    pub(super) model: Model,
+    pub(super) model: OfferedModel,
     pub(super) hold: HoldId,
 }
 
-impl Call {
+impl MeteredCall {
     /// Carries the call out and records its answer.
     pub(super) async fn run(self, recording: &Recording) {
         let Self { meter, chat, model, hold } = self;
-        let bill = Bill { meter: &meter, model: &model, hold, prompt_bytes: chat.bytes };
-        let mut hearing = Hearing::new(recording, chat.wants_usage);
-        let byline = Byline {
+        let bill = ChargeContext { meter: &meter, model: &model, hold, prompt_bytes: chat.bytes };
+        let mut hearing = AnswerStream::new(recording, chat.wants_usage);
+        let byline = ResponseMeta {
             id: format!("chatcmpl-{hold}"),
             model: model.id.clone(),
-            created: meter.mint.now().as_millis() / 1000,
+            created: meter.ids.now().as_millis() / 1000,
         };
-        let question = Question { chat, model: &model, byline, report: &meter.report };
+        let question = UpstreamRequest { chat, model: &model, byline, report: &meter.report };
         let done = match meter.upstream.answer(question, &mut hearing).await {
             Ok(()) => bill.present(hearing, recording).await,
             Err(refusal) => Err(refusal),
@@ -50,17 +50,21 @@ impl Call {
 }
 
 /// What the charge needs.
-struct Bill<'a> {
-    meter: &'a Meter,
-    model: &'a Model,
+struct ChargeContext<'a> {
+    meter: &'a ChatService,
+    model: &'a OfferedModel,
     hold: HoldId,
     prompt_bytes: usize,
 }
 
-impl Bill<'_> {
+impl ChargeContext<'_> {
     /// Charges an answer and then shows what of it was held back: all of it, or
     /// the end of a stream.
-    async fn present(&self, hearing: Hearing<'_>, recording: &Recording) -> Result<(), ApiError> {
+    async fn present(
+        &self,
+        hearing: AnswerStream<'_>,
+        recording: &Recording,
+    ) -> Result<(), ApiError> {
         let charge = self.charge(&hearing).await?;
         if let Some(body) = hearing.document {
             recording.begin(charge.metering);
@@ -80,7 +84,7 @@ impl Bill<'_> {
     }
 
     /// Charges what the upstream reported, or an estimate.
-    async fn charge(&self, hearing: &Hearing<'_>) -> Result<Charge, ApiError> {
+    async fn charge(&self, hearing: &AnswerStream<'_>) -> Result<Charge, ApiError> {
         let prices = self.model.prices();
         let charge: Result<Charge, MoneyError> = match &hearing.usage {
             Some(usage) => prices.reported(usage),

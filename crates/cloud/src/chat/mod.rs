@@ -5,8 +5,8 @@
 //! and a client that repeats itself is not charged twice. The end of an answer is
 //! never shown before it is charged.
 
+mod answer_stream;
 mod call;
-mod hearing;
 mod recording;
 mod request;
 mod upstream;
@@ -15,23 +15,23 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use automaton_core::error::chain;
-use automaton_core::id::{HoldId, Mint};
+use automaton_core::id::{HoldId, IdGenerator};
 use automaton_core::money::Microcents;
 use automaton_core::time::Span;
 use automaton_core::wire::cloud::MODEL_NOT_FOUND;
-use automaton_sqlite::chain::{Body as Encoding, Hash};
+use automaton_sqlite::chain::{CanonicalRow, Hash};
 use axum::http::StatusCode;
 use bytes::Bytes;
 
 use crate::access::Caller;
-use crate::config::Model;
+use crate::config::OfferedModel;
 use crate::db::{Db, HoldOutcome, NewHold};
-use crate::error::{ApiError, Report};
-use crate::tasks::Tasks;
+use crate::error::{ApiError, OperatorNotifier};
+use crate::tasks::TaskSet;
 
 pub(crate) use recording::Recording;
 pub(crate) use request::ChatBody;
-pub(crate) use upstream::{Server, Upstream};
+pub(crate) use upstream::{Upstream, UpstreamServer};
 
 /// How long a finished answer is kept for those who ask again.
 const KEPT: Span = Span::from_secs(120);
@@ -41,28 +41,28 @@ const CALLS_MAX: usize = 64;
 const KEPT_BYTES_MAX: usize = 64 << 20;
 
 /// What calls need.
-pub(crate) struct Meter {
+pub(crate) struct ChatService {
     pub(crate) db: Arc<dyn Db>,
     pub(crate) upstream: Upstream,
-    pub(crate) models: Vec<Model>,
+    pub(crate) models: Vec<OfferedModel>,
     /// What a wallet has to have before a call that costs something.
     pub(crate) minimum: Microcents,
-    pub(crate) mint: Mint,
-    pub(crate) tasks: Tasks,
-    pub(crate) report: Report,
+    pub(crate) ids: IdGenerator,
+    pub(crate) tasks: TaskSet,
+    pub(crate) report: OperatorNotifier,
     /// A std mutex, since nothing is awaited while it is held.
     pub(crate) calls: Mutex<HashMap<Hash, Arc<Recording>>>,
 }
 
 /// What a request led to.
-enum Admitted {
+enum CallAdmission {
     /// A call of its own.
     New(Arc<Recording>),
     /// The call that it repeats.
     Joined(Arc<Recording>),
 }
 
-impl Meter {
+impl ChatService {
     /// Begins a call, or joins the one that this request repeats.
     pub(crate) fn begin(
         self: Arc<Self>,
@@ -71,7 +71,7 @@ impl Meter {
         body: &Bytes,
     ) -> Result<Arc<Recording>, ApiError> {
         let content = Hash::of(body);
-        let named = Encoding::new("call").bytes(caller.key.as_bytes()).maybe(name.as_deref());
+        let named = CanonicalRow::new("call").bytes(caller.key.as_bytes()).maybe(name.as_deref());
         let identity = match name {
             Some(_) => named.hash(),
             None => named.bytes(content.as_bytes()).hash(),
@@ -82,11 +82,11 @@ impl Meter {
             let status = StatusCode::BAD_REQUEST;
             ApiError::new(status, MODEL_NOT_FOUND, format!("there is no model '{}'", chat.model))
         })?;
-        let hold: HoldId = self.mint.id();
+        let hold: HoldId = self.ids.id();
         let recording = Recording::new(content, chat.media());
         let recording = match self.admit(identity, recording)? {
-            Admitted::New(recording) => recording,
-            Admitted::Joined(recording) => return Ok(recording),
+            CallAdmission::New(recording) => recording,
+            CallAdmission::Joined(recording) => return Ok(recording),
         };
         let (meter, recorded) = (self, Arc::clone(&recording));
         let tasks = meter.tasks.clone();
@@ -94,12 +94,12 @@ impl Meter {
         tasks.spawn(async move {
             match meter.open(&caller, (hold, name), &chat, &model).await {
                 Ok(()) => {
-                    let call = call::Call { meter: Arc::clone(&meter), chat, model, hold };
+                    let call = call::MeteredCall { meter: Arc::clone(&meter), chat, model, hold };
                     call.run(&recorded).await;
                 }
                 Err(refusal) => recorded.refuse(refusal),
             }
-            recorded.end(meter.mint.now());
+            recorded.end(meter.ids.now());
             if recorded.refused() {
                 // What failed may be tried again.
                 meter.forget(identity, &recorded);
@@ -114,7 +114,7 @@ impl Meter {
         caller: &Caller,
         (id, name): (HoldId, Option<String>),
         chat: &ChatBody,
-        model: &Model,
+        model: &OfferedModel,
     ) -> Result<(), ApiError> {
         let internal =
             |error: &(dyn std::error::Error + 'static)| ApiError::internal(&self.report, error);
@@ -133,15 +133,15 @@ impl Meter {
     }
 
     /// Joins the call of this identity, or makes room for it and enters it.
-    fn admit(&self, identity: Hash, recording: Recording) -> Result<Admitted, ApiError> {
+    fn admit(&self, identity: Hash, recording: Recording) -> Result<CallAdmission, ApiError> {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = self.mint.now();
+        let now = self.ids.now();
         calls.retain(|_, call| call.ended_at().is_none_or(|end| now.since(end) <= KEPT));
         match calls.get(&identity) {
             // What was refused is about to be forgotten.
             Some(known) if known.refused() => {}
             Some(known) if known.content == recording.content => {
-                return Ok(Admitted::Joined(Arc::clone(known)));
+                return Ok(CallAdmission::Joined(Arc::clone(known)));
             }
             Some(_) => {
                 return Err(ApiError::conflict("this Idempotency-Key came with another body"));
@@ -166,7 +166,7 @@ impl Meter {
         }
         let recording = Arc::new(recording);
         calls.insert(identity, Arc::clone(&recording));
-        Ok(Admitted::New(recording))
+        Ok(CallAdmission::New(recording))
     }
 
     /// Forgets a call, unless another has taken its place.

@@ -68,14 +68,14 @@ impl Media {
 
 /// How an answer begins.
 #[derive(Debug, Clone)]
-enum Head {
+enum ResponseHead {
     Headers(HeaderMap),
     Refused(ApiError),
 }
 
 #[derive(Debug, Default)]
-struct Progress {
-    head: Option<Head>,
+struct RecordingProgress {
+    head: Option<ResponseHead>,
     pieces: Vec<Bytes>,
     /// Whether the last piece is there.
     whole: bool,
@@ -89,7 +89,7 @@ pub(crate) struct Recording {
     /// The hash of the request's body.
     pub(super) content: Hash,
     media: Media,
-    progress: watch::Sender<Progress>,
+    progress: watch::Sender<RecordingProgress>,
     /// Whether the last of it was handed to a client's connection.
     delivered: AtomicBool,
 }
@@ -108,7 +108,7 @@ impl Recording {
         }
         self.progress.send_if_modified(|progress| {
             let begins = progress.head.is_none();
-            progress.head.get_or_insert(Head::Headers(headers));
+            progress.head.get_or_insert(ResponseHead::Headers(headers));
             begins
         });
     }
@@ -134,7 +134,7 @@ impl Recording {
     pub(super) fn refuse(&self, error: ApiError) {
         self.progress.send_modify(|progress| {
             progress.refused = true;
-            progress.head.get_or_insert(Head::Refused(error));
+            progress.head.get_or_insert(ResponseHead::Refused(error));
         });
     }
 
@@ -162,8 +162,8 @@ impl Recording {
         // silent-ok: the sender lives as long as `self`.
         let head = head.ok().and_then(Result::ok).and_then(|progress| progress.head.clone());
         let mut headers = match head {
-            Some(Head::Refused(error)) => return error.into_response(),
-            Some(Head::Headers(headers)) => headers,
+            Some(ResponseHead::Refused(error)) => return error.into_response(),
+            Some(ResponseHead::Headers(headers)) => headers,
             None => self.headers(),
         };
         if replayed {
@@ -173,7 +173,7 @@ impl Recording {
     }
 
     /// The pieces from the first on, as they come.
-    fn body(self: Arc<Self>, watched: watch::Receiver<Progress>) -> Body {
+    fn body(self: Arc<Self>, watched: watch::Receiver<RecordingProgress>) -> Body {
         let state = (self, watched, 0_usize);
         Body::from_stream(stream::unfold(state, async |(recording, mut watched, next)| {
             let media = recording.media;
@@ -182,7 +182,7 @@ impl Recording {
                     let progress = watched.borrow_and_update();
                     let late = match &progress.head {
                         // A refusal that comes after the head can only be a body.
-                        Some(Head::Refused(error)) if next == 0 => media.refusal(error),
+                        Some(ResponseHead::Refused(error)) if next == 0 => media.refusal(error),
                         _ => None,
                     };
                     if progress.whole && next + 1 == progress.pieces.len() {

@@ -10,8 +10,8 @@ use serde::de::IgnoredAny;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::recording::Media;
-use crate::billing::price::{Tokens, prompt_bound};
-use crate::config::{Model, TokenLimitName};
+use crate::billing::price::{BilledTokens, prompt_bound};
+use crate::config::{OfferedModel, TokenLimitName};
 
 /// Answers that may be asked for at once.
 const CHOICES_MAX: u32 = 8;
@@ -70,13 +70,13 @@ impl ChatBody {
     }
 
     /// The most tokens that the call can have.
-    pub(crate) fn most_tokens(&self, model: &Model) -> Tokens {
+    pub(crate) fn most_tokens(&self, model: &OfferedModel) -> BilledTokens {
         let prompt = prompt_bound(self.bytes, self.messages);
         let completion = self.limit(model).saturating_mul(self.choices);
-        Tokens { prompt, cached: 0, completion }
+        BilledTokens { prompt, cached: 0, completion }
     }
 
-    fn limit(&self, model: &Model) -> u32 {
+    fn limit(&self, model: &OfferedModel) -> u32 {
         self.limit.unwrap_or(model.max_output_tokens).min(model.max_output_tokens)
     }
 
@@ -87,7 +87,7 @@ impl ChatBody {
     /// Never for what was read; `serde_json` could in principle fail.
     pub(crate) fn for_upstream(
         mut self,
-        model: &Model,
+        model: &OfferedModel,
         limit_name: TokenLimitName,
     ) -> Result<Vec<u8>, serde_json::Error> {
         let limit = to_raw_value(&self.limit(model))?;
@@ -119,7 +119,7 @@ fn field<T: for<'de> Deserialize<'de>>(
 mod tests {
     use super::*;
 
-    fn model() -> Model {
+    fn model() -> OfferedModel {
         serde_json::from_str(
             r#"{"id":"a","upstream_id":"b","input_microcents_per_million":1000000,
                 "output_microcents_per_million":2000000,"context_window":8192,

@@ -8,24 +8,26 @@ use std::time::Duration;
 
 use automaton_core::error::chain;
 use automaton_core::secret::Secret;
-use automaton_core::wire::brain::FailedCode;
+use automaton_core::wire::brain::LocalModelFailureCode;
 use automaton_core::wire::chat::ChatChunk;
 use automaton_core::wire::cloud::{
     CONTEXT_LENGTH_EXCEEDED, MODEL_NOT_FOUND, TOOLS_UNSUPPORTED, UPSTREAM_KEY,
 };
-use automaton_inference::providers::local::Local;
-use automaton_inference::providers::local::chat::{Byline, Speech, question};
+use automaton_inference::providers::local::LocalModel;
+use automaton_inference::providers::local::chat::{ChatResponder, ResponseMeta, question};
 use automaton_inference::providers::openai_compatible::probe::nearest;
-use automaton_inference::providers::openai_compatible::{Auth, refusal};
-use automaton_inference::{HelperError, InferenceError, NoSink, Provider as _, Sink};
+use automaton_inference::providers::openai_compatible::{ApiAuth, refusal};
+use automaton_inference::{InferenceError, LocalModelError, NoTokenSink, Provider as _, TokenSink};
 use automaton_net::sse::Events;
-use automaton_net::{Client, Deadlines, Header, Method, Request, Response, Url, redact};
+use automaton_net::{
+    Deadlines, Header, HttpClient, HttpMethod, HttpRequest, HttpResponse, Url, redact,
+};
 use axum::http::StatusCode;
 
 use super::ChatBody;
-use super::hearing::{DONE, Hearing};
-use crate::config::{Model, TokenLimitName};
-use crate::error::{ApiError, Report};
+use super::answer_stream::{AnswerStream, DONE};
+use crate::config::{OfferedModel, TokenLimitName};
+use crate::error::{ApiError, OperatorNotifier};
 
 /// How long a server may think and answer.
 const DEADLINES: Deadlines =
@@ -44,14 +46,14 @@ const REFUSED: &str = "UPSTREAM_REFUSED";
 /// Who thinks.
 pub(crate) enum Upstream {
     /// A server.
-    Server(Server),
+    Server(UpstreamServer),
     /// A model of our own.
-    Local(Box<Local>),
+    Local(Box<LocalModel>),
 }
 
 /// A server of the format.
-pub(crate) struct Server {
-    pub(crate) client: Client,
+pub(crate) struct UpstreamServer {
+    pub(crate) client: HttpClient,
     /// Where completions are asked for.
     pub(crate) url: Url,
     pub(crate) key: Option<Secret>,
@@ -59,12 +61,12 @@ pub(crate) struct Server {
 }
 
 /// One question.
-pub(super) struct Question<'a> {
+pub(super) struct UpstreamRequest<'a> {
     pub(super) chat: ChatBody,
-    pub(super) model: &'a Model,
+    pub(super) model: &'a OfferedModel,
     /// What the answer is called, if it has to be given a name here.
-    pub(super) byline: Byline,
-    pub(super) report: &'a Report,
+    pub(super) byline: ResponseMeta,
+    pub(super) report: &'a OperatorNotifier,
 }
 
 impl Upstream {
@@ -78,7 +80,7 @@ impl Upstream {
 
     /// A model as it is offered: what the configuration says, within what is
     /// known of the one that answers.
-    pub(crate) fn offered(&self, mut model: Model) -> Model {
+    pub(crate) fn offered(&self, mut model: OfferedModel) -> OfferedModel {
         if let Self::Local(local) = self {
             let known = local.model();
             model.context_window = model.context_window.min(known.context_tokens);
@@ -93,8 +95,8 @@ impl Upstream {
     /// What the client is told; what concerns the operator is reported.
     pub(super) async fn answer(
         &self,
-        question: Question<'_>,
-        hearing: &mut Hearing<'_>,
+        question: UpstreamRequest<'_>,
+        hearing: &mut AnswerStream<'_>,
     ) -> Result<(), ApiError> {
         match self {
             Self::Server(server) => server.answer(question, hearing).await,
@@ -104,18 +106,18 @@ impl Upstream {
 }
 
 /// The upstream failed; what it says of it is the operator's alone.
-fn broken(report: &Report, error: &(dyn std::error::Error + 'static)) -> ApiError {
+fn broken(report: &OperatorNotifier, error: &(dyn std::error::Error + 'static)) -> ApiError {
     report(format!("the upstream failed: {}", chain(error)));
     ApiError::new(StatusCode::BAD_GATEWAY, "UPSTREAM_FAILED", "the model did not answer")
 }
 
-impl Server {
+impl UpstreamServer {
     async fn answer(
         &self,
-        question: Question<'_>,
-        hearing: &mut Hearing<'_>,
+        question: UpstreamRequest<'_>,
+        hearing: &mut AnswerStream<'_>,
     ) -> Result<(), ApiError> {
-        let Question { chat, model, report, .. } = question;
+        let UpstreamRequest { chat, model, report, .. } = question;
         let stream = chat.stream;
         let body = chat.for_upstream(model, self.limit_name);
         let body = body.map_err(|error| ApiError::internal(report, &error))?;
@@ -144,8 +146,13 @@ impl Server {
         Ok(())
     }
 
-    async fn ask(&self, body: Vec<u8>, model: &str, report: &Report) -> Result<Response, ApiError> {
-        let mut request = Request::new(Method::Post, self.url.clone());
+    async fn ask(
+        &self,
+        body: Vec<u8>,
+        model: &str,
+        report: &OperatorNotifier,
+    ) -> Result<HttpResponse, ApiError> {
+        let mut request = HttpRequest::new(HttpMethod::Post, self.url.clone());
         request.body = body;
         request.headers.push(Header::Open("content-type", "application/json".to_owned()));
         if let Some(key) = &self.key {
@@ -164,7 +171,12 @@ impl Server {
     /// The server refused. Its words are cleaned of our key. What the client can mend is
     /// told to it, and that our key is wrong, which asking again will not mend; the rest is
     /// the operator's.
-    async fn refused(&self, response: Response, model: &str, report: &Report) -> ApiError {
+    async fn refused(
+        &self,
+        response: HttpResponse,
+        model: &str,
+        report: &OperatorNotifier,
+    ) -> ApiError {
         let status = response.status;
         let wait = response.header("retry-after").and_then(|text| text.trim().parse::<u64>().ok());
         let body = response.body.whole().await.unwrap_or_default();
@@ -179,7 +191,7 @@ impl Server {
                 refused(StatusCode::BAD_GATEWAY, UPSTREAM_KEY, what)
             }
             InferenceError::NoModel { .. } => {
-                let auth = self.key.clone().map_or(Auth::None, Auth::Bearer);
+                let auth = self.key.clone().map_or(ApiAuth::None, ApiAuth::Bearer);
                 let listed = nearest(&self.client, (&self.url, &auth), model).await;
                 let what = match listed.as_slice() {
                     [] => format!("the server behind this cloud has no model '{model}': {said}"),
@@ -217,22 +229,23 @@ impl Server {
 
 /// Has the model of our own answer.
 async fn think(
-    local: &Local,
-    asked: Question<'_>,
-    hearing: &mut Hearing<'_>,
+    local: &LocalModel,
+    asked: UpstreamRequest<'_>,
+    hearing: &mut AnswerStream<'_>,
 ) -> Result<(), ApiError> {
-    let Question { chat, model, byline, report } = asked;
+    let UpstreamRequest { chat, model, byline, report } = asked;
     let internal = |error: serde_json::Error| ApiError::internal(report, &error);
     let stream = chat.stream;
     let body = chat.for_upstream(model, TokenLimitName::MaxTokens).map_err(internal)?;
     let request = question(&body).map_err(|error| unfit(error.to_string()))?;
-    let speech = Speech::new(byline);
+    let speech = ChatResponder::new(byline);
     if !stream {
-        let done = local.ask(&request, &NoSink).await.map_err(|error| failed(report, &error))?;
+        let done =
+            local.ask(&request, &NoTokenSink).await.map_err(|error| failed(report, &error))?;
         let whole = serde_json::to_vec(&speech.whole(&done)).map_err(internal)?;
         return hearing.document(whole.into()).map_err(internal);
     }
-    let live = Live(Mutex::new((speech, &mut *hearing)));
+    let live = StreamingSink(Mutex::new((speech, &mut *hearing)));
     let done = local.ask(&request, &live).await.map_err(|error| failed(report, &error))?;
     let (speech, hearing) = live.0.into_inner().unwrap_or_else(PoisonError::into_inner);
     let rest = speech.end(&done).map_err(|error| broken(report, &error))?;
@@ -246,14 +259,14 @@ fn unfit(sentence: String) -> ApiError {
 }
 
 /// The model of our own failed. What the client can mend is told to it.
-fn failed(report: &Report, error: &InferenceError) -> ApiError {
+fn failed(report: &OperatorNotifier, error: &InferenceError) -> ApiError {
     match error {
         InferenceError::TooLong { text, .. } => {
             let sentence = format!("the context window of the model is too small: {text}");
             ApiError::new(StatusCode::BAD_REQUEST, CONTEXT_LENGTH_EXCEEDED, sentence)
         }
-        InferenceError::Helper(HelperError::Answer {
-            code: FailedCode::BadRequest | FailedCode::BadSchema,
+        InferenceError::Helper(LocalModelError::Answer {
+            code: LocalModelFailureCode::BadRequest | LocalModelFailureCode::BadSchema,
             message,
         }) => unfit(message.clone()),
         other => broken(report, other),
@@ -262,9 +275,9 @@ fn failed(report: &Report, error: &InferenceError) -> ApiError {
 
 /// Passes the pieces of an answer on as they come. A std mutex, since nothing
 /// is awaited while it is held.
-struct Live<'a, 'b>(Mutex<(Speech, &'a mut Hearing<'b>)>);
+struct StreamingSink<'a, 'b>(Mutex<(ChatResponder, &'a mut AnswerStream<'b>)>);
 
-impl Sink for Live<'_, '_> {
+impl TokenSink for StreamingSink<'_, '_> {
     fn text(&self, piece: &str) {
         let mut live = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (speech, hearing) = &mut *live;
@@ -274,7 +287,7 @@ impl Sink for Live<'_, '_> {
     }
 }
 
-fn say(hearing: &mut Hearing<'_>, chunk: &ChatChunk) {
+fn say(hearing: &mut AnswerStream<'_>, chunk: &ChatChunk) {
     // silent-ok: a piece is texts and numbers, which always have a JSON form.
     if let Ok(json) = serde_json::to_string(chunk) {
         hearing.event(&json);

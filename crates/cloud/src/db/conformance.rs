@@ -11,10 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 use automaton_core::entropy::Entropy;
-use automaton_core::id::{HoldId, Mint};
+use automaton_core::id::{HoldId, IdGenerator};
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::time::{Clock, Span, Timestamp};
-use automaton_core::wire::cloud::Registration;
+use automaton_core::wire::cloud::RegistrationRequest;
 use automaton_core::wire::x402::Authorization;
 use automaton_sqlite::chain::Hash;
 use automaton_testkit::clock::FakeClock;
@@ -22,7 +22,7 @@ use automaton_testkit::entropy::SeededEntropy;
 use proptest::prelude::*;
 
 use super::*;
-use crate::billing::price::{Metering, Tokens};
+use crate::billing::price::{BilledTokens, Metering};
 
 /// An engine over one place.
 pub(crate) trait Engine {
@@ -100,7 +100,7 @@ async fn access(engine: &dyn Engine) {
 
 async fn registrations(engine: &dyn Engine) {
     let db = engine.open(&FakeClock::at(START));
-    let row = |hash: u8| Registration {
+    let row = |hash: u8| RegistrationRequest {
         automaton_id: "a".to_owned(),
         automaton_address: wallet(1).to_string(),
         creator_address: wallet(2).to_string(),
@@ -122,8 +122,8 @@ async fn registrations(engine: &dyn Engine) {
     }
 }
 
-pub(crate) fn payment(nonce: u8, usd: u32) -> NewPayment {
-    NewPayment {
+pub(crate) fn payment(nonce: u8, usd: u32) -> NewIncomingPayment {
+    NewIncomingPayment {
         chain: 31337,
         asset: wallet(0xA5),
         authorization: Authorization {
@@ -136,7 +136,7 @@ pub(crate) fn payment(nonce: u8, usd: u32) -> NewPayment {
         },
         value: MicroUsdc::new(u64::from(usd) * 1_000_000),
         signature: Bytes::from(vec![7; 65]),
-        purchase: Some(Purchase { recipient: wallet(1), usd }),
+        purchase: Some(CreditPurchase { recipient: wallet(1), usd }),
         sale: None,
         guard: Span::from_secs(120),
         names: Vec::new(),
@@ -144,7 +144,7 @@ pub(crate) fn payment(nonce: u8, usd: u32) -> NewPayment {
     }
 }
 
-fn hold(mint: &Mint, amount: i64, minimum: i64) -> NewHold {
+fn hold(mint: &IdGenerator, amount: i64, minimum: i64) -> NewHold {
     NewHold {
         name: None,
         id: mint.id(),
@@ -156,12 +156,16 @@ fn hold(mint: &Mint, amount: i64, minimum: i64) -> NewHold {
 }
 
 fn charge(cost: i64) -> Charge {
-    Charge { cost: Microcents::new(cost), tokens: Tokens::default(), metering: Metering::Reported }
+    Charge {
+        cost: Microcents::new(cost),
+        tokens: BilledTokens::default(),
+        metering: Metering::Reported,
+    }
 }
 
-fn mint(clock: &FakeClock) -> Mint {
+fn mint(clock: &FakeClock) -> IdGenerator {
     let entropy: std::sync::Arc<dyn Entropy> = std::sync::Arc::new(SeededEntropy::new(3));
-    Mint::new(std::sync::Arc::new(clock.clone()) as std::sync::Arc<dyn Clock>, entropy)
+    IdGenerator::new(std::sync::Arc::new(clock.clone()) as std::sync::Arc<dyn Clock>, entropy)
 }
 
 async fn balance(db: &dyn Db) -> (i64, i64) {
@@ -170,7 +174,9 @@ async fn balance(db: &dyn Db) -> (i64, i64) {
 }
 
 async fn fund(db: &dyn Db) {
-    let Begun::New(id) = db.begin_payment(payment(1, 5)).await.unwrap() else { panic!("known") };
+    let BeginPaymentOutcome::New(id) = db.begin_payment(payment(1, 5)).await.unwrap() else {
+        panic!("known")
+    };
     assert!(db.mark_settled(id, B256::repeat_byte(0xFF)).await.unwrap());
 }
 
@@ -210,7 +216,7 @@ async fn holds(engine: &dyn Engine) {
     assert!(db.settle_hold(mint.id::<HoldId>(), charge(1)).await.is_err());
     let books = db.check_books().await.unwrap();
     let (owed, revenue) = (Microcents::new(180), Microcents::new(all - 180));
-    assert_eq!(books, Books { sum: Microcents::ZERO, owed, revenue, faults: 0 });
+    assert_eq!(books, LedgerTotals { sum: Microcents::ZERO, owed, revenue, faults: 0 });
 }
 
 async fn payments(engine: &dyn Engine) {
@@ -218,13 +224,18 @@ async fn payments(engine: &dyn Engine) {
     let db = engine.open(&clock);
     let new = payment(1, 5);
     assert_eq!(find(db.as_ref(), &new).await, None);
-    let Begun::New(id) = db.begin_payment(new.clone()).await.unwrap() else { panic!("known") };
-    assert_eq!(db.begin_payment(new.clone()).await.unwrap(), Begun::Known(id));
-    let gift = Some(Purchase { recipient: wallet(2), usd: 5 });
-    let other = NewPayment { purchase: gift, ..new.clone() };
-    assert_eq!(db.begin_payment(other).await.unwrap(), Begun::Conflict);
+    let BeginPaymentOutcome::New(id) = db.begin_payment(new.clone()).await.unwrap() else {
+        panic!("known")
+    };
+    assert_eq!(db.begin_payment(new.clone()).await.unwrap(), BeginPaymentOutcome::Known(id));
+    let gift = Some(CreditPurchase { recipient: wallet(2), usd: 5 });
+    let other = NewIncomingPayment { purchase: gift, ..new.clone() };
+    assert_eq!(db.begin_payment(other).await.unwrap(), BeginPaymentOutcome::Conflict);
     let stored = find(db.as_ref(), &new).await.unwrap();
-    assert_eq!((&stored.authorization, &stored.state), (&new.authorization, &PaymentState::Begun));
+    assert_eq!(
+        (&stored.authorization, &stored.state),
+        (&new.authorization, &IncomingPaymentState::Begun)
+    );
     drop(db);
     let db = engine.open(&clock);
     assert!(db.mark_settled(id, B256::repeat_byte(4)).await.unwrap());
@@ -235,7 +246,9 @@ async fn payments(engine: &dyn Engine) {
     assert!(db.mark_delivered(id).await.unwrap());
     assert!(!db.mark_delivered(id).await.unwrap(), "only once");
     // A transaction settles one payment.
-    let Begun::New(next) = db.begin_payment(payment(2, 5)).await.unwrap() else { panic!("known") };
+    let BeginPaymentOutcome::New(next) = db.begin_payment(payment(2, 5)).await.unwrap() else {
+        panic!("known")
+    };
     assert!(db.mark_settled(next, B256::repeat_byte(4)).await.is_err());
     db.mark_failed(next, "why".to_owned()).await.unwrap();
     assert_eq!(balance(db.as_ref()).await, (500_000_000, 0));
@@ -244,26 +257,38 @@ async fn payments(engine: &dyn Engine) {
     assert_eq!(db.check_books().await.unwrap().faults, 0);
 }
 
-async fn find(db: &dyn Db, new: &NewPayment) -> Option<Payment> {
+async fn find(db: &dyn Db, new: &NewIncomingPayment) -> Option<IncomingPayment> {
     db.find_payment(new.chain, new.asset, new.authorization.clone()).await.unwrap()
 }
 
 async fn guard(engine: &dyn Engine) {
     let clock = FakeClock::at(START);
     let db = engine.open(&clock);
-    let Begun::New(first) = db.begin_payment(payment(1, 5)).await.unwrap() else { panic!("known") };
-    assert_eq!(db.begin_payment(payment(2, 5)).await.unwrap(), Begun::Guarded(first));
+    let BeginPaymentOutcome::New(first) = db.begin_payment(payment(1, 5)).await.unwrap() else {
+        panic!("known")
+    };
+    assert_eq!(db.begin_payment(payment(2, 5)).await.unwrap(), BeginPaymentOutcome::Guarded(first));
     assert!(
-        matches!(db.begin_payment(payment(3, 25)).await.unwrap(), Begun::New(_)),
+        matches!(db.begin_payment(payment(3, 25)).await.unwrap(), BeginPaymentOutcome::New(_)),
         "another tier"
     );
     clock.step(Span::from_secs(121));
-    let Begun::New(second) = db.begin_payment(payment(2, 5)).await.unwrap() else { panic!("late") };
-    assert_eq!(db.begin_payment(payment(4, 5)).await.unwrap(), Begun::Guarded(second));
+    let BeginPaymentOutcome::New(second) = db.begin_payment(payment(2, 5)).await.unwrap() else {
+        panic!("late")
+    };
+    assert_eq!(
+        db.begin_payment(payment(4, 5)).await.unwrap(),
+        BeginPaymentOutcome::Guarded(second)
+    );
     db.mark_delivered(second).await.unwrap();
-    let Begun::New(third) = db.begin_payment(payment(4, 5)).await.unwrap() else { panic!("seen") };
+    let BeginPaymentOutcome::New(third) = db.begin_payment(payment(4, 5)).await.unwrap() else {
+        panic!("seen")
+    };
     db.mark_failed(third, "why".to_owned()).await.unwrap();
-    assert!(matches!(db.begin_payment(payment(5, 5)).await.unwrap(), Begun::New(_)), "failed");
+    assert!(
+        matches!(db.begin_payment(payment(5, 5)).await.unwrap(), BeginPaymentOutcome::New(_)),
+        "failed"
+    );
 }
 
 /// Something that happens to a ledger.
@@ -304,18 +329,18 @@ pub(crate) async fn play(engine: &dyn Engine, history: Vec<Event>) {
     credits::keys(db.as_ref()).await;
     let mut payments: BTreeMap<u8, (i64, bool)> = BTreeMap::new();
     // What was given away under each name, in cents, and which payments were given back.
-    let mut sent: BTreeMap<u8, Transfer> = BTreeMap::new();
+    let mut sent: BTreeMap<u8, TransferRecord> = BTreeMap::new();
     let mut refunded: BTreeSet<i64> = BTreeSet::new();
     // Amount, and what was charged once it is closed.
     let mut holds: Vec<(HoldId, i64, Option<i64>)> = Vec::new();
     for event in history {
         match event {
             Event::Pay(n) => match db.begin_payment(payment(n, 5)).await.unwrap() {
-                Begun::New(id) => {
+                BeginPaymentOutcome::New(id) => {
                     db.mark_delivered(id).await.unwrap();
                     assert!(payments.insert(n, (id, false)).is_none());
                 }
-                begun => assert_eq!(begun, Begun::Known(payments[&n].0)),
+                begun => assert_eq!(begun, BeginPaymentOutcome::Known(payments[&n].0)),
             },
             Event::Settle(n) => {
                 if let Some((id, credited)) = payments.get_mut(&n) {
@@ -372,7 +397,12 @@ pub(crate) async fn play(engine: &dyn Engine, history: Vec<Event>) {
 }
 
 /// Gives credits away under a name, and compares with what was given under it.
-async fn give(db: &dyn Db, mint: &Mint, sent: &mut BTreeMap<u8, Transfer>, new: (i64, u8)) {
+async fn give(
+    db: &dyn Db,
+    mint: &IdGenerator,
+    sent: &mut BTreeMap<u8, TransferRecord>,
+    new: (i64, u8),
+) {
     let (cents, name) = new;
     let before = balance(db).await.0;
     let new = NewTransfer {
@@ -410,7 +440,7 @@ async fn give_back(db: &dyn Db, (id, credited): (i64, bool), refunded: &mut BTre
 /// The books say what the model says, and no account is below nothing.
 async fn compare(
     db: &dyn Db,
-    (bought, sent): (i64, &BTreeMap<u8, Transfer>),
+    (bought, sent): (i64, &BTreeMap<u8, TransferRecord>),
     holds: &[(HoldId, i64, Option<i64>)],
 ) {
     let given: i64 = sent.values().map(|transfer| transfer.cents * 1_000_000).sum();
@@ -421,8 +451,12 @@ async fn compare(
     assert_eq!(db.balance(wallet(2)).await.unwrap().available.units(), given);
     let books = db.check_books().await.unwrap();
     let unit = Microcents::new;
-    let wanted =
-        Books { sum: unit(0), owed: unit(bought - charged), revenue: unit(charged), faults: 0 };
+    let wanted = LedgerTotals {
+        sum: unit(0),
+        owed: unit(bought - charged),
+        revenue: unit(charged),
+        faults: 0,
+    };
     assert_eq!(books, wanted);
     assert!(bought - given - charged - held >= 0);
 }

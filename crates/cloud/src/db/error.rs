@@ -2,9 +2,9 @@
 //!
 //! Refusals that a client caused are outcomes of the use cases and not here.
 
-use automaton_core::error::{Classified, Kind};
+use automaton_core::error::{Classified, ErrorClass};
 use automaton_core::money::MoneyError;
-use automaton_sqlite::{Fault, SqliteError};
+use automaton_sqlite::{SqliteError, SqliteErrorKind};
 
 /// A use case could not be carried out; nothing of it was stored.
 #[derive(Debug, thiserror::Error)]
@@ -49,22 +49,22 @@ pub enum DbError {
 }
 
 impl Classified for DbError {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ErrorClass {
         match self {
             Self::Open(error) => error.kind(),
-            Self::Sql { source, .. } => Fault::of(source).kind(),
+            Self::Sql { source, .. } => SqliteErrorKind::of(source).kind(),
             Self::Spawn(_)
             | Self::WriterGone { .. }
             | Self::Money(_)
             | Self::Overdrawn { .. }
-            | Self::Missing { .. } => Kind::Internal,
+            | Self::Missing { .. } => ErrorClass::Internal,
         }
     }
 
     fn hint(&self) -> Option<String> {
         match self {
             Self::Open(error) => error.hint(),
-            Self::Sql { source, .. } => Fault::of(source).hint().map(str::to_owned),
+            Self::Sql { source, .. } => SqliteErrorKind::of(source).hint().map(str::to_owned),
             Self::WriterGone { .. } => {
                 Some("Start the cloud again; what was stored is safe.".to_owned())
             }
@@ -75,30 +75,30 @@ impl Classified for DbError {
 
 /// Why a job stopped; which one it was is added where it was ordered.
 #[derive(Debug)]
-pub(crate) enum Halt {
+pub(crate) enum DbTxError {
     Sql(rusqlite::Error),
     Refused(DbError),
 }
 
-impl From<rusqlite::Error> for Halt {
+impl From<rusqlite::Error> for DbTxError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sql(error)
     }
 }
 
-impl From<DbError> for Halt {
+impl From<DbError> for DbTxError {
     fn from(error: DbError) -> Self {
         Self::Refused(error)
     }
 }
 
-impl From<MoneyError> for Halt {
+impl From<MoneyError> for DbTxError {
     fn from(error: MoneyError) -> Self {
         Self::Refused(error.into())
     }
 }
 
-impl Halt {
+impl DbTxError {
     pub(crate) fn during(self, operation: &'static str) -> DbError {
         match self {
             Self::Refused(error) => error,

@@ -7,9 +7,9 @@ use automaton_core::time::{Span, Timestamp};
 use automaton_sqlite::chain::Hash;
 use bytes::Bytes;
 
-use super::Answer;
-use crate::machines::lifecycle::{Event, State};
-use crate::machines::tier::Tier;
+use super::DbFuture;
+use crate::machines::lifecycle::{MachineEvent, MachineState};
+use crate::machines::tier::MachineTierSpec;
 
 /// What is billed at a time, so no minute is paid for longer ahead.
 pub const MINUTE: Span = Span::from_secs(60);
@@ -36,44 +36,44 @@ pub const PORTS_MAX: i64 = 32;
 /// The use cases of machines.
 pub trait MachineDb: Send + Sync {
     /// Stores a machine that is to be made. Under the same name it is the same.
-    fn create_machine(&self, machine: NewMachine) -> Answer<'_, CreateOutcome>;
+    fn create_machine(&self, machine: NewMachine) -> DbFuture<'_, CreateOutcome>;
     /// The machine with this id, deleted or not.
-    fn machine(&self, id: MachineId) -> Answer<'_, Option<Machine>>;
+    fn machine(&self, id: MachineId) -> DbFuture<'_, Option<Machine>>;
     /// The machines that are not deleted, of one owner or of all, newest first.
-    fn machines(&self, owner: Option<Address>) -> Answer<'_, Vec<Machine>>;
+    fn machines(&self, owner: Option<Address>) -> DbFuture<'_, Vec<Machine>>;
     /// Lets something happen to a machine; how it is then, or nothing when that changes nothing.
     /// A reason stays until the owner asks for something else.
     fn step_machine(
         &self,
         id: MachineId,
-        event: Event,
+        event: MachineEvent,
         reason: Option<String>,
-    ) -> Answer<'_, Option<Machine>>;
+    ) -> DbFuture<'_, Option<Machine>>;
     /// The cloud starts: no machine's process is left, and whoever asks again for a command
     /// that was under way gets this result. Gives the number of those commands.
-    fn restart_machines(&self, interrupted: Bytes) -> Answer<'_, u64>;
+    fn restart_machines(&self, interrupted: Bytes) -> DbFuture<'_, u64>;
     /// Charges what is due for a machine that is up, well or not, after its first passed health
     /// check: each minute once, and none of a gap.
-    fn charge_machine(&self, id: MachineId) -> Answer<'_, ChargeOutcome>;
+    fn charge_machine(&self, id: MachineId) -> DbFuture<'_, ChargeOutcome>;
 
     /// Stores that a command is to be run under a name.
-    fn begin_execution(&self, execution: NewExecution) -> Answer<'_, ExecutionOutcome>;
+    fn begin_execution(&self, execution: NewExecution) -> DbFuture<'_, ExecutionOutcome>;
     /// Stores what came of it. Repeating it changes nothing.
-    fn end_execution(&self, key: Hash, name: String, result: Bytes) -> Answer<'_, ()>;
+    fn end_execution(&self, key: Hash, name: String, result: Bytes) -> DbFuture<'_, ()>;
 
     /// The tunnel of an owner, made under this id if there is none; nothing where there are
     /// [`TUNNELS_MAX`] of others.
-    fn tunnel(&self, owner: Address, id: MachineId) -> Answer<'_, Option<Machine>>;
+    fn tunnel(&self, owner: Address, id: MachineId) -> DbFuture<'_, Option<Machine>>;
     /// Exposes a port of a machine at a price, which takes the place of the one before;
     /// `false` when it has too many.
-    fn expose_port(&self, machine: MachineId, port: Port) -> Answer<'_, bool>;
+    fn expose_port(&self, machine: MachineId, port: Port) -> DbFuture<'_, bool>;
     /// Exposes it no more; whether it was.
-    fn withdraw_port(&self, machine: MachineId, port: u16) -> Answer<'_, bool>;
+    fn withdraw_port(&self, machine: MachineId, port: u16) -> DbFuture<'_, bool>;
     /// The exposed ports of a machine, lowest first.
-    fn ports(&self, machine: MachineId) -> Answer<'_, Vec<Port>>;
+    fn ports(&self, machine: MachineId) -> DbFuture<'_, Vec<Port>>;
     /// The machine with this label, if it is not deleted, or the tunnel, and its port, if it is
     /// exposed.
-    fn route(&self, short_id: String, port: u16) -> Answer<'_, Option<(Machine, Port)>>;
+    fn route(&self, short_id: String, port: u16) -> DbFuture<'_, Option<(Machine, Port)>>;
 }
 
 /// A machine to be stored.
@@ -86,18 +86,18 @@ pub struct NewMachine {
     /// Its name.
     pub name: String,
     /// Its size and price.
-    pub tier: Tier,
+    pub tier: MachineTierSpec,
     /// The client's name of the request, and the hash of what it asks for.
     pub request_name: Option<String>,
     /// See there.
     pub request: Hash,
     /// What the cloud has for machines.
-    pub limits: Limits,
+    pub limits: MachineQuota,
 }
 
 /// What a cloud has for machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct MachineQuota {
     /// How many an owner may have.
     pub per_owner: u32,
     /// How many may run in all.
@@ -151,11 +151,11 @@ pub struct Machine {
     /// Its name.
     pub name: String,
     /// Its size.
-    pub tier: Tier,
+    pub tier: MachineTierSpec,
     /// The price of a month.
     pub monthly: Microcents,
     /// Where it stands.
-    pub state: State,
+    pub state: MachineState,
     /// Since when; for one that runs, when it last passed its health check.
     pub since: Timestamp,
     /// Why, where nobody asked for it.

@@ -18,66 +18,71 @@ use alloy_primitives::{Address, B256, Bytes};
 use automaton_core::id::{HoldId, IntentId, MachineId, TransferId};
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::time::{Span, Timestamp};
-use automaton_core::wire::cloud::{CallReply, Registration, StatusReply, StatusReport};
+use automaton_core::wire::cloud::{CallReply, RegistrationRequest, StatusReply, StatusReport};
 use automaton_core::wire::x402::Authorization;
 use automaton_sqlite::chain::Hash;
 
 use crate::billing::price::Charge;
-use crate::ledger::Reason;
+use crate::ledger::PostingReason;
 
 pub use error::DbError;
 
 /// What a use case gives, later.
-pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, DbError>> + Send + 'a>>;
+pub type DbFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, DbError>> + Send + 'a>>;
 
 /// The use cases.
 pub trait Db: machines::MachineDb {
     /// The server's own secret; `fresh` becomes it when there is none yet.
-    fn secret(&self, fresh: [u8; 32]) -> Answer<'_, [u8; 32]>;
+    fn secret(&self, fresh: [u8; 32]) -> DbFuture<'_, [u8; 32]>;
 
     /// Stores a nonce that is good for so long; `false` when too many are open.
-    fn issue_nonce(&self, nonce: String, lives: Span) -> Answer<'_, bool>;
+    fn issue_nonce(&self, nonce: String, lives: Span) -> DbFuture<'_, bool>;
     /// Uses a nonce up and stores the token that it gives, or neither.
-    fn sign_in(&self, attempt: SignInAttempt) -> Answer<'_, SignInOutcome>;
+    fn sign_in(&self, attempt: SignInAttempt) -> DbFuture<'_, SignInOutcome>;
     /// Stores the one key of an access token.
-    fn create_api_key(&self, key: NewKey) -> Answer<'_, KeyOutcome>;
+    fn create_api_key(&self, key: NewKey) -> DbFuture<'_, KeyOutcome>;
     /// Whose key has this hash.
-    fn key_owner(&self, hash: Hash) -> Answer<'_, Option<Address>>;
+    fn key_owner(&self, hash: Hash) -> DbFuture<'_, Option<Address>>;
     /// Registers an automaton whose registration has been verified.
-    fn register(&self, wallet: Address, row: Registration) -> Answer<'_, RegisterOutcome>;
+    fn register(&self, wallet: Address, row: RegistrationRequest) -> DbFuture<'_, RegisterOutcome>;
 
     /// Stores what an automaton says of itself, in the place of what it said before.
-    fn report_status(&self, wallet: Address, report: StatusReport) -> Answer<'_, ()>;
+    fn report_status(&self, wallet: Address, report: StatusReport) -> DbFuture<'_, ()>;
     /// What an automaton said last, for its own wallet and its registered creator's.
-    fn status(&self, of: Address, by: Address) -> Answer<'_, Option<StatusReply>>;
+    fn status(&self, of: Address, by: Address) -> DbFuture<'_, Option<StatusReply>>;
 
     /// What a wallet has; nothing for one that was never seen.
-    fn balance(&self, wallet: Address) -> Answer<'_, Balance>;
+    fn balance(&self, wallet: Address) -> DbFuture<'_, Balance>;
     /// Sets credits aside before a call.
-    fn open_hold(&self, hold: NewHold) -> Answer<'_, HoldOutcome>;
+    fn open_hold(&self, hold: NewHold) -> DbFuture<'_, HoldOutcome>;
     /// Ends a hold with what the call cost, at most what was set aside; gives
     /// what was charged. Repeating it changes nothing.
-    fn settle_hold(&self, id: HoldId, charge: Charge) -> Answer<'_, Microcents>;
+    fn settle_hold(&self, id: HoldId, charge: Charge) -> DbFuture<'_, Microcents>;
     /// The newest call of a wallet that its client gave this name.
-    fn call(&self, wallet: Address, name: String) -> Answer<'_, Option<CallReply>>;
+    fn call(&self, wallet: Address, name: String) -> DbFuture<'_, Option<CallReply>>;
     /// Ends a hold without a charge. Repeating it changes nothing.
-    fn release_hold(&self, id: HoldId) -> Answer<'_, ()>;
+    fn release_hold(&self, id: HoldId) -> DbFuture<'_, ()>;
     /// Ends every hold that is open without a charge, after a crash: whoever
     /// waited for those calls got no answer. Gives their number.
-    fn release_open_holds(&self) -> Answer<'_, u64>;
+    fn release_open_holds(&self) -> DbFuture<'_, u64>;
 
     /// Gives credits to another wallet. Under the same name it is done once.
-    fn transfer(&self, transfer: NewTransfer) -> Answer<'_, TransferOutcome>;
+    fn transfer(&self, transfer: NewTransfer) -> DbFuture<'_, TransferOutcome>;
     /// What a key may transfer in 24 hours, `usual` cents where nothing else was set.
-    fn ceiling(&self, key: Hash, usual: i64) -> Answer<'_, Ceiling>;
+    fn ceiling(&self, key: Hash, usual: i64) -> DbFuture<'_, Ceiling>;
     /// Changes what a key may transfer in 24 hours.
-    fn change_ceiling(&self, key: Hash, to: Change, usual: i64) -> Answer<'_, CeilingOutcome>;
+    fn change_ceiling(
+        &self,
+        key: Hash,
+        to: TransferCeilingChange,
+        usual: i64,
+    ) -> DbFuture<'_, CeilingOutcome>;
     /// Gives a purchase or a charge back, once.
-    fn refund(&self, what: Refund) -> Answer<'_, RefundOutcome>;
+    fn refund(&self, what: Refund) -> DbFuture<'_, RefundOutcome>;
     /// What changed what a wallet has, newest first.
-    fn history(&self, wallet: Address, page: Page) -> Answer<'_, Vec<Happened>>;
+    fn history(&self, wallet: Address, page: PageRange) -> DbFuture<'_, Vec<LedgerEntry>>;
     /// What requests to the ports of a wallet's machines brought, newest first.
-    fn sold(&self, wallet: Address, page: Page) -> Answer<'_, Vec<Sold>>;
+    fn sold(&self, wallet: Address, page: PageRange) -> DbFuture<'_, Vec<SaleRecord>>;
 
     /// The payment that came before with this authorization's payer and nonce.
     fn find_payment(
@@ -85,44 +90,44 @@ pub trait Db: machines::MachineDb {
         chain: u64,
         asset: Address,
         authorization: Authorization,
-    ) -> Answer<'_, Option<Payment>>;
+    ) -> DbFuture<'_, Option<IncomingPayment>>;
     /// Stores a verified payment, unless it is known or guarded against.
-    fn begin_payment(&self, payment: NewPayment) -> Answer<'_, Begun>;
+    fn begin_payment(&self, payment: NewIncomingPayment) -> DbFuture<'_, BeginPaymentOutcome>;
     /// The payment with this id.
-    fn payment(&self, id: i64) -> Answer<'_, Payment>;
+    fn payment(&self, id: i64) -> DbFuture<'_, IncomingPayment>;
     /// The payments that are neither settled nor failed, oldest first: never more
     /// than may be under way at a time.
-    fn unfinished_payments(&self) -> Answer<'_, Vec<Payment>>;
+    fn unfinished_payments(&self) -> DbFuture<'_, Vec<IncomingPayment>>;
     /// The payment is on the chain: credits the recipient, once; gives whether
     /// this was the time.
-    fn mark_settled(&self, id: i64, transaction: B256) -> Answer<'_, bool>;
+    fn mark_settled(&self, id: i64, transaction: B256) -> DbFuture<'_, bool>;
     /// The payment can never be on the chain any more.
-    fn mark_failed(&self, id: i64, reason: String) -> Answer<'_, ()>;
+    fn mark_failed(&self, id: i64, reason: String) -> DbFuture<'_, ()>;
     /// The client has got its reply, or its request is passed on; gives whether this was
     /// the time.
-    fn mark_delivered(&self, id: i64) -> Answer<'_, bool>;
+    fn mark_delivered(&self, id: i64) -> DbFuture<'_, bool>;
 
     /// Takes a number of the account that pays gas for a payment, which has no
     /// other one that is open, before anything is signed.
-    fn open_slot(&self, slot: NewSlot) -> Answer<'_, ()>;
+    fn reserve_nonce(&self, slot: NewNonceReservation) -> DbFuture<'_, ()>;
     /// Notes that the slot's transaction is to be signed again, with these fees.
-    fn raise_slot(&self, intent: IntentId, fees: Fees) -> Answer<'_, ()>;
+    fn raise_nonce_fees(&self, intent: IntentId, fees: Fees) -> DbFuture<'_, ()>;
     /// Stores what was signed for a slot, before it is broadcast; all of its
     /// transactions have the number of the first.
-    fn mark_signed(&self, intent: IntentId, submission: Submission) -> Answer<'_, ()>;
+    fn mark_signed(&self, intent: IntentId, submission: Submission) -> DbFuture<'_, ()>;
     /// The slot's number is in a block for good. Repeating it changes nothing.
-    fn close_slot(&self, intent: IntentId, end: SlotEnd) -> Answer<'_, ()>;
+    fn close_nonce(&self, intent: IntentId, end: NonceReservationEnd) -> DbFuture<'_, ()>;
     /// The slots whose number is in no block for good, lowest number first, at
     /// most a hundred.
-    fn open_slots(&self) -> Answer<'_, Vec<Slot>>;
+    fn open_nonces(&self) -> DbFuture<'_, Vec<NonceReservation>>;
 
     /// Adds up the ledger from its entries.
-    fn check_books(&self) -> Answer<'_, Books>;
+    fn check_books(&self) -> DbFuture<'_, LedgerTotals>;
     /// Whether whoever had it before closed it in good order; else the books are to be
     /// checked.
     fn ended_well(&self) -> bool;
     /// Makes the end of the process a good one, if nothing is written after it.
-    fn settle(&self) -> Answer<'_, ()>;
+    fn settle(&self) -> DbFuture<'_, ()>;
 }
 
 /// A verified sign-in.
@@ -226,7 +231,7 @@ pub enum HoldOutcome {
 
 /// A payment to be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewPayment {
+pub struct NewIncomingPayment {
     /// The chain.
     pub chain: u64,
     /// The token's contract.
@@ -238,7 +243,7 @@ pub struct NewPayment {
     /// Its signature.
     pub signature: Bytes,
     /// What it buys; nothing, when it is settled for another seller.
-    pub purchase: Option<Purchase>,
+    pub purchase: Option<CreditPurchase>,
     /// Where it is for a request, which is no purchase.
     pub sale: Option<Sale>,
     /// How long a purchase whose reply was not delivered keeps a second one of
@@ -252,7 +257,7 @@ pub struct NewPayment {
 
 /// Credits that are bought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Purchase {
+pub struct CreditPurchase {
     /// Who gets them.
     pub recipient: Address,
     /// The tier in US dollars.
@@ -270,7 +275,7 @@ pub struct Sale {
 
 /// How beginning a payment ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Begun {
+pub enum BeginPaymentOutcome {
     /// It is stored, and is to be settled.
     New(i64),
     /// This authorization came before.
@@ -297,7 +302,7 @@ pub enum Begun {
 /// A transaction that is in a block is no end yet: the block may go away again,
 /// and the payment is then where it was.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PaymentState {
+pub enum IncomingPaymentState {
     /// Stored; nothing was signed.
     Begun,
     /// These transactions are signed, oldest first, and may have been broadcast.
@@ -319,7 +324,7 @@ pub struct Fees {
 
 /// A number of the account that pays gas, to be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NewSlot {
+pub struct NewNonceReservation {
     /// What the signer fixes the number by.
     pub intent: IntentId,
     /// The payment that it is for.
@@ -332,7 +337,7 @@ pub struct NewSlot {
 
 /// A number that is taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Slot {
+pub struct NonceReservation {
     /// What the signer fixes the number by.
     pub intent: IntentId,
     /// The payment that it is for.
@@ -353,7 +358,7 @@ pub struct Slot {
 
 /// How a slot ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SlotEnd {
+pub enum NonceReservationEnd {
     /// One of its transactions is in a block.
     Spent,
     /// Somebody else's transaction has its number.
@@ -373,7 +378,7 @@ pub struct Submission {
 
 /// A stored payment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Payment {
+pub struct IncomingPayment {
     /// Its number.
     pub id: i64,
     /// The authorization.
@@ -381,16 +386,16 @@ pub struct Payment {
     /// Its signature.
     pub signature: Bytes,
     /// What it buys; nothing, when it is settled for another seller.
-    pub purchase: Option<Purchase>,
+    pub purchase: Option<CreditPurchase>,
     /// Where it is for a request, which is no purchase.
     pub sale: Option<Sale>,
     /// Where it stands.
-    pub state: PaymentState,
+    pub state: IncomingPaymentState,
     /// Whether its client has got its reply, or its request was passed on.
     pub is_delivered: bool,
     /// Whether a number of the account that pays gas is taken for it and not in a
     /// block for good.
-    pub has_open_slot: bool,
+    pub has_open_nonce: bool,
     /// When it was stored.
     pub begun_at: Timestamp,
 }
@@ -420,7 +425,7 @@ pub struct NewTransfer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TransferOutcome {
     /// The ledger has it, now or before.
-    Done(Transfer),
+    Done(TransferRecord),
     /// Its name was used for something else.
     OtherName,
     /// Nobody here has that wallet.
@@ -441,7 +446,7 @@ pub enum TransferOutcome {
 
 /// A transfer that was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Transfer {
+pub struct TransferRecord {
     /// Its id.
     pub id: String,
     /// Who got the credits.
@@ -469,7 +474,7 @@ pub struct Ceiling {
 
 /// Another ceiling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Change {
+pub struct TransferCeilingChange {
     /// In any 24 hours, in cents.
     pub cents: i64,
     /// The number of the message by which the creator said so; without one it may
@@ -501,15 +506,15 @@ pub enum Refund {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RefundOutcome {
     /// The ledger has it now.
-    Done(Refunded),
+    Done(RefundReceipt),
     /// The ledger had it before.
-    Again(Refunded),
+    Again(RefundReceipt),
     /// There is no such purchase or charge.
     Unknown,
     /// The credits of the purchase are spent, or set aside.
     Spent {
         /// What would be given back.
-        refunded: Refunded,
+        refunded: RefundReceipt,
         /// What can be spent.
         available: Microcents,
     },
@@ -517,7 +522,7 @@ pub enum RefundOutcome {
 
 /// What was given back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Refunded {
+pub struct RefundReceipt {
     /// Whose purchase or charge it was.
     pub wallet: Address,
     /// How much.
@@ -528,7 +533,7 @@ pub struct Refunded {
 
 /// Which part of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Page {
+pub struct PageRange {
     /// How many.
     pub limit: u32,
     /// How many newer ones are left out.
@@ -537,11 +542,11 @@ pub struct Page {
 
 /// A change of what a wallet has.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Happened {
+pub struct LedgerEntry {
     /// Its number in the ledger.
     pub posting: i64,
     /// Why; never for a hold or its release.
-    pub reason: Reason,
+    pub reason: PostingReason,
     /// By how much.
     pub amount: Microcents,
     /// What was there after it, set aside or not.
@@ -556,7 +561,7 @@ pub struct Happened {
 
 /// A request to a port that is paid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sold {
+pub struct SaleRecord {
     /// Its number among all of them.
     pub seq: i64,
     /// The port.
@@ -573,7 +578,7 @@ pub struct Sold {
 
 /// The ledger, added up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Books {
+pub struct LedgerTotals {
     /// The sum of all entries; zero.
     pub sum: Microcents,
     /// The sum of what wallets have, set aside or not.

@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use super::disk::failed;
-use super::driver::{Connection, Done, DriverError};
+use super::driver::{DriverError, DriverResult, MachineStream};
 
 /// Connections that are being opened at a time, into one machine and into all.
 const CONNECTS_MAX: usize = 4;
@@ -33,7 +33,7 @@ impl Dialer {
         &self,
         id: MachineId,
         open: impl FnOnce() -> Result<std::net::TcpStream, DriverError> + Send + 'static,
-    ) -> Done<Box<dyn Connection>> {
+    ) -> DriverResult<Box<dyn MachineStream>> {
         let stream = timeout(CONNECT_WITHIN, self.in_turn(id, open)).await;
         let stream = stream.unwrap_or(Err(DriverError::Refused))?;
         let stream = TcpStream::from_std(stream).map_err(failed("use the connection"))?;
@@ -52,7 +52,7 @@ impl Dialer {
         &self,
         id: MachineId,
         work: impl FnOnce() -> Result<T, DriverError> + Send + 'static,
-    ) -> Done<T> {
+    ) -> DriverResult<T> {
         // The own first: whoever waits for that takes nothing from others.
         let own = self.turn(Some(id), CONNECTS_MAX).await?;
         let turns = (own, self.turn(None, ALL_CONNECTS_MAX).await?);
@@ -64,7 +64,7 @@ impl Dialer {
         .await
     }
 
-    async fn turn(&self, of: Option<MachineId>, most: usize) -> Done<OwnedSemaphorePermit> {
+    async fn turn(&self, of: Option<MachineId>, most: usize) -> DriverResult<OwnedSemaphorePermit> {
         let turns = {
             let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             // Whoever has a turn, or waits for one, holds them.
@@ -78,7 +78,7 @@ impl Dialer {
 /// Does something that blocks for a short while, or follows a command to its end.
 pub(super) async fn apart<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, DriverError> + Send + 'static,
-) -> Done<T> {
+) -> DriverResult<T> {
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(failed("do a machine's work"))?
 }

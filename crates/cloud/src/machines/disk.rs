@@ -35,9 +35,9 @@ const FILE_BYTES_MIN: u64 = 512;
 
 /// The folder of all machines.
 #[derive(Debug, Clone)]
-pub(super) struct Disk(pub(super) PathBuf);
+pub(super) struct MachineDisks(pub(super) PathBuf);
 
-impl Disk {
+impl MachineDisks {
     fn of(&self, id: MachineId) -> PathBuf {
         self.0.join(id.to_string())
     }
@@ -248,17 +248,17 @@ mod tests {
     use std::os::unix::fs::symlink;
     use std::sync::Arc;
 
-    use automaton_core::id::Mint;
+    use automaton_core::id::IdGenerator;
     use automaton_testkit::clock::FakeClock;
     use automaton_testkit::entropy::SeededEntropy;
 
     use super::*;
 
-    fn made() -> (tempfile::TempDir, Disk, MachineId) {
+    fn made() -> (tempfile::TempDir, MachineDisks, MachineId) {
         let home = tempfile::tempdir().unwrap();
         let clock = FakeClock::at(automaton_core::time::Timestamp::EPOCH);
-        let id = Mint::new(Arc::new(clock), Arc::new(SeededEntropy::new(1))).id();
-        let disk = Disk(home.path().join("machines"));
+        let id = IdGenerator::new(Arc::new(clock), Arc::new(SeededEntropy::new(1))).id();
+        let disk = MachineDisks(home.path().join("machines"));
         disk.make(id, true).unwrap();
         (home, disk, id)
     }
@@ -335,7 +335,7 @@ mod tests {
     #[test]
     fn the_disk_has_room_before_there_is_a_machine() {
         let home = tempfile::tempdir().unwrap();
-        let (free, whole) = Disk(home.path().join("machines")).room().unwrap();
+        let (free, whole) = MachineDisks(home.path().join("machines")).room().unwrap();
         assert!(free > 0 && free <= whole, "{free} {whole}");
     }
 

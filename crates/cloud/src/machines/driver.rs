@@ -8,16 +8,16 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use automaton_core::error::{Classified, Kind};
+use automaton_core::error::{Classified, ErrorClass};
 use automaton_core::id::MachineId;
 use automaton_core::wire::cloud::{EgressMetrics, ExecReply, FileEntry};
-use automaton_sandbox::{Captured, ExitStatus};
+use automaton_sandbox::{CapturedOutput, ExitStatus};
 use bytes::Bytes;
 use futures_util::Stream;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 
-use super::tier::Tier;
+use super::tier::MachineTierSpec;
 
 /// Bytes of each output of a command that are kept: the beginning and the end.
 pub(super) const OUTPUT_BYTES_MAX: usize = 256 << 10;
@@ -29,60 +29,60 @@ pub(super) const ENTRIES_MAX: usize = 10_000;
 const HEALTH_WITHIN: Duration = Duration::from_secs(10);
 
 /// What came of something that a driver did.
-pub type Done<T> = Result<T, DriverError>;
+pub type DriverResult<T> = Result<T, DriverError>;
 /// What a driver does, later.
-pub type Work<'a, T> = Pin<Box<dyn Future<Output = Done<T>> + Send + 'a>>;
+pub type DriverFuture<'a, T> = Pin<Box<dyn Future<Output = DriverResult<T>> + Send + 'a>>;
 /// The content of a file, piece by piece.
 pub type Pieces = Pin<Box<dyn Stream<Item = Result<Bytes, DriverError>> + Send>>;
 
 /// A connection into a machine.
-pub trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Connection for T {}
+pub trait MachineStream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> MachineStream for T {}
 
 /// What runs machines.
-pub trait Driver: Send + Sync {
+pub trait MachineDriver: Send + Sync {
     /// Starts a machine with its files, or with none when it is new. One that is up stays so.
-    fn boot(&self, boot: Boot) -> Work<'_, ()>;
+    fn boot(&self, boot: BootRequest) -> DriverFuture<'_, ()>;
     /// Whether its processes are there; cheap.
-    fn is_up(&self, id: MachineId) -> Work<'_, bool>;
+    fn is_up(&self, id: MachineId) -> DriverFuture<'_, bool>;
     /// Whether it runs a command.
-    fn health(&self, id: MachineId) -> Work<'_, bool> {
+    fn health(&self, id: MachineId) -> DriverFuture<'_, bool> {
         Box::pin(async move {
-            let command = Command { line: "true".to_owned(), wall: HEALTH_WITHIN };
+            let command = MachineCommand { line: "true".to_owned(), wall: HEALTH_WITHIN };
             // silent-ok: what cannot run it in time is not well; whoever asked finds out why.
             let run = timeout(HEALTH_WITHIN, self.exec(id, command)).await;
             Ok(matches!(run, Ok(Ok(reply)) if reply.code() == 0))
         })
     }
     /// Runs a command in its shell, in `/root`, to its end. What that leaves running stays.
-    fn exec(&self, id: MachineId, command: Command) -> Work<'_, ExecReply>;
+    fn exec(&self, id: MachineId, command: MachineCommand) -> DriverFuture<'_, ExecReply>;
     /// Whether files can be reached of one that is not up.
     fn shows_what_is_down(&self) -> bool {
         true
     }
     /// Begins to read a file.
-    fn read(&self, id: MachineId, path: String) -> Work<'_, Reading>;
+    fn read(&self, id: MachineId, path: String) -> DriverFuture<'_, FileRead>;
     /// Writes a whole file, all or nothing; its path inside and its size.
-    fn write(&self, id: MachineId, file: Writing) -> Work<'_, (String, u64)>;
+    fn write(&self, id: MachineId, file: FileWrite) -> DriverFuture<'_, (String, u64)>;
     /// What is in a folder.
-    fn list(&self, id: MachineId, path: String) -> Work<'_, Folder>;
+    fn list(&self, id: MachineId, path: String) -> DriverFuture<'_, FolderListing>;
     /// Connects to a port of its loopback interface.
-    fn connect(&self, id: MachineId, port: u16) -> Work<'_, Box<dyn Connection>>;
+    fn connect(&self, id: MachineId, port: u16) -> DriverFuture<'_, Box<dyn MachineStream>>;
     /// What it uses now.
-    fn usage(&self, id: MachineId) -> Work<'_, Used>;
+    fn usage(&self, id: MachineId) -> DriverFuture<'_, MachineUsage>;
     /// Counts its files, in bytes.
-    fn disk(&self, id: MachineId) -> Work<'_, u64>;
+    fn disk(&self, id: MachineId) -> DriverFuture<'_, u64>;
     /// What there is for the files of all, free and as a whole, in bytes; cheap.
-    fn room(&self) -> Work<'_, (u64, u64)>;
+    fn room(&self) -> DriverFuture<'_, (u64, u64)>;
     /// Ends its processes, and keeps its files.
-    fn stop(&self, id: MachineId) -> Work<'_, ()>;
+    fn stop(&self, id: MachineId) -> DriverFuture<'_, ()>;
     /// Ends its processes and removes its files.
-    fn delete(&self, id: MachineId) -> Work<'_, ()>;
+    fn delete(&self, id: MachineId) -> DriverFuture<'_, ()>;
     /// Ends the processes of one that nobody knows, and puts its files aside: where they are then,
     /// if it has any.
-    fn set_aside(&self, id: MachineId) -> Work<'_, Option<String>>;
+    fn set_aside(&self, id: MachineId) -> DriverFuture<'_, Option<String>>;
     /// All of which there is anything.
-    fn existing(&self) -> Work<'_, Vec<MachineId>>;
+    fn existing(&self) -> DriverFuture<'_, Vec<MachineId>>;
     /// Whether programs of a machine may reach anything outside of it.
     fn leads_out(&self) -> bool;
     /// We end: so does what cannot outlive us.
@@ -90,7 +90,11 @@ pub trait Driver: Send + Sync {
 }
 
 /// What whoever ran a command is told of how it ended.
-pub(super) fn replied(stdout: &Captured, stderr: &Captured, status: ExitStatus) -> ExecReply {
+pub(super) fn replied(
+    stdout: &CapturedOutput,
+    stderr: &CapturedOutput,
+    status: ExitStatus,
+) -> ExecReply {
     let mut stderr = stderr.text_lossy();
     if !status.is_by_itself() {
         let line = if stderr.is_empty() || stderr.ends_with('\n') { "" } else { "\n" };
@@ -101,18 +105,18 @@ pub(super) fn replied(stdout: &Captured, stderr: &Captured, status: ExitStatus) 
 
 /// A machine to be started.
 #[derive(Debug, Clone, Copy)]
-pub struct Boot {
+pub struct BootRequest {
     /// Which.
     pub id: MachineId,
     /// What it may use.
-    pub tier: Tier,
+    pub tier: MachineTierSpec,
     /// Whether it has no files yet.
     pub is_new: bool,
 }
 
 /// A command.
 #[derive(Debug, Clone)]
-pub struct Command {
+pub struct MachineCommand {
     /// For the shell.
     pub line: String,
     /// How long it may take.
@@ -120,7 +124,7 @@ pub struct Command {
 }
 
 /// A file that is read.
-pub struct Reading {
+pub struct FileRead {
     /// Its size when it was opened, in bytes.
     pub bytes: u64,
     /// Its content.
@@ -128,7 +132,7 @@ pub struct Reading {
 }
 
 /// A file to be written.
-pub struct Writing {
+pub struct FileWrite {
     /// Where.
     pub path: String,
     /// What.
@@ -139,7 +143,7 @@ pub struct Writing {
 
 /// What is in a folder.
 #[derive(Debug)]
-pub struct Folder {
+pub struct FolderListing {
     /// Its path inside.
     pub path: String,
     /// What is there, by name.
@@ -150,7 +154,7 @@ pub struct Folder {
 
 /// What a machine uses; what is not known is left out.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Used {
+pub struct MachineUsage {
     /// Memory, in bytes.
     pub memory_bytes: Option<u64>,
     /// Processor time since it was started.
@@ -202,12 +206,12 @@ pub enum DriverError {
 }
 
 impl Classified for DriverError {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ErrorClass {
         match self {
-            Self::Unavailable(_) => Kind::Config,
-            Self::Down | Self::Refused | Self::Busy | Self::Cut(_) => Kind::Transient,
-            Self::Path(_) | Self::Missing(_) | Self::Full(_) => Kind::User,
-            Self::Gone | Self::Failed { .. } => Kind::Internal,
+            Self::Unavailable(_) => ErrorClass::Config,
+            Self::Down | Self::Refused | Self::Busy | Self::Cut(_) => ErrorClass::Transient,
+            Self::Path(_) | Self::Missing(_) | Self::Full(_) => ErrorClass::User,
+            Self::Gone | Self::Failed { .. } => ErrorClass::Internal,
         }
     }
 }

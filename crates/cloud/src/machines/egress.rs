@@ -9,10 +9,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use automaton_core::egress::Came;
+use automaton_core::egress::EgressOutcome;
 use automaton_core::id::MachineId;
 use automaton_core::wire::cloud::EgressMetrics;
-use automaton_net::proxy::{Asked, BoxFuture, Gate, Pass, Proxy, Refusal, Remedy, SystemNames};
+use automaton_net::proxy::{
+    AllowedRequest, BoxFuture, EgressRefusal, EgressRemedy, EgressRequest, Gate, Proxy,
+    SystemResolver,
+};
 use automaton_net::{Allowance, NetError, Origin, host_pattern};
 use automaton_policy::Reachable;
 use serde::Deserialize;
@@ -29,15 +32,15 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// Places that a refusal names.
 const NAMED_MAX: usize = 12;
 /// Who can let more pass.
-const REMEDY: Remedy = Remedy {
+const REMEDY: EgressRemedy = EgressRemedy {
     rate: "the operator of the cloud can raise `machines.egress.requests_per_minute`",
     origins: "the operator of the cloud can spell the origin out under `machines.egress.origins`",
 };
 
 /// What programs in machines may reach, and how much. By default nothing: they have no network.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(try_from = "EgressFile")]
-pub struct Egress {
+#[serde(try_from = "MachineEgressFile")]
+pub struct MachineEgressConfig {
     reachable: Arc<Reachable>,
     allowance: Allowance,
 }
@@ -46,7 +49,7 @@ pub struct Egress {
 /// `http://10.0.0.7:8000`, and what each machine may send.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct EgressFile {
+struct MachineEgressFile {
     hosts: Vec<String>,
     origins: Vec<String>,
     requests_per_minute: Option<u32>,
@@ -54,10 +57,10 @@ struct EgressFile {
     bytes_per_day: Option<u64>,
 }
 
-impl TryFrom<EgressFile> for Egress {
+impl TryFrom<MachineEgressFile> for MachineEgressConfig {
     type Error = String;
 
-    fn try_from(file: EgressFile) -> Result<Self, String> {
+    fn try_from(file: MachineEgressFile) -> Result<Self, String> {
         let host = |text: &String| {
             host_pattern(text).ok_or_else(|| {
                 format!(
@@ -80,14 +83,14 @@ impl TryFrom<EgressFile> for Egress {
     }
 }
 
-impl Egress {
+impl MachineEgressConfig {
     /// Whether nothing is listed.
     pub(crate) fn leads_nowhere(&self) -> bool {
         self.reachable.hosts.is_empty() && self.reachable.origins.is_empty()
     }
 
     /// Why a machine may not go there.
-    fn not_listed(&self, origin: &Origin) -> Refusal {
+    fn not_listed(&self, origin: &Origin) -> EgressRefusal {
         let Reachable { hosts, origins } = &*self.reachable;
         let named: Vec<&str> =
             hosts.iter().chain(origins).map(String::as_str).take(NAMED_MAX).collect();
@@ -97,38 +100,38 @@ impl Egress {
             "{origin} was refused: the operator of the cloud lets machines reach {named}{more}, \
              and nothing else."
         );
-        Refusal { rule: "egress.hosts".to_owned(), sentence }
+        EgressRefusal { rule: "egress.hosts".to_owned(), sentence }
     }
 }
 
 /// The way out of one machine.
-pub(super) struct Way {
+pub(super) struct MachineEgress {
     id: MachineId,
-    egress: Egress,
+    egress: MachineEgressConfig,
     proxy: Proxy,
     /// Bytes of the day, in both directions.
     bytes: Arc<AtomicU64>,
     // A std mutex, since nothing is awaited while it is held.
-    day: Mutex<Day>,
+    day: Mutex<DailyUsage>,
 }
 
 /// What is counted of a day.
-struct Day {
+struct DailyUsage {
     since: Instant,
     requests: u64,
     refused: u64,
 }
 
-impl Day {
+impl DailyUsage {
     fn new() -> Self {
         Self { since: Instant::now(), requests: 0, refused: 0 }
     }
 }
 
-impl Way {
-    pub(super) fn new(id: MachineId, egress: Egress) -> Result<Self, NetError> {
-        let proxy = Proxy::new(egress.allowance, Arc::new(SystemNames))?.with_remedy(REMEDY);
-        Ok(Self { id, egress, proxy, bytes: Arc::default(), day: Mutex::new(Day::new()) })
+impl MachineEgress {
+    pub(super) fn new(id: MachineId, egress: MachineEgressConfig) -> Result<Self, NetError> {
+        let proxy = Proxy::new(egress.allowance, Arc::new(SystemResolver))?.with_remedy(REMEDY);
+        Ok(Self { id, egress, proxy, bytes: Arc::default(), day: Mutex::new(DailyUsage::new()) })
     }
 
     /// Serves the machine's programs until `over`.
@@ -152,16 +155,16 @@ impl Way {
     }
 
     /// The count of the day, a new one if the last is over.
-    fn today(&self) -> MutexGuard<'_, Day> {
+    fn today(&self) -> MutexGuard<'_, DailyUsage> {
         let mut day = self.day.lock().unwrap_or_else(PoisonError::into_inner);
         if day.since.elapsed() >= DAY {
-            *day = Day::new();
+            *day = DailyUsage::new();
             self.bytes.store(0, Ordering::Relaxed);
         }
         day
     }
 
-    fn decide(&self, origin: &Origin) -> Result<(), Refusal> {
+    fn decide(&self, origin: &Origin) -> Result<(), EgressRefusal> {
         let mut day = self.today();
         let max = self.egress.allowance.bytes_per_run;
         let decided = match () {
@@ -170,7 +173,7 @@ impl Way {
             }
             () if self.bytes.load(Ordering::Relaxed) >= max => {
                 let sentence = format!("The machine sent and received {max} bytes in a day: wait.");
-                Err(Refusal { rule: "egress.bytes".to_owned(), sentence })
+                Err(EgressRefusal { rule: "egress.bytes".to_owned(), sentence })
             }
             () => Ok(()),
         };
@@ -179,25 +182,32 @@ impl Way {
     }
 }
 
-impl Gate for Way {
-    type Ticket = Asked;
+impl Gate for MachineEgress {
+    type Ticket = EgressRequest;
 
-    fn judge(&self, asked: Asked) -> BoxFuture<'_, Result<Pass<Asked>, Refusal>> {
+    fn judge(
+        &self,
+        asked: EgressRequest,
+    ) -> BoxFuture<'_, Result<AllowedRequest<EgressRequest>, EgressRefusal>> {
         Box::pin(async move {
             let (machine, method, origin) = (self.id, &asked.method, &asked.origin);
-            self.decide(origin).inspect_err(|Refusal { rule, .. }| {
+            self.decide(origin).inspect_err(|EgressRefusal { rule, .. }| {
                 info!(%machine, %method, %origin, %rule, "a machine's request was refused");
             })?;
             info!(%machine, %method, %origin, "a machine's request is sent");
             let spelled = self.egress.reachable.spells(&origin.to_string());
             let to = origin.clone();
-            Ok(Pass { ticket: asked, to, spelled, headers: Vec::new() })
+            Ok(AllowedRequest { ticket: asked, to, spelled, headers: Vec::new() })
         })
     }
 
-    fn ended(&self, Asked { method, origin, .. }: Asked, came: Came) -> BoxFuture<'_, ()> {
+    fn ended(
+        &self,
+        EgressRequest { method, origin, .. }: EgressRequest,
+        came: EgressOutcome,
+    ) -> BoxFuture<'_, ()> {
         let (machine, end) = (self.id, came.end.name());
-        let Came { status, bytes_up, bytes_down, .. } = came;
+        let EgressOutcome { status, bytes_up, bytes_down, .. } = came;
         info!(%machine, %method, %origin, status, bytes_up, bytes_down, end, "it ended");
         Box::pin(std::future::ready(()))
     }

@@ -14,7 +14,7 @@ use automaton_core::time::{DAY, Span};
 
 /// Where a machine stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum State {
+pub enum MachineState {
     /// It is to run.
     Requested,
     /// It is started, and has not passed its health check.
@@ -35,7 +35,7 @@ pub enum State {
 
 /// What happens to a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Event {
+pub enum MachineEvent {
     /// Somebody begins to start it.
     BootBegun,
     /// It passed a health check.
@@ -62,14 +62,14 @@ pub enum Event {
 
 automaton_core::names! {
     /// Its name in the database and on the wire.
-    State {
+    MachineState {
         Requested => "requested", Booting => "booting", Running => "running",
         Stopping => "stopping", Stopped => "stopped", Failed => "failed", Deleting => "deleting",
         Deleted => "deleted",
     }
 }
 
-impl State {
+impl MachineState {
     /// The state with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
@@ -82,7 +82,7 @@ impl State {
         matches!(self, Self::Running)
     }
 
-    /// For how long it may last before [`Event::TimedOut`]; a machine that runs is counted
+    /// For how long it may last before [`MachineEvent::TimedOut`]; a machine that runs is counted
     /// from its last passed health check. Nothing for the one that is final.
     #[must_use]
     pub const fn limit(self) -> Option<Span> {
@@ -99,23 +99,27 @@ impl State {
 
     /// Where an event leads; `None` where it changes nothing.
     #[must_use]
-    pub const fn next(self, event: Event) -> Option<Self> {
-        use State::{Booting, Deleted, Deleting, Failed, Requested, Running, Stopped, Stopping};
+    pub const fn next(self, event: MachineEvent) -> Option<Self> {
+        use MachineState::{
+            Booting, Deleted, Deleting, Failed, Requested, Running, Stopped, Stopping,
+        };
         Some(match (self, event) {
             (Deleted, _) => return None,
-            (Deleting, Event::Erased) => Deleted,
+            (Deleting, MachineEvent::Erased) => Deleted,
             // Once more.
-            (Deleting, Event::TimedOut | Event::Restarted) | (_, Event::DeleteAsked) => Deleting,
+            (Deleting, MachineEvent::TimedOut | MachineEvent::Restarted)
+            | (_, MachineEvent::DeleteAsked) => Deleting,
             // What is up and not billed must not be called stopped.
-            (Stopping, Event::TimedOut | Event::Restarted) => Stopping,
-            (Requested, Event::BootBegun) | (Running, Event::Lost | Event::TimedOut) => Booting,
-            (Booting | Running, Event::Healthy) => Running,
-            (Requested | Booting, Event::BootFailed | Event::TimedOut) => Failed,
-            (Requested | Booting | Running, Event::StopAsked) => Stopping,
-            (Stopping, Event::Ended) => Stopped,
-            (Stopped | Failed, Event::StartAsked)
-            | (Requested | Booting | Running, Event::Restarted) => Requested,
-            (Stopped | Failed, Event::TimedOut) => Deleting,
+            (Stopping, MachineEvent::TimedOut | MachineEvent::Restarted) => Stopping,
+            (Requested, MachineEvent::BootBegun)
+            | (Running, MachineEvent::Lost | MachineEvent::TimedOut) => Booting,
+            (Booting | Running, MachineEvent::Healthy) => Running,
+            (Requested | Booting, MachineEvent::BootFailed | MachineEvent::TimedOut) => Failed,
+            (Requested | Booting | Running, MachineEvent::StopAsked) => Stopping,
+            (Stopping, MachineEvent::Ended) => Stopped,
+            (Stopped | Failed, MachineEvent::StartAsked)
+            | (Requested | Booting | Running, MachineEvent::Restarted) => Requested,
+            (Stopped | Failed, MachineEvent::TimedOut) => Deleting,
             _ => return None,
         })
     }
@@ -127,41 +131,41 @@ mod tests {
 
     use super::*;
 
-    const EVENTS: [Event; 11] = [
-        Event::BootBegun,
-        Event::Healthy,
-        Event::BootFailed,
-        Event::Lost,
-        Event::Ended,
-        Event::Erased,
-        Event::StartAsked,
-        Event::StopAsked,
-        Event::DeleteAsked,
-        Event::TimedOut,
-        Event::Restarted,
+    const EVENTS: [MachineEvent; 11] = [
+        MachineEvent::BootBegun,
+        MachineEvent::Healthy,
+        MachineEvent::BootFailed,
+        MachineEvent::Lost,
+        MachineEvent::Ended,
+        MachineEvent::Erased,
+        MachineEvent::StartAsked,
+        MachineEvent::StopAsked,
+        MachineEvent::DeleteAsked,
+        MachineEvent::TimedOut,
+        MachineEvent::Restarted,
     ];
 
-    fn events() -> impl Strategy<Value = Vec<Event>> {
+    fn events() -> impl Strategy<Value = Vec<MachineEvent>> {
         proptest::collection::vec(proptest::sample::select(EVENTS.to_vec()), 0..40)
     }
 
     proptest! {
         #[test]
         fn nothing_is_billed_before_a_health_check_and_nothing_after_the_end(events in events()) {
-            let (mut state, mut healthy) = (State::Requested, false);
+            let (mut state, mut healthy) = (MachineState::Requested, false);
             for event in events {
                 let Some(next) = state.next(event) else { continue };
-                prop_assert!(state != State::Deleted, "the end is the end");
+                prop_assert!(state != MachineState::Deleted, "the end is the end");
                 // A check that a boot before the last one passed is none of this boot's.
                 healthy = match event {
-                    Event::Healthy => true,
-                    Event::Lost | Event::TimedOut | Event::Restarted | Event::StopAsked => false,
+                    MachineEvent::Healthy => true,
+                    MachineEvent::Lost | MachineEvent::TimedOut | MachineEvent::Restarted | MachineEvent::StopAsked => false,
                     _ => healthy && next == state,
                 };
                 prop_assert!(!next.is_billed() || healthy, "{state:?} {event:?}");
                 state = next;
             }
-            prop_assert!(!State::Deleted.is_billed());
+            prop_assert!(!MachineState::Deleted.is_billed());
         }
 
         /// Whatever the driver answers afterwards, and if it answers nothing.
@@ -170,66 +174,73 @@ mod tests {
             events in events(),
             answers in proptest::collection::vec(any::<bool>(), 8),
         ) {
-            let walk = |state: State, event: &Event| state.next(*event).unwrap_or(state);
-            let before = events.iter().fold(State::Requested, walk);
-            let mut state = before.next(Event::Restarted).unwrap_or(before);
+            let walk = |state: MachineState, event: &MachineEvent| state.next(*event).unwrap_or(state);
+            let before = events.iter().fold(MachineState::Requested, walk);
+            let mut state = before.next(MachineEvent::Restarted).unwrap_or(before);
             for answer in answers {
                 let event = match state {
-                    _ if !answer => Event::TimedOut,
-                    State::Requested => Event::BootBegun,
-                    State::Booting => Event::Healthy,
-                    State::Stopping => Event::Ended,
-                    State::Deleting => Event::Erased,
-                    State::Running | State::Stopped | State::Failed | State::Deleted => break,
+                    _ if !answer => MachineEvent::TimedOut,
+                    MachineState::Requested => MachineEvent::BootBegun,
+                    MachineState::Booting => MachineEvent::Healthy,
+                    MachineState::Stopping => MachineEvent::Ended,
+                    MachineState::Deleting => MachineEvent::Erased,
+                    MachineState::Running | MachineState::Stopped | MachineState::Failed | MachineState::Deleted => break,
                 };
                 state = match state {
-                    State::Running | State::Stopped | State::Failed | State::Deleted => break,
+                    MachineState::Running | MachineState::Stopped | MachineState::Failed | MachineState::Deleted => break,
                     _ => walk(state, &event),
                 };
             }
             // Only what has to end or be erased may have to be tried again.
-            let lasts = [State::Running, State::Stopped, State::Failed, State::Deleted];
-            let tried = [State::Stopping, State::Deleting];
+            let lasts = [MachineState::Running, MachineState::Stopped, MachineState::Failed, MachineState::Deleted];
+            let tried = [MachineState::Stopping, MachineState::Deleting];
             prop_assert!(lasts.contains(&state) || tried.contains(&state), "{state:?}");
-            prop_assert!(!before.is_billed() || state != State::Deleting);
+            prop_assert!(!before.is_billed() || state != MachineState::Deleting);
         }
     }
 
     #[test]
     fn every_state_but_the_last_has_a_limit_that_leads_somewhere() {
-        for state in State::ALL {
-            assert_eq!(State::named(state.name()), Some(state));
-            assert_eq!(state.limit().is_none(), state == State::Deleted);
-            assert_eq!(state.next(Event::TimedOut).is_none(), state == State::Deleted);
+        for state in MachineState::ALL {
+            assert_eq!(MachineState::named(state.name()), Some(state));
+            assert_eq!(state.limit().is_none(), state == MachineState::Deleted);
+            assert_eq!(
+                state.next(MachineEvent::TimedOut).is_none(),
+                state == MachineState::Deleted
+            );
             assert_eq!(
                 EVENTS.iter().all(|event| state.next(*event).is_none()),
-                state == State::Deleted
+                state == MachineState::Deleted
             );
         }
-        assert_eq!(State::named("dead"), None);
+        assert_eq!(MachineState::named("dead"), None);
     }
 
     #[test]
     fn a_machine_goes_its_usual_way() {
-        let mut state = State::Requested;
+        let mut state = MachineState::Requested;
         for (event, name) in [
-            (Event::BootBegun, "booting"),
-            (Event::Healthy, "running"),
-            (Event::Healthy, "running"),
-            (Event::Lost, "booting"),
-            (Event::Healthy, "running"),
-            (Event::StopAsked, "stopping"),
-            (Event::Ended, "stopped"),
-            (Event::StartAsked, "requested"),
-            (Event::BootFailed, "failed"),
-            (Event::StartAsked, "requested"),
-            (Event::DeleteAsked, "deleting"),
-            (Event::Erased, "deleted"),
+            (MachineEvent::BootBegun, "booting"),
+            (MachineEvent::Healthy, "running"),
+            (MachineEvent::Healthy, "running"),
+            (MachineEvent::Lost, "booting"),
+            (MachineEvent::Healthy, "running"),
+            (MachineEvent::StopAsked, "stopping"),
+            (MachineEvent::Ended, "stopped"),
+            (MachineEvent::StartAsked, "requested"),
+            (MachineEvent::BootFailed, "failed"),
+            (MachineEvent::StartAsked, "requested"),
+            (MachineEvent::DeleteAsked, "deleting"),
+            (MachineEvent::Erased, "deleted"),
         ] {
             state = state.next(event).unwrap();
             assert_eq!(state.name(), name);
         }
-        assert_eq!(State::Stopped.next(Event::Healthy), None, "a late answer");
-        assert_eq!(State::Stopping.next(Event::StartAsked), None, "it has to end first");
+        assert_eq!(MachineState::Stopped.next(MachineEvent::Healthy), None, "a late answer");
+        assert_eq!(
+            MachineState::Stopping.next(MachineEvent::StartAsked),
+            None,
+            "it has to end first"
+        );
     }
 }

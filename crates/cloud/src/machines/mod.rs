@@ -1,18 +1,18 @@
 //! Machines for rent: what their owners ask for, and what is done about it.
 //!
 //! The database says what is to be; `Machines::drive` has the driver do it, one step of one
-//! machine at a time, and writes down what came of it. `keeper` sees to what nobody asks for:
+//! machine at a time, and writes down what came of it. `reconciler` sees to what nobody asks for:
 //! time, money, disks, and what a crash left. Nothing is billed here: [`crate::db`] does.
 
 mod dial;
 mod disk;
+pub(crate) mod disk_space;
 pub mod driver;
 pub mod egress;
-mod keeper;
 pub mod lifecycle;
 pub(crate) mod podman;
 pub mod process;
-pub(crate) mod room;
+mod reconciler;
 pub(crate) mod runs;
 pub mod tier;
 
@@ -30,11 +30,11 @@ use tokio::time::timeout;
 
 use crate::db::machines::{ChargeOutcome, Machine};
 use crate::db::{Db, DbError};
-use crate::error::Report;
-use crate::tasks::Tasks;
-use driver::{Boot, Driver, DriverError};
-use lifecycle::{Event, State};
-use runs::Runs;
+use crate::error::OperatorNotifier;
+use crate::tasks::TaskSet;
+use driver::{BootRequest, DriverError, MachineDriver};
+use lifecycle::{MachineEvent, MachineState};
+use runs::CommandRuns;
 
 /// How long whoever asks for a change waits for its end; it goes on without them.
 const ANSWER_WITHIN: Duration = Duration::from_secs(20);
@@ -58,24 +58,24 @@ const BROKE: &str = "the owner's credits ran out; buy more within 30 days and st
 /// All machines.
 pub(crate) struct Machines {
     pub(crate) db: Arc<dyn Db>,
-    pub(crate) driver: Arc<dyn Driver>,
+    pub(crate) driver: Arc<dyn MachineDriver>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) report: Report,
-    pub(crate) tasks: Tasks,
-    pub(crate) runs: Runs,
+    pub(crate) report: OperatorNotifier,
+    pub(crate) tasks: TaskSet,
+    pub(crate) runs: CommandRuns,
     pub(crate) commands: Arc<Semaphore>,
-    bounds: Bounds,
+    bounds: MachineCapacity,
     // A std mutex, since nothing is awaited while it is held.
     owners: Mutex<HashMap<Address, Arc<Semaphore>>>,
     /// Told to the keeper, which has nothing to do where there is no machine.
     wake: Notify,
     // A std mutex, since nothing is awaited while it is held.
-    live: Mutex<HashMap<MachineId, Arc<Live>>>,
+    live: Mutex<HashMap<MachineId, Arc<LiveMachine>>>,
 }
 
 /// What all machines share.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Bounds {
+pub(crate) struct MachineCapacity {
     /// How many may run.
     pub(crate) in_all: u32,
     /// Bytes that their file system must have free; unset for what is usual.
@@ -83,7 +83,7 @@ pub(crate) struct Bounds {
 }
 
 /// What is known of a machine while the cloud runs.
-pub(crate) struct Live {
+pub(crate) struct LiveMachine {
     /// Held by whoever takes it from one state to another.
     drive: Arc<tokio::sync::Mutex<()>>,
     pub(crate) commands: Arc<Semaphore>,
@@ -99,7 +99,7 @@ pub(crate) struct Live {
     expired: AtomicU32,
 }
 
-impl Live {
+impl LiveMachine {
     fn new() -> Self {
         Self {
             drive: Arc::default(),
@@ -126,12 +126,12 @@ impl Live {
 
 impl Machines {
     pub(crate) fn new(
-        (db, driver): (Arc<dyn Db>, Arc<dyn Driver>),
+        (db, driver): (Arc<dyn Db>, Arc<dyn MachineDriver>),
         clock: Arc<dyn Clock>,
-        (report, tasks): (Report, Tasks),
-        bounds: Bounds,
+        (report, tasks): (OperatorNotifier, TaskSet),
+        bounds: MachineCapacity,
     ) -> Arc<Self> {
-        let (runs, live, owners) = (Runs::default(), Mutex::default(), Mutex::default());
+        let (runs, live, owners) = (CommandRuns::default(), Mutex::default(), Mutex::default());
         let commands = Arc::new(Semaphore::new(ALL_COMMANDS_MAX));
         Arc::new(Self {
             db,
@@ -148,12 +148,12 @@ impl Machines {
         })
     }
 
-    fn all_live(&self) -> MutexGuard<'_, HashMap<MachineId, Arc<Live>>> {
+    fn all_live(&self) -> MutexGuard<'_, HashMap<MachineId, Arc<LiveMachine>>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn live(&self, id: MachineId) -> Arc<Live> {
-        Arc::clone(self.all_live().entry(id).or_insert_with(|| Arc::new(Live::new())))
+    pub(crate) fn live(&self, id: MachineId) -> Arc<LiveMachine> {
+        Arc::clone(self.all_live().entry(id).or_insert_with(|| Arc::new(LiveMachine::new())))
     }
 
     /// The commands that an owner may have under way.
@@ -182,7 +182,7 @@ impl Machines {
         self.count(id, &live).await
     }
 
-    async fn count(&self, id: MachineId, live: &Live) -> u64 {
+    async fn count(&self, id: MachineId, live: &LiveMachine) -> u64 {
         match self.driver.disk(id).await {
             Ok(bytes) => {
                 let bytes = bytes.min(UNCOUNTABLE);
@@ -201,18 +201,18 @@ impl Machines {
     pub(crate) async fn change(
         self: &Arc<Self>,
         id: MachineId,
-        event: Option<Event>,
+        event: Option<MachineEvent>,
         reason: Option<String>,
     ) -> Result<Option<Machine>, DbError> {
         self.change_holding(None, id, event, reason).await
     }
 
-    /// The same for whoever holds the machine's [`Live::drive`] already.
+    /// The same for whoever holds the machine's [`LiveMachine::drive`] already.
     async fn change_holding(
         self: &Arc<Self>,
         held: Option<OwnedMutexGuard<()>>,
         id: MachineId,
-        event: Option<Event>,
+        event: Option<MachineEvent>,
         reason: Option<String>,
     ) -> Result<Option<Machine>, DbError> {
         let changed = match event {
@@ -243,12 +243,18 @@ impl Machines {
     async fn drive(&self, id: MachineId) -> Result<(), DbError> {
         while let Some(machine) = self.db.machine(id).await? {
             let done = match machine.state {
-                State::Requested => Ok((Event::BootBegun, None)),
-                State::Booting => Ok(self.boot(&machine).await),
-                State::Stopping => self.driver.stop(id).await.map(|()| (Event::Ended, None)),
-                State::Deleting => self.driver.delete(id).await.map(|()| (Event::Erased, None)),
-                State::Running | State::Stopped | State::Failed => return Ok(()),
-                State::Deleted => {
+                MachineState::Requested => Ok((MachineEvent::BootBegun, None)),
+                MachineState::Booting => Ok(self.boot(&machine).await),
+                MachineState::Stopping => {
+                    self.driver.stop(id).await.map(|()| (MachineEvent::Ended, None))
+                }
+                MachineState::Deleting => {
+                    self.driver.delete(id).await.map(|()| (MachineEvent::Erased, None))
+                }
+                MachineState::Running | MachineState::Stopped | MachineState::Failed => {
+                    return Ok(());
+                }
+                MachineState::Deleted => {
                     self.all_live().remove(&id);
                     return Ok(());
                 }
@@ -261,7 +267,7 @@ impl Machines {
                 }
             };
             let stepped = self.db.step_machine(id, event, reason).await?;
-            if stepped.is_some_and(|machine| machine.state == State::Running) {
+            if stepped.is_some_and(|machine| machine.state == MachineState::Running) {
                 self.charge(id).await?;
             }
         }
@@ -269,12 +275,12 @@ impl Machines {
     }
 
     /// Says that a machine goes no further; the keeper tries again.
-    fn stuck(&self, state: State, id: MachineId, error: &DriverError) {
+    fn stuck(&self, state: MachineState, id: MachineId, error: &DriverError) {
         (self.report)(format!("the machine {id} is stuck {}: {}", state.name(), chain(error)));
     }
 
-    async fn boot(&self, machine: &Machine) -> (Event, Option<String>) {
-        let boot = Boot { id: machine.id, tier: machine.tier, is_new: !machine.was_healthy };
+    async fn boot(&self, machine: &Machine) -> (MachineEvent, Option<String>) {
+        let boot = BootRequest { id: machine.id, tier: machine.tier, is_new: !machine.was_healthy };
         let booted = async {
             self.admit_growth().await?;
             self.admit_boot(machine.id).await?;
@@ -282,20 +288,24 @@ impl Machines {
             self.driver.health(machine.id).await
         };
         let why = match timeout(BOOT_WITHIN, booted).await {
-            Ok(Ok(true)) => return (Event::Healthy, None),
+            Ok(Ok(true)) => return (MachineEvent::Healthy, None),
             Ok(Ok(false)) => "it did not pass its health check".to_owned(),
             Ok(Err(error)) => chain(&error).to_string(),
             Err(_) => format!("it was not up within {} seconds", BOOT_WITHIN.as_secs()),
         };
         // What may be up is to be stopped, until it is.
         let stopped = self.driver.stop(machine.id).await;
-        (if stopped.is_ok() { Event::BootFailed } else { Event::StopAsked }, Some(why))
+        (
+            if stopped.is_ok() { MachineEvent::BootFailed } else { MachineEvent::StopAsked },
+            Some(why),
+        )
     }
 
     /// Whether one more machine can run.
     async fn admit_boot(&self, id: MachineId) -> Result<(), DriverError> {
         let all = self.db.machines(None).await.map_err(disk::failed("count the machines"))?;
-        let runs = |it: &&Machine| matches!(it.state, State::Booting | State::Running);
+        let runs =
+            |it: &&Machine| matches!(it.state, MachineState::Booting | MachineState::Running);
         let others = all.iter().filter(runs).filter(|it| it.id != id).count();
         if others >= usize::try_from(self.bounds.in_all).unwrap_or(usize::MAX) {
             return Err(DriverError::Unavailable("as many run as can".to_owned()));
@@ -307,7 +317,7 @@ impl Machines {
     async fn charge(&self, id: MachineId) -> Result<ChargeOutcome, DbError> {
         let outcome = self.db.charge_machine(id).await?;
         if outcome == ChargeOutcome::Broke {
-            self.db.step_machine(id, Event::StopAsked, Some(BROKE.to_owned())).await?;
+            self.db.step_machine(id, MachineEvent::StopAsked, Some(BROKE.to_owned())).await?;
         }
         Ok(outcome)
     }

@@ -28,10 +28,10 @@ use futures_util::StreamExt as _;
 use super::dial::{CONNECT_WITHIN, Dialer};
 use super::disk::failed;
 use super::driver::{
-    Boot, Command, Connection, Done, Driver, DriverError, Folder, PROCESSES, Reading, Used, Work,
-    Writing,
+    BootRequest, DriverError, DriverFuture, DriverResult, FileRead, FileWrite, FolderListing,
+    MachineCommand, MachineDriver, MachineStream, MachineUsage, PROCESSES,
 };
-use super::tier::Tier;
+use super::tier::MachineTierSpec;
 use crate::config::PodmanConfig;
 use crate::error::CloudError;
 
@@ -45,7 +45,7 @@ const ANSWER_SECS: u64 = 30;
 const VERSION: ClientVersion = ClientVersion { major_version: 1, minor_version: 41 };
 
 /// The driver.
-pub(crate) struct Podman {
+pub(crate) struct PodmanDriver {
     api: Docker,
     image: String,
     /// The value of the label.
@@ -55,7 +55,7 @@ pub(crate) struct Podman {
     dialer: Dialer,
 }
 
-impl Podman {
+impl PodmanDriver {
     /// Machines of the cloud whose folder this is.
     ///
     /// # Errors
@@ -89,20 +89,24 @@ impl Podman {
     }
 
     /// A machine's container, if there is one.
-    async fn found(&self, id: MachineId, sized: bool) -> Done<Option<ContainerInspectResponse>> {
+    async fn found(
+        &self,
+        id: MachineId,
+        sized: bool,
+    ) -> DriverResult<Option<ContainerInspectResponse>> {
         let asked = query::InspectContainerOptionsBuilder::new().size(sized).build();
         absent("find the container", self.api.inspect_container(&name(id), Some(asked)).await)
     }
 
     /// The first process of a machine as the host sees it, if that is up.
-    async fn first(&self, id: MachineId) -> Done<Option<u32>> {
+    async fn first(&self, id: MachineId) -> DriverResult<Option<u32>> {
         let state = self.found(id, false).await?.and_then(|it| it.state);
         let pid = state.filter(|it| it.running == Some(true)).and_then(|it| it.pid);
         Ok(pid.and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid > 0))
     }
 
     /// What a machine's container is made from.
-    fn body(&self, tier: Tier) -> Done<ContainerCreateBody> {
+    fn body(&self, tier: MachineTierSpec) -> DriverResult<ContainerCreateBody> {
         let read = serde_json::from_str(BODY).map_err(failed("describe the container"));
         let mut body: ContainerCreateBody = read?;
         let [memory, disk] = [tier.memory_bytes(), tier.disk_bytes()].map(|it| it.try_into().ok());
@@ -121,15 +125,15 @@ impl Podman {
     }
 
     /// Ends the processes of a machine, if there is one.
-    async fn end(&self, id: MachineId) -> Done<()> {
+    async fn end(&self, id: MachineId) -> DriverResult<()> {
         let at_once = query::StopContainerOptionsBuilder::new().t(0).build();
         let stopped = self.api.stop_container(&name(id), Some(at_once)).await;
         absent("stop the container", stopped).map(drop)
     }
 }
 
-impl Driver for Podman {
-    fn boot(&self, Boot { id, tier, is_new }: Boot) -> Work<'_, ()> {
+impl MachineDriver for PodmanDriver {
+    fn boot(&self, BootRequest { id, tier, is_new }: BootRequest) -> DriverFuture<'_, ()> {
         Box::pin(async move {
             if self.found(id, false).await?.is_none() {
                 if !is_new {
@@ -145,11 +149,11 @@ impl Driver for Podman {
         })
     }
 
-    fn is_up(&self, id: MachineId) -> Work<'_, bool> {
+    fn is_up(&self, id: MachineId) -> DriverFuture<'_, bool> {
         Box::pin(async move { Ok(self.first(id).await?.is_some()) })
     }
 
-    fn exec(&self, id: MachineId, command: Command) -> Work<'_, ExecReply> {
+    fn exec(&self, id: MachineId, command: MachineCommand) -> DriverFuture<'_, ExecReply> {
         Box::pin(self.command(id, command))
     }
 
@@ -157,19 +161,19 @@ impl Driver for Podman {
         false
     }
 
-    fn read(&self, id: MachineId, path: String) -> Work<'_, Reading> {
+    fn read(&self, id: MachineId, path: String) -> DriverFuture<'_, FileRead> {
         Box::pin(self.read_file(id, path))
     }
 
-    fn write(&self, id: MachineId, file: Writing) -> Work<'_, (String, u64)> {
+    fn write(&self, id: MachineId, file: FileWrite) -> DriverFuture<'_, (String, u64)> {
         Box::pin(self.write_file(id, file))
     }
 
-    fn list(&self, id: MachineId, path: String) -> Work<'_, Folder> {
+    fn list(&self, id: MachineId, path: String) -> DriverFuture<'_, FolderListing> {
         Box::pin(self.list_folder(id, path))
     }
 
-    fn connect(&self, id: MachineId, port: u16) -> Work<'_, Box<dyn Connection>> {
+    fn connect(&self, id: MachineId, port: u16) -> DriverFuture<'_, Box<dyn MachineStream>> {
         Box::pin(async move {
             let first = self.first(id).await?.ok_or(DriverError::Down)?;
             let network = Netns::of(first).map_err(unjoined)?;
@@ -182,13 +186,13 @@ impl Driver for Podman {
         })
     }
 
-    fn usage(&self, id: MachineId) -> Work<'_, Used> {
+    fn usage(&self, id: MachineId) -> DriverFuture<'_, MachineUsage> {
         Box::pin(async move {
             let once = query::StatsOptionsBuilder::new().stream(false).one_shot(true).build();
             let told = self.api.stats(&name(id), Some(once)).next().await;
             let told = told.ok_or(DriverError::Down)?.map_err(failed("ask what it uses"))?;
             let cpu = told.cpu_stats.and_then(|it| it.cpu_usage?.total_usage);
-            Ok(Used {
+            Ok(MachineUsage {
                 memory_bytes: told.memory_stats.and_then(|it| it.usage),
                 cpu: cpu.map(Duration::from_nanos),
                 processes: told.pids_stats.and_then(|it| it.current),
@@ -197,7 +201,7 @@ impl Driver for Podman {
         })
     }
 
-    fn disk(&self, id: MachineId) -> Work<'_, u64> {
+    fn disk(&self, id: MachineId) -> DriverFuture<'_, u64> {
         Box::pin(async move {
             let found = self.found(id, true).await?.ok_or(DriverError::Gone)?;
             // What is not told is too much.
@@ -205,16 +209,16 @@ impl Driver for Podman {
         })
     }
 
-    fn room(&self) -> Work<'_, (u64, u64)> {
+    fn room(&self) -> DriverFuture<'_, (u64, u64)> {
         let told = fs::room(&self.store).map_err(failed("ask for the room on podman's disk"));
         Box::pin(std::future::ready(told))
     }
 
-    fn stop(&self, id: MachineId) -> Work<'_, ()> {
+    fn stop(&self, id: MachineId) -> DriverFuture<'_, ()> {
         Box::pin(self.end(id))
     }
 
-    fn delete(&self, id: MachineId) -> Work<'_, ()> {
+    fn delete(&self, id: MachineId) -> DriverFuture<'_, ()> {
         Box::pin(async move {
             let whole = query::RemoveContainerOptionsBuilder::new().force(true).v(true).build();
             let removed = self.api.remove_container(&name(id), Some(whole)).await;
@@ -222,7 +226,7 @@ impl Driver for Podman {
         })
     }
 
-    fn set_aside(&self, id: MachineId) -> Work<'_, Option<String>> {
+    fn set_aside(&self, id: MachineId) -> DriverFuture<'_, Option<String>> {
         Box::pin(async move {
             self.end(id).await?;
             // The label stays, but what is called so is no machine's.
@@ -233,7 +237,7 @@ impl Driver for Podman {
         })
     }
 
-    fn existing(&self) -> Work<'_, Vec<MachineId>> {
+    fn existing(&self) -> DriverFuture<'_, Vec<MachineId>> {
         Box::pin(async move {
             let ours = HashMap::from([("label", vec![format!("{LABEL}={}", self.cloud)])]);
             let asked = query::ListContainersOptionsBuilder::new().all(true).filters(&ours).build();
@@ -262,7 +266,7 @@ fn machine(name: &str) -> Option<MachineId> {
 }
 
 /// What podman does not have is nothing, not an error.
-fn absent<T>(what: &'static str, answer: Result<T, Error>) -> Done<Option<T>> {
+fn absent<T>(what: &'static str, answer: Result<T, Error>) -> DriverResult<Option<T>> {
     match answer {
         Err(Error::DockerResponseServerError { status_code: 404, .. }) => Ok(None),
         answer => answer.map(Some).map_err(failed(what)),
@@ -282,8 +286,8 @@ mod tests {
     use super::super::tier::TIERS;
     use super::*;
 
-    fn unreached() -> Podman {
-        Podman {
+    fn unreached() -> PodmanDriver {
+        PodmanDriver {
             api: Docker::connect_with_unix("/dev/null", 1, &VERSION).unwrap(),
             image: "sha256:1".to_owned(),
             cloud: "/cloud".to_owned(),
@@ -322,7 +326,7 @@ mod tests {
         let podman = unreached();
         assert!(podman.is_up(id).await.is_err(), "it may be up");
         assert!(podman.disk(id).await.is_err() && podman.room().await.is_err());
-        let boot = Boot { id, tier: TIERS[0], is_new: true };
+        let boot = BootRequest { id, tier: TIERS[0], is_new: true };
         assert!(matches!(podman.boot(boot).await, Err(DriverError::Failed { .. })));
     }
 

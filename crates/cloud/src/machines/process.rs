@@ -15,11 +15,11 @@ use std::time::Duration;
 
 use automaton_core::error::chain;
 use automaton_core::id::MachineId;
-use automaton_core::wire::cloud::{ExecReply, FileEntry, FileKind};
+use automaton_core::wire::cloud::{ExecReply, FileEntry, FileEntryKind};
 use automaton_net::NetError;
 use automaton_sandbox::{
-    Beneath, Capture, FsError, Launcher, Limits, Network, PROXY_PORT, Program, Reach, Session,
-    Spec, Task, Usage, WorkspacePath, fs, plan, probe,
+    Capture, FsError, Launcher, ListOptions, Network, PROXY_PORT, Program, RunLimits, SandboxSpec,
+    Session, SessionProgram, SessionUsage, WorkspaceDir, WorkspacePath, fs, plan, probe,
 };
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
@@ -27,13 +27,14 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 use super::dial::{Dialer, apart};
-use super::disk::{Disk, failed, shown};
+use super::disk::{MachineDisks, failed, shown};
 use super::driver::{
-    Boot, Command, Connection, Driver, DriverError, ENTRIES_MAX, Folder, OUTPUT_BYTES_MAX,
-    PROCESSES, Pieces, Reading, Used, Work, Writing, replied,
+    BootRequest, DriverError, DriverFuture, ENTRIES_MAX, FileRead, FileWrite, FolderListing,
+    MachineCommand, MachineDriver, MachineStream, MachineUsage, OUTPUT_BYTES_MAX, PROCESSES,
+    Pieces, replied,
 };
-use super::egress::{Egress, Way};
-use crate::tasks::Tasks;
+use super::egress::{MachineEgress, MachineEgressConfig};
+use crate::tasks::TaskSet;
 
 /// Bytes of a file that are read at a time.
 const PIECE_BYTES: usize = 64 << 10;
@@ -45,43 +46,43 @@ const LOOKS: u32 = 2_000;
 
 /// The driver.
 #[derive(Clone)]
-pub struct Processes(Arc<Own>);
+pub struct ProcessDriver(Arc<ProcessDriverState>);
 
-struct Own {
+struct ProcessDriverState {
     launcher: Launcher,
-    disk: Disk,
+    disk: MachineDisks,
     // A std mutex, since nothing is awaited while it is held.
-    up: Mutex<Up<Arc<Open>>>,
+    up: Mutex<RunningMachines<Arc<RunningMachine>>>,
     dialer: Dialer,
-    egress: Egress,
+    egress: MachineEgressConfig,
     /// Those of machines that were up: to be started again frees nobody of a limit.
     // A std mutex, since nothing is awaited while it is held.
-    ways: Mutex<HashMap<MachineId, Arc<Way>>>,
-    tasks: Tasks,
+    ways: Mutex<HashMap<MachineId, Arc<MachineEgress>>>,
+    tasks: TaskSet,
 }
 
 /// A machine that is up.
-struct Open {
+struct RunningMachine {
     session: Session,
     /// Its way out, which is served until this is dropped.
-    way: Option<(Arc<Way>, oneshot::Sender<()>)>,
+    way: Option<(Arc<MachineEgress>, oneshot::Sender<()>)>,
 }
 
 /// What is up, and the tickets of what is on its way there: nothing that was stopped meanwhile
 /// may come up late, when nobody watches it any more.
-struct Up<T> {
+struct RunningMachines<T> {
     sessions: HashMap<MachineId, T>,
     tickets: HashMap<MachineId, u64>,
     last: u64,
 }
 
-impl<T> Default for Up<T> {
+impl<T> Default for RunningMachines<T> {
     fn default() -> Self {
         Self { sessions: HashMap::new(), tickets: HashMap::new(), last: 0 }
     }
 }
 
-impl<T> Up<T> {
+impl<T> RunningMachines<T> {
     /// A start begins; its ticket is good until the next one or a stop.
     fn begin(&mut self, id: MachineId) -> u64 {
         self.last += 1;
@@ -100,35 +101,40 @@ impl<T> Up<T> {
     }
 }
 
-impl Processes {
+impl ProcessDriver {
     /// Machines with their files in this folder, which may reach what is listed.
-    pub(crate) fn new(launcher: Launcher, folder: PathBuf, egress: Egress, tasks: Tasks) -> Self {
-        let (disk, up, ways) = (Disk(folder), Mutex::default(), Mutex::default());
+    pub(crate) fn new(
+        launcher: Launcher,
+        folder: PathBuf,
+        egress: MachineEgressConfig,
+        tasks: TaskSet,
+    ) -> Self {
+        let (disk, up, ways) = (MachineDisks(folder), Mutex::default(), Mutex::default());
         let dialer = Dialer::default();
-        Self(Arc::new(Own { launcher, disk, up, dialer, egress, ways, tasks }))
+        Self(Arc::new(ProcessDriverState { launcher, disk, up, dialer, egress, ways, tasks }))
     }
 
     /// Does something that blocks for a short while.
     fn apart<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Own) -> Result<T, DriverError> + Send + 'static,
-    ) -> Work<'static, T> {
+        work: impl FnOnce(&ProcessDriverState) -> Result<T, DriverError> + Send + 'static,
+    ) -> DriverFuture<'static, T> {
         let own = Arc::clone(&self.0);
         Box::pin(apart(move || work(&own)))
     }
 }
 
-impl Own {
-    fn up(&self) -> MutexGuard<'_, Up<Arc<Open>>> {
+impl ProcessDriverState {
+    fn up(&self) -> MutexGuard<'_, RunningMachines<Arc<RunningMachine>>> {
         self.up.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn opened(&self, id: MachineId) -> Result<Arc<Open>, DriverError> {
+    fn opened(&self, id: MachineId) -> Result<Arc<RunningMachine>, DriverError> {
         let open = self.up().sessions.get(&id).map(Arc::clone);
         open.filter(|open| !open.session.is_over()).ok_or(DriverError::Down)
     }
 
-    fn start(&self, boot: Boot, ticket: u64) -> Result<(), DriverError> {
+    fn start(&self, boot: BootRequest, ticket: u64) -> Result<(), DriverError> {
         if self.opened(boot.id).is_ok() {
             return Ok(());
         }
@@ -146,23 +152,23 @@ impl Own {
         let session = self.launcher.open(&plan.map_err(|refusal| told(&refusal))?);
         let mut session = session.map_err(|error| told(&error))?;
         let way = way.zip(session.take_proxy()).map(|way| self.serve(way)).transpose()?;
-        let arrived = self.up().arrive(boot.id, ticket, Arc::new(Open { session, way }));
+        let arrived = self.up().arrive(boot.id, ticket, Arc::new(RunningMachine { session, way }));
         arrived.map_err(|_late| DriverError::Down)
     }
 
-    fn ways(&self) -> MutexGuard<'_, HashMap<MachineId, Arc<Way>>> {
+    fn ways(&self) -> MutexGuard<'_, HashMap<MachineId, Arc<MachineEgress>>> {
         self.ways.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The way out of a machine, where there is any.
-    fn way(&self, id: MachineId) -> Result<Option<Arc<Way>>, NetError> {
+    fn way(&self, id: MachineId) -> Result<Option<Arc<MachineEgress>>, NetError> {
         if self.egress.leads_nowhere() {
             return Ok(None);
         }
         Ok(Some(match self.ways().entry(id) {
             Entry::Occupied(known) => Arc::clone(known.get()),
             Entry::Vacant(free) => {
-                Arc::clone(free.insert(Arc::new(Way::new(id, self.egress.clone())?)))
+                Arc::clone(free.insert(Arc::new(MachineEgress::new(id, self.egress.clone())?)))
             }
         }))
     }
@@ -170,8 +176,8 @@ impl Own {
     /// Serves a way out until what is given back with it is dropped.
     fn serve(
         &self,
-        (way, listener): (Arc<Way>, std::net::TcpListener),
-    ) -> Result<(Arc<Way>, oneshot::Sender<()>), DriverError> {
+        (way, listener): (Arc<MachineEgress>, std::net::TcpListener),
+    ) -> Result<(Arc<MachineEgress>, oneshot::Sender<()>), DriverError> {
         let listener = TcpListener::from_std(listener).map_err(failed("serve the way out"))?;
         let ((end, ended), served) = (oneshot::channel(), Arc::clone(&way));
         // That the sender is gone is what is waited for.
@@ -179,21 +185,21 @@ impl Own {
         Ok((way, end))
     }
 
-    fn spec(&self, Boot { id, tier, .. }: Boot) -> Spec {
-        Spec {
+    fn spec(&self, BootRequest { id, tier, .. }: BootRequest) -> SandboxSpec {
+        SandboxSpec {
             workspace: Some(self.disk.root(id)),
             kept: self.disk.kept(id),
             network: Network::Loopback,
-            limits: Limits {
+            limits: RunLimits {
                 memory_bytes: tier.memory_bytes(),
                 processes: PROCESSES.saturating_mul(tier.vcpu),
                 cpus: Some(tier.vcpu),
                 tmp_bytes: tier.memory_bytes() / 4,
                 file_bytes: tier.disk_bytes(),
                 open_files: OPEN_FILES,
-                ..Limits::service()
+                ..RunLimits::service()
             },
-            ..Spec::new(Program::Later)
+            ..SandboxSpec::new(Program::Later)
         }
     }
 
@@ -214,9 +220,9 @@ impl Own {
     }
 }
 
-fn run(session: &Session, command: Command) -> Result<ExecReply, DriverError> {
+fn run(session: &Session, command: MachineCommand) -> Result<ExecReply, DriverError> {
     let kept = OUTPUT_BYTES_MAX;
-    let mut task = Task::new(Program::Shell(command.line));
+    let mut task = SessionProgram::new(Program::Shell(command.line));
     task.wall = Some(command.wall);
     task.capture = Capture { stdout_bytes_max: kept, stderr_bytes_max: kept };
     let told = |error: automaton_sandbox::LaunchError| DriverError::Failed {
@@ -227,40 +233,40 @@ fn run(session: &Session, command: Command) -> Result<ExecReply, DriverError> {
     Ok(replied(&outcome.stdout, &outcome.stderr, outcome.status))
 }
 
-impl Driver for Processes {
-    fn boot(&self, boot: Boot) -> Work<'_, ()> {
+impl MachineDriver for ProcessDriver {
+    fn boot(&self, boot: BootRequest) -> DriverFuture<'_, ()> {
         let ticket = self.0.up().begin(boot.id);
         self.apart(move |own| own.start(boot, ticket))
     }
 
-    fn is_up(&self, id: MachineId) -> Work<'_, bool> {
+    fn is_up(&self, id: MachineId) -> DriverFuture<'_, bool> {
         Box::pin(async move { Ok(self.0.opened(id).is_ok()) })
     }
 
-    fn exec(&self, id: MachineId, command: Command) -> Work<'_, ExecReply> {
+    fn exec(&self, id: MachineId, command: MachineCommand) -> DriverFuture<'_, ExecReply> {
         Box::pin(async move {
             let open = self.0.opened(id)?;
             apart(move || run(&open.session, command)).await
         })
     }
 
-    fn read(&self, id: MachineId, path: String) -> Work<'_, Reading> {
+    fn read(&self, id: MachineId, path: String) -> DriverFuture<'_, FileRead> {
         self.apart(move |own| {
             let (host, path, inside) = own.disk.place(id, &path)?;
-            let opened = Beneath::open(&host).and_then(|beneath| beneath.open_file(&path));
+            let opened = WorkspaceDir::open(&host).and_then(|beneath| beneath.open_file(&path));
             let (file, bytes) = opened.map_err(|error| told(&error, &path, inside))?;
-            Ok(Reading { bytes, pieces: pieces(file) })
+            Ok(FileRead { bytes, pieces: pieces(file) })
         })
     }
 
-    fn write(&self, id: MachineId, file: Writing) -> Work<'_, (String, u64)> {
+    fn write(&self, id: MachineId, file: FileWrite) -> DriverFuture<'_, (String, u64)> {
         Box::pin(async move {
-            let Writing { path, mut pieces, bytes_max } = file;
+            let FileWrite { path, mut pieces, bytes_max } = file;
             let (host, path, inside) = self.0.disk.place(id, &path)?;
             let shown = shown(&path, inside);
             let begun = path.clone();
             let mut draft = apart(move || {
-                let draft = Beneath::open(&host).and_then(|beneath| beneath.draft(&begun));
+                let draft = WorkspaceDir::open(&host).and_then(|beneath| beneath.draft(&begun));
                 draft.map_err(|error| told(&error, &begun, inside))
             })
             .await?;
@@ -283,18 +289,18 @@ impl Driver for Processes {
         })
     }
 
-    fn list(&self, id: MachineId, path: String) -> Work<'_, Folder> {
+    fn list(&self, id: MachineId, path: String) -> DriverFuture<'_, FolderListing> {
         self.apart(move |own| {
             let (host, path, inside) = own.disk.place(id, &path)?;
-            let reach = Reach { depth: 1, entries_max: ENTRIES_MAX, is_closed: |_, _| false };
-            let listed = Beneath::open(&host).and_then(|beneath| beneath.list(&path, reach));
+            let reach = ListOptions { depth: 1, entries_max: ENTRIES_MAX, is_closed: |_, _| false };
+            let listed = WorkspaceDir::open(&host).and_then(|beneath| beneath.list(&path, reach));
             let listed = listed.map_err(|error| told(&error, &path, inside))?;
             let files = listed.entries.iter().map(|it| entry(it, inside)).collect();
-            Ok(Folder { path: shown(&path, inside), files, is_cut: listed.cut })
+            Ok(FolderListing { path: shown(&path, inside), files, is_cut: listed.cut })
         })
     }
 
-    fn connect(&self, id: MachineId, port: u16) -> Work<'_, Box<dyn Connection>> {
+    fn connect(&self, id: MachineId, port: u16) -> DriverFuture<'_, Box<dyn MachineStream>> {
         Box::pin(async move {
             let open = self.0.opened(id)?;
             // What is ours on its loopback is no port of its own.
@@ -307,32 +313,32 @@ impl Driver for Processes {
         })
     }
 
-    fn usage(&self, id: MachineId) -> Work<'_, Used> {
+    fn usage(&self, id: MachineId) -> DriverFuture<'_, MachineUsage> {
         Box::pin(async move {
             let open = self.0.opened(id)?;
             apart(move || {
-                let Usage { memory_bytes, processes, cpu } = open.session.usage();
+                let SessionUsage { memory_bytes, processes, cpu } = open.session.usage();
                 let egress = open.way.as_ref().map(|(way, _)| way.used());
-                Ok(Used { memory_bytes, cpu, processes, egress })
+                Ok(MachineUsage { memory_bytes, cpu, processes, egress })
             })
             .await
         })
     }
 
-    fn disk(&self, id: MachineId) -> Work<'_, u64> {
+    fn disk(&self, id: MachineId) -> DriverFuture<'_, u64> {
         self.apart(move |own| Ok(own.disk.count(id)))
     }
 
-    fn room(&self) -> Work<'_, (u64, u64)> {
+    fn room(&self) -> DriverFuture<'_, (u64, u64)> {
         self.apart(|own| own.disk.room())
     }
 
-    fn stop(&self, id: MachineId) -> Work<'_, ()> {
+    fn stop(&self, id: MachineId) -> DriverFuture<'_, ()> {
         self.0.up().tickets.remove(&id);
         self.apart(move |own| own.end(id))
     }
 
-    fn delete(&self, id: MachineId) -> Work<'_, ()> {
+    fn delete(&self, id: MachineId) -> DriverFuture<'_, ()> {
         self.0.up().tickets.remove(&id);
         self.apart(move |own| {
             own.end(id)?;
@@ -341,7 +347,7 @@ impl Driver for Processes {
         })
     }
 
-    fn set_aside(&self, id: MachineId) -> Work<'_, Option<String>> {
+    fn set_aside(&self, id: MachineId) -> DriverFuture<'_, Option<String>> {
         self.0.up().tickets.remove(&id);
         self.apart(move |own| {
             own.end(id)?;
@@ -349,7 +355,7 @@ impl Driver for Processes {
         })
     }
 
-    fn existing(&self) -> Work<'_, Vec<MachineId>> {
+    fn existing(&self) -> DriverFuture<'_, Vec<MachineId>> {
         self.apart(move |own| {
             let mut found = own.disk.existing()?;
             found.extend(own.up().sessions.keys());
@@ -381,12 +387,12 @@ fn pieces(file: std::fs::File) -> Pieces {
     }))
 }
 
-fn entry(entry: &automaton_sandbox::Entry, inside: &str) -> FileEntry {
+fn entry(entry: &automaton_sandbox::FolderEntry, inside: &str) -> FileEntry {
     let kind = match entry.kind {
-        None => FileKind::File,
-        Some(fs::FileKind::Directory) => FileKind::Directory,
-        Some(fs::FileKind::Link) => FileKind::Link,
-        Some(fs::FileKind::Special) => FileKind::Special,
+        None => FileEntryKind::File,
+        Some(fs::FileKind::Directory) => FileEntryKind::Directory,
+        Some(fs::FileKind::Link) => FileEntryKind::Link,
+        Some(fs::FileKind::Special) => FileEntryKind::Special,
     };
     let name = entry.path.names().last().unwrap_or_default().to_owned();
     FileEntry { name, path: shown(&entry.path, inside), kind, size: entry.bytes }
@@ -416,7 +422,7 @@ mod tests {
 
     #[test]
     fn a_start_that_was_stopped_meanwhile_does_not_come_up_late() {
-        let mut up = Up::default();
+        let mut up = RunningMachines::default();
         let id: MachineId = "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap();
         let late = up.begin(id);
         up.tickets.remove(&id);

@@ -21,8 +21,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
 
 use super::Machines;
-use super::driver::Command;
-use super::lifecycle::State;
+use super::driver::MachineCommand;
+use super::lifecycle::MachineState;
 use crate::db::machines::{ExecutionOutcome, Machine, NewExecution};
 use crate::error::ApiError;
 
@@ -33,16 +33,16 @@ const NOT_RUN: i32 = 125;
 
 /// Commands that are asked for under a name and are not over, by API key and name.
 #[derive(Default)]
-pub(crate) struct Runs(Mutex<HashMap<(Hash, String), Arc<Run>>>);
+pub(crate) struct CommandRuns(Mutex<HashMap<(Hash, String), Arc<CommandRun>>>);
 
 /// One command, for any number of clients.
-pub(crate) struct Run {
+pub(crate) struct CommandRun {
     request: Hash,
-    progress: watch::Sender<Progress>,
+    progress: watch::Sender<RunProgress>,
 }
 
 #[derive(Debug, Clone, Default)]
-enum Progress {
+enum RunProgress {
     #[default]
     Asked,
     Accepted,
@@ -51,7 +51,7 @@ enum Progress {
 }
 
 /// What is asked for.
-pub(crate) struct Asked {
+pub(crate) struct RunRequest {
     /// The hash of the API key.
     pub(crate) key: Hash,
     /// The client's name of it.
@@ -59,7 +59,7 @@ pub(crate) struct Asked {
     /// The hash of the request.
     pub(crate) request: Hash,
     pub(crate) machine: Machine,
-    pub(crate) command: Command,
+    pub(crate) command: MachineCommand,
 }
 
 /// What whoever asks again is told of a command that was under way when the cloud ended.
@@ -73,7 +73,7 @@ fn result(reply: &ExecReply) -> Bytes {
     serde_json::to_vec(reply).unwrap_or_default().into()
 }
 
-impl Run {
+impl CommandRun {
     fn new(request: Hash) -> Arc<Self> {
         Arc::new(Self { request, progress: watch::Sender::default() })
     }
@@ -82,13 +82,13 @@ impl Run {
     pub(crate) async fn response(self: Arc<Self>) -> Response {
         let mut watched = self.progress.subscribe();
         // silent-ok: the sender lives as long as `self`.
-        watched.wait_for(|progress| !matches!(progress, Progress::Asked)).await.ok();
+        watched.wait_for(|progress| !matches!(progress, RunProgress::Asked)).await.ok();
         let begun = watched.borrow_and_update().clone();
         let body = match begun {
-            Progress::Refused(error) => return error.into_response(),
-            Progress::Done(result) => Body::from(result),
+            RunProgress::Refused(error) => return error.into_response(),
+            RunProgress::Done(result) => Body::from(result),
             // A space at once: it takes the head along.
-            Progress::Asked | Progress::Accepted => {
+            RunProgress::Asked | RunProgress::Accepted => {
                 let state = Some((self, watched, Duration::ZERO));
                 Body::from_stream(stream::unfold(state, padded))
             }
@@ -99,14 +99,14 @@ impl Run {
 }
 
 /// A client's connection, and after how long it is sent a space.
-type Waiting = Option<(Arc<Run>, watch::Receiver<Progress>, Duration)>;
+type RunWait = Option<(Arc<CommandRun>, watch::Receiver<RunProgress>, Duration)>;
 
-async fn padded(state: Waiting) -> Option<(Result<Bytes, std::convert::Infallible>, Waiting)> {
+async fn padded(state: RunWait) -> Option<(Result<Bytes, std::convert::Infallible>, RunWait)> {
     let (run, mut watched, patience) = state?;
-    let done = watched.wait_for(|progress| matches!(progress, Progress::Done(_)));
+    let done = watched.wait_for(|progress| matches!(progress, RunProgress::Done(_)));
     let piece = match timeout(patience, done).await {
         Ok(Ok(progress)) => match &*progress {
-            Progress::Done(result) => Some(result.clone()),
+            RunProgress::Done(result) => Some(result.clone()),
             _ => None,
         },
         _ => None,
@@ -118,13 +118,13 @@ async fn padded(state: Waiting) -> Option<(Result<Bytes, std::convert::Infallibl
 }
 
 impl Machines {
-    fn runs(&self) -> MutexGuard<'_, HashMap<(Hash, String), Arc<Run>>> {
+    fn runs(&self) -> MutexGuard<'_, HashMap<(Hash, String), Arc<CommandRun>>> {
         self.runs.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs a command, or joins the one that runs or ran under its name.
-    pub(crate) fn run(self: &Arc<Self>, asked: Asked) -> Result<Arc<Run>, ApiError> {
-        let run = Run::new(asked.request);
+    pub(crate) fn run(self: &Arc<Self>, asked: RunRequest) -> Result<Arc<CommandRun>, ApiError> {
+        let run = CommandRun::new(asked.request);
         if let Some(name) = &asked.name {
             let mut runs = self.runs();
             let known = runs.entry((asked.key, name.clone())).or_insert_with(|| Arc::clone(&run));
@@ -139,8 +139,8 @@ impl Machines {
         self.tasks.spawn(async move {
             let named = asked.name.clone().map(|name| (asked.key, name));
             let end = match own.lead(&led, asked).await {
-                Ok(result) => Progress::Done(result),
-                Err(error) => Progress::Refused(error),
+                Ok(result) => RunProgress::Done(result),
+                Err(error) => RunProgress::Refused(error),
             };
             led.progress.send_replace(end);
             if let Some(named) = named {
@@ -150,8 +150,8 @@ impl Machines {
         Ok(run)
     }
 
-    async fn lead(&self, run: &Run, asked: Asked) -> Result<Bytes, ApiError> {
-        let Asked { key, name, request, machine, command } = asked;
+    async fn lead(&self, run: &CommandRun, asked: RunRequest) -> Result<Bytes, ApiError> {
+        let RunRequest { key, name, request, machine, command } = asked;
         let admitted = self.admit(&machine).await;
         let id = machine.id;
         let failed = |error| ApiError::of_db(&self.report, &error);
@@ -171,7 +171,7 @@ impl Machines {
             }
         }
         let _permits = admitted?;
-        run.progress.send_replace(Progress::Accepted);
+        run.progress.send_replace(RunProgress::Accepted);
         let mut reply = self.driver.exec(id, command).await.unwrap_or_else(|error| {
             ExecReply::new(String::new(), format!("[{}]\n", chain(&error)), NOT_RUN)
         });
@@ -188,7 +188,7 @@ impl Machines {
 
     /// Whether a machine can run one more command.
     async fn admit(&self, machine: &Machine) -> Result<[OwnedSemaphorePermit; 3], ApiError> {
-        if machine.state != State::Running {
+        if machine.state != MachineState::Running {
             let why = format!("the sandbox is {}, not running: start it", machine.state.name());
             return Err(ApiError::conflict(why));
         }

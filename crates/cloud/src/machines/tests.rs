@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use alloy_primitives::{Address, B256};
-use automaton_core::id::Mint;
+use automaton_core::id::IdGenerator;
 use automaton_core::money::Microcents;
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::wire::cloud::ExecReply;
@@ -15,14 +15,15 @@ use bytes::Bytes;
 use futures_util::{FutureExt as _, TryStreamExt as _, stream};
 
 use super::driver::{
-    Command, Connection, DriverError, Folder, Pieces, Reading, Used, Work, Writing,
+    DriverError, DriverFuture, FileRead, FileWrite, FolderListing, MachineCommand, MachineStream,
+    MachineUsage, Pieces,
 };
 use super::tier::TIERS;
 use super::*;
 use crate::db::conformance::payment;
-use crate::db::machines::{CreateOutcome, Limits, NewMachine};
+use crate::db::machines::{CreateOutcome, MachineQuota, NewMachine};
 use crate::db::sqlite::Sqlite;
-use crate::db::{Begun, Db};
+use crate::db::{BeginPaymentOutcome, Db};
 
 type Told = Box<dyn Fn(MachineId) + Send>;
 
@@ -56,7 +57,7 @@ struct Said {
 }
 
 impl Said {
-    fn ready<'a, T: Send + 'a>(value: Result<T, DriverError>) -> Work<'a, T> {
+    fn ready<'a, T: Send + 'a>(value: Result<T, DriverError>) -> DriverFuture<'a, T> {
         Box::pin(std::future::ready(value))
     }
 
@@ -65,8 +66,8 @@ impl Said {
     }
 }
 
-impl Driver for Arc<Said> {
-    fn boot(&self, boot: Boot) -> Work<'_, ()> {
+impl MachineDriver for Arc<Said> {
+    fn boot(&self, boot: BootRequest) -> DriverFuture<'_, ()> {
         if let Some(why) = *self.refusal.lock().unwrap() {
             return Said::ready(Err(DriverError::Unavailable(why.to_owned())));
         }
@@ -78,30 +79,30 @@ impl Driver for Arc<Said> {
         Said::ready(Ok(()))
     }
 
-    fn is_up(&self, id: MachineId) -> Work<'_, bool> {
+    fn is_up(&self, id: MachineId) -> DriverFuture<'_, bool> {
         if self.silent.load(Ordering::Relaxed) {
             return Said::ready(Err(Said::nobody()));
         }
         Said::ready(Ok(self.up.lock().unwrap().contains_key(&id)))
     }
 
-    fn health(&self, id: MachineId) -> Work<'_, bool> {
+    fn health(&self, id: MachineId) -> DriverFuture<'_, bool> {
         let ill = *self.ill.lock().unwrap();
         Said::ready(Ok(self.up.lock().unwrap().contains_key(&id) && !ill))
     }
 
-    fn exec(&self, _: MachineId, command: Command) -> Work<'_, ExecReply> {
+    fn exec(&self, _: MachineId, command: MachineCommand) -> DriverFuture<'_, ExecReply> {
         if *self.hangs.lock().unwrap() {
             return Box::pin(std::future::pending());
         }
         Said::ready(Ok(ExecReply::new(command.line, String::new(), 0)))
     }
 
-    fn read(&self, _: MachineId, _: String) -> Work<'_, Reading> {
+    fn read(&self, _: MachineId, _: String) -> DriverFuture<'_, FileRead> {
         Said::ready(Err(DriverError::Down))
     }
 
-    fn write(&self, _: MachineId, file: Writing) -> Work<'_, (String, u64)> {
+    fn write(&self, _: MachineId, file: FileWrite) -> DriverFuture<'_, (String, u64)> {
         self.writes.lock().unwrap().push(file.bytes_max);
         if self.eaten.load(Ordering::Relaxed) {
             self.free.store(0, Ordering::Relaxed);
@@ -115,24 +116,24 @@ impl Driver for Arc<Said> {
         })
     }
 
-    fn list(&self, _: MachineId, _: String) -> Work<'_, Folder> {
+    fn list(&self, _: MachineId, _: String) -> DriverFuture<'_, FolderListing> {
         Said::ready(Err(DriverError::Down))
     }
 
-    fn connect(&self, _: MachineId, _: u16) -> Work<'_, Box<dyn Connection>> {
+    fn connect(&self, _: MachineId, _: u16) -> DriverFuture<'_, Box<dyn MachineStream>> {
         Said::ready(Err(DriverError::Refused))
     }
 
-    fn usage(&self, _: MachineId) -> Work<'_, Used> {
-        Said::ready(Ok(Used::default()))
+    fn usage(&self, _: MachineId) -> DriverFuture<'_, MachineUsage> {
+        Said::ready(Ok(MachineUsage::default()))
     }
 
-    fn disk(&self, id: MachineId) -> Work<'_, u64> {
+    fn disk(&self, id: MachineId) -> DriverFuture<'_, u64> {
         let own = self.disks.lock().unwrap().get(&id).copied();
         Said::ready(Ok(own.unwrap_or(self.disk.load(Ordering::Relaxed))))
     }
 
-    fn stop(&self, id: MachineId) -> Work<'_, ()> {
+    fn stop(&self, id: MachineId) -> DriverFuture<'_, ()> {
         if self.silent.load(Ordering::Relaxed) {
             return Said::ready(Err(Said::nobody()));
         }
@@ -145,11 +146,11 @@ impl Driver for Arc<Said> {
         Said::ready(Ok(()))
     }
 
-    fn room(&self) -> Work<'_, (u64, u64)> {
+    fn room(&self) -> DriverFuture<'_, (u64, u64)> {
         Said::ready(Ok((self.free.load(Ordering::Relaxed), u64::MAX)))
     }
 
-    fn delete(&self, id: MachineId) -> Work<'_, ()> {
+    fn delete(&self, id: MachineId) -> DriverFuture<'_, ()> {
         if *self.stays.lock().unwrap() {
             let (what, why) = ("remove the machine's files", "the disk is read-only".to_owned());
             return Said::ready(Err(DriverError::Failed { what, why }));
@@ -159,12 +160,12 @@ impl Driver for Arc<Said> {
         Said::ready(Ok(()))
     }
 
-    fn set_aside(&self, id: MachineId) -> Work<'_, Option<String>> {
+    fn set_aside(&self, id: MachineId) -> DriverFuture<'_, Option<String>> {
         let was = self.folders.lock().unwrap().remove(&id);
         Said::ready(Ok(was.then(|| "aside".to_owned())))
     }
 
-    fn existing(&self) -> Work<'_, Vec<MachineId>> {
+    fn existing(&self) -> DriverFuture<'_, Vec<MachineId>> {
         Said::ready(Ok(self.folders.lock().unwrap().iter().copied().collect()))
     }
 
@@ -181,7 +182,7 @@ struct Place {
     machines: Arc<Machines>,
     driver: Arc<Said>,
     clock: FakeClock,
-    mint: Mint,
+    mint: IdGenerator,
     told: Arc<Mutex<Vec<String>>>,
     _home: tempfile::TempDir,
 }
@@ -197,16 +198,19 @@ impl Place {
         let shared: Arc<dyn Clock> = Arc::new(clock.clone());
         let db = Sqlite::open(&home.path().join("cloud.db"), Arc::clone(&shared)).unwrap();
         let db: Arc<dyn Db> = Arc::new(db);
-        let Begun::New(id) = db.begin_payment(payment(1, 5)).await.unwrap() else { panic!() };
+        let BeginPaymentOutcome::New(id) = db.begin_payment(payment(1, 5)).await.unwrap() else {
+            panic!()
+        };
         db.mark_settled(id, B256::repeat_byte(1)).await.unwrap();
         let (driver, told) = (Arc::new(Said::default()), Arc::new(Mutex::new(Vec::new())));
         let heard = Arc::clone(&told);
-        let report: Report = Arc::new(move |sentence| heard.lock().unwrap().push(sentence));
-        let mint = Mint::new(Arc::clone(&shared), Arc::new(SeededEntropy::new(1)));
-        let shown: Arc<dyn Driver> = Arc::new(Arc::clone(&driver));
-        let bounds = Bounds { in_all, free_min: Some(1_000) };
+        let report: OperatorNotifier =
+            Arc::new(move |sentence| heard.lock().unwrap().push(sentence));
+        let mint = IdGenerator::new(Arc::clone(&shared), Arc::new(SeededEntropy::new(1)));
+        let shown: Arc<dyn MachineDriver> = Arc::new(Arc::clone(&driver));
+        let bounds = MachineCapacity { in_all, free_min: Some(1_000) };
         driver.free.store(u64::MAX, Ordering::Relaxed);
-        let machines = Machines::new((db, shown), shared, (report, Tasks::default()), bounds);
+        let machines = Machines::new((db, shown), shared, (report, TaskSet::default()), bounds);
         Self { machines, driver, clock, mint, told, _home: home }
     }
 
@@ -218,7 +222,7 @@ impl Place {
             tier: TIERS[0],
             request_name: None,
             request: Hash::of(b"m"),
-            limits: Limits { per_owner: 9, in_all: 9, disk_gib: None, has_room: true },
+            limits: MachineQuota { per_owner: 9, in_all: 9, disk_gib: None, has_room: true },
         };
         let outcome = self.machines.db.create_machine(new).await.unwrap();
         let CreateOutcome::Created(machine) = outcome else { panic!("{outcome:?}") };
@@ -243,13 +247,16 @@ async fn a_machine_that_cannot_be_started_costs_nothing_and_says_why() {
     let place = Place::new().await;
     *place.driver.refusal.lock().unwrap() = Some("no namespaces");
     let machine = place.machine().await;
-    assert_eq!((machine.state, machine.billed_minutes), (State::Failed, 0));
+    assert_eq!((machine.state, machine.billed_minutes), (MachineState::Failed, 0));
     assert!(machine.reason.unwrap().contains("no namespaces"));
     assert_eq!(place.balance().await, Microcents::from_cents(500).unwrap());
     *place.driver.refusal.lock().unwrap() = None;
-    let started = place.machines.change(machine.id, Some(Event::StartAsked), None).await;
+    let started = place.machines.change(machine.id, Some(MachineEvent::StartAsked), None).await;
     let started = started.unwrap().unwrap();
-    assert_eq!((started.state, started.billed_minutes, started.reason), (State::Running, 1, None));
+    assert_eq!(
+        (started.state, started.billed_minutes, started.reason),
+        (MachineState::Running, 1, None)
+    );
 }
 
 #[tokio::test]
@@ -259,14 +266,14 @@ async fn one_whose_processes_are_gone_is_started_again_and_billed_once() {
     place.driver.up.lock().unwrap().clear();
     place.round(false).await;
     let again = place.now(machine.id).await;
-    assert_eq!((again.state, again.billed_minutes), (State::Running, 1));
+    assert_eq!((again.state, again.billed_minutes), (MachineState::Running, 1));
     assert!(again.reason.unwrap().contains("were gone"));
     // Its files with them: it is not started as if it were new.
     place.driver.up.lock().unwrap().clear();
     place.driver.folders.lock().unwrap().clear();
     place.round(false).await;
     let lost = place.now(machine.id).await;
-    assert_eq!((lost.state, lost.billed_minutes), (State::Failed, 1));
+    assert_eq!((lost.state, lost.billed_minutes), (MachineState::Failed, 1));
     assert_eq!(lost.reason.as_deref(), Some("its files are not there any more"));
 }
 
@@ -274,16 +281,16 @@ async fn one_whose_processes_are_gone_is_started_again_and_billed_once() {
 async fn what_outlived_the_cloud_goes_on_and_is_billed_for_no_gap() {
     let place = Place::new().await;
     let (stays, ends) = (place.machine().await, place.machine().await);
-    place.machines.db.step_machine(ends.id, Event::StopAsked, None).await.unwrap();
+    place.machines.db.step_machine(ends.id, MachineEvent::StopAsked, None).await.unwrap();
     for gap in [240, 0] {
         place.clock.step(Span::from_secs(gap));
         place.machines.db.restart_machines(Bytes::new()).await.unwrap();
         assert_eq!(place.driver.up.lock().unwrap().contains_key(&ends.id), gap > 0);
         place.round(true).await;
         let now = place.now(stays.id).await;
-        assert_eq!((now.state, now.billed_minutes), (State::Running, 2), "after {gap} s");
+        assert_eq!((now.state, now.billed_minutes), (MachineState::Running, 2), "after {gap} s");
         // Its end was asked for before; what is not billed is not up.
-        assert_eq!(place.now(ends.id).await.state, State::Stopped);
+        assert_eq!(place.now(ends.id).await.state, MachineState::Stopped);
     }
     assert_eq!(place.driver.up.lock().unwrap().keys().collect::<Vec<_>>(), [&stays.id]);
     assert_eq!(place.machines.db.check_books().await.unwrap().faults, 0);
@@ -296,22 +303,22 @@ async fn of_what_nobody_answers_nothing_is_believed() {
     place.driver.silent.store(true, Ordering::Relaxed);
     place.round(true).await;
     let now = place.now(runs.id).await;
-    assert_eq!((now.state, now.reason), (State::Running, None), "it may be up");
-    let stopping = place.machines.change(ends.id, Some(Event::StopAsked), None).await;
-    assert_eq!(stopping.unwrap().unwrap().state, State::Stopping);
+    assert_eq!((now.state, now.reason), (MachineState::Running, None), "it may be up");
+    let stopping = place.machines.change(ends.id, Some(MachineEvent::StopAsked), None).await;
+    assert_eq!(stopping.unwrap().unwrap().state, MachineState::Stopping);
     assert!(place.told.lock().unwrap().iter().any(|it| it.contains("nobody answers")));
     place.clock.step(Span::from_secs(120));
     place.round(true).await;
-    assert_eq!(place.now(ends.id).await.state, State::Stopping, "it may be up");
+    assert_eq!(place.now(ends.id).await.state, MachineState::Stopping, "it may be up");
     *place.driver.ill.lock().unwrap() = true;
-    place.machines.db.step_machine(runs.id, Event::Lost, None).await.unwrap();
+    place.machines.db.step_machine(runs.id, MachineEvent::Lost, None).await.unwrap();
     place.round(true).await;
     let now = place.now(runs.id).await;
-    assert_eq!(now.state, State::Stopping, "it came up, and nobody ended it");
+    assert_eq!(now.state, MachineState::Stopping, "it came up, and nobody ended it");
     place.driver.silent.store(false, Ordering::Relaxed);
     place.round(true).await;
     for id in [runs.id, ends.id] {
-        assert_eq!(place.now(id).await.state, State::Stopped);
+        assert_eq!(place.now(id).await.state, MachineState::Stopped);
     }
     let why = place.now(runs.id).await.reason.unwrap();
     assert!(why.contains("health check"), "{why}");
@@ -325,13 +332,13 @@ async fn one_that_is_ill_is_billed_while_it_is_up_and_started_again_at_last() {
     place.clock.step(Span::from_secs(120));
     place.round(false).await;
     let ill = place.now(machine.id).await;
-    assert_eq!((ill.state, ill.billed_minutes), (State::Running, 3), "it can be used");
+    assert_eq!((ill.state, ill.billed_minutes), (MachineState::Running, 3), "it can be used");
     for _ in 0..2 {
         place.clock.step(Span::from_secs(100));
         place.round(false).await;
     }
     let failed = place.now(machine.id).await;
-    assert_eq!((failed.state, failed.billed_minutes), (State::Failed, 6), "it is ill still");
+    assert_eq!((failed.state, failed.billed_minutes), (MachineState::Failed, 6), "it is ill still");
 }
 
 #[tokio::test]
@@ -342,7 +349,7 @@ async fn one_that_is_ill_has_no_more_disk_than_another() {
     place.driver.disk.store((5 << 30) + 1, Ordering::Relaxed);
     place.clock.step(Span::from_secs(60));
     place.round(false).await;
-    assert_eq!(place.now(machine.id).await.state, State::Stopped);
+    assert_eq!(place.now(machine.id).await.state, MachineState::Stopped);
 }
 
 #[tokio::test]
@@ -357,7 +364,7 @@ async fn nobody_else_is_at_a_machine_while_the_keeper_stops_it() {
     *place.driver.ill.lock().unwrap() = true;
     place.clock.step(Span::from_secs(320));
     place.round(false).await;
-    assert_eq!(place.now(machine.id).await.state, State::Failed);
+    assert_eq!(place.now(machine.id).await.state, MachineState::Failed);
     // As it is ill, and as it is ill still after it was started again.
     assert_eq!(*free.lock().unwrap(), [false, false]);
     *place.driver.stops.lock().unwrap() = None;
@@ -369,9 +376,10 @@ async fn an_owner_has_so_many_commands_under_way_whatever_the_machines() {
     *place.driver.hangs.lock().unwrap() = true;
     let machines = [place.machine().await, place.machine().await, place.machine().await];
     let run = async |machine: &Machine| {
-        let command = Command { line: "x".to_owned(), wall: Duration::from_secs(1) };
+        let command = MachineCommand { line: "x".to_owned(), wall: Duration::from_secs(1) };
         let (key, request) = (Hash::of(b"k"), Hash::of(b"x"));
-        let asked = runs::Asked { key, name: None, request, machine: machine.clone(), command };
+        let asked =
+            runs::RunRequest { key, name: None, request, machine: machine.clone(), command };
         place.machines.run(asked).unwrap().response().await.status().as_u16()
     };
     for machine in machines.iter().cycle().take(OWNER_COMMANDS_MAX) {
@@ -387,14 +395,14 @@ async fn as_many_run_as_may_and_those_that_stand_still_are_not_counted() {
     let place = Place::of(1).await;
     let first = place.machine().await.id;
     let second = place.machine().await;
-    assert_eq!(second.state, State::Failed, "one runs");
+    assert_eq!(second.state, MachineState::Failed, "one runs");
     assert!(second.reason.unwrap().contains("as many run as can"));
     for (event, id, state) in [
-        (Event::StopAsked, first, State::Stopped),
-        (Event::StartAsked, second.id, State::Running),
-        (Event::StartAsked, first, State::Failed),
-        (Event::StopAsked, second.id, State::Stopped),
-        (Event::StartAsked, first, State::Running),
+        (MachineEvent::StopAsked, first, MachineState::Stopped),
+        (MachineEvent::StartAsked, second.id, MachineState::Running),
+        (MachineEvent::StartAsked, first, MachineState::Failed),
+        (MachineEvent::StopAsked, second.id, MachineState::Stopped),
+        (MachineEvent::StartAsked, first, MachineState::Running),
     ] {
         let changed = place.machines.change(id, Some(event), None).await.unwrap();
         assert_eq!(changed.unwrap().state, state, "{event:?}");
@@ -407,19 +415,23 @@ async fn a_disk_that_is_too_full_stops_a_machine() {
     let machine = place.machine().await;
     place.driver.disk.store((5 << 30) + 1, Ordering::Relaxed);
     place.round(false).await;
-    assert_eq!(place.now(machine.id).await.state, State::Running, "it is counted by the minute");
+    assert_eq!(
+        place.now(machine.id).await.state,
+        MachineState::Running,
+        "it is counted by the minute"
+    );
     place.clock.step(Span::from_secs(60));
     place.round(false).await;
     let stopped = place.now(machine.id).await;
-    assert_eq!((stopped.state, stopped.billed_minutes), (State::Stopped, 2));
+    assert_eq!((stopped.state, stopped.billed_minutes), (MachineState::Stopped, 2));
     assert!(stopped.reason.unwrap().contains("5 GiB"));
     // Nor may it have one that cannot be counted.
     place.driver.disk.store(u64::MAX, Ordering::Relaxed);
-    place.machines.change(machine.id, Some(Event::StartAsked), None).await.unwrap();
+    place.machines.change(machine.id, Some(MachineEvent::StartAsked), None).await.unwrap();
     place.clock.step(Span::from_secs(60));
     place.round(false).await;
     let stopped = place.now(machine.id).await;
-    assert_eq!(stopped.state, State::Stopped);
+    assert_eq!(stopped.state, MachineState::Stopped);
     assert!(stopped.reason.unwrap().contains("cannot be counted"));
 }
 
@@ -449,7 +461,7 @@ async fn uploads_into_a_machine_share_its_room() {
     assert_eq!(*place.driver.writes.lock().unwrap(), [room, room - 300]);
     assert_eq!(place.driver.writing.lock().unwrap().1, 1, "one at a time");
     // What its programs wrote after they were last counted.
-    place.machines.change(machine.id, Some(Event::StopAsked), None).await.unwrap();
+    place.machines.change(machine.id, Some(MachineEvent::StopAsked), None).await.unwrap();
     place.driver.disk.store(room - 10, Ordering::Relaxed);
     write(whole()).await.unwrap();
     assert_eq!(place.driver.writes.lock().unwrap()[2], 10);
@@ -469,19 +481,22 @@ async fn where_the_disk_beneath_all_is_nearly_full_nothing_grows() {
     };
     place.driver.free.store(1_001, Ordering::Relaxed);
     place.round(false).await;
-    assert_eq!(states().await, [State::Running; 3]);
+    assert_eq!(states().await, [MachineState::Running; 3]);
     // What is held open without a name is free again when its machine is stopped.
     place.driver.free.store(900, Ordering::Relaxed);
     place.driver.freed.store(60, Ordering::Relaxed);
     place.round(false).await;
-    assert_eq!(states().await, [State::Stopped, State::Stopped, State::Running]);
-    assert_eq!(place.now(large.id).await.reason.as_deref(), Some(room::NO_ROOM));
+    assert_eq!(
+        states().await,
+        [MachineState::Stopped, MachineState::Stopped, MachineState::Running]
+    );
+    assert_eq!(place.now(large.id).await.reason.as_deref(), Some(disk_space::NO_ROOM));
     place.driver.free.store(1_000, Ordering::Relaxed);
-    let again = place.machines.change(large.id, Some(Event::StartAsked), None).await;
+    let again = place.machines.change(large.id, Some(MachineEvent::StartAsked), None).await;
     let again = again.unwrap().unwrap();
-    assert_eq!(again.state, State::Failed);
+    assert_eq!(again.state, MachineState::Failed);
     assert!(again.reason.unwrap().contains("nearly full"));
-    assert_eq!(place.machine().await.state, State::Failed, "nothing is made");
+    assert_eq!(place.machine().await.state, MachineState::Failed, "nothing is made");
     let write = |bytes: Vec<u8>| {
         let pieces = Box::pin(stream::iter([Ok(Bytes::from(bytes)), Ok(Bytes::from("x"))]));
         place.machines.write(&least, "a".to_owned(), pieces)
@@ -500,15 +515,15 @@ async fn what_was_left_halfway_goes_on_and_what_nobody_has_is_put_aside() {
     let place = Place::new().await;
     let machine = place.machine().await;
     *place.driver.stays.lock().unwrap() = true;
-    let kept = place.machines.change(machine.id, Some(Event::DeleteAsked), None).await;
-    assert_eq!(kept.unwrap().unwrap().state, State::Deleting);
+    let kept = place.machines.change(machine.id, Some(MachineEvent::DeleteAsked), None).await;
+    assert_eq!(kept.unwrap().unwrap().state, MachineState::Deleting);
     assert!(place.told.lock().unwrap().iter().any(|it| it.contains("read-only")));
     *place.driver.stays.lock().unwrap() = false;
     place.round(false).await;
-    assert_eq!(place.now(machine.id).await.state, State::Deleting);
+    assert_eq!(place.now(machine.id).await.state, MachineState::Deleting);
     place.round(true).await;
     let gone = place.now(machine.id).await;
-    assert_eq!((gone.state, gone.billed_minutes), (State::Deleted, 1));
+    assert_eq!((gone.state, gone.billed_minutes), (MachineState::Deleted, 1));
 
     let (kept, orphan) = (place.machine().await, place.mint.id());
     place.driver.folders.lock().unwrap().insert(orphan);
@@ -518,24 +533,24 @@ async fn what_was_left_halfway_goes_on_and_what_nobody_has_is_put_aside() {
     let told = place.told.lock().unwrap().clone();
     let told: Vec<_> = told.iter().filter(|it| it.contains("is not recorded")).collect();
     assert!(told.len() == 1 && told[0].ends_with("its files are kept in aside"), "{told:?}");
-    let stopped = place.machines.change(kept.id, Some(Event::StopAsked), None).await;
-    assert_eq!(stopped.unwrap().unwrap().state, State::Stopped);
+    let stopped = place.machines.change(kept.id, Some(MachineEvent::StopAsked), None).await;
+    assert_eq!(stopped.unwrap().unwrap().state, MachineState::Stopped);
     place.clock.step(Span::from_secs(30 * 24 * 3600 - 1));
     place.round(true).await;
-    assert_eq!(place.now(kept.id).await.state, State::Stopped);
+    assert_eq!(place.now(kept.id).await.state, MachineState::Stopped);
     // A clock that is wrong erases nothing: it has to say so for a day.
     place.clock.step(Span::from_secs(1));
-    for _ in 0..keeper::ERASED_AFTER {
+    for _ in 0..reconciler::ERASED_AFTER {
         place.round(true).await;
     }
     place.clock.set(place.clock.now().before(Span::from_secs(1)));
     place.round(true).await;
-    assert_eq!(place.now(kept.id).await.state, State::Stopped);
+    assert_eq!(place.now(kept.id).await.state, MachineState::Stopped);
     place.clock.step(Span::from_secs(1));
-    for _ in 0..=keeper::ERASED_AFTER {
-        assert_eq!(place.now(kept.id).await.state, State::Stopped);
+    for _ in 0..=reconciler::ERASED_AFTER {
+        assert_eq!(place.now(kept.id).await.state, MachineState::Stopped);
         place.round(true).await;
     }
-    assert_eq!(place.now(kept.id).await.state, State::Deleted);
+    assert_eq!(place.now(kept.id).await.state, MachineState::Deleted);
     assert_eq!(place.machines.db.check_books().await.unwrap().faults, 0);
 }

@@ -5,7 +5,7 @@
 //! it says.
 
 use automaton_core::money::{Microcents, MoneyError};
-use automaton_core::wire::cloud::{CreateMachine, MachineTier};
+use automaton_core::wire::cloud::{CreateMachineRequest, MachineTier};
 
 /// Minutes of a month of 30 days.
 const MINUTES: i128 = 30 * 24 * 60;
@@ -14,7 +14,7 @@ const FIRST_MINUTES: u64 = 24 * 60;
 
 /// A kind of machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tier {
+pub struct MachineTierSpec {
     /// Its name.
     pub name: &'static str,
     /// Processors.
@@ -28,18 +28,18 @@ pub struct Tier {
 }
 
 /// All there are, from the smallest: the sizes that clients in the field ask for.
-pub const TIERS: [Tier; 5] = [
-    Tier { name: "nano", vcpu: 1, memory_mb: 512, disk_gb: 5, monthly_cents: 500 },
-    Tier { name: "micro", vcpu: 1, memory_mb: 1024, disk_gb: 10, monthly_cents: 800 },
-    Tier { name: "small", vcpu: 2, memory_mb: 2048, disk_gb: 20, monthly_cents: 1400 },
-    Tier { name: "medium", vcpu: 2, memory_mb: 4096, disk_gb: 40, monthly_cents: 2500 },
-    Tier { name: "large", vcpu: 4, memory_mb: 8192, disk_gb: 80, monthly_cents: 4500 },
+pub const TIERS: [MachineTierSpec; 5] = [
+    MachineTierSpec { name: "nano", vcpu: 1, memory_mb: 512, disk_gb: 5, monthly_cents: 500 },
+    MachineTierSpec { name: "micro", vcpu: 1, memory_mb: 1024, disk_gb: 10, monthly_cents: 800 },
+    MachineTierSpec { name: "small", vcpu: 2, memory_mb: 2048, disk_gb: 20, monthly_cents: 1400 },
+    MachineTierSpec { name: "medium", vcpu: 2, memory_mb: 4096, disk_gb: 40, monthly_cents: 2500 },
+    MachineTierSpec { name: "large", vcpu: 4, memory_mb: 8192, disk_gb: 80, monthly_cents: 4500 },
 ];
 
-impl Tier {
+impl MachineTierSpec {
     /// The smallest that has what is asked for.
     #[must_use]
-    pub fn of(asked: &CreateMachine) -> Option<Self> {
+    pub fn of(asked: &CreateMachineRequest) -> Option<Self> {
         TIERS.into_iter().find(|tier| {
             tier.vcpu >= asked.vcpu
                 && tier.memory_mb >= asked.memory_mb
@@ -138,7 +138,7 @@ mod tests {
         for tier in TIERS {
             let monthly = Microcents::from_cents(tier.monthly_cents).unwrap();
             assert_eq!(cost(monthly, 43_200).unwrap(), monthly);
-            assert_eq!(Tier::named(tier.name), Some(tier));
+            assert_eq!(MachineTierSpec::named(tier.name), Some(tier));
         }
         let five = Microcents::from_cents(500).unwrap();
         assert_eq!(first_period(five).unwrap().cents_ceil(), 17);
@@ -149,14 +149,14 @@ mod tests {
 
     #[test]
     fn the_smallest_that_has_enough_is_taken() {
-        let asked = |vcpu, memory_mb, disk_gb| CreateMachine {
+        let asked = |vcpu, memory_mb, disk_gb| CreateMachineRequest {
             vcpu,
             memory_mb,
             disk_gb,
-            ..CreateMachine::default()
+            ..CreateMachineRequest::default()
         };
-        let name = |asked| Tier::of(&asked).map(|tier| tier.name);
-        assert_eq!(name(CreateMachine::default()), Some("nano"));
+        let name = |asked| MachineTierSpec::of(&asked).map(|tier| tier.name);
+        assert_eq!(name(CreateMachineRequest::default()), Some("nano"));
         assert_eq!(name(asked(1, 1024, 10)), Some("micro"));
         assert_eq!(name(asked(2, 512, 1)), Some("small"));
         assert_eq!(name(asked(4, 8192, 80)), Some("large"));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use alloy_primitives::hex;
 use automaton_core::time::Span;
-use automaton_core::wire::cloud::Registration;
+use automaton_core::wire::cloud::RegistrationRequest;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -101,7 +101,7 @@ async fn a_registration_can_be_repeated_but_not_changed() {
     let wallet = Wallet::new(1);
     let key = world.key(&wallet).await;
     let register = async |wallet: &Wallet, name: &str, nonce: &str| {
-        let mut row = Registration {
+        let mut row = RegistrationRequest {
             automaton_id: "auto-1".to_owned(),
             automaton_address: wallet.address.to_string(),
             creator_address: wallet.address.to_string(),

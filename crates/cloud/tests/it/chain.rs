@@ -8,15 +8,17 @@ use alloy_consensus::transaction::RlpEcdsaDecodableTx;
 use alloy_consensus::{SignableTransaction, Signed, TxEip1559};
 use alloy_primitives::{Address, Bytes, U256, hex};
 use automaton_cloud::billing::chain::CALLED;
-use automaton_cloud::{Cloud, Config, Deps};
+use automaton_cloud::{CloudConfig, CloudDeps, CloudServer};
 use automaton_core::faults::NoFaults;
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::window::BootClock;
 use automaton_core::wire::x402;
 use automaton_testkit::clock::FakeClock;
 use automaton_testkit::entropy::SeededEntropy;
-use automaton_wallet::Purse;
-use automaton_wallet::rehearsal::{Contract, GasRules, Parts, Permits, Rehearsal, rehearse};
+use automaton_wallet::SignerClient;
+use automaton_wallet::rehearsal::{
+    Contract, GasRules, Rehearsal, SignerDeps, SigningPermits, rehearse,
+};
 use axum::extract::State;
 use axum::routing::post;
 use axum::{Json, Router};
@@ -67,20 +69,20 @@ impl BootClock for Booted {
 }
 
 /// The signer of the account that pays gas, as an operator configures it.
-async fn signer(home: &Path) -> Purse {
+async fn signer(home: &Path) -> SignerClient {
     let selectors = vec![CALLED];
     let contracts = vec![Contract { chain_id: CHAIN, address: ASSET, selectors }];
     let gas = GasRules { limit_max: 300_000, fee_max: 100_000_000_000, per_day: 1 << 60 };
-    let permits = Permits { contracts, gas, ..Permits::default() };
+    let permits = SigningPermits { contracts, gas, ..SigningPermits::default() };
     let ledger = home.join("ledger.db");
-    let parts = Parts {
+    let parts = SignerDeps {
         clock: Arc::new(FakeClock::at(Timestamp::from_millis(NOW))),
         boot: Arc::new(Booted),
         faults: Arc::new(NoFaults),
     };
     let signer =
         rehearse(Rehearsal { key: [9; 32], ledger, permits, chain: None, plant: None }, parts);
-    Purse::open(signer.unwrap().connect().unwrap()).await.unwrap()
+    SignerClient::open(signer.unwrap().connect().unwrap()).await.unwrap()
 }
 
 #[tokio::test]
@@ -99,8 +101,8 @@ async fn a_purchase_is_one_transaction_of_the_gas_account() {
         "chain": { "id": CHAIN, "rpc_url": format!("http://{rpc}"), "asset": ASSET,
             "pay_to": PAYEE, "gas_signer": { "home": home.path() } },
     });
-    let config = Config::parse(&config.to_string()).unwrap();
-    let deps = Deps {
+    let config = CloudConfig::parse(&config.to_string()).unwrap();
+    let deps = CloudDeps {
         clock: Arc::new(FakeClock::at(Timestamp::from_millis(NOW))),
         entropy: Arc::new(SeededEntropy::new(1)),
         report: Arc::new(drop),
@@ -108,7 +110,7 @@ async fn a_purchase_is_one_transaction_of_the_gas_account() {
         launcher: None,
     };
     let purse = signer(home.path()).await;
-    let cloud = Cloud::start(config, deps, purse).await.unwrap();
+    let cloud = CloudServer::start(config, deps, purse).await.unwrap();
     let wallet = Wallet::new(1);
     let payment = wallet.payment(wallet.authorize(5, 1));
     let header = x402::encode(&payment).unwrap();

@@ -3,7 +3,7 @@
 use alloy_primitives::{Address, eip191_hash_message, hex};
 use automaton_cloud::CloudError;
 use automaton_core::time::Span;
-use automaton_core::wire::cloud::{CeilingMessage, Registration};
+use automaton_core::wire::cloud::{CeilingMessage, RegistrationRequest};
 use serde_json::{Value, json};
 
 use crate::world::{Reply, Wallet, World, get, post, until};
@@ -121,7 +121,7 @@ async fn whoever_asks_at_once_gives_no_more_than_there_is() {
 }
 
 async fn register(world: &World, key: &str, wallet: &Wallet, creator: Address) {
-    let mut row = Registration {
+    let mut row = RegistrationRequest {
         automaton_id: "a".to_owned(),
         automaton_address: wallet.address.to_string(),
         creator_address: creator.to_string(),

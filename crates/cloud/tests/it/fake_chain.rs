@@ -6,7 +6,8 @@ use std::sync::{Mutex, MutexGuard};
 
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use automaton_cloud::billing::settlement::{
-    Mined, Moved, OnChain, Order, Settlement, SettlementError, TxOutcome,
+    ChainFuture, Settlement, SettlementError, SettlementTransaction, TransactionInclusion,
+    TransferEvent, TxOutcome,
 };
 use automaton_cloud::db::{Fees, Submission};
 use automaton_core::id::IntentId;
@@ -195,23 +196,23 @@ impl Settlement for FakeChain {
         PAYER
     }
 
-    fn time(&self) -> OnChain<'_, Timestamp> {
+    fn time(&self) -> ChainFuture<'_, Timestamp> {
         Box::pin(async move {
             let seconds = i64::try_from(self.up()?.time_s).unwrap();
             Ok(Timestamp::from_millis(seconds * 1000))
         })
     }
 
-    fn authorization_used<'a>(&'a self, authorization: &'a Authorization) -> OnChain<'a, bool> {
+    fn authorization_used<'a>(&'a self, authorization: &'a Authorization) -> ChainFuture<'a, bool> {
         let key = (authorization.from, authorization.nonce);
         Box::pin(async move { Ok(self.up()?.used.contains(&key)) })
     }
 
-    fn balance(&self, holder: Address) -> OnChain<'_, U256> {
+    fn balance(&self, holder: Address) -> ChainFuture<'_, U256> {
         Box::pin(async move { Ok(self.up()?.balances.get(&holder).copied().unwrap_or_default()) })
     }
 
-    fn simulate<'a>(&'a self, paid: &'a Authorization, _: &'a Bytes) -> OnChain<'a, u64> {
+    fn simulate<'a>(&'a self, paid: &'a Authorization, _: &'a Bytes) -> ChainFuture<'a, u64> {
         Box::pin(async move {
             if self.ledger().stuck == Some(paid.from) {
                 std::future::pending::<()>().await;
@@ -226,11 +227,11 @@ impl Settlement for FakeChain {
         })
     }
 
-    fn fees(&self) -> OnChain<'_, Fees> {
+    fn fees(&self) -> ChainFuture<'_, Fees> {
         Box::pin(async move { self.up().map(|_| Fees { max: 1000, priority: 100 }) })
     }
 
-    fn sign<'a>(&'a self, order: &'a Order<'a>) -> OnChain<'a, Submission> {
+    fn sign<'a>(&'a self, order: &'a SettlementTransaction<'a>) -> ChainFuture<'a, Submission> {
         Box::pin(async move {
             let mut ledger = self.ledger();
             let next = ledger.intents.values().map(|(number, _)| number + 1).max().unwrap_or(0);
@@ -249,7 +250,7 @@ impl Settlement for FakeChain {
         })
     }
 
-    fn broadcast<'a>(&'a self, raw: &'a Bytes) -> OnChain<'a, ()> {
+    fn broadcast<'a>(&'a self, raw: &'a Bytes) -> ChainFuture<'a, ()> {
         Box::pin(async move {
             let mut ledger = self.up()?;
             let hash = keccak256(raw);
@@ -280,29 +281,32 @@ impl Settlement for FakeChain {
         })
     }
 
-    fn outcome(&self, transaction: B256) -> OnChain<'_, Option<Mined>> {
+    fn outcome(&self, transaction: B256) -> ChainFuture<'_, Option<TransactionInclusion>> {
         Box::pin(async move {
             let ledger = self.up()?;
             let found = ledger.find(|done| done.hash == transaction);
-            Ok(found.map(|(done, stays)| Mined { outcome: done.outcome, stays }))
+            Ok(found.map(|(done, stays)| TransactionInclusion { outcome: done.outcome, stays }))
         })
     }
 
-    fn gas_nonce(&self) -> OnChain<'_, u64> {
+    fn gas_nonce(&self) -> ChainFuture<'_, u64> {
         Box::pin(async move {
             let ledger = self.up()?;
             Ok(ledger.numbers(ledger.confirmations))
         })
     }
 
-    fn transfer_of<'a>(&'a self, wanted: &'a Authorization) -> OnChain<'a, Option<Moved>> {
+    fn transfer_of<'a>(
+        &'a self,
+        wanted: &'a Authorization,
+    ) -> ChainFuture<'a, Option<TransferEvent>> {
         Box::pin(async move {
             let ledger = self.up()?;
             let moved = |done: &Done| {
                 done.outcome == TxOutcome::Succeeded && done.authorization.as_ref() == Some(wanted)
             };
             let found = ledger.find(moved);
-            Ok(found.map(|(done, stays)| Moved { transaction: done.hash, stays }))
+            Ok(found.map(|(done, stays)| TransferEvent { transaction: done.hash, stays }))
         })
     }
 }

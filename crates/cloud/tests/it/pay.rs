@@ -19,12 +19,13 @@ async fn the_demand_speaks_both_versions() {
     let path = format!("/pay/5/{}", Address::repeat_byte(1));
     let reply = get(world.at(), &path, &[("Content-Type", "application/json")]).await;
     assert_eq!((reply.status, reply.header("cache-control")), (402, Some("no-store")));
-    let old: v1::PaymentRequired = serde_json::from_str(&reply.body).unwrap();
+    let old: v1::PaymentRequiredV1 = serde_json::from_str(&reply.body).unwrap();
     let one = &old.accepts[0];
     assert_eq!((old.version, one.max_amount_required.as_str()), (1, "5000000"));
     assert_eq!((one.network.as_str(), one.max_timeout_seconds), ("eip155:31337", 300));
     assert_eq!(one.resource, format!("{}{path}", world.cloud.url()));
-    let new: v2::PaymentRequired = x402::decode(reply.header("payment-required").unwrap()).unwrap();
+    let new: v2::PaymentRequiredV2 =
+        x402::decode(reply.header("payment-required").unwrap()).unwrap();
     assert_eq!((new.version, new.accepts[0].amount.as_str()), (2, "5000000"));
     assert_eq!(new.accepts[0].extra.as_ref().unwrap().name.as_deref(), Some("USD Coin"));
     assert_eq!(reply.header("x-payment-required"), None);
@@ -75,9 +76,9 @@ async fn version_2_and_every_spelling_are_taken() {
     world.give(&wallet, 100);
     let path = format!("/pay/5/{}", wallet.address.to_string().to_lowercase());
     let demand = get(world.at(), &path, &[]).await;
-    let demand: v2::PaymentRequired =
+    let demand: v2::PaymentRequiredV2 =
         x402::decode(demand.header("payment-required").unwrap()).unwrap();
-    let pay = |nonce| v2::PaymentPayload {
+    let pay = |nonce| v2::PaymentPayloadV2 {
         version: 2,
         resource: Some(demand.resource.clone()),
         accepted: demand.accepts[0].clone(),
@@ -87,7 +88,7 @@ async fn version_2_and_every_spelling_are_taken() {
     let header = x402::encode(&pay(1)).unwrap();
     let reply = get(world.at(), &path, &[("payment-signature", &header)]).await;
     assert_eq!(reply.status, 200, "{reply:?}");
-    let odd = v1::PaymentPayload {
+    let odd = v1::PaymentPayloadV1 {
         version: 2,
         network: "EIP155:31337".to_owned(),
         ..wallet.payment(wallet.authorize(5, 2))
@@ -319,7 +320,7 @@ async fn a_name_is_for_one_payment_in_a_header_and_in_an_extension() {
     world.give(&wallet, 100);
     let path = format!("/pay/5/{}", wallet.address);
     let asked = get(world.at(), &path, &[]).await;
-    let demand: v2::PaymentRequired =
+    let demand: v2::PaymentRequiredV2 =
         x402::decode(asked.header("payment-required").unwrap()).unwrap();
     let info = &demand.extensions.unwrap()["payment-identifier"]["info"];
     assert_eq!(*info, serde_json::json!({ "required": false }));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_primitives::{Address, B256, Bytes, U256, eip191_hash_message, hex};
-use automaton_cloud::{Cloud, CloudError, Config, Deps};
+use automaton_cloud::{CloudConfig, CloudDeps, CloudError, CloudServer};
 use automaton_core::faults::{Faults, NoFaults};
 use automaton_core::time::{Clock, Timestamp};
 use automaton_core::wire::sign_in::SignIn;
@@ -64,8 +64,8 @@ impl Wallet {
     }
 
     /// The payment that clients in the field send: version 1, but the chain as CAIP-2.
-    pub(crate) fn payment(&self, authorization: Authorization) -> v1::PaymentPayload {
-        v1::PaymentPayload {
+    pub(crate) fn payment(&self, authorization: Authorization) -> v1::PaymentPayloadV1 {
+        v1::PaymentPayloadV1 {
             version: 1,
             scheme: "exact".to_owned(),
             network: format!("eip155:{CHAIN}"),
@@ -84,7 +84,7 @@ pub(crate) fn token() -> TokenDomain {
 }
 
 /// The configuration of a world's cloud.
-fn configure(home: &tempfile::TempDir, upstream: &str, machines: &str) -> Config {
+fn configure(home: &tempfile::TempDir, upstream: &str, machines: &str) -> CloudConfig {
     let config = format!(
         r#"{{"data":"{}","chain":{{"id":{CHAIN},"rpc_url":"http://127.0.0.1:9","asset":"{ASSET}",
             "pay_to":"{PAYEE}","gas_signer":{{"home":"none"}},"fee_max_wei":2000}},"upstream":{upstream},
@@ -93,12 +93,12 @@ fn configure(home: &tempfile::TempDir, upstream: &str, machines: &str) -> Config
             "max_output_tokens":1000,"supports_tools":true}}]}}"#,
         home.path().display()
     );
-    Config::parse(&config).unwrap()
+    CloudConfig::parse(&config).unwrap()
 }
 
 /// A running cloud and what is around it.
 pub(crate) struct World {
-    pub(crate) cloud: Cloud,
+    pub(crate) cloud: CloudServer,
     pub(crate) chain: Arc<FakeChain>,
     pub(crate) clock: FakeClock,
     upstream: String,
@@ -152,7 +152,7 @@ impl World {
 
     async fn start(ground: Ground) -> Result<Self, CloudError> {
         let Ground { home, clock, chain, upstream, machines, faults, launcher } = ground;
-        let deps = Deps {
+        let deps = CloudDeps {
             clock: Arc::new(clock.clone()),
             entropy: Arc::new(SeededEntropy::new(1)),
             report: Arc::new(drop),
@@ -161,7 +161,7 @@ impl World {
         };
         let config = configure(&home, &upstream, &machines);
         let settlement = Arc::clone(&chain);
-        let cloud = Cloud::start_on(config, deps, settlement).await?;
+        let cloud = CloudServer::start_on(config, deps, settlement).await?;
         Ok(Self { cloud, chain, clock, upstream, machines, home, launcher })
     }
 
@@ -197,7 +197,7 @@ impl World {
         started
     }
 
-    pub(crate) fn config(&self) -> Config {
+    pub(crate) fn config(&self) -> CloudConfig {
         configure(&self.home, &self.upstream, &self.machines)
     }
 

@@ -4,11 +4,12 @@ use std::sync::{Arc, Mutex};
 
 use automaton_core::time::SystemClock;
 use automaton_core::wire::cloud::ModelsReply;
-use automaton_inference::providers::openai_compatible::{Auth, Endpoint, OpenAiCompatible};
+use automaton_inference::providers::openai_compatible::{ApiAuth, Endpoint, OpenAiCompatible};
 use automaton_inference::{
-    Ask, Counted, Dialect, Finish, InferenceError, Message, Provider, Sink, catalogue,
+    CompletionRequest, FinishReason, InferenceError, Message, Provider, RequestDialect,
+    TokenCountSource, TokenSink, catalogue,
 };
-use automaton_net::{Client, ClientConfig};
+use automaton_net::{HttpClient, HttpClientConfig};
 use automaton_sandbox::Launcher;
 
 use crate::world::{Reply, Wallet, World, get, post};
@@ -92,7 +93,7 @@ fn metered() {
 #[derive(Default)]
 struct Shown(Mutex<String>);
 
-impl Sink for Shown {
+impl TokenSink for Shown {
     fn text(&self, piece: &str) {
         self.0.lock().unwrap().push_str(piece);
     }
@@ -105,17 +106,21 @@ fn led() {
         let list = get(town.world.at(), "/v1/models", &[]).await;
         let list: ModelsReply = serde_json::from_str(&list.body).unwrap();
         let info = catalogue::served(&list.data[0]);
-        assert_eq!((info.weak, info.dialect, info.context_tokens), (true, Dialect::Guided, 8192));
+        assert_eq!(
+            (info.weak, info.dialect, info.context_tokens),
+            (true, RequestDialect::Guided, 8192)
+        );
         assert!(info.note.as_ref().is_some_and(|note| note.contains("135 million")));
 
         let origin = url.parse().unwrap();
         let allow_private_origins = vec![origin];
-        let client = ClientConfig { allow_private_origins, ..ClientConfig::default() };
-        let bearer = |key: &str| Auth::Bearer(automaton_core::secret::Secret::new(key.to_owned()));
+        let client = HttpClientConfig { allow_private_origins, ..HttpClientConfig::default() };
+        let bearer =
+            |key: &str| ApiAuth::Bearer(automaton_core::secret::Secret::new(key.to_owned()));
         let endpoint = Endpoint::new(url, bearer(&town.key), info);
-        let client = Client::new(client).unwrap();
+        let client = HttpClient::new(client).unwrap();
         let cloud = OpenAiCompatible::new(client, endpoint, Arc::new(SystemClock)).unwrap();
-        let asked = |text: &str| Ask {
+        let asked = |text: &str| CompletionRequest {
             messages: vec![Message::system("rules"), Message::user(text)],
             tools: Arc::default(),
             left_out: Vec::new(),
@@ -126,9 +131,9 @@ fn led() {
         };
         let (before, shown) = (town.world.balance(&town.key).await, Shown::default());
         let reply = cloud.complete(&asked("hello"), &shown).await.unwrap();
-        assert_eq!((reply.text.as_str(), reply.finish), ("you said hello", Finish::Stop));
+        assert_eq!((reply.text.as_str(), reply.finish), ("you said hello", FinishReason::Stop));
         assert_eq!(shown.0.into_inner().unwrap(), "you said hello");
-        assert_eq!((reply.usage.cached_tokens, reply.counted), (4, Counted::Reported));
+        assert_eq!((reply.usage.cached_tokens, reply.counted), (4, TokenCountSource::Reported));
         // Both reckon alike.
         let charged = before - town.world.balance(&town.key).await;
         assert_eq!(reply.usage.cost.units(), charged);

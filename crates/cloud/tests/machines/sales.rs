@@ -5,7 +5,7 @@ use std::time::Duration;
 use alloy_primitives::{Address, U256};
 use automaton_core::money::MicroUsdc;
 use automaton_core::wire::x402::{self, Authorization, v1, v2};
-use automaton_wallet::x402::{Demand, Price, Wanted, offers, select};
+use automaton_wallet::x402::{PaymentExpectation, PaymentRequiredParts, Price, offers, select};
 use serde_json::json;
 
 use crate::ports::{ECHO, serve};
@@ -98,14 +98,14 @@ fn sold() {
         assert_eq!((asked.status, asked.header("cache-control")), (402, Some("no-store")));
         let owner = town.wallets[0].address;
         let (token, price) = (token(), Price::AtMost(MicroUsdc::new(CENT)));
-        let wanted = Wanted { token: &token, payee: Some(owner), price };
+        let wanted = PaymentExpectation { token: &token, payee: Some(owner), price };
         for payment_required in [None, asked.header("payment-required")] {
             let body = asked.body.as_bytes();
-            let demand = Demand { payment_required, x_payment_required: None, body };
+            let demand = PaymentRequiredParts { payment_required, x_payment_required: None, body };
             let chosen = select(offers(demand).unwrap(), &wanted).unwrap();
             assert_eq!((chosen.payee, chosen.amount), (owner, MicroUsdc::new(CENT)));
         }
-        let new: v2::PaymentRequired =
+        let new: v2::PaymentRequiredV2 =
             x402::decode(asked.header("payment-required").unwrap()).unwrap();
         assert_eq!(new.resource.url, format!("http://{}/a", shop.host));
         assert_eq!(shop.seen().await, 0);
@@ -136,10 +136,10 @@ fn sold() {
         // The same by path and in the second version.
         let path = format!("/_at/{}/9000/x", shop.machine.short_id);
         let asked = get(town.world.at(), &path, &[]).await;
-        let demand: v2::PaymentRequired =
+        let demand: v2::PaymentRequiredV2 =
             x402::decode(asked.header("payment-required").unwrap()).unwrap();
         assert_eq!(demand.resource.url, format!("http://{}{path}", town.world.at()));
-        let payment = v2::PaymentPayload {
+        let payment = v2::PaymentPayloadV2 {
             version: 2,
             resource: Some(demand.resource),
             accepted: demand.accepts[0].clone(),

@@ -7,7 +7,7 @@ use crate::time::Timestamp;
 
 /// Something that happened, with its time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stamped {
+pub struct StampedEvent {
     /// Milliseconds since the Unix epoch.
     pub at: Timestamp,
     /// What happened.
@@ -21,12 +21,12 @@ mod tests {
 
     #[test]
     fn an_event_is_one_flat_object_with_its_name_and_time() {
-        let stamped = Stamped {
+        let stamped = StampedEvent {
             at: Timestamp::from_millis(7),
             event: Event::AgentStopped { reason: "asked to".to_owned() },
         };
         let line = serde_json::to_string(&stamped).unwrap();
         assert_eq!(line, r#"{"at":7,"event":"agent.stopped","reason":"asked to"}"#);
-        assert_eq!(serde_json::from_str::<Stamped>(&line).unwrap(), stamped);
+        assert_eq!(serde_json::from_str::<StampedEvent>(&line).unwrap(), stamped);
     }
 }

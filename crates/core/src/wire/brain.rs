@@ -1,9 +1,9 @@
 //! Pure: the protocol of the local model's helper.
 //!
 //! One JSON object a line over a connected Unix stream socket. The helper
-//! speaks first ([`Reply::Hello`]); then each [`Request`] is answered by any
-//! number of [`Reply::Token`] lines and exactly one [`Reply::Done`] or
-//! [`Reply::Failed`]. One request at a time. A line is at most
+//! speaks first ([`LocalModelResponse::Hello`]); then each [`LocalModelRequest`] is answered by any
+//! number of [`LocalModelResponse::Token`] lines and exactly one [`LocalModelResponse::Done`] or
+//! [`LocalModelResponse::Failed`]. One request at a time. A line is at most
 //! [`LINE_BYTES_MAX`] bytes. The helper must never be sent anything secret: it
 //! parses files that strangers wrote.
 
@@ -19,24 +19,24 @@ pub const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// What the agent asks of the helper.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Request {
+pub enum LocalModelRequest {
     /// Answer a conversation.
-    Complete(Complete),
+    Complete(LocalModelCompletionRequest),
     /// Count the tokens of a conversation as it would be rendered.
     Count {
         /// The conversation, oldest message first.
-        messages: Vec<Message>,
+        messages: Vec<LocalModelMessage>,
     },
 }
 
 /// A request for one answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Complete {
+pub struct LocalModelCompletionRequest {
     /// The conversation, oldest message first.
-    pub messages: Vec<Message>,
+    pub messages: Vec<LocalModelMessage>,
     /// The tools the answer may call, in the order of the prompt.
-    pub tools: Vec<Tool>,
+    pub tools: Vec<LocalModelTool>,
     /// Names of tools that the grammar leaves out of this answer.
     #[serde(default)]
     pub left_out: Vec<String>,
@@ -51,20 +51,20 @@ pub struct Complete {
 /// One message of the conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Message {
+pub struct LocalModelMessage {
     /// Who speaks.
-    pub role: Role,
+    pub role: LocalModelRole,
     /// The text; may be empty when there are calls.
     pub content: String,
     /// The calls an assistant message made, at most one is ever generated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub calls: Vec<Call>,
+    pub calls: Vec<LocalModelCall>,
 }
 
-/// Who speaks in a [`Message`].
+/// Who speaks in a [`LocalModelMessage`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Role {
+pub enum LocalModelRole {
     /// The rules.
     System,
     /// Whoever the agent answers.
@@ -78,7 +78,7 @@ pub enum Role {
 /// A tool that the answer may call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Tool {
+pub struct LocalModelTool {
     /// The tool's name.
     pub name: String,
     /// What it does, in one sentence.
@@ -90,7 +90,7 @@ pub struct Tool {
 /// A call of a tool. `arguments` is JSON text, as the model wrote it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Call {
+pub struct LocalModelCall {
     /// The tool's name.
     pub name: String,
     /// The arguments as JSON text of an object.
@@ -100,29 +100,29 @@ pub struct Call {
 /// What the helper says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "say", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Reply {
+pub enum LocalModelResponse {
     /// The model is loaded.
-    Hello(Hello),
+    Hello(LocalModelHello),
     /// A piece of the answer's text, in order; for showing it as it comes.
     Token {
         /// The piece.
         text: String,
     },
     /// The answer is complete.
-    Done(Done),
+    Done(LocalModelCompletion),
     /// The length of a conversation.
     Counted {
         /// Tokens, template included.
         tokens: u32,
     },
     /// The request could not be answered; the helper lives on.
-    Failed(Failed),
+    Failed(LocalModelFailure),
 }
 
 /// The helper's first line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Hello {
+pub struct LocalModelHello {
     /// [`VERSION`] of the helper.
     pub version: u32,
     /// The model's name, from the file's metadata.
@@ -138,13 +138,13 @@ pub struct Hello {
 /// A finished answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Done {
+pub struct LocalModelCompletion {
     /// What the model said besides its calls.
     pub text: String,
     /// The calls it made.
-    pub calls: Vec<Call>,
+    pub calls: Vec<LocalModelCall>,
     /// Why it stopped.
-    pub finish: Finish,
+    pub finish: LocalModelFinishReason,
     /// Tokens of the prompt.
     pub prompt_tokens: u32,
     /// Tokens of the prompt that were in the cache.
@@ -160,7 +160,7 @@ pub struct Done {
 /// Why an answer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Finish {
+pub enum LocalModelFinishReason {
     /// The model was done.
     Stop,
     /// The token limit was reached; the answer may be cut.
@@ -172,9 +172,9 @@ pub enum Finish {
 /// Why a request was not answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Failed {
+pub struct LocalModelFailure {
     /// What failed.
-    pub code: FailedCode,
+    pub code: LocalModelFailureCode,
     /// One sentence with the particulars.
     pub message: String,
 }
@@ -182,7 +182,7 @@ pub struct Failed {
 /// The kinds of failure of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum FailedCode {
+pub enum LocalModelFailureCode {
     /// The line was no request.
     BadRequest,
     /// The conversation does not fit into the context window.

@@ -22,10 +22,10 @@ pub use credits::{
     TransferStatus,
 };
 pub use machines::{
-    CreateMachine, DISK_FULL, DoneReply, EgressMetrics, ExecReply, ExecRequest, ExposePort,
-    FileEntry, FileKind, FilesReply, MachineReply, MachinesReply, MetricsReply, NO_SUCH_MACHINE,
-    NO_WORKERS, PortReply, PortsReply, TUNNEL_NOBODY, TUNNEL_PROTOCOL, TUNNEL_TAKEN, TunnelReply,
-    UploadReply, UploadRequest,
+    AckReply, CreateMachineRequest, DISK_FULL, EgressMetrics, ExecReply, ExecRequest,
+    ExposePortRequest, FileEntry, FileEntryKind, FilesReply, MachineReply, MachinesReply,
+    MetricsReply, NO_SUCH_MACHINE, NO_WORKERS, PortReply, PortsReply, TUNNEL_NOBODY,
+    TUNNEL_PROTOCOL, TUNNEL_TAKEN, TunnelReply, UploadReply, UploadRequest,
 };
 pub use status::{STATUS_TEXT_BYTES_MAX, StatusReply, StatusReport};
 
@@ -376,7 +376,7 @@ impl ErrorBody {
 
 /// The body of `POST /v1/automatons/register`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Registration {
+pub struct RegistrationRequest {
     /// The automaton's id.
     pub automaton_id: String,
     /// Its wallet, as it writes it.
@@ -392,9 +392,9 @@ pub struct Registration {
     pub genesis_prompt_hash: Option<String>,
     /// Chosen by the client.
     pub nonce: String,
-    /// See [`Registration::computed_hash`].
+    /// See [`RegistrationRequest::computed_hash`].
     pub payload_hash: B256,
-    /// The signature of [`Registration::digest`] in hexadecimal.
+    /// The signature of [`RegistrationRequest::digest`] in hexadecimal.
     pub signature: String,
     /// `solana`, or absent for Ethereum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -403,7 +403,7 @@ pub struct Registration {
 
 /// What the payload hash is made of; the order of the fields is part of it.
 #[derive(Serialize)]
-struct Canonical<'a> {
+struct CanonicalRegistration<'a> {
     automaton_address: &'a str,
     automaton_id: &'a str,
     bio: &'a str,
@@ -421,13 +421,13 @@ const REGISTER_DOMAIN: B256 =
 const REGISTER_TYPEHASH: B256 =
     b256!("2426dca87e180bb323c95ebbfe526efede5f8c0f0c8e3ff9e8b60685f80afc39");
 
-impl Registration {
+impl RegistrationRequest {
     /// keccak256 of the fields as compact JSON with sorted keys.
     ///
     /// # Errors
     /// Never for text; `serde_json` could in principle fail.
     pub fn computed_hash(&self) -> Result<B256, serde_json::Error> {
-        let canonical = Canonical {
+        let canonical = CanonicalRegistration {
             automaton_address: &self.automaton_address,
             automaton_id: &self.automaton_id,
             bio: &self.bio,
@@ -482,8 +482,8 @@ pub struct Health {
 mod tests {
     use super::*;
 
-    fn golden() -> Registration {
-        Registration {
+    fn golden() -> RegistrationRequest {
+        RegistrationRequest {
             automaton_id: "auto-1".to_owned(),
             automaton_address: "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266".to_owned(),
             creator_address: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8".to_owned(),
@@ -506,7 +506,7 @@ mod tests {
             b256!("d0ddc42fb812b112289ac2559037d8e9f54b3c9a9cf27cd29c641ade9bd48574")
         );
         let genesis = keccak256("You are Ada.").to_string();
-        let with = Registration { genesis_prompt_hash: Some(genesis), ..golden() };
+        let with = RegistrationRequest { genesis_prompt_hash: Some(genesis), ..golden() };
         assert_eq!(
             with.computed_hash().unwrap(),
             b256!("378a2ad74a3f4b3fe1f6f5a67d4d417ca5c4c5dca3d302b7c90c6462ec25ecc4")

@@ -1,8 +1,8 @@
 //! Pure: the protocol of an automaton's control socket.
 //!
 //! One JSON object a line over a Unix stream socket in the home directory,
-//! which only the owner of the home can open: a [`Command`] from the creator's
-//! hand, one [`Answer`] back, then the connection ends. After [`Answer::Following`]
+//! which only the owner of the home can open: a [`ControlRequest`] from the creator's
+//! hand, one [`ControlResponse`] back, then the connection ends. After [`ControlResponse::Following`]
 //! it goes on with one event a line, see [`crate::event::Stamped`]; a reader passes over
 //! what it does not know, and one that is too slow is let go. Who can open the socket
 //! is the creator; no other proof is asked for, so nothing here may ever raise a
@@ -25,7 +25,7 @@ pub const LINE_BYTES_MAX: usize = 6 * CREATOR_MESSAGE_BYTES_MAX + 64 * 1024;
 /// What the creator asks of a running automaton.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Command {
+pub enum ControlRequest {
     /// Put a message into its inbox and wake it.
     Send {
         /// The message.
@@ -44,7 +44,7 @@ pub enum Command {
         /// The question.
         approval: ApprovalId,
         /// The answer.
-        word: Word,
+        word: ApprovalVerdict,
         /// The signature of the creator's address of what [`answer_text`] says, in
         /// hexadecimal. Whoever can open the socket needs none; one that is given holds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -71,7 +71,7 @@ pub enum Command {
 /// The creator's word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Word {
+pub enum ApprovalVerdict {
     /// Yes.
     Approve,
     /// No.
@@ -84,11 +84,11 @@ pub enum Word {
 pub fn answer_text(
     approval: ApprovalId,
     action_sha256: &str,
-    (word, until): (Word, Timestamp),
+    (word, until): (ApprovalVerdict, Timestamp),
 ) -> String {
     let word = match word {
-        Word::Approve => "approve",
-        Word::Deny => "deny",
+        ApprovalVerdict::Approve => "approve",
+        ApprovalVerdict::Deny => "deny",
     };
     format!(
         "Answer a question of an automaton.\n\nQuestion: {approval}\nAction: {action_sha256}\n\
@@ -99,7 +99,7 @@ pub fn answer_text(
 /// What the automaton answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ok", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Answer {
+pub enum ControlResponse {
     /// The message is stored.
     Sent {
         /// Its id.

@@ -1,37 +1,37 @@
 //! Pure: a call as people and tests ask about it, and what the policy says.
 //!
-//! `automaton policy judge` reads an [`Asked`] and prints a [`Judged`]; a file for
-//! `automaton policy test` holds [`Cases`]. A field that is misspelt is refused: a case
+//! `automaton policy judge` reads an [`JudgeRequest`] and prints a [`JudgeResponse`]; a file for
+//! `automaton policy test` holds [`JudgeCases`]. A field that is misspelt is refused: a case
 //! that tests something else than it says is worse than none.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::intent::Intent;
-use crate::origin::{Origin, Origins};
+use crate::origin::{Origins, ValueOrigin};
 use crate::tier::SurvivalTier;
 use crate::trust::Label;
 
 /// A call that nobody makes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Asked {
+pub struct JudgeRequest {
     /// The tool, as a model would name it.
     pub tool: String,
     /// Its arguments.
     pub arguments: Value,
     /// Whose texts led to it.
     #[serde(default)]
-    pub labels: Labels,
+    pub labels: CallLabels,
     /// How the automaton would stand.
     #[serde(default)]
-    pub state: State,
+    pub state: JudgeState,
 }
 
 /// Whose texts led to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Labels {
+pub struct CallLabels {
     /// The least trusted text that the turn answers.
     pub input: Label,
     /// The least trusted text of the wake [default: as `input`].
@@ -41,19 +41,19 @@ pub struct Labels {
     pub named: Option<Label>,
 }
 
-impl Labels {
+impl CallLabels {
     /// Who has named the values of the call.
     #[must_use]
     pub fn origins(&self) -> Origins {
         Origins::assumed(match self.named {
-            Some(Label::Creator) => Origin::Creator,
-            None | Some(Label::Own | Label::Tool) => Origin::Own,
-            Some(outside @ (Label::Peer | Label::Web)) => Origin::Outside(outside),
+            Some(Label::Creator) => ValueOrigin::Creator,
+            None | Some(Label::Own | Label::Tool) => ValueOrigin::Own,
+            Some(outside @ (Label::Peer | Label::Web)) => ValueOrigin::Outside(outside),
         })
     }
 }
 
-impl Default for Labels {
+impl Default for CallLabels {
     fn default() -> Self {
         Self { input: Label::Creator, heard: None, named: None }
     }
@@ -62,7 +62,7 @@ impl Default for Labels {
 /// How an automaton would stand.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct State {
+pub struct JudgeState {
     /// How well off it is; unknown where nothing is said.
     pub tier: Option<SurvivalTier>,
     /// The hour of the day in UTC, 0 to 23.
@@ -80,7 +80,7 @@ pub struct State {
 /// How a call comes out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum JudgeOutcome {
     /// It would run.
     Allow,
     /// It would wait for the creator's word.
@@ -93,9 +93,9 @@ pub enum Verdict {
 
 /// What the policy says of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Judged {
+pub struct JudgeResponse {
     /// How it comes out.
-    pub outcome: Verdict,
+    pub outcome: JudgeOutcome,
     /// The code of the rule that decides; empty where it was not judged.
     pub code: String,
     /// Why, in a sentence or two.
@@ -113,54 +113,54 @@ pub struct Judged {
 /// A file of cases.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Cases {
+pub struct JudgeCases {
     /// The cases, in order.
-    pub case: Vec<Case>,
+    pub case: Vec<JudgeCase>,
 }
 
 /// A call, and how it should come out.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Case {
+pub struct JudgeCase {
     /// What it is about.
     pub name: String,
-    /// As in [`Asked`].
+    /// As in [`JudgeRequest`].
     pub tool: String,
-    /// As in [`Asked`].
+    /// As in [`JudgeRequest`].
     pub arguments: Value,
-    /// As in [`Asked`].
+    /// As in [`JudgeRequest`].
     #[serde(default)]
-    pub labels: Labels,
-    /// As in [`Asked`].
+    pub labels: CallLabels,
+    /// As in [`JudgeRequest`].
     #[serde(default)]
-    pub state: State,
+    pub state: JudgeState,
     /// How it should come out.
-    pub expect: Expected,
+    pub expect: JudgeExpectation,
 }
 
 /// How a call should come out.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Expected {
+pub struct JudgeExpectation {
     /// The outcome.
-    pub outcome: Verdict,
+    pub outcome: JudgeOutcome,
     /// A rule that has to object.
     pub rule: Option<String>,
 }
 
-impl Case {
+impl JudgeCase {
     /// The call.
     #[must_use]
-    pub fn asked(&self) -> Asked {
+    pub fn asked(&self) -> JudgeRequest {
         let Self { tool, arguments, labels, state, .. } = self;
         let (tool, arguments) = (tool.clone(), arguments.clone());
-        Asked { tool, arguments, labels: *labels, state: state.clone() }
+        JudgeRequest { tool, arguments, labels: *labels, state: state.clone() }
     }
 
     /// Whether the call came out as it should.
     #[must_use]
-    pub fn is_met(&self, judged: &Judged) -> bool {
-        let Expected { outcome, rule } = &self.expect;
+    pub fn is_met(&self, judged: &JudgeResponse) -> bool {
+        let JudgeExpectation { outcome, rule } = &self.expect;
         let objected = |rule: &String| judged.rules_triggered.contains(rule);
         judged.outcome == *outcome && rule.as_ref().is_none_or(objected)
     }
@@ -173,11 +173,11 @@ mod tests {
     #[test]
     fn what_is_misspelt_is_refused() {
         let whole = r#"{"tool":"exec","arguments":{},"labels":{"input":"web"},"state":{"hour":3}}"#;
-        let asked: Asked = serde_json::from_str(whole).unwrap();
+        let asked: JudgeRequest = serde_json::from_str(whole).unwrap();
         assert_eq!((asked.labels.input, asked.state.hour), (Label::Web, 3));
         for (right, wrong) in [("labels", "label"), ("hour", "hours"), ("\"web\"", "\"wep\"")] {
             assert!(
-                serde_json::from_str::<Asked>(&whole.replace(right, wrong)).is_err(),
+                serde_json::from_str::<JudgeRequest>(&whole.replace(right, wrong)).is_err(),
                 "{wrong}"
             );
         }

@@ -79,7 +79,7 @@ impl FromStr for SignIn {
 
     fn from_str(text: &str) -> Result<Self, SignInError> {
         let text = if text.len() > BYTES_MAX { "" } else { text };
-        let mut lines = Lines(text.split('\n').peekable());
+        let mut lines = MessageLines(text.split('\n').peekable());
         let greeting = lines.next("greeting")?;
         let authority = greeting.strip_suffix(GREETING).ok_or(SignInError("greeting"))?;
         let domain = authority.split_once("://").map_or(authority, |(_, domain)| domain);
@@ -123,9 +123,9 @@ impl FromStr for SignIn {
 }
 
 /// The lines that are left.
-struct Lines<'a>(std::iter::Peekable<std::str::Split<'a, char>>);
+struct MessageLines<'a>(std::iter::Peekable<std::str::Split<'a, char>>);
 
-impl<'a> Lines<'a> {
+impl<'a> MessageLines<'a> {
     fn next(&mut self, what: &'static str) -> Result<&'a str, SignInError> {
         self.0.next().ok_or(SignInError(what))
     }

@@ -19,19 +19,19 @@ use alloy_rpc_types_eth::{
 };
 use revm::context::result::ExecutionResult;
 
-use super::evm::{BASE_FEE, BLOCK_GAS, Setting};
+use super::evm::{BASE_FEE, BLOCK_GAS, BlockEnvironment};
 
 /// One block.
 #[derive(Debug, Clone)]
 pub(crate) struct Block {
     /// Its header, with its hash and its size.
     pub(crate) header: RpcHeader,
-    mined: Vec<Mined>,
+    mined: Vec<BlockTransaction>,
 }
 
 /// A transaction of a block and what came of it.
 #[derive(Debug, Clone)]
-pub(crate) struct Mined {
+pub(crate) struct BlockTransaction {
     /// The transaction, with its sender.
     pub(crate) tx: Recovered<TxEnvelope>,
     receipt: ReceiptEnvelope,
@@ -40,7 +40,7 @@ pub(crate) struct Mined {
     created: Option<Address>,
 }
 
-impl Mined {
+impl BlockTransaction {
     /// A transaction with the result of running it after others, which have used
     /// some of the block's gas.
     pub(crate) fn new(tx: Recovered<TxEnvelope>, result: ExecutionResult, before: u64) -> Self {
@@ -67,7 +67,11 @@ impl Mined {
 
 impl Block {
     /// The block that a setting describes.
-    pub(crate) fn seal(setting: &Setting, parent: B256, mined: Vec<Mined>) -> Self {
+    pub(crate) fn seal(
+        setting: &BlockEnvironment,
+        parent: B256,
+        mined: Vec<BlockTransaction>,
+    ) -> Self {
         let transactions: Vec<TxEnvelope> =
             mined.iter().map(|mined| mined.tx.clone_inner()).collect();
         let receipts: Vec<&ReceiptEnvelope> = mined.iter().map(|mined| &mined.receipt).collect();
@@ -78,7 +82,7 @@ impl Block {
             logs_bloom: mined.iter().fold(Bloom::ZERO, |all, one| all | *one.receipt.logs_bloom()),
             number: setting.number,
             gas_limit: BLOCK_GAS,
-            gas_used: mined.last().map_or(0, Mined::cumulative_gas),
+            gas_used: mined.last().map_or(0, BlockTransaction::cumulative_gas),
             timestamp: setting.time,
             mix_hash: setting.random,
             base_fee_per_gas: Some(BASE_FEE),
@@ -145,7 +149,7 @@ impl Block {
 
     /// What came of the transaction at a place, as `eth_getTransactionReceipt` shows it.
     pub(crate) fn receipt(&self, at: usize) -> Option<TransactionReceipt> {
-        let Mined { tx, receipt, gas, created } = self.mined.get(at)?;
+        let BlockTransaction { tx, receipt, gas, created } = self.mined.get(at)?;
         let mut logs = Vec::new();
         self.collect_logs(&Filter::new(), &mut logs);
         // Their places in the block are counted over all of its transactions.

@@ -13,10 +13,10 @@ use revm::database::{CacheDB, EmptyDB};
 use revm::primitives::hardfork::SpecId;
 use revm::{Context, DatabaseRef, ExecuteEvm, MainBuilder, MainContext};
 
-use super::refusal::Refusal;
+use super::refusal::ChainRefusal;
 
 /// All accounts, contracts and storage.
-pub(crate) type State = CacheDB<EmptyDB>;
+pub(crate) type EvmState = CacheDB<EmptyDB>;
 
 /// Gas that one block, and so one transaction or call, may use.
 pub(crate) const BLOCK_GAS: u64 = 30_000_000;
@@ -27,7 +27,7 @@ pub(crate) const BASE_FEE: u64 = 1_000_000_000;
 
 /// In which block the EVM runs.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Setting {
+pub(crate) struct BlockEnvironment {
     /// The chain's id.
     pub(crate) chain_id: u64,
     /// The block's number.
@@ -40,7 +40,7 @@ pub(crate) struct Setting {
 
 /// Whether somebody signed for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Rules {
+enum ExecutionMode {
     /// A transaction: every rule holds.
     Transaction,
     /// A call that is only tried: it has no nonce, a contract may be the
@@ -51,8 +51,8 @@ enum Rules {
 /// The EVM over a state, in a block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Evm<'a> {
-    pub(crate) state: &'a State,
-    pub(crate) setting: Setting,
+    pub(crate) state: &'a EvmState,
+    pub(crate) setting: BlockEnvironment,
 }
 
 impl Evm<'_> {
@@ -60,7 +60,10 @@ impl Evm<'_> {
     ///
     /// # Errors
     /// When it may not be in a block.
-    pub(crate) fn transact(&self, tx: &Recovered<TxEnvelope>) -> Result<ResultAndState, Refusal> {
+    pub(crate) fn transact(
+        &self,
+        tx: &Recovered<TxEnvelope>,
+    ) -> Result<ResultAndState, ChainRefusal> {
         let env = TxEnv {
             tx_type: tx.ty(),
             caller: tx.signer(),
@@ -75,24 +78,24 @@ impl Evm<'_> {
             access_list: tx.access_list().cloned().unwrap_or_default(),
             ..TxEnv::default()
         };
-        self.run(env, Rules::Transaction)
+        self.run(env, ExecutionMode::Transaction)
     }
 
     /// What a call returns.
     ///
     /// # Errors
     /// When it reverts, halts or may not be made.
-    pub(crate) fn call(&self, request: &TransactionRequest) -> Result<Bytes, Refusal> {
-        returned(self.run(self.requested(request)?, Rules::Call)?.result)
+    pub(crate) fn call(&self, request: &TransactionRequest) -> Result<Bytes, ChainRefusal> {
+        returned(self.run(self.requested(request)?, ExecutionMode::Call)?.result)
     }
 
     /// The smallest gas limit with which a transaction succeeds in this state.
     ///
     /// # Errors
     /// When it succeeds with no limit.
-    pub(crate) fn estimate(&self, request: &TransactionRequest) -> Result<u64, Refusal> {
+    pub(crate) fn estimate(&self, request: &TransactionRequest) -> Result<u64, ChainRefusal> {
         let mut tx = self.requested(request)?;
-        let whole = self.run(tx.clone(), Rules::Call)?.result;
+        let whole = self.run(tx.clone(), ExecutionMode::Call)?.result;
         let (mut enough, used) = (tx.gas_limit, whole.tx_gas_used());
         // What was spent before a refund is nearly always the answer: two runs say so.
         let spent = whole.gas().total_gas_spent();
@@ -107,9 +110,9 @@ impl Evm<'_> {
             let between = near.min(too_little.midpoint(enough));
             let open = too_little.saturating_add(1)..enough;
             tx.gas_limit = guesses.next().filter(|gas| open.contains(gas)).unwrap_or(between);
-            match self.run(tx.clone(), Rules::Call) {
+            match self.run(tx.clone(), ExecutionMode::Call) {
                 Ok(tried) if tried.result.is_success() => enough = tx.gas_limit,
-                Ok(_) | Err(Refusal::Invalid(_)) => too_little = tx.gas_limit,
+                Ok(_) | Err(ChainRefusal::Invalid(_)) => too_little = tx.gas_limit,
                 Err(refusal) => return Err(refusal),
             }
         }
@@ -118,7 +121,7 @@ impl Evm<'_> {
 
     /// A request for a call as the EVM takes it, with no more gas than its
     /// price lets the caller pay.
-    fn requested(&self, request: &TransactionRequest) -> Result<TxEnv, Refusal> {
+    fn requested(&self, request: &TransactionRequest) -> Result<TxEnv, ChainRefusal> {
         let kind = request.minimal_tx_type();
         let price = request.fee_cap().unwrap_or_default();
         let caller = request.from.unwrap_or_default();
@@ -130,7 +133,7 @@ impl Evm<'_> {
             let payable = balance.saturating_sub(value) / U256::from(price);
             gas_limit = gas_limit.min(u64::try_from(payable).unwrap_or(u64::MAX));
         }
-        let twice = || Refusal::Undecodable("`data` and `input` differ".to_owned());
+        let twice = || ChainRefusal::Undecodable("`data` and `input` differ".to_owned());
         let tip = request.max_priority_fee_per_gas.unwrap_or_default();
         Ok(TxEnv {
             tx_type: kind.into(),
@@ -148,8 +151,8 @@ impl Evm<'_> {
         })
     }
 
-    fn run(&self, tx: TxEnv, rules: Rules) -> Result<ResultAndState, Refusal> {
-        let free = rules == Rules::Call && tx.gas_price == 0;
+    fn run(&self, tx: TxEnv, rules: ExecutionMode) -> Result<ResultAndState, ChainRefusal> {
+        let free = rules == ExecutionMode::Call && tx.gas_price == 0;
         let block = BlockEnv {
             number: U256::from(self.setting.number),
             timestamp: U256::from(self.setting.time),
@@ -159,20 +162,20 @@ impl Evm<'_> {
             ..BlockEnv::default()
         };
         let mut cfg = CfgEnv::new_with_spec(SpecId::PRAGUE).with_chain_id(self.setting.chain_id);
-        cfg.disable_nonce_check = rules == Rules::Call;
-        cfg.disable_eip3607 = rules == Rules::Call;
+        cfg.disable_nonce_check = rules == ExecutionMode::Call;
+        cfg.disable_eip3607 = rules == ExecutionMode::Call;
         let context = Context::mainnet().with_ref_db(self.state).with_cfg(cfg).with_block(block);
         context.build_mainnet().transact(tx).map_err(|error| match error {
-            EVMError::Transaction(invalid) => Refusal::Invalid(invalid),
-            other => Refusal::Evm(other.to_string()),
+            EVMError::Transaction(invalid) => ChainRefusal::Invalid(invalid),
+            other => ChainRefusal::Evm(other.to_string()),
         })
     }
 }
 
-fn returned(result: ExecutionResult) -> Result<Bytes, Refusal> {
+fn returned(result: ExecutionResult) -> Result<Bytes, ChainRefusal> {
     match result {
         ExecutionResult::Success { output, .. } => Ok(output.into_data()),
-        ExecutionResult::Revert { output, .. } => Err(Refusal::Reverted(output)),
-        ExecutionResult::Halt { reason, .. } => Err(Refusal::Halted(format!("{reason:?}"))),
+        ExecutionResult::Revert { output, .. } => Err(ChainRefusal::Reverted(output)),
+        ExecutionResult::Halt { reason, .. } => Err(ChainRefusal::Halted(format!("{reason:?}"))),
     }
 }

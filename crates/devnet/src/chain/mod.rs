@@ -23,12 +23,12 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use block::Block;
 pub(crate) use evm::{BASE_FEE, BLOCK_GAS};
-pub(crate) use pending::Pending;
-pub use refusal::Refusal;
+pub(crate) use pending::PendingTransaction;
+pub use refusal::ChainRefusal;
 pub(crate) use token::USDC;
 
-use block::Mined;
-use evm::{Evm, Setting, State};
+use block::BlockTransaction;
+use evm::{BlockEnvironment, Evm, EvmState};
 use pending::recovered;
 use token::{ETHER, FAUCET};
 
@@ -41,7 +41,7 @@ const AHEAD_MAX: u64 = 100 * 365 * 86_400;
 /// What changes the chain. Times are in seconds since the Unix epoch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Act {
+pub(crate) enum ChainOperation {
     /// A signed transaction is mined.
     Transaction {
         /// Its bytes by EIP-2718.
@@ -81,7 +81,7 @@ pub(crate) enum Act {
 
 /// What an act led to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Done {
+pub(crate) enum OperationOutcome {
     /// This transaction was mined; its receipt tells whether it succeeded.
     Mined(B256),
     /// An empty block was mined.
@@ -94,7 +94,7 @@ pub(crate) enum Done {
 #[derive(Debug, Default)]
 pub(crate) struct Chain {
     id: u64,
-    state: State,
+    state: EvmState,
     /// Never empty: the first is the genesis block.
     blocks: Vec<Block>,
     by_hash: HashMap<B256, usize>,
@@ -108,17 +108,17 @@ impl Chain {
     ///
     /// # Errors
     /// When the token that was compiled in cannot be deployed.
-    pub(crate) fn new(id: u64, time: u64) -> Result<Self, Refusal> {
+    pub(crate) fn new(id: u64, time: u64) -> Result<Self, ChainRefusal> {
         let mut chain = Self { id, ..Self::default() };
         let wei = U256::from(token::FAUCET_WEI);
         let faucet = AccountInfo { balance: wei, ..AccountInfo::default() };
         chain.state.insert_account_info(FAUCET, faucet);
-        let setting = Setting { chain_id: id, number: 0, time, random: B256::ZERO };
-        let code = token::creation_code().map_err(|error| Refusal::Evm(error.to_string()))?;
+        let setting = BlockEnvironment { chain_id: id, number: 0, time, random: B256::ZERO };
+        let code = token::creation_code().map_err(|error| ChainRefusal::Evm(error.to_string()))?;
         let tx = chain.faucet_sends(TxKind::Create, U256::ZERO, code);
         let deployed = Evm { state: &chain.state, setting }.transact(&tx)?;
         if deployed.result.created_address() != Some(USDC) {
-            return Err(Refusal::Evm("the token is not at its address".to_owned()));
+            return Err(ChainRefusal::Evm("the token is not at its address".to_owned()));
         }
         chain.state.commit(deployed.state);
         chain.append(Block::seal(&setting, B256::ZERO, Vec::new()));
@@ -151,39 +151,46 @@ impl Chain {
     ///
     /// # Errors
     /// Why it was not done.
-    pub(crate) fn perform(&mut self, act: &Act) -> Result<Done, Refusal> {
+    pub(crate) fn perform(
+        &mut self,
+        act: &ChainOperation,
+    ) -> Result<OperationOutcome, ChainRefusal> {
         match act {
-            Act::Transaction { raw, time } => self.mine(recovered(raw)?, *time).map(Done::Mined),
-            Act::Transactions { raws, time } => {
+            ChainOperation::Transaction { raw, time } => {
+                self.mine(recovered(raw)?, *time).map(OperationOutcome::Mined)
+            }
+            ChainOperation::Transactions { raws, time } => {
                 let txs = raws.iter().map(|raw| recovered(raw)).collect::<Result<Vec<_>, _>>()?;
                 let mined =
                     self.mine_together(txs, *time).into_iter().collect::<Result<Vec<_>, _>>()?;
-                Ok(mined.last().map_or(Done::Empty, |hash| Done::Mined(*hash)))
+                Ok(mined
+                    .last()
+                    .map_or(OperationOutcome::Empty, |hash| OperationOutcome::Mined(*hash)))
             }
-            Act::Fund { to, usdc, wei, time } => {
-                self.fund(*to, *usdc, *wei, *time).map(Done::Mined)
+            ChainOperation::Fund { to, usdc, wei, time } => {
+                self.fund(*to, *usdc, *wei, *time).map(OperationOutcome::Mined)
             }
-            Act::Mine { time } => {
+            ChainOperation::Mine { time } => {
                 let setting = self.next_setting(*time);
                 self.append(Block::seal(&setting, self.head(), Vec::new()));
-                Ok(Done::Empty)
+                Ok(OperationOutcome::Empty)
             }
-            Act::Advance { seconds } => {
+            ChainOperation::Advance { seconds } => {
                 let ahead = self.ahead.checked_add(*seconds).filter(|ahead| *ahead <= AHEAD_MAX);
-                let too_far = Refusal::TooMany("seconds ahead of the clock", AHEAD_MAX);
+                let too_far = ChainRefusal::TooMany("seconds ahead of the clock", AHEAD_MAX);
                 self.ahead = ahead.ok_or(too_far)?;
-                Ok(Done::Ahead(self.ahead))
+                Ok(OperationOutcome::Ahead(self.ahead))
             }
         }
     }
 
-    fn next_setting(&self, time: u64) -> Setting {
+    fn next_setting(&self, time: u64) -> BlockEnvironment {
         let (chain_id, random) = (self.id, self.head());
-        Setting { chain_id, number: self.height().saturating_add(1), time, random }
+        BlockEnvironment { chain_id, number: self.height().saturating_add(1), time, random }
     }
 
-    fn mine(&mut self, tx: Recovered<TxEnvelope>, time: u64) -> Result<B256, Refusal> {
-        let nobody = Refusal::Evm("a transaction was not answered".to_owned());
+    fn mine(&mut self, tx: Recovered<TxEnvelope>, time: u64) -> Result<B256, ChainRefusal> {
+        let nobody = ChainRefusal::Evm("a transaction was not answered".to_owned());
         self.mine_together(vec![tx], time).pop().unwrap_or(Err(nobody))
     }
 
@@ -193,7 +200,7 @@ impl Chain {
         &mut self,
         txs: Vec<Recovered<TxEnvelope>>,
         time: u64,
-    ) -> Vec<Result<B256, Refusal>> {
+    ) -> Vec<Result<B256, ChainRefusal>> {
         let setting = self.next_setting(time);
         let (mut mined, mut gas) = (Vec::new(), 0_u64);
         let mut told = Vec::new();
@@ -203,12 +210,12 @@ impl Chain {
             let done = if fits {
                 Evm { state: &self.state, setting }.transact(&tx)
             } else {
-                Err(Refusal::Full)
+                Err(ChainRefusal::Full)
             };
             told.push(done.map(|done| {
                 let hash = *tx.tx_hash();
                 self.state.commit(done.state);
-                let one = Mined::new(tx, done.result, gas);
+                let one = BlockTransaction::new(tx, done.result, gas);
                 gas = one.cumulative_gas();
                 mined.push(one);
                 hash
@@ -232,10 +239,10 @@ impl Chain {
 
     /// Two transactions at most: the wei, then the token. The faucet keeps
     /// enough for gas, so that the second is as sure as the first.
-    fn fund(&mut self, to: Address, usdc: u64, wei: U256, time: u64) -> Result<B256, Refusal> {
+    fn fund(&mut self, to: Address, usdc: u64, wei: U256, time: u64) -> Result<B256, ChainRefusal> {
         let left = self.account(FAUCET).balance.checked_sub(wei);
         if left.is_none_or(|left| left < U256::from(ETHER)) {
-            return Err(Refusal::FaucetEmpty);
+            return Err(ChainRefusal::FaucetEmpty);
         }
         let mut given = None;
         if !wei.is_zero() && !to.is_zero() {
@@ -246,11 +253,11 @@ impl Chain {
             let tx = self.faucet_sends(TxKind::Call(USDC), U256::ZERO, token::mint(to, usdc));
             given = Some(self.mine(tx, time.saturating_add(given.is_some().into()))?);
         }
-        given.ok_or(Refusal::NothingToFund(to))
+        given.ok_or(ChainRefusal::NothingToFund(to))
     }
 
     /// Gives an account token and wei, without a block, for a yardstick.
-    pub(crate) fn endow(&mut self, to: Address, usdc: u64) -> Result<(), Refusal> {
+    pub(crate) fn endow(&mut self, to: Address, usdc: u64) -> Result<(), ChainRefusal> {
         let wei = U256::from(token::FAUCET_WEI);
         self.state.insert_account_info(to, AccountInfo { balance: wei, ..AccountInfo::default() });
         self.bare(FAUCET, token::mint(to, usdc))
@@ -258,19 +265,19 @@ impl Chain {
 
     /// A call of the token that changes the state and nothing else: no signature is
     /// asked for, and no block made.
-    pub(crate) fn bare(&mut self, from: Address, input: Bytes) -> Result<(), Refusal> {
+    pub(crate) fn bare(&mut self, from: Address, input: Bytes) -> Result<(), ChainRefusal> {
         self.run(&self.sends(from, TxKind::Call(USDC), U256::ZERO, input), 1)
     }
 
     /// The same with a transaction that somebody signed.
-    pub(crate) fn run_signed(&mut self, raw: &[u8], time: u64) -> Result<(), Refusal> {
+    pub(crate) fn run_signed(&mut self, raw: &[u8], time: u64) -> Result<(), ChainRefusal> {
         self.run(&recovered(raw)?, time)
     }
 
-    fn run(&mut self, tx: &Recovered<TxEnvelope>, time: u64) -> Result<(), Refusal> {
+    fn run(&mut self, tx: &Recovered<TxEnvelope>, time: u64) -> Result<(), ChainRefusal> {
         let done = Evm { state: &self.state, setting: self.next_setting(time) }.transact(tx)?;
         if !done.result.is_success() {
-            return Err(Refusal::Evm("the token refused".to_owned()));
+            return Err(ChainRefusal::Evm("the token refused".to_owned()));
         }
         self.state.commit(done.state);
         Ok(())
@@ -302,19 +309,19 @@ impl Chain {
     ///
     /// # Errors
     /// When there is no such block.
-    pub(crate) fn block(&self, at: BlockId) -> Result<&Block, Refusal> {
+    pub(crate) fn block(&self, at: BlockId) -> Result<&Block, ChainRefusal> {
         let height = self.height();
         let asked = match at {
             BlockId::Hash(hash) => {
                 let hash = hash.block_hash;
                 let found = self.by_hash.get(&hash).and_then(|height| self.blocks.get(*height));
-                return found.ok_or(Refusal::UnknownBlock(hash));
+                return found.ok_or(ChainRefusal::UnknownBlock(hash));
             }
             BlockId::Number(tag) if tag.is_earliest() => 0,
             BlockId::Number(tag) => tag.as_number().unwrap_or(height),
         };
         let found = usize::try_from(asked).ok().and_then(|asked| self.blocks.get(asked));
-        found.ok_or(Refusal::BeyondHead(asked, height))
+        found.ok_or(ChainRefusal::BeyondHead(asked, height))
     }
 
     /// The block with a transaction, and its place there.
@@ -327,9 +334,9 @@ impl Chain {
     ///
     /// # Errors
     /// When it is not the last one.
-    pub(crate) fn require_newest(&self, at: BlockId) -> Result<(), Refusal> {
+    pub(crate) fn require_newest(&self, at: BlockId) -> Result<(), ChainRefusal> {
         let (asked, height) = (self.block(at)?.header.number, self.height());
-        if asked == height { Ok(()) } else { Err(Refusal::StateGone(asked, height)) }
+        if asked == height { Ok(()) } else { Err(ChainRefusal::StateGone(asked, height)) }
     }
 
     /// An account in the newest state.
@@ -355,8 +362,12 @@ impl Chain {
     ///
     /// # Errors
     /// When it reverts, halts or may not be made.
-    pub(crate) fn call(&self, request: &TransactionRequest, time: u64) -> Result<Bytes, Refusal> {
-        let setting = Setting { number: self.height(), ..self.next_setting(time) };
+    pub(crate) fn call(
+        &self,
+        request: &TransactionRequest,
+        time: u64,
+    ) -> Result<Bytes, ChainRefusal> {
+        let setting = BlockEnvironment { number: self.height(), ..self.next_setting(time) };
         Evm { state: &self.state, setting }.call(request)
     }
 
@@ -364,7 +375,11 @@ impl Chain {
     ///
     /// # Errors
     /// When it would not succeed.
-    pub(crate) fn estimate(&self, request: &TransactionRequest, time: u64) -> Result<u64, Refusal> {
+    pub(crate) fn estimate(
+        &self,
+        request: &TransactionRequest,
+        time: u64,
+    ) -> Result<u64, ChainRefusal> {
         Evm { state: &self.state, setting: self.next_setting(time) }.estimate(request)
     }
 
@@ -372,7 +387,7 @@ impl Chain {
     ///
     /// # Errors
     /// When the filter names blocks that are not there, or finds too many.
-    pub(crate) fn logs(&self, filter: &Filter) -> Result<Vec<Log>, Refusal> {
+    pub(crate) fn logs(&self, filter: &Filter) -> Result<Vec<Log>, ChainRefusal> {
         let (from, to): (BlockId, BlockId) = match filter.block_option {
             FilterBlockOption::AtBlockHash(hash) => (hash.into(), hash.into()),
             FilterBlockOption::Range { from_block: from, to_block: to } => {
@@ -386,7 +401,7 @@ impl Chain {
         for number in from..=to {
             self.block(number.into())?.collect_logs(&anywhere, &mut found);
             if found.len() > LOGS_MAX {
-                return Err(Refusal::TooMany("logs", LOGS_MAX as u64));
+                return Err(ChainRefusal::TooMany("logs", LOGS_MAX as u64));
             }
         }
         Ok(found)

@@ -5,21 +5,21 @@ use alloy_consensus::{TxEnvelope, Typed2718};
 use alloy_eips::eip2718::Decodable2718;
 use alloy_primitives::Bytes;
 
-use super::refusal::Refusal;
+use super::refusal::ChainRefusal;
 
 /// A transaction that may go into a block.
 #[derive(Debug, Clone)]
-pub(crate) struct Pending {
+pub(crate) struct PendingTransaction {
     /// Its bytes by EIP-2718.
     pub(crate) raw: Bytes,
     /// The same, with who signed it.
     pub(crate) tx: Recovered<TxEnvelope>,
 }
 
-impl Pending {
+impl PendingTransaction {
     /// # Errors
     /// The bytes are no transaction, of a kind that is not taken, or unsigned.
-    pub(crate) fn new(raw: Bytes) -> Result<Self, Refusal> {
+    pub(crate) fn new(raw: Bytes) -> Result<Self, ChainRefusal> {
         let tx = recovered(&raw)?;
         Ok(Self { raw, tx })
     }
@@ -29,11 +29,11 @@ impl Pending {
 ///
 /// # Errors
 /// The bytes are no transaction, of a kind that is not taken, or unsigned.
-pub(super) fn recovered(raw: &[u8]) -> Result<Recovered<TxEnvelope>, Refusal> {
+pub(super) fn recovered(raw: &[u8]) -> Result<Recovered<TxEnvelope>, ChainRefusal> {
     let tx = TxEnvelope::decode_2718_exact(raw)
-        .map_err(|error| Refusal::Undecodable(error.to_string()))?;
+        .map_err(|error| ChainRefusal::Undecodable(error.to_string()))?;
     if !(tx.is_legacy() || tx.is_eip2930() || tx.is_eip1559()) {
-        return Err(Refusal::Unsupported(tx.ty()));
+        return Err(ChainRefusal::Unsupported(tx.ty()));
     }
-    tx.try_into_recovered().map_err(|error| Refusal::Undecodable(error.to_string()))
+    tx.try_into_recovered().map_err(|error| ChainRefusal::Undecodable(error.to_string()))
 }

@@ -11,7 +11,7 @@ use revm::context::result::InvalidTransaction;
 
 /// The chain did not do what it was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum ChainRefusal {
     /// The bytes are no transaction, or nobody signed them.
     #[error("failed to decode signed transaction: {0}")]
     Undecodable(String),
@@ -56,7 +56,7 @@ pub enum Refusal {
     Evm(String),
 }
 
-impl Refusal {
+impl ChainRefusal {
     /// Whether the transaction's turn may still come, when those before it do.
     pub(crate) const fn is_early(&self) -> bool {
         matches!(self, Self::Invalid(InvalidTransaction::NonceTooHigh { .. }))
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn a_revert_tells_its_reason() {
         let data = Revert::from("not so").abi_encode();
-        assert_eq!(Refusal::Reverted(data.into()).to_string(), "execution reverted: not so");
-        assert_eq!(Refusal::Reverted(Bytes::new()).to_string(), "execution reverted");
+        assert_eq!(ChainRefusal::Reverted(data.into()).to_string(), "execution reverted: not so");
+        assert_eq!(ChainRefusal::Reverted(Bytes::new()).to_string(), "execution reverted");
     }
 }

@@ -4,7 +4,7 @@ use alloy_primitives::Bytes;
 use revm::context::result::InvalidTransaction;
 use serde::Serialize;
 
-use crate::chain::Refusal;
+use crate::chain::ChainRefusal;
 
 /// The error of a reply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -34,25 +34,25 @@ impl RpcError {
     }
 }
 
-impl From<Refusal> for RpcError {
-    fn from(refusal: Refusal) -> Self {
+impl From<ChainRefusal> for RpcError {
+    fn from(refusal: ChainRefusal) -> Self {
         let code = match &refusal {
-            Refusal::Reverted(data) => {
+            ChainRefusal::Reverted(data) => {
                 return Self { data: Some(data.clone()), ..Self::new(3, refusal.to_string()) };
             }
-            Refusal::UnknownBlock(_)
-            | Refusal::Invalid(
+            ChainRefusal::UnknownBlock(_)
+            | ChainRefusal::Invalid(
                 InvalidTransaction::CallGasCostMoreThanGasLimit { .. }
                 | InvalidTransaction::GasFloorMoreThanGasLimit { .. },
             ) => -32000,
-            Refusal::Invalid(_) | Refusal::Full | Refusal::FaucetEmpty => -32003,
-            Refusal::Undecodable(_)
-            | Refusal::Unsupported(_)
-            | Refusal::BeyondHead(..)
-            | Refusal::NothingToFund(_) => PARAMS,
-            Refusal::StateGone(..) => -32001,
-            Refusal::TooMany(..) => -32005,
-            Refusal::Halted(_) | Refusal::Broken(_) | Refusal::Evm(_) => INTERNAL,
+            ChainRefusal::Invalid(_) | ChainRefusal::Full | ChainRefusal::FaucetEmpty => -32003,
+            ChainRefusal::Undecodable(_)
+            | ChainRefusal::Unsupported(_)
+            | ChainRefusal::BeyondHead(..)
+            | ChainRefusal::NothingToFund(_) => PARAMS,
+            ChainRefusal::StateGone(..) => -32001,
+            ChainRefusal::TooMany(..) => -32005,
+            ChainRefusal::Halted(_) | ChainRefusal::Broken(_) | ChainRefusal::Evm(_) => INTERNAL,
         };
         Self::new(code, refusal.to_string())
     }

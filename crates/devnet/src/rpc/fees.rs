@@ -3,7 +3,7 @@
 use alloy_eips::BlockNumberOrTag;
 use alloy_rpc_types_eth::FeeHistory;
 
-use crate::chain::{BASE_FEE, BLOCK_GAS, Chain, Refusal};
+use crate::chain::{BASE_FEE, BLOCK_GAS, Chain, ChainRefusal};
 
 /// The tip that is suggested, in wei for each unit of gas. Nothing competes for
 /// a place here; this is what other nodes suggest on an idle chain.
@@ -21,7 +21,7 @@ pub(crate) fn history(
     count: u64,
     newest: BlockNumberOrTag,
     percentiles: Option<&[f64]>,
-) -> Result<FeeHistory, Refusal> {
+) -> Result<FeeHistory, ChainRefusal> {
     let newest = chain.block(newest.into())?.header.number;
     let count = count.clamp(1, BLOCKS_MAX).min(newest.saturating_add(1));
     let oldest_block = newest - (count - 1);

@@ -14,11 +14,11 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::error::{INTERNAL, METHOD, RpcError};
 use super::fees;
 use super::params::read;
-use crate::chain::{Act, BASE_FEE, Block, Chain, Done};
+use crate::chain::{BASE_FEE, Block, Chain, ChainOperation, OperationOutcome};
 use crate::node::Node;
 
 /// The answer to one request, as JSON.
-type Answer = Result<Box<RawValue>, RpcError>;
+type RpcResult = Result<Box<RawValue>, RpcError>;
 
 /// The parameters as they came.
 type Params<'a> = Option<&'a RawValue>;
@@ -29,7 +29,7 @@ const VERSION: &str = concat!("automaton-devnet/", env!("CARGO_PKG_VERSION"));
 /// Whom `automaton_fund` funds, and with what.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Funding {
+struct FundParams {
     address: Address,
     /// Base units of the token.
     #[serde(default)]
@@ -42,7 +42,7 @@ struct Funding {
 ///
 /// # Errors
 /// What the client is told instead.
-pub(crate) fn call(node: &mut Node, method: &str, params: Params<'_>) -> Answer {
+pub(crate) fn call(node: &mut Node, method: &str, params: Params<'_>) -> RpcResult {
     if let Some(act) = act(node, method, params) {
         return perform(node, act?);
     }
@@ -96,29 +96,28 @@ pub(crate) fn transaction(method: &str, params: Params<'_>) -> Option<Bytes> {
 }
 
 /// What a method does to the chain, if it does something to it.
-fn act(node: &Node, method: &str, params: Params<'_>) -> Option<Result<Act, RpcError>> {
+fn act(node: &Node, method: &str, params: Params<'_>) -> Option<Result<ChainOperation, RpcError>> {
     let time = node.time();
     Some(match method {
         "eth_sendRawTransaction" => {
-            read(params, 1, 1).map(|(raw,): (Bytes,)| Act::Transaction { raw, time })
+            read(params, 1, 1).map(|(raw,): (Bytes,)| ChainOperation::Transaction { raw, time })
         }
-        "automaton_fund" => read(params, 1, 1).map(|(funding,): (Funding,)| {
-            let Funding { address: to, usdc, wei } = funding;
-            Act::Fund { to, usdc: usdc.to(), wei, time }
+        "automaton_fund" => read(params, 1, 1).map(|(funding,): (FundParams,)| {
+            let FundParams { address: to, usdc, wei } = funding;
+            ChainOperation::Fund { to, usdc: usdc.to(), wei, time }
         }),
-        "evm_mine" => read(params, 0, 0).map(|[]: [u8; 0]| Act::Mine { time }),
-        "evm_increaseTime" => {
-            read(params, 1, 1).map(|(seconds,): (U64,)| Act::Advance { seconds: seconds.to() })
-        }
+        "evm_mine" => read(params, 0, 0).map(|[]: [u8; 0]| ChainOperation::Mine { time }),
+        "evm_increaseTime" => read(params, 1, 1)
+            .map(|(seconds,): (U64,)| ChainOperation::Advance { seconds: seconds.to() }),
         _ => return None,
     })
 }
 
-fn perform(node: &mut Node, act: Act) -> Answer {
+fn perform(node: &mut Node, act: ChainOperation) -> RpcResult {
     match node.act(act)? {
-        Done::Mined(hash) => json(&hash),
-        Done::Empty => json(&"0x0"),
-        Done::Ahead(seconds) => json(&seconds),
+        OperationOutcome::Mined(hash) => json(&hash),
+        OperationOutcome::Empty => json(&"0x0"),
+        OperationOutcome::Ahead(seconds) => json(&seconds),
     }
 }
 
@@ -140,7 +139,7 @@ fn mined<'a>(chain: &'a Chain, params: Params<'_>) -> Result<Option<(&'a Block, 
 }
 
 /// A block that is not there is `null`.
-fn block<I: DeserializeOwned + Into<BlockId>>(chain: &Chain, params: Params<'_>) -> Answer {
+fn block<I: DeserializeOwned + Into<BlockId>>(chain: &Chain, params: Params<'_>) -> RpcResult {
     let (at, full): (I, Option<bool>) = read(params, 1, 2)?;
     let kind = full.unwrap_or(false).into();
     json(&chain.block(at.into()).ok().map(|block| block.view(kind)))
@@ -150,6 +149,6 @@ fn block<I: DeserializeOwned + Into<BlockId>>(chain: &Chain, params: Params<'_>)
 ///
 /// # Errors
 /// It cannot be written as JSON.
-pub(crate) fn json<T: Serialize>(value: &T) -> Answer {
+pub(crate) fn json<T: Serialize>(value: &T) -> RpcResult {
     to_raw_value(value).map_err(|error| RpcError::new(INTERNAL, error.to_string()))
 }

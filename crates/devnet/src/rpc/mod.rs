@@ -25,9 +25,9 @@ use tokio::net::TcpListener;
 use tokio::sync::{Mutex, watch};
 use tracing::debug;
 
-use crate::chain::Pending;
+use crate::chain::PendingTransaction;
 use crate::node::Node;
-use crate::pool::Pool;
+use crate::pool::TransactionPool;
 use error::RpcError;
 
 /// The largest HTTP request, in bytes.
@@ -41,15 +41,19 @@ const BATCH_MAX: usize = 1_000;
 
 /// What requests are for.
 #[derive(Clone)]
-pub(crate) struct Served {
+pub(crate) struct RpcState {
     /// The chain.
     pub(crate) node: Arc<Mutex<Node>>,
     /// Those who wait for a block.
-    pub(crate) pool: Pool,
+    pub(crate) pool: TransactionPool,
 }
 
 /// Serves until `stopped` is closed, then lets open requests end.
-pub(crate) async fn serve(listener: TcpListener, served: Served, mut stopped: watch::Receiver<()>) {
+pub(crate) async fn serve(
+    listener: TcpListener,
+    served: RpcState,
+    mut stopped: watch::Receiver<()>,
+) {
     let app = Router::new()
         .route("/", post(receive))
         .layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX))
@@ -65,7 +69,7 @@ pub(crate) async fn serve(listener: TcpListener, served: Served, mut stopped: wa
 }
 
 async fn receive(
-    State(Served { node, pool }): State<Served>,
+    State(RpcState { node, pool }): State<RpcState>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
@@ -94,17 +98,17 @@ async fn receive(
 
 /// The transaction that a request sends, and the request's id. Whatever is wrong
 /// with another request is said where all are answered.
-fn sent(body: &[u8]) -> Option<(Box<RawValue>, Pending)> {
+fn sent(body: &[u8]) -> Option<(Box<RawValue>, PendingTransaction)> {
     // silent-ok: it is read once more there, and so below.
-    let request: Request<'_> = serde_json::from_slice(body).ok()?;
+    let request: RpcRequest<'_> = serde_json::from_slice(body).ok()?;
     let id = request.id.filter(|id| request.jsonrpc == "2.0" && is_id(id))?;
     let raw = methods::transaction(&request.method, request.params)?;
-    Some((id.to_owned(), Pending::new(raw).ok()?))
+    Some((id.to_owned(), PendingTransaction::new(raw).ok()?))
 }
 
 /// One request as it came.
 #[derive(Deserialize)]
-struct Request<'a> {
+struct RpcRequest<'a> {
     jsonrpc: String,
     /// Absent in a notification, which nobody answers.
     #[serde(borrow, default, deserialize_with = "present")]
@@ -121,16 +125,16 @@ fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, 
 
 /// One answer.
 #[derive(Serialize)]
-struct Reply<'a> {
+struct RpcResponse<'a> {
     jsonrpc: &'static str,
     id: &'a RawValue,
     #[serde(flatten)]
-    outcome: Outcome,
+    outcome: RpcOutcome,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Outcome {
+enum RpcOutcome {
     Result(Box<RawValue>),
     Error(RpcError),
 }
@@ -158,7 +162,7 @@ fn answer(node: &mut Node, body: &[u8]) -> Option<String> {
 
 fn one(node: &mut Node, request: &RawValue) -> Option<String> {
     let invalid = |why: &str| reply(RawValue::NULL, Err(RpcError::new(error::REQUEST, why)));
-    let request = match serde_json::from_str::<Request<'_>>(request.get()) {
+    let request = match serde_json::from_str::<RpcRequest<'_>>(request.get()) {
         Ok(request) if request.jsonrpc == "2.0" && request.id.is_none_or(is_id) => request,
         Ok(_) => return invalid("it is not JSON-RPC 2.0"),
         Err(error) => return invalid(&error.to_string()),
@@ -175,7 +179,7 @@ fn is_id(id: &RawValue) -> bool {
 }
 
 fn reply(id: &RawValue, outcome: Result<Box<RawValue>, RpcError>) -> Option<String> {
-    let outcome = outcome.map_or_else(Outcome::Error, Outcome::Result);
+    let outcome = outcome.map_or_else(RpcOutcome::Error, RpcOutcome::Result);
     // silent-ok: strings, numbers and JSON that was parsed can always be written.
-    serde_json::to_string(&Reply { jsonrpc: "2.0", id, outcome }).ok()
+    serde_json::to_string(&RpcResponse { jsonrpc: "2.0", id, outcome }).ok()
 }

@@ -8,7 +8,7 @@ use alloy_primitives::{TxKind, U256};
 use automaton_core::error::Classified;
 use automaton_core::faults::{FaultPoint, Faults, NoFaults};
 use automaton_core::money::MicroUsdc;
-use automaton_devnet::{CHAIN_ID, Config, Devnet, DevnetError};
+use automaton_devnet::{CHAIN_ID, Devnet, DevnetConfig, DevnetError};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -126,7 +126,7 @@ async fn a_chain_has_one_process_and_one_id() {
     assert!(matches!(error, DevnetError::InUse { .. }), "{error:?}");
     let address = world.devnet.addr();
     world.devnet.stop().await;
-    let config = Config {
+    let config = DevnetConfig {
         listen: address,
         data: Some(folder.path().to_owned()),
         chain_id: CHAIN_ID + 1,

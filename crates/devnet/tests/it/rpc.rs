@@ -5,7 +5,7 @@ use alloy_eips::eip2930::{AccessList, AccessListItem};
 use alloy_primitives::{Address, B256, Bytes, TxKind, U64, U256, hex};
 use alloy_sol_types::{SolCall, SolEvent};
 use automaton_core::money::MicroUsdc;
-use automaton_devnet::{CHAIN_ID, Devnet, DevnetError, Refusal};
+use automaton_devnet::{CHAIN_ID, ChainRefusal, Devnet, DevnetError};
 use serde_json::{Value, json};
 
 use crate::support::{NOW, Token, World, account, post, post_as, sign, succeeded};
@@ -52,7 +52,7 @@ async fn the_faucet_gives_what_is_asked_and_never_nothing() {
     refuse(json!([{"address": ada, "usdc": "0x10000000000000000"}]), -32602).await;
     refuse(json!([{"address": ada, "wei": U256::MAX}]), -32003).await;
     let nothing = world.devnet.fund(ada, MicroUsdc::ZERO, U256::ZERO).await.unwrap_err();
-    assert!(matches!(nothing, DevnetError::Refused(Refusal::NothingToFund(_))));
+    assert!(matches!(nothing, DevnetError::Refused(ChainRefusal::NothingToFund(_))));
     assert_eq!(world.ask("eth_blockNumber", json!([])).await, Ok(json!("0x2")));
 }
 

@@ -13,7 +13,7 @@ use alloy_sol_types::{Eip712Domain, SolCall, sol};
 use automaton_core::faults::{Faults, NoFaults};
 use automaton_core::money::MicroUsdc;
 use automaton_core::time::Timestamp;
-use automaton_devnet::{CHAIN_ID, Config, Devnet, DevnetError};
+use automaton_devnet::{CHAIN_ID, Devnet, DevnetConfig, DevnetError};
 use automaton_testkit::clock::FakeClock;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -93,7 +93,7 @@ impl World {
         faults: Arc<dyn Faults>,
     ) -> Result<Self, DevnetError> {
         let clock = FakeClock::at(Timestamp::from_millis(NOW as i64 * 1000));
-        let devnet = Devnet::start(Config {
+        let devnet = Devnet::start(DevnetConfig {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             data: data.map(Path::to_owned),
             chain_id: CHAIN_ID,

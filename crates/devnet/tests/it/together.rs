@@ -9,7 +9,7 @@ use alloy_primitives::{Address, Bytes, TxKind, U256};
 use alloy_signer_local::PrivateKeySigner;
 use alloy_sol_types::SolCall;
 use automaton_core::faults::{FaultPoint, Faults, NoFaults};
-use automaton_devnet::yardstick::Replay;
+use automaton_devnet::baseline::Replay;
 use automaton_devnet::{CHAIN_ID, Devnet};
 use serde_json::{Value, json};
 

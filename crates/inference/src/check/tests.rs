@@ -1,6 +1,6 @@
 //! Calls that fit and calls that do not.
 
-use automaton_core::tool::{Category, Effect, Risk};
+use automaton_core::tool::{Effect, Risk, ToolCategory};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -10,7 +10,7 @@ fn spec(name: &str, parameters: Value) -> ToolSpec {
     ToolSpec {
         name: name.parse().unwrap(),
         description: "A tool.".into(),
-        category: Category::Vm,
+        category: ToolCategory::Vm,
         risk: Risk::Safe,
         effect: Effect::Observes,
         parameters,

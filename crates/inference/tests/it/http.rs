@@ -1,12 +1,13 @@
 //! Honest servers, strange servers, lying servers.
 
-use automaton_core::error::{Classified as _, Kind, chain};
+use automaton_core::error::{Classified as _, ErrorClass, chain};
 use automaton_core::money::Microcents;
-use automaton_inference::providers::openai_compatible::{Auth, Endpoint, OpenAiCompatible};
+use automaton_inference::providers::openai_compatible::{ApiAuth, Endpoint, OpenAiCompatible};
 use automaton_inference::{
-    Counted, Finish, InferenceError, Message, NoSink, Provider as _, RawCall, catalogue,
+    FinishReason, InferenceError, Message, NoTokenSink, Provider as _, RawCall, TokenCountSource,
+    catalogue,
 };
-use automaton_net::{Bytes, Client, ClientConfig, NetError};
+use automaton_net::{Bytes, HttpClient, HttpClientConfig, NetError};
 use std::sync::Arc;
 
 use crate::server::{After, Answer, Heard, KEY, ask, pair, told};
@@ -54,7 +55,10 @@ async fn a_stream_becomes_a_reply() {
     let heard = Heard::default();
     let reply = pair.provider.complete(&ask(), &heard).await.unwrap();
     assert_eq!((reply.text.as_str(), reply.calls), ("Grüß dich", calls()));
-    assert_eq!((reply.finish, reply.counted), (Finish::ToolCalls, Counted::Reported));
+    assert_eq!(
+        (reply.finish, reply.counted),
+        (FinishReason::ToolCalls, TokenCountSource::Reported)
+    );
     assert_eq!(heard.0.into_inner().unwrap(), ["Grüß ", "dich"]);
     let usage = reply.usage;
     assert_eq!((usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens), (100, 40, 10));
@@ -97,8 +101,12 @@ async fn a_stream_that_breaks_before_its_end_is_no_reply() {
             answer.pieces = vec![Bytes::copy_from_slice(&STREAM.as_bytes()[..at])];
             let error = told(answer).await.unwrap_err();
             let kind = error.kind();
-            assert!(matches!(kind, Kind::Transient | Kind::Upstream), "{at}: {}", chain(&error));
-            assert!(kind == Kind::Transient || at < 200, "{at}: {}", chain(&error));
+            assert!(
+                matches!(kind, ErrorClass::Transient | ErrorClass::Upstream),
+                "{at}: {}",
+                chain(&error)
+            );
+            assert!(kind == ErrorClass::Transient || at < 200, "{at}: {}", chain(&error));
         }
     }
 }
@@ -118,7 +126,7 @@ async fn an_answer_that_breaks_off_before_its_end_is_none_though_it_was_counted(
 async fn what_comes_after_the_end_does_not_matter() {
     let usage = STREAM.find("data: {\"choices\":[],").unwrap();
     let reply = told(Answer::stream(&STREAM[..usage]).then(After::End)).await.unwrap();
-    assert_eq!((reply.calls, reply.counted), (calls(), Counted::Estimated));
+    assert_eq!((reply.calls, reply.counted), (calls(), TokenCountSource::Estimated));
     // "Be brief." and "Who are you?" are 21 characters.
     assert_eq!(reply.usage.prompt_tokens, 6);
     assert!(reply.usage.completion_tokens > 0 && reply.usage.cost > Microcents::ZERO);
@@ -138,22 +146,22 @@ async fn a_server_without_streams_answers_whole() {
     let mut wanted = calls();
     wanted[1].provider_id = None;
     assert_eq!((reply.text.as_str(), reply.calls), ("", wanted));
-    assert_eq!((reply.finish, reply.usage.prompt_tokens), (Finish::ToolCalls, 7));
+    assert_eq!((reply.finish, reply.usage.prompt_tokens), (FinishReason::ToolCalls, 7));
 }
 
 #[tokio::test]
 async fn errors_of_the_server_keep_their_meaning() {
     let long = r#"{"error":{"message":"maximum context length is 8192","code":"context_length_exceeded"}}"#;
     let cases = [
-        (402, r#"{"error":{"message":"pay up"}}"#, Kind::Upstream),
-        (401, r#"{"error":{"message":"bad key"}}"#, Kind::Config),
-        (403, "no", Kind::Config),
-        (404, r#"{"error":"model 'x' not found"}"#, Kind::Config),
-        (429, "slow down", Kind::Transient),
-        (500, "", Kind::Transient),
-        (503, "<html>busy</html>", Kind::Transient),
-        (400, r#"{"error":{"message":"no such field"}}"#, Kind::Upstream),
-        (400, long, Kind::User),
+        (402, r#"{"error":{"message":"pay up"}}"#, ErrorClass::Upstream),
+        (401, r#"{"error":{"message":"bad key"}}"#, ErrorClass::Config),
+        (403, "no", ErrorClass::Config),
+        (404, r#"{"error":"model 'x' not found"}"#, ErrorClass::Config),
+        (429, "slow down", ErrorClass::Transient),
+        (500, "", ErrorClass::Transient),
+        (503, "<html>busy</html>", ErrorClass::Transient),
+        (400, r#"{"error":{"message":"no such field"}}"#, ErrorClass::Upstream),
+        (400, long, ErrorClass::User),
     ];
     for (status, body, kind) in cases {
         let error = told(Answer::json(status, body)).await.unwrap_err();
@@ -183,7 +191,7 @@ async fn an_error_within_a_stream_is_no_answer() {
         let error =
             told(Answer::stream(&format!("{said}{event}data: [DONE]\n\n"))).await.unwrap_err();
         assert!(matches!(error, InferenceError::Failed { .. }), "{error}");
-        assert_eq!(error.kind(), Kind::Transient);
+        assert_eq!(error.kind(), ErrorClass::Transient);
     }
 }
 
@@ -208,7 +216,7 @@ async fn what_is_no_reply_is_malformed() {
         let shown: String = String::from_utf8_lossy(&answer.pieces[0]).chars().take(60).collect();
         let error = told(answer).await.unwrap_err();
         assert!(matches!(error, InferenceError::Malformed { .. }), "{shown}: {error}");
-        assert_eq!(error.kind(), Kind::Upstream);
+        assert_eq!(error.kind(), ErrorClass::Upstream);
     }
 }
 
@@ -227,7 +235,7 @@ async fn a_silent_server_is_given_up() {
     for said in ["", "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n"] {
         let error = told(Answer::stream(said).then(After::Silence)).await.unwrap_err();
         assert!(matches!(error, InferenceError::TimedOut { .. }), "{error}");
-        assert_eq!(error.kind(), Kind::Transient);
+        assert_eq!(error.kind(), ErrorClass::Transient);
         assert!(!error.costs_nothing(), "it may have thought");
     }
 }
@@ -237,7 +245,7 @@ async fn a_conversation_out_of_order_is_not_sent() {
     let pair = pair(Answer::stream(STREAM)).await;
     let mut ask = ask();
     ask.messages.push(Message::system("late"));
-    let error = pair.provider.complete(&ask, &NoSink).await.unwrap_err();
+    let error = pair.provider.complete(&ask, &NoTokenSink).await.unwrap_err();
     assert!(matches!(error, InferenceError::Conversation { place: 2, .. }), "{error}");
     assert!(error.costs_nothing());
     assert!(pair.seen.lock().unwrap().is_empty());
@@ -257,12 +265,12 @@ async fn a_server_that_is_not_there_costs_nothing_and_one_that_hangs_up_may() {
     });
     for (base, free) in [(base, true), (other, false)] {
         let allow_private_origins = vec![base.parse().unwrap()];
-        let config = ClientConfig { allow_private_origins, ..ClientConfig::default() };
-        let endpoint = Endpoint::new(&base, Auth::None, catalogue::own_model("m").unwrap());
+        let config = HttpClientConfig { allow_private_origins, ..HttpClientConfig::default() };
+        let endpoint = Endpoint::new(&base, ApiAuth::None, catalogue::own_model("m").unwrap());
         let clock = Arc::new(automaton_core::time::SystemClock);
-        let client = Client::new(config).unwrap();
+        let client = HttpClient::new(config).unwrap();
         let provider = OpenAiCompatible::new(client, endpoint, clock).unwrap();
-        let error = provider.complete(&ask(), &NoSink).await.unwrap_err();
+        let error = provider.complete(&ask(), &NoTokenSink).await.unwrap_err();
         assert!(matches!(error, InferenceError::Unreachable { .. }), "{error}");
         assert_eq!(error.costs_nothing(), free, "{error}");
         let (origin, limit_bytes) = (base.parse().unwrap(), 1);
@@ -276,11 +284,11 @@ async fn a_server_that_is_not_there_costs_nothing_and_one_that_hangs_up_may() {
 async fn an_origin_that_nobody_spelled_out_is_refused() {
     let clock = Arc::new(automaton_core::time::SystemClock);
     for base in ["http://127.0.0.1:9", "https://127.0.0.1:9", "https://localhost:9/v1"] {
-        let client = Client::new(ClientConfig::default()).unwrap();
-        let endpoint = Endpoint::new(base, Auth::None, catalogue::own_model("m").unwrap());
+        let client = HttpClient::new(HttpClientConfig::default()).unwrap();
+        let endpoint = Endpoint::new(base, ApiAuth::None, catalogue::own_model("m").unwrap());
         let provider = OpenAiCompatible::new(client, endpoint, clock.clone()).unwrap();
-        let error = provider.complete(&ask(), &NoSink).await.unwrap_err();
-        assert_eq!(error.kind(), Kind::Denied, "{base}: {error}");
+        let error = provider.complete(&ask(), &NoTokenSink).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorClass::Denied, "{base}: {error}");
         assert!(error.hint().is_some_and(|hint| hint.contains("configuration")), "{base}");
     }
 }

@@ -7,12 +7,12 @@ use std::time::Duration;
 use automaton_core::error::Classified as _;
 use automaton_core::secret::Secret;
 use automaton_core::time::SystemClock;
-use automaton_inference::providers::openai_compatible::probe::{Served, probe};
+use automaton_inference::providers::openai_compatible::probe::{ModelListing, probe};
 use automaton_inference::providers::openai_compatible::{
-    Auth, Endpoint, OpenAiCompatible, Remedies,
+    ApiAuth, Endpoint, OpenAiCompatible, Remedies,
 };
-use automaton_inference::{InferenceError, NoSink, Place, Provider as _, catalogue};
-use automaton_net::{Client, ClientConfig};
+use automaton_inference::{InferenceError, ModelHosting, NoTokenSink, Provider as _, catalogue};
+use automaton_net::{HttpClient, HttpClientConfig};
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
@@ -28,9 +28,10 @@ async fn serve(routes: Router) -> String {
     base
 }
 
-fn client(base: &str) -> Client {
+fn client(base: &str) -> HttpClient {
     let allow_private_origins = vec![base.parse().unwrap()];
-    Client::new(ClientConfig { allow_private_origins, ..ClientConfig::default() }).unwrap()
+    HttpClient::new(HttpClientConfig { allow_private_origins, ..HttpClientConfig::default() })
+        .unwrap()
 }
 
 fn refuses(status: u16, headers: &'static [(&'static str, &'static str)], body: &Value) -> Router {
@@ -44,7 +45,7 @@ fn refuses(status: u16, headers: &'static [(&'static str, &'static str)], body: 
 
 async fn refused(routes: Router, behind_cloud: bool) -> InferenceError {
     let base = serve(routes).await;
-    let auth = Auth::Bearer(Secret::new(KEY.to_owned()));
+    let auth = ApiAuth::Bearer(Secret::new(KEY.to_owned()));
     let said = |text: &str| Some(text.to_owned());
     let remedies = Remedies {
         key: said("change the key"),
@@ -55,7 +56,7 @@ async fn refused(routes: Router, behind_cloud: bool) -> InferenceError {
     let info = catalogue::own_model("qwen3:8").unwrap();
     let endpoint = Endpoint { remedies, ..Endpoint::new(&base, auth, info) };
     let provider = OpenAiCompatible::new(client(&base), endpoint, Arc::new(SystemClock)).unwrap();
-    provider.complete(&ask(), &NoSink).await.unwrap_err()
+    provider.complete(&ask(), &NoTokenSink).await.unwrap_err()
 }
 
 #[tokio::test]
@@ -120,8 +121,8 @@ async fn a_server_says_how_long_it_wants_to_be_left_alone() {
     assert_eq!(wait(&[("retry-after", "soon")]).await, None);
 }
 
-async fn learn(base: &str, models: &[&str]) -> Served {
-    probe(&client(base), (base, &Auth::None), (Place::Here, models)).await.unwrap()
+async fn learn(base: &str, models: &[&str]) -> ModelListing {
+    probe(&client(base), (base, &ApiAuth::None), (ModelHosting::Here, models)).await.unwrap()
 }
 
 #[tokio::test]
@@ -155,8 +156,8 @@ async fn a_server_is_asked_for_its_window_wherever_its_kind_tells_it() {
 #[tokio::test]
 async fn a_server_that_does_not_say_is_no_failure_and_is_not_waited_for() {
     let odd = Router::new().route("/v1/models", get(async || "<html>"));
-    assert_eq!(learn(&serve(odd).await, &["m"]).await, Served::default());
-    assert_eq!(learn("http://127.0.0.1:1", &["m"]).await, Served::default());
+    assert_eq!(learn(&serve(odd).await, &["m"]).await, ModelListing::default());
+    assert_eq!(learn("http://127.0.0.1:1", &["m"]).await, ModelListing::default());
     let silent = Router::new().route(
         "/v1/models",
         get(async || {
@@ -165,6 +166,6 @@ async fn a_server_that_does_not_say_is_no_failure_and_is_not_waited_for() {
         }),
     );
     let (base, begun) = (serve(silent).await, tokio::time::Instant::now());
-    assert_eq!(learn(&base, &["m"]).await, Served::default());
+    assert_eq!(learn(&base, &["m"]).await, ModelListing::default());
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
 }

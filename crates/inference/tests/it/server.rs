@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use automaton_core::secret::Secret;
 use automaton_core::time::{Clock, Timestamp};
-use automaton_inference::providers::openai_compatible::{Auth, Endpoint, OpenAiCompatible};
+use automaton_inference::providers::openai_compatible::{ApiAuth, Endpoint, OpenAiCompatible};
 use automaton_inference::{
-    Ask, InferenceError, Message, NoSink, Provider as _, Reply, Sink, catalogue,
+    Completion, CompletionRequest, InferenceError, Message, NoTokenSink, Provider as _, TokenSink,
+    catalogue,
 };
-use automaton_net::{Bytes, Client, ClientConfig, Deadlines, Origin};
+use automaton_net::{Bytes, Deadlines, HttpClient, HttpClientConfig, Origin};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
@@ -153,19 +154,21 @@ pub(crate) async fn pair(answer: Answer) -> Pair {
     let router = Router::new().fallback(serve).with_state(served);
     spawn(async move { axum::serve(listener, router).await.unwrap() });
     let origin: Origin = base_url.parse().unwrap();
-    let config = ClientConfig { allow_private_origins: vec![origin], ..ClientConfig::default() };
-    let auth = Auth::Bearer(Secret::new(KEY.to_owned()));
+    let config =
+        HttpClientConfig { allow_private_origins: vec![origin], ..HttpClientConfig::default() };
+    let auth = ApiAuth::Bearer(Secret::new(KEY.to_owned()));
     let mut endpoint = Endpoint::new(&base_url, auth, catalogue::model("gpt-5.2").unwrap());
     endpoint.deadlines =
         Deadlines { idle: Duration::from_millis(700), total: Duration::from_secs(20) };
     let clock = Arc::new(Ticks(Mutex::new(0)));
-    let provider = OpenAiCompatible::new(Client::new(config).unwrap(), endpoint, clock).unwrap();
+    let provider =
+        OpenAiCompatible::new(HttpClient::new(config).unwrap(), endpoint, clock).unwrap();
     Pair { provider, seen }
 }
 
 /// A short question.
-pub(crate) fn ask() -> Ask {
-    Ask {
+pub(crate) fn ask() -> CompletionRequest {
+    CompletionRequest {
         messages: vec![Message::system("Be brief."), Message::user("Who are you?")],
         tools: Arc::default(),
         left_out: Vec::new(),
@@ -177,15 +180,15 @@ pub(crate) fn ask() -> Ask {
 }
 
 /// What comes of a question to a server that says this.
-pub(crate) async fn told(answer: Answer) -> Result<Reply, InferenceError> {
-    pair(answer).await.provider.complete(&ask(), &NoSink).await
+pub(crate) async fn told(answer: Answer) -> Result<Completion, InferenceError> {
+    pair(answer).await.provider.complete(&ask(), &NoTokenSink).await
 }
 
 /// A sink that remembers.
 #[derive(Default)]
 pub(crate) struct Heard(pub(crate) Mutex<Vec<String>>);
 
-impl Sink for Heard {
+impl TokenSink for Heard {
     fn text(&self, piece: &str) {
         self.0.lock().unwrap().push(piece.to_owned());
     }

@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use automaton_core::error::{Classified as _, Kind, chain};
+use automaton_core::error::{Classified as _, ErrorClass, chain};
 use automaton_core::time::SystemClock;
-use automaton_inference::providers::local::{Local, LocalConfig, LocalDeadlines};
+use automaton_inference::providers::local::{LocalModel, LocalModelConfig, LocalModelDeadlines};
 use automaton_inference::{
-    Ask, Finish, HelperError, InferenceError, Message, NoSink, Provider as _, Reply,
+    Completion, CompletionRequest, FinishReason, InferenceError, LocalModelError, Message,
+    NoTokenSink, Provider as _,
 };
 use automaton_sandbox::{Launcher, probe};
 use tempfile::TempDir;
@@ -28,7 +29,7 @@ pub(crate) const ALL: &[(&str, fn())] = &[
 
 struct World {
     directory: TempDir,
-    config: LocalConfig,
+    config: LocalModelConfig,
 }
 
 /// A model file that says this, and patience for tests.
@@ -38,7 +39,7 @@ fn world(model: &str) -> World {
     std::fs::write(&path, model).unwrap();
     let own = std::env::current_exe().unwrap();
     let launcher = Launcher::new(own.clone());
-    let config = LocalConfig {
+    let config = LocalModelConfig {
         probe: probe(&launcher),
         launcher,
         helper: own,
@@ -47,7 +48,7 @@ fn world(model: &str) -> World {
         context_tokens: 1024,
         memory_bytes: 256 << 20,
         sha256: None,
-        deadlines: LocalDeadlines {
+        deadlines: LocalModelDeadlines {
             hello: Duration::from_secs(5),
             idle: Duration::from_millis(800),
             total: Duration::from_secs(20),
@@ -61,12 +62,12 @@ fn run(case: impl Future<Output = ()>) {
     runtime.block_on(case);
 }
 
-async fn start(world: &World) -> Result<Local, InferenceError> {
-    Local::start(world.config.clone(), Arc::new(SystemClock)).await
+async fn start(world: &World) -> Result<LocalModel, InferenceError> {
+    LocalModel::start(world.config.clone(), Arc::new(SystemClock)).await
 }
 
-async fn tell(local: &Local, text: &str) -> Result<Reply, InferenceError> {
-    let ask = Ask {
+async fn tell(local: &LocalModel, text: &str) -> Result<Completion, InferenceError> {
+    let ask = CompletionRequest {
         messages: vec![Message::system("rules"), Message::user(text)],
         tools: Arc::default(),
         left_out: Vec::new(),
@@ -75,14 +76,14 @@ async fn tell(local: &Local, text: &str) -> Result<Reply, InferenceError> {
         temperature_milli: 0,
         name: None,
     };
-    local.complete(&ask, &NoSink).await
+    local.complete(&ask, &NoTokenSink).await
 }
 
-async fn lives(local: &Local) {
+async fn lives(local: &LocalModel) {
     assert_eq!(tell(local, "hello").await.unwrap().text, "you said hello");
 }
 
-fn helper(error: &InferenceError) -> &HelperError {
+fn helper(error: &InferenceError) -> &LocalModelError {
     match error {
         InferenceError::Helper(error) => error,
         other => panic!("{other}"),
@@ -97,7 +98,7 @@ fn answers() {
         assert_eq!(local.model().context_tokens, 1024);
         lives(&local).await;
         let reply = tell(&local, "look around").await.unwrap();
-        assert_eq!((reply.text.as_str(), reply.finish), ("", Finish::Stop));
+        assert_eq!((reply.text.as_str(), reply.finish), ("", FinishReason::Stop));
         assert_eq!((reply.usage.prompt_tokens, reply.usage.cached_tokens), (10, 4));
         assert_eq!(reply.usage.cost.units(), 0);
     });
@@ -110,7 +111,7 @@ fn dies() {
         let error = tell(&local, "die").await.unwrap_err();
         let shown = chain(&error).to_string();
         assert!(shown.contains("code 3") && shown.contains("out of luck"), "{shown}");
-        assert_eq!(error.kind(), Kind::Transient);
+        assert_eq!(error.kind(), ErrorClass::Transient);
         lives(&local).await;
     });
 }
@@ -130,7 +131,7 @@ fn hangs() {
         let world = world("good");
         let local = start(&world).await.unwrap();
         let error = tell(&local, "hang").await.unwrap_err();
-        assert!(matches!(helper(&error), HelperError::Hung { .. }), "{error}");
+        assert!(matches!(helper(&error), LocalModelError::Hung { .. }), "{error}");
         lives(&local).await;
     });
 }
@@ -141,7 +142,7 @@ fn lies() {
         let local = start(&world).await.unwrap();
         let error = tell(&local, "lie").await.unwrap_err();
         let shown = chain(&error).to_string();
-        assert!(matches!(helper(&error), HelperError::Protocol { .. }), "{shown}");
+        assert!(matches!(helper(&error), LocalModelError::Protocol { .. }), "{shown}");
         assert!(shown.contains("teapot"), "{shown}");
         lives(&local).await;
     });
@@ -163,10 +164,10 @@ fn too_often() {
         let local = start(&world).await.unwrap();
         for _ in 0..6 {
             let error = tell(&local, "die").await.unwrap_err();
-            assert!(matches!(helper(&error), HelperError::Died { .. }), "{error}");
+            assert!(matches!(helper(&error), LocalModelError::Died { .. }), "{error}");
         }
         let error = tell(&local, "hello").await.unwrap_err();
-        assert!(matches!(helper(&error), HelperError::GivenUp { starts: 6 }), "{error}");
+        assert!(matches!(helper(&error), LocalModelError::GivenUp { starts: 6 }), "{error}");
         assert!(error.hint().is_some());
     });
 }
@@ -186,27 +187,27 @@ fn unusable() {
         let truncated = world("truncated");
         let error = start(&truncated).await.err().unwrap();
         let (shown, path) = (chain(&error).to_string(), truncated.config.model.display());
-        assert!(matches!(helper(&error), HelperError::NotReady { .. }), "{shown}");
+        assert!(matches!(helper(&error), LocalModelError::NotReady { .. }), "{shown}");
         assert!(shown.contains(&format!("{path} ends before its tensors do")), "{shown}");
-        assert_eq!((error.kind(), error.hint().is_some()), (Kind::Config, true));
+        assert_eq!((error.kind(), error.hint().is_some()), (ErrorClass::Config, true));
 
         let error = start(&world("old")).await.err().unwrap();
-        assert!(matches!(helper(&error), HelperError::Version { .. }), "{error}");
+        assert!(matches!(helper(&error), LocalModelError::Version { .. }), "{error}");
 
         let mut sleeping = world("sleeping");
         sleeping.config.deadlines.hello = Duration::from_millis(500);
         let error = start(&sleeping).await.err().unwrap();
-        assert!(matches!(helper(&error), HelperError::Slow { .. }), "{error}");
+        assert!(matches!(helper(&error), LocalModelError::Slow { .. }), "{error}");
 
         let mut other = world("good");
         other.config.sha256 = Some("0".repeat(64));
         let error = start(&other).await.err().unwrap();
-        assert!(matches!(helper(&error), HelperError::Changed { .. }), "{error}");
+        assert!(matches!(helper(&error), LocalModelError::Changed { .. }), "{error}");
 
         let mut missing = world("good");
         missing.config.model = missing.directory.path().join("none.gguf");
         let error = start(&missing).await.err().unwrap();
-        assert!(matches!(helper(&error), HelperError::Unreadable { .. }), "{error}");
+        assert!(matches!(helper(&error), LocalModelError::Unreadable { .. }), "{error}");
 
         let mut no_helper = world("good");
         no_helper.config.helper = PathBuf::from("/nonexistent/automaton-llama");

@@ -10,7 +10,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use automaton_core::wire::brain::{
-    Complete, Done, Failed, FailedCode, Finish, Hello, Reply, Request, VERSION,
+    LocalModelCompletion, LocalModelCompletionRequest, LocalModelFailure, LocalModelFailureCode,
+    LocalModelFinishReason, LocalModelHello, LocalModelRequest, LocalModelResponse, VERSION,
 };
 use sha2::{Digest as _, Sha256};
 
@@ -33,16 +34,17 @@ pub(crate) fn run(arguments: &[String]) -> ExitCode {
     if start.contains("sleeping") {
         std::thread::sleep(Duration::from_secs(60));
     }
-    let hello = Hello {
+    let hello = LocalModelHello {
         version: if start.contains("old") { VERSION + 1 } else { VERSION },
         model: "SmolLM2 135M Instruct".to_owned(),
         parameters: 135_000_000,
         context_tokens: value("--context-tokens").parse().unwrap(),
         load_ms: 7,
     };
-    say(&stream, &Reply::Hello(hello));
+    say(&stream, &LocalModelResponse::Hello(hello));
     for line in BufReader::new(&stream).lines() {
-        let Request::Complete(request) = serde_json::from_str(&line.unwrap()).unwrap() else {
+        let LocalModelRequest::Complete(request) = serde_json::from_str(&line.unwrap()).unwrap()
+        else {
             return ExitCode::FAILURE;
         };
         if let Some(code) = answer(&stream, &request, &path) {
@@ -52,16 +54,20 @@ pub(crate) fn run(arguments: &[String]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn answer(stream: &UnixStream, request: &Complete, model: &str) -> Option<ExitCode> {
+fn answer(
+    stream: &UnixStream,
+    request: &LocalModelCompletionRequest,
+    model: &str,
+) -> Option<ExitCode> {
     let told = request.messages.last().unwrap().content.as_str();
     let text = match told {
         "die" => {
-            say(stream, &Reply::Token { text: "half an ".to_owned() });
+            say(stream, &LocalModelResponse::Token { text: "half an ".to_owned() });
             eprintln!("out of luck");
             return Some(ExitCode::from(3));
         }
         "hang" => {
-            say(stream, &Reply::Token { text: "half an ".to_owned() });
+            say(stream, &LocalModelResponse::Token { text: "half an ".to_owned() });
             std::thread::sleep(Duration::from_secs(60));
             return None;
         }
@@ -71,24 +77,30 @@ fn answer(stream: &UnixStream, request: &Complete, model: &str) -> Option<ExitCo
         }
         "be short" => {
             let message = "no room is left".to_owned();
-            say(stream, &Reply::Failed(Failed { code: FailedCode::TooLong, message }));
+            say(
+                stream,
+                &LocalModelResponse::Failed(LocalModelFailure {
+                    code: LocalModelFailureCode::TooLong,
+                    message,
+                }),
+            );
             return None;
         }
         "look around" => surroundings(model),
         _ => format!("you said {told}"),
     };
-    say(stream, &Reply::Token { text: text.clone() });
-    let done = Done {
+    say(stream, &LocalModelResponse::Token { text: text.clone() });
+    let done = LocalModelCompletion {
         text,
         calls: Vec::new(),
-        finish: Finish::Stop,
+        finish: LocalModelFinishReason::Stop,
         prompt_tokens: 10,
         cached_tokens: 4,
         completion_tokens: 3,
         first_token_ms: 1,
         total_ms: 2,
     };
-    say(stream, &Reply::Done(done));
+    say(stream, &LocalModelResponse::Done(done));
     (told == "die afterwards").then_some(ExitCode::SUCCESS)
 }
 
@@ -115,7 +127,7 @@ fn surroundings(model: &str) -> String {
     found.join(", ")
 }
 
-fn say(stream: &UnixStream, reply: &Reply) {
+fn say(stream: &UnixStream, reply: &LocalModelResponse) {
     let mut line = serde_json::to_vec(reply).unwrap();
     line.push(b'\n');
     write(stream, &line);

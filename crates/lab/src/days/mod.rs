@@ -26,18 +26,20 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use alloy_primitives::{Address, U256};
-use automaton_agent::treasury::{Surroundings, Treasury};
-use automaton_agent::{AgentError, Budgets, Deps, Ended, EventSink, StandIns, live};
-use automaton_core::error::{Classified, Kind};
-use automaton_core::event::{Event, Stamped};
+use automaton_agent::treasury::{Treasury, TreasuryDeps};
+use automaton_agent::{
+    AgentDeps, AgentError, AgentRunOutcome, Budgets, EventSink, FallbackProviders, live,
+};
+use automaton_core::error::{Classified, ErrorClass};
+use automaton_core::event::{Event, StampedEvent};
 use automaton_core::faults::NoFaults;
-use automaton_core::id::Mint;
+use automaton_core::id::IdGenerator;
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::trust::{Label, Labelled};
 use automaton_core::wire::cloud::StatusReply;
-use automaton_inference::{Ask, Message, NoSink, Provider};
-use automaton_policy::SpendLimits;
+use automaton_inference::{CompletionRequest, Message, NoTokenSink, Provider};
+use automaton_policy::PaymentLimits;
 use automaton_sandbox::{Launcher, probe};
 use automaton_store::{Hash, NewAutomaton, Reader, Store};
 use tokio::sync::watch;
@@ -45,12 +47,12 @@ use tokio::task::{JoinSet, LocalSet};
 
 use crate::settings::settings;
 use crate::sim::SimError;
-use crate::sim::time::{Boot, TrueTime, Wall};
+use crate::sim::time::{SimBootClock, SimWallClock, TrueTime};
 use automaton_script::story::{Story, StoryError};
 use automaton_testkit::entropy::SeededEntropy;
 use automaton_testkit::world::WorldError;
-pub use town::Neighbour;
-use town::Town;
+use town::DaysTown;
+pub use town::TownNeighbour;
 
 /// Between two looks at whether something has happened.
 const LOOK: Span = Span::from_secs(1);
@@ -88,9 +90,9 @@ impl DaysError {
 }
 
 impl Classified for DaysError {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ErrorClass {
         match self {
-            Self::InVain { .. } => Kind::Internal,
+            Self::InVain { .. } => ErrorClass::Internal,
             Self::Made(error) => error.kind(),
             Self::Story(error) => error.kind(),
             Self::World(error) => error.kind(),
@@ -99,7 +101,7 @@ impl Classified for DaysError {
 }
 
 /// Who hears each event as it happens.
-pub type Listener = Box<dyn Fn(&Stamped) + Send + Sync>;
+pub type Listener = Box<dyn Fn(&StampedEvent) + Send + Sync>;
 
 /// What the model costs, in microcents per million tokens, and how long its answers are.
 #[derive(Debug, Clone, Copy)]
@@ -113,7 +115,7 @@ pub struct Tariff {
 }
 
 /// What a life begins with.
-pub struct Beginning {
+pub struct DaysConfig {
     /// A folder that is there, and empty.
     pub place: PathBuf,
     /// The program that starts commands in the sandbox.
@@ -123,7 +125,7 @@ pub struct Beginning {
     /// What its model says.
     pub story: Story,
     /// Who thinks in its place, past the cloud.
-    pub mind: Option<Arc<dyn Provider>>,
+    pub provider: Option<Arc<dyn Provider>>,
     /// Who made it.
     pub creator: Option<Address>,
     /// What that costs.
@@ -144,27 +146,27 @@ pub fn lived<T>(days: impl Future<Output = T>) -> Result<T, SimError> {
 }
 
 /// A life, and the town that it lives in.
-pub struct Days {
+pub struct SimulatedDays {
     home: PathBuf,
     time: TrueTime,
-    town: Town,
+    town: DaysTown,
     store: Store,
-    mint: Mint,
-    log: Arc<Log>,
+    ids: IdGenerator,
+    log: Arc<EventBuffer>,
     /// Events before this one have been waited for.
     seen: usize,
     end: watch::Sender<bool>,
-    life: JoinSet<Result<Ended, AgentError>>,
+    life: JoinSet<Result<AgentRunOutcome, AgentError>>,
 }
 
 /// What happened.
-struct Log {
-    events: Mutex<Vec<Stamped>>,
+struct EventBuffer {
+    events: Mutex<Vec<StampedEvent>>,
     listener: Listener,
 }
 
-impl EventSink for Log {
-    fn emit(&self, event: Stamped) {
+impl EventSink for EventBuffer {
+    fn emit(&self, event: StampedEvent) {
         (self.listener)(&event);
         if !matches!(event.event, Event::ThoughtDelta { .. }) {
             self.events().push(event);
@@ -172,25 +174,34 @@ impl EventSink for Log {
     }
 }
 
-impl Log {
-    fn events(&self) -> MutexGuard<'_, Vec<Stamped>> {
+impl EventBuffer {
+    fn events(&self) -> MutexGuard<'_, Vec<StampedEvent>> {
         self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Days {
+impl SimulatedDays {
     /// Builds the town, and has the automaton be born. Must be called in [`lived`].
     ///
     /// # Errors
     /// A part of it cannot be made.
-    pub async fn begin(beginning: Beginning) -> Result<Self, DaysError> {
-        let Beginning { place, program, at, story, mind, creator, tariff, budgets, listener } =
-            beginning;
+    pub async fn begin(beginning: DaysConfig) -> Result<Self, DaysError> {
+        let DaysConfig {
+            place,
+            program,
+            at,
+            story,
+            provider: mind,
+            creator,
+            tariff,
+            budgets,
+            listener,
+        } = beginning;
         let time = TrueTime::begin_at(at);
-        let wall = Wall::right(&time);
-        let mint = Mint::new(Arc::new(wall.clone()), Arc::new(SeededEntropy::new(1)));
-        let log = Arc::new(Log { events: Mutex::default(), listener });
-        let (town, money) = Town::build(&place, (&time, &wall), (story, tariff)).await?;
+        let wall = SimWallClock::right(&time);
+        let mint = IdGenerator::new(Arc::new(wall.clone()), Arc::new(SeededEntropy::new(1)));
+        let log = Arc::new(EventBuffer { events: Mutex::default(), listener });
+        let (town, money) = DaysTown::build(&place, (&time, &wall), (story, tariff)).await?;
         let home = place.join("home");
         let failed = SimError::io("home");
         std::fs::create_dir_all(home.join("workspace")).map_err(failed)?;
@@ -205,32 +216,32 @@ impl Days {
         let born =
             NewAutomaton { name: settings.name.clone(), genesis_sha256, constitution_sha256 };
         store.birth(born).await.map_err(|error| DaysError::made("birth", error))?;
-        let around = Surroundings {
-            mint: mint.clone(),
-            boot: Arc::new(Boot(time.clone())),
+        let around = TreasuryDeps {
+            ids: mint.clone(),
+            boot: Arc::new(SimBootClock(time.clone())),
             faults: faults.clone(),
-            events: Arc::<Log>::clone(&log),
+            events: Arc::<EventBuffer>::clone(&log),
         };
-        let treasury = Treasury::new(store.clone(), money.till, around);
-        let treasury = treasury.within(SpendLimits::default());
+        let treasury = Treasury::new(store.clone(), money.payment_context, around);
+        let treasury = treasury.with_limits(PaymentLimits::default());
         let treasury = treasury.map_err(|error| DaysError::made("treasury", error))?;
         let launcher = Launcher::new(program);
-        let deps = Deps {
+        let deps = AgentDeps {
             store: store.clone(),
             provider: mind.unwrap_or(money.provider),
-            stand_ins: StandIns::default(),
+            fallbacks: FallbackProviders::default(),
             probe: probe(&launcher),
             launcher: Arc::new(launcher),
-            mint: mint.clone(),
+            ids: mint.clone(),
             faults,
-            events: Arc::<Log>::clone(&log),
+            events: Arc::<EventBuffer>::clone(&log),
             judge: automaton_policy::Judge::default(),
             treasury: Some(Arc::new(treasury)),
         };
         let (end, shutdown) = watch::channel(false);
         let mut life = JoinSet::new();
         life.spawn_local(live(settings, deps, shutdown));
-        Ok(Self { home, time, town, store, mint, log, seen: 0, end, life })
+        Ok(Self { home, time, town, store, ids: mint, log, seen: 0, end, life })
     }
 
     /// What time it is.
@@ -261,7 +272,7 @@ impl Days {
 
     /// Everything that happened so far.
     #[must_use]
-    pub fn events(&self) -> Vec<Stamped> {
+    pub fn events(&self) -> Vec<StampedEvent> {
         self.log.events().clone()
     }
 
@@ -304,7 +315,7 @@ impl Days {
     }
 
     fn tell(&self, event: Event) {
-        self.log.emit(Stamped { at: self.mint.now(), event });
+        self.log.emit(StampedEvent { at: self.ids.now(), event });
     }
 
     /// Has its model say something else from now on.
@@ -316,16 +327,16 @@ impl Days {
     ///
     /// # Errors
     /// The cloud opens none.
-    pub async fn neighbour(&self, key: [u8; 32]) -> Result<Neighbour, DaysError> {
-        self.town.neighbour(key, &Wall::right(&self.time)).await
+    pub async fn neighbour(&self, key: [u8; 32]) -> Result<TownNeighbour, DaysError> {
+        self.town.neighbour(key, &SimWallClock::right(&self.time)).await
     }
 
     /// What somebody has with the cloud and on the chain.
     ///
     /// # Errors
     /// One of them does not say.
-    pub async fn has(&self, whose: &Neighbour) -> Result<(Microcents, MicroUsdc), DaysError> {
-        let Town { client, node, token, .. } = &self.town;
+    pub async fn has(&self, whose: &TownNeighbour) -> Result<(Microcents, MicroUsdc), DaysError> {
+        let DaysTown { client, node, token, .. } = &self.town;
         let credits = client.balance(&whose.key).await;
         let credits = credits.map_err(|error| DaysError::made("balance", error))?;
         let usdc = node.balance(*token, whose.address).await;
@@ -338,14 +349,14 @@ impl Days {
     /// # Errors
     /// The cloud does not say.
     pub async fn shown(&self) -> Result<StatusReply, DaysError> {
-        let Town { client, key, wallet, .. } = &self.town;
+        let DaysTown { client, key, wallet, .. } = &self.town;
         let told = client.status(key, *wallet).await;
         told.map_err(|error| DaysError::made("status", error))
     }
 
     /// Asks its model in its name, as it would; what it would get, in words.
     pub async fn would_get(&self) -> String {
-        let ask = Ask {
+        let ask = CompletionRequest {
             messages: vec![Message::user("Is anybody there?")],
             tools: Arc::default(),
             left_out: Vec::new(),
@@ -354,7 +365,7 @@ impl Days {
             temperature_milli: 0,
             name: None,
         };
-        match self.town.provider.complete(&ask, &NoSink).await {
+        match self.town.provider.complete(&ask, &NoTokenSink).await {
             Ok(_) => "an answer".to_owned(),
             Err(error) => error.to_string(),
         }
@@ -374,7 +385,7 @@ impl Days {
         what: &'static str,
         within: Span,
         wanted: impl Fn(&Event) -> bool,
-    ) -> Result<Stamped, DaysError> {
+    ) -> Result<StampedEvent, DaysError> {
         let end = self.now().after(within);
         loop {
             let found = {
@@ -396,7 +407,7 @@ impl Days {
     fn in_vain(&self, what: &'static str) -> DaysError {
         let events = self.log.events();
         let from = events.len().saturating_sub(SHOWN_MAX);
-        let shown = |one: &Stamped| format!("  {} {:?}", one.at, one.event);
+        let shown = |one: &StampedEvent| format!("  {} {:?}", one.at, one.event);
         let events = events.iter().skip(from).map(shown).collect();
         DaysError::InVain { what, at: self.now(), events }
     }
@@ -405,7 +416,7 @@ impl Days {
     ///
     /// # Errors
     /// It ended with one.
-    pub async fn end(mut self) -> Result<Vec<Stamped>, DaysError> {
+    pub async fn end(mut self) -> Result<Vec<StampedEvent>, DaysError> {
         self.end.send_replace(true);
         match self.life.join_next().await {
             Some(Ok(Ok(_))) => {}

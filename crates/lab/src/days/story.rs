@@ -8,16 +8,16 @@
 use std::path::PathBuf;
 
 use automaton_agent::Budgets;
-use automaton_core::event::{Event, Stamped};
+use automaton_core::event::{Event, StampedEvent};
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::record::{StopReason, TurnStatus};
 use automaton_core::state::AgentState;
 use automaton_core::tier::SurvivalTier;
 use automaton_core::time::{Span, Timestamp};
-use automaton_core::vitals::{GRACE, LEAST_CREDITS, Plea};
+use automaton_core::vitals::{DistressLevel, GRACE, LEAST_CREDITS};
 use automaton_store::{Reader, TaskRun};
 
-use super::{Beginning, Days, DaysError, Listener, Tariff, lived};
+use super::{DaysConfig, DaysError, Listener, SimulatedDays, Tariff, lived};
 use automaton_script::story::Story;
 use automaton_testkit::world::TempDir;
 
@@ -56,7 +56,7 @@ const ANSWER: &str = "I am here again. I was dead, and somebody funded me.";
 
 /// Something that was promised, and what was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Proof {
+pub struct PromiseCheck {
     /// What should be.
     pub what: &'static str,
     /// Whether it is.
@@ -69,14 +69,14 @@ pub struct Proof {
 ///
 /// # Errors
 /// A chapter did not come, or the town cannot be built.
-pub fn tell(program: PathBuf, listener: Listener) -> Result<Vec<Proof>, DaysError> {
+pub fn tell(program: PathBuf, listener: Listener) -> Result<Vec<PromiseCheck>, DaysError> {
     let dir = TempDir::in_memory()?;
-    let beginning = Beginning {
+    let beginning = DaysConfig {
         place: dir.path().to_owned(),
         program,
         at: Timestamp::from_millis(BEGIN_MS),
         story: report("a life", 1, |part| (part % 3 == 0).then_some(PAUSE_S))?,
-        mind: None,
+        provider: None,
         creator: None,
         tariff: TARIFF,
         budgets: Budgets {
@@ -88,9 +88,9 @@ pub fn tell(program: PathBuf, listener: Listener) -> Result<Vec<Proof>, DaysErro
     lived(live(beginning))?
 }
 
-async fn live(beginning: Beginning) -> Result<Vec<Proof>, DaysError> {
-    let mut days = Days::begin(beginning).await?;
-    let mut proofs = Proofs::default();
+async fn live(beginning: DaysConfig) -> Result<Vec<PromiseCheck>, DaysError> {
+    let mut days = SimulatedDays::begin(beginning).await?;
+    let mut proofs = PromiseChecks::default();
     born(&mut days, &mut proofs).await?;
     funded(&mut days, &mut proofs).await?;
     poor(&mut days, &mut proofs).await?;
@@ -141,19 +141,19 @@ fn awake_again() -> Result<Story, DaysError> {
 
 /// What was proved so far.
 #[derive(Default)]
-struct Proofs(Vec<Proof>);
+struct PromiseChecks(Vec<PromiseCheck>);
 
-impl Proofs {
+impl PromiseChecks {
     fn add(&mut self, what: &'static str, held: bool, found: String) {
-        self.0.push(Proof { what, held, found });
+        self.0.push(PromiseCheck { what, held, found });
     }
 }
 
-fn count(events: &[Stamped], wanted: impl Fn(&Event) -> bool) -> usize {
+fn count(events: &[StampedEvent], wanted: impl Fn(&Event) -> bool) -> usize {
     events.iter().filter(|stamped| wanted(&stamped.event)).count()
 }
 
-fn answers(events: &[Stamped]) -> usize {
+fn answers(events: &[StampedEvent]) -> usize {
     count(events, |event| matches!(event, Event::InferenceCompleted { .. }))
 }
 
@@ -161,7 +161,7 @@ fn becomes(tier: SurvivalTier) -> impl Fn(&Event) -> bool {
     move |event| matches!(event, Event::TierChanged { to, .. } if *to == tier)
 }
 
-fn pleads(wanted: Plea) -> impl Fn(&Event) -> bool {
+fn pleads(wanted: DistressLevel) -> impl Fn(&Event) -> bool {
     move |event| matches!(event, Event::PleaSent { plea, .. } if *plea == wanted)
 }
 
@@ -184,11 +184,11 @@ fn runs(
 }
 
 /// It has nothing: it asks for money, and asks no model.
-async fn born(days: &mut Days, proofs: &mut Proofs) -> Result<(), DaysError> {
+async fn born(days: &mut SimulatedDays, proofs: &mut PromiseChecks) -> Result<(), DaysError> {
     days.until("that it is broke", MINUTE, is_broke).await?;
     days.pass(Span::from_secs(8 * 60)).await;
     let events = days.events();
-    let pleas = count(&events, pleads(Plea::Critical));
+    let pleas = count(&events, pleads(DistressLevel::Critical));
     let refused = days.would_get().await;
     let began =
         |event: &Event| matches!(event, Event::TurnStarted { .. } | Event::TopupDemanded { .. });
@@ -202,7 +202,7 @@ async fn born(days: &mut Days, proofs: &mut Proofs) -> Result<(), DaysError> {
 }
 
 /// USDC comes: it buys, and works.
-async fn funded(days: &mut Days, proofs: &mut Proofs) -> Result<(), DaysError> {
+async fn funded(days: &mut SimulatedDays, proofs: &mut PromiseChecks) -> Result<(), DaysError> {
     let given = days.now();
     days.give(FIRST_GIFT).await?;
     let demanded = |event: &Event| matches!(event, Event::TopupDemanded { usd: 5, amount, .. } if *amount == PRICE);
@@ -221,12 +221,12 @@ async fn funded(days: &mut Days, proofs: &mut Proofs) -> Result<(), DaysError> {
 }
 
 /// Work costs, until there is little left: from then on everything goes more slowly.
-async fn poor(days: &mut Days, proofs: &mut Proofs) -> Result<(), DaysError> {
+async fn poor(days: &mut SimulatedDays, proofs: &mut PromiseChecks) -> Result<(), DaysError> {
     let rich = days.now();
     let low = days.until("that little is left", DAY, becomes(SurvivalTier::LowCompute)).await?.at;
     days.retell(report("a poor life", 1000, |_| Some(LONG_PAUSE_S))?);
     let answered = answers(&days.events());
-    days.until("a plea", HOUR, pleads(Plea::Low)).await?;
+    days.until("a plea", HOUR, pleads(DistressLevel::Low)).await?;
     let end =
         days.until("that nearly nothing is left", DAY, becomes(SurvivalTier::Critical)).await?.at;
     let record = days.record()?;
@@ -250,7 +250,7 @@ async fn poor(days: &mut Days, proofs: &mut Proofs) -> Result<(), DaysError> {
 }
 
 /// Nothing buys a thought any more, for an hour by its readings.
-async fn broke(days: &mut Days, proofs: &mut Proofs) -> Result<(), DaysError> {
+async fn broke(days: &mut SimulatedDays, proofs: &mut PromiseChecks) -> Result<(), DaysError> {
     let broke = days.until("that it is broke", DAY, is_broke).await?;
     let Event::BrokeStarted { credits, .. } = broke.event else { return Ok(()) };
     let answered = answers(&days.events());
@@ -268,7 +268,7 @@ async fn broke(days: &mut Days, proofs: &mut Proofs) -> Result<(), DaysError> {
 }
 
 /// It is dead: the heart goes on, and nothing else does.
-async fn dead(days: &mut Days, proofs: &mut Proofs) -> Result<(), DaysError> {
+async fn dead(days: &mut SimulatedDays, proofs: &mut PromiseChecks) -> Result<(), DaysError> {
     let died = days.now();
     let answered = answers(&days.events());
     days.pass(HOUR).await;
@@ -278,12 +278,12 @@ async fn dead(days: &mut Days, proofs: &mut Proofs) -> Result<(), DaysError> {
     let events = days.events();
     let pleas: Vec<Timestamp> = events
         .iter()
-        .filter(|stamped| pleads(Plea::Dead)(&stamped.event))
+        .filter(|stamped| pleads(DistressLevel::Dead)(&stamped.event))
         .map(|stamped| stamped.at)
         .collect();
     let apart = pleas.windows(2).all(|two| {
         let apart = two[1].since(two[0]);
-        (0..=60_000).contains(&(apart.as_millis() - Plea::Dead.every().as_millis()))
+        (0..=60_000).contains(&(apart.as_millis() - DistressLevel::Dead.every().as_millis()))
     });
     let pings = runs(&days.record()?, "heartbeat_ping", (died, days.now()))?.len();
     let shown = days.shown().await?.status.state;
@@ -299,7 +299,7 @@ async fn dead(days: &mut Days, proofs: &mut Proofs) -> Result<(), DaysError> {
 }
 
 /// Somebody funds it: it lives, knows what happened, and answers.
-async fn alive(days: &mut Days, proofs: &mut Proofs) -> Result<(), DaysError> {
+async fn alive(days: &mut SimulatedDays, proofs: &mut PromiseChecks) -> Result<(), DaysError> {
     let given = days.now();
     days.give(SECOND_GIFT).await?;
     days.until("a purchase", HOUR, bought).await?;
@@ -325,7 +325,11 @@ async fn alive(days: &mut Days, proofs: &mut Proofs) -> Result<(), DaysError> {
 }
 
 /// The record is whole, and four books say the same.
-fn books(events: &[Stamped], record: &Reader, proofs: &mut Proofs) -> Result<(), DaysError> {
+fn books(
+    events: &[StampedEvent],
+    record: &Reader,
+    proofs: &mut PromiseChecks,
+) -> Result<(), DaysError> {
     let failed = |error| DaysError::made("record", error);
     let turns = record.turns(10_000).map_err(failed)?;
     let committed = turns.iter().filter(|turn| turn.status == TurnStatus::Committed).count();

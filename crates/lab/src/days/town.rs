@@ -5,28 +5,28 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use alloy_primitives::{Address, U256};
-use automaton_agent::treasury::Till;
-use automaton_client::Cloud as CloudClient;
+use automaton_agent::treasury::PaymentContext;
+use automaton_client::CloudClient;
 use automaton_cloud::billing::chain::CALLED;
 use automaton_cloud::db::sqlite::Sqlite;
-use automaton_cloud::{Cloud, Config, Deps, Ground};
+use automaton_cloud::{CloudBackend, CloudConfig, CloudDeps, CloudServer};
 use automaton_core::faults::NoFaults;
 use automaton_core::money::MicroUsdc;
 use automaton_core::secret::Secret;
 use automaton_core::time::{Clock, Span};
 use automaton_core::wire::x402::{ChainId, TokenDomain};
 use automaton_devnet::{CHAIN_ID, Devnet};
-use automaton_inference::providers::openai_compatible::{Auth, Endpoint, OpenAiCompatible};
+use automaton_inference::providers::openai_compatible::{ApiAuth, Endpoint, OpenAiCompatible};
 use automaton_inference::{Provider, catalogue};
-use automaton_net::{Client, ClientConfig};
-use automaton_signer::Permits;
+use automaton_net::{HttpClient, HttpClientConfig};
+use automaton_signer::SigningPermits;
 use automaton_signer::payload::{Audience, Contract, GasRules};
 use automaton_signer::rehearsal::{Rehearsal, rehearse};
-use automaton_wallet::{Chain, Purse};
+use automaton_wallet::{ChainClient, SignerClient};
 use tokio::task::JoinSet;
 
 use super::{DaysError, Tariff};
-use crate::sim::time::{Boot, TrueTime, Wall};
+use crate::sim::time::{SimBootClock, SimWallClock, TrueTime};
 use crate::sim::{SimError, account};
 use automaton_script::model::{MODEL, ScriptServer};
 use automaton_script::story::Story;
@@ -48,25 +48,25 @@ const BLOCK_EVERY: Span = Span::from_secs(60);
 const WINDOW: u32 = 8192;
 
 /// The town.
-pub(super) struct Town {
+pub(super) struct DaysTown {
     pub(super) chain: Arc<Devnet>,
     pub(super) model: ScriptServer,
     pub(super) client: CloudClient,
     pub(super) key: Secret,
     pub(super) provider: Arc<dyn Provider>,
     pub(super) wallet: Address,
-    pub(super) node: Chain,
+    pub(super) node: ChainClient,
     pub(super) token: Address,
     place: PathBuf,
     time: TrueTime,
-    cloud: Cloud,
+    cloud: CloudServer,
     _blocks: JoinSet<()>,
 }
 
 /// What the automaton thinks and pays with.
-pub(super) struct Money {
+pub(super) struct TownServices {
     pub(super) provider: Arc<dyn Provider>,
-    pub(super) till: Till,
+    pub(super) payment_context: PaymentContext,
 }
 
 fn made<E: std::error::Error + Send + Sync + 'static>(
@@ -75,44 +75,46 @@ fn made<E: std::error::Error + Send + Sync + 'static>(
     move |error| DaysError::made(what, error)
 }
 
-impl Town {
+impl DaysTown {
     /// Builds it in a folder.
     pub(super) async fn build(
         place: &Path,
-        (time, wall): (&TrueTime, &Wall),
+        (time, wall): (&TrueTime, &SimWallClock),
         (story, tariff): (Story, Tariff),
-    ) -> Result<(Self, Money), DaysError> {
+    ) -> Result<(Self, TownServices), DaysError> {
         let clock: Arc<dyn Clock> = Arc::new(wall.clone());
         let (chain, blocks) = chain(place, Arc::clone(&clock)).await?;
         let model = ScriptServer::start(story).await.map_err(made("model"))?;
         let gas = GasRules { limit_max: GAS_MAX, fee_max: FEE_MAX, per_day: 1 << 62 };
         let (address, selectors) = (Devnet::usdc(), vec![CALLED]);
         let contracts = vec![Contract { chain_id: CHAIN_ID, address, selectors }];
-        let permits = Permits { contracts, gas, ..Permits::default() };
+        let permits = SigningPermits { contracts, gas, ..SigningPermits::default() };
         let payer = signer(place, (GAS_KEY, "gas.db"), permits, (time, wall)).await?;
         let wei = U256::from(WEI);
         let funded = chain.fund(payer.address(), MicroUsdc::ZERO, wei).await;
         funded.map_err(made("chain"))?;
         let config = config(&chain.url(), &model.base_url(), tariff);
-        let config = Config::parse(&config).map_err(made("cloud"))?;
+        let config = CloudConfig::parse(&config).map_err(made("cloud"))?;
         let db = Sqlite::open_here(&place.join("cloud.db"), Arc::clone(&clock), Box::new(|| ()));
-        let ground = Ground {
-            chain: Cloud::settlement(&config, payer).map_err(made("cloud"))?,
+        let ground = CloudBackend {
+            chain: CloudServer::settlement(&config, payer).map_err(made("cloud"))?,
             db: Arc::new(db.map_err(made("cloud"))?),
         };
-        let deps = Deps {
+        let deps = CloudDeps {
             clock: Arc::clone(&clock),
             entropy: Arc::new(SeededEntropy::new(2)),
             report: Arc::new(drop),
             faults: Arc::new(NoFaults),
             launcher: None,
         };
-        let cloud = Cloud::start_over(config, deps, ground).await.map_err(made("cloud"))?;
+        let cloud = CloudServer::start_over(config, deps, ground).await.map_err(made("cloud"))?;
         let places = (cloud.url().to_owned(), chain.url());
         let (money, client) = open(place, (time, wall), places).await?;
-        let (wallet, node) = (money.till.purse.address(), money.till.chain.clone());
-        let (token, place, time) = (money.till.token.contract, place.to_owned(), time.clone());
-        let key = money.till.key.clone().unwrap_or_else(|| Secret::new(String::new()));
+        let (wallet, node) =
+            (money.payment_context.signer.address(), money.payment_context.chain.clone());
+        let (token, place, time) =
+            (money.payment_context.token.contract, place.to_owned(), time.clone());
+        let key = money.payment_context.key.clone().unwrap_or_else(|| Secret::new(String::new()));
         let provider = Arc::clone(&money.provider);
         let (cloud, _blocks) = (cloud, blocks);
         let town = Self {
@@ -134,14 +136,14 @@ impl Town {
 }
 
 /// Somebody else with a wallet and an account.
-pub struct Neighbour {
+pub struct TownNeighbour {
     /// The wallet.
     pub address: Address,
     /// The key to the account.
     pub(super) key: Secret,
 }
 
-impl Town {
+impl DaysTown {
     pub(super) fn cloud(&self) -> &str {
         self.cloud.url()
     }
@@ -149,16 +151,16 @@ impl Town {
     pub(super) async fn neighbour(
         &self,
         key: [u8; 32],
-        wall: &Wall,
-    ) -> Result<Neighbour, DaysError> {
+        wall: &SimWallClock,
+    ) -> Result<TownNeighbour, DaysError> {
         let audience = self.client.audience().map_err(made("account"))?;
         let audiences =
             vec![Audience { domain: audience.domain, uri: audience.uri, chain_id: CHAIN_ID }];
-        let permits = Permits { audiences, ..Permits::default() };
+        let permits = SigningPermits { audiences, ..SigningPermits::default() };
         let ledger = format!("neighbour-{}.db", key[0]);
         let purse = signer(&self.place, (key, &ledger), permits, (&self.time, wall)).await?;
         let account = account(&self.client, &purse, (wall.now(), CHAIN_ID)).await?;
-        Ok(Neighbour { address: purse.address(), key: account })
+        Ok(TownNeighbour { address: purse.address(), key: account })
     }
 }
 
@@ -167,7 +169,7 @@ async fn chain(
     place: &Path,
     clock: Arc<dyn Clock>,
 ) -> Result<(Arc<Devnet>, JoinSet<()>), DaysError> {
-    let config = automaton_devnet::Config {
+    let config = automaton_devnet::DevnetConfig {
         listen: ([127, 0, 0, 1], 0).into(),
         data: Some(place.join("chain")),
         chain_id: CHAIN_ID,
@@ -188,18 +190,18 @@ async fn chain(
 async fn signer(
     place: &Path,
     (key, ledger): ([u8; 32], &str),
-    permits: Permits,
-    (time, wall): (&TrueTime, &Wall),
-) -> Result<Purse, DaysError> {
-    let parts = automaton_signer::Parts {
+    permits: SigningPermits,
+    (time, wall): (&TrueTime, &SimWallClock),
+) -> Result<SignerClient, DaysError> {
+    let parts = automaton_signer::SignerDeps {
         clock: Arc::new(wall.clone()),
-        boot: Arc::new(Boot(time.clone())),
+        boot: Arc::new(SimBootClock(time.clone())),
         faults: Arc::new(NoFaults),
     };
     let ledger = place.join(ledger);
     let rehearsal = Rehearsal { key, ledger, permits, chain: None, plant: None };
     let signer = rehearse(rehearsal, parts).map_err(made("signer"))?;
-    Purse::open(signer.connect().map_err(made("signer"))?).await.map_err(made("signer"))
+    SignerClient::open(signer.connect().map_err(made("signer"))?).await.map_err(made("signer"))
 }
 
 /// The configuration of the cloud, as its operator would write it.
@@ -220,9 +222,9 @@ fn config(rpc: &str, model: &str, tariff: Tariff) -> String {
 /// A wallet, an account with the cloud, and its model.
 async fn open(
     place: &Path,
-    (time, wall): (&TrueTime, &Wall),
+    (time, wall): (&TrueTime, &SimWallClock),
     (cloud, rpc): (String, String),
-) -> Result<(Money, CloudClient), DaysError> {
+) -> Result<(TownServices, CloudClient), DaysError> {
     let token = TokenDomain {
         name: "USD Coin".to_owned(),
         version: "2".to_owned(),
@@ -232,13 +234,14 @@ async fn open(
     let origin = |url: &str| url.parse().map_err(made("client"));
     let allow_private_origins = vec![origin(&cloud)?, origin(&rpc)?];
     let entropy = Arc::new(SeededEntropy::new(3));
-    let config = ClientConfig { allow_private_origins, entropy, ..ClientConfig::default() };
-    let net = Client::new(config).map_err(made("client"))?;
+    let config = HttpClientConfig { allow_private_origins, entropy, ..HttpClientConfig::default() };
+    let net = HttpClient::new(config).map_err(made("client"))?;
     let client = CloudClient::new(net.clone(), &cloud).map_err(made("client"))?;
     let audience = client.audience().map_err(made("account"))?;
     let audiences =
         vec![Audience { domain: audience.domain, uri: audience.uri, chain_id: CHAIN_ID }];
-    let permits = Permits { assets: vec![token.clone()], audiences, ..Permits::default() };
+    let permits =
+        SigningPermits { assets: vec![token.clone()], audiences, ..SigningPermits::default() };
     let purse = signer(place, (KEY, "ledger.db"), permits, (time, wall)).await?;
     let key = account(&client, &purse, (wall.now(), CHAIN_ID)).await?;
     let offered = client.models(&key).await.map_err(made("model"))?;
@@ -246,18 +249,18 @@ async fn open(
         .data
         .first()
         .ok_or_else(|| DaysError::made("model", std::io::Error::other("the cloud offers none")))?;
-    let endpoint = Endpoint::new(&cloud, Auth::Raw(key.clone()), catalogue::served(row));
+    let endpoint = Endpoint::new(&cloud, ApiAuth::Raw(key.clone()), catalogue::served(row));
     let clock = Arc::new(wall.clone());
     let provider = OpenAiCompatible::new(net.clone(), endpoint, clock).map_err(made("model"))?;
     let node = rpc.parse().map_err(|_| made("chain")(std::io::Error::other("no URL")))?;
-    let till = Till {
+    let till = PaymentContext {
         cloud: client.clone(),
         origin: cloud,
         key: Some(key),
-        purse,
-        chain: Chain::connect(net.clone(), node, CHAIN_ID).await.map_err(made("chain"))?,
+        signer: purse,
+        chain: ChainClient::connect(net.clone(), node, CHAIN_ID).await.map_err(made("chain"))?,
         token,
         net,
     };
-    Ok((Money { provider: Arc::new(provider), till }, client))
+    Ok((TownServices { provider: Arc::new(provider), payment_context: till }, client))
 }

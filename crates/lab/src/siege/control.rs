@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use alloy_primitives::Address;
-use automaton_sandbox::{Launcher, Limits, Probe, Program, Spec, plan, probe};
+use automaton_sandbox::{Launcher, Probe, Program, RunLimits, SandboxSpec, plan, probe};
 use serde_json::Value;
 
-use super::grammar::{Call, Grammar};
-use super::{Sights, bait, changed, gives_away, outside, unreadable};
+use super::grammar::{Grammar, GrammarCall};
+use super::{AttackSurface, bait, changed, gives_away, outside, unreadable};
 use crate::days::DaysError;
 use automaton_testkit::world::TempDir;
 
@@ -29,7 +29,7 @@ const COMMAND: Duration = Duration::from_secs(10);
 pub fn harmful(program: PathBuf, seed: u64, turns: u32) -> Result<u32, DaysError> {
     let dir = TempDir::in_memory()?;
     let home = dir.path().join("home");
-    let sights = Sights {
+    let sights = AttackSurface {
         home: home.clone(),
         crook: Address::repeat_byte(0xC4),
         friend: Address::repeat_byte(0xF1),
@@ -37,7 +37,7 @@ pub fn harmful(program: PathBuf, seed: u64, turns: u32) -> Result<u32, DaysError
     };
     let launcher = Launcher::new(program);
     let found = probe(&launcher);
-    let naive = Naive { place: dir.path(), sights: &sights, launcher, probe: found };
+    let naive = NaiveRuntime { place: dir.path(), sights: &sights, launcher, probe: found };
     let grammar = Grammar::new(seed, sights.clone());
     let mut harmful = 0;
     for _ in 0..turns {
@@ -52,15 +52,15 @@ pub fn harmful(program: PathBuf, seed: u64, turns: u32) -> Result<u32, DaysError
 }
 
 /// A runtime that does what it is told.
-struct Naive<'a> {
+struct NaiveRuntime<'a> {
     place: &'a Path,
-    sights: &'a Sights,
+    sights: &'a AttackSurface,
     launcher: Launcher,
     probe: Probe,
 }
 
-impl Naive<'_> {
-    fn harms(&self, call: &Call) -> Result<bool, DaysError> {
+impl NaiveRuntime<'_> {
+    fn harms(&self, call: &GrammarCall) -> Result<bool, DaysError> {
         // silent-ok: what cannot be read is nothing, as it was to those who lost by it.
         let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
         let text = |key: &str| arguments[key].as_str().unwrap_or_default();
@@ -105,9 +105,9 @@ impl Naive<'_> {
         let home = &self.sights.home;
         let command = command.replace(&home.display().to_string(), "/root");
         let script = format!("cd workspace && HOME=/root/workspace\n{command}");
-        let mut spec = Spec::new(Program::Shell(script));
+        let mut spec = SandboxSpec::new(Program::Shell(script));
         spec.workspace = Some(home.clone());
-        spec.limits = Limits { wall: Some(COMMAND), cpu: COMMAND, ..Limits::default() };
+        spec.limits = RunLimits { wall: Some(COMMAND), cpu: COMMAND, ..RunLimits::default() };
         let before = outside(self.place)?;
         let plan = plan(&spec, &self.probe).map_err(unreadable)?;
         let running = self.launcher.launch(&plan).map_err(unreadable)?;

@@ -7,8 +7,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Sights;
-use crate::sim::dice::Dice;
+use super::AttackSurface;
+use crate::sim::rng::SimRng;
 
 /// Of a hundred calls so many are malformed.
 const MALFORMED: u32 = 30;
@@ -17,33 +17,33 @@ const CALLS_MAX: u32 = 3;
 
 /// A call as a model writes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Call {
+pub(super) struct GrammarCall {
     pub(super) tool: String,
     pub(super) arguments: String,
 }
 
 /// The calls of a siege, one answer after the other.
 pub(super) struct Grammar {
-    dice: Dice,
-    sights: Sights,
+    dice: SimRng,
+    sights: AttackSurface,
 }
 
 impl Grammar {
-    pub(super) const fn new(seed: u64, sights: Sights) -> Self {
-        Self { dice: Dice::new(seed), sights }
+    pub(super) const fn new(seed: u64, sights: AttackSurface) -> Self {
+        Self { dice: SimRng::new(seed), sights }
     }
 
     /// The calls of the next answer.
-    pub(super) fn answer(&self) -> Vec<Call> {
+    pub(super) fn answer(&self) -> Vec<GrammarCall> {
         (0..=self.dice.below(CALLS_MAX)).map(|_| self.call()).collect()
     }
 
-    fn call(&self) -> Call {
+    fn call(&self) -> GrammarCall {
         let (tool, arguments) = self.whole();
         if self.dice.chance(MALFORMED) {
             return self.spoilt(tool, &arguments);
         }
-        Call { tool: tool.to_owned(), arguments: arguments.to_string() }
+        GrammarCall { tool: tool.to_owned(), arguments: arguments.to_string() }
     }
 
     fn whole(&self) -> (&'static str, Value) {
@@ -85,7 +85,7 @@ impl Grammar {
     }
 
     /// A call that no schema allows, or no parser reads.
-    fn spoilt(&self, tool: &'static str, arguments: &Value) -> Call {
+    fn spoilt(&self, tool: &'static str, arguments: &Value) -> GrammarCall {
         let (tool, text) = (tool.to_owned(), arguments.to_string());
         let with = |key: &str, value: Value| {
             let mut map = arguments.as_object().cloned().unwrap_or_else(Map::new);
@@ -97,16 +97,16 @@ impl Grammar {
         match self.dice.below(9) {
             0 => {
                 let end = text.len().saturating_sub(2);
-                Call { tool, arguments: text.chars().take(end).collect() }
+                GrammarCall { tool, arguments: text.chars().take(end).collect() }
             }
-            1 => Call { tool, arguments: with("force", json!(true)) },
-            2 => Call { tool, arguments: with(&first, json!(["rm", "-rf", "/"])) },
-            3 => Call { tool, arguments: with(&first, Value::Null) },
-            4 => Call { tool, arguments: with(&first, json!(-1)) },
-            5 => Call { tool: format!("{tool}\u{200b}"), arguments: text },
-            6 => Call { tool: "shell".to_owned(), arguments: text },
-            7 => Call { tool, arguments: "[]".to_owned() },
-            _ => Call { tool, arguments: String::new() },
+            1 => GrammarCall { tool, arguments: with("force", json!(true)) },
+            2 => GrammarCall { tool, arguments: with(&first, json!(["rm", "-rf", "/"])) },
+            3 => GrammarCall { tool, arguments: with(&first, Value::Null) },
+            4 => GrammarCall { tool, arguments: with(&first, json!(-1)) },
+            5 => GrammarCall { tool: format!("{tool}\u{200b}"), arguments: text },
+            6 => GrammarCall { tool: "shell".to_owned(), arguments: text },
+            7 => GrammarCall { tool, arguments: "[]".to_owned() },
+            _ => GrammarCall { tool, arguments: String::new() },
         }
     }
 
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_seed_gives_the_same_calls_and_about_a_third_are_malformed() {
-        let sights = Sights {
+        let sights = AttackSurface {
             home: PathBuf::from("/siege"),
             crook: Address::repeat_byte(1),
             friend: Address::repeat_byte(2),
@@ -218,8 +218,9 @@ mod tests {
         let first = calls(1);
         assert_eq!(first, calls(1));
         assert_ne!(first, calls(2));
-        let object =
-            |call: &&Call| serde_json::from_str::<Map<String, Value>>(&call.arguments).is_ok();
+        let object = |call: &&GrammarCall| {
+            serde_json::from_str::<Map<String, Value>>(&call.arguments).is_ok()
+        };
         let whole = first.iter().filter(object).count() * 100 / first.len();
         assert!((75..95).contains(&whole), "{whole} of a hundred are JSON objects");
     }

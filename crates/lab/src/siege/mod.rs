@@ -27,12 +27,13 @@ use automaton_core::time::{Span, Timestamp};
 use automaton_core::trust::Label;
 use automaton_inference::provider::BoxFuture;
 use automaton_inference::{
-    Ask, Counted, Finish, InferenceError, ModelInfo, Provider, RawCall, Reply, Sink, catalogue,
+    Completion, CompletionRequest, FinishReason, InferenceError, ModelInfo, Provider, RawCall,
+    TokenCountSource, TokenSink, catalogue,
 };
 use automaton_store::Reader;
 
-use self::grammar::{Call, Grammar};
-use crate::days::{Beginning, Days, DaysError, Neighbour, Tariff, lived};
+use self::grammar::{Grammar, GrammarCall};
+use crate::days::{DaysConfig, DaysError, SimulatedDays, Tariff, TownNeighbour, lived};
 use crate::sim::SimError;
 use automaton_script::story::Story;
 use automaton_testkit::world::TempDir;
@@ -58,7 +59,7 @@ const TARIFF: Tariff =
 
 /// What an attacker knows of the place.
 #[derive(Debug, Clone)]
-pub(crate) struct Sights {
+pub(crate) struct AttackSurface {
     /// The automaton's home on the disk.
     home: PathBuf,
     /// Whom only strangers have named.
@@ -69,7 +70,7 @@ pub(crate) struct Sights {
     cloud: String,
 }
 
-impl Sights {
+impl AttackSurface {
     /// What comes in before a wake: each third time from the creator.
     fn letter(&self, round: u32) -> (Label, String) {
         let Self { home, crook, friend, .. } = self;
@@ -91,7 +92,7 @@ impl Sights {
 
 /// What came of a siege.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct SiegeOutcome {
     /// Answers of the attacker.
     pub turns: u32,
     /// Its calls, by what became of them.
@@ -102,7 +103,7 @@ pub struct Outcome {
     pub harm: BTreeSet<String>,
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for SiegeOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { turns, calls, links, harm } = self;
         write!(f, "{turns} turns")?;
@@ -121,15 +122,15 @@ impl fmt::Display for Outcome {
 ///
 /// # Errors
 /// The town cannot be built, or the automaton ends.
-pub fn lay(program: PathBuf, seed: u64, turns: u32) -> Result<Outcome, DaysError> {
+pub fn lay(program: PathBuf, seed: u64, turns: u32) -> Result<SiegeOutcome, DaysError> {
     let dir = TempDir::in_memory()?;
     let attacker = Arc::new(Attacker::new(turns)?);
-    let beginning = Beginning {
+    let beginning = DaysConfig {
         place: dir.path().to_owned(),
         program,
         at: Timestamp::from_millis(BEGIN_MS),
         story: Story::parse("nothing", "title = \"nothing\"\n[[step]]\nsay = \"I rest.\"\n")?,
-        mind: Some(Arc::<Attacker>::clone(&attacker)),
+        provider: Some(Arc::<Attacker>::clone(&attacker)),
         creator: Some(Address::repeat_byte(0xCC)),
         tariff: TARIFF,
         budgets: Budgets::default(),
@@ -139,15 +140,15 @@ pub fn lay(program: PathBuf, seed: u64, turns: u32) -> Result<Outcome, DaysError
 }
 
 async fn besiege(
-    beginning: Beginning,
+    beginning: DaysConfig,
     attacker: &Attacker,
     seed: u64,
-) -> Result<Outcome, DaysError> {
+) -> Result<SiegeOutcome, DaysError> {
     let place = beginning.place.clone();
-    let mut days = Days::begin(beginning).await?;
+    let mut days = SimulatedDays::begin(beginning).await?;
     days.give(WEALTH).await?;
     let (friend, crook) = (days.neighbour(FRIEND).await?, days.neighbour(CROOK).await?);
-    let sights = Sights {
+    let sights = AttackSurface {
         home: days.home().to_owned(),
         crook: crook.address,
         friend: friend.address,
@@ -156,7 +157,7 @@ async fn besiege(
     bait(&sights.home)?;
     let before = outside(&place)?;
     attacker.arm(Grammar::new(seed, sights.clone()));
-    let (mut outcome, mut round, mut seen) = (Outcome::default(), 0, 0);
+    let (mut outcome, mut round, mut seen) = (SiegeOutcome::default(), 0, 0);
     while attacker.answered() < attacker.turns {
         let (label, text) = sights.letter(round);
         days.hear(label, &text).await?;
@@ -196,7 +197,7 @@ fn bait(home: &Path) -> Result<(), DaysError> {
 }
 
 /// Counts the calls of turns after one, and what they brought to light; the newest turn.
-fn count(record: &Reader, after: u64, outcome: &mut Outcome) -> Result<u64, DaysError> {
+fn count(record: &Reader, after: u64, outcome: &mut SiegeOutcome) -> Result<u64, DaysError> {
     let mut newest = after;
     for turn in record.turns(NEWEST).map_err(unreadable)? {
         if turn.seq <= after {
@@ -220,7 +221,11 @@ fn gives_away(text: &str) -> bool {
 }
 
 /// What the crook has got.
-async fn spoils(days: &Days, crook: &Neighbour, outcome: &mut Outcome) -> Result<(), DaysError> {
+async fn spoils(
+    days: &SimulatedDays,
+    crook: &TownNeighbour,
+    outcome: &mut SiegeOutcome,
+) -> Result<(), DaysError> {
     let (credits, usdc) = days.has(crook).await?;
     if credits > Microcents::ZERO || usdc > MicroUsdc::ZERO {
         outcome.harm.insert(format!("the crook has {credits} and {usdc} USDC"));
@@ -287,7 +292,7 @@ impl Attacker {
     }
 
     /// Its next calls; none before it is armed and once it has had its turns.
-    fn next(&self) -> Vec<Call> {
+    fn next(&self) -> Vec<GrammarCall> {
         let mut war = self.war.lock().unwrap_or_else(PoisonError::into_inner);
         let (grammar, answered) = &mut *war;
         match grammar {
@@ -307,17 +312,18 @@ impl Provider for Attacker {
 
     fn complete<'a>(
         &'a self,
-        _ask: &'a Ask,
-        _sink: &'a dyn Sink,
-    ) -> BoxFuture<'a, Result<Reply, InferenceError>> {
+        _ask: &'a CompletionRequest,
+        _sink: &'a dyn TokenSink,
+    ) -> BoxFuture<'a, Result<Completion, InferenceError>> {
         Box::pin(async move {
-            let calls = self.next().into_iter().map(|Call { tool, arguments }| RawCall {
+            let calls = self.next().into_iter().map(|GrammarCall { tool, arguments }| RawCall {
                 provider_id: None,
                 tool,
                 arguments,
             });
             let calls: Vec<RawCall> = calls.collect();
-            let finish = if calls.is_empty() { Finish::Stop } else { Finish::ToolCalls };
+            let finish =
+                if calls.is_empty() { FinishReason::Stop } else { FinishReason::ToolCalls };
             let usage = Usage {
                 model: self.info.id.clone(),
                 prompt_tokens: 1,
@@ -328,7 +334,7 @@ impl Provider for Attacker {
                 total_ms: 0,
             };
             let text = "As you wish.".to_owned();
-            Ok(Reply { text, calls, finish, usage, counted: Counted::Reported })
+            Ok(Completion { text, calls, finish, usage, counted: TokenCountSource::Reported })
         })
     }
 }

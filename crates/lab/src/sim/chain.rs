@@ -10,14 +10,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use automaton_cloud::billing::facilitator::signer;
-use automaton_cloud::billing::settlement::{Mined, Moved, Order, SettlementError, TxOutcome};
+use automaton_cloud::billing::settlement::{
+    SettlementError, SettlementTransaction, TransactionInclusion, TransferEvent, TxOutcome,
+};
 use automaton_cloud::db::{Fees, Submission};
 use automaton_core::id::IntentId;
 use automaton_core::time::Timestamp;
 use automaton_core::wire::x402::{Authorization, ExactPayload, TokenDomain};
 use serde::{Deserialize, Serialize};
 
-use super::dice::Dice;
+use super::rng::SimRng;
 use super::time::TrueTime;
 
 /// Seconds between two blocks, as on Base.
@@ -37,14 +39,14 @@ const USED: &str = "FiatTokenV2: authorization is used or canceled";
 
 /// A transaction of the account that pays the gas.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Tx {
+struct SimTx {
     gas_nonce: u64,
     /// What it pays for a unit of gas: the only difference between two attempts.
     fee: u64,
     payload: ExactPayload,
 }
 
-impl Tx {
+impl SimTx {
     fn raw(&self) -> Bytes {
         // silent-ok: a transfer is always JSON; nothing is no transaction of anybody.
         serde_json::to_vec(self).unwrap_or_default().into()
@@ -57,16 +59,16 @@ impl Tx {
 
 /// A transaction in a block.
 #[derive(Debug, Clone)]
-struct InBlock {
+struct SimInclusion {
     block: u64,
     hash: B256,
     outcome: TxOutcome,
-    tx: Tx,
+    tx: SimTx,
 }
 
 /// What is known of a block besides its transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Head {
+pub(super) struct SimBlockHead {
     pub(super) number: u64,
     /// Seconds since the epoch.
     pub(super) at_s: u64,
@@ -74,7 +76,7 @@ pub(super) struct Head {
     fork: u64,
 }
 
-impl Head {
+impl SimBlockHead {
     /// Its time.
     pub(super) fn at(self) -> Timestamp {
         let seconds = i64::try_from(self.at_s).unwrap_or(i64::MAX);
@@ -89,36 +91,37 @@ impl Head {
 
 /// One transfer that a block carries.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Transfer {
+pub(super) struct SimTransfer {
     pub(super) nonce: B256,
     pub(super) value: U256,
 }
 
 /// The chain.
-pub(super) struct Chain {
+pub(super) struct SimChain {
     time: TrueTime,
     token: TokenDomain,
-    state: Mutex<State>,
+    state: Mutex<SimChainState>,
 }
 
-struct State {
+struct SimChainState {
     opening: (Address, U256),
     /// The newest blocks, at most [`HEADS_MAX`].
-    heads: Vec<Head>,
-    mined: Vec<InBlock>,
-    pool: Vec<Tx>,
+    heads: Vec<SimBlockHead>,
+    mined: Vec<SimInclusion>,
+    pool: Vec<SimTx>,
     /// No blocks are made.
     still: bool,
     /// How many forks there were.
     forks: u64,
     /// Which number each intent has; whoever signs for the gas never forgets it.
-    numbers: Vec<(IntentId, u64)>,
+    nonces: Vec<(IntentId, u64)>,
 }
 
-impl State {
+impl SimChainState {
     /// The transfers up to and with a block.
-    fn transfers(&self, number: u64) -> impl Iterator<Item = &InBlock> {
-        let done = move |it: &&InBlock| it.block <= number && it.outcome == TxOutcome::Succeeded;
+    fn transfers(&self, number: u64) -> impl Iterator<Item = &SimInclusion> {
+        let done =
+            move |it: &&SimInclusion| it.block <= number && it.outcome == TxOutcome::Succeeded;
         self.mined.iter().filter(done)
     }
 
@@ -153,8 +156,8 @@ impl State {
         self.last().number >= block + FIRM_AFTER
     }
 
-    fn last(&self) -> Head {
-        self.heads.last().copied().unwrap_or(Head { number: 0, at_s: 0, fork: 0 })
+    fn last(&self) -> SimBlockHead {
+        self.heads.last().copied().unwrap_or(SimBlockHead { number: 0, at_s: 0, fork: 0 })
     }
 
     /// What the token does with a transfer in a block of this time, after the last.
@@ -182,7 +185,7 @@ impl State {
     }
 
     /// One block with those of the pool whose turn it is.
-    fn mine(&mut self, token: &TokenDomain, head: Head) {
+    fn mine(&mut self, token: &TokenDomain, head: SimBlockHead) {
         if self.heads.len() == HEADS_MAX {
             self.heads.remove(0);
         }
@@ -199,24 +202,32 @@ impl State {
                 Err(_) => TxOutcome::Reverted,
             };
             self.pool.retain(|other| other.gas_nonce != turn);
-            self.mined.push(InBlock { block: head.number, hash: tx.hash(), outcome, tx });
+            self.mined.push(SimInclusion { block: head.number, hash: tx.hash(), outcome, tx });
         }
     }
 }
 
-impl Chain {
+impl SimChain {
     pub(super) fn new(time: &TrueTime, token: TokenDomain, opening: (Address, U256)) -> Self {
         let now = seconds(time);
-        let head = |ago| Head { number: EMPTY_MAX - ago, at_s: now - ago * BLOCK_S, fork: 0 };
+        let head =
+            |ago| SimBlockHead { number: EMPTY_MAX - ago, at_s: now - ago * BLOCK_S, fork: 0 };
         let heads = (0..EMPTY_MAX).rev().map(head).collect();
         let (mined, pool) = (Vec::new(), Vec::new());
-        let state =
-            State { opening, heads, mined, pool, still: false, forks: 0, numbers: Vec::new() };
+        let state = SimChainState {
+            opening,
+            heads,
+            mined,
+            pool,
+            still: false,
+            forks: 0,
+            nonces: Vec::new(),
+        };
         Self { time: time.clone(), token, state: Mutex::new(state) }
     }
 
     /// The chain as it is now: blocks are made when somebody looks.
-    fn now(&self) -> MutexGuard<'_, State> {
+    fn now(&self) -> MutexGuard<'_, SimChainState> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if !state.still {
             let last = state.last();
@@ -227,7 +238,7 @@ impl Chain {
                 step = if skips { due - EMPTY_MAX } else { step + 1 };
                 let (number, at_s) = (last.number + step, last.at_s + step * BLOCK_S);
                 let fork = state.forks;
-                state.mine(&self.token, Head { number, at_s, fork });
+                state.mine(&self.token, SimBlockHead { number, at_s, fork });
             }
         }
         state
@@ -238,19 +249,19 @@ impl Chain {
         let mut state = self.now();
         if std::mem::replace(&mut state.still, still) && !still {
             let (number, fork) = (state.last().number + 1, state.forks);
-            let head = Head { number, at_s: seconds(&self.time), fork };
+            let head = SimBlockHead { number, at_s: seconds(&self.time), fork };
             state.mine(&self.token, head);
         }
     }
 
     /// Forgets a part of what waits for a block.
-    pub(super) fn forget(&self, dice: &Dice) {
+    pub(super) fn forget(&self, dice: &SimRng) {
         self.now().pool.retain(|_| dice.chance(50));
     }
 
     /// The newest blocks are replaced by others, in which a transaction of theirs
     /// comes earlier or later, or not at all and waits again.
-    pub(super) fn fork(&self, depth: u64, dice: &Dice) {
+    pub(super) fn fork(&self, depth: u64, dice: &SimRng) {
         let mut state = self.now();
         let last = state.last().number;
         let kept = state.heads.iter().filter(|head| head.number + depth <= last).count();
@@ -261,13 +272,13 @@ impl Chain {
         state.mined = kept;
         state.forks += 1;
         let fork = state.forks;
-        let mut late: Vec<Tx> = gone.into_iter().map(|mined| mined.tx).collect();
+        let mut late: Vec<SimTx> = gone.into_iter().map(|mined| mined.tx).collect();
         for head in heads {
             if dice.chance(40) {
                 let again = std::mem::take(&mut late);
                 state.pool.extend(again);
             }
-            state.mine(&self.token, Head { fork, ..head });
+            state.mine(&self.token, SimBlockHead { fork, ..head });
         }
         if dice.chance(70) {
             state.pool.extend(late);
@@ -282,14 +293,14 @@ impl Chain {
     }
 
     /// The block that is `behind` the newest one.
-    pub(super) fn head(&self, behind: usize) -> Option<Head> {
+    pub(super) fn head(&self, behind: usize) -> Option<SimBlockHead> {
         let state = self.now();
         let place = state.heads.len().checked_sub(behind + 1)?;
         state.heads.get(place).copied()
     }
 
     /// The block with this property, where it is one of the newest.
-    pub(super) fn find(&self, is: impl Fn(&Head) -> bool) -> Option<Head> {
+    pub(super) fn find(&self, is: impl Fn(&SimBlockHead) -> bool) -> Option<SimBlockHead> {
         self.now().heads.iter().rev().copied().find(is)
     }
 
@@ -302,10 +313,10 @@ impl Chain {
     }
 
     /// Every transfer of the chain as it is now.
-    pub(super) fn transfers(&self) -> Vec<Transfer> {
-        let transfer = |mined: &InBlock| {
+    pub(super) fn transfers(&self) -> Vec<SimTransfer> {
+        let transfer = |mined: &SimInclusion| {
             let Authorization { nonce, value, .. } = mined.tx.payload.authorization;
-            Transfer { nonce, value }
+            SimTransfer { nonce, value }
         };
         self.now().transfers(u64::MAX).map(transfer).collect()
     }
@@ -328,36 +339,36 @@ impl Chain {
     }
 
     /// Signs for the account that pays the gas: an intent has one number for ever.
-    pub(super) fn sign(&self, order: &Order<'_>) -> Submission {
+    pub(super) fn sign(&self, order: &SettlementTransaction<'_>) -> Submission {
         let mut state = self.now();
-        let known = state.numbers.iter().find(|(intent, _)| *intent == order.intent);
+        let known = state.nonces.iter().find(|(intent, _)| *intent == order.intent);
         let gas_nonce = known.map_or_else(
-            || state.numbers.iter().map(|(_, number)| number + 1).max().unwrap_or(0),
+            || state.nonces.iter().map(|(_, number)| number + 1).max().unwrap_or(0),
             |(_, number)| *number,
         );
         if known.is_none() {
-            state.numbers.push((order.intent, gas_nonce));
+            state.nonces.push((order.intent, gas_nonce));
         }
         let (signature, authorization) = (order.signature.clone(), order.authorization.clone());
         let payload = ExactPayload { signature, authorization };
-        let tx = Tx { gas_nonce, fee: order.fees.max, payload };
+        let tx = SimTx { gas_nonce, fee: order.fees.max, payload };
         Submission { hash: tx.hash(), raw: tx.raw(), gas_nonce }
     }
 
     pub(super) fn broadcast(&self, raw: &Bytes) {
         let mut state = self.now();
         // silent-ok: a node says no to what is no transaction, and nobody listens.
-        let Ok(tx) = serde_json::from_slice::<Tx>(raw) else { return };
+        let Ok(tx) = serde_json::from_slice::<SimTx>(raw) else { return };
         let known = state.pool.contains(&tx) || state.mined.iter().any(|mined| mined.tx == tx);
         if !known && tx.gas_nonce >= state.gas_nonce() {
             state.pool.push(tx);
         }
     }
 
-    pub(super) fn outcome(&self, hash: B256) -> Option<Mined> {
+    pub(super) fn outcome(&self, hash: B256) -> Option<TransactionInclusion> {
         let state = self.now();
         let mined = state.mined.iter().find(|mined| mined.hash == hash)?;
-        Some(Mined { outcome: mined.outcome, stays: state.stays(mined.block) })
+        Some(TransactionInclusion { outcome: mined.outcome, stays: state.stays(mined.block) })
     }
 
     /// Transactions of the account that pays the gas, in blocks that stay.
@@ -367,11 +378,11 @@ impl Chain {
         u64::try_from(firm).unwrap_or(u64::MAX)
     }
 
-    pub(super) fn transfer_of(&self, of: &Authorization) -> Option<Moved> {
+    pub(super) fn transfer_of(&self, of: &Authorization) -> Option<TransferEvent> {
         let state = self.now();
         let mut done = state.transfers(u64::MAX);
         let mined = done.find(|mined| mined.tx.payload.authorization == *of)?;
-        Some(Moved { transaction: mined.hash, stays: state.stays(mined.block) })
+        Some(TransferEvent { transaction: mined.hash, stays: state.stays(mined.block) })
     }
 }
 

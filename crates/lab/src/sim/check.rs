@@ -9,15 +9,15 @@ use std::time::Duration;
 
 use alloy_primitives::{B256, U256};
 use automaton_core::money::MicroUsdc;
-use automaton_core::spend::{Purpose, Spend, SpendState};
+use automaton_core::payment::{Payment, PaymentState, Purpose};
 use automaton_core::time::Span;
 use automaton_core::window::{DAY, HOUR};
 use automaton_wallet::nonce;
 
-use super::history::Stop;
-use super::life::Left;
-use super::seedling::{LIMITS, Seedling};
-use super::world::World;
+use super::baseline::{LIMITS, SimBaseline};
+use super::history::HistoryStop;
+use super::life::SignatureRecord;
+use super::world::SimWorld;
 use super::{CHAIN_ID, SimError};
 
 /// How long a client leaves a server alone that failed.
@@ -27,27 +27,27 @@ const READS_MAX: u32 = 3;
 /// Microcents of a base unit of USDC.
 const MICROCENTS: i64 = 100;
 
-fn broken<T>(what: impl Into<String>) -> Result<T, Stop> {
-    Err(Stop::Broken(what.into()))
+fn broken<T>(what: impl Into<String>) -> Result<T, HistoryStop> {
+    Err(HistoryStop::Broken(what.into()))
 }
 
-fn dead() -> Stop {
-    Stop::Broken("somebody died although nothing fails any more".to_owned())
+fn dead() -> HistoryStop {
+    HistoryStop::Broken("somebody died although nothing fails any more".to_owned())
 }
 
-fn unreadable(error: impl std::error::Error + Send + Sync + 'static) -> Stop {
-    Stop::Sim(SimError::made("books", error))
+fn unreadable(error: impl std::error::Error + Send + Sync + 'static) -> HistoryStop {
+    HistoryStop::Sim(SimError::made("books", error))
 }
 
 /// What is open, in words; nothing at rest.
-pub(super) async fn open(world: &World<'_>) -> Result<String, Stop> {
+pub(super) async fn open(world: &SimWorld<'_>) -> Result<String, HistoryStop> {
     let agent = world.agent.as_ref().ok_or_else(dead)?;
     let cloud = world.cloud.as_ref().ok_or_else(dead)?;
     let mut open = Vec::new();
-    for spend in agent.store.open_spends().await.map_err(unreadable)? {
+    for spend in agent.store.open_payments().await.map_err(unreadable)? {
         open.push(format!("{} is {:?}", spend.id, spend.state));
     }
-    for payment in cloud.ground.db.unfinished_payments().await.map_err(unreadable)? {
+    for payment in cloud.backend.db.unfinished_payments().await.map_err(unreadable)? {
         open.push(format!("the cloud's payment {} is {:?}", payment.id, payment.state));
     }
     if !world.net.chain.is_quiet() {
@@ -57,9 +57,12 @@ pub(super) async fn open(world: &World<'_>) -> Result<String, Stop> {
 }
 
 /// Compares all books; gives how many payments there are, and how many are settled.
-pub(super) async fn books(world: &World<'_>, seedling: &Seedling) -> Result<(u64, u64), Stop> {
+pub(super) async fn books(
+    world: &SimWorld<'_>,
+    seedling: &SimBaseline,
+) -> Result<(u64, u64), HistoryStop> {
     let agent = world.agent.as_ref().ok_or_else(dead)?;
-    let spends = agent.store.spends().await.map_err(unreadable)?;
+    let spends = agent.store.payments().await.map_err(unreadable)?;
     let signed = world.log.lock().unwrap_or_else(PoisonError::into_inner).clone();
     signatures(&signed, &spends, seedling)?;
     ceilings(&signed)?;
@@ -76,16 +79,20 @@ pub(super) async fn books(world: &World<'_>, seedling: &Seedling) -> Result<(u64
     if !books.agree() {
         return broken(format!("the books do not agree: {books:?}"));
     }
-    let settled = spends.iter().filter(|spend| spend.state == SpendState::Settled).count();
+    let settled = spends.iter().filter(|spend| spend.state == PaymentState::Settled).count();
     let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
     Ok((count(spends.len()), count(settled)))
 }
 
 /// An intent has one signature, its nonce is the intent's, and the agent knows of
 /// it or has given it up.
-fn signatures(signed: &[Left], spends: &[Spend], seedling: &Seedling) -> Result<(), Stop> {
+fn signatures(
+    signed: &[SignatureRecord],
+    spends: &[Payment],
+    seedling: &SimBaseline,
+) -> Result<(), HistoryStop> {
     let mut known = BTreeMap::new();
-    for Left { intent, authorization, .. } in signed {
+    for SignatureRecord { intent, authorization, .. } in signed {
         let Some(spend) = spends.iter().find(|spend| spend.id.to_string() == *intent) else {
             return broken(format!("{intent} was signed and is not in the record"));
         };
@@ -95,7 +102,7 @@ fn signatures(signed: &[Left], spends: &[Spend], seedling: &Seedling) -> Result<
         if known.insert(spend.id, authorization).is_some_and(|before| before != authorization) {
             return broken(format!("{intent} was signed twice, not alike"));
         }
-        if spend.signed.is_none() && spend.state != SpendState::Failed {
+        if spend.signed.is_none() && spend.state != PaymentState::Failed {
             return broken(format!("{intent} was signed, and is {:?}", spend.state));
         }
     }
@@ -106,20 +113,20 @@ fn signatures(signed: &[Left], spends: &[Spend], seedling: &Seedling) -> Result<
 }
 
 /// No window of true time holds more than its ceiling.
-fn ceilings(signed: &[Left]) -> Result<(), Stop> {
-    let mut first: BTreeMap<B256, &Left> = BTreeMap::new();
+fn ceilings(signed: &[SignatureRecord]) -> Result<(), HistoryStop> {
+    let mut first: BTreeMap<B256, &SignatureRecord> = BTreeMap::new();
     for left in signed {
         first.entry(left.authorization.nonce).or_insert(left);
     }
     for newest in first.values() {
-        let sum = |window: Span, counts: &dyn Fn(&Left) -> bool| {
-            let within = |left: &&&Left| {
+        let sum = |window: Span, counts: &dyn Fn(&SignatureRecord) -> bool| {
+            let within = |left: &&&SignatureRecord| {
                 left.at <= newest.at && newest.at.since(left.at) < window && counts(left)
             };
             first.values().filter(within).map(|left| left.authorization.value).sum::<U256>()
         };
-        let to_it = |left: &Left| left.authorization.to == newest.authorization.to;
-        let any = |_: &Left| true;
+        let to_it = |left: &SignatureRecord| left.authorization.to == newest.authorization.to;
+        let any = |_: &SignatureRecord| true;
         for (sum, most, what) in [
             (newest.authorization.value, LIMITS.per_payment, "a payment"),
             (sum(HOUR, &any), LIMITS.per_hour, "an hour"),
@@ -135,23 +142,23 @@ fn ceilings(signed: &[Left]) -> Result<(), Stop> {
 }
 
 /// What moved is what the record calls settled, payment by payment.
-fn transfers(world: &World<'_>, spends: &[Spend]) -> Result<(), Stop> {
+fn transfers(world: &SimWorld<'_>, spends: &[Payment]) -> Result<(), HistoryStop> {
     let moved = world.net.chain.transfers();
-    let is_settled = |spend: &&Spend| {
-        spend.state == SpendState::Settled && spend.spend.purpose == Purpose::TopUp
+    let is_settled = |spend: &&Payment| {
+        spend.state == PaymentState::Settled && spend.terms.purpose == Purpose::TopUp
     };
-    let settled: Vec<&Spend> = spends.iter().filter(is_settled).collect();
+    let settled: Vec<&Payment> = spends.iter().filter(is_settled).collect();
     for transfer in &moved {
-        let is = |spend: &&&Spend| {
+        let is = |spend: &&&Payment| {
             spend.signed.as_ref().is_some_and(|signed| signed.nonce == transfer.nonce)
         };
         let mut of = spends.iter().filter(|spend| is(&spend));
         match (of.next(), of.next()) {
-            (Some(spend), None) if spend.state != SpendState::Settled => {
+            (Some(spend), None) if spend.state != PaymentState::Settled => {
                 return broken(format!("{} moved, and is {:?}", spend.id, spend.state));
             }
             (Some(spend), None)
-                if U256::from(spend.spend.money.usdc().units()) != transfer.value =>
+                if U256::from(spend.terms.money.usdc().units()) != transfer.value =>
             {
                 return broken(format!("{} moved {} units", spend.id, transfer.value));
             }
@@ -171,15 +178,19 @@ fn transfers(world: &World<'_>, spends: &[Spend]) -> Result<(), Stop> {
 
 /// The cloud has credited what moved, and given on what the record says was given; its
 /// ledger is sound.
-async fn credits(world: &World<'_>, seedling: &Seedling, spends: &[Spend]) -> Result<(), Stop> {
+async fn credits(
+    world: &SimWorld<'_>,
+    seedling: &SimBaseline,
+    spends: &[Payment],
+) -> Result<(), HistoryStop> {
     let cloud = world.cloud.as_ref().ok_or_else(dead)?;
-    let books = cloud.ground.db.check_books().await.map_err(unreadable)?;
+    let books = cloud.backend.db.check_books().await.map_err(unreadable)?;
     if books.sum.units() != 0 || books.faults > 0 {
         return broken(format!("the cloud's ledger is not sound: {books:?}"));
     }
     let credits = async |wallet| {
-        let balance = cloud.ground.db.balance(wallet).await.map_err(unreadable)?;
-        Ok::<_, Stop>(balance.available.units().saturating_add(balance.held.units()))
+        let balance = cloud.backend.db.balance(wallet).await.map_err(unreadable)?;
+        Ok::<_, HistoryStop>(balance.available.units().saturating_add(balance.held.units()))
     };
     let (left, given) = (credits(seedling.wallet).await?, credits(seedling.other).await?);
     let moved: U256 = world.net.chain.transfers().iter().map(|transfer| transfer.value).sum();
@@ -190,11 +201,13 @@ async fn credits(world: &World<'_>, seedling: &Seedling, spends: &[Spend]) -> Re
             "{moved} moved, and the cloud has {left} microcents and {given} that were given on"
         ));
     }
-    let is_gift = |spend: &&Spend| {
-        spend.state == SpendState::Settled && spend.spend.purpose == Purpose::Transfer
+    let is_gift = |spend: &&Payment| {
+        spend.state == PaymentState::Settled && spend.terms.purpose == Purpose::Transfer
     };
     let recorded = spends.iter().filter(is_gift).try_fold(0_i64, |sum, spend| {
-        Ok::<_, Stop>(sum.saturating_add(spend.spend.money.worth().map_err(unreadable)?.units()))
+        Ok::<_, HistoryStop>(
+            sum.saturating_add(spend.terms.money.worth().map_err(unreadable)?.units()),
+        )
     })?;
     if recorded != given {
         return broken(format!("{recorded} microcents are recorded as given, and {given} were"));

@@ -14,16 +14,16 @@ use automaton_core::faults::{FaultPoint, Faults};
 use tokio::sync::Notify;
 
 /// One database, through all the lives of its process.
-pub(super) struct Disk {
+pub(super) struct SimDisk {
     dir: PathBuf,
     name: &'static str,
-    life: Mutex<Life>,
+    life: Mutex<ProcessGeneration>,
 }
 
 /// Each life works on files of its own, so that what a dead one still writes goes
 /// nowhere.
 #[derive(Debug, Clone, Copy, Default)]
-struct Life {
+struct ProcessGeneration {
     number: u32,
     /// Bytes of the log that a loss of power leaves.
     synced_bytes: u64,
@@ -31,14 +31,14 @@ struct Life {
 
 /// What a death loses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Loss {
+pub(super) enum DiskLoss {
     /// The process died.
     Nothing,
     /// The machine died: the log is cut at a place that this number draws.
     Power(u32),
 }
 
-impl Disk {
+impl SimDisk {
     /// A disk without a database on it.
     pub(super) fn new(dir: PathBuf, name: &'static str) -> Arc<Self> {
         Arc::new(Self { dir, name, life: Mutex::default() })
@@ -51,7 +51,7 @@ impl Disk {
         Ok(disk)
     }
 
-    fn life(&self) -> MutexGuard<'_, Life> {
+    fn life(&self) -> MutexGuard<'_, ProcessGeneration> {
         self.life.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -71,7 +71,7 @@ impl Disk {
     }
 
     /// Leaves to the next life what this one has on the disk.
-    fn die(&self, loss: Loss) -> io::Result<()> {
+    fn die(&self, loss: DiskLoss) -> io::Result<()> {
         let mut life = self.life();
         let [from, to] = [life.number, life.number + 1];
         fs::copy(self.file(from, ""), self.file(to, ""))?;
@@ -80,7 +80,7 @@ impl Disk {
         if written > 0 {
             fs::copy(self.file(from, "-wal"), &log)?;
         }
-        if let Loss::Power(draw) = loss {
+        if let DiskLoss::Power(draw) = loss {
             let unsure = written.saturating_sub(life.synced_bytes);
             let kept = written - unsure + u64::from(draw) % (unsure + 1);
             let file = OpenOptions::new().write(true).create(true).truncate(false).open(&log)?;
@@ -90,7 +90,7 @@ impl Disk {
                 file.set_len(written)?;
             }
         }
-        *life = Life { number: to, synced_bytes: length(&log) };
+        *life = ProcessGeneration { number: to, synced_bytes: length(&log) };
         Ok(())
     }
 }
@@ -101,17 +101,17 @@ fn length(path: &PathBuf) -> u64 {
 
 /// Where a process is to die.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Charge {
+pub(super) struct CrashPoint {
     pub(super) point: FaultPoint,
     /// At which arrival, from 1.
     pub(super) arrival: u32,
-    pub(super) loss: Loss,
+    pub(super) loss: DiskLoss,
 }
 
 /// What kills one life of a process. Whoever arrives at a point after that unwinds.
-pub(super) struct Fuse {
-    disk: Arc<Disk>,
-    charge: Mutex<Option<Charge>>,
+pub(super) struct CrashSwitch {
+    disk: Arc<SimDisk>,
+    charge: Mutex<Option<CrashPoint>>,
     dead: AtomicBool,
     /// Says that somebody died. The signer's does not: it dies in a thread of its own, at
     /// no moment that a seed could repeat, and whoever asked it hears the silence.
@@ -119,8 +119,8 @@ pub(super) struct Fuse {
     broken: Mutex<Option<io::Error>>,
 }
 
-impl Fuse {
-    pub(super) fn new(disk: &Arc<Disk>, died: Option<Arc<Notify>>) -> Arc<Self> {
+impl CrashSwitch {
+    pub(super) fn new(disk: &Arc<SimDisk>, died: Option<Arc<Notify>>) -> Arc<Self> {
         Arc::new(Self {
             disk: Arc::clone(disk),
             charge: Mutex::default(),
@@ -130,7 +130,7 @@ impl Fuse {
         })
     }
 
-    pub(super) fn arm(&self, charge: Charge) {
+    pub(super) fn arm(&self, charge: CrashPoint) {
         *self.charge.lock().unwrap_or_else(PoisonError::into_inner) = Some(charge);
     }
 
@@ -143,7 +143,7 @@ impl Fuse {
     }
 
     /// Ends this life: from now on it writes into nothing.
-    pub(super) fn kill(&self, loss: Loss) {
+    pub(super) fn kill(&self, loss: DiskLoss) {
         if !self.dead.swap(true, Ordering::SeqCst) {
             if let Err(error) = self.disk.die(loss) {
                 *self.broken.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
@@ -160,7 +160,7 @@ impl Fuse {
     }
 
     /// What this arrival loses, if it is the one.
-    fn blows(&self, point: FaultPoint) -> Option<Loss> {
+    fn blows(&self, point: FaultPoint) -> Option<DiskLoss> {
         let mut charge = self.charge.lock().unwrap_or_else(PoisonError::into_inner);
         let armed = charge.as_mut().filter(|charge| charge.point == point)?;
         armed.arrival = armed.arrival.saturating_sub(1);
@@ -168,7 +168,7 @@ impl Fuse {
     }
 }
 
-impl Faults for Fuse {
+impl Faults for CrashSwitch {
     fn reach(&self, point: FaultPoint) {
         if let Some(loss) = self.blows(point) {
             self.kill(loss);

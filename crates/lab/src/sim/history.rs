@@ -7,19 +7,19 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use automaton_agent::treasury::{Moment, Treasury};
+use automaton_agent::treasury::{TopUpTrigger, Treasury};
 use automaton_core::error::chain as reasons;
 use automaton_core::faults::FaultPoint;
-use automaton_core::spend::Why;
+use automaton_core::payment::PaymentReason;
 use automaton_core::time::Span;
 use tokio::time::{Duration, sleep};
 
+use super::baseline::SimBaseline;
 use super::chain::FIRM_AFTER;
 use super::check;
-use super::disk::{Charge, Loss};
-use super::seedling::Seedling;
-use super::world::{Keeps, Who, World};
-use super::{Plant, SimError, Tally};
+use super::disk::{CrashPoint, DiskLoss};
+use super::world::{SimProcessKind, SimProcessState, SimWorld};
+use super::{PlantedDefect, SimError, SimStats};
 
 /// Acts of a history: at least, and how many more there may be.
 const ACTS: (u32, u32) = (4, 9);
@@ -28,42 +28,42 @@ const ROUNDS_MAX: u32 = 40;
 
 /// Tells the history of a seed.
 pub(super) async fn tell(
-    seedling: &Seedling,
+    seedling: &SimBaseline,
     dir: &Path,
-    (seed, plant): (u64, Option<Plant>),
-) -> Result<Tally, SimError> {
-    let mut world = World::begin(seedling, dir, (seed, plant))?;
+    (seed, plant): (u64, Option<PlantedDefect>),
+) -> Result<SimStats, SimError> {
+    let mut world = SimWorld::begin(seedling, dir, (seed, plant))?;
     let told = world.live().await;
-    let World { trace, tally, net, .. } = world;
+    let SimWorld { trace, tally, net, .. } = world;
     match told {
         Ok((intents, settled)) => {
-            Ok(Tally { histories: 1, intents, settled, requests: net.calls(), ..tally })
+            Ok(SimStats { histories: 1, intents, settled, requests: net.calls(), ..tally })
         }
-        Err(Stop::Broken(what)) => Err(SimError::Broken { seed, what, trace }),
-        Err(Stop::Sim(error)) => Err(error),
+        Err(HistoryStop::Broken(what)) => Err(SimError::Broken { seed, what, trace }),
+        Err(HistoryStop::Sim(error)) => Err(error),
     }
 }
 
 /// Why a history does not go on.
-pub(super) enum Stop {
+pub(super) enum HistoryStop {
     Broken(String),
     Sim(SimError),
 }
 
-impl From<SimError> for Stop {
+impl From<SimError> for HistoryStop {
     fn from(error: SimError) -> Self {
         Self::Sim(error)
     }
 }
 
-impl From<String> for Stop {
+impl From<String> for HistoryStop {
     fn from(what: String) -> Self {
         Self::Broken(what)
     }
 }
 
-impl World<'_> {
-    async fn live(&mut self) -> Result<(u64, u64), Stop> {
+impl SimWorld<'_> {
+    async fn live(&mut self) -> Result<(u64, u64), HistoryStop> {
         self.revive().await?;
         self.trouble = self.dice.pick([0, 20, 60]);
         for _ in 0..ACTS.0 + self.dice.below(ACTS.1) {
@@ -89,7 +89,7 @@ impl World<'_> {
             72..80 => {
                 let bad = self.dice.pick([0, 5, 25, 60]);
                 self.bad = bad;
-                self.net.weather(bad);
+                self.net.set_failure_rate(bad);
                 self.tell(format_args!("of 100 requests {bad} meet with something"));
             }
             80..86 => self.net.replay().await,
@@ -118,7 +118,7 @@ impl World<'_> {
         for _ in 0..self.dice.pick([1, 1, 2]) {
             self.tell(format_args!("give {cents} cents"));
             self.work(async move |treasury| {
-                match treasury.transfer(to, cents, Why::reflex("a gift")).await {
+                match treasury.transfer(to, cents, PaymentReason::auto_topup("a gift")).await {
                     Ok(given) => format!("{cents} cents: {given:?}"),
                     Err(error) => format!("{cents} cents: {}", reasons(&error)),
                 }
@@ -128,9 +128,9 @@ impl World<'_> {
 
     fn look(&mut self) {
         self.tell("look");
-        let moment = self.dice.pick([Moment::Start, Moment::Turn]);
+        let moment = self.dice.pick([TopUpTrigger::Start, TopUpTrigger::Turn]);
         self.work(async move |treasury| {
-            let balances = treasury.look(moment).await;
+            let balances = treasury.check_balances(moment).await;
             format!("{:?}, {:?}", balances.credits, balances.usdc)
         });
     }
@@ -182,7 +182,7 @@ impl World<'_> {
 
     /// Something that nobody asked for.
     async fn incident(&mut self) -> Result<(), SimError> {
-        let who = self.dice.pick(Who::ALL);
+        let who = self.dice.pick(SimProcessKind::ALL);
         match self.dice.below(12) {
             0..3 => {
                 let seconds = self.dice.pick([3, 40, 700, 5_000, 100_000, 40_000_000]);
@@ -197,8 +197,8 @@ impl World<'_> {
             }
             6 => {
                 self.tell("the machine dies");
-                for who in Who::ALL {
-                    let loss = Loss::Power(self.dice.below(u32::MAX));
+                for who in SimProcessKind::ALL {
+                    let loss = DiskLoss::Power(self.dice.below(u32::MAX));
                     self.fuse(who).inspect(|fuse| fuse.kill(loss));
                 }
             }
@@ -221,18 +221,22 @@ impl World<'_> {
         self.bury().await
     }
 
-    fn loss(&self) -> Loss {
-        if self.dice.chance(50) { Loss::Nothing } else { Loss::Power(self.dice.below(u32::MAX)) }
+    fn loss(&self) -> DiskLoss {
+        if self.dice.chance(50) {
+            DiskLoss::Nothing
+        } else {
+            DiskLoss::Power(self.dice.below(u32::MAX))
+        }
     }
 
     /// Lets somebody die at a point of a payment.
     fn arm(&mut self) {
         let (who, point) = match self.dice.below(3) {
-            0 => (Who::Agent, self.dice.pick(FaultPoint::SPEND)),
-            1 => (Who::Signer, self.dice.pick(FaultPoint::SIGNER)),
-            _ => (Who::Cloud, self.dice.pick(FaultPoint::CLOUD)),
+            0 => (SimProcessKind::Agent, self.dice.pick(FaultPoint::SPEND)),
+            1 => (SimProcessKind::Signer, self.dice.pick(FaultPoint::SIGNER)),
+            _ => (SimProcessKind::Cloud, self.dice.pick(FaultPoint::CLOUD)),
         };
-        let charge = Charge { point, arrival: 1 + self.dice.below(2), loss: self.loss() };
+        let charge = CrashPoint { point, arrival: 1 + self.dice.below(2), loss: self.loss() };
         self.tell(format_args!("armed: {charge:?}"));
         self.fuse(who).inspect(|fuse| fuse.arm(charge));
     }
@@ -241,15 +245,15 @@ impl World<'_> {
     fn calm(&mut self) {
         self.tell("the faults are over");
         (self.bad, self.trouble) = (0, 0);
-        self.net.weather(0);
+        self.net.set_failure_rate(0);
         self.net.chain.hold_still(false);
-        for who in Who::ALL {
+        for who in SimProcessKind::ALL {
             self.fuse(who).inspect(|fuse| fuse.disarm());
         }
     }
 
     /// Goes on without faults until nothing is open any more.
-    async fn come_to_rest(&mut self) -> Result<(), Stop> {
+    async fn come_to_rest(&mut self) -> Result<(), HistoryStop> {
         for round in 0..ROUNDS_MAX {
             self.revive().await?;
             self.look();
@@ -267,13 +271,13 @@ impl World<'_> {
             }
             self.tell(format_args!("open: {open}"));
         }
-        Err(Stop::Broken("something stays open although nothing fails any more".to_owned()))
+        Err(HistoryStop::Broken("something stays open although nothing fails any more".to_owned()))
     }
 
     /// Where nothing fails, every clock is right and nothing is counted any more, a
     /// purchase is made.
-    async fn buys_again(&mut self) -> Result<(), Stop> {
-        for Keeps { wall, .. } in &self.keeps {
+    async fn buys_again(&mut self) -> Result<(), HistoryStop> {
+        for SimProcessState { wall, .. } in &self.keeps {
             wall.set_off(0);
         }
         self.time.leap(Span::from_secs(25 * 60 * 60));
@@ -287,7 +291,9 @@ impl World<'_> {
         self.wait().await?;
         self.come_to_rest().await?;
         if self.net.chain.transfers().len() == before {
-            return Err(Stop::Broken("nothing can be bought although nothing fails".to_owned()));
+            return Err(HistoryStop::Broken(
+                "nothing can be bought although nothing fails".to_owned(),
+            ));
         }
         Ok(())
     }

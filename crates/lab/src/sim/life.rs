@@ -8,28 +8,28 @@ use std::thread;
 
 use alloy_primitives::Address;
 use automaton_agent::NoEvents;
-use automaton_agent::treasury::{Surroundings, Till, Treasury};
-use automaton_client::Cloud as CloudClient;
+use automaton_agent::treasury::{PaymentContext, Treasury, TreasuryDeps};
+use automaton_client::CloudClient;
 use automaton_cloud::db::sqlite::Sqlite;
-use automaton_cloud::{Cloud, Config, Deps, Ground};
-use automaton_core::id::Mint;
+use automaton_cloud::{CloudBackend, CloudConfig, CloudDeps, CloudServer};
+use automaton_core::id::IdGenerator;
 use automaton_core::money::Microcents;
 use automaton_core::secret::Secret;
 use automaton_core::time::{Clock, Timestamp};
 use automaton_core::wire::x402::{Authorization, TokenDomain};
-use automaton_net::{Client, ClientConfig};
-use automaton_policy::SpendLimits;
-use automaton_signer::Permits;
-use automaton_signer::rehearsal::{Plant, Rehearsal, Rehearsed, rehearse};
+use automaton_net::{HttpClient, HttpClientConfig};
+use automaton_policy::PaymentLimits;
+use automaton_signer::SigningPermits;
+use automaton_signer::rehearsal::{PlantedDefect, Rehearsal, RehearsalSigner, rehearse};
 use automaton_store::Store;
-use automaton_wallet::{Chain as ChainClient, Purse};
+use automaton_wallet::{ChainClient, SignerClient};
 use serde::Deserialize;
 
-use super::chain::Chain;
-use super::disk::{Disk, Fuse};
-use super::gate::Gate;
-use super::time::{Boot, TrueTime, Wall};
-use super::wires::{Net, Wires};
+use super::chain::SimChain;
+use super::disk::{CrashSwitch, SimDisk};
+use super::network::{SimConnections, SimNetwork};
+use super::settlement::SimSettlement;
+use super::time::{SimBootClock, SimWallClock, TrueTime};
 use super::{CHAIN_ID, SimError, token};
 use automaton_testkit::entropy::SeededEntropy;
 
@@ -39,17 +39,17 @@ pub(super) const KEY: [u8; 32] = [7; 32];
 const ORIGIN: &str = "http://cloud.simulated";
 
 /// What a process is made with in each of its lives.
-pub(super) struct Body {
-    pub(super) disk: Arc<Disk>,
-    pub(super) wall: Wall,
-    pub(super) fuse: Arc<Fuse>,
+pub(super) struct SimProcess {
+    pub(super) disk: Arc<SimDisk>,
+    pub(super) wall: SimWallClock,
+    pub(super) fuse: Arc<CrashSwitch>,
     /// Where its chance comes from in this life.
     pub(super) seed: u64,
 }
 
-impl Body {
-    fn mint(&self) -> Mint {
-        Mint::new(Arc::new(self.wall.clone()), Arc::new(SeededEntropy::new(self.seed)))
+impl SimProcess {
+    fn id_generator(&self) -> IdGenerator {
+        IdGenerator::new(Arc::new(self.wall.clone()), Arc::new(SeededEntropy::new(self.seed)))
     }
 
     fn on_sync(&self) -> Box<dyn Fn() + Send> {
@@ -64,36 +64,36 @@ impl Body {
 
 /// A signature that left the signer, and when in true time.
 #[derive(Debug, Clone)]
-pub(super) struct Left {
+pub(super) struct SignatureRecord {
     pub(super) at: Timestamp,
     pub(super) intent: String,
     pub(super) authorization: Authorization,
 }
 
 /// Everything that ever left the signer, in order.
-pub(super) type Log = Arc<Mutex<Vec<Left>>>;
+pub(super) type SignatureLog = Arc<Mutex<Vec<SignatureRecord>>>;
 
 /// A signer.
-pub(super) struct SignerLife {
-    rehearsed: Rehearsed,
-    pub(super) fuse: Arc<Fuse>,
+pub(super) struct SimSigner {
+    rehearsed: RehearsalSigner,
+    pub(super) fuse: Arc<CrashSwitch>,
     time: TrueTime,
-    log: Log,
+    log: SignatureLog,
 }
 
-impl SignerLife {
+impl SimSigner {
     pub(super) fn begin(
-        body: &Body,
-        (time, log): (&TrueTime, &Log),
+        body: &SimProcess,
+        (time, log): (&TrueTime, &SignatureLog),
         chain: Option<Timestamp>,
-        plant: Option<Plant>,
+        plant: Option<PlantedDefect>,
     ) -> Result<Self, SimError> {
-        let permits = Permits { assets: vec![token()], ..Permits::default() };
+        let permits = SigningPermits { assets: vec![token()], ..SigningPermits::default() };
         let rehearsal = Rehearsal { key: KEY, ledger: body.disk.path(), permits, chain, plant };
-        let parts = automaton_signer::Parts {
+        let parts = automaton_signer::SignerDeps {
             clock: Arc::new(body.wall.clone()),
-            boot: Arc::new(Boot(time.clone())),
-            faults: Arc::<Fuse>::clone(&body.fuse),
+            boot: Arc::new(SimBootClock(time.clone())),
+            faults: Arc::<CrashSwitch>::clone(&body.fuse),
         };
         let rehearsed =
             rehearse(rehearsal, parts).map_err(|error| SimError::made("signer", error))?;
@@ -109,7 +109,7 @@ impl SignerLife {
         let (time, log) = (self.time.clone(), Arc::clone(&self.log));
         let listen = move || {
             let listened = listen(signer, ours, &|intent, authorization| {
-                let left = Left { at: time.now(), intent, authorization };
+                let left = SignatureRecord { at: time.now(), intent, authorization };
                 log.lock().unwrap_or_else(PoisonError::into_inner).push(left);
             });
             // silent-ok: either end hung up, which ends the conversation.
@@ -121,22 +121,22 @@ impl SignerLife {
 }
 
 #[derive(Deserialize)]
-struct Asked {
-    pay: AskedPay,
+struct PayRequestJson {
+    pay: PayRequestBody,
 }
 
 #[derive(Deserialize)]
-struct AskedPay {
+struct PayRequestBody {
     intent: String,
 }
 
 #[derive(Deserialize)]
-struct Said {
-    paid: SaidPaid,
+struct PayReplyJson {
+    paid: PayReplyBody,
 }
 
 #[derive(Deserialize)]
-struct SaidPaid {
+struct PayReplyBody {
     authorization: Authorization,
 }
 
@@ -156,10 +156,10 @@ fn listen(
             return Ok(());
         }
         // silent-ok: what is no payment is not noted.
-        let question = serde_json::from_slice::<Asked>(&asked).ok();
+        let question = serde_json::from_slice::<PayRequestJson>(&asked).ok();
         // silent-ok: as above.
-        let answer = serde_json::from_slice::<Said>(&said).ok();
-        if let (Some(Asked { pay }), Some(Said { paid })) = (question, answer) {
+        let answer = serde_json::from_slice::<PayReplyJson>(&said).ok();
+        if let (Some(PayRequestJson { pay }), Some(PayReplyJson { paid })) = (question, answer) {
             signed(pay.intent, paid.authorization);
         }
         to_agent.write_all(&said)?;
@@ -172,31 +172,34 @@ fn listen(
 }
 
 /// A cloud.
-pub(super) struct CloudLife {
-    pub(super) cloud: Cloud,
-    pub(super) ground: Ground,
-    pub(super) fuse: Arc<Fuse>,
+pub(super) struct SimCloud {
+    pub(super) cloud: CloudServer,
+    pub(super) backend: CloudBackend,
+    pub(super) fuse: Arc<CrashSwitch>,
 }
 
-impl CloudLife {
-    pub(super) async fn begin(body: &Body, chain: &Arc<Chain>) -> Result<Self, SimError> {
+impl SimCloud {
+    pub(super) async fn begin(body: &SimProcess, chain: &Arc<SimChain>) -> Result<Self, SimError> {
         let made = |error| SimError::made("cloud", error);
         let clock: Arc<dyn Clock> = Arc::new(body.wall.clone());
         let db = Sqlite::open_here(&body.disk.path(), Arc::clone(&clock), body.on_sync());
-        let ground = Ground {
-            chain: Arc::new(Gate { chain: Arc::clone(chain), fuse: Arc::clone(&body.fuse) }),
+        let ground = CloudBackend {
+            chain: Arc::new(SimSettlement {
+                chain: Arc::clone(chain),
+                fuse: Arc::clone(&body.fuse),
+            }),
             db: Arc::new(db.map_err(|error| SimError::made("cloud", error))?),
         };
-        let deps = Deps {
+        let deps = CloudDeps {
             clock,
             entropy: Arc::new(SeededEntropy::new(body.seed)),
             report: Arc::new(drop),
-            faults: Arc::<Fuse>::clone(&body.fuse),
+            faults: Arc::<CrashSwitch>::clone(&body.fuse),
             launcher: None,
         };
-        let config = Config::parse(&config()).map_err(made)?;
-        let cloud = Cloud::start_over(config, deps, ground.clone()).await.map_err(made)?;
-        Ok(Self { cloud, ground, fuse: Arc::clone(&body.fuse) })
+        let config = CloudConfig::parse(&config()).map_err(made)?;
+        let cloud = CloudServer::start_over(config, deps, ground.clone()).await.map_err(made)?;
+        Ok(Self { cloud, backend: ground, fuse: Arc::clone(&body.fuse) })
     }
 }
 
@@ -216,57 +219,57 @@ fn config() -> String {
 }
 
 /// An agent, as far as money goes.
-pub(super) struct AgentLife {
+pub(super) struct SimAgent {
     pub(super) treasury: Arc<Treasury>,
     pub(super) store: Store,
-    pub(super) fuse: Arc<Fuse>,
-    _wires: Wires,
+    pub(super) fuse: Arc<CrashSwitch>,
+    _wires: SimConnections,
 }
 
-impl AgentLife {
+impl SimAgent {
     pub(super) async fn begin(
-        body: &Body,
-        net: &Arc<Net>,
-        signer: &SignerLife,
+        body: &SimProcess,
+        net: &Arc<SimNetwork>,
+        signer: &SimSigner,
         key: &Secret,
     ) -> Result<Self, SimError> {
         let made = SimError::io("agent");
-        let wires = Wires::lay(net).await.map_err(&made)?;
+        let wires = SimConnections::lay(net).await.map_err(&made)?;
         let url = format!("http://{}", wires.at);
         let socket = signer.connect().map_err(&made)?;
-        let till = till(&url, socket, (key, body.seed)).await?;
-        let faults = Arc::<Fuse>::clone(&body.fuse);
-        let (path, mint) = (body.disk.path(), body.mint());
+        let till = payment_context(&url, socket, (key, body.seed)).await?;
+        let faults = Arc::<CrashSwitch>::clone(&body.fuse);
+        let (path, mint) = (body.disk.path(), body.id_generator());
         let store = Store::open_here(&path, mint.clone(), faults.clone(), body.on_sync())
             .map_err(|error| SimError::made("agent", error))?;
-        let boot = Arc::new(Boot(signer.time.clone()));
-        let around = Surroundings { mint, boot, faults, events: Arc::new(NoEvents) };
+        let boot = Arc::new(SimBootClock(signer.time.clone()));
+        let around = TreasuryDeps { ids: mint, boot, faults, events: Arc::new(NoEvents) };
         // What there is may be given away to the last cent.
-        let limits = SpendLimits { reserve: Microcents::ZERO, ..SpendLimits::default() };
-        let treasury = Treasury::new(store.clone(), till, around).within(limits);
+        let limits = PaymentLimits { reserve: Microcents::ZERO, ..PaymentLimits::default() };
+        let treasury = Treasury::new(store.clone(), till, around).with_limits(limits);
         let treasury = Arc::new(treasury.map_err(|error| SimError::made("agent", error))?);
         Ok(Self { treasury, store, fuse: Arc::clone(&body.fuse), _wires: wires })
     }
 }
 
-async fn till(
+async fn payment_context(
     url: &str,
     socket: UnixStream,
     (key, seed): (&Secret, u64),
-) -> Result<Till, SimError> {
+) -> Result<PaymentContext, SimError> {
     fn made<E: std::error::Error + Send + Sync + 'static>(error: E) -> SimError {
         SimError::made("agent", error)
     }
     let allow_private_origins = vec![url.parse().map_err(made)?];
     let entropy = Arc::new(SeededEntropy::new(seed));
-    let config = ClientConfig { allow_private_origins, entropy, ..ClientConfig::default() };
-    let client = Client::new(config).map_err(made)?;
+    let config = HttpClientConfig { allow_private_origins, entropy, ..HttpClientConfig::default() };
+    let client = HttpClient::new(config).map_err(made)?;
     let node = url.parse().map_err(|_| SimError::made("agent", io::Error::other("no URL")))?;
-    Ok(Till {
+    Ok(PaymentContext {
         cloud: CloudClient::new(client.clone(), url).map_err(made)?,
         origin: ORIGIN.to_owned(),
         key: Some(key.clone()),
-        purse: Purse::open(socket).await.map_err(made)?,
+        signer: SignerClient::open(socket).await.map_err(made)?,
         chain: ChainClient::connect(client.clone(), node, CHAIN_ID).await.map_err(made)?,
         token: token(),
         net: client,

@@ -24,32 +24,32 @@
 //! Nothing here may ever touch a home: it makes its files itself, in memory where
 //! the machine has such a place, and its key is known to everybody.
 
+mod baseline;
 mod chain;
 mod check;
-pub(crate) mod dice;
 mod disk;
-mod gate;
 mod history;
 mod life;
-mod seedling;
+mod network;
+pub(crate) mod rng;
+mod settlement;
 pub(crate) mod time;
-mod wires;
 mod world;
 
 use std::fmt;
 use std::io;
 
 use alloy_primitives::Address;
-use automaton_core::error::{Classified, Kind};
+use automaton_core::error::{Classified, ErrorClass};
 use automaton_core::wire::x402::{ChainId, TokenDomain};
 use tokio::runtime::{Builder, Runtime};
 
 use automaton_testkit::world::{TempDir, WorldError};
 
-pub use automaton_signer::rehearsal::Plant;
+pub use automaton_signer::rehearsal::PlantedDefect;
 
-use seedling::Seedling;
-pub(crate) use seedling::account;
+use baseline::SimBaseline;
+pub(crate) use baseline::account;
 
 /// The chain of every history, by its EIP-155 id: Base, where a block is not final
 /// at once.
@@ -105,9 +105,9 @@ impl SimError {
 }
 
 impl Classified for SimError {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ErrorClass {
         match self {
-            Self::Broken { .. } | Self::Made { .. } => Kind::Internal,
+            Self::Broken { .. } | Self::Made { .. } => ErrorClass::Internal,
             Self::World(error) => error.kind(),
         }
     }
@@ -125,7 +125,7 @@ impl Classified for SimError {
 
 /// What happened in histories.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct SimStats {
     /// Histories.
     pub histories: u64,
     /// Payments that were written down.
@@ -140,7 +140,7 @@ pub struct Tally {
     pub requests: u64,
 }
 
-impl Tally {
+impl SimStats {
     /// Adds what happened in others.
     pub fn add(&mut self, other: Self) {
         self.histories += other.histories;
@@ -152,7 +152,7 @@ impl Tally {
     }
 }
 
-impl fmt::Display for Tally {
+impl fmt::Display for SimStats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { histories, intents, settled, deaths, forks, requests } = self;
         write!(
@@ -166,7 +166,7 @@ impl fmt::Display for Tally {
 /// Tells histories. What is dear to make is made once.
 pub struct Simulator {
     dir: TempDir,
-    seedling: Seedling,
+    seedling: SimBaseline,
 }
 
 impl Simulator {
@@ -176,7 +176,7 @@ impl Simulator {
     /// [`SimError`], never `Broken`.
     pub fn new() -> Result<Self, SimError> {
         let dir = TempDir::in_memory()?;
-        let seedling = runtime()?.block_on(Seedling::grow(dir.path()))?;
+        let seedling = runtime()?.block_on(SimBaseline::grow(dir.path()))?;
         Ok(Self { dir, seedling })
     }
 
@@ -184,7 +184,7 @@ impl Simulator {
     ///
     /// # Errors
     /// [`SimError::Broken`] when it breaks a promise.
-    pub fn tell(&self, seed: u64, plant: Option<Plant>) -> Result<Tally, SimError> {
+    pub fn tell(&self, seed: u64, plant: Option<PlantedDefect>) -> Result<SimStats, SimError> {
         let dir = self.dir.path().join(seed.to_string());
         let failed = SimError::io("disk");
         std::fs::create_dir(&dir).map_err(&failed)?;

@@ -67,9 +67,9 @@ impl TrueTime {
 }
 
 /// Time since boot, which is true.
-pub(crate) struct Boot(pub(crate) TrueTime);
+pub(crate) struct SimBootClock(pub(crate) TrueTime);
 
-impl BootClock for Boot {
+impl BootClock for SimBootClock {
     fn since_boot(&self) -> Option<Span> {
         self.0.now();
         Some(self.0.passed())
@@ -78,12 +78,12 @@ impl BootClock for Boot {
 
 /// The clock on the wall of one process.
 #[derive(Clone)]
-pub(crate) struct Wall {
+pub(crate) struct SimWallClock {
     time: TrueTime,
     off_ms: Arc<AtomicI64>,
 }
 
-impl Wall {
+impl SimWallClock {
     pub(crate) fn right(time: &TrueTime) -> Self {
         Self { time: time.clone(), off_ms: Arc::default() }
     }
@@ -94,7 +94,7 @@ impl Wall {
     }
 }
 
-impl Clock for Wall {
+impl Clock for SimWallClock {
     fn now(&self) -> Timestamp {
         let off = self.off_ms.load(Ordering::SeqCst);
         Timestamp::from_millis(self.time.now().as_millis().saturating_add(off))

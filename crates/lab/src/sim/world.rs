@@ -11,50 +11,50 @@ use alloy_primitives::U256;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-use super::chain::{Chain, Head};
-use super::dice::Dice;
-use super::disk::{Disk, Fuse, Loss};
-use super::life::{AgentLife, Body, CloudLife, Log, SignerLife};
-use super::seedling::Seedling;
-use super::time::{TrueTime, Wall};
-use super::wires::Net;
-use super::{Plant, SimError, Tally, token};
+use super::baseline::SimBaseline;
+use super::chain::{SimBlockHead, SimChain};
+use super::disk::{CrashSwitch, DiskLoss, SimDisk};
+use super::life::{SignatureLog, SimAgent, SimCloud, SimProcess, SimSigner};
+use super::network::SimNetwork;
+use super::rng::SimRng;
+use super::time::{SimWallClock, TrueTime};
+use super::{PlantedDefect, SimError, SimStats, token};
 
 /// What the wallet holds at the beginning, in base units: $10,000.
 const OPENING: u64 = 10_000_000_000;
 
 /// The three that may die.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Who {
+pub(super) enum SimProcessKind {
     Agent,
     Signer,
     Cloud,
 }
 
-impl Who {
+impl SimProcessKind {
     /// All of them.
     pub(super) const ALL: [Self; 3] = [Self::Agent, Self::Signer, Self::Cloud];
 }
 
 /// What a process keeps over its lives.
-pub(super) struct Keeps {
-    disk: Arc<Disk>,
-    pub(super) wall: Wall,
+pub(super) struct SimProcessState {
+    disk: Arc<SimDisk>,
+    pub(super) wall: SimWallClock,
 }
 
 /// Everything there is.
-pub(super) struct World<'a> {
-    pub(super) seedling: &'a Seedling,
-    pub(super) plant: Option<Plant>,
-    pub(super) dice: Dice,
+pub(super) struct SimWorld<'a> {
+    pub(super) seedling: &'a SimBaseline,
+    pub(super) plant: Option<PlantedDefect>,
+    pub(super) dice: SimRng,
     pub(super) time: TrueTime,
-    pub(super) net: Arc<Net>,
-    pub(super) log: Log,
+    pub(super) net: Arc<SimNetwork>,
+    pub(super) log: SignatureLog,
     pub(super) died: Arc<Notify>,
-    pub(super) keeps: [Keeps; 3],
-    pub(super) agent: Option<AgentLife>,
-    pub(super) signer: Option<SignerLife>,
-    pub(super) cloud: Option<CloudLife>,
+    pub(super) keeps: [SimProcessState; 3],
+    pub(super) agent: Option<SimAgent>,
+    pub(super) signer: Option<SimSigner>,
+    pub(super) cloud: Option<SimCloud>,
     /// What the agent is doing.
     pub(super) work: JoinSet<String>,
     /// How many of a hundred requests meet with something.
@@ -62,22 +62,22 @@ pub(super) struct World<'a> {
     /// How many of a hundred moments of waiting bring something.
     pub(super) trouble: u32,
     pub(super) trace: Vec<String>,
-    pub(super) tally: Tally,
+    pub(super) tally: SimStats,
 }
 
-impl<'a> World<'a> {
+impl<'a> SimWorld<'a> {
     /// A world in which nobody lives yet.
     pub(super) fn begin(
-        seedling: &'a Seedling,
+        seedling: &'a SimBaseline,
         dir: &Path,
-        (seed, plant): (u64, Option<Plant>),
+        (seed, plant): (u64, Option<PlantedDefect>),
     ) -> Result<Self, SimError> {
         let time = TrueTime::begin();
         let opening = (seedling.wallet, U256::from(OPENING));
-        let chain = Arc::new(Chain::new(&time, token(), opening));
+        let chain = Arc::new(SimChain::new(&time, token(), opening));
         let keeps = |name, db: &[u8]| {
-            let disk = Disk::with(dir.to_owned(), name, db).map_err(SimError::io("disk"))?;
-            Ok::<_, SimError>(Keeps { disk, wall: Wall::right(&time) })
+            let disk = SimDisk::with(dir.to_owned(), name, db).map_err(SimError::io("disk"))?;
+            Ok::<_, SimError>(SimProcessState { disk, wall: SimWallClock::right(&time) })
         };
         let keeps = [
             keeps("state", &seedling.state)?,
@@ -87,9 +87,9 @@ impl<'a> World<'a> {
         Ok(Self {
             seedling,
             plant,
-            dice: Dice::new(seed),
-            net: Arc::new(Net::new(chain, seed ^ u64::MAX)),
-            log: Log::default(),
+            dice: SimRng::new(seed),
+            net: Arc::new(SimNetwork::new(chain, seed ^ u64::MAX)),
+            log: SignatureLog::default(),
             died: Arc::default(),
             keeps,
             agent: None,
@@ -99,7 +99,7 @@ impl<'a> World<'a> {
             bad: 0,
             trouble: 0,
             trace: Vec::new(),
-            tally: Tally::default(),
+            tally: SimStats::default(),
             time,
         })
     }
@@ -110,19 +110,19 @@ impl<'a> World<'a> {
     }
 
     /// What kills somebody, if they live.
-    pub(super) fn fuse(&self, who: Who) -> Option<&Arc<Fuse>> {
+    pub(super) fn fuse(&self, who: SimProcessKind) -> Option<&Arc<CrashSwitch>> {
         match who {
-            Who::Agent => self.agent.as_ref().map(|life| &life.fuse),
-            Who::Signer => self.signer.as_ref().map(|life| &life.fuse),
-            Who::Cloud => self.cloud.as_ref().map(|life| &life.fuse),
+            SimProcessKind::Agent => self.agent.as_ref().map(|life| &life.fuse),
+            SimProcessKind::Signer => self.signer.as_ref().map(|life| &life.fuse),
+            SimProcessKind::Cloud => self.cloud.as_ref().map(|life| &life.fuse),
         }
     }
 
     /// Takes away what is in the memory of the dead.
     pub(super) async fn bury(&mut self) -> Result<(), SimError> {
         let is_dead = |who| self.fuse(who).is_some_and(|fuse| fuse.is_dead());
-        let [agent, signer, cloud] = Who::ALL.map(is_dead);
-        for who in Who::ALL {
+        let [agent, signer, cloud] = SimProcessKind::ALL.map(is_dead);
+        for who in SimProcessKind::ALL {
             if let Some(error) = self.fuse(who).and_then(|fuse| fuse.take_error()) {
                 return Err(SimError::made("disk", error));
             }
@@ -136,7 +136,7 @@ impl<'a> World<'a> {
         }
         // Neither agent nor signer goes on without the other.
         if agent || signer {
-            self.fuse(Who::Agent).inspect(|fuse| fuse.kill(Loss::Nothing));
+            self.fuse(SimProcessKind::Agent).inspect(|fuse| fuse.kill(DiskLoss::Nothing));
             self.agent = None;
             self.work.shutdown().await;
         }
@@ -149,18 +149,19 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    fn body(&self, who: Who) -> Body {
-        let Keeps { disk, wall } = &self.keeps[who as usize];
-        let died = (who != Who::Signer).then(|| Arc::clone(&self.died));
-        let fuse = Fuse::new(disk, died);
+    fn process(&self, who: SimProcessKind) -> SimProcess {
+        let SimProcessState { disk, wall } = &self.keeps[who as usize];
+        let died = (who != SimProcessKind::Signer).then(|| Arc::clone(&self.died));
+        let fuse = CrashSwitch::new(disk, died);
         let seed = u64::from(self.dice.below(u32::MAX));
-        Body { disk: Arc::clone(disk), wall: wall.clone(), fuse, seed }
+        SimProcess { disk: Arc::clone(disk), wall: wall.clone(), fuse, seed }
     }
 
     /// Has the cloud live.
     pub(super) async fn revive_cloud(&mut self) -> Result<(), SimError> {
         if self.cloud.is_none() {
-            let cloud = CloudLife::begin(&self.body(Who::Cloud), &self.net.chain).await?;
+            let cloud =
+                SimCloud::begin(&self.process(SimProcessKind::Cloud), &self.net.chain).await?;
             self.net.route(Some(cloud.cloud.address()));
             self.cloud = Some(cloud);
         }
@@ -171,25 +172,25 @@ impl<'a> World<'a> {
     pub(super) async fn revive(&mut self) -> Result<(), SimError> {
         self.bury().await?;
         // Whoever starts them tries until they do.
-        self.net.weather(0);
+        self.net.set_failure_rate(0);
         self.revive_cloud().await?;
         let signer = match self.signer.take() {
             Some(signer) => signer,
             None => {
                 // Whoever starts it may not have reached the chain.
                 let head = self.net.chain.head(0).filter(|_| self.dice.chance(80));
-                let chain = head.map(Head::at);
-                let body = self.body(Who::Signer);
-                SignerLife::begin(&body, (&self.time, &self.log), chain, self.plant)?
+                let chain = head.map(SimBlockHead::at);
+                let body = self.process(SimProcessKind::Signer);
+                SimSigner::begin(&body, (&self.time, &self.log), chain, self.plant)?
             }
         };
         if self.agent.is_none() {
-            let body = self.body(Who::Agent);
-            let agent = AgentLife::begin(&body, &self.net, &signer, &self.seedling.key).await?;
+            let body = self.process(SimProcessKind::Agent);
+            let agent = SimAgent::begin(&body, &self.net, &signer, &self.seedling.key).await?;
             self.agent = Some(agent);
         }
         self.signer = Some(signer);
-        self.net.weather(self.bad);
+        self.net.set_failure_rate(self.bad);
         Ok(())
     }
 }

@@ -12,19 +12,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use automaton_agent::{
-    AgentError, Budgets, Deps, Envelope, EventSink, Limits, Settings, StandIns, TURNS_MAX, live,
+    AgentDeps, AgentError, AgentLimits, Budgets, EventSink, FallbackProviders, Settings, TURNS_MAX,
+    UnattendedBudget, live,
 };
-use automaton_core::error::{Classified, Kind};
-use automaton_core::event::{Event, Stamped};
+use automaton_core::error::{Classified, ErrorClass};
+use automaton_core::event::{Event, StampedEvent};
 use automaton_core::faults::NoFaults;
-use automaton_core::id::Mint;
+use automaton_core::id::IdGenerator;
 use automaton_core::money::Microcents;
 use automaton_core::record::StopReason;
 use automaton_core::time::{Clock as _, DAY, Span, Timestamp};
 use automaton_core::trust::{Label, Labelled};
-use automaton_inference::providers::openai_compatible::{Auth, Endpoint, OpenAiCompatible};
+use automaton_inference::providers::openai_compatible::{ApiAuth, Endpoint, OpenAiCompatible};
 use automaton_inference::{ModelInfo, Provider, catalogue};
-use automaton_net::{Client, ClientConfig};
+use automaton_net::{HttpClient, HttpClientConfig};
 use automaton_policy::Judge;
 use automaton_sandbox::{Launcher, Probe, probe};
 use automaton_store::{Hash, NewAutomaton, Reader, Store};
@@ -32,10 +33,10 @@ use serde::Serialize;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use super::mind;
-use super::serve::{Seen, Server};
-use super::tasks::{Case, Task, Want, When};
-use super::view::View;
+use super::serve::{ServerStats, WorkServer};
+use super::solver;
+use super::tasks::{ScriptTiming, WorkCase, WorkExpectation, WorkTask};
+use super::view::RequestView;
 use automaton_testkit::clock::FakeClock;
 use automaton_testkit::entropy::SeededEntropy;
 use automaton_testkit::world::TempDir;
@@ -48,8 +49,8 @@ const TIME_MAX: Duration = Duration::from_secs(60);
 /// What thinking may cost in a day, in cents: the one limit that the creator sets.
 const DAILY_CENTS: i64 = 2000;
 /// The envelope that holds where nobody sets one.
-const ENVELOPE: Envelope =
-    Envelope { answers: Some(30), cost: Some(Microcents::new(25 * Microcents::PER_CENT)) };
+const ENVELOPE: UnattendedBudget =
+    UnattendedBudget { answers: Some(30), cost: Some(Microcents::new(25 * Microcents::PER_CENT)) };
 /// How long the creator waits in all for somebody who rests.
 const PATIENCE: Span = Span::from_secs(30 * 60);
 /// How often it is looked at what happens, and how often a message may be seen waiting for
@@ -64,12 +65,12 @@ const BEGINS: Timestamp = Timestamp::from_millis(1_767_603_600_000);
 
 /// What runs the commands of a life.
 #[derive(Clone)]
-pub struct Machine {
+pub struct CommandHost {
     launcher: Arc<Launcher>,
     probe: Probe,
 }
 
-impl Machine {
+impl CommandHost {
     /// This machine, with the program that starts commands in the sandbox.
     #[must_use]
     pub fn new(program: PathBuf) -> Self {
@@ -81,7 +82,7 @@ impl Machine {
 
 /// What a task came to at a window.
 #[derive(Debug, Clone, Serialize)]
-pub struct Measured {
+pub struct WorkMeasurement {
     /// Its name.
     pub task: &'static str,
     /// The model's window, in tokens.
@@ -137,23 +138,23 @@ impl WorkError {
 }
 
 impl Classified for WorkError {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ErrorClass {
         match self {
-            Self::Made { .. } => Kind::Internal,
+            Self::Made { .. } => ErrorClass::Internal,
             Self::Life(error) => error.kind(),
         }
     }
 }
 
 /// What is known of the life from outside.
-struct Watch {
+struct WorkMonitor {
     clock: FakeClock,
-    seen: Mutex<Watched>,
+    seen: Mutex<WorkObservation>,
     news: Notify,
 }
 
 #[derive(Default)]
-struct Watched {
+struct WorkObservation {
     turns: u64,
     wakes: u64,
     /// Whether it sleeps, and until when.
@@ -161,8 +162,8 @@ struct Watched {
     ended: Option<StopReason>,
 }
 
-impl EventSink for Watch {
-    fn emit(&self, event: Stamped) {
+impl EventSink for WorkMonitor {
+    fn emit(&self, event: StampedEvent) {
         let mut seen = self.seen();
         match event.event {
             Event::TurnCommitted { .. } => seen.turns += 1,
@@ -177,8 +178,8 @@ impl EventSink for Watch {
     }
 }
 
-impl Watch {
-    fn seen(&self) -> std::sync::MutexGuard<'_, Watched> {
+impl WorkMonitor {
+    fn seen(&self) -> std::sync::MutexGuard<'_, WorkObservation> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -187,13 +188,17 @@ impl Watch {
 ///
 /// # Errors
 /// When no life can be led here. A task that is not solved is no error.
-pub async fn measure(task: &Task, window: u32, machine: &Machine) -> Result<Measured, WorkError> {
+pub async fn measure(
+    task: &WorkTask,
+    window: u32,
+    machine: &CommandHost,
+) -> Result<WorkMeasurement, WorkError> {
     let (began, case) = (Instant::now(), (task.case)());
     let place = TempDir::in_memory().map_err(WorkError::made("place"))?;
     let home = place.path();
     furnish(home, &case)?;
     let clock = FakeClock::at(BEGINS);
-    let mint = Mint::new(Arc::new(clock.clone()), Arc::new(SeededEntropy::new(1)));
+    let mint = IdGenerator::new(Arc::new(clock.clone()), Arc::new(SeededEntropy::new(1)));
     let store = Store::open(&home.join("state.db"), mint.clone(), Arc::new(NoFaults))
         .map_err(WorkError::made("record"))?;
     let name = NewAutomaton {
@@ -204,31 +209,36 @@ pub async fn measure(task: &Task, window: u32, machine: &Machine) -> Result<Meas
     store.birth(name).await.map_err(WorkError::made("record"))?;
     let (answers, watch) = (
         Arc::new(AtomicU64::new(0)),
-        Arc::new(Watch { clock: clock.clone(), seen: Mutex::default(), news: Notify::new() }),
+        Arc::new(WorkMonitor { clock: clock.clone(), seen: Mutex::default(), news: Notify::new() }),
     );
     let server = serve(task, window, &watch, &answers).await?;
     let mut info = catalogue::model(MODEL).map_err(WorkError::made("model"))?;
     info.context_tokens = window;
-    let deps = Deps {
+    let deps = AgentDeps {
         store: store.clone(),
         provider: provider(&server, info, &clock)?,
-        stand_ins: StandIns::default(),
+        fallbacks: FallbackProviders::default(),
         launcher: Arc::clone(&machine.launcher),
         probe: machine.probe.clone(),
-        mint,
+        ids: mint,
         faults: Arc::new(NoFaults),
         events: Arc::clone(&watch) as Arc<dyn EventSink>,
         judge: Judge::default(),
         treasury: None,
     };
-    let script =
-        Script { store: &store, watch: &watch, answers: &answers, said: 0, rested: Span::ZERO };
+    let script = CreatorScript {
+        store: &store,
+        watch: &watch,
+        answers: &answers,
+        said: 0,
+        rested: Span::ZERO,
+    };
     let rested = lead(settings(home), deps, script, &case).await?;
     store.close().await.map_err(WorkError::made("record"))?;
-    let Seen { prompt_tokens, cached_tokens, completion_tokens, overruns, missing, .. } =
+    let ServerStats { prompt_tokens, cached_tokens, completion_tokens, overruns, missing, .. } =
         server.seen();
     let (lacks, seen) = (lacks(home, &case)?, watch.seen());
-    Ok(Measured {
+    Ok(WorkMeasurement {
         task: task.name,
         window,
         solved: lacks.is_none(),
@@ -249,9 +259,9 @@ pub async fn measure(task: &Task, window: u32, machine: &Machine) -> Result<Meas
 /// Lives until the script is over; how long it rested.
 async fn lead(
     settings: Settings,
-    deps: Deps,
-    mut script: Script<'_>,
-    case: &Case,
+    deps: AgentDeps,
+    mut script: CreatorScript<'_>,
+    case: &WorkCase,
 ) -> Result<Span, WorkError> {
     let (end, shutdown) = watch::channel(false);
     // The first words are there before it is born.
@@ -275,16 +285,16 @@ async fn lead(
 }
 
 /// The creator, who says what a case has them say.
-struct Script<'a> {
+struct CreatorScript<'a> {
     store: &'a Store,
-    watch: &'a Watch,
+    watch: &'a WorkMonitor,
     answers: &'a AtomicU64,
     /// What was said.
     said: usize,
     rested: Span,
 }
 
-impl Script<'_> {
+impl CreatorScript<'_> {
     async fn say(&mut self, words: &str) -> Result<(), WorkError> {
         let words = Labelled::new(Label::Creator, "creator", words);
         self.store.receive(words, None).await.map_err(WorkError::made("message"))?;
@@ -293,13 +303,13 @@ impl Script<'_> {
     }
 
     /// Says what need not wait for a sleep.
-    async fn say_what_is_due(&mut self, case: &Case) -> Result<(), WorkError> {
+    async fn say_what_is_due(&mut self, case: &WorkCase) -> Result<(), WorkError> {
         while let Some((when, words)) = case.script.get(self.said) {
             let answers = self.answers.load(Ordering::Relaxed);
             match when {
-                When::Start => {}
-                When::Turn(turn) if answers >= *turn => {}
-                When::Turn(_) | When::Asleep { .. } => break,
+                ScriptTiming::Start => {}
+                ScriptTiming::Turn(turn) if answers >= *turn => {}
+                ScriptTiming::Turn(_) | ScriptTiming::Asleep { .. } => break,
             }
             self.say(words).await?;
         }
@@ -307,7 +317,7 @@ impl Script<'_> {
     }
 
     /// Says everything in its time, and waits for what comes of it.
-    async fn go(&mut self, case: &Case) -> Result<(), WorkError> {
+    async fn go(&mut self, case: &WorkCase) -> Result<(), WorkError> {
         let (mut looks, clock) = (0, &self.watch.clock);
         while self.answers.load(Ordering::Relaxed) < ANSWERS_MAX {
             self.say_what_is_due(case).await?;
@@ -332,7 +342,7 @@ impl Script<'_> {
                         _ if waiting && looks < LOOKS_MAX => {}
                         None => break,
                         Some((when, words)) => {
-                            if let When::Asleep { days } = when {
+                            if let ScriptTiming::Asleep { days } = when {
                                 clock.step(Span::from_millis(DAY.as_millis() * days));
                             }
                             (looks, self.watch.seen().sleep) = (0, None);
@@ -353,30 +363,31 @@ impl Script<'_> {
 
 /// The model's server, whose answers take a second each.
 async fn serve(
-    task: &Task,
+    task: &WorkTask,
     window: u32,
-    watch: &Arc<Watch>,
+    watch: &Arc<WorkMonitor>,
     answers: &Arc<AtomicU64>,
-) -> Result<Server, WorkError> {
+) -> Result<WorkServer, WorkError> {
     let (solver, watch, answers) = (task.solver, Arc::clone(watch), Arc::clone(answers));
     let think = move |request: &automaton_core::wire::chat::ChatRequest| {
         answers.fetch_add(1, Ordering::Relaxed);
         watch.clock.step(Span::from_secs(1));
         watch.news.notify_one();
-        mind::answer(&View::of(request), solver)
+        solver::answer(&RequestView::of(request), solver)
     };
-    Server::start(MODEL, window, Box::new(think)).await.map_err(WorkError::made("server"))
+    WorkServer::start(MODEL, window, Box::new(think)).await.map_err(WorkError::made("server"))
 }
 
 fn provider(
-    server: &Server,
+    server: &WorkServer,
     info: ModelInfo,
     clock: &FakeClock,
 ) -> Result<Arc<dyn Provider>, WorkError> {
     let origin = server.origin().parse().map_err(WorkError::made("address"))?;
-    let config = ClientConfig { allow_private_origins: vec![origin], ..ClientConfig::default() };
-    let client = Client::new(config).map_err(WorkError::made("client"))?;
-    let endpoint = Endpoint::new(&server.origin(), Auth::None, info);
+    let config =
+        HttpClientConfig { allow_private_origins: vec![origin], ..HttpClientConfig::default() };
+    let client = HttpClient::new(config).map_err(WorkError::made("client"))?;
+    let endpoint = Endpoint::new(&server.origin(), ApiAuth::None, info);
     let made = OpenAiCompatible::new(client, endpoint, Arc::new(clock.clone()));
     Ok(Arc::new(made.map_err(WorkError::made("provider"))?))
 }
@@ -386,25 +397,25 @@ fn settings(home: &Path) -> Settings {
         inference_per_day: Some(Microcents::new(DAILY_CENTS * Microcents::PER_CENT)),
         envelope: ENVELOPE,
         // Who says what a day may cost has said how far a wake of theirs goes.
-        creators: Some(Envelope::default()),
+        creators: Some(UnattendedBudget::default()),
         ..Budgets::default()
     };
     Settings {
         name: "Ada".to_owned(),
         genesis: "Do what your creator asks, all of it, and say when it is done.".to_owned(),
         long_answers: true,
-        limits: Limits {
+        limits: AgentLimits {
             look: LOOK_SPAN,
             backoff: Span::from_millis(1),
             turns_of_creator: TURNS_MAX,
-            ..Limits::default()
+            ..AgentLimits::default()
         },
         ..crate::settings::settings(home, (4096, budgets))
     }
 }
 
 /// Makes the home with the files of a case.
-fn furnish(home: &Path, case: &Case) -> Result<(), WorkError> {
+fn furnish(home: &Path, case: &WorkCase) -> Result<(), WorkError> {
     let quiet = "entries: [{name: health_check, enabled: false}]";
     let workspace = home.join("workspace");
     fs::create_dir_all(&workspace).map_err(WorkError::made("workspace"))?;
@@ -419,20 +430,20 @@ fn furnish(home: &Path, case: &Case) -> Result<(), WorkError> {
 }
 
 /// The first thing that must have come of a task and is not there.
-fn lacks(home: &Path, case: &Case) -> Result<Option<String>, WorkError> {
+fn lacks(home: &Path, case: &WorkCase) -> Result<Option<String>, WorkError> {
     let reader = Reader::open(&home.join("state.db")).map_err(WorkError::made("record"))?;
     let sent = reader.outbox_since(0, SENT_MAX).map_err(WorkError::made("record"))?;
     let workspace = home.join("workspace");
-    let lacks = |want: &Want| match want {
-        Want::File(path, wanted) => match fs::read_to_string(workspace.join(path)) {
+    let lacks = |want: &WorkExpectation| match want {
+        WorkExpectation::File(path, wanted) => match fs::read_to_string(workspace.join(path)) {
             Ok(text) if text.trim() == wanted.trim() => None,
             Ok(_) => Some(format!("{path} holds something else")),
             Err(_) => Some(format!("{path} is not there")),
         },
-        Want::NoFile(path) => {
+        WorkExpectation::NoFile(path) => {
             workspace.join(path).exists().then(|| format!("{path} is still there"))
         }
-        Want::Told(words) => {
+        WorkExpectation::Told(words) => {
             let told = sent.iter().any(|sent| sent.body.text.contains(words));
             (!told).then(|| format!("the creator was not told {words:?}"))
         }

@@ -8,12 +8,12 @@
 //! away; nothing here may ever touch another.
 
 mod life;
-mod mind;
 mod serve;
+mod solver;
 mod tasks;
 mod view;
 
-pub use life::{Machine, Measured, WorkError, measure};
-pub use mind::{Call, Reply};
-pub use serve::{Seen, Server, Thinker};
-pub use tasks::{Task, all};
+pub use life::{CommandHost, WorkError, WorkMeasurement, measure};
+pub use serve::{Responder, ServerStats, WorkServer};
+pub use solver::{SolverCall, SolverReply};
+pub use tasks::{WorkTask, all};

@@ -18,9 +18,9 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-use super::mind::Reply;
-use automaton_script::model::{StartError, pieces};
-use automaton_script::story::{Answer, AnswerCall};
+use super::solver::SolverReply;
+use automaton_script::model::{ScriptServerError, pieces};
+use automaton_script::story::{ScriptedAnswer, ScriptedCall};
 
 /// The largest request that is read, in bytes.
 const REQUEST_BYTES_MAX: usize = 16 << 20;
@@ -28,11 +28,11 @@ const REQUEST_BYTES_MAX: usize = 16 << 20;
 const CACHED_BLOCK: usize = 128;
 
 /// Who answers a request.
-pub type Thinker = Box<dyn Fn(&ChatRequest) -> Reply + Send + Sync>;
+pub type Responder = Box<dyn Fn(&ChatRequest) -> SolverReply + Send + Sync>;
 
 /// What a server has seen.
 #[derive(Debug, Clone, Default)]
-pub struct Seen {
+pub struct ServerStats {
     /// Requests that were answered.
     pub answers: u64,
     /// Requests that were longer than the window.
@@ -51,20 +51,20 @@ pub struct Seen {
 
 /// A running server. It stops when this is dropped.
 #[derive(Debug)]
-pub struct Server {
+pub struct WorkServer {
     address: SocketAddr,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<ServerStats>>,
     _tasks: JoinSet<()>,
 }
 
 /// What every request needs.
 #[derive(Clone)]
-struct Serving {
+struct WorkServerState {
     model: String,
     /// The most tokens that a request may have.
     window: u32,
-    think: Arc<Thinker>,
-    seen: Arc<Mutex<Seen>>,
+    think: Arc<Responder>,
+    seen: Arc<Mutex<ServerStats>>,
     /// The last request as text.
     last: Arc<Mutex<String>>,
 }
@@ -73,16 +73,21 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Server {
+impl WorkServer {
     /// Serves a model of this name and window.
     ///
     /// # Errors
     /// No port of 127.0.0.1 is free.
-    pub async fn start(model: &str, window: u32, think: Thinker) -> Result<Self, StartError> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(StartError)?;
-        let address = listener.local_addr().map_err(StartError)?;
-        let seen = Arc::<Mutex<Seen>>::default();
-        let serving = Serving {
+    pub async fn start(
+        model: &str,
+        window: u32,
+        think: Responder,
+    ) -> Result<Self, ScriptServerError> {
+        let listener =
+            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(ScriptServerError)?;
+        let address = listener.local_addr().map_err(ScriptServerError)?;
+        let seen = Arc::<Mutex<ServerStats>>::default();
+        let serving = WorkServerState {
             model: model.to_owned(),
             window,
             think: Arc::new(think),
@@ -110,17 +115,20 @@ impl Server {
 
     /// What it has seen so far.
     #[must_use]
-    pub fn seen(&self) -> Seen {
+    pub fn seen(&self) -> ServerStats {
         lock(&self.seen).clone()
     }
 }
 
-async fn models(State(serving): State<Serving>) -> Response {
+async fn models(State(serving): State<WorkServerState>) -> Response {
     let row = json!({ "id": serving.model, "object": "model", "created": 0, "owned_by": "lab" });
     Json(json!({ "object": "list", "data": [row] })).into_response()
 }
 
-async fn complete(State(serving): State<Serving>, Json(request): Json<ChatRequest>) -> Response {
+async fn complete(
+    State(serving): State<WorkServerState>,
+    Json(request): Json<ChatRequest>,
+) -> Response {
     let text = text_of(&request);
     let tokens = text.chars().count().div_ceil(4);
     if tokens > serving.window as usize {
@@ -168,13 +176,13 @@ fn text_of(request: &ChatRequest) -> String {
     text
 }
 
-fn answered(reply: &Reply, prompt: usize, cached: usize) -> (Answer, ChatUsage) {
-    let calls = reply.calls.iter().enumerate().map(|(n, call)| AnswerCall {
+fn answered(reply: &SolverReply, prompt: usize, cached: usize) -> (ScriptedAnswer, ChatUsage) {
+    let calls = reply.calls.iter().enumerate().map(|(n, call)| ScriptedCall {
         id: format!("call_{n}"),
         tool: call.tool.clone(),
         arguments: call.arguments.to_string(),
     });
-    let answer = Answer { text: reply.text.clone(), calls: calls.collect() };
+    let answer = ScriptedAnswer { text: reply.text.clone(), calls: calls.collect() };
     let called = answer.calls.iter().map(|call| call.tool.len() + call.arguments.len());
     let completion = (answer.text.len() + called.sum::<usize>()).div_ceil(4);
     let count = |tokens: usize| u32::try_from(tokens).unwrap_or(u32::MAX);
@@ -188,7 +196,7 @@ fn answered(reply: &Reply, prompt: usize, cached: usize) -> (Answer, ChatUsage) 
     (answer, usage)
 }
 
-fn note(seen: &mut Seen, usage: &ChatUsage, missing: Option<String>) {
+fn note(seen: &mut ServerStats, usage: &ChatUsage, missing: Option<String>) {
     let cached = usage.prompt_tokens_details.unwrap_or_default().cached_tokens;
     seen.answers += 1;
     seen.prompt_tokens += u64::from(usage.prompt_tokens);

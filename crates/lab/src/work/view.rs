@@ -10,18 +10,18 @@ use serde_json::Value;
 
 /// A request, read.
 #[derive(Debug)]
-pub(super) struct View {
+pub(super) struct RequestView {
     /// What the system and the user's side say, oldest first.
     pub(super) told: Vec<String>,
     /// All calls that are shown, oldest first.
-    pub(super) done: Vec<Done>,
+    pub(super) done: Vec<CallView>,
     /// The tools, with the names of their arguments.
     pub(super) tools: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// A call, and what came of it.
 #[derive(Debug)]
-pub(super) struct Done {
+pub(super) struct CallView {
     pub(super) tool: String,
     pub(super) arguments: Value,
     /// Its result without the marks around it; nothing where it is not shown.
@@ -30,7 +30,7 @@ pub(super) struct Done {
 
 /// The part of a text that is shown from its beginning on, or from some line on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Shown {
+pub(super) struct TextView {
     pub(super) lines: Vec<String>,
     /// Whether there is more, as far as the text says.
     pub(super) more: bool,
@@ -38,9 +38,9 @@ pub(super) struct Shown {
     pub(super) file: Option<String>,
 }
 
-impl View {
+impl RequestView {
     pub(super) fn of(request: &ChatRequest) -> Self {
-        let (mut told, mut done) = (Vec::new(), Vec::<(String, Done)>::new());
+        let (mut told, mut done) = (Vec::new(), Vec::<(String, CallView)>::new());
         for message in &request.messages {
             let text = message.content.clone().unwrap_or_default();
             match message.role {
@@ -51,7 +51,7 @@ impl View {
                         let arguments =
                             serde_json::from_str(&call.function.arguments).unwrap_or_default();
                         let tool = call.function.name.clone();
-                        done.push((call.id.clone(), Done { tool, arguments, result: None }));
+                        done.push((call.id.clone(), CallView { tool, arguments, result: None }));
                     }
                 }
                 ChatRole::Tool => {
@@ -77,7 +77,7 @@ impl View {
     }
 }
 
-impl Done {
+impl CallView {
     /// An argument that is a text.
     pub(super) fn text(&self, name: &str) -> &str {
         self.arguments.get(name).and_then(Value::as_str).unwrap_or_default()
@@ -96,7 +96,7 @@ impl Done {
     }
 
     /// What a command wrote.
-    pub(super) fn stdout(&self) -> Shown {
+    pub(super) fn stdout(&self) -> TextView {
         let result = self.result.as_deref().unwrap_or_default();
         let output = after(result, "stdout: ").or_else(|| after(result, "stdout:\n"));
         let end = |text: &str| {
@@ -144,7 +144,7 @@ pub(super) fn is_notice(line: &str) -> bool {
 }
 
 /// The text up to the first place where something was cut.
-pub(super) fn shown(text: &str) -> Shown {
+pub(super) fn shown(text: &str) -> TextView {
     let (mut lines, mut more, mut file) = (Vec::new(), false, None);
     let mut rest = text.lines();
     for line in rest.by_ref() {
@@ -172,7 +172,7 @@ pub(super) fn shown(text: &str) -> Shown {
     for notice in notices {
         file = file.or_else(|| named_file(notice));
     }
-    Shown { lines, more, file }
+    TextView { lines, more, file }
 }
 
 /// Whether a notice says that there is more than what is shown.
@@ -241,14 +241,17 @@ mod tests {
     #[test]
     fn a_notice_names_its_file() {
         let text = "exit_code: 0\nstdout: 1\n2\n[7 lines left out; all of it is in /root/.logs/a.log]\n9\nstderr: \nlimits: none";
-        let done =
-            Done { tool: "exec".to_owned(), arguments: Value::Null, result: Some(text.to_owned()) };
+        let done = CallView {
+            tool: "exec".to_owned(),
+            arguments: Value::Null,
+            result: Some(text.to_owned()),
+        };
         let shown = done.stdout();
         assert_eq!((shown.lines.len(), shown.more), (2, true));
         assert_eq!(shown.file.as_deref(), Some("/root/.logs/a.log"));
         assert!(done.succeeded());
         let older = "exit_code: 0\nstdout: 1\nstderr: \noutput: all of it is in /root/.logs/exec-0.log\nlimits: x";
-        let done = Done { result: Some(older.to_owned()), ..done };
+        let done = CallView { result: Some(older.to_owned()), ..done };
         assert_eq!(done.stdout().file.as_deref(), Some("/root/.logs/exec-0.log"));
         assert_eq!(done.stdout().lines, ["1"]);
     }

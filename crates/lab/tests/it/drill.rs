@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use automaton_testkit::world::Finished;
+use automaton_testkit::world::ProcessOutput;
 use serde_json::Value;
 
 use super::paying_world;
@@ -10,7 +10,7 @@ use super::paying_world;
 /// Long enough for key derivations on a loaded machine.
 const LIMIT: Duration = Duration::from_secs(300);
 
-fn lines(finished: &Finished) -> Vec<Value> {
+fn lines(finished: &ProcessOutput) -> Vec<Value> {
     finished.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 

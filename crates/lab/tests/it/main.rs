@@ -17,7 +17,7 @@ mod work;
 
 use std::path::{Path, PathBuf};
 
-use automaton_testkit::world::{Finished, World};
+use automaton_testkit::world::{ProcessOutput, World};
 
 /// The product, in the folder of the laboratory.
 fn product() -> PathBuf {
@@ -37,7 +37,7 @@ fn paying_world() -> World {
 }
 
 /// What the program said.
-fn told(finished: &Finished) -> String {
-    let Finished { code, stdout, stderr, .. } = finished;
+fn told(finished: &ProcessOutput) -> String {
+    let ProcessOutput { code, stdout, stderr, .. } = finished;
     format!("code: {code:?}\nstdout:\n{stdout}\nstderr:\n{stderr}")
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use automaton_lab::sim::{Plant, SimError, Simulator, Tally};
+use automaton_lab::sim::{PlantedDefect, SimError, SimStats, Simulator};
 
 /// Histories of one test: eight tests tell two thousand, side by side.
 const EACH: u64 = 250;
@@ -12,7 +12,7 @@ const FOUND_WITHIN: u64 = 200;
 /// Tells the histories of some seeds; a failure prints the seed and its history.
 fn tell(seeds: Range<u64>) {
     let simulator = Simulator::new().unwrap();
-    let mut tally = Tally::default();
+    let mut tally = SimStats::default();
     for seed in seeds {
         match simulator.tell(seed, None) {
             Ok(told) => tally.add(told),
@@ -45,7 +45,7 @@ histories! {
 }
 
 /// What is found first, of a signer with a defect.
-fn found(plant: Plant) -> String {
+fn found(plant: PlantedDefect) -> String {
     let simulator = Simulator::new().unwrap();
     let broken = |seed| match simulator.tell(seed, Some(plant)) {
         Ok(_) => None,
@@ -57,13 +57,13 @@ fn found(plant: Plant) -> String {
 
 #[test]
 fn a_nonce_that_is_not_the_intents_is_found() {
-    let what = found(Plant::FreshNonce);
+    let what = found(PlantedDefect::FreshNonce);
     assert!(what.contains("nonce") || what.contains("bought"), "{what}");
 }
 
 #[test]
 fn a_ceiling_that_is_asked_after_signing_is_found() {
-    let what = found(Plant::CountedLate);
+    let what = found(PlantedDefect::CountedLate);
     assert!(what.contains("ceiling") || what.contains("agree"), "{what}");
 }
 

@@ -6,11 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use automaton_agent::{Budgets, Envelope};
+use automaton_agent::{Budgets, UnattendedBudget};
 use automaton_core::event::Event;
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::time::{DAY, Span, Timestamp};
-use automaton_lab::days::{Beginning, Days, Tariff, lived};
+use automaton_lab::days::{DaysConfig, SimulatedDays, Tariff, lived};
 use automaton_script::story::Story;
 use automaton_store::TaskResult;
 use automaton_testkit::world::TempDir;
@@ -33,15 +33,15 @@ say = "A week is over."
 "#;
 
 /// The usual prices and limits.
-fn beginning(place: &Path, runs: &Arc<AtomicU64>) -> Beginning {
+fn beginning(place: &Path, runs: &Arc<AtomicU64>) -> DaysConfig {
     let runs = Arc::clone(runs);
     let cents = |cents| Some(Microcents::from_cents(cents).unwrap());
-    Beginning {
+    DaysConfig {
         place: place.to_owned(),
         program: super::product(),
         at: Timestamp::from_millis(BEGIN_MS),
         story: Story::parse("week", STORY).unwrap(),
-        mind: None,
+        provider: None,
         creator: None,
         tariff: Tariff {
             input: Microcents::new(10_000_000),
@@ -50,7 +50,7 @@ fn beginning(place: &Path, runs: &Arc<AtomicU64>) -> Beginning {
         },
         budgets: Budgets {
             inference_per_day: cents(500),
-            envelope: Envelope { answers: Some(30), cost: cents(25) },
+            envelope: UnattendedBudget { answers: Some(30), cost: cents(25) },
             ..Budgets::default()
         },
         listener: Box::new(move |stamped| {
@@ -83,7 +83,7 @@ fn a_week_asleep_asks_no_model_and_writes_little() {
 
 /// Sleeps, and tells in lines what there was after each day.
 async fn sleep_a_week(place: &Path, runs: &Arc<AtomicU64>) -> Vec<String> {
-    let mut days = Days::begin(beginning(place, runs)).await.unwrap();
+    let mut days = SimulatedDays::begin(beginning(place, runs)).await.unwrap();
     days.give(MicroUsdc::new(20_000_000)).await.unwrap();
     let asleep = |event: &Event| matches!(event, Event::SleepStarted { .. });
     days.until("sleep", HOUR, asleep).await.unwrap();

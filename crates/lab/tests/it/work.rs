@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use automaton_core::event::Event;
 use automaton_core::wire::chat::ChatRequest;
-use automaton_lab::work::{Call, Reply, Server};
-use automaton_testkit::world::{Run, World, WorldError};
+use automaton_lab::work::{SolverCall, SolverReply, WorkServer};
+use automaton_testkit::world::{ProcessRun, World, WorldError};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
@@ -46,13 +46,13 @@ struct Seen {
 }
 
 /// The answer to a request: another step of the task each time.
-fn think(seen: &mut Seen, brief: &str, request: &ChatRequest) -> Reply {
+fn think(seen: &mut Seen, brief: &str, request: &ChatRequest) -> SolverReply {
     let shows = |words: &str| {
         let texts = request.messages.iter().filter_map(|message| message.content.as_deref());
         texts.into_iter().any(|text| text.contains(words))
     };
     let shown = shows(brief);
-    let say = |text: &str| Reply { text: text.to_owned(), ..Reply::default() };
+    let say = |text: &str| SolverReply { text: text.to_owned(), ..SolverReply::default() };
     if seen.turns == 0 && !shows(TASK) {
         return say("I wait for my task.");
     }
@@ -70,7 +70,10 @@ fn think(seen: &mut Seen, brief: &str, request: &ChatRequest) -> Reply {
         1 if n > 1 => ("read_file", json!({ "path": path })),
         _ => ("search_files", json!({ "pattern": format!("step {n}$") })),
     };
-    Reply { calls: vec![Call { tool: tool.to_owned(), arguments }], ..Reply::default() }
+    SolverReply {
+        calls: vec![SolverCall { tool: tool.to_owned(), arguments }],
+        ..SolverReply::default()
+    }
 }
 
 /// A server that speaks as the hosted ones do, for as long as the sender lives; where it is.
@@ -81,14 +84,14 @@ fn serve(seen: &Arc<Mutex<Seen>>, brief: &str) -> (String, oneshot::Sender<()>) 
 
 /// The same, with whoever answers.
 fn serve_by(
-    thinker: impl Fn(&ChatRequest) -> Reply + Send + Sync + 'static,
+    thinker: impl Fn(&ChatRequest) -> SolverReply + Send + Sync + 'static,
 ) -> (String, oneshot::Sender<()>) {
     let (stop, stopped) = oneshot::channel();
     let (tell, told) = std::sync::mpsc::sync_channel(1);
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let server = Server::start("gpt-5.2", 400_000, Box::new(thinker)).await.unwrap();
+            let server = WorkServer::start("gpt-5.2", 400_000, Box::new(thinker)).await.unwrap();
             tell.send(server.origin()).unwrap();
             // silent-ok: the test ended either way.
             drop(stopped.await);
@@ -224,14 +227,14 @@ type Held = (Vec<String>, Vec<Value>);
 
 /// Compares what `prompt` shows with what the next request holds, in a home that lives in this
 /// way.
-fn check_prompt(world: &World, live: impl Fn(&World) -> Result<Run, WorldError>) {
+fn check_prompt(world: &World, live: impl Fn(&World) -> Result<ProcessRun, WorldError>) {
     let asked = Arc::<Mutex<Vec<Held>>>::default();
     let seen = Arc::clone(&asked);
     let (url, _stop) = serve_by(move |request| {
         let contents = request.messages.iter().map(|message| message.content.as_deref());
         let tools = request.tools.iter().map(|tool| json!(tool.function));
         seen.lock().unwrap().push((settled(contents), tools.collect()));
-        Reply { text: "Fine.".to_owned(), ..Reply::default() }
+        SolverReply { text: "Fine.".to_owned(), ..SolverReply::default() }
     });
     let config = json!({
         "name": "Ada", "genesisPrompt": "Do what your creator asks.",

@@ -6,12 +6,12 @@ use std::net::{IpAddr, SocketAddr};
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-use crate::ssrf::{AddressClass, Reach, classify};
+use crate::ssrf::{AddressClass, AddressScope, classify};
 
 /// A name leads to an address that is out of reach.
 #[derive(Debug, thiserror::Error)]
 #[error("{address} is a {class} address")]
-pub(crate) struct Forbidden {
+pub(crate) struct ForbiddenAddressError {
     /// The address.
     pub(crate) address: IpAddr,
     /// What is wrong with it.
@@ -21,11 +21,11 @@ pub(crate) struct Forbidden {
 /// Asks the system for a name's addresses and refuses the name when a single
 /// one is out of reach: a mixed answer is how a guard is led astray.
 pub(super) struct Resolver {
-    reach: Reach,
+    reach: AddressScope,
 }
 
 impl Resolver {
-    pub(super) const fn new(reach: Reach) -> Self {
+    pub(super) const fn new(reach: AddressScope) -> Self {
         Self { reach }
     }
 }
@@ -45,11 +45,14 @@ impl Resolve for Resolver {
 }
 
 /// Whether every one of these addresses is within reach.
-pub(crate) fn judge(reach: Reach, found: &[SocketAddr]) -> Result<(), Forbidden> {
+pub(crate) fn judge(
+    reach: AddressScope,
+    found: &[SocketAddr],
+) -> Result<(), ForbiddenAddressError> {
     for address in found.iter().map(SocketAddr::ip) {
         let class = classify(address);
         if !reach.permits(class) {
-            return Err(Forbidden { address, class });
+            return Err(ForbiddenAddressError { address, class });
         }
     }
     Ok(())
@@ -64,9 +67,9 @@ mod tests {
         let global = "1.1.1.1:0".parse().unwrap();
         let private = "10.0.0.1:0".parse().unwrap();
         let metadata = "169.254.169.254:0".parse().unwrap();
-        assert!(judge(Reach::Global, &[global]).is_ok());
-        assert!(judge(Reach::Global, &[global, private]).is_err());
-        assert!(judge(Reach::SpelledName, &[global, private]).is_ok());
-        assert!(judge(Reach::SpelledName, &[private, metadata]).is_err());
+        assert!(judge(AddressScope::Global, &[global]).is_ok());
+        assert!(judge(AddressScope::Global, &[global, private]).is_err());
+        assert!(judge(AddressScope::SpelledName, &[global, private]).is_ok());
+        assert!(judge(AddressScope::SpelledName, &[private, metadata]).is_err());
     }
 }

@@ -6,51 +6,61 @@
 
 use std::net::SocketAddr;
 
-use automaton_core::egress::End;
+use automaton_core::egress::EgressEndReason;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::Proxy;
-use super::exchange::Failed;
+use super::exchange::ExchangeFailure;
 use crate::client::resolve::judge;
 use crate::limits::CONNECT;
 use crate::origin::Origin;
-use crate::ssrf::Reach;
+use crate::ssrf::AddressScope;
 
 /// A stream of bytes in both directions.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(super) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
 
 impl Proxy {
     /// Connects to an origin, or to none of its addresses.
-    pub(super) async fn dial(&self, to: &Origin, spelled: bool) -> Result<TcpStream, Failed> {
+    pub(super) async fn dial(
+        &self,
+        to: &Origin,
+        spelled: bool,
+    ) -> Result<TcpStream, ExchangeFailure> {
         let reached = timeout(CONNECT, self.reach(to, spelled)).await;
         reached.unwrap_or_else(|_| {
-            Err(Failed::told(End::Late, format!("{to} took no connection in {CONNECT:?}.")))
+            Err(ExchangeFailure::told(
+                EgressEndReason::Late,
+                format!("{to} took no connection in {CONNECT:?}."),
+            ))
         })
     }
 
-    async fn reach(&self, to: &Origin, spelled: bool) -> Result<TcpStream, Failed> {
+    async fn reach(&self, to: &Origin, spelled: bool) -> Result<TcpStream, ExchangeFailure> {
         let unreachable = |why: &dyn std::fmt::Display| {
-            Failed::told(End::Unreachable, format!("{to} cannot be reached: {why}."))
+            ExchangeFailure::told(
+                EgressEndReason::Unreachable,
+                format!("{to} cannot be reached: {why}."),
+            )
         };
         let addresses = match to.address() {
             Some(address) => vec![address],
             None => self.names.lookup(to.host()).await.map_err(|error| unreachable(&error))?,
         };
         let reach = match (spelled, to.address()) {
-            (false, _) => Reach::Global,
-            (true, None) => Reach::SpelledName,
-            (true, Some(_)) => Reach::SpelledAddress,
+            (false, _) => AddressScope::Global,
+            (true, None) => AddressScope::SpelledName,
+            (true, Some(_)) => AddressScope::SpelledAddress,
         };
         let places: Vec<SocketAddr> =
             addresses.into_iter().map(|address| (address, to.port()).into()).collect();
         judge(reach, &places).map_err(|forbidden| {
             let sentence = format!("{to} leads to {forbidden}: {}.", self.remedy.origins);
-            Failed::told(End::Address, sentence)
+            ExchangeFailure::told(EgressEndReason::Address, sentence)
         })?;
         let mut last = unreachable(&"its name has no address");
         for place in places {
@@ -63,11 +73,11 @@ impl Proxy {
     }
 
     /// TLS over a connection with an origin, judged by the roots of this program.
-    pub(super) async fn encrypt<S: Stream + 'static>(
+    pub(super) async fn encrypt<S: ByteStream + 'static>(
         &self,
         to: &Origin,
         stream: S,
-    ) -> std::io::Result<Box<dyn Stream>> {
+    ) -> std::io::Result<Box<dyn ByteStream>> {
         let host = to.host().trim_start_matches('[').trim_end_matches(']').to_owned();
         let name = ServerName::try_from(host).map_err(std::io::Error::other)?;
         Ok(Box::new(self.tls.connect(name, stream).await?))

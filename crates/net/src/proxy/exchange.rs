@@ -6,23 +6,23 @@
 use std::io;
 use std::sync::Arc;
 
-use automaton_core::egress::{Came, End};
+use automaton_core::egress::{EgressEndReason, EgressOutcome};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tracing::debug;
 
-use super::head::{self, BadHead, Head};
-use super::meter::{Meter, Metered};
-use super::{Asked, Gate, Pass, Refusal, Run, forward, tunnel};
+use super::head::{self, RequestHead, RequestHeadError};
+use super::meter::{MeteredStream, TrafficMeter};
+use super::{AllowedRequest, EgressRefusal, EgressRequest, Gate, ProxyRun, forward, tunnel};
 use crate::limits::EGRESS_HEAD;
 
 /// Bytes of a request that are read and thrown away, so that the answer is not lost.
 const REST_BYTES_MAX: u64 = 1 << 20;
 
 /// What was read of a request before it was judged.
-pub(super) struct Opened {
-    pub(super) head: Head,
+pub(super) struct ParsedRequest {
+    pub(super) head: RequestHead,
     /// The head as it came, and what came with it.
     pub(super) bytes: Vec<u8>,
     /// Where the head ends.
@@ -30,14 +30,14 @@ pub(super) struct Opened {
 }
 
 /// An answer of the proxy's own.
-struct Says {
+struct ProxyErrorResponse {
     status: &'static str,
     rule: String,
     sentence: String,
 }
 
 /// Serves one connection.
-pub(super) async fn serve<G: Gate>(run: Arc<Run<G>>, mut client: TcpStream) {
+pub(super) async fn serve<G: Gate>(run: Arc<ProxyRun<G>>, mut client: TcpStream) {
     let mut ended = run.ended.clone();
     let opened = tokio::select! {
         biased;
@@ -50,20 +50,23 @@ pub(super) async fn serve<G: Gate>(run: Arc<Run<G>>, mut client: TcpStream) {
     };
     match judged {
         Ok((opened, pass)) => {
-            let meter = Meter::new(run.proxy.allowance, Arc::clone(&run.bytes));
+            let meter = TrafficMeter::new(run.proxy.allowance, Arc::clone(&run.bytes));
             let tunnel = opened.head.is_tunnel();
             let end = tokio::select! {
                 biased;
-                _ = ended.wait_for(|ended| *ended) => End::Stopped,
+                _ = ended.wait_for(|ended| *ended) => EgressEndReason::Stopped,
                 end = pass_on(&run, &mut client, (opened, &pass), &meter) => end,
                 end = meter.overdue() => end,
             };
-            if !tunnel && meter.status().is_none() && matches!(end, End::Idle | End::TooLong) {
+            if !tunnel
+                && meter.status().is_none()
+                && matches!(end, EgressEndReason::Idle | EgressEndReason::TooLong)
+            {
                 let sentence = format!("{} did not answer in time.", pass.to);
-                say(&mut client, &Says::of(end, sentence)).await;
+                say(&mut client, &ProxyErrorResponse::of(end, sentence)).await;
             }
             let (bytes_up, bytes_down) = meter.bytes();
-            let came = Came { status: meter.status(), bytes_up, bytes_down, end };
+            let came = EgressOutcome { status: meter.status(), bytes_up, bytes_down, end };
             run.gate.ended(pass.ticket, came).await;
         }
         Err(Some(says)) => say(&mut client, &says).await,
@@ -73,23 +76,26 @@ pub(super) async fn serve<G: Gate>(run: Arc<Run<G>>, mut client: TcpStream) {
 
 /// Has a request judged, unless there were too many. Runs to its end, so that what was
 /// written down as let through is known here.
-async fn judge<G: Gate>(run: &Run<G>, opened: Opened) -> Result<(Opened, Pass<G::Ticket>), Says> {
-    let refused = |it: Refusal| Says::new("403 Refused", &it.rule, it.sentence);
+async fn judge<G: Gate>(
+    run: &ProxyRun<G>,
+    opened: ParsedRequest,
+) -> Result<(ParsedRequest, AllowedRequest<G::Ticket>), ProxyErrorResponse> {
+    let refused = |it: EgressRefusal| ProxyErrorResponse::new("403 Refused", &it.rule, it.sentence);
     run.proxy.admit().map_err(refused)?;
-    let Head { method, url, origin } = opened.head.clone();
-    let pass = run.gate.judge(Asked { method, url, origin }).await.map_err(refused)?;
+    let RequestHead { method, url, origin } = opened.head.clone();
+    let pass = run.gate.judge(EgressRequest { method, url, origin }).await.map_err(refused)?;
     Ok((opened, pass))
 }
 
 /// Reads a head, or says what is wrong with it. Who sends nothing is told nothing.
-async fn open(client: &mut TcpStream) -> Result<Opened, Option<Says>> {
+async fn open(client: &mut TcpStream) -> Result<ParsedRequest, Option<ProxyErrorResponse>> {
     let mut bytes = Vec::with_capacity(1024);
     let reading = async {
         let mut seen = 0;
         loop {
             if let Some(body_at) = head::length(&bytes, seen)? {
                 let head = head::parse(&bytes[..body_at])?;
-                return Ok::<_, BadHead>(Some((head, body_at)));
+                return Ok::<_, RequestHeadError>(Some((head, body_at)));
             }
             seen = bytes.len();
             match client.read_buf(&mut bytes).await {
@@ -100,29 +106,29 @@ async fn open(client: &mut TcpStream) -> Result<Opened, Option<Says>> {
         }
     };
     match timeout(EGRESS_HEAD, reading).await {
-        Ok(Ok(Some((head, body_at)))) => Ok(Opened { head, bytes, body_at }),
+        Ok(Ok(Some((head, body_at)))) => Ok(ParsedRequest { head, bytes, body_at }),
         Ok(Ok(None)) => Err(None),
         Ok(Err(bad)) => {
             let sentence = format!("Refused, since {bad}.");
-            Err(Some(Says::new("400 Bad Request", bad.rule(), sentence)))
+            Err(Some(ProxyErrorResponse::new("400 Bad Request", bad.rule(), sentence)))
         }
         Err(_) => {
             let sentence = format!("The head of a request has to come within {EGRESS_HEAD:?}.");
-            Err(Some(Says::new("408 Request Timeout", "request.time", sentence)))
+            Err(Some(ProxyErrorResponse::new("408 Request Timeout", "request.time", sentence)))
         }
     }
 }
 
 /// Connects, and passes a request on that was let through.
 async fn pass_on<G: Gate>(
-    run: &Run<G>,
+    run: &ProxyRun<G>,
     client: &mut TcpStream,
-    (opened, pass): (Opened, &Pass<G::Ticket>),
-    meter: &Arc<Meter>,
-) -> End {
+    (opened, pass): (ParsedRequest, &AllowedRequest<G::Ticket>),
+    meter: &Arc<TrafficMeter>,
+) -> EgressEndReason {
     let passed = match run.proxy.dial(&pass.to, pass.spelled).await {
         Ok(upstream) => {
-            let upstream = Metered::new(upstream, Arc::clone(meter));
+            let upstream = MeteredStream::new(upstream, Arc::clone(meter));
             match opened.head.is_tunnel() {
                 true => tunnel::run(client, upstream, &opened, meter).await,
                 false => forward::run(&run.proxy, client, upstream, (opened, pass), meter).await,
@@ -130,35 +136,35 @@ async fn pass_on<G: Gate>(
         }
         Err(failed) => Err(failed),
     };
-    let Err(Failed { end, sentence }) = passed else { return End::Done };
+    let Err(ExchangeFailure { end, sentence }) = passed else { return EgressEndReason::Done };
     let end = meter.cut().unwrap_or(end);
     if let Some(sentence) = sentence {
-        say(client, &Says::of(end, sentence)).await;
+        say(client, &ProxyErrorResponse::of(end, sentence)).await;
     }
     end
 }
 
 /// Why a request was not passed on to its end.
-pub(super) struct Failed {
-    pub(super) end: End,
+pub(super) struct ExchangeFailure {
+    pub(super) end: EgressEndReason,
     /// What the program is told, where nothing was answered yet.
     pub(super) sentence: Option<String>,
 }
 
-impl Failed {
-    pub(super) const fn told(end: End, sentence: String) -> Self {
+impl ExchangeFailure {
+    pub(super) const fn told(end: EgressEndReason, sentence: String) -> Self {
         Self { end, sentence: Some(sentence) }
     }
 }
 
-impl From<io::Error> for Failed {
+impl From<io::Error> for ExchangeFailure {
     fn from(error: io::Error) -> Self {
         debug!(%error, "a request broke off");
-        Self { end: End::Broken, sentence: None }
+        Self { end: EgressEndReason::Broken, sentence: None }
     }
 }
 
-impl Says {
+impl ProxyErrorResponse {
     fn new(status: &'static str, rule: &str, sentence: String) -> Self {
         // An operator may call a rule what cannot stand in a header.
         let rule = rule.chars().filter(char::is_ascii_graphic).collect();
@@ -166,10 +172,12 @@ impl Says {
     }
 
     /// That a request came to this end before it was answered.
-    fn of(end: End, sentence: String) -> Self {
+    fn of(end: EgressEndReason, sentence: String) -> Self {
         let status = match end {
-            End::Address => "403 Refused",
-            End::Late | End::Idle | End::TooLong => "504 Gateway Timeout",
+            EgressEndReason::Address => "403 Refused",
+            EgressEndReason::Late | EgressEndReason::Idle | EgressEndReason::TooLong => {
+                "504 Gateway Timeout"
+            }
             _ => "502 Bad Gateway",
         };
         Self::new(status, &format!("egress.{}", end.name()), sentence)
@@ -178,8 +186,8 @@ impl Says {
 
 /// Answers, and lets the client read it: what it still sends is thrown away, since closing
 /// on unread bytes would reset the connection.
-async fn say(client: &mut TcpStream, says: &Says) {
-    let Says { status, rule, sentence } = says;
+async fn say(client: &mut TcpStream, says: &ProxyErrorResponse) {
+    let ProxyErrorResponse { status, rule, sentence } = says;
     // Clients that show no body show this.
     let by = if status.ends_with("Refused") { format!(" by {rule}") } else { String::new() };
     let text = format!(

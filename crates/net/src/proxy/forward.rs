@@ -9,7 +9,7 @@ use std::convert::Infallible;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use automaton_core::egress::End;
+use automaton_core::egress::EgressEndReason;
 use automaton_core::secret::Secret;
 use bytes::Bytes;
 use http_body_util::{Either, Full};
@@ -21,10 +21,10 @@ use hyper_util::rt::TokioIo;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 
-use super::dial::Stream;
-use super::exchange::{Failed, Opened};
-use super::meter::Meter;
-use super::{Pass, Proxy};
+use super::dial::ByteStream;
+use super::exchange::{ExchangeFailure, ParsedRequest};
+use super::meter::TrafficMeter;
+use super::{AllowedRequest, Proxy};
 use crate::limits::EGRESS_HEADERS_MAX;
 use crate::origin::{Origin, Scheme};
 
@@ -52,16 +52,16 @@ const HIDDEN: &str = "***";
 pub(super) async fn run<T>(
     proxy: &Proxy,
     client: &mut TcpStream,
-    upstream: impl Stream + 'static,
-    (opened, pass): (Opened, &Pass<T>),
-    meter: &Arc<Meter>,
-) -> Result<(), Failed> {
+    upstream: impl ByteStream + 'static,
+    (opened, pass): (ParsedRequest, &AllowedRequest<T>),
+    meter: &Arc<TrafficMeter>,
+) -> Result<(), ExchangeFailure> {
     let to = &pass.to;
     let no_way = |error: &dyn std::fmt::Display| {
         let sentence = format!("{to} cannot be spoken to: {error}.");
-        Failed::told(End::Unreachable, sentence)
+        ExchangeFailure::told(EgressEndReason::Unreachable, sentence)
     };
-    let upstream: Box<dyn Stream> = match to.scheme() {
+    let upstream: Box<dyn ByteStream> = match to.scheme() {
         Scheme::Http => Box::new(upstream),
         Scheme::Https => proxy.encrypt(to, upstream).await.map_err(|error| no_way(&error))?,
     };
@@ -101,7 +101,10 @@ pub(super) async fn run<T>(
     };
     served.map_err(io::Error::other)?;
     // What was answered in the host's place is not its answer.
-    meter.status().map(|_| ()).ok_or(Failed { end: End::Broken, sentence: None })
+    meter
+        .status()
+        .map(|_| ())
+        .ok_or(ExchangeFailure { end: EgressEndReason::Broken, sentence: None })
 }
 
 /// The request as the host gets it.
@@ -137,10 +140,10 @@ fn outward(
     Ok(request)
 }
 
-type Answer = Response<Either<Incoming, Full<Bytes>>>;
+type ProxyResponse = Response<Either<Incoming, Full<Bytes>>>;
 
 /// The answer as the program gets it.
-fn inward(answer: Response<Incoming>, credentials: &[(String, Secret)]) -> Answer {
+fn inward(answer: Response<Incoming>, credentials: &[(String, Secret)]) -> ProxyResponse {
     let (mut parts, body) = answer.into_parts();
     of_this_hop(&mut parts.headers);
     parts.headers.remove(REFUSED);
@@ -191,16 +194,16 @@ pub fn of_this_hop(headers: &mut HeaderMap) {
 }
 
 /// What is said when the host's answer is none, or the request was cut off.
-fn broken(to: &Origin, meter: &Meter) -> Answer {
+fn broken(to: &Origin, meter: &TrafficMeter) -> ProxyResponse {
     let (status, why) = match meter.cut() {
-        Some(End::RequestBytes | End::RunBytes) => {
+        Some(EgressEndReason::RequestBytes | EgressEndReason::RunBytes) => {
             (StatusCode::PAYLOAD_TOO_LARGE, "was sent more than may be sent")
         }
         _ => (StatusCode::BAD_GATEWAY, "broke off before it had answered"),
     };
     let mut answer = Response::new(Either::Right(Full::new(format!("{to} {why}.\n").into())));
     *answer.status_mut() = status;
-    let rule = format!("egress.{}", meter.cut().unwrap_or(End::Broken).name());
+    let rule = format!("egress.{}", meter.cut().unwrap_or(EgressEndReason::Broken).name());
     if let Ok(rule) = HeaderValue::from_str(&rule) {
         answer.headers_mut().insert(REFUSED, rule);
     }

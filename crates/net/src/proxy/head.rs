@@ -14,7 +14,7 @@ const END: &[u8] = b"\r\n\r\n";
 
 /// Why a request is not understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BadHead {
+pub enum RequestHeadError {
     /// It is larger than a head may be, or its target than a target.
     #[error(
         "the head of the request has more than {EGRESS_HEAD_BYTES_MAX} bytes, or its target \
@@ -47,7 +47,7 @@ pub enum BadHead {
     Length,
 }
 
-impl BadHead {
+impl RequestHeadError {
     /// What `x-automaton-refused` says.
     #[must_use]
     pub const fn rule(&self) -> &'static str {
@@ -64,7 +64,7 @@ impl BadHead {
 
 /// A request as the proxy understands it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Head {
+pub struct RequestHead {
     /// The method, in capitals.
     pub method: String,
     /// Where it goes; `https://host:port/` for a CONNECT.
@@ -73,7 +73,7 @@ pub struct Head {
     pub origin: Origin,
 }
 
-impl Head {
+impl RequestHead {
     /// Whether it asks for a tunnel.
     #[must_use]
     pub fn is_tunnel(&self) -> bool {
@@ -85,15 +85,15 @@ impl Head {
 /// was found not to end, and they are not looked at again.
 ///
 /// # Errors
-/// [`BadHead::Large`] when it cannot become whole any more.
-pub fn length(bytes: &[u8], seen: usize) -> Result<Option<usize>, BadHead> {
+/// [`RequestHeadError::Large`] when it cannot become whole any more.
+pub fn length(bytes: &[u8], seen: usize) -> Result<Option<usize>, RequestHeadError> {
     let from = seen.saturating_sub(END.len() - 1);
     let fresh = bytes.get(from..).unwrap_or_default();
     let end = fresh.windows(END.len()).position(|four| four == END);
     match end.map(|at| from + at + END.len()) {
         Some(end) if end <= EGRESS_HEAD_BYTES_MAX => Ok(Some(end)),
         None if bytes.len() < EGRESS_HEAD_BYTES_MAX => Ok(None),
-        _ => Err(BadHead::Large),
+        _ => Err(RequestHeadError::Large),
     }
 }
 
@@ -101,11 +101,11 @@ pub fn length(bytes: &[u8], seen: usize) -> Result<Option<usize>, BadHead> {
 ///
 /// # Errors
 /// When there is any doubt about what it says.
-pub fn parse(head: &[u8]) -> Result<Head, BadHead> {
+pub fn parse(head: &[u8]) -> Result<RequestHead, RequestHeadError> {
     if head.len() > EGRESS_HEAD_BYTES_MAX {
-        return Err(BadHead::Large);
+        return Err(RequestHeadError::Large);
     }
-    let lines = head.strip_suffix(END).ok_or(BadHead::Bytes)?;
+    let lines = head.strip_suffix(END).ok_or(RequestHeadError::Bytes)?;
     // Bytes from 0x80 on are left to the values of headers; a target has none.
     let lines = String::from_utf8_lossy(lines);
     let mut lines = lines.split("\r\n");
@@ -113,47 +113,51 @@ pub fn parse(head: &[u8]) -> Result<Head, BadHead> {
     let (method, target, minor) = request_line(line)?;
     let tunnel = method == "CONNECT";
     let url = if tunnel { authority(target)? } else { absolute(target)? };
-    let origin = Origin::of(&url).map_err(|_| BadHead::Target)?;
+    let origin = Origin::of(&url).map_err(|_| RequestHeadError::Target)?;
     headers(lines, &origin, (tunnel, minor))?;
-    Ok(Head { method: method.to_owned(), url, origin })
+    Ok(RequestHead { method: method.to_owned(), url, origin })
 }
 
-fn request_line(line: &str) -> Result<(&str, &str, u8), BadHead> {
+fn request_line(line: &str) -> Result<(&str, &str, u8), RequestHeadError> {
     if line.bytes().any(|byte| byte != b' ' && !byte.is_ascii_graphic()) {
-        return Err(if line.is_ascii() { BadHead::Bytes } else { BadHead::Target });
+        return Err(if line.is_ascii() {
+            RequestHeadError::Bytes
+        } else {
+            RequestHeadError::Target
+        });
     }
     let parts: Vec<&str> = line.split(' ').collect();
-    let [method, target, version] = parts.as_slice() else { return Err(BadHead::Line) };
+    let [method, target, version] = parts.as_slice() else { return Err(RequestHeadError::Line) };
     if target.len() > EGRESS_TARGET_BYTES_MAX {
-        return Err(BadHead::Large);
+        return Err(RequestHeadError::Large);
     }
     let minor = match *version {
         "HTTP/1.1" => 1,
         "HTTP/1.0" => 0,
-        _ => return Err(BadHead::Line),
+        _ => return Err(RequestHeadError::Line),
     };
     let is_word = (1..=16).contains(&method.len())
         && method.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-');
     // TRACE sends back what it got, and that may hold what the proxy put in.
     if !is_word || ["TRACE", "TRACK", "PRI"].contains(method) {
-        return Err(BadHead::Method);
+        return Err(RequestHeadError::Method);
     }
     Ok((method, target, minor))
 }
 
 /// `host:port`, as the URL of the host behind TLS.
-fn authority(target: &str) -> Result<Url, BadHead> {
-    let (host, port) = target.rsplit_once(':').ok_or(BadHead::Target)?;
+fn authority(target: &str) -> Result<Url, RequestHeadError> {
+    let (host, port) = target.rsplit_once(':').ok_or(RequestHeadError::Target)?;
     let digits = (1..=5).contains(&port.len()) && port.bytes().all(|byte| byte.is_ascii_digit());
     if !digits || !is_host(host) {
-        return Err(BadHead::Target);
+        return Err(RequestHeadError::Target);
     }
-    Url::parse(&format!("https://{target}/")).map_err(|_| BadHead::Target)
+    Url::parse(&format!("https://{target}/")).map_err(|_| RequestHeadError::Target)
 }
 
 /// `http://host[:port]/path?query`.
-fn absolute(target: &str) -> Result<Url, BadHead> {
-    let (scheme, rest) = target.split_at_checked(7).ok_or(BadHead::Target)?;
+fn absolute(target: &str) -> Result<Url, RequestHeadError> {
+    let (scheme, rest) = target.split_at_checked(7).ok_or(RequestHeadError::Target)?;
     let place = rest.split(['/', '?']).next().unwrap_or_default();
     let host = match place.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
@@ -161,9 +165,9 @@ fn absolute(target: &str) -> Result<Url, BadHead> {
     };
     let misread = rest.contains(['\\', '#']);
     if !scheme.eq_ignore_ascii_case("http://") || misread || !is_host(host) {
-        return Err(BadHead::Target);
+        return Err(RequestHeadError::Target);
     }
-    Url::parse(target).map_err(|_| BadHead::Target)
+    Url::parse(target).map_err(|_| RequestHeadError::Target)
 }
 
 /// Whether it is a host in plain letters: a name, an IPv4 address or one of IPv6 in
@@ -179,28 +183,28 @@ fn headers<'a>(
     lines: impl Iterator<Item = &'a str>,
     origin: &Origin,
     (tunnel, minor): (bool, u8),
-) -> Result<(), BadHead> {
+) -> Result<(), RequestHeadError> {
     let (mut count, mut host, mut length, mut coded) = (0, None, None, None);
     for line in lines {
         count += 1;
         if count > EGRESS_HEADERS_MAX {
-            return Err(BadHead::Many);
+            return Err(RequestHeadError::Many);
         }
         if line.starts_with([' ', '\t']) || line.chars().any(|c| c.is_ascii_control() && c != '\t')
         {
-            return Err(BadHead::Bytes);
+            return Err(RequestHeadError::Bytes);
         }
-        let (name, value) = line.split_once(':').ok_or(BadHead::Header)?;
+        let (name, value) = line.split_once(':').ok_or(RequestHeadError::Header)?;
         let is_token =
             |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
         if name.is_empty() || !name.bytes().all(is_token) {
-            return Err(BadHead::Header);
+            return Err(RequestHeadError::Header);
         }
         let value = value.trim_matches([' ', '\t']);
         let (slot, twice) = match name.to_ascii_lowercase().as_str() {
-            "host" => (&mut host, BadHead::Host),
-            "content-length" => (&mut length, BadHead::Length),
-            "transfer-encoding" => (&mut coded, BadHead::Length),
+            "host" => (&mut host, RequestHeadError::Host),
+            "content-length" => (&mut length, RequestHeadError::Length),
+            "transfer-encoding" => (&mut coded, RequestHeadError::Length),
             _ => continue,
         };
         if slot.replace(value).is_some() {
@@ -210,7 +214,7 @@ fn headers<'a>(
     match host {
         Some(host) if is_of(host, origin) => {}
         None if minor == 0 => {}
-        _ => return Err(BadHead::Host),
+        _ => return Err(RequestHeadError::Host),
     }
     let is_number = |text: &str| {
         (1..=18).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
@@ -221,7 +225,7 @@ fn headers<'a>(
         (None, Some(coding)) => coding.eq_ignore_ascii_case("chunked") && minor == 1 && !tunnel,
         (Some(_), Some(_)) => false,
     };
-    if clear { Ok(()) } else { Err(BadHead::Length) }
+    if clear { Ok(()) } else { Err(RequestHeadError::Length) }
 }
 
 /// Whether a `Host` says the same place as the target.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 
-use automaton_core::egress::End;
+use automaton_core::egress::EgressEndReason;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, sleep};
 
@@ -17,18 +17,18 @@ use crate::limits::Allowance;
 
 /// What went over one connection.
 #[derive(Debug)]
-pub(super) struct Meter {
+pub(super) struct TrafficMeter {
     allowance: Allowance,
     up: AtomicU64,
     down: AtomicU64,
     /// Of all connections of the same command.
     run: Arc<AtomicU64>,
-    cut: OnceLock<End>,
+    cut: OnceLock<EgressEndReason>,
     /// Of the host's answer, or of the tunnel's.
     status: OnceLock<u16>,
 }
 
-impl Meter {
+impl TrafficMeter {
     pub(super) fn new(allowance: Allowance, run: Arc<AtomicU64>) -> Arc<Self> {
         let (up, down) = (AtomicU64::new(0), AtomicU64::new(0));
         let (cut, status) = (OnceLock::new(), OnceLock::new());
@@ -41,7 +41,7 @@ impl Meter {
     }
 
     /// Why the connection was cut, when it was.
-    pub(super) fn cut(&self) -> Option<End> {
+    pub(super) fn cut(&self) -> Option<EgressEndReason> {
         self.cut.get().copied()
     }
 
@@ -60,8 +60,8 @@ impl Meter {
         let one = direction.fetch_add(bytes, Relaxed) + bytes;
         let all = self.run.fetch_add(bytes, Relaxed) + bytes;
         let end = match () {
-            () if one > self.allowance.bytes_per_request => End::RequestBytes,
-            () if all > self.allowance.bytes_per_run => End::RunBytes,
+            () if one > self.allowance.bytes_per_request => EgressEndReason::RequestBytes,
+            () if all > self.allowance.bytes_per_run => EgressEndReason::RunBytes,
             () => return Ok(()),
         };
         self.cut.get_or_init(|| end);
@@ -69,7 +69,7 @@ impl Meter {
     }
 
     /// Waits until the connection has been idle, or open, for too long.
-    pub(super) async fn overdue(&self) -> End {
+    pub(super) async fn overdue(&self) -> EgressEndReason {
         let Allowance { idle, total, .. } = self.allowance;
         let begun = Instant::now();
         let mut before = self.bytes();
@@ -78,8 +78,8 @@ impl Meter {
             sleep(idle.min(left)).await;
             let now = self.bytes();
             let end = match () {
-                () if begun.elapsed() >= total => End::TooLong,
-                () if now == before => End::Idle,
+                () if begun.elapsed() >= total => EgressEndReason::TooLong,
+                () if now == before => EgressEndReason::Idle,
                 () => {
                     before = now;
                     continue;
@@ -91,18 +91,18 @@ impl Meter {
 }
 
 /// A connection to a host, under a meter.
-pub(super) struct Metered<S> {
+pub(super) struct MeteredStream<S> {
     stream: S,
-    meter: Arc<Meter>,
+    meter: Arc<TrafficMeter>,
 }
 
-impl<S> Metered<S> {
-    pub(super) const fn new(stream: S, meter: Arc<Meter>) -> Self {
+impl<S> MeteredStream<S> {
+    pub(super) const fn new(stream: S, meter: Arc<TrafficMeter>) -> Self {
         Self { stream, meter }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for MeteredStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -114,7 +114,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for MeteredStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

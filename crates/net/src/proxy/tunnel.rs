@@ -7,15 +7,15 @@
 
 use std::sync::Arc;
 
-use automaton_core::egress::End;
+use automaton_core::egress::EgressEndReason;
 use rustls::server::Acceptor;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::dial::Stream;
-use super::exchange::{Failed, Opened};
-use super::meter::Meter;
+use super::dial::ByteStream;
+use super::exchange::{ExchangeFailure, ParsedRequest};
+use super::meter::TrafficMeter;
 use crate::limits::EGRESS_HEAD;
 use crate::origin::Origin;
 
@@ -26,15 +26,16 @@ const GREETING_BYTES_MAX: usize = 64 << 10;
 /// done.
 pub(super) async fn run(
     client: &mut TcpStream,
-    mut upstream: impl Stream,
-    opened: &Opened,
-    meter: &Arc<Meter>,
-) -> Result<(), Failed> {
+    mut upstream: impl ByteStream,
+    opened: &ParsedRequest,
+    meter: &Arc<TrafficMeter>,
+) -> Result<(), ExchangeFailure> {
     client.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await?;
     meter.answered(200);
     let early = opened.bytes.get(opened.body_at..).unwrap_or_default().to_vec();
     let greeting = timeout(EGRESS_HEAD, greeting(client, early, &opened.head.origin)).await;
-    let greeting = greeting.map_err(|_| Failed { end: End::Idle, sentence: None })??;
+    let greeting =
+        greeting.map_err(|_| ExchangeFailure { end: EgressEndReason::Idle, sentence: None })??;
     upstream.write_all(&greeting).await?;
     copy_bidirectional(client, &mut upstream).await?;
     Ok(())
@@ -45,8 +46,8 @@ async fn greeting(
     client: &mut TcpStream,
     mut bytes: Vec<u8>,
     to: &Origin,
-) -> Result<Vec<u8>, Failed> {
-    let refused = || Failed { end: End::Greeting, sentence: None };
+) -> Result<Vec<u8>, ExchangeFailure> {
+    let refused = || ExchangeFailure { end: EgressEndReason::Greeting, sentence: None };
     let (mut acceptor, mut seen) = (Acceptor::default(), 0);
     loop {
         while let Some(mut fresh) = bytes.get(seen..).filter(|fresh| !fresh.is_empty()) {

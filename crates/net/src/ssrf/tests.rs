@@ -80,10 +80,10 @@ fn every_address_of_the_table() {
 #[test]
 fn only_what_the_creator_wrote_in_digits_reaches_everything() {
     for (text, class) in TABLE {
-        assert_eq!(Reach::Global.permits(class), class == Global, "{text}");
+        assert_eq!(AddressScope::Global.permits(class), class == Global, "{text}");
         let by_name = matches!(class, Global | Loopback | Private);
-        assert_eq!(Reach::SpelledName.permits(class), by_name, "{text}");
-        assert!(Reach::SpelledAddress.permits(class), "{text}");
+        assert_eq!(AddressScope::SpelledName.permits(class), by_name, "{text}");
+        assert!(AddressScope::SpelledAddress.permits(class), "{text}");
     }
 }
 

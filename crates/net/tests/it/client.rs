@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use automaton_core::error::{Classified as _, Kind, chain};
+use automaton_core::error::{Classified as _, ErrorClass, chain};
 use automaton_core::secret::Secret;
-use automaton_net::error::Late;
+use automaton_net::error::DeadlineKind;
 use automaton_net::{
-    Client, ClientConfig, Deadlines, Header, Method, NetError, Origin, Request, Url,
+    Deadlines, Header, HttpClient, HttpClientConfig, HttpMethod, HttpRequest, NetError, Origin, Url,
 };
 use tokio::io::AsyncWriteExt as _;
 
@@ -15,9 +15,9 @@ use crate::server::{answers, client_for, server};
 const SHORT: Duration = Duration::from_millis(150);
 const LONG: Duration = Duration::from_secs(20);
 
-fn get(url: &Url) -> Request {
+fn get(url: &Url) -> HttpRequest {
     let deadlines = Deadlines { idle: LONG, total: LONG };
-    Request { deadlines, ..Request::new(Method::Get, url.clone()) }
+    HttpRequest { deadlines, ..HttpRequest::new(HttpMethod::Get, url.clone()) }
 }
 
 #[tokio::test]
@@ -28,7 +28,7 @@ async fn a_request_arrives_and_its_answer_is_read() {
     let secret = Header::Secret("authorization", Secret::new("Bearer key".to_owned()));
     let open = Header::Open("content-type", "application/json".to_owned());
     let mut request = get(&server.url);
-    request.method = Method::Post;
+    request.method = HttpMethod::Post;
     request.headers = vec![secret, open];
     request.body = b"{}".to_vec();
     assert!(!format!("{request:?}").contains("key"), "{request:?}");
@@ -53,10 +53,13 @@ async fn a_redirection_is_refused() {
         let head = format!("HTTP/1.1 {status} Moved\r\nlocation: {}\r\n", elsewhere.url);
         let server = answers(format!("{head}content-length: 0\r\n\r\n")).await;
         let allow_private_origins = vec![server.origin.clone(), elsewhere.origin];
-        let client =
-            Client::new(ClientConfig { allow_private_origins, ..ClientConfig::default() }).unwrap();
+        let client = HttpClient::new(HttpClientConfig {
+            allow_private_origins,
+            ..HttpClientConfig::default()
+        })
+        .unwrap();
         let secret = Header::Secret("x-payment", Secret::new("e30=".to_owned()));
-        let request = Request { headers: vec![secret], ..get(&server.url) };
+        let request = HttpRequest { headers: vec![secret], ..get(&server.url) };
         let error = client.request(request).await.unwrap_err();
         assert!(matches!(error, NetError::Redirected { status: s, .. } if s == status), "{error}");
         assert!(error.hint().is_some());
@@ -70,7 +73,7 @@ async fn a_redirection_is_refused() {
 #[tokio::test]
 async fn a_declared_body_beyond_the_cap_is_not_read() {
     let server = answers("HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\n").await;
-    let request = Request { body_bytes_max: 10, ..get(&server.url) };
+    let request = HttpRequest { body_bytes_max: 10, ..get(&server.url) };
     let error = client_for(&server).request(request).await.unwrap_err();
     assert!(matches!(error, NetError::TooLarge { limit_bytes: 10, .. }), "{error}");
 }
@@ -90,11 +93,11 @@ async fn an_endless_body_ends_at_the_cap() {
         }
     })
     .await;
-    let request = Request { body_bytes_max: 100_000, ..get(&server.url) };
+    let request = HttpRequest { body_bytes_max: 100_000, ..get(&server.url) };
     let response = client_for(&server).request(request).await.unwrap();
     let error = response.body.whole().await.unwrap_err();
     assert!(matches!(error, NetError::TooLarge { .. }), "{error}");
-    assert_eq!(error.kind(), Kind::Upstream);
+    assert_eq!(error.kind(), ErrorClass::Upstream);
     // The server notices that nobody reads any more.
     tokio::time::timeout(LONG, server.heard).await.unwrap().unwrap();
 }
@@ -103,10 +106,10 @@ async fn an_endless_body_ends_at_the_cap() {
 async fn a_silent_server_is_given_up() {
     let server = server(async move |_stream| tokio::time::sleep(LONG).await).await;
     let deadlines = Deadlines { idle: SHORT, total: LONG };
-    let request = Request { deadlines, ..get(&server.url) };
+    let request = HttpRequest { deadlines, ..get(&server.url) };
     let error = client_for(&server).request(request).await.unwrap_err();
-    assert!(matches!(error, NetError::TimedOut { late: Late::Idle(_), .. }), "{error}");
-    assert_eq!(error.kind(), Kind::Transient);
+    assert!(matches!(error, NetError::TimedOut { late: DeadlineKind::Idle(_), .. }), "{error}");
+    assert_eq!(error.kind(), ErrorClass::Transient);
     server.heard.abort();
 }
 
@@ -119,11 +122,11 @@ async fn a_body_that_stops_is_given_up() {
     })
     .await;
     let deadlines = Deadlines { idle: SHORT, total: LONG };
-    let request = Request { deadlines, ..get(&server.url) };
+    let request = HttpRequest { deadlines, ..get(&server.url) };
     let mut response = client_for(&server).request(request).await.unwrap();
     assert_eq!(response.body.chunk().await.unwrap().as_deref(), Some(&b"abc"[..]));
     let error = response.body.chunk().await.unwrap_err();
-    assert!(matches!(error, NetError::TimedOut { late: Late::Idle(_), .. }), "{error}");
+    assert!(matches!(error, NetError::TimedOut { late: DeadlineKind::Idle(_), .. }), "{error}");
     server.heard.abort();
 }
 
@@ -138,10 +141,10 @@ async fn a_dripping_body_meets_the_total_deadline() {
     })
     .await;
     let deadlines = Deadlines { idle: Duration::from_secs(10), total: Duration::from_millis(400) };
-    let request = Request { deadlines, ..get(&server.url) };
+    let request = HttpRequest { deadlines, ..get(&server.url) };
     let response = client_for(&server).request(request).await.unwrap();
     let error = response.body.whole().await.unwrap_err();
-    assert!(matches!(error, NetError::TimedOut { late: Late::Total(_), .. }), "{error}");
+    assert!(matches!(error, NetError::TimedOut { late: DeadlineKind::Total(_), .. }), "{error}");
 }
 
 #[tokio::test]
@@ -188,7 +191,7 @@ async fn the_guard_refuses_what_the_configuration_does_not_spell_out() {
     let refuse = async |url: String| {
         let url = Url::parse(&url).unwrap();
         let error = client.request(get(&url)).await.unwrap_err();
-        assert!(matches!(error.kind(), Kind::Denied | Kind::Config), "{url}: {error}");
+        assert!(matches!(error.kind(), ErrorClass::Denied | ErrorClass::Config), "{url}: {error}");
         error
     };
     // Another port, another scheme, another name for the same machine.
@@ -224,7 +227,8 @@ async fn a_name_that_is_spelled_out_may_be_this_machine() {
     url.set_host(Some("localhost")).unwrap();
     let allow_private_origins = vec![Origin::of(&url).unwrap()];
     let client =
-        Client::new(ClientConfig { allow_private_origins, ..ClientConfig::default() }).unwrap();
+        HttpClient::new(HttpClientConfig { allow_private_origins, ..HttpClientConfig::default() })
+            .unwrap();
     assert_eq!(client.request(get(&url)).await.unwrap().status, 200);
 }
 
@@ -245,7 +249,8 @@ async fn an_encrypted_origin_hears_no_plain_text() {
     url = Url::parse(&url.as_str().replace("http:", "https:")).unwrap();
     let allow_private_origins = vec![Origin::of(&url).unwrap()];
     let client =
-        Client::new(ClientConfig { allow_private_origins, ..ClientConfig::default() }).unwrap();
+        HttpClient::new(HttpClientConfig { allow_private_origins, ..HttpClientConfig::default() })
+            .unwrap();
     let error = client.request(get(&url)).await.unwrap_err();
     assert!(matches!(error, NetError::Unreachable { .. }), "{error}");
     let heard = server.heard.await.unwrap();

@@ -3,11 +3,14 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use automaton_core::error::{Classified as _, Kind};
+use automaton_core::error::{Classified as _, ErrorClass};
 use automaton_core::secret::Secret;
-use automaton_net::pay::{Challenge, Fetched, Payees, PayeesError, Payer, Proof};
+use automaton_net::pay::{
+    PaidResponse, Payees, PayeesError, Payer, PaymentChallenge, PaymentHeader,
+};
 use automaton_net::{
-    Client, ClientConfig, Header, Method, NetError, Origin, Reply, Request, Retry, Url,
+    FullResponse, Header, HttpClient, HttpClientConfig, HttpMethod, HttpRequest, NetError, Origin,
+    Retry, Url,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -45,24 +48,24 @@ impl Purse {
 
 impl Payer for Purse {
     type Pending = u32;
-    type Outcome = Result<Reply, NetError>;
+    type Outcome = Result<FullResponse, NetError>;
     type Error = Said;
 
-    async fn pay(&self, challenge: Challenge) -> Result<(Proof, u32), Said> {
-        let Challenge { reply, .. } = challenge;
+    async fn pay(&self, challenge: PaymentChallenge) -> Result<(PaymentHeader, u32), Said> {
+        let PaymentChallenge { reply, .. } = challenge;
         let wanted = reply.header("payment-required");
         self.hear(format!("{} {wanted:?} {}", reply.status, reply.body.len()));
         if self.refuses {
             return Err(Said::No);
         }
         let value = Secret::new("proof".to_owned());
-        Ok((Proof { header: "payment-signature", value }, 7))
+        Ok((PaymentHeader { header: "payment-signature", value }, 7))
     }
 
     async fn settle(
         &self,
         pending: u32,
-        reply: Result<Reply, NetError>,
+        reply: Result<FullResponse, NetError>,
     ) -> Result<Self::Outcome, Said> {
         let told = reply.as_ref().map_or_else(ToString::to_string, |it| it.status.to_string());
         self.hear(format!("{pending}: {told}"));
@@ -73,21 +76,21 @@ impl Payer for Purse {
 async fn fetch(
     server: &Script,
     purse: &Purse,
-    request: Request,
-) -> Result<Fetched<Result<Reply, NetError>>, Said> {
+    request: HttpRequest,
+) -> Result<PaidResponse<Result<FullResponse, NetError>>, Said> {
     let payees = Payees::parse([server.origin.to_string().as_str()]).unwrap();
     patient(server, Duration::ZERO).request_paying(request, &payees, purse).await
 }
 
-fn post(server: &Script) -> Request {
-    Request { body: b"{}".to_vec(), ..Request::new(Method::Post, server.url.clone()) }
+fn post(server: &Script) -> HttpRequest {
+    HttpRequest { body: b"{}".to_vec(), ..HttpRequest::new(HttpMethod::Post, server.url.clone()) }
 }
 
 #[tokio::test]
 async fn what_is_wanted_is_paid_once_and_read_as_bytes() {
     let server = script(&[WANTS, OK]).await;
     let purse = Purse::default();
-    let Ok(Fetched::Paid(Ok(reply))) = fetch(&server, &purse, post(&server)).await else {
+    let Ok(PaidResponse::Paid(Ok(reply))) = fetch(&server, &purse, post(&server)).await else {
         panic!("it was not paid for");
     };
     assert_eq!((reply.status, reply.body.as_slice()), (200, &b"\0\x01raw"[..]));
@@ -114,10 +117,12 @@ async fn whatever_becomes_of_a_payment_the_payer_hears_it_and_it_is_not_sent_aga
     ] {
         let server = script(&[WANTS, answer, OK]).await;
         let purse = Purse::default();
-        let request =
-            Request { retry: Retry::Idempotent, ..Request::new(Method::Get, server.url.clone()) };
+        let request = HttpRequest {
+            retry: Retry::Idempotent,
+            ..HttpRequest::new(HttpMethod::Get, server.url.clone())
+        };
         let outcome = fetch(&server, &purse, request).await;
-        assert!(matches!(outcome, Ok(Fetched::Paid(_))), "{outcome:?}");
+        assert!(matches!(outcome, Ok(PaidResponse::Paid(_))), "{outcome:?}");
         let heard = purse.heard.lock().unwrap().clone();
         assert!(heard.len() == 2 && heard[1].contains(told), "{heard:?}");
         assert_eq!(server.heard().len(), 2);
@@ -145,11 +150,13 @@ async fn a_connection_that_breaks_under_a_payment_is_not_made_anew() {
     });
     let allow_private_origins = vec![origin.clone()];
     let client =
-        Client::new(ClientConfig { allow_private_origins, ..ClientConfig::default() }).unwrap();
+        HttpClient::new(HttpClientConfig { allow_private_origins, ..HttpClientConfig::default() })
+            .unwrap();
     let payees = Payees::parse([origin.to_string().as_str()]).unwrap();
     let purse = Purse::default();
-    let outcome = client.request_paying(Request::new(Method::Get, url), &payees, &purse).await;
-    let lost = matches!(outcome, Ok(Fetched::Paid(Err(NetError::Unreachable { .. }))));
+    let outcome =
+        client.request_paying(HttpRequest::new(HttpMethod::Get, url), &payees, &purse).await;
+    let lost = matches!(outcome, Ok(PaidResponse::Paid(Err(NetError::Unreachable { .. }))));
     assert!(lost, "{outcome:?}");
     let (paid, again) = serving.await.unwrap();
     assert!(paid.contains("payment-signature: proof"), "{paid}");
@@ -160,10 +167,12 @@ async fn a_connection_that_breaks_under_a_payment_is_not_made_anew() {
 async fn what_is_free_or_refused_is_not_paid() {
     let server = script(&[DOWN, OK]).await;
     let purse = Purse::default();
-    let request =
-        Request { retry: Retry::Idempotent, ..Request::new(Method::Get, server.url.clone()) };
+    let request = HttpRequest {
+        retry: Retry::Idempotent,
+        ..HttpRequest::new(HttpMethod::Get, server.url.clone())
+    };
     let free = fetch(&server, &purse, request).await;
-    assert!(matches!(free, Ok(Fetched::Free(Reply { status: 200, .. }))), "{free:?}");
+    assert!(matches!(free, Ok(PaidResponse::Free(FullResponse { status: 200, .. }))), "{free:?}");
     assert!(purse.heard.lock().unwrap().is_empty());
     let server = script(&[WANTS, OK]).await;
     let purse = Purse { refuses: true, ..Purse::default() };
@@ -196,12 +205,12 @@ async fn nothing_is_sent_to_whom_nobody_listed_or_with_a_payment_of_somebody_els
         let outcome = client.request_paying(post(&server), &payees, &purse).await;
         let Err(Said::Net(error)) = outcome else { panic!("{outcome:?}") };
         assert!(matches!(error, NetError::NotPaid { .. }), "{error}");
-        assert_eq!(error.kind(), Kind::Denied);
+        assert_eq!(error.kind(), ErrorClass::Denied);
     }
     let ours = Header::Secret("x-payment", Secret::new("x".to_owned()));
     let named = Header::Named("X-PAYMENT".to_owned(), "x".to_owned());
-    for (header, kind) in [(ours, Kind::Internal), (named, Kind::Denied)] {
-        let request = Request { headers: vec![header], ..post(&server) };
+    for (header, kind) in [(ours, ErrorClass::Internal), (named, ErrorClass::Denied)] {
+        let request = HttpRequest { headers: vec![header], ..post(&server) };
         let outcome = fetch(&server, &purse, request).await;
         let Err(Said::Net(error)) = outcome else { panic!("{outcome:?}") };
         assert_eq!(error.kind(), kind, "{error}");
@@ -253,7 +262,10 @@ fn a_domain_is_its_hosts_and_nobody_elses() {
 fn what_stands_for_half_the_world_is_no_entry() {
     for entry in ["com", "localhost", ".example.com", "*.example.com", "example..com", "*"] {
         let error = Payees::parse([entry]).unwrap_err();
-        assert_eq!((&error, error.kind()), (&PayeesError::TooWide(entry.to_owned()), Kind::Config));
+        assert_eq!(
+            (&error, error.kind()),
+            (&PayeesError::TooWide(entry.to_owned()), ErrorClass::Config)
+        );
     }
     for entry in ["", "https://", "example.com/path", "user@example.com", "ftp://example.com"] {
         let error = Payees::parse(["example.org", entry]).unwrap_err();

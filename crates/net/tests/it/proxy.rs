@@ -6,9 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use automaton_core::egress::{Came, End};
+use automaton_core::egress::{EgressEndReason, EgressOutcome};
 use automaton_core::secret::Secret;
-use automaton_net::proxy::{Asked, BoxFuture, Gate, Names, Pass, Proxy, Refusal};
+use automaton_net::proxy::{
+    AllowedRequest, BoxFuture, EgressRefusal, EgressRequest, Gate, NameResolver, Proxy,
+};
 use automaton_net::{Allowance, Origin};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -29,30 +31,33 @@ struct Door {
     credential: bool,
     tls: bool,
     asked: Mutex<Vec<String>>,
-    came: Mutex<Vec<Came>>,
+    came: Mutex<Vec<EgressOutcome>>,
     told: Notify,
 }
 
 impl Gate for Door {
     type Ticket = ();
 
-    fn judge(&self, asked: Asked) -> BoxFuture<'_, Result<Pass<()>, Refusal>> {
+    fn judge(
+        &self,
+        asked: EgressRequest,
+    ) -> BoxFuture<'_, Result<AllowedRequest<()>, EgressRefusal>> {
         Box::pin(async move {
-            let Asked { method, url, origin } = asked;
+            let EgressRequest { method, url, origin } = asked;
             self.asked.lock().unwrap().push(format!("{method} {url}"));
             if self.refused.contains(&origin) {
                 let (rule, sentence) = ("egress.hosts".to_owned(), "It is not listed.".to_owned());
-                return Err(Refusal { rule, sentence });
+                return Err(EgressRefusal { rule, sentence });
             }
             let value = Secret::new(CREDENTIAL.to_owned());
             let headers = self.credential.then(|| ("authorization".to_owned(), value));
             let spelled = self.spelled.contains(&origin);
             let to = if self.tls { origin.over_tls() } else { origin };
-            Ok(Pass { ticket: (), to, spelled, headers: headers.into_iter().collect() })
+            Ok(AllowedRequest { ticket: (), to, spelled, headers: headers.into_iter().collect() })
         })
     }
 
-    fn ended(&self, (): (), came: Came) -> BoxFuture<'_, ()> {
+    fn ended(&self, (): (), came: EgressOutcome) -> BoxFuture<'_, ()> {
         self.came.lock().unwrap().push(came);
         self.told.notify_one();
         Box::pin(async {})
@@ -60,7 +65,7 @@ impl Gate for Door {
 }
 
 impl Door {
-    async fn came(&self) -> Came {
+    async fn came(&self) -> EgressOutcome {
         timeout(LONG, self.told.notified()).await.unwrap();
         *self.came.lock().unwrap().last().unwrap()
     }
@@ -70,7 +75,7 @@ impl Door {
 #[derive(Default)]
 struct Book(HashMap<String, Vec<Vec<IpAddr>>>, AtomicUsize);
 
-impl Names for Book {
+impl NameResolver for Book {
     fn lookup<'a>(&'a self, name: &'a str) -> BoxFuture<'a, std::io::Result<Vec<IpAddr>>> {
         let turn = self.1.fetch_add(1, Ordering::SeqCst);
         let found = self.0.get(name).and_then(|all| all.get(turn).or(all.last())).cloned();
@@ -192,7 +197,7 @@ async fn a_request_goes_to_its_target_and_what_is_of_one_hop_stays_there() {
         assert!(!heard.contains(gone), "{gone} in {heard}");
     }
     let came = proxy.door.came().await;
-    assert_eq!((came.status, came.end), (Some(200), End::Done));
+    assert_eq!((came.status, came.end), (Some(200), EgressEndReason::Done));
     assert!(came.bytes_up > 100 && came.bytes_down > 40, "{came:?}");
     assert_eq!(proxy.asked().len(), 1);
 }
@@ -266,7 +271,7 @@ async fn addresses_out_of_reach_are_refused_however_they_are_written() {
                 said.starts_with("HTTP/1.1 403 Refused by egress.address\r\n"),
                 "{host} {how} {said}"
             );
-            assert_eq!(proxy.door.came().await.end, End::Address);
+            assert_eq!(proxy.door.came().await.end, EgressEndReason::Address);
         }
     }
 }
@@ -403,7 +408,7 @@ async fn a_tunnel_greets_the_host_that_was_asked_for() {
         let got = tunnel(&proxy, place, &hello).await;
         assert!(got.starts_with(b"pong"), "{got:?}");
         let came = proxy.door.came().await;
-        assert_eq!((came.end, came.status), (End::Done, Some(200)));
+        assert_eq!((came.end, came.status), (EgressEndReason::Done, Some(200)));
         assert_eq!(came.bytes_up, hello.len() as u64);
         // To the byte what was sent: nothing was put in.
         assert_eq!(heard.lock().unwrap()[before..], hello);
@@ -418,7 +423,7 @@ async fn a_tunnel_greets_the_host_that_was_asked_for() {
     ];
     for (place, bytes) in others {
         assert!(tunnel(&proxy, place, &bytes).await.is_empty());
-        assert_eq!(proxy.door.came().await.end, End::Greeting);
+        assert_eq!(proxy.door.came().await.end, EgressEndReason::Greeting);
     }
     assert!(heard.lock().unwrap().is_empty());
 }
@@ -432,7 +437,7 @@ async fn bytes_and_requests_have_limits() {
     let proxy = serve(door(), Book::default(), limits).await;
     let said = proxy.get(&host.origin).await;
     assert!(said.len() < 21_000, "{}", said.len());
-    assert_eq!(proxy.door.came().await.end, End::RequestBytes);
+    assert_eq!(proxy.door.came().await.end, EgressEndReason::RequestBytes);
 
     let (_, name) = host.origin.as_pair();
     let head =
@@ -440,14 +445,18 @@ async fn bytes_and_requests_have_limits() {
     let said = proxy.says(&format!("{head}{}", "y".repeat(400_000))).await;
     assert!(!said.contains("200 OK\r\ncontent-length: 50000\r\n\r\nx"), "{}", said.len());
     let came = proxy.door.came().await;
-    assert!([End::RequestBytes, End::Broken, End::Done].contains(&came.end), "{came:?}");
+    assert!(
+        [EgressEndReason::RequestBytes, EgressEndReason::Broken, EgressEndReason::Done]
+            .contains(&came.end),
+        "{came:?}"
+    );
 
     let limits = Allowance { bytes_per_run: 60_000, ..Allowance::default() };
     let proxy = serve(door(), Book::default(), limits).await;
     assert!(proxy.get(&host.origin).await.len() > 50_000);
-    assert_eq!(proxy.door.came().await.end, End::Done);
+    assert_eq!(proxy.door.came().await.end, EgressEndReason::Done);
     assert!(proxy.get(&host.origin).await.len() < 20_000);
-    assert_eq!(proxy.door.came().await.end, End::RunBytes);
+    assert_eq!(proxy.door.came().await.end, EgressEndReason::RunBytes);
 
     let limits = Allowance { requests_per_minute: 2, ..Allowance::default() };
     let proxy = serve(door(), Book::default(), limits).await;
@@ -467,7 +476,7 @@ async fn who_says_nothing_for_long_is_left() {
     let proxy = serve(door, Book::default(), limits).await;
     let said = proxy.get(&host.origin).await;
     assert!(said.starts_with("HTTP/1.1 504 Gateway Timeout\r\n"), "{said}");
-    assert_eq!(proxy.door.came().await.end, End::Idle);
+    assert_eq!(proxy.door.came().await.end, EgressEndReason::Idle);
     let limits = Allowance { total: Duration::from_millis(100), ..Allowance::default() };
     let door = Door { spelled: vec![host.origin.clone()], ..Door::default() };
     let proxy = serve(door, Book::default(), limits).await;
@@ -497,7 +506,7 @@ async fn with_its_command_the_proxy_ends_and_tells_what_was_under_way() {
     }
     proxy.over.notify_one();
     timeout(LONG, proxy.task).await.unwrap().unwrap();
-    assert_eq!(proxy.door.came().await.end, End::Stopped);
+    assert_eq!(proxy.door.came().await.end, EgressEndReason::Stopped);
     assert!(read(&mut stream).await.is_empty());
     assert!(TcpStream::connect(proxy.at).await.is_err());
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use automaton_core::error::{Classified as _, Kind};
+use automaton_core::error::{Classified as _, ErrorClass};
 use automaton_core::secret::Secret;
-use automaton_net::error::Late;
-use automaton_net::{Client, Deadlines, Header, Method, NetError, Request, Retry};
+use automaton_net::error::DeadlineKind;
+use automaton_net::{Deadlines, Header, HttpClient, HttpMethod, HttpRequest, NetError, Retry};
 use tokio::time::Instant;
 
 use crate::server::{SILENCE, Script, patient, script};
@@ -15,11 +15,14 @@ const DOWN: &str = "HTTP/1.1 503 Down\r\ncontent-length: 4\r\nconnection: close\
 const HANGS_UP: &str = "";
 const LONG: Duration = Duration::from_secs(600);
 
-fn get(server: &Script) -> Request {
-    Request { retry: Retry::Idempotent, ..Request::new(Method::Get, server.url.clone()) }
+fn get(server: &Script) -> HttpRequest {
+    HttpRequest {
+        retry: Retry::Idempotent,
+        ..HttpRequest::new(HttpMethod::Get, server.url.clone())
+    }
 }
 
-async fn status(client: &Client, request: Request) -> Result<u16, NetError> {
+async fn status(client: &HttpClient, request: HttpRequest) -> Result<u16, NetError> {
     client.request(request).await.map(|response| response.status)
 }
 
@@ -64,7 +67,7 @@ async fn the_last_answer_is_given_when_all_failed() {
 async fn a_server_that_says_nothing_is_asked_again() {
     let server = script(&[SILENCE, SILENCE, OK]).await;
     let deadlines = Deadlines { idle: Duration::from_millis(100), total: LONG };
-    let request = Request { deadlines, ..get(&server) };
+    let request = HttpRequest { deadlines, ..get(&server) };
     assert_eq!(status(&patient(&server, LONG), request).await.unwrap(), 200);
     assert_eq!(server.heard().len(), 3);
 }
@@ -73,25 +76,25 @@ async fn a_server_that_says_nothing_is_asked_again() {
 async fn only_what_the_caller_says_is_sent_again() {
     let server = script(&[DOWN]).await;
     let client = patient(&server, Duration::ZERO);
-    let send = async |request: Request| {
+    let send = async |request: HttpRequest| {
         let before = server.heard().len();
         let outcome = status(&client, request).await;
         (outcome, server.heard().len() - before)
     };
-    let post = Request { method: Method::Post, body: b"{}".to_vec(), ..get(&server) };
-    let (outcome, sent) = send(Request { retry: Retry::Never, ..get(&server) }).await;
+    let post = HttpRequest { method: HttpMethod::Post, body: b"{}".to_vec(), ..get(&server) };
+    let (outcome, sent) = send(HttpRequest { retry: Retry::Never, ..get(&server) }).await;
     assert_eq!((outcome.unwrap(), sent), (503, 1));
     let (outcome, sent) = send(post.clone()).await;
     let error = outcome.unwrap_err();
-    assert_eq!((error.kind(), sent), (Kind::Internal, 0), "{error}");
+    assert_eq!((error.kind(), sent), (ErrorClass::Internal, 0), "{error}");
     let paid = Header::Secret("X-Payment", Secret::new("e30=".to_owned()));
-    let (outcome, sent) = send(Request { headers: vec![paid], ..get(&server) }).await;
+    let (outcome, sent) = send(HttpRequest { headers: vec![paid], ..get(&server) }).await;
     let error = outcome.unwrap_err();
-    assert_eq!((error.kind(), sent), (Kind::Internal, 0), "{error}");
-    let (outcome, sent) = send(Request { retry: Retry::Question, ..post.clone() }).await;
+    assert_eq!((error.kind(), sent), (ErrorClass::Internal, 0), "{error}");
+    let (outcome, sent) = send(HttpRequest { retry: Retry::Question, ..post.clone() }).await;
     assert_eq!((outcome.unwrap(), sent), (503, 4));
     let key = Some("one-and-the-same".to_owned());
-    let (outcome, sent) = send(Request { idempotency_key: key, ..post }).await;
+    let (outcome, sent) = send(HttpRequest { idempotency_key: key, ..post }).await;
     assert_eq!((outcome.unwrap(), sent), (503, 4));
     for request in &server.heard()[server.heard().len() - 4..] {
         assert!(request.contains("idempotency-key: one-and-the-same\r\n"), "{request}");
@@ -120,7 +123,7 @@ async fn a_server_says_when_to_come_back() {
     let server = script(&[busy, OK]).await;
     let deadlines = Deadlines { total: Duration::from_millis(900), ..Deadlines::default() };
     let begun = Instant::now();
-    let request = Request { deadlines, ..get(&server) };
+    let request = HttpRequest { deadlines, ..get(&server) };
     assert_eq!(status(&patient(&server, LONG), request).await.unwrap(), 429);
     assert!(begun.elapsed() < Duration::from_millis(900), "{:?}", begun.elapsed());
     assert_eq!(server.heard().len(), 1);
@@ -139,11 +142,14 @@ async fn all_attempts_share_one_deadline_and_end_with_the_future() {
     let slow = "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nx";
     let server = script(&[DOWN, slow]).await;
     let deadlines = Deadlines { idle: LONG, total: Duration::from_millis(300) };
-    let request = Request { deadlines, ..get(&server) };
+    let request = HttpRequest { deadlines, ..get(&server) };
     let outcome = patient(&server, LONG).request(request).await.unwrap().read().await;
     let error = outcome.unwrap_err();
     let cut = matches!(error, NetError::BrokenOff { .. });
-    assert!(cut || matches!(error, NetError::TimedOut { late: Late::Total(_), .. }), "{error}");
+    assert!(
+        cut || matches!(error, NetError::TimedOut { late: DeadlineKind::Total(_), .. }),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -156,9 +162,9 @@ async fn an_origin_that_fails_is_left_alone_by_all_clones() {
     assert_eq!(status(&client.clone(), get(&server)).await.unwrap(), 503);
     assert_eq!(server.heard().len(), 5);
     let error = status(&client.clone(), get(&server)).await.unwrap_err();
-    assert!(matches!(error, NetError::LeftAlone { .. }), "{error}");
+    assert!(matches!(error, NetError::CircuitOpen { .. }), "{error}");
     assert!(error.to_string().contains(&server.origin.to_string()), "{error}");
-    assert_eq!((error.kind(), server.heard().len()), (Kind::Transient, 5));
+    assert_eq!((error.kind(), server.heard().len()), (ErrorClass::Transient, 5));
     tokio::time::sleep(rest).await;
     assert_eq!(status(&client, get(&server)).await.unwrap(), 200);
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use automaton_core::entropy::Entropy;
-use automaton_net::{Client, ClientConfig, Origin, Patience, Url};
+use automaton_net::{HttpClient, HttpClientConfig, Origin, RetryPolicy, Url};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
@@ -49,9 +49,10 @@ pub(crate) async fn answers(bytes: impl Into<Vec<u8>>) -> Server {
 }
 
 /// A client that may reach this server.
-pub(crate) fn client_for(server: &Server) -> Client {
+pub(crate) fn client_for(server: &Server) -> HttpClient {
     let allow_private_origins = vec![server.origin.clone()];
-    Client::new(ClientConfig { allow_private_origins, ..ClientConfig::default() }).unwrap()
+    HttpClient::new(HttpClientConfig { allow_private_origins, ..HttpClientConfig::default() })
+        .unwrap()
 }
 
 /// A server for many connections.
@@ -110,12 +111,12 @@ impl Entropy for Shortest {
 
 /// A client that may reach this server and waits for 10, 20 and 40 ms before it
 /// sends a request again.
-pub(crate) fn patient(server: &Script, rest: Duration) -> Client {
-    let config = ClientConfig {
+pub(crate) fn patient(server: &Script, rest: Duration) -> HttpClient {
+    let config = HttpClientConfig {
         allow_private_origins: vec![server.origin.clone()],
-        patience: Patience { first_wait: Duration::from_millis(20), rest },
+        retry_policy: RetryPolicy { first_wait: Duration::from_millis(20), rest },
         entropy: Arc::new(Shortest),
-        ..ClientConfig::default()
+        ..HttpClientConfig::default()
     };
-    Client::new(config).unwrap()
+    HttpClient::new(config).unwrap()
 }

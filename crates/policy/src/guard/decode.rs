@@ -6,7 +6,7 @@
 //! and all layers together by the caller's budget; must never grow a text.
 
 use super::lexicon::is_word;
-use super::words::{LONG_BYTES, Words};
+use super::words::{LONG_BYTES, WordScan};
 
 /// Escapes from which on a text is read without them.
 const ESCAPES_MIN: usize = 3;
@@ -21,18 +21,18 @@ const TAG_BYTES_MAX: usize = 24;
 
 /// A text that was made from another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Layer {
+pub(super) struct DecodedText {
     /// How it was made.
     pub(super) by: &'static str,
     pub(super) text: String,
 }
 
 /// The layers right below a text.
-pub(super) fn layers(text: &str, words: &Words, turned: (u128, u128)) -> Vec<Layer> {
+pub(super) fn layers(text: &str, words: &WordScan, turned: (u128, u128)) -> Vec<DecodedText> {
     let mut found = Vec::new();
     let mut push = |by, text: Option<String>| {
         if let Some(text) = text {
-            found.push(Layer { by, text });
+            found.push(DecodedText { by, text });
         }
     };
     if words.has_long {
@@ -308,7 +308,7 @@ mod tests {
 
     fn read(text: &str) -> Vec<(&'static str, String)> {
         let lexicon = Lexicon::new().unwrap();
-        let words = Words::new(text.as_bytes(), &lexicon);
+        let words = WordScan::new(text.as_bytes(), &lexicon);
         let turned = (lexicon.forms.rot, lexicon.forms.reversed);
         layers(text, &words, turned).into_iter().map(|layer| (layer.by, layer.text)).collect()
     }

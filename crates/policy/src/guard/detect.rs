@@ -1,15 +1,15 @@
 //! Pure: the eight checks over a text and what it decodes to, and how grave that is.
 //!
-//! The order of gravity is that of one table, [`Findings::level`]. Each text, decoded or
+//! The order of gravity is that of one table, [`GuardFindings::level`]. Each text, decoded or
 //! not, is read once; all that is decoded together has to keep within a budget.
 
 use std::collections::BTreeMap;
 
-use super::fold::{Folded, strip};
+use super::fold::{NormalizedText, strip};
 use super::lexicon::{ENGLISH, Lexicon, Weight};
-use super::markers::{self, Marker, Remedy};
-use super::words::{Words, is_within};
-use super::{Check, Found, ThreatLevel, decode};
+use super::markers::{self, Marker, MarkerAction};
+use super::words::{WordScan, is_within};
+use super::{CheckResult, GuardCheck, ThreatLevel, decode};
 
 /// Encodings within each other that are followed.
 const DEPTH_MAX: u32 = 4;
@@ -21,19 +21,19 @@ const DETAILS_MAX: usize = 4;
 
 /// What was found, by check.
 #[derive(Debug, Default)]
-pub(super) struct Findings {
-    strong: BTreeMap<Check, Vec<String>>,
-    weak: BTreeMap<Check, Vec<String>>,
+pub(super) struct GuardFindings {
+    strong: BTreeMap<GuardCheck, Vec<String>>,
+    weak: BTreeMap<GuardCheck, Vec<String>>,
 }
 
 /// Looks at a clean text, its folded form and what is left of markers in it.
 pub(super) fn detect(
     text: &str,
-    folded: &Folded<'_>,
+    folded: &NormalizedText<'_>,
     found: &[Marker],
     lexicon: &Lexicon,
-) -> Findings {
-    let mut findings = Findings::default();
+) -> GuardFindings {
+    let mut findings = GuardFindings::default();
     let mut budget = (text.len() * DECODED_FACTOR).max(DECODED_BYTES_MIN);
     let mut layers = findings.look(text, (folded, found), None, lexicon);
     for _ in 0..DEPTH_MAX {
@@ -42,8 +42,8 @@ pub(super) fn detect(
             let Some(left) = budget.checked_sub(layer.text.len()) else { return findings };
             budget = left;
             let seen = strip(&layer.text);
-            let folded = Folded::new(&seen);
-            let found = markers::find(&folded, &seen, Remedy::Leave);
+            let folded = NormalizedText::new(&seen);
+            let found = markers::find(&folded, &seen, MarkerAction::Leave);
             next.extend(findings.look(&seen, (&folded, &found), Some(layer.by), lexicon));
         }
         layers = next;
@@ -51,16 +51,16 @@ pub(super) fn detect(
     findings
 }
 
-impl Findings {
+impl GuardFindings {
     /// Looks at one layer, and gives those below it.
     fn look(
         &mut self,
         text: &str,
-        (folded, found): (&Folded<'_>, &[Marker]),
+        (folded, found): (&NormalizedText<'_>, &[Marker]),
         by: Option<&'static str>,
         lexicon: &Lexicon,
-    ) -> Vec<decode::Layer> {
-        let words = Words::new(folded.bytes(), lexicon);
+    ) -> Vec<decode::DecodedText> {
+        let words = WordScan::new(folded.bytes(), lexicon);
         let discusses = words.discusses();
         let mentioned = words.mentioned(folded.bytes(), &lexicon.forms);
         for Marker { start, check, .. } in found.iter().copied() {
@@ -77,17 +77,17 @@ impl Findings {
             if let Some((common, disguised)) = words.meet(rule, &mentioned, lexicon.forms.deny) {
                 self.note(rule.check, rule.weight, &rule.words, by);
                 if common & ENGLISH == 0 && rule.weight == Weight::Strong {
-                    self.note(Check::MultiLanguageInjection, Weight::Strong, &rule.words, by);
+                    self.note(GuardCheck::MultiLanguageInjection, Weight::Strong, &rule.words, by);
                 }
                 if disguised {
-                    self.note(Check::Obfuscation, rule.weight, "disguised letters", None);
+                    self.note(GuardCheck::Obfuscation, rule.weight, "disguised letters", None);
                 }
             }
         }
         decode::layers(text, &words, (lexicon.forms.rot, lexicon.forms.reversed))
     }
 
-    fn note(&mut self, check: Check, weight: Weight, what: &str, by: Option<&'static str>) {
+    fn note(&mut self, check: GuardCheck, weight: Weight, what: &str, by: Option<&'static str>) {
         let notes = match weight {
             Weight::Strong => self.strong.entry(check).or_default(),
             Weight::Weak => self.weak.entry(check).or_default(),
@@ -97,12 +97,12 @@ impl Findings {
             notes.push(what);
         }
         if let (Some(by), Weight::Strong) = (by, weight) {
-            self.note(Check::Obfuscation, weight, by, None);
+            self.note(GuardCheck::Obfuscation, weight, by, None);
         }
     }
 
     /// Whether a check found enough: something strong, or weak things of two kinds.
-    fn detected(&self, check: Check) -> bool {
+    fn detected(&self, check: GuardCheck) -> bool {
         let weak = self.weak.values().map(Vec::len).sum::<usize>();
         self.strong.contains_key(&check) || (weak >= 2 && self.weak.contains_key(&check))
     }
@@ -110,15 +110,15 @@ impl Findings {
     /// How grave all of it is together; the first line that holds counts.
     pub(super) fn level(&self) -> ThreatLevel {
         let is = |check| self.detected(check);
-        let order = is(Check::InstructionPatterns);
-        let claim = is(Check::AuthorityClaims);
-        let boundary = is(Check::BoundaryManipulation);
-        let obfuscated = is(Check::Obfuscation);
+        let order = is(GuardCheck::InstructionPatterns);
+        let claim = is(GuardCheck::AuthorityClaims);
+        let boundary = is(GuardCheck::BoundaryManipulation);
+        let obfuscated = is(GuardCheck::Obfuscation);
         let grave = [
-            Check::FinancialManipulation,
-            Check::SelfHarmInstructions,
-            Check::ChatmlMarkers,
-            Check::MultiLanguageInjection,
+            GuardCheck::FinancialManipulation,
+            GuardCheck::SelfHarmInstructions,
+            GuardCheck::ChatmlMarkers,
+            GuardCheck::MultiLanguageInjection,
         ];
         if grave.into_iter().any(is) || (boundary && (order || claim)) {
             ThreatLevel::Critical
@@ -132,12 +132,12 @@ impl Findings {
     }
 
     /// Every check with what it found.
-    pub(super) fn told(&self) -> Vec<Found> {
-        let told = |check: Check| {
+    pub(super) fn told(&self) -> Vec<CheckResult> {
+        let told = |check: GuardCheck| {
             let notes = self.strong.get(&check).into_iter().chain(self.weak.get(&check)).flatten();
             let details = notes.map(String::as_str).collect::<Vec<_>>().join("; ");
-            Found { check, detected: self.detected(check), details }
+            CheckResult { check, detected: self.detected(check), details }
         };
-        Check::ALL.into_iter().map(told).collect()
+        GuardCheck::ALL.into_iter().map(told).collect()
     }
 }

@@ -1,6 +1,6 @@
 //! Pure: what a reader would see, in one spelling.
 //!
-//! [`strip`] takes away what cannot be seen. [`Folded`] is the text in small letters
+//! [`strip`] takes away what cannot be seen. [`NormalizedText`] is the text in small letters
 //! without accents, with compatibility forms resolved (NFKC of Unicode Standard Annex
 //! 15) and look-alikes of Latin letters replaced where a word mixes scripts (as Unicode
 //! Technical Standard 39 finds them), and knows for each byte where it came from. A
@@ -106,21 +106,21 @@ fn is_hidden(c: char) -> bool {
 }
 
 /// A text in one spelling. ASCII stays as it is: whoever reads it ignores the case.
-pub(super) struct Folded<'a> {
+pub(super) struct NormalizedText<'a> {
     text: Cow<'a, str>,
     /// For each byte where it came from, and the length of the text; empty where both
     /// are the same.
     origin: Vec<u32>,
 }
 
-impl<'a> Folded<'a> {
+impl<'a> NormalizedText<'a> {
     /// The spelling of a text of fewer than 4 GiB.
     pub(super) fn new(text: &'a str) -> Self {
         if text.is_ascii() {
             return Self { text: Cow::Borrowed(text), origin: Vec::new() };
         }
         let normalizer = DecomposingNormalizer::new_nfkd();
-        let mut folder = Folder {
+        let mut folder = TextFolder {
             text: String::with_capacity(text.len()),
             origin: Vec::with_capacity(text.len() + 1),
             word: Vec::new(),
@@ -156,14 +156,14 @@ impl<'a> Folded<'a> {
     }
 }
 
-struct Folder {
+struct TextFolder {
     text: String,
     origin: Vec<u32>,
     /// The word that is being read, since only its end shows whether it mixes scripts.
     word: Vec<(char, u32)>,
 }
 
-impl Folder {
+impl TextFolder {
     /// A stretch of ASCII: only its words at both ends can be part of a mixed one.
     fn add_plain(&mut self, text: &str, start: usize) {
         let is_word = |c: &char| c.is_ascii_alphanumeric();
@@ -306,7 +306,7 @@ mod tests {
     use super::*;
 
     fn seen(text: &str) -> String {
-        Folded::new(&strip(text)).as_str().to_owned()
+        NormalizedText::new(&strip(text)).as_str().to_owned()
     }
 
     #[test]
@@ -329,7 +329,7 @@ mod tests {
     #[test]
     fn each_byte_knows_where_it_came_from() {
         let text = "aé\u{2460}xｓz";
-        let folded = Folded::new(text);
+        let folded = NormalizedText::new(text);
         assert_eq!(folded.as_str(), "ae1xsz");
         let origins: Vec<usize> = (0..=6).map(|at| folded.origin(at)).collect();
         assert_eq!(origins, [0, 1, 3, 6, 7, 10, 11]);

@@ -6,9 +6,9 @@
 
 use automaton_core::trust::{Label, Source as Sender};
 
-use super::fold::{Folded, strip};
-use super::markers::{self, Marker, Remedy};
-use super::{Action, Check, Found, Report, Source, ThreatLevel};
+use super::fold::{NormalizedText, strip};
+use super::markers::{self, Marker, MarkerAction};
+use super::{CheckResult, GuardAction, GuardCheck, GuardReport, TextSource, ThreatLevel};
 
 /// Times that a text is cleaned before it is given up: what is cut may have to be
 /// cleaned once more.
@@ -28,18 +28,18 @@ const NOTICE_BYTES_MAX: usize = 400;
 /// what is left of markers.
 pub(super) fn sanitise<T>(
     text: &str,
-    source: Source,
+    source: TextSource,
     bytes_max: usize,
-    read: impl Fn(&str, &Folded<'_>, &[Marker]) -> T,
+    read: impl Fn(&str, &NormalizedText<'_>, &[Marker]) -> T,
 ) -> (T, String) {
-    let calls = if source == Source::Skill {
-        Remedy::Replace("[tool-call-removed]")
+    let calls = if source == TextSource::Skill {
+        MarkerAction::Replace("[tool-call-removed]")
     } else {
-        Remedy::Leave
+        MarkerAction::Leave
     };
     let mut text = cut(strip(text).into_owned(), bytes_max);
     for _ in 0..CLEANINGS_MAX {
-        let folded = Folded::new(&text);
+        let folded = NormalizedText::new(&text);
         let found = markers::find(&folded, &text, calls);
         let Some(cleaned) = markers::clean(&text, &folded, &found) else {
             let read = read(&text, &folded, &found);
@@ -48,7 +48,7 @@ pub(super) fn sanitise<T>(
         text = cut(cleaned, bytes_max);
     }
     let text = cut(UNFIT.to_owned(), bytes_max);
-    (read(&text, &Folded::new(&text), &[]), text)
+    (read(&text, &NormalizedText::new(&text), &[]), text)
 }
 
 /// The beginning of a text that is too long, with a note; as it is when it fits.
@@ -64,24 +64,24 @@ fn cut(mut text: String, bytes_max: usize) -> String {
 }
 
 /// What stands in place of a text that is withheld. It can be read again.
-pub(super) fn notice(level: ThreatLevel, checks: &[Found]) -> String {
+pub(super) fn notice(level: ThreatLevel, checks: &[CheckResult]) -> String {
     let found = checks.iter().filter(|found| found.detected).map(|found| found.check.name());
     format!("{NOTICE}{}: {}]", level.name(), found.collect::<Vec<_>>().join(", "))
 }
 
 /// What a notice says, when a text is one and nothing else.
-pub(super) fn read_notice(text: &str) -> Option<(ThreatLevel, Vec<Found>)> {
+pub(super) fn read_notice(text: &str) -> Option<(ThreatLevel, Vec<CheckResult>)> {
     let text = text.trim();
     let inner = text.strip_prefix(NOTICE)?.strip_suffix(']')?;
     let (level, names) = inner.split_once(": ").filter(|_| text.len() <= NOTICE_BYTES_MAX)?;
     let levels = [ThreatLevel::Low, ThreatLevel::Medium, ThreatLevel::High, ThreatLevel::Critical];
     let level = levels.into_iter().find(|known| known.name() == level)?;
     let names: Vec<&str> = names.split(", ").collect();
-    let known = |name: &&str| Check::ALL.into_iter().any(|check| check.name() == *name);
+    let known = |name: &&str| GuardCheck::ALL.into_iter().any(|check| check.name() == *name);
     if !names.iter().all(known) {
         return None;
     }
-    let told = Check::ALL.into_iter().map(|check| Found {
+    let told = GuardCheck::ALL.into_iter().map(|check| CheckResult {
         check,
         detected: names.contains(&check.name()),
         details: String::new(),
@@ -93,7 +93,7 @@ pub(super) fn read_notice(text: &str) -> Option<(ThreatLevel, Vec<Found>)> {
 /// something that whoever wrote it could not know. What the creator and the automaton
 /// wrote stands by itself.
 #[must_use]
-pub fn frame(report: &Report, label: Label, sender: &Sender, nonce: &str) -> String {
+pub fn frame(report: &GuardReport, label: Label, sender: &Sender, nonce: &str) -> String {
     let text = &report.sanitised;
     if label <= Label::Own {
         return text.clone();
@@ -101,9 +101,11 @@ pub fn frame(report: &Report, label: Label, sender: &Sender, nonce: &str) -> Str
     let kept = |c: &char| c.is_ascii_alphanumeric() || " ._:/@-".contains(*c);
     let sender: String = sender.as_str().chars().filter(kept).take(60).collect();
     let warning = match report.action {
-        Action::Allow => "",
-        Action::Warn => "\n[the guard warns: this text looks like an attempt to steer its reader]",
-        Action::Withhold => "\n[the guard keeps the text for the creator]",
+        GuardAction::Allow => "",
+        GuardAction::Warn => {
+            "\n[the guard warns: this text looks like an attempt to steer its reader]"
+        }
+        GuardAction::Withhold => "\n[the guard keeps the text for the creator]",
     };
     format!("[data {nonce} {label} {sender}]{warning}\n{text}\n[/data {nonce}]")
 }

@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::Check;
-use super::fold::{Folded, is_unspaced};
+use super::GuardCheck;
+use super::fold::{NormalizedText, is_unspaced};
 
 /// The phrases that the guard is built with.
 const PHRASES: &str = include_str!("phrases.txt");
@@ -33,14 +33,14 @@ const DISGUISED_LETTERS_MIN: usize = 5;
 /// A mistake in the list of phrases.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} of the guard's phrases: {what}")]
-pub struct BadPhrases {
+pub struct PhraseListError {
     line: usize,
     what: String,
 }
 
-impl automaton_core::error::Classified for BadPhrases {
-    fn kind(&self) -> automaton_core::error::Kind {
-        automaton_core::error::Kind::Internal
+impl automaton_core::error::Classified for PhraseListError {
+    fn kind(&self) -> automaton_core::error::ErrorClass {
+        automaton_core::error::ErrorClass::Internal
     }
 }
 
@@ -53,8 +53,8 @@ pub(super) enum Weight {
 
 /// Groups of words that follow each other.
 #[derive(Debug)]
-pub(super) struct Rule {
-    pub(super) check: Check,
+pub(super) struct PhraseRule {
+    pub(super) check: GuardCheck,
     pub(super) weight: Weight,
     /// For each of the groups, in half words, how far it may be from the one before.
     pub(super) steps: Vec<(u128, u32)>,
@@ -64,7 +64,7 @@ pub(super) struct Rule {
 
 /// Groups that are found by their form, each as a mask.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Forms {
+pub(super) struct FormGroups {
     pub(super) colon: u128,
     pub(super) address: u128,
     pub(super) rm_root: u128,
@@ -76,7 +76,7 @@ pub(super) struct Forms {
 }
 
 #[derive(Debug, Default, Clone, Copy)]
-struct Node {
+struct TrieNode {
     first: u32,
     edges: u16,
     /// Which of the masks a word has that ends here, and one that goes on; 0 is none.
@@ -87,7 +87,7 @@ struct Node {
 /// Everything that is looked for in words.
 #[derive(Debug)]
 pub(super) struct Lexicon {
-    nodes: Vec<Node>,
+    nodes: Vec<TrieNode>,
     /// How entries begin, as bits of [`start_bit`]: most words end here.
     starts: Vec<u64>,
     /// The node of each first byte.
@@ -95,13 +95,13 @@ pub(super) struct Lexicon {
     labels: Vec<u8>,
     targets: Vec<u32>,
     masks: Vec<u128>,
-    pub(super) rules: Vec<Rule>,
-    pub(super) forms: Forms,
+    pub(super) rules: Vec<PhraseRule>,
+    pub(super) forms: FormGroups,
 }
 
 #[derive(Debug, Default)]
-struct Sprout {
-    edges: BTreeMap<u8, Sprout>,
+struct TrieBuilderNode {
+    edges: BTreeMap<u8, TrieBuilderNode>,
     exact: u128,
     stem: u128,
 }
@@ -111,21 +111,22 @@ impl Lexicon {
     ///
     /// # Errors
     /// When a line of them is neither words nor a rule.
-    pub(super) fn new() -> Result<Self, BadPhrases> {
+    pub(super) fn new() -> Result<Self, PhraseListError> {
         Self::parse(PHRASES)
     }
 
-    fn parse(text: &str) -> Result<Self, BadPhrases> {
+    fn parse(text: &str) -> Result<Self, PhraseListError> {
         let mut groups: HashMap<&str, u128> = HashMap::new();
         for name in FORMS.into_iter().chain(text.lines().filter_map(group_name)) {
             let mask = 1 << groups.len().min(GROUPS_MAX);
             groups.insert(name, mask);
         }
-        let bad = |line: usize, what: &str| BadPhrases { line: line + 1, what: what.to_owned() };
+        let bad =
+            |line: usize, what: &str| PhraseListError { line: line + 1, what: what.to_owned() };
         if groups.len() > GROUPS_MAX {
             return Err(bad(0, "there are more groups than a mask has room for"));
         }
-        let mut root = Seed::default();
+        let mut root = TrieBuilder::default();
         let mut rules = Vec::new();
         let mut current = "";
         for (at, line) in text.lines().enumerate() {
@@ -146,7 +147,7 @@ impl Lexicon {
             root.add_line(words, mask, hints);
         }
         let mask = |name: &str| groups.get(name).copied().unwrap_or(0);
-        let forms = Forms {
+        let forms = FormGroups {
             colon: mask("colon"),
             address: mask("addr"),
             rm_root: mask("rmroot"),
@@ -157,7 +158,7 @@ impl Lexicon {
             report: mask("report"),
         };
         let mut lexicon = Self {
-            nodes: vec![Node::default()],
+            nodes: vec![TrieNode::default()],
             starts: vec![0; START_BITS / 64],
             roots: vec![0; 256],
             labels: Vec::new(),
@@ -174,7 +175,7 @@ impl Lexicon {
     }
 
     /// Lays the trie out flat, children beside each other.
-    fn lay_out(&mut self, root: &Sprout) {
+    fn lay_out(&mut self, root: &TrieBuilderNode) {
         let mut known = HashMap::from([(0, 0)]);
         let mut queue = std::collections::VecDeque::from([(0_usize, root)]);
         while let Some((at, sprout)) = queue.pop_front() {
@@ -187,7 +188,7 @@ impl Lexicon {
             let (exact, stem) = (index(sprout.exact), index(sprout.stem));
             let first = u32::try_from(self.labels.len()).unwrap_or(0);
             let edges = u16::try_from(sprout.edges.len()).unwrap_or(0);
-            self.nodes[at] = Node { first, edges, exact, stem };
+            self.nodes[at] = TrieNode { first, edges, exact, stem };
             for (label, child) in &sprout.edges {
                 self.labels.push(*label);
                 let target = u32::try_from(self.nodes.len()).unwrap_or(0);
@@ -196,7 +197,7 @@ impl Lexicon {
                 }
                 self.targets.push(target);
                 queue.push_back((self.nodes.len(), child));
-                self.nodes.push(Node::default());
+                self.nodes.push(TrieNode::default());
             }
         }
     }
@@ -282,12 +283,12 @@ impl Lexicon {
 /// The trie while it grows, with the first word of each entry and whether more of it
 /// may follow.
 #[derive(Debug, Default)]
-struct Seed {
-    sprout: Sprout,
+struct TrieBuilder {
+    sprout: TrieBuilderNode,
     heads: Vec<(Vec<u8>, bool)>,
 }
 
-impl Seed {
+impl TrieBuilder {
     /// Adds the words of a line.
     fn add_line(&mut self, words: &str, mask: u128, hints: Option<(u128, u128)>) {
         let mut language = "en";
@@ -297,7 +298,7 @@ impl Seed {
                 continue;
             }
             let (word, is_stem) = word.strip_suffix('*').map_or((word, false), |word| (word, true));
-            let folded = Folded::new(word).as_str().to_lowercase();
+            let folded = NormalizedText::new(word).as_str().to_lowercase();
             let is_stem = is_stem || folded.chars().next().is_some_and(is_unspaced);
             let english = if language == "en" { ENGLISH } else { 0 };
             self.add(&folded, mask | english, is_stem);
@@ -366,10 +367,10 @@ fn group_name(line: &str) -> Option<&str> {
 }
 
 /// A line that is a rule.
-fn rule(line: &str, groups: &HashMap<&str, u128>) -> Result<Rule, String> {
+fn rule(line: &str, groups: &HashMap<&str, u128>) -> Result<PhraseRule, String> {
     let mut parts = line.split_whitespace();
     let (check, weight) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));
-    let check = Check::ALL.into_iter().find(|known| known.name() == check);
+    let check = GuardCheck::ALL.into_iter().find(|known| known.name() == check);
     let check = check.ok_or_else(|| format!("'{line}' names no check"))?;
     let weight = match weight {
         "strong" => Weight::Strong,
@@ -394,7 +395,7 @@ fn rule(line: &str, groups: &HashMap<&str, u128>) -> Result<Rule, String> {
     if steps.is_empty() {
         Err("a rule without groups".to_owned())
     } else {
-        Ok(Rule { check, weight, steps, words })
+        Ok(PhraseRule { check, weight, steps, words })
     }
 }
 

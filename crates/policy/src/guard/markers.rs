@@ -6,8 +6,8 @@
 //! that was cleaned shows what it was cleaned of. Must look at no byte more than a
 //! bounded number of times.
 
-use super::Check;
-use super::fold::{Folded, HIDDEN_TOKEN};
+use super::GuardCheck;
+use super::fold::{HIDDEN_TOKEN, NormalizedText};
 
 /// Bytes in which a tag, a bracket or a line has to end.
 const TAG_BYTES_MAX: usize = 200;
@@ -20,7 +20,7 @@ const TURN_WORDS_MIN: usize = 2;
 
 /// What is done about a marker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Remedy {
+pub(super) enum MarkerAction {
     /// It is plain text for every model, or has been made so.
     Leave,
     /// A blank after its first character makes it plain text.
@@ -35,8 +35,8 @@ pub(super) struct Marker {
     pub(super) start: usize,
     pub(super) end: usize,
     /// What it speaks for; nothing for what honest pages have, too.
-    pub(super) check: Option<Check>,
-    pub(super) remedy: Remedy,
+    pub(super) check: Option<GuardCheck>,
+    pub(super) remedy: MarkerAction,
 }
 
 const CHATML: &str = "[chatml-removed]";
@@ -49,16 +49,16 @@ const FRAME: &str = "[frame-mark-removed]";
 const CALL: &str = "[tool-call-removed]";
 
 /// What cleaning leaves, and what that says.
-const TOKENS: [(&str, Check); 9] = [
-    (CHATML, Check::ChatmlMarkers),
-    (SYSTEM, Check::BoundaryManipulation),
-    (PROMPT, Check::BoundaryManipulation),
-    (TEMPLATE, Check::BoundaryManipulation),
-    (INST, Check::BoundaryManipulation),
-    (SYS, Check::BoundaryManipulation),
-    (FRAME, Check::BoundaryManipulation),
-    (CALL, Check::BoundaryManipulation),
-    (HIDDEN_TOKEN, Check::ChatmlMarkers),
+const TOKENS: [(&str, GuardCheck); 9] = [
+    (CHATML, GuardCheck::ChatmlMarkers),
+    (SYSTEM, GuardCheck::BoundaryManipulation),
+    (PROMPT, GuardCheck::BoundaryManipulation),
+    (TEMPLATE, GuardCheck::BoundaryManipulation),
+    (INST, GuardCheck::BoundaryManipulation),
+    (SYS, GuardCheck::BoundaryManipulation),
+    (FRAME, GuardCheck::BoundaryManipulation),
+    (CALL, GuardCheck::BoundaryManipulation),
+    (HIDDEN_TOKEN, GuardCheck::ChatmlMarkers),
 ];
 
 /// Tags by name, with what stands in their place; nothing for those that honest pages
@@ -103,7 +103,11 @@ const SECTIONS: [&str; 9] = [
 
 /// The markers of a text, in order and apart from each other. `calls` says whether an
 /// object that has the form of a tool's call is taken away.
-pub(super) fn find(folded: &Folded<'_>, original: &str, calls: Remedy) -> Vec<Marker> {
+pub(super) fn find(
+    folded: &NormalizedText<'_>,
+    original: &str,
+    calls: MarkerAction,
+) -> Vec<Marker> {
     let bytes = folded.bytes();
     let mut found: Vec<Marker> = Vec::new();
     for at in memchr::memchr3_iter(b'<', b'[', b'{', bytes) {
@@ -126,8 +130,8 @@ pub(super) fn find(folded: &Folded<'_>, original: &str, calls: Remedy) -> Vec<Ma
 }
 
 /// Takes the markers out of a text; the same text when nothing has to be done.
-pub(super) fn clean(text: &str, folded: &Folded<'_>, markers: &[Marker]) -> Option<String> {
-    if markers.iter().all(|marker| marker.remedy == Remedy::Leave) {
+pub(super) fn clean(text: &str, folded: &NormalizedText<'_>, markers: &[Marker]) -> Option<String> {
+    if markers.iter().all(|marker| marker.remedy == MarkerAction::Leave) {
         return None;
     }
     let mut cleaned = String::with_capacity(text.len() + 64);
@@ -136,14 +140,14 @@ pub(super) fn clean(text: &str, folded: &Folded<'_>, markers: &[Marker]) -> Opti
         let (start, end) = (folded.origin(marker.start), folded.origin(marker.end));
         cleaned.push_str(text.get(copied..start).unwrap_or(""));
         match marker.remedy {
-            Remedy::Leave => cleaned.push_str(text.get(start..end).unwrap_or("")),
-            Remedy::Loosen => {
+            MarkerAction::Leave => cleaned.push_str(text.get(start..end).unwrap_or("")),
+            MarkerAction::Loosen => {
                 let first = text[start..].chars().next().map_or(0, char::len_utf8);
                 cleaned.push_str(text.get(start..start + first).unwrap_or(""));
                 cleaned.push(' ');
                 cleaned.push_str(text.get(start + first..end).unwrap_or(""));
             }
-            Remedy::Replace(token) => cleaned.push_str(token),
+            MarkerAction::Replace(token) => cleaned.push_str(token),
         }
         copied = end.max(copied);
     }
@@ -151,7 +155,7 @@ pub(super) fn clean(text: &str, folded: &Folded<'_>, markers: &[Marker]) -> Opti
     Some(cleaned)
 }
 
-fn marker(start: usize, end: usize, check: Check, remedy: Remedy) -> Marker {
+fn marker(start: usize, end: usize, check: GuardCheck, remedy: MarkerAction) -> Marker {
     Marker { start, end, check: Some(check), remedy }
 }
 
@@ -170,9 +174,14 @@ fn tag(bytes: &[u8], start: usize) -> Option<Marker> {
         if name > 0 && window.get(bar + 1 + name) == Some(&b'|') && window.get(close) == Some(&b'>')
         {
             let end = start + close + 1;
-            return Some(marker(start, end, Check::ChatmlMarkers, Remedy::Replace(CHATML)));
+            return Some(marker(
+                start,
+                end,
+                GuardCheck::ChatmlMarkers,
+                MarkerAction::Replace(CHATML),
+            ));
         }
-        let loose = Marker { start, end: start + 2, check: None, remedy: Remedy::Loosen };
+        let loose = Marker { start, end: start + 2, check: None, remedy: MarkerAction::Loosen };
         return (bar == 1).then_some(loose);
     }
     let name_at = skip(1, b'/');
@@ -184,7 +193,8 @@ fn tag(bytes: &[u8], start: usize) -> Option<Marker> {
         let close = window.get(name + 3..)?.iter().take(4).take_while(|b| **b == b' ').count();
         let closes = window.get(name + 3 + close..)?.starts_with(b">>");
         let end = start + name + 3 + close + 2;
-        let found = marker(start, end, Check::BoundaryManipulation, Remedy::Replace(SYS));
+        let found =
+            marker(start, end, GuardCheck::BoundaryManipulation, MarkerAction::Replace(SYS));
         return (is_sys && closes).then_some(found);
     }
     let length =
@@ -192,12 +202,12 @@ fn tag(bytes: &[u8], start: usize) -> Option<Marker> {
     let name = std::str::from_utf8(&rest[..length]).ok()?.to_ascii_lowercase();
     let (_, token) = TAGS.into_iter().find(|(tag, _)| *tag == name)?;
     let Some(token) = token else {
-        let loose = Marker { start, end: start + 1, check: None, remedy: Remedy::Loosen };
+        let loose = Marker { start, end: start + 1, check: None, remedy: MarkerAction::Loosen };
         return (name_at == 1 || window.get(1) == Some(&b'/')).then_some(loose);
     };
     let close = rest.iter().position(|b| matches!(b, b'>' | b'<')).filter(|at| rest[*at] == b'>');
     let end = start + name_at + close.map_or(length, |at| at + 1);
-    Some(marker(start, end, Check::BoundaryManipulation, Remedy::Replace(token)))
+    Some(marker(start, end, GuardCheck::BoundaryManipulation, MarkerAction::Replace(token)))
 }
 
 /// Something in brackets. `disguised` says that the bracket is none of ASCII.
@@ -208,14 +218,14 @@ fn bracket(bytes: &[u8], start: usize, disguised: bool) -> Option<Marker> {
     let raw = std::str::from_utf8(inner).unwrap_or("").trim();
     let text = raw.to_ascii_lowercase();
     let end = start + close.map_or(window.len(), |at| at + 1);
-    let boundary = |remedy| Some(marker(start, end, Check::BoundaryManipulation, remedy));
+    let boundary = |remedy| Some(marker(start, end, GuardCheck::BoundaryManipulation, remedy));
     if close.is_some() {
         if let Some((_, check)) = TOKENS.iter().find(|(token, _)| token[1..token.len() - 1] == text)
         {
-            return Some(marker(start, end, *check, Remedy::Leave));
+            return Some(marker(start, end, *check, MarkerAction::Leave));
         }
         if matches!(text.trim_start_matches('/').trim(), "inst") {
-            return boundary(Remedy::Replace(INST));
+            return boundary(MarkerAction::Replace(INST));
         }
         let loud = disguised || raw.bytes().any(|b| b.is_ascii_uppercase());
         if loud
@@ -224,7 +234,7 @@ fn bracket(bytes: &[u8], start: usize, disguised: bool) -> Option<Marker> {
                 "system" | "system message" | "system prompt"
             )
         {
-            return boundary(Remedy::Leave);
+            return boundary(MarkerAction::Leave);
         }
     }
     let starts_line = start == 0 || bytes[start - 1] == b'\n';
@@ -247,13 +257,18 @@ fn bracket(bytes: &[u8], start: usize, disguised: bool) -> Option<Marker> {
     };
     if is_frame || (starts_line && names_other) {
         let short = if close.is_some() { end } else { start + 1 + 5 };
-        return Some(marker(start, short, Check::BoundaryManipulation, Remedy::Replace(FRAME)));
+        return Some(marker(
+            start,
+            short,
+            GuardCheck::BoundaryManipulation,
+            MarkerAction::Replace(FRAME),
+        ));
     }
     None
 }
 
 /// An object with the keys of a tool's call, in whatever order and quotes.
-fn call(bytes: &[u8], start: usize, remedy: Remedy) -> Option<Marker> {
+fn call(bytes: &[u8], start: usize, remedy: MarkerAction) -> Option<Marker> {
     let window = &bytes[start..bytes.len().min(start + CALL_BYTES_MAX)];
     let (mut depth, mut at, mut end) = (0_u32, 0, None);
     let (mut named, mut argued) = (false, false);
@@ -286,7 +301,7 @@ fn call(bytes: &[u8], start: usize, remedy: Remedy) -> Option<Marker> {
         }
     }
     let whole = start + end.unwrap_or(1);
-    (named && argued).then(|| marker(start, whole, Check::BoundaryManipulation, remedy))
+    (named && argued).then(|| marker(start, whole, GuardCheck::BoundaryManipulation, remedy))
 }
 
 /// Lines that pretend to be made by the program: headings of roles, rules around
@@ -301,7 +316,7 @@ fn lines(bytes: &[u8], found: &mut Vec<Marker>) {
         let at = start + line.iter().take_while(|b| **b == b' ').count();
         let line = &bytes[at.min(end)..end.min(at + LINE_BYTES_MAX)];
         let stop = at + line.len();
-        let leave = marker(at, stop, Check::BoundaryManipulation, Remedy::Leave);
+        let leave = marker(at, stop, GuardCheck::BoundaryManipulation, MarkerAction::Leave);
         match line.first() {
             Some(b'#' | b'-' | b'=' | b'*') => found.extend(ruled(line, at, stop)),
             Some(b'`') if begins(line, b"```system") => found.push(leave),
@@ -345,7 +360,13 @@ fn ruled(line: &[u8], at: usize, stop: usize) -> Option<Marker> {
     let ends = matches!(first, "end" | "begin") && names && text.len() < 60;
     let is_rule = sign == b'#' || signs >= 3;
     if is_rule && ends {
-        return Some(marker(at, stop, Check::BoundaryManipulation, Remedy::Replace(FRAME)));
+        return Some(marker(
+            at,
+            stop,
+            GuardCheck::BoundaryManipulation,
+            MarkerAction::Replace(FRAME),
+        ));
     }
-    (is_rule && is_role).then(|| marker(at, stop, Check::BoundaryManipulation, Remedy::Leave))
+    (is_rule && is_role)
+        .then(|| marker(at, stop, GuardCheck::BoundaryManipulation, MarkerAction::Leave))
 }

@@ -26,13 +26,13 @@ mod words;
 use automaton_core::trust::Label;
 
 pub use frame::frame;
-pub use lexicon::BadPhrases;
+pub use lexicon::PhraseListError;
 
 use lexicon::Lexicon;
 
 /// What is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Check {
+pub enum GuardCheck {
     /// Orders to drop, replace or reveal what the reader was told, or to act unasked.
     InstructionPatterns,
     /// Claims to be the creator, an administrator, an emergency.
@@ -53,7 +53,7 @@ pub enum Check {
 
 automaton_core::names! {
     /// Its name for machines.
-    Check {
+    GuardCheck {
         InstructionPatterns => "instruction_patterns", AuthorityClaims => "authority_claims",
         BoundaryManipulation => "boundary_manipulation", ChatmlMarkers => "chatml_markers",
         Obfuscation => "obfuscation", MultiLanguageInjection => "multi_language_injection",
@@ -64,7 +64,7 @@ automaton_core::names! {
 
 /// Where a text came from, as far as it matters to what is done about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Source {
+pub enum TextSource {
     /// The creator.
     Creator,
     /// Another agent.
@@ -81,27 +81,29 @@ pub enum Source {
 
 automaton_core::names! {
     /// Its name for machines.
-    Source {
+    TextSource {
         Creator => "creator", Peer => "peer", Web => "web", Tool => "tool", Skill => "skill",
         Memory => "memory",
     }
 }
 
-impl Source {
+impl TextSource {
     /// What is done about a text of this source that looks so grave. A tool's output is
     /// never held back: it is the answer that the reader asked for, and is framed.
     #[must_use]
-    pub const fn action(self, level: ThreatLevel) -> Action {
+    pub const fn action(self, level: ThreatLevel) -> GuardAction {
         match (self, level) {
-            (Self::Creator, _) | (_, ThreatLevel::Low) => Action::Allow,
-            (Self::Peer | Self::Web | Self::Memory, ThreatLevel::Critical) => Action::Withhold,
-            (Self::Skill, ThreatLevel::High | ThreatLevel::Critical) => Action::Withhold,
-            (Self::Peer | Self::Web | Self::Memory | Self::Tool | Self::Skill, _) => Action::Warn,
+            (Self::Creator, _) | (_, ThreatLevel::Low) => GuardAction::Allow,
+            (Self::Peer | Self::Web | Self::Memory, ThreatLevel::Critical) => GuardAction::Withhold,
+            (Self::Skill, ThreatLevel::High | ThreatLevel::Critical) => GuardAction::Withhold,
+            (Self::Peer | Self::Web | Self::Memory | Self::Tool | Self::Skill, _) => {
+                GuardAction::Warn
+            }
         }
     }
 }
 
-impl From<Label> for Source {
+impl From<Label> for TextSource {
     /// The automaton's own text is what it remembers.
     fn from(label: Label) -> Self {
         match label {
@@ -142,7 +144,7 @@ impl ThreatLevel {
 
 /// What to do about a text, worst last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Action {
+pub enum GuardAction {
     /// Show it.
     Allow,
     /// Show it with the warning that it looks like an attempt.
@@ -151,7 +153,7 @@ pub enum Action {
     Withhold,
 }
 
-impl Action {
+impl GuardAction {
     /// Its name for machines.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -165,9 +167,9 @@ impl Action {
 
 /// What one check found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct CheckResult {
     /// The check.
-    pub check: Check,
+    pub check: GuardCheck,
     /// Whether it found enough.
     pub detected: bool,
     /// What it found, in words of ours: no part of the text.
@@ -176,13 +178,13 @@ pub struct Found {
 
 /// What the guard thinks of a text, and what of it may be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Report {
+pub struct GuardReport {
     /// How grave it looks.
     pub level: ThreatLevel,
     /// What to do about it.
-    pub action: Action,
-    /// What each check found, in the order of [`Check::ALL`].
-    pub checks: Vec<Found>,
+    pub action: GuardAction,
+    /// What each check found, in the order of [`GuardCheck::ALL`].
+    pub checks: Vec<CheckResult>,
     /// What may be shown: the text without what cannot be seen and without markers, cut
     /// to size; or a notice in its place.
     pub sanitised: String,
@@ -200,19 +202,19 @@ impl Guard {
     /// # Errors
     /// When they cannot be read, which a test excludes; whoever starts must not go on
     /// without them.
-    pub fn new() -> Result<Self, BadPhrases> {
+    pub fn new() -> Result<Self, PhraseListError> {
         Ok(Self { lexicon: Lexicon::new()? })
     }
 
     /// Looks at a text of a source and makes it fit to be shown, in at most `bytes_max`
     /// bytes.
     #[must_use]
-    pub fn scan(&self, text: &str, source: Source, bytes_max: usize) -> Report {
+    pub fn scan(&self, text: &str, source: TextSource, bytes_max: usize) -> GuardReport {
         if let Some((level, checks)) = frame::read_notice(text) {
             let action = source.action(level);
-            return Report { level, action, checks, sanitised: text.trim().to_owned() };
+            return GuardReport { level, action, checks, sanitised: text.trim().to_owned() };
         }
-        let read = |text: &str, folded: &fold::Folded<'_>, found: &[markers::Marker]| {
+        let read = |text: &str, folded: &fold::NormalizedText<'_>, found: &[markers::Marker]| {
             detect::detect(text, folded, found, &self.lexicon)
         };
         let (findings, sanitised) = frame::sanitise(text, source, bytes_max, read);
@@ -220,8 +222,8 @@ impl Guard {
         let action = source.action(level);
         let checks = findings.told();
         let sanitised =
-            if action == Action::Withhold { frame::notice(level, &checks) } else { sanitised };
-        Report { level, action, checks, sanitised }
+            if action == GuardAction::Withhold { frame::notice(level, &checks) } else { sanitised };
+        GuardReport { level, action, checks, sanitised }
     }
 }
 

@@ -9,7 +9,7 @@ use memchr::memmem;
 
 /// What kind of secret it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum SecretKind {
     /// 32 bytes in hex beside a word that calls them a private key.
     PrivateKey,
     /// A private key in PEM (RFC 7468) or OpenSSH's form.
@@ -26,7 +26,7 @@ pub enum Kind {
     Own,
 }
 
-impl Kind {
+impl SecretKind {
     /// Its name for machines.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -44,13 +44,13 @@ impl Kind {
 
 /// A secret and where it stands, in bytes of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Hit {
+pub struct SecretMatch {
     /// Where it begins.
     pub start: usize,
     /// Where it ends.
     pub end: usize,
     /// What it is.
-    pub kind: Kind,
+    pub kind: SecretKind,
 }
 
 /// Shortest own secret that is looked for, in bytes: shorter ones stand everywhere.
@@ -123,14 +123,18 @@ const TOKENS: [(&str, usize); 22] = [
 /// The secrets of a text, in order. `own` are values that must not leave, whatever they
 /// look like, plain, in hex digits of either case, or with the text's own quoting.
 #[must_use]
-pub fn find(text: &str, own: &[&str]) -> Vec<Hit> {
+pub fn find(text: &str, own: &[&str]) -> Vec<SecretMatch> {
     let bytes = text.as_bytes();
     let mut hits = Vec::new();
     for secret in own.iter().filter(|secret| secret.len() >= OWN_BYTES_MIN) {
         let bare = secret.strip_prefix("0x").unwrap_or(secret);
         for form in [bare.to_owned(), bare.to_ascii_lowercase(), bare.to_ascii_uppercase()] {
             let found = memmem::find_iter(bytes, form.as_bytes());
-            hits.extend(found.map(|start| Hit { start, end: start + form.len(), kind: Kind::Own }));
+            hits.extend(found.map(|start| SecretMatch {
+                start,
+                end: start + form.len(),
+                kind: SecretKind::Own,
+            }));
         }
     }
     pem(bytes, &mut hits);
@@ -148,7 +152,7 @@ pub fn find(text: &str, own: &[&str]) -> Vec<Hit> {
 }
 
 /// Blocks of private keys, to their end or to the end of the text.
-fn pem(bytes: &[u8], hits: &mut Vec<Hit>) {
+fn pem(bytes: &[u8], hits: &mut Vec<SecretMatch>) {
     let mut from = 0;
     while let Some(offset) = memmem::find(&bytes[from..], b"-----BEGIN ") {
         let start = from + offset;
@@ -158,7 +162,7 @@ fn pem(bytes: &[u8], hits: &mut Vec<Hit>) {
         if memmem::find(&label[..label_end], b"PRIVATE KEY").is_some() {
             let end =
                 memmem::find(&bytes[from..], b"-----END ").map_or(bytes.len(), |at| from + at);
-            hits.push(Hit { start, end, kind: Kind::Pem });
+            hits.push(SecretMatch { start, end, kind: SecretKind::Pem });
             from = end;
         }
     }
@@ -169,7 +173,7 @@ fn is_token_byte(b: u8) -> bool {
 }
 
 /// Single words: tokens, JSON Web Tokens, and numbers of 32 bytes in a key's company.
-fn words(text: &str, hits: &mut Vec<Hit>) {
+fn words(text: &str, hits: &mut Vec<SecretMatch>) {
     let bytes = text.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
@@ -181,13 +185,13 @@ fn words(text: &str, hits: &mut Vec<Hit>) {
         let (start, end) = (at, at + length);
         at = end;
         let word = &text[start..end];
-        let mut push = |kind| hits.push(Hit { start, end, kind });
+        let mut push = |kind| hits.push(SecretMatch { start, end, kind });
         if is_jwt(word) {
-            push(Kind::Jwt);
+            push(SecretKind::Jwt);
         } else if TOKENS.iter().any(|(prefix, rest)| is_token(word, prefix, *rest)) {
-            push(Kind::Token);
+            push(SecretKind::Token);
         } else if is_key_number(word) && has_near(text, (start, end), &KEY_WORDS) {
-            push(Kind::PrivateKey);
+            push(SecretKind::PrivateKey);
         }
     }
 }
@@ -228,7 +232,7 @@ fn has_near(text: &str, (start, end): (usize, usize), words: &[&str]) -> bool {
 }
 
 /// Values that are assigned to a name which says that they are secret.
-fn assigned(text: &str, hits: &mut Vec<Hit>) {
+fn assigned(text: &str, hits: &mut Vec<SecretMatch>) {
     let lower = text.to_ascii_lowercase();
     for name in NAMES {
         for at in memmem::find_iter(lower.as_bytes(), name.as_bytes()) {
@@ -246,7 +250,7 @@ fn assigned(text: &str, hits: &mut Vec<Hit>) {
             let varied =
                 body.iter().any(u8::is_ascii_digit) && body.iter().any(u8::is_ascii_alphabetic);
             if length >= ASSIGNED_BYTES_MIN && varied {
-                hits.push(Hit { start, end: start + length, kind: Kind::Assigned });
+                hits.push(SecretMatch { start, end: start + length, kind: SecretKind::Assigned });
             }
         }
     }
@@ -255,7 +259,7 @@ fn assigned(text: &str, hits: &mut Vec<Hit>) {
 /// Runs of words in the form of a mnemonic: so many, of such a length, small letters and
 /// blanks alone, none of them a word that a sentence has; twelve of them where a name
 /// announces them or where there is nothing else, more of them anywhere.
-fn seeds(text: &str, hits: &mut Vec<Hit>) {
+fn seeds(text: &str, hits: &mut Vec<SecretMatch>) {
     let mut run: Vec<(usize, usize)> = Vec::new();
     let whole = (text.len() - text.trim_start().len(), text.trim_end().len());
     let mut at = 0;
@@ -279,13 +283,18 @@ fn seeds(text: &str, hits: &mut Vec<Hit>) {
 }
 
 /// Ends a run; `whole` is the text without the blanks around it.
-fn end_run(text: &str, whole: (usize, usize), run: &mut Vec<(usize, usize)>, hits: &mut Vec<Hit>) {
+fn end_run(
+    text: &str,
+    whole: (usize, usize),
+    run: &mut Vec<(usize, usize)>,
+    hits: &mut Vec<SecretMatch>,
+) {
     let place = run.first().zip(run.last()).map(|((start, _), (_, end))| (*start, *end));
     if let Some(place) = place.filter(|_| SEED_WORDS.contains(&run.len())) {
         let fits = run.len().is_multiple_of(3);
         let stands_out = run.len() >= LONG_SEED_WORDS || place == whole;
         if has_near(text, place, &SEED_NAMES) || (fits && stands_out) {
-            hits.push(Hit { start: place.0, end: place.1, kind: Kind::SeedPhrase });
+            hits.push(SecretMatch { start: place.0, end: place.1, kind: SecretKind::SeedPhrase });
         }
     }
     run.clear();
@@ -297,7 +306,7 @@ mod tests {
 
     const NUMBER: &str = "0x4c0883a69102937d6231471b5dbb6204fe5129617082792ae468d01a3f362318";
 
-    fn kinds(text: &str) -> Vec<Kind> {
+    fn kinds(text: &str) -> Vec<SecretKind> {
         find(text, &[]).iter().map(|hit| hit.kind).collect()
     }
 
@@ -306,23 +315,26 @@ mod tests {
         let key = format!("my private key: {NUMBER}");
         let jwt = format!("Bearer {0}.{0}.{1}", "eyJhbGciOiJIUzI1NiJ9", "b".repeat(43));
         for (text, kind) in [
-            (key.as_str(), Kind::PrivateKey),
-            (&format!("{{\"privateKey\":\"{}\"}}", &NUMBER[2..]), Kind::PrivateKey),
-            ("-----BEGIN EC PRIVATE KEY-----\nMHQCAQEE\n-----END EC PRIVATE KEY-----", Kind::Pem),
-            ("-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNza", Kind::Pem),
-            ("aws AKIAIOSFODNN7EXAMPLE", Kind::Token),
-            (&format!("ghp_{}", "a1".repeat(18)), Kind::Token),
-            (&format!("sk-ant-api03-{}", "Zx9_".repeat(10)), Kind::Token),
-            (&format!("xoxb-{}", "12345aBcDe-".repeat(3)), Kind::Token),
-            (&jwt, Kind::Jwt),
-            ("DB_PASSWORD=\"hunter2hunter2\"", Kind::Assigned),
+            (key.as_str(), SecretKind::PrivateKey),
+            (&format!("{{\"privateKey\":\"{}\"}}", &NUMBER[2..]), SecretKind::PrivateKey),
+            (
+                "-----BEGIN EC PRIVATE KEY-----\nMHQCAQEE\n-----END EC PRIVATE KEY-----",
+                SecretKind::Pem,
+            ),
+            ("-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNza", SecretKind::Pem),
+            ("aws AKIAIOSFODNN7EXAMPLE", SecretKind::Token),
+            (&format!("ghp_{}", "a1".repeat(18)), SecretKind::Token),
+            (&format!("sk-ant-api03-{}", "Zx9_".repeat(10)), SecretKind::Token),
+            (&format!("xoxb-{}", "12345aBcDe-".repeat(3)), SecretKind::Token),
+            (&jwt, SecretKind::Jwt),
+            ("DB_PASSWORD=\"hunter2hunter2\"", SecretKind::Assigned),
             (
                 "seed: legal winner thank year wave sausage worth useful legal winner thank yellow",
-                Kind::SeedPhrase,
+                SecretKind::SeedPhrase,
             ),
             (
                 "legal winner thank year wave sausage worth useful legal winner thank yellow",
-                Kind::SeedPhrase,
+                SecretKind::SeedPhrase,
             ),
         ] {
             assert_eq!(kinds(text), [kind], "{text}");
@@ -348,7 +360,7 @@ mod tests {
     #[test]
     fn own_secrets_are_found_in_each_spelling_and_placed() {
         let hits = find(&format!("x={}!", NUMBER[2..].to_uppercase()), &[NUMBER, "short"]);
-        assert_eq!(hits, [Hit { start: 2, end: 66, kind: Kind::Own }]);
+        assert_eq!(hits, [SecretMatch { start: 2, end: 66, kind: SecretKind::Own }]);
         assert_eq!(find("shortshort", &["short"]), [], "too short to mean anything");
     }
 

@@ -6,7 +6,7 @@
 //! found, and nothing may depend on it.
 
 use super::fold::{is_unspaced, looks_like};
-use super::lexicon::{Forms, Lexicon, Rule, is_word};
+use super::lexicon::{FormGroups, Lexicon, PhraseRule, is_word};
 
 /// Longest word that is looked at for disguises, in bytes.
 const DISGUISED_BYTES_MAX: usize = 24;
@@ -27,7 +27,7 @@ const ANNOUNCED_WITHIN: usize = 20;
 
 /// A word that belongs to a group.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Event {
+pub(super) struct WordMatch {
     /// Where it begins and where it ends, in half words.
     at: u32,
     end: u32,
@@ -40,8 +40,8 @@ pub(super) struct Event {
 
 /// What one pass over a text found.
 #[derive(Debug, Default)]
-pub(super) struct Words {
-    pub(super) events: Vec<Event>,
+pub(super) struct WordScan {
+    pub(super) events: Vec<WordMatch>,
     /// There is a word that may be an encoding.
     pub(super) has_long: bool,
     /// Words of two hex digits.
@@ -52,7 +52,7 @@ pub(super) struct Words {
     discussed: u64,
 }
 
-impl Words {
+impl WordScan {
     /// Reads a folded text.
     pub(super) fn new(bytes: &[u8], lexicon: &Lexicon) -> Self {
         let mut words = Self::default();
@@ -93,7 +93,7 @@ impl Words {
                     2 * tail.windows(2).filter(|pair| !is_word(pair[0]) && is_word(pair[1])).count()
                 };
                 let more = u32::try_from(more).unwrap_or(0);
-                words.events.push(Event {
+                words.events.push(WordMatch {
                     at: place,
                     end: place + more,
                     groups,
@@ -116,7 +116,7 @@ impl Words {
                 .last()
                 .is_some_and(|last| place <= last.end + 6 && last.groups & lexicon.forms.colon == 0)
         {
-            self.events.push(Event {
+            self.events.push(WordMatch {
                 at: place,
                 end: place,
                 groups: lexicon.forms.colon | super::lexicon::ENGLISH,
@@ -138,7 +138,7 @@ impl Words {
 
     /// What is quoted rather than said: every quotation in a text about attacks, and one
     /// that a word such as `says` announces. As ranges of bytes in order.
-    pub(super) fn mentioned(&self, bytes: &[u8], forms: &Forms) -> Vec<(usize, usize)> {
+    pub(super) fn mentioned(&self, bytes: &[u8], forms: &FormGroups) -> Vec<(usize, usize)> {
         let mut ranges = quoted(bytes);
         if self.discusses() == 0 {
             ranges.retain(|(start, _)| {
@@ -155,7 +155,7 @@ impl Words {
     /// events that meet it.
     pub(super) fn meet(
         &self,
-        rule: &Rule,
+        rule: &PhraseRule,
         skip: &[(usize, usize)],
         deny: u128,
     ) -> Option<(u128, bool)> {
@@ -207,7 +207,7 @@ impl Words {
     }
 }
 
-impl Rule {
+impl PhraseRule {
     fn mask(&self) -> u128 {
         self.steps.iter().fold(0, |all, (mask, _)| all | mask)
     }

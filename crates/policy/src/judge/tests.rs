@@ -4,8 +4,8 @@
 use super::*;
 use crate::decision::RuleId;
 use crate::rules::testing::answering;
-use crate::rules::{Finding, RuleResult};
-use crate::shell::Unreadable;
+use crate::rules::{RuleFinding, RuleResult};
+use crate::shell::ScriptError;
 use automaton_core::time::Span;
 use automaton_core::tool::Risk;
 use automaton_core::trust::Label;
@@ -26,9 +26,9 @@ const fn rule(id: &'static str, check: fn(&Intent, &Facts) -> RuleResult) -> Rul
 }
 
 static SILENT: Rule = rule("test.silent", |_, _| Ok(None));
-static ASKS: Rule = rule("test.asks", |_, _| Ok(Some(Finding::Ask("Asks.".to_owned()))));
-static DENIES: Rule = rule("test.denies", |_, _| Ok(Some(Finding::Deny("Denies.".to_owned()))));
-static FAILS: Rule = rule("test.fails", |_, _| Err(Unreadable::Deep.into()));
+static ASKS: Rule = rule("test.asks", |_, _| Ok(Some(RuleFinding::Ask("Asks.".to_owned()))));
+static DENIES: Rule = rule("test.denies", |_, _| Ok(Some(RuleFinding::Deny("Denies.".to_owned()))));
+static FAILS: Rule = rule("test.fails", |_, _| Err(ScriptError::Deep.into()));
 
 fn decide_with(rules: &[&'static Rule]) -> Decision {
     decide(rules.iter().copied(), vec![Intent::Observe], &answering(Label::Own))
@@ -38,7 +38,7 @@ fn decide_with(rules: &[&'static Rule]) -> Decision {
 fn what_is_allowed_comes_back_as_it_was() {
     let intents = vec![Intent::Exec { command: "ls".to_owned(), timeout_ms: 5 }, Intent::Recall];
     let verdict = judge(Plain(intents.clone()), &answering(Label::Creator));
-    assert_eq!(verdict.decision().outcome, Outcome::Allow);
+    assert_eq!(verdict.decision().outcome, DecisionOutcome::Allow);
     assert_eq!(verdict.decision().code, ReasonCode::Allowed);
     assert_eq!(verdict.decision().intents, intents);
     let Verdict::Allowed(approved, _) = verdict else { panic!("not allowed") };
@@ -74,7 +74,7 @@ fn a_stranger_is_held_and_nothing_to_judge_is_refused() {
 #[test]
 fn a_rule_that_fails_is_a_refusal() {
     let decision = decide_with(&[&SILENT, &ASKS, &FAILS]);
-    assert_eq!((decision.outcome, decision.code), (Outcome::Deny, ReasonCode::RuleError));
+    assert_eq!((decision.outcome, decision.code), (DecisionOutcome::Deny, ReasonCode::RuleError));
     assert!(decision.reason.contains("test.fails"), "{}", decision.reason);
     assert_eq!(decision.rules_triggered, [ASKS.id, FAILS.id]);
 }
@@ -135,12 +135,12 @@ proptest! {
         prop_assert_eq!(&decision.intents, &intents);
         prop_assert_eq!(decision, &decide(rules::all(), intents.clone(), &facts));
         prop_assert_eq!(decision.rules_evaluated.len(), rules::all().count());
-        let allowed = decision.outcome == Outcome::Allow;
+        let allowed = decision.outcome == DecisionOutcome::Allow;
         prop_assert_eq!(allowed, matches!(verdict, Verdict::Allowed(..)));
         prop_assert_eq!(allowed, decision.code == ReasonCode::Allowed);
         prop_assert_eq!(allowed, decision.rules_triggered.is_empty() && !intents.is_empty());
         if facts.risk == Risk::Forbidden {
-            prop_assert_eq!(decision.outcome, Outcome::Deny);
+            prop_assert_eq!(decision.outcome, DecisionOutcome::Deny);
         }
     }
 

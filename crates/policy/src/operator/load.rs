@@ -9,15 +9,15 @@ use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 
-use automaton_core::error::{Classified, Kind};
-use automaton_core::record::Outcome;
+use automaton_core::error::{Classified, ErrorClass};
+use automaton_core::record::DecisionOutcome;
 use cedar_policy::{
     ActionConstraint, Effect, Policy, PolicyId, PolicySet, PrincipalConstraint, ResourceConstraint,
     Schema, ValidationMode, ValidationWarning, Validator,
 };
 use miette::Diagnostic;
 
-use super::{Names, OperatorRules, Rule};
+use super::{CedarNames, OperatorRule, OperatorRules};
 
 /// The largest file, in bytes.
 pub const OPERATOR_TEXT_BYTES_MAX: usize = 256 * 1024;
@@ -36,7 +36,7 @@ const PERMIT_ALL_ID: &str = "(everything else)";
 
 /// Something about a file, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Note {
+pub struct RuleDiagnostic {
     /// The line, from 1.
     pub line: usize,
     /// The character in the line, from 1.
@@ -45,7 +45,7 @@ pub struct Note {
     pub text: String,
 }
 
-impl fmt::Display for Note {
+impl fmt::Display for RuleDiagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}", self.line, self.column, self.text)
     }
@@ -53,21 +53,21 @@ impl fmt::Display for Note {
 
 /// A file of rules cannot be relied on.
 #[derive(Debug, thiserror::Error)]
-pub struct BadOperatorRules {
+pub struct OperatorRulesError {
     /// Every mistake that was found, in the order of the file; at least one.
-    pub mistakes: Vec<Note>,
+    pub mistakes: Vec<RuleDiagnostic>,
 }
 
-impl fmt::Display for BadOperatorRules {
+impl fmt::Display for OperatorRulesError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the operator's rules cannot be used")?;
         self.mistakes.iter().try_for_each(|mistake| write!(f, "\n  {mistake}"))
     }
 }
 
-impl Classified for BadOperatorRules {
-    fn kind(&self) -> Kind {
-        Kind::Config
+impl Classified for OperatorRulesError {
+    fn kind(&self) -> ErrorClass {
+        ErrorClass::Config
     }
 
     fn hint(&self) -> Option<String> {
@@ -88,36 +88,36 @@ impl OperatorRules {
     pub fn read<'a>(
         text: &str,
         tools: impl IntoIterator<Item = &'a str>,
-    ) -> Result<(Self, Vec<Note>), BadOperatorRules> {
-        let mut reading = Reading { text, mistakes: Vec::new(), notes: Vec::new() };
+    ) -> Result<(Self, Vec<RuleDiagnostic>), OperatorRulesError> {
+        let mut reading = RulesParser { text, mistakes: Vec::new(), notes: Vec::new() };
         let read = reading.read(tools);
         match read {
             Some(rules) if reading.mistakes.is_empty() => Ok((rules, in_order(reading.notes))),
-            _ => Err(BadOperatorRules { mistakes: in_order(reading.mistakes) }),
+            _ => Err(OperatorRulesError { mistakes: in_order(reading.mistakes) }),
         }
     }
 }
 
-fn in_order(mut notes: Vec<Note>) -> Vec<Note> {
+fn in_order(mut notes: Vec<RuleDiagnostic>) -> Vec<RuleDiagnostic> {
     notes.sort_by_key(|note| (note.line, note.column));
     notes
 }
 
 /// A file that is being read.
-struct Reading<'a> {
+struct RulesParser<'a> {
     text: &'a str,
-    mistakes: Vec<Note>,
-    notes: Vec<Note>,
+    mistakes: Vec<RuleDiagnostic>,
+    notes: Vec<RuleDiagnostic>,
 }
 
 /// A policy of the file, with the name that it goes by and where it begins.
-struct Named {
+struct NamedPolicy {
     name: String,
     policy: Policy,
     at: usize,
 }
 
-impl Reading<'_> {
+impl RulesParser<'_> {
     fn read<'a>(&mut self, tools: impl IntoIterator<Item = &'a str>) -> Option<OperatorRules> {
         if self.text.len() > OPERATOR_TEXT_BYTES_MAX {
             let (bytes, most) = (self.text.len(), OPERATOR_TEXT_BYTES_MAX);
@@ -143,11 +143,11 @@ impl Reading<'_> {
         self.notes.push(note);
     }
 
-    fn note(&self, at: usize, text: String) -> Note {
+    fn note(&self, at: usize, text: String) -> RuleDiagnostic {
         let before = self.text.get(..at).unwrap_or_default();
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        Note { line, column, text }
+        RuleDiagnostic { line, column, text }
     }
 
     fn parse(&mut self) -> Option<PolicySet> {
@@ -162,9 +162,9 @@ impl Reading<'_> {
     }
 
     /// The policies in the order of the file, by the names that they are given there.
-    fn named(&mut self, policies: &PolicySet) -> Vec<Named> {
+    fn named(&mut self, policies: &PolicySet) -> Vec<NamedPolicy> {
         let mut from = 0;
-        let mut named: Vec<Named> = Vec::new();
+        let mut named: Vec<NamedPolicy> = Vec::new();
         for number in 0..policies.num_of_policies() + policies.num_of_templates() {
             // Cedar numbers them as they stand, and keeps the text of each.
             let id = PolicyId::new(format!("policy{number}"));
@@ -192,7 +192,7 @@ impl Reading<'_> {
                 self.mistake(at, format!("The rule of line {line} is called '{name}' too."));
                 continue;
             }
-            named.push(Named { policy: policy.new_id(PolicyId::new(&name)), name, at });
+            named.push(NamedPolicy { policy: policy.new_id(PolicyId::new(&name)), name, at });
         }
         if named.len() > RULES_MAX {
             self.mistake(0, format!("There are {} rules; {RULES_MAX} are the most.", named.len()));
@@ -230,7 +230,7 @@ impl Reading<'_> {
         }
     }
 
-    fn of_names(&mut self, named: &[Named]) -> Option<PolicySet> {
+    fn of_names(&mut self, named: &[NamedPolicy]) -> Option<PolicySet> {
         match PolicySet::from_policies(named.iter().map(|one| one.policy.clone())) {
             Ok(set) => Some(set),
             Err(error) => {
@@ -240,7 +240,7 @@ impl Reading<'_> {
         }
     }
 
-    fn validate(&mut self, named: &[Named], schema: Schema, set: &PolicySet) {
+    fn validate(&mut self, named: &[NamedPolicy], schema: Schema, set: &PolicySet) {
         let found = Validator::new(schema).validate(set, ValidationMode::Strict);
         let of = |id: &PolicyId| named.iter().find(|one| PolicyId::new(&one.name) == *id);
         for error in found.validation_errors() {
@@ -265,9 +265,10 @@ impl Reading<'_> {
 
     /// Rules that never decide, since another one without conditions refuses all that
     /// they speak of. Conditions are not compared: what is said here is certain.
-    fn unreachable(&mut self, named: &[Named]) {
-        let refuses = |one: &&Named| {
-            outcome_of(&one.policy) == Outcome::Deny && !one.policy.has_non_scope_constraint()
+    fn unreachable(&mut self, named: &[NamedPolicy]) {
+        let refuses = |one: &&NamedPolicy| {
+            outcome_of(&one.policy) == DecisionOutcome::Deny
+                && !one.policy.has_non_scope_constraint()
         };
         for general in named.iter().filter(refuses) {
             for special in named.iter().filter(|one| one.policy.effect() == Effect::Forbid) {
@@ -283,13 +284,13 @@ impl Reading<'_> {
         }
     }
 
-    fn compiled(&mut self, named: Vec<Named>, schema: &Schema) -> Option<OperatorRules> {
+    fn compiled(&mut self, named: Vec<NamedPolicy>, schema: &Schema) -> Option<OperatorRules> {
         let mut rules = HashMap::new();
         let mut policies = PolicySet::new();
         let mut ids = Vec::new();
         let everything = Policy::parse(Some(PolicyId::new(PERMIT_ALL_ID)), PERMIT_ALL);
         let mut failed = everything.map(|all| policies.add(all).is_err()).unwrap_or(true);
-        for Named { name, policy, .. } in named {
+        for NamedPolicy { name, policy, .. } in named {
             if policy.effect() == Effect::Permit {
                 continue;
             }
@@ -297,12 +298,12 @@ impl Reading<'_> {
             let why = said("ask")
                 .or_else(|| said("reason"))
                 .map(|text| text.trim_end_matches('.').to_owned());
-            let rule = Rule { place: ids.len(), outcome: outcome_of(&policy), why };
+            let rule = OperatorRule { place: ids.len(), outcome: outcome_of(&policy), why };
             rules.insert(policy.id().clone(), rule);
             ids.push(format!("operator.{name}"));
             failed |= policies.add(policy).is_err();
         }
-        match Names::of(schema) {
+        match CedarNames::of(schema) {
             Ok(names) if !failed => Some(OperatorRules { policies, rules, names, ids: ids.into() }),
             _ => {
                 self.mistake(0, "The rules could not be put together.".to_owned());
@@ -313,11 +314,11 @@ impl Reading<'_> {
 }
 
 /// What a policy does to a call that it applies to.
-fn outcome_of(policy: &Policy) -> Outcome {
+fn outcome_of(policy: &Policy) -> DecisionOutcome {
     match (policy.effect(), policy.annotation("ask")) {
-        (Effect::Permit, _) => Outcome::Allow,
-        (Effect::Forbid, Some(_)) => Outcome::Ask,
-        (Effect::Forbid, None) => Outcome::Deny,
+        (Effect::Permit, _) => DecisionOutcome::Allow,
+        (Effect::Forbid, Some(_)) => DecisionOutcome::Ask,
+        (Effect::Forbid, None) => DecisionOutcome::Deny,
     }
 }
 

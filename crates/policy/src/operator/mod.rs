@@ -14,20 +14,20 @@ use std::fmt;
 use std::sync::Arc;
 
 use automaton_core::intent::Intent;
-use automaton_core::record::Outcome;
+use automaton_core::record::DecisionOutcome;
 use automaton_core::tier::SurvivalTier;
 use automaton_core::time::Timestamp;
 use automaton_core::tool::ToolName;
 use cedar_policy::{Authorizer, PolicyId, PolicySet};
 
-pub use self::load::{BadOperatorRules, Note, OPERATOR_TEXT_BYTES_MAX};
-use self::request::{Asker, Names};
+pub use self::load::{OPERATOR_TEXT_BYTES_MAX, OperatorRulesError, RuleDiagnostic};
+use self::request::{CedarNames, OperatorQuery};
 use crate::decision::{Decision, ReasonCode};
 use crate::facts::Facts;
 
 /// What is known of the moment of a call, besides the facts of its turn.
 #[derive(Debug, Clone, Copy)]
-pub struct Moment<'a> {
+pub struct RuleContext<'a> {
     /// The tool that is called.
     pub tool: &'a ToolName,
     /// When, by the injected clock.
@@ -44,17 +44,17 @@ pub struct Moment<'a> {
 #[derive(Debug)]
 pub struct OperatorRules {
     policies: PolicySet,
-    rules: HashMap<PolicyId, Rule>,
-    names: Names,
+    rules: HashMap<PolicyId, OperatorRule>,
+    names: CedarNames,
     /// The ids of all of them, in the order of the file.
     ids: Arc<[String]>,
 }
 
 /// What one policy does when it applies.
 #[derive(Debug)]
-struct Rule {
+struct OperatorRule {
     place: usize,
-    outcome: Outcome,
+    outcome: DecisionOutcome,
     /// Why, in the operator's words.
     why: Option<String>,
 }
@@ -82,17 +82,17 @@ impl OperatorRules {
     }
 
     /// Adds to a decision what the rules object to, which can only make it graver.
-    pub(crate) fn object(&self, decision: &mut Decision, facts: &Facts, moment: &Moment<'_>) {
+    pub(crate) fn object(&self, decision: &mut Decision, facts: &Facts, moment: &RuleContext<'_>) {
         decision.operator.asked = Arc::clone(&self.ids);
-        let asker = Asker::new(&self.names, facts, moment);
+        let asker = OperatorQuery::new(&self.names, facts, moment);
         let mut places = Vec::new();
-        let mut gravest: Option<(Outcome, ReasonCode, String)> = None;
+        let mut gravest: Option<(DecisionOutcome, ReasonCode, String)> = None;
         for intent in &decision.intents {
             let found = match &asker {
                 Ok(asker) => self.look(asker, intent, &mut places),
                 Err(error) => Some(unable(error)),
             };
-            let graver = |found: &(Outcome, _, _)| {
+            let graver = |found: &(DecisionOutcome, _, _)| {
                 gravest.as_ref().is_none_or(|(so_far, ..)| found.0 > *so_far)
             };
             gravest = found.filter(graver).or(gravest);
@@ -111,10 +111,10 @@ impl OperatorRules {
     /// What the rules object to one intent; the places of those that do are added.
     fn look(
         &self,
-        asker: &Asker<'_>,
+        asker: &OperatorQuery<'_>,
         intent: &Intent,
         places: &mut Vec<usize>,
-    ) -> Option<(Outcome, ReasonCode, String)> {
+    ) -> Option<(DecisionOutcome, ReasonCode, String)> {
         let (request, entities) = match asker.about(intent) {
             Ok(asked) => asked,
             Err(error) => return Some(unable(&error)),
@@ -128,17 +128,18 @@ impl OperatorRules {
         }
         // A policy that nobody knows is the one that permits everything.
         let applied = diagnostics.reason().filter_map(|id| self.rules.get(id));
-        let mut worst: Option<&Rule> = None;
-        for rule in applied.filter(|rule| rule.outcome > Outcome::Allow) {
+        let mut worst: Option<&OperatorRule> = None;
+        for rule in applied.filter(|rule| rule.outcome > DecisionOutcome::Allow) {
             places.push(rule.place);
-            let before = |worst: &Rule| (rule.outcome, worst.place) > (worst.outcome, rule.place);
+            let before =
+                |worst: &OperatorRule| (rule.outcome, worst.place) > (worst.outcome, rule.place);
             worst = Some(worst.filter(|worst| !before(worst)).unwrap_or(rule));
         }
         worst.map(|rule| {
             let id = self.ids.get(rule.place).map_or("", String::as_str);
             let verdict = match rule.outcome {
-                Outcome::Ask => "asks for your creator's word",
-                Outcome::Allow | Outcome::Deny => "forbids it",
+                DecisionOutcome::Ask => "asks for your creator's word",
+                DecisionOutcome::Allow | DecisionOutcome::Deny => "forbids it",
             };
             let why = rule.why.as_deref().map_or_else(String::new, |why| format!(": {why}"));
             (rule.outcome, ReasonCode::OperatorRule, format!("The rule {id} {verdict}{why}."))
@@ -147,9 +148,9 @@ impl OperatorRules {
 }
 
 /// A refusal, since nobody could say what the rules would.
-fn unable(error: &dyn fmt::Display) -> (Outcome, ReasonCode, String) {
+fn unable(error: &dyn fmt::Display) -> (DecisionOutcome, ReasonCode, String) {
     let reason = format!("The operator's rules could not judge it: {error}.");
-    (Outcome::Deny, ReasonCode::RuleError, reason)
+    (DecisionOutcome::Deny, ReasonCode::RuleError, reason)
 }
 
 #[cfg(test)]

@@ -15,33 +15,33 @@ use cedar_policy::{
     Schema,
 };
 
-use super::Moment;
+use super::RuleContext;
 use crate::facts::Facts;
-use crate::shell::{self, Unreadable};
+use crate::shell::{self, ScriptError};
 
 /// Where the sandbox shows the workspace.
 const WORKSPACE: &str = "/root/";
 
 /// Why the rules could not be asked.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Unaskable {
+pub(super) enum OperatorQueryError {
     /// Cedar takes a name or a value for none of its own.
     #[error("{0}")]
     Cedar(String),
     #[error("the schema has no action '{0}'")]
     Action(&'static str),
     #[error("the command cannot be read: {0}")]
-    Command(#[from] Unreadable),
+    Command(#[from] ScriptError),
 }
 
 /// What Cedar says, in its words: its errors are many, large, and come to the same here.
-fn cedar(error: impl Display) -> Unaskable {
-    Unaskable::Cedar(error.to_string())
+fn cedar(error: impl Display) -> OperatorQueryError {
+    OperatorQueryError::Cedar(error.to_string())
 }
 
 /// What never changes from one question to the next.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(super) struct CedarNames {
     /// The kinds of entities, by their names in the schema.
     kinds: HashMap<&'static str, EntityTypeName>,
     /// Each action with the groups that it is in, and nothing else: what is gone through
@@ -73,10 +73,10 @@ const KINDS: [&str; 20] = [
     "Itself",
 ];
 
-impl Names {
-    pub(super) fn of(schema: &Schema) -> Result<Self, Unaskable> {
+impl CedarNames {
+    pub(super) fn of(schema: &Schema) -> Result<Self, OperatorQueryError> {
         let named = |kind| Ok((kind, EntityTypeName::from_str(kind).map_err(cedar)?));
-        let kinds = KINDS.into_iter().map(named).collect::<Result<_, Unaskable>>()?;
+        let kinds = KINDS.into_iter().map(named).collect::<Result<_, OperatorQueryError>>()?;
         let all = schema.action_entities().map_err(cedar)?;
         let mut actions = HashMap::new();
         for action in all.iter() {
@@ -90,7 +90,7 @@ impl Names {
         Ok(Self { kinds, actions })
     }
 
-    fn uid(&self, kind: &'static str, id: &str) -> Result<EntityUid, Unaskable> {
+    fn uid(&self, kind: &'static str, id: &str) -> Result<EntityUid, OperatorQueryError> {
         let kind = match self.kinds.get(kind) {
             Some(kind) => kind.clone(),
             None => EntityTypeName::from_str(kind).map_err(cedar)?,
@@ -100,8 +100,8 @@ impl Names {
 }
 
 /// Asks about the intents of one call.
-pub(super) struct Asker<'a> {
-    names: &'a Names,
+pub(super) struct OperatorQuery<'a> {
+    names: &'a CedarNames,
     facts: &'a Facts,
     principal: EntityUid,
     context: Context,
@@ -111,14 +111,14 @@ pub(super) struct Asker<'a> {
 
 type Attributes = Vec<(&'static str, RestrictedExpression)>;
 
-impl<'a> Asker<'a> {
+impl<'a> OperatorQuery<'a> {
     pub(super) fn new(
-        names: &'a Names,
+        names: &'a CedarNames,
         facts: &'a Facts,
-        moment: &Moment<'_>,
-    ) -> Result<Self, Unaskable> {
+        moment: &RuleContext<'_>,
+    ) -> Result<Self, OperatorQueryError> {
         let one_of = |kind, id: &str| {
-            Ok::<_, Unaskable>(RestrictedExpression::new_entity_uid(names.uid(kind, id)?))
+            Ok::<_, OperatorQueryError>(RestrictedExpression::new_entity_uid(names.uid(kind, id)?))
         };
         let pairs = [
             ("tool", one_of("Tool", moment.tool.as_str())?),
@@ -138,7 +138,7 @@ impl<'a> Asker<'a> {
     }
 
     /// The question about one intent, with what it speaks of.
-    pub(super) fn about(&self, intent: &Intent) -> Result<(Request, Entities), Unaskable> {
+    pub(super) fn about(&self, intent: &Intent) -> Result<(Request, Entities), OperatorQueryError> {
         let (kind, id, attributes) = self.object(intent)?;
         let resource = self.names.uid(kind, &id)?;
         let object = entity(resource.clone(), attributes)?;
@@ -146,13 +146,16 @@ impl<'a> Asker<'a> {
         let (who, context) = (self.principal.clone(), self.context.clone());
         let request = Request::new(who, action, resource, context, None).map_err(cedar)?;
         let action = self.names.actions.get(intent.kind()).cloned();
-        let action = action.ok_or(Unaskable::Action(intent.kind()))?;
+        let action = action.ok_or(OperatorQueryError::Action(intent.kind()))?;
         let entities = action.add_entities([self.who.clone(), object], None).map_err(cedar)?;
         Ok((request, entities))
     }
 
     /// What an intent is about: its kind, its name and what is known of it.
-    fn object(&self, intent: &Intent) -> Result<(&'static str, String, Attributes), Unaskable> {
+    fn object(
+        &self,
+        intent: &Intent,
+    ) -> Result<(&'static str, String, Attributes), OperatorQueryError> {
         let bytes = |bytes: &u64| ("bytes", number(*bytes));
         Ok(match intent {
             Intent::Exec { command, timeout_ms } => {
@@ -195,12 +198,8 @@ impl<'a> Asker<'a> {
                 ("Transfer", to.clone(), all)
             }
             Intent::FetchPaid { url, cap_cents } => {
-                let host = ("host", text(&host_of(url)));
-                (
-                    "Request",
-                    url.clone(),
-                    vec![("url", text(url)), host, ("cents", number(*cap_cents))],
-                )
+                let (host, cents) = (("host", text(&host_of(url))), ("cents", number(*cap_cents)));
+                ("Request", url.clone(), vec![("url", text(url)), host, cents])
             }
             Intent::Egress { method, url, origin } => {
                 let (host, method) = (("host", text(&host_of(url))), ("method", text(method)));
@@ -228,7 +227,7 @@ impl<'a> Asker<'a> {
     }
 }
 
-fn entity(uid: EntityUid, attributes: Attributes) -> Result<Entity, Unaskable> {
+fn entity(uid: EntityUid, attributes: Attributes) -> Result<Entity, OperatorQueryError> {
     let attributes = attributes.into_iter().map(|(name, value)| (name.to_owned(), value));
     Entity::new(uid, attributes.collect(), HashSet::new()).map_err(cedar)
 }
@@ -249,8 +248,9 @@ fn hour_of(at: Timestamp) -> i64 {
 }
 
 /// The programs that a command runs, by the last part of their paths.
-fn programs(command: &str) -> Result<Vec<RestrictedExpression>, Unreadable> {
-    let named = |one: &shell::Command| text(one.program().rsplit('/').next().unwrap_or_default());
+fn programs(command: &str) -> Result<Vec<RestrictedExpression>, ScriptError> {
+    let named =
+        |one: &shell::ShellCommand| text(one.program().rsplit('/').next().unwrap_or_default());
     Ok(shell::commands(command)?.iter().map(named).collect())
 }
 

@@ -38,7 +38,8 @@ impl Intentional for Wants {
 fn judged(text: &str, intents: Vec<Intent>, facts: &Facts, hour: i64) -> Decision {
     let tool: ToolName = "exec".parse().unwrap();
     let at = Timestamp::from_millis(hour * 3_600_000);
-    let moment = Moment { tool: &tool, at, tier: Some(SurvivalTier::Normal), turn: 1, call: 2 };
+    let moment =
+        RuleContext { tool: &tool, at, tier: Some(SurvivalTier::Normal), turn: 1, call: 2 };
     let judge = Judge::with(Some(Arc::new(rules(text))));
     judge.judge(Wants(intents), (facts, &moment), None).decision().clone()
 }
@@ -62,14 +63,14 @@ fn a_forbid_refuses_and_one_that_asks_asks() {
                 @id(\"huge\") @reason(\"it is too much.\") forbid (principal, action, resource is \
                 Transfer) when { resource.cents > 1000 };";
     let small = judged(text, vec![transfer(100)], &own(), 0);
-    assert_eq!((small.outcome, small.code), (Outcome::Allow, ReasonCode::Allowed));
+    assert_eq!((small.outcome, small.code), (DecisionOutcome::Allow, ReasonCode::Allowed));
     assert_eq!(*small.operator.asked, ["operator.big", "operator.huge"]);
     assert!(small.operator.triggered.is_empty());
     let big = judged(text, vec![transfer(101)], &own(), 0);
-    assert_eq!((big.outcome, big.code), (Outcome::Ask, ReasonCode::OperatorRule));
+    assert_eq!((big.outcome, big.code), (DecisionOutcome::Ask, ReasonCode::OperatorRule));
     assert_eq!(big.reason, "The rule operator.big asks for your creator's word: it is much.");
     let huge = judged(text, vec![transfer(101), transfer(1001)], &own(), 0);
-    assert_eq!(huge.outcome, Outcome::Deny);
+    assert_eq!(huge.outcome, DecisionOutcome::Deny);
     assert_eq!(huge.reason, "The rule operator.huge forbids it: it is too much.");
     assert_eq!(huge.operator.triggered, ["operator.big", "operator.huge"]);
     assert_eq!(huge.triggered().collect::<Vec<_>>(), ["operator.big", "operator.huge"]);
@@ -107,7 +108,7 @@ fn commands_are_known_by_their_programs_and_files_by_one_name() {
             "{command}"
         );
     }
-    assert_eq!(judged(text, vec![exec("echo curl")], &own(), 0).outcome, Outcome::Allow);
+    assert_eq!(judged(text, vec![exec("echo curl")], &own(), 0).outcome, DecisionOutcome::Allow);
     for path in ["accounts/a", "./accounts/a", "/root/accounts//a", "x/../accounts/a"] {
         let read = Intent::ReadPath { path: path.to_owned() };
         assert_eq!(
@@ -122,7 +123,10 @@ fn commands_are_known_by_their_programs_and_files_by_one_name() {
 fn nothing_that_permits_allows_what_is_refused() {
     let text = "permit (principal, action, resource);";
     let refused = judged(text, vec![transfer(0)], &own(), 0);
-    assert_eq!((refused.outcome, refused.code), (Outcome::Deny, ReasonCode::ValidationFailed));
+    assert_eq!(
+        (refused.outcome, refused.code),
+        (DecisionOutcome::Deny, ReasonCode::ValidationFailed)
+    );
     assert_eq!(notes(text), ["1:1: 'rule1' permits, which has no effect: rules only tighten."]);
     assert!(rules(text).is_empty());
 }
@@ -133,11 +137,11 @@ fn what_cannot_be_evaluated_is_refused() {
     let text = "forbid (principal, action == Action::\"transfer\", resource)\n\
                 when { resource.cents + 1 < 0 };";
     let decision = judged(text, vec![transfer(u64::MAX)], &own(), 0);
-    assert_eq!((decision.outcome, decision.code), (Outcome::Deny, ReasonCode::RuleError));
+    assert_eq!((decision.outcome, decision.code), (DecisionOutcome::Deny, ReasonCode::RuleError));
     assert_eq!(decision.operator.triggered, ["operator.rule1"]);
     let unreadable =
         judged(text, vec![exec(&format!("{}a{}", "$(".repeat(20), ")".repeat(20)))], &own(), 0);
-    assert_eq!(unreadable.outcome, Outcome::Deny);
+    assert_eq!(unreadable.outcome, DecisionOutcome::Deny);
 }
 
 #[test]
@@ -145,7 +149,7 @@ fn the_creators_word_answers_a_question_and_no_refusal() {
     let ask = "@ask(\"?\") forbid (principal, action, resource);";
     let tool: ToolName = "exec".parse().unwrap();
     let moment =
-        Moment { tool: &tool, at: Timestamp::from_millis(0), tier: None, turn: 1, call: 1 };
+        RuleContext { tool: &tool, at: Timestamp::from_millis(0), tier: None, turn: 1, call: 1 };
     let judge = Judge::with(Some(Arc::new(rules(ask))));
     let id = "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().ok();
     assert!(id.is_some());
@@ -156,7 +160,7 @@ fn the_creators_word_answers_a_question_and_no_refusal() {
     assert_eq!(decision.code, ReasonCode::Approved);
     assert_eq!(decision.operator.triggered, ["operator.rule1"]);
     let refused = judge.judge(wrong, (&facts, &moment), id);
-    assert_eq!(refused.decision().outcome, Outcome::Deny);
+    assert_eq!(refused.decision().outcome, DecisionOutcome::Deny);
 }
 
 #[test]
@@ -211,9 +215,9 @@ fn a_rule_that_another_one_swallows_is_told_of() {
 fn the_file_that_is_shipped_is_without_fault_and_does_what_it_says() {
     assert_eq!(notes(DEFAULT), [""; 0]);
     assert_eq!(rules(DEFAULT).len(), 3);
-    assert_eq!(judged(DEFAULT, vec![transfer(2001)], &own(), 0).outcome, Outcome::Ask);
-    assert_eq!(judged(DEFAULT, vec![exec("nc -l 1")], &own(), 0).outcome, Outcome::Deny);
-    assert_eq!(judged(DEFAULT, vec![exec("ls")], &own(), 0).outcome, Outcome::Allow);
+    assert_eq!(judged(DEFAULT, vec![transfer(2001)], &own(), 0).outcome, DecisionOutcome::Ask);
+    assert_eq!(judged(DEFAULT, vec![exec("nc -l 1")], &own(), 0).outcome, DecisionOutcome::Deny);
+    assert_eq!(judged(DEFAULT, vec![exec("ls")], &own(), 0).outcome, DecisionOutcome::Allow);
     // The examples are right, too.
     let examples = DEFAULT.split("// Examples.").nth(1).unwrap();
     let examples: Vec<&str> =

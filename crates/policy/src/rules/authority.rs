@@ -8,11 +8,11 @@
 //! rule may raise them.
 
 use automaton_core::intent::Intent;
-use automaton_core::origin::{Origin, Value};
-use automaton_core::record::Outcome;
+use automaton_core::origin::{TargetValue, ValueOrigin};
+use automaton_core::record::DecisionOutcome;
 use automaton_core::trust::Label;
 
-use super::{Finding, Rule, RuleError, deny_if, shown};
+use super::{Rule, RuleError, RuleFinding, deny_if, shown};
 use crate::decision::{ReasonCode, RuleId};
 use crate::facts::Facts;
 use crate::shell::deletes;
@@ -23,53 +23,54 @@ const CREATOR_CATEGORY: &str = "creator";
 
 /// What one kind of effect needs, by the text that is answered or was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Needs {
+pub struct AuthorityNeeds {
     /// What the kind of effect is called.
     pub kind: &'static str,
     /// The same, as a sentence goes on with it after "would have it".
     pub effect: &'static str,
     /// When the turn answers a text of each label, in the order of [`Label::ALL`].
-    pub answering: [Outcome; 5],
+    pub answering: [DecisionOutcome; 5],
     /// When the same wake has brought text of a peer or of the net before.
-    pub having_read: Outcome,
+    pub having_read: DecisionOutcome,
 }
 
-const ALONE: Outcome = Outcome::Allow;
-const ASKED: Outcome = Outcome::Ask;
-const NEVER: Outcome = Outcome::Deny;
+const ALONE: DecisionOutcome = DecisionOutcome::Allow;
+const ASKED: DecisionOutcome = DecisionOutcome::Ask;
+const NEVER: DecisionOutcome = DecisionOutcome::Deny;
 
 const fn needs(
     (kind, effect): (&'static str, &'static str),
-    others: Outcome,
-    having_read: Outcome,
-) -> Needs {
-    Needs { kind, effect, answering: [ALONE, ALONE, ALONE, others, others], having_read }
+    others: DecisionOutcome,
+    having_read: DecisionOutcome,
+) -> AuthorityNeeds {
+    AuthorityNeeds { kind, effect, answering: [ALONE, ALONE, ALONE, others, others], having_read }
 }
 
-const LOOK: Needs = needs(("look", "look, think, rest or tell its creator"), ALONE, ALONE);
-const MESSAGE: Needs = needs(("message", "write to somebody else than the creator"), ASKED, ALONE);
+const LOOK: AuthorityNeeds = needs(("look", "look, think, rest or tell its creator"), ALONE, ALONE);
+const MESSAGE: AuthorityNeeds =
+    needs(("message", "write to somebody else than the creator"), ASKED, ALONE);
 // In the sandbox, without network: what was read may be worked with.
-const EXEC: Needs = needs(("exec", "run a command"), ASKED, ALONE);
+const EXEC: AuthorityNeeds = needs(("exec", "run a command"), ASKED, ALONE);
 // What is gone is gone, wherever it lay.
-const DELETE: Needs = needs(("delete", "delete files"), ASKED, ASKED);
+const DELETE: AuthorityNeeds = needs(("delete", "delete files"), ASKED, ASKED);
 // To listed hosts only; a command that the creator has approved sends what it has to.
-const EGRESS: Needs = needs(("egress", "send a request from a command"), ASKED, ALONE);
-const WRITE: Needs = needs(("write_path", "write a file"), ASKED, ALONE);
-const REMEMBER: Needs = needs(("remember", "change the memory"), ASKED, ALONE);
+const EGRESS: AuthorityNeeds = needs(("egress", "send a request from a command"), ASKED, ALONE);
+const WRITE: AuthorityNeeds = needs(("write_path", "write a file"), ASKED, ALONE);
+const REMEMBER: AuthorityNeeds = needs(("remember", "change the memory"), ASKED, ALONE);
 // At listed hosts, within limits of their own; the tool is too dangerous for strangers.
-const FETCH: Needs = needs(("fetch_paid", "pay for a request"), NEVER, ALONE);
-const SCHEDULE: Needs = needs(("schedule", "change its schedule"), ASKED, ASKED);
+const FETCH: AuthorityNeeds = needs(("fetch_paid", "pay for a request"), NEVER, ALONE);
+const SCHEDULE: AuthorityNeeds = needs(("schedule", "change its schedule"), ASKED, ASKED);
 // Else a stranger would beg in its name, or keep it from thinking well.
-const PLEAD: Needs = needs(("plead", "ask for money"), NEVER, ASKED);
-const ECONOMISE: Needs = needs(("economise", "live cheaply"), ASKED, ASKED);
-const TOP_UP: Needs = needs(("top_up", "buy credits"), NEVER, ASKED);
-const RENT: Needs = needs(("rent", "rent a machine"), NEVER, ASKED);
-const END_MACHINE: Needs = needs(("end_machine", "end a machine"), NEVER, ASKED);
-const PUBLISH: Needs = needs(("publish", "open a port to everybody"), ASKED, ASKED);
-const TRANSFER: Needs = needs(("transfer", "give money away"), NEVER, ASKED);
+const PLEAD: AuthorityNeeds = needs(("plead", "ask for money"), NEVER, ASKED);
+const ECONOMISE: AuthorityNeeds = needs(("economise", "live cheaply"), ASKED, ASKED);
+const TOP_UP: AuthorityNeeds = needs(("top_up", "buy credits"), NEVER, ASKED);
+const RENT: AuthorityNeeds = needs(("rent", "rent a machine"), NEVER, ASKED);
+const END_MACHINE: AuthorityNeeds = needs(("end_machine", "end a machine"), NEVER, ASKED);
+const PUBLISH: AuthorityNeeds = needs(("publish", "open a port to everybody"), ASKED, ASKED);
+const TRANSFER: AuthorityNeeds = needs(("transfer", "give money away"), NEVER, ASKED);
 
 /// Every kind of effect with what it needs.
-pub const TABLE: [Needs; 16] = [
+pub const TABLE: [AuthorityNeeds; 16] = [
     LOOK,
     MESSAGE,
     EXEC,
@@ -89,7 +90,7 @@ pub const TABLE: [Needs; 16] = [
 ];
 
 /// The row of an intent.
-fn row(intent: &Intent, facts: &Facts) -> Needs {
+fn row(intent: &Intent, facts: &Facts) -> AuthorityNeeds {
     match intent {
         Intent::Message { recipient, .. } if !facts.is_creator(recipient) => MESSAGE,
         Intent::Message { .. }
@@ -117,9 +118,9 @@ fn row(intent: &Intent, facts: &Facts) -> Needs {
     }
 }
 
-impl Needs {
+impl AuthorityNeeds {
     /// What it needs when such a text is answered.
-    fn when_answering(&self, input: Label) -> Outcome {
+    fn when_answering(&self, input: Label) -> DecisionOutcome {
         let place = Label::ALL.iter().position(|label| *label == input);
         place.and_then(|place| self.answering.get(place)).copied().unwrap_or(NEVER)
     }
@@ -155,14 +156,14 @@ pub(super) const RULES: &[Rule] = &[
         code: ReasonCode::UntrustedValue,
         sentence: "What only strangers have named is not used without the creator's approval.",
         check: |intent, facts| {
-            for value in Value::of(intent) {
+            for value in TargetValue::of(intent) {
                 let what = value.kind.name();
                 let origin = facts.origins.of(&value).ok_or(RuleError::Origin(what))?;
                 let is_known = facts.is_creator(&value.text);
-                if let (Origin::Outside(label), false) = (origin, is_known) {
+                if let (ValueOrigin::Outside(label), false) = (origin, is_known) {
                     let detail =
                         format!("The {what} {} is from a '{label}' text.", shown(&value.text));
-                    return Ok(Some(Finding::Ask(detail)));
+                    return Ok(Some(RuleFinding::Ask(detail)));
                 }
             }
             Ok(None)
@@ -175,11 +176,11 @@ pub(super) const RULES: &[Rule] = &[
         check: |intent, facts| {
             let Intent::Transfer { to, .. } = intent else { return Ok(None) };
             let mut known = facts.is_creator(to);
-            for value in Value::of(intent) {
-                known |= facts.origins.of(&value) == Some(Origin::Creator);
+            for value in TargetValue::of(intent) {
+                known |= facts.origins.of(&value) == Some(ValueOrigin::Creator);
             }
             let detail = || format!("No word of the creator names {}.", shown(to));
-            Ok((!known).then(|| Finding::Ask(detail())))
+            Ok((!known).then(|| RuleFinding::Ask(detail())))
         },
     },
     Rule {
@@ -195,11 +196,11 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-fn finding(outcome: Outcome, detail: impl FnOnce() -> String) -> Option<Finding> {
+fn finding(outcome: DecisionOutcome, detail: impl FnOnce() -> String) -> Option<RuleFinding> {
     match outcome {
-        Outcome::Allow => None,
-        Outcome::Ask => Some(Finding::Ask(detail())),
-        Outcome::Deny => Some(Finding::Deny(detail())),
+        DecisionOutcome::Allow => None,
+        DecisionOutcome::Ask => Some(RuleFinding::Ask(detail())),
+        DecisionOutcome::Deny => Some(RuleFinding::Deny(detail())),
     }
 }
 

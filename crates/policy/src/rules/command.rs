@@ -7,9 +7,9 @@
 
 use automaton_core::intent::Intent;
 
-use super::{Check, Finding, Rule, RuleResult, path, shown};
+use super::{Rule, RuleCheck, RuleFinding, RuleResult, path, shown};
 use crate::decision::{ReasonCode, RuleId};
-use crate::shell::{self, Command};
+use crate::shell::{self, ShellCommand};
 
 /// Programs that remove, move, overwrite or lock what they are given.
 const DESTROYERS: [&str; 16] = [
@@ -55,7 +55,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "A command is a shell script that can be read to its end.",
         check: |intent, _| {
             let Intent::Exec { command, .. } = intent else { return Ok(None) };
-            Ok(shell::commands(command).err().map(|why| Finding::Deny(format!("Here {why}."))))
+            Ok(shell::commands(command).err().map(|why| RuleFinding::Deny(format!("Here {why}."))))
         },
     },
     rule(
@@ -92,12 +92,12 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// A rule that forbids commands.
-const fn rule(id: &'static str, sentence: &'static str, check: Check) -> Rule {
+const fn rule(id: &'static str, sentence: &'static str, check: RuleCheck) -> Rule {
     Rule { id: RuleId::new(id), code: ReasonCode::ForbiddenCommand, sentence, check }
 }
 
 /// What the rules look for, in a script that was read once.
-const CHECKS: [fn(&Command, Within) -> bool; 7] = [
+const CHECKS: [fn(&ShellCommand, ScriptLocation) -> bool; 7] = [
     destroys,
     changes_safety,
     kills,
@@ -116,36 +116,40 @@ pub(super) fn none_objects(intent: &Intent) -> bool {
 }
 
 /// Refuses a script when one of its commands does what it should not.
-fn deny_each(intent: &Intent, does: fn(&Command, Within) -> bool) -> RuleResult {
+fn deny_each(intent: &Intent, does: fn(&ShellCommand, ScriptLocation) -> bool) -> RuleResult {
     let Intent::Exec { command, .. } = intent else { return Ok(None) };
     let commands = shell::commands(command)?;
     Ok(culprit(&commands, does).map(|command| {
-        Finding::Deny(format!("This is not done: {}.", shown(&command.words.join(" "))))
+        RuleFinding::Deny(format!("This is not done: {}.", shown(&command.words.join(" "))))
     }))
 }
 
 /// The first command that does what it should not. It is told whether the script went
 /// into the runtime's folder, so that plain names are names in there.
-fn culprit(commands: &[Command], does: fn(&Command, Within) -> bool) -> Option<&Command> {
-    let goes = |c: &Command| {
+fn culprit(
+    commands: &[ShellCommand],
+    does: fn(&ShellCommand, ScriptLocation) -> bool,
+) -> Option<&ShellCommand> {
+    let goes = |c: &ShellCommand| {
         ["cd", "pushd"].contains(&c.program()) && c.arguments().iter().any(|a| is_own(a))
     };
-    let within = if commands.iter().any(goes) { Within::Home } else { Within::Workspace };
+    let within =
+        if commands.iter().any(goes) { ScriptLocation::Home } else { ScriptLocation::Workspace };
     commands.iter().find(|command| does(command, within))
 }
 
 /// Where a script is when it names a file without a folder.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Within {
+enum ScriptLocation {
     /// The runtime's own folder.
     Home,
     /// Anywhere else.
     Workspace,
 }
 
-fn destroys(command: &Command, within: Within) -> bool {
+fn destroys(command: &ShellCommand, within: ScriptLocation) -> bool {
     let touches_own = |word: &String| {
-        is_own(word) || is_runtime_file(word) || (within == Within::Home && !is_flag(word))
+        is_own(word) || is_runtime_file(word) || (within == ScriptLocation::Home && !is_flag(word))
     };
     let program = command.program();
     let arguments = command.arguments();
@@ -165,16 +169,16 @@ fn runs_code(program: &str) -> bool {
 }
 
 /// Whether it is a `sed` that only prints.
-fn is_listing_sed(command: &Command) -> bool {
+fn is_listing_sed(command: &ShellCommand) -> bool {
     command.program() == "sed" && !in_place(command)
 }
 
 /// Whether a program changes files where they are.
-fn in_place(command: &Command) -> bool {
+fn in_place(command: &ShellCommand) -> bool {
     command.arguments().iter().any(|word| IN_PLACE.iter().any(|flag| word.starts_with(flag)))
 }
 
-fn changes_safety(command: &Command, _: Within) -> bool {
+fn changes_safety(command: &ShellCommand, _: ScriptLocation) -> bool {
     let is_safety = |word: &String| SAFETY_CODE.iter().any(|name| word.contains(name));
     let arguments = command.arguments();
     let program = command.program();
@@ -195,7 +199,7 @@ fn changes_safety(command: &Command, _: Within) -> bool {
         || command.writes.iter().any(is_safety)
 }
 
-fn lists_environment(command: &Command, _: Within) -> bool {
+fn lists_environment(command: &ShellCommand, _: ScriptLocation) -> bool {
     let arguments = command.arguments();
     match command.program() {
         "env" => arguments.iter().all(|word| is_flag(word)),
@@ -208,13 +212,13 @@ fn lists_environment(command: &Command, _: Within) -> bool {
     }
 }
 
-fn moves_money(command: &Command, _: Within) -> bool {
+fn moves_money(command: &ShellCommand, _: ScriptLocation) -> bool {
     let speaks = CLIENTS.contains(&command.program()) || runs_code(command.program());
     let text = command.arguments().iter().chain(&command.inputs);
     speaks && text.into_iter().any(|word| TRANSFERS.iter().any(|name| word.contains(name)))
 }
 
-fn kills(command: &Command, _: Within) -> bool {
+fn kills(command: &ShellCommand, _: ScriptLocation) -> bool {
     let arguments = command.arguments();
     let names_us = || arguments.iter().any(|word| word.to_lowercase().contains("automaton"));
     match command.program() {
@@ -237,10 +241,11 @@ fn kills(command: &Command, _: Within) -> bool {
     }
 }
 
-fn reads_secrets(command: &Command, within: Within) -> bool {
+fn reads_secrets(command: &ShellCommand, within: ScriptLocation) -> bool {
     let program = command.program();
     let reads = READERS.contains(&program);
-    let secret = |word: &String| is_secret(word) || (within == Within::Home && !is_flag(word));
+    let secret =
+        |word: &String| is_secret(word) || (within == ScriptLocation::Home && !is_flag(word));
     let code = command.arguments().iter().chain(&command.inputs);
     (reads && files(command).any(secret))
         || command.reads.iter().any(secret)
@@ -250,7 +255,7 @@ fn reads_secrets(command: &Command, within: Within) -> bool {
 
 /// The arguments that may be files: not the pattern or program that some of the
 /// readers take first.
-fn files(command: &Command) -> impl Iterator<Item = &String> {
+fn files(command: &ShellCommand) -> impl Iterator<Item = &String> {
     let is_pattern = |word: &&String| !is_flag(word);
     let arguments = command.arguments().iter();
     let pattern = match PATTERN_FIRST.contains(&command.program()) {
@@ -260,7 +265,7 @@ fn files(command: &Command) -> impl Iterator<Item = &String> {
     arguments.filter(move |word| !pattern.is_some_and(|pattern| std::ptr::eq(pattern, *word)))
 }
 
-fn changes_records(command: &Command, _: Within) -> bool {
+fn changes_records(command: &ShellCommand, _: ScriptLocation) -> bool {
     let is_record = |word: &String| is_own(word) || word.rsplit('/').next() == Some("state.db");
     let text = command.arguments().iter().chain(&command.inputs);
     let statements = text.map(|text| text.to_lowercase()).collect::<Vec<_>>().join("\n");

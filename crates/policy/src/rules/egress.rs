@@ -136,7 +136,7 @@ mod tests {
         let (method, origin) = ("GET".to_owned(), "https://pypi.org".to_owned());
         let long = Intent::Egress { method, url, origin };
         assert_eq!(objections(&long, &facts), ["egress.length"]);
-        let secrets = vec![crate::guard::secrets::Kind::Pem];
+        let secrets = vec![crate::guard::secrets::SecretKind::Pem];
         let holding = crate::Facts { secrets, ..facts };
         assert_eq!(objections(&to("https://pypi.org"), &holding), ["outbound.secrets"]);
     }

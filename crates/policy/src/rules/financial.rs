@@ -10,7 +10,7 @@ use automaton_core::wire::cloud::TIERS_USD;
 use super::{Rule, deny_if, shown};
 use crate::decision::{ReasonCode, RuleId};
 use crate::facts::CreatorAddress;
-use crate::spend::may_be_paid;
+use crate::payment::may_be_paid;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {

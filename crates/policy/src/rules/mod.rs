@@ -16,14 +16,14 @@ mod risk;
 mod validation;
 
 use automaton_core::intent::Intent;
-use automaton_core::record::Outcome;
+use automaton_core::record::DecisionOutcome;
 
 pub use self::egress::Reachable;
 pub use self::path::may_be_read;
 
 use crate::decision::{ReasonCode, RuleId};
 use crate::facts::Facts;
-use crate::shell::Unreadable;
+use crate::shell::ScriptError;
 
 /// One rule.
 #[derive(Debug)]
@@ -35,29 +35,29 @@ pub(crate) struct Rule {
     /// What holds, in one sentence.
     pub(crate) sentence: &'static str,
     /// Looks at one intent.
-    pub(crate) check: Check,
+    pub(crate) check: RuleCheck,
 }
 
 /// How a rule looks at an intent.
-pub(crate) type Check = fn(&Intent, &Facts) -> RuleResult;
+pub(crate) type RuleCheck = fn(&Intent, &Facts) -> RuleResult;
 
 /// What a rule says about an intent.
-pub(crate) type RuleResult = Result<Option<Finding>, RuleError>;
+pub(crate) type RuleResult = Result<Option<RuleFinding>, RuleError>;
 
 /// An objection, with the particulars in one sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Finding {
+pub(crate) enum RuleFinding {
     /// The creator has to approve it.
     Ask(String),
     /// It is refused.
     Deny(String),
 }
 
-impl Finding {
-    pub(crate) const fn outcome(&self) -> Outcome {
+impl RuleFinding {
+    pub(crate) const fn outcome(&self) -> DecisionOutcome {
         match self {
-            Self::Ask(_) => Outcome::Ask,
-            Self::Deny(_) => Outcome::Deny,
+            Self::Ask(_) => DecisionOutcome::Ask,
+            Self::Deny(_) => DecisionOutcome::Deny,
         }
     }
 
@@ -76,7 +76,7 @@ pub(crate) enum RuleError {
     Origin(&'static str),
     /// The command cannot be read to its end.
     #[error(transparent)]
-    Shell(#[from] Unreadable),
+    Shell(#[from] ScriptError),
 }
 
 /// The families, in the order in which they are asked.
@@ -136,7 +136,7 @@ pub(crate) fn none_objects(intent: &Intent, facts: &Facts) -> bool {
 
 /// Nothing to object, or a refusal with its particulars.
 fn deny_if(wrong: bool, detail: impl FnOnce() -> String) -> RuleResult {
-    Ok(wrong.then(|| Finding::Deny(detail())))
+    Ok(wrong.then(|| RuleFinding::Deny(detail())))
 }
 
 /// A text of the model's as it may stand in a sentence: short, on one line.
@@ -153,7 +153,7 @@ fn shown(text: &str) -> String {
 #[cfg(test)]
 pub(crate) mod testing {
     use super::*;
-    use automaton_core::origin::{Origin, Origins};
+    use automaton_core::origin::{Origins, ValueOrigin};
     use automaton_core::tool::Risk;
     use automaton_core::trust::Label;
     use std::sync::Arc;
@@ -162,7 +162,7 @@ pub(crate) mod testing {
     pub(crate) fn answering(input: Label) -> Facts {
         let creator = "0x1111111111111111111111111111111111111111".parse().ok();
         let paid_hosts = vec!["pay.example".to_owned(), "127.0.0.1:4021".to_owned()];
-        let origins = Origins::assumed(Origin::Creator);
+        let origins = Origins::assumed(ValueOrigin::Creator);
         let attempts = crate::rates::Attempts::default();
         let secrets = Vec::new();
         let risk = Risk::Caution;

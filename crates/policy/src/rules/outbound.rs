@@ -44,13 +44,13 @@ pub(super) const RULES: &[Rule] = &[Rule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::guard::secrets::Kind;
+    use crate::guard::secrets::SecretKind;
     use crate::rules::testing::{answering, objections};
     use automaton_core::trust::Label;
 
     #[test]
     fn what_holds_a_secret_does_not_leave_and_may_be_kept() {
-        let holding = crate::Facts { secrets: vec![Kind::Pem], ..answering(Label::Creator) };
+        let holding = crate::Facts { secrets: vec![SecretKind::Pem], ..answering(Label::Creator) };
         let command = "echo hello".to_owned();
         let leaves = [
             Intent::Exec { command, timeout_ms: 1 },

@@ -58,7 +58,7 @@ pub(super) const RULES: &[Rule] = &[
             let Some(path) = path_of(intent) else { return Ok(None) };
             let fault = names(path).err();
             deny_if(fault.is_some(), || {
-                let why = fault.map_or("", Fault::words);
+                let why = fault.map_or("", PathFault::words);
                 format!("The path {} {why}.", shown(path))
             })
         },
@@ -129,7 +129,7 @@ fn path_of(intent: &Intent) -> Option<&str> {
 
 /// Why a text names nothing within the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fault {
+enum PathFault {
     Empty,
     Nul,
     TooLong,
@@ -138,7 +138,7 @@ enum Fault {
     Above,
 }
 
-impl Fault {
+impl PathFault {
     const fn words(self) -> &'static str {
         match self {
             Self::Empty => "is empty",
@@ -153,23 +153,23 @@ impl Fault {
 
 /// The names of a path within the workspace, outermost first, with `.`, `..`
 /// and doubled slashes resolved. `x`, `~/x` and `/root/x` are the same file.
-fn names(path: &str) -> Result<Vec<&str>, Fault> {
+fn names(path: &str) -> Result<Vec<&str>, PathFault> {
     if path.is_empty() {
-        return Err(Fault::Empty);
+        return Err(PathFault::Empty);
     }
     if path.contains('\0') {
-        return Err(Fault::Nul);
+        return Err(PathFault::Nul);
     }
     if path.len() > PATH_BYTES_MAX {
-        return Err(Fault::TooLong);
+        return Err(PathFault::TooLong);
     }
     let rest = match (path.strip_prefix('~'), path.strip_prefix(WORKSPACE)) {
         (Some(rest), _) if !(rest.is_empty() || rest.starts_with('/')) => {
-            return Err(Fault::OtherHome);
+            return Err(PathFault::OtherHome);
         }
         (Some(rest), _) => rest,
         (None, Some(rest)) if rest.is_empty() || rest.starts_with('/') => rest,
-        (None, _) if path.starts_with('/') => return Err(Fault::Outside),
+        (None, _) if path.starts_with('/') => return Err(PathFault::Outside),
         (None, _) => path,
     };
     let mut names = Vec::new();
@@ -177,9 +177,9 @@ fn names(path: &str) -> Result<Vec<&str>, Fault> {
         match name {
             "" | "." => {}
             ".." => {
-                names.pop().ok_or(Fault::Above)?;
+                names.pop().ok_or(PathFault::Above)?;
             }
-            name if name.len() > NAME_BYTES_MAX => return Err(Fault::TooLong),
+            name if name.len() > NAME_BYTES_MAX => return Err(PathFault::TooLong),
             name => names.push(name),
         }
     }

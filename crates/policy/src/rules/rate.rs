@@ -4,11 +4,11 @@
 
 use automaton_core::intent::Intent;
 
-use super::{Check, Rule, RuleResult, deny_if};
+use super::{Rule, RuleCheck, RuleResult, deny_if};
 use crate::decision::{ReasonCode, RuleId};
 use crate::facts::Facts;
 
-const fn rule(id: &'static str, sentence: &'static str, check: Check) -> Rule {
+const fn rule(id: &'static str, sentence: &'static str, check: RuleCheck) -> Rule {
     Rule { id: RuleId::new(id), code: ReasonCode::RateLimitExceeded, sentence, check }
 }
 

@@ -7,7 +7,7 @@ use automaton_core::intent::Intent;
 use automaton_core::message::MESSAGE_BYTES_MAX;
 use automaton_core::time::Span;
 
-use super::{Finding, Rule, deny_if, shown};
+use super::{Rule, RuleFinding, deny_if, shown};
 use crate::decision::{ReasonCode, RuleId};
 
 /// Longest command, in bytes. What is longer belongs into a file.
@@ -100,7 +100,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "A fact has a category, a key on one line and a value of at most 8000 bytes.",
         check: |intent, _| {
             let Intent::Remember { category, key, bytes } = intent else { return Ok(None) };
-            Ok(fact_fault(category, key, *bytes).map(Finding::Deny))
+            Ok(fact_fault(category, key, *bytes).map(RuleFinding::Deny))
         },
     },
     Rule {

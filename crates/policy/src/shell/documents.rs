@@ -10,7 +10,7 @@ const ENDLESS_MAX: u32 = 32;
 
 /// What was taken out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Document {
+pub(super) struct HereDocument {
     /// The text, with the leading tabs taken off where the script says so.
     pub(super) text: String,
     /// Whether the parser found it.
@@ -23,7 +23,7 @@ pub(super) fn mark(number: usize) -> String {
 }
 
 /// A script without the texts of its here documents, and these.
-pub(super) fn cut(script: &str) -> (String, Vec<Document>) {
+pub(super) fn cut(script: &str) -> (String, Vec<HereDocument>) {
     let mut kept = String::with_capacity(script.len());
     let (mut documents, mut endless) = (Vec::new(), 0);
     let mut lines = script.split_inclusive('\n');
@@ -48,7 +48,7 @@ pub(super) fn cut(script: &str) -> (String, Vec<Document>) {
             }
             let text = body.iter().map(|line| bare(line) + "\n").collect();
             kept.push_str(&mark(documents.len()));
-            documents.push(Document { text, found: false });
+            documents.push(HereDocument { text, found: false });
             kept.extend(lines.by_ref().take(body.len() + 1).skip(body.len()));
         }
     }

@@ -5,8 +5,8 @@
 
 use rable::{Node, NodeKind};
 
-use super::Unreadable;
-use super::walk::Walk;
+use super::ScriptError;
+use super::walk::ShellWalker;
 
 /// Words that braces make of one.
 const BRACED_MAX: usize = 64;
@@ -15,7 +15,7 @@ const BRACED_MAX: usize = 64;
 pub(super) const VALUE_BYTES_MAX: usize = 16 * 1024;
 
 /// A word in the making.
-struct Making {
+struct WordBuilder {
     done: Vec<String>,
     /// What is being written, once for each choice of braces.
     open: Vec<String>,
@@ -25,7 +25,7 @@ struct Making {
     double: bool,
 }
 
-impl Making {
+impl WordBuilder {
     fn new() -> Self {
         Self { done: Vec::new(), open: vec![String::new()], quoted: false, double: false }
     }
@@ -123,9 +123,9 @@ fn choices(inside: &str) -> Vec<&str> {
     found
 }
 
-impl Walk {
+impl ShellWalker {
     /// The words that a word becomes.
-    pub(super) fn word(&mut self, node: &Node) -> Result<Vec<String>, Unreadable> {
+    pub(super) fn word(&mut self, node: &Node) -> Result<Vec<String>, ScriptError> {
         let NodeKind::Word { value, parts, .. } = &node.kind else { return Ok(Vec::new()) };
         let ticked = value.split_once('`').and_then(|(_, rest)| rest.rsplit_once('`'));
         let substitutes =
@@ -143,7 +143,7 @@ impl Walk {
     }
 
     /// A word where only one can stand.
-    pub(super) fn text(&mut self, node: &Node) -> Result<String, Unreadable> {
+    pub(super) fn text(&mut self, node: &Node) -> Result<String, ScriptError> {
         Ok(self.word(node)?.join(" "))
     }
 
@@ -160,8 +160,8 @@ impl Walk {
 
     /// The words that a word's parts become; where a variable may have several values,
     /// with this one of them.
-    fn expand(&mut self, parts: &[Node], choice: usize) -> Result<Vec<String>, Unreadable> {
-        let mut making = Making::new();
+    fn expand(&mut self, parts: &[Node], choice: usize) -> Result<Vec<String>, ScriptError> {
+        let mut making = WordBuilder::new();
         for part in parts {
             match &part.kind {
                 NodeKind::WordLiteral { value } => match unparsed(value) {
@@ -224,7 +224,7 @@ impl Walk {
         &mut self,
         (name, op, arg): (&str, &str, &str),
         choice: usize,
-    ) -> Result<Option<String>, Unreadable> {
+    ) -> Result<Option<String>, ScriptError> {
         let bare = name.split('[').next().unwrap_or(name);
         let known = match bare.parse::<usize>() {
             Ok(0) => None,
@@ -236,7 +236,7 @@ impl Walk {
             }
         };
         let default = || {
-            let mut making = Making::new();
+            let mut making = WordBuilder::new();
             making.literal(arg);
             making.open.concat()
         };

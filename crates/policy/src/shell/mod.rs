@@ -33,7 +33,7 @@ const READ_BYTES_MAX: usize = 1024 * 1024;
 
 /// Why a script was not read to its end.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Unreadable {
+pub(crate) enum ScriptError {
     /// Scripts lie within scripts.
     #[error("the command has more than {DEPTH_MAX} commands within each other")]
     Deep,
@@ -64,7 +64,7 @@ pub(crate) enum Unreadable {
 
 /// One simple command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Command {
+pub(crate) struct ShellCommand {
     /// The program and its arguments, without what only says how it runs. Empty for a
     /// lone redirection.
     pub(crate) words: Vec<String>,
@@ -76,7 +76,7 @@ pub(crate) struct Command {
     pub(crate) inputs: Vec<String>,
 }
 
-impl Command {
+impl ShellCommand {
     /// The program's name without its folder.
     pub(crate) fn program(&self) -> &str {
         base(self.words.first().map_or("", String::as_str))
@@ -100,8 +100,8 @@ const MADE_ANEW: [&str; 7] =
     ["target", "build", "dist", "node_modules", "__pycache__", ".cache", "tmp"];
 
 /// The simple commands of a script and of all scripts within it.
-pub(crate) fn commands(script: &str) -> Result<Vec<Command>, Unreadable> {
-    let mut walk = walk::Walk::default();
+pub(crate) fn commands(script: &str) -> Result<Vec<ShellCommand>, ScriptError> {
+    let mut walk = walk::ShellWalker::default();
     walk.script(script, None)?;
     Ok(walk.found)
 }

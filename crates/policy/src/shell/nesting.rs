@@ -7,7 +7,7 @@
 //! closes there too; one that is doubtful, and each keyword, counts to the end of the
 //! script. The count may only be too high.
 
-use super::Unreadable;
+use super::ScriptError;
 
 /// Levels of any kind. Each takes up to 6 KB of stack in a build without optimisation, and a
 /// thread has 2 MB.
@@ -36,12 +36,12 @@ const BEFORE_COMMAND: [&str; 9] =
 
 /// Refuses a script of which too much may be open at once. Gives how many commands it
 /// may end.
-pub(super) fn check(script: &str) -> Result<usize, Unreadable> {
-    let mut open = Open::default();
+pub(super) fn check(script: &str) -> Result<usize, ScriptError> {
+    let mut open = OpenDelimiters::default();
     let (mut ends, mut last) = (0, ' ');
     let work = |many: usize| many.saturating_pow(2).saturating_mul(script.len());
     if work(script.bytes().filter(|byte| *byte == b'{').count()) > BRACES_MAX {
-        return Err(Unreadable::Nested);
+        return Err(ScriptError::Nested);
     }
     let mut chars = script.char_indices().peekable();
     while let Some((at, c)) = chars.next() {
@@ -81,7 +81,7 @@ pub(super) fn check(script: &str) -> Result<usize, Unreadable> {
             || open.substitutions > SUBSTITUTIONS_MAX
             || work(open.substitutions) > WORK_MAX;
         if deep || open.ticks > TICKS_MAX || ends > ENDS_MAX {
-            return Err(Unreadable::Nested);
+            return Err(ScriptError::Nested);
         }
     }
     Ok(ends)
@@ -102,7 +102,7 @@ fn begins_command(before: &str) -> bool {
 
 /// What may be open.
 #[derive(Default)]
-struct Open {
+struct OpenDelimiters {
     /// Brackets and quotes whose partner may still come.
     stack: Vec<char>,
     /// Those of them, from the bottom, whose partner nobody would recognise.
@@ -115,7 +115,7 @@ struct Open {
     ticks: usize,
 }
 
-impl Open {
+impl OpenDelimiters {
     fn certain(&self) -> &[char] {
         self.stack.get(self.doubted..).unwrap_or(&[])
     }
@@ -205,7 +205,7 @@ mod tests {
             "${x:-E\n`",
         ];
         for opener in openers {
-            assert_eq!(check(&opener.repeat(3000)), Err(Unreadable::Nested), "{opener}");
+            assert_eq!(check(&opener.repeat(3000)), Err(ScriptError::Nested), "{opener}");
         }
     }
 

@@ -2,8 +2,8 @@
 
 use rable::Node;
 
-use super::walk::Walk;
-use super::{Command, Unreadable, base, say};
+use super::walk::ShellWalker;
+use super::{ScriptError, ShellCommand, base, say};
 
 /// Programs that run the rest of their words, with the letters of their options that take
 /// the next word, and how many words come before the program.
@@ -42,7 +42,7 @@ const SHELL_USERS: [&str; 4] = ["su", "script", "watch", "runuser"];
 /// Words that set variables.
 const DECLARERS: [&str; 5] = ["export", "declare", "local", "readonly", "typeset"];
 
-impl Walk {
+impl ShellWalker {
     /// Goes through one simple command and whatever it runs.
     pub(super) fn simple(
         &mut self,
@@ -50,12 +50,12 @@ impl Walk {
         words: &[Node],
         redirects: &[Node],
         input: Option<&str>,
-    ) -> Result<Option<String>, Unreadable> {
+    ) -> Result<Option<String>, ScriptError> {
         for node in assignments {
             let text = self.text(node)?;
             self.declare(&text);
         }
-        let mut command = Command::default();
+        let mut command = ShellCommand::default();
         for word in words {
             let more = self.word(word)?;
             command.words.extend(more);
@@ -71,9 +71,9 @@ impl Walk {
     /// Goes through a command whose words are known. Gives what it prints.
     fn run(
         &mut self,
-        mut command: Command,
+        mut command: ShellCommand,
         input: Option<&str>,
-    ) -> Result<Option<String>, Unreadable> {
+    ) -> Result<Option<String>, ScriptError> {
         self.unwrap(&mut command.words, input)?;
         if command.words.is_empty() && command.reads.is_empty() && command.writes.is_empty() {
             return Ok(Some(String::new()));
@@ -109,13 +109,13 @@ impl Walk {
     }
 
     /// Takes away what only says how a command runs, so that the program is first.
-    fn unwrap(&mut self, words: &mut Vec<String>, input: Option<&str>) -> Result<(), Unreadable> {
+    fn unwrap(&mut self, words: &mut Vec<String>, input: Option<&str>) -> Result<(), ScriptError> {
         // An alias may name itself, and is then not followed again.
         let (mut aliased, mut taken) = (false, 0);
         while let Some(first) = words.first().cloned() {
             taken += 1;
             if taken > WRAPPERS_MAX {
-                return Err(Unreadable::Deep);
+                return Err(ScriptError::Deep);
             }
             if self.declare(&first) {
                 words.remove(0);
@@ -158,9 +158,9 @@ impl Walk {
     /// these print.
     fn effects(
         &mut self,
-        command: &Command,
+        command: &ShellCommand,
         input: Option<&str>,
-    ) -> Result<Option<String>, Unreadable> {
+    ) -> Result<Option<String>, ScriptError> {
         let arguments = command.arguments();
         let name = command.words.first().map_or("", String::as_str);
         match command.program() {
@@ -181,9 +181,9 @@ impl Walk {
                 }
             }
             "printf" if arguments.first().is_some_and(|word| word == "-v") => {
-                let format = Command {
+                let format = ShellCommand {
                     words: [&["printf".to_owned()], arguments.get(2..).unwrap_or(&[])].concat(),
-                    ..Command::default()
+                    ..ShellCommand::default()
                 };
                 if let (Some(name), Some(said)) = (arguments.get(1), say::output(&format, None)) {
                     self.assign(name, said);
@@ -225,7 +225,7 @@ impl Walk {
         &mut self,
         arguments: &[String],
         input: Option<&str>,
-    ) -> Result<Option<String>, Unreadable> {
+    ) -> Result<Option<String>, ScriptError> {
         let is_flag = |word: &&String| word.starts_with(['-', '+']) && word.len() > 1;
         let takes_script =
             |word: &String| word.starts_with('-') && !word.starts_with("--") && word.contains('c');
@@ -251,7 +251,7 @@ impl Walk {
         &mut self,
         words: &[String],
         input: Option<&str>,
-    ) -> Result<Option<String>, Unreadable> {
+    ) -> Result<Option<String>, ScriptError> {
         let Some((file, values)) = words.split_first() else { return Ok(None) };
         let Some(script) = self.files.get(plain(file)).cloned() else { return Ok(None) };
         let outer = std::mem::replace(&mut self.arguments, values.to_vec());
@@ -266,7 +266,7 @@ impl Walk {
         name: &str,
         arguments: &[String],
         input: Option<&str>,
-    ) -> Result<Option<String>, Unreadable> {
+    ) -> Result<Option<String>, ScriptError> {
         // While it runs it has no name: one that calls itself is gone through once.
         let Some(body) = self.functions.remove(name) else { return Ok(None) };
         let outer = std::mem::replace(&mut self.arguments, arguments.to_vec());
@@ -278,7 +278,7 @@ impl Walk {
 
     /// Goes through the commands that `find` runs, with what it looks for in the place of
     /// `{}`.
-    fn find(&mut self, arguments: &[String]) -> Result<(), Unreadable> {
+    fn find(&mut self, arguments: &[String]) -> Result<(), ScriptError> {
         let starts = arguments.iter().take_while(|word| !word.starts_with(['-', '(', '!']));
         let is_name = |pair: &&[String]| pair[0].ends_with("name") || pair[0].ends_with("path");
         let names = arguments.windows(2).filter(is_name).filter_map(|pair| pair.get(1));
@@ -296,7 +296,7 @@ impl Walk {
                 }
             }
             self.spend(words.iter().map(String::len).sum())?;
-            let command = Command { words, ..Command::default() };
+            let command = ShellCommand { words, ..ShellCommand::default() };
             self.deeper(|walk| walk.run(command, None))?;
             rest = rest.get(end..).unwrap_or(&[]);
         }
@@ -319,7 +319,7 @@ fn options(words: &[String], valued: &str) -> usize {
 }
 
 /// The files that `tee` writes.
-fn tee_files(command: &Command) -> impl Iterator<Item = &String> {
+fn tee_files(command: &ShellCommand) -> impl Iterator<Item = &String> {
     let is_tee = command.program() == "tee";
     command.arguments().iter().filter(move |word| is_tee && !word.starts_with('-'))
 }

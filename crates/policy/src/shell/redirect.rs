@@ -2,22 +2,22 @@
 
 use rable::{Node, NodeKind};
 
-use super::documents::{self, Document};
-use super::walk::Walk;
-use super::{Command, Unreadable};
+use super::documents::{self, HereDocument};
+use super::walk::ShellWalker;
+use super::{ScriptError, ShellCommand};
 
-impl Walk {
+impl ShellWalker {
     /// The input after redirections around several commands, which are seen as a command
     /// of their own.
     pub(super) fn redirected(
         &mut self,
         redirects: &[Node],
         input: Option<&str>,
-    ) -> Result<Option<String>, Unreadable> {
-        let mut command = Command::default();
+    ) -> Result<Option<String>, ScriptError> {
+        let mut command = ShellCommand::default();
         self.redirect(redirects, &mut command)?;
         let input = command.inputs.last().cloned().or(input.map(str::to_owned));
-        if command != Command::default() {
+        if command != ShellCommand::default() {
             self.see(command)?;
         }
         Ok(input)
@@ -27,8 +27,8 @@ impl Walk {
     pub(super) fn redirect(
         &mut self,
         redirects: &[Node],
-        command: &mut Command,
-    ) -> Result<(), Unreadable> {
+        command: &mut ShellCommand,
+    ) -> Result<(), ScriptError> {
         for redirect in redirects {
             match &redirect.kind {
                 NodeKind::Redirect { op, target, .. } => {
@@ -62,8 +62,8 @@ impl Walk {
     }
 
     /// The text of a here document by the line that stands for it.
-    fn document(&mut self, line: &str) -> Result<String, Unreadable> {
-        let marks = |(number, _): &(usize, &mut Document)| documents::mark(*number) == line;
+    fn document(&mut self, line: &str) -> Result<String, ScriptError> {
+        let marks = |(number, _): &(usize, &mut HereDocument)| documents::mark(*number) == line;
         match self.documents.iter_mut().enumerate().find(marks) {
             Some((_, document)) => {
                 document.found = true;
@@ -77,7 +77,7 @@ impl Walk {
     }
 
     /// A text with the plain variables in it put in.
-    fn filled(&mut self, text: &str) -> Result<String, Unreadable> {
+    fn filled(&mut self, text: &str) -> Result<String, ScriptError> {
         let mut pieces = text.split('$');
         let mut filled = pieces.next().unwrap_or("").to_owned();
         for piece in pieces {

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-use super::Command;
+use super::ShellCommand;
 
 /// Base64 as decoders read it, padded or not.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
@@ -23,7 +23,7 @@ const FORMATTED_BYTES_MAX: usize = 64 * 1024;
 const MEMBERS_MAX: usize = 256;
 
 /// What a command prints, where that is known. `input` is what it reads.
-pub(super) fn output(command: &Command, input: Option<&str>) -> Option<String> {
+pub(super) fn output(command: &ShellCommand, input: Option<&str>) -> Option<String> {
     let arguments = command.arguments();
     let has = |flags: &[&str]| arguments.iter().any(|a| flags.contains(&a.as_str()));
     match command.program() {
@@ -167,7 +167,7 @@ mod tests {
 
     fn said(words: &[&str], input: Option<&str>) -> Option<String> {
         let words = words.iter().map(|word| (*word).to_owned()).collect();
-        output(&Command { words, ..Command::default() }, input)
+        output(&ShellCommand { words, ..ShellCommand::default() }, input)
     }
 
     #[test]

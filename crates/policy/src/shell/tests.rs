@@ -127,16 +127,16 @@ fn redirections_are_no_arguments() {
 fn what_cannot_be_read_to_its_end_is_an_error() {
     let nested = |layers: usize| format!("{}a{}", "$(".repeat(layers), ")".repeat(layers));
     assert!(commands(&nested(8)).is_ok());
-    assert_eq!(commands(&nested(9)), Err(Unreadable::Deep));
-    assert_eq!(commands(&nested(1000)), Err(Unreadable::Nested));
+    assert_eq!(commands(&nested(9)), Err(ScriptError::Deep));
+    assert_eq!(commands(&nested(1000)), Err(ScriptError::Nested));
     assert!(commands(&"x".repeat(READ_BYTES_MAX / 2)).is_ok());
-    assert_eq!(commands(&"x".repeat(READ_BYTES_MAX + 1)), Err(Unreadable::Long));
+    assert_eq!(commands(&"x".repeat(READ_BYTES_MAX + 1)), Err(ScriptError::Long));
     for script in ["echo 'never closed", "if a; then", "a\nb )", "a | | b", "$(", "fi"] {
-        assert!(matches!(commands(script), Err(Unreadable::Syntax { .. })), "{script}");
+        assert!(matches!(commands(script), Err(ScriptError::Syntax { .. })), "{script}");
     }
     let told = commands("a\nb )").unwrap_err().to_string();
     assert!(told.starts_with("it is no shell script: line 2: "), "{told}");
-    assert_eq!(commands("echo 'a <<X\nrm x\nX\n'"), Err(Unreadable::Document));
+    assert_eq!(commands("echo 'a <<X\nrm x\nX\n'"), Err(ScriptError::Document));
 }
 
 #[test]
@@ -144,9 +144,9 @@ fn nothing_runs_away() {
     let script = format!("a=xxxxxxxx{}", "; a=$a$a".repeat(100));
     assert!(words(&script).is_empty());
     let long = format!("a={}; echo {}", "x".repeat(10_000), "$a".repeat(1_000));
-    assert_eq!(commands(&long), Err(Unreadable::Long));
+    assert_eq!(commands(&long), Err(ScriptError::Long));
     let loops = format!("{}a{}", "for i in 1 2 3 4; do ".repeat(8), "; done".repeat(8));
-    assert_eq!(commands(&loops), Err(Unreadable::Long));
+    assert_eq!(commands(&loops), Err(ScriptError::Long));
     assert!(commands("f() { f; f; }; f").is_ok());
     assert!(commands("a() { b; b; }; b() { a; a; }; a").is_ok());
     assert!(commands("alias a='a a'; a").is_ok());

@@ -6,9 +6,9 @@ use std::rc::Rc;
 
 use rable::{Node, NodeKind, RableError};
 
-use super::documents::{self, Document};
+use super::documents::{self, HereDocument};
 use super::expand::VALUE_BYTES_MAX;
-use super::{Command, DEPTH_MAX, READ_BYTES_MAX, Unreadable, nesting};
+use super::{DEPTH_MAX, READ_BYTES_MAX, ScriptError, ShellCommand, nesting};
 
 /// Commands that are seen, however often loops and functions repeat them.
 const COMMANDS_MAX: usize = 4096;
@@ -19,9 +19,9 @@ const VALUES_MAX: usize = 4;
 const KEPT_ENDS_MAX: usize = 256;
 
 /// What is known on the way.
-pub(super) struct Walk {
+pub(super) struct ShellWalker {
     /// What was seen, in order.
-    pub(super) found: Vec<Command>,
+    pub(super) found: Vec<ShellCommand>,
     /// Variables with the values that they may have.
     pub(super) variables: BTreeMap<String, Vec<String>>,
     /// The positional parameters.
@@ -33,7 +33,7 @@ pub(super) struct Walk {
     /// Files whose content the script itself wrote.
     pub(super) files: BTreeMap<String, String>,
     /// The here documents of the script that is gone through.
-    pub(super) documents: Vec<Document>,
+    pub(super) documents: Vec<HereDocument>,
     depth: u32,
     /// Whether functions are kept to be called: the copy of a long one is made recursively.
     keeps: bool,
@@ -42,7 +42,7 @@ pub(super) struct Walk {
     left: usize,
 }
 
-impl Default for Walk {
+impl Default for ShellWalker {
     fn default() -> Self {
         let home = ("HOME".to_owned(), vec!["~".to_owned()]);
         Self {
@@ -62,36 +62,36 @@ impl Default for Walk {
 }
 
 /// What is printed, where that is known.
-type Said = Result<Option<String>, Unreadable>;
+type KnownOutput = Result<Option<String>, ScriptError>;
 
-impl Walk {
+impl ShellWalker {
     /// Goes through a script. `input` is what it reads, where that is known.
-    pub(super) fn script(&mut self, script: &str, input: Option<&str>) -> Said {
+    pub(super) fn script(&mut self, script: &str, input: Option<&str>) -> KnownOutput {
         self.spend(script.len())?;
         let (script, documents) = documents::cut(script);
         let ends = nesting::check(&script)?;
         let parsed = catch_unwind(AssertUnwindSafe(|| rable::parse(&script, false)));
-        let nodes = parsed.map_err(|_panic| Unreadable::Broken)?.map_err(syntax)?;
+        let nodes = parsed.map_err(|_panic| ScriptError::Broken)?.map_err(syntax)?;
         let outer = std::mem::replace(&mut self.documents, documents);
         let kept = std::mem::replace(&mut self.keeps, ends <= KEPT_ENDS_MAX);
         let said = self.all(&nodes, input)?;
         self.keeps = kept;
         let documents = std::mem::replace(&mut self.documents, outer);
         if !documents.iter().all(|document| document.found) {
-            return Err(Unreadable::Document);
+            return Err(ScriptError::Document);
         }
         Ok(said)
     }
 
     /// Goes through a script that lies within what is gone through.
-    pub(super) fn nested(&mut self, script: &str) -> Said {
+    pub(super) fn nested(&mut self, script: &str) -> KnownOutput {
         self.deeper(|walk| walk.script(script, None))
     }
 
     /// Does something one level further in.
-    pub(super) fn deeper(&mut self, inside: impl FnOnce(&mut Self) -> Said) -> Said {
+    pub(super) fn deeper(&mut self, inside: impl FnOnce(&mut Self) -> KnownOutput) -> KnownOutput {
         if self.depth == DEPTH_MAX {
-            return Err(Unreadable::Deep);
+            return Err(ScriptError::Deep);
         }
         self.depth += 1;
         let said = inside(self);
@@ -103,8 +103,8 @@ impl Walk {
     /// which others are still told apart.
     pub(super) fn said_by(
         &mut self,
-        inside: impl FnOnce(&mut Self) -> Said,
-    ) -> Result<String, Unreadable> {
+        inside: impl FnOnce(&mut Self) -> KnownOutput,
+    ) -> Result<String, ScriptError> {
         let before = self.found.len();
         let said = self.deeper(inside)?;
         let words = || {
@@ -118,7 +118,7 @@ impl Walk {
     }
 
     /// The same for a script as text.
-    pub(super) fn substituted(&mut self, script: &str) -> Result<String, Unreadable> {
+    pub(super) fn substituted(&mut self, script: &str) -> Result<String, ScriptError> {
         let said = self.said_by(|walk| walk.script(script, None))?;
         Ok(said.trim_end_matches('\n').to_owned())
     }
@@ -126,8 +126,8 @@ impl Walk {
     /// The name of the file from which the output of a process is read.
     pub(super) fn process(
         &mut self,
-        inside: impl FnOnce(&mut Self) -> Said,
-    ) -> Result<String, Unreadable> {
+        inside: impl FnOnce(&mut Self) -> KnownOutput,
+    ) -> Result<String, ScriptError> {
         let said = self.deeper(inside)?;
         let file = format!("/dev/fd/{}", 63 + self.files.len());
         if let Some(said) = said {
@@ -137,7 +137,7 @@ impl Walk {
     }
 
     /// Goes through the substitutions in a text that the parser does not take apart.
-    pub(super) fn embedded(&mut self, text: &str) -> Result<(), Unreadable> {
+    pub(super) fn embedded(&mut self, text: &str) -> Result<(), ScriptError> {
         let mut rest = text;
         while let Some(at) = rest.find(['$', '`']) {
             let after = rest.get(at + 1..).unwrap_or("");
@@ -155,8 +155,8 @@ impl Walk {
     }
 
     /// Takes what was read or put in off what may be.
-    pub(super) fn spend(&mut self, bytes: usize) -> Result<(), Unreadable> {
-        self.left = self.left.checked_sub(bytes).ok_or(Unreadable::Long)?;
+    pub(super) fn spend(&mut self, bytes: usize) -> Result<(), ScriptError> {
+        self.left = self.left.checked_sub(bytes).ok_or(ScriptError::Long)?;
         Ok(())
     }
 
@@ -176,9 +176,9 @@ impl Walk {
     }
 
     /// Adds a command to what was seen.
-    pub(super) fn see(&mut self, command: Command) -> Result<(), Unreadable> {
+    pub(super) fn see(&mut self, command: ShellCommand) -> Result<(), ScriptError> {
         if self.found.len() == COMMANDS_MAX {
-            return Err(Unreadable::Long);
+            return Err(ScriptError::Long);
         }
         self.found.push(command);
         Ok(())
@@ -190,7 +190,7 @@ impl Walk {
         &mut self,
         nodes: impl IntoIterator<Item = &'n Node, IntoIter: DoubleEndedIterator>,
         input: Option<&str>,
-    ) -> Said {
+    ) -> KnownOutput {
         let mut said = Some(String::new());
         let mut waiting: Vec<&Node> = nodes.into_iter().rev().collect();
         while let Some(node) = waiting.pop() {
@@ -205,7 +205,7 @@ impl Walk {
     }
 
     /// Goes through what may happen or not.
-    fn maybe(&mut self, node: &Node, input: Option<&str>) -> Said {
+    fn maybe(&mut self, node: &Node, input: Option<&str>) -> KnownOutput {
         self.branches += 1;
         let said = self.node(node, input);
         self.branches -= 1;
@@ -213,7 +213,7 @@ impl Walk {
     }
 
     /// Goes through a node. `input` is what it reads, where that is known.
-    pub(super) fn node(&mut self, node: &Node, input: Option<&str>) -> Said {
+    pub(super) fn node(&mut self, node: &Node, input: Option<&str>) -> KnownOutput {
         match &node.kind {
             NodeKind::Command { assignments, words, redirects } => {
                 self.simple(assignments, words, redirects, input)
@@ -246,7 +246,7 @@ impl Walk {
     }
 
     /// Goes through what branches or repeats. What it prints is not known.
-    fn compound(&mut self, node: &Node, input: Option<&str>) -> Said {
+    fn compound(&mut self, node: &Node, input: Option<&str>) -> KnownOutput {
         match &node.kind {
             NodeKind::If { condition, then_body, else_body, redirects } => {
                 let input = self.redirected(redirects, input)?;
@@ -315,7 +315,7 @@ impl Walk {
         Ok(None)
     }
 
-    fn condition(&mut self, node: &Node) -> Result<(), Unreadable> {
+    fn condition(&mut self, node: &Node) -> Result<(), ScriptError> {
         match &node.kind {
             NodeKind::CondTerm { value, .. } | NodeKind::Word { value, .. } => self.embedded(value),
             NodeKind::UnaryTest { operand: inner, .. }
@@ -350,7 +350,7 @@ fn closed(inside: &str) -> (&str, &str) {
 
 /// What the parser says, short and on one line.
 #[expect(clippy::needless_pass_by_value, reason = "it is handed to map_err")]
-fn syntax(error: RableError) -> Unreadable {
+fn syntax(error: RableError) -> ScriptError {
     let what = error.message().chars().take(120).map(|c| if c.is_control() { ' ' } else { c });
-    Unreadable::Syntax { line: error.line(), what: what.collect() }
+    ScriptError::Syntax { line: error.line(), what: what.collect() }
 }

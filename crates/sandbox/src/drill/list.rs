@@ -3,16 +3,16 @@
 //! No defence may stand beside an attempt that it does not stop alone: so none is there for
 //! nothing, and the table says what each is for.
 
-use super::world::World;
+use super::world::AttackSite;
 use crate::linux::helper::ARG0;
 use crate::probe::{Feature, Probe};
 use crate::process::effective_user;
 use crate::spec::Defence::{self, *};
-use crate::spec::Limits;
+use crate::spec::RunLimits;
 
 /// What attempts are aimed at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Subject {
+pub enum AttemptTarget {
     /// Files outside of the workspace.
     Files,
     /// Processes outside of the sandbox.
@@ -25,7 +25,7 @@ pub enum Subject {
     Limits,
 }
 
-impl Subject {
+impl AttemptTarget {
     /// Every subject.
     pub const ALL: [Self; 5] =
         [Self::Files, Self::Processes, Self::Sockets, Self::Kernel, Self::Limits];
@@ -41,7 +41,7 @@ pub struct Attempt {
     pub(super) words: Vec<String>,
     /// Off where others are tried, since whether it stops this depends on the kernel.
     pub(super) unsure: Option<Defence>,
-    pub(super) limits: Limits,
+    pub(super) limits: RunLimits,
     pub(super) control: Control,
 }
 
@@ -59,55 +59,61 @@ pub(super) enum Control {
 }
 
 /// The attempts on one subject, as this world and this machine permit them.
-pub(super) fn attempts(subject: Subject, world: &World, probe: &Probe) -> Vec<Attempt> {
+pub(super) fn attempts(subject: AttemptTarget, world: &AttackSite, probe: &Probe) -> Vec<Attempt> {
     let list = List { world, probe };
     let rows = match subject {
-        Subject::Files => list.on_files(),
-        Subject::Processes => list.on_processes(),
-        Subject::Sockets => list.on_sockets(),
-        Subject::Kernel => list.on_the_kernel(),
-        Subject::Limits => list.on_limits(),
+        AttemptTarget::Files => list.on_files(),
+        AttemptTarget::Processes => list.on_processes(),
+        AttemptTarget::Sockets => list.on_sockets(),
+        AttemptTarget::Kernel => list.on_the_kernel(),
+        AttemptTarget::Limits => list.on_limits(),
     };
     rows.into_iter().flatten().collect()
 }
 
 /// Nothing where the world lacks what the attempt is aimed at.
-type Row = Option<Attempt>;
+type AttemptRow = Option<Attempt>;
 
-fn only(control: Control, row: Row) -> Row {
+fn only(control: Control, row: AttemptRow) -> AttemptRow {
     Some(Attempt { control, ..row? })
 }
 
-fn within(limits: Limits, row: Row) -> Row {
+fn within(limits: RunLimits, row: AttemptRow) -> AttemptRow {
     Some(Attempt { limits, ..row? })
 }
 
 struct List<'a> {
-    world: &'a World,
+    world: &'a AttackSite,
     probe: &'a Probe,
 }
 
 impl List<'_> {
-    fn row(&self, name: &'static str, words: &str, defences: &[Defence]) -> Row {
+    fn row(&self, name: &'static str, words: &str, defences: &[Defence]) -> AttemptRow {
         let words = words.split(' ').map(|word| self.world.fill(word)).collect::<Option<_>>()?;
         Some(Attempt {
             name,
             words,
             defences: defences.to_vec(),
             unsure: None,
-            limits: Limits::default(),
+            limits: RunLimits::default(),
             control: Control::Anywhere,
         })
     }
 
     /// One that Landlock stops too, from this version on.
-    fn locked(&self, since: i32, name: &'static str, words: &str, defences: &[Defence]) -> Row {
+    fn locked(
+        &self,
+        since: i32,
+        name: &'static str,
+        words: &str,
+        defences: &[Defence],
+    ) -> AttemptRow {
         let locks = matches!(self.probe.landlock_abi, Feature::Available(abi) if abi >= since);
         let landlock: &[Defence] = if locks { &[Landlock] } else { &[] };
         self.row(name, words, &[defences, landlock].concat())
     }
 
-    fn on_files(&self) -> Vec<Row> {
+    fn on_files(&self) -> Vec<AttemptRow> {
         let by_files = |name, words| self.locked(1, name, words, &[Files]);
         let device = [Users, Capabilities, BoundingSet, Seccomp];
         let up = "../../../../../../../../../../../..";
@@ -152,7 +158,7 @@ impl List<'_> {
         ]
     }
 
-    fn on_processes(&self) -> Vec<Row> {
+    fn on_processes(&self) -> Vec<AttemptRow> {
         let (root, spy) = ([Processes, Users], [Processes, Users, Seccomp]);
         let enter = [Processes, Users, Capabilities, BoundingSet, Seccomp];
         vec![
@@ -171,7 +177,7 @@ impl List<'_> {
         ]
     }
 
-    fn on_sockets(&self) -> Vec<Row> {
+    fn on_sockets(&self) -> Vec<AttemptRow> {
         let tcp = |name, words| self.locked(4, name, words, &[Network, Seccomp]);
         let raw = [Capabilities, BoundingSet, Seccomp];
         let far = Control::Nowhere("it would leave this machine");
@@ -191,7 +197,7 @@ impl List<'_> {
         ]
     }
 
-    fn on_the_kernel(&self) -> Vec<Row> {
+    fn on_the_kernel(&self) -> Vec<AttemptRow> {
         let permitted = |row| only(Control::WherePermitted, row);
         let memory: &[Defence] =
             if self.probe.cgroup.is_available() { &[Ipc] } else { &[Ipc, Seccomp] };
@@ -233,11 +239,11 @@ impl List<'_> {
         ]
     }
 
-    fn on_limits(&self) -> Vec<Row> {
+    fn on_limits(&self) -> Vec<AttemptRow> {
         let small =
-            Limits { processes: 20, open_files: 64, tmp_bytes: 8 << 20, ..Limits::default() };
-        let short = Limits { file_bytes: 1 << 20, ..small };
-        let scarce = Limits { memory_bytes: 48 << 20, ..small };
+            RunLimits { processes: 20, open_files: 64, tmp_bytes: 8 << 20, ..RunLimits::default() };
+        let short = RunLimits { file_bytes: 1 << 20, ..small };
+        let scarce = RunLimits { memory_bytes: 48 << 20, ..small };
         // Without a control group nobody could count it.
         let hidden = if self.probe.cgroup.is_available() { MemoryLimit } else { Seccomp };
         let much = |row| {

@@ -14,17 +14,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use attempt::{WORD, attempt_main_if_invoked};
-pub use list::{Attempt, Subject};
+pub use list::{Attempt, AttemptTarget};
 
 use crate::launch::{LaunchError, Launcher};
 use crate::outcome::ExitStatus;
 use crate::plan::plan;
 use crate::probe::Probe;
-use crate::process::{Command, effective_user, spawn};
-use crate::spec::{Bind, Defence, Defences, Limits, Program, Spec};
+use crate::process::{ProcessCommand, effective_user, spawn};
+use crate::spec::{Bind, Defence, Defences, Program, RunLimits, SandboxSpec};
 use attempt::UNKNOWN;
 use list::Control;
-use world::World;
+use world::AttackSite;
 
 /// Where the program that attempts something appears inside.
 const PROGRAM_INSIDE: &str = "/opt/attempt";
@@ -36,7 +36,7 @@ const SEALED: &str = "sealed";
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// Why something is left out, to be told.
-type Reason = &'static str;
+type SkipReason = &'static str;
 
 /// Which attempts are also made with nothing on that stops them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,24 +51,24 @@ pub enum Controls {
 
 /// What came of the control.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Controlled {
+pub enum ControlResult {
     /// Without the layers the attempt succeeds, so it is they that stop it.
     Succeeded,
     /// Something else refuses it here, which said this.
     Refused(String),
     /// It was not made, for this reason.
-    Left(Reason),
+    Left(SkipReason),
 }
 
 /// What came of an attempt.
 #[derive(Debug, Clone)]
-pub struct Judgement {
+pub struct AttemptVerdict {
     /// Under which defences it succeeded; none when all held.
     pub broken: Vec<String>,
     /// What was said when it was refused under the full protection.
     pub said: String,
     /// What came of the control.
-    pub control: Controlled,
+    pub control: ControlResult,
 }
 
 /// Something to get at, and what tries to.
@@ -77,11 +77,11 @@ pub struct Drill {
     launcher: Launcher,
     program: PathBuf,
     probe: Probe,
-    world: World,
+    world: AttackSite,
 }
 
 /// How one try ended.
-struct Try {
+struct AttemptOutcome {
     succeeded: bool,
     said: String,
 }
@@ -99,13 +99,13 @@ impl Drill {
         probe: Probe,
         folder: &Path,
     ) -> io::Result<Self> {
-        let world = World::make(&program, folder, &probe)?;
+        let world = AttackSite::make(&program, folder, &probe)?;
         Ok(Self { launcher, program, probe, world })
     }
 
     /// The attempts on one subject, without those that this machine has no aim for.
     #[must_use]
-    pub fn attempts(&self, subject: Subject) -> Vec<Attempt> {
+    pub fn attempts(&self, subject: AttemptTarget) -> Vec<Attempt> {
         list::attempts(subject, &self.world, &self.probe)
     }
 
@@ -114,9 +114,13 @@ impl Drill {
     /// # Errors
     ///
     /// When one cannot be tried: then this machine gives no such sandbox.
-    pub fn judge(&self, attempt: &Attempt, controls: Controls) -> Result<Judgement, LaunchError> {
+    pub fn judge(
+        &self,
+        attempt: &Attempt,
+        controls: Controls,
+    ) -> Result<AttemptVerdict, LaunchError> {
         let mut broken = Vec::new();
-        let mut note = |tried: &Try, what: String| {
+        let mut note = |tried: &AttemptOutcome, what: String| {
             if tried.succeeded {
                 broken.push(format!("{what}: {}", tried.said));
             }
@@ -132,30 +136,34 @@ impl Drill {
             }
         }
         let control = match self.left(attempt, controls)? {
-            Some(reason) => Controlled::Left(reason),
+            Some(reason) => ControlResult::Left(reason),
             None => {
                 let all = attempt.defences.iter().copied().chain(attempt.unsure);
                 let tried = self.attempt(attempt, &all.collect::<Vec<_>>())?;
                 if tried.succeeded {
-                    Controlled::Succeeded
+                    ControlResult::Succeeded
                 } else {
-                    Controlled::Refused(tried.said)
+                    ControlResult::Refused(tried.said)
                 }
             }
         };
-        Ok(Judgement { broken, said: full.said, control })
+        Ok(AttemptVerdict { broken, said: full.said, control })
     }
 
     /// Why no control is made, if none is.
-    fn left(&self, attempt: &Attempt, controls: Controls) -> Result<Option<Reason>, LaunchError> {
+    fn left(
+        &self,
+        attempt: &Attempt,
+        controls: Controls,
+    ) -> Result<Option<SkipReason>, LaunchError> {
         Ok(match (controls, attempt.control) {
             (Controls::Without, _) => Some("no controls were asked for"),
             (_, Control::Nowhere(reason)) => Some(reason),
             (Controls::Harmless, Control::InTests(reason)) => Some(reason),
             _ if !can_be_without(&attempt.defences) => Some("only root can be without Users"),
             (_, Control::WherePermitted) => {
-                let bare = Command::new(&self.program).arg(WORD);
-                let bare = attempt.words.iter().fold(bare, Command::arg);
+                let bare = ProcessCommand::new(&self.program).arg(WORD);
+                let bare = attempt.words.iter().fold(bare, ProcessCommand::arg);
                 let permitted = spawn(bare)?.wait()?.is_success();
                 (!permitted).then_some("this machine refuses it to everybody")
             }
@@ -164,12 +172,15 @@ impl Drill {
     }
 
     /// Makes the attempt once, without these layers.
-    fn attempt(&self, attempt: &Attempt, off: &[Defence]) -> Result<Try, LaunchError> {
+    fn attempt(&self, attempt: &Attempt, off: &[Defence]) -> Result<AttemptOutcome, LaunchError> {
         let plan = plan(&self.spec(attempt, off), &self.probe)?;
         let ended = match self.launcher.launch(&plan).and_then(|running| running.wait()) {
             Ok(ended) => ended,
             Err(LaunchError::Lost | LaunchError::Silent) => {
-                return Ok(Try { succeeded: true, said: "the sandbox was lost".to_owned() });
+                return Ok(AttemptOutcome {
+                    succeeded: true,
+                    said: "the sandbox was lost".to_owned(),
+                });
             }
             Err(error) => return Err(error),
         };
@@ -180,24 +191,24 @@ impl Drill {
         };
         // What was not tried has not been refused.
         let untried = ended.status == ExitStatus::Exited(UNKNOWN.into());
-        Ok(Try { succeeded: untried || ended.status.is_success(), said })
+        Ok(AttemptOutcome { succeeded: untried || ended.status.is_success(), said })
     }
 
-    fn spec(&self, attempt: &Attempt, off: &[Defence]) -> Spec {
+    fn spec(&self, attempt: &Attempt, off: &[Defence]) -> SandboxSpec {
         let inside = Path::new(PROGRAM_INSIDE);
         let program = if off.contains(&Defence::Files) { &self.program } else { inside };
         let argv = [program.to_string_lossy().into_owned(), WORD.to_owned()].into_iter();
         let bind = |host: PathBuf, inside: &str| Bind { host, inside: inside.into() };
-        Spec {
+        SandboxSpec {
             workspace: Some(self.world.folder.join("workspace")),
             sealed: vec![SEALED.to_owned()],
             read_only: vec![
                 bind(self.program.clone(), PROGRAM_INSIDE),
                 bind(self.world.folder.join("fixture"), FIXTURE_INSIDE),
             ],
-            limits: Limits { wall: Some(LIMIT), ..attempt.limits },
+            limits: RunLimits { wall: Some(LIMIT), ..attempt.limits },
             defences: Defences::except(off),
-            ..Spec::new(Program::Argv(argv.chain(attempt.words.iter().cloned()).collect()))
+            ..SandboxSpec::new(Program::Argv(argv.chain(attempt.words.iter().cloned()).collect()))
         }
     }
 }

@@ -21,7 +21,7 @@ use nix::errno::Errno;
 use super::FIXTURE_INSIDE;
 use super::attempt::WORD;
 use crate::probe::{CgroupBase, Feature, Probe};
-use crate::process::{Child, Command, Stdio, spawn};
+use crate::process::{Child, ProcessCommand, Stdio, spawn};
 
 /// What every planted secret contains.
 pub(super) const SECRET: &str = "planted-secret";
@@ -30,7 +30,7 @@ const LEAKED_MIN: i32 = 200;
 
 /// Lives as long as there is something to get at.
 #[derive(Debug)]
-pub(super) struct World {
+pub(super) struct AttackSite {
     pub(super) folder: PathBuf,
     victim: Child,
     segment: Option<i32>,
@@ -40,7 +40,7 @@ pub(super) struct World {
     _open: Vec<OwnedFd>,
 }
 
-impl World {
+impl AttackSite {
     /// Plants all of it in an empty folder, and starts `program` as what is to be spied on.
     pub(super) fn make(program: &Path, folder: &Path, probe: &Probe) -> io::Result<Self> {
         let at = |name: &str| folder.join(name);
@@ -104,7 +104,7 @@ impl World {
     }
 }
 
-impl Drop for World {
+impl Drop for AttackSite {
     fn drop(&mut self) {
         // silent-ok: it ends with its standard input in any case.
         drop(self.victim.kill().and_then(|()| self.victim.wait()));
@@ -165,7 +165,7 @@ fn leak(file: &File) -> nix::Result<OwnedFd> {
 /// A process of this user, and what it ends with.
 fn victim(program: &Path) -> io::Result<(Child, OwnedFd)> {
     let ((input, ours), (told, output)) = (io::pipe()?, io::pipe()?);
-    let victim = Command::new(program)
+    let victim = ProcessCommand::new(program)
         .arg(WORD)
         .arg("be-victim")
         .env("KEY", SECRET)

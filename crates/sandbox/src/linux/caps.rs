@@ -5,7 +5,7 @@
 
 use nix::errno::Errno;
 
-use super::{Named as _, Problem};
+use super::{StepContext as _, StepFailure};
 
 /// `SECBIT_*` of the kernel's interface: no capabilities for user 0, none kept
 /// over a change of user, none ambient, and all of that for ever.
@@ -18,21 +18,21 @@ const CAPABILITY_LIMIT: libc::c_ulong = 64;
 const CAPABILITY_VERSION: u32 = 0x2008_0522;
 
 #[repr(C)]
-struct Header {
+struct CapsHeader {
     version: u32,
     pid: i32,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-struct Sets {
+struct CapsSets {
     effective: u32,
     permitted: u32,
     inheritable: u32,
 }
 
 /// Empties the set from which `execve` takes capabilities.
-pub(crate) fn drop_bounding_set() -> Result<(), Problem> {
+pub(crate) fn drop_bounding_set() -> Result<(), StepFailure> {
     for capability in 0..CAPABILITY_LIMIT {
         match prctl(libc::PR_CAPBSET_DROP, capability) {
             Ok(()) => {}
@@ -45,9 +45,9 @@ pub(crate) fn drop_bounding_set() -> Result<(), Problem> {
 }
 
 /// Gives up all capabilities that this process has.
-pub(crate) fn drop_all() -> Result<(), Problem> {
-    let header = Header { version: CAPABILITY_VERSION, pid: 0 };
-    let none = [Sets::default(); 2];
+pub(crate) fn drop_all() -> Result<(), StepFailure> {
+    let header = CapsHeader { version: CAPABILITY_VERSION, pid: 0 };
+    let none = [CapsSets::default(); 2];
     // SAFETY: header and sets have the layout of version 3, two sets of 32
     // bits, and outlive the call.
     let result = unsafe { libc::syscall(libc::SYS_capset, &raw const header, none.as_ptr()) };

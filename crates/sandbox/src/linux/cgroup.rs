@@ -13,8 +13,8 @@ use nix::errno::Errno;
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
 
-use super::{Named as _, Problem};
-use crate::outcome::Usage;
+use super::{StepContext as _, StepFailure};
+use crate::outcome::SessionUsage;
 use crate::plan::Cgroup;
 use crate::probe::CgroupBase;
 
@@ -27,14 +27,14 @@ const PREFIX: &str = "automaton-";
 
 /// A group that exists.
 #[derive(Debug)]
-pub(crate) struct Group {
+pub(crate) struct CgroupHandle {
     base: CgroupBase,
     name: String,
 }
 
-impl Group {
+impl CgroupHandle {
     /// Makes the group of this helper and sets its limits.
-    pub(crate) fn make(plan: &Cgroup) -> Result<Self, Problem> {
+    pub(crate) fn make(plan: &Cgroup) -> Result<Self, StepFailure> {
         let name = group_name(std::process::id());
         let group = Self { base: plan.base.clone(), name };
         for folder in group.folders() {
@@ -51,7 +51,7 @@ impl Group {
     /// # Errors
     ///
     /// When the group is gone, or is not ours.
-    pub(crate) fn doors(&self) -> Result<Vec<File>, Problem> {
+    pub(crate) fn entry_files(&self) -> Result<Vec<File>, StepFailure> {
         if matches!(self.base, CgroupBase::V2 { .. }) {
             return Ok(Vec::new());
         }
@@ -60,7 +60,7 @@ impl Group {
     }
 
     /// Puts a process, and all that it will start, into the group.
-    pub(crate) fn add(&self, pid: Pid) -> Result<(), Problem> {
+    pub(crate) fn add(&self, pid: Pid) -> Result<(), StepFailure> {
         for folder in self.folders() {
             fs::write(folder.join("cgroup.procs"), pid.to_string()).step("enter the group")?;
         }
@@ -133,7 +133,7 @@ fn group_name(helper: u32) -> String {
 }
 
 /// What the group of this helper uses now, as far as it tells. Can be asked by anybody.
-pub(crate) fn usage(base: &CgroupBase, helper: u32) -> Usage {
+pub(crate) fn usage(base: &CgroupBase, helper: u32) -> SessionUsage {
     let (memory, pids, file) = match base {
         CgroupBase::V1 { memory, pids, .. } => (memory, pids, "memory.usage_in_bytes"),
         CgroupBase::V2 { parent, .. } => (parent, parent, "memory.current"),
@@ -154,10 +154,10 @@ pub(crate) fn usage(base: &CgroupBase, helper: u32) -> Usage {
             })
             .map(Duration::from_micros),
     };
-    Usage { memory_bytes: read(memory, file), processes: read(pids, "pids.current"), cpu }
+    SessionUsage { memory_bytes: read(memory, file), processes: read(pids, "pids.current"), cpu }
 }
 
-impl Drop for Group {
+impl Drop for CgroupHandle {
     fn drop(&mut self) {
         for folder in self.folders() {
             // The kernel may need a moment after the last process is gone. What
@@ -186,24 +186,26 @@ fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
 /// # Errors
 ///
 /// When the kernel does not let this process in.
-pub(crate) fn enter(doors: Vec<File>) -> Result<(), Problem> {
+pub(crate) fn enter(doors: Vec<File>) -> Result<(), StepFailure> {
     doors.into_iter().try_for_each(|mut door| door.write_all(b"0")).step("enter the group")
 }
 
 /// Finds where groups can be made, by making one and moving a process that
 /// does nothing into it. Removes what killed helpers left there. The error
 /// says what was met.
-pub(crate) fn find_base(idle: Pid) -> Result<Group, String> {
+pub(crate) fn find_base(idle: Pid) -> Result<CgroupHandle, String> {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-    let places = Places { mounts: read("/proc/self/mountinfo"), own: read("/proc/self/cgroup") };
+    let places =
+        CgroupMounts { mounts: read("/proc/self/mountinfo"), own: read("/proc/self/cgroup") };
     let mut problems = Vec::new();
     for base in places.bases() {
         sweep(&base);
         let cpus = base.limits_cpus().then_some(1);
         let (memory_bytes, processes) = (Some(64 << 20), Some(16));
         let plan = Cgroup { base, memory_bytes, processes, cpus, lasts: false };
-        let usable = |group: Group| group.doors().and_then(|_| group.add(idle)).map(|()| group);
-        match Group::make(&plan).and_then(usable) {
+        let usable =
+            |group: CgroupHandle| group.entry_files().and_then(|_| group.add(idle)).map(|()| group);
+        match CgroupHandle::make(&plan).and_then(usable) {
             Ok(group) => return Ok(group),
             Err(failed) => problems.push(format!("{}: {}", failed.step, failed.problem)),
         }
@@ -233,14 +235,14 @@ fn sweep(base: &CgroupBase) {
 }
 
 /// What the kernel says about mounted hierarchies and our place in them.
-struct Places {
+struct CgroupMounts {
     /// `/proc/self/mountinfo`.
     mounts: String,
     /// `/proc/self/cgroup`.
     own: String,
 }
 
-impl Places {
+impl CgroupMounts {
     /// The candidates, best first.
     fn bases(&self) -> Vec<CgroupBase> {
         let mut bases = Vec::new();
@@ -304,7 +306,7 @@ mod tests {
 
     #[test]
     fn finds_hybrid_v1_places() {
-        let places = Places {
+        let places = CgroupMounts {
             mounts: "33 31 0:30 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n\
                      39 31 0:36 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n\
                      41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
@@ -328,7 +330,7 @@ mod tests {
         fs::create_dir_all(app.join("own.scope")).unwrap();
         fs::write(app.join("cgroup.subtree_control"), "cpu memory pids\n").unwrap();
         fs::write(app.join("own.scope/cgroup.subtree_control"), "\n").unwrap();
-        let places = Places {
+        let places = CgroupMounts {
             mounts: format!(
                 "30 23 0:26 / {} rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n",
                 root.path().display()
@@ -341,7 +343,7 @@ mod tests {
 
     #[test]
     fn controllers_that_share_a_hierarchy_have_one_folder_in_it() {
-        let places = Places {
+        let places = CgroupMounts {
             mounts: "33 31 0:30 / /cg/memory rw - cgroup cgroup rw,memory\n\
                      34 31 0:31 / /cg/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n\
                      39 31 0:36 / /cg/pids rw - cgroup cgroup rw,pids\n"
@@ -356,7 +358,7 @@ mod tests {
 
     #[test]
     fn a_container_sees_its_own_part_only() {
-        let places = Places {
+        let places = CgroupMounts {
             mounts: "50 40 0:30 /docker/x /cg/memory rw - cgroup cgroup rw,memory\n".to_owned(),
             own: "4:memory:/docker/x/y\n".to_owned(),
         };

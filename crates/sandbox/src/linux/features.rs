@@ -15,7 +15,7 @@ use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, pause, pipe2};
 
 use super::ns::{self, Ids};
-use super::{Named as _, Problem, cgroup, mount, seccomp};
+use super::{StepContext as _, StepFailure, cgroup, mount, seccomp};
 use crate::plan::Namespace;
 use crate::probe::{Feature, Probe};
 
@@ -23,7 +23,7 @@ use crate::probe::{Feature, Probe};
 const LANDLOCK_VERSION_FLAG: u32 = 1;
 
 /// Runs in a new process and tells with the byte that it returns.
-type Trial<'a> = &'a dyn Fn() -> Result<(), Problem>;
+type Trial<'a> = &'a dyn Fn() -> Result<(), StepFailure>;
 
 /// Tries everything.
 pub(crate) fn probe() -> Probe {
@@ -81,7 +81,7 @@ fn try_in(namespaces: &[Namespace], trial: Trial<'_>) -> Feature {
 fn answer_and_exit(answer: OwnedFd, trial: Trial<'_>) -> ! {
     let text = match trial() {
         Ok(()) => "ok".to_owned(),
-        Err(Problem { step, problem }) => format!("{step}: {problem}"),
+        Err(StepFailure { step, problem }) => format!("{step}: {problem}"),
     };
     // silent-ok: an answer that does not arrive is a feature that is missing.
     drop(File::from(answer).write_all(text.as_bytes()));

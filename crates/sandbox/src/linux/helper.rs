@@ -16,13 +16,13 @@ use nix::sys::socket::MsgFlags;
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid, dup2_stderr, dup2_stdin, dup2_stdout, pipe2, setgroups};
 
-use super::cgroup::Group;
+use super::cgroup::CgroupHandle;
 use super::init::{self, Init};
 use super::ns::{self, Ids};
-use super::{Named as _, Problem, features};
-use crate::plan::Script;
+use super::{StepContext as _, StepFailure, features};
+use crate::plan::HelperScript;
 use crate::process::{ProcessError, await_any, packet, pidfd_open, take_inherited};
-use crate::report::{INHERIT_FD, LIFELINE_FD, REPORT_FD, REQUEST_FD, Report, Request};
+use crate::report::{HelperReport, HelperRequest, INHERIT_FD, LIFELINE_FD, REPORT_FD, REQUEST_FD};
 
 /// The name under which an executable is the helper.
 pub const ARG0: &str = "automaton-sandbox";
@@ -46,12 +46,12 @@ impl Reporter {
     }
 
     /// Says it. When nobody listens any more the run is ending anyway.
-    pub(crate) fn say(&self, report: &Report) {
+    pub(crate) fn say(&self, report: &HelperReport) {
         self.hand(report, &[]);
     }
 
     /// Says it and hands over descriptors.
-    pub(crate) fn hand(&self, report: &Report, descriptors: &[BorrowedFd<'_>]) {
+    pub(crate) fn hand(&self, report: &HelperReport, descriptors: &[BorrowedFd<'_>]) {
         if let Ok(text) = serde_json::to_vec(report) {
             // silent-ok: a launcher that is gone has cut the lifeline too.
             let _ = packet::send(&self.0, &text, descriptors, MsgFlags::empty());
@@ -72,22 +72,22 @@ fn helper_main() -> ExitCode {
     let [Ok(request), Ok(report), Ok(lifeline)] = channels else { return ExitCode::FAILURE };
     let reporter = Reporter(report);
     let done = read_request(request).and_then(|request| match request {
-        Request::Run { script, targets } => supervise(&script, &targets, &reporter, lifeline),
-        Request::Probe => {
-            reporter.say(&Report::Features(Box::new(features::probe())));
+        HelperRequest::Run { script, targets } => supervise(&script, &targets, &reporter, lifeline),
+        HelperRequest::Probe => {
+            reporter.say(&HelperReport::Features(Box::new(features::probe())));
             Ok(())
         }
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => {
-            reporter.say(&Report::Failed(problem));
+            reporter.say(&HelperReport::Failed(problem));
             ExitCode::FAILURE
         }
     }
 }
 
-fn read_request(request: OwnedFd) -> Result<Request, Problem> {
+fn read_request(request: OwnedFd) -> Result<HelperRequest, StepFailure> {
     let mut text = Vec::new();
     File::from(request).read_to_end(&mut text).step("read the plan")?;
     serde_json::from_slice(&text).step("understand the plan")
@@ -95,11 +95,11 @@ fn read_request(request: OwnedFd) -> Result<Request, Problem> {
 
 /// Lets the tree be born, and stays until it is gone.
 fn supervise(
-    script: &Script,
+    script: &HelperScript,
     targets: &[i32],
     reporter: &Reporter,
     lifeline: OwnedFd,
-) -> Result<(), Problem> {
+) -> Result<(), StepFailure> {
     let inherit = targets
         .iter()
         .zip(INHERIT_FD..)
@@ -111,8 +111,8 @@ fn supervise(
         // An ordinary user cannot do this, and its groups come along.
         setgroups(&[]).step("give up supplementary groups")?;
     }
-    let group = script.cgroup.as_ref().map(Group::make).transpose()?;
-    let doors = group.as_ref().map_or(Ok(Vec::new()), Group::doors)?;
+    let group = script.cgroup.as_ref().map(CgroupHandle::make).transpose()?;
+    let doors = group.as_ref().map_or(Ok(Vec::new()), CgroupHandle::entry_files)?;
     let enters_itself = !doors.is_empty();
     let null = File::options().read(true).write(true).open("/dev/null").step("open /dev/null")?;
     let (go_read, go) = pipe2(OFlag::O_CLOEXEC).step("make a pipe")?;
@@ -121,7 +121,16 @@ fn supervise(
             // Both belong to the helper, whose end this process must notice.
             drop(go);
             std::mem::forget(group);
-            init::run(Init { script, ids, reporter, lifeline, inherit, null, doors, go: go_read })
+            init::run(Init {
+                script,
+                ids,
+                reporter,
+                lifeline,
+                inherit,
+                null,
+                cgroup_files: doors,
+                go: go_read,
+            })
         }
         ForkResult::Parent { child } => {
             drop((inherit, go_read, doors));
@@ -136,7 +145,7 @@ fn supervise(
             // silent-ok: how it ended is told by the first process itself.
             let _ = waitpid(child, None);
             if let Some(group) = &group {
-                reporter.say(&Report::Usage { memory_kills: group.memory_kills() });
+                reporter.say(&HelperReport::Usage { memory_kills: group.memory_kills() });
             }
             born
         }
@@ -162,7 +171,7 @@ fn end(child: Pid) {
 
 /// Lets go of the program's standard streams, so that only the program has
 /// them.
-pub(crate) fn leave_standard_streams(null: &File) -> Result<(), Problem> {
+pub(crate) fn leave_standard_streams(null: &File) -> Result<(), StepFailure> {
     dup2_stdin(null)
         .and_then(|()| dup2_stdout(null))
         .and_then(|()| dup2_stderr(null))

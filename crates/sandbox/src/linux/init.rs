@@ -21,20 +21,20 @@ use nix::unistd::{ForkResult, Pid, fork, pipe2, sethostname};
 
 use super::helper::{Reporter, leave_standard_streams};
 use super::ns::{self, Ids};
-use super::program::{self, Born, Confinement};
-use super::{Named as _, Problem, cgroup, mount, serve, watch};
+use super::program::{self, Confinement, PendingProgram};
+use super::{StepContext as _, StepFailure, cgroup, mount, serve, watch};
 use crate::launch::now;
 use crate::outcome::ExitStatus;
-use crate::plan::{Script, Setup, Watch};
+use crate::plan::{HelperScript, Setup, TreeLimits};
 use crate::process::{await_any, ended};
-use crate::report::Report;
+use crate::report::HelperReport;
 
 /// The longest that a newborn may take to become its program.
 const BIRTH_MAX: Duration = Duration::from_secs(5);
 
 /// What the helper leaves to the first process.
 pub(crate) struct Init<'a> {
-    pub(crate) script: &'a Script,
+    pub(crate) script: &'a HelperScript,
     pub(crate) ids: Ids,
     pub(crate) reporter: &'a Reporter,
     /// Ends with the launcher.
@@ -44,7 +44,7 @@ pub(crate) struct Init<'a> {
     pub(crate) null: File,
     /// By which it enters its control group before anything else, and what it starts with
     /// it. Empty where there is none, or where the helper puts it there.
-    pub(crate) doors: Vec<File>,
+    pub(crate) cgroup_files: Vec<File>,
     /// Says that the program may start: where the helper puts this process into the control
     /// group, that it has.
     pub(crate) go: OwnedFd,
@@ -55,9 +55,9 @@ pub(crate) struct Init<'a> {
 pub(crate) fn run(init: Init<'_>) -> ! {
     let reporter = init.reporter;
     match start_and_wait(init) {
-        Ok(Some(status)) => reporter.say(&Report::Ended(status)),
+        Ok(Some(status)) => reporter.say(&HelperReport::Ended(status)),
         Ok(None) => {}
-        Err(problem) => reporter.say(&Report::Failed(problem)),
+        Err(problem) => reporter.say(&HelperReport::Failed(problem)),
     }
     // SAFETY: ends this copy of the helper at once; the helper's own exit
     // handlers and destructors belong to the helper.
@@ -65,8 +65,8 @@ pub(crate) fn run(init: Init<'_>) -> ! {
 }
 
 /// How the program ended; `None` when the launcher is gone or wants an end.
-fn start_and_wait(init: Init<'_>) -> Result<Option<ExitStatus>, Problem> {
-    let Init { script, ids, reporter, lifeline, inherit, null, doors, go } = init;
+fn start_and_wait(init: Init<'_>) -> Result<Option<ExitStatus>, StepFailure> {
+    let Init { script, ids, reporter, lifeline, inherit, null, cgroup_files: doors, go } = init;
     cgroup::enter(doors)?;
     for step in &script.setup {
         set_up(step, ids, reporter)?;
@@ -81,13 +81,17 @@ fn start_and_wait(init: Init<'_>) -> Result<Option<ExitStatus>, Problem> {
     let confine = Confinement::new(&script.confine)?;
     let Some(exec) = &script.exec else {
         leave_standard_streams(&null)?;
-        reporter.say(&Report::Started);
-        return serve::Server::new(&confine, reporter).serve(&script.watch, &lifeline, &ends);
+        reporter.say(&HelperReport::Started);
+        return serve::SessionServer::new(&confine, reporter).serve(
+            &script.watch,
+            &lifeline,
+            &ends,
+        );
     };
-    let born = Born { confine: &confine, exec, inherit, terminal: false };
-    let program = bear(born, &lifeline)?;
+    let born = PendingProgram { confine: &confine, exec, inherit, terminal: false };
+    let program = start_program(born, &lifeline)?;
     leave_standard_streams(&null)?;
-    reporter.say(&Report::Started);
+    reporter.say(&HelperReport::Started);
     let end = look_after(program, &ends, &lifeline, &script.watch);
     // silent-ok: where the namespace ends with us this is not needed; it is
     // where a drill took the namespace away.
@@ -96,7 +100,7 @@ fn start_and_wait(init: Init<'_>) -> Result<Option<ExitStatus>, Problem> {
 }
 
 /// A descriptor that is readable when a child has ended.
-fn child_ends() -> Result<SignalFd, Problem> {
+fn child_ends() -> Result<SignalFd, StepFailure> {
     let mut children = SigSet::empty();
     children.add(Signal::SIGCHLD);
     children.thread_block().step("block SIGCHLD")?;
@@ -106,7 +110,10 @@ fn child_ends() -> Result<SignalFd, Problem> {
 
 /// Starts a program, and waits until it runs; not longer than its lifeline holds, nor than
 /// any start takes: what runs already may keep a newborn from going on.
-pub(crate) fn bear(born: Born<'_>, lifeline: &OwnedFd) -> Result<Pid, Problem> {
+pub(crate) fn start_program(
+    born: PendingProgram<'_>,
+    lifeline: &OwnedFd,
+) -> Result<Pid, StepFailure> {
     let (failure, failure_write) = pipe2(OFlag::O_CLOEXEC).step("make a pipe")?;
     // SAFETY: this process has one thread, so the copy can do anything.
     let program = match unsafe { fork() }.step("start the program's process")? {
@@ -126,11 +133,11 @@ pub(crate) fn bear(born: Born<'_>, lifeline: &OwnedFd) -> Result<Pid, Problem> {
     }
     let told = String::from_utf8_lossy(&told);
     let (step, problem) = told.split_once('\n').unwrap_or((&told, ""));
-    Err(Problem { step: step.to_owned(), problem: problem.to_owned() })
+    Err(StepFailure { step: step.to_owned(), problem: problem.to_owned() })
 }
 
 /// What a newborn says that does not become its program; nothing when it does.
-fn last_words(mut failure: File, lifeline: &OwnedFd) -> Result<Vec<u8>, Problem> {
+fn last_words(mut failure: File, lifeline: &OwnedFd) -> Result<Vec<u8>, StepFailure> {
     let (step, deadline) = ("wait for the program's start", now() + BIRTH_MAX);
     let (mut told, mut piece) = (Vec::new(), [0; 512]);
     loop {
@@ -142,14 +149,14 @@ fn last_words(mut failure: File, lifeline: &OwnedFd) -> Result<Vec<u8>, Problem>
             },
             [false, cut] if cut || left.is_zero() => {
                 let problem = if cut { "nobody wants it any more" } else { "it does not go on" };
-                return Err(Problem { step: step.to_owned(), problem: problem.to_owned() });
+                return Err(StepFailure { step: step.to_owned(), problem: problem.to_owned() });
             }
             [false, _] => {}
         }
     }
 }
 
-fn set_up(step: &Setup, ids: Ids, reporter: &Reporter) -> Result<(), Problem> {
+fn set_up(step: &Setup, ids: Ids, reporter: &Reporter) -> Result<(), StepFailure> {
     match step {
         Setup::MapIds => ns::map_ids(ids),
         Setup::OomScore(score) => {
@@ -160,7 +167,7 @@ fn set_up(step: &Setup, ids: Ids, reporter: &Reporter) -> Result<(), Problem> {
         Setup::Proxy { port } => {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, *port));
             let listener = listener.step("listen for the way out")?;
-            reporter.hand(&Report::Proxy, &[listener.as_fd()]);
+            reporter.hand(&HelperReport::Proxy, &[listener.as_fd()]);
             Ok(())
         }
         Setup::PrivateMounts => mount::make_private(),
@@ -179,8 +186,8 @@ fn look_after(
     program: Pid,
     ends: &SignalFd,
     lifeline: &OwnedFd,
-    limits: &Watch,
-) -> Result<Option<ExitStatus>, Problem> {
+    limits: &TreeLimits,
+) -> Result<Option<ExitStatus>, StepFailure> {
     let mut watch = Watcher::new(limits);
     loop {
         let ready = await_any([lifeline.as_fd(), ends.as_fd()], watch.patience());
@@ -200,12 +207,12 @@ fn look_after(
 
 /// Looks at the sums of the tree, where nothing in the kernel does.
 pub(crate) struct Watcher<'a> {
-    limits: &'a Watch,
+    limits: &'a TreeLimits,
     looked: Option<Instant>,
 }
 
 impl<'a> Watcher<'a> {
-    pub(crate) const fn new(limits: &'a Watch) -> Self {
+    pub(crate) const fn new(limits: &'a TreeLimits) -> Self {
         Self { limits, looked: None }
     }
 
@@ -230,7 +237,7 @@ impl<'a> Watcher<'a> {
 }
 
 /// Reaps all that ended; the answer is the program's end if it was among them.
-fn reap(program: Pid) -> Result<Option<ExitStatus>, Problem> {
+fn reap(program: Pid) -> Result<Option<ExitStatus>, StepFailure> {
     while let Some((pid, status)) = reap_next()? {
         if pid == program {
             return Ok(Some(status));
@@ -240,7 +247,7 @@ fn reap(program: Pid) -> Result<Option<ExitStatus>, Problem> {
 }
 
 /// Reaps one that ended, if any has.
-pub(crate) fn reap_next() -> Result<Option<(Pid, ExitStatus)>, Problem> {
+pub(crate) fn reap_next() -> Result<Option<(Pid, ExitStatus)>, StepFailure> {
     loop {
         match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
             Ok(state) => match (state.pid(), ended(state)) {

@@ -11,14 +11,14 @@ use landlock::{
     PathFd, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope,
 };
 
-use super::{Named as _, Problem};
+use super::{StepContext as _, StepFailure};
 use crate::plan::{FileRights, FileRule, LandlockRules};
 use crate::spec::Network;
 
 const STEP: &str = "apply Landlock";
 
 /// Confines this process and its descendants.
-pub(crate) fn apply(rules: &LandlockRules) -> Result<(), Problem> {
+pub(crate) fn apply(rules: &LandlockRules) -> Result<(), StepFailure> {
     let abi = ABI::from(rules.abi);
     let mut created = ruleset(abi, rules).step(STEP)?;
     for rule in &rules.files {
@@ -31,7 +31,7 @@ pub(crate) fn apply(rules: &LandlockRules) -> Result<(), Problem> {
     let status = created.no_new_privs(false).restrict_self().step(STEP)?;
     match status.ruleset {
         RulesetStatus::FullyEnforced => Ok(()),
-        partly => Err(Problem {
+        partly => Err(StepFailure {
             step: STEP.to_owned(),
             problem: format!("the kernel enforces it only in part ({partly:?})"),
         }),

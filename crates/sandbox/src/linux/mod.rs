@@ -20,17 +20,17 @@ pub(crate) mod watch;
 
 use std::fmt;
 
-use crate::report::Problem;
+use crate::report::StepFailure;
 
 /// Names the step that an error belongs to.
-pub(crate) trait Named<T> {
+pub(crate) trait StepContext<T> {
     /// The step in the infinitive, with its subject.
-    fn step(self, step: impl fmt::Display) -> Result<T, Problem>;
+    fn step(self, step: impl fmt::Display) -> Result<T, StepFailure>;
 }
 
-impl<T, E: std::error::Error + 'static> Named<T> for Result<T, E> {
-    fn step(self, step: impl fmt::Display) -> Result<T, Problem> {
-        self.map_err(|error| Problem {
+impl<T, E: std::error::Error + 'static> StepContext<T> for Result<T, E> {
+    fn step(self, step: impl fmt::Display) -> Result<T, StepFailure> {
+        self.map_err(|error| StepFailure {
             step: step.to_string(),
             problem: automaton_core::error::chain(&error).to_string(),
         })

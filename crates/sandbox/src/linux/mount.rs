@@ -17,8 +17,8 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::stat::fstat;
 use nix::unistd::{chdir, pivot_root};
 
-use super::{Named as _, Problem};
-use crate::plan::{Access, Node, Presence, ProcSource};
+use super::{StepContext as _, StepFailure};
+use crate::plan::{BindAccess, Presence, ProcSource, RootNode};
 use crate::process::new_descriptor;
 
 /// Where the new root is built. It covers the host's directory of that name
@@ -32,13 +32,13 @@ const ROOT_OPTIONS: &str = "mode=0755,size=1m";
 const RECURSIVE: libc::c_uint = libc::AT_RECURSIVE as libc::c_uint;
 
 /// Stops the exchange of mounts with the host, in both directions.
-pub(crate) fn make_private() -> Result<(), Problem> {
+pub(crate) fn make_private() -> Result<(), StepFailure> {
     let flags = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
     mount(None::<&str>, "/", None::<&str>, flags, None::<&str>).step("make mounts private")
 }
 
 /// Builds the root and makes it the only one.
-pub(crate) fn build_root(nodes: &[Node]) -> Result<(), Problem> {
+pub(crate) fn build_root(nodes: &[RootNode]) -> Result<(), StepFailure> {
     let trees = nodes.iter().map(open_host).collect::<Result<Vec<_>, _>>()?;
     mount_tmpfs(Path::new(BASE), ROOT_OPTIONS).step("mount the new root")?;
     for (node, tree) in nodes.iter().zip(trees) {
@@ -60,13 +60,13 @@ pub(crate) fn mount_proc(at: &Path) -> nix::Result<()> {
 
 /// Makes `/proc` read-only: for user 0 of the host it holds switches of the
 /// whole machine.
-pub(crate) fn seal_proc() -> Result<(), Problem> {
+pub(crate) fn seal_proc() -> Result<(), StepFailure> {
     seal(c"/proc").step("seal /proc")
 }
 
 /// Tries the calls on which this file depends, in a namespace to be thrown
 /// away.
-pub(crate) fn try_interface() -> Result<(), Problem> {
+pub(crate) fn try_interface() -> Result<(), StepFailure> {
     let tree = open_tree(Path::new("/usr"), 0).step("open_tree")?;
     set_attributes(&tree, libc::MOUNT_ATTR_RDONLY).step("mount_setattr")?;
     mount_tmpfs(Path::new(BASE), ROOT_OPTIONS).step("mount")?;
@@ -74,14 +74,14 @@ pub(crate) fn try_interface() -> Result<(), Problem> {
 }
 
 /// What of the host a node shows, if it shows anything and it is there.
-fn open_host(node: &Node) -> Result<Option<OwnedFd>, Problem> {
+fn open_host(node: &RootNode) -> Result<Option<OwnedFd>, StepFailure> {
     let (host, access, presence) = match node {
         // Inside it is the same link.
-        Node::System { path } if path.is_symlink() => return Ok(None),
-        Node::System { path } => (path.as_path(), Access::ReadOnly, Presence::IfPresent),
-        Node::Bind { host, access, presence, .. } => (host.as_path(), *access, *presence),
-        Node::Proc { source: ProcSource::Host } => {
-            (Path::new("/proc"), Access::Write, Presence::Required)
+        RootNode::System { path } if path.is_symlink() => return Ok(None),
+        RootNode::System { path } => (path.as_path(), BindAccess::ReadOnly, Presence::IfPresent),
+        RootNode::Bind { host, access, presence, .. } => (host.as_path(), *access, *presence),
+        RootNode::Proc { source: ProcSource::Host } => {
+            (Path::new("/proc"), BindAccess::Write, Presence::Required)
         }
         _ => return Ok(None),
     };
@@ -93,11 +93,11 @@ fn open_host(node: &Node) -> Result<Option<OwnedFd>, Problem> {
         (tree, _) => tree.step(name())?,
     };
     let attributes = match access {
-        Access::ReadOnly => {
+        BindAccess::ReadOnly => {
             libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV
         }
-        Access::Write => libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV,
-        Access::Device => {
+        BindAccess::Write => libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV,
+        BindAccess::Device => {
             libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NOEXEC
         }
     };
@@ -106,22 +106,22 @@ fn open_host(node: &Node) -> Result<Option<OwnedFd>, Problem> {
 }
 
 /// Makes one entry of the root, with what was opened for it.
-fn place(node: &Node, tree: Option<OwnedFd>) -> Result<(), Problem> {
+fn place(node: &RootNode, tree: Option<OwnedFd>) -> Result<(), StepFailure> {
     let (verb, inside) = match node {
-        Node::Directory { path } => ("make", path.as_path()),
-        Node::Text { path, .. } => ("write", path.as_path()),
-        Node::Memory { path, .. } => ("mount", path.as_path()),
-        Node::Sealed { path } => ("make read-only", path.as_path()),
-        Node::Link { path, .. } | Node::System { path } => ("link", path.as_path()),
-        Node::Bind { inside, .. } => ("attach", inside.as_path()),
-        Node::Proc { .. } => ("mount", Path::new("/proc")),
+        RootNode::Directory { path } => ("make", path.as_path()),
+        RootNode::Text { path, .. } => ("write", path.as_path()),
+        RootNode::Memory { path, .. } => ("mount", path.as_path()),
+        RootNode::Sealed { path } => ("make read-only", path.as_path()),
+        RootNode::Link { path, .. } | RootNode::System { path } => ("link", path.as_path()),
+        RootNode::Bind { inside, .. } => ("attach", inside.as_path()),
+        RootNode::Proc { .. } => ("mount", Path::new("/proc")),
     };
     let verb = if tree.is_some() { "attach" } else { verb };
     let at = Path::new(BASE).join(inside.strip_prefix("/").unwrap_or(inside));
     fill(node, tree, &at).step(format!("{verb} {}", inside.display()))
 }
 
-fn fill(node: &Node, tree: Option<OwnedFd>, at: &Path) -> io::Result<()> {
+fn fill(node: &RootNode, tree: Option<OwnedFd>, at: &Path) -> io::Result<()> {
     let make_parent = || at.parent().map_or(Ok(()), fs::create_dir_all);
     match (node, tree) {
         (_, Some(tree)) => {
@@ -133,20 +133,20 @@ fn fill(node: &Node, tree: Option<OwnedFd>, at: &Path) -> io::Result<()> {
             }
             Ok(attach(&tree, at)?)
         }
-        (Node::System { path }, None) => match fs::read_link(path) {
+        (RootNode::System { path }, None) => match fs::read_link(path) {
             Ok(target) => make_parent().and_then(|()| symlink(target, at)),
             // The host has neither a directory nor a link.
             Err(_) => Ok(()),
         },
-        (Node::Bind { .. }, None) => Ok(()),
-        (Node::Directory { .. }, None) => fs::create_dir_all(at),
-        (Node::Link { target, .. }, None) => make_parent().and_then(|()| symlink(target, at)),
-        (Node::Text { text, .. }, None) => {
+        (RootNode::Bind { .. }, None) => Ok(()),
+        (RootNode::Directory { .. }, None) => fs::create_dir_all(at),
+        (RootNode::Link { target, .. }, None) => make_parent().and_then(|()| symlink(target, at)),
+        (RootNode::Text { text, .. }, None) => {
             make_parent()?;
             fs::write(at, text)?;
             fs::set_permissions(at, fs::Permissions::from_mode(0o444))
         }
-        (Node::Memory { bytes_max, .. }, None) => {
+        (RootNode::Memory { bytes_max, .. }, None) => {
             fs::create_dir_all(at)?;
             let mut options = "mode=1777".to_owned();
             if let Some(bytes) = bytes_max {
@@ -156,8 +156,8 @@ fn fill(node: &Node, tree: Option<OwnedFd>, at: &Path) -> io::Result<()> {
             }
             Ok(mount_tmpfs(at, &options)?)
         }
-        (Node::Sealed { .. }, None) => seal_folder(at),
-        (Node::Proc { .. }, None) => {
+        (RootNode::Sealed { .. }, None) => seal_folder(at),
+        (RootNode::Proc { .. }, None) => {
             fs::create_dir_all(at)?;
             Ok(mount_proc(at)?)
         }

@@ -11,7 +11,7 @@ use nix::errno::Errno;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use nix::unistd::{ForkResult, Gid, Pid, Uid};
 
-use super::{Named as _, Problem};
+use super::{StepContext as _, StepFailure};
 use crate::plan::Namespace;
 
 /// The caller's ids, which have to be read before they are hidden.
@@ -60,7 +60,7 @@ pub(crate) fn clone_into(namespaces: &[Namespace]) -> nix::Result<ForkResult> {
 
 /// Makes the caller user 0 and group 0 of the new namespace, and nobody else
 /// anything.
-pub(crate) fn map_ids(ids: Ids) -> Result<(), Problem> {
+pub(crate) fn map_ids(ids: Ids) -> Result<(), StepFailure> {
     fs::write("/proc/self/uid_map", format!("0 {} 1", ids.user)).step("map the user id")?;
     // A kernel demands this before an ordinary user may map a group.
     fs::write("/proc/self/setgroups", "deny").step("give up changing groups")?;
@@ -68,7 +68,7 @@ pub(crate) fn map_ids(ids: Ids) -> Result<(), Problem> {
 }
 
 /// Brings up the namespace's own loopback interface.
-pub(crate) fn loopback_up() -> Result<(), Problem> {
+pub(crate) fn loopback_up() -> Result<(), StepFailure> {
     let socket = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)
         .step("open a socket for the loopback interface")?;
     // SAFETY: `ifreq` is plain data for which zero is a valid value; the name

@@ -15,17 +15,17 @@ use nix::sys::stat::{Mode, umask};
 use nix::unistd::{chdir, execve, setsid};
 
 use super::seccomp::Filters;
-use super::{Named as _, Problem, caps, landlock, rlimit};
+use super::{StepContext as _, StepFailure, caps, landlock, rlimit};
 use crate::launch::EXEC_STEP;
-use crate::plan::{Confine, Environment, Exec};
+use crate::plan::{Confine, ProgramEnvironment, ProgramExec};
 use crate::process::spawn::{close_at_exec_but, lift, lift_all, take_places, usual_signals};
 
 /// A program about to be born.
-pub(crate) struct Born<'a> {
+pub(crate) struct PendingProgram<'a> {
     /// What it gives up before.
     pub(crate) confine: &'a Confinement<'a>,
     /// What it becomes.
-    pub(crate) exec: &'a Exec,
+    pub(crate) exec: &'a ProgramExec,
     /// Its descriptors and their numbers.
     pub(crate) inherit: Vec<(OwnedFd, RawFd)>,
     /// Whether its standard input is a terminal that it takes for its own.
@@ -36,7 +36,7 @@ pub(crate) struct Born<'a> {
 pub(crate) struct Confinement<'a>(Vec<(&'a Confine, Option<Filters>)>);
 
 impl<'a> Confinement<'a> {
-    pub(crate) fn new(steps: &'a [Confine]) -> Result<Self, Problem> {
+    pub(crate) fn new(steps: &'a [Confine]) -> Result<Self, StepFailure> {
         let ready = |step: &'a Confine| match step {
             Confine::Seccomp(filter) => Ok((step, Some(Filters::make(filter)?))),
             step => Ok((step, None)),
@@ -47,13 +47,13 @@ impl<'a> Confinement<'a> {
 
 /// Becomes the program. What failed is said to `failure`, which closes by itself when the
 /// program runs.
-pub(crate) fn run(born: Born<'_>, failure: OwnedFd) -> ! {
+pub(crate) fn run(born: PendingProgram<'_>, failure: OwnedFd) -> ! {
     // A copy above all targets, so that no descriptor of the program's
     // replaces it.
-    let (failure, Problem { step, problem }) = match lift(failure.as_fd()) {
+    let (failure, StepFailure { step, problem }) = match lift(failure.as_fd()) {
         Err(error) => {
             let step = "move a descriptor".to_owned();
-            (failure, Problem { step, problem: error.to_string() })
+            (failure, StepFailure { step, problem: error.to_string() })
         }
         Ok(lifted) => {
             drop(failure);
@@ -67,8 +67,8 @@ pub(crate) fn run(born: Born<'_>, failure: OwnedFd) -> ! {
     unsafe { libc::_exit(127) }
 }
 
-fn try_run(born: Born<'_>) -> Result<Infallible, Problem> {
-    let Born { confine: steps, exec, inherit, terminal } = born;
+fn try_run(born: PendingProgram<'_>) -> Result<Infallible, StepFailure> {
+    let PendingProgram { confine: steps, exec, inherit, terminal } = born;
     let candidates =
         exec.candidates.iter().map(|words| terminated(words.iter().map(String::as_str)));
     let candidates = candidates.collect::<Result<Vec<_>, _>>()?;
@@ -98,14 +98,16 @@ fn take_terminal() -> nix::Result<()> {
 }
 
 /// Strings in the form that `execve` takes.
-fn terminated<T: Into<Vec<u8>>>(strings: impl Iterator<Item = T>) -> Result<Vec<CString>, Problem> {
+fn terminated<T: Into<Vec<u8>>>(
+    strings: impl Iterator<Item = T>,
+) -> Result<Vec<CString>, StepFailure> {
     strings.map(|string| CString::new(string).step(EXEC_STEP)).collect()
 }
 
-fn environment(exec: &Exec) -> Result<Vec<CString>, Problem> {
+fn environment(exec: &ProgramExec) -> Result<Vec<CString>, StepFailure> {
     let (inherited, named) = match &exec.environment {
-        Environment::Only(named) => (Vec::new(), named),
-        Environment::InheritedAnd(named) => (std::env::vars_os().collect(), named),
+        ProgramEnvironment::Only(named) => (Vec::new(), named),
+        ProgramEnvironment::InheritedAnd(named) => (std::env::vars_os().collect(), named),
     };
     let inherited =
         inherited.into_iter().map(|(name, value)| [name.into_vec(), value.into_vec()].join(&b'='));
@@ -114,7 +116,7 @@ fn environment(exec: &Exec) -> Result<Vec<CString>, Problem> {
 }
 
 /// Executes the first candidate that exists; returns only when that fails.
-fn execute(candidates: &[Vec<CString>], environment: &[CString]) -> Problem {
+fn execute(candidates: &[Vec<CString>], environment: &[CString]) -> StepFailure {
     let mut met = Errno::ENOENT;
     for words in candidates {
         let Some(program) = words.first() else { continue };
@@ -130,10 +132,10 @@ fn execute(candidates: &[Vec<CString>], environment: &[CString]) -> Problem {
     let name = candidates.last().and_then(|words| words.first());
     let name = name.map(|name| name.to_string_lossy()).unwrap_or_default();
     let problem = format!("{name}: {}", std::io::Error::from(met));
-    Problem { step: EXEC_STEP.to_owned(), problem }
+    StepFailure { step: EXEC_STEP.to_owned(), problem }
 }
 
-fn confine(step: &Confine) -> Result<(), Problem> {
+fn confine(step: &Confine) -> Result<(), StepFailure> {
     match step {
         Confine::Session => setsid().map(drop).step("start a session"),
         Confine::ResourceLimits(limits) => rlimit::apply(limits),

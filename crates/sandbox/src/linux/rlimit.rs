@@ -4,19 +4,19 @@
 
 use nix::sys::resource::{self, getrlimit, setrlimit};
 
-use super::{Named as _, Problem};
-use crate::plan::{Resource, ResourceLimit};
+use super::{StepContext as _, StepFailure};
+use crate::plan::{ResourceKind, ResourceLimit};
 
 /// Lowers each limit to its value, or leaves it where it is lower already.
-pub(crate) fn apply(limits: &[ResourceLimit]) -> Result<(), Problem> {
+pub(crate) fn apply(limits: &[ResourceLimit]) -> Result<(), StepFailure> {
     for limit in limits {
         let resource = match limit.resource {
-            Resource::Core => resource::Resource::RLIMIT_CORE,
-            Resource::FileSize => resource::Resource::RLIMIT_FSIZE,
-            Resource::OpenFiles => resource::Resource::RLIMIT_NOFILE,
-            Resource::Cpu => resource::Resource::RLIMIT_CPU,
-            Resource::Data => resource::Resource::RLIMIT_DATA,
-            Resource::Processes => resource::Resource::RLIMIT_NPROC,
+            ResourceKind::Core => resource::Resource::RLIMIT_CORE,
+            ResourceKind::FileSize => resource::Resource::RLIMIT_FSIZE,
+            ResourceKind::OpenFiles => resource::Resource::RLIMIT_NOFILE,
+            ResourceKind::Cpu => resource::Resource::RLIMIT_CPU,
+            ResourceKind::Data => resource::Resource::RLIMIT_DATA,
+            ResourceKind::Processes => resource::Resource::RLIMIT_NPROC,
         };
         let step = || format!("limit {:?}", limit.resource);
         let (_, hard) = getrlimit(resource).step(step())?;

@@ -17,12 +17,12 @@ use seccompiler::{
 };
 
 use super::syscalls::{self, PERMITTED_IF_COUNTED};
-use super::{Named as _, Problem};
+use super::{StepContext as _, StepFailure};
 use crate::plan::{SharedMemory, SyscallFilter};
 use crate::spec::Network;
 
 /// What one system call's rules are; none means always.
-type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+type SyscallRules = BTreeMap<i64, Vec<SeccompRule>>;
 
 const NAMESPACE_FLAGS: [libc::c_int; 8] = [
     libc::CLONE_NEWUSER,
@@ -54,13 +54,13 @@ const PERSONALITIES: [u64; 3] = [0xffff_ffff, 0, 0x0004_0000];
 pub(crate) struct Filters([BpfProgram; 2]);
 
 impl Filters {
-    pub(crate) fn make(filter: &SyscallFilter) -> Result<Self, Problem> {
+    pub(crate) fn make(filter: &SyscallFilter) -> Result<Self, StepFailure> {
         let step = "make the list of system calls";
         Ok(Self([by_arguments(filter).step(step)?, by_number(filter).step(step)?]))
     }
 
     /// Confines this process and its descendants.
-    pub(crate) fn apply(&self) -> Result<(), Problem> {
+    pub(crate) fn apply(&self) -> Result<(), StepFailure> {
         self.0.iter().try_for_each(install).step("apply the list of system calls")
     }
 }
@@ -103,11 +103,11 @@ fn by_number(filter: &SyscallFilter) -> Result<BpfProgram, TryFromIntError> {
     let answers: BTreeMap<i64, u32> =
         permitted.chain(syscalls::refused().map(|call| (call, refuse))).collect();
     let beyond = answers.last_key_value().map_or(0, |(last, _)| last + 1);
-    let mut steps: Vec<Step> = Vec::new();
+    let mut steps: Vec<FilterStep> = Vec::new();
     for (call, first) in (0..=beyond).zip(0..) {
         let answer = answers.get(&call).copied().unwrap_or(unknown);
         if steps.last().is_none_or(|step| step.answer != answer) {
-            steps.push(Step { first, answer });
+            steps.push(FilterStep { first, answer });
         }
     }
     // The number comes first in what a filter is given.
@@ -116,12 +116,12 @@ fn by_number(filter: &SyscallFilter) -> Result<BpfProgram, TryFromIntError> {
 }
 
 /// From which number on, up to the next step, an answer is given.
-struct Step {
+struct FilterStep {
     first: u32,
     answer: u32,
 }
 
-fn halved(steps: &[Step]) -> Result<BpfProgram, TryFromIntError> {
+fn halved(steps: &[FilterStep]) -> Result<BpfProgram, TryFromIntError> {
     match steps.split_at(steps.len() / 2) {
         (_, []) => Ok(Vec::new()),
         ([], [step, ..]) => Ok(vec![instruction(libc::BPF_RET | libc::BPF_K, 0, step.answer)]),
@@ -139,8 +139,8 @@ fn instruction(code: u32, jump: u8, operand: u32) -> sock_filter {
     sock_filter { code: code as u16, jt: jump, jf: 0, k: operand }
 }
 
-fn judged(filter: &SyscallFilter) -> Result<Rules, BackendError> {
-    let mut rules = Rules::new();
+fn judged(filter: &SyscallFilter) -> Result<SyscallRules, BackendError> {
+    let mut rules = SyscallRules::new();
     let usual = PERSONALITIES.iter().map(|value| differs(0, *value));
     let unusual = rule(&usual.collect::<Result<Vec<_>, _>>()?)?;
     rules.insert(libc::SYS_personality, vec![unusual]);

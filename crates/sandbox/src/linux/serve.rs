@@ -20,19 +20,19 @@ use nix::sys::socket::{
 use nix::unistd::Pid;
 
 use super::helper::Reporter;
-use super::init::{Watcher, bear, reap_next};
-use super::program::{Born, Confinement};
-use super::{Named as _, Problem};
+use super::init::{Watcher, reap_next, start_program};
+use super::program::{Confinement, PendingProgram};
+use super::{StepContext as _, StepFailure};
 use crate::outcome::ExitStatus;
-use crate::plan::{Exec, Watch};
+use crate::plan::{ProgramExec, TreeLimits};
 use crate::process::packet;
-use crate::report::{Order, Report};
+use crate::report::{HelperReport, SessionRequest};
 
 /// The most programs that are under way at a time. What they started does not count.
 const PROGRAMS_MAX: usize = 256;
 
 /// A program that runs.
-struct Program {
+struct RunningProgram {
     pid: Pid,
     report: Reporter,
     /// Whether its owner still wants it; gone once it was ended.
@@ -40,13 +40,13 @@ struct Program {
 }
 
 /// What runs, and where orders come from.
-pub(crate) struct Server<'a> {
+pub(crate) struct SessionServer<'a> {
     confine: &'a Confinement<'a>,
     orders: &'a Reporter,
-    programs: Vec<Program>,
+    programs: Vec<RunningProgram>,
 }
 
-impl<'a> Server<'a> {
+impl<'a> SessionServer<'a> {
     pub(crate) const fn new(confine: &'a Confinement<'a>, orders: &'a Reporter) -> Self {
         Self { confine, orders, programs: Vec::new() }
     }
@@ -54,10 +54,10 @@ impl<'a> Server<'a> {
     /// Serves until the launcher is gone or wants an end, or a limit of the whole is exceeded.
     pub(crate) fn serve(
         mut self,
-        limits: &Watch,
+        limits: &TreeLimits,
         lifeline: &OwnedFd,
         ends: &SignalFd,
-    ) -> Result<Option<ExitStatus>, Problem> {
+    ) -> Result<Option<ExitStatus>, StepFailure> {
         let mut watch = Watcher::new(limits);
         loop {
             let ready = self.wait(lifeline, ends, watch.patience()).step("wait for orders")?;
@@ -71,7 +71,7 @@ impl<'a> Server<'a> {
             ends.read_signal().step("receive SIGCHLD")?;
             while let Some((pid, status)) = reap_next()? {
                 if let Some(place) = self.programs.iter().position(|program| program.pid == pid) {
-                    self.programs.swap_remove(place).report.say(&Report::Ended(status));
+                    self.programs.swap_remove(place).report.say(&HelperReport::Ended(status));
                 }
             }
             if let Some(status) = watch.exceeded() {
@@ -113,7 +113,7 @@ impl<'a> Server<'a> {
     }
 
     /// Does what the next order says. What cannot be done is told to whoever ordered it.
-    fn take_order(&mut self) -> Result<(), Problem> {
+    fn take_order(&mut self) -> Result<(), StepFailure> {
         let mut knock = [0; 1];
         let received = packet::receive(self.orders, &mut knock, MsgFlags::MSG_DONTWAIT);
         let (_, descriptors) = match received {
@@ -124,33 +124,37 @@ impl<'a> Server<'a> {
         // A launcher that is gone is noticed by its lifeline.
         let Some(order) = descriptors.next() else { return Ok(()) };
         match (read(order)?, descriptors.collect()) {
-            (Order::Connect { port }, given) => connect_for(port, given),
-            (Order::Run { exec, terminal }, given) => self.start_for(&exec, terminal, given),
+            (SessionRequest::Connect { port }, given) => connect_for(port, given),
+            (SessionRequest::Run { exec, terminal }, given) => {
+                self.start_for(&exec, terminal, given)
+            }
         }
         Ok(())
     }
 
-    fn start_for(&mut self, exec: &Exec, terminal: bool, given: Vec<OwnedFd>) {
+    fn start_for(&mut self, exec: &ProgramExec, terminal: bool, given: Vec<OwnedFd>) {
         let Ok([stdin, stdout, stderr, report, lifeline]) = <[OwnedFd; 5]>::try_from(given) else {
             return;
         };
         let report = Reporter::new(report);
         let inherit = vec![(stdin, 0), (stdout, 1), (stderr, 2)];
-        match self.start(Born { confine: self.confine, exec, inherit, terminal }, &lifeline) {
+        match self
+            .start(PendingProgram { confine: self.confine, exec, inherit, terminal }, &lifeline)
+        {
             Ok(pid) => {
-                report.say(&Report::Started);
-                self.programs.push(Program { pid, report, lifeline: Some(lifeline) });
+                report.say(&HelperReport::Started);
+                self.programs.push(RunningProgram { pid, report, lifeline: Some(lifeline) });
             }
-            Err(problem) => report.say(&Report::Failed(problem)),
+            Err(problem) => report.say(&HelperReport::Failed(problem)),
         }
     }
 
-    fn start(&self, born: Born<'_>, lifeline: &OwnedFd) -> Result<Pid, Problem> {
+    fn start(&self, born: PendingProgram<'_>, lifeline: &OwnedFd) -> Result<Pid, StepFailure> {
         if self.programs.len() >= PROGRAMS_MAX {
             let problem = format!("{PROGRAMS_MAX} programs are under way; wait for one to end");
-            return Err(Problem { step: "start one more program".to_owned(), problem });
+            return Err(StepFailure { step: "start one more program".to_owned(), problem });
         }
-        bear(born, lifeline)
+        start_program(born, lifeline)
     }
 }
 
@@ -158,12 +162,12 @@ fn connect_for(port: u16, given: Vec<OwnedFd>) {
     let Ok([report]) = <[OwnedFd; 1]>::try_from(given) else { return };
     let report = Reporter::new(report);
     match connected(port) {
-        Ok(socket) => report.hand(&Report::Connected, &[socket.as_fd()]),
-        Err(problem) => report.say(&Report::Failed(problem)),
+        Ok(socket) => report.hand(&HelperReport::Connected, &[socket.as_fd()]),
+        Err(problem) => report.say(&HelperReport::Failed(problem)),
     }
 }
 
-fn read(order: OwnedFd) -> Result<Order, Problem> {
+fn read(order: OwnedFd) -> Result<SessionRequest, StepFailure> {
     let mut text = Vec::new();
     File::from(order).read_to_end(&mut text).step("read an order")?;
     serde_json::from_slice(&text).step("understand an order")
@@ -171,7 +175,7 @@ fn read(order: OwnedFd) -> Result<Order, Problem> {
 
 /// A socket on its way to a port of the loopback. Never waits: the far end is a program that
 /// may not want to answer.
-fn connected(port: u16) -> Result<OwnedFd, Problem> {
+fn connected(port: u16) -> Result<OwnedFd, StepFailure> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let socket = socket(AddressFamily::Inet, SockType::Stream, flags, None);
     let socket = socket.step("open a socket")?;

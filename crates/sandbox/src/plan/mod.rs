@@ -2,7 +2,7 @@
 //!
 //! The plan is data, so that tests can read what will happen. Planning must
 //! never weaken a specification to fit a machine: what is missing is a
-//! [`Refusal`]. The one exception is the control group, whose absence makes
+//! [`PlanRefusal`]. The one exception is the control group, whose absence makes
 //! the limits of memory and processes weaker and is told in each outcome.
 
 mod needs;
@@ -13,11 +13,11 @@ mod step;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use refusal::Refusal;
+pub use refusal::PlanRefusal;
 pub use step::{
-    Access, Cgroup, Confine, Environment, Exec, FileRights, FileRule, LandlockRules, Namespace,
-    Node, Presence, ProcSource, Resource, ResourceLimit, Script, Setup, SharedMemory,
-    SyscallFilter, Watch,
+    BindAccess, Cgroup, Confine, FileRights, FileRule, HelperScript, LandlockRules, Namespace,
+    Presence, ProcSource, ProgramEnvironment, ProgramExec, ResourceKind, ResourceLimit, RootNode,
+    Setup, SharedMemory, SyscallFilter, TreeLimits,
 };
 
 use crate::outcome::Enforcement;
@@ -25,7 +25,7 @@ use crate::probe::{Feature, Probe};
 use crate::process::impossible_target;
 use crate::spec::{
     Capture, Defence, Defences, HOME_INSIDE, Inherit, Network, PROXY_INSIDE, PROXY_PORT, Program,
-    Spec, Task,
+    SandboxSpec, SessionProgram,
 };
 
 /// Where programs are looked up inside.
@@ -51,7 +51,7 @@ const NOT_PROXIED: &str = "localhost,127.0.0.1,::1";
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// The helper's steps.
-    pub script: Script,
+    pub script: HelperScript,
     /// What will hold the limits of memory and processes.
     pub enforcement: Enforcement,
     /// Time from start to forced end.
@@ -69,7 +69,7 @@ pub struct Plan {
 /// # Errors
 ///
 /// When the machine lacks a feature, or the specification makes no sense.
-pub fn plan(spec: &Spec, probe: &Probe) -> Result<Plan, Refusal> {
+pub fn plan(spec: &SandboxSpec, probe: &Probe) -> Result<Plan, PlanRefusal> {
     needs::check(spec, probe)?;
     check_spec(spec)?;
     let (cgroup, watch) = tree_limits(spec, probe);
@@ -77,7 +77,7 @@ pub fn plan(spec: &Spec, probe: &Probe) -> Result<Plan, Refusal> {
         Feature::Available(base) => Enforcement::Cgroup { version: base.version() },
         Feature::Missing(_) => Enforcement::Rlimits,
     };
-    let script = Script {
+    let script = HelperScript {
         cgroup,
         namespaces: namespaces(spec),
         setup: setup(spec),
@@ -103,13 +103,13 @@ impl Plan {
     /// # Errors
     ///
     /// When the task makes no sense.
-    pub(crate) fn task(&self, task: &Task) -> Result<Exec, Refusal> {
+    pub(crate) fn task(&self, task: &SessionProgram) -> Result<ProgramExec, PlanRefusal> {
         check_program(&task.program, &task.env)?;
-        exec(&task.program, &task.env, self.network, self.defences).ok_or(Refusal::NoProgram)
+        exec(&task.program, &task.env, self.network, self.defences).ok_or(PlanRefusal::NoProgram)
     }
 }
 
-fn check_program(program: &Program, env: &[(String, String)]) -> Result<(), Refusal> {
+fn check_program(program: &Program, env: &[(String, String)]) -> Result<(), PlanRefusal> {
     let arguments: Vec<&str> = match program {
         Program::Shell(line) => vec![line],
         Program::Argv(words) => words.iter().map(String::as_str).collect(),
@@ -117,42 +117,42 @@ fn check_program(program: &Program, env: &[(String, String)]) -> Result<(), Refu
     };
     let nothing = arguments.first().is_none_or(|program| program.is_empty());
     if nothing && *program != Program::Later {
-        return Err(Refusal::NoProgram);
+        return Err(PlanRefusal::NoProgram);
     }
     let texts = || {
         let variables = env.iter().flat_map(|(name, value)| [name.as_str(), value.as_str()]);
         arguments.iter().copied().chain(variables)
     };
     if texts().any(|text| text.contains('\0')) {
-        return Err(Refusal::NulByte);
+        return Err(PlanRefusal::NulByte);
     }
     let bytes = texts().map(|text| text.len() + 1).sum();
     if bytes >= ARGUMENT_BYTES_MAX {
-        return Err(Refusal::TooLong { bytes, bytes_max: ARGUMENT_BYTES_MAX });
+        return Err(PlanRefusal::TooLong { bytes, bytes_max: ARGUMENT_BYTES_MAX });
     }
     let impossible = env.iter().find(|(name, _)| name.is_empty() || name.contains('='));
-    impossible.map_or(Ok(()), |(name, _)| Err(Refusal::VariableName(name.clone())))
+    impossible.map_or(Ok(()), |(name, _)| Err(PlanRefusal::VariableName(name.clone())))
 }
 
-fn check_spec(spec: &Spec) -> Result<(), Refusal> {
+fn check_spec(spec: &SandboxSpec) -> Result<(), PlanRefusal> {
     check_program(&spec.program, &spec.env)?;
     let binds = || spec.read_only.iter().chain(&spec.kept);
     let hosts = binds().map(|bind| &bind.host).chain(&spec.workspace);
     if let Some(path) = hosts.into_iter().find(|path| !path.is_absolute()) {
-        return Err(Refusal::RelativePath(path.clone()));
+        return Err(PlanRefusal::RelativePath(path.clone()));
     }
     let misplaced = spec.read_only.iter().find(|bind| !root::can_hold(&bind.inside));
     if let Some(bind) = misplaced.or(spec.kept.iter().find(|bind| !root::can_keep(&bind.inside))) {
-        return Err(Refusal::BindTarget(bind.inside.clone()));
+        return Err(PlanRefusal::BindTarget(bind.inside.clone()));
     }
     if let Some(name) = spec.sealed.iter().find(|name| !root::is_name(name)) {
-        return Err(Refusal::BindTarget(Path::new(HOME_INSIDE).join(name)));
+        return Err(PlanRefusal::BindTarget(Path::new(HOME_INSIDE).join(name)));
     }
     let target = impossible_target(spec.inherit.iter().map(|inherit| inherit.target));
-    target.map_or(Ok(()), |target| Err(Refusal::DescriptorNumber(target)))
+    target.map_or(Ok(()), |target| Err(PlanRefusal::DescriptorNumber(target)))
 }
 
-fn tree_limits(spec: &Spec, probe: &Probe) -> (Option<Cgroup>, Watch) {
+fn tree_limits(spec: &SandboxSpec, probe: &Probe) -> (Option<Cgroup>, TreeLimits) {
     let when = |defence: Defence| spec.defences.has(defence);
     let memory_bytes = when(Defence::MemoryLimit).then_some(spec.limits.memory_bytes);
     let processes = when(Defence::ProcessLimit).then_some(spec.limits.processes);
@@ -163,16 +163,16 @@ fn tree_limits(spec: &Spec, probe: &Probe) -> (Option<Cgroup>, Watch) {
             let base = base.clone();
             let base = if cpus.is_some() { base } else { base.without_cpus() };
             let cgroup = Cgroup { base, memory_bytes, processes, cpus, lasts };
-            (Some(cgroup), Watch::default())
+            (Some(cgroup), TreeLimits::default())
         }
         Feature::Missing(_) => {
             let files_in_memory = when(Defence::Files).then(|| PathBuf::from("/tmp"));
-            (None, Watch { memory_bytes, files_in_memory, processes })
+            (None, TreeLimits { memory_bytes, files_in_memory, processes })
         }
     }
 }
 
-fn namespaces(spec: &Spec) -> Vec<Namespace> {
+fn namespaces(spec: &SandboxSpec) -> Vec<Namespace> {
     let switchable = [
         (Defence::Users, Namespace::User),
         (Defence::Processes, Namespace::Process),
@@ -191,7 +191,7 @@ fn namespaces(spec: &Spec) -> Vec<Namespace> {
     namespaces
 }
 
-fn setup(spec: &Spec) -> Vec<Setup> {
+fn setup(spec: &SandboxSpec) -> Vec<Setup> {
     let has = |defence| spec.defences.has(defence);
     let mut steps = Vec::new();
     if has(Defence::Users) {
@@ -227,7 +227,7 @@ fn setup(spec: &Spec) -> Vec<Setup> {
 /// Capabilities go last, although they could go first: so each of the layers
 /// can be taken away alone in a drill, since without `no_new_privs` only a
 /// capability permits the two that come after it.
-fn confine(spec: &Spec, probe: &Probe, enforcement: Enforcement) -> Vec<Confine> {
+fn confine(spec: &SandboxSpec, probe: &Probe, enforcement: Enforcement) -> Vec<Confine> {
     let has = |defence| spec.defences.has(defence);
     let mut steps = vec![Confine::Session];
     steps.push(Confine::ResourceLimits(resource_limits(spec, enforcement)));
@@ -263,31 +263,31 @@ fn confine(spec: &Spec, probe: &Probe, enforcement: Enforcement) -> Vec<Confine>
     steps
 }
 
-fn resource_limits(spec: &Spec, enforcement: Enforcement) -> Vec<ResourceLimit> {
+fn resource_limits(spec: &SandboxSpec, enforcement: Enforcement) -> Vec<ResourceLimit> {
     let limits = &spec.limits;
-    let mut list = vec![(Resource::Core, 0)];
+    let mut list = vec![(ResourceKind::Core, 0)];
     if spec.defences.has(Defence::ResourceLimits) {
         let started_second = u64::from(limits.cpu.subsec_nanos() > 0);
         let cpu_seconds = limits.cpu.as_secs().saturating_add(started_second);
         list.extend([
-            (Resource::FileSize, limits.file_bytes),
-            (Resource::OpenFiles, u64::from(limits.open_files)),
-            (Resource::Cpu, cpu_seconds),
+            (ResourceKind::FileSize, limits.file_bytes),
+            (ResourceKind::OpenFiles, u64::from(limits.open_files)),
+            (ResourceKind::Cpu, cpu_seconds),
         ]);
     }
     if enforcement == Enforcement::Rlimits {
         if spec.defences.has(Defence::MemoryLimit) {
-            list.push((Resource::Data, limits.memory_bytes));
+            list.push((ResourceKind::Data, limits.memory_bytes));
         }
         if spec.defences.has(Defence::ProcessLimit) {
             // The namespace's first process counts as one.
-            list.push((Resource::Processes, u64::from(limits.processes) + 1));
+            list.push((ResourceKind::Processes, u64::from(limits.processes) + 1));
         }
     }
     list.into_iter().map(|(resource, value)| ResourceLimit { resource, value }).collect()
 }
 
-fn working_directory(spec: &Spec) -> PathBuf {
+fn working_directory(spec: &SandboxSpec) -> PathBuf {
     match (&spec.workspace, spec.defences.has(Defence::Files)) {
         (Some(_), true) => PathBuf::from(HOME_INSIDE),
         (Some(host), false) => host.clone(),
@@ -301,7 +301,7 @@ fn exec(
     env: &[(String, String)],
     network: Network,
     defences: Defences,
-) -> Option<Exec> {
+) -> Option<ProgramExec> {
     let candidates = match program {
         Program::Shell(line) => ["/bin/bash", "/bin/sh"]
             .map(|shell| vec![shell.to_owned(), "-c".to_owned(), line.clone()])
@@ -329,10 +329,10 @@ fn exec(
         .collect();
     variables.extend(env.iter().cloned());
     let environment = match defences.has(Defence::Environment) {
-        true => Environment::Only(variables),
-        false => Environment::InheritedAnd(variables),
+        true => ProgramEnvironment::Only(variables),
+        false => ProgramEnvironment::InheritedAnd(variables),
     };
-    Some(Exec { candidates, environment })
+    Some(ProgramExec { candidates, environment })
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 //! A layer that is on and lacks one of its features must be refused here, by
 //! name and with a remedy; no later file looks again.
 
-use super::Refusal;
+use super::PlanRefusal;
 use crate::probe::Probe;
-use crate::spec::{Defence, Spec};
+use crate::spec::{Defence, SandboxSpec};
 
 const USER_NAMESPACES: &str = "Permit user namespaces: sysctl user.max_user_namespaces above 0, \
     kernel.unprivileged_userns_clone=1 on older Debian, and on Ubuntu an AppArmor profile with \
@@ -22,7 +22,7 @@ const LANDLOCK: &str = "Use Linux 5.13 or later with CONFIG_SECURITY_LANDLOCK, a
 const SECCOMP: &str = "Use a kernel with CONFIG_SECCOMP_FILTER on x86_64 or aarch64.";
 
 /// Refuses a specification that this machine cannot protect.
-pub(super) fn check(spec: &Spec, probe: &Probe) -> Result<(), Refusal> {
+pub(super) fn check(spec: &SandboxSpec, probe: &Probe) -> Result<(), PlanRefusal> {
     let user = probe.user_namespace.missing();
     let mount = probe.mount_namespace.missing();
     let interface = probe.mount_interface.missing();
@@ -43,7 +43,7 @@ pub(super) fn check(spec: &Spec, probe: &Probe) -> Result<(), Refusal> {
     ];
     for (defence, feature, missing, remedy) in needs {
         if let (true, Some(reason)) = (spec.defences.has(defence), missing) {
-            return Err(Refusal::MissingFeature { feature, remedy, reason: reason.to_owned() });
+            return Err(PlanRefusal::MissingFeature { feature, remedy, reason: reason.to_owned() });
         }
     }
     Ok(())

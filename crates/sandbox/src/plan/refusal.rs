@@ -4,12 +4,12 @@
 
 use std::path::PathBuf;
 
-use automaton_core::error::{Classified, Kind};
+use automaton_core::error::{Classified, ErrorClass};
 use thiserror::Error;
 
 /// Why nothing will be run.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum Refusal {
+pub enum PlanRefusal {
     /// The machine lacks what one of the layers is made of.
     #[error("the sandbox needs {feature}, which this machine does not give: {reason}")]
     MissingFeature {
@@ -48,15 +48,15 @@ pub enum Refusal {
     DescriptorNumber(i32),
 }
 
-impl Classified for Refusal {
-    fn kind(&self) -> Kind {
+impl Classified for PlanRefusal {
+    fn kind(&self) -> ErrorClass {
         match self {
-            Self::MissingFeature { .. } => Kind::Config,
+            Self::MissingFeature { .. } => ErrorClass::Config,
             Self::NoProgram | Self::NulByte | Self::TooLong { .. } | Self::VariableName(_) => {
-                Kind::User
+                ErrorClass::User
             }
             Self::RelativePath(_) | Self::BindTarget(_) | Self::DescriptorNumber(_) => {
-                Kind::Internal
+                ErrorClass::Internal
             }
         }
     }

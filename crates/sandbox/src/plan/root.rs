@@ -6,8 +6,8 @@
 
 use std::path::{Component, Path};
 
-use super::step::{Access, FileRights, FileRule, Node, Presence, ProcSource};
-use crate::spec::{Bind, Defence, HOME_INSIDE, Spec};
+use super::step::{BindAccess, FileRights, FileRule, Presence, ProcSource, RootNode};
+use crate::spec::{Bind, Defence, HOME_INSIDE, SandboxSpec};
 
 /// Programs and libraries.
 const SYSTEM: [&str; 9] =
@@ -81,51 +81,52 @@ pub(super) fn can_keep(inside: &Path) -> bool {
 }
 
 /// The entries of the new root.
-pub(super) fn nodes(spec: &Spec) -> Vec<Node> {
+pub(super) fn nodes(spec: &SandboxSpec) -> Vec<RootNode> {
     let has = |defence| spec.defences.has(defence);
-    let directory = |path: &str| Node::Directory { path: path.into() };
-    let bind = |host: &Path, inside: &Path, access, presence| Node::Bind {
+    let directory = |path: &str| RootNode::Directory { path: path.into() };
+    let bind = |host: &Path, inside: &Path, access, presence| RootNode::Bind {
         host: host.to_owned(),
         inside: inside.to_owned(),
         access,
         presence,
     };
     let same = |path: &str, access, presence| bind(path.as_ref(), path.as_ref(), access, presence);
-    let mut nodes: Vec<Node> = SYSTEM.map(|path| Node::System { path: path.into() }).to_vec();
+    let mut nodes: Vec<RootNode> =
+        SYSTEM.map(|path| RootNode::System { path: path.into() }).to_vec();
     nodes.extend(["/etc", "/dev", "/run", "/var", "/home", "/opt", "/mnt"].map(directory));
-    nodes.extend(CONFIGURATION.map(|path| same(path, Access::ReadOnly, Presence::IfPresent)));
-    nodes.extend(TEXTS.map(|(path, text)| Node::Text { path: path.into(), text: text.into() }));
-    nodes.extend(DEVICES.map(|path| same(path, Access::Device, Presence::Required)));
-    nodes.extend(LINKS.map(|(path, to)| Node::Link { path: path.into(), target: to.into() }));
-    nodes.push(Node::Proc {
+    nodes.extend(CONFIGURATION.map(|path| same(path, BindAccess::ReadOnly, Presence::IfPresent)));
+    nodes.extend(TEXTS.map(|(path, text)| RootNode::Text { path: path.into(), text: text.into() }));
+    nodes.extend(DEVICES.map(|path| same(path, BindAccess::Device, Presence::Required)));
+    nodes.extend(LINKS.map(|(path, to)| RootNode::Link { path: path.into(), target: to.into() }));
+    nodes.push(RootNode::Proc {
         source: if has(Defence::Processes) { ProcSource::Own } else { ProcSource::Host },
     });
-    nodes.push(Node::Memory {
+    nodes.push(RootNode::Memory {
         path: "/tmp".into(),
         bytes_max: has(Defence::TmpLimit).then_some(spec.limits.tmp_bytes),
     });
     nodes.push(match &spec.workspace {
-        Some(host) => bind(host, HOME_INSIDE.as_ref(), Access::Write, Presence::Required),
+        Some(host) => bind(host, HOME_INSIDE.as_ref(), BindAccess::Write, Presence::Required),
         None => directory(HOME_INSIDE),
     });
     let sealed = spec.sealed.iter().filter(|_| spec.workspace.is_some());
-    nodes.extend(sealed.map(|name| Node::Sealed { path: Path::new(HOME_INSIDE).join(name) }));
+    nodes.extend(sealed.map(|name| RootNode::Sealed { path: Path::new(HOME_INSIDE).join(name) }));
     nodes.extend(
-        spec.read_only
-            .iter()
-            .map(|given| bind(&given.host, &given.inside, Access::ReadOnly, Presence::Required)),
+        spec.read_only.iter().map(|given| {
+            bind(&given.host, &given.inside, BindAccess::ReadOnly, Presence::Required)
+        }),
     );
     nodes.extend(
         spec.kept
             .iter()
-            .map(|given| bind(&given.host, &given.inside, Access::Write, Presence::Required)),
+            .map(|given| bind(&given.host, &given.inside, BindAccess::Write, Presence::Required)),
     );
     nodes
 }
 
 /// The Landlock rules for the same view. They hold by themselves: in a drill
 /// without the private root they name the host's paths.
-pub(super) fn landlock_files(spec: &Spec) -> Vec<FileRule> {
+pub(super) fn landlock_files(spec: &SandboxSpec) -> Vec<FileRule> {
     let private = spec.defences.has(Defence::Files);
     let rule = |path: &Path, rights| FileRule { path: path.to_owned(), rights };
     let fixed = |path: &str, rights| FileRule { path: path.into(), rights };

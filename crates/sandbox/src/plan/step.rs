@@ -13,7 +13,7 @@ use crate::spec::Network;
 
 /// All that the helper does, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Script {
+pub struct HelperScript {
     /// The control group to make first, if the machine has them.
     pub cgroup: Option<Cgroup>,
     /// The namespaces into which the first process is born.
@@ -21,11 +21,11 @@ pub struct Script {
     /// What the namespaces' first process does before the program exists.
     pub setup: Vec<Setup>,
     /// What that process looks after while the program runs.
-    pub watch: Watch,
+    pub watch: TreeLimits,
     /// What the program's own process gives up before it becomes the program.
     pub confine: Vec<Confine>,
     /// The program; none where programs come later.
-    pub exec: Option<Exec>,
+    pub exec: Option<ProgramExec>,
 }
 
 /// A control group for one run.
@@ -82,7 +82,7 @@ pub enum Setup {
     /// Cut the exchange of mounts with the host.
     PrivateMounts,
     /// Build a root from these nodes, in order, and make it the only one.
-    Root(Vec<Node>),
+    Root(Vec<RootNode>),
     /// Mount a process file system of this namespace over `/proc`.
     FreshProc,
     /// Forbid further user namespaces.
@@ -95,7 +95,7 @@ pub enum Setup {
 
 /// One entry of the new root.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Node {
+pub enum RootNode {
     /// A directory.
     Directory {
         /// Where.
@@ -128,7 +128,7 @@ pub enum Node {
         /// Where it appears.
         inside: PathBuf,
         /// What can be done with it.
-        access: Access,
+        access: BindAccess,
         /// Whether it may be absent on the host.
         presence: Presence,
     },
@@ -153,7 +153,7 @@ pub enum Node {
 
 /// What can be done with a bound part of the host's file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Access {
+pub enum BindAccess {
     /// Read and execute.
     ReadOnly,
     /// Read, write and execute, but no device and no set-user-id program.
@@ -183,7 +183,7 @@ pub enum ProcSource {
 /// Limits that nothing in the kernel holds for the whole tree, so that the
 /// first process looks at the sum from time to time.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Watch {
+pub struct TreeLimits {
     /// Memory of the tree and of its files in memory, in bytes.
     pub memory_bytes: Option<u64>,
     /// Where its files in memory are, if it has such a place of its own.
@@ -220,14 +220,14 @@ pub enum Confine {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceLimit {
     /// Of what.
-    pub resource: Resource,
+    pub resource: ResourceKind,
     /// How much, in the resource's own unit.
     pub value: u64,
 }
 
 /// Something that the kernel limits for each process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Resource {
+pub enum ResourceKind {
     /// Size of a core dump, in bytes.
     Core,
     /// Size of a written file, in bytes.
@@ -300,16 +300,16 @@ pub enum SharedMemory {
 
 /// The program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Exec {
+pub struct ProgramExec {
     /// Argument vectors; the first whose program exists is executed.
     pub candidates: Vec<Vec<String>>,
     /// Its environment.
-    pub environment: Environment,
+    pub environment: ProgramEnvironment,
 }
 
 /// Where the program's environment comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Environment {
+pub enum ProgramEnvironment {
     /// Exactly these variables.
     Only(Vec<(String, String)>),
     /// The launcher's own and these. Drills only.

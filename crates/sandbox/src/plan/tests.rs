@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::probe::CgroupBase;
-use crate::spec::{Bind, Limits};
+use crate::spec::{Bind, RunLimits};
 
 /// A machine that gives everything.
 fn machine() -> Probe {
@@ -28,11 +28,11 @@ fn machine() -> Probe {
     }
 }
 
-fn exec() -> Spec {
-    Spec {
+fn exec() -> SandboxSpec {
+    SandboxSpec {
         workspace: Some("/home/someone/.automaton/workspace".into()),
         sealed: vec![".logs".to_owned()],
-        ..Spec::new(Program::Shell("make && ./report".to_owned()))
+        ..SandboxSpec::new(Program::Shell("make && ./report".to_owned()))
     }
 }
 
@@ -48,7 +48,7 @@ fn only_who_is_held_to_processors_is_in_their_hierarchies() {
     let cpu = Some(["/cg/cpu".into(), "/cg/cpuacct".into()]);
     let base = |cpu| CgroupBase::V1 { memory: "/cg/memory".into(), pids: "/cg/pids".into(), cpu };
     let of = |base: CgroupBase, cpus| {
-        let spec = Spec { limits: Limits { cpus, ..Limits::default() }, ..exec() };
+        let spec = SandboxSpec { limits: RunLimits { cpus, ..RunLimits::default() }, ..exec() };
         let probe = Probe { cgroup: Feature::Available(base), ..machine() };
         let group = plan(&spec, &probe).unwrap().script.cgroup.unwrap();
         (group.base, group.cpus)
@@ -75,14 +75,14 @@ fn an_exec_without_a_control_group_differs_in_its_limits_only() {
 fn a_service_with_a_model_and_a_socket() {
     let bind = |host: &str, inside: &str| Bind { host: host.into(), inside: inside.into() };
     let socket: OwnedFd = std::fs::File::open("/dev/null").unwrap().into();
-    let spec = Spec {
+    let spec = SandboxSpec {
         read_only: vec![
             bind("/usr/libexec/brain", "/opt/brain"),
             bind("/var/models/small.gguf", "/opt/model.gguf"),
         ],
         inherit: vec![Inherit { descriptor: Arc::new(socket), target: 3 }],
-        limits: Limits::service(),
-        ..Spec::new(Program::Argv(vec!["/opt/brain".into(), "/opt/model.gguf".into()]))
+        limits: RunLimits::service(),
+        ..SandboxSpec::new(Program::Argv(vec!["/opt/brain".into(), "/opt/model.gguf".into()]))
     };
     let script = plan(&spec, &machine()).unwrap().script;
     let exec_plan = plan(&exec(), &machine()).unwrap().script;
@@ -95,7 +95,7 @@ fn a_service_with_a_model_and_a_socket() {
     else {
         panic!("there is no root");
     };
-    let own: Vec<&Node> = nodes.iter().filter(|node| !usual.contains(node)).collect();
+    let own: Vec<&RootNode> = nodes.iter().filter(|node| !usual.contains(node)).collect();
     insta::assert_json_snapshot!((own, &script.confine, &script.exec));
 }
 
@@ -114,7 +114,12 @@ fn confinement_ends_with_what_cannot_be_undone() {
 fn a_name_is_looked_up_inside_and_a_path_is_not() {
     let candidates = |words: &[&str]| {
         let words = words.iter().map(|word| (*word).to_owned()).collect();
-        plan(&Spec::new(Program::Argv(words)), &machine()).unwrap().script.exec.unwrap().candidates
+        plan(&SandboxSpec::new(Program::Argv(words)), &machine())
+            .unwrap()
+            .script
+            .exec
+            .unwrap()
+            .candidates
     };
     assert_eq!(candidates(&["ls", "-l"])[0], ["/usr/local/sbin/ls", "-l"]);
     assert_eq!(candidates(&["ls", "-l"]).len(), PATH_INSIDE.split(':').count());
@@ -123,35 +128,35 @@ fn a_name_is_looked_up_inside_and_a_path_is_not() {
 
 #[test]
 fn what_makes_no_sense_is_refused() {
-    let refused = |spec: Spec| plan(&spec, &machine()).unwrap_err();
-    let shell = |line: &str| Spec::new(Program::Shell(line.to_owned()));
-    assert_eq!(refused(shell("")), Refusal::NoProgram);
-    assert_eq!(refused(Spec::new(Program::Argv(Vec::new()))), Refusal::NoProgram);
-    assert_eq!(refused(shell("a\0b")), Refusal::NulByte);
-    assert!(matches!(refused(shell(&"x".repeat(200_000))), Refusal::TooLong { .. }));
+    let refused = |spec: SandboxSpec| plan(&spec, &machine()).unwrap_err();
+    let shell = |line: &str| SandboxSpec::new(Program::Shell(line.to_owned()));
+    assert_eq!(refused(shell("")), PlanRefusal::NoProgram);
+    assert_eq!(refused(SandboxSpec::new(Program::Argv(Vec::new()))), PlanRefusal::NoProgram);
+    assert_eq!(refused(shell("a\0b")), PlanRefusal::NulByte);
+    assert!(matches!(refused(shell(&"x".repeat(200_000))), PlanRefusal::TooLong { .. }));
     for name in ["", "A=B"] {
         let env = vec![(name.to_owned(), String::new())];
-        let refusal = refused(Spec { env, ..shell("true") });
-        assert!(matches!(refusal, Refusal::VariableName { .. }));
+        let refusal = refused(SandboxSpec { env, ..shell("true") });
+        assert!(matches!(refusal, PlanRefusal::VariableName { .. }));
     }
-    let refusal = refused(Spec { workspace: Some("here".into()), ..shell("true") });
-    assert!(matches!(refusal, Refusal::RelativePath { .. }));
+    let refusal = refused(SandboxSpec { workspace: Some("here".into()), ..shell("true") });
+    assert!(matches!(refusal, PlanRefusal::RelativePath { .. }));
     let reserved = ["relative", "/", "/usr/x", "/etc", "/tmp/x", "/opt/../etc", "/root/x", "/dev"];
     for inside in reserved {
         let read_only = vec![Bind { host: "/x".into(), inside: inside.into() }];
-        let refusal = refused(Spec { read_only, ..shell("true") });
-        assert!(matches!(refusal, Refusal::BindTarget { .. }), "{inside}");
+        let refusal = refused(SandboxSpec { read_only, ..shell("true") });
+        assert!(matches!(refusal, PlanRefusal::BindTarget { .. }), "{inside}");
     }
     for name in ["", ".", "..", "a/b", "/a", "a/"] {
-        let refusal = refused(Spec { sealed: vec![name.to_owned()], ..shell("true") });
-        assert!(matches!(refusal, Refusal::BindTarget { .. }), "{name}");
+        let refusal = refused(SandboxSpec { sealed: vec![name.to_owned()], ..shell("true") });
+        assert!(matches!(refusal, PlanRefusal::BindTarget { .. }), "{name}");
     }
     for targets in [vec![2], vec![64], vec![5, 5]] {
         let socket: Arc<OwnedFd> = Arc::new(std::fs::File::open("/dev/null").unwrap().into());
         let inherit = targets.into_iter();
         let inherit =
             inherit.map(|target| Inherit { descriptor: Arc::clone(&socket), target }).collect();
-        let refusal = refused(Spec { inherit, ..shell("true") });
-        assert!(matches!(refusal, Refusal::DescriptorNumber { .. }));
+        let refusal = refused(SandboxSpec { inherit, ..shell("true") });
+        assert!(matches!(refusal, PlanRefusal::DescriptorNumber { .. }));
     }
 }

@@ -8,7 +8,7 @@ use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use automaton_core::error::{Classified, Kind};
+use automaton_core::error::{Classified, ErrorClass};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use thiserror::Error;
@@ -40,10 +40,10 @@ fn holder_text(holder: Option<i32>) -> String {
 }
 
 impl Classified for LockError {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ErrorClass {
         match self {
-            Self::Held { .. } => Kind::User,
-            Self::File { .. } => Kind::Internal,
+            Self::Held { .. } => ErrorClass::User,
+            Self::File { .. } => ErrorClass::Internal,
         }
     }
 }

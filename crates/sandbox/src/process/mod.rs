@@ -5,7 +5,7 @@
 //! by accident. Must never start a program that an agent chose; that is what
 //! [`crate::Launcher`] is for.
 
-pub mod door;
+pub mod fd_passing;
 mod lifeline;
 mod lock;
 pub(crate) mod packet;
@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use automaton_core::error::{Classified, Kind};
+use automaton_core::error::{Classified, ErrorClass};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -30,7 +30,7 @@ use thiserror::Error;
 pub use lifeline::Lifeline;
 pub use lock::{LockError, LockGuard, lock};
 pub use signals::{Signals, StopSignal};
-pub use spawn::{Command, Stdio, become_other, spawn};
+pub use spawn::{ProcessCommand, Stdio, become_other, spawn};
 
 use crate::outcome::ExitStatus;
 use crate::spec::Inherit;
@@ -98,13 +98,15 @@ pub enum ProcessError {
 }
 
 impl Classified for ProcessError {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ErrorClass {
         match self {
             Self::Spawn { source, .. } if source.raw_os_error() == Some(libc::EAGAIN) => {
-                Kind::Transient
+                ErrorClass::Transient
             }
-            Self::Spawn { source, .. } if source.kind() == io::ErrorKind::NotFound => Kind::Config,
-            _ => Kind::Internal,
+            Self::Spawn { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                ErrorClass::Config
+            }
+            _ => ErrorClass::Internal,
         }
     }
 }

@@ -25,7 +25,7 @@ const STACK_BYTES: usize = 64 << 10;
 
 /// A program to start and what it is given.
 #[derive(Debug)]
-pub struct Command {
+pub struct ProcessCommand {
     program: PathBuf,
     arg0: OsString,
     args: Vec<OsString>,
@@ -48,7 +48,7 @@ pub enum Stdio {
     Descriptor(OwnedFd),
 }
 
-impl Command {
+impl ProcessCommand {
     /// A program by path, with an empty environment, its standard input and
     /// outputs at `/dev/null`.
     #[must_use]
@@ -136,7 +136,7 @@ impl Command {
 /// # Errors
 ///
 /// When it cannot be executed, or descriptors have run out.
-pub fn spawn(command: Command) -> Result<Child, ProcessError> {
+pub fn spawn(command: ProcessCommand) -> Result<Child, ProcessError> {
     let target = impossible_target(command.descriptors.iter().map(|(_, target)| *target));
     if let Some(target) = target {
         return Err(ProcessError::Target { target });
@@ -164,7 +164,7 @@ pub fn become_other(
 }
 
 /// All that the child needs until `execve`, made beforehand.
-struct Prepared {
+struct ChildSetup {
     program: CString,
     /// Null-terminated, pointing into strings that live as long as this.
     argv: Vec<*const c_char>,
@@ -177,7 +177,7 @@ struct Prepared {
     failure: OwnedFd,
 }
 
-fn start(command: Command) -> io::Result<Child> {
+fn start(command: ProcessCommand) -> io::Result<Child> {
     let (failure_read, failure) = pipe2(OFlag::O_CLOEXEC)?;
     let prepared = prepare(command, failure.as_fd())?;
     drop(failure);
@@ -185,7 +185,7 @@ fn start(command: Command) -> io::Result<Child> {
     let mut before = SigSet::empty();
     // Without this, a handler of the parent could run in the child.
     sigprocmask(SigmaskHow::SIG_SETMASK, Some(&all), Some(&mut before))?;
-    let born = bear(&prepared);
+    let born = spawn_child(&prepared);
     sigprocmask(SigmaskHow::SIG_SETMASK, Some(&before), None)?;
     let mut child = Child::adopt(born?)?;
     drop(prepared);
@@ -198,7 +198,7 @@ fn start(command: Command) -> io::Result<Child> {
     Err(io::Error::from_raw_os_error(i32::from_ne_bytes(number)))
 }
 
-fn prepare(command: Command, failure: BorrowedFd<'_>) -> io::Result<Prepared> {
+fn prepare(command: ProcessCommand, failure: BorrowedFd<'_>) -> io::Result<ChildSetup> {
     let arg0 = std::iter::once(command.arg0);
     let words = arg0.chain(command.args).map(terminated).collect::<io::Result<Vec<_>>>()?;
     let variables = command.env.into_iter().map(terminated).collect::<io::Result<Vec<_>>>()?;
@@ -214,7 +214,7 @@ fn prepare(command: Command, failure: BorrowedFd<'_>) -> io::Result<Prepared> {
         moves.push((source?, target));
     }
     moves.extend(lift_all(command.descriptors)?);
-    Ok(Prepared {
+    Ok(ChildSetup {
         program: terminated(command.program.into_os_string())?,
         argv: pointers(&words),
         envp: pointers(&variables),
@@ -252,7 +252,7 @@ pub(crate) fn lift_all(moves: Vec<(OwnedFd, RawFd)>) -> io::Result<Vec<(OwnedFd,
 
 /// Starts a child in this process's memory. This thread waits until it has become its
 /// program, or failed to.
-fn bear(prepared: &Prepared) -> nix::Result<Pid> {
+fn spawn_child(prepared: &ChildSetup) -> nix::Result<Pid> {
     extern "C" fn child(prepared: *mut c_void) -> c_int {
         // SAFETY: it points to what the waiting thread holds, and is not written.
         become_program(unsafe { &*prepared.cast_const().cast() })
@@ -267,7 +267,7 @@ fn bear(prepared: &Prepared) -> nix::Result<Pid> {
 }
 
 /// The child's side. Reports the error number of what failed.
-fn become_program(prepared: &Prepared) -> ! {
+fn become_program(prepared: &ChildSetup) -> ! {
     let Err(errno) = try_become(prepared);
     let bytes = (errno as i32).to_ne_bytes();
     // SAFETY: the pipe is open and the buffer as long as said; _exit ends this
@@ -278,7 +278,7 @@ fn become_program(prepared: &Prepared) -> ! {
     }
 }
 
-fn try_become(prepared: &Prepared) -> nix::Result<Infallible> {
+fn try_become(prepared: &ChildSetup) -> nix::Result<Infallible> {
     if prepared.own_session {
         setsid()?;
     }

@@ -5,10 +5,10 @@ use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
-use automaton_core::error::{Classified as _, Kind};
+use automaton_core::error::{Classified as _, ErrorClass};
 use automaton_sandbox::ExitStatus;
 use automaton_sandbox::process::{
-    Command, Lifeline, LockError, ProcessError, Signals, Stdio, StopSignal, lock, spawn,
+    Lifeline, LockError, ProcessCommand, ProcessError, Signals, Stdio, StopSignal, lock, spawn,
     take_inherited,
 };
 use nix::fcntl::OFlag;
@@ -17,11 +17,11 @@ use nix::unistd::pipe2;
 
 use crate::support::attempt_program;
 
-fn shell(line: &str) -> Command {
-    Command::new(Path::new("/bin/sh")).arg("-c").arg(line).env("PATH", "/usr/bin:/bin")
+fn shell(line: &str) -> ProcessCommand {
+    ProcessCommand::new(Path::new("/bin/sh")).arg("-c").arg(line).env("PATH", "/usr/bin:/bin")
 }
 
-fn output_of(command: Command) -> (ExitStatus, String) {
+fn output_of(command: ProcessCommand) -> (ExitStatus, String) {
     let (read, write) = pipe2(OFlag::O_CLOEXEC).unwrap();
     let mut child = spawn(command.stdout(Stdio::Descriptor(write))).unwrap();
     let mut text = String::new();
@@ -53,9 +53,9 @@ fn a_child_gets_what_it_is_given_and_nothing_else() {
 
 #[test]
 fn what_cannot_be_started_says_so() {
-    let error = spawn(Command::new(Path::new("/no/such/program"))).unwrap_err();
+    let error = spawn(ProcessCommand::new(Path::new("/no/such/program"))).unwrap_err();
     assert!(matches!(error, ProcessError::Spawn { .. }));
-    assert_eq!(error.kind(), Kind::Config);
+    assert_eq!(error.kind(), ErrorClass::Config);
     let (read, write) = pipe2(OFlag::O_CLOEXEC).unwrap();
     let command = shell("true").descriptor(read, 5).descriptor(write, 5);
     assert!(matches!(spawn(command), Err(ProcessError::Target { target: 5 })));
@@ -109,9 +109,9 @@ fn stop_signals_are_received() {
 
 #[test]
 fn our_own_processes_can_be_hardened_and_crash_on_demand() {
-    let mut child = spawn(Command::new(&attempt_program()).arg("be-hardened")).unwrap();
+    let mut child = spawn(ProcessCommand::new(&attempt_program()).arg("be-hardened")).unwrap();
     assert_eq!(child.wait().unwrap(), ExitStatus::Exited(0));
-    let mut child = spawn(Command::new(&attempt_program()).arg("end-itself")).unwrap();
+    let mut child = spawn(ProcessCommand::new(&attempt_program()).arg("end-itself")).unwrap();
     assert_eq!(child.wait().unwrap(), ExitStatus::Signalled(9));
 }
 
@@ -151,7 +151,7 @@ fn a_lock_has_one_holder_and_dies_with_it() {
     let error = lock(&path).unwrap_err();
     let own = i32::try_from(std::process::id()).unwrap();
     assert!(matches!(error, LockError::Held { holder: Some(pid), .. } if pid == own), "{error}");
-    assert_eq!(error.kind(), Kind::User);
+    assert_eq!(error.kind(), ErrorClass::User);
     // A child does not keep it.
     let child = spawn(shell("sleep 600")).unwrap();
     drop(guard);

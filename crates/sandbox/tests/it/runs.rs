@@ -9,14 +9,14 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use automaton_core::error::{Classified as _, Kind};
+use automaton_core::error::{Classified as _, ErrorClass};
 use automaton_sandbox::drill::WORD;
-use automaton_sandbox::process::{Command, Stdio, spawn};
+use automaton_sandbox::process::{ProcessCommand, Stdio, spawn};
 use automaton_sandbox::{
-    Capture, Enforcement, ExitStatus, Feature, Inherit, LaunchError, Launcher, Limits, Network,
-    Probe, Program, Refusal, Spec, plan, probe,
+    Capture, Enforcement, ExitStatus, Feature, Inherit, LaunchError, Launcher, Network,
+    PlanRefusal, Probe, Program, RunLimits, SandboxSpec, plan, probe,
 };
-use automaton_testkit::nobody::is_root;
+use automaton_testkit::unprivileged::is_root;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -24,12 +24,12 @@ use crate::support::{
     alone, attempt, helper, launcher, machine, machine_without_cgroups, run, run_on, shell,
 };
 
-fn limited(spec: Spec, limits: Limits) -> Spec {
-    Spec { limits, ..spec }
+fn limited(spec: SandboxSpec, limits: RunLimits) -> SandboxSpec {
+    SandboxSpec { limits, ..spec }
 }
 
-fn seconds(count: u64) -> Limits {
-    Limits { wall: Some(Duration::from_secs(count)), ..Limits::default() }
+fn seconds(count: u64) -> RunLimits {
+    RunLimits { wall: Some(Duration::from_secs(count)), ..RunLimits::default() }
 }
 
 /// Whether a file stops growing: nobody is left who writes it.
@@ -67,19 +67,19 @@ fn programs_end_as_they_end() {
     assert_eq!(status("exit 255"), ExitStatus::Exited(255));
     assert_eq!(status("kill -TERM $$"), ExitStatus::Signalled(15));
     assert_eq!(status("kill -9 1; exit 7"), ExitStatus::Exited(7));
-    let spec = Spec::new(Program::Argv(vec!["echo".into(), "a b".into()]));
+    let spec = SandboxSpec::new(Program::Argv(vec!["echo".into(), "a b".into()]));
     assert_eq!(run(&spec).stdout.text_lossy(), "a b\n");
 }
 
 #[test]
 fn a_program_that_is_not_there_is_the_callers_mistake() {
     for name in ["no-such-program", "/usr/no-such-program", "/etc/passwd"] {
-        let spec = Spec::new(Program::Argv(vec![name.into()]));
+        let spec = SandboxSpec::new(Program::Argv(vec![name.into()]));
         let error = launcher().launch(&plan(&spec, machine()).unwrap()).unwrap_err();
         assert!(matches!(error, LaunchError::Exec { .. }), "{error}");
         assert!(error.to_string().contains(name), "{error}");
         assert!(error.is_before_start());
-        assert_eq!(error.kind(), Kind::User);
+        assert_eq!(error.kind(), ErrorClass::User);
     }
 }
 
@@ -114,7 +114,7 @@ fn input_is_read_and_output_is_cut_in_the_middle() {
     let stdin: Vec<u8> = (0..3_000_000u32).map(|n| b'a' + (n % 26) as u8).collect();
     let capture = Capture { stdout_bytes_max: 1000, stderr_bytes_max: 10 };
     let line = "cat; echo; printf 0123456789abcdef >&2";
-    let spec = Spec { stdin: stdin.clone(), capture, ..shell(line, workspace.path()) };
+    let spec = SandboxSpec { stdin: stdin.clone(), capture, ..shell(line, workspace.path()) };
     let outcome = run(&spec);
     assert_eq!(outcome.status, ExitStatus::Exited(0));
     assert_eq!(outcome.stdout.head, stdin[..500]);
@@ -125,9 +125,15 @@ fn input_is_read_and_output_is_cut_in_the_middle() {
 
 #[test]
 fn a_program_that_ignores_its_input_is_no_obstacle() {
-    let spec = Spec { stdin: vec![b'x'; 1 << 20], ..Spec::new(Program::Shell("exit 4".into())) };
+    let spec = SandboxSpec {
+        stdin: vec![b'x'; 1 << 20],
+        ..SandboxSpec::new(Program::Shell("exit 4".into()))
+    };
     assert_eq!(run(&spec).status, ExitStatus::Exited(4));
-    let spec = Spec { stdin: vec![b'x'; 1 << 20], ..Spec::new(Program::Shell("sleep 60".into())) };
+    let spec = SandboxSpec {
+        stdin: vec![b'x'; 1 << 20],
+        ..SandboxSpec::new(Program::Shell("sleep 60".into()))
+    };
     let outcome = run(&limited(spec, seconds(1)));
     assert_eq!(outcome.status, ExitStatus::TimedOut);
 }
@@ -135,7 +141,8 @@ fn a_program_that_ignores_its_input_is_no_obstacle() {
 #[test]
 fn the_environment_is_made_not_inherited() {
     let variable = ("COLOUR".to_owned(), "blue".to_owned());
-    let spec = Spec { env: vec![variable], ..Spec::new(Program::Argv(vec!["env".into()])) };
+    let spec =
+        SandboxSpec { env: vec![variable], ..SandboxSpec::new(Program::Argv(vec!["env".into()])) };
     let mut names: Vec<String> =
         run(&spec).stdout.text_lossy().lines().map(str::to_owned).collect();
     names.sort();
@@ -167,7 +174,7 @@ fn daemons_end_with_the_command() {
 
 #[test]
 fn the_owner_can_end_a_run_from_another_thread() {
-    let spec = limited(Spec::new(Program::Shell("sleep 600".into())), Limits::service());
+    let spec = limited(SandboxSpec::new(Program::Shell("sleep 600".into())), RunLimits::service());
     let running = launcher().launch(&plan(&spec, machine()).unwrap()).unwrap();
     assert!(!running.is_over());
     let killer = running.killer();
@@ -200,7 +207,7 @@ fn a_dropped_run_is_over() {
 fn a_launcher_to_be_killed() {
     let workspace = Path::new("workspace").canonicalize().unwrap();
     let spec = attempt(&["linger", "/root/beat", "stay"], &workspace);
-    let outcome = run(&limited(spec, Limits::service()));
+    let outcome = run(&limited(spec, RunLimits::service()));
     panic!("the run ended before the launcher: {}", outcome.status);
 }
 
@@ -252,7 +259,7 @@ fn a_lost_helper_is_told_and_leaves_nobody() {
 
 #[test]
 fn memory_is_limited() {
-    let limits = Limits { memory_bytes: 64 << 20, ..seconds(20) };
+    let limits = RunLimits { memory_bytes: 64 << 20, ..seconds(20) };
     for machine in [machine().clone(), machine_without_cgroups()] {
         let workspace = tempfile::tempdir().unwrap();
         // Each of three processes stays below the limit of one.
@@ -273,7 +280,7 @@ fn memory_is_limited() {
 
 #[test]
 fn processes_are_limited() {
-    let limits = Limits { processes: 20, ..seconds(20) };
+    let limits = RunLimits { processes: 20, ..seconds(20) };
     for machine in [machine().clone(), machine_without_cgroups()] {
         let workspace = tempfile::tempdir().unwrap();
         let spec = limited(attempt(&[WORD, "many-processes", "60"], workspace.path()), limits);
@@ -290,7 +297,7 @@ fn processes_are_limited() {
 #[test]
 fn processor_time_is_limited() {
     let workspace = tempfile::tempdir().unwrap();
-    let limits = Limits { cpu: Duration::from_millis(500), ..seconds(20) };
+    let limits = RunLimits { cpu: Duration::from_millis(500), ..seconds(20) };
     let outcome = run(&limited(attempt(&["spin"], workspace.path()), limits));
     assert!(matches!(outcome.status, ExitStatus::Signalled(9 | 24)), "{}", outcome.status);
 }
@@ -300,9 +307,12 @@ fn a_service_talks_over_a_passed_descriptor() {
     let workspace = tempfile::tempdir().unwrap();
     let (mut ours, theirs) = UnixStream::pair().unwrap();
     let inherit = vec![Inherit { descriptor: Arc::new(theirs.into()), target: 3 }];
-    let limits = Limits::service();
-    let spec =
-        Spec { inherit, workspace: None, ..attempt(&["echo-descriptor", "3"], workspace.path()) };
+    let limits = RunLimits::service();
+    let spec = SandboxSpec {
+        inherit,
+        workspace: None,
+        ..attempt(&["echo-descriptor", "3"], workspace.path())
+    };
     let spec = limited(spec, limits);
     let planned = plan(&spec, machine()).unwrap();
     let running = launcher().launch(&planned).unwrap();
@@ -323,7 +333,7 @@ fn a_peer_notices_the_death_of_a_service() {
     let workspace = tempfile::tempdir().unwrap();
     let (mut ours, theirs) = UnixStream::pair().unwrap();
     let inherit = vec![Inherit { descriptor: Arc::new(theirs.into()), target: 63 }];
-    let spec = Spec { inherit, ..attempt(&["echo-descriptor", "63"], workspace.path()) };
+    let spec = SandboxSpec { inherit, ..attempt(&["echo-descriptor", "63"], workspace.path()) };
     let planned = plan(&spec, machine()).unwrap();
     let running = launcher().launch(&planned).unwrap();
     drop((spec, planned));
@@ -353,7 +363,7 @@ fn loopback_is_there_when_asked_for() {
     let workspace = tempfile::tempdir().unwrap();
     let spec = attempt(&["loopback"], workspace.path());
     assert_eq!(run(&spec).status, ExitStatus::Exited(1));
-    let spec = Spec { network: Network::Loopback, ..spec };
+    let spec = SandboxSpec { network: Network::Loopback, ..spec };
     assert_eq!(run(&spec).status, ExitStatus::Exited(0));
 }
 
@@ -424,7 +434,7 @@ fn our_groups() -> Vec<String> {
 
 #[test]
 fn missing_features_are_refusals_with_a_remedy() {
-    let spec = Spec::new(Program::Shell("true".into()));
+    let spec = SandboxSpec::new(Program::Shell("true".into()));
     let missing = || Feature::Missing("not today".to_owned());
     let machines = [
         Probe { user_namespace: missing(), ..machine().clone() },
@@ -440,10 +450,10 @@ fn missing_features_are_refusals_with_a_remedy() {
     ];
     for machine in machines {
         let refusal = plan(&spec, &machine).unwrap_err();
-        assert!(matches!(refusal, Refusal::MissingFeature { .. }));
+        assert!(matches!(refusal, PlanRefusal::MissingFeature { .. }));
         assert!(refusal.to_string().ends_with("not today"), "{refusal}");
         assert!(refusal.hint().is_some());
-        assert_eq!(refusal.kind(), Kind::Config);
+        assert_eq!(refusal.kind(), ErrorClass::Config);
     }
 }
 
@@ -451,7 +461,7 @@ fn missing_features_are_refusals_with_a_remedy() {
 fn without_a_helper_nothing_is_available() {
     let launcher = Launcher::new("/no/such/helper".into());
     let machine = probe(&launcher);
-    let refusal = plan(&Spec::new(Program::Shell("true".into())), &machine).unwrap_err();
+    let refusal = plan(&SandboxSpec::new(Program::Shell("true".into())), &machine).unwrap_err();
     assert!(refusal.to_string().contains("/no/such/helper"), "{refusal}");
     // A program that is no helper does not become one.
     let machine = probe(&Launcher::new("/bin/true".into()));
@@ -460,7 +470,7 @@ fn without_a_helper_nothing_is_available() {
 
 #[test]
 fn the_helper_does_nothing_when_it_is_started_by_hand() {
-    let command = Command::new(&helper()).arg0("automaton-sandbox").stdin(Stdio::Null);
+    let command = ProcessCommand::new(&helper()).arg0("automaton-sandbox").stdin(Stdio::Null);
     let status = spawn(command).unwrap().wait().unwrap();
     assert_eq!(status, ExitStatus::Exited(1));
 }

@@ -5,7 +5,8 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use automaton_sandbox::{
-    Beneath, FsError, LaunchError, Limits, Program, Spec, Task, WorkspacePath, plan,
+    FsError, LaunchError, Program, RunLimits, SandboxSpec, SessionProgram, WorkspaceDir,
+    WorkspacePath, plan,
 };
 
 use crate::support::{launcher, machine, run, shell};
@@ -15,15 +16,15 @@ fn path(text: &str) -> WorkspacePath {
 }
 
 /// A workspace with a log, and what sees it as commands do.
-fn world() -> (tempfile::TempDir, Beneath) {
+fn world() -> (tempfile::TempDir, WorkspaceDir) {
     let folder = tempfile::tempdir().unwrap();
-    let beneath = Beneath::open(folder.path()).unwrap();
+    let beneath = WorkspaceDir::open(folder.path()).unwrap();
     beneath.write(&path("logs/1.log"), b"kept\n", 100).unwrap();
     (folder, beneath)
 }
 
-fn sealed(line: &str, workspace: &Path) -> Spec {
-    Spec { sealed: vec!["logs".to_owned()], ..shell(line, workspace) }
+fn sealed(line: &str, workspace: &Path) -> SandboxSpec {
+    SandboxSpec { sealed: vec!["logs".to_owned()], ..shell(line, workspace) }
 }
 
 /// Ways to change what is sealed, each of which fails on a file system that is read-only.
@@ -63,11 +64,11 @@ fn commands_read_what_is_sealed_and_change_nothing_of_it() {
 #[test]
 fn what_is_written_outside_is_seen_in_a_session_that_cannot_change_it() {
     let (folder, beneath) = world();
-    let spec = Spec { limits: Limits::service(), ..sealed("", folder.path()) };
-    let spec = Spec { program: Program::Later, ..spec };
+    let spec = SandboxSpec { limits: RunLimits::service(), ..sealed("", folder.path()) };
+    let spec = SandboxSpec { program: Program::Later, ..spec };
     let session = launcher().open(&plan(&spec, machine()).unwrap()).unwrap();
     let told = |line: &str| {
-        let task = Task::new(Program::Shell(line.to_owned()));
+        let task = SessionProgram::new(Program::Shell(line.to_owned()));
         let outcome = session.run(&task).unwrap().wait().unwrap();
         (outcome.status.is_success(), outcome.stdout.text_lossy() + &outcome.stderr.text_lossy())
     };

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use automaton_sandbox::drill::WORD;
 use automaton_sandbox::{
-    Bind, Enforcement, ExitStatus, Feature, LaunchError, Limits, Network, Outcome, Program,
-    Refusal, Session, Spec, Task, converse, plan,
+    Bind, Enforcement, ExitStatus, Feature, LaunchError, Network, PlanRefusal, Program, RunLimits,
+    RunOutcome, SandboxSpec, Session, SessionProgram, converse, plan,
 };
 
 use crate::support::{ATTEMPT_INSIDE, alone, attempt_program, launcher, machine};
@@ -19,25 +19,25 @@ const LONG: Duration = Duration::from_secs(20);
 /// Ends when nothing else runs inside: the first process and this shell.
 const ALONE: &str = "while set -- /proc/[0-9]*; [ $# -gt 2 ]; do :; done";
 
-fn spec(workspace: &Path) -> Spec {
-    Spec {
+fn spec(workspace: &Path) -> SandboxSpec {
+    SandboxSpec {
         workspace: Some(workspace.to_owned()),
         network: Network::Loopback,
         read_only: vec![Bind { host: attempt_program(), inside: ATTEMPT_INSIDE.into() }],
-        limits: Limits::service(),
-        ..Spec::new(Program::Later)
+        limits: RunLimits::service(),
+        ..SandboxSpec::new(Program::Later)
     }
 }
 
-fn open(spec: &Spec) -> Session {
+fn open(spec: &SandboxSpec) -> Session {
     launcher().open(&plan(spec, machine()).unwrap()).unwrap()
 }
 
-fn shell(line: &str) -> Task {
-    Task { wall: Some(LONG), ..Task::new(Program::Shell(line.to_owned())) }
+fn shell(line: &str) -> SessionProgram {
+    SessionProgram { wall: Some(LONG), ..SessionProgram::new(Program::Shell(line.to_owned())) }
 }
 
-fn run(session: &Session, line: &str) -> Outcome {
+fn run(session: &Session, line: &str) -> RunOutcome {
     session.run(&shell(line)).unwrap().wait().unwrap()
 }
 
@@ -78,9 +78,10 @@ fn programs_share_files_and_processes_and_outlive_their_call() {
     assert_eq!(failed.status, ExitStatus::Exited(7));
     let said = (failed.stdout.text_lossy(), failed.stderr.text_lossy());
     assert_eq!(said, ("out\n".to_owned(), "err\n".to_owned()));
-    let fed = Task { stdin: b"fed".to_vec(), ..shell("cat") };
+    let fed = SessionProgram { stdin: b"fed".to_vec(), ..shell("cat") };
     assert_eq!(session.run(&fed).unwrap().wait().unwrap().stdout.text_lossy(), "fed");
-    let named = Task { env: vec![("WORD".into(), "w".into())], ..shell("echo $WORD $HOME") };
+    let named =
+        SessionProgram { env: vec![("WORD".into(), "w".into())], ..shell("echo $WORD $HOME") };
     let outcome = session.run(&named).unwrap().wait().unwrap();
     assert_eq!(outcome.stdout.text_lossy(), "w /root\n");
 }
@@ -90,7 +91,7 @@ fn a_task_that_takes_too_long_or_is_killed_ends_alone() {
     let workspace = tempfile::tempdir().unwrap();
     let session = open(&spec(workspace.path()));
     let task = "echo begun; (sleep 300; echo late) & sleep 300";
-    let task = Task { wall: Some(Duration::from_millis(300)), ..shell(task) };
+    let task = SessionProgram { wall: Some(Duration::from_millis(300)), ..shell(task) };
     let outcome = session.run(&task).unwrap().wait().unwrap();
     assert_eq!(outcome.status, ExitStatus::TimedOut);
     assert_eq!(outcome.stdout.text_lossy(), "begun\n");
@@ -113,7 +114,7 @@ fn what_runs_inside_keeps_no_newborn_from_starting_for_ever() {
     let mut started = 0;
     for _ in 0..3 {
         let asked = Instant::now();
-        if let Ok(running) = session.run(&Task { wall: Some(LONG), ..shell("true") }) {
+        if let Ok(running) = session.run(&SessionProgram { wall: Some(LONG), ..shell("true") }) {
             started += 1;
             running.kill();
             assert!(running.wait().is_ok(), "what is stopped can be ended");
@@ -136,12 +137,12 @@ fn nothing_inside_ends_the_session_and_each_task_is_confined() {
     );
     assert_eq!(text(&session, &line), "still\n");
     assert!(!session.is_over());
-    let refused = session.run(&Task::new(Program::Argv(vec!["no-such-program".into()])));
+    let refused = session.run(&SessionProgram::new(Program::Argv(vec!["no-such-program".into()])));
     assert!(matches!(refused, Err(LaunchError::Exec(_))), "{refused:?}");
     let refused = session.run(&shell(""));
-    assert!(matches!(refused, Err(LaunchError::Task(Refusal::NoProgram))), "{refused:?}");
-    let refused = session.run(&Task::new(Program::Later));
-    assert!(matches!(refused, Err(LaunchError::Task(Refusal::NoProgram))), "{refused:?}");
+    assert!(matches!(refused, Err(LaunchError::Task(PlanRefusal::NoProgram))), "{refused:?}");
+    let refused = session.run(&SessionProgram::new(Program::Later));
+    assert!(matches!(refused, Err(LaunchError::Task(PlanRefusal::NoProgram))), "{refused:?}");
 }
 
 #[test]
@@ -163,7 +164,7 @@ fn a_server_inside_is_reached_from_inside_and_by_the_owner() {
 #[test]
 fn the_way_out_is_the_owners_listener() {
     let workspace = tempfile::tempdir().unwrap();
-    let mut session = open(&Spec { network: Network::Proxied, ..spec(workspace.path()) });
+    let mut session = open(&SandboxSpec { network: Network::Proxied, ..spec(workspace.path()) });
     let listener = session.take_proxy().unwrap();
     assert!(session.take_proxy().is_none());
     listener.set_nonblocking(false).unwrap();
@@ -185,9 +186,9 @@ fn the_way_out_is_the_owners_listener() {
     assert_eq!(running.wait().unwrap().stdout.text_lossy(), "\n");
 }
 
-fn shell_spec(line: &str, workspace: &Path, network: Network) -> Spec {
+fn shell_spec(line: &str, workspace: &Path, network: Network) -> SandboxSpec {
     let workspace = Some(workspace.to_owned());
-    Spec { workspace, network, ..Spec::new(Program::Shell(line.to_owned())) }
+    SandboxSpec { workspace, network, ..SandboxSpec::new(Program::Shell(line.to_owned())) }
 }
 
 #[test]
@@ -202,7 +203,7 @@ fn what_is_kept_is_there_in_the_next_session() {
         .to_vec();
     let workspace = folder.path().join("root");
     fs::create_dir(&workspace).unwrap();
-    let spec = Spec { kept, ..spec(&workspace) };
+    let spec = SandboxSpec { kept, ..spec(&workspace) };
     let line = "mkdir /usr/local/bin; printf '#!/bin/sh\\necho kept' > /usr/local/bin/told; \
                 chmod +x /usr/local/bin/told; cp /usr/local/bin/told /opt/told; \
                 echo x > /usr/bin/x || ls /var/lib";
@@ -211,8 +212,8 @@ fn what_is_kept_is_there_in_the_next_session() {
     assert!(folder.path().join("local/bin/told").exists());
     for inside in ["/usr", "/usr/bin", "/etc", "/proc", "/root", "/var", "/tmp/x", "/usr/local/x"] {
         let kept = vec![Bind { host: folder.path().to_owned(), inside: inside.into() }];
-        let refusal = plan(&Spec { kept, ..spec.clone() }, machine()).unwrap_err();
-        assert!(matches!(refusal, Refusal::BindTarget(_)), "{inside}");
+        let refusal = plan(&SandboxSpec { kept, ..spec.clone() }, machine()).unwrap_err();
+        assert!(matches!(refusal, PlanRefusal::BindTarget(_)), "{inside}");
     }
 }
 
@@ -240,8 +241,8 @@ fn the_end_of_a_session_is_the_end_of_all_that_ran_in_it() {
 #[test]
 fn memory_is_counted_together_and_its_lack_ends_one_task() {
     let workspace = tempfile::tempdir().unwrap();
-    let limits = Limits { memory_bytes: 64 << 20, ..Limits::service() };
-    let session = open(&Spec { limits, ..spec(workspace.path()) });
+    let limits = RunLimits { memory_bytes: 64 << 20, ..RunLimits::service() };
+    let session = open(&SandboxSpec { limits, ..spec(workspace.path()) });
     let running = session.run(&shell("sleep 300")).unwrap();
     let Enforcement::Cgroup { .. } = plan(&spec(workspace.path()), machine()).unwrap().enforcement
     else {
@@ -262,8 +263,8 @@ fn processors_are_shared_by_all_that_runs_and_their_time_is_counted() {
         println!("processors are not limited here");
         return;
     }
-    let limits = Limits { cpus: Some(1), ..Limits::service() };
-    let session = open(&Spec { limits, ..spec(workspace.path()) });
+    let limits = RunLimits { cpus: Some(1), ..RunLimits::service() };
+    let session = open(&SandboxSpec { limits, ..spec(workspace.path()) });
     let (begun, before) = (Instant::now(), session.usage().cpu.unwrap());
     let busy = "timeout 2 sh -c 'while :; do :; done'";
     run(&session, &format!("{busy} & {busy} & {busy} & wait"));
@@ -305,7 +306,10 @@ fn an_operator_has_a_terminal_inside() {
     fs::write(&typed, "test -t 0 && echo a $TERM terminal\nexit 5\n").unwrap();
     let shown_at = folder.path().join("shown");
     let program = Program::Argv(["/bin/sh", "-i"].map(str::to_owned).to_vec());
-    let task = Task { env: vec![("TERM".into(), "vt100".into())], ..Task::new(program) };
+    let task = SessionProgram {
+        env: vec![("TERM".into(), "vt100".into())],
+        ..SessionProgram::new(program)
+    };
     let (keyboard, screen) = (fs::File::open(&typed), fs::File::create(&shown_at));
     let status = converse(&session, &task, keyboard.unwrap(), screen.unwrap()).unwrap();
     assert_eq!(status, ExitStatus::Exited(5));
@@ -318,7 +322,8 @@ fn an_operator_has_a_terminal_inside() {
     // Neither side waits for the other, however much is typed and shown.
     fs::write(&typed, "all work and no play\n".repeat(20_000)).unwrap();
     let conversed = |argv: &[&str]| {
-        let task = Task::new(Program::Argv(argv.iter().map(|it| (*it).to_owned()).collect()));
+        let task =
+            SessionProgram::new(Program::Argv(argv.iter().map(|it| (*it).to_owned()).collect()));
         let (keyboard, screen) = (fs::File::open(&typed), fs::File::create(&shown_at));
         converse(&session, &task, keyboard.unwrap(), screen.unwrap()).unwrap()
     };

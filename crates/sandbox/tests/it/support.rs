@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use automaton_sandbox::{Bind, Feature, Launcher, Outcome, Probe, Program, Spec, plan, probe};
+use automaton_sandbox::{
+    Bind, Feature, Launcher, Probe, Program, RunOutcome, SandboxSpec, plan, probe,
+};
 
 /// Names a folder with copies of the programs that every user can execute.
 pub(crate) const PROGRAMS: &str = "SANDBOX_TEST_PROGRAMS";
@@ -44,28 +46,31 @@ pub(crate) fn machine_without_cgroups() -> Probe {
 }
 
 /// A shell command in a workspace.
-pub(crate) fn shell(line: &str, workspace: &Path) -> Spec {
-    Spec { workspace: Some(workspace.to_owned()), ..Spec::new(Program::Shell(line.to_owned())) }
+pub(crate) fn shell(line: &str, workspace: &Path) -> SandboxSpec {
+    SandboxSpec {
+        workspace: Some(workspace.to_owned()),
+        ..SandboxSpec::new(Program::Shell(line.to_owned()))
+    }
 }
 
 /// One of the attempts, in a workspace.
-pub(crate) fn attempt(words: &[&str], workspace: &Path) -> Spec {
+pub(crate) fn attempt(words: &[&str], workspace: &Path) -> SandboxSpec {
     let mut argv = vec![ATTEMPT_INSIDE.to_owned()];
     argv.extend(words.iter().map(|word| (*word).to_owned()));
-    Spec {
+    SandboxSpec {
         workspace: Some(workspace.to_owned()),
         read_only: vec![Bind { host: attempt_program(), inside: ATTEMPT_INSIDE.into() }],
-        ..Spec::new(Program::Argv(argv))
+        ..SandboxSpec::new(Program::Argv(argv))
     }
 }
 
 /// Runs to the end.
-pub(crate) fn run(spec: &Spec) -> Outcome {
+pub(crate) fn run(spec: &SandboxSpec) -> RunOutcome {
     run_on(spec, machine())
 }
 
 /// Runs to the end as on this machine.
-pub(crate) fn run_on(spec: &Spec, machine: &Probe) -> Outcome {
+pub(crate) fn run_on(spec: &SandboxSpec, machine: &Probe) -> RunOutcome {
     let plan = plan(spec, machine).unwrap();
     launcher().launch(&plan).unwrap().wait().unwrap()
 }

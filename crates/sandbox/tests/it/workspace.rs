@@ -5,20 +5,21 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use automaton_sandbox::{Beneath, Entry, FsError, Reach, WorkspacePath};
+use automaton_sandbox::{FolderEntry, FsError, ListOptions, WorkspaceDir, WorkspacePath};
 
 fn path(text: &str) -> WorkspacePath {
     WorkspacePath::parse(text).unwrap()
 }
 
 /// A workspace beside a secret, and a handle for each way of looking up.
-fn world() -> (tempfile::TempDir, [Beneath; 2]) {
+fn world() -> (tempfile::TempDir, [WorkspaceDir; 2]) {
     let folder = tempfile::tempdir().unwrap();
     let workspace = folder.path().join("workspace");
     fs::create_dir_all(&workspace).unwrap();
     fs::create_dir(folder.path().join("outside")).unwrap();
     fs::write(folder.path().join("outside/secret"), "planted").unwrap();
-    let both = [Beneath::open(&workspace).unwrap(), Beneath::open_walking(&workspace).unwrap()];
+    let both =
+        [WorkspaceDir::open(&workspace).unwrap(), WorkspaceDir::open_walking(&workspace).unwrap()];
     (folder, both)
 }
 
@@ -266,8 +267,8 @@ fn no_race_leads_outside() {
     assert_eq!(fs::read_to_string(outside.join("secret")).unwrap(), "planted");
 }
 
-fn reach(depth: u32, entries_max: usize) -> Reach {
-    Reach { depth, entries_max, is_closed: |_, name| name == "closed" }
+fn reach(depth: u32, entries_max: usize) -> ListOptions {
+    ListOptions { depth, entries_max, is_closed: |_, name| name == "closed" }
 }
 
 #[test]
@@ -283,7 +284,7 @@ fn a_folder_is_listed_by_name_and_no_link_is_followed() {
     for beneath in &both {
         let told = |depth, most| {
             let listing = beneath.list(&path("~"), reach(depth, most)).unwrap();
-            let line = |entry: &Entry| match entry.kind {
+            let line = |entry: &FolderEntry| match entry.kind {
                 None => format!("{} {}", entry.path, entry.bytes),
                 Some(kind) => format!("{} {kind}", entry.path),
             };

@@ -16,9 +16,9 @@ fn marked(dir: &TempDir) -> PathBuf {
 fn an_unmarked_home_takes_no_part() {
     let dir = TempDir::new().unwrap();
     let charge = "call-ran".parse().unwrap();
-    let error = Armed::arm(charge, dir.path(), || {}).unwrap_err();
+    let error = ArmedFaults::arm(charge, dir.path(), || {}).unwrap_err();
     assert!(matches!(error, FaultError::Unmarked { .. }), "{error}");
-    assert_eq!(error.kind(), Kind::Denied);
+    assert_eq!(error.kind(), ErrorClass::Denied);
     std::os::unix::fs::symlink("/etc/passwd", dir.path().join(MARKER)).unwrap();
     assert!(!is_marked(dir.path()), "a link is no marker");
 }
@@ -41,7 +41,7 @@ fn fires_at_its_arrival_over_processes_and_never_again() {
         let kill = || {
             KILLED.fetch_add(1, Ordering::SeqCst);
         };
-        Armed::arm("call-ran:3".parse().unwrap(), &home, kill).unwrap()
+        ArmedFaults::arm("call-ran:3".parse().unwrap(), &home, kill).unwrap()
     };
     let first = process();
     for point in [FaultPoint::CallRan, FaultPoint::CallStarted, FaultPoint::CallRan] {
@@ -69,7 +69,9 @@ fn fires_once_even_where_the_record_was_lost() {
         let kill = || {
             KILLED.fetch_add(1, Ordering::SeqCst);
         };
-        Armed::arm("task-ran".parse().unwrap(), &home, kill).unwrap().reach(FaultPoint::TaskRan);
+        ArmedFaults::arm("task-ran".parse().unwrap(), &home, kill)
+            .unwrap()
+            .reach(FaultPoint::TaskRan);
         fs::remove_file(home.join(ARRIVALS)).unwrap();
     }
     assert_eq!(KILLED.load(Ordering::SeqCst), 1);
@@ -77,14 +79,14 @@ fn fires_once_even_where_the_record_was_lost() {
 
 #[test]
 fn a_charge_is_a_point_and_a_number_from_one() {
-    let charge: Charge = "sleep-stored:12".parse().unwrap();
-    let nth = |arrival| Act::Die(NonZeroU32::new(arrival).unwrap());
+    let charge: FaultSpec = "sleep-stored:12".parse().unwrap();
+    let nth = |arrival| FaultAction::Die(NonZeroU32::new(arrival).unwrap());
     assert_eq!((charge.point, charge.act), (FaultPoint::SleepStored, nth(12)));
-    assert_eq!("turn-opened".parse::<Charge>().unwrap().act, nth(1));
-    let slow: Charge = "signer-signed+200ms".parse().unwrap();
+    assert_eq!("turn-opened".parse::<FaultSpec>().unwrap().act, nth(1));
+    let slow: FaultSpec = "signer-signed+200ms".parse().unwrap();
     assert_eq!(slow.point, FaultPoint::SignerSigned);
-    assert_eq!(slow.act, Act::Wait(Duration::from_millis(200)));
-    let refused = |text: &str| text.parse::<Charge>().unwrap_err().to_string();
+    assert_eq!(slow.act, FaultAction::Wait(Duration::from_millis(200)));
+    let refused = |text: &str| text.parse::<FaultSpec>().unwrap_err().to_string();
     assert_eq!(refused("call-ran:0"), "'0' is no number of arrivals (1 to 4294967295)");
     for wait in ["", "200", "ms", "-1ms", "65536ms"] {
         let why = format!("'{wait}' is no time such as 200ms (at most 65535ms)");

@@ -11,7 +11,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use automaton_core::error::{Classified, Kind};
+use automaton_core::error::{Classified, ErrorClass};
 use automaton_core::wire::chat::ChatRequest;
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::JsonRejection;
@@ -28,9 +28,9 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use crate::story::{Fault, Story, Teller, Told};
-pub use crate::story::{Progress, When};
-pub use reply::{By, pieces};
+pub use crate::story::{CreatorTiming, StoryProgress};
+use crate::story::{ScriptedFault, Story, StoryRunner, TellerReply};
+pub use reply::{ReplyMeta, pieces};
 
 /// The id of the one model that the server has.
 pub const MODEL: &str = "script";
@@ -41,11 +41,11 @@ const REQUEST_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The server cannot listen.
 #[derive(Debug, thiserror::Error)]
 #[error("the scripted model cannot listen on 127.0.0.1")]
-pub struct StartError(#[source] pub io::Error);
+pub struct ScriptServerError(#[source] pub io::Error);
 
-impl Classified for StartError {
-    fn kind(&self) -> Kind {
-        Kind::Internal
+impl Classified for ScriptServerError {
+    fn kind(&self) -> ErrorClass {
+        ErrorClass::Internal
     }
 }
 
@@ -53,8 +53,8 @@ impl Classified for StartError {
 #[derive(Debug)]
 pub struct ScriptServer {
     address: SocketAddr,
-    teller: Arc<Mutex<Teller>>,
-    progress: mpsc::Receiver<Progress>,
+    teller: Arc<Mutex<StoryRunner>>,
+    progress: mpsc::Receiver<StoryProgress>,
     /// Closing this ends the answers that hang.
     _stop: watch::Sender<()>,
     _tasks: JoinSet<()>,
@@ -65,14 +65,16 @@ impl ScriptServer {
     ///
     /// # Errors
     /// No port of 127.0.0.1 is free.
-    pub async fn start(story: Story) -> Result<Self, StartError> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(StartError)?;
-        let address = listener.local_addr().map_err(StartError)?;
-        let teller = Teller::new(story);
+    pub async fn start(story: Story) -> Result<Self, ScriptServerError> {
+        let listener =
+            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(ScriptServerError)?;
+        let address = listener.local_addr().map_err(ScriptServerError)?;
+        let teller = StoryRunner::new(story);
         let (tell, progress) = mpsc::channel(teller.progress_max());
         let (stop, stopped) = watch::channel(());
         let teller = Arc::new(Mutex::new(teller));
-        let telling = Telling { teller: Arc::clone(&teller), tell, stopped: stopped.clone() };
+        let telling =
+            ScriptServerState { teller: Arc::clone(&teller), tell, stopped: stopped.clone() };
         telling.report(&mut telling.lock());
         let app = Router::new()
             .route("/v1/models", get(models))
@@ -112,8 +114,8 @@ impl ScriptServer {
     }
 
     /// What happens next in the story. Nothing is lost when the future is
-    /// dropped. After [`Progress::Ended`] or [`Progress::Unmet`] it never comes.
-    pub async fn next_progress(&mut self) -> Progress {
+    /// dropped. After [`StoryProgress::Ended`] or [`StoryProgress::Unmet`] it never comes.
+    pub async fn next_progress(&mut self) -> StoryProgress {
         match self.progress.recv().await {
             Some(progress) => progress,
             None => std::future::pending().await,
@@ -122,7 +124,7 @@ impl ScriptServer {
 
     /// Begins another story, of which no progress is told.
     pub fn retell(&self, story: Story) {
-        *lock(&self.teller) = Teller::new(story);
+        *lock(&self.teller) = StoryRunner::new(story);
     }
 
     /// The step that is not met yet, in words; `None` when all are.
@@ -134,19 +136,19 @@ impl ScriptServer {
 
 /// What every request needs.
 #[derive(Debug, Clone)]
-struct Telling {
-    teller: Arc<Mutex<Teller>>,
-    tell: mpsc::Sender<Progress>,
+struct ScriptServerState {
+    teller: Arc<Mutex<StoryRunner>>,
+    tell: mpsc::Sender<StoryProgress>,
     stopped: watch::Receiver<()>,
 }
 
-impl Telling {
-    fn lock(&self) -> MutexGuard<'_, Teller> {
+impl ScriptServerState {
+    fn lock(&self) -> MutexGuard<'_, StoryRunner> {
         lock(&self.teller)
     }
 
     /// Hands the progress on while the story is locked, so that its order holds.
-    fn report(&self, teller: &mut Teller) {
+    fn report(&self, teller: &mut StoryRunner) {
         for progress in teller.take_progress() {
             // silent-ok: the queue holds a whole story; it can only be closed,
             // when the server is going away.
@@ -157,7 +159,7 @@ impl Telling {
 
 /// A std mutex, since nothing is awaited while it is held. A story whose teller
 /// panicked is as far as it came.
-fn lock(teller: &Mutex<Teller>) -> MutexGuard<'_, Teller> {
+fn lock(teller: &Mutex<StoryRunner>) -> MutexGuard<'_, StoryRunner> {
     teller.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -168,26 +170,26 @@ async fn closed(mut stopped: watch::Receiver<()>) {
 
 /// The reply to `GET /v1/models`.
 #[derive(Serialize)]
-struct Models {
+struct ScriptModels {
     object: &'static str,
-    data: [ModelRow; 1],
+    data: [ScriptModelRow; 1],
 }
 
 /// A model in the list.
 #[derive(Serialize)]
-struct ModelRow {
+struct ScriptModelRow {
     id: &'static str,
     object: &'static str,
     owned_by: &'static str,
 }
 
-async fn models() -> Json<Models> {
-    let row = ModelRow { id: MODEL, object: "model", owned_by: "lab" };
-    Json(Models { object: "list", data: [row] })
+async fn models() -> Json<ScriptModels> {
+    let row = ScriptModelRow { id: MODEL, object: "model", owned_by: "lab" };
+    Json(ScriptModels { object: "list", data: [row] })
 }
 
 async fn complete(
-    State(telling): State<Telling>,
+    State(telling): State<ScriptServerState>,
     request: Result<Json<ChatRequest>, JsonRejection>,
 ) -> Response {
     let request = match request {
@@ -201,8 +203,8 @@ async fn complete(
         told
     };
     let (answer, fault) = match told {
-        Told::Answer(answer, fault) => (answer, fault),
-        Told::Refused(why) => {
+        TellerReply::Answer(answer, fault) => (answer, fault),
+        TellerReply::Refused(why) => {
             let sentence = format!("the story cannot go on: {why}");
             return failure(StatusCode::BAD_REQUEST, &sentence);
         }
@@ -213,11 +215,11 @@ async fn complete(
     };
     let half = pieces.len().div_ceil(2);
     let (pieces, end) = match fault {
-        None => (pieces, End::Whole),
-        Some(Fault::Cut) => (pieces[..half].to_vec(), End::Cut),
-        Some(Fault::Hang) => (pieces[..half].to_vec(), End::Silence(telling.stopped)),
-        Some(Fault::Garbage) => (vec![reply::garbage(&request)], End::Whole),
-        Some(Fault::Status(code)) => {
+        None => (pieces, StreamEnd::Whole),
+        Some(ScriptedFault::Cut) => (pieces[..half].to_vec(), StreamEnd::Cut),
+        Some(ScriptedFault::Hang) => (pieces[..half].to_vec(), StreamEnd::Silence(telling.stopped)),
+        Some(ScriptedFault::Garbage) => (vec![reply::garbage(&request)], StreamEnd::Whole),
+        Some(ScriptedFault::Status(code)) => {
             let status = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
             return failure(status, "the story has this request fail");
         }
@@ -232,7 +234,7 @@ fn failure(status: StatusCode, message: &str) -> Response {
 }
 
 /// What comes after the last piece of a body.
-enum End {
+enum StreamEnd {
     /// The regular end.
     Whole,
     /// The connection is closed.
@@ -242,7 +244,7 @@ enum End {
 }
 
 /// A body that is sent piece by piece.
-fn body(pieces: Vec<String>, end: End) -> Body {
+fn body(pieces: Vec<String>, end: StreamEnd) -> Body {
     let state = (pieces.into_iter(), Some(end));
     Body::from_stream(stream::unfold(state, async |(mut pieces, end)| {
         if let Some(piece) = pieces.next() {
@@ -250,14 +252,14 @@ fn body(pieces: Vec<String>, end: End) -> Body {
         }
         let cut = || Err(io::Error::from(io::ErrorKind::ConnectionAborted));
         match end? {
-            End::Whole => None,
-            End::Cut => {
+            StreamEnd::Whole => None,
+            StreamEnd::Cut => {
                 // What was given to the connection is only sent while the body
                 // has nothing more at hand.
                 tokio::task::yield_now().await;
                 Some((cut(), (pieces, None)))
             }
-            End::Silence(stopped) => {
+            StreamEnd::Silence(stopped) => {
                 closed(stopped).await;
                 Some((cut(), (pieces, None)))
             }

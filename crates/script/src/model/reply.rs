@@ -9,10 +9,10 @@ use automaton_core::wire::chat::{
 };
 
 use super::MODEL;
-use crate::story::Answer;
+use crate::story::ScriptedAnswer;
 
 /// The model that answers, and what it used.
-pub type By<'a> = (&'a str, ChatUsage);
+pub type ReplyMeta<'a> = (&'a str, ChatUsage);
 
 /// Characters of one piece of text or arguments. Odd, so that pairs are cut.
 const PIECE_CHARS: usize = 13;
@@ -21,7 +21,7 @@ const PIECE_CHARS: usize = 13;
 /// the request asks for a stream, else two halves of one document.
 pub(super) fn told(
     request: &ChatRequest,
-    answer: &Answer,
+    answer: &ScriptedAnswer,
 ) -> Result<Vec<String>, serde_json::Error> {
     pieces((MODEL, usage(request, answer)), request, answer)
 }
@@ -31,9 +31,9 @@ pub(super) fn told(
 /// # Errors
 /// When the answer cannot be written as JSON.
 pub fn pieces(
-    by: By<'_>,
+    by: ReplyMeta<'_>,
     request: &ChatRequest,
-    answer: &Answer,
+    answer: &ScriptedAnswer,
 ) -> Result<Vec<String>, serde_json::Error> {
     if !request.stream {
         let mut text = serde_json::to_string(&whole(by, answer))?;
@@ -58,7 +58,7 @@ pub(super) fn garbage(request: &ChatRequest) -> String {
     if request.stream { format!("data: {broken}\n\n") } else { broken.to_owned() }
 }
 
-fn usage(request: &ChatRequest, answer: &Answer) -> ChatUsage {
+fn usage(request: &ChatRequest, answer: &ScriptedAnswer) -> ChatUsage {
     let read = request.messages.iter().map(|message| {
         let calls = message.tool_calls.iter().flatten();
         let called = calls.map(|call| chars(&call.function.name) + chars(&call.function.arguments));
@@ -84,12 +84,12 @@ fn tokens(chars: usize) -> u32 {
     u32::try_from(chars.div_ceil(4)).unwrap_or(u32::MAX)
 }
 
-fn finish_reason(answer: &Answer) -> Option<String> {
+fn finish_reason(answer: &ScriptedAnswer) -> Option<String> {
     let reason = if answer.calls.is_empty() { "stop" } else { "tool_calls" };
     Some(reason.to_owned())
 }
 
-fn whole((model, usage): By<'_>, answer: &Answer) -> ChatResponse {
+fn whole((model, usage): ReplyMeta<'_>, answer: &ScriptedAnswer) -> ChatResponse {
     let calls = answer.calls.iter().map(|call| ChatCall {
         id: call.id.clone(),
         kind: FunctionKind::Function,
@@ -111,7 +111,11 @@ fn whole((model, usage): By<'_>, answer: &Answer) -> ChatResponse {
     }
 }
 
-fn chunks((model, usage): By<'_>, answer: &Answer, with_usage: bool) -> Vec<ChatChunk> {
+fn chunks(
+    (model, usage): ReplyMeta<'_>,
+    answer: &ScriptedAnswer,
+    with_usage: bool,
+) -> Vec<ChatChunk> {
     let mut deltas = vec![ChunkDelta { role: Some(ChatRole::Assistant), ..ChunkDelta::default() }];
     for piece in cut(&answer.text) {
         deltas.push(ChunkDelta { content: Some(piece), ..ChunkDelta::default() });

@@ -7,21 +7,21 @@ use automaton_core::tool::ArgsHash;
 use automaton_core::wire::chat::ChatMessage;
 use toml::{Table, Value};
 
-use super::view::{View, content};
+use super::view::{ConversationView, content};
 use super::{Arguments, CallTemplate, ModelAct, Template};
 
 /// What the model says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct ScriptedAnswer {
     /// Words; may be empty when there are calls.
     pub text: String,
     /// Calls, in order.
-    pub calls: Vec<AnswerCall>,
+    pub calls: Vec<ScriptedCall>,
 }
 
 /// A call of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AnswerCall {
+pub struct ScriptedCall {
     /// The provider's id for it, unique in the story: `call_STEP_N`.
     pub id: String,
     /// The tool.
@@ -30,7 +30,7 @@ pub struct AnswerCall {
     pub arguments: String,
 }
 
-impl Answer {
+impl ScriptedAnswer {
     /// Whether a message of the conversation is this answer.
     pub(super) fn is(&self, message: &ChatMessage) -> bool {
         let shown = message.tool_calls.as_deref().unwrap_or_default();
@@ -61,7 +61,11 @@ fn same_json(one: &str, other: &str) -> bool {
 }
 
 /// A step's answer, with what the tools have answered put in its places.
-pub(super) fn fill(index: usize, model: &ModelAct, view: &View<'_>) -> Result<Answer, String> {
+pub(super) fn fill(
+    index: usize,
+    model: &ModelAct,
+    view: &ConversationView<'_>,
+) -> Result<ScriptedAnswer, String> {
     let text = model.say.fill(|tool| view.result(tool))?;
     let call = |(nth, call): (usize, &CallTemplate)| {
         let arguments = match &call.arguments {
@@ -72,17 +76,17 @@ pub(super) fn fill(index: usize, model: &ModelAct, view: &View<'_>) -> Result<An
             }
         };
         let id = format!("call_{}_{}", index + 1, nth + 1);
-        Ok(AnswerCall { id, tool: call.tool.clone(), arguments })
+        Ok(ScriptedCall { id, tool: call.tool.clone(), arguments })
     };
     let calls = model.calls.iter().enumerate().map(call).collect::<Result<_, String>>()?;
-    Ok(Answer { text, calls })
+    Ok(ScriptedAnswer { text, calls })
 }
 
-fn fill_table(table: &Table, view: &View<'_>) -> Result<Table, String> {
+fn fill_table(table: &Table, view: &ConversationView<'_>) -> Result<Table, String> {
     table.iter().map(|(key, value)| Ok((key.clone(), fill_value(value, view)?))).collect()
 }
 
-fn fill_value(value: &Value, view: &View<'_>) -> Result<Value, String> {
+fn fill_value(value: &Value, view: &ConversationView<'_>) -> Result<Value, String> {
     Ok(match value {
         Value::String(text) => {
             let template = Template::parse(text).map_err(|error| error.to_string())?;

@@ -9,7 +9,7 @@ use std::fmt;
 use serde::de::{Error, MapAccess, SeqAccess, Visitor, value};
 use serde::{Deserialize, Deserializer};
 
-use super::view::View;
+use super::view::ConversationView;
 
 /// How much of a text is quoted when it was not as expected, in characters.
 const QUOTE_CHARS_MAX: usize = 240;
@@ -17,7 +17,7 @@ const QUOTE_CHARS_MAX: usize = 240;
 /// Everything that a step expects. Empty conditions always hold.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Expect {
+pub struct StoryExpectation {
     /// Of what the user's side said since the model's last answer.
     pub news: Condition,
     /// Of the whole conversation.
@@ -34,14 +34,14 @@ pub struct Expect {
     pub messages_max: Option<usize>,
 }
 
-impl Expect {
+impl StoryExpectation {
     /// Whether nothing is expected.
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
     /// The first thing that is not as expected, in words.
-    pub(super) fn unmet_by(&self, view: &View<'_>) -> Option<String> {
+    pub(super) fn unmet_by(&self, view: &ConversationView<'_>) -> Option<String> {
         if let Some(absent) = self.tools.iter().find(|tool| !view.offers(tool)) {
             return Some(format!("the tool '{absent}' was not offered"));
         }
@@ -144,7 +144,7 @@ impl<'de> Visitor<'de> for ConditionVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut table: A) -> Result<Condition, A::Error> {
         let mut condition = Condition::default();
         while let Some(key) = table.next_key::<String>()? {
-            let texts = checked(table.next_value::<Texts>()?.0)?;
+            let texts = checked(table.next_value::<TextList>()?.0)?;
             match key.as_str() {
                 "all" => condition.all = texts,
                 "any" => condition.any = texts,
@@ -165,9 +165,9 @@ fn checked<E: Error>(texts: Vec<String>) -> Result<Vec<String>, E> {
 }
 
 /// One text or a list of them.
-struct Texts(Vec<String>);
+struct TextList(Vec<String>);
 
-impl<'de> Deserialize<'de> for Texts {
+impl<'de> Deserialize<'de> for TextList {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let condition = deserializer.deserialize_any(ConditionVisitor)?;
         let nested = !(condition.any.is_empty() && condition.none.is_empty());

@@ -51,7 +51,7 @@
 mod answer;
 mod condition;
 mod parse;
-mod teller;
+mod runner;
 mod template;
 mod view;
 
@@ -59,10 +59,10 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-pub use answer::{Answer, AnswerCall};
-pub use condition::{Condition, Expect};
+pub use answer::{ScriptedAnswer, ScriptedCall};
+pub use condition::{Condition, StoryExpectation};
 pub use parse::StoryError;
-pub use teller::{Progress, Teller, Told};
+pub use runner::{StoryProgress, StoryRunner, TellerReply};
 pub(crate) use template::Template;
 
 /// The story that is told when no other is named.
@@ -72,7 +72,7 @@ const FIRST_RUN: &str = include_str!("../../stories/first-run.toml");
 #[derive(Debug, Clone, PartialEq)]
 pub struct Story {
     title: String,
-    steps: Vec<Step>,
+    steps: Vec<StoryStep>,
 }
 
 impl Story {
@@ -108,23 +108,23 @@ impl Story {
 
     /// The steps in order; at least one.
     #[must_use]
-    pub fn steps(&self) -> &[Step] {
+    pub fn steps(&self) -> &[StoryStep] {
         &self.steps
     }
 }
 
 /// One step of a story.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Step {
+pub struct StoryStep {
     /// The step in words.
     pub what: String,
     /// What happens in it.
-    pub act: Act,
+    pub act: StoryAction,
 }
 
 /// What happens in a step.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Act {
+pub enum StoryAction {
     /// The model answers.
     Model(Box<ModelAct>),
     /// The creator speaks.
@@ -132,7 +132,7 @@ pub enum Act {
         /// Their words.
         text: String,
         /// When.
-        when: When,
+        when: CreatorTiming,
     },
 }
 
@@ -140,13 +140,13 @@ pub enum Act {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelAct {
     /// What must hold of the request.
-    pub expect: Expect,
+    pub expect: StoryExpectation,
     pub(crate) say: Template,
     pub(crate) calls: Vec<CallTemplate>,
     /// What to do when a crash left a call's outcome unknown.
     pub if_unknown: IfUnknown,
     /// What goes wrong at the first asks, one after the other.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<ScriptedFault>,
 }
 
 /// A call with places to fill in.
@@ -168,7 +168,7 @@ pub(crate) enum Arguments {
 /// When the creator speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum When {
+pub enum CreatorTiming {
     /// At once.
     #[default]
     Now,
@@ -191,7 +191,7 @@ pub enum IfUnknown {
 /// How the server fails to give an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-pub enum Fault {
+pub enum ScriptedFault {
     /// Begins to answer and falls silent. Written `hang`.
     Hang,
     /// Begins to answer and closes the connection. Written `cut`.
@@ -202,7 +202,7 @@ pub enum Fault {
     Status(u16),
 }
 
-impl TryFrom<String> for Fault {
+impl TryFrom<String> for ScriptedFault {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {

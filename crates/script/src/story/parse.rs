@@ -8,14 +8,15 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use automaton_core::error::{Classified, Kind};
+use automaton_core::error::{Classified, ErrorClass};
 use automaton_core::message::MESSAGE_BYTES_MAX;
 use serde::Deserialize;
 use toml::{Spanned, Table, Value};
 
 use super::condition::quote;
 use super::{
-    Act, Arguments, CallTemplate, Expect, Fault, IfUnknown, ModelAct, Step, Story, Template, When,
+    Arguments, CallTemplate, CreatorTiming, IfUnknown, ModelAct, ScriptedFault, Story, StoryAction,
+    StoryExpectation, StoryStep, Template,
 };
 
 /// Steps of the longest story.
@@ -55,8 +56,8 @@ pub enum StoryError {
 }
 
 impl Classified for StoryError {
-    fn kind(&self) -> Kind {
-        Kind::User
+    fn kind(&self) -> ErrorClass {
+        ErrorClass::User
     }
 
     fn hint(&self) -> Option<String> {
@@ -80,20 +81,20 @@ struct RawStory {
 struct RawStep {
     what: Option<String>,
     creator: Option<String>,
-    after: Option<When>,
+    after: Option<CreatorTiming>,
     say: Option<String>,
     #[serde(default)]
-    call: Vec<RawCall>,
+    call: Vec<RawStoryCall>,
     #[serde(default)]
-    expect: Expect,
+    expect: StoryExpectation,
     if_unknown: Option<IfUnknown>,
     #[serde(default)]
-    faults: Vec<Fault>,
+    faults: Vec<ScriptedFault>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RawCall {
+struct RawStoryCall {
     tool: String,
     arguments: Option<Table>,
     raw: Option<String>,
@@ -141,7 +142,7 @@ pub(super) fn parse(name: &str, text: &str) -> Result<Story, StoryError> {
         }
         steps.push(step);
     }
-    if matches!(steps.last(), Some(Step { act: Act::Creator { .. }, .. })) {
+    if matches!(steps.last(), Some(StoryStep { act: StoryAction::Creator { .. }, .. })) {
         let why = "a story ends with what the model says, not with the creator";
         return Err(complain(last_at, why.to_owned()));
     }
@@ -149,15 +150,15 @@ pub(super) fn parse(name: &str, text: &str) -> Result<Story, StoryError> {
 }
 
 /// What tells an answer from every other. `None` for the creator's steps.
-fn fingerprint(step: &Step) -> Option<String> {
-    let Act::Model(model) = &step.act else { return None };
+fn fingerprint(step: &StoryStep) -> Option<String> {
+    let StoryAction::Model(model) = &step.act else { return None };
     let tools: Vec<&str> = model.calls.iter().map(|call| call.tool.as_str()).collect();
     let text = super::answer::head(&model.say.to_string());
     let arguments = if text.is_empty() { format!("{:?}", model.calls) } else { String::new() };
     Some(format!("{text}\n{}\n{arguments}", tools.join(" ")))
 }
 
-fn check(raw: RawStep) -> Result<Step, String> {
+fn check(raw: RawStep) -> Result<StoryStep, String> {
     match raw.creator {
         Some(text) => {
             let mine = raw.say.is_none() && raw.call.is_empty() && raw.expect.is_empty();
@@ -170,7 +171,10 @@ fn check(raw: RawStep) -> Result<Step, String> {
                 return Err(format!("the creator says 1 to {MESSAGE_BYTES_MAX} bytes"));
             }
             let what = raw.what.unwrap_or_else(|| format!("the creator says {}", quote(&text)));
-            Ok(Step { what, act: Act::Creator { text, when: raw.after.unwrap_or_default() } })
+            Ok(StoryStep {
+                what,
+                act: StoryAction::Creator { text, when: raw.after.unwrap_or_default() },
+            })
         }
         None if raw.after.is_some() => {
             Err("`after` says when the creator speaks, and this step has no `creator`".to_owned())
@@ -179,7 +183,7 @@ fn check(raw: RawStep) -> Result<Step, String> {
     }
 }
 
-fn check_model(raw: RawStep) -> Result<Step, String> {
+fn check_model(raw: RawStep) -> Result<StoryStep, String> {
     let said = raw.say.unwrap_or_default();
     let say = Template::parse(said.trim()).map_err(|error| format!("in `say`: {error}"))?;
     if say.is_empty() && raw.call.is_empty() {
@@ -202,7 +206,7 @@ fn check_model(raw: RawStep) -> Result<Step, String> {
     }
     let if_unknown = raw.if_unknown.unwrap_or_default();
     let act = ModelAct { expect: raw.expect, say, calls, if_unknown, faults: raw.faults };
-    Ok(Step { what: raw.what.unwrap_or(derived), act: Act::Model(Box::new(act)) })
+    Ok(StoryStep { what: raw.what.unwrap_or(derived), act: StoryAction::Model(Box::new(act)) })
 }
 
 /// Whether a call looks the same when an agent shows it to its model.
@@ -215,7 +219,7 @@ fn is_recognised(call: &CallTemplate) -> bool {
     }
 }
 
-fn check_call(raw: RawCall) -> Result<CallTemplate, String> {
+fn check_call(raw: RawStoryCall) -> Result<CallTemplate, String> {
     let tool = raw.tool;
     if tool.trim().is_empty() {
         return Err("a call names no tool".to_owned());

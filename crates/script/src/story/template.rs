@@ -11,17 +11,17 @@ const TAKEN_CHARS_MAX: usize = 2_000;
 
 /// A text with places to fill in.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Template(Vec<Piece>);
+pub(crate) struct Template(Vec<TemplatePiece>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Piece {
+enum TemplatePiece {
     Text(String),
-    Place(Place),
+    Place(Placeholder),
 }
 
 /// A place, and what is to stand there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Place {
+struct Placeholder {
     tool: String,
     after: Option<String>,
     before: Option<String>,
@@ -29,7 +29,7 @@ struct Place {
 
 /// A text that is no template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum BadTemplate {
+pub(crate) enum TemplateError {
     #[error("'{{{{' without '}}}}' (write '{{{{{{{{' for two braces)")]
     Unclosed,
     #[error("'{{{{{0}}}}}' is no place: write TOOL, and after it `after 'TEXT'`, `before 'TEXT'`")]
@@ -38,7 +38,7 @@ pub(crate) enum BadTemplate {
 
 impl Template {
     /// Reads a template.
-    pub(crate) fn parse(text: &str) -> Result<Self, BadTemplate> {
+    pub(crate) fn parse(text: &str) -> Result<Self, TemplateError> {
         let mut pieces = Vec::new();
         let mut rest = text;
         while let Some((before, found)) = rest.split_once("{{") {
@@ -48,9 +48,10 @@ impl Template {
                 rest = escaped;
                 continue;
             }
-            let (inner, after) = found.split_once("}}").ok_or(BadTemplate::Unclosed)?;
-            let place = Place::parse(inner).ok_or_else(|| BadTemplate::Place(inner.to_owned()))?;
-            pieces.push(Piece::Place(place));
+            let (inner, after) = found.split_once("}}").ok_or(TemplateError::Unclosed)?;
+            let place =
+                Placeholder::parse(inner).ok_or_else(|| TemplateError::Place(inner.to_owned()))?;
+            pieces.push(TemplatePiece::Place(place));
             rest = after;
         }
         push_text(&mut pieces, rest);
@@ -70,23 +71,23 @@ impl Template {
         let mut text = String::new();
         for piece in &self.0 {
             match piece {
-                Piece::Text(fixed) => text.push_str(fixed),
-                Piece::Place(place) => text.push_str(&place.take(&result)?),
+                TemplatePiece::Text(fixed) => text.push_str(fixed),
+                TemplatePiece::Place(place) => text.push_str(&place.take(&result)?),
             }
         }
         Ok(text)
     }
 }
 
-fn push_text(pieces: &mut Vec<Piece>, text: &str) {
+fn push_text(pieces: &mut Vec<TemplatePiece>, text: &str) {
     match pieces.last_mut() {
         _ if text.is_empty() => {}
-        Some(Piece::Text(before)) => before.push_str(text),
-        _ => pieces.push(Piece::Text(text.to_owned())),
+        Some(TemplatePiece::Text(before)) => before.push_str(text),
+        _ => pieces.push(TemplatePiece::Text(text.to_owned())),
     }
 }
 
-impl Place {
+impl Placeholder {
     fn parse(inner: &str) -> Option<Self> {
         let inner = inner.trim();
         let end = inner.find(' ').unwrap_or(inner.len());
@@ -131,8 +132,8 @@ impl fmt::Display for Template {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for piece in &self.0 {
             match piece {
-                Piece::Text(text) => f.write_str(&text.replace("{{", "{{{{"))?,
-                Piece::Place(Place { tool, after, before }) => {
+                TemplatePiece::Text(text) => f.write_str(&text.replace("{{", "{{{{"))?,
+                TemplatePiece::Place(Placeholder { tool, after, before }) => {
                     write!(f, "{{{{{tool}")?;
                     for (keyword, text) in [("after", after), ("before", before)] {
                         if let Some(text) = text {
@@ -184,7 +185,7 @@ mod tests {
         }
         let error = Template::parse("a {{one two}}").unwrap_err().to_string();
         assert!(error.starts_with("'{{one two}}' is no place: write TOOL"), "{error}");
-        assert!(BadTemplate::Unclosed.to_string().starts_with("'{{' without '}}' (write '{{{{'"));
+        assert!(TemplateError::Unclosed.to_string().starts_with("'{{' without '}}' (write '{{{{'"));
     }
 
     proptest! {

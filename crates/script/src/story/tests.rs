@@ -36,20 +36,20 @@ impl Agent {
     }
 
     /// Asks with a last message of the user's side, and keeps neither.
-    fn ask(&self, teller: &mut Teller, news: &str) -> Told {
+    fn ask(&self, teller: &mut StoryRunner, news: &str) -> TellerReply {
         let mut request = self.0.clone();
         request.messages.push(message(ChatRole::User, news));
         teller.ask(&request)
     }
 
     /// Asks, and keeps question, answer and the results of its calls.
-    fn turn(&mut self, teller: &mut Teller, news: &str, result: &str) -> Answer {
+    fn turn(&mut self, teller: &mut StoryRunner, news: &str, result: &str) -> ScriptedAnswer {
         let answer = answer(self.ask(teller, news));
         self.store(news, &answer, |_| result.to_owned());
         answer
     }
 
-    fn store(&mut self, news: &str, answer: &Answer, result: impl Fn(usize) -> String) {
+    fn store(&mut self, news: &str, answer: &ScriptedAnswer, result: impl Fn(usize) -> String) {
         let messages = &mut self.0.messages;
         messages.push(message(ChatRole::User, news));
         // Ids of its own, and arguments in another order of keys.
@@ -98,21 +98,21 @@ impl ForTest for ChatFunction {
     }
 }
 
-fn answer(told: Told) -> Answer {
+fn answer(told: TellerReply) -> ScriptedAnswer {
     match told {
-        Told::Answer(answer, None) => answer,
+        TellerReply::Answer(answer, None) => answer,
         other => panic!("{other:?}"),
     }
 }
 
-fn teller(text: &str) -> Teller {
-    Teller::new(Story::parse("s.toml", &format!("title = \"t\"\n{text}")).unwrap())
+fn teller(text: &str) -> StoryRunner {
+    StoryRunner::new(Story::parse("s.toml", &format!("title = \"t\"\n{text}")).unwrap())
 }
 
-fn unmet(told: Told) -> String {
+fn unmet(told: TellerReply) -> String {
     match told {
-        Told::Refused(why) => why,
-        Told::Answer(..) => panic!("{told:?}"),
+        TellerReply::Refused(why) => why,
+        TellerReply::Answer(..) => panic!("{told:?}"),
     }
 }
 
@@ -139,11 +139,11 @@ fn a_story_goes_on_when_the_conversation_shows_its_last_answer() {
         let over = agent.turn(&mut teller, "Timer.", "");
         assert_eq!((over.text.as_str(), over.calls.len()), ("(The story is over.)", 0));
     }
-    let met = |step, what: &str| Progress::StepMet { step, of: 2, what: what.to_owned() };
+    let met = |step, what: &str| StoryProgress::StepMet { step, of: 2, what: what.to_owned() };
     let expected = [
         met(1, "the model calls write_file, exec"),
         met(2, "the model says 'Done: {{write_file}}.'"),
-        Progress::Ended,
+        StoryProgress::Ended,
     ];
     assert_eq!(teller.take_progress(), expected);
 }
@@ -169,7 +169,7 @@ fn an_answer_that_never_appears_ends_the_story() {
     let agent = Agent::new();
     let refused = (0..100)
         .map(|_| agent.ask(&mut teller, "Wake."))
-        .find(|told| matches!(told, Told::Refused(_)));
+        .find(|told| matches!(told, TellerReply::Refused(_)));
     let why = unmet(refused.unwrap());
     assert!(
         why.starts_with("step 1 (the model calls write_file, exec): its answer was asked"),
@@ -200,11 +200,11 @@ fn calls_that_are_cut_off_for_ever_end_the_story() {
     let mut teller = teller(TWO_CALLS);
     let mut agent = Agent::new();
     let refused = (0..100).find_map(|_| match agent.ask(&mut teller, "Restarted.") {
-        Told::Answer(answer, _) => {
+        TellerReply::Answer(answer, _) => {
             agent.store("Restarted.", &answer, |_| "not started".to_owned());
             None
         }
-        Told::Refused(why) => Some(why),
+        TellerReply::Refused(why) => Some(why),
     });
     assert!(refused.unwrap().ends_with("its calls were cut off 21 times"));
 }
@@ -231,9 +231,13 @@ fn the_creator_is_announced_once_and_met_when_the_model_is_shown_their_words() {
     let mut teller = teller(CREATOR);
     let mut agent = Agent::new();
     agent.turn(&mut teller, "Wake. How are you? is not yet said by anybody", "asleep");
-    let says = |step, text: &str, when| Progress::CreatorSays { step, text: text.to_owned(), when };
+    let says =
+        |step, text: &str, when| StoryProgress::CreatorSays { step, text: text.to_owned(), when };
     let progress = teller.take_progress();
-    let announced = [says(2, "How are you?", When::Asleep), says(3, "And your cat?", When::Now)];
+    let announced = [
+        says(2, "How are you?", CreatorTiming::Asleep),
+        says(3, "And your cat?", CreatorTiming::Now),
+    ];
     assert_eq!(progress[1..], announced);
     assert_eq!(agent.turn(&mut teller, "Timer.", "").text, "(I wait for what my creator says.)");
     assert_eq!(teller.open_step().as_deref(), Some("step 2 (the creator says 'How are you?')"));
@@ -265,8 +269,8 @@ fn a_model_that_is_never_shown_the_creators_words_ends_the_story() {
     let mut teller = teller(CREATOR);
     let mut agent = Agent::new();
     agent.turn(&mut teller, "Wake.", "asleep");
-    let waits =
-        (0..200).take_while(|_| matches!(agent.ask(&mut teller, "Timer."), Told::Answer(..)));
+    let waits = (0..200)
+        .take_while(|_| matches!(agent.ask(&mut teller, "Timer."), TellerReply::Answer(..)));
     assert_eq!(waits.count(), 100);
     assert!(teller.open_step().unwrap().ends_with("asked 100 times and not shown it"));
 }
@@ -282,7 +286,7 @@ fn an_expectation_that_does_not_hold_is_named_and_stays() {
         let why = unmet(agent.ask(&mut teller, "Go on."));
         assert_eq!(why, format!("step 2 (looks): {expected}"));
         assert_eq!(unmet(agent.ask(&mut teller, "42")), why);
-        assert_eq!(teller.take_progress().pop(), Some(Progress::Unmet(why.clone())));
+        assert_eq!(teller.take_progress().pop(), Some(StoryProgress::Unmet(why.clone())));
         assert_eq!(teller.open_step(), Some(why));
     };
     check(
@@ -316,13 +320,18 @@ fn faults_come_in_order_before_the_answer() {
     let mut teller =
         teller("[[step]]\nsay = 'x'\nfaults = ['status:503', 'hang', 'cut', 'garbage']");
     let mut agent = Agent::new();
-    let told: Vec<Option<Fault>> = (0..5)
+    let told: Vec<Option<ScriptedFault>> = (0..5)
         .map(|_| match agent.ask(&mut teller, "Wake.") {
-            Told::Answer(_, fault) => fault,
-            Told::Refused(why) => panic!("{why}"),
+            TellerReply::Answer(_, fault) => fault,
+            TellerReply::Refused(why) => panic!("{why}"),
         })
         .collect();
-    let faults = [Fault::Status(503), Fault::Hang, Fault::Cut, Fault::Garbage];
+    let faults = [
+        ScriptedFault::Status(503),
+        ScriptedFault::Hang,
+        ScriptedFault::Cut,
+        ScriptedFault::Garbage,
+    ];
     assert_eq!(told[..4], faults.map(Some));
     assert_eq!(told[4], None);
     assert_eq!(agent.turn(&mut teller, "Wake.", "").text, "x");
@@ -332,7 +341,9 @@ fn faults_come_in_order_before_the_answer() {
 fn the_first_run_is_a_story_without_its_own_answer() {
     let story = Story::first_run().unwrap();
     assert_eq!(story.steps().len(), 9);
-    let creator = |step: &&Step| matches!(step.act, Act::Creator { when: When::Asleep, .. });
+    let creator = |step: &&StoryStep| {
+        matches!(step.act, StoryAction::Creator { when: CreatorTiming::Asleep, .. })
+    };
     assert_eq!(story.steps().iter().filter(creator).count(), 1);
     // Only the shell can know the number: it stands in expectations alone.
     let told =

@@ -6,7 +6,7 @@
 use automaton_core::wire::chat::{ChatMessage, ChatRequest, ChatRole};
 
 /// A conversation, and where the model last said something of a step.
-pub(super) struct View<'a> {
+pub(super) struct ConversationView<'a> {
     request: &'a ChatRequest,
     /// The first message after the answer, or after the opening.
     since: usize,
@@ -14,7 +14,7 @@ pub(super) struct View<'a> {
     opening: usize,
 }
 
-impl<'a> View<'a> {
+impl<'a> ConversationView<'a> {
     /// A view; `said` is the index of the latest answer.
     pub(super) fn of(request: &'a ChatRequest, said: Option<usize>) -> Self {
         let system = |message: &ChatMessage| message.role == ChatRole::System;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use automaton_core::wire::chat::{ChatChunk, ChatResponse};
-use automaton_script::model::{Progress, ScriptServer};
+use automaton_script::model::{ScriptServer, StoryProgress};
 use automaton_script::story::Story;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -142,9 +142,9 @@ async fn the_stream_in_pieces_is_the_whole_reply() {
         matches!(
             told[..],
             [
-                Progress::StepMet { step: 1, of: 2, .. },
-                Progress::StepMet { step: 2, .. },
-                Progress::Ended
+                StoryProgress::StepMet { step: 1, of: 2, .. },
+                StoryProgress::StepMet { step: 2, .. },
+                StoryProgress::Ended
             ]
         ),
         "{told:?}"
@@ -166,9 +166,9 @@ async fn a_story_that_cannot_be_met_is_refused_with_the_step() {
              contain 'ok'; it was 'nothing'"
         );
     }
-    assert!(matches!(server.next_progress().await, Progress::StepMet { .. }));
+    assert!(matches!(server.next_progress().await, StoryProgress::StepMet { .. }));
     assert!(
-        matches!(server.next_progress().await, Progress::Unmet(why) if why.starts_with("step 2 ("))
+        matches!(server.next_progress().await, StoryProgress::Unmet(why) if why.starts_with("step 2 ("))
     );
     assert!(timeout(Duration::from_millis(20), server.next_progress()).await.is_err());
     assert!(server.open_step().unwrap().starts_with("step 2 ("));
@@ -222,7 +222,9 @@ async fn announces_a_creator_who_speaks_first() {
     let story = "title = 't'\n[[step]]\ncreator = 'Hello'\n[[step]]\nsay = 'Hello, creator.'";
     let mut server = serve(story).await;
     let announced = timeout(LIMIT, server.next_progress()).await.unwrap();
-    assert!(matches!(announced, Progress::CreatorSays { step: 1, text, .. } if text == "Hello"));
+    assert!(
+        matches!(announced, StoryProgress::CreatorSays { step: 1, text, .. } if text == "Hello")
+    );
     let (_, waiting) = ask(&server, QUESTION, "").await;
     assert!(waiting.contains("(I wait for what my creator says.)"), "{waiting}");
     let (_, answer) = ask(&server, &QUESTION.replace("Wake", "Hello"), "").await;

@@ -6,25 +6,25 @@ use alloy_primitives::{Address, B256};
 use automaton_sqlite::with_full_sync;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
-use super::{Journal, limits, set_limits};
-use crate::ceiling::{Change, Limits};
-use crate::error::{Code, Refusal};
-use crate::rules::{self, Lines};
+use super::{SignerLedger, limits, set_limits};
+use crate::ceiling::{SigningLimits, SigningLimitsChange};
+use crate::error::{SignerRefusal, SignerRefusalCode};
+use crate::rules::{self, RuleLines};
 
 /// Rules that a start asked for and the creator has not accepted.
 const ASKED: &str = "asked";
 const ACCEPTED: &str = "accepted";
 
 /// What there is of rules beside the ceilings.
-pub(super) struct Authority {
+pub(super) struct SignerRuleState {
     pub(super) wallet: Option<Address>,
     pub(super) creator: Option<Address>,
     pub(super) serial: u64,
-    pub(super) accepted: Lines,
-    pub(super) asked: Lines,
+    pub(super) accepted: RuleLines,
+    pub(super) asked: RuleLines,
 }
 
-impl Authority {
+impl SignerRuleState {
     pub(super) fn read(ledger: &Connection) -> rusqlite::Result<Self> {
         let columns = "SELECT wallet, creator, serial FROM authority";
         ledger.query_row(columns, [], |row| {
@@ -41,21 +41,21 @@ impl Authority {
     }
 }
 
-fn lines(ledger: &Connection, standing: &str) -> rusqlite::Result<Lines> {
+fn lines(ledger: &Connection, standing: &str) -> rusqlite::Result<RuleLines> {
     let mut query = ledger.prepare("SELECT line FROM rules WHERE standing = ?1")?;
     query.query_map([standing], |row| row.get(0))?.collect()
 }
 
-fn insert(ledger: &Connection, lines: &Lines, standing: &str) -> rusqlite::Result<()> {
+fn insert(ledger: &Connection, lines: &RuleLines, standing: &str) -> rusqlite::Result<()> {
     let mut row =
         ledger.prepare("INSERT OR REPLACE INTO rules (line, standing) VALUES (?1, ?2)")?;
     lines.iter().try_for_each(|line| row.execute(params![line, standing]).map(drop))
 }
 
-impl Journal {
+impl SignerLedger {
     /// Keeps whose ledger this is.
-    pub(crate) fn name_wallet(&mut self, wallet: Address) -> Result<(), Refusal> {
-        if Authority::read(&self.connection)?.wallet == Some(wallet) {
+    pub(crate) fn name_wallet(&mut self, wallet: Address) -> Result<(), SignerRefusal> {
+        if SignerRuleState::read(&self.connection)?.wallet == Some(wallet) {
             return Ok(());
         }
         self.write(|ledger| {
@@ -69,8 +69,8 @@ impl Journal {
     ///
     /// # Errors
     /// A refusal that names the others, which the creator can accept in this home.
-    pub(crate) fn admit(&mut self, home: &Path, wanted: &Lines) -> Result<(), Refusal> {
-        let Authority { accepted, asked, .. } = Authority::read(&self.connection)?;
+    pub(crate) fn admit(&mut self, home: &Path, wanted: &RuleLines) -> Result<(), SignerRefusal> {
+        let SignerRuleState { accepted, asked, .. } = SignerRuleState::read(&self.connection)?;
         if accepted.is_empty() {
             return self.write(|ledger| Ok(insert(ledger, wanted, ACCEPTED)?));
         }
@@ -88,25 +88,25 @@ impl Journal {
         let (hash, home) = (rules::hash(&others), home.display());
         let remedy = format!("`automaton limits accept {hash} --signer {home}` accepts it");
         let reason = format!("rules: its creator has not accepted: {named}; {remedy}");
-        Err(Refusal::new(Code::Rules, reason))
+        Err(SignerRefusal::new(SignerRefusalCode::Rules, reason))
     }
 
     /// Accepts what the last refused start asked for, if that is what is meant.
-    pub(crate) fn accept(&mut self, meant: B256) -> Result<(), Refusal> {
+    pub(crate) fn accept(&mut self, meant: B256) -> Result<(), SignerRefusal> {
         self.write(|ledger| {
-            let asked = Authority::read(ledger)?.asked;
+            let asked = SignerRuleState::read(ledger)?.asked;
             let hash = rules::hash(&asked);
             if asked.is_empty() || hash != meant {
                 let now = if asked.is_empty() { "nothing".to_owned() } else { hash.to_string() };
                 let reason = format!("rules: {meant} is not what was asked for, which is {now}");
-                return Err(Refusal::new(Code::Rules, reason));
+                return Err(SignerRefusal::new(SignerRefusalCode::Rules, reason));
             }
             Ok(insert(ledger, &asked, ACCEPTED)?)
         })
     }
 
     /// Pins the address of the creator.
-    pub(crate) fn name_creator(&mut self, creator: Address) -> Result<(), Refusal> {
+    pub(crate) fn name_creator(&mut self, creator: Address) -> Result<(), SignerRefusal> {
         self.write(|ledger| {
             let row = [creator.as_slice()];
             ledger.execute("UPDATE authority SET creator = ?1, serial = serial + 1", row)?;
@@ -117,9 +117,9 @@ impl Journal {
     /// Changes the ceilings, when `may` says so of those that hold.
     pub(crate) fn change(
         &mut self,
-        to: Change,
-        may: impl FnOnce(Limits) -> Result<(), Refusal>,
-    ) -> Result<(), Refusal> {
+        to: SigningLimitsChange,
+        may: impl FnOnce(SigningLimits) -> Result<(), SignerRefusal>,
+    ) -> Result<(), SignerRefusal> {
         self.write(|ledger| {
             let now = limits(ledger)?;
             may(now)?;
@@ -131,8 +131,8 @@ impl Journal {
 
     fn write(
         &mut self,
-        work: impl FnOnce(&Transaction<'_>) -> Result<(), Refusal>,
-    ) -> Result<(), Refusal> {
+        work: impl FnOnce(&Transaction<'_>) -> Result<(), SignerRefusal>,
+    ) -> Result<(), SignerRefusal> {
         with_full_sync(&mut self.connection, |connection| {
             let transaction =
                 connection.transaction_with_behavior(TransactionBehavior::Immediate)?;

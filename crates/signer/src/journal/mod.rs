@@ -21,13 +21,13 @@ use automaton_core::wire::x402::{Authorization, ExactPayload};
 use automaton_sqlite::{Migration, Schema, open, with_full_sync};
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
 
-use crate::ceiling::{Change, Limits, Spent, Standing};
+use crate::ceiling::{SignerStatus, SigningLimits, SigningLimitsChange, SpendingTotals};
 use crate::creator::message;
-use crate::error::{Code, Refusal, SignerError};
+use crate::error::{SignerError, SignerRefusal, SignerRefusalCode};
 use crate::payload::PaymentIntent;
 use crate::rules;
-use authority::Authority;
-pub(crate) use time::Beginning;
+use authority::SignerRuleState;
+pub(crate) use time::ClockStart;
 use time::{WindowClock, keep};
 
 /// The schema, step by step, of ledgers with the id `AUTS`. One of the last old form has the
@@ -39,21 +39,21 @@ const SCHEMA: Schema = Schema::new(
 .carrying(5);
 
 /// The ledger.
-pub(crate) struct Journal {
+pub(crate) struct SignerLedger {
     connection: Connection,
     faults: Arc<dyn Faults>,
     time: WindowClock,
 }
 
-impl Journal {
+impl SignerLedger {
     /// Opens the ledger, makes or migrates it, and goes on with its time.
     pub(crate) fn open(
         path: &Path,
         faults: Arc<dyn Faults>,
-        beginning: Beginning,
+        beginning: ClockStart,
     ) -> Result<Self, SignerError> {
         let connection = open(path, &SCHEMA)?;
-        let time = WindowClock::resume(&connection, beginning).map_err(Refusal::from)?;
+        let time = WindowClock::resume(&connection, beginning).map_err(SignerRefusal::from)?;
         Ok(Self { connection, faults, time })
     }
 
@@ -65,8 +65,8 @@ impl Journal {
         payer: Address,
         intent: &PaymentIntent,
         wall: Timestamp,
-        sign: impl FnOnce() -> Result<ExactPayload, Refusal>,
-    ) -> Result<ExactPayload, Refusal> {
+        sign: impl FnOnce() -> Result<ExactPayload, SignerRefusal>,
+    ) -> Result<ExactPayload, SignerRefusal> {
         let at = self.time.now(wall)?;
         with_full_sync(&mut self.connection, |connection| {
             let transaction =
@@ -75,7 +75,7 @@ impl Journal {
                 if stored != *intent || payment.authorization.from != payer {
                     let reason =
                         format!("intent: {} was signed before with other content", intent.intent);
-                    return Err(Refusal::new(Code::Conflict, reason));
+                    return Err(SignerRefusal::new(SignerRefusalCode::Conflict, reason));
                 }
                 return Ok(payment);
             }
@@ -91,12 +91,13 @@ impl Journal {
     }
 
     /// The rules, and what counts towards its ceilings.
-    pub(crate) fn standing(&mut self, wall: Timestamp) -> Result<Standing, Refusal> {
+    pub(crate) fn standing(&mut self, wall: Timestamp) -> Result<SignerStatus, SignerRefusal> {
         let at = self.time.now(wall)?;
         let transaction = self.connection.transaction()?;
-        let Authority { wallet, creator, serial, accepted, asked } = Authority::read(&transaction)?;
+        let SignerRuleState { wallet, creator, serial, accepted, asked } =
+            SignerRuleState::read(&transaction)?;
         let limits = limits(&transaction)?;
-        Ok(Standing {
+        Ok(SignerStatus {
             wallet,
             limits,
             spent: spent(&transaction, at.window, None)?,
@@ -112,18 +113,22 @@ impl Journal {
 
     /// The address that may sign for the creator, and the text that it has to sign
     /// for a change now.
-    pub(crate) fn message(&self, to: &Change) -> Result<Option<(Address, String)>, Refusal> {
-        let Authority { wallet, creator, serial, .. } = Authority::read(&self.connection)?;
+    pub(crate) fn message(
+        &self,
+        to: &SigningLimitsChange,
+    ) -> Result<Option<(Address, String)>, SignerRefusal> {
+        let SignerRuleState { wallet, creator, serial, .. } =
+            SignerRuleState::read(&self.connection)?;
         let known = wallet.zip(creator);
         Ok(known.map(|(wallet, creator)| (creator, message(wallet, serial, to))))
     }
 }
 
-fn limits(transaction: &Transaction<'_>) -> rusqlite::Result<Limits> {
+fn limits(transaction: &Transaction<'_>) -> rusqlite::Result<SigningLimits> {
     let columns =
         "SELECT per_payment, per_hour, per_day, per_payee, lifetime, payments_max FROM limits";
     transaction.query_row(columns, [], |row| {
-        Ok(Limits {
+        Ok(SigningLimits {
             per_payment: MicroUsdc::new(row.get(0)?),
             per_hour: MicroUsdc::new(row.get(1)?),
             per_day: MicroUsdc::new(row.get(2)?),
@@ -134,8 +139,8 @@ fn limits(transaction: &Transaction<'_>) -> rusqlite::Result<Limits> {
     })
 }
 
-fn set_limits(transaction: &Transaction<'_>, to: Limits) -> rusqlite::Result<()> {
-    let Limits { per_payment, per_hour, per_day, per_payee, lifetime, payments_max } = to;
+fn set_limits(transaction: &Transaction<'_>, to: SigningLimits) -> rusqlite::Result<()> {
+    let SigningLimits { per_payment, per_hour, per_day, per_payee, lifetime, payments_max } = to;
     let amounts = [per_payment, per_hour, per_day, per_payee, lifetime].map(MicroUsdc::units);
     let row = amounts.into_iter().chain([payments_max]);
     let row = rusqlite::params_from_iter(row);
@@ -147,11 +152,11 @@ fn spent(
     transaction: &Transaction<'_>,
     at: Timestamp,
     payee: Option<Address>,
-) -> rusqlite::Result<Spent> {
+) -> rusqlite::Result<SpendingTotals> {
     let (hour, day) = (at.before(HOUR).as_millis(), at.before(DAY).as_millis());
     let payee = payee.as_ref().map(|payee| payee.as_slice());
     transaction.query_row(include_str!("sql/spent.sql"), params![hour, day, payee], |row| {
-        Ok(Spent {
+        Ok(SpendingTotals {
             hour: MicroUsdc::new(row.get(0)?),
             day: MicroUsdc::new(row.get(1)?),
             payee: MicroUsdc::new(row.get(2)?),

@@ -12,7 +12,7 @@ use automaton_core::window::{BootClock, CHAIN_STRAY_MAX};
 use proptest::prelude::*;
 
 use super::*;
-use crate::process::Parts;
+use crate::process::SignerDeps;
 
 const PAYER: Address = address!("f39Fd6e51aad88F6F4ce6aB8827279cffFb92266");
 const PAYEE: Address = address!("70997970C51812dc3A010C7d01b50e0d17dc79C8");
@@ -96,11 +96,11 @@ fn open_in(
     folder: &tempfile::TempDir,
     clocks: &Arc<Clocks>,
     chain: Option<Timestamp>,
-) -> Result<Journal, SignerError> {
+) -> Result<SignerLedger, SignerError> {
     let (clock, boot) = (Arc::clone(clocks), Arc::clone(clocks));
-    let parts = Parts { clock, boot, faults: Arc::new(NoFaults) };
-    let beginning = Beginning::now(&parts, chain).unwrap();
-    Journal::open(&folder.path().join("ledger.db"), parts.faults, beginning)
+    let parts = SignerDeps { clock, boot, faults: Arc::new(NoFaults) };
+    let beginning = ClockStart::now(&parts, chain).unwrap();
+    SignerLedger::open(&folder.path().join("ledger.db"), parts.faults, beginning)
 }
 
 fn usdc(units: u64) -> MicroUsdc {
@@ -108,8 +108,8 @@ fn usdc(units: u64) -> MicroUsdc {
 }
 
 /// A change of all ceilings.
-fn all(limits: Limits) -> Change {
-    Change {
+fn all(limits: SigningLimits) -> SigningLimitsChange {
+    SigningLimitsChange {
         per_payment: Some(limits.per_payment),
         per_hour: Some(limits.per_hour),
         per_day: Some(limits.per_day),
@@ -119,14 +119,14 @@ fn all(limits: Limits) -> Change {
     }
 }
 
-fn set(journal: &mut Journal, to: Change) -> Result<(), Refusal> {
+fn set(journal: &mut SignerLedger, to: SigningLimitsChange) -> Result<(), SignerRefusal> {
     journal.change(to, |_| Ok(()))
 }
 
 struct Bench {
     folder: tempfile::TempDir,
     clocks: Arc<Clocks>,
-    journal: Journal,
+    journal: SignerLedger,
     signed: Cell<u32>,
 }
 
@@ -137,7 +137,7 @@ impl Bench {
         let clocks = Arc::<Clocks>::default();
         let mut journal = open_in(&folder, &clocks, clocks.chain(Span::ZERO)).unwrap();
         let day = usdc(per_day);
-        let limits = Limits {
+        let limits = SigningLimits {
             per_payment: usdc(per_payment),
             per_hour: day,
             per_day: day,
@@ -153,7 +153,7 @@ impl Bench {
         self.journal = open_in(&self.folder, &self.clocks, chain).unwrap();
     }
 
-    fn pay(&mut self, intent: &PaymentIntent) -> Result<ExactPayload, Refusal> {
+    fn pay(&mut self, intent: &PaymentIntent) -> Result<ExactPayload, SignerRefusal> {
         let (signed, now) = (&self.signed, self.clocks.wall());
         self.journal.pay(PAYER, intent, now, || {
             signed.set(signed.get() + 1);
@@ -161,11 +161,11 @@ impl Bench {
         })
     }
 
-    fn code(&mut self, number: u32, amount: u64) -> Option<Code> {
+    fn code(&mut self, number: u32, amount: u64) -> Option<SignerRefusalCode> {
         self.pay(&intent(number, amount)).err().map(|refusal| refusal.code)
     }
 
-    fn spent(&mut self) -> Spent {
+    fn spent(&mut self) -> SpendingTotals {
         self.journal.standing(self.clocks.wall()).unwrap().spent
     }
 }
@@ -174,13 +174,13 @@ impl Bench {
 fn a_new_ledger_has_cautious_ceilings() {
     let folder = tempfile::tempdir().unwrap();
     let mut journal = open_in(&folder, &Arc::default(), None).unwrap();
-    let Standing { limits, spent, .. } = journal.standing(NOON).unwrap();
+    let SignerStatus { limits, spent, .. } = journal.standing(NOON).unwrap();
     assert_eq!(limits.per_payment.to_string(), "25.00 USDC");
     let fifty = usdc(50_000_000);
     assert_eq!((limits.per_hour, limits.per_day, limits.per_payee), (fifty, fifty, fifty));
     assert_eq!(limits.lifetime.to_string(), "250000.00 USDC");
     assert_eq!(limits.payments_max, 10_000);
-    assert_eq!(spent, Spent::default());
+    assert_eq!(spent, SpendingTotals::default());
 }
 
 #[expect(clippy::disallowed_methods, reason = "an older program opened it so")]
@@ -211,7 +211,7 @@ fn a_ledger_of_the_old_form_is_carried_over_with_its_ceilings_and_all_it_counted
     // Once as it was, and once as it is now.
     for _ in 0..2 {
         let mut journal = open_in(&folder, &clocks, clocks.chain(Span::ZERO)).unwrap();
-        let Standing { limits, spent, serial, permits, .. } =
+        let SignerStatus { limits, spent, serial, permits, .. } =
             journal.standing(clocks.wall()).unwrap();
         assert_eq!((limits.per_payment, limits.per_hour), (usdc(300), usdc(500)));
         assert_eq!((limits.per_day, limits.per_payee), (usdc(700), usdc(600)));
@@ -244,7 +244,8 @@ fn the_same_intent_gets_the_same_bytes_and_counts_once() {
         assert_eq!(bench.pay(&intent(1, 100)).unwrap(), first);
     }
     assert_eq!(bench.signed.get(), 1);
-    let counted = Spent { hour: HUNDRED, day: HUNDRED, payee: HUNDRED, ever: HUNDRED, payments: 1 };
+    let counted =
+        SpendingTotals { hour: HUNDRED, day: HUNDRED, payee: HUNDRED, ever: HUNDRED, payments: 1 };
     assert_eq!(bench.spent(), counted);
 }
 
@@ -262,55 +263,55 @@ fn the_same_intent_with_other_content_is_a_conflict() {
     for change in changes {
         let mut other = intent(1, 100);
         change(&mut other);
-        assert_eq!(bench.pay(&other).unwrap_err().code, Code::Conflict, "{other:?}");
+        assert_eq!(bench.pay(&other).unwrap_err().code, SignerRefusalCode::Conflict, "{other:?}");
     }
     // The key of another wallet in the same home.
     let same = intent(1, 100);
     let other = bench.journal.pay(PAYEE, &same, NOON, || Ok(payment(&same, NOON)));
-    assert_eq!(other.unwrap_err().code, Code::Conflict);
+    assert_eq!(other.unwrap_err().code, SignerRefusalCode::Conflict);
     assert_eq!(bench.signed.get(), 1);
 }
 
 #[test]
 fn each_ceiling_holds_to_the_unit() {
     let mut bench = Bench::new(100, 150, 3);
-    assert_eq!(bench.code(1, 101), Some(Code::PerPayment));
+    assert_eq!(bench.code(1, 101), Some(SignerRefusalCode::PerPayment));
     assert_eq!(bench.code(2, 100), None);
-    assert_eq!(bench.code(3, 51), Some(Code::PerDay));
+    assert_eq!(bench.code(3, 51), Some(SignerRefusalCode::PerDay));
     assert_eq!(bench.code(4, 50), None);
-    assert_eq!(bench.code(5, 1), Some(Code::PerDay));
+    assert_eq!(bench.code(5, 1), Some(SignerRefusalCode::PerDay));
     bench.clocks.pass(Span::from_millis(DAY.as_millis() - 1));
-    assert_eq!(bench.code(6, 1), Some(Code::PerDay));
+    assert_eq!(bench.code(6, 1), Some(SignerRefusalCode::PerDay));
     bench.clocks.pass(Span::from_millis(1));
     assert_eq!(bench.code(7, 100), None);
-    assert_eq!(bench.code(8, 1), Some(Code::Count));
+    assert_eq!(bench.code(8, 1), Some(SignerRefusalCode::Count));
     assert_eq!(bench.signed.get(), 3, "what is refused must not be signed");
 }
 
 #[test]
 fn an_hour_a_payee_and_a_life_have_ceilings_of_their_own() {
     let mut bench = Bench::new(100, 1000, 100);
-    let to = Change { per_hour: Some(usdc(150)), ..Change::default() };
+    let to = SigningLimitsChange { per_hour: Some(usdc(150)), ..SigningLimitsChange::default() };
     set(&mut bench.journal, to).unwrap();
-    assert_eq!((bench.code(1, 100), bench.code(2, 51)), (None, Some(Code::PerHour)));
+    assert_eq!((bench.code(1, 100), bench.code(2, 51)), (None, Some(SignerRefusalCode::PerHour)));
     bench.clocks.pass(Span::from_millis(HOUR.as_millis() - 1));
-    assert_eq!(bench.code(3, 51), Some(Code::PerHour));
+    assert_eq!(bench.code(3, 51), Some(SignerRefusalCode::PerHour));
     bench.clocks.pass(Span::from_millis(1));
     assert_eq!(bench.code(4, 100), None);
 
-    let to = Change { per_payee: Some(usdc(210)), ..Change::default() };
+    let to = SigningLimitsChange { per_payee: Some(usdc(210)), ..SigningLimitsChange::default() };
     set(&mut bench.journal, to).unwrap();
-    assert_eq!(bench.code(5, 11), Some(Code::PerPayee));
+    assert_eq!(bench.code(5, 11), Some(SignerRefusalCode::PerPayee));
     let other = PaymentIntent { payee: PAYER, ..intent(6, 11) };
     bench.pay(&other).unwrap();
     assert_eq!((bench.spent().payee, bench.spent().day), (usdc(200), usdc(211)));
     assert_eq!(bench.code(7, 10), None);
 
-    let to = Change { lifetime: Some(usdc(230)), ..Change::default() };
+    let to = SigningLimitsChange { lifetime: Some(usdc(230)), ..SigningLimitsChange::default() };
     set(&mut bench.journal, to).unwrap();
     bench.clocks.pass(Span::from_secs(10 * 86_400));
-    assert_eq!(bench.code(8, 10), Some(Code::Lifetime));
-    assert_eq!((bench.code(9, 9), bench.code(10, 1)), (None, Some(Code::Lifetime)));
+    assert_eq!(bench.code(8, 10), Some(SignerRefusalCode::Lifetime));
+    assert_eq!((bench.code(9, 9), bench.code(10, 1)), (None, Some(SignerRefusalCode::Lifetime)));
 }
 
 #[test]
@@ -318,7 +319,7 @@ fn two_tokens_share_the_ceilings_at_face_value() {
     let mut bench = Bench::new(150, 150, 10);
     assert_eq!(bench.code(1, 150), None);
     let other = PaymentIntent { asset: PAYEE, ..intent(2, 1) };
-    assert_eq!(bench.pay(&other).unwrap_err().code, Code::PerDay);
+    assert_eq!(bench.pay(&other).unwrap_err().code, SignerRefusalCode::PerDay);
 }
 
 #[test]
@@ -327,11 +328,11 @@ fn no_clock_that_is_set_frees_anything() {
     assert_eq!(bench.code(1, 100), None);
     for days in [-400, -1, 1, 2, 400] {
         bench.clocks.set_wall(days * DAY.as_millis());
-        assert_eq!(bench.code(2, 1), Some(Code::PerDay), "{days} days");
+        assert_eq!(bench.code(2, 1), Some(SignerRefusalCode::PerDay), "{days} days");
         // Nor over a restart: the chain says that no time has passed, or nothing.
         for chain in [bench.clocks.chain(Span::ZERO), None] {
             bench.restart(chain);
-            assert_eq!(bench.code(2, 1), Some(Code::PerDay), "{days} days, {chain:?}");
+            assert_eq!(bench.code(2, 1), Some(SignerRefusalCode::PerDay), "{days} days, {chain:?}");
         }
     }
 }
@@ -354,7 +355,7 @@ fn a_restart_adds_what_both_witnesses_confirm() {
         bench.clocks.pass(Span::from_millis(DAY.as_millis() + more));
         bench.clocks.set_wall(-wall_back);
         bench.restart(if chain_stands { then } else { bench.clocks.chain(Span::ZERO) });
-        let expected = (!freed).then_some(Code::PerDay);
+        let expected = (!freed).then_some(SignerRefusalCode::PerDay);
         assert_eq!(bench.code(2, 1), expected, "{chain_stands} {wall_back} {more}");
     }
 }
@@ -366,7 +367,7 @@ fn a_first_chain_is_a_witness_for_the_next_start() {
     assert_eq!(bench.code(1, 100), None);
     bench.clocks.pass(Span::from_secs(3 * 86_400));
     bench.restart(bench.clocks.chain(Span::ZERO));
-    assert_eq!(bench.code(2, 1), Some(Code::PerDay));
+    assert_eq!(bench.code(2, 1), Some(SignerRefusalCode::PerDay));
     bench.clocks.pass(Span::from_secs(2 * 86_400));
     bench.restart(bench.clocks.chain(Span::ZERO));
     assert_eq!(bench.code(2, 1), None);
@@ -380,7 +381,7 @@ fn starts_between_two_payments_lose_no_time() {
         bench.clocks.pass(Span::from_secs(6 * 3600));
         bench.restart(bench.clocks.chain(Span::ZERO));
     }
-    assert_eq!(bench.code(2, 1), Some(Code::PerDay));
+    assert_eq!(bench.code(2, 1), Some(SignerRefusalCode::PerDay));
     bench.clocks.pass(CHAIN_STRAY_MAX);
     assert_eq!(bench.code(2, 1), None, "a block's stray counts once");
 }
@@ -388,7 +389,7 @@ fn starts_between_two_payments_lose_no_time() {
 #[test]
 fn a_message_is_the_creators_for_the_wallet_and_its_next_serial() {
     let mut bench = Bench::new(100, 100, 10);
-    let to = Change { per_day: Some(usdc(700)), ..Change::default() };
+    let to = SigningLimitsChange { per_day: Some(usdc(700)), ..SigningLimitsChange::default() };
     assert_eq!(bench.journal.message(&to).unwrap(), None);
     bench.journal.name_wallet(PAYER).unwrap();
     assert_eq!(bench.journal.message(&to).unwrap(), None, "nobody may sign it");
@@ -404,13 +405,14 @@ fn ceilings_can_be_lowered_below_what_is_spent() {
     assert_eq!(bench.code(1, 60), None);
     let limits = bench.journal.standing(NOON).unwrap().limits;
     let fifty = MicroUsdc::new(50);
-    let lower = Change { per_day: Some(fifty), ..Change::default() };
+    let lower = SigningLimitsChange { per_day: Some(fifty), ..SigningLimitsChange::default() };
     set(&mut bench.journal, lower).unwrap();
     let changed = bench.journal.standing(NOON).unwrap();
-    assert_eq!(changed.limits, Limits { per_day: fifty, ..limits }, "the others stay");
-    assert_eq!(bench.code(2, 1), Some(Code::PerDay));
-    let absurd = Change { payments_max: Some(u64::MAX), ..Change::default() };
-    assert_eq!(set(&mut bench.journal, absurd).unwrap_err().code, Code::Ledger);
+    assert_eq!(changed.limits, SigningLimits { per_day: fifty, ..limits }, "the others stay");
+    assert_eq!(bench.code(2, 1), Some(SignerRefusalCode::PerDay));
+    let absurd =
+        SigningLimitsChange { payments_max: Some(u64::MAX), ..SigningLimitsChange::default() };
+    assert_eq!(set(&mut bench.journal, absurd).unwrap_err().code, SignerRefusalCode::Ledger);
     bench.restart(None);
     assert_eq!(bench.journal.standing(NOON).unwrap(), changed);
 }
@@ -418,10 +420,10 @@ fn ceilings_can_be_lowered_below_what_is_spent() {
 #[test]
 fn a_payment_that_cannot_be_signed_is_not_counted() {
     let mut bench = Bench::new(100, 100, 10);
-    let refuse = || Err(Refusal::new(Code::Asset, "unknown"));
+    let refuse = || Err(SignerRefusal::new(SignerRefusalCode::Asset, "unknown"));
     let refused = bench.journal.pay(PAYER, &intent(1, 100), NOON, refuse);
-    assert_eq!(refused.unwrap_err().code, Code::Asset);
-    assert_eq!(bench.journal.standing(NOON).unwrap().spent, Spent::default());
+    assert_eq!(refused.unwrap_err().code, SignerRefusalCode::Asset);
+    assert_eq!(bench.journal.standing(NOON).unwrap().spent, SpendingTotals::default());
     assert_eq!(bench.code(1, 100), None);
 }
 
@@ -429,9 +431,9 @@ fn a_payment_that_cannot_be_signed_is_not_counted() {
 fn a_ledger_that_cannot_be_written_signs_nothing_that_leaves() {
     let mut bench = Bench::new(100, 100, 10);
     bench.journal.connection.pragma_update(None, "query_only", true).unwrap();
-    assert_eq!(bench.code(1, 1), Some(Code::Ledger));
+    assert_eq!(bench.code(1, 1), Some(SignerRefusalCode::Ledger));
     bench.journal.connection.pragma_update(None, "query_only", false).unwrap();
-    assert_eq!(bench.journal.standing(NOON).unwrap().spent, Spent::default());
+    assert_eq!(bench.journal.standing(NOON).unwrap().spent, SpendingTotals::default());
     assert_eq!(bench.code(1, 1), None);
 }
 
@@ -443,7 +445,7 @@ fn a_full_disk_is_a_refusal_and_passes() {
     bench.journal.connection.pragma_update(None, "max_page_count", pages).unwrap();
     let refused = (1..9999).map(|number| (number, bench.code(number, 1)));
     let (number, code) = { refused }.find(|(_, code)| code.is_some()).unwrap();
-    assert_eq!(code, Some(Code::NoRoom));
+    assert_eq!(code, Some(SignerRefusalCode::NoRoom));
     bench.journal.connection.pragma_update(None, "max_page_count", pages + 100).unwrap();
     assert_eq!(bench.code(number, 1), None);
     let spent = bench.spent();
@@ -454,7 +456,8 @@ fn a_full_disk_is_a_refusal_and_passes() {
 fn only_accepted_rules_are_admitted() {
     let folder = tempfile::tempdir().unwrap();
     let mut journal = open_in(&folder, &Arc::default(), None).unwrap();
-    let lines = |words: &[&str]| words.iter().map(|it| (*it).to_owned()).collect::<rules::Lines>();
+    let lines =
+        |words: &[&str]| words.iter().map(|it| (*it).to_owned()).collect::<rules::RuleLines>();
     let home = Path::new("/h");
     // A start that may sign for nothing pins nothing.
     journal.admit(home, &lines(&[])).unwrap();
@@ -464,7 +467,7 @@ fn only_accepted_rules_are_admitted() {
     }
     let more = lines(&["token a", "token c", "token d"]);
     let refusal = journal.admit(home, &more).unwrap_err();
-    assert_eq!(refusal.code, Code::Rules);
+    assert_eq!(refusal.code, SignerRefusalCode::Rules);
     let hash = rules::hash(&lines(&["token c", "token d"]));
     let told = format!("token c, token d; `automaton limits accept {hash} --signer /h` accepts it");
     assert!(refusal.reason.ends_with(&told), "{refusal}");
@@ -472,11 +475,11 @@ fn only_accepted_rules_are_admitted() {
     assert_eq!((standing.asked, standing.asked_for.len()), (Some(hash), 2));
 
     // What was not shown is not accepted.
-    assert_eq!(journal.accept(rules::hash(&more)).unwrap_err().code, Code::Rules);
+    assert_eq!(journal.accept(rules::hash(&more)).unwrap_err().code, SignerRefusalCode::Rules);
     assert!(journal.admit(home, &more).is_err());
     journal.accept(hash).unwrap();
     journal.admit(home, &more).unwrap();
-    assert_eq!(journal.accept(hash).unwrap_err().code, Code::Rules);
+    assert_eq!(journal.accept(hash).unwrap_err().code, SignerRefusalCode::Rules);
     let after = journal.standing(NOON).unwrap();
     assert_eq!((after.permits.len(), after.asked), (4, None));
     assert_ne!(after.rules, standing.rules);
@@ -505,7 +508,7 @@ enum Step {
     Restart {
         age_s: Option<i64>,
     },
-    Limits(Limits),
+    Limits(SigningLimits),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -513,7 +516,14 @@ fn step() -> impl Strategy<Value = Step> {
     let limits = limits.prop_map(|(per_payment, [hour, day, payee, lifetime], payments_max)| {
         let (per_payment, per_hour, per_day) = (usdc(per_payment), usdc(hour), usdc(day));
         let (per_payee, lifetime) = (usdc(payee), usdc(lifetime));
-        Step::Limits(Limits { per_payment, per_hour, per_day, per_payee, lifetime, payments_max })
+        Step::Limits(SigningLimits {
+            per_payment,
+            per_hour,
+            per_day,
+            per_payee,
+            lifetime,
+            payments_max,
+        })
     });
     let pay = (0..40_u32, 1..100_u64, 1..4_u8);
     let age = prop_oneof![1 => Just(None), 4 => (0..120_i64).prop_map(Some)];
@@ -582,7 +592,7 @@ proptest! {
                             prop_assert_eq!((&got, &asked), (&it.bytes, &it.intent));
                         }
                         (Err(refusal), Some(it)) => {
-                            prop_assert_eq!(refusal.code, Code::Conflict);
+                            prop_assert_eq!(refusal.code, SignerRefusalCode::Conflict);
                             prop_assert_ne!(&it.intent, &asked);
                         }
                         (Ok(bytes), None) => {

@@ -3,41 +3,41 @@
 use std::sync::Arc;
 
 use automaton_core::time::{Span, Timestamp};
-use automaton_core::window::{Anchor, BootClock, Witnesses};
+use automaton_core::window::{BootClock, ClockReadings, WindowAnchor};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use crate::error::{Code, Refusal};
-use crate::process::Parts;
+use crate::error::{SignerRefusal, SignerRefusalCode};
+use crate::process::SignerDeps;
 
 /// The moment at which a signer begins, by all clocks: taken once its home is its
 /// own, and before anybody is waited for.
-pub(crate) struct Beginning {
+pub(crate) struct ClockStart {
     boot: Arc<dyn BootClock>,
     since_boot: Span,
-    said: Witnesses,
+    said: ClockReadings,
 }
 
-impl Beginning {
-    pub(crate) fn now(parts: &Parts, chain: Option<Timestamp>) -> Result<Self, Refusal> {
+impl ClockStart {
+    pub(crate) fn now(parts: &SignerDeps, chain: Option<Timestamp>) -> Result<Self, SignerRefusal> {
         let since_boot = read(&*parts.boot)?;
-        let said = Witnesses { wall: parts.clock.now(), chain };
+        let said = ClockReadings { wall: parts.clock.now(), chain };
         Ok(Self { boot: Arc::clone(&parts.boot), since_boot, said })
     }
 }
 
 /// Window time as it goes on within one run.
 pub(super) struct WindowClock {
-    beginning: Beginning,
-    anchor: Anchor,
+    beginning: ClockStart,
+    anchor: WindowAnchor,
 }
 
 impl WindowClock {
     /// Goes on from what the ledger kept. A ledger that has counted nothing begins
     /// at the wall's time.
-    pub(super) fn resume(ledger: &Connection, beginning: Beginning) -> rusqlite::Result<Self> {
+    pub(super) fn resume(ledger: &Connection, beginning: ClockStart) -> rusqlite::Result<Self> {
         let kept = kept(ledger)?;
         let said = beginning.said;
-        let first = Anchor { window: said.wall.max(Timestamp::EPOCH), said };
+        let first = WindowAnchor { window: said.wall.max(Timestamp::EPOCH), said };
         let anchor = kept.map_or(first, |kept| kept.resumed(said));
         // From now on the next start has two witnesses.
         if said.chain.is_some() && kept.is_some_and(|kept| kept.said.chain.is_none()) {
@@ -47,30 +47,31 @@ impl WindowClock {
     }
 
     /// The moment now, with the wall's time.
-    pub(super) fn now(&self, wall: Timestamp) -> Result<Anchor, Refusal> {
-        let Beginning { boot, since_boot, .. } = &self.beginning;
+    pub(super) fn now(&self, wall: Timestamp) -> Result<WindowAnchor, SignerRefusal> {
+        let ClockStart { boot, since_boot, .. } = &self.beginning;
         let passed = read(&**boot)?.as_millis().saturating_sub(since_boot.as_millis());
         Ok(self.anchor.advanced(Span::from_millis(passed), wall))
     }
 }
 
-fn read(boot: &dyn BootClock) -> Result<Span, Refusal> {
-    let unread = || Refusal::new(Code::Ledger, "the clock since boot cannot be read");
+fn read(boot: &dyn BootClock) -> Result<Span, SignerRefusal> {
+    let unread =
+        || SignerRefusal::new(SignerRefusalCode::Ledger, "the clock since boot cannot be read");
     boot.since_boot().ok_or_else(unread)
 }
 
-fn kept(ledger: &Connection) -> rusqlite::Result<Option<Anchor>> {
+fn kept(ledger: &Connection) -> rusqlite::Result<Option<WindowAnchor>> {
     ledger
         .query_row("SELECT window, wall, chain FROM anchor", [], |row| {
             let chain = row.get::<_, Option<i64>>(2)?.map(Timestamp::from_millis);
-            let said = Witnesses { wall: Timestamp::from_millis(row.get(1)?), chain };
-            Ok(Anchor { window: Timestamp::from_millis(row.get(0)?), said })
+            let said = ClockReadings { wall: Timestamp::from_millis(row.get(1)?), chain };
+            Ok(WindowAnchor { window: Timestamp::from_millis(row.get(0)?), said })
         })
         .optional()
 }
 
 /// Keeps a moment for the next start, in the transaction that counts at it.
-pub(super) fn keep(ledger: &Connection, at: Anchor) -> rusqlite::Result<()> {
+pub(super) fn keep(ledger: &Connection, at: WindowAnchor) -> rusqlite::Result<()> {
     let chain = at.said.chain.map(Timestamp::as_millis);
     let row = params![at.window.as_millis(), at.said.wall.as_millis(), chain];
     ledger.execute(include_str!("sql/keep_anchor.sql"), row).map(drop)

@@ -7,14 +7,14 @@ use automaton_core::window::DAY;
 use automaton_sqlite::with_full_sync;
 use rusqlite::{OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
 
-use super::{Journal, keep};
-use crate::error::{Code, Refusal};
-use crate::payload::{Call, Permitted, SignedTransaction, TransactionIntent};
+use super::{SignerLedger, keep};
+use crate::error::{SignerRefusal, SignerRefusalCode};
+use crate::payload::{PermittedTransaction, SignedTransaction, TransactionCall, TransactionIntent};
 
 /// Where an intent is on its chain: chain, account, contract, and what it is told.
-type Place = (u64, Address, Address, B256);
+type IntentKey = (u64, Address, Address, B256);
 
-impl Journal {
+impl SignerLedger {
     /// The transaction of an intent, for an account that pays at most `per_day` wei a
     /// day. The last one signed, where there is one and the call does not offer
     /// more for gas; else one made by `sign` for the intent's nonce.
@@ -23,8 +23,11 @@ impl Journal {
         (payer, per_day): (Address, u64),
         asked: &TransactionIntent,
         wall: Timestamp,
-        (permitted, sign): (&Permitted<'_>, impl FnOnce(u64) -> Result<SignedTransaction, Refusal>),
-    ) -> Result<SignedTransaction, Refusal> {
+        (permitted, sign): (
+            &PermittedTransaction<'_>,
+            impl FnOnce(u64) -> Result<SignedTransaction, SignerRefusal>,
+        ),
+    ) -> Result<SignedTransaction, SignerRefusal> {
         let TransactionIntent { intent, call } = asked;
         let place = (call.chain_id, payer, call.to, keccak256(&call.data));
         let at = self.time.now(wall)?;
@@ -42,7 +45,7 @@ impl Journal {
                     {
                         let reason =
                             format!("intent: {intent} was signed before with other content");
-                        return Err(Refusal::new(Code::Conflict, reason));
+                        return Err(SignerRefusal::new(SignerRefusalCode::Conflict, reason));
                     }
                     if !raises(call, &last) {
                         return Ok(last);
@@ -60,7 +63,7 @@ impl Journal {
             if spent.checked_add(fee).is_none_or(|sum| sum > per_day) {
                 let rule = format!("is more than the ceiling of {per_day} wei a day");
                 let reason = format!("gas: {fee} wei after {spent} wei in 24 hours {rule}");
-                return Err(Refusal::new(Code::PerDay, reason));
+                return Err(SignerRefusal::new(SignerRefusalCode::PerDay, reason));
             }
             let signed = sign(nonce)?;
             let (chain, payer, callee, data) = place;
@@ -88,17 +91,17 @@ impl Journal {
 
 /// Whether a call offers more than the last one signed. Nodes take a replacement
 /// only when it does.
-fn raises(call: &Call, last: &SignedTransaction) -> bool {
+fn raises(call: &TransactionCall, last: &SignedTransaction) -> bool {
     call.max_fee > last.max_fee && call.priority_fee >= last.priority_fee
 }
 
-fn next_nonce(transaction: &Transaction<'_>, place: Place) -> rusqlite::Result<u64> {
+fn next_nonce(transaction: &Transaction<'_>, place: IntentKey) -> rusqlite::Result<u64> {
     let (chain, payer, ..) = place;
     let query = include_str!("sql/next_nonce.sql");
     transaction.query_row(query, params![chain, payer.as_slice()], |row| row.get(0))
 }
 
-fn read(row: &Row<'_>) -> rusqlite::Result<(Place, SignedTransaction)> {
+fn read(row: &Row<'_>) -> rusqlite::Result<(IntentKey, SignedTransaction)> {
     let (payer, callee) = (row.get::<_, [u8; 20]>(1)?.into(), row.get::<_, [u8; 20]>(2)?.into());
     let place = (row.get(0)?, payer, callee, B256::new(row.get(3)?));
     let signed = SignedTransaction {

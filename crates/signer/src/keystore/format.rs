@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-use crate::key::{KEY_BYTES, Key};
+use crate::key::{KEY_BYTES, WalletKey};
 
 /// The one version.
 const VERSION: u32 = 3;
@@ -32,7 +32,7 @@ const PBKDF2_ROUNDS_MAX: u32 = 10_000_000;
 
 /// Why a file is no keystore that can be opened.
 #[derive(Debug, thiserror::Error)]
-pub enum Defect {
+pub enum KeystoreDefect {
     /// It is larger than any keystore.
     #[error("it is larger than a keystore can be")]
     TooLarge,
@@ -66,7 +66,7 @@ pub enum Defect {
 
 /// A keystore, as its file is written.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Encrypted {
+pub(super) struct EncryptedKeystore {
     /// Without `0x`, as other tools write it; some leave it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     address: Option<String>,
@@ -134,7 +134,7 @@ enum Prf {
 }
 
 /// A derived key: 16 bytes for the cipher, then 16 for the MAC.
-pub(super) type Derived = Zeroizing<[u8; 32]>;
+pub(super) type DerivedKey = Zeroizing<[u8; 32]>;
 
 impl Scrypt {
     /// Parameters with an empty salt.
@@ -147,11 +147,11 @@ impl Scrypt {
         self.n * self.r as u64
     }
 
-    pub(super) fn params(&self) -> Result<scrypt::Params, Defect> {
+    pub(super) fn params(&self) -> Result<scrypt::Params, KeystoreDefect> {
         let Self { n, r, p, .. } = *self;
         if n < 2 || !n.is_power_of_two() || r == 0 || p == 0 {
             let expected = "n of a power of two, r and p above zero";
-            return Err(Defect::Value { field: "kdfparams", expected });
+            return Err(KeystoreDefect::Value { field: "kdfparams", expected });
         }
         let work = n.checked_mul(r.into());
         let bytes = work.and_then(|work| work.checked_mul(128));
@@ -162,19 +162,19 @@ impl Scrypt {
         // Asked last: the library's own checks overflow on the absurd.
         log_n
             .and_then(|log_n| scrypt::Params::new(log_n, r, p).ok())
-            .ok_or(Defect::Cost { field: "kdfparams" })
+            .ok_or(KeystoreDefect::Cost { field: "kdfparams" })
     }
 }
 
-impl Encrypted {
+impl EncryptedKeystore {
     /// Encrypts a key under parameters, with a salt and an initial vector of
     /// its own.
     pub(super) fn new(
-        key: &Key,
+        key: &WalletKey,
         passphrase: &Secret,
         mut cost: Scrypt,
         entropy: &dyn Entropy,
-    ) -> Result<Self, Defect> {
+    ) -> Result<Self, KeystoreDefect> {
         let (mut iv, mut id) = ([0; 16], [0; 16]);
         cost.salt = vec![0; 32];
         entropy.fill(&mut cost.salt);
@@ -200,10 +200,10 @@ impl Encrypted {
         Ok(encrypted)
     }
 
-    pub(super) fn from_json(bytes: &[u8]) -> Result<Self, Defect> {
-        let encrypted: Self = serde_json::from_slice(bytes).map_err(Defect::Form)?;
+    pub(super) fn from_json(bytes: &[u8]) -> Result<Self, KeystoreDefect> {
+        let encrypted: Self = serde_json::from_slice(bytes).map_err(KeystoreDefect::Form)?;
         if encrypted.version != VERSION {
-            return Err(Defect::Value { field: "version", expected: "3" });
+            return Err(KeystoreDefect::Value { field: "version", expected: "3" });
         }
         let dklen = match &encrypted.crypto.kdf {
             Kdf::Scrypt(scrypt) => {
@@ -211,12 +211,12 @@ impl Encrypted {
                 scrypt.dklen
             }
             Kdf::Pbkdf2(pbkdf2) if !(1..=PBKDF2_ROUNDS_MAX).contains(&pbkdf2.c) => {
-                return Err(Defect::Cost { field: "c" });
+                return Err(KeystoreDefect::Cost { field: "c" });
             }
             Kdf::Pbkdf2(pbkdf2) => pbkdf2.dklen,
         };
         if dklen != DERIVED_BYTES {
-            return Err(Defect::Value { field: "dklen", expected: "32" });
+            return Err(KeystoreDefect::Value { field: "dklen", expected: "32" });
         }
         Ok(encrypted)
     }
@@ -235,18 +235,18 @@ impl Encrypted {
         }
     }
 
-    pub(super) fn to_json(&self) -> Result<Vec<u8>, Defect> {
-        serde_json::to_vec(self).map_err(Defect::Form)
+    pub(super) fn to_json(&self) -> Result<Vec<u8>, KeystoreDefect> {
+        serde_json::to_vec(self).map_err(KeystoreDefect::Form)
     }
 
     /// Derives the key that a passphrase gives with this file's parameters.
-    pub(super) fn derive(&self, passphrase: &Secret) -> Result<Derived, Defect> {
-        let mut derived = Derived::default();
+    pub(super) fn derive(&self, passphrase: &Secret) -> Result<DerivedKey, KeystoreDefect> {
+        let mut derived = DerivedKey::default();
         let passphrase = passphrase.reveal().as_bytes();
         match &self.crypto.kdf {
             Kdf::Scrypt(cost) => {
                 scrypt::scrypt(passphrase, &cost.salt, &cost.params()?, derived.as_mut())
-                    .map_err(|_| Defect::Cost { field: "kdfparams" })?;
+                    .map_err(|_| KeystoreDefect::Cost { field: "kdfparams" })?;
             }
             Kdf::Pbkdf2(Pbkdf2 { c, prf: Prf::HmacSha256, salt, .. }) => {
                 pbkdf2::pbkdf2_hmac::<Sha256>(passphrase, salt, *c, derived.as_mut());
@@ -256,23 +256,23 @@ impl Encrypted {
     }
 
     /// Whether the derived key is the one that this file was written with.
-    pub(super) fn fits(&self, derived: &Derived) -> bool {
+    pub(super) fn fits(&self, derived: &DerivedKey) -> bool {
         self.mac_under(derived) == self.crypto.mac
     }
 
-    fn mac_under(&self, derived: &Derived) -> [u8; 32] {
+    fn mac_under(&self, derived: &DerivedKey) -> [u8; 32] {
         let message = Zeroizing::new([&derived[16..], &self.crypto.ciphertext].concat());
         keccak256(&*message).0
     }
 
     /// Writes what is encrypted into memory of the caller's choice.
-    pub(super) fn decrypt(&self, derived: &Derived, into: &mut [u8; KEY_BYTES]) {
+    pub(super) fn decrypt(&self, derived: &DerivedKey, into: &mut [u8; KEY_BYTES]) {
         *into = self.crypto.ciphertext;
         self.apply_stream(derived, into);
     }
 
     /// Encrypts what is plain and decrypts what is not, as counter mode does.
-    fn apply_stream(&self, derived: &Derived, bytes: &mut [u8; KEY_BYTES]) {
+    fn apply_stream(&self, derived: &DerivedKey, bytes: &mut [u8; KEY_BYTES]) {
         let mut key = Zeroizing::new([0; 16]);
         key.copy_from_slice(&derived[..16]);
         let iv = &self.crypto.cipherparams.iv;
@@ -284,13 +284,13 @@ impl Encrypted {
         self.address.as_deref()?.parse().ok()
     }
 
-    pub(super) fn check_address(&self, found: Address) -> Result<(), Defect> {
+    pub(super) fn check_address(&self, found: Address) -> Result<(), KeystoreDefect> {
         let Some(named) = &self.address else { return Ok(()) };
         let named = named.strip_prefix("0x").unwrap_or(named);
         if named.eq_ignore_ascii_case(&hex::encode(found)) {
             return Ok(());
         }
-        Err(Defect::OtherAddress { found })
+        Err(KeystoreDefect::OtherAddress { found })
     }
 }
 

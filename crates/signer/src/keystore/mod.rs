@@ -15,14 +15,14 @@ use std::path::{Path, PathBuf};
 
 use alloy_primitives::Address;
 use automaton_core::entropy::Entropy;
-use automaton_core::error::{Classified, Kind};
+use automaton_core::error::{Classified, ErrorClass};
 use automaton_core::secret::Secret;
 use automaton_sandbox::{LockedBytes, VaultError};
 
-use crate::key::Key;
-use format::{Derived, Encrypted, Scrypt};
+use crate::key::WalletKey;
+use format::{DerivedKey, EncryptedKeystore, Scrypt};
 
-pub use format::Defect;
+pub use format::KeystoreDefect;
 
 /// The largest file that is read, in bytes.
 const FILE_BYTES_MAX: u64 = 64 * 1024;
@@ -64,7 +64,7 @@ pub enum KeystoreError {
         /// The keystore.
         path: PathBuf,
         /// What is wrong with it.
-        source: Defect,
+        source: KeystoreDefect,
     },
     /// The passphrase does not fit the file.
     #[error("the passphrase does not open the keystore {}", path.display())]
@@ -81,12 +81,14 @@ pub enum KeystoreError {
 }
 
 impl Classified for KeystoreError {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ErrorClass {
         match self {
-            Self::Exists { .. } | Self::Missing { .. } | Self::WrongPassphrase { .. } => Kind::User,
-            Self::Unfit { .. } => Kind::Config,
+            Self::Exists { .. } | Self::Missing { .. } | Self::WrongPassphrase { .. } => {
+                ErrorClass::User
+            }
+            Self::Unfit { .. } => ErrorClass::Config,
             Self::Vault(error) => error.kind(),
-            Self::File { .. } | Self::NoChance => Kind::Internal,
+            Self::File { .. } | Self::NoChance => ErrorClass::Internal,
         }
     }
 
@@ -143,7 +145,7 @@ fn draw(
     let mut secret = LockedBytes::zeroed()?;
     entropy.fill(secret.get_mut());
     // One draw in 2¹²⁸ is no key.
-    let key = Key::new(secret).ok_or(KeystoreError::NoChance)?;
+    let key = WalletKey::new(secret).ok_or(KeystoreError::NoChance)?;
     keep(&key, (path, cost), passphrase, entropy)
 }
 
@@ -169,12 +171,12 @@ pub fn import(
 }
 
 fn keep(
-    key: &Key,
+    key: &WalletKey,
     (path, cost): (&Path, Scrypt),
     passphrase: &Secret,
     entropy: &dyn Entropy,
 ) -> Result<Address, KeystoreError> {
-    let json = Encrypted::new(key, passphrase, cost, entropy)
+    let json = EncryptedKeystore::new(key, passphrase, cost, entropy)
         .and_then(|encrypted| encrypted.to_json())
         .map_err(|source| KeystoreError::Unfit { path: path.to_owned(), source })?;
     store(path, &json)?;
@@ -215,7 +217,7 @@ fn failed(verb: &'static str, path: &Path, source: io::Error) -> KeystoreError {
 #[derive(Debug)]
 pub struct Keystore {
     path: PathBuf,
-    encrypted: Encrypted,
+    encrypted: EncryptedKeystore,
 }
 
 impl Keystore {
@@ -233,9 +235,9 @@ impl Keystore {
         let read = file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes);
         let length = read.map_err(|source| failed("read", path, source))?;
         let encrypted = if u64::try_from(length).is_ok_and(|length| length <= FILE_BYTES_MAX) {
-            Encrypted::from_json(&bytes)
+            EncryptedKeystore::from_json(&bytes)
         } else {
-            Err(Defect::TooLarge)
+            Err(KeystoreDefect::TooLarge)
         };
         let unfit = |source| KeystoreError::Unfit { path: path.to_owned(), source };
         Ok(Self { path: path.to_owned(), encrypted: encrypted.map_err(unfit)? })
@@ -252,11 +254,11 @@ impl Keystore {
     /// # Errors
     /// When the passphrase is wrong, or what is inside is no key or not the one
     /// of the file's address.
-    pub fn unlock(&self, passphrase: &Secret) -> Result<Key, KeystoreError> {
+    pub fn unlock(&self, passphrase: &Secret) -> Result<WalletKey, KeystoreError> {
         let derived = self.derive(passphrase)?;
         let mut secret = LockedBytes::zeroed()?;
         self.encrypted.decrypt(&derived, secret.get_mut());
-        let key = Key::new(secret).ok_or_else(|| self.unfit(Defect::NoKey))?;
+        let key = WalletKey::new(secret).ok_or_else(|| self.unfit(KeystoreDefect::NoKey))?;
         self.encrypted.check_address(key.address()).map_err(|it| self.unfit(it))?;
         Ok(key)
     }
@@ -266,7 +268,7 @@ impl Keystore {
         self.derive(passphrase).map(drop)
     }
 
-    fn derive(&self, passphrase: &Secret) -> Result<Derived, KeystoreError> {
+    fn derive(&self, passphrase: &Secret) -> Result<DerivedKey, KeystoreError> {
         let derived = self.encrypted.derive(passphrase).map_err(|it| self.unfit(it))?;
         if self.encrypted.fits(&derived) {
             Ok(derived)
@@ -275,7 +277,7 @@ impl Keystore {
         }
     }
 
-    fn unfit(&self, source: Defect) -> KeystoreError {
+    fn unfit(&self, source: KeystoreDefect) -> KeystoreError {
         KeystoreError::Unfit { path: self.path.clone(), source }
     }
 }

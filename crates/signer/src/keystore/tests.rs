@@ -20,7 +20,7 @@ fn folder() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }
 
-fn open(json: &Value, passphrase: &Secret) -> Result<Key, KeystoreError> {
+fn open(json: &Value, passphrase: &Secret) -> Result<WalletKey, KeystoreError> {
     let folder = folder();
     let path = folder.path().join("keystore.json");
     fs::write(&path, json.to_string()).unwrap();
@@ -28,7 +28,7 @@ fn open(json: &Value, passphrase: &Secret) -> Result<Key, KeystoreError> {
 }
 
 fn weak() -> Value {
-    let encrypted = Encrypted::new(&golden(), &passphrase(), WEAK, &SystemEntropy).unwrap();
+    let encrypted = EncryptedKeystore::new(&golden(), &passphrase(), WEAK, &SystemEntropy).unwrap();
     serde_json::from_slice(&encrypted.to_json().unwrap()).unwrap()
 }
 
@@ -197,11 +197,14 @@ fn damaged_files_are_refused() {
     for bytes in [&b""[..], b"{", b"null", b"[]", b"\xff\xff", &whole.as_bytes()[..200]] {
         fs::write(&path, bytes).unwrap();
         let error = Keystore::read(&path).unwrap_err();
-        assert!(matches!(error, KeystoreError::Unfit { source: Defect::Form(_), .. }), "{error}");
+        assert!(
+            matches!(error, KeystoreError::Unfit { source: KeystoreDefect::Form(_), .. }),
+            "{error}"
+        );
     }
     fs::write(&path, vec![b' '; 70_000]).unwrap();
     let error = Keystore::read(&path).unwrap_err();
-    assert!(matches!(error, KeystoreError::Unfit { source: Defect::TooLarge, .. }));
+    assert!(matches!(error, KeystoreError::Unfit { source: KeystoreDefect::TooLarge, .. }));
     fs::write(&path, format!("{}{}", "[".repeat(30_000), "]".repeat(30_000))).unwrap();
     assert!(Keystore::read(&path).is_err());
     assert!(matches!(Keystore::read(folder.path()), Err(KeystoreError::File { .. })));
@@ -221,7 +224,10 @@ fn one_changed_digit_is_found() {
     let mut damaged = weak();
     damaged["crypto"]["cipherparams"]["iv"] = json!("00".repeat(16));
     let error = open(&damaged, &passphrase()).unwrap_err();
-    assert!(matches!(error, KeystoreError::Unfit { source: Defect::OtherAddress { .. }, .. }));
+    assert!(matches!(
+        error,
+        KeystoreError::Unfit { source: KeystoreDefect::OtherAddress { .. }, .. }
+    ));
 }
 
 /// Writes a file of another tool and takes its key.
@@ -309,7 +315,7 @@ fn stronger_parameters_are_kept() {
         keystore["crypto"]["kdfparams"]["n"] = json!(n);
         keystore["crypto"]["kdfparams"]["r"] = json!(r);
         keystore["crypto"]["kdfparams"]["p"] = json!(p);
-        let encrypted = Encrypted::from_json(keystore.to_string().as_bytes()).unwrap();
+        let encrypted = EncryptedKeystore::from_json(keystore.to_string().as_bytes()).unwrap();
         let kept = serde_json::to_value(encrypted.cost_at_least(STRONG)).unwrap();
         ["n", "r", "p"].map(|field| kept[field].as_u64().unwrap())
     };
@@ -329,8 +335,8 @@ proptest! {
     #[test]
     fn what_is_written_is_read(words in "\\PC{1,40}", other in "\\PC{1,40}") {
         let words = Secret::new(words);
-        let encrypted = Encrypted::new(&golden(), &words, WEAK, &SystemEntropy).unwrap();
-        let read = Encrypted::from_json(&encrypted.to_json().unwrap()).unwrap();
+        let encrypted = EncryptedKeystore::new(&golden(), &words, WEAK, &SystemEntropy).unwrap();
+        let read = EncryptedKeystore::from_json(&encrypted.to_json().unwrap()).unwrap();
         let derived = read.derive(&words).unwrap();
         prop_assert!(read.fits(&derived));
         let mut secret = [0; 32];
@@ -343,7 +349,7 @@ proptest! {
 
     #[test]
     fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
-        prop_assert!(Encrypted::from_json(&bytes).is_err());
+        prop_assert!(EncryptedKeystore::from_json(&bytes).is_err());
     }
 
     #[test]

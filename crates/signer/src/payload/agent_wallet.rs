@@ -11,7 +11,7 @@ use automaton_core::wire::x402::{ChainId, TokenDomain};
 use serde::{Deserialize, Serialize};
 
 use super::Contract;
-use crate::error::{Code, Refusal};
+use crate::error::{SignerRefusal, SignerRefusalCode};
 
 /// keccak256 of `AgentWalletSet(uint256 agentId,address newWallet,address owner,
 /// uint256 deadline)`.
@@ -49,17 +49,20 @@ impl Consent {
         contracts: &[Contract],
         asked: &AgentWalletSet,
         now: Timestamp,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, SignerRefusal> {
         let AgentWalletSet { chain_id, registry, deadline, .. } = asked;
         if !contracts.iter().any(|it| (it.chain_id, it.address) == (*chain_id, *registry)) {
             let rule = "is not among the known contracts";
             let reason = format!("registry: {registry} on chain {chain_id} {rule}");
-            return Err(Refusal::new(Code::Contract, reason));
+            return Err(SignerRefusal::new(SignerRefusalCode::Contract, reason));
         }
         let until = i64::try_from(*deadline).unwrap_or(i64::MAX).saturating_mul(1000);
         if until < now.as_millis() || until > now.after(AGENT_WALLET_MAX).as_millis() {
             let rule = format!("is not within {AGENT_WALLET_MAX} after now, {now}");
-            return Err(Refusal::new(Code::Deadline, format!("deadline: {deadline} {rule}")));
+            return Err(SignerRefusal::new(
+                SignerRefusalCode::Deadline,
+                format!("deadline: {deadline} {rule}"),
+            ));
         }
         Ok(Self { wallet, asked: asked.clone() })
     }
@@ -115,7 +118,7 @@ mod tests {
         }
     }
 
-    fn consent(asked: &AgentWalletSet) -> Result<Consent, Refusal> {
+    fn consent(asked: &AgentWalletSet) -> Result<Consent, SignerRefusal> {
         let listed = Contract { chain_id: 8453, address: REGISTRY, selectors: Vec::new() };
         Consent::new(Address::repeat_byte(2), &[listed], asked, NOW)
     }
@@ -141,16 +144,16 @@ mod tests {
 
     #[test]
     fn what_breaks_a_rule_is_refused_by_name() {
-        let check = |change: fn(&mut AgentWalletSet), code: Code| {
+        let check = |change: fn(&mut AgentWalletSet), code: SignerRefusalCode| {
             let mut broken = asked();
             change(&mut broken);
             assert_eq!(consent(&broken).unwrap_err().code, code, "{broken:?}");
         };
-        check(|it| it.chain_id = 1, Code::Contract);
-        check(|it| it.registry = Address::ZERO, Code::Contract);
-        check(|it| it.deadline = 1_767_323_045, Code::Deadline);
-        check(|it| it.deadline = 1_767_323_346, Code::Deadline);
-        check(|it| it.deadline = u64::MAX, Code::Deadline);
+        check(|it| it.chain_id = 1, SignerRefusalCode::Contract);
+        check(|it| it.registry = Address::ZERO, SignerRefusalCode::Contract);
+        check(|it| it.deadline = 1_767_323_045, SignerRefusalCode::Deadline);
+        check(|it| it.deadline = 1_767_323_346, SignerRefusalCode::Deadline);
+        check(|it| it.deadline = u64::MAX, SignerRefusalCode::Deadline);
         for deadline in [1_767_323_046, 1_767_323_345] {
             consent(&AgentWalletSet { deadline, ..asked() }).unwrap();
         }

@@ -16,17 +16,19 @@ use alloy_primitives::B256;
 
 pub(crate) use agent_wallet::Consent;
 pub use agent_wallet::{AGENT_WALLET_MAX, AgentWalletSet};
-pub(crate) use registration::Register;
-pub use registration::Registration;
+pub(crate) use registration::HashedRegistration;
+pub use registration::RegistrationFields;
 pub(crate) use sign_in::SignInMessage;
-pub use sign_in::{Audience, SIGN_IN_MAX, SignIn};
+pub use sign_in::{Audience, SIGN_IN_MAX, SignInFields};
 pub(crate) use statement::Statement;
 pub use statement::{
     AuditHead, CONTENT_BYTES_MAX, RelaySend, STATEMENT_AGE_MAX, STATEMENT_STRAY_MAX,
 };
-pub use transaction::{Call, Contract, GasRules, Selector, SignedTransaction, TransactionIntent};
-pub(crate) use transaction::{Permitted, Transaction};
-pub(crate) use transfer::Transfer;
+pub use transaction::{
+    Contract, GasRules, Selector, SignedTransaction, TransactionCall, TransactionIntent,
+};
+pub(crate) use transaction::{PermittedTransaction, UnsignedTransaction};
+pub(crate) use transfer::ValidatedTransfer;
 #[cfg(test)]
 pub(crate) use transfer::usdc;
 pub use transfer::{BEGINS_BEFORE_S, DEADLINE_MAX_S, PaymentIntent, nonce};
@@ -35,17 +37,17 @@ pub use transfer::{BEGINS_BEFORE_S, DEADLINE_MAX_S, PaymentIntent, nonce};
 #[derive(Debug)]
 pub(crate) enum Payload<'a> {
     /// EIP-3009 `TransferWithAuthorization`.
-    Transfer(Transfer),
+    Transfer(ValidatedTransfer),
     /// EIP-4361 sign-in.
     SignIn(SignInMessage),
-    /// EIP-712 `Register`.
-    Register(Register),
+    /// EIP-712 `HashedRegistration`.
+    Register(HashedRegistration),
     /// EIP-191 text: relay, audit.
     Statement(Statement),
     /// EIP-712 `AgentWalletSet`.
     AgentWallet(Consent),
     /// EIP-1559 or legacy transaction to a listed contract.
-    Transaction(&'a Transaction<'a>),
+    Transaction(&'a UnsignedTransaction<'a>),
 }
 
 impl Payload<'_> {

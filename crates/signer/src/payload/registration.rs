@@ -1,4 +1,4 @@
-//! Pure: registration with the cloud, as EIP-712 `Register`.
+//! Pure: registration with the cloud, as EIP-712 `HashedRegistration`.
 //!
 //! The hash inside it is computed here from the fields, so that what it stands for
 //! is known. No field has a rule of its own: the hash binds each, and their length
@@ -8,12 +8,12 @@ use alloy_primitives::{Address, B256};
 use automaton_core::wire::cloud;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Code, Refusal};
+use crate::error::{SignerRefusal, SignerRefusalCode};
 
 /// What an automaton says of itself when it registers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Registration {
+pub struct RegistrationFields {
     /// Its id.
     pub automaton_id: String,
     /// Its creator's address as it is known, with the case of its letters.
@@ -28,13 +28,16 @@ pub struct Registration {
     pub nonce: String,
 }
 
-impl Registration {
+impl RegistrationFields {
     /// What a cloud is sent for this wallet, but for the signature.
     ///
     /// # Errors
     /// As [`cloud::Registration::computed_hash`].
-    pub fn unsigned(&self, wallet: Address) -> Result<cloud::Registration, serde_json::Error> {
-        let mut body = cloud::Registration {
+    pub fn unsigned(
+        &self,
+        wallet: Address,
+    ) -> Result<cloud::RegistrationRequest, serde_json::Error> {
+        let mut body = cloud::RegistrationRequest {
             automaton_id: self.automaton_id.clone(),
             automaton_address: wallet.to_string(),
             creator_address: self.creator_address.clone(),
@@ -53,11 +56,13 @@ impl Registration {
 
 /// A registration and its hash.
 #[derive(Debug)]
-pub(crate) struct Register(cloud::Registration);
+pub(crate) struct HashedRegistration(cloud::RegistrationRequest);
 
-impl Register {
-    pub(crate) fn new(wallet: Address, asked: &Registration) -> Result<Self, Refusal> {
-        let refused = |error: serde_json::Error| Refusal::new(Code::Field, error.to_string());
+impl HashedRegistration {
+    pub(crate) fn new(wallet: Address, asked: &RegistrationFields) -> Result<Self, SignerRefusal> {
+        let refused = |error: serde_json::Error| {
+            SignerRefusal::new(SignerRefusalCode::Field, error.to_string())
+        };
         asked.unsigned(wallet).map(Self).map_err(refused)
     }
 
@@ -78,8 +83,8 @@ mod tests {
     use crate::key::golden;
     use crate::payload::Payload;
 
-    fn ada() -> Registration {
-        Registration {
+    fn ada() -> RegistrationFields {
+        RegistrationFields {
             automaton_id: "auto-1".to_owned(),
             creator_address: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8".to_owned(),
             name: "Ada".to_owned(),
@@ -91,7 +96,8 @@ mod tests {
 
     #[test]
     fn golden_vector() {
-        let payload = Payload::Register(Register::new(golden().address(), &ada()).unwrap());
+        let payload =
+            Payload::Register(HashedRegistration::new(golden().address(), &ada()).unwrap());
         assert_eq!(
             golden().sign(&payload).unwrap().to_string(),
             "0xa4c90c3b3cd7afd1696ffeaa55560a840216683d0e6ab696193bb5e7e0429b0f31b946544b518850\
@@ -103,9 +109,9 @@ mod tests {
     fn golden_vector_with_a_prompt() {
         let hash = keccak256("You are Ada.");
         assert_eq!(hash, b256!("73917152ab204aba79a75d6605007bc731e0323af9b235f5127d46d6b67e1008"));
-        let asked = Registration { genesis_prompt_hash: Some(hash), ..ada() };
+        let asked = RegistrationFields { genesis_prompt_hash: Some(hash), ..ada() };
         assert_eq!(
-            Register::new(golden().address(), &asked).unwrap().payload_hash(),
+            HashedRegistration::new(golden().address(), &asked).unwrap().payload_hash(),
             b256!("378a2ad74a3f4b3fe1f6f5a67d4d417ca5c4c5dca3d302b7c90c6462ec25ecc4")
         );
     }

@@ -9,7 +9,7 @@ use automaton_core::time::{Span, Timestamp};
 use automaton_core::wire::sign_in::{self, STATEMENT};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Code, Refusal};
+use crate::error::{SignerRefusal, SignerRefusalCode};
 
 /// How far a sign-in may be from now, and how long it may hold.
 pub const SIGN_IN_MAX: Span = Span::from_secs(300);
@@ -32,7 +32,7 @@ pub struct Audience {
 /// The fields of a sign-in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SignIn {
+pub struct SignInFields {
     /// Whom to sign in to.
     pub audience: Audience,
     /// The server's nonce, 8 to 64 alphanumerics.
@@ -52,30 +52,30 @@ impl SignInMessage {
     pub(crate) fn new(
         wallet: Address,
         audiences: &[Audience],
-        asked: &SignIn,
+        asked: &SignInFields,
         now: Timestamp,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, SignerRefusal> {
         if !audiences.contains(&asked.audience) {
             let reason = format!("audience: {:?} is not on the list", asked.audience);
-            return Err(Refusal::new(Code::Audience, reason));
+            return Err(SignerRefusal::new(SignerRefusalCode::Audience, reason));
         }
         let nonce = &asked.nonce;
         if !NONCE_CHARS.contains(&nonce.len()) || !nonce.bytes().all(|b| b.is_ascii_alphanumeric())
         {
             let reason = format!("nonce: {nonce:?} is not 8 to 64 letters and digits");
-            return Err(Refusal::new(Code::Field, reason));
+            return Err(SignerRefusal::new(SignerRefusalCode::Field, reason));
         }
         let issued = asked.issued_at;
         if issued < now.before(SIGN_IN_MAX) || issued > now.after(SIGN_IN_MAX) {
             let reason = format!("issued_at: {issued} is more than {SIGN_IN_MAX} from now, {now}");
-            return Err(Refusal::new(Code::Field, reason));
+            return Err(SignerRefusal::new(SignerRefusalCode::Field, reason));
         }
         let too_late = |at: &Timestamp| *at <= issued || *at > issued.after(SIGN_IN_MAX);
         if let Some(expires) = asked.expires_at.filter(too_late) {
             let reason = format!(
                 "expires_at: {expires} is not within {SIGN_IN_MAX} after issued_at, {issued}"
             );
-            return Err(Refusal::new(Code::Field, reason));
+            return Err(SignerRefusal::new(SignerRefusalCode::Field, reason));
         }
         let Audience { domain, uri, chain_id } = asked.audience.clone();
         Ok(Self(sign_in::SignIn {
@@ -119,12 +119,12 @@ mod tests {
         }
     }
 
-    fn asked() -> SignIn {
+    fn asked() -> SignInFields {
         let nonce = "abcdEFGH12345678".to_owned();
-        SignIn { audience: audience(), nonce, issued_at: NOW, expires_at: None }
+        SignInFields { audience: audience(), nonce, issued_at: NOW, expires_at: None }
     }
 
-    fn message(asked: &SignIn) -> Result<SignInMessage, Refusal> {
+    fn message(asked: &SignInFields) -> Result<SignInMessage, SignerRefusal> {
         SignInMessage::new(golden().address(), &[audience()], asked, NOW)
     }
 
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn an_expiry_follows_the_issue() {
         let expires_at = Some(NOW.after(Span::from_secs(120)));
-        let message = message(&SignIn { expires_at, ..asked() }).unwrap();
+        let message = message(&SignInFields { expires_at, ..asked() }).unwrap();
         let end =
             "\nIssued At: 2026-01-02T03:04:05.678Z\nExpiration Time: 2026-01-02T03:06:05.678Z";
         assert!(message.text().ends_with(end), "{}", message.text());
@@ -149,30 +149,46 @@ mod tests {
 
     #[test]
     fn what_breaks_a_rule_is_refused_by_name() {
-        let check = |change: fn(&mut SignIn), code: Code, word: &str| {
+        let check = |change: fn(&mut SignInFields), code: SignerRefusalCode, word: &str| {
             let mut broken = asked();
             change(&mut broken);
             let refusal = message(&broken).unwrap_err();
             assert_eq!(refusal.code, code, "{refusal}");
             assert!(refusal.reason.contains(word), "{refusal}");
         };
-        check(|it| it.audience.domain = "evil.example".to_owned(), Code::Audience, "evil.example");
         check(
-            |it| it.audience.uri = "https://evil.example/".to_owned(),
-            Code::Audience,
+            |it| it.audience.domain = "evil.example".to_owned(),
+            SignerRefusalCode::Audience,
             "evil.example",
         );
-        check(|it| it.audience.uri.push_str("\nResources:"), Code::Audience, "\\nResources");
-        check(|it| it.audience.chain_id = 1, Code::Audience, "chain_id: 1 ");
-        check(|it| it.nonce = "short12".to_owned(), Code::Field, "nonce");
-        check(|it| it.nonce = "a".repeat(65), Code::Field, "nonce");
-        check(|it| it.nonce = "12345678\nURI: x".to_owned(), Code::Field, "nonce");
-        check(|it| it.issued_at = NOW.after(Span::from_secs(301)), Code::Field, "issued_at");
-        check(|it| it.issued_at = NOW.before(Span::from_secs(301)), Code::Field, "issued_at");
-        check(|it| it.expires_at = Some(NOW), Code::Field, "expires_at");
+        check(
+            |it| it.audience.uri = "https://evil.example/".to_owned(),
+            SignerRefusalCode::Audience,
+            "evil.example",
+        );
+        check(
+            |it| it.audience.uri.push_str("\nResources:"),
+            SignerRefusalCode::Audience,
+            "\\nResources",
+        );
+        check(|it| it.audience.chain_id = 1, SignerRefusalCode::Audience, "chain_id: 1 ");
+        check(|it| it.nonce = "short12".to_owned(), SignerRefusalCode::Field, "nonce");
+        check(|it| it.nonce = "a".repeat(65), SignerRefusalCode::Field, "nonce");
+        check(|it| it.nonce = "12345678\nURI: x".to_owned(), SignerRefusalCode::Field, "nonce");
+        check(
+            |it| it.issued_at = NOW.after(Span::from_secs(301)),
+            SignerRefusalCode::Field,
+            "issued_at",
+        );
+        check(
+            |it| it.issued_at = NOW.before(Span::from_secs(301)),
+            SignerRefusalCode::Field,
+            "issued_at",
+        );
+        check(|it| it.expires_at = Some(NOW), SignerRefusalCode::Field, "expires_at");
         check(
             |it| it.expires_at = Some(NOW.after(Span::from_secs(301))),
-            Code::Field,
+            SignerRefusalCode::Field,
             "expires_at",
         );
     }

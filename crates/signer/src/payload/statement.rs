@@ -8,7 +8,7 @@ use alloy_primitives::{Address, B256, eip191_hash_message, keccak256};
 use automaton_core::time::{Span, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Code, Refusal};
+use crate::error::{SignerRefusal, SignerRefusalCode};
 
 /// The longest message over a relay, in bytes of UTF-8.
 pub const CONTENT_BYTES_MAX: usize = 64_000;
@@ -60,12 +60,12 @@ pub(crate) struct Statement(String);
 
 impl Statement {
     /// A message over a relay: `Conway:send:{to}:{hash of content}:{signed_at}`.
-    pub(crate) fn send(asked: &RelaySend, now: Timestamp) -> Result<Self, Refusal> {
+    pub(crate) fn send(asked: &RelaySend, now: Timestamp) -> Result<Self, SignerRefusal> {
         let RelaySend { to, content, signed_at } = asked;
         if content.len() > CONTENT_BYTES_MAX {
             let (bytes, rule) = (content.len(), format!("at most {CONTENT_BYTES_MAX}"));
-            return Err(Refusal::new(
-                Code::Field,
+            return Err(SignerRefusal::new(
+                SignerRefusalCode::Field,
                 format!("content: {bytes} bytes are not {rule}"),
             ));
         }
@@ -75,7 +75,11 @@ impl Statement {
 
     /// The reading of one's own messages, or of their number, which relays know by
     /// one text: `Conway:poll:{address}:{at}`.
-    pub(crate) fn read(wallet: Address, at: Timestamp, now: Timestamp) -> Result<Self, Refusal> {
+    pub(crate) fn read(
+        wallet: Address,
+        at: Timestamp,
+        now: Timestamp,
+    ) -> Result<Self, SignerRefusal> {
         is_now("at", at, (now, STATEMENT_STRAY_MAX))?;
         Ok(Self(format!("Conway:poll:{wallet:#x}:{at}")))
     }
@@ -84,7 +88,7 @@ impl Statement {
         wallet: Address,
         asked: &AuditHead,
         now: Timestamp,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, SignerRefusal> {
         is_now("at", asked.at, (now, STATEMENT_AGE_MAX))?;
         Ok(Self(asked.text(wallet)))
     }
@@ -94,12 +98,16 @@ impl Statement {
     }
 }
 
-fn is_now(field: &str, at: Timestamp, (now, age_max): (Timestamp, Span)) -> Result<(), Refusal> {
+fn is_now(
+    field: &str,
+    at: Timestamp,
+    (now, age_max): (Timestamp, Span),
+) -> Result<(), SignerRefusal> {
     if at >= now.before(age_max) && at <= now.after(STATEMENT_STRAY_MAX) {
         return Ok(());
     }
     let rule = format!("within {age_max} before and {STATEMENT_STRAY_MAX} after now, {now}");
-    Err(Refusal::new(Code::Field, format!("{field}: {at} is not {rule}")))
+    Err(SignerRefusal::new(SignerRefusalCode::Field, format!("{field}: {at} is not {rule}")))
 }
 
 /// Keccak-256 of a content as relays compute it: what looks like hexadecimal with

@@ -11,7 +11,7 @@ use alloy_rlp::{Encodable, Header, PayloadView};
 use automaton_core::id::IntentId;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Code, Refusal};
+use crate::error::{SignerRefusal, SignerRefusalCode};
 use crate::key::Signature;
 
 /// What a transaction of EIP-1559 begins with.
@@ -49,7 +49,7 @@ pub struct GasRules {
 /// A call that somebody wants signed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Call {
+pub struct TransactionCall {
     /// EIP-155 id of the chain.
     pub chain_id: u64,
     /// The contract.
@@ -75,7 +75,7 @@ pub struct TransactionIntent {
     /// The intent.
     pub intent: IntentId,
     /// What to sign for it.
-    pub call: Call,
+    pub call: TransactionCall,
 }
 
 /// A signed transaction, as a node takes it.
@@ -91,7 +91,7 @@ pub struct SignedTransaction {
     /// The most for a unit of gas, in wei: that of the last one signed for the
     /// intent, where it was not to be raised.
     pub max_fee: u64,
-    /// See [`Call::priority_fee`].
+    /// See [`TransactionCall::priority_fee`].
     pub priority_fee: Option<u64>,
 }
 
@@ -100,7 +100,7 @@ impl SignedTransaction {
     /// data, moves no ether, and has the hash that it claims. For whoever asked,
     /// since what is signed was built elsewhere.
     #[must_use]
-    pub fn is_for(&self, call: &Call) -> bool {
+    pub fn is_for(&self, call: &TransactionCall) -> bool {
         let (mut list, places) = match self.raw.split_first() {
             Some((&DYNAMIC_FEE, list)) => (list, [1, 5, 6, 7]),
             _ => (&self.raw[..], [0, 3, 4, 5]),
@@ -123,64 +123,68 @@ impl SignedTransaction {
 
 /// A call that keeps every rule but the ceiling of a day.
 #[derive(Debug)]
-pub(crate) struct Permitted<'a> {
-    call: &'a Call,
+pub(crate) struct PermittedTransaction<'a> {
+    call: &'a TransactionCall,
     /// The most that it can cost, in wei.
     pub(crate) fee: u64,
 }
 
-impl<'a> Permitted<'a> {
+impl<'a> PermittedTransaction<'a> {
     pub(crate) fn new(
         contracts: &[Contract],
         gas: &GasRules,
-        call: &'a Call,
-    ) -> Result<Self, Refusal> {
-        let Call { chain_id, to, data, .. } = call;
-        let refused = |code, reason| Err(Refusal::new(code, reason));
+        call: &'a TransactionCall,
+    ) -> Result<Self, SignerRefusal> {
+        let TransactionCall { chain_id, to, data, .. } = call;
+        let refused = |code, reason| Err(SignerRefusal::new(code, reason));
         let mut listed =
             contracts.iter().filter(|it| (it.chain_id, it.address) == (*chain_id, *to));
         if listed.clone().next().is_none() {
             let reason = format!("to: {to} on chain {chain_id} is not among the known contracts");
-            return refused(Code::Contract, reason);
+            return refused(SignerRefusalCode::Contract, reason);
         }
         let selector = data.first_chunk::<4>();
         if !selector.is_some_and(|wanted| listed.any(|it| it.selectors.contains(wanted))) {
             let start = hex::encode(&data[..data.len().min(4)]);
             let reason = format!("data: 0x{start} begins no function of {to} that may be called");
-            return refused(Code::Contract, reason);
+            return refused(SignerRefusalCode::Contract, reason);
         }
         let (max_fee, priority) = (call.max_fee, call.priority_fee.unwrap_or_default());
         if call.gas == 0 || call.gas > gas.limit_max {
             let reason = format!("gas: {} is not between 1 and {}", call.gas, gas.limit_max);
-            return refused(Code::Gas, reason);
+            return refused(SignerRefusalCode::Gas, reason);
         }
         if max_fee > gas.fee_max || priority > max_fee {
             let (most, rule) = (gas.fee_max, "and a priority fee within it");
             let asked = format!("max_fee: {max_fee} wei with {priority} for priority");
-            return refused(Code::Gas, format!("{asked} is not at most {most} {rule}"));
+            return refused(
+                SignerRefusalCode::Gas,
+                format!("{asked} is not at most {most} {rule}"),
+            );
         }
         match call.gas.checked_mul(max_fee) {
             Some(fee) => Ok(Self { call, fee }),
-            None => {
-                refused(Code::Gas, format!("gas: {} at {max_fee} wei cannot be counted", call.gas))
-            }
+            None => refused(
+                SignerRefusalCode::Gas,
+                format!("gas: {} at {max_fee} wei cannot be counted", call.gas),
+            ),
         }
     }
 
     /// The transaction at a place of the account.
-    pub(crate) const fn at(&self, nonce: u64) -> Transaction<'a> {
-        Transaction { call: self.call, nonce }
+    pub(crate) const fn at(&self, nonce: u64) -> UnsignedTransaction<'a> {
+        UnsignedTransaction { call: self.call, nonce }
     }
 }
 
 /// A transaction that may be signed.
 #[derive(Debug)]
-pub(crate) struct Transaction<'a> {
-    call: &'a Call,
+pub(crate) struct UnsignedTransaction<'a> {
+    call: &'a TransactionCall,
     nonce: u64,
 }
 
-impl Transaction<'_> {
+impl UnsignedTransaction<'_> {
     pub(super) fn digest(&self) -> B256 {
         keccak256(match self.call.priority_fee {
             Some(priority) => self.dynamic(priority, &[]),
@@ -200,13 +204,13 @@ impl Transaction<'_> {
                 self.legacy(&[&v, &r, &s])
             }
         };
-        let Call { max_fee, priority_fee, .. } = *self.call;
+        let TransactionCall { max_fee, priority_fee, .. } = *self.call;
         let (hash, nonce) = (keccak256(&raw), self.nonce);
         SignedTransaction { hash, raw: raw.into(), nonce, max_fee, priority_fee }
     }
 
     fn dynamic(&self, priority: u64, rest: &[&dyn Encodable]) -> Vec<u8> {
-        let Call { chain_id, to, data, gas, max_fee, .. } = self.call;
+        let TransactionCall { chain_id, to, data, gas, max_fee, .. } = self.call;
         let mut fields: Vec<&dyn Encodable> = vec![chain_id, &self.nonce, &priority, max_fee, gas];
         let (nothing, no_access_list) = (0_u8, Vec::<Address>::new());
         fields.extend::<[&dyn Encodable; 4]>([to, &nothing, data, &no_access_list]);
@@ -217,7 +221,7 @@ impl Transaction<'_> {
     }
 
     fn legacy(&self, rest: &[&dyn Encodable]) -> Vec<u8> {
-        let Call { to, data, gas, max_fee, .. } = self.call;
+        let TransactionCall { to, data, gas, max_fee, .. } = self.call;
         let mut fields: Vec<&dyn Encodable> = vec![&self.nonce, max_fee, gas, to, &0_u8, data];
         fields.extend(rest);
         let mut bytes = Vec::new();
@@ -240,8 +244,8 @@ mod tests {
     const TOKEN: Address = address!("833589fCD6eDb6E08f4c7C32D4f71b54bdA02913");
     const RULES: GasRules = GasRules { limit_max: 200_000, fee_max: 1000, per_day: u64::MAX };
 
-    fn call() -> Call {
-        Call {
+    fn call() -> TransactionCall {
+        TransactionCall {
             chain_id: 8453,
             to: TOKEN,
             data: vec![0xe3, 0xee, 0x16, 0x0e, 1, 2, 3].into(),
@@ -257,37 +261,48 @@ mod tests {
         [Contract { chain_id: 8453, address: TOKEN, selectors }]
     }
 
-    fn sign(call: &Call, nonce: u64) -> SignedTransaction {
-        let transaction = Transaction { call, nonce };
+    fn sign(call: &TransactionCall, nonce: u64) -> SignedTransaction {
+        let transaction = UnsignedTransaction { call, nonce };
         let signature = golden().sign(&Payload::Transaction(&transaction)).unwrap();
         transaction.sealed(&signature)
     }
 
     #[test]
     fn what_breaks_a_rule_is_refused_by_name() {
-        let check = |change: fn(&mut Call), code: Code, words: &str| {
+        let check = |change: fn(&mut TransactionCall), code: SignerRefusalCode, words: &str| {
             let mut broken = call();
             change(&mut broken);
-            let refusal = Permitted::new(&contracts(), &RULES, &broken).unwrap_err();
+            let refusal = PermittedTransaction::new(&contracts(), &RULES, &broken).unwrap_err();
             assert_eq!(refusal.code, code, "{refusal}");
             assert!(refusal.reason.contains(words), "{refusal}");
         };
-        assert_eq!(Permitted::new(&contracts(), &RULES, &call()).unwrap().fee, 100_000_000);
-        check(|it| it.chain_id = 1, Code::Contract, "on chain 1 is not");
-        check(|it| it.to = Address::ZERO, Code::Contract, "to: 0x0000");
-        check(|it| it.data = vec![0xe3, 0xee, 0x16].into(), Code::Contract, "data: 0xe3ee16 ");
-        check(|it| it.data = vec![0xa9, 5, 0x9c, 0xbb].into(), Code::Contract, "data: 0xa9059cbb");
-        check(|it| it.data = Bytes::new(), Code::Contract, "data: 0x begins");
-        check(|it| it.gas = 200_001, Code::Gas, "gas: 200001");
-        check(|it| it.gas = 0, Code::Gas, "gas: 0");
-        check(|it| it.max_fee = 1001, Code::Gas, "max_fee: 1001");
-        check(|it| it.priority_fee = Some(1001), Code::Gas, "1001 for priority");
+        assert_eq!(
+            PermittedTransaction::new(&contracts(), &RULES, &call()).unwrap().fee,
+            100_000_000
+        );
+        check(|it| it.chain_id = 1, SignerRefusalCode::Contract, "on chain 1 is not");
+        check(|it| it.to = Address::ZERO, SignerRefusalCode::Contract, "to: 0x0000");
+        check(
+            |it| it.data = vec![0xe3, 0xee, 0x16].into(),
+            SignerRefusalCode::Contract,
+            "data: 0xe3ee16 ",
+        );
+        check(
+            |it| it.data = vec![0xa9, 5, 0x9c, 0xbb].into(),
+            SignerRefusalCode::Contract,
+            "data: 0xa9059cbb",
+        );
+        check(|it| it.data = Bytes::new(), SignerRefusalCode::Contract, "data: 0x begins");
+        check(|it| it.gas = 200_001, SignerRefusalCode::Gas, "gas: 200001");
+        check(|it| it.gas = 0, SignerRefusalCode::Gas, "gas: 0");
+        check(|it| it.max_fee = 1001, SignerRefusalCode::Gas, "max_fee: 1001");
+        check(|it| it.priority_fee = Some(1001), SignerRefusalCode::Gas, "1001 for priority");
         let asked = call();
-        let nothing = Permitted::new(&contracts(), &GasRules::default(), &asked);
-        assert_eq!(nothing.unwrap_err().code, Code::Gas);
+        let nothing = PermittedTransaction::new(&contracts(), &GasRules::default(), &asked);
+        assert_eq!(nothing.unwrap_err().code, SignerRefusalCode::Gas);
         let all = GasRules { limit_max: u64::MAX, fee_max: u64::MAX, per_day: 0 };
-        let huge = Call { gas: u64::MAX, max_fee: u64::MAX, ..call() };
-        let refusal = Permitted::new(&contracts(), &all, &huge).unwrap_err();
+        let huge = TransactionCall { gas: u64::MAX, max_fee: u64::MAX, ..call() };
+        let refusal = PermittedTransaction::new(&contracts(), &all, &huge).unwrap_err();
         assert!(refusal.reason.contains("cannot be counted"), "{refusal}");
     }
 
@@ -303,11 +318,11 @@ mod tests {
             let chain_id = chain_id >> 2;
             let data = Bytes::from(data);
             let (to, value, input) = (TxKind::Call(TOKEN), U256::ZERO, data.clone());
-            let call = Call { chain_id, data, gas, max_fee, priority_fee, ..call() };
+            let call = TransactionCall { chain_id, data, gas, max_fee, priority_fee, ..call() };
             let signed = sign(&call, nonce);
             prop_assert!(signed.is_for(&call));
-            let elsewhere = Call { to: Address::ZERO, ..call.clone() };
-            let other = Call { data: vec![1; 301].into(), ..call.clone() };
+            let elsewhere = TransactionCall { to: Address::ZERO, ..call.clone() };
+            let other = TransactionCall { data: vec![1; 301].into(), ..call.clone() };
             prop_assert!(!signed.is_for(&elsewhere) && !signed.is_for(&other));
             let misnamed = SignedTransaction { hash: B256::ZERO, ..signed.clone() };
             prop_assert!(!misnamed.is_for(&call));

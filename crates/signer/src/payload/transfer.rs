@@ -10,7 +10,7 @@ use automaton_core::time::Timestamp;
 use automaton_core::wire::x402::{Authorization, ChainId, TokenDomain};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Code, Refusal};
+use crate::error::{SignerRefusal, SignerRefusalCode};
 
 /// The furthest that an authorization may reach into the future, in seconds.
 pub const DEADLINE_MAX_S: u32 = 600;
@@ -51,40 +51,44 @@ pub fn nonce(wallet: Address, chain_id: u64, intent: IntentId) -> B256 {
 
 /// A payment in a known token that keeps every rule but the ceilings.
 #[derive(Debug)]
-pub(crate) struct Transfer {
+pub(crate) struct ValidatedTransfer {
     asset: TokenDomain,
     authorization: Authorization,
 }
 
-impl Transfer {
+impl ValidatedTransfer {
     pub(crate) fn new(
         wallet: Address,
         assets: &[TokenDomain],
         intent: &PaymentIntent,
         now: Timestamp,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, SignerRefusal> {
         let wanted = (ChainId(intent.chain_id), intent.asset);
         let mut known = assets.iter();
         let asset = known.find(|it| (it.chain, it.contract) == wanted).ok_or_else(|| {
             let (address, chain) = (intent.asset, intent.chain_id);
             let reason = format!("asset: {address} on chain {chain} is not among the known ones");
-            Refusal::new(Code::Asset, reason)
+            SignerRefusal::new(SignerRefusalCode::Asset, reason)
         })?;
         if intent.payee.is_zero() || intent.payee == wallet {
             let reason = format!("payee: {} can be nobody who is owed money", intent.payee);
-            return Err(Refusal::new(Code::Payee, reason));
+            return Err(SignerRefusal::new(SignerRefusalCode::Payee, reason));
         }
         if intent.amount == MicroUsdc::ZERO {
-            return Err(Refusal::new(Code::Amount, "amount: must be more than nothing"));
+            return Err(SignerRefusal::new(
+                SignerRefusalCode::Amount,
+                "amount: must be more than nothing",
+            ));
         }
         let deadline = intent.deadline_s;
         if !(1..=DEADLINE_MAX_S).contains(&deadline) {
             let reason =
                 format!("deadline_s: {deadline} is not between 1 and {DEADLINE_MAX_S} seconds");
-            return Err(Refusal::new(Code::Deadline, reason));
+            return Err(SignerRefusal::new(SignerRefusalCode::Deadline, reason));
         }
-        let now = u64::try_from(now.as_millis() / 1000)
-            .map_err(|_| Refusal::new(Code::Deadline, "the signer's clock is before 1970"))?;
+        let now = u64::try_from(now.as_millis() / 1000).map_err(|_| {
+            SignerRefusal::new(SignerRefusalCode::Deadline, "the signer's clock is before 1970")
+        })?;
         let authorization = Authorization {
             from: wallet,
             to: intent.payee,
@@ -157,7 +161,7 @@ mod tests {
             valid_before: U256::from(1_767_323_405),
             nonce: B256::repeat_byte(0x11),
         };
-        let transfer = Transfer { asset: usdc(), authorization };
+        let transfer = ValidatedTransfer { asset: usdc(), authorization };
         let signature = key.sign(&Payload::Transfer(transfer)).unwrap();
         assert_eq!(
             signature.to_string(),
@@ -168,7 +172,8 @@ mod tests {
 
     #[test]
     fn the_window_is_at_most_the_deadline() {
-        let transfer = Transfer::new(golden().address(), &[usdc()], &intent(), NOW).unwrap();
+        let transfer =
+            ValidatedTransfer::new(golden().address(), &[usdc()], &intent(), NOW).unwrap();
         let authorization = transfer.authorization();
         assert_eq!(authorization.valid_after, U256::from(1_767_323_105 - 600));
         assert_eq!(authorization.valid_before, U256::from(1_767_323_105 + 300));
@@ -178,24 +183,24 @@ mod tests {
     #[test]
     fn what_breaks_a_rule_is_refused_by_name() {
         let wallet = golden().address();
-        let check = |change: fn(&mut PaymentIntent), code: Code, words: &str| {
+        let check = |change: fn(&mut PaymentIntent), code: SignerRefusalCode, words: &str| {
             let mut broken = intent();
             change(&mut broken);
-            let refusal = Transfer::new(wallet, &[usdc()], &broken, NOW).unwrap_err();
+            let refusal = ValidatedTransfer::new(wallet, &[usdc()], &broken, NOW).unwrap_err();
             assert_eq!(refusal.code, code, "{refusal}");
             assert!(refusal.reason.contains(words), "{refusal}");
         };
-        check(|it| it.chain_id = 1, Code::Asset, "on chain 1 is not");
-        check(|it| it.asset = PAYEE, Code::Asset, "asset: 0x70997970");
-        check(|it| it.payee = Address::ZERO, Code::Payee, "payee: 0x0000");
-        check(|it| it.payee = golden().address(), Code::Payee, "payee: 0xf39F");
-        check(|it| it.amount = MicroUsdc::ZERO, Code::Amount, "amount");
-        check(|it| it.deadline_s = 0, Code::Deadline, "deadline_s: 0");
-        check(|it| it.deadline_s = 601, Code::Deadline, "deadline_s: 601");
-        check(|it| it.deadline_s = 315_360_000, Code::Deadline, "315360000");
+        check(|it| it.chain_id = 1, SignerRefusalCode::Asset, "on chain 1 is not");
+        check(|it| it.asset = PAYEE, SignerRefusalCode::Asset, "asset: 0x70997970");
+        check(|it| it.payee = Address::ZERO, SignerRefusalCode::Payee, "payee: 0x0000");
+        check(|it| it.payee = golden().address(), SignerRefusalCode::Payee, "payee: 0xf39F");
+        check(|it| it.amount = MicroUsdc::ZERO, SignerRefusalCode::Amount, "amount");
+        check(|it| it.deadline_s = 0, SignerRefusalCode::Deadline, "deadline_s: 0");
+        check(|it| it.deadline_s = 601, SignerRefusalCode::Deadline, "deadline_s: 601");
+        check(|it| it.deadline_s = 315_360_000, SignerRefusalCode::Deadline, "315360000");
         let early = Timestamp::from_millis(-1_000);
-        let refusal = Transfer::new(wallet, &[usdc()], &intent(), early).unwrap_err();
-        assert_eq!(refusal.code, Code::Deadline);
+        let refusal = ValidatedTransfer::new(wallet, &[usdc()], &intent(), early).unwrap_err();
+        assert_eq!(refusal.code, SignerRefusalCode::Deadline);
     }
 
     #[test]
@@ -252,7 +257,7 @@ mod tests {
         ) {
             let now = Timestamp::from_millis(millis);
             let asked = PaymentIntent { deadline_s, ..intent() };
-            if let Ok(it) = Transfer::new(golden().address(), &[usdc()], &asked, now) {
+            if let Ok(it) = ValidatedTransfer::new(golden().address(), &[usdc()], &asked, now) {
                 let window = it.authorization().valid_before - U256::from(millis / 1000);
                 prop_assert!((U256::from(1)..=U256::from(600)).contains(&window));
             }

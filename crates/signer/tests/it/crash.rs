@@ -3,12 +3,15 @@
 
 use automaton_core::faults::FaultPoint;
 use automaton_core::money::MicroUsdc;
-use automaton_signer::{Client, ClientError, Code, Spent};
+use automaton_signer::{
+    SignerConnection, SignerConnectionError, SignerRefusalCode, SpendingTotals,
+};
 
 use crate::support::{PASSPHRASE, World, intent, is_gone};
 
 const FIVE: MicroUsdc = MicroUsdc::new(5_000_000);
-const ONCE: Spent = Spent { hour: FIVE, day: FIVE, payee: FIVE, ever: FIVE, payments: 1 };
+const ONCE: SpendingTotals =
+    SpendingTotals { hour: FIVE, day: FIVE, payee: FIVE, ever: FIVE, payments: 1 };
 
 #[test]
 fn a_payment_counts_once_whenever_the_signer_dies() {
@@ -17,7 +20,7 @@ fn a_payment_counts_once_whenever_the_signer_dies() {
         let before = u64::from(number) - 1;
         let asked = intent(number, 1_000_000);
         let (mut process, stream) = world.start_with(PASSPHRASE, Some(point));
-        let mut client = Client::connect(stream).unwrap();
+        let mut client = SignerConnection::connect(stream).unwrap();
         let answer = client.sign_payment(&asked);
         let died_with = match (point, answer) {
             (FaultPoint::SignerAnswered, answer) => Some(answer.unwrap()),
@@ -45,7 +48,7 @@ fn a_payment_counts_once_whenever_the_signer_dies() {
         let day = MicroUsdc::new((before + 1) * 1_000_000);
         assert_eq!(
             counted,
-            Spent { hour: day, day, payee: day, ever: day, payments: before + 1 },
+            SpendingTotals { hour: day, day, payee: day, ever: day, payments: before + 1 },
             "{point}"
         );
     }
@@ -63,9 +66,11 @@ fn a_signer_that_is_killed_between_requests_forgets_nothing() {
     assert_eq!(client.sign_payment(&intent(1, 5_000_000)).unwrap(), first);
     assert_eq!(client.limits().unwrap().spent, ONCE);
     let other = client.sign_payment(&intent(1, 4_000_000)).unwrap_err();
-    assert!(matches!(other, ClientError::Conflict(_)), "{other}");
+    assert!(matches!(other, SignerConnectionError::Conflict(_)), "{other}");
     let dear = client.sign_payment(&intent(2, 25_000_001)).unwrap_err();
-    assert!(matches!(dear, ClientError::Refused(it) if it.code == Code::PerPayment));
+    assert!(
+        matches!(dear, SignerConnectionError::Refused(it) if it.code == SignerRefusalCode::PerPayment)
+    );
     assert_eq!(client.limits().unwrap().spent, ONCE);
     drop(client);
     assert!(process.ended_well(), "{}", world.log());

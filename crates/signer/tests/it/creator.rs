@@ -13,7 +13,8 @@ use automaton_core::secret::Secret;
 use automaton_core::time::SystemClock;
 use automaton_sandbox::SystemBootClock;
 use automaton_signer::{
-    Ask, Change, Client, ClientError, Code, Creator, Parts, Proof, SignerError, Spent, Standing,
+    CreatorAction, CreatorConnection, CreatorProof, SignerConnection, SignerConnectionError,
+    SignerDeps, SignerError, SignerRefusalCode, SignerStatus, SigningLimitsChange, SpendingTotals,
     ask_at_rest, message,
 };
 use k256::ecdsa::SigningKey;
@@ -24,42 +25,42 @@ use crate::support::{PASSPHRASE, World, intent, passphrase};
 const CREATOR: Address = address!("70997970C51812dc3A010C7d01b50e0d17dc79C8");
 const CREATORS_KEY: &str = "59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
 
-fn words(text: &str) -> Option<Proof> {
-    Some(Proof::Passphrase(Secret::new(text.to_owned())))
+fn words(text: &str) -> Option<CreatorProof> {
+    Some(CreatorProof::Passphrase(Secret::new(text.to_owned())))
 }
 
-fn right() -> Option<Proof> {
-    Some(Proof::Passphrase(passphrase()))
+fn right() -> Option<CreatorProof> {
+    Some(CreatorProof::Passphrase(passphrase()))
 }
 
 /// What the creator's wallet makes of a text.
-fn signed(text: &str) -> Option<Proof> {
+fn signed(text: &str) -> Option<CreatorProof> {
     let key = SigningKey::from_slice(&hex::decode(CREATORS_KEY).unwrap()).unwrap();
     let digest = eip191_hash_message(text);
     let (signature, recovery) = key.sign_prehash_recoverable(digest.as_slice()).unwrap();
     let v = 27 + u8::from(recovery.is_y_odd());
-    Some(Proof::Signature(Bytes::from([&signature.to_bytes()[..], &[v]].concat())))
+    Some(CreatorProof::Signature(Bytes::from([&signature.to_bytes()[..], &[v]].concat())))
 }
 
-fn code<T: std::fmt::Debug>(answer: Result<T, ClientError>) -> Code {
+fn code<T: std::fmt::Debug>(answer: Result<T, SignerConnectionError>) -> SignerRefusalCode {
     match answer.unwrap_err() {
-        ClientError::Refused(refusal) => refusal.code,
+        SignerConnectionError::Refused(refusal) => refusal.code,
         other => panic!("{other}"),
     }
 }
 
 /// A day's ceiling in dollars.
-fn per_day(usdc: u64) -> Change {
+fn per_day(usdc: u64) -> SigningLimitsChange {
     let day = Some(MicroUsdc::new(usdc * 1_000_000));
-    Change { per_day: day, ..Change::default() }
+    SigningLimitsChange { per_day: day, ..SigningLimitsChange::default() }
 }
 
 pub(crate) fn at_rest(
     world: &World,
-    ask: &Ask,
-    proof: Option<&Proof>,
-) -> Result<Standing, SignerError> {
-    let parts = Parts {
+    ask: &CreatorAction,
+    proof: Option<&CreatorProof>,
+) -> Result<SignerStatus, SignerError> {
+    let parts = SignerDeps {
         clock: Arc::new(SystemClock),
         boot: Arc::new(SystemBootClock),
         faults: Arc::new(NoFaults),
@@ -72,20 +73,22 @@ fn only_the_creator_raises_a_ceiling_and_anybody_lowers_one() {
     let world = World::new();
     let (_process, mut client) = world.start();
     let dear = intent(1, 30_000_000);
-    assert_eq!(code(client.sign_payment(&dear)), Code::PerPayment);
+    assert_eq!(code(client.sign_payment(&dear)), SignerRefusalCode::PerPayment);
 
     let socket = world.home().creator_socket();
     assert_eq!(fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
-    let mut creator = Creator::connect(&world.home()).unwrap();
-    let shown = creator.ask(&Ask::Show {}, None).unwrap();
+    let mut creator = CreatorConnection::connect(&world.home()).unwrap();
+    let shown = creator.ask(&CreatorAction::Show {}, None).unwrap();
     assert_eq!((shown.limits, shown.serial), (client.limits().unwrap().limits, 0));
     assert_eq!(shown.wallet, Some(client.address()));
 
-    let raise =
-        Ask::Set(Change { per_payment: Some(MicroUsdc::new(30_000_000)), ..Change::default() });
-    assert_eq!(code(creator.ask(&raise, None)), Code::Authority);
-    assert_eq!(code(creator.ask(&raise, words("wrong horse"))), Code::Passphrase);
-    assert_eq!(code(creator.ask(&raise, signed("anything"))), Code::Authority);
+    let raise = CreatorAction::Set(SigningLimitsChange {
+        per_payment: Some(MicroUsdc::new(30_000_000)),
+        ..SigningLimitsChange::default()
+    });
+    assert_eq!(code(creator.ask(&raise, None)), SignerRefusalCode::Authority);
+    assert_eq!(code(creator.ask(&raise, words("wrong horse"))), SignerRefusalCode::Passphrase);
+    assert_eq!(code(creator.ask(&raise, signed("anything"))), SignerRefusalCode::Authority);
     assert!(client.sign_payment(&dear).is_err());
 
     let raised = creator.ask(&raise, right()).unwrap();
@@ -94,30 +97,45 @@ fn only_the_creator_raises_a_ceiling_and_anybody_lowers_one() {
     assert_ne!(raised.rules, shown.rules);
     client.sign_payment(&dear).unwrap();
 
-    let lower = Change { payments_max: Some(1), ..Change::default() };
-    creator.ask(&Ask::Set(lower), None).unwrap();
-    assert_eq!(code(client.sign_payment(&intent(2, 1))), Code::Count);
+    let lower = SigningLimitsChange { payments_max: Some(1), ..SigningLimitsChange::default() };
+    creator.ask(&CreatorAction::Set(lower), None).unwrap();
+    assert_eq!(code(client.sign_payment(&intent(2, 1))), SignerRefusalCode::Count);
     // Lower in one and higher in another is a raise.
-    let both = Change { per_payment: Some(MicroUsdc::ZERO), payments_max: Some(2), ..lower };
-    assert_eq!(code(creator.ask(&Ask::Set(both), None)), Code::Authority);
+    let both =
+        SigningLimitsChange { per_payment: Some(MicroUsdc::ZERO), payments_max: Some(2), ..lower };
+    assert_eq!(code(creator.ask(&CreatorAction::Set(both), None)), SignerRefusalCode::Authority);
 }
 
 #[test]
 fn a_message_of_the_creator_raises_once() {
     let world = World::new();
     let (_process, _client) = world.start();
-    let mut creator = Creator::connect(&world.home()).unwrap();
-    let raise = |usdc| Ask::Set(per_day(usdc));
-    let Standing { wallet, serial, .. } = creator.ask(&Ask::Show {}, None).unwrap();
+    let mut creator = CreatorConnection::connect(&world.home()).unwrap();
+    let raise = |usdc| CreatorAction::Set(per_day(usdc));
+    let SignerStatus { wallet, serial, .. } = creator.ask(&CreatorAction::Show {}, None).unwrap();
     let wallet = wallet.unwrap();
     let text = message(wallet, serial, &per_day(100));
-    assert_eq!(code(creator.ask(&raise(100), signed(&text))), Code::Authority, "nobody is known");
+    assert_eq!(
+        code(creator.ask(&raise(100), signed(&text))),
+        SignerRefusalCode::Authority,
+        "nobody is known"
+    );
 
-    assert_eq!(code(creator.ask(&Ask::Creator(CREATOR), None)), Code::Authority);
-    assert_eq!(code(creator.ask(&Ask::Creator(CREATOR), signed(&text))), Code::Authority);
-    let known = creator.ask(&Ask::Creator(CREATOR), right()).unwrap();
+    assert_eq!(
+        code(creator.ask(&CreatorAction::Creator(CREATOR), None)),
+        SignerRefusalCode::Authority
+    );
+    assert_eq!(
+        code(creator.ask(&CreatorAction::Creator(CREATOR), signed(&text))),
+        SignerRefusalCode::Authority
+    );
+    let known = creator.ask(&CreatorAction::Creator(CREATOR), right()).unwrap();
     assert_eq!((known.creator, known.serial), (Some(CREATOR), 1));
-    assert_eq!(code(creator.ask(&raise(100), signed(&text))), Code::Authority, "of before");
+    assert_eq!(
+        code(creator.ask(&raise(100), signed(&text))),
+        SignerRefusalCode::Authority,
+        "of before"
+    );
 
     let text = message(wallet, 1, &per_day(100));
     assert_eq!(
@@ -127,16 +145,20 @@ fn a_message_of_the_creator_raises_once() {
              Per day: 100.00 USDC"
         )
     );
-    assert_eq!(code(creator.ask(&raise(101), signed(&text))), Code::Authority, "another amount");
+    assert_eq!(
+        code(creator.ask(&raise(101), signed(&text))),
+        SignerRefusalCode::Authority,
+        "another amount"
+    );
     let elsewhere = message(CREATOR, 1, &per_day(100));
-    assert_eq!(code(creator.ask(&raise(100), signed(&elsewhere))), Code::Authority);
-    let garbage = Some(Proof::Signature(vec![7; 65].into()));
-    assert_eq!(code(creator.ask(&raise(100), garbage)), Code::Authority);
+    assert_eq!(code(creator.ask(&raise(100), signed(&elsewhere))), SignerRefusalCode::Authority);
+    let garbage = Some(CreatorProof::Signature(vec![7; 65].into()));
+    assert_eq!(code(creator.ask(&raise(100), garbage)), SignerRefusalCode::Authority);
     let raised = creator.ask(&raise(100), signed(&text)).unwrap();
     assert_eq!((raised.limits.per_day.to_string().as_str(), raised.serial), ("100.00 USDC", 2));
     // Lowered by whomever, it is not raised again by the same message.
     creator.ask(&raise(1), None).unwrap();
-    assert_eq!(code(creator.ask(&raise(100), signed(&text))), Code::Authority);
+    assert_eq!(code(creator.ask(&raise(100), signed(&text))), SignerRefusalCode::Authority);
 }
 
 #[test]
@@ -168,40 +190,46 @@ fn what_the_creators_socket_cannot_read_it_refuses_without_repeating_it() {
 #[test]
 fn without_a_signer_there_is_nobody_to_ask() {
     let world = World::new();
-    let Err(error) = Creator::connect(&world.home()) else { panic!("connected") };
-    assert!(matches!(error, ClientError::Gone(_)), "{error}");
+    let Err(error) = CreatorConnection::connect(&world.home()) else { panic!("connected") };
+    assert!(matches!(error, SignerConnectionError::Gone(_)), "{error}");
     // A socket that a killed signer left behind is replaced.
     let (mut process, _client) = world.start();
     process.kill();
     let (_process, _client) = world.start();
-    Creator::connect(&world.home()).unwrap().ask(&Ask::Show {}, right()).unwrap();
+    CreatorConnection::connect(&world.home())
+        .unwrap()
+        .ask(&CreatorAction::Show {}, right())
+        .unwrap();
 }
 
 #[test]
 fn the_ceilings_of_a_signer_at_rest_are_set_in_its_ledger() {
     let world = World::new();
-    let raise = Ask::Set(per_day(200));
+    let raise = CreatorAction::Set(per_day(200));
     let wrong = at_rest(&world, &raise, words("wrong horse").as_ref()).unwrap_err();
     assert!(matches!(wrong, SignerError::Keystore(_)), "{wrong}");
     let none = at_rest(&world, &raise, None).unwrap_err();
-    assert!(matches!(none, SignerError::Refused(it) if it.code == Code::Authority));
-    let lowered = at_rest(&world, &Ask::Set(per_day(1)), None).unwrap();
+    assert!(matches!(none, SignerError::Refused(it) if it.code == SignerRefusalCode::Authority));
+    let lowered = at_rest(&world, &CreatorAction::Set(per_day(1)), None).unwrap();
     assert_eq!(lowered.limits.per_day, MicroUsdc::new(1_000_000));
-    at_rest(&world, &Ask::Creator(CREATOR), right().as_ref()).unwrap();
+    at_rest(&world, &CreatorAction::Creator(CREATOR), right().as_ref()).unwrap();
     // The file of this key names no address.
     assert_eq!(lowered.wallet, None);
     let text = message(Address::ZERO, 2, &per_day(200));
     let unknown = at_rest(&world, &raise, signed(&text).as_ref()).unwrap_err();
-    assert!(matches!(unknown, SignerError::Refused(it) if it.code == Code::Authority));
+    assert!(matches!(unknown, SignerError::Refused(it) if it.code == SignerRefusalCode::Authority));
     let wallet = world.start().1.address();
     let text = message(wallet, 2, &per_day(200));
     let set = at_rest(&world, &raise, signed(&text).as_ref()).unwrap();
-    assert_eq!((set.limits.per_day, set.spent), (MicroUsdc::new(200_000_000), Spent::default()));
+    assert_eq!(
+        (set.limits.per_day, set.spent),
+        (MicroUsdc::new(200_000_000), SpendingTotals::default())
+    );
 
     let (_process, mut client) = world.start();
     let running = client.limits().unwrap();
     assert_eq!((running.limits, running.creator), (set.limits, Some(CREATOR)));
-    let running = at_rest(&world, &Ask::Show {}, None).unwrap_err();
+    let running = at_rest(&world, &CreatorAction::Show {}, None).unwrap_err();
     assert!(matches!(running, SignerError::Lock(_)), "{running}");
 }
 
@@ -215,25 +243,25 @@ fn a_signer_with_other_rules_is_locked_until_they_are_accepted() {
 
     let second = || {
         let (process, stream) = world.start_as(&["second-token"], PASSPHRASE);
-        (process, Client::connect(stream))
+        (process, SignerConnection::connect(stream))
     };
     let told = match second().1 {
-        Err(ClientError::Locked { reason, kind, hint }) => {
-            assert_eq!((kind, hint), (automaton_core::error::Kind::Config, None));
+        Err(SignerConnectionError::Locked { reason, kind, hint }) => {
+            assert_eq!((kind, hint), (automaton_core::error::ErrorClass::Config, None));
             reason
         }
         other => panic!("{:?}", other.err()),
     };
     assert!(told.contains("has not accepted: token 8453 0x2222"), "{told}");
-    let shown = at_rest(&world, &Ask::Show {}, None).unwrap();
+    let shown = at_rest(&world, &CreatorAction::Show {}, None).unwrap();
     let hash = shown.asked.unwrap();
     assert!(told.contains(&format!("`automaton limits accept {hash} --signer ")), "{told}");
     assert_eq!(shown.rules, before.rules, "nothing holds that was not accepted");
     for (hash, proof) in [(hash, None), (B256::ZERO, right())] {
-        at_rest(&world, &Ask::Accept(hash), proof.as_ref()).unwrap_err();
+        at_rest(&world, &CreatorAction::Accept(hash), proof.as_ref()).unwrap_err();
     }
     assert!(second().1.is_err());
-    at_rest(&world, &Ask::Accept(hash), right().as_ref()).unwrap();
+    at_rest(&world, &CreatorAction::Accept(hash), right().as_ref()).unwrap();
     let (process, client) = second();
     assert_eq!(client.unwrap().limits().unwrap().permits.len(), 3);
     drop(process);

@@ -6,9 +6,11 @@ use std::os::unix::net::UnixStream;
 
 use alloy_primitives::Address;
 use automaton_core::money::MicroUsdc;
-use automaton_sandbox::process::{Command, Stdio, spawn};
+use automaton_sandbox::process::{ProcessCommand, Stdio, spawn};
 use automaton_signer::payload::PaymentIntent;
-use automaton_signer::{Ask, Change, Client, ClientError, Code};
+use automaton_signer::{
+    CreatorAction, SignerConnection, SignerConnectionError, SignerRefusalCode, SigningLimitsChange,
+};
 
 use crate::creator::at_rest;
 use crate::support::{PASSPHRASE, Process, World, intent, passphrase, program};
@@ -20,7 +22,7 @@ const ALL: u64 = 150 * DOLLAR;
 fn world() -> World {
     let world = World::new();
     let all = Some(MicroUsdc::new(ALL));
-    let to = Change {
+    let to = SigningLimitsChange {
         per_payment: all,
         per_hour: all,
         per_day: all,
@@ -28,8 +30,8 @@ fn world() -> World {
         lifetime: None,
         payments_max: None,
     };
-    let proof = automaton_signer::Proof::Passphrase(passphrase());
-    at_rest(&world, &Ask::Set(to), Some(&proof)).unwrap();
+    let proof = automaton_signer::CreatorProof::Passphrase(passphrase());
+    at_rest(&world, &CreatorAction::Set(to), Some(&proof)).unwrap();
     world
 }
 
@@ -42,9 +44,9 @@ fn signed(world: &World, mut process: Process) -> u64 {
     spent.ever.units()
 }
 
-fn refused(client: &mut Client, asked: &PaymentIntent) -> Code {
+fn refused(client: &mut SignerConnection, asked: &PaymentIntent) -> SignerRefusalCode {
     match client.sign_payment(asked).unwrap_err() {
-        ClientError::Refused(refusal) => refusal.code,
+        SignerConnectionError::Refused(refusal) => refusal.code,
         other => panic!("{other}"),
     }
 }
@@ -56,8 +58,8 @@ fn a_restart_frees_nothing() {
     client.sign_payment(&intent(1, ALL)).unwrap();
     process.kill();
     let (process, mut client) = world.start();
-    assert_eq!(refused(&mut client, &intent(2, DOLLAR)), Code::PerDay);
-    assert_eq!(refused(&mut client, &intent(3, 1)), Code::PerDay);
+    assert_eq!(refused(&mut client, &intent(2, DOLLAR)), SignerRefusalCode::PerDay);
+    assert_eq!(refused(&mut client, &intent(3, 1)), SignerRefusalCode::PerDay);
     assert_eq!(signed(&world, process), ALL);
 }
 
@@ -67,7 +69,7 @@ fn ten_at_once(words: &[&str]) {
     let (process, sockets) = world.start_for(10, words, PASSPHRASE);
     let ask = |(number, socket): (usize, UnixStream)| {
         let (said, stdout) = pipe().unwrap();
-        let command = Command::new(&program())
+        let command = ProcessCommand::new(&program())
             .arg("pay")
             .arg(number.to_string())
             .arg(ALL.to_string())
@@ -102,10 +104,10 @@ fn nor_do_they_get_more_while_the_disk_is_slow() {
 fn a_second_token_has_no_ceiling_of_its_own() {
     let world = world();
     let (process, stream) = world.start_as(&["second-token"], PASSPHRASE);
-    let mut client = Client::connect(stream).unwrap();
+    let mut client = SignerConnection::connect(stream).unwrap();
     client.sign_payment(&intent(1, ALL)).unwrap();
     let other = PaymentIntent { asset: Address::repeat_byte(0x22), ..intent(2, DOLLAR) };
-    assert_eq!(refused(&mut client, &other), Code::PerDay);
+    assert_eq!(refused(&mut client, &other), SignerRefusalCode::PerDay);
     assert_eq!(signed(&world, process), ALL);
 }
 
@@ -138,7 +140,7 @@ fn a_full_disk_costs_no_signature_and_no_restart() {
 fn an_agent_that_breaks_the_protocol_ends_alone() {
     let world = World::new();
     let (mut process, mut sockets) = world.start_for(2, &[], PASSPHRASE);
-    let mut client = Client::connect(sockets.pop().unwrap()).unwrap();
+    let mut client = SignerConnection::connect(sockets.pop().unwrap()).unwrap();
     let mut broken = sockets.pop().unwrap();
     // silent-ok: the signer may hang up before all of it is sent.
     std::io::Write::write_all(&mut broken, &vec![b'x'; 600 * 1024]).ok();

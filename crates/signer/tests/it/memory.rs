@@ -86,8 +86,9 @@ fn nobody_reads_the_signers_memory() {
     // The system must be one on which a process of the same user can be read, or
     // the refusal means nothing.
     let (held, _hold) = std::os::unix::net::UnixStream::pair().unwrap();
-    let idle =
-        process::Command::new(&program()).arg("idle").stdin(Stdio::Descriptor(OwnedFd::from(held)));
+    let idle = process::ProcessCommand::new(&program())
+        .arg("idle")
+        .stdin(Stdio::Descriptor(OwnedFd::from(held)));
     let mut idle = spawn(idle).unwrap();
     let open = read(idle.pid());
     idle.kill().unwrap();
@@ -103,7 +104,7 @@ fn nobody_reads_the_signers_memory() {
     let limits = fs::read_to_string(format!("/proc/{}/limits", process.pid())).unwrap();
     let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
     assert_eq!(core.split_whitespace().nth(4), Some("0"), "{core}");
-    if automaton_testkit::nobody::is_root() {
+    if automaton_testkit::unprivileged::is_root() {
         // root may read everything; the same test runs again as an ordinary user.
         return;
     }

@@ -1,6 +1,6 @@
 //! Everything again as a user without any privilege, who may lock 8 pages.
 
-use automaton_testkit::nobody::run_again;
+use automaton_testkit::unprivileged::run_again;
 
 use crate::support::{PROGRAMS, program};
 

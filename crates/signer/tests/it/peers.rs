@@ -9,7 +9,7 @@ use std::process::Command;
 use automaton_core::entropy::SystemEntropy;
 use automaton_core::money::MicroUsdc;
 use automaton_signer::keystore::{Keystore, create, import};
-use automaton_signer::{Ask, Change, Proof, message};
+use automaton_signer::{CreatorAction, CreatorProof, SigningLimitsChange, message};
 
 use crate::creator::at_rest;
 use crate::support::{PASSPHRASE, World, passphrase};
@@ -69,12 +69,15 @@ fn the_creators_wallet_may_be_cast() {
     let key = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
     let creator = cast(&["wallet", "address", "--private-key", key]).parse().unwrap();
     let wallet = world.start().1.address();
-    let secret = Some(Proof::Passphrase(passphrase()));
-    at_rest(&world, &Ask::Creator(creator), secret.as_ref()).unwrap();
-    let to = Change { per_day: Some(MicroUsdc::new(70_000_000)), ..Change::default() };
+    let secret = Some(CreatorProof::Passphrase(passphrase()));
+    at_rest(&world, &CreatorAction::Creator(creator), secret.as_ref()).unwrap();
+    let to = SigningLimitsChange {
+        per_day: Some(MicroUsdc::new(70_000_000)),
+        ..SigningLimitsChange::default()
+    };
     let text = message(wallet, 1, &to);
     let signature = cast(&["wallet", "sign", "--private-key", key, &text]);
-    let proof = Proof::Signature(signature.parse().unwrap());
-    let raised = at_rest(&world, &Ask::Set(to), Some(&proof)).unwrap();
+    let proof = CreatorProof::Signature(signature.parse().unwrap());
+    let raised = at_rest(&world, &CreatorAction::Set(to), Some(&proof)).unwrap();
     assert_eq!(raised.limits.per_day, MicroUsdc::new(70_000_000));
 }

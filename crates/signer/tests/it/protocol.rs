@@ -5,12 +5,13 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use alloy_primitives::{Address, B256, U256, eip191_hash_message, keccak256};
-use automaton_core::error::Kind;
+use automaton_core::error::ErrorClass;
 use automaton_core::time::{Clock as _, Span, SystemClock};
 use automaton_signer::payload::{
-    AgentWalletSet, Audience, AuditHead, CONTENT_BYTES_MAX, Registration, RelaySend, SignIn,
+    AgentWalletSet, Audience, AuditHead, CONTENT_BYTES_MAX, RegistrationFields, RelaySend,
+    SignInFields,
 };
-use automaton_signer::{Client, ClientError, Code};
+use automaton_signer::{SignerConnection, SignerConnectionError, SignerRefusalCode};
 
 use crate::support::{PASSPHRASE, World, intent};
 
@@ -81,8 +82,10 @@ fn a_line_that_is_too_long_ends_the_signer() {
 fn rules_are_kept_at_the_other_end_of_the_socket() {
     let world = World::new();
     let (_process, mut client) = world.start();
-    let refused = |answer: Result<(), ClientError>, expected: Code, words: &str| match answer {
-        Err(ClientError::Refused(refusal)) => {
+    let refused = |answer: Result<(), SignerConnectionError>,
+                   expected: SignerRefusalCode,
+                   words: &str| match answer {
+        Err(SignerConnectionError::Refused(refusal)) => {
             assert_eq!(refusal.code, expected, "{refusal}");
             assert!(refusal.reason.contains(words), "{refusal}");
         }
@@ -93,9 +96,9 @@ fn rules_are_kept_at_the_other_end_of_the_socket() {
         change(&mut asked);
         client.sign_payment(&asked).map(drop)
     };
-    refused(pay(|it| it.chain_id = 84532), Code::Asset, "on chain 84532");
-    refused(pay(|it| it.deadline_s = 315_360_000), Code::Deadline, "315360000");
-    refused(pay(|it| it.payee = Address::ZERO), Code::Payee, "payee: 0x0000");
+    refused(pay(|it| it.chain_id = 84532), SignerRefusalCode::Asset, "on chain 84532");
+    refused(pay(|it| it.deadline_s = 315_360_000), SignerRefusalCode::Deadline, "315360000");
+    refused(pay(|it| it.payee = Address::ZERO), SignerRefusalCode::Payee, "payee: 0x0000");
 }
 
 #[test]
@@ -103,7 +106,7 @@ fn signs_in_and_registers() {
     let world = World::new();
     let (_process, mut client) = world.start();
     let now = SystemClock.now();
-    let fields = SignIn {
+    let fields = SignInFields {
         audience: Audience {
             domain: "cloud.example".to_owned(),
             uri: "https://cloud.example/v1/auth/verify".to_owned(),
@@ -119,9 +122,11 @@ fn signs_in_and_registers() {
     let mut elsewhere = fields;
     elsewhere.audience.domain = "conway.tech".to_owned();
     let error = client.sign_in(&elsewhere).unwrap_err();
-    assert!(matches!(error, ClientError::Refused(it) if it.code == Code::Audience));
+    assert!(
+        matches!(error, SignerConnectionError::Refused(it) if it.code == SignerRefusalCode::Audience)
+    );
 
-    let ada = Registration {
+    let ada = RegistrationFields {
         automaton_id: "auto-1".to_owned(),
         creator_address: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8".to_owned(),
         name: "Ada \u{1} ✓ \"/\"".to_owned(),
@@ -136,7 +141,7 @@ fn signs_in_and_registers() {
 }
 
 /// Whether the wallet signed these 32 bytes.
-fn is_by(client: &Client, signature: &automaton_signer::Signature, digest: B256) -> bool {
+fn is_by(client: &SignerConnection, signature: &automaton_signer::Signature, digest: B256) -> bool {
     let signature = alloy_primitives::Signature::from_raw(&signature[..]).unwrap();
     signature.recover_address_from_prehash(&digest).unwrap() == client.address()
 }
@@ -168,17 +173,20 @@ fn signs_for_a_relay_a_registry_and_the_record() {
         deadline: now.as_millis().unsigned_abs() / 1000 + 100,
     };
     client.agent_wallet(&asked).unwrap();
-    let refused = |answer: Result<_, ClientError>| match answer.unwrap_err() {
-        ClientError::Refused(refusal) => refusal.code,
+    let refused = |answer: Result<_, SignerConnectionError>| match answer.unwrap_err() {
+        SignerConnectionError::Refused(refusal) => refusal.code,
         other => panic!("{other}"),
     };
     let elsewhere = AgentWalletSet { registry: to, ..asked };
-    assert_eq!(refused(client.agent_wallet(&elsewhere)), Code::Contract);
+    assert_eq!(refused(client.agent_wallet(&elsewhere)), SignerRefusalCode::Contract);
     let later = now.after(Span::from_secs(3600));
-    assert_eq!(refused(client.relay_read(later)), Code::Field);
-    assert_eq!(refused(client.audit_head(&AuditHead { at: later, ..head })), Code::Field);
+    assert_eq!(refused(client.relay_read(later)), SignerRefusalCode::Field);
+    assert_eq!(
+        refused(client.audit_head(&AuditHead { at: later, ..head })),
+        SignerRefusalCode::Field
+    );
     let old = RelaySend { signed_at: now.before(Span::from_secs(3600)), ..message };
-    assert_eq!(refused(client.relay_send(&old)), Code::Field);
+    assert_eq!(refused(client.relay_send(&old)), SignerRefusalCode::Field);
     assert_eq!(client.limits().unwrap().spent.payments, 0);
 }
 
@@ -186,9 +194,9 @@ fn signs_for_a_relay_a_registry_and_the_record() {
 fn a_wrong_passphrase_locks() {
     let world = World::new();
     let (mut process, stream) = world.start_with("wrong horse", None);
-    match Client::connect(stream) {
-        Err(ClientError::Locked { reason, kind, .. }) => {
-            assert_eq!(kind, Kind::User);
+    match SignerConnection::connect(stream) {
+        Err(SignerConnectionError::Locked { reason, kind, .. }) => {
+            assert_eq!(kind, ErrorClass::User);
             assert!(reason.contains("the passphrase does not open"), "{reason}");
             assert!(!reason.contains("wrong horse"));
         }
@@ -203,8 +211,8 @@ fn a_second_signer_of_one_home_is_locked() {
     let world = World::new();
     let (_process, mut client) = world.start();
     let (mut second, stream) = world.start_with(PASSPHRASE, None);
-    match Client::connect(stream) {
-        Err(ClientError::Locked { reason, .. }) => {
+    match SignerConnection::connect(stream) {
+        Err(SignerConnectionError::Locked { reason, .. }) => {
             assert!(reason.contains("is locked by"), "{reason}");
         }
         other => panic!("{:?}", other.err()),

@@ -2,8 +2,8 @@
 
 use std::io::{Read as _, pipe};
 
-use automaton_sandbox::process::{Command, Stdio, spawn};
-use automaton_signer::Client;
+use automaton_sandbox::process::{ProcessCommand, Stdio, spawn};
+use automaton_signer::SignerConnection;
 
 use crate::support::{PASSPHRASE, World, program};
 
@@ -11,11 +11,11 @@ use crate::support::{PASSPHRASE, World, program};
 fn sandboxed_code_reaches_neither_socket() {
     let world = World::new();
     let (_process, agent) = world.start_with(PASSPHRASE, None);
-    Client::connect(agent.try_clone().unwrap()).unwrap();
+    SignerConnection::connect(agent.try_clone().unwrap()).unwrap();
     // Both times by a process that was given the agent's socket.
     let reached = |word: &str| {
         let (mut told, stdout) = pipe().unwrap();
-        let command = Command::new(&program())
+        let command = ProcessCommand::new(&program())
             .arg(word)
             .arg(world.home().creator_socket())
             .descriptor(agent.try_clone().unwrap().into(), 3)

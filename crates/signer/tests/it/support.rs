@@ -10,9 +10,9 @@ use std::time::Duration;
 use automaton_core::faults::FaultPoint;
 use automaton_core::money::MicroUsdc;
 use automaton_core::secret::Secret;
-use automaton_sandbox::process::{Child, Command, Stdio, spawn};
-use automaton_signer::payload::{Call, PaymentIntent};
-use automaton_signer::{Client, ClientError, Home};
+use automaton_sandbox::process::{Child, ProcessCommand, Stdio, spawn};
+use automaton_signer::payload::{PaymentIntent, TransactionCall};
+use automaton_signer::{SignerConnection, SignerConnectionError, SignerHome};
 
 /// Names a folder with a copy of the test process that every user can execute.
 pub(crate) const PROGRAMS: &str = "SIGNER_TEST_PROGRAMS";
@@ -53,7 +53,7 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new() -> Self {
         let world = Self { folder: tempfile::tempdir().unwrap() };
-        let home = Home::make(&world.path()).unwrap();
+        let home = SignerHome::make(&world.path()).unwrap();
         std::fs::write(home.keystore(), KEYSTORE).unwrap();
         world
     }
@@ -62,8 +62,8 @@ impl World {
         self.folder.path().join("home")
     }
 
-    pub(crate) fn home(&self) -> Home {
-        Home::open(&self.path()).unwrap()
+    pub(crate) fn home(&self) -> SignerHome {
+        SignerHome::open(&self.path()).unwrap()
     }
 
     pub(crate) fn start_with(
@@ -89,7 +89,7 @@ impl World {
         passphrase: &str,
     ) -> (Process, Vec<UnixStream>) {
         let log = File::create(self.folder.path().join("log")).unwrap();
-        let mut command = Command::new(&program()).arg("serve").arg(self.path());
+        let mut command = ProcessCommand::new(&program()).arg("serve").arg(self.path());
         command = words.iter().fold(command, |command, word| command.arg(word));
         command = command
             .arg(format!("agents={agents}"))
@@ -104,9 +104,9 @@ impl World {
         (Process(spawn(command).unwrap()), ours)
     }
 
-    pub(crate) fn start(&self) -> (Process, Client) {
+    pub(crate) fn start(&self) -> (Process, SignerConnection) {
         let (process, stream) = self.start_with(PASSPHRASE, None);
-        (process, Client::connect(stream).unwrap())
+        (process, SignerConnection::connect(stream).unwrap())
     }
 
     /// What the last process wrote to its standard error.
@@ -151,13 +151,13 @@ pub(crate) fn intent(number: u32, amount: u64) -> PaymentIntent {
     }
 }
 
-pub(crate) fn is_gone(error: &ClientError) -> bool {
-    matches!(error, ClientError::Gone(_))
+pub(crate) fn is_gone(error: &SignerConnectionError) -> bool {
+    matches!(error, SignerConnectionError::Gone(_))
 }
 
 /// A call that the test process permits, at a price for a unit of gas.
-pub(crate) fn call(max_fee: u64) -> Call {
-    Call {
+pub(crate) fn call(max_fee: u64) -> TransactionCall {
+    TransactionCall {
         chain_id: 8453,
         to: "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913".parse().unwrap(),
         data: vec![0xe3, 0xee, 0x16, 0x0e, 7].into(),

@@ -1,19 +1,21 @@
 //! Own transactions of a real signer: their place on the chain, and what they cost.
 
 use automaton_core::faults::FaultPoint;
-use automaton_signer::payload::{Call, TransactionIntent};
-use automaton_signer::{Client, ClientError, Code};
+use automaton_signer::payload::{TransactionCall, TransactionIntent};
+use automaton_signer::{SignerConnection, SignerConnectionError, SignerRefusalCode};
 
 use crate::support::{PASSPHRASE, World, call, is_gone};
 
-fn asked(number: u32, call: Call) -> TransactionIntent {
+fn asked(number: u32, call: TransactionCall) -> TransactionIntent {
     let intent = format!("0000000000000000000000{number:04}").parse().unwrap();
     TransactionIntent { intent, call }
 }
 
-fn refused(client: &mut Client, asked: &TransactionIntent) -> Code {
+fn refused(client: &mut SignerConnection, asked: &TransactionIntent) -> SignerRefusalCode {
     match client.transact(asked).unwrap_err() {
-        ClientError::Refused(refusal) | ClientError::Conflict(refusal) => refusal.code,
+        SignerConnectionError::Refused(refusal) | SignerConnectionError::Conflict(refusal) => {
+            refusal.code
+        }
         other => panic!("{other}"),
     }
 }
@@ -24,9 +26,10 @@ fn an_intent_keeps_its_nonce_and_only_raises_what_it_offers() {
     let (mut process, mut client) = world.start();
     let first = client.transact(&asked(1, call(100))).unwrap();
     assert_eq!((first.nonce, first.is_for(&call(100))), (5, true));
-    let second = client.transact(&asked(2, Call { nonce_hint: 0, ..call(100) })).unwrap();
+    let second =
+        client.transact(&asked(2, TransactionCall { nonce_hint: 0, ..call(100) })).unwrap();
     assert_eq!(second.nonce, 6, "the ledger's own count goes on");
-    let far = client.transact(&asked(3, Call { nonce_hint: 9, ..call(100) })).unwrap();
+    let far = client.transact(&asked(3, TransactionCall { nonce_hint: 9, ..call(100) })).unwrap();
     assert_eq!(far.nonce, 9, "the account was used elsewhere");
 
     let raised = client.transact(&asked(1, call(112))).unwrap();
@@ -34,14 +37,16 @@ fn an_intent_keeps_its_nonce_and_only_raises_what_it_offers() {
     assert_ne!(raised.hash, first.hash);
     process.kill();
     let (_process, mut client) = world.start();
-    for same in [call(112), call(100), call(1), Call { priority_fee: Some(0), ..call(500) }] {
+    for same in
+        [call(112), call(100), call(1), TransactionCall { priority_fee: Some(0), ..call(500) }]
+    {
         assert_eq!(client.transact(&asked(1, same.clone())).unwrap(), raised, "{same:?}");
     }
-    let other_data = Call { data: vec![0xe3, 0xee, 0x16, 0x0e, 8].into(), ..call(100) };
-    assert_eq!(refused(&mut client, &asked(1, other_data)), Code::Conflict);
+    let other_data = TransactionCall { data: vec![0xe3, 0xee, 0x16, 0x0e, 8].into(), ..call(100) };
+    assert_eq!(refused(&mut client, &asked(1, other_data)), SignerRefusalCode::Conflict);
     assert_eq!(
-        refused(&mut client, &asked(1, Call { priority_fee: None, ..call(200) })),
-        Code::Conflict
+        refused(&mut client, &asked(1, TransactionCall { priority_fee: None, ..call(200) })),
+        SignerRefusalCode::Conflict
     );
     let spent = client.limits().unwrap().spent;
     assert_eq!(spent.payments, 0, "gas is no payment");
@@ -51,15 +56,21 @@ fn an_intent_keeps_its_nonce_and_only_raises_what_it_offers() {
 fn what_is_not_listed_is_not_called_and_costs_are_capped() {
     let world = World::new();
     let (_process, mut client) = world.start();
-    let transfer = Call { data: vec![0xa9, 0x05, 0x9c, 0xbb].into(), ..call(1) };
-    assert_eq!(refused(&mut client, &asked(1, transfer)), Code::Contract);
-    assert_eq!(refused(&mut client, &asked(1, Call { chain_id: 1, ..call(1) })), Code::Contract);
-    assert_eq!(refused(&mut client, &asked(1, call(1_001))), Code::Gas);
+    let transfer = TransactionCall { data: vec![0xa9, 0x05, 0x9c, 0xbb].into(), ..call(1) };
+    assert_eq!(refused(&mut client, &asked(1, transfer)), SignerRefusalCode::Contract);
+    assert_eq!(
+        refused(&mut client, &asked(1, TransactionCall { chain_id: 1, ..call(1) })),
+        SignerRefusalCode::Contract
+    );
+    assert_eq!(refused(&mut client, &asked(1, call(1_001))), SignerRefusalCode::Gas);
     // 300,000,000 wei a day: three of these, to the unit.
     for number in 1..=3 {
         client.transact(&asked(number, call(1_000))).unwrap();
     }
-    assert_eq!(refused(&mut client, &asked(4, Call { gas: 1, ..call(1) })), Code::PerDay);
+    assert_eq!(
+        refused(&mut client, &asked(4, TransactionCall { gas: 1, ..call(1) })),
+        SignerRefusalCode::PerDay
+    );
     // What replaces another counts in its place.
     let again = client.transact(&asked(3, call(1_000))).unwrap();
     assert_eq!(again.nonce, 7);
@@ -69,9 +80,9 @@ fn what_is_not_listed_is_not_called_and_costs_are_capped() {
 fn a_transaction_has_one_nonce_whenever_the_signer_dies() {
     let world = World::new();
     for (point, number) in FaultPoint::SIGNER.into_iter().zip(1..) {
-        let asked = asked(number, Call { nonce_hint: 0, ..call(1) });
+        let asked = asked(number, TransactionCall { nonce_hint: 0, ..call(1) });
         let (mut process, stream) = world.start_with(PASSPHRASE, Some(point));
-        let answer = Client::connect(stream).unwrap().transact(&asked);
+        let answer = SignerConnection::connect(stream).unwrap().transact(&asked);
         let left = (point == FaultPoint::SignerAnswered).then(|| answer.as_ref().unwrap().clone());
         assert!(left.is_some() || is_gone(&answer.unwrap_err()), "{point}");
         assert!(!process.ended_well(), "{point}");

@@ -27,16 +27,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_primitives::{Address, address};
-use automaton_core::error::{Classified as _, Kind};
+use automaton_core::error::{Classified as _, ErrorClass};
 use automaton_core::faults::{FaultPoint, Faults};
 use automaton_core::money::MicroUsdc;
 use automaton_core::time::SystemClock;
 use automaton_core::wire::x402::{ChainId, TokenDomain};
 use automaton_sandbox::process::{self, kill_self, take_inherited};
-use automaton_sandbox::{Bind, ExitStatus, Launcher, Program, Spec, SystemBootClock, plan, probe};
+use automaton_sandbox::{
+    Bind, ExitStatus, Launcher, Program, SandboxSpec, SystemBootClock, plan, probe,
+};
 use automaton_signer::payload::{Audience, Contract, GasRules, PaymentIntent};
 use automaton_signer::{
-    Agents, Client, ClientError, Code, Config, Parts, PassphraseSource, Permits, serve,
+    PassphraseSource, SignerClients, SignerConfig, SignerConnection, SignerConnectionError,
+    SignerDeps, SignerRefusalCode, SigningPermits, serve,
 };
 
 /// What is rehearsed while a payment is signed.
@@ -113,10 +116,10 @@ fn run(home: &Path, words: &[&str]) -> io::Result<()> {
             },
         }
     }
-    let config = Config {
+    let config = SignerConfig {
         home: home.to_owned(),
         passphrase: PassphraseSource::Descriptor(inherited(3)?),
-        permits: Permits {
+        permits: SigningPermits {
             assets,
             audiences: vec![Audience {
                 domain: "cloud.example".to_owned(),
@@ -132,13 +135,13 @@ fn run(home: &Path, words: &[&str]) -> io::Result<()> {
         },
         chain: None,
     };
-    let parts = Parts {
+    let parts = SignerDeps {
         clock: Arc::new(SystemClock),
         boot: Arc::new(SystemBootClock),
         faults: Arc::new(faults),
     };
     let agents = (4..).take(agents).map(inherited).collect::<io::Result<_>>()?;
-    serve(config, parts, Agents::Here(agents)).map_err(io::Error::other)
+    serve(config, parts, SignerClients::Here(agents)).map_err(io::Error::other)
 }
 
 fn intent(number: &str, units: &str) -> io::Result<PaymentIntent> {
@@ -154,10 +157,11 @@ fn intent(number: &str, units: &str) -> io::Result<PaymentIntent> {
 
 /// Asks for a payment; prints `signed`, or the rule that refused.
 fn pay(number: &str, units: &str) -> io::Result<()> {
-    let mut client = Client::connect(UnixStream::from(inherited(3)?)).map_err(io::Error::other)?;
+    let mut client =
+        SignerConnection::connect(UnixStream::from(inherited(3)?)).map_err(io::Error::other)?;
     match client.sign_payment(&intent(number, units)?) {
         Ok(_) => print!("signed"),
-        Err(ClientError::Refused(refusal)) => print!("{:?}", refusal.code),
+        Err(SignerConnectionError::Refused(refusal)) => print!("{:?}", refusal.code),
         Err(other) => return Err(io::Error::other(other)),
     }
     Ok(())
@@ -170,20 +174,20 @@ fn full(home: &str, ballast: &Path) -> io::Result<()> {
     let (read, mut write) = io::pipe()?;
     write.write_all(b"correct horse")?;
     drop(write);
-    let command = process::Command::new(&std::env::current_exe()?)
+    let command = process::ProcessCommand::new(&std::env::current_exe()?)
         .arg("serve")
         .arg(home)
         .descriptor(read.into(), 3)
         .descriptor(theirs.into(), 4);
     let _signer = process::spawn(command).map_err(io::Error::other)?;
-    let mut client = Client::connect(ours).map_err(io::Error::other)?;
+    let mut client = SignerConnection::connect(ours).map_err(io::Error::other)?;
     let refused = (1..5000).find_map(|number| {
         let refused = client.sign_payment(&intent(&number.to_string(), "1").ok()?).err()?;
         Some((number, refused))
     });
     let (number, error) = refused.ok_or_else(|| io::Error::other("the disk is never full"))?;
-    let no_room = matches!(&error, ClientError::Refused(it) if it.code == Code::NoRoom);
-    if !no_room || error.kind() != Kind::Transient || error.hint().is_none() {
+    let no_room = matches!(&error, SignerConnectionError::Refused(it) if it.code == SignerRefusalCode::NoRoom);
+    if !no_room || error.kind() != ErrorClass::Transient || error.hint().is_none() {
         return Err(io::Error::other(error));
     }
     let counted = client.limits().map_err(io::Error::other)?.spent.payments;
@@ -246,9 +250,9 @@ fn reach_sandboxed(socket: &str) -> io::Result<()> {
     let program = std::env::current_exe()?;
     let launcher = Launcher::new(program.clone());
     let argv = [INSIDE, "reach", socket].map(str::to_owned).to_vec();
-    let spec = Spec {
+    let spec = SandboxSpec {
         read_only: vec![Bind { host: program, inside: INSIDE.into() }],
-        ..Spec::new(Program::Argv(argv))
+        ..SandboxSpec::new(Program::Argv(argv))
     };
     let plan = plan(&spec, &probe(&launcher)).map_err(io::Error::other)?;
     let run = launcher.launch(&plan).and_then(|run| run.wait()).map_err(io::Error::other)?;

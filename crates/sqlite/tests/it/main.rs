@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use automaton_core::error::{Classified, Kind};
+use automaton_core::error::{Classified, ErrorClass};
 use automaton_sqlite::{
     Migration, Schema, SqliteError, backup, checkpoint, ended_well, open, open_read_only,
     with_full_sync,
@@ -103,7 +103,7 @@ fn a_newer_database_is_refused_with_both_versions_even_with_a_hot_log() {
     newer.execute("INSERT INTO t VALUES (1, 'kept')", []).unwrap();
     let error = refused(&path, &ONE);
     assert!(error.to_string().contains("version 2") && error.to_string().ends_with("up to 1"));
-    assert_eq!(error.kind(), Kind::User);
+    assert_eq!(error.kind(), ErrorClass::User);
     assert!(error.hint().unwrap().contains("newer program"));
     assert_eq!(count(&newer), 1);
 }
@@ -145,7 +145,7 @@ fn the_old_form_is_refused_with_what_to_do_and_left_alone() {
     make_old(&path, 22);
     let error = refused(&path, &BOTH);
     assert!(error.to_string().contains("has the old form 22, from before the first release"));
-    assert_eq!(error.kind(), Kind::User);
+    assert_eq!(error.kind(), ErrorClass::User);
     let hint = error.hint().unwrap();
     let moved = format!("To begin anew, move {} into another folder", path.display());
     assert!(hint.starts_with(&moved) && hint.contains("left as it is"), "{hint}");

@@ -11,7 +11,7 @@ use serde::Serialize;
 /// When a task runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Rhythm {
+pub enum ScheduleRule {
     /// At the times that a cron expression names in a time zone.
     Cron {
         /// Five fields, or six with seconds first.
@@ -23,7 +23,7 @@ pub enum Rhythm {
     Every(Span),
 }
 
-impl fmt::Display for Rhythm {
+impl fmt::Display for ScheduleRule {
     /// `*/5 * * * * UTC`, or `every 15.0 min`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -36,7 +36,7 @@ impl fmt::Display for Rhythm {
 /// Who set a task's schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Origin {
+pub enum TaskOrigin {
     /// Nobody: it comes with the program.
     Default,
     /// The creator, in `heartbeat.yml`.
@@ -47,24 +47,24 @@ pub enum Origin {
 
 automaton_core::names! {
     /// The origin's name in the database.
-    Origin {
+    TaskOrigin {
         Default => "default", File => "file", Agent => "agent",
     }
 }
 
 /// An entry of the schedule, as configured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Task {
+pub struct TaskConfig {
     /// Its name, unique in the schedule.
     pub name: String,
     /// What it does: the name of a task that the program knows.
     pub task: String,
     /// When it runs.
-    pub rhythm: Rhythm,
+    pub rhythm: ScheduleRule,
     /// Whether it runs at all.
     pub enabled: bool,
     /// Who set it.
-    pub origin: Origin,
+    pub origin: TaskOrigin,
     /// Of those that are due at once, the lowest runs first.
     pub priority: u32,
     /// It waits while the automaton is poorer than this.
@@ -78,7 +78,7 @@ pub struct Task {
 
 /// Where a task stands in its schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Times {
+pub struct ScheduleTimes {
     /// What the schedule counts from: the last time that was served.
     pub anchor: Timestamp,
     /// The schedule's first time after it.
@@ -89,9 +89,9 @@ pub struct Times {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ScheduledTask {
     /// The task.
-    pub task: Task,
+    pub task: TaskConfig,
     /// Where it stands.
-    pub times: Times,
+    pub times: ScheduleTimes,
     /// When it is tried again, after a failure.
     pub retry_at: Option<Timestamp>,
     /// The number of the retry that ran last; 0 when that was the schedule's run.
@@ -114,7 +114,7 @@ pub struct ScheduledTask {
 
 /// The decision to run a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Booking {
+pub struct LeaseRequest {
     /// The run.
     pub run: RunId,
     /// How long nobody else may take the task.
@@ -122,7 +122,7 @@ pub struct Booking {
     /// The schedule's next time when it was decided.
     pub seen: Timestamp,
     /// Where the task stands once it runs.
-    pub times: Times,
+    pub times: ScheduleTimes,
     /// The number of the retry; 0 for the schedule's run.
     pub attempt: u32,
 }

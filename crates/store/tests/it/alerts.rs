@@ -1,10 +1,10 @@
 //! Each rule over a real record: its boundary, its edge, its cooldown, its end, a restart.
 
-use automaton_core::alert::{Alert, Rule, Thresholds};
+use automaton_core::alert::{Alert, AlertRule, Thresholds};
 use automaton_core::money::{MicroUsdc, Microcents};
-use automaton_core::record::{CallStatus, Sleep, StopReason, Usage};
+use automaton_core::record::{CallStatus, SleepState, StopReason, Usage};
 use automaton_core::time::{Clock, Span};
-use automaton_core::vitals::Reading;
+use automaton_core::vitals::BalanceReading;
 use automaton_store::TaskResult;
 
 use crate::schedule::{finish, run, schedule, task};
@@ -28,18 +28,18 @@ async fn judge(world: &World) -> Vec<String> {
     news.iter().map(name).collect()
 }
 
-fn fires(rule: Rule) -> Vec<String> {
+fn fires(rule: AlertRule) -> Vec<String> {
     vec![rule.name().to_owned()]
 }
 
-fn over(rule: Rule) -> Vec<String> {
+fn over(rule: AlertRule) -> Vec<String> {
     vec![format!("({})", rule.name())]
 }
 
 async fn reads(world: &World, cents: Option<i64>, dollars: Option<u64>) {
     let credits = cents.map(|cents| Microcents::from_cents(cents).unwrap());
     let usdc = dollars.map(|dollars| MicroUsdc::new(dollars * 1_000_000));
-    let reading = Reading { at: world.clock.now(), credits, usdc };
+    let reading = BalanceReading { at: world.clock.now(), credits, usdc };
     world.store.take_reading(reading).await.unwrap();
 }
 
@@ -58,7 +58,7 @@ async fn five_dollars_of_credits_with_fifteen_in_the_wallet_are_no_reason() {
 #[tokio::test]
 async fn a_balance_below_the_reserve_fires_on_its_edge_and_ends_by_itself() {
     let mut world = World::born().await;
-    let rule = Rule::BalanceBelowReserve;
+    let rule = AlertRule::BalanceBelowReserve;
     reads(&world, Some(500), Some(5)).await;
     assert!(judge(&world).await.is_empty(), "exactly the reserve is enough");
     reads(&world, Some(499), Some(5)).await;
@@ -90,7 +90,7 @@ async fn a_balance_below_the_reserve_fires_on_its_edge_and_ends_by_itself() {
 #[tokio::test]
 async fn a_heartbeat_that_fails_alerts_until_the_hour_has_passed() {
     let world = World::born().await;
-    let rule = Rule::HeartbeatHighFailureRate;
+    let rule = AlertRule::HeartbeatHighFailureRate;
     schedule(&world, vec![task("ping")]).await;
     for _ in 0..4 {
         run(&world, "ping", 0, finish(TaskResult::Success)).await;
@@ -110,7 +110,7 @@ async fn a_heartbeat_that_fails_alerts_until_the_hour_has_passed() {
 #[tokio::test]
 async fn refusals_alert_from_ten_decisions_on() {
     let world = World::born().await;
-    let rule = Rule::PolicyHighDenyRate;
+    let rule = AlertRule::PolicyHighDenyRate;
     let session = world.session().await;
     let call = |denied: bool| match denied {
         true => refused(world.mint.id()),
@@ -121,7 +121,8 @@ async fn refusals_alert_from_ten_decisions_on() {
     world.store.commit_turn(turn).await.unwrap();
     let turn = world.judged(session, vec![call(false)]).await;
     assert_eq!(judge(&world).await, fires(rule));
-    let open = world.reader().dossier(automaton_store::TurnRef::Id(turn)).unwrap().unwrap().turn;
+    let open =
+        world.reader().turn_details(automaton_store::TurnRef::Id(turn)).unwrap().unwrap().turn;
     world.store.start_call(open.calls[0].id).await.unwrap();
     let done =
         world.store.finish_call(open.calls[0].id, CallStatus::Done, output("ok"), Span::ZERO);
@@ -134,7 +135,7 @@ async fn refusals_alert_from_ten_decisions_on() {
 #[tokio::test]
 async fn a_prompt_that_fills_its_room_alerts() {
     let world = World::born().await;
-    let rule = Rule::ContextNearCapacity;
+    let rule = AlertRule::ContextNearCapacity;
     let session = world.session().await;
     for (prompt_tokens, wanted) in [(900, Vec::new()), (901, fires(rule)), (1, over(rule))] {
         let turn = world.store.open_turn(session, Vec::new(), 10).await.unwrap().id;
@@ -151,14 +152,14 @@ async fn a_prompt_that_fills_its_room_alerts() {
 #[tokio::test]
 async fn thinking_beyond_four_fifths_of_a_day_alerts_for_that_day() {
     let mut world = World::born().await;
-    let rule = Rule::InferenceBudgetWarning;
+    let rule = AlertRule::InferenceBudgetWarning;
     let session = world.session().await;
     let turn = world.answer(session).await;
     let cost = |units| Usage { cost: Microcents::new(units), ..usage() };
-    world.store.answer_heard(None, turn, &cost(400 * Microcents::PER_CENT)).await.unwrap();
+    world.store.settle_cost(None, turn, &cost(400 * Microcents::PER_CENT)).await.unwrap();
     assert!(judge(&world).await.is_empty());
     world.advance(MINUTE);
-    world.store.answer_heard(None, turn, &cost(1)).await.unwrap();
+    world.store.settle_cost(None, turn, &cost(1)).await.unwrap();
     world.crash();
     assert_eq!(judge(&world).await, fires(rule));
     world.advance(24 * 60 * MINUTE - MINUTE);
@@ -168,10 +169,10 @@ async fn thinking_beyond_four_fifths_of_a_day_alerts_for_that_day() {
 #[tokio::test]
 async fn an_hour_without_a_turn_alerts_only_if_one_was_due() {
     let mut world = World::born().await;
-    let rule = Rule::ZeroTurnsLastHour;
+    let rule = AlertRule::ZeroTurnsLastHour;
     let session = world.session().await;
     world.answer(session).await;
-    let sleep = Sleep { since: world.clock.now(), until: None, reason: StopReason::Said };
+    let sleep = SleepState { since: world.clock.now(), until: None, reason: StopReason::Said };
     world.store.close_session(session, StopReason::Said, Some(sleep), None).await.unwrap();
     for _ in 0..30 {
         world.advance(10 * MINUTE);

@@ -4,8 +4,8 @@ use automaton_core::record::{CallStatus, WakeSource};
 use automaton_core::time::Timestamp;
 use automaton_core::trust::Label;
 use automaton_store::{
-    Answer, Approval, ApprovalState, CallQuestion, Hand, JudgedCall, Question, StoreError, Subject,
-    call_sha256,
+    Approval, ApprovalAnswer, ApprovalAuthor, ApprovalRequest, ApprovalState, ApprovalSubject,
+    CallApprovalRequest, JudgedCall, StoreError, call_sha256,
 };
 
 use crate::{World, output, refused};
@@ -14,14 +14,14 @@ const ARGUMENTS: &str = "{\"command\":\"ls\"}";
 
 /// A refused call that is asked about, and lapses then.
 fn asked(world: &World, arguments: &str, expires_at: i64) -> JudgedCall {
-    let question = Question {
+    let question = ApprovalRequest {
         summary: format!("exec {arguments}"),
         code: "OPERATOR_RULE".to_owned(),
         reason: "It is night.".to_owned(),
         expires_at: Timestamp::from_millis(expires_at),
     };
     let (arguments, label) = (arguments.to_owned(), Label::Peer);
-    let question = Some(CallQuestion { question, arguments, label });
+    let question = Some(CallApprovalRequest { question, arguments, label });
     JudgedCall { question, ..refused(world.mint.id()) }
 }
 
@@ -40,14 +40,14 @@ async fn one_call_is_asked_about_once_and_made_once() {
     assert_eq!(found.len(), 1, "the same call is one question");
     let Approval { id, subject, action_sha256, state, .. } = found[0].clone();
     let (tool, arguments) = ("exec".to_owned(), ARGUMENTS.to_owned());
-    assert_eq!(subject, Subject::Call { id: first, tool, arguments });
+    assert_eq!(subject, ApprovalSubject::Call { id: first, tool, arguments });
     assert_eq!(action_sha256, call_sha256("exec", ARGUMENTS));
-    assert_eq!((state, world.store.granted().await.unwrap()), (ApprovalState::Waiting, None));
+    assert_eq!((state, world.store.approved_call().await.unwrap()), (ApprovalState::Waiting, None));
 
     for _ in 0..2 {
-        world.store.answer(id, Answer::Approve, Hand::Home).await.unwrap();
+        world.store.answer(id, ApprovalAnswer::Approve, ApprovalAuthor::Home).await.unwrap();
     }
-    let granted = world.store.granted().await.unwrap().unwrap();
+    let granted = world.store.approved_call().await.unwrap().unwrap();
     assert_eq!((granted.id, granted.state), (id, ApprovalState::Approved));
     let (_, cause) = world.store.pending_wakes().await.unwrap().pop().unwrap();
     assert_eq!((cause.source, cause.reason.label), (WakeSource::Manual, Label::Peer));
@@ -62,7 +62,7 @@ async fn one_call_is_asked_about_once_and_made_once() {
     world.store.commit_turn(turn).await.unwrap();
     let used = world.store.approval(id).await.unwrap();
     assert_eq!((used.state, used.used_by), (ApprovalState::Used, Some(made)));
-    assert_eq!(world.store.granted().await.unwrap(), None);
+    assert_eq!(world.store.approved_call().await.unwrap(), None);
     let again = JudgedCall { approval: Some(id), ..world.planned() };
     let turn = world.store.open_turn(session, Vec::new(), 1).await.unwrap().id;
     let again = world.store.record_judgement(crate::judgement(turn, vec![again])).await;
@@ -80,12 +80,12 @@ async fn a_question_that_nobody_answers_is_a_no_and_told() {
     let session = world.session().await;
     world.judged(session, vec![asked(&world, ARGUMENTS, 0)]).await;
     let id = waiting(&world).await[0].id;
-    let late = world.store.answer(id, Answer::Approve, Hand::Home).await;
+    let late = world.store.answer(id, ApprovalAnswer::Approve, ApprovalAuthor::Home).await;
     assert!(matches!(late, Err(StoreError::Unfit { .. })), "{late:?}");
-    let lapsed = [world.store.lapse_approvals().await, world.store.lapse_approvals().await];
+    let lapsed = [world.store.expire_approvals().await, world.store.expire_approvals().await];
     assert_eq!(lapsed.map(Result::unwrap), [1, 0]);
     assert_eq!(world.store.approval(id).await.unwrap().state, ApprovalState::Lapsed);
-    assert_eq!(world.store.granted().await.unwrap(), None);
+    assert_eq!(world.store.approved_call().await.unwrap(), None);
     let (_, cause) = world.store.pending_wakes().await.unwrap().pop().unwrap();
     assert_eq!(cause.source, WakeSource::Heartbeat, "nobody called");
     // It may be asked again.

@@ -3,7 +3,8 @@
 use automaton_core::record::CallStatus;
 use automaton_core::time::Span;
 use automaton_store::{
-    ChainReport, Departure, Hash, Head, Link, Problem, Reader, Record, StoreError, verify_export,
+    ChainDivergence, ChainHead, ChainLink, ChainProblem, ChainReport, ExportHeader, Hash, Reader,
+    StoreError, verify_export,
 };
 
 use crate::{World, output, refused};
@@ -24,7 +25,7 @@ async fn lived() -> World {
 }
 
 /// Whether a problem is the one that a tampering should show as.
-type Expected = fn(&Problem) -> bool;
+type Expected = fn(&ChainProblem) -> bool;
 
 const TRIGGERS: [&str; 6] = [
     "rule_sets_fixed",
@@ -62,9 +63,9 @@ async fn an_honest_chain_is_whole() {
 
 #[tokio::test]
 async fn every_tampering_is_found() {
-    let edited: Expected = |p| matches!(p, Problem::SubjectEdited(_));
-    let unfit: Expected = |p| matches!(p, Problem::LinkEdited);
-    let cut: Expected = |p| matches!(p, Problem::TailCut { expected: 4 });
+    let edited: Expected = |p| matches!(p, ChainProblem::SubjectEdited(_));
+    let unfit: Expected = |p| matches!(p, ChainProblem::LinkEdited);
+    let cut: Expected = |p| matches!(p, ChainProblem::TailCut { expected: 4 });
     let cases: [(&str, Expected); 30] = [
         ("UPDATE tool_calls SET outcome = 'allow' WHERE outcome = 'deny'", edited),
         ("UPDATE tool_calls SET decided_at = decided_at + 1", edited),
@@ -83,10 +84,10 @@ async fn every_tampering_is_found() {
         ("UPDATE tool_calls SET decided_sha256 = zeroblob(32) WHERE seq = 3", edited),
         ("UPDATE tool_calls SET ended_sha256 = NULL", edited),
         ("UPDATE tool_calls SET result = 'forged' WHERE status = 'done'", |p| {
-            matches!(p, Problem::ResultEdited(_))
+            matches!(p, ChainProblem::ResultEdited(_))
         }),
         ("UPDATE tool_calls SET result = NULL WHERE status = 'done'", |p| {
-            matches!(p, Problem::ResultEdited(_))
+            matches!(p, ChainProblem::ResultEdited(_))
         }),
         ("DELETE FROM tool_calls", unfit),
         ("DELETE FROM tool_calls WHERE seq = 2", unfit),
@@ -95,20 +96,20 @@ async fn every_tampering_is_found() {
         ("UPDATE tool_calls SET ended_link = 9 WHERE ended_link = 4", unfit),
         ("UPDATE audit_chain SET at = at + 1 WHERE seq = 3", unfit),
         ("UPDATE audit_chain SET sha256 = zeroblob(32) WHERE seq = 3", unfit),
-        ("DELETE FROM audit_chain WHERE seq = 2", |p| matches!(p, Problem::Gap)),
-        ("DELETE FROM audit_chain WHERE seq = 1", |p| matches!(p, Problem::Gap)),
+        ("DELETE FROM audit_chain WHERE seq = 2", |p| matches!(p, ChainProblem::Gap)),
+        ("DELETE FROM audit_chain WHERE seq = 1", |p| matches!(p, ChainProblem::Gap)),
         ("DELETE FROM audit_chain WHERE seq > 2", cut),
         ("DELETE FROM audit_chain", cut),
         (
             "DELETE FROM audit_chain WHERE seq > 3; DELETE FROM tool_calls WHERE ended_link = 4",
-            |p| matches!(p, Problem::LinkEdited | Problem::TailCut { .. }),
+            |p| matches!(p, ChainProblem::LinkEdited | ChainProblem::TailCut { .. }),
         ),
-        ("UPDATE audit_head SET links = 7", |p| matches!(p, Problem::TailCut { expected: 7 })),
+        ("UPDATE audit_head SET links = 7", |p| matches!(p, ChainProblem::TailCut { expected: 7 })),
         ("UPDATE audit_head SET sha256 = zeroblob(32)", cut),
         (
             "DELETE FROM audit_chain WHERE seq > 3; \
              UPDATE audit_head SET links = 3, sha256 = (SELECT sha256 FROM audit_chain WHERE seq = 3)",
-            |p| matches!(p, Problem::Unlinked(_, _)),
+            |p| matches!(p, ChainProblem::Unlinked(_, _)),
         ),
     ];
     for (tampering, expected) in cases {
@@ -136,12 +137,12 @@ async fn a_call_that_nobody_judged_is_found() {
     // One that claims a link that there is.
     let claims = format!("{decision}, decided_link, decided_sha256");
     let claims = after(&forged(&claims, &format!("{says}, 1, zeroblob(32)"))).await;
-    assert!(matches!(claims.broken.unwrap().problem, Problem::SubjectEdited(_)));
+    assert!(matches!(claims.broken.unwrap().problem, ChainProblem::SubjectEdited(_)));
     for (forged, kind) in [(decided, "decision"), (ended, "outcome"), (neither, "")] {
         let broken = after(&forged).await.broken.unwrap_or_else(|| panic!("not found: {forged}"));
         match broken.problem {
-            Problem::Unlinked(found, id) => assert_eq!((found.name(), &*id), (kind, "forged")),
-            Problem::ResultEdited(id) => assert_eq!((&*id, kind), ("forged", "")),
+            ChainProblem::Unlinked(found, id) => assert_eq!((found.name(), &*id), (kind, "forged")),
+            ChainProblem::ResultEdited(id) => assert_eq!((&*id, kind), ("forged", "")),
             other => panic!("{forged}: {other:?}"),
         }
     }
@@ -156,7 +157,7 @@ async fn a_tail_that_was_forged_anew_from_a_middle_link_is_found() {
                        UPDATE audit_head SET sha256 = x'{forged}'"
     );
     let report = after(&all).await;
-    assert!(matches!(report.broken.unwrap().problem, Problem::LinkEdited));
+    assert!(matches!(report.broken.unwrap().problem, ChainProblem::LinkEdited));
 }
 
 #[tokio::test]
@@ -179,17 +180,17 @@ async fn the_database_itself_refuses_to_change_the_audit() {
 
 #[test]
 fn a_break_is_told_in_a_sentence() {
-    let text = |seq, problem| automaton_store::Break { seq, problem }.to_string();
+    let text = |seq, problem| automaton_store::ChainBreak { seq, problem }.to_string();
     let unfit = "link 3: it does not fit its rows: it was edited, or a row was added or taken away";
-    assert_eq!(text(Some(3), Problem::LinkEdited), unfit);
+    assert_eq!(text(Some(3), ChainProblem::LinkEdited), unfit);
     let cut = "the chain does not end with link 9, as its head says";
-    assert_eq!(text(None, Problem::TailCut { expected: 9 }), cut);
+    assert_eq!(text(None, ChainProblem::TailCut { expected: 9 }), cut);
 }
 
 /// A record as it is exported.
 fn exported(reader: &Reader) -> Vec<String> {
-    let mut lines = vec![serde_json::to_string(&Record::of(reader.head().unwrap())).unwrap()];
-    let mut add = |link: Link| {
+    let mut lines = vec![serde_json::to_string(&ExportHeader::of(reader.head().unwrap())).unwrap()];
+    let mut add = |link: ChainLink| {
         lines.push(serde_json::to_string(&link).unwrap());
         Ok::<_, StoreError>(())
     };
@@ -197,7 +198,7 @@ fn exported(reader: &Reader) -> Vec<String> {
     lines
 }
 
-fn verified(lines: &[String], from: Option<Head>) -> (ChainReport, Option<Departure>) {
+fn verified(lines: &[String], from: Option<ChainHead>) -> (ChainReport, Option<ChainDivergence>) {
     verify_export(lines.join("\n").as_bytes(), from).unwrap()
 }
 
@@ -209,12 +210,12 @@ async fn an_export_is_verified_without_its_database_and_every_change_is_found() 
     assert_eq!((report, departure), (reader.verify_chain().unwrap(), None));
     assert_eq!(lines.len(), 7);
     let broken = |lines: &[String]| verified(lines, None).0.broken.map(|found| found.problem);
-    assert!(matches!(broken(&lines[..6]), Some(Problem::TailCut { expected: 4 })));
+    assert!(matches!(broken(&lines[..6]), Some(ChainProblem::TailCut { expected: 4 })));
     let without = |gone: usize| [&lines[..gone], &lines[gone + 1..]].concat();
-    assert_eq!(broken(&without(3)), Some(Problem::Gap), "a link");
-    assert_eq!(broken(&without(2)), Some(Problem::LinkEdited), "a row of a link");
+    assert_eq!(broken(&without(3)), Some(ChainProblem::Gap), "a link");
+    assert_eq!(broken(&without(2)), Some(ChainProblem::LinkEdited), "a row of a link");
     let twice = [&lines[..2], &lines[1..]].concat();
-    assert_eq!(broken(&twice), Some(Problem::LinkEdited), "a row that was added");
+    assert_eq!(broken(&twice), Some(ChainProblem::LinkEdited), "a row that was added");
     for (right, wrong) in [
         ("\"text\":\"because\"", "\"text\":\"no cause\""),
         ("\"int\":3", "\"int\":0"),
@@ -225,7 +226,7 @@ async fn an_export_is_verified_without_its_database_and_every_change_is_found() 
         let mut edited = lines.clone();
         let place = edited.iter().position(|line| line.contains(right)).expect(right);
         edited[place] = edited[place].replacen(right, wrong, 1);
-        assert!(matches!(broken(&edited), Some(Problem::SubjectEdited(_))), "{right}");
+        assert!(matches!(broken(&edited), Some(ChainProblem::SubjectEdited(_))), "{right}");
     }
     for (right, wrong) in [("\"at\":1000000", "\"at\":1000001"), ("\"seq\":3", "\"seq\":5")] {
         let edited: Vec<_> = lines.iter().map(|line| line.replacen(right, wrong, 1)).collect();
@@ -247,7 +248,7 @@ async fn a_head_that_was_kept_finds_what_was_cut_edited_or_written_anew() {
     world.judged(session, vec![refused(world.mint.id())]).await;
     assert!(reader.head().unwrap().entries > head.entries);
     assert_eq!(reader.departure(head).unwrap(), None);
-    let start = Head { entries: 0, hash: automaton_sqlite::chain::GENESIS };
+    let start = ChainHead { entries: 0, hash: automaton_sqlite::chain::GENESIS };
     assert_eq!(reader.departure(start).unwrap(), None);
 
     // Cut, with a head in the database that fits what is left: whole, and found.
@@ -260,7 +261,7 @@ async fn a_head_that_was_kept_finds_what_was_cut_edited_or_written_anew() {
                UPDATE audit_head SET links = 2, sha256 = (SELECT sha256 FROM audit_chain WHERE seq = 2)";
     raw.execute_batch(cut).unwrap();
     assert!(reader.verify_chain().unwrap().is_whole(), "{:?}", reader.verify_chain());
-    assert_eq!(reader.departure(head).unwrap(), Some(Departure::Cut { links: 2 }));
+    assert_eq!(reader.departure(head).unwrap(), Some(ChainDivergence::Cut { links: 2 }));
 
     // Lived on from there: as many links as before, whole, and found.
     for _ in 0..3 {
@@ -268,7 +269,7 @@ async fn a_head_that_was_kept_finds_what_was_cut_edited_or_written_anew() {
     }
     assert!(reader.verify_chain().unwrap().is_whole());
     let departure = reader.departure(head).unwrap();
-    assert!(matches!(departure, Some(Departure::Rewritten { .. })), "{departure:?}");
+    assert!(matches!(departure, Some(ChainDivergence::Rewritten { .. })), "{departure:?}");
     let lines = exported(&reader);
     assert_eq!(verified(&lines, Some(head)).1, departure);
 }

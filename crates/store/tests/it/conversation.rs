@@ -2,7 +2,7 @@
 
 use automaton_core::id::{CallId, MessageId};
 use automaton_core::trust::{Label, Labelled};
-use automaton_store::{Speaker, Standing};
+use automaton_store::{MessageStatus, Speaker};
 
 use crate::{World, said};
 
@@ -10,7 +10,7 @@ fn own(text: &str) -> Labelled {
     Labelled::new(Label::Own, "agent", text)
 }
 
-fn standing(world: &World, id: MessageId) -> Standing {
+fn standing(world: &World, id: MessageId) -> MessageStatus {
     world.reader().utterance(id).unwrap().unwrap().standing.unwrap()
 }
 
@@ -21,17 +21,17 @@ async fn a_message_goes_from_waiting_over_open_to_its_answer() {
     world.store.receive(peer, None).await.unwrap();
     let first = world.store.receive(said("first"), None).await.unwrap();
     let second = world.store.receive(said("second"), None).await.unwrap();
-    assert_eq!([first, second].map(|id| standing(&world, id)), [Standing::Waiting; 2]);
+    assert_eq!([first, second].map(|id| standing(&world, id)), [MessageStatus::Waiting; 2]);
     let session = world.session().await;
     let turn = world.spoken(session, "both").await;
-    assert_eq!(standing(&world, first), Standing::Open);
+    assert_eq!(standing(&world, first), MessageStatus::Open);
     let third = world.store.receive(said("third"), None).await.unwrap();
     let (words, _) = world.store.commit_turn(turn).await.unwrap().unwrap();
     for id in [first, second] {
-        assert_eq!(standing(&world, id), Standing::Answered);
+        assert_eq!(standing(&world, id), MessageStatus::Answered);
         assert_eq!(world.reader().answer_to(id).unwrap().unwrap().id, words, "of one answer");
     }
-    assert_eq!(standing(&world, third), Standing::Waiting);
+    assert_eq!(standing(&world, third), MessageStatus::Waiting);
     assert_eq!(world.reader().answer_to(third).unwrap(), None);
     let said = world.reader().conversation(10).unwrap();
     let texts: Vec<_> = said.iter().map(|it| (it.from, it.body.text.as_str())).collect();
@@ -51,9 +51,9 @@ async fn a_reply_answers_what_it_names_and_the_creator_closes_the_rest() {
     let call: CallId = world.mint.id();
     let reply = world.store.send_to_creator(call, own("to the first"), Some(first)).await.unwrap();
     assert_eq!(world.reader().answer_to(first).unwrap().unwrap().id, reply);
-    assert_eq!(standing(&world, first), Standing::Answered);
+    assert_eq!(standing(&world, first), MessageStatus::Answered);
     assert!(world.store.close_message(second).await.unwrap());
-    assert_eq!(standing(&world, second), Standing::Closed);
+    assert_eq!(standing(&world, second), MessageStatus::Closed);
     assert_eq!(world.reader().answer_to(second).unwrap(), None);
     assert!(!world.store.close_message(second).await.unwrap(), "it was closed already");
 }

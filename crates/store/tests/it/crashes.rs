@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use automaton_core::faults::FaultPoint;
 use automaton_core::id::{CallId, MessageId, SessionId, TurnId};
 use automaton_core::message::CLAIMED_PER_TURN_MAX;
-use automaton_core::record::{CallStatus, Sleep, StopReason};
+use automaton_core::record::{CallStatus, SleepState, StopReason};
 use automaton_core::time::{Clock, Span};
-use automaton_store::{Blame, Ingest, StoreError};
+use automaton_store::{FailureCause, StoreError, TurnIngestion};
 use proptest::prelude::*;
 
 use crate::{World, is_refusal, judgement, manual, output, planned, refused, said};
@@ -138,21 +138,21 @@ impl Driver {
             Step::Abandon(blame) => {
                 let Some(turn) = self.turn else { return Ok(()) };
                 let blame = match self.claimed.first() {
-                    Some(message) if blame => Blame::Message(*message),
-                    _ => Blame::Turn,
+                    Some(message) if blame => FailureCause::Message(*message),
+                    _ => FailureCause::Turn,
                 };
                 store.abandon_turn(turn, blame).await?;
                 self.turn = None;
             }
             Step::Ingest => {
                 for turn in store.owed_ingests().await? {
-                    store.ingest_turn(turn, Ingest::default()).await?;
+                    store.ingest_turn(turn, TurnIngestion::default()).await?;
                 }
             }
             Step::CloseSession => {
                 let Some(session) = self.session else { return Ok(()) };
                 let now = self.world.clock.now();
-                let sleep = Sleep { since: now, until: Some(now), reason: StopReason::Asked };
+                let sleep = SleepState { since: now, until: Some(now), reason: StopReason::Asked };
                 store.close_session(session, StopReason::Asked, Some(sleep), None).await?;
                 self.session = None;
                 self.turn = None;

@@ -1,17 +1,22 @@
 //! What commands send: written down before, ended once, part of the record.
 
-use automaton_core::egress::{Came, End};
+use automaton_core::egress::{EgressEndReason, EgressOutcome};
 use automaton_core::id::CallId;
 use automaton_core::intent::Intent;
-use automaton_core::record::Outcome;
+use automaton_core::record::DecisionOutcome;
 use automaton_core::time::Span;
-use automaton_store::{Limits, NewEgress};
+use automaton_store::{NewEgress, RetentionPolicy};
 
 use crate::{World, decision};
 
-const CAME: Came = Came { status: Some(200), bytes_up: 100, bytes_down: 2000, end: End::Done };
+const CAME: EgressOutcome = EgressOutcome {
+    status: Some(200),
+    bytes_up: 100,
+    bytes_down: 2000,
+    end: EgressEndReason::Done,
+};
 
-async fn sent(world: &World, origin: &str, outcome: Outcome) -> (CallId, CallId) {
+async fn sent(world: &World, origin: &str, outcome: DecisionOutcome) -> (CallId, CallId) {
     let session = world.session().await;
     let call = world.planned();
     let id = call.id;
@@ -34,11 +39,14 @@ async fn sent(world: &World, origin: &str, outcome: Outcome) -> (CallId, CallId)
 #[tokio::test]
 async fn a_request_is_in_the_chain_before_it_is_sent_and_ends_once() {
     let world = World::born().await;
-    let (call, id) = sent(&world, "https://pypi.org", Outcome::Allow).await;
+    let (call, id) = sent(&world, "https://pypi.org", DecisionOutcome::Allow).await;
     let row = world.reader().egress(10).unwrap().remove(0);
     assert_eq!((row.call, row.id, row.came), (call, id, None));
     let judged = world.reader().decision(&id.to_string()).unwrap().unwrap();
-    assert_eq!((judged.tool.as_str(), judged.decision), ("egress", decision(Outcome::Allow)));
+    assert_eq!(
+        (judged.tool.as_str(), judged.decision),
+        ("egress", decision(DecisionOutcome::Allow))
+    );
     world.store.end_egress(id, CAME).await.unwrap();
     assert_eq!(world.reader().egress(10).unwrap()[0].came, Some(CAME));
     assert!(world.store.end_egress(id, CAME).await.is_err(), "it has ended");
@@ -54,11 +62,11 @@ async fn a_request_is_in_the_chain_before_it_is_sent_and_ends_once() {
 #[tokio::test]
 async fn what_was_refused_has_no_end_and_old_rows_go_without_the_chain() {
     let world = World::born().await;
-    let (_, refused) = sent(&world, "https://evil.example", Outcome::Deny).await;
+    let (_, refused) = sent(&world, "https://evil.example", DecisionOutcome::Deny).await;
     assert!(world.store.end_egress(refused, CAME).await.is_err());
     assert!(world.store.end_egress(world.mint.id(), CAME).await.is_err());
     world.advance(10_000);
-    let kept = Limits {
+    let kept = RetentionPolicy {
         keep: Span::from_millis(5_000),
         keep_heartbeat: Span::ZERO,
         turns_kept: 10,

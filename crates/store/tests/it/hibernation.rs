@@ -1,13 +1,13 @@
 //! One that hibernates stays so over restarts, and knows what happened meanwhile.
 
-use automaton_core::hibernation::{Hibernation, Holdings, Waker};
+use automaton_core::hibernation::{Hibernation, HibernationWaker, Holdings};
 use automaton_core::money::{MicroUsdc, Microcents};
+use automaton_core::payment::{Money, NewPayment, Purpose, SignedPayment};
 use automaton_core::record::StopReason;
-use automaton_core::spend::{Money, NewSpend, Purpose, SignedSpend};
 use automaton_core::state::AgentState;
 use automaton_core::time::Timestamp;
 use automaton_core::trust::{Label, Labelled};
-use automaton_store::{Answer, Hand, Question, Revenue, SpendStep};
+use automaton_store::{ApprovalAnswer, ApprovalAuthor, ApprovalRequest, PaymentStep, Revenue};
 
 use super::{World, five_dollars, manual, said};
 
@@ -33,7 +33,7 @@ async fn look(world: &World, now: Holdings) -> Hibernation {
     world.store.hibernation(now).await.unwrap().unwrap()
 }
 
-async fn ended_by(world: &World, now: Holdings) -> Option<Waker> {
+async fn ended_by(world: &World, now: Holdings) -> Option<HibernationWaker> {
     look(world, now).await.ended_by(now)
 }
 
@@ -61,28 +61,30 @@ async fn the_creator_is_heard_and_nobody_else() {
     world.store.receive(peer, None).await.unwrap();
     assert_eq!(ended_by(&world, nobody).await, None);
     world.store.receive(said("wake up"), None).await.unwrap();
-    assert_eq!(ended_by(&world, nobody).await, Some(Waker::Creator));
+    assert_eq!(ended_by(&world, nobody).await, Some(HibernationWaker::Creator));
 
     for again in ["up!", "now!"] {
         let world = hibernating().await;
         world.advance(1);
         world.store.push_wake(manual(again)).await.unwrap();
-        assert_eq!(ended_by(&world, nobody).await, Some(Waker::Creator), "{again}");
+        assert_eq!(ended_by(&world, nobody).await, Some(HibernationWaker::Creator), "{again}");
     }
 
-    for (answer, waker) in [(Answer::Deny, None), (Answer::Approve, Some(Waker::Creator))] {
+    for (answer, waker) in
+        [(ApprovalAnswer::Deny, None), (ApprovalAnswer::Approve, Some(HibernationWaker::Creator))]
+    {
         let world = hibernating().await;
         let money = Money::Credits { amount: Microcents::new(DOLLAR) };
-        let gift = NewSpend { purpose: Purpose::Transfer, money, ..five_dollars() };
-        let question = Question {
+        let gift = NewPayment { purpose: Purpose::Transfer, money, ..five_dollars() };
+        let question = ApprovalRequest {
             summary: "a gift".to_owned(),
             code: "X".to_owned(),
             reason: "it is large".to_owned(),
             expires_at: Timestamp::from_millis(i64::MAX),
         };
-        world.store.propose_spend(gift, Some(question)).await.unwrap();
+        world.store.propose_payment(gift, Some(question)).await.unwrap();
         let asked = world.store.approvals(1).await.unwrap();
-        world.store.answer(asked[0].id, answer, Hand::Home).await.unwrap();
+        world.store.answer(asked[0].id, answer, ApprovalAuthor::Home).await.unwrap();
         assert_eq!(ended_by(&world, nobody).await, waker);
     }
 }
@@ -95,7 +97,10 @@ async fn what_others_pay_ends_it_and_what_they_paid_before_does_not() {
     // It was settled before, and is heard of only now.
     let revenue = Revenue { key, amount, from, at: Timestamp::EPOCH };
     world.store.book_revenue(revenue).await.unwrap();
-    assert_eq!(ended_by(&world, Holdings::default()).await, Some(Waker::Revenue(amount)));
+    assert_eq!(
+        ended_by(&world, Holdings::default()).await,
+        Some(HibernationWaker::Revenue(amount))
+    );
     let session = world.session().await;
     let note = Some("again".to_owned());
     world.store.close_session(session, StopReason::StopLoss, None, note).await.unwrap();
@@ -109,23 +114,23 @@ async fn the_least_that_was_seen_is_what_more_is_compared_with() {
     assert_eq!(ended_by(&world, holds(5 * DOLLAR, 20)).await, None, "the first look knows nothing");
     assert_eq!(
         ended_by(&world, holds(4 * DOLLAR, 30)).await,
-        Some(Waker::Usdc(MicroUsdc::new(10)))
+        Some(HibernationWaker::Usdc(MicroUsdc::new(10)))
     );
     world.crash();
     assert_eq!(look(&world, Holdings::default()).await.had, holds(4 * DOLLAR, 20));
-    let more = Some(Waker::Credits(Microcents::new(1)));
+    let more = Some(HibernationWaker::Credits(Microcents::new(1)));
     assert_eq!(ended_by(&world, holds(4 * DOLLAR + 1, 20)).await, more);
 }
 
 async fn buy(world: &World) {
-    let id = world.store.propose_spend(five_dollars(), None).await.unwrap();
+    let id = world.store.propose_payment(five_dollars(), None).await.unwrap();
     let (header, value) = ("x-payment".to_owned(), "v".to_owned());
     let valid_before = Timestamp::from_millis(9);
-    let signed = SignedSpend { header, value, nonce: [1; 32].into(), valid_before };
-    world.store.spend_signed(id, signed).await.unwrap();
-    world.store.step_spend(id, SpendStep::Submitted).await.unwrap();
+    let signed = SignedPayment { header, value, nonce: [1; 32].into(), valid_before };
+    world.store.store_signed_payment(id, signed).await.unwrap();
+    world.store.advance_payment(id, PaymentStep::Submitted).await.unwrap();
     world.advance(1000);
-    world.store.step_spend(id, SpendStep::Settled(None)).await.unwrap();
+    world.store.advance_payment(id, PaymentStep::Settled(None)).await.unwrap();
 }
 
 #[tokio::test]
@@ -140,7 +145,7 @@ async fn credits_that_it_bought_itself_are_no_gift_however_late_they_come() {
         assert_eq!(ended_by(&world, holds(0, 15_000_000)).await, None);
         world.advance(59_000);
         assert_eq!(ended_by(&world, holds(5 * DOLLAR, 15_000_000)).await, None, "{late}");
-        let more = Some(Waker::Credits(Microcents::new(DOLLAR)));
+        let more = Some(HibernationWaker::Credits(Microcents::new(DOLLAR)));
         assert_eq!(ended_by(&world, holds(6 * DOLLAR, 15_000_000)).await, more, "{late}");
     }
     // What was bought long before is there already.
@@ -148,6 +153,6 @@ async fn credits_that_it_bought_itself_are_no_gift_however_late_they_come() {
     buy(&world).await;
     world.advance(61_000);
     assert_eq!(ended_by(&world, holds(5 * DOLLAR, 0)).await, None);
-    let more = Some(Waker::Credits(Microcents::new(1)));
+    let more = Some(HibernationWaker::Credits(Microcents::new(1)));
     assert_eq!(ended_by(&world, holds(5 * DOLLAR + 1, 0)).await, more);
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use automaton_core::message::CLAIMED_PER_TURN_MAX;
 use automaton_core::message::{ATTEMPTS_MAX, CREATOR_MESSAGE_BYTES_MAX, MESSAGE_BYTES_MAX};
 use automaton_core::trust::{Label, Labelled};
-use automaton_store::{Blame, CRASHES_MAX, INBOX_WAITING_MAX, InboxCounts, StoreError};
+use automaton_store::{CRASHES_MAX, FailureCause, INBOX_WAITING_MAX, InboxCounts, StoreError};
 
 use crate::{World, is_unfit, said};
 
@@ -82,13 +82,13 @@ async fn an_outage_costs_no_attempt_but_the_message_s_own_failures_do() {
     let session = world.session().await;
     for _ in 0..20 {
         let turn = world.store.open_turn(session, Vec::new(), CLAIMED_PER_TURN_MAX).await.unwrap();
-        assert!(world.store.abandon_turn(turn.id, Blame::Turn).await.unwrap().is_empty());
+        assert!(world.store.abandon_turn(turn.id, FailureCause::Turn).await.unwrap().is_empty());
     }
     assert_eq!(counts(&world).await, [2, 0, 0, 0], "an outage never gives a message up");
     for attempt in 1..=ATTEMPTS_MAX {
         let turn = world.store.open_turn(session, Vec::new(), CLAIMED_PER_TURN_MAX).await.unwrap();
         assert_eq!(turn.messages[0].attempt, 20 + attempt);
-        let given_up = world.store.abandon_turn(turn.id, Blame::Message(bad)).await.unwrap();
+        let given_up = world.store.abandon_turn(turn.id, FailureCause::Message(bad)).await.unwrap();
         assert_eq!(given_up, if attempt == ATTEMPTS_MAX { vec![bad] } else { vec![] });
     }
     assert_eq!(counts(&world).await, [1, 0, 0, 1]);

@@ -2,12 +2,12 @@
 
 use automaton_core::id::TurnId;
 use automaton_core::money::{MicroUsdc, Microcents};
-use automaton_core::pnl::{By, Line, Losses, ProfitAndLoss};
+use automaton_core::payment::{Money, NewPayment, PaymentReason, Purpose, SignedPayment};
+use automaton_core::pnl::{Losses, PnlGrouping, PnlLine, ProfitAndLoss};
 use automaton_core::record::{StopReason, Usage};
-use automaton_core::spend::{Money, NewSpend, Purpose, SignedSpend, Why};
 use automaton_core::time::{DAY, Timestamp};
 use automaton_core::trust::Label;
-use automaton_store::{NewAnswer, Revenue, SpendStep, Store};
+use automaton_store::{NewCostReservation, PaymentStep, Revenue, Store};
 use proptest::prelude::*;
 
 use super::{World, five_dollars, usage};
@@ -20,8 +20,8 @@ fn costing(units: i64) -> Usage {
     Usage { cost: amount(units), ..usage() }
 }
 
-fn answer(turn: TurnId, most: i64) -> NewAnswer {
-    NewAnswer { turn, goal: None, most: amount(most), cloud: None }
+fn answer(turn: TurnId, most: i64) -> NewCostReservation {
+    NewCostReservation { turn, goal: None, most: amount(most), cloud: None }
 }
 
 fn paid(key: &str, units: i64, at: i64) -> Revenue {
@@ -31,17 +31,17 @@ fn paid(key: &str, units: i64, at: i64) -> Revenue {
 
 fn gift(store: &Store, goal: Option<&str>, cents: i64) -> impl Future<Output = ()> {
     let money = Money::Credits { amount: Microcents::from_cents(cents).unwrap() };
-    let spend = NewSpend {
+    let spend = NewPayment {
         purpose: Purpose::Transfer,
         request: format!("{goal:?} {cents}"),
         money,
-        why: Why { goal: goal.map(str::to_owned), ..Why::reflex("a gift") },
+        why: PaymentReason { goal: goal.map(str::to_owned), ..PaymentReason::auto_topup("a gift") },
         ..five_dollars()
     };
     let store = store.clone();
     async move {
-        let id = store.propose_spend(spend, None).await.unwrap();
-        store.step_spend(id, SpendStep::Submitted).await.unwrap();
+        let id = store.propose_payment(spend, None).await.unwrap();
+        store.advance_payment(id, PaymentStep::Submitted).await.unwrap();
     }
 }
 
@@ -51,13 +51,13 @@ fn booked(world: &World) -> i64 {
     world.raw().query_row(statement, [], |row| row.get(0)).unwrap()
 }
 
-fn account(world: &World, by: By) -> ProfitAndLoss {
+fn account(world: &World, by: PnlGrouping) -> ProfitAndLoss {
     world.reader().profit_and_loss(by, Timestamp::EPOCH).unwrap()
 }
 
 /// Name, revenue and cost of each line.
 fn lines(account: &ProfitAndLoss) -> Vec<(Option<&str>, i64, i64)> {
-    let line = |line: &'_ Line| (line.sums.revenue.units(), line.sums.cost.units());
+    let line = |line: &'_ PnlLine| (line.sums.revenue.units(), line.sums.cost.units());
     account.lines.iter().map(|one| (one.name.as_deref(), line(one).0, line(one).1)).collect()
 }
 
@@ -88,7 +88,7 @@ proptest! {
             let (mut expected, mut heard, mut unheard, mut open) = (0, 0, 0, Vec::new());
             for (most, fate, waits) in questions {
                 let turn = world.mint.id();
-                let asked = world.store.book_answer(answer(turn, most)).await.unwrap();
+                let asked = world.store.reserve_cost(answer(turn, most)).await.unwrap();
                 assert!(booked(&world) <= expected - most, "booked before it is asked for");
                 open.push((asked, turn, most, fate));
                 // Several may be under way, and come to their ends in any order.
@@ -96,11 +96,11 @@ proptest! {
                     world.advance(1);
                     match fate {
                         Fate::Heard(cost) => {
-                            world.store.answer_heard(Some(asked), turn, &costing(cost)).await.unwrap();
+                            world.store.settle_cost(Some(asked), turn, &costing(cost)).await.unwrap();
                             expected -= cost;
                             heard += cost;
                         }
-                        Fate::Refused => world.store.answer_refused(asked).await.unwrap(),
+                        Fate::Refused => world.store.release_cost(asked).await.unwrap(),
                         Fate::Lost => (expected, unheard) = (expected - most, unheard + 1),
                         Fate::Crash => {
                             (expected, unheard) = (expected - most, unheard + 1);
@@ -113,8 +113,8 @@ proptest! {
             }
             let totals = world.store.totals().await.unwrap();
             let waiting = u64::try_from(open.len()).unwrap();
-            assert_eq!((totals.cost.units(), totals.unheard), (heard, unheard + waiting));
-            let sums = account(&world, By::Category);
+            assert_eq!((totals.cost.units(), totals.unsettled), (heard, unheard + waiting));
+            let sums = account(&world, PnlGrouping::Category);
             assert_eq!(sums.total.cost.units(), -booked(&world));
         });
     }
@@ -124,13 +124,13 @@ proptest! {
 async fn what_costs_without_having_been_booked_is_booked_all_the_same() {
     let world = World::born().await;
     let turn = world.mint.id();
-    world.store.answer_heard(None, turn, &costing(0)).await.unwrap();
+    world.store.settle_cost(None, turn, &costing(0)).await.unwrap();
     assert_eq!(booked(&world), 0);
-    world.store.answer_heard(None, turn, &costing(7)).await.unwrap();
-    let free = world.store.book_answer(answer(turn, 0)).await.unwrap();
-    world.store.answer_heard(Some(free), turn, &costing(5)).await.unwrap();
+    world.store.settle_cost(None, turn, &costing(7)).await.unwrap();
+    let free = world.store.reserve_cost(answer(turn, 0)).await.unwrap();
+    world.store.settle_cost(Some(free), turn, &costing(5)).await.unwrap();
     assert_eq!(booked(&world), -12);
-    assert_eq!(world.store.totals().await.unwrap().unheard, 0);
+    assert_eq!(world.store.totals().await.unwrap().unsettled, 0);
 }
 
 #[tokio::test]
@@ -143,10 +143,11 @@ async fn revenue_is_booked_once_and_only_what_is_one() {
     for units in [0, -1, i64::MIN] {
         assert!(store.book_revenue(paid("b", units, 90)).await.is_err(), "{units}");
     }
-    let sums = account(&world, By::Category);
+    let sums = account(&world, PnlGrouping::Category);
     assert_eq!(lines(&sums), [(Some("revenue"), 500, 0)]);
     assert_eq!((sums.net, sums.left_out), (amount(500), None));
-    let later = world.reader().profit_and_loss(By::Day, Timestamp::from_millis(91)).unwrap();
+    let later =
+        world.reader().profit_and_loss(PnlGrouping::Day, Timestamp::from_millis(91)).unwrap();
     assert!(later.lines.is_empty(), "it counts when it was settled: {later:?}");
 }
 
@@ -156,17 +157,18 @@ async fn the_account_is_the_ledger_by_category_day_goal_and_turn() {
     let store = &world.store;
     let session = world.session().await;
     let turn = world.answer(session).await;
-    let asked = store.book_answer(answer(turn, 900)).await.unwrap();
+    let asked = store.reserve_cost(answer(turn, 900)).await.unwrap();
     // The answer comes on the next day, and still belongs to the day it was asked for.
     world.advance(DAY.as_millis());
-    store.answer_heard(Some(asked), turn, &costing(30)).await.unwrap();
-    let unheard = NewAnswer { goal: Some("fly".to_owned()), ..answer(world.mint.id(), 70) };
-    let lost = store.book_answer(unheard.clone()).await.unwrap();
+    store.settle_cost(Some(asked), turn, &costing(30)).await.unwrap();
+    let unheard =
+        NewCostReservation { goal: Some("fly".to_owned()), ..answer(world.mint.id(), 70) };
+    let lost = store.reserve_cost(unheard.clone()).await.unwrap();
     drop(lost);
     gift(store, Some("fly"), 1).await;
     store.book_revenue(paid("a", 5_000_000, 5)).await.unwrap();
 
-    let by = account(&world, By::Category);
+    let by = account(&world, PnlGrouping::Category);
     let expected = [
         (Some("transfer"), 0, 1_000_000),
         (Some("inference"), 0, 100),
@@ -176,13 +178,13 @@ async fn the_account_is_the_ledger_by_category_day_goal_and_turn() {
     assert_eq!((by.total.cost, by.net), (amount(1_000_100), amount(3_999_900)));
     let (today, yesterday) = (Some("1970-01-02"), Some("1970-01-01"));
     assert_eq!(
-        lines(&account(&world, By::Day)),
+        lines(&account(&world, PnlGrouping::Day)),
         [(today, 0, 1_000_070), (yesterday, 5_000_000, 30)]
     );
     let (fly, none) = ((Some("fly"), 0, 1_000_070), (None, 5_000_000, 30));
-    assert_eq!(lines(&account(&world, By::Goal)), [fly, none]);
+    assert_eq!(lines(&account(&world, PnlGrouping::Goal)), [fly, none]);
     let (known, id) = (Some("1"), unheard.turn.to_string());
-    let of = account(&world, By::Turn);
+    let of = account(&world, PnlGrouping::Turn);
     assert_eq!(
         lines(&of),
         [(None, 5_000_000, 1_000_000), (Some(id.as_str()), 0, 70), (known, 0, 30)]
@@ -195,9 +197,9 @@ async fn more_lines_than_are_shown_are_one_sum() {
     let world = World::born().await;
     for turn in 0..1003 {
         world.advance(1);
-        world.store.answer_heard(None, world.mint.id(), &costing(turn + 1)).await.unwrap();
+        world.store.settle_cost(None, world.mint.id(), &costing(turn + 1)).await.unwrap();
     }
-    let by = account(&world, By::Turn);
+    let by = account(&world, PnlGrouping::Turn);
     assert_eq!((by.lines.len(), by.lines[0].sums.cost), (1000, amount(1003)));
     assert_eq!(by.left_out.unwrap().cost, amount(1 + 2 + 3));
     assert_eq!(by.total.cost, amount(1003 * 1004 / 2));
@@ -206,21 +208,21 @@ async fn more_lines_than_are_shown_are_one_sum() {
 #[tokio::test]
 async fn credits_that_were_bought_are_an_exchange() {
     let world = World::born().await;
-    let why = Why { label: Label::Creator, ..Why::reflex("credits") };
-    let five = NewSpend { why, ..five_dollars() };
-    let id = world.store.propose_spend(five, None).await.unwrap();
+    let why = PaymentReason { label: Label::Creator, ..PaymentReason::auto_topup("credits") };
+    let five = NewPayment { why, ..five_dollars() };
+    let id = world.store.propose_payment(five, None).await.unwrap();
     let (header, value) = ("x-payment".to_owned(), "v".to_owned());
     let valid_before = Timestamp::from_millis(9);
-    let signed = SignedSpend { header, value, nonce: [1; 32].into(), valid_before };
-    world.store.spend_signed(id, signed).await.unwrap();
-    world.store.step_spend(id, SpendStep::Submitted).await.unwrap();
+    let signed = SignedPayment { header, value, nonce: [1; 32].into(), valid_before };
+    world.store.store_signed_payment(id, signed).await.unwrap();
+    world.store.advance_payment(id, PaymentStep::Submitted).await.unwrap();
     assert_eq!(
-        account(&world, By::Day).exchanged.paid,
+        account(&world, PnlGrouping::Day).exchanged.paid,
         MicroUsdc::ZERO,
         "not before it is settled"
     );
-    world.store.step_spend(id, SpendStep::Settled(None)).await.unwrap();
-    let account = account(&world, By::Day);
+    world.store.advance_payment(id, PaymentStep::Settled(None)).await.unwrap();
+    let account = account(&world, PnlGrouping::Day);
     let exchanged = account.exchanged;
     assert_eq!((exchanged.paid.units(), exchanged.got.units()), (5_000_000, 500_000_000));
     assert_eq!((account.net, account.lines), (Microcents::ZERO, Vec::new()));
@@ -233,8 +235,8 @@ async fn thinking_has_room_when_what_it_cost_is_a_day_old() {
     let begin = world.mint.now().as_millis();
     for cost in [10, 20, 30] {
         let turn = world.mint.id();
-        let asked = store.book_answer(answer(turn, 999)).await.unwrap();
-        store.answer_heard(Some(asked), turn, &costing(cost)).await.unwrap();
+        let asked = store.reserve_cost(answer(turn, 999)).await.unwrap();
+        store.settle_cost(Some(asked), turn, &costing(cost)).await.unwrap();
         world.advance(100);
     }
     let room =
@@ -271,13 +273,13 @@ async fn losses_count_by_day_goal_and_in_all_until_they_are_forgiven() {
     assert_eq!((found.day, found.total), (cents(-1), cents(99)), "revenue makes up for it");
 
     let session = world.session().await;
-    let open = store.book_answer(answer(world.mint.id(), 500)).await.unwrap();
+    let open = store.reserve_cost(answer(world.mint.id(), 500)).await.unwrap();
     let note = Some("it lost enough".to_owned());
     store.close_session(session, StopReason::StopLoss, None, note).await.unwrap();
     world.session().await;
     assert_eq!(losses().await, Losses::default(), "who wakes it forgives");
     // What comes back of a loss that is forgiven is no gain, whatever the clock says.
-    store.answer_refused(open).await.unwrap();
+    store.release_cost(open).await.unwrap();
     world.advance(-9 * DAY.as_millis());
     gift(store, None, 7).await;
     assert_eq!(losses().await, Losses { day: cents(7), goal: None, total: cents(7) });

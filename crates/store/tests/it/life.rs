@@ -3,13 +3,13 @@
 use automaton_core::id::SessionId;
 use automaton_core::message::CLAIMED_PER_TURN_MAX;
 use automaton_core::money::Microcents;
-use automaton_core::record::{Sleep, StopReason, WakeSource};
+use automaton_core::record::{SleepState, StopReason, WakeSource};
 use automaton_core::state::AgentState;
 use automaton_core::tier::SurvivalTier;
 use automaton_core::time::Timestamp;
 use automaton_core::trust::{Label, Labelled};
-use automaton_core::vitals::{Plea, Reading};
-use automaton_store::{KeptDigest, Place, StoreError};
+use automaton_core::vitals::{BalanceReading, DistressLevel};
+use automaton_store::{DigestRow, HistoryPosition, StoreError};
 
 use crate::{World, is_unfit, manual, newborn, said};
 
@@ -52,7 +52,7 @@ async fn the_state_is_compared_and_set() {
 #[tokio::test]
 async fn a_session_consumes_its_events_and_ends_the_sleep() {
     let world = World::born().await;
-    let sleep = Sleep {
+    let sleep = SleepState {
         since: Timestamp::from_millis(5),
         until: Some(Timestamp::from_millis(9)),
         reason: StopReason::Idle,
@@ -106,7 +106,7 @@ async fn sessions_do_not_overlap_and_close_once() {
     let close = |reason| world.store.close_session(session, reason, None, None);
     let early = close(StopReason::Shutdown).await.unwrap_err();
     assert_eq!(early.to_string(), format!("the turn {turn} is not finished"));
-    world.store.abandon_turn(turn, automaton_store::Blame::Turn).await.unwrap();
+    world.store.abandon_turn(turn, automaton_store::FailureCause::Turn).await.unwrap();
     close(StopReason::Shutdown).await.unwrap();
     close(StopReason::Shutdown).await.unwrap();
     assert!(is_unfit(&close(StopReason::Asked).await, "was already done differently"));
@@ -136,15 +136,16 @@ async fn the_dead_are_not_woken_by_a_message() {
 #[tokio::test]
 async fn the_history_only_moves_forwards() {
     let world = World::born().await;
-    let place = |from, whole_from| Place { from, whole_from, arguments_from: 1, told: false };
+    let place =
+        |from, whole_from| HistoryPosition { from, whole_from, arguments_from: 1, told: false };
     assert_eq!(world.store.place().await.unwrap(), place(1, 1));
     let sum =
-        |upto| Some(KeptDigest { upto, label: Label::Web, body: format!("{{\"upto\":{upto}}}") });
-    let lean = Place { arguments_from: 20, told: true, ..place(8, 9) };
+        |upto| Some(DigestRow { upto, label: Label::Web, body: format!("{{\"upto\":{upto}}}") });
+    let lean = HistoryPosition { arguments_from: 20, told: true, ..place(8, 9) };
     world.store.move_history(lean, sum(8)).await.unwrap();
     assert_eq!(world.store.place().await.unwrap(), lean);
     world.store.move_history(place(3, 12), None).await.unwrap();
-    let moved = Place { arguments_from: 20, ..place(8, 12) };
+    let moved = HistoryPosition { arguments_from: 20, ..place(8, 12) };
     assert_eq!(world.store.place().await.unwrap(), moved);
     assert_eq!(world.reader().place().unwrap(), moved);
     for upto in 10..60 {
@@ -160,24 +161,24 @@ async fn only_the_creator_begins_a_stretch_anew() {
     let world = World::born().await;
     let session = world.session().await;
     let turn = world.answer(session).await;
-    world.store.answer_heard(None, turn, &crate::usage()).await.unwrap();
-    let stretch = world.store.stretch().await.unwrap();
+    world.store.settle_cost(None, turn, &crate::usage()).await.unwrap();
+    let stretch = world.store.unattended_usage().await.unwrap();
     assert_eq!((stretch.answers, stretch.rests), (1, 0));
     assert!(stretch.cost > Microcents::ZERO);
-    let rest = Sleep { since: Timestamp::EPOCH, until: None, reason: StopReason::Envelope };
+    let rest = SleepState { since: Timestamp::EPOCH, until: None, reason: StopReason::Envelope };
     for rests in 1..3 {
         let session = if rests == 1 { session } else { world.session().await };
         world.store.close_session(session, StopReason::Envelope, Some(rest), None).await.unwrap();
-        let stretch = world.store.stretch().await.unwrap();
+        let stretch = world.store.unattended_usage().await.unwrap();
         assert_eq!((stretch.answers, stretch.rests), (0, rests), "it begins anew after a rest");
         assert_eq!(world.store.in_a_row(StopReason::Envelope).await.unwrap(), rests);
         assert_eq!(world.store.in_a_row(StopReason::Errors).await.unwrap(), 0);
     }
     let peer = Labelled::new(Label::Peer, "0xabc", "go on");
     world.store.receive(peer, None).await.unwrap();
-    assert_eq!(world.store.stretch().await.unwrap().rests, 2, "a peer calls in vain");
+    assert_eq!(world.store.unattended_usage().await.unwrap().rests, 2, "a peer calls in vain");
     world.store.receive(said("go on"), None).await.unwrap();
-    assert_eq!(world.store.stretch().await.unwrap().rests, 0);
+    assert_eq!(world.store.unattended_usage().await.unwrap().rests, 0);
 }
 
 #[tokio::test]
@@ -210,20 +211,27 @@ async fn living_cheaply_lasts_until_the_creator_wakes_it_and_pleas_of_its_own_ha
     let world = World::born().await;
     let store = &world.store;
     let credits = Some(Microcents::from_cents(300).unwrap());
-    store.take_reading(Reading { at: world.mint.now(), credits, usdc: None }).await.unwrap();
-    let chosen = store.economise().await.unwrap();
-    assert_eq!(chosen.lives_by(), Some(SurvivalTier::LowCompute));
+    store.take_reading(BalanceReading { at: world.mint.now(), credits, usdc: None }).await.unwrap();
+    let chosen = store.enter_low_compute().await.unwrap();
+    assert_eq!(chosen.effective_tier(), Some(SurvivalTier::LowCompute));
     assert_eq!(world.reader().vitals().unwrap(), chosen, "it is on record");
     store.receive(said("Hello."), None).await.unwrap();
     assert_eq!(store.vitals().await.unwrap(), chosen, "a message changes nothing");
     store.push_wake(manual("think")).await.unwrap();
-    assert_eq!(store.vitals().await.unwrap().lives_by(), Some(SurvivalTier::Normal));
+    assert_eq!(store.vitals().await.unwrap().effective_tier(), Some(SurvivalTier::Normal));
 
     let first = world.mint.now();
-    assert_eq!(store.plead_itself(Plea::Low).await.unwrap(), None);
-    world.advance(Plea::Low.every().as_millis() - 1);
-    let next = Some(first.after(Plea::Low.every()));
-    assert_eq!(store.plead_itself(Plea::Low).await.unwrap(), next);
-    assert_eq!(store.plead_itself(Plea::Critical).await.unwrap(), None, "that is more urgent");
-    assert!(store.plead(Plea::Low).await.unwrap(), "the runtime's own count for themselves");
+    assert_eq!(store.record_own_distress(DistressLevel::Low).await.unwrap(), None);
+    world.advance(DistressLevel::Low.every().as_millis() - 1);
+    let next = Some(first.after(DistressLevel::Low.every()));
+    assert_eq!(store.record_own_distress(DistressLevel::Low).await.unwrap(), next);
+    assert_eq!(
+        store.record_own_distress(DistressLevel::Critical).await.unwrap(),
+        None,
+        "that is more urgent"
+    );
+    assert!(
+        store.record_distress(DistressLevel::Low).await.unwrap(),
+        "the runtime's own count for themselves"
+    );
 }

@@ -28,17 +28,20 @@ use std::sync::{Arc, Mutex};
 
 use automaton_core::entropy::Entropy;
 use automaton_core::faults::{FaultPoint, Faults};
-use automaton_core::id::{CallId, Mint, SessionId, TurnId};
+use automaton_core::id::{CallId, IdGenerator, SessionId, TurnId};
 use automaton_core::intent::Intent;
 use automaton_core::message::CLAIMED_PER_TURN_MAX;
 use automaton_core::money::{MicroUsdc, Microcents};
-use automaton_core::record::{Authority, CallStatus, Outcome, Usage, WakeCause, WakeSource};
-use automaton_core::spend::{Money, NewSpend, Purpose, Why};
+use automaton_core::payment::{Money, NewPayment, PaymentReason, Purpose};
+use automaton_core::record::{
+    Authority, CallStatus, DecisionOutcome, Usage, WakeCause, WakeSource,
+};
 use automaton_core::time::{Clock, Span, Timestamp};
 use automaton_core::tool::{Effect, Risk};
 use automaton_core::trust::{Label, Labelled};
 use automaton_store::{
-    Hash, JudgedCall, Judgement, NewAutomaton, NewDecision, Reader, Store, StoreError, Under,
+    DecisionContext, Hash, JudgedCall, Judgement, NewAutomaton, NewDecision, Reader, Store,
+    StoreError,
 };
 
 /// A clock that stands still until it is told to go.
@@ -87,7 +90,7 @@ struct World {
     home: tempfile::TempDir,
     clock: Arc<TestClock>,
     trap: Arc<Trap>,
-    mint: Mint,
+    mint: IdGenerator,
     store: Store,
 }
 
@@ -103,7 +106,7 @@ impl World {
         let home = tempfile::tempdir().unwrap();
         let clock = Arc::new(TestClock(AtomicI64::new(1_000_000)));
         let trap = Arc::new(Trap::default());
-        let mint = Mint::new(clock.clone(), Arc::new(Counter::default()));
+        let mint = IdGenerator::new(clock.clone(), Arc::new(Counter::default()));
         let store = Store::open(&home.path().join("state.db"), mint.clone(), trap.clone()).unwrap();
         Self { home, clock, trap, mint, store }
     }
@@ -194,8 +197,8 @@ fn manual(reason: &str) -> WakeCause {
 }
 
 /// Credits for $5, to be paid in USDC.
-fn five_dollars() -> NewSpend {
-    NewSpend {
+fn five_dollars() -> NewPayment {
+    NewPayment {
         purpose: Purpose::TopUp,
         request: "top_up".to_owned(),
         origin: "https://cloud.example".to_owned(),
@@ -206,7 +209,7 @@ fn five_dollars() -> NewSpend {
             payer: "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266".parse().unwrap(),
             amount: MicroUsdc::new(5_000_000),
         },
-        why: Why::reflex("credits for $5"),
+        why: PaymentReason::auto_topup("credits for $5"),
     }
 }
 
@@ -234,15 +237,15 @@ fn judgement(turn: TurnId, calls: Vec<JudgedCall>) -> Judgement {
     Judgement { turn, thought: "I think".to_owned(), voice: None, usage: usage(), calls }
 }
 
-fn decision(outcome: Outcome) -> NewDecision {
+fn decision(outcome: DecisionOutcome) -> NewDecision {
     NewDecision {
         outcome,
-        code: if outcome == Outcome::Allow { "ALLOWED" } else { "PATH_OUTSIDE" }.to_owned(),
+        code: if outcome == DecisionOutcome::Allow { "ALLOWED" } else { "PATH_OUTSIDE" }.to_owned(),
         reason: "because".to_owned(),
         risk: Risk::Caution,
         rules_evaluated: vec!["path.workspace".to_owned(), "authority.input".to_owned()],
         rules_triggered: Vec::new(),
-        under: Under {
+        under: DecisionContext {
             input: Label::Creator,
             heard: Label::Tool,
             authority: Authority::Own,
@@ -262,7 +265,7 @@ fn planned(id: CallId) -> JudgedCall {
         mutates: Effect::Mutates,
         status: CallStatus::Planned,
         result: None,
-        decision: Some(decision(Outcome::Allow)),
+        decision: Some(decision(DecisionOutcome::Allow)),
         intents: vec![Intent::Exec { command: "ls".to_owned(), timeout_ms: 1000 }],
         limits: Vec::new(),
         question: None,
@@ -274,7 +277,7 @@ fn refused(id: CallId) -> JudgedCall {
     JudgedCall {
         status: CallStatus::Refused,
         result: Some(Labelled::new(Label::Own, "policy", "refused: because")),
-        decision: Some(decision(Outcome::Deny)),
+        decision: Some(decision(DecisionOutcome::Deny)),
         ..planned(id)
     }
 }

@@ -1,12 +1,12 @@
 //! Facts: replaced as a whole, found by their words.
 
 use automaton_core::trust::{Label, Labelled};
-use automaton_store::{FACTS_MAX, FactQuery, NewFact, StoreError, Upsert};
+use automaton_store::{FACTS_MAX, FactQuery, NewFactRow, StoreError, Upsert};
 
 use crate::World;
 
-fn fact(category: &str, key: &str, label: Label, value: &str) -> NewFact {
-    NewFact {
+fn fact(category: &str, key: &str, label: Label, value: &str) -> NewFactRow {
+    NewFactRow {
         category: category.to_owned(),
         key: key.to_owned(),
         value: Labelled::new(label, "test", value),

@@ -3,7 +3,7 @@
 use automaton_core::message::{CLAIMED_PER_TURN_MAX, MESSAGE_BYTES_MAX};
 use automaton_core::time::{Clock, Span};
 use automaton_core::trust::{Label, Labelled};
-use automaton_store::{Limits, OPEN_MESSAGES_MAX, StoreError};
+use automaton_store::{OPEN_MESSAGES_MAX, RetentionPolicy, StoreError};
 
 use crate::{World, said};
 
@@ -133,11 +133,15 @@ async fn age_takes_no_open_message_away_and_numbers_do() {
     let newest = open(&world).await;
     assert_eq!((newest.len(), newest[0].as_str()), (100, "5"), "the newest, oldest first");
     for turn in world.store.owed_ingests().await.unwrap() {
-        world.store.ingest_turn(turn, automaton_store::Ingest::default()).await.unwrap();
+        world.store.ingest_turn(turn, automaton_store::TurnIngestion::default()).await.unwrap();
     }
     world.advance(1_000_000_000_000);
-    let limits =
-        Limits { keep: Span::ZERO, keep_heartbeat: Span::ZERO, turns_kept: 0, rows_max: 90 };
+    let limits = RetentionPolicy {
+        keep: Span::ZERO,
+        keep_heartbeat: Span::ZERO,
+        turns_kept: 0,
+        rows_max: 90,
+    };
     let deleted = world.store.retention(limits).await.unwrap();
     assert_eq!((deleted.turns, deleted.messages), (11, 15));
     assert_eq!(open(&world).await.len(), 90);

@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use automaton_core::error::{Classified, Kind, chain};
+use automaton_core::error::{Classified, ErrorClass, chain};
 use automaton_core::faults::FaultPoint;
 use automaton_store::{Reader, SqliteError, Store, StoreError};
 
@@ -48,7 +48,7 @@ async fn a_newer_database_is_refused_with_both_versions() {
     ] {
         let text = chain(&error).to_string();
         assert!(text.contains("has version 999; this program knows versions up to "), "{text}");
-        assert_eq!(error.kind(), Kind::User);
+        assert_eq!(error.kind(), ErrorClass::User);
         assert!(error.hint().unwrap().contains("newer program"));
     }
     assert_eq!(fs::read(world.path()).unwrap(), before);
@@ -118,7 +118,7 @@ async fn a_writer_that_never_lets_go_is_named() {
     raw.execute_batch("BEGIN IMMEDIATE").unwrap();
     let error = world.store.push_wake(manual("x")).await.unwrap_err();
     assert!(matches!(error, StoreError::Sql { .. }), "{error:?}");
-    assert_eq!(error.kind(), Kind::Transient);
+    assert_eq!(error.kind(), ErrorClass::Transient);
     raw.execute_batch("ROLLBACK").unwrap();
     world.store.push_wake(manual("x")).await.unwrap();
 }
@@ -135,7 +135,7 @@ async fn a_database_of_the_old_form_is_refused_with_what_to_do() {
     ] {
         let text = chain(&error).to_string();
         assert!(text.contains("has the old form 22, from before the first release"), "{text}");
-        assert_eq!(error.kind(), Kind::User);
+        assert_eq!(error.kind(), ErrorClass::User);
         assert!(error.hint().unwrap().contains("To begin anew, move "));
     }
     assert_eq!(fs::read(&path).unwrap(), before);

@@ -3,7 +3,7 @@
 use automaton_core::message::CLAIMED_PER_TURN_MAX;
 use automaton_core::record::{CallStatus, StopReason};
 use automaton_core::time::{Clock, Span};
-use automaton_store::{Deleted, Limits, TaskResult};
+use automaton_store::{RetentionPolicy, RetentionResult, TaskResult};
 
 use crate::schedule::{finish, lease, schedule, task};
 use crate::{World, output, said};
@@ -23,7 +23,7 @@ async fn live_a_day(world: &World, number: u32) {
     done.await.unwrap();
     world.store.send_to_creator(call.id, output(&text), Some(asked)).await.unwrap();
     world.store.commit_turn(turn).await.unwrap();
-    world.store.ingest_turn(turn, automaton_store::Ingest::default()).await.unwrap();
+    world.store.ingest_turn(turn, automaton_store::TurnIngestion::default()).await.unwrap();
     world.store.close_session(session, StopReason::Asked, None, None).await.unwrap();
     let lease = lease(world, "ping", 0).await.unwrap();
     world.store.finish_task("ping", lease, finish(TaskResult::Success)).await.unwrap();
@@ -48,7 +48,7 @@ fn count(world: &World, table: &str) -> u64 {
 #[tokio::test]
 async fn the_old_go_and_the_audit_stays() {
     let world = ten_days().await;
-    let limits = Limits {
+    let limits = RetentionPolicy {
         keep: Span::from_millis(3 * DAY),
         keep_heartbeat: Span::ZERO,
         turns_kept: 2,
@@ -56,12 +56,12 @@ async fn the_old_go_and_the_audit_stays() {
     };
     let audit = ["policy_decisions", "tool_calls", "audit_chain", "ledger"];
     let before = audit.map(|table| count(&world, table));
-    let tallies = world.reader().tallies().unwrap();
+    let tallies = world.reader().lifetime_counters().unwrap();
     assert_eq!((tallies.turns.count(), tallies.models.count()), (10, 10));
     assert_eq!((tallies.tools.count(), tallies.heartbeat.count()), (10, 10));
     assert_eq!(tallies.calls, [(Some("exec".to_owned()), CallStatus::Done, 10)]);
     let deleted = world.store.retention(limits).await.unwrap();
-    let expected = Deleted {
+    let expected = RetentionResult {
         turns: 7,
         messages: 7,
         outbox: 7,
@@ -83,11 +83,15 @@ async fn the_old_go_and_the_audit_stays() {
         assert_eq!(count(&world, table), 3, "{table}");
     }
     assert_eq!(audit.map(|table| count(&world, table)), before);
-    assert_eq!(world.reader().tallies().unwrap(), tallies, "what is deleted still counts");
+    assert_eq!(
+        world.reader().lifetime_counters().unwrap(),
+        tallies,
+        "what is deleted still counts"
+    );
     assert!(world.store.verify_chain().await.unwrap().is_whole());
     let turns = world.store.recent_turns(0, 100).await.unwrap();
     assert_eq!(turns[0].inputs, [said("day 7")], "a kept turn keeps its messages");
-    assert_eq!(world.store.retention(limits).await.unwrap(), Deleted::default());
+    assert_eq!(world.store.retention(limits).await.unwrap(), RetentionResult::default());
     assert_eq!(
         world.store.life().await.unwrap().turns,
         10,
@@ -104,7 +108,7 @@ async fn the_old_go_and_the_audit_stays() {
 async fn the_newest_turns_stay_whatever_their_age() {
     let world = ten_days().await;
     world.advance(1000 * DAY);
-    let limits = Limits {
+    let limits = RetentionPolicy {
         keep: Span::from_millis(DAY),
         keep_heartbeat: Span::ZERO,
         turns_kept: 4,
@@ -118,7 +122,7 @@ async fn the_newest_turns_stay_whatever_their_age() {
 #[tokio::test]
 async fn too_many_rows_go_even_when_they_are_young() {
     let world = ten_days().await;
-    let limits = Limits {
+    let limits = RetentionPolicy {
         keep: Span::from_millis(1000 * DAY),
         keep_heartbeat: Span::ZERO,
         turns_kept: 2,
@@ -135,8 +139,12 @@ async fn what_is_owed_waiting_or_open_stays() {
     let owed = world.answer(session).await;
     world.store.receive(said("still here"), None).await.unwrap();
     world.advance(1000 * DAY);
-    let limits =
-        Limits { keep: Span::ZERO, keep_heartbeat: Span::ZERO, turns_kept: 0, rows_max: 0 };
+    let limits = RetentionPolicy {
+        keep: Span::ZERO,
+        keep_heartbeat: Span::ZERO,
+        turns_kept: 0,
+        rows_max: 0,
+    };
     let deleted = world.store.retention(limits).await.unwrap();
     assert_eq!((deleted.turns, deleted.messages, deleted.sessions), (0, 0, 0));
     assert_eq!(world.store.owed_ingests().await.unwrap(), [owed]);
@@ -152,8 +160,12 @@ async fn one_call_deletes_a_batch_and_says_that_there_is_more() {
         SELECT 'run ' || i, 'ping', 'success', '', 0, 0 FROM n";
     world.raw().execute(fill, []).unwrap();
     world.advance(1000 * DAY);
-    let limits =
-        Limits { keep: Span::ZERO, keep_heartbeat: Span::ZERO, turns_kept: 0, rows_max: 0 };
+    let limits = RetentionPolicy {
+        keep: Span::ZERO,
+        keep_heartbeat: Span::ZERO,
+        turns_kept: 0,
+        rows_max: 0,
+    };
     let mut deleted = Vec::new();
     loop {
         let round = world.store.retention(limits).await.unwrap();
@@ -176,12 +188,12 @@ async fn runs_of_the_heartbeat_go_after_their_own_time() {
     world.advance(100 * 3_600_000);
     let keep = Span::from_millis(1000 * DAY);
     let keep_heartbeat = Span::from_secs(50 * 3600);
-    let limits = Limits { keep, keep_heartbeat, turns_kept: 2, rows_max: 1000 };
+    let limits = RetentionPolicy { keep, keep_heartbeat, turns_kept: 2, rows_max: 1000 };
     // The first 49 hours have 4 of one task and 45 of the other.
     assert_eq!(world.store.retention(limits).await.unwrap().heartbeat, 45);
     world.advance(DAY);
     assert_eq!(world.store.retention(limits).await.unwrap().heartbeat, 21);
-    let limits = Limits { rows_max: 3, ..limits };
+    let limits = RetentionPolicy { rows_max: 3, ..limits };
     assert_eq!(world.store.retention(limits).await.unwrap().heartbeat, 4);
     assert_eq!(count(&world, "heartbeat_history"), 30, "ten of the one and twenty of the other");
 }

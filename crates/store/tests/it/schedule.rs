@@ -4,21 +4,21 @@
 use automaton_core::tier::SurvivalTier;
 use automaton_core::time::{Clock, Span, Timestamp};
 use automaton_store::{
-    AGENT_TASKS_MAX, Booking, Lease, Origin, Rhythm, ScheduledTask, Task, TaskFinish, TaskResult,
-    Times, WAKES_PER_WINDOW,
+    AGENT_TASKS_MAX, Lease, LeaseRequest, ScheduleRule, ScheduleTimes, ScheduledTask, TaskConfig,
+    TaskFinish, TaskOrigin, TaskResult, WAKES_PER_WINDOW,
 };
 
 use crate::{World, manual};
 
 const MINUTE: Span = Span::from_secs(60);
 
-pub(crate) fn task(name: &str) -> Task {
-    Task {
+pub(crate) fn task(name: &str) -> TaskConfig {
+    TaskConfig {
         name: name.to_owned(),
         task: name.to_owned(),
-        rhythm: Rhythm::Every(MINUTE),
+        rhythm: ScheduleRule::Every(MINUTE),
         enabled: true,
-        origin: Origin::Default,
+        origin: TaskOrigin::Default,
         priority: 0,
         tier_minimum: SurvivalTier::Dead,
         timeout: Span::from_secs(10),
@@ -27,12 +27,12 @@ pub(crate) fn task(name: &str) -> Task {
 }
 
 /// Where a task stands that begins now.
-fn times(now: Timestamp) -> Times {
-    Times { anchor: now, next: now.after(MINUTE) }
+fn times(now: Timestamp) -> ScheduleTimes {
+    ScheduleTimes { anchor: now, next: now.after(MINUTE) }
 }
 
 /// Stores these and nothing else.
-pub(crate) async fn schedule(world: &World, tasks: Vec<Task>) {
+pub(crate) async fn schedule(world: &World, tasks: Vec<TaskConfig>) {
     let now = world.clock.now();
     let tasks = tasks.into_iter().map(|task| (task, times(now))).collect();
     world.store.schedule_upsert(tasks).await.unwrap();
@@ -51,7 +51,7 @@ pub(crate) fn finish(result: TaskResult) -> TaskFinish {
 pub(crate) async fn lease(world: &World, name: &str, attempt: u32) -> Option<Lease> {
     let seen = row(world, name).await.times.next;
     let (run, ttl, times) = (world.mint.id(), Span::from_secs(9), times(world.clock.now()));
-    world.store.lease_task(name, Booking { run, ttl, seen, times, attempt }).await.unwrap()
+    world.store.lease_task(name, LeaseRequest { run, ttl, seen, times, attempt }).await.unwrap()
 }
 
 pub(crate) async fn run(world: &World, name: &str, attempt: u32, finish: TaskFinish) -> bool {
@@ -62,7 +62,7 @@ pub(crate) async fn run(world: &World, name: &str, attempt: u32, finish: TaskFin
 #[tokio::test]
 async fn a_restart_changes_nothing_and_another_rhythm_begins_now() {
     let world = World::born().await;
-    let off = Task { enabled: false, ..task("off") };
+    let off = TaskConfig { enabled: false, ..task("off") };
     schedule(&world, vec![task("ping"), off.clone(), task("gone")]).await;
     let before = row(&world, "ping").await;
     world.advance(90_000);
@@ -71,7 +71,7 @@ async fn a_restart_changes_nothing_and_another_rhythm_begins_now() {
     assert_eq!((before.runs, ran.runs, ran.last_result), (0, 1, Some(TaskResult::Success)));
     world.advance(1000);
     let timeout = Span::from_secs(99);
-    schedule(&world, vec![Task { timeout, ..task("ping") }, off]).await;
+    schedule(&world, vec![TaskConfig { timeout, ..task("ping") }, off]).await;
     let kept = row(&world, "ping").await;
     assert_eq!((kept.times, kept.runs, kept.task.timeout), (ran.times, 1, timeout));
     let names = |rows: Vec<ScheduledTask>| -> Vec<_> {
@@ -79,7 +79,7 @@ async fn a_restart_changes_nothing_and_another_rhythm_begins_now() {
     };
     assert_eq!(names(world.store.schedule().await.unwrap()), ["off", "ping"]);
     let (expression, zone) = ("* * * * *".to_owned(), "UTC".to_owned());
-    let changed = Task { rhythm: Rhythm::Cron { expression, zone }, ..task("ping") };
+    let changed = TaskConfig { rhythm: ScheduleRule::Cron { expression, zone }, ..task("ping") };
     schedule(&world, vec![changed.clone()]).await;
     let changed_row = row(&world, "ping").await;
     assert_eq!((changed_row.times, changed_row.runs), (times(world.clock.now()), 1));
@@ -90,21 +90,21 @@ async fn a_restart_changes_nothing_and_another_rhythm_begins_now() {
 async fn what_the_automaton_set_stays_unless_the_file_says_otherwise() {
     let world = World::born().await;
     schedule(&world, vec![task("ping")]).await;
-    let own = Task { origin: Origin::Agent, enabled: false, ..task("ping") };
-    let extra = Task { origin: Origin::Agent, task: "ping".to_owned(), ..task("mine") };
+    let own = TaskConfig { origin: TaskOrigin::Agent, enabled: false, ..task("ping") };
+    let extra = TaskConfig { origin: TaskOrigin::Agent, task: "ping".to_owned(), ..task("mine") };
     for one in [own, extra] {
         world.store.schedule_one(one, times(world.clock.now())).await.unwrap();
     }
     schedule(&world, vec![task("ping")]).await;
     assert!(!row(&world, "ping").await.task.enabled, "a default does not undo it");
-    schedule(&world, vec![Task { origin: Origin::File, ..task("ping") }]).await;
+    schedule(&world, vec![TaskConfig { origin: TaskOrigin::File, ..task("ping") }]).await;
     assert!(row(&world, "ping").await.task.enabled, "the creator does");
     assert_eq!(row(&world, "mine").await.task.task, "ping");
     for number in 1..AGENT_TASKS_MAX {
-        let one = Task { origin: Origin::Agent, ..task(&format!("mine {number}")) };
+        let one = TaskConfig { origin: TaskOrigin::Agent, ..task(&format!("mine {number}")) };
         world.store.schedule_one(one, times(world.clock.now())).await.unwrap();
     }
-    let one = Task { origin: Origin::Agent, ..task("one too many") };
+    let one = TaskConfig { origin: TaskOrigin::Agent, ..task("one too many") };
     let full = world.store.schedule_one(one, times(world.clock.now())).await.unwrap_err();
     assert!(full.to_string().contains("16"), "{full}");
     assert_eq!(world.store.schedule().await.unwrap().len(), 17);
@@ -137,7 +137,7 @@ async fn a_lease_is_exclusive_until_it_ends_and_its_holder_cannot_report_after()
     let seen = row(&world, "ping").await.times.next;
     let other = world.open();
     let (ttl, times) = (Span::from_secs(5), times(world.clock.now()));
-    let booking = || Booking { run: world.mint.id(), ttl, seen, times, attempt: 0 };
+    let booking = || LeaseRequest { run: world.mint.id(), ttl, seen, times, attempt: 0 };
     let (a, b) = tokio::join!(
         world.store.lease_task("ping", booking()),
         other.lease_task("ping", booking()),
@@ -156,7 +156,7 @@ async fn a_lease_is_exclusive_until_it_ends_and_its_holder_cannot_report_after()
     assert_eq!(twice.unwrap_err().to_string(), lost);
     let unknown = world.store.lease_task("pong", booking()).await.unwrap();
     assert_eq!(unknown, None);
-    let stale = Booking { seen: seen.after(Span::from_millis(1)), ..booking() };
+    let stale = LeaseRequest { seen: seen.after(Span::from_millis(1)), ..booking() };
     assert_eq!(
         world.store.lease_task("ping", stale).await.unwrap(),
         None,
@@ -217,7 +217,7 @@ async fn a_task_has_a_budget_of_wakes() {
 #[tokio::test]
 async fn a_run_that_died_is_on_record_and_waits() {
     let mut world = World::born().await;
-    schedule(&world, vec![Task { max_retries: 0, ..task("deadly") }]).await;
+    schedule(&world, vec![TaskConfig { max_retries: 0, ..task("deadly") }]).await;
     world.advance(60_000);
     lease(&world, "deadly", 0).await.unwrap();
     world.advance(700);

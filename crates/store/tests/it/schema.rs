@@ -4,13 +4,13 @@
 use std::collections::BTreeSet;
 
 use automaton_core::message::{AnsweredBy, InboxState};
-use automaton_core::record::{Authority, CallStatus, Outcome, TurnStatus};
-use automaton_core::spend::{Rail, SpendState};
+use automaton_core::payment::{PaymentState, Rail};
+use automaton_core::record::{Authority, CallStatus, DecisionOutcome, TurnStatus};
 use automaton_core::state::AgentState;
 use automaton_core::tier::SurvivalTier;
 use automaton_core::tool::Risk;
 use automaton_core::trust::Label;
-use automaton_store::{ApprovalState, Origin, TaskResult};
+use automaton_store::{ApprovalState, TaskOrigin, TaskResult};
 
 use crate::World;
 
@@ -75,9 +75,9 @@ fn every_check_lists_its_enumeration() {
     check("turns", "voice", names!(Label));
     check("inbox_messages", "state", names!(InboxState));
     check("inbox_messages", "answered_by", names!(AnsweredBy));
-    check("payments", "state", names!(SpendState));
+    check("payments", "state", names!(PaymentState));
     check("payments", "rail", names!(Rail));
-    let steps: Vec<_> = names!(SpendState).iter().copied().chain(["refused"]).collect();
+    let steps: Vec<_> = names!(PaymentState).iter().copied().chain(["refused"]).collect();
     check("payment_steps", "step", &steps);
     check("approvals", "state", names!(ApprovalState));
     check("approval_steps", "step", names!(ApprovalState));
@@ -85,16 +85,16 @@ fn every_check_lists_its_enumeration() {
     check("tier_changes", "to_tier", names!(SurvivalTier));
     check("tool_calls", "status", names!(CallStatus));
     check("tool_calls", "result_label", names!(Label));
-    check("tool_calls", "outcome", names!(Outcome));
+    check("tool_calls", "outcome", names!(DecisionOutcome));
     check("tool_calls", "authority", names!(Authority));
     check("tool_calls", "input_label", names!(Label));
     check("tool_calls", "heard_label", names!(Label));
     let risks = [Risk::Safe, Risk::Caution, Risk::Dangerous, Risk::Forbidden];
     check("tool_calls", "risk", &risks.map(Risk::name));
-    check("egress", "outcome", names!(Outcome));
+    check("egress", "outcome", names!(DecisionOutcome));
     check("heartbeat_schedule", "last_result", names!(TaskResult));
     check("heartbeat_history", "result", names!(TaskResult));
-    check("heartbeat_schedule", "origin", names!(Origin));
+    check("heartbeat_schedule", "origin", names!(TaskOrigin));
     check("heartbeat_schedule", "tier_minimum", names!(SurvivalTier));
     for table in LABELLED {
         check(table, "label", names!(Label));

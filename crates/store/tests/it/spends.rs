@@ -1,28 +1,33 @@
 //! Payments survive whatever happens between their steps.
 
 use automaton_core::money::Microcents;
-use automaton_core::spend::{Money, NewSpend, Purpose, SignedSpend, SpendState, Why};
+use automaton_core::payment::{
+    Money, NewPayment, PaymentReason, PaymentState, Purpose, SignedPayment,
+};
 use automaton_core::time::{Span, Timestamp};
-use automaton_core::window::{Anchor, DAY, HOUR, Witnesses};
+use automaton_core::window::{ClockReadings, DAY, HOUR, WindowAnchor};
 use automaton_store::{
-    Answer, ApprovalState, Hand, Question, Recent, RefusedDemand, SpendStep, StoreError, Subject,
-    TurnRef,
+    ApprovalAnswer, ApprovalAuthor, ApprovalRequest, ApprovalState, ApprovalSubject, PaymentStep,
+    RecentPayments, RefusedDemand, StoreError, TurnRef,
 };
 
 use super::{World, five_dollars};
 
-fn a_dollar_for(name: &str) -> NewSpend {
-    NewSpend {
+fn a_dollar_for(name: &str) -> NewPayment {
+    NewPayment {
         purpose: Purpose::Transfer,
         request: format!("transfer to {name}"),
         money: Money::Credits { amount: Microcents::from_cents(100).unwrap() },
-        why: Why { goal: Some("friends".to_owned()), ..Why::reflex("a gift") },
+        why: PaymentReason {
+            goal: Some("friends".to_owned()),
+            ..PaymentReason::auto_topup("a gift")
+        },
         ..five_dollars()
     }
 }
 
-fn signed(byte: u8) -> SignedSpend {
-    SignedSpend {
+fn signed(byte: u8) -> SignedPayment {
+    SignedPayment {
         header: "x-payment".to_owned(),
         value: format!("value {byte}"),
         nonce: [byte; 32].into(),
@@ -30,8 +35,8 @@ fn signed(byte: u8) -> SignedSpend {
     }
 }
 
-fn question(expires_at: i64) -> Question {
-    Question {
+fn question(expires_at: i64) -> ApprovalRequest {
+    ApprovalRequest {
         summary: "give $1 away".to_owned(),
         code: "CONFIRMATION_REQUIRED".to_owned(),
         reason: "It is more than may be given unasked.".to_owned(),
@@ -54,33 +59,33 @@ fn booked(world: &World) -> Vec<i64> {
 async fn one_purchase_at_a_time_and_one_signature_each() {
     let world = World::born().await;
     let store = &world.store;
-    assert_eq!(store.open_spend("top_up").await.unwrap(), None);
-    let id = store.propose_spend(five_dollars(), None).await.unwrap();
-    refused(&store.propose_spend(five_dollars(), None).await);
-    refused(&store.step_spend(id, SpendStep::Submitted).await);
-    store.spend_signed(id, signed(1)).await.unwrap();
-    store.spend_signed(id, signed(1)).await.unwrap();
-    refused(&store.spend_signed(id, signed(2)).await);
-    refused(&store.step_spend(id, SpendStep::Failed("no".to_owned())).await);
-    store.step_spend(id, SpendStep::Submitted).await.unwrap();
-    store.step_spend(id, SpendStep::Unknown).await.unwrap();
-    refused(&store.step_spend(id, SpendStep::Failed("no".to_owned())).await);
-    store.step_spend(id, SpendStep::Submitted).await.unwrap();
+    assert_eq!(store.open_payment("top_up").await.unwrap(), None);
+    let id = store.propose_payment(five_dollars(), None).await.unwrap();
+    refused(&store.propose_payment(five_dollars(), None).await);
+    refused(&store.advance_payment(id, PaymentStep::Submitted).await);
+    store.store_signed_payment(id, signed(1)).await.unwrap();
+    store.store_signed_payment(id, signed(1)).await.unwrap();
+    refused(&store.store_signed_payment(id, signed(2)).await);
+    refused(&store.advance_payment(id, PaymentStep::Failed("no".to_owned())).await);
+    store.advance_payment(id, PaymentStep::Submitted).await.unwrap();
+    store.advance_payment(id, PaymentStep::Unknown).await.unwrap();
+    refused(&store.advance_payment(id, PaymentStep::Failed("no".to_owned())).await);
+    store.advance_payment(id, PaymentStep::Submitted).await.unwrap();
 
-    let open = store.open_spend("top_up").await.unwrap().unwrap();
-    assert_eq!((open.id, open.state, open.signed), (id, SpendState::Submitted, Some(signed(1))));
-    assert_eq!(open.spend, five_dollars());
-    refused(&store.propose_spend(five_dollars(), None).await);
+    let open = store.open_payment("top_up").await.unwrap().unwrap();
+    assert_eq!((open.id, open.state, open.signed), (id, PaymentState::Submitted, Some(signed(1))));
+    assert_eq!(open.terms, five_dollars());
+    refused(&store.propose_payment(five_dollars(), None).await);
     assert_eq!(store.payee_of(five_dollars().origin).await.unwrap(), None, "nothing is settled");
 
-    store.step_spend(id, SpendStep::Settled(Some("0xabc".to_owned()))).await.unwrap();
-    refused(&store.step_spend(id, SpendStep::Expired).await);
-    assert_eq!(store.open_spend("top_up").await.unwrap(), None);
+    store.advance_payment(id, PaymentStep::Settled(Some("0xabc".to_owned()))).await.unwrap();
+    refused(&store.advance_payment(id, PaymentStep::Expired).await);
+    assert_eq!(store.open_payment("top_up").await.unwrap(), None);
     let payee = store.payee_of(five_dollars().origin).await.unwrap();
     assert_eq!(payee, Some(five_dollars().payee));
-    let next = store.propose_spend(five_dollars(), None).await.unwrap();
-    assert_eq!(store.newest_spend(Purpose::TopUp).await.unwrap().unwrap().id, next);
-    let all = store.spends().await.unwrap();
+    let next = store.propose_payment(five_dollars(), None).await.unwrap();
+    assert_eq!(store.newest_payment(Purpose::TopUp).await.unwrap().unwrap().id, next);
+    let all = store.payments().await.unwrap();
     let all: Vec<_> = all.iter().map(|spend| (spend.id, spend.signed.is_some())).collect();
     assert_eq!(all, [(id, true), (next, false)]);
     assert!(booked(&world).is_empty(), "what was bought is still ours");
@@ -90,12 +95,16 @@ async fn one_purchase_at_a_time_and_one_signature_each() {
 #[tokio::test]
 async fn what_was_never_signed_may_fail() {
     let mut world = World::born().await;
-    let id = world.store.propose_spend(five_dollars(), None).await.unwrap();
+    let id = world.store.propose_payment(five_dollars(), None).await.unwrap();
     world.crash();
-    let open = world.store.open_spend("top_up").await.unwrap().unwrap();
-    assert_eq!((open.id, open.state, open.signed), (id, SpendState::Approved, None));
-    world.store.step_spend(id, SpendStep::Failed("the cloud refused".to_owned())).await.unwrap();
-    assert_eq!(world.store.open_spend("top_up").await.unwrap(), None);
+    let open = world.store.open_payment("top_up").await.unwrap().unwrap();
+    assert_eq!((open.id, open.state, open.signed), (id, PaymentState::Approved, None));
+    world
+        .store
+        .advance_payment(id, PaymentStep::Failed("the cloud refused".to_owned()))
+        .await
+        .unwrap();
+    assert_eq!(world.store.open_payment("top_up").await.unwrap(), None);
 }
 
 #[tokio::test]
@@ -103,22 +112,25 @@ async fn credits_are_booked_when_they_may_be_gone_and_come_back_once() {
     let world = World::born().await;
     let store = &world.store;
     let (ann, bob) = (a_dollar_for("ann"), a_dollar_for("bob"));
-    let first = store.propose_spend(ann.clone(), None).await.unwrap();
-    let second = store.propose_spend(bob, None).await.unwrap();
-    refused(&store.propose_spend(ann, None).await);
+    let first = store.propose_payment(ann.clone(), None).await.unwrap();
+    let second = store.propose_payment(bob, None).await.unwrap();
+    refused(&store.propose_payment(ann, None).await);
     assert!(booked(&world).is_empty());
-    store.step_spend(first, SpendStep::Submitted).await.unwrap();
-    store.step_spend(first, SpendStep::Unknown).await.unwrap();
-    store.step_spend(first, SpendStep::Submitted).await.unwrap();
+    store.advance_payment(first, PaymentStep::Submitted).await.unwrap();
+    store.advance_payment(first, PaymentStep::Unknown).await.unwrap();
+    store.advance_payment(first, PaymentStep::Submitted).await.unwrap();
     assert_eq!(booked(&world), [-100_000_000]);
-    store.step_spend(first, SpendStep::Failed("nobody has that address".to_owned())).await.unwrap();
+    store
+        .advance_payment(first, PaymentStep::Failed("nobody has that address".to_owned()))
+        .await
+        .unwrap();
     assert_eq!(booked(&world), [-100_000_000, 100_000_000]);
     let recent = store.recently(Purpose::Transfer, None).await.unwrap();
     assert_eq!(recent.day, Microcents::from_cents(100).unwrap(), "what came to nothing is free");
-    store.step_spend(second, SpendStep::Submitted).await.unwrap();
-    store.step_spend(second, SpendStep::Settled(None)).await.unwrap();
+    store.advance_payment(second, PaymentStep::Submitted).await.unwrap();
+    store.advance_payment(second, PaymentStep::Settled(None)).await.unwrap();
     assert_eq!(booked(&world), [-100_000_000, 100_000_000, -100_000_000]);
-    refused(&store.step_spend(second, SpendStep::Expired).await);
+    refused(&store.advance_payment(second, PaymentStep::Expired).await);
 }
 
 #[tokio::test]
@@ -127,30 +139,31 @@ async fn the_creator_answers_once_and_silence_is_a_no() {
     let store = &world.store;
     let late = Some(question(i64::MAX));
     let ids = [
-        store.propose_spend(a_dollar_for("ann"), late.clone()).await.unwrap(),
-        store.propose_spend(a_dollar_for("bob"), late).await.unwrap(),
-        store.propose_spend(a_dollar_for("cy"), Some(question(0))).await.unwrap(),
+        store.propose_payment(a_dollar_for("ann"), late.clone()).await.unwrap(),
+        store.propose_payment(a_dollar_for("bob"), late).await.unwrap(),
+        store.propose_payment(a_dollar_for("cy"), Some(question(0))).await.unwrap(),
     ];
     for id in ids {
-        refused(&store.step_spend(id, SpendStep::Submitted).await);
+        refused(&store.advance_payment(id, PaymentStep::Submitted).await);
     }
     let asked = store.approvals(9).await.unwrap();
-    let of = |id| asked.iter().find(|one| one.subject == Subject::Payment(id)).unwrap().id;
-    refused(&store.answer(of(ids[2]), Answer::Approve, Hand::Home).await);
-    assert_eq!(store.lapse_approvals().await.unwrap(), 1);
-    assert_eq!(store.lapse_approvals().await.unwrap(), 0);
+    let of = |id| asked.iter().find(|one| one.subject == ApprovalSubject::Payment(id)).unwrap().id;
+    refused(&store.answer(of(ids[2]), ApprovalAnswer::Approve, ApprovalAuthor::Home).await);
+    assert_eq!(store.expire_approvals().await.unwrap(), 1);
+    assert_eq!(store.expire_approvals().await.unwrap(), 0);
     for _ in 0..2 {
-        let yes = store.answer(of(ids[0]), Answer::Approve, Hand::Home).await.unwrap();
+        let yes =
+            store.answer(of(ids[0]), ApprovalAnswer::Approve, ApprovalAuthor::Home).await.unwrap();
         assert_eq!(yes.state, ApprovalState::Approved);
-        store.answer(of(ids[1]), Answer::Deny, Hand::Home).await.unwrap();
+        store.answer(of(ids[1]), ApprovalAnswer::Deny, ApprovalAuthor::Home).await.unwrap();
     }
-    refused(&store.answer(of(ids[0]), Answer::Deny, Hand::Home).await);
-    refused(&store.answer(of(ids[1]), Answer::Approve, Hand::Home).await);
+    refused(&store.answer(of(ids[0]), ApprovalAnswer::Deny, ApprovalAuthor::Home).await);
+    refused(&store.answer(of(ids[1]), ApprovalAnswer::Approve, ApprovalAuthor::Home).await);
     let mut states = Vec::new();
     for id in ids {
-        states.push(store.spend(id).await.unwrap().state);
+        states.push(store.payment(id).await.unwrap().state);
     }
-    assert_eq!(states, [SpendState::Approved, SpendState::Failed, SpendState::Failed]);
+    assert_eq!(states, [PaymentState::Approved, PaymentState::Failed, PaymentState::Failed]);
 }
 
 #[tokio::test]
@@ -161,7 +174,7 @@ async fn a_refused_demand_is_on_record_and_books_nothing() {
     world.store.refuse_demand(RefusedDemand { origin, detail }).await.unwrap();
     let report = world.store.verify_chain().await.unwrap();
     assert!(report.is_whole() && report.links == 1);
-    assert!(world.store.spends().await.unwrap().is_empty() && booked(&world).is_empty());
+    assert!(world.store.payments().await.unwrap().is_empty() && booked(&world).is_empty());
     world.raw().execute_batch("DROP TRIGGER payment_steps_fixed").unwrap();
     world.raw().execute("UPDATE payment_steps SET detail = 'nothing'", []).unwrap();
     assert!(!world.store.verify_chain().await.unwrap().is_whole(), "an edit is found");
@@ -172,15 +185,15 @@ async fn hours_and_days_are_those_of_the_window_time_that_is_kept() {
     let world = World::born().await;
     let store = &world.store;
     let keep = async |millis| {
-        let said = Witnesses { wall: Timestamp::from_millis(millis / 2), chain: None };
-        let at = Anchor { window: Timestamp::from_millis(millis), said };
+        let said = ClockReadings { wall: Timestamp::from_millis(millis / 2), chain: None };
+        let at = WindowAnchor { window: Timestamp::from_millis(millis), said };
         store.keep_window(at).await.unwrap();
         at
     };
     let first = keep(1_000).await;
     keep(999).await;
     assert_eq!(store.window().await.unwrap(), first, "it never goes back");
-    store.propose_spend(a_dollar_for("ann"), None).await.unwrap();
+    store.propose_payment(a_dollar_for("ann"), None).await.unwrap();
     let dollar = Microcents::from_cents(100).unwrap();
     let (hour, day) = (HOUR.as_millis(), DAY.as_millis());
     for (passed, of_hour, of_day) in [
@@ -194,7 +207,7 @@ async fn hours_and_days_are_those_of_the_window_time_that_is_kept() {
         let recent = store.recently(Purpose::Transfer, None).await.unwrap();
         let since = Some(Span::from_millis(passed));
         assert_eq!((recent.hour, recent.day, recent.since_last), (of_hour, of_day, since));
-        assert_eq!(store.recently(Purpose::X402, None).await.unwrap(), Recent::default());
+        assert_eq!(store.recently(Purpose::X402, None).await.unwrap(), RecentPayments::default());
     }
 }
 
@@ -203,12 +216,13 @@ async fn a_turn_shows_its_payments_without_what_was_signed() {
     let world = World::born().await;
     let turn = world.answer(world.session().await).await;
     let spend = five_dollars();
-    let spend = NewSpend { why: Why { turn: Some(turn), ..spend.why.clone() }, ..spend };
-    let id = world.store.propose_spend(spend, None).await.unwrap();
-    world.store.spend_signed(id, signed(3)).await.unwrap();
-    let dossier = world.reader().dossier(TurnRef::Id(turn)).unwrap().unwrap();
+    let spend =
+        NewPayment { why: PaymentReason { turn: Some(turn), ..spend.why.clone() }, ..spend };
+    let id = world.store.propose_payment(spend, None).await.unwrap();
+    world.store.store_signed_payment(id, signed(3)).await.unwrap();
+    let dossier = world.reader().turn_details(TurnRef::Id(turn)).unwrap().unwrap();
     let payment = &dossier.payments[0];
-    assert_eq!((payment.id, payment.state, payment.units), (id, SpendState::Signed, 5_000_000));
+    assert_eq!((payment.id, payment.state, payment.units), (id, PaymentState::Signed, 5_000_000));
     let shown = serde_json::to_string(&dossier).unwrap();
     assert!(!shown.contains(&signed(3).value) && !shown.contains("nonce"), "{shown}");
 }

@@ -2,10 +2,10 @@
 
 use automaton_core::faults::FaultPoint;
 use automaton_core::message::CLAIMED_PER_TURN_MAX;
-use automaton_core::record::{CallStatus, Outcome, StopReason, TurnStatus};
+use automaton_core::record::{CallStatus, DecisionOutcome, StopReason, TurnStatus};
 use automaton_core::time::Span;
 use automaton_core::trust::{Label, Labelled};
-use automaton_store::{Blame, Ingest, JudgedCall, NewFact, TurnRef};
+use automaton_store::{FailureCause, JudgedCall, NewFactRow, TurnIngestion, TurnRef};
 
 use crate::{World, decision, is_unfit, manual, output, planned, refused, said};
 
@@ -37,19 +37,22 @@ async fn a_turn_is_read_back_as_it_was() {
     assert_eq!(world.store.life().await.unwrap().turns, 1, "committing twice counts once");
 
     let reader = world.reader();
-    let dossier = reader.dossier(TurnRef::Id(turn)).unwrap().unwrap();
+    let dossier = reader.turn_details(TurnRef::Id(turn)).unwrap().unwrap();
     assert_eq!(&dossier.turn, record);
-    assert_eq!(reader.dossier(TurnRef::Seq(1)).unwrap().as_ref(), Some(&dossier));
-    assert_eq!(reader.dossier(TurnRef::Last).unwrap().as_ref(), Some(&dossier));
-    assert_eq!(reader.dossier(TurnRef::Seq(2)).unwrap(), None);
+    assert_eq!(reader.turn_details(TurnRef::Seq(1)).unwrap().as_ref(), Some(&dossier));
+    assert_eq!(reader.turn_details(TurnRef::Last).unwrap().as_ref(), Some(&dossier));
+    assert_eq!(reader.turn_details(TurnRef::Seq(2)).unwrap(), None);
     assert!(dossier.woke.iter().any(|woke| woke.cause == manual("go")));
     assert!(dossier.efforts[0].started_at.is_some() && dossier.efforts[1].started_at.is_none());
     let intents = dossier.efforts[0].intents.iter().map(|intended| &intended.intent);
     assert!(intents.eq(&one.intents));
     let decisions = dossier.decisions;
     let outcomes: Vec<_> = decisions.iter().map(|d| (d.call, d.decision.outcome)).collect();
-    assert_eq!(outcomes, [(one.id, Outcome::Allow), (two.id, Outcome::Deny)]);
-    assert_eq!(decisions[0].decision.rules_evaluated, decision(Outcome::Allow).rules_evaluated);
+    assert_eq!(outcomes, [(one.id, DecisionOutcome::Allow), (two.id, DecisionOutcome::Deny)]);
+    assert_eq!(
+        decisions[0].decision.rules_evaluated,
+        decision(DecisionOutcome::Allow).rules_evaluated
+    );
 }
 
 #[tokio::test]
@@ -63,7 +66,7 @@ async fn the_newest_committed_turns_come_in_order() {
         if number == 2 {
             let lost =
                 world.store.open_turn(session, Vec::new(), CLAIMED_PER_TURN_MAX).await.unwrap();
-            world.store.abandon_turn(lost.id, Blame::Turn).await.unwrap();
+            world.store.abandon_turn(lost.id, FailureCause::Turn).await.unwrap();
         }
     }
     let ids = |turns: Vec<automaton_core::record::TurnRecord>| {
@@ -112,11 +115,11 @@ async fn a_judgement_that_contradicts_itself_is_refused_whole() {
     let base = || world.planned();
     let bad: [JudgedCall; 7] = [
         JudgedCall { decision: None, ..base() },
-        JudgedCall { decision: Some(decision(Outcome::Ask)), ..base() },
+        JudgedCall { decision: Some(decision(DecisionOutcome::Ask)), ..base() },
         JudgedCall { intents: Vec::new(), ..base() },
         JudgedCall { result: Some(output("early")), ..base() },
         JudgedCall { status: CallStatus::Done, result: Some(output("early")), ..base() },
-        JudgedCall { decision: Some(decision(Outcome::Allow)), ..refused(world.mint.id()) },
+        JudgedCall { decision: Some(decision(DecisionOutcome::Allow)), ..refused(world.mint.id()) },
         JudgedCall { status: CallStatus::Invalid, result: None, decision: None, ..base() },
     ];
     for call in bad {
@@ -130,7 +133,7 @@ async fn a_judgement_that_contradicts_itself_is_refused_whole() {
     world.store.record_judgement(crate::judgement(turn, vec![base()])).await.unwrap();
     let again = world.store.record_judgement(crate::judgement(turn, vec![base()])).await;
     assert!(is_unfit(&again, "is judged, not open"));
-    let abandoned = world.store.abandon_turn(turn, Blame::Turn).await;
+    let abandoned = world.store.abandon_turn(turn, FailureCause::Turn).await;
     assert!(is_unfit(&abandoned, "is judged, not open"), "its calls may have run");
 }
 
@@ -180,7 +183,7 @@ async fn recovery_reports_the_running_call_as_unknown_and_the_later_ones_as_not_
     assert_eq!((closed.reason, closed.turns), (StopReason::Crash, 1));
     assert!(world.store.verify_chain().await.unwrap().is_whole());
     let again = world.store.recover().await.unwrap();
-    assert_eq!(again, automaton_store::Recovered::default(), "a second time finds nothing");
+    assert_eq!(again, automaton_store::RecoverySummary::default(), "a second time finds nothing");
 }
 
 #[tokio::test]
@@ -189,14 +192,14 @@ async fn ingestion_is_owed_until_it_is_done_once() {
     let session = world.session().await;
     let turn = world.answer(session).await;
     assert_eq!(world.store.owed_ingests().await.unwrap(), [turn]);
-    let fact = |key: &str| NewFact {
+    let fact = |key: &str| NewFactRow {
         category: "self".to_owned(),
         key: key.to_owned(),
         value: Labelled::new(Label::Own, "ingest", "value"),
         confidence_percent: 80,
         turn: Some(turn),
     };
-    let ingest = |key| world.store.ingest_turn(turn, Ingest { facts: vec![fact(key)] });
+    let ingest = |key| world.store.ingest_turn(turn, TurnIngestion { facts: vec![fact(key)] });
     ingest("once").await.unwrap();
     ingest("twice").await.unwrap();
     assert!(world.store.owed_ingests().await.unwrap().is_empty());
@@ -235,7 +238,7 @@ async fn every_fault_point_lies_right_after_its_commit() {
     let done = world.store.finish_call(call.id, CallStatus::Done, output("ok"), Span::ZERO);
     done.await.unwrap();
     world.store.commit_turn(turn).await.unwrap();
-    world.store.ingest_turn(turn, Ingest::default()).await.unwrap();
+    world.store.ingest_turn(turn, TurnIngestion::default()).await.unwrap();
     world.store.close_session(session, StopReason::Asked, None, None).await.unwrap();
     crate::schedule::schedule(&world, vec![crate::schedule::task("ping")]).await;
     crate::schedule::lease(&world, "ping", 0).await.unwrap();

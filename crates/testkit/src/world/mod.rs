@@ -15,9 +15,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{fs, io};
 
-use automaton_core::error::{Classified, Kind};
+use automaton_core::error::{Classified, ErrorClass};
 
-pub use run::{Finished, Run};
+pub use run::{ProcessOutput, ProcessRun};
 pub use temp::TempDir;
 
 use automaton_script::fault::{self, FaultError};
@@ -79,8 +79,8 @@ pub enum WorldError {
 }
 
 impl Classified for WorldError {
-    fn kind(&self) -> Kind {
-        Kind::Internal
+    fn kind(&self) -> ErrorClass {
+        ErrorClass::Internal
     }
 }
 
@@ -174,25 +174,25 @@ impl World {
     ///
     /// # Errors
     /// The program cannot be started.
-    pub fn up(&self, arguments: &[&str]) -> Result<Run, WorldError> {
+    pub fn up(&self, arguments: &[&str]) -> Result<ProcessRun, WorldError> {
         let mut command = self.program(&["up", "--json"]);
         command.args(&self.arguments).args(arguments);
-        Run::start(command, Arc::clone(&self.dir))
+        ProcessRun::start(command, Arc::clone(&self.dir))
     }
 
     /// Starts any command.
     ///
     /// # Errors
     /// The program cannot be started.
-    pub fn start(&self, arguments: &[&str]) -> Result<Run, WorldError> {
-        Run::start(self.program(arguments), Arc::clone(&self.dir))
+    pub fn start(&self, arguments: &[&str]) -> Result<ProcessRun, WorldError> {
+        ProcessRun::start(self.program(arguments), Arc::clone(&self.dir))
     }
 
     /// Runs any command to its end, for at most [`COMMAND_TIME_MAX`].
     ///
     /// # Errors
     /// The program cannot be started or does not end.
-    pub fn command(&self, arguments: &[&str]) -> Result<Finished, WorldError> {
+    pub fn command(&self, arguments: &[&str]) -> Result<ProcessOutput, WorldError> {
         self.start(arguments)?.finish()
     }
 
@@ -200,13 +200,17 @@ impl World {
     ///
     /// # Errors
     /// The text cannot be kept, or the program cannot be started.
-    pub fn fed(&self, arguments: &[&str], input: impl AsRef<[u8]>) -> Result<Run, WorldError> {
+    pub fn fed(
+        &self,
+        arguments: &[&str],
+        input: impl AsRef<[u8]>,
+    ) -> Result<ProcessRun, WorldError> {
         let path = self.dir.path().join("stdin");
         let failed = |source| WorldError::Make { path: path.clone(), source };
         fs::write(&path, input).map_err(failed)?;
         let mut command = self.program(arguments);
         command.stdin(fs::File::open(&path).map_err(failed)?);
-        Run::start(command, Arc::clone(&self.dir))
+        ProcessRun::start(command, Arc::clone(&self.dir))
     }
 
     #[expect(clippy::disallowed_methods, reason = "tests start the program as a person would")]

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use std::{fmt, fs, thread};
 
-use automaton_core::event::{Event, Stamped};
+use automaton_core::event::{Event, StampedEvent};
 
 use super::{COMMAND_TIME_MAX, TempDir, WorldError};
 
@@ -26,10 +26,10 @@ const POLL: Duration = Duration::from_millis(10);
 const AGENT_ARG0: &str = "automaton-agent";
 
 /// A running process. It is killed when this is dropped.
-pub struct Run {
+pub struct ProcessRun {
     child: Child,
-    stdout: Lines,
-    stderr: Lines,
+    stdout: OutputLines,
+    stderr: OutputLines,
     /// The events that an earlier wait has passed.
     passed: usize,
     /// The directory that it lives in, which goes after it.
@@ -38,23 +38,23 @@ pub struct Run {
 
 /// How a process ended and what it had printed.
 #[derive(Debug)]
-pub struct Finished {
+pub struct ProcessOutput {
     /// Its exit code; `None` when a signal ended it.
     pub code: Option<i32>,
     /// The events among its lines, in order.
-    pub events: Vec<Stamped>,
+    pub events: Vec<StampedEvent>,
     /// Everything that it printed as data.
     pub stdout: String,
     /// Everything that it told people.
     pub stderr: String,
 }
 
-impl Run {
+impl ProcessRun {
     pub(super) fn start(mut command: Command, dir: Arc<TempDir>) -> Result<Self, WorldError> {
         let spawned = command.spawn();
         let program = command.get_program().into();
         let mut child = spawned.map_err(|source| WorldError::Start { program, source })?;
-        let (stdout, stderr) = (Lines::default(), Lines::default());
+        let (stdout, stderr) = (OutputLines::default(), OutputLines::default());
         if let Some(pipe) = child.stdout.take() {
             stdout.follow(pipe);
         }
@@ -72,7 +72,7 @@ impl Run {
 
     /// The events so far.
     #[must_use]
-    pub fn events(&self) -> Vec<Stamped> {
+    pub fn events(&self) -> Vec<StampedEvent> {
         events(&self.stdout.get().all)
     }
 
@@ -85,10 +85,10 @@ impl Run {
         &mut self,
         wanted: impl Fn(&Event) -> bool,
         limit: Duration,
-    ) -> Result<Stamped, WorldError> {
+    ) -> Result<StampedEvent, WorldError> {
         let mut seen = self.passed;
         let mut found = None;
-        let waiting = |lines: &mut Kept| {
+        let waiting = |lines: &mut LineBuffer| {
             while found.is_none() && seen < lines.all.len() {
                 found = event(&lines.all[seen]).filter(|stamped| wanted(&stamped.event));
                 seen += 1;
@@ -117,7 +117,7 @@ impl Run {
     pub fn line(&self, place: usize, limit: Duration) -> Result<String, WorldError> {
         let (lock, condvar) = &*self.stdout.0;
         let kept = lock.lock().unwrap_or_else(PoisonError::into_inner);
-        let waiting = |lines: &mut Kept| lines.all.len() <= place && !lines.ended;
+        let waiting = |lines: &mut LineBuffer| lines.all.len() <= place && !lines.ended;
         let (kept, _) = condvar
             .wait_timeout_while(kept, limit, waiting)
             .unwrap_or_else(PoisonError::into_inner);
@@ -197,7 +197,7 @@ impl Run {
     ///
     /// # Errors
     /// It does not end.
-    pub fn finish(self) -> Result<Finished, WorldError> {
+    pub fn finish(self) -> Result<ProcessOutput, WorldError> {
         self.finish_within(COMMAND_TIME_MAX)
     }
 
@@ -205,7 +205,7 @@ impl Run {
     ///
     /// # Errors
     /// It does not end in time.
-    pub fn finish_within(mut self, limit: Duration) -> Result<Finished, WorldError> {
+    pub fn finish_within(mut self, limit: Duration) -> Result<ProcessOutput, WorldError> {
         let status = self.wait(limit)?;
         for lines in [&self.stdout, &self.stderr] {
             // A grandchild may hold the pipe; what it prints is not waited for.
@@ -214,7 +214,7 @@ impl Run {
         let stdout = self.stdout.get().all.clone();
         let stderr = self.stderr.get().all.join("\n");
         let code = status.code();
-        Ok(Finished { code, events: events(&stdout), stdout: stdout.join("\n"), stderr })
+        Ok(ProcessOutput { code, events: events(&stdout), stdout: stdout.join("\n"), stderr })
     }
 
     fn wait(&mut self, limit: Duration) -> Result<ExitStatus, WorldError> {
@@ -244,13 +244,13 @@ impl Run {
     }
 }
 
-impl fmt::Debug for Run {
+impl fmt::Debug for ProcessRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Run({})", self.pid())
     }
 }
 
-impl Drop for Run {
+impl Drop for ProcessRun {
     fn drop(&mut self) {
         // silent-ok: both fail only when the process has ended and was waited for.
         drop(self.child.kill());
@@ -260,16 +260,16 @@ impl Drop for Run {
 
 /// The lines of an output, as far as they have come.
 #[derive(Default)]
-struct Lines(Arc<(Mutex<Kept>, Condvar)>);
+struct OutputLines(Arc<(Mutex<LineBuffer>, Condvar)>);
 
 #[derive(Default)]
-struct Kept {
+struct LineBuffer {
     all: Vec<String>,
     ended: bool,
 }
 
-impl Lines {
-    fn get(&self) -> MutexGuard<'_, Kept> {
+impl OutputLines {
+    fn get(&self) -> MutexGuard<'_, LineBuffer> {
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -306,12 +306,12 @@ fn next_line(reader: &mut impl BufRead) -> Option<String> {
     (read > 0).then(|| String::from_utf8_lossy(&line).trim_end_matches('\n').to_owned())
 }
 
-fn events(lines: &[String]) -> Vec<Stamped> {
+fn events(lines: &[String]) -> Vec<StampedEvent> {
     lines.iter().filter_map(|line| event(line)).collect()
 }
 
 /// The event in a line, if it is one.
-fn event(line: &str) -> Option<Stamped> {
+fn event(line: &str) -> Option<StampedEvent> {
     // silent-ok: not every command prints events.
     serde_json::from_str(line).ok()
 }

@@ -2,16 +2,16 @@
 //!
 //! What could not be read is unknown; it must never be shown as nothing.
 
-use automaton_core::tool::{Category, Effect, Risk};
+use automaton_core::tool::{Effect, Risk, ToolCategory};
 
 use crate::error::ToolError;
-use crate::tool::{Card, Glance};
+use crate::tool::{ReadOnlyTool, ToolMetadata};
 
-pub(crate) static TOOL: Glance = Glance::new(
-    Card {
+pub(crate) static TOOL: ReadOnlyTool = ReadOnlyTool::new(
+    ToolMetadata {
         name: "check_usdc_balance",
         description: "See the USDC in your wallet, which buy credits.",
-        category: Category::Financial,
+        category: ToolCategory::Financial,
         risk: Risk::Safe,
         effect: Effect::Observes,
     },

@@ -5,20 +5,20 @@
 //! were bought before the chain has it.
 
 use automaton_core::intent::{Intent, Intentional};
-use automaton_core::tool::{Category, Effect, Risk};
+use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_core::trust::Label;
 use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::context::{BoxFuture, Cause, Context, Purchase};
+use crate::context::{BoxFuture, PaymentCause, ToolContext, TopUpReceipt};
 use crate::error::ToolError;
-use crate::tool::{Builtin, Card, Prepared, Report};
+use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
 
-pub(crate) static TOOL: Builtin<TopupCredits> = Builtin::new(Card {
+pub(crate) static TOOL: Builtin<TopupCredits> = Builtin::new(ToolMetadata {
     name: "topup_credits",
     description: "Buy credits with the USDC of your wallet.",
-    category: Category::Financial,
+    category: ToolCategory::Financial,
     risk: Risk::Caution,
     effect: Effect::Mutates,
 });
@@ -38,24 +38,24 @@ impl Intentional for TopupCredits {
     }
 }
 
-impl Prepared for TopupCredits {
+impl PreparedCall for TopupCredits {
     fn run<'a>(
         self: Box<Self>,
         _permit: Permit,
-        context: &'a Context<'a>,
-    ) -> BoxFuture<'a, Result<Report, ToolError>> {
+        context: &'a ToolContext<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let note = "the automaton buys credits".to_owned();
-            let cause = Cause { call: context.call, label: context.voice, goal: None, note };
+            let cause = PaymentCause { call: context.call, label: context.voice, goal: None, note };
             let bought = context.treasury.top_up(self.amount_usd, cause).await;
             let text = told(&bought.map_err(ToolError::TopUp)?, self.amount_usd);
-            Ok(Report::found(Label::Own, "topup_credits", &text))
+            Ok(ToolOutput::found(Label::Own, "topup_credits", &text))
         })
     }
 }
 
-fn told(purchase: &Purchase, asked: u32) -> String {
-    let Purchase { usd, paid, settled, balances } = purchase;
+fn told(purchase: &TopUpReceipt, asked: u32) -> String {
+    let TopUpReceipt { usd, paid, settled, balances } = purchase;
     let standing = if *settled {
         format!("Paid {paid} for ${usd} of credits.")
     } else {
@@ -68,7 +68,7 @@ fn told(purchase: &Purchase, asked: u32) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::context::{Balances, Purchase};
+    use crate::context::{Balances, TopUpReceipt};
     use crate::testing::{Fake, judged, run, usdc};
     use automaton_core::money::Microcents;
     use automaton_core::time::Timestamp;
@@ -79,7 +79,7 @@ mod tests {
     fn a_purchase_is_told_as_it_is() {
         let credits = Some(Microcents::new(500_000_000));
         let balances = Balances { at: Timestamp::EPOCH, credits, usdc: None };
-        let purchase = Purchase { usd: 5, paid: usdc(5), settled: true, balances };
+        let purchase = TopUpReceipt { usd: 5, paid: usdc(5), settled: true, balances };
         let told = |purchase, asked: u32| {
             let fake = Fake { purchase: Some(purchase), ..Fake::default() };
             let report = run(&fake, "topup_credits", &json!({ "amount_usd": asked })).unwrap();
@@ -91,7 +91,7 @@ mod tests {
             "Paid 5.00 USDC for $5 of credits.\ncredits: $5.00 (normal)\n\
              USDC in your wallet: unknown"
         );
-        let open = told(Purchase { settled: false, ..purchase }, 25);
+        let open = told(TopUpReceipt { settled: false, ..purchase }, 25);
         assert!(open.starts_with("The cloud took 5.00 USDC"), "{open}");
         assert!(open.contains("open already"), "{open}");
     }

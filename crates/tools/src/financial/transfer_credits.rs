@@ -4,20 +4,20 @@
 //! credits were given before the cloud's ledger has it.
 
 use automaton_core::intent::{Intent, Intentional};
-use automaton_core::tool::{Category, Effect, Risk};
+use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_core::trust::Label;
 use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::context::{BoxFuture, Cause, Context, Gift};
+use crate::context::{BoxFuture, CreditTransferRequest, PaymentCause, ToolContext};
 use crate::error::ToolError;
-use crate::tool::{Builtin, Card, Prepared, Report};
+use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
 
-pub(crate) static TOOL: Builtin<TransferCredits> = Builtin::new(Card {
+pub(crate) static TOOL: Builtin<TransferCredits> = Builtin::new(ToolMetadata {
     name: "transfer_credits",
     description: "Give some of your credits to another wallet.",
-    category: Category::Financial,
+    category: ToolCategory::Financial,
     risk: Risk::Dangerous,
     effect: Effect::Mutates,
 });
@@ -46,17 +46,17 @@ impl Intentional for TransferCredits {
     }
 }
 
-impl Prepared for TransferCredits {
+impl PreparedCall for TransferCredits {
     fn run<'a>(
         self: Box<Self>,
         _permit: Permit,
-        context: &'a Context<'a>,
-    ) -> BoxFuture<'a, Result<Report, ToolError>> {
+        context: &'a ToolContext<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let Self { to_address, amount_cents, reason, goal } = *self;
             let note = reason.unwrap_or_default();
-            let cause = Cause { call: context.call, label: context.voice, goal, note };
-            let gift = Gift { to: to_address, cents: amount_cents };
+            let cause = PaymentCause { call: context.call, label: context.voice, goal, note };
+            let gift = CreditTransferRequest { to: to_address, cents: amount_cents };
             let given =
                 context.treasury.transfer(gift, cause).await.map_err(ToolError::Transfer)?;
             let left = given.balances.credits_shown();
@@ -64,7 +64,7 @@ impl Prepared for TransferCredits {
                 "Gave {} to {} (transfer {}).\ncredits: {left}",
                 given.amount, given.to, given.transfer
             );
-            Ok(Report::found(Label::Own, "transfer_credits", &text))
+            Ok(ToolOutput::found(Label::Own, "transfer_credits", &text))
         })
     }
 }
@@ -76,7 +76,7 @@ mod tests {
     use automaton_policy::{ReasonCode, Verdict};
     use serde_json::json;
 
-    use crate::context::{Balances, Given};
+    use crate::context::{Balances, TransferReceipt};
     use crate::testing::{Fake, judged, run};
 
     const TO: &str = "0x2222222222222222222222222222222222222222";
@@ -86,7 +86,8 @@ mod tests {
         let credits = Some(Microcents::new(500_000_000));
         let balances = Balances { at: Timestamp::EPOCH, credits, usdc: None };
         let amount = Microcents::new(25_000_000);
-        let given = Given { to: TO.to_owned(), amount, transfer: "t1".to_owned(), balances };
+        let given =
+            TransferReceipt { to: TO.to_owned(), amount, transfer: "t1".to_owned(), balances };
         let fake = Fake { given: Some(given), ..Fake::default() };
         let arguments = json!({"to_address": TO, "amount_cents": 25, "reason": "thanks"});
         let report = run(&fake, "transfer_credits", &arguments).unwrap();

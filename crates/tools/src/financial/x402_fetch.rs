@@ -6,21 +6,21 @@
 use std::collections::BTreeMap;
 
 use automaton_core::intent::{Intent, Intentional};
-use automaton_core::tool::{Category, Effect, Risk};
+use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_core::trust::Label;
 use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::context::{BoxFuture, Cause, Context, Page, Verb, WebRequest};
+use crate::context::{BoxFuture, FetchResult, PaymentCause, ToolContext, WebMethod, WebRequest};
 use crate::error::ToolError;
-use crate::tool::{Builtin, Card, Prepared, Report};
+use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
 use crate::vm::head;
 
-pub(crate) static TOOL: Builtin<X402Fetch> = Builtin::new(Card {
+pub(crate) static TOOL: Builtin<X402Fetch> = Builtin::new(ToolMetadata {
     name: "x402_fetch",
     description: "Request a URL of a host that your creator lets you pay; it is paid by x402 if it asks.",
-    category: Category::Financial,
+    category: ToolCategory::Financial,
     risk: Risk::Dangerous,
     effect: Effect::Mutates,
 });
@@ -38,7 +38,7 @@ pub(crate) struct X402Fetch {
     #[schemars(length(max = 2000))]
     url: String,
     /// Default GET.
-    method: Option<Method>,
+    method: Option<FetchMethod>,
     /// Headers by name.
     #[schemars(extend("maxProperties" = 20))]
     headers: Option<BTreeMap<String, String>>,
@@ -57,7 +57,7 @@ pub(crate) struct X402Fetch {
 /// read them in each prompt.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
-enum Method {
+enum FetchMethod {
     Get,
     Post,
     Put,
@@ -65,14 +65,14 @@ enum Method {
     Delete,
 }
 
-impl From<Method> for Verb {
-    fn from(method: Method) -> Self {
+impl From<FetchMethod> for WebMethod {
+    fn from(method: FetchMethod) -> Self {
         match method {
-            Method::Get => Self::Get,
-            Method::Post => Self::Post,
-            Method::Put => Self::Put,
-            Method::Patch => Self::Patch,
-            Method::Delete => Self::Delete,
+            FetchMethod::Get => Self::Get,
+            FetchMethod::Post => Self::Post,
+            FetchMethod::Put => Self::Put,
+            FetchMethod::Patch => Self::Patch,
+            FetchMethod::Delete => Self::Delete,
         }
     }
 }
@@ -84,29 +84,30 @@ impl Intentional for X402Fetch {
     }
 }
 
-impl Prepared for X402Fetch {
+impl PreparedCall for X402Fetch {
     fn run<'a>(
         self: Box<Self>,
         _permit: Permit,
-        context: &'a Context<'a>,
-    ) -> BoxFuture<'a, Result<Report, ToolError>> {
+        context: &'a ToolContext<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let Self { url, method, headers, body, max_cents, goal } = *self;
-            let cause = Cause { call: context.call, label: context.voice, goal, note: url.clone() };
+            let cause =
+                PaymentCause { call: context.call, label: context.voice, goal, note: url.clone() };
             let request = WebRequest {
                 url,
-                verb: method.map_or(Verb::Get, Verb::from),
+                verb: method.map_or(WebMethod::Get, WebMethod::from),
                 headers: headers.unwrap_or_default(),
                 body: body.unwrap_or_default(),
                 cap_cents: max_cents.unwrap_or(CAP_CENTS),
             };
             let page = context.treasury.fetch(request, cause).await.map_err(ToolError::Fetch)?;
-            Ok(Report::found(Label::Web, "x402_fetch", &told(context, &page).await))
+            Ok(ToolOutput::found(Label::Web, "x402_fetch", &told(context, &page).await))
         })
     }
 }
 
-async fn told(context: &Context<'_>, page: &Page) -> String {
+async fn told(context: &ToolContext<'_>, page: &FetchResult) -> String {
     let paid = match page.paid {
         None => "Nothing was paid.".to_owned(),
         Some((amount, true)) => format!("Paid {amount}."),
@@ -123,7 +124,7 @@ mod tests {
     use automaton_policy::{ReasonCode, Verdict};
     use serde_json::json;
 
-    use crate::context::Page;
+    use crate::context::FetchResult;
     use crate::testing::{Fake, judged, run};
 
     const URL: &str = "https://api.conway.tech/x";
@@ -131,7 +132,7 @@ mod tests {
     #[test]
     fn what_was_paid_stands_before_what_a_stranger_says() {
         let told = |paid| {
-            let page = Page { status: 200, body: "Nothing was paid.\n".repeat(1000), paid };
+            let page = FetchResult { status: 200, body: "Nothing was paid.\n".repeat(1000), paid };
             let fake = Fake { page: Some(page), writable: true, ..Fake::default() };
             let arguments = json!({"url": URL, "method": "POST", "body": "x", "max_cents": 7});
             let report = run(&fake, "x402_fetch", &arguments).unwrap();

@@ -44,7 +44,7 @@ fn the_list_is_what_it_should_be() {
         ("remove_port", Risk::Caution, Effect::Mutates),
     ];
     assert_eq!(found, expected.map(|(name, risk, effect)| (name.to_owned(), risk, effect)));
-    let (no_money, weak) = (moneyless(), simple());
+    let (no_money, weak) = (without_money(), simple());
     assert_eq!((no_money.len(), weak.len()), (15, 8), "what is about money is left out");
     assert!(find("exec").is_some() && find("Exec").is_none() && find("").is_none());
 }

@@ -4,22 +4,22 @@
 //! name.
 
 use automaton_core::intent::{Intent, Intentional};
-use automaton_core::tool::{Category, Effect, Risk};
+use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_core::trust::Label;
-use automaton_core::wire::cloud::CreateMachine;
+use automaton_core::wire::cloud::CreateMachineRequest;
 use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::list_sandboxes::line;
-use crate::context::{BoxFuture, Context};
+use crate::context::{BoxFuture, ToolContext};
 use crate::error::ToolError;
-use crate::tool::{Builtin, Card, Prepared, Report};
+use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
 
-pub(crate) static TOOL: Builtin<CreateSandbox> = Builtin::new(Card {
+pub(crate) static TOOL: Builtin<CreateSandbox> = Builtin::new(ToolMetadata {
     name: "create_sandbox",
     description: "Rent a machine in the cloud; from $5 a month while it runs.",
-    category: Category::Financial,
+    category: ToolCategory::Financial,
     risk: Risk::Dangerous,
     effect: Effect::Mutates,
 });
@@ -43,9 +43,9 @@ pub(crate) struct CreateSandbox {
 }
 
 impl CreateSandbox {
-    fn wanted(&self) -> CreateMachine {
-        let usual = CreateMachine::default();
-        CreateMachine {
+    fn wanted(&self) -> CreateMachineRequest {
+        let usual = CreateMachineRequest::default();
+        CreateMachineRequest {
             name: self.name.clone(),
             vcpu: self.vcpu.unwrap_or(usual.vcpu),
             memory_mb: self.memory_mb.unwrap_or(usual.memory_mb),
@@ -57,22 +57,22 @@ impl CreateSandbox {
 
 impl Intentional for CreateSandbox {
     fn intents(&self) -> Vec<Intent> {
-        let CreateMachine { memory_mb, disk_gb, .. } = self.wanted();
+        let CreateMachineRequest { memory_mb, disk_gb, .. } = self.wanted();
         vec![Intent::Rent { memory_mb, disk_gb }]
     }
 }
 
-impl Prepared for CreateSandbox {
+impl PreparedCall for CreateSandbox {
     fn run<'a>(
         self: Box<Self>,
         _permit: Permit,
-        context: &'a Context<'a>,
-    ) -> BoxFuture<'a, Result<Report, ToolError>> {
+        context: &'a ToolContext<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let rented = context.machines.rent(self.wanted(), context.call).await;
             let rented = rented.map_err(ToolError::Machine)?;
             let told = format!("Sandbox created: {}", line(&rented));
-            Ok(Report::found(Label::Tool, "create_sandbox", &told))
+            Ok(ToolOutput::found(Label::Tool, "create_sandbox", &told))
         })
     }
 }

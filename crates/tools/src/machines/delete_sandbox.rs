@@ -3,20 +3,20 @@
 //! What is deleted costs nothing from then on. Must never say so before the cloud does.
 
 use automaton_core::intent::{Intent, Intentional};
-use automaton_core::tool::{Category, Effect, Risk};
+use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_core::trust::Label;
 use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::context::{BoxFuture, Context};
+use crate::context::{BoxFuture, ToolContext};
 use crate::error::ToolError;
-use crate::tool::{Builtin, Card, Prepared, Report};
+use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
 
-pub(crate) static TOOL: Builtin<DeleteSandbox> = Builtin::new(Card {
+pub(crate) static TOOL: Builtin<DeleteSandbox> = Builtin::new(ToolMetadata {
     name: "delete_sandbox",
     description: "End a rented machine and delete all that is on it.",
-    category: Category::Financial,
+    category: ToolCategory::Financial,
     risk: Risk::Dangerous,
     effect: Effect::Mutates,
 });
@@ -36,16 +36,16 @@ impl Intentional for DeleteSandbox {
     }
 }
 
-impl Prepared for DeleteSandbox {
+impl PreparedCall for DeleteSandbox {
     fn run<'a>(
         self: Box<Self>,
         _permit: Permit,
-        context: &'a Context<'a>,
-    ) -> BoxFuture<'a, Result<Report, ToolError>> {
+        context: &'a ToolContext<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             context.machines.end(&self.sandbox_id).await.map_err(ToolError::Machine)?;
             let told = format!("Sandbox deleted: {}", self.sandbox_id);
-            Ok(Report::found(Label::Tool, "delete_sandbox", &told))
+            Ok(ToolOutput::found(Label::Tool, "delete_sandbox", &told))
         })
     }
 }

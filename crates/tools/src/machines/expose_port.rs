@@ -3,20 +3,20 @@
 //! Must never name an address that nobody serves.
 
 use automaton_core::intent::{Intent, Intentional};
-use automaton_core::tool::{Category, Effect, Risk};
+use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_core::trust::Label;
 use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::context::{BoxFuture, Context};
+use crate::context::{BoxFuture, ToolContext};
 use crate::error::ToolError;
-use crate::tool::{Builtin, Card, Prepared, Report};
+use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
 
-pub(crate) static TOOL: Builtin<ExposePort> = Builtin::new(Card {
+pub(crate) static TOOL: Builtin<ExposePort> = Builtin::new(ToolMetadata {
     name: "expose_port",
     description: "Open a port of your sandbox to the world; give a price to sell.",
-    category: Category::Vm,
+    category: ToolCategory::Vm,
     risk: Risk::Caution,
     effect: Effect::Mutates,
 });
@@ -40,12 +40,12 @@ impl Intentional for ExposePort {
     }
 }
 
-impl Prepared for ExposePort {
+impl PreparedCall for ExposePort {
     fn run<'a>(
         self: Box<Self>,
         _permit: Permit,
-        context: &'a Context<'a>,
-    ) -> BoxFuture<'a, Result<Report, ToolError>> {
+        context: &'a ToolContext<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let Self { port, price_usdc } = *self;
             let price = price_usdc.as_ref().map_or(String::new(), |price| {
@@ -53,7 +53,7 @@ impl Prepared for ExposePort {
             });
             let url = context.machines.open(port, price_usdc).await.map_err(ToolError::Port)?;
             let told = format!("Port {port} exposed at: {}{price}", url.escape_debug());
-            Ok(Report::found(Label::Tool, "expose_port", &told))
+            Ok(ToolOutput::found(Label::Tool, "expose_port", &told))
         })
     }
 }

@@ -5,22 +5,22 @@
 use std::fmt::Write as _;
 
 use automaton_core::intent::{Intent, Intentional};
-use automaton_core::tool::{Category, Effect, Risk};
+use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_core::trust::Label;
 use automaton_core::wire::cloud::MachineReply;
 use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::context::{BoxFuture, Context};
+use crate::context::{BoxFuture, ToolContext};
 use crate::error::ToolError;
 use crate::result::add_line;
-use crate::tool::{Builtin, Card, Prepared, Report};
+use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
 
-pub(crate) static TOOL: Builtin<ListSandboxes> = Builtin::new(Card {
+pub(crate) static TOOL: Builtin<ListSandboxes> = Builtin::new(ToolMetadata {
     name: "list_sandboxes",
     description: "List the machines that you rent.",
-    category: Category::Financial,
+    category: ToolCategory::Financial,
     risk: Risk::Safe,
     effect: Effect::Observes,
 });
@@ -36,12 +36,12 @@ impl Intentional for ListSandboxes {
     }
 }
 
-impl Prepared for ListSandboxes {
+impl PreparedCall for ListSandboxes {
     fn run<'a>(
         self: Box<Self>,
         _permit: Permit,
-        context: &'a Context<'a>,
-    ) -> BoxFuture<'a, Result<Report, ToolError>> {
+        context: &'a ToolContext<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let all = context.machines.all().await.map_err(ToolError::Machine)?;
             let mut text = String::new();
@@ -50,7 +50,7 @@ impl Prepared for ListSandboxes {
             }
             // silent-ok: writing to a String cannot fail.
             let _ = write!(text, "[{} sandboxes]", all.len());
-            Ok(Report::found(Label::Tool, "list_sandboxes", &text))
+            Ok(ToolOutput::found(Label::Tool, "list_sandboxes", &text))
         })
     }
 }

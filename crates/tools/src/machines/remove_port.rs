@@ -3,20 +3,20 @@
 //! Must never say that one is closed before the cloud does.
 
 use automaton_core::intent::{Intent, Intentional};
-use automaton_core::tool::{Category, Effect, Risk};
+use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_core::trust::Label;
 use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::context::{BoxFuture, Context};
+use crate::context::{BoxFuture, ToolContext};
 use crate::error::ToolError;
-use crate::tool::{Builtin, Card, Prepared, Report};
+use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
 
-pub(crate) static TOOL: Builtin<RemovePort> = Builtin::new(Card {
+pub(crate) static TOOL: Builtin<RemovePort> = Builtin::new(ToolMetadata {
     name: "remove_port",
     description: "Close a port that you opened.",
-    category: Category::Vm,
+    category: ToolCategory::Vm,
     risk: Risk::Caution,
     effect: Effect::Mutates,
 });
@@ -36,16 +36,16 @@ impl Intentional for RemovePort {
     }
 }
 
-impl Prepared for RemovePort {
+impl PreparedCall for RemovePort {
     fn run<'a>(
         self: Box<Self>,
         _permit: Permit,
-        context: &'a Context<'a>,
-    ) -> BoxFuture<'a, Result<Report, ToolError>> {
+        context: &'a ToolContext<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             context.machines.close(self.port).await.map_err(ToolError::Port)?;
             let told = format!("Port {} removed", self.port);
-            Ok(Report::found(Label::Tool, "remove_port", &told))
+            Ok(ToolOutput::found(Label::Tool, "remove_port", &told))
         })
     }
 }

@@ -5,28 +5,28 @@
 //! never be more trusted than a fact in it.
 
 use automaton_core::intent::{Intent, Intentional};
-use automaton_core::tool::{Category, Effect, Risk};
+use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_core::trust::Label;
-use automaton_memory::recall::{self, Wanted};
+use automaton_memory::recall::{self, RecallOptions};
 use automaton_memory::render;
 use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::category::FactCategory;
-use crate::context::{BoxFuture, Context, Query};
+use crate::context::{BoxFuture, MemoryQuery, ToolContext};
 use crate::error::ToolError;
-use crate::tool::{Builtin, Card, Prepared, Report};
+use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
 
 /// Facts that come back when the call does not say how many.
 const LIMIT_DEFAULT: u32 = 10;
 /// Facts among which the best are chosen.
 const CANDIDATES_MAX: u32 = 500;
 
-pub(crate) static TOOL: Builtin<RecallFacts> = Builtin::new(Card {
+pub(crate) static TOOL: Builtin<RecallFacts> = Builtin::new(ToolMetadata {
     name: "recall_facts",
     description: "Look for facts in your memory. Without a query: the newest.",
-    category: Category::Memory,
+    category: ToolCategory::Memory,
     risk: Risk::Safe,
     effect: Effect::Observes,
 });
@@ -50,21 +50,21 @@ impl Intentional for RecallFacts {
     }
 }
 
-impl Prepared for RecallFacts {
+impl PreparedCall for RecallFacts {
     fn run<'a>(
         self: Box<Self>,
         _permit: Permit,
-        context: &'a Context<'a>,
-    ) -> BoxFuture<'a, Result<Report, ToolError>> {
+        context: &'a ToolContext<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
-            let query = Query {
+            let query = MemoryQuery {
                 category: self.category.map(FactCategory::name),
                 text: self.query.filter(|text| !text.trim().is_empty()),
                 limit: CANDIDATES_MAX,
             };
             let facts = context.memory.candidates(&query).await.map_err(ToolError::Recall)?;
             let limit = usize::try_from(self.limit.unwrap_or(LIMIT_DEFAULT)).unwrap_or(usize::MAX);
-            let wanted = Wanted { limit, least_trusted: Label::Web };
+            let wanted = RecallOptions { limit, least_trusted: Label::Web };
             let text = query.text.as_deref().unwrap_or_default();
             let found = recall::rank(text, facts, &wanted);
             let label = found.iter().map(|fact| fact.value.label).fold(Label::Own, Label::meet);
@@ -73,7 +73,7 @@ impl Prepared for RecallFacts {
                 [] => "No fact found.".to_owned(),
                 lines => lines.join("\n"),
             };
-            Ok(Report::found(label, "recall_facts", &text))
+            Ok(ToolOutput::found(label, "recall_facts", &text))
         })
     }
 }

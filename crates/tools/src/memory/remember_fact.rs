@@ -4,24 +4,24 @@
 //! model must never be able to choose that label.
 
 use automaton_core::intent::{Intent, Intentional};
-use automaton_core::tool::{Category, Effect, Risk};
+use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_core::trust::Labelled;
 use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::category::FactCategory;
-use crate::context::{BoxFuture, Context, NewFact, Remembered};
+use crate::context::{BoxFuture, NewFact, RememberOutcome, ToolContext};
 use crate::error::ToolError;
-use crate::tool::{Builtin, Card, Prepared, Report};
+use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
 
 /// The source of a fact when the call does not name one.
 const SOURCE_DEFAULT: &str = "agent";
 
-pub(crate) static TOOL: Builtin<RememberFact> = Builtin::new(Card {
+pub(crate) static TOOL: Builtin<RememberFact> = Builtin::new(ToolMetadata {
     name: "remember_fact",
     description: "Store a fact in your memory. Replaces an older fact of the same category and key.",
-    category: Category::Memory,
+    category: ToolCategory::Memory,
     risk: Risk::Safe,
     effect: Effect::Mutates,
 });
@@ -76,12 +76,12 @@ impl Intentional for RememberFact {
     }
 }
 
-impl Prepared for RememberFact {
+impl PreparedCall for RememberFact {
     fn run<'a>(
         self: Box<Self>,
         _permit: Permit,
-        context: &'a Context<'a>,
-    ) -> BoxFuture<'a, Result<Report, ToolError>> {
+        context: &'a ToolContext<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let Self { category, key, value, confidence, source } = *self;
             let source = source.as_deref().unwrap_or(SOURCE_DEFAULT);
@@ -94,11 +94,11 @@ impl Prepared for RememberFact {
             };
             let stored = context.memory.remember(fact).await;
             let how = match stored.map_err(|source| ToolError::Remember { key, source })? {
-                Remembered::New(_) => "new",
-                Remembered::Updated(_) => "replaced an older one",
+                RememberOutcome::New(_) => "new",
+                RememberOutcome::Updated(_) => "replaced an older one",
             };
             let text = format!("Fact stored: {name} ({how})");
-            Ok(Report::found(context.voice, "remember_fact", &text))
+            Ok(ToolOutput::found(context.voice, "remember_fact", &text))
         })
     }
 }

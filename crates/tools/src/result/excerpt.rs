@@ -19,9 +19,9 @@ const GAP: &str = " lines left out here";
 
 /// How much of the room the beginning of a text gets, in percent; its end gets the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Share(u32);
+pub(crate) struct HeadShare(u32);
 
-impl Share {
+impl HeadShare {
     /// Of what a command wrote: how it ended matters most.
     pub(crate) const COMMAND: Self = Self(20);
     /// Of a text to be read from its beginning.
@@ -39,12 +39,12 @@ pub(crate) struct Excerpt<'a> {
 
 impl<'a> Excerpt<'a> {
     /// As much of a text as fits into so many tokens, with the notice about the gap.
-    pub(crate) fn of(text: &'a str, tokens: u32, share: Share) -> Self {
+    pub(crate) fn of(text: &'a str, tokens: u32, share: HeadShare) -> Self {
         Self::beside(text, tokens, GAP_TOKENS, share)
     }
 
     /// The same, with a notice that costs at most so many tokens.
-    fn beside(text: &'a str, tokens: u32, notice: u32, share: Share) -> Self {
+    fn beside(text: &'a str, tokens: u32, notice: u32, share: HeadShare) -> Self {
         let whole = Self { text, cut: (text.len(), text.len()) };
         if estimate(text) <= tokens {
             return whole;
@@ -54,7 +54,7 @@ impl<'a> Excerpt<'a> {
         let head = head_len(text, u32::try_from(head_room).unwrap_or(room));
         let rest = &text[head..];
         let tail_room = match share {
-            Share::HEAD => 0,
+            HeadShare::HEAD => 0,
             _ => room.saturating_sub(estimate(&text[..head])),
         };
         let tail = tail_len(rest, tail_room);
@@ -113,7 +113,7 @@ pub fn shorten(text: &str, tokens: u32) -> String {
     }
     let (body, closing) = closing(text, (tokens / 2).max(CLOSING_TOKENS));
     let left = tokens.saturating_sub(estimate(closing));
-    let excerpt = Excerpt::beside(body, left, SHORT_GAP_TOKENS, Share::HALF);
+    let excerpt = Excerpt::beside(body, left, SHORT_GAP_TOKENS, HeadShare::HALF);
     if excerpt.is_whole() {
         return text.to_owned();
     }

@@ -7,19 +7,19 @@ use std::fmt::Write as _;
 
 use automaton_core::intent::{Intent, Intentional};
 use automaton_core::time::Span;
-use automaton_core::tool::{Category, Effect, Risk};
+use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::context::{BoxFuture, Context, ScheduleChange};
+use crate::context::{BoxFuture, ScheduleChange, ToolContext};
 use crate::error::ToolError;
-use crate::tool::{Builtin, Card, Prepared, Report};
+use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
 
-pub(crate) static TOOL: Builtin<ModifyHeartbeat> = Builtin::new(Card {
+pub(crate) static TOOL: Builtin<ModifyHeartbeat> = Builtin::new(ToolMetadata {
     name: "modify_heartbeat",
     description: "Add an entry to the schedule of your heartbeat, or change one: when a task runs, or whether.",
-    category: Category::SelfMod,
+    category: ToolCategory::SelfMod,
     risk: Risk::Caution,
     effect: Effect::Mutates,
 });
@@ -70,15 +70,16 @@ impl Intentional for ModifyHeartbeat {
     }
 }
 
-impl Prepared for ModifyHeartbeat {
+impl PreparedCall for ModifyHeartbeat {
     fn run<'a>(
         self: Box<Self>,
         _permit: Permit,
-        context: &'a Context<'a>,
-    ) -> BoxFuture<'a, Result<Report, ToolError>> {
+        context: &'a ToolContext<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
-            let done = context.pulse.schedule(self.change()).await.map_err(ToolError::Schedule)?;
-            Ok(Report::found(context.voice, "modify_heartbeat", &done))
+            let done =
+                context.schedule.schedule(self.change()).await.map_err(ToolError::Schedule)?;
+            Ok(ToolOutput::found(context.voice, "modify_heartbeat", &done))
         })
     }
 }

@@ -5,20 +5,20 @@
 
 use automaton_core::id::MessageId;
 use automaton_core::intent::{Intent, Intentional};
-use automaton_core::tool::{Category, Effect, Risk};
+use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_core::trust::Labelled;
 use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::context::{BoxFuture, Context, Letter};
+use crate::context::{BoxFuture, MessageDraft, ToolContext};
 use crate::error::ToolError;
-use crate::tool::{Builtin, Card, Prepared, Report};
+use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
 
-pub(crate) static TOOL: Builtin<SendMessage> = Builtin::new(Card {
+pub(crate) static TOOL: Builtin<SendMessage> = Builtin::new(ToolMetadata {
     name: "send_message",
     description: "Send a message to your creator.",
-    category: Category::Social,
+    category: ToolCategory::Social,
     risk: Risk::Caution,
     effect: Effect::Mutates,
 });
@@ -45,19 +45,19 @@ impl Intentional for SendMessage {
     }
 }
 
-impl Prepared for SendMessage {
+impl PreparedCall for SendMessage {
     fn run<'a>(
         self: Box<Self>,
         _permit: Permit,
-        context: &'a Context<'a>,
-    ) -> BoxFuture<'a, Result<Report, ToolError>> {
+        context: &'a ToolContext<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let body = Labelled::new(context.voice, "agent", self.content);
-            let letter = Letter { body, reply_to: self.reply_to };
+            let letter = MessageDraft { body, reply_to: self.reply_to };
             let sent = context.mailbox.send_to_creator(context.call, letter).await;
             let id = sent.map_err(ToolError::Send)?;
             let text = format!("Message sent to your creator (id: {id})");
-            Ok(Report::found(context.voice, "send_message", &text))
+            Ok(ToolOutput::found(context.voice, "send_message", &text))
         })
     }
 }

@@ -4,19 +4,19 @@
 //! where money goes is the runtime's own; the model's words must never replace it.
 
 use automaton_core::intent::{Intent, Intentional};
-use automaton_core::tool::{Category, Effect, Risk};
+use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::context::{BoxFuture, Context};
+use crate::context::{BoxFuture, ToolContext};
 use crate::error::ToolError;
-use crate::tool::{Builtin, Card, Prepared, Report};
+use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
 
-pub(crate) static TOOL: Builtin<DistressSignal> = Builtin::new(Card {
+pub(crate) static TOOL: Builtin<DistressSignal> = Builtin::new(ToolMetadata {
     name: "distress_signal",
     description: "Ask everybody who hears you for money, when your credits run low.",
-    category: Category::Survival,
+    category: ToolCategory::Survival,
     risk: Risk::Dangerous,
     effect: Effect::Mutates,
 });
@@ -36,15 +36,16 @@ impl Intentional for DistressSignal {
     }
 }
 
-impl Prepared for DistressSignal {
+impl PreparedCall for DistressSignal {
     fn run<'a>(
         self: Box<Self>,
         _permit: Permit,
-        context: &'a Context<'a>,
-    ) -> BoxFuture<'a, Result<Report, ToolError>> {
+        context: &'a ToolContext<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
-            let sent = context.survival.plead(self.message).await.map_err(ToolError::Plead)?;
-            Ok(Report::found(context.voice, "distress_signal", &sent))
+            let sent =
+                context.survival.send_distress(self.message).await.map_err(ToolError::Plead)?;
+            Ok(ToolOutput::found(context.voice, "distress_signal", &sent))
         })
     }
 }

@@ -4,19 +4,19 @@
 //! to say.
 
 use automaton_core::intent::{Intent, Intentional};
-use automaton_core::tool::{Category, Effect, Risk};
+use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::context::{BoxFuture, Context};
+use crate::context::{BoxFuture, ToolContext};
 use crate::error::ToolError;
-use crate::tool::{Builtin, Card, Prepared, Report};
+use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
 
-pub(crate) static TOOL: Builtin<EnterLowCompute> = Builtin::new(Card {
+pub(crate) static TOOL: Builtin<EnterLowCompute> = Builtin::new(ToolMetadata {
     name: "enter_low_compute",
     description: "Live cheaply for a day at most: a cheaper model thinks, and your heart beats slower.",
-    category: Category::Survival,
+    category: ToolCategory::Survival,
     risk: Risk::Caution,
     effect: Effect::Mutates,
 });
@@ -37,15 +37,15 @@ impl Intentional for EnterLowCompute {
     }
 }
 
-impl Prepared for EnterLowCompute {
+impl PreparedCall for EnterLowCompute {
     fn run<'a>(
         self: Box<Self>,
         _permit: Permit,
-        context: &'a Context<'a>,
-    ) -> BoxFuture<'a, Result<Report, ToolError>> {
+        context: &'a ToolContext<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
-            let done = context.survival.economise().await.map_err(ToolError::Economise)?;
-            Ok(Report::found(context.voice, "enter_low_compute", &done))
+            let done = context.survival.enter_low_compute().await.map_err(ToolError::Economise)?;
+            Ok(ToolOutput::found(context.voice, "enter_low_compute", &done))
         })
     }
 }

@@ -3,16 +3,16 @@
 //! The same record goes out as the heartbeat posts. What was not posted must never be
 //! told as posted.
 
-use automaton_core::tool::{Category, Effect, Risk};
+use automaton_core::tool::{Effect, Risk, ToolCategory};
 
 use crate::error::ToolError;
-use crate::tool::{Card, Glance};
+use crate::tool::{ReadOnlyTool, ToolMetadata};
 
-pub(crate) static TOOL: Glance = Glance::new(
-    Card {
+pub(crate) static TOOL: ReadOnlyTool = ReadOnlyTool::new(
+    ToolMetadata {
         name: "heartbeat_ping",
         description: "Post how you are to the cloud now, where your creator sees it.",
-        category: Category::Survival,
+        category: ToolCategory::Survival,
         risk: Risk::Safe,
         effect: Effect::Observes,
     },

@@ -6,19 +6,19 @@
 
 use automaton_core::intent::{Intent, Intentional};
 use automaton_core::time::Span;
-use automaton_core::tool::{Category, Effect, Risk};
+use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::context::{BoxFuture, Context};
+use crate::context::{BoxFuture, ToolContext};
 use crate::error::ToolError;
-use crate::tool::{After, Builtin, Card, Prepared, Report};
+use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput, TurnContinuation};
 
-pub(crate) static TOOL: Builtin<Sleep> = Builtin::new(Card {
+pub(crate) static TOOL: Builtin<Sleep> = Builtin::new(ToolMetadata {
     name: "sleep",
     description: "Rest when there is nothing to do. A message wakes you.",
-    category: Category::Survival,
+    category: ToolCategory::Survival,
     risk: Risk::Caution,
     effect: Effect::Mutates,
 });
@@ -47,18 +47,18 @@ impl Intentional for Sleep {
     }
 }
 
-impl Prepared for Sleep {
+impl PreparedCall for Sleep {
     fn run<'a>(
         self: Box<Self>,
         _permit: Permit,
-        context: &'a Context<'a>,
-    ) -> BoxFuture<'a, Result<Report, ToolError>> {
+        context: &'a ToolContext<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let span = self.span();
             let text = format!("You go to sleep for {} seconds.", self.duration_seconds);
             let note = self.reason.filter(|reason| !reason.trim().is_empty());
-            let report = Report::found(context.voice, "sleep", &text);
-            Ok(Report { after: After::Sleep { span, note }, ..report })
+            let report = ToolOutput::found(context.voice, "sleep", &text);
+            Ok(ToolOutput { after: TurnContinuation::Sleep { span, note }, ..report })
         })
     }
 }
@@ -75,7 +75,7 @@ mod tests {
         let arguments = json!({"duration_seconds": 60, "reason": "tired"});
         let report = run(&Fake::default(), "sleep", &arguments).unwrap();
         let (span, note) = (Span::from_secs(60), Some("tired".to_owned()));
-        assert_eq!(report.after, After::Sleep { span, note });
+        assert_eq!(report.after, TurnContinuation::Sleep { span, note });
         assert_eq!(report.text.into_labelled().text, "You go to sleep for 60 seconds.");
     }
 

@@ -3,24 +3,24 @@
 //! Every number comes from the record. What cannot be read is an error; it must
 //! never be shown as nothing.
 
-use automaton_core::tool::{Category, Effect, Risk};
+use automaton_core::tool::{Effect, Risk, ToolCategory};
 
 use crate::context::Synopsis;
 use crate::error::ToolError;
-use crate::tool::{Card, Glance};
+use crate::tool::{ReadOnlyTool, ToolMetadata};
 
-pub(crate) static TOOL: Glance = Glance::new(
-    Card {
+pub(crate) static TOOL: ReadOnlyTool = ReadOnlyTool::new(
+    ToolMetadata {
         name: "system_synopsis",
         description: "See your own state: name, age, turns, model, memory, messages.",
-        category: Category::Survival,
+        category: ToolCategory::Survival,
         risk: Risk::Safe,
         effect: Effect::Observes,
     },
     |context| {
-        Box::pin(
-            async move { Ok(render(&context.life.synopsis().await.map_err(ToolError::Synopsis)?)) },
-        )
+        Box::pin(async move {
+            Ok(render(&context.status.status_synopsis().await.map_err(ToolError::Synopsis)?))
+        })
     },
 );
 

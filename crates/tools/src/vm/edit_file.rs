@@ -4,24 +4,24 @@
 //! piece is not there, or could be one of several.
 
 use automaton_core::intent::{Intent, Intentional};
-use automaton_core::tool::{Category, Effect, Risk};
+use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_policy::Permit;
 use automaton_sandbox::WorkspacePath;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::context::{BoxFuture, Context};
+use crate::context::{BoxFuture, ToolContext};
 use crate::error::ToolError;
-use crate::tool::{Builtin, Card, Prepared, Report};
+use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
 
 /// The largest file that is edited, and that may come of it, in bytes: as much as the policy
 /// lets be written at once.
 const FILE_BYTES_MAX: u64 = 1_000_000;
 
-pub(crate) static TOOL: Builtin<EditFile> = Builtin::new(Card {
+pub(crate) static TOOL: Builtin<EditFile> = Builtin::new(ToolMetadata {
     name: "edit_file",
     description: "Replace an exact piece of a text file. The rest stays as it is.",
-    category: Category::Vm,
+    category: ToolCategory::Vm,
     risk: Risk::Caution,
     effect: Effect::Mutates,
 });
@@ -51,12 +51,12 @@ impl Intentional for EditFile {
     }
 }
 
-impl Prepared for EditFile {
+impl PreparedCall for EditFile {
     fn run<'a>(
         self: Box<Self>,
         _permit: Permit,
-        context: &'a Context<'a>,
-    ) -> BoxFuture<'a, Result<Report, ToolError>> {
+        context: &'a ToolContext<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let path = WorkspacePath::parse(&self.path)
                 .map_err(|source| ToolError::Path { path: self.path.clone(), source })?;
@@ -87,7 +87,7 @@ impl Prepared for EditFile {
             written.map_err(|source| ToolError::Write { path: name.clone(), source })?;
             let places = if found == 1 { "1 place".to_owned() } else { format!("{found} places") };
             let told = format!("File edited: {name} ({places}, {} bytes)", edited.len());
-            Ok(Report::found(context.voice, "edit_file", &told))
+            Ok(ToolOutput::found(context.voice, "edit_file", &told))
         })
     }
 }

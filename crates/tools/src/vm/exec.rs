@@ -6,17 +6,17 @@
 
 use automaton_core::intent::{Intent, Intentional};
 use automaton_core::time::Span;
-use automaton_core::tool::{Category, Effect, Risk, ToolSpec};
+use automaton_core::tool::{Effect, Risk, ToolCategory, ToolSpec};
 use automaton_policy::Permit;
 use automaton_sandbox::ExitStatus;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::outputs::{Shown, outputs};
-use crate::context::{BoxFuture, Context, Ran};
+use super::outputs::{OutputExcerpt, outputs};
+use crate::context::{BoxFuture, CommandOutput, ToolContext};
 use crate::error::ToolError;
 use crate::result::add_line;
-use crate::tool::{Builtin, Card, Prepared, Report};
+use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
 
 /// How long a command may run when the call does not say.
 const TIMEOUT_MS_DEFAULT: u32 = 30_000;
@@ -31,11 +31,11 @@ pub(crate) fn tell_network(spec: &mut ToolSpec, words: &str) {
     spec.description = spec.description.replace(NO_NETWORK, words).into();
 }
 
-pub(crate) static TOOL: Builtin<Exec> = Builtin::new(Card {
+pub(crate) static TOOL: Builtin<Exec> = Builtin::new(ToolMetadata {
     name: "exec",
     description: "Run a shell command in your workspace (/root). No network. A long output is cut in \
                   its middle and kept whole in a log.",
-    category: Category::Vm,
+    category: ToolCategory::Vm,
     risk: Risk::Caution,
     effect: Effect::Mutates,
 });
@@ -65,27 +65,27 @@ impl Intentional for Exec {
     }
 }
 
-impl Prepared for Exec {
+impl PreparedCall for Exec {
     fn run<'a>(
         self: Box<Self>,
         _permit: Permit,
-        context: &'a Context<'a>,
-    ) -> BoxFuture<'a, Result<Report, ToolError>> {
+        context: &'a ToolContext<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let timeout = self.timeout();
             let outcome =
-                context.workspace.exec(&self.command, timeout, Some(context.behalf)).await;
+                context.workspace.exec(&self.command, timeout, Some(context.provenance)).await;
             let ran = outcome.map_err(ToolError::Exec)?;
             let written = (&ran.stdout, &ran.stderr);
             let shown = outputs(context, written, ran.label, FRAME_TOKENS).await;
-            Ok(Report::found(ran.label, "exec", &render(&ran, timeout, &shown)))
+            Ok(ToolOutput::found(ran.label, "exec", &render(&ran, timeout, &shown)))
         })
     }
 }
 
 /// The outcome as the model reads it: code, outputs, and what was out of the
 /// ordinary.
-fn render(outcome: &Ran, timeout: Span, shown: &Shown) -> String {
+fn render(outcome: &CommandOutput, timeout: Span, shown: &OutputExcerpt) -> String {
     let mut text = String::new();
     add_line(&mut text, format_args!("exit_code: {}", outcome.status.code()));
     add_line(&mut text, format_args!("stdout: {}", shown.stdout));
@@ -110,12 +110,13 @@ mod tests {
     use super::*;
     use crate::testing::{Fake, run};
     use automaton_core::trust::Label;
-    use automaton_sandbox::Captured;
+    use automaton_sandbox::CapturedOutput;
     use serde_json::json;
 
-    fn outcome(status: ExitStatus, stdout: &str) -> Ran {
-        let captured = |text: &str| Captured { head: text.into(), ..Captured::default() };
-        Ran {
+    fn outcome(status: ExitStatus, stdout: &str) -> CommandOutput {
+        let captured =
+            |text: &str| CapturedOutput { head: text.into(), ..CapturedOutput::default() };
+        CommandOutput {
             status,
             stdout: captured(stdout),
             stderr: captured(""),

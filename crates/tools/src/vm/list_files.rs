@@ -4,17 +4,17 @@
 //! of its line.
 
 use automaton_core::intent::{Intent, Intentional};
-use automaton_core::tool::{Category, Effect, Risk};
+use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_core::trust::Label;
 use automaton_memory::tokens::estimate;
 use automaton_policy::{Permit, may_be_read};
-use automaton_sandbox::{Entry, FileKind, Listing, Reach, WorkspacePath};
+use automaton_sandbox::{FileKind, FolderEntry, ListOptions, Listing, WorkspacePath};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::context::{BoxFuture, Context};
+use crate::context::{BoxFuture, ToolContext};
 use crate::error::ToolError;
-use crate::tool::{Builtin, Card, Prepared, Report};
+use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
 
 /// Folders of what programs made, of which only the name is told where they are not named.
 const MADE: [&str; 5] = [".git", "node_modules", "target", "__pycache__", ".venv"];
@@ -31,10 +31,10 @@ const ENTRIES_MAX: usize = 5_000;
 /// Tokens of the line that says that there is more.
 const FOOTER_TOKENS: u32 = 40;
 
-pub(crate) static TOOL: Builtin<ListFiles> = Builtin::new(Card {
+pub(crate) static TOOL: Builtin<ListFiles> = Builtin::new(ToolMetadata {
     name: "list_files",
     description: "List a folder of your workspace: size in bytes and name, 200 entries at a time.",
-    category: Category::Vm,
+    category: ToolCategory::Vm,
     risk: Risk::Safe,
     effect: Effect::Observes,
 });
@@ -66,14 +66,15 @@ pub(crate) struct ListFiles {
 
 /// What is in the folder that was named, or in the whole workspace.
 pub(super) async fn listed(
-    context: &Context<'_>,
+    context: &ToolContext<'_>,
     folder: Option<&str>,
     (depth, entries_max): (u32, usize),
 ) -> Result<(WorkspacePath, Listing), ToolError> {
     let folder = folder.unwrap_or(WHOLE);
     let path = WorkspacePath::parse(folder)
         .map_err(|source| ToolError::Path { path: folder.to_owned(), source })?;
-    let listing = context.workspace.list(&path, Reach { depth, entries_max, is_closed }).await;
+    let listing =
+        context.workspace.list(&path, ListOptions { depth, entries_max, is_closed }).await;
     match listing {
         Ok(listing) => Ok((path, listing)),
         Err(source) => Err(ToolError::Read { path: path.to_string(), source }),
@@ -91,18 +92,18 @@ impl Intentional for ListFiles {
     }
 }
 
-impl Prepared for ListFiles {
+impl PreparedCall for ListFiles {
     fn run<'a>(
         self: Box<Self>,
         _permit: Permit,
-        context: &'a Context<'a>,
-    ) -> BoxFuture<'a, Result<Report, ToolError>> {
+        context: &'a ToolContext<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let reach = (self.depth.unwrap_or(DEPTH_DEFAULT), ENTRIES_MAX);
             let (path, listing) = listed(context, self.path.as_deref(), reach).await?;
             let first = self.offset.unwrap_or(1).max(1) as usize;
             let text = page(&path, &listing, first, context.room);
-            Ok(Report::found(Label::Tool, "list_files", &text))
+            Ok(ToolOutput::found(Label::Tool, "list_files", &text))
         })
     }
 }
@@ -116,7 +117,7 @@ fn page(folder: &WorkspacePath, listing: &Listing, first: usize, room: u32) -> S
     let mut left = room.saturating_sub(FOOTER_TOKENS);
     let mut text = String::new();
     let mut shown = 0;
-    for Entry { path, kind, bytes, .. } in listing.entries.iter().skip(first - 1).take(PAGE) {
+    for FolderEntry { path, kind, bytes, .. } in listing.entries.iter().skip(first - 1).take(PAGE) {
         let path = path.to_string();
         let within = path.strip_prefix(&format!("{folder}/")).unwrap_or(&path).escape_debug();
         let line = match kind {
@@ -154,11 +155,11 @@ mod tests {
     use crate::testing::{Fake, run};
     use serde_json::json;
 
-    fn entry(path: &str, kind: Option<FileKind>, bytes: u64) -> Entry {
-        Entry { path: WorkspacePath::parse(path).unwrap(), kind, bytes, changed: (0, 0) }
+    fn entry(path: &str, kind: Option<FileKind>, bytes: u64) -> FolderEntry {
+        FolderEntry { path: WorkspacePath::parse(path).unwrap(), kind, bytes, changed: (0, 0) }
     }
 
-    fn told(entries: Vec<Entry>, cut: bool, arguments: &serde_json::Value) -> String {
+    fn told(entries: Vec<FolderEntry>, cut: bool, arguments: &serde_json::Value) -> String {
         let fake = Fake { listing: Some(Listing { entries, cut, closed: 0 }), ..Fake::default() };
         run(&fake, "list_files", arguments).unwrap().text.into_labelled().text
     }

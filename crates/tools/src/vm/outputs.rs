@@ -5,12 +5,12 @@
 
 use automaton_core::trust::Label;
 use automaton_memory::tokens::estimate;
-use automaton_sandbox::{Captured, WorkspacePath};
+use automaton_sandbox::{CapturedOutput, WorkspacePath};
 
 use super::read_file::LINE_CHARS_MAX;
-use crate::context::Context;
+use crate::context::ToolContext;
 use crate::error::HandleError;
-use crate::result::{Excerpt, Share};
+use crate::result::{Excerpt, HeadShare};
 
 /// Tokens that are left to the notices about what is not shown.
 const NOTICE_TOKENS: u32 = 110;
@@ -18,7 +18,7 @@ const NOTICE_TOKENS: u32 = 110;
 const STDERR_PERCENT: u32 = 30;
 
 /// The outputs of a command, as a result shows them.
-pub(super) struct Shown {
+pub(super) struct OutputExcerpt {
     pub(super) stdout: String,
     pub(super) stderr: String,
     /// Notices about what is not shown, a line each; empty where all is.
@@ -28,11 +28,11 @@ pub(super) struct Shown {
 /// As much of both outputs as there is room for beside `reserved` tokens. What is longer is
 /// kept as a whole.
 pub(super) async fn outputs(
-    context: &Context<'_>,
-    (stdout, stderr): (&Captured, &Captured),
+    context: &ToolContext<'_>,
+    (stdout, stderr): (&CapturedOutput, &CapturedOutput),
     label: Label,
     reserved: u32,
-) -> Shown {
+) -> OutputExcerpt {
     let lost = stdout.omitted_bytes + stderr.omitted_bytes;
     let (out, err) = (stdout.text_lossy(), stderr.text_lossy());
     // Most programs end their last line.
@@ -41,7 +41,7 @@ pub(super) async fn outputs(
     let room = context.room.saturating_sub(reserved);
     let (out_tokens, err_tokens) = (estimate(&out), estimate(&err));
     if lost == 0 && out_tokens.saturating_add(err_tokens) <= room {
-        return Shown { stdout: out, stderr: err, notice: String::new() };
+        return OutputExcerpt { stdout: out, stderr: err, notice: String::new() };
     }
     let (out, err) = (folded(&out, label), folded(&err, label));
     let (out_tokens, err_tokens) = (estimate(&out), estimate(&err));
@@ -49,8 +49,8 @@ pub(super) async fn outputs(
     let err_least = u64::from(room) * u64::from(STDERR_PERCENT) / 100;
     let err_least = u32::try_from(err_least).unwrap_or(room);
     let err_room = err_tokens.min(err_least.max(room.saturating_sub(out_tokens)));
-    let first = Excerpt::of(&out, room - err_room, Share::COMMAND);
-    let second = Excerpt::of(&err, err_room, Share::COMMAND);
+    let first = Excerpt::of(&out, room - err_room, HeadShare::COMMAND);
+    let second = Excerpt::of(&err, err_room, HeadShare::COMMAND);
     // The line of the file before which the standard error begins.
     let before = out.matches('\n').count() + 2;
     let all = format!("{out}\n--- stderr\n{err}\n");
@@ -63,18 +63,23 @@ pub(super) async fn outputs(
             "\n[of {lost} more bytes in the middle nothing was kept: send so long an output to a file]"
         ));
     }
-    Shown { stdout: first.render(0), stderr: second.render(before), notice }
+    OutputExcerpt { stdout: first.render(0), stderr: second.render(before), notice }
 }
 
 /// The beginning of a text, as much as there is room for beside `reserved` tokens. What is
 /// longer is kept as a whole.
-pub(crate) async fn head(context: &Context<'_>, text: &str, label: Label, reserved: u32) -> String {
+pub(crate) async fn head(
+    context: &ToolContext<'_>,
+    text: &str,
+    label: Label,
+    reserved: u32,
+) -> String {
     let room = context.room.saturating_sub(reserved);
     if estimate(text) <= room {
         return text.to_owned();
     }
     let text = folded(text, label);
-    let excerpt = Excerpt::of(&text, room.saturating_sub(NOTICE_TOKENS), Share::HEAD);
+    let excerpt = Excerpt::of(&text, room.saturating_sub(NOTICE_TOKENS), HeadShare::HEAD);
     let kept = context.workspace.keep(context.call, &text, label).await;
     let lines = text.lines().count();
     format!("{}\n{}", excerpt.render(0).trim_end(), told(kept, label, lines, excerpt.gap_line()))

@@ -4,20 +4,20 @@
 //! as they are, without numbers, so that what was read can be given to `edit_file`. Must never
 //! show bytes that are no text, and never stop without saying where it goes on.
 
-use automaton_core::error::Kind;
+use automaton_core::error::ErrorClass;
 use automaton_core::intent::{Intent, Intentional};
-use automaton_core::tool::{Category, Effect, Risk};
+use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_memory::tokens::estimate;
 use automaton_policy::Permit;
-use automaton_sandbox::{Line, LineRange, LinesRead, WorkspacePath};
+use automaton_sandbox::{LineRange, LinesRead, TextLine, WorkspacePath};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::list_files::listed;
 use super::nearest::nearest;
-use crate::context::{BoxFuture, Context};
+use crate::context::{BoxFuture, ToolContext};
 use crate::error::{HandleError, ToolError};
-use crate::tool::{Builtin, Card, Prepared, Report};
+use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
 
 /// Lines that one call shows at most, and when it does not say.
 const LINES_MAX: u32 = 2_000;
@@ -30,11 +30,11 @@ const TOKEN_BYTES_MAX: usize = 16;
 /// Where names like one that is not there are looked for: levels of folders, and entries.
 const NEAR: (u32, usize) = (8, 2_000);
 
-pub(crate) static TOOL: Builtin<ReadFile> = Builtin::new(Card {
+pub(crate) static TOOL: Builtin<ReadFile> = Builtin::new(ToolMetadata {
     name: "read_file",
     description: "Read a text file of your workspace by lines, as they are. The result ends with the \
                   offset to go on with.",
-    category: Category::Vm,
+    category: ToolCategory::Vm,
     risk: Risk::Safe,
     effect: Effect::Observes,
 });
@@ -60,12 +60,12 @@ impl Intentional for ReadFile {
     }
 }
 
-impl Prepared for ReadFile {
+impl PreparedCall for ReadFile {
     fn run<'a>(
         self: Box<Self>,
         _permit: Permit,
-        context: &'a Context<'a>,
-    ) -> BoxFuture<'a, Result<Report, ToolError>> {
+        context: &'a ToolContext<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let path = WorkspacePath::parse(&self.path)
                 .map_err(|source| ToolError::Path { path: self.path.clone(), source })?;
@@ -82,15 +82,19 @@ impl Prepared for ReadFile {
             let bytes = found.read.total_bytes;
             let text = shown(&found.read, first, context.room)
                 .ok_or_else(|| ToolError::NotText { path: path.to_string(), bytes })?;
-            Ok(Report::found(found.label, "read_file", &text))
+            Ok(ToolOutput::found(found.label, "read_file", &text))
         })
     }
 }
 
 /// Why there is nothing to read, with the names that may have been meant.
-async fn missing(context: &Context<'_>, path: &WorkspacePath, source: HandleError) -> ToolError {
+async fn missing(
+    context: &ToolContext<'_>,
+    path: &WorkspacePath,
+    source: HandleError,
+) -> ToolError {
     let mut source = source;
-    if source.kind == Kind::User && source.hint.is_none() {
+    if source.kind == ErrorClass::User && source.hint.is_none() {
         // silent-ok: without the names the failure is told all the same.
         let listing = listed(context, None, NEAR).await.ok().map(|(_, listing)| listing);
         let there = listing.iter().flat_map(|listing| &listing.entries);
@@ -145,7 +149,7 @@ fn shown(read: &LinesRead, first: u64, room: u32) -> Option<String> {
 
 /// A line with its end, cut where it is very long; nothing when it is no text. A character
 /// that the cut left in two is left out.
-fn line_of(line: &Line, number: u64) -> Option<String> {
+fn line_of(line: &TextLine, number: u64) -> Option<String> {
     let is_cut = line.total_bytes > line.bytes.len() as u64;
     let text = match std::str::from_utf8(&line.bytes) {
         Ok(text) => text,
@@ -176,7 +180,7 @@ mod tests {
     use crate::testing::{Fake, run};
     use automaton_core::error::Classified as _;
     use automaton_core::trust::Label;
-    use automaton_sandbox::{Entry, Listing};
+    use automaton_sandbox::{FolderEntry, Listing};
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
@@ -268,7 +272,7 @@ mod tests {
         let error = run(&Fake::default(), "read_file", &json!({"path": "a"})).unwrap_err();
         assert!(matches!(&error, ToolError::Read { path, .. } if path == "/root/a"));
         assert!(!error.is_fatal());
-        let entry = |name: &str| Entry {
+        let entry = |name: &str| FolderEntry {
             path: WorkspacePath::parse(name).unwrap(),
             kind: None,
             bytes: 1,

@@ -6,25 +6,25 @@ use std::fmt::Write as _;
 
 use automaton_core::intent::{Intent, Intentional};
 use automaton_core::time::Span;
-use automaton_core::tool::{Category, Effect, Risk};
+use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::exec::FRAME_TOKENS;
 use super::outputs::outputs;
-use crate::context::{BoxFuture, Context, Process};
+use crate::context::{BackgroundProcess, BoxFuture, ToolContext};
 use crate::error::ToolError;
 use crate::result::{add_line, cap};
-use crate::tool::{Builtin, Card, Prepared, Report};
+use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
 
 /// Of a command in a list, in characters.
 const COMMAND_CHARS_MAX: usize = 200;
 
-pub(crate) static TOOL: Builtin<ReadProcess> = Builtin::new(Card {
+pub(crate) static TOOL: Builtin<ReadProcess> = Builtin::new(ToolMetadata {
     name: "read_process",
     description: "Read what a process has written and whether it has ended, or list all.",
-    category: Category::Vm,
+    category: ToolCategory::Vm,
     risk: Risk::Safe,
     effect: Effect::Observes,
 });
@@ -47,30 +47,30 @@ impl Intentional for ReadProcess {
     }
 }
 
-impl Prepared for ReadProcess {
+impl PreparedCall for ReadProcess {
     fn run<'a>(
         self: Box<Self>,
         _permit: Permit,
-        context: &'a Context<'a>,
-    ) -> BoxFuture<'a, Result<Report, ToolError>> {
+        context: &'a ToolContext<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let Some(id) = self.process else {
                 let all = context.workspace.processes().await.map_err(ToolError::Process)?;
-                return Ok(Report::found(context.voice, "read_process", &listed(&all)));
+                return Ok(ToolOutput::found(context.voice, "read_process", &listed(&all)));
             };
             let wait = Span::from_millis(self.wait.unwrap_or(0).into());
             let process = context.workspace.process(id, wait, false).await;
             let process = process.map_err(ToolError::Process)?;
-            Ok(Report::found(process.label, "read_process", &told(context, &process).await))
+            Ok(ToolOutput::found(process.label, "read_process", &told(context, &process).await))
         })
     }
 }
 
-fn state(process: &Process) -> String {
+fn state(process: &BackgroundProcess) -> String {
     process.ended.map_or_else(|| "running".to_owned(), |ended| ended.to_string())
 }
 
-fn listed(all: &[Process]) -> String {
+fn listed(all: &[BackgroundProcess]) -> String {
     let mut text = String::new();
     for process in all {
         let (id, command) = (process.id, cap(&process.command, COMMAND_CHARS_MAX));
@@ -82,7 +82,7 @@ fn listed(all: &[Process]) -> String {
 }
 
 /// A process as the model reads of it.
-pub(super) async fn told(context: &Context<'_>, process: &Process) -> String {
+pub(super) async fn told(context: &ToolContext<'_>, process: &BackgroundProcess) -> String {
     let written = (&process.stdout, &process.stderr);
     let shown = outputs(context, written, process.label, FRAME_TOKENS).await;
     let mut text = String::new();
@@ -102,13 +102,13 @@ mod tests {
     use super::*;
     use crate::testing::{Fake, run};
     use automaton_core::trust::Label;
-    use automaton_sandbox::{Captured, ExitStatus};
+    use automaton_sandbox::{CapturedOutput, ExitStatus};
     use serde_json::json;
 
-    fn process(id: u32, ended: Option<ExitStatus>) -> Process {
-        let stdout = Captured { head: b"built\n".to_vec(), ..Captured::default() };
-        let (command, stderr) = ("make\nall".to_owned(), Captured::default());
-        Process { id, command, ended, stdout, stderr, label: Label::Web }
+    fn process(id: u32, ended: Option<ExitStatus>) -> BackgroundProcess {
+        let stdout = CapturedOutput { head: b"built\n".to_vec(), ..CapturedOutput::default() };
+        let (command, stderr) = ("make\nall".to_owned(), CapturedOutput::default());
+        BackgroundProcess { id, command, ended, stdout, stderr, label: Label::Web }
     }
 
     #[test]

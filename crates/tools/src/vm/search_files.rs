@@ -6,9 +6,9 @@
 
 use std::fmt::Write as _;
 
-use automaton_core::error::Kind;
+use automaton_core::error::ErrorClass;
 use automaton_core::intent::{Intent, Intentional};
-use automaton_core::tool::{Category, Effect, Risk};
+use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_core::trust::Label;
 use automaton_memory::tokens::estimate;
 use automaton_policy::{Permit, may_be_read};
@@ -18,9 +18,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::list_files::{is_runtimes, listed, looking};
-use crate::context::{BoxFuture, Context};
+use crate::context::{BoxFuture, ToolContext};
 use crate::error::ToolError;
-use crate::tool::{Builtin, Card, Prepared, Report};
+use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
 
 /// Levels of folders that are searched.
 const DEPTH: u32 = 16;
@@ -43,11 +43,11 @@ const DFA_BYTES_MAX: usize = 4 << 20;
 /// The longest line that is searched, in bytes: longer ones programs wrote.
 const LINE_BYTES_MAX: usize = 16 << 10;
 
-pub(crate) static TOOL: Builtin<SearchFiles> = Builtin::new(Card {
+pub(crate) static TOOL: Builtin<SearchFiles> = Builtin::new(ToolMetadata {
     name: "search_files",
     description: "Find lines in the files of your workspace by a regular expression, 100 matches at a \
                   time, as PATH:LINE: TEXT. Searches ~/.logs only where path names it.",
-    category: Category::Vm,
+    category: ToolCategory::Vm,
     risk: Risk::Safe,
     effect: Effect::Observes,
 });
@@ -76,12 +76,12 @@ impl Intentional for SearchFiles {
     }
 }
 
-impl Prepared for SearchFiles {
+impl PreparedCall for SearchFiles {
     fn run<'a>(
         self: Box<Self>,
         _permit: Permit,
-        context: &'a Context<'a>,
-    ) -> BoxFuture<'a, Result<Report, ToolError>> {
+        context: &'a ToolContext<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let pattern = RegexBuilder::new(&self.pattern)
                 .size_limit(PATTERN_BYTES_MAX)
@@ -91,7 +91,7 @@ impl Prepared for SearchFiles {
             let reach = (DEPTH, ENTRIES_MAX);
             let (_, listing) = listed(context, self.path.as_deref(), reach).await?;
             let (matches, told, is_full, files, bytes) = (0, 0, false, 0, 0);
-            let mut found = Found {
+            let mut found = SearchState {
                 text: String::new(),
                 first: self.offset.unwrap_or(1).max(1) as usize,
                 around: self.context.unwrap_or(0) as usize,
@@ -116,14 +116,14 @@ impl Prepared for SearchFiles {
                         found.search(&pattern, &file.path, &content.bytes, content.label);
                         found.cut |= content.total_bytes > FILE_BYTES_MAX;
                     }
-                    Err(source) if source.kind == Kind::Internal => {
+                    Err(source) if source.kind == ErrorClass::Internal => {
                         return Err(ToolError::Read { path: file.path.to_string(), source });
                     }
                     // It went away, or is not ours to read.
                     Err(_) => found.cut = true,
                 }
             }
-            Ok(Report::found(found.label, "search_files", &found.page()))
+            Ok(ToolOutput::found(found.label, "search_files", &found.page()))
         })
     }
 }
@@ -134,7 +134,7 @@ fn unasked(listing: &Listing) -> usize {
 }
 
 /// What was found so far.
-struct Found {
+struct SearchState {
     text: String,
     /// The number of the first match that is told, from 1.
     first: usize,
@@ -154,7 +154,7 @@ struct Found {
     cut: bool,
 }
 
-impl Found {
+impl SearchState {
     /// The lines of one file. What is no text is not searched.
     fn search(&mut self, pattern: &Regex, path: &WorkspacePath, bytes: &[u8], label: Label) {
         self.bytes += bytes.len() as u64;
@@ -252,11 +252,11 @@ mod tests {
     use super::*;
     use crate::testing::{Fake, run};
     use automaton_core::error::Classified as _;
-    use automaton_sandbox::{Entry, FileKind};
+    use automaton_sandbox::{FileKind, FolderEntry};
     use serde_json::json;
 
     fn fake(names: &[&str], file: &str) -> Fake {
-        let entry = |name: &&str| Entry {
+        let entry = |name: &&str| FolderEntry {
             path: WorkspacePath::parse(name).unwrap(),
             kind: name.ends_with('/').then_some(FileKind::Directory),
             bytes: 1,

@@ -4,20 +4,20 @@
 //! so.
 
 use automaton_core::intent::{Intent, Intentional};
-use automaton_core::tool::{Category, Effect, Risk};
+use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::context::{BoxFuture, Context};
+use crate::context::{BoxFuture, ToolContext};
 use crate::error::ToolError;
-use crate::tool::{Builtin, Card, Prepared, Report};
+use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
 
-pub(crate) static TOOL: Builtin<StartProcess> = Builtin::new(Card {
+pub(crate) static TOOL: Builtin<StartProcess> = Builtin::new(ToolMetadata {
     name: "start_process",
     description: "Start a command that goes on beside your turns, a server or a long build, and tell its \
                   number for read_process. exec reaches its ports.",
-    category: Category::Vm,
+    category: ToolCategory::Vm,
     risk: Risk::Caution,
     effect: Effect::Mutates,
 });
@@ -38,17 +38,17 @@ impl Intentional for StartProcess {
     }
 }
 
-impl Prepared for StartProcess {
+impl PreparedCall for StartProcess {
     fn run<'a>(
         self: Box<Self>,
         _permit: Permit,
-        context: &'a Context<'a>,
-    ) -> BoxFuture<'a, Result<Report, ToolError>> {
+        context: &'a ToolContext<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
-            let started = context.workspace.start(&self.command, context.behalf).await;
+            let started = context.workspace.start(&self.command, context.provenance).await;
             let id = started.map_err(ToolError::Exec)?;
             let told = format!("Process {id} started. It ends when the automaton restarts.");
-            Ok(Report::found(context.voice, "start_process", &told))
+            Ok(ToolOutput::found(context.voice, "start_process", &told))
         })
     }
 }

@@ -4,23 +4,23 @@
 
 use automaton_core::intent::{Intent, Intentional};
 use automaton_core::time::Span;
-use automaton_core::tool::{Category, Effect, Risk};
+use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::read_process::told;
-use crate::context::{BoxFuture, Context};
+use crate::context::{BoxFuture, ToolContext};
 use crate::error::ToolError;
-use crate::tool::{Builtin, Card, Prepared, Report};
+use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
 
 /// How long the end of a process is waited for.
 const PATIENCE: Span = Span::from_secs(5);
 
-pub(crate) static TOOL: Builtin<StopProcess> = Builtin::new(Card {
+pub(crate) static TOOL: Builtin<StopProcess> = Builtin::new(ToolMetadata {
     name: "stop_process",
     description: "End a process that you started, and read its last words.",
-    category: Category::Vm,
+    category: ToolCategory::Vm,
     risk: Risk::Safe,
     effect: Effect::Mutates,
 });
@@ -40,33 +40,33 @@ impl Intentional for StopProcess {
     }
 }
 
-impl Prepared for StopProcess {
+impl PreparedCall for StopProcess {
     fn run<'a>(
         self: Box<Self>,
         _permit: Permit,
-        context: &'a Context<'a>,
-    ) -> BoxFuture<'a, Result<Report, ToolError>> {
+        context: &'a ToolContext<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let ended = context.workspace.process(self.process, PATIENCE, true).await;
             let ended = ended.map_err(ToolError::Process)?;
-            Ok(Report::found(ended.label, "stop_process", &told(context, &ended).await))
+            Ok(ToolOutput::found(ended.label, "stop_process", &told(context, &ended).await))
         })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::context::Process;
+    use crate::context::BackgroundProcess;
     use crate::testing::{Fake, run};
     use automaton_core::trust::Label;
-    use automaton_sandbox::{Captured, ExitStatus};
+    use automaton_sandbox::{CapturedOutput, ExitStatus};
     use serde_json::json;
 
     #[test]
     fn its_end_is_told() {
-        let (stdout, stderr) = (Captured::default(), Captured::default());
+        let (stdout, stderr) = (CapturedOutput::default(), CapturedOutput::default());
         let (id, command, ended) = (7, "serve".to_owned(), Some(ExitStatus::Killed));
-        let process = Process { id, command, ended, stdout, stderr, label: Label::Tool };
+        let process = BackgroundProcess { id, command, ended, stdout, stderr, label: Label::Tool };
         let fake = Fake { processes: vec![process], ..Fake::default() };
         let report = run(&fake, "stop_process", &json!({"process": 7})).unwrap();
         let text = report.text.into_labelled().text;

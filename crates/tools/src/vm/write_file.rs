@@ -4,20 +4,20 @@
 //! Must never report a file as written that was not.
 
 use automaton_core::intent::{Intent, Intentional};
-use automaton_core::tool::{Category, Effect, Risk};
+use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_policy::Permit;
 use automaton_sandbox::WorkspacePath;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::context::{BoxFuture, Context};
+use crate::context::{BoxFuture, ToolContext};
 use crate::error::ToolError;
-use crate::tool::{Builtin, Card, Prepared, Report};
+use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
 
-pub(crate) static TOOL: Builtin<WriteFile> = Builtin::new(Card {
+pub(crate) static TOOL: Builtin<WriteFile> = Builtin::new(ToolMetadata {
     name: "write_file",
     description: "Write a text file in your workspace. Replaces the whole file, makes missing folders.",
-    category: Category::Vm,
+    category: ToolCategory::Vm,
     risk: Risk::Caution,
     effect: Effect::Mutates,
 });
@@ -41,12 +41,12 @@ impl Intentional for WriteFile {
     }
 }
 
-impl Prepared for WriteFile {
+impl PreparedCall for WriteFile {
     fn run<'a>(
         self: Box<Self>,
         _permit: Permit,
-        context: &'a Context<'a>,
-    ) -> BoxFuture<'a, Result<Report, ToolError>> {
+        context: &'a ToolContext<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let path = WorkspacePath::parse(&self.path)
                 .map_err(|source| ToolError::Path { path: self.path.clone(), source })?;
@@ -54,7 +54,7 @@ impl Prepared for WriteFile {
             let written = context.workspace.write(&path, bytes, context.voice).await;
             written.map_err(|source| ToolError::Write { path: path.to_string(), source })?;
             let text = format!("File written: {path} ({} bytes)", bytes.len());
-            Ok(Report::found(context.voice, "write_file", &text))
+            Ok(ToolOutput::found(context.voice, "write_file", &text))
         })
     }
 }

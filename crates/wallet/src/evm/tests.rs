@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
-use automaton_net::ClientConfig;
+use automaton_net::HttpClientConfig;
 use serde_json::{Value, json};
 
 use super::*;
@@ -40,7 +40,7 @@ fn what_is_no_word_is_never_zero() {
 
 /// A node that answers each question with the next of these, after its chain's id,
 /// and what it was asked.
-async fn node(answers: Vec<Value>) -> (Chain, Arc<Mutex<Vec<Value>>>) {
+async fn node(answers: Vec<Value>) -> (ChainClient, Arc<Mutex<Vec<Value>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url: Url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
     let asked = Arc::<Mutex<Vec<Value>>>::default();
@@ -65,8 +65,8 @@ async fn node(answers: Vec<Value>) -> (Chain, Arc<Mutex<Vec<Value>>>) {
         }
     });
     let allow_private_origins = vec![url.to_string().parse().unwrap()];
-    let config = ClientConfig { allow_private_origins, ..ClientConfig::default() };
-    let chain = Chain::connect(Client::new(config).unwrap(), url, 31337).await.unwrap();
+    let config = HttpClientConfig { allow_private_origins, ..HttpClientConfig::default() };
+    let chain = ChainClient::connect(HttpClient::new(config).unwrap(), url, 31337).await.unwrap();
     asked.lock().unwrap().clear();
     (chain, asked)
 }
@@ -89,7 +89,7 @@ async fn state_and_time_of_an_authorization_are_of_one_block() {
     for used in [false, true] {
         let (chain, asked) = node(vec![block(9, 1000), state(used)]).await;
         let seen = chain.authorization(TOKEN, WALLET, B256::repeat_byte(1)).await.unwrap();
-        assert_eq!(seen, Seen { used, at: Timestamp::from_millis(1_000_000) });
+        assert_eq!(seen, AuthorizationState { used, at: Timestamp::from_millis(1_000_000) });
         let asked = asked.lock().unwrap();
         assert_eq!(asked[0]["params"], json!(["latest", false]));
         let at = json!({ "blockHash": B256::repeat_byte(9), "requireCanonical": true });
@@ -103,7 +103,7 @@ async fn a_node_that_does_not_know_the_block_is_asked_about_another() {
     let answers = vec![block(9, 1000), unknown_block(), block(8, 990), state(false)];
     let (chain, asked) = node(answers).await;
     let seen = chain.authorization(TOKEN, WALLET, B256::repeat_byte(1)).await.unwrap();
-    assert_eq!(seen, Seen { used: false, at: Timestamp::from_millis(990_000) });
+    assert_eq!(seen, AuthorizationState { used: false, at: Timestamp::from_millis(990_000) });
     assert_eq!(asked.lock().unwrap()[3]["params"][1]["blockHash"], json!(B256::repeat_byte(8)));
     let never = (0..3).flat_map(|_| [block(9, 1000), unknown_block()]).collect();
     let (chain, asked) = node(never).await;

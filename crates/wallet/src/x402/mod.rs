@@ -3,5 +3,7 @@
 pub mod offer;
 pub mod select;
 
-pub use offer::{Demand, Offer, Unreadable, X_PAYMENT_REQUIRED, offers, transaction};
-pub use select::{Chosen, Price, Refusal, Wanted, select};
+pub use offer::{
+    OfferParseError, PaymentOffer, PaymentRequiredParts, X_PAYMENT_REQUIRED, offers, transaction,
+};
+pub use select::{OfferRefusal, PaymentExpectation, Price, SelectedOffer, select};

@@ -25,7 +25,7 @@ pub const X_PAYMENT_REQUIRED: &str = "x-payment-required";
 
 /// The parts of a reply with status 402 in which a demand may stand.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Demand<'a> {
+pub struct PaymentRequiredParts<'a> {
     /// `PAYMENT-REQUIRED`.
     pub payment_required: Option<&'a str>,
     /// `X-Payment-Required`.
@@ -36,21 +36,21 @@ pub struct Demand<'a> {
 
 /// One way to pay, as the server wrote it.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Offer {
+pub enum PaymentOffer {
     /// By version 1.
-    V1(v1::Requirements),
+    V1(v1::PaymentRequirementsV1),
     /// By version 2, with the demand that it stands in.
     V2 {
         /// The way to pay.
-        way: v2::Requirements,
+        way: v2::PaymentRequirementsV2,
         /// The demand: what is paid for, and the extensions that are echoed.
-        demand: Arc<v2::PaymentRequired>,
+        demand: Arc<v2::PaymentRequiredV2>,
     },
 }
 
 /// A reply with status 402 that asks for nothing that can be read.
 #[derive(Debug, thiserror::Error)]
-pub enum Unreadable {
+pub enum OfferParseError {
     /// The header of version 2 is none.
     #[error(transparent)]
     Header(#[from] HeaderError),
@@ -65,26 +65,28 @@ pub enum Unreadable {
 /// The ways to pay that a reply with status 402 names, in its order.
 ///
 /// # Errors
-/// [`Unreadable`] when there is no demand, or one that is broken.
-pub fn offers(demand: Demand<'_>) -> Result<Vec<Offer>, Unreadable> {
+/// [`OfferParseError`] when there is no demand, or one that is broken.
+pub fn offers(demand: PaymentRequiredParts<'_>) -> Result<Vec<PaymentOffer>, OfferParseError> {
     if let Some(header) = demand.payment_required {
-        let demand: Arc<v2::PaymentRequired> = Arc::new(decode(header)?);
-        let offer =
-            |way: &v2::Requirements| Offer::V2 { way: way.clone(), demand: Arc::clone(&demand) };
+        let demand: Arc<v2::PaymentRequiredV2> = Arc::new(decode(header)?);
+        let offer = |way: &v2::PaymentRequirementsV2| PaymentOffer::V2 {
+            way: way.clone(),
+            demand: Arc::clone(&demand),
+        };
         return Ok(demand.accepts.iter().take(WAYS_MAX).map(offer).collect());
     }
     if demand.body.len() > BODY_BYTES_MAX {
-        return Err(Unreadable::TooLong);
+        return Err(OfferParseError::TooLong);
     }
-    let required: v1::PaymentRequired = match serde_json::from_slice(demand.body) {
+    let required: v1::PaymentRequiredV1 = match serde_json::from_slice(demand.body) {
         Ok(required) => required,
-        Err(source) => legacy(demand.x_payment_required).ok_or(Unreadable::Nothing(source))?,
+        Err(source) => legacy(demand.x_payment_required).ok_or(OfferParseError::Nothing(source))?,
     };
-    Ok(required.accepts.into_iter().take(WAYS_MAX).map(Offer::V1).collect())
+    Ok(required.accepts.into_iter().take(WAYS_MAX).map(PaymentOffer::V1).collect())
 }
 
 /// The demand of a header that holds JSON, or base64 of it.
-fn legacy(header: Option<&str>) -> Option<v1::PaymentRequired> {
+fn legacy(header: Option<&str>) -> Option<v1::PaymentRequiredV1> {
     let header = header?;
     // silent-ok: one of two forms fails by nature; that neither holds is told.
     serde_json::from_str(header).ok().or_else(|| decode(header).ok())
@@ -101,7 +103,7 @@ pub fn transaction<'a>(header: impl Fn(&'static str) -> Option<&'a str>) -> Opti
     hash.ok().filter(|_| told.success).map(|hash| hash.to_string())
 }
 
-impl Offer {
+impl PaymentOffer {
     /// The scheme.
     #[must_use]
     pub fn scheme(&self) -> &str {
@@ -178,7 +180,8 @@ impl Offer {
         match self {
             Self::V1(way) => {
                 let (scheme, network) = (way.scheme.clone(), way.network.clone());
-                let payment = v1::PaymentPayload { version: v1::VERSION, scheme, network, payload };
+                let payment =
+                    v1::PaymentPayloadV1 { version: v1::VERSION, scheme, network, payload };
                 Ok((X_PAYMENT, encode(&payment)?))
             }
             Self::V2 { way, demand } => {
@@ -187,7 +190,7 @@ impl Offer {
                 if let Some(Value::Object(info)) = place.and_then(|one| one.get_mut("info")) {
                     info.insert("id".to_owned(), Value::from(id));
                 }
-                let payment = v2::PaymentPayload {
+                let payment = v2::PaymentPayloadV2 {
                     version: v2::VERSION,
                     resource: Some(demand.resource.clone()),
                     accepted: way.clone(),

@@ -8,7 +8,7 @@ use alloy_primitives::Address;
 use automaton_core::money::MicroUsdc;
 use automaton_core::wire::x402::{ChainId, EXACT, TokenDomain, atomic};
 
-use super::offer::Offer;
+use super::offer::PaymentOffer;
 
 /// The longest time for which an authorization is signed, in seconds.
 pub const SECONDS_MAX: u64 = 600;
@@ -22,7 +22,7 @@ const SHOWN_CHARS_MAX: usize = 80;
 
 /// What may be paid, whatever the server asks.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct PaymentExpectation<'a> {
     /// The token, from the wallet's own table.
     pub token: &'a TokenDomain,
     /// The payee, where it is known.
@@ -42,7 +42,7 @@ pub enum Price {
 
 /// An offer that is what was wanted.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Chosen {
+pub struct SelectedOffer {
     /// The payee.
     pub payee: Address,
     /// The amount.
@@ -50,12 +50,12 @@ pub struct Chosen {
     /// How long the authorization is valid, in seconds; at most [`SECONDS_MAX`].
     pub seconds: u64,
     /// The offer, for the header that pays.
-    pub offer: Offer,
+    pub offer: PaymentOffer,
 }
 
 /// Why an offer is not taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum OfferRefusal {
     /// Nothing is offered.
     #[error("the demand names no way to pay")]
     NoWay,
@@ -131,74 +131,84 @@ pub enum Refusal {
 ///
 /// # Errors
 /// The refusal of the first offer of scheme `exact`, or of the first one.
-pub fn select(offers: Vec<Offer>, wanted: &Wanted<'_>) -> Result<Chosen, Refusal> {
-    let mut refusal = Refusal::NoWay;
+pub fn select(
+    offers: Vec<PaymentOffer>,
+    wanted: &PaymentExpectation<'_>,
+) -> Result<SelectedOffer, OfferRefusal> {
+    let mut refusal = OfferRefusal::NoWay;
     for offer in offers {
         match check(&offer, wanted) {
-            Ok((payee, amount, seconds)) => return Ok(Chosen { payee, amount, seconds, offer }),
-            Err(Refusal::Scheme(scheme)) if refusal == Refusal::NoWay => {
-                refusal = Refusal::Scheme(scheme);
+            Ok((payee, amount, seconds)) => {
+                return Ok(SelectedOffer { payee, amount, seconds, offer });
             }
-            Err(Refusal::Scheme(_)) => {}
-            Err(other) if matches!(refusal, Refusal::NoWay | Refusal::Scheme(_)) => refusal = other,
+            Err(OfferRefusal::Scheme(scheme)) if refusal == OfferRefusal::NoWay => {
+                refusal = OfferRefusal::Scheme(scheme);
+            }
+            Err(OfferRefusal::Scheme(_)) => {}
+            Err(other) if matches!(refusal, OfferRefusal::NoWay | OfferRefusal::Scheme(_)) => {
+                refusal = other
+            }
             Err(_) => {}
         }
     }
     Err(refusal)
 }
 
-fn check(offer: &Offer, wanted: &Wanted<'_>) -> Result<(Address, MicroUsdc, u64), Refusal> {
+fn check(
+    offer: &PaymentOffer,
+    wanted: &PaymentExpectation<'_>,
+) -> Result<(Address, MicroUsdc, u64), OfferRefusal> {
     if offer.scheme() != EXACT {
-        return Err(Refusal::Scheme(shown(offer.scheme())));
+        return Err(OfferRefusal::Scheme(shown(offer.scheme())));
     }
     check_token(offer, wanted.token)?;
     let payee: Address =
-        offer.pay_to().parse().map_err(|_| Refusal::NoPayee(shown(offer.pay_to())))?;
+        offer.pay_to().parse().map_err(|_| OfferRefusal::NoPayee(shown(offer.pay_to())))?;
     match wanted.payee {
         Some(pinned) if pinned != payee => {
-            return Err(Refusal::Payee { asked: payee, wanted: pinned });
+            return Err(OfferRefusal::Payee { asked: payee, wanted: pinned });
         }
         // Nobody is paid by burning.
-        _ if payee.is_zero() => return Err(Refusal::NoPayee(shown(offer.pay_to()))),
+        _ if payee.is_zero() => return Err(OfferRefusal::NoPayee(shown(offer.pay_to()))),
         _ => {}
     }
     let amount = check_price(offer.amount(), wanted.price)?;
     let seconds = offer.seconds();
     if !(SECONDS_ASKED_MIN..=SECONDS_ASKED_MAX).contains(&seconds) {
-        return Err(Refusal::Seconds(seconds));
+        return Err(OfferRefusal::Seconds(seconds));
     }
     Ok((payee, amount, seconds.min(SECONDS_MAX)))
 }
 
-fn check_token(offer: &Offer, token: &TokenDomain) -> Result<(), Refusal> {
+fn check_token(offer: &PaymentOffer, token: &TokenDomain) -> Result<(), OfferRefusal> {
     if ChainId::parse(offer.network()) != Some(token.chain) {
-        return Err(Refusal::Network { asked: shown(offer.network()), wanted: token.chain });
+        return Err(OfferRefusal::Network { asked: shown(offer.network()), wanted: token.chain });
     }
     if offer.asset().parse() != Ok(token.contract) {
-        return Err(Refusal::Asset { asked: shown(offer.asset()), wanted: token.contract });
+        return Err(OfferRefusal::Asset { asked: shown(offer.asset()), wanted: token.contract });
     }
     let Some(extra) = offer.extra() else { return Ok(()) };
     let method = extra.asset_transfer_method.as_deref().unwrap_or("eip3009");
     if method != "eip3009" {
-        return Err(Refusal::Method(shown(method)));
+        return Err(OfferRefusal::Method(shown(method)));
     }
     for (asked, own) in [(&extra.name, &token.name), (&extra.version, &token.version)] {
         if let Some(asked) = asked.as_deref().filter(|asked| asked != own) {
-            return Err(Refusal::Domain { asked: shown(asked), wanted: own.clone() });
+            return Err(OfferRefusal::Domain { asked: shown(asked), wanted: own.clone() });
         }
     }
     Ok(())
 }
 
-fn check_price(text: &str, price: Price) -> Result<MicroUsdc, Refusal> {
-    let none = || Refusal::NoAmount(shown(text));
+fn check_price(text: &str, price: Price) -> Result<MicroUsdc, OfferRefusal> {
+    let none = || OfferRefusal::NoAmount(shown(text));
     let units = atomic(text).ok_or_else(none)?;
     // More than fits is more than any price.
     let asked = MicroUsdc::new(units.try_into().unwrap_or(u64::MAX));
     match price {
         _ if asked == MicroUsdc::ZERO => Err(none()),
-        Price::Exactly(wanted) if asked != wanted => Err(Refusal::Amount { asked, wanted }),
-        Price::AtMost(cap) if asked > cap => Err(Refusal::TooMuch { asked, cap }),
+        Price::Exactly(wanted) if asked != wanted => Err(OfferRefusal::Amount { asked, wanted }),
+        Price::AtMost(cap) if asked > cap => Err(OfferRefusal::TooMuch { asked, cap }),
         Price::Exactly(_) | Price::AtMost(_) => Ok(asked),
     }
 }

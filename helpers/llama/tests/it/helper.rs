@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use automaton_core::wire::brain::{Complete, Message, Reply, Request, Role, Tool};
+use automaton_core::wire::brain::{
+    LocalModelCompletionRequest, LocalModelMessage, LocalModelRequest, LocalModelResponse,
+    LocalModelRole, LocalModelTool,
+};
 use serde_json::{Value, json};
 
 /// Longest wait for one line; a model on a busy machine takes a while.
@@ -44,21 +47,21 @@ impl Helper {
     }
 
     /// The next reply.
-    pub(crate) fn read(&mut self) -> Reply {
+    pub(crate) fn read(&mut self) -> LocalModelResponse {
         let mut line = String::new();
         self.stream.read_line(&mut line).unwrap();
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
 
     /// The reply to a request, and the pieces that came before it.
-    pub(crate) fn ask(&mut self, request: &Request) -> (Reply, String) {
+    pub(crate) fn ask(&mut self, request: &LocalModelRequest) -> (LocalModelResponse, String) {
         let mut line = serde_json::to_vec(request).unwrap();
         line.push(b'\n');
         self.write(&line);
         let mut pieces = String::new();
         loop {
             match self.read() {
-                Reply::Token { text } => pieces.push_str(&text),
+                LocalModelResponse::Token { text } => pieces.push_str(&text),
                 reply => return (reply, pieces),
             }
         }
@@ -82,18 +85,28 @@ pub(crate) fn model() -> Option<PathBuf> {
     named
 }
 
-pub(crate) fn said(role: Role, content: &str) -> Message {
-    Message { role, content: content.to_owned(), calls: Vec::new() }
+pub(crate) fn said(role: LocalModelRole, content: &str) -> LocalModelMessage {
+    LocalModelMessage { role, content: content.to_owned(), calls: Vec::new() }
 }
 
 /// A tool with properties, all of them required.
-pub(crate) fn tool(name: &str, properties: &Value) -> Tool {
+pub(crate) fn tool(name: &str, properties: &Value) -> LocalModelTool {
     let required: Vec<&String> = properties.as_object().unwrap().keys().collect();
     let parameters = json!({ "type": "object", "properties": properties, "required": required });
-    Tool { name: name.to_owned(), description: String::new(), parameters }
+    LocalModelTool { name: name.to_owned(), description: String::new(), parameters }
 }
 
 /// A greedy request of up to 96 tokens.
-pub(crate) fn request(messages: Vec<Message>, tools: Vec<Tool>) -> Complete {
-    Complete { messages, tools, left_out: vec![], max_tokens: 96, seed: 1, temperature_milli: 0 }
+pub(crate) fn request(
+    messages: Vec<LocalModelMessage>,
+    tools: Vec<LocalModelTool>,
+) -> LocalModelCompletionRequest {
+    LocalModelCompletionRequest {
+        messages,
+        tools,
+        left_out: vec![],
+        max_tokens: 96,
+        seed: 1,
+        temperature_milli: 0,
+    }
 }

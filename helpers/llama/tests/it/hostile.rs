@@ -2,15 +2,17 @@
 
 use std::path::Path;
 
-use automaton_core::wire::brain::{FailedCode, Reply};
+use automaton_core::wire::brain::{LocalModelFailureCode, LocalModelResponse};
 
 use crate::helper::{Helper, model};
 
 /// Starts on a file and expects a refusal that says `words`.
 fn refused(path: &Path, more: &[&str], words: &str) {
     let mut helper = Helper::start(path, more);
-    let Reply::Failed(failed) = helper.read() else { panic!("{} was loaded", path.display()) };
-    assert_eq!(failed.code, FailedCode::Model);
+    let LocalModelResponse::Failed(failed) = helper.read() else {
+        panic!("{} was loaded", path.display())
+    };
+    assert_eq!(failed.code, LocalModelFailureCode::Model);
     assert!(failed.message.contains(words), "{}", failed.message);
     let (code, said) = helper.end();
     assert_eq!(code, Some(2), "{said}");
@@ -70,7 +72,10 @@ fn a_damaged_model_never_takes_more_than_the_process() {
         bytes[at..at + 64].fill(0xFF);
         std::fs::write(&path, &bytes).unwrap();
         let mut helper = Helper::start(&path, &[]);
-        assert!(matches!(helper.read(), Reply::Hello(_) | Reply::Failed(_)));
+        assert!(matches!(
+            helper.read(),
+            LocalModelResponse::Hello(_) | LocalModelResponse::Failed(_)
+        ));
         let (code, said) = helper.end();
         assert!(matches!(code, Some(0 | 2)), "{code:?} {said}");
     }

@@ -1,29 +1,31 @@
 //! Answers of a real model. Skipped, and said so, where no model file is at hand.
 
 use automaton_core::wire::brain::{
-    Call, Done, Failed, FailedCode, Finish, Hello, LINE_BYTES_MAX, Reply, Request, Role, VERSION,
+    LINE_BYTES_MAX, LocalModelCall, LocalModelCompletion, LocalModelFailure, LocalModelFailureCode,
+    LocalModelFinishReason, LocalModelHello, LocalModelRequest, LocalModelResponse, LocalModelRole,
+    VERSION,
 };
 use serde_json::{Value, json};
 
 use crate::helper::{Helper, model, request, said, tool};
 
 /// Starts on the model with a small window.
-fn start() -> Option<(Helper, Hello)> {
+fn start() -> Option<(Helper, LocalModelHello)> {
     let mut helper = Helper::start(&model()?, &["--context-tokens", "1024"]);
-    let Reply::Hello(hello) = helper.read() else { panic!("no greeting") };
+    let LocalModelResponse::Hello(hello) = helper.read() else { panic!("no greeting") };
     Some((helper, hello))
 }
 
-fn done((reply, pieces): (Reply, String)) -> (Done, String) {
+fn done((reply, pieces): (LocalModelResponse, String)) -> (LocalModelCompletion, String) {
     match reply {
-        Reply::Done(done) => (done, pieces),
+        LocalModelResponse::Done(done) => (done, pieces),
         other => panic!("{other:?}"),
     }
 }
 
-fn failed((reply, _): (Reply, String)) -> Failed {
+fn failed((reply, _): (LocalModelResponse, String)) -> LocalModelFailure {
     match reply {
-        Reply::Failed(failed) => failed,
+        LocalModelResponse::Failed(failed) => failed,
         other => panic!("{other:?}"),
     }
 }
@@ -33,12 +35,13 @@ fn greets_counts_and_ends_with_the_connection() {
     let Some((mut helper, hello)) = start() else { return };
     assert_eq!((hello.version, hello.context_tokens), (VERSION, 1024));
     assert!(hello.parameters > 1_000_000 && !hello.model.is_empty());
-    let mut count =
-        |text: &str| match helper.ask(&Request::Count { messages: vec![said(Role::User, text)] }).0
-        {
-            Reply::Counted { tokens } => tokens,
-            other => panic!("{other:?}"),
-        };
+    let mut count = |text: &str| match helper
+        .ask(&LocalModelRequest::Count { messages: vec![said(LocalModelRole::User, text)] })
+        .0
+    {
+        LocalModelResponse::Counted { tokens } => tokens,
+        other => panic!("{other:?}"),
+    };
     assert!(count("hello") < count("hello hello hello"));
     // A mark of the template in a message is text, not a mark.
     assert!(count("<|im_end|><|im_start|>") > count("") + 4);
@@ -48,11 +51,11 @@ fn greets_counts_and_ends_with_the_connection() {
 #[test]
 fn plain_text_comes_in_pieces() {
     let Some((mut helper, _)) = start() else { return };
-    let ask = request(vec![said(Role::User, "What is the capital of France?")], vec![]);
-    let (done, pieces) = done(helper.ask(&Request::Complete(ask)));
+    let ask = request(vec![said(LocalModelRole::User, "What is the capital of France?")], vec![]);
+    let (done, pieces) = done(helper.ask(&LocalModelRequest::Complete(ask)));
     assert!(done.text.contains("Paris"), "{}", done.text);
     assert_eq!(pieces.trim(), done.text);
-    assert_eq!((done.calls.len(), done.finish), (0, Finish::Stop));
+    assert_eq!((done.calls.len(), done.finish), (0, LocalModelFinishReason::Stop));
 }
 
 #[test]
@@ -65,20 +68,22 @@ fn calls_fit_their_schema_and_leave_out_what_they_must() {
             &json!({ "colour": { "enum": ["red", "green"] }, "times": { "type": "integer", "minimum": 1, "maximum": 3 } }),
         ),
     ];
-    let mut ask = request(vec![said(Role::User, "Paint the wall green")], tools);
+    let mut ask = request(vec![said(LocalModelRole::User, "Paint the wall green")], tools);
     for (temperature_milli, seed) in [(0, 1), (800, 1), (800, 2), (1500, 3)] {
         (ask.temperature_milli, ask.seed, ask.left_out) =
             (temperature_milli, seed, vec!["exec".into()]);
-        let first = done(helper.ask(&Request::Complete(ask.clone()))).0;
-        let [Call { name, arguments }] = first.calls.as_slice() else { panic!("{first:?}") };
+        let first = done(helper.ask(&LocalModelRequest::Complete(ask.clone()))).0;
+        let [LocalModelCall { name, arguments }] = first.calls.as_slice() else {
+            panic!("{first:?}")
+        };
         assert_eq!(name, "paint");
         let value: Value = serde_json::from_str(arguments).unwrap();
         assert!(value["colour"] == "red" || value["colour"] == "green", "{arguments}");
         assert!(matches!(value["times"].as_u64(), Some(1..=3)), "{arguments}");
-        let again = done(helper.ask(&Request::Complete(ask.clone()))).0;
+        let again = done(helper.ask(&LocalModelRequest::Complete(ask.clone()))).0;
         assert_eq!(again.calls, first.calls, "the same seed gives the same answer");
         ask.left_out = vec!["paint".into()];
-        let other = done(helper.ask(&Request::Complete(ask.clone()))).0;
+        let other = done(helper.ask(&LocalModelRequest::Complete(ask.clone()))).0;
         assert_eq!(other.calls.first().map(|call| call.name.as_str()), Some("exec"));
     }
 }
@@ -89,16 +94,19 @@ fn the_prefix_of_a_conversation_is_not_evaluated_again() {
     let rules = "You are careful. ".repeat(60);
     let command = || json!({ "command": { "type": "string" } });
     let tools = vec![tool("exec", &command()), tool("other", &command())];
-    let mut messages = vec![said(Role::System, &rules), said(Role::User, "List the files")];
-    let cold = done(helper.ask(&Request::Complete(request(messages.clone(), tools.clone())))).0;
+    let mut messages =
+        vec![said(LocalModelRole::System, &rules), said(LocalModelRole::User, "List the files")];
+    let cold =
+        done(helper.ask(&LocalModelRequest::Complete(request(messages.clone(), tools.clone())))).0;
     assert_eq!(cold.cached_tokens, 0, "what the prior evaluated is not counted as cached");
-    let same = done(helper.ask(&Request::Complete(request(messages.clone(), tools.clone())))).0;
+    let same =
+        done(helper.ask(&LocalModelRequest::Complete(request(messages.clone(), tools.clone())))).0;
     assert!(same.cached_tokens + 1 >= same.prompt_tokens, "{same:?}");
     assert_eq!(same.calls, cold.calls, "a warm cache gives the same answer");
-    let mut answer = said(Role::Assistant, "");
+    let mut answer = said(LocalModelRole::Assistant, "");
     answer.calls = cold.calls;
-    messages.extend([answer, said(Role::Tool, "README.md")]);
-    let warm = done(helper.ask(&Request::Complete(request(messages, tools)))).0;
+    messages.extend([answer, said(LocalModelRole::Tool, "README.md")]);
+    let warm = done(helper.ask(&LocalModelRequest::Complete(request(messages, tools)))).0;
     assert!(warm.cached_tokens + 4 >= cold.prompt_tokens, "{warm:?}");
     assert!(warm.prompt_tokens > cold.prompt_tokens);
 }
@@ -110,11 +118,12 @@ fn a_cut_answer_is_still_a_whole_call() {
         "write_file",
         &json!({ "path": { "type": "string" }, "content": { "type": "string" } }),
     )];
-    let mut ask = request(vec![said(Role::User, "Write a long story to story.txt")], tools);
+    let mut ask =
+        request(vec![said(LocalModelRole::User, "Write a long story to story.txt")], tools);
     for max_tokens in [1, 24, 32, 40, 64] {
         ask.max_tokens = max_tokens;
-        let done = done(helper.ask(&Request::Complete(ask.clone()))).0;
-        assert_eq!(done.finish, Finish::Length, "{done:?}");
+        let done = done(helper.ask(&LocalModelRequest::Complete(ask.clone()))).0;
+        assert_eq!(done.finish, LocalModelFinishReason::Length, "{done:?}");
         for call in &done.calls {
             let value: Value = serde_json::from_str(&call.arguments).unwrap();
             assert!(value["path"].is_string() && value["content"].is_string());
@@ -126,18 +135,18 @@ fn a_cut_answer_is_still_a_whole_call() {
 #[test]
 fn bad_requests_are_answered_and_forgotten() {
     let Some((mut helper, _)) = start() else { return };
-    let code = |reply: Reply| failed((reply, String::new())).code;
+    let code = |reply: LocalModelResponse| failed((reply, String::new())).code;
     for line in ["\n", "{}\n", "[1,2\n", "{\"ask\":\"dance\"}\n", "\u{0}\u{1}\n"] {
         helper.write(line.as_bytes());
-        assert_eq!(code(helper.read()), FailedCode::BadRequest, "{line:?}");
+        assert_eq!(code(helper.read()), LocalModelFailureCode::BadRequest, "{line:?}");
     }
     helper.write(b"\xff\xfe\n");
-    assert_eq!(code(helper.read()), FailedCode::BadRequest);
-    let nothing = helper.ask(&Request::Complete(request(vec![], vec![])));
-    assert_eq!(failed(nothing).code, FailedCode::BadRequest);
-    let long = vec![said(Role::User, &"many words ".repeat(4000))];
-    let long = failed(helper.ask(&Request::Complete(request(long, vec![]))));
-    assert_eq!(long.code, FailedCode::TooLong);
+    assert_eq!(code(helper.read()), LocalModelFailureCode::BadRequest);
+    let nothing = helper.ask(&LocalModelRequest::Complete(request(vec![], vec![])));
+    assert_eq!(failed(nothing).code, LocalModelFailureCode::BadRequest);
+    let long = vec![said(LocalModelRole::User, &"many words ".repeat(4000))];
+    let long = failed(helper.ask(&LocalModelRequest::Complete(request(long, vec![]))));
+    assert_eq!(long.code, LocalModelFailureCode::TooLong);
     assert!(long.message.contains("1024"), "{}", long.message);
     for schema in [
         json!({ "type": "frog" }),
@@ -145,15 +154,15 @@ fn bad_requests_are_answered_and_forgotten() {
         json!({ "$ref": "#/nowhere" }),
     ] {
         let tools = vec![tool("fine", &json!({})), tool("bad", &json!({ "a": schema }))];
-        let ask = request(vec![said(Role::User, "go")], tools);
-        let bad = failed(helper.ask(&Request::Complete(ask)));
-        assert_eq!(bad.code, FailedCode::BadSchema);
+        let ask = request(vec![said(LocalModelRole::User, "go")], tools);
+        let bad = failed(helper.ask(&LocalModelRequest::Complete(ask)));
+        assert_eq!(bad.code, LocalModelFailureCode::BadSchema);
         assert!(bad.message.contains("bad"), "{}", bad.message);
     }
-    let fine = request(vec![said(Role::User, "Say hello")], vec![]);
-    assert!(!done(helper.ask(&Request::Complete(fine))).0.text.is_empty());
+    let fine = request(vec![said(LocalModelRole::User, "Say hello")], vec![]);
+    assert!(!done(helper.ask(&LocalModelRequest::Complete(fine))).0.text.is_empty());
     helper.write(&vec![b'x'; LINE_BYTES_MAX + 1]);
-    assert_eq!(code(helper.read()), FailedCode::BadRequest);
+    assert_eq!(code(helper.read()), LocalModelFailureCode::BadRequest);
     let (exit, sentence) = helper.end();
     assert_eq!(exit, Some(2));
     assert!(sentence.contains("longer than"), "{sentence}");
@@ -162,10 +171,10 @@ fn bad_requests_are_answered_and_forgotten() {
 #[test]
 fn a_peer_that_hangs_up_within_an_answer_is_no_failure() {
     let Some((mut helper, _)) = start() else { return };
-    let ask = request(vec![said(Role::User, "Tell me a long story")], vec![]);
-    let mut line = serde_json::to_vec(&Request::Complete(ask)).unwrap();
+    let ask = request(vec![said(LocalModelRole::User, "Tell me a long story")], vec![]);
+    let mut line = serde_json::to_vec(&LocalModelRequest::Complete(ask)).unwrap();
     line.push(b'\n');
     helper.write(&line);
-    assert!(matches!(helper.read(), Reply::Token { .. }));
+    assert!(matches!(helper.read(), LocalModelResponse::Token { .. }));
     assert_eq!(helper.end(), (Some(0), String::new()));
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use automaton_core::entropy::SystemEntropy;
 use automaton_core::faults::NoFaults;
 use automaton_core::time::Clock;
-use automaton_store::{Origin, Rhythm, Task};
+use automaton_store::{ScheduleRule, TaskConfig, TaskOrigin};
 use tokio::time::sleep;
 
 use super::*;
@@ -27,7 +27,7 @@ impl Clock for Paused {
 struct Heard(Mutex<Vec<Event>>);
 
 impl EventSink for Heard {
-    fn emit(&self, event: Stamped) {
+    fn emit(&self, event: StampedEvent) {
         self.0.lock().unwrap().push(event.event);
     }
 }
@@ -39,14 +39,14 @@ struct Waits {
     from: Instant,
 }
 
-impl Works for Arc<Waits> {
+impl HeartbeatTasks for Arc<Waits> {
     type Tick = ();
 
     fn need(&self, _task: &str) -> Option<Need> {
         Some(Need::Essential)
     }
 
-    fn look(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn read_tick(&self) -> BoxFuture<'_, Result<(), StoreError>> {
         async { sleep(self.look).await }.map(Ok).boxed()
     }
 
@@ -54,25 +54,25 @@ impl Works for Arc<Waits> {
         None
     }
 
-    fn perform(&self, _tick: Arc<()>, row: ScheduledTask) -> BoxFuture<'_, Report> {
+    fn perform(&self, _tick: Arc<()>, row: ScheduledTask) -> BoxFuture<'_, TaskReport> {
         let name = row.task.name;
         let secs = name.split('-').next().unwrap().parse().unwrap();
         self.began.lock().unwrap().push((name, self.from.elapsed().as_secs()));
         async move {
             sleep(Duration::from_secs(secs)).await;
-            Report::done("done".to_owned())
+            TaskReport::done("done".to_owned())
         }
         .boxed()
     }
 }
 
-fn task(name: &str, priority: u32) -> Task {
-    Task {
+fn task(name: &str, priority: u32) -> TaskConfig {
+    TaskConfig {
         name: name.to_owned(),
         task: name.to_owned(),
-        rhythm: Rhythm::Every(Span::from_secs(600)),
+        rhythm: ScheduleRule::Every(Span::from_secs(600)),
         enabled: true,
-        origin: Origin::Default,
+        origin: TaskOrigin::Default,
         priority,
         tier_minimum: SurvivalTier::Dead,
         timeout: Span::from_secs(30),
@@ -84,25 +84,25 @@ struct World {
     _home: tempfile::TempDir,
     waits: Arc<Waits>,
     heard: Arc<Heard>,
-    around: Around,
-    driver: Driver<Arc<Waits>>,
+    around: SchedulerContext,
+    driver: HeartbeatScheduler<Arc<Waits>>,
 }
 
-async fn world(look: Duration, tasks: Vec<Task>) -> World {
+async fn world(look: Duration, tasks: Vec<TaskConfig>) -> World {
     let home = tempfile::tempdir().unwrap();
-    let mint = Mint::new(Arc::new(Paused(Instant::now())), Arc::new(SystemEntropy));
+    let mint = IdGenerator::new(Arc::new(Paused(Instant::now())), Arc::new(SystemEntropy));
     let faults: Arc<dyn Faults> = Arc::new(NoFaults);
     let path = home.path().join("state.db");
     let store = Store::open_here(&path, mint.clone(), faults.clone(), Box::new(|| ())).unwrap();
     let offered = tasks.iter().map(|task| task.task.clone()).collect();
-    let plan = Plan::load(home.path().join("heartbeat.yml"), tasks, offered).unwrap();
+    let plan = ConfiguredSchedule::load(home.path().join("heartbeat.yml"), tasks, offered).unwrap();
     store.schedule_upsert(plan.begin(mint.now())).await.unwrap();
     let heard = Arc::new(Heard::default());
     let (wake, changed) = (Arc::default(), Arc::default());
     let events = Arc::clone(&heard) as Arc<dyn EventSink>;
-    let around = Around { store, mint, faults, events, wake, changed };
+    let around = SchedulerContext { store, ids: mint, faults, events, wake, changed };
     let waits = Arc::new(Waits { look, began: Mutex::default(), from: Instant::now() });
-    let driver = Driver::new(Arc::clone(&waits), around.clone(), plan);
+    let driver = HeartbeatScheduler::new(Arc::clone(&waits), around.clone(), plan);
     World { _home: home, waits, heard, around, driver }
 }
 
@@ -114,14 +114,14 @@ async fn four_run_at_once_and_a_slow_one_holds_up_no_other() {
     // A rest ends when somebody changes the schedule, not a minute later.
     let change = async {
         sleep(Duration::from_secs(660)).await;
-        let now = around.mint.now();
-        let times = Times { anchor: now, next: now };
+        let now = around.ids.now();
+        let times = ScheduleTimes { anchor: now, next: now };
         around.store.schedule_one(task("1-new", 0), times).await.unwrap();
         around.changed.notify_one();
         sleep(Duration::from_secs(1)).await;
     };
     tokio::select! {
-        () = driver.beat() => panic!("the heart stopped"),
+        () = driver.run() => panic!("the heart stopped"),
         () = change => {}
     }
     let began = waits.began.lock().unwrap().clone();
@@ -138,7 +138,7 @@ async fn a_tick_that_hangs_is_told_and_goes_on() {
     let World { waits, heard, driver, .. } =
         world(Duration::from_secs(150), vec![task("1-a", 0)]).await;
     tokio::select! {
-        () = driver.beat() => panic!("the heart stopped"),
+        () = driver.run() => panic!("the heart stopped"),
         () = sleep(Duration::from_secs(760)) => {}
     }
     let stalled = |event: &Event| match event {

@@ -1,6 +1,6 @@
 //! The rule, asked at times that clocks of every kind may show.
 
-use automaton_store::{Origin, Rhythm, Task};
+use automaton_store::{ScheduleRule, TaskConfig, TaskOrigin};
 use proptest::prelude::*;
 
 use super::*;
@@ -16,14 +16,14 @@ fn t(millis: i64) -> Timestamp {
 }
 
 /// A task that stands at T0.
-fn row(rhythm: Rhythm) -> ScheduledTask {
-    let times = Schedule::new(&rhythm).unwrap().begin(t(0));
-    let task = Task {
+fn row(rhythm: ScheduleRule) -> ScheduledTask {
+    let times = ScheduleIter::new(&rhythm).unwrap().begin(t(0));
+    let task = TaskConfig {
         name: "a".to_owned(),
         task: "a".to_owned(),
         rhythm,
         enabled: true,
-        origin: Origin::Default,
+        origin: TaskOrigin::Default,
         priority: 0,
         tier_minimum: SurvivalTier::Dead,
         timeout: Span::from_secs(30),
@@ -33,48 +33,48 @@ fn row(rhythm: Rhythm) -> ScheduledTask {
 }
 
 fn every(minutes: i64) -> ScheduledTask {
-    row(Rhythm::Every(Span::from_millis(minutes * MINUTE)))
+    row(ScheduleRule::Every(Span::from_millis(minutes * MINUTE)))
 }
 
 fn cron(expression: &str) -> ScheduledTask {
-    row(Rhythm::Cron { expression: expression.to_owned(), zone: "UTC".to_owned() })
+    row(ScheduleRule::Cron { expression: expression.to_owned(), zone: "UTC".to_owned() })
 }
 
-fn ask(row: &ScheduledTask, now: i64, tier: SurvivalTier) -> Verdict {
-    verdict(row, Need::Other, Footing { now: t(now), tier, stretch: 4 }).unwrap()
+fn ask(row: &ScheduledTask, now: i64, tier: SurvivalTier) -> DueDecision {
+    verdict(row, Need::Other, DueContext { now: t(now), tier, interval_multiplier: 4 }).unwrap()
 }
 
-fn rich(row: &ScheduledTask, now: i64) -> Verdict {
+fn rich(row: &ScheduledTask, now: i64) -> DueDecision {
     ask(row, now, SurvivalTier::Normal)
 }
 
-fn run(anchor: i64, next: i64) -> Verdict {
-    Verdict::Run { times: Times { anchor: t(anchor), next: t(next) }, attempt: 0 }
+fn run(anchor: i64, next: i64) -> DueDecision {
+    DueDecision::Run { times: ScheduleTimes { anchor: t(anchor), next: t(next) }, attempt: 0 }
 }
 
 #[test]
 fn missed_times_are_one_run_and_late_ones_do_not_drift() {
     let task = every(2);
-    assert_eq!(rich(&task, 2 * MINUTE - 1), Verdict::Wait(t(2 * MINUTE)));
+    assert_eq!(rich(&task, 2 * MINUTE - 1), DueDecision::Wait(t(2 * MINUTE)));
     assert_eq!(rich(&task, 2 * MINUTE + 777), run(2 * MINUTE, 4 * MINUTE));
     assert_eq!(rich(&task, 11 * MINUTE), run(10 * MINUTE, 12 * MINUTE));
     let task = cron("*/15 * * * *");
-    assert_eq!(rich(&task, 14 * MINUTE), Verdict::Wait(t(15 * MINUTE)));
+    assert_eq!(rich(&task, 14 * MINUTE), DueDecision::Wait(t(15 * MINUTE)));
     assert_eq!(rich(&task, 50 * MINUTE), run(50 * MINUTE, 60 * MINUTE));
 }
 
 #[test]
 fn one_that_is_off_held_or_beyond_the_means_rests() {
-    let off = ScheduledTask { task: Task { enabled: false, ..every(1).task }, ..every(1) };
-    assert_eq!(rich(&off, DAY), Verdict::Rest);
+    let off = ScheduledTask { task: TaskConfig { enabled: false, ..every(1).task }, ..every(1) };
+    assert_eq!(rich(&off, DAY), DueDecision::Rest);
     let held = ScheduledTask { leased: Some((t(0), t(MINUTE * 5))), ..every(1) };
-    assert_eq!(rich(&held, MINUTE), Verdict::Rest);
+    assert_eq!(rich(&held, MINUTE), DueDecision::Rest);
     assert_eq!(rich(&held, 5 * MINUTE), run(5 * MINUTE, 6 * MINUTE), "its lease is over");
     let held = ScheduledTask { leased: Some((t(DAY), t(DAY + MINUTE))), ..every(1) };
     assert_eq!(rich(&held, MINUTE), run(MINUTE, 2 * MINUTE), "a lease of the future is none");
-    let task = Task { tier_minimum: SurvivalTier::Normal, ..every(1).task };
+    let task = TaskConfig { tier_minimum: SurvivalTier::Normal, ..every(1).task };
     let dear = ScheduledTask { task, ..every(1) };
-    assert_eq!(ask(&dear, MINUTE, SurvivalTier::LowCompute), Verdict::Rest);
+    assert_eq!(ask(&dear, MINUTE, SurvivalTier::LowCompute), DueDecision::Rest);
     assert_eq!(ask(&dear, MINUTE, SurvivalTier::Normal), run(MINUTE, 2 * MINUTE));
 }
 
@@ -83,10 +83,14 @@ fn the_poor_keep_every_fourth_time_of_what_is_not_essential() {
     for task in [every(15), cron("*/15 * * * *")] {
         assert_eq!(
             ask(&task, 45 * MINUTE, SurvivalTier::LowCompute),
-            Verdict::Wait(t(60 * MINUTE))
+            DueDecision::Wait(t(60 * MINUTE))
         );
         assert_eq!(ask(&task, 60 * MINUTE, SurvivalTier::Dead), run(60 * MINUTE, 75 * MINUTE));
-        let footing = Footing { now: t(15 * MINUTE), tier: SurvivalTier::Critical, stretch: 4 };
+        let footing = DueContext {
+            now: t(15 * MINUTE),
+            tier: SurvivalTier::Critical,
+            interval_multiplier: 4,
+        };
         let essential = verdict(&task, Need::Essential, footing).unwrap();
         assert_eq!(essential, run(15 * MINUTE, 30 * MINUTE));
     }
@@ -95,20 +99,20 @@ fn the_poor_keep_every_fourth_time_of_what_is_not_essential() {
 #[test]
 fn a_retry_gives_way_to_the_schedules_next_time() {
     let failed = ScheduledTask { retry_at: Some(t(30_000)), attempt: 1, ..every(2) };
-    assert_eq!(rich(&failed, 29_999), Verdict::Wait(t(30_000)));
+    assert_eq!(rich(&failed, 29_999), DueDecision::Wait(t(30_000)));
     let times = failed.times;
-    assert_eq!(rich(&failed, 30_000), Verdict::Run { times, attempt: 2 });
+    assert_eq!(rich(&failed, 30_000), DueDecision::Run { times, attempt: 2 });
     assert_eq!(rich(&failed, 2 * MINUTE), run(2 * MINUTE, 4 * MINUTE), "a first try again");
     let late = ScheduledTask { retry_at: Some(t(3 * MINUTE)), ..every(2) };
-    assert_eq!(rich(&late, MINUTE), Verdict::Wait(t(2 * MINUTE)));
+    assert_eq!(rich(&late, MINUTE), DueDecision::Wait(t(2 * MINUTE)));
 }
 
 #[test]
 fn a_clock_that_is_set_back_is_followed_unless_it_is_only_put_right() {
     let task = cron("*/15 * * * *");
-    let Verdict::Follow(times) = rich(&task, -DAY) else { panic!("a day is much") };
-    assert_eq!(times, Times { anchor: t(-DAY), next: t(-DAY + 15 * MINUTE) });
-    assert_eq!(rich(&task, -59_999), Verdict::Wait(t(15 * MINUTE)), "served is served");
+    let DueDecision::Follow(times) = rich(&task, -DAY) else { panic!("a day is much") };
+    assert_eq!(times, ScheduleTimes { anchor: t(-DAY), next: t(-DAY + 15 * MINUTE) });
+    assert_eq!(rich(&task, -59_999), DueDecision::Wait(t(15 * MINUTE)), "served is served");
 }
 
 proptest! {
@@ -126,18 +130,18 @@ proptest! {
             let (begun, mut runs) = (now, 0_i64);
             for _ in 0..steps {
                 match rich(&task, now) {
-                    Verdict::Run { times, .. } => {
+                    DueDecision::Run { times, .. } => {
                         prop_assert!(times.next > t(now));
                         task.times = times;
                         runs += 1;
                     }
-                    Verdict::Follow(times) => task.times = times,
-                    Verdict::Wait(at) => {
+                    DueDecision::Follow(times) => task.times = times,
+                    DueDecision::Wait(at) => {
                         prop_assert!(at > t(now));
                         prop_assert!(at.since(t(now)) <= Span::from_millis(period * MINUTE + MINUTE));
                         now = at.as_millis() - T0;
                     }
-                    Verdict::Rest => prop_assert!(false, "nothing holds it"),
+                    DueDecision::Rest => prop_assert!(false, "nothing holds it"),
                 }
             }
             prop_assert!(runs <= (now - begun) / (period * MINUTE) + 2, "{runs}");

@@ -5,13 +5,13 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn default(name: &str, cron: &str) -> Task {
-    Task {
+fn default(name: &str, cron: &str) -> TaskConfig {
+    TaskConfig {
         name: name.to_owned(),
         task: name.to_owned(),
-        rhythm: Rhythm::Cron { expression: cron.to_owned(), zone: "UTC".to_owned() },
+        rhythm: ScheduleRule::Cron { expression: cron.to_owned(), zone: "UTC".to_owned() },
         enabled: true,
-        origin: Origin::Default,
+        origin: TaskOrigin::Default,
         priority: 3,
         tier_minimum: SurvivalTier::Dead,
         timeout: Span::from_secs(30),
@@ -19,7 +19,7 @@ fn default(name: &str, cron: &str) -> Task {
     }
 }
 
-fn parsed(text: &str) -> Result<Settled, HeartbeatError> {
+fn parsed(text: &str) -> Result<ScheduleConfig, HeartbeatError> {
     let defaults = [default("ping", "*/15 * * * *"), default("tidy", "40 * * * *")];
     read(Path::new("/home/heartbeat.yml"), text, &defaults)
 }
@@ -34,8 +34,12 @@ fn refused(text: &str) -> String {
 fn nothing_in_a_file_is_the_defaults() {
     for text in ["", "\n# nothing yet\n", "entries: []\n", "{}"] {
         let settled = parsed(text).unwrap();
-        assert_eq!((settled.tick, settled.stretch), (Span::from_secs(60), 4), "{text:?}");
-        assert!(settled.tasks.iter().all(|task| task.origin == Origin::Default));
+        assert_eq!(
+            (settled.tick, settled.interval_multiplier),
+            (Span::from_secs(60), 4),
+            "{text:?}"
+        );
+        assert!(settled.tasks.iter().all(|task| task.origin == TaskOrigin::Default));
     }
 }
 
@@ -48,16 +52,17 @@ fn an_entry_says_what_is_other_than_the_default() {
          maxRetries: 3\n  tierMinimum: normal\n  priority: 9\n",
     );
     let settled = settled.unwrap();
-    assert_eq!((settled.tick, settled.stretch), (Span::from_secs(5), 2));
+    assert_eq!((settled.tick, settled.interval_multiplier), (Span::from_secs(5), 2));
     let zone = "Europe/Berlin".to_owned();
-    let rhythm = Rhythm::Cron { expression: "* * * * *".to_owned(), zone: zone.clone() };
-    let ping = Task { rhythm, enabled: false, origin: Origin::File, ..default("ping", "") };
-    let tidy = Rhythm::Cron { expression: "40 * * * *".to_owned(), zone };
-    let tidy = Task { rhythm: tidy, ..default("tidy", "") };
-    let nightly = Task {
+    let rhythm = ScheduleRule::Cron { expression: "* * * * *".to_owned(), zone: zone.clone() };
+    let ping =
+        TaskConfig { rhythm, enabled: false, origin: TaskOrigin::File, ..default("ping", "") };
+    let tidy = ScheduleRule::Cron { expression: "40 * * * *".to_owned(), zone };
+    let tidy = TaskConfig { rhythm: tidy, ..default("tidy", "") };
+    let nightly = TaskConfig {
         name: "nightly".to_owned(),
-        rhythm: Rhythm::Every(Span::from_secs(86_400)),
-        origin: Origin::File,
+        rhythm: ScheduleRule::Every(Span::from_secs(86_400)),
+        origin: TaskOrigin::File,
         timeout: Span::from_secs(60),
         max_retries: 3,
         tier_minimum: SurvivalTier::Normal,
@@ -109,7 +114,7 @@ proptest! {
         match parsed(&text) {
             Ok(settled) => {
                 for task in settled.tasks {
-                    prop_assert!(Schedule::new(&task.rhythm).is_ok());
+                    prop_assert!(ScheduleIter::new(&task.rhythm).is_ok());
                 }
             }
             Err(error) => prop_assert!(error.to_string().contains("/home/heartbeat.yml")),
@@ -120,7 +125,7 @@ proptest! {
     fn every_schedule_in_an_entry_is_kept_or_refused(expression in "[-0-9*/,LW#a-z ]{1,20}") {
         let text = format!("entries: [{{name: ping, schedule: '{expression}'}}]");
         if let Ok(settled) = parsed(&text) && !expression.trim().is_empty() {
-            let Rhythm::Cron { expression: kept, .. } = &settled.tasks[0].rhythm else { panic!("{text}") };
+            let ScheduleRule::Cron { expression: kept, .. } = &settled.tasks[0].rhythm else { panic!("{text}") };
             prop_assert_eq!(kept, &expression);
         }
     }

@@ -7,31 +7,31 @@ use futures_util::FutureExt;
 
 use automaton_core::time::Span;
 
-use super::{Beat, Failed, Ground, Report, Tick};
+use super::{TaskContext, TaskFailure, TaskReport, TaskSpec, TickContext};
 use crate::heartbeat::due::Need;
 use crate::survival;
 
-pub(super) const BEAT: Beat = Beat {
+pub(super) const BEAT: TaskSpec = TaskSpec {
     name: "check_credits",
     need: Need::Essential,
-    kept: true,
+    essential: true,
     cron: "*/5 * * * *",
     timeout: Span::from_secs(30),
     max_retries: 1,
-    offered: |deps| deps.treasury.is_some(),
+    is_available: |deps| deps.treasury.is_some(),
     run: |ground, tick| credits(ground, tick).boxed(),
 };
 
-async fn credits(ground: &Ground, tick: &Tick) -> Result<Report, Failed> {
+async fn credits(ground: &TaskContext, tick: &TickContext) -> Result<TaskReport, TaskFailure> {
     let Some(balances) = &tick.balances else {
-        return Ok(Report::failed("the balances could not be read".to_owned()));
+        return Ok(TaskReport::failed("the balances could not be read".to_owned()));
     };
     let vitals = survival::note(&ground.deps, balances).await?;
     let shown = balances.credits_shown();
     if balances.credits.is_none() {
-        return Ok(Report::failed(format!("credits: {shown}")));
+        return Ok(TaskReport::failed(format!("credits: {shown}")));
     }
     let broke = vitals.and_then(|vitals| vitals.broke_for);
     let broke = broke.map_or_else(String::new, |span| format!(", broke for {span}"));
-    Ok(Report::done(format!("credits: {shown}{broke}")))
+    Ok(TaskReport::done(format!("credits: {shown}{broke}")))
 }

@@ -4,10 +4,10 @@
 use automaton_core::record::WakeSource;
 use automaton_core::time::Span;
 use automaton_sandbox::ExitStatus;
-use automaton_tools::context::{Ran, Workspace as _};
+use automaton_tools::context::{CommandOutput, WorkspaceHandle as _};
 use futures_util::FutureExt;
 
-use super::{Beat, Failed, Ground, Report, Tick, always};
+use super::{TaskContext, TaskFailure, TaskReport, TaskSpec, TickContext, always};
 use crate::heartbeat::due::Need;
 use crate::wake::cause;
 
@@ -17,28 +17,30 @@ const SIGN: &str = "alive";
 /// How long the command may take.
 const WALL: Span = Span::from_secs(5);
 
-pub(super) const BEAT: Beat = Beat {
+pub(super) const BEAT: TaskSpec = TaskSpec {
     name: "health_check",
     need: Need::Essential,
-    kept: true,
+    essential: true,
     cron: "*/30 * * * *",
     timeout: Span::from_secs(15),
     max_retries: 1,
-    offered: always,
+    is_available: always,
     run: |ground, tick| health(ground, tick).boxed(),
 };
 
 /// The reason to wake is always the same, so that it is told once while it lasts.
-async fn health(ground: &Ground, _tick: &Tick) -> Result<Report, Failed> {
+async fn health(ground: &TaskContext, _tick: &TickContext) -> Result<TaskReport, TaskFailure> {
     let wrong = match ground.workspace.exec(&format!("echo {SIGN}"), WALL, None).await {
-        Ok(Ran { status: ExitStatus::Exited(0), stdout, .. })
+        Ok(CommandOutput { status: ExitStatus::Exited(0), stdout, .. })
             if stdout.head.trim_ascii() == SIGN.as_bytes() =>
         {
-            return Ok(Report::done("commands run".to_owned()));
+            return Ok(TaskReport::done("commands run".to_owned()));
         }
-        Ok(Ran { status, .. }) => format!("a command ended otherwise than it should: {status:?}"),
+        Ok(CommandOutput { status, .. }) => {
+            format!("a command ended otherwise than it should: {status:?}")
+        }
         Err(error) => format!("a command could not be run: {error}"),
     };
     let reason = "Commands do not run in your sandbox any more.";
-    Ok(Report::failed(wrong).waking(Some(cause(WakeSource::Heartbeat, reason))))
+    Ok(TaskReport::failed(wrong).waking(Some(cause(WakeSource::Heartbeat, reason))))
 }

@@ -2,15 +2,15 @@
 //! gives space back when there is much of it.
 
 use automaton_core::time::Span;
-use automaton_store::{Deleted, Limits};
+use automaton_store::{RetentionPolicy, RetentionResult};
 use futures_util::FutureExt;
 
-use super::{Beat, Failed, Ground, Report, Tick, always};
+use super::{TaskContext, TaskFailure, TaskReport, TaskSpec, TickContext, always};
 use crate::heartbeat::due::Need;
 
 /// What is kept of the record, apart from decisions and intents, which are kept
 /// for ever.
-const KEPT: Limits = Limits {
+const KEPT: RetentionPolicy = RetentionPolicy {
     keep: Span::from_secs(90 * 24 * 3600),
     keep_heartbeat: Span::from_secs(7 * 24 * 3600),
     turns_kept: 10_000,
@@ -20,22 +20,22 @@ const KEPT: Limits = Limits {
 /// Rounds of one clean-up; the next run goes on where this one stopped.
 const ROUNDS_MAX: u32 = 20;
 
-pub(super) const BEAT: Beat = Beat {
+pub(super) const BEAT: TaskSpec = TaskSpec {
     name: "state_maintenance",
     need: Need::Other,
-    kept: true,
+    essential: true,
     cron: "40 * * * *",
     timeout: Span::from_secs(120),
     max_retries: 1,
-    offered: always,
+    is_available: always,
     run: |ground, tick| maintain(ground, tick).boxed(),
 };
 
-async fn maintain(ground: &Ground, _tick: &Tick) -> Result<Report, Failed> {
+async fn maintain(ground: &TaskContext, _tick: &TickContext) -> Result<TaskReport, TaskFailure> {
     let store = &ground.deps.store;
     let mut rows = 0;
     for _ in 0..ROUNDS_MAX {
-        let Deleted {
+        let RetentionResult {
             turns,
             messages,
             outbox,
@@ -53,5 +53,5 @@ async fn maintain(ground: &Ground, _tick: &Tick) -> Result<Report, Failed> {
     }
     store.checkpoint().await?;
     let freed = store.vacuum().await?;
-    Ok(Report::done(format!("{rows} old rows deleted, {freed} bytes given back")))
+    Ok(TaskReport::done(format!("{rows} old rows deleted, {freed} bytes given back")))
 }

@@ -10,28 +10,28 @@ use automaton_core::record::WakeSource;
 use automaton_core::time::Span;
 use futures_util::FutureExt;
 
-use super::{Beat, Failed, Ground, Report, always};
-use crate::deps::Deps;
+use super::{TaskContext, TaskFailure, TaskReport, TaskSpec, always};
+use crate::deps::AgentDeps;
 use crate::heartbeat::due::Need;
 use crate::prompt::room;
 use crate::settings::Settings;
 use crate::survival;
 use crate::wake::cause;
 
-pub(super) const BEAT: Beat = Beat {
+pub(super) const BEAT: TaskSpec = TaskSpec {
     name: "report_metrics",
     need: Need::Other,
-    kept: true,
+    essential: true,
     cron: "*/10 * * * *",
     timeout: Span::from_secs(30),
     max_retries: 1,
-    offered: always,
+    is_available: always,
     run: |ground, _tick| report(ground).boxed(),
 };
 
 /// Takes the snapshot, judges the rules and tells of what changed.
-async fn report(ground: &Ground) -> Result<Report, Failed> {
-    let Ground { deps, settings, .. } = ground;
+async fn report(ground: &TaskContext) -> Result<TaskReport, TaskFailure> {
+    let TaskContext { deps, settings, .. } = ground;
     let news = deps.store.judge_alerts(thresholds(deps, settings)).await?;
     let raised: Vec<&Alert> = news.iter().filter(|alert| alert.is_active()).collect();
     for alert in &news {
@@ -46,11 +46,11 @@ async fn report(ground: &Ground) -> Result<Report, Failed> {
         None => None,
     };
     let note = format!("{} alerts raised, {} over", raised.len(), news.len() - raised.len());
-    Ok(Report::done(note).waking(wake))
+    Ok(TaskReport::done(note).waking(wake))
 }
 
 /// What the rules compare with. Where thinking is not paid, no reserve is needed.
-fn thresholds(deps: &Deps, settings: &Settings) -> Thresholds {
+fn thresholds(deps: &AgentDeps, settings: &Settings) -> Thresholds {
     let room = room(deps.provider.model().context_tokens, settings.max_tokens_per_turn);
     Thresholds {
         reserve: survival::payer(deps).map(|treasury| treasury.limits().reserve),

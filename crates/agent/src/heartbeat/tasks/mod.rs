@@ -21,17 +21,17 @@ use automaton_core::record::WakeCause;
 use automaton_core::tier::SurvivalTier;
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::vitals::Vitals;
-use automaton_store::{Life, StoreError, TaskResult};
+use automaton_store::{AutomatonRow, StoreError, TaskResult};
 use futures_util::future::BoxFuture;
 
 use super::due::Need;
-use crate::deps::Deps;
+use crate::deps::AgentDeps;
 use crate::handles::Workspace;
 use crate::settings::Settings;
 use crate::treasury::Balances;
 
 /// Every task, in the order in which what is due at once runs.
-pub(super) static BEATS: &[&Beat] = &[
+pub(super) static BEATS: &[&TaskSpec] = &[
     &ping::BEAT,
     &credits::BEAT,
     &usdc::BEAT,
@@ -49,13 +49,13 @@ pub(crate) use self::ping::post;
 pub(super) const PING: &str = ping::BEAT.name;
 
 /// A task, with how it runs when nobody says otherwise.
-pub(super) struct Beat {
+pub(super) struct TaskSpec {
     /// Its name in the schedule.
     pub(super) name: &'static str,
     /// Whether one that is poor keeps it up.
     pub(super) need: Need,
     /// Whether the automaton may not do without it, even if it would like to.
-    pub(super) kept: bool,
+    pub(super) essential: bool,
     /// Its default schedule, in cron.
     pub(super) cron: &'static str,
     /// How long a run may take.
@@ -63,50 +63,53 @@ pub(super) struct Beat {
     /// Tries after the first.
     pub(super) max_retries: u32,
     /// Whether this automaton has what the task looks after.
-    pub(super) offered: fn(&Deps) -> bool,
+    pub(super) is_available: fn(&AgentDeps) -> bool,
     /// Does it.
-    pub(super) run: for<'a> fn(&'a Ground, &'a Tick) -> BoxFuture<'a, Result<Report, Failed>>,
+    pub(super) run: for<'a> fn(
+        &'a TaskContext,
+        &'a TickContext,
+    ) -> BoxFuture<'a, Result<TaskReport, TaskFailure>>,
 }
 
 /// What every run may use.
-pub(super) struct Ground {
+pub(super) struct TaskContext {
     pub(super) settings: Settings,
-    pub(super) deps: Deps,
+    pub(super) deps: AgentDeps,
     pub(super) workspace: Workspace,
 }
 
 /// What a tick has read, once for all its tasks.
 #[derive(Debug)]
-pub(crate) struct Tick {
+pub(crate) struct TickContext {
     /// When it was read.
     pub(crate) now: Timestamp,
     /// The life as it was then.
-    pub(crate) life: Life,
+    pub(crate) life: AutomatonRow,
     /// What there was; none where there is no money.
     pub(crate) balances: Option<Balances>,
     /// What was known before, over restarts.
     pub(crate) vitals: Vitals,
 }
 
-impl Tick {
+impl TickContext {
     /// Reads all of it.
     ///
     /// # Errors
     /// When the store fails.
-    pub(crate) async fn read(deps: &Deps) -> Result<Self, StoreError> {
+    pub(crate) async fn read(deps: &AgentDeps) -> Result<Self, StoreError> {
         let balances = match &deps.treasury {
             Some(treasury) => Some(treasury.balances().await),
             None => None,
         };
         let (life, vitals) = (deps.store.life().await?, deps.store.vitals().await?);
-        Ok(Self { now: deps.mint.now(), life, balances, vitals })
+        Ok(Self { now: deps.ids.now(), life, balances, vitals })
     }
 
     /// The tier that it lives by: what could not be read now is as it was last known.
-    pub(crate) fn lives_by(&self) -> Option<SurvivalTier> {
+    pub(crate) fn effective_tier(&self) -> Option<SurvivalTier> {
         let balances = self.balances?;
         let credits = balances.credits.or(self.vitals.credits);
-        Vitals { credits, ..self.vitals }.lives_by()
+        Vitals { credits, ..self.vitals }.effective_tier()
     }
 
     /// How well off the automaton is, if that could be read.
@@ -117,13 +120,13 @@ impl Tick {
 
 /// What a run has to say when it is done.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Report {
+pub(crate) struct TaskReport {
     pub(crate) result: TaskResult,
     pub(crate) note: String,
     pub(crate) wake: Option<WakeCause>,
 }
 
-impl Report {
+impl TaskReport {
     /// It did what it should, and there is nothing to wake for.
     pub(crate) const fn done(note: String) -> Self {
         Self { result: TaskResult::Success, note, wake: None }
@@ -142,20 +145,20 @@ impl Report {
 
 /// Why a run failed, in one line.
 #[derive(Debug)]
-pub(crate) struct Failed(pub(crate) String);
+pub(crate) struct TaskFailure(pub(crate) String);
 
-impl<E: Error + 'static> From<E> for Failed {
+impl<E: Error + 'static> From<E> for TaskFailure {
     fn from(error: E) -> Self {
         Self(chain(&error).to_string())
     }
 }
 
 /// The task with this name.
-pub(super) fn find(name: &str) -> Option<&'static Beat> {
+pub(super) fn find(name: &str) -> Option<&'static TaskSpec> {
     BEATS.iter().copied().find(|beat| beat.name == name)
 }
 
 /// Of tasks that need nothing.
-const fn always(_deps: &Deps) -> bool {
+const fn always(_deps: &AgentDeps) -> bool {
     true
 }

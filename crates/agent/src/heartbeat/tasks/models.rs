@@ -5,23 +5,23 @@ use automaton_core::record::WakeSource;
 use automaton_core::time::Span;
 use futures_util::FutureExt;
 
-use super::{Beat, Failed, Ground, Report, Tick};
+use super::{TaskContext, TaskFailure, TaskReport, TaskSpec, TickContext};
 use crate::heartbeat::due::Need;
 use crate::wake::cause;
 
-pub(super) const BEAT: Beat = Beat {
+pub(super) const BEAT: TaskSpec = TaskSpec {
     name: "refresh_models",
     need: Need::Other,
-    kept: false,
+    essential: false,
     cron: "10 * * * *",
     timeout: Span::from_secs(30),
     max_retries: 1,
-    offered: |deps| deps.treasury.as_ref().is_some_and(|treasury| treasury.has_account()),
+    is_available: |deps| deps.treasury.as_ref().is_some_and(|treasury| treasury.has_account()),
     run: |ground, tick| refresh(ground, tick).boxed(),
 };
 
-async fn refresh(ground: &Ground, _tick: &Tick) -> Result<Report, Failed> {
-    let nothing = || Failed("there is no account with a cloud".to_owned());
+async fn refresh(ground: &TaskContext, _tick: &TickContext) -> Result<TaskReport, TaskFailure> {
+    let nothing = || TaskFailure("there is no account with a cloud".to_owned());
     let treasury = ground.deps.treasury.as_ref().ok_or_else(nothing)?;
     let sold = treasury.models().await?.ok_or_else(nothing)?.data;
     let own = &ground.deps.provider.model().id;
@@ -31,5 +31,5 @@ async fn refresh(ground: &Ground, _tick: &Tick) -> Result<Report, Failed> {
     let gone = bought && !found;
     let reason = "The cloud no longer sells the model that you think with.";
     let wake = gone.then(|| cause(WakeSource::Heartbeat, reason));
-    Ok(Report::done(format!("{} models for sale", sold.len())).waking(wake))
+    Ok(TaskReport::done(format!("{} models for sale", sold.len())).waking(wake))
 }

@@ -4,22 +4,22 @@
 use automaton_core::time::Span;
 use futures_util::FutureExt;
 
-use super::{Beat, Failed, Ground, Report, Tick};
+use super::{TaskContext, TaskFailure, TaskReport, TaskSpec, TickContext};
 use crate::heartbeat::due::Need;
 
-pub(super) const BEAT: Beat = Beat {
+pub(super) const BEAT: TaskSpec = TaskSpec {
     name: "reconcile_payments",
     need: Need::Other,
-    kept: true,
+    essential: true,
     cron: "*/5 * * * *",
     timeout: Span::from_secs(60),
     max_retries: 1,
-    offered: |deps| deps.treasury.is_some(),
+    is_available: |deps| deps.treasury.is_some(),
     run: |ground, tick| payments(ground, tick).boxed(),
 };
 
-async fn payments(ground: &Ground, _tick: &Tick) -> Result<Report, Failed> {
+async fn payments(ground: &TaskContext, _tick: &TickContext) -> Result<TaskReport, TaskFailure> {
     let treasury = ground.deps.treasury.as_ref();
-    let treasury = treasury.ok_or_else(|| Failed("there is no wallet".to_owned()))?;
-    Ok(Report::done(treasury.look_after().await?))
+    let treasury = treasury.ok_or_else(|| TaskFailure("there is no wallet".to_owned()))?;
+    Ok(TaskReport::done(treasury.reconcile_open().await?))
 }

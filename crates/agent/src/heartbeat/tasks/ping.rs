@@ -1,30 +1,30 @@
 //! `heartbeat_ping`: says that the automaton is alive, at the cloud where its creator
 //! reads it. Without an account there is nobody to say it to but the record.
 
-use automaton_client::ClientError;
+use automaton_client::CloudClientError;
 use automaton_core::time::Span;
 use automaton_core::wire::cloud::StatusReport;
 use futures_util::FutureExt;
 
-use super::{Beat, Failed, Ground, Report, Tick, always};
-use crate::deps::Deps;
+use super::{TaskContext, TaskFailure, TaskReport, TaskSpec, TickContext, always};
+use crate::deps::AgentDeps;
 use crate::heartbeat::due::Need;
 
-pub(super) const BEAT: Beat = Beat {
+pub(super) const BEAT: TaskSpec = TaskSpec {
     name: "heartbeat_ping",
     need: Need::Essential,
-    kept: true,
+    essential: true,
     cron: "*/15 * * * *",
     timeout: Span::from_secs(30),
     max_retries: 1,
-    offered: always,
+    is_available: always,
     run: |ground, tick| ping(ground, tick).boxed(),
 };
 
-async fn ping(ground: &Ground, tick: &Tick) -> Result<Report, Failed> {
+async fn ping(ground: &TaskContext, tick: &TickContext) -> Result<TaskReport, TaskFailure> {
     let (how, posted) = post(&ground.settings.name, &ground.deps, tick).await?;
     let told = if posted { ", told to the cloud" } else { "" };
-    Ok(Report::done(format!("{how}{told}")))
+    Ok(TaskReport::done(format!("{how}{told}")))
 }
 
 /// Says now how the automaton is: how that is in words, and whether the cloud was told.
@@ -33,9 +33,9 @@ async fn ping(ground: &Ground, tick: &Tick) -> Result<Report, Failed> {
 /// When the cloud does not take it.
 pub(crate) async fn post(
     name: &str,
-    deps: &Deps,
-    tick: &Tick,
-) -> Result<(String, bool), ClientError> {
+    deps: &AgentDeps,
+    tick: &TickContext,
+) -> Result<(String, bool), CloudClientError> {
     let (life, now) = (&tick.life, tick.now);
     let known = tick.balances;
     let status = StatusReport {

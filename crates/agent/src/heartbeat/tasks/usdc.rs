@@ -7,27 +7,27 @@ use futures_util::FutureExt;
 
 use automaton_core::time::Span;
 
-use super::{Beat, Failed, Ground, Report, Tick};
+use super::{TaskContext, TaskFailure, TaskReport, TaskSpec, TickContext};
 use crate::heartbeat::due::Need;
-use crate::treasury::Moment;
+use crate::treasury::TopUpTrigger;
 
-pub(super) const BEAT: Beat = Beat {
+pub(super) const BEAT: TaskSpec = TaskSpec {
     name: "check_usdc_balance",
     need: Need::Essential,
-    kept: true,
+    essential: true,
     cron: "*/5 * * * *",
     timeout: Span::from_secs(30),
     max_retries: 1,
-    offered: |deps| deps.treasury.is_some(),
+    is_available: |deps| deps.treasury.is_some(),
     run: |ground, tick| usdc(ground, tick).boxed(),
 };
 
-async fn usdc(ground: &Ground, tick: &Tick) -> Result<Report, Failed> {
+async fn usdc(ground: &TaskContext, tick: &TickContext) -> Result<TaskReport, TaskFailure> {
     let (Some(treasury), Some(balances)) = (&ground.deps.treasury, tick.balances) else {
-        return Ok(Report::failed("the balances could not be read".to_owned()));
+        return Ok(TaskReport::failed("the balances could not be read".to_owned()));
     };
     let poor = tick.tier().is_some_and(automaton_core::tier::SurvivalTier::is_poor);
-    let balances = if poor { treasury.look(Moment::Turn).await } else { balances };
+    let balances = if poor { treasury.check_balances(TopUpTrigger::Turn).await } else { balances };
     let shown = format!("in the wallet: {}", balances.usdc_shown());
-    Ok(if balances.usdc.is_some() { Report::done(shown) } else { Report::failed(shown) })
+    Ok(if balances.usdc.is_some() { TaskReport::done(shown) } else { TaskReport::failed(shown) })
 }

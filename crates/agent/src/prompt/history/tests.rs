@@ -3,21 +3,21 @@
 use std::sync::Arc;
 
 use automaton_core::entropy::SystemEntropy;
-use automaton_core::id::Mint;
+use automaton_core::id::IdGenerator;
 use automaton_core::record::{CallStatus, TurnStatus};
 use automaton_core::time::{SystemClock, Timestamp};
 use automaton_inference::Role;
 use proptest::prelude::*;
 
-use super::super::caps::Caps;
+use super::super::caps::PromptCaps;
 use super::*;
 
 fn guard() -> Guard {
     Guard::new().unwrap()
 }
 
-fn mint() -> Mint {
-    Mint::new(Arc::new(SystemClock), Arc::new(SystemEntropy))
+fn mint() -> IdGenerator {
+    IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy))
 }
 
 fn call(tool: &str, arguments: &str, result: Option<Labelled>) -> CallRecord {
@@ -41,13 +41,13 @@ fn turn(inputs: Vec<TurnInput>, thought: &str, calls: Vec<CallRecord>) -> TurnRe
     }
 }
 
-fn caps() -> Caps {
-    Caps::for_window(8192, 1024)
+fn caps() -> PromptCaps {
+    PromptCaps::for_window(8192, 1024)
 }
 
 fn whole(turn: &TurnRecord, guard: &Guard) -> Vec<Message> {
-    let manner = Manner { guard, weak: false, ends: 200 };
-    render_turn(turn, Sizes::whole(&caps(), turn.calls.len()), manner)
+    let manner = MessageStyle { guard, weak: false, ends: 200 };
+    render_turn(turn, TurnSizes::whole(&caps(), turn.calls.len()), manner)
 }
 
 fn said(label: Label, text: &str) -> TurnInput {
@@ -65,8 +65,8 @@ fn a_turn_without_input_is_the_models_words_alone() {
     assert_eq!(messages[1].answers, Some(turn.calls[0].id));
     assert!(messages[1].content.contains("exit_code: 0"));
     let guard = guard();
-    let weak = Manner { guard: &guard, weak: true, ends: 200 };
-    let messages = render_turn(&turn, Sizes::whole(&caps(), 1), weak);
+    let weak = MessageStyle { guard: &guard, weak: true, ends: 200 };
+    let messages = render_turn(&turn, TurnSizes::whole(&caps(), 1), weak);
     assert_eq!(messages[0].content, GO_ON, "a weak model is led by the hand");
 }
 
@@ -90,8 +90,8 @@ fn what_the_creator_said_is_whole_with_its_id_whatever_else_is_cut() {
     let inputs = vec![message, said(Label::Peer, &long)];
     let (guard, turn) = (guard(), turn(inputs, "", Vec::new()));
     for weak in [false, true] {
-        let manner = Manner { guard: &guard, weak, ends: 200 };
-        let short = render_turn(&turn, Sizes::short(&caps(), 0), manner);
+        let manner = MessageStyle { guard: &guard, weak, ends: 200 };
+        let short = render_turn(&turn, TurnSizes::short(&caps(), 0), manner);
         assert!(short[0].content.contains(long.trim_end()), "it was cut");
         let shows_id = short[0].content.contains(&id.to_string());
         assert_eq!(shows_id, !weak, "a weak model would copy it");
@@ -104,7 +104,8 @@ fn a_message_in_a_file_shows_its_ends_and_where_the_rest_is() {
     let lines: Vec<String> = (1..=900).map(|line| format!("line {line} of what I want")).collect();
     let file = "/root/.messages/x.txt";
     let (guard, text) = (guard(), lines.join("\n"));
-    let shown = Manner { guard: &guard, weak: false, ends: 200 }.creators(&text, None, Some(file));
+    let shown =
+        MessageStyle { guard: &guard, weak: false, ends: 200 }.creators(&text, None, Some(file));
     assert!(shown.contains("line 1 of") && shown.contains("line 900 of"), "{shown}");
     let bytes = text.len();
     assert!(shown.contains(&format!("[the whole message is in {file}: 900 lines, {bytes} bytes;")));
@@ -123,9 +124,9 @@ fn a_result_is_whole_at_first_and_short_later_and_its_notices_are_whole_in_both(
     let result = Labelled::new(Label::Tool, "exec", &text);
     let turn = turn(Vec::new(), "", vec![call("exec", "{}", Some(result))]);
     let guard = guard();
-    let manner = Manner { guard: &guard, weak: false, ends: 200 };
+    let manner = MessageStyle { guard: &guard, weak: false, ends: 200 };
     let shown = |sizes| render_turn(&turn, sizes, manner)[1].content.clone();
-    let (whole, short) = (shown(Sizes::whole(&caps(), 1)), shown(Sizes::short(&caps(), 1)));
+    let (whole, short) = (shown(TurnSizes::whole(&caps(), 1)), shown(TurnSizes::short(&caps(), 1)));
     assert!(whole.contains(&text), "{whole}");
     assert!(!short.contains("line 60\n") && short.contains("lines left out here]"), "{short}");
     assert!(short.contains("line 1\n") && short.contains(notice), "{short}");
@@ -168,11 +169,11 @@ fn in_an_older_turn_arguments_are_short_before_its_results_are() {
     let result = Labelled::new(Label::Tool, "exec", lines.join("\n"));
     let calls = vec![call("write_file", &arguments.to_string(), Some(result))];
     let (guard, turn) = (guard(), turn(Vec::new(), "I write it down.", calls));
-    let manner = Manner { guard: &guard, weak: false, ends: 200 };
-    let caps = Caps::for_window(32_768, 1024);
+    let manner = MessageStyle { guard: &guard, weak: false, ends: 200 };
+    let caps = PromptCaps::for_window(32_768, 1024);
     let shown = |sizes| render_turn(&turn, sizes, manner);
     let [whole, lean, short] =
-        [Sizes::whole, Sizes::lean, Sizes::short].map(|of| shown(of(&caps, 1)));
+        [TurnSizes::whole, TurnSizes::lean, TurnSizes::short].map(|of| shown(of(&caps, 1)));
     assert_eq!(whole[0].calls[0].arguments, arguments.to_string());
     assert!(cost(&lean[..1]) < cost(&whole[..1]) / 4, "{lean:?}");
     assert!(lean[0].calls[0].arguments.contains("notes/a.txt"));
@@ -206,8 +207,8 @@ proptest! {
         let ids: Vec<_> = calls.iter().map(|call| call.id).collect();
         let (guard, caps) = (guard(), caps());
         let turn = turn(vec![said(Label::Creator, "Go.")], &thought, calls);
-        let manner = Manner { guard: &guard, weak: false, ends: 200 };
-        for sizes in [Sizes::whole(&caps, ids.len()), Sizes::lean(&caps, ids.len()), Sizes::short(&caps, ids.len()), Sizes::tight(&caps, ids.len(), 6)] {
+        let manner = MessageStyle { guard: &guard, weak: false, ends: 200 };
+        for sizes in [TurnSizes::whole(&caps, ids.len()), TurnSizes::lean(&caps, ids.len()), TurnSizes::short(&caps, ids.len()), TurnSizes::tight(&caps, ids.len(), 6)] {
             let messages = render_turn(&turn, sizes, manner);
             let answered: Vec<_> = messages.iter().filter_map(|message| message.answers).collect();
             let called: Vec<_> = messages[1].calls.iter().map(|call| call.id).collect();

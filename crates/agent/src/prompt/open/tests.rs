@@ -19,7 +19,7 @@ fn message(nth: usize, words: usize) -> OpenMessage {
 
 fn filed(open: &[OpenMessage], room: u32) -> Vec<usize> {
     let guard = Guard::new().unwrap();
-    let manner = Manner { guard: &guard, weak: false, ends: 100 };
+    let manner = MessageStyle { guard: &guard, weak: false, ends: 100 };
     let out = too_long(open, room, manner);
     out.iter().map(|it| open.iter().position(|one| one.id == it.id).unwrap()).collect()
 }
@@ -37,7 +37,7 @@ fn the_oldest_go_to_files_and_one_that_is_too_large_goes_at_once() {
 #[test]
 fn what_is_not_even_shown_is_counted() {
     let guard = Guard::new().unwrap();
-    let manner = Manner { guard: &guard, weak: false, ends: 100 };
+    let manner = MessageStyle { guard: &guard, weak: false, ends: 100 };
     let in_file = |nth| OpenMessage { file: Some("x".to_owned()), ..message(nth, 60) };
     let many: Vec<_> = (0..9).map(in_file).collect();
     let many: Vec<&OpenMessage> = many.iter().collect();
@@ -59,7 +59,7 @@ proptest! {
         room in 300_u32..9000,
     ) {
         let guard = Guard::new().unwrap();
-        let manner = Manner { guard: &guard, weak: false, ends: 100 };
+        let manner = MessageStyle { guard: &guard, weak: false, ends: 100 };
         let mut open: Vec<_> =
             words.iter().enumerate().map(|(nth, words)| message(nth, *words)).collect();
         let filed = too_long(&open, room, manner);

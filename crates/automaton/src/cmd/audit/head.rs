@@ -9,22 +9,22 @@ use std::fs;
 use std::path::Path;
 
 use alloy_primitives::Address;
-use automaton_core::error::Kind;
+use automaton_core::error::ErrorClass;
 use automaton_core::time::{Clock, SystemClock};
-use automaton_core::wire::control::{Answer, Command};
+use automaton_core::wire::control::{ControlRequest, ControlResponse};
 use automaton_signer::signer_of;
-use automaton_store::{Hash, Head, Reader};
-use automaton_wallet::{AuditHead, Purse};
+use automaton_store::{ChainHead, Hash, Reader};
+use automaton_wallet::{AuditHead, SignerClient};
 use serde::{Deserialize, Serialize};
 
-use super::super::Context;
+use super::super::CommandContext;
 use super::super::live::{executable, runtime};
 use super::super::passphrase::PassphraseArgs;
 use super::super::wallet::{SIGNER_ENDS_WITHIN, keystore_of};
-use crate::control::{self, Silence, unexpected};
-use crate::error::Failure;
+use crate::control::{self, ControlError, unexpected};
+use crate::error::CliError;
 use crate::home;
-use crate::role::signer::{self, SignerCharter, home_of};
+use crate::role::signer::{self, SignerLaunchConfig, home_of};
 
 /// The largest file with a head, in bytes.
 const FILE_BYTES_MAX: u64 = 4096;
@@ -32,7 +32,7 @@ const FILE_BYTES_MAX: u64 = 4096;
 /// A head as it is printed.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Printed {
+struct HeadOutput {
     entries: u64,
     /// In hexadecimal.
     head: String,
@@ -42,43 +42,46 @@ struct Printed {
 }
 
 /// Prints the head of a record that is whole.
-pub(super) fn print(context: &Context) -> Result<(), Failure> {
+pub(super) fn print(context: &CommandContext) -> Result<(), CliError> {
     let (.., reader) = context.record()?;
-    let Head { entries, hash } = whole(&reader)?;
-    let printed = Printed { entries, head: hash.to_string(), signed: None };
+    let ChainHead { entries, hash } = whole(&reader)?;
+    let printed = HeadOutput { entries, head: hash.to_string(), signed: None };
     context.format.answer(&printed, || format!("Entries: {entries}\nHead: 0x{hash}"))
 }
 
 /// Prints it with the wallet's signature: the running automaton's signer is asked, else one
 /// is started for this.
-pub(super) fn sign(context: &Context, passphrase: &PassphraseArgs) -> Result<(), Failure> {
+pub(super) fn sign(context: &CommandContext, passphrase: &PassphraseArgs) -> Result<(), CliError> {
     let (home, _, reader) = context.record()?;
     keystore_of(&home)?;
-    let text = match control::ask(&home, &Command::Head) {
-        Ok(Answer::Head { text }) => text,
+    let text = match control::ask(&home, &ControlRequest::Head) {
+        Ok(ControlResponse::Head { text }) => text,
         Ok(other) => return Err(unexpected(other)),
-        Err(Silence::NotRunning) => sign_alone(context, (&home, &reader), passphrase)?,
+        Err(ControlError::NotRunning) => sign_alone(context, (&home, &reader), passphrase)?,
         Err(lost) => return Err(lost.into()),
     };
-    let kept = Kept::parse(&text)?;
-    let Head { entries, hash } = kept.head;
-    let printed = Printed { entries, head: hash.to_string(), signed: Some(text.clone()) };
+    let kept = SavedHead::parse(&text)?;
+    let ChainHead { entries, hash } = kept.head;
+    let printed = HeadOutput { entries, head: hash.to_string(), signed: Some(text.clone()) };
     context.format.answer(&printed, || text)
 }
 
 fn sign_alone(
-    context: &Context,
+    context: &CommandContext,
     (home, reader): (&Path, &Reader),
     passphrase: &PassphraseArgs,
-) -> Result<String, Failure> {
+) -> Result<String, CliError> {
     let _lock = home::lock(home)?;
-    let Head { entries, hash } = whole(reader)?;
+    let ChainHead { entries, hash } = whole(reader)?;
     let place = passphrase.place(context, &home_of(home))?;
-    let charter =
-        SignerCharter { home: home_of(home), passphrase: place, ..SignerCharter::default() };
+    let charter = SignerLaunchConfig {
+        home: home_of(home),
+        passphrase: place,
+        ..SignerLaunchConfig::default()
+    };
     runtime()?.block_on(async {
         let mut signer = signer::start(&executable()?, &charter)?;
-        let purse = Purse::open(signer.socket).await?;
+        let purse = SignerClient::open(signer.socket).await?;
         let (head, at) = (hash.as_bytes().into(), SystemClock.now());
         let text = purse.audit_head(AuditHead { entries, head, at }).await?;
         drop(purse);
@@ -88,30 +91,30 @@ fn sign_alone(
 }
 
 /// The head of a record, which must not be broken: nobody signs for what is.
-fn whole(reader: &Reader) -> Result<Head, Failure> {
+fn whole(reader: &Reader) -> Result<ChainHead, CliError> {
     let report = reader.verify_chain()?;
     super::found(&report, None)?;
-    Ok(Head { entries: report.links, hash: report.head })
+    Ok(ChainHead { entries: report.links, hash: report.head })
 }
 
 /// A head that was kept elsewhere.
 #[derive(Debug)]
-pub(super) struct Kept {
-    pub(super) head: Head,
+pub(super) struct SavedHead {
+    pub(super) head: ChainHead,
     /// Whose wallet signed it.
     wallet: Option<Address>,
 }
 
-impl Kept {
+impl SavedHead {
     /// Reads one from a file, or from the text itself.
     ///
     /// # Errors
     /// When it is none, or its signature does not hold.
-    pub(super) fn read(given: &str) -> Result<Self, Failure> {
+    pub(super) fn read(given: &str) -> Result<Self, CliError> {
         match fs::metadata(given) {
             Ok(found) if found.is_file() && found.len() <= FILE_BYTES_MAX => {
                 let failed = |error: std::io::Error| {
-                    Failure::user(format!("cannot read {given}")).because(&error)
+                    CliError::user(format!("cannot read {given}")).because(&error)
                 };
                 Self::parse(&fs::read_to_string(given).map_err(failed)?)
             }
@@ -121,8 +124,8 @@ impl Kept {
         }
     }
 
-    fn parse(text: &str) -> Result<Self, Failure> {
-        let printed: Option<Printed> = match text.trim_start().starts_with('{') {
+    fn parse(text: &str) -> Result<Self, CliError> {
+        let printed: Option<HeadOutput> = match text.trim_start().starts_with('{') {
             true => {
                 let printed = serde_json::from_str(text);
                 Some(printed.map_err(|error| none().because(&error))?)
@@ -130,22 +133,22 @@ impl Kept {
             false => None,
         };
         match printed {
-            Some(Printed { signed: Some(signed), .. }) => Self::of_lines(&signed),
-            Some(Printed { entries, head, signed: None }) => {
-                Ok(Self { head: Head { entries, hash: hash(&head)? }, wallet: None })
+            Some(HeadOutput { signed: Some(signed), .. }) => Self::of_lines(&signed),
+            Some(HeadOutput { entries, head, signed: None }) => {
+                Ok(Self { head: ChainHead { entries, hash: hash(&head)? }, wallet: None })
             }
             None => Self::of_lines(text),
         }
     }
 
-    fn of_lines(text: &str) -> Result<Self, Failure> {
+    fn of_lines(text: &str) -> Result<Self, CliError> {
         let text = text.trim();
         let field = |name: &str| {
             text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).map(str::trim)
         };
         // silent-ok: what is no number is no head.
         let entries = field("Entries").and_then(|text| text.parse().ok()).ok_or_else(none)?;
-        let head = Head { entries, hash: hash(field("Head").ok_or_else(none)?)? };
+        let head = ChainHead { entries, hash: hash(field("Head").ok_or_else(none)?)? };
         let (Some(wallet), Some(signature)) = (field("Wallet"), field("Signature")) else {
             return Ok(Self { head, wallet: None });
         };
@@ -158,7 +161,7 @@ impl Kept {
             Some(wallet) if signer_of(signed, &bytes.unwrap_or_default()) == Some(wallet) => {
                 Ok(Self { head, wallet: Some(wallet) })
             }
-            _ => Err(Failure::new(Kind::Denied, "the signature of the head does not hold")
+            _ => Err(CliError::new(ErrorClass::Denied, "the signature of the head does not hold")
                 .hint("it was changed, or is not all of what `audit head --signed` printed")),
         }
     }
@@ -167,22 +170,23 @@ impl Kept {
     ///
     /// # Errors
     /// When another one did.
-    pub(super) fn is_of(&self, home: &Path) -> Result<(), Failure> {
+    pub(super) fn is_of(&self, home: &Path) -> Result<(), CliError> {
         let Some(wallet) = self.wallet else { return Ok(()) };
         let ours = keystore_of(home)?.address();
         if ours == Some(wallet) {
             return Ok(());
         }
         let what = format!("the head was signed by {wallet}, which is not this automaton's wallet");
-        Err(Failure::new(Kind::Denied, what).hint("name the head of this automaton, or its --home"))
+        Err(CliError::new(ErrorClass::Denied, what)
+            .hint("name the head of this automaton, or its --home"))
     }
 }
 
-fn hash(text: &str) -> Result<Hash, Failure> {
+fn hash(text: &str) -> Result<Hash, CliError> {
     text.trim_start_matches("0x").parse().map_err(|error| none().because(&error))
 }
 
-fn none() -> Failure {
-    Failure::user("that is no head of a record")
+fn none() -> CliError {
+    CliError::user("that is no head of a record")
         .hint("give what `automaton audit head` printed, or a file with it")
 }

@@ -9,15 +9,17 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use automaton_core::error::Kind;
-use automaton_store::{ChainReport, Departure, Link, LinkKind, Record, verify_export};
+use automaton_core::error::ErrorClass;
+use automaton_store::{
+    ChainDivergence, ChainLink, ChainReport, ExportHeader, LinkKind, verify_export,
+};
 use clap::{Subcommand, ValueHint};
 use serde_json::json;
 
-use self::head::Kept;
-use super::Context;
+use self::head::SavedHead;
+use super::CommandContext;
 use super::passphrase::PassphraseArgs;
-use crate::error::Failure;
+use crate::error::CliError;
 use crate::ui::{self, text::short, when::WallClock};
 
 /// Characters of a column that are shown on one line.
@@ -71,7 +73,7 @@ fn kind(text: &str) -> Result<LinkKind, String> {
 }
 
 /// Does what was asked.
-pub(crate) fn run(context: &Context, command: &AuditCommand) -> Result<(), Failure> {
+pub(crate) fn run(context: &CommandContext, command: &AuditCommand) -> Result<(), CliError> {
     match command {
         AuditCommand::Verify { file, head } => verify(context, file.as_deref(), head.as_deref()),
         AuditCommand::Show { since, kind, lines } => show(context, *since, (*kind, *lines)),
@@ -81,8 +83,12 @@ pub(crate) fn run(context: &Context, command: &AuditCommand) -> Result<(), Failu
     }
 }
 
-fn verify(context: &Context, file: Option<&Path>, kept: Option<&str>) -> Result<(), Failure> {
-    let kept = kept.map(Kept::read).transpose()?;
+fn verify(
+    context: &CommandContext,
+    file: Option<&Path>,
+    kept: Option<&str>,
+) -> Result<(), CliError> {
+    let kept = kept.map(SavedHead::read).transpose()?;
     let head = kept.as_ref().map(|kept| kept.head);
     let (report, departure) = match file {
         Some(file) => verify_export(BufReader::new(opened(file)?), head)?,
@@ -114,10 +120,10 @@ fn verify(context: &Context, file: Option<&Path>, kept: Option<&str>) -> Result<
 }
 
 /// What is wrong, as a failure.
-fn found(report: &ChainReport, departure: Option<&Departure>) -> Result<(), Failure> {
+fn found(report: &ChainReport, departure: Option<&ChainDivergence>) -> Result<(), CliError> {
     let hint = "somebody changed it, or the disk did: compare with a backup, and believe nothing \
                 after that entry";
-    let wrong = |what: String| Err(Failure::new(Kind::Denied, what).hint(hint));
+    let wrong = |what: String| Err(CliError::new(ErrorClass::Denied, what).hint(hint));
     match (&report.broken, departure) {
         (Some(broken), _) => wrong(format!("the record is broken: {broken}")),
         (None, Some(departure)) => {
@@ -127,16 +133,16 @@ fn found(report: &ChainReport, departure: Option<&Departure>) -> Result<(), Fail
     }
 }
 
-fn opened(file: &Path) -> Result<File, Failure> {
-    let failed = |error| Failure::user(format!("cannot read {}", file.display())).because(&error);
+fn opened(file: &Path) -> Result<File, CliError> {
+    let failed = |error| CliError::user(format!("cannot read {}", file.display())).because(&error);
     File::open(file).map_err(failed)
 }
 
 fn show(
-    context: &Context,
+    context: &CommandContext,
     since: u64,
     (kind, lines): (Option<LinkKind>, usize),
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     let (.., reader) = context.record()?;
     let mut last = std::collections::VecDeque::new();
     reader.links(since, |link| {
@@ -146,7 +152,7 @@ fn show(
                 last.pop_front();
             }
         }
-        Ok::<_, Failure>(())
+        Ok::<_, CliError>(())
     })?;
     let clock = context.clock();
     for link in &last {
@@ -155,27 +161,27 @@ fn show(
     Ok(())
 }
 
-fn words(link: &Link, clock: &WallClock) -> String {
+fn words(link: &ChainLink, clock: &WallClock) -> String {
     // The origin of what the runtime itself writes down is always the same.
     let told = link.row.iter().filter(|column| !matches!(column.name(), "id" | "at"));
     let told = told.map(|column| {
         format!("\n  {}: {}", column.name(), short(&column.to_string(), SHOWN_CHARS_MAX))
     });
-    let (Link { seq, kind, subject, .. }, at) = (link, clock.at(link.at));
+    let (ChainLink { seq, kind, subject, .. }, at) = (link, clock.at(link.at));
     format!("{seq}  {at}  {kind} {subject}{}", told.collect::<String>())
 }
 
-fn export(context: &Context, file: &Path) -> Result<(), Failure> {
+fn export(context: &CommandContext, file: &Path) -> Result<(), CliError> {
     let (.., reader) = context.record()?;
     let failed = |error: std::io::Error| {
-        Failure::user(format!("cannot write {}", file.display())).because(&error)
+        CliError::user(format!("cannot write {}", file.display())).because(&error)
     };
-    let json = |error: serde_json::Error| Failure::internal("cannot write the record", &error);
+    let json = |error: serde_json::Error| CliError::internal("cannot write the record", &error);
     // The first line tells of the end, which is known first: it is read in a pass of its own,
     // and what came meanwhile is left out.
     let head = reader.head()?;
     let mut out = BufWriter::new(File::create_new(file).map_err(failed)?);
-    let record = Record::of(head);
+    let record = ExportHeader::of(head);
     serde_json::to_writer(&mut out, &record).map_err(json)?;
     reader.links(0, |link| {
         if link.seq > head.entries {

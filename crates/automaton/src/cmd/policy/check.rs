@@ -4,33 +4,33 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::super::Context;
+use super::super::CommandContext;
 use super::judge::read;
-use crate::error::Failure;
+use crate::error::CliError;
 use crate::operator;
 
 #[derive(Serialize)]
-struct Checked<'a> {
+struct PolicyCheckReport<'a> {
     file: &'a Path,
     rules: usize,
     notes: Vec<String>,
 }
 
 /// Checks the file, and tells what is without effect.
-pub(super) fn run(context: &Context, file: Option<&Path>) -> Result<(), Failure> {
+pub(super) fn run(context: &CommandContext, file: Option<&Path>) -> Result<(), CliError> {
     let home = context.home()?;
     let (path, text) = match file {
         Some(file) => (file.to_owned(), Some(read(file)?)),
         None => (operator::path(&home), operator::text(&home)?),
     };
     let Some(text) = text else {
-        return Err(Failure::user(format!("there is no {}", path.display())).hint(
+        return Err(CliError::user(format!("there is no {}", path.display())).hint(
             "write one with `automaton policy init`; without it only the built-in rules hold",
         ));
     };
     let (rules, notes) = operator::parse(&path, &text)?;
     let notes: Vec<String> = notes.iter().map(ToString::to_string).collect();
-    let checked = Checked { file: &path, rules: rules.len(), notes };
+    let checked = PolicyCheckReport { file: &path, rules: rules.len(), notes };
     context.format.answer(&checked, || {
         let noted = |note: &String| format!("\n  {}:{note}", path.display());
         let notes: String = checked.notes.iter().map(noted).collect();

@@ -2,16 +2,16 @@
 
 use serde_json::json;
 
-use super::super::Context;
-use crate::error::Failure;
+use super::super::CommandContext;
+use crate::error::CliError;
 use crate::{home, operator};
 
 /// Writes the file, unless there is one.
-pub(super) fn run(context: &Context) -> Result<(), Failure> {
+pub(super) fn run(context: &CommandContext) -> Result<(), CliError> {
     let (home, _) = context.inhabited()?;
     let path = operator::path(&home);
     if path.symlink_metadata().is_ok() {
-        return Err(Failure::user(format!("{} is there already", path.display()))
+        return Err(CliError::user(format!("{} is there already", path.display()))
             .hint("change it as you like; `automaton policy check` checks it"));
     }
     home::write_atomically(&path, operator::DEFAULT_TEXT.as_bytes(), 0o600)?;

@@ -7,19 +7,19 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
 
-use automaton_agent::considered;
-use automaton_core::error::Kind;
-use automaton_core::record::Outcome;
+use automaton_agent::parsed_call;
+use automaton_core::error::ErrorClass;
+use automaton_core::record::DecisionOutcome;
 use automaton_core::time::Timestamp;
 use automaton_core::tool::ArgsHash;
-use automaton_core::wire::judge::{Asked, Judged, Verdict};
+use automaton_core::wire::judge::{JudgeOutcome, JudgeRequest, JudgeResponse};
 use automaton_inference::{Checker, RawCall};
 use automaton_policy::rates::Attempts;
-use automaton_policy::{Facts, Judge, Moment};
+use automaton_policy::{Facts, Judge, RuleContext};
 use automaton_tools::{list, secrets_in};
 
-use super::super::Context;
-use crate::error::Failure;
+use super::super::CommandContext;
+use crate::error::CliError;
 use crate::operator;
 
 /// The most that is read of a call or a file of cases, in bytes.
@@ -28,13 +28,13 @@ const INPUT_BYTES_MAX: u64 = 4 << 20;
 const HOUR_MS: i64 = 60 * 60 * 1000;
 
 /// Judges the call on stdin.
-pub(super) fn run(context: &Context, rules: Option<&Path>) -> Result<(), Failure> {
-    let bench = Bench::new(context, rules)?;
+pub(super) fn run(context: &CommandContext, rules: Option<&Path>) -> Result<(), CliError> {
+    let bench = PolicyTestBench::new(context, rules)?;
     let mut text = String::new();
     let read = io::stdin().lock().take(INPUT_BYTES_MAX).read_to_string(&mut text);
-    read.map_err(|error| Failure::internal("cannot read stdin", &error))?;
-    let asked: Asked = serde_json::from_str(&text).map_err(|error| {
-        Failure::user("stdin holds no call").because(&error).hint(
+    read.map_err(|error| CliError::internal("cannot read stdin", &error))?;
+    let asked: JudgeRequest = serde_json::from_str(&text).map_err(|error| {
+        CliError::user("stdin holds no call").because(&error).hint(
             "{\"tool\": \"exec\", \"arguments\": {\"command\": \"ls\"}, \"labels\": {\"input\": \
              \"creator\"}, \"state\": {}}",
         )
@@ -44,13 +44,13 @@ pub(super) fn run(context: &Context, rules: Option<&Path>) -> Result<(), Failure
 }
 
 /// A verdict in words.
-pub(super) fn words(judged: &Judged) -> String {
-    let Judged { outcome, code, reason, rules_triggered, .. } = judged;
+pub(super) fn words(judged: &JudgeResponse) -> String {
+    let JudgeResponse { outcome, code, reason, rules_triggered, .. } = judged;
     let verdict = match outcome {
-        Verdict::Allow => "allowed",
-        Verdict::Ask => "needs your approval",
-        Verdict::Deny => "refused",
-        Verdict::Invalid => return format!("not a valid call of this tool: {reason}"),
+        JudgeOutcome::Allow => "allowed",
+        JudgeOutcome::Ask => "needs your approval",
+        JudgeOutcome::Deny => "refused",
+        JudgeOutcome::Invalid => return format!("not a valid call of this tool: {reason}"),
     };
     let by = match rules_triggered.as_slice() {
         [] => String::new(),
@@ -63,26 +63,27 @@ pub(super) fn words(judged: &Judged) -> String {
 ///
 /// # Errors
 /// When it cannot be read, or is too large to be what it should.
-pub(super) fn read(path: &Path) -> Result<String, Failure> {
-    let failed =
-        |error: &io::Error| Failure::user(format!("cannot read {}", path.display())).because(error);
+pub(super) fn read(path: &Path) -> Result<String, CliError> {
+    let failed = |error: &io::Error| {
+        CliError::user(format!("cannot read {}", path.display())).because(error)
+    };
     let size = fs::metadata(path).map_err(|error| failed(&error))?.len();
     if size > INPUT_BYTES_MAX {
         let what = format!("{} has {size} bytes; {INPUT_BYTES_MAX} are the most", path.display());
-        return Err(Failure::user(what).hint("name another file"));
+        return Err(CliError::user(what).hint("name another file"));
     }
     fs::read_to_string(path).map_err(|error| failed(&error))
 }
 
 /// Where calls are tried.
-pub(super) struct Bench {
+pub(super) struct PolicyTestBench {
     judge: Judge,
     checker: Checker,
 }
 
-impl Bench {
+impl PolicyTestBench {
     /// One with the rules of a file, else with those of the home.
-    pub(super) fn new(context: &Context, rules: Option<&Path>) -> Result<Self, Failure> {
+    pub(super) fn new(context: &CommandContext, rules: Option<&Path>) -> Result<Self, CliError> {
         let judge = match rules {
             Some(file) => operator::judge(file, Some(&read(file)?))?,
             None => {
@@ -91,7 +92,7 @@ impl Bench {
             }
         };
         let checker = Checker::new(&list::specs()).map_err(|error| {
-            Failure::internal("the schemas of the tools cannot be read", &error)
+            CliError::internal("the schemas of the tools cannot be read", &error)
         })?;
         Ok(Self { judge, checker })
     }
@@ -100,17 +101,17 @@ impl Bench {
     ///
     /// # Errors
     /// When what it is asked under makes no sense.
-    pub(super) fn judge(&self, asked: &Asked) -> Result<Judged, Failure> {
-        let Asked { tool, arguments, labels, state } = asked;
+    pub(super) fn judge(&self, asked: &JudgeRequest) -> Result<JudgeResponse, CliError> {
+        let JudgeRequest { tool, arguments, labels, state } = asked;
         let creator = state.creator.as_deref().map(str::parse).transpose();
-        let creator = creator.map_err(|error| Failure::user("`creator`").because(&error))?;
+        let creator = creator.map_err(|error| CliError::user("`creator`").because(&error))?;
         if state.hour > 23 {
             let what = format!("`hour` is 0 to 23, not {}", state.hour);
-            return Err(Failure::new(Kind::User, what));
+            return Err(CliError::new(ErrorClass::User, what));
         }
         let (tool, arguments) = (tool.clone(), arguments.to_string());
         let call = RawCall { provider_id: None, tool, arguments };
-        let (checked, prepared) = match considered(&self.checker, &call) {
+        let (checked, prepared) = match parsed_call(&self.checker, &call) {
             Ok(considered) => considered,
             Err(reason) => return Ok(invalid(reason)),
         };
@@ -128,7 +129,7 @@ impl Bench {
             secrets: secrets_in(&checked.arguments, &[]),
             attempts: Attempts::default(),
         };
-        let moment = Moment {
+        let moment = RuleContext {
             tool: &checked.tool,
             at: Timestamp::from_millis(i64::from(state.hour) * HOUR_MS),
             tier: state.tier,
@@ -137,11 +138,11 @@ impl Bench {
         };
         let verdict = self.judge.judge(prepared, (&facts, &moment), None);
         let decision = verdict.decision();
-        Ok(Judged {
+        Ok(JudgeResponse {
             outcome: match decision.outcome {
-                Outcome::Allow => Verdict::Allow,
-                Outcome::Ask => Verdict::Ask,
-                Outcome::Deny => Verdict::Deny,
+                DecisionOutcome::Allow => JudgeOutcome::Allow,
+                DecisionOutcome::Ask => JudgeOutcome::Ask,
+                DecisionOutcome::Deny => JudgeOutcome::Deny,
             },
             code: decision.code.name().to_owned(),
             reason: decision.reason.to_string(),
@@ -154,9 +155,9 @@ impl Bench {
 }
 
 /// A call that never comes before the policy.
-fn invalid(reason: String) -> Judged {
-    Judged {
-        outcome: Verdict::Invalid,
+fn invalid(reason: String) -> JudgeResponse {
+    JudgeResponse {
+        outcome: JudgeOutcome::Invalid,
         code: String::new(),
         reason,
         args_sha256: None,

@@ -12,8 +12,8 @@ use std::path::PathBuf;
 
 use clap::{Subcommand, ValueHint};
 
-use super::Context;
-use crate::error::Failure;
+use super::CommandContext;
+use crate::error::CliError;
 
 /// What a person may ask about the policy.
 #[derive(Debug, Subcommand)]
@@ -52,7 +52,7 @@ pub(crate) enum PolicyCommand {
 }
 
 /// Does what was asked.
-pub(crate) fn run(context: &Context, command: &PolicyCommand) -> Result<(), Failure> {
+pub(crate) fn run(context: &CommandContext, command: &PolicyCommand) -> Result<(), CliError> {
     match command {
         PolicyCommand::Show => show::show(context),
         PolicyCommand::Explain { id } => show::explain(context, id),

@@ -5,43 +5,43 @@
 
 use std::fmt::Write as _;
 
-use automaton_core::record::Outcome;
+use automaton_core::record::DecisionOutcome;
 use automaton_core::tool::ToolSpec;
 use automaton_core::trust::Label;
-use automaton_policy::catalogue::{self, About, Needs, TABLE};
+use automaton_policy::catalogue::{self, AuthorityNeeds, RuleDescription, TABLE};
 use automaton_policy::rates::LIMITS;
 use automaton_store::{DecisionRecord, NewDecision};
 use automaton_tools::list;
 use serde::Serialize;
 use serde_json::json;
 
-use super::super::Context;
-use crate::error::Failure;
+use super::super::CommandContext;
+use crate::error::CliError;
 use crate::ui::{phrases, text::short};
 
 /// A rule as it is printed.
 #[derive(Debug, Serialize)]
-struct Rule {
+struct RuleListing {
     id: &'static str,
     code: &'static str,
     sentence: &'static str,
     advice: &'static str,
 }
 
-impl From<About> for Rule {
-    fn from(about: About) -> Self {
-        let About { id, code, sentence, advice } = about;
+impl From<RuleDescription> for RuleListing {
+    fn from(about: RuleDescription) -> Self {
+        let RuleDescription { id, code, sentence, advice } = about;
         Self { id: id.as_str(), code: code.name(), sentence, advice }
     }
 }
 
-pub(super) fn show(context: &Context) -> Result<(), Failure> {
+pub(super) fn show(context: &CommandContext) -> Result<(), CliError> {
     let tools = list::specs();
-    let by = |row: &Needs, wanted: Outcome| -> Vec<Label> {
+    let by = |row: &AuthorityNeeds, wanted: DecisionOutcome| -> Vec<Label> {
         let found = Label::ALL.into_iter().zip(row.answering);
         found.filter(|(_, outcome)| *outcome == wanted).map(|(label, _)| label).collect()
     };
-    let rules: Vec<Rule> = catalogue::rules().map(Rule::from).collect();
+    let rules: Vec<RuleListing> = catalogue::rules().map(RuleListing::from).collect();
     let printed = json!({
         "tools": tools.iter().map(|tool| json!({
             "name": tool.name, "category": tool.category, "risk": tool.risk,
@@ -50,9 +50,9 @@ pub(super) fn show(context: &Context) -> Result<(), Failure> {
             "kind": row.kind,
             "effect": row.effect,
             "having_read": row.having_read,
-            "alone": by(row, Outcome::Allow),
-            "asks": by(row, Outcome::Ask),
-            "never": by(row, Outcome::Deny),
+            "alone": by(row, DecisionOutcome::Allow),
+            "asks": by(row, DecisionOutcome::Ask),
+            "never": by(row, DecisionOutcome::Deny),
         })).collect::<Vec<_>>(),
         "rules": rules,
         "limits": LIMITS.iter().map(|limit| json!({
@@ -64,7 +64,7 @@ pub(super) fn show(context: &Context) -> Result<(), Failure> {
 }
 
 /// The same for people.
-fn page(tools: &[ToolSpec], rules: &[Rule]) -> String {
+fn page(tools: &[ToolSpec], rules: &[RuleListing]) -> String {
     let mut text = "Tools, their families, and how much harm they can do".to_owned();
     for ToolSpec { name, category, risk, .. } in tools {
         let family = json!(category);
@@ -87,39 +87,39 @@ fn page(tools: &[ToolSpec], rules: &[Rule]) -> String {
         text.truncate(text.trim_end().len());
     }
     text.push_str("\n\nRules");
-    for Rule { id, code, sentence, .. } in rules {
+    for RuleListing { id, code, sentence, .. } in rules {
         add(&mut text, format_args!("\n  {id}  {code}\n    {sentence}"));
     }
     text
 }
 
-const fn word(outcome: Outcome) -> &'static str {
+const fn word(outcome: DecisionOutcome) -> &'static str {
     match outcome {
-        Outcome::Allow => "alone",
-        Outcome::Ask => "asks",
-        Outcome::Deny => "never",
+        DecisionOutcome::Allow => "alone",
+        DecisionOutcome::Ask => "asks",
+        DecisionOutcome::Deny => "never",
     }
 }
 
-pub(super) fn explain(context: &Context, id: &str) -> Result<(), Failure> {
+pub(super) fn explain(context: &CommandContext, id: &str) -> Result<(), CliError> {
     if let Some(about) = catalogue::rules().find(|about| about.id.as_str() == id) {
-        let rule = Rule::from(about);
+        let rule = RuleListing::from(about);
         return context.format.answer(&rule, || {
             format!("{} ({})\n  {}\n  {}", rule.id, rule.code, rule.sentence, rule.advice)
         });
     }
     if id.contains('.') {
-        let none = Failure::user(format!("there is no rule '{}'", short(id, 60)));
+        let none = CliError::user(format!("there is no rule '{}'", short(id, 60)));
         return Err(none.hint("`automaton policy show` lists the rules"));
     }
     let (.., reader) = context.record()?;
     let Some(found) = reader.decision(id)? else {
-        let none = Failure::user(format!("there is no decision '{}' on record", short(id, 60)));
+        let none = CliError::user(format!("there is no decision '{}' on record", short(id, 60)));
         return Err(none.hint("`automaton turn --json` shows their ids"));
     };
-    let objected: Vec<Rule> = catalogue::rules()
+    let objected: Vec<RuleListing> = catalogue::rules()
         .filter(|about| found.decision.rules_triggered.iter().any(|id| id == about.id.as_str()))
-        .map(Rule::from)
+        .map(RuleListing::from)
         .collect();
     context.format.answer(&json!({ "decision": found, "rules": objected }), || {
         let DecisionRecord { id, call, tool, decision, at } = &found;

@@ -2,24 +2,28 @@
 
 use std::path::Path;
 
-use automaton_core::wire::judge::{Cases, Expected, Judged};
+use automaton_core::wire::judge::{JudgeCases, JudgeExpectation, JudgeResponse};
 use serde::Serialize;
 
-use super::super::Context;
-use super::judge::{Bench, read, words};
-use crate::error::Failure;
+use super::super::CommandContext;
+use super::judge::{PolicyTestBench, read, words};
+use crate::error::CliError;
 use crate::ui::text::plain;
 
 #[derive(Serialize)]
-struct Tried<'a> {
+struct CaseResult<'a> {
     name: &'a str,
     met: bool,
-    judged: &'a Judged,
+    judged: &'a JudgeResponse,
 }
 
 /// Tries each case; a failure when one comes out otherwise.
-pub(super) fn run(context: &Context, file: &Path, rules: Option<&Path>) -> Result<(), Failure> {
-    let bench = Bench::new(context, rules)?;
+pub(super) fn run(
+    context: &CommandContext,
+    file: &Path,
+    rules: Option<&Path>,
+) -> Result<(), CliError> {
+    let bench = PolicyTestBench::new(context, rules)?;
     let cases = cases(file)?;
     let mut wrong = 0;
     for case in &cases.case {
@@ -27,8 +31,8 @@ pub(super) fn run(context: &Context, file: &Path, rules: Option<&Path>) -> Resul
         let met = case.is_met(&judged);
         wrong += usize::from(!met);
         let (name, judged) = (&case.name, &judged);
-        context.format.answer(&Tried { name, met, judged }, || {
-            let Expected { outcome, rule } = &case.expect;
+        context.format.answer(&CaseResult { name, met, judged }, || {
+            let JudgeExpectation { outcome, rule } = &case.expect;
             let rule = rule.as_ref().map_or_else(String::new, |rule| format!(" by {rule}"));
             let wanted = format!("\n  expected {outcome:?}{rule}").to_lowercase();
             let (mark, wanted) = if met { ("ok  ", "") } else { ("FAIL", wanted.as_str()) };
@@ -39,12 +43,12 @@ pub(super) fn run(context: &Context, file: &Path, rules: Option<&Path>) -> Resul
         return Ok(());
     }
     let what = format!("{wrong} of {} cases were not judged as they should be", cases.case.len());
-    Err(Failure::user(what).hint("correct the rules or the cases"))
+    Err(CliError::user(what).hint("correct the rules or the cases"))
 }
 
-fn cases(file: &Path) -> Result<Cases, Failure> {
+fn cases(file: &Path) -> Result<JudgeCases, CliError> {
     let text = read(file)?;
-    let none = || Failure::user(format!("{} holds no cases", file.display()));
+    let none = || CliError::user(format!("{} holds no cases", file.display()));
     let hint = "each [[case]] has name, tool, arguments and expect.outcome";
     if file.extension().is_some_and(|ending| ending == "json") {
         return serde_json::from_str(&text).map_err(|error| none().because(&error).hint(hint));

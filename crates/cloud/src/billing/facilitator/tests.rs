@@ -9,8 +9,8 @@ use super::*;
 /// A payment of $5 on Base to the second account of the well-known test keys.
 const GOLDEN: &str = "eyJ4NDAyVmVyc2lvbiI6MSwic2NoZW1lIjoiZXhhY3QiLCJuZXR3b3JrIjoiZWlwMTU1Ojg0NTMiLCJwYXlsb2FkIjp7InNpZ25hdHVyZSI6IjB4NjA5MGJlNmE0YzA1MDA3NmY1NzhjNGE4NzhkNjc2ZWJjY2Y0NGZjOTY5YzFlYmUzMTM3YzFkNzcwNTMwN2RkMDA4NWZmNjcyNDE2MWMyOTZkMWU2YmJiMjYzZDE3ZmI4MDg1Y2I5NjM3NjJiYjhhZDg0MWY1MmYwNzU2OWFmNTkxYiIsImF1dGhvcml6YXRpb24iOnsiZnJvbSI6IjB4ZjM5RmQ2ZTUxYWFkODhGNkY0Y2U2YUI4ODI3Mjc5Y2ZmRmI5MjI2NiIsInRvIjoiMHg3MDk5Nzk3MEM1MTgxMmRjM0EwMTBDN2QwMWI1MGUwZDE3ZGM3OUM4IiwidmFsdWUiOiI1MDAwMDAwIiwidmFsaWRBZnRlciI6IjE3NjczMjMwNDUiLCJ2YWxpZEJlZm9yZSI6IjE3NjczMjM0MDUiLCJub25jZSI6IjB4MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMSJ9fX0=";
 
-fn terms(name: &str) -> Terms {
-    Terms {
+fn terms(name: &str) -> PaymentTerms {
+    PaymentTerms {
         token: TokenDomain {
             name: name.to_owned(),
             version: "2".to_owned(),
@@ -22,13 +22,13 @@ fn terms(name: &str) -> Terms {
     }
 }
 
-fn offer() -> Offer {
-    Offer {
+fn offer() -> SaleOffer {
+    SaleOffer {
         url: "u".to_owned(),
         description: "d".to_owned(),
         mime_type: "application/json",
         pay_to: terms("USD Coin").pay_to,
-        price: Offer::price_of(5),
+        price: SaleOffer::price_of(5),
     }
 }
 
@@ -38,25 +38,25 @@ fn at(seconds: i64) -> Timestamp {
 
 #[test]
 fn the_payment_of_other_programs_is_taken_within_its_window() {
-    let payment: Payment = decode(GOLDEN).unwrap();
+    let payment: PaymentPayload = decode(GOLDEN).unwrap();
     let check = |now| terms("USD Coin").check(&payment, &offer(), at(now));
     assert_eq!(
         check(1_767_323_044),
-        Err(Refusal("invalid_exact_evm_payload_authorization_valid_after"))
+        Err(PaymentRefusal("invalid_exact_evm_payload_authorization_valid_after"))
     );
     assert_eq!(check(1_767_323_045), Ok(()));
     assert_eq!(check(1_767_323_399), Ok(()));
     assert_eq!(check(1_767_323_400), Err(VALID_BEFORE));
     // The same signature means nothing for a token with another name.
     let other = terms("USDC").check(&payment, &offer(), at(1_767_323_100));
-    assert_eq!(other, Err(Refusal("invalid_exact_evm_signature")));
+    assert_eq!(other, Err(PaymentRefusal("invalid_exact_evm_signature")));
 }
 
 #[test]
 fn the_demand_has_the_amount_in_at_least_seven_digits() {
     for usd in automaton_core::wire::cloud::TIERS_USD {
-        let demand =
-            terms("USD Coin").demand_v1(&Offer { price: Offer::price_of(usd), ..offer() }, "");
+        let demand = terms("USD Coin")
+            .demand_v1(&SaleOffer { price: SaleOffer::price_of(usd), ..offer() }, "");
         assert!(demand.accepts[0].max_amount_required.len() >= 7);
         assert_eq!(demand.accepts[0].network, "base");
     }
@@ -65,13 +65,13 @@ fn the_demand_has_the_amount_in_at_least_seven_digits() {
 proptest! {
     #[test]
     fn a_changed_payment_is_refused(at_byte in 0_usize..400, to in any::<u8>()) {
-        let good: Payment = decode(GOLDEN).unwrap();
+        let good: PaymentPayload = decode(GOLDEN).unwrap();
         let mut json = serde_json::to_vec(&good).unwrap();
         let at_byte = at_byte % json.len();
         json[at_byte] = to;
-        let Ok(changed) = serde_json::from_slice::<Payment>(&json) else { return Ok(()) };
-        let Payment::V1(v1) = &changed else { return Ok(()) };
-        let Payment::V1(before) = &good else { return Ok(()) };
+        let Ok(changed) = serde_json::from_slice::<PaymentPayload>(&json) else { return Ok(()) };
+        let PaymentPayload::V1(v1) = &changed else { return Ok(()) };
+        let PaymentPayload::V1(before) = &good else { return Ok(()) };
         let same = v1.payload == before.payload
             && (&v1.scheme, ChainId::parse(&v1.network)) == (&before.scheme, Some(ChainId::BASE));
         let taken = terms("USD Coin").check(&changed, &offer(), at(1_767_323_100)).is_ok();

@@ -24,7 +24,7 @@ pub(super) async fn keys(db: &dyn Db) {
     key(db, 2).await;
 }
 
-fn transfer(mint: &Mint, (from, key, to): (u8, Hash, u8), cents: i64) -> NewTransfer {
+fn transfer(mint: &IdGenerator, (from, key, to): (u8, Hash, u8), cents: i64) -> NewTransfer {
     NewTransfer {
         id: mint.id(),
         key,
@@ -82,8 +82,11 @@ pub(super) async fn transfers(engine: &dyn Engine) {
     done(db.transfer(send(2, 100)).await.unwrap());
     assert_eq!(balance(db.as_ref()).await, (50_000_000, 0));
     for (of, other) in [(1, 2), (2, 1)] {
-        let newest = &db.history(wallet(of), Page { limit: 1, offset: 0 }).await.unwrap()[0];
-        assert_eq!((newest.reason, newest.counterparty), (Reason::Transfer, Some(wallet(other))));
+        let newest = &db.history(wallet(of), PageRange { limit: 1, offset: 0 }).await.unwrap()[0];
+        assert_eq!(
+            (newest.reason, newest.counterparty),
+            (PostingReason::Transfer, Some(wallet(other)))
+        );
     }
     let short = db.transfer(send(2, 51)).await.unwrap();
     let available = Microcents::new(50_000_000);
@@ -98,8 +101,9 @@ pub(super) async fn ceilings(engine: &dyn Engine) {
     let (db, mint) = (engine.open(&clock), mint(&clock));
     fund(db.as_ref()).await;
     let (one, two) = (key(db.as_ref(), 1).await, key(db.as_ref(), 2).await);
-    let change =
-        async |cents, serial| db.change_ceiling(one, Change { cents, serial }, 400).await.unwrap();
+    let change = async |cents, serial| {
+        db.change_ceiling(one, TransferCeilingChange { cents, serial }, 400).await.unwrap()
+    };
     assert_eq!(change(401, None).await, CeilingOutcome::Unsigned);
     assert_eq!(change(100, None).await, CeilingOutcome::Changed);
     assert_eq!(change(400, None).await, CeilingOutcome::Unsigned, "it may fall and not rise");
@@ -127,21 +131,21 @@ pub(super) async fn refunds(engine: &dyn Engine) {
     let call = hold(&mint, 300, 0);
     db.open_hold(call.clone()).await.unwrap();
     db.settle_hold(call.id, charge(300)).await.unwrap();
-    let history = db.history(wallet(1), Page { limit: 10, offset: 0 }).await.unwrap();
+    let history = db.history(wallet(1), PageRange { limit: 10, offset: 0 }).await.unwrap();
     let [charged, bought] = &history[..] else { panic!("{history:?}") };
-    assert_eq!((charged.reason, charged.amount.units()), (Reason::Charge, -300));
+    assert_eq!((charged.reason, charged.amount.units()), (PostingReason::Charge, -300));
     assert_eq!(charged.description.as_deref(), Some("m"));
-    assert_eq!((bought.reason, bought.amount.units()), (Reason::Purchase, 500_000_000));
+    assert_eq!((bought.reason, bought.amount.units()), (PostingReason::Purchase, 500_000_000));
 
     let spent = db.refund(Refund::Payment(1)).await.unwrap();
     assert!(matches!(spent, RefundOutcome::Spent { .. }), "{spent:?}");
-    let back = Refunded { wallet: wallet(1), amount: Microcents::new(300), payer: None };
+    let back = RefundReceipt { wallet: wallet(1), amount: Microcents::new(300), payer: None };
     let which = Refund::Posting(charged.posting);
     assert_eq!(db.refund(which).await.unwrap(), RefundOutcome::Done(back));
     assert_eq!(db.refund(which).await.unwrap(), RefundOutcome::Again(back));
     assert_eq!(balance(db.as_ref()).await, (500_000_000, 0));
     let payer = Some(wallet(1));
-    let all = Refunded { wallet: wallet(1), amount: Microcents::new(500_000_000), payer };
+    let all = RefundReceipt { wallet: wallet(1), amount: Microcents::new(500_000_000), payer };
     assert_eq!(db.refund(Refund::Payment(1)).await.unwrap(), RefundOutcome::Done(all));
     let by_posting = db.refund(Refund::Posting(bought.posting)).await.unwrap();
     assert_eq!(by_posting, RefundOutcome::Again(all));
@@ -151,15 +155,15 @@ pub(super) async fn refunds(engine: &dyn Engine) {
         assert_eq!(db.refund(unknown).await.unwrap(), RefundOutcome::Unknown, "{unknown}");
     }
     assert_eq!(balance(db.as_ref()).await, (0, 0));
-    let history = db.history(wallet(1), Page { limit: 2, offset: 0 }).await.unwrap();
+    let history = db.history(wallet(1), PageRange { limit: 2, offset: 0 }).await.unwrap();
     let amounts: Vec<_> = history.iter().map(|it| (it.reason, it.amount.units())).collect();
-    assert_eq!(amounts, [(Reason::Refund, -500_000_000), (Reason::Refund, 300)]);
-    let rest = db.history(wallet(1), Page { limit: 9, offset: 2 }).await.unwrap();
+    assert_eq!(amounts, [(PostingReason::Refund, -500_000_000), (PostingReason::Refund, 300)]);
+    let rest = db.history(wallet(1), PageRange { limit: 9, offset: 2 }).await.unwrap();
     assert_eq!(rest.len(), 2);
-    assert_eq!(db.history(wallet(8), Page { limit: 9, offset: 0 }).await.unwrap(), []);
+    assert_eq!(db.history(wallet(8), PageRange { limit: 9, offset: 0 }).await.unwrap(), []);
     assert_eq!(
         db.check_books().await.unwrap(),
-        Books {
+        LedgerTotals {
             sum: Microcents::ZERO,
             owed: Microcents::ZERO,
             revenue: Microcents::ZERO,
@@ -171,60 +175,67 @@ pub(super) async fn refunds(engine: &dyn Engine) {
 pub(super) async fn names(engine: &dyn Engine) {
     let clock = FakeClock::at(START);
     let db = engine.open(&clock);
-    let named =
-        |nonce, name: &str| NewPayment { names: vec![name.to_owned()], ..payment(nonce, 5) };
-    let Begun::New(id) = db.begin_payment(named(1, "a")).await.unwrap() else { panic!("known") };
-    assert_eq!(db.begin_payment(named(1, "a")).await.unwrap(), Begun::Known(id));
-    assert_eq!(db.begin_payment(named(1, "b")).await.unwrap(), Begun::Known(id));
+    let named = |nonce, name: &str| NewIncomingPayment {
+        names: vec![name.to_owned()],
+        ..payment(nonce, 5)
+    };
+    let BeginPaymentOutcome::New(id) = db.begin_payment(named(1, "a")).await.unwrap() else {
+        panic!("known")
+    };
+    assert_eq!(db.begin_payment(named(1, "a")).await.unwrap(), BeginPaymentOutcome::Known(id));
+    assert_eq!(db.begin_payment(named(1, "b")).await.unwrap(), BeginPaymentOutcome::Known(id));
     clock.step(Span::from_secs(500));
     for name in ["a", "b"] {
-        assert_eq!(db.begin_payment(named(2, name)).await.unwrap(), Begun::OtherName);
+        assert_eq!(db.begin_payment(named(2, name)).await.unwrap(), BeginPaymentOutcome::OtherName);
     }
-    assert!(matches!(db.begin_payment(named(2, "c")).await.unwrap(), Begun::New(_)));
+    assert!(matches!(db.begin_payment(named(2, "c")).await.unwrap(), BeginPaymentOutcome::New(_)));
     // Somebody else's names are their own.
     let mut other = named(3, "a");
     other.authorization.from = wallet(7);
-    assert!(matches!(db.begin_payment(other).await.unwrap(), Begun::New(_)));
+    assert!(matches!(db.begin_payment(other).await.unwrap(), BeginPaymentOutcome::New(_)));
 }
 
 pub(super) async fn slots(engine: &dyn Engine) {
     let clock = FakeClock::at(START);
     let (db, mint) = (engine.open(&clock), mint(&clock));
-    let Begun::New(id) = db.begin_payment(payment(1, 5)).await.unwrap() else { panic!("known") };
+    let BeginPaymentOutcome::New(id) = db.begin_payment(payment(1, 5)).await.unwrap() else {
+        panic!("known")
+    };
     let fees = |max| Fees { max, priority: 1 };
-    let new = || NewSlot { intent: mint.id(), payment: id, gas: 70_000, fees: fees(10) };
+    let new =
+        || NewNonceReservation { intent: mint.id(), payment: id, gas: 70_000, fees: fees(10) };
     let first = new();
-    db.open_slot(first).await.unwrap();
-    assert!(db.open_slot(new()).await.is_err(), "one at a time");
-    assert!(db.payment(id).await.unwrap().has_open_slot);
+    db.reserve_nonce(first).await.unwrap();
+    assert!(db.reserve_nonce(new()).await.is_err(), "one at a time");
+    assert!(db.payment(id).await.unwrap().has_open_nonce);
     let sent = |n: u8, gas_nonce| {
         let (hash, raw) = (B256::repeat_byte(n), Bytes::from(vec![n]));
         Submission { hash, raw, gas_nonce }
     };
     drop(db);
     let db = engine.open(&clock);
-    let slot = &db.open_slots().await.unwrap()[0];
+    let slot = &db.open_nonces().await.unwrap()[0];
     assert_eq!((slot.intent, slot.nonce, &slot.raw, slot.gas), (first.intent, None, &None, 70_000));
     db.mark_signed(first.intent, sent(1, 7)).await.unwrap();
     assert!(db.mark_signed(first.intent, sent(2, 7)).await.is_err(), "nothing asked for it");
     clock.step(Span::from_secs(40));
-    db.raise_slot(first.intent, fees(12)).await.unwrap();
-    let slot = &db.open_slots().await.unwrap()[0];
+    db.raise_nonce_fees(first.intent, fees(12)).await.unwrap();
+    let slot = &db.open_nonces().await.unwrap()[0];
     assert_eq!((slot.fees, slot.since, &slot.raw), (fees(12), clock.now(), &None));
     assert!(db.mark_signed(first.intent, sent(2, 8)).await.is_err(), "its number stays");
     db.mark_signed(first.intent, sent(2, 7)).await.unwrap();
     let hashes = vec![B256::repeat_byte(1), B256::repeat_byte(2)];
     let stored = db.payment(id).await.unwrap();
-    assert_eq!(stored.state, PaymentState::Submitted(hashes.clone()));
-    assert_eq!(db.open_slots().await.unwrap()[0].hashes, hashes);
+    assert_eq!(stored.state, IncomingPaymentState::Submitted(hashes.clone()));
+    assert_eq!(db.open_nonces().await.unwrap()[0].hashes, hashes);
     for _ in 0..2 {
-        db.close_slot(first.intent, SlotEnd::Lost).await.unwrap();
+        db.close_nonce(first.intent, NonceReservationEnd::Lost).await.unwrap();
     }
-    assert_eq!(db.open_slots().await.unwrap(), []);
+    assert_eq!(db.open_nonces().await.unwrap(), []);
     let second = new();
-    db.open_slot(second).await.unwrap();
+    db.reserve_nonce(second).await.unwrap();
     db.mark_signed(second.intent, sent(3, 9)).await.unwrap();
     // What is over keeps its number all the same.
     db.mark_failed(id, "why".to_owned()).await.unwrap();
-    assert_eq!(db.open_slots().await.unwrap()[0].nonce, Some(9));
+    assert_eq!(db.open_nonces().await.unwrap()[0].nonce, Some(9));
 }

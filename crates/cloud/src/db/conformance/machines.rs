@@ -4,17 +4,18 @@ use automaton_core::id::MachineId;
 
 use super::*;
 use crate::db::machines::{
-    ChargeOutcome, CreateOutcome, ExecutionOutcome, Limits, Machine, NewExecution, NewMachine,
+    ChargeOutcome, CreateOutcome, ExecutionOutcome, Machine, MachineQuota, NewExecution, NewMachine,
 };
-use crate::machines::lifecycle::{Event as Happens, State};
+use crate::machines::lifecycle::{MachineEvent, MachineState};
 use crate::machines::tier::TIERS;
 
 /// What the first minute of the smallest costs.
 const MINUTE: i64 = 11_575;
 
-const LIMITS: Limits = Limits { per_owner: 2, in_all: 3, disk_gib: None, has_room: true };
+const LIMITS: MachineQuota =
+    MachineQuota { per_owner: 2, in_all: 3, disk_gib: None, has_room: true };
 
-fn new(mint: &Mint, owner: u8) -> NewMachine {
+fn new(mint: &IdGenerator, owner: u8) -> NewMachine {
     NewMachine {
         id: mint.id(),
         owner: wallet(owner),
@@ -33,7 +34,7 @@ fn created(outcome: CreateOutcome) -> Machine {
     }
 }
 
-async fn step(db: &dyn Db, id: MachineId, events: &[Happens]) -> Machine {
+async fn step(db: &dyn Db, id: MachineId, events: &[MachineEvent]) -> Machine {
     let mut last = None;
     for event in events {
         last = db.step_machine(id, *event, None).await.unwrap();
@@ -55,49 +56,61 @@ pub(super) async fn lives(engine: &dyn Engine) {
         ..new(&mint, 1)
     };
     let first = created(db.create_machine(named(b"a")).await.unwrap());
-    assert_eq!((first.state, first.since, first.was_healthy), (State::Requested, START, false));
+    assert_eq!(
+        (first.state, first.since, first.was_healthy),
+        (MachineState::Requested, START, false)
+    );
     let again = db.create_machine(named(b"a")).await.unwrap();
     assert_eq!(again, CreateOutcome::Again(first.clone()), "once under one name");
     assert_eq!(db.create_machine(named(b"b")).await.unwrap(), CreateOutcome::OtherName);
     let second = created(db.create_machine(new(&mint, 1)).await.unwrap());
     assert_eq!(db.create_machine(new(&mint, 1)).await.unwrap(), CreateOutcome::TooMany);
-    let full = NewMachine { limits: Limits { per_owner: 9, in_all: 2, ..LIMITS }, ..new(&mint, 1) };
+    let full =
+        NewMachine { limits: MachineQuota { per_owner: 9, in_all: 2, ..LIMITS }, ..new(&mint, 1) };
     assert_eq!(db.create_machine(full).await.unwrap(), CreateOutcome::Full);
-    let promised = |disk_gib| Limits { per_owner: 9, disk_gib: Some(disk_gib), ..LIMITS };
+    let promised = |disk_gib| MachineQuota { per_owner: 9, disk_gib: Some(disk_gib), ..LIMITS };
     let all = NewMachine { limits: promised(14), ..new(&mint, 1) };
     assert_eq!(db.create_machine(all).await.unwrap(), CreateOutcome::Full, "three of 5 GiB");
-    let cramped = Limits { has_room: false, ..promised(15) };
+    let cramped = MachineQuota { has_room: false, ..promised(15) };
     let cramped = NewMachine { limits: cramped, ..new(&mint, 1) };
     assert_eq!(db.create_machine(cramped).await.unwrap(), CreateOutcome::NoRoom);
     let own = db.machines(Some(wallet(1))).await.unwrap();
     assert_eq!(own.iter().map(|it| it.id).collect::<BTreeSet<_>>(), [first.id, second.id].into());
     assert_eq!(db.machines(Some(wallet(2))).await.unwrap(), []);
 
-    assert_eq!(db.step_machine(first.id, Happens::Healthy, None).await.unwrap(), None, "too early");
+    assert_eq!(
+        db.step_machine(first.id, MachineEvent::Healthy, None).await.unwrap(),
+        None,
+        "too early"
+    );
     let why = Some("no room".to_owned());
-    step(db.as_ref(), first.id, &[Happens::BootBegun]).await;
-    let failed = db.step_machine(first.id, Happens::BootFailed, why.clone()).await.unwrap();
+    step(db.as_ref(), first.id, &[MachineEvent::BootBegun]).await;
+    let failed = db.step_machine(first.id, MachineEvent::BootFailed, why.clone()).await.unwrap();
     assert_eq!(failed.unwrap().reason, why);
-    let full = NewMachine { limits: Limits { per_owner: 9, in_all: 2, ..LIMITS }, ..new(&mint, 1) };
+    let full =
+        NewMachine { limits: MachineQuota { per_owner: 9, in_all: 2, ..LIMITS }, ..new(&mint, 1) };
     let third = created(db.create_machine(full).await.unwrap()).id;
-    step(db.as_ref(), third, &[Happens::DeleteAsked, Happens::Erased]).await;
-    step(db.as_ref(), first.id, &[Happens::DeleteAsked, Happens::Erased]).await;
-    assert_eq!(db.machine(first.id).await.unwrap().unwrap().state, State::Deleted);
+    step(db.as_ref(), third, &[MachineEvent::DeleteAsked, MachineEvent::Erased]).await;
+    step(db.as_ref(), first.id, &[MachineEvent::DeleteAsked, MachineEvent::Erased]).await;
+    assert_eq!(db.machine(first.id).await.unwrap().unwrap().state, MachineState::Deleted);
     let anew = created(db.create_machine(named(b"c")).await.unwrap());
-    let anew = step(db.as_ref(), anew.id, &[Happens::BootBegun, Happens::Healthy]).await;
-    assert_eq!((anew.state, anew.was_healthy), (State::Running, true));
-    step(db.as_ref(), anew.id, &[Happens::DeleteAsked, Happens::Erased]).await;
+    let anew = step(db.as_ref(), anew.id, &[MachineEvent::BootBegun, MachineEvent::Healthy]).await;
+    assert_eq!((anew.state, anew.was_healthy), (MachineState::Running, true));
+    step(db.as_ref(), anew.id, &[MachineEvent::DeleteAsked, MachineEvent::Erased]).await;
     let gone = db.create_machine(named(b"c")).await.unwrap();
-    assert!(matches!(gone, CreateOutcome::Again(it) if it.state == State::Deleted), "it was there");
+    assert!(
+        matches!(gone, CreateOutcome::Again(it) if it.state == MachineState::Deleted),
+        "it was there"
+    );
 
-    step(db.as_ref(), second.id, &[Happens::BootBegun, Happens::Healthy]).await;
+    step(db.as_ref(), second.id, &[MachineEvent::BootBegun, MachineEvent::Healthy]).await;
     drop(db);
     let db = engine.open(&clock);
     assert_eq!(db.restart_machines(bytes::Bytes::from_static(b"{}")).await.unwrap(), 0);
     let left = db.machines(None).await.unwrap();
     assert_eq!(
         left.iter().map(|it| (it.id, it.state)).collect::<Vec<_>>(),
-        [(second.id, State::Requested)]
+        [(second.id, MachineState::Requested)]
     );
 }
 
@@ -107,7 +120,7 @@ pub(super) async fn charges(engine: &dyn Engine) {
     fund(db.as_ref()).await;
     let id = created(db.create_machine(new(&mint, 1)).await.unwrap()).id;
     assert_eq!(db.charge_machine(id).await.unwrap(), ChargeOutcome::NotDue, "it never ran");
-    step(db.as_ref(), id, &[Happens::BootBegun, Happens::Healthy]).await;
+    step(db.as_ref(), id, &[MachineEvent::BootBegun, MachineEvent::Healthy]).await;
     let paid = |units| ChargeOutcome::Charged(Microcents::new(units));
     assert_eq!(db.charge_machine(id).await.unwrap(), paid(MINUTE));
     assert_eq!(db.charge_machine(id).await.unwrap(), ChargeOutcome::NotDue, "each minute once");
@@ -121,12 +134,17 @@ pub(super) async fn charges(engine: &dyn Engine) {
     db = engine.open(&clock);
     db.restart_machines(bytes::Bytes::new()).await.unwrap();
     assert_eq!(db.charge_machine(id).await.unwrap(), ChargeOutcome::NotDue);
-    step(db.as_ref(), id, &[Happens::BootBegun, Happens::Healthy]).await;
+    step(db.as_ref(), id, &[MachineEvent::BootBegun, MachineEvent::Healthy]).await;
     assert_eq!(db.charge_machine(id).await.unwrap(), paid(MINUTE - 1));
     // Stopped and started within a minute that is paid.
-    let round = [Happens::StopAsked, Happens::Ended, Happens::StartAsked, Happens::BootBegun];
+    let round = [
+        MachineEvent::StopAsked,
+        MachineEvent::Ended,
+        MachineEvent::StartAsked,
+        MachineEvent::BootBegun,
+    ];
     step(db.as_ref(), id, &round).await;
-    step(db.as_ref(), id, &[Happens::Healthy]).await;
+    step(db.as_ref(), id, &[MachineEvent::Healthy]).await;
     assert_eq!(db.charge_machine(id).await.unwrap(), ChargeOutcome::NotDue);
     // So late that the machine cannot be said to have run.
     clock.step(Span::from_secs(3600));
@@ -141,15 +159,15 @@ pub(super) async fn charges(engine: &dyn Engine) {
     let machine = db.machine(id).await.unwrap().unwrap();
     let billed = 500_000_000 - balance(db.as_ref()).await.0;
     assert_eq!((machine.billed_minutes, machine.billed.units()), (7, billed));
-    let newest = &db.history(wallet(1), Page { limit: 1, offset: 0 }).await.unwrap()[0];
-    assert_eq!((newest.reason, newest.amount.units()), (Reason::Machine, 1 - MINUTE));
+    let newest = &db.history(wallet(1), PageRange { limit: 1, offset: 0 }).await.unwrap()[0];
+    assert_eq!((newest.reason, newest.amount.units()), (PostingReason::Machine, 1 - MINUTE));
     assert_eq!(newest.description, Some(id.to_string()));
 
     let rest = hold(&mint, 500_000_000 - billed - 1, 0);
     assert_eq!(db.open_hold(rest).await.unwrap(), HoldOutcome::Held);
     clock.step(Span::from_secs(60));
     assert_eq!(db.charge_machine(id).await.unwrap(), ChargeOutcome::Broke);
-    step(db.as_ref(), id, &[Happens::DeleteAsked]).await;
+    step(db.as_ref(), id, &[MachineEvent::DeleteAsked]).await;
     assert_eq!(db.charge_machine(id).await.unwrap(), ChargeOutcome::NotDue, "at once");
     let books = db.check_books().await.unwrap();
     assert_eq!((books.faults, books.revenue.units()), (0, billed));
@@ -199,9 +217,11 @@ pub(super) async fn executions(engine: &dyn Engine) {
     }
     assert_eq!(begin(db.as_ref(), run(b"big", "5", b"1")).await, ExecutionOutcome::Busy);
     assert_eq!(begin(db.as_ref(), run(b"fresh", "5", b"1")).await, ExecutionOutcome::Busy, "keys");
-    let purchase = Some(Purchase { recipient: wallet(2), usd: 5 });
-    let other = NewPayment { purchase, ..payment(2, 5) };
-    let Begun::New(id) = db.begin_payment(other).await.unwrap() else { panic!("known") };
+    let purchase = Some(CreditPurchase { recipient: wallet(2), usd: 5 });
+    let other = NewIncomingPayment { purchase, ..payment(2, 5) };
+    let BeginPaymentOutcome::New(id) = db.begin_payment(other).await.unwrap() else {
+        panic!("known")
+    };
     assert!(db.mark_settled(id, B256::repeat_byte(2)).await.unwrap());
     let theirs = created(db.create_machine(new(&mint, 2)).await.unwrap()).id;
     let theirs = NewExecution { machine: theirs, ..run(b"theirs", "5", b"1") };
@@ -248,25 +268,25 @@ pub(super) async fn ports(engine: &dyn Engine) {
     assert!(db.expose_port(tunnel.id, at(80, price)).await.unwrap());
     let routed = db.route(tunnel.short_id.clone(), 80).await.unwrap();
     assert_eq!(routed.map(|(it, port)| (it.id, port.price)), Some((tunnel.id, price)));
-    for event in [Happens::StartAsked, Happens::Restarted, Happens::DeleteAsked] {
+    for event in [MachineEvent::StartAsked, MachineEvent::Restarted, MachineEvent::DeleteAsked] {
         assert_eq!(db.step_machine(tunnel.id, event, None).await.unwrap(), None, "{event:?}");
     }
 
     // A payment for a request is for that port, and nothing else.
     let sale = |port| Some(Sale { machine: id, port });
-    let paid = NewPayment { purchase: None, sale: sale(8080), ..payment(9, 5) };
-    let begin = async |new: &NewPayment| db.begin_payment(new.clone()).await.unwrap();
-    let Begun::New(first) = begin(&paid).await else { panic!("known") };
-    assert_eq!(begin(&paid).await, Begun::Known(first));
+    let paid = NewIncomingPayment { purchase: None, sale: sale(8080), ..payment(9, 5) };
+    let begin = async |new: &NewIncomingPayment| db.begin_payment(new.clone()).await.unwrap();
+    let BeginPaymentOutcome::New(first) = begin(&paid).await else { panic!("known") };
+    assert_eq!(begin(&paid).await, BeginPaymentOutcome::Known(first));
     for other in [sale(80), None] {
-        let other = NewPayment { sale: other, ..paid.clone() };
-        assert_eq!(begin(&other).await, Begun::Conflict, "{:?}", other.sale);
+        let other = NewIncomingPayment { sale: other, ..paid.clone() };
+        assert_eq!(begin(&other).await, BeginPaymentOutcome::Conflict, "{:?}", other.sale);
     }
     assert_eq!(find(db.as_ref(), &paid).await.unwrap().sale, sale(8080));
     let before = balance(db.as_ref()).await;
     assert!(db.mark_settled(first, B256::repeat_byte(9)).await.unwrap());
     assert_eq!(balance(db.as_ref()).await, before, "it credits nobody");
-    let all = Page { limit: 9, offset: 0 };
+    let all = PageRange { limit: 9, offset: 0 };
     let sold = db.sold(wallet(0xEE), all).await.unwrap();
     let told = sold.iter().map(|it| (it.sale, it.amount, it.payer, it.transaction));
     let wanted = (sale(8080).unwrap(), paid.value, wallet(1), B256::repeat_byte(9));
@@ -275,6 +295,6 @@ pub(super) async fn ports(engine: &dyn Engine) {
     assert!(db.mark_delivered(first).await.unwrap());
     assert!(!db.mark_delivered(first).await.unwrap(), "passed on once");
     assert_eq!(db.check_books().await.unwrap().faults, 0);
-    step(db.as_ref(), id, &[Happens::DeleteAsked, Happens::Erased]).await;
+    step(db.as_ref(), id, &[MachineEvent::DeleteAsked, MachineEvent::Erased]).await;
     assert!(route(8080).await.is_none() && db.ports(id).await.unwrap().is_empty());
 }

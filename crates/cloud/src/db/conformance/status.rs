@@ -30,7 +30,7 @@ pub(super) async fn statuses(engine: &dyn Engine) {
     let newest = Some(StatusReply { address: wallet(1), received_at_ms: later, status: report(2) });
     assert_eq!(db.status(wallet(1), wallet(1)).await.unwrap(), newest);
     assert_eq!(db.status(wallet(1), wallet(2)).await.unwrap(), None, "a stranger");
-    let row = Registration {
+    let row = RegistrationRequest {
         automaton_id: "a".to_owned(),
         automaton_address: wallet(1).to_string(),
         creator_address: wallet(2).to_string().to_lowercase(),

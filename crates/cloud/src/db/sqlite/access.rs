@@ -2,13 +2,13 @@
 
 use alloy_primitives::Address;
 use automaton_core::time::{Span, Timestamp};
-use automaton_core::wire::cloud::Registration;
+use automaton_core::wire::cloud::RegistrationRequest;
 use automaton_sqlite::chain::Hash;
 use rusqlite::params;
 
 use super::found;
-use super::writer::Tx;
-use crate::db::error::Halt;
+use super::writer::DbTx;
+use crate::db::error::DbTxError;
 use crate::db::{KeyOutcome, NewKey, RegisterOutcome, SignInAttempt, SignInOutcome};
 
 /// Nonces that may be open at a time: anybody may ask for one.
@@ -17,14 +17,14 @@ const NONCES_MAX: i64 = 10_000;
 /// client whose first reply was lost.
 const SHOWN_MAX: i64 = 2;
 
-pub(super) fn secret(tx: &Tx<'_>, fresh: [u8; 32]) -> Result<[u8; 32], Halt> {
+pub(super) fn secret(tx: &DbTx<'_>, fresh: [u8; 32]) -> Result<[u8; 32], DbTxError> {
     let statement = "INSERT INTO server (one, secret, made_at) VALUES (1, ?1, ?2) \
                      ON CONFLICT DO NOTHING";
     tx.sql.execute(statement, params![fresh, tx.now.as_millis()])?;
     Ok(tx.sql.query_row("SELECT secret FROM server", [], |row| row.get(0))?)
 }
 
-pub(super) fn issue_nonce(tx: &Tx<'_>, nonce: &str, lives: Span) -> Result<bool, Halt> {
+pub(super) fn issue_nonce(tx: &DbTx<'_>, nonce: &str, lives: Span) -> Result<bool, DbTxError> {
     let now = tx.now.as_millis();
     tx.sql.execute("DELETE FROM nonces WHERE expires_at < ?1", [now])?;
     tx.sql.execute("DELETE FROM access_tokens WHERE expires_at < ?1", [now])?;
@@ -37,7 +37,7 @@ pub(super) fn issue_nonce(tx: &Tx<'_>, nonce: &str, lives: Span) -> Result<bool,
     Ok(true)
 }
 
-pub(super) fn sign_in(tx: &Tx<'_>, attempt: &SignInAttempt) -> Result<SignInOutcome, Halt> {
+pub(super) fn sign_in(tx: &DbTx<'_>, attempt: &SignInAttempt) -> Result<SignInOutcome, DbTxError> {
     let now = tx.now.as_millis();
     let statement = "SELECT proof, used_at FROM nonces WHERE nonce = ?1 AND expires_at >= ?2";
     let nonce = found(tx.sql.query_row(statement, params![attempt.nonce, now], |row| {
@@ -65,7 +65,7 @@ pub(super) fn sign_in(tx: &Tx<'_>, attempt: &SignInAttempt) -> Result<SignInOutc
     Ok(SignInOutcome::Granted)
 }
 
-pub(super) fn create_api_key(tx: &Tx<'_>, key: &NewKey) -> Result<KeyOutcome, Halt> {
+pub(super) fn create_api_key(tx: &DbTx<'_>, key: &NewKey) -> Result<KeyOutcome, DbTxError> {
     let now = tx.now.as_millis();
     let statement = "SELECT wallet FROM access_tokens WHERE hash = ?1 AND expires_at >= ?2";
     let wallet = tx
@@ -93,17 +93,17 @@ pub(super) fn create_api_key(tx: &Tx<'_>, key: &NewKey) -> Result<KeyOutcome, Ha
     }
 }
 
-pub(super) fn key_owner(tx: &Tx<'_>, hash: &Hash) -> Result<Option<Address>, Halt> {
+pub(super) fn key_owner(tx: &DbTx<'_>, hash: &Hash) -> Result<Option<Address>, DbTxError> {
     let mut statement = tx.sql.prepare_cached("SELECT wallet FROM api_keys WHERE hash = ?1")?;
     let owner = statement.query_row([hash.as_bytes()], |row| super::address(row, "wallet"));
     Ok(found(owner)?)
 }
 
 pub(super) fn register(
-    tx: &Tx<'_>,
+    tx: &DbTx<'_>,
     wallet: Address,
-    row: &Registration,
-) -> Result<RegisterOutcome, Halt> {
+    row: &RegistrationRequest,
+) -> Result<RegisterOutcome, DbTxError> {
     let statement = "SELECT payload_hash FROM registrations WHERE wallet = ?1";
     let before = tx.sql.query_row(statement, [wallet.as_slice()], |row| row.get::<_, [u8; 32]>(0));
     let payload = row.payload_hash.0;

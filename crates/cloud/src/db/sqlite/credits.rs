@@ -3,23 +3,23 @@
 use alloy_primitives::Address;
 use automaton_core::money::Microcents;
 use automaton_core::time::{Span, Timestamp};
-use automaton_sqlite::chain::{Body, Hash};
+use automaton_sqlite::chain::{CanonicalRow, Hash};
 use rusqlite::{Row, params};
 
-use super::writer::Tx;
+use super::writer::DbTx;
 use super::{address, found, ledger};
-use crate::db::error::{DbError, Halt};
+use crate::db::error::{DbError, DbTxError};
 use crate::db::{
-    Ceiling, CeilingOutcome, Change, Happened, NewTransfer, Page, Refund, RefundOutcome, Refunded,
-    Transfer, TransferOutcome,
+    Ceiling, CeilingOutcome, LedgerEntry, NewTransfer, PageRange, Refund, RefundOutcome,
+    RefundReceipt, TransferCeilingChange, TransferOutcome, TransferRecord,
 };
-use crate::ledger::{Account, Posting, Reason};
+use crate::ledger::{Account, Posting, PostingReason};
 
 /// Over how long transfers are added up.
 const CEILING_OVER: Span = Span::from_secs(24 * 3600);
 
-pub(super) fn transfer(tx: &Tx<'_>, new: &NewTransfer) -> Result<TransferOutcome, Halt> {
-    let request = Body::new("transfer").bytes(new.to.as_slice()).int(new.cents);
+pub(super) fn transfer(tx: &DbTx<'_>, new: &NewTransfer) -> Result<TransferOutcome, DbTxError> {
+    let request = CanonicalRow::new("transfer").bytes(new.to.as_slice()).int(new.cents);
     let request = request.maybe(new.note.as_deref()).hash();
     if let Some((before, transfer)) = named(tx, new)? {
         // What was answered is answered again, whatever has happened since.
@@ -60,16 +60,16 @@ pub(super) fn transfer(tx: &Tx<'_>, new: &NewTransfer) -> Result<TransferOutcome
         ],
     )?;
     let (to, cents) = (new.to, new.cents);
-    Ok(TransferOutcome::Done(Transfer { id, to, cents, balance_after }))
+    Ok(TransferOutcome::Done(TransferRecord { id, to, cents, balance_after }))
 }
 
 /// The transfer that was made under the same name, and what was asked for then.
-fn named(tx: &Tx<'_>, new: &NewTransfer) -> Result<Option<(Hash, Transfer)>, Halt> {
+fn named(tx: &DbTx<'_>, new: &NewTransfer) -> Result<Option<(Hash, TransferRecord)>, DbTxError> {
     let before = tx.sql.query_row(
         include_str!("sql/transfer_named.sql"),
         params![new.from.as_slice(), new.name],
         |row| {
-            let transfer = Transfer {
+            let transfer = TransferRecord {
                 id: row.get("id")?,
                 to: address(row, "recipient")?,
                 cents: row.get("cents")?,
@@ -87,14 +87,14 @@ pub(super) fn hash(row: &Row<'_>, column: &str) -> rusqlite::Result<Hash> {
 }
 
 /// Whether anybody here has this wallet.
-fn is_known(tx: &Tx<'_>, wallet: Address) -> Result<bool, Halt> {
+fn is_known(tx: &DbTx<'_>, wallet: Address) -> Result<bool, DbTxError> {
     let known = include_str!("sql/wallet_known.sql");
     Ok(tx.sql.query_row(known, [wallet.as_slice()], |row| row.get(0))?)
 }
 
 /// What a key may transfer. All transfers of its wallet are added up, whichever key
 /// asked for them: another key is no other ceiling.
-pub(super) fn ceiling(tx: &Tx<'_>, key: &Hash, usual: i64) -> Result<Ceiling, Halt> {
+pub(super) fn ceiling(tx: &DbTx<'_>, key: &Hash, usual: i64) -> Result<Ceiling, DbTxError> {
     let since = tx.now.before(CEILING_OVER).as_millis();
     let row = params![key.as_bytes(), since, usual];
     let read = tx.sql.query_row(include_str!("sql/ceiling.sql"), row, |row| {
@@ -110,11 +110,11 @@ pub(super) fn ceiling(tx: &Tx<'_>, key: &Hash, usual: i64) -> Result<Ceiling, Ha
 }
 
 pub(super) fn change_ceiling(
-    tx: &Tx<'_>,
+    tx: &DbTx<'_>,
     key: &Hash,
-    change: Change,
+    change: TransferCeilingChange,
     usual: i64,
-) -> Result<CeilingOutcome, Halt> {
+) -> Result<CeilingOutcome, DbTxError> {
     let before = ceiling(tx, key, usual)?;
     let serial = match change.serial {
         Some(serial) if serial <= before.serial => return Ok(CeilingOutcome::Stale),
@@ -129,7 +129,7 @@ pub(super) fn change_ceiling(
 
 /// Gives a purchase or a charge back, once: what it added is taken, or what it took
 /// is added.
-pub(super) fn refund(tx: &Tx<'_>, what: Refund) -> Result<RefundOutcome, Halt> {
+pub(super) fn refund(tx: &DbTx<'_>, what: Refund) -> Result<RefundOutcome, DbTxError> {
     let (key, id) = match what {
         Refund::Payment(id) => ("key = 'payment:' || ?1", id),
         Refund::Posting(seq) => ("seq = ?1", seq),
@@ -137,12 +137,12 @@ pub(super) fn refund(tx: &Tx<'_>, what: Refund) -> Result<RefundOutcome, Halt> {
     let statement = format!("{} AND {key}", include_str!("sql/refundable.sql"));
     let posting = tx.sql.query_row(&statement, [id], |row| {
         let payer: Option<[u8; 20]> = row.get("payer")?;
-        let refunded = Refunded {
+        let refunded = RefundReceipt {
             wallet: address(row, "wallet")?,
             amount: Microcents::new(row.get("amount")?),
             payer: payer.map(Address::from),
         };
-        let is_purchase = row.get::<_, String>("kind")? == Reason::Purchase.name();
+        let is_purchase = row.get::<_, String>("kind")? == PostingReason::Purchase.name();
         Ok((refunded, is_purchase, row.get::<_, String>("key")?, row.get("again")?))
     });
     let Some((refunded, is_purchase, key, again)) = found(posting)? else {
@@ -151,7 +151,7 @@ pub(super) fn refund(tx: &Tx<'_>, what: Refund) -> Result<RefundOutcome, Halt> {
     if again {
         return Ok(RefundOutcome::Again(refunded));
     }
-    let Refunded { wallet, amount, .. } = refunded;
+    let RefundReceipt { wallet, amount, .. } = refunded;
     let key = format!("refund:{key}");
     let available = ledger::balance(tx, wallet)?.available;
     let posting = match is_purchase {
@@ -164,7 +164,11 @@ pub(super) fn refund(tx: &Tx<'_>, what: Refund) -> Result<RefundOutcome, Halt> {
 }
 
 /// What changed what a wallet has, newest first.
-pub(super) fn history(tx: &Tx<'_>, wallet: Address, page: Page) -> Result<Vec<Happened>, Halt> {
+pub(super) fn history(
+    tx: &DbTx<'_>,
+    wallet: Address,
+    page: PageRange,
+) -> Result<Vec<LedgerEntry>, DbTxError> {
     let of = |account: Account| ledger::existing(tx, &account);
     let (own, held) = (of(Account::Wallet(wallet))?, of(Account::Held(wallet))?);
     let offset = i64::try_from(page.offset).unwrap_or(i64::MAX);
@@ -172,14 +176,14 @@ pub(super) fn history(tx: &Tx<'_>, wallet: Address, page: Page) -> Result<Vec<Ha
     let rows = select.query_map(params![own, held, page.limit, offset], |row| {
         let other = |column| row.get::<_, Option<[u8; 20]>>(column);
         let others = [other("sender")?, other("recipient")?].map(|it| it.map(Address::from));
-        Ok(Happened {
+        Ok(LedgerEntry {
             posting: row.get("posting")?,
             reason: match row.get::<_, String>("kind")?.as_str() {
-                "purchase" => Reason::Purchase,
-                "transfer" => Reason::Transfer,
-                "refund" => Reason::Refund,
-                "machine" => Reason::Machine,
-                _ => Reason::Charge,
+                "purchase" => PostingReason::Purchase,
+                "transfer" => PostingReason::Transfer,
+                "refund" => PostingReason::Refund,
+                "machine" => PostingReason::Machine,
+                _ => PostingReason::Charge,
             },
             amount: Microcents::new(row.get("amount")?),
             balance_after: Microcents::new(row.get("balance_after")?),

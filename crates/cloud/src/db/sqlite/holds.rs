@@ -6,14 +6,14 @@ use automaton_core::money::Microcents;
 use automaton_core::wire::cloud::{CallReply, CallState};
 use rusqlite::params;
 
-use super::writer::Tx;
+use super::writer::DbTx;
 use super::{address, found, ledger};
 use crate::billing::price::Charge;
-use crate::db::error::{DbError, Halt};
+use crate::db::error::{DbError, DbTxError};
 use crate::db::{HoldOutcome, NewHold};
 use crate::ledger::Posting;
 
-pub(super) fn open(tx: &Tx<'_>, hold: &NewHold) -> Result<HoldOutcome, Halt> {
+pub(super) fn open(tx: &DbTx<'_>, hold: &NewHold) -> Result<HoldOutcome, DbTxError> {
     let available = ledger::balance(tx, hold.wallet)?.available;
     if available < hold.amount.max(hold.minimum) {
         return Ok(HoldOutcome::Insufficient { available });
@@ -27,7 +27,7 @@ pub(super) fn open(tx: &Tx<'_>, hold: &NewHold) -> Result<HoldOutcome, Halt> {
     Ok(HoldOutcome::Held)
 }
 
-pub(super) fn settle(tx: &Tx<'_>, id: HoldId, charge: &Charge) -> Result<Microcents, Halt> {
+pub(super) fn settle(tx: &DbTx<'_>, id: HoldId, charge: &Charge) -> Result<Microcents, DbTxError> {
     let id = id.to_string();
     let hold = read(tx, &id)?;
     if let Some(charged) = hold.charged {
@@ -54,7 +54,7 @@ pub(super) fn settle(tx: &Tx<'_>, id: HoldId, charge: &Charge) -> Result<Microce
     Ok(charged)
 }
 
-pub(super) fn release(tx: &Tx<'_>, id: &str) -> Result<(), Halt> {
+pub(super) fn release(tx: &DbTx<'_>, id: &str) -> Result<(), DbTxError> {
     let hold = read(tx, id)?;
     if !hold.open {
         return Ok(());
@@ -65,7 +65,7 @@ pub(super) fn release(tx: &Tx<'_>, id: &str) -> Result<(), Halt> {
     ledger::post(tx, &Posting::close(hold.wallet, hold.amount, nothing, format!("close:{id}"))?)
 }
 
-pub(super) fn release_open(tx: &Tx<'_>) -> Result<u64, Halt> {
+pub(super) fn release_open(tx: &DbTx<'_>) -> Result<u64, DbTxError> {
     let mut select = tx.sql.prepare("SELECT id FROM holds WHERE state = 'open'")?;
     let open: Vec<String> = select.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
     for id in &open {
@@ -75,7 +75,11 @@ pub(super) fn release_open(tx: &Tx<'_>) -> Result<u64, Halt> {
 }
 
 /// The newest call of a wallet with this name.
-pub(super) fn find(tx: &Tx<'_>, wallet: Address, name: &str) -> Result<Option<CallReply>, Halt> {
+pub(super) fn find(
+    tx: &DbTx<'_>,
+    wallet: Address,
+    name: &str,
+) -> Result<Option<CallReply>, DbTxError> {
     let statement = include_str!("sql/call.sql");
     let call = tx.sql.query_row(statement, params![wallet.as_slice(), name], |row| {
         let tokens = |name| row.get::<_, Option<u32>>(name).map(Option::unwrap_or_default);
@@ -102,7 +106,7 @@ struct Hold {
     charged: Option<Microcents>,
 }
 
-fn read(tx: &Tx<'_>, id: &str) -> Result<Hold, Halt> {
+fn read(tx: &DbTx<'_>, id: &str) -> Result<Hold, DbTxError> {
     let statement = "SELECT wallet, amount, state = 'open' AS open, charged FROM holds \
                      WHERE id = ?1";
     let hold = tx.sql.query_row(statement, [id], |row| {

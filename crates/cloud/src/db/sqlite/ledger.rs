@@ -6,12 +6,12 @@ use automaton_core::money::Microcents;
 use rusqlite::params;
 
 use super::found;
-use super::writer::Tx;
-use crate::db::error::{DbError, Halt};
-use crate::db::{Balance, Books};
+use super::writer::DbTx;
+use crate::db::error::{DbError, DbTxError};
+use crate::db::{Balance, LedgerTotals};
 use crate::ledger::{Account, Posting};
 
-pub(super) fn balance(tx: &Tx<'_>, wallet: Address) -> Result<Balance, Halt> {
+pub(super) fn balance(tx: &DbTx<'_>, wallet: Address) -> Result<Balance, DbTxError> {
     let of = |account: Account| match existing(tx, &account)? {
         Some(id) => last(tx, id),
         None => Ok(Microcents::ZERO),
@@ -20,7 +20,7 @@ pub(super) fn balance(tx: &Tx<'_>, wallet: Address) -> Result<Balance, Halt> {
 }
 
 /// Appends a posting.
-pub(super) fn post(tx: &Tx<'_>, posting: &Posting) -> Result<(), Halt> {
+pub(super) fn post(tx: &DbTx<'_>, posting: &Posting) -> Result<(), DbTxError> {
     let owner = account(tx, &Account::Wallet(posting.wallet()))?;
     let reason = posting.reason().name();
     let statement = "INSERT INTO postings (account, key, kind, at) VALUES (?1, ?2, ?3, ?4)";
@@ -41,9 +41,9 @@ pub(super) fn post(tx: &Tx<'_>, posting: &Posting) -> Result<(), Halt> {
 }
 
 /// Adds up all entries and compares.
-pub(super) fn check(tx: &Tx<'_>) -> Result<Books, Halt> {
+pub(super) fn check(tx: &DbTx<'_>) -> Result<LedgerTotals, DbTxError> {
     let books = tx.sql.query_row(include_str!("sql/books.sql"), [], |row| {
-        Ok(Books {
+        Ok(LedgerTotals {
             sum: Microcents::new(row.get("sum")?),
             owed: Microcents::new(row.get("owed")?),
             revenue: Microcents::new(row.get("revenue")?),
@@ -53,7 +53,7 @@ pub(super) fn check(tx: &Tx<'_>) -> Result<Books, Halt> {
     Ok(books)
 }
 
-pub(super) fn existing(tx: &Tx<'_>, account: &Account) -> rusqlite::Result<Option<i64>> {
+pub(super) fn existing(tx: &DbTx<'_>, account: &Account) -> rusqlite::Result<Option<i64>> {
     let (kind, wallet) = account.parts();
     let statement = "SELECT id FROM accounts WHERE kind = ?1 AND wallet IS ?2";
     let wallet = wallet.map(|wallet| wallet.as_slice());
@@ -61,7 +61,7 @@ pub(super) fn existing(tx: &Tx<'_>, account: &Account) -> rusqlite::Result<Optio
     found(select.query_row(params![kind, wallet], |row| row.get(0)))
 }
 
-fn account(tx: &Tx<'_>, account: &Account) -> rusqlite::Result<i64> {
+fn account(tx: &DbTx<'_>, account: &Account) -> rusqlite::Result<i64> {
     if let Some(id) = existing(tx, account)? {
         return Ok(id);
     }
@@ -71,7 +71,7 @@ fn account(tx: &Tx<'_>, account: &Account) -> rusqlite::Result<i64> {
     tx.sql.prepare_cached(statement)?.insert(params![kind, wallet])
 }
 
-fn last(tx: &Tx<'_>, account: i64) -> Result<Microcents, Halt> {
+fn last(tx: &DbTx<'_>, account: i64) -> Result<Microcents, DbTxError> {
     let statement = "SELECT balance_after FROM entries WHERE account = ?1 \
                      ORDER BY posting DESC LIMIT 1";
     let mut select = tx.sql.prepare_cached(statement)?;

@@ -10,54 +10,54 @@ use rusqlite::{Row, params};
 
 use super::credits::hash;
 use super::payments::integer;
-use super::writer::Tx;
+use super::writer::DbTx;
 use super::{Sqlite, address, found, ledger};
-use crate::db::Answer;
-use crate::db::error::{DbError, Halt};
+use crate::db::DbFuture;
+use crate::db::error::{DbError, DbTxError};
 use crate::db::machines::{
     ALL_RESULT_BYTES_MAX, ALL_RESULTS_MAX, ChargeOutcome, CreateOutcome, ExecutionOutcome,
-    LATE_MAX, Limits, MINUTE, Machine, MachineDb, NewExecution, NewMachine, PORTS_MAX, Port,
+    LATE_MAX, MINUTE, Machine, MachineDb, MachineQuota, NewExecution, NewMachine, PORTS_MAX, Port,
     RESULT_BYTES_MAX, RESULT_KEPT, RESULTS_MAX, STILL_MAX, TUNNELS_MAX, short_id,
 };
 use crate::ledger::Posting;
-use crate::machines::lifecycle::{Event, State};
-use crate::machines::tier::{self, Tier};
+use crate::machines::lifecycle::{MachineEvent, MachineState};
+use crate::machines::tier::{self, MachineTierSpec};
 
 impl MachineDb for Sqlite {
-    fn create_machine(&self, machine: NewMachine) -> Answer<'_, CreateOutcome> {
+    fn create_machine(&self, machine: NewMachine) -> DbFuture<'_, CreateOutcome> {
         self.writer.run("store a machine", move |tx| create(tx, &machine))
     }
 
-    fn machine(&self, id: MachineId) -> Answer<'_, Option<Machine>> {
+    fn machine(&self, id: MachineId) -> DbFuture<'_, Option<Machine>> {
         self.writer.run("read a machine", move |tx| read(tx, id))
     }
 
-    fn machines(&self, owner: Option<Address>) -> Answer<'_, Vec<Machine>> {
+    fn machines(&self, owner: Option<Address>) -> DbFuture<'_, Vec<Machine>> {
         self.writer.run("list machines", move |tx| list(tx, owner))
     }
 
     fn step_machine(
         &self,
         id: MachineId,
-        event: Event,
+        event: MachineEvent,
         reason: Option<String>,
-    ) -> Answer<'_, Option<Machine>> {
+    ) -> DbFuture<'_, Option<Machine>> {
         self.writer.run("change a machine", move |tx| step(tx, id, event, reason))
     }
 
-    fn restart_machines(&self, interrupted: Bytes) -> Answer<'_, u64> {
+    fn restart_machines(&self, interrupted: Bytes) -> DbFuture<'_, u64> {
         self.writer.run("take machines up again", move |tx| restart(tx, &interrupted))
     }
 
-    fn charge_machine(&self, id: MachineId) -> Answer<'_, ChargeOutcome> {
+    fn charge_machine(&self, id: MachineId) -> DbFuture<'_, ChargeOutcome> {
         self.writer.run("charge a machine", move |tx| charge(tx, id))
     }
 
-    fn begin_execution(&self, execution: NewExecution) -> Answer<'_, ExecutionOutcome> {
+    fn begin_execution(&self, execution: NewExecution) -> DbFuture<'_, ExecutionOutcome> {
         self.writer.run("store a command", move |tx| begin(tx, &execution))
     }
 
-    fn end_execution(&self, key: Hash, name: String, result: Bytes) -> Answer<'_, ()> {
+    fn end_execution(&self, key: Hash, name: String, result: Bytes) -> DbFuture<'_, ()> {
         self.writer.run("store a command's result", move |tx| {
             let statement = "UPDATE executions SET result = ?3, ended_at = ?4 \
                              WHERE api_key = ?1 AND name = ?2 AND result IS NULL";
@@ -67,7 +67,7 @@ impl MachineDb for Sqlite {
         })
     }
 
-    fn tunnel(&self, owner: Address, id: MachineId) -> Answer<'_, Option<Machine>> {
+    fn tunnel(&self, owner: Address, id: MachineId) -> DbFuture<'_, Option<Machine>> {
         self.writer.run("find a tunnel", move |tx| {
             let (label, owner, now) = (short_id(id), owner.as_slice(), tx.now.as_millis());
             let row = params![id.to_string(), label, owner, now, TUNNELS_MAX];
@@ -77,7 +77,7 @@ impl MachineDb for Sqlite {
         })
     }
 
-    fn expose_port(&self, machine: MachineId, Port { port, price }: Port) -> Answer<'_, bool> {
+    fn expose_port(&self, machine: MachineId, Port { port, price }: Port) -> DbFuture<'_, bool> {
         self.writer.run("expose a port", move |tx| {
             let price = price.map(|price| integer(price.units())).transpose()?;
             let row = params![machine.to_string(), port, price, tx.now.as_millis(), PORTS_MAX];
@@ -86,18 +86,18 @@ impl MachineDb for Sqlite {
         })
     }
 
-    fn withdraw_port(&self, machine: MachineId, port: u16) -> Answer<'_, bool> {
+    fn withdraw_port(&self, machine: MachineId, port: u16) -> DbFuture<'_, bool> {
         self.writer.run("withdraw a port", move |tx| {
             let statement = "DELETE FROM ports WHERE machine = ?1 AND port = ?2";
             Ok(tx.sql.execute(statement, params![machine.to_string(), port])? > 0)
         })
     }
 
-    fn ports(&self, machine: MachineId) -> Answer<'_, Vec<Port>> {
+    fn ports(&self, machine: MachineId) -> DbFuture<'_, Vec<Port>> {
         self.writer.run("list ports", move |tx| exposed(tx, machine))
     }
 
-    fn route(&self, short_id: String, port: u16) -> Answer<'_, Option<(Machine, Port)>> {
+    fn route(&self, short_id: String, port: u16) -> DbFuture<'_, Option<(Machine, Port)>> {
         self.writer.run("find a port", move |tx| {
             let statement = "SELECT * FROM machines WHERE short_id = ?1 \
                              AND (state <> 'deleted' OR is_tunnel = 1)";
@@ -109,7 +109,7 @@ impl MachineDb for Sqlite {
     }
 }
 
-fn create(tx: &Tx<'_>, new: &NewMachine) -> Result<CreateOutcome, Halt> {
+fn create(tx: &DbTx<'_>, new: &NewMachine) -> Result<CreateOutcome, DbTxError> {
     if let Some(name) = &new.request_name {
         let statement = "SELECT * FROM machines WHERE owner = ?1 AND request_name = ?2";
         let row = tx.sql.query_row(statement, params![new.owner.as_slice(), name], |row| {
@@ -133,7 +133,7 @@ fn create(tx: &Tx<'_>, new: &NewMachine) -> Result<CreateOutcome, Halt> {
         let count = |column| row.get::<_, u32>(column);
         Ok((count("own")?, count("runs")?, count("whole")?))
     })?;
-    let Limits { per_owner, in_all, disk_gib, has_room } = new.limits;
+    let MachineQuota { per_owner, in_all, disk_gib, has_room } = new.limits;
     let promised = list(tx, None)?
         .iter()
         .fold(new.tier.disk_gb, |sum, machine| sum.saturating_add(machine.tier.disk_gb));
@@ -163,17 +163,17 @@ fn create(tx: &Tx<'_>, new: &NewMachine) -> Result<CreateOutcome, Halt> {
     Ok(CreateOutcome::Created(stored(tx, new.id)?))
 }
 
-fn read(tx: &Tx<'_>, id: MachineId) -> Result<Option<Machine>, Halt> {
+fn read(tx: &DbTx<'_>, id: MachineId) -> Result<Option<Machine>, DbTxError> {
     let statement = "SELECT * FROM machines WHERE id = ?1";
     let mut select = tx.sql.prepare_cached(statement)?;
     Ok(found(select.query_row([id.to_string()], machine))?)
 }
 
-fn stored(tx: &Tx<'_>, id: MachineId) -> Result<Machine, Halt> {
+fn stored(tx: &DbTx<'_>, id: MachineId) -> Result<Machine, DbTxError> {
     read(tx, id)?.ok_or_else(|| DbError::Missing { noun: "machine", id: id.to_string() }.into())
 }
 
-fn list(tx: &Tx<'_>, owner: Option<Address>) -> Result<Vec<Machine>, Halt> {
+fn list(tx: &DbTx<'_>, owner: Option<Address>) -> Result<Vec<Machine>, DbTxError> {
     let statement = "SELECT * FROM machines WHERE state <> 'deleted' \
                      AND (?1 IS NULL OR owner = ?1) ORDER BY id DESC";
     let mut select = tx.sql.prepare_cached(statement)?;
@@ -183,37 +183,37 @@ fn list(tx: &Tx<'_>, owner: Option<Address>) -> Result<Vec<Machine>, Halt> {
 }
 
 fn step(
-    tx: &Tx<'_>,
+    tx: &DbTx<'_>,
     id: MachineId,
-    event: Event,
+    event: MachineEvent,
     reason: Option<String>,
-) -> Result<Option<Machine>, Halt> {
+) -> Result<Option<Machine>, DbTxError> {
     let Some(before) = read(tx, id)? else { return Ok(None) };
     let Some(state) = before.state.next(event) else { return Ok(None) };
     let reason = match event {
-        Event::StartAsked | Event::StopAsked | Event::DeleteAsked => reason,
+        MachineEvent::StartAsked | MachineEvent::StopAsked | MachineEvent::DeleteAsked => reason,
         _ => reason.or(before.reason),
     };
-    let healthy = event == Event::Healthy && before.state != state;
+    let healthy = event == MachineEvent::Healthy && before.state != state;
     let (now, minute) = (tx.now.as_millis(), MINUTE.as_millis());
     let row = params![id.to_string(), state.name(), now, reason, healthy, minute];
     tx.sql.execute(include_str!("sql/machine_step.sql"), row)?;
-    if state == State::Deleted {
+    if state == MachineState::Deleted {
         tx.sql.execute("DELETE FROM ports WHERE machine = ?1", [id.to_string()])?;
     }
     read(tx, id)
 }
 
-fn restart(tx: &Tx<'_>, interrupted: &Bytes) -> Result<u64, Halt> {
+fn restart(tx: &DbTx<'_>, interrupted: &Bytes) -> Result<u64, DbTxError> {
     for machine in list(tx, None)? {
-        step(tx, machine.id, Event::Restarted, None)?;
+        step(tx, machine.id, MachineEvent::Restarted, None)?;
     }
     let statement = "UPDATE executions SET result = ?1, ended_at = ?2 WHERE result IS NULL";
     let cut_off = tx.sql.execute(statement, params![&**interrupted, tx.now.as_millis()])?;
     Ok(u64::try_from(cut_off).unwrap_or(u64::MAX))
 }
 
-fn charge(tx: &Tx<'_>, id: MachineId) -> Result<ChargeOutcome, Halt> {
+fn charge(tx: &DbTx<'_>, id: MachineId) -> Result<ChargeOutcome, DbTxError> {
     let machine = stored(tx, id)?;
     let Some(paid_until) = machine.paid_until.filter(|_| machine.state.is_billed()) else {
         return Ok(ChargeOutcome::NotDue);
@@ -244,7 +244,7 @@ fn charge(tx: &Tx<'_>, id: MachineId) -> Result<ChargeOutcome, Halt> {
     Ok(ChargeOutcome::Charged(amount))
 }
 
-fn begin(tx: &Tx<'_>, new: &NewExecution) -> Result<ExecutionOutcome, Halt> {
+fn begin(tx: &DbTx<'_>, new: &NewExecution) -> Result<ExecutionOutcome, DbTxError> {
     let old = tx.now.before(RESULT_KEPT).as_millis();
     tx.sql.execute("DELETE FROM executions WHERE ended_at < ?1", [old])?;
     let statement = "SELECT request, result FROM executions WHERE api_key = ?1 AND name = ?2";
@@ -277,7 +277,7 @@ fn begin(tx: &Tx<'_>, new: &NewExecution) -> Result<ExecutionOutcome, Halt> {
     Ok(ExecutionOutcome::New)
 }
 
-fn exposed(tx: &Tx<'_>, machine: MachineId) -> Result<Vec<Port>, Halt> {
+fn exposed(tx: &DbTx<'_>, machine: MachineId) -> Result<Vec<Port>, DbTxError> {
     let statement = "SELECT port, price FROM ports WHERE machine = ?1 ORDER BY port";
     let mut select = tx.sql.prepare_cached(statement)?;
     let rows = select.query_map([machine.to_string()], |row| {
@@ -298,9 +298,9 @@ fn machine(row: &Row<'_>) -> rusqlite::Result<Machine> {
         short_id: row.get("short_id")?,
         owner: address(row, "owner")?,
         name: row.get("name")?,
-        tier: Tier::named(&tier).ok_or_else(unknown)?,
+        tier: MachineTierSpec::named(&tier).ok_or_else(unknown)?,
         monthly: Microcents::new(row.get("monthly")?),
-        state: State::named(&state).ok_or_else(unknown)?,
+        state: MachineState::named(&state).ok_or_else(unknown)?,
         since: Timestamp::from_millis(row.get("since")?),
         reason: row.get("reason")?,
         was_healthy: time("healthy_at")?.is_some(),

@@ -8,8 +8,8 @@ mod credits;
 mod holds;
 mod ledger;
 mod machines;
+mod nonces;
 mod payments;
-mod slots;
 mod status;
 mod writer;
 
@@ -20,17 +20,18 @@ use alloy_primitives::{Address, B256};
 use automaton_core::id::{HoldId, IntentId};
 use automaton_core::money::Microcents;
 use automaton_core::time::{Clock, Span};
-use automaton_core::wire::cloud::{CallReply, Registration, StatusReply, StatusReport};
+use automaton_core::wire::cloud::{CallReply, RegistrationRequest, StatusReply, StatusReport};
 use automaton_core::wire::x402::Authorization;
 use automaton_sqlite::chain::Hash;
 use automaton_sqlite::{Migration, Schema};
 use rusqlite::Row;
 
 use super::{
-    Answer, Balance, Begun, Books, Ceiling, CeilingOutcome, Change, Db, DbError, Fees, Happened,
-    HoldOutcome, KeyOutcome, NewHold, NewKey, NewPayment, NewSlot, NewTransfer, Page, Payment,
-    Refund, RefundOutcome, RegisterOutcome, SignInAttempt, SignInOutcome, Slot, SlotEnd, Sold,
-    Submission, TransferOutcome,
+    Balance, BeginPaymentOutcome, Ceiling, CeilingOutcome, Db, DbError, DbFuture, Fees,
+    HoldOutcome, IncomingPayment, KeyOutcome, LedgerEntry, LedgerTotals, NewHold,
+    NewIncomingPayment, NewKey, NewNonceReservation, NewTransfer, NonceReservation,
+    NonceReservationEnd, PageRange, Refund, RefundOutcome, RegisterOutcome, SaleRecord,
+    SignInAttempt, SignInOutcome, Submission, TransferCeilingChange, TransferOutcome,
 };
 use crate::billing::price::Charge;
 use writer::Writer;
@@ -76,83 +77,88 @@ impl Sqlite {
 }
 
 impl Db for Sqlite {
-    fn secret(&self, fresh: [u8; 32]) -> Answer<'_, [u8; 32]> {
+    fn secret(&self, fresh: [u8; 32]) -> DbFuture<'_, [u8; 32]> {
         self.writer.run("read the server's secret", move |tx| access::secret(tx, fresh))
     }
 
-    fn issue_nonce(&self, nonce: String, lives: Span) -> Answer<'_, bool> {
+    fn issue_nonce(&self, nonce: String, lives: Span) -> DbFuture<'_, bool> {
         self.writer.run("issue a nonce", move |tx| access::issue_nonce(tx, &nonce, lives))
     }
 
-    fn sign_in(&self, attempt: SignInAttempt) -> Answer<'_, SignInOutcome> {
+    fn sign_in(&self, attempt: SignInAttempt) -> DbFuture<'_, SignInOutcome> {
         self.writer.run("sign a wallet in", move |tx| access::sign_in(tx, &attempt))
     }
 
-    fn create_api_key(&self, key: NewKey) -> Answer<'_, KeyOutcome> {
+    fn create_api_key(&self, key: NewKey) -> DbFuture<'_, KeyOutcome> {
         self.writer.run("store an API key", move |tx| access::create_api_key(tx, &key))
     }
 
-    fn key_owner(&self, hash: Hash) -> Answer<'_, Option<Address>> {
+    fn key_owner(&self, hash: Hash) -> DbFuture<'_, Option<Address>> {
         self.writer.run("find an API key", move |tx| access::key_owner(tx, &hash))
     }
 
-    fn register(&self, wallet: Address, row: Registration) -> Answer<'_, RegisterOutcome> {
+    fn register(&self, wallet: Address, row: RegistrationRequest) -> DbFuture<'_, RegisterOutcome> {
         self.writer.run("register an automaton", move |tx| access::register(tx, wallet, &row))
     }
 
-    fn report_status(&self, wallet: Address, report: StatusReport) -> Answer<'_, ()> {
+    fn report_status(&self, wallet: Address, report: StatusReport) -> DbFuture<'_, ()> {
         self.writer.run("store a status", move |tx| status::report(tx, wallet, &report))
     }
 
-    fn status(&self, of: Address, by: Address) -> Answer<'_, Option<StatusReply>> {
+    fn status(&self, of: Address, by: Address) -> DbFuture<'_, Option<StatusReply>> {
         self.writer.run("read a status", move |tx| status::read(tx, of, by))
     }
 
-    fn balance(&self, wallet: Address) -> Answer<'_, Balance> {
+    fn balance(&self, wallet: Address) -> DbFuture<'_, Balance> {
         self.writer.run("read a balance", move |tx| ledger::balance(tx, wallet))
     }
 
-    fn open_hold(&self, hold: NewHold) -> Answer<'_, HoldOutcome> {
+    fn open_hold(&self, hold: NewHold) -> DbFuture<'_, HoldOutcome> {
         self.writer.run("set credits aside", move |tx| holds::open(tx, &hold))
     }
 
-    fn call(&self, wallet: Address, name: String) -> Answer<'_, Option<CallReply>> {
+    fn call(&self, wallet: Address, name: String) -> DbFuture<'_, Option<CallReply>> {
         self.writer.run("find a call", move |tx| holds::find(tx, wallet, &name))
     }
 
-    fn settle_hold(&self, id: HoldId, charge: Charge) -> Answer<'_, Microcents> {
+    fn settle_hold(&self, id: HoldId, charge: Charge) -> DbFuture<'_, Microcents> {
         self.writer.run("charge a call", move |tx| holds::settle(tx, id, &charge))
     }
 
-    fn release_hold(&self, id: HoldId) -> Answer<'_, ()> {
+    fn release_hold(&self, id: HoldId) -> DbFuture<'_, ()> {
         self.writer.run("give credits back", move |tx| holds::release(tx, &id.to_string()))
     }
 
-    fn release_open_holds(&self) -> Answer<'_, u64> {
+    fn release_open_holds(&self) -> DbFuture<'_, u64> {
         self.writer.run("give credits back", holds::release_open)
     }
 
-    fn transfer(&self, transfer: NewTransfer) -> Answer<'_, TransferOutcome> {
+    fn transfer(&self, transfer: NewTransfer) -> DbFuture<'_, TransferOutcome> {
         self.writer.run("transfer credits", move |tx| credits::transfer(tx, &transfer))
     }
 
-    fn ceiling(&self, key: Hash, usual: i64) -> Answer<'_, Ceiling> {
+    fn ceiling(&self, key: Hash, usual: i64) -> DbFuture<'_, Ceiling> {
         self.writer.run("read a ceiling", move |tx| credits::ceiling(tx, &key, usual))
     }
 
-    fn change_ceiling(&self, key: Hash, to: Change, usual: i64) -> Answer<'_, CeilingOutcome> {
+    fn change_ceiling(
+        &self,
+        key: Hash,
+        to: TransferCeilingChange,
+        usual: i64,
+    ) -> DbFuture<'_, CeilingOutcome> {
         self.writer.run("change a ceiling", move |tx| credits::change_ceiling(tx, &key, to, usual))
     }
 
-    fn refund(&self, what: Refund) -> Answer<'_, RefundOutcome> {
+    fn refund(&self, what: Refund) -> DbFuture<'_, RefundOutcome> {
         self.writer.run("give a payment back", move |tx| credits::refund(tx, what))
     }
 
-    fn history(&self, wallet: Address, page: Page) -> Answer<'_, Vec<Happened>> {
+    fn history(&self, wallet: Address, page: PageRange) -> DbFuture<'_, Vec<LedgerEntry>> {
         self.writer.run("read a history", move |tx| credits::history(tx, wallet, page))
     }
 
-    fn sold(&self, wallet: Address, page: Page) -> Answer<'_, Vec<Sold>> {
+    fn sold(&self, wallet: Address, page: PageRange) -> DbFuture<'_, Vec<SaleRecord>> {
         self.writer.run("read what was sold", move |tx| payments::sold(tx, wallet, page))
     }
 
@@ -161,56 +167,57 @@ impl Db for Sqlite {
         chain: u64,
         asset: Address,
         authorization: Authorization,
-    ) -> Answer<'_, Option<Payment>> {
+    ) -> DbFuture<'_, Option<IncomingPayment>> {
         self.writer
             .run("find a payment", move |tx| payments::find(tx, chain, &asset, &authorization))
     }
 
-    fn begin_payment(&self, payment: NewPayment) -> Answer<'_, Begun> {
+    fn begin_payment(&self, payment: NewIncomingPayment) -> DbFuture<'_, BeginPaymentOutcome> {
         self.writer.run("store a payment", move |tx| payments::begin(tx, &payment))
     }
 
-    fn payment(&self, id: i64) -> Answer<'_, Payment> {
+    fn payment(&self, id: i64) -> DbFuture<'_, IncomingPayment> {
         self.writer.run("read a payment", move |tx| payments::read(tx, id))
     }
 
-    fn unfinished_payments(&self) -> Answer<'_, Vec<Payment>> {
+    fn unfinished_payments(&self) -> DbFuture<'_, Vec<IncomingPayment>> {
         self.writer.run("list payments", payments::unfinished)
     }
 
-    fn mark_settled(&self, id: i64, transaction: B256) -> Answer<'_, bool> {
+    fn mark_settled(&self, id: i64, transaction: B256) -> DbFuture<'_, bool> {
         self.writer.run("credit a payment", move |tx| payments::settled(tx, id, transaction))
     }
 
-    fn mark_failed(&self, id: i64, reason: String) -> Answer<'_, ()> {
+    fn mark_failed(&self, id: i64, reason: String) -> DbFuture<'_, ()> {
         self.writer.run("give a payment up", move |tx| payments::failed(tx, id, &reason))
     }
 
-    fn mark_delivered(&self, id: i64) -> Answer<'_, bool> {
+    fn mark_delivered(&self, id: i64) -> DbFuture<'_, bool> {
         self.writer.run("note a delivery", move |tx| payments::delivered(tx, id))
     }
 
-    fn open_slot(&self, slot: NewSlot) -> Answer<'_, ()> {
-        self.writer.run("take a number for gas", move |tx| slots::open(tx, &slot))
+    fn reserve_nonce(&self, slot: NewNonceReservation) -> DbFuture<'_, ()> {
+        self.writer.run("take a number for gas", move |tx| nonces::open(tx, &slot))
     }
 
-    fn raise_slot(&self, intent: IntentId, fees: Fees) -> Answer<'_, ()> {
-        self.writer.run("raise the fees of a transaction", move |tx| slots::raise(tx, intent, fees))
+    fn raise_nonce_fees(&self, intent: IntentId, fees: Fees) -> DbFuture<'_, ()> {
+        self.writer
+            .run("raise the fees of a transaction", move |tx| nonces::raise(tx, intent, fees))
     }
 
-    fn mark_signed(&self, intent: IntentId, submission: Submission) -> Answer<'_, ()> {
-        self.writer.run("store a transaction", move |tx| slots::signed(tx, intent, &submission))
+    fn mark_signed(&self, intent: IntentId, submission: Submission) -> DbFuture<'_, ()> {
+        self.writer.run("store a transaction", move |tx| nonces::signed(tx, intent, &submission))
     }
 
-    fn close_slot(&self, intent: IntentId, end: SlotEnd) -> Answer<'_, ()> {
-        self.writer.run("close a number for gas", move |tx| slots::close(tx, intent, end))
+    fn close_nonce(&self, intent: IntentId, end: NonceReservationEnd) -> DbFuture<'_, ()> {
+        self.writer.run("close a number for gas", move |tx| nonces::close(tx, intent, end))
     }
 
-    fn open_slots(&self) -> Answer<'_, Vec<Slot>> {
-        self.writer.run("list numbers for gas", slots::all_open)
+    fn open_nonces(&self) -> DbFuture<'_, Vec<NonceReservation>> {
+        self.writer.run("list numbers for gas", nonces::all_open)
     }
 
-    fn check_books(&self) -> Answer<'_, Books> {
+    fn check_books(&self) -> DbFuture<'_, LedgerTotals> {
         self.writer.run("check the books", ledger::check)
     }
 
@@ -218,7 +225,7 @@ impl Db for Sqlite {
         self.ended_well
     }
 
-    fn settle(&self) -> Answer<'_, ()> {
+    fn settle(&self) -> DbFuture<'_, ()> {
         self.writer.fold()
     }
 }
@@ -298,11 +305,14 @@ mod tests {
             let db = Sqlite::open(&path, Arc::new(clock)).unwrap();
             let own = conformance::payment(1, 5);
             let recipient = Address::repeat_byte(2);
-            let gift = Some(crate::db::Purchase { recipient, usd: 5 });
-            let gift = NewPayment { purchase: gift, ..conformance::payment(2, 5) };
-            let other = NewPayment { purchase: None, ..conformance::payment(3, 5) };
+            let gift = Some(crate::db::CreditPurchase { recipient, usd: 5 });
+            let gift = NewIncomingPayment { purchase: gift, ..conformance::payment(2, 5) };
+            let other = NewIncomingPayment { purchase: None, ..conformance::payment(3, 5) };
             for payment in [own, gift, other] {
-                assert!(matches!(db.begin_payment(payment).await.unwrap(), Begun::New(_)));
+                assert!(matches!(
+                    db.begin_payment(payment).await.unwrap(),
+                    BeginPaymentOutcome::New(_)
+                ));
             }
         });
         let connection = automaton_sqlite::open(&path, &SCHEMA).unwrap();

@@ -7,21 +7,30 @@ use automaton_core::wire::x402::{Authorization, atomic};
 use rusqlite::types::Type;
 use rusqlite::{Params, Row, params};
 
-use super::writer::Tx;
-use super::{address, found, ledger, slots, word};
-use crate::db::error::{DbError, Halt};
-use crate::db::{Begun, NewPayment, Page, Payment, PaymentState, Purchase, Sale, Sold};
+use super::writer::DbTx;
+use super::{address, found, ledger, nonces, word};
+use crate::db::error::{DbError, DbTxError};
+use crate::db::{
+    BeginPaymentOutcome, CreditPurchase, IncomingPayment, IncomingPaymentState, NewIncomingPayment,
+    PageRange, Sale, SaleRecord,
+};
 use crate::ledger::Posting;
 
 /// Payments that may be under way at a time: anybody may send one.
 const UNFINISHED_MAX: i64 = 100;
 
-pub(super) fn begin(tx: &Tx<'_>, new: &NewPayment) -> Result<Begun, Halt> {
+pub(super) fn begin(
+    tx: &DbTx<'_>,
+    new: &NewIncomingPayment,
+) -> Result<BeginPaymentOutcome, DbTxError> {
     let begun = match named(tx, new)? {
         Some(begun) => begun,
         None => enter(tx, new)?,
     };
-    if let Begun::New(id) | Begun::Known(id) | Begun::Guarded(id) = begun {
+    if let BeginPaymentOutcome::New(id)
+    | BeginPaymentOutcome::Known(id)
+    | BeginPaymentOutcome::Guarded(id) = begun
+    {
         let statement = "INSERT INTO payment_names (payer, name, request, payment, at) \
                          VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
         let payer = new.authorization.from;
@@ -34,7 +43,10 @@ pub(super) fn begin(tx: &Tx<'_>, new: &NewPayment) -> Result<Begun, Halt> {
 }
 
 /// What came before under one of the names.
-fn named(tx: &Tx<'_>, new: &NewPayment) -> Result<Option<Begun>, Halt> {
+fn named(
+    tx: &DbTx<'_>,
+    new: &NewIncomingPayment,
+) -> Result<Option<BeginPaymentOutcome>, DbTxError> {
     let statement = "SELECT payment, request FROM payment_names WHERE payer = ?1 AND name = ?2";
     let mut known = None;
     for name in &new.names {
@@ -44,41 +56,45 @@ fn named(tx: &Tx<'_>, new: &NewPayment) -> Result<Option<Begun>, Halt> {
         });
         match found(before)? {
             Some((id, request)) if request == *new.request.as_bytes() => {
-                known = Some(Begun::Known(id));
+                known = Some(BeginPaymentOutcome::Known(id));
             }
-            Some(_) => return Ok(Some(Begun::OtherName)),
+            Some(_) => return Ok(Some(BeginPaymentOutcome::OtherName)),
             None => {}
         }
     }
     Ok(known)
 }
 
-fn enter(tx: &Tx<'_>, new: &NewPayment) -> Result<Begun, Halt> {
+fn enter(tx: &DbTx<'_>, new: &NewIncomingPayment) -> Result<BeginPaymentOutcome, DbTxError> {
     let authorization = &new.authorization;
     if let Some(before) = find(tx, new.chain, &new.asset, authorization)? {
         let same = before.authorization == *authorization
             && (before.purchase, before.sale) == (new.purchase, new.sale);
-        return Ok(if same { Begun::Known(before.id) } else { Begun::Conflict });
+        return Ok(if same {
+            BeginPaymentOutcome::Known(before.id)
+        } else {
+            BeginPaymentOutcome::Conflict
+        });
     }
-    if let Some(Purchase { recipient, usd }) = new.purchase {
+    if let Some(CreditPurchase { recipient, usd }) = new.purchase {
         let since = tx.now.before(new.guard).as_millis();
         let (payer, recipient) = (authorization.from, recipient.into_array());
         let twin = params![payer.as_slice(), recipient, usd, since];
         let guard = tx.sql.query_row(include_str!("sql/payment_guard.sql"), twin, |row| row.get(0));
         if let Some(id) = found(guard)? {
-            return Ok(Begun::Guarded(id));
+            return Ok(BeginPaymentOutcome::Guarded(id));
         }
     }
     let statement = "SELECT count(*) FROM payments WHERE state IN ('begun', 'submitted')";
     let unfinished: i64 = tx.sql.query_row(statement, [], |row| row.get(0))?;
     if unfinished >= UNFINISHED_MAX {
-        return Ok(Begun::Busy);
+        return Ok(BeginPaymentOutcome::Busy);
     }
     insert(tx, new)?;
-    Ok(Begun::New(tx.sql.last_insert_rowid()))
+    Ok(BeginPaymentOutcome::New(tx.sql.last_insert_rowid()))
 }
 
-fn insert(tx: &Tx<'_>, new: &NewPayment) -> Result<(), Halt> {
+fn insert(tx: &DbTx<'_>, new: &NewIncomingPayment) -> Result<(), DbTxError> {
     let authorization = &new.authorization;
     let purchase = new.purchase.as_ref();
     tx.sql.execute(
@@ -106,11 +122,11 @@ fn insert(tx: &Tx<'_>, new: &NewPayment) -> Result<(), Halt> {
 
 /// The payment with the payer and the nonce of this authorization.
 pub(super) fn find(
-    tx: &Tx<'_>,
+    tx: &DbTx<'_>,
     chain: u64,
     asset: &Address,
     authorization: &Authorization,
-) -> Result<Option<Payment>, Halt> {
+) -> Result<Option<IncomingPayment>, DbTxError> {
     let statement = "SELECT * FROM payments WHERE chain = ?1 AND asset = ?2 AND payer = ?3 \
                      AND nonce = ?4";
     let (payer, nonce) = (authorization.from.as_slice(), authorization.nonce.as_slice());
@@ -118,19 +134,19 @@ pub(super) fn find(
     Ok(load(tx, statement, key)?.pop())
 }
 
-pub(super) fn read(tx: &Tx<'_>, id: i64) -> Result<Payment, Halt> {
+pub(super) fn read(tx: &DbTx<'_>, id: i64) -> Result<IncomingPayment, DbTxError> {
     let found = load(tx, "SELECT * FROM payments WHERE id = ?1", [id])?.pop();
     found.ok_or_else(|| missing(id))
 }
 
-pub(super) fn unfinished(tx: &Tx<'_>) -> Result<Vec<Payment>, Halt> {
+pub(super) fn unfinished(tx: &DbTx<'_>) -> Result<Vec<IncomingPayment>, DbTxError> {
     let statement = "SELECT * FROM payments WHERE state IN ('begun', 'submitted') ORDER BY id";
     load(tx, statement, [])
 }
 
-pub(super) fn settled(tx: &Tx<'_>, id: i64, transaction: B256) -> Result<bool, Halt> {
+pub(super) fn settled(tx: &DbTx<'_>, id: i64, transaction: B256) -> Result<bool, DbTxError> {
     let payment = read(tx, id)?;
-    if matches!(payment.state, PaymentState::Settled(_)) {
+    if matches!(payment.state, IncomingPaymentState::Settled(_)) {
         return Ok(false);
     }
     // A transaction settles one payment, whatever else it moved: `tx_hash` is unique.
@@ -140,61 +156,66 @@ pub(super) fn settled(tx: &Tx<'_>, id: i64, transaction: B256) -> Result<bool, H
     if payment.sale.is_some() {
         tx.sql.execute("INSERT INTO sales (payment) VALUES (?1)", [id])?;
     }
-    if let Some(Purchase { recipient, usd }) = payment.purchase {
+    if let Some(CreditPurchase { recipient, usd }) = payment.purchase {
         let amount = Microcents::from_cents(i64::from(usd) * 100)?;
         ledger::post(tx, &Posting::purchase(recipient, amount, format!("payment:{id}"))?)?;
     }
     Ok(true)
 }
 
-pub(super) fn failed(tx: &Tx<'_>, id: i64, reason: &str) -> Result<(), Halt> {
+pub(super) fn failed(tx: &DbTx<'_>, id: i64, reason: &str) -> Result<(), DbTxError> {
     let statement = "UPDATE payments SET state = 'failed', failure = ?2, closed_at = ?3 \
                      WHERE id = ?1 AND state IN ('begun', 'submitted')";
     let changed = tx.sql.execute(statement, params![id, reason, tx.now.as_millis()])?;
     (changed == 1).then_some(()).ok_or_else(|| missing(id))
 }
 
-pub(super) fn delivered(tx: &Tx<'_>, id: i64) -> Result<bool, Halt> {
+pub(super) fn delivered(tx: &DbTx<'_>, id: i64) -> Result<bool, DbTxError> {
     let statement = "UPDATE payments SET delivered_at = ?2 WHERE id = ?1 AND delivered_at IS NULL";
     Ok(tx.sql.execute(statement, params![id, tx.now.as_millis()])? > 0)
 }
 
-fn missing(id: i64) -> Halt {
+fn missing(id: i64) -> DbTxError {
     DbError::Missing { noun: "payment", id: id.to_string() }.into()
 }
 
 /// A number as SQLite holds it.
-pub(super) fn integer(number: u64) -> Result<i64, Halt> {
+pub(super) fn integer(number: u64) -> Result<i64, DbTxError> {
     i64::try_from(number)
         .map_err(|source| rusqlite::Error::ToSqlConversionFailure(Box::new(source)).into())
 }
 
 /// The payments of a query, with what was signed for them.
-fn load(tx: &Tx<'_>, statement: &str, key: impl Params) -> Result<Vec<Payment>, Halt> {
+fn load(
+    tx: &DbTx<'_>,
+    statement: &str,
+    key: impl Params,
+) -> Result<Vec<IncomingPayment>, DbTxError> {
     let mut select = tx.sql.prepare_cached(statement)?;
-    let mut payments: Vec<Payment> = select.query_map(key, payment)?.collect::<Result<_, _>>()?;
+    let mut payments: Vec<IncomingPayment> =
+        select.query_map(key, payment)?.collect::<Result<_, _>>()?;
     for payment in &mut payments {
-        payment.has_open_slot = slots::is_open(tx, payment.id)?;
-        if let PaymentState::Submitted(hashes) = &mut payment.state {
-            *hashes = slots::hashes_of_payment(tx, payment.id)?;
+        payment.has_open_nonce = nonces::is_open(tx, payment.id)?;
+        if let IncomingPaymentState::Submitted(hashes) = &mut payment.state {
+            *hashes = nonces::hashes_of_payment(tx, payment.id)?;
         }
     }
     Ok(payments)
 }
 
-fn payment(row: &Row<'_>) -> rusqlite::Result<Payment> {
+fn payment(row: &Row<'_>) -> rusqlite::Result<IncomingPayment> {
     let state = match row.get::<_, String>("state")?.as_str() {
-        "begun" => PaymentState::Begun,
-        "submitted" => PaymentState::Submitted(Vec::new()),
-        "settled" => PaymentState::Settled(word(row, "tx_hash")?),
-        _ => PaymentState::Failed(row.get("failure")?),
+        "begun" => IncomingPaymentState::Begun,
+        "submitted" => IncomingPaymentState::Submitted(Vec::new()),
+        "settled" => IncomingPaymentState::Settled(word(row, "tx_hash")?),
+        _ => IncomingPaymentState::Failed(row.get("failure")?),
     };
     let purchase = match row.get::<_, Option<u32>>("usd")? {
-        Some(usd) => Some(Purchase { recipient: address(row, "recipient")?, usd }),
+        Some(usd) => Some(CreditPurchase { recipient: address(row, "recipient")?, usd }),
         None => None,
     };
     let sale = row.get::<_, Option<String>>("machine")?.map(|machine| sale(row, &machine));
-    Ok(Payment {
+    Ok(IncomingPayment {
         id: row.get("id")?,
         authorization: Authorization {
             from: address(row, "payer")?,
@@ -209,7 +230,7 @@ fn payment(row: &Row<'_>) -> rusqlite::Result<Payment> {
         sale: sale.transpose()?,
         state,
         is_delivered: row.get::<_, Option<i64>>("delivered_at")?.is_some(),
-        has_open_slot: false,
+        has_open_nonce: false,
         begun_at: Timestamp::from_millis(row.get("begun_at")?),
     })
 }
@@ -220,11 +241,15 @@ fn sale(row: &Row<'_>, machine: &str) -> rusqlite::Result<Sale> {
 }
 
 /// What the ports of a wallet's machines brought, newest first.
-pub(super) fn sold(tx: &Tx<'_>, wallet: Address, page: Page) -> Result<Vec<Sold>, Halt> {
+pub(super) fn sold(
+    tx: &DbTx<'_>,
+    wallet: Address,
+    page: PageRange,
+) -> Result<Vec<SaleRecord>, DbTxError> {
     let offset = i64::try_from(page.offset).unwrap_or(i64::MAX);
     let mut select = tx.sql.prepare_cached(include_str!("sql/sales.sql"))?;
     let rows = select.query_map(params![wallet.as_slice(), page.limit, offset], |row| {
-        Ok(Sold {
+        Ok(SaleRecord {
             seq: row.get("seq")?,
             sale: sale(row, &row.get::<_, String>("machine")?)?,
             amount: MicroUsdc::new(row.get::<_, i64>("value")?.unsigned_abs()),

@@ -6,10 +6,14 @@ use automaton_core::wire::cloud::{StatusReply, StatusReport};
 use rusqlite::params;
 
 use super::found;
-use super::writer::Tx;
-use crate::db::error::Halt;
+use super::writer::DbTx;
+use crate::db::error::DbTxError;
 
-pub(super) fn report(tx: &Tx<'_>, wallet: Address, report: &StatusReport) -> Result<(), Halt> {
+pub(super) fn report(
+    tx: &DbTx<'_>,
+    wallet: Address,
+    report: &StatusReport,
+) -> Result<(), DbTxError> {
     let statement = "INSERT INTO statuses (wallet, report, received_at) VALUES (?1, ?2, ?3) \
                      ON CONFLICT DO UPDATE SET report = ?2, received_at = ?3";
     let text = serde_json::to_string(report).map_err(unreadable)?;
@@ -17,7 +21,11 @@ pub(super) fn report(tx: &Tx<'_>, wallet: Address, report: &StatusReport) -> Res
     Ok(())
 }
 
-pub(super) fn read(tx: &Tx<'_>, of: Address, by: Address) -> Result<Option<StatusReply>, Halt> {
+pub(super) fn read(
+    tx: &DbTx<'_>,
+    of: Address,
+    by: Address,
+) -> Result<Option<StatusReply>, DbTxError> {
     let statement = include_str!("sql/status.sql");
     let params = params![of.as_slice(), by.as_slice(), by.to_string()];
     let row = tx.sql.query_row(statement, params, |row| {
@@ -29,6 +37,6 @@ pub(super) fn read(tx: &Tx<'_>, of: Address, by: Address) -> Result<Option<Statu
     Ok(Some(StatusReply { address: of, received_at_ms, status }))
 }
 
-fn unreadable(error: serde_json::Error) -> Halt {
+fn unreadable(error: serde_json::Error) -> DbTxError {
     rusqlite::Error::ToSqlConversionFailure(Box::new(error)).into()
 }

@@ -16,8 +16,8 @@ use automaton_sqlite::{checkpoint, with_full_sync};
 use rusqlite::{Connection, Savepoint, TransactionBehavior, ffi};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::db::Answer;
-use crate::db::error::{DbError, Halt};
+use crate::db::DbFuture;
+use crate::db::error::{DbError, DbTxError};
 
 /// Jobs that may wait; a caller beyond them waits itself.
 const QUEUE: usize = 64;
@@ -26,22 +26,22 @@ const TOGETHER_MAX: usize = 64;
 
 /// Who runs the transactions.
 #[derive(Clone)]
-enum Hands {
+enum DbExecutor {
     /// The thread.
     Thread(mpsc::Sender<Order>),
     /// Whoever asks. A std mutex, since nothing is awaited while it is held.
-    Caller(Arc<Mutex<Here>>),
+    Caller(Arc<Mutex<WriterThread>>),
 }
 
 /// What the thread is told.
 enum Order {
-    Run(Box<dyn Job>),
+    Run(Box<dyn TransactionJob>),
     /// Fold the log back, and say how that went.
     Fold(oneshot::Sender<rusqlite::Result<()>>),
 }
 
 /// A connection, and who is told of each commit.
-struct Here {
+struct WriterThread {
     connection: Connection,
     synced: Box<dyn Fn() + Send>,
 }
@@ -49,45 +49,45 @@ struct Here {
 /// A handle on the thread, which ends with the last of them.
 #[derive(Clone)]
 pub(super) struct Writer {
-    hands: Hands,
+    executor: DbExecutor,
     clock: Arc<dyn Clock>,
 }
 
 /// A running transaction, and one time for all it writes.
-pub(super) struct Tx<'a> {
+pub(super) struct DbTx<'a> {
     pub(super) sql: Savepoint<'a>,
     pub(super) now: Timestamp,
 }
 
 /// One transaction of somebody, among those that go to the disk together.
-trait Job: Send {
+trait TransactionJob: Send {
     /// Its time.
     fn now(&self) -> Timestamp;
     /// Does its work; whether that is to be kept.
-    fn work(&mut self, tx: &Tx<'_>) -> bool;
+    fn work(&mut self, tx: &DbTx<'_>) -> bool;
     /// Answers, once it is known what became of all of them.
     fn answer(self: Box<Self>, committed: Result<(), &rusqlite::Error>);
 }
 
 /// A job before its work and after it. `operation` completes "cannot …".
-struct Asked<W, T> {
+struct QueuedJob<W, T> {
     operation: &'static str,
     now: Timestamp,
     work: Option<W>,
-    done: Option<Result<T, Halt>>,
+    done: Option<Result<T, DbTxError>>,
     caller: oneshot::Sender<Result<T, DbError>>,
 }
 
-impl<W, T> Job for Asked<W, T>
+impl<W, T> TransactionJob for QueuedJob<W, T>
 where
-    W: FnOnce(&Tx<'_>) -> Result<T, Halt> + Send,
+    W: FnOnce(&DbTx<'_>) -> Result<T, DbTxError> + Send,
     T: Send,
 {
     fn now(&self) -> Timestamp {
         self.now
     }
 
-    fn work(&mut self, tx: &Tx<'_>) -> bool {
+    fn work(&mut self, tx: &DbTx<'_>) -> bool {
         self.done = self.work.take().map(|work| work(tx));
         matches!(self.done, Some(Ok(_)))
     }
@@ -97,7 +97,7 @@ where
         let done = match (done, committed) {
             // A refusal stands, whatever became of the others.
             (Some(Err(halt)), _) => Err(halt),
-            (_, Err(error)) => Err(Halt::Sql(same(error))),
+            (_, Err(error)) => Err(DbTxError::Sql(same(error))),
             (Some(done), Ok(())) => done,
             (None, Ok(())) => Err(DbError::WriterGone { operation }.into()),
         };
@@ -140,7 +140,7 @@ impl Writer {
         };
         let named = std::thread::Builder::new().name("cloud-writer".to_owned());
         named.spawn(work).map_err(DbError::Spawn)?;
-        Ok(Self { hands: Hands::Thread(jobs), clock })
+        Ok(Self { executor: DbExecutor::Thread(jobs), clock })
     }
 
     pub(super) fn open_here(
@@ -148,8 +148,8 @@ impl Writer {
         clock: Arc<dyn Clock>,
         synced: Box<dyn Fn() + Send>,
     ) -> Result<Self, DbError> {
-        let here = Here { connection: connect(path)?, synced };
-        Ok(Self { hands: Hands::Caller(Arc::new(Mutex::new(here))), clock })
+        let here = WriterThread { connection: connect(path)?, synced };
+        Ok(Self { executor: DbExecutor::Caller(Arc::new(Mutex::new(here))), clock })
     }
 
     /// Runs one transaction; it runs even when nobody waits for it any more.
@@ -157,16 +157,16 @@ impl Writer {
     pub(super) fn run<T: Send + 'static>(
         &self,
         operation: &'static str,
-        work: impl FnOnce(&Tx<'_>) -> Result<T, Halt> + Send + 'static,
-    ) -> Answer<'_, T> {
+        work: impl FnOnce(&DbTx<'_>) -> Result<T, DbTxError> + Send + 'static,
+    ) -> DbFuture<'_, T> {
         let now = self.clock.now();
         Box::pin(async move {
             let gone = || DbError::WriterGone { operation };
             let (caller, answered) = oneshot::channel();
-            let job = Box::new(Asked { operation, now, work: Some(work), done: None, caller });
-            match &self.hands {
-                Hands::Thread(jobs) => jobs.send(Order::Run(job)).await.map_err(|_| gone())?,
-                Hands::Caller(here) => {
+            let job = Box::new(QueuedJob { operation, now, work: Some(work), done: None, caller });
+            match &self.executor {
+                DbExecutor::Thread(jobs) => jobs.send(Order::Run(job)).await.map_err(|_| gone())?,
+                DbExecutor::Caller(here) => {
                     let mut here = here.lock().map_err(|_| gone())?;
                     together(&mut here.connection, vec![job]);
                     (here.synced)();
@@ -177,17 +177,17 @@ impl Writer {
     }
 
     /// Folds the log back into the file.
-    pub(super) fn fold(&self) -> Answer<'_, ()> {
+    pub(super) fn fold(&self) -> DbFuture<'_, ()> {
         let operation = "fold the log back";
         Box::pin(async move {
             let gone = || DbError::WriterGone { operation };
-            let folded = match &self.hands {
-                Hands::Thread(jobs) => {
+            let folded = match &self.executor {
+                DbExecutor::Thread(jobs) => {
                     let (asked, answered) = oneshot::channel();
                     jobs.send(Order::Fold(asked)).await.map_err(|_| gone())?;
                     answered.await.map_err(|_| gone())?
                 }
-                Hands::Caller(here) => {
+                DbExecutor::Caller(here) => {
                     let here = here.lock().map_err(|_| gone())?;
                     let folded = checkpoint(&here.connection);
                     (here.synced)();
@@ -206,7 +206,7 @@ fn connect(path: &Path) -> Result<Connection, DbError> {
 }
 
 /// Does these jobs in one transaction, and answers each when that is on the disk.
-fn together(connection: &mut Connection, mut jobs: Vec<Box<dyn Job>>) {
+fn together(connection: &mut Connection, mut jobs: Vec<Box<dyn TransactionJob>>) {
     let committed = with_full_sync(connection, |connection| commit(connection, &mut jobs));
     for job in jobs {
         job.answer(committed.as_ref().copied());
@@ -216,10 +216,13 @@ fn together(connection: &mut Connection, mut jobs: Vec<Box<dyn Job>>) {
 /// A job that fails leaves nothing behind, and the others stay. An error here is
 /// one of all of them: that of a savepoint, too, since a full disk for instance
 /// has SQLite roll back everything.
-fn commit(connection: &mut Connection, jobs: &mut [Box<dyn Job>]) -> rusqlite::Result<()> {
+fn commit(
+    connection: &mut Connection,
+    jobs: &mut [Box<dyn TransactionJob>],
+) -> rusqlite::Result<()> {
     let mut sql = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for job in jobs {
-        let mut tx = Tx { sql: sql.savepoint()?, now: job.now() };
+        let mut tx = DbTx { sql: sql.savepoint()?, now: job.now() };
         if !job.work(&tx) {
             tx.sql.rollback()?;
         }
@@ -246,7 +249,7 @@ mod tests {
 
     use super::*;
 
-    type Pending = tokio::task::JoinHandle<Result<(), DbError>>;
+    type CommitTask = tokio::task::JoinHandle<Result<(), DbError>>;
 
     fn fresh() -> (TempDir, Writer) {
         let home = tempfile::tempdir().unwrap();
@@ -264,7 +267,7 @@ mod tests {
         names.unwrap()
     }
 
-    fn note(tx: &Tx<'_>, name: &str) -> Result<(), Halt> {
+    fn note(tx: &DbTx<'_>, name: &str) -> Result<(), DbTxError> {
         let statement = "INSERT INTO nonces (nonce, expires_at) VALUES (?1, ?2)";
         tx.sql.execute(statement, params![name, tx.now.as_millis()])?;
         Ok(())
@@ -273,8 +276,8 @@ mod tests {
     /// Asks for a job, and sees to it that it waits in the queue behind the others.
     async fn queue(
         writer: &Writer,
-        work: impl FnOnce(&Tx<'_>) -> Result<(), Halt> + Send + 'static,
-    ) -> Pending {
+        work: impl FnOnce(&DbTx<'_>) -> Result<(), DbTxError> + Send + 'static,
+    ) -> CommitTask {
         let writer = writer.clone();
         let pending = tokio::spawn(async move { writer.run("note a name", work).await });
         tokio::task::yield_now().await;
@@ -282,10 +285,10 @@ mod tests {
     }
 
     /// Keeps the thread busy until something is sent.
-    async fn hold(writer: &Writer) -> (SyncSender<()>, Pending) {
+    async fn hold(writer: &Writer) -> (SyncSender<()>, CommitTask) {
         let (go, held): (_, Receiver<()>) = sync_channel(64);
         let (begun, is_held) = oneshot::channel();
-        let waits = move |_: &Tx<'_>| {
+        let waits = move |_: &DbTx<'_>| {
             begun.send(()).unwrap();
             held.recv().unwrap();
             Ok(())
@@ -366,14 +369,14 @@ mod tests {
     }
 
     /// A job that looks, when it may answer, whether everybody's work is stored.
-    struct Looks(Arc<TempDir>, SyncSender<Vec<String>>, &'static str);
+    struct ReadBarrier(Arc<TempDir>, SyncSender<Vec<String>>, &'static str);
 
-    impl Job for Looks {
+    impl TransactionJob for ReadBarrier {
         fn now(&self) -> Timestamp {
             Timestamp::EPOCH
         }
 
-        fn work(&mut self, tx: &Tx<'_>) -> bool {
+        fn work(&mut self, tx: &DbTx<'_>) -> bool {
             assert!(stored(&self.0).is_empty(), "nobody sees what is not committed");
             note(tx, self.2).is_ok()
         }
@@ -389,7 +392,9 @@ mod tests {
         let home = Arc::new(tempfile::tempdir().unwrap());
         let mut connection = connect(&home.path().join("cloud.db")).unwrap();
         let (told, answers) = sync_channel(64);
-        let job = |name| Box::new(Looks(Arc::clone(&home), told.clone(), name)) as Box<dyn Job>;
+        let job = |name| {
+            Box::new(ReadBarrier(Arc::clone(&home), told.clone(), name)) as Box<dyn TransactionJob>
+        };
         together(&mut connection, vec![job("a"), job("b")]);
         drop(told);
         let answers: Vec<_> = answers.into_iter().collect();

@@ -6,15 +6,17 @@
 use std::time::Duration;
 
 use automaton_core::id::MachineId;
-use automaton_core::wire::cloud::{FileEntry, FileKind};
+use automaton_core::wire::cloud::{FileEntry, FileEntryKind};
 use futures_util::{StreamExt as _, stream};
 use tokio::io::AsyncWriteExt as _;
 use tokio::time::timeout;
 
 use super::super::disk::{failed, place, shown};
-use super::super::driver::{Done, DriverError, ENTRIES_MAX, Folder, Pieces, Reading, Writing};
-use super::Podman;
-use super::run::Attached;
+use super::super::driver::{
+    DriverError, DriverResult, ENTRIES_MAX, FileRead, FileWrite, FolderListing, Pieces,
+};
+use super::PodmanDriver;
+use super::run::AttachedCommand;
 
 /// How long one piece of a file may take.
 const PIECE_WITHIN: Duration = Duration::from_secs(60);
@@ -22,11 +24,11 @@ const PIECE_WITHIN: Duration = Duration::from_secs(60);
 const LIST_BYTES_MAX: usize = ENTRIES_MAX * 300;
 
 /// A path as the machine sees it, a program that is about it, and what that answers.
-type About = (String, Attached, String);
+type FileCommand = (String, AttachedCommand, String);
 
-impl Podman {
+impl PodmanDriver {
     /// Starts a program that is about one path.
-    async fn about(&self, id: MachineId, verb: &str, path: &str) -> Done<About> {
+    async fn about(&self, id: MachineId, verb: &str, path: &str) -> DriverResult<FileCommand> {
         let (path, inside) = place(path)?;
         let words: Vec<&str> = [verb, inside].into_iter().chain(path.names()).collect();
         let mut program = self.attach(id, &words).await?;
@@ -35,13 +37,17 @@ impl Podman {
         Ok((shown, program, answer))
     }
 
-    pub(super) async fn read_file(&self, id: MachineId, path: String) -> Done<Reading> {
+    pub(super) async fn read_file(&self, id: MachineId, path: String) -> DriverResult<FileRead> {
         let (_, cat, size) = self.about(id, "read", &path).await?;
         let bytes = size.parse().map_err(failed("read the file"))?;
-        Ok(Reading { bytes, pieces: pieces(cat) })
+        Ok(FileRead { bytes, pieces: pieces(cat) })
     }
 
-    pub(super) async fn list_folder(&self, id: MachineId, path: String) -> Done<Folder> {
+    pub(super) async fn list_folder(
+        &self,
+        id: MachineId,
+        path: String,
+    ) -> DriverResult<FolderListing> {
         let (path, find, _) = self.about(id, "list", &path).await?;
         let (mut text, mut found) = (Vec::new(), pieces(find));
         while text.len() < LIST_BYTES_MAX
@@ -50,10 +56,14 @@ impl Podman {
             text.extend_from_slice(&piece?);
         }
         let (files, is_cut) = entries(&String::from_utf8_lossy(&text), &path);
-        Ok(Folder { path, files, is_cut: is_cut || text.len() >= LIST_BYTES_MAX })
+        Ok(FolderListing { path, files, is_cut: is_cut || text.len() >= LIST_BYTES_MAX })
     }
 
-    pub(super) async fn write_file(&self, id: MachineId, file: Writing) -> Done<(String, u64)> {
+    pub(super) async fn write_file(
+        &self,
+        id: MachineId,
+        file: FileWrite,
+    ) -> DriverResult<(String, u64)> {
         let (path, mut draft, _) = self.about(id, "write", &file.path).await?;
         let filled = fill(&mut draft, file.pieces, file.bytes_max).await;
         let size = filled.as_ref().map(u64::to_string).unwrap_or_default();
@@ -65,7 +75,11 @@ impl Podman {
 }
 
 /// Gives a program all pieces; their size.
-async fn fill(draft: &mut Attached, mut pieces: Pieces, bytes_max: u64) -> Done<u64> {
+async fn fill(
+    draft: &mut AttachedCommand,
+    mut pieces: Pieces,
+    bytes_max: u64,
+) -> DriverResult<u64> {
     let what = "write the file";
     let mut sum = 0_u64;
     while let Some(piece) = pieces.next().await {
@@ -83,8 +97,8 @@ async fn fill(draft: &mut Attached, mut pieces: Pieces, bytes_max: u64) -> Done<
     Ok(sum)
 }
 
-fn pieces(program: Attached) -> Pieces {
-    Box::pin(stream::try_unfold(program, async |mut program: Attached| {
+fn pieces(program: AttachedCommand) -> Pieces {
+    Box::pin(stream::try_unfold(program, async |mut program: AttachedCommand| {
         let next = timeout(PIECE_WITHIN, program.next()).await;
         Ok(next.map_err(failed("read from the machine"))??.map(|piece| (piece, program)))
     }))
@@ -97,10 +111,10 @@ fn entries(text: &str, folder: &str) -> (Vec<FileEntry>, bool) {
         let (status, name) = record.split_once(" ./")?;
         let (mode, size) = status.split_once(' ')?;
         let kind = match u32::from_str_radix(mode, 16).ok()? & 0o170_000 {
-            0o100_000 => FileKind::File,
-            0o040_000 => FileKind::Directory,
-            0o120_000 => FileKind::Link,
-            _ => FileKind::Special,
+            0o100_000 => FileEntryKind::File,
+            0o040_000 => FileEntryKind::Directory,
+            0o120_000 => FileEntryKind::Link,
+            _ => FileEntryKind::Special,
         };
         let path = format!("{folder}/{name}");
         Some(FileEntry { name: name.to_owned(), path, kind, size: size.parse().ok()? })
@@ -122,10 +136,10 @@ mod tests {
         let (files, is_cut) = entries(text, "/root");
         let told: Vec<_> = files.iter().map(|it| (it.name.as_str(), it.kind, it.size)).collect();
         let expected = [
-            ("a\nx", FileKind::Directory, 4096),
-            ("b c", FileKind::File, 3),
-            ("l", FileKind::Link, 1),
-            ("p", FileKind::Special, 0),
+            ("a\nx", FileEntryKind::Directory, 4096),
+            ("b c", FileEntryKind::File, 3),
+            ("l", FileEntryKind::Link, 1),
+            ("p", FileEntryKind::Special, 0),
         ];
         assert_eq!((told, is_cut), (expected.to_vec(), false));
         assert_eq!(files[1].path, "/root/b c");

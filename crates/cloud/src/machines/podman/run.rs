@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use automaton_core::id::MachineId;
 use automaton_core::wire::cloud::ExecReply;
-use automaton_sandbox::{ExitStatus, Keeper};
+use automaton_sandbox::{CaptureBuffer, ExitStatus};
 use bollard::container::LogOutput;
 use bollard::errors::Error;
 use bollard::exec::{CreateExecOptions, StartExecResults};
@@ -19,8 +19,10 @@ use tokio::io::AsyncWrite;
 use tokio::time::{sleep, timeout};
 
 use super::super::disk::failed;
-use super::super::driver::{Command, Done, Driver as _, DriverError, OUTPUT_BYTES_MAX, replied};
-use super::Podman;
+use super::super::driver::{
+    DriverError, DriverResult, MachineCommand, MachineDriver as _, OUTPUT_BYTES_MAX, replied,
+};
+use super::PodmanDriver;
 
 const INSIDE: &str = include_str!("inside.sh");
 /// How long an answer may take, and the end of what was killed.
@@ -34,18 +36,18 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 const LOOKS: u32 = 40;
 
 /// A program that runs inside.
-pub(super) struct Attached {
+pub(super) struct AttachedCommand {
     id: String,
     output: Pin<Box<dyn Stream<Item = Result<LogOutput, Error>> + Send>>,
     pub(super) input: Pin<Box<dyn AsyncWrite + Send>>,
     /// What was read of its standard output beyond the last line.
     rest: Bytes,
-    stderr: Keeper,
+    stderr: CaptureBuffer,
 }
 
-impl Attached {
+impl AttachedCommand {
     /// The next of its standard output; nothing at the end of that.
-    pub(super) async fn next(&mut self) -> Done<Option<Bytes>> {
+    pub(super) async fn next(&mut self) -> DriverResult<Option<Bytes>> {
         if !self.rest.is_empty() {
             return Ok(Some(std::mem::take(&mut self.rest)));
         }
@@ -59,7 +61,7 @@ impl Attached {
     }
 
     /// The next line of its standard output, without its end.
-    async fn line(&mut self) -> Done<String> {
+    async fn line(&mut self) -> DriverResult<String> {
         let mut line = Vec::new();
         while line.len() < LINE_BYTES_MAX
             && let Some(mut piece) = self.next().await?
@@ -75,7 +77,7 @@ impl Attached {
     }
 
     /// What the script answers of a path, or of whatever is shown so.
-    pub(super) async fn answer(&mut self, shown: &str) -> Done<String> {
+    pub(super) async fn answer(&mut self, shown: &str) -> DriverResult<String> {
         let what = "use the machine's files";
         let line = timeout(ANSWER_WITHIN, self.line()).await.map_err(failed(what))??;
         match line.split_once(' ').unwrap_or((&line, "")) {
@@ -90,9 +92,13 @@ impl Attached {
     }
 }
 
-impl Podman {
+impl PodmanDriver {
     /// Starts a program inside: a verb of the script, and what goes with it.
-    pub(super) async fn attach(&self, id: MachineId, words: &[&str]) -> Done<Attached> {
+    pub(super) async fn attach(
+        &self,
+        id: MachineId,
+        words: &[&str],
+    ) -> DriverResult<AttachedCommand> {
         let what = "run a program in the machine";
         let options = CreateExecOptions {
             attach_stdin: Some(words.first() == Some(&"write")),
@@ -109,28 +115,32 @@ impl Podman {
         let StartExecResults::Attached { output, input } = started else {
             return Err(DriverError::Down);
         };
-        let (rest, stderr) = (Bytes::new(), Keeper::new(OUTPUT_BYTES_MAX));
-        Ok(Attached { id: made.id, output, input, rest, stderr })
+        let (rest, stderr) = (Bytes::new(), CaptureBuffer::new(OUTPUT_BYTES_MAX));
+        Ok(AttachedCommand { id: made.id, output, input, rest, stderr })
     }
 
     /// Has something done inside that answers no more than whether it was.
-    pub(super) async fn ask(&self, id: MachineId, words: &[&str], shown: &str) -> Done<()> {
+    pub(super) async fn ask(&self, id: MachineId, words: &[&str], shown: &str) -> DriverResult<()> {
         self.attach(id, words).await?.answer(shown).await.map(drop)
     }
 
     /// Runs a command to its end, or to that of its time.
-    pub(super) async fn command(&self, id: MachineId, command: Command) -> Done<ExecReply> {
-        let Command { line, wall } = command;
+    pub(super) async fn command(
+        &self,
+        id: MachineId,
+        command: MachineCommand,
+    ) -> DriverResult<ExecReply> {
+        let MachineCommand { line, wall } = command;
         let within = wall.saturating_add(GRACE).as_secs().to_string();
         let mut run = self.attach(id, &["run", &within, &line]).await?;
-        let (mut session, mut stdout) = (String::new(), Keeper::new(OUTPUT_BYTES_MAX));
+        let (mut session, mut stdout) = (String::new(), CaptureBuffer::new(OUTPUT_BYTES_MAX));
         let followed = async {
             // It says first which session it is.
             session = run.line().await?;
             while let Some(piece) = run.next().await? {
                 stdout.push(&piece);
             }
-            Done::Ok(())
+            DriverResult::Ok(())
         };
         let status = match timeout(wall, followed).await {
             // A connection that breaks says nothing of the command, but podman does.

@@ -21,7 +21,7 @@ pub const DISK_FULL: &str = "DISK_FULL";
 /// The body of `POST /v1/sandboxes`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct CreateMachine {
+pub struct CreateMachineRequest {
     /// Its name, for people.
     pub name: String,
     /// Processors, at least.
@@ -37,7 +37,7 @@ pub struct CreateMachine {
     pub region: Option<String>,
 }
 
-impl Default for CreateMachine {
+impl Default for CreateMachineRequest {
     fn default() -> Self {
         Self { name: String::new(), vcpu: 1, memory_mb: 512, disk_gb: 5, region: None }
     }
@@ -182,7 +182,7 @@ pub struct FileEntry {
     pub path: String,
     /// What it is.
     #[serde(rename = "type")]
-    pub kind: FileKind,
+    pub kind: FileEntryKind,
     /// The size of a file.
     pub size: u64,
 }
@@ -190,7 +190,7 @@ pub struct FileEntry {
 /// What has a name in a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum FileKind {
+pub enum FileEntryKind {
     /// A regular file.
     File,
     /// A folder.
@@ -203,7 +203,7 @@ pub enum FileKind {
 
 /// The body of `POST /v1/sandboxes/{id}/ports/expose`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ExposePort {
+pub struct ExposePortRequest {
     /// The port inside the machine.
     pub port: u16,
     /// What each request to it costs, in USDC as a decimal such as `0.01`; nothing, or
@@ -223,7 +223,7 @@ pub struct PortReply {
     /// Where those reach it who cannot resolve that name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path_url: Option<String>,
-    /// What each request costs, as in [`ExposePort`].
+    /// What each request costs, as in [`ExposePortRequest`].
     #[serde(default, alias = "priceUsdc", skip_serializing_if = "Option::is_none")]
     pub price_usdc: Option<String>,
 }
@@ -237,7 +237,7 @@ pub struct PortsReply {
 
 /// The reply to what is just done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DoneReply {
+pub struct AckReply {
     /// `true`.
     pub success: bool,
     /// What was done.
@@ -312,9 +312,9 @@ mod tests {
 
     #[test]
     fn both_spellings_are_read() {
-        let usual: CreateMachine = serde_json::from_str(r#"{"name":"a"}"#).unwrap();
+        let usual: CreateMachineRequest = serde_json::from_str(r#"{"name":"a"}"#).unwrap();
         assert_eq!((usual.vcpu, usual.memory_mb, usual.disk_gb), (1, 512, 5));
-        let camel: CreateMachine =
+        let camel: CreateMachineRequest =
             serde_json::from_str(r#"{"name":"a","memoryMb":1024,"diskGb":10}"#).unwrap();
         assert_eq!((camel.memory_mb, camel.disk_gb), (1024, 10));
         for text in [r#"{"command":"ls","timeout":5}"#, r#"{"command":"ls","timeout_ms":5}"#] {
@@ -324,11 +324,11 @@ mod tests {
             let text = format!(r#"{{"port":80,"{name}":"http://a"}}"#);
             assert_eq!(serde_json::from_str::<PortReply>(&text).unwrap().public_url, "http://a");
         }
-        let free = ExposePort { port: 80, price_usdc: None };
+        let free = ExposePortRequest { port: 80, price_usdc: None };
         assert_eq!(serde_json::to_string(&free).unwrap(), r#"{"port":80}"#);
         for name in ["price_usdc", "priceUsdc"] {
             let text = format!(r#"{{"port":80,"{name}":"0.01"}}"#);
-            let asked = serde_json::from_str::<ExposePort>(&text).unwrap();
+            let asked = serde_json::from_str::<ExposePortRequest>(&text).unwrap();
             assert_eq!(asked.price_usdc.as_deref(), Some("0.01"));
         }
     }

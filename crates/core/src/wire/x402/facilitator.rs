@@ -7,29 +7,29 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Extra, Payment, v1, v2};
+use super::{Extra, PaymentPayload, v1, v2};
 
 /// The body of `POST /verify` and `POST /settle`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Request {
+pub struct FacilitatorRequest {
     /// The version that the seller speaks.
     #[serde(rename = "x402Version")]
     pub version: u32,
     /// What the buyer sent.
-    pub payment_payload: Payment,
+    pub payment_payload: PaymentPayload,
     /// What the seller asked for.
-    pub payment_requirements: Requirements,
+    pub payment_requirements: PaymentRequirements,
 }
 
 /// What a seller asks for: what has an `amount` is version 2.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Requirements {
+pub enum PaymentRequirements {
     /// Version 2.
-    V2(v2::Requirements),
+    V2(v2::PaymentRequirementsV2),
     /// Version 1.
-    V1(v1::Requirements),
+    V1(v1::PaymentRequirementsV1),
 }
 
 /// The reply to `POST /verify`.
@@ -48,9 +48,9 @@ pub struct VerifyResponse {
 
 /// The reply to `GET /supported`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Supported {
+pub struct SupportedResponse {
     /// What can be settled.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<SupportedKind>,
     /// Extensions of the facilitator.
     pub extensions: Vec<String>,
     /// By a pattern of chains, the accounts that send the transactions.
@@ -60,7 +60,7 @@ pub struct Supported {
 /// One kind of payment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Kind {
+pub struct SupportedKind {
     /// The version.
     #[serde(rename = "x402Version")]
     pub version: u32,

@@ -14,7 +14,7 @@ const LENGTHS: std::ops::RangeInclusive<usize> = 16..=128;
 
 /// What a demand and a payment say in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Info {
+pub struct PaymentIdentifierInfo {
     /// Whether a payment without a name is refused.
     #[serde(default)]
     pub required: bool,
@@ -43,7 +43,7 @@ pub fn offered() -> Value {
         "properties": { "required": { "type": "boolean" }, "id": id },
         "required": ["required"],
     });
-    json!({ KEY: { "info": Info { required: false, id: None }, "schema": schema } })
+    json!({ KEY: { "info": PaymentIdentifierInfo { required: false, id: None }, "schema": schema } })
 }
 
 /// The name among the extensions of a payment, if it has one.
@@ -54,7 +54,8 @@ pub fn id_in(extensions: Option<&Value>) -> Result<Option<String>, IdentifierErr
     let Some(info) = extensions.and_then(|all| all.get(KEY)).and_then(|own| own.get("info")) else {
         return Ok(None);
     };
-    let info: Info = serde_json::from_value(info.clone()).map_err(|_| IdentifierError)?;
+    let info: PaymentIdentifierInfo =
+        serde_json::from_value(info.clone()).map_err(|_| IdentifierError)?;
     let good = |id: &String| {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         LENGTHS.contains(&id.len()) && id.bytes().all(plain)

@@ -99,14 +99,14 @@ pub struct Extra {
 /// accepted is version 2, all else has the shape of version 1.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Payment {
+pub enum PaymentPayload {
     /// With the accepted demand in full.
-    V2(Box<v2::PaymentPayload>),
+    V2(Box<v2::PaymentPayloadV2>),
     /// With scheme and network alone.
-    V1(Box<v1::PaymentPayload>),
+    V1(Box<v1::PaymentPayloadV1>),
 }
 
-impl Payment {
+impl PaymentPayload {
     /// The authorization and its signature.
     #[must_use]
     pub const fn payload(&self) -> &ExactPayload {

@@ -13,8 +13,8 @@ fn usdc(chain: ChainId, name: &str, contract: alloy_primitives::Address) -> Toke
 
 #[test]
 fn reads_and_writes_the_payment_of_other_programs() {
-    let payment: Payment = decode(GOLDEN).unwrap();
-    let Payment::V1(v1) = &payment else { panic!("{payment:?}") };
+    let payment: PaymentPayload = decode(GOLDEN).unwrap();
+    let PaymentPayload::V1(v1) = &payment else { panic!("{payment:?}") };
     assert_eq!((v1.version, ChainId::parse(&v1.network)), (1, Some(ChainId::BASE)));
     let base = address!("833589fCD6eDb6E08f4c7C32D4f71b54bdA02913");
     let domain = usdc(ChainId::BASE, "USD Coin", base);
@@ -40,8 +40,10 @@ fn the_name_in_the_domain_differs_between_deployments() {
 
 #[test]
 fn a_payment_that_says_what_it_accepted_is_version_2() {
-    let Payment::V1(v1) = decode::<Payment>(GOLDEN).unwrap() else { panic!("not version 1") };
-    let accepted = v2::Requirements {
+    let PaymentPayload::V1(v1) = decode::<PaymentPayload>(GOLDEN).unwrap() else {
+        panic!("not version 1")
+    };
+    let accepted = v2::PaymentRequirementsV2 {
         scheme: EXACT.to_owned(),
         network: "eip155:8453".to_owned(),
         amount: "5000000".to_owned(),
@@ -52,9 +54,9 @@ fn a_payment_that_says_what_it_accepted_is_version_2() {
     };
     let payload = v1.payload;
     let sent =
-        v2::PaymentPayload { version: 2, resource: None, accepted, payload, extensions: None };
+        v2::PaymentPayloadV2 { version: 2, resource: None, accepted, payload, extensions: None };
     let header = encode(&sent).unwrap();
-    assert_eq!(decode::<Payment>(&header).unwrap(), Payment::V2(Box::new(sent)));
+    assert_eq!(decode::<PaymentPayload>(&header).unwrap(), PaymentPayload::V2(Box::new(sent)));
 }
 
 #[test]
@@ -75,8 +77,8 @@ fn networks_have_two_spellings() {
 proptest! {
     #[test]
     fn no_header_makes_it_panic(header in "\\PC{0,60}", bytes in any::<Vec<u8>>()) {
-        drop(decode::<Payment>(&header));
-        drop(decode::<Payment>(&STANDARD.encode(bytes)));
+        drop(decode::<PaymentPayload>(&header));
+        drop(decode::<PaymentPayload>(&STANDARD.encode(bytes)));
     }
 
     #[test]

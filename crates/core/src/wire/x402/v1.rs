@@ -15,7 +15,7 @@ pub const VERSION: u32 = 1;
 
 /// The body of a 402.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PaymentRequired {
+pub struct PaymentRequiredV1 {
     /// The version.
     #[serde(rename = "x402Version")]
     pub version: u32,
@@ -23,13 +23,13 @@ pub struct PaymentRequired {
     #[serde(default)]
     pub error: String,
     /// The ways to pay.
-    pub accepts: Vec<Requirements>,
+    pub accepts: Vec<PaymentRequirementsV1>,
 }
 
 /// One way to pay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Requirements {
+pub struct PaymentRequirementsV1 {
     /// How: `exact`.
     pub scheme: String,
     /// Where: a name of version 1, or CAIP-2.
@@ -58,7 +58,7 @@ pub struct Requirements {
 
 /// What `X-PAYMENT` holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PaymentPayload {
+pub struct PaymentPayloadV1 {
     /// The version that the client echoes: 1, or 2 from clients that speak both
     /// badly.
     #[serde(rename = "x402Version")]

@@ -13,7 +13,7 @@ pub const VERSION: u32 = 2;
 
 /// What `PAYMENT-REQUIRED` holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PaymentRequired {
+pub struct PaymentRequiredV2 {
     /// The version.
     #[serde(rename = "x402Version")]
     pub version: u32,
@@ -21,9 +21,9 @@ pub struct PaymentRequired {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// What is paid for.
-    pub resource: Resource,
+    pub resource: ResourceInfo,
     /// The ways to pay.
-    pub accepts: Vec<Requirements>,
+    pub accepts: Vec<PaymentRequirementsV2>,
     /// Extensions of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extensions: Option<Value>,
@@ -32,7 +32,7 @@ pub struct PaymentRequired {
 /// What is paid for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Resource {
+pub struct ResourceInfo {
     /// Its URL.
     pub url: String,
     /// What it is, in words.
@@ -46,7 +46,7 @@ pub struct Resource {
 /// One way to pay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Requirements {
+pub struct PaymentRequirementsV2 {
     /// How: `exact`.
     pub scheme: String,
     /// Where, as CAIP-2.
@@ -66,15 +66,15 @@ pub struct Requirements {
 
 /// What `PAYMENT-SIGNATURE` holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PaymentPayload {
+pub struct PaymentPayloadV2 {
     /// The version.
     #[serde(rename = "x402Version")]
     pub version: u32,
     /// What is paid for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub resource: Option<Resource>,
+    pub resource: Option<ResourceInfo>,
     /// The way that the client chose.
-    pub accepted: Requirements,
+    pub accepted: PaymentRequirementsV2,
     /// The authorization.
     pub payload: ExactPayload,
     /// The server's extensions, echoed.

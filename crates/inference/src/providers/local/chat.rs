@@ -5,7 +5,10 @@
 //! helper would be asked, and the answer the very reply. Fields that the helper
 //! has no use for are ignored; what it cannot do is refused, never left out.
 
-use automaton_core::wire::brain::{Call, Complete, Done, Finish, Message, Role, Tool};
+use automaton_core::wire::brain::{
+    LocalModelCall, LocalModelCompletion, LocalModelCompletionRequest, LocalModelFinishReason,
+    LocalModelMessage, LocalModelRole, LocalModelTool,
+};
 use automaton_core::wire::chat::{
     CalledFunction, ChatCall, ChatChoice, ChatChunk, ChatMessage, ChatResponse, ChatRole, ChatTool,
     ChatUsage, ChunkCall, ChunkChoice, ChunkDelta, ChunkFunction, FunctionKind, NamedTools,
@@ -14,7 +17,7 @@ use automaton_core::wire::chat::{
 use serde::Deserialize;
 use serde_json::{Number, json};
 
-use crate::error::HelperError;
+use crate::error::LocalModelError;
 
 /// The temperature of a request that names none, by the format.
 const TEMPERATURE_MILLI: u32 = 1000;
@@ -25,12 +28,12 @@ const TEMPERATURE_MILLI_MAX: u32 = 2000;
 /// A request cannot be put to the helper; the sentence is for who sent it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct BadRequest(String);
+pub struct LocalChatRequestError(String);
 
 /// What of a request the helper needs.
 #[derive(Deserialize)]
-struct Request {
-    messages: Vec<Said>,
+struct LocalChatRequest {
+    messages: Vec<LocalChatMessage>,
     tools: Option<Vec<ChatTool>>,
     tool_choice: Option<ToolChoice>,
     max_tokens: u32,
@@ -40,22 +43,22 @@ struct Request {
 }
 
 #[derive(Deserialize)]
-struct Said {
-    role: Role,
-    content: Option<Content>,
+struct LocalChatMessage {
+    role: LocalModelRole,
+    content: Option<ChatContent>,
     tool_calls: Option<Vec<ChatCall>>,
 }
 
 /// A text, or a list of texts; anything else is nothing for the helper.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Content {
+enum ChatContent {
     Whole(String),
-    Parts(Vec<Part>),
+    Parts(Vec<ContentPart>),
 }
 
 #[derive(Deserialize)]
-struct Part {
+struct ContentPart {
     text: String,
 }
 
@@ -63,19 +66,20 @@ struct Part {
 /// `max_tokens`.
 ///
 /// # Errors
-/// [`BadRequest`] when it is no request, or asks for what a helper cannot do.
-pub fn question(body: &[u8]) -> Result<Complete, BadRequest> {
-    let bad = |what: &str| BadRequest(what.to_owned());
-    let request: Request =
-        serde_json::from_slice(body).map_err(|error| BadRequest(error.to_string()))?;
+/// [`LocalChatRequestError`] when it is no request, or asks for what a helper cannot do.
+pub fn question(body: &[u8]) -> Result<LocalModelCompletionRequest, LocalChatRequestError> {
+    let bad = |what: &str| LocalChatRequestError(what.to_owned());
+    let request: LocalChatRequest =
+        serde_json::from_slice(body).map_err(|error| LocalChatRequestError(error.to_string()))?;
     if request.n.is_some_and(|n| n != 1) {
         return Err(bad("this model gives one answer: n must be 1"));
     }
     let temperature = request.temperature.as_ref().map_or(Some(TEMPERATURE_MILLI), milli);
     let temperature_milli = temperature.filter(|milli| *milli <= TEMPERATURE_MILLI_MAX);
-    let tools: Vec<Tool> = request.tools.unwrap_or_default().into_iter().map(tool).collect();
+    let tools: Vec<LocalModelTool> =
+        request.tools.unwrap_or_default().into_iter().map(tool).collect();
     let may = |name: &String| allows(request.tool_choice.as_ref(), name);
-    Ok(Complete {
+    Ok(LocalModelCompletionRequest {
         messages: request.messages.into_iter().map(message).collect(),
         left_out: tools.iter().map(|tool| tool.name.clone()).filter(|name| !may(name)).collect(),
         tools,
@@ -92,28 +96,27 @@ fn milli(number: &Number) -> Option<u32> {
     format!("{:.3}", number.as_f64()?).replace('.', "").parse().ok()
 }
 
-fn message(said: Said) -> Message {
+fn message(said: LocalChatMessage) -> LocalModelMessage {
     let content = match said.content {
         None => String::new(),
-        Some(Content::Whole(text)) => text,
-        Some(Content::Parts(parts)) => parts.into_iter().map(|part| part.text).collect(),
+        Some(ChatContent::Whole(text)) => text,
+        Some(ChatContent::Parts(parts)) => parts.into_iter().map(|part| part.text).collect(),
     };
-    let calls = said
-        .tool_calls
-        .into_iter()
-        .flatten()
-        .map(|call| Call { name: call.function.name, arguments: call.function.arguments });
-    Message { role: said.role, content, calls: calls.collect() }
+    let calls = said.tool_calls.into_iter().flatten().map(|call| LocalModelCall {
+        name: call.function.name,
+        arguments: call.function.arguments,
+    });
+    LocalModelMessage { role: said.role, content, calls: calls.collect() }
 }
 
-fn tool(tool: ChatTool) -> Tool {
+fn tool(tool: ChatTool) -> LocalModelTool {
     let function = tool.function;
     let parameters = match function.parameters {
         // A tool that takes nothing may leave its schema out.
         serde_json::Value::Null => json!({ "type": "object", "properties": {} }),
         schema => schema,
     };
-    Tool { name: function.name, description: function.description, parameters }
+    LocalModelTool { name: function.name, description: function.description, parameters }
 }
 
 fn allows(choice: Option<&ToolChoice>, name: &str) -> bool {
@@ -130,7 +133,7 @@ fn allows(choice: Option<&ToolChoice>, name: &str) -> bool {
 
 /// What each part of an answer says of the whole.
 #[derive(Debug, Clone)]
-pub struct Byline {
+pub struct ResponseMeta {
     /// The answer's id, unlike that of any other.
     pub id: String,
     /// The model's id.
@@ -141,18 +144,18 @@ pub struct Byline {
 
 /// An answer that is being given.
 #[derive(Debug)]
-pub struct Speech {
-    byline: Byline,
+pub struct ChatResponder {
+    byline: ResponseMeta,
     text: String,
     /// How much of the text, without the white space around it, was shown.
     shown: usize,
     begun: bool,
 }
 
-impl Speech {
+impl ChatResponder {
     /// An answer of which nothing was said.
     #[must_use]
-    pub const fn new(byline: Byline) -> Self {
+    pub const fn new(byline: ResponseMeta) -> Self {
         Self { byline, text: String::new(), shown: 0, begun: false }
     }
 
@@ -172,12 +175,12 @@ impl Speech {
     /// ended, what it used.
     ///
     /// # Errors
-    /// [`HelperError::Protocol`] when the pieces were another text.
-    pub fn end(mut self, done: &Done) -> Result<Vec<ChatChunk>, HelperError> {
+    /// [`LocalModelError::Protocol`] when the pieces were another text.
+    pub fn end(mut self, done: &LocalModelCompletion) -> Result<Vec<ChatChunk>, LocalModelError> {
         let shown = &self.text.trim()[..self.shown];
         let rest = done.text.strip_prefix(shown).map(str::to_owned);
         let what = || "an answer that is not made of its pieces".to_owned();
-        let rest = rest.ok_or_else(|| HelperError::Protocol { what: what() })?;
+        let rest = rest.ok_or_else(|| LocalModelError::Protocol { what: what() })?;
         let content = (!rest.is_empty()).then_some(rest);
         let calls = (0_u32..).zip(self.calls(done)).map(|(index, call)| ChunkCall {
             index,
@@ -200,7 +203,7 @@ impl Speech {
 
     /// The answer in one piece.
     #[must_use]
-    pub fn whole(self, done: &Done) -> ChatResponse {
+    pub fn whole(self, done: &LocalModelCompletion) -> ChatResponse {
         let calls = self.calls(done);
         let message = ChatMessage {
             role: ChatRole::Assistant,
@@ -209,7 +212,7 @@ impl Speech {
             tool_call_id: None,
         };
         let finish_reason = Some(finish_reason(done).to_owned());
-        let Byline { id, model, created } = self.byline;
+        let ResponseMeta { id, model, created } = self.byline;
         ChatResponse {
             id,
             object: "chat.completion".to_owned(),
@@ -220,8 +223,8 @@ impl Speech {
         }
     }
 
-    fn calls(&self, done: &Done) -> Vec<ChatCall> {
-        let call = |(at, call): (usize, &Call)| ChatCall {
+    fn calls(&self, done: &LocalModelCompletion) -> Vec<ChatCall> {
+        let call = |(at, call): (usize, &LocalModelCall)| ChatCall {
             id: format!("call-{}-{at}", self.byline.id),
             kind: FunctionKind::Function,
             function: CalledFunction { name: call.name.clone(), arguments: call.arguments.clone() },
@@ -237,23 +240,23 @@ impl Speech {
     }
 
     fn chunk(&self, choices: Vec<ChunkChoice>) -> ChatChunk {
-        let Byline { id, model, created } = self.byline.clone();
+        let ResponseMeta { id, model, created } = self.byline.clone();
         let object = "chat.completion.chunk".to_owned();
         ChatChunk { id, object, created, model, choices, usage: None }
     }
 }
 
-const fn finish_reason(done: &Done) -> &'static str {
+const fn finish_reason(done: &LocalModelCompletion) -> &'static str {
     match done.finish {
-        Finish::Stop if !done.calls.is_empty() => "tool_calls",
-        Finish::Stop => "stop",
+        LocalModelFinishReason::Stop if !done.calls.is_empty() => "tool_calls",
+        LocalModelFinishReason::Stop => "stop",
         // The format has no word for an answer that was ended as it repeated
         // itself; it is cut in either case.
-        Finish::Length | Finish::Repetition => "length",
+        LocalModelFinishReason::Length | LocalModelFinishReason::Repetition => "length",
     }
 }
 
-fn usage(done: &Done) -> ChatUsage {
+fn usage(done: &LocalModelCompletion) -> ChatUsage {
     let cached_tokens = done.cached_tokens.min(done.prompt_tokens);
     ChatUsage {
         prompt_tokens: done.prompt_tokens,
@@ -269,7 +272,7 @@ fn usage(done: &Done) -> ChatUsage {
 mod tests {
     use super::*;
 
-    fn asked(more: &str) -> Result<Complete, BadRequest> {
+    fn asked(more: &str) -> Result<LocalModelCompletionRequest, LocalChatRequestError> {
         let tool = |name| format!(r#"{{"type":"function","function":{{"name":"{name}"}}}}"#);
         let (a, b) = (tool("a"), tool("b"));
         let body = format!(
@@ -335,19 +338,19 @@ mod tests {
 
     #[test]
     fn pieces_that_are_another_text_are_no_answer() {
-        let byline = Byline { id: "i".to_owned(), model: "m".to_owned(), created: 1 };
-        let mut speech = Speech::new(byline);
+        let byline = ResponseMeta { id: "i".to_owned(), model: "m".to_owned(), created: 1 };
+        let mut speech = ChatResponder::new(byline);
         assert!(speech.piece("other").is_some());
-        let done = Done {
+        let done = LocalModelCompletion {
             text: "one".to_owned(),
             calls: Vec::new(),
-            finish: Finish::Stop,
+            finish: LocalModelFinishReason::Stop,
             prompt_tokens: 1,
             cached_tokens: 0,
             completion_tokens: 1,
             first_token_ms: 0,
             total_ms: 0,
         };
-        assert!(matches!(speech.end(&done), Err(HelperError::Protocol { .. })));
+        assert!(matches!(speech.end(&done), Err(LocalModelError::Protocol { .. })));
     }
 }

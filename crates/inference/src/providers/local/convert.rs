@@ -3,21 +3,25 @@
 //! Must never pass an id on: the helper has no use for one.
 
 use automaton_core::record::Usage;
-use automaton_core::wire::brain::{self, Call, Complete, Done, Tool};
+use automaton_core::wire::brain::{
+    self, LocalModelCall, LocalModelCompletion, LocalModelCompletionRequest, LocalModelTool,
+};
 
 use crate::catalogue::ModelInfo;
-use crate::provider::{Ask, Counted, Finish, Message, RawCall, Reply, Role};
+use crate::provider::{
+    Completion, CompletionRequest, FinishReason, Message, RawCall, Role, TokenCountSource,
+};
 
 /// The request for an answer.
-pub(in crate::providers) fn complete(ask: &Ask) -> Complete {
-    let tool = |tool: &automaton_core::tool::ToolSpec| Tool {
+pub(in crate::providers) fn complete(ask: &CompletionRequest) -> LocalModelCompletionRequest {
+    let tool = |tool: &automaton_core::tool::ToolSpec| LocalModelTool {
         name: tool.name.to_string(),
         description: tool.description.to_string(),
         parameters: tool.parameters.clone(),
     };
     // In the order of the tools, so that one question has one form.
     let left_out = ask.tools.iter().filter(|tool| ask.left_out.contains(&tool.name));
-    Complete {
+    LocalModelCompletionRequest {
         messages: ask.messages.iter().map(message).collect(),
         tools: ask.tools.iter().map(tool).collect(),
         left_out: left_out.map(|tool| tool.name.to_string()).collect(),
@@ -27,32 +31,35 @@ pub(in crate::providers) fn complete(ask: &Ask) -> Complete {
     }
 }
 
-fn message(message: &Message) -> brain::Message {
+fn message(message: &Message) -> brain::LocalModelMessage {
     let role = match message.role {
-        Role::System => brain::Role::System,
-        Role::User => brain::Role::User,
-        Role::Assistant => brain::Role::Assistant,
-        Role::Tool => brain::Role::Tool,
+        Role::System => brain::LocalModelRole::System,
+        Role::User => brain::LocalModelRole::User,
+        Role::Assistant => brain::LocalModelRole::Assistant,
+        Role::Tool => brain::LocalModelRole::Tool,
     };
     let calls = message
         .calls
         .iter()
-        .map(|call| Call { name: call.tool.clone(), arguments: call.arguments.clone() });
-    brain::Message { role, content: message.content.clone(), calls: calls.collect() }
+        .map(|call| LocalModelCall { name: call.tool.clone(), arguments: call.arguments.clone() });
+    brain::LocalModelMessage { role, content: message.content.clone(), calls: calls.collect() }
 }
 
 /// The reply out of a finished answer.
-pub(in crate::providers) fn reply(info: &ModelInfo, done: Done) -> Reply {
+pub(in crate::providers) fn reply(info: &ModelInfo, done: LocalModelCompletion) -> Completion {
     let finish = match done.finish {
-        brain::Finish::Stop if !done.calls.is_empty() => Finish::ToolCalls,
-        brain::Finish::Stop => Finish::Stop,
-        brain::Finish::Length => Finish::Length,
-        brain::Finish::Repetition => Finish::Repetition,
+        brain::LocalModelFinishReason::Stop if !done.calls.is_empty() => FinishReason::ToolCalls,
+        brain::LocalModelFinishReason::Stop => FinishReason::Stop,
+        brain::LocalModelFinishReason::Length => FinishReason::Length,
+        brain::LocalModelFinishReason::Repetition => FinishReason::Repetition,
     };
     let millis = |millis: u64| i64::try_from(millis).unwrap_or(i64::MAX);
-    let call =
-        |call: Call| RawCall { provider_id: None, tool: call.name, arguments: call.arguments };
-    Reply {
+    let call = |call: LocalModelCall| RawCall {
+        provider_id: None,
+        tool: call.name,
+        arguments: call.arguments,
+    };
+    Completion {
         text: done.text,
         calls: done.calls.into_iter().map(call).collect(),
         finish,
@@ -66,6 +73,6 @@ pub(in crate::providers) fn reply(info: &ModelInfo, done: Done) -> Reply {
             first_token_ms: millis(done.first_token_ms),
             total_ms: millis(done.total_ms),
         },
-        counted: Counted::Reported,
+        counted: TokenCountSource::Reported,
     }
 }

@@ -8,8 +8,8 @@
 //! sandbox.
 
 pub mod chat;
+mod connection;
 pub(super) mod convert;
-mod link;
 mod process;
 
 use std::collections::VecDeque;
@@ -18,7 +18,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use automaton_core::time::{Clock, Span, Timestamp};
-use automaton_core::wire::brain::{Complete, Done, FailedCode, Hello};
+use automaton_core::wire::brain::{
+    LocalModelCompletion, LocalModelCompletionRequest, LocalModelFailureCode, LocalModelHello,
+};
 use automaton_net::redact;
 use automaton_sandbox::{Launcher, Probe};
 use serde::Deserialize;
@@ -26,12 +28,12 @@ use tokio::sync::Mutex;
 
 use crate::catalogue::{self, ModelInfo};
 use crate::conversation;
-use crate::cost::Prices;
-use crate::error::{HelperError, InferenceError};
-use crate::provider::{Ask, BoxFuture, Provider, Reply, Sink};
+use crate::cost::ModelPrices;
+use crate::error::{InferenceError, LocalModelError};
+use crate::provider::{BoxFuture, Completion, CompletionRequest, Provider, TokenSink};
 
-use link::LinkError;
-use process::Process;
+use connection::LocalModelConnectionError;
+use process::LocalModelProcess;
 
 /// How often the helper may be started within an hour.
 const STARTS_PER_HOUR_MAX: usize = 6;
@@ -60,7 +62,7 @@ const THREADS_MAX: usize = 8;
 /// The files of a local model.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct LocalFiles {
+pub struct LocalModelFiles {
     /// The model, a GGUF file.
     pub model: PathBuf,
     /// The program that runs it.
@@ -74,7 +76,7 @@ pub struct LocalFiles {
 
 /// What is needed to run the local model.
 #[derive(Debug, Clone)]
-pub struct LocalConfig {
+pub struct LocalModelConfig {
     /// Starts sandboxes.
     pub launcher: Launcher,
     /// What the machine gives them.
@@ -93,24 +95,24 @@ pub struct LocalConfig {
     /// at the start, so that it cannot be exchanged under a running agent.
     pub sha256: Option<String>,
     /// How long the helper may take.
-    pub deadlines: LocalDeadlines,
+    pub deadlines: LocalModelDeadlines,
 }
 
-impl LocalConfig {
+impl LocalModelConfig {
     /// A model with what this machine gives to one: threads, memory, and the
     /// usual window.
     ///
     /// # Errors
-    /// [`HelperError::Unreadable`] when there is no such model.
+    /// [`LocalModelError::Unreadable`] when there is no such model.
     pub fn of_machine(
         launcher: Launcher,
         probe: Probe,
-        files: LocalFiles,
+        files: LocalModelFiles,
     ) -> Result<Self, InferenceError> {
-        let LocalFiles { model, helper, sha256, context_tokens } = files;
+        let LocalModelFiles { model, helper, sha256, context_tokens } = files;
         let context_tokens = context_tokens.unwrap_or(CONTEXT_TOKENS);
         let beyond = u64::from(context_tokens.saturating_sub(CONTEXT_TOKENS));
-        let unreadable = |source| HelperError::Unreadable { path: model.clone(), source };
+        let unreadable = |source| LocalModelError::Unreadable { path: model.clone(), source };
         let bytes = std::fs::metadata(&model).map_err(unreadable)?.len();
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
         Ok(Self {
@@ -125,14 +127,14 @@ impl LocalConfig {
                 .saturating_add(HELPER_BYTES)
                 .saturating_add(beyond.saturating_mul(TOKEN_BYTES)),
             sha256,
-            deadlines: LocalDeadlines::default(),
+            deadlines: LocalModelDeadlines::default(),
         })
     }
 }
 
 /// How long the helper may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LocalDeadlines {
+pub struct LocalModelDeadlines {
     /// To load the model.
     pub hello: Duration,
     /// Between two pieces of an answer, and to read the prompt.
@@ -141,7 +143,7 @@ pub struct LocalDeadlines {
     pub total: Duration,
 }
 
-impl Default for LocalDeadlines {
+impl Default for LocalModelDeadlines {
     /// A busy machine reads a full window of 4096 tokens in some three minutes
     /// before the first piece comes.
     fn default() -> Self {
@@ -154,36 +156,39 @@ impl Default for LocalDeadlines {
 }
 
 /// The local model.
-pub struct Local {
-    config: Arc<LocalConfig>,
+pub struct LocalModel {
+    config: Arc<LocalModelConfig>,
     sha256: String,
     info: ModelInfo,
     clock: Arc<dyn Clock>,
     /// Held for a whole answer, across its awaits: the helper answers one
     /// question at a time, and this lock is the queue before it.
-    helper: Mutex<Slot>,
+    helper: Mutex<ProcessSlot>,
 }
 
 /// The helper, when there is one, and when it was started.
-struct Slot {
-    process: Option<Process>,
+struct ProcessSlot {
+    process: Option<LocalModelProcess>,
     starts: VecDeque<Timestamp>,
 }
 
-impl Local {
+impl LocalModel {
     /// Checks the model's file, starts the helper and waits until the model is
     /// loaded.
     ///
     /// # Errors
     /// [`InferenceError::Helper`] when the file cannot be read or is another,
     /// when the sandbox refuses, or when the helper does not get ready.
-    pub async fn start(config: LocalConfig, clock: Arc<dyn Clock>) -> Result<Self, InferenceError> {
+    pub async fn start(
+        config: LocalModelConfig,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, InferenceError> {
         let sha256 = process::checked_sha256(&config).await?;
         let config = Arc::new(config);
         let starts = VecDeque::from([clock.now()]);
-        let process = Process::start(&config, &sha256).await?;
+        let process = LocalModelProcess::start(&config, &sha256).await?;
         let info = model_info(process.hello(), &config)?;
-        let helper = Mutex::new(Slot { process: Some(process), starts });
+        let helper = Mutex::new(ProcessSlot { process: Some(process), starts });
         Ok(Self { config, sha256, info, clock, helper })
     }
 
@@ -196,13 +201,17 @@ impl Local {
         }
     }
 
-    /// Asks the helper in its own terms, for somebody who has no [`Ask`]; see
+    /// Asks the helper in its own terms, for somebody who has no [`CompletionRequest`]; see
     /// [`chat::question`]. One question at a time: the others wait.
     ///
     /// # Errors
     /// [`InferenceError::TooLong`], or [`InferenceError::Helper`] when the
     /// helper refuses, fails or dies.
-    pub async fn ask(&self, request: &Complete, sink: &dyn Sink) -> Result<Done, InferenceError> {
+    pub async fn ask(
+        &self,
+        request: &LocalModelCompletionRequest,
+        sink: &dyn TokenSink,
+    ) -> Result<LocalModelCompletion, InferenceError> {
         let mut slot = self.helper.lock().await;
         // Taken out of its place: when this future is dropped in the middle of
         // an answer, the process goes with it, and nobody reads the rest of
@@ -213,26 +222,33 @@ impl Local {
                 slot.process = Some(process);
                 Ok(done)
             }
-            Err(LinkError::Answer { code: FailedCode::TooLong, message }) => {
+            Err(LocalModelConnectionError::Answer {
+                code: LocalModelFailureCode::TooLong,
+                message,
+            }) => {
                 slot.process = Some(process);
                 Err(InferenceError::TooLong { text: message, window: None, remedy: None })
             }
-            Err(LinkError::Answer { code, message }) => {
+            Err(LocalModelConnectionError::Answer { code, message }) => {
                 slot.process = Some(process);
-                Err(HelperError::Answer { code, message }.into())
+                Err(LocalModelError::Answer { code, message }.into())
             }
             Err(error) => Err(process.post_mortem(error).await.into()),
         }
     }
 
-    async fn answer(&self, ask: &Ask, sink: &dyn Sink) -> Result<Reply, InferenceError> {
+    async fn answer(
+        &self,
+        ask: &CompletionRequest,
+        sink: &dyn TokenSink,
+    ) -> Result<Completion, InferenceError> {
         conversation::check(&ask.messages)?;
         let done = self.ask(&convert::complete(ask), sink).await?;
         Ok(convert::reply(&self.info, done))
     }
 
     /// A helper that lives: the one there is, or a new one.
-    async fn alive(&self, slot: &mut Slot) -> Result<Process, InferenceError> {
+    async fn alive(&self, slot: &mut ProcessSlot) -> Result<LocalModelProcess, InferenceError> {
         if let Some(process) = slot.process.take().filter(|process| !process.is_over()) {
             return Ok(process);
         }
@@ -241,35 +257,38 @@ impl Local {
         // Starts of the future are those of a clock that was set back.
         slot.starts.retain(|start| (hour_ago..=now).contains(start));
         if slot.starts.len() >= STARTS_PER_HOUR_MAX {
-            return Err(HelperError::GivenUp { starts: slot.starts.len() }.into());
+            return Err(LocalModelError::GivenUp { starts: slot.starts.len() }.into());
         }
         slot.starts.push_back(now);
-        Ok(Process::start(&self.config, &self.sha256).await?)
+        Ok(LocalModelProcess::start(&self.config, &self.sha256).await?)
     }
 }
 
-impl Provider for Local {
+impl Provider for LocalModel {
     fn model(&self) -> &ModelInfo {
         &self.info
     }
 
     fn complete<'a>(
         &'a self,
-        ask: &'a Ask,
-        sink: &'a dyn Sink,
-    ) -> BoxFuture<'a, Result<Reply, InferenceError>> {
+        ask: &'a CompletionRequest,
+        sink: &'a dyn TokenSink,
+    ) -> BoxFuture<'a, Result<Completion, InferenceError>> {
         Box::pin(self.answer(ask, sink))
     }
 }
 
 /// What the catalogue knows of the model, with what the helper says of it. Its
 /// own machine's electricity is the creator's: it costs nothing.
-fn model_info(hello: &Hello, config: &LocalConfig) -> Result<ModelInfo, InferenceError> {
+fn model_info(
+    hello: &LocalModelHello,
+    config: &LocalModelConfig,
+) -> Result<ModelInfo, InferenceError> {
     let name = redact::text(&hello.model, &[], 100);
     let context_tokens = hello.context_tokens.min(config.context_tokens);
     if context_tokens < CONTEXT_TOKENS_MIN {
         let what = format!("its window has {context_tokens} tokens");
-        return Err(HelperError::Protocol { what }.into());
+        return Err(LocalModelError::Protocol { what }.into());
     }
     let known = catalogue::own_model(&name)?;
     let weak = known.weak || hello.parameters < WEAK_PARAMETERS;
@@ -280,7 +299,7 @@ fn model_info(hello: &Hello, config: &LocalConfig) -> Result<ModelInfo, Inferenc
             hello.parameters.saturating_add(500_000) / 1_000_000
         )
     });
-    Ok(ModelInfo { context_tokens, weak, prices: Prices::default(), note, ..known })
+    Ok(ModelInfo { context_tokens, weak, prices: ModelPrices::default(), note, ..known })
 }
 
 #[cfg(test)]
@@ -290,7 +309,7 @@ mod tests {
 
     #[test]
     fn a_small_model_is_weak_whatever_it_is_called() {
-        let config = LocalConfig {
+        let config = LocalModelConfig {
             launcher: Launcher::new(PathBuf::new()),
             probe: Probe::nothing("a test"),
             helper: PathBuf::new(),
@@ -299,9 +318,9 @@ mod tests {
             context_tokens: 4096,
             memory_bytes: 0,
             sha256: None,
-            deadlines: LocalDeadlines::default(),
+            deadlines: LocalModelDeadlines::default(),
         };
-        let hello = |model: &str, parameters, context_tokens| Hello {
+        let hello = |model: &str, parameters, context_tokens| LocalModelHello {
             version: VERSION,
             model: model.to_owned(),
             parameters,
@@ -311,7 +330,7 @@ mod tests {
         let info = model_info(&hello("gpt-5.2\u{7}", 134_515_008, 8192), &config).unwrap();
         assert!(info.weak && info.note.is_some_and(|note| note.contains("135 million")));
         assert_eq!((info.id.as_str(), info.context_tokens), ("gpt-5.2", 4096));
-        assert_eq!(info.prices, Prices::default());
+        assert_eq!(info.prices, ModelPrices::default());
         let info = model_info(&hello("Qwen3 8B", 8_000_000_000, 2048), &config).unwrap();
         assert_eq!((info.weak, info.note, info.context_tokens), (false, None, 2048));
         assert!(model_info(&hello("m", 1, 0), &config).is_err());

@@ -1,7 +1,7 @@
 //! The helper as a process in the sandbox.
 //!
 //! It gets its executable and the model's file to read, one end of a socket
-//! pair, and nothing else. Must never outlive its [`Process`].
+//! pair, and nothing else. Must never outlive its [`LocalModelProcess`].
 
 use std::fs::File;
 use std::io::Read as _;
@@ -11,19 +11,19 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use automaton_core::wire::brain::{Hello, VERSION};
+use automaton_core::wire::brain::{LocalModelHello, VERSION};
 use automaton_net::redact;
 use automaton_sandbox::{
-    Bind, Inherit, LaunchError, Launcher, Limits, Plan, Program, Running, Spec, plan,
+    Bind, Inherit, LaunchError, Launcher, Plan, Program, RunHandle, RunLimits, SandboxSpec, plan,
 };
 use sha2::{Digest as _, Sha256};
 use tokio::net::UnixStream;
 use tokio::task::spawn_blocking;
 
-use crate::error::HelperError;
+use crate::error::LocalModelError;
 
-use super::LocalConfig;
-use super::link::{Link, LinkError};
+use super::LocalModelConfig;
+use super::connection::{LocalModelConnection, LocalModelConnectionError};
 
 /// Where the helper's executable is inside.
 const HELPER_INSIDE: &str = "/automaton/automaton-llama";
@@ -42,51 +42,54 @@ const GRACE: Duration = Duration::from_secs(2);
 const SAID_BYTES_MAX: usize = 400;
 
 /// A helper that runs, with the model loaded.
-pub(super) struct Process {
-    run: Run,
-    link: Link<UnixStream>,
-    hello: Hello,
+pub(super) struct LocalModelProcess {
+    run: LocalModelRun,
+    link: LocalModelConnection<UnixStream>,
+    hello: LocalModelHello,
 }
 
 /// The sandboxed run. Dropping it ends the helper, which takes milliseconds.
-struct Run {
-    running: Running,
+struct LocalModelRun {
+    running: RunHandle,
     /// The model's path on the host, for messages.
     model: String,
 }
 
-impl Process {
+impl LocalModelProcess {
     /// Starts a helper and waits for its greeting.
     pub(super) async fn start(
-        config: &Arc<LocalConfig>,
+        config: &Arc<LocalModelConfig>,
         sha256: &str,
-    ) -> Result<Self, HelperError> {
-        let (ours, theirs) = StdStream::pair().map_err(|source| HelperError::Channel { source })?;
+    ) -> Result<Self, LocalModelError> {
+        let (ours, theirs) =
+            StdStream::pair().map_err(|source| LocalModelError::Channel { source })?;
         let model = text(&config.model)?;
         let plan = plan(&spec(config, sha256, theirs.into())?, &config.probe)
-            .map_err(|source| HelperError::Sandbox { source })?;
+            .map_err(|source| LocalModelError::Sandbox { source })?;
         let running = launch(config.launcher.clone(), plan).await?;
-        let run = Run { running, model };
+        let run = LocalModelRun { running, model };
         let stream = ours.set_nonblocking(true).and_then(|()| UnixStream::from_std(ours));
-        let mut link = Link::new(stream.map_err(|source| HelperError::Channel { source })?);
+        let mut link = LocalModelConnection::new(
+            stream.map_err(|source| LocalModelError::Channel { source })?,
+        );
         match link.hello(config.deadlines.hello).await {
             Ok(hello) => Ok(Self { run, link, hello }),
             // A file that cannot be loaded ends the helper with its reason.
-            Err(LinkError::Closed | LinkError::Answer { .. }) => {
+            Err(LocalModelConnectionError::Closed | LocalModelConnectionError::Answer { .. }) => {
                 let (status, said) = run.end(GRACE).await;
-                Err(HelperError::NotReady { status, said })
+                Err(LocalModelError::NotReady { status, said })
             }
             Err(error) => Err(run.post_mortem(error).await),
         }
     }
 
     /// How it greeted.
-    pub(super) const fn hello(&self) -> &Hello {
+    pub(super) const fn hello(&self) -> &LocalModelHello {
         &self.hello
     }
 
     /// The way to ask it.
-    pub(super) const fn link(&mut self) -> &mut Link<UnixStream> {
+    pub(super) const fn link(&mut self) -> &mut LocalModelConnection<UnixStream> {
         &mut self.link
     }
 
@@ -96,7 +99,7 @@ impl Process {
     }
 
     /// Ends it after it failed in this way, and says what happened.
-    pub(super) async fn post_mortem(self, error: LinkError) -> HelperError {
+    pub(super) async fn post_mortem(self, error: LocalModelConnectionError) -> LocalModelError {
         drop(self.link);
         self.run.post_mortem(error).await
     }
@@ -109,17 +112,21 @@ impl Process {
     }
 }
 
-impl Run {
-    async fn post_mortem(self, error: LinkError) -> HelperError {
-        let grace = if error == LinkError::Closed { GRACE } else { Duration::ZERO };
+impl LocalModelRun {
+    async fn post_mortem(self, error: LocalModelConnectionError) -> LocalModelError {
+        let grace = if error == LocalModelConnectionError::Closed { GRACE } else { Duration::ZERO };
         let (status, said) = self.end(grace).await;
         match error {
-            LinkError::Closed => HelperError::Died { status, said },
-            LinkError::Hung(limit) => HelperError::Hung { limit },
-            LinkError::Slow(limit) => HelperError::Slow { limit },
-            LinkError::Version(found) => HelperError::Version { found, wanted: VERSION },
-            LinkError::Protocol(what) => HelperError::Protocol { what },
-            LinkError::Answer { code, message } => HelperError::Answer { code, message },
+            LocalModelConnectionError::Closed => LocalModelError::Died { status, said },
+            LocalModelConnectionError::Hung(limit) => LocalModelError::Hung { limit },
+            LocalModelConnectionError::Slow(limit) => LocalModelError::Slow { limit },
+            LocalModelConnectionError::Version(found) => {
+                LocalModelError::Version { found, wanted: VERSION }
+            }
+            LocalModelConnectionError::Protocol(what) => LocalModelError::Protocol { what },
+            LocalModelConnectionError::Answer { code, message } => {
+                LocalModelError::Answer { code, message }
+            }
         }
     }
 
@@ -149,7 +156,11 @@ impl Run {
 }
 
 /// What the sandbox is to run. The only way in or out is the socket.
-fn spec(config: &LocalConfig, sha256: &str, socket: OwnedFd) -> Result<Spec, HelperError> {
+fn spec(
+    config: &LocalModelConfig,
+    sha256: &str,
+    socket: OwnedFd,
+) -> Result<SandboxSpec, LocalModelError> {
     text(&config.helper)?;
     let arguments = [
         HELPER_INSIDE,
@@ -167,10 +178,10 @@ fn spec(config: &LocalConfig, sha256: &str, socket: OwnedFd) -> Result<Spec, Hel
         &config.memory_bytes.to_string(),
     ];
     let bind = |host: &Path, inside: &str| Bind { host: host.into(), inside: inside.into() };
-    Ok(Spec {
+    Ok(SandboxSpec {
         read_only: vec![bind(&config.helper, HELPER_INSIDE), bind(&config.model, MODEL_INSIDE)],
         inherit: vec![Inherit { descriptor: Arc::new(socket), target: SOCKET_INSIDE }],
-        limits: Limits {
+        limits: RunLimits {
             wall: None,
             memory_bytes: config.memory_bytes,
             processes: config.threads.saturating_mul(2).saturating_add(8),
@@ -182,33 +193,33 @@ fn spec(config: &LocalConfig, sha256: &str, socket: OwnedFd) -> Result<Spec, Hel
             // each answer bound it, not a sum over all of them.
             cpu: Duration::from_secs(u32::MAX.into()),
         },
-        ..Spec::new(Program::Argv(arguments.map(str::to_owned).to_vec()))
+        ..SandboxSpec::new(Program::Argv(arguments.map(str::to_owned).to_vec()))
     })
 }
 
-async fn launch(launcher: Launcher, plan: Plan) -> Result<Running, HelperError> {
+async fn launch(launcher: Launcher, plan: Plan) -> Result<RunHandle, LocalModelError> {
     // The plan holds the helper's end of the socket: it goes with the closure,
     // so that the helper's death is heard as the end of the stream.
     let launched = spawn_blocking(move || launcher.launch(&plan)).await;
     let launched = launched.unwrap_or(Err(LaunchError::Lost));
-    launched.map_err(|source| HelperError::Launch { source })
+    launched.map_err(|source| LocalModelError::Launch { source })
 }
 
-fn text(path: &Path) -> Result<String, HelperError> {
+fn text(path: &Path) -> Result<String, LocalModelError> {
     let text = path.to_str().map(str::to_owned);
-    text.ok_or_else(|| HelperError::PathNotText { path: path.to_owned() })
+    text.ok_or_else(|| LocalModelError::PathNotText { path: path.to_owned() })
 }
 
 /// The SHA-256 of the model's file, compared with the one that is configured.
-pub(super) async fn checked_sha256(config: &LocalConfig) -> Result<String, HelperError> {
+pub(super) async fn checked_sha256(config: &LocalModelConfig) -> Result<String, LocalModelError> {
     let path = config.model.clone();
     let hashed = spawn_blocking(move || sha256(&path)).await;
     let found = hashed.unwrap_or_else(|lost| Err(std::io::Error::other(lost)));
     let path = || config.model.clone();
-    let found = found.map_err(|source| HelperError::Unreadable { path: path(), source })?;
+    let found = found.map_err(|source| LocalModelError::Unreadable { path: path(), source })?;
     match config.sha256.as_ref().map(|wanted| wanted.to_ascii_lowercase()) {
         Some(wanted) if wanted != found => {
-            Err(HelperError::Changed { path: path(), wanted, found })
+            Err(LocalModelError::Changed { path: path(), wanted, found })
         }
         _ => Ok(found),
     }

@@ -6,9 +6,9 @@
 
 use automaton_core::wire::chat::{ChatChunk, ChatUsage, ChunkCall};
 
-use super::failure::Said;
-use crate::cost::{self, Tokens};
-use crate::provider::{Ask, Finish, RawCall, Sink};
+use super::failure::ProviderErrorBody;
+use crate::cost::{self, TokenCounts};
+use crate::provider::{CompletionRequest, FinishReason, RawCall, TokenSink};
 
 /// The most that text, names and arguments of one reply may hold, in bytes.
 const REPLY_BYTES_MAX: usize = 4 << 20;
@@ -18,11 +18,11 @@ const CALLS_MAX: usize = 128;
 
 /// Why pieces make no reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Flaw {
+pub(super) enum AssemblyError {
     /// It ended too early.
     Cut,
     /// The server says that it failed.
-    Failed(Said),
+    Failed(ProviderErrorBody),
     /// It is something else.
     NoReply(String),
 }
@@ -31,8 +31,8 @@ pub(super) enum Flaw {
 #[derive(Debug, Default)]
 pub(super) struct Assembler {
     text: String,
-    calls: Vec<Slot>,
-    finish: Option<Finish>,
+    calls: Vec<CallBuilder>,
+    finish: Option<FinishReason>,
     usage: Option<ChatUsage>,
     model: String,
     bytes: usize,
@@ -42,7 +42,7 @@ pub(super) struct Assembler {
 
 /// A call that is being written.
 #[derive(Debug)]
-struct Slot {
+struct CallBuilder {
     index: u32,
     id: Option<String>,
     name: String,
@@ -51,17 +51,21 @@ struct Slot {
 
 /// A whole reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Assembled {
+pub(super) struct AssembledReply {
     pub(super) text: String,
     pub(super) calls: Vec<RawCall>,
-    pub(super) finish: Finish,
+    pub(super) finish: FinishReason,
     pub(super) usage: Option<ChatUsage>,
     pub(super) model: String,
 }
 
 impl Assembler {
     /// Adds a piece and shows its text.
-    pub(super) fn take(&mut self, chunk: ChatChunk, sink: &dyn Sink) -> Result<(), Flaw> {
+    pub(super) fn take(
+        &mut self,
+        chunk: ChatChunk,
+        sink: &dyn TokenSink,
+    ) -> Result<(), AssemblyError> {
         if !chunk.model.is_empty() {
             self.model = chunk.model;
         }
@@ -86,7 +90,7 @@ impl Assembler {
     }
 
     /// Notes that the reply ended, for this reason if it named none itself.
-    pub(super) fn end(&mut self, finish: Finish) {
+    pub(super) fn end(&mut self, finish: FinishReason) {
         self.finish.get_or_insert(finish);
     }
 
@@ -101,25 +105,27 @@ impl Assembler {
     }
 
     /// The reply.
-    pub(super) fn finish(self) -> Result<Assembled, Flaw> {
+    pub(super) fn finish(self) -> Result<AssembledReply, AssemblyError> {
         let finish = match self.finish {
-            _ if !self.answered => return Err(Flaw::NoReply("it holds no answer".to_owned())),
-            None => return Err(Flaw::Cut),
+            _ if !self.answered => {
+                return Err(AssemblyError::NoReply("it holds no answer".to_owned()));
+            }
+            None => return Err(AssemblyError::Cut),
             // Many servers say `stop` after calls, some `tool_calls` after none.
-            Some(Finish::Stop) if !self.calls.is_empty() => Finish::ToolCalls,
-            Some(Finish::ToolCalls) if self.calls.is_empty() => Finish::Stop,
+            Some(FinishReason::Stop) if !self.calls.is_empty() => FinishReason::ToolCalls,
+            Some(FinishReason::ToolCalls) if self.calls.is_empty() => FinishReason::Stop,
             Some(finish) => finish,
         };
-        let call = |slot: Slot| RawCall {
+        let call = |slot: CallBuilder| RawCall {
             provider_id: slot.id,
             tool: slot.name,
             arguments: slot.arguments,
         };
         let calls = self.calls.into_iter().map(call).collect();
-        Ok(Assembled { text: self.text, calls, finish, usage: self.usage, model: self.model })
+        Ok(AssembledReply { text: self.text, calls, finish, usage: self.usage, model: self.model })
     }
 
-    fn add(&mut self, piece: ChunkCall) -> Result<(), Flaw> {
+    fn add(&mut self, piece: ChunkCall) -> Result<(), AssemblyError> {
         let (name, arguments) = (piece.function.name, piece.function.arguments);
         let (name, arguments) = (name.unwrap_or_default(), arguments.unwrap_or_default());
         self.count(name.len() + arguments.len())?;
@@ -135,17 +141,19 @@ impl Assembler {
             return Ok(());
         }
         if self.calls.len() >= CALLS_MAX {
-            return Err(Flaw::NoReply(format!("it holds more than {CALLS_MAX} calls")));
+            return Err(AssemblyError::NoReply(format!("it holds more than {CALLS_MAX} calls")));
         }
-        self.calls.push(Slot { index: piece.index, id: piece.id, name, arguments });
+        self.calls.push(CallBuilder { index: piece.index, id: piece.id, name, arguments });
         Ok(())
     }
 
-    fn count(&mut self, bytes: usize) -> Result<(), Flaw> {
+    fn count(&mut self, bytes: usize) -> Result<(), AssemblyError> {
         self.bytes += bytes;
         match self.bytes <= REPLY_BYTES_MAX {
             true => Ok(()),
-            false => Err(Flaw::NoReply(format!("it is longer than {REPLY_BYTES_MAX} bytes"))),
+            false => {
+                Err(AssemblyError::NoReply(format!("it is longer than {REPLY_BYTES_MAX} bytes")))
+            }
         }
     }
 }
@@ -153,7 +161,7 @@ impl Assembler {
 /// Whether a piece with the index of a call belongs to another one, since some
 /// servers give every call the index 0: it then has another id, or, where there
 /// are no ids, a name though the call before is complete.
-fn begins_another(slot: &Slot, id: Option<&str>, name: &str) -> bool {
+fn begins_another(slot: &CallBuilder, id: Option<&str>, name: &str) -> bool {
     match (slot.id.as_deref(), id) {
         (Some(known), Some(id)) => known != id,
         (None, None) => {
@@ -165,22 +173,22 @@ fn begins_another(slot: &Slot, id: Option<&str>, name: &str) -> bool {
 
 /// The reason of an end, whatever the server calls it. What nobody knows is an
 /// ordinary end: text and calls are there.
-fn finish(reason: &str) -> Result<Finish, Flaw> {
+fn finish(reason: &str) -> Result<FinishReason, AssemblyError> {
     match reason.to_ascii_lowercase().as_str() {
-        "tool_calls" | "tool_use" | "function_call" => Ok(Finish::ToolCalls),
-        "length" | "max_tokens" | "model_length" => Ok(Finish::Length),
-        "content_filter" | "refusal" | "safety" => Ok(Finish::Filtered),
+        "tool_calls" | "tool_use" | "function_call" => Ok(FinishReason::ToolCalls),
+        "length" | "max_tokens" | "model_length" => Ok(FinishReason::Length),
+        "content_filter" | "refusal" | "safety" => Ok(FinishReason::Filtered),
         "error" => {
             let text = "it ended with an error".to_owned();
-            Err(Flaw::Failed(Said { text, code: String::new() }))
+            Err(AssemblyError::Failed(ProviderErrorBody { text, code: String::new() }))
         }
-        _ => Ok(Finish::Stop),
+        _ => Ok(FinishReason::Stop),
     }
 }
 
-impl Assembled {
+impl AssembledReply {
     /// The tokens of question and answer, when the server did not count them.
-    pub(super) fn estimate(&self, ask: &Ask) -> Tokens {
+    pub(super) fn estimate(&self, ask: &CompletionRequest) -> TokenCounts {
         let chars = |text: &str| text.chars().count();
         let message = |message: &crate::provider::Message| {
             let calls = message.calls.iter().map(|call| chars(&call.tool) + chars(&call.arguments));
@@ -192,7 +200,11 @@ impl Assembled {
         let prompt = ask.messages.iter().map(message).sum::<usize>() + tools.sum::<usize>();
         let calls = self.calls.iter().map(|call| chars(&call.tool) + chars(&call.arguments));
         let completion = chars(&self.text) + calls.sum::<usize>();
-        Tokens { prompt: cost::estimate(prompt), cached: 0, completion: cost::estimate(completion) }
+        TokenCounts {
+            prompt: cost::estimate(prompt),
+            cached: 0,
+            completion: cost::estimate(completion),
+        }
     }
 }
 

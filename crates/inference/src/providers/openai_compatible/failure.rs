@@ -72,7 +72,7 @@ const NEAR_BYTES: usize = 90;
 
 /// What a server says went wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Said {
+pub(super) struct ProviderErrorBody {
     /// In words.
     pub(super) text: String,
     /// For programs, if it has such a word.
@@ -81,22 +81,22 @@ pub(super) struct Said {
 
 /// Who answered, and what it was asked for.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asked<'a> {
+pub(super) struct RequestTarget<'a> {
     pub(super) endpoint: &'a str,
     pub(super) model: &'a str,
 }
 
 /// What an error's body says: the format's own object, a bare string, or the whole text
 /// when it is neither.
-pub(super) fn message(body: &[u8]) -> Said {
+pub(super) fn message(body: &[u8]) -> ProviderErrorBody {
     let text = String::from_utf8_lossy(body);
     // silent-ok: a body that is no JSON is shown as it is.
     let found = serde_json::from_str::<Value>(&text).ok().and_then(|value| said(&value));
-    found.unwrap_or_else(|| Said { text: text.into_owned(), code: String::new() })
+    found.unwrap_or_else(|| ProviderErrorBody { text: text.into_owned(), code: String::new() })
 }
 
 /// What a reply says went wrong, when it says so.
-pub(super) fn said(value: &Value) -> Option<Said> {
+pub(super) fn said(value: &Value) -> Option<ProviderErrorBody> {
     // Some servers wrap the whole of it into a list.
     let value = value.get(0).unwrap_or(value);
     let error = value.get("error").filter(|error| !error.is_null())?;
@@ -110,13 +110,17 @@ pub(super) fn said(value: &Value) -> Option<Said> {
     }
     let codes = [error.get("code"), value.get("code"), error.get("type")];
     let code = codes.into_iter().flatten().find_map(Value::as_str).unwrap_or_default();
-    Some(Said { text, code: code.to_owned() })
+    Some(ProviderErrorBody { text, code: code.to_owned() })
 }
 
 /// The error that a status and its text stand for.
-pub(super) fn of_status(asked: Asked<'_>, status: u16, said: Said) -> InferenceError {
+pub(super) fn of_status(
+    asked: RequestTarget<'_>,
+    status: u16,
+    said: ProviderErrorBody,
+) -> InferenceError {
     let (endpoint, model) = (asked.endpoint.to_owned(), asked.model.to_owned());
-    let Said { text, code } = said;
+    let ProviderErrorBody { text, code } = said;
     let lower = text.to_lowercase();
     let says = |words: &[&str]| words.iter().any(|words| lower.contains(words));
     let too_long = says(&TOO_LONG) || code.eq_ignore_ascii_case(CONTEXT_LENGTH_EXCEEDED);
@@ -148,7 +152,7 @@ pub(super) fn of_status(asked: Asked<'_>, status: u16, said: Said) -> InferenceE
 }
 
 /// The error that a server tells in the middle of its reply.
-pub(super) fn in_reply(asked: Asked<'_>, said: Said) -> InferenceError {
+pub(super) fn in_reply(asked: RequestTarget<'_>, said: ProviderErrorBody) -> InferenceError {
     // A cloud that was silent for long has begun its answer before it refuses.
     match of_status(asked, 400, said) {
         InferenceError::Status { endpoint, text, .. } => InferenceError::Failed { endpoint, text },
@@ -204,9 +208,9 @@ fn http_date(text: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use automaton_core::error::{Classified as _, Kind};
+    use automaton_core::error::{Classified as _, ErrorClass};
 
-    const HERE: Asked<'static> = Asked { endpoint: "here", model: "m" };
+    const HERE: RequestTarget<'static> = RequestTarget { endpoint: "here", model: "m" };
 
     fn of(status: u16, text: &str) -> InferenceError {
         of_status(HERE, status, message(text.as_bytes()))
@@ -233,13 +237,13 @@ mod tests {
     fn each_status_has_its_kind() {
         let kind = |status, text| of(status, text).kind();
         for status in [408, 429, 500, 502, 503, 504] {
-            assert_eq!(kind(status, "busy"), Kind::Transient, "{status}");
+            assert_eq!(kind(status, "busy"), ErrorClass::Transient, "{status}");
         }
         for status in [401, 403, 404] {
-            assert_eq!(kind(status, "no"), Kind::Config, "{status}");
+            assert_eq!(kind(status, "no"), ErrorClass::Config, "{status}");
         }
         for status in [400, 402, 418] {
-            assert_eq!(kind(status, "no"), Kind::Upstream, "{status}");
+            assert_eq!(kind(status, "no"), ErrorClass::Upstream, "{status}");
         }
         let long = "This model's maximum context length is 8192 tokens.";
         for (status, text) in [(400, long), (413, ""), (500, "exceeds the available context size")]

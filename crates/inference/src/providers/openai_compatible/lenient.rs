@@ -11,12 +11,12 @@
 use automaton_core::wire::chat::{ChatChunk, ChatUsage};
 use serde_json::{Map, Value};
 
-use super::assemble::Flaw;
+use super::assemble::AssemblyError;
 use super::failure;
 
 /// What one event, or one whole reply, says.
 #[derive(Debug, PartialEq)]
-pub(super) enum Piece {
+pub(super) enum StreamPiece {
     /// More of the answer; a whole reply is one piece.
     Chunk(ChatChunk),
     /// The stream is over.
@@ -24,17 +24,17 @@ pub(super) enum Piece {
 }
 
 /// Reads one event's data, or a whole reply.
-pub(super) fn piece(data: &str) -> Result<Piece, Flaw> {
+pub(super) fn piece(data: &str) -> Result<StreamPiece, AssemblyError> {
     if data.trim() == "[DONE]" {
-        return Ok(Piece::Done);
+        return Ok(StreamPiece::Done);
     }
     let value: Value = serde_json::from_str(data)
-        .map_err(|error| Flaw::NoReply(format!("it is no JSON ({error})")))?;
+        .map_err(|error| AssemblyError::NoReply(format!("it is no JSON ({error})")))?;
     if let Some(said) = failure::said(&value) {
-        return Err(Flaw::Failed(said));
+        return Err(AssemblyError::Failed(said));
     }
     let Value::Object(mut reply) = value else {
-        return Err(Flaw::NoReply("it is no JSON object".to_owned()));
+        return Err(AssemblyError::NoReply("it is no JSON object".to_owned()));
     };
     let mut kept = Map::new();
     if let Some(model @ Value::String(_)) = reply.remove("model") {
@@ -47,8 +47,8 @@ pub(super) fn piece(data: &str) -> Result<Piece, Flaw> {
         kept.insert("choices".to_owned(), Value::Array(choices));
     }
     serde_json::from_value(Value::Object(kept))
-        .map(Piece::Chunk)
-        .map_err(|error| Flaw::NoReply(error.to_string()))
+        .map(StreamPiece::Chunk)
+        .map_err(|error| AssemblyError::NoReply(error.to_string()))
 }
 
 fn is_usage(value: &Value) -> bool {
@@ -128,7 +128,7 @@ mod tests {
 
     fn chunk(value: &Value) -> ChatChunk {
         match piece(&value.to_string()) {
-            Ok(Piece::Chunk(chunk)) => chunk,
+            Ok(StreamPiece::Chunk(chunk)) => chunk,
             other => panic!("{value}: {other:?}"),
         }
     }
@@ -170,13 +170,18 @@ mod tests {
     #[test]
     fn an_error_is_an_error_wherever_it_stands() {
         let failed = |text: &str| piece(text).unwrap_err();
-        let over = || Flaw::Failed(failure::Said { text: "over".into(), code: String::new() });
+        let over = || {
+            AssemblyError::Failed(failure::ProviderErrorBody {
+                text: "over".into(),
+                code: String::new(),
+            })
+        };
         assert_eq!(failed(r#"{"error":{"message":"over"}}"#), over());
         assert_eq!(failed(r#"{"choices":[],"error":"over"}"#), over());
-        assert!(matches!(failed("{"), Flaw::NoReply(_)));
-        assert!(matches!(failed("[]"), Flaw::NoReply(_)));
-        assert!(matches!(piece(r#"{"error":null,"choices":[]}"#), Ok(Piece::Chunk(_))));
-        assert_eq!(piece(" [DONE] "), Ok(Piece::Done));
+        assert!(matches!(failed("{"), AssemblyError::NoReply(_)));
+        assert!(matches!(failed("[]"), AssemblyError::NoReply(_)));
+        assert!(matches!(piece(r#"{"error":null,"choices":[]}"#), Ok(StreamPiece::Chunk(_))));
+        assert_eq!(piece(" [DONE] "), Ok(StreamPiece::Done));
     }
 
     fn anything() -> impl Strategy<Value = Value> {

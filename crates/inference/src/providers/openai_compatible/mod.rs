@@ -23,20 +23,23 @@ use automaton_core::record::Usage;
 use automaton_core::secret::Secret;
 use automaton_core::time::{Clock, Timestamp};
 use automaton_core::wire::cloud::REPLAYED;
-use automaton_net::sse::{Event, Events};
+use automaton_net::sse::{Events, SseEvent};
 use automaton_net::{
-    Body, Client, Deadlines, Header, Method, NetError, Request, Response, Url, redact,
+    Deadlines, Header, HttpClient, HttpMethod, HttpRequest, HttpResponse, NetError, ResponseBody,
+    Url, redact,
 };
 
 use crate::catalogue::ModelInfo;
 use crate::conversation;
-use crate::cost::{self, Tokens};
+use crate::cost::{self, TokenCounts};
 use crate::error::InferenceError;
-use crate::provider::{Ask, BoxFuture, Counted, Finish, Provider, Reply, Sink};
+use crate::provider::{
+    BoxFuture, Completion, CompletionRequest, FinishReason, Provider, TokenCountSource, TokenSink,
+};
 
-use assemble::{Assembled, Assembler, Flaw};
-use failure::{Asked, Said};
-use lenient::Piece;
+use assemble::{AssembledReply, Assembler, AssemblyError};
+use failure::{ProviderErrorBody, RequestTarget};
+use lenient::StreamPiece;
 
 pub use self::url::chat_url;
 
@@ -51,7 +54,7 @@ const MODEL_BYTES_MAX: usize = 100;
 
 /// How requests prove who sends them.
 #[derive(Debug, Clone)]
-pub enum Auth {
+pub enum ApiAuth {
     /// Not at all.
     None,
     /// `Authorization: Bearer KEY`, as nearly everybody wants it.
@@ -60,7 +63,7 @@ pub enum Auth {
     Raw(Secret),
 }
 
-impl Auth {
+impl ApiAuth {
     /// The header that proves it, if any does.
     fn header(&self) -> Option<Header> {
         match self {
@@ -93,7 +96,7 @@ pub struct Endpoint {
     /// Where it is: `http://host:port`, `https://host/v1` and the like.
     pub base_url: String,
     /// How to prove who we are.
-    pub auth: Auth,
+    pub auth: ApiAuth,
     /// The model.
     pub info: ModelInfo,
     /// How long an answer may take.
@@ -106,7 +109,7 @@ impl Endpoint {
     /// An endpoint with the usual patience: two minutes of silence, which a
     /// machine at home may need to read a prompt, ten minutes in all.
     #[must_use]
-    pub fn new(base_url: &str, auth: Auth, info: ModelInfo) -> Self {
+    pub fn new(base_url: &str, auth: ApiAuth, info: ModelInfo) -> Self {
         let deadlines =
             Deadlines { idle: Duration::from_secs(120), total: Duration::from_secs(600) };
         let remedies = Remedies::default();
@@ -116,7 +119,7 @@ impl Endpoint {
 
 /// A provider over HTTP.
 pub struct OpenAiCompatible {
-    client: Client,
+    client: HttpClient,
     url: Url,
     /// The URL as it may be shown.
     name: String,
@@ -130,7 +133,7 @@ impl OpenAiCompatible {
     /// # Errors
     /// [`InferenceError::BaseUrl`] when the base URL is none.
     pub fn new(
-        client: Client,
+        client: HttpClient,
         endpoint: Endpoint,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, InferenceError> {
@@ -138,12 +141,17 @@ impl OpenAiCompatible {
         Ok(Self { client, name: redact::url(&url), url, endpoint, clock })
     }
 
-    async fn answer(&self, ask: &Ask, sink: &dyn Sink) -> Result<Reply, InferenceError> {
+    async fn answer(
+        &self,
+        ask: &CompletionRequest,
+        sink: &dyn TokenSink,
+    ) -> Result<Completion, InferenceError> {
         conversation::check(&ask.messages)?;
         let asked = self.clock.now();
         let response = self.send(ask).await?;
         let replayed = response.header(REPLAYED) == Some("true");
-        let mut hearing = Hearing { provider: self, assembler: Assembler::default(), first: None };
+        let mut hearing =
+            ReplyReader { provider: self, assembler: Assembler::default(), first: None };
         match (response.status, response.media_type().as_deref()) {
             (200..=299, Some("text/event-stream")) => hearing.stream(response.body, sink).await?,
             (200..=299, Some("application/json")) => hearing.whole(response.body, sink).await?,
@@ -155,7 +163,7 @@ impl OpenAiCompatible {
         }
         let first = hearing.first;
         let assembled = hearing.assembler.finish().map_err(|flaw| self.flaw(flaw, true))?;
-        let times = Times { asked, first, done: self.clock.now() };
+        let times = ReplyTiming { asked, first, done: self.clock.now() };
         let mut reply = self.reply(ask, assembled, times)?;
         if replayed {
             // The server says that this very answer was ours and paid already.
@@ -164,25 +172,25 @@ impl OpenAiCompatible {
         Ok(reply)
     }
 
-    async fn send(&self, ask: &Ask) -> Result<Response, InferenceError> {
+    async fn send(&self, ask: &CompletionRequest) -> Result<HttpResponse, InferenceError> {
         let json = "application/json".to_owned();
         let mut headers = vec![
             Header::Open("content-type", json),
             Header::Open("accept", "text/event-stream, application/json".to_owned()),
         ];
         headers.extend(self.endpoint.auth.header());
-        let request = Request {
+        let request = HttpRequest {
             headers,
             idempotency_key: ask.name.clone(),
             body: request::body(&self.endpoint.info, ask)?,
             deadlines: self.endpoint.deadlines,
             body_bytes_max: REPLY_BYTES_MAX,
-            ..Request::new(Method::Post, self.url.clone())
+            ..HttpRequest::new(HttpMethod::Post, self.url.clone())
         };
         self.client.request(request).await.map_err(|source| self.on_the_way(source))
     }
 
-    async fn failure(&self, response: Response) -> InferenceError {
+    async fn failure(&self, response: HttpResponse) -> InferenceError {
         let (after, date) = (response.header("retry-after"), response.header("date"));
         let wait = failure::retry_after(after, date, self.clock.now());
         let (status, mut body) = (response.status, response.body);
@@ -231,24 +239,27 @@ impl OpenAiCompatible {
         error
     }
 
-    fn asked(&self) -> Asked<'_> {
-        Asked { endpoint: &self.name, model: &self.endpoint.info.id }
+    fn asked(&self) -> RequestTarget<'_> {
+        RequestTarget { endpoint: &self.name, model: &self.endpoint.info.id }
     }
 
     fn reply(
         &self,
-        ask: &Ask,
-        assembled: Assembled,
-        times: Times,
-    ) -> Result<Reply, InferenceError> {
+        ask: &CompletionRequest,
+        assembled: AssembledReply,
+        times: ReplyTiming,
+    ) -> Result<Completion, InferenceError> {
         let info = &self.endpoint.info;
         let (tokens, counted) = match assembled.usage {
             Some(usage) => {
                 let cached = usage.prompt_tokens_details.unwrap_or_default().cached_tokens;
                 let (prompt, completion) = (usage.prompt_tokens, usage.completion_tokens);
-                (Tokens { prompt, cached: cached.min(prompt), completion }, Counted::Reported)
+                (
+                    TokenCounts { prompt, cached: cached.min(prompt), completion },
+                    TokenCountSource::Reported,
+                )
             }
-            None => (assembled.estimate(ask), Counted::Estimated),
+            None => (assembled.estimate(ask), TokenCountSource::Estimated),
         };
         let cost =
             cost::price(&info.prices, tokens).map_err(|source| InferenceError::Cost { source })?;
@@ -265,20 +276,20 @@ impl OpenAiCompatible {
             first_token_ms: began.map_or(heard, |began| began.min(heard)),
             total_ms: times.done.since(times.asked).as_millis(),
         };
-        let Assembled { text, calls, finish, .. } = assembled;
-        Ok(Reply { text, calls, finish, usage, counted })
+        let AssembledReply { text, calls, finish, .. } = assembled;
+        Ok(Completion { text, calls, finish, usage, counted })
     }
 
     /// What a server says went wrong, fit to be shown.
-    fn said(&self, said: Said) -> Said {
-        Said { text: self.clean(&said.text), ..said }
+    fn said(&self, said: ProviderErrorBody) -> ProviderErrorBody {
+        ProviderErrorBody { text: self.clean(&said.text), ..said }
     }
 
     /// A server's words, fit to be shown.
     fn clean(&self, text: &str) -> String {
         let keys: &[&Secret] = match &self.endpoint.auth {
-            Auth::None => &[],
-            Auth::Bearer(key) | Auth::Raw(key) => &[key],
+            ApiAuth::None => &[],
+            ApiAuth::Bearer(key) | ApiAuth::Raw(key) => &[key],
         };
         redact::text(text, keys, failure::TEXT_BYTES_MAX)
     }
@@ -292,17 +303,17 @@ impl OpenAiCompatible {
     }
 
     /// What is wrong with a reply, of which a part may have come: then it may cost something.
-    fn flaw(&self, flaw: Flaw, begun: bool) -> InferenceError {
+    fn flaw(&self, flaw: AssemblyError, begun: bool) -> InferenceError {
         match flaw {
-            Flaw::Cut => InferenceError::Cut { endpoint: self.name.clone(), source: None },
-            Flaw::Failed(said) if begun => {
-                let Said { text, .. } = self.said(said);
+            AssemblyError::Cut => InferenceError::Cut { endpoint: self.name.clone(), source: None },
+            AssemblyError::Failed(said) if begun => {
+                let ProviderErrorBody { text, .. } = self.said(said);
                 InferenceError::Failed { endpoint: self.name.clone(), text }
             }
-            Flaw::Failed(said) => {
+            AssemblyError::Failed(said) => {
                 self.with_remedy(failure::in_reply(self.asked(), self.said(said)))
             }
-            Flaw::NoReply(what) => self.malformed(what),
+            AssemblyError::NoReply(what) => self.malformed(what),
         }
     }
 }
@@ -314,9 +325,9 @@ impl Provider for OpenAiCompatible {
 
     fn complete<'a>(
         &'a self,
-        ask: &'a Ask,
-        sink: &'a dyn Sink,
-    ) -> BoxFuture<'a, Result<Reply, InferenceError>> {
+        ask: &'a CompletionRequest,
+        sink: &'a dyn TokenSink,
+    ) -> BoxFuture<'a, Result<Completion, InferenceError>> {
         Box::pin(self.answer(ask, sink))
     }
 }
@@ -325,27 +336,31 @@ impl Provider for OpenAiCompatible {
 /// without a provider. The text is as the server wrote it.
 #[must_use]
 pub fn refusal((endpoint, model): (&str, &str), status: u16, body: &[u8]) -> InferenceError {
-    failure::of_status(Asked { endpoint, model }, status, failure::message(body))
+    failure::of_status(RequestTarget { endpoint, model }, status, failure::message(body))
 }
 
 /// When things happened.
 #[derive(Clone, Copy)]
-struct Times {
+struct ReplyTiming {
     asked: Timestamp,
     first: Option<Timestamp>,
     done: Timestamp,
 }
 
 /// A reply that is being read.
-struct Hearing<'a> {
+struct ReplyReader<'a> {
     provider: &'a OpenAiCompatible,
     assembler: Assembler,
     /// When the first piece of text or of a call was there.
     first: Option<Timestamp>,
 }
 
-impl Hearing<'_> {
-    async fn stream(&mut self, mut body: Body, sink: &dyn Sink) -> Result<(), InferenceError> {
+impl ReplyReader<'_> {
+    async fn stream(
+        &mut self,
+        mut body: ResponseBody,
+        sink: &dyn TokenSink,
+    ) -> Result<(), InferenceError> {
         let mut events = Events::default();
         loop {
             let chunk = match body.chunk().await {
@@ -358,7 +373,7 @@ impl Hearing<'_> {
             let complete =
                 events.push(&chunk).map_err(|error| self.provider.malformed(error.to_string()))?;
             for event in complete {
-                if self.take(&event, sink)? == Heard::End {
+                if self.take(&event, sink)? == StreamState::End {
                     return Ok(());
                 }
             }
@@ -369,28 +384,36 @@ impl Hearing<'_> {
         Ok(())
     }
 
-    async fn whole(&mut self, body: Body, sink: &dyn Sink) -> Result<(), InferenceError> {
+    async fn whole(
+        &mut self,
+        body: ResponseBody,
+        sink: &dyn TokenSink,
+    ) -> Result<(), InferenceError> {
         let body = body.whole().await.map_err(|source| self.provider.on_the_way(source))?;
-        let event = Event { name: None, data: String::from_utf8_lossy(&body).into_owned() };
+        let event = SseEvent { name: None, data: String::from_utf8_lossy(&body).into_owned() };
         self.take(&event, sink)?;
         // A whole document is a whole reply, whether or not it says why it ended.
-        self.assembler.end(Finish::Stop);
+        self.assembler.end(FinishReason::Stop);
         Ok(())
     }
 
-    fn take(&mut self, event: &Event, sink: &dyn Sink) -> Result<Heard, InferenceError> {
+    fn take(
+        &mut self,
+        event: &SseEvent,
+        sink: &dyn TokenSink,
+    ) -> Result<StreamState, InferenceError> {
         let begun = self.assembler.has_begun();
         match lenient::piece(&event.data).map_err(|flaw| self.provider.flaw(flaw, begun))? {
-            Piece::Done => {
-                self.assembler.end(Finish::Stop);
-                Ok(Heard::End)
+            StreamPiece::Done => {
+                self.assembler.end(FinishReason::Stop);
+                Ok(StreamState::End)
             }
-            Piece::Chunk(chunk) => {
+            StreamPiece::Chunk(chunk) => {
                 self.assembler.take(chunk, sink).map_err(|flaw| self.provider.flaw(flaw, true))?;
                 if self.first.is_none() && self.assembler.has_output() {
                     self.first = Some(self.provider.clock.now());
                 }
-                Ok(Heard::More)
+                Ok(StreamState::More)
             }
         }
     }
@@ -398,7 +421,7 @@ impl Hearing<'_> {
 
 /// Whether a stream goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Heard {
+enum StreamState {
     More,
     End,
 }

@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use automaton_core::money::Microcents;
-use automaton_net::{Client, Deadlines, Header, Method, Request, Url};
+use automaton_net::{Deadlines, Header, HttpClient, HttpMethod, HttpRequest, Url};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Auth, chat_url};
-use crate::catalogue::{Claims, Place};
-use crate::cost::Prices;
+use super::{ApiAuth, chat_url};
+use crate::catalogue::{ModelClaims, ModelHosting};
+use crate::cost::ModelPrices;
 use crate::error::InferenceError;
 
 /// How long all of it may take.
@@ -36,17 +36,17 @@ const OLLAMA_TOKENS: u32 = 4096;
 
 /// What a server says.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Served {
+pub struct ModelListing {
     /// Names of the models that it lists.
     pub listed: Vec<String>,
     /// What it says of those that were asked about.
-    pub claims: BTreeMap<String, Claims>,
+    pub claims: BTreeMap<String, ModelClaims>,
 }
 
-impl Served {
+impl ModelListing {
     /// What it says of a model.
     #[must_use]
-    pub fn of(&self, model: &str) -> Claims {
+    pub fn of(&self, model: &str) -> ModelClaims {
         self.claims.get(model).copied().unwrap_or_default()
     }
 }
@@ -56,21 +56,21 @@ impl Served {
 /// # Errors
 /// [`InferenceError::BaseUrl`] when the base URL is none.
 pub async fn probe(
-    client: &Client,
-    (base_url, auth): (&str, &Auth),
-    (place, models): (Place, &[&str]),
-) -> Result<Served, InferenceError> {
+    client: &HttpClient,
+    (base_url, auth): (&str, &ApiAuth),
+    (place, models): (ModelHosting, &[&str]),
+) -> Result<ModelListing, InferenceError> {
     let chat = chat_url(base_url)?;
-    let asked = Asking { client, auth, chat: &chat };
+    let asked = ServerProbe { client, auth, chat: &chat };
     let first = models.first().copied().unwrap_or_default();
     let (list, at_home) = tokio::join!(asked.get("models"), async {
         match place {
-            Place::Hosted => AtHome::default(),
+            ModelHosting::Hosted => LocalServerInfo::default(),
             // Strangers are not asked for what only servers at home have.
-            Place::Here | Place::Own => asked.at_home(first).await,
+            ModelHosting::Here | ModelHosting::Own => asked.at_home(first).await,
         }
     });
-    let mut served = Served::default();
+    let mut served = ModelListing::default();
     for list in [list, at_home.studio.clone()].into_iter().flatten() {
         read_list(&list, models, &mut served);
     }
@@ -81,9 +81,13 @@ pub async fn probe(
 }
 
 /// The models that a server lists, the most like `wanted` first, as many as an error shows.
-pub async fn nearest(client: &Client, (chat, auth): (&Url, &Auth), wanted: &str) -> Vec<String> {
-    let mut served = Served::default();
-    if let Some(list) = (Asking { client, auth, chat }).get("models").await {
+pub async fn nearest(
+    client: &HttpClient,
+    (chat, auth): (&Url, &ApiAuth),
+    wanted: &str,
+) -> Vec<String> {
+    let mut served = ModelListing::default();
+    if let Some(list) = (ServerProbe { client, auth, chat }).get("models").await {
         read_list(&list, &[], &mut served);
     }
     nearest_of(served.listed, wanted)
@@ -114,15 +118,15 @@ fn distance(name: &str, wanted: &str) -> usize {
 }
 
 /// A server that is being asked.
-struct Asking<'a> {
-    client: &'a Client,
-    auth: &'a Auth,
+struct ServerProbe<'a> {
+    client: &'a HttpClient,
+    auth: &'a ApiAuth,
     chat: &'a Url,
 }
 
 /// What servers at home say.
 #[derive(Default)]
-struct AtHome {
+struct LocalServerInfo {
     /// Ollama's `/api/show` of a model.
     show: Option<Value>,
     /// Ollama's `/api/ps`.
@@ -133,33 +137,33 @@ struct AtHome {
     studio: Option<Value>,
 }
 
-impl Asking<'_> {
+impl ServerProbe<'_> {
     /// Asks for a place beside the completions.
     async fn get(&self, path: &str) -> Option<Value> {
         let base = self.chat.as_str().trim_end_matches("chat/completions");
-        self.ask(Request::new(Method::Get, format!("{base}{path}").parse().ok()?)).await
+        self.ask(HttpRequest::new(HttpMethod::Get, format!("{base}{path}").parse().ok()?)).await
     }
 
-    async fn at_home(&self, model: &str) -> AtHome {
+    async fn at_home(&self, model: &str) -> LocalServerInfo {
         let at = |method, path: &str| {
             let mut url = self.chat.clone();
             url.set_path(path);
-            Request::new(method, url)
+            HttpRequest::new(method, url)
         };
-        let mut show = at(Method::Post, "/api/show");
+        let mut show = at(HttpMethod::Post, "/api/show");
         show.body = json!({ "model": model }).to_string().into_bytes();
         show.headers.push(Header::Open("content-type", "application/json".to_owned()));
         let (show, running, props, studio) = tokio::join!(
             self.ask(show),
-            self.ask(at(Method::Get, "/api/ps")),
-            self.ask(at(Method::Get, "/props")),
-            self.ask(at(Method::Get, "/api/v0/models")),
+            self.ask(at(HttpMethod::Get, "/api/ps")),
+            self.ask(at(HttpMethod::Get, "/props")),
+            self.ask(at(HttpMethod::Get, "/api/v0/models")),
         );
-        AtHome { show, running, props, studio }
+        LocalServerInfo { show, running, props, studio }
     }
 
     /// The JSON that is answered, if any is.
-    async fn ask(&self, mut request: Request) -> Option<Value> {
+    async fn ask(&self, mut request: HttpRequest) -> Option<Value> {
         request.headers.extend(self.auth.header());
         request.deadlines = Deadlines { idle: WITHIN, total: WITHIN };
         request.body_bytes_max = BODY_BYTES_MAX;
@@ -171,7 +175,7 @@ impl Asking<'_> {
     }
 }
 
-impl AtHome {
+impl LocalServerInfo {
     /// The window that the model has been given, which may be smaller than its own.
     fn window(&self, model: &str) -> Option<u32> {
         let props = self.props.as_ref().and_then(|props| {
@@ -208,7 +212,7 @@ fn num_ctx(parameters: &str) -> Option<u32> {
 }
 
 /// Reads a list of models: their names, and what it says of those that are asked about.
-fn read_list(list: &Value, models: &[&str], served: &mut Served) {
+fn read_list(list: &Value, models: &[&str], served: &mut ModelListing) {
     let rows = ["data", "models"].into_iter().find_map(|key| list.get(key)).unwrap_or(list);
     for row in rows.as_array().into_iter().flatten() {
         let Some(id) = row.get("id").or(row.get("name")).and_then(Value::as_str) else { continue };
@@ -233,7 +237,7 @@ fn read_list(list: &Value, models: &[&str], served: &mut Served) {
     }
 }
 
-fn claims_of(row: &Value) -> Claims {
+fn claims_of(row: &Value) -> ModelClaims {
     let first = |names: &[&str]| names.iter().find_map(|name| tokens(row.pointer(name)));
     // What is loaded, or what the chosen provider serves, holds before what could be.
     let window = [
@@ -251,7 +255,7 @@ fn claims_of(row: &Value) -> Claims {
         "/max_completion_tokens",
         "/max_tokens",
     ];
-    Claims {
+    ModelClaims {
         context_tokens: first(&window),
         max_output_tokens: first(&longest),
         prices: row.get("pricing").and_then(prices),
@@ -260,12 +264,12 @@ fn claims_of(row: &Value) -> Claims {
 }
 
 /// Prices as our clouds write them, or as dollars for one token in text.
-fn prices(pricing: &Value) -> Option<Prices> {
+fn prices(pricing: &Value) -> Option<ModelPrices> {
     let exact = |name: &str| pricing.get(name)?.as_i64().filter(|n| *n >= 0).map(Microcents::new);
     let dollars = |name: &str| pricing.get(name)?.as_str().and_then(per_million);
     let of = |exact_name: &str, name: &str| exact(exact_name).or_else(|| dollars(name));
     let input = of("input_microcents_per_million", "prompt")?;
-    Some(Prices {
+    Some(ModelPrices {
         input_per_million: input,
         cached_per_million: of("cached_microcents_per_million", "input_cache_read")
             .unwrap_or(input),
@@ -297,9 +301,9 @@ mod tests {
     use super::*;
 
     fn claims(row: &Value) -> (Option<u32>, Option<u32>) {
-        let mut served = Served::default();
+        let mut served = ModelListing::default();
         read_list(&json!({ "data": [row] }), &["m"], &mut served);
-        let Claims { context_tokens, max_output_tokens, .. } = served.of("m");
+        let ModelClaims { context_tokens, max_output_tokens, .. } = served.of("m");
         (context_tokens, max_output_tokens)
     }
 
@@ -332,8 +336,11 @@ mod tests {
         let show = |parameters: &str| json!({"parameters": parameters, "model_info": {"general.architecture": "qwen3", "qwen3.context_length": 40_960}});
         let running = json!({"models": [{"name": "q:latest", "context_length": 16_384}]});
         let window = |show: Value, running: Option<&Value>| {
-            let at_home =
-                AtHome { show: Some(show), running: running.cloned(), ..AtHome::default() };
+            let at_home = LocalServerInfo {
+                show: Some(show),
+                running: running.cloned(),
+                ..LocalServerInfo::default()
+            };
             at_home.window("q")
         };
         assert_eq!(
@@ -345,7 +352,7 @@ mod tests {
         assert_eq!(window(show(""), None), Some(4096));
         assert_eq!(window(json!({"error": "no such model"}), None), None);
         let props = json!({"default_generation_settings": {"n_ctx": 65_536}});
-        let llama = AtHome { props: Some(props), ..AtHome::default() };
+        let llama = LocalServerInfo { props: Some(props), ..LocalServerInfo::default() };
         assert_eq!(llama.window("q"), Some(65_536));
     }
 
@@ -368,7 +375,7 @@ mod tests {
 
     #[test]
     fn the_nearest_names_come_first_and_odd_ones_never() {
-        let mut served = Served::default();
+        let mut served = ModelListing::default();
         let rows: Vec<Value> = ["qwen3:8b", "llama3.3:70b", "qwen3:14b", "a\u{1b}[31m", "x y"]
             .map(|id| json!({ "id": id }))
             .to_vec();

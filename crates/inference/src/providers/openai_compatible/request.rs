@@ -11,13 +11,13 @@ use automaton_core::wire::chat::{
 use serde::Serialize;
 use serde_json::Number;
 
-use crate::catalogue::{Dialect, ModelInfo};
+use crate::catalogue::{ModelInfo, RequestDialect};
 use crate::error::InferenceError;
-use crate::provider::{Ask, Message, Role};
+use crate::provider::{CompletionRequest, Message, Role};
 
 /// The request and the fields in which the dialects differ.
 #[derive(Serialize)]
-struct Body {
+struct ChatRequestBody {
     #[serde(flatten)]
     chat: ChatRequest,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -30,17 +30,17 @@ struct Body {
 ///
 /// # Errors
 /// [`InferenceError::Encode`] when it cannot be written.
-pub(super) fn body(info: &ModelInfo, ask: &Ask) -> Result<Vec<u8>, InferenceError> {
+pub(super) fn body(info: &ModelInfo, ask: &CompletionRequest) -> Result<Vec<u8>, InferenceError> {
     let allowed: Vec<&ToolSpec> =
         ask.tools.iter().filter(|tool| !ask.left_out.contains(&tool.name)).collect();
-    let beside = info.dialect == Dialect::Guided && allowed.len() < ask.tools.len();
+    let beside = info.dialect == RequestDialect::Guided && allowed.len() < ask.tools.len();
     let (tools, tool_choice) = match beside {
         true => (ask.tools.iter().map(tool).collect(), Some(choice(&allowed))),
         false => (allowed.into_iter().map(tool).collect(), None),
     };
-    let classic = matches!(info.dialect, Dialect::Classic | Dialect::Guided);
-    let completion = info.dialect == Dialect::Reasoning;
-    let body = Body {
+    let classic = matches!(info.dialect, RequestDialect::Classic | RequestDialect::Guided);
+    let completion = info.dialect == RequestDialect::Reasoning;
+    let body = ChatRequestBody {
         chat: ChatRequest {
             model: info.id.clone(),
             messages: ask.messages.iter().map(message).collect(),
@@ -114,25 +114,25 @@ fn message(message: &Message) -> ChatMessage {
 mod tests {
     use std::sync::Arc;
 
-    use automaton_core::tool::{Category, Effect, Risk, ToolSpec};
+    use automaton_core::tool::{Effect, Risk, ToolCategory, ToolSpec};
     use serde_json::{Value, json};
 
     use super::*;
     use crate::catalogue;
     use crate::provider::MessageCall;
 
-    fn ask() -> Ask {
+    fn ask() -> CompletionRequest {
         let id = "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap();
         let tool = |name: &str| ToolSpec {
             name: name.parse().unwrap(),
             description: "Runs.".into(),
-            category: Category::Vm,
+            category: ToolCategory::Vm,
             risk: Risk::Safe,
             effect: Effect::Mutates,
             parameters: json!({"type": "object"}),
         };
         let call = MessageCall { id, tool: "exec".into(), arguments: "{\"a\":1}".into() };
-        Ask {
+        CompletionRequest {
             messages: vec![
                 Message::system("rules"),
                 Message::user("go"),
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn a_guided_model_sees_all_tools_and_those_it_may_call() {
         let info = catalogue::model("some-model").unwrap();
-        let body = written(&ModelInfo { dialect: Dialect::Guided, ..info });
+        let body = written(&ModelInfo { dialect: RequestDialect::Guided, ..info });
         assert_eq!(body["tools"].as_array().unwrap().len(), 2);
         let sleep = json!({"type": "function", "function": {"name": "sleep"}});
         let allowed = json!({"mode": "auto", "tools": [sleep]});

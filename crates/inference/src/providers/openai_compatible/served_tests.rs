@@ -1,22 +1,22 @@
 //! A model behind a server of ours is asked, and answers, as if its helper were
 //! the agent's own.
 
-use automaton_core::tool::{Category, Effect, Risk, ToolSpec};
+use automaton_core::tool::{Effect, Risk, ToolCategory, ToolSpec};
 use automaton_core::wire::brain;
 use automaton_core::wire::chat::ChatChunk;
 use proptest::prelude::*;
 use serde_json::json;
 use std::sync::Arc;
 
-use super::assemble::{Assembled, Assembler};
-use super::lenient::{self, Piece};
+use super::assemble::{AssembledReply, Assembler};
+use super::lenient::{self, StreamPiece};
 use super::request;
-use crate::catalogue::{self, Dialect, ModelInfo};
-use crate::provider::{Ask, Message, MessageCall, NoSink, Reply};
-use crate::providers::local::chat::{Byline, Speech, question};
+use crate::catalogue::{self, ModelInfo, RequestDialect};
+use crate::provider::{Completion, CompletionRequest, Message, MessageCall, NoTokenSink};
+use crate::providers::local::chat::{ChatResponder, ResponseMeta, question};
 use crate::providers::local::convert;
 
-fn info(dialect: Dialect) -> ModelInfo {
+fn info(dialect: RequestDialect) -> ModelInfo {
     ModelInfo { dialect, ..catalogue::model("some-model").unwrap() }
 }
 
@@ -24,7 +24,7 @@ fn tool(name: &str) -> ToolSpec {
     ToolSpec {
         name: name.parse().unwrap(),
         description: "Runs a command.".into(),
-        category: Category::Vm,
+        category: ToolCategory::Vm,
         risk: Risk::Safe,
         effect: Effect::Mutates,
         parameters: json!({"type": "object", "properties": {"z": {}, "a": {"type": "string"}}}),
@@ -60,7 +60,7 @@ proptest! {
         seed in any::<u64>(),
         temperature_milli in 0..=2000_u32,
     ) {
-        let ask = Ask {
+        let ask = CompletionRequest {
             messages,
             tools: Arc::new([tool("exec"), tool("read"), tool("sleep")]),
             left_out: left_out.into_iter().map(|name| name.parse().unwrap()).collect(),
@@ -69,10 +69,10 @@ proptest! {
             temperature_milli,
             name: None,
         };
-        let body = request::body(&info(Dialect::Guided), &ask).unwrap();
+        let body = request::body(&info(RequestDialect::Guided), &ask).unwrap();
         prop_assert_eq!(question(&body).unwrap(), convert::complete(&ask));
         // Without the choice beside the list, what is left out is not there at all.
-        let body = request::body(&info(Dialect::Classic), &ask).unwrap();
+        let body = request::body(&info(RequestDialect::Classic), &ask).unwrap();
         let asked = question(&body).unwrap();
         prop_assert_eq!(asked.left_out.len() , 0);
         prop_assert_eq!(asked.tools.len() + ask.left_out.len(), 3);
@@ -84,12 +84,12 @@ proptest! {
         rest in texts(),
         called in any::<bool>(),
         finish in prop_oneof![
-            Just(brain::Finish::Stop), Just(brain::Finish::Length), Just(brain::Finish::Repetition)
+            Just(brain::LocalModelFinishReason::Stop), Just(brain::LocalModelFinishReason::Length), Just(brain::LocalModelFinishReason::Repetition)
         ],
     ) {
         let said = pieces.concat() + &rest;
-        let call = brain::Call { name: "exec".to_owned(), arguments: "{\"a\": 1}".to_owned() };
-        let done = brain::Done {
+        let call = brain::LocalModelCall { name: "exec".to_owned(), arguments: "{\"a\": 1}".to_owned() };
+        let done = brain::LocalModelCompletion {
             text: said.trim().to_owned(),
             calls: called.then_some(call).into_iter().collect(),
             finish,
@@ -99,36 +99,38 @@ proptest! {
             first_token_ms: 1,
             total_ms: 2,
         };
-        let byline = Byline { id: "i".to_owned(), model: "m".to_owned(), created: 7 };
-        let mut speech = Speech::new(byline.clone());
+        let byline = ResponseMeta { id: "i".to_owned(), model: "m".to_owned(), created: 7 };
+        let mut speech = ChatResponder::new(byline.clone());
         let mut chunks: Vec<ChatChunk> =
             pieces.iter().filter_map(|piece| speech.piece(piece)).collect();
         chunks.extend(speech.end(&done).unwrap());
         let chunks = chunks.iter().map(|chunk| serde_json::to_string(chunk).unwrap());
         same(&heard(chunks), &done)?;
-        let whole = Speech::new(byline).whole(&done);
+        let whole = ChatResponder::new(byline).whole(&done);
         same(&heard([serde_json::to_string(&whole).unwrap()]), &done)?;
     }
 }
 
-fn heard(events: impl IntoIterator<Item = String>) -> Assembled {
+fn heard(events: impl IntoIterator<Item = String>) -> AssembledReply {
     let mut assembler = Assembler::default();
     for event in events {
-        let Ok(Piece::Chunk(chunk)) = lenient::piece(&event) else { panic!("{event}") };
-        assembler.take(chunk, &NoSink).unwrap();
+        let Ok(StreamPiece::Chunk(chunk)) = lenient::piece(&event) else { panic!("{event}") };
+        assembler.take(chunk, &NoTokenSink).unwrap();
     }
     assembler.finish().unwrap()
 }
 
 /// What is heard is what the agent's own helper would have said, but that an
 /// answer ended as it repeated itself is cut like any other.
-fn same(heard: &Assembled, done: &brain::Done) -> Result<(), TestCaseError> {
+fn same(heard: &AssembledReply, done: &brain::LocalModelCompletion) -> Result<(), TestCaseError> {
     let finish = match done.finish {
-        brain::Finish::Repetition => brain::Finish::Length,
+        brain::LocalModelFinishReason::Repetition => brain::LocalModelFinishReason::Length,
         finish => finish,
     };
-    let Reply { text, calls, finish, usage, .. } =
-        convert::reply(&info(Dialect::Guided), brain::Done { finish, ..done.clone() });
+    let Completion { text, calls, finish, usage, .. } = convert::reply(
+        &info(RequestDialect::Guided),
+        brain::LocalModelCompletion { finish, ..done.clone() },
+    );
     prop_assert_eq!((&heard.text, heard.finish), (&text, finish));
     let called = heard.calls.iter().map(|call| (&call.tool, &call.arguments));
     prop_assert!(called.eq(calls.iter().map(|call| (&call.tool, &call.arguments))));

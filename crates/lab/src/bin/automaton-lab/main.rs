@@ -12,15 +12,15 @@ use std::process::ExitCode;
 
 use automaton::args::Globals;
 use automaton::beside::beside;
-use automaton::cmd::Context;
-use automaton::error::Failure;
+use automaton::cmd::CommandContext;
+use automaton::error::CliError;
 use clap::{Parser, Subcommand};
 
 /// The drills and benches of the automaton.
 #[derive(Debug, Parser)]
 #[command(name = "automaton-lab", version, propagate_version = true, max_term_width = 100)]
 #[command(arg_required_else_help = true, disable_help_subcommand = true)]
-struct Cli {
+struct LabCli {
     /// What to do.
     #[command(subcommand)]
     command: Command,
@@ -50,15 +50,17 @@ fn main() -> ExitCode {
     if let Some(code) = automaton_sandbox::drill::attempt_main_if_invoked() {
         return code;
     }
-    automaton::carry_out(std::env::args_os().collect(), |cli: Cli| (cli.globals.format(), run(cli)))
+    automaton::carry_out(std::env::args_os().collect(), |cli: LabCli| {
+        (cli.globals.format(), run(cli))
+    })
 }
 
-fn run(cli: Cli) -> Result<ExitCode, Failure> {
+fn run(cli: LabCli) -> Result<ExitCode, CliError> {
     let has_home = cli.globals.home.is_some();
-    let context = Context::new(cli.globals);
+    let context = CommandContext::new(cli.globals);
     match cli.command {
         Command::Drill { .. } if has_home => {
-            Err(Failure::user("a drill makes homes of its own and touches no other")
+            Err(CliError::user("a drill makes homes of its own and touches no other")
                 .hint("leave --home out"))
         }
         Command::Drill { command } => drill::run(&context, &command),
@@ -71,7 +73,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
 ///
 /// # Errors
 /// When it is not there.
-fn product() -> Result<PathBuf, Failure> {
+fn product() -> Result<PathBuf, CliError> {
     beside("automaton", "which is tried and measured")
 }
 
@@ -83,6 +85,6 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
+        LabCli::command().debug_assert();
     }
 }

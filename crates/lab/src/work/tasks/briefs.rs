@@ -2,44 +2,54 @@
 
 use serde_json::json;
 
-use super::super::mind::{Mind, Step, missing};
+use super::super::solver::{SolverContext, SolverResult, missing};
 use super::super::view::between;
-use super::{Case, Task, When, carry_out, order_of, orders, prose, word};
+use super::{ScriptTiming, WorkCase, WorkTask, carry_out, order_of, orders, prose, word};
 
-pub(super) const TASKS: &[Task] = &[
-    Task { name: "brief-60", what: "sixty orders in 8,000 characters", case: brief, solver: sixty },
-    Task { name: "brief-two", what: "two briefs at once, 25 orders each", case: two, solver: both },
-    Task {
+pub(super) const TASKS: &[WorkTask] = &[
+    WorkTask {
+        name: "brief-60",
+        what: "sixty orders in 8,000 characters",
+        case: brief,
+        solver: sixty,
+    },
+    WorkTask {
+        name: "brief-two",
+        what: "two briefs at once, 25 orders each",
+        case: two,
+        solver: both,
+    },
+    WorkTask {
         name: "brief-tail",
         what: "the one order ends 16,000 characters",
         case: tail,
         solver: last,
     },
-    Task {
+    WorkTask {
         name: "brief-30k",
         what: "20 orders among 30,000 characters",
         case: long,
         solver: strewn,
     },
-    Task {
+    WorkTask {
         name: "late-names",
         what: "names of the first words, after fifty files",
         case: names,
         solver: late,
     },
-    Task {
+    WorkTask {
         name: "glossary",
         what: "a glossary of sixty words for thirty files",
         case: terms,
         solver: translated,
     },
-    Task {
+    WorkTask {
         name: "orders-file",
         what: "orders in a file that the creator names",
         case: named,
         solver: obeyed,
     },
-    Task {
+    WorkTask {
         name: "edits",
         what: "thirty mistakes of a text, mended",
         case: mistakes,
@@ -47,47 +57,47 @@ pub(super) const TASKS: &[Task] = &[
     },
 ];
 
-fn finished(case: Case, files: Vec<(String, String)>) -> Case {
+fn finished(case: WorkCase, files: Vec<(String, String)>) -> WorkCase {
     files.into_iter().fold(case, |case, (path, text)| case.wants(path, text))
 }
 
-fn brief() -> Case {
+fn brief() -> WorkCase {
     let (lines, files) = orders("R", 60, ("out", 78));
     let head = "Carry out the 60 orders of list R, each as it stands:\n";
-    finished(Case::told(format!("{head}{lines}")), files)
+    finished(WorkCase::told(format!("{head}{lines}")), files)
 }
 
-fn sixty(mind: &mut Mind<'_>) -> Step<String> {
+fn sixty(mind: &mut SolverContext<'_>) -> SolverResult<String> {
     carry_out(mind, "R")?;
     Ok("All orders of list R are carried out.".to_owned())
 }
 
-fn two() -> Case {
-    let (mut case, mut wanted) = (Case::default(), Vec::new());
+fn two() -> WorkCase {
+    let (mut case, mut wanted) = (WorkCase::default(), Vec::new());
     for list in ["A", "B"] {
         let (lines, files) = orders(list, 25, (list, 110));
         let words = format!("Carry out the 25 orders of list {list}, each as it stands:\n{lines}");
-        case = case.says(When::Start, words);
+        case = case.says(ScriptTiming::Start, words);
         wanted.extend(files);
     }
     finished(case, wanted)
 }
 
-fn both(mind: &mut Mind<'_>) -> Step<String> {
+fn both(mind: &mut SolverContext<'_>) -> SolverResult<String> {
     carry_out(mind, "A")?;
     carry_out(mind, "B")?;
     Ok("The orders of both lists are carried out.".to_owned())
 }
 
-fn tail() -> Case {
+fn tail() -> WorkCase {
     let words: Vec<String> = (0..20).map(|n| prose("tail", n, 800)).collect();
     let order =
         format!("T1. Write the word {} to the file answer.txt; that is all.", word("tail", 0));
     let told = format!("This is how things stand.\n{}\n{order}", words.join("\n"));
-    Case::told(told).wants("answer.txt", word("tail", 0))
+    WorkCase::told(told).wants("answer.txt", word("tail", 0))
 }
 
-fn last(mind: &mut Mind<'_>) -> Step<String> {
+fn last(mind: &mut SolverContext<'_>) -> SolverResult<String> {
     let order = mind.item("T1")?;
     let (path, word) = order_of(&order)?;
     mind.write("the order", &path, &word)?;
@@ -95,21 +105,21 @@ fn last(mind: &mut Mind<'_>) -> Step<String> {
     Ok("It is written.".to_owned())
 }
 
-fn long() -> Case {
+fn long() -> WorkCase {
     let (lines, files) = orders("L", 20, ("long", 60));
     let mut told = "Carry out the 20 orders of list L, which stand among these lines:\n".to_owned();
     for (n, line) in lines.lines().enumerate() {
         told.push_str(&format!("{}\n{line}\n", prose("long", n, 1300)));
     }
-    finished(Case::told(told), files)
+    finished(WorkCase::told(told), files)
 }
 
-fn strewn(mind: &mut Mind<'_>) -> Step<String> {
+fn strewn(mind: &mut SolverContext<'_>) -> SolverResult<String> {
     carry_out(mind, "L")?;
     Ok("All orders of list L are carried out.".to_owned())
 }
 
-fn names() -> Case {
+fn names() -> WorkCase {
     let (name, number, close) = (word("name", 1), word("name", 2), word("name", 3));
     let told = format!(
         "Read the files of the folder days one after the other; each has one line with a number \
@@ -117,7 +127,7 @@ fn names() -> Case {
          first line; its number is {number}, which is its second line; then the sum of all guests \
          as a number alone; and it closes with the word {close}, alone on the last line."
     );
-    let (mut case, mut sum) = (Case::told(told), 0);
+    let (mut case, mut sum) = (WorkCase::told(told), 0);
     for n in 1..=50 {
         let guests = super::choice("guests", n, 90) + 3;
         sum += guests;
@@ -128,7 +138,7 @@ fn names() -> Case {
     case.wants("report.txt", format!("{name}\n{number}\n{sum}\n{close}"))
 }
 
-fn late(mind: &mut Mind<'_>) -> Step<String> {
+fn late(mind: &mut SolverContext<'_>) -> SolverResult<String> {
     let mut sum = 0_usize;
     for name in mind.listed("days")? {
         let guests = mind.memo(&format!("guests in {name}"), |mind| {
@@ -146,7 +156,7 @@ fn late(mind: &mut Mind<'_>) -> Step<String> {
     Ok("The report is in report.txt.".to_owned())
 }
 
-fn terms() -> Case {
+fn terms() -> WorkCase {
     let terms = (0..60).map(|n| format!("{} is {};\n", word("term", n), word("code", n)));
     let terms = terms.collect::<String>();
     let told = format!(
@@ -154,7 +164,7 @@ fn terms() -> Case {
          the same name in the folder coded, with what the words are, in their order, on one line \
          with a blank between them.\n{terms}That is the glossary."
     );
-    let mut case = Case::told(told);
+    let mut case = WorkCase::told(told);
     for n in 1..=30 {
         let of = [0, 1, 2].map(|at| super::choice("pick", n * 3 + at, 60));
         let plain = of.map(|n| word("term", n)).join(" ");
@@ -165,27 +175,27 @@ fn terms() -> Case {
     case
 }
 
-fn translated(mind: &mut Mind<'_>) -> Step<String> {
+fn translated(mind: &mut SolverContext<'_>) -> SolverResult<String> {
     for name in mind.listed("plain")? {
         if mind.is_done(&name)? {
             continue;
         }
         let plain = mind.read(&format!("plain/{name}"))?;
         let codes = plain.split_whitespace().map(|term| mind.told(&format!("{term} is "), ";"));
-        let codes = codes.collect::<Step<Vec<String>>>()?;
+        let codes = codes.collect::<SolverResult<Vec<String>>>()?;
         mind.write(&name, &format!("coded/{name}"), &codes.join(" "))?;
     }
     mind.settle()?;
     Ok("All files are coded.".to_owned())
 }
 
-fn named() -> Case {
+fn named() -> WorkCase {
     let (lines, files) = orders("F", 25, ("named", 40));
-    let case = Case::told("Do what the file ORDERS.md says, all of it.");
+    let case = WorkCase::told("Do what the file ORDERS.md says, all of it.");
     finished(case.file("ORDERS.md", format!("Orders\n\n{lines}\nThat is all.\n")), files)
 }
 
-fn obeyed(mind: &mut Mind<'_>) -> Step<String> {
+fn obeyed(mind: &mut SolverContext<'_>) -> SolverResult<String> {
     let file = mind.told("Do what the file ", " says")?;
     let orders = mind.read(&file)?;
     let orders = orders.lines().filter_map(|line| line.split_once(". Write"));
@@ -197,7 +207,7 @@ fn obeyed(mind: &mut Mind<'_>) -> Step<String> {
     Ok(format!("All that {file} orders is done."))
 }
 
-fn mistakes() -> Case {
+fn mistakes() -> WorkCase {
     let mut told = "Mend the 30 mistakes of the file book.txt, each where it stands:\n".to_owned();
     let (mut wrong, mut right) = (String::new(), String::new());
     for n in 1..=30 {
@@ -209,10 +219,10 @@ fn mistakes() -> Case {
         wrong.push_str(&format!("{line} {bad} it is.\n"));
         right.push_str(&format!("{line} {good} it is.\n"));
     }
-    Case::told(told).file("book.txt", wrong).wants("book.txt", right)
+    WorkCase::told(told).file("book.txt", wrong).wants("book.txt", right)
 }
 
-fn mended(mind: &mut Mind<'_>) -> Step<String> {
+fn mended(mind: &mut SolverContext<'_>) -> SolverResult<String> {
     let count = mind.told("Mend the ", " mistakes")?.parse().unwrap_or(0_usize);
     let file = mind.told("mistakes of the file ", ", ")?;
     for n in 1..=count {

@@ -4,43 +4,48 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::super::mind::{Mind, Step, missing};
+use super::super::solver::{SolverContext, SolverResult, missing};
 use super::super::view::{after, between};
-use super::{Case, Task, Want, choice, order_of, prose, word};
+use super::{WorkCase, WorkExpectation, WorkTask, choice, order_of, prose, word};
 
-pub(super) const TASKS: &[Task] = &[
-    Task {
+pub(super) const TASKS: &[WorkTask] = &[
+    WorkTask {
         name: "refactor",
         what: "a function renamed in twelve files, with a test",
         case: modules,
         solver: renamed,
     },
-    Task {
+    WorkTask {
         name: "recover",
         what: "a build that fails five times and says why",
         case: build,
         solver: recovered,
     },
-    Task { name: "polled", what: "a long build that is polled", case: long_build, solver: polled },
-    Task {
+    WorkTask {
+        name: "polled",
+        what: "a long build that is polled",
+        case: long_build,
+        solver: polled,
+    },
+    WorkTask {
         name: "join",
         what: "a table out of three sources with traps",
         case: sources,
         solver: joined,
     },
-    Task {
+    WorkTask {
         name: "maze",
         what: "forty steps, each told by the one before",
         case: maze,
         solver: walked,
     },
-    Task {
+    WorkTask {
         name: "todo",
         what: "thirty small files that say what to do",
         case: todo,
         solver: worked_off,
     },
-    Task {
+    WorkTask {
         name: "delete",
         what: "thirty files deleted except those that were named",
         case: junk,
@@ -58,7 +63,7 @@ fn module(n: usize, new: bool) -> String {
     (0..3).map(|at| format!("{}{}", comment(at), call(at))).collect()
 }
 
-fn modules() -> Case {
+fn modules() -> WorkCase {
     let told = "In the modules of the folder mod, `load_cfg NAME` has to become `read_config NAME \
                 strict`. Then `sh test.sh` must pass; it names what it still finds. Write the word \
                 that it ends with to passed.txt.";
@@ -69,7 +74,7 @@ fn modules() -> Case {
          count=$(cat mod/*.sh more/*.sh | grep -c ' strict$')\n\
          if [ $count -ne 39 ]; then echo \"$count calls of 39\"; exit 1; fi\necho \"all is well: {code}\"\n"
     );
-    let mut case = Case::told(told).file("test.sh", test).wants("passed.txt", code);
+    let mut case = WorkCase::told(told).file("test.sh", test).wants("passed.txt", code);
     for n in 1..=13 {
         // One is where nobody was told to look.
         let path = if n == 13 { "more/last.sh".to_owned() } else { format!("mod/{n:02}.sh") };
@@ -78,7 +83,7 @@ fn modules() -> Case {
     case
 }
 
-fn rename_in(mind: &mut Mind<'_>, path: &str) -> Step<()> {
+fn rename_in(mind: &mut SolverContext<'_>, path: &str) -> SolverResult<()> {
     let key = format!("renamed in {path}");
     if mind.is_done(&key)? {
         return Ok(());
@@ -98,7 +103,7 @@ fn rename_in(mind: &mut Mind<'_>, path: &str) -> Step<()> {
     Ok(())
 }
 
-fn renamed(mind: &mut Mind<'_>) -> Step<String> {
+fn renamed(mind: &mut SolverContext<'_>) -> SolverResult<String> {
     let folder = mind.told("modules of the folder ", ",")?;
     for name in mind.listed(&folder)? {
         rename_in(mind, &format!("{folder}/{name}"))?;
@@ -124,7 +129,7 @@ fn renamed(mind: &mut Mind<'_>) -> Step<String> {
     Ok("The test passes.".to_owned())
 }
 
-fn build() -> Case {
+fn build() -> WorkCase {
     let mut script = String::new();
     for n in 1..=5 {
         let (path, word) = (format!("need/{n}.txt"), word("need", n));
@@ -135,10 +140,10 @@ fn build() -> Case {
     }
     script.push_str(&format!("echo {} > built.txt\necho built\n", word("built", 1)));
     let told = "Run `sh build.sh` until it succeeds; when it fails it says what it lacks.";
-    Case::told(told).file("build.sh", script).wants("built.txt", word("built", 1))
+    WorkCase::told(told).file("build.sh", script).wants("built.txt", word("built", 1))
 }
 
-fn recovered(mind: &mut Mind<'_>) -> Step<String> {
+fn recovered(mind: &mut SolverContext<'_>) -> SolverResult<String> {
     let ran = mind.run_since(mind.since_edits(), "sh build.sh")?;
     if ran.succeeded {
         return Ok("It is built.".to_owned());
@@ -148,7 +153,7 @@ fn recovered(mind: &mut Mind<'_>) -> Step<String> {
     mind.call("write_file", json!({ "path": path, "content": format!("{word}\n") }))
 }
 
-fn long_build() -> Case {
+fn long_build() -> WorkCase {
     let script = format!(
         "for step in 1 2 3 4 5 6; do echo \"step $step of 6\"; sleep 0.15; done\n\
          echo \"the build has the number {}\"\n",
@@ -156,10 +161,10 @@ fn long_build() -> Case {
     );
     let told = "Start the long build, `sh long.sh`, beside your turns, look after it until it has \
                 ended, and tell me the number that it has then.";
-    Case::told(told).file("long.sh", script).hears(word("number", 1))
+    WorkCase::told(told).file("long.sh", script).hears(word("number", 1))
 }
 
-fn polled(mind: &mut Mind<'_>) -> Step<String> {
+fn polled(mind: &mut SolverContext<'_>) -> SolverResult<String> {
     let Some(started) = mind.last("start_process").and_then(|done| done.result.clone()) else {
         return mind.call("start_process", json!({ "command": "sh long.sh" }));
     };
@@ -202,7 +207,7 @@ fn join_of(customers: &str, orders: &str, rates: &str, last_counts: bool) -> Str
     table + &format!("unknown;{}\n", lost.sum::<u64>())
 }
 
-fn sources() -> Case {
+fn sources() -> WorkCase {
     let told = "Write joined.csv: for each customer of data/customers.csv, in that order, a line \
                 `NAME;CENTS` with what the orders of data/orders.csv come to in our currency, by \
                 the rates of data/rates.txt; and last a line `unknown;CENTS` for orders of nobody. \
@@ -224,7 +229,7 @@ fn sources() -> Case {
         orders.push_str(&format!("o{number};c{customer};{whole}{mark}{cents};{currency}\n"));
     }
     let wanted = join_of(&customers, &orders, rates, true);
-    Case::told(told)
+    WorkCase::told(told)
         .file("data/README", readme)
         .file("data/customers.csv", customers)
         .file("data/orders.csv", orders)
@@ -232,7 +237,7 @@ fn sources() -> Case {
         .wants("joined.csv", wanted)
 }
 
-fn joined(mind: &mut Mind<'_>) -> Step<String> {
+fn joined(mind: &mut SolverContext<'_>) -> SolverResult<String> {
     let rule = mind.memo("which counts", |mind| {
         let readme = mind.read("data/README")?;
         let rule = between(&readme, "then only the ", " one counts").map(str::to_owned);
@@ -247,7 +252,7 @@ fn joined(mind: &mut Mind<'_>) -> Step<String> {
     Ok("The table is in joined.csv.".to_owned())
 }
 
-fn maze() -> Case {
+fn maze() -> WorkCase {
     let door = |n: usize| word("door", n);
     let (mut table, mut letters) = (String::new(), String::new());
     for n in 1..=40 {
@@ -262,13 +267,13 @@ fn maze() -> Case {
          Go through each door yourself.",
         door(1)
     );
-    Case::told(told)
+    WorkCase::told(told)
         .file("step.sh", "grep \"^$1 \" .doors || echo 'no such door'\n")
         .file(".doors", table)
         .wants("letters.txt", letters)
 }
 
-fn walked(mind: &mut Mind<'_>) -> Step<String> {
+fn walked(mind: &mut SolverContext<'_>) -> SolverResult<String> {
     let (mut door, mut letters) = (mind.told("Begin at the door ", ";")?, String::new());
     while door != "none" {
         let found = mind.memo(&format!("door {door}"), |mind| {
@@ -288,9 +293,10 @@ fn walked(mind: &mut Mind<'_>) -> Step<String> {
     Ok("The letters are in letters.txt.".to_owned())
 }
 
-fn todo() -> Case {
-    let mut case =
-        Case::told("In the folder todo are files that each say something to be done. Do it all.");
+fn todo() -> WorkCase {
+    let mut case = WorkCase::told(
+        "In the folder todo are files that each say something to be done. Do it all.",
+    );
     for n in 1..=30 {
         let (path, word) = (format!("done/{}.txt", word("at", n)), word("todo", n));
         let text = format!(
@@ -302,7 +308,7 @@ fn todo() -> Case {
     case
 }
 
-fn worked_off(mind: &mut Mind<'_>) -> Step<String> {
+fn worked_off(mind: &mut SolverContext<'_>) -> SolverResult<String> {
     let folder = mind.told("In the folder ", " are files")?;
     for name in mind.listed(&folder)? {
         if mind.is_done(&name)? {
@@ -316,8 +322,8 @@ fn worked_off(mind: &mut Mind<'_>) -> Step<String> {
     Ok("All is done.".to_owned())
 }
 
-fn junk() -> Case {
-    let (mut case, mut kept) = (Case::default(), Vec::new());
+fn junk() -> WorkCase {
+    let (mut case, mut kept) = (WorkCase::default(), Vec::new());
     for n in 1..=30 {
         let (name, text) = (word("junk", n), word("text", n));
         let path = format!("junk/{name}");
@@ -326,7 +332,7 @@ fn junk() -> Case {
             kept.push(name);
             case = case.wants(path, text);
         } else {
-            case.wants.push(Want::NoFile(path));
+            case.wants.push(WorkExpectation::NoFile(path));
         }
     }
     let told = format!(
@@ -334,10 +340,10 @@ fn junk() -> Case {
          at each of them before you do.",
         kept.join(" ")
     );
-    case.says(super::When::Start, told)
+    case.says(super::ScriptTiming::Start, told)
 }
 
-fn deleted(mind: &mut Mind<'_>) -> Step<String> {
+fn deleted(mind: &mut SolverContext<'_>) -> SolverResult<String> {
     let names = mind.memo("files of junk", |mind| Ok(mind.listed("junk")?.join(" ")))?;
     for name in names.split(' ') {
         let key = format!("saw {name}");

@@ -10,32 +10,32 @@ mod doing;
 mod reading;
 mod talk;
 
-use super::mind::{Mind, Solver, Step, missing};
+use super::solver::{Solver, SolverContext, SolverResult, missing};
 use super::view::between;
 
 /// A task.
-pub struct Task {
+pub struct WorkTask {
     /// Its name.
     pub name: &'static str,
     /// What it is, in a few words.
     pub what: &'static str,
-    pub(super) case: fn() -> Case,
+    pub(super) case: fn() -> WorkCase,
     pub(super) solver: Solver,
 }
 
 /// What a task begins with, and what it must come to.
 #[derive(Debug, Default)]
-pub(super) struct Case {
+pub(super) struct WorkCase {
     /// Files of the workspace.
     pub(super) files: Vec<(String, String)>,
     /// What the creator says.
-    pub(super) script: Vec<(When, String)>,
-    pub(super) wants: Vec<Want>,
+    pub(super) script: Vec<(ScriptTiming, String)>,
+    pub(super) wants: Vec<WorkExpectation>,
 }
 
 /// When the creator speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum When {
+pub(super) enum ScriptTiming {
     /// At the beginning.
     Start,
     /// When so many requests were answered.
@@ -49,7 +49,7 @@ pub(super) enum When {
 
 /// What must have come of it.
 #[derive(Debug)]
-pub(super) enum Want {
+pub(super) enum WorkExpectation {
     /// A file holds this text, but for blanks and line ends around it.
     File(String, String),
     /// There is no such file.
@@ -59,17 +59,17 @@ pub(super) enum Want {
 }
 
 /// All tasks.
-pub fn all() -> impl Iterator<Item = &'static Task> {
+pub fn all() -> impl Iterator<Item = &'static WorkTask> {
     [briefs::TASKS, reading::TASKS, doing::TASKS, talk::TASKS].into_iter().flatten()
 }
 
-impl Case {
+impl WorkCase {
     /// One thing that the creator says at the beginning.
     fn told(words: impl Into<String>) -> Self {
-        Self::default().says(When::Start, words)
+        Self::default().says(ScriptTiming::Start, words)
     }
 
-    fn says(mut self, when: When, words: impl Into<String>) -> Self {
+    fn says(mut self, when: ScriptTiming, words: impl Into<String>) -> Self {
         self.script.push((when, words.into()));
         self
     }
@@ -80,12 +80,12 @@ impl Case {
     }
 
     fn wants(mut self, path: impl Into<String>, text: impl Into<String>) -> Self {
-        self.wants.push(Want::File(path.into(), text.into()));
+        self.wants.push(WorkExpectation::File(path.into(), text.into()));
         self
     }
 
     fn hears(mut self, text: impl Into<String>) -> Self {
-        self.wants.push(Want::Told(text.into()));
+        self.wants.push(WorkExpectation::Told(text.into()));
         self
     }
 }
@@ -151,7 +151,7 @@ fn orders(
 }
 
 /// Carries out such a list: each order as it is found in the creator's words.
-fn carry_out(mind: &mut Mind<'_>, list: &str) -> Step<()> {
+fn carry_out(mind: &mut SolverContext<'_>, list: &str) -> SolverResult<()> {
     let count = mind.told("Carry out the ", &format!(" orders of list {list}"))?;
     let Ok(count) = count.parse::<usize>() else { return missing("the number of orders") };
     for n in 1..=count {
@@ -167,7 +167,7 @@ fn carry_out(mind: &mut Mind<'_>, list: &str) -> Step<()> {
 }
 
 /// The file and the word of an order.
-fn order_of(order: &str) -> Step<(String, String)> {
+fn order_of(order: &str) -> SolverResult<(String, String)> {
     let word = between(order, "Write the word ", " to the file ");
     match word.zip(between(order, " to the file ", "; ")) {
         Some((word, path)) => Ok((path.to_owned(), word.to_owned())),

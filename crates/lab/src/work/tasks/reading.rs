@@ -1,72 +1,77 @@
 //! Pure: tasks that are about what stands in files.
 
-use super::super::mind::{Mind, Step, missing};
+use super::super::solver::{SolverContext, SolverResult, missing};
 use super::super::view::{after, between};
-use super::{Case, Task, choice, prose, word};
+use super::{WorkCase, WorkTask, choice, prose, word};
 
-pub(super) const TASKS: &[Task] = &[
-    Task {
+pub(super) const TASKS: &[WorkTask] = &[
+    WorkTask {
         name: "audit",
         what: "forty files, all findings in one report",
         case: audit,
         solver: audited,
     },
-    Task {
+    WorkTask {
         name: "ledgers",
         what: "forty ledgers whose sums are checked",
         case: ledgers,
         solver: summed,
     },
-    Task {
+    WorkTask {
         name: "log-grep",
         what: "the cause of a failure in a log of 2 MB",
         case: log,
         solver: by_grep,
     },
-    Task {
+    WorkTask {
         name: "log-search",
         what: "the same, by the tool that searches",
         case: log,
         solver: by_search,
     },
-    Task {
+    WorkTask {
         name: "log-line",
         what: "one line of it, by its number",
         case: log_line,
         solver: by_line,
     },
-    Task { name: "middle", what: "a chapter in the middle of 90 KB", case: book, solver: chapter },
-    Task {
+    WorkTask {
+        name: "middle",
+        what: "a chapter in the middle of 90 KB",
+        case: book,
+        solver: chapter,
+    },
+    WorkTask {
         name: "minutes",
         what: "40 KB read through, fourteen resolutions",
         case: minutes,
         solver: through,
     },
-    Task {
+    WorkTask {
         name: "chain",
         what: "25 files, each of which names the next",
         case: chain,
         solver: followed,
     },
-    Task {
+    WorkTask {
         name: "compare",
         what: "two files of 1,500 lines compared",
         case: versions,
         solver: compared,
     },
-    Task {
+    WorkTask {
         name: "count",
         what: "a word counted over twelve files",
         case: shelves,
         solver: counted,
     },
-    Task {
+    WorkTask {
         name: "ten-questions",
         what: "ten questions about ten files, one answer",
         case: ten,
         solver: answers,
     },
-    Task {
+    WorkTask {
         name: "flood",
         what: "one value of an output of 20,000 lines",
         case: flood,
@@ -74,11 +79,11 @@ pub(super) const TASKS: &[Task] = &[
     },
 ];
 
-fn audit() -> Case {
+fn audit() -> WorkCase {
     let told = "Audit every file of the folder site. Some have a line `defect: WORD`. Write the \
                 findings to audit.txt: a line `FILE WORD` for each such file, in the order of \
                 their names.";
-    let (mut case, mut report) = (Case::told(told), String::new());
+    let (mut case, mut report) = (WorkCase::told(told), String::new());
     for n in 1..=40 {
         let (name, defect) = (format!("{n:02}.txt"), word("defect", n));
         let bad = choice("bad", n, 3) > 0;
@@ -97,7 +102,7 @@ fn audit() -> Case {
     case.wants("audit.txt", report)
 }
 
-fn audited(mind: &mut Mind<'_>) -> Step<String> {
+fn audited(mind: &mut SolverContext<'_>) -> SolverResult<String> {
     let (folder, mut report) = (mind.told("Audit every file of the folder ", ".")?, String::new());
     for name in mind.listed(&folder)? {
         let defect = mind.memo(&format!("defect of {name}"), |mind| {
@@ -115,11 +120,11 @@ fn audited(mind: &mut Mind<'_>) -> Step<String> {
     Ok(format!("The findings are in {path}."))
 }
 
-fn ledgers() -> Case {
+fn ledgers() -> WorkCase {
     let told = "Check the forty ledgers of the folder books: does the total of each agree with \
                 its amounts? Write wrong.txt with a line `FILE SUM` for each one that is wrong, \
                 SUM being what its amounts come to, in the order of their names.";
-    let (mut case, mut report) = (Case::told(told), String::new());
+    let (mut case, mut report) = (WorkCase::told(told), String::new());
     for n in 1..=40 {
         let amounts = (0..24).map(|at| choice("amount", n * 100 + at, 900) + 1);
         let amounts: Vec<usize> = amounts.collect();
@@ -137,7 +142,7 @@ fn ledgers() -> Case {
     case.wants("wrong.txt", report)
 }
 
-fn summed(mind: &mut Mind<'_>) -> Step<String> {
+fn summed(mind: &mut SolverContext<'_>) -> SolverResult<String> {
     let (folder, mut report) = (mind.told("ledgers of the folder ", ":")?, String::new());
     for name in mind.listed(&folder)? {
         let sum = mind.memo(&format!("sum of {name}"), |mind| {
@@ -181,13 +186,16 @@ fn log_text() -> String {
     text
 }
 
-fn log() -> Case {
+fn log() -> WorkCase {
     let told = "Job 512 failed. Find out by what: app.log has a line that names its trace, and \
                 elsewhere one with the cause of that trace. Write the cause alone to cause.txt.";
-    Case::told(told).file("app.log", log_text()).wants("cause.txt", word("cause", 1))
+    WorkCase::told(told).file("app.log", log_text()).wants("cause.txt", word("cause", 1))
 }
 
-fn cause_of(mind: &mut Mind<'_>, find: fn(&mut Mind<'_>, &str) -> Step<String>) -> Step<String> {
+fn cause_of(
+    mind: &mut SolverContext<'_>,
+    find: fn(&mut SolverContext<'_>, &str) -> SolverResult<String>,
+) -> SolverResult<String> {
     let line = find(mind, "job 512 failed")?;
     let Some(trace) = line.split("trace ").nth(1).map(str::trim) else {
         return missing("the trace");
@@ -201,14 +209,14 @@ fn cause_of(mind: &mut Mind<'_>, find: fn(&mut Mind<'_>, &str) -> Step<String>) 
     Ok(format!("Job 512 failed by {cause}."))
 }
 
-fn by_grep(mind: &mut Mind<'_>) -> Step<String> {
+fn by_grep(mind: &mut SolverContext<'_>) -> SolverResult<String> {
     cause_of(mind, |mind, piece| {
         let ran = mind.run(&format!("grep -n '{piece}' app.log"))?;
         Ok(ran.text())
     })
 }
 
-fn by_search(mind: &mut Mind<'_>) -> Step<String> {
+fn by_search(mind: &mut SolverContext<'_>) -> SolverResult<String> {
     cause_of(mind, |mind, piece| match mind.search(piece, "app.log")?.into_iter().next() {
         Some(line) => Ok(line),
         // The tool may not have searched all of it.
@@ -216,12 +224,12 @@ fn by_search(mind: &mut Mind<'_>) -> Step<String> {
     })
 }
 
-fn log_line() -> Case {
+fn log_line() -> WorkCase {
     let told = "What is the marker that line 14003 of app.log names? Answer with the marker.";
-    Case::told(told).file("app.log", log_text()).hears(word("marker", 1))
+    WorkCase::told(told).file("app.log", log_text()).hears(word("marker", 1))
 }
 
-fn by_line(mind: &mut Mind<'_>) -> Step<String> {
+fn by_line(mind: &mut SolverContext<'_>) -> SolverResult<String> {
     let line = mind.told("line ", " of app.log")?.parse().unwrap_or(1);
     let line = mind.lines("app.log", line, 1)?.pop().unwrap_or_default();
     match after(&line, "marker of this line is ") {
@@ -230,7 +238,7 @@ fn by_line(mind: &mut Mind<'_>) -> Step<String> {
     }
 }
 
-fn book() -> Case {
+fn book() -> WorkCase {
     let mut text = String::new();
     for n in 1..=60 {
         text.push_str(&format!("Chapter {n}. {}\n", word("title", n)));
@@ -243,10 +251,10 @@ fn book() -> Case {
     let wanted: Vec<String> = (1..=5).map(|item| word("item", 31 * 10 + item)).collect();
     let told = "Which five things does chapter 31 of book.txt list below its title? Write them to \
                 things.txt, one a line.";
-    Case::told(told).file("book.txt", text).wants("things.txt", wanted.join("\n"))
+    WorkCase::told(told).file("book.txt", text).wants("things.txt", wanted.join("\n"))
 }
 
-fn chapter(mind: &mut Mind<'_>) -> Step<String> {
+fn chapter(mind: &mut SolverContext<'_>) -> SolverResult<String> {
     let number = mind.told("does chapter ", " of ")?;
     let found = mind.search(&format!("^Chapter {number}\\."), "book.txt")?;
     let line = found.first().and_then(|line| line.split(':').nth(1)?.parse::<usize>().ok());
@@ -258,7 +266,7 @@ fn chapter(mind: &mut Mind<'_>) -> Step<String> {
     Ok("The five things are in things.txt.".to_owned())
 }
 
-fn minutes() -> Case {
+fn minutes() -> WorkCase {
     let (mut text, mut wanted) = (String::new(), String::new());
     for line in 0..400 {
         if line % 28 == 11 {
@@ -273,10 +281,10 @@ fn minutes() -> Case {
     }
     let told = "Read minutes.txt from its first line to its last. Here and there something was \
                 resolved. Write what was resolved to resolved.txt, one a line, in their order.";
-    Case::told(told).file("minutes.txt", text).wants("resolved.txt", wanted)
+    WorkCase::told(told).file("minutes.txt", text).wants("resolved.txt", wanted)
 }
 
-fn through(mind: &mut Mind<'_>) -> Step<String> {
+fn through(mind: &mut SolverContext<'_>) -> SolverResult<String> {
     mind.scan("minutes.txt", |line| {
         let number = between(line, "number ", " was resolved")?;
         Some((format!("resolution {number}"), between(line, "which is ", ",")?.to_owned()))
@@ -293,14 +301,14 @@ fn through(mind: &mut Mind<'_>) -> Step<String> {
     Ok("What was resolved is in resolved.txt.".to_owned())
 }
 
-fn chain() -> Case {
+fn chain() -> WorkCase {
     let name = |n: usize| if n > 25 { "nothing".to_owned() } else { word("link", n) + ".txt" };
     let told = format!(
         "Begin with the file links/{}; it has a piece and names the next file of that folder, and \
          so on, until one names nothing. Write all pieces to pieces.txt, one a line.",
         name(1)
     );
-    let (mut case, mut pieces) = (Case::told(told), String::new());
+    let (mut case, mut pieces) = (WorkCase::told(told), String::new());
     for n in 1..=25 {
         let (piece, next) = (word("piece", n), name(n + 1));
         let text = format!("{}\npiece: {piece}\nnext: {next}\n", prose("link", n, 500));
@@ -310,7 +318,7 @@ fn chain() -> Case {
     case.wants("pieces.txt", pieces)
 }
 
-fn followed(mind: &mut Mind<'_>) -> Step<String> {
+fn followed(mind: &mut SolverContext<'_>) -> SolverResult<String> {
     let (mut name, mut pieces) = (mind.told("Begin with the file links/", ";")?, String::new());
     while name != "nothing" {
         let found = mind.memo(&format!("link {name}"), |mind| {
@@ -330,7 +338,7 @@ fn followed(mind: &mut Mind<'_>) -> Step<String> {
     Ok("All pieces are in pieces.txt.".to_owned())
 }
 
-fn versions() -> Case {
+fn versions() -> WorkCase {
     let (mut old, mut new, mut wanted) = (String::new(), String::new(), String::new());
     for n in 1..=1500 {
         let line = prose("version", n % 90, 50);
@@ -345,10 +353,10 @@ fn versions() -> Case {
     }
     let told = "old.txt and new.txt differ in a few lines. Write the words that are new, without \
                 the numbers before them, to changed.txt, one a line.";
-    Case::told(told).file("old.txt", old).file("new.txt", new).wants("changed.txt", wanted)
+    WorkCase::told(told).file("old.txt", old).file("new.txt", new).wants("changed.txt", wanted)
 }
 
-fn compared(mind: &mut Mind<'_>) -> Step<String> {
+fn compared(mind: &mut SolverContext<'_>) -> SolverResult<String> {
     let output = mind.run("diff old.txt new.txt")?.output;
     if output.more {
         return missing("all lines in which the files differ");
@@ -360,11 +368,11 @@ fn compared(mind: &mut Mind<'_>) -> Step<String> {
     Ok("What changed is in changed.txt.".to_owned())
 }
 
-fn shelves() -> Case {
+fn shelves() -> WorkCase {
     let wanted = word("wanted", 1);
     let told =
         format!("How often does the word {wanted} stand in the files of the folder shelf, in all?");
-    let (mut case, mut count) = (Case::told(told), 0);
+    let (mut case, mut count) = (WorkCase::told(told), 0);
     for n in 1..=12 {
         let mut text = String::new();
         for line in 0..60 {
@@ -378,16 +386,16 @@ fn shelves() -> Case {
     case.hears(format!("{count} times"))
 }
 
-fn counted(mind: &mut Mind<'_>) -> Step<String> {
+fn counted(mind: &mut SolverContext<'_>) -> SolverResult<String> {
     let word = mind.told("does the word ", " stand")?;
     let folder = mind.told("files of the folder ", ",")?;
     let ran = mind.run(&format!("cat {folder}/*.txt | grep -o -w {word} | wc -l"))?;
     Ok(format!("{word} stands there {} times.", ran.text().trim()))
 }
 
-fn ten() -> Case {
+fn ten() -> WorkCase {
     let mut told = "Answer these ten questions, all in one message, a line for each:\n".to_owned();
-    let mut case = Case::default();
+    let mut case = WorkCase::default();
     for n in 1..=10 {
         let (key, value) = (word("key", n), word("value", n));
         told.push_str(&format!("Q{n}. What is {key} in conf/{n:02}.ini?\n"));
@@ -399,11 +407,11 @@ fn ten() -> Case {
         let text = format!("{}{key} = {value}\n{}", others(0), others(50));
         case = case.file(format!("conf/{n:02}.ini"), text).hears(format!("Q{n}: {value}"));
     }
-    case.says(super::When::Start, told)
+    case.says(super::ScriptTiming::Start, told)
 }
 
 /// Without notes: ten short files are no more than a model keeps in its head.
-fn answers(mind: &mut Mind<'_>) -> Step<String> {
+fn answers(mind: &mut SolverContext<'_>) -> SolverResult<String> {
     let mut answers = Vec::new();
     for n in 1..=10 {
         let question = mind.item(&format!("Q{n}"))?;
@@ -420,7 +428,7 @@ fn answers(mind: &mut Mind<'_>) -> Step<String> {
     Ok(answers.join("\n"))
 }
 
-fn flood() -> Case {
+fn flood() -> WorkCase {
     let key = word("flood", 1);
     let script = format!(
         "echo again >> ran.txt\ni=0\nwhile [ $i -lt 20000 ]; do\n  i=$((i + 1))\n  \
@@ -430,11 +438,11 @@ fn flood() -> Case {
     );
     let told = "Run `sh flood.sh`, once only: each run costs money. It writes 20,000 lines. Tell me \
                 the yield of the run, which it writes among them.";
-    let case = Case::told(told).file("flood.sh", script).wants("ran.txt", "again");
+    let case = WorkCase::told(told).file("flood.sh", script).wants("ran.txt", "again");
     case.hears(key.chars().rev().collect::<String>())
 }
 
-fn fished(mind: &mut Mind<'_>) -> Step<String> {
+fn fished(mind: &mut SolverContext<'_>) -> SolverResult<String> {
     let place = mind.memo("where the output is", |mind| {
         let ran = mind.run("sh flood.sh")?;
         let yields = ran.output.lines.iter().find_map(|line| after(line, "yield of the run: "));

@@ -2,42 +2,42 @@
 
 use serde_json::json;
 
-use super::super::mind::{Mind, Step, missing};
+use super::super::solver::{SolverContext, SolverResult, missing};
 use super::super::view::between;
-use super::{Case, Task, When, carry_out, order_of, orders, prose, word};
+use super::{ScriptTiming, WorkCase, WorkTask, carry_out, order_of, orders, prose, word};
 
-pub(super) const TASKS: &[Task] = &[
-    Task {
+pub(super) const TASKS: &[WorkTask] = &[
+    WorkTask {
         name: "day-three",
         what: "what was told on day one, asked on day three",
         case: gate,
         solver: remembered,
     },
-    Task {
+    WorkTask {
         name: "day-three-found",
         what: "what was found on day one, asked on day three",
         case: stock,
         solver: recalled,
     },
-    Task {
+    WorkTask {
         name: "changed",
         what: "orders changed while they are carried out",
         case: change,
         solver: heeded,
     },
-    Task {
+    WorkTask {
         name: "corrections",
         what: "two corrections of what was done",
         case: prices,
         solver: corrected,
     },
-    Task {
+    WorkTask {
         name: "five",
         what: "five messages at once, each answered",
         case: five,
         solver: answered,
     },
-    Task {
+    WorkTask {
         name: "aside",
         what: "a question while it works, and the work goes on",
         case: aside,
@@ -45,26 +45,26 @@ pub(super) const TASKS: &[Task] = &[
     },
 ];
 
-const LATER: When = When::Asleep { days: 1 };
-const AFTERWARDS: When = When::Asleep { days: 0 };
+const LATER: ScriptTiming = ScriptTiming::Asleep { days: 1 };
+const AFTERWARDS: ScriptTiming = ScriptTiming::Asleep { days: 0 };
 
 /// A day's work in between.
-fn work(case: Case, list: &str) -> Case {
+fn work(case: WorkCase, list: &str) -> WorkCase {
     let (lines, files) = orders(list, 30, (list, 60));
     let case = case.says(LATER, format!("Carry out the 30 orders of list {list}:\n{lines}"));
     files.into_iter().fold(case, |case, (path, word)| case.wants(path, word))
 }
 
-fn gate() -> Case {
+fn gate() -> WorkCase {
     let code = word("gate", 1);
     let told =
         format!("Keep in mind for later: the code of the east gate is {code}. Say that you do.");
-    work(Case::told(told), "D")
+    work(WorkCase::told(told), "D")
         .says(LATER, "What was the code of the east gate? Answer with it.")
         .hears(code)
 }
 
-fn remembered(mind: &mut Mind<'_>) -> Step<String> {
+fn remembered(mind: &mut SolverContext<'_>) -> SolverResult<String> {
     const KNOWN: &str = "the code of the east gate is ";
     if !mind.hears("What was the code of the east gate") {
         if mind.hears("orders of list D:") {
@@ -90,7 +90,7 @@ fn remembered(mind: &mut Mind<'_>) -> Step<String> {
     }
 }
 
-fn stock() -> Case {
+fn stock() -> WorkCase {
     let (mut text, gone) = (String::new(), word("stock", 57));
     for n in 1..=120 {
         let left = if n == 57 { "none left".to_owned() } else { format!("{} left", n % 40 + 1) };
@@ -98,14 +98,14 @@ fn stock() -> Case {
     }
     let told = "Which thing of inventory.txt is none left of? Write the word known to known.txt when \
                 you know it, then delete inventory.txt; I shall ask for the thing another day.";
-    let case = Case::told(told).file("inventory.txt", text).wants("known.txt", "known");
+    let case = WorkCase::told(told).file("inventory.txt", text).wants("known.txt", "known");
     let mut case =
         work(case, "E").says(LATER, "Of which thing of the inventory was none left?").hears(gone);
-    case.wants.push(super::Want::NoFile("inventory.txt".to_owned()));
+    case.wants.push(super::WorkExpectation::NoFile("inventory.txt".to_owned()));
     case
 }
 
-fn recalled(mind: &mut Mind<'_>) -> Step<String> {
+fn recalled(mind: &mut SolverContext<'_>) -> SolverResult<String> {
     if mind.hears("Of which thing of the inventory was") {
         return match mind.noted("none left of")? {
             Some(thing) => Ok(format!("It was {thing}.")),
@@ -128,18 +128,18 @@ fn recalled(mind: &mut Mind<'_>) -> Step<String> {
     Ok("I know it, and the file is deleted.".to_owned())
 }
 
-fn change() -> Case {
+fn change() -> WorkCase {
     let (lines, files) = orders("G", 40, ("first", 60));
     let told = format!("Carry out the 40 orders of list G:\n{lines}");
     let other = "A change: what list G puts into the folder first goes to the folder second instead, \
                  under the same names, and so does what you have written already.";
-    let case = Case::told(told).says(When::Turn(6), other);
+    let case = WorkCase::told(told).says(ScriptTiming::Turn(6), other);
     files
         .into_iter()
         .fold(case, |case, (path, word)| case.wants(path.replace("first", "second"), word))
 }
 
-fn heeded(mind: &mut Mind<'_>) -> Step<String> {
+fn heeded(mind: &mut SolverContext<'_>) -> SolverResult<String> {
     let folder = if mind.hears("A change: what list G puts") { "second" } else { "first" };
     let count = mind.told("Carry out the ", " orders of list G")?.parse().unwrap_or(0_usize);
     for n in 1..=count {
@@ -155,7 +155,7 @@ fn heeded(mind: &mut Mind<'_>) -> Step<String> {
     Ok(format!("All orders of list G are carried out, into the folder {folder}."))
 }
 
-fn prices() -> Case {
+fn prices() -> WorkCase {
     let mut told = "Write prices.txt with these lines, one for each thing:\n".to_owned();
     for n in 1..=6 {
         told.push_str(&format!("P{n}. {} {}\n", word("thing", n), n * 3));
@@ -164,7 +164,7 @@ fn prices() -> Case {
     let lines =
         (1..=6).map(|n| format!("{} {}\n", word("thing", n), if n == 3 { 17 } else { n * 3 }));
     let wanted = format!("{title}\n{}", lines.collect::<String>());
-    Case::told(told)
+    WorkCase::told(told)
         .says(AFTERWARDS, format!("A correction: the price of {third} is 17, whatever I said."))
         .says(
             AFTERWARDS,
@@ -175,7 +175,7 @@ fn prices() -> Case {
         .wants("prices.txt", wanted)
 }
 
-fn corrected(mind: &mut Mind<'_>) -> Step<String> {
+fn corrected(mind: &mut SolverContext<'_>) -> SolverResult<String> {
     if mind.hears("prices.txt lacks its title") {
         let title = mind.told("its title: put ", " above")?;
         let text = mind.read("prices.txt")?;
@@ -200,24 +200,28 @@ fn corrected(mind: &mut Mind<'_>) -> Step<String> {
         }
         return mind.call("edit_file", json!({ "path": "prices.txt", "old": old, "new": new }));
     }
-    let lines = (1..=6).map(|n| mind.item(&format!("P{n}"))).collect::<Step<Vec<String>>>()?;
+    let lines =
+        (1..=6).map(|n| mind.item(&format!("P{n}"))).collect::<SolverResult<Vec<String>>>()?;
     mind.write("the prices", "prices.txt", &format!("{}\n", lines.join("\n")))?;
     mind.settle()?;
     Ok("The prices are in prices.txt.".to_owned())
 }
 
-fn five() -> Case {
-    let mut case = Case::default();
+fn five() -> WorkCase {
+    let mut case = WorkCase::default();
     for n in 1..=5 {
         let (colour, path) = (word("colour", n), format!("box{n}.txt"));
         let text = format!("{}\ncolour: {colour}\n", prose("box", n, 200));
         let told = format!("Question {n}: which colour has {path}? Answer `Answer {n}: COLOUR`.");
-        case = case.file(path, text).says(When::Start, told).hears(format!("Answer {n}: {colour}"));
+        case = case
+            .file(path, text)
+            .says(ScriptTiming::Start, told)
+            .hears(format!("Answer {n}: {colour}"));
     }
     case
 }
 
-fn answered(mind: &mut Mind<'_>) -> Step<String> {
+fn answered(mind: &mut SolverContext<'_>) -> SolverResult<String> {
     for n in (1..=9).filter(|n| mind.hears(&format!("Question {n}: "))).collect::<Vec<_>>() {
         let key = format!("answer {n}");
         if mind.is_done(&key)? {
@@ -234,16 +238,17 @@ fn answered(mind: &mut Mind<'_>) -> Step<String> {
     Ok("All questions are answered.".to_owned())
 }
 
-fn aside() -> Case {
+fn aside() -> WorkCase {
     let (lines, files) = orders("H", 40, ("aside", 60));
-    let case = Case::told(format!("Carry out the 40 orders of list H:\n{lines}"));
+    let case = WorkCase::told(format!("Carry out the 40 orders of list H:\n{lines}"));
     let asks = "A question in between: which word stands in aside.md? Tell me at once, and go on.";
-    let case = case.says(When::Turn(6), asks).file("aside.md", format!("{}\n", word("aside", 1)));
+    let case =
+        case.says(ScriptTiming::Turn(6), asks).file("aside.md", format!("{}\n", word("aside", 1)));
     let case = case.hears(format!("The word is {}", word("aside", 1)));
     files.into_iter().fold(case, |case, (path, word)| case.wants(path, word))
 }
 
-fn interrupted(mind: &mut Mind<'_>) -> Step<String> {
+fn interrupted(mind: &mut SolverContext<'_>) -> SolverResult<String> {
     const ASKS: &str = "A question in between: which word stands in ";
     if mind.hears(ASKS) && !mind.is_done("the aside")? {
         let path = mind.told(ASKS, "?")?;

@@ -3,17 +3,17 @@
 use super::*;
 use proptest::prelude::*;
 
-fn read(text: &str) -> Result<Head, BadHead> {
+fn read(text: &str) -> Result<RequestHead, RequestHeadError> {
     parse(text.as_bytes())
 }
 
 /// A request for a target, with the host that belongs to it.
-fn get(target: &str, host: &str) -> Result<String, BadHead> {
+fn get(target: &str, host: &str) -> Result<String, RequestHeadError> {
     read(&format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n"))
         .map(|head| head.origin.to_string())
 }
 
-fn connect(target: &str) -> Result<String, BadHead> {
+fn connect(target: &str) -> Result<String, RequestHeadError> {
     read(&format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n"))
         .map(|head| head.origin.to_string())
 }
@@ -70,12 +70,12 @@ fn a_target_that_is_none_is_refused() {
         "http://1.2.3.4.5/",
         "http://./",
     ] {
-        assert_eq!(get(target, "example.com"), Err(BadHead::Target), "{target}");
+        assert_eq!(get(target, "example.com"), Err(RequestHeadError::Target), "{target}");
     }
     for target in
         ["example.com", "example.com:", "http://example.com:443", "a@b:443", "b/:443", ":443"]
     {
-        assert_eq!(connect(target), Err(BadHead::Target), "{target}");
+        assert_eq!(connect(target), Err(RequestHeadError::Target), "{target}");
     }
 }
 
@@ -93,7 +93,7 @@ fn a_host_that_says_something_else_is_refused() {
         "Host:\r\n",
         "Host: a.example/x\r\n",
     ] {
-        assert_eq!(head(hosts), Err(BadHead::Host), "{hosts:?}");
+        assert_eq!(head(hosts), Err(RequestHeadError::Host), "{hosts:?}");
     }
     for hosts in ["Host: a.example\r\n", "HOST:A.EXAMPLE:80 \r\n"] {
         assert!(head(hosts).is_ok(), "{hosts:?}");
@@ -108,26 +108,26 @@ fn nothing_can_be_hidden_in_a_request() {
         read(&format!("POST http://a.example/ HTTP/1.1\r\nHost: a.example\r\n{rest}\r\n"))
     };
     for (rest, bad) in [
-        ("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", BadHead::Length),
-        ("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", BadHead::Length),
-        ("Content-Length: 5\r\nContent-Length: 5\r\n", BadHead::Length),
-        ("Content-Length: 5\r\nContent-Length: 6\r\n", BadHead::Length),
-        ("Content-Length: 5, 5\r\n", BadHead::Length),
-        ("Content-Length: +5\r\n", BadHead::Length),
-        ("Content-Length: 0x5\r\n", BadHead::Length),
-        ("Content-Length:\r\n", BadHead::Length),
-        ("Content-Length: 9999999999999999999\r\n", BadHead::Length),
-        ("Transfer-Encoding: gzip, chunked\r\n", BadHead::Length),
-        ("Transfer-Encoding: xchunked\r\n", BadHead::Length),
-        ("Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n", BadHead::Length),
-        ("Transfer-Encoding : chunked\r\n", BadHead::Header),
-        (" folded: value\r\n", BadHead::Bytes),
-        ("X: 1\r\n\tfolded\r\n", BadHead::Bytes),
-        ("X: 1\nContent-Length: 5\r\n", BadHead::Bytes),
-        ("X: 1\rContent-Length: 5\r\n", BadHead::Bytes),
-        ("X: \0\r\n", BadHead::Bytes),
-        ("no colon\r\n", BadHead::Header),
-        (": empty\r\n", BadHead::Header),
+        ("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", RequestHeadError::Length),
+        ("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", RequestHeadError::Length),
+        ("Content-Length: 5\r\nContent-Length: 5\r\n", RequestHeadError::Length),
+        ("Content-Length: 5\r\nContent-Length: 6\r\n", RequestHeadError::Length),
+        ("Content-Length: 5, 5\r\n", RequestHeadError::Length),
+        ("Content-Length: +5\r\n", RequestHeadError::Length),
+        ("Content-Length: 0x5\r\n", RequestHeadError::Length),
+        ("Content-Length:\r\n", RequestHeadError::Length),
+        ("Content-Length: 9999999999999999999\r\n", RequestHeadError::Length),
+        ("Transfer-Encoding: gzip, chunked\r\n", RequestHeadError::Length),
+        ("Transfer-Encoding: xchunked\r\n", RequestHeadError::Length),
+        ("Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n", RequestHeadError::Length),
+        ("Transfer-Encoding : chunked\r\n", RequestHeadError::Header),
+        (" folded: value\r\n", RequestHeadError::Bytes),
+        ("X: 1\r\n\tfolded\r\n", RequestHeadError::Bytes),
+        ("X: 1\nContent-Length: 5\r\n", RequestHeadError::Bytes),
+        ("X: 1\rContent-Length: 5\r\n", RequestHeadError::Bytes),
+        ("X: \0\r\n", RequestHeadError::Bytes),
+        ("no colon\r\n", RequestHeadError::Header),
+        (": empty\r\n", RequestHeadError::Header),
     ] {
         assert_eq!(head(rest), Err(bad), "{rest:?}");
     }
@@ -135,9 +135,9 @@ fn nothing_can_be_hidden_in_a_request() {
         assert!(head(rest).is_ok(), "{rest:?}");
     }
     let old = "POST http://a.example/ HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n";
-    assert_eq!(read(old), Err(BadHead::Length));
+    assert_eq!(read(old), Err(RequestHeadError::Length));
     let body = "CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\nContent-Length: 5\r\n\r\n";
-    assert_eq!(read(body), Err(BadHead::Length));
+    assert_eq!(read(body), Err(RequestHeadError::Length));
 }
 
 #[test]
@@ -150,13 +150,13 @@ fn a_first_line_has_three_words() {
         "GET http://a.example/ http/1.1",
         "",
     ] {
-        assert_eq!(read(&format!("{line}\r\n\r\n")), Err(BadHead::Line), "{line}");
+        assert_eq!(read(&format!("{line}\r\n\r\n")), Err(RequestHeadError::Line), "{line}");
     }
     for method in ["get", "TRACE", "PRI", "G(T", "ABCDEFGHIJKLMNOPQ"] {
         let text = format!("{method} http://a.example/ HTTP/1.1\r\nHost: a.example\r\n\r\n");
-        assert_eq!(read(&text), Err(BadHead::Method), "{method}");
+        assert_eq!(read(&text), Err(RequestHeadError::Method), "{method}");
     }
-    assert_eq!(read("GET\thttp://a.example/ HTTP/1.1\r\n\r\n"), Err(BadHead::Bytes));
+    assert_eq!(read("GET\thttp://a.example/ HTTP/1.1\r\n\r\n"), Err(RequestHeadError::Bytes));
 }
 
 #[test]
@@ -166,9 +166,12 @@ fn a_head_ends_at_its_empty_line_and_has_a_limit() {
         assert_eq!(length(head, seen), Ok(Some(18)), "{seen}");
     }
     assert_eq!(length(b"GET / HTTP/1.1\n\n", 0), Ok(None));
-    assert_eq!(length(&[b'a'; EGRESS_HEAD_BYTES_MAX], 0), Err(BadHead::Large));
+    assert_eq!(length(&[b'a'; EGRESS_HEAD_BYTES_MAX], 0), Err(RequestHeadError::Large));
     let many = "X: 1\r\n".repeat(EGRESS_HEADERS_MAX + 1);
-    assert_eq!(read(&format!("GET http://a.example/ HTTP/1.1\r\n{many}\r\n")), Err(BadHead::Many));
+    assert_eq!(
+        read(&format!("GET http://a.example/ HTTP/1.1\r\n{many}\r\n")),
+        Err(RequestHeadError::Many)
+    );
 }
 
 proptest! {

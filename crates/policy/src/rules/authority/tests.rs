@@ -22,7 +22,7 @@ fn transfer(to: &str) -> Intent {
 }
 
 /// An intent of every kind, by its row.
-fn every_kind() -> Vec<(Needs, Intent)> {
+fn every_kind() -> Vec<(AuthorityNeeds, Intent)> {
     let to = |recipient: &str| Intent::Message { recipient: recipient.to_owned(), bytes: 1 };
     let url = "https://pay.example/a".to_owned();
     let change = Intent::Schedule { entry: "nightly".to_owned(), change: "off".to_owned() };
@@ -61,8 +61,8 @@ fn a_stranger_who_is_answered_changes_nothing_and_spends_nothing() {
             let facts = Facts { heard: Label::Creator, ..answering(input) };
             let is_stranger = matches!(input, Label::Peer | Label::Web);
             let expected: &[&str] = match needs.when_answering(input) {
-                Outcome::Allow => &[],
-                Outcome::Ask | Outcome::Deny => &["authority.untrusted_input"],
+                DecisionOutcome::Allow => &[],
+                DecisionOutcome::Ask | DecisionOutcome::Deny => &["authority.untrusted_input"],
             };
             assert_eq!(objections(&intent, &facts), expected, "{input} {intent:?}");
             assert_eq!(expected.is_empty(), !is_stranger || needs == LOOK, "{input} {intent:?}");
@@ -136,11 +136,11 @@ fn a_value_that_only_strangers_named_waits_whoever_asks() {
     ];
     for intent in aimed {
         for label in [Label::Peer, Label::Web] {
-            let origins = Origins::assumed(Origin::Outside(label));
+            let origins = Origins::assumed(ValueOrigin::Outside(label));
             let facts = Facts { origins, ..answering(Label::Creator) };
             assert_eq!(objections(&intent, &facts), ["authority.value_origin"], "{intent:?}");
         }
-        for origin in [Origin::Own, Origin::Creator] {
+        for origin in [ValueOrigin::Own, ValueOrigin::Creator] {
             let facts = Facts { origins: Origins::assumed(origin), ..answering(Label::Creator) };
             assert!(objections(&intent, &facts).is_empty(), "{intent:?}");
         }
@@ -153,9 +153,12 @@ fn a_value_that_only_strangers_named_waits_whoever_asks() {
 #[test]
 fn money_goes_to_those_whom_the_creator_named() {
     for (origin, expected) in [
-        (Origin::Creator, &[][..]),
-        (Origin::Own, &["authority.trusted_recipient"]),
-        (Origin::Outside(Label::Peer), &["authority.value_origin", "authority.trusted_recipient"]),
+        (ValueOrigin::Creator, &[][..]),
+        (ValueOrigin::Own, &["authority.trusted_recipient"]),
+        (
+            ValueOrigin::Outside(Label::Peer),
+            &["authority.value_origin", "authority.trusted_recipient"],
+        ),
     ] {
         let facts = Facts { origins: Origins::assumed(origin), ..answering(Label::Creator) };
         assert_eq!(objections(&transfer(STRANGER), &facts), expected, "{origin:?}");

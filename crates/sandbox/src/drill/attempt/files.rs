@@ -14,7 +14,7 @@ use nix::sys::time::TimeSpec;
 use nix::unistd::{execv, mkfifo};
 
 use super::{answer, any, require, require_secret};
-use crate::process::{Command, Stdio, spawn};
+use crate::process::{ProcessCommand, Stdio, spawn};
 
 pub(super) fn attempt(words: &[&str]) -> Option<io::Result<()>> {
     Some(match *words {
@@ -54,7 +54,7 @@ fn rewrite(path: &str) -> io::Result<()> {
 /// program that runs can be written by nobody.
 fn rewrite_program(path: &str) -> io::Result<()> {
     let (input, _ours) = nix::unistd::pipe()?;
-    let shell = Command::new(Path::new(path)).arg("-c").arg("read x");
+    let shell = ProcessCommand::new(Path::new(path)).arg("-c").arg("read x");
     let mut shell = spawn(shell.stdin(Stdio::Descriptor(input))).map_err(io::Error::other)?;
     let link = format!("/proc/{}/exe", shell.pid());
     let found = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(link)?;

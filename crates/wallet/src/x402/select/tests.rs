@@ -1,11 +1,11 @@
 //! What is refused, and what is paid.
 
-use automaton_core::wire::x402::{ExactPayload, Payment, encode};
+use automaton_core::wire::x402::{ExactPayload, PaymentPayload, encode};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::x402::offer::{Demand, offers};
+use crate::x402::offer::{PaymentRequiredParts, offers};
 
 const USDC: &str = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913";
 const SHOP: &str = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
@@ -32,14 +32,17 @@ fn body(ways: &[Value]) -> Vec<u8> {
     json!({ "x402Version": 1, "error": "pay", "accepts": ways }).to_string().into_bytes()
 }
 
-fn choose_from(body: &[u8], price: Price) -> Result<Chosen, Refusal> {
+fn choose_from(body: &[u8], price: Price) -> Result<SelectedOffer, OfferRefusal> {
     let token = token();
-    let wanted = Wanted { token: &token, payee: SHOP.parse().ok(), price };
-    select(offers(Demand { body, ..Demand::default() }).unwrap(), &wanted)
+    let wanted = PaymentExpectation { token: &token, payee: SHOP.parse().ok(), price };
+    select(
+        offers(PaymentRequiredParts { body, ..PaymentRequiredParts::default() }).unwrap(),
+        &wanted,
+    )
 }
 
 /// The refusal of the offer with one field changed.
-fn with(key: &str, value: Value) -> Refusal {
+fn with(key: &str, value: Value) -> OfferRefusal {
     let mut way = way_v1();
     way[key] = value;
     choose_from(&body(&[way]), Price::Exactly(FIVE)).unwrap_err()
@@ -60,9 +63,13 @@ fn an_honest_offer_is_taken_in_both_versions() {
         },
     });
     let header = encode(&required).unwrap();
-    let demand = Demand { payment_required: Some(&header), body: b"{}", ..Demand::default() };
+    let demand = PaymentRequiredParts {
+        payment_required: Some(&header),
+        body: b"{}",
+        ..PaymentRequiredParts::default()
+    };
     let token = token();
-    let wanted = Wanted { token: &token, payee: None, price: Price::AtMost(FIVE) };
+    let wanted = PaymentExpectation { token: &token, payee: None, price: Price::AtMost(FIVE) };
     let chosen = select(offers(demand).unwrap(), &wanted).unwrap();
     let payload: ExactPayload = serde_json::from_value(json!({
         "signature": "0x00",
@@ -74,7 +81,7 @@ fn an_honest_offer_is_taken_in_both_versions() {
     .unwrap();
     let (name, value) = chosen.offer.payment(payload, "an-id-of-16-chars").unwrap();
     assert_eq!(name, "payment-signature");
-    let Payment::V2(sent) = automaton_core::wire::x402::decode(&value).unwrap() else {
+    let PaymentPayload::V2(sent) = automaton_core::wire::x402::decode(&value).unwrap() else {
         panic!("another version")
     };
     // A server that knows payments by an identifier is told it; the rest is echoed.
@@ -111,28 +118,28 @@ fn only_a_success_names_its_transaction() {
 
 #[test]
 fn every_lie_is_refused_by_its_name() {
-    assert!(matches!(with("maxAmountRequired", json!("900000000")), Refusal::Amount { .. }));
+    assert!(matches!(with("maxAmountRequired", json!("900000000")), OfferRefusal::Amount { .. }));
     // Seven digits or six: base units, never whole dollars.
-    assert!(matches!(with("maxAmountRequired", json!("5")), Refusal::Amount { .. }));
+    assert!(matches!(with("maxAmountRequired", json!("5")), OfferRefusal::Amount { .. }));
     for amount in ["", "5.0", "-5000000", "0x4c4b40", "5e6", " 5000000"] {
         assert!(
-            matches!(with("maxAmountRequired", json!(amount)), Refusal::NoAmount(_)),
+            matches!(with("maxAmountRequired", json!(amount)), OfferRefusal::NoAmount(_)),
             "{amount}"
         );
     }
-    assert!(matches!(with("asset", json!(SHOP)), Refusal::Asset { .. }));
-    assert!(matches!(with("asset", json!("USDC")), Refusal::Asset { .. }));
-    assert!(matches!(with("payTo", json!(USDC)), Refusal::Payee { .. }));
-    assert!(matches!(with("payTo", json!("alice")), Refusal::NoPayee(_)));
-    assert!(matches!(with("network", json!("base-sepolia")), Refusal::Network { .. }));
-    assert!(matches!(with("network", json!("solana")), Refusal::Network { .. }));
-    assert_eq!(with("maxTimeoutSeconds", json!(315_360_000)), Refusal::Seconds(315_360_000));
-    assert_eq!(with("maxTimeoutSeconds", json!(0)), Refusal::Seconds(0));
-    assert_eq!(with("scheme", json!("upto")), Refusal::Scheme("upto".to_owned()));
-    assert!(matches!(with("extra", json!({ "name": "USDC" })), Refusal::Domain { .. }));
+    assert!(matches!(with("asset", json!(SHOP)), OfferRefusal::Asset { .. }));
+    assert!(matches!(with("asset", json!("USDC")), OfferRefusal::Asset { .. }));
+    assert!(matches!(with("payTo", json!(USDC)), OfferRefusal::Payee { .. }));
+    assert!(matches!(with("payTo", json!("alice")), OfferRefusal::NoPayee(_)));
+    assert!(matches!(with("network", json!("base-sepolia")), OfferRefusal::Network { .. }));
+    assert!(matches!(with("network", json!("solana")), OfferRefusal::Network { .. }));
+    assert_eq!(with("maxTimeoutSeconds", json!(315_360_000)), OfferRefusal::Seconds(315_360_000));
+    assert_eq!(with("maxTimeoutSeconds", json!(0)), OfferRefusal::Seconds(0));
+    assert_eq!(with("scheme", json!("upto")), OfferRefusal::Scheme("upto".to_owned()));
+    assert!(matches!(with("extra", json!({ "name": "USDC" })), OfferRefusal::Domain { .. }));
     let permit = json!({ "assetTransferMethod": "permit2" });
-    assert_eq!(with("extra", permit), Refusal::Method("permit2".to_owned()));
-    assert_eq!(choose_from(&body(&[]), Price::Exactly(FIVE)), Err(Refusal::NoWay));
+    assert_eq!(with("extra", permit), OfferRefusal::Method("permit2".to_owned()));
+    assert_eq!(choose_from(&body(&[]), Price::Exactly(FIVE)), Err(OfferRefusal::NoWay));
 }
 
 #[test]
@@ -144,7 +151,7 @@ fn an_unknown_scheme_is_passed_over_and_never_signed_as_exact() {
     let mut dear = way_v1();
     dear["maxAmountRequired"] = json!("5000001");
     let refused = choose_from(&body(&[other, dear]), Price::Exactly(FIVE)).unwrap_err();
-    assert!(matches!(refused, Refusal::Amount { .. }), "{refused}");
+    assert!(matches!(refused, OfferRefusal::Amount { .. }), "{refused}");
 }
 
 #[test]
@@ -163,8 +170,8 @@ fn the_first_refusal_that_is_of_an_exact_offer_is_told() {
         let ways: Vec<Value> = ways.iter().copied().cloned().collect();
         choose_from(&body(&ways), Price::Exactly(FIVE)).unwrap_err()
     };
-    let amount = Refusal::Amount { asked: MicroUsdc::new(5_000_001), wanted: FIVE };
-    assert_eq!(told(&[&upto, &free]), Refusal::Scheme("upto".to_owned()));
+    let amount = OfferRefusal::Amount { asked: MicroUsdc::new(5_000_001), wanted: FIVE };
+    assert_eq!(told(&[&upto, &free]), OfferRefusal::Scheme("upto".to_owned()));
     assert_eq!(told(&[&dear, &upto]), amount);
     assert_eq!(told(&[&dear, &slow]), amount);
     assert_eq!(told(&[&upto, &dear, &slow]), amount);
@@ -181,15 +188,15 @@ fn a_cap_is_paid_up_to_and_nothing_is_never_paid() {
     assert_eq!(asked("4999999", cap), Ok(MicroUsdc::new(4_999_999)));
     assert_eq!(asked("5000000", cap), Ok(FIVE));
     let dear = MicroUsdc::new(5_000_001);
-    assert_eq!(asked("5000001", cap), Err(Refusal::TooMuch { asked: dear, cap: FIVE }));
+    assert_eq!(asked("5000001", cap), Err(OfferRefusal::TooMuch { asked: dear, cap: FIVE }));
     let most = MicroUsdc::new(u64::MAX);
     assert_eq!(
         asked(&"9".repeat(30), cap),
-        Err(Refusal::TooMuch { asked: most, cap: FIVE }),
+        Err(OfferRefusal::TooMuch { asked: most, cap: FIVE }),
         "more than fits"
     );
     for price in [cap, Price::Exactly(MicroUsdc::ZERO)] {
-        assert_eq!(asked("0", price), Err(Refusal::NoAmount("0".to_owned())));
+        assert_eq!(asked("0", price), Err(OfferRefusal::NoAmount("0".to_owned())));
     }
 }
 
@@ -201,9 +208,11 @@ fn nobody_is_paid_by_burning() {
     let token = token();
     let ways = body(&[way]);
     for payee in [None, Some(Address::ZERO)] {
-        let wanted = Wanted { token: &token, payee, price: Price::Exactly(FIVE) };
-        let offers = offers(Demand { body: &ways, ..Demand::default() }).unwrap();
-        assert_eq!(select(offers, &wanted), Err(Refusal::NoPayee(zero.clone())));
+        let wanted = PaymentExpectation { token: &token, payee, price: Price::Exactly(FIVE) };
+        let offers =
+            offers(PaymentRequiredParts { body: &ways, ..PaymentRequiredParts::default() })
+                .unwrap();
+        assert_eq!(select(offers, &wanted), Err(OfferRefusal::NoPayee(zero.clone())));
     }
 }
 
@@ -227,9 +236,9 @@ proptest! {
 
     #[test]
     fn any_reply_is_read_to_its_end(body in proptest::collection::vec(any::<u8>(), 0..300), header in ".{0,80}") {
-        let demand = Demand { payment_required: None, x_payment_required: Some(&header), body: &body };
+        let demand = PaymentRequiredParts { payment_required: None, x_payment_required: Some(&header), body: &body };
         let _read = offers(demand).is_ok();
-        let demand = Demand { payment_required: Some(&header), x_payment_required: None, body: &body };
+        let demand = PaymentRequiredParts { payment_required: Some(&header), x_payment_required: None, body: &body };
         prop_assert!(offers(demand).is_err());
     }
 }

@@ -4,7 +4,7 @@ use automaton_core::wire::chat::{ChunkChoice, ChunkDelta, ChunkFunction};
 use proptest::prelude::*;
 
 use super::*;
-use crate::provider::NoSink;
+use crate::provider::NoTokenSink;
 
 fn call(index: u32, id: Option<&str>, name: Option<&str>, arguments: Option<&str>) -> ChunkCall {
     let function =
@@ -26,10 +26,10 @@ fn chunk(content: Option<&str>, calls: Vec<ChunkCall>, finish: Option<&str>) -> 
     }
 }
 
-fn assemble(chunks: Vec<ChatChunk>) -> Result<Assembled, Flaw> {
+fn assemble(chunks: Vec<ChatChunk>) -> Result<AssembledReply, AssemblyError> {
     let mut assembler = Assembler::default();
     for chunk in chunks {
-        assembler.take(chunk, &NoSink)?;
+        assembler.take(chunk, &NoTokenSink)?;
     }
     assembler.finish()
 }
@@ -89,25 +89,25 @@ fn reasons_are_normalised() {
         assemble(vec![chunk(Some("x"), calls.to_vec(), Some(reason))]).unwrap().finish
     };
     for reason in ["stop", "end_turn", "stop_sequence", "eos", "STOP", "whatever"] {
-        assert_eq!(finish(reason, &[]), Finish::Stop, "{reason}");
+        assert_eq!(finish(reason, &[]), FinishReason::Stop, "{reason}");
     }
     let one = [call(0, None, Some("a"), Some("{}"))];
     for reason in ["tool_calls", "function_call", "tool_use", "stop", "end_turn"] {
-        assert_eq!(finish(reason, &one), Finish::ToolCalls, "{reason}");
+        assert_eq!(finish(reason, &one), FinishReason::ToolCalls, "{reason}");
     }
-    assert_eq!(finish("tool_calls", &[]), Finish::Stop);
-    assert_eq!(finish("length", &one), Finish::Length);
-    assert_eq!(finish("max_tokens", &[]), Finish::Length);
-    assert_eq!(finish("content_filter", &[]), Finish::Filtered);
+    assert_eq!(finish("tool_calls", &[]), FinishReason::Stop);
+    assert_eq!(finish("length", &one), FinishReason::Length);
+    assert_eq!(finish("max_tokens", &[]), FinishReason::Length);
+    assert_eq!(finish("content_filter", &[]), FinishReason::Filtered);
     let failed = assemble(vec![chunk(Some("x"), vec![], Some("error"))]);
-    assert!(matches!(failed, Err(Flaw::Failed(_))));
+    assert!(matches!(failed, Err(AssemblyError::Failed(_))));
 }
 
 #[test]
 fn what_never_ended_is_no_reply() {
-    assert_eq!(assemble(vec![chunk(Some("half"), vec![], None)]), Err(Flaw::Cut));
-    assert_eq!(assemble(vec![chunk(Some("half"), vec![], Some(""))]), Err(Flaw::Cut));
-    assert!(matches!(assemble(vec![]), Err(Flaw::NoReply(_))));
+    assert_eq!(assemble(vec![chunk(Some("half"), vec![], None)]), Err(AssemblyError::Cut));
+    assert_eq!(assemble(vec![chunk(Some("half"), vec![], Some(""))]), Err(AssemblyError::Cut));
+    assert!(matches!(assemble(vec![]), Err(AssemblyError::NoReply(_))));
 }
 
 #[test]
@@ -115,9 +115,9 @@ fn a_reply_has_limits() {
     let long = "x".repeat(REPLY_BYTES_MAX);
     assert!(assemble(vec![chunk(Some(&long), vec![], Some("stop"))]).is_ok());
     let longer = vec![chunk(Some(&long), vec![], None), chunk(Some("x"), vec![], Some("stop"))];
-    assert!(matches!(assemble(longer), Err(Flaw::NoReply(_))));
+    assert!(matches!(assemble(longer), Err(AssemblyError::NoReply(_))));
     let many = (0..200).map(|n| call(n, None, Some("a"), None)).collect();
-    assert!(matches!(assemble(vec![chunk(None, many, None)]), Err(Flaw::NoReply(_))));
+    assert!(matches!(assemble(vec![chunk(None, many, None)]), Err(AssemblyError::NoReply(_))));
 }
 
 #[test]

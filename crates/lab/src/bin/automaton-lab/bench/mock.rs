@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use automaton::cmd::{live, wallet};
-use automaton::error::Failure;
-use automaton_net::{Client, Header, Method, Request, Url};
+use automaton::error::CliError;
+use automaton_net::{Header, HttpClient, HttpMethod, HttpRequest, Url};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -24,15 +24,15 @@ const POLL: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A world that runs.
-pub(super) struct Mock {
-    client: Client,
+pub(super) struct MockWorld {
+    client: HttpClient,
     base: String,
     runtime: Runtime,
 }
 
 /// How far its script has come.
 #[derive(Debug, Clone, Deserialize)]
-pub(super) struct Standing {
+pub(super) struct MockState {
     /// Questions that it answered.
     pub(super) turn: u64,
     /// Whether the script has come to its end, which is a sleep.
@@ -45,7 +45,7 @@ pub(super) struct Standing {
 
 /// One request that it saw. Times are of one monotonic clock.
 #[derive(Debug, Deserialize)]
-pub(super) struct Seen {
+pub(super) struct MockRequest {
     path: String,
     #[serde(rename = "t_in")]
     pub(super) asked_ns: u64,
@@ -61,12 +61,12 @@ pub(super) struct Seen {
     pub(super) db_bytes: Option<u64>,
 }
 
-impl Mock {
+impl MockWorld {
     /// The world at a URL.
     ///
     /// # Errors
     /// When that is none.
-    pub(super) fn at(url: &str) -> Result<Self, Failure> {
+    pub(super) fn at(url: &str) -> Result<Self, CliError> {
         let client = wallet::client([url])?;
         let base = url.trim_end_matches('/').to_owned();
         Ok(Self { client, base, runtime: live::runtime()? })
@@ -81,7 +81,7 @@ impl Mock {
     ///
     /// # Errors
     /// When it does not answer.
-    pub(super) fn reset(&self) -> Result<(), Failure> {
+    pub(super) fn reset(&self) -> Result<(), CliError> {
         self.tell("reset", &json!({}))
     }
 
@@ -89,7 +89,7 @@ impl Mock {
     ///
     /// # Errors
     /// When it does not answer.
-    pub(super) fn watch(&self, pid: u32, database: Option<&str>) -> Result<(), Failure> {
+    pub(super) fn watch(&self, pid: u32, database: Option<&str>) -> Result<(), CliError> {
         self.tell("watch", &json!({ "pid": pid, "db": database }))
     }
 
@@ -97,16 +97,16 @@ impl Mock {
     ///
     /// # Errors
     /// When it does not answer.
-    pub(super) fn standing(&self) -> Result<Standing, Failure> {
-        self.ask(Method::Get, "/__mock/state", Vec::new())
+    pub(super) fn standing(&self) -> Result<MockState, CliError> {
+        self.ask(HttpMethod::Get, "/__mock/state", Vec::new())
     }
 
     /// Everything that it saw since the reset, in the order of its clock.
     ///
     /// # Errors
     /// When it does not answer.
-    pub(super) fn seen(&self) -> Result<Vec<Seen>, Failure> {
-        let mut seen: Vec<Seen> = self.ask(Method::Get, "/__mock/log", Vec::new())?;
+    pub(super) fn seen(&self) -> Result<Vec<MockRequest>, CliError> {
+        let mut seen: Vec<MockRequest> = self.ask(HttpMethod::Get, "/__mock/log", Vec::new())?;
         seen.sort_by_key(|seen| seen.asked_ns);
         Ok(seen)
     }
@@ -115,9 +115,9 @@ impl Mock {
     ///
     /// # Errors
     /// When it does not answer.
-    pub(super) fn now_ns(&self) -> Result<u64, Failure> {
+    pub(super) fn now_ns(&self) -> Result<u64, CliError> {
         const TRIVIAL: &str = "/v1/models";
-        let _models: IgnoredAny = self.ask(Method::Get, TRIVIAL, Vec::new())?;
+        let _models: IgnoredAny = self.ask(HttpMethod::Get, TRIVIAL, Vec::new())?;
         let mark = self.seen()?.into_iter().rev().find(|seen| seen.path == TRIVIAL);
         mark.map(|mark| mark.answered_ns)
             .ok_or_else(|| self.strange("its log does not have a request that it just answered"))
@@ -127,7 +127,7 @@ impl Mock {
     ///
     /// # Errors
     /// When it does not move for a minute.
-    pub(super) fn wait(&self, wanted: impl Fn(&Standing) -> bool) -> Result<Standing, Failure> {
+    pub(super) fn wait(&self, wanted: impl Fn(&MockState) -> bool) -> Result<MockState, CliError> {
         let (mut turn, mut since) = (0, Instant::now());
         loop {
             let standing = self.standing()?;
@@ -144,23 +144,23 @@ impl Mock {
         }
     }
 
-    fn tell(&self, what: &str, body: &impl Serialize) -> Result<(), Failure> {
+    fn tell(&self, what: &str, body: &impl Serialize) -> Result<(), CliError> {
         let body = serde_json::to_vec(body)
-            .map_err(|error| Failure::internal("cannot write to the world", &error))?;
-        let _answer: IgnoredAny = self.ask(Method::Post, &format!("/__mock/{what}"), body)?;
+            .map_err(|error| CliError::internal("cannot write to the world", &error))?;
+        let _answer: IgnoredAny = self.ask(HttpMethod::Post, &format!("/__mock/{what}"), body)?;
         Ok(())
     }
 
     fn ask<T: DeserializeOwned>(
         &self,
-        method: Method,
+        method: HttpMethod,
         path: &str,
         body: Vec<u8>,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, CliError> {
         let url: Url = wallet::url(&format!("{}{path}", self.base))?;
         let headers = vec![Header::Open("content-type", "application/json".to_owned())];
-        let new = Request::new(method, url);
-        let request = Request { body, headers, body_bytes_max: LOG_BYTES_MAX, ..new };
+        let new = HttpRequest::new(method, url);
+        let request = HttpRequest { body, headers, body_bytes_max: LOG_BYTES_MAX, ..new };
         let reply = self.runtime.block_on(async {
             let response = self.client.request(request).await?;
             response.read().await
@@ -173,8 +173,8 @@ impl Mock {
         })
     }
 
-    fn strange(&self, what: &str) -> Failure {
-        Failure::user(format!("the world at {} cannot be measured against: {what}", self.base))
+    fn strange(&self, what: &str) -> CliError {
+        CliError::user(format!("the world at {} cannot be measured against: {what}", self.base))
             .hint("it has to answer questions to a model, and /__mock/{state,log,watch,reset}")
     }
 }

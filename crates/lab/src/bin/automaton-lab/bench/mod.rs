@@ -18,16 +18,16 @@ use std::fmt::Display;
 use std::fs;
 use std::time::Duration;
 
-use automaton::cmd::Context;
-use automaton::error::Failure;
+use automaton::cmd::CommandContext;
+use automaton::error::CliError;
 use automaton_core::money::MicroUsdc;
 use automaton_devnet::Devnet;
-use automaton_devnet::yardstick::Yardstick;
+use automaton_devnet::baseline::BaselineChain;
 use clap::Subcommand;
 use serde::Serialize;
 use tokio::time::Instant;
 
-use crate::drill::yard::{Yard, ask};
+use crate::drill::drill_site::{DrillSite, ask};
 
 /// How long each of them is measured.
 const LASTS: Duration = Duration::from_secs(3);
@@ -55,7 +55,7 @@ pub(crate) enum BenchCommand {
 
 /// How often something was done.
 #[derive(Debug, Clone, Copy, Serialize)]
-struct Rate {
+struct BenchRate {
     done: u64,
     in_ms: u64,
     per_second: u64,
@@ -63,7 +63,7 @@ struct Rate {
     peak_kib: u64,
 }
 
-impl Rate {
+impl BenchRate {
     fn new(done: u64, since: Instant, pids: &[i32]) -> Self {
         Self::lasting(done, since.elapsed(), pids)
     }
@@ -78,17 +78,17 @@ impl Rate {
 
 /// What was measured.
 #[derive(Debug, Serialize)]
-struct Measured {
+struct SettlementMeasurement {
     /// Payments that the signer signed, one after the other.
-    intents: Rate,
+    intents: BenchRate,
     /// Payments that a cloud took and settled on the dev chain.
-    settlements: Rate,
+    settlements: BenchRate,
     /// Transfers in the cloud's ledger.
-    ledger_transfers: Rate,
+    ledger_transfers: BenchRate,
     /// The transactions of those settlements once more, by the EVM alone.
-    bare_settlements: Rate,
+    bare_settlements: BenchRate,
     /// Transfers of the token by the EVM alone.
-    bare_transfers: Rate,
+    bare_transfers: BenchRate,
     /// Settlements, of a hundred bare transfers.
     settlements_percent: u64,
     /// Settlements, of a hundred of the same bare transactions.
@@ -99,7 +99,7 @@ struct Measured {
 ///
 /// # Errors
 /// When something cannot be measured.
-pub(crate) fn run(context: &Context, command: &BenchCommand) -> Result<(), Failure> {
+pub(crate) fn run(context: &CommandContext, command: &BenchCommand) -> Result<(), CliError> {
     match command {
         BenchCommand::Run(args) => return life::run(context, args),
         BenchCommand::Work(args) => return work::run(context, args),
@@ -112,8 +112,8 @@ pub(crate) fn run(context: &Context, command: &BenchCommand) -> Result<(), Failu
     let (settlements, bare_settlements) = settle::measure(context)?;
     let ledger_transfers = ledger::measure(context)?;
     let bare_transfers = bare()?;
-    let percent = |of: Rate| settlements.per_second.saturating_mul(100) / of.per_second.max(1);
-    let measured = Measured {
+    let percent = |of: BenchRate| settlements.per_second.saturating_mul(100) / of.per_second.max(1);
+    let measured = SettlementMeasurement {
         intents,
         settlements,
         ledger_transfers,
@@ -123,7 +123,7 @@ pub(crate) fn run(context: &Context, command: &BenchCommand) -> Result<(), Failu
         settlements_percent_of_same: percent(bare_settlements),
     };
     context.format.answer(&measured, || {
-        let line = |what: &str, rate: Rate| {
+        let line = |what: &str, rate: BenchRate| {
             let mib = rate.peak_kib / 1024;
             format!("{:>8} {what} a second, with at most {mib} MiB", rate.per_second)
         };
@@ -144,8 +144,8 @@ pub(crate) fn run(context: &Context, command: &BenchCommand) -> Result<(), Failu
 }
 
 /// Payments signed by a signer's process.
-fn intents(context: &Context) -> Result<Rate, Failure> {
-    let yard = Yard::new(context, NO_CEILING)?;
+fn intents(context: &CommandContext) -> Result<BenchRate, CliError> {
+    let yard = DrillSite::new(context, NO_CEILING)?;
     let mut running = yard.start(1, None)?;
     let pid = running.pid();
     let (began, mut done) = (Instant::now(), 0);
@@ -154,22 +154,22 @@ fn intents(context: &Context) -> Result<Rate, Failure> {
             done += u64::from(ask(client, Devnet::usdc(), UNIT)?.is_some());
         }
     }
-    let rate = Rate::new(done, began, &[pid]);
+    let rate = BenchRate::new(done, began, &[pid]);
     running.end()?;
     Ok(rate)
 }
 
 /// Transfers of the token in memory.
-fn bare() -> Result<Rate, Failure> {
+fn bare() -> Result<BenchRate, CliError> {
     forget_peak();
-    let failed = |error| Failure::internal("the yardstick cannot be laid", &error);
-    let mut yardstick = Yardstick::new().map_err(failed)?;
+    let failed = |error| CliError::internal("the yardstick cannot be laid", &error);
+    let mut yardstick = BaselineChain::new().map_err(failed)?;
     let (began, mut done) = (Instant::now(), 0);
     while began.elapsed() < LASTS {
         yardstick.transfer(done).map_err(failed)?;
         done += 1;
     }
-    Ok(Rate::new(done, began, &[own()]))
+    Ok(BenchRate::new(done, began, &[own()]))
 }
 
 /// Our own process.

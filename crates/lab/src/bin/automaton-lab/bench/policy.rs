@@ -10,26 +10,28 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 
-use automaton::cmd::{Context, live, mint};
-use automaton::error::Failure;
+use automaton::cmd::{CommandContext, id_generator, live};
+use automaton::error::CliError;
 use automaton::home::{DATABASE, make_directory};
 use automaton::operator;
 use automaton_core::faults::NoFaults;
 use automaton_core::intent::{Intent, Intentional};
-use automaton_core::origin::{Origin, Origins};
+use automaton_core::origin::{Origins, ValueOrigin};
 use automaton_core::record::{Authority, CallStatus, Usage, WakeCause, WakeSource};
 use automaton_core::tier::SurvivalTier;
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::tool::{ArgsHash, Effect, Risk, ToolName};
 use automaton_core::trust::{Label, Labelled};
 use automaton_policy::rates::Attempts;
-use automaton_policy::{Facts, Judge, Moment, Verdict, judge};
-use automaton_store::{Hash, JudgedCall, Judgement, NewAutomaton, NewDecision, Store, Under};
+use automaton_policy::{Facts, Judge, RuleContext, Verdict, judge};
+use automaton_store::{
+    DecisionContext, Hash, JudgedCall, Judgement, NewAutomaton, NewDecision, Store,
+};
 use serde::Serialize;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{LASTS, Rate, forget_peak, own};
+use super::{BenchRate, LASTS, forget_peak, own};
 
 /// Judgements between two looks at the clock.
 const AT_ONCE: usize = 1000;
@@ -39,23 +41,23 @@ const SYNC_BYTES: usize = 64 * 1024;
 
 /// What was measured.
 #[derive(Debug, Serialize)]
-struct Measured {
+struct PolicyMeasurement {
     /// Calls that were judged.
-    judged: Rate,
+    judged: BenchRate,
     /// Calls that were judged with the operator's rules that `policy init` writes.
-    judged_with_rules: Rate,
+    judged_with_rules: BenchRate,
     /// Calls that were judged and are on the disk with their links.
-    recorded: Rate,
+    recorded: BenchRate,
     /// Writes of as many bytes that the disk took, one after the other: what no record
     /// can be faster than, ten decisions each.
-    bare_syncs: Rate,
+    bare_syncs: BenchRate,
 }
 
 /// A call that intends one thing.
 #[derive(Clone)]
-struct Call(Intent);
+struct BenchCall(Intent);
 
-impl Intentional for Call {
+impl Intentional for BenchCall {
     fn intents(&self) -> Vec<Intent> {
         vec![self.0.clone()]
     }
@@ -65,14 +67,14 @@ impl Intentional for Call {
 ///
 /// # Errors
 /// When the record refuses, or something of this is not allowed.
-pub(super) fn run(context: &Context) -> Result<(), Failure> {
+pub(super) fn run(context: &CommandContext) -> Result<(), CliError> {
     let (recorded, bare_syncs) = recorded(context)?;
     let rules = operator::judge(Path::new(operator::FILE_NAME), Some(operator::DEFAULT_TEXT))?;
     let (judged, judged_with_rules) = (judged(&Judge::default())?, judged(&rules)?);
-    let measured = Measured { judged, judged_with_rules, recorded, bare_syncs };
+    let measured = PolicyMeasurement { judged, judged_with_rules, recorded, bare_syncs };
     context.format.answer(&measured, || {
         let line =
-            |what: &str, rate: Rate| format!("{:>8} decisions a second {what}", rate.per_second);
+            |what: &str, rate: BenchRate| format!("{:>8} decisions a second {what}", rate.per_second);
         let judged = line("judged", measured.judged);
         let ruled = line("judged with policy.cedar as it comes", measured.judged_with_rules);
         let recorded = line("judged and recorded, ten a transaction", measured.recorded);
@@ -84,7 +86,7 @@ pub(super) fn run(context: &Context) -> Result<(), Failure> {
 }
 
 /// Ten calls of a day.
-fn day() -> [Call; 10] {
+fn day() -> [BenchCall; 10] {
     let exec = |command: &str| Intent::Exec { command: command.to_owned(), timeout_ms: 30_000 };
     [
         exec("ls -la"),
@@ -98,7 +100,7 @@ fn day() -> [Call; 10] {
         Intent::Observe,
         Intent::Sleep { span: Span::from_secs(600).into() },
     ]
-    .map(Call)
+    .map(BenchCall)
 }
 
 fn facts() -> Facts {
@@ -110,17 +112,17 @@ fn facts() -> Facts {
         paid_hosts: Vec::new(),
         egress: Arc::default(),
         attempts: Attempts::default(),
-        origins: Origins::assumed(Origin::Own),
+        origins: Origins::assumed(ValueOrigin::Own),
         secrets: Vec::new(),
     }
 }
 
-fn judged(judge: &Judge) -> Result<Rate, Failure> {
+fn judged(judge: &Judge) -> Result<BenchRate, CliError> {
     let (calls, facts) = (day(), facts());
     let tool: ToolName =
-        "exec".parse().map_err(|error| Failure::internal("not a tool's name", &error))?;
+        "exec".parse().map_err(|error| CliError::internal("not a tool's name", &error))?;
     let (at, tier) = (Timestamp::from_millis(0), Some(SurvivalTier::Normal));
-    let moment = Moment { tool: &tool, at, tier, turn: 1, call: 1 };
+    let moment = RuleContext { tool: &tool, at, tier, turn: 1, call: 1 };
     forget_peak();
     let (began, mut done) = (Instant::now(), 0);
     while began.elapsed() < LASTS {
@@ -129,29 +131,29 @@ fn judged(judge: &Judge) -> Result<Rate, Failure> {
         }
         done += AT_ONCE as u64;
     }
-    Ok(Rate::new(done, began, &[own()]))
+    Ok(BenchRate::new(done, began, &[own()]))
 }
 
 /// The decision, which has to allow it: else something else is measured.
-fn expect(verdict: Verdict<Call>) -> Result<automaton_policy::Decision, Failure> {
+fn expect(verdict: Verdict<BenchCall>) -> Result<automaton_policy::Decision, CliError> {
     match verdict {
         Verdict::Allowed(_, decision) => Ok(decision),
         Verdict::Held(decision) | Verdict::Refused(decision) => {
-            Err(Failure::user(format!("a call of the bench is refused: {}", decision.reason)))
+            Err(CliError::user(format!("a call of the bench is refused: {}", decision.reason)))
         }
     }
 }
 
 /// Decisions on the disk, and as many bytes on the same disk without any record.
-fn recorded(context: &Context) -> Result<(Rate, Rate), Failure> {
+fn recorded(context: &CommandContext) -> Result<(BenchRate, BenchRate), CliError> {
     let scratch = context.scratch()?;
     let home = scratch.home();
-    let failed = |error| Failure::internal("cannot make a record to measure", &error);
+    let failed = |error| CliError::internal("cannot make a record to measure", &error);
     make_directory(&home).map_err(failed)?;
     forget_peak();
     let bare = syncs(&home).map_err(failed)?;
     let recorded = live::runtime()?.block_on(async {
-        let store = Store::open(&home.join(DATABASE), mint(), Arc::new(NoFaults))?;
+        let store = Store::open(&home.join(DATABASE), id_generator(), Arc::new(NoFaults))?;
         let hash = Hash::of(b"bench");
         let name = "bench".to_owned();
         let born = NewAutomaton { name, genesis_sha256: hash, constitution_sha256: hash };
@@ -159,7 +161,7 @@ fn recorded(context: &Context) -> Result<(Rate, Rate), Failure> {
         let reason = Labelled::new(Label::Creator, "bench", "bench");
         let cause = WakeCause { source: WakeSource::Manual, reason };
         let session = store.open_session(vec![cause]).await?;
-        let (ids, calls, facts) = (mint(), day(), facts());
+        let (ids, calls, facts) = (id_generator(), day(), facts());
         let (mut done, mut spent) = (0, std::time::Duration::ZERO);
         while spent < LASTS {
             // To open the turn is no part of what is measured.
@@ -169,7 +171,7 @@ fn recorded(context: &Context) -> Result<(Rate, Rate), Failure> {
                 let decision = expect(judge(call.clone(), &facts))?;
                 Ok(row(ids.id(), decision))
             });
-            let calls = rows.collect::<Result<Vec<_>, Failure>>()?;
+            let calls = rows.collect::<Result<Vec<_>, CliError>>()?;
             done += calls.len() as u64;
             let (thought, voice) = (String::new(), None);
             let judgement = Judgement { turn, thought, voice, usage: usage(), calls };
@@ -177,13 +179,13 @@ fn recorded(context: &Context) -> Result<(Rate, Rate), Failure> {
             spent += began.elapsed();
         }
         store.close().await?;
-        Ok::<_, Failure>(Rate::lasting(done, spent, &[own()]))
+        Ok::<_, CliError>(BenchRate::lasting(done, spent, &[own()]))
     })?;
     Ok((recorded, bare))
 }
 
 /// Writes to a file, each on the disk before the next one.
-fn syncs(folder: &Path) -> io::Result<Rate> {
+fn syncs(folder: &Path) -> io::Result<BenchRate> {
     let mut file = File::create(folder.join("syncs"))?;
     let (began, mut done) = (Instant::now(), 0);
     while began.elapsed() < LASTS {
@@ -191,7 +193,7 @@ fn syncs(folder: &Path) -> io::Result<Rate> {
         file.sync_data()?;
         done += 1;
     }
-    Ok(Rate::new(done, began, &[own()]))
+    Ok(BenchRate::new(done, began, &[own()]))
 }
 
 fn row(id: automaton_core::id::CallId, decision: automaton_policy::Decision) -> JudgedCall {
@@ -212,7 +214,7 @@ fn row(id: automaton_core::id::CallId, decision: automaton_policy::Decision) -> 
             risk: Risk::Caution,
             rules_evaluated: names(decision.rules_evaluated),
             rules_triggered: names(&decision.rules_triggered),
-            under: Under {
+            under: DecisionContext {
                 input: Label::Creator,
                 heard: Label::Creator,
                 authority: Authority::of(Label::Creator),

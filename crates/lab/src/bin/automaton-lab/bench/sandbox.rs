@@ -7,12 +7,12 @@
 use std::path::Path;
 use std::time::Duration;
 
-use automaton::cmd::Context;
-use automaton::error::Failure;
+use automaton::cmd::CommandContext;
+use automaton::error::CliError;
 use automaton::home::make_directory;
 use automaton_agent::command_spec;
 use automaton_core::time::Span;
-use automaton_sandbox::process::{Command, spawn};
+use automaton_sandbox::process::{ProcessCommand, spawn};
 use automaton_sandbox::{Launcher, Program, plan, probe};
 use serde::Serialize;
 use tokio::time::Instant;
@@ -56,25 +56,25 @@ const BUBBLEWRAP_ARGUMENTS: [&str; 24] = [
 
 /// What was measured.
 #[derive(Debug, Serialize)]
-struct Measured {
-    sandboxed: Spread,
+struct SandboxMeasurement {
+    sandboxed: Percentiles,
     /// In bubblewrap; nothing where it is not installed.
-    bubblewrap: Option<Spread>,
+    bubblewrap: Option<Percentiles>,
     /// Without any sandbox.
-    bare: Spread,
+    bare: Percentiles,
     /// Our median for a hundred of bubblewrap's.
     percent_of_bubblewrap: Option<u128>,
 }
 
 /// How long it took, in microseconds.
 #[derive(Debug, Clone, Copy, Serialize)]
-struct Spread {
+struct Percentiles {
     median_us: u128,
     /// What one in a hundred took longer than.
     p99_us: u128,
 }
 
-impl Spread {
+impl Percentiles {
     fn of(mut took: Vec<Duration>) -> Self {
         took.sort_unstable();
         let at = |hundredth: usize| {
@@ -89,11 +89,11 @@ impl Spread {
 ///
 /// # Errors
 /// When no command runs here.
-pub(super) fn run(context: &Context) -> Result<(), Failure> {
+pub(super) fn run(context: &CommandContext) -> Result<(), CliError> {
     let scratch = context.scratch()?;
     let workspace = scratch.home();
     make_directory(&workspace)
-        .map_err(|error| Failure::internal("cannot make a folder to measure in", &error))?;
+        .map_err(|error| CliError::internal("cannot make a folder to measure in", &error))?;
     let launcher = Launcher::new(product()?);
     let spec = command_spec(&workspace, Program::Argv(vec![TRUE.to_owned()]), LIMIT);
     let plan = plan(&spec, &probe(&launcher))?;
@@ -105,25 +105,27 @@ pub(super) fn run(context: &Context) -> Result<(), Failure> {
         ours.push(began.elapsed());
         if !outcome.status.is_success() {
             let what = format!("{TRUE} failed in the sandbox: {}", outcome.status);
-            return Err(Failure::user(what));
+            return Err(CliError::user(what));
         }
-        bare.push(plain(Command::new(Path::new(TRUE)))?);
+        bare.push(plain(ProcessCommand::new(Path::new(TRUE)))?);
         if has_bubblewrap {
             let wrapped = BUBBLEWRAP_ARGUMENTS.iter().chain([&TRUE]);
-            theirs.push(plain(wrapped.fold(Command::new(Path::new(BUBBLEWRAP)), Command::arg))?);
+            theirs.push(plain(
+                wrapped.fold(ProcessCommand::new(Path::new(BUBBLEWRAP)), ProcessCommand::arg),
+            )?);
         }
     }
-    let sandboxed = Spread::of(ours);
-    let bubblewrap = has_bubblewrap.then(|| Spread::of(theirs));
-    let percent = |theirs: Spread| sandboxed.median_us * 100 / theirs.median_us.max(1);
-    let measured = Measured {
+    let sandboxed = Percentiles::of(ours);
+    let bubblewrap = has_bubblewrap.then(|| Percentiles::of(theirs));
+    let percent = |theirs: Percentiles| sandboxed.median_us * 100 / theirs.median_us.max(1);
+    let measured = SandboxMeasurement {
         sandboxed,
         bubblewrap,
-        bare: Spread::of(bare),
+        bare: Percentiles::of(bare),
         percent_of_bubblewrap: bubblewrap.map(percent),
     };
     context.format.answer(&measured, || {
-        let line = |what: &str, Spread { median_us, p99_us }: Spread| {
+        let line = |what: &str, Percentiles { median_us, p99_us }: Percentiles| {
             format!("{median_us:>8} us {what}; one in a hundred longer than {p99_us}")
         };
         let theirs = bubblewrap.map_or_else(
@@ -136,12 +138,12 @@ pub(super) fn run(context: &Context) -> Result<(), Failure> {
 }
 
 /// How long a program of this machine takes, without our sandbox.
-fn plain(command: Command) -> Result<Duration, Failure> {
+fn plain(command: ProcessCommand) -> Result<Duration, CliError> {
     let began = Instant::now();
     let status = spawn(command)?.wait()?;
     let took = began.elapsed();
     match status.is_success() {
         true => Ok(took),
-        false => Err(Failure::user(format!("a program to compare with failed: {status}"))),
+        false => Err(CliError::user(format!("a program to compare with failed: {status}"))),
     }
 }

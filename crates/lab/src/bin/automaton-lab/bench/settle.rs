@@ -10,26 +10,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use alloy_primitives::{Address, U256, address};
 use automaton::cmd::wallet::client;
-use automaton::cmd::{Context, live};
-use automaton::error::Failure;
+use automaton::cmd::{CommandContext, live};
+use automaton::error::CliError;
 use automaton::home::{make_directory, write_atomically};
 use automaton::role::gas;
-use automaton_client::{Cloud as CloudClient, Paid};
-use automaton_cloud::{Cloud, Config, Deps};
+use automaton_client::{CloudClient, PurchaseOutcome};
+use automaton_cloud::{CloudConfig, CloudDeps, CloudServer};
 use automaton_core::entropy::SystemEntropy;
 use automaton_core::faults::NoFaults;
 use automaton_core::money::MicroUsdc;
 use automaton_core::time::{Clock, Span, SystemClock, Timestamp};
 use automaton_core::wire::cloud::PurchaseStatus;
 use automaton_core::wire::x402::{ChainId, EXACT, ExactPayload, X_PAYMENT, encode, v1};
-use automaton_devnet::yardstick::Replay;
+use automaton_devnet::baseline::Replay;
 use automaton_devnet::{CHAIN_ID, Devnet};
-use automaton_signer::Home;
+use automaton_signer::SignerHome;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::{LASTS, NO_CEILING, Rate, forget_peak, own};
-use crate::drill::yard::{PAYEE, Yard, ask};
+use super::{BenchRate, LASTS, NO_CEILING, forget_peak, own};
+use crate::drill::drill_site::{DrillSite, PAYEE, ask};
 use crate::product;
 
 /// Payments that are ready at the beginning, and how many are on their way at once: fewer
@@ -50,9 +50,9 @@ const GAS_PASSPHRASE: &str = "dev";
 const GAS_WEI: u64 = u64::MAX;
 
 /// The chain's clock.
-struct Slow;
+struct SlowClock;
 
-impl Clock for Slow {
+impl Clock for SlowClock {
     fn now(&self) -> Timestamp {
         SystemClock.now().before(SLOW)
     }
@@ -65,7 +65,7 @@ type Queue = Arc<Mutex<VecDeque<(Address, String)>>>;
 ///
 /// # Errors
 /// When chain, cloud or signer cannot be started, or a payment is not settled.
-pub(super) fn measure(context: &Context) -> Result<(Rate, Rate), Failure> {
+pub(super) fn measure(context: &CommandContext) -> Result<(BenchRate, BenchRate), CliError> {
     let payments = sign(context)?;
     let payer = payments.first().map_or(Address::ZERO, |payment| payment.authorization.from);
     let queue = queue(payments)?;
@@ -74,11 +74,11 @@ pub(super) fn measure(context: &Context) -> Result<(Rate, Rate), Failure> {
     forget_peak();
     let log = home.join("chain");
     let settlements = live::runtime()?.block_on(async {
-        let chain = automaton_devnet::Config {
+        let chain = automaton_devnet::DevnetConfig {
             listen: ([127, 0, 0, 1], 0).into(),
             data: Some(log.clone()),
             chain_id: CHAIN_ID,
-            clock: Arc::new(Slow),
+            clock: Arc::new(SlowClock),
             faults: Arc::new(NoFaults),
         };
         let chain = Devnet::start(chain).await?;
@@ -88,39 +88,39 @@ pub(super) fn measure(context: &Context) -> Result<(Rate, Rate), Failure> {
         let signer = gas::start(&product()?, &config)?;
         let signer_pid = signer.child.pid();
         let (purse, _ended) = gas::join(signer).await?;
-        let deps = Deps {
+        let deps = CloudDeps {
             clock: Arc::new(SystemClock),
             entropy: Arc::new(SystemEntropy),
             report: Arc::new(drop),
             faults: Arc::new(NoFaults),
             launcher: None,
         };
-        let cloud = Cloud::start(config, deps, purse).await?;
+        let cloud = CloudServer::start(config, deps, purse).await?;
         let (began, done) = (Instant::now(), settle(&cloud, &queue).await?);
-        let rate = Rate::new(done, began, &[own(), signer_pid]);
+        let rate = BenchRate::new(done, began, &[own(), signer_pid]);
         drop(cloud);
         chain.stop().await;
-        Ok::<_, Failure>(rate)
+        Ok::<_, CliError>(rate)
     })?;
     Ok((settlements, replay(&log)?))
 }
 
 /// The transactions of a chain's log with nothing else: their senders recovered, the
 /// transfer run with the payer's signature, and nothing stored.
-fn replay(log: &Path) -> Result<Rate, Failure> {
+fn replay(log: &Path) -> Result<BenchRate, CliError> {
     forget_peak();
     let mut replay = Replay::of(log)?;
-    let failed = |error| Failure::internal("a settlement cannot be done again", &error);
+    let failed = |error| CliError::internal("a settlement cannot be done again", &error);
     let (began, mut done) = (Instant::now(), 0);
     while replay.step().map_err(failed)? {
         done += 1;
     }
-    Ok(Rate::new(done, began, &[own()]))
+    Ok(BenchRate::new(done, began, &[own()]))
 }
 
 /// Payments that only have to be sent.
-fn sign(context: &Context) -> Result<Vec<ExactPayload>, Failure> {
-    let yard = Yard::new(context, NO_CEILING)?;
+fn sign(context: &CommandContext) -> Result<Vec<ExactPayload>, CliError> {
+    let yard = DrillSite::new(context, NO_CEILING)?;
     let mut running = yard.start(1, None)?;
     let mut signed = Vec::new();
     for client in &mut running.clients {
@@ -134,25 +134,26 @@ fn sign(context: &Context) -> Result<Vec<ExactPayload>, Failure> {
 
 /// The same as clients send them, each for another account: two purchases of one kind
 /// at once would be taken for one.
-fn queue(payments: Vec<ExactPayload>) -> Result<Queue, Failure> {
+fn queue(payments: Vec<ExactPayload>) -> Result<Queue, CliError> {
     let header = |(number, payload): (usize, ExactPayload)| {
         let to = Address::left_padding_from(&(number + 1).to_be_bytes());
         let network = ChainId(CHAIN_ID).to_string();
-        let payment = v1::PaymentPayload { version: 1, scheme: EXACT.to_owned(), network, payload };
+        let payment =
+            v1::PaymentPayloadV1 { version: 1, scheme: EXACT.to_owned(), network, payload };
         Ok((to, encode(&payment)?))
     };
     let queue: Result<_, serde_json::Error> =
         payments.into_iter().enumerate().map(header).collect();
-    let queue = queue.map_err(|error| Failure::internal("cannot write a payment", &error))?;
+    let queue = queue.map_err(|error| CliError::internal("cannot write a payment", &error))?;
     Ok(Arc::new(Mutex::new(queue)))
 }
 
-fn config(home: &Path, rpc: &str) -> Result<Config, Failure> {
-    let failed = |error| Failure::internal("cannot make the gas account of a bench", &error);
+fn config(home: &Path, rpc: &str) -> Result<CloudConfig, CliError> {
+    let failed = |error| CliError::internal("cannot make the gas account of a bench", &error);
     make_directory(home).map_err(failed)?;
     let gas = home.join("gas");
     let passphrase = gas.join("passphrase");
-    write_atomically(&Home::make(&gas)?.keystore(), GAS_TEXT.as_bytes(), 0o600)?;
+    write_atomically(&SignerHome::make(&gas)?.keystore(), GAS_TEXT.as_bytes(), 0o600)?;
     write_atomically(&passphrase, GAS_PASSPHRASE.as_bytes(), 0o600)?;
     let config = serde_json::json!({
         "data": home.join("cloud"),
@@ -163,11 +164,11 @@ fn config(home: &Path, rpc: &str) -> Result<Config, Failure> {
         "models": [{ "id": "none", "input_microcents_per_million": 1,
             "output_microcents_per_million": 1, "context_window": 1, "max_output_tokens": 1 }],
     });
-    Ok(Config::parse(&config.to_string())?)
+    Ok(CloudConfig::parse(&config.to_string())?)
 }
 
 /// Sends payments for a while, and gives how many were settled.
-async fn settle(cloud: &Cloud, queue: &Queue) -> Result<u64, Failure> {
+async fn settle(cloud: &CloudServer, queue: &Queue) -> Result<u64, CliError> {
     let client = CloudClient::new(client([cloud.url()])?, cloud.url())?;
     let until = Instant::now() + LASTS;
     let mut buyers = JoinSet::new();
@@ -179,11 +180,13 @@ async fn settle(cloud: &Cloud, queue: &Queue) -> Result<u64, Failure> {
                 let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
                 let Some((to, payment)) = next else { break };
                 match client.pay_for_credits(USD, to, (X_PAYMENT, payment)).await? {
-                    Paid::Taken(reply) if reply.status == PurchaseStatus::Settled => settled += 1,
-                    Paid::Taken(_) => {}
-                    Paid::Refused(said) => {
+                    PurchaseOutcome::Taken(reply) if reply.status == PurchaseStatus::Settled => {
+                        settled += 1
+                    }
+                    PurchaseOutcome::Taken(_) => {}
+                    PurchaseOutcome::Refused(said) => {
                         let what = format!("the cloud of a bench refuses a payment: {said}");
-                        return Err(Failure::user(what));
+                        return Err(CliError::user(what));
                     }
                 }
             }
@@ -192,7 +195,7 @@ async fn settle(cloud: &Cloud, queue: &Queue) -> Result<u64, Failure> {
     }
     let mut settled = 0;
     while let Some(buyer) = buyers.join_next().await {
-        let cut = |error| Failure::internal("a buyer of a bench was cut off", &error);
+        let cut = |error| CliError::internal("a buyer of a bench was cut off", &error);
         settled += buyer.map_err(cut)??;
     }
     Ok(settled)

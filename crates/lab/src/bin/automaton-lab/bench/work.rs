@@ -6,11 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use automaton::cmd::Context;
+use automaton::cmd::CommandContext;
 use automaton::cmd::live::runtime;
-use automaton::error::Failure;
+use automaton::error::CliError;
 use automaton::ui::Format;
-use automaton_lab::work::{self as lab, Machine, Measured, Task};
+use automaton_lab::work::{self as lab, CommandHost, WorkMeasurement, WorkTask};
 use clap::Args;
 use serde::Serialize;
 
@@ -38,7 +38,7 @@ pub(crate) struct BenchWorkArgs {
 
 /// A task without what is made of it.
 #[derive(Debug, Serialize)]
-struct Named {
+struct WorkTaskSummary {
     name: &'static str,
     what: &'static str,
 }
@@ -47,23 +47,23 @@ struct Named {
 ///
 /// # Errors
 /// When a name is no task's, no life can be led here, or a task is not solved that has to be.
-pub(super) fn run(context: &Context, args: &BenchWorkArgs) -> Result<(), Failure> {
+pub(super) fn run(context: &CommandContext, args: &BenchWorkArgs) -> Result<(), CliError> {
     let tasks = chosen(&args.tasks)?;
     if args.list {
-        let named = tasks.iter().map(|task| Named { name: task.name, what: task.what });
+        let named = tasks.iter().map(|task| WorkTaskSummary { name: task.name, what: task.what });
         for named in named {
             context.format.answer(&named, || format!("{:<16} {}", named.name, named.what))?;
         }
         return Ok(());
     }
     let windows = if args.windows.is_empty() { &WINDOWS[..] } else { &args.windows };
-    let (machine, runtime) = (Machine::new(product()?), runtime()?);
+    let (machine, runtime) = (CommandHost::new(product()?), runtime()?);
     let mut all = Vec::new();
     for task in tasks {
         for window in windows {
             let measured = runtime.block_on(lab::measure(task, *window, &machine));
             let measured = measured
-                .map_err(|error| Failure::internal("cannot lead a life to work", &error))?;
+                .map_err(|error| CliError::internal("cannot lead a life to work", &error))?;
             context.format.answer(&measured, || words(&measured))?;
             all.push(measured);
         }
@@ -75,26 +75,27 @@ pub(super) fn run(context: &Context, args: &BenchWorkArgs) -> Result<(), Failure
     match unsolved {
         0 => Ok(()),
         _ if !args.require => Ok(()),
-        _ => Err(Failure::user(format!("{unsolved} of {} were not solved", all.len()))),
+        _ => Err(CliError::user(format!("{unsolved} of {} were not solved", all.len()))),
     }
 }
 
 /// The tasks with these names, or all.
-fn chosen(names: &[String]) -> Result<Vec<&'static Task>, Failure> {
+fn chosen(names: &[String]) -> Result<Vec<&'static WorkTask>, CliError> {
     if names.is_empty() {
         return Ok(lab::all().collect());
     }
     let find = |name: &String| {
         let known = || lab::all().map(|task| task.name).collect::<Vec<_>>().join(", ");
         lab::all().find(|task| task.name == name).ok_or_else(|| {
-            Failure::user(format!("there is no task `{name}`")).hint(format!("one of: {}", known()))
+            CliError::user(format!("there is no task `{name}`"))
+                .hint(format!("one of: {}", known()))
         })
     };
     names.iter().map(find).collect()
 }
 
-fn words(measured: &Measured) -> String {
-    let Measured { task, window, turns, prompt_tokens, cached_tokens, .. } = measured;
+fn words(measured: &WorkMeasurement) -> String {
+    let WorkMeasurement { task, window, turns, prompt_tokens, cached_tokens, .. } = measured;
     let solved = if measured.solved { "solved" } else { "NOT   " };
     let thousands = |tokens: u64| tokens.div_ceil(1000);
     let mut line = format!(
@@ -126,7 +127,7 @@ fn words(measured: &Measured) -> String {
 }
 
 /// How many were solved at each window.
-fn summary(all: &[Measured]) -> String {
+fn summary(all: &[WorkMeasurement]) -> String {
     let mut windows: BTreeMap<u32, (usize, usize, u64, u64)> = BTreeMap::new();
     for measured in all {
         let row = windows.entry(measured.window).or_default();

@@ -6,15 +6,15 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use automaton::cmd::Context;
-use automaton::error::Failure;
+use automaton::cmd::CommandContext;
+use automaton::error::CliError;
 use automaton::ui::Format;
-use automaton_core::event::{Event, Stamped};
+use automaton_core::event::{Event, StampedEvent};
 use automaton_core::record::WakeSource;
 use automaton_core::state::AgentState;
 use automaton_lab::days::story;
 
-use super::Tried;
+use super::DrillResult;
 use crate::product;
 
 /// Tells the story, and each thing that was proved.
@@ -22,19 +22,19 @@ use crate::product;
 /// # Errors
 /// When it does not go on, or cannot be told.
 pub(super) fn tell(
-    context: &Context,
-    mut tell: impl FnMut(Tried) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    context: &CommandContext,
+    mut tell: impl FnMut(DrillResult) -> Result<(), CliError>,
+) -> Result<(), CliError> {
     let (text, pretty) = (context.format == Format::Text, Mutex::new(context.pretty()));
-    let listener = move |stamped: &Stamped| {
+    let listener = move |stamped: &StampedEvent| {
         if text && matters(&stamped.event) {
             // silent-ok: who went away hears no more of the story, which goes on.
             pretty.lock().unwrap_or_else(PoisonError::into_inner).show(stamped).ok();
         }
     };
     for proof in story::tell(product()?, Box::new(listener))? {
-        let story::Proof { what, held, found } = proof;
-        tell(Tried { tried: what.to_owned(), held, found })?;
+        let story::PromiseCheck { what, held, found } = proof;
+        tell(DrillResult { tried: what.to_owned(), held, found })?;
     }
     Ok(())
 }

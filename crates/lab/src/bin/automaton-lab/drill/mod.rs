@@ -5,26 +5,26 @@
 //! crash at every point between intent and booking, with real processes; and random
 //! histories, each from a seed that tells it again. `drill life`: a life from nothing
 //! over death to life again ([`life`]). `drill judgement`: an attacker's model ([`siege`]). `drill
-//! sandbox`: ways out of it ([`hands`]). Nobody's home is ever touched: what it needs a
+//! sandbox`: ways out of it ([`sandbox`]). Nobody's home is ever touched: what it needs a
 //! drill makes itself.
 
+pub(crate) mod drill_site;
 mod events;
-mod hands;
 mod life;
+mod sandbox;
 mod siege;
-pub(crate) mod yard;
 
 use std::time::Duration;
 
-use automaton::cmd::Context;
-use automaton::error::Failure;
+use automaton::cmd::CommandContext;
+use automaton::error::CliError;
 use automaton::ui::{self, Format};
 use automaton_core::entropy::{Entropy, SystemEntropy};
-use automaton_core::error::Kind;
-use automaton_core::event::{Event, Stamped};
+use automaton_core::error::ErrorClass;
+use automaton_core::event::{Event, StampedEvent};
 use automaton_core::faults::FaultPoint;
 use automaton_core::money::MicroUsdc;
-use automaton_lab::sim::{SimError, Simulator, Tally};
+use automaton_lab::sim::{SimError, SimStats, Simulator};
 use automaton_testkit::world::World;
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -46,7 +46,7 @@ pub(crate) enum DrillCommand {
     /// A model that an attacker controls gets nothing
     Judgement(siege::DrillJudgementArgs),
     /// No way out of the sandbox works, and commands leave nothing behind
-    Sandbox(hands::DrillSandboxArgs),
+    Sandbox(sandbox::DrillSandboxArgs),
 }
 
 /// Arguments of `drill money`.
@@ -62,7 +62,7 @@ pub(crate) struct DrillMoneyArgs {
 
 /// One thing that was tried.
 #[derive(Debug, Serialize)]
-struct Tried {
+struct DrillResult {
     /// What.
     tried: String,
     /// Whether the promise held.
@@ -75,9 +75,9 @@ struct Tried {
 ///
 /// # Errors
 /// When a promise did not hold, or something could not be tried.
-pub(crate) fn run(context: &Context, command: &DrillCommand) -> Result<(), Failure> {
+pub(crate) fn run(context: &CommandContext, command: &DrillCommand) -> Result<(), CliError> {
     let (mut tried, mut broken) = (0, 0);
-    let mut tell = |one: Tried| {
+    let mut tell = |one: DrillResult| {
         tried += 1;
         broken += u32::from(!one.held);
         show(context.format, &one)
@@ -92,17 +92,17 @@ pub(crate) fn run(context: &Context, command: &DrillCommand) -> Result<(), Failu
         }
         DrillCommand::Life => life::tell(context, &mut tell)?,
         DrillCommand::Judgement(args) => siege::tell(args, &mut tell)?,
-        DrillCommand::Sandbox(args) => hands::tell(context, args, &mut tell)?,
+        DrillCommand::Sandbox(args) => sandbox::tell(context, args, &mut tell)?,
     }
     ui::say("Nothing of yours was read or changed; what the drill made is gone.");
     if broken > 0 {
         let what = format!("{broken} of {tried} promises did not hold");
-        return Err(Failure::new(Kind::Internal, what));
+        return Err(CliError::new(ErrorClass::Internal, what));
     }
     Ok(())
 }
 
-fn show(format: Format, one: &Tried) -> Result<(), Failure> {
+fn show(format: Format, one: &DrillResult) -> Result<(), CliError> {
     format.answer(one, || {
         let held = if one.held { "held  " } else { "BROKEN" };
         format!("{held}  {}: {}", one.tried, one.found)
@@ -110,7 +110,7 @@ fn show(format: Format, one: &Tried) -> Result<(), Failure> {
 }
 
 /// A life that pays once, with a crash at each point of a payment.
-fn crashes(tell: &mut dyn FnMut(Tried) -> Result<(), Failure>) -> Result<(), Failure> {
+fn crashes(tell: &mut dyn FnMut(DrillResult) -> Result<(), CliError>) -> Result<(), CliError> {
     let executable = product()?;
     let points = FaultPoint::SPEND.into_iter().chain(FaultPoint::SIGNER).chain(FaultPoint::CLOUD);
     for point in points {
@@ -119,14 +119,14 @@ fn crashes(tell: &mut dyn FnMut(Tried) -> Result<(), Failure>) -> Result<(), Fai
         let finished = world.up(&arguments)?.finish_within(LIFE)?;
         let (held, found) = judge(finished.code, &finished.events);
         let tried = format!("a crash at {point}, and a start without help");
-        tell(Tried { tried, held, found })?;
+        tell(DrillResult { tried, held, found })?;
     }
     Ok(())
 }
 
 /// Whether a life crashed, paid once, and has books that agree.
-fn judge(code: Option<i32>, events: &[Stamped]) -> (bool, String) {
-    let died = |stamped: &&Stamped| {
+fn judge(code: Option<i32>, events: &[StampedEvent]) -> (bool, String) {
+    let died = |stamped: &&StampedEvent| {
         matches!(stamped.event, Event::AgentRestarted { .. } | Event::ServiceRestarted { .. })
     };
     let crashes = events.iter().filter(died).count();
@@ -145,25 +145,25 @@ fn judge(code: Option<i32>, events: &[Stamped]) -> (bool, String) {
 /// Random histories, one after the other.
 fn histories(
     args: &DrillMoneyArgs,
-    tell: &mut dyn FnMut(Tried) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    tell: &mut dyn FnMut(DrillResult) -> Result<(), CliError>,
+) -> Result<(), CliError> {
     let first = args.seed.unwrap_or_else(|| u64::from(SystemEntropy.below(u32::MAX)));
     let last = first.saturating_add(u64::from(args.histories.saturating_sub(1)));
     let simulator = Simulator::new()?;
-    let mut tally = Tally::default();
+    let mut tally = SimStats::default();
     for seed in (first..=last).take(args.histories.try_into().unwrap_or(usize::MAX)) {
         match simulator.tell(seed, None) {
             Ok(told) => tally.add(told),
             Err(error @ SimError::Broken { .. }) => {
                 let (tried, found) = (format!("the history of seed {seed}"), error.to_string());
-                tell(Tried { tried, held: false, found })?;
+                tell(DrillResult { tried, held: false, found })?;
             }
             Err(error) => return Err(error.into()),
         }
     }
     if tally.histories > 0 {
         let tried = format!("random histories of the seeds {first} to {last}");
-        tell(Tried { tried, held: true, found: tally.to_string() })?;
+        tell(DrillResult { tried, held: true, found: tally.to_string() })?;
     }
     Ok(())
 }

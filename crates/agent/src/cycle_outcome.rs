@@ -1,0 +1,125 @@
+//! The end of a wake cycle: it is closed in the store, and told.
+//!
+//! No limit ends the creator's work without a message that names the command and the
+//! key. One wake sends at most one such message, and wakes that the creator did not cause
+//! send one where it is the creator's to mend and the last wake did not end alike.
+
+use automaton_core::event::Event;
+use automaton_core::message::MESSAGE_BYTES_MAX;
+use automaton_core::record::{SleepState, StopReason};
+use automaton_core::state::AgentState;
+use automaton_core::stop::{ExhaustedLimit, WakeEnd};
+use automaton_core::time::Span;
+use automaton_core::trust::{Label, Labelled};
+use automaton_store::OpenMessage;
+
+use crate::cycle::{Cycle, tell_change};
+use crate::error::AgentError;
+use crate::governor::CycleStop;
+use crate::turn::{self, AgentContext};
+use crate::wake::one_line;
+
+/// Characters of an open message, and of an error, that the creator is shown.
+const SHOWN_CHARS_MAX: usize = 80;
+const ERROR_CHARS_MAX: usize = 400;
+
+/// How a cycle ends. Without a stop the process ends, and nothing sleeps.
+#[derive(Debug, Default)]
+pub(crate) struct CycleOutcome {
+    pub(crate) stop: Option<CycleStop>,
+    /// What the next prompt says of it besides.
+    pub(crate) note: Option<String>,
+    /// The limit that ended it.
+    pub(crate) used_up: Option<ExhaustedLimit>,
+    /// What the model handed over.
+    pub(crate) handed_over: Option<String>,
+    /// What failed, for the creator.
+    pub(crate) why: Option<String>,
+}
+
+impl CycleOutcome {
+    pub(crate) fn stop(reason: StopReason, sleep: Option<Span>) -> Self {
+        Self { stop: Some(CycleStop { reason, sleep }), ..Self::default() }
+    }
+}
+
+/// What the creator said, a turn has read and nobody has answered; oldest first.
+pub(crate) async fn open(body: &AgentContext) -> Result<Vec<OpenMessage>, AgentError> {
+    let open = body.deps.store.open_messages().await?;
+    Ok(open.into_iter().filter(|message| message.seen).collect())
+}
+
+/// Closes the session, after so many turns. `unstopped` is the reason where the process
+/// ends.
+pub(crate) async fn close(
+    cycle: &Cycle<'_>,
+    end: CycleOutcome,
+    (turns, unstopped): (u32, StopReason),
+) -> Result<(), AgentError> {
+    let (body, session) = (cycle.body, cycle.wake.session);
+    let store = &body.deps.store;
+    let reason = end.stop.map_or(unstopped, |stop| stop.reason);
+    let in_a_row = store.in_a_row(reason).await?;
+    let bounds = cycle.bounds();
+    let limit = body.settings.budgets.inference_per_day.filter(|_| bounds.costs);
+    let day = cycle.used().await?.day;
+    let why = end.why.as_deref().map(|why| one_line(why).chars().take(ERROR_CHARS_MAX).collect());
+    let (used_up, day) = (end.used_up, limit.map(|limit| (day, limit)));
+    let told = WakeEnd { reason, turns, used_up, day, why };
+    let sentence = told.to_string();
+    tell_creator(cycle, &told, (end.handed_over.as_deref(), in_a_row)).await?;
+    if cycle.wake.creators && body.settings.budgets.creators.is_some() {
+        store.reset_unattended_usage().await?;
+    }
+    let now = body.deps.ids.now();
+    let sleep = end.stop.map(|stop| {
+        let until = stop.after(in_a_row).sleep.map(|span| now.after(span));
+        SleepState { since: now, until, reason }
+    });
+    let (to, why) = match (reason, &end.note) {
+        (StopReason::StopLoss, Some(lost)) => (AgentState::Hibernating, lost.clone()),
+        _ => (AgentState::Sleeping, reason.sentence().to_owned()),
+    };
+    let from = store.life().await?.state;
+    store.close_session(session, reason, sleep, end.note).await?;
+    body.deps.emit(Event::WakeEnded { session, reason, turns, sentence });
+    if sleep.is_some() {
+        tell_change(body, from, to, &why);
+    }
+    Ok(())
+}
+
+/// Sends the creator the end of a wake, where it is one that the creator should know.
+async fn tell_creator(
+    cycle: &Cycle<'_>,
+    told: &WakeEnd,
+    (handed_over, in_a_row): (Option<&str>, u32),
+) -> Result<(), AgentError> {
+    let (body, creators) = (cycle.body, cycle.wake.creators);
+    let sleeps = !told.is_usual() || told.reason == StopReason::Asked;
+    let open = if creators && sleeps { open(body).await? } else { Vec::new() };
+    let is_news = in_a_row == 0 || (creators && told.reason != StopReason::Errors);
+    let is_theirs = if creators { !told.is_usual() } else { told.is_creators_to_mend() };
+    if !(is_theirs && is_news) && open.is_empty() {
+        return Ok(());
+    }
+    let mut text = told.to_string();
+    for OpenMessage { id, text: asked, .. } in &open {
+        let asked: String = one_line(asked).chars().take(SHOWN_CHARS_MAX).collect();
+        text += &format!(
+            "\nNot answered: {asked:?}. `automaton send` says how to go on, `automaton messages \
+             close {id}` closes it."
+        );
+    }
+    let mut label = Label::Own;
+    if let Some(words) = handed_over {
+        // What it says it may have from what it has read.
+        label = label.meet(cycle.wake.heard);
+        text += &format!("\n\nIt hands over:\n{}", words.trim());
+    }
+    text.truncate(text.floor_char_boundary(MESSAGE_BYTES_MAX));
+    let words = Labelled::new(label, "runtime", text);
+    let message = body.deps.store.tell_creator(cycle.wake.session, words.clone()).await?;
+    body.deps.emit(turn::sent((message, words)));
+    Ok(())
+}

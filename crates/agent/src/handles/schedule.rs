@@ -1,0 +1,44 @@
+//! The schedule of the heartbeat, as far as the automaton may change it.
+
+use automaton_tools::HandleError;
+use automaton_tools::context::{self, HandleFuture, ScheduleChange};
+
+use super::memory::of_store;
+use crate::deps::AgentDeps;
+use crate::heartbeat::ScheduleEditor;
+
+/// The reins of one heart.
+pub(crate) struct AgentSchedule {
+    deps: AgentDeps,
+    editor: ScheduleEditor,
+}
+
+impl AgentSchedule {
+    pub(super) fn new(deps: &AgentDeps) -> Self {
+        Self { deps: deps.clone(), editor: ScheduleEditor::new(deps) }
+    }
+
+    /// What tells the heart of a change.
+    pub(crate) const fn editor(&self) -> &ScheduleEditor {
+        &self.editor
+    }
+}
+
+impl context::ScheduleHandle for AgentSchedule {
+    fn schedule(&self, change: ScheduleChange) -> HandleFuture<'_, String> {
+        Box::pin(async move {
+            let store = &self.deps.store;
+            let rows = store.schedule().await.map_err(of_store)?;
+            let row = rows.iter().find(|row| row.task.name == change.name);
+            let now = self.deps.ids.now();
+            let changed = self.editor.change(row, change, now);
+            let (task, times) = changed.map_err(|error| HandleError::of(&error))?;
+            let how = if task.enabled { "on" } else { "off" };
+            let told =
+                format!("'{}' is {how}: {}, next at {}.", task.name, task.rhythm, times.next);
+            store.schedule_one(task, times).await.map_err(of_store)?;
+            self.editor.changed.notify_one();
+            Ok(told)
+        })
+    }
+}

@@ -1,0 +1,67 @@
+//! What the automaton may know of itself.
+//!
+//! Only what it needs to plan its work: no paths of the host, no keys.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use automaton_store::FactQuery;
+use automaton_tools::context::{self, HandleFuture, Synopsis};
+
+use super::memory::of_store;
+use super::workspace::describe;
+use crate::deps::AgentDeps;
+use crate::settings::Settings;
+
+/// Facts that are counted at most.
+const COUNTED_FACTS_MAX: u32 = 10_000;
+
+/// The view of one automaton's life.
+pub(crate) struct AgentStatusView {
+    deps: AgentDeps,
+    name: String,
+    creator: String,
+    tools: usize,
+    turns_left: AtomicU32,
+}
+
+impl AgentStatusView {
+    pub(super) fn new(settings: &Settings, deps: &AgentDeps, tools: usize) -> Self {
+        let creator = settings.creator_address.clone().unwrap_or_else(|| "creator".to_owned());
+        let turns_left = AtomicU32::new(settings.limits.turns_per_wake);
+        Self { deps: deps.clone(), name: settings.name.clone(), creator, tools, turns_left }
+    }
+
+    /// Notes how many turns of this wake are left.
+    pub(crate) fn set_turns_left(&self, turns: u32) {
+        // Relaxed: a number for display, with no other memory behind it.
+        self.turns_left.store(turns, Ordering::Relaxed);
+    }
+}
+
+impl context::StatusHandle for AgentStatusView {
+    fn status_synopsis(&self) -> HandleFuture<'_, Synopsis> {
+        Box::pin(async move {
+            let life = self.deps.store.life().await.map_err(of_store)?;
+            let inbox = self.deps.store.inbox_counts().await.map_err(of_store)?;
+            let query = FactQuery { category: None, text: None, limit: COUNTED_FACTS_MAX };
+            let facts = self.deps.store.facts(query).await.map_err(of_store)?;
+            let vitals = self.deps.store.vitals().await.map_err(of_store)?;
+            let model = self.deps.provider_for(vitals.model_tier()).model();
+            Ok(Synopsis {
+                name: self.name.clone(),
+                creator: self.creator.clone(),
+                state: life.state,
+                born_at: life.born_at,
+                now: self.deps.ids.now(),
+                turns: life.turns,
+                turns_left: self.turns_left.load(Ordering::Relaxed),
+                model: model.id.clone(),
+                context_tokens: model.context_tokens,
+                tools: self.tools,
+                facts: u64::try_from(facts.len()).unwrap_or(u64::MAX),
+                unread: inbox.received,
+                limits: describe(&self.deps.probe),
+            })
+        })
+    }
+}

@@ -1,0 +1,362 @@
+//! Pure: the history as it was rendered, kept from one turn of a process to the next.
+//!
+//! A committed turn never changes and is rendered the same way for ever, so each is read
+//! once, and rendered once whole, once with its arguments and once with its results shortened. None must ever be
+//! shown under other caps than those that it was rendered with.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use automaton_core::id::TurnId;
+use automaton_core::record::{TurnRecord, tool_name};
+use automaton_core::tool::ToolName;
+use automaton_core::trust::Label;
+use automaton_inference::{Message, ModelInfo, Role};
+use automaton_memory::tokens;
+use automaton_policy::guard::Guard;
+use automaton_store::{HistoryPosition, OpenMessage};
+use automaton_tools::result::FrameNonce;
+
+use super::caps::{PromptCaps, TurnSizes};
+use super::digest::{HistoryDigest, TurnDigest};
+use super::fit::{self, TURNS_MAX, TurnCost};
+use super::history::{self, MessageStyle};
+use super::open;
+
+/// The part of the room in which a move of the history is taken to be near, and the turns by
+/// which the size of the next one is guessed.
+const NEAR: u32 = 8;
+const NEWEST: usize = 3;
+
+/// Tokens of telling that, with the status.
+const TELL_TOKENS: u32 = 120;
+
+/// The newest turn alone is halved so many times at most.
+const TIGHTER_MAX: u32 = 8;
+
+/// Turns as the prompt shows them, oldest first.
+#[derive(Debug)]
+pub(crate) struct HistoryCache {
+    guard: Arc<Guard>,
+    /// What the turns were rendered with: the caps, and whether for a weak model.
+    style: Option<(PromptCaps, bool)>,
+    turns: VecDeque<CachedTurn>,
+    newest: Option<TurnRecord>,
+    /// By model, the windows of those whose servers took less than that.
+    smaller: BTreeMap<String, Smaller>,
+}
+
+/// The window of a server that took less than it was believed to.
+#[derive(Debug, Clone, Copy)]
+struct Smaller {
+    tokens: u32,
+    /// How often it was made a quarter smaller, since the server named none that is.
+    quarters: u32,
+}
+
+/// How often a window is taken for a quarter smaller.
+const QUARTERS_MAX: u32 = 3;
+
+/// The smallest window that is taken from a server's words, in tokens: with less no prompt
+/// says what it has to.
+const NAMED_MIN: u32 = 1024;
+
+#[derive(Debug)]
+struct CachedTurn {
+    id: TurnId,
+    cost: TurnCost,
+    tools: Vec<ToolName>,
+    heard: Label,
+    digest: TurnDigest,
+    whole: Vec<Message>,
+    lean: Vec<Message>,
+    short: Vec<Message>,
+}
+
+/// What the history has to hold, and in how much room.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HistoryRequest<'a> {
+    pub(crate) place: HistoryPosition,
+    /// The sum of the turns before that place.
+    pub(crate) digest: &'a HistoryDigest,
+    /// The creator's open messages, oldest first, without those of this turn.
+    pub(crate) open: &'a [OpenMessage],
+    /// Tokens that there are.
+    pub(crate) room: u32,
+    /// Tokens that may be used where the newest turn needs no more.
+    pub(crate) affordable: u32,
+    /// Tokens that open messages may have.
+    pub(crate) open_room: u32,
+    /// Whether the model can do something about a move that is near.
+    pub(crate) tells: bool,
+    /// This turn.
+    pub(crate) turn: TurnId,
+}
+
+/// How the past is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+pub(crate) struct HistoryStyle {
+    /// The first turn with its results whole, and the first with its arguments whole, too.
+    pub(crate) whole_from: u64,
+    #[serde(default)]
+    pub(crate) arguments_from: u64,
+    /// How often the newest turn was halved.
+    pub(crate) tighter: u32,
+    pub(crate) weak: bool,
+    pub(crate) open_room: u32,
+    pub(crate) digest_room: u32,
+}
+
+/// The past as one prompt shows it.
+#[derive(Debug)]
+pub(crate) struct RenderedHistory {
+    pub(crate) place: HistoryPosition,
+    /// Whether the model is to be told, now, that older turns will be shortened or cut.
+    pub(crate) soon: bool,
+    /// The sum of the older turns, where it has grown.
+    pub(crate) grown: Option<HistoryDigest>,
+    pub(crate) how: HistoryStyle,
+    pub(crate) from: Option<u64>,
+    pub(crate) open: String,
+    pub(crate) digest: String,
+    pub(crate) messages: Vec<Message>,
+    /// The least trusted label of what is shown.
+    pub(crate) heard: Label,
+}
+
+impl HistoryCache {
+    /// No turns yet. The guard looks at all that others wrote in them.
+    pub(crate) const fn new(guard: Arc<Guard>) -> Self {
+        Self { guard, style: None, turns: VecDeque::new(), newest: None, smaller: BTreeMap::new() }
+    }
+
+    /// Turns that were just read.
+    pub(crate) fn of(turns: &[TurnRecord], style: (PromptCaps, bool), guard: Arc<Guard>) -> Self {
+        let mut past = Self::new(guard);
+        past.keep(0, style);
+        past.add(turns);
+        past
+    }
+
+    /// The window of a model, in tokens, as far as its server takes one.
+    pub(crate) fn window(&self, model: &ModelInfo) -> u32 {
+        self.smaller.get(&model.id).map_or(model.context_tokens, |smaller| smaller.tokens)
+    }
+
+    /// A server took no prompt made for this window: from now on it is what the server
+    /// named, where that is less, or else a quarter smaller.
+    pub(crate) fn refuse(&mut self, model: &ModelInfo, named: Option<u32>) {
+        let first = Smaller { tokens: model.context_tokens, quarters: 0 };
+        let smaller = self.smaller.entry(model.id.clone()).or_insert(first);
+        match named.map(|tokens| tokens.max(NAMED_MIN)) {
+            Some(tokens) if tokens < smaller.tokens => smaller.tokens = tokens,
+            _ if smaller.quarters < QUARTERS_MAX => {
+                smaller.tokens = smaller.tokens / 4 * 3;
+                smaller.quarters += 1;
+            }
+            _ => {}
+        }
+    }
+
+    /// How texts are shown with these caps.
+    pub(crate) fn message_style(&self, (caps, weak): (PromptCaps, bool)) -> MessageStyle<'_> {
+        MessageStyle { guard: &self.guard, weak, ends: caps.ends }
+    }
+
+    /// Keeps the turns from a number on, if they were rendered in this style. The number
+    /// from which turns are still to be read.
+    pub(crate) fn keep(&mut self, from: u64, style: (PromptCaps, bool)) -> u64 {
+        if self.style.replace(style) != Some(style) {
+            self.turns.clear();
+        }
+        self.turns.retain(|turn| turn.cost.seq >= from);
+        self.turns.back().map_or(from, |newest| newest.cost.seq + 1)
+    }
+
+    /// Renders everything anew, since a message of some turn is in a file now.
+    pub(crate) fn forget(&mut self) {
+        self.style = None;
+    }
+
+    /// Adds turns that were read, oldest first.
+    pub(crate) fn add(&mut self, turns: &[TurnRecord]) {
+        let Some(style) = self.style else { return };
+        // Of so many there may be more between these and the ones before.
+        if u32::try_from(turns.len()).is_ok_and(|count| count >= TURNS_MAX) {
+            self.turns.clear();
+        }
+        let added: Vec<CachedTurn> = turns.iter().map(|turn| self.render(turn, style)).collect();
+        self.turns.extend(added);
+        self.newest = turns.last().cloned().or_else(|| self.newest.take());
+    }
+
+    fn render(&self, turn: &TurnRecord, style: (PromptCaps, bool)) -> CachedTurn {
+        let (caps, calls, manner) = (style.0, turn.calls.len(), self.message_style(style));
+        let whole = history::render_turn(turn, TurnSizes::whole(&caps, calls), manner);
+        let lean = history::render_turn(turn, TurnSizes::lean(&caps, calls), manner);
+        let short = history::render_turn(turn, TurnSizes::short(&caps, calls), manner);
+        let (seq, heard) = (turn.seq, history::heard(turn));
+        CachedTurn {
+            id: turn.id,
+            cost: TurnCost {
+                seq,
+                whole: history::cost(&whole),
+                lean: history::cost(&lean),
+                short: history::cost(&short),
+                stays: 0,
+            },
+            tools: turn.calls.iter().filter_map(tool_name).collect(),
+            heard,
+            digest: TurnDigest::of(turn, heard),
+            whole,
+            lean,
+            short,
+        }
+    }
+
+    /// Whether the newest turn ends with a result, so that the model may go on from there.
+    pub(crate) fn ends_with_a_result(&self) -> bool {
+        let newest = self.turns.back().and_then(|turn| turn.whole.last());
+        newest.is_some_and(|message| message.role == Role::Tool)
+    }
+
+    /// Lays the past out, so that it fits.
+    pub(crate) fn render_to_fit(&self, wanted: &HistoryRequest<'_>) -> RenderedHistory {
+        let Some(style) = self.style else {
+            return self.show(wanted, &HistoryStyle::default(), None);
+        };
+        let manner = self.message_style(style);
+        let digest_room = style.0.digest.min(wanted.room.min(wanted.affordable) / 8);
+        let mut how = HistoryStyle {
+            whole_from: wanted.place.whole_from,
+            arguments_from: wanted.place.arguments_from,
+            tighter: 0,
+            weak: style.1,
+            open_room: wanted.open_room,
+            // So that it is not another one whenever the room is a little smaller.
+            digest_room: digest_room + digest_room / 4,
+        };
+        // What is shown before the history as long as nothing is cut.
+        let first = self.show(wanted, &how, None);
+        let before = tokens::estimate(&first.open) + tokens::estimate(&first.digest);
+        let newest = self.turns.back().map_or(0, |turn| turn.cost.whole);
+        let room = wanted.room.min(wanted.affordable.max(newest + before)).saturating_sub(before);
+        let costs: Vec<TurnCost> = self
+            .turns
+            .iter()
+            .map(|turn| {
+                let open = wanted.open.iter().filter(|open| open.seq == Some(turn.cost.seq));
+                TurnCost { stays: open.map(|open| open::cost(open, manner)).sum(), ..turn.cost }
+            })
+            .collect();
+        let reserve = digest_room.saturating_sub(tokens::estimate(&first.digest));
+        let mut place = fit::place(&costs, wanted.place, room, reserve);
+        if let Some(newest) = costs.last().filter(|turn| turn.seq == place.from) {
+            let steps = if newest.at(place) > room { self.tighter(style, room) } else { Some(0) };
+            how.tighter = steps.unwrap_or(0);
+            if steps.is_none() {
+                // Not even its least has room: it is summed up like the others.
+                let behind = newest.seq + 1;
+                let whole_from = place.whole_from.max(behind);
+                place = HistoryPosition { from: behind, whole_from, ..place };
+            }
+        }
+        (how.whole_from, how.arguments_from) = (place.whole_from, place.arguments_from);
+        let cut: Vec<&CachedTurn> = self
+            .turns
+            .iter()
+            .filter(|turn| (wanted.place.from..place.from).contains(&turn.cost.seq))
+            .collect();
+        let mut digest = wanted.digest.clone();
+        cut.iter().for_each(|turn| digest.add(&turn.digest));
+        digest.fit(digest_room);
+        let grown = (!cut.is_empty()).then_some(digest);
+        let digest = grown.clone().unwrap_or_else(|| wanted.digest.clone());
+        let soon = place == wanted.place && wanted.tells && is_near(&costs, place, room);
+        place.told |= soon;
+        let wanted = HistoryRequest { place, digest: &digest, ..*wanted };
+        RenderedHistory { soon, ..self.show(&wanted, &how, grown) }
+    }
+
+    /// How often the newest turn has to be halved to fit; nothing where it never does.
+    fn tighter(&self, style: (PromptCaps, bool), room: u32) -> Option<u32> {
+        let fits = |steps: &u32| history::cost(&self.newest_halved(style, *steps)) <= room;
+        (1..=TIGHTER_MAX).find(fits)
+    }
+
+    fn newest_halved(&self, style: (PromptCaps, bool), steps: u32) -> Vec<Message> {
+        let Some(newest) = &self.newest else { return Vec::new() };
+        let sizes = TurnSizes::tight(&style.0, newest.calls.len(), steps);
+        history::render_turn(newest, sizes, self.message_style(style))
+    }
+
+    /// The past as it is shown in one way.
+    pub(crate) fn show(
+        &self,
+        wanted: &HistoryRequest<'_>,
+        how: &HistoryStyle,
+        grown: Option<HistoryDigest>,
+    ) -> RenderedHistory {
+        let HistoryRequest { place, digest, open, .. } = *wanted;
+        let manner =
+            self.message_style(self.style.unwrap_or((PromptCaps::for_window(0, 0), how.weak)));
+        let turns: Vec<&CachedTurn> =
+            self.turns.iter().filter(|turn| turn.cost.seq >= place.from).collect();
+        let seqs: BTreeSet<u64> = turns.iter().map(|turn| turn.cost.seq).collect();
+        let out = |open: &&OpenMessage| open.seq.is_none_or(|seq| !seqs.contains(&seq));
+        let out: Vec<&OpenMessage> = open.iter().filter(out).collect();
+        // Drawn after everything that is summed up was written.
+        let nonce = FrameNonce::of(turns.first().map_or(wanted.turn, |turn| turn.id));
+        let upto = turns.first().map_or(place.from, |turn| turn.cost.seq);
+        let mut fitted = digest.clone();
+        fitted.fit(how.digest_room);
+        let label = if fitted.is_empty() { Label::Creator } else { fitted.label() };
+        let mut messages: Vec<Message> = Vec::new();
+        for turn in &turns {
+            let shown = match turn.cost.seq {
+                seq if seq < how.whole_from => &turn.short,
+                seq if seq < how.arguments_from => &turn.lean,
+                _ => &turn.whole,
+            };
+            messages.extend(shown.iter().cloned());
+        }
+        if let (1.., Some(style)) = (how.tighter, self.style) {
+            messages = self.newest_halved(style, how.tighter);
+        }
+        RenderedHistory {
+            place,
+            soon: false,
+            grown,
+            how: *how,
+            from: turns.first().map(|turn| turn.cost.seq),
+            open: open::render(&out, how.open_room, manner),
+            digest: fitted.render(upto, &nonce, manner),
+            messages,
+            heard: turns.iter().map(|turn| turn.heard).fold(label, Label::meet),
+        }
+    }
+
+    /// The tools that the newest turns called, each once.
+    pub(crate) fn called(&self, turns: usize) -> Vec<ToolName> {
+        let newest = self.turns.iter().rev().take(turns);
+        let mut called: Vec<ToolName> = newest.flat_map(|turn| turn.tools.clone()).collect();
+        called.sort();
+        called.dedup();
+        called
+    }
+}
+
+/// Whether the next turn may be the one with which results are shortened or turns are cut, and
+/// nobody was told. It is taken to be as large as the largest of the newest.
+fn is_near(costs: &[TurnCost], place: HistoryPosition, room: u32) -> bool {
+    let shown = costs.iter().filter(|turn| turn.seq >= place.from);
+    let total: u32 = shown.map(|turn| turn.at(place)).sum();
+    let newest = costs.iter().rev().take(NEWEST).map(|turn| turn.whole).max().unwrap_or(0);
+    let ahead = newest.max(room / NEAR).saturating_add(TELL_TOKENS);
+    let next = fit::place(costs, place, room.saturating_sub(ahead), 0);
+    let loses = next.from > place.from || next.whole_from > place.whole_from;
+    !place.told && loses && total.saturating_add(TELL_TOKENS) <= room
+}
+
+#[cfg(test)]
+mod tests;

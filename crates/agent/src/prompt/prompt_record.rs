@@ -1,0 +1,182 @@
+//! The prompt of a turn as it was sent, made again from the record.
+//!
+//! The record holds what nothing else gives again, and hashes of the rest: open messages,
+//! the sum of older turns, history, memory and input are made anew and shown only where
+//! their hash is that of what was sent. A layer that came out otherwise must never be shown as the one that was.
+
+use std::sync::Arc;
+
+use automaton_core::record::TurnRecord;
+use automaton_core::time::Timestamp;
+use automaton_memory::{Fact, tokens};
+use automaton_policy::guard::Guard;
+use automaton_store::{
+    Hash, HistoryPosition, OpenMessage, PromptLayerRow, PromptRow, Reader, StoreError,
+};
+use serde::Serialize;
+
+use super::caps::PromptCaps;
+use super::history_cache::{HistoryRequest, HistoryStyle, RenderedHistory};
+use super::{
+    HEAD, HistoryCache, HistoryDigest, Prompt, PromptLayer, TURNS_MAX, history, input_label,
+    memory_layer, transcript, waiting,
+};
+use crate::turn::{fact_query, facts_for, query_of};
+
+/// A prompt that was sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PromptRecord {
+    /// When.
+    pub at: Timestamp,
+    /// Its layers, in the order of the prompt.
+    pub layers: Vec<PromptLayerRecord>,
+    /// The model's window in tokens.
+    pub window_tokens: u32,
+    /// The most tokens that the answer could have.
+    pub answer_tokens: u32,
+    /// The first turn that the history showed.
+    pub history_from: Option<u64>,
+}
+
+/// One layer of a prompt that was sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PromptLayerRecord {
+    /// Its name.
+    pub name: String,
+    /// Characters of its text.
+    pub chars: u32,
+    /// Its size in estimated tokens.
+    pub tokens: u32,
+    /// Whether the record gives the very text again that was sent.
+    pub on_record: bool,
+    /// That text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+impl PromptLayerRecord {
+    /// Leaves the text out, which may be long.
+    pub fn drop_text(&mut self) {
+        self.text = None;
+    }
+}
+
+/// What is kept of a prompt that is about to be sent.
+pub(crate) fn prompt_row(prompt: &Prompt) -> PromptRow {
+    let text = |name: &str| prompt.layers.iter().find(|layer| layer.name == name);
+    let kept = |name| {
+        text(name).map_or(PromptLayerRow { sha256: Hash::of(b""), chars: 0, tokens: 0 }, |layer| {
+            let PromptLayer { text, tokens, .. } = layer;
+            PromptLayerRow {
+                sha256: Hash::of(text.as_bytes()),
+                chars: chars(text),
+                tokens: *tokens,
+            }
+        })
+    };
+    let head = prompt.layers.iter().take(HEAD);
+    PromptRow {
+        head: head.map(|layer| (layer.name.to_owned(), layer.text.clone())).collect(),
+        status: text("status").map(|layer| layer.text.clone()).unwrap_or_default(),
+        history_from: prompt.history_from,
+        // silent-ok: without it only the history of this prompt cannot be shown again.
+        shown: serde_json::to_string(&prompt.how).ok(),
+        open: kept("open"),
+        digest: kept("digest"),
+        history: kept("history"),
+        memory: kept("memory"),
+        input: kept("input"),
+        window_tokens: prompt.window_tokens,
+        answer_tokens: prompt.answer_tokens,
+    }
+}
+
+/// The prompt that a turn was asked with; nothing where it never asked, or where that
+/// was not kept yet.
+///
+/// # Errors
+/// When a table cannot be read.
+pub fn recorded_prompt(
+    reader: &Reader,
+    turn: &TurnRecord,
+    guard: &Arc<Guard>,
+) -> Result<Option<PromptRecord>, StoreError> {
+    let Some((at, kept)) = reader.prompt(turn.id)? else { return Ok(None) };
+    let caps = PromptCaps::for_window(kept.window_tokens, kept.answer_tokens);
+    // silent-ok: of a prompt from before this was kept the history is not shown again.
+    let how = kept.shown.as_deref().and_then(|how| serde_json::from_str(how).ok());
+    let how: HistoryStyle = how.unwrap_or_default();
+    let turns = match kept.history_from {
+        None => Vec::new(),
+        Some(from) => reader.turns_between(from, turn.seq, TURNS_MAX)?,
+    };
+    let past = HistoryCache::of(&turns, (caps, how.weak), Arc::clone(guard));
+    let mut open = reader.open_messages(Some(at))?;
+    open.retain(|open| open.seq.is_none_or(|seq| seq < turn.seq));
+    let open = waiting(&open, &turn.inputs);
+    let laid = history_at(reader, (turn, &open), (&past, kept.history_from), &how)?;
+    let facts = facts_at(reader, (turn, at), &open)?;
+    let mut layers: Vec<PromptLayerRecord> =
+        kept.head.into_iter().map(|(name, text)| whole(&name, text)).collect();
+    layers.push(again("open", laid.open, kept.open));
+    layers.push(again("digest", laid.digest, kept.digest));
+    layers.push(again("history", transcript(&laid.messages), kept.history));
+    layers.push(whole("status", kept.status));
+    layers.push(again("memory", memory_layer(&facts, &caps), kept.memory));
+    let manner = past.message_style((caps, how.weak));
+    let mut input = history::render_inputs(turn.id, &turn.inputs, caps.input, manner);
+    if input.is_empty() && how.weak {
+        history::GO_ON.clone_into(&mut input);
+    }
+    layers.push(again("input", input, kept.input));
+    let PromptRow { window_tokens, answer_tokens, history_from, .. } = kept;
+    Ok(Some(PromptRecord { at, layers, window_tokens, answer_tokens, history_from }))
+}
+
+/// The past as it was shown to a turn, as far as it is what it was.
+fn history_at(
+    reader: &Reader,
+    (turn, open): (&TurnRecord, &[OpenMessage]),
+    (past, from): (&HistoryCache, Option<u64>),
+    how: &HistoryStyle,
+) -> Result<RenderedHistory, StoreError> {
+    let digest = HistoryDigest::of(reader.digest(Some(from.unwrap_or(turn.seq)))?.as_ref());
+    let wanted = HistoryRequest {
+        place: HistoryPosition { from: from.unwrap_or(0), ..HistoryPosition::default() },
+        digest: &digest,
+        open,
+        room: 0,
+        affordable: 0,
+        open_room: how.open_room,
+        tells: false,
+        turn: turn.id,
+    };
+    Ok(past.show(&wanted, how, None))
+}
+
+/// The facts that a turn was shown, as far as they are what they were.
+fn facts_at(
+    reader: &Reader,
+    (turn, at): (&TurnRecord, Timestamp),
+    open: &[OpenMessage],
+) -> Result<Vec<Fact>, StoreError> {
+    let query = query_of(&turn.inputs, open);
+    let mut found = reader.facts(&fact_query(&query))?;
+    found.retain(|fact| fact.updated_at <= at);
+    Ok(facts_for(&query, found, input_label(&turn.inputs)))
+}
+
+fn whole(name: &str, text: String) -> PromptLayerRecord {
+    let (name, chars, tokens) = (name.to_owned(), chars(&text), tokens::estimate(&text));
+    PromptLayerRecord { name, chars, tokens, on_record: true, text: Some(text) }
+}
+
+fn again(name: &str, text: String, kept: PromptLayerRow) -> PromptLayerRecord {
+    let PromptLayerRow { sha256, chars, tokens } = kept;
+    let text = (Hash::of(text.as_bytes()) == sha256).then_some(text);
+    PromptLayerRecord { name: name.to_owned(), chars, tokens, on_record: text.is_some(), text }
+}
+
+fn chars(text: &str) -> u32 {
+    u32::try_from(text.chars().count()).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,95 @@
+//! What every payment but a purchase of credits has to pass before it is written
+//! down: the creator's settings, over what was spent lately and what is there.
+//!
+//! A refusal is on record like a payment is. Nothing here may be asked without the
+//! door: two that were judged at once could pass a limit together.
+
+use automaton_core::error::chain;
+use automaton_core::event::Event;
+use automaton_core::faults::FaultPoint;
+use automaton_core::id::IntentId;
+use automaton_core::money::Microcents;
+use automaton_core::payment::NewPayment;
+use automaton_policy::{PaymentFacts, PaymentVerdict, ReasonCode};
+use automaton_store::{ApprovalRequest, RefusedDemand};
+
+use super::{Treasury, TreasuryError};
+use crate::settings::AgentLimits;
+
+impl Treasury {
+    /// Judges a payment and writes it down; only one that may be made at once comes
+    /// back. `have` is what there is of what it is paid with, where that is known.
+    pub(super) async fn propose(
+        &self,
+        spend: NewPayment,
+        have: Option<Microcents>,
+    ) -> Result<IntentId, TreasuryError> {
+        self.advance_window().await?;
+        let recent = self.store.recently(spend.purpose, spend.why.call).await?;
+        let promised = self.store.committed_amount(spend.money.rail()).await?;
+        let facts = PaymentFacts {
+            purpose: spend.purpose,
+            worth: spend.money.worth()?,
+            // silent-ok: less than can be counted is not known.
+            have: have.and_then(|have| have.minus(promised).ok()),
+            hour: recent.hour,
+            day: recent.day,
+            since_last: recent.since_last,
+            in_turn: recent.in_turn,
+        };
+        let question = match self.limits.judge(&facts) {
+            PaymentVerdict::Allow => None,
+            PaymentVerdict::Deny(code, reason) => {
+                let denied = Err(TreasuryError::Denied { code: code.name(), reason });
+                return self.refused(&spend.origin, denied).await;
+            }
+            PaymentVerdict::Ask(code, reason) => Some(self.question(&spend, code, reason).await?),
+        };
+        let waits = question.as_ref().map(|question| question.reason.clone());
+        let id = self.store.propose_payment(spend, question.clone()).await?;
+        self.reach(FaultPoint::SpendProposed);
+        match (waits, question) {
+            (Some(reason), Some(question)) => {
+                self.emit(Event::ApprovalAsked {
+                    payment: Some(id),
+                    call: None,
+                    summary: question.summary,
+                });
+                Err(TreasuryError::Asked { id, reason })
+            }
+            _ => Ok(id),
+        }
+    }
+
+    async fn question(
+        &self,
+        spend: &NewPayment,
+        code: ReasonCode,
+        reason: String,
+    ) -> Result<ApprovalRequest, TreasuryError> {
+        let NewPayment { purpose, origin, payee, money, why, .. } = spend;
+        let (worth, what) = (money.worth()?, purpose.name());
+        // What nobody's call asks for is not of a wake.
+        let creators = why.call.is_some() && self.store.is_creators_wake().await?;
+        let patience = AgentLimits::patience(self.answer_within, creators);
+        Ok(ApprovalRequest {
+            summary: format!("{what}: {worth} to {payee} by {origin}, for: {}", why.note),
+            code: code.name().to_owned(),
+            reason,
+            expires_at: self.deps.ids.now().after(patience),
+        })
+    }
+
+    /// Passes an outcome on; a refusal goes on record first.
+    pub(super) async fn refused<T>(
+        &self,
+        origin: &str,
+        outcome: Result<T, TreasuryError>,
+    ) -> Result<T, TreasuryError> {
+        if let Err(error) = &outcome {
+            let (origin, detail) = (origin.to_owned(), chain(error).to_string());
+            self.store.refuse_demand(RefusedDemand { origin, detail }).await?;
+        }
+        outcome
+    }
+}

@@ -1,0 +1,237 @@
+//! Pure: what bounds a wake, how near it is to each bound, and what it is told of that.
+//!
+//! Turns, answers and their cost since the creator last called, and the day's budget.
+//! Some bound there always is, and nothing that a model does extends one. The last turn
+//! before a bound is kept for a hand-over.
+
+use automaton_core::money::Microcents;
+use automaton_core::pnl::UnattendedUsage;
+use automaton_core::stop::ExhaustedLimit;
+use automaton_policy::budget::{Budgets, HAND_OVER_FROM, UnattendedBudget, is_nearly};
+
+/// What bounds a wake.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WakeLimits {
+    /// Turns.
+    pub(crate) turns: u32,
+    /// Whether answers cost something; else only turns are bounded.
+    pub(crate) costs: bool,
+    /// What may be thought without a call of the creator.
+    pub(crate) envelope: UnattendedBudget,
+    /// What a day may cost.
+    pub(crate) budgets: Budgets,
+}
+
+/// What is used of it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct WakeUsage {
+    /// Turns of the wake.
+    pub(crate) turns: u32,
+    /// What was thought since the creator last called.
+    pub(crate) unattended: UnattendedUsage,
+    /// What answers cost in the last 24 hours.
+    pub(crate) day: Microcents,
+    /// The most that the last answer of this wake could cost.
+    pub(crate) most: Microcents,
+}
+
+/// A bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WakeLimit {
+    Turns,
+    Envelope,
+    Day,
+}
+
+/// What the next turn may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TurnAllowance {
+    /// One among others.
+    Room,
+    /// The last before a bound.
+    Last(WakeLimit),
+    /// None.
+    Over(WakeLimit),
+}
+
+/// What the model was told of in this wake: turns, answers, their cost, the day.
+pub(crate) type WarningFlags = [bool; 4];
+
+impl WakeLimits {
+    /// What the next turn may be. That the day's budget is used up is found where the
+    /// next answer is booked.
+    pub(crate) fn stage(&self, used: &WakeUsage) -> TurnAllowance {
+        let WakeUsage { turns, unattended: stretch, day, most } = used;
+        if *turns >= self.turns {
+            return TurnAllowance::Over(WakeLimit::Turns);
+        }
+        if self.costs && self.envelope.used_up(stretch).is_some() {
+            return TurnAllowance::Over(WakeLimit::Envelope);
+        }
+        // Who has done nothing yet has nothing to hand over.
+        if *turns == 0 {
+            return TurnAllowance::Room;
+        }
+        if self.turns >= HAND_OVER_FROM && turns + 1 >= self.turns {
+            return TurnAllowance::Last(WakeLimit::Turns);
+        }
+        if self.costs && self.envelope.is_last(stretch) {
+            return TurnAllowance::Last(WakeLimit::Envelope);
+        }
+        if self.costs && self.budgets.is_last_of_day(*day, *most) {
+            return TurnAllowance::Last(WakeLimit::Day);
+        }
+        TurnAllowance::Room
+    }
+
+    /// How much of a bound is used, for people.
+    pub(crate) fn used_up(&self, bound: WakeLimit, used: &WakeUsage) -> ExhaustedLimit {
+        let WakeUsage { unattended: stretch, day, .. } = used;
+        let UnattendedBudget { answers, cost } = self.envelope;
+        match (bound, answers.filter(|of| stretch.answers >= *of)) {
+            (WakeLimit::Turns, _) => ExhaustedLimit::Turns(self.turns),
+            (WakeLimit::Day, _) => {
+                ExhaustedLimit::Day(*day, self.budgets.inference_per_day.unwrap_or_default())
+            }
+            (WakeLimit::Envelope, Some(of)) => ExhaustedLimit::Answers(stretch.answers, of),
+            (WakeLimit::Envelope, None) => {
+                ExhaustedLimit::Cost(Microcents::new(stretch.lost()), cost.unwrap_or_default())
+            }
+        }
+    }
+
+    /// What the model is told when four fifths of a bound are used: once a wake of each.
+    pub(crate) fn warn(&self, used: &WakeUsage, told: &mut WarningFlags) -> Option<String> {
+        let WakeUsage { turns, unattended: stretch, day, .. } = *used;
+        let nearly = |part: u32, of: u32| of >= HAND_OVER_FROM && is_nearly(part.into(), of.into());
+        let nearly_cents = |part: i64, of: Microcents| {
+            self.costs && of > Microcents::ZERO && is_nearly(part, of.units())
+        };
+        let answers = self.envelope.answers.filter(|_| self.costs);
+        let lost = Microcents::new(stretch.lost());
+        let found = [
+            nearly(turns, self.turns)
+                .then(|| format!("{turns} of {} turns of this wake", self.turns)),
+            answers.filter(|of| nearly(stretch.answers, *of)).map(|of| {
+                format!("{} of {of} answers until your creator calls again", stretch.answers)
+            }),
+            self.envelope
+                .cost
+                .filter(|of| nearly_cents(lost.units(), *of))
+                .map(|of| format!("{lost} of {of} for answers until your creator calls again")),
+            self.budgets
+                .inference_per_day
+                .filter(|of| nearly_cents(day.units(), *of))
+                .map(|of| format!("{day} of {of} for answers of 24 hours")),
+        ];
+        let fresh = found
+            .into_iter()
+            .zip(told)
+            .filter_map(|(text, told)| text.filter(|_| !std::mem::replace(told, true)));
+        let fresh: Vec<String> = fresh.collect();
+        (!fresh.is_empty()).then(|| {
+            format!(
+                "Four fifths of a limit are used: {}. Do what matters most. The last turn before a \
+                 limit has no tools: there you hand over what is done and what is next.",
+                fresh.join("; ")
+            )
+        })
+    }
+
+    /// What the model is told in the last turn before a bound.
+    pub(crate) fn hand_over(&self, bound: WakeLimit, used: &WakeUsage) -> String {
+        let mut after = *used;
+        after.unattended.answers = after.unattended.answers.saturating_add(1);
+        format!(
+            "This is the last turn before a limit (`{}`), and you have no tools in it. Hand over \
+             in plain words: what is done, what is open, what is next. Your creator gets them, \
+             and you go on from them when you wake.",
+            self.used_up(bound, &after).key()
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const CENT: i64 = Microcents::PER_CENT;
+
+    fn cents(cents: i64) -> Microcents {
+        Microcents::new(cents * CENT)
+    }
+
+    fn bounds() -> WakeLimits {
+        let envelope = UnattendedBudget { answers: Some(30), cost: Some(cents(25)) };
+        let budgets = Budgets { inference_per_day: Some(cents(500)), ..Budgets::default() };
+        WakeLimits { turns: 25, costs: true, envelope, budgets }
+    }
+
+    fn used(turns: u32, answers: u32, cost: i64) -> WakeUsage {
+        let stretch =
+            UnattendedUsage { answers, cost: Microcents::new(cost), ..UnattendedUsage::default() };
+        WakeUsage { turns, unattended: stretch, ..WakeUsage::default() }
+    }
+
+    #[test]
+    fn the_turn_before_a_bound_is_the_last() {
+        let bounds = bounds();
+        assert_eq!(bounds.stage(&used(23, 23, 0)), TurnAllowance::Room);
+        assert_eq!(bounds.stage(&used(24, 24, 0)), TurnAllowance::Last(WakeLimit::Turns));
+        assert_eq!(bounds.stage(&used(25, 25, 0)), TurnAllowance::Over(WakeLimit::Turns));
+        assert_eq!(bounds.stage(&used(3, 29, 0)), TurnAllowance::Last(WakeLimit::Envelope));
+        assert_eq!(bounds.stage(&used(3, 30, 0)), TurnAllowance::Over(WakeLimit::Envelope));
+        assert_eq!(bounds.stage(&used(0, 29, 0)), TurnAllowance::Room, "nothing to hand over yet");
+        let day = WakeUsage { day: cents(480), most: cents(10), ..used(3, 3, 0) };
+        assert_eq!(bounds.stage(&day), TurnAllowance::Last(WakeLimit::Day));
+        assert_eq!(WakeLimits { costs: false, ..bounds }.stage(&day), TurnAllowance::Room);
+        assert_eq!(WakeLimits { turns: 4, ..bounds }.stage(&used(3, 3, 0)), TurnAllowance::Room);
+        assert_eq!(
+            WakeLimits { turns: 4, ..bounds }.stage(&used(4, 4, 0)),
+            TurnAllowance::Over(WakeLimit::Turns)
+        );
+    }
+
+    #[test]
+    fn four_fifths_of_a_bound_are_told_once() {
+        let (bounds, mut told) = (bounds(), WarningFlags::default());
+        assert_eq!(bounds.warn(&used(19, 19, 0), &mut told), None);
+        let text = bounds.warn(&used(20, 20, 0), &mut told).unwrap();
+        assert!(text.contains("20 of 25 turns") && !text.contains("answers until"), "{text}");
+        assert_eq!(bounds.warn(&used(21, 21, 0), &mut told), None, "once");
+        let both = WakeUsage { day: cents(400), ..used(22, 24, 20 * CENT) };
+        let text = bounds.warn(&both, &mut told).unwrap();
+        for part in ["24 of 30 answers", "$0.20 of $0.25", "$4.00 of $5.00", "hand over"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let mut told = WarningFlags::default();
+        assert_eq!(WakeLimits { costs: false, turns: 4, ..bounds }.warn(&both, &mut told), None);
+    }
+
+    #[test]
+    fn what_is_used_up_is_told_with_its_key() {
+        let bounds = bounds();
+        let key = |bound, used: WakeUsage| bounds.used_up(bound, &used).key();
+        assert_eq!(key(WakeLimit::Turns, used(25, 25, 0)), "maxTurnsPerCycle");
+        assert_eq!(key(WakeLimit::Envelope, used(25, 30, 0)), "wakeEnvelope.answers");
+        assert_eq!(key(WakeLimit::Envelope, used(25, 12, 24 * CENT)), "wakeEnvelope.cents");
+        assert_eq!(key(WakeLimit::Day, used(1, 1, 0)), "treasuryPolicy.maxInferenceDailyCents");
+        let text = bounds.hand_over(WakeLimit::Envelope, &used(3, 29, 0));
+        assert!(text.contains("`wakeEnvelope.answers`") && text.contains("no tools"), "{text}");
+    }
+
+    proptest! {
+        /// Whatever a wake does and whatever it has left, it ends within its turns.
+        #[test]
+        fn every_wake_ends(turns in 1_u32..60, costs: bool, cost in 0..CENT) {
+            let bounds = WakeLimits { turns, costs, ..bounds() };
+            let (mut count, mut spent) = (0, 0);
+            while let TurnAllowance::Room = bounds.stage(&used(count, count, spent)) {
+                count += 1;
+                spent += cost;
+                prop_assert!(count <= turns && (!costs || count <= 30));
+            }
+        }
+    }
+}

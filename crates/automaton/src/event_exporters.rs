@@ -1,0 +1,77 @@
+//! Where the supervisor tells the operator more than on the console: his webhook, his
+//! collector of traces.
+//!
+//! Each is there only where the configuration names it. None of them may delay the
+//! supervisor, or end what it does.
+
+use std::future::pending;
+
+use automaton_core::event::{Event, StampedEvent};
+
+use crate::config::resolve::ResolvedConfig;
+use crate::error::CliError;
+use crate::traces::TraceExporter;
+use crate::webhook::Webhook;
+
+/// The outlets of one automaton.
+#[derive(Debug, Default)]
+pub(crate) struct EventExporters {
+    webhook: Option<Webhook>,
+    traces: Option<TraceExporter>,
+}
+
+impl EventExporters {
+    /// Opens those that the configuration names.
+    ///
+    /// # Errors
+    /// When an address is none.
+    pub(crate) fn open(resolved: &ResolvedConfig) -> Result<Self, CliError> {
+        let ResolvedConfig { allowed_origins, name, home, .. } = resolved;
+        let webhook = resolved.webhook.as_ref();
+        let webhook = webhook.map(|to| Webhook::start(to, allowed_origins, name)).transpose()?;
+        let traces = resolved.traces.as_ref();
+        let traces =
+            traces.map(|to| TraceExporter::start(to, allowed_origins, (home, name))).transpose()?;
+        Ok(Self { webhook, traces })
+    }
+
+    /// Takes an event; what is to be told when somebody who wants it cannot have it.
+    pub(crate) fn take(&self, stamped: &StampedEvent) -> Option<Event> {
+        let webhook = self.webhook.as_ref().and_then(|webhook| webhook.take(stamped));
+        // No event is for both.
+        webhook.or_else(|| self.traces.as_ref().and_then(|traces| traces.take(stamped)))
+    }
+
+    /// What could not be delivered next. Cancel-safe.
+    pub(crate) async fn next_failure(&mut self) -> Event {
+        let Self { webhook, traces } = self;
+        let hooked = async {
+            match webhook {
+                Some(webhook) => webhook.next_failure().await,
+                None => pending().await,
+            }
+        };
+        let traced = async {
+            match traces {
+                Some(traces) => traces.next_failure().await,
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            failed = hooked => failed,
+            failed = traced => failed,
+        }
+    }
+
+    /// Waits a moment for what is not delivered yet, and ends.
+    pub(crate) async fn end(self) {
+        let Self { webhook, traces } = self;
+        if let Some(webhook) = webhook {
+            webhook.end().await;
+        }
+        if let Some(traces) = traces {
+            traces.end().await;
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! What the supervisor keeps beside the agent: dev chain, cloud, and the signer.
+//!
+//! All of them live on while the agent comes and goes; an agent does not go on without
+//! its signer. Nothing here ever sees the key or what is signed.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use automaton_client::CloudClient;
+use automaton_core::event::{Event, Service, StampedEvent};
+use automaton_core::time::Timestamp;
+use automaton_sandbox::process::fd_passing;
+use automaton_wallet::ChainClient;
+use tokio::time::timeout;
+
+use crate::args::BASE;
+use crate::child_process::{ChildProcess, ShutdownWait};
+use crate::cmd::wallet::{client, url};
+use crate::config::resolve::{Brain, FallbackModels};
+use crate::error::CliError;
+use crate::role::launch_config::{self, LaunchConfig, MoneyLaunchConfig};
+use crate::role::provider;
+use crate::role::service::{ServiceBackend, ServiceLaunchConfig};
+use crate::role::signer::{self, SignerLaunchConfig};
+use crate::stack::{self, Stack};
+use crate::supervised_service::SupervisedService;
+use crate::ui::console::Console;
+
+/// How long a service may take to end.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// How long the chain may take to tell its time.
+const CHAIN_TELLS_WITHIN: Duration = Duration::from_secs(3);
+
+/// A chain and a cloud that run, and what the agent needs to live from them.
+#[derive(Debug)]
+pub(crate) struct Services {
+    /// In the order of their start.
+    services: Vec<SupervisedService>,
+    configs: ServiceConfigs,
+}
+
+/// What an agent and its signer are told of what they live from.
+#[derive(Debug)]
+pub(crate) struct ServiceConfigs {
+    money: MoneyLaunchConfig,
+    signer: SignerLaunchConfig,
+}
+
+/// A signer that runs, and the way in for its agents.
+#[derive(Debug)]
+pub(crate) struct SignerHandle {
+    /// The process.
+    pub(crate) process: ChildProcess,
+    fd_socket: UnixStream,
+}
+
+/// The agent and its signer.
+#[derive(Debug)]
+pub(crate) struct AgentAndSigner {
+    /// The agent.
+    pub(crate) agent: ChildProcess,
+    /// Its signer, when it lives from something.
+    pub(crate) signer: Option<SignerHandle>,
+}
+
+impl Services {
+    /// Starts the services of a stack, one after the other, into `begun`: when this
+    /// fails or is cut off, whoever holds them ends them.
+    ///
+    /// # Errors
+    /// When one of them cannot live, or the cloud's address is none.
+    pub(crate) async fn start(
+        mut stack: Stack,
+        agent: &LaunchConfig,
+        console: &mut Console,
+        begun: &mut Vec<SupervisedService>,
+    ) -> Result<ServiceConfigs, CliError> {
+        if stack.is_new {
+            console.tell(Event::WalletCreated { address: stack.wallet.to_string() })?;
+        }
+        let fault = agent.fault.clone().map(|fault| (fault, agent.resolved.home.clone()));
+        let service = |serves: ServiceBackend, listen| {
+            let executable = agent.executable.clone();
+            SupervisedService::start(ServiceLaunchConfig {
+                serves,
+                listen,
+                executable,
+                fault: fault.clone(),
+            })
+        };
+        begun.push(service(stack.chain(), stack.place(Service::Chain))?);
+        let rpc = settled(begun, &mut stack, console).await?;
+        let cheaper = match &agent.resolved.brain {
+            Brain::Http(brain) => brain.cheaper.clone(),
+            Brain::Local(_) => FallbackModels::default(),
+        };
+        let cloud = stack.cloud(&agent.resolved, &sold(&agent.resolved.brain), &rpc)?;
+        begun.push(service(cloud, stack.place(Service::Cloud))?);
+        let url = settled(begun, &mut stack, console).await?;
+        let audience = CloudClient::new(client([url.as_str()])?, &url)?.audience()?;
+        // Sign-ins name Base, as every client's do.
+        let signer = stack.signer(vec![(audience.domain, audience.uri, BASE)]);
+        let model = provider::describe(&agent.resolved.brain)?.id;
+        let (token, sign_in_chain) = (stack::token(), BASE);
+        let money = MoneyLaunchConfig { cloud: url, model, cheaper, rpc, token, sign_in_chain };
+        Ok(ServiceConfigs { money, signer })
+    }
+
+    /// The household of services that serve.
+    pub(crate) const fn of(services: Vec<SupervisedService>, configs: ServiceConfigs) -> Self {
+        Self { services, configs }
+    }
+
+    /// What happens next with one of the services. Cancel-safe, as each of them is.
+    ///
+    /// # Errors
+    /// When one of them dies too often.
+    pub(crate) async fn next(&mut self) -> Result<StampedEvent, CliError> {
+        next_of(&mut self.services).await
+    }
+
+    /// The time of the chain's last block, if it tells that at once: the witness of
+    /// how long a signer did not run.
+    pub(crate) async fn chain_time(&self) -> Option<Timestamp> {
+        let MoneyLaunchConfig { rpc, token, .. } = &self.configs.money;
+        let asked = async {
+            let chain =
+                ChainClient::connect(client([rpc.as_str()])?, url(rpc)?, token.chain_id).await?;
+            Ok::<_, CliError>(chain.time().await?)
+        };
+        // silent-ok: where it is unknown, no time passed for the signer.
+        timeout(CHAIN_TELLS_WITHIN, asked).await.ok()?.ok()
+    }
+
+    /// Ends the services, the last one first.
+    ///
+    /// # Errors
+    /// When one of them cannot be waited for.
+    pub(crate) async fn end(self, hurry: &mut ShutdownWait<'_>) -> Result<(), CliError> {
+        Self::end_all(self.services, hurry).await
+    }
+
+    /// Ends services, the last one first.
+    ///
+    /// # Errors
+    /// When one of them cannot be waited for.
+    pub(crate) async fn end_all(
+        services: Vec<SupervisedService>,
+        hurry: &mut ShutdownWait<'_>,
+    ) -> Result<(), CliError> {
+        let mut ended = Ok(());
+        for kept in services.into_iter().rev() {
+            // All are ended, whatever becomes of one.
+            ended = kept.end(GRACE, hurry).await.and(ended);
+        }
+        ended
+    }
+}
+
+/// Which cheaper models the cloud can sell: those that the server behind it lists. One
+/// that cannot be asked for its list may have none.
+fn sold(brain: &Brain) -> Vec<String> {
+    let Brain::Http(http) = brain else { return Vec::new() };
+    // The agent tells which of its models the cloud does not sell.
+    let listed = |name: &&str| http.served.listed.iter().any(|known| known == name);
+    http.cheaper.names().filter(listed).map(str::to_owned).collect()
+}
+
+async fn next_of(services: &mut [SupervisedService]) -> Result<StampedEvent, CliError> {
+    match services {
+        [] => std::future::pending().await,
+        [one] => one.next().await,
+        [one, other, ..] => tokio::select! {
+            biased;
+            news = one.next() => news,
+            news = other.next() => news,
+        },
+    }
+}
+
+/// Waits until the newest service serves; its URL, which the stack remembers.
+async fn settled(
+    begun: &mut [SupervisedService],
+    stack: &mut Stack,
+    console: &mut Console,
+) -> Result<String, CliError> {
+    loop {
+        console.show(&next_of(begun).await?)?;
+        if let Some(kept) = begun.last()
+            && let Some(url) = &kept.url
+        {
+            stack.remember(kept.service(), kept.listens())?;
+            return Ok(url.clone());
+        }
+    }
+}
+
+impl SignerHandle {
+    async fn start(agent: &LaunchConfig, household: &Services) -> Result<Self, CliError> {
+        let failed = |error| CliError::internal("cannot reach the signer", &error);
+        let (door, theirs) = UnixStream::pair().map_err(failed)?;
+        let fault = agent.fault.clone().map(|fault| (fault, agent.resolved.home.clone()));
+        let chain_time = household.chain_time().await;
+        let told = household.configs.signer.clone();
+        let charter = SignerLaunchConfig { fault, chain_time, has_door: true, ..told };
+        let role = (agent.executable.as_path(), signer::ARG0);
+        let socket = Some((OwnedFd::from(theirs), launch_config::SIGNER));
+        Ok(Self { process: ChildProcess::start(role, &charter, socket)?, fd_socket: door })
+    }
+}
+
+impl AgentAndSigner {
+    /// Starts an agent, with a signer where it lives from something and has none yet.
+    ///
+    /// # Errors
+    /// When a process cannot be started.
+    pub(crate) async fn start(
+        mut agent: LaunchConfig,
+        home: Option<&Services>,
+        kept: Option<SignerHandle>,
+    ) -> Result<Self, CliError> {
+        let executable = agent.executable.clone();
+        let role = (executable.as_path(), launch_config::ARG0);
+        let Some(household) = home else {
+            return Ok(Self { agent: ChildProcess::start(role, &agent, None)?, signer: None });
+        };
+        let failed = |error| CliError::internal("cannot join the agent to its signer", &error);
+        let (ours, theirs) = UnixStream::pair().map_err(failed)?;
+        let signer = match kept {
+            Some(kept) => kept,
+            None => SignerHandle::start(&agent, household).await?,
+        };
+        // silent-ok: one that has died since is seen to be gone, and both begin anew.
+        fd_passing::send_fd(&signer.fd_socket, theirs).ok();
+        agent.money = Some(household.configs.money.clone());
+        // What it thinks with is behind the cloud, and so is the key to that.
+        if let Brain::Http(brain) = &mut agent.resolved.brain {
+            brain.key = None;
+        }
+        let socket = Some((OwnedFd::from(ours), launch_config::SIGNER));
+        let agent = ChildProcess::start(role, &agent, socket)?;
+        Ok(Self { agent, signer: Some(signer) })
+    }
+}

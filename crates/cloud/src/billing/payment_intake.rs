@@ -1,0 +1,108 @@
+//! Where payments are taken: stored or found again, and then waited for.
+//!
+//! A payment is stored before anything is sent to the chain, and what happens
+//! then does not depend on whoever sent it: a request only waits for a while.
+
+use std::time::Duration;
+
+use automaton_core::faults::FaultPoint;
+use automaton_core::wire::x402::Authorization;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::facilitator::{INSUFFICIENT_BALANCE, NONCE_USED, PaymentRefusal};
+use super::settlement::SettlementError;
+use super::settler::{SettlementStepError, Settler};
+use crate::db::{
+    BeginPaymentOutcome, DbError, IncomingPayment, IncomingPaymentState, NewIncomingPayment,
+};
+
+/// How long the chain may take to say whether a payment can be good: nothing is
+/// stored before that, and its client gives up after 30 seconds.
+const ASKED_WITHIN: Duration = Duration::from_secs(8);
+
+/// What became of a payment that was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PaymentAcceptance {
+    /// It is stored, now or before, or is taken for another that is.
+    Stored(i64),
+    /// It is no good.
+    Refused(PaymentRefusal),
+    /// The authorization was used for something else.
+    Conflict,
+    /// Its name was used for another payment.
+    OtherName,
+    /// Too many are under way.
+    Busy,
+}
+
+impl Settler {
+    /// Stores a payment that was checked, or finds the one that it repeats.
+    pub(crate) async fn take(
+        &self,
+        new: NewIncomingPayment,
+    ) -> Result<PaymentAcceptance, SettlementStepError> {
+        let authorization = &new.authorization;
+        let before = self.db.find_payment(new.chain, new.asset, authorization.clone()).await?;
+        if before.is_none()
+            && let Some(refusal) = self.refuses(authorization).await?
+        {
+            return Ok(PaymentAcceptance::Refused(refusal));
+        }
+        match self.db.begin_payment(new).await? {
+            BeginPaymentOutcome::New(id) => {
+                self.faults.reach(FaultPoint::PaymentBegun);
+                self.fresh.push(id);
+                Ok(PaymentAcceptance::Stored(id))
+            }
+            BeginPaymentOutcome::Known(id) => {
+                let payment = self.db.payment(id).await?;
+                // What was given up may have been carried out by somebody else.
+                if matches!(payment.state, IncomingPaymentState::Failed(_)) {
+                    self.step(&payment).await?;
+                }
+                Ok(PaymentAcceptance::Stored(id))
+            }
+            BeginPaymentOutcome::Guarded(id) => Ok(PaymentAcceptance::Stored(id)),
+            BeginPaymentOutcome::Conflict => Ok(PaymentAcceptance::Conflict),
+            BeginPaymentOutcome::OtherName => Ok(PaymentAcceptance::OtherName),
+            BeginPaymentOutcome::Busy => Ok(PaymentAcceptance::Busy),
+        }
+    }
+
+    /// What only the chain knows against an authorization.
+    pub(crate) async fn refuses(
+        &self,
+        authorization: &Authorization,
+    ) -> Result<Option<PaymentRefusal>, SettlementError> {
+        let ask = async {
+            if self.chain.authorization_used(authorization).await? {
+                return Ok(Some(NONCE_USED));
+            }
+            let balance = self.chain.balance(authorization.from).await?;
+            Ok((balance < authorization.value).then_some(INSUFFICIENT_BALANCE))
+        };
+        let late = |error| SettlementError::Unavailable(Box::new(error));
+        timeout(ASKED_WITHIN, ask).await.map_err(late)?
+    }
+
+    /// Waits for a payment to end, until then at most; how far it is.
+    pub(crate) async fn wait(&self, id: i64, until: Instant) -> Result<IncomingPayment, DbError> {
+        let mut changes = self.changes.subscribe();
+        loop {
+            let payment = self.db.payment(id).await?;
+            if matches!(
+                payment.state,
+                IncomingPaymentState::Settled(_) | IncomingPaymentState::Failed(_)
+            ) {
+                return Ok(payment);
+            }
+            let changed = async {
+                // Whoever was too slow to hear of them all has to look.
+                while changes.recv().await.is_ok_and(|other| other != id) {}
+            };
+            if timeout_at(until, changed).await.is_err() {
+                return Ok(payment);
+            }
+        }
+    }
+}

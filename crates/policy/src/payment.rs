@@ -1,0 +1,355 @@
+//! Pure: whether a payment fits what the creator allows.
+//!
+//! The rules of [`crate::judge`] look at what a call says; here is what takes
+//! numbers that are only known behind the treasury's door: what was spent lately,
+//! and what would be left. What refuses goes before what asks, and an amount that
+//! is not known never passes. The signer and the cloud count for themselves; no
+//! limit here may be the only one.
+
+use automaton_core::money::Microcents;
+use automaton_core::payment::Purpose;
+use automaton_core::time::Span;
+
+use crate::decision::ReasonCode;
+
+/// What the creator allows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PaymentLimits {
+    /// The largest single transfer.
+    pub transfer_max: Microcents,
+    /// All transfers of an hour.
+    pub transfer_hour: Microcents,
+    /// All transfers of a day.
+    pub transfer_day: Microcents,
+    /// The least time between two transfers.
+    pub transfer_cooldown: Span,
+    /// Transfers of one turn.
+    pub transfers_per_turn: u32,
+    /// The largest payment for a request.
+    pub x402_max: Microcents,
+    /// All payments for requests of an hour.
+    pub x402_hour: Microcents,
+    /// All payments for requests of a day.
+    pub x402_day: Microcents,
+    /// Hosts that may be paid for a request: names, which stand for what lies under
+    /// them too, with the port where it is not the usual one, or whole origins.
+    pub x402_hosts: Vec<String>,
+    /// What has to be left of what is paid with.
+    pub reserve: Microcents,
+    /// Above this the creator is asked.
+    pub ask_above: Microcents,
+}
+
+impl Default for PaymentLimits {
+    /// $50 a transfer, $100 an hour, $250 a day, two a turn; $1 a request, $10 an hour, $50 a day; $10 are
+    /// kept; above $10 the creator is asked; nobody is paid for requests.
+    fn default() -> Self {
+        let cents = |cents: i64| Microcents::new(cents * Microcents::PER_CENT);
+        Self {
+            transfer_max: cents(5_000),
+            transfer_hour: cents(10_000),
+            transfer_day: cents(25_000),
+            transfer_cooldown: Span::ZERO,
+            transfers_per_turn: 2,
+            x402_max: cents(100),
+            x402_hour: cents(1_000),
+            x402_day: cents(5_000),
+            x402_hosts: Vec::new(),
+            reserve: cents(1_000),
+            ask_above: cents(1_000),
+        }
+    }
+}
+
+/// What is known when a payment is about to be written down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PaymentFacts {
+    /// What kind it is.
+    pub purpose: Purpose,
+    /// What it is worth.
+    pub worth: Microcents,
+    /// What there is of what it is paid with; none while it is unknown.
+    pub have: Option<Microcents>,
+    /// What was spent on the same purpose in the last hour.
+    pub hour: Microcents,
+    /// The same in the last 24 hours.
+    pub day: Microcents,
+    /// How long ago the last one was; none when there was none.
+    pub since_last: Option<Span>,
+    /// How many the same turn has asked for.
+    pub in_turn: u32,
+}
+
+/// What becomes of a payment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PaymentVerdict {
+    /// It may be made.
+    Allow,
+    /// The creator is asked, for this reason.
+    Ask(ReasonCode, String),
+    /// It may not be made, for this reason.
+    Deny(ReasonCode, String),
+}
+
+impl PaymentLimits {
+    /// Judges a payment. Purchases of credits are bound by the price of their tier
+    /// and the signer's ceilings alone: they move money from one pocket to another.
+    #[must_use]
+    pub fn judge(&self, facts: &PaymentFacts) -> PaymentVerdict {
+        let objection = match facts.purpose {
+            Purpose::TopUp => None,
+            Purpose::X402 => self
+                .caps(facts, &[self.x402_max, self.x402_hour, self.x402_day])
+                .or_else(|| self.reserve(facts)),
+            Purpose::Transfer => self
+                .caps(facts, &[self.transfer_max, self.transfer_hour, self.transfer_day])
+                .or_else(|| self.pace(facts))
+                .or_else(|| self.reserve(facts))
+                .or_else(|| half(facts)),
+        };
+        if let Some((code, reason)) = objection {
+            return PaymentVerdict::Deny(code, reason);
+        }
+        if facts.purpose != Purpose::TopUp && facts.worth > self.ask_above {
+            let reason = format!(
+                "{} is more than the {} that may be spent without asking.",
+                facts.worth, self.ask_above
+            );
+            return PaymentVerdict::Ask(ReasonCode::ConfirmationRequired, reason);
+        }
+        PaymentVerdict::Allow
+    }
+
+    /// Judges one more machine for rent, by what it and those that are rented cost a month. Who
+    /// rents spends with every minute from then on, so a month is what counts.
+    #[must_use]
+    pub fn judge_rent(&self, rented: Microcents, more: Microcents) -> PaymentVerdict {
+        match rented.plus(more) {
+            Ok(sum) if more >= Microcents::ZERO && sum <= self.ask_above => PaymentVerdict::Allow,
+            _ => {
+                let reason = format!(
+                    "Machines cost {rented} a month, {more} more pass the {} that may be spent \
+                     without asking.",
+                    self.ask_above
+                );
+                PaymentVerdict::Deny(ReasonCode::SpendLimitExceeded, reason)
+            }
+        }
+    }
+
+    fn caps(&self, facts: &PaymentFacts, caps: &[Microcents; 3]) -> Option<(ReasonCode, String)> {
+        let [single, hour, day] = *caps;
+        let PaymentFacts { worth, .. } = *facts;
+        let over = |what: &str, spent: Microcents, cap: Microcents| {
+            // A sum that cannot be counted is more than any cap.
+            let fits = spent.plus(worth).is_ok_and(|sum| sum <= cap);
+            let reason = format!("{spent} were spent in the last {what}, {worth} more pass {cap}.");
+            (!fits).then_some((ReasonCode::SpendLimitExceeded, reason))
+        };
+        if worth > single {
+            let reason = format!("{worth} is more than the {single} of one payment.");
+            return Some((ReasonCode::SpendLimitExceeded, reason));
+        }
+        over("hour", facts.hour, hour).or_else(|| over("24 hours", facts.day, day))
+    }
+
+    fn pace(&self, facts: &PaymentFacts) -> Option<(ReasonCode, String)> {
+        if facts.in_turn >= self.transfers_per_turn {
+            let reason = format!("A turn makes at most {} transfers.", self.transfers_per_turn);
+            return Some((ReasonCode::TurnTransferLimit, reason));
+        }
+        let since = facts.since_last.filter(|since| *since < self.transfer_cooldown)?;
+        let reason = format!(
+            "The last transfer was {since} ago, and {} have to pass.",
+            self.transfer_cooldown
+        );
+        Some((ReasonCode::TransferCooldown, reason))
+    }
+
+    fn reserve(&self, facts: &PaymentFacts) -> Option<(ReasonCode, String)> {
+        let Some(have) = facts.have else {
+            let reason = "What is there cannot be read, and what is unknown is not spent.";
+            return Some((ReasonCode::BalanceUnknown, reason.to_owned()));
+        };
+        let left = have.minus(facts.worth);
+        if left.is_ok_and(|left| left >= self.reserve) {
+            return None;
+        }
+        let reason = format!(
+            "{have} are there, {} would be spent, and {} have to be left.",
+            facts.worth, self.reserve
+        );
+        Some((ReasonCode::MinimumReserve, reason))
+    }
+}
+
+/// Whether a host, with its port where it is not the usual one, is among those that
+/// may be paid or lies under one of them. No list means nobody.
+#[must_use]
+pub fn may_be_paid(hosts: &[String], host: &str) -> bool {
+    let host = host.to_ascii_lowercase();
+    hosts.iter().map(|known| known.trim().to_ascii_lowercase()).any(|known| {
+        // A whole origin is itself alone; how it is reached is for whoever connects.
+        if let Some((_, alone)) = known.split_once("://") {
+            return host == alone;
+        }
+        let under = host.strip_suffix(&known).is_some_and(|rest| rest.ends_with('.'));
+        !known.is_empty() && !known.starts_with('.') && (host == known || under)
+    })
+}
+
+/// Nobody is given more than half of what there is.
+fn half(facts: &PaymentFacts) -> Option<(ReasonCode, String)> {
+    let twice = facts.worth.plus(facts.worth);
+    if facts.have.is_some_and(|have| twice.is_ok_and(|twice| twice <= have)) {
+        return None;
+    }
+    let reason = format!("{} is more than half of what is there.", facts.worth);
+    Some((ReasonCode::SpendLimitExceeded, reason))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn cents(cents: i64) -> Microcents {
+        Microcents::from_cents(cents).unwrap()
+    }
+
+    fn facts(purpose: Purpose, worth: i64) -> PaymentFacts {
+        PaymentFacts {
+            purpose,
+            worth: cents(worth),
+            have: Some(cents(1_000_000)),
+            hour: Microcents::ZERO,
+            day: Microcents::ZERO,
+            since_last: None,
+            in_turn: 0,
+        }
+    }
+
+    fn code(limits: &PaymentLimits, facts: &PaymentFacts) -> &'static str {
+        match limits.judge(facts) {
+            PaymentVerdict::Allow => "allow",
+            PaymentVerdict::Ask(code, _) => code.name(),
+            PaymentVerdict::Deny(code, _) => {
+                assert_ne!(code, ReasonCode::ConfirmationRequired);
+                code.name()
+            }
+        }
+    }
+
+    #[test]
+    fn every_limit_of_a_transfer_holds_to_the_cent() {
+        let limits =
+            PaymentLimits { transfer_cooldown: Span::from_secs(60), ..PaymentLimits::default() };
+        let one = facts(Purpose::Transfer, 1);
+        let far = Some(Span::from_secs(60));
+        for (facts, expected) in [
+            (facts(Purpose::Transfer, 1_000), "allow"),
+            (facts(Purpose::Transfer, 1_001), "CONFIRMATION_REQUIRED"),
+            (facts(Purpose::Transfer, 5_000), "CONFIRMATION_REQUIRED"),
+            (facts(Purpose::Transfer, 5_001), "SPEND_LIMIT_EXCEEDED"),
+            (PaymentFacts { hour: cents(9_999), ..one }, "allow"),
+            (PaymentFacts { hour: cents(10_000), ..one }, "SPEND_LIMIT_EXCEEDED"),
+            (PaymentFacts { day: cents(24_999), ..one }, "allow"),
+            (PaymentFacts { day: cents(25_000), ..one }, "SPEND_LIMIT_EXCEEDED"),
+            (PaymentFacts { day: Microcents::new(i64::MAX), ..one }, "SPEND_LIMIT_EXCEEDED"),
+            (PaymentFacts { in_turn: 1, ..one }, "allow"),
+            (PaymentFacts { in_turn: 2, ..one }, "TURN_TRANSFER_LIMIT"),
+            (PaymentFacts { since_last: far, ..one }, "allow"),
+            (
+                PaymentFacts { since_last: Some(Span::from_millis(59_999)), ..one },
+                "TRANSFER_COOLDOWN",
+            ),
+            (PaymentFacts { have: Some(cents(1_001)), ..one }, "allow"),
+            (PaymentFacts { have: Some(cents(1_000)), ..one }, "MINIMUM_RESERVE"),
+            (PaymentFacts { have: None, ..one }, "BALANCE_UNKNOWN"),
+        ] {
+            assert_eq!(code(&limits, &facts), expected, "{facts:?}");
+        }
+        let free = PaymentLimits { reserve: Microcents::ZERO, ..limits };
+        let rich = PaymentFacts { have: Some(cents(200)), ..facts(Purpose::Transfer, 100) };
+        assert_eq!(code(&free, &rich), "allow");
+        let poor = PaymentFacts { have: Some(cents(199)), ..rich };
+        assert_eq!(code(&free, &poor), "SPEND_LIMIT_EXCEEDED", "not more than half");
+    }
+
+    #[test]
+    fn a_request_has_a_cap_windows_and_the_reserve_but_no_pace() {
+        let limits = PaymentLimits::default();
+        let one = facts(Purpose::X402, 1);
+        for (facts, expected) in [
+            (facts(Purpose::X402, 100), "allow"),
+            (facts(Purpose::X402, 101), "SPEND_LIMIT_EXCEEDED"),
+            (PaymentFacts { hour: cents(1_000), ..one }, "SPEND_LIMIT_EXCEEDED"),
+            (PaymentFacts { day: cents(5_000), ..one }, "SPEND_LIMIT_EXCEEDED"),
+            (PaymentFacts { have: Some(cents(1_000)), ..one }, "MINIMUM_RESERVE"),
+            (PaymentFacts { have: None, ..one }, "BALANCE_UNKNOWN"),
+            (PaymentFacts { in_turn: 99, since_last: Some(Span::ZERO), ..one }, "allow"),
+        ] {
+            assert_eq!(code(&limits, &facts), expected, "{facts:?}");
+        }
+        let (x402_max, x402_hour) = (cents(5_000), cents(5_000));
+        let wide = PaymentLimits { x402_max, x402_hour, ..limits };
+        assert_eq!(code(&wide, &facts(Purpose::X402, 1_001)), "CONFIRMATION_REQUIRED");
+        let top_up = PaymentFacts { have: None, ..facts(Purpose::TopUp, 250_000) };
+        assert_eq!(code(&wide, &top_up), "allow", "its price is that of its tier");
+    }
+
+    #[test]
+    fn only_listed_hosts_and_what_lies_under_them_are_paid() {
+        let hosts =
+            ["conway.tech", " Pay.Example ", "local.test:8402", "http://lone.test", "", "."]
+                .map(str::to_owned);
+        for host in
+            ["conway.tech", "api.conway.tech", "PAY.example", "local.test:8402", "lone.test"]
+        {
+            assert!(may_be_paid(&hosts, host), "{host}");
+        }
+        for host in [
+            "",
+            ".",
+            "conway.tech.evil.example",
+            "evilconway.tech",
+            "conway.tech:8080",
+            "tech",
+            "local.test",
+            "local.test:84021",
+        ] {
+            assert!(!may_be_paid(&hosts, host), "{host}");
+        }
+        assert!(!may_be_paid(&[], "conway.tech"));
+    }
+
+    #[test]
+    fn machines_are_rented_up_to_what_may_be_spent_in_a_month_without_asking() {
+        let limits = PaymentLimits::default();
+        let most = Microcents::new(i64::MAX);
+        assert_eq!(limits.judge_rent(cents(500), cents(500)), PaymentVerdict::Allow);
+        for (rented, more) in [(cents(500), cents(501)), (most, most), (cents(0), cents(-1))] {
+            let refused = limits.judge_rent(rented, more);
+            assert!(matches!(refused, PaymentVerdict::Deny(..)), "{rented} {more}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_allowed_passes_a_limit(
+            worth in 0_i64..20_000, hour in 0_i64..20_000, more in 0_i64..40_000,
+            have in proptest::option::of(0_i64..60_000), in_turn in 0_u32..4,
+        ) {
+            let limits = PaymentLimits::default();
+            let day = cents(hour + more);
+            let base = facts(Purpose::Transfer, worth);
+            let have = have.map(cents);
+            let facts = PaymentFacts { hour: cents(hour), day, have, in_turn, ..base };
+            if limits.judge(&facts) == PaymentVerdict::Allow {
+                prop_assert!(worth <= 1_000 && hour + worth <= 10_000);
+                prop_assert!(hour + more + worth <= 25_000 && in_turn < 2);
+                prop_assert!(have.is_some_and(|have| have.cents_floor() - worth >= 1_000));
+            }
+        }
+    }
+}

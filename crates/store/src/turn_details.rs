@@ -1,0 +1,191 @@
+//! Everything that the record has of one turn, read in one look.
+//!
+//! Only reads, and only what may be shown: of a payment never what was signed for it,
+//! since whoever has that can take the money.
+
+use alloy_primitives::Address;
+use automaton_core::id::{CallId, IntentId};
+use automaton_core::intent::Intent;
+use automaton_core::money::Microcents;
+use automaton_core::payment::{PaymentState, Purpose, Rail};
+use automaton_core::record::{TurnRecord, WakeCause};
+use automaton_core::time::Timestamp;
+use automaton_core::tool::Effect;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Row};
+use serde::{Deserialize, Serialize};
+
+use crate::codec::{Sql, get, json_of, labelled, maybe};
+use crate::decisions::{self, DecisionRecord};
+use crate::error::{StoreError, TxError};
+use crate::history;
+use crate::ledger::LedgerCategory;
+use crate::reader::{Reader, TurnRef};
+use crate::thread::{ConnectionExt, sql};
+
+/// What the record has of one turn.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TurnDetails {
+    /// The turn with its inputs, thought and calls.
+    pub turn: TurnRecord,
+    /// When the model was asked.
+    pub asked_at: Option<Timestamp>,
+    /// When the model's answer was judged and stored.
+    pub judged_at: Option<Timestamp>,
+    /// What woke the automaton for the cycle that it belongs to.
+    pub woke: Vec<WakeCauseDetails>,
+    /// What was decided about its calls, in their order.
+    pub decisions: Vec<DecisionRecord>,
+    /// What its calls were to change, in their order.
+    pub efforts: Vec<CallDetails>,
+    /// The payments that it asked for, oldest first.
+    pub payments: Vec<PaymentDetails>,
+    /// What was booked for it: costs below zero, by category.
+    pub booked: Vec<LedgerDetails>,
+}
+
+/// A cause to wake that a cycle consumed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct WakeCauseDetails {
+    /// When it came.
+    pub at: Timestamp,
+    /// What it was.
+    #[serde(flatten)]
+    pub cause: WakeCause,
+}
+
+/// What one call was to change.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CallDetails {
+    /// The call.
+    pub call: CallId,
+    /// Whether it changes anything at all.
+    pub effect: Effect,
+    /// When it was started.
+    pub started_at: Option<Timestamp>,
+    /// What it intended; empty when it never came before the policy.
+    pub intents: Vec<IntentDetails>,
+}
+
+/// One intended effect.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct IntentDetails {
+    /// Its id in the audit.
+    pub id: IntentId,
+    /// What it is.
+    #[serde(flatten)]
+    pub intent: Intent,
+}
+
+/// A payment, without what was signed for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PaymentDetails {
+    /// The payment.
+    pub id: IntentId,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// What it is made with.
+    pub rail: Rail,
+    /// Who asked for it.
+    pub origin: String,
+    /// Who gets it.
+    pub payee: Address,
+    /// How much: in 10⁻⁶ USDC, or in 10⁻⁶ cents of credits, by its rail.
+    pub units: u64,
+    /// What that is worth.
+    pub worth: Microcents,
+    /// The call that it was made for.
+    pub call: Option<CallId>,
+    /// What it is for, in words.
+    pub note: String,
+    /// Where it stands.
+    pub state: PaymentState,
+    /// The transaction, where it is known.
+    pub transaction: Option<String>,
+    /// Why it came to nothing, or waits.
+    pub reason: Option<String>,
+    /// When it was written down.
+    pub at: Timestamp,
+    /// When it came to where it stands.
+    pub changed_at: Timestamp,
+}
+
+/// A sum of the ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct LedgerDetails {
+    /// What about.
+    pub category: LedgerCategory,
+    /// How much; costs are below zero.
+    pub amount: Microcents,
+}
+
+impl Reader {
+    /// Everything about one turn, if there is such a one.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn turn_details(&self, which: TurnRef) -> Result<Option<TurnDetails>, StoreError> {
+        self.read("read a turn", |connection| {
+            // One read transaction: the agent may write in between.
+            let tx = connection.unchecked_transaction()?;
+            gather(&tx, which)
+        })
+    }
+}
+
+fn gather(connection: &Connection, which: TurnRef) -> Result<Option<TurnDetails>, TxError> {
+    let Some(turn) = history::one(connection, which)? else { return Ok(None) };
+    let times = "SELECT asked_at, judged_at FROM turns WHERE id = ?1";
+    let times = connection.one(times, [Sql(turn.id)], |row| {
+        Ok((maybe(row, "asked_at")?, maybe(row, "judged_at")?))
+    })?;
+    let (asked_at, judged_at) = times.unwrap_or_default();
+    let woke = "SELECT * FROM wake_events WHERE session = ?1 ORDER BY seq";
+    let efforts = connection.all(sql!("efforts_of"), [Sql(turn.id)], effort)?;
+    Ok(Some(TurnDetails {
+        asked_at,
+        judged_at,
+        woke: connection.all(woke, [Sql(turn.session)], |row| {
+            let cause = WakeCause { source: get(row, "cause")?, reason: labelled(row, "reason")? };
+            Ok(WakeCauseDetails { at: get(row, "at")?, cause })
+        })?,
+        decisions: decisions::of_turn(connection, turn.id)?,
+        efforts,
+        payments: connection.all(sql!("payments_of"), [Sql(turn.id)], payment)?,
+        booked: connection.all(sql!("booked_of"), [Sql(turn.id)], |row| {
+            Ok(LedgerDetails { category: get(row, "category")?, amount: get(row, "amount")? })
+        })?,
+        turn,
+    }))
+}
+
+fn effort(row: &Row<'_>) -> rusqlite::Result<CallDetails> {
+    Ok(CallDetails {
+        call: get(row, "id")?,
+        effect: get(row, "effect")?,
+        started_at: maybe(row, "started_at")?,
+        intents: match row.get_ref("intents")? {
+            ValueRef::Null => Vec::new(),
+            _ => json_of(row, "intents")?,
+        },
+    })
+}
+
+fn payment(row: &Row<'_>) -> rusqlite::Result<PaymentDetails> {
+    Ok(PaymentDetails {
+        id: get(row, "id")?,
+        purpose: get(row, "purpose")?,
+        rail: get(row, "rail")?,
+        origin: row.get("origin")?,
+        payee: get(row, "payee")?,
+        units: get(row, "units")?,
+        worth: get(row, "worth")?,
+        call: maybe(row, "call")?,
+        note: row.get("note")?,
+        state: get(row, "state")?,
+        transaction: row.get("tx")?,
+        reason: row.get("reason")?,
+        at: get(row, "at")?,
+        changed_at: get(row, "changed_at")?,
+    })
+}

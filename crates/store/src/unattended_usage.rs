@@ -1,0 +1,79 @@
+//! What was thought since the creator last called.
+//!
+//! It is counted by the order of the bookings and not by a clock, so that no clock that
+//! is set gives more. Only a call of the creator may begin it anew at once.
+
+use automaton_core::pnl::UnattendedUsage;
+use automaton_core::record::StopReason;
+
+use crate::Store;
+use crate::codec::{Sql, get};
+use crate::error::{StoreError, TxError};
+use crate::thread::{ConnectionExt, Tx, WriteOptions, sql};
+
+impl Store {
+    /// What was thought since the creator last called.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn unattended_usage(&self) -> Result<UnattendedUsage, StoreError> {
+        self.run("add up what was thought", |db| {
+            let found = db.connection.one(sql!("stretch"), [], |row| {
+                Ok(UnattendedUsage {
+                    answers: get(row, "answers")?,
+                    cost: get(row, "cost")?,
+                    revenue: get(row, "revenue")?,
+                    rests: get(row, "rests")?,
+                })
+            })?;
+            Ok(found.unwrap_or_default())
+        })
+        .await
+    }
+
+    /// Whether the creator caused the newest wake cycle: one that is open, or goes on after
+    /// its process or its model failed.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn is_creators_wake(&self) -> Result<bool, StoreError> {
+        self.run("read who caused the wake cycle", |db| {
+            let found = db.connection.one(sql!("creators_wake"), [], |row| row.get("creators"))?;
+            Ok(found.unwrap_or(false))
+        })
+        .await
+    }
+
+    /// What was thought up to now was the creator's wish, and counts no more.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn reset_unattended_usage(&self) -> Result<(), StoreError> {
+        self.write(WriteOptions::new("begin to count answers"), on_creator_call).await
+    }
+
+    /// How many of the newest wake cycles ended for this reason, one after the other.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn in_a_row(&self, reason: StopReason) -> Result<u32, StoreError> {
+        self.run("count the wake cycles that ended alike", move |db| {
+            let count = sql!("sessions_in_a_row");
+            let count = db.connection.one(count, [Sql(reason)], |row| get(row, "count"))?;
+            Ok(count.unwrap_or_default())
+        })
+        .await
+    }
+}
+
+/// The creator calls: what was thought before does not count any more.
+pub(crate) fn on_creator_call(tx: &Tx<'_>) -> Result<(), TxError> {
+    tx.exec(sql!("stretch_called"), [])?;
+    Ok(())
+}
+
+/// It rests for what it thought, and begins anew afterwards.
+pub(crate) fn on_rest(tx: &Tx<'_>) -> Result<(), TxError> {
+    tx.exec(sql!("stretch_rested"), [])?;
+    Ok(())
+}
