@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn asked(contents: &[(Role, &str)]) -> String {
-    let message = |(role, content): &(Role, &str)| Message {
+fn asked(contents: &[(LocalModelRole, &str)]) -> String {
+    let message = |(role, content): &(LocalModelRole, &str)| LocalModelMessage {
         role: *role,
         content: (*content).to_owned(),
         calls: Vec::new(),
@@ -13,17 +13,29 @@ fn asked(contents: &[(Role, &str)]) -> String {
 
 #[test]
 fn the_newest_words_of_a_user_are_the_request() {
-    let first = (Role::User, "Message from your creator:\nPaint it.\n\nNow: noon.");
-    let check = |more: &[(Role, &str)], expected: &str| {
+    let first = (LocalModelRole::User, "Message from your creator:\nPaint it.\n\nNow: noon.");
+    let check = |more: &[(LocalModelRole, &str)], expected: &str| {
         assert_eq!(asked(&[&[first], more].concat()), expected);
     };
     check(&[], "Paint it.");
-    check(&[(Role::Tool, "painted"), (Role::User, "(Go on.)\n\nNow: one.")], "Paint it.");
-    check(&[(Role::User, "(Turn 3.)\n\nYou wake.\n\nBefore: You slept.")], "Paint it.");
-    check(&[(Role::User, "Now: noon.\n\nMessage from your creator:\nRest.")], "Rest.");
-    assert_eq!(asked(&[(Role::User, "Paint it."), (Role::User, "Sing: la la")]), "Sing: la la");
-    assert_eq!(asked(&[(Role::System, "rules"), (Role::User, "(Go on.)")]), EMPTY_REQUEST);
-    assert_eq!(asked(&[(Role::User, &"é".repeat(900))]).chars().count(), REQUEST_CHARS_MAX);
+    check(
+        &[(LocalModelRole::Tool, "painted"), (LocalModelRole::User, "(Go on.)\n\nNow: one.")],
+        "Paint it.",
+    );
+    check(&[(LocalModelRole::User, "(Turn 3.)\n\nYou wake.\n\nBefore: You slept.")], "Paint it.");
+    check(&[(LocalModelRole::User, "Now: noon.\n\nMessage from your creator:\nRest.")], "Rest.");
+    assert_eq!(
+        asked(&[(LocalModelRole::User, "Paint it."), (LocalModelRole::User, "Sing: la la")]),
+        "Sing: la la"
+    );
+    assert_eq!(
+        asked(&[(LocalModelRole::System, "rules"), (LocalModelRole::User, "(Go on.)")]),
+        EMPTY_REQUEST
+    );
+    assert_eq!(
+        asked(&[(LocalModelRole::User, &"é".repeat(900))]).chars().count(),
+        REQUEST_CHARS_MAX
+    );
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::*;
 const ALL: Narrowing = Narrowing { string_chars_max: 100, freedom: Freedom::Full };
 
 fn arguments(parameters: Value, narrowing: Narrowing) -> Value {
-    let tool = Tool { name: "t".into(), description: String::new(), parameters };
+    let tool = LocalModelTool { name: "t".into(), description: String::new(), parameters };
     call_schema(&tool, narrowing)["properties"]["arguments"].clone()
 }
 
@@ -95,8 +95,8 @@ fn a_schema_that_is_no_object_is_left_to_the_grammar_library() {
 #[test]
 fn the_end_of_a_call_is_as_long_as_its_required_properties() {
     let parameters = json!({ "type": "object", "required": ["path", "a\"b"] });
-    let tool = Tool { name: "t".into(), description: String::new(), parameters };
+    let tool = LocalModelTool { name: "t".into(), description: String::new(), parameters };
     assert_eq!(shortest_arguments(&tool), r#" {"path": "", "a\"b": ""}}"#);
-    let none = Tool { parameters: json!({}), ..tool };
+    let none = LocalModelTool { parameters: json!({}), ..tool };
     assert_eq!(shortest_arguments(&none), " {}}");
 }
