@@ -108,7 +108,7 @@ impl CircuitBreakers {
     /// Lets a request to an origin through.
     ///
     /// # Errors
-    /// [`NetError::LeftAlone`] when the origin failed too often.
+    /// [`NetError::CircuitOpen`] when the origin failed too often.
     pub(crate) fn admit(self: &Arc<Self>, origin: &Origin) -> Result<BreakerPermit, NetError> {
         let mut failing = self.failing();
         let mut role = ProbeRole::Usual;

@@ -67,7 +67,7 @@ impl Treasury {
     /// not known.
     ///
     /// # Errors
-    /// As [`Treasury::count_now`].
+    /// As [`Treasury::advance_window`].
     pub(super) async fn note_time(&self) -> Result<(), TreasuryError> {
         let told = |passing: &WindowTimer| passing.resumed && passing.moment.said.chain.is_some();
         let chain = match self.window_timer.lock().await.as_ref().is_some_and(told) {

@@ -58,7 +58,7 @@ pub(crate) struct AgentContext {
     pub(crate) history_cache: Mutex<HistoryCache>,
     /// Becomes true when the process should end.
     pub(crate) shutdown: watch::Receiver<bool>,
-    /// True when what is under way should be given up, see [`crate::life::Bells`].
+    /// True when what is under way should be given up, see [`crate::life::WakeSignals`].
     pub(crate) interrupt: watch::Sender<bool>,
 }
 

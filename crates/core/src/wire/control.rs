@@ -3,7 +3,7 @@
 //! One JSON object a line over a Unix stream socket in the home directory,
 //! which only the owner of the home can open: a [`ControlRequest`] from the creator's
 //! hand, one [`ControlResponse`] back, then the connection ends. After [`ControlResponse::Following`]
-//! it goes on with one event a line, see [`crate::event::Stamped`]; a reader passes over
+//! it goes on with one event a line, see [`crate::event::StampedEvent`]; a reader passes over
 //! what it does not know, and one that is too slow is let go. Who can open the socket
 //! is the creator; no other proof is asked for, so nothing here may ever raise a
 //! limit. An approval lets the automaton make a payment that it wrote down itself,

@@ -32,7 +32,7 @@ impl RegistrationFields {
     /// What a cloud is sent for this wallet, but for the signature.
     ///
     /// # Errors
-    /// As [`cloud::Registration::computed_hash`].
+    /// As [`cloud::RegistrationRequest::computed_hash`].
     pub fn unsigned(
         &self,
         wallet: Address,
