@@ -45,18 +45,18 @@ const SHOWN_CHARS_MAX: usize = 64_000;
 
 /// Opens the socket and starts serving it.
 pub(crate) fn start(
-    body: &AgentContext,
+    ctx: &AgentContext,
     bells: &WakeSignals,
     tasks: &mut BackgroundTasks,
 ) -> Result<(), AgentError> {
-    let path = body.settings.home.join(SOCKET_NAME);
+    let path = ctx.settings.home.join(SOCKET_NAME);
     let listener =
         open(&path).map_err(|source| AgentError::Control { path: path.clone(), source })?;
     let server = ControlServer {
-        deps: body.deps.clone(),
+        deps: ctx.deps.clone(),
         signals: bells.clone(),
-        creator: body.settings.creator_address.clone(),
-        started: body.deps.ids.now(),
+        creator: ctx.settings.creator_address.clone(),
+        started: ctx.deps.ids.now(),
     };
     tasks.start("control socket", server.serve(listener));
     Ok(())

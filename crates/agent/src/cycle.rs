@@ -50,7 +50,7 @@ pub(crate) struct CycleEnd {
 
 /// A cycle that goes on.
 pub(crate) struct Cycle<'a> {
-    pub(crate) body: &'a AgentContext,
+    pub(crate) ctx: &'a AgentContext,
     governor: Governor,
     /// What the next turn begins with.
     pub(crate) wake: WakeContext,
@@ -66,19 +66,19 @@ pub(crate) struct Cycle<'a> {
 
 /// Runs one cycle.
 pub(crate) async fn run(
-    body: &AgentContext,
+    ctx: &AgentContext,
     causes: Vec<WakeCause>,
     left: Option<u32>,
     claim: ClaimLimit,
 ) -> Result<CycleEnd, AgentError> {
     // An interruption is of the wake in which it came; the end of the process stays.
-    body.interrupt.send_modify(|halt| *halt = *body.shutdown.borrow());
-    let mut cycle = Cycle::begin(body, &causes, left, claim).await?;
+    ctx.interrupt.send_modify(|halt| *halt = *ctx.shutdown.borrow());
+    let mut cycle = Cycle::begin(ctx, &causes, left, claim).await?;
     let end = loop {
         if let Some(end) = cycle.before_turn().await? {
             break end;
         }
-        let ended = match turn::run_turn(body, cycle.next()).await? {
+        let ended = match turn::run_turn(ctx, cycle.next()).await? {
             Ok(finished) => cycle.after_turn(finished).await?,
             Err(failure) => cycle.after_failure(failure).await?,
         };
@@ -86,7 +86,7 @@ pub(crate) async fn run(
             break end;
         }
     };
-    let end = match money::stop_loss_reached(body).await? {
+    let end = match money::stop_loss_reached(ctx).await? {
         // However the cycle ended, the next one is not its own to begin.
         Some(lost) => CycleOutcome {
             why: Some(lost.clone()),
@@ -103,38 +103,38 @@ pub(crate) async fn run(
 }
 
 /// Opens the session and brings the state to running.
-async fn open(body: &AgentContext, causes: &[WakeCause]) -> Result<SessionId, AgentError> {
-    let store = &body.deps.store;
+async fn open(ctx: &AgentContext, causes: &[WakeCause]) -> Result<SessionId, AgentError> {
+    let store = &ctx.deps.store;
     let before = store.life().await?.state;
     let session = store.open_session(causes.to_vec()).await?;
-    tell_change(body, before, AgentState::Waking, "a wake cycle begins");
-    body.deps.emit(Event::WakeStarted { session, causes: causes.to_vec() });
+    tell_change(ctx, before, AgentState::Waking, "a wake cycle begins");
+    ctx.deps.emit(Event::WakeStarted { session, causes: causes.to_vec() });
     let (from, to) = (AgentState::Waking, AgentState::Running);
     store.transition(from, to, "awake").await?;
-    tell_change(body, from, to, "awake");
+    tell_change(ctx, from, to, "awake");
     Ok(session)
 }
 
-pub(crate) fn tell_change(body: &AgentContext, from: AgentState, to: AgentState, reason: &str) {
+pub(crate) fn tell_change(ctx: &AgentContext, from: AgentState, to: AgentState, reason: &str) {
     if from != to {
-        body.deps.emit(Event::StateChanged { from, to, reason: reason.to_owned() });
+        ctx.deps.emit(Event::StateChanged { from, to, reason: reason.to_owned() });
     }
 }
 
 impl<'a> Cycle<'a> {
     async fn begin(
-        body: &'a AgentContext,
+        ctx: &'a AgentContext,
         causes: &[WakeCause],
         left: Option<u32>,
         claim: ClaimLimit,
     ) -> Result<Self, AgentError> {
-        let session = open(body, causes).await?;
-        let vitals = body.deps.store.vitals().await?;
+        let session = open(ctx, causes).await?;
+        let vitals = ctx.deps.store.vitals().await?;
         let wake = WakeContext {
             session,
-            told: told(body, causes).await?,
+            told: told(ctx, causes).await?,
             wake_turn: 1,
-            wake_turns: body.settings.limits.turns_per_wake,
+            wake_turns: ctx.settings.limits.turns_per_wake,
             creators: false,
             nudge: None,
             last: false,
@@ -145,14 +145,14 @@ impl<'a> Cycle<'a> {
             model_tier: vitals.model_tier(),
             tier: vitals.tier(),
         };
-        let governor = Governor::new(body.settings.limits);
+        let governor = Governor::new(ctx.settings.limits);
         let (last, told, reminded) = (None, WarningFlags::default(), false);
-        Ok(Self { body, governor, wake, left, last, told, reminded })
+        Ok(Self { ctx, governor, wake, left, last, told, reminded })
     }
 
     /// What bounds the wake now: the creator may call in the middle of it.
     pub(crate) fn bounds(&self) -> WakeLimits {
-        let AgentContext { settings, deps, .. } = self.body;
+        let AgentContext { settings, deps, .. } = self.ctx;
         let (model, creators) =
             (deps.provider_for(self.wake.model_tier).model(), self.wake.creators);
         let costs = model.prices != ModelPrices::default();
@@ -162,7 +162,7 @@ impl<'a> Cycle<'a> {
     }
 
     pub(crate) async fn used(&self) -> Result<WakeUsage, AgentError> {
-        let (store, turns) = (&self.body.deps.store, self.governor.turns());
+        let (store, turns) = (&self.ctx.deps.store, self.governor.turns());
         if !self.bounds().costs {
             return Ok(WakeUsage { turns, ..WakeUsage::default() });
         }
@@ -172,15 +172,15 @@ impl<'a> Cycle<'a> {
 
     /// Looks at everything that may end the cycle before its next turn.
     async fn before_turn(&mut self) -> Result<Option<CycleOutcome>, AgentError> {
-        let body = self.body;
-        let over = *body.shutdown.borrow() || self.left == Some(0);
-        if over || money::stop_loss_reached(body).await?.is_some() {
+        let ctx = self.ctx;
+        let over = *ctx.shutdown.borrow() || self.left == Some(0);
+        if over || money::stop_loss_reached(ctx).await?.is_some() {
             return Ok(Some(CycleOutcome::default()));
         }
-        if *body.interrupt.borrow() {
+        if *ctx.interrupt.borrow() {
             return Ok(Some(CycleOutcome::stop(StopReason::Interrupted, None)));
         }
-        self.wake.creators = body.deps.store.is_creators_wake().await?;
+        self.wake.creators = ctx.deps.store.is_creators_wake().await?;
         let (bounds, used) = (self.bounds(), self.used().await?);
         self.last = match bounds.stage(&used) {
             TurnAllowance::Room => None,
@@ -190,18 +190,18 @@ impl<'a> Cycle<'a> {
                 return Ok(Some(CycleOutcome { why, ..self.end_at(bound).await? }));
             }
         };
-        if let Some(balances) = money::look(body, TopUpTrigger::Turn).await {
-            let vitals = survival::note(&body.deps, &balances).await?;
-            money::follow(&body.deps, &balances, vitals.as_ref()).await?;
+        if let Some(balances) = money::look(ctx, TopUpTrigger::Turn).await {
+            let vitals = survival::note(&ctx.deps, &balances).await?;
+            money::follow(&ctx.deps, &balances, vitals.as_ref()).await?;
             self.wake.balances = Some(balances);
         }
-        let vitals = body.deps.store.vitals().await?;
+        let vitals = ctx.deps.store.vitals().await?;
         (self.wake.model_tier, self.wake.tier) = (vitals.model_tier(), vitals.tier());
-        if survival::cannot_pay(&body.deps, &vitals) {
+        if survival::cannot_pay(&ctx.deps, &vitals) {
             return Ok(Some(CycleOutcome::stop(StopReason::Broke, None)));
         }
         self.wake.wake_turns = bounds.turns;
-        body.handles.life.set_turns_left(bounds.turns.saturating_sub(used.turns));
+        ctx.handles.life.set_turns_left(bounds.turns.saturating_sub(used.turns));
         if let Some(warning) = bounds.warn(&used, &mut self.told) {
             self.say(&warning);
         }
@@ -238,7 +238,7 @@ impl<'a> Cycle<'a> {
     /// is lost behind it, since the next start goes on from the same history with whatever is
     /// open. A turn without tools would only take one of five away.
     fn turn_limit_notice(&self) -> Option<String> {
-        let (of, left) = (self.body.settings.pace.turns_max?, self.left?);
+        let (of, left) = (self.ctx.settings.pace.turns_max?, self.left?);
         let nearly = |used: u32| budget::is_nearly(used.into(), of.into());
         let used = of.saturating_sub(left);
         if left == 1 && of > 1 {
@@ -295,7 +295,7 @@ impl<'a> Cycle<'a> {
             return Ok(None);
         }
         self.reminded = true;
-        let open = cycle_outcome::open(self.body).await?;
+        let open = cycle_outcome::open(self.ctx).await?;
         let Some(newest) = open.last() else { return Ok(None) };
         let ids: Vec<String> = open.iter().map(|message| message.id.to_string()).collect();
         Ok(Some(format!(
@@ -311,7 +311,7 @@ impl<'a> Cycle<'a> {
     async fn end_at(&self, bound: WakeLimit) -> Result<CycleOutcome, AgentError> {
         let (bounds, used) = (self.bounds(), self.used().await?);
         let used_up = bounds.used_up(bound, &used);
-        let limits = &self.body.settings.limits;
+        let limits = &self.ctx.settings.limits;
         let (stop, note) = match bound {
             WakeLimit::Turns => {
                 (CycleOutcome::stop(StopReason::TurnLimit, Some(limits.rest_after_turns)), None)
@@ -338,7 +338,7 @@ impl<'a> Cycle<'a> {
         turn: Option<TurnId>,
         over: OverBudget,
     ) -> Result<CycleOutcome, AgentError> {
-        let deps = &self.body.deps;
+        let deps = &self.ctx.deps;
         let room = deps.store.thinking_room(over.room()).await?;
         let sleep = room.map_or(DAY, |room| room.since(deps.ids.now()).min(DAY));
         let failure = TurnError::OverBudget(over);
@@ -372,7 +372,7 @@ impl<'a> Cycle<'a> {
                 let why = if self.last.is_some() { Some(NO_ROOM.to_owned()) } else { end.why };
                 return Ok(Some(CycleOutcome { why, ..end }));
             }
-            error if error.is_broke() => survival::refused(&self.body.deps).await?,
+            error if error.is_broke() => survival::refused(&self.ctx.deps).await?,
             _ => {}
         }
         if error.is_rejection() {
@@ -383,13 +383,13 @@ impl<'a> Cycle<'a> {
         let (kind, text) = (error.kind(), chain(&error).to_string());
         let (hint, note) = (error.hint(), error.note());
         let why = note.clone().or_else(|| Some(text.clone()));
-        self.body.deps.emit(match turn {
+        self.ctx.deps.emit(match turn {
             Some(turn) => Event::TurnFailed { turn, kind, error: text, hint, retry_ms },
             None => Event::ErrorReported { kind, error: text, hint },
         });
         match verdict {
             Ok(wait) => {
-                rest(self.body, wait).await;
+                rest(self.ctx, wait).await;
                 Ok(None)
             }
             Err(stop) => {
@@ -400,11 +400,11 @@ impl<'a> Cycle<'a> {
 }
 
 /// Waits, unless what is under way should be given up.
-async fn rest(body: &AgentContext, span: Span) {
+async fn rest(ctx: &AgentContext, span: Span) {
     tokio::select! {
         biased;
         // Both arms are cancel-safe.
-        () = body.interrupted() => {}
+        () = ctx.interrupted() => {}
         () = tokio::time::sleep(span.to_std()) => {}
     }
 }

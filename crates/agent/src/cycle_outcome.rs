@@ -44,8 +44,8 @@ impl CycleOutcome {
 }
 
 /// What the creator said, a turn has read and nobody has answered; oldest first.
-pub(crate) async fn open(body: &AgentContext) -> Result<Vec<OpenMessage>, AgentError> {
-    let open = body.deps.store.open_messages().await?;
+pub(crate) async fn open(ctx: &AgentContext) -> Result<Vec<OpenMessage>, AgentError> {
+    let open = ctx.deps.store.open_messages().await?;
     Ok(open.into_iter().filter(|message| message.seen).collect())
 }
 
@@ -56,22 +56,22 @@ pub(crate) async fn close(
     end: CycleOutcome,
     (turns, unstopped): (u32, StopReason),
 ) -> Result<(), AgentError> {
-    let (body, session) = (cycle.body, cycle.wake.session);
-    let store = &body.deps.store;
+    let (ctx, session) = (cycle.ctx, cycle.wake.session);
+    let store = &ctx.deps.store;
     let reason = end.stop.map_or(unstopped, |stop| stop.reason);
     let in_a_row = store.in_a_row(reason).await?;
     let bounds = cycle.bounds();
-    let limit = body.settings.budgets.inference_per_day.filter(|_| bounds.costs);
+    let limit = ctx.settings.budgets.inference_per_day.filter(|_| bounds.costs);
     let day = cycle.used().await?.day;
     let why = end.why.as_deref().map(|why| one_line(why).chars().take(ERROR_CHARS_MAX).collect());
     let (used_up, day) = (end.used_up, limit.map(|limit| (day, limit)));
     let told = WakeEnd { reason, turns, used_up, day, why };
     let sentence = told.to_string();
     tell_creator(cycle, &told, (end.handed_over.as_deref(), in_a_row)).await?;
-    if cycle.wake.creators && body.settings.budgets.creators.is_some() {
+    if cycle.wake.creators && ctx.settings.budgets.creators.is_some() {
         store.reset_unattended_usage().await?;
     }
-    let now = body.deps.ids.now();
+    let now = ctx.deps.ids.now();
     let sleep = end.stop.map(|stop| {
         let until = stop.after(in_a_row).sleep.map(|span| now.after(span));
         SleepState { since: now, until, reason }
@@ -82,9 +82,9 @@ pub(crate) async fn close(
     };
     let from = store.life().await?.state;
     store.close_session(session, reason, sleep, end.note).await?;
-    body.deps.emit(Event::WakeEnded { session, reason, turns, sentence });
+    ctx.deps.emit(Event::WakeEnded { session, reason, turns, sentence });
     if sleep.is_some() {
-        tell_change(body, from, to, &why);
+        tell_change(ctx, from, to, &why);
     }
     Ok(())
 }
@@ -95,9 +95,9 @@ async fn tell_creator(
     told: &WakeEnd,
     (handed_over, in_a_row): (Option<&str>, u32),
 ) -> Result<(), AgentError> {
-    let (body, creators) = (cycle.body, cycle.wake.creators);
+    let (ctx, creators) = (cycle.ctx, cycle.wake.creators);
     let sleeps = !told.is_usual() || told.reason == StopReason::Asked;
-    let open = if creators && sleeps { open(body).await? } else { Vec::new() };
+    let open = if creators && sleeps { open(ctx).await? } else { Vec::new() };
     let is_news = in_a_row == 0 || (creators && told.reason != StopReason::Errors);
     let is_theirs = if creators { !told.is_usual() } else { told.is_creators_to_mend() };
     if !(is_theirs && is_news) && open.is_empty() {
@@ -119,7 +119,7 @@ async fn tell_creator(
     }
     text.truncate(text.floor_char_boundary(MESSAGE_BYTES_MAX));
     let words = Labelled::new(label, "runtime", text);
-    let message = body.deps.store.tell_creator(cycle.wake.session, words.clone()).await?;
-    body.deps.emit(turn::sent((message, words)));
+    let message = ctx.deps.store.tell_creator(cycle.wake.session, words.clone()).await?;
+    ctx.deps.emit(turn::sent((message, words)));
     Ok(())
 }

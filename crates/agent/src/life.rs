@@ -93,7 +93,7 @@ pub async fn live(
     let tools =
         money::available_tools(deps.provider.model(), deps.treasury.as_ref(), &settings.egress);
     let guard = Arc::new(Guard::new()?);
-    let body = AgentContext {
+    let ctx = AgentContext {
         handles: Handles::new(&settings, &deps, tools.len(), halt.subscribe())?,
         checker: Checker::new(&tools).map_err(AgentError::Tools)?,
         history_cache: Mutex::new(HistoryCache::new(Arc::clone(&guard))),
@@ -104,44 +104,44 @@ pub async fn live(
         shutdown: ending,
         interrupt: halt,
     };
-    let recovered = recover(&body).await?;
+    let recovered = recover(&ctx).await?;
     let mut tasks = BackgroundTasks::default();
-    control::start(&body, &bells, &mut tasks)?;
-    heartbeat::start(&body, &bells, &mut tasks).await?;
+    control::start(&ctx, &bells, &mut tasks)?;
+    heartbeat::start(&ctx, &bells, &mut tasks).await?;
     tasks.start("watch over the supervisor", forward(shutdown, bells.clone()));
     let ended = tokio::select! {
         biased;
         // A cancelled life is a process that ends; the store recovers it.
-        ended = run_cycles(&body, &bells, recovered) => ended,
+        ended = run_cycles(&ctx, &bells, recovered) => ended,
         name = tasks.ended() => Err(AgentError::TaskEnded(name)),
     };
     tasks.end().await;
-    if let (Ok(_), Some(treasury)) = (&ended, &body.deps.treasury) {
+    if let (Ok(_), Some(treasury)) = (&ended, &ctx.deps.treasury) {
         treasury.check_books().await;
     }
     ended
 }
 
 /// Puts in order what a crash left behind; how many turns that brought to an end.
-async fn recover(body: &AgentContext) -> Result<u32, AgentError> {
-    let store = &body.deps.store;
+async fn recover(ctx: &AgentContext) -> Result<u32, AgentError> {
+    let store = &ctx.deps.store;
     let recovered = store.recover().await?;
     for message in &recovered.given_up {
         let reason = "the process died each time that it was read".to_owned();
-        body.deps.emit(Event::MessageFailed { message: *message, reason });
+        ctx.deps.emit(Event::MessageFailed { message: *message, reason });
     }
     let committed = u32::try_from(recovered.committed.len()).unwrap_or(u32::MAX);
     let turns = store.recent_turns(1, committed).await?;
     for turn in turns.into_iter().filter(|turn| recovered.committed.contains(&turn.id)) {
-        body.deps.emit(turn::told(turn));
+        ctx.deps.emit(turn::told(turn));
     }
-    recovered.answers.into_iter().for_each(|answer| body.deps.emit(turn::sent(answer)));
+    recovered.answers.into_iter().for_each(|answer| ctx.deps.emit(turn::sent(answer)));
     for turn in store.owed_ingests().await? {
         let nothing = automaton_store::TurnIngestion::default();
         store.ingest_turn(turn, nothing).await?;
     }
     if recovered.session_cut.is_some() {
-        body.deps.emit(Event::RecoveryDone {
+        ctx.deps.emit(Event::RecoveryDone {
             unknown: recovered.unknown,
             not_started: recovered.not_started,
             returned: recovered.returned,
@@ -159,27 +159,27 @@ async fn forward(shutdown: watch::Receiver<bool>, bells: WakeSignals) {
 
 /// One wake cycle after the other.
 async fn run_cycles(
-    body: &AgentContext,
+    ctx: &AgentContext,
     bells: &WakeSignals,
     recovered: u32,
 ) -> Result<AgentRunOutcome, AgentError> {
     let (mut turns, mut claim) = (recovered, ClaimLimit::default());
-    let turns_max = body.settings.pace.turns_max;
-    settle_unsettled(&body.deps).await;
-    money::look(body, TopUpTrigger::Start).await;
+    let turns_max = ctx.settings.pace.turns_max;
+    settle_unsettled(&ctx.deps).await;
+    money::look(ctx, TopUpTrigger::Start).await;
     loop {
         if turns_max.is_some_and(|max| turns >= max) {
             return Ok(AgentRunOutcome { turns, reason: EndReason::TurnsUsed });
         }
-        let Some(causes) = wait_for_causes(body, bells).await? else {
+        let Some(causes) = wait_for_causes(ctx, bells).await? else {
             return Ok(AgentRunOutcome { turns, reason: end_reason(bells) });
         };
         let left = turns_max.map(|max| max.saturating_sub(turns));
         // What was interrupted in the wake before may have been charged.
-        settle_unsettled(&body.deps).await;
-        let end = cycle::run(body, causes, left, claim).await?;
+        settle_unsettled(&ctx.deps).await;
+        let end = cycle::run(ctx, causes, left, claim).await?;
         (turns, claim) = (turns.saturating_add(end.turns), end.claim);
-        if turns_max.is_some_and(|max| turns < max) && end.creators && answered(body).await? {
+        if turns_max.is_some_and(|max| turns < max) && end.creators && answered(ctx).await? {
             return Ok(AgentRunOutcome { turns, reason: EndReason::Answered });
         }
     }
@@ -190,8 +190,8 @@ const LONG_SLEEP: Span = Span::from_secs(3600);
 
 /// Whether it rests because it is done, nobody waits for it and it waits for nobody: turns
 /// that are left would be paid for nothing.
-async fn answered(body: &AgentContext) -> Result<bool, AgentError> {
-    let store = &body.deps.store;
+async fn answered(ctx: &AgentContext) -> Result<bool, AgentError> {
+    let store = &ctx.deps.store;
     let long =
         |sleep: &SleepState| sleep.until.is_none_or(|until| until.since(sleep.since) >= LONG_SLEEP);
     let rests = store.life().await?.sleep.is_some_and(|sleep| match sleep.reason {
@@ -206,7 +206,7 @@ async fn answered(body: &AgentContext) -> Result<bool, AgentError> {
         _ => false,
     };
     Ok(rests
-        && !*body.shutdown.borrow()
+        && !*ctx.shutdown.borrow()
         && store.open_messages().await?.is_empty()
         && store.messages_waiting(None).await? == 0
         && store.pending_wakes().await?.is_empty()
@@ -222,42 +222,42 @@ fn end_reason(bells: &WakeSignals) -> EndReason {
 
 /// Waits until there is a cause to wake; nothing when the process should end.
 async fn wait_for_causes(
-    body: &AgentContext,
+    ctx: &AgentContext,
     bells: &WakeSignals,
 ) -> Result<Option<Vec<WakeCause>>, AgentError> {
-    if *body.shutdown.borrow() {
+    if *ctx.shutdown.borrow() {
         return Ok(None);
     }
-    let life = body.deps.store.life().await?;
+    let life = ctx.deps.store.life().await?;
     if life.state == AgentState::Hibernating {
-        return hibernate(body, bells).await;
+        return hibernate(ctx, bells).await;
     }
-    if life.state == AgentState::Dead || survival::is_broke(&body.deps).await? {
-        return wait_for_credits(body, bells).await;
+    if life.state == AgentState::Dead || survival::is_broke(&ctx.deps).await? {
+        return wait_for_credits(ctx, bells).await;
     }
-    let mut pending = pending(body, life.sleep).await?;
+    let mut pending = pending(ctx, life.sleep).await?;
     if life.state == AgentState::Setup {
         pending.insert(0, cause(WakeSource::Birth, "born"));
     }
     // More messages may wait than one turn claims; while it rests they do, too.
     let rests = life.sleep.is_some_and(|sleep| sleep.reason.roused_by() > SleepInterrupt::Anything);
     if pending.is_empty() && !rests {
-        pending.extend(waiting(body).await?);
+        pending.extend(waiting(ctx).await?);
     }
     if !pending.is_empty() {
         return Ok(Some(pending));
     }
     match (life.state, life.sleep) {
-        (AgentState::Sleeping, Some(sleep)) => sleep_through(body, bells, sleep).await,
+        (AgentState::Sleeping, Some(sleep)) => sleep_through(ctx, bells, sleep).await,
         _ => Ok(Some(vec![cause(WakeSource::Recovery, "started again while awake")])),
     }
 }
 
 /// The cause that messages are which wait, if it answers them now. It is the creator's
 /// where one of them is.
-async fn waiting(body: &AgentContext) -> Result<Option<WakeCause>, AgentError> {
-    let (store, words) = (&body.deps.store, "more messages are waiting");
-    let only = survival::answers_only(&body.deps).await?;
+async fn waiting(ctx: &AgentContext) -> Result<Option<WakeCause>, AgentError> {
+    let (store, words) = (&ctx.deps.store, "more messages are waiting");
+    let only = survival::answers_only(&ctx.deps).await?;
     if store.messages_waiting(Some(Label::Creator)).await? > 0 {
         let reason = Labelled::new(Label::Creator, "creator", words);
         return Ok(Some(WakeCause { source: WakeSource::Inbox, reason }));
@@ -269,45 +269,45 @@ async fn waiting(body: &AgentContext) -> Result<Option<WakeCause>, AgentError> {
 /// The causes to wake that may end this sleep, and that its means let it wake for. The
 /// others wait.
 async fn pending(
-    body: &AgentContext,
+    ctx: &AgentContext,
     sleep: Option<SleepState>,
 ) -> Result<Vec<WakeCause>, AgentError> {
     // A question that nobody answered in time is a no, which is news.
-    body.deps.store.expire_approvals().await?;
-    let pending = body.deps.store.pending_wakes().await?;
+    ctx.deps.store.expire_approvals().await?;
+    let pending = ctx.deps.store.pending_wakes().await?;
     let wakes = match sleep.map(|sleep| (sleep.reason.roused_by(), sleep.since)) {
         None | Some((SleepInterrupt::Anything, _)) => true,
         Some((SleepInterrupt::News, since)) => pending.iter().any(|(at, _)| *at > since),
-        Some((SleepInterrupt::Creator, _)) => body.deps.store.unattended_usage().await?.rests == 0,
+        Some((SleepInterrupt::Creator, _)) => ctx.deps.store.unattended_usage().await?.rests == 0,
     };
-    let means = survival::known_tier(&body.deps).await?;
+    let means = survival::known_tier(&ctx.deps).await?;
     let heeds = |cause: &WakeCause| wakes && means.is_none_or(|tier| tier.wakes_for(cause));
     Ok(pending.into_iter().map(|(_, cause)| cause).filter(heeds).collect())
 }
 
 /// Waits for credits, and wakes for whatever waited with it.
 async fn wait_for_credits(
-    body: &AgentContext,
+    ctx: &AgentContext,
     bells: &WakeSignals,
 ) -> Result<Option<Vec<WakeCause>>, AgentError> {
-    let Some(mut causes) = survival::wait_for_credits(body, bells).await? else { return Ok(None) };
-    causes.extend(pending(body, None).await?);
+    let Some(mut causes) = survival::wait_for_credits(ctx, bells).await? else { return Ok(None) };
+    causes.extend(pending(ctx, None).await?);
     Ok(Some(causes))
 }
 
 /// Waits for money or the creator: nothing else ends a hibernation, and no restart.
 async fn hibernate(
-    body: &AgentContext,
+    ctx: &AgentContext,
     bells: &WakeSignals,
 ) -> Result<Option<Vec<WakeCause>>, AgentError> {
     let mut told = false;
     loop {
-        let now = money::holdings(body).await;
-        let Some(hibernation) = body.deps.store.hibernation(now).await? else {
+        let now = money::holdings(ctx).await;
+        let Some(hibernation) = ctx.deps.store.hibernation(now).await? else {
             return Ok(Some(vec![cause(WakeSource::Recovery, "no hibernation is on record")]));
         };
         if let Some(waker) = hibernation.ended_by(now) {
-            let mut causes = pending(body, None).await?;
+            let mut causes = pending(ctx, None).await?;
             let source = if waker == HibernationWaker::Creator {
                 WakeSource::Heartbeat
             } else {
@@ -318,63 +318,63 @@ async fn hibernate(
         }
         if !std::mem::replace(&mut told, true) {
             let (since, reason) = (hibernation.since, hibernation.reason);
-            body.deps.emit(Event::HibernationStarted { since, reason });
+            ctx.deps.emit(Event::HibernationStarted { since, reason });
         }
         tokio::select! {
             biased;
             // All arms are cancel-safe: a notify keeps its permit.
-            () = shutdown_requested(&body.shutdown) => return Ok(None),
+            () = shutdown_requested(&ctx.shutdown) => return Ok(None),
             () = bells.wake.notified() => {}
-            () = tokio::time::sleep(body.settings.limits.look_for_money.to_std()) => {}
+            () = tokio::time::sleep(ctx.settings.limits.look_for_money.to_std()) => {}
         }
     }
 }
 
 /// Whether a sleep ends now that its time is over. Who was started for a number of turns
 /// has them.
-async fn ends(body: &AgentContext, reason: StopReason) -> Result<bool, AgentError> {
-    let capped = body.settings.pace.sleep_cap.is_some();
-    let means = survival::known_tier(&body.deps).await?;
+async fn ends(ctx: &AgentContext, reason: StopReason) -> Result<bool, AgentError> {
+    let capped = ctx.settings.pace.sleep_cap.is_some();
+    let means = survival::known_tier(&ctx.deps).await?;
     Ok(capped || means.is_none_or(|tier| tier.ends_by_time(reason)))
 }
 
 /// Sleeps until the sleep is over or something wakes the automaton.
 async fn sleep_through(
-    body: &AgentContext,
+    ctx: &AgentContext,
     bells: &WakeSignals,
     sleep: SleepState,
 ) -> Result<Option<Vec<WakeCause>>, AgentError> {
-    let began = body.deps.ids.now();
+    let began = ctx.deps.ids.now();
     let planned = sleep.left(began);
-    let capped = planned.into_iter().chain(body.settings.pace.sleep_cap).min();
+    let capped = planned.into_iter().chain(ctx.settings.pace.sleep_cap).min();
     let until = capped.map(|span| began.after(span));
     let (planned_ms, reason) = (planned.map(Span::as_millis), sleep.reason);
-    body.deps.emit(Event::SleepStarted { until: sleep.until, planned_ms, reason });
+    ctx.deps.emit(Event::SleepStarted { until: sleep.until, planned_ms, reason });
     let causes = loop {
-        if survival::is_broke(&body.deps).await? {
-            break wait_for_credits(body, bells).await?;
+        if survival::is_broke(&ctx.deps).await? {
+            break wait_for_credits(ctx, bells).await?;
         }
-        let mut causes = pending(body, Some(sleep)).await?;
+        let mut causes = pending(ctx, Some(sleep)).await?;
         if !causes.is_empty() {
             break Some(causes);
         }
-        let left = until.map(|until| until.since(body.deps.ids.now()));
-        if left == Some(Span::ZERO) && ends(body, reason).await? {
-            causes = pending(body, None).await?;
+        let left = until.map(|until| until.since(ctx.deps.ids.now()));
+        if left == Some(Span::ZERO) && ends(ctx, reason).await? {
+            causes = pending(ctx, None).await?;
             causes.insert(0, cause(WakeSource::Timer, "the time of sleep is over"));
             break Some(causes);
         }
         let left = left.filter(|left| *left > Span::ZERO);
-        let look = left.into_iter().chain([body.settings.limits.look]).min();
+        let look = left.into_iter().chain([ctx.settings.limits.look]).min();
         tokio::select! {
             biased;
             // All arms are cancel-safe: a notify keeps its permit.
-            () = shutdown_requested(&body.shutdown) => break None,
+            () = shutdown_requested(&ctx.shutdown) => break None,
             () = bells.wake.notified() => {}
             () = tokio::time::sleep(look.unwrap_or_default().to_std()) => {}
         }
     };
-    let actual_ms = body.deps.ids.now().since(began).as_millis();
-    body.deps.emit(Event::SleepEnded { planned_ms, actual_ms });
+    let actual_ms = ctx.deps.ids.now().since(began).as_millis();
+    ctx.deps.emit(Event::SleepEnded { planned_ms, actual_ms });
     Ok(causes)
 }

@@ -47,12 +47,12 @@ pub(crate) fn available_tools<Money>(
 }
 
 /// Looks after the credits; what is there then.
-pub(crate) async fn look(body: &AgentContext, moment: TopUpTrigger) -> Option<Balances> {
-    let treasury = body.deps.treasury.as_ref()?;
+pub(crate) async fn look(ctx: &AgentContext, moment: TopUpTrigger) -> Option<Balances> {
+    let treasury = ctx.deps.treasury.as_ref()?;
     tokio::select! {
         biased;
         // Both arms are safe to drop: a purchase under way goes on by itself.
-        () = shutdown_requested(&body.shutdown) => None,
+        () = shutdown_requested(&ctx.shutdown) => None,
         balances = treasury.check_balances(moment) => Some(balances),
     }
 }
@@ -116,22 +116,22 @@ pub(crate) fn at_most(
 }
 
 /// Why it has to hibernate, if it has lost as much as it may.
-pub(crate) async fn stop_loss_reached(body: &AgentContext) -> Result<Option<String>, AgentError> {
-    let stop_loss = body.settings.budgets.stop_loss;
+pub(crate) async fn stop_loss_reached(ctx: &AgentContext) -> Result<Option<String>, AgentError> {
+    let stop_loss = ctx.settings.budgets.stop_loss;
     if !stop_loss.is_set() {
         return Ok(None);
     }
-    let losses = body.deps.store.losses().await?;
+    let losses = ctx.deps.store.losses().await?;
     Ok(stop_loss.tripped(&losses).map(|tripped| tripped.to_string()))
 }
 
 /// What there is, as far as it is known.
-pub(crate) async fn holdings(body: &AgentContext) -> Holdings {
-    let Some(treasury) = &body.deps.treasury else { return Holdings::default() };
+pub(crate) async fn holdings(ctx: &AgentContext) -> Holdings {
+    let Some(treasury) = &ctx.deps.treasury else { return Holdings::default() };
     tokio::select! {
         biased;
         // Both arms are safe to drop: reading changes nothing.
-        () = shutdown_requested(&body.shutdown) => Holdings::default(),
+        () = shutdown_requested(&ctx.shutdown) => Holdings::default(),
         balances = treasury.balances() => {
             Holdings { credits: balances.credits, usdc: balances.usdc }
         }

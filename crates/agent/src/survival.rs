@@ -124,20 +124,20 @@ pub(crate) fn words(treasury: &Treasury, plea: DistressLevel, vitals: &Vitals) -
 /// Waits until there are credits to think with; the causes to wake then, or nothing when
 /// the process should end. Dies on the way, if it takes too long.
 pub(crate) async fn wait_for_credits(
-    body: &AgentContext,
+    ctx: &AgentContext,
     bells: &WakeSignals,
 ) -> Result<Option<Vec<WakeCause>>, AgentError> {
-    let deps = &body.deps;
+    let deps = &ctx.deps;
     let mut told = None;
     loop {
-        let balances = money::look(body, TopUpTrigger::Turn).await;
+        let balances = money::look(ctx, TopUpTrigger::Turn).await;
         let vitals = match &balances {
             Some(balances) => note(deps, balances).await?,
             None => None,
         };
         let state = deps.store.life().await?.state;
         let Some(vitals) = vitals.filter(|vitals| cannot_pay(deps, vitals)) else {
-            if *body.shutdown.borrow() {
+            if *ctx.shutdown.borrow() {
                 return Ok(None);
             }
             return Ok(Some(vec![mark_revived(deps, state).await?]));
@@ -159,9 +159,9 @@ pub(crate) async fn wait_for_credits(
         tokio::select! {
             biased;
             // All arms are cancel-safe: a notify keeps its permit.
-            () = shutdown_requested(&body.shutdown) => return Ok(None),
+            () = shutdown_requested(&ctx.shutdown) => return Ok(None),
             () = bells.wake.notified() => {}
-            () = tokio::time::sleep(body.settings.limits.look_for_money.to_std()) => {}
+            () = tokio::time::sleep(ctx.settings.limits.look_for_money.to_std()) => {}
         }
     }
 }

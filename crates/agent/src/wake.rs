@@ -17,10 +17,10 @@ pub(crate) fn cause(source: WakeSource, reason: &str) -> WakeCause {
 
 /// What the first turn of a wake is told.
 pub(crate) async fn told(
-    body: &AgentContext,
+    ctx: &AgentContext,
     causes: &[WakeCause],
 ) -> Result<Vec<Labelled>, AgentError> {
-    let last = body.deps.store.last_session().await?;
+    let last = ctx.deps.store.last_session().await?;
     let slept = last.map(|last| slept_because(last.reason, last.note.as_deref()));
     Ok(compose(causes, slept))
 }

@@ -77,18 +77,18 @@ pub fn check_schedule(file: PathBuf) -> Result<(), HeartbeatError> {
 
 /// Writes the schedule and starts the heart.
 pub(crate) async fn start(
-    body: &AgentContext,
+    ctx: &AgentContext,
     bells: &WakeSignals,
     tasks: &mut BackgroundTasks,
 ) -> Result<(), AgentError> {
-    let organs = TaskRunner::new(body)?;
+    let organs = TaskRunner::new(ctx)?;
     let plan = ConfiguredSchedule::load(
-        body.settings.heartbeat.clone(),
+        ctx.settings.heartbeat.clone(),
         task_runner::defaults(),
         organs.available_tasks(),
     )
     .map_err(|error| AgentError::Heartbeat(Box::new(error)))?;
-    let deps = &body.deps;
+    let deps = &ctx.deps;
     let now = deps.ids.now();
     deps.store.schedule_upsert(task_runner::initial_schedule(plan.begin(now), now)).await?;
     let around = SchedulerContext {
@@ -97,7 +97,7 @@ pub(crate) async fn start(
         faults: Arc::clone(&deps.faults),
         events: Arc::clone(&deps.events),
         wake: Arc::clone(&bells.wake),
-        changed: Arc::clone(&body.handles.pulse.editor().changed),
+        changed: Arc::clone(&ctx.handles.pulse.editor().changed),
     };
     tasks.start("heartbeat", HeartbeatScheduler::new(organs, around, plan).run());
     Ok(())

@@ -22,9 +22,9 @@ use crate::turn::AgentContext;
 pub(super) struct TaskRunner(TaskContext);
 
 impl TaskRunner {
-    pub(super) fn new(body: &AgentContext) -> Result<Self, AgentError> {
-        let (settings, deps) = (body.settings.clone(), body.deps.clone());
-        let workspace = Workspace::open(&settings, &deps, body.shutdown.clone())?;
+    pub(super) fn new(ctx: &AgentContext) -> Result<Self, AgentError> {
+        let (settings, deps) = (ctx.settings.clone(), ctx.deps.clone());
+        let workspace = Workspace::open(&settings, &deps, ctx.shutdown.clone())?;
         Ok(Self(TaskContext { settings, deps, workspace }))
     }
 

@@ -45,28 +45,28 @@ pub(super) struct ExecutedTurn {
 
 /// Runs the approved calls.
 pub(super) async fn act(
-    body: &AgentContext,
+    ctx: &AgentContext,
     mut judged: JudgedTurn,
 ) -> Result<ExecutedTurn, AgentError> {
     let mut ended = Vec::with_capacity(judged.allowed.len());
     let mut sleep = None;
     let mut halted: Option<&'static str> = None;
-    let model = body.deps.provider_for(judged.claimed.wake.model_tier).model();
-    let window = body.history_cache.lock().await.window(model);
+    let model = ctx.deps.provider_for(judged.claimed.wake.model_tier).model();
+    let window = ctx.history_cache.lock().await.window(model);
     let room = result_room(window, judged.allowed.len());
     for (place, call) in std::mem::take(&mut judged.allowed).into_iter().enumerate() {
-        if place > 0 && *body.interrupt.borrow() {
+        if place > 0 && *ctx.interrupt.borrow() {
             halted = halted.or(Some("Not started: you were stopped before its place came."));
         }
         let outcome = match halted {
-            Some(why) => leave(body, call, why).await?,
+            Some(why) => leave(ctx, call, why).await?,
             None => {
                 // The first one started with its judgement.
                 match place {
-                    0 => body.deps.faults.reach(FaultPoint::CallStarted),
-                    _ => body.deps.store.start_call(call.id).await?,
+                    0 => ctx.deps.faults.reach(FaultPoint::CallStarted),
+                    _ => ctx.deps.store.start_call(call.id).await?,
                 }
-                run(body, &judged, call, room).await?
+                run(ctx, &judged, call, room).await?
             }
         };
         if outcome.fatal {
@@ -87,13 +87,13 @@ struct CallExecution {
 
 /// Runs one call that has started, whose result may have so many tokens, and stores how it ended.
 async fn run(
-    body: &AgentContext,
+    ctx: &AgentContext,
     judged: &JudgedTurn,
     call: AllowedCall,
     room: u32,
 ) -> Result<CallExecution, AgentError> {
     let AllowedCall { id, place, tool, arguments, approved } = call;
-    let (turn, deps) = (judged.claimed.turn, &body.deps);
+    let (turn, deps) = (judged.claimed.turn, &ctx.deps);
     let (name, shown) = (tool.to_string(), cap(&arguments, SHOWN_CHARS_MAX));
     deps.emit(Event::CallStarted { turn, call: id, tool: name.clone(), arguments: shown });
     let started = deps.ids.now();
@@ -114,14 +114,14 @@ async fn run(
         },
         // What it says now it may have from what it has just read.
         voice: Label::Own.meet(input).meet(wake.heard),
-        workspace: &body.handles.workspace,
-        memory: &body.handles.memory,
-        mailbox: &body.handles.mailbox,
-        status: &body.handles.life,
-        treasury: &body.handles.treasury,
-        schedule: &body.handles.pulse,
-        survival: &body.handles.survival,
-        machines: &body.handles.machines,
+        workspace: &ctx.handles.workspace,
+        memory: &ctx.handles.memory,
+        mailbox: &ctx.handles.mailbox,
+        status: &ctx.handles.life,
+        treasury: &ctx.handles.treasury,
+        schedule: &ctx.handles.pulse,
+        survival: &ctx.handles.survival,
+        machines: &ctx.handles.machines,
     };
     let span = debug_span!("tool", tool = %name, call = %id);
     let ran =
@@ -131,7 +131,7 @@ async fn run(
     result.text = shorten(&result.text, room);
     let duration = deps.ids.now().since(started);
     deps.store.finish_call(id, status, result.clone(), duration).await?;
-    suspect(body, turn, &result);
+    suspect(ctx, turn, &result);
     let shown = Labelled { text: cap(&result.text, SHOWN_CHARS_MAX), ..result.clone() };
     let duration_ms = duration.as_millis();
     deps.emit(Event::CallFinished {
@@ -147,13 +147,13 @@ async fn run(
 
 /// Leaves a call that will not be started.
 async fn leave(
-    body: &AgentContext,
+    ctx: &AgentContext,
     call: AllowedCall,
     why: &str,
 ) -> Result<CallExecution, AgentError> {
     let (status, tool) = (CallStatus::NotStarted, call.tool.to_string());
     let result = Labelled::new(Label::Own, "runtime", why);
-    body.deps.store.finish_call(call.id, status, result.clone(), Span::ZERO).await?;
+    ctx.deps.store.finish_call(call.id, status, result.clone(), Span::ZERO).await?;
     let ended = CallResult { tool, arguments: call.arguments, status, result };
     Ok(CallExecution { ended, sleep: None, fatal: false })
 }

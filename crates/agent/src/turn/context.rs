@@ -62,14 +62,14 @@ struct TurnMaterial {
 impl TurnMaterial {
     fn material<'a>(
         &'a self,
-        body: &'a AgentContext,
+        ctx: &'a AgentContext,
         past: &'a HistoryCache,
         claimed: &'a ClaimedTurn,
     ) -> PromptMaterial<'a> {
         let wake = &claimed.wake;
         PromptMaterial {
-            settings: &body.settings,
-            model: body.deps.provider_for(wake.model_tier).model(),
+            settings: &ctx.settings,
+            model: ctx.deps.provider_for(wake.model_tier).model(),
             tools: &self.tools,
             history: past,
             place: self.place,
@@ -93,24 +93,24 @@ impl TurnMaterial {
 
 /// Builds the prompt of a turn.
 pub(super) async fn prompt(
-    body: &AgentContext,
+    ctx: &AgentContext,
     mut claimed: ClaimedTurn,
 ) -> Result<PromptedTurn, TurnError> {
-    let store = &body.deps.store;
-    let mut gathered = gather(body, &claimed).await?;
-    let mut past = body.history_cache.lock().await;
-    gathered.tools = tools(body, &past, &claimed);
-    read_on(body, &mut past, &claimed, gathered.place).await?;
-    let too_long = prompt::too_long(&gathered.material(body, &past, &claimed));
+    let store = &ctx.deps.store;
+    let mut gathered = gather(ctx, &claimed).await?;
+    let mut past = ctx.history_cache.lock().await;
+    gathered.tools = tools(ctx, &past, &claimed);
+    read_on(ctx, &mut past, &claimed, gathered.place).await?;
+    let too_long = prompt::too_long(&gathered.material(ctx, &past, &claimed));
     if !too_long.is_empty() {
         for message in &too_long {
-            file(body, message, &mut gathered.open).await?;
+            file(ctx, message, &mut gathered.open).await?;
         }
         name_files(&mut claimed.inputs, &gathered.open);
         past.forget();
-        read_on(body, &mut past, &claimed, gathered.place).await?;
+        read_on(ctx, &mut past, &claimed, gathered.place).await?;
     }
-    let prompt = prompt::build(&gathered.material(body, &past, &claimed));
+    let prompt = prompt::build(&gathered.material(ctx, &past, &claimed));
     if prompt.place != gathered.place {
         let grown = prompt.grown.as_ref().map(|grown| grown.digest_row(prompt.place)).transpose();
         let what = "the sum of older turns";
@@ -118,21 +118,21 @@ pub(super) async fn prompt(
         store.move_history(prompt.place, grown).await?;
     }
     claimed.wake.heard = claimed.wake.heard.meet(prompt.heard);
-    body.deps.faults.reach(FaultPoint::PromptBuilt);
-    let left_out = left_out(body.deps.provider_for(claimed.wake.model_tier).model(), &past);
+    ctx.deps.faults.reach(FaultPoint::PromptBuilt);
+    let left_out = left_out(ctx.deps.provider_for(claimed.wake.model_tier).model(), &past);
     Ok(PromptedTurn { claimed, prompt, tools: gathered.tools, left_out })
 }
 
 /// The tools that are offered: where a server takes less than its model was believed to,
 /// those of a smaller one.
-fn tools(body: &AgentContext, past: &HistoryCache, claimed: &ClaimedTurn) -> Arc<[ToolSpec]> {
-    let model = body.deps.provider_for(claimed.wake.model_tier).model();
+fn tools(ctx: &AgentContext, past: &HistoryCache, claimed: &ClaimedTurn) -> Arc<[ToolSpec]> {
+    let model = ctx.deps.provider_for(claimed.wake.model_tier).model();
     let context_tokens = past.window(model);
     if context_tokens == model.context_tokens {
-        return Arc::clone(&body.tools);
+        return Arc::clone(&ctx.tools);
     }
     let smaller = ModelInfo { context_tokens, ..model.clone() };
-    money::available_tools(&smaller, body.deps.treasury.as_ref(), &body.settings.egress).into()
+    money::available_tools(&smaller, ctx.deps.treasury.as_ref(), &ctx.settings.egress).into()
 }
 
 /// The tools that a model is not offered after these turns.
@@ -140,51 +140,51 @@ pub(crate) fn left_out(model: &ModelInfo, past: &HistoryCache) -> Vec<ToolName> 
     if model.weak { past.called(LEFT_OUT_TURNS) } else { Vec::new() }
 }
 
-async fn gather(body: &AgentContext, claimed: &ClaimedTurn) -> Result<TurnMaterial, TurnError> {
-    let store = &body.deps.store;
+async fn gather(ctx: &AgentContext, claimed: &ClaimedTurn) -> Result<TurnMaterial, TurnError> {
+    let store = &ctx.deps.store;
     let open = store.open_messages().await?;
     let query = query_of(&claimed.inputs, &prompt::waiting(&open, &claimed.inputs));
     let candidates = store.facts(fact_query(&query)).await?;
     let has_money = claimed.wake.balances.is_some();
     Ok(TurnMaterial {
-        tools: Arc::clone(&body.tools),
+        tools: Arc::clone(&ctx.tools),
         place: store.place().await?,
         digest: HistoryDigest::of(store.digest().await?.as_ref()),
         facts: facts_for(&query, candidates, claimed.label),
         vitals: if has_money { Some(store.vitals().await?) } else { None },
-        now: body.deps.ids.now(),
+        now: ctx.deps.ids.now(),
         open,
     })
 }
 
 /// Reads the turns that the history does not have yet.
 async fn read_on(
-    body: &AgentContext,
+    ctx: &AgentContext,
     past: &mut HistoryCache,
     claimed: &ClaimedTurn,
     place: HistoryPosition,
 ) -> Result<(), TurnError> {
-    let model = body.deps.provider_for(claimed.wake.model_tier).model();
-    let style = prompt::style_of(&body.settings, model, past);
+    let model = ctx.deps.provider_for(claimed.wake.model_tier).model();
+    let style = prompt::style_of(&ctx.settings, model, past);
     let next = past.keep(place.from, style);
-    past.add(&body.deps.store.recent_turns(next, prompt::TURNS_MAX).await?);
+    past.add(&ctx.deps.store.recent_turns(next, prompt::TURNS_MAX).await?);
     Ok(())
 }
 
 /// Writes a message into its file. Where that fails it is tried again at the next turn, and
 /// the creator is told.
 async fn file(
-    body: &AgentContext,
+    ctx: &AgentContext,
     message: &OpenMessage,
     open: &mut [OpenMessage],
 ) -> Result<(), StoreError> {
     let path = prompt::file_of(message);
-    match body.handles.workspace.keep_message(message.id, &message.text).await {
+    match ctx.handles.workspace.keep_message(message.id, &message.text).await {
         Ok(_) => {
-            body.deps.store.file_message(message.id, path.clone()).await?;
-            body.deps.emit(Event::MessageFiled { message: message.id, path: path.clone() });
+            ctx.deps.store.file_message(message.id, path.clone()).await?;
+            ctx.deps.emit(Event::MessageFiled { message: message.id, path: path.clone() });
         }
-        Err(error) => body.deps.emit(Event::ErrorReported {
+        Err(error) => ctx.deps.emit(Event::ErrorReported {
             kind: error.kind,
             error: format!("a message is too long for the model, and {path}: {}", error.message),
             hint: error.hint,

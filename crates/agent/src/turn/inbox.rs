@@ -34,16 +34,16 @@ pub(super) struct ClaimedTurn {
 }
 
 /// Tells when a text of a peer or of the net looks like an attempt to steer its reader.
-pub(super) fn suspect(body: &AgentContext, turn: TurnId, text: &Labelled) {
+pub(super) fn suspect(ctx: &AgentContext, turn: TurnId, text: &Labelled) {
     if text.label <= Label::Tool {
         return;
     }
-    let report = body.guard.scan(&text.text, text.label.into(), SCANNED_BYTES_MAX);
+    let report = ctx.guard.scan(&text.text, text.label.into(), SCANNED_BYTES_MAX);
     if report.action == GuardAction::Allow {
         return;
     }
     let found = report.checks.iter().filter(|found| found.detected);
-    body.deps.emit(Event::TextSuspected {
+    ctx.deps.emit(Event::TextSuspected {
         turn,
         label: text.label,
         source: text.source.clone(),
@@ -55,17 +55,17 @@ pub(super) fn suspect(body: &AgentContext, turn: TurnId, text: &Labelled) {
 
 /// Opens the turn.
 pub(super) async fn claim(
-    body: &AgentContext,
+    ctx: &AgentContext,
     mut wake: WakeContext,
 ) -> Result<ClaimedTurn, TurnError> {
-    let granted = body.deps.store.approved_call().await?;
-    let only = survival::answers_only(&body.deps).await?;
+    let granted = ctx.deps.store.approved_call().await?;
+    let only = survival::answers_only(&ctx.deps).await?;
     // A message is not answered by a turn in which no model reads it.
     let most = if granted.is_some() { 0 } else { wake.claim.most() };
     let claims = ClaimOptions { most, only };
-    let opened = body.deps.store.open_turn_of(wake.session, wake.told.clone(), claims).await?;
+    let opened = ctx.deps.store.open_turn_of(wake.session, wake.told.clone(), claims).await?;
     let (turn, seq, session) = (opened.id, opened.seq, wake.session);
-    body.deps.emit(Event::TurnStarted { turn, seq, session });
+    ctx.deps.emit(Event::TurnStarted { turn, seq, session });
     let first = opened.messages.first().map(|message| message.id);
     let messages = opened.messages.into_iter().map(|message| TurnInput {
         said: message.body.into_labelled(),
@@ -74,7 +74,7 @@ pub(super) async fn claim(
     });
     let told = wake.told.iter().cloned().map(TurnInput::from);
     let inputs: Vec<TurnInput> = told.chain(messages).collect();
-    inputs.iter().for_each(|input| suspect(body, turn, &input.said));
+    inputs.iter().for_each(|input| suspect(ctx, turn, &input.said));
     let label = input_label(&inputs);
     // What is approved is still the wish of whoever caused it.
     let label = granted.as_ref().map_or(label, |granted| label.meet(granted.summary.label));

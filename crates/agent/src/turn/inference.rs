@@ -46,16 +46,16 @@ fn at_most(model: &ModelInfo, ask: &CompletionRequest) -> Result<Microcents, Inf
 }
 
 /// Whether what is left of the day and of the credits pays for an answer at its longest.
-async fn has_room(body: &AgentContext, wake: &WakeContext) -> Result<bool, TurnError> {
-    let spent = body.deps.store.thinking_cost().await?;
+async fn has_room(ctx: &AgentContext, wake: &WakeContext) -> Result<bool, TurnError> {
+    let spent = ctx.deps.store.thinking_cost().await?;
     let credits = wake.balances.and_then(|balances| balances.credits);
-    let day = body.settings.budgets.fits(spent, wake.most);
+    let day = ctx.settings.budgets.fits(spent, wake.most);
     Ok(day.is_ok() && credits.is_none_or(|credits| wake.most <= credits))
 }
 
 /// Asks the model.
 pub(super) async fn ask(
-    body: &AgentContext,
+    ctx: &AgentContext,
     prompted: PromptedTurn,
 ) -> Result<AnsweredTurn, TurnError> {
     let PromptedTurn { mut claimed, prompt, tools, left_out } = prompted;
@@ -68,33 +68,33 @@ pub(super) async fn ask(
         tools: if claimed.wake.last { Arc::default() } else { tools },
         left_out: left_out.clone(),
         max_tokens,
-        seed: body.settings.sampling.seed,
-        temperature_milli: body.settings.sampling.temperature_milli,
+        seed: ctx.settings.sampling.seed,
+        temperature_milli: ctx.settings.sampling.temperature_milli,
         name: None,
     };
-    let sink = DeltaSink { deps: &body.deps, turn: claimed.turn };
-    let mind = body.deps.provider_for(claimed.wake.model_tier);
+    let sink = DeltaSink { deps: &ctx.deps, turn: claimed.turn };
+    let mind = ctx.deps.provider_for(claimed.wake.model_tier);
     claimed.wake.most = at_most(mind.model(), &ask).map_err(TurnError::Inference)?;
-    if ask.max_tokens > usual && !has_room(body, &claimed.wake).await? {
+    if ask.max_tokens > usual && !has_room(ctx, &claimed.wake).await? {
         ask.max_tokens = usual;
         claimed.wake.most = at_most(mind.model(), &ask).map_err(TurnError::Inference)?;
     }
-    let asked = reserve_cost(body, claimed.turn, claimed.wake.most).await?;
+    let asked = reserve_cost(ctx, claimed.turn, claimed.wake.most).await?;
     ask.name = asked.as_ref().map(CostReservation::name);
-    tell_asked(body, (claimed.turn, mind.model()), reads);
+    tell_asked(ctx, (claimed.turn, mind.model()), reads);
     let span = debug_span!("model", model = mind.model().id, messages = ask.messages.len());
     // What it is asked is kept while it thinks.
-    let keeping = body.deps.store.keep_prompt(claimed.turn, kept);
+    let keeping = ctx.deps.store.keep_prompt(claimed.turn, kept);
     let asking = async { tokio::join!(mind.complete(&ask, &sink).instrument(span), keeping) };
     let mut asking = Box::pin(asking);
     let (answered, kept) = tokio::select! {
         biased;
         // Cancel-safe: a dropped answer is asked for again.
-        () = body.interrupted() => {
+        () = ctx.interrupted() => {
             if asked.is_some()
                 && let Ok((late, _)) = tokio::time::timeout(LAST_ANSWER_WITHIN, asking).await
             {
-                settle_cost(body, claimed.turn, asked, &late).await?;
+                settle_cost(ctx, claimed.turn, asked, &late).await?;
             }
             return Err(TurnError::Shutdown);
         }
@@ -102,15 +102,15 @@ pub(super) async fn ask(
     };
     drop(asking);
     // Paid for from here on, whatever becomes of the turn.
-    settle_cost(body, claimed.turn, asked, &answered).await?;
+    settle_cost(ctx, claimed.turn, asked, &answered).await?;
     kept?;
     let window = mind.model().context_tokens;
     let reply = answered.map_err(|source| match source.is_too_long() {
         true => TurnError::TooLong { tokens: reads, window, source },
         false => TurnError::Inference(source),
     })?;
-    body.deps.faults.reach(FaultPoint::ThoughtReceived);
-    tell(body, claimed.turn, &reply, &left_out);
+    ctx.deps.faults.reach(FaultPoint::ThoughtReceived);
+    tell(ctx, claimed.turn, &reply, &left_out);
     Ok(AnsweredTurn { claimed, reply })
 }
 
@@ -131,44 +131,44 @@ pub(super) fn approved_call(claimed: ClaimedTurn, granted: &Approval) -> Answere
 
 /// Books the answer at the most that it can cost, unless it costs nothing.
 async fn reserve_cost(
-    body: &AgentContext,
+    ctx: &AgentContext,
     turn: TurnId,
     most: Microcents,
 ) -> Result<Option<CostReservation>, TurnError> {
     if most == Microcents::ZERO {
         return Ok(None);
     }
-    let store = &body.deps.store;
-    body.settings.budgets.fits(store.thinking_cost().await?, most)?;
-    let cloud = body.deps.treasury.as_ref().map(|treasury| treasury.cloud().to_owned());
+    let store = &ctx.deps.store;
+    ctx.settings.budgets.fits(store.thinking_cost().await?, most)?;
+    let cloud = ctx.deps.treasury.as_ref().map(|treasury| treasury.cloud().to_owned());
     Ok(Some(store.reserve_cost(NewCostReservation { turn, goal: None, most, cloud }).await?))
 }
 
 /// Counts an answer, or takes the booking of one that was refused back. One that was
 /// not heard may have been charged, and stays booked.
 async fn settle_cost(
-    body: &AgentContext,
+    ctx: &AgentContext,
     turn: TurnId,
     asked: Option<CostReservation>,
     answered: &Result<Completion, InferenceError>,
 ) -> Result<(), StoreError> {
     match (answered, asked) {
-        (Ok(reply), asked) => body.deps.store.settle_cost(asked, turn, &reply.usage).await,
+        (Ok(reply), asked) => ctx.deps.store.settle_cost(asked, turn, &reply.usage).await,
         (Err(error), Some(asked)) if error.costs_nothing() => {
-            body.deps.store.release_cost(asked).await
+            ctx.deps.store.release_cost(asked).await
         }
         (Err(_), _) => Ok(()),
     }
 }
 
-fn tell_asked(body: &AgentContext, (turn, model): (TurnId, &ModelInfo), prompt_tokens: u32) {
+fn tell_asked(ctx: &AgentContext, (turn, model): (TurnId, &ModelInfo), prompt_tokens: u32) {
     let model = model.id.clone();
-    body.deps.emit(Event::InferenceStarted { turn, model, prompt_tokens });
+    ctx.deps.emit(Event::InferenceStarted { turn, model, prompt_tokens });
 }
 
-fn tell(body: &AgentContext, turn: TurnId, reply: &Completion, left_out: &[ToolName]) {
+fn tell(ctx: &AgentContext, turn: TurnId, reply: &Completion, left_out: &[ToolName]) {
     let usage = &reply.usage;
-    body.deps.emit(Event::InferenceCompleted {
+    ctx.deps.emit(Event::InferenceCompleted {
         turn,
         model: usage.model.clone(),
         prompt_tokens: usage.prompt_tokens,

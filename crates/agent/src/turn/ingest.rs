@@ -23,12 +23,12 @@ const QUOTED_CHARS_MAX: usize = 200;
 
 /// Ingests the turn and sums it up.
 pub(super) async fn ingest(
-    body: &AgentContext,
+    ctx: &AgentContext,
     committed: CommittedTurn,
 ) -> Result<TurnOutcome, AgentError> {
     let acted = committed.acted;
     let turn = acted.judged.claimed.turn;
-    body.deps.store.ingest_turn(turn, TurnIngestion::default()).await?;
+    ctx.deps.store.ingest_turn(turn, TurnIngestion::default()).await?;
     let settled = &acted.judged.settled;
     let invalid = settled.iter().filter(|call| call.status == CallStatus::Invalid).count();
     let done = acted.ended.iter().filter(|call| call.status == CallStatus::Done).count();

@@ -79,26 +79,26 @@ pub(super) struct JudgedTurn {
 
 /// Judges the calls of a thought and stores what comes of it.
 pub(super) async fn judge(
-    body: &AgentContext,
+    ctx: &AgentContext,
     thought: AnsweredTurn,
 ) -> Result<JudgedTurn, AgentError> {
     let AnsweredTurn { claimed, mut reply } = thought;
-    let fault = AnswerFault::of(&reply, &body.tools);
+    let fault = AnswerFault::of(&reply, &ctx.tools);
     reply.calls.truncate(RECORDED_CALLS_MAX);
     let mut rulings = Vec::with_capacity(reply.calls.len());
     // What was approved is made in any turn.
     let mut closed = (claimed.wake.last && claimed.approved_call.is_none()).then_some(LAST_TURN);
     let mut attempts = match reply.calls.is_empty() {
         true => Attempts::default(),
-        false => attempts(body).await?,
+        false => attempts(ctx).await?,
     };
     for (index, call) in reply.calls.iter().enumerate() {
-        if index == limit_of(body) {
+        if index == limit_of(ctx) {
             closed = closed.or(Some(TOO_MANY));
         }
         let ruling = match closed {
             Some(why) => CallRuling::settled(CallStatus::Skipped, why.to_owned()),
-            None => rule(body, (&claimed, attempts), (index, call)).await?,
+            None => rule(ctx, (&claimed, attempts), (index, call)).await?,
         };
         if let CallRuling::Allowed { judged: DecisionDraft { decision, .. }, .. } = &ruling {
             attempts.add(&decision.intents);
@@ -109,11 +109,11 @@ pub(super) async fn judge(
         rulings.push(ruling);
     }
     let answer = ModelAnswer { text: reply.text, fault, usage: reply.usage, calls: reply.calls };
-    store_and_split(body, claimed, answer, rulings).await
+    store_and_split(ctx, claimed, answer, rulings).await
 }
 
-fn limit_of(body: &AgentContext) -> usize {
-    usize::try_from(body.settings.limits.calls_per_turn).unwrap_or(usize::MAX)
+fn limit_of(ctx: &AgentContext) -> usize {
+    usize::try_from(ctx.settings.limits.calls_per_turn).unwrap_or(usize::MAX)
 }
 
 /// What the model answered, without the wire's particulars.
@@ -148,8 +148,8 @@ impl CallRuling {
 
 /// How often what is limited was done of late. Where that cannot be read, nothing is
 /// judged.
-async fn attempts(body: &AgentContext) -> Result<Attempts, StoreError> {
-    let uses = body.deps.store.rate_uses(LIMITS.iter().map(counted).collect()).await?;
+async fn attempts(ctx: &AgentContext) -> Result<Attempts, StoreError> {
+    let uses = ctx.deps.store.rate_uses(LIMITS.iter().map(counted).collect()).await?;
     let mut counts = [u32::MAX; LIMITS.len()];
     counts.iter_mut().zip(uses).for_each(|(count, used)| *count = used);
     Ok(Attempts::new(counts))
@@ -176,28 +176,28 @@ pub fn parsed_call(
 
 /// Checks, parses and judges one call, after so many of its kind.
 async fn rule(
-    body: &AgentContext,
+    ctx: &AgentContext,
     (claimed, attempts): (&ClaimedTurn, Attempts),
     (index, call): (usize, &RawCall),
 ) -> Result<CallRuling, AgentError> {
-    let begun = body.deps.ids.now();
+    let begun = ctx.deps.ids.now();
     let invalid = |sentence: String| Ok(CallRuling::settled(CallStatus::Invalid, sentence));
-    let (checked, prepared) = match parsed_call(&body.checker, call) {
+    let (checked, prepared) = match parsed_call(&ctx.checker, call) {
         Ok(considered) => considered,
         Err(sentence) => return invalid(sentence),
     };
-    let Some(spec) = body.tools.iter().find(|spec| spec.name == checked.tool) else {
+    let Some(spec) = ctx.tools.iter().find(|spec| spec.name == checked.tool) else {
         return invalid(format!("There is no tool '{}'.", checked.tool));
     };
     let hash = ArgsHash::of(&checked.arguments);
     // An address that cannot be read leaves the creator reachable as `creator` only.
-    let creator = body.settings.creator_address.as_deref().and_then(|text| text.parse().ok());
-    let treasury = body.deps.treasury.as_ref();
+    let creator = ctx.settings.creator_address.as_deref().and_then(|text| text.parse().ok());
+    let treasury = ctx.deps.treasury.as_ref();
     let own: Vec<&str> = treasury.and_then(|treasury| treasury.own_secret()).into_iter().collect();
     let facts = Facts {
         input: claimed.label,
         heard: claimed.wake.heard,
-        origins: origins(body, &prepared.intents()).await?,
+        origins: origins(ctx, &prepared.intents()).await?,
         secrets: secrets_in(&checked.arguments, &own),
         risk: spec.risk,
         creator,
@@ -213,13 +213,13 @@ async fn rule(
         call: u32::try_from(index + 1).unwrap_or(u32::MAX),
     };
     let approval = claimed.approved_call.as_ref().map(|granted| granted.id);
-    let verdict = body.deps.judge.judge(prepared, (&facts, &moment), approval);
+    let verdict = ctx.deps.judge.judge(prepared, (&facts, &moment), approval);
     let under = DecisionContext {
         input: facts.input,
         heard: facts.heard,
         authority: Authority::of(facts.input.meet(facts.heard)),
         approval,
-        latency_ms: body.deps.ids.now().since(begun).into(),
+        latency_ms: ctx.deps.ids.now().since(begun).into(),
     };
     let made = |decision| DecisionDraft {
         decision,
@@ -240,25 +240,25 @@ async fn rule(
 
 /// Who has named what the intents are aimed at. What is in the configuration, the creator
 /// has named.
-async fn origins(body: &AgentContext, intents: &[Intent]) -> Result<Origins, AgentError> {
+async fn origins(ctx: &AgentContext, intents: &[Intent]) -> Result<Origins, AgentError> {
     let (configured, asked): (Vec<TargetValue>, Vec<TargetValue>) =
-        intents.iter().flat_map(TargetValue::of).partition(|value| is_configured(body, value));
+        intents.iter().flat_map(TargetValue::of).partition(|value| is_configured(ctx, value));
     let found = match asked.as_slice() {
         [] => Vec::new(),
-        _ => body.deps.store.origins(asked).await?,
+        _ => ctx.deps.store.origins(asked).await?,
     };
     let configured = configured.into_iter().map(|value| (value, ValueOrigin::Creator));
     Ok(Origins::found(configured.chain(found)))
 }
 
-fn is_configured(body: &AgentContext, value: &TargetValue) -> bool {
-    let settings = &body.settings;
+fn is_configured(ctx: &AgentContext, value: &TargetValue) -> bool {
+    let settings = &ctx.settings;
     let creator = settings.creator_address.as_deref().unwrap_or_default();
     value.is_in(creator) || value.is_in(&settings.genesis)
 }
 
 async fn store_and_split(
-    body: &AgentContext,
+    ctx: &AgentContext,
     claimed: ClaimedTurn,
     answer: ModelAnswer,
     rulings: Vec<CallRuling>,
@@ -267,10 +267,10 @@ async fn store_and_split(
     let mut rows = Vec::with_capacity(rulings.len());
     let (mut allowed, mut settled, mut events) = (Vec::new(), Vec::new(), Vec::new());
     let mut granted = claimed.approved_call.as_ref().map(|granted| granted.id);
-    let patience = AgentLimits::patience(body.settings.limits.answer_within, claimed.wake.creators);
-    let expires_at = body.deps.ids.now().after(patience);
+    let patience = AgentLimits::patience(ctx.settings.limits.answer_within, claimed.wake.creators);
+    let expires_at = ctx.deps.ids.now().after(patience);
     for (place, (call, ruling)) in (1..).zip(answer.calls.into_iter().zip(rulings)) {
-        let id = body.deps.ids.id();
+        let id = ctx.deps.ids.id();
         let row = CallRow { id, call: &call, approval: granted.take() };
         match ruling {
             CallRuling::Allowed { tool, approved, judged } => {
@@ -312,8 +312,8 @@ async fn store_and_split(
     let voice = ends.then(|| Label::Own.meet(claimed.label).meet(claimed.wake.heard));
     let (text, used) = (thought.clone(), usage.clone());
     let judgement = Judgement { turn, thought: text, voice, usage: used, calls: rows };
-    body.deps.store.record_judgement(judgement).await?;
-    events.into_iter().for_each(|event| body.deps.emit(event));
+    ctx.deps.store.record_judgement(judgement).await?;
+    events.into_iter().for_each(|event| ctx.deps.emit(event));
     Ok(JudgedTurn { claimed, thought, fault, usage, allowed, settled })
 }
 

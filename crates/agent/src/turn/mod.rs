@@ -277,34 +277,34 @@ pub(crate) struct TurnOutcome {
 /// The inner error is a failed turn, which the cycle copes with. The outer one
 /// ends the process.
 pub(crate) async fn run_turn(
-    body: &AgentContext,
+    ctx: &AgentContext,
     wake: WakeContext,
 ) -> Result<Result<TurnOutcome, TurnFailure>, AgentError> {
-    let claimed = match inbox::claim(body, wake).await {
+    let claimed = match inbox::claim(ctx, wake).await {
         Ok(claimed) => claimed,
         // Without the store nothing may go on: a start puts it in order.
         Err(TurnError::Store(error)) => return Err(error.into()),
         Err(error) => return Ok(Err(TurnFailure { turn: None, error })),
     };
     let span = info_span!("turn", id = %claimed.turn, number = claimed.seq);
-    run_stages(body, claimed).instrument(span).await
+    run_stages(ctx, claimed).instrument(span).await
 }
 
 /// The stages of a turn that is open.
 async fn run_stages(
-    body: &AgentContext,
+    ctx: &AgentContext,
     claimed: inbox::ClaimedTurn,
 ) -> Result<Result<TurnOutcome, TurnFailure>, AgentError> {
     let (turn, claim, first) = (claimed.turn, claimed.wake.claim, claimed.first);
     let thinker = claimed.wake.model_tier;
-    let thought = match run_inference_stages(body, claimed).await {
+    let thought = match run_inference_stages(ctx, claimed).await {
         Ok(thought) => thought,
         Err(TurnError::Store(error)) => return Err(error.into()),
         Err(error) => {
             let blamed = first.filter(|_| claim == ClaimLimit::One && error.is_rejection());
             debug!(error = %chain(&error), "the turn is given up");
             abandon(
-                body,
+                ctx,
                 (turn, thinker),
                 &error,
                 blamed.map_or(FailureCause::Turn, FailureCause::Message),
@@ -313,40 +313,40 @@ async fn run_stages(
             return Ok(Err(TurnFailure { turn: Some(turn), error }));
         }
     };
-    let judged = judge::judge(body, thought).await?;
-    let acted = act::act(body, judged).await?;
-    let committed = persist::persist(body, acted).await?;
-    Ok(Ok(ingest::ingest(body, committed).await?))
+    let judged = judge::judge(ctx, thought).await?;
+    let acted = act::act(ctx, judged).await?;
+    let committed = persist::persist(ctx, acted).await?;
+    Ok(Ok(ingest::ingest(ctx, committed).await?))
 }
 
 /// The stages before anything takes effect.
 async fn run_inference_stages(
-    body: &AgentContext,
+    ctx: &AgentContext,
     claimed: inbox::ClaimedTurn,
 ) -> Result<inference::AnsweredTurn, TurnError> {
     if let Some(granted) = claimed.approved_call.clone() {
         return Ok(inference::approved_call(claimed, &granted));
     }
-    let prompted = context::prompt(body, claimed).await?;
-    inference::ask(body, prompted).await
+    let prompted = context::prompt(ctx, claimed).await?;
+    inference::ask(ctx, prompted).await
 }
 
 /// Gives a failed turn up; its messages go back to the inbox, all but the blamed
 /// one unharmed.
 async fn abandon(
-    body: &AgentContext,
+    ctx: &AgentContext,
     (turn, thinker): (TurnId, ModelTier),
     error: &TurnError,
     blame: FailureCause,
 ) -> Result<(), AgentError> {
     if let TurnError::TooLong { source, .. } = error {
-        let model = body.deps.provider_for(thinker).model();
-        body.history_cache.lock().await.refuse(model, source.named_window());
+        let model = ctx.deps.provider_for(thinker).model();
+        ctx.history_cache.lock().await.refuse(model, source.named_window());
     }
-    let given_up = body.deps.store.abandon_turn(turn, blame).await?;
+    let given_up = ctx.deps.store.abandon_turn(turn, blame).await?;
     for message in given_up {
         let reason = format!("it failed too often: {}", chain(error));
-        body.deps.emit(automaton_core::event::Event::MessageFailed { message, reason });
+        ctx.deps.emit(automaton_core::event::Event::MessageFailed { message, reason });
     }
     Ok(())
 }

@@ -38,13 +38,13 @@ pub(crate) fn sent((message, body): (MessageId, Labelled)) -> Event {
 
 /// Commits the turn.
 pub(super) async fn persist(
-    body: &AgentContext,
+    ctx: &AgentContext,
     acted: ExecutedTurn,
 ) -> Result<CommittedTurn, AgentError> {
     let claimed = &acted.judged.claimed;
     let calls = acted.ended.len() + acted.judged.settled.len();
-    let answer = body.deps.store.commit_turn(claimed.turn).await?;
-    body.deps.emit(Event::TurnCommitted {
+    let answer = ctx.deps.store.commit_turn(claimed.turn).await?;
+    ctx.deps.emit(Event::TurnCommitted {
         turn: claimed.turn,
         seq: claimed.seq,
         session: claimed.wake.session,
@@ -53,6 +53,6 @@ pub(super) async fn persist(
         cost: acted.judged.usage.cost,
     });
     // As it is delivered: what is too long for a message is cut there.
-    answer.into_iter().for_each(|answer| body.deps.emit(sent(answer)));
+    answer.into_iter().for_each(|answer| ctx.deps.emit(sent(answer)));
     Ok(CommittedTurn { acted })
 }
