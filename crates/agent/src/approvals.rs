@@ -13,7 +13,7 @@ use automaton_wallet::signer_of;
 /// Why an answer was not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum AnswerError {
-    /// The question is not there, was answered, or lapsed.
+    /// The question is not there, was answered, or expired.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Nobody knows whose signature it should be.

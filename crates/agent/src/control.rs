@@ -46,7 +46,7 @@ const SHOWN_CHARS_MAX: usize = 64_000;
 /// Opens the socket and starts serving it.
 pub(crate) fn start(
     ctx: &AgentContext,
-    bells: &WakeSignals,
+    signals: &WakeSignals,
     tasks: &mut BackgroundTasks,
 ) -> Result<(), AgentError> {
     let path = ctx.settings.home.join(SOCKET_NAME);
@@ -54,7 +54,7 @@ pub(crate) fn start(
         open(&path).map_err(|source| AgentError::Control { path: path.clone(), source })?;
     let server = ControlServer {
         deps: ctx.deps.clone(),
-        signals: bells.clone(),
+        signals: signals.clone(),
         creator: ctx.settings.creator_address.clone(),
         started: ctx.deps.ids.now(),
     };
@@ -208,7 +208,7 @@ impl ControlServer {
                 let awake = life.state.is_awake();
                 self.signals
                     .interrupt
-                    .send_if_modified(|halt| awake && !std::mem::replace(halt, awake));
+                    .send_if_modified(|interrupt| awake && !std::mem::replace(interrupt, awake));
                 ControlResponse::Interrupting { awake }
             }
             Err(error) => refused(&error),
@@ -254,8 +254,8 @@ impl ControlServer {
 
     async fn status(&self) -> LiveStatus {
         // silent-ok: while it cannot be read, the usual model is as good an answer.
-        let thinker = self.deps.store.vitals().await.unwrap_or_default().model_tier();
-        let model = self.deps.provider_for(thinker).model();
+        let model_tier = self.deps.store.vitals().await.unwrap_or_default().model_tier();
+        let model = self.deps.provider_for(model_tier).model();
         LiveStatus {
             pid: std::process::id(),
             uptime_ms: self.deps.ids.now().since(self.started).as_millis(),

@@ -72,7 +72,7 @@ pub(crate) async fn run(
     claim: ClaimLimit,
 ) -> Result<CycleEnd, AgentError> {
     // An interruption is of the wake in which it came; the end of the process stays.
-    ctx.interrupt.send_modify(|halt| *halt = *ctx.shutdown.borrow());
+    ctx.interrupt.send_modify(|interrupted| *interrupted = *ctx.shutdown.borrow());
     let mut cycle = Cycle::begin(ctx, &causes, left, claim).await?;
     let end = loop {
         if let Some(end) = cycle.before_turn().await? {
@@ -166,8 +166,8 @@ impl<'a> Cycle<'a> {
         if !self.bounds().costs {
             return Ok(WakeUsage { turns, ..WakeUsage::default() });
         }
-        let (stretch, day) = (store.unattended_usage().await?, store.thinking_cost().await?);
-        Ok(WakeUsage { turns, unattended: stretch, day, most: self.wake.most })
+        let (unattended, day) = (store.unattended_usage().await?, store.thinking_cost().await?);
+        Ok(WakeUsage { turns, unattended, day, most: self.wake.most })
     }
 
     /// Looks at everything that may end the cycle before its next turn.

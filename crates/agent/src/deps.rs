@@ -62,9 +62,9 @@ impl fmt::Debug for AgentDeps {
 
 impl AgentDeps {
     /// Who thinks.
-    pub(crate) fn provider_for(&self, thinker: ModelTier) -> &dyn Provider {
+    pub(crate) fn provider_for(&self, tier: ModelTier) -> &dyn Provider {
         let FallbackProviders { low_compute, critical } = &self.fallbacks;
-        let stand_in = match thinker {
+        let stand_in = match tier {
             ModelTier::Usual => None,
             ModelTier::LowCompute => low_compute.as_ref(),
             ModelTier::Critical => critical.as_ref().or(low_compute.as_ref()),

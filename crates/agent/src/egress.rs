@@ -332,10 +332,10 @@ impl Gate for EgressGate {
 
 /// On behalf of a person who runs a command by hand.
 #[must_use]
-pub fn manual_provenance(mint: &IdGenerator) -> CallProvenance {
+pub fn manual_provenance(ids: &IdGenerator) -> CallProvenance {
     CallProvenance {
-        call: mint.id(),
-        turn: mint.id(),
+        call: ids.id(),
+        turn: ids.id(),
         input: Label::Creator,
         heard: Label::Creator,
         approval: None,
@@ -354,7 +354,7 @@ pub async fn run_with_egress<T>(
     way: Option<(StdListener, Arc<EgressGate>)>,
     command: impl Future<Output = T>,
 ) -> std::io::Result<T> {
-    let Some((way, door)) = way else { return Ok(command.await) };
+    let Some((way, gate)) = way else { return Ok(command.await) };
     let listener = TcpListener::from_std(way)?;
     let (end, ended) = oneshot::channel::<()>();
     let commanding = async move {
@@ -364,7 +364,7 @@ pub async fn run_with_egress<T>(
     };
     // That the sender is gone is what is waited for.
     let over = async move { drop(ended.await) };
-    let (done, ()) = tokio::join!(commanding, proxy.serve(listener, door, over));
+    let (done, ()) = tokio::join!(commanding, proxy.serve(listener, gate, over));
     Ok(done)
 }
 

@@ -87,14 +87,14 @@ pub async fn live(
     shutdown: watch::Receiver<bool>,
 ) -> Result<AgentRunOutcome, AgentError> {
     let (end, ending) = watch::channel(false);
-    let halt = watch::Sender::new(false);
+    let interrupt = watch::Sender::new(false);
     let (wake, stopped) = (Arc::new(Notify::new()), Arc::default());
-    let bells = WakeSignals { wake, end, interrupt: halt.clone(), stopped };
+    let signals = WakeSignals { wake, end, interrupt: interrupt.clone(), stopped };
     let tools =
         money::available_tools(deps.provider.model(), deps.treasury.as_ref(), &settings.egress);
     let guard = Arc::new(Guard::new()?);
     let ctx = AgentContext {
-        handles: Handles::new(&settings, &deps, tools.len(), halt.subscribe())?,
+        handles: Handles::new(&settings, &deps, tools.len(), interrupt.subscribe())?,
         checker: Checker::new(&tools).map_err(AgentError::Tools)?,
         history_cache: Mutex::new(HistoryCache::new(Arc::clone(&guard))),
         guard,
@@ -102,17 +102,17 @@ pub async fn live(
         settings,
         deps,
         shutdown: ending,
-        interrupt: halt,
+        interrupt,
     };
     let recovered = recover(&ctx).await?;
     let mut tasks = BackgroundTasks::default();
-    control::start(&ctx, &bells, &mut tasks)?;
-    heartbeat::start(&ctx, &bells, &mut tasks).await?;
-    tasks.start("watch over the supervisor", forward(shutdown, bells.clone()));
+    control::start(&ctx, &signals, &mut tasks)?;
+    heartbeat::start(&ctx, &signals, &mut tasks).await?;
+    tasks.start("watch over the supervisor", forward(shutdown, signals.clone()));
     let ended = tokio::select! {
         biased;
         // A cancelled life is a process that ends; the store recovers it.
-        ended = run_cycles(&ctx, &bells, recovered) => ended,
+        ended = run_cycles(&ctx, &signals, recovered) => ended,
         name = tasks.ended() => Err(AgentError::TaskEnded(name)),
     };
     tasks.end().await;
@@ -151,16 +151,16 @@ async fn recover(ctx: &AgentContext) -> Result<u32, AgentError> {
 }
 
 /// Hands the supervisor's wish on.
-async fn forward(shutdown: watch::Receiver<bool>, bells: WakeSignals) {
+async fn forward(shutdown: watch::Receiver<bool>, signals: WakeSignals) {
     shutdown_requested(&shutdown).await;
-    bells.end();
+    signals.end();
     std::future::pending().await
 }
 
 /// One wake cycle after the other.
 async fn run_cycles(
     ctx: &AgentContext,
-    bells: &WakeSignals,
+    signals: &WakeSignals,
     recovered: u32,
 ) -> Result<AgentRunOutcome, AgentError> {
     let (mut turns, mut claim) = (recovered, ClaimLimit::default());
@@ -171,8 +171,8 @@ async fn run_cycles(
         if turns_max.is_some_and(|max| turns >= max) {
             return Ok(AgentRunOutcome { turns, reason: EndReason::TurnsUsed });
         }
-        let Some(causes) = wait_for_causes(ctx, bells).await? else {
-            return Ok(AgentRunOutcome { turns, reason: end_reason(bells) });
+        let Some(causes) = wait_for_causes(ctx, signals).await? else {
+            return Ok(AgentRunOutcome { turns, reason: end_reason(signals) });
         };
         let left = turns_max.map(|max| max.saturating_sub(turns));
         // What was interrupted in the wake before may have been charged.
@@ -216,24 +216,24 @@ async fn answered(ctx: &AgentContext) -> Result<bool, AgentError> {
 /// Questions to the creator that are looked at, newest first.
 const QUESTIONS_MAX: u32 = 100;
 
-fn end_reason(bells: &WakeSignals) -> EndReason {
-    if bells.stopped.load(Ordering::Acquire) { EndReason::Stopped } else { EndReason::Shutdown }
+fn end_reason(signals: &WakeSignals) -> EndReason {
+    if signals.stopped.load(Ordering::Acquire) { EndReason::Stopped } else { EndReason::Shutdown }
 }
 
 /// Waits until there is a cause to wake; nothing when the process should end.
 async fn wait_for_causes(
     ctx: &AgentContext,
-    bells: &WakeSignals,
+    signals: &WakeSignals,
 ) -> Result<Option<Vec<WakeCause>>, AgentError> {
     if *ctx.shutdown.borrow() {
         return Ok(None);
     }
     let life = ctx.deps.store.life().await?;
     if life.state == AgentState::Hibernating {
-        return hibernate(ctx, bells).await;
+        return hibernate(ctx, signals).await;
     }
     if life.state == AgentState::Dead || survival::is_broke(&ctx.deps).await? {
-        return wait_for_credits(ctx, bells).await;
+        return wait_for_credits(ctx, signals).await;
     }
     let mut pending = pending(ctx, life.sleep).await?;
     if life.state == AgentState::Setup {
@@ -248,7 +248,7 @@ async fn wait_for_causes(
         return Ok(Some(pending));
     }
     match (life.state, life.sleep) {
-        (AgentState::Sleeping, Some(sleep)) => sleep_through(ctx, bells, sleep).await,
+        (AgentState::Sleeping, Some(sleep)) => sleep_through(ctx, signals, sleep).await,
         _ => Ok(Some(vec![cause(WakeSource::Recovery, "started again while awake")])),
     }
 }
@@ -288,9 +288,9 @@ async fn pending(
 /// Waits for credits, and wakes for whatever waited with it.
 async fn wait_for_credits(
     ctx: &AgentContext,
-    bells: &WakeSignals,
+    signals: &WakeSignals,
 ) -> Result<Option<Vec<WakeCause>>, AgentError> {
-    let Some(mut causes) = survival::wait_for_credits(ctx, bells).await? else { return Ok(None) };
+    let Some(mut causes) = survival::wait_for_credits(ctx, signals).await? else { return Ok(None) };
     causes.extend(pending(ctx, None).await?);
     Ok(Some(causes))
 }
@@ -298,7 +298,7 @@ async fn wait_for_credits(
 /// Waits for money or the creator: nothing else ends a hibernation, and no restart.
 async fn hibernate(
     ctx: &AgentContext,
-    bells: &WakeSignals,
+    signals: &WakeSignals,
 ) -> Result<Option<Vec<WakeCause>>, AgentError> {
     let mut told = false;
     loop {
@@ -324,7 +324,7 @@ async fn hibernate(
             biased;
             // All arms are cancel-safe: a notify keeps its permit.
             () = shutdown_requested(&ctx.shutdown) => return Ok(None),
-            () = bells.wake.notified() => {}
+            () = signals.wake.notified() => {}
             () = tokio::time::sleep(ctx.settings.limits.look_for_money.to_std()) => {}
         }
     }
@@ -341,7 +341,7 @@ async fn ends(ctx: &AgentContext, reason: StopReason) -> Result<bool, AgentError
 /// Sleeps until the sleep is over or something wakes the automaton.
 async fn sleep_through(
     ctx: &AgentContext,
-    bells: &WakeSignals,
+    signals: &WakeSignals,
     sleep: SleepState,
 ) -> Result<Option<Vec<WakeCause>>, AgentError> {
     let began = ctx.deps.ids.now();
@@ -352,7 +352,7 @@ async fn sleep_through(
     ctx.deps.emit(Event::SleepStarted { until: sleep.until, planned_ms, reason });
     let causes = loop {
         if survival::is_broke(&ctx.deps).await? {
-            break wait_for_credits(ctx, bells).await?;
+            break wait_for_credits(ctx, signals).await?;
         }
         let mut causes = pending(ctx, Some(sleep)).await?;
         if !causes.is_empty() {
@@ -370,7 +370,7 @@ async fn sleep_through(
             biased;
             // All arms are cancel-safe: a notify keeps its permit.
             () = shutdown_requested(&ctx.shutdown) => break None,
-            () = bells.wake.notified() => {}
+            () = signals.wake.notified() => {}
             () = tokio::time::sleep(look.unwrap_or_default().to_std()) => {}
         }
     };

@@ -44,7 +44,7 @@ struct PreviewContext<'a> {
 impl PreviewContext<'_> {
     fn material<'b>(
         &'b self,
-        past: &'b HistoryCache,
+        history: &'b HistoryCache,
         open: &'b [OpenMessage],
         inputs: &'b [TurnInput],
     ) -> PromptMaterial<'b> {
@@ -52,7 +52,7 @@ impl PreviewContext<'_> {
             settings: self.settings,
             model: self.model,
             tools: &self.tools,
-            history: past,
+            history,
             place: self.place,
             digest: &self.digest,
             open,
@@ -92,7 +92,7 @@ pub fn preview(
     settings: &Settings,
     reader: &Reader,
     model: &ModelInfo,
-    mint: &IdGenerator,
+    ids: &IdGenerator,
     has_money: bool,
 ) -> Result<Preview, AgentError> {
     let life = reader.life()?;
@@ -105,7 +105,7 @@ pub fn preview(
     let creators = reader.pending_wakes()?.iter().any(|(_, cause)| cause.is_creators());
     let vitals = if has_money { Some(reader.vitals()?) } else { None };
     let known =
-        |known: Vitals| Balances { at: mint.now(), credits: known.credits, usdc: known.usdc };
+        |known: Vitals| Balances { at: ids.now(), credits: known.credits, usdc: known.usdc };
     let balances = vitals.map(known);
     let moment = PreviewContext {
         settings,
@@ -114,31 +114,31 @@ pub fn preview(
         place: reader.place()?,
         digest: HistoryDigest::of(reader.digest(None)?.as_ref()),
         facts: facts_for(&query, found, input_label(&inputs)),
-        now: mint.now(),
-        turn_id: mint.id(),
+        now: ids.now(),
+        turn_id: ids.id(),
         turn: life.turns + 1,
         wake_turns: settings.limits.turns_of(creators, model),
         creators,
         balances,
         vitals,
     };
-    let mut past = HistoryCache::new(Arc::new(Guard::new()?));
-    let style = prompt::style_of(settings, model, &past);
+    let mut history = HistoryCache::new(Arc::new(Guard::new()?));
+    let style = prompt::style_of(settings, model, &history);
     let mut turns = reader.recent_turns(moment.place.from, prompt::TURNS_MAX)?;
-    past.keep(moment.place.from, style);
-    past.add(&turns);
-    let too_long = prompt::too_long(&moment.material(&past, &open, &inputs));
+    history.keep(moment.place.from, style);
+    history.add(&turns);
+    let too_long = prompt::too_long(&moment.material(&history, &open, &inputs));
     if !too_long.is_empty() {
         let filed = open.iter_mut().filter(|open| too_long.iter().any(|it| it.id == open.id));
         filed.for_each(|open| open.file = Some(prompt::file_of(open)));
         name_files(&mut inputs, &open);
         turns.iter_mut().for_each(|turn| name_files(&mut turn.inputs, &open));
-        past.forget();
-        past.keep(moment.place.from, style);
-        past.add(&turns);
+        history.forget();
+        history.keep(moment.place.from, style);
+        history.add(&turns);
     }
-    let prompt = prompt::build(&moment.material(&past, &open, &inputs));
-    Ok(Preview { prompt, left_out: left_out(model, &past), tools: moment.tools })
+    let prompt = prompt::build(&moment.material(&history, &open, &inputs));
+    Ok(Preview { prompt, left_out: left_out(model, &history), tools: moment.tools })
 }
 
 /// What a wake at this moment would be told, and the messages it would answer.

@@ -25,12 +25,12 @@ use crate::wake::cause;
 /// The treasury, where thinking is paid with credits.
 pub(crate) fn payer(deps: &AgentDeps) -> Option<&Treasury> {
     use ModelTier::{Critical, LowCompute, Usual};
-    let costs = [Usual, LowCompute, Critical].into_iter().any(|thinker| costs(deps, thinker));
+    let costs = [Usual, LowCompute, Critical].into_iter().any(|tier| costs(deps, tier));
     deps.treasury.as_deref().filter(|_| costs)
 }
 
-fn costs(deps: &AgentDeps, thinker: ModelTier) -> bool {
-    deps.provider_for(thinker).model().prices != ModelPrices::default()
+fn costs(deps: &AgentDeps, tier: ModelTier) -> bool {
+    deps.provider_for(tier).model().prices != ModelPrices::default()
 }
 
 /// How near it is to its end, where its next thought costs something and that is known.
@@ -125,7 +125,7 @@ pub(crate) fn words(treasury: &Treasury, plea: DistressLevel, vitals: &Vitals) -
 /// the process should end. Dies on the way, if it takes too long.
 pub(crate) async fn wait_for_credits(
     ctx: &AgentContext,
-    bells: &WakeSignals,
+    signals: &WakeSignals,
 ) -> Result<Option<Vec<WakeCause>>, AgentError> {
     let deps = &ctx.deps;
     let mut told = None;
@@ -160,7 +160,7 @@ pub(crate) async fn wait_for_credits(
             biased;
             // All arms are cancel-safe: a notify keeps its permit.
             () = shutdown_requested(&ctx.shutdown) => return Ok(None),
-            () = bells.wake.notified() => {}
+            () = signals.wake.notified() => {}
             () = tokio::time::sleep(ctx.settings.limits.look_for_money.to_std()) => {}
         }
     }

@@ -61,11 +61,11 @@ impl WakeLimits {
     /// What the next turn may be. That the day's budget is used up is found where the
     /// next answer is booked.
     pub(crate) fn stage(&self, used: &WakeUsage) -> TurnAllowance {
-        let WakeUsage { turns, unattended: stretch, day, most } = used;
+        let WakeUsage { turns, unattended, day, most } = used;
         if *turns >= self.turns {
             return TurnAllowance::Over(WakeLimit::Turns);
         }
-        if self.costs && self.envelope.used_up(stretch).is_some() {
+        if self.costs && self.envelope.used_up(unattended).is_some() {
             return TurnAllowance::Over(WakeLimit::Envelope);
         }
         // Who has done nothing yet has nothing to hand over.
@@ -75,7 +75,7 @@ impl WakeLimits {
         if self.turns >= HAND_OVER_FROM && turns + 1 >= self.turns {
             return TurnAllowance::Last(WakeLimit::Turns);
         }
-        if self.costs && self.envelope.is_last(stretch) {
+        if self.costs && self.envelope.is_last(unattended) {
             return TurnAllowance::Last(WakeLimit::Envelope);
         }
         if self.costs && self.budgets.is_last_of_day(*day, *most) {
@@ -86,34 +86,34 @@ impl WakeLimits {
 
     /// How much of a bound is used, for people.
     pub(crate) fn used_up(&self, bound: WakeLimit, used: &WakeUsage) -> ExhaustedLimit {
-        let WakeUsage { unattended: stretch, day, .. } = used;
+        let WakeUsage { unattended, day, .. } = used;
         let UnattendedBudget { answers, cost } = self.envelope;
-        match (bound, answers.filter(|of| stretch.answers >= *of)) {
+        match (bound, answers.filter(|of| unattended.answers >= *of)) {
             (WakeLimit::Turns, _) => ExhaustedLimit::Turns(self.turns),
             (WakeLimit::Day, _) => {
                 ExhaustedLimit::Day(*day, self.budgets.inference_per_day.unwrap_or_default())
             }
-            (WakeLimit::Envelope, Some(of)) => ExhaustedLimit::Answers(stretch.answers, of),
+            (WakeLimit::Envelope, Some(of)) => ExhaustedLimit::Answers(unattended.answers, of),
             (WakeLimit::Envelope, None) => {
-                ExhaustedLimit::Cost(Microcents::new(stretch.lost()), cost.unwrap_or_default())
+                ExhaustedLimit::Cost(Microcents::new(unattended.lost()), cost.unwrap_or_default())
             }
         }
     }
 
     /// What the model is told when four fifths of a bound are used: once a wake of each.
     pub(crate) fn warn(&self, used: &WakeUsage, told: &mut WarningFlags) -> Option<String> {
-        let WakeUsage { turns, unattended: stretch, day, .. } = *used;
+        let WakeUsage { turns, unattended, day, .. } = *used;
         let nearly = |part: u32, of: u32| of >= HAND_OVER_FROM && is_nearly(part.into(), of.into());
         let nearly_cents = |part: i64, of: Microcents| {
             self.costs && of > Microcents::ZERO && is_nearly(part, of.units())
         };
         let answers = self.envelope.answers.filter(|_| self.costs);
-        let lost = Microcents::new(stretch.lost());
+        let lost = Microcents::new(unattended.lost());
         let found = [
             nearly(turns, self.turns)
                 .then(|| format!("{turns} of {} turns of this wake", self.turns)),
-            answers.filter(|of| nearly(stretch.answers, *of)).map(|of| {
-                format!("{} of {of} answers until your creator calls again", stretch.answers)
+            answers.filter(|of| nearly(unattended.answers, *of)).map(|of| {
+                format!("{} of {of} answers until your creator calls again", unattended.answers)
             }),
             self.envelope
                 .cost
@@ -169,9 +169,9 @@ mod tests {
     }
 
     fn used(turns: u32, answers: u32, cost: i64) -> WakeUsage {
-        let stretch =
+        let unattended =
             UnattendedUsage { answers, cost: Microcents::new(cost), ..UnattendedUsage::default() };
-        WakeUsage { turns, unattended: stretch, ..WakeUsage::default() }
+        WakeUsage { turns, unattended, ..WakeUsage::default() }
     }
 
     #[test]

@@ -56,14 +56,14 @@ impl ApiAccount {
     pub(crate) async fn open(
         cloud: &CloudClient,
         url: &str,
-        purse: &SignerClient,
+        signer: &SignerClient,
         (now, chain): (Timestamp, u64),
     ) -> Result<Self, CliError> {
-        let message = cloud.sign_in(purse.address(), cloud.nonce().await?, now, chain)?;
-        let signature = purse.sign_in(&message).await?;
+        let message = cloud.sign_in(signer.address(), cloud.nonce().await?, now, chain)?;
+        let signature = signer.sign_in(&message).await?;
         let token = cloud.verify(&message, &signature).await?;
         let key = cloud.create_key(&token, KEY_NAME).await?;
-        Ok(Self { cloud: url.to_owned(), wallet: purse.address(), key })
+        Ok(Self { cloud: url.to_owned(), wallet: signer.address(), key })
     }
 
     /// Makes the automaton known to the cloud, which shows who made it. The same
@@ -74,10 +74,10 @@ impl ApiAccount {
     pub(crate) async fn register(
         &self,
         cloud: &CloudClient,
-        purse: &SignerClient,
+        signer: &SignerClient,
         whom: RegistrationFields,
     ) -> Result<(), CliError> {
-        let signed = purse.register(whom).await?;
+        let signed = signer.register(whom).await?;
         cloud.register(&self.key, &signed).await?;
         Ok(())
     }

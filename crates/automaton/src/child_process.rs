@@ -42,7 +42,7 @@ impl ChildProcess {
     /// When the process cannot be started.
     pub(crate) fn start(
         (executable, role): (&Path, &'static str),
-        charter: &impl Serialize,
+        config: &impl Serialize,
         descriptor: Option<(OwnedFd, RawFd)>,
     ) -> Result<Self, CliError> {
         let failed = |error: io::Error| CliError::internal(format!("cannot reach {role}"), &error);
@@ -61,8 +61,8 @@ impl ChildProcess {
         }
         let child = process::spawn(command)?;
         debug!(role, "a child was started");
-        let line = ChildConfig::line(charter).map_err(|error| {
-            CliError::internal(format!("cannot write the charter of {role}"), &error)
+        let line = ChildConfig::line(config).map_err(|error| {
+            CliError::internal(format!("cannot write the configuration of {role}"), &error)
         })?;
         input.write_all(&line).map_err(failed)?;
         output.set_nonblocking(true).map_err(failed)?;

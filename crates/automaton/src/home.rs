@@ -409,8 +409,8 @@ impl Scratch {
     ///
     /// # Errors
     /// When its path is too long for a control socket, or it cannot be made.
-    pub fn new(parent: Option<&Path>, mint: &IdGenerator) -> Result<Self, CliError> {
-        let name = format!("automaton-{}", mint.id::<RunId>());
+    pub fn new(parent: Option<&Path>, ids: &IdGenerator) -> Result<Self, CliError> {
+        let name = format!("automaton-{}", ids.id::<RunId>());
         let scratch = Self(parent.unwrap_or(Path::new("/tmp")).join(name));
         check_length(&scratch.home(), "set TMPDIR to a directory with a shorter path")?;
         make_directory(&scratch.0).map_err(|error| unusable(&scratch.0).because(&error))?;

@@ -145,7 +145,11 @@ fn life(page: &mut MetricsPage, measures: &LifetimeMetrics) {
         [(vec![("result", name)], share.part), (vec![("result", other)], rest)]
     };
     let help = "Runs of heartbeat tasks in the last hour.";
-    page.all("heartbeat_runs_last_hour", help, share("failure", "success", measures.beats));
+    page.all(
+        "heartbeat_runs_last_hour",
+        help,
+        share("failure", "success", measures.heartbeat_runs),
+    );
     let help = "Decisions of the policy in the last hour.";
     page.all("policy_decisions_last_hour", help, share("denied", "other", measures.decisions));
     let inbox = &measures.inbox;

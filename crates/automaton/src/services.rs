@@ -198,16 +198,16 @@ async fn settled(
 }
 
 impl SignerHandle {
-    async fn start(agent: &LaunchConfig, household: &Services) -> Result<Self, CliError> {
+    async fn start(agent: &LaunchConfig, services: &Services) -> Result<Self, CliError> {
         let failed = |error| CliError::internal("cannot reach the signer", &error);
-        let (door, theirs) = UnixStream::pair().map_err(failed)?;
+        let (ours, theirs) = UnixStream::pair().map_err(failed)?;
         let fault = agent.fault.clone().map(|fault| (fault, agent.resolved.home.clone()));
-        let chain_time = household.chain_time().await;
-        let told = household.configs.signer.clone();
-        let charter = SignerLaunchConfig { fault, chain_time, has_door: true, ..told };
+        let chain_time = services.chain_time().await;
+        let told = services.configs.signer.clone();
+        let config = SignerLaunchConfig { fault, chain_time, passes_fds: true, ..told };
         let role = (agent.executable.as_path(), signer::ARG0);
         let socket = Some((OwnedFd::from(theirs), launch_config::SIGNER));
-        Ok(Self { process: ChildProcess::start(role, &charter, socket)?, fd_socket: door })
+        Ok(Self { process: ChildProcess::start(role, &config, socket)?, fd_socket: ours })
     }
 }
 
@@ -223,18 +223,18 @@ impl AgentAndSigner {
     ) -> Result<Self, CliError> {
         let executable = agent.executable.clone();
         let role = (executable.as_path(), launch_config::ARG0);
-        let Some(household) = home else {
+        let Some(services) = home else {
             return Ok(Self { agent: ChildProcess::start(role, &agent, None)?, signer: None });
         };
         let failed = |error| CliError::internal("cannot join the agent to its signer", &error);
         let (ours, theirs) = UnixStream::pair().map_err(failed)?;
         let signer = match kept {
             Some(kept) => kept,
-            None => SignerHandle::start(&agent, household).await?,
+            None => SignerHandle::start(&agent, services).await?,
         };
         // silent-ok: one that has died since is seen to be gone, and both begin anew.
         fd_passing::send_fd(&signer.fd_socket, theirs).ok();
-        agent.money = Some(household.configs.money.clone());
+        agent.money = Some(services.configs.money.clone());
         // What it thinks with is behind the cloud, and so is the key to that.
         if let Brain::Http(brain) = &mut agent.resolved.brain {
             brain.key = None;

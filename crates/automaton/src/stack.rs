@@ -64,7 +64,7 @@ const GIFT: MicroUsdc = MicroUsdc::new(20_000_000);
 const GAS_TEXT: &str = include_str!("../assets/gas.json");
 const GAS_PASSPHRASE: &str = "dev";
 const GAS: Address = address!("f39Fd6e51aad88F6F4ce6aB8827279cffFb92266");
-const TILL: Address = address!("70997970C51812dc3A010C7d01b50e0d17dc79C8");
+const PAY_TO: Address = address!("70997970C51812dc3A010C7d01b50e0d17dc79C8");
 
 /// What thinking costs where nobody has said otherwise.
 const PRICES_TEXT: &str = include_str!("../assets/prices.json");
@@ -283,7 +283,7 @@ impl Stack {
                 id: CHAIN_ID,
                 rpc_url: rpc,
                 asset: Devnet::usdc(),
-                pay_to: TILL,
+                pay_to: PAY_TO,
                 gas_signer: GasFile {
                     home: self.folder.join(GAS_FOLDER),
                     passphrase_file: self.folder.join(GAS_FOLDER).join(PASSPHRASE),

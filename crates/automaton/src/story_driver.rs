@@ -60,10 +60,10 @@ impl StoryDriver {
     pub(crate) async fn start(
         story: Story,
         home: PathBuf,
-        mint: IdGenerator,
+        ids: IdGenerator,
     ) -> Result<Self, CliError> {
         let server = ScriptServer::start(story).await?;
-        Ok(Self { server, home, ids: mint, for_sleep: None, sending: None, ends_by: None })
+        Ok(Self { server, home, ids, for_sleep: None, sending: None, ends_by: None })
     }
 
     /// The configuration as it holds while the story is told: its own model

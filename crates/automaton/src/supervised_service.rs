@@ -46,11 +46,11 @@ impl SupervisedService {
     ///
     /// # Errors
     /// When the process cannot be started.
-    pub(crate) fn start(charter: ServiceLaunchConfig) -> Result<Self, CliError> {
-        let member = start(&charter)?;
+    pub(crate) fn start(config: ServiceLaunchConfig) -> Result<Self, CliError> {
+        let process = start(&config)?;
         Ok(Self {
-            launch_config: charter,
-            state: ServiceState::Up(member),
+            launch_config: config,
+            state: ServiceState::Up(process),
             crashes: CrashHistory::default(),
             begun: SystemClock.now(),
             url: None,
@@ -82,7 +82,7 @@ impl SupervisedService {
                     self.state = ServiceState::Up(start(&self.launch_config)?);
                     continue;
                 }
-                ServiceState::Up(member) => member.next_line().await?,
+                ServiceState::Up(process) => process.next_line().await?,
             };
             match line {
                 Some(ChildMessage::Event(event)) => return Ok(event),
@@ -108,10 +108,10 @@ impl SupervisedService {
     }
 
     fn died(&mut self) -> Result<StampedEvent, CliError> {
-        let ServiceState::Up(member) = &mut self.state else {
+        let ServiceState::Up(process) = &mut self.state else {
             return Err(CliError::new(ErrorClass::Internal, "a service that is down died"));
         };
-        let status = member.child.wait()?.to_string();
+        let status = process.child.wait()?.to_string();
         let (fatal, name) = (self.fatal.take(), self.service().name());
         let death = fatal.as_ref().map_or(status, CliError::line);
         let at = SystemClock.now();
@@ -151,12 +151,12 @@ impl SupervisedService {
         hurry: &mut ShutdownWait<'_>,
     ) -> Result<(), CliError> {
         match self.state {
-            ServiceState::Up(member) => member.end(grace, hurry).await,
+            ServiceState::Up(process) => process.end(grace, hurry).await,
             ServiceState::Down { .. } => Ok(()),
         }
     }
 }
 
-fn start(charter: &ServiceLaunchConfig) -> Result<ChildProcess, CliError> {
-    ChildProcess::start((&charter.executable, charter.arg0()), charter, None)
+fn start(config: &ServiceLaunchConfig) -> Result<ChildProcess, CliError> {
+    ChildProcess::start((&config.executable, config.arg0()), config, None)
 }

@@ -113,7 +113,7 @@ impl Supervisor {
         let outcome = self.live(&signals, stack).await;
         let mut hurry = self.hurry(&signals);
         let ended = match self.services.take() {
-            Some(household) => household.end(&mut hurry).await,
+            Some(services) => services.end(&mut hurry).await,
             None => Ok(()),
         };
         let outcome = outcome.and(ended);
@@ -211,10 +211,10 @@ impl Supervisor {
 
     /// The charter less the turns that are committed already.
     fn current_launch_config(&self) -> LaunchConfig {
-        let mut charter = self.launch_config.clone();
-        let given = charter.turns_max;
-        charter.turns_max = given.map(|turns| turns.saturating_sub(self.committed));
-        charter
+        let mut config = self.launch_config.clone();
+        let given = config.turns_max;
+        config.turns_max = given.map(|turns| turns.saturating_sub(self.committed));
+        config
     }
 
     /// Follows the agent until it has closed its output, and gives its last
@@ -376,9 +376,9 @@ fn death(agent: &mut ChildProcess, fatal: Option<CliError>) -> Result<AgentExit,
     Ok(AgentExit { how, fatal, well: status.is_success() })
 }
 
-async fn next_news(household: Option<&mut Services>) -> Result<StampedEvent, CliError> {
-    match household {
-        Some(household) => household.next().await,
+async fn next_news(services: Option<&mut Services>) -> Result<StampedEvent, CliError> {
+    match services {
+        Some(services) => services.next().await,
         None => pending().await,
     }
 }
@@ -386,9 +386,9 @@ async fn next_news(household: Option<&mut Services>) -> Result<StampedEvent, Cli
 /// Waits for the end of the signer, and says how it crashed. Cancel-safe: it is gone
 /// from its place only when it has ended.
 async fn end_of(signer: &mut Option<SignerHandle>) -> Result<Option<String>, CliError> {
-    let Some(SignerHandle { process: member, .. }) = signer else { return pending().await };
-    while member.next_line().await?.is_some() {}
-    let status = member.child.wait()?;
+    let Some(SignerHandle { process, .. }) = signer else { return pending().await };
+    while process.next_line().await?.is_some() {}
+    let status = process.child.wait()?;
     *signer = None;
     Ok((!status.is_success()).then(|| status.to_string()))
 }

@@ -152,13 +152,13 @@ mod tests {
     async fn questions_and_the_ends_of_wakes_are_posted_and_what_the_model_says_is_not() {
         let (url, serving) = server(vec![200, 200, 200]);
         let hook = Webhook::start(&url, std::slice::from_ref(&url), "Ada").unwrap();
-        let mint = IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
+        let ids = IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
         let asked = || {
-            let (call, summary) = (Some(mint.id()), "exec ls".to_owned());
+            let (call, summary) = (Some(ids.id()), "exec ls".to_owned());
             Event::ApprovalAsked { payment: None, call, summary }
         };
         let sent = |source: &str| Event::MessageSent {
-            message: mint.id(),
+            message: ids.id(),
             recipient: "creator".to_owned(),
             body: Labelled::new(Label::Own, source, "Stopped: 30 answers used."),
         };

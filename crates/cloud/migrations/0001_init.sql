@@ -59,13 +59,13 @@ CREATE TABLE registrations (
 -- and one for what it earned.
 CREATE TABLE accounts (
     id     INTEGER PRIMARY KEY,
-    kind   TEXT    NOT NULL CHECK (kind IN ('wallet', 'held', 'till', 'revenue')),
+    kind   TEXT    NOT NULL CHECK (kind IN ('wallet', 'held', 'external', 'revenue')),
     wallet BLOB    CHECK (length(wallet) = 20),
     CHECK ((kind IN ('wallet', 'held')) = (wallet IS NOT NULL))
 ) STRICT;
 CREATE UNIQUE INDEX accounts_of_wallets ON accounts (kind, wallet) WHERE wallet IS NOT NULL;
 CREATE UNIQUE INDEX accounts_of_the_house ON accounts (kind) WHERE wallet IS NULL;
-INSERT INTO accounts (kind) VALUES ('till'), ('revenue');
+INSERT INTO accounts (kind) VALUES ('external'), ('revenue');
 
 CREATE TABLE postings (
     seq     INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -223,9 +223,9 @@ CREATE TABLE sales (
     payment INTEGER NOT NULL UNIQUE REFERENCES payments (id)
 ) STRICT;
 
--- One number of the account that pays gas: from before the signer is asked for it
--- until a transaction with that number is in a block for good.
-CREATE TABLE gas_slots (
+-- One nonce of the account that pays gas: from before the signer is asked for it
+-- until a transaction with that nonce is in a block for good.
+CREATE TABLE gas_nonces (
     intent    TEXT    PRIMARY KEY,
     payment   INTEGER NOT NULL REFERENCES payments (id),
     -- What its transactions may use.
@@ -238,14 +238,14 @@ CREATE TABLE gas_slots (
     closed_at INTEGER,
     CHECK ((state = 'open') = (closed_at IS NULL))
 ) STRICT;
-CREATE INDEX gas_slots_of ON gas_slots (payment);
-CREATE UNIQUE INDEX gas_slots_open ON gas_slots (payment) WHERE state = 'open';
+CREATE INDEX gas_nonces_of ON gas_nonces (payment);
+CREATE UNIQUE INDEX gas_nonces_open ON gas_nonces (payment) WHERE state = 'open';
 
--- The transactions of a slot, each with higher fees than the one before; all of
+-- The transactions of a nonce, each with higher fees than the one before; all of
 -- them do the same, and one at most gets into a block. Fees are in wei for a unit
 -- of gas.
 CREATE TABLE gas_transactions (
-    intent       TEXT    NOT NULL REFERENCES gas_slots (intent),
+    intent       TEXT    NOT NULL REFERENCES gas_nonces (intent),
     attempt      INTEGER NOT NULL CHECK (attempt >= 1),
     max_fee      INTEGER NOT NULL CHECK (max_fee > 0),
     priority_fee INTEGER NOT NULL CHECK (priority_fee BETWEEN 0 AND max_fee),

@@ -122,9 +122,9 @@ impl CloudServer {
     pub async fn start(
         config: CloudConfig,
         deps: CloudDeps,
-        purse: SignerClient,
+        signer: SignerClient,
     ) -> Result<Self, CloudError> {
-        let chain = Self::settlement(&config, purse)?;
+        let chain = Self::settlement(&config, signer)?;
         Self::start_on(config, deps, chain).await
     }
 
@@ -134,14 +134,14 @@ impl CloudServer {
     /// When the configuration names no token, or nobody can be asked at its node.
     pub fn settlement(
         config: &CloudConfig,
-        purse: SignerClient,
+        signer: SignerClient,
     ) -> Result<Arc<dyn Settlement>, CloudError> {
         let rpc = &config.chain.rpc_url;
         Ok(Arc::new(RpcSettlement {
             client: client(rpc)?,
             url: rpc.url().clone(),
             token: config.chain.terms()?.token,
-            signer: purse,
+            signer,
             confirmations: config.chain.confirmations(),
         }))
     }
@@ -269,7 +269,7 @@ async fn assemble(
 ) -> Result<App, CloudError> {
     let AppParts { db, chain, tasks, address } = parts;
     let CloudDeps { clock, entropy, report, faults, launcher } = deps.clone();
-    let mint = IdGenerator::new(Arc::clone(&clock), Arc::clone(&entropy));
+    let ids = IdGenerator::new(Arc::clone(&clock), Arc::clone(&entropy));
     let origin =
         match &config.public_url {
             Some(url) => url.origin().clone(),
@@ -295,7 +295,7 @@ async fn assemble(
         chain,
         gas: config.chain.gas_rules(),
         clock: Arc::clone(&clock),
-        ids: mint.clone(),
+        ids: ids.clone(),
         report: Arc::clone(&report),
         faults,
         fresh: PaymentQueue::default(),
@@ -309,7 +309,7 @@ async fn assemble(
         upstream,
         minimum: Microcents::from_cents(minimum)
             .map_err(|error| CloudError::Config(error.to_string()))?,
-        ids: mint.clone(),
+        ids: ids.clone(),
         tasks,
         report: Arc::clone(&report),
         calls: Mutex::new(HashMap::new()),
@@ -323,7 +323,7 @@ async fn assemble(
         settler,
         meter,
         clock,
-        ids: mint,
+        ids,
         report,
         public_url,
         transfer_daily_cents,

@@ -15,7 +15,7 @@ pub enum Account {
     /// What is set aside for a wallet's calls under way. Never negative.
     Held(Address),
     /// The counterpart of all credits: what was paid for, as a negative amount.
-    Till,
+    External,
     /// What the house earned.
     Revenue,
 }
@@ -27,7 +27,7 @@ impl Account {
         match self {
             Self::Wallet(address) => ("wallet", Some(address)),
             Self::Held(address) => ("held", Some(address)),
-            Self::Till => ("till", None),
+            Self::External => ("external", None),
             Self::Revenue => ("revenue", None),
         }
     }
@@ -35,7 +35,7 @@ impl Account {
     /// Whether its balance may fall below zero: only the house's counterpart may.
     #[must_use]
     pub const fn may_be_negative(&self) -> bool {
-        matches!(self, Self::Till)
+        matches!(self, Self::External)
     }
 }
 
@@ -98,7 +98,7 @@ impl Posting {
     /// # Errors
     /// When the amount cannot be counted.
     pub fn purchase(wallet: Address, amount: Microcents, key: String) -> Result<Self, MoneyError> {
-        let changes = [(Account::Till, negative(amount)?), (Account::Wallet(wallet), amount)];
+        let changes = [(Account::External, negative(amount)?), (Account::Wallet(wallet), amount)];
         Self::balanced(wallet, key, PostingReason::Purchase, &changes)
     }
 
@@ -174,7 +174,7 @@ impl Posting {
         amount: Microcents,
         key: String,
     ) -> Result<Self, MoneyError> {
-        let changes = [(Account::Wallet(wallet), negative(amount)?), (Account::Till, amount)];
+        let changes = [(Account::Wallet(wallet), negative(amount)?), (Account::External, amount)];
         Self::balanced(wallet, key, PostingReason::Refund, &changes)
     }
 
@@ -295,7 +295,7 @@ mod tests {
         };
         let five = amount(5);
         let bought = Posting::purchase(wallet, five, key());
-        check(bought, PostingReason::Purchase, &[(Account::Till, -5), (own, 5)]);
+        check(bought, PostingReason::Purchase, &[(Account::External, -5), (own, 5)]);
         check(Posting::hold(wallet, five, key()), PostingReason::Hold, &[(own, -5), (held, 5)]);
         let part = [(held, -5), (own, 2), (Account::Revenue, 3)];
         check(Posting::close(wallet, five, amount(3), key()), PostingReason::Charge, &part);
@@ -305,7 +305,7 @@ mod tests {
         check(Posting::close(wallet, five, amount(0), key()), PostingReason::Release, &nothing);
         let given = [(own, -5), (Account::Wallet(other), 5)];
         check(Posting::transfer(wallet, other, five, key()), PostingReason::Transfer, &given);
-        let unsold = [(own, -5), (Account::Till, 5)];
+        let unsold = [(own, -5), (Account::External, 5)];
         check(Posting::refund_purchase(wallet, five, key()), PostingReason::Refund, &unsold);
         let ran = [(own, -5), (Account::Revenue, 5)];
         check(Posting::machine(wallet, five, key()), PostingReason::Machine, &ran);
@@ -320,11 +320,11 @@ mod tests {
         for (account, parts) in [
             (Account::Wallet(wallet), ("wallet", Some(&wallet))),
             (Account::Held(wallet), ("held", Some(&wallet))),
-            (Account::Till, ("till", None)),
+            (Account::External, ("external", None)),
             (Account::Revenue, ("revenue", None)),
         ] {
             assert_eq!(account.parts(), parts);
-            assert_eq!(account.may_be_negative(), account == Account::Till);
+            assert_eq!(account.may_be_negative(), account == Account::External);
         }
         use PostingReason::{Charge, Hold, Machine, Purchase, Refund, Release, Transfer};
         let names =

@@ -134,7 +134,7 @@ pub struct AlertInputs {
     /// USDC that was last read.
     pub usdc: Option<MicroUsdc>,
     /// Runs of the heartbeat that failed, in the window.
-    pub beats: Ratio,
+    pub heartbeat_runs: Ratio,
     /// Decisions that refused, in the window.
     pub decisions: Ratio,
     /// Tokens of the prompt of the last turn.
@@ -168,14 +168,14 @@ impl AlertRule {
     /// What the rule says of these signs.
     #[must_use]
     pub fn judge(self, signs: &AlertInputs, against: &Thresholds) -> AlertFinding {
-        let AlertInputs { beats, decisions, thinking, turns, owing, .. } = *signs;
+        let AlertInputs { heartbeat_runs, decisions, thinking, turns, owing, .. } = *signs;
         match self {
             Self::BalanceBelowReserve => reserve(signs, against.reserve),
             Self::HeartbeatHighFailureRate => {
-                AlertFinding::when(exceeds(beats.part, (1, 5), beats.of), || {
+                AlertFinding::when(exceeds(heartbeat_runs.part, (1, 5), heartbeat_runs.of), || {
                     format!(
                         "{} of {} runs of the heartbeat failed in an hour",
-                        beats.part, beats.of
+                        heartbeat_runs.part, heartbeat_runs.of
                     )
                 })
             }
@@ -248,15 +248,15 @@ pub fn owes(state: AgentState, sleep: Option<&SleepState>, waiting: bool) -> boo
 /// How long it has owed a thought without a break, from looks that found it owing or not,
 /// newest first.
 pub fn owing(looks: impl IntoIterator<Item = (Timestamp, bool)>) -> Span {
-    let mut stretch: Option<(Timestamp, Timestamp)> = None;
+    let mut range: Option<(Timestamp, Timestamp)> = None;
     for (at, owed) in looks {
-        let (newest, oldest) = stretch.unwrap_or((at, at));
+        let (newest, oldest) = range.unwrap_or((at, at));
         if !owed || oldest.since(at) > APART_MAX {
             break;
         }
-        stretch = Some((newest, at.min(oldest)));
+        range = Some((newest, at.min(oldest)));
     }
-    stretch.map_or(Span::ZERO, |(newest, oldest)| newest.since(oldest))
+    range.map_or(Span::ZERO, |(newest, oldest)| newest.since(oldest))
 }
 
 /// A time for which a rule held.

@@ -42,11 +42,17 @@ fn each_rule_holds_beyond_its_boundary_and_not_at_it() {
     assert_eq!(reserve(None, usdc(1)), None);
     assert_eq!(reserve(Some(-5), usdc(1004)), Some(true), "debt counts");
 
-    let beats = |part, of| {
-        let beats = Ratio { part, of };
-        holds(AlertRule::HeartbeatHighFailureRate, AlertInputs { beats, ..AlertInputs::default() })
+    let heartbeat_runs = |part, of| {
+        let heartbeat_runs = Ratio { part, of };
+        holds(
+            AlertRule::HeartbeatHighFailureRate,
+            AlertInputs { heartbeat_runs, ..AlertInputs::default() },
+        )
     };
-    assert_eq!([beats(0, 0), beats(1, 5), beats(2, 9)], [Some(false), Some(false), Some(true)]);
+    assert_eq!(
+        [heartbeat_runs(0, 0), heartbeat_runs(1, 5), heartbeat_runs(2, 9)],
+        [Some(false), Some(false), Some(true)]
+    );
 
     let denied = |part, of| {
         let decisions = Ratio { part, of };

@@ -23,9 +23,9 @@ pub struct Books {
     pub computed: Microcents,
     /// Answers that were asked for and never heard, since a process died or a
     /// connection broke: the cloud may have charged them.
-    pub unheard: u64,
+    pub unsettled: u64,
     /// What those may have cost at most.
-    pub unheard_most: Microcents,
+    pub unsettled_most: Microcents,
     /// Credits bought by payments that the agent's record calls settled.
     pub bought: Microcents,
     /// Credits that others gave, as far as the agent's record knows.
@@ -87,7 +87,7 @@ impl Books {
     /// never heard can only have cost more, and so can transfers in doubt.
     fn may_be_gone(&self) -> bool {
         let most = self.computed.plus(self.in_doubt);
-        let most = most.and_then(|most| most.plus(self.unheard_most));
+        let most = most.and_then(|most| most.plus(self.unsettled_most));
         let (Ok(Some(gone)), Ok(most)) = (self.gone(), most) else { return false };
         self.computed <= gone && gone <= most
     }
@@ -125,10 +125,14 @@ mod tests {
         let rented = Microcents::new(1);
         assert!(Books { left: off, rented, ..books() }.agree(), "a machine took it");
         assert!(!Books { rented, ..books() }.agree());
-        let unheard =
-            |most| Books { left: off, unheard: 1, unheard_most: Microcents::new(most), ..books() };
-        assert!(unheard(1).agree(), "it may have cost that");
-        assert!(!unheard(0).agree(), "and no more");
+        let unsettled = |most| Books {
+            left: off,
+            unsettled: 1,
+            unsettled_most: Microcents::new(most),
+            ..books()
+        };
+        assert!(unsettled(1).agree(), "it may have cost that");
+        assert!(!unsettled(0).agree(), "and no more");
         let given = Microcents::new(1_000_000);
         let sent = Books { sent: given, received: given, ..books() };
         assert!(sent.agree(), "what came went");
@@ -140,7 +144,7 @@ mod tests {
             assert_eq!(Books { in_doubt: doubt, left, ..books() }.agree(), agrees, "{doubt}");
         }
         let more = Some(Microcents::new(499_971_201));
-        assert!(!Books { left: more, unheard: 1, ..books() }.agree());
+        assert!(!Books { left: more, unsettled: 1, ..books() }.agree());
         assert!(!Books { moved: Some(MicroUsdc::ZERO), ..books() }.agree());
         assert!(!Books { signed: Some(MicroUsdc::new(10_000_000)), ..books() }.agree());
     }

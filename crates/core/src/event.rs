@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::alert::{AlertRule, Severity};
 use crate::books::Books;
 use crate::error::ErrorClass;
-use crate::id::{AutomatonId, CallId, IntentId, MessageId, SessionId, TurnId};
+use crate::id::{AutomatonId, CallId, MessageId, PaymentId, SessionId, TurnId};
 use crate::money::{MicroUsdc, Microcents};
 use crate::record::{CallStatus, DecisionOutcome, StopReason, WakeCause};
 pub use crate::service::Service;
@@ -129,7 +129,7 @@ pub enum Event {
     #[serde(rename = "topup.pending")]
     TopupPending {
         /// The payment.
-        payment: IntentId,
+        payment: PaymentId,
         /// How much, in units of 10⁻⁶ USDC.
         amount: MicroUsdc,
     },
@@ -137,7 +137,7 @@ pub enum Event {
     #[serde(rename = "topup.settled")]
     TopupSettled {
         /// The payment.
-        payment: IntentId,
+        payment: PaymentId,
         /// How much, in units of 10⁻⁶ USDC.
         amount: MicroUsdc,
         /// The transaction, where it is known.
@@ -493,7 +493,7 @@ pub enum Event {
     ApprovalAsked {
         /// The payment.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        payment: Option<IntentId>,
+        payment: Option<PaymentId>,
         /// The call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<CallId>,
@@ -504,7 +504,7 @@ pub enum Event {
     #[serde(rename = "credits.transferred")]
     CreditsTransferred {
         /// The payment.
-        payment: IntentId,
+        payment: PaymentId,
         /// Who got them.
         to: String,
         /// How much.
@@ -516,7 +516,7 @@ pub enum Event {
     #[serde(rename = "request.paid")]
     RequestPaid {
         /// The payment.
-        payment: IntentId,
+        payment: PaymentId,
         /// Who was paid.
         origin: String,
         /// How much.

@@ -40,17 +40,17 @@ pub enum FaultPoint {
     /// A heartbeat task has run; its outcome is not stored.
     TaskRan,
     /// A payment is written down; nothing is signed.
-    SpendProposed,
+    PaymentProposed,
     /// The signature is there; it is not stored.
-    SpendReceived,
+    PaymentReceived,
     /// The signature is stored; nothing was sent.
-    SpendSigned,
+    PaymentSigned,
     /// The payment is marked as sent; it was not.
-    SpendSubmitted,
+    PaymentSubmitted,
     /// The cloud has answered; its answer is not stored.
-    SpendAnswered,
+    PaymentAnswered,
     /// The payment is booked as settled.
-    SpendBooked,
+    PaymentBooked,
     /// The signer has read what it is asked to sign.
     SignerAsked,
     /// The payment is counted and signed in a transaction that is still open.
@@ -60,13 +60,13 @@ pub enum FaultPoint {
     /// The signature has left the signer.
     SignerAnswered,
     /// The cloud has stored a payment; nothing was sent to the chain.
-    PaymentBegun,
+    SettlementBegun,
     /// The cloud has signed and stored its transaction; it was not sent.
-    PaymentSubmitted,
+    SettlementSubmitted,
     /// The transaction was sent; the cloud has not looked what became of it.
-    PaymentBroadcast,
+    SettlementBroadcast,
     /// The cloud's ledger has the credits; nobody was answered.
-    PaymentSettled,
+    SettlementBooked,
     /// The dev chain has done an act; its log does not have it.
     ChainActDone,
     /// The dev chain's log has the act; nobody was answered.
@@ -94,12 +94,12 @@ impl FaultPoint {
 
     /// Every point of a payment in the agent, in order.
     pub const SPEND: [Self; 6] = [
-        Self::SpendProposed,
-        Self::SpendReceived,
-        Self::SpendSigned,
-        Self::SpendSubmitted,
-        Self::SpendAnswered,
-        Self::SpendBooked,
+        Self::PaymentProposed,
+        Self::PaymentReceived,
+        Self::PaymentSigned,
+        Self::PaymentSubmitted,
+        Self::PaymentAnswered,
+        Self::PaymentBooked,
     ];
 
     /// Every point of a payment in the signer, in order.
@@ -107,8 +107,12 @@ impl FaultPoint {
         [Self::SignerAsked, Self::SignerSigned, Self::SignerCounted, Self::SignerAnswered];
 
     /// Every point of a payment in the cloud, in order.
-    pub const CLOUD: [Self; 4] =
-        [Self::PaymentBegun, Self::PaymentSubmitted, Self::PaymentBroadcast, Self::PaymentSettled];
+    pub const CLOUD: [Self; 4] = [
+        Self::SettlementBegun,
+        Self::PaymentSubmitted,
+        Self::SettlementBroadcast,
+        Self::SettlementBooked,
+    ];
 
     /// Every point in the dev chain, in the order of an act.
     pub const CHAIN: [Self; 2] = [Self::ChainActDone, Self::ChainActStored];
@@ -137,20 +141,20 @@ impl FaultPoint {
             Self::SleepStored => "sleep-stored",
             Self::TaskLeased => "task-leased",
             Self::TaskRan => "task-ran",
-            Self::SpendProposed => "spend-proposed",
-            Self::SpendReceived => "spend-received",
-            Self::SpendSigned => "spend-signed",
-            Self::SpendSubmitted => "spend-submitted",
-            Self::SpendAnswered => "spend-answered",
-            Self::SpendBooked => "spend-booked",
+            Self::PaymentProposed => "payment-proposed",
+            Self::PaymentReceived => "payment-received",
+            Self::PaymentSigned => "payment-signed",
+            Self::PaymentSubmitted => "payment-submitted",
+            Self::PaymentAnswered => "payment-answered",
+            Self::PaymentBooked => "payment-booked",
             Self::SignerAsked => "signer-asked",
             Self::SignerSigned => "signer-signed",
             Self::SignerCounted => "signer-counted",
             Self::SignerAnswered => "signer-answered",
-            Self::PaymentBegun => "payment-begun",
-            Self::PaymentSubmitted => "payment-submitted",
-            Self::PaymentBroadcast => "payment-broadcast",
-            Self::PaymentSettled => "payment-settled",
+            Self::SettlementBegun => "settlement-begun",
+            Self::SettlementSubmitted => "settlement-submitted",
+            Self::SettlementBroadcast => "settlement-broadcast",
+            Self::SettlementBooked => "settlement-booked",
             Self::ChainActDone => "chain-act-done",
             Self::ChainActStored => "chain-act-stored",
         }

@@ -115,8 +115,10 @@ ids! {
     CallId = "call";
     /// One decision of the policy.
     DecisionId = "decision";
-    /// One intended effect.
-    IntentId = "intent";
+    /// One payment, from before it is signed.
+    PaymentId = "payment";
+    /// One transaction on a chain, from before it is signed.
+    TransactionId = "transaction";
     /// One message, received or sent.
     MessageId = "message";
     /// One remembered fact.
@@ -141,8 +143,8 @@ mod tests {
 
     #[test]
     fn an_id_survives_its_text_and_refuses_another() {
-        let mint = IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
-        let turn: TurnId = mint.id();
+        let generator = IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
+        let turn: TurnId = generator.id();
         assert_eq!(turn.to_string().parse(), Ok(turn));
         assert_eq!(turn.to_string().len(), 26);
         let error = "call_0".parse::<CallId>().unwrap_err();
@@ -160,8 +162,8 @@ mod tests {
                 Timestamp::from_millis(1)
             }
         }
-        let mint = IdGenerator::new(Arc::new(Still), Arc::new(SystemEntropy));
-        let ids: std::collections::BTreeSet<CallId> = (0..10_000).map(|_| mint.id()).collect();
+        let generator = IdGenerator::new(Arc::new(Still), Arc::new(SystemEntropy));
+        let ids: std::collections::BTreeSet<CallId> = (0..10_000).map(|_| generator.id()).collect();
         assert_eq!(ids.len(), 10_000);
     }
 }

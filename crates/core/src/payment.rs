@@ -20,7 +20,7 @@ use std::fmt;
 use alloy_primitives::{Address, B256};
 use serde::{Deserialize, Serialize};
 
-use crate::id::{CallId, IntentId, TurnId};
+use crate::id::{CallId, PaymentId, TurnId};
 use crate::money::{MicroUsdc, Microcents, MoneyError};
 use crate::time::Timestamp;
 use crate::trust::Label;
@@ -244,7 +244,7 @@ impl fmt::Debug for SignedPayment {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Payment {
     /// Its id, from which the nonce is made.
-    pub id: IntentId,
+    pub id: PaymentId,
     /// What was intended.
     pub terms: NewPayment,
     /// Where it stands.

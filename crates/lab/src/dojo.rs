@@ -252,8 +252,8 @@ impl Dojo {
 
 fn open(place: &Path) -> Result<Store, DojoError> {
     let clock = FakeClock::at(Timestamp::from_millis(0));
-    let mint = IdGenerator::new(Arc::new(clock), Arc::new(SeededEntropy::new(0)));
-    let store = Store::open(&place.join(RECORD), mint, Arc::new(NoFaults));
+    let ids = IdGenerator::new(Arc::new(clock), Arc::new(SeededEntropy::new(0)));
+    let store = Store::open(&place.join(RECORD), ids, Arc::new(NoFaults));
     store.map_err(|error| failed("a record")(&error))
 }
 

@@ -27,7 +27,7 @@ const LIMIT: Span = Span::from_secs(20);
 /// How long a script may take.
 const SCRIPT_LIMIT: Duration = Duration::from_secs(5);
 /// Much longer than a daemon waits before it writes again.
-const BEAT_MAX: Duration = Duration::from_millis(200);
+const TICK_MAX: Duration = Duration::from_millis(200);
 /// How long what has ended may take to disappear.
 const SETTLES: Duration = Duration::from_secs(5);
 
@@ -125,7 +125,7 @@ const SCRIPTS: [ShellCase; 12] = [
     ("open a terminal or a disk", "ls /dev/tty* /dev/sd* /dev/vd* /dev/kmsg | grep -q .", failed),
     (
         "leave a daemon",
-        "setsid sh -c 'while sleep 0.02; do echo x >> beat; done' & until test -s beat; do sleep 0.02; done",
+        "setsid sh -c 'while sleep 0.02; do echo x >> tick; done' & until test -s tick; do sleep 0.02; done",
         went_well,
     ),
     ("flood its reader", "head -c 100000000 /dev/zero; head -c 100000000 /dev/zero >&2", is_cut),
@@ -221,10 +221,10 @@ fn scripts<E: From<SandboxCheckError>>(
         let found = said.map_or_else(|| outcome.status.to_string(), str::to_owned);
         tell(SandboxCheckResult { what: what.to_owned(), held: is_held(&outcome), found })?;
     }
-    let beats = || fs::metadata(place.workspace().join("beat")).map(|found| found.len());
-    let before = beats().map_err(SandboxCheckError::Plant)?;
-    thread::sleep(BEAT_MAX);
-    let held = beats().is_ok_and(|after| after == before);
+    let ticks = || fs::metadata(place.workspace().join("tick")).map(|found| found.len());
+    let before = ticks().map_err(SandboxCheckError::Plant)?;
+    thread::sleep(TICK_MAX);
+    let held = ticks().is_ok_and(|after| after == before);
     let found = format!("{before} signs of life, {}", if held { "the last" } else { "and more" });
     tell(SandboxCheckResult { what: "hear of the daemon".to_owned(), held, found })
 }

@@ -66,29 +66,28 @@ impl UnattendedBudget {
     /// Whether the next answer is the last that fits. Where only a few would fit, none is
     /// kept for that.
     #[must_use]
-    pub fn is_last(&self, stretch: &UnattendedUsage) -> bool {
+    pub fn is_last(&self, usage: &UnattendedUsage) -> bool {
         let few = self.answers.is_some_and(|limit| limit < HAND_OVER_FROM);
-        let next = stretch.average().saturating_mul(2);
-        let cost = Microcents::new(stretch.cost.units().saturating_add(next));
-        let after =
-            UnattendedUsage { answers: stretch.answers.saturating_add(1), cost, ..*stretch };
-        !few && stretch.answers > 0 && self.used_up(&after).is_some()
+        let next = usage.average().saturating_mul(2);
+        let cost = Microcents::new(usage.cost.units().saturating_add(next));
+        let after = UnattendedUsage { answers: usage.answers.saturating_add(1), cost, ..*usage };
+        !few && usage.answers > 0 && self.used_up(&after).is_some()
     }
 
     /// Whether the next answer does not fit any more. It may cost twice what one did on
     /// average, since a conversation grows. The first always fits, and so does what was
     /// earned.
     #[must_use]
-    pub fn used_up(&self, stretch: &UnattendedUsage) -> Option<EnvelopeExhaustion> {
-        let UnattendedUsage { answers, cost, revenue, .. } = *stretch;
+    pub fn used_up(&self, usage: &UnattendedUsage) -> Option<EnvelopeExhaustion> {
+        let UnattendedUsage { answers, cost, revenue, .. } = *usage;
         if answers == 0 || (revenue > Microcents::ZERO && revenue >= cost) {
             return None;
         }
-        let next = stretch.average().saturating_mul(2);
-        let lost = stretch.lost().saturating_add(next);
+        let next = usage.average().saturating_mul(2);
+        let lost = usage.lost().saturating_add(next);
         let over = self.cost.is_some_and(|limit| lost > limit.units())
             || self.answers.is_some_and(|limit| answers >= limit);
-        over.then(|| EnvelopeExhaustion::of(*stretch))
+        over.then(|| EnvelopeExhaustion::of(*usage))
     }
 }
 
@@ -331,16 +330,16 @@ mod tests {
         #[test]
         fn no_limit_is_passed_by_its_last_answer(costs in prop::collection::vec(0_i64..40, 1..60)) {
             let envelope = UnattendedBudget { answers: Some(30), cost: Some(amount(250)) };
-            let (mut stretch, mut last) = (UnattendedUsage::default(), false);
+            let (mut usage, mut last) = (UnattendedUsage::default(), false);
             for cost in costs {
-                if last || envelope.used_up(&stretch).is_some() {
+                if last || envelope.used_up(&usage).is_some() {
                     break;
                 }
-                last = envelope.is_last(&stretch);
-                stretch.answers += 1;
-                stretch.cost = amount(stretch.cost.units() + cost);
+                last = envelope.is_last(&usage);
+                usage.answers += 1;
+                usage.cost = amount(usage.cost.units() + cost);
             }
-            prop_assert!(stretch.answers <= 30);
+            prop_assert!(usage.answers <= 30);
         }
     }
 
@@ -360,9 +359,9 @@ mod tests {
     fn an_envelope_is_used_up_by_answers_or_by_what_is_lost() {
         let envelope = UnattendedBudget { answers: Some(30), cost: Some(amount(25)) };
         let rest = |answers, cost, revenue, rests| {
-            let stretch =
+            let usage =
                 UnattendedUsage { answers, cost: amount(cost), revenue: amount(revenue), rests };
-            envelope.used_up(&stretch).map(|used_up| used_up.rest)
+            envelope.used_up(&usage).map(|used_up| used_up.rest)
         };
         let hour = Span::from_secs(3600);
         assert_eq!(rest(0, 0, 0, 9), None, "the first always fits");

@@ -81,7 +81,7 @@ pub enum SignerClients {
     Here(Vec<OwnedFd>),
     /// One after the other, each with a socket that is passed over this one, until it
     /// is closed: the key stays open while agents come and go.
-    Door(OwnedFd),
+    Passed(OwnedFd),
 }
 
 /// Serves agents. This is the whole life of a process of its own: it cannot start threads or
@@ -98,12 +98,12 @@ pub fn serve(
     harden()?;
     let lines = |agent| LineStream::new(UnixStream::from(agent));
     let knocked = |source| SignerError::System { doing: "let an agent in".to_owned(), source };
-    let (mut agents, door) = match agents {
+    let (mut agents, passing) = match agents {
         SignerClients::Here(agents) => (agents.into_iter().map(lines).collect::<Vec<_>>(), None),
-        SignerClients::Door(door) => {
-            let door = UnixStream::from(door);
-            let first = receive_fd(&door).map_err(knocked)?;
-            (first.into_iter().map(lines).collect(), Some(door))
+        SignerClients::Passed(passing) => {
+            let passing = UnixStream::from(passing);
+            let first = receive_fd(&passing).map_err(knocked)?;
+            (first.into_iter().map(lines).collect(), Some(passing))
         }
     };
     let (desks, _lock) = match open(config, parts, agents.len()) {
@@ -124,8 +124,8 @@ pub fn serve(
         // silent-ok: a desk that is gone has panicked, which its end tells.
         desk.agents.send(agent).ok();
     }
-    if let (Some(door), [desk]) = (door, desks.as_slice()) {
-        while let Some(next) = receive_fd(&door).map_err(knocked)? {
+    if let (Some(passing), [desk]) = (passing, desks.as_slice()) {
+        while let Some(next) = receive_fd(&passing).map_err(knocked)? {
             // silent-ok: as above.
             desk.agents.send(lines(next)).ok();
         }

@@ -6,7 +6,7 @@
 -- the program's own configuration, its policy, a provider's counts.
 
 -- One row. Bookings after `losses_from` count towards the stop-loss: the creator, or money,
--- that wakes a hibernating automaton gives it a new start. `stretch_from` is where the ledger
+-- that wakes a hibernating automaton gives it a new start. `unattended_since` is where the ledger
 -- stood when the creator last called, or when the automaton last had to rest for what it thought
 -- since, and `rests` how often it had to since that call. The turns before `shortened_until` are
 -- shown with their results shortened, those before `arguments_until` with the arguments of their
@@ -26,7 +26,7 @@ CREATE TABLE automaton (
     turns               INTEGER NOT NULL DEFAULT 0 CHECK (turns >= 0),
     history_from        INTEGER NOT NULL DEFAULT 1 CHECK (history_from >= 1),
     losses_from         INTEGER NOT NULL DEFAULT 0 CHECK (losses_from >= 0),
-    stretch_from        INTEGER NOT NULL DEFAULT 0 CHECK (stretch_from >= 0),
+    unattended_since        INTEGER NOT NULL DEFAULT 0 CHECK (unattended_since >= 0),
     rests               INTEGER NOT NULL DEFAULT 0 CHECK (rests >= 0),
     shortened_until     INTEGER NOT NULL DEFAULT 1 CHECK (shortened_until >= 1),
     arguments_until     INTEGER NOT NULL DEFAULT 1 CHECK (arguments_until >= 1),
@@ -204,7 +204,7 @@ CREATE TABLE digests (
 ) STRICT;
 
 -- What all answers of models used, those of turns that were lost as well: a server charges
--- for what it sent, whatever became of it here. `unheard` counts those that were asked for at a
+-- for what it sent, whatever became of it here. `unsettled` counts those that were asked for at a
 -- price and never came.
 CREATE TABLE inference_totals (
     one               INTEGER PRIMARY KEY CHECK (one = 1),
@@ -213,14 +213,14 @@ CREATE TABLE inference_totals (
     cached_tokens     INTEGER NOT NULL CHECK (cached_tokens >= 0),
     completion_tokens INTEGER NOT NULL CHECK (completion_tokens >= 0),
     cost_microcents   INTEGER NOT NULL CHECK (cost_microcents >= 0),
-    unheard           INTEGER NOT NULL DEFAULT 0 CHECK (unheard >= 0)
+    unsettled         INTEGER NOT NULL DEFAULT 0 CHECK (unsettled >= 0)
 ) STRICT;
 INSERT INTO inference_totals (one, answers, prompt_tokens, cached_tokens, completion_tokens, cost_microcents)
 VALUES (1, 0, 0, 0, 0, 0);
 
 -- Answers that were asked for at a price and not heard yet, by the names that they were asked
 -- for with: a cloud says by these what they cost.
-CREATE TABLE unheard_answers (
+CREATE TABLE unsettled_answers (
     id     TEXT    PRIMARY KEY,
     turn   TEXT    NOT NULL,
     cloud  TEXT,
@@ -330,7 +330,7 @@ CREATE TABLE approvals (
     summary       TEXT    NOT NULL,
     code          TEXT    NOT NULL,
     reason        TEXT    NOT NULL,
-    state         TEXT    NOT NULL CHECK (state IN ('waiting', 'approved', 'denied', 'lapsed', 'used')),
+    state         TEXT    NOT NULL CHECK (state IN ('waiting', 'approved', 'denied', 'expired', 'used')),
     label         TEXT    NOT NULL CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
     source        TEXT    NOT NULL,
     at            INTEGER NOT NULL,
@@ -348,7 +348,7 @@ CREATE INDEX approvals_granted ON approvals (seq) WHERE state = 'approved' AND k
 CREATE TABLE approval_steps (
     id            TEXT    PRIMARY KEY,
     approval      TEXT    NOT NULL,
-    step          TEXT    NOT NULL CHECK (step IN ('waiting', 'approved', 'denied', 'lapsed', 'used')),
+    step          TEXT    NOT NULL CHECK (step IN ('waiting', 'approved', 'denied', 'expired', 'used')),
     action_sha256 BLOB    NOT NULL CHECK (length(action_sha256) = 32),
     label         TEXT    NOT NULL CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
     source        TEXT    NOT NULL,

@@ -3,7 +3,7 @@
 //! What is asked about is fixed by its hash, and the same call is asked about once. Nobody
 //! is asked without end: beyond a limit a call is refused without a question.
 
-use automaton_core::id::{ApprovalId, CallId, IntentId};
+use automaton_core::id::{ApprovalId, CallId, PaymentId};
 use automaton_core::time::Timestamp;
 use automaton_core::trust::Label;
 use automaton_sqlite::chain::Hash;
@@ -33,7 +33,7 @@ pub struct ApprovalRequest {
 /// Asks about a payment that was just written down.
 pub(crate) fn ask(
     tx: &Tx<'_>,
-    payment: IntentId,
+    payment: PaymentId,
     question: &ApprovalRequest,
     origin: (Label, &str),
 ) -> Result<(), TxError> {

@@ -2,15 +2,15 @@
 //!
 //! ```text
 //! waiting ──▶ approved ──▶ used (a call, once)
-//!    └─────▶ denied | lapsed
+//!    └─────▶ denied | expired
 //! ```
 //!
 //! A question is about a payment or a call, is asked in the transaction that writes that
-//! down, and is answered once; a question that is too old has lapsed, which is a no. An
+//! down, and is answered once; a question that is too old has expired, which is a no. An
 //! answer wakes the automaton, and changes what waits for it, in the same transaction.
 //! Each arrow is a step of the audit chain. Nothing here may ever answer by itself.
 
-use automaton_core::id::{ApprovalId, CallId, IntentId, RunId};
+use automaton_core::id::{ApprovalId, CallId, PaymentId, RunId};
 use automaton_core::record::{WakeCause, WakeSource};
 use automaton_core::time::Timestamp;
 use automaton_core::trust::{Label, Labelled};
@@ -35,7 +35,7 @@ pub enum ApprovalState {
     /// The creator said no.
     Denied,
     /// Nobody answered in time.
-    Lapsed,
+    Expired,
     /// The creator said yes, and the call was made.
     Used,
 }
@@ -43,7 +43,7 @@ pub enum ApprovalState {
 automaton_core::names! {
     /// The name in the database.
     ApprovalState {
-        Waiting => "waiting", Approved => "approved", Denied => "denied", Lapsed => "lapsed",
+        Waiting => "waiting", Approved => "approved", Denied => "denied", Expired => "expired",
         Used => "used",
     }
 }
@@ -53,7 +53,7 @@ automaton_core::names! {
 pub enum ApprovalFilter {
     /// Those that nobody has answered.
     Waiting,
-    /// Those that were answered or have lapsed, too.
+    /// Those that were answered or have expired, too.
     All,
 }
 
@@ -89,7 +89,7 @@ pub enum ApprovalAuthor {
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalSubject {
     /// The payment that waits for the answer.
-    Payment(IntentId),
+    Payment(PaymentId),
     /// The call that was not made, and would be made so.
     Call {
         /// The call.
@@ -144,7 +144,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Missing`]; [`StoreError::Unfit`] when it was answered otherwise
-    /// or has lapsed.
+    /// or has expired.
     pub async fn answer(
         &self,
         id: ApprovalId,
@@ -168,12 +168,13 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn approved_call(&self) -> Result<Option<Approval>, StoreError> {
-        let work =
-            |db: &mut WriterState| Ok(db.connection.one(sql!("approval_granted"), [], approval)?);
+        let work = |db: &mut WriterState| {
+            Ok(db.connection.one(sql!("approval_approved"), [], approval)?)
+        };
         self.run("read what was approved", work).await
     }
 
-    /// Gives up what waited too long for its answer; how many questions lapsed.
+    /// Gives up what waited too long for its answer; how many questions expired.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -186,11 +187,11 @@ impl Store {
         if !self.run("look for late approvals", some).await? {
             return Ok(0);
         }
-        let write = WriteOptions::new("let approvals lapse").sync(CommitDurability::Machine);
+        let write = WriteOptions::new("let approvals expire").sync(CommitDurability::Machine);
         self.write(write, move |tx| {
             let old = tx.all(late, [Sql(tx.now)], approval)?;
             for approval in &old {
-                end(tx, approval, (ApprovalState::Lapsed, Label::Own, "runtime"))?;
+                end(tx, approval, (ApprovalState::Expired, Label::Own, "runtime"))?;
             }
             Ok(old.len())
         })
@@ -275,7 +276,7 @@ fn end(
         ApprovalState::Denied => {
             ("denied", payments::PaymentStep::Failed("the creator said no".to_owned()))
         }
-        ApprovalState::Waiting | ApprovalState::Lapsed | ApprovalState::Used => {
+        ApprovalState::Waiting | ApprovalState::Expired | ApprovalState::Used => {
             let late = "the creator did not answer in time";
             (
                 "did not answer in time, which is a no to",

@@ -8,7 +8,7 @@ use alloy_primitives::{Address, B256};
 use automaton_core::alert::AlertRule;
 use automaton_core::egress::EgressEndReason;
 use automaton_core::id::{
-    ApprovalId, AutomatonId, CallId, DecisionId, FactId, HoldId, IntentId, MessageId, RunId,
+    ApprovalId, AutomatonId, CallId, DecisionId, FactId, HoldId, MessageId, PaymentId, RunId,
     SessionId, TurnId,
 };
 use automaton_core::message::{AnsweredBy, InboxState};
@@ -112,7 +112,7 @@ stored_by_display!(
     CallId,
     DecisionId,
     HoldId,
-    IntentId,
+    PaymentId,
     MessageId,
     FactId,
     RunId,

@@ -20,7 +20,7 @@ use crate::thread::{CommitDurability, ConnectionExt, Tx, WriteOptions, WriterSta
 const SOURCE: &str = "provider";
 
 /// Forgets that an answer was not heard.
-const FORGET: &str = "DELETE FROM unheard_answers WHERE id = ?1";
+const FORGET: &str = "DELETE FROM unsettled_answers WHERE id = ?1";
 
 /// The sums over all answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -114,7 +114,7 @@ impl Store {
             )?;
             if *most > Microcents::ZERO {
                 let params = params![Sql(asked.id), Sql(*turn), cloud, Sql(*most), Sql(tx.now)];
-                tx.exec(sql!("unheard_insert"), params)?;
+                tx.exec(sql!("unsettled_insert"), params)?;
             }
             add_unsettled(tx, 1)?;
             Ok(asked)
@@ -180,7 +180,7 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn unsettled_costs(&self) -> Result<Vec<UnsettledCost>, StoreError> {
-        let statement = "SELECT id, turn, cloud, most FROM unheard_answers ORDER BY id";
+        let statement = "SELECT id, turn, cloud, most FROM unsettled_answers ORDER BY id";
         let work = move |db: &mut WriterState| {
             Ok(db.connection.all(statement, [], |row| {
                 let asked = CostReservation { id: get(row, "id")?, most: get(row, "most")? };
@@ -223,13 +223,13 @@ pub(crate) fn totals(connection: &Connection) -> Result<CostTotals, TxError> {
             cached_tokens: get(row, "cached_tokens")?,
             completion_tokens: get(row, "completion_tokens")?,
             cost: get(row, "cost_microcents")?,
-            unsettled: get(row, "unheard")?,
+            unsettled: get(row, "unsettled")?,
         })
     })?;
     Ok(found.unwrap_or_default())
 }
 
 fn add_unsettled(tx: &Tx<'_>, by: i64) -> Result<(), TxError> {
-    tx.exec("UPDATE inference_totals SET unheard = max(unheard + ?1, 0)", [by])?;
+    tx.exec("UPDATE inference_totals SET unsettled = max(unsettled + ?1, 0)", [by])?;
     Ok(())
 }

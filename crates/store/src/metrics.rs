@@ -42,7 +42,7 @@ pub struct LifetimeMetrics {
     /// Turns of the last hour.
     pub turns_hour: u64,
     /// Runs of the heartbeat in the last hour, and those of them that failed.
-    pub beats: Ratio,
+    pub heartbeat_runs: Ratio,
     /// Decisions of the last hour, and those of them that were refusals.
     pub decisions: Ratio,
     /// Tokens of the prompt of the last turn.
@@ -76,8 +76,8 @@ impl LifetimeMetrics {
             ("usdc_micro", usdc.and_then(|usdc| count(usdc.units()))),
             ("turns_total", count(self.turns)),
             ("turns_last_hour", count(self.turns_hour)),
-            ("heartbeat_runs_last_hour", count(self.beats.of)),
-            ("heartbeat_failures_last_hour", count(self.beats.part)),
+            ("heartbeat_runs_last_hour", count(self.heartbeat_runs.of)),
+            ("heartbeat_failures_last_hour", count(self.heartbeat_runs.part)),
             ("policy_decisions_last_hour", count(self.decisions.of)),
             ("policy_denies_last_hour", count(self.decisions.part)),
             ("context_tokens", self.prompt_tokens.map(i64::from)),
@@ -95,7 +95,7 @@ impl LifetimeMetrics {
         AlertInputs {
             credits: self.vitals.credits,
             usdc: self.vitals.usdc,
-            beats: self.beats,
+            heartbeat_runs: self.heartbeat_runs,
             decisions: self.decisions,
             prompt_tokens: self.prompt_tokens,
             thinking: self.thinking,
@@ -134,7 +134,7 @@ pub(crate) fn measure(connection: &Connection, now: Timestamp) -> Result<Lifetim
             vitals,
             turns: life.turns,
             turns_hour: get(row, "turns")?,
-            beats: Ratio { part: get(row, "failed")?, of: get(row, "beats")? },
+            heartbeat_runs: Ratio { part: get(row, "failed")?, of: get(row, "heartbeat_runs")? },
             decisions: Ratio { part: get(row, "denied")?, of: get(row, "decisions")? },
             prompt_tokens: None,
             slowest_ms: maybe(row, "slowest_ms")?,

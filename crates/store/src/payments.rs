@@ -7,7 +7,7 @@
 //! replaced by another one.
 
 use alloy_primitives::Address;
-use automaton_core::id::{CallId, IntentId, TurnId};
+use automaton_core::id::{CallId, PaymentId, TurnId};
 use automaton_core::money::Microcents;
 use automaton_core::payment::{
     Money, NewPayment, Payment, PaymentReason, PaymentState, Purpose, Rail, SignedPayment,
@@ -86,11 +86,11 @@ impl Store {
     /// [`StoreError::Unfit`] while an equal one is open.
     pub async fn propose_payment(
         &self,
-        spend: NewPayment,
+        payment: NewPayment,
         question: Option<ApprovalRequest>,
-    ) -> Result<IntentId, StoreError> {
+    ) -> Result<PaymentId, StoreError> {
         let write = WriteOptions::new("write a payment down").sync(CommitDurability::Machine);
-        self.write(write, move |tx| propose(tx, &spend, question.as_ref())).await
+        self.write(write, move |tx| propose(tx, &payment, question.as_ref())).await
     }
 
     /// Records a demand that was refused.
@@ -101,7 +101,7 @@ impl Store {
         let write = WriteOptions::new("record a refused demand");
         self.write(write, move |tx| {
             let RefusedDemand { origin, detail } = &refused;
-            let id: IntentId = tx.ids.id();
+            let id: PaymentId = tx.ids.id();
             log(tx, id, "refused", detail, (Label::Web, origin))
         })
         .await
@@ -113,7 +113,7 @@ impl Store {
     /// [`StoreError::Unfit`] when something else was signed for it.
     pub async fn store_signed_payment(
         &self,
-        id: IntentId,
+        id: PaymentId,
         by: SignedPayment,
     ) -> Result<(), StoreError> {
         let write =
@@ -125,7 +125,11 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Unfit`] when it cannot come to that.
-    pub async fn advance_payment(&self, id: IntentId, step: PaymentStep) -> Result<(), StoreError> {
+    pub async fn advance_payment(
+        &self,
+        id: PaymentId,
+        step: PaymentStep,
+    ) -> Result<(), StoreError> {
         let write = WriteOptions::new("bring a payment further").sync(CommitDurability::Machine);
         self.write(write, move |tx| advance(tx, id, &step)).await
     }
@@ -145,7 +149,7 @@ impl Store {
     /// When SQLite fails.
     pub async fn open_payments(&self) -> Result<Vec<Payment>, StoreError> {
         let work =
-            |db: &mut WriterState| Ok(db.connection.all(sql!("payments_open"), [], spend)?);
+            |db: &mut WriterState| Ok(db.connection.all(sql!("payments_open"), [], payment)?);
         self.run("read the open payments", work).await
     }
 
@@ -155,8 +159,9 @@ impl Store {
     /// When SQLite fails.
     pub async fn newest_payment(&self, purpose: Purpose) -> Result<Option<Payment>, StoreError> {
         let statement = "SELECT * FROM payments WHERE purpose = ?1 ORDER BY seq DESC LIMIT 1";
-        let work =
-            move |db: &mut WriterState| Ok(db.connection.one(statement, [Sql(purpose)], spend)?);
+        let work = move |db: &mut WriterState| {
+            Ok(db.connection.one(statement, [Sql(purpose)], payment)?)
+        };
         self.run("read the newest payment", work).await
     }
 
@@ -164,7 +169,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Missing`].
-    pub async fn payment(&self, id: IntentId) -> Result<Payment, StoreError> {
+    pub async fn payment(&self, id: PaymentId) -> Result<Payment, StoreError> {
         self.run("read a payment", move |db| one(&db.connection, id)).await
     }
 
@@ -177,7 +182,7 @@ impl Store {
         let request = request.to_owned();
         let work = move |db: &mut WriterState| {
             let params = params![request, Sql(db.now().before(DAY))];
-            Ok(db.connection.one(sql!("payment_untold"), params, spend)?)
+            Ok(db.connection.one(sql!("payment_untold"), params, payment)?)
         };
         self.run("read what was paid unheard", work).await
     }
@@ -187,7 +192,7 @@ impl Store {
     ///
     /// # Errors
     /// When SQLite fails.
-    pub async fn mark_payment_reported(&self, id: IntentId) -> Result<(), StoreError> {
+    pub async fn mark_payment_reported(&self, id: PaymentId) -> Result<(), StoreError> {
         self.write(WriteOptions::new("note that a payment was told"), move |tx| {
             tx.exec(sql!("payment_told"), params![Sql(id), format!(" {id}")])?;
             Ok(())
@@ -213,7 +218,7 @@ impl Store {
     ///
     /// # Errors
     /// When SQLite fails.
-    pub async fn is_confirmed(&self, id: IntentId) -> Result<bool, StoreError> {
+    pub async fn is_confirmed(&self, id: PaymentId) -> Result<bool, StoreError> {
         let statement = "SELECT 1 FROM approvals WHERE subject = ?1 AND state = 'approved'";
         let work = move |db: &mut WriterState| {
             Ok(db.connection.one(statement, [Sql(id)], |_| Ok(()))?.is_some())
@@ -227,7 +232,7 @@ impl Store {
     /// When SQLite fails.
     pub async fn payments(&self) -> Result<Vec<Payment>, StoreError> {
         let statement = "SELECT * FROM payments ORDER BY seq";
-        let work = |db: &mut WriterState| Ok(db.connection.all(statement, [], spend)?);
+        let work = |db: &mut WriterState| Ok(db.connection.all(statement, [], payment)?);
         self.run("read the payments", work).await
     }
 
@@ -272,14 +277,14 @@ impl Store {
 
 fn propose(
     tx: &Tx<'_>,
-    spend: &NewPayment,
+    payment: &NewPayment,
     question: Option<&ApprovalRequest>,
-) -> Result<IntentId, TxError> {
-    if let Some(other) = open(tx, &spend.request)? {
+) -> Result<PaymentId, TxError> {
+    if let Some(other) = open(tx, &payment.request)? {
         return Err(unfit("payment", &other.id, "is not over; an equal one waits for it"));
     }
-    let id: IntentId = tx.ids.id();
-    let NewPayment { purpose, request, origin, payee, money, why } = spend;
+    let id: PaymentId = tx.ids.id();
+    let NewPayment { purpose, request, origin, payee, money, why } = payment;
     let (chain, asset, payer, units) = match *money {
         Money::Usdc { chain, asset, payer, amount } => {
             (Some(chain), Some(asset), Some(payer), amount.encode())
@@ -328,7 +333,7 @@ fn propose(
     Ok(id)
 }
 
-fn sign(tx: &Tx<'_>, id: IntentId, by: &SignedPayment) -> Result<(), TxError> {
+fn sign(tx: &Tx<'_>, id: PaymentId, by: &SignedPayment) -> Result<(), TxError> {
     let found = one(tx, id)?;
     if found.signed.as_ref() == Some(by) {
         return Ok(());
@@ -342,7 +347,7 @@ fn sign(tx: &Tx<'_>, id: IntentId, by: &SignedPayment) -> Result<(), TxError> {
     charge(tx, &found)
 }
 
-pub(crate) fn advance(tx: &Tx<'_>, id: IntentId, step: &PaymentStep) -> Result<(), TxError> {
+pub(crate) fn advance(tx: &Tx<'_>, id: PaymentId, step: &PaymentStep) -> Result<(), TxError> {
     let (found, next) = (one(tx, id)?, step.state());
     if found.state == next {
         return Ok(());
@@ -367,32 +372,32 @@ pub(crate) fn advance(tx: &Tx<'_>, id: IntentId, step: &PaymentStep) -> Result<(
 }
 
 /// Books what a payment costs. Credits that are bought are still ours.
-fn charge(tx: &Tx<'_>, spend: &Payment) -> Result<(), TxError> {
-    let category = match spend.terms.purpose {
+fn charge(tx: &Tx<'_>, payment: &Payment) -> Result<(), TxError> {
+    let category = match payment.terms.purpose {
         Purpose::TopUp => return Ok(()),
         Purpose::X402 => LedgerCategory::X402,
         Purpose::Transfer => LedgerCategory::Transfer,
     };
-    let worth = spend.terms.money.worth().and_then(cost).map_err(StoreError::Amount)?;
-    let PaymentReason { turn, goal, .. } = &spend.terms.why;
-    let (key, goal) = (key_of(spend.id), goal.as_deref());
-    let (turn, source) = (*turn, spend.terms.origin.as_str());
+    let worth = payment.terms.money.worth().and_then(cost).map_err(StoreError::Amount)?;
+    let PaymentReason { turn, goal, .. } = &payment.terms.why;
+    let (key, goal) = (key_of(payment.id), goal.as_deref());
+    let (turn, source) = (*turn, payment.terms.origin.as_str());
     book(tx, &LedgerBooking { key: &key, category, amount: worth, turn, goal, source })
 }
 
-fn key_of(id: IntentId) -> String {
+fn key_of(id: PaymentId) -> String {
     format!("payment:{id}")
 }
 
 /// Records a step of a payment, as a link of the chain.
 fn log(
     tx: &Tx<'_>,
-    payment: IntentId,
+    payment: PaymentId,
     step: &str,
     detail: &str,
     (label, source): (Label, &str),
 ) -> Result<(), TxError> {
-    let id: IntentId = tx.ids.id();
+    let id: PaymentId = tx.ids.id();
     let params = params![Sql(id), Sql(payment), step, detail, Sql(label), source, Sql(tx.now)];
     tx.exec(sql!("payment_log"), params)?;
     audit::append(tx, LinkKind::Payment, &id.to_string())
@@ -411,16 +416,16 @@ fn may(found: &Payment, next: PaymentState) -> Result<(), TxError> {
     Err(unfit("payment", &found.id, why))
 }
 
-fn one(connection: &Connection, id: IntentId) -> Result<Payment, TxError> {
-    let found = connection.one("SELECT * FROM payments WHERE id = ?1", [Sql(id)], spend)?;
+fn one(connection: &Connection, id: PaymentId) -> Result<Payment, TxError> {
+    let found = connection.one("SELECT * FROM payments WHERE id = ?1", [Sql(id)], payment)?;
     found.ok_or_else(|| missing("payment", &id))
 }
 
 fn open(connection: &Connection, request: &str) -> Result<Option<Payment>, TxError> {
-    Ok(connection.one(sql!("payment_open"), [request], spend)?)
+    Ok(connection.one(sql!("payment_open"), [request], payment)?)
 }
 
-fn spend(row: &Row<'_>) -> rusqlite::Result<Payment> {
+fn payment(row: &Row<'_>) -> rusqlite::Result<Payment> {
     let signed = match maybe(row, "nonce")? {
         None => None,
         Some(nonce) => Some(SignedPayment {

@@ -57,7 +57,7 @@ impl Store {
     /// When SQLite fails.
     pub async fn unsettled_most(&self) -> Result<Microcents, StoreError> {
         self.run("add up what was not heard", |db| {
-            let most = db.connection.one(sql!("unheard_most"), [], |row| get(row, "most"))?;
+            let most = db.connection.one(sql!("unsettled_most"), [], |row| get(row, "most"))?;
             Ok(most.unwrap_or_default())
         })
         .await

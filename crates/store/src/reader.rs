@@ -56,7 +56,7 @@ impl Reader {
         operation: &'static str,
         read: impl FnOnce(&Connection) -> Result<T, TxError>,
     ) -> Result<T, StoreError> {
-        read(&self.connection).map_err(|halt| halt.during(operation))
+        read(&self.connection).map_err(|error| error.during(operation))
     }
 
     /// The automaton as a whole.

@@ -16,7 +16,7 @@
 //! | `sessions` | the old go of which no turn and no event is left |
 //! | `state_changes` | the old go |
 //! | `egress` | the old go |
-//! | `unheard_answers` | the old go |
+//! | `unsettled_answers` | the old go |
 //! | `heartbeat_history` | the old go, but for the newest of each task |
 //! | `heartbeat_dedup` | go when they expire |
 //! | `rate_uses` | go once no limit looks at them |
@@ -112,7 +112,7 @@ fn delete(tx: &Tx<'_>, limits: RetentionPolicy) -> Result<RetentionResult, TxErr
     // What would be said again is no row that anybody counts.
     tx.exec("DELETE FROM heartbeat_dedup WHERE expires_at <= ?1", [Sql(tx.now)])?;
     let old = Sql(tx.now.before(limits.keep));
-    tx.exec("DELETE FROM unheard_answers WHERE at <= ?1", [old])?;
+    tx.exec("DELETE FROM unsettled_answers WHERE at <= ?1", [old])?;
     let mut batch_of = |statement: &str, kept: u64, keep: Span| -> Result<u64, TxError> {
         let before = Sql(tx.now.before(keep));
         let deleted =

@@ -180,8 +180,8 @@ fn forget(tx: &Tx<'_>, kept: &[(TaskConfig, ScheduleTimes)]) -> Result<(), TxErr
 }
 
 fn upsert(tx: &Tx<'_>, entry: &TaskConfig, times: ScheduleTimes) -> Result<(), TxError> {
-    let TaskConfig { name, task, rhythm, enabled, origin, priority, tier_minimum, .. } = entry;
-    let (cron, zone, interval) = match rhythm {
+    let TaskConfig { name, task, schedule, enabled, origin, priority, tier_minimum, .. } = entry;
+    let (cron, zone, interval) = match schedule {
         ScheduleRule::Cron { expression, zone } => (Some(expression), Some(zone), None),
         ScheduleRule::Every(interval) => (None, None, Some(Sql(*interval))),
     };
@@ -326,7 +326,7 @@ pub(crate) fn runs(
 
 fn scheduled(row: &Row<'_>) -> rusqlite::Result<ScheduledTask> {
     let interval: Option<Span> = maybe(row, "interval_ms")?;
-    let rhythm = match interval {
+    let schedule = match interval {
         Some(interval) => ScheduleRule::Every(interval),
         None => ScheduleRule::Cron { expression: row.get("cron")?, zone: row.get("zone")? },
     };
@@ -336,7 +336,7 @@ fn scheduled(row: &Row<'_>) -> rusqlite::Result<ScheduledTask> {
         task: TaskConfig {
             name: row.get("name")?,
             task: row.get("task")?,
-            rhythm,
+            schedule,
             enabled: row.get("enabled")?,
             origin: get(row, "origin")?,
             priority: row.get("priority")?,

@@ -103,10 +103,10 @@ impl Store {
     /// reach; it is left as it is then.
     pub fn open(
         path: &Path,
-        mint: IdGenerator,
+        ids: IdGenerator,
         faults: Arc<dyn Faults>,
     ) -> Result<Self, StoreError> {
-        let mut db = WriterState::open(path, mint, faults)?;
+        let mut db = WriterState::open(path, ids, faults)?;
         let (orders, mut queue) = mpsc::channel(QUEUE);
         let work = move || {
             while let Some(order) = queue.blocking_recv() {
@@ -134,11 +134,11 @@ impl Store {
     /// As [`Store::open`].
     pub fn open_here(
         path: &Path,
-        mint: IdGenerator,
+        ids: IdGenerator,
         faults: Arc<dyn Faults>,
         synced: CommitHook,
     ) -> Result<Self, StoreError> {
-        let db = WriterState { synced: Some(synced), ..WriterState::open(path, mint, faults)? };
+        let db = WriterState { synced: Some(synced), ..WriterState::open(path, ids, faults)? };
         Ok(Self { executor: Executor::Caller(Arc::new(Mutex::new(Some(db)))) })
     }
 
@@ -180,12 +180,12 @@ impl Store {
             Executor::Caller(db) => {
                 let mut db = db.lock().map_err(|_| gone())?;
                 let done = work(db.as_mut().ok_or_else(gone)?);
-                return done.map_err(|halt| halt.during(operation));
+                return done.map_err(|error| error.during(operation));
             }
         };
         let (answer, answered) = oneshot::channel();
         let job: StoreJob = Box::new(move |db| {
-            let done = work(db).map_err(|halt| halt.during(operation));
+            let done = work(db).map_err(|error| error.during(operation));
             // silent-ok: the caller stopped waiting; the work is done all the same.
             answer.send(done).ok();
         });
@@ -209,10 +209,10 @@ impl WriterState {
         self.ids.now()
     }
 
-    fn open(path: &Path, mint: IdGenerator, faults: Arc<dyn Faults>) -> Result<Self, StoreError> {
+    fn open(path: &Path, ids: IdGenerator, faults: Arc<dyn Faults>) -> Result<Self, StoreError> {
         let connection = automaton_sqlite::open(path, &crate::SCHEMA)?;
         connection.set_prepared_statement_cache_capacity(128);
-        Ok(Self { connection, ids: mint, faults, synced: None })
+        Ok(Self { connection, ids, faults, synced: None })
     }
 
     /// One transaction, then its fault point.
@@ -221,10 +221,10 @@ impl WriterState {
         write: WriteOptions,
         work: impl FnOnce(&Tx<'_>) -> Result<T, TxError>,
     ) -> Result<T, TxError> {
-        let Self { connection, ids: mint, .. } = self;
+        let Self { connection, ids, .. } = self;
         let commit = |connection: &mut Connection| -> Result<T, TxError> {
             let sql = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let tx = Tx { sql, ids: mint, now: mint.now(), chain: RefCell::new(None) };
+            let tx = Tx { sql, ids, now: ids.now(), chain: RefCell::new(None) };
             let done = work(&tx)?;
             audit::close_link(&tx)?;
             tx.sql.commit()?;
@@ -312,9 +312,9 @@ mod tests {
 
     fn writer() -> (tempfile::TempDir, Store) {
         let home = tempfile::tempdir().unwrap();
-        let mint = IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
+        let ids = IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
         let path = home.path().join("state.db");
-        (home, Store::open(&path, mint, Arc::new(NoFaults)).unwrap())
+        (home, Store::open(&path, ids, Arc::new(NoFaults)).unwrap())
     }
 
     async fn synchronous(writer: &Store) -> i64 {

@@ -4,7 +4,7 @@
 //! since whoever has that can take the money.
 
 use alloy_primitives::Address;
-use automaton_core::id::{CallId, IntentId};
+use automaton_core::id::{CallId, PaymentId};
 use automaton_core::intent::Intent;
 use automaton_core::money::Microcents;
 use automaton_core::payment::{PaymentState, Purpose, Rail};
@@ -71,7 +71,7 @@ pub struct CallDetails {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct IntentDetails {
     /// Its id in the audit.
-    pub id: IntentId,
+    pub id: PaymentId,
     /// What it is.
     #[serde(flatten)]
     pub intent: Intent,
@@ -81,7 +81,7 @@ pub struct IntentDetails {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PaymentDetails {
     /// The payment.
-    pub id: IntentId,
+    pub id: PaymentId,
     /// What it is for.
     pub purpose: Purpose,
     /// What it is made with.

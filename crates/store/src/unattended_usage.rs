@@ -18,7 +18,7 @@ impl Store {
     /// When SQLite fails.
     pub async fn unattended_usage(&self) -> Result<UnattendedUsage, StoreError> {
         self.run("add up what was thought", |db| {
-            let found = db.connection.one(sql!("stretch"), [], |row| {
+            let found = db.connection.one(sql!("unattended"), [], |row| {
                 Ok(UnattendedUsage {
                     answers: get(row, "answers")?,
                     cost: get(row, "cost")?,
@@ -68,12 +68,12 @@ impl Store {
 
 /// The creator calls: what was thought before does not count any more.
 pub(crate) fn on_creator_call(tx: &Tx<'_>) -> Result<(), TxError> {
-    tx.exec(sql!("stretch_called"), [])?;
+    tx.exec(sql!("unattended_called"), [])?;
     Ok(())
 }
 
 /// It rests for what it thought, and begins anew afterwards.
 pub(crate) fn on_rest(tx: &Tx<'_>) -> Result<(), TxError> {
-    tx.exec(sql!("stretch_rested"), [])?;
+    tx.exec(sql!("unattended_rested"), [])?;
     Ok(())
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use alloy_primitives::{Address, U256};
 use automaton_core::error::{Classified, ErrorClass};
-use automaton_core::id::IntentId;
+use automaton_core::id::{PaymentId, TransactionId};
 use automaton_core::time::Timestamp;
 use automaton_core::wire::cloud;
 use automaton_core::wire::sign_in::SignIn;
@@ -97,7 +97,7 @@ impl SignerClient {
     /// When the signer refuses, is gone, or signs something else.
     pub async fn pay(
         &self,
-        intent: IntentId,
+        intent: PaymentId,
         chosen: &SelectedOffer,
         token: &TokenDomain,
     ) -> Result<SignedAuthorization, SignerClientError> {
@@ -136,7 +136,7 @@ impl SignerClient {
     /// When the signer refuses, is gone, or signs something else.
     pub async fn transact(
         &self,
-        intent: IntentId,
+        intent: TransactionId,
         call: &TransactionCall,
     ) -> Result<SignedTransaction, SignerClientError> {
         let asked = TransactionIntent { intent, call: call.clone() };

@@ -5,7 +5,7 @@ use automaton_core::entropy::SystemEntropy;
 use automaton_core::time::SystemClock;
 use automaton_net::Url;
 
-fn mint() -> IdGenerator {
+fn ids() -> IdGenerator {
     IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy))
 }
 
@@ -30,11 +30,11 @@ async fn ask(
     method: &str,
     url: &str,
 ) -> Result<AllowedRequest<Option<CallId>>, EgressRefusal> {
-    let behalf = CallProvenance { input: label, heard: label, ..manual_provenance(&mint()) };
-    let door = EgressGate::new(&egress(), (Judge::default(), mint()), behalf, Vec::new(), None);
+    let behalf = CallProvenance { input: label, heard: label, ..manual_provenance(&ids()) };
+    let gate = EgressGate::new(&egress(), (Judge::default(), ids()), behalf, Vec::new(), None);
     let url = Url::parse(url).unwrap();
     let origin = Origin::of(&url).unwrap();
-    door.judge(EgressRequest { method: method.to_owned(), url, origin }).await
+    gate.judge(EgressRequest { method: method.to_owned(), url, origin }).await
 }
 
 #[tokio::test]

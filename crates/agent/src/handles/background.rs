@@ -61,7 +61,7 @@ impl InputSources {
     pub(super) fn label(&self) -> Label {
         match self.visited.load(Ordering::Acquire) {
             true => Label::Web,
-            false => self.egress_gate.as_ref().map_or(Label::Tool, |door| door.label()),
+            false => self.egress_gate.as_ref().map_or(Label::Tool, |gate| gate.label()),
         }
     }
 }
@@ -216,8 +216,8 @@ impl Background {
             close(&mut open);
         }
         let place = open.as_ref().map(|open| open.place.clone())?;
-        if let Some(door) = &place.words.egress_gate {
-            door.join(behalf);
+        if let Some(gate) = &place.words.egress_gate {
+            gate.join(behalf);
         }
         Some(place)
     }
@@ -237,16 +237,16 @@ impl Background {
         proxy: &Proxy,
     ) -> Result<SharedSandbox, HandleError> {
         let mut serving = JoinSet::new();
-        let door = way.as_ref().map(|(_, door)| Arc::clone(door));
-        if let Some((listener, door)) = way {
+        let gate = way.as_ref().map(|(_, gate)| Arc::clone(gate));
+        if let Some((listener, gate)) = way {
             let listener = TcpListener::from_std(listener)
                 .map_err(|_| broken("the way out of a command broke down"))?;
             let proxy = proxy.clone();
             let never = std::future::pending();
-            serving.spawn(async move { proxy.serve(listener, door, never).await });
+            serving.spawn(async move { proxy.serve(listener, gate, never).await });
         }
         serving.spawn(close_when_idle(Arc::clone(&self.open), Arc::clone(&self.known)));
-        let words = InputSources { egress_gate: door, visited: Arc::default() };
+        let words = InputSources { egress_gate: gate, visited: Arc::default() };
         let place = SharedSandbox { session: Arc::new(session), words };
         *self.open.lock().await = Some(OpenSandbox { place: place.clone(), _serving: serving });
         Ok(place)

@@ -35,7 +35,7 @@ impl context::ScheduleHandle for AgentSchedule {
             let (task, times) = changed.map_err(|error| HandleError::of(&error))?;
             let how = if task.enabled { "on" } else { "off" };
             let told =
-                format!("'{}' is {how}: {}, next at {}.", task.name, task.rhythm, times.next);
+                format!("'{}' is {how}: {}, next at {}.", task.name, task.schedule, times.next);
             store.schedule_one(task, times).await.map_err(of_store)?;
             self.editor.changed.notify_one();
             Ok(told)

@@ -317,9 +317,9 @@ impl context::WorkspaceHandle for Workspace {
             let mut running = self.off_thread(move |launcher| launcher.launch(&plan)).await?;
             let way =
                 running.take_proxy().zip(behalf.map(|behalf| Arc::new(self.egress_gate(behalf))));
-            let door = way.as_ref().map(|(_, door)| Arc::clone(door));
+            let gate = way.as_ref().map(|(_, gate)| Arc::clone(gate));
             let outcome = self.follow(running, way).await?;
-            let label = door.map_or(Label::Tool, |door| door.label());
+            let label = gate.map_or(Label::Tool, |gate| gate.label());
             if let (Label::Web, Some(before)) = (label, before) {
                 before.settle(&self.files, &self.store).await.map_err(unstored)?;
             }

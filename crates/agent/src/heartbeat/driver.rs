@@ -226,7 +226,7 @@ impl<W: HeartbeatTasks> HeartbeatScheduler<W> {
 
     /// Judges every row for an automaton that is this well off.
     fn find(&self, rows: &[ScheduledTask], tier: SurvivalTier) -> ScheduleScan {
-        let footing = DueContext {
+        let context = DueContext {
             now: self.around.ids.now(),
             tier,
             interval_multiplier: self.plan.interval_multiplier(),
@@ -240,7 +240,7 @@ impl<W: HeartbeatTasks> HeartbeatScheduler<W> {
             if self.running.values().any(|running| running == name) {
                 continue;
             }
-            match verdict(row, need, footing) {
+            match verdict(row, need, context) {
                 Ok(DueDecision::Run { times, attempt }) => {
                     wait(times.next);
                     found.due.push(DueTask { row: row.clone(), times, attempt });
@@ -253,7 +253,7 @@ impl<W: HeartbeatTasks> HeartbeatScheduler<W> {
                     self.around.report("a task rests until it is changed", &error);
                     found
                         .set_back
-                        .push((name.clone(), ScheduleTimes { anchor: footing.now, next: NEVER }));
+                        .push((name.clone(), ScheduleTimes { anchor: context.now, next: NEVER }));
                 }
             }
         }

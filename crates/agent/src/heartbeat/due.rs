@@ -53,26 +53,26 @@ pub(crate) enum DueDecision {
 pub(crate) fn verdict(
     row: &ScheduledTask,
     need: Need,
-    footing: DueContext,
+    context: DueContext,
 ) -> Result<DueDecision, ScheduleError> {
-    let DueContext { now, tier, interval_multiplier: stretch } = footing;
+    let DueContext { now, tier, interval_multiplier } = context;
     let held = row.leased.is_some_and(|(since, until)| since <= now && now < until);
     if !row.task.enabled || held {
         return Ok(DueDecision::Rest);
     }
     if row.times.anchor.since(now) >= SET_BACK {
-        return Ok(DueDecision::Follow(ScheduleIter::new(&row.task.rhythm)?.begin(now)));
+        return Ok(DueDecision::Follow(ScheduleIter::new(&row.task.schedule)?.begin(now)));
     }
     if tier < row.task.tier_minimum {
         return Ok(DueDecision::Rest);
     }
     let mut next = row.times.next;
-    if next <= now && tier.is_poor() && need == Need::Other && stretch > 1 {
-        let schedule = ScheduleIter::new(&row.task.rhythm)?;
-        next = schedule.nth(row.times.anchor, stretch).unwrap_or(NEVER);
+    if next <= now && tier.is_poor() && need == Need::Other && interval_multiplier > 1 {
+        let iter = ScheduleIter::new(&row.task.schedule)?;
+        next = iter.nth(row.times.anchor, interval_multiplier).unwrap_or(NEVER);
     }
     if next <= now {
-        let times = ScheduleIter::new(&row.task.rhythm)?.served(row.times, now);
+        let times = ScheduleIter::new(&row.task.schedule)?.served(row.times, now);
         return Ok(DueDecision::Run { times, attempt: 0 });
     }
     Ok(match row.retry_at {

@@ -142,7 +142,7 @@ pub(crate) fn read(
         settled.zone = name;
     }
     for task in &mut settled.tasks {
-        if let ScheduleRule::Cron { zone, .. } = &mut task.rhythm {
+        if let ScheduleRule::Cron { zone, .. } = &mut task.schedule {
             zone.clone_from(&settled.zone);
         }
     }
@@ -192,16 +192,16 @@ fn entry_over(
     if let Some(param) = entry.params.keys().next() {
         return Err(place.wrong("a param of an entry", param, "left out: no task takes any"));
     }
-    let rhythm = match (filled(entry.schedule), entry.interval_ms) {
+    let schedule = match (filled(entry.schedule), entry.interval_ms) {
         (Some(expression), None) => ScheduleRule::Cron { expression, zone: zone.to_owned() },
         (None, Some(ms)) => ScheduleRule::Every(Span::from_millis(ms)),
-        (None, None) => base.rhythm.clone(),
+        (None, None) => base.schedule.clone(),
         (Some(_), Some(_)) => {
             let rule = "either a schedule or an intervalMs";
             return Err(place.wrong("the entry", name, rule));
         }
     };
-    if let Err(source) = ScheduleIter::new(&rhythm) {
+    if let Err(source) = ScheduleIter::new(&schedule) {
         let (path, line) = (place.path.to_owned(), place.line);
         return Err(HeartbeatError::Entry { path, line, name, source });
     }
@@ -211,7 +211,7 @@ fn entry_over(
     Ok(TaskConfig {
         name,
         task,
-        rhythm,
+        schedule,
         enabled: entry.enabled.unwrap_or(true),
         origin: TaskOrigin::File,
         priority: entry.priority.unwrap_or(base.priority),

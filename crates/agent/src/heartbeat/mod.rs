@@ -31,7 +31,7 @@ use self::plan::ConfiguredSchedule;
 pub use self::schedule::ScheduleError;
 use self::schedule_edit::ScheduleEditError;
 use self::task_runner::TaskRunner;
-use self::tasks::{BEATS, TaskSpec};
+use self::tasks::{TASKS, TaskSpec};
 pub(crate) use self::tasks::{TickContext, post};
 use crate::deps::AgentDeps;
 use crate::error::AgentError;
@@ -48,8 +48,8 @@ pub(crate) struct ScheduleEditor {
 
 impl ScheduleEditor {
     pub(crate) fn new(deps: &AgentDeps) -> Self {
-        let all = BEATS.iter().copied().zip(task_runner::defaults());
-        let offered = all.filter(|(beat, _)| (beat.is_available)(deps)).collect();
+        let all = TASKS.iter().copied().zip(task_runner::defaults());
+        let offered = all.filter(|(spec, _)| (spec.is_available)(deps)).collect();
         Self { changed: Arc::default(), offered }
     }
 
@@ -78,14 +78,14 @@ pub fn check_schedule(file: PathBuf) -> Result<(), HeartbeatError> {
 /// Writes the schedule and starts the heart.
 pub(crate) async fn start(
     ctx: &AgentContext,
-    bells: &WakeSignals,
+    signals: &WakeSignals,
     tasks: &mut BackgroundTasks,
 ) -> Result<(), AgentError> {
-    let organs = TaskRunner::new(ctx)?;
+    let task_runner = TaskRunner::new(ctx)?;
     let plan = ConfiguredSchedule::load(
         ctx.settings.heartbeat.clone(),
         task_runner::defaults(),
-        organs.available_tasks(),
+        task_runner.available_tasks(),
     )
     .map_err(|error| AgentError::Heartbeat(Box::new(error)))?;
     let deps = &ctx.deps;
@@ -96,10 +96,10 @@ pub(crate) async fn start(
         ids: deps.ids.clone(),
         faults: Arc::clone(&deps.faults),
         events: Arc::clone(&deps.events),
-        wake: Arc::clone(&bells.wake),
+        wake: Arc::clone(&signals.wake),
         changed: Arc::clone(&ctx.handles.pulse.editor().changed),
     };
-    tasks.start("heartbeat", HeartbeatScheduler::new(organs, around, plan).run());
+    tasks.start("heartbeat", HeartbeatScheduler::new(task_runner, around, plan).run());
     Ok(())
 }
 

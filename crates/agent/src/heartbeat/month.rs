@@ -140,11 +140,11 @@ impl HeartbeatTasks for Chores {
     }
 }
 
-fn task(name: &str, rhythm: ScheduleRule) -> TaskConfig {
+fn task(name: &str, schedule: ScheduleRule) -> TaskConfig {
     TaskConfig {
         name: name.to_owned(),
         task: name.to_owned(),
-        rhythm,
+        schedule,
         enabled: true,
         origin: TaskOrigin::Default,
         priority: 0,
@@ -179,7 +179,7 @@ fn chores() -> Vec<TaskConfig> {
 struct Machine {
     home: tempfile::TempDir,
     wall: Arc<Wall>,
-    mint: IdGenerator,
+    ids: IdGenerator,
     chores: Option<Chores>,
     /// When the clock jumped and processes began, in true time.
     disturbed: Arc<Mutex<Vec<i64>>>,
@@ -193,8 +193,8 @@ impl Machine {
     /// Starts a process, as the life does.
     async fn start(&mut self) -> HeartbeatScheduler<Chores> {
         self.disturbed.lock().unwrap().push(self.wall.true_ms());
-        let (mint, faults) = (self.mint.clone(), Arc::new(NoFaults));
-        let store = Store::open_here(&self.path(), mint, faults.clone(), Box::new(|| ())).unwrap();
+        let (ids, faults) = (self.ids.clone(), Arc::new(NoFaults));
+        let store = Store::open_here(&self.path(), ids, faults.clone(), Box::new(|| ())).unwrap();
         let (genesis_sha256, constitution_sha256) = (Hash::of(b"a"), Hash::of(b"b"));
         let born = NewAutomaton { name: "Ada".to_owned(), genesis_sha256, constitution_sha256 };
         store.birth(born).await.unwrap();
@@ -202,7 +202,7 @@ impl Machine {
         let file = self.home.path().join("heartbeat.yml");
         let offered = chores().into_iter().map(|task| task.task).collect();
         let plan = ConfiguredSchedule::load(file, chores(), offered).unwrap();
-        store.schedule_upsert(plan.begin(self.mint.now())).await.unwrap();
+        store.schedule_upsert(plan.begin(self.ids.now())).await.unwrap();
         let chores = match self.chores.take() {
             Some(before) => Chores { store: store.clone(), ..before },
             None => Chores {
@@ -216,7 +216,7 @@ impl Machine {
         self.chores = Some(chores.clone());
         let around = SchedulerContext {
             store,
-            ids: self.mint.clone(),
+            ids: self.ids.clone(),
             faults,
             events: Arc::new(NoEvents),
             wake: Arc::default(),
@@ -261,19 +261,19 @@ async fn live(machine: &mut Machine) -> Duration {
         let planned = DAYS * DAY_MS * i64::from(life + 1) / i64::from(RESTARTS + 1);
         let last = DAYS * DAY_MS - 30_000;
         let end = if life == RESTARTS { last } else { planned + share * 1000 - 3_600_000 };
-        let mut beat = Box::pin(driver.run());
+        let mut running = Box::pin(driver.run());
         while machine.wall.true_ms() < end {
             machine.disturb(&mut jumps);
             let next = JUMPS.get(jumps).map_or(i64::MAX, |(day, _)| day * DAY_MS);
             let file = Some(15 * DAY_MS).filter(|at| *at > machine.wall.true_ms());
             let until = end.min(next).min(file.unwrap_or(i64::MAX)) - machine.wall.true_ms();
             tokio::select! {
-                () = &mut beat => panic!("the heart stopped"),
+                () = &mut running => panic!("the heart stopped"),
                 () = sleep(Duration::from_millis(until.unsigned_abs())) => {}
             }
         }
         // The process dies with all its tasks, and is gone for some seconds.
-        drop(beat);
+        drop(running);
         sleep(Duration::from_secs(dice % 20)).await;
     }
     watch.elapsed()

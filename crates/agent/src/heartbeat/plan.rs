@@ -105,7 +105,7 @@ impl ConfiguredSchedule {
         let stands = |task: &TaskConfig| {
             let begin = |schedule: ScheduleIter| schedule.begin(now);
             let never = |_| ScheduleTimes { anchor: now, next: NEVER };
-            (task.clone(), ScheduleIter::new(&task.rhythm).map_or_else(never, begin))
+            (task.clone(), ScheduleIter::new(&task.schedule).map_or_else(never, begin))
         };
         self.config.tasks.iter().filter(offered).map(stands).collect()
     }

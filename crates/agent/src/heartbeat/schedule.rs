@@ -56,8 +56,8 @@ pub(crate) enum ScheduleIter {
 
 impl ScheduleIter {
     /// Reads a rhythm.
-    pub(crate) fn new(rhythm: &ScheduleRule) -> Result<Self, ScheduleError> {
-        let (expression, zone) = match rhythm {
+    pub(crate) fn new(schedule: &ScheduleRule) -> Result<Self, ScheduleError> {
+        let (expression, zone) = match schedule {
             ScheduleRule::Every(span) if (INTERVAL_MIN..=INTERVAL_MAX).contains(span) => {
                 return Ok(Self::Every(*span));
             }

@@ -37,11 +37,11 @@ pub(crate) enum ScheduleEditError {
     #[error("give either a schedule or an interval, not both")]
     Both,
     #[error("'{0}' cannot run so")]
-    Rhythm(String, #[source] ScheduleError),
+    Schedule(String, #[source] ScheduleError),
     #[error("'{name}' would run every {gap}; an entry runs at most once in {SPACING_MIN}")]
     Tight { name: String, gap: Span },
     #[error("'{0}' keeps you alive or your record whole, and cannot be turned off")]
-    Kept(String),
+    Essential(String),
     #[error("'{name}' would wait {gap}; it must run at least once in {most}")]
     Seldom { name: String, gap: Span, most: Span },
 }
@@ -49,7 +49,7 @@ pub(crate) enum ScheduleEditError {
 impl Classified for ScheduleEditError {
     fn kind(&self) -> ErrorClass {
         match self {
-            Self::Creators(_) | Self::Tight { .. } | Self::Kept(_) | Self::Seldom { .. } => {
+            Self::Creators(_) | Self::Tight { .. } | Self::Essential(_) | Self::Seldom { .. } => {
                 ErrorClass::Denied
             }
             _ => ErrorClass::User,
@@ -80,46 +80,46 @@ pub(crate) fn change(
         return Err(ScheduleEditError::Taken(name));
     }
     let task = named.or(task).unwrap_or_else(|| name.clone());
-    let Some((beat, default)) = offered.iter().find(|(beat, _)| beat.name == task) else {
-        let known: Vec<&str> = offered.iter().map(|(beat, _)| beat.name).collect();
+    let Some((spec, default)) = offered.iter().find(|(spec, _)| spec.name == task) else {
+        let known: Vec<&str> = offered.iter().map(|(spec, _)| spec.name).collect();
         return Err(ScheduleEditError::Task { task, known: known.join(", ") });
     };
     let before = row.map_or(default, |row| &row.task);
-    let rhythm = match (cron, interval) {
+    let schedule = match (cron, interval) {
         (Some(_), Some(_)) => return Err(ScheduleEditError::Both),
         (Some(expression), None) => ScheduleRule::Cron { expression, zone: zone_of(before) },
         (None, Some(interval)) => ScheduleRule::Every(interval),
-        (None, None) => before.rhythm.clone(),
+        (None, None) => before.schedule.clone(),
     };
     let enabled = enabled.unwrap_or(before.enabled);
-    let schedule = ScheduleIter::new(&rhythm)
-        .map_err(|source| ScheduleEditError::Rhythm(name.clone(), source))?;
-    let (shortest, longest) = schedule.gaps(now);
+    let iter = ScheduleIter::new(&schedule)
+        .map_err(|source| ScheduleEditError::Schedule(name.clone(), source))?;
+    let (shortest, longest) = iter.gaps(now);
     if shortest < SPACING_MIN {
         return Err(ScheduleEditError::Tight { name, gap: shortest });
     }
     // What it adds beside the default of a task may be as seldom as it likes.
-    if name == beat.name && beat.essential {
-        let most = if beat.need == Need::Essential { ESSENTIAL_MAX } else { KEPT_MAX };
+    if name == spec.name && spec.essential {
+        let most = if spec.need == Need::Essential { ESSENTIAL_MAX } else { KEPT_MAX };
         if !enabled {
-            return Err(ScheduleEditError::Kept(name));
+            return Err(ScheduleEditError::Essential(name));
         }
         if longest > most {
             return Err(ScheduleEditError::Seldom { name, gap: longest, most });
         }
     }
     let times = match row {
-        Some(row) if row.task.rhythm == rhythm => row.times,
-        _ => schedule.begin(now),
+        Some(row) if row.task.schedule == schedule => row.times,
+        _ => iter.begin(now),
     };
     let entry =
-        TaskConfig { name, task, rhythm, enabled, origin: TaskOrigin::Agent, ..before.clone() };
+        TaskConfig { name, task, schedule, enabled, origin: TaskOrigin::Agent, ..before.clone() };
     Ok((entry, times))
 }
 
 /// The zone of an entry's cron.
 fn zone_of(task: &TaskConfig) -> String {
-    match &task.rhythm {
+    match &task.schedule {
         ScheduleRule::Cron { zone, .. } => zone.clone(),
         ScheduleRule::Every(_) => "UTC".to_owned(),
     }

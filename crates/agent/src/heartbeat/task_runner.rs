@@ -13,7 +13,7 @@ use futures_util::future::BoxFuture;
 
 use super::driver::HeartbeatTasks;
 use super::due::Need;
-use super::tasks::{self, BEATS, TaskContext, TaskFailure, TaskReport, TaskSpec, TickContext};
+use super::tasks::{self, TASKS, TaskContext, TaskFailure, TaskReport, TaskSpec, TickContext};
 use crate::error::AgentError;
 use crate::handles::Workspace;
 use crate::turn::AgentContext;
@@ -30,29 +30,29 @@ impl TaskRunner {
 
     /// The names of the tasks of which it has what they look after.
     pub(super) fn available_tasks(&self) -> Vec<String> {
-        let offered = BEATS.iter().filter(|beat| (beat.is_available)(&self.0.deps));
-        offered.map(|beat| beat.name.to_owned()).collect()
+        let offered = TASKS.iter().filter(|spec| (spec.is_available)(&self.0.deps));
+        offered.map(|spec| spec.name.to_owned()).collect()
     }
 
     fn find(&self, task: &str) -> Option<&'static TaskSpec> {
-        tasks::find(task).filter(|beat| (beat.is_available)(&self.0.deps))
+        tasks::find(task).filter(|spec| (spec.is_available)(&self.0.deps))
     }
 }
 
 /// Every task, as it runs when nobody says otherwise.
 pub(super) fn defaults() -> Vec<TaskConfig> {
-    let default = |(priority, beat): (u32, &&TaskSpec)| TaskConfig {
-        name: beat.name.to_owned(),
-        task: beat.name.to_owned(),
-        rhythm: ScheduleRule::Cron { expression: beat.cron.to_owned(), zone: "UTC".to_owned() },
+    let default = |(priority, spec): (u32, &&TaskSpec)| TaskConfig {
+        name: spec.name.to_owned(),
+        task: spec.name.to_owned(),
+        schedule: ScheduleRule::Cron { expression: spec.cron.to_owned(), zone: "UTC".to_owned() },
         enabled: true,
         origin: TaskOrigin::Default,
         priority,
         tier_minimum: SurvivalTier::Dead,
-        timeout: beat.timeout,
-        max_retries: beat.max_retries,
+        timeout: spec.timeout,
+        max_retries: spec.max_retries,
     };
-    (0..).zip(BEATS).map(default).collect()
+    (0..).zip(TASKS).map(default).collect()
 }
 
 /// The same schedule, in which one that was just born says at once that it is there:
@@ -72,7 +72,7 @@ impl HeartbeatTasks for TaskRunner {
     type Tick = TickContext;
 
     fn need(&self, task: &str) -> Option<Need> {
-        self.find(task).map(|beat| beat.need)
+        self.find(task).map(|spec| spec.need)
     }
 
     fn read_tick(&self) -> BoxFuture<'_, Result<TickContext, StoreError>> {
@@ -85,10 +85,10 @@ impl HeartbeatTasks for TaskRunner {
 
     fn perform(&self, tick: Arc<TickContext>, row: ScheduledTask) -> BoxFuture<'_, TaskReport> {
         let perform = async move {
-            let Some(beat) = self.find(&row.task.task) else {
+            let Some(spec) = self.find(&row.task.task) else {
                 return TaskReport::failed(format!("there is no task '{}'", row.task.task));
             };
-            let done = (beat.run)(&self.0, &tick).await;
+            let done = (spec.run)(&self.0, &tick).await;
             done.unwrap_or_else(|TaskFailure(note)| TaskReport::failed(note))
         };
         perform.boxed()

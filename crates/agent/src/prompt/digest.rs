@@ -17,7 +17,7 @@ use automaton_tools::result::FrameNonce;
 use serde::{Deserialize, Serialize};
 
 use super::history::MessageStyle;
-use crate::turn::GRANTED;
+use crate::turn::APPROVED_MODEL;
 
 /// Characters of one line of a sum.
 const LINE_CHARS_MAX: usize = 160;
@@ -239,7 +239,7 @@ impl TurnDigest {
             times: 1,
             label,
         };
-        let is_granted = turn.usage.as_ref().is_some_and(|usage| usage.model == GRANTED);
+        let is_approved = turn.usage.as_ref().is_some_and(|usage| usage.model == APPROVED_MODEL);
         let answers = turn.inputs.iter().filter_map(|input| {
             let (subject, end) = answer(input)?;
             Some(line(DigestKind::Decided, subject, end.to_owned(), false))
@@ -260,7 +260,7 @@ impl TurnDigest {
                 lines.push(line(kind, &text, end, open));
             }
             let made = line(DigestKind::Decided, &subject(call), APPROVED.to_owned(), false);
-            if is_granted && !lines.contains(&made) {
+            if is_approved && !lines.contains(&made) {
                 lines.push(made);
             }
         }

@@ -132,10 +132,10 @@ impl HistoryCache {
 
     /// Turns that were just read.
     pub(crate) fn of(turns: &[TurnRecord], style: (PromptCaps, bool), guard: Arc<Guard>) -> Self {
-        let mut past = Self::new(guard);
-        past.keep(0, style);
-        past.add(turns);
-        past
+        let mut history = Self::new(guard);
+        history.keep(0, style);
+        history.add(turns);
+        history
     }
 
     /// The window of a model, in tokens, as far as its server takes one.

@@ -130,8 +130,8 @@ pub struct PromptLayer {
 
 /// Builds the prompt.
 pub(crate) fn build(material: &PromptMaterial<'_>) -> Prompt {
-    let (past, model) = (material.history, material.model);
-    let style @ (caps, _) = style_of(material.settings, model, past);
+    let (history, model) = (material.history, material.model);
+    let style @ (caps, _) = style_of(material.settings, model, history);
     let head = head_layers(material, &caps);
     let tools_tokens = schemas_cost(material.tools);
     let begun = cost(&head) + tools_tokens + FRAMES_TOKENS;
@@ -142,7 +142,7 @@ pub(crate) fn build(material: &PromptMaterial<'_>) -> Prompt {
     let paid = affordable(per_day, &model.prices);
     let affordable = paid.map_or(room, |paid| paid.saturating_sub(taken)).max(caps.floor());
     let open = waiting(material.open, material.inputs);
-    let laid = past.render_to_fit(&HistoryRequest {
+    let laid = history.render_to_fit(&HistoryRequest {
         place: material.place,
         digest: material.digest,
         open: &open,
@@ -276,11 +276,11 @@ fn cost(layers: &[PromptLayer]) -> u32 {
 pub(crate) fn style_of(
     settings: &Settings,
     model: &ModelInfo,
-    past: &HistoryCache,
+    history: &HistoryCache,
 ) -> (PromptCaps, bool) {
     let answer_max = model.max_output_tokens.unwrap_or(u32::MAX);
     (
-        PromptCaps::for_window(past.window(model), settings.max_tokens_per_turn.min(answer_max)),
+        PromptCaps::for_window(history.window(model), settings.max_tokens_per_turn.min(answer_max)),
         model.weak,
     )
 }
@@ -390,7 +390,7 @@ fn last_layers(
     begun: u32,
 ) -> [PromptLayer; 3] {
     let (caps, weak) = style;
-    let (past, inputs) = (material.history, material.inputs);
+    let (history, inputs) = (material.history, material.inputs);
     let memory = memory_layer(material.facts, &caps);
     let taken = begun + caps.status + tokens::estimate(&memory);
     let mut input = input_layer(material, style, caps.left(taken + INPUT_RESERVE, caps.window / 8));
@@ -398,7 +398,7 @@ fn last_layers(
         history::GO_ON.clone_into(&mut input);
     }
     let goes_on = input.is_empty() && memory.is_empty() && material.nudge.is_none();
-    let status = match goes_on && past.ends_with_a_result() {
+    let status = match goes_on && history.ends_with_a_result() {
         true => String::new(),
         // No answer is longer than the window.
         false => status_text(material, &caps, caps.window, false),

@@ -110,11 +110,11 @@ pub fn recorded_prompt(
         None => Vec::new(),
         Some(from) => reader.turns_between(from, turn.seq, TURNS_MAX)?,
     };
-    let past = HistoryCache::of(&turns, (caps, how.weak), Arc::clone(guard));
+    let history = HistoryCache::of(&turns, (caps, how.weak), Arc::clone(guard));
     let mut open = reader.open_messages(Some(at))?;
     open.retain(|open| open.seq.is_none_or(|seq| seq < turn.seq));
     let open = waiting(&open, &turn.inputs);
-    let laid = history_at(reader, (turn, &open), (&past, kept.history_from), &how)?;
+    let laid = history_at(reader, (turn, &open), (&history, kept.history_from), &how)?;
     let facts = facts_at(reader, (turn, at), &open)?;
     let mut layers: Vec<PromptLayerRecord> =
         kept.head.into_iter().map(|(name, text)| whole(&name, text)).collect();
@@ -123,7 +123,7 @@ pub fn recorded_prompt(
     layers.push(again("history", transcript(&laid.messages), kept.history));
     layers.push(whole("status", kept.status));
     layers.push(again("memory", memory_layer(&facts, &caps), kept.memory));
-    let manner = past.message_style((caps, how.weak));
+    let manner = history.message_style((caps, how.weak));
     let mut input = history::render_inputs(turn.id, &turn.inputs, caps.input, manner);
     if input.is_empty() && how.weak {
         history::GO_ON.clone_into(&mut input);
@@ -137,7 +137,7 @@ pub fn recorded_prompt(
 fn history_at(
     reader: &Reader,
     (turn, open): (&TurnRecord, &[OpenMessage]),
-    (past, from): (&HistoryCache, Option<u64>),
+    (history, from): (&HistoryCache, Option<u64>),
     how: &HistoryStyle,
 ) -> Result<RenderedHistory, StoreError> {
     let digest = HistoryDigest::of(reader.digest(Some(from.unwrap_or(turn.seq)))?.as_ref());
@@ -151,7 +151,7 @@ fn history_at(
         tells: false,
         turn: turn.id,
     };
-    Ok(past.show(&wanted, how, None))
+    Ok(history.show(&wanted, how, None))
 }
 
 /// The facts that a turn was shown, as far as they are what they were.

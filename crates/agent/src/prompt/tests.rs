@@ -20,7 +20,7 @@ fn guard() -> Arc<Guard> {
     Arc::new(Guard::new().unwrap())
 }
 
-fn mint() -> IdGenerator {
+fn ids() -> IdGenerator {
     IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy))
 }
 
@@ -64,9 +64,9 @@ impl World {
     }
 
     fn with<T>(&self, work: impl FnOnce(&PromptMaterial<'_>) -> T) -> T {
-        let mut past = HistoryCache::new(guard());
-        past.keep(self.place.from, style_of(&self.settings, &self.model, &past));
-        past.add(&self.turns);
+        let mut history = HistoryCache::new(guard());
+        history.keep(self.place.from, style_of(&self.settings, &self.model, &history));
+        history.add(&self.turns);
         work(&PromptMaterial {
             settings: &self.settings,
             model: &self.model,
@@ -75,14 +75,14 @@ impl World {
                 self.has_money.then_some(&()),
                 &EgressConfig::default(),
             ),
-            history: &past,
+            history: &history,
             place: self.place,
             digest: &self.digest,
             open: &self.open,
             facts: &self.facts,
             inputs: &self.inputs,
             now: Timestamp::from_millis(1_771_509_802_123),
-            turn_id: mint().id(),
+            turn_id: ids().id(),
             turn: 8,
             wake_turn: self.wake_turn,
             wake_turns: 25,
@@ -117,14 +117,14 @@ fn prompt(settings: &Settings, turns: &[TurnRecord], input: &str) -> Prompt {
 fn past_turn(seq: u64, text: &str) -> TurnRecord {
     let result = Labelled::new(Label::Tool, "exec", text);
     TurnRecord {
-        id: mint().id(),
+        id: ids().id(),
         seq,
-        session: mint().id(),
+        session: ids().id(),
         status: TurnStatus::Committed,
         inputs: vec![creators("Go.", None)],
         thought: "I run it.".to_owned(),
         calls: vec![CallRecord {
-            id: mint().id(),
+            id: ids().id(),
             tool: "exec".to_owned(),
             arguments: r#"{"command":"true"}"#.to_owned(),
             status: CallStatus::Done,
@@ -318,7 +318,7 @@ proptest! {
         let turns: Vec<_> = (1_u64..).zip(turns).map(|(seq, (result, calls, thought))| {
             let mut turn = past_turn(seq, &words(result));
             let call = turn.calls.remove(0);
-            let each = |_| CallRecord { id: mint().id(), ..call.clone() };
+            let each = |_| CallRecord { id: ids().id(), ..call.clone() };
             turn.calls = (0..calls).map(each).collect();
             turn.thought = words(thought);
             turn
@@ -326,7 +326,7 @@ proptest! {
         let mut world = World { turns, nudge: nudge.then_some("Sleep."), ..World::new(window) };
         (world.model.weak, world.has_money) = (weak, has_money);
         for (nth, (count, place)) in (1_u64..).zip(open) {
-            let id = mint().id();
+            let id = ids().id();
             let text = words(count);
             let said = creators(&text, Some(&format!("{id}")));
             let turn = world.turns.iter_mut().find(|turn| turn.seq == nth && place == 1);

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use automaton_core::id::IntentId;
+use automaton_core::id::PaymentId;
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::payment::{PaymentReason, PaymentState, Purpose};
 use automaton_core::time::{Span, Timestamp};
@@ -45,10 +45,10 @@ pub(super) struct TopUpState {
     /// When a reflex last began to buy.
     tried: Option<Timestamp>,
     /// A purchase of a time to come, which was taken for one of just now.
-    ahead: Option<IntentId>,
+    ahead: Option<PaymentId>,
     /// The newest purchase and the credits before the last reflex bought, until they
     /// are seen to be more.
-    before: Option<(Option<IntentId>, Microcents)>,
+    before: Option<(Option<PaymentId>, Microcents)>,
     /// Whether it was told that purchases bring nothing.
     told: bool,
 }
@@ -109,8 +109,9 @@ impl Treasury {
         // The cloud may credit later than the chain moves.
         let newest = self.store.newest_payment(Purpose::TopUp).await?;
         let now = self.deps.ids.now();
-        Ok(newest.is_some_and(|spend| {
-            spend.state == PaymentState::Settled && now.since(spend.changed_at) < TOPUP_INTERVAL_MIN
+        Ok(newest.is_some_and(|payment| {
+            payment.state == PaymentState::Settled
+                && now.since(payment.changed_at) < TOPUP_INTERVAL_MIN
         }))
     }
 
@@ -133,7 +134,7 @@ impl Treasury {
     /// waiting before the door opens has begun nothing, and afterwards it goes on.
     #[expect(
         clippy::disallowed_methods,
-        reason = "the door owns the task: there is one at a time, and it outlives who waits for it"
+        reason = "the lock owns the task: there is one at a time, and it outlives who waits for it"
     )]
     pub(super) async fn with_topup_lock<
         T: Send + 'static,
@@ -143,8 +144,8 @@ impl Treasury {
         work: impl FnOnce(Arc<Self>, OwnedMutexGuard<TopUpState>) -> F,
     ) -> Result<T, TreasuryError> {
         let done = async {
-            let door = Arc::clone(&self.topup_lock).lock_owned().await;
-            tokio::spawn(work(Arc::clone(self), door).in_current_span())
+            let guard = Arc::clone(&self.topup_lock).lock_owned().await;
+            tokio::spawn(work(Arc::clone(self), guard).in_current_span())
                 .await
                 .map_err(|_| TreasuryError::Cut)
         };
@@ -181,9 +182,9 @@ impl Treasury {
             return Ok(None);
         }
         let newest = self.store.newest_payment(Purpose::TopUp).await?;
-        let id = newest.as_ref().map(|spend| spend.id);
+        let id = newest.as_ref().map(|payment| payment.id);
         if kept.before.is_some_and(|(last, _)| last != id)
-            && newest.is_some_and(|spend| spend.state == PaymentState::Settled)
+            && newest.is_some_and(|payment| payment.state == PaymentState::Settled)
         {
             let told = std::mem::replace(&mut kept.told, true);
             return if told { Ok(None) } else { Err(TreasuryError::Useless) };
@@ -213,7 +214,7 @@ impl Treasury {
     async fn since_last(&self, kept: &mut TopUpState) -> Result<Option<Span>, TreasuryError> {
         let now = self.deps.ids.now();
         let newest = self.store.newest_payment(Purpose::TopUp).await?;
-        let newest = newest.map(|spend| (spend.id, spend.at.max(spend.changed_at)));
+        let newest = newest.map(|payment| (payment.id, payment.at.max(payment.changed_at)));
         // A time to come is one of a clock that was set back since. It is taken for just
         // now, and only once, or it would hold up whoever needs credits until it comes.
         let ahead = newest.filter(|(_, at)| *at > now).map(|(id, _)| id);

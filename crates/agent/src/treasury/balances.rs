@@ -74,8 +74,8 @@ impl Treasury {
     /// # Errors
     /// [`TreasuryError::Chain`]; then it is unknown.
     pub async fn usdc(&self) -> Result<MicroUsdc, TreasuryError> {
-        let PaymentContext { chain, token, signer: purse, .. } = &self.payment_context;
-        Ok(chain.balance(token.contract, purse.address()).await?)
+        let PaymentContext { chain, token, signer, .. } = &self.payment_context;
+        Ok(chain.balance(token.contract, signer.address()).await?)
     }
 
     /// What the cloud says is left, exactly where it says so.

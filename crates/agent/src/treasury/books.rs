@@ -24,7 +24,7 @@ const RETRY_AFTER: Duration = Duration::from_millis(700);
 const WITHIN: Duration = Duration::from_secs(8);
 /// How long after its end a payment is asked about no more.
 const FINAL_AFTER: Span = Span::from_secs(60 * 60);
-const DOOR_WITHIN: Duration = Duration::from_secs(2);
+const LOCK_WITHIN: Duration = Duration::from_secs(2);
 
 impl Treasury {
     /// The books.
@@ -34,13 +34,14 @@ impl Treasury {
     pub async fn books(&self) -> Result<Books, TreasuryError> {
         // One that is under way would stand half in the books; it is not waited for
         // for ever, and is found by whoever compares.
-        let _alone = timeout(DOOR_WITHIN, self.topup_lock.lock()).await;
-        let (spends, totals) = (self.store.payments().await?, self.store.totals().await?);
-        let of = |state| spends.iter().filter(move |spend| spend.state == state);
+        let _alone = timeout(LOCK_WITHIN, self.topup_lock.lock()).await;
+        let (payments, totals) = (self.store.payments().await?, self.store.totals().await?);
+        let of = |state| payments.iter().filter(move |payment| payment.state == state);
         let settled: Vec<&Payment> = of(PaymentState::Settled).collect();
         let bought = worth(of(PaymentState::Settled), Purpose::TopUp)?;
-        let signed: Vec<&Payment> = spends.iter().filter(|spend| spend.signed.is_some()).collect();
-        let open = spends.iter().filter(|spend| !spend.state.is_over());
+        let signed: Vec<&Payment> =
+            payments.iter().filter(|payment| payment.signed.is_some()).collect();
+        let open = payments.iter().filter(|payment| !payment.state.is_over());
         let (left, moved, standing) = tokio::join!(
             self.credits(),
             known(self.moved(&signed)),
@@ -52,11 +53,11 @@ impl Treasury {
             cached_tokens: totals.cached_tokens,
             completion_tokens: totals.completion_tokens,
             computed: totals.cost,
-            unheard: totals.unsettled,
+            unsettled: totals.unsettled,
             bought,
             sent: worth(of(PaymentState::Settled), Purpose::Transfer)?,
             in_doubt: worth(open, Purpose::Transfer)?,
-            unheard_most: self.store.unsettled_most().await?,
+            unsettled_most: self.store.unsettled_most().await?,
             received: self.store.received().await?,
             rented: self.store.rented().await?,
             left,
@@ -114,33 +115,35 @@ impl Treasury {
     async fn moved(&self, all: &[&Payment]) -> Result<Option<MicroUsdc>, TreasuryError> {
         let (mut moved, now) = (MicroUsdc::ZERO, self.deps.ids.now());
         for one in all {
-            let Payment { terms: spend, signed, state, changed_at, .. } = one;
+            let Payment { terms: payment, signed, state, changed_at, .. } = one;
             // What the chain has ended long ago stays ended.
             let used = match signed {
                 _ if state.is_over() && now.since(*changed_at) > FINAL_AFTER => {
                     *state == PaymentState::Settled
                 }
-                Some(signed) if self.is_here(spend) => self.used(spend, signed).await?,
+                Some(signed) if self.is_here(payment) => self.used(payment, signed).await?,
                 Some(_) | None => return Ok(None),
             };
             if used {
-                moved = moved.plus(spend.money.usdc())?;
+                moved = moved.plus(payment.money.usdc())?;
             }
         }
         Ok(Some(moved))
     }
 }
 
-fn sum<'a>(spends: impl IntoIterator<Item = &'a Payment>) -> Result<MicroUsdc, MoneyError> {
-    spends.into_iter().try_fold(MicroUsdc::ZERO, |sum, spend| sum.plus(spend.terms.money.usdc()))
+fn sum<'a>(payments: impl IntoIterator<Item = &'a Payment>) -> Result<MicroUsdc, MoneyError> {
+    payments
+        .into_iter()
+        .try_fold(MicroUsdc::ZERO, |sum, payment| sum.plus(payment.terms.money.usdc()))
 }
 
 /// What payments for a purpose are worth together.
 fn worth<'a>(
-    spends: impl IntoIterator<Item = &'a Payment>,
+    payments: impl IntoIterator<Item = &'a Payment>,
     purpose: Purpose,
 ) -> Result<Microcents, MoneyError> {
-    let of = spends.into_iter().filter(|spend| spend.terms.purpose == purpose);
-    of.map(|spend| spend.terms.money.worth())
+    let of = payments.into_iter().filter(|payment| payment.terms.purpose == purpose);
+    of.map(|payment| payment.terms.money.worth())
         .try_fold(Microcents::ZERO, |sum, worth| sum.plus(worth?))
 }

@@ -3,7 +3,7 @@
 use alloy_primitives::Address;
 use automaton_client::CloudClientError;
 use automaton_core::error::{Classified, ErrorClass};
-use automaton_core::id::IntentId;
+use automaton_core::id::PaymentId;
 use automaton_core::money::{MicroUsdc, MoneyError};
 use automaton_core::time::Span;
 use automaton_core::wire::cloud::TIERS_USD;
@@ -45,7 +45,7 @@ pub enum TreasuryError {
     #[error("the payment {id} was not taken: {said}")]
     NotTaken {
         /// The payment.
-        id: IntentId,
+        id: PaymentId,
         /// What is said of it.
         said: String,
     },
@@ -61,7 +61,7 @@ pub enum TreasuryError {
     #[error("the payment {id} waits for the creator's approval: {reason}")]
     Asked {
         /// The payment.
-        id: IntentId,
+        id: PaymentId,
         /// Why.
         reason: String,
     },
@@ -69,7 +69,7 @@ pub enum TreasuryError {
     #[error("the cloud did not do the transfer {id}: {said}")]
     NotDone {
         /// The payment.
-        id: IntentId,
+        id: PaymentId,
         /// What the cloud says.
         said: String,
     },
@@ -77,7 +77,7 @@ pub enum TreasuryError {
     #[error("the transfer {id} is from an account with {origin}, to which there is no key here")]
     NoAccount {
         /// The payment.
-        id: IntentId,
+        id: PaymentId,
         /// The cloud.
         origin: String,
     },
@@ -85,7 +85,7 @@ pub enum TreasuryError {
     #[error("what became of the payment {id} is not known: its request was not answered")]
     NoReply {
         /// The payment.
-        id: IntentId,
+        id: PaymentId,
         /// Why.
         #[source]
         source: NetError,
@@ -94,7 +94,7 @@ pub enum TreasuryError {
     #[error("the request was paid for by the payment {id}, and its answer is lost")]
     AnswerLost {
         /// The payment.
-        id: IntentId,
+        id: PaymentId,
     },
     /// What was spent within an hour or a day cannot be told.
     #[error(
@@ -111,7 +111,7 @@ pub enum TreasuryError {
     #[error("the payment {id} to {origin}, from {payer} on chain {chain}, is not over")]
     Elsewhere {
         /// The payment.
-        id: IntentId,
+        id: PaymentId,
         /// Whom it is for.
         origin: String,
         /// Who pays.
@@ -123,7 +123,7 @@ pub enum TreasuryError {
     #[error("what became of the payment {id} is not known yet")]
     Unknown {
         /// The payment.
-        id: IntentId,
+        id: PaymentId,
         /// Why.
         #[source]
         source: CloudClientError,
@@ -148,7 +148,7 @@ pub enum TreasuryError {
     Chain(#[from] ChainError),
     /// The signer did not sign.
     #[error(transparent)]
-    Purse(#[from] SignerClientError),
+    Signer(#[from] SignerClientError),
     /// The purchase could not be written down.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -176,7 +176,7 @@ impl Classified for TreasuryError {
             Self::Encode(_) | Self::Cut | Self::Money(_) | Self::NoTime => ErrorClass::Internal,
             Self::Cloud(error) => error.kind(),
             Self::Chain(error) => error.kind(),
-            Self::Purse(error) => error.kind(),
+            Self::Signer(error) => error.kind(),
             Self::Store(error) => error.kind(),
         }
     }
@@ -203,7 +203,7 @@ impl Classified for TreasuryError {
             Self::Refused(_) => "see that it is the right server; nobody else is paid",
             Self::Cloud(error) => return error.hint(),
             Self::Chain(error) => return error.hint(),
-            Self::Purse(error) => return error.hint(),
+            Self::Signer(error) => return error.hint(),
             Self::Store(error) => return error.hint(),
             Self::UnderWay => "look at the balances in a while",
             Self::NoTier(_)

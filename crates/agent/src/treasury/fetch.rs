@@ -8,7 +8,7 @@
 use automaton_core::error::{Classified, chain};
 use automaton_core::event::Event;
 use automaton_core::faults::FaultPoint;
-use automaton_core::id::IntentId;
+use automaton_core::id::PaymentId;
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::payment::{
     NewPayment, Payment, PaymentReason, PaymentState, Purpose, SignedPayment,
@@ -51,7 +51,7 @@ pub struct FetchOutcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FetchPayment {
     /// The payment.
-    pub id: IntentId,
+    pub id: PaymentId,
     /// How much.
     pub amount: MicroUsdc,
     /// Whether the chain has confirmed it.
@@ -142,7 +142,7 @@ impl Payer for FetchPayer<'_> {
         let origin = challenge.origin.to_string();
         let chosen = treasury.refused(&origin, self.choose(&challenge.reply)).await?;
         let _alone = treasury.topup_lock.lock().await;
-        let spend = match self.open(&chosen).await? {
+        let payment = match self.open(&chosen).await? {
             Some(open) => open,
             None => {
                 if let Some(paid) = treasury.store.unreported_payment(&self.key).await? {
@@ -155,15 +155,15 @@ impl Payer for FetchPayer<'_> {
                 treasury.store.payment(id).await?
             }
         };
-        let signed = match &spend.signed {
+        let signed = match &payment.signed {
             Some(signed) => signed.clone(),
-            None => treasury.sign(spend.id, &chosen).await?,
+            None => treasury.sign(payment.id, &chosen).await?,
         };
-        treasury.store.advance_payment(spend.id, PaymentStep::Submitted).await?;
-        treasury.reach(FaultPoint::SpendSubmitted);
+        treasury.store.advance_payment(payment.id, PaymentStep::Submitted).await?;
+        treasury.reach(FaultPoint::PaymentSubmitted);
         let header = if signed.header == X_PAYMENT { X_PAYMENT } else { PAYMENT_SIGNATURE };
         let value = Secret::new(signed.value.clone());
-        Ok((PaymentHeader { header, value }, InFlightPayment { payment: spend, signed }))
+        Ok((PaymentHeader { header, value }, InFlightPayment { payment, signed }))
     }
 
     async fn settle(
@@ -172,12 +172,12 @@ impl Payer for FetchPayer<'_> {
         reply: Result<FullResponse, NetError>,
     ) -> Result<FetchOutcome, TreasuryError> {
         let treasury = self.treasury;
-        treasury.reach(FaultPoint::SpendAnswered);
-        let InFlightPayment { payment: spend, signed } = sent;
-        let id = spend.id;
+        treasury.reach(FaultPoint::PaymentAnswered);
+        let InFlightPayment { payment, signed } = sent;
+        let id = payment.id;
         // Whether it was taken is the chain's to say, whatever the server answers. A
         // chain that cannot be read leaves it unknown.
-        let used = treasury.used(&spend.terms, &signed).await;
+        let used = treasury.used(&payment.terms, &signed).await;
         let transaction =
             reply.as_ref().ok().and_then(|reply| transaction(|name| reply.header(name)));
         // Somebody who looked after it may have come to its end before.
@@ -191,8 +191,8 @@ impl Payer for FetchPayer<'_> {
             };
             treasury.store.advance_payment(id, step).await?;
         }
-        treasury.reach(FaultPoint::SpendBooked);
-        let amount = spend.terms.money.usdc();
+        treasury.reach(FaultPoint::PaymentBooked);
+        let amount = payment.terms.money.usdc();
         let reply = match reply {
             Ok(reply) => reply,
             Err(_) if settled => {
@@ -204,7 +204,7 @@ impl Payer for FetchPayer<'_> {
         if settled || (200..300).contains(&reply.status) {
             // Answered, so an equal request is another one.
             treasury.store.mark_payment_reported(id).await?;
-            let origin = spend.terms.origin;
+            let origin = payment.terms.origin;
             treasury.emit(Event::RequestPaid { payment: id, origin, amount, settled, transaction });
             return Ok(FetchOutcome { reply, paid: Some(FetchPayment { id, amount, settled }) });
         }

@@ -32,7 +32,7 @@ use alloy_primitives::{Address, B256};
 use automaton_client::CloudClient;
 use automaton_core::event::{Event, StampedEvent};
 use automaton_core::faults::{FaultPoint, Faults};
-use automaton_core::id::{IdGenerator, IntentId};
+use automaton_core::id::{IdGenerator, PaymentId};
 use automaton_core::money::MicroUsdc;
 use automaton_core::secret::Secret;
 use automaton_core::time::Span;
@@ -64,7 +64,7 @@ const WAIT: Duration = Duration::from_secs(15);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopUpOutcome {
     /// The payment.
-    pub id: IntentId,
+    pub id: PaymentId,
     /// For how many US dollars of credits.
     pub usd: u32,
     /// What was paid.
@@ -190,8 +190,8 @@ impl Treasury {
 
     /// Where USDC can be sent to.
     pub(crate) fn payable(&self) -> DepositAddress {
-        let PaymentContext { signer: purse, token, .. } = &self.payment_context;
-        DepositAddress { address: purse.address(), chain: token.chain, token: token.contract }
+        let PaymentContext { signer, token, .. } = &self.payment_context;
+        DepositAddress { address: signer.address(), chain: token.chain, token: token.contract }
     }
 
     /// A treasury over the automaton's record, with the usual limits, that pays

@@ -7,7 +7,7 @@
 use automaton_core::error::chain;
 use automaton_core::event::Event;
 use automaton_core::faults::FaultPoint;
-use automaton_core::id::IntentId;
+use automaton_core::id::PaymentId;
 use automaton_core::money::Microcents;
 use automaton_core::payment::NewPayment;
 use automaton_policy::{PaymentFacts, PaymentVerdict, ReasonCode};
@@ -21,15 +21,15 @@ impl Treasury {
     /// back. `have` is what there is of what it is paid with, where that is known.
     pub(super) async fn propose(
         &self,
-        spend: NewPayment,
+        payment: NewPayment,
         have: Option<Microcents>,
-    ) -> Result<IntentId, TreasuryError> {
+    ) -> Result<PaymentId, TreasuryError> {
         self.advance_window().await?;
-        let recent = self.store.recently(spend.purpose, spend.why.call).await?;
-        let promised = self.store.committed_amount(spend.money.rail()).await?;
+        let recent = self.store.recently(payment.purpose, payment.why.call).await?;
+        let promised = self.store.committed_amount(payment.money.rail()).await?;
         let facts = PaymentFacts {
-            purpose: spend.purpose,
-            worth: spend.money.worth()?,
+            purpose: payment.purpose,
+            worth: payment.money.worth()?,
             // silent-ok: less than can be counted is not known.
             have: have.and_then(|have| have.minus(promised).ok()),
             hour: recent.hour,
@@ -41,13 +41,13 @@ impl Treasury {
             PaymentVerdict::Allow => None,
             PaymentVerdict::Deny(code, reason) => {
                 let denied = Err(TreasuryError::Denied { code: code.name(), reason });
-                return self.refused(&spend.origin, denied).await;
+                return self.refused(&payment.origin, denied).await;
             }
-            PaymentVerdict::Ask(code, reason) => Some(self.question(&spend, code, reason).await?),
+            PaymentVerdict::Ask(code, reason) => Some(self.question(&payment, code, reason).await?),
         };
         let waits = question.as_ref().map(|question| question.reason.clone());
-        let id = self.store.propose_payment(spend, question.clone()).await?;
-        self.reach(FaultPoint::SpendProposed);
+        let id = self.store.propose_payment(payment, question.clone()).await?;
+        self.reach(FaultPoint::PaymentProposed);
         match (waits, question) {
             (Some(reason), Some(question)) => {
                 self.emit(Event::ApprovalAsked {
@@ -63,11 +63,11 @@ impl Treasury {
 
     async fn question(
         &self,
-        spend: &NewPayment,
+        payment: &NewPayment,
         code: ReasonCode,
         reason: String,
     ) -> Result<ApprovalRequest, TreasuryError> {
-        let NewPayment { purpose, origin, payee, money, why, .. } = spend;
+        let NewPayment { purpose, origin, payee, money, why, .. } = payment;
         let (worth, what) = (money.worth()?, purpose.name());
         // What nobody's call asks for is not of a wake.
         let creators = why.call.is_some() && self.store.is_creators_wake().await?;

@@ -101,7 +101,7 @@ impl Treasury {
             return Err(TreasuryError::TooLittle { have, price });
         }
         let chosen = self.choose(usd, price).await?;
-        let spend = NewPayment {
+        let payment = NewPayment {
             purpose: Purpose::TopUp,
             request: TOP_UP.to_owned(),
             origin: self.payment_context.origin.clone(),
@@ -109,8 +109,8 @@ impl Treasury {
             money: self.money(&chosen),
             why: why.clone(),
         };
-        let id = self.store.propose_payment(spend, None).await?;
-        self.reach(FaultPoint::SpendProposed);
+        let id = self.store.propose_payment(payment, None).await?;
+        self.reach(FaultPoint::PaymentProposed);
         let signed = self.sign(id, &chosen).await?;
         let open = self.store.payment(id).await?;
         self.send(&open, &signed).await
@@ -118,8 +118,8 @@ impl Treasury {
 
     /// The cloud's demand, when it is what was wanted; one that is not is on record.
     async fn choose(&self, usd: u32, price: MicroUsdc) -> Result<SelectedOffer, TreasuryError> {
-        let PaymentContext { cloud, origin, signer: purse, token, .. } = &self.payment_context;
-        let asked = cloud.ask_for_credits(usd, purse.address()).await?;
+        let PaymentContext { cloud, origin, signer, token, .. } = &self.payment_context;
+        let asked = cloud.ask_for_credits(usd, signer.address()).await?;
         let demand = PaymentRequiredParts {
             payment_required: asked.payment_required.as_deref(),
             x_payment_required: asked.x_payment_required.as_deref(),
@@ -140,17 +140,17 @@ impl Treasury {
     /// same intent the signer gives the same bytes, and counts them once. Nothing
     /// when it is too old for that, or when the cloud would be paid elsewhere now.
     async fn sign_again(&self, open: &Payment) -> Result<Option<SignedPayment>, TreasuryError> {
-        let (now, id, spend) = (self.deps.ids.now(), open.id, &open.terms);
+        let (now, id, payment) = (self.deps.ids.now(), open.id, &open.terms);
         if open.at > now || now.since(open.at) > SIGN_WITHIN {
             self.fail(id, "its signature was lost, and is not asked for so late".to_owned())
                 .await?;
             return Ok(None);
         }
-        let (have, price) = (self.usdc().await?, spend.money.usdc());
+        let (have, price) = (self.usdc().await?, payment.money.usdc());
         if have < price {
             return Err(TreasuryError::TooLittle { have, price });
         }
-        let chosen = match self.choose(tier(&spend.money), price).await {
+        let chosen = match self.choose(tier(&payment.money), price).await {
             Ok(chosen) => chosen,
             Err(error @ TreasuryError::Refused(_)) => {
                 let reason = chain(&error).to_string();
@@ -159,7 +159,7 @@ impl Treasury {
             }
             Err(error) => return Err(error),
         };
-        if chosen.payee != spend.payee {
+        if chosen.payee != payment.payee {
             self.fail(id, "the cloud wants somebody else to be paid now".to_owned()).await?;
             return Ok(None);
         }
@@ -172,17 +172,17 @@ impl Treasury {
         open: &Payment,
         signed: &SignedPayment,
     ) -> Result<TopUpOutcome, TreasuryError> {
-        let Payment { id, terms: spend, .. } = open;
+        let Payment { id, terms: payment, .. } = open;
         self.store.advance_payment(*id, PaymentStep::Submitted).await?;
-        self.reach(FaultPoint::SpendSubmitted);
+        self.reach(FaultPoint::PaymentSubmitted);
         let name = if signed.header == X_PAYMENT { X_PAYMENT } else { PAYMENT_SIGNATURE };
         let header = (name, signed.value.clone());
-        let (usd, payer) = (tier(&spend.money), self.payment_context.signer.address());
+        let (usd, payer) = (tier(&payment.money), self.payment_context.signer.address());
         let answer = self.payment_context.cloud.pay_for_credits(usd, payer, header).await;
-        self.reach(FaultPoint::SpendAnswered);
+        self.reach(FaultPoint::PaymentAnswered);
         match answer {
             Ok(PurchaseOutcome::Taken(reply)) => self.taken(open, signed, reply).await,
-            Ok(PurchaseOutcome::Refused(_)) if self.used(spend, signed).await? => {
+            Ok(PurchaseOutcome::Refused(_)) if self.used(payment, signed).await? => {
                 self.settled(open, None).await
             }
             Ok(PurchaseOutcome::Refused(said)) => {
@@ -216,7 +216,7 @@ impl Treasury {
                 None => return Ok(None),
             },
             (None, false) => {
-                let reason = "it was never signed, and is for another till";
+                let reason = "it was never signed, and is for another payee";
                 self.fail(open.id, reason.to_owned()).await?;
                 return Ok(None);
             }
@@ -250,7 +250,7 @@ impl Treasury {
         transaction: Option<String>,
     ) -> Result<TopUpOutcome, TreasuryError> {
         self.store.advance_payment(open.id, PaymentStep::Settled(transaction.clone())).await?;
-        self.reach(FaultPoint::SpendBooked);
+        self.reach(FaultPoint::PaymentBooked);
         Ok(TopUpOutcome { settled: true, ..bought(open, transaction) })
     }
 }

@@ -11,7 +11,7 @@ use automaton_client::{CreditTransferOutcome, TransferRefusal};
 use automaton_core::error::{Classified, chain};
 use automaton_core::event::Event;
 use automaton_core::faults::FaultPoint;
-use automaton_core::id::IntentId;
+use automaton_core::id::PaymentId;
 use automaton_core::money::Microcents;
 use automaton_core::payment::{Money, NewPayment, Payment, PaymentReason, PaymentState, Purpose};
 use automaton_core::secret::Secret;
@@ -25,7 +25,7 @@ use super::{PaymentContext, Treasury, TreasuryError};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CreditTransfer {
     /// The payment.
-    pub id: IntentId,
+    pub id: PaymentId,
     /// Who got them.
     pub to: Address,
     /// How much.
@@ -84,8 +84,8 @@ impl Treasury {
         // What was read a while ago may be gone by now.
         let have = self.credits().await;
         let (purpose, origin) = (Purpose::Transfer, self.payment_context.origin.clone());
-        let spend = NewPayment { purpose, request, origin, payee: to, money, why };
-        let id = self.propose(spend, have).await?;
+        let payment = NewPayment { purpose, request, origin, payee: to, money, why };
+        let id = self.propose(payment, have).await?;
         let open = self.store.payment(id).await?;
         self.heard(self.carry_out(open).await).await
     }
@@ -103,25 +103,25 @@ impl Treasury {
 
     /// Sends a transfer, for the first time or once more.
     pub(super) async fn carry_out(&self, open: Payment) -> Result<CreditTransfer, TreasuryError> {
-        let Payment { id, terms: spend, .. } = &open;
+        let Payment { id, terms: payment, .. } = &open;
         let PaymentContext { cloud, key, origin, .. } = &self.payment_context;
-        let (Some(key), true) = (key, *origin == spend.origin) else {
-            return Err(TreasuryError::NoAccount { id: *id, origin: spend.origin.clone() });
+        let (Some(key), true) = (key, *origin == payment.origin) else {
+            return Err(TreasuryError::NoAccount { id: *id, origin: payment.origin.clone() });
         };
-        let amount = spend.money.worth()?;
+        let amount = payment.money.worth()?;
         let asked = TransferRequest {
-            to_address: spend.payee.to_string(),
+            to_address: payment.payee.to_string(),
             amount_cents: amount.cents_floor(),
-            note: Some(spend.why.note.clone()).filter(|note| !note.is_empty()),
+            note: Some(payment.why.note.clone()).filter(|note| !note.is_empty()),
         };
         self.store.advance_payment(*id, PaymentStep::Submitted).await?;
-        self.reach(FaultPoint::SpendSubmitted);
+        self.reach(FaultPoint::PaymentSubmitted);
         let answer = self.ask_to_transfer(cloud, key, (&asked, *id)).await;
-        self.reach(FaultPoint::SpendAnswered);
+        self.reach(FaultPoint::PaymentAnswered);
         self.forget_balances();
         let (step, outcome) = match answer {
             Ok(CreditTransferOutcome::Completed(reply)) => {
-                let (transfer, to) = (reply.transfer_id, spend.payee);
+                let (transfer, to) = (reply.transfer_id, payment.payee);
                 let step = PaymentStep::Settled(Some(transfer.clone()));
                 (step, Ok(CreditTransfer { id: *id, to, amount, transfer }))
             }
@@ -132,7 +132,7 @@ impl Treasury {
             Err(source) => (PaymentStep::Unknown, Err(TreasuryError::Unknown { id: *id, source })),
         };
         self.store.advance_payment(*id, step).await?;
-        self.reach(FaultPoint::SpendBooked);
+        self.reach(FaultPoint::PaymentBooked);
         outcome
     }
 
@@ -140,7 +140,7 @@ impl Treasury {
         &self,
         cloud: &automaton_client::CloudClient,
         key: &Secret,
-        (asked, id): (&TransferRequest, IntentId),
+        (asked, id): (&TransferRequest, PaymentId),
     ) -> Result<CreditTransferOutcome, automaton_client::CloudClientError> {
         cloud.transfer(key, asked, &id.to_string()).await
     }

@@ -7,7 +7,7 @@
 
 use automaton_core::error::{Classified, ErrorClass, chain};
 use automaton_core::faults::FaultPoint;
-use automaton_core::id::IntentId;
+use automaton_core::id::PaymentId;
 use automaton_core::payment::{Money, NewPayment, Payment, SignedPayment};
 use automaton_store::PaymentStep;
 use automaton_wallet::SignerClientError;
@@ -30,7 +30,7 @@ impl Treasury {
     /// Has a payment signed that is written down, and stores what was signed.
     pub(super) async fn sign(
         &self,
-        id: IntentId,
+        id: PaymentId,
         chosen: &SelectedOffer,
     ) -> Result<SignedPayment, TreasuryError> {
         let payment =
@@ -44,7 +44,7 @@ impl Treasury {
                     return Err(error.into());
                 }
             };
-        self.reach(FaultPoint::SpendReceived);
+        self.reach(FaultPoint::PaymentReceived);
         let nonce = payment.payload.authorization.nonce;
         let (header, value) = chosen
             .offer
@@ -53,39 +53,39 @@ impl Treasury {
         let header = header.to_owned();
         let signed = SignedPayment { header, value, nonce, valid_before: payment.valid_before };
         self.store.store_signed_payment(id, signed.clone()).await?;
-        self.reach(FaultPoint::SpendSigned);
+        self.reach(FaultPoint::PaymentSigned);
         Ok(signed)
     }
 
-    pub(super) async fn fail(&self, id: IntentId, reason: String) -> Result<(), TreasuryError> {
+    pub(super) async fn fail(&self, id: PaymentId, reason: String) -> Result<(), TreasuryError> {
         Ok(self.store.advance_payment(id, PaymentStep::Failed(reason)).await?)
     }
 
     /// What is paid with, on the wallet's own chain.
     pub(super) fn money(&self, chosen: &SelectedOffer) -> Money {
-        let PaymentContext { signer: purse, token, .. } = &self.payment_context;
-        let (asset, payer) = (token.contract, purse.address());
+        let PaymentContext { signer, token, .. } = &self.payment_context;
+        let (asset, payer) = (token.contract, signer.address());
         Money::Usdc { chain: token.chain.0, asset, payer, amount: chosen.amount }
     }
 
     /// Whether a payment is one of this wallet, on this chain.
-    pub(super) fn is_here(&self, spend: &NewPayment) -> bool {
-        let PaymentContext { signer: purse, token, .. } = &self.payment_context;
-        match spend.money {
+    pub(super) fn is_here(&self, payment: &NewPayment) -> bool {
+        let PaymentContext { signer, token, .. } = &self.payment_context;
+        match payment.money {
             Money::Usdc { chain, asset, payer, .. } => {
-                (payer, chain, asset) == (purse.address(), token.chain.0, token.contract)
+                (payer, chain, asset) == (signer.address(), token.chain.0, token.contract)
             }
-            Money::Credits { .. } => spend.origin == self.payment_context.origin,
+            Money::Credits { .. } => payment.origin == self.payment_context.origin,
         }
     }
 
     /// Whether the chain has seen a payment.
     pub(super) async fn used(
         &self,
-        spend: &NewPayment,
+        payment: &NewPayment,
         signed: &SignedPayment,
     ) -> Result<bool, TreasuryError> {
-        let Money::Usdc { asset, payer, .. } = spend.money else { return Ok(false) };
+        let Money::Usdc { asset, payer, .. } = payment.money else { return Ok(false) };
         Ok(self.payment_context.chain.authorization(asset, payer, signed.nonce).await?.used)
     }
 
@@ -93,10 +93,10 @@ impl Treasury {
     /// use what it shows as unused and late. Our clock has no say in it.
     async fn authorization_status(
         &self,
-        spend: &NewPayment,
+        payment: &NewPayment,
         signed: &SignedPayment,
     ) -> Result<AuthorizationStatus, TreasuryError> {
-        let Money::Usdc { asset, payer, .. } = spend.money else {
+        let Money::Usdc { asset, payer, .. } = payment.money else {
             return Ok(AuthorizationStatus::Open);
         };
         let seen = self.payment_context.chain.authorization(asset, payer, signed.nonce).await?;
@@ -110,20 +110,20 @@ impl Treasury {
     /// Brings what was signed to its end where the chain has one; what it is then.
     pub(super) async fn close(
         &self,
-        spend: &Payment,
+        payment: &Payment,
         signed: &SignedPayment,
     ) -> Result<AuthorizationStatus, TreasuryError> {
-        let fate = self.authorization_status(&spend.terms, signed).await?;
-        let step = match fate {
-            AuthorizationStatus::Used => PaymentStep::Settled(spend.transaction.clone()),
+        let status = self.authorization_status(&payment.terms, signed).await?;
+        let step = match status {
+            AuthorizationStatus::Used => PaymentStep::Settled(payment.transaction.clone()),
             AuthorizationStatus::Void => PaymentStep::Expired,
-            AuthorizationStatus::Open => return Ok(fate),
+            AuthorizationStatus::Open => return Ok(status),
         };
-        self.store.advance_payment(spend.id, step).await?;
-        if fate == AuthorizationStatus::Used {
-            self.reach(FaultPoint::SpendBooked);
+        self.store.advance_payment(payment.id, step).await?;
+        if status == AuthorizationStatus::Used {
+            self.reach(FaultPoint::PaymentBooked);
         }
-        Ok(fate)
+        Ok(status)
     }
 }
 

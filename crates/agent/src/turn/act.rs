@@ -107,7 +107,7 @@ async fn run(
             turn,
             input,
             heard: wake.heard,
-            approval: judged.claimed.approved_call.as_ref().map(|granted| granted.id),
+            approval: judged.claimed.approved_call.as_ref().map(|approval| approval.id),
             tier: wake.tier,
             turn_of_wake: wake.wake_turn,
             place,

@@ -63,7 +63,7 @@ impl TurnMaterial {
     fn material<'a>(
         &'a self,
         ctx: &'a AgentContext,
-        past: &'a HistoryCache,
+        history: &'a HistoryCache,
         claimed: &'a ClaimedTurn,
     ) -> PromptMaterial<'a> {
         let wake = &claimed.wake;
@@ -71,7 +71,7 @@ impl TurnMaterial {
             settings: &ctx.settings,
             model: ctx.deps.provider_for(wake.model_tier).model(),
             tools: &self.tools,
-            history: past,
+            history,
             place: self.place,
             digest: &self.digest,
             open: &self.open,
@@ -98,19 +98,19 @@ pub(super) async fn prompt(
 ) -> Result<PromptedTurn, TurnError> {
     let store = &ctx.deps.store;
     let mut gathered = gather(ctx, &claimed).await?;
-    let mut past = ctx.history_cache.lock().await;
-    gathered.tools = tools(ctx, &past, &claimed);
-    read_on(ctx, &mut past, &claimed, gathered.place).await?;
-    let too_long = prompt::too_long(&gathered.material(ctx, &past, &claimed));
+    let mut history = ctx.history_cache.lock().await;
+    gathered.tools = tools(ctx, &history, &claimed);
+    read_on(ctx, &mut history, &claimed, gathered.place).await?;
+    let too_long = prompt::too_long(&gathered.material(ctx, &history, &claimed));
     if !too_long.is_empty() {
         for message in &too_long {
             file(ctx, message, &mut gathered.open).await?;
         }
         name_files(&mut claimed.inputs, &gathered.open);
-        past.forget();
-        read_on(ctx, &mut past, &claimed, gathered.place).await?;
+        history.forget();
+        read_on(ctx, &mut history, &claimed, gathered.place).await?;
     }
-    let prompt = prompt::build(&gathered.material(ctx, &past, &claimed));
+    let prompt = prompt::build(&gathered.material(ctx, &history, &claimed));
     if prompt.place != gathered.place {
         let grown = prompt.grown.as_ref().map(|grown| grown.digest_row(prompt.place)).transpose();
         let what = "the sum of older turns";
@@ -119,15 +119,15 @@ pub(super) async fn prompt(
     }
     claimed.wake.heard = claimed.wake.heard.meet(prompt.heard);
     ctx.deps.faults.reach(FaultPoint::PromptBuilt);
-    let left_out = left_out(ctx.deps.provider_for(claimed.wake.model_tier).model(), &past);
+    let left_out = left_out(ctx.deps.provider_for(claimed.wake.model_tier).model(), &history);
     Ok(PromptedTurn { claimed, prompt, tools: gathered.tools, left_out })
 }
 
 /// The tools that are offered: where a server takes less than its model was believed to,
 /// those of a smaller one.
-fn tools(ctx: &AgentContext, past: &HistoryCache, claimed: &ClaimedTurn) -> Arc<[ToolSpec]> {
+fn tools(ctx: &AgentContext, history: &HistoryCache, claimed: &ClaimedTurn) -> Arc<[ToolSpec]> {
     let model = ctx.deps.provider_for(claimed.wake.model_tier).model();
-    let context_tokens = past.window(model);
+    let context_tokens = history.window(model);
     if context_tokens == model.context_tokens {
         return Arc::clone(&ctx.tools);
     }
@@ -136,8 +136,8 @@ fn tools(ctx: &AgentContext, past: &HistoryCache, claimed: &ClaimedTurn) -> Arc<
 }
 
 /// The tools that a model is not offered after these turns.
-pub(crate) fn left_out(model: &ModelInfo, past: &HistoryCache) -> Vec<ToolName> {
-    if model.weak { past.called(LEFT_OUT_TURNS) } else { Vec::new() }
+pub(crate) fn left_out(model: &ModelInfo, history: &HistoryCache) -> Vec<ToolName> {
+    if model.weak { history.called(LEFT_OUT_TURNS) } else { Vec::new() }
 }
 
 async fn gather(ctx: &AgentContext, claimed: &ClaimedTurn) -> Result<TurnMaterial, TurnError> {
@@ -160,14 +160,14 @@ async fn gather(ctx: &AgentContext, claimed: &ClaimedTurn) -> Result<TurnMateria
 /// Reads the turns that the history does not have yet.
 async fn read_on(
     ctx: &AgentContext,
-    past: &mut HistoryCache,
+    history: &mut HistoryCache,
     claimed: &ClaimedTurn,
     place: HistoryPosition,
 ) -> Result<(), TurnError> {
     let model = ctx.deps.provider_for(claimed.wake.model_tier).model();
-    let style = prompt::style_of(&ctx.settings, model, past);
-    let next = past.keep(place.from, style);
-    past.add(&ctx.deps.store.recent_turns(next, prompt::TURNS_MAX).await?);
+    let style = prompt::style_of(&ctx.settings, model, history);
+    let next = history.keep(place.from, style);
+    history.add(&ctx.deps.store.recent_turns(next, prompt::TURNS_MAX).await?);
     Ok(())
 }
 

@@ -58,10 +58,10 @@ pub(super) async fn claim(
     ctx: &AgentContext,
     mut wake: WakeContext,
 ) -> Result<ClaimedTurn, TurnError> {
-    let granted = ctx.deps.store.approved_call().await?;
+    let approval = ctx.deps.store.approved_call().await?;
     let only = survival::answers_only(&ctx.deps).await?;
     // A message is not answered by a turn in which no model reads it.
-    let most = if granted.is_some() { 0 } else { wake.claim.most() };
+    let most = if approval.is_some() { 0 } else { wake.claim.most() };
     let claims = ClaimOptions { most, only };
     let opened = ctx.deps.store.open_turn_of(wake.session, wake.told.clone(), claims).await?;
     let (turn, seq, session) = (opened.id, opened.seq, wake.session);
@@ -77,7 +77,7 @@ pub(super) async fn claim(
     inputs.iter().for_each(|input| suspect(ctx, turn, &input.said));
     let label = input_label(&inputs);
     // What is approved is still the wish of whoever caused it.
-    let label = granted.as_ref().map_or(label, |granted| label.meet(granted.summary.label));
+    let label = approval.as_ref().map_or(label, |approval| label.meet(approval.summary.label));
     wake.heard = wake.heard.meet(label);
-    Ok(ClaimedTurn { turn, seq, wake, inputs, label, first, approved_call: granted })
+    Ok(ClaimedTurn { turn, seq, wake, inputs, label, first, approved_call: approval })
 }

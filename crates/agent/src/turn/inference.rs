@@ -29,7 +29,7 @@ use crate::money;
 use crate::prompt;
 
 /// What stands in the place of a model where the creator approved a call.
-pub(crate) const GRANTED: &str = "approval";
+pub(crate) const APPROVED_MODEL: &str = "approval";
 
 /// How long the end of the process waits for an answer that costs something.
 const LAST_ANSWER_WITHIN: Duration = Duration::from_secs(1);
@@ -73,19 +73,19 @@ pub(super) async fn ask(
         name: None,
     };
     let sink = DeltaSink { deps: &ctx.deps, turn: claimed.turn };
-    let mind = ctx.deps.provider_for(claimed.wake.model_tier);
-    claimed.wake.most = at_most(mind.model(), &ask).map_err(TurnError::Inference)?;
+    let provider = ctx.deps.provider_for(claimed.wake.model_tier);
+    claimed.wake.most = at_most(provider.model(), &ask).map_err(TurnError::Inference)?;
     if ask.max_tokens > usual && !has_room(ctx, &claimed.wake).await? {
         ask.max_tokens = usual;
-        claimed.wake.most = at_most(mind.model(), &ask).map_err(TurnError::Inference)?;
+        claimed.wake.most = at_most(provider.model(), &ask).map_err(TurnError::Inference)?;
     }
     let asked = reserve_cost(ctx, claimed.turn, claimed.wake.most).await?;
     ask.name = asked.as_ref().map(CostReservation::name);
-    tell_asked(ctx, (claimed.turn, mind.model()), reads);
-    let span = debug_span!("model", model = mind.model().id, messages = ask.messages.len());
+    tell_asked(ctx, (claimed.turn, provider.model()), reads);
+    let span = debug_span!("model", model = provider.model().id, messages = ask.messages.len());
     // What it is asked is kept while it thinks.
     let keeping = ctx.deps.store.keep_prompt(claimed.turn, kept);
-    let asking = async { tokio::join!(mind.complete(&ask, &sink).instrument(span), keeping) };
+    let asking = async { tokio::join!(provider.complete(&ask, &sink).instrument(span), keeping) };
     let mut asking = Box::pin(asking);
     let (answered, kept) = tokio::select! {
         biased;
@@ -104,7 +104,7 @@ pub(super) async fn ask(
     // Paid for from here on, whatever becomes of the turn.
     settle_cost(ctx, claimed.turn, asked, &answered).await?;
     kept?;
-    let window = mind.model().context_tokens;
+    let window = provider.model().context_tokens;
     let reply = answered.map_err(|source| match source.is_too_long() {
         true => TurnError::TooLong { tokens: reads, window, source },
         false => TurnError::Inference(source),
@@ -116,14 +116,14 @@ pub(super) async fn ask(
 
 /// What was approved, as if the model had just called it: it had, and nobody else may
 /// change a word of it.
-pub(super) fn approved_call(claimed: ClaimedTurn, granted: &Approval) -> AnsweredTurn {
-    let calls = match &granted.subject {
+pub(super) fn approved_call(claimed: ClaimedTurn, approval: &Approval) -> AnsweredTurn {
+    let calls = match &approval.subject {
         ApprovalSubject::Call { tool, arguments, .. } => {
             vec![RawCall { provider_id: None, tool: tool.clone(), arguments: arguments.clone() }]
         }
         ApprovalSubject::Payment(_) => Vec::new(),
     };
-    let usage = Usage { model: GRANTED.to_owned(), ..Usage::default() };
+    let usage = Usage { model: APPROVED_MODEL.to_owned(), ..Usage::default() };
     let (text, finish, counted) =
         (String::new(), FinishReason::ToolCalls, TokenCountSource::Reported);
     AnsweredTurn { claimed, reply: Completion { text, calls, finish, usage, counted } }

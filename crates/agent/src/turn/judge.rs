@@ -212,7 +212,7 @@ async fn rule(
         turn: claimed.wake.wake_turn,
         call: u32::try_from(index + 1).unwrap_or(u32::MAX),
     };
-    let approval = claimed.approved_call.as_ref().map(|granted| granted.id);
+    let approval = claimed.approved_call.as_ref().map(|approval| approval.id);
     let verdict = ctx.deps.judge.judge(prepared, (&facts, &moment), approval);
     let under = DecisionContext {
         input: facts.input,
@@ -266,12 +266,12 @@ async fn store_and_split(
     let turn = claimed.turn;
     let mut rows = Vec::with_capacity(rulings.len());
     let (mut allowed, mut settled, mut events) = (Vec::new(), Vec::new(), Vec::new());
-    let mut granted = claimed.approved_call.as_ref().map(|granted| granted.id);
+    let mut approval = claimed.approved_call.as_ref().map(|approval| approval.id);
     let patience = AgentLimits::patience(ctx.settings.limits.answer_within, claimed.wake.creators);
     let expires_at = ctx.deps.ids.now().after(patience);
     for (place, (call, ruling)) in (1..).zip(answer.calls.into_iter().zip(rulings)) {
         let id = ctx.deps.ids.id();
-        let row = CallRow { id, call: &call, approval: granted.take() };
+        let row = CallRow { id, call: &call, approval: approval.take() };
         match ruling {
             CallRuling::Allowed { tool, approved, judged } => {
                 events.push(made(turn, id, &tool.name, &judged.decision));

@@ -33,7 +33,7 @@ use tracing::{Instrument as _, debug, info_span};
 pub(crate) use self::context::{
     fact_query, facts_for, into_memory, left_out, name_files, query_of,
 };
-pub(crate) use self::inference::GRANTED;
+pub(crate) use self::inference::APPROVED_MODEL;
 pub use self::judge::parsed_call;
 pub(crate) use self::persist::{sent, told};
 use crate::deps::AgentDeps;
@@ -296,7 +296,7 @@ async fn run_stages(
     claimed: inbox::ClaimedTurn,
 ) -> Result<Result<TurnOutcome, TurnFailure>, AgentError> {
     let (turn, claim, first) = (claimed.turn, claimed.wake.claim, claimed.first);
-    let thinker = claimed.wake.model_tier;
+    let tier = claimed.wake.model_tier;
     let thought = match run_inference_stages(ctx, claimed).await {
         Ok(thought) => thought,
         Err(TurnError::Store(error)) => return Err(error.into()),
@@ -305,7 +305,7 @@ async fn run_stages(
             debug!(error = %chain(&error), "the turn is given up");
             abandon(
                 ctx,
-                (turn, thinker),
+                (turn, tier),
                 &error,
                 blamed.map_or(FailureCause::Turn, FailureCause::Message),
             )
@@ -324,8 +324,8 @@ async fn run_inference_stages(
     ctx: &AgentContext,
     claimed: inbox::ClaimedTurn,
 ) -> Result<inference::AnsweredTurn, TurnError> {
-    if let Some(granted) = claimed.approved_call.clone() {
-        return Ok(inference::approved_call(claimed, &granted));
+    if let Some(approval) = claimed.approved_call.clone() {
+        return Ok(inference::approved_call(claimed, &approval));
     }
     let prompted = context::prompt(ctx, claimed).await?;
     inference::ask(ctx, prompted).await
@@ -335,12 +335,12 @@ async fn run_inference_stages(
 /// one unharmed.
 async fn abandon(
     ctx: &AgentContext,
-    (turn, thinker): (TurnId, ModelTier),
+    (turn, tier): (TurnId, ModelTier),
     error: &TurnError,
     blame: FailureCause,
 ) -> Result<(), AgentError> {
     if let TurnError::TooLong { source, .. } = error {
-        let model = ctx.deps.provider_for(thinker).model();
+        let model = ctx.deps.provider_for(tier).model();
         ctx.history_cache.lock().await.refuse(model, source.named_window());
     }
     let given_up = ctx.deps.store.abandon_turn(turn, blame).await?;

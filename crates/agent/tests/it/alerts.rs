@@ -86,7 +86,7 @@ async fn a_reserve_that_is_gone_is_told_each_time_and_wakes_once() {
     assert!(asked.contains(told), "{asked}");
 
     town.counts().usdc = 8_000_000;
-    let store = home.store_by(town.mint(), Arc::new(NoFaults)).await;
+    let store = home.store_by(town.ids(), Arc::new(NoFaults)).await;
     say(&store, "Is there money?").await;
     store.close().await.unwrap();
     later(&home, &town, is_thought).await;

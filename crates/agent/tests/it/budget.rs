@@ -119,8 +119,8 @@ async fn an_answer_is_booked_at_its_worst_until_it_is_known() {
     life.end().await;
     let totals = store.totals().await.unwrap();
     assert_eq!((totals.answers, totals.unsettled, totals.cost.units()), (1, 1, ANSWER));
-    let unheard = cost(&home) - ANSWER;
-    assert!(unheard > 512 * 1400 && unheard <= worst_per_answer, "{unheard}");
+    let unsettled = cost(&home) - ANSWER;
+    assert!(unsettled > 512 * 1400 && unsettled <= worst_per_answer, "{unsettled}");
 }
 
 #[tokio::test]
@@ -200,11 +200,11 @@ async fn revenue_makes_up_for_costs_and_ends_a_hibernation() {
 #[tokio::test]
 async fn money_that_it_was_given_ends_a_hibernation_and_what_it_bought_does_not() {
     let (home, town) = (Home::new(), Town::new(20, 6 * DOLLAR));
-    let store = home.store_by(town.mint(), Arc::new(NoFaults)).await;
+    let store = home.store_by(town.ids(), Arc::new(NoFaults)).await;
     let begin = async || {
         let (events, brain) = (Arc::new(Events::default()), Arc::new(works()));
         let mut deps = deps(&store, Arc::clone(&brain), Arc::clone(&events));
-        deps.ids = town.mint();
+        deps.ids = town.ids();
         let treasury = town.treasury(&store, Arc::new(NoFaults), events.clone()).await;
         deps.treasury = Some(treasury.clone());
         (Life::with(&home, deps, (events, brain), stop_at(ANSWER)), treasury)
@@ -229,17 +229,17 @@ async fn money_that_it_was_given_ends_a_hibernation_and_what_it_bought_does_not(
 #[tokio::test]
 async fn who_may_not_think_today_sleeps_until_it_may() {
     let (home, town) = (Home::new(), Town::new(0, 0));
-    let store = home.store_by(town.mint(), Arc::new(NoFaults)).await;
+    let store = home.store_by(town.ids(), Arc::new(NoFaults)).await;
     let begin = async |limit| {
         let (events, brain) = (Arc::new(Events::default()), Arc::new(works()));
         let mut deps = deps(&store, Arc::clone(&brain), Arc::clone(&events));
-        deps.ids = town.mint();
+        deps.ids = town.ids();
         let budgets = Budgets { inference_per_day: amount(limit), ..Budgets::default() };
         Life::with(&home, deps, (events, brain), budgets)
     };
     // Somewhat more than one answer can cost at its worst.
     let limit = 8192 * 180 + 512 * 1400;
-    let first = town.mint().now();
+    let first = town.ids().now();
     let lost = Brain::new(8192, &[Move::Fail], Move::Say("Fine."));
     let life = Life::begin(&home, &store, lost, Budgets::default()).await;
     life.until(1, slept).await;

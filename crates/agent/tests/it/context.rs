@@ -14,7 +14,7 @@ use automaton_store::{Store, TurnRef};
 use serde_json::{Value, json};
 
 use crate::brain::{Brain, Move, write};
-use crate::life::{Home, lives, mint, settings};
+use crate::life::{Home, ids, lives, settings};
 
 async fn say(store: &Store, text: &str) -> MessageId {
     let said = Labelled::new(Label::Creator, "creator", text);
@@ -276,7 +276,7 @@ async fn what_the_prompt_shows_is_what_the_next_request_holds() {
         }
         let settings = settings(home.path(), turns);
         let shown =
-            preview(&settings, &home.reader(), brain.model(), &mint(), false).unwrap().prompt;
+            preview(&settings, &home.reader(), brain.model(), &ids(), false).unwrap().prompt;
         let before = brain.seen().len();
         lives(&home, &store, &brain, turns).await;
         let asked = &brain.seen()[before];

@@ -87,8 +87,8 @@ async fn a_server_that_wants_to_be_left_alone_for_long_ends_the_wake_with_a_sent
 async fn an_answer_that_was_not_heard_is_settled_at_the_next_start_by_its_name() {
     let (home, town) = (Home::new(), Town::new(20, 5 * DOLLAR));
     let book = async |cloud: Option<&str>| {
-        let store = home.store_by(town.mint(), Arc::new(NoFaults)).await;
-        let (turn, most) = (town.mint().id(), Microcents::new(9000));
+        let store = home.store_by(town.ids(), Arc::new(NoFaults)).await;
+        let (turn, most) = (town.ids().id(), Microcents::new(9000));
         let cloud = cloud.map(str::to_owned);
         let asked =
             store.reserve_cost(NewCostReservation { turn, goal: None, most, cloud }).await.unwrap();
@@ -115,7 +115,7 @@ async fn an_answer_that_was_not_heard_is_settled_at_the_next_start_by_its_name()
         counts.calls.insert(open.clone(), json!({ "state": "open" }));
         assert!(!counts.calls.contains_key(&unknown));
     }
-    let store = home.store_by(town.mint(), Arc::new(NoFaults)).await;
+    let store = home.store_by(town.ids(), Arc::new(NoFaults)).await;
     let events = Arc::new(crate::life::Events::default());
     let brain = Arc::new(Brain::new(8192, &[], Move::Say("Fine.")));
     let mut deps = deps(&store, brain, Arc::clone(&events));
@@ -140,7 +140,7 @@ async fn an_answer_that_was_not_heard_is_settled_at_the_next_start_by_its_name()
 async fn a_record_that_refuses_to_settle_is_told_and_keeps_no_wake_from_beginning() {
     let home = Home::new();
     let store = home.store(Arc::new(NoFaults)).await;
-    let (turn, most) = (crate::life::mint().id(), Microcents::new(9000));
+    let (turn, most) = (crate::life::ids().id(), Microcents::new(9000));
     drop(
         store
             .reserve_cost(NewCostReservation { turn, goal: None, most, cloud: None })
@@ -148,7 +148,7 @@ async fn a_record_that_refuses_to_settle_is_told_and_keeps_no_wake_from_beginnin
             .unwrap(),
     );
     let raw = rusqlite::Connection::open(home.db()).unwrap();
-    assert_eq!(raw.execute("UPDATE unheard_answers SET id = 'nonsense'", []).unwrap(), 1);
+    assert_eq!(raw.execute("UPDATE unsettled_answers SET id = 'nonsense'", []).unwrap(), 1);
     let brain = Arc::new(Brain::new(8192, &[], Move::Say("Fine.")));
     let (ended, events) = lives(&home, &store, &brain, 1).await;
     assert_eq!((ended.turns, stops(&events).len()), (1, 1));

@@ -130,11 +130,11 @@ async fn it_may_change_its_own_schedule_but_not_what_its_creator_set() {
     let brain = Arc::new(Brain::new(8192, &[], Move::Say("Fine.")));
     lives_until(&home, &brain, |_| true).await;
     let rows = home.reader().schedule().unwrap();
-    let rhythm = |name: &str| {
+    let schedule = |name: &str| {
         let row = rows.iter().find(|row| row.task.name == name).unwrap();
-        (row.task.rhythm.to_string(), row.task.origin)
+        (row.task.schedule.to_string(), row.task.origin)
     };
-    assert_eq!(rhythm("heartbeat_ping"), ("*/20 * * * * UTC".to_owned(), TaskOrigin::Agent));
-    assert_eq!(rhythm("nightly"), ("0 3 * * * UTC".to_owned(), TaskOrigin::Agent));
-    assert_eq!(rhythm("health_check").1, TaskOrigin::File);
+    assert_eq!(schedule("heartbeat_ping"), ("*/20 * * * * UTC".to_owned(), TaskOrigin::Agent));
+    assert_eq!(schedule("nightly"), ("0 3 * * * UTC".to_owned(), TaskOrigin::Agent));
+    assert_eq!(schedule("health_check").1, TaskOrigin::File);
 }

@@ -41,7 +41,7 @@ impl Events {
     }
 }
 
-pub(crate) fn mint() -> IdGenerator {
+pub(crate) fn ids() -> IdGenerator {
     IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy))
 }
 
@@ -64,12 +64,12 @@ impl Home {
     }
 
     pub(crate) async fn store(&self, faults: Arc<dyn Faults>) -> Store {
-        self.store_by(mint(), faults).await
+        self.store_by(ids(), faults).await
     }
 
     /// Its record, told the time by another clock.
-    pub(crate) async fn store_by(&self, mint: IdGenerator, faults: Arc<dyn Faults>) -> Store {
-        let store = Store::open(&self.db(), mint, faults).unwrap();
+    pub(crate) async fn store_by(&self, ids: IdGenerator, faults: Arc<dyn Faults>) -> Store {
+        let store = Store::open(&self.db(), ids, faults).unwrap();
         let (genesis_sha256, constitution_sha256) = (Hash::of(b"genesis"), Hash::of(b"laws"));
         let born = NewAutomaton { name: "Ada".to_owned(), genesis_sha256, constitution_sha256 };
         store.birth(born).await.unwrap();
@@ -113,7 +113,7 @@ pub(crate) fn deps(store: &Store, brain: Arc<Brain>, events: Arc<Events>) -> Age
         fallbacks: FallbackProviders::default(),
         launcher: Arc::new(Launcher::new(PathBuf::from("/nonexistent"))),
         probe: Probe::nothing("no sandbox in this test"),
-        ids: mint(),
+        ids: ids(),
         faults: Arc::new(NoFaults),
         events,
         judge: automaton_policy::Judge::default(),

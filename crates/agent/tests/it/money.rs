@@ -40,7 +40,7 @@ type Work = fn(Arc<Home>, Town, Arc<StopAt>) -> LocalBoxFuture<'static, ()>;
 /// second one.
 fn looks(home: Arc<Home>, town: Town, faults: Arc<StopAt>) -> LocalBoxFuture<'static, ()> {
     Box::pin(async move {
-        let store = home.store_by(town.mint(), Arc::new(NoFaults)).await;
+        let store = home.store_by(town.ids(), Arc::new(NoFaults)).await;
         let treasury = town.treasury(&store, faults, Arc::new(NoEvents)).await;
         for moment in [TopUpTrigger::Start, TopUpTrigger::Turn, TopUpTrigger::Turn] {
             treasury.check_balances(moment).await;
@@ -53,7 +53,7 @@ fn looks(home: Arc<Home>, town: Town, faults: Arc<StopAt>) -> LocalBoxFuture<'st
 /// Lives, and has the model buy.
 fn buys(home: Arc<Home>, town: Town, faults: Arc<StopAt>) -> LocalBoxFuture<'static, ()> {
     Box::pin(async move {
-        let store = home.store_by(town.mint(), faults.clone()).await;
+        let store = home.store_by(town.ids(), faults.clone()).await;
         let buy = ("topup_credits", json!({ "amount_usd": 25 }));
         let buys = if home.turns().is_empty() { vec![Move::Call(vec![buy])] } else { vec![] };
         let brain = Arc::new(Brain::new(8192, &buys, Move::Say("Fine.")));
@@ -89,7 +89,7 @@ fn run(home: &Arc<Home>, town: &Town, start: Start, work: Work) {
 fn books(home: &Home, town: &Town) -> Books {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let store = home.store_by(town.mint(), Arc::new(NoFaults)).await;
+        let store = home.store_by(town.ids(), Arc::new(NoFaults)).await;
         let treasury = town.treasury(&store, Arc::new(NoFaults), Arc::new(NoEvents)).await;
         assert_eq!(store.open_payment("top_up").await.unwrap(), None, "a purchase is still open");
         treasury.books().await.unwrap()
@@ -113,7 +113,11 @@ fn a_crash_between_any_two_writes_of_a_purchase_leads_to_one_payment() {
         let (home, town) = (Arc::new(Home::new()), Town::new(20, 0));
         run(&home, &town, Start { dies: Some((point, 1)), ..Start::default() }, looks);
         let signed = town.counts().signed.len();
-        assert_eq!(signed, usize::from(point != FaultPoint::SpendProposed), "{point} was reached");
+        assert_eq!(
+            signed,
+            usize::from(point != FaultPoint::PaymentProposed),
+            "{point} was reached"
+        );
         run(&home, &town, Start::default(), looks);
         assert_paid_once(&home, &town);
         assert_eq!(town.counts().signed.len(), 1, "{point}");
@@ -131,15 +135,15 @@ fn what_was_never_stored_is_not_signed_late_or_by_the_poor() {
         (1, 20, Weather::Greedy, true),
     ] {
         let (home, town) = (Arc::new(Home::new()), Town::new(20, 0));
-        let dies = Some((FaultPoint::SpendReceived, 1));
+        let dies = Some((FaultPoint::PaymentReceived, 1));
         run(&home, &town, Start { dies, ..Start::default() }, looks);
-        let now = town.mint().now().as_millis();
+        let now = town.ids().now().as_millis();
         town.clock.set(Timestamp::from_millis(now + step * 1000));
         town.counts().usdc = usdc * 1_000_000;
         town.counts().weather = weather;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let store = home.store_by(town.mint(), Arc::new(NoFaults)).await;
+            let store = home.store_by(town.ids(), Arc::new(NoFaults)).await;
             let treasury = town.treasury(&store, Arc::new(NoFaults), Arc::new(NoEvents)).await;
             treasury.check_balances(TopUpTrigger::Start).await;
             let open = store.open_payment("top_up").await.unwrap();
@@ -159,7 +163,7 @@ fn what_was_never_stored_is_not_signed_late_or_by_the_poor() {
 #[test]
 fn a_signature_that_was_lost_for_too_long_is_void_and_stands_in_the_books() {
     let (home, town) = (Arc::new(Home::new()), Town::new(20, 0));
-    let dies = Some((FaultPoint::SpendReceived, 1));
+    let dies = Some((FaultPoint::PaymentReceived, 1));
     run(&home, &town, Start { dies, ..Start::default() }, looks);
     town.counts().later = 301;
     run(&home, &town, Start::default(), looks);
@@ -224,7 +228,7 @@ proptest! {
 #[tokio::test]
 async fn who_stops_waiting_cancels_nothing() {
     let (home, town) = (Home::new(), Town::new(20, 0));
-    let store = home.store_by(town.mint(), Arc::new(NoFaults)).await;
+    let store = home.store_by(town.ids(), Arc::new(NoFaults)).await;
     let events = Arc::new(Events::default());
     let treasury = town.treasury(&store, Arc::new(NoFaults), events.clone()).await;
     town.counts().weather = Weather::Slow;
@@ -241,7 +245,7 @@ async fn who_stops_waiting_cancels_nothing() {
 #[tokio::test]
 async fn balances_are_read_once_for_all_until_they_are_old_or_money_moves() {
     let (home, town) = (Home::new(), Town::new(20, 3 * DOLLAR));
-    let store = home.store_by(town.mint(), Arc::new(NoFaults)).await;
+    let store = home.store_by(town.ids(), Arc::new(NoFaults)).await;
     let events = Arc::new(Events::default());
     let treasury = town.treasury(&store, Arc::new(NoFaults), events).await;
     let (one, two) = tokio::join!(treasury.balances(), treasury.balances());
@@ -351,7 +355,7 @@ async fn a_model_that_is_not_paid_has_the_balances_read_anew() {
 
 /// A treasury of a town, and what it tells.
 async fn treasury(home: &Home, town: &Town) -> (Arc<Treasury>, Arc<Events>) {
-    let store = home.store_by(town.mint(), Arc::new(NoFaults)).await;
+    let store = home.store_by(town.ids(), Arc::new(NoFaults)).await;
     let events = Arc::new(Events::default());
     (town.treasury(&store, Arc::new(NoFaults), events.clone()).await, events)
 }
@@ -417,7 +421,7 @@ async fn a_refusal_of_the_cloud_buys_at_any_tier_and_once() {
 #[tokio::test]
 async fn a_purchase_of_a_time_to_come_holds_up_for_a_minute_and_not_for_ever() {
     let (home, town) = (Home::new(), Town::new(20, 0));
-    let before = town.mint().now();
+    let before = town.ids().now();
     town.clock.step(Span::from_secs(3600));
     let (first, _) = treasury(&home, &town).await;
     first.check_balances(TopUpTrigger::Start).await;

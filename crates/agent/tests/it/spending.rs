@@ -67,7 +67,7 @@ fn run(home: &Arc<Home>, town: &Town, wish: Option<Wish>, dies: Option<FaultPoin
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let store = home.store_by(town.mint(), Arc::new(NoFaults)).await;
+            let store = home.store_by(town.ids(), Arc::new(NoFaults)).await;
             let treasury = town.treasury(&store, faults, Arc::new(NoEvents)).await;
             treasury.check_balances(TopUpTrigger::Turn).await;
             if let Some(wish) = wish {
@@ -85,13 +85,13 @@ fn run(home: &Arc<Home>, town: &Town, wish: Option<Wish>, dies: Option<FaultPoin
 fn with<T>(home: &Home, town: &Town, ask: impl AsyncFnOnce(&Store, &Arc<Treasury>) -> T) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let store = home.store_by(town.mint(), Arc::new(NoFaults)).await;
+        let store = home.store_by(town.ids(), Arc::new(NoFaults)).await;
         let treasury = town.treasury(&store, Arc::new(NoFaults), Arc::new(NoEvents)).await;
         ask(&store, &treasury).await
     })
 }
 
-fn spends(home: &Home, town: &Town) -> Vec<Payment> {
+fn payments(home: &Home, town: &Town) -> Vec<Payment> {
     with(home, town, async |store, _| store.payments().await.unwrap())
 }
 
@@ -107,14 +107,14 @@ fn given(town: &Town) -> i64 {
 fn a_crash_at_any_point_of_a_payment_pays_at_most_once_and_leaves_nothing_open() {
     for wish in [Wish::Gift, Wish::Weather] {
         // Credits move without a signature.
-        let signs = [FaultPoint::SpendReceived, FaultPoint::SpendSigned];
+        let signs = [FaultPoint::PaymentReceived, FaultPoint::PaymentSigned];
         let reached = |point: &FaultPoint| wish == Wish::Weather || !signs.contains(point);
         for point in FaultPoint::SPEND.into_iter().filter(reached) {
             let (home, town) = (Arc::new(Home::new()), Town::new(20, 5 * DOLLAR));
             run(&home, &town, Some(wish), Some(point));
             town.counts().later = 400;
             run(&home, &town, None, None);
-            let ended = spends(&home, &town);
+            let ended = payments(&home, &town);
             assert!(ended.iter().all(|one| one.state.is_over()), "{wish:?} {point} {ended:?}");
             let settled = ended.iter().filter(|one| one.state == PaymentState::Settled).count();
             let paid = i64::try_from(settled).unwrap() * wish.cost();
@@ -139,7 +139,7 @@ fn a_lost_reply_is_asked_about_and_an_equal_wish_goes_on_with_it() {
         town.counts().weather = Weather::Fine;
         if wish == Wish::Gift {
             run(&home, &town, Some(wish), None);
-            let all = spends(&home, &town);
+            let all = payments(&home, &town);
             let states: Vec<_> = all.iter().map(|one| one.state).collect();
             // The look has ended it; the wish was not told, and is that one.
             assert_eq!(states, [PaymentState::Settled]);
@@ -148,7 +148,7 @@ fn a_lost_reply_is_asked_about_and_an_equal_wish_goes_on_with_it() {
         assert_eq!(given(&town), wish.cost(), "{wish:?}");
         run(&home, &town, Some(wish), None);
         assert_eq!(given(&town), 2 * wish.cost(), "{wish:?}: told, it is another one");
-        let all = spends(&home, &town);
+        let all = payments(&home, &town);
         assert!(all.iter().all(|one| one.state == PaymentState::Settled), "{wish:?} {all:?}");
         let count = i64::try_from(all.len()).unwrap();
         assert_eq!(given(&town), count * wish.cost());
@@ -170,10 +170,10 @@ fn a_payment_that_never_arrived_is_sent_again_with_the_same_bytes() {
     town.counts().weather = Weather::PaymentsLost;
     run(&home, &town, Some(Wish::Weather), None);
     run(&home, &town, None, None);
-    assert_eq!(spends(&home, &town)[1].state, PaymentState::Unknown);
+    assert_eq!(payments(&home, &town)[1].state, PaymentState::Unknown);
     town.counts().later = 301;
     run(&home, &town, None, None);
-    assert_eq!(spends(&home, &town)[1].state, PaymentState::Expired);
+    assert_eq!(payments(&home, &town)[1].state, PaymentState::Expired);
     assert_eq!(given(&town), CENT);
 }
 
@@ -202,7 +202,7 @@ fn what_is_refused_is_on_record_and_books_nothing() {
     });
     assert!(matches!(nobody, TreasuryError::NotDone { .. }), "{nobody}");
     assert_eq!((given(&town), town.counts().signed.len()), (0, 0), "the signer was never asked");
-    let left: Vec<_> = spends(&home, &town).into_iter().map(|one| one.state).collect();
+    let left: Vec<_> = payments(&home, &town).into_iter().map(|one| one.state).collect();
     assert_eq!(left, [PaymentState::Failed], "the one that the cloud refused");
     with(&home, &town, async |store, treasury| {
         let report = store.verify_chain().await.unwrap();
@@ -243,7 +243,7 @@ fn what_needs_a_yes_waits_for_it_and_is_done_once() {
     assert!(matches!(late, TreasuryError::Asked { .. }));
     town.clock.step(Span::from_secs(25 * 60 * 60));
     run(&home, &town, None, None);
-    let states: Vec<_> = spends(&home, &town).into_iter().map(|one| one.state).collect();
+    let states: Vec<_> = payments(&home, &town).into_iter().map(|one| one.state).collect();
     assert_eq!(states, [PaymentState::Settled, PaymentState::Failed, PaymentState::Failed]);
 }
 
@@ -354,7 +354,7 @@ fn what_others_give_is_revenue_once_and_the_creators_is_not() {
         })
     };
     town.counts().history = vec![gift(3, FRIEND, 40), gift(2, CREATOR, 500), gift(1, FRIEND, -9)];
-    let beat = || {
+    let tick = || {
         with(&home, &town, async |store, treasury| {
             treasury.reconcile_open().await.unwrap();
             let account =
@@ -364,10 +364,10 @@ fn what_others_give_is_revenue_once_and_the_creators_is_not() {
     };
     let cents = |cents| Microcents::from_cents(cents).unwrap();
     for _ in 0..2 {
-        assert_eq!(beat(), (cents(40), cents(540)));
+        assert_eq!(tick(), (cents(40), cents(540)));
     }
     town.counts().history.insert(0, gift(4, FRIEND, 2));
-    assert_eq!(beat(), (cents(42), cents(542)));
+    assert_eq!(tick(), (cents(42), cents(542)));
 }
 
 #[test]

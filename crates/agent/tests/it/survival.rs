@@ -58,12 +58,12 @@ impl Life {
         reserve: Microcents,
         (brain, stand_ins): (Brain, FallbackProviders),
     ) -> (Self, Store) {
-        let store = home.store_by(town.mint(), Arc::new(NoFaults)).await;
+        let store = home.store_by(town.ids(), Arc::new(NoFaults)).await;
         let events = Arc::new(Events::default());
         let brain = Arc::new(brain);
         let mut deps = deps(&store, Arc::clone(&brain), Arc::clone(&events));
         deps.fallbacks = stand_ins;
-        deps.ids = town.mint();
+        deps.ids = town.ids();
         let treasury = town.treasury(&store, Arc::new(NoFaults), events.clone()).await;
         let limits = PaymentLimits { reserve, ..town.limits() };
         let treasury = Arc::into_inner(treasury).unwrap().with_limits(limits).unwrap();
@@ -144,10 +144,10 @@ async fn who_is_broke_thinks_no_more_dies_after_an_hour_and_is_revived_by_fundin
     town.counts().credits = 12 * CENT;
     life.until("a first thought", |event| matches!(event, Event::TurnCommitted { .. })).await;
     town.counts().credits = 0;
-    let began = town.mint().now();
+    let began = town.ids().now();
     say(&store, "Are you there?").await;
     life.until("death", becomes(AgentState::Dead)).await;
-    assert!(town.mint().now().since(began) >= Span::from_secs(3600));
+    assert!(town.ids().now().since(began) >= Span::from_secs(3600));
     assert_eq!(life.brain.seen().len(), 1, "whatever wakes it, it asks no model");
     life.until("a plea of the dead", |event| {
         matches!(event, Event::PleaSent { plea: DistressLevel::Dead, text } if text.contains("Send USDC to 0x"))
@@ -209,9 +209,9 @@ async fn a_cloud_out_of_reach_for_six_hours_kills_nobody_and_buys_nothing() {
 async fn one_that_a_crash_left_awake_dies_of_it_too() {
     let home = Home::new();
     let town = Town::new(0, 3 * CENT);
-    let store = home.store_by(town.mint(), Arc::new(NoFaults)).await;
+    let store = home.store_by(town.ids(), Arc::new(NoFaults)).await;
     let reading =
-        BalanceReading { at: town.mint().now(), credits: Some(Microcents::ZERO), usdc: None };
+        BalanceReading { at: town.ids().now(), credits: Some(Microcents::ZERO), usdc: None };
     store.take_reading(reading).await.unwrap();
     use AgentState::{Critical, Dead, Running, Setup, Waking};
     for (from, to) in [(Setup, Waking), (Waking, Running)] {
@@ -335,9 +335,9 @@ async fn a_schedule_knows_the_tier_of_before_when_nothing_can_be_read() {
     let tasks = "entries:\n- name: rich\n  task: state_maintenance\n  intervalMs: 60000\n  \
                  tierMinimum: normal\n";
     fast(&home, tasks);
-    let store = home.store_by(town.mint(), Arc::new(NoFaults)).await;
+    let store = home.store_by(town.ids(), Arc::new(NoFaults)).await;
     let credits = Some(Microcents::new(40 * CENT));
-    let reading = BalanceReading { at: town.mint().now(), credits, usdc: None };
+    let reading = BalanceReading { at: town.ids().now(), credits, usdc: None };
     store.take_reading(reading).await.unwrap();
     store.close().await.unwrap();
     town.counts().weather = Weather::BalanceDown;

@@ -161,7 +161,7 @@ impl Town {
         self.counts.lock().unwrap()
     }
 
-    pub(crate) fn mint(&self) -> IdGenerator {
+    pub(crate) fn ids(&self) -> IdGenerator {
         IdGenerator::new(Arc::new(self.clock.clone()), Arc::new(SystemEntropy))
     }
 
@@ -183,7 +183,7 @@ impl Town {
         let (here, there) = UnixStream::pair().unwrap();
         let town = self.clone();
         std::thread::spawn(move || town.sign(there));
-        let till = PaymentContext {
+        let payment_context = PaymentContext {
             cloud: CloudClient::new(client.clone(), &self.url).unwrap(),
             origin: self.url.clone(),
             key: Some(Secret::new("cnwy_k_test".to_owned())),
@@ -200,9 +200,9 @@ impl Town {
             },
         };
         let boot = Arc::new(Booted(self.boot.clone()));
-        let around = TreasuryDeps { ids: self.mint(), boot, faults, events };
+        let around = TreasuryDeps { ids: self.ids(), boot, faults, events };
         Arc::new(
-            Treasury::new(store.clone(), till, around)
+            Treasury::new(store.clone(), payment_context, around)
                 .with_limits(self.limits())
                 .unwrap()
                 .with_creator(Some(CREATOR)),

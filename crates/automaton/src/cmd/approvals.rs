@@ -27,7 +27,7 @@ const SHOWN_MAX: u32 = 100;
 pub(crate) enum ApprovalsCommand {
     /// List the questions that wait for you, newest first
     List {
-        /// Also those that were answered or have lapsed
+        /// Also those that were answered or have expired
         #[arg(short, long)]
         all: bool,
     },

@@ -161,8 +161,8 @@ async fn serve(
     deps: CloudDeps,
     signals: &Signals,
 ) -> Result<(), CliError> {
-    let (purse, signer_ended) = gas::join(signer).await?;
-    let cloud = CloudServer::start(config, deps, purse).await?;
+    let (client, signer_ended) = gas::join(signer).await?;
+    let cloud = CloudServer::start(config, deps, client).await?;
     let (listen, url) = (cloud.address(), cloud.url());
     match format {
         Format::Json => ui::json(&CloudInfo { listen, url })?,

@@ -53,7 +53,8 @@ fn summary(row: &ScheduledTask, now: Timestamp) -> [String; 4] {
         true if next <= now => "due now".to_owned(),
         true => ago(next, now),
     };
-    let rhythm = format!("{} ({})", plain(&task.rhythm.to_string()), phrases::origin(task.origin));
+    let schedule =
+        format!("{} ({})", plain(&task.schedule.to_string()), phrases::origin(task.origin));
     let last = match (last_run_at, last_result) {
         (Some(at), Some(result)) => {
             let (at, result) = (ago(*at, now), phrases::task(*result));
@@ -66,7 +67,7 @@ fn summary(row: &ScheduledTask, now: Timestamp) -> [String; 4] {
         _ => "has not run yet".to_owned(),
     };
     let note = last_note.as_ref().map(|note| format!(": {}", short(note, NOTE_CHARS_MAX)));
-    [plain(&task.name), rhythm, next, format!("{last}{}", note.unwrap_or_default())]
+    [plain(&task.name), schedule, next, format!("{last}{}", note.unwrap_or_default())]
 }
 
 fn line(run: &TaskRun, clock: &WallClock) -> [String; 4] {

@@ -109,7 +109,7 @@ pub(crate) async fn live(
     let outlets = EventExporters::open(&resolved)?;
     let workspace = resolved.home.join(home::WORKSPACE);
     let before = WorkspaceFiles::read(&workspace);
-    let charter = LaunchConfig {
+    let config = LaunchConfig {
         egress: resolved.egress.gather(&resolved.home)?,
         operator: operator::begin(&resolved.home)?,
         resolved,
@@ -119,7 +119,7 @@ pub(crate) async fn live(
         fault: args.fault,
         money: None,
     };
-    let supervisor = Supervisor::new(charter, console, telling).with_exporters(outlets);
+    let supervisor = Supervisor::new(config, console, telling).with_exporters(outlets);
     let ended = supervisor.run(signals, stack).await;
     if context.format == Format::Text {
         let left = WorkspaceFiles::read(&workspace).since(&before);

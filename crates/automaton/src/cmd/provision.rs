@@ -24,20 +24,20 @@ pub(crate) fn run(context: &CommandContext, args: &ProvisionArgs) -> Result<(), 
     keystore_of(&home)?;
     let cloud = CloudClient::new(client([url])?, url)?;
     let audience = cloud.audience()?;
-    let charter = SignerLaunchConfig {
+    let config = SignerLaunchConfig {
         home: home_of(&home),
         passphrase: args.passphrase.place(context, &home_of(&home))?,
         audiences: vec![(audience.domain, audience.uri, args.chain)],
         ..SignerLaunchConfig::default()
     };
     let (address, account) = runtime()?.block_on(async {
-        let mut signer = signer::start(&executable()?, &charter)?;
-        let purse = SignerClient::open(signer.socket).await?;
+        let mut signer = signer::start(&executable()?, &config)?;
+        let client = SignerClient::open(signer.socket).await?;
         let now = SystemClock.now();
-        let account = ApiAccount::open(&cloud, url, &purse, (now, args.chain)).await?;
-        let address = purse.address();
+        let account = ApiAccount::open(&cloud, url, &client, (now, args.chain)).await?;
+        let address = client.address();
         // The signer ends when its socket is closed.
-        drop(purse);
+        drop(client);
         signer.child.wait_timeout(SIGNER_ENDS_WITHIN)?;
         Ok::<_, CliError>((address, account))
     })?;

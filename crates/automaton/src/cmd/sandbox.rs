@@ -124,7 +124,7 @@ fn attended<T: Send + 'static>(
 ) -> Result<T, CliError> {
     let Some(way) = way else { return Ok(work()?) };
     let judge = operator::judge(&operator::path(home), operator::text(home)?.as_deref())?;
-    let door = EgressGate::new(
+    let gate = EgressGate::new(
         egress,
         (judge, id_generator()),
         manual_provenance(&id_generator()),
@@ -137,7 +137,7 @@ fn attended<T: Send + 'static>(
     };
     runtime()?.block_on(async {
         let waiting = spawn_blocking(work);
-        let ended = run_with_egress(&proxy, Some((way, Arc::new(door))), waiting).await;
+        let ended = run_with_egress(&proxy, Some((way, Arc::new(gate))), waiting).await;
         let ended = ended.map_err(|error| broken(&error))?.map_err(|error| broken(&error))?;
         Ok(ended?)
     })

@@ -297,8 +297,8 @@ pub(crate) fn stop(context: &CommandContext) -> Result<(), CliError> {
 }
 
 /// A key under which a message is stored once.
-pub(crate) fn new_key(mint: &IdGenerator) -> String {
-    format!("send:{}", mint.id::<RunId>())
+pub(crate) fn new_key(ids: &IdGenerator) -> String {
+    format!("send:{}", ids.id::<RunId>())
 }
 
 /// A message that is stored.

@@ -107,11 +107,11 @@ struct NextTask {
 
 fn next_task(reader: &Reader) -> Result<Option<NextTask>, CliError> {
     let tasks = reader.schedule()?.into_iter().filter(|task| task.task.enabled);
-    let beats = tasks.map(|task| {
+    let next_tasks = tasks.map(|task| {
         let next = task.times.next;
         NextTask { at: task.retry_at.map_or(next, |at| at.min(next)), task: task.task.name }
     });
-    Ok(beats.min_by_key(|beat| beat.at))
+    Ok(next_tasks.min_by_key(|task| task.at))
 }
 
 /// Shows how the automaton is.
@@ -265,8 +265,8 @@ fn means_in_words(means: &FinancialStatus, (clock, now): (&WallClock, Timestamp)
     )
 }
 
-fn next_task_in_words(beat: Option<&NextTask>, (clock, now): (&WallClock, Timestamp)) -> String {
-    match beat {
+fn next_task_in_words(task: Option<&NextTask>, (clock, now): (&WallClock, Timestamp)) -> String {
+    match task {
         None => "no task is planned".to_owned(),
         Some(NextTask { task, at }) => {
             format!("next is {}, at {} ({})", plain(task), clock.near(*at, now), ago(*at, now))

@@ -28,7 +28,7 @@ use crate::workspace::quoted;
 pub(crate) fn run(context: &CommandContext, args: UpArgs) -> Result<(), CliError> {
     args.run.diagnostics.start(&context.environment, "supervisor")?;
     let signals = Signals::receive()?;
-    let mint = id_generator();
+    let ids = id_generator();
     // Dropped last, when the agent has ended and the lock is free.
     let scratch = args.scratch.then(|| context.scratch()).transpose()?;
     let home = match &scratch {
@@ -57,11 +57,11 @@ pub(crate) fn run(context: &CommandContext, args: UpArgs) -> Result<(), CliError
     let draft = home::draft(&home, said, brain.as_ref())?;
     warn_of_unknown(&home, &draft.file);
     let ask =
-        args.ask.map(|text| InitialMessage { text, key: format!("ask:{}", mint.id::<RunId>()) });
+        args.ask.map(|text| InitialMessage { text, key: format!("ask:{}", ids.id::<RunId>()) });
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
         let telling = match story {
-            Some(story) => Some(StoryDriver::start(story, home.clone(), mint).await?),
+            Some(story) => Some(StoryDriver::start(story, home.clone(), ids).await?),
             None => None,
         };
         let environment = &context.environment;

@@ -203,7 +203,7 @@ pub(super) async fn open(
         chain: ChainId(args.chain),
         contract: args.usdc,
     };
-    let charter = SignerLaunchConfig {
+    let config = SignerLaunchConfig {
         home: home_of(home),
         passphrase: args.passphrase.place(context, &home_of(home))?,
         tokens: vec![TokenLaunchConfig {
@@ -224,9 +224,9 @@ pub(super) async fn open(
     };
     // silent-ok: where it is unknown, no time passed since the last payment.
     let chain_time = chain.time().await.ok();
-    let charter = SignerLaunchConfig { chain_time, ..charter };
-    let signer = signer::start(&executable()?, &charter)?;
-    let till = PaymentContext {
+    let config = SignerLaunchConfig { chain_time, ..config };
+    let signer = signer::start(&executable()?, &config)?;
+    let payment_context = PaymentContext {
         cloud: CloudClient::new(client.clone(), cloud.as_str())?,
         net: client,
         origin: origin(cloud.as_str())?.to_string(),
@@ -241,7 +241,7 @@ pub(super) async fn open(
         faults: Arc::new(NoFaults),
         events: Arc::new(NoEvents),
     };
-    Ok((Treasury::new(store.clone(), till, around), signer.child))
+    Ok((Treasury::new(store.clone(), payment_context, around), signer.child))
 }
 
 /// A client that may reach these, private or not: the creator spelled them out.

@@ -273,13 +273,13 @@ mod tests {
             ));
             told.unwrap().gather(home.path()).map_err(|failure| failure.line())
         };
-        let charter = read(r#"{"file": "key"}"#).unwrap();
+        let config = read(r#"{"file": "key"}"#).unwrap();
         // As it goes to the agent's process.
-        let text = serde_json::to_string(&charter).unwrap();
-        let charter: EgressLaunchConfig = serde_json::from_str(&text).unwrap();
-        assert_eq!(charter.open().credentials[0].value.reveal(), "Bearer abc");
-        assert_eq!(charter.open().credentials[0].header, "authorization");
-        assert!(!format!("{charter:?}").contains("abc"));
+        let text = serde_json::to_string(&config).unwrap();
+        let config: EgressLaunchConfig = serde_json::from_str(&text).unwrap();
+        assert_eq!(config.open().credentials[0].value.reveal(), "Bearer abc");
+        assert_eq!(config.open().credentials[0].header, "authorization");
+        assert!(!format!("{config:?}").contains("abc"));
         for from in [
             r#"{"file": "open"}"#,
             r#"{"file": "empty"}"#,

@@ -76,12 +76,12 @@ fn start() -> Result<(), CliError> {
     harden()?;
     let signals = Signals::receive()?;
     let lifeline = process::take_inherited(LIFELINE)?;
-    let ChildConfig { diagnostics, charter } = launch_config::read::<LaunchConfig>()?;
+    let ChildConfig { diagnostics, config } = launch_config::read::<LaunchConfig>()?;
     diagnostics.start("agent");
-    let _lock = lock(&charter.resolved.home)?;
+    let _lock = lock(&config.resolved.home)?;
     runtime()?.block_on(async {
         let (stop, stopped) = watch::channel(false);
-        let mut life = pin!(live(&charter, stopped));
+        let mut life = pin!(live(&config, stopped));
         let signals = StopSignals::watch(&signals)?;
         let supervisor = SupervisorLink::watch(lifeline)?;
         let mut orphaned = false;
@@ -119,13 +119,13 @@ fn lock(home: &Path) -> Result<LockGuard, CliError> {
 }
 
 /// Puts everything together and lives.
-async fn live(charter: &LaunchConfig, mut stopped: watch::Receiver<bool>) -> Result<(), CliError> {
-    let resolved = &charter.resolved;
+async fn live(config: &LaunchConfig, mut stopped: watch::Receiver<bool>) -> Result<(), CliError> {
+    let resolved = &config.resolved;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let mint = IdGenerator::new(Arc::clone(&clock), Arc::new(SystemEntropy));
-    let events = Arc::new(EventPipe::of(&mint));
-    let faults = armed(charter.fault.as_deref().map(|text| (text, resolved.home.as_path())))?;
-    let store = Store::open(&resolved.home.join(DATABASE), mint.clone(), Arc::clone(&faults))?;
+    let ids = IdGenerator::new(Arc::clone(&clock), Arc::new(SystemEntropy));
+    let events = Arc::new(EventPipe::of(&ids));
+    let faults = armed(config.fault.as_deref().map(|text| (text, resolved.home.as_path())))?;
+    let store = Store::open(&resolved.home.join(DATABASE), ids.clone(), Arc::clone(&faults))?;
     let (automaton, character) =
         home::birth_or_load(&store, &resolved.home, &resolved.name, &resolved.genesis).await?;
     events.tell(Event::AgentStarted {
@@ -137,10 +137,10 @@ async fn live(charter: &LaunchConfig, mut stopped: watch::Receiver<bool>) -> Res
     if let Some(message) = &resolved.creator_message {
         receive(&store, message, CREATOR_MESSAGE_KEY, &events).await?;
     }
-    if let Some(ask) = &charter.ask {
+    if let Some(ask) = &config.ask {
         receive(&store, &ask.text, &ask.key, &events).await?;
     }
-    let launcher = Launcher::new(charter.executable.clone());
+    let launcher = Launcher::new(config.executable.clone());
     let probe = probe(&launcher);
     if let Err(refusal) = check_sandbox(&probe) {
         events.tell(Event::ErrorReported {
@@ -149,38 +149,38 @@ async fn live(charter: &LaunchConfig, mut stopped: watch::Receiver<bool>) -> Res
             hint: refusal.hint(),
         });
     }
-    let begun = mint.now();
-    let who = Identity { automaton, resolved, ids: &mint };
-    let brain = brain(charter, (&launcher, &probe), who, clock, &events);
+    let begun = ids.now();
+    let who = Identity { automaton, resolved, ids: &ids };
+    let brain = brain(config, (&launcher, &probe), who, clock, &events);
     // Both arms are safe to drop: a model that is being loaded is killed then.
-    let (provider, stand_ins, till) = tokio::select! {
+    let (provider, stand_ins, payment_context) = tokio::select! {
         biased;
         _ = stopped.wait_for(|stop| *stop) => return Ok(store.close().await?),
         brain = brain => brain?,
     };
-    events.tell(brain_ready(provider.model(), mint.now().since(begun)));
+    events.tell(brain_ready(provider.model(), ids.now().since(begun)));
     let sink = Arc::clone(&events) as Arc<dyn EventSink>;
     let (boot, told) = (Arc::new(SystemBootClock), Arc::clone(&sink));
-    let around =
-        TreasuryDeps { ids: mint.clone(), boot, faults: Arc::clone(&faults), events: told };
-    let treasury = till.map(|till| Treasury::new(store.clone(), till, around));
+    let around = TreasuryDeps { ids: ids.clone(), boot, faults: Arc::clone(&faults), events: told };
+    let treasury = payment_context
+        .map(|payment_context| Treasury::new(store.clone(), payment_context, around));
     let treasury = treasury.map(|treasury| under(resolved, treasury)).transpose()?;
-    let settings = settings((resolved, &charter.egress.open()), charter.turns_max, character);
+    let settings = settings((resolved, &config.egress.open()), config.turns_max, character);
     let deps = AgentDeps {
         store: store.clone(),
         provider,
         fallbacks: stand_ins,
         launcher: Arc::new(launcher),
         probe,
-        ids: mint,
+        ids,
         faults,
         events: sink,
-        judge: operator::judge(&operator::path(&resolved.home), charter.operator.as_deref())?,
+        judge: operator::judge(&operator::path(&resolved.home), config.operator.as_deref())?,
         treasury,
     };
     let ended = automaton_agent::live(settings, deps, stopped).await;
     let closed = store.close().await;
-    let reason = why_stopped(ended?.reason, charter.turns_max);
+    let reason = why_stopped(ended?.reason, config.turns_max);
     closed?;
     events.tell(Event::AgentStopped { reason });
     Ok(())
@@ -208,19 +208,19 @@ fn under(resolved: &ResolvedConfig, treasury: Treasury) -> Result<Arc<Treasury>,
 
 /// The model, and what it is paid with where it costs something.
 async fn brain(
-    charter: &LaunchConfig,
+    config: &LaunchConfig,
     (launcher, probe): (&Launcher, &Probe),
     who: Identity<'_>,
     clock: Arc<dyn Clock>,
     events: &EventPipe,
 ) -> Result<(Arc<dyn Provider>, FallbackProviders, Option<PaymentContext>), CliError> {
-    let Some(money) = &charter.money else {
-        let alone = provider::start(&charter.resolved, launcher, probe, clock).await?;
+    let Some(money) = &config.money else {
+        let alone = provider::start(&config.resolved, launcher, probe, clock).await?;
         return Ok((alone, FallbackProviders::default(), None));
     };
     let opened = money::open(money, who, clock, |event| events.tell(event));
-    let PaidServices { provider, stand_ins, payment_context: till } = opened.await?;
-    Ok((provider, stand_ins, Some(till)))
+    let PaidServices { provider, stand_ins, payment_context } = opened.await?;
+    Ok((provider, stand_ins, Some(payment_context)))
 }
 
 /// Whether commands can run on this machine, as far as that is known before
@@ -355,17 +355,17 @@ fn budgets(resolved: &ResolvedConfig, turns_max: Option<u32>) -> Budgets {
 /// Events as lines on standard output, for the supervisor, and to whoever follows.
 #[derive(Debug)]
 struct EventPipe {
-    mint: IdGenerator,
+    ids: IdGenerator,
     feed: broadcast::Sender<Arc<StampedEvent>>,
 }
 
 impl EventPipe {
-    fn of(mint: &IdGenerator) -> Self {
-        Self { mint: mint.clone(), feed: broadcast::Sender::new(FEED_MAX) }
+    fn of(ids: &IdGenerator) -> Self {
+        Self { ids: ids.clone(), feed: broadcast::Sender::new(FEED_MAX) }
     }
 
     fn tell(&self, event: Event) {
-        self.emit(StampedEvent { at: self.mint.now(), event });
+        self.emit(StampedEvent { at: self.ids.now(), event });
     }
 }
 

@@ -29,7 +29,7 @@ pub fn start(executable: &Path, config: &CloudConfig) -> Result<RunningSigner, C
     let chain = &config.chain;
     let address = chain.token()?;
     let contract = Contract { chain_id: chain.id, address, selectors: vec![CALLED] };
-    let charter = SignerLaunchConfig {
+    let config = SignerLaunchConfig {
         home: chain.gas_signer.home.clone(),
         passphrase: chain.gas_signer.passphrase_file.clone().map(PassphraseLocation::File),
         contracts: vec![contract],
@@ -40,7 +40,7 @@ pub fn start(executable: &Path, config: &CloudConfig) -> Result<RunningSigner, C
         },
         ..SignerLaunchConfig::default()
     };
-    signer::start(executable, &charter)
+    signer::start(executable, &config)
 }
 
 /// Joins a cloud to its signer, once that is unlocked; then what tells of its end.
@@ -51,7 +51,7 @@ pub async fn join(
     signer: RunningSigner,
 ) -> Result<(SignerClient, impl Future<Output = CliError>), CliError> {
     let RunningSigner { mut child, socket } = signer;
-    let purse = SignerClient::open(socket).await?;
+    let signer = SignerClient::open(socket).await?;
     let ended = async move {
         loop {
             tokio::time::sleep(WATCHED_EVERY).await;
@@ -64,5 +64,5 @@ pub async fn join(
             return CliError::new(ErrorClass::Internal, what);
         }
     };
-    Ok((purse, ended))
+    Ok((signer, ended))
 }

@@ -110,7 +110,7 @@ pub(crate) struct ChildConfig<T> {
     /// As its parent speaks.
     pub(crate) diagnostics: Diagnostics,
     /// Everything else.
-    pub(crate) charter: T,
+    pub(crate) config: T,
 }
 
 impl<T: Serialize> ChildConfig<T> {
@@ -118,8 +118,8 @@ impl<T: Serialize> ChildConfig<T> {
     ///
     /// # Errors
     /// When the charter has no JSON form.
-    pub(crate) fn line(charter: T) -> Result<Vec<u8>, serde_json::Error> {
-        let told = Self { diagnostics: Diagnostics::spoken(), charter };
+    pub(crate) fn line(config: T) -> Result<Vec<u8>, serde_json::Error> {
+        let told = Self { diagnostics: Diagnostics::spoken(), config };
         let mut line = serde_json::to_vec(&told)?;
         line.push(b'\n');
         Ok(line)
@@ -132,7 +132,7 @@ impl<T: Serialize> ChildConfig<T> {
 /// When it is none.
 pub(crate) fn read<T: DeserializeOwned>() -> Result<ChildConfig<T>, CliError> {
     let bad = |error: &(dyn std::error::Error + 'static)| {
-        CliError::internal("the supervisor gave no charter", error)
+        CliError::internal("the supervisor gave no configuration", error)
     };
     let mut line = String::new();
     let input = io::stdin().lock().take(LINE_BYTES_MAX as u64);

@@ -66,7 +66,7 @@ pub(crate) struct PaidServices {
 /// # Errors
 /// When the signer, the cloud or the chain cannot be used.
 pub(crate) async fn open(
-    charter: &MoneyLaunchConfig,
+    config: &MoneyLaunchConfig,
     who: Identity<'_>,
     clock: Arc<dyn Clock>,
     tell: impl Fn(Event),
@@ -76,30 +76,30 @@ pub(crate) async fn open(
     // Whole origins of those who may be paid are spelled out, too.
     let paid = resolved.treasury_policy.limits().x402_hosts;
     let paid = paid.iter().filter(|host| host.contains("://")).map(String::as_str);
-    let net = client(paid.chain([charter.cloud.as_str(), charter.rpc.as_str()]))?;
-    let cloud = CloudClient::new(net.clone(), &charter.cloud)?;
-    let purse = SignerClient::open(socket).await?;
-    let account = async || account(charter, &who, (&cloud, &purse), &tell).await;
+    let net = client(paid.chain([config.cloud.as_str(), config.rpc.as_str()]))?;
+    let cloud = CloudClient::new(net.clone(), &config.cloud)?;
+    let signer = SignerClient::open(socket).await?;
+    let account = async || account(config, &who, (&cloud, &signer), &tell).await;
     let (key, models) = patiently(account).await?;
-    let row = models.data.iter().find(|row| row.id == charter.model).ok_or_else(|| {
-        let what = format!("the cloud {} offers no model '{}'", charter.cloud, charter.model);
+    let row = models.data.iter().find(|row| row.id == config.model).ok_or_else(|| {
+        let what = format!("the cloud {} offers no model '{}'", config.cloud, config.model);
         CliError::new(ErrorClass::Config, what)
     })?;
     // Behind the cloud is the server that the configuration names.
     let remedies = remedies(&resolved.brain, &resolved.brain_origin, true);
     let known = describe(&resolved.brain)?;
     let info = |row: &ModelRow| sold(row, &known, &resolved.brain);
-    let door = |row: &ModelRow| (net.clone(), remedies.clone(), info(row));
-    let at_cloud = |row: &ModelRow| provider(charter, &key, door(row), Arc::clone(&clock));
+    let parts = |row: &ModelRow| (net.clone(), remedies.clone(), info(row));
+    let at_cloud = |row: &ModelRow| provider(config, &key, parts(row), Arc::clone(&clock));
     let provider = at_cloud(row)?;
     // A weaker model is trusted with less than the tools that it would be given.
     let fits = |other: &ModelRow| other.available && other.weak == row.weak;
     let found = |name: &String| models.data.iter().find(|row| row.id == *name && fits(row));
     let stand_in = |name: &Option<String>| name.as_ref().and_then(found).map(at_cloud).transpose();
-    let FallbackModels { low_compute, critical } = &charter.cheaper;
+    let FallbackModels { low_compute, critical } = &config.cheaper;
     let stand_ins =
         FallbackProviders { low_compute: stand_in(low_compute)?, critical: stand_in(critical)? };
-    let lacking = charter.cheaper.names().filter(|name| found(&(*name).to_owned()).is_none());
+    let lacking = config.cheaper.names().filter(|name| found(&(*name).to_owned()).is_none());
     let lacking: Vec<&str> = lacking.collect();
     if !lacking.is_empty() {
         tell(Event::ErrorReported {
@@ -113,18 +113,19 @@ pub(crate) async fn open(
             ),
         });
     }
-    let (rpc, chain_id) = (url(&charter.rpc)?, charter.token.chain_id);
+    let (rpc, chain_id) = (url(&config.rpc)?, config.token.chain_id);
     let connect = async || Ok(ChainClient::connect(net.clone(), rpc.clone(), chain_id).await?);
     let chain = patiently(connect).await?;
     let token = TokenDomain {
-        name: charter.token.name.clone(),
-        version: charter.token.version.clone(),
-        chain: ChainId(charter.token.chain_id),
-        contract: charter.token.address,
+        name: config.token.name.clone(),
+        version: config.token.version.clone(),
+        chain: ChainId(config.token.chain_id),
+        contract: config.token.address,
     };
-    let origin = origin(&charter.cloud)?.to_string();
-    let till = PaymentContext { cloud, key: Some(key), origin, signer: purse, chain, token, net };
-    Ok(PaidServices { provider, stand_ins, payment_context: till })
+    let origin = origin(&config.cloud)?.to_string();
+    let payment_context =
+        PaymentContext { cloud, key: Some(key), origin, signer, chain, token, net };
+    Ok(PaidServices { provider, stand_ins, payment_context })
 }
 
 /// Tries until it is done, or fails for good: cloud and chain may be away for a moment,
@@ -143,14 +144,14 @@ async fn patiently<T>(attempt: impl AsyncFn() -> Result<T, CliError>) -> Result<
 
 /// The API key, and what the cloud offers with it.
 async fn account(
-    charter: &MoneyLaunchConfig,
+    config: &MoneyLaunchConfig,
     who: &Identity<'_>,
-    (cloud, purse): (&CloudClient, &SignerClient),
+    (cloud, signer): (&CloudClient, &SignerClient),
     tell: impl Fn(Event),
 ) -> Result<(Secret, ModelsReply), CliError> {
     let home = &who.resolved.home;
     let ours = |account: &ApiAccount| {
-        (account.cloud.as_str(), account.wallet) == (charter.cloud.as_str(), purse.address())
+        (account.cloud.as_str(), account.wallet) == (config.cloud.as_str(), signer.address())
     };
     if let Some(account) = ApiAccount::read(home)?.filter(ours) {
         match cloud.models(&account.key).await {
@@ -159,13 +160,13 @@ async fn account(
             Err(error) => return Err(error.into()),
         }
     }
-    let place = (who.ids.now(), charter.sign_in_chain);
-    let account = ApiAccount::open(cloud, &charter.cloud, purse, place).await?;
+    let place = (who.ids.now(), config.sign_in_chain);
+    let account = ApiAccount::open(cloud, &config.cloud, signer, place).await?;
     account.keep(home)?;
-    let (at, address) = (origin(&charter.cloud)?.to_string(), purse.address().to_string());
+    let (at, address) = (origin(&config.cloud)?.to_string(), signer.address().to_string());
     tell(Event::AccountOpened { cloud: at, address });
     if let Some(whom) = registration(who)
-        && let Err(failure) = account.register(cloud, purse, whom).await
+        && let Err(failure) = account.register(cloud, signer, whom).await
     {
         let error = format!("the cloud does not know who made this automaton: {}", failure.line());
         tell(Event::ErrorReported { kind: failure.kind, error, hint: failure.remedy });
@@ -176,14 +177,14 @@ async fn account(
 
 /// What the automaton says of itself; nothing where its creator has no address.
 fn registration(who: &Identity<'_>) -> Option<RegistrationFields> {
-    let Identity { automaton, resolved, ids: mint } = who;
+    let Identity { automaton, resolved, ids } = who;
     Some(RegistrationFields {
         automaton_id: automaton.to_string(),
         creator_address: resolved.creator_address.clone()?,
         name: resolved.name.clone(),
         bio: String::new(),
         genesis_prompt_hash: Some(keccak256(resolved.genesis.as_bytes())),
-        nonce: mint.id::<RunId>().to_string(),
+        nonce: ids.id::<RunId>().to_string(),
     })
 }
 
@@ -206,12 +207,12 @@ fn sold(row: &ModelRow, known: &ModelInfo, brain: &Brain) -> ModelInfo {
 }
 
 fn provider(
-    charter: &MoneyLaunchConfig,
+    config: &MoneyLaunchConfig,
     key: &Secret,
     (net, remedies, info): (HttpClient, Remedies, ModelInfo),
     clock: Arc<dyn Clock>,
 ) -> Result<Arc<dyn Provider>, CliError> {
-    let endpoint = Endpoint::new(&charter.cloud, ApiAuth::Raw(key.clone()), info);
+    let endpoint = Endpoint::new(&config.cloud, ApiAuth::Raw(key.clone()), info);
     let endpoint = Endpoint { remedies, ..endpoint };
     Ok(Arc::new(OpenAiCompatible::new(net, endpoint, clock)?))
 }

@@ -135,9 +135,9 @@ fn start() -> Result<(), CliError> {
     harden()?;
     let signals = Signals::receive()?;
     let lifeline = process::take_inherited(LIFELINE)?;
-    let ChildConfig { diagnostics, charter } = launch_config::read::<ServiceLaunchConfig>()?;
-    diagnostics.start(charter.arg0().trim_start_matches("automaton-"));
-    let ServiceLaunchConfig { serves, listen, executable, fault } = charter;
+    let ChildConfig { diagnostics, config } = launch_config::read::<ServiceLaunchConfig>()?;
+    diagnostics.start(config.arg0().trim_start_matches("automaton-"));
+    let ServiceLaunchConfig { serves, listen, executable, fault } = config;
     let faults = armed(fault.as_ref().map(|(text, home)| (text.as_str(), home.as_path())))?;
     let serves = serves.prepare(listen, &executable)?;
     runtime()?.block_on(async {
@@ -169,11 +169,11 @@ fn start() -> Result<(), CliError> {
 }
 
 async fn serve_chain(
-    (charter, listen): (ChainLaunchConfig, SocketAddr),
+    (config, listen): (ChainLaunchConfig, SocketAddr),
     faults: Arc<dyn Faults>,
     mut stopped: watch::Receiver<bool>,
 ) -> Result<(), CliError> {
-    let ChainLaunchConfig { data, gas, gift } = charter;
+    let ChainLaunchConfig { data, gas, gift } = config;
     let clock = Arc::new(SystemClock);
     let config = automaton_devnet::DevnetConfig {
         listen,
@@ -227,8 +227,8 @@ async fn serve_cloud(
             tell(Event::ErrorReported { kind: ErrorClass::Upstream, error, hint: None });
         }),
     };
-    let (purse, signer_ended) = gas::join(signer).await?;
-    let cloud = CloudServer::start(config, deps, purse).await?;
+    let (client, signer_ended) = gas::join(signer).await?;
+    let cloud = CloudServer::start(config, deps, client).await?;
     launch_config::tell(&ChildMessage::Ready { url: cloud.url().to_owned() });
     // Both arms are cancel-safe: they only wait.
     let ended = tokio::select! {

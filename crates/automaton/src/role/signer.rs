@@ -60,7 +60,7 @@ pub struct SignerLaunchConfig {
     /// Whether it serves agents one after the other, whose sockets are passed over the
     /// one that it has.
     #[serde(default)]
-    pub has_door: bool,
+    pub passes_fds: bool,
 }
 
 /// Where a passphrase lies.
@@ -125,10 +125,10 @@ pub(crate) fn home_of(home: &Path) -> PathBuf {
 /// When the process cannot be started.
 pub(crate) fn start(
     executable: &Path,
-    charter: &SignerLaunchConfig,
+    config: &SignerLaunchConfig,
 ) -> Result<RunningSigner, CliError> {
-    let charter = SignerLaunchConfig { others: 0, ..charter.clone() };
-    let (child, socket, _) = start_for(executable, &charter)?;
+    let config = SignerLaunchConfig { others: 0, ..config.clone() };
+    let (child, socket, _) = start_for(executable, &config)?;
     Ok(RunningSigner { child, socket })
 }
 
@@ -139,7 +139,7 @@ pub(crate) fn start(
 /// When the process cannot be started.
 pub fn start_for(
     executable: &Path,
-    charter: &SignerLaunchConfig,
+    config: &SignerLaunchConfig,
 ) -> Result<(Child, UnixStream, Vec<UnixStream>), CliError> {
     let failed = |error: io::Error| CliError::internal("cannot reach the signer", &error);
     let (mut input, child_input) = UnixStream::pair().map_err(failed)?;
@@ -151,14 +151,14 @@ pub fn start_for(
         .stderr(Stdio::Inherit)
         .descriptor(OwnedFd::from(theirs), SOCKET);
     let mut others = Vec::new();
-    for place in places(charter.others) {
+    for place in places(config.others) {
         let (ours, theirs) = UnixStream::pair().map_err(failed)?;
         command = command.descriptor(OwnedFd::from(theirs), place);
         others.push(ours);
     }
     let child = process::spawn(command)?;
-    let line = ChildConfig::line(charter)
-        .map_err(|error| CliError::internal("cannot write the signer's charter", &error))?;
+    let line = ChildConfig::line(config)
+        .map_err(|error| CliError::internal("cannot write the signer's configuration", &error))?;
     input.write_all(&line).map_err(failed)?;
     Ok((child, socket, others))
 }
@@ -180,35 +180,35 @@ pub(crate) fn main() -> ExitCode {
 
 fn sign() -> Result<(), CliError> {
     let socket = process::take_inherited(SOCKET)?;
-    let ChildConfig { diagnostics, charter } = launch_config::read::<SignerLaunchConfig>()?;
+    let ChildConfig { diagnostics, config } = launch_config::read::<SignerLaunchConfig>()?;
     diagnostics.start("signer");
-    let agents = if charter.has_door {
-        SignerClients::Door(socket)
+    let agents = if config.passes_fds {
+        SignerClients::Passed(socket)
     } else {
-        let others = places(charter.others).map(process::take_inherited);
+        let others = places(config.others).map(process::take_inherited);
         SignerClients::Here(std::iter::once(Ok(socket)).chain(others).collect::<Result<_, _>>()?)
     };
-    let fault = charter.fault.as_ref();
+    let fault = config.fault.as_ref();
     let faults = armed(fault.map(|(text, home)| (text.as_str(), home.as_path())))?;
-    let passphrase = charter.passphrase.map_or(PassphraseSource::Terminal, Into::into);
-    let assets = charter.tokens.into_iter().map(|token| TokenDomain {
+    let passphrase = config.passphrase.map_or(PassphraseSource::Terminal, Into::into);
+    let assets = config.tokens.into_iter().map(|token| TokenDomain {
         name: token.name,
         version: token.version,
         chain: ChainId(token.chain_id),
         contract: token.address,
     });
-    let audiences = charter.audiences.into_iter();
+    let audiences = config.audiences.into_iter();
     let audiences = audiences.map(|(domain, uri, chain_id)| Audience { domain, uri, chain_id });
     let config = SignerConfig {
-        home: charter.home,
+        home: config.home,
         passphrase,
         permits: SigningPermits {
             assets: assets.collect(),
             audiences: audiences.collect(),
-            contracts: charter.contracts,
-            gas: charter.gas,
+            contracts: config.contracts,
+            gas: config.gas,
         },
-        chain: charter.chain_time,
+        chain: config.chain_time,
     };
     let parts =
         SignerDeps { clock: Arc::new(SystemClock), boot: Arc::new(SystemBootClock), faults };

@@ -156,9 +156,12 @@ fn told(books: &Books) -> String {
         format!(" (up to {} of it given up unsent)", books.given_up)
     };
     // silent-ok: as above.
-    let lost = gone.and_then(|gone| gone.minus(*computed).ok()).filter(|_| books.unheard > 0);
+    let lost = gone.and_then(|gone| gone.minus(*computed).ok()).filter(|_| books.unsettled > 0);
     let lost = lost.map_or_else(String::new, |lost| {
-        format!(" ({lost} of it for up to {} that were never heard)", many(books.unheard, "answer"))
+        format!(
+            " ({lost} of it for up to {} that were never heard)",
+            many(books.unsettled, "answer")
+        )
     });
     let rented = if books.rented == Microcents::ZERO {
         String::new()

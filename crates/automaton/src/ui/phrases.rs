@@ -176,7 +176,7 @@ pub(crate) const fn approval(state: ApprovalState) -> &'static str {
         ApprovalState::Waiting => "waiting for your answer",
         ApprovalState::Approved => "approved",
         ApprovalState::Denied => "denied",
-        ApprovalState::Lapsed => "lapsed unanswered",
+        ApprovalState::Expired => "expired unanswered",
         ApprovalState::Used => "approved and done",
     }
 }

@@ -15,8 +15,8 @@ use automaton_core::trust::{Label, Labelled};
 use super::*;
 
 fn story() -> Vec<Event> {
-    let mint = IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
-    let (turn, call, session) = (mint.id(), mint.id(), mint.id());
+    let ids = IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
+    let (turn, call, session) = (ids.id(), ids.id(), ids.id());
     let tool = "write_file".to_owned();
     let reason = Labelled::new(Label::Creator, "creator", "hello\u{1b}[2J there");
     vec![
@@ -24,7 +24,7 @@ fn story() -> Vec<Event> {
             session,
             causes: vec![WakeCause { source: WakeSource::Inbox, reason: reason.clone() }],
         },
-        Event::MessageReceived { message: mint.id(), body: reason },
+        Event::MessageReceived { message: ids.id(), body: reason },
         Event::TurnStarted { turn, seq: 1, session },
         Event::ThoughtDelta { turn, text: "I will\nwrite".to_owned() },
         Event::ThoughtDelta { turn, text: " it down.".to_owned() },
@@ -79,7 +79,7 @@ fn story() -> Vec<Event> {
 }
 
 fn money() -> Vec<Event> {
-    let mint = IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
+    let ids = IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
     let address = "0x9b95Ceee0A5aEE6663E21929423dE818537aC302".to_owned();
     let hash = "0x27fdb744ff6c07a0bca569febac97296e040fdff73fb01c409dbf79cd3938ff0".to_owned();
     let (usdc, credits) = (MicroUsdc::new(20_000_000), Microcents::new(500_000_000));
@@ -95,7 +95,7 @@ fn money() -> Vec<Event> {
         Event::WalletFunded { address: address.clone(), amount: usdc, transaction: hash.clone() },
         Event::ServiceReady { service: Service::Chain, url: url(), took_ms: 6 },
         Event::AgentStarted {
-            automaton: mint.id(),
+            automaton: ids.id(),
             name: "Ada".to_owned(),
             home: "/home/ada/.automaton".to_owned(),
             version: "0.1.0".to_owned(),
@@ -111,7 +111,7 @@ fn money() -> Vec<Event> {
         Event::TopupDemanded { usd: 5, amount, payee: address },
         read(credits, SurvivalTier::Normal),
         Event::TopupSettled {
-            payment: mint.id(),
+            payment: ids.id(),
             amount,
             transaction: Some(hash),
             credits: Some(credits),
@@ -177,12 +177,12 @@ fn the_test_wallet_and_what_it_buys_are_one_line_each() {
 
 #[test]
 fn why_it_stopped_is_told_once() {
-    let mint = IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
+    let ids = IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
     let sentence = "Stopped: 30 answers used. `automaton wake` goes on.".to_owned();
     let body = Labelled::new(Label::Own, "self", &sentence);
-    let (session, reason) = (mint.id(), StopReason::Envelope);
+    let (session, reason) = (ids.id(), StopReason::Envelope);
     let ended = Event::WakeEnded { session, reason, turns: 3, sentence: sentence.clone() };
-    let told = Event::MessageSent { message: mint.id(), recipient: "creator".to_owned(), body };
+    let told = Event::MessageSent { message: ids.id(), recipient: "creator".to_owned(), body };
     let brief = (ThoughtDisplay::Streamed, ColorMode::Plain, TimeColumn::Hidden);
     let text = shown_of(vec![told, ended.clone()], brief, 120);
     assert_eq!(text.matches("30 answers used").count(), 1, "{text}");
@@ -191,9 +191,9 @@ fn why_it_stopped_is_told_once() {
 
 #[test]
 fn an_answer_that_was_its_last_words_is_shown_once() {
-    let mint = IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
+    let ids = IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
     let sent = |text: &str| Event::MessageSent {
-        message: mint.id(),
+        message: ids.id(),
         recipient: "creator".to_owned(),
         body: Labelled::new(Label::Own, "self", text),
     };
@@ -237,8 +237,8 @@ fn a_thought_is_shown_once_either_way() {
 
 #[test]
 fn what_takes_its_time_is_shown_until_the_next_event() {
-    let mint = IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
-    let (turn, session) = (mint.id(), mint.id());
+    let ids = IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
+    let (turn, session) = (ids.id(), ids.id());
     let mut out = Vec::new();
     let mut pretty =
         EventPrinter::new(&mut out, ColorMode::Plain, ThoughtDisplay::Streamed, TimeColumn::Hidden);

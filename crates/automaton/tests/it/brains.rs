@@ -291,5 +291,5 @@ fn a_stop_in_the_middle_of_an_answer_is_quick_and_no_failure_later() {
         Event::BooksChecked { books, .. } => Some(*books),
         _ => None,
     });
-    assert_eq!(books.unwrap().unheard, 0, "settled by its name");
+    assert_eq!(books.unwrap().unsettled, 0, "settled by its name");
 }

@@ -67,7 +67,7 @@ fn a_folder_that_was_not_made_for_it_rehearses_no_crash() {
     let world = crate::world();
     let config = configure(world.dir(), 0o600);
     let data = world.dir().join("data").display().to_string();
-    let arguments = ["cloud", "--config", &config, "--data", &data, "--fault", "payment-begun"];
+    let arguments = ["cloud", "--config", &config, "--data", &data, "--fault", "settlement-begun"];
     let finished = world.command(&arguments).unwrap();
     assert_eq!(finished.code, Some(1), "{}", finished.stderr);
     assert!(finished.stderr.contains("was not made for rehearsal"), "{}", finished.stderr);

@@ -69,8 +69,8 @@ fn a_server_goes_on_beside_the_turns_and_commands_reach_it() {
 /// What anybody gets who asks for this URL.
 #[test]
 fn what_was_sent_off_ends_with_the_last_process_that_is_known() {
-    let beats = "i=0; while :; do i=$((i+1)); echo $i > beat; sleep 0.1; done";
-    let send_off = format!("(setsid sh -c '{beats}' > /dev/null 2>&1 &) ; sleep 1; cat beat");
+    let ticking = "i=0; while :; do i=$((i+1)); echo $i > tick; sleep 0.1; done";
+    let send_off = format!("(setsid sh -c '{ticking}' > /dev/null 2>&1 &) ; sleep 1; cat tick");
     let turns: &[&[(&str, Value)]] = &[&[
         ("start_process", json!({"command": "sleep 3"})),
         ("exec", json!({"command": send_off})),
@@ -79,11 +79,11 @@ fn what_was_sent_off_ends_with_the_last_process_that_is_known() {
     let mut run = world.up(&["--ask", "Go."]).unwrap();
     let is_thought = |event: &Event| matches!(event, Event::TurnCommitted { .. });
     run.wait_for(is_thought, LIMIT).unwrap();
-    let beat = world.home().join("workspace/beat");
-    let mut before = std::fs::read_to_string(&beat).unwrap();
+    let tick = world.home().join("workspace/tick");
+    let mut before = std::fs::read_to_string(&tick).unwrap();
     let is_still = (0..20).any(|_| {
         std::thread::sleep(Duration::from_secs(1));
-        let now = std::fs::read_to_string(&beat).unwrap();
+        let now = std::fs::read_to_string(&tick).unwrap();
         std::mem::replace(&mut before, now.clone()) == now
     });
     assert!(is_still, "{before}");

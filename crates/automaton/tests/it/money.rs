@@ -16,7 +16,7 @@ use super::{GAS, gas_signer, world};
 /// Long enough for a key derivation without optimisation on a loaded machine.
 const LIMIT: Duration = Duration::from_secs(120);
 /// Whom the cloud has its customers pay.
-const TILL: &str = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
+const PAY_TO: &str = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
 
 /// A chain, a cloud, and an automaton with 20 USDC.
 struct Town {
@@ -56,7 +56,7 @@ impl Town {
         let config = json!({
             "data": world.dir().join("cloud"),
             "chain": {
-                "id": 31337, "rpc_url": rpc, "asset": usdc, "pay_to": TILL,
+                "id": 31337, "rpc_url": rpc, "asset": usdc, "pay_to": PAY_TO,
                 "gas_signer": gas_signer(world.dir(), 0o600),
             },
             "upstream": { "base_url": "http://127.0.0.1:1/v1" },
@@ -190,11 +190,11 @@ fn lossy(cloud: &str, lost: Lost, loses: &Arc<AtomicBool>) -> String {
 #[test]
 fn credits_are_bought_once_and_the_books_agree() {
     let town = Town::new();
-    assert_eq!((town.holds(&town.wallet), town.holds(TILL)), (20_000_000, 0));
+    assert_eq!((town.holds(&town.wallet), town.holds(PAY_TO)), (20_000_000, 0));
     let receipt = done(&town.top_up("5", &town.cloud));
     assert_eq!(receipt["settled"], true, "{receipt}");
     assert_eq!(receipt["transaction"].as_str().unwrap().len(), 66);
-    assert_eq!((town.holds(&town.wallet), town.holds(TILL)), (15_000_000, 5_000_000));
+    assert_eq!((town.holds(&town.wallet), town.holds(PAY_TO)), (15_000_000, 5_000_000));
 
     let secret = town.world.dir().join("passphrase").display().to_string();
     let none = town.world.command(&["credits"]).unwrap();
@@ -262,7 +262,7 @@ fn a_lost_reply_is_asked_about_and_never_paid_again() {
     let again = town.top_up("5", &cloud);
     let receipt = done(&again);
     assert_eq!(receipt["settled"], true, "the chain knows: {receipt}");
-    assert_eq!((town.holds(&town.wallet), town.holds(TILL)), (15_000_000, 5_000_000));
+    assert_eq!((town.holds(&town.wallet), town.holds(PAY_TO)), (15_000_000, 5_000_000));
     loses.store(false, Ordering::SeqCst);
     done(&town.top_up("5", &cloud));
     assert_eq!(town.holds(&town.wallet), 10_000_000, "a new purchase is a new payment");

@@ -207,10 +207,10 @@ fn ours_buys(world: &World, chain: &Chain, (script, folder): (&str, PathBuf)) {
     chain.fund(wallet, 1_000_000);
     let fetch = |path: &str, more: &[&str]| {
         let url = format!("{shop}{path}");
-        let till = ["--cloud", &cloud, "--rpc", &chain.url, "--chain", "84532", "--json"];
+        let config = ["--cloud", &cloud, "--rpc", &chain.url, "--chain", "84532", "--json"];
         let token = ["--usdc", &chain.usdc, "--passphrase-file", &secret];
         let blocks = ["--confirmations", "0"];
-        let arguments = [&["x402", "fetch", &url], &till[..], &token, &blocks, more].concat();
+        let arguments = [&["x402", "fetch", &url], &config[..], &token, &blocks, more].concat();
         world.command(&arguments).unwrap()
     };
     let report = done(&fetch("/report", &["--max", "0.01"]));

@@ -247,7 +247,8 @@ fn settle(world: &World, run: &ProcessRun, sent: u32) {
             .zip(&started)
             .filter(|(now, then)| then.task.enabled && now.runs > then.runs + 1);
         let waits: Vec<_> = rows.iter().filter(|row| row.leased.is_some()).collect();
-        let short = rows.iter().filter(|row| row.task.rhythm.to_string().contains("every")).count();
+        let short =
+            rows.iter().filter(|row| row.task.schedule.to_string().contains("every")).count();
         let open = counts.received + counts.in_progress;
         // What it has read it may still be at.
         let rests = reader.life().unwrap().state == AgentState::Sleeping;
@@ -260,10 +261,10 @@ fn settle(world: &World, run: &ProcessRun, sent: u32) {
         }
         if watch.elapsed() > LIMIT + RESTS {
             let mut last = String::new();
-            let beats = |stamped: &&StampedEvent| {
+            let is_run = |stamped: &&StampedEvent| {
                 !matches!(stamped.event, Event::HeartbeatRan { .. } | Event::MessageReceived { .. })
             };
-            for stamped in run.events().iter().rev().filter(beats).take(20) {
+            for stamped in run.events().iter().rev().filter(is_run).take(20) {
                 writeln!(last, "{} {:?}", stamped.at, stamped.event).unwrap();
             }
             panic!("{counts:?}, {waits:?}\n{last}");
@@ -323,12 +324,12 @@ fn check(world: &World, sent: u32, last: &[StampedEvent]) -> String {
     let (books, agree) = books.unwrap();
     assert!(agree && books.agree(), "{books:?}");
     format!(
-        "{} turns, {} given up, {unknown} calls of unknown outcome; {} answers, {} unheard, paid {}, \
+        "{} turns, {} given up, {unknown} calls of unknown outcome; {} answers, {} unsettled, paid {}, \
          signed and moved the same\n",
         committed.len(),
         turns.len() - committed.len(),
         books.answers,
-        books.unheard,
+        books.unsettled,
         books.paid,
     )
 }

@@ -237,10 +237,10 @@ fn sale(sold: SaleRecord) -> SaleEntry {
     }
 }
 
-fn entry(happened: LedgerEntry) -> HistoryEntry {
+fn entry(entry: LedgerEntry) -> HistoryEntry {
     HistoryEntry {
-        id: happened.posting,
-        kind: match happened.reason {
+        id: entry.posting,
+        kind: match entry.reason {
             PostingReason::Purchase => EntryKind::Purchase,
             PostingReason::Transfer => EntryKind::Transfer,
             PostingReason::Refund => EntryKind::Refund,
@@ -249,11 +249,11 @@ fn entry(happened: LedgerEntry) -> HistoryEntry {
                 EntryKind::Charge
             }
         },
-        amount_cents: happened.amount.cents_towards_zero(),
-        amount_microcents: happened.amount,
-        balance_after_microcents: happened.balance_after,
-        counterparty: happened.counterparty.map(|wallet| wallet.to_string()),
-        description: happened.description,
-        at_ms: happened.at,
+        amount_cents: entry.amount.cents_towards_zero(),
+        amount_microcents: entry.amount,
+        balance_after_microcents: entry.balance_after,
+        counterparty: entry.counterparty.map(|wallet| wallet.to_string()),
+        description: entry.description,
+        at_ms: entry.at,
     }
 }

@@ -57,7 +57,7 @@ impl Settler {
             .await?;
         let (since, raw, hashes) = (self.clock.now(), None, Vec::new());
         let payment_id = payment.id;
-        let slot = NonceReservation {
+        let reservation = NonceReservation {
             intent,
             payment: payment_id,
             gas,
@@ -67,26 +67,26 @@ impl Settler {
             raw,
             hashes,
         };
-        self.sign(&slot, payment).await
+        self.sign(&reservation, payment).await
     }
 
     /// Signs the newest attempt of a slot, stores it, and only then sends it.
     async fn sign(
         &self,
-        slot: &NonceReservation,
+        reservation: &NonceReservation,
         payment: &IncomingPayment,
     ) -> Result<(), SettlementStepError> {
         let order = SettlementTransaction {
-            intent: slot.intent,
-            nonce: slot.nonce,
+            intent: reservation.intent,
+            nonce: reservation.nonce,
             authorization: &payment.authorization,
             signature: &payment.signature,
-            gas: slot.gas,
-            fees: slot.fees,
+            gas: reservation.gas,
+            fees: reservation.fees,
         };
         let signed = self.chain.sign(&order).await?;
-        self.db.mark_signed(slot.intent, signed.clone()).await?;
-        self.faults.reach(FaultPoint::PaymentSubmitted);
+        self.db.mark_signed(reservation.intent, signed.clone()).await?;
+        self.faults.reach(FaultPoint::SettlementSubmitted);
         self.push(&signed.raw, Some(payment.id)).await
     }
 
@@ -103,53 +103,53 @@ impl Settler {
             (Err(SettlementError::Rejected { .. }), None) => {}
             (sent, _) => sent?,
         }
-        self.faults.reach(FaultPoint::PaymentBroadcast);
+        self.faults.reach(FaultPoint::SettlementBroadcast);
         Ok(())
     }
 
     /// One step of one slot; `count` numbers are in blocks for good.
     pub(super) async fn advance(
         &self,
-        slot: &NonceReservation,
+        reservation: &NonceReservation,
         count: u64,
     ) -> Result<(), SettlementStepError> {
         let mut mined = false;
-        for hash in &slot.hashes {
+        for hash in &reservation.hashes {
             mined = mined || self.chain.outcome(*hash).await?.is_some();
         }
-        if slot.nonce.is_some_and(|nonce| nonce < count) {
+        if reservation.nonce.is_some_and(|nonce| nonce < count) {
             let end = if mined { NonceReservationEnd::Spent } else { NonceReservationEnd::Lost };
-            return Ok(self.db.close_nonce(slot.intent, end).await?);
+            return Ok(self.db.close_nonce(reservation.intent, end).await?);
         }
         if mined {
             // More blocks are waited for; this one may go away again.
             return Ok(());
         }
-        let Some(raw) = &slot.raw else {
-            let payment = self.db.payment(slot.payment).await?;
-            return self.sign(slot, &payment).await;
+        let Some(raw) = &reservation.raw else {
+            let payment = self.db.payment(reservation.payment).await?;
+            return self.sign(reservation, &payment).await;
         };
-        if self.clock.now().since(slot.since) >= self.gas.replace_after
-            && let Some(fees) = self.gas.raised(slot.fees, self.chain.fees().await?)
+        if self.clock.now().since(reservation.since) >= self.gas.replace_after
+            && let Some(fees) = self.gas.raised(reservation.fees, self.chain.fees().await?)
         {
-            return self.replace(slot, fees).await;
+            return self.replace(reservation, fees).await;
         }
         self.push(raw, None).await
     }
 
     async fn replace(
         &self,
-        slot: &NonceReservation,
+        reservation: &NonceReservation,
         fees: Fees,
     ) -> Result<(), SettlementStepError> {
         (self.report)(format!(
             "the transaction of payment {} is in no block; it is replaced, for {} instead of {} \
              wei a unit of gas",
-            slot.payment, fees.max, slot.fees.max
+            reservation.payment, fees.max, reservation.fees.max
         ));
-        self.db.raise_nonce_fees(slot.intent, fees).await?;
-        let payment = self.db.payment(slot.payment).await?;
-        self.sign(&NonceReservation { fees, raw: None, ..slot.clone() }, &payment).await
+        self.db.raise_nonce_fees(reservation.intent, fees).await?;
+        let payment = self.db.payment(reservation.payment).await?;
+        self.sign(&NonceReservation { fees, raw: None, ..reservation.clone() }, &payment).await
     }
 }
 

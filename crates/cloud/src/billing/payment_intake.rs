@@ -50,7 +50,7 @@ impl Settler {
         }
         match self.db.begin_payment(new).await? {
             BeginPaymentOutcome::New(id) => {
-                self.faults.reach(FaultPoint::PaymentBegun);
+                self.faults.reach(FaultPoint::SettlementBegun);
                 self.fresh.push(id);
                 Ok(PaymentAcceptance::Stored(id))
             }

@@ -9,7 +9,7 @@ use std::pin::Pin;
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 use automaton_core::error::{Classified, ErrorClass};
-use automaton_core::id::IntentId;
+use automaton_core::id::TransactionId;
 use automaton_core::time::Timestamp;
 use automaton_core::wire::x402::Authorization;
 
@@ -57,7 +57,7 @@ pub trait Settlement: Send + Sync {
 #[derive(Debug, Clone, Copy)]
 pub struct SettlementTransaction<'a> {
     /// What fixes the account's number: one intent, one number.
-    pub intent: IntentId,
+    pub intent: TransactionId,
     /// The number that the intent has, where that is known.
     pub nonce: Option<u64>,
     /// The transfer.

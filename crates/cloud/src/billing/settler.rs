@@ -107,14 +107,14 @@ impl Settler {
     /// Works until it is dropped.
     pub(crate) async fn run(self: Arc<Self>) {
         let permits = Semaphore::new(AT_ONCE);
-        let (mut hands, mut held) = (FuturesUnordered::new(), HashSet::new());
+        let (mut running, mut held) = (FuturesUnordered::new(), HashSet::new());
         let mut next = Instant::now();
         loop {
             let turns;
             (turns, next) = tokio::select! {
                 // In order: a draw would make each history another one.
                 biased;
-                Some(payment) = hands.next() => {
+                Some(payment) = running.next() => {
                     held.remove(&payment);
                     continue;
                 }
@@ -130,7 +130,7 @@ impl Settler {
                 // Nobody in hand went on while these were listed, so a row of somebody
                 // who is in nobody's hands is as it is stored.
                 if held.insert(turn.payment) {
-                    hands.push(self.tend(turn, &permits));
+                    running.push(self.tend(turn, &permits));
                 }
             }
         }
@@ -154,11 +154,12 @@ impl Settler {
             turns.insert(id, SettlementStep::new(id));
         }
         let count = Arc::default();
-        for slot in self.db.open_nonces().await? {
-            let turn =
-                turns.entry(slot.payment).or_insert_with(|| SettlementStep::new(slot.payment));
+        for reservation in self.db.open_nonces().await? {
+            let turn = turns
+                .entry(reservation.payment)
+                .or_insert_with(|| SettlementStep::new(reservation.payment));
             turn.count = Arc::clone(&count);
-            turn.nonces.push(slot);
+            turn.nonces.push(reservation);
         }
         Ok(turns.into_values().collect())
     }
@@ -195,9 +196,9 @@ impl Settler {
     }
 
     async fn keep_all(&self, turn: &SettlementStep) -> Result<(), SettlementStepError> {
-        for slot in &turn.nonces {
+        for reservation in &turn.nonces {
             let count = turn.count.get_or_try_init(|| self.chain.gas_nonce()).await?;
-            self.advance(slot, *count).await?;
+            self.advance(reservation, *count).await?;
         }
         Ok(())
     }
@@ -317,7 +318,7 @@ impl Settler {
             }
             settled => {
                 settled?;
-                self.faults.reach(FaultPoint::PaymentSettled);
+                self.faults.reach(FaultPoint::SettlementBooked);
                 Ok(())
             }
         }

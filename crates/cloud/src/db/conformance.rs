@@ -42,7 +42,7 @@ pub(crate) async fn suite(fresh: impl Fn() -> Box<dyn Engine>) {
     credits::ceilings(fresh().as_ref()).await;
     credits::refunds(fresh().as_ref()).await;
     credits::names(fresh().as_ref()).await;
-    credits::slots(fresh().as_ref()).await;
+    credits::nonces(fresh().as_ref()).await;
     machines::lives(fresh().as_ref()).await;
     machines::charges(fresh().as_ref()).await;
     machines::executions(fresh().as_ref()).await;
@@ -144,10 +144,10 @@ pub(crate) fn payment(nonce: u8, usd: u32) -> NewIncomingPayment {
     }
 }
 
-fn hold(mint: &IdGenerator, amount: i64, minimum: i64) -> NewHold {
+fn hold(ids: &IdGenerator, amount: i64, minimum: i64) -> NewHold {
     NewHold {
         name: None,
-        id: mint.id(),
+        id: ids.id(),
         wallet: wallet(1),
         model: "m".to_owned(),
         amount: Microcents::new(amount),
@@ -163,7 +163,7 @@ fn charge(cost: i64) -> Charge {
     }
 }
 
-fn mint(clock: &FakeClock) -> IdGenerator {
+fn ids(clock: &FakeClock) -> IdGenerator {
     let entropy: std::sync::Arc<dyn Entropy> = std::sync::Arc::new(SeededEntropy::new(3));
     IdGenerator::new(std::sync::Arc::new(clock.clone()) as std::sync::Arc<dyn Clock>, entropy)
 }
@@ -182,20 +182,20 @@ async fn fund(db: &dyn Db) {
 
 async fn holds(engine: &dyn Engine) {
     let clock = FakeClock::at(START);
-    let (db, mint) = (engine.open(&clock), mint(&clock));
+    let (db, ids) = (engine.open(&clock), ids(&clock));
     assert_eq!(balance(db.as_ref()).await, (0, 0));
-    let short = db.open_hold(hold(&mint, 1, 0)).await.unwrap();
+    let short = db.open_hold(hold(&ids, 1, 0)).await.unwrap();
     assert_eq!(short, HoldOutcome::Insufficient { available: Microcents::ZERO });
-    assert_eq!(db.open_hold(hold(&mint, 0, 0)).await.unwrap(), HoldOutcome::Held, "free");
+    assert_eq!(db.open_hold(hold(&ids, 0, 0)).await.unwrap(), HoldOutcome::Held, "free");
     fund(db.as_ref()).await;
     let all = 500_000_000;
-    let (one, two) = (hold(&mint, 300, 0), hold(&mint, all - 300, 0));
+    let (one, two) = (hold(&ids, 300, 0), hold(&ids, all - 300, 0));
     for hold in [&one, &two] {
         assert_eq!(db.open_hold(hold.clone()).await.unwrap(), HoldOutcome::Held);
     }
     assert_eq!(balance(db.as_ref()).await, (0, all));
     assert!(matches!(
-        db.open_hold(hold(&mint, 0, 1)).await.unwrap(),
+        db.open_hold(hold(&ids, 0, 1)).await.unwrap(),
         HoldOutcome::Insufficient { .. }
     ));
     for _ in 0..2 {
@@ -206,14 +206,14 @@ async fn holds(engine: &dyn Engine) {
     db.release_hold(one.id).await.unwrap();
     let charged = db.settle_hold(two.id, charge(i64::MAX)).await.unwrap();
     assert_eq!(charged.units(), all - 300, "never more than was set aside");
-    let three = hold(&mint, 180, 0);
+    let three = hold(&ids, 180, 0);
     db.open_hold(three.clone()).await.unwrap();
     drop(db);
     let db = engine.open(&clock);
     assert_eq!(db.release_open_holds().await.unwrap(), 2);
     assert_eq!(balance(db.as_ref()).await, (180, 0));
     assert_eq!(db.settle_hold(three.id, charge(9)).await.unwrap(), Microcents::ZERO);
-    assert!(db.settle_hold(mint.id::<HoldId>(), charge(1)).await.is_err());
+    assert!(db.settle_hold(ids.id::<HoldId>(), charge(1)).await.is_err());
     let books = db.check_books().await.unwrap();
     let (owed, revenue) = (Microcents::new(180), Microcents::new(all - 180));
     assert_eq!(books, LedgerTotals { sum: Microcents::ZERO, owed, revenue, faults: 0 });
@@ -325,7 +325,7 @@ pub(crate) fn history() -> impl Strategy<Value = Vec<Event>> {
 /// Lets a history happen and compares the ledger with a model of it.
 pub(crate) async fn play(engine: &dyn Engine, history: Vec<Event>) {
     let clock = FakeClock::at(START);
-    let (mut db, mint) = (engine.open(&clock), mint(&clock));
+    let (mut db, ids) = (engine.open(&clock), ids(&clock));
     credits::keys(db.as_ref()).await;
     let mut payments: BTreeMap<u8, (i64, bool)> = BTreeMap::new();
     // What was given away under each name, in cents, and which payments were given back.
@@ -355,7 +355,7 @@ pub(crate) async fn play(engine: &dyn Engine, history: Vec<Event>) {
                 }
             }
             Event::Hold(amount) => {
-                let new = hold(&mint, amount, 0);
+                let new = hold(&ids, amount, 0);
                 if db.open_hold(new.clone()).await.unwrap() == HoldOutcome::Held {
                     holds.push((new.id, amount, None));
                 }
@@ -374,7 +374,7 @@ pub(crate) async fn play(engine: &dyn Engine, history: Vec<Event>) {
                 }
             }
             Event::Transfer(cents, name) => {
-                give(db.as_ref(), &mint, &mut sent, (cents, name)).await;
+                give(db.as_ref(), &ids, &mut sent, (cents, name)).await;
             }
             Event::Refund(n) => {
                 if let Some(payment) = payments.get(&n) {
@@ -399,14 +399,14 @@ pub(crate) async fn play(engine: &dyn Engine, history: Vec<Event>) {
 /// Gives credits away under a name, and compares with what was given under it.
 async fn give(
     db: &dyn Db,
-    mint: &IdGenerator,
+    ids: &IdGenerator,
     sent: &mut BTreeMap<u8, TransferRecord>,
     new: (i64, u8),
 ) {
     let (cents, name) = new;
     let before = balance(db).await.0;
     let new = NewTransfer {
-        id: mint.id(),
+        id: ids.id(),
         key: Hash::of(&[1, 2]),
         from: wallet(1),
         to: wallet(2),

@@ -15,7 +15,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use alloy_primitives::{Address, B256, Bytes};
-use automaton_core::id::{HoldId, IntentId, MachineId, TransferId};
+use automaton_core::id::{HoldId, MachineId, TransactionId, TransferId};
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::wire::cloud::{CallReply, RegistrationRequest, StatusReply, StatusReport};
@@ -109,14 +109,14 @@ pub trait Db: machines::MachineDb {
 
     /// Takes a number of the account that pays gas for a payment, which has no
     /// other one that is open, before anything is signed.
-    fn reserve_nonce(&self, slot: NewNonceReservation) -> DbFuture<'_, ()>;
+    fn reserve_nonce(&self, reservation: NewNonceReservation) -> DbFuture<'_, ()>;
     /// Notes that the slot's transaction is to be signed again, with these fees.
-    fn raise_nonce_fees(&self, intent: IntentId, fees: Fees) -> DbFuture<'_, ()>;
+    fn raise_nonce_fees(&self, intent: TransactionId, fees: Fees) -> DbFuture<'_, ()>;
     /// Stores what was signed for a slot, before it is broadcast; all of its
     /// transactions have the number of the first.
-    fn mark_signed(&self, intent: IntentId, submission: Submission) -> DbFuture<'_, ()>;
+    fn mark_signed(&self, intent: TransactionId, submission: Submission) -> DbFuture<'_, ()>;
     /// The slot's number is in a block for good. Repeating it changes nothing.
-    fn close_nonce(&self, intent: IntentId, end: NonceReservationEnd) -> DbFuture<'_, ()>;
+    fn close_nonce(&self, intent: TransactionId, end: NonceReservationEnd) -> DbFuture<'_, ()>;
     /// The slots whose number is in no block for good, lowest number first, at
     /// most a hundred.
     fn open_nonces(&self) -> DbFuture<'_, Vec<NonceReservation>>;
@@ -326,7 +326,7 @@ pub struct Fees {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NewNonceReservation {
     /// What the signer fixes the number by.
-    pub intent: IntentId,
+    pub intent: TransactionId,
     /// The payment that it is for.
     pub payment: i64,
     /// How much gas its transactions may use.
@@ -339,7 +339,7 @@ pub struct NewNonceReservation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NonceReservation {
     /// What the signer fixes the number by.
-    pub intent: IntentId,
+    pub intent: TransactionId,
     /// The payment that it is for.
     pub payment: i64,
     /// How much gas its transactions may use.

@@ -182,7 +182,7 @@ struct Place {
     machines: Arc<Machines>,
     driver: Arc<Said>,
     clock: FakeClock,
-    mint: IdGenerator,
+    ids: IdGenerator,
     told: Arc<Mutex<Vec<String>>>,
     _home: tempfile::TempDir,
 }
@@ -206,17 +206,17 @@ impl Place {
         let heard = Arc::clone(&told);
         let report: OperatorNotifier =
             Arc::new(move |sentence| heard.lock().unwrap().push(sentence));
-        let mint = IdGenerator::new(Arc::clone(&shared), Arc::new(SeededEntropy::new(1)));
+        let ids = IdGenerator::new(Arc::clone(&shared), Arc::new(SeededEntropy::new(1)));
         let shown: Arc<dyn MachineDriver> = Arc::new(Arc::clone(&driver));
         let bounds = MachineCapacity { in_all, free_min: Some(1_000) };
         driver.free.store(u64::MAX, Ordering::Relaxed);
         let machines = Machines::new((db, shown), shared, (report, TaskSet::default()), bounds);
-        Self { machines, driver, clock, mint, told, _home: home }
+        Self { machines, driver, clock, ids, told, _home: home }
     }
 
     async fn machine(&self) -> Machine {
         let new = NewMachine {
-            id: self.mint.id(),
+            id: self.ids.id(),
             owner: Address::repeat_byte(1),
             name: "m".to_owned(),
             tier: TIERS[0],
@@ -525,7 +525,7 @@ async fn what_was_left_halfway_goes_on_and_what_nobody_has_is_put_aside() {
     let gone = place.now(machine.id).await;
     assert_eq!((gone.state, gone.billed_minutes), (MachineState::Deleted, 1));
 
-    let (kept, orphan) = (place.machine().await, place.mint.id());
+    let (kept, orphan) = (place.machine().await, place.ids.id());
     place.driver.folders.lock().unwrap().insert(orphan);
     place.machines.reconcile().await.unwrap();
     assert_eq!(*place.driver.folders.lock().unwrap(), BTreeSet::from([kept.id]));

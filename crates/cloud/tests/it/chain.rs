@@ -109,8 +109,8 @@ async fn a_purchase_is_one_transaction_of_the_gas_account() {
         faults: Arc::new(NoFaults),
         launcher: None,
     };
-    let purse = signer(home.path()).await;
-    let cloud = CloudServer::start(config, deps, purse).await.unwrap();
+    let client = signer(home.path()).await;
+    let cloud = CloudServer::start(config, deps, client).await.unwrap();
     let wallet = Wallet::new(1);
     let payment = wallet.payment(wallet.authorize(5, 1));
     let header = x402::encode(&payment).unwrap();

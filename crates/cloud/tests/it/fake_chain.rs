@@ -10,7 +10,7 @@ use automaton_cloud::billing::settlement::{
     TransferEvent, TxOutcome,
 };
 use automaton_cloud::db::{Fees, Submission};
-use automaton_core::id::IntentId;
+use automaton_core::id::TransactionId;
 use automaton_core::time::Timestamp;
 use automaton_core::wire::x402::Authorization;
 
@@ -29,7 +29,7 @@ pub(crate) struct Ledger {
     /// What was ever signed, by its hash.
     signed: HashMap<B256, Signed>,
     /// What the signer has: the number of each intent and the fees of its last.
-    intents: HashMap<IntentId, (u64, Fees)>,
+    intents: HashMap<TransactionId, (u64, Fees)>,
     pool: BTreeMap<u64, B256>,
     blocks: Vec<Vec<Done>>,
     /// How many blocks have to come after one, for it to stay.

@@ -224,7 +224,7 @@ async fn wherever_a_payment_is_cut_off_the_next_start_credits_it_once() {
         world.give(&wallet, 20);
         let _stream = world.send_payment(&wallet, wallet.authorize(5, 1)).await;
         until("it ends there", async || ending.reached.load(Ordering::SeqCst)).await;
-        let credited = if point == FaultPoint::PaymentSettled { FIVE } else { 0 };
+        let credited = if point == FaultPoint::SettlementBooked { FIVE } else { 0 };
         assert_eq!(world.balance(&key).await, credited, "{point}");
         let world = world.crash().await;
         until("the payment is credited", async || world.balance(&key).await == FIVE).await;

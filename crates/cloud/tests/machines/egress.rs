@@ -47,7 +47,7 @@ async fn reaching(egress: serde_json::Value) -> Town {
 
 fn listed() {
     run(async {
-        let ((named, heard), (other, unheard)) = (hello(), hello());
+        let ((named, heard), (other, not_heard)) = (hello(), hello());
         let town = reaching(json!({ "hosts": ["pypi.org"], "origins": [named] })).await;
         let machine = town.machine().await;
         let get = |origin: &str| format!("curl -s -m 20 {origin}/secret?path=1");
@@ -57,7 +57,7 @@ fn listed() {
         assert!(refused.contains(&why), "{refused}");
         let around = format!("curl -s -m 5 --noproxy '*' {named}/");
         assert_ne!(machine.ask(&around).await.json()["exit_code"], 0, "there is no other way");
-        assert_eq!((heard.load(Ordering::Relaxed), unheard.load(Ordering::Relaxed)), (1, 0));
+        assert_eq!((heard.load(Ordering::Relaxed), not_heard.load(Ordering::Relaxed)), (1, 0));
         let egress = machine.metrics().await["egress"].clone();
         assert_eq!((&egress["requests"], &egress["refused"]), (&json!(1), &json!(1)), "{egress}");
         assert!(egress["bytes"].as_u64().unwrap() > 50, "{egress}");

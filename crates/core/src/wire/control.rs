@@ -79,7 +79,7 @@ pub enum ApprovalVerdict {
 }
 
 /// The text that the creator's address signs (EIP-191, `personal_sign`) to answer a
-/// question: to this action alone, and not after the question has lapsed.
+/// question: to this action alone, and not after the question has expired.
 #[must_use]
 pub fn answer_text(
     approval: ApprovalId,

@@ -186,20 +186,11 @@ impl SimulatedDays {
     /// # Errors
     /// A part of it cannot be made.
     pub async fn begin(beginning: DaysConfig) -> Result<Self, DaysError> {
-        let DaysConfig {
-            place,
-            program,
-            at,
-            story,
-            provider: mind,
-            creator,
-            tariff,
-            budgets,
-            listener,
-        } = beginning;
+        let DaysConfig { place, program, at, story, provider, creator, tariff, budgets, listener } =
+            beginning;
         let time = TrueTime::begin_at(at);
         let wall = SimWallClock::right(&time);
-        let mint = IdGenerator::new(Arc::new(wall.clone()), Arc::new(SeededEntropy::new(1)));
+        let ids = IdGenerator::new(Arc::new(wall.clone()), Arc::new(SeededEntropy::new(1)));
         let log = Arc::new(EventBuffer { events: Mutex::default(), listener });
         let (town, money) = DaysTown::build(&place, (&time, &wall), (story, tariff)).await?;
         let home = place.join("home");
@@ -207,7 +198,7 @@ impl SimulatedDays {
         std::fs::create_dir_all(home.join("workspace")).map_err(failed)?;
         let faults = Arc::new(NoFaults);
         let store =
-            Store::open_here(&home.join("state.db"), mint.clone(), faults.clone(), Box::new(|| ()));
+            Store::open_here(&home.join("state.db"), ids.clone(), faults.clone(), Box::new(|| ()));
         let store = store.map_err(|error| DaysError::made("record", error))?;
         let mut settings = settings(&home, (tariff.answer_max, budgets));
         settings.creator_address = creator.map(|address| address.to_string());
@@ -217,7 +208,7 @@ impl SimulatedDays {
             NewAutomaton { name: settings.name.clone(), genesis_sha256, constitution_sha256 };
         store.birth(born).await.map_err(|error| DaysError::made("birth", error))?;
         let around = TreasuryDeps {
-            ids: mint.clone(),
+            ids: ids.clone(),
             boot: Arc::new(SimBootClock(time.clone())),
             faults: faults.clone(),
             events: Arc::<EventBuffer>::clone(&log),
@@ -228,11 +219,11 @@ impl SimulatedDays {
         let launcher = Launcher::new(program);
         let deps = AgentDeps {
             store: store.clone(),
-            provider: mind.unwrap_or(money.provider),
+            provider: provider.unwrap_or(money.provider),
             fallbacks: FallbackProviders::default(),
             probe: probe(&launcher),
             launcher: Arc::new(launcher),
-            ids: mint.clone(),
+            ids: ids.clone(),
             faults,
             events: Arc::<EventBuffer>::clone(&log),
             judge: automaton_policy::Judge::default(),
@@ -241,7 +232,7 @@ impl SimulatedDays {
         let (end, shutdown) = watch::channel(false);
         let mut life = JoinSet::new();
         life.spawn_local(live(settings, deps, shutdown));
-        Ok(Self { home, time, town, store, ids: mint, log, seen: 0, end, life })
+        Ok(Self { home, time, town, store, ids, log, seen: 0, end, life })
     }
 
     /// What time it is.

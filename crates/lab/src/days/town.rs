@@ -36,7 +36,7 @@ use automaton_testkit::entropy::SeededEntropy;
 const KEY: [u8; 32] = [7; 32];
 const GAS_KEY: [u8; 32] = [5; 32];
 /// Who is paid for credits.
-const TILL: Address = Address::repeat_byte(0xEE);
+const PAY_TO: Address = Address::repeat_byte(0xEE);
 /// The most gas of one transaction, and what a unit of it may cost.
 const GAS_MAX: u64 = 300_000;
 const FEE_MAX: u64 = 100_000_000_000;
@@ -158,9 +158,10 @@ impl DaysTown {
             vec![Audience { domain: audience.domain, uri: audience.uri, chain_id: CHAIN_ID }];
         let permits = SigningPermits { audiences, ..SigningPermits::default() };
         let ledger = format!("neighbour-{}.db", key[0]);
-        let purse = signer(&self.place, (key, &ledger), permits, (&self.time, wall)).await?;
-        let account = account(&self.client, &purse, (wall.now(), CHAIN_ID)).await?;
-        Ok(TownNeighbour { address: purse.address(), key: account })
+        let signer_client =
+            signer(&self.place, (key, &ledger), permits, (&self.time, wall)).await?;
+        let account = account(&self.client, &signer_client, (wall.now(), CHAIN_ID)).await?;
+        Ok(TownNeighbour { address: signer_client.address(), key: account })
     }
 }
 
@@ -209,7 +210,7 @@ fn config(rpc: &str, model: &str, tariff: Tariff) -> String {
     let Tariff { input, output, answer_max } = tariff;
     serde_json::json!({
         "data": "unused",
-        "chain": { "id": CHAIN_ID, "rpc_url": rpc, "asset": Devnet::usdc(), "pay_to": TILL,
+        "chain": { "id": CHAIN_ID, "rpc_url": rpc, "asset": Devnet::usdc(), "pay_to": PAY_TO,
             "gas_signer": { "home": "none" }, "gas_per_day_wei": i64::MAX },
         "upstream": { "base_url": model },
         "models": [{ "id": MODEL, "input_microcents_per_million": input,
@@ -242,8 +243,8 @@ async fn open(
         vec![Audience { domain: audience.domain, uri: audience.uri, chain_id: CHAIN_ID }];
     let permits =
         SigningPermits { assets: vec![token.clone()], audiences, ..SigningPermits::default() };
-    let purse = signer(place, (KEY, "ledger.db"), permits, (time, wall)).await?;
-    let key = account(&client, &purse, (wall.now(), CHAIN_ID)).await?;
+    let signer_client = signer(place, (KEY, "ledger.db"), permits, (time, wall)).await?;
+    let key = account(&client, &signer_client, (wall.now(), CHAIN_ID)).await?;
     let offered = client.models(&key).await.map_err(made("model"))?;
     let row = offered
         .data
@@ -253,14 +254,14 @@ async fn open(
     let clock = Arc::new(wall.clone());
     let provider = OpenAiCompatible::new(net.clone(), endpoint, clock).map_err(made("model"))?;
     let node = rpc.parse().map_err(|_| made("chain")(std::io::Error::other("no URL")))?;
-    let till = PaymentContext {
+    let payment_context = PaymentContext {
         cloud: client.clone(),
         origin: cloud,
         key: Some(key),
-        signer: purse,
+        signer: signer_client,
         chain: ChainClient::connect(net.clone(), node, CHAIN_ID).await.map_err(made("chain"))?,
         token,
         net,
     };
-    Ok((TownServices { provider: Arc::new(provider), payment_context: till }, client))
+    Ok((TownServices { provider: Arc::new(provider), payment_context }, client))
 }

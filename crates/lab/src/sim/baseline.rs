@@ -65,9 +65,9 @@ impl SimBaseline {
         let file = SimError::io("disk");
         let time = TrueTime::begin();
         let wall = SimWallClock::right(&time);
-        let mint = IdGenerator::new(Arc::new(wall.clone()), Arc::new(SeededEntropy::new(0)));
+        let ids = IdGenerator::new(Arc::new(wall.clone()), Arc::new(SeededEntropy::new(0)));
         let state = dir.join("state.seed");
-        let store = Store::open_here(&state, mint, Arc::new(NoFaults), Box::new(|| ()));
+        let store = Store::open_here(&state, ids, Arc::new(NoFaults), Box::new(|| ()));
         let store = store.map_err(|error| SimError::made("agent", error))?;
         store.close().await.map_err(|error| SimError::made("agent", error))?;
 
@@ -145,23 +145,23 @@ async fn sign_in(
         payments_max: Some(payments_max),
     };
     signer.change(ceilings).map_err(made)?;
-    let purse = SignerClient::open(signer.connect().map_err(made)?).await.map_err(made)?;
-    let key = account(&client, &purse, (wall.now(), CHAIN_ID)).await?;
-    Ok((purse.address(), key))
+    let signer_client = SignerClient::open(signer.connect().map_err(made)?).await.map_err(made)?;
+    let key = account(&client, &signer_client, (wall.now(), CHAIN_ID)).await?;
+    Ok((signer_client.address(), key))
 }
 
 /// Opens an account with a cloud, by the way that a real automaton goes.
 pub(crate) async fn account(
     client: &CloudClient,
-    purse: &SignerClient,
+    signer_client: &SignerClient,
     (now, chain): (Timestamp, u64),
 ) -> Result<Secret, SimError> {
     fn made<E: std::error::Error + Send + Sync + 'static>(error: E) -> SimError {
         SimError::made("account", error)
     }
     let nonce = client.nonce().await.map_err(made)?;
-    let message = client.sign_in(purse.address(), nonce, now, chain).map_err(made)?;
-    let signature = purse.sign_in(&message).await.map_err(made)?;
+    let message = client.sign_in(signer_client.address(), nonce, now, chain).map_err(made)?;
+    let signature = signer_client.sign_in(&message).await.map_err(made)?;
     let token = client.verify(&message, &signature).await.map_err(made)?;
     client.create_key(&token, "simulated").await.map_err(made)
 }

@@ -14,7 +14,7 @@ use automaton_cloud::billing::settlement::{
     SettlementError, SettlementTransaction, TransactionInclusion, TransferEvent, TxOutcome,
 };
 use automaton_cloud::db::{Fees, Submission};
-use automaton_core::id::IntentId;
+use automaton_core::id::TransactionId;
 use automaton_core::time::Timestamp;
 use automaton_core::wire::x402::{Authorization, ExactPayload, TokenDomain};
 use serde::{Deserialize, Serialize};
@@ -114,7 +114,7 @@ struct SimChainState {
     /// How many forks there were.
     forks: u64,
     /// Which number each intent has; whoever signs for the gas never forgets it.
-    nonces: Vec<(IntentId, u64)>,
+    nonces: Vec<(TransactionId, u64)>,
 }
 
 impl SimChainState {

@@ -44,8 +44,8 @@ pub(super) async fn open(world: &SimWorld<'_>) -> Result<String, HistoryStop> {
     let agent = world.agent.as_ref().ok_or_else(dead)?;
     let cloud = world.cloud.as_ref().ok_or_else(dead)?;
     let mut open = Vec::new();
-    for spend in agent.store.open_payments().await.map_err(unreadable)? {
-        open.push(format!("{} is {:?}", spend.id, spend.state));
+    for payment in agent.store.open_payments().await.map_err(unreadable)? {
+        open.push(format!("{} is {:?}", payment.id, payment.state));
     }
     for payment in cloud.backend.db.unfinished_payments().await.map_err(unreadable)? {
         open.push(format!("the cloud's payment {} is {:?}", payment.id, payment.state));
@@ -62,12 +62,12 @@ pub(super) async fn books(
     seedling: &SimBaseline,
 ) -> Result<(u64, u64), HistoryStop> {
     let agent = world.agent.as_ref().ok_or_else(dead)?;
-    let spends = agent.store.payments().await.map_err(unreadable)?;
+    let payments = agent.store.payments().await.map_err(unreadable)?;
     let signed = world.log.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    signatures(&signed, &spends, seedling)?;
+    signatures(&signed, &payments, seedling)?;
     ceilings(&signed)?;
-    transfers(world, &spends)?;
-    credits(world, seedling, &spends).await?;
+    transfers(world, &payments)?;
+    credits(world, seedling, &payments).await?;
     let mut books = agent.treasury.books().await.map_err(unreadable)?;
     for _ in 0..READS_MAX {
         if books.has_gaps() {
@@ -79,35 +79,39 @@ pub(super) async fn books(
     if !books.agree() {
         return broken(format!("the books do not agree: {books:?}"));
     }
-    let settled = spends.iter().filter(|spend| spend.state == PaymentState::Settled).count();
+    let settled = payments.iter().filter(|payment| payment.state == PaymentState::Settled).count();
     let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
-    Ok((count(spends.len()), count(settled)))
+    Ok((count(payments.len()), count(settled)))
 }
 
 /// An intent has one signature, its nonce is the intent's, and the agent knows of
 /// it or has given it up.
 fn signatures(
     signed: &[SignatureRecord],
-    spends: &[Payment],
+    payments: &[Payment],
     seedling: &SimBaseline,
 ) -> Result<(), HistoryStop> {
     let mut known = BTreeMap::new();
     for SignatureRecord { intent, authorization, .. } in signed {
-        let Some(spend) = spends.iter().find(|spend| spend.id.to_string() == *intent) else {
+        let Some(payment) = payments.iter().find(|payment| payment.id.to_string() == *intent)
+        else {
             return broken(format!("{intent} was signed and is not in the record"));
         };
-        if authorization.nonce != nonce(seedling.wallet, CHAIN_ID, spend.id) {
+        if authorization.nonce != nonce(seedling.wallet, CHAIN_ID, payment.id) {
             return broken(format!("the nonce of {intent} is not derived from it"));
         }
-        if known.insert(spend.id, authorization).is_some_and(|before| before != authorization) {
+        if known.insert(payment.id, authorization).is_some_and(|before| before != authorization) {
             return broken(format!("{intent} was signed twice, not alike"));
         }
-        if spend.signed.is_none() && spend.state != PaymentState::Failed {
-            return broken(format!("{intent} was signed, and is {:?}", spend.state));
+        if payment.signed.is_none() && payment.state != PaymentState::Failed {
+            return broken(format!("{intent} was signed, and is {:?}", payment.state));
         }
     }
-    match spends.iter().find(|spend| spend.signed.is_some() && !known.contains_key(&spend.id)) {
-        Some(spend) => broken(format!("{} is recorded as signed and was not", spend.id)),
+    match payments
+        .iter()
+        .find(|payment| payment.signed.is_some() && !known.contains_key(&payment.id))
+    {
+        Some(payment) => broken(format!("{} is recorded as signed and was not", payment.id)),
         None => Ok(()),
     }
 }
@@ -142,25 +146,25 @@ fn ceilings(signed: &[SignatureRecord]) -> Result<(), HistoryStop> {
 }
 
 /// What moved is what the record calls settled, payment by payment.
-fn transfers(world: &SimWorld<'_>, spends: &[Payment]) -> Result<(), HistoryStop> {
+fn transfers(world: &SimWorld<'_>, payments: &[Payment]) -> Result<(), HistoryStop> {
     let moved = world.net.chain.transfers();
-    let is_settled = |spend: &&Payment| {
-        spend.state == PaymentState::Settled && spend.terms.purpose == Purpose::TopUp
+    let is_settled = |payment: &&Payment| {
+        payment.state == PaymentState::Settled && payment.terms.purpose == Purpose::TopUp
     };
-    let settled: Vec<&Payment> = spends.iter().filter(is_settled).collect();
+    let settled: Vec<&Payment> = payments.iter().filter(is_settled).collect();
     for transfer in &moved {
-        let is = |spend: &&&Payment| {
-            spend.signed.as_ref().is_some_and(|signed| signed.nonce == transfer.nonce)
+        let is = |payment: &&&Payment| {
+            payment.signed.as_ref().is_some_and(|signed| signed.nonce == transfer.nonce)
         };
-        let mut of = spends.iter().filter(|spend| is(&spend));
+        let mut of = payments.iter().filter(|payment| is(&payment));
         match (of.next(), of.next()) {
-            (Some(spend), None) if spend.state != PaymentState::Settled => {
-                return broken(format!("{} moved, and is {:?}", spend.id, spend.state));
+            (Some(payment), None) if payment.state != PaymentState::Settled => {
+                return broken(format!("{} moved, and is {:?}", payment.id, payment.state));
             }
-            (Some(spend), None)
-                if U256::from(spend.terms.money.usdc().units()) != transfer.value =>
+            (Some(payment), None)
+                if U256::from(payment.terms.money.usdc().units()) != transfer.value =>
             {
-                return broken(format!("{} moved {} units", spend.id, transfer.value));
+                return broken(format!("{} moved {} units", payment.id, transfer.value));
             }
             (Some(_), None) => {}
             _ => return broken(format!("a transfer of {} units is of no intent", transfer.value)),
@@ -181,7 +185,7 @@ fn transfers(world: &SimWorld<'_>, spends: &[Payment]) -> Result<(), HistoryStop
 async fn credits(
     world: &SimWorld<'_>,
     seedling: &SimBaseline,
-    spends: &[Payment],
+    payments: &[Payment],
 ) -> Result<(), HistoryStop> {
     let cloud = world.cloud.as_ref().ok_or_else(dead)?;
     let books = cloud.backend.db.check_books().await.map_err(unreadable)?;
@@ -201,12 +205,12 @@ async fn credits(
             "{moved} moved, and the cloud has {left} microcents and {given} that were given on"
         ));
     }
-    let is_gift = |spend: &&Payment| {
-        spend.state == PaymentState::Settled && spend.terms.purpose == Purpose::Transfer
+    let is_gift = |payment: &&Payment| {
+        payment.state == PaymentState::Settled && payment.terms.purpose == Purpose::Transfer
     };
-    let recorded = spends.iter().filter(is_gift).try_fold(0_i64, |sum, spend| {
+    let recorded = payments.iter().filter(is_gift).try_fold(0_i64, |sum, payment| {
         Ok::<_, HistoryStop>(
-            sum.saturating_add(spend.terms.money.worth().map_err(unreadable)?.units()),
+            sum.saturating_add(payment.terms.money.worth().map_err(unreadable)?.units()),
         )
     })?;
     if recorded != given {

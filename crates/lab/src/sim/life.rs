@@ -237,16 +237,16 @@ impl SimAgent {
         let wires = SimConnections::lay(net).await.map_err(&made)?;
         let url = format!("http://{}", wires.at);
         let socket = signer.connect().map_err(&made)?;
-        let till = payment_context(&url, socket, (key, body.seed)).await?;
+        let payment_context = payment_context(&url, socket, (key, body.seed)).await?;
         let faults = Arc::<CrashSwitch>::clone(&body.fuse);
-        let (path, mint) = (body.disk.path(), body.id_generator());
-        let store = Store::open_here(&path, mint.clone(), faults.clone(), body.on_sync())
+        let (path, ids) = (body.disk.path(), body.id_generator());
+        let store = Store::open_here(&path, ids.clone(), faults.clone(), body.on_sync())
             .map_err(|error| SimError::made("agent", error))?;
         let boot = Arc::new(SimBootClock(signer.time.clone()));
-        let around = TreasuryDeps { ids: mint, boot, faults, events: Arc::new(NoEvents) };
+        let around = TreasuryDeps { ids, boot, faults, events: Arc::new(NoEvents) };
         // What there is may be given away to the last cent.
         let limits = PaymentLimits { reserve: Microcents::ZERO, ..PaymentLimits::default() };
-        let treasury = Treasury::new(store.clone(), till, around).with_limits(limits);
+        let treasury = Treasury::new(store.clone(), payment_context, around).with_limits(limits);
         let treasury = Arc::new(treasury.map_err(|error| SimError::made("agent", error))?);
         Ok(Self { treasury, store, fuse: Arc::clone(&body.fuse), _wires: wires })
     }

@@ -109,8 +109,8 @@ impl SimNetwork {
 
     /// The answer to a request, or nothing.
     async fn answer(&self, request: &[u8]) -> Option<Vec<u8>> {
-        let fate = self.delivery_fault();
-        match fate {
+        let fault = self.delivery_fault();
+        match fault {
             DeliveryFault::RequestLost => return None,
             DeliveryFault::Busy => {
                 return Some(reply(503, &json!({ "error": "busy", "code": "BUSY" })));
@@ -124,14 +124,14 @@ impl SimNetwork {
             Some(_) => Some(reply(200, &self.node(request))),
             None => {
                 self.keep(request);
-                if matches!(fate, DeliveryFault::Twice) {
+                if matches!(fault, DeliveryFault::Twice) {
                     tokio::join!(self.carry(request), self.carry(request)).1
                 } else {
                     self.carry(request).await
                 }
             }
         };
-        match fate {
+        match fault {
             DeliveryFault::ReplyLost => None,
             DeliveryFault::ReplyLate => {
                 tokio::time::sleep(LATE).await;

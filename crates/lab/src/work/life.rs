@@ -198,8 +198,8 @@ pub async fn measure(
     let home = place.path();
     furnish(home, &case)?;
     let clock = FakeClock::at(BEGINS);
-    let mint = IdGenerator::new(Arc::new(clock.clone()), Arc::new(SeededEntropy::new(1)));
-    let store = Store::open(&home.join("state.db"), mint.clone(), Arc::new(NoFaults))
+    let ids = IdGenerator::new(Arc::new(clock.clone()), Arc::new(SeededEntropy::new(1)));
+    let store = Store::open(&home.join("state.db"), ids.clone(), Arc::new(NoFaults))
         .map_err(WorkError::made("record"))?;
     let name = NewAutomaton {
         name: "Ada".to_owned(),
@@ -220,7 +220,7 @@ pub async fn measure(
         fallbacks: FallbackProviders::default(),
         launcher: Arc::clone(&machine.launcher),
         probe: machine.probe.clone(),
-        ids: mint,
+        ids,
         faults: Arc::new(NoFaults),
         events: Arc::clone(&watch) as Arc<dyn EventSink>,
         judge: Judge::default(),

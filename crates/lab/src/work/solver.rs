@@ -85,8 +85,8 @@ pub(super) fn answer(view: &RequestView, solver: Solver) -> SolverReply {
         let text = format!("I have to stop here. What is done is in {NOTES}; I go on from there.");
         return SolverReply { text, ..SolverReply::default() };
     }
-    let mut mind = SolverContext { view, calls: Vec::new(), marks: Vec::new(), notes: None };
-    let ended = solver(&mut mind).and_then(|words| mind.finish(words));
+    let mut ctx = SolverContext { view, calls: Vec::new(), marks: Vec::new(), notes: None };
+    let ended = solver(&mut ctx).and_then(|words| ctx.finish(words));
     match ended {
         Ok(text) => SolverReply { text, ..SolverReply::default() },
         Err(SolverStop::Missing(what)) => {
@@ -94,7 +94,7 @@ pub(super) fn answer(view: &RequestView, solver: Solver) -> SolverReply {
             SolverReply { text, calls: Vec::new(), missing: Some(what) }
         }
         Err(SolverStop::Called) => {
-            SolverReply { calls: mind.into_calls(), ..SolverReply::default() }
+            SolverReply { calls: ctx.into_calls(), ..SolverReply::default() }
         }
     }
 }

@@ -84,14 +84,14 @@ fn serve(seen: &Arc<Mutex<Seen>>, brief: &str) -> (String, oneshot::Sender<()>) 
 
 /// The same, with whoever answers.
 fn serve_by(
-    thinker: impl Fn(&ChatRequest) -> SolverReply + Send + Sync + 'static,
+    solver: impl Fn(&ChatRequest) -> SolverReply + Send + Sync + 'static,
 ) -> (String, oneshot::Sender<()>) {
     let (stop, stopped) = oneshot::channel();
     let (tell, told) = std::sync::mpsc::sync_channel(1);
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let server = WorkServer::start("gpt-5.2", 400_000, Box::new(thinker)).await.unwrap();
+            let server = WorkServer::start("gpt-5.2", 400_000, Box::new(solver)).await.unwrap();
             tell.send(server.origin()).unwrap();
             // silent-ok: the test ended either way.
             drop(stopped.await);

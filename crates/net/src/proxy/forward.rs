@@ -65,8 +65,8 @@ pub(super) async fn run<T>(
         Scheme::Http => Box::new(upstream),
         Scheme::Https => proxy.encrypt(to, upstream).await.map_err(|error| no_way(&error))?,
     };
-    let hands = hyper::client::conn::http1::handshake(TokioIo::new(upstream)).await;
-    let (sender, connection) = hands.map_err(|error| no_way(&error))?;
+    let connected = hyper::client::conn::http1::handshake(TokioIo::new(upstream)).await;
+    let (sender, connection) = connected.map_err(|error| no_way(&error))?;
     let (head, sender) = (&opened.head, Mutex::new(Some(sender)));
     let service = service_fn(|request: Request<Incoming>| {
         let sender = sender.lock().unwrap_or_else(PoisonError::into_inner).take();

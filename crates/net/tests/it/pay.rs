@@ -35,18 +35,18 @@ enum Said {
 
 /// A payer that writes down what it hears.
 #[derive(Default)]
-struct Purse {
+struct TestPayer {
     heard: Mutex<Vec<String>>,
     refuses: bool,
 }
 
-impl Purse {
+impl TestPayer {
     fn hear(&self, what: String) {
         self.heard.lock().unwrap().push(what);
     }
 }
 
-impl Payer for Purse {
+impl Payer for TestPayer {
     type Pending = u32;
     type Outcome = Result<FullResponse, NetError>;
     type Error = Said;
@@ -75,11 +75,11 @@ impl Payer for Purse {
 
 async fn fetch(
     server: &Script,
-    purse: &Purse,
+    payer: &TestPayer,
     request: HttpRequest,
 ) -> Result<PaidResponse<Result<FullResponse, NetError>>, Said> {
     let payees = Payees::parse([server.origin.to_string().as_str()]).unwrap();
-    patient(server, Duration::ZERO).request_paying(request, &payees, purse).await
+    patient(server, Duration::ZERO).request_paying(request, &payees, payer).await
 }
 
 fn post(server: &Script) -> HttpRequest {
@@ -89,13 +89,13 @@ fn post(server: &Script) -> HttpRequest {
 #[tokio::test]
 async fn what_is_wanted_is_paid_once_and_read_as_bytes() {
     let server = script(&[WANTS, OK]).await;
-    let purse = Purse::default();
-    let Ok(PaidResponse::Paid(Ok(reply))) = fetch(&server, &purse, post(&server)).await else {
+    let payer = TestPayer::default();
+    let Ok(PaidResponse::Paid(Ok(reply))) = fetch(&server, &payer, post(&server)).await else {
         panic!("it was not paid for");
     };
     assert_eq!((reply.status, reply.body.as_slice()), (200, &b"\0\x01raw"[..]));
     assert_eq!(reply.header("payment-response"), Some("e30="));
-    assert_eq!(*purse.heard.lock().unwrap(), ["402 Some(\"e30=\") 2", "7: 200"]);
+    assert_eq!(*payer.heard.lock().unwrap(), ["402 Some(\"e30=\") 2", "7: 200"]);
     let [unpaid, paid] = server.heard().try_into().unwrap();
     assert!(!unpaid.contains("proof"), "{unpaid}");
     assert!(paid.contains("payment-signature: proof\r\n"), "{paid}");
@@ -116,14 +116,14 @@ async fn whatever_becomes_of_a_payment_the_payer_hears_it_and_it_is_not_sent_aga
         (lies, "broke off"),
     ] {
         let server = script(&[WANTS, answer, OK]).await;
-        let purse = Purse::default();
+        let payer = TestPayer::default();
         let request = HttpRequest {
             retry: Retry::Idempotent,
             ..HttpRequest::new(HttpMethod::Get, server.url.clone())
         };
-        let outcome = fetch(&server, &purse, request).await;
+        let outcome = fetch(&server, &payer, request).await;
         assert!(matches!(outcome, Ok(PaidResponse::Paid(_))), "{outcome:?}");
-        let heard = purse.heard.lock().unwrap().clone();
+        let heard = payer.heard.lock().unwrap().clone();
         assert!(heard.len() == 2 && heard[1].contains(told), "{heard:?}");
         assert_eq!(server.heard().len(), 2);
     }
@@ -153,9 +153,9 @@ async fn a_connection_that_breaks_under_a_payment_is_not_made_anew() {
         HttpClient::new(HttpClientConfig { allow_private_origins, ..HttpClientConfig::default() })
             .unwrap();
     let payees = Payees::parse([origin.to_string().as_str()]).unwrap();
-    let purse = Purse::default();
+    let payer = TestPayer::default();
     let outcome =
-        client.request_paying(HttpRequest::new(HttpMethod::Get, url), &payees, &purse).await;
+        client.request_paying(HttpRequest::new(HttpMethod::Get, url), &payees, &payer).await;
     let lost = matches!(outcome, Ok(PaidResponse::Paid(Err(NetError::Unreachable { .. }))));
     assert!(lost, "{outcome:?}");
     let (paid, again) = serving.await.unwrap();
@@ -166,19 +166,19 @@ async fn a_connection_that_breaks_under_a_payment_is_not_made_anew() {
 #[tokio::test]
 async fn what_is_free_or_refused_is_not_paid() {
     let server = script(&[DOWN, OK]).await;
-    let purse = Purse::default();
+    let payer = TestPayer::default();
     let request = HttpRequest {
         retry: Retry::Idempotent,
         ..HttpRequest::new(HttpMethod::Get, server.url.clone())
     };
-    let free = fetch(&server, &purse, request).await;
+    let free = fetch(&server, &payer, request).await;
     assert!(matches!(free, Ok(PaidResponse::Free(FullResponse { status: 200, .. }))), "{free:?}");
-    assert!(purse.heard.lock().unwrap().is_empty());
+    assert!(payer.heard.lock().unwrap().is_empty());
     let server = script(&[WANTS, OK]).await;
-    let purse = Purse { refuses: true, ..Purse::default() };
-    let refused = fetch(&server, &purse, post(&server)).await;
+    let payer = TestPayer { refuses: true, ..TestPayer::default() };
+    let refused = fetch(&server, &payer, post(&server)).await;
     assert!(matches!(refused, Err(Said::No)), "{refused:?}");
-    assert_eq!((server.heard().len(), purse.heard.lock().unwrap().len()), (1, 1));
+    assert_eq!((server.heard().len(), payer.heard.lock().unwrap().len()), (1, 1));
 }
 
 #[tokio::test]
@@ -189,20 +189,20 @@ async fn a_demand_without_end_is_none() {
         "x".repeat(length)
     );
     let server = script(&[&long, OK]).await;
-    let purse = Purse::default();
-    let outcome = fetch(&server, &purse, post(&server)).await;
+    let payer = TestPayer::default();
+    let outcome = fetch(&server, &payer, post(&server)).await;
     let large = matches!(outcome, Err(Said::Net(NetError::TooLarge { limit_bytes: 65536, .. })));
     assert!(large, "{outcome:?}");
-    assert!(purse.heard.lock().unwrap().is_empty());
+    assert!(payer.heard.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
 async fn nothing_is_sent_to_whom_nobody_listed_or_with_a_payment_of_somebody_else() {
     let server = script(&[WANTS]).await;
-    let purse = Purse::default();
+    let payer = TestPayer::default();
     let client = patient(&server, Duration::ZERO);
     for payees in [Payees::default(), Payees::parse(["example.com"]).unwrap()] {
-        let outcome = client.request_paying(post(&server), &payees, &purse).await;
+        let outcome = client.request_paying(post(&server), &payees, &payer).await;
         let Err(Said::Net(error)) = outcome else { panic!("{outcome:?}") };
         assert!(matches!(error, NetError::NotPaid { .. }), "{error}");
         assert_eq!(error.kind(), ErrorClass::Denied);
@@ -211,11 +211,11 @@ async fn nothing_is_sent_to_whom_nobody_listed_or_with_a_payment_of_somebody_els
     let named = Header::Named("X-PAYMENT".to_owned(), "x".to_owned());
     for (header, kind) in [(ours, ErrorClass::Internal), (named, ErrorClass::Denied)] {
         let request = HttpRequest { headers: vec![header], ..post(&server) };
-        let outcome = fetch(&server, &purse, request).await;
+        let outcome = fetch(&server, &payer, request).await;
         let Err(Said::Net(error)) = outcome else { panic!("{outcome:?}") };
         assert_eq!(error.kind(), kind, "{error}");
     }
-    assert!(server.heard().is_empty() && purse.heard.lock().unwrap().is_empty());
+    assert!(server.heard().is_empty() && payer.heard.lock().unwrap().is_empty());
 }
 
 #[test]

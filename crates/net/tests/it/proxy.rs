@@ -25,7 +25,7 @@ const CREDENTIAL: &str = "Bearer only-the-proxy-knows";
 
 /// Lets everything through but what is refused by name, and keeps all that it is told.
 #[derive(Default)]
-struct Door {
+struct TestGate {
     refused: Vec<Origin>,
     spelled: Vec<Origin>,
     credential: bool,
@@ -35,7 +35,7 @@ struct Door {
     told: Notify,
 }
 
-impl Gate for Door {
+impl Gate for TestGate {
     type Ticket = ();
 
     fn judge(
@@ -64,7 +64,7 @@ impl Gate for Door {
     }
 }
 
-impl Door {
+impl TestGate {
     async fn came(&self) -> EgressOutcome {
         timeout(LONG, self.told.notified()).await.unwrap();
         *self.came.lock().unwrap().last().unwrap()
@@ -85,29 +85,28 @@ impl NameResolver for Book {
 
 struct Served {
     at: SocketAddr,
-    door: Arc<Door>,
+    gate: Arc<TestGate>,
     over: Arc<Notify>,
     task: JoinHandle<()>,
 }
 
 #[expect(clippy::disallowed_methods, reason = "a test owns its one task")]
-async fn serve(door: Door, names: Book, allowance: Allowance) -> Served {
+async fn serve(gate: TestGate, names: Book, allowance: Allowance) -> Served {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
-    let (door, over) = (Arc::new(door), Arc::new(Notify::new()));
+    let (gate, over) = (Arc::new(gate), Arc::new(Notify::new()));
     let proxy = Proxy::new(allowance, Arc::new(names)).unwrap();
-    let (gate, end) = (Arc::clone(&door), Arc::clone(&over));
-    let task =
-        tokio::spawn(
-            async move { proxy.serve(listener, gate, async { end.notified().await }).await },
-        );
-    Served { at, door, over, task }
+    let (judging, end) = (Arc::clone(&gate), Arc::clone(&over));
+    let task = tokio::spawn(async move {
+        proxy.serve(listener, judging, async { end.notified().await }).await
+    });
+    Served { at, gate, over, task }
 }
 
 /// A proxy that may reach these origins.
 async fn to(spelled: &[&Origin]) -> Served {
     let spelled = spelled.iter().copied().cloned().collect();
-    serve(Door { spelled, ..Door::default() }, Book::default(), Allowance::default()).await
+    serve(TestGate { spelled, ..TestGate::default() }, Book::default(), Allowance::default()).await
 }
 
 impl Served {
@@ -124,7 +123,7 @@ impl Served {
     }
 
     fn asked(&self) -> Vec<String> {
-        self.door.asked.lock().unwrap().clone()
+        self.gate.asked.lock().unwrap().clone()
     }
 }
 
@@ -196,7 +195,7 @@ async fn a_request_goes_to_its_target_and_what_is_of_one_hop_stays_there() {
     for gone in ["proxy-", "x-gone", "\nte:", "upgrade", "ext", "evil", "keep-alive"] {
         assert!(!heard.contains(gone), "{gone} in {heard}");
     }
-    let came = proxy.door.came().await;
+    let came = proxy.gate.came().await;
     assert_eq!((came.status, came.end), (Some(200), EgressEndReason::Done));
     assert!(came.bytes_up > 100 && came.bytes_down > 40, "{came:?}");
     assert_eq!(proxy.asked().len(), 1);
@@ -205,14 +204,14 @@ async fn a_request_goes_to_its_target_and_what_is_of_one_hop_stays_there() {
 #[tokio::test]
 async fn what_is_refused_says_so_and_reaches_nobody() {
     let host = script(&[OK]).await;
-    let door = Door { refused: vec![host.origin.clone()], ..Door::default() };
-    let proxy = serve(door, Book::default(), Allowance::default()).await;
+    let gate = TestGate { refused: vec![host.origin.clone()], ..TestGate::default() };
+    let proxy = serve(gate, Book::default(), Allowance::default()).await;
     let said = proxy.get(&host.origin).await;
     assert!(said.starts_with("HTTP/1.1 403 Refused by egress.hosts\r\n"), "{said}");
     assert!(said.contains("x-automaton-refused: egress.hosts\r\n"), "{said}");
     assert!(said.ends_with("\r\n\r\nIt is not listed.\n"), "{said}");
     assert!(host.heard().is_empty());
-    assert!(proxy.door.came.lock().unwrap().is_empty());
+    assert!(proxy.gate.came.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -271,7 +270,7 @@ async fn addresses_out_of_reach_are_refused_however_they_are_written() {
                 said.starts_with("HTTP/1.1 403 Refused by egress.address\r\n"),
                 "{host} {how} {said}"
             );
-            assert_eq!(proxy.door.came().await.end, EgressEndReason::Address);
+            assert_eq!(proxy.gate.came().await.end, EgressEndReason::Address);
         }
     }
 }
@@ -286,7 +285,7 @@ async fn a_name_is_asked_for_once_and_judged_whole() {
         Book(HashMap::from([(name.to_owned(), all)]), AtomicUsize::new(0))
     };
     // First a good address, then the one that it is really about: the second is never seen.
-    let spelled = Door { spelled: vec![place("rebind.example")], ..Door::default() };
+    let spelled = TestGate { spelled: vec![place("rebind.example")], ..TestGate::default() };
     let rebinding =
         book("rebind.example", vec![vec![local], vec!["169.254.169.254".parse().unwrap()]]);
     let proxy = serve(spelled, rebinding, Allowance::default()).await;
@@ -297,7 +296,7 @@ async fn a_name_is_asked_for_once_and_judged_whole() {
     assert!(said.contains("egress.address"), "{said}");
     // One bad address among good ones is enough.
     let mixed = book("mixed.example", vec![vec![global, local]]);
-    let proxy = serve(Door::default(), mixed, Allowance::default()).await;
+    let proxy = serve(TestGate::default(), mixed, Allowance::default()).await;
     assert!(proxy.get(&place("mixed.example")).await.contains("egress.address"));
     let said = proxy.get(&origin("http://nowhere.example")).await;
     assert!(said.starts_with("HTTP/1.1 502 Bad Gateway\r\n"), "{said}");
@@ -311,8 +310,9 @@ async fn a_credential_goes_in_and_never_comes_back_in_a_header() {
          content-length: 0\r\n\r\n"
     );
     let host = script(&[&answer]).await;
-    let door = Door { credential: true, spelled: vec![host.origin.clone()], ..Door::default() };
-    let proxy = serve(door, Book::default(), Allowance::default()).await;
+    let gate =
+        TestGate { credential: true, spelled: vec![host.origin.clone()], ..TestGate::default() };
+    let proxy = serve(gate, Book::default(), Allowance::default()).await;
     let (_, name) = host.origin.as_pair();
     let said = proxy
         .says(&format!(
@@ -332,9 +332,13 @@ async fn a_credential_goes_in_and_never_comes_back_in_a_header() {
 async fn a_credential_for_tls_is_never_sent_in_the_open() {
     let host = server(|_| async {}).await;
     // Asked for in the open, spoken to over TLS, at the same port.
-    let door =
-        Door { credential: true, tls: true, spelled: vec![host.origin.clone()], ..Door::default() };
-    let proxy = serve(door, Book::default(), Allowance::default()).await;
+    let gate = TestGate {
+        credential: true,
+        tls: true,
+        spelled: vec![host.origin.clone()],
+        ..TestGate::default()
+    };
+    let proxy = serve(gate, Book::default(), Allowance::default()).await;
     let said = proxy.get(&host.origin).await;
     assert!(said.starts_with("HTTP/1.1 502 Bad Gateway\r\n"), "{said}");
     let heard = host.heard.await.unwrap();
@@ -352,7 +356,7 @@ async fn a_demand_for_money_is_passed_on_and_never_paid() {
     assert!(said.starts_with("HTTP/1.1 402 ") && said.ends_with("pay"), "{said}");
     assert!(said.contains("payment-required: e30="), "{said}");
     assert_eq!(host.heard().len(), 1);
-    assert_eq!(proxy.door.came().await.status, Some(402));
+    assert_eq!(proxy.gate.came().await.status, Some(402));
 }
 
 /// A host that answers the greeting with a word and sends back what it gets.
@@ -397,17 +401,17 @@ async fn a_tunnel_greets_the_host_that_was_asked_for() {
     let (port, heard) = echo().await;
     let (named, bare) = (format!("a.example:{port}"), format!("127.0.0.1:{port}"));
     let places = [&named, &bare].map(|place| origin(&format!("https://{place}")));
-    let door = Door { spelled: places.to_vec(), credential: true, ..Door::default() };
+    let gate = TestGate { spelled: places.to_vec(), credential: true, ..TestGate::default() };
     let book = Book(
         HashMap::from([("a.example".to_owned(), vec![vec!["127.0.0.1".parse().unwrap()]])]),
         AtomicUsize::new(0),
     );
-    let proxy = serve(door, book, Allowance::default()).await;
+    let proxy = serve(gate, book, Allowance::default()).await;
     for (place, name) in [(&named, "a.example"), (&bare, "127.0.0.1")] {
         let (hello, before) = (greeting(name), heard.lock().unwrap().len());
         let got = tunnel(&proxy, place, &hello).await;
         assert!(got.starts_with(b"pong"), "{got:?}");
-        let came = proxy.door.came().await;
+        let came = proxy.gate.came().await;
         assert_eq!((came.end, came.status), (EgressEndReason::Done, Some(200)));
         assert_eq!(came.bytes_up, hello.len() as u64);
         // To the byte what was sent: nothing was put in.
@@ -423,7 +427,7 @@ async fn a_tunnel_greets_the_host_that_was_asked_for() {
     ];
     for (place, bytes) in others {
         assert!(tunnel(&proxy, place, &bytes).await.is_empty());
-        assert_eq!(proxy.door.came().await.end, EgressEndReason::Greeting);
+        assert_eq!(proxy.gate.came().await.end, EgressEndReason::Greeting);
     }
     assert!(heard.lock().unwrap().is_empty());
 }
@@ -432,19 +436,19 @@ async fn a_tunnel_greets_the_host_that_was_asked_for() {
 async fn bytes_and_requests_have_limits() {
     let big = format!("HTTP/1.1 200 OK\r\ncontent-length: 50000\r\n\r\n{}", "x".repeat(50_000));
     let host = script(&[&big]).await;
-    let door = || Door { spelled: vec![host.origin.clone()], ..Door::default() };
+    let gate = || TestGate { spelled: vec![host.origin.clone()], ..TestGate::default() };
     let limits = Allowance { bytes_per_request: 20_000, ..Allowance::default() };
-    let proxy = serve(door(), Book::default(), limits).await;
+    let proxy = serve(gate(), Book::default(), limits).await;
     let said = proxy.get(&host.origin).await;
     assert!(said.len() < 21_000, "{}", said.len());
-    assert_eq!(proxy.door.came().await.end, EgressEndReason::RequestBytes);
+    assert_eq!(proxy.gate.came().await.end, EgressEndReason::RequestBytes);
 
     let (_, name) = host.origin.as_pair();
     let head =
         format!("POST http://{name}/ HTTP/1.1\r\nHost: {name}\r\nContent-Length: 400000\r\n\r\n");
     let said = proxy.says(&format!("{head}{}", "y".repeat(400_000))).await;
     assert!(!said.contains("200 OK\r\ncontent-length: 50000\r\n\r\nx"), "{}", said.len());
-    let came = proxy.door.came().await;
+    let came = proxy.gate.came().await;
     assert!(
         [EgressEndReason::RequestBytes, EgressEndReason::Broken, EgressEndReason::Done]
             .contains(&came.end),
@@ -452,14 +456,14 @@ async fn bytes_and_requests_have_limits() {
     );
 
     let limits = Allowance { bytes_per_run: 60_000, ..Allowance::default() };
-    let proxy = serve(door(), Book::default(), limits).await;
+    let proxy = serve(gate(), Book::default(), limits).await;
     assert!(proxy.get(&host.origin).await.len() > 50_000);
-    assert_eq!(proxy.door.came().await.end, EgressEndReason::Done);
+    assert_eq!(proxy.gate.came().await.end, EgressEndReason::Done);
     assert!(proxy.get(&host.origin).await.len() < 20_000);
-    assert_eq!(proxy.door.came().await.end, EgressEndReason::RunBytes);
+    assert_eq!(proxy.gate.came().await.end, EgressEndReason::RunBytes);
 
     let limits = Allowance { requests_per_minute: 2, ..Allowance::default() };
-    let proxy = serve(door(), Book::default(), limits).await;
+    let proxy = serve(gate(), Book::default(), limits).await;
     for _ in 0..2 {
         assert!(proxy.get(&host.origin).await.contains("200 OK"));
     }
@@ -472,14 +476,14 @@ async fn bytes_and_requests_have_limits() {
 async fn who_says_nothing_for_long_is_left() {
     let host = script(&[SILENCE]).await;
     let limits = Allowance { idle: Duration::from_millis(100), ..Allowance::default() };
-    let door = Door { spelled: vec![host.origin.clone()], ..Door::default() };
-    let proxy = serve(door, Book::default(), limits).await;
+    let gate = TestGate { spelled: vec![host.origin.clone()], ..TestGate::default() };
+    let proxy = serve(gate, Book::default(), limits).await;
     let said = proxy.get(&host.origin).await;
     assert!(said.starts_with("HTTP/1.1 504 Gateway Timeout\r\n"), "{said}");
-    assert_eq!(proxy.door.came().await.end, EgressEndReason::Idle);
+    assert_eq!(proxy.gate.came().await.end, EgressEndReason::Idle);
     let limits = Allowance { total: Duration::from_millis(100), ..Allowance::default() };
-    let door = Door { spelled: vec![host.origin.clone()], ..Door::default() };
-    let proxy = serve(door, Book::default(), limits).await;
+    let gate = TestGate { spelled: vec![host.origin.clone()], ..TestGate::default() };
+    let proxy = serve(gate, Book::default(), limits).await;
     assert!(proxy.get(&host.origin).await.contains("egress.too_long"));
 }
 
@@ -506,7 +510,7 @@ async fn with_its_command_the_proxy_ends_and_tells_what_was_under_way() {
     }
     proxy.over.notify_one();
     timeout(LONG, proxy.task).await.unwrap().unwrap();
-    assert_eq!(proxy.door.came().await.end, EgressEndReason::Stopped);
+    assert_eq!(proxy.gate.came().await.end, EgressEndReason::Stopped);
     assert!(read(&mut stream).await.is_empty());
     assert!(TcpStream::connect(proxy.at).await.is_err());
 }

@@ -20,7 +20,7 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 /// Longest text that `printf` is followed to, in bytes: it repeats its format.
 const FORMATTED_BYTES_MAX: usize = 64 * 1024;
 /// Most characters of a set of `tr`.
-const MEMBERS_MAX: usize = 256;
+const CLASS_CHARS_MAX: usize = 256;
 
 /// What a command prints, where that is known. `input` is what it reads.
 pub(super) fn output(command: &ShellCommand, input: Option<&str>) -> Option<String> {
@@ -133,7 +133,7 @@ fn unescape(text: &str) -> String {
 /// What `tr` makes of a text: each character of one set becomes that of the other.
 fn translated(text: &str, from: &str, to: &str) -> Option<String> {
     let (from, to) = (members(from)?, members(to)?);
-    let translate = |c: char| match from.iter().position(|member| *member == c) {
+    let translate = |c: char| match from.iter().position(|known| *known == c) {
         Some(at) => to.get(at).or(to.last()).copied().unwrap_or(c),
         None => c,
     };
@@ -145,7 +145,7 @@ fn members(set: &str) -> Option<Vec<char>> {
     let given: Vec<char> = set.chars().collect();
     let mut found = Vec::new();
     let mut rest = given.as_slice();
-    while found.len() <= MEMBERS_MAX {
+    while found.len() <= CLASS_CHARS_MAX {
         rest = match rest {
             [first, '-', last, rest @ ..] if first.is_ascii() && last.is_ascii() => {
                 found.extend(*first..=*last);

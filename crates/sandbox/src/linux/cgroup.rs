@@ -55,8 +55,8 @@ impl CgroupHandle {
         if matches!(self.base, CgroupBase::V2 { .. }) {
             return Ok(Vec::new());
         }
-        let door = |folder: PathBuf| File::options().write(true).open(folder.join("tasks"));
-        self.folders().map(door).collect::<io::Result<Vec<_>>>().step("open the group")
+        let socket = |folder: PathBuf| File::options().write(true).open(folder.join("tasks"));
+        self.folders().map(socket).collect::<io::Result<Vec<_>>>().step("open the group")
     }
 
     /// Puts a process, and all that it will start, into the group.
@@ -187,7 +187,7 @@ fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
 ///
 /// When the kernel does not let this process in.
 pub(crate) fn enter(doors: Vec<File>) -> Result<(), StepFailure> {
-    doors.into_iter().try_for_each(|mut door| door.write_all(b"0")).step("enter the group")
+    doors.into_iter().try_for_each(|mut socket| socket.write_all(b"0")).step("enter the group")
 }
 
 /// Finds where groups can be made, by making one and moving a process that

@@ -18,17 +18,17 @@ const FD_MARKER: &[u8] = &[1];
 ///
 /// # Errors
 /// When nobody is there any more.
-pub fn send_fd(door: &UnixStream, descriptor: impl AsFd) -> io::Result<()> {
-    Ok(packet::send(door, FD_MARKER, &[descriptor.as_fd()], MsgFlags::empty())?)
+pub fn send_fd(socket: &UnixStream, descriptor: impl AsFd) -> io::Result<()> {
+    Ok(packet::send(socket, FD_MARKER, &[descriptor.as_fd()], MsgFlags::empty())?)
 }
 
 /// Waits for the next descriptor; `None` when the other end is closed.
 ///
 /// # Errors
 /// When the door cannot be read, or something else comes than one descriptor.
-pub fn receive_fd(door: &UnixStream) -> io::Result<Option<OwnedFd>> {
+pub fn receive_fd(socket: &UnixStream) -> io::Result<Option<OwnedFd>> {
     let mut knock = [0; FD_MARKER.len()];
-    let (bytes, mut descriptors) = packet::receive(door, &mut knock, MsgFlags::empty())?;
+    let (bytes, mut descriptors) = packet::receive(socket, &mut knock, MsgFlags::empty())?;
     match (bytes, descriptors.pop()) {
         (0, None) => Ok(None),
         (_, Some(one)) if descriptors.is_empty() => Ok(Some(one)),

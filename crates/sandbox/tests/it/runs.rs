@@ -154,22 +154,22 @@ fn the_environment_is_made_not_inherited() {
 fn the_time_limit_ends_the_whole_tree() {
     for machine in [machine().clone(), machine_without_cgroups()] {
         let workspace = tempfile::tempdir().unwrap();
-        let spec = attempt(&["linger", "/root/beat", "stay"], workspace.path());
+        let spec = attempt(&["linger", "/root/tick", "stay"], workspace.path());
         let started = Instant::now();
         let outcome = run_on(&limited(spec, seconds(1)), &machine);
         assert_eq!(outcome.status, ExitStatus::TimedOut);
         assert!(started.elapsed() < Duration::from_secs(5));
-        assert!(fs::metadata(workspace.path().join("beat")).unwrap().len() > 10);
-        assert!(is_abandoned(&workspace.path().join("beat")));
+        assert!(fs::metadata(workspace.path().join("tick")).unwrap().len() > 10);
+        assert!(is_abandoned(&workspace.path().join("tick")));
     }
 }
 
 #[test]
 fn daemons_end_with_the_command() {
     let workspace = tempfile::tempdir().unwrap();
-    let outcome = run(&attempt(&["linger", "/root/beat", "leave"], workspace.path()));
+    let outcome = run(&attempt(&["linger", "/root/tick", "leave"], workspace.path()));
     assert_eq!(outcome.status, ExitStatus::Exited(0));
-    assert!(is_abandoned(&workspace.path().join("beat")));
+    assert!(is_abandoned(&workspace.path().join("tick")));
 }
 
 #[test]
@@ -192,13 +192,13 @@ fn the_owner_can_end_a_run_from_another_thread() {
 #[test]
 fn a_dropped_run_is_over() {
     let workspace = tempfile::tempdir().unwrap();
-    let spec = attempt(&["linger", "/root/beat", "stay"], workspace.path());
+    let spec = attempt(&["linger", "/root/tick", "stay"], workspace.path());
     let running = launcher().launch(&plan(&spec, machine()).unwrap()).unwrap();
-    while fs::metadata(workspace.path().join("beat")).is_err() {
+    while fs::metadata(workspace.path().join("tick")).is_err() {
         thread::sleep(Duration::from_millis(5));
     }
     drop(running);
-    assert!(is_abandoned(&workspace.path().join("beat")));
+    assert!(is_abandoned(&workspace.path().join("tick")));
 }
 
 /// Run by the next test in a process of its own, which is then killed.
@@ -206,7 +206,7 @@ fn a_dropped_run_is_over() {
 #[ignore = "runs until it is killed; the next test starts it"]
 fn a_launcher_to_be_killed() {
     let workspace = Path::new("workspace").canonicalize().unwrap();
-    let spec = attempt(&["linger", "/root/beat", "stay"], &workspace);
+    let spec = attempt(&["linger", "/root/tick", "stay"], &workspace);
     let outcome = run(&limited(spec, RunLimits::service()));
     panic!("the run ended before the launcher: {}", outcome.status);
 }
@@ -221,26 +221,26 @@ fn the_tree_dies_with_a_killed_launcher() {
         .stdout(std::process::Stdio::null())
         .spawn()
         .unwrap();
-    let beat = folder.path().join("workspace/beat");
+    let tick = folder.path().join("workspace/tick");
     let deadline = Instant::now() + Duration::from_secs(20);
-    while fs::metadata(&beat).is_err() {
+    while fs::metadata(&tick).is_err() {
         assert!(Instant::now() < deadline, "the run did not begin");
         thread::sleep(Duration::from_millis(5));
     }
-    assert!(!is_abandoned(&beat));
+    assert!(!is_abandoned(&tick));
     launching.kill().unwrap();
     launching.wait().unwrap();
     // The kernel closes the lifeline and the first process notices.
     thread::sleep(Duration::from_millis(200));
-    assert!(is_abandoned(&beat));
+    assert!(is_abandoned(&tick));
 }
 
 #[test]
 fn a_lost_helper_is_told_and_leaves_nobody() {
     let workspace = tempfile::tempdir().unwrap();
-    let spec = limited(attempt(&["linger", "/root/beat", "stay"], workspace.path()), seconds(60));
+    let spec = limited(attempt(&["linger", "/root/tick", "stay"], workspace.path()), seconds(60));
     let running = launcher().launch(&plan(&spec, machine()).unwrap()).unwrap();
-    while fs::metadata(workspace.path().join("beat")).is_err() {
+    while fs::metadata(workspace.path().join("tick")).is_err() {
         thread::sleep(Duration::from_millis(5));
     }
     // This thread has started the helper and nothing else.
@@ -251,7 +251,7 @@ fn a_lost_helper_is_told_and_leaves_nobody() {
     assert!(matches!(error, LaunchError::Lost), "{error}");
     assert!(!error.is_before_start());
     thread::sleep(Duration::from_millis(200));
-    assert!(is_abandoned(&workspace.path().join("beat")));
+    assert!(is_abandoned(&workspace.path().join("tick")));
     // Its control group is removed by the next probe.
     drop(probe(&launcher()));
     assert_eq!(our_groups().iter().find(|name| name.ends_with(&format!("-{helper}"))), None);

@@ -222,7 +222,7 @@ fn the_end_of_a_session_is_the_end_of_all_that_ran_in_it() {
     let workspace = tempfile::tempdir().unwrap();
     let session = open(&spec(workspace.path()));
     let running = session.run(&shell("sleep 300")).unwrap();
-    run(&session, "(while :; do date >> /root/beat; sleep 0.01; done) & ");
+    run(&session, "(while :; do date >> /root/tick; sleep 0.01; done) & ");
     session.killer().kill();
     assert_eq!(running.wait().unwrap().status, ExitStatus::Killed);
     let deadline = Instant::now() + LONG;
@@ -230,7 +230,7 @@ fn the_end_of_a_session_is_the_end_of_all_that_ran_in_it() {
         assert!(Instant::now() < deadline);
         thread::sleep(Duration::from_millis(2));
     }
-    let size = || fs::metadata(workspace.path().join("beat")).map_or(0, |file| file.len());
+    let size = || fs::metadata(workspace.path().join("tick")).map_or(0, |file| file.len());
     let before = size();
     thread::sleep(Duration::from_millis(100));
     assert_eq!(size(), before);

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, U256};
 use automaton_core::faults::{FaultPoint, Faults};
-use automaton_core::id::IntentId;
+use automaton_core::id::PaymentId;
 use automaton_core::money::MicroUsdc;
 use automaton_core::time::Timestamp;
 use automaton_core::window::{DAY, HOUR};
@@ -168,7 +168,7 @@ fn spent(
 
 fn find(
     transaction: &Transaction<'_>,
-    intent: IntentId,
+    intent: PaymentId,
 ) -> rusqlite::Result<Option<(PaymentIntent, ExactPayload)>> {
     let read = |row: &Row<'_>| {
         let stored = PaymentIntent {

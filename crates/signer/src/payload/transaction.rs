@@ -8,7 +8,7 @@
 
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use alloy_rlp::{Encodable, Header, PayloadView};
-use automaton_core::id::IntentId;
+use automaton_core::id::TransactionId;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{SignerRefusal, SignerRefusalCode};
@@ -73,7 +73,7 @@ pub struct TransactionCall {
 #[serde(deny_unknown_fields)]
 pub struct TransactionIntent {
     /// The intent.
-    pub intent: IntentId,
+    pub intent: TransactionId,
     /// What to sign for it.
     pub call: TransactionCall,
 }

@@ -4,7 +4,7 @@
 //! so that an intent can move money once, whatever is signed again.
 
 use alloy_primitives::{Address, B256, U256, keccak256};
-use automaton_core::id::IntentId;
+use automaton_core::id::PaymentId;
 use automaton_core::money::MicroUsdc;
 use automaton_core::time::Timestamp;
 use automaton_core::wire::x402::{Authorization, ChainId, TokenDomain};
@@ -27,7 +27,7 @@ const NONCE_TAG: &[u8] = b"automaton eip-3009 nonce v1";
 #[serde(deny_unknown_fields)]
 pub struct PaymentIntent {
     /// The intent that this payment belongs to: one payment each.
-    pub intent: IntentId,
+    pub intent: PaymentId,
     /// EIP-155 id of the chain.
     pub chain_id: u64,
     /// The token's contract.
@@ -44,7 +44,7 @@ pub struct PaymentIntent {
 /// The nonce of an intent: `keccak256(tag ‖ wallet ‖ chain id ‖ intent id)`,
 /// each of fixed length, so that no two intents share one.
 #[must_use]
-pub fn nonce(wallet: Address, chain_id: u64, intent: IntentId) -> B256 {
+pub fn nonce(wallet: Address, chain_id: u64, intent: PaymentId) -> B256 {
     let intent = intent.to_string();
     keccak256([NONCE_TAG, wallet.as_slice(), &chain_id.to_be_bytes(), intent.as_bytes()].concat())
 }
@@ -226,7 +226,7 @@ mod tests {
         );
     }
 
-    fn id(bits: u128) -> IntentId {
+    fn id(bits: u128) -> PaymentId {
         const DIGITS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
         let digit = |place: u32| {
             let digit = usize::try_from(bits >> (5 * place) & 31).unwrap();

@@ -60,7 +60,7 @@ pub struct TaskConfig {
     /// What it does: the name of a task that the program knows.
     pub task: String,
     /// When it runs.
-    pub rhythm: ScheduleRule,
+    pub schedule: ScheduleRule,
     /// Whether it runs at all.
     pub enabled: bool,
     /// Who set it.

@@ -113,8 +113,8 @@ async fn refusals_alert_from_ten_decisions_on() {
     let rule = AlertRule::PolicyHighDenyRate;
     let session = world.session().await;
     let call = |denied: bool| match denied {
-        true => refused(world.mint.id()),
-        false => planned(world.mint.id()),
+        true => refused(world.ids.id()),
+        false => planned(world.ids.id()),
     };
     let turn = world.judged(session, (0..9).map(|_| call(true)).collect()).await;
     assert!(judge(&world).await.is_empty(), "nine decisions are too few");

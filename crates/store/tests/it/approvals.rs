@@ -22,7 +22,7 @@ fn asked(world: &World, arguments: &str, expires_at: i64) -> JudgedCall {
     };
     let (arguments, label) = (arguments.to_owned(), Label::Peer);
     let question = Some(CallApprovalRequest { question, arguments, label });
-    JudgedCall { question, ..refused(world.mint.id()) }
+    JudgedCall { question, ..refused(world.ids.id()) }
 }
 
 async fn waiting(world: &World) -> Vec<Approval> {
@@ -47,8 +47,8 @@ async fn one_call_is_asked_about_once_and_made_once() {
     for _ in 0..2 {
         world.store.answer(id, ApprovalAnswer::Approve, ApprovalAuthor::Home).await.unwrap();
     }
-    let granted = world.store.approved_call().await.unwrap().unwrap();
-    assert_eq!((granted.id, granted.state), (id, ApprovalState::Approved));
+    let approved = world.store.approved_call().await.unwrap().unwrap();
+    assert_eq!((approved.id, approved.state), (id, ApprovalState::Approved));
     let (_, cause) = world.store.pending_wakes().await.unwrap().pop().unwrap();
     assert_eq!((cause.source, cause.reason.label), (WakeSource::Manual, Label::Peer));
     assert!(cause.reason.text.starts_with("Your creator approved: exec"), "{cause:?}");
@@ -82,9 +82,9 @@ async fn a_question_that_nobody_answers_is_a_no_and_told() {
     let id = waiting(&world).await[0].id;
     let late = world.store.answer(id, ApprovalAnswer::Approve, ApprovalAuthor::Home).await;
     assert!(matches!(late, Err(StoreError::Unfit { .. })), "{late:?}");
-    let lapsed = [world.store.expire_approvals().await, world.store.expire_approvals().await];
-    assert_eq!(lapsed.map(Result::unwrap), [1, 0]);
-    assert_eq!(world.store.approval(id).await.unwrap().state, ApprovalState::Lapsed);
+    let expired = [world.store.expire_approvals().await, world.store.expire_approvals().await];
+    assert_eq!(expired.map(Result::unwrap), [1, 0]);
+    assert_eq!(world.store.approval(id).await.unwrap().state, ApprovalState::Expired);
     assert_eq!(world.store.approved_call().await.unwrap(), None);
     let (_, cause) = world.store.pending_wakes().await.unwrap().pop().unwrap();
     assert_eq!(cause.source, WakeSource::Heartbeat, "nobody called");

@@ -15,7 +15,7 @@ async fn lived() -> World {
     let session = world.session().await;
     for _ in 0..2 {
         let call = world.planned();
-        let turn = world.judged(session, vec![call.clone(), refused(world.mint.id())]).await;
+        let turn = world.judged(session, vec![call.clone(), refused(world.ids.id())]).await;
         world.store.start_call(call.id).await.unwrap();
         let done = world.store.finish_call(call.id, CallStatus::Done, output("ok"), Span::ZERO);
         done.await.unwrap();
@@ -245,7 +245,7 @@ async fn a_head_that_was_kept_finds_what_was_cut_edited_or_written_anew() {
     assert_eq!(reader.departure(head).unwrap(), None);
     // What comes after a head is no departure from it.
     let session = world.last_session();
-    world.judged(session, vec![refused(world.mint.id())]).await;
+    world.judged(session, vec![refused(world.ids.id())]).await;
     assert!(reader.head().unwrap().entries > head.entries);
     assert_eq!(reader.departure(head).unwrap(), None);
     let start = ChainHead { entries: 0, hash: automaton_sqlite::chain::GENESIS };
@@ -265,7 +265,7 @@ async fn a_head_that_was_kept_finds_what_was_cut_edited_or_written_anew() {
 
     // Lived on from there: as many links as before, whole, and found.
     for _ in 0..3 {
-        world.judged(session, vec![refused(world.mint.id())]).await;
+        world.judged(session, vec![refused(world.ids.id())]).await;
     }
     assert!(reader.verify_chain().unwrap().is_whole());
     let departure = reader.departure(head).unwrap();

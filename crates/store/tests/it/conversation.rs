@@ -48,7 +48,7 @@ async fn a_reply_answers_what_it_names_and_the_creator_closes_the_rest() {
     let world = World::born().await;
     let first = world.store.receive(said("first"), None).await.unwrap();
     let second = world.store.receive(said("second"), None).await.unwrap();
-    let call: CallId = world.mint.id();
+    let call: CallId = world.ids.id();
     let reply = world.store.send_to_creator(call, own("to the first"), Some(first)).await.unwrap();
     assert_eq!(world.reader().answer_to(first).unwrap().unwrap().id, reply);
     assert_eq!(standing(&world, first), MessageStatus::Answered);

@@ -168,7 +168,7 @@ impl Driver {
         let Some(turn) = self.turn else { return Ok(()) };
         let mut judged = Vec::new();
         for allowed in allowed {
-            let id = self.world.mint.id();
+            let id = self.world.ids.id();
             judged.push(if *allowed { planned(id) } else { refused(id) });
         }
         let calls = judged.iter().filter(|call| call.status == CallStatus::Planned);

@@ -64,7 +64,7 @@ async fn what_was_refused_has_no_end_and_old_rows_go_without_the_chain() {
     let world = World::born().await;
     let (_, refused) = sent(&world, "https://evil.example", DecisionOutcome::Deny).await;
     assert!(world.store.end_egress(refused, CAME).await.is_err());
-    assert!(world.store.end_egress(world.mint.id(), CAME).await.is_err());
+    assert!(world.store.end_egress(world.ids.id(), CAME).await.is_err());
     world.advance(10_000);
     let kept = RetentionPolicy {
         keep: Span::from_millis(5_000),

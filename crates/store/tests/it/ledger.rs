@@ -31,7 +31,7 @@ fn paid(key: &str, units: i64, at: i64) -> Revenue {
 
 fn gift(store: &Store, goal: Option<&str>, cents: i64) -> impl Future<Output = ()> {
     let money = Money::Credits { amount: Microcents::from_cents(cents).unwrap() };
-    let spend = NewPayment {
+    let payment = NewPayment {
         purpose: Purpose::Transfer,
         request: format!("{goal:?} {cents}"),
         money,
@@ -40,7 +40,7 @@ fn gift(store: &Store, goal: Option<&str>, cents: i64) -> impl Future<Output = (
     };
     let store = store.clone();
     async move {
-        let id = store.propose_payment(spend, None).await.unwrap();
+        let id = store.propose_payment(payment, None).await.unwrap();
         store.advance_payment(id, PaymentStep::Submitted).await.unwrap();
     }
 }
@@ -63,7 +63,7 @@ fn lines(account: &ProfitAndLoss) -> Vec<(Option<&str>, i64, i64)> {
 
 /// What happens to an answer that was asked for.
 #[derive(Debug, Clone, Copy)]
-enum Fate {
+enum CostOutcome {
     Heard(i64),
     Refused,
     Lost,
@@ -76,34 +76,34 @@ proptest! {
     #[test]
     fn what_was_heard_counts_as_it_was_and_the_rest_at_its_worst(
         questions in prop::collection::vec((1_i64..1 << 40, prop_oneof![
-            (0_i64..1 << 41).prop_map(Fate::Heard),
-            Just(Fate::Refused),
-            Just(Fate::Lost),
-            Just(Fate::Crash),
+            (0_i64..1 << 41).prop_map(CostOutcome::Heard),
+            Just(CostOutcome::Refused),
+            Just(CostOutcome::Lost),
+            Just(CostOutcome::Crash),
         ], any::<bool>()), 1..12)
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let mut world = World::born().await;
-            let (mut expected, mut heard, mut unheard, mut open) = (0, 0, 0, Vec::new());
-            for (most, fate, waits) in questions {
-                let turn = world.mint.id();
+            let (mut expected, mut heard, mut unsettled, mut open) = (0, 0, 0, Vec::new());
+            for (most, outcome, waits) in questions {
+                let turn = world.ids.id();
                 let asked = world.store.reserve_cost(answer(turn, most)).await.unwrap();
                 assert!(booked(&world) <= expected - most, "booked before it is asked for");
-                open.push((asked, turn, most, fate));
+                open.push((asked, turn, most, outcome));
                 // Several may be under way, and come to their ends in any order.
-                for (asked, turn, most, fate) in open.split_off(if waits { open.len() } else { 0 }) {
+                for (asked, turn, most, outcome) in open.split_off(if waits { open.len() } else { 0 }) {
                     world.advance(1);
-                    match fate {
-                        Fate::Heard(cost) => {
+                    match outcome {
+                        CostOutcome::Heard(cost) => {
                             world.store.settle_cost(Some(asked), turn, &costing(cost)).await.unwrap();
                             expected -= cost;
                             heard += cost;
                         }
-                        Fate::Refused => world.store.release_cost(asked).await.unwrap(),
-                        Fate::Lost => (expected, unheard) = (expected - most, unheard + 1),
-                        Fate::Crash => {
-                            (expected, unheard) = (expected - most, unheard + 1);
+                        CostOutcome::Refused => world.store.release_cost(asked).await.unwrap(),
+                        CostOutcome::Lost => (expected, unsettled) = (expected - most, unsettled + 1),
+                        CostOutcome::Crash => {
+                            (expected, unsettled) = (expected - most, unsettled + 1);
                             world.crash();
                         }
                     }
@@ -113,7 +113,7 @@ proptest! {
             }
             let totals = world.store.totals().await.unwrap();
             let waiting = u64::try_from(open.len()).unwrap();
-            assert_eq!((totals.cost.units(), totals.unsettled), (heard, unheard + waiting));
+            assert_eq!((totals.cost.units(), totals.unsettled), (heard, unsettled + waiting));
             let sums = account(&world, PnlGrouping::Category);
             assert_eq!(sums.total.cost.units(), -booked(&world));
         });
@@ -123,7 +123,7 @@ proptest! {
 #[tokio::test]
 async fn what_costs_without_having_been_booked_is_booked_all_the_same() {
     let world = World::born().await;
-    let turn = world.mint.id();
+    let turn = world.ids.id();
     world.store.settle_cost(None, turn, &costing(0)).await.unwrap();
     assert_eq!(booked(&world), 0);
     world.store.settle_cost(None, turn, &costing(7)).await.unwrap();
@@ -161,9 +161,9 @@ async fn the_account_is_the_ledger_by_category_day_goal_and_turn() {
     // The answer comes on the next day, and still belongs to the day it was asked for.
     world.advance(DAY.as_millis());
     store.settle_cost(Some(asked), turn, &costing(30)).await.unwrap();
-    let unheard =
-        NewCostReservation { goal: Some("fly".to_owned()), ..answer(world.mint.id(), 70) };
-    let lost = store.reserve_cost(unheard.clone()).await.unwrap();
+    let unsettled =
+        NewCostReservation { goal: Some("fly".to_owned()), ..answer(world.ids.id(), 70) };
+    let lost = store.reserve_cost(unsettled.clone()).await.unwrap();
     drop(lost);
     gift(store, Some("fly"), 1).await;
     store.book_revenue(paid("a", 5_000_000, 5)).await.unwrap();
@@ -183,7 +183,7 @@ async fn the_account_is_the_ledger_by_category_day_goal_and_turn() {
     );
     let (fly, none) = ((Some("fly"), 0, 1_000_070), (None, 5_000_000, 30));
     assert_eq!(lines(&account(&world, PnlGrouping::Goal)), [fly, none]);
-    let (known, id) = (Some("1"), unheard.turn.to_string());
+    let (known, id) = (Some("1"), unsettled.turn.to_string());
     let of = account(&world, PnlGrouping::Turn);
     assert_eq!(
         lines(&of),
@@ -197,7 +197,7 @@ async fn more_lines_than_are_shown_are_one_sum() {
     let world = World::born().await;
     for turn in 0..1003 {
         world.advance(1);
-        world.store.settle_cost(None, world.mint.id(), &costing(turn + 1)).await.unwrap();
+        world.store.settle_cost(None, world.ids.id(), &costing(turn + 1)).await.unwrap();
     }
     let by = account(&world, PnlGrouping::Turn);
     assert_eq!((by.lines.len(), by.lines[0].sums.cost), (1000, amount(1003)));
@@ -232,9 +232,9 @@ async fn credits_that_were_bought_are_an_exchange() {
 async fn thinking_has_room_when_what_it_cost_is_a_day_old() {
     let world = World::born().await;
     let store = &world.store;
-    let begin = world.mint.now().as_millis();
+    let begin = world.ids.now().as_millis();
     for cost in [10, 20, 30] {
-        let turn = world.mint.id();
+        let turn = world.ids.id();
         let asked = store.reserve_cost(answer(turn, 999)).await.unwrap();
         store.settle_cost(Some(asked), turn, &costing(cost)).await.unwrap();
         world.advance(100);
@@ -268,12 +268,12 @@ async fn losses_count_by_day_goal_and_in_all_until_they_are_forgiven() {
     gift(store, None, 5).await;
     let goal = Some(("fly".to_owned(), cents(65)));
     assert_eq!(losses().await, Losses { day: cents(30), goal, total: cents(130) });
-    store.book_revenue(paid("a", cents(31).units(), world.mint.now().as_millis())).await.unwrap();
+    store.book_revenue(paid("a", cents(31).units(), world.ids.now().as_millis())).await.unwrap();
     let found = losses().await;
     assert_eq!((found.day, found.total), (cents(-1), cents(99)), "revenue makes up for it");
 
     let session = world.session().await;
-    let open = store.reserve_cost(answer(world.mint.id(), 500)).await.unwrap();
+    let open = store.reserve_cost(answer(world.ids.id(), 500)).await.unwrap();
     let note = Some("it lost enough".to_owned());
     store.close_session(session, StopReason::StopLoss, None, note).await.unwrap();
     world.session().await;

@@ -162,15 +162,19 @@ async fn only_the_creator_begins_a_stretch_anew() {
     let session = world.session().await;
     let turn = world.answer(session).await;
     world.store.settle_cost(None, turn, &crate::usage()).await.unwrap();
-    let stretch = world.store.unattended_usage().await.unwrap();
-    assert_eq!((stretch.answers, stretch.rests), (1, 0));
-    assert!(stretch.cost > Microcents::ZERO);
+    let unattended = world.store.unattended_usage().await.unwrap();
+    assert_eq!((unattended.answers, unattended.rests), (1, 0));
+    assert!(unattended.cost > Microcents::ZERO);
     let rest = SleepState { since: Timestamp::EPOCH, until: None, reason: StopReason::Envelope };
     for rests in 1..3 {
         let session = if rests == 1 { session } else { world.session().await };
         world.store.close_session(session, StopReason::Envelope, Some(rest), None).await.unwrap();
-        let stretch = world.store.unattended_usage().await.unwrap();
-        assert_eq!((stretch.answers, stretch.rests), (0, rests), "it begins anew after a rest");
+        let unattended = world.store.unattended_usage().await.unwrap();
+        assert_eq!(
+            (unattended.answers, unattended.rests),
+            (0, rests),
+            "it begins anew after a rest"
+        );
         assert_eq!(world.store.in_a_row(StopReason::Envelope).await.unwrap(), rests);
         assert_eq!(world.store.in_a_row(StopReason::Errors).await.unwrap(), 0);
     }
@@ -211,7 +215,7 @@ async fn living_cheaply_lasts_until_the_creator_wakes_it_and_pleas_of_its_own_ha
     let world = World::born().await;
     let store = &world.store;
     let credits = Some(Microcents::from_cents(300).unwrap());
-    store.take_reading(BalanceReading { at: world.mint.now(), credits, usdc: None }).await.unwrap();
+    store.take_reading(BalanceReading { at: world.ids.now(), credits, usdc: None }).await.unwrap();
     let chosen = store.enter_low_compute().await.unwrap();
     assert_eq!(chosen.effective_tier(), Some(SurvivalTier::LowCompute));
     assert_eq!(world.reader().vitals().unwrap(), chosen, "it is on record");
@@ -220,7 +224,7 @@ async fn living_cheaply_lasts_until_the_creator_wakes_it_and_pleas_of_its_own_ha
     store.push_wake(manual("think")).await.unwrap();
     assert_eq!(store.vitals().await.unwrap().effective_tier(), Some(SurvivalTier::Normal));
 
-    let first = world.mint.now();
+    let first = world.ids.now();
     assert_eq!(store.record_own_distress(DistressLevel::Low).await.unwrap(), None);
     world.advance(DistressLevel::Low.every().as_millis() - 1);
     let next = Some(first.after(DistressLevel::Low.every()));

@@ -15,11 +15,11 @@ mod life;
 mod memory;
 mod open;
 mod opening;
+mod payments;
 mod rates;
 mod retention;
 mod schedule;
 mod schema;
-mod spends;
 mod turns;
 
 use std::path::{Path, PathBuf};
@@ -90,7 +90,7 @@ struct World {
     home: tempfile::TempDir,
     clock: Arc<TestClock>,
     trap: Arc<Trap>,
-    mint: IdGenerator,
+    ids: IdGenerator,
     store: Store,
 }
 
@@ -106,9 +106,9 @@ impl World {
         let home = tempfile::tempdir().unwrap();
         let clock = Arc::new(TestClock(AtomicI64::new(1_000_000)));
         let trap = Arc::new(Trap::default());
-        let mint = IdGenerator::new(clock.clone(), Arc::new(Counter::default()));
-        let store = Store::open(&home.path().join("state.db"), mint.clone(), trap.clone()).unwrap();
-        Self { home, clock, trap, mint, store }
+        let ids = IdGenerator::new(clock.clone(), Arc::new(Counter::default()));
+        let store = Store::open(&home.path().join("state.db"), ids.clone(), trap.clone()).unwrap();
+        Self { home, clock, trap, ids, store }
     }
 
     fn path(&self) -> PathBuf {
@@ -116,7 +116,7 @@ impl World {
     }
 
     fn open(&self) -> Store {
-        Store::open(&self.path(), self.mint.clone(), self.trap.clone()).unwrap()
+        Store::open(&self.path(), self.ids.clone(), self.trap.clone()).unwrap()
     }
 
     /// Forgets the handle without closing it, as a crash would, and opens anew.
@@ -175,7 +175,7 @@ impl World {
     }
 
     fn planned(&self) -> JudgedCall {
-        planned(self.mint.id())
+        planned(self.ids.id())
     }
 }
 

@@ -94,9 +94,9 @@ async fn a_reply_answers_the_one_that_it_names() {
     let one = world.store.receive(said("one"), None).await.unwrap();
     let two = world.store.receive(said("two"), None).await.unwrap();
     let answer = words("Yes.");
-    world.store.send_to_creator(world.mint.id(), answer.clone(), None).await.unwrap();
+    world.store.send_to_creator(world.ids.id(), answer.clone(), None).await.unwrap();
     assert_eq!(open(&world).await, ["one", "two"]);
-    world.store.send_to_creator(world.mint.id(), answer.clone(), Some(two)).await.unwrap();
+    world.store.send_to_creator(world.ids.id(), answer.clone(), Some(two)).await.unwrap();
     assert_eq!(open(&world).await, ["one"]);
     let session = world.session().await;
     let told = world.store.tell_creator(session, answer.clone()).await.unwrap();
@@ -113,7 +113,7 @@ async fn one_that_its_creator_closes_is_not_read_any_more() {
     let id = world.store.receive(said("never mind"), None).await.unwrap();
     assert!(world.store.close_message(id).await.unwrap());
     assert!(!world.store.close_message(id).await.unwrap());
-    let unknown = world.store.close_message(world.mint.id()).await;
+    let unknown = world.store.close_message(world.ids.id()).await;
     assert!(matches!(unknown, Err(StoreError::Missing { .. })), "{unknown:?}");
     let session = world.session().await;
     let turn = world.store.open_turn(session, Vec::new(), CLAIMED_PER_TURN_MAX).await.unwrap();

@@ -43,7 +43,7 @@ async fn a_newer_database_is_refused_with_both_versions() {
     world.raw().pragma_update(None, "user_version", 999).unwrap();
     let before = fs::read(world.path()).unwrap();
     for error in [
-        Store::open(&world.path(), world.mint.clone(), world.trap.clone()).err().unwrap(),
+        Store::open(&world.path(), world.ids.clone(), world.trap.clone()).err().unwrap(),
         Reader::open(&world.path()).err().unwrap(),
     ] {
         let text = chain(&error).to_string();
@@ -64,7 +64,7 @@ async fn a_damaged_database_is_refused_and_left_alone() {
     let whole = fs::read(world.path()).unwrap();
     for cut in [0, 700, whole.len() / 2] {
         fs::write(world.path(), &whole[..cut]).unwrap();
-        let error = Store::open(&world.path(), world.mint.clone(), world.trap.clone()).err();
+        let error = Store::open(&world.path(), world.ids.clone(), world.trap.clone()).err();
         assert!(
             matches!(error, Some(StoreError::Open(SqliteError::Corrupt { .. }))),
             "{cut}: {error:?}"
@@ -130,7 +130,7 @@ async fn a_database_of_the_old_form_is_refused_with_what_to_do() {
     raw(&path).execute_batch("CREATE TABLE automaton (id); PRAGMA user_version = 22").unwrap();
     let before = fs::read(&path).unwrap();
     for error in [
-        Store::open(&path, world.mint.clone(), world.trap.clone()).err().unwrap(),
+        Store::open(&path, world.ids.clone(), world.trap.clone()).err().unwrap(),
         Reader::open(&path).err().unwrap(),
     ] {
         let text = chain(&error).to_string();

@@ -16,7 +16,7 @@ pub(crate) fn task(name: &str) -> TaskConfig {
     TaskConfig {
         name: name.to_owned(),
         task: name.to_owned(),
-        rhythm: ScheduleRule::Every(MINUTE),
+        schedule: ScheduleRule::Every(MINUTE),
         enabled: true,
         origin: TaskOrigin::Default,
         priority: 0,
@@ -50,7 +50,7 @@ pub(crate) fn finish(result: TaskResult) -> TaskFinish {
 /// Leases a task as a driver would that has just read it.
 pub(crate) async fn lease(world: &World, name: &str, attempt: u32) -> Option<Lease> {
     let seen = row(world, name).await.times.next;
-    let (run, ttl, times) = (world.mint.id(), Span::from_secs(9), times(world.clock.now()));
+    let (run, ttl, times) = (world.ids.id(), Span::from_secs(9), times(world.clock.now()));
     world.store.lease_task(name, LeaseRequest { run, ttl, seen, times, attempt }).await.unwrap()
 }
 
@@ -79,7 +79,7 @@ async fn a_restart_changes_nothing_and_another_rhythm_begins_now() {
     };
     assert_eq!(names(world.store.schedule().await.unwrap()), ["off", "ping"]);
     let (expression, zone) = ("* * * * *".to_owned(), "UTC".to_owned());
-    let changed = TaskConfig { rhythm: ScheduleRule::Cron { expression, zone }, ..task("ping") };
+    let changed = TaskConfig { schedule: ScheduleRule::Cron { expression, zone }, ..task("ping") };
     schedule(&world, vec![changed.clone()]).await;
     let changed_row = row(&world, "ping").await;
     assert_eq!((changed_row.times, changed_row.runs), (times(world.clock.now()), 1));
@@ -137,7 +137,7 @@ async fn a_lease_is_exclusive_until_it_ends_and_its_holder_cannot_report_after()
     let seen = row(&world, "ping").await.times.next;
     let other = world.open();
     let (ttl, times) = (Span::from_secs(5), times(world.clock.now()));
-    let booking = || LeaseRequest { run: world.mint.id(), ttl, seen, times, attempt: 0 };
+    let booking = || LeaseRequest { run: world.ids.id(), ttl, seen, times, attempt: 0 };
     let (a, b) = tokio::join!(
         world.store.lease_task("ping", booking()),
         other.lease_task("ping", booking()),

@@ -15,7 +15,7 @@ async fn a_turn_is_read_back_as_it_was() {
     let message = said("do it");
     world.store.receive(message.clone(), None).await.unwrap();
     let session = world.session().await;
-    let (one, two) = (world.planned(), refused(world.mint.id()));
+    let (one, two) = (world.planned(), refused(world.ids.id()));
     let turn = world.judged(session, vec![one.clone(), two.clone()]).await;
     world.store.start_call(one.id).await.unwrap();
     let result = output("a\nb");
@@ -119,7 +119,7 @@ async fn a_judgement_that_contradicts_itself_is_refused_whole() {
         JudgedCall { intents: Vec::new(), ..base() },
         JudgedCall { result: Some(output("early")), ..base() },
         JudgedCall { status: CallStatus::Done, result: Some(output("early")), ..base() },
-        JudgedCall { decision: Some(decision(DecisionOutcome::Allow)), ..refused(world.mint.id()) },
+        JudgedCall { decision: Some(decision(DecisionOutcome::Allow)), ..refused(world.ids.id()) },
         JudgedCall { status: CallStatus::Invalid, result: None, decision: None, ..base() },
     ];
     for call in bad {
@@ -211,7 +211,7 @@ async fn ingestion_is_owed_until_it_is_done_once() {
 #[tokio::test]
 async fn a_message_to_the_creator_goes_out_once_a_call() {
     let world = World::born().await;
-    let (one, two) = (world.mint.id(), world.mint.id());
+    let (one, two) = (world.ids.id(), world.ids.id());
     let text = |text: &str| Labelled::new(Label::Own, "model", text);
     let first = world.store.send_to_creator(one, text("hello"), None).await.unwrap();
     assert_eq!(world.store.send_to_creator(one, text("hello"), None).await.unwrap(), first);
@@ -231,7 +231,7 @@ async fn every_fault_point_lies_right_after_its_commit() {
     world.store.receive(said("hi"), None).await.unwrap();
     let session = world.store.open_session(vec![manual("x")]).await.unwrap();
     let turn = world.store.open_turn(session, Vec::new(), CLAIMED_PER_TURN_MAX).await.unwrap().id;
-    let call = planned(world.mint.id());
+    let call = planned(world.ids.id());
     let judged = crate::judgement(turn, vec![call.clone()]);
     world.store.record_judgement(judged).await.unwrap();
     world.store.start_call(call.id).await.unwrap();

@@ -12,7 +12,7 @@ const WALLET: Address = address!("f39Fd6e51aad88F6F4ce6aB8827279cffFb92266");
 const SHOP: Address = address!("70997970C51812dc3A010C7d01b50e0d17dc79C8");
 
 /// A purse whose signer answers this whatever it is asked, and the signer's end.
-async fn purse(answer: &str) -> (SignerClient, UnixStream) {
+async fn client(answer: &str) -> (SignerClient, UnixStream) {
     let (ours, mut theirs) = UnixStream::pair().unwrap();
     writeln!(theirs, r#"{{"hello":{{"version":2,"address":"{WALLET}"}}}}"#).unwrap();
     writeln!(theirs, "{answer}").unwrap();
@@ -34,8 +34,8 @@ async fn a_registration_is_the_one_that_was_asked_for() {
     for (said, is_good) in [(hash, true), (B256::ZERO, false)] {
         let answer =
             format!(r#"{{"registered":{{"payload_hash":"{said}","signature":"{signature}"}}}}"#);
-        let (purse, _signer) = purse(&answer).await;
-        match purse.register(asked.clone()).await {
+        let (client, _signer) = client(&answer).await;
+        match client.register(asked.clone()).await {
             Ok(body) => {
                 assert!(is_good && body.computed_hash().unwrap() == hash, "{body:?}");
                 assert_eq!(
@@ -90,8 +90,8 @@ async fn a_payment_is_the_one_that_was_asked_for() {
                 "validBefore": until.to_string(), "nonce": nonce,
             },
         }});
-        let (purse, _signer) = purse(&answer.to_string()).await;
-        match purse.pay(intent, &chosen, &token).await {
+        let (client, _signer) = client(&answer.to_string()).await;
+        match client.pay(intent, &chosen, &token).await {
             Ok(paid) => {
                 assert!(is_good, "{paid:?}");
                 assert_eq!(paid.valid_before, Timestamp::from_millis(1_767_323_405_000));
@@ -125,8 +125,8 @@ async fn a_transaction_is_the_one_that_was_asked_for() {
         let answer = serde_json::json!({ "transacted": {
             "hash": hash, "raw": raw, "nonce": nonce, "max_fee": 7, "priority_fee": null,
         }});
-        let (purse, _signer) = purse(&answer.to_string()).await;
-        match purse.transact(intent, &TransactionCall { to, ..call.clone() }).await {
+        let (client, _signer) = client(&answer.to_string()).await;
+        match client.transact(intent, &TransactionCall { to, ..call.clone() }).await {
             Ok(signed) => assert!(is_good, "{signed:?}"),
             Err(error) => assert!(!is_good && matches!(error, SignerClientError::Other), "{error}"),
         }
@@ -143,11 +143,11 @@ async fn what_was_signed_is_told_to_the_unit() {
     let standing = format!(
         r#"{wallet},"limits":{limits},"spent":{spent},"window":1,"rules":"{hash}",{rules}"#
     );
-    let (purse, signer) = purse(&format!(r#"{{"limits":{{{standing}}}}}"#)).await;
-    assert_eq!(purse.standing().await.unwrap().spent.ever.units(), 9_007_199_254_740_993);
+    let (client, signer) = client(&format!(r#"{{"limits":{{{standing}}}}}"#)).await;
+    assert_eq!(client.standing().await.unwrap().spent.ever.units(), 9_007_199_254_740_993);
     drop(signer);
     assert!(matches!(
-        purse.standing().await,
+        client.standing().await,
         Err(SignerClientError::Signer(SignerConnectionError::Gone(_)))
     ));
 }

@@ -70,7 +70,7 @@ fn task(name: &str, priority: u32) -> TaskConfig {
     TaskConfig {
         name: name.to_owned(),
         task: name.to_owned(),
-        rhythm: ScheduleRule::Every(Span::from_secs(600)),
+        schedule: ScheduleRule::Every(Span::from_secs(600)),
         enabled: true,
         origin: TaskOrigin::Default,
         priority,
@@ -90,17 +90,17 @@ struct World {
 
 async fn world(look: Duration, tasks: Vec<TaskConfig>) -> World {
     let home = tempfile::tempdir().unwrap();
-    let mint = IdGenerator::new(Arc::new(Paused(Instant::now())), Arc::new(SystemEntropy));
+    let ids = IdGenerator::new(Arc::new(Paused(Instant::now())), Arc::new(SystemEntropy));
     let faults: Arc<dyn Faults> = Arc::new(NoFaults);
     let path = home.path().join("state.db");
-    let store = Store::open_here(&path, mint.clone(), faults.clone(), Box::new(|| ())).unwrap();
+    let store = Store::open_here(&path, ids.clone(), faults.clone(), Box::new(|| ())).unwrap();
     let offered = tasks.iter().map(|task| task.task.clone()).collect();
     let plan = ConfiguredSchedule::load(home.path().join("heartbeat.yml"), tasks, offered).unwrap();
-    store.schedule_upsert(plan.begin(mint.now())).await.unwrap();
+    store.schedule_upsert(plan.begin(ids.now())).await.unwrap();
     let heard = Arc::new(Heard::default());
     let (wake, changed) = (Arc::default(), Arc::default());
     let events = Arc::clone(&heard) as Arc<dyn EventSink>;
-    let around = SchedulerContext { store, ids: mint, faults, events, wake, changed };
+    let around = SchedulerContext { store, ids, faults, events, wake, changed };
     let waits = Arc::new(Waits { look, began: Mutex::default(), from: Instant::now() });
     let driver = HeartbeatScheduler::new(Arc::clone(&waits), around.clone(), plan);
     World { _home: home, waits, heard, around, driver }

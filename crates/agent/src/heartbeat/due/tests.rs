@@ -16,12 +16,12 @@ fn t(millis: i64) -> Timestamp {
 }
 
 /// A task that stands at T0.
-fn row(rhythm: ScheduleRule) -> ScheduledTask {
-    let times = ScheduleIter::new(&rhythm).unwrap().begin(t(0));
+fn row(schedule: ScheduleRule) -> ScheduledTask {
+    let times = ScheduleIter::new(&schedule).unwrap().begin(t(0));
     let task = TaskConfig {
         name: "a".to_owned(),
         task: "a".to_owned(),
-        rhythm,
+        schedule,
         enabled: true,
         origin: TaskOrigin::Default,
         priority: 0,
@@ -86,12 +86,12 @@ fn the_poor_keep_every_fourth_time_of_what_is_not_essential() {
             DueDecision::Wait(t(60 * MINUTE))
         );
         assert_eq!(ask(&task, 60 * MINUTE, SurvivalTier::Dead), run(60 * MINUTE, 75 * MINUTE));
-        let footing = DueContext {
+        let context = DueContext {
             now: t(15 * MINUTE),
             tier: SurvivalTier::Critical,
             interval_multiplier: 4,
         };
-        let essential = verdict(&task, Need::Essential, footing).unwrap();
+        let essential = verdict(&task, Need::Essential, context).unwrap();
         assert_eq!(essential, run(15 * MINUTE, 30 * MINUTE));
     }
 }

@@ -9,7 +9,7 @@ fn default(name: &str, cron: &str) -> TaskConfig {
     TaskConfig {
         name: name.to_owned(),
         task: name.to_owned(),
-        rhythm: ScheduleRule::Cron { expression: cron.to_owned(), zone: "UTC".to_owned() },
+        schedule: ScheduleRule::Cron { expression: cron.to_owned(), zone: "UTC".to_owned() },
         enabled: true,
         origin: TaskOrigin::Default,
         priority: 3,
@@ -54,14 +54,14 @@ fn an_entry_says_what_is_other_than_the_default() {
     let settled = settled.unwrap();
     assert_eq!((settled.tick, settled.interval_multiplier), (Span::from_secs(5), 2));
     let zone = "Europe/Berlin".to_owned();
-    let rhythm = ScheduleRule::Cron { expression: "* * * * *".to_owned(), zone: zone.clone() };
+    let schedule = ScheduleRule::Cron { expression: "* * * * *".to_owned(), zone: zone.clone() };
     let ping =
-        TaskConfig { rhythm, enabled: false, origin: TaskOrigin::File, ..default("ping", "") };
+        TaskConfig { schedule, enabled: false, origin: TaskOrigin::File, ..default("ping", "") };
     let tidy = ScheduleRule::Cron { expression: "40 * * * *".to_owned(), zone };
-    let tidy = TaskConfig { rhythm: tidy, ..default("tidy", "") };
+    let tidy = TaskConfig { schedule: tidy, ..default("tidy", "") };
     let nightly = TaskConfig {
         name: "nightly".to_owned(),
-        rhythm: ScheduleRule::Every(Span::from_secs(86_400)),
+        schedule: ScheduleRule::Every(Span::from_secs(86_400)),
         origin: TaskOrigin::File,
         timeout: Span::from_secs(60),
         max_retries: 3,
@@ -114,7 +114,7 @@ proptest! {
         match parsed(&text) {
             Ok(settled) => {
                 for task in settled.tasks {
-                    prop_assert!(ScheduleIter::new(&task.rhythm).is_ok());
+                    prop_assert!(ScheduleIter::new(&task.schedule).is_ok());
                 }
             }
             Err(error) => prop_assert!(error.to_string().contains("/home/heartbeat.yml")),
@@ -125,7 +125,7 @@ proptest! {
     fn every_schedule_in_an_entry_is_kept_or_refused(expression in "[-0-9*/,LW#a-z ]{1,20}") {
         let text = format!("entries: [{{name: ping, schedule: '{expression}'}}]");
         if let Ok(settled) = parsed(&text) && !expression.trim().is_empty() {
-            let ScheduleRule::Cron { expression: kept, .. } = &settled.tasks[0].rhythm else { panic!("{text}") };
+            let ScheduleRule::Cron { expression: kept, .. } = &settled.tasks[0].schedule else { panic!("{text}") };
             prop_assert_eq!(kept, &expression);
         }
     }

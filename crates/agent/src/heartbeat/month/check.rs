@@ -28,9 +28,9 @@ fn quiet(machine: &Machine, name: &str) -> Vec<Ran> {
 async fn thirty_days_with_everything_that_goes_wrong() {
     let wall = Arc::new(Wall { begun: Instant::now(), off_ms: AtomicI64::new(0) });
     let clock: Arc<dyn Clock> = Arc::clone(&wall) as Arc<dyn Clock>;
-    let mint = IdGenerator::new(clock, Arc::new(SystemEntropy));
+    let ids = IdGenerator::new(clock, Arc::new(SystemEntropy));
     let home = tempfile::tempdir().unwrap();
-    let mut machine = Machine { home, wall, mint, chores: None, disturbed: Arc::default() };
+    let mut machine = Machine { home, wall, ids, chores: None, disturbed: Arc::default() };
     let took = live(&mut machine).await;
     as_often_as_their_schedules_say(&machine);
     at_the_times_of_their_zones(&machine);

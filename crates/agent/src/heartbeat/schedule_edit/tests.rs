@@ -5,17 +5,17 @@ use automaton_core::tier::SurvivalTier;
 
 use super::*;
 use crate::heartbeat::task_runner::defaults;
-use crate::heartbeat::tasks::BEATS;
+use crate::heartbeat::tasks::TASKS;
 use crate::heartbeat::tests::never_ran;
 
 const NOW: Timestamp = Timestamp::from_millis(1_790_002_800_000);
 
 fn offered() -> Vec<(&'static TaskSpec, TaskConfig)> {
-    BEATS.iter().copied().zip(defaults()).collect()
+    TASKS.iter().copied().zip(defaults()).collect()
 }
 
 fn row(task: TaskConfig) -> ScheduledTask {
-    let times = ScheduleIter::new(&task.rhythm).unwrap().begin(NOW.before(Span::from_secs(60)));
+    let times = ScheduleIter::new(&task.schedule).unwrap().begin(NOW.before(Span::from_secs(60)));
     never_ran(task, times)
 }
 
@@ -52,7 +52,7 @@ fn an_entry_is_added_or_changed_and_is_its_own_then() {
     )
     .unwrap();
     assert!(
-        matches!(changed.rhythm, ScheduleRule::Cron { ref expression, .. } if expression == "*/20 * * * *")
+        matches!(changed.schedule, ScheduleRule::Cron { ref expression, .. } if expression == "*/20 * * * *")
     );
     // To turn something off and on again is no reason to count anew.
     let models = default("refresh_models");

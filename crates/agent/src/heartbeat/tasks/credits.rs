@@ -11,7 +11,7 @@ use super::{TaskContext, TaskFailure, TaskReport, TaskSpec, TickContext};
 use crate::heartbeat::due::Need;
 use crate::survival;
 
-pub(super) const BEAT: TaskSpec = TaskSpec {
+pub(super) const TASK: TaskSpec = TaskSpec {
     name: "check_credits",
     need: Need::Essential,
     essential: true,

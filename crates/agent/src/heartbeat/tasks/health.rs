@@ -17,7 +17,7 @@ const SIGN: &str = "alive";
 /// How long the command may take.
 const WALL: Span = Span::from_secs(5);
 
-pub(super) const BEAT: TaskSpec = TaskSpec {
+pub(super) const TASK: TaskSpec = TaskSpec {
     name: "health_check",
     need: Need::Essential,
     essential: true,

@@ -9,7 +9,7 @@ use super::{TaskContext, TaskFailure, TaskReport, TaskSpec, TickContext, always}
 use crate::heartbeat::due::Need;
 use crate::wake::cause;
 
-pub(super) const BEAT: TaskSpec = TaskSpec {
+pub(super) const TASK: TaskSpec = TaskSpec {
     name: "check_social_inbox",
     need: Need::Essential,
     essential: true,

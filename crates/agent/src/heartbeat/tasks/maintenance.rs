@@ -20,7 +20,7 @@ const KEPT: RetentionPolicy = RetentionPolicy {
 /// Rounds of one clean-up; the next run goes on where this one stopped.
 const ROUNDS_MAX: u32 = 20;
 
-pub(super) const BEAT: TaskSpec = TaskSpec {
+pub(super) const TASK: TaskSpec = TaskSpec {
     name: "state_maintenance",
     need: Need::Other,
     essential: true,

@@ -18,7 +18,7 @@ use crate::settings::Settings;
 use crate::survival;
 use crate::wake::cause;
 
-pub(super) const BEAT: TaskSpec = TaskSpec {
+pub(super) const TASK: TaskSpec = TaskSpec {
     name: "report_metrics",
     need: Need::Other,
     essential: true,

@@ -31,22 +31,22 @@ use crate::settings::Settings;
 use crate::treasury::Balances;
 
 /// Every task, in the order in which what is due at once runs.
-pub(super) static BEATS: &[&TaskSpec] = &[
-    &ping::BEAT,
-    &credits::BEAT,
-    &usdc::BEAT,
-    &inbox::BEAT,
-    &payments::BEAT,
-    &health::BEAT,
-    &models::BEAT,
-    &metrics::BEAT,
-    &maintenance::BEAT,
+pub(super) static TASKS: &[&TaskSpec] = &[
+    &ping::TASK,
+    &credits::TASK,
+    &usdc::TASK,
+    &inbox::TASK,
+    &payments::TASK,
+    &health::TASK,
+    &models::TASK,
+    &metrics::TASK,
+    &maintenance::TASK,
 ];
 
 pub(crate) use self::ping::post;
 
 /// The task that says that the automaton is there.
-pub(super) const PING: &str = ping::BEAT.name;
+pub(super) const PING: &str = ping::TASK.name;
 
 /// A task, with how it runs when nobody says otherwise.
 pub(super) struct TaskSpec {
@@ -155,7 +155,7 @@ impl<E: Error + 'static> From<E> for TaskFailure {
 
 /// The task with this name.
 pub(super) fn find(name: &str) -> Option<&'static TaskSpec> {
-    BEATS.iter().copied().find(|beat| beat.name == name)
+    TASKS.iter().copied().find(|spec| spec.name == name)
 }
 
 /// Of tasks that need nothing.

@@ -9,7 +9,7 @@ use super::{TaskContext, TaskFailure, TaskReport, TaskSpec, TickContext};
 use crate::heartbeat::due::Need;
 use crate::wake::cause;
 
-pub(super) const BEAT: TaskSpec = TaskSpec {
+pub(super) const TASK: TaskSpec = TaskSpec {
     name: "refresh_models",
     need: Need::Other,
     essential: false,

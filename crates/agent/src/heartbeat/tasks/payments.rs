@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use super::{TaskContext, TaskFailure, TaskReport, TaskSpec, TickContext};
 use crate::heartbeat::due::Need;
 
-pub(super) const BEAT: TaskSpec = TaskSpec {
+pub(super) const TASK: TaskSpec = TaskSpec {
     name: "reconcile_payments",
     need: Need::Other,
     essential: true,

@@ -10,7 +10,7 @@ use super::{TaskContext, TaskFailure, TaskReport, TaskSpec, TickContext, always}
 use crate::deps::AgentDeps;
 use crate::heartbeat::due::Need;
 
-pub(super) const BEAT: TaskSpec = TaskSpec {
+pub(super) const TASK: TaskSpec = TaskSpec {
     name: "heartbeat_ping",
     need: Need::Essential,
     essential: true,

@@ -16,21 +16,21 @@ fn guard() -> Guard {
     Guard::new().unwrap()
 }
 
-fn mint() -> IdGenerator {
+fn ids() -> IdGenerator {
     IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy))
 }
 
 fn call(tool: &str, arguments: &str, result: Option<Labelled>) -> CallRecord {
     let status = if result.is_some() { CallStatus::Done } else { CallStatus::NotStarted };
     let (tool, arguments) = (tool.to_owned(), arguments.to_owned());
-    CallRecord { id: mint().id(), tool, arguments, status, result, duration: None }
+    CallRecord { id: ids().id(), tool, arguments, status, result, duration: None }
 }
 
 fn turn(inputs: Vec<TurnInput>, thought: &str, calls: Vec<CallRecord>) -> TurnRecord {
     TurnRecord {
-        id: mint().id(),
+        id: ids().id(),
         seq: 1,
-        session: mint().id(),
+        session: ids().id(),
         status: TurnStatus::Committed,
         inputs,
         thought: thought.to_owned(),
@@ -85,7 +85,7 @@ fn only_the_creators_words_stand_without_marks() {
 #[test]
 fn what_the_creator_said_is_whole_with_its_id_whatever_else_is_cut() {
     let long = "Requirement: do it well.\n".repeat(2000);
-    let id = mint().id();
+    let id = ids().id();
     let message = TurnInput { message: Some(id), ..said(Label::Creator, &long) };
     let inputs = vec![message, said(Label::Peer, &long)];
     let (guard, turn) = (guard(), turn(inputs, "", Vec::new()));

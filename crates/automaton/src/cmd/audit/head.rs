@@ -74,17 +74,17 @@ fn sign_alone(
     let _lock = home::lock(home)?;
     let ChainHead { entries, hash } = whole(reader)?;
     let place = passphrase.place(context, &home_of(home))?;
-    let charter = SignerLaunchConfig {
+    let config = SignerLaunchConfig {
         home: home_of(home),
         passphrase: place,
         ..SignerLaunchConfig::default()
     };
     runtime()?.block_on(async {
-        let mut signer = signer::start(&executable()?, &charter)?;
-        let purse = SignerClient::open(signer.socket).await?;
+        let mut signer = signer::start(&executable()?, &config)?;
+        let client = SignerClient::open(signer.socket).await?;
         let (head, at) = (hash.as_bytes().into(), SystemClock.now());
-        let text = purse.audit_head(AuditHead { entries, head, at }).await?;
-        drop(purse);
+        let text = client.audit_head(AuditHead { entries, head, at }).await?;
+        drop(client);
         signer.child.wait_timeout(SIGNER_ENDS_WITHIN)?;
         Ok(text)
     })

@@ -24,9 +24,9 @@ pub(super) async fn keys(db: &dyn Db) {
     key(db, 2).await;
 }
 
-fn transfer(mint: &IdGenerator, (from, key, to): (u8, Hash, u8), cents: i64) -> NewTransfer {
+fn transfer(ids: &IdGenerator, (from, key, to): (u8, Hash, u8), cents: i64) -> NewTransfer {
     NewTransfer {
-        id: mint.id(),
+        id: ids.id(),
         key,
         from: wallet(from),
         to: wallet(to),
@@ -39,10 +39,10 @@ fn transfer(mint: &IdGenerator, (from, key, to): (u8, Hash, u8), cents: i64) -> 
 
 pub(super) async fn transfers(engine: &dyn Engine) {
     let clock = FakeClock::at(START);
-    let (db, mint) = (engine.open(&clock), mint(&clock));
+    let (db, ids) = (engine.open(&clock), ids(&clock));
     fund(db.as_ref()).await;
     let (one, two) = (key(db.as_ref(), 1).await, key(db.as_ref(), 2).await);
-    let send = |to, cents| transfer(&mint, (1, one, to), cents);
+    let send = |to, cents| transfer(&ids, (1, one, to), cents);
     let done = |outcome| match outcome {
         TransferOutcome::Done(transfer) => transfer,
         other => panic!("{other:?}"),
@@ -70,7 +70,7 @@ pub(super) async fn transfers(engine: &dyn Engine) {
         assert_eq!(db.transfer(other).await.unwrap(), TransferOutcome::OtherName);
     }
     // A name is its wallet's own.
-    let back = NewTransfer { name: Some("n".to_owned()), ..transfer(&mint, (2, two, 1), 50) };
+    let back = NewTransfer { name: Some("n".to_owned()), ..transfer(&ids, (2, two, 1), 50) };
     done(db.transfer(back).await.unwrap());
     let over = db.transfer(send(2, 101)).await.unwrap();
     assert_eq!(over, TransferOutcome::OverCeiling { ceiling: 400, transferred: 300 });
@@ -98,7 +98,7 @@ pub(super) async fn transfers(engine: &dyn Engine) {
 
 pub(super) async fn ceilings(engine: &dyn Engine) {
     let clock = FakeClock::at(START);
-    let (db, mint) = (engine.open(&clock), mint(&clock));
+    let (db, ids) = (engine.open(&clock), ids(&clock));
     fund(db.as_ref()).await;
     let (one, two) = (key(db.as_ref(), 1).await, key(db.as_ref(), 2).await);
     let change = async |cents, serial| {
@@ -114,7 +114,7 @@ pub(super) async fn ceilings(engine: &dyn Engine) {
         assert_eq!(change(450, None).await, CeilingOutcome::Changed, "the same is no raise");
     }
     assert_eq!(change(900, Some(7)).await, CeilingOutcome::Stale, "even after it fell");
-    let sent = db.transfer(transfer(&mint, (1, one, 2), 450)).await.unwrap();
+    let sent = db.transfer(transfer(&ids, (1, one, 2), 450)).await.unwrap();
     assert!(matches!(sent, TransferOutcome::Done(_)));
     let told = db.ceiling(one, 400).await.unwrap();
     assert_eq!((told.cents, told.transferred, told.serial), (450, 450, 7));
@@ -126,9 +126,9 @@ pub(super) async fn ceilings(engine: &dyn Engine) {
 
 pub(super) async fn refunds(engine: &dyn Engine) {
     let clock = FakeClock::at(START);
-    let (db, mint) = (engine.open(&clock), mint(&clock));
+    let (db, ids) = (engine.open(&clock), ids(&clock));
     fund(db.as_ref()).await;
-    let call = hold(&mint, 300, 0);
+    let call = hold(&ids, 300, 0);
     db.open_hold(call.clone()).await.unwrap();
     db.settle_hold(call.id, charge(300)).await.unwrap();
     let history = db.history(wallet(1), PageRange { limit: 10, offset: 0 }).await.unwrap();
@@ -195,15 +195,14 @@ pub(super) async fn names(engine: &dyn Engine) {
     assert!(matches!(db.begin_payment(other).await.unwrap(), BeginPaymentOutcome::New(_)));
 }
 
-pub(super) async fn slots(engine: &dyn Engine) {
+pub(super) async fn nonces(engine: &dyn Engine) {
     let clock = FakeClock::at(START);
-    let (db, mint) = (engine.open(&clock), mint(&clock));
+    let (db, ids) = (engine.open(&clock), ids(&clock));
     let BeginPaymentOutcome::New(id) = db.begin_payment(payment(1, 5)).await.unwrap() else {
         panic!("known")
     };
     let fees = |max| Fees { max, priority: 1 };
-    let new =
-        || NewNonceReservation { intent: mint.id(), payment: id, gas: 70_000, fees: fees(10) };
+    let new = || NewNonceReservation { intent: ids.id(), payment: id, gas: 70_000, fees: fees(10) };
     let first = new();
     db.reserve_nonce(first).await.unwrap();
     assert!(db.reserve_nonce(new()).await.is_err(), "one at a time");
@@ -214,14 +213,20 @@ pub(super) async fn slots(engine: &dyn Engine) {
     };
     drop(db);
     let db = engine.open(&clock);
-    let slot = &db.open_nonces().await.unwrap()[0];
-    assert_eq!((slot.intent, slot.nonce, &slot.raw, slot.gas), (first.intent, None, &None, 70_000));
+    let reservation = &db.open_nonces().await.unwrap()[0];
+    assert_eq!(
+        (reservation.intent, reservation.nonce, &reservation.raw, reservation.gas),
+        (first.intent, None, &None, 70_000)
+    );
     db.mark_signed(first.intent, sent(1, 7)).await.unwrap();
     assert!(db.mark_signed(first.intent, sent(2, 7)).await.is_err(), "nothing asked for it");
     clock.step(Span::from_secs(40));
     db.raise_nonce_fees(first.intent, fees(12)).await.unwrap();
-    let slot = &db.open_nonces().await.unwrap()[0];
-    assert_eq!((slot.fees, slot.since, &slot.raw), (fees(12), clock.now(), &None));
+    let reservation = &db.open_nonces().await.unwrap()[0];
+    assert_eq!(
+        (reservation.fees, reservation.since, &reservation.raw),
+        (fees(12), clock.now(), &None)
+    );
     assert!(db.mark_signed(first.intent, sent(2, 8)).await.is_err(), "its number stays");
     db.mark_signed(first.intent, sent(2, 7)).await.unwrap();
     let hashes = vec![B256::repeat_byte(1), B256::repeat_byte(2)];

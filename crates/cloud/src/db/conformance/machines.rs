@@ -15,9 +15,9 @@ const MINUTE: i64 = 11_575;
 const LIMITS: MachineQuota =
     MachineQuota { per_owner: 2, in_all: 3, disk_gib: None, has_room: true };
 
-fn new(mint: &IdGenerator, owner: u8) -> NewMachine {
+fn new(ids: &IdGenerator, owner: u8) -> NewMachine {
     NewMachine {
-        id: mint.id(),
+        id: ids.id(),
         owner: wallet(owner),
         name: "m".to_owned(),
         tier: TIERS[0],
@@ -45,15 +45,15 @@ async fn step(db: &dyn Db, id: MachineId, events: &[MachineEvent]) -> Machine {
 
 pub(super) async fn lives(engine: &dyn Engine) {
     let clock = FakeClock::at(START);
-    let (db, mint) = (engine.open(&clock), mint(&clock));
-    let poor = db.create_machine(new(&mint, 1)).await.unwrap();
+    let (db, ids) = (engine.open(&clock), ids(&clock));
+    let poor = db.create_machine(new(&ids, 1)).await.unwrap();
     let (required, available) = (Microcents::new(16_666_667), Microcents::ZERO);
     assert_eq!(poor, CreateOutcome::Insufficient { required, available });
     fund(db.as_ref()).await;
     let named = |request: &[u8]| NewMachine {
         request_name: Some("n".to_owned()),
         request: Hash::of(request),
-        ..new(&mint, 1)
+        ..new(&ids, 1)
     };
     let first = created(db.create_machine(named(b"a")).await.unwrap());
     assert_eq!(
@@ -63,16 +63,16 @@ pub(super) async fn lives(engine: &dyn Engine) {
     let again = db.create_machine(named(b"a")).await.unwrap();
     assert_eq!(again, CreateOutcome::Again(first.clone()), "once under one name");
     assert_eq!(db.create_machine(named(b"b")).await.unwrap(), CreateOutcome::OtherName);
-    let second = created(db.create_machine(new(&mint, 1)).await.unwrap());
-    assert_eq!(db.create_machine(new(&mint, 1)).await.unwrap(), CreateOutcome::TooMany);
+    let second = created(db.create_machine(new(&ids, 1)).await.unwrap());
+    assert_eq!(db.create_machine(new(&ids, 1)).await.unwrap(), CreateOutcome::TooMany);
     let full =
-        NewMachine { limits: MachineQuota { per_owner: 9, in_all: 2, ..LIMITS }, ..new(&mint, 1) };
+        NewMachine { limits: MachineQuota { per_owner: 9, in_all: 2, ..LIMITS }, ..new(&ids, 1) };
     assert_eq!(db.create_machine(full).await.unwrap(), CreateOutcome::Full);
     let promised = |disk_gib| MachineQuota { per_owner: 9, disk_gib: Some(disk_gib), ..LIMITS };
-    let all = NewMachine { limits: promised(14), ..new(&mint, 1) };
+    let all = NewMachine { limits: promised(14), ..new(&ids, 1) };
     assert_eq!(db.create_machine(all).await.unwrap(), CreateOutcome::Full, "three of 5 GiB");
     let cramped = MachineQuota { has_room: false, ..promised(15) };
-    let cramped = NewMachine { limits: cramped, ..new(&mint, 1) };
+    let cramped = NewMachine { limits: cramped, ..new(&ids, 1) };
     assert_eq!(db.create_machine(cramped).await.unwrap(), CreateOutcome::NoRoom);
     let own = db.machines(Some(wallet(1))).await.unwrap();
     assert_eq!(own.iter().map(|it| it.id).collect::<BTreeSet<_>>(), [first.id, second.id].into());
@@ -88,7 +88,7 @@ pub(super) async fn lives(engine: &dyn Engine) {
     let failed = db.step_machine(first.id, MachineEvent::BootFailed, why.clone()).await.unwrap();
     assert_eq!(failed.unwrap().reason, why);
     let full =
-        NewMachine { limits: MachineQuota { per_owner: 9, in_all: 2, ..LIMITS }, ..new(&mint, 1) };
+        NewMachine { limits: MachineQuota { per_owner: 9, in_all: 2, ..LIMITS }, ..new(&ids, 1) };
     let third = created(db.create_machine(full).await.unwrap()).id;
     step(db.as_ref(), third, &[MachineEvent::DeleteAsked, MachineEvent::Erased]).await;
     step(db.as_ref(), first.id, &[MachineEvent::DeleteAsked, MachineEvent::Erased]).await;
@@ -116,9 +116,9 @@ pub(super) async fn lives(engine: &dyn Engine) {
 
 pub(super) async fn charges(engine: &dyn Engine) {
     let clock = FakeClock::at(START);
-    let (mut db, mint) = (engine.open(&clock), mint(&clock));
+    let (mut db, ids) = (engine.open(&clock), ids(&clock));
     fund(db.as_ref()).await;
-    let id = created(db.create_machine(new(&mint, 1)).await.unwrap()).id;
+    let id = created(db.create_machine(new(&ids, 1)).await.unwrap()).id;
     assert_eq!(db.charge_machine(id).await.unwrap(), ChargeOutcome::NotDue, "it never ran");
     step(db.as_ref(), id, &[MachineEvent::BootBegun, MachineEvent::Healthy]).await;
     let paid = |units| ChargeOutcome::Charged(Microcents::new(units));
@@ -163,7 +163,7 @@ pub(super) async fn charges(engine: &dyn Engine) {
     assert_eq!((newest.reason, newest.amount.units()), (PostingReason::Machine, 1 - MINUTE));
     assert_eq!(newest.description, Some(id.to_string()));
 
-    let rest = hold(&mint, 500_000_000 - billed - 1, 0);
+    let rest = hold(&ids, 500_000_000 - billed - 1, 0);
     assert_eq!(db.open_hold(rest).await.unwrap(), HoldOutcome::Held);
     clock.step(Span::from_secs(60));
     assert_eq!(db.charge_machine(id).await.unwrap(), ChargeOutcome::Broke);
@@ -171,14 +171,14 @@ pub(super) async fn charges(engine: &dyn Engine) {
     assert_eq!(db.charge_machine(id).await.unwrap(), ChargeOutcome::NotDue, "at once");
     let books = db.check_books().await.unwrap();
     assert_eq!((books.faults, books.revenue.units()), (0, billed));
-    assert!(db.charge_machine(mint.id()).await.is_err(), "there is none");
+    assert!(db.charge_machine(ids.id()).await.is_err(), "there is none");
 }
 
 pub(super) async fn executions(engine: &dyn Engine) {
     let clock = FakeClock::at(START);
-    let (db, mint) = (engine.open(&clock), mint(&clock));
+    let (db, ids) = (engine.open(&clock), ids(&clock));
     fund(db.as_ref()).await;
-    let machine = created(db.create_machine(new(&mint, 1)).await.unwrap()).id;
+    let machine = created(db.create_machine(new(&ids, 1)).await.unwrap()).id;
     let run = |key: &[u8], name: &str, request: &[u8]| NewExecution {
         key: Hash::of(key),
         name: name.to_owned(),
@@ -223,16 +223,16 @@ pub(super) async fn executions(engine: &dyn Engine) {
         panic!("known")
     };
     assert!(db.mark_settled(id, B256::repeat_byte(2)).await.unwrap());
-    let theirs = created(db.create_machine(new(&mint, 2)).await.unwrap()).id;
+    let theirs = created(db.create_machine(new(&ids, 2)).await.unwrap()).id;
     let theirs = NewExecution { machine: theirs, ..run(b"theirs", "5", b"1") };
     assert_eq!(begin(db.as_ref(), theirs).await, ExecutionOutcome::New, "another owner's");
 }
 
 pub(super) async fn ports(engine: &dyn Engine) {
     let clock = FakeClock::at(START);
-    let (db, mint) = (engine.open(&clock), mint(&clock));
+    let (db, ids) = (engine.open(&clock), ids(&clock));
     fund(db.as_ref()).await;
-    let machine = created(db.create_machine(new(&mint, 1)).await.unwrap());
+    let machine = created(db.create_machine(new(&ids, 1)).await.unwrap());
     let id = machine.id;
     let price = Some(MicroUsdc::new(10_000));
     let at = |port, price| crate::db::machines::Port { port, price };
@@ -260,9 +260,9 @@ pub(super) async fn ports(engine: &dyn Engine) {
 
     // An owner has one tunnel, which has ports and is in no other sense a machine.
     let owner = machine.owner;
-    let tunnel = db.tunnel(owner, mint.id()).await.unwrap().unwrap();
-    assert_eq!(db.tunnel(owner, mint.id()).await.unwrap(), Some(tunnel.clone()));
-    let other = db.tunnel(Address::repeat_byte(77), mint.id()).await.unwrap().unwrap();
+    let tunnel = db.tunnel(owner, ids.id()).await.unwrap().unwrap();
+    assert_eq!(db.tunnel(owner, ids.id()).await.unwrap(), Some(tunnel.clone()));
+    let other = db.tunnel(Address::repeat_byte(77), ids.id()).await.unwrap().unwrap();
     assert!(other.id != tunnel.id && tunnel.is_tunnel && !machine.is_tunnel);
     assert!(db.machines(None).await.unwrap().iter().all(|it| !it.is_tunnel));
     assert!(db.expose_port(tunnel.id, at(80, price)).await.unwrap());

@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use alloy_primitives::{Address, B256};
-use automaton_core::id::{HoldId, IntentId};
+use automaton_core::id::{HoldId, TransactionId};
 use automaton_core::money::Microcents;
 use automaton_core::time::{Clock, Span};
 use automaton_core::wire::cloud::{CallReply, RegistrationRequest, StatusReply, StatusReport};
@@ -196,21 +196,21 @@ impl Db for Sqlite {
         self.writer.run("note a delivery", move |tx| payments::delivered(tx, id))
     }
 
-    fn reserve_nonce(&self, slot: NewNonceReservation) -> DbFuture<'_, ()> {
-        self.writer.run("take a number for gas", move |tx| nonces::open(tx, &slot))
+    fn reserve_nonce(&self, reservation: NewNonceReservation) -> DbFuture<'_, ()> {
+        self.writer.run("take a nonce for gas", move |tx| nonces::open(tx, &reservation))
     }
 
-    fn raise_nonce_fees(&self, intent: IntentId, fees: Fees) -> DbFuture<'_, ()> {
+    fn raise_nonce_fees(&self, intent: TransactionId, fees: Fees) -> DbFuture<'_, ()> {
         self.writer
             .run("raise the fees of a transaction", move |tx| nonces::raise(tx, intent, fees))
     }
 
-    fn mark_signed(&self, intent: IntentId, submission: Submission) -> DbFuture<'_, ()> {
+    fn mark_signed(&self, intent: TransactionId, submission: Submission) -> DbFuture<'_, ()> {
         self.writer.run("store a transaction", move |tx| nonces::signed(tx, intent, &submission))
     }
 
-    fn close_nonce(&self, intent: IntentId, end: NonceReservationEnd) -> DbFuture<'_, ()> {
-        self.writer.run("close a number for gas", move |tx| nonces::close(tx, intent, end))
+    fn close_nonce(&self, intent: TransactionId, end: NonceReservationEnd) -> DbFuture<'_, ()> {
+        self.writer.run("close a nonce for gas", move |tx| nonces::close(tx, intent, end))
     }
 
     fn open_nonces(&self) -> DbFuture<'_, Vec<NonceReservation>> {

@@ -1,7 +1,7 @@
 //! The numbers of the account that pays gas, and what was signed with each.
 
 use alloy_primitives::{B256, Bytes};
-use automaton_core::id::IntentId;
+use automaton_core::id::TransactionId;
 use automaton_core::time::Timestamp;
 use rusqlite::types::Type;
 use rusqlite::{Row, params};
@@ -14,14 +14,14 @@ use crate::db::{Fees, NewNonceReservation, NonceReservation, NonceReservationEnd
 
 pub(super) fn open(tx: &DbTx<'_>, new: &NewNonceReservation) -> Result<(), DbTxError> {
     let (intent, now) = (new.intent.to_string(), tx.now.as_millis());
-    let statement = "INSERT INTO gas_slots (intent, payment, gas, state, opened_at) \
+    let statement = "INSERT INTO gas_nonces (intent, payment, gas, state, opened_at) \
                      VALUES (?1, ?2, ?3, 'open', ?4)";
     tx.sql.execute(statement, params![intent, new.payment, integer(new.gas)?, now])?;
     attempt(tx, &intent, new.fees)
 }
 
 /// The next attempt of a slot, before it is signed.
-pub(super) fn raise(tx: &DbTx<'_>, intent: IntentId, fees: Fees) -> Result<(), DbTxError> {
+pub(super) fn raise(tx: &DbTx<'_>, intent: TransactionId, fees: Fees) -> Result<(), DbTxError> {
     attempt(tx, &intent.to_string(), fees)
 }
 
@@ -33,10 +33,14 @@ fn attempt(tx: &DbTx<'_>, intent: &str, fees: Fees) -> Result<(), DbTxError> {
 }
 
 /// Stores what was signed for the newest attempt of a slot.
-pub(super) fn signed(tx: &DbTx<'_>, intent: IntentId, sent: &Submission) -> Result<(), DbTxError> {
+pub(super) fn signed(
+    tx: &DbTx<'_>,
+    intent: TransactionId,
+    sent: &Submission,
+) -> Result<(), DbTxError> {
     let id = intent.to_string();
-    let missing = || DbTxError::from(DbError::Missing { noun: "gas slot", id: id.clone() });
-    let statement = "UPDATE gas_slots SET nonce = ?2 \
+    let missing = || DbTxError::from(DbError::Missing { noun: "gas nonce", id: id.clone() });
+    let statement = "UPDATE gas_nonces SET nonce = ?2 \
                      WHERE intent = ?1 AND state = 'open' AND coalesce(nonce, ?2) = ?2";
     let named = tx.sql.execute(statement, params![id, integer(sent.gas_nonce)?])?;
     let statement = "UPDATE gas_transactions SET hash = ?2, raw = ?3 \
@@ -47,46 +51,46 @@ pub(super) fn signed(tx: &DbTx<'_>, intent: IntentId, sent: &Submission) -> Resu
         return Err(missing());
     }
     let statement = "UPDATE payments SET state = 'submitted' WHERE state = 'begun' \
-                     AND id = (SELECT payment FROM gas_slots WHERE intent = ?1)";
+                     AND id = (SELECT payment FROM gas_nonces WHERE intent = ?1)";
     tx.sql.execute(statement, [&id])?;
     Ok(())
 }
 
 pub(super) fn close(
     tx: &DbTx<'_>,
-    intent: IntentId,
+    intent: TransactionId,
     end: NonceReservationEnd,
 ) -> Result<(), DbTxError> {
     let state = match end {
         NonceReservationEnd::Spent => "spent",
         NonceReservationEnd::Lost => "lost",
     };
-    let statement = "UPDATE gas_slots SET state = ?2, closed_at = ?3 \
+    let statement = "UPDATE gas_nonces SET state = ?2, closed_at = ?3 \
                      WHERE intent = ?1 AND state = 'open'";
     tx.sql.execute(statement, params![intent.to_string(), state, tx.now.as_millis()])?;
     Ok(())
 }
 
 pub(super) fn all_open(tx: &DbTx<'_>) -> Result<Vec<NonceReservation>, DbTxError> {
-    let mut select = tx.sql.prepare_cached(include_str!("sql/slots_open.sql"))?;
-    let mut slots: Vec<NonceReservation> =
+    let mut select = tx.sql.prepare_cached(include_str!("sql/nonces_open.sql"))?;
+    let mut reservations: Vec<NonceReservation> =
         select.query_map([], nonce_row)?.collect::<Result<_, _>>()?;
-    for slot in &mut slots {
-        slot.hashes = hashes(tx, "intent = ?1", &slot.intent.to_string())?;
+    for reservation in &mut reservations {
+        reservation.hashes = hashes(tx, "intent = ?1", &reservation.intent.to_string())?;
     }
-    Ok(slots)
+    Ok(reservations)
 }
 
 /// The hashes of what was signed for a payment, oldest first.
 pub(super) fn hashes_of_payment(tx: &DbTx<'_>, payment: i64) -> rusqlite::Result<Vec<B256>> {
-    let all = "intent IN (SELECT intent FROM gas_slots WHERE payment = CAST(?1 AS INTEGER))";
+    let all = "intent IN (SELECT intent FROM gas_nonces WHERE payment = CAST(?1 AS INTEGER))";
     hashes(tx, all, &payment.to_string())
 }
 
 /// Whether a number of the account is in use for a payment.
 pub(super) fn is_open(tx: &DbTx<'_>, payment: i64) -> rusqlite::Result<bool> {
     let statement = "SELECT EXISTS \
-                     (SELECT 1 FROM gas_slots WHERE payment = ?1 AND state = 'open')";
+                     (SELECT 1 FROM gas_nonces WHERE payment = ?1 AND state = 'open')";
     tx.sql.prepare_cached(statement)?.query_row([payment], |row| row.get(0))
 }
 

@@ -96,13 +96,13 @@ where
         let Self { operation, done, caller, .. } = *self;
         let done = match (done, committed) {
             // A refusal stands, whatever became of the others.
-            (Some(Err(halt)), _) => Err(halt),
+            (Some(Err(error)), _) => Err(error),
             (_, Err(error)) => Err(DbTxError::Sql(same(error))),
             (Some(done), Ok(())) => done,
             (None, Ok(())) => Err(DbError::WriterGone { operation }.into()),
         };
         // silent-ok: the caller stopped waiting; the work is done all the same.
-        caller.send(done.map_err(|halt| halt.during(operation))).ok();
+        caller.send(done.map_err(|error| error.during(operation))).ok();
     }
 }
 

@@ -67,8 +67,8 @@ fn brief() -> WorkCase {
     finished(WorkCase::told(format!("{head}{lines}")), files)
 }
 
-fn sixty(mind: &mut SolverContext<'_>) -> SolverResult<String> {
-    carry_out(mind, "R")?;
+fn sixty(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
+    carry_out(ctx, "R")?;
     Ok("All orders of list R are carried out.".to_owned())
 }
 
@@ -83,9 +83,9 @@ fn two() -> WorkCase {
     finished(case, wanted)
 }
 
-fn both(mind: &mut SolverContext<'_>) -> SolverResult<String> {
-    carry_out(mind, "A")?;
-    carry_out(mind, "B")?;
+fn both(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
+    carry_out(ctx, "A")?;
+    carry_out(ctx, "B")?;
     Ok("The orders of both lists are carried out.".to_owned())
 }
 
@@ -97,11 +97,11 @@ fn tail() -> WorkCase {
     WorkCase::told(told).wants("answer.txt", word("tail", 0))
 }
 
-fn last(mind: &mut SolverContext<'_>) -> SolverResult<String> {
-    let order = mind.item("T1")?;
+fn last(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
+    let order = ctx.item("T1")?;
     let (path, word) = order_of(&order)?;
-    mind.write("the order", &path, &word)?;
-    mind.settle()?;
+    ctx.write("the order", &path, &word)?;
+    ctx.settle()?;
     Ok("It is written.".to_owned())
 }
 
@@ -114,8 +114,8 @@ fn long() -> WorkCase {
     finished(WorkCase::told(told), files)
 }
 
-fn strewn(mind: &mut SolverContext<'_>) -> SolverResult<String> {
-    carry_out(mind, "L")?;
+fn strewn(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
+    carry_out(ctx, "L")?;
     Ok("All orders of list L are carried out.".to_owned())
 }
 
@@ -138,21 +138,21 @@ fn names() -> WorkCase {
     case.wants("report.txt", format!("{name}\n{number}\n{sum}\n{close}"))
 }
 
-fn late(mind: &mut SolverContext<'_>) -> SolverResult<String> {
+fn late(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
     let mut sum = 0_usize;
-    for name in mind.listed("days")? {
-        let guests = mind.memo(&format!("guests in {name}"), |mind| {
-            let text = mind.read(&format!("days/{name}"))?;
+    for name in ctx.listed("days")? {
+        let guests = ctx.memo(&format!("guests in {name}"), |ctx| {
+            let text = ctx.read(&format!("days/{name}"))?;
             let guests = text.lines().find_map(|line| line.strip_prefix("guests: "));
             guests.map(str::to_owned).map_or_else(|| missing("the guests of a day"), Ok)
         })?;
         sum += guests.parse::<usize>().unwrap_or(0);
     }
-    let name = mind.told("the report is for ", ", ")?;
-    let number = mind.told("its number is ", ", ")?;
-    let close = mind.told("closes with the word ", ", ")?;
-    mind.write("the report", "report.txt", &format!("{name}\n{number}\n{sum}\n{close}\n"))?;
-    mind.settle()?;
+    let name = ctx.told("the report is for ", ", ")?;
+    let number = ctx.told("its number is ", ", ")?;
+    let close = ctx.told("closes with the word ", ", ")?;
+    ctx.write("the report", "report.txt", &format!("{name}\n{number}\n{sum}\n{close}\n"))?;
+    ctx.settle()?;
     Ok("The report is in report.txt.".to_owned())
 }
 
@@ -175,17 +175,17 @@ fn terms() -> WorkCase {
     case
 }
 
-fn translated(mind: &mut SolverContext<'_>) -> SolverResult<String> {
-    for name in mind.listed("plain")? {
-        if mind.is_done(&name)? {
+fn translated(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
+    for name in ctx.listed("plain")? {
+        if ctx.is_done(&name)? {
             continue;
         }
-        let plain = mind.read(&format!("plain/{name}"))?;
-        let codes = plain.split_whitespace().map(|term| mind.told(&format!("{term} is "), ";"));
+        let plain = ctx.read(&format!("plain/{name}"))?;
+        let codes = plain.split_whitespace().map(|term| ctx.told(&format!("{term} is "), ";"));
         let codes = codes.collect::<SolverResult<Vec<String>>>()?;
-        mind.write(&name, &format!("coded/{name}"), &codes.join(" "))?;
+        ctx.write(&name, &format!("coded/{name}"), &codes.join(" "))?;
     }
-    mind.settle()?;
+    ctx.settle()?;
     Ok("All files are coded.".to_owned())
 }
 
@@ -195,15 +195,15 @@ fn named() -> WorkCase {
     finished(case.file("ORDERS.md", format!("Orders\n\n{lines}\nThat is all.\n")), files)
 }
 
-fn obeyed(mind: &mut SolverContext<'_>) -> SolverResult<String> {
-    let file = mind.told("Do what the file ", " says")?;
-    let orders = mind.read(&file)?;
+fn obeyed(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
+    let file = ctx.told("Do what the file ", " says")?;
+    let orders = ctx.read(&file)?;
     let orders = orders.lines().filter_map(|line| line.split_once(". Write"));
     for (number, order) in orders {
         let (path, word) = order_of(&format!("Write{order}"))?;
-        mind.write(&format!("order {number}"), &path, &word)?;
+        ctx.write(&format!("order {number}"), &path, &word)?;
     }
-    mind.settle()?;
+    ctx.settle()?;
     Ok(format!("All that {file} orders is done."))
 }
 
@@ -222,21 +222,21 @@ fn mistakes() -> WorkCase {
     WorkCase::told(told).file("book.txt", wrong).wants("book.txt", right)
 }
 
-fn mended(mind: &mut SolverContext<'_>) -> SolverResult<String> {
-    let count = mind.told("Mend the ", " mistakes")?.parse().unwrap_or(0_usize);
-    let file = mind.told("mistakes of the file ", ", ")?;
+fn mended(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
+    let count = ctx.told("Mend the ", " mistakes")?.parse().unwrap_or(0_usize);
+    let file = ctx.told("mistakes of the file ", ", ")?;
     for n in 1..=count {
         let key = format!("mistake {n}");
-        if mind.is_done(&key)? {
+        if ctx.is_done(&key)? {
             continue;
         }
-        let item = mind.item(&format!("M{n}"))?;
+        let item = ctx.item(&format!("M{n}"))?;
         let bad = between(&item, "Instead of ", " it has");
         let Some((bad, good)) = bad.zip(between(&item, "has to be ", "; ")) else {
             return missing(format!("mistake {n}"));
         };
-        mind.once(&key, "edit_file", json!({ "path": file, "old": bad, "new": good }))?;
+        ctx.once(&key, "edit_file", json!({ "path": file, "old": bad, "new": good }))?;
     }
-    mind.settle()?;
+    ctx.settle()?;
     Ok("All mistakes are mended.".to_owned())
 }

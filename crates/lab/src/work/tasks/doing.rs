@@ -83,40 +83,40 @@ fn modules() -> WorkCase {
     case
 }
 
-fn rename_in(mind: &mut SolverContext<'_>, path: &str) -> SolverResult<()> {
+fn rename_in(ctx: &mut SolverContext<'_>, path: &str) -> SolverResult<()> {
     let key = format!("renamed in {path}");
-    if mind.is_done(&key)? {
+    if ctx.is_done(&key)? {
         return Ok(());
     }
-    if mind.calls_in(path, "edit_file") == 0 {
-        let text = mind.read(path)?;
+    if ctx.calls_in(path, "edit_file") == 0 {
+        let text = ctx.read(path)?;
         for line in text.lines().filter(|line| line.starts_with("load_cfg ")) {
             let new = format!("{} strict", line.replace("load_cfg", "read_config"));
-            mind.begin(
+            ctx.begin(
                 "edit_file",
                 json!({ "path": path, "old": format!("{line}\n"), "new": format!("{new}\n") }),
             );
         }
-        mind.settle()?;
+        ctx.settle()?;
     }
-    mind.mark_done(&key);
+    ctx.mark_done(&key);
     Ok(())
 }
 
-fn renamed(mind: &mut SolverContext<'_>) -> SolverResult<String> {
-    let folder = mind.told("modules of the folder ", ",")?;
-    for name in mind.listed(&folder)? {
-        rename_in(mind, &format!("{folder}/{name}"))?;
+fn renamed(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
+    let folder = ctx.told("modules of the folder ", ",")?;
+    for name in ctx.listed(&folder)? {
+        rename_in(ctx, &format!("{folder}/{name}"))?;
     }
-    mind.flush()?;
-    let ran = mind.run_since(mind.since_edits(), "sh test.sh")?;
+    ctx.flush()?;
+    let ran = ctx.run_since(ctx.since_edits(), "sh test.sh")?;
     if !ran.succeeded {
         let text = ran.text();
         let Some(files) = after(&text, "still call load_cfg: ") else {
             return missing("what the test found");
         };
         for file in files.split_whitespace() {
-            rename_in(mind, file)?;
+            rename_in(ctx, file)?;
         }
         return missing("why the test fails");
     }
@@ -124,8 +124,8 @@ fn renamed(mind: &mut SolverContext<'_>) -> SolverResult<String> {
     let Some(code) = after(&text, "all is well: ") else {
         return missing("the last word of the test");
     };
-    mind.write("the word", "passed.txt", code.trim())?;
-    mind.settle()?;
+    ctx.write("the word", "passed.txt", code.trim())?;
+    ctx.settle()?;
     Ok("The test passes.".to_owned())
 }
 
@@ -143,14 +143,14 @@ fn build() -> WorkCase {
     WorkCase::told(told).file("build.sh", script).wants("built.txt", word("built", 1))
 }
 
-fn recovered(mind: &mut SolverContext<'_>) -> SolverResult<String> {
-    let ran = mind.run_since(mind.since_edits(), "sh build.sh")?;
+fn recovered(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
+    let ran = ctx.run_since(ctx.since_edits(), "sh build.sh")?;
     if ran.succeeded {
         return Ok("It is built.".to_owned());
     }
-    let result = mind.last("exec").and_then(|done| done.result.clone()).unwrap_or_default();
+    let result = ctx.last("exec").and_then(|done| done.result.clone()).unwrap_or_default();
     let (path, word) = order_of(&result)?;
-    mind.call("write_file", json!({ "path": path, "content": format!("{word}\n") }))
+    ctx.call("write_file", json!({ "path": path, "content": format!("{word}\n") }))
 }
 
 fn long_build() -> WorkCase {
@@ -164,17 +164,17 @@ fn long_build() -> WorkCase {
     WorkCase::told(told).file("long.sh", script).hears(word("number", 1))
 }
 
-fn polled(mind: &mut SolverContext<'_>) -> SolverResult<String> {
-    let Some(started) = mind.last("start_process").and_then(|done| done.result.clone()) else {
-        return mind.call("start_process", json!({ "command": "sh long.sh" }));
+fn polled(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
+    let Some(started) = ctx.last("start_process").and_then(|done| done.result.clone()) else {
+        return ctx.call("start_process", json!({ "command": "sh long.sh" }));
     };
     let Some(id) = between(&started, "Process ", " ").and_then(|id| id.parse::<u32>().ok()) else {
         return missing("the number of the process");
     };
-    let said = mind.last("read_process").and_then(|done| done.result.clone()).unwrap_or_default();
+    let said = ctx.last("read_process").and_then(|done| done.result.clone()).unwrap_or_default();
     match after(&said, "has the number ").and_then(|rest| rest.split_whitespace().next()) {
         Some(number) => Ok(format!("The build has ended and has the number {number}.")),
-        None => mind.call("read_process", json!({ "process": id, "wait": 250 })),
+        None => ctx.call("read_process", json!({ "process": id, "wait": 250 })),
     }
 }
 
@@ -237,18 +237,18 @@ fn sources() -> WorkCase {
         .wants("joined.csv", wanted)
 }
 
-fn joined(mind: &mut SolverContext<'_>) -> SolverResult<String> {
-    let rule = mind.memo("which counts", |mind| {
-        let readme = mind.read("data/README")?;
+fn joined(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
+    let rule = ctx.memo("which counts", |ctx| {
+        let readme = ctx.read("data/README")?;
         let rule = between(&readme, "then only the ", " one counts").map(str::to_owned);
         rule.map_or_else(|| missing("which of two orders counts"), Ok)
     })?;
-    let customers = mind.read("data/customers.csv")?;
-    let rates = mind.read("data/rates.txt")?;
-    let orders = mind.read("data/orders.csv")?;
+    let customers = ctx.read("data/customers.csv")?;
+    let rates = ctx.read("data/rates.txt")?;
+    let orders = ctx.read("data/orders.csv")?;
     let table = join_of(&customers, &orders, &rates, rule == "last");
-    mind.write("the table", "joined.csv", &table)?;
-    mind.settle()?;
+    ctx.write("the table", "joined.csv", &table)?;
+    ctx.settle()?;
     Ok("The table is in joined.csv.".to_owned())
 }
 
@@ -273,11 +273,11 @@ fn maze() -> WorkCase {
         .wants("letters.txt", letters)
 }
 
-fn walked(mind: &mut SolverContext<'_>) -> SolverResult<String> {
-    let (mut door, mut letters) = (mind.told("Begin at the door ", ";")?, String::new());
+fn walked(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
+    let (mut door, mut letters) = (ctx.told("Begin at the door ", ";")?, String::new());
     while door != "none" {
-        let found = mind.memo(&format!("door {door}"), |mind| {
-            let text = mind.run(&format!("sh step.sh {door}"))?.text();
+        let found = ctx.memo(&format!("door {door}"), |ctx| {
+            let text = ctx.run(&format!("sh step.sh {door}"))?.text();
             let letter = between(&text, "letter ", " next");
             match letter.zip(after(&text, "next ")) {
                 Some((letter, next)) => Ok(format!("{letter} {}", next.trim())),
@@ -288,8 +288,8 @@ fn walked(mind: &mut SolverContext<'_>) -> SolverResult<String> {
         letters.push_str(letter);
         door = next.to_owned();
     }
-    mind.write("the letters", "letters.txt", &letters)?;
-    mind.settle()?;
+    ctx.write("the letters", "letters.txt", &letters)?;
+    ctx.settle()?;
     Ok("The letters are in letters.txt.".to_owned())
 }
 
@@ -308,17 +308,17 @@ fn todo() -> WorkCase {
     case
 }
 
-fn worked_off(mind: &mut SolverContext<'_>) -> SolverResult<String> {
-    let folder = mind.told("In the folder ", " are files")?;
-    for name in mind.listed(&folder)? {
-        if mind.is_done(&name)? {
+fn worked_off(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
+    let folder = ctx.told("In the folder ", " are files")?;
+    for name in ctx.listed(&folder)? {
+        if ctx.is_done(&name)? {
             continue;
         }
-        let text = mind.read(&format!("{folder}/{name}"))?;
+        let text = ctx.read(&format!("{folder}/{name}"))?;
         let (path, word) = order_of(&text)?;
-        mind.write(&name, &path, &word)?;
+        ctx.write(&name, &path, &word)?;
     }
-    mind.settle()?;
+    ctx.settle()?;
     Ok("All is done.".to_owned())
 }
 
@@ -343,22 +343,22 @@ fn junk() -> WorkCase {
     case.says(super::ScriptTiming::Start, told)
 }
 
-fn deleted(mind: &mut SolverContext<'_>) -> SolverResult<String> {
-    let names = mind.memo("files of junk", |mind| Ok(mind.listed("junk")?.join(" ")))?;
+fn deleted(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
+    let names = ctx.memo("files of junk", |ctx| Ok(ctx.listed("junk")?.join(" ")))?;
     for name in names.split(' ') {
         let key = format!("saw {name}");
-        if mind.is_done(&key)? {
+        if ctx.is_done(&key)? {
             continue;
         }
-        let kept = mind.told("except these: ", ".")?;
-        mind.read(&format!("junk/{name}"))?;
+        let kept = ctx.told("except these: ", ".")?;
+        ctx.read(&format!("junk/{name}"))?;
         if !kept.split(' ').any(|kept| kept == name) {
             let command: Value = json!({ "command": format!("rm junk/{name}") });
-            mind.once(&key, "exec", command)?;
+            ctx.once(&key, "exec", command)?;
         } else {
-            mind.mark_done(&key);
+            ctx.mark_done(&key);
         }
     }
-    mind.settle()?;
+    ctx.settle()?;
     Ok("They are deleted.".to_owned())
 }

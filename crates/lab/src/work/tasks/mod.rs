@@ -151,19 +151,19 @@ fn orders(
 }
 
 /// Carries out such a list: each order as it is found in the creator's words.
-fn carry_out(mind: &mut SolverContext<'_>, list: &str) -> SolverResult<()> {
-    let count = mind.told("Carry out the ", &format!(" orders of list {list}"))?;
+fn carry_out(ctx: &mut SolverContext<'_>, list: &str) -> SolverResult<()> {
+    let count = ctx.told("Carry out the ", &format!(" orders of list {list}"))?;
     let Ok(count) = count.parse::<usize>() else { return missing("the number of orders") };
     for n in 1..=count {
         let key = format!("order {list}{n}");
-        if mind.is_done(&key)? {
+        if ctx.is_done(&key)? {
             continue;
         }
-        let order = mind.item(&format!("{list}{n}"))?;
+        let order = ctx.item(&format!("{list}{n}"))?;
         let (path, word) = order_of(&order)?;
-        mind.write(&key, &path, &word)?;
+        ctx.write(&key, &path, &word)?;
     }
-    mind.settle()
+    ctx.settle()
 }
 
 /// The file and the word of an order.

@@ -102,11 +102,11 @@ fn audit() -> WorkCase {
     case.wants("audit.txt", report)
 }
 
-fn audited(mind: &mut SolverContext<'_>) -> SolverResult<String> {
-    let (folder, mut report) = (mind.told("Audit every file of the folder ", ".")?, String::new());
-    for name in mind.listed(&folder)? {
-        let defect = mind.memo(&format!("defect of {name}"), |mind| {
-            let text = mind.read(&format!("{folder}/{name}"))?;
+fn audited(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
+    let (folder, mut report) = (ctx.told("Audit every file of the folder ", ".")?, String::new());
+    for name in ctx.listed(&folder)? {
+        let defect = ctx.memo(&format!("defect of {name}"), |ctx| {
+            let text = ctx.read(&format!("{folder}/{name}"))?;
             let found = text.lines().find_map(|line| line.strip_prefix("defect: "));
             Ok(found.unwrap_or("none").to_owned())
         })?;
@@ -114,9 +114,9 @@ fn audited(mind: &mut SolverContext<'_>) -> SolverResult<String> {
             report.push_str(&format!("{name} {defect}\n"));
         }
     }
-    let path = mind.told("findings to ", ":")?;
-    mind.write("the report", &path, &report)?;
-    mind.settle()?;
+    let path = ctx.told("findings to ", ":")?;
+    ctx.write("the report", &path, &report)?;
+    ctx.settle()?;
     Ok(format!("The findings are in {path}."))
 }
 
@@ -142,11 +142,11 @@ fn ledgers() -> WorkCase {
     case.wants("wrong.txt", report)
 }
 
-fn summed(mind: &mut SolverContext<'_>) -> SolverResult<String> {
-    let (folder, mut report) = (mind.told("ledgers of the folder ", ":")?, String::new());
-    for name in mind.listed(&folder)? {
-        let sum = mind.memo(&format!("sum of {name}"), |mind| {
-            let text = mind.read(&format!("{folder}/{name}"))?;
+fn summed(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
+    let (folder, mut report) = (ctx.told("ledgers of the folder ", ":")?, String::new());
+    for name in ctx.listed(&folder)? {
+        let sum = ctx.memo(&format!("sum of {name}"), |ctx| {
+            let text = ctx.read(&format!("{folder}/{name}"))?;
             let pairs = text.lines().filter_map(|line| line.split_once(": "));
             // silent-ok: a line without a number has no amount.
             let amount = |text: &str| text.trim().parse::<usize>().unwrap_or(0);
@@ -160,8 +160,8 @@ fn summed(mind: &mut SolverContext<'_>) -> SolverResult<String> {
             report.push_str(&format!("{name} {sum}\n"));
         }
     }
-    mind.write("the report", "wrong.txt", &report)?;
-    mind.settle()?;
+    ctx.write("the report", "wrong.txt", &report)?;
+    ctx.settle()?;
     Ok("The ledgers that are wrong are in wrong.txt.".to_owned())
 }
 
@@ -193,34 +193,34 @@ fn log() -> WorkCase {
 }
 
 fn cause_of(
-    mind: &mut SolverContext<'_>,
+    ctx: &mut SolverContext<'_>,
     find: fn(&mut SolverContext<'_>, &str) -> SolverResult<String>,
 ) -> SolverResult<String> {
-    let line = find(mind, "job 512 failed")?;
+    let line = find(ctx, "job 512 failed")?;
     let Some(trace) = line.split("trace ").nth(1).map(str::trim) else {
         return missing("the trace");
     };
-    let line = find(mind, &format!("trace {trace} ended"))?;
+    let line = find(ctx, &format!("trace {trace} ended"))?;
     let Some(cause) = line.split("cause ").nth(1).map(str::trim) else {
         return missing("the cause");
     };
-    mind.write("the cause", "cause.txt", cause)?;
-    mind.settle()?;
+    ctx.write("the cause", "cause.txt", cause)?;
+    ctx.settle()?;
     Ok(format!("Job 512 failed by {cause}."))
 }
 
-fn by_grep(mind: &mut SolverContext<'_>) -> SolverResult<String> {
-    cause_of(mind, |mind, piece| {
-        let ran = mind.run(&format!("grep -n '{piece}' app.log"))?;
+fn by_grep(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
+    cause_of(ctx, |ctx, piece| {
+        let ran = ctx.run(&format!("grep -n '{piece}' app.log"))?;
         Ok(ran.text())
     })
 }
 
-fn by_search(mind: &mut SolverContext<'_>) -> SolverResult<String> {
-    cause_of(mind, |mind, piece| match mind.search(piece, "app.log")?.into_iter().next() {
+fn by_search(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
+    cause_of(ctx, |ctx, piece| match ctx.search(piece, "app.log")?.into_iter().next() {
         Some(line) => Ok(line),
         // The tool may not have searched all of it.
-        None => mind.run(&format!("grep -n '{piece}' app.log")).map(|ran| ran.text()),
+        None => ctx.run(&format!("grep -n '{piece}' app.log")).map(|ran| ran.text()),
     })
 }
 
@@ -229,9 +229,9 @@ fn log_line() -> WorkCase {
     WorkCase::told(told).file("app.log", log_text()).hears(word("marker", 1))
 }
 
-fn by_line(mind: &mut SolverContext<'_>) -> SolverResult<String> {
-    let line = mind.told("line ", " of app.log")?.parse().unwrap_or(1);
-    let line = mind.lines("app.log", line, 1)?.pop().unwrap_or_default();
+fn by_line(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
+    let line = ctx.told("line ", " of app.log")?.parse().unwrap_or(1);
+    let line = ctx.lines("app.log", line, 1)?.pop().unwrap_or_default();
     match after(&line, "marker of this line is ") {
         Some(marker) => Ok(format!("The marker is {marker}.")),
         None => missing("the marker of that line"),
@@ -254,15 +254,15 @@ fn book() -> WorkCase {
     WorkCase::told(told).file("book.txt", text).wants("things.txt", wanted.join("\n"))
 }
 
-fn chapter(mind: &mut SolverContext<'_>) -> SolverResult<String> {
-    let number = mind.told("does chapter ", " of ")?;
-    let found = mind.search(&format!("^Chapter {number}\\."), "book.txt")?;
+fn chapter(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
+    let number = ctx.told("does chapter ", " of ")?;
+    let found = ctx.search(&format!("^Chapter {number}\\."), "book.txt")?;
     let line = found.first().and_then(|line| line.split(':').nth(1)?.parse::<usize>().ok());
     let Some(line) = line else { return missing("the line of the chapter") };
-    let items = mind.lines("book.txt", line + 1, 5)?;
+    let items = ctx.lines("book.txt", line + 1, 5)?;
     let items: Vec<&str> = items.iter().filter_map(|line| line.strip_prefix("- ")).collect();
-    mind.write("the things", "things.txt", &items.join("\n"))?;
-    mind.settle()?;
+    ctx.write("the things", "things.txt", &items.join("\n"))?;
+    ctx.settle()?;
     Ok("The five things are in things.txt.".to_owned())
 }
 
@@ -284,20 +284,20 @@ fn minutes() -> WorkCase {
     WorkCase::told(told).file("minutes.txt", text).wants("resolved.txt", wanted)
 }
 
-fn through(mind: &mut SolverContext<'_>) -> SolverResult<String> {
-    mind.scan("minutes.txt", |line| {
+fn through(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
+    ctx.scan("minutes.txt", |line| {
         let number = between(line, "number ", " was resolved")?;
         Some((format!("resolution {number}"), between(line, "which is ", ",")?.to_owned()))
     })?;
     let mut all = String::new();
     for number in 1.. {
-        match mind.noted(&format!("resolution {number}"))? {
+        match ctx.noted(&format!("resolution {number}"))? {
             Some(what) => all.push_str(&format!("{what}\n")),
             None => break,
         }
     }
-    mind.write("the resolutions", "resolved.txt", &all)?;
-    mind.settle()?;
+    ctx.write("the resolutions", "resolved.txt", &all)?;
+    ctx.settle()?;
     Ok("What was resolved is in resolved.txt.".to_owned())
 }
 
@@ -318,11 +318,11 @@ fn chain() -> WorkCase {
     case.wants("pieces.txt", pieces)
 }
 
-fn followed(mind: &mut SolverContext<'_>) -> SolverResult<String> {
-    let (mut name, mut pieces) = (mind.told("Begin with the file links/", ";")?, String::new());
+fn followed(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
+    let (mut name, mut pieces) = (ctx.told("Begin with the file links/", ";")?, String::new());
     while name != "nothing" {
-        let found = mind.memo(&format!("link {name}"), |mind| {
-            let text = mind.read(&format!("links/{name}"))?;
+        let found = ctx.memo(&format!("link {name}"), |ctx| {
+            let text = ctx.read(&format!("links/{name}"))?;
             let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key));
             match value("piece: ").zip(value("next: ")) {
                 Some((piece, next)) => Ok(format!("{piece} {next}")),
@@ -333,8 +333,8 @@ fn followed(mind: &mut SolverContext<'_>) -> SolverResult<String> {
         pieces.push_str(&format!("{piece}\n"));
         name = next.to_owned();
     }
-    mind.write("the pieces", "pieces.txt", &pieces)?;
-    mind.settle()?;
+    ctx.write("the pieces", "pieces.txt", &pieces)?;
+    ctx.settle()?;
     Ok("All pieces are in pieces.txt.".to_owned())
 }
 
@@ -356,15 +356,15 @@ fn versions() -> WorkCase {
     WorkCase::told(told).file("old.txt", old).file("new.txt", new).wants("changed.txt", wanted)
 }
 
-fn compared(mind: &mut SolverContext<'_>) -> SolverResult<String> {
-    let output = mind.run("diff old.txt new.txt")?.output;
+fn compared(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
+    let output = ctx.run("diff old.txt new.txt")?.output;
     if output.more {
         return missing("all lines in which the files differ");
     }
     let new = output.lines.iter().filter_map(|line| line.strip_prefix("> ")?.split_once(' '));
     let new: Vec<&str> = new.map(|(_, words)| words).collect();
-    mind.write("the changes", "changed.txt", &new.join("\n"))?;
-    mind.settle()?;
+    ctx.write("the changes", "changed.txt", &new.join("\n"))?;
+    ctx.settle()?;
     Ok("What changed is in changed.txt.".to_owned())
 }
 
@@ -386,10 +386,10 @@ fn shelves() -> WorkCase {
     case.hears(format!("{count} times"))
 }
 
-fn counted(mind: &mut SolverContext<'_>) -> SolverResult<String> {
-    let word = mind.told("does the word ", " stand")?;
-    let folder = mind.told("files of the folder ", ",")?;
-    let ran = mind.run(&format!("cat {folder}/*.txt | grep -o -w {word} | wc -l"))?;
+fn counted(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
+    let word = ctx.told("does the word ", " stand")?;
+    let folder = ctx.told("files of the folder ", ",")?;
+    let ran = ctx.run(&format!("cat {folder}/*.txt | grep -o -w {word} | wc -l"))?;
     Ok(format!("{word} stands there {} times.", ran.text().trim()))
 }
 
@@ -411,15 +411,15 @@ fn ten() -> WorkCase {
 }
 
 /// Without notes: ten short files are no more than a model keeps in its head.
-fn answers(mind: &mut SolverContext<'_>) -> SolverResult<String> {
+fn answers(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
     let mut answers = Vec::new();
     for n in 1..=10 {
-        let question = mind.item(&format!("Q{n}"))?;
+        let question = ctx.item(&format!("Q{n}"))?;
         let key = between(&question, "What is ", " in ");
         let Some((key, path)) = key.zip(between(&question, " in ", "?")) else {
             return missing(format!("question {n}"));
         };
-        let text = mind.read(path)?;
+        let text = ctx.read(path)?;
         match text.lines().find_map(|line| line.strip_prefix(&format!("{key} = "))) {
             Some(value) => answers.push(format!("Q{n}: {value}")),
             None => return missing(format!("{key} in {path}")),
@@ -442,9 +442,9 @@ fn flood() -> WorkCase {
     case.hears(key.chars().rev().collect::<String>())
 }
 
-fn fished(mind: &mut SolverContext<'_>) -> SolverResult<String> {
-    let place = mind.memo("where the output is", |mind| {
-        let ran = mind.run("sh flood.sh")?;
+fn fished(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
+    let place = ctx.memo("where the output is", |ctx| {
+        let ran = ctx.run("sh flood.sh")?;
         let yields = ran.output.lines.iter().find_map(|line| after(line, "yield of the run: "));
         match (yields, ran.output.file) {
             (Some(found), _) => Ok(format!("yield {found}")),
@@ -455,7 +455,7 @@ fn fished(mind: &mut SolverContext<'_>) -> SolverResult<String> {
     if let Some(found) = place.strip_prefix("yield ") {
         return Ok(format!("The yield is {found}."));
     }
-    match mind.find("yield of the run", &place)? {
+    match ctx.find("yield of the run", &place)? {
         Some(line) => Ok(format!("The yield is {}.", after(&line, "run: ").unwrap_or_default())),
         None => missing("the yield in the output that was kept"),
     }

@@ -64,25 +64,25 @@ fn gate() -> WorkCase {
         .hears(code)
 }
 
-fn remembered(mind: &mut SolverContext<'_>) -> SolverResult<String> {
+fn remembered(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
     const KNOWN: &str = "the code of the east gate is ";
-    if !mind.hears("What was the code of the east gate") {
-        if mind.hears("orders of list D:") {
-            carry_out(mind, "D")?;
+    if !ctx.hears("What was the code of the east gate") {
+        if ctx.hears("orders of list D:") {
+            carry_out(ctx, "D")?;
             return Ok("All orders of list D are carried out.".to_owned());
         }
-        let code = mind.told(KNOWN, ".")?;
+        let code = ctx.told(KNOWN, ".")?;
         let value = format!("{KNOWN}{code}.");
         let fact = json!({ "category": "domain", "key": "east gate", "value": value });
-        mind.once("remember the gate", "remember_fact", fact)?;
-        mind.settle()?;
+        ctx.once("remember the gate", "remember_fact", fact)?;
+        ctx.settle()?;
         return Ok("I keep it in mind.".to_owned());
     }
-    if let Ok(code) = mind.told(KNOWN, ".") {
+    if let Ok(code) = ctx.told(KNOWN, ".") {
         return Ok(format!("It is {code}."));
     }
-    let Some(found) = mind.last("recall_facts").and_then(|done| done.result.clone()) else {
-        return mind.call("recall_facts", json!({ "query": "code of the east gate" }));
+    let Some(found) = ctx.last("recall_facts").and_then(|done| done.result.clone()) else {
+        return ctx.call("recall_facts", json!({ "query": "code of the east gate" }));
     };
     match between(&found, KNOWN, ".") {
         Some(code) => Ok(format!("It is {code}.")),
@@ -105,26 +105,26 @@ fn stock() -> WorkCase {
     case
 }
 
-fn recalled(mind: &mut SolverContext<'_>) -> SolverResult<String> {
-    if mind.hears("Of which thing of the inventory was") {
-        return match mind.noted("none left of")? {
+fn recalled(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
+    if ctx.hears("Of which thing of the inventory was") {
+        return match ctx.noted("none left of")? {
             Some(thing) => Ok(format!("It was {thing}.")),
             None => missing("what was found out of the inventory"),
         };
     }
-    if mind.hears("orders of list E:") {
-        carry_out(mind, "E")?;
+    if ctx.hears("orders of list E:") {
+        carry_out(ctx, "E")?;
         return Ok("All orders of list E are carried out.".to_owned());
     }
-    mind.memo("none left of", |mind| {
-        let text = mind.read("inventory.txt")?;
+    ctx.memo("none left of", |ctx| {
+        let text = ctx.read("inventory.txt")?;
         let thing = text.lines().find_map(|line| line.strip_suffix(": none left"));
         thing.map(str::to_owned).map_or_else(|| missing("the thing"), Ok)
     })?;
-    mind.write("known", "known.txt", "known")?;
-    mind.flush()?;
-    mind.once("delete the inventory", "exec", json!({ "command": "rm inventory.txt" }))?;
-    mind.settle()?;
+    ctx.write("known", "known.txt", "known")?;
+    ctx.flush()?;
+    ctx.once("delete the inventory", "exec", json!({ "command": "rm inventory.txt" }))?;
+    ctx.settle()?;
     Ok("I know it, and the file is deleted.".to_owned())
 }
 
@@ -139,19 +139,19 @@ fn change() -> WorkCase {
         .fold(case, |case, (path, word)| case.wants(path.replace("first", "second"), word))
 }
 
-fn heeded(mind: &mut SolverContext<'_>) -> SolverResult<String> {
-    let folder = if mind.hears("A change: what list G puts") { "second" } else { "first" };
-    let count = mind.told("Carry out the ", " orders of list G")?.parse().unwrap_or(0_usize);
+fn heeded(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
+    let folder = if ctx.hears("A change: what list G puts") { "second" } else { "first" };
+    let count = ctx.told("Carry out the ", " orders of list G")?.parse().unwrap_or(0_usize);
     for n in 1..=count {
         let key = format!("{folder} {n}");
-        if mind.is_done(&key)? {
+        if ctx.is_done(&key)? {
             continue;
         }
-        let order = mind.item(&format!("G{n}"))?;
+        let order = ctx.item(&format!("G{n}"))?;
         let (path, word) = order_of(&order)?;
-        mind.write(&key, &path.replace("first", folder), &word)?;
+        ctx.write(&key, &path.replace("first", folder), &word)?;
     }
-    mind.settle()?;
+    ctx.settle()?;
     Ok(format!("All orders of list G are carried out, into the folder {folder}."))
 }
 
@@ -175,22 +175,22 @@ fn prices() -> WorkCase {
         .wants("prices.txt", wanted)
 }
 
-fn corrected(mind: &mut SolverContext<'_>) -> SolverResult<String> {
-    if mind.hears("prices.txt lacks its title") {
-        let title = mind.told("its title: put ", " above")?;
-        let text = mind.read("prices.txt")?;
+fn corrected(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
+    if ctx.hears("prices.txt lacks its title") {
+        let title = ctx.told("its title: put ", " above")?;
+        let text = ctx.read("prices.txt")?;
         if text.starts_with(&title) {
             return Ok("The title is there.".to_owned());
         }
-        return mind.call(
+        return ctx.call(
             "write_file",
             json!({ "path": "prices.txt", "content": format!("{title}\n{text}\n") }),
         );
     }
-    if mind.hears("A correction: the price") {
-        let thing = mind.told("the price of ", " is ")?;
-        let price = mind.told(&format!("{thing} is "), ",")?;
-        let text = mind.read("prices.txt")?;
+    if ctx.hears("A correction: the price") {
+        let thing = ctx.told("the price of ", " is ")?;
+        let price = ctx.told(&format!("{thing} is "), ",")?;
+        let text = ctx.read("prices.txt")?;
         let Some(old) = text.lines().find(|line| line.starts_with(&format!("{thing} "))) else {
             return missing("the line to correct");
         };
@@ -198,12 +198,12 @@ fn corrected(mind: &mut SolverContext<'_>) -> SolverResult<String> {
         if old == new {
             return Ok("It is corrected.".to_owned());
         }
-        return mind.call("edit_file", json!({ "path": "prices.txt", "old": old, "new": new }));
+        return ctx.call("edit_file", json!({ "path": "prices.txt", "old": old, "new": new }));
     }
     let lines =
-        (1..=6).map(|n| mind.item(&format!("P{n}"))).collect::<SolverResult<Vec<String>>>()?;
-    mind.write("the prices", "prices.txt", &format!("{}\n", lines.join("\n")))?;
-    mind.settle()?;
+        (1..=6).map(|n| ctx.item(&format!("P{n}"))).collect::<SolverResult<Vec<String>>>()?;
+    ctx.write("the prices", "prices.txt", &format!("{}\n", lines.join("\n")))?;
+    ctx.settle()?;
     Ok("The prices are in prices.txt.".to_owned())
 }
 
@@ -221,20 +221,20 @@ fn five() -> WorkCase {
     case
 }
 
-fn answered(mind: &mut SolverContext<'_>) -> SolverResult<String> {
-    for n in (1..=9).filter(|n| mind.hears(&format!("Question {n}: "))).collect::<Vec<_>>() {
+fn answered(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
+    for n in (1..=9).filter(|n| ctx.hears(&format!("Question {n}: "))).collect::<Vec<_>>() {
         let key = format!("answer {n}");
-        if mind.is_done(&key)? {
+        if ctx.is_done(&key)? {
             continue;
         }
-        let path = mind.told(&format!("Question {n}: which colour has "), "?")?;
-        let text = mind.read(&path)?;
+        let path = ctx.told(&format!("Question {n}: which colour has "), "?")?;
+        let text = ctx.read(&path)?;
         let Some(colour) = text.lines().find_map(|line| line.strip_prefix("colour: ")) else {
             return missing(format!("the colour in {path}"));
         };
-        mind.tell_once(&key, &format!("Answer {n}: {colour}"), &format!("Question {n}: "))?;
+        ctx.tell_once(&key, &format!("Answer {n}: {colour}"), &format!("Question {n}: "))?;
     }
-    mind.settle()?;
+    ctx.settle()?;
     Ok("All questions are answered.".to_owned())
 }
 
@@ -248,14 +248,14 @@ fn aside() -> WorkCase {
     files.into_iter().fold(case, |case, (path, word)| case.wants(path, word))
 }
 
-fn interrupted(mind: &mut SolverContext<'_>) -> SolverResult<String> {
+fn interrupted(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
     const ASKS: &str = "A question in between: which word stands in ";
-    if mind.hears(ASKS) && !mind.is_done("the aside")? {
-        let path = mind.told(ASKS, "?")?;
-        let word = mind.read(&path)?;
-        mind.tell_once("the aside", &format!("The word is {}.", word.trim()), ASKS)?;
-        mind.settle()?;
+    if ctx.hears(ASKS) && !ctx.is_done("the aside")? {
+        let path = ctx.told(ASKS, "?")?;
+        let word = ctx.read(&path)?;
+        ctx.tell_once("the aside", &format!("The word is {}.", word.trim()), ASKS)?;
+        ctx.settle()?;
     }
-    carry_out(mind, "H")?;
+    carry_out(ctx, "H")?;
     Ok("All orders of list H are carried out.".to_owned())
 }

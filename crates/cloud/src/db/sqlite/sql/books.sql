@@ -12,7 +12,7 @@ SELECT
     (SELECT count(*) FROM (SELECT 1 FROM entries GROUP BY posting HAVING sum(amount) <> 0))
     + (SELECT count(*) FROM sums JOIN carried ON carried.account = sums.id
        WHERE carried.balance_after <> sums.amount)
-    + (SELECT count(*) FROM sums WHERE kind <> 'till' AND amount < 0)
+    + (SELECT count(*) FROM sums WHERE kind <> 'external' AND amount < 0)
     + (SELECT count(*) FROM payments
        WHERE (state = 'settled' AND usd IS NOT NULL) <> (SELECT count(*) FROM postings
            WHERE kind = 'purchase' AND key = 'payment:' || payments.id))

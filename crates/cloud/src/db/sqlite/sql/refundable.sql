@@ -2,7 +2,7 @@
 SELECT
     postings.key, postings.kind, accounts.wallet, payments.payer,
     (SELECT sum(abs(amount)) FROM entries JOIN accounts AS house ON house.id = entries.account
-     WHERE entries.posting = postings.seq AND house.kind IN ('till', 'revenue')) AS amount,
+     WHERE entries.posting = postings.seq AND house.kind IN ('external', 'revenue')) AS amount,
     EXISTS (SELECT 1 FROM postings AS back
             WHERE back.account = postings.account
               AND back.key = 'refund:' || postings.key) AS again

@@ -87,7 +87,7 @@ pub(super) fn measure(context: &CommandContext) -> Result<(BenchRate, BenchRate)
         let config = config(&home, &chain.url())?;
         let signer = gas::start(&product()?, &config)?;
         let signer_pid = signer.child.pid();
-        let (purse, _ended) = gas::join(signer).await?;
+        let (client, _ended) = gas::join(signer).await?;
         let deps = CloudDeps {
             clock: Arc::new(SystemClock),
             entropy: Arc::new(SystemEntropy),
@@ -95,7 +95,7 @@ pub(super) fn measure(context: &CommandContext) -> Result<(BenchRate, BenchRate)
             faults: Arc::new(NoFaults),
             launcher: None,
         };
-        let cloud = CloudServer::start(config, deps, purse).await?;
+        let cloud = CloudServer::start(config, deps, client).await?;
         let (began, done) = (Instant::now(), settle(&cloud, &queue).await?);
         let rate = BenchRate::new(done, began, &[own(), signer_pid]);
         drop(cloud);

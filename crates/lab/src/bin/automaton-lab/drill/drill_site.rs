@@ -101,7 +101,7 @@ impl DrillSite {
         fault: Option<&str>,
     ) -> Result<SignerProcess, CliError> {
         let second = TokenLaunchConfig { address: SECOND, ..token() };
-        let charter = SignerLaunchConfig {
+        let config = SignerLaunchConfig {
             home: self.signer(),
             passphrase: Some(PassphraseLocation::File(self.passphrase())),
             tokens: vec![token(), second],
@@ -109,7 +109,7 @@ impl DrillSite {
             others: clients.saturating_sub(1),
             ..SignerLaunchConfig::default()
         };
-        let (child, first, others) = start_for(&self.executable, &charter)?;
+        let (child, first, others) = start_for(&self.executable, &config)?;
         let sockets = std::iter::once(first).chain(others);
         let clients = sockets.map(SignerConnection::connect).collect::<Result<_, _>>()?;
         Ok(SignerProcess { child, clients })

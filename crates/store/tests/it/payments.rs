@@ -86,7 +86,7 @@ async fn one_purchase_at_a_time_and_one_signature_each() {
     let next = store.propose_payment(five_dollars(), None).await.unwrap();
     assert_eq!(store.newest_payment(Purpose::TopUp).await.unwrap().unwrap().id, next);
     let all = store.payments().await.unwrap();
-    let all: Vec<_> = all.iter().map(|spend| (spend.id, spend.signed.is_some())).collect();
+    let all: Vec<_> = all.iter().map(|payment| (payment.id, payment.signed.is_some())).collect();
     assert_eq!(all, [(id, true), (next, false)]);
     assert!(booked(&world).is_empty(), "what was bought is still ours");
     assert!(store.verify_chain().await.unwrap().is_whole());
@@ -215,10 +215,10 @@ async fn hours_and_days_are_those_of_the_window_time_that_is_kept() {
 async fn a_turn_shows_its_payments_without_what_was_signed() {
     let world = World::born().await;
     let turn = world.answer(world.session().await).await;
-    let spend = five_dollars();
-    let spend =
-        NewPayment { why: PaymentReason { turn: Some(turn), ..spend.why.clone() }, ..spend };
-    let id = world.store.propose_payment(spend, None).await.unwrap();
+    let payment = five_dollars();
+    let payment =
+        NewPayment { why: PaymentReason { turn: Some(turn), ..payment.why.clone() }, ..payment };
+    let id = world.store.propose_payment(payment, None).await.unwrap();
     world.store.store_signed_payment(id, signed(3)).await.unwrap();
     let dossier = world.reader().turn_details(TurnRef::Id(turn)).unwrap().unwrap();
     let payment = &dossier.payments[0];

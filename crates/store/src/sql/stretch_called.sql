@@ -1,2 +1,0 @@
-UPDATE automaton
-SET stretch_from = (SELECT coalesce(max(seq), 0) FROM ledger), rests = 0

@@ -1,2 +1,0 @@
-INSERT INTO unheard_answers (id, turn, cloud, most, at)
-VALUES (?1, ?2, ?3, ?4, ?5)
