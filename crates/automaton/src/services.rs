@@ -10,11 +10,11 @@ use std::time::Duration;
 use automaton_client::CloudClient;
 use automaton_core::event::{Event, Service, StampedEvent};
 use automaton_core::time::Timestamp;
+use automaton_core::wire::x402::ChainId;
 use automaton_sandbox::process::fd_passing;
 use automaton_wallet::ChainClient;
 use tokio::time::timeout;
 
-use crate::args::BASE;
 use crate::child_process::{ChildProcess, ShutdownWait};
 use crate::cmd::wallet::{client, url};
 use crate::config::resolve::{Brain, FallbackModels};
@@ -101,9 +101,9 @@ impl Services {
         let url = settled(begun, &mut stack, console).await?;
         let audience = CloudClient::new(client([url.as_str()])?, &url)?.audience()?;
         // Sign-ins name Base, as every client's do.
-        let signer = stack.signer(vec![(audience.domain, audience.uri, BASE)]);
+        let signer = stack.signer(vec![(audience.domain, audience.uri, ChainId::BASE.0)]);
         let model = provider::describe(&agent.resolved.brain)?.id;
-        let (token, sign_in_chain) = (stack::token(), BASE);
+        let (token, sign_in_chain) = (stack::token(), ChainId::BASE.0);
         let money = MoneyLaunchConfig { cloud: url, model, cheaper, rpc, token, sign_in_chain };
         Ok(ServiceConfigs { money, signer })
     }

@@ -24,6 +24,7 @@ use automaton_core::entropy::{Entropy, SystemEntropy};
 use automaton_core::error::ErrorClass;
 use automaton_core::event::Service;
 use automaton_core::money::{MicroUsdc, Microcents};
+use automaton_core::wire::x402::{USDC_NAME, USDC_VERSION};
 use automaton_devnet::{CHAIN_ID, Devnet};
 use automaton_inference::providers::openai_compatible::chat_url;
 use automaton_inference::{ModelInfo, RequestDialect};
@@ -388,8 +389,8 @@ pub fn token() -> TokenLaunchConfig {
     TokenLaunchConfig {
         chain_id: CHAIN_ID,
         address: Devnet::usdc(),
-        name: "USD Coin".to_owned(),
-        version: "2".to_owned(),
+        name: USDC_NAME.to_owned(),
+        version: USDC_VERSION.to_owned(),
     }
 }
 

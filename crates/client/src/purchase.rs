@@ -7,14 +7,12 @@
 use alloy_primitives::Address;
 use automaton_core::secret::Secret;
 use automaton_core::wire::cloud::PurchaseReply;
-use automaton_core::wire::x402::PAYMENT_REQUIRED;
+use automaton_core::wire::x402::{PAYMENT_REQUIRED, X_PAYMENT_REQUIRED};
 use automaton_net::{Deadlines, Header, HttpMethod};
 use std::time::Duration;
 
 use crate::{CloudClient, CloudClientError};
 
-/// The header in which some servers put the demand of version 1.
-const X_PAYMENT_REQUIRED: &str = "x-payment-required";
 /// How long a payment may take: a chain has to confirm it.
 const DEADLINES: Deadlines =
     Deadlines { idle: Duration::from_secs(60), total: Duration::from_secs(90) };

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use alloy_primitives::{Address, address};
+use alloy_primitives::Address;
 use automaton_core::money::Microcents;
 use automaton_core::secret::Secret;
 use automaton_core::time::Span;
@@ -27,8 +27,6 @@ use crate::machines::egress::MachineEgressConfig;
 /// The longest that clients accept an authorization to be valid, in seconds.
 const TIMEOUT_SECS_MAX: u64 = 300;
 
-/// The id of dev chains, ours and those of others, whose blocks always stay.
-const DEV_CHAIN: u64 = 31337;
 /// The most blocks that may be waited for: the state of older ones is not kept by
 /// every node.
 const CONFIRMATIONS_MAX: u64 = 100;
@@ -410,21 +408,13 @@ impl ChainConfig {
     /// When no token is named on a chain that is not in the table.
     pub(crate) fn terms(&self) -> Result<PaymentTerms, CloudError> {
         let chain = ChainId(self.id);
-        let known = match chain {
-            ChainId::BASE => {
-                Some((address!("833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"), "USD Coin"))
-            }
-            ChainId::BASE_SEPOLIA => {
-                Some((address!("036CbD53842c5426634e7929541eC2318f3dCF7e"), "USDC"))
-            }
-            ChainId(_) => None,
-        };
-        let contract = self.asset.or(known.map(|(asset, _)| asset)).ok_or_else(|| {
+        let contract = self.asset.or(chain.usdc()).ok_or_else(|| {
             CloudError::Config(format!("chain.asset is needed on the chain {chain}"))
         })?;
-        let usual = known.map_or("USD Coin", |(_, name)| name);
-        let name = self.token_name.clone().unwrap_or_else(|| usual.to_owned());
-        let token = TokenDomain { name, version: "2".to_owned(), chain, contract };
+        let mut token = TokenDomain::usdc(chain, contract);
+        if let Some(name) = &self.token_name {
+            token.name.clone_from(name);
+        }
         Ok(PaymentTerms { token, pay_to: self.pay_to, timeout_secs: self.max_timeout_seconds })
     }
 
@@ -439,7 +429,7 @@ impl ChainConfig {
     /// How many blocks have to come after one, for it to stay.
     #[must_use]
     pub(crate) fn confirmations(&self) -> u64 {
-        self.confirmations.unwrap_or(if self.id == DEV_CHAIN { 0 } else { 2 })
+        self.confirmations.unwrap_or(ChainId(self.id).confirmations())
     }
 
     /// How transactions are paid and pushed.

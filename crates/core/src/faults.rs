@@ -93,7 +93,7 @@ impl FaultPoint {
     ];
 
     /// Every point of a payment in the agent, in order.
-    pub const SPEND: [Self; 6] = [
+    pub const PAYMENT: [Self; 6] = [
         Self::PaymentProposed,
         Self::PaymentReceived,
         Self::PaymentSigned,
@@ -119,7 +119,7 @@ impl FaultPoint {
 
     /// Every point of every process.
     pub fn everywhere() -> impl Iterator<Item = Self> {
-        let money = Self::SPEND.into_iter().chain(Self::SIGNER).chain(Self::CLOUD);
+        let money = Self::PAYMENT.into_iter().chain(Self::SIGNER).chain(Self::CLOUD);
         Self::ALL.into_iter().chain(money).chain(Self::CHAIN)
     }
 

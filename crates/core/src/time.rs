@@ -90,6 +90,8 @@ pub fn days_from_civil(year: i64, month: i64, day: i64) -> Option<i64> {
     (civil_from_days(days) == (year, month, day)).then_some(days)
 }
 
+/// 60 minutes.
+pub const HOUR: Span = Span::from_secs(60 * 60);
 /// 24 hours.
 pub const DAY: Span = Span::from_secs(24 * 60 * 60);
 

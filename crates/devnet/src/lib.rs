@@ -26,6 +26,7 @@ use alloy_primitives::{Address, B256, U256};
 use automaton_core::faults::Faults;
 use automaton_core::money::MicroUsdc;
 use automaton_core::time::Clock;
+use automaton_core::wire::x402::ChainId;
 use tokio::net::TcpListener;
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinSet;
@@ -39,7 +40,7 @@ use pool::TransactionPool;
 use rpc::RpcState;
 
 /// The chain id of a dev chain where nobody wants another; CAIP-2 `eip155:31337`.
-pub const CHAIN_ID: u64 = 31_337;
+pub const CHAIN_ID: u64 = ChainId::DEV.0;
 
 /// How long requests that are being answered may take when the chain stops.
 const GRACE: Duration = Duration::from_secs(5);

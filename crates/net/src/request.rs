@@ -6,6 +6,7 @@
 use std::fmt;
 
 use automaton_core::secret::Secret;
+use automaton_core::wire::cloud::IDEMPOTENCY_KEY;
 use automaton_core::wire::x402::{PAYMENT_SIGNATURE, X_PAYMENT};
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -14,9 +15,6 @@ use crate::error::NetError;
 use crate::limits::{BODY_BYTES_MAX, Deadlines};
 use crate::redact;
 use crate::retry::Retry;
-
-/// By this a server knows a request that it has seen before.
-const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 /// Headers that only this program may set: those of one connection (RFC 9110,
 /// § 7.6.1), those that say where a request goes and where its body ends, and

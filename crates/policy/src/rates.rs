@@ -6,7 +6,7 @@
 //! judged by a count that could not be read.
 
 use automaton_core::intent::Intent;
-use automaton_core::time::Span;
+use automaton_core::time::{HOUR, Span};
 
 /// So many in so long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,8 +20,6 @@ pub struct Limit {
     /// In how long. It moves on with the time.
     pub window: Span,
 }
-
-const HOUR: Span = Span::from_secs(3600);
 
 /// Every limit.
 pub static LIMITS: [Limit; 6] = [

@@ -12,9 +12,8 @@ use automaton_core::money::Microcents;
 use automaton_core::payment::{
     Money, NewPayment, Payment, PaymentReason, PaymentState, Purpose, Rail, SignedPayment,
 };
-use automaton_core::time::{DAY, Span};
+use automaton_core::time::{DAY, HOUR, Span};
 use automaton_core::trust::Label;
-use automaton_core::window::HOUR;
 use rusqlite::{Connection, Row, params};
 
 use crate::Store;

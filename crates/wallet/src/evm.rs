@@ -7,6 +7,7 @@ use alloy_primitives::{Address, B256, U256, hex};
 use automaton_core::error::{Classified, ErrorClass};
 use automaton_core::money::MicroUsdc;
 use automaton_core::time::Timestamp;
+use automaton_core::wire::x402::ChainId;
 use automaton_net::{Header, HttpClient, HttpMethod, HttpRequest, NetError, Retry, Url, redact};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -21,11 +22,6 @@ const BLOCK: &str = "eth_getBlockByNumber";
 const ANSWER_BYTES_MAX: u64 = 64 * 1024;
 /// How often a block is asked about that a node does not know, or no longer.
 const BLOCKS_MAX: u32 = 3;
-/// How many blocks have to come after one on a chain that is not the dev chain
-/// before what it says is taken for good: those that a fork may undo.
-const CONFIRMATIONS: u64 = 2;
-/// The dev chain, which knows no forks.
-const DEV_CHAIN: u64 = 31337;
 /// Characters of a node's own words that an error shows.
 const WORDS_CHARS_MAX: usize = 300;
 
@@ -163,7 +159,7 @@ impl ChainClient {
     /// # Errors
     /// When the node does not answer, or serves another chain than `id`.
     pub async fn connect(client: HttpClient, url: Url, id: u64) -> Result<Self, ChainError> {
-        let confirmations = if id == DEV_CHAIN { 0 } else { CONFIRMATIONS };
+        let confirmations = ChainId(id).confirmations();
         let chain = Self { client, url, id, confirmations };
         let method = "eth_chainId";
         // Once: whoever mistyped the address is told at once.

@@ -14,13 +14,14 @@ use automaton_core::payment::{
     NewPayment, Payment, PaymentReason, PaymentState, Purpose, SignedPayment,
 };
 use automaton_core::secret::Secret;
-use automaton_core::wire::x402::{PAYMENT_REQUIRED, PAYMENT_SIGNATURE, X_PAYMENT};
+use automaton_core::wire::x402::{
+    PAYMENT_REQUIRED, PAYMENT_SIGNATURE, X_PAYMENT, X_PAYMENT_REQUIRED,
+};
 use automaton_net::pay::{PaidResponse, Payer, PaymentChallenge, PaymentHeader};
 use automaton_net::{FullResponse, Header, HttpRequest, NetError};
 use automaton_store::{Hash, PaymentStep};
 use automaton_wallet::x402::{
-    PaymentExpectation, PaymentRequiredParts, Price, SelectedOffer, X_PAYMENT_REQUIRED, offers,
-    select, transaction,
+    PaymentExpectation, PaymentRequiredParts, Price, SelectedOffer, offers, select, transaction,
 };
 use tracing::{Instrument as _, info_span};
 

@@ -109,7 +109,7 @@ fn assert_paid_once(home: &Home, town: &Town) {
 
 #[test]
 fn a_crash_between_any_two_writes_of_a_purchase_leads_to_one_payment() {
-    for point in FaultPoint::SPEND {
+    for point in FaultPoint::PAYMENT {
         let (home, town) = (Arc::new(Home::new()), Town::new(20, 0));
         run(&home, &town, Start { dies: Some((point, 1)), ..Start::default() }, looks);
         let signed = town.counts().signed.len();
@@ -176,7 +176,7 @@ fn a_signature_that_was_lost_for_too_long_is_void_and_stands_in_the_books() {
 #[test]
 fn a_call_that_died_while_it_bought_is_not_made_again() {
     let points = [FaultPoint::CallStarted, FaultPoint::CallRan];
-    for point in FaultPoint::SPEND.into_iter().chain(points) {
+    for point in FaultPoint::PAYMENT.into_iter().chain(points) {
         let (home, town) = (Arc::new(Home::new()), Town::new(100, 6 * DOLLAR));
         run(&home, &town, Start { dies: Some((point, 1)), ..Start::default() }, buys);
         run(&home, &town, Start::default(), buys);
@@ -206,7 +206,7 @@ fn starts() -> impl Strategy<Value = Vec<Start>> {
         Weather::Greedy,
     ];
     let dies =
-        prop::option::weighted(0.6, (prop::sample::select(FaultPoint::SPEND.to_vec()), 1_u32..3));
+        prop::option::weighted(0.6, (prop::sample::select(FaultPoint::PAYMENT.to_vec()), 1_u32..3));
     let start = (prop::sample::select(weathers), dies);
     prop::collection::vec(start.prop_map(|(weather, dies)| Start { weather, dies }), 1..6)
 }

@@ -109,7 +109,7 @@ fn a_crash_at_any_point_of_a_payment_pays_at_most_once_and_leaves_nothing_open()
         // Credits move without a signature.
         let signs = [FaultPoint::PaymentReceived, FaultPoint::PaymentSigned];
         let reached = |point: &FaultPoint| wish == Wish::Weather || !signs.contains(point);
-        for point in FaultPoint::SPEND.into_iter().filter(reached) {
+        for point in FaultPoint::PAYMENT.into_iter().filter(reached) {
             let (home, town) = (Arc::new(Home::new()), Town::new(20, 5 * DOLLAR));
             run(&home, &town, Some(wish), Some(point));
             town.counts().later = 400;

@@ -192,12 +192,7 @@ impl Town {
                 .await
                 .unwrap(),
             net: client,
-            token: TokenDomain {
-                name: "USD Coin".to_owned(),
-                version: "2".to_owned(),
-                chain: ChainId(CHAIN),
-                contract: ASSET,
-            },
+            token: TokenDomain::usdc(ChainId(CHAIN), ASSET),
         };
         let boot = Arc::new(Booted(self.boot.clone()));
         let around = TreasuryDeps { ids: self.ids(), boot, faults, events };

@@ -9,8 +9,9 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use alloy_primitives::{Address, address};
+use alloy_primitives::Address;
 use automaton_core::money::MicroUsdc;
+use automaton_core::wire::x402::{BASE_USDC, ChainId, USDC_NAME, USDC_VERSION};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
 
@@ -36,12 +37,6 @@ use crate::diagnostics::DiagnosticsArgs;
 use crate::error::CliError;
 use crate::role::signer::PassphraseLocation;
 use crate::ui::Format;
-
-/// The dev chain, by its EIP-155 id.
-const DEV_CHAIN: u64 = 31337;
-/// Base, by its EIP-155 id, and USDC on it.
-pub(crate) const BASE: u64 = 8453;
-pub(crate) const BASE_USDC: Address = address!("833589fCD6eDb6E08f4c7C32D4f71b54bdA02913");
 
 /// A sovereign AI agent: it thinks, acts in a sandbox, remembers, sleeps and wakes.
 #[derive(Debug, Parser)]
@@ -261,7 +256,7 @@ pub(crate) struct DevnetArgs {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) data: Option<PathBuf>,
     /// Its id, by EIP-155
-    #[arg(long, value_name = "ID", default_value_t = DEV_CHAIN)]
+    #[arg(long, value_name = "ID", default_value_t = ChainId::DEV.0)]
     pub(crate) chain_id: u64,
     /// What it tells of what it does inside.
     #[command(flatten)]
@@ -309,7 +304,7 @@ pub(crate) struct FundArgs {
     #[arg(long, value_name = "URL")]
     pub(crate) rpc: Option<HttpUrl>,
     /// The dev chain's id
-    #[arg(long, value_name = "ID", default_value_t = DEV_CHAIN)]
+    #[arg(long, value_name = "ID", default_value_t = ChainId::DEV.0)]
     pub(crate) chain: u64,
 }
 
@@ -325,7 +320,7 @@ pub(crate) struct ProvisionArgs {
     #[arg(long, value_name = "URL")]
     pub(crate) cloud: Option<HttpUrl>,
     /// The chain that the sign-in names
-    #[arg(long, value_name = "ID", default_value_t = BASE)]
+    #[arg(long, value_name = "ID", default_value_t = ChainId::BASE.0)]
     pub(crate) chain: u64,
     /// Who asks.
     #[command(flatten)]
@@ -352,16 +347,16 @@ pub(crate) struct PaymentArgs {
     #[arg(long, value_name = "URL")]
     pub(crate) rpc: HttpUrl,
     /// The chain's id
-    #[arg(long, value_name = "ID", default_value_t = BASE)]
+    #[arg(long, value_name = "ID", default_value_t = ChainId::BASE.0)]
     pub(crate) chain: u64,
     /// The contract of USDC on it
     #[arg(long, value_name = "ADDRESS", default_value_t = BASE_USDC)]
     pub(crate) usdc: Address,
     /// The name in the EIP-712 domain of that contract
-    #[arg(long, value_name = "NAME", default_value = "USD Coin")]
+    #[arg(long, value_name = "NAME", default_value = USDC_NAME)]
     pub(crate) usdc_name: String,
     /// The version in that domain
-    #[arg(long, value_name = "VERSION", default_value = "2")]
+    #[arg(long, value_name = "VERSION", default_value = USDC_VERSION)]
     pub(crate) usdc_version: String,
     /// How many blocks confirm a payment [default: 2, and 0 on the dev chain]
     #[arg(long, value_name = "N")]

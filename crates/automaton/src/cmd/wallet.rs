@@ -16,7 +16,7 @@ use automaton_core::entropy::SystemEntropy;
 use automaton_core::faults::NoFaults;
 use automaton_core::money::MicroUsdc;
 use automaton_core::secret::Secret;
-use automaton_core::wire::x402::{ChainId, TokenDomain};
+use automaton_core::wire::x402::{BASE_USDC, ChainId, TokenDomain};
 use automaton_net::{HttpClient, HttpClientConfig, Origin, Url};
 use automaton_sandbox::SystemBootClock;
 use automaton_sandbox::process::Child;
@@ -32,7 +32,7 @@ use serde_json::json;
 use super::limits::tell;
 use super::live::{executable, runtime};
 use super::{CommandContext, id_generator, with_store};
-use crate::args::{BASE, BASE_USDC, FundArgs, PaymentArgs, TopUpArgs, WalletCommand};
+use crate::args::{FundArgs, PaymentArgs, TopUpArgs, WalletCommand};
 use crate::config::file::ConfigFile;
 use crate::config::values::HttpUrl;
 use crate::error::CliError;
@@ -118,7 +118,8 @@ fn ask_for_funds(
     amount: MicroUsdc,
 ) -> Result<(), CliError> {
     let units = amount.units();
-    let uri = format!("ethereum:{BASE_USDC}@{BASE}/transfer?address={address}&uint256={units}");
+    let chain = ChainId::BASE.0;
+    let uri = format!("ethereum:{BASE_USDC}@{chain}/transfer?address={address}&uint256={units}");
     let code = QrCode::new(&uri)
         .map_err(|error| CliError::internal("cannot draw the address", &error))?
         .render::<Dense1x2>()

@@ -201,7 +201,7 @@ fn crash_at(charges: impl IntoIterator<Item = String>) {
 
 #[test]
 fn a_crash_of_the_agent_at_any_point_of_a_payment_pays_once() {
-    crash_at(FaultPoint::SPEND.map(|point| point.to_string()));
+    crash_at(FaultPoint::PAYMENT.map(|point| point.to_string()));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in its helpers")]
 
 mod audit;
+mod background;
 mod bad_input;
 mod brains;
 mod cli;
@@ -12,7 +13,6 @@ mod creator;
 mod devnet;
 mod egress;
 mod guard;
-mod hands;
 mod homes;
 mod inside;
 mod life;

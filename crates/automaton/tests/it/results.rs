@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::hands::story;
+use super::background::story;
 use super::world;
 
 const LIMIT: Duration = Duration::from_secs(120);

@@ -75,12 +75,7 @@ impl Wallet {
 }
 
 pub(crate) fn token() -> TokenDomain {
-    TokenDomain {
-        name: "USD Coin".to_owned(),
-        version: "2".to_owned(),
-        chain: ChainId(CHAIN),
-        contract: ASSET,
-    }
+    TokenDomain::usdc(ChainId(CHAIN), ASSET)
 }
 
 /// The configuration of a world's cloud.

@@ -226,12 +226,7 @@ async fn open(
     (time, wall): (&TrueTime, &SimWallClock),
     (cloud, rpc): (String, String),
 ) -> Result<(TownServices, CloudClient), DaysError> {
-    let token = TokenDomain {
-        name: "USD Coin".to_owned(),
-        version: "2".to_owned(),
-        chain: ChainId(CHAIN_ID),
-        contract: Devnet::usdc(),
-    };
+    let token = TokenDomain::usdc(ChainId(CHAIN_ID), Devnet::usdc());
     let origin = |url: &str| url.parse().map_err(made("client"));
     let allow_private_origins = vec![origin(&cloud)?, origin(&rpc)?];
     let entropy = Arc::new(SeededEntropy::new(3));

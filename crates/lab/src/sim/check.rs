@@ -11,7 +11,7 @@ use alloy_primitives::{B256, U256};
 use automaton_core::money::MicroUsdc;
 use automaton_core::payment::{Payment, PaymentState, Purpose};
 use automaton_core::time::Span;
-use automaton_core::window::{DAY, HOUR};
+use automaton_core::time::{DAY, HOUR};
 use automaton_wallet::nonce;
 
 use super::baseline::{LIMITS, SimBaseline};

@@ -232,7 +232,7 @@ impl SimWorld<'_> {
     /// Lets somebody die at a point of a payment.
     fn arm(&mut self) {
         let (who, point) = match self.dice.below(3) {
-            0 => (SimProcessKind::Agent, self.dice.pick(FaultPoint::SPEND)),
+            0 => (SimProcessKind::Agent, self.dice.pick(FaultPoint::PAYMENT)),
             1 => (SimProcessKind::Signer, self.dice.pick(FaultPoint::SIGNER)),
             _ => (SimProcessKind::Cloud, self.dice.pick(FaultPoint::CLOUD)),
         };

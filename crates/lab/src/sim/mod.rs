@@ -57,12 +57,7 @@ const CHAIN_ID: u64 = 8453;
 
 /// The token of every history.
 fn token() -> TokenDomain {
-    TokenDomain {
-        name: "USD Coin".to_owned(),
-        version: "2".to_owned(),
-        chain: ChainId(CHAIN_ID),
-        contract: Address::repeat_byte(0xA5),
-    }
+    TokenDomain::usdc(ChainId(CHAIN_ID), Address::repeat_byte(0xA5))
 }
 
 /// A history broke a promise, or could not be told.

@@ -2,8 +2,8 @@
 
 use alloy_primitives::{Address, B256, keccak256};
 use automaton_core::faults::FaultPoint;
+use automaton_core::time::DAY;
 use automaton_core::time::Timestamp;
-use automaton_core::window::DAY;
 use automaton_sqlite::with_full_sync;
 use rusqlite::{OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
 

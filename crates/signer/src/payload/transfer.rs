@@ -119,12 +119,10 @@ impl ValidatedTransfer {
 /// USDC on Base.
 #[cfg(test)]
 pub(crate) fn usdc() -> TokenDomain {
-    TokenDomain {
-        name: "USD Coin".to_owned(),
-        version: "2".to_owned(),
-        chain: ChainId::BASE,
-        contract: alloy_primitives::address!("833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"),
-    }
+    TokenDomain::usdc(
+        ChainId::BASE,
+        alloy_primitives::address!("833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"),
+    )
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@ use automaton_core::money::Microcents;
 use automaton_core::payment::{
     Money, NewPayment, PaymentReason, PaymentState, Purpose, SignedPayment,
 };
-use automaton_core::time::{Span, Timestamp};
-use automaton_core::window::{ClockReadings, DAY, HOUR, WindowAnchor};
+use automaton_core::time::{DAY, HOUR, Span, Timestamp};
+use automaton_core::window::{ClockReadings, WindowAnchor};
 use automaton_store::{
     ApprovalAnswer, ApprovalAuthor, ApprovalRequest, ApprovalState, ApprovalSubject, PaymentStep,
     RecentPayments, RefusedDemand, StoreError, TurnRef,

@@ -50,12 +50,8 @@ async fn a_registration_is_the_one_that_was_asked_for() {
 
 #[tokio::test]
 async fn a_payment_is_the_one_that_was_asked_for() {
-    let token = TokenDomain {
-        name: "USD Coin".to_owned(),
-        version: "2".to_owned(),
-        chain: ChainId::BASE,
-        contract: address!("833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"),
-    };
+    let token =
+        TokenDomain::usdc(ChainId::BASE, address!("833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"));
     let offer = PaymentOffer::V1(v1::PaymentRequirementsV1 {
         scheme: "exact".to_owned(),
         network: "base".to_owned(),

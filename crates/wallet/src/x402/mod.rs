@@ -3,7 +3,5 @@
 pub mod offer;
 pub mod select;
 
-pub use offer::{
-    OfferParseError, PaymentOffer, PaymentRequiredParts, X_PAYMENT_REQUIRED, offers, transaction,
-};
+pub use offer::{OfferParseError, PaymentOffer, PaymentRequiredParts, offers, transaction};
 pub use select::{OfferRefusal, PaymentExpectation, Price, SelectedOffer, select};

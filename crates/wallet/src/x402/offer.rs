@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use automaton_core::wire::x402::{
     ExactPayload, Extra, HeaderError, PAYMENT_RESPONSE, PAYMENT_SIGNATURE, X_PAYMENT,
-    X_PAYMENT_RESPONSE, decode, encode, v1, v2,
+    X_PAYMENT_RESPONSE, decode, encode, identifier, v1, v2,
 };
 use serde_json::Value;
 
@@ -17,11 +17,6 @@ use serde_json::Value;
 const BODY_BYTES_MAX: usize = 64 * 1024;
 /// Ways to pay that are looked at.
 const WAYS_MAX: usize = 16;
-
-/// The extension by which a server tells a payment that it has seen.
-const PAYMENT_IDENTIFIER: &str = "payment-identifier";
-/// The header in which some servers put the demand of version 1.
-pub const X_PAYMENT_REQUIRED: &str = "x-payment-required";
 
 /// The parts of a reply with status 402 in which a demand may stand.
 #[derive(Debug, Clone, Copy, Default)]
@@ -186,7 +181,7 @@ impl PaymentOffer {
             }
             Self::V2 { way, demand } => {
                 let mut extensions = demand.extensions.clone();
-                let place = extensions.as_mut().and_then(|all| all.get_mut(PAYMENT_IDENTIFIER));
+                let place = extensions.as_mut().and_then(|all| all.get_mut(identifier::KEY));
                 if let Some(Value::Object(info)) = place.and_then(|one| one.get_mut("info")) {
                     info.insert("id".to_owned(), Value::from(id));
                 }

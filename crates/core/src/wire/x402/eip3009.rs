@@ -7,7 +7,7 @@
 use alloy_primitives::{Address, B256, Bytes, U256, b256, keccak256};
 use serde::{Deserialize, Serialize};
 
-use super::{ChainId, atomic};
+use super::{ChainId, USDC_NAME, USDC_VERSION, atomic};
 
 /// keccak256 of `TransferWithAuthorization(address from,address to,uint256 value,
 /// uint256 validAfter,uint256 validBefore,bytes32 nonce)`.
@@ -64,6 +64,13 @@ pub struct TokenDomain {
 }
 
 impl TokenDomain {
+    /// USDC at a contract, as it names itself on that chain.
+    #[must_use]
+    pub fn usdc(chain: ChainId, contract: Address) -> Self {
+        let name = if chain == ChainId::BASE_SEPOLIA { "USDC" } else { USDC_NAME };
+        Self { name: name.to_owned(), version: USDC_VERSION.to_owned(), chain, contract }
+    }
+
     /// The domain separator.
     #[must_use]
     pub fn separator(&self) -> B256 {

@@ -13,7 +13,7 @@ pub mod v2;
 
 use std::fmt;
 
-use alloy_primitives::U256;
+use alloy_primitives::{Address, U256, address};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::de::DeserializeOwned;
@@ -27,12 +27,21 @@ pub const EXACT: &str = "exact";
 pub const X_PAYMENT: &str = "x-payment";
 /// Header of the outcome of a version 1 payment.
 pub const X_PAYMENT_RESPONSE: &str = "x-payment-response";
+/// Header in which some servers put the demand of version 1.
+pub const X_PAYMENT_REQUIRED: &str = "x-payment-required";
 /// Header of a version 2 demand.
 pub const PAYMENT_REQUIRED: &str = "payment-required";
 /// Header of a version 2 payment.
 pub const PAYMENT_SIGNATURE: &str = "payment-signature";
 /// Header of the outcome of a version 2 payment.
 pub const PAYMENT_RESPONSE: &str = "payment-response";
+
+/// The contract of USDC on Base.
+pub const BASE_USDC: Address = address!("833589fCD6eDb6E08f4c7C32D4f71b54bdA02913");
+/// The name of USDC in its EIP-712 domain, on every chain but Base's test network.
+pub const USDC_NAME: &str = "USD Coin";
+/// The version of USDC in that domain.
+pub const USDC_VERSION: &str = "2";
 
 /// The largest header value that is decoded, in bytes.
 const HEADER_BYTES_MAX: usize = 16 * 1024;
@@ -48,6 +57,28 @@ impl ChainId {
     pub const BASE: Self = Self(8453);
     /// Base's test network.
     pub const BASE_SEPOLIA: Self = Self(84532);
+    /// Dev chains, ours and those of others, which know no forks.
+    pub const DEV: Self = Self(31337);
+
+    /// The contract of USDC, where it is known here.
+    #[must_use]
+    pub const fn usdc(self) -> Option<Address> {
+        match self {
+            Self::BASE => Some(BASE_USDC),
+            Self::BASE_SEPOLIA => Some(address!("036CbD53842c5426634e7929541eC2318f3dCF7e")),
+            Self(_) => None,
+        }
+    }
+
+    /// How many blocks have to come after one before what it says is taken for good:
+    /// those that a fork may undo.
+    #[must_use]
+    pub const fn confirmations(self) -> u64 {
+        match self {
+            Self::DEV => 0,
+            Self(_) => 2,
+        }
+    }
 
     /// The name that version 1 writes; CAIP-2 where it has none.
     #[must_use]

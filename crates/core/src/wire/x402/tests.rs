@@ -7,7 +7,7 @@ use super::*;
 
 const GOLDEN: &str = "eyJ4NDAyVmVyc2lvbiI6MSwic2NoZW1lIjoiZXhhY3QiLCJuZXR3b3JrIjoiZWlwMTU1Ojg0NTMiLCJwYXlsb2FkIjp7InNpZ25hdHVyZSI6IjB4NjA5MGJlNmE0YzA1MDA3NmY1NzhjNGE4NzhkNjc2ZWJjY2Y0NGZjOTY5YzFlYmUzMTM3YzFkNzcwNTMwN2RkMDA4NWZmNjcyNDE2MWMyOTZkMWU2YmJiMjYzZDE3ZmI4MDg1Y2I5NjM3NjJiYjhhZDg0MWY1MmYwNzU2OWFmNTkxYiIsImF1dGhvcml6YXRpb24iOnsiZnJvbSI6IjB4ZjM5RmQ2ZTUxYWFkODhGNkY0Y2U2YUI4ODI3Mjc5Y2ZmRmI5MjI2NiIsInRvIjoiMHg3MDk5Nzk3MEM1MTgxMmRjM0EwMTBDN2QwMWI1MGUwZDE3ZGM3OUM4IiwidmFsdWUiOiI1MDAwMDAwIiwidmFsaWRBZnRlciI6IjE3NjczMjMwNDUiLCJ2YWxpZEJlZm9yZSI6IjE3NjczMjM0MDUiLCJub25jZSI6IjB4MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMSJ9fX0=";
 
-fn usdc(chain: ChainId, name: &str, contract: alloy_primitives::Address) -> TokenDomain {
+fn usdc(chain: ChainId, name: &str, contract: Address) -> TokenDomain {
     TokenDomain { name: name.to_owned(), version: "2".to_owned(), chain, contract }
 }
 

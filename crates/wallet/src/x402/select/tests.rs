@@ -12,12 +12,7 @@ const SHOP: &str = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
 const FIVE: MicroUsdc = MicroUsdc::new(5_000_000);
 
 fn token() -> TokenDomain {
-    TokenDomain {
-        name: "USD Coin".to_owned(),
-        version: "2".to_owned(),
-        chain: ChainId::BASE,
-        contract: USDC.parse().unwrap(),
-    }
+    TokenDomain::usdc(ChainId::BASE, USDC.parse().unwrap())
 }
 
 fn way_v1() -> Value {

@@ -112,7 +112,7 @@ fn show(format: Format, one: &DrillResult) -> Result<(), CliError> {
 /// A life that pays once, with a crash at each point of a payment.
 fn crashes(tell: &mut dyn FnMut(DrillResult) -> Result<(), CliError>) -> Result<(), CliError> {
     let executable = product()?;
-    let points = FaultPoint::SPEND.into_iter().chain(FaultPoint::SIGNER).chain(FaultPoint::CLOUD);
+    let points = FaultPoint::PAYMENT.into_iter().chain(FaultPoint::SIGNER).chain(FaultPoint::CLOUD);
     for point in points {
         let world = World::new(&executable)?;
         let arguments = ["--brain", "script", "--turns", "1", "--fault", point.name()];
