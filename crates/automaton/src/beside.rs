@@ -5,8 +5,8 @@
 
 use std::path::PathBuf;
 
-use crate::cmd::live::executable;
 use crate::error::CliError;
+use crate::process::executable;
 
 /// How the programs are built that lie beside this one.
 const BUILD: &str = if cfg!(debug_assertions) {

@@ -22,11 +22,11 @@ use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 
 use crate::cmd::CommandContext;
-use crate::cmd::live::runtime;
 use crate::control::{self, ControlError, EventFeed, unexpected};
 use crate::descriptor::StopSignals;
 use crate::error::CliError;
 use crate::home;
+use crate::process::runtime;
 use crate::story_driver::until;
 use crate::ui::pretty::{EventPrinter, ThoughtDisplay, TimeColumn};
 use crate::ui::{self, ColorMode, Format, phrases};

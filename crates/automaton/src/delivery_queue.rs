@@ -16,8 +16,8 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::cmd::wallet::origin;
 use crate::error::CliError;
+use crate::http::origin;
 
 /// What waits for its delivery, and failures that wait to be told.
 pub(crate) const QUEUE: usize = 16;

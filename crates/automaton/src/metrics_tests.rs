@@ -89,9 +89,9 @@ async fn life() -> (tempfile::TempDir, Store) {
 }
 
 async fn get(url: &str, allowed: &str) -> (u16, String) {
-    let origins = vec![crate::cmd::wallet::origin(allowed).unwrap()];
+    let origins = vec![crate::http::origin(allowed).unwrap()];
     let config = HttpClientConfig { allow_private_origins: origins, ..HttpClientConfig::default() };
-    let request = HttpRequest::new(HttpMethod::Get, crate::cmd::wallet::url(url).unwrap());
+    let request = HttpRequest::new(HttpMethod::Get, crate::http::url(url).unwrap());
     let response = HttpClient::new(config).unwrap().request(request).await.unwrap();
     let status = response.status;
     (status, String::from_utf8(response.read().await.unwrap().body).unwrap())

@@ -16,9 +16,9 @@ use automaton_wallet::ChainClient;
 use tokio::time::timeout;
 
 use crate::child_process::{ChildProcess, ShutdownWait};
-use crate::cmd::wallet::{client, url};
 use crate::config::resolve::{Brain, FallbackModels};
 use crate::error::CliError;
+use crate::http::{client, url};
 use crate::role::launch_config::{self, LaunchConfig, MoneyLaunchConfig};
 use crate::role::provider;
 use crate::role::service::{ServiceBackend, ServiceLaunchConfig};

@@ -33,12 +33,12 @@ use automaton_signer::{PassphraseSource, SignerHome};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::cmd::preflight;
 use crate::config::file::LocalBrain;
 use crate::config::resolve::{Brain, KeyScheme, ResolvedConfig};
 use crate::config::values::{BareOrigin, EgressTarget, HostPattern};
 use crate::error::{CliError, CliErrors};
 use crate::home::{make_directory, write_atomically};
+use crate::process;
 use crate::role::provider;
 use crate::role::service::{ChainLaunchConfig, ServiceBackend};
 use crate::role::signer::{PassphraseLocation, SignerLaunchConfig, TokenLaunchConfig, home_of};
@@ -164,8 +164,7 @@ pub(crate) fn check(home: &Path, given: Option<&PassphraseLocation>, wrong: &mut
         wrong.take(read_or::<ServiceAddresses>(&folder.join(PLACES), "{}")).unwrap_or_default();
     for (service, place) in [(Service::Chain, places.chain), (Service::Cloud, places.cloud)] {
         wrong.take(place.map_or(Ok(()), |at| {
-            preflight::check_free(at, TRIES)
-                .map_err(|failure| failure.hint(stays_there(at, service)))
+            process::check_free(at, TRIES).map_err(|failure| failure.hint(stays_there(at, service)))
         }));
     }
     let signer = home_of(home);

@@ -22,10 +22,10 @@ use serde::Serialize;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::task::{JoinSet, spawn_blocking};
 
-use crate::cmd::wallet::url;
 use crate::delivery_queue::{Delivery, DeliveryFailure, DeliveryQueue, QUEUE};
 use crate::error::CliError;
 use crate::home::DATABASE;
+use crate::http::url;
 
 /// Where a collector takes traces, below its address.
 const PATH: &str = "v1/traces";

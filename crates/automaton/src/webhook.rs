@@ -8,9 +8,9 @@ use automaton_core::event::{Event, StampedEvent};
 use automaton_net::Url;
 use serde::Serialize;
 
-use crate::cmd::wallet::url;
 use crate::delivery_queue::{Delivery, DeliveryFailure, DeliveryQueue};
 use crate::error::CliError;
+use crate::http::url;
 
 /// Who sends the messages that tell how a wake ended.
 const RUNTIME: &str = "runtime";

@@ -10,6 +10,7 @@ mod edges;
 mod packages;
 mod product;
 mod table;
+mod within;
 
 use std::fs;
 use std::path::Path;
@@ -52,6 +53,9 @@ pub(crate) fn run(root: &Path) -> Result<Outcome> {
     let linked = tree::cargo(root, &PRODUCT)?;
     let linked = product::Linked::of(&linked);
     findings.extend(product::check(&table, &linked, &graph));
+    for file in tree::text_files(root)? {
+        findings.extend(within::check(&table, &file));
+    }
     let size = built.size(&table);
     let report = format!(
         "layers: {} crates, {} internal edges of {}, depth {} of {}; {} packages in the product\n",

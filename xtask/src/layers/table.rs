@@ -22,6 +22,8 @@ pub(crate) struct Table {
     pub(crate) packages: Vec<PackageRule>,
     #[serde(default)]
     pub(crate) absent: Vec<AbsentRule>,
+    #[serde(default)]
+    pub(crate) within: Vec<WithinRule>,
 }
 
 /// One crate: its layer and what it may depend on.
@@ -63,6 +65,17 @@ pub(crate) struct PackageRule {
 pub(crate) struct AbsentRule {
     pub(crate) package: String,
     pub(crate) feature: String,
+    pub(crate) reason: String,
+}
+
+/// A module of a crate that some of its other modules may not name.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WithinRule {
+    #[serde(rename = "crate")]
+    pub(crate) krate: String,
+    pub(crate) from: BTreeSet<String>,
+    pub(crate) never: String,
     pub(crate) reason: String,
 }
 

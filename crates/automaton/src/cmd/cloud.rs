@@ -21,11 +21,12 @@ use clap::{Args, Subcommand, ValueHint};
 use serde::Serialize;
 use serde_json::json;
 
+use super::CommandContext;
 use super::provision::{account, client_of};
-use super::{CommandContext, live};
 use crate::descriptor::StopSignals;
 use crate::diagnostics::DiagnosticsArgs;
 use crate::error::CliError;
+use crate::process;
 use crate::role::signer::RunningSigner;
 use crate::role::{agent, gas};
 use crate::ui::text::{plain, short};
@@ -85,7 +86,7 @@ fn status(context: &CommandContext, of: Option<Address>) -> Result<(), CliError>
     let account = account(&home)?;
     let cloud = client_of(&account.cloud)?;
     let address = of.unwrap_or(account.wallet);
-    let reply = live::runtime()?.block_on(cloud.status(&account.key, address))?;
+    let reply = process::runtime()?.block_on(cloud.status(&account.key, address))?;
     context.format.answer(&reply, || {
         let StatusReport { name, state, tier, credits_microcents, turns, at_ms, .. } = &reply.status;
         let tier = tier.map_or("unknown", SurvivalTier::name);
@@ -127,7 +128,7 @@ pub(crate) fn run(context: &CommandContext, args: &CloudArgs) -> Result<(), CliE
     let mut config = read(given, args.data.as_ref())?;
     config.listen = args.listen.unwrap_or(config.listen);
     let fault = args.fault.as_deref().map(|text| (text, config.data.as_path()));
-    let executable = live::executable()?;
+    let executable = process::executable()?;
     let signer = gas::start(&executable, &config)?;
     let deps = CloudDeps {
         clock: Arc::new(SystemClock),
@@ -136,12 +137,12 @@ pub(crate) fn run(context: &CommandContext, args: &CloudArgs) -> Result<(), CliE
         faults: agent::armed(fault)?,
         launcher: Some(Launcher::new(executable)),
     };
-    live::runtime()?.block_on(serve(context.format, (config, signer), deps, &signals))
+    process::runtime()?.block_on(serve(context.format, (config, signer), deps, &signals))
 }
 
 fn give_back(format: Format, config: &CloudConfig, what: Refund) -> Result<(), CliError> {
     let refunding = automaton_cloud::refund(config, Arc::new(SystemClock), what);
-    let refunded = live::runtime()?.block_on(refunding)?;
+    let refunded = process::runtime()?.block_on(refunding)?;
     let (wallet, amount, owed) = (refunded.wallet, refunded.amount, refunded.owed());
     let json = json!({
         "refunded": what.to_string(), "wallet": wallet, "amount_microcents": amount,

@@ -10,10 +10,10 @@ use automaton_sandbox::process::Signals;
 use serde::Serialize;
 
 use super::CommandContext;
-use super::live::runtime;
 use crate::args::DevnetArgs;
 use crate::descriptor::StopSignals;
 use crate::error::CliError;
+use crate::process::runtime;
 use crate::role::agent;
 use crate::ui::{self, Format};
 

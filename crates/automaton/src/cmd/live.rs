@@ -1,6 +1,6 @@
 //! `run`: lets the automaton of a home live. `up` ends here too.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use automaton_core::event::Event;
 use automaton_sandbox::process::Signals;
@@ -16,6 +16,7 @@ use crate::home;
 use crate::log::EventLog;
 use crate::metrics;
 use crate::operator;
+use crate::process::{executable, runtime};
 use crate::role::launch_config::{InitialMessage, LaunchConfig};
 use crate::role::provider;
 use crate::stack::{self, Stack};
@@ -151,26 +152,6 @@ fn leave(
         ui::line(&wrap::hanging(&text, screen.width()))?;
     }
     Ok(())
-}
-
-/// A runtime for one command, on this thread alone.
-///
-/// # Errors
-/// When the system has no descriptors left.
-pub fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| CliError::internal("cannot start the runtime", &error))
-}
-
-/// Our own executable, which is looked up once and is a value from then on.
-///
-/// # Errors
-/// When the system does not tell.
-pub fn executable() -> Result<PathBuf, CliError> {
-    std::env::current_exe()
-        .map_err(|error| CliError::internal("cannot find the automaton's own executable", &error))
 }
 
 /// Tells of keys that have no effect, since one of them may be misspelt.

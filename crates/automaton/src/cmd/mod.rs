@@ -52,6 +52,7 @@ use crate::config::file::ConfigFile;
 use crate::config::resolve;
 use crate::error::CliError;
 use crate::home::{DATABASE, Scratch};
+use crate::process;
 use crate::ui::pretty::{EventPrinter, ThoughtDisplay, TimeColumn};
 use crate::ui::when::WallClock;
 use crate::ui::{ColorMode, Format, Viewport};
@@ -144,7 +145,7 @@ pub(crate) fn with_store<T>(
     home: &Path,
     work: impl AsyncFnOnce(&Store) -> Result<T, CliError>,
 ) -> Result<T, CliError> {
-    live::runtime()?.block_on(async {
+    process::runtime()?.block_on(async {
         let store = Store::open(&home.join(DATABASE), id_generator(), Arc::new(NoFaults))?;
         let done = work(&store).await;
         store.close().await?;

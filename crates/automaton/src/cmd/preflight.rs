@@ -4,16 +4,11 @@
 //! It makes no file, starts no service and asks nobody on the network. What it lets pass
 //! may still fail later; what it refuses must never have begun to cost anything.
 
-use std::io::ErrorKind;
-use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
-use std::time::Duration;
 
 use automaton_agent::check_schedule;
-use automaton_core::error::ErrorClass;
 use automaton_sandbox::{Launcher, probe};
 
-use super::live::executable;
 use crate::args::{BrainArg, BrainFlags, RunArgs};
 use crate::config::env::Environment;
 use crate::config::file::ConfigFile;
@@ -21,12 +16,11 @@ use crate::config::resolve::{self, Brain, ResolvedConfig};
 use crate::error::{CliError, CliErrors};
 use crate::home;
 use crate::operator;
+use crate::process;
+use crate::process::executable;
 use crate::role::{agent, provider};
 use crate::stack;
 use crate::story_driver::StoryDriver;
-
-/// The time between two tries of a place.
-const APART: Duration = Duration::from_millis(200);
 
 /// What is to be started.
 pub(crate) struct PreflightRequest<'a> {
@@ -64,7 +58,7 @@ pub(crate) fn check(wanted: PreflightRequest<'_>) -> Result<(), CliError> {
         }
         if let Some(at) = metrics.filter(|at| at.port() != 0) {
             let hint = "end the program that has it, or set `metricsAddr` to another port";
-            wrong.take(check_free(at, 0).map_err(|failure| failure.hint(hint)));
+            wrong.take(process::check_free(at, 0).map_err(|failure| failure.hint(hint)));
         }
         if !run.direct && lives_from(home, brain) {
             stack::check(home, passphrase.as_ref(), &mut wrong);
@@ -88,24 +82,5 @@ fn resolved(
             StoryDriver::resolve_at("http://127.0.0.1:1", (home, file, environment))
         }
         _ => resolve::resolve(home, file, flags, environment),
-    }
-}
-
-/// Checks that nobody has a place that is wanted; where whoever was killed there may take a
-/// while to be gone, more than once.
-///
-/// # Errors
-/// When somebody has it each time, or it cannot be had.
-pub(crate) fn check_free(place: SocketAddr, mut again: u32) -> Result<(), CliError> {
-    loop {
-        match TcpListener::bind(place) {
-            Ok(_) => return Ok(()),
-            Err(error) if error.kind() == ErrorKind::AddrInUse && again > 0 => again -= 1,
-            Err(error) => {
-                let what = format!("cannot serve at {place}");
-                return Err(CliError::new(ErrorClass::Config, what).because(&error));
-            }
-        }
-        std::thread::sleep(APART);
     }
 }

@@ -4,12 +4,12 @@ use automaton_agent::Preview;
 use automaton_agent::prompt::transcript;
 use serde_json::json;
 
-use super::live::runtime;
 use super::{CommandContext, id_generator};
 use crate::args::BrainFlags;
 use crate::config::resolve;
 use crate::error::CliError;
 use crate::home;
+use crate::process::runtime;
 use crate::role::{agent, provider};
 use crate::stack;
 use crate::ui::{self, Format, text::plain};

@@ -9,11 +9,12 @@ use automaton_wallet::SignerClient;
 use serde_json::json;
 
 use super::CommandContext;
-use super::live::{executable, runtime};
-use super::wallet::{SIGNER_ENDS_WITHIN, client, cloud_of, keystore_of, origin};
+use super::wallet::{SIGNER_ENDS_WITHIN, cloud_of, keystore_of};
 use crate::account::{ApiAccount, KEY_FILE};
 use crate::args::ProvisionArgs;
 use crate::error::CliError;
+use crate::http::{client, origin};
+use crate::process::{executable, runtime};
 use crate::role::signer::{self, SignerLaunchConfig, home_of};
 use crate::ui::units::known;
 

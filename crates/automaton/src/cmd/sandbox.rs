@@ -24,13 +24,13 @@ use clap::Subcommand;
 use serde::Serialize;
 use tokio::task::spawn_blocking;
 
-use super::live::{executable, runtime};
 use super::{CommandContext, id_generator};
 use crate::config::env::CONWAY_SANDBOX_ID;
 use crate::config::file::FILE_NAME;
 use crate::error::CliError;
 use crate::home::WORKSPACE;
 use crate::operator;
+use crate::process::{executable, runtime};
 use crate::role::agent;
 use crate::ui::{Format, wrap};
 

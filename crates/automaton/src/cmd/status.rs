@@ -18,12 +18,12 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::CommandContext;
-use super::live::executable;
 use crate::args::BrainFlags;
 use crate::config::resolve;
 use crate::control;
 use crate::error::CliError;
 use crate::home::DATABASE;
+use crate::process::executable;
 use crate::role::agent;
 use crate::ui::table::rows as rows_of;
 use crate::ui::text::{plain, tilde};

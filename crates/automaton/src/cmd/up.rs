@@ -10,7 +10,7 @@ use automaton_sandbox::process::Signals;
 use automaton_script::story::Story;
 use sha2::{Digest, Sha256};
 
-use super::live::{RunSpec, live, runtime, warn_of_unknown};
+use super::live::{RunSpec, live, warn_of_unknown};
 use super::preflight::{self, PreflightRequest};
 use super::{CommandContext, id_generator};
 use crate::args::{BrainArg, BrainFlags, UpArgs};
@@ -19,6 +19,7 @@ use crate::config::resolve::{self, Brain};
 use crate::config::values::Ranged;
 use crate::error::CliError;
 use crate::home;
+use crate::process::runtime;
 use crate::role::launch_config::InitialMessage;
 use crate::stack::Stack;
 use crate::story_driver::StoryDriver;

@@ -17,7 +17,6 @@ use automaton_core::faults::NoFaults;
 use automaton_core::money::MicroUsdc;
 use automaton_core::secret::Secret;
 use automaton_core::wire::x402::{BASE_USDC, ChainId, TokenDomain};
-use automaton_net::{HttpClient, HttpClientConfig, Origin, Url};
 use automaton_sandbox::SystemBootClock;
 use automaton_sandbox::process::Child;
 use automaton_signer::keystore::{self, Keystore, KeystoreError};
@@ -30,13 +29,14 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::limits::tell;
-use super::live::{executable, runtime};
 use super::{CommandContext, id_generator, with_store};
 use crate::args::{FundArgs, PaymentArgs, TopUpArgs, WalletCommand};
 use crate::config::file::ConfigFile;
 use crate::config::values::HttpUrl;
 use crate::error::CliError;
 use crate::home;
+use crate::http::{client, origin, url};
+use crate::process::{executable, runtime};
 use crate::role::signer::{self, SignerLaunchConfig, TokenLaunchConfig, home_of};
 use crate::stack::chain_of;
 
@@ -243,26 +243,4 @@ pub(super) async fn open(
         events: Arc::new(NoEvents),
     };
     Ok((Treasury::new(store.clone(), payment_context, around), signer.child))
-}
-
-/// A client that may reach these, private or not: the creator spelled them out.
-///
-/// # Errors
-/// When one of them names no server.
-pub fn client<'a>(spelled: impl IntoIterator<Item = &'a str>) -> Result<HttpClient, CliError> {
-    let origins = spelled.into_iter().map(origin).collect::<Result<Vec<_>, _>>()?;
-    Ok(HttpClient::new(HttpClientConfig { allow_private_origins: origins, ..Default::default() })?)
-}
-
-/// A URL as it is typed.
-///
-/// # Errors
-/// When it is none.
-pub fn url(text: &str) -> Result<Url, CliError> {
-    text.parse().map_err(|_| CliError::user(format!("'{text}' is no URL")))
-}
-
-pub(crate) fn origin(text: &str) -> Result<Origin, CliError> {
-    Origin::of(&url(text)?)
-        .map_err(|error| CliError::user(format!("'{text}' names no server")).because(&error))
 }

@@ -14,12 +14,13 @@ use automaton_store::Store;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::wallet::{SIGNER_ENDS_WITHIN, cloud_of, keystore_of, open, origin, url};
+use super::wallet::{SIGNER_ENDS_WITHIN, cloud_of, keystore_of, open};
 use super::{CommandContext, with_store};
 use crate::args::{PaymentArgs, usdc};
 use crate::config::values::HttpUrl;
 use crate::error::CliError;
 use crate::home;
+use crate::http::{origin, url};
 
 /// What a person may do over x402.
 #[derive(Debug, Subcommand)]

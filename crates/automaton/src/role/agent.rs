@@ -36,7 +36,6 @@ use tokio::sync::{broadcast, watch};
 use super::launch_config::{self, ChildConfig, ChildMessage, LIFELINE, LaunchConfig};
 use super::money::{self, Identity, PaidServices};
 use super::provider;
-use crate::cmd::live::runtime;
 use crate::config::file::{EnvelopeFile, StopLossFile};
 use crate::config::resolve::ResolvedConfig;
 use crate::config::values::Ranged;
@@ -44,6 +43,7 @@ use crate::descriptor::{StopSignals, SupervisorLink};
 use crate::error::CliError;
 use crate::home::{self, DATABASE, IdentityFiles, WORKSPACE};
 use crate::operator;
+use crate::process::runtime;
 
 /// How long the agent may go on after its supervisor is gone. Cloud, chain and signer
 /// went with it, so that nothing is left to wait for; the next agent waits for the home.

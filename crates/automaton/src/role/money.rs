@@ -32,9 +32,9 @@ use tokio::time::Instant;
 use super::launch_config::{self, MoneyLaunchConfig};
 use super::provider::{describe, remedies};
 use crate::account::ApiAccount;
-use crate::cmd::wallet::{client, origin, url};
 use crate::config::resolve::{Brain, FallbackModels, ResolvedConfig};
 use crate::error::CliError;
+use crate::http::{client, origin, url};
 
 /// How long cloud and chain may be away while an agent starts, and how often they are
 /// tried.

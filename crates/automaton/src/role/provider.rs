@@ -22,12 +22,12 @@ use automaton_inference::{ModelClaims, ModelHosting, ModelInfo, Provider, catalo
 use automaton_net::{HttpClient, HttpClientConfig};
 use automaton_sandbox::{Launcher, Probe};
 
-use crate::cmd::wallet::client;
 use crate::config::env::AUTOMATON_BRAIN_KEY;
 use crate::config::file::LocalBrain;
 use crate::config::resolve::{Brain, HttpBrain, KeyScheme, ResolvedConfig, ValueSource, origin_of};
 use crate::config::values::Ranged;
 use crate::error::{CliError, CliErrors};
+use crate::http::client;
 
 /// Starts or reaches the model.
 ///

@@ -31,11 +31,11 @@ use super::agent::armed;
 use super::gas;
 use super::launch_config::{self, ChildConfig, ChildMessage, LIFELINE};
 use super::signer::RunningSigner;
-use crate::cmd::live::runtime;
-use crate::cmd::wallet::{client, url};
 use crate::descriptor::{StopSignals, SupervisorLink};
 use crate::error::CliError;
 use crate::home::write_atomically;
+use crate::http::{client, url};
+use crate::process::runtime;
 
 /// What the chain's process is called.
 pub const CHAIN_ARG0: &str = "automaton-chain";

@@ -18,12 +18,12 @@ use automaton_wallet::{AuditHead, SignerClient};
 use serde::{Deserialize, Serialize};
 
 use super::super::CommandContext;
-use super::super::live::{executable, runtime};
 use super::super::passphrase::PassphraseArgs;
 use super::super::wallet::{SIGNER_ENDS_WITHIN, keystore_of};
 use crate::control::{self, ControlError, unexpected};
 use crate::error::CliError;
 use crate::home;
+use crate::process::{executable, runtime};
 use crate::role::signer::{self, SignerLaunchConfig, home_of};
 
 /// The largest file with a head, in bytes.

@@ -6,9 +6,10 @@
 use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, Bytes, U256};
-use automaton::cmd::{CommandContext, id_generator, live};
+use automaton::cmd::{CommandContext, id_generator};
 use automaton::error::CliError;
 use automaton::home::make_directory;
+use automaton::process;
 use automaton_cloud::DATABASE;
 use automaton_cloud::db::sqlite::Sqlite;
 use automaton_cloud::db::{
@@ -39,7 +40,7 @@ pub(super) fn measure(context: &CommandContext) -> Result<BenchRate, CliError> {
     let failed = |error| CliError::internal("cannot make a ledger to measure", &error);
     make_directory(&home).map_err(failed)?;
     forget_peak();
-    live::runtime()?.block_on(async {
+    process::runtime()?.block_on(async {
         let db = Sqlite::open(&home.join(DATABASE), Arc::new(SystemClock))?;
         let key = account(&db).await?;
         for wallet in [GIVER, TAKER] {

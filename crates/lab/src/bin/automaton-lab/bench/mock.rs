@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use automaton::cmd::{live, wallet};
 use automaton::error::CliError;
+use automaton::{http, process};
 use automaton_net::{Header, HttpClient, HttpMethod, HttpRequest, Url};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
@@ -67,9 +67,9 @@ impl MockWorld {
     /// # Errors
     /// When that is none.
     pub(super) fn at(url: &str) -> Result<Self, CliError> {
-        let client = wallet::client([url])?;
+        let client = http::client([url])?;
         let base = url.trim_end_matches('/').to_owned();
-        Ok(Self { client, base, runtime: live::runtime()? })
+        Ok(Self { client, base, runtime: process::runtime()? })
     }
 
     /// Its base URL.
@@ -157,7 +157,7 @@ impl MockWorld {
         path: &str,
         body: Vec<u8>,
     ) -> Result<T, CliError> {
-        let url: Url = wallet::url(&format!("{}{path}", self.base))?;
+        let url: Url = http::url(&format!("{}{path}", self.base))?;
         let headers = vec![Header::Open("content-type", "application/json".to_owned())];
         let new = HttpRequest::new(method, url);
         let request = HttpRequest { body, headers, body_bytes_max: LOG_BYTES_MAX, ..new };

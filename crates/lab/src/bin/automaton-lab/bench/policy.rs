@@ -10,10 +10,11 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 
-use automaton::cmd::{CommandContext, id_generator, live};
+use automaton::cmd::{CommandContext, id_generator};
 use automaton::error::CliError;
 use automaton::home::{DATABASE, make_directory};
 use automaton::operator;
+use automaton::process;
 use automaton_core::faults::NoFaults;
 use automaton_core::intent::{Intent, Intentional};
 use automaton_core::origin::{Origins, ValueOrigin};
@@ -152,7 +153,7 @@ fn recorded(context: &CommandContext) -> Result<(BenchRate, BenchRate), CliError
     make_directory(&home).map_err(failed)?;
     forget_peak();
     let bare = syncs(&home).map_err(failed)?;
-    let recorded = live::runtime()?.block_on(async {
+    let recorded = process::runtime()?.block_on(async {
         let store = Store::open(&home.join(DATABASE), id_generator(), Arc::new(NoFaults))?;
         let hash = Hash::of(b"bench");
         let name = "bench".to_owned();

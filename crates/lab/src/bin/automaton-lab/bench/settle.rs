@@ -9,10 +9,11 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use alloy_primitives::{Address, U256, address};
-use automaton::cmd::wallet::client;
-use automaton::cmd::{CommandContext, live};
+use automaton::cmd::CommandContext;
 use automaton::error::CliError;
 use automaton::home::{make_directory, write_atomically};
+use automaton::http::client;
+use automaton::process;
 use automaton::role::gas;
 use automaton_client::{CloudClient, PurchaseOutcome};
 use automaton_cloud::{CloudConfig, CloudDeps, CloudServer};
@@ -73,7 +74,7 @@ pub(super) fn measure(context: &CommandContext) -> Result<(BenchRate, BenchRate)
     let home = scratch.home();
     forget_peak();
     let log = home.join("chain");
-    let settlements = live::runtime()?.block_on(async {
+    let settlements = process::runtime()?.block_on(async {
         let chain = automaton_devnet::DevnetConfig {
             listen: ([127, 0, 0, 1], 0).into(),
             data: Some(log.clone()),

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use automaton::cmd::CommandContext;
-use automaton::cmd::live::runtime;
 use automaton::error::CliError;
+use automaton::process::runtime;
 use automaton::ui::Format;
 use automaton_lab::work::{self as lab, CommandHost, WorkMeasurement, WorkTask};
 use clap::Args;

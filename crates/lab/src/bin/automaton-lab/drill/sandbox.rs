@@ -2,8 +2,8 @@
 //! leave behind.
 
 use automaton::cmd::CommandContext;
-use automaton::cmd::live::executable;
 use automaton::error::CliError;
+use automaton::process::executable;
 use automaton_lab::sandbox_checks::{self, CheckScope};
 use clap::Args;
 
