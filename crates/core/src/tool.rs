@@ -94,16 +94,10 @@ pub enum Risk {
     Forbidden,
 }
 
-impl Risk {
+crate::names! {
     /// The level's name in the database.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Safe => "safe",
-            Self::Caution => "caution",
-            Self::Dangerous => "dangerous",
-            Self::Forbidden => "forbidden",
-        }
+    Risk {
+        Safe => "safe", Caution => "caution", Dangerous => "dangerous", Forbidden => "forbidden",
     }
 }
 
@@ -115,6 +109,13 @@ pub enum Effect {
     Observes,
     /// The call changes the workspace, the memory or the world.
     Mutates,
+}
+
+crate::names! {
+    /// The effect's name in the database.
+    Effect {
+        Observes => "observes", Mutates => "mutates",
+    }
 }
 
 /// What a tool is, for the model, the policy and the record.

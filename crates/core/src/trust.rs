@@ -43,12 +43,6 @@ impl Label {
     }
 }
 
-impl fmt::Display for Label {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 /// A text is no label.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no label of trust")]
@@ -58,8 +52,7 @@ impl FromStr for Label {
     type Err = UnknownLabel;
 
     fn from_str(text: &str) -> Result<Self, UnknownLabel> {
-        let found = Self::ALL.into_iter().find(|label| label.name() == text);
-        found.ok_or_else(|| UnknownLabel(text.chars().take(40).collect()))
+        Self::by_name(text).ok_or_else(|| UnknownLabel(text.chars().take(40).collect()))
     }
 }
 

@@ -109,12 +109,6 @@ automaton_core::names! {
     }
 }
 
-impl fmt::Display for ReasonCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 /// How a value was judged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
