@@ -11,7 +11,7 @@ use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::context::{PaymentCause, ToolContext, TopUpReceipt};
+use crate::context::{ToolContext, TopUpReceipt};
 use crate::error::ToolError;
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
@@ -39,7 +39,7 @@ impl BuiltinCall for TopupCredits {
 
     async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
         let note = "the automaton buys credits".to_owned();
-        let cause = PaymentCause { call: context.call, label: context.voice, goal: None, note };
+        let cause = context.payment_reason(None, note);
         let bought = context.treasury.top_up(self.amount_usd, cause).await;
         let text = told(&bought.map_err(ToolError::TopUp)?, self.amount_usd);
         Ok(ToolOutput::found(Label::Own, "topup_credits", &text))

@@ -10,7 +10,7 @@ use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::context::{CreditTransferRequest, PaymentCause, ToolContext};
+use crate::context::{CreditTransferRequest, ToolContext};
 use crate::error::ToolError;
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
@@ -48,7 +48,7 @@ impl BuiltinCall for TransferCredits {
     async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
         let Self { to_address, amount_cents, reason, goal } = self;
         let note = reason.unwrap_or_default();
-        let cause = PaymentCause { call: context.call, label: context.voice, goal, note };
+        let cause = context.payment_reason(goal, note);
         let gift = CreditTransferRequest { to: to_address, cents: amount_cents };
         let given = context.treasury.transfer(gift, cause).await.map_err(ToolError::Transfer)?;
         let left = given.balances.credits_shown();

@@ -12,7 +12,7 @@ use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::context::{FetchResult, PaymentCause, ToolContext, WebMethod, WebRequest};
+use crate::context::{FetchResult, ToolContext, WebMethod, WebRequest};
 use crate::error::ToolError;
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 use crate::vm::head;
@@ -85,8 +85,7 @@ impl BuiltinCall for X402Fetch {
 
     async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
         let Self { url, method, headers, body, max_cents, goal } = self;
-        let cause =
-            PaymentCause { call: context.call, label: context.voice, goal, note: url.clone() };
+        let cause = context.payment_reason(goal, url.clone());
         let request = WebRequest {
             url,
             verb: method.map_or(WebMethod::Get, WebMethod::from),
