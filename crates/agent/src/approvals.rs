@@ -76,5 +76,5 @@ pub async fn answer(
             ApprovalAuthor::Signature
         }
     };
-    Ok(store.answer(id, word.into(), hand).await?)
+    Ok(store.answer(id, word, hand).await?)
 }

@@ -287,14 +287,10 @@ pub enum TokenLimitName {
     MaxCompletionTokens,
 }
 
-impl TokenLimitName {
+automaton_core::names! {
     /// As it is written.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::MaxTokens => "max_tokens",
-            Self::MaxCompletionTokens => "max_completion_tokens",
-        }
+    TokenLimitName {
+        MaxTokens => "max_tokens", MaxCompletionTokens => "max_completion_tokens",
     }
 }
 

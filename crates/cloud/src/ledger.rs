@@ -58,19 +58,11 @@ pub enum PostingReason {
     Machine,
 }
 
-impl PostingReason {
+automaton_core::names! {
     /// Its name in the database.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Purchase => "purchase",
-            Self::Hold => "hold",
-            Self::Charge => "charge",
-            Self::Release => "release",
-            Self::Transfer => "transfer",
-            Self::Refund => "refund",
-            Self::Machine => "machine",
-        }
+    PostingReason {
+        Purchase => "purchase", Hold => "hold", Charge => "charge", Release => "release",
+        Transfer => "transfer", Refund => "refund", Machine => "machine",
     }
 }
 

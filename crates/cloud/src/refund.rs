@@ -3,7 +3,6 @@
 //! What was bought or charged is undone by a posting of its own, once. The ledger
 //! is all that changes here: USDC is never sent, and who is owed some is said.
 
-use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -33,15 +32,6 @@ impl FromStr for Refund {
             "payment" => Ok(Self::Payment(number)),
             "posting" => Ok(Self::Posting(number)),
             _ => Err(wrong()),
-        }
-    }
-}
-
-impl fmt::Display for Refund {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Payment(id) => write!(f, "payment:{id}"),
-            Self::Posting(seq) => write!(f, "posting:{seq}"),
         }
     }
 }

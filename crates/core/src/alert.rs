@@ -51,57 +51,48 @@ pub enum Severity {
     Critical,
 }
 
-impl Severity {
+crate::names! {
     /// Its name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Warning => "warning",
-            Self::Critical => "critical",
-        }
+    Severity {
+        Warning => "warning", Critical => "critical",
+    }
+}
+
+crate::names! {
+    /// Its name.
+    AlertRule {
+        BalanceBelowReserve => "balance_below_reserve",
+        HeartbeatHighFailureRate => "heartbeat_high_failure_rate",
+        PolicyHighDenyRate => "policy_high_deny_rate",
+        ContextNearCapacity => "context_near_capacity",
+        InferenceBudgetWarning => "inference_budget_warning",
+        ZeroTurnsLastHour => "zero_turns_last_hour",
     }
 }
 
 impl AlertRule {
-    /// Every rule, in the order in which they are judged.
-    pub const ALL: [Self; 6] = [
-        Self::BalanceBelowReserve,
-        Self::HeartbeatHighFailureRate,
-        Self::PolicyHighDenyRate,
-        Self::ContextNearCapacity,
-        Self::InferenceBudgetWarning,
-        Self::ZeroTurnsLastHour,
-    ];
-
-    /// Its name, how much it matters, and its cooldown in minutes.
-    const fn facts(self) -> (&'static str, Severity, i64) {
+    /// How much it matters, and its cooldown in minutes.
+    const fn facts(self) -> (Severity, i64) {
         use Severity::{Critical, Warning};
         match self {
-            Self::BalanceBelowReserve => ("balance_below_reserve", Critical, 5),
-            Self::HeartbeatHighFailureRate => ("heartbeat_high_failure_rate", Warning, 15),
-            Self::PolicyHighDenyRate => ("policy_high_deny_rate", Warning, 15),
-            Self::ContextNearCapacity => ("context_near_capacity", Warning, 10),
-            Self::InferenceBudgetWarning => ("inference_budget_warning", Warning, 30),
-            Self::ZeroTurnsLastHour => ("zero_turns_last_hour", Critical, 60),
+            Self::BalanceBelowReserve => (Critical, 5),
+            Self::HeartbeatHighFailureRate | Self::PolicyHighDenyRate => (Warning, 15),
+            Self::ContextNearCapacity => (Warning, 10),
+            Self::InferenceBudgetWarning => (Warning, 30),
+            Self::ZeroTurnsLastHour => (Critical, 60),
         }
-    }
-
-    /// Its name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        self.facts().0
     }
 
     /// How much it matters.
     #[must_use]
     pub const fn severity(self) -> Severity {
-        self.facts().1
+        self.facts().0
     }
 
     /// The least time from one firing to the next, whatever happens in between.
     #[must_use]
     pub const fn cooldown(self) -> Span {
-        Span::from_secs(self.facts().2 * 60)
+        Span::from_secs(self.facts().1 * 60)
     }
 }
 

@@ -4,7 +4,6 @@
 //! process then dies, or the operation fails, exactly there. An armed fault
 //! must never be accepted on a home that was not made for rehearsal.
 
-use std::fmt;
 use std::str::FromStr;
 
 /// Where a fault can be injected. Each is a moment at which a crash leaves a
@@ -73,9 +72,29 @@ pub enum FaultPoint {
     ChainActStored,
 }
 
+crate::names! {
+    /// The point's name, as it is written on a command line.
+    FaultPoint {
+        MessageReceived => "message-received", SessionOpened => "session-opened",
+        TurnOpened => "turn-opened", PromptBuilt => "prompt-built",
+        ThoughtReceived => "thought-received", JudgementStored => "judgement-stored",
+        CallStarted => "call-started", CallRan => "call-ran", CallFinished => "call-finished",
+        TurnCommitted => "turn-committed", TurnIngested => "turn-ingested",
+        SleepStored => "sleep-stored", TaskLeased => "task-leased", TaskRan => "task-ran",
+        PaymentProposed => "payment-proposed", PaymentReceived => "payment-received",
+        PaymentSigned => "payment-signed", PaymentSubmitted => "payment-submitted",
+        PaymentAnswered => "payment-answered", PaymentBooked => "payment-booked",
+        SignerAsked => "signer-asked", SignerSigned => "signer-signed",
+        SignerCounted => "signer-counted", SignerAnswered => "signer-answered",
+        SettlementBegun => "settlement-begun", SettlementSubmitted => "settlement-submitted",
+        SettlementBroadcast => "settlement-broadcast", SettlementBooked => "settlement-booked",
+        ChainActDone => "chain-act-done", ChainActStored => "chain-act-stored",
+    }
+}
+
 impl FaultPoint {
     /// Every point of a turn in the agent, in order.
-    pub const ALL: [Self; 14] = [
+    pub const AGENT: [Self; 14] = [
         Self::MessageReceived,
         Self::SessionOpened,
         Self::TurnOpened,
@@ -116,55 +135,6 @@ impl FaultPoint {
 
     /// Every point in the dev chain, in the order of an act.
     pub const CHAIN: [Self; 2] = [Self::ChainActDone, Self::ChainActStored];
-
-    /// Every point of every process.
-    pub fn everywhere() -> impl Iterator<Item = Self> {
-        let money = Self::PAYMENT.into_iter().chain(Self::SIGNER).chain(Self::CLOUD);
-        Self::ALL.into_iter().chain(money).chain(Self::CHAIN)
-    }
-
-    /// The point's name, as it is written on a command line.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::MessageReceived => "message-received",
-            Self::SessionOpened => "session-opened",
-            Self::TurnOpened => "turn-opened",
-            Self::PromptBuilt => "prompt-built",
-            Self::ThoughtReceived => "thought-received",
-            Self::JudgementStored => "judgement-stored",
-            Self::CallStarted => "call-started",
-            Self::CallRan => "call-ran",
-            Self::CallFinished => "call-finished",
-            Self::TurnCommitted => "turn-committed",
-            Self::TurnIngested => "turn-ingested",
-            Self::SleepStored => "sleep-stored",
-            Self::TaskLeased => "task-leased",
-            Self::TaskRan => "task-ran",
-            Self::PaymentProposed => "payment-proposed",
-            Self::PaymentReceived => "payment-received",
-            Self::PaymentSigned => "payment-signed",
-            Self::PaymentSubmitted => "payment-submitted",
-            Self::PaymentAnswered => "payment-answered",
-            Self::PaymentBooked => "payment-booked",
-            Self::SignerAsked => "signer-asked",
-            Self::SignerSigned => "signer-signed",
-            Self::SignerCounted => "signer-counted",
-            Self::SignerAnswered => "signer-answered",
-            Self::SettlementBegun => "settlement-begun",
-            Self::SettlementSubmitted => "settlement-submitted",
-            Self::SettlementBroadcast => "settlement-broadcast",
-            Self::SettlementBooked => "settlement-booked",
-            Self::ChainActDone => "chain-act-done",
-            Self::ChainActStored => "chain-act-stored",
-        }
-    }
-}
-
-impl fmt::Display for FaultPoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
 }
 
 /// A name that is no fault point.
@@ -176,8 +146,7 @@ impl FromStr for FaultPoint {
     type Err = UnknownFaultPoint;
 
     fn from_str(text: &str) -> Result<Self, UnknownFaultPoint> {
-        let found = Self::everywhere().find(|point| point.name() == text);
-        found.ok_or_else(|| UnknownFaultPoint(text.chars().take(40).collect()))
+        Self::by_name(text).ok_or_else(|| UnknownFaultPoint(text.chars().take(40).collect()))
     }
 }
 
@@ -201,7 +170,7 @@ mod tests {
 
     #[test]
     fn every_point_survives_its_name() {
-        for point in FaultPoint::everywhere() {
+        for point in FaultPoint::ALL {
             assert_eq!(point.name().parse(), Ok(point));
         }
     }

@@ -4,8 +4,6 @@
 //! pocket emptied into the other and must never wake it, and neither must a balance
 //! that could not be read.
 
-use std::fmt;
-
 use crate::money::{MicroUsdc, Microcents};
 use crate::time::Timestamp;
 
@@ -36,15 +34,19 @@ pub struct Hibernation {
 }
 
 /// What ends a hibernation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, derive_more::Display)]
 pub enum HibernationWaker {
     /// The creator.
+    #[display("Your creator ended your hibernation.")]
     Creator,
     /// Others paid so much.
+    #[display("Your hibernation is over: others paid you {_0}.")]
     Revenue(Microcents),
     /// There are so many more credits than there were.
+    #[display("Your hibernation is over: you were given {_0} of credits.")]
     Credits(Microcents),
     /// There is so much more USDC than there was.
+    #[display("Your hibernation is over: your wallet was given {_0}.")]
     Usdc(MicroUsdc),
 }
 
@@ -66,24 +68,6 @@ impl Hibernation {
         // silent-ok: what cannot be counted is not known to be more.
         let more = credits.and_then(|(now, had)| now.minus(had).ok()?.minus(self.bought).ok())?;
         (more > Microcents::ZERO).then_some(HibernationWaker::Credits(more))
-    }
-}
-
-impl fmt::Display for HibernationWaker {
-    /// A sentence for the automaton.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Creator => f.write_str("Your creator ended your hibernation."),
-            Self::Revenue(paid) => {
-                write!(f, "Your hibernation is over: others paid you {paid}.")
-            }
-            Self::Credits(more) => {
-                write!(f, "Your hibernation is over: you were given {more} of credits.")
-            }
-            Self::Usdc(more) => {
-                write!(f, "Your hibernation is over: your wallet was given {more}.")
-            }
-        }
     }
 }
 

@@ -30,18 +30,14 @@ pub enum ValueKind {
     Path,
 }
 
-impl ValueKind {
+crate::names! {
     /// What it is called in a sentence.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Recipient => "recipient",
-            Self::Url => "URL",
-            Self::Command => "command",
-            Self::Path => "path",
-        }
+    ValueKind {
+        Recipient => "recipient", Url => "URL", Command => "command", Path => "path",
     }
+}
 
+impl ValueKind {
     /// Whether it is a stranger's for as long as the record has it; else for as long as
     /// the model sees it, since many name the same commands and files.
     #[must_use]

@@ -4,8 +4,6 @@
 //! other is the net. An exchange, USDC for the same worth in credits, is neither, and
 //! must never be counted as one of them.
 
-use std::fmt;
-
 use serde::Serialize;
 
 use crate::money::{MicroUsdc, Microcents, MoneyError};
@@ -31,12 +29,6 @@ crate::names! {
     /// Its name on the command line.
     PnlGrouping {
         Category => "category", Day => "day", Goal => "goal", Turn => "turn", Service => "service",
-    }
-}
-
-impl fmt::Display for PnlGrouping {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

@@ -3,13 +3,10 @@
 //! The store writes these and reads them back, the prompt renders them, the
 //! console shows them. They must never hold a handle or a connection.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use crate::id::{CallId, MessageId, SessionId, TurnId};
 use crate::intent::SpanMillis;
-use crate::message::InboxState;
 use crate::money::Microcents;
 use crate::time::{Span, Timestamp};
 use crate::tool::ToolName;
@@ -107,10 +104,14 @@ pub enum Authority {
     External,
 }
 
-impl Authority {
-    /// Every authority.
-    pub const ALL: [Self; 3] = [Self::Creator, Self::Own, Self::External];
+crate::names! {
+    /// The authority's name in the database.
+    Authority {
+        Creator => "creator", Own => "self", External => "external",
+    }
+}
 
+impl Authority {
     /// The authority that a label gives.
     #[must_use]
     pub const fn of(label: Label) -> Self {
@@ -118,16 +119,6 @@ impl Authority {
             Label::Creator => Self::Creator,
             Label::Own | Label::Tool => Self::Own,
             Label::Peer | Label::Web => Self::External,
-        }
-    }
-
-    /// The authority's name in the database.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Creator => "creator",
-            Self::Own => "self",
-            Self::External => "external",
         }
     }
 }
@@ -360,15 +351,10 @@ pub enum DecisionOutcome {
     Deny,
 }
 
-impl DecisionOutcome {
+crate::names! {
     /// The outcome's name in the database.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Allow => "allow",
-            Self::Ask => "ask",
-            Self::Deny => "deny",
-        }
+    DecisionOutcome {
+        Allow => "allow", Ask => "ask", Deny => "deny",
     }
 }
 
@@ -390,31 +376,6 @@ impl SleepState {
         self.until.map(|until| until.since(now))
     }
 }
-
-macro_rules! named {
-    ($($type:ty),+) => {$(
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.name())
-            }
-        }
-
-        impl $type {
-            /// The value with this name, if there is one.
-            #[must_use]
-            pub fn by_name(name: &str) -> Option<Self> {
-                Self::ALL.into_iter().find(|value| value.name() == name)
-            }
-        }
-    )+};
-}
-
-impl DecisionOutcome {
-    /// Every outcome, mildest first.
-    pub const ALL: [Self; 3] = [Self::Allow, Self::Ask, Self::Deny];
-}
-
-named!(CallStatus, TurnStatus, WakeSource, StopReason, DecisionOutcome, InboxState);
 
 /// The tool a recorded call names, when it names one that can exist.
 #[must_use]

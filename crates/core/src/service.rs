@@ -14,14 +14,9 @@ pub enum Service {
     Signer,
 }
 
-impl Service {
+crate::names! {
     /// What it is called in a sentence.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Chain => "dev chain",
-            Self::Cloud => "cloud",
-            Self::Signer => "signer",
-        }
+    Service {
+        Chain => "dev chain", Cloud => "cloud", Signer => "signer",
     }
 }

@@ -13,7 +13,6 @@
 //! `hibernating`. The table must never be bypassed: every
 //! write of the state is a compare-and-set through [`AgentState::may_become`].
 
-use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -77,12 +76,6 @@ impl AgentState {
     }
 }
 
-impl fmt::Display for AgentState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 /// A text is no state.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no state of an automaton")]
@@ -92,8 +85,7 @@ impl FromStr for AgentState {
     type Err = UnknownState;
 
     fn from_str(text: &str) -> Result<Self, UnknownState> {
-        let found = Self::ALL.into_iter().find(|state| state.name() == text);
-        found.ok_or_else(|| UnknownState(text.chars().take(40).collect()))
+        Self::by_name(text).ok_or_else(|| UnknownState(text.chars().take(40).collect()))
     }
 }
 

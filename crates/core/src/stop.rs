@@ -26,15 +26,19 @@ pub struct WakeEnd {
 }
 
 /// What a wake used up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, derive_more::Display)]
 pub enum ExhaustedLimit {
     /// So many turns.
+    #[display("{_0} turns of one wake used")]
     Turns(u32),
     /// Answers since the creator last called, and how many there may be.
+    #[display("{_0} of {_1} answers used since you last called it")]
     Answers(u32, u32),
     /// What they cost, and may cost.
+    #[display("{_0} of {_1} used since you last called it")]
     Cost(Microcents, Microcents),
     /// What the answers of 24 hours cost, and may cost.
+    #[display("{_0} of {_1} used in 24 hours")]
     Day(Microcents, Microcents),
 }
 
@@ -47,20 +51,6 @@ impl ExhaustedLimit {
             Self::Answers(..) => "wakeEnvelope.answers",
             Self::Cost(..) => "wakeEnvelope.cents",
             Self::Day(..) => "treasuryPolicy.maxInferenceDailyCents",
-        }
-    }
-}
-
-impl fmt::Display for ExhaustedLimit {
-    /// How much of how much.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Turns(of) => write!(f, "{of} turns of one wake used"),
-            Self::Answers(used, of) => {
-                write!(f, "{used} of {of} answers used since you last called it")
-            }
-            Self::Cost(cost, of) => write!(f, "{cost} of {of} used since you last called it"),
-            Self::Day(spent, of) => write!(f, "{spent} of {of} used in 24 hours"),
         }
     }
 }

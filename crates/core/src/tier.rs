@@ -4,8 +4,6 @@
 //! which model thinks, what is worth waking for. A balance that could not be read has no
 //! tier, and must never be given one.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use crate::money::Microcents;
@@ -48,11 +46,15 @@ pub enum ModelTier {
     Critical,
 }
 
-impl SurvivalTier {
-    /// Every tier, poorest first.
-    pub const ALL: [Self; 5] =
-        [Self::Dead, Self::Critical, Self::LowCompute, Self::Normal, Self::High];
+crate::names! {
+    /// The tier's name.
+    SurvivalTier {
+        Dead => "dead", Critical => "critical", LowCompute => "low_compute", Normal => "normal",
+        High => "high",
+    }
+}
 
+impl SurvivalTier {
     /// The tier of so many credits. Only whole cents count, as they are shown.
     #[must_use]
     pub fn of(credits: Microcents) -> Self {
@@ -105,24 +107,6 @@ impl SurvivalTier {
     #[must_use]
     pub const fn answers_only(self) -> Option<Label> {
         if self.is_last() { Some(Label::Creator) } else { None }
-    }
-
-    /// The tier's name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Dead => "dead",
-            Self::Critical => "critical",
-            Self::LowCompute => "low_compute",
-            Self::Normal => "normal",
-            Self::High => "high",
-        }
-    }
-}
-
-impl fmt::Display for SurvivalTier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

@@ -4,7 +4,6 @@
 //! grammar of a local model is made from it. It must never hold code.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -12,7 +11,9 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 /// The name of a tool: 1 to 64 characters of `a-z`, `0-9` and `_`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, derive_more::Display,
+)]
 #[serde(try_from = "String", into = "String")]
 pub struct ToolName(String);
 
@@ -21,12 +22,6 @@ impl ToolName {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
-    }
-}
-
-impl fmt::Display for ToolName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 
@@ -94,16 +89,10 @@ pub enum Risk {
     Forbidden,
 }
 
-impl Risk {
+crate::names! {
     /// The level's name in the database.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Safe => "safe",
-            Self::Caution => "caution",
-            Self::Dangerous => "dangerous",
-            Self::Forbidden => "forbidden",
-        }
+    Risk {
+        Safe => "safe", Caution => "caution", Dangerous => "dangerous", Forbidden => "forbidden",
     }
 }
 
@@ -115,6 +104,13 @@ pub enum Effect {
     Observes,
     /// The call changes the workspace, the memory or the world.
     Mutates,
+}
+
+crate::names! {
+    /// The effect's name in the database.
+    Effect {
+        Observes => "observes", Mutates => "mutates",
+    }
 }
 
 /// What a tool is, for the model, the policy and the record.
@@ -136,7 +132,8 @@ pub struct ToolSpec {
 
 /// SHA-256 of a call's arguments in canonical form: object keys sorted, no
 /// white space, so that the order in which a model wrote them does not matter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, derive_more::Display)]
+#[display("{}", hex::encode(_0))]
 pub struct ArgsHash([u8; 32]);
 
 impl ArgsHash {
@@ -150,12 +147,6 @@ impl ArgsHash {
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
-    }
-}
-
-impl fmt::Display for ArgsHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&hex::encode(self.0))
     }
 }
 

@@ -43,12 +43,6 @@ impl Label {
     }
 }
 
-impl fmt::Display for Label {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 /// A text is no label.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no label of trust")]
@@ -58,13 +52,14 @@ impl FromStr for Label {
     type Err = UnknownLabel;
 
     fn from_str(text: &str) -> Result<Self, UnknownLabel> {
-        let found = Self::ALL.into_iter().find(|label| label.name() == text);
-        found.ok_or_else(|| UnknownLabel(text.chars().take(40).collect()))
+        Self::by_name(text).ok_or_else(|| UnknownLabel(text.chars().take(40).collect()))
     }
 }
 
 /// The particular sender behind a label: an address, a tool, a host.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, derive_more::Display,
+)]
 #[serde(transparent)]
 pub struct Source(String);
 
@@ -85,12 +80,6 @@ impl Source {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
-    }
-}
-
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

@@ -6,7 +6,7 @@
 use automaton_core::id::CallId;
 
 use crate::error::InferenceError;
-use crate::provider::{Message, Role};
+use crate::provider::{ChatRole, Message};
 
 /// Checks the order of a conversation.
 ///
@@ -17,24 +17,24 @@ pub(crate) fn check(messages: &[Message]) -> Result<(), InferenceError> {
     let mut open: Vec<CallId> = Vec::new();
     let mut head = true;
     for (place, message) in messages.iter().enumerate() {
-        head &= message.role == Role::System;
-        if message.role == Role::System && !head {
+        head &= message.role == ChatRole::System;
+        if message.role == ChatRole::System && !head {
             return Err(fault(place, "a system message stands after the head"));
         }
-        if message.role != Role::Tool && !open.is_empty() {
+        if message.role != ChatRole::Tool && !open.is_empty() {
             return Err(fault(place, "a call before it has no result"));
         }
         match (message.role, message.answers) {
-            (Role::Tool, Some(id)) => match open.iter().position(|call| *call == id) {
+            (ChatRole::Tool, Some(id)) => match open.iter().position(|call| *call == id) {
                 Some(found) => drop(open.swap_remove(found)),
                 None => return Err(fault(place, "it answers no call of the message before")),
             },
-            (Role::Tool, None) => return Err(fault(place, "a result names no call")),
+            (ChatRole::Tool, None) => return Err(fault(place, "a result names no call")),
             (_, Some(_)) => return Err(fault(place, "only a result can answer a call")),
-            (Role::Assistant, None) => open.extend(message.calls.iter().map(|call| call.id)),
-            (Role::System | Role::User, None) => {}
+            (ChatRole::Assistant, None) => open.extend(message.calls.iter().map(|call| call.id)),
+            (ChatRole::System | ChatRole::User, None) => {}
         }
-        if message.role != Role::Assistant && !message.calls.is_empty() {
+        if message.role != ChatRole::Assistant && !message.calls.is_empty() {
             return Err(fault(place, "only the model can make calls"));
         }
     }
@@ -42,8 +42,8 @@ pub(crate) fn check(messages: &[Message]) -> Result<(), InferenceError> {
     match messages.last().map(|message| message.role) {
         None => Err(fault(0, "there is none")),
         Some(_) if !open.is_empty() => Err(fault(last, "a call has no result")),
-        Some(Role::Assistant) => Err(fault(last, "the model has the last word already")),
-        Some(Role::System | Role::User | Role::Tool) => Ok(()),
+        Some(ChatRole::Assistant) => Err(fault(last, "the model has the last word already")),
+        Some(ChatRole::System | ChatRole::User | ChatRole::Tool) => Ok(()),
     }
 }
 
@@ -89,7 +89,7 @@ mod tests {
         bad(&[user.clone(), result(1)], 1);
         bad(&[user.clone(), Message { answers: None, ..result(1) }], 1);
         bad(&[user.clone(), Message { answers: Some(id(1)), ..user.clone() }], 1);
-        bad(&[Message { role: Role::User, ..calls(&[1]) }], 0);
+        bad(&[Message { role: ChatRole::User, ..calls(&[1]) }], 0);
         bad(&[user, Message::assistant("a", vec![])], 1);
     }
 }

@@ -21,6 +21,6 @@ pub use cost::ModelPrices;
 pub use error::{InferenceError, LocalModelError};
 pub use fault::AnswerFault;
 pub use provider::{
-    BoxFuture, Completion, CompletionRequest, FinishReason, Message, MessageCall, NoTokenSink,
-    Provider, RawCall, Role, TokenCountSource, TokenSink,
+    BoxFuture, ChatRole, Completion, CompletionRequest, FinishReason, Message, MessageCall,
+    NoTokenSink, Provider, RawCall, TokenCountSource, TokenSink,
 };

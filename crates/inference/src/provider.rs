@@ -8,6 +8,7 @@ use std::sync::Arc;
 use automaton_core::id::CallId;
 use automaton_core::record::Usage;
 use automaton_core::tool::{ToolName, ToolSpec};
+pub use automaton_core::wire::chat::ChatRole;
 
 use crate::catalogue::ModelInfo;
 use crate::error::InferenceError;
@@ -68,26 +69,13 @@ pub struct CompletionRequest {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     /// Who speaks.
-    pub role: Role,
+    pub role: ChatRole,
     /// The text.
     pub content: String,
     /// The calls that an assistant message made.
     pub calls: Vec<MessageCall>,
     /// The call that a tool message answers.
     pub answers: Option<CallId>,
-}
-
-/// Who speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Role {
-    /// The rules.
-    System,
-    /// Whoever is answered.
-    User,
-    /// The model.
-    Assistant,
-    /// The result of a call.
-    Tool,
 }
 
 /// A call as the history holds it, under our own id.
@@ -105,25 +93,25 @@ impl Message {
     /// The rules.
     #[must_use]
     pub fn system(content: impl Into<String>) -> Self {
-        Self { role: Role::System, content: content.into(), calls: Vec::new(), answers: None }
+        Self { role: ChatRole::System, content: content.into(), calls: Vec::new(), answers: None }
     }
 
     /// What is to be answered.
     #[must_use]
     pub fn user(content: impl Into<String>) -> Self {
-        Self { role: Role::User, ..Self::system(content) }
+        Self { role: ChatRole::User, ..Self::system(content) }
     }
 
     /// What the model said and called.
     #[must_use]
     pub fn assistant(content: impl Into<String>, calls: Vec<MessageCall>) -> Self {
-        Self { role: Role::Assistant, calls, ..Self::system(content) }
+        Self { role: ChatRole::Assistant, calls, ..Self::system(content) }
     }
 
     /// The result of a call.
     #[must_use]
     pub fn tool(answers: CallId, content: impl Into<String>) -> Self {
-        Self { role: Role::Tool, answers: Some(answers), ..Self::system(content) }
+        Self { role: ChatRole::Tool, answers: Some(answers), ..Self::system(content) }
     }
 }
 

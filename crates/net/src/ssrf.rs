@@ -7,7 +7,6 @@
 //! IPv6 only `2000::/3` is.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::fmt;
 
 /// What kind of place an address is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -28,17 +27,11 @@ pub enum AddressClass {
     Reserved,
 }
 
-impl fmt::Display for AddressClass {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Global => "global",
-            Self::Loopback => "loopback",
-            Self::Private => "private",
-            Self::LinkLocal => "link-local",
-            Self::Metadata => "cloud metadata",
-            Self::Multicast => "multicast",
-            Self::Reserved => "reserved",
-        })
+automaton_core::names! {
+    /// What it is called in a sentence.
+    AddressClass {
+        Global => "global", Loopback => "loopback", Private => "private", LinkLocal => "link-local",
+        Metadata => "cloud metadata", Multicast => "multicast", Reserved => "reserved",
     }
 }
 

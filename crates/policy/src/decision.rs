@@ -5,7 +5,6 @@
 //! they are only ever added to.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use automaton_core::intent::Intent;
 use automaton_core::record::DecisionOutcome;
@@ -13,7 +12,7 @@ use automaton_core::record::DecisionOutcome;
 use crate::operator::OperatorFindings;
 
 /// The name of a rule: its family, a dot, what it guards.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, derive_more::Display)]
 pub struct RuleId(&'static str);
 
 impl RuleId {
@@ -25,12 +24,6 @@ impl RuleId {
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         self.0
-    }
-}
-
-impl fmt::Display for RuleId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
     }
 }
 
@@ -106,12 +99,6 @@ automaton_core::names! {
         ConfirmationRequired => "CONFIRMATION_REQUIRED", DomainNotAllowed => "DOMAIN_NOT_ALLOWED",
         HostNotAllowed => "HOST_NOT_ALLOWED", RateLimitExceeded => "RATE_LIMIT_EXCEEDED",
         SecretLeaves => "SECRET_LEAVES", OperatorRule => "OPERATOR_RULE", Approved => "APPROVED",
-    }
-}
-
-impl fmt::Display for ReasonCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

@@ -106,24 +106,17 @@ pub struct FolderEntry {
 }
 
 /// What a path is, when it is not the regular file that was expected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, derive_more::Display)]
 pub enum FileKind {
     /// A directory.
+    #[display("a directory")]
     Directory,
     /// A symbolic link.
+    #[display("a symbolic link")]
     Link,
     /// A device, pipe or socket.
+    #[display("a device, pipe or socket")]
     Special,
-}
-
-impl std::fmt::Display for FileKind {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Directory => "a directory",
-            Self::Link => "a symbolic link",
-            Self::Special => "a device, pipe or socket",
-        })
-    }
 }
 
 /// A file operation that failed.

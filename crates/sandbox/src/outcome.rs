@@ -3,7 +3,6 @@
 //! Must never guess: what the helper did not report is an error of the launch,
 //! not an outcome.
 
-use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -26,21 +25,27 @@ pub struct RunOutcome {
 }
 
 /// How a program ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, derive_more::Display)]
 #[serde(rename_all = "snake_case")]
 pub enum ExitStatus {
     /// By itself, with this code.
+    #[display("exited with code {_0}")]
     Exited(i32),
     /// By this signal, which was not sent by the sandbox.
+    #[display("ended by signal {_0}")]
     Signalled(i32),
     /// Its wall-clock limit was reached.
+    #[display("stopped at its time limit")]
     TimedOut,
     /// Its tree used more memory than its limit.
+    #[display("stopped at its memory limit")]
     MemoryExceeded,
     /// Its tree had more processes than its limit. Only without a cgroup: with
     /// one, starting a process too many fails inside and the run goes on.
+    #[display("stopped at its process limit")]
     ProcessesExceeded,
     /// Its owner ended it.
+    #[display("stopped by its owner")]
     Killed,
 }
 
@@ -69,19 +74,6 @@ impl ExitStatus {
     }
 }
 
-impl fmt::Display for ExitStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Exited(code) => write!(f, "exited with code {code}"),
-            Self::Signalled(signal) => write!(f, "ended by signal {signal}"),
-            Self::TimedOut => f.write_str("stopped at its time limit"),
-            Self::MemoryExceeded => f.write_str("stopped at its memory limit"),
-            Self::ProcessesExceeded => f.write_str("stopped at its process limit"),
-            Self::Killed => f.write_str("stopped by its owner"),
-        }
-    }
-}
-
 /// What a session uses at one moment. Unknown where no control group counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SessionUsage {
@@ -95,35 +87,29 @@ pub struct SessionUsage {
 }
 
 /// What holds the limits of memory and processes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, derive_more::Display)]
 #[serde(rename_all = "snake_case")]
 pub enum Enforcement {
     /// The kernel, over the whole tree, by a control group.
+    #[display("cgroup {version}")]
     Cgroup {
         /// Which of the two interfaces.
         version: CgroupVersion,
     },
     /// The kernel per process, and a watcher that ends the tree when its sum
     /// is too large. Weaker: a burst between two looks is not stopped.
+    #[display("rlimits")]
     Rlimits,
 }
 
 /// The interface through which control groups are set up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, derive_more::Display)]
 #[serde(rename_all = "snake_case")]
 pub enum CgroupVersion {
     /// One hierarchy for each controller.
+    #[display("v1")]
     V1,
     /// One hierarchy for all.
+    #[display("v2")]
     V2,
-}
-
-impl fmt::Display for Enforcement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Cgroup { version: CgroupVersion::V1 } => "cgroup v1",
-            Self::Cgroup { version: CgroupVersion::V2 } => "cgroup v2",
-            Self::Rlimits => "rlimits",
-        })
-    }
 }

@@ -12,7 +12,8 @@ use std::str::FromStr;
 use sha2::{Digest, Sha256};
 
 /// A SHA-256 hash.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, derive_more::Display)]
+#[display("{}", hex::encode(_0))]
 pub struct Hash([u8; 32]);
 
 /// What the first link follows.
@@ -36,12 +37,6 @@ impl Hash {
     pub fn from_slice(bytes: &[u8]) -> Option<Self> {
         // silent-ok: the caller learns of the wrong length by the `None`.
         bytes.try_into().ok().map(Self)
-    }
-}
-
-impl fmt::Display for Hash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&hex::encode(self.0))
     }
 }
 

@@ -57,24 +57,6 @@ pub enum ApprovalFilter {
     All,
 }
 
-/// The creator's word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ApprovalAnswer {
-    /// Yes.
-    Approve,
-    /// No.
-    Deny,
-}
-
-impl From<ApprovalVerdict> for ApprovalAnswer {
-    fn from(word: ApprovalVerdict) -> Self {
-        match word {
-            ApprovalVerdict::Approve => Self::Approve,
-            ApprovalVerdict::Deny => Self::Deny,
-        }
-    }
-}
-
 /// By whose hand a question was answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApprovalAuthor {
@@ -148,7 +130,7 @@ impl Store {
     pub async fn answer(
         &self,
         id: ApprovalId,
-        answer: ApprovalAnswer,
+        answer: ApprovalVerdict,
         hand: ApprovalAuthor,
     ) -> Result<Approval, StoreError> {
         let write = WriteOptions::new("answer an approval").sync(CommitDurability::Machine);
@@ -240,12 +222,12 @@ pub(crate) fn newest(
 fn answer_one(
     tx: &Tx<'_>,
     id: ApprovalId,
-    (answer, hand): (ApprovalAnswer, ApprovalAuthor),
+    (answer, hand): (ApprovalVerdict, ApprovalAuthor),
 ) -> Result<Approval, TxError> {
     let found = one(tx, id)?;
     let state = match answer {
-        ApprovalAnswer::Approve => ApprovalState::Approved,
-        ApprovalAnswer::Deny => ApprovalState::Denied,
+        ApprovalVerdict::Approve => ApprovalState::Approved,
+        ApprovalVerdict::Deny => ApprovalState::Denied,
     };
     if found.state == state {
         return Ok(found);

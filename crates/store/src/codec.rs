@@ -121,49 +121,44 @@ stored_by_display!(
 );
 
 macro_rules! stored_by_name {
-    ($($type:ty: $all:expr, $name:expr;)+) => {$(
+    ($($type:ty),+ $(,)?) => {$(
         impl SqlText for $type {
             fn encode(&self) -> Value {
-                let name: fn(Self) -> &'static str = $name;
-                Value::Text(name(*self).to_owned())
+                Value::Text(self.name().to_owned())
             }
 
             fn decode(value: ValueRef<'_>) -> Option<Self> {
-                let (name, wanted): (fn(Self) -> &'static str, _) = ($name, text(value)?);
-                $all.into_iter().find(|known| name(*known) == wanted)
+                Self::by_name(text(value)?)
             }
         }
     )+};
 }
 
-stored_by_name! {
-    AgentState: Self::ALL, Self::name;
-    AlertRule: Self::ALL, Self::name;
-    Label: Self::ALL, Self::name;
-    CallStatus: Self::ALL, Self::name;
-    TurnStatus: Self::ALL, Self::name;
-    WakeSource: Self::ALL, Self::name;
-    StopReason: Self::ALL, Self::name;
-    SurvivalTier: Self::ALL, Self::name;
-    DecisionOutcome: Self::ALL, Self::name;
-    Authority: Self::ALL, Self::name;
-    InboxState: Self::ALL, Self::name;
-    AnsweredBy: Self::ALL, Self::name;
-    PaymentState: Self::ALL, Self::name;
-    Purpose: Self::ALL, Self::name;
-    Rail: Self::ALL, Self::name;
-    ApprovalState: Self::ALL, Self::name;
-    LedgerCategory: Self::ALL, Self::name;
-    TaskResult: Self::ALL, Self::name;
-    TaskOrigin: Self::ALL, Self::name;
-    EgressEndReason: Self::ALL, Self::name;
-    LinkKind: Self::ALL, Self::name;
-    Risk: [Self::Safe, Self::Caution, Self::Dangerous, Self::Forbidden], Self::name;
-    Effect: [Self::Observes, Self::Mutates], |effect| match effect {
-        Self::Observes => "observes",
-        Self::Mutates => "mutates",
-    };
-}
+stored_by_name!(
+    AgentState,
+    AlertRule,
+    Label,
+    CallStatus,
+    TurnStatus,
+    WakeSource,
+    StopReason,
+    SurvivalTier,
+    DecisionOutcome,
+    Authority,
+    InboxState,
+    AnsweredBy,
+    PaymentState,
+    Purpose,
+    Rail,
+    ApprovalState,
+    LedgerCategory,
+    TaskResult,
+    TaskOrigin,
+    EgressEndReason,
+    LinkKind,
+    Risk,
+    Effect,
+);
 
 impl SqlText for Hash {
     fn encode(&self) -> Value {

@@ -56,9 +56,7 @@ use automaton_sqlite::{Migration, Schema};
 
 pub use account::Cursor;
 pub use approval_requests::{ApprovalRequest, call_sha256};
-pub use approvals::{
-    Approval, ApprovalAnswer, ApprovalAuthor, ApprovalFilter, ApprovalState, ApprovalSubject,
-};
+pub use approvals::{Approval, ApprovalAuthor, ApprovalFilter, ApprovalState, ApprovalSubject};
 pub use audit::{ChainBreak, ChainProblem, ChainReport, LinkKind};
 pub use automaton_sqlite::SqliteError;
 pub use automaton_sqlite::chain::Hash;

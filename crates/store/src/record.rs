@@ -399,7 +399,7 @@ fn problem(found: &ChainLink, digest: Hash) -> Option<ChainProblem> {
         };
     }
     // The hash is of what the columns hold, in their order; their names have to be theirs.
-    let kind = LinkKind::ALL.into_iter().find(|kind| kind.name() == found.kind);
+    let kind = LinkKind::by_name(&found.kind);
     let expected = kind.map_or(&[][..], LinkKind::columns).iter();
     let named = found.row.iter().map(Column::name).eq(expected.copied());
     if !named || body.hash() != digest {

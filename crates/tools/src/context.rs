@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use automaton_core::id::{ApprovalId, CallId, FactId, MessageId, TurnId};
 use automaton_core::money::{MicroUsdc, Microcents};
+use automaton_core::payment::PaymentReason;
 use automaton_core::state::AgentState;
 use automaton_core::tier::SurvivalTier;
 use automaton_core::time::{Span, Timestamp};
@@ -53,6 +54,13 @@ pub struct ToolContext<'a> {
     pub survival: &'a dyn SurvivalHandle,
     /// Machines for rent.
     pub machines: &'a dyn MachinesHandle,
+}
+
+impl ToolContext<'_> {
+    /// On whose account money is spent: that of the call.
+    pub(crate) fn payment_reason(&self, goal: Option<String>, note: String) -> PaymentReason {
+        PaymentReason { turn: None, call: Some(self.call), goal, label: self.voice, note }
+    }
 }
 
 /// On whose behalf a call runs: what it was judged under, and so is all that it causes.
@@ -321,17 +329,17 @@ pub trait TreasuryHandle: Send + Sync {
 
     /// Buys credits for so many US dollars, or goes on with the purchase that is
     /// open, whatever its tier.
-    fn top_up(&self, usd: u32, cause: PaymentCause) -> HandleFuture<'_, TopUpReceipt>;
+    fn top_up(&self, usd: u32, cause: PaymentReason) -> HandleFuture<'_, TopUpReceipt>;
 
     /// Gives credits to another wallet, or goes on with an equal gift that is open.
     fn transfer(
         &self,
         gift: CreditTransferRequest,
-        cause: PaymentCause,
+        cause: PaymentReason,
     ) -> HandleFuture<'_, TransferReceipt>;
 
     /// Makes a request, and pays for it once if that is asked within its cap.
-    fn fetch(&self, request: WebRequest, cause: PaymentCause) -> HandleFuture<'_, FetchResult>;
+    fn fetch(&self, request: WebRequest, cause: PaymentReason) -> HandleFuture<'_, FetchResult>;
 }
 
 /// Machines for rent, and the way in from outside.
@@ -350,19 +358,6 @@ pub trait MachinesHandle: Send + Sync {
 
     /// Closes it.
     fn close(&self, port: u16) -> HandleFuture<'_, ()>;
-}
-
-/// On whose account money is spent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PaymentCause {
-    /// The call.
-    pub call: CallId,
-    /// What the words of the call are worth.
-    pub label: Label,
-    /// The goal that it serves.
-    pub goal: Option<String>,
-    /// What it is for.
-    pub note: String,
 }
 
 /// Credits to be given.

@@ -8,6 +8,7 @@ use automaton_core::error::ErrorClass;
 use automaton_core::id::{CallId, FactId, MessageId};
 use automaton_core::money::MicroUsdc;
 use automaton_core::origin::{Origins, ValueOrigin};
+use automaton_core::payment::PaymentReason;
 use automaton_core::time::Span;
 use automaton_core::trust::Label;
 use automaton_core::wire::cloud::{CreateMachineRequest, MachineReply};
@@ -20,9 +21,9 @@ use ulid::Ulid;
 use crate::context::{
     BackgroundProcess, Balances, CallProvenance, CommandOutput, CreditTransferRequest, FetchResult,
     FileContent, FileLines, HandleFuture, MachinesHandle, MailboxHandle, MemoryHandle, MemoryQuery,
-    MessageDraft, NewFact, PaymentCause, RememberOutcome, ScheduleChange, ScheduleHandle,
-    StatusHandle, SurvivalHandle, Synopsis, ToolContext, TopUpReceipt, TransferReceipt,
-    TreasuryHandle, WebRequest, WorkspaceHandle,
+    MessageDraft, NewFact, RememberOutcome, ScheduleChange, ScheduleHandle, StatusHandle,
+    SurvivalHandle, Synopsis, ToolContext, TopUpReceipt, TransferReceipt, TreasuryHandle,
+    WebRequest, WorkspaceHandle,
 };
 use crate::error::{HandleError, ToolError};
 use crate::list;
@@ -241,20 +242,20 @@ impl TreasuryHandle for Fake {
         self.answer("balances".to_owned(), self.balances)
     }
 
-    fn top_up(&self, usd: u32, _cause: PaymentCause) -> HandleFuture<'_, TopUpReceipt> {
+    fn top_up(&self, usd: u32, _cause: PaymentReason) -> HandleFuture<'_, TopUpReceipt> {
         self.answer(format!("top up {usd}"), self.purchase)
     }
 
     fn transfer(
         &self,
         gift: CreditTransferRequest,
-        cause: PaymentCause,
+        cause: PaymentReason,
     ) -> HandleFuture<'_, TransferReceipt> {
         let asked = format!("transfer {} to {} for {}", gift.cents, gift.to, cause.note);
         self.answer(asked, self.given.clone())
     }
 
-    fn fetch(&self, request: WebRequest, _cause: PaymentCause) -> HandleFuture<'_, FetchResult> {
+    fn fetch(&self, request: WebRequest, _cause: PaymentReason) -> HandleFuture<'_, FetchResult> {
         let WebRequest { verb, url, body, cap_cents, .. } = request;
         let verb = format!("{verb:?}").to_uppercase();
         self.answer(format!("{verb} {url} {body} for at most {cap_cents}"), self.page.clone())

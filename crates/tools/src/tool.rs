@@ -125,13 +125,45 @@ impl<A> Builtin<A> {
     }
 }
 
-impl<A: PreparedCall + DeserializeOwned + JsonSchema + 'static> Tool for Builtin<A> {
+impl<A: BuiltinCall> Tool for Builtin<A> {
     fn spec(&self) -> ToolSpec {
         self.spec.get_or_init(|| self.card.spec::<A>()).clone()
     }
 
     fn parse(&self, arguments: &Value) -> Result<Box<dyn PreparedCall>, ArgumentError> {
-        Ok(Box::new(self.card.read::<A>(arguments)?))
+        Ok(Box::new(BuiltinArguments(self.card.read::<A>(arguments)?)))
+    }
+}
+
+/// The arguments of a built-in tool: what they intend, and what they do.
+pub(crate) trait BuiltinCall: DeserializeOwned + JsonSchema + Send + 'static {
+    /// As [`Intentional::intents`].
+    fn intents(&self) -> Vec<Intent>;
+
+    /// As [`PreparedCall::run`].
+    fn run(
+        self,
+        permit: Permit,
+        context: &ToolContext<'_>,
+    ) -> impl Future<Output = Result<ToolOutput, ToolError>> + Send;
+}
+
+/// They were parsed.
+struct BuiltinArguments<A>(A);
+
+impl<A: BuiltinCall> Intentional for BuiltinArguments<A> {
+    fn intents(&self) -> Vec<Intent> {
+        self.0.intents()
+    }
+}
+
+impl<A: BuiltinCall> PreparedCall for BuiltinArguments<A> {
+    fn run<'a>(
+        self: Box<Self>,
+        permit: Permit,
+        context: &'a ToolContext<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(self.0.run(permit, context))
     }
 }
 

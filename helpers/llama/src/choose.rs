@@ -5,7 +5,8 @@
 //! the scores come from a [`Guide`] and are calibrated (after Zhao et al., "Calibrate
 //! Before Use", 2021). This must never choose a tool that was left out.
 
-use automaton_core::wire::brain::{LocalModelMessage, LocalModelRole, LocalModelTool};
+use automaton_core::wire::brain::{LocalModelMessage, LocalModelTool};
+use automaton_core::wire::chat::ChatRole;
 use llama_cpp_2::token::LlamaToken;
 use thiserror::Error;
 
@@ -121,8 +122,8 @@ fn guidance(tools: &[LocalModelTool], request: &str) -> [LocalModelMessage; 2] {
         rules.push_str(&format!("\n{line} -> {{\"name\": \"{}\"}}", tool.name));
     }
     [
-        message(LocalModelRole::System, rules),
-        message(LocalModelRole::User, format!("Request: {request}")),
+        message(ChatRole::System, rules),
+        message(ChatRole::User, format!("Request: {request}")),
     ]
 }
 
@@ -130,7 +131,7 @@ fn guidance(tools: &[LocalModelTool], request: &str) -> [LocalModelMessage; 2] {
 /// introduces; without one the newest that is not a remark in parentheses.
 #[must_use]
 pub fn request(messages: &[LocalModelMessage]) -> &str {
-    let users = messages.iter().rev().filter(|message| message.role == LocalModelRole::User);
+    let users = messages.iter().rev().filter(|message| message.role == ChatRole::User);
     let paragraphs = || users.clone().flat_map(|message| message.content.trim().split("\n\n"));
     let plain = || paragraphs().find(|paragraph| !paragraph.starts_with('('));
     let found = paragraphs().find_map(introduced).or_else(plain).unwrap_or(EMPTY_REQUEST);

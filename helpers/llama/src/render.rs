@@ -7,7 +7,8 @@
 use std::fmt::Write as _;
 use std::io;
 
-use automaton_core::wire::brain::{LocalModelCall, LocalModelMessage, LocalModelRole};
+use automaton_core::wire::brain::{LocalModelCall, LocalModelMessage};
+use automaton_core::wire::chat::ChatRole;
 use llama_cpp_2::model::{LlamaChatMessage, LlamaChatTemplate, LlamaModel};
 use llama_cpp_2::token::LlamaToken;
 use serde::Serialize;
@@ -53,7 +54,7 @@ impl<'model> Renderer<'model> {
         let fallback = LlamaChatTemplate::new(FALLBACK_TEMPLATE);
         let fallback = fallback.map_err(|error| Unrenderable::Template(error.to_string()))?;
         let template = model.chat_template(None).unwrap_or_else(|_| fallback.clone());
-        let probe = [(LocalModelRole::User.name(), "?".to_owned())];
+        let probe = [(ChatRole::User.name(), "?".to_owned())];
         let known = apply(model, &template, &probe).is_ok();
         Ok(Self { model, template: if known { template } else { fallback }, marks })
     }
@@ -124,7 +125,7 @@ fn turns(messages: &[LocalModelMessage], marks: &[String]) -> Vec<(&'static str,
 /// One message's text.
 fn text_of(message: &LocalModelMessage, marks: &[String]) -> String {
     let mut text = defused(&message.content, marks);
-    if message.role == LocalModelRole::Tool {
+    if message.role == ChatRole::Tool {
         text.insert_str(0, "Result: ");
     }
     for call in &message.calls {
@@ -210,7 +211,7 @@ trait Named {
     fn name(self) -> &'static str;
 }
 
-impl Named for LocalModelRole {
+impl Named for ChatRole {
     fn name(self) -> &'static str {
         match self {
             Self::System => "system",

@@ -11,8 +11,8 @@ use automaton_core::payment::PaymentReason;
 use automaton_net::{Header, HttpMethod, HttpRequest};
 use automaton_tools::HandleError;
 use automaton_tools::context::{
-    self, Balances, CreditTransferRequest, FetchResult, HandleFuture, PaymentCause, TopUpReceipt,
-    WebMethod, WebRequest,
+    self, Balances, CreditTransferRequest, FetchResult, HandleFuture, TopUpReceipt, WebMethod,
+    WebRequest,
 };
 
 use crate::treasury::{FetchOutcome, PaidFetch, Treasury};
@@ -41,10 +41,10 @@ impl context::TreasuryHandle for OptionalTreasury {
         Box::pin(async move { Ok(self.treasury()?.balances().await) })
     }
 
-    fn top_up(&self, usd: u32, cause: PaymentCause) -> HandleFuture<'_, TopUpReceipt> {
+    fn top_up(&self, usd: u32, cause: PaymentReason) -> HandleFuture<'_, TopUpReceipt> {
         Box::pin(async move {
             let treasury = self.treasury()?;
-            let bought = treasury.buy_with_timeout(usd, why(cause)).await;
+            let bought = treasury.buy_with_timeout(usd, cause).await;
             let bought = bought.map_err(|error| HandleError::of(&error))?;
             let balances = treasury.balances().await;
             let (usd, paid, settled) = (bought.usd, bought.amount, bought.settled);
@@ -55,12 +55,12 @@ impl context::TreasuryHandle for OptionalTreasury {
     fn transfer(
         &self,
         gift: CreditTransferRequest,
-        cause: PaymentCause,
+        cause: PaymentReason,
     ) -> HandleFuture<'_, context::TransferReceipt> {
         Box::pin(async move {
             let treasury = self.treasury()?;
             let to = gift.to.parse().map_err(|_| unfit(&gift.to, "is no address"))?;
-            let given = treasury.transfer(to, gift.cents, why(cause)).await;
+            let given = treasury.transfer(to, gift.cents, cause).await;
             let given = given.map_err(|error| HandleError::of(&error))?;
             let balances = treasury.balances().await;
             let (to, amount, transfer) = (given.to.to_string(), given.amount, given.transfer);
@@ -68,7 +68,7 @@ impl context::TreasuryHandle for OptionalTreasury {
         })
     }
 
-    fn fetch(&self, request: WebRequest, cause: PaymentCause) -> HandleFuture<'_, FetchResult> {
+    fn fetch(&self, request: WebRequest, cause: PaymentReason) -> HandleFuture<'_, FetchResult> {
         Box::pin(async move {
             let treasury = self.treasury()?;
             let brought = treasury.fetch(errand(request, cause)?).await;
@@ -80,16 +80,12 @@ impl context::TreasuryHandle for OptionalTreasury {
     }
 }
 
-fn why(PaymentCause { call, label, goal, note }: PaymentCause) -> PaymentReason {
-    PaymentReason { turn: None, call: Some(call), goal, label, note }
-}
-
 fn unfit(what: &str, why: &str) -> HandleError {
     let what: String = what.chars().filter(|letter| !letter.is_control()).take(80).collect();
     HandleError { kind: ErrorClass::User, message: format!("'{what}' {why}"), hint: None }
 }
 
-fn errand(asked: WebRequest, cause: PaymentCause) -> Result<PaidFetch, HandleError> {
+fn errand(asked: WebRequest, cause: PaymentReason) -> Result<PaidFetch, HandleError> {
     let url = asked.url.parse().map_err(|_| unfit(&asked.url, "is no URL"))?;
     let method = match asked.verb {
         WebMethod::Get => HttpMethod::Get,
@@ -104,5 +100,5 @@ fn errand(asked: WebRequest, cause: PaymentCause) -> Result<PaidFetch, HandleErr
     request.body = asked.body.into_bytes();
     let cap = MicroUsdc::from_cents(asked.cap_cents)
         .map_err(|_| unfit(&asked.cap_cents.to_string(), "cents are more than there are"))?;
-    Ok(PaidFetch { request, cap, why: why(cause) })
+    Ok(PaidFetch { request, cap, why: cause })
 }

@@ -11,7 +11,7 @@ use automaton_core::id::TurnId;
 use automaton_core::record::{TurnRecord, tool_name};
 use automaton_core::tool::ToolName;
 use automaton_core::trust::Label;
-use automaton_inference::{Message, ModelInfo, Role};
+use automaton_inference::{ChatRole, Message, ModelInfo};
 use automaton_memory::tokens;
 use automaton_policy::guard::Guard;
 use automaton_store::{HistoryPosition, OpenMessage};
@@ -217,7 +217,7 @@ impl HistoryCache {
     /// Whether the newest turn ends with a result, so that the model may go on from there.
     pub(crate) fn ends_with_a_result(&self) -> bool {
         let newest = self.turns.back().and_then(|turn| turn.whole.last());
-        newest.is_some_and(|message| message.role == Role::Tool)
+        newest.is_some_and(|message| message.role == ChatRole::Tool)
     }
 
     /// Lays the past out, so that it fits.

@@ -23,7 +23,7 @@ use automaton_core::time::Timestamp;
 use automaton_core::tool::ToolSpec;
 use automaton_core::trust::Label;
 use automaton_core::vitals::Vitals;
-use automaton_inference::{Message, MessageCall, ModelInfo, Role};
+use automaton_inference::{ChatRole, Message, MessageCall, ModelInfo};
 use automaton_memory::{Fact, render, tokens};
 use automaton_sandbox::HOME_INSIDE;
 use automaton_store::{HistoryPosition, OpenMessage};
@@ -233,13 +233,13 @@ impl ConversationBuilder {
 
     fn say(&mut self, message: Message) {
         match (self.0.last_mut(), message.role) {
-            (Some(last), Role::User) if last.role == Role::User => {
+            (Some(last), ChatRole::User) if last.role == ChatRole::User => {
                 last.content.push_str("\n\n");
                 last.content.push_str(&message.content);
                 return;
             }
-            (Some(last), Role::Assistant)
-                if last.role == Role::System || last.role == Role::Assistant =>
+            (Some(last), ChatRole::Assistant)
+                if last.role == ChatRole::System || last.role == ChatRole::Assistant =>
             {
                 self.0.push(Message::user(history::GO_ON));
             }
@@ -251,7 +251,7 @@ impl ConversationBuilder {
     /// The whole, in which the model never has the last word.
     fn ended(mut self) -> Vec<Message> {
         let last = self.0.last().map(|message| message.role);
-        if last != Some(Role::User) && last != Some(Role::Tool) {
+        if last != Some(ChatRole::User) && last != Some(ChatRole::Tool) {
             self.0.push(Message::user(history::GO_ON));
         }
         self.0

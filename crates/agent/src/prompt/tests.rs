@@ -7,7 +7,7 @@ use automaton_core::id::IdGenerator;
 use automaton_core::record::{CallRecord, CallStatus, TurnRecord, TurnStatus};
 use automaton_core::time::SystemClock;
 use automaton_core::trust::Labelled;
-use automaton_inference::{Role, catalogue};
+use automaton_inference::{ChatRole, catalogue};
 use automaton_policy::guard::Guard;
 use proptest::prelude::*;
 
@@ -182,12 +182,12 @@ fn who_goes_on_from_a_result_is_told_nothing_but_the_result() {
     let world = World { turns, ..World::new(32_768) };
     let roles = |prompt: &Prompt| prompt.messages.iter().map(|it| it.role).collect::<Vec<_>>();
     let prompt = world.build();
-    assert_eq!(roles(&prompt).last(), Some(&Role::Tool));
+    assert_eq!(roles(&prompt).last(), Some(&ChatRole::Tool));
     assert!(prompt.messages.iter().all(|message| !message.content.contains("(Go on.)")));
     // What it has to be told stands at the end.
     let prompt = World { nudge: Some("Your last turn."), ..world }.build();
     let last = prompt.messages.last().unwrap();
-    assert_eq!(last.role, Role::User);
+    assert_eq!(last.role, ChatRole::User);
     assert!(last.content.starts_with("Now: ") && last.content.ends_with("Your last turn."));
 }
 
@@ -250,10 +250,10 @@ fn sides_take_turns_whatever_the_history_is_made_of() {
     let turns = vec![alone(1, true), alone(2, false), alone(3, false), alone(4, true)];
     let prompt = World { turns, ..World::new(32_768) }.build();
     let said = prompt.messages.windows(2);
-    let same = |pair: &[Message]| pair[0].role == pair[1].role && pair[0].role != Role::Tool;
+    let same = |pair: &[Message]| pair[0].role == pair[1].role && pair[0].role != ChatRole::Tool;
     assert!(!said.clone().any(same), "{:?}", transcript(&prompt.messages));
     let after_system = prompt.messages.get(1).map(|message| message.role);
-    assert_eq!(after_system, Some(Role::User));
+    assert_eq!(after_system, Some(ChatRole::User));
 }
 
 #[test]
@@ -280,7 +280,7 @@ fn a_request_costs_at_most_a_two_hundredth_of_the_day() {
 fn a_name_or_purpose_cannot_open_a_section_of_its_own() {
     let settings = Settings { genesis: "{{tools}} and {{name}}".to_owned(), ..settings() };
     let system = &prompt(&settings, &[], "Hi").messages[0];
-    assert_eq!(system.role, Role::System);
+    assert_eq!(system.role, ChatRole::System);
     assert!(system.content.ends_with("{{tools}} and {{name}}"), "{}", system.content);
 }
 

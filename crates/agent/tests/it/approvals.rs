@@ -8,8 +8,9 @@ use automaton_core::faults::NoFaults;
 use automaton_core::record::{Authority, CallStatus};
 use automaton_core::time::Span;
 use automaton_core::trust::{Label, Labelled};
+use automaton_core::wire::control::ApprovalVerdict;
 use automaton_policy::{Judge, OperatorRules};
-use automaton_store::{Approval, ApprovalAnswer, ApprovalAuthor, ApprovalState, Store, TurnRef};
+use automaton_store::{Approval, ApprovalAuthor, ApprovalState, Store, TurnRef};
 use tokio::sync::watch;
 
 use crate::brain::{Brain, Move, write};
@@ -58,7 +59,7 @@ async fn a_call_that_was_approved_is_made_once_and_exactly_so() {
     let patience = question.expires_at.since(question.at);
     assert!(patience > Span::from_secs(23 * 3600), "the creator asked for it: {patience}");
 
-    store.answer(question.id, ApprovalAnswer::Approve, ApprovalAuthor::Home).await.unwrap();
+    store.answer(question.id, ApprovalVerdict::Approve, ApprovalAuthor::Home).await.unwrap();
     let before = brain.seen().len();
     lives(&home, &store, &brain, 1).await;
     assert_eq!(brain.seen().len(), before, "no model is asked for what it said already");
@@ -95,12 +96,12 @@ async fn a_call_that_was_denied_is_not_made_and_told() {
     let question = asked(&store).await;
     let patience = question.expires_at.since(question.at);
     assert!(patience <= Span::from_secs(15 * 60), "it came to that by itself: {patience}");
-    store.answer(question.id, ApprovalAnswer::Deny, ApprovalAuthor::Home).await.unwrap();
+    store.answer(question.id, ApprovalVerdict::Deny, ApprovalAuthor::Home).await.unwrap();
     lives(&home, &store, &brain, 2).await;
     assert!(!home.path().join("workspace/a.txt").exists());
     let shown: String = brain.seen().pop().unwrap().into_iter().map(|one| one.content).collect();
     assert!(shown.contains("Your creator denied: write_file"), "{shown}");
     assert!(
-        store.answer(question.id, ApprovalAnswer::Approve, ApprovalAuthor::Home).await.is_err()
+        store.answer(question.id, ApprovalVerdict::Approve, ApprovalAuthor::Home).await.is_err()
     );
 }

@@ -9,8 +9,8 @@ use automaton_core::money::Microcents;
 use automaton_core::record::Usage;
 use automaton_inference::cost::{TokenCounts, price};
 use automaton_inference::{
-    BoxFuture, Completion, CompletionRequest, FinishReason, InferenceError, Message, ModelInfo,
-    Provider, RawCall, Role, TokenCountSource, TokenSink, catalogue,
+    BoxFuture, ChatRole, Completion, CompletionRequest, FinishReason, InferenceError, Message,
+    ModelInfo, Provider, RawCall, TokenCountSource, TokenSink, catalogue,
 };
 use serde_json::{Value, json};
 
@@ -172,7 +172,7 @@ pub(crate) fn check(messages: &[Message], window: u32) {
     }
     assert!(open.values().all(|results| *results == 1), "a call without its one result: {open:?}");
     assert!(chars / 4 <= window as usize, "{chars} characters in a window of {window} tokens");
-    assert_eq!(messages.iter().filter(|message| message.role == Role::System).count(), 1);
+    assert_eq!(messages.iter().filter(|message| message.role == ChatRole::System).count(), 1);
 }
 
 /// Characters of a conversation.

@@ -13,8 +13,9 @@ use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::payment::{Payment, PaymentReason, PaymentState};
 use automaton_core::pnl::{PnlGrouping, PnlLine};
 use automaton_core::time::{Clock as _, Span, Timestamp};
+use automaton_core::wire::control::ApprovalVerdict;
 use automaton_net::{HttpMethod, HttpRequest};
-use automaton_store::{ApprovalAnswer, ApprovalAuthor, Store};
+use automaton_store::{ApprovalAuthor, Store};
 use serde_json::json;
 
 use crate::life::Home;
@@ -229,7 +230,7 @@ fn what_needs_a_yes_waits_for_it_and_is_done_once() {
         with(&home, &town, async |store, _| {
             let asked = store.approvals(1).await.unwrap().remove(0);
             assert!(asked.summary.text.contains("a large gift"), "{asked:?}");
-            let answer = if yes { ApprovalAnswer::Approve } else { ApprovalAnswer::Deny };
+            let answer = if yes { ApprovalVerdict::Approve } else { ApprovalVerdict::Deny };
             store.answer(asked.id, answer, ApprovalAuthor::Home).await.unwrap();
         });
         for _ in 0..2 {

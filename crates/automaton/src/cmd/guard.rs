@@ -30,7 +30,7 @@ pub(crate) enum GuardCommand {
 
 /// The sources of a text by their names.
 fn sources() -> impl TypedValueParser<Value = TextSource> {
-    let of = |name: String| TextSource::ALL.into_iter().find(|source| source.name() == name);
+    let of = |name: String| TextSource::by_name(&name);
     PossibleValuesParser::new(TextSource::ALL.map(TextSource::name))
         .try_map(move |name| of(name).ok_or("there is no such source"))
 }

@@ -33,9 +33,8 @@ pub(crate) struct PnlArgs {
 }
 
 fn by() -> impl TypedValueParser<Value = PnlGrouping> {
-    PossibleValuesParser::new(PnlGrouping::ALL.map(PnlGrouping::name)).try_map(|name| {
-        PnlGrouping::ALL.into_iter().find(|by| by.name() == name).ok_or("that is no way to add up")
-    })
+    PossibleValuesParser::new(PnlGrouping::ALL.map(PnlGrouping::name))
+        .try_map(|name| PnlGrouping::by_name(&name).ok_or("that is no way to add up"))
 }
 
 /// Shows the account.

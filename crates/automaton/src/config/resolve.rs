@@ -5,7 +5,6 @@
 //! configuration; it reads no file and no environment of its own. Nothing here
 //! has an effect, and no key is ever sent to an origin that it is not for.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -40,28 +39,21 @@ const DEFAULT_MODEL: &str = "gpt-5.2";
 const DEFAULT_CHEAPER: &str = "gpt-5-mini";
 
 /// Where a value came from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, derive_more::Display)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ValueSource {
     /// A flag of the command line.
+    #[display("flag {_0}")]
     Flag(String),
     /// A variable of the environment.
+    #[display("environment variable {_0}")]
     Env(String),
     /// A key of `automaton.json`.
+    #[display("key `{_0}` of {FILE_NAME}")]
     Key(String),
     /// Nobody said anything.
+    #[display("default")]
     Default,
-}
-
-impl fmt::Display for ValueSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Flag(flag) => write!(f, "flag {flag}"),
-            Self::Env(name) => write!(f, "environment variable {name}"),
-            Self::Key(key) => write!(f, "key `{key}` of {FILE_NAME}"),
-            Self::Default => f.write_str("default"),
-        }
-    }
 }
 
 impl ValueSource {
@@ -71,12 +63,14 @@ impl ValueSource {
 }
 
 /// The model to think with.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, derive_more::Display)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Brain {
     /// A model file on this machine.
+    #[display("{} on this machine", _0.model.display())]
     Local(LocalBrain),
     /// A server.
+    #[display("{} at {}", _0.model, _0.url)]
     Http(HttpBrain),
 }
 
@@ -151,15 +145,6 @@ impl Brain {
     /// sells its own credits.
     pub(crate) fn can_be_sold(&self) -> bool {
         !matches!(self, Self::Http(http) if http.scheme == KeyScheme::Raw)
-    }
-}
-
-impl fmt::Display for Brain {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Local(local) => write!(f, "{} on this machine", local.model.display()),
-            Self::Http(http) => write!(f, "{} at {}", http.model, http.url),
-        }
     }
 }
 

@@ -38,14 +38,10 @@ pub enum Metering {
     Estimated,
 }
 
-impl Metering {
+automaton_core::names! {
     /// Its name in the database.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Reported => "reported",
-            Self::Estimated => "estimated",
-        }
+    Metering {
+        Reported => "reported", Estimated => "estimated",
     }
 }
 

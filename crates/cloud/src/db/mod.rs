@@ -494,11 +494,13 @@ pub enum CeilingOutcome {
 }
 
 /// What is to be given back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, derive_more::Display)]
 pub enum Refund {
     /// The purchase that a payment was for.
+    #[display("payment:{_0}")]
     Payment(i64),
     /// A purchase or a charge, by its number in the ledger.
+    #[display("posting:{_0}")]
     Posting(i64),
 }
 

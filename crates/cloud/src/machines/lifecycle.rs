@@ -70,12 +70,6 @@ automaton_core::names! {
 }
 
 impl MachineState {
-    /// The state with this name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.name() == name)
-    }
-
     /// Whether a minute of it costs something.
     #[must_use]
     pub const fn is_billed(self) -> bool {
@@ -202,7 +196,7 @@ mod tests {
     #[test]
     fn every_state_but_the_last_has_a_limit_that_leads_somewhere() {
         for state in MachineState::ALL {
-            assert_eq!(MachineState::named(state.name()), Some(state));
+            assert_eq!(MachineState::by_name(state.name()), Some(state));
             assert_eq!(state.limit().is_none(), state == MachineState::Deleted);
             assert_eq!(
                 state.next(MachineEvent::TimedOut).is_none(),
@@ -213,7 +207,7 @@ mod tests {
                 state == MachineState::Deleted
             );
         }
-        assert_eq!(MachineState::named("dead"), None);
+        assert_eq!(MachineState::by_name("dead"), None);
     }
 
     #[test]

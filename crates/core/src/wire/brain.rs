@@ -10,6 +10,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::chat::ChatRole;
+
 /// Version of this protocol; the two sides refuse each other when it differs.
 pub const VERSION: u32 = 1;
 
@@ -53,26 +55,12 @@ pub struct LocalModelCompletionRequest {
 #[serde(deny_unknown_fields)]
 pub struct LocalModelMessage {
     /// Who speaks.
-    pub role: LocalModelRole,
+    pub role: ChatRole,
     /// The text; may be empty when there are calls.
     pub content: String,
     /// The calls an assistant message made, at most one is ever generated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<LocalModelCall>,
-}
-
-/// Who speaks in a [`LocalModelMessage`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LocalModelRole {
-    /// The rules.
-    System,
-    /// Whoever the agent answers.
-    User,
-    /// The model.
-    Assistant,
-    /// The result of a call.
-    Tool,
 }
 
 /// A tool that the answer may call.

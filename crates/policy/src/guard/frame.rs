@@ -74,11 +74,9 @@ pub(super) fn read_notice(text: &str) -> Option<(ThreatLevel, Vec<CheckResult>)>
     let text = text.trim();
     let inner = text.strip_prefix(NOTICE)?.strip_suffix(']')?;
     let (level, names) = inner.split_once(": ").filter(|_| text.len() <= NOTICE_BYTES_MAX)?;
-    let levels = [ThreatLevel::Low, ThreatLevel::Medium, ThreatLevel::High, ThreatLevel::Critical];
-    let level = levels.into_iter().find(|known| known.name() == level)?;
+    let level = ThreatLevel::by_name(level)?;
     let names: Vec<&str> = names.split(", ").collect();
-    let known = |name: &&str| GuardCheck::ALL.into_iter().any(|check| check.name() == *name);
-    if !names.iter().all(known) {
+    if names.iter().any(|name| GuardCheck::by_name(name).is_none()) {
         return None;
     }
     let told = GuardCheck::ALL.into_iter().map(|check| CheckResult {

@@ -370,7 +370,7 @@ fn group_name(line: &str) -> Option<&str> {
 fn rule(line: &str, groups: &HashMap<&str, u128>) -> Result<PhraseRule, String> {
     let mut parts = line.split_whitespace();
     let (check, weight) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));
-    let check = GuardCheck::ALL.into_iter().find(|known| known.name() == check);
+    let check = GuardCheck::by_name(check);
     let check = check.ok_or_else(|| format!("'{line}' names no check"))?;
     let weight = match weight {
         "strong" => Weight::Strong,

@@ -129,16 +129,10 @@ pub enum ThreatLevel {
     Critical,
 }
 
-impl ThreatLevel {
+automaton_core::names! {
     /// Its name for machines.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-            Self::Critical => "critical",
-        }
+    ThreatLevel {
+        Low => "low", Medium => "medium", High => "high", Critical => "critical",
     }
 }
 
@@ -153,15 +147,10 @@ pub enum GuardAction {
     Withhold,
 }
 
-impl GuardAction {
+automaton_core::names! {
     /// Its name for machines.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Allow => "allow",
-            Self::Warn => "warn",
-            Self::Withhold => "withhold",
-        }
+    GuardAction {
+        Allow => "allow", Warn => "warn", Withhold => "withhold",
     }
 }
 

@@ -26,19 +26,11 @@ pub enum SecretKind {
     Own,
 }
 
-impl SecretKind {
+automaton_core::names! {
     /// Its name for machines.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::PrivateKey => "private_key",
-            Self::Pem => "pem",
-            Self::SeedPhrase => "seed_phrase",
-            Self::Token => "token",
-            Self::Jwt => "jwt",
-            Self::Assigned => "assigned",
-            Self::Own => "own",
-        }
+    SecretKind {
+        PrivateKey => "private_key", Pem => "pem", SeedPhrase => "seed_phrase", Token => "token",
+        Jwt => "jwt", Assigned => "assigned", Own => "own",
     }
 }
 

@@ -35,7 +35,8 @@ const PERMIT_ALL: &str = "permit (principal, action, resource);";
 const PERMIT_ALL_ID: &str = "(everything else)";
 
 /// Something about a file, and where.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, derive_more::Display)]
+#[display("{line}:{column}: {text}")]
 pub struct RuleDiagnostic {
     /// The line, from 1.
     pub line: usize,
@@ -43,12 +44,6 @@ pub struct RuleDiagnostic {
     pub column: usize,
     /// What there is to say, in one sentence.
     pub text: String,
-}
-
-impl fmt::Display for RuleDiagnostic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}", self.line, self.column, self.text)
-    }
 }
 
 /// A file of rules cannot be relied on.

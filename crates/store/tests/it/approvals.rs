@@ -3,9 +3,10 @@
 use automaton_core::record::{CallStatus, WakeSource};
 use automaton_core::time::Timestamp;
 use automaton_core::trust::Label;
+use automaton_core::wire::control::ApprovalVerdict;
 use automaton_store::{
-    Approval, ApprovalAnswer, ApprovalAuthor, ApprovalRequest, ApprovalState, ApprovalSubject,
-    CallApprovalRequest, JudgedCall, StoreError, call_sha256,
+    Approval, ApprovalAuthor, ApprovalRequest, ApprovalState, ApprovalSubject, CallApprovalRequest,
+    JudgedCall, StoreError, call_sha256,
 };
 
 use crate::{World, output, refused};
@@ -45,7 +46,7 @@ async fn one_call_is_asked_about_once_and_made_once() {
     assert_eq!((state, world.store.approved_call().await.unwrap()), (ApprovalState::Waiting, None));
 
     for _ in 0..2 {
-        world.store.answer(id, ApprovalAnswer::Approve, ApprovalAuthor::Home).await.unwrap();
+        world.store.answer(id, ApprovalVerdict::Approve, ApprovalAuthor::Home).await.unwrap();
     }
     let approved = world.store.approved_call().await.unwrap().unwrap();
     assert_eq!((approved.id, approved.state), (id, ApprovalState::Approved));
@@ -80,7 +81,7 @@ async fn a_question_that_nobody_answers_is_a_no_and_told() {
     let session = world.session().await;
     world.judged(session, vec![asked(&world, ARGUMENTS, 0)]).await;
     let id = waiting(&world).await[0].id;
-    let late = world.store.answer(id, ApprovalAnswer::Approve, ApprovalAuthor::Home).await;
+    let late = world.store.answer(id, ApprovalVerdict::Approve, ApprovalAuthor::Home).await;
     assert!(matches!(late, Err(StoreError::Unfit { .. })), "{late:?}");
     let expired = [world.store.expire_approvals().await, world.store.expire_approvals().await];
     assert_eq!(expired.map(Result::unwrap), [1, 0]);

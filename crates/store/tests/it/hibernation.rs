@@ -7,7 +7,8 @@ use automaton_core::record::StopReason;
 use automaton_core::state::AgentState;
 use automaton_core::time::Timestamp;
 use automaton_core::trust::{Label, Labelled};
-use automaton_store::{ApprovalAnswer, ApprovalAuthor, ApprovalRequest, PaymentStep, Revenue};
+use automaton_core::wire::control::ApprovalVerdict;
+use automaton_store::{ApprovalAuthor, ApprovalRequest, PaymentStep, Revenue};
 
 use super::{World, five_dollars, manual, said};
 
@@ -71,7 +72,7 @@ async fn the_creator_is_heard_and_nobody_else() {
     }
 
     for (answer, waker) in
-        [(ApprovalAnswer::Deny, None), (ApprovalAnswer::Approve, Some(HibernationWaker::Creator))]
+        [(ApprovalVerdict::Deny, None), (ApprovalVerdict::Approve, Some(HibernationWaker::Creator))]
     {
         let world = hibernating().await;
         let money = Money::Credits { amount: Microcents::new(DOLLAR) };

@@ -6,9 +6,10 @@ use automaton_core::payment::{
 };
 use automaton_core::time::{DAY, HOUR, Span, Timestamp};
 use automaton_core::window::{ClockReadings, WindowAnchor};
+use automaton_core::wire::control::ApprovalVerdict;
 use automaton_store::{
-    ApprovalAnswer, ApprovalAuthor, ApprovalRequest, ApprovalState, ApprovalSubject, PaymentStep,
-    RecentPayments, RefusedDemand, StoreError, TurnRef,
+    ApprovalAuthor, ApprovalRequest, ApprovalState, ApprovalSubject, PaymentStep, RecentPayments,
+    RefusedDemand, StoreError, TurnRef,
 };
 
 use super::{World, five_dollars};
@@ -148,17 +149,17 @@ async fn the_creator_answers_once_and_silence_is_a_no() {
     }
     let asked = store.approvals(9).await.unwrap();
     let of = |id| asked.iter().find(|one| one.subject == ApprovalSubject::Payment(id)).unwrap().id;
-    refused(&store.answer(of(ids[2]), ApprovalAnswer::Approve, ApprovalAuthor::Home).await);
+    refused(&store.answer(of(ids[2]), ApprovalVerdict::Approve, ApprovalAuthor::Home).await);
     assert_eq!(store.expire_approvals().await.unwrap(), 1);
     assert_eq!(store.expire_approvals().await.unwrap(), 0);
     for _ in 0..2 {
         let yes =
-            store.answer(of(ids[0]), ApprovalAnswer::Approve, ApprovalAuthor::Home).await.unwrap();
+            store.answer(of(ids[0]), ApprovalVerdict::Approve, ApprovalAuthor::Home).await.unwrap();
         assert_eq!(yes.state, ApprovalState::Approved);
-        store.answer(of(ids[1]), ApprovalAnswer::Deny, ApprovalAuthor::Home).await.unwrap();
+        store.answer(of(ids[1]), ApprovalVerdict::Deny, ApprovalAuthor::Home).await.unwrap();
     }
-    refused(&store.answer(of(ids[0]), ApprovalAnswer::Deny, ApprovalAuthor::Home).await);
-    refused(&store.answer(of(ids[1]), ApprovalAnswer::Approve, ApprovalAuthor::Home).await);
+    refused(&store.answer(of(ids[0]), ApprovalVerdict::Deny, ApprovalAuthor::Home).await);
+    refused(&store.answer(of(ids[1]), ApprovalVerdict::Approve, ApprovalAuthor::Home).await);
     let mut states = Vec::new();
     for id in ids {
         states.push(store.payment(id).await.unwrap().state);

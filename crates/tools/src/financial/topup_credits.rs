@@ -4,16 +4,16 @@
 //! gone on with before another begins. This tool must never say that credits
 //! were bought before the chain has it.
 
-use automaton_core::intent::{Intent, Intentional};
+use automaton_core::intent::Intent;
 use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_core::trust::Label;
 use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::context::{BoxFuture, PaymentCause, ToolContext, TopUpReceipt};
+use crate::context::{ToolContext, TopUpReceipt};
 use crate::error::ToolError;
-use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
+use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 pub(crate) static TOOL: Builtin<TopupCredits> = Builtin::new(ToolMetadata {
     name: "topup_credits",
@@ -32,25 +32,17 @@ pub(crate) struct TopupCredits {
     amount_usd: u32,
 }
 
-impl Intentional for TopupCredits {
+impl BuiltinCall for TopupCredits {
     fn intents(&self) -> Vec<Intent> {
         vec![Intent::TopUp { usd: self.amount_usd }]
     }
-}
 
-impl PreparedCall for TopupCredits {
-    fn run<'a>(
-        self: Box<Self>,
-        _permit: Permit,
-        context: &'a ToolContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move {
-            let note = "the automaton buys credits".to_owned();
-            let cause = PaymentCause { call: context.call, label: context.voice, goal: None, note };
-            let bought = context.treasury.top_up(self.amount_usd, cause).await;
-            let text = told(&bought.map_err(ToolError::TopUp)?, self.amount_usd);
-            Ok(ToolOutput::found(Label::Own, "topup_credits", &text))
-        })
+    async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
+        let note = "the automaton buys credits".to_owned();
+        let cause = context.payment_reason(None, note);
+        let bought = context.treasury.top_up(self.amount_usd, cause).await;
+        let text = told(&bought.map_err(ToolError::TopUp)?, self.amount_usd);
+        Ok(ToolOutput::found(Label::Own, "topup_credits", &text))
     }
 }
 

@@ -3,16 +3,16 @@
 //! The limits are kept behind the treasury's door. This tool must never say that
 //! credits were given before the cloud's ledger has it.
 
-use automaton_core::intent::{Intent, Intentional};
+use automaton_core::intent::Intent;
 use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_core::trust::Label;
 use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::context::{BoxFuture, CreditTransferRequest, PaymentCause, ToolContext};
+use crate::context::{CreditTransferRequest, ToolContext};
 use crate::error::ToolError;
-use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
+use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 pub(crate) static TOOL: Builtin<TransferCredits> = Builtin::new(ToolMetadata {
     name: "transfer_credits",
@@ -40,32 +40,23 @@ pub(crate) struct TransferCredits {
     goal: Option<String>,
 }
 
-impl Intentional for TransferCredits {
+impl BuiltinCall for TransferCredits {
     fn intents(&self) -> Vec<Intent> {
         vec![Intent::Transfer { to: self.to_address.clone(), cents: self.amount_cents }]
     }
-}
 
-impl PreparedCall for TransferCredits {
-    fn run<'a>(
-        self: Box<Self>,
-        _permit: Permit,
-        context: &'a ToolContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move {
-            let Self { to_address, amount_cents, reason, goal } = *self;
-            let note = reason.unwrap_or_default();
-            let cause = PaymentCause { call: context.call, label: context.voice, goal, note };
-            let gift = CreditTransferRequest { to: to_address, cents: amount_cents };
-            let given =
-                context.treasury.transfer(gift, cause).await.map_err(ToolError::Transfer)?;
-            let left = given.balances.credits_shown();
-            let text = format!(
-                "Gave {} to {} (transfer {}).\ncredits: {left}",
-                given.amount, given.to, given.transfer
-            );
-            Ok(ToolOutput::found(Label::Own, "transfer_credits", &text))
-        })
+    async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
+        let Self { to_address, amount_cents, reason, goal } = self;
+        let note = reason.unwrap_or_default();
+        let cause = context.payment_reason(goal, note);
+        let gift = CreditTransferRequest { to: to_address, cents: amount_cents };
+        let given = context.treasury.transfer(gift, cause).await.map_err(ToolError::Transfer)?;
+        let left = given.balances.credits_shown();
+        let text = format!(
+            "Gave {} to {} (transfer {}).\ncredits: {left}",
+            given.amount, given.to, given.transfer
+        );
+        Ok(ToolOutput::found(Label::Own, "transfer_credits", &text))
     }
 }
 

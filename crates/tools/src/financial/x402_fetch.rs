@@ -5,16 +5,16 @@
 
 use std::collections::BTreeMap;
 
-use automaton_core::intent::{Intent, Intentional};
+use automaton_core::intent::Intent;
 use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_core::trust::Label;
 use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::context::{BoxFuture, FetchResult, PaymentCause, ToolContext, WebMethod, WebRequest};
+use crate::context::{FetchResult, ToolContext, WebMethod, WebRequest};
 use crate::error::ToolError;
-use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
+use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 use crate::vm::head;
 
 pub(crate) static TOOL: Builtin<X402Fetch> = Builtin::new(ToolMetadata {
@@ -77,33 +77,24 @@ impl From<FetchMethod> for WebMethod {
     }
 }
 
-impl Intentional for X402Fetch {
+impl BuiltinCall for X402Fetch {
     fn intents(&self) -> Vec<Intent> {
         let cap_cents = self.max_cents.unwrap_or(CAP_CENTS);
         vec![Intent::FetchPaid { url: self.url.clone(), cap_cents }]
     }
-}
 
-impl PreparedCall for X402Fetch {
-    fn run<'a>(
-        self: Box<Self>,
-        _permit: Permit,
-        context: &'a ToolContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move {
-            let Self { url, method, headers, body, max_cents, goal } = *self;
-            let cause =
-                PaymentCause { call: context.call, label: context.voice, goal, note: url.clone() };
-            let request = WebRequest {
-                url,
-                verb: method.map_or(WebMethod::Get, WebMethod::from),
-                headers: headers.unwrap_or_default(),
-                body: body.unwrap_or_default(),
-                cap_cents: max_cents.unwrap_or(CAP_CENTS),
-            };
-            let page = context.treasury.fetch(request, cause).await.map_err(ToolError::Fetch)?;
-            Ok(ToolOutput::found(Label::Web, "x402_fetch", &told(context, &page).await))
-        })
+    async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
+        let Self { url, method, headers, body, max_cents, goal } = self;
+        let cause = context.payment_reason(goal, url.clone());
+        let request = WebRequest {
+            url,
+            verb: method.map_or(WebMethod::Get, WebMethod::from),
+            headers: headers.unwrap_or_default(),
+            body: body.unwrap_or_default(),
+            cap_cents: max_cents.unwrap_or(CAP_CENTS),
+        };
+        let page = context.treasury.fetch(request, cause).await.map_err(ToolError::Fetch)?;
+        Ok(ToolOutput::found(Label::Web, "x402_fetch", &told(context, &page).await))
     }
 }
 

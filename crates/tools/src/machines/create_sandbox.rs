@@ -3,7 +3,7 @@
 //! It costs credits as long as it runs. Must never tell of a machine that the cloud did not
 //! name.
 
-use automaton_core::intent::{Intent, Intentional};
+use automaton_core::intent::Intent;
 use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_core::trust::Label;
 use automaton_core::wire::cloud::CreateMachineRequest;
@@ -12,9 +12,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::list_sandboxes::line;
-use crate::context::{BoxFuture, ToolContext};
+use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
+use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 pub(crate) static TOOL: Builtin<CreateSandbox> = Builtin::new(ToolMetadata {
     name: "create_sandbox",
@@ -55,24 +55,16 @@ impl CreateSandbox {
     }
 }
 
-impl Intentional for CreateSandbox {
+impl BuiltinCall for CreateSandbox {
     fn intents(&self) -> Vec<Intent> {
         let CreateMachineRequest { memory_mb, disk_gb, .. } = self.wanted();
         vec![Intent::Rent { memory_mb, disk_gb }]
     }
-}
 
-impl PreparedCall for CreateSandbox {
-    fn run<'a>(
-        self: Box<Self>,
-        _permit: Permit,
-        context: &'a ToolContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move {
-            let rented = context.machines.rent(self.wanted(), context.call).await;
-            let rented = rented.map_err(ToolError::Machine)?;
-            let told = format!("Sandbox created: {}", line(&rented));
-            Ok(ToolOutput::found(Label::Tool, "create_sandbox", &told))
-        })
+    async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
+        let rented = context.machines.rent(self.wanted(), context.call).await;
+        let rented = rented.map_err(ToolError::Machine)?;
+        let told = format!("Sandbox created: {}", line(&rented));
+        Ok(ToolOutput::found(Label::Tool, "create_sandbox", &told))
     }
 }

@@ -2,16 +2,16 @@
 //!
 //! What is deleted costs nothing from then on. Must never say so before the cloud does.
 
-use automaton_core::intent::{Intent, Intentional};
+use automaton_core::intent::Intent;
 use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_core::trust::Label;
 use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::context::{BoxFuture, ToolContext};
+use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
+use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 pub(crate) static TOOL: Builtin<DeleteSandbox> = Builtin::new(ToolMetadata {
     name: "delete_sandbox",
@@ -30,22 +30,14 @@ pub(crate) struct DeleteSandbox {
     sandbox_id: String,
 }
 
-impl Intentional for DeleteSandbox {
+impl BuiltinCall for DeleteSandbox {
     fn intents(&self) -> Vec<Intent> {
         vec![Intent::EndMachine { machine: self.sandbox_id.clone() }]
     }
-}
 
-impl PreparedCall for DeleteSandbox {
-    fn run<'a>(
-        self: Box<Self>,
-        _permit: Permit,
-        context: &'a ToolContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move {
-            context.machines.end(&self.sandbox_id).await.map_err(ToolError::Machine)?;
-            let told = format!("Sandbox deleted: {}", self.sandbox_id);
-            Ok(ToolOutput::found(Label::Tool, "delete_sandbox", &told))
-        })
+    async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
+        context.machines.end(&self.sandbox_id).await.map_err(ToolError::Machine)?;
+        let told = format!("Sandbox deleted: {}", self.sandbox_id);
+        Ok(ToolOutput::found(Label::Tool, "delete_sandbox", &told))
     }
 }

@@ -2,16 +2,16 @@
 //!
 //! Must never name an address that nobody serves.
 
-use automaton_core::intent::{Intent, Intentional};
+use automaton_core::intent::Intent;
 use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_core::trust::Label;
 use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::context::{BoxFuture, ToolContext};
+use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
+use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 pub(crate) static TOOL: Builtin<ExposePort> = Builtin::new(ToolMetadata {
     name: "expose_port",
@@ -33,27 +33,19 @@ pub(crate) struct ExposePort {
     price_usdc: Option<String>,
 }
 
-impl Intentional for ExposePort {
+impl BuiltinCall for ExposePort {
     fn intents(&self) -> Vec<Intent> {
         let price = self.price_usdc.clone().unwrap_or_default();
         vec![Intent::Publish { port: self.port, price, open: true }]
     }
-}
 
-impl PreparedCall for ExposePort {
-    fn run<'a>(
-        self: Box<Self>,
-        _permit: Permit,
-        context: &'a ToolContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move {
-            let Self { port, price_usdc } = *self;
-            let price = price_usdc.as_ref().map_or(String::new(), |price| {
-                format!(", for {} USDC a request", price.escape_debug())
-            });
-            let url = context.machines.open(port, price_usdc).await.map_err(ToolError::Port)?;
-            let told = format!("Port {port} exposed at: {}{price}", url.escape_debug());
-            Ok(ToolOutput::found(Label::Tool, "expose_port", &told))
-        })
+    async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
+        let Self { port, price_usdc } = self;
+        let price = price_usdc.as_ref().map_or(String::new(), |price| {
+            format!(", for {} USDC a request", price.escape_debug())
+        });
+        let url = context.machines.open(port, price_usdc).await.map_err(ToolError::Port)?;
+        let told = format!("Port {port} exposed at: {}{price}", url.escape_debug());
+        Ok(ToolOutput::found(Label::Tool, "expose_port", &told))
     }
 }

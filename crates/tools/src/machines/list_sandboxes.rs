@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use automaton_core::intent::{Intent, Intentional};
+use automaton_core::intent::Intent;
 use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_core::trust::Label;
 use automaton_core::wire::cloud::MachineReply;
@@ -12,10 +12,10 @@ use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::context::{BoxFuture, ToolContext};
+use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::result::add_line;
-use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
+use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 pub(crate) static TOOL: Builtin<ListSandboxes> = Builtin::new(ToolMetadata {
     name: "list_sandboxes",
@@ -30,28 +30,20 @@ pub(crate) static TOOL: Builtin<ListSandboxes> = Builtin::new(ToolMetadata {
 #[serde(deny_unknown_fields)]
 pub(crate) struct ListSandboxes {}
 
-impl Intentional for ListSandboxes {
+impl BuiltinCall for ListSandboxes {
     fn intents(&self) -> Vec<Intent> {
         vec![Intent::Observe]
     }
-}
 
-impl PreparedCall for ListSandboxes {
-    fn run<'a>(
-        self: Box<Self>,
-        _permit: Permit,
-        context: &'a ToolContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move {
-            let all = context.machines.all().await.map_err(ToolError::Machine)?;
-            let mut text = String::new();
-            for machine in &all {
-                add_line(&mut text, format_args!("{}", line(machine)));
-            }
-            // silent-ok: writing to a String cannot fail.
-            let _ = write!(text, "[{} sandboxes]", all.len());
-            Ok(ToolOutput::found(Label::Tool, "list_sandboxes", &text))
-        })
+    async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
+        let all = context.machines.all().await.map_err(ToolError::Machine)?;
+        let mut text = String::new();
+        for machine in &all {
+            add_line(&mut text, format_args!("{}", line(machine)));
+        }
+        // silent-ok: writing to a String cannot fail.
+        let _ = write!(text, "[{} sandboxes]", all.len());
+        Ok(ToolOutput::found(Label::Tool, "list_sandboxes", &text))
     }
 }
 

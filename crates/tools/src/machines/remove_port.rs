@@ -2,16 +2,16 @@
 //!
 //! Must never say that one is closed before the cloud does.
 
-use automaton_core::intent::{Intent, Intentional};
+use automaton_core::intent::Intent;
 use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_core::trust::Label;
 use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::context::{BoxFuture, ToolContext};
+use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
+use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 pub(crate) static TOOL: Builtin<RemovePort> = Builtin::new(ToolMetadata {
     name: "remove_port",
@@ -30,22 +30,14 @@ pub(crate) struct RemovePort {
     port: u16,
 }
 
-impl Intentional for RemovePort {
+impl BuiltinCall for RemovePort {
     fn intents(&self) -> Vec<Intent> {
         vec![Intent::Publish { port: self.port, price: String::new(), open: false }]
     }
-}
 
-impl PreparedCall for RemovePort {
-    fn run<'a>(
-        self: Box<Self>,
-        _permit: Permit,
-        context: &'a ToolContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move {
-            context.machines.close(self.port).await.map_err(ToolError::Port)?;
-            let told = format!("Port {} removed", self.port);
-            Ok(ToolOutput::found(Label::Tool, "remove_port", &told))
-        })
+    async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
+        context.machines.close(self.port).await.map_err(ToolError::Port)?;
+        let told = format!("Port {} removed", self.port);
+        Ok(ToolOutput::found(Label::Tool, "remove_port", &told))
     }
 }

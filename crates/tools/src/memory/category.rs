@@ -21,17 +21,10 @@ pub(crate) enum FactCategory {
     Creator,
 }
 
-impl FactCategory {
+automaton_core::names! {
     /// The category's name in the database and for the model.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Own => "self",
-            Self::Environment => "environment",
-            Self::Financial => "financial",
-            Self::Agent => "agent",
-            Self::Domain => "domain",
-            Self::ProceduralRef => "procedural_ref",
-            Self::Creator => "creator",
-        }
+    FactCategory {
+        Own => "self", Environment => "environment", Financial => "financial", Agent => "agent",
+        Domain => "domain", ProceduralRef => "procedural_ref", Creator => "creator",
     }
 }

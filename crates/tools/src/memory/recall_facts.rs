@@ -4,7 +4,7 @@
 //! of the least trusted among them, and each line says its own. The result must
 //! never be more trusted than a fact in it.
 
-use automaton_core::intent::{Intent, Intentional};
+use automaton_core::intent::Intent;
 use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_core::trust::Label;
 use automaton_memory::recall::{self, RecallOptions};
@@ -14,9 +14,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::category::FactCategory;
-use crate::context::{BoxFuture, MemoryQuery, ToolContext};
+use crate::context::{MemoryQuery, ToolContext};
 use crate::error::ToolError;
-use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
+use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 /// Facts that come back when the call does not say how many.
 const LIMIT_DEFAULT: u32 = 10;
@@ -44,37 +44,29 @@ pub(crate) struct RecallFacts {
     limit: Option<u32>,
 }
 
-impl Intentional for RecallFacts {
+impl BuiltinCall for RecallFacts {
     fn intents(&self) -> Vec<Intent> {
         vec![Intent::Recall]
     }
-}
 
-impl PreparedCall for RecallFacts {
-    fn run<'a>(
-        self: Box<Self>,
-        _permit: Permit,
-        context: &'a ToolContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move {
-            let query = MemoryQuery {
-                category: self.category.map(FactCategory::name),
-                text: self.query.filter(|text| !text.trim().is_empty()),
-                limit: CANDIDATES_MAX,
-            };
-            let facts = context.memory.candidates(&query).await.map_err(ToolError::Recall)?;
-            let limit = usize::try_from(self.limit.unwrap_or(LIMIT_DEFAULT)).unwrap_or(usize::MAX);
-            let wanted = RecallOptions { limit, least_trusted: Label::Web };
-            let text = query.text.as_deref().unwrap_or_default();
-            let found = recall::rank(text, facts, &wanted);
-            let label = found.iter().map(|fact| fact.value.label).fold(Label::Own, Label::meet);
-            let lines: Vec<String> = found.iter().map(render::line).collect();
-            let text = match lines.as_slice() {
-                [] => "No fact found.".to_owned(),
-                lines => lines.join("\n"),
-            };
-            Ok(ToolOutput::found(label, "recall_facts", &text))
-        })
+    async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
+        let query = MemoryQuery {
+            category: self.category.map(FactCategory::name),
+            text: self.query.filter(|text| !text.trim().is_empty()),
+            limit: CANDIDATES_MAX,
+        };
+        let facts = context.memory.candidates(&query).await.map_err(ToolError::Recall)?;
+        let limit = usize::try_from(self.limit.unwrap_or(LIMIT_DEFAULT)).unwrap_or(usize::MAX);
+        let wanted = RecallOptions { limit, least_trusted: Label::Web };
+        let text = query.text.as_deref().unwrap_or_default();
+        let found = recall::rank(text, facts, &wanted);
+        let label = found.iter().map(|fact| fact.value.label).fold(Label::Own, Label::meet);
+        let lines: Vec<String> = found.iter().map(render::line).collect();
+        let text = match lines.as_slice() {
+            [] => "No fact found.".to_owned(),
+            lines => lines.join("\n"),
+        };
+        Ok(ToolOutput::found(label, "recall_facts", &text))
     }
 }
 

@@ -3,7 +3,7 @@
 //! The value is labelled with what the model's words are worth in this turn; a
 //! model must never be able to choose that label.
 
-use automaton_core::intent::{Intent, Intentional};
+use automaton_core::intent::Intent;
 use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_core::trust::Labelled;
 use automaton_policy::Permit;
@@ -11,9 +11,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::category::FactCategory;
-use crate::context::{BoxFuture, NewFact, RememberOutcome, ToolContext};
+use crate::context::{NewFact, RememberOutcome, ToolContext};
 use crate::error::ToolError;
-use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
+use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 /// The source of a fact when the call does not name one.
 const SOURCE_DEFAULT: &str = "agent";
@@ -66,7 +66,7 @@ impl TryFrom<f64> for Confidence {
     }
 }
 
-impl Intentional for RememberFact {
+impl BuiltinCall for RememberFact {
     fn intents(&self) -> Vec<Intent> {
         vec![Intent::Remember {
             category: self.category.name().to_owned(),
@@ -74,32 +74,24 @@ impl Intentional for RememberFact {
             bytes: self.value.len() as u64,
         }]
     }
-}
 
-impl PreparedCall for RememberFact {
-    fn run<'a>(
-        self: Box<Self>,
-        _permit: Permit,
-        context: &'a ToolContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move {
-            let Self { category, key, value, confidence, source } = *self;
-            let source = source.as_deref().unwrap_or(SOURCE_DEFAULT);
-            let name = format!("[{}/{key}]", category.name());
-            let fact = NewFact {
-                category: category.name(),
-                key: key.clone(),
-                value: Labelled::new(context.voice, source, value),
-                confidence_percent: confidence.map_or(100, |Confidence(percent)| percent),
-            };
-            let stored = context.memory.remember(fact).await;
-            let how = match stored.map_err(|source| ToolError::Remember { key, source })? {
-                RememberOutcome::New(_) => "new",
-                RememberOutcome::Updated(_) => "replaced an older one",
-            };
-            let text = format!("Fact stored: {name} ({how})");
-            Ok(ToolOutput::found(context.voice, "remember_fact", &text))
-        })
+    async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
+        let Self { category, key, value, confidence, source } = self;
+        let source = source.as_deref().unwrap_or(SOURCE_DEFAULT);
+        let name = format!("[{}/{key}]", category.name());
+        let fact = NewFact {
+            category: category.name(),
+            key: key.clone(),
+            value: Labelled::new(context.voice, source, value),
+            confidence_percent: confidence.map_or(100, |Confidence(percent)| percent),
+        };
+        let stored = context.memory.remember(fact).await;
+        let how = match stored.map_err(|source| ToolError::Remember { key, source })? {
+            RememberOutcome::New(_) => "new",
+            RememberOutcome::Updated(_) => "replaced an older one",
+        };
+        let text = format!("Fact stored: {name} ({how})");
+        Ok(ToolOutput::found(context.voice, "remember_fact", &text))
     }
 }
 

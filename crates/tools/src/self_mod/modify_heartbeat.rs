@@ -5,16 +5,16 @@
 
 use std::fmt::Write as _;
 
-use automaton_core::intent::{Intent, Intentional};
+use automaton_core::intent::Intent;
 use automaton_core::time::Span;
 use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::context::{BoxFuture, ScheduleChange, ToolContext};
+use crate::context::{ScheduleChange, ToolContext};
 use crate::error::ToolError;
-use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
+use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 pub(crate) static TOOL: Builtin<ModifyHeartbeat> = Builtin::new(ToolMetadata {
     name: "modify_heartbeat",
@@ -52,7 +52,7 @@ impl ModifyHeartbeat {
     }
 }
 
-impl Intentional for ModifyHeartbeat {
+impl BuiltinCall for ModifyHeartbeat {
     fn intents(&self) -> Vec<Intent> {
         let Self { name, task, schedule, interval_seconds, enabled } = self;
         let mut change = String::new();
@@ -68,19 +68,10 @@ impl Intentional for ModifyHeartbeat {
         say("enabled", enabled.map(|enabled| enabled.to_string()));
         vec![Intent::Schedule { entry: name.clone(), change }]
     }
-}
 
-impl PreparedCall for ModifyHeartbeat {
-    fn run<'a>(
-        self: Box<Self>,
-        _permit: Permit,
-        context: &'a ToolContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move {
-            let done =
-                context.schedule.schedule(self.change()).await.map_err(ToolError::Schedule)?;
-            Ok(ToolOutput::found(context.voice, "modify_heartbeat", &done))
-        })
+    async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
+        let done = context.schedule.schedule(self.change()).await.map_err(ToolError::Schedule)?;
+        Ok(ToolOutput::found(context.voice, "modify_heartbeat", &done))
     }
 }
 

@@ -4,16 +4,16 @@
 //! this tool has leads to the creator.
 
 use automaton_core::id::MessageId;
-use automaton_core::intent::{Intent, Intentional};
+use automaton_core::intent::Intent;
 use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_core::trust::Labelled;
 use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::context::{BoxFuture, MessageDraft, ToolContext};
+use crate::context::{MessageDraft, ToolContext};
 use crate::error::ToolError;
-use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
+use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 pub(crate) static TOOL: Builtin<SendMessage> = Builtin::new(ToolMetadata {
     name: "send_message",
@@ -38,27 +38,19 @@ pub(crate) struct SendMessage {
     reply_to: Option<MessageId>,
 }
 
-impl Intentional for SendMessage {
+impl BuiltinCall for SendMessage {
     fn intents(&self) -> Vec<Intent> {
         let bytes = self.content.len() as u64;
         vec![Intent::Message { recipient: self.to_address.clone(), bytes }]
     }
-}
 
-impl PreparedCall for SendMessage {
-    fn run<'a>(
-        self: Box<Self>,
-        _permit: Permit,
-        context: &'a ToolContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move {
-            let body = Labelled::new(context.voice, "agent", self.content);
-            let letter = MessageDraft { body, reply_to: self.reply_to };
-            let sent = context.mailbox.send_to_creator(context.call, letter).await;
-            let id = sent.map_err(ToolError::Send)?;
-            let text = format!("Message sent to your creator (id: {id})");
-            Ok(ToolOutput::found(context.voice, "send_message", &text))
-        })
+    async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
+        let body = Labelled::new(context.voice, "agent", self.content);
+        let letter = MessageDraft { body, reply_to: self.reply_to };
+        let sent = context.mailbox.send_to_creator(context.call, letter).await;
+        let id = sent.map_err(ToolError::Send)?;
+        let text = format!("Message sent to your creator (id: {id})");
+        Ok(ToolOutput::found(context.voice, "send_message", &text))
     }
 }
 

@@ -3,15 +3,15 @@
 //! Whether it may go out now is the handle's to say. What it says of balances and of
 //! where money goes is the runtime's own; the model's words must never replace it.
 
-use automaton_core::intent::{Intent, Intentional};
+use automaton_core::intent::Intent;
 use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::context::{BoxFuture, ToolContext};
+use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
+use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 pub(crate) static TOOL: Builtin<DistressSignal> = Builtin::new(ToolMetadata {
     name: "distress_signal",
@@ -30,23 +30,14 @@ pub(crate) struct DistressSignal {
     message: String,
 }
 
-impl Intentional for DistressSignal {
+impl BuiltinCall for DistressSignal {
     fn intents(&self) -> Vec<Intent> {
         vec![Intent::Plead { bytes: self.message.len() as u64 }]
     }
-}
 
-impl PreparedCall for DistressSignal {
-    fn run<'a>(
-        self: Box<Self>,
-        _permit: Permit,
-        context: &'a ToolContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move {
-            let sent =
-                context.survival.send_distress(self.message).await.map_err(ToolError::Plead)?;
-            Ok(ToolOutput::found(context.voice, "distress_signal", &sent))
-        })
+    async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
+        let sent = context.survival.send_distress(self.message).await.map_err(ToolError::Plead)?;
+        Ok(ToolOutput::found(context.voice, "distress_signal", &sent))
     }
 }
 

@@ -3,15 +3,15 @@
 //! Nothing here may keep it from leaving that again: what ends it is not the model's
 //! to say.
 
-use automaton_core::intent::{Intent, Intentional};
+use automaton_core::intent::Intent;
 use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::context::{BoxFuture, ToolContext};
+use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
+use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 pub(crate) static TOOL: Builtin<EnterLowCompute> = Builtin::new(ToolMetadata {
     name: "enter_low_compute",
@@ -31,22 +31,14 @@ pub(crate) struct EnterLowCompute {
     _reason: Option<String>,
 }
 
-impl Intentional for EnterLowCompute {
+impl BuiltinCall for EnterLowCompute {
     fn intents(&self) -> Vec<Intent> {
         vec![Intent::Economise]
     }
-}
 
-impl PreparedCall for EnterLowCompute {
-    fn run<'a>(
-        self: Box<Self>,
-        _permit: Permit,
-        context: &'a ToolContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move {
-            let done = context.survival.enter_low_compute().await.map_err(ToolError::Economise)?;
-            Ok(ToolOutput::found(context.voice, "enter_low_compute", &done))
-        })
+    async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
+        let done = context.survival.enter_low_compute().await.map_err(ToolError::Economise)?;
+        Ok(ToolOutput::found(context.voice, "enter_low_compute", &done))
     }
 }
 

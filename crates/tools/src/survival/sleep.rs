@@ -4,16 +4,16 @@
 //! and the agent stores the sleep together with the end of the wake. A span out
 //! of range is refused, never shortened.
 
-use automaton_core::intent::{Intent, Intentional};
+use automaton_core::intent::Intent;
 use automaton_core::time::Span;
 use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::context::{BoxFuture, ToolContext};
+use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput, TurnContinuation};
+use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput, TurnContinuation};
 
 pub(crate) static TOOL: Builtin<Sleep> = Builtin::new(ToolMetadata {
     name: "sleep",
@@ -41,25 +41,17 @@ impl Sleep {
     }
 }
 
-impl Intentional for Sleep {
+impl BuiltinCall for Sleep {
     fn intents(&self) -> Vec<Intent> {
         vec![Intent::Sleep { span: self.span().into() }]
     }
-}
 
-impl PreparedCall for Sleep {
-    fn run<'a>(
-        self: Box<Self>,
-        _permit: Permit,
-        context: &'a ToolContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move {
-            let span = self.span();
-            let text = format!("You go to sleep for {} seconds.", self.duration_seconds);
-            let note = self.reason.filter(|reason| !reason.trim().is_empty());
-            let report = ToolOutput::found(context.voice, "sleep", &text);
-            Ok(ToolOutput { after: TurnContinuation::Sleep { span, note }, ..report })
-        })
+    async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
+        let span = self.span();
+        let text = format!("You go to sleep for {} seconds.", self.duration_seconds);
+        let note = self.reason.filter(|reason| !reason.trim().is_empty());
+        let report = ToolOutput::found(context.voice, "sleep", &text);
+        Ok(ToolOutput { after: TurnContinuation::Sleep { span, note }, ..report })
     }
 }
 

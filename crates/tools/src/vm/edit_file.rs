@@ -3,16 +3,16 @@
 //! The rest of the file stays as it is, byte for byte. Must never change a file when the
 //! piece is not there, or could be one of several.
 
-use automaton_core::intent::{Intent, Intentional};
+use automaton_core::intent::Intent;
 use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_policy::Permit;
 use automaton_sandbox::WorkspacePath;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::context::{BoxFuture, ToolContext};
+use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
+use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 /// The largest file that is edited, and that may come of it, in bytes: as much as the policy
 /// lets be written at once.
@@ -43,52 +43,43 @@ pub(crate) struct EditFile {
     all: Option<bool>,
 }
 
-impl Intentional for EditFile {
+impl BuiltinCall for EditFile {
     fn intents(&self) -> Vec<Intent> {
         let bytes = self.new.len() as u64;
         let path = || self.path.clone();
         vec![Intent::ReadPath { path: path() }, Intent::WritePath { path: path(), bytes }]
     }
-}
 
-impl PreparedCall for EditFile {
-    fn run<'a>(
-        self: Box<Self>,
-        _permit: Permit,
-        context: &'a ToolContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move {
-            let path = WorkspacePath::parse(&self.path)
-                .map_err(|source| ToolError::Path { path: self.path.clone(), source })?;
-            let name = path.to_string();
-            let content = context.workspace.read(&path, FILE_BYTES_MAX).await;
-            let content =
-                content.map_err(|source| ToolError::Read { path: name.clone(), source })?;
-            let bytes = content.total_bytes;
-            if bytes > FILE_BYTES_MAX {
-                return Err(ToolError::TooLong { path: name, bytes });
-            }
-            let text = String::from_utf8(content.bytes).ok().filter(|text| !text.contains('\0'));
-            let text = text.ok_or_else(|| ToolError::NotText { path: name.clone(), bytes })?;
-            let found = text.matches(&self.old).count();
-            if found == 0 || (found > 1 && self.all != Some(true)) {
-                return Err(ToolError::Piece { path: name, found });
-            }
-            // Before it is made: many short pieces and a long one are more than there is.
-            let kept = bytes.saturating_sub((found * self.old.len()) as u64);
-            let bytes = kept.saturating_add((found as u64).saturating_mul(self.new.len() as u64));
-            if bytes > FILE_BYTES_MAX {
-                return Err(ToolError::TooLong { path: name, bytes });
-            }
-            let edited = text.replace(&self.old, &self.new);
-            // Whose words were in it are in it still.
-            let voice = context.voice.meet(content.label);
-            let written = context.workspace.write(&path, edited.as_bytes(), voice).await;
-            written.map_err(|source| ToolError::Write { path: name.clone(), source })?;
-            let places = if found == 1 { "1 place".to_owned() } else { format!("{found} places") };
-            let told = format!("File edited: {name} ({places}, {} bytes)", edited.len());
-            Ok(ToolOutput::found(context.voice, "edit_file", &told))
-        })
+    async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
+        let path = WorkspacePath::parse(&self.path)
+            .map_err(|source| ToolError::Path { path: self.path.clone(), source })?;
+        let name = path.to_string();
+        let content = context.workspace.read(&path, FILE_BYTES_MAX).await;
+        let content = content.map_err(|source| ToolError::Read { path: name.clone(), source })?;
+        let bytes = content.total_bytes;
+        if bytes > FILE_BYTES_MAX {
+            return Err(ToolError::TooLong { path: name, bytes });
+        }
+        let text = String::from_utf8(content.bytes).ok().filter(|text| !text.contains('\0'));
+        let text = text.ok_or_else(|| ToolError::NotText { path: name.clone(), bytes })?;
+        let found = text.matches(&self.old).count();
+        if found == 0 || (found > 1 && self.all != Some(true)) {
+            return Err(ToolError::Piece { path: name, found });
+        }
+        // Before it is made: many short pieces and a long one are more than there is.
+        let kept = bytes.saturating_sub((found * self.old.len()) as u64);
+        let bytes = kept.saturating_add((found as u64).saturating_mul(self.new.len() as u64));
+        if bytes > FILE_BYTES_MAX {
+            return Err(ToolError::TooLong { path: name, bytes });
+        }
+        let edited = text.replace(&self.old, &self.new);
+        // Whose words were in it are in it still.
+        let voice = context.voice.meet(content.label);
+        let written = context.workspace.write(&path, edited.as_bytes(), voice).await;
+        written.map_err(|source| ToolError::Write { path: name.clone(), source })?;
+        let places = if found == 1 { "1 place".to_owned() } else { format!("{found} places") };
+        let told = format!("File edited: {name} ({places}, {} bytes)", edited.len());
+        Ok(ToolOutput::found(context.voice, "edit_file", &told))
     }
 }
 

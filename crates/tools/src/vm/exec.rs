@@ -4,7 +4,7 @@
 //! not be run is an error. The result must always say what stopped a command
 //! and what was left out.
 
-use automaton_core::intent::{Intent, Intentional};
+use automaton_core::intent::Intent;
 use automaton_core::time::Span;
 use automaton_core::tool::{Effect, Risk, ToolCategory, ToolSpec};
 use automaton_policy::Permit;
@@ -13,10 +13,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::outputs::{OutputExcerpt, outputs};
-use crate::context::{BoxFuture, CommandOutput, ToolContext};
+use crate::context::{CommandOutput, ToolContext};
 use crate::error::ToolError;
 use crate::result::add_line;
-use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
+use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 /// How long a command may run when the call does not say.
 const TIMEOUT_MS_DEFAULT: u32 = 30_000;
@@ -58,28 +58,20 @@ impl Exec {
     }
 }
 
-impl Intentional for Exec {
+impl BuiltinCall for Exec {
     fn intents(&self) -> Vec<Intent> {
         let timeout_ms = self.timeout().as_millis();
         vec![Intent::Exec { command: self.command.clone(), timeout_ms }]
     }
-}
 
-impl PreparedCall for Exec {
-    fn run<'a>(
-        self: Box<Self>,
-        _permit: Permit,
-        context: &'a ToolContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move {
-            let timeout = self.timeout();
-            let outcome =
-                context.workspace.exec(&self.command, timeout, Some(context.provenance)).await;
-            let ran = outcome.map_err(ToolError::Exec)?;
-            let written = (&ran.stdout, &ran.stderr);
-            let shown = outputs(context, written, ran.label, FRAME_TOKENS).await;
-            Ok(ToolOutput::found(ran.label, "exec", &render(&ran, timeout, &shown)))
-        })
+    async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
+        let timeout = self.timeout();
+        let outcome =
+            context.workspace.exec(&self.command, timeout, Some(context.provenance)).await;
+        let ran = outcome.map_err(ToolError::Exec)?;
+        let written = (&ran.stdout, &ran.stderr);
+        let shown = outputs(context, written, ran.label, FRAME_TOKENS).await;
+        Ok(ToolOutput::found(ran.label, "exec", &render(&ran, timeout, &shown)))
     }
 }
 

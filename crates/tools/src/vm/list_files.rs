@@ -3,7 +3,7 @@
 //! Names and sizes alone, a line each. No link is followed, and a name must never break out
 //! of its line.
 
-use automaton_core::intent::{Intent, Intentional};
+use automaton_core::intent::Intent;
 use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_core::trust::Label;
 use automaton_memory::tokens::estimate;
@@ -12,9 +12,9 @@ use automaton_sandbox::{FileKind, FolderEntry, ListOptions, Listing, WorkspacePa
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::context::{BoxFuture, ToolContext};
+use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
+use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 /// Folders of what programs made, of which only the name is told where they are not named.
 const MADE: [&str; 5] = [".git", "node_modules", "target", "__pycache__", ".venv"];
@@ -86,25 +86,17 @@ pub(super) fn looking(folder: Option<&str>) -> Vec<Intent> {
     vec![Intent::ReadPath { path: folder.unwrap_or(WHOLE).to_owned() }]
 }
 
-impl Intentional for ListFiles {
+impl BuiltinCall for ListFiles {
     fn intents(&self) -> Vec<Intent> {
         looking(self.path.as_deref())
     }
-}
 
-impl PreparedCall for ListFiles {
-    fn run<'a>(
-        self: Box<Self>,
-        _permit: Permit,
-        context: &'a ToolContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move {
-            let reach = (self.depth.unwrap_or(DEPTH_DEFAULT), ENTRIES_MAX);
-            let (path, listing) = listed(context, self.path.as_deref(), reach).await?;
-            let first = self.offset.unwrap_or(1).max(1) as usize;
-            let text = page(&path, &listing, first, context.room);
-            Ok(ToolOutput::found(Label::Tool, "list_files", &text))
-        })
+    async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
+        let reach = (self.depth.unwrap_or(DEPTH_DEFAULT), ENTRIES_MAX);
+        let (path, listing) = listed(context, self.path.as_deref(), reach).await?;
+        let first = self.offset.unwrap_or(1).max(1) as usize;
+        let text = page(&path, &listing, first, context.room);
+        Ok(ToolOutput::found(Label::Tool, "list_files", &text))
     }
 }
 

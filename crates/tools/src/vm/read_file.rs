@@ -5,7 +5,7 @@
 //! show bytes that are no text, and never stop without saying where it goes on.
 
 use automaton_core::error::ErrorClass;
-use automaton_core::intent::{Intent, Intentional};
+use automaton_core::intent::Intent;
 use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_memory::tokens::estimate;
 use automaton_policy::Permit;
@@ -15,9 +15,9 @@ use serde::Deserialize;
 
 use super::list_files::listed;
 use super::nearest::nearest;
-use crate::context::{BoxFuture, ToolContext};
+use crate::context::ToolContext;
 use crate::error::{HandleError, ToolError};
-use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
+use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 /// Lines that one call shows at most, and when it does not say.
 const LINES_MAX: u32 = 2_000;
@@ -54,36 +54,28 @@ pub(crate) struct ReadFile {
     limit: Option<u32>,
 }
 
-impl Intentional for ReadFile {
+impl BuiltinCall for ReadFile {
     fn intents(&self) -> Vec<Intent> {
         vec![Intent::ReadPath { path: self.path.clone() }]
     }
-}
 
-impl PreparedCall for ReadFile {
-    fn run<'a>(
-        self: Box<Self>,
-        _permit: Permit,
-        context: &'a ToolContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move {
-            let path = WorkspacePath::parse(&self.path)
-                .map_err(|source| ToolError::Path { path: self.path.clone(), source })?;
-            let first = self.offset.unwrap_or(1).max(1);
-            let lines_max = self.limit.unwrap_or(LINES_MAX).min(LINES_MAX) as usize;
-            let bytes_max = (context.room as usize).saturating_mul(TOKEN_BYTES_MAX);
-            // What a cut leaves of a character is less than another one.
-            let line_bytes_max = 4 * LINE_CHARS_MAX + 3;
-            let wanted = LineRange { first, lines_max, line_bytes_max, bytes_max };
-            let found = match context.workspace.read_lines(&path, wanted).await {
-                Ok(found) => found,
-                Err(source) => return Err(missing(context, &path, source).await),
-            };
-            let bytes = found.read.total_bytes;
-            let text = shown(&found.read, first, context.room)
-                .ok_or_else(|| ToolError::NotText { path: path.to_string(), bytes })?;
-            Ok(ToolOutput::found(found.label, "read_file", &text))
-        })
+    async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
+        let path = WorkspacePath::parse(&self.path)
+            .map_err(|source| ToolError::Path { path: self.path.clone(), source })?;
+        let first = self.offset.unwrap_or(1).max(1);
+        let lines_max = self.limit.unwrap_or(LINES_MAX).min(LINES_MAX) as usize;
+        let bytes_max = (context.room as usize).saturating_mul(TOKEN_BYTES_MAX);
+        // What a cut leaves of a character is less than another one.
+        let line_bytes_max = 4 * LINE_CHARS_MAX + 3;
+        let wanted = LineRange { first, lines_max, line_bytes_max, bytes_max };
+        let found = match context.workspace.read_lines(&path, wanted).await {
+            Ok(found) => found,
+            Err(source) => return Err(missing(context, &path, source).await),
+        };
+        let bytes = found.read.total_bytes;
+        let text = shown(&found.read, first, context.room)
+            .ok_or_else(|| ToolError::NotText { path: path.to_string(), bytes })?;
+        Ok(ToolOutput::found(found.label, "read_file", &text))
     }
 }
 

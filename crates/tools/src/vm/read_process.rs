@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use automaton_core::intent::{Intent, Intentional};
+use automaton_core::intent::Intent;
 use automaton_core::time::Span;
 use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_policy::Permit;
@@ -13,10 +13,10 @@ use serde::Deserialize;
 
 use super::exec::FRAME_TOKENS;
 use super::outputs::outputs;
-use crate::context::{BackgroundProcess, BoxFuture, ToolContext};
+use crate::context::{BackgroundProcess, ToolContext};
 use crate::error::ToolError;
 use crate::result::{add_line, cap};
-use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
+use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 /// Of a command in a list, in characters.
 const COMMAND_CHARS_MAX: usize = 200;
@@ -41,28 +41,20 @@ pub(crate) struct ReadProcess {
     wait: Option<u32>,
 }
 
-impl Intentional for ReadProcess {
+impl BuiltinCall for ReadProcess {
     fn intents(&self) -> Vec<Intent> {
         vec![Intent::Observe]
     }
-}
 
-impl PreparedCall for ReadProcess {
-    fn run<'a>(
-        self: Box<Self>,
-        _permit: Permit,
-        context: &'a ToolContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move {
-            let Some(id) = self.process else {
-                let all = context.workspace.processes().await.map_err(ToolError::Process)?;
-                return Ok(ToolOutput::found(context.voice, "read_process", &listed(&all)));
-            };
-            let wait = Span::from_millis(self.wait.unwrap_or(0).into());
-            let process = context.workspace.process(id, wait, false).await;
-            let process = process.map_err(ToolError::Process)?;
-            Ok(ToolOutput::found(process.label, "read_process", &told(context, &process).await))
-        })
+    async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
+        let Some(id) = self.process else {
+            let all = context.workspace.processes().await.map_err(ToolError::Process)?;
+            return Ok(ToolOutput::found(context.voice, "read_process", &listed(&all)));
+        };
+        let wait = Span::from_millis(self.wait.unwrap_or(0).into());
+        let process = context.workspace.process(id, wait, false).await;
+        let process = process.map_err(ToolError::Process)?;
+        Ok(ToolOutput::found(process.label, "read_process", &told(context, &process).await))
     }
 }
 

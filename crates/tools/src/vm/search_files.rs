@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 use automaton_core::error::ErrorClass;
-use automaton_core::intent::{Intent, Intentional};
+use automaton_core::intent::Intent;
 use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_core::trust::Label;
 use automaton_memory::tokens::estimate;
@@ -18,9 +18,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::list_files::{is_runtimes, listed, looking};
-use crate::context::{BoxFuture, ToolContext};
+use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
+use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 /// Levels of folders that are searched.
 const DEPTH: u32 = 16;
@@ -70,61 +70,53 @@ pub(crate) struct SearchFiles {
     offset: Option<u32>,
 }
 
-impl Intentional for SearchFiles {
+impl BuiltinCall for SearchFiles {
     fn intents(&self) -> Vec<Intent> {
         looking(self.path.as_deref())
     }
-}
 
-impl PreparedCall for SearchFiles {
-    fn run<'a>(
-        self: Box<Self>,
-        _permit: Permit,
-        context: &'a ToolContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move {
-            let pattern = RegexBuilder::new(&self.pattern)
-                .size_limit(PATTERN_BYTES_MAX)
-                .dfa_size_limit(DFA_BYTES_MAX)
-                .build()
-                .map_err(|error| ToolError::Pattern(error.to_string()))?;
-            let reach = (DEPTH, ENTRIES_MAX);
-            let (_, listing) = listed(context, self.path.as_deref(), reach).await?;
-            let (matches, told, is_full, files, bytes) = (0, 0, false, 0, 0);
-            let mut found = SearchState {
-                text: String::new(),
-                first: self.offset.unwrap_or(1).max(1) as usize,
-                around: self.context.unwrap_or(0) as usize,
-                room: context.room.saturating_sub(FOOTER_TOKENS),
-                cut: listing.cut,
-                closed: listing.closed - unasked(&listing).min(listing.closed),
-                label: Label::Tool,
-                matches,
-                told,
-                is_full,
-                files,
-                bytes,
-            };
-            let files = listing.entries.iter().filter(|entry| entry.kind.is_none());
-            for file in files.filter(|file| may_be_read(&file.path.to_string())) {
-                if found.bytes >= BYTES_MAX {
-                    found.cut = true;
-                    break;
-                }
-                match context.workspace.read(&file.path, FILE_BYTES_MAX).await {
-                    Ok(content) => {
-                        found.search(&pattern, &file.path, &content.bytes, content.label);
-                        found.cut |= content.total_bytes > FILE_BYTES_MAX;
-                    }
-                    Err(source) if source.kind == ErrorClass::Internal => {
-                        return Err(ToolError::Read { path: file.path.to_string(), source });
-                    }
-                    // It went away, or is not ours to read.
-                    Err(_) => found.cut = true,
-                }
+    async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
+        let pattern = RegexBuilder::new(&self.pattern)
+            .size_limit(PATTERN_BYTES_MAX)
+            .dfa_size_limit(DFA_BYTES_MAX)
+            .build()
+            .map_err(|error| ToolError::Pattern(error.to_string()))?;
+        let reach = (DEPTH, ENTRIES_MAX);
+        let (_, listing) = listed(context, self.path.as_deref(), reach).await?;
+        let (matches, told, is_full, files, bytes) = (0, 0, false, 0, 0);
+        let mut found = SearchState {
+            text: String::new(),
+            first: self.offset.unwrap_or(1).max(1) as usize,
+            around: self.context.unwrap_or(0) as usize,
+            room: context.room.saturating_sub(FOOTER_TOKENS),
+            cut: listing.cut,
+            closed: listing.closed - unasked(&listing).min(listing.closed),
+            label: Label::Tool,
+            matches,
+            told,
+            is_full,
+            files,
+            bytes,
+        };
+        let files = listing.entries.iter().filter(|entry| entry.kind.is_none());
+        for file in files.filter(|file| may_be_read(&file.path.to_string())) {
+            if found.bytes >= BYTES_MAX {
+                found.cut = true;
+                break;
             }
-            Ok(ToolOutput::found(found.label, "search_files", &found.page()))
-        })
+            match context.workspace.read(&file.path, FILE_BYTES_MAX).await {
+                Ok(content) => {
+                    found.search(&pattern, &file.path, &content.bytes, content.label);
+                    found.cut |= content.total_bytes > FILE_BYTES_MAX;
+                }
+                Err(source) if source.kind == ErrorClass::Internal => {
+                    return Err(ToolError::Read { path: file.path.to_string(), source });
+                }
+                // It went away, or is not ours to read.
+                Err(_) => found.cut = true,
+            }
+        }
+        Ok(ToolOutput::found(found.label, "search_files", &found.page()))
     }
 }
 

@@ -3,15 +3,15 @@
 //! For servers and long builds. Must never outlive the sandbox that it runs in, and says
 //! so.
 
-use automaton_core::intent::{Intent, Intentional};
+use automaton_core::intent::Intent;
 use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::context::{BoxFuture, ToolContext};
+use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
+use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 pub(crate) static TOOL: Builtin<StartProcess> = Builtin::new(ToolMetadata {
     name: "start_process",
@@ -31,25 +31,17 @@ pub(crate) struct StartProcess {
     command: String,
 }
 
-impl Intentional for StartProcess {
+impl BuiltinCall for StartProcess {
     fn intents(&self) -> Vec<Intent> {
         // No end is set.
         vec![Intent::Exec { command: self.command.clone(), timeout_ms: 0 }]
     }
-}
 
-impl PreparedCall for StartProcess {
-    fn run<'a>(
-        self: Box<Self>,
-        _permit: Permit,
-        context: &'a ToolContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move {
-            let started = context.workspace.start(&self.command, context.provenance).await;
-            let id = started.map_err(ToolError::Exec)?;
-            let told = format!("Process {id} started. It ends when the automaton restarts.");
-            Ok(ToolOutput::found(context.voice, "start_process", &told))
-        })
+    async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
+        let started = context.workspace.start(&self.command, context.provenance).await;
+        let id = started.map_err(ToolError::Exec)?;
+        let told = format!("Process {id} started. It ends when the automaton restarts.");
+        Ok(ToolOutput::found(context.voice, "start_process", &told))
     }
 }
 

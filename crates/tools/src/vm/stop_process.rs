@@ -2,7 +2,7 @@
 //!
 //! What the process itself left running in other groups goes with the sandbox.
 
-use automaton_core::intent::{Intent, Intentional};
+use automaton_core::intent::Intent;
 use automaton_core::time::Span;
 use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_policy::Permit;
@@ -10,9 +10,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::read_process::told;
-use crate::context::{BoxFuture, ToolContext};
+use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
+use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 /// How long the end of a process is waited for.
 const PATIENCE: Span = Span::from_secs(5);
@@ -34,23 +34,15 @@ pub(crate) struct StopProcess {
     process: u32,
 }
 
-impl Intentional for StopProcess {
+impl BuiltinCall for StopProcess {
     fn intents(&self) -> Vec<Intent> {
         vec![Intent::Exec { command: format!("kill %{}", self.process), timeout_ms: 1 }]
     }
-}
 
-impl PreparedCall for StopProcess {
-    fn run<'a>(
-        self: Box<Self>,
-        _permit: Permit,
-        context: &'a ToolContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move {
-            let ended = context.workspace.process(self.process, PATIENCE, true).await;
-            let ended = ended.map_err(ToolError::Process)?;
-            Ok(ToolOutput::found(ended.label, "stop_process", &told(context, &ended).await))
-        })
+    async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
+        let ended = context.workspace.process(self.process, PATIENCE, true).await;
+        let ended = ended.map_err(ToolError::Process)?;
+        Ok(ToolOutput::found(ended.label, "stop_process", &told(context, &ended).await))
     }
 }
 

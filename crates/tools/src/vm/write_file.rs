@@ -3,16 +3,16 @@
 //! The file is opened by a handle beneath the workspace, so no link leads out.
 //! Must never report a file as written that was not.
 
-use automaton_core::intent::{Intent, Intentional};
+use automaton_core::intent::Intent;
 use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_policy::Permit;
 use automaton_sandbox::WorkspacePath;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::context::{BoxFuture, ToolContext};
+use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::tool::{Builtin, PreparedCall, ToolMetadata, ToolOutput};
+use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 pub(crate) static TOOL: Builtin<WriteFile> = Builtin::new(ToolMetadata {
     name: "write_file",
@@ -34,28 +34,20 @@ pub(crate) struct WriteFile {
     content: String,
 }
 
-impl Intentional for WriteFile {
+impl BuiltinCall for WriteFile {
     fn intents(&self) -> Vec<Intent> {
         let bytes = self.content.len() as u64;
         vec![Intent::WritePath { path: self.path.clone(), bytes }]
     }
-}
 
-impl PreparedCall for WriteFile {
-    fn run<'a>(
-        self: Box<Self>,
-        _permit: Permit,
-        context: &'a ToolContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move {
-            let path = WorkspacePath::parse(&self.path)
-                .map_err(|source| ToolError::Path { path: self.path.clone(), source })?;
-            let bytes = self.content.as_bytes();
-            let written = context.workspace.write(&path, bytes, context.voice).await;
-            written.map_err(|source| ToolError::Write { path: path.to_string(), source })?;
-            let text = format!("File written: {path} ({} bytes)", bytes.len());
-            Ok(ToolOutput::found(context.voice, "write_file", &text))
-        })
+    async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
+        let path = WorkspacePath::parse(&self.path)
+            .map_err(|source| ToolError::Path { path: self.path.clone(), source })?;
+        let bytes = self.content.as_bytes();
+        let written = context.workspace.write(&path, bytes, context.voice).await;
+        written.map_err(|source| ToolError::Write { path: path.to_string(), source })?;
+        let text = format!("File written: {path} ({} bytes)", bytes.len());
+        Ok(ToolOutput::found(context.voice, "write_file", &text))
     }
 }
 

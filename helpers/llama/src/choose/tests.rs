@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn asked(contents: &[(LocalModelRole, &str)]) -> String {
-    let message = |(role, content): &(LocalModelRole, &str)| LocalModelMessage {
+fn asked(contents: &[(ChatRole, &str)]) -> String {
+    let message = |(role, content): &(ChatRole, &str)| LocalModelMessage {
         role: *role,
         content: (*content).to_owned(),
         calls: Vec::new(),
@@ -13,27 +13,27 @@ fn asked(contents: &[(LocalModelRole, &str)]) -> String {
 
 #[test]
 fn the_newest_words_of_a_user_are_the_request() {
-    let first = (LocalModelRole::User, "Message from your creator:\nPaint it.\n\nNow: noon.");
-    let check = |more: &[(LocalModelRole, &str)], expected: &str| {
+    let first = (ChatRole::User, "Message from your creator:\nPaint it.\n\nNow: noon.");
+    let check = |more: &[(ChatRole, &str)], expected: &str| {
         assert_eq!(asked(&[&[first], more].concat()), expected);
     };
     check(&[], "Paint it.");
     check(
-        &[(LocalModelRole::Tool, "painted"), (LocalModelRole::User, "(Go on.)\n\nNow: one.")],
+        &[(ChatRole::Tool, "painted"), (ChatRole::User, "(Go on.)\n\nNow: one.")],
         "Paint it.",
     );
-    check(&[(LocalModelRole::User, "(Turn 3.)\n\nYou wake.\n\nBefore: You slept.")], "Paint it.");
-    check(&[(LocalModelRole::User, "Now: noon.\n\nMessage from your creator:\nRest.")], "Rest.");
+    check(&[(ChatRole::User, "(Turn 3.)\n\nYou wake.\n\nBefore: You slept.")], "Paint it.");
+    check(&[(ChatRole::User, "Now: noon.\n\nMessage from your creator:\nRest.")], "Rest.");
     assert_eq!(
-        asked(&[(LocalModelRole::User, "Paint it."), (LocalModelRole::User, "Sing: la la")]),
+        asked(&[(ChatRole::User, "Paint it."), (ChatRole::User, "Sing: la la")]),
         "Sing: la la"
     );
     assert_eq!(
-        asked(&[(LocalModelRole::System, "rules"), (LocalModelRole::User, "(Go on.)")]),
+        asked(&[(ChatRole::System, "rules"), (ChatRole::User, "(Go on.)")]),
         EMPTY_REQUEST
     );
     assert_eq!(
-        asked(&[(LocalModelRole::User, &"é".repeat(900))]).chars().count(),
+        asked(&[(ChatRole::User, &"é".repeat(900))]).chars().count(),
         REQUEST_CHARS_MAX
     );
 }

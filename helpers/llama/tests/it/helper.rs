@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use automaton_core::wire::brain::{
     LocalModelCompletionRequest, LocalModelMessage, LocalModelRequest, LocalModelResponse,
-    LocalModelRole, LocalModelTool,
+    LocalModelTool,
 };
+use automaton_core::wire::chat::ChatRole;
 use serde_json::{Value, json};
 
 /// Longest wait for one line; a model on a busy machine takes a while.
@@ -85,7 +86,7 @@ pub(crate) fn model() -> Option<PathBuf> {
     named
 }
 
-pub(crate) fn said(role: LocalModelRole, content: &str) -> LocalModelMessage {
+pub(crate) fn said(role: ChatRole, content: &str) -> LocalModelMessage {
     LocalModelMessage { role, content: content.to_owned(), calls: Vec::new() }
 }
 

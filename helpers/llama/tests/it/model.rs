@@ -2,9 +2,10 @@
 
 use automaton_core::wire::brain::{
     LINE_BYTES_MAX, LocalModelCall, LocalModelCompletion, LocalModelFailure, LocalModelFailureCode,
-    LocalModelFinishReason, LocalModelHello, LocalModelRequest, LocalModelResponse, LocalModelRole,
+    LocalModelFinishReason, LocalModelHello, LocalModelRequest, LocalModelResponse,
     VERSION,
 };
+use automaton_core::wire::chat::ChatRole;
 use serde_json::{Value, json};
 
 use crate::helper::{Helper, model, request, said, tool};
@@ -36,7 +37,7 @@ fn greets_counts_and_ends_with_the_connection() {
     assert_eq!((hello.version, hello.context_tokens), (VERSION, 1024));
     assert!(hello.parameters > 1_000_000 && !hello.model.is_empty());
     let mut count = |text: &str| match helper
-        .ask(&LocalModelRequest::Count { messages: vec![said(LocalModelRole::User, text)] })
+        .ask(&LocalModelRequest::Count { messages: vec![said(ChatRole::User, text)] })
         .0
     {
         LocalModelResponse::Counted { tokens } => tokens,
@@ -51,7 +52,7 @@ fn greets_counts_and_ends_with_the_connection() {
 #[test]
 fn plain_text_comes_in_pieces() {
     let Some((mut helper, _)) = start() else { return };
-    let ask = request(vec![said(LocalModelRole::User, "What is the capital of France?")], vec![]);
+    let ask = request(vec![said(ChatRole::User, "What is the capital of France?")], vec![]);
     let (done, pieces) = done(helper.ask(&LocalModelRequest::Complete(ask)));
     assert!(done.text.contains("Paris"), "{}", done.text);
     assert_eq!(pieces.trim(), done.text);
@@ -68,7 +69,7 @@ fn calls_fit_their_schema_and_leave_out_what_they_must() {
             &json!({ "colour": { "enum": ["red", "green"] }, "times": { "type": "integer", "minimum": 1, "maximum": 3 } }),
         ),
     ];
-    let mut ask = request(vec![said(LocalModelRole::User, "Paint the wall green")], tools);
+    let mut ask = request(vec![said(ChatRole::User, "Paint the wall green")], tools);
     for (temperature_milli, seed) in [(0, 1), (800, 1), (800, 2), (1500, 3)] {
         (ask.temperature_milli, ask.seed, ask.left_out) =
             (temperature_milli, seed, vec!["exec".into()]);
@@ -95,7 +96,7 @@ fn the_prefix_of_a_conversation_is_not_evaluated_again() {
     let command = || json!({ "command": { "type": "string" } });
     let tools = vec![tool("exec", &command()), tool("other", &command())];
     let mut messages =
-        vec![said(LocalModelRole::System, &rules), said(LocalModelRole::User, "List the files")];
+        vec![said(ChatRole::System, &rules), said(ChatRole::User, "List the files")];
     let cold =
         done(helper.ask(&LocalModelRequest::Complete(request(messages.clone(), tools.clone())))).0;
     assert_eq!(cold.cached_tokens, 0, "what the prior evaluated is not counted as cached");
@@ -103,9 +104,9 @@ fn the_prefix_of_a_conversation_is_not_evaluated_again() {
         done(helper.ask(&LocalModelRequest::Complete(request(messages.clone(), tools.clone())))).0;
     assert!(same.cached_tokens + 1 >= same.prompt_tokens, "{same:?}");
     assert_eq!(same.calls, cold.calls, "a warm cache gives the same answer");
-    let mut answer = said(LocalModelRole::Assistant, "");
+    let mut answer = said(ChatRole::Assistant, "");
     answer.calls = cold.calls;
-    messages.extend([answer, said(LocalModelRole::Tool, "README.md")]);
+    messages.extend([answer, said(ChatRole::Tool, "README.md")]);
     let warm = done(helper.ask(&LocalModelRequest::Complete(request(messages, tools)))).0;
     assert!(warm.cached_tokens + 4 >= cold.prompt_tokens, "{warm:?}");
     assert!(warm.prompt_tokens > cold.prompt_tokens);
@@ -119,7 +120,7 @@ fn a_cut_answer_is_still_a_whole_call() {
         &json!({ "path": { "type": "string" }, "content": { "type": "string" } }),
     )];
     let mut ask =
-        request(vec![said(LocalModelRole::User, "Write a long story to story.txt")], tools);
+        request(vec![said(ChatRole::User, "Write a long story to story.txt")], tools);
     for max_tokens in [1, 24, 32, 40, 64] {
         ask.max_tokens = max_tokens;
         let done = done(helper.ask(&LocalModelRequest::Complete(ask.clone()))).0;
@@ -144,7 +145,7 @@ fn bad_requests_are_answered_and_forgotten() {
     assert_eq!(code(helper.read()), LocalModelFailureCode::BadRequest);
     let nothing = helper.ask(&LocalModelRequest::Complete(request(vec![], vec![])));
     assert_eq!(failed(nothing).code, LocalModelFailureCode::BadRequest);
-    let long = vec![said(LocalModelRole::User, &"many words ".repeat(4000))];
+    let long = vec![said(ChatRole::User, &"many words ".repeat(4000))];
     let long = failed(helper.ask(&LocalModelRequest::Complete(request(long, vec![]))));
     assert_eq!(long.code, LocalModelFailureCode::TooLong);
     assert!(long.message.contains("1024"), "{}", long.message);
@@ -154,12 +155,12 @@ fn bad_requests_are_answered_and_forgotten() {
         json!({ "$ref": "#/nowhere" }),
     ] {
         let tools = vec![tool("fine", &json!({})), tool("bad", &json!({ "a": schema }))];
-        let ask = request(vec![said(LocalModelRole::User, "go")], tools);
+        let ask = request(vec![said(ChatRole::User, "go")], tools);
         let bad = failed(helper.ask(&LocalModelRequest::Complete(ask)));
         assert_eq!(bad.code, LocalModelFailureCode::BadSchema);
         assert!(bad.message.contains("bad"), "{}", bad.message);
     }
-    let fine = request(vec![said(LocalModelRole::User, "Say hello")], vec![]);
+    let fine = request(vec![said(ChatRole::User, "Say hello")], vec![]);
     assert!(!done(helper.ask(&LocalModelRequest::Complete(fine))).0.text.is_empty());
     helper.write(&vec![b'x'; LINE_BYTES_MAX + 1]);
     assert_eq!(code(helper.read()), LocalModelFailureCode::BadRequest);
@@ -171,7 +172,7 @@ fn bad_requests_are_answered_and_forgotten() {
 #[test]
 fn a_peer_that_hangs_up_within_an_answer_is_no_failure() {
     let Some((mut helper, _)) = start() else { return };
-    let ask = request(vec![said(LocalModelRole::User, "Tell me a long story")], vec![]);
+    let ask = request(vec![said(ChatRole::User, "Tell me a long story")], vec![]);
     let mut line = serde_json::to_vec(&LocalModelRequest::Complete(ask)).unwrap();
     line.push(b'\n');
     helper.write(&line);

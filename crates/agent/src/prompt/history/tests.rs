@@ -6,7 +6,7 @@ use automaton_core::entropy::SystemEntropy;
 use automaton_core::id::IdGenerator;
 use automaton_core::record::{CallStatus, TurnStatus};
 use automaton_core::time::{SystemClock, Timestamp};
-use automaton_inference::Role;
+use automaton_inference::ChatRole;
 use proptest::prelude::*;
 
 use super::super::caps::PromptCaps;
@@ -59,9 +59,9 @@ fn a_turn_without_input_is_the_models_words_alone() {
     let result = Labelled::new(Label::Tool, "exec", "exit_code: 0");
     let turn = turn(Vec::new(), "", vec![call("exec", r#"{"command":"true"}"#, Some(result))]);
     let messages = whole(&turn, &guard());
-    assert_eq!(messages[0].role, Role::Assistant, "nothing bids it go on");
+    assert_eq!(messages[0].role, ChatRole::Assistant, "nothing bids it go on");
     assert_eq!(messages[0].calls.len(), 1);
-    assert_eq!(messages[1].role, Role::Tool);
+    assert_eq!(messages[1].role, ChatRole::Tool);
     assert_eq!(messages[1].answers, Some(turn.calls[0].id));
     assert!(messages[1].content.contains("exit_code: 0"));
     let guard = guard();

@@ -68,7 +68,7 @@ pub(crate) enum AuditCommand {
 
 /// A kind of entries.
 fn kind(text: &str) -> Result<LinkKind, String> {
-    let found = LinkKind::ALL.into_iter().find(|kind| kind.name() == text);
+    let found = LinkKind::by_name(text);
     found.ok_or_else(|| LinkKind::ALL.map(LinkKind::name).join(", "))
 }
 

@@ -300,7 +300,7 @@ fn machine(row: &Row<'_>) -> rusqlite::Result<Machine> {
         name: row.get("name")?,
         tier: MachineTierSpec::named(&tier).ok_or_else(unknown)?,
         monthly: Microcents::new(row.get("monthly")?),
-        state: MachineState::named(&state).ok_or_else(unknown)?,
+        state: MachineState::by_name(&state).ok_or_else(unknown)?,
         since: Timestamp::from_millis(row.get("since")?),
         reason: row.get("reason")?,
         was_healthy: time("healthy_at")?.is_some(),

@@ -7,7 +7,7 @@
 
 use automaton_core::wire::brain::{
     LocalModelCall, LocalModelCompletion, LocalModelCompletionRequest, LocalModelFinishReason,
-    LocalModelMessage, LocalModelRole, LocalModelTool,
+    LocalModelMessage, LocalModelTool,
 };
 use automaton_core::wire::chat::{
     CalledFunction, ChatCall, ChatChoice, ChatChunk, ChatMessage, ChatResponse, ChatRole, ChatTool,
@@ -44,7 +44,7 @@ struct LocalChatRequest {
 
 #[derive(Deserialize)]
 struct LocalChatMessage {
-    role: LocalModelRole,
+    role: ChatRole,
     content: Option<ChatContent>,
     tool_calls: Option<Vec<ChatCall>>,
 }

@@ -9,7 +9,7 @@ use automaton_core::wire::brain::{
 
 use crate::catalogue::ModelInfo;
 use crate::provider::{
-    Completion, CompletionRequest, FinishReason, Message, RawCall, Role, TokenCountSource,
+    Completion, CompletionRequest, FinishReason, Message, RawCall, TokenCountSource,
 };
 
 /// The request for an answer.
@@ -32,17 +32,15 @@ pub(in crate::providers) fn complete(ask: &CompletionRequest) -> LocalModelCompl
 }
 
 fn message(message: &Message) -> brain::LocalModelMessage {
-    let role = match message.role {
-        Role::System => brain::LocalModelRole::System,
-        Role::User => brain::LocalModelRole::User,
-        Role::Assistant => brain::LocalModelRole::Assistant,
-        Role::Tool => brain::LocalModelRole::Tool,
-    };
     let calls = message
         .calls
         .iter()
         .map(|call| LocalModelCall { name: call.tool.clone(), arguments: call.arguments.clone() });
-    brain::LocalModelMessage { role, content: message.content.clone(), calls: calls.collect() }
+    brain::LocalModelMessage {
+        role: message.role,
+        content: message.content.clone(),
+        calls: calls.collect(),
+    }
 }
 
 /// The reply out of a finished answer.

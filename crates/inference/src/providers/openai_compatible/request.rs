@@ -5,15 +5,14 @@
 use automaton_core::tool::ToolSpec;
 use automaton_core::wire::chat::{
     AllowedTool, AllowedTools, CalledFunction, ChatCall, ChatFunction, ChatMessage, ChatRequest,
-    ChatRole, ChatTool, FunctionKind, NamedTools, StreamOptions, ToolChoice, ToolMode,
-    ToolReference,
+    ChatTool, FunctionKind, NamedTools, StreamOptions, ToolChoice, ToolMode, ToolReference,
 };
 use serde::Serialize;
 use serde_json::Number;
 
 use crate::catalogue::{ModelInfo, RequestDialect};
 use crate::error::InferenceError;
-use crate::provider::{CompletionRequest, Message, Role};
+use crate::provider::{CompletionRequest, Message};
 
 /// The request and the fields in which the dialects differ.
 #[derive(Serialize)]
@@ -85,12 +84,6 @@ fn thousandths(milli: u32) -> Option<Number> {
 }
 
 fn message(message: &Message) -> ChatMessage {
-    let role = match message.role {
-        Role::System => ChatRole::System,
-        Role::User => ChatRole::User,
-        Role::Assistant => ChatRole::Assistant,
-        Role::Tool => ChatRole::Tool,
-    };
     let calls: Vec<ChatCall> = message
         .calls
         .iter()
@@ -103,7 +96,7 @@ fn message(message: &Message) -> ChatMessage {
     // A message of calls alone has no content; an empty one is refused by some.
     let silent = message.content.is_empty() && !calls.is_empty();
     ChatMessage {
-        role,
+        role: message.role,
         content: (!silent).then(|| message.content.clone()),
         tool_calls: (!calls.is_empty()).then_some(calls),
         tool_call_id: message.answers.map(|id| id.to_string()),
