@@ -1,7 +1,7 @@
 //! Pure: a chain of SHA-256 hashes over rows, so that a quiet change is found.
 //!
-//! Each link hashes its predecessor and the rows that one transaction added, so an
-//! edited, removed or inserted row breaks every later link. Whoever can rewrite the whole chain *and* the place
+//! Each link hashes its predecessor and the rows that one write added, so an edited,
+//! removed or inserted row breaks every later link. Whoever can rewrite the whole chain *and* the place
 //! where its head is kept can still cut its tail: only a head that is anchored
 //! elsewhere finds that. Nothing here may ever change its encoding: old chains
 //! must stay verifiable.

@@ -6,9 +6,11 @@
 use std::path::PathBuf;
 
 use automaton_core::error::{Classified, ErrorClass};
+use automaton_core::money::MoneyError;
 use rusqlite::ErrorCode;
 
-/// A database could not be opened, migrated or copied.
+/// A database could not be opened, migrated or copied, or something that was asked of it
+/// failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SqliteError {
     /// There is no such file, and it was to be read only.
@@ -109,6 +111,63 @@ pub enum SqliteError {
         /// Why not.
         source: rusqlite::Error,
     },
+    /// The thread that writes could not be started.
+    #[error("cannot start the thread that writes the database")]
+    Spawn(#[source] std::io::Error),
+    /// The writer has ended: it was closed, or a job panicked.
+    #[error("cannot {operation}: the thread that writes the database has ended")]
+    WriterGone {
+        /// What was asked of it.
+        operation: &'static str,
+    },
+    /// SQLite failed at what was asked of an open database. A reason that is not spelt out
+    /// is a defect of ours or a database that somebody edited.
+    #[error("cannot {operation}{}", SqliteErrorKind::of(.source).spelt_out())]
+    Operation {
+        /// What was tried.
+        operation: &'static str,
+        /// Why not.
+        source: rusqlite::Error,
+    },
+}
+
+/// Why a piece of work in a transaction stopped: SQLite failed, or a rule of whose database it
+/// is refused. Which operation it was is added where the work was ordered.
+#[derive(Debug)]
+pub enum TxError<E> {
+    /// SQLite failed.
+    Sql(rusqlite::Error),
+    /// A rule refused.
+    Refused(E),
+}
+
+impl<E> From<rusqlite::Error> for TxError<E> {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sql(error)
+    }
+}
+
+impl<E: From<SqliteError>> From<E> for TxError<E> {
+    fn from(error: E) -> Self {
+        Self::Refused(error)
+    }
+}
+
+/// Where books are kept, an amount that cannot be counted refuses.
+impl<E: From<MoneyError>> From<MoneyError> for TxError<E> {
+    fn from(error: MoneyError) -> Self {
+        Self::Refused(error.into())
+    }
+}
+
+impl<E: From<SqliteError>> TxError<E> {
+    /// The error of the operation that was stopped, which completes "cannot …".
+    pub fn during(self, operation: &'static str) -> E {
+        match self {
+            Self::Refused(error) => error,
+            Self::Sql(source) => SqliteError::Operation { operation, source }.into(),
+        }
+    }
 }
 
 impl Classified for SqliteError {
@@ -119,12 +178,14 @@ impl Classified for SqliteError {
             | Self::OldForm { .. }
             | Self::Older { .. } => ErrorClass::User,
             Self::NotADatabase { .. } | Self::Foreign { .. } => ErrorClass::Config,
-            Self::Sql { source, .. } | Self::Migrate { source, .. } => {
-                SqliteErrorKind::of(source).kind()
-            }
-            Self::Orphaned { .. } | Self::File { .. } | Self::Corrupt { .. } => {
-                ErrorClass::Internal
-            }
+            Self::Sql { source, .. }
+            | Self::Migrate { source, .. }
+            | Self::Operation { source, .. } => SqliteErrorKind::of(source).kind(),
+            Self::Orphaned { .. }
+            | Self::File { .. }
+            | Self::Corrupt { .. }
+            | Self::Spawn(_)
+            | Self::WriterGone { .. } => ErrorClass::Internal,
         }
     }
 
@@ -161,7 +222,11 @@ impl Classified for SqliteError {
                 ));
             }
             Self::Older { .. } => "Start the automaton once with this program; that migrates it.",
-            Self::Sql { source, .. } | Self::Migrate { source, .. } => {
+            Self::WriterGone { .. } => "Start it again; what was stored is safe.",
+            Self::Spawn(_) => return None,
+            Self::Sql { source, .. }
+            | Self::Migrate { source, .. }
+            | Self::Operation { source, .. } => {
                 return SqliteErrorKind::of(source).hint().map(str::to_owned);
             }
         };
@@ -213,6 +278,17 @@ impl SqliteErrorKind {
             Self::Full | Self::Damaged | Self::Io | Self::Constraint | Self::Other => {
                 ErrorClass::Internal
             }
+        }
+    }
+
+    /// The reason as the end of a sentence, where a user can do something about it.
+    const fn spelt_out(self) -> &'static str {
+        match self {
+            Self::Full => ": the disk is full",
+            Self::Busy => ": another program holds the database",
+            Self::Damaged => ": the database is damaged",
+            Self::Io => ": the database file cannot be read or written",
+            Self::Constraint | Self::Other => "",
         }
     }
 

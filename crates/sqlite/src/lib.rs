@@ -2,7 +2,7 @@
 //!
 //! Opening sets the same pragmas everywhere, refuses what is damaged, foreign, newer
 //! than this program or of the old form without changing a byte of it, and migrates
-//! the rest.
+//! the rest. [`Writer`] is how processes that do many things at once write to it.
 //! This crate must never know a table of anybody: each kind of database comes in as
 //! its [`Schema`].
 
@@ -11,8 +11,10 @@ pub mod chain;
 mod error;
 mod migrate;
 mod open;
+mod writer;
 
 pub use backup::backup;
-pub use error::{SqliteError, SqliteErrorKind};
+pub use error::{SqliteError, SqliteErrorKind, TxError};
 pub use migrate::{Migration, Schema};
-pub use open::{checkpoint, ended_well, open, open_read_only, with_full_sync};
+pub use open::{checkpoint, ended_well, open, open_read_only};
+pub use writer::{CommitDurability, CommitHook, WriteOptions, Writer, WriterHooks, write_synced};

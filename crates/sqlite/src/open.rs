@@ -24,7 +24,7 @@ const CHECKPOINT_PAGES: u32 = 1000;
 
 /// Opens the database for writing; makes it when it is missing, migrates it when
 /// it is older. Reads every page only when [`ended_well`] says no. Write-ahead log, foreign keys on, `synchronous=NORMAL`: a
-/// commit survives the death of the process, [`with_full_sync`] adds the death
+/// commit survives the death of the process, [`crate::CommitDurability`] adds the death
 /// of the machine. Only the owner can read the files.
 ///
 /// # Errors
@@ -96,11 +96,10 @@ pub fn checkpoint(connection: &Connection) -> rusqlite::Result<()> {
 
 /// Does some work with `synchronous=FULL`: a transaction that commits in it is
 /// on the disk when it returns. The log is synced as a whole, so every earlier
-/// commit is on the disk then, too. The work must not be inside a transaction.
-///
-/// # Errors
-/// What the work fails with, or SQLite when the mode cannot be set.
-pub fn with_full_sync<T, E: From<rusqlite::Error>>(
+/// commit is on the disk then, too. The work must not be inside a transaction. The mode is
+/// that of the one connection: a second one would make each forget its pages whenever the
+/// other has written.
+pub(crate) fn with_full_sync<T, E: From<rusqlite::Error>>(
     connection: &mut Connection,
     work: impl FnOnce(&mut Connection) -> Result<T, E>,
 ) -> Result<T, E> {

@@ -503,7 +503,7 @@ CREATE INDEX payment_steps_of ON payment_steps (payment);
 CREATE TRIGGER payment_steps_kept BEFORE DELETE ON payment_steps BEGIN SELECT RAISE(ABORT, 'steps of payments are never deleted'); END;
 CREATE TRIGGER payment_steps_fixed BEFORE UPDATE ON payment_steps WHEN old.sha256 IS NOT NULL BEGIN SELECT RAISE(ABORT, 'steps of payments are never changed'); END;
 
--- One link a transaction, over the rows that it added. Each of them has the number of its link
+-- One link a write of the store, over the rows that it added. Each of them has the number of its link
 -- and a digest of what the link covers of it: of a call `decided_*` and `ended_*`, of a step
 -- `link` and `sha256`.
 CREATE TABLE audit_chain (

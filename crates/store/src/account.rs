@@ -10,7 +10,7 @@ use crate::Store;
 use crate::codec::get;
 use crate::error::{StoreError, TxError};
 use crate::ledger::{LedgerCategory, Revenue, book_cost, book_income};
-use crate::thread::{CommitDurability, ConnectionExt, Tx, WriteOptions, WriterState, sql};
+use crate::thread::{CommitDurability, ConnectionExt, Tx, WriteOptions, sql};
 
 /// How far a history was read: the numbers of its newest entry and of its newest sale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -27,8 +27,7 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn account_cursor(&self, origin: String) -> Result<Cursor, StoreError> {
-        self.run("look how far an account was read", move |db| read_cursor(&db.connection, &origin))
-            .await
+        self.run("look how far an account was read", move |tx| read_cursor(tx, &origin)).await
     }
 
     /// Books what a piece of a history told, and that it was read; whether it was: not when
@@ -66,9 +65,7 @@ impl Store {
     pub async fn rented(&self) -> Result<Microcents, StoreError> {
         let statement =
             "SELECT coalesce(sum(-amount), 0) AS sum FROM ledger WHERE category = 'machine'";
-        let work = move |db: &mut WriterState| {
-            Ok(db.connection.one(statement, [], |row| get(row, "sum"))?)
-        };
+        let work = move |tx: &Tx<'_>| Ok(tx.one(statement, [], |row| get(row, "sum"))?);
         Ok(self.run("add up what machines cost", work).await?.unwrap_or_default())
     }
 }

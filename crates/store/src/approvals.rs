@@ -21,7 +21,7 @@ use serde::Serialize;
 use crate::audit::{self, LinkKind};
 use crate::codec::{Sql, get, labelled, maybe};
 use crate::error::{StoreError, TxError, missing, unfit};
-use crate::thread::{CommitDurability, ConnectionExt, Tx, WriteOptions, WriterState, sql};
+use crate::thread::{CommitDurability, ConnectionExt, Tx, WriteOptions, sql};
 use crate::{Hash, Store, payments, wakes};
 
 /// Where a question stands.
@@ -117,7 +117,7 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn approvals(&self, limit: u32) -> Result<Vec<Approval>, StoreError> {
-        let work = move |db: &mut WriterState| newest(&db.connection, ApprovalFilter::All, limit);
+        let work = move |tx: &Tx<'_>| newest(tx, ApprovalFilter::All, limit);
         self.run("read the approvals", work).await
     }
 
@@ -142,7 +142,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Missing`].
     pub async fn approval(&self, id: ApprovalId) -> Result<Approval, StoreError> {
-        self.run("read an approval", move |db| one(&db.connection, id)).await
+        self.run("read an approval", move |tx| one(tx, id)).await
     }
 
     /// The oldest call that was approved and not made yet.
@@ -150,9 +150,7 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn approved_call(&self) -> Result<Option<Approval>, StoreError> {
-        let work = |db: &mut WriterState| {
-            Ok(db.connection.one(sql!("approval_approved"), [], approval)?)
-        };
+        let work = |tx: &Tx<'_>| Ok(tx.one(sql!("approval_approved"), [], approval)?);
         self.run("read what was approved", work).await
     }
 
@@ -162,9 +160,7 @@ impl Store {
     /// When SQLite fails.
     pub async fn expire_approvals(&self) -> Result<usize, StoreError> {
         let late = "SELECT * FROM approvals WHERE state = 'waiting' AND expires_at <= ?1";
-        let some = move |db: &mut WriterState| {
-            Ok(db.connection.one(late, [Sql(db.now())], |_| Ok(()))?.is_some())
-        };
+        let some = move |tx: &Tx<'_>| Ok(tx.one(late, [Sql(tx.now)], |_| Ok(()))?.is_some());
         // Asked at every look, and nearly always in vain.
         if !self.run("look for late approvals", some).await? {
             return Ok(0);

@@ -1,8 +1,10 @@
 //! `audit_chain`: decisions, outcomes, payments and answers as a chain of hashes.
 //!
-//! Each transaction that adds rows adds one link: the hash of the digests of these rows'
-//! columns and of the link before it; `audit_head` holds how many links there are and the
-//! last hash. Verifying computes everything again from the rows: an edited, added or
+//! Each write of the store that adds rows adds one link: the hash of the digests of these
+//! rows' columns and of the link before it; `audit_head` holds how many links there are and
+//! the last hash. Writes that are committed together have a link each, in their order, and
+//! one that fails takes its link with it: what a chain looks like never hangs on who else
+//! was waiting. Verifying computes everything again from the rows: an edited, added or
 //! deleted row, an edited link and a cut tail are found. Whoever cuts the tail *and* rewrites
 //! the head leaves a chain that is whole: finding that takes a head that was
 //! kept outside this database, which `record` compares with.
@@ -182,7 +184,7 @@ impl Store {
     /// # Errors
     /// When SQLite fails. A broken chain is a finding of the report.
     pub async fn verify_chain(&self) -> Result<ChainReport, StoreError> {
-        self.run("verify the audit chain", |db| verify(&db.connection)).await
+        self.run("verify the audit chain", |tx| verify(tx)).await
     }
 }
 
@@ -210,7 +212,7 @@ pub(crate) fn append(tx: &Tx<'_>, kind: LinkKind, subject: &str) -> Result<(), T
     Ok(())
 }
 
-/// Adds the link of a transaction that is about to be committed, and writes down where the
+/// Adds the link of a transaction whose work is done, and writes down where the
 /// chain ends now.
 pub(crate) fn close_link(tx: &Tx<'_>) -> Result<(), TxError> {
     let Some(Growing { seq, prev, mut rows }) = tx.chain.take() else { return Ok(()) };
@@ -277,14 +279,13 @@ pub(crate) fn walk(
     Ok(next)
 }
 
-pub(crate) fn verify(connection: &Connection) -> Result<ChainReport, TxError> {
-    // One moment of the database, whoever writes meanwhile.
-    let moment = connection.unchecked_transaction()?;
-    let (expected, expected_head) = head(&moment)?;
+/// Computes the whole chain again, as it is in one moment: in one transaction.
+pub(crate) fn verify(moment: &Connection) -> Result<ChainReport, TxError> {
+    let (expected, expected_head) = head(moment)?;
     let (mut links, mut last, mut broken) = (0_u64, GENESIS, None);
-    let rest = walk(&moment, 0, |found, rows| {
+    let rest = walk(moment, 0, |found, rows| {
         if broken.is_none() {
-            let problem = problem(&moment, (found, rows), (links, last))?;
+            let problem = problem(moment, (found, rows), (links, last))?;
             broken = problem.map(|problem| ChainBreak { seq: Some(found.seq), problem });
         }
         (links, last) = (links + 1, found.hash);
@@ -295,7 +296,7 @@ pub(crate) fn verify(connection: &Connection) -> Result<ChainReport, TxError> {
     }
     if broken.is_none() {
         let unlinked = rest.map(|subject| ChainProblem::Unlinked(subject.kind, subject.id));
-        let problem = unlinked.map_or_else(|| outside(&moment), |problem| Ok(Some(problem)))?;
+        let problem = unlinked.map_or_else(|| outside(moment), |problem| Ok(Some(problem)))?;
         broken = problem.map(|problem| ChainBreak { seq: None, problem });
     }
     Ok(ChainReport { links, head: last, broken })

@@ -20,7 +20,7 @@ use rusqlite::{Connection, params};
 use crate::audit::LinkKind;
 use crate::codec::{Sql, get};
 use crate::error::{StoreError, TxError, conflict, missing, unfit};
-use crate::thread::{CommitDurability, ConnectionExt, Tx, WriteOptions, WriterState, sql};
+use crate::thread::{CommitDurability, ConnectionExt, Tx, WriteOptions, sql};
 use crate::turns::JudgedCall;
 use crate::{Store, audit, decisions, rates};
 
@@ -34,16 +34,12 @@ impl Store {
     /// [`StoreError::Unfit`] when it is not planned, even when it is
     /// started already: only one caller may run it.
     pub async fn start_call(&self, call: CallId) -> Result<(), StoreError> {
-        let work = move |db: &mut WriterState| {
-            let sync = match effect(&db.connection, call)? {
-                Effect::Mutates => CommitDurability::Machine,
-                Effect::Observes => CommitDurability::Process,
-            };
-            let write =
-                WriteOptions::new("start a call").sync(sync).reaches(FaultPoint::CallStarted);
-            db.write(write, |tx| start(tx, call))
+        let sync = match self.run("start a call", move |tx| effect(tx, call)).await? {
+            Effect::Mutates => CommitDurability::Machine,
+            Effect::Observes => CommitDurability::Process,
         };
-        self.run("start a call", work).await
+        let write = WriteOptions::new("start a call").sync(sync).reaches(FaultPoint::CallStarted);
+        self.write(write, move |tx| start(tx, call)).await
     }
 
     /// Stores how a call ended and what the model is told of it. The same again

@@ -14,7 +14,7 @@ use crate::Store;
 use crate::codec::{Sql, get};
 use crate::error::{StoreError, TxError};
 use crate::ledger::{LedgerBooking, LedgerCategory, book, correct, cost, take_back};
-use crate::thread::{CommitDurability, ConnectionExt, Tx, WriteOptions, WriterState, sql};
+use crate::thread::{CommitDurability, ConnectionExt, Tx, WriteOptions, sql};
 
 /// Whose word the cost of an answer is.
 const SOURCE: &str = "provider";
@@ -181,8 +181,8 @@ impl Store {
     /// When SQLite fails.
     pub async fn unsettled_costs(&self) -> Result<Vec<UnsettledCost>, StoreError> {
         let statement = "SELECT id, turn, cloud, most FROM unsettled_answers ORDER BY id";
-        let work = move |db: &mut WriterState| {
-            Ok(db.connection.all(statement, [], |row| {
+        let work = move |tx: &Tx<'_>| {
+            Ok(tx.all(statement, [], |row| {
                 let asked = CostReservation { id: get(row, "id")?, most: get(row, "most")? };
                 Ok(UnsettledCost {
                     turn: get(row, "turn")?,
@@ -211,7 +211,7 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn totals(&self) -> Result<CostTotals, StoreError> {
-        self.run("add up the answers", |db| totals(&db.connection)).await
+        self.run("add up the answers", |tx| totals(tx)).await
     }
 }
 

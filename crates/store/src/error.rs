@@ -1,38 +1,19 @@
 //! What can go wrong in the store, each with its remedy.
 //!
-//! Errors of SQLite are sorted by what a user can do about them; refusals of the
-//! store's own rules name the row they are about. `Display` never repeats its
-//! source.
+//! Refusals of the store's own rules name the row they are about. `Display` never repeats
+//! its source.
 
 use automaton_core::error::{Classified, ErrorClass};
 use automaton_core::money::MoneyError;
 use automaton_core::state::AgentState;
-use automaton_sqlite::{SqliteError, SqliteErrorKind};
+use automaton_sqlite::SqliteError;
 
 /// An operation of the store failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The database could not be opened.
+    /// The database could not be opened, written or read.
     #[error(transparent)]
-    Open(#[from] SqliteError),
-    /// The thread that writes could not be started.
-    #[error("cannot start the store's writer thread")]
-    Spawn(#[source] std::io::Error),
-    /// The thread that writes has ended: it was closed, or it panicked.
-    #[error("cannot {operation}: the store's writer thread has ended")]
-    WriterGone {
-        /// What was asked of it.
-        operation: &'static str,
-    },
-    /// SQLite failed. A reason that is not spelt out is a defect of ours or a
-    /// database that somebody edited.
-    #[error("cannot {operation}{}", spelt_out(.source))]
-    Sql {
-        /// What was tried.
-        operation: &'static str,
-        /// SQLite's error.
-        source: rusqlite::Error,
-    },
+    Database(#[from] SqliteError),
     /// A value cannot be written as JSON.
     #[error("cannot write {what} as JSON")]
     Json {
@@ -102,14 +83,11 @@ pub enum StoreError {
 impl Classified for StoreError {
     fn kind(&self) -> ErrorClass {
         match self {
-            Self::Open(error) => error.kind(),
-            Self::Sql { source, .. } => SqliteErrorKind::of(source).kind(),
+            Self::Database(error) => error.kind(),
             Self::LostRace { .. } => ErrorClass::Transient,
             Self::Unborn | Self::MessageTooLong { .. } | Self::Amount(_) => ErrorClass::User,
             Self::Full { .. } => ErrorClass::Denied,
-            Self::Spawn(_)
-            | Self::WriterGone { .. }
-            | Self::Json { .. }
+            Self::Json { .. }
             | Self::IllegalTransition { .. }
             | Self::Missing { .. }
             | Self::Unfit { .. } => ErrorClass::Internal,
@@ -118,11 +96,7 @@ impl Classified for StoreError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Open(error) => error.hint(),
-            Self::Sql { source, .. } => SqliteErrorKind::of(source).hint().map(str::to_owned),
-            Self::WriterGone { .. } => {
-                Some("Start the automaton again; what was stored is safe.".to_owned())
-            }
+            Self::Database(error) => error.hint(),
             Self::Unborn => Some("Start the automaton once; that gives birth to it.".to_owned()),
             Self::MessageTooLong { .. } => {
                 Some("Put the text into a file of the workspace and send its name.".to_owned())
@@ -133,46 +107,8 @@ impl Classified for StoreError {
     }
 }
 
-/// Why a piece of work in the store stopped: SQLite failed, or a rule of the
-/// store refused. Which operation it was is added where the work was ordered.
-#[derive(Debug)]
-pub(crate) enum TxError {
-    Sql(rusqlite::Error),
-    Refused(StoreError),
-}
-
-impl From<rusqlite::Error> for TxError {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Sql(error)
-    }
-}
-
-impl From<StoreError> for TxError {
-    fn from(error: StoreError) -> Self {
-        Self::Refused(error)
-    }
-}
-
-impl TxError {
-    /// The error of the operation that was stopped.
-    pub(crate) fn during(self, operation: &'static str) -> StoreError {
-        match self {
-            Self::Refused(error) => error,
-            Self::Sql(source) => StoreError::Sql { operation, source },
-        }
-    }
-}
-
-/// The reason, where a user can do something about it.
-fn spelt_out(source: &rusqlite::Error) -> &'static str {
-    match SqliteErrorKind::of(source) {
-        SqliteErrorKind::Full => ": the disk is full",
-        SqliteErrorKind::Busy => ": another program holds the database",
-        SqliteErrorKind::Damaged => ": the database is damaged",
-        SqliteErrorKind::Io => ": the database file cannot be read or written",
-        SqliteErrorKind::Constraint | SqliteErrorKind::Other => "",
-    }
-}
+/// Why a piece of work in the store stopped.
+pub(crate) type TxError = automaton_sqlite::TxError<StoreError>;
 
 /// The refusal for a row that does not exist.
 pub(crate) fn missing(noun: &'static str, id: &dyn ToString) -> TxError {

@@ -12,7 +12,7 @@ use crate::Store;
 use crate::codec::{Sql, get, labelled, maybe};
 use crate::error::{StoreError, TxError};
 use crate::reader::TurnRef;
-use crate::thread::{ConnectionExt, WriterState, sql};
+use crate::thread::{ConnectionExt, Tx, sql};
 
 impl Store {
     /// The newest `limit` committed turns from a number on, oldest first.
@@ -24,7 +24,7 @@ impl Store {
         from_seq: u64,
         limit: u32,
     ) -> Result<Vec<TurnRecord>, StoreError> {
-        let work = move |db: &mut WriterState| committed(&db.connection, from_seq, limit);
+        let work = move |tx: &Tx<'_>| committed(tx, from_seq, limit);
         self.run("read the turns", work).await
     }
 }

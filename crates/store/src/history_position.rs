@@ -48,7 +48,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Unborn`] before the birth.
     pub async fn place(&self) -> Result<HistoryPosition, StoreError> {
-        self.run("read where the history begins", |db| place(&db.connection)).await
+        self.run("read where the history begins", |tx| place(tx)).await
     }
 
     /// The oldest turn that the prompt may show; none where there is none yet.
@@ -56,10 +56,10 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn first_shown(&self) -> Result<Option<TurnId>, StoreError> {
-        self.run("read which turn is the first to be shown", |db| {
+        self.run("read which turn is the first to be shown", |tx| {
             let statement = "SELECT id FROM turns \
                  WHERE seq >= (SELECT history_from FROM automaton) ORDER BY seq LIMIT 1";
-            Ok(db.connection.one(statement, [], |row| get(row, "id"))?)
+            Ok(tx.one(statement, [], |row| get(row, "id"))?)
         })
         .await
     }
@@ -69,7 +69,7 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn digest(&self) -> Result<Option<DigestRow>, StoreError> {
-        self.run("read the sum of the older turns", |db| digest(&db.connection, None)).await
+        self.run("read the sum of the older turns", |tx| digest(tx, None)).await
     }
 
     /// Moves the beginning of the history forwards, never back, with the sum of what is

@@ -79,9 +79,9 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn message_body(&self, id: MessageId) -> Result<Option<Labelled>, StoreError> {
-        self.run("read a message", move |db| {
+        self.run("read a message", move |tx| {
             let body = "SELECT body, label, source FROM inbox_messages WHERE id = ?1";
-            Ok(db.connection.one(body, [Sql(id)], |row| labelled(row, "body"))?)
+            Ok(tx.one(body, [Sql(id)], |row| labelled(row, "body"))?)
         })
         .await
     }
@@ -91,7 +91,7 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn inbox_counts(&self) -> Result<InboxCounts, StoreError> {
-        self.run("count the messages", |db| counts(&db.connection)).await
+        self.run("count the messages", |tx| counts(tx)).await
     }
 
     /// How many messages wait: those of one label, or all.
@@ -99,10 +99,10 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn messages_waiting(&self, only: Option<Label>) -> Result<u64, StoreError> {
-        self.run("count the messages", move |db| {
+        self.run("count the messages", move |tx| {
             let waiting = "SELECT count(*) AS count FROM inbox_messages \
                            WHERE state = 'received' AND (?1 IS NULL OR label = ?1)";
-            let count = db.connection.one(waiting, [only.map(Sql)], |row| get(row, "count"))?;
+            let count = tx.one(waiting, [only.map(Sql)], |row| get(row, "count"))?;
             Ok(count.unwrap_or_default())
         })
         .await

@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::Store;
 use crate::codec::{Sql, get};
 use crate::error::{StoreError, TxError, conflict, unfit};
-use crate::thread::{CommitDurability, ConnectionExt, Tx, WriteOptions, WriterState, sql};
+use crate::thread::{CommitDurability, ConnectionExt, Tx, WriteOptions, sql};
 
 /// What a booking is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -48,9 +48,7 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn received(&self) -> Result<Microcents, StoreError> {
-        let work = |db: &mut WriterState| {
-            Ok(db.connection.one(sql!("ledger_received"), [], |row| get(row, "sum"))?)
-        };
+        let work = |tx: &Tx<'_>| Ok(tx.one(sql!("ledger_received"), [], |row| get(row, "sum"))?);
         Ok(self.run("add up what others gave", work).await?.unwrap_or_default())
     }
 }

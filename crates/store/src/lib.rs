@@ -1,9 +1,9 @@
 //! What the automaton stores: its life, its turns, its messages, its memory.
 //!
-//! [`Store`] is an async handle on the one thread that writes; every method is
-//! one transaction, and those that a crash can make somebody repeat are
-//! idempotent. [`Reader`] is for commands that only look. Each table has its
-//! repository: the module of its name, and the statements under `sql/`.
+//! [`Store`] is an async handle on the one writer; every method is one transaction, and
+//! those that a crash can make somebody repeat are idempotent. [`Reader`] is for commands
+//! that only look. Each table has its repository: the module of its name, and the
+//! statements under `sql/`.
 //!
 //! Nothing here may ever decide what to do next; it refuses what would break the
 //! record: an effect without a stored decision, a message answered twice, a call
@@ -52,7 +52,8 @@ mod vitals;
 mod wakes;
 mod windows;
 
-use automaton_sqlite::{Migration, Schema};
+use automaton_core::id::IdGenerator;
+use automaton_sqlite::{Migration, Schema, Writer};
 
 pub use account::Cursor;
 pub use approval_requests::{ApprovalRequest, call_sha256};
@@ -115,7 +116,8 @@ const VACUUM_BYTES_MAX: i64 = 256 << 20;
 /// writer by then, and runs.
 #[derive(Clone)]
 pub struct Store {
-    executor: thread::Executor,
+    writer: Writer,
+    ids: IdGenerator,
 }
 
 impl Store {
@@ -124,8 +126,7 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn checkpoint(&self) -> Result<(), StoreError> {
-        let fold = |db: &mut thread::WriterState| Ok(automaton_sqlite::checkpoint(&db.connection)?);
-        self.run("fold the log back", fold).await
+        Ok(self.writer.checkpoint().await?)
     }
 
     /// Gives free space back to the disk when it is a good part of the file, and the
@@ -134,17 +135,17 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn vacuum(&self) -> Result<u64, StoreError> {
-        let pack = |db: &mut thread::WriterState| {
+        let pack = |connection: &mut rusqlite::Connection| {
             let free = "SELECT (freelist_count * page_size) AS free, (page_count * page_size) AS size \
                  FROM pragma_freelist_count, pragma_page_count, pragma_page_size";
             let read = |row: &rusqlite::Row<'_>| Ok((row.get("free")?, row.get("size")?));
-            let (free, size): (i64, i64) = db.connection.query_row(free, [], read)?;
+            let (free, size): (i64, i64) = connection.query_row(free, [], read)?;
             if free < VACUUM_BYTES_MIN || free < size / 4 || size > VACUUM_BYTES_MAX {
                 return Ok(0);
             }
-            db.connection.execute_batch("VACUUM")?;
+            connection.execute_batch("VACUUM")?;
             Ok(free.unsigned_abs())
         };
-        self.run("give space back", pack).await
+        Ok(self.writer.alone("give space back", pack).await?)
     }
 }

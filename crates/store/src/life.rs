@@ -62,7 +62,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Unborn`] before its birth.
     pub async fn life(&self) -> Result<AutomatonRow, StoreError> {
-        self.run("read the life", |db| life(&db.connection)).await
+        self.run("read the life", |tx| life(tx)).await
     }
 
     /// Changes the state.

@@ -87,7 +87,7 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn facts(&self, query: FactQuery) -> Result<Vec<FactRow>, StoreError> {
-        self.run("read the memory", move |db| facts(&db.connection, &query)).await
+        self.run("read the memory", move |tx| facts(tx, &query)).await
     }
 }
 

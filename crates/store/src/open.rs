@@ -41,7 +41,7 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn open_messages(&self) -> Result<Vec<OpenMessage>, StoreError> {
-        self.run("read the open messages", |db| open_at(&db.connection, None)).await
+        self.run("read the open messages", |tx| open_at(tx, None)).await
     }
 
     /// The creator wants no answer any more. One that waits will not be read. Whether it

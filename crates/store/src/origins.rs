@@ -11,7 +11,7 @@ use rusqlite::{Connection, params};
 use crate::Store;
 use crate::codec::get;
 use crate::error::{StoreError, TxError};
-use crate::thread::{ConnectionExt, WriterState, sql};
+use crate::thread::{ConnectionExt, Tx, sql};
 
 impl Store {
     /// Who has named each of these values.
@@ -22,14 +22,13 @@ impl Store {
         &self,
         values: Vec<TargetValue>,
     ) -> Result<Vec<(TargetValue, ValueOrigin)>, StoreError> {
-        let work = move |db: &mut WriterState| {
+        let work = move |tx: &Tx<'_>| {
             // Nearly always nobody else has written anything, and a script has many commands.
             let statement = sql!("outside_any");
-            let has_others = db.connection.one(statement, [], |_| Ok(()))?.is_some();
+            let has_others = tx.one(statement, [], |_| Ok(()))?.is_some();
             let found = values.into_iter().map(|value| {
                 let is_asked = has_others || value.kind == ValueKind::Recipient;
-                let origin =
-                    if is_asked { origin(&db.connection, &value)? } else { ValueOrigin::Own };
+                let origin = if is_asked { origin(tx, &value)? } else { ValueOrigin::Own };
                 Ok((value, origin))
             });
             found.collect()

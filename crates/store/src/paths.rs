@@ -10,7 +10,7 @@ use rusqlite::params;
 use crate::Store;
 use crate::codec::{Sql, get};
 use crate::error::StoreError;
-use crate::thread::{ConnectionExt, WriteOptions, WriterState, sql};
+use crate::thread::{ConnectionExt, Tx, WriteOptions, sql};
 
 /// Files that can have a label.
 const LABELLED_PATHS_MAX: u32 = 20_000;
@@ -53,9 +53,9 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn path_label(&self, path: String) -> Result<Option<Label>, StoreError> {
-        let work = move |db: &mut WriterState| {
+        let work = move |tx: &Tx<'_>| {
             let labels: Vec<Label> =
-                db.connection.all(sql!("path_labels_above"), [path], |row| get(row, "label"))?;
+                tx.all(sql!("path_labels_above"), [path], |row| get(row, "label"))?;
             Ok(labels.into_iter().reduce(Label::meet))
         };
         self.run("read the label of a file", work).await

@@ -22,7 +22,7 @@ use crate::audit::{self, LinkKind};
 use crate::codec::{Sql, SqlText, get, maybe};
 use crate::error::{StoreError, TxError, missing, unfit};
 use crate::ledger::{LedgerBooking, LedgerCategory, book, cost, take_back};
-use crate::thread::{CommitDurability, ConnectionExt, Tx, WriteOptions, WriterState, sql};
+use crate::thread::{CommitDurability, ConnectionExt, Tx, WriteOptions, sql};
 
 /// How a payment goes on, or ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -139,7 +139,7 @@ impl Store {
     /// When SQLite fails.
     pub async fn open_payment(&self, request: &str) -> Result<Option<Payment>, StoreError> {
         let request = request.to_owned();
-        self.run("read the open payment", move |db| open(&db.connection, &request)).await
+        self.run("read the open payment", move |tx| open(tx, &request)).await
     }
 
     /// Every payment that is not over, oldest first.
@@ -147,8 +147,7 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn open_payments(&self) -> Result<Vec<Payment>, StoreError> {
-        let work =
-            |db: &mut WriterState| Ok(db.connection.all(sql!("payments_open"), [], payment)?);
+        let work = |tx: &Tx<'_>| Ok(tx.all(sql!("payments_open"), [], payment)?);
         self.run("read the open payments", work).await
     }
 
@@ -158,9 +157,7 @@ impl Store {
     /// When SQLite fails.
     pub async fn newest_payment(&self, purpose: Purpose) -> Result<Option<Payment>, StoreError> {
         let statement = "SELECT * FROM payments WHERE purpose = ?1 ORDER BY seq DESC LIMIT 1";
-        let work = move |db: &mut WriterState| {
-            Ok(db.connection.one(statement, [Sql(purpose)], payment)?)
-        };
+        let work = move |tx: &Tx<'_>| Ok(tx.one(statement, [Sql(purpose)], payment)?);
         self.run("read the newest payment", work).await
     }
 
@@ -169,7 +166,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Missing`].
     pub async fn payment(&self, id: PaymentId) -> Result<Payment, StoreError> {
-        self.run("read a payment", move |db| one(&db.connection, id)).await
+        self.run("read a payment", move |tx| one(tx, id)).await
     }
 
     /// The payment of such a request that went through in the last 24 hours without
@@ -179,9 +176,9 @@ impl Store {
     /// When SQLite fails.
     pub async fn unreported_payment(&self, request: &str) -> Result<Option<Payment>, StoreError> {
         let request = request.to_owned();
-        let work = move |db: &mut WriterState| {
-            let params = params![request, Sql(db.now().before(DAY))];
-            Ok(db.connection.one(sql!("payment_untold"), params, payment)?)
+        let work = move |tx: &Tx<'_>| {
+            let params = params![request, Sql(tx.now.before(DAY))];
+            Ok(tx.one(sql!("payment_untold"), params, payment)?)
         };
         self.run("read what was paid unheard", work).await
     }
@@ -205,9 +202,8 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn committed_amount(&self, rail: Rail) -> Result<Microcents, StoreError> {
-        let work = move |db: &mut WriterState| {
-            let sum =
-                db.connection.one(sql!("payments_promised"), [Sql(rail)], |row| get(row, "sum"));
+        let work = move |tx: &Tx<'_>| {
+            let sum = tx.one(sql!("payments_promised"), [Sql(rail)], |row| get(row, "sum"));
             Ok(sum?.unwrap_or_default())
         };
         self.run("add up what is promised", work).await
@@ -219,9 +215,7 @@ impl Store {
     /// When SQLite fails.
     pub async fn is_confirmed(&self, id: PaymentId) -> Result<bool, StoreError> {
         let statement = "SELECT 1 FROM approvals WHERE subject = ?1 AND state = 'approved'";
-        let work = move |db: &mut WriterState| {
-            Ok(db.connection.one(statement, [Sql(id)], |_| Ok(()))?.is_some())
-        };
+        let work = move |tx: &Tx<'_>| Ok(tx.one(statement, [Sql(id)], |_| Ok(()))?.is_some());
         self.run("read an approval", work).await
     }
 
@@ -231,7 +225,7 @@ impl Store {
     /// When SQLite fails.
     pub async fn payments(&self) -> Result<Vec<Payment>, StoreError> {
         let statement = "SELECT * FROM payments ORDER BY seq";
-        let work = |db: &mut WriterState| Ok(db.connection.all(statement, [], payment)?);
+        let work = |tx: &Tx<'_>| Ok(tx.all(statement, [], payment)?);
         self.run("read the payments", work).await
     }
 
@@ -240,8 +234,8 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn payee_of(&self, origin: String) -> Result<Option<Address>, StoreError> {
-        let work = move |db: &mut WriterState| {
-            Ok(db.connection.one(sql!("payment_payee"), [origin], |row| get(row, "payee"))?)
+        let work = move |tx: &Tx<'_>| {
+            Ok(tx.one(sql!("payment_payee"), [origin], |row| get(row, "payee"))?)
         };
         self.run("read whom an origin had us pay", work).await
     }
@@ -257,8 +251,8 @@ impl Store {
         purpose: Purpose,
         call: Option<CallId>,
     ) -> Result<RecentPayments, StoreError> {
-        let work = move |db: &mut WriterState| {
-            let turn = call.map(|call| turn_of(&db.connection, call)).transpose()?.flatten();
+        let work = move |tx: &Tx<'_>| {
+            let turn = call.map(|call| turn_of(tx, call)).transpose()?.flatten();
             let params = params![Sql(purpose), Sql(HOUR), Sql(DAY), turn.map(Sql)];
             let read = |row: &Row<'_>| {
                 Ok(RecentPayments {
@@ -268,7 +262,7 @@ impl Store {
                     in_turn: get(row, "in_turn")?,
                 })
             };
-            Ok(db.connection.one(sql!("payments_spent"), params, read)?.unwrap_or_default())
+            Ok(tx.one(sql!("payments_spent"), params, read)?.unwrap_or_default())
         };
         self.run("add up the payments", work).await
     }

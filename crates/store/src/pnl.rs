@@ -38,7 +38,7 @@ impl Store {
     /// # Errors
     /// When SQLite fails, or a sum cannot be counted.
     pub async fn losses(&self) -> Result<Losses, StoreError> {
-        self.run("add up the losses", |db| losses(&db.connection, db.now().before(DAY))).await
+        self.run("add up the losses", |tx| losses(tx, tx.now.before(DAY))).await
     }
 
     /// What answers of models cost in the last 24 hours. A booking of a time to come
@@ -47,8 +47,7 @@ impl Store {
     /// # Errors
     /// When SQLite fails, or the sum cannot be counted.
     pub async fn thinking_cost(&self) -> Result<Microcents, StoreError> {
-        self.run("add up what thinking cost", |db| thinking(&db.connection, db.now().before(DAY)))
-            .await
+        self.run("add up what thinking cost", |tx| thinking(tx, tx.now.before(DAY))).await
     }
 
     /// What answers that were asked for and never heard may have cost at most.
@@ -56,8 +55,8 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn unsettled_most(&self) -> Result<Microcents, StoreError> {
-        self.run("add up what was not heard", |db| {
-            let most = db.connection.one(sql!("unsettled_most"), [], |row| get(row, "most"))?;
+        self.run("add up what was not heard", |tx| {
+            let most = tx.one(sql!("unsettled_most"), [], |row| get(row, "most"))?;
             Ok(most.unwrap_or_default())
         })
         .await
@@ -69,10 +68,10 @@ impl Store {
     /// # Errors
     /// When SQLite fails, or a sum cannot be counted.
     pub async fn thinking_room(&self, room: Microcents) -> Result<Option<Timestamp>, StoreError> {
-        self.run("look when thinking is affordable", move |db| {
-            let params = params![Sql(db.now().before(DAY)), Sql(room)];
+        self.run("look when thinking is affordable", move |tx| {
+            let params = params![Sql(tx.now.before(DAY)), Sql(room)];
             let read = |row: &Row<'_>| maybe::<Timestamp>(row, "at");
-            let last = db.connection.one(sql!("thinking_room"), params, read)?.flatten();
+            let last = tx.one(sql!("thinking_room"), params, read)?.flatten();
             Ok(last.map(|last| last.after(DAY)))
         })
         .await

@@ -13,7 +13,7 @@ use rusqlite::{Connection, params};
 use crate::Store;
 use crate::codec::Sql;
 use crate::error::{StoreError, TxError, unfit};
-use crate::thread::{ConnectionExt, Tx, WriterState};
+use crate::thread::{ConnectionExt, Tx};
 
 /// How often something may be done in a while.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,9 +32,9 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn rate_uses(&self, limits: Vec<RateLimit>) -> Result<Vec<u32>, StoreError> {
-        let work = move |db: &mut WriterState| {
-            let now = db.ids.now();
-            let used = |limit: &RateLimit| used(&db.connection, limit, now.before(limit.window));
+        let work = move |tx: &Tx<'_>| {
+            let now = tx.now;
+            let used = |limit: &RateLimit| used(tx, limit, now.before(limit.window));
             limits.iter().map(used).collect()
         };
         self.run("count what is limited", work).await

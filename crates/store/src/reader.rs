@@ -46,7 +46,7 @@ impl Reader {
     /// Opens the database for reading.
     ///
     /// # Errors
-    /// [`StoreError::Open`] when it is missing, older, newer or no database.
+    /// [`StoreError::Database`] when it is missing, older, newer or no database.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         Ok(Self { connection: automaton_sqlite::open_read_only(path, &crate::SCHEMA)? })
     }
@@ -186,7 +186,11 @@ impl Reader {
     /// # Errors
     /// When SQLite fails. A broken chain is a finding of the report.
     pub fn verify_chain(&self) -> Result<ChainReport, StoreError> {
-        self.read("verify the audit chain", audit::verify)
+        self.read("verify the audit chain", |connection| {
+            // One moment of the database, whoever writes meanwhile.
+            let moment = connection.unchecked_transaction()?;
+            audit::verify(&moment)
+        })
     }
 
     /// The size of the database in bytes, without free pages and without what is

@@ -16,7 +16,7 @@ use rusqlite::{Connection, Row, params};
 
 use crate::codec::{Sql, get, maybe};
 use crate::error::{StoreError, TxError, missing, unfit};
-use crate::thread::{ConnectionExt, Tx, WriteOptions, WriterState, sql};
+use crate::thread::{ConnectionExt, Tx, WriteOptions, sql};
 use crate::{Store, wakes};
 
 pub use values::{
@@ -110,11 +110,10 @@ impl Store {
         now: Timestamp,
         set_back: Span,
     ) -> Result<(Vec<ScheduledTask>, Option<Timestamp>), StoreError> {
-        let work = move |db: &mut WriterState| {
+        let work = move |tx: &Tx<'_>| {
             let ahead = Sql(now.after(set_back));
-            let rows = db.connection.all(sql!("tasks_at"), params![Sql(now), ahead], scheduled)?;
-            let next =
-                db.connection.one(sql!("tasks_next"), [Sql(now)], |row| maybe(row, "next"))?;
+            let rows = tx.all(sql!("tasks_at"), params![Sql(now), ahead], scheduled)?;
+            let next = tx.one(sql!("tasks_next"), [Sql(now)], |row| maybe(row, "next"))?;
             Ok((rows, next.flatten()))
         };
         self.run("read what is due", work).await
@@ -125,7 +124,7 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn schedule(&self) -> Result<Vec<ScheduledTask>, StoreError> {
-        self.run("read the schedule", |db| every(&db.connection)).await
+        self.run("read the schedule", |tx| every(tx)).await
     }
 
     /// Takes a task for a while; `None` when somebody else has it, when its schedule

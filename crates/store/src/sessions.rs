@@ -69,7 +69,7 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn last_session(&self) -> Result<Option<ClosedSession>, StoreError> {
-        self.run("read the last wake cycle", |db| last(&db.connection)).await
+        self.run("read the last wake cycle", |tx| last(tx)).await
     }
 }
 

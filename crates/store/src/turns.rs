@@ -209,9 +209,7 @@ impl Store {
     /// When SQLite fails.
     pub async fn owed_ingests(&self) -> Result<Vec<TurnId>, StoreError> {
         let statement = "SELECT id FROM turns WHERE ingest = 'owed' ORDER BY seq";
-        let work = |db: &mut crate::thread::WriterState| {
-            Ok(db.connection.all(statement, [], |row| get(row, "id"))?)
-        };
+        let work = |tx: &Tx<'_>| Ok(tx.all(statement, [], |row| get(row, "id"))?);
         self.run("read the owed ingestions", work).await
     }
 }

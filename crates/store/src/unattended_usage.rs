@@ -17,8 +17,8 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn unattended_usage(&self) -> Result<UnattendedUsage, StoreError> {
-        self.run("add up what was thought", |db| {
-            let found = db.connection.one(sql!("unattended"), [], |row| {
+        self.run("add up what was thought", |tx| {
+            let found = tx.one(sql!("unattended"), [], |row| {
                 Ok(UnattendedUsage {
                     answers: get(row, "answers")?,
                     cost: get(row, "cost")?,
@@ -37,8 +37,8 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn is_creators_wake(&self) -> Result<bool, StoreError> {
-        self.run("read who caused the wake cycle", |db| {
-            let found = db.connection.one(sql!("creators_wake"), [], |row| row.get("creators"))?;
+        self.run("read who caused the wake cycle", |tx| {
+            let found = tx.one(sql!("creators_wake"), [], |row| row.get("creators"))?;
             Ok(found.unwrap_or(false))
         })
         .await
@@ -57,9 +57,9 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn in_a_row(&self, reason: StopReason) -> Result<u32, StoreError> {
-        self.run("count the wake cycles that ended alike", move |db| {
+        self.run("count the wake cycles that ended alike", move |tx| {
             let count = sql!("sessions_in_a_row");
-            let count = db.connection.one(count, [Sql(reason)], |row| get(row, "count"))?;
+            let count = tx.one(count, [Sql(reason)], |row| get(row, "count"))?;
             Ok(count.unwrap_or_default())
         })
         .await

@@ -55,7 +55,7 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn vitals(&self) -> Result<Vitals, StoreError> {
-        self.run("read how it is off", |db| read(&db.connection)).await
+        self.run("read how it is off", |tx| read(tx)).await
     }
 
     /// Notes that the cloud took no call with the credits that there were; what is known

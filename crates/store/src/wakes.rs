@@ -34,7 +34,7 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn pending_wakes(&self) -> Result<Vec<(Timestamp, WakeCause)>, StoreError> {
-        self.run("read the wake events", |db| pending(&db.connection)).await
+        self.run("read the wake events", |tx| pending(tx)).await
     }
 }
 

@@ -9,7 +9,7 @@ use rusqlite::params;
 use crate::Store;
 use crate::codec::{Sql, get, maybe};
 use crate::error::StoreError;
-use crate::thread::{ConnectionExt, WriteOptions, WriterState};
+use crate::thread::{ConnectionExt, Tx, WriteOptions};
 
 impl Store {
     /// The last moment of window time that was kept, and what the clocks said at it.
@@ -17,8 +17,8 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn window(&self) -> Result<WindowAnchor, StoreError> {
-        let work = |db: &mut WriterState| {
-            let found = db.connection.query_row("SELECT * FROM window_time", [], |row| {
+        let work = |tx: &Tx<'_>| {
+            let found = tx.query_row("SELECT * FROM window_time", [], |row| {
                 let said = ClockReadings { wall: get(row, "wall")?, chain: maybe(row, "chain")? };
                 Ok(WindowAnchor { window: get(row, "window")?, said })
             });

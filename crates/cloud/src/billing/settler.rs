@@ -19,7 +19,7 @@ use automaton_core::error::chain;
 use automaton_core::faults::{FaultPoint, Faults};
 use automaton_core::id::IdGenerator;
 use automaton_core::time::{Clock, Span};
-use automaton_sqlite::SqliteErrorKind;
+use automaton_sqlite::{SqliteError, SqliteErrorKind};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::{Notify, OnceCell, Semaphore, broadcast};
@@ -310,7 +310,7 @@ impl Settler {
         transaction: B256,
     ) -> Result<(), SettlementStepError> {
         match self.db.mark_settled(payment.id, transaction).await {
-            Err(DbError::Sql { source, .. })
+            Err(DbError::Database(SqliteError::Operation { source, .. }))
                 if SqliteErrorKind::of(&source) == SqliteErrorKind::Constraint =>
             {
                 // The transaction has settled another payment; one is all it moved.

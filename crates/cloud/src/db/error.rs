@@ -4,31 +4,14 @@
 
 use automaton_core::error::{Classified, ErrorClass};
 use automaton_core::money::MoneyError;
-use automaton_sqlite::{SqliteError, SqliteErrorKind};
+use automaton_sqlite::SqliteError;
 
 /// A use case could not be carried out; nothing of it was stored.
 #[derive(Debug, thiserror::Error)]
 pub enum DbError {
-    /// The database could not be opened.
+    /// The database could not be opened, or SQLite refused.
     #[error(transparent)]
-    Open(#[from] SqliteError),
-    /// The thread that writes could not be started.
-    #[error("cannot start the thread that writes the cloud's database")]
-    Spawn(#[source] std::io::Error),
-    /// The thread that writes has ended.
-    #[error("cannot {operation}: the thread that writes the cloud's database has ended")]
-    WriterGone {
-        /// What was asked of it.
-        operation: &'static str,
-    },
-    /// SQLite refused.
-    #[error("cannot {operation}")]
-    Sql {
-        /// What was tried.
-        operation: &'static str,
-        /// SQLite's error.
-        source: rusqlite::Error,
-    },
+    Database(#[from] SqliteError),
     /// An amount cannot be counted.
     #[error("the ledger cannot hold the amount")]
     Money(#[from] MoneyError),
@@ -51,58 +34,18 @@ pub enum DbError {
 impl Classified for DbError {
     fn kind(&self) -> ErrorClass {
         match self {
-            Self::Open(error) => error.kind(),
-            Self::Sql { source, .. } => SqliteErrorKind::of(source).kind(),
-            Self::Spawn(_)
-            | Self::WriterGone { .. }
-            | Self::Money(_)
-            | Self::Overdrawn { .. }
-            | Self::Missing { .. } => ErrorClass::Internal,
+            Self::Database(error) => error.kind(),
+            Self::Money(_) | Self::Overdrawn { .. } | Self::Missing { .. } => ErrorClass::Internal,
         }
     }
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Open(error) => error.hint(),
-            Self::Sql { source, .. } => SqliteErrorKind::of(source).hint().map(str::to_owned),
-            Self::WriterGone { .. } => {
-                Some("Start the cloud again; what was stored is safe.".to_owned())
-            }
+            Self::Database(error) => error.hint(),
             _ => None,
         }
     }
 }
 
 /// Why a job stopped; which one it was is added where it was ordered.
-#[derive(Debug)]
-pub(crate) enum DbTxError {
-    Sql(rusqlite::Error),
-    Refused(DbError),
-}
-
-impl From<rusqlite::Error> for DbTxError {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Sql(error)
-    }
-}
-
-impl From<DbError> for DbTxError {
-    fn from(error: DbError) -> Self {
-        Self::Refused(error)
-    }
-}
-
-impl From<MoneyError> for DbTxError {
-    fn from(error: MoneyError) -> Self {
-        Self::Refused(error.into())
-    }
-}
-
-impl DbTxError {
-    pub(crate) fn during(self, operation: &'static str) -> DbError {
-        match self {
-            Self::Refused(error) => error,
-            Self::Sql(source) => DbError::Sql { operation, source },
-        }
-    }
-}
+pub(crate) type DbTxError = automaton_sqlite::TxError<DbError>;

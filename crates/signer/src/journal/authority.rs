@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use alloy_primitives::{Address, B256};
-use automaton_sqlite::with_full_sync;
-use rusqlite::{Connection, Transaction, TransactionBehavior, params};
+use automaton_sqlite::write_synced;
+use rusqlite::{Connection, Transaction, params};
 
 use super::{SignerLedger, limits, set_limits};
 use crate::ceiling::{SigningLimits, SigningLimitsChange};
@@ -133,11 +133,6 @@ impl SignerLedger {
         &mut self,
         work: impl FnOnce(&Transaction<'_>) -> Result<(), SignerRefusal>,
     ) -> Result<(), SignerRefusal> {
-        with_full_sync(&mut self.connection, |connection| {
-            let transaction =
-                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            work(&transaction)?;
-            Ok(transaction.commit()?)
-        })
+        write_synced(&mut self.connection, work)
     }
 }

@@ -17,8 +17,8 @@ use automaton_core::id::PaymentId;
 use automaton_core::money::MicroUsdc;
 use automaton_core::time::{DAY, HOUR, Timestamp};
 use automaton_core::wire::x402::{Authorization, ExactPayload};
-use automaton_sqlite::{Migration, Schema, open, with_full_sync};
-use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
+use automaton_sqlite::{Migration, Schema, open, write_synced};
+use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
 
 use crate::ceiling::{SignerStatus, SigningLimits, SigningLimitsChange, SpendingTotals};
 use crate::creator::message;
@@ -67,10 +67,8 @@ impl SignerLedger {
         sign: impl FnOnce() -> Result<ExactPayload, SignerRefusal>,
     ) -> Result<ExactPayload, SignerRefusal> {
         let at = self.time.now(wall)?;
-        with_full_sync(&mut self.connection, |connection| {
-            let transaction =
-                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            if let Some((stored, payment)) = find(&transaction, intent.intent)? {
+        write_synced(&mut self.connection, |transaction| {
+            if let Some((stored, payment)) = find(transaction, intent.intent)? {
                 if stored != *intent || payment.authorization.from != payer {
                     let reason =
                         format!("intent: {} was signed before with other content", intent.intent);
@@ -78,13 +76,12 @@ impl SignerLedger {
                 }
                 return Ok(payment);
             }
-            let spent = spent(&transaction, at.window, Some(intent.payee))?;
-            limits(&transaction)?.permit(spent, intent.amount)?;
+            let spent = spent(transaction, at.window, Some(intent.payee))?;
+            limits(transaction)?.permit(spent, intent.amount)?;
             let payment = sign()?;
-            insert(&transaction, intent, &payment, at.window)?;
-            keep(&transaction, at)?;
+            insert(transaction, intent, &payment, at.window)?;
+            keep(transaction, at)?;
             self.faults.reach(FaultPoint::SignerSigned);
-            transaction.commit()?;
             Ok(payment)
         })
     }

@@ -4,8 +4,8 @@ use alloy_primitives::{Address, B256, keccak256};
 use automaton_core::faults::FaultPoint;
 use automaton_core::time::DAY;
 use automaton_core::time::Timestamp;
-use automaton_sqlite::with_full_sync;
-use rusqlite::{OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
+use automaton_sqlite::write_synced;
+use rusqlite::{OptionalExtension as _, Row, Transaction, params};
 
 use super::{SignerLedger, keep};
 use crate::error::{SignerRefusal, SignerRefusalCode};
@@ -31,9 +31,7 @@ impl SignerLedger {
         let TransactionIntent { intent, call } = asked;
         let place = (call.chain_id, payer, call.to, keccak256(&call.data));
         let at = self.time.now(wall)?;
-        with_full_sync(&mut self.connection, |connection| {
-            let transaction =
-                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        write_synced(&mut self.connection, |transaction| {
             let id = intent.to_string();
             let query = include_str!("sql/find_transaction.sql");
             let last = transaction.query_row(query, [&id], read).optional()?;
@@ -52,7 +50,7 @@ impl SignerLedger {
                     }
                     last.nonce
                 }
-                None => next_nonce(&transaction, place)?.max(call.nonce_hint),
+                None => next_nonce(transaction, place)?.max(call.nonce_hint),
             };
             let since = at.window.before(DAY).as_millis();
             let spent: u64 =
@@ -81,9 +79,8 @@ impl SignerLedger {
             let SignedTransaction { hash, raw, max_fee, priority_fee, .. } = &signed;
             let row = params![id, hash.as_slice(), &raw[..], max_fee, priority_fee];
             transaction.execute(include_str!("sql/insert_signed.sql"), row)?;
-            keep(&transaction, at)?;
+            keep(transaction, at)?;
             self.faults.reach(FaultPoint::SignerSigned);
-            transaction.commit()?;
             Ok(signed)
         })
     }

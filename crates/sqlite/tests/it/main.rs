@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use automaton_core::error::{Classified, ErrorClass};
 use automaton_sqlite::{
     Migration, Schema, SqliteError, backup, checkpoint, ended_well, open, open_read_only,
-    with_full_sync,
+    write_synced,
 };
 
 const FIRST: Migration = Migration::new(1, "init", "CREATE TABLE t (x INTEGER NOT NULL) STRICT;");
@@ -68,10 +68,16 @@ fn the_pragmas_hold() {
     assert_eq!(ask(&connection, "foreign_keys"), 1.into());
     assert_eq!(ask(&connection, "busy_timeout"), 5000.into());
     assert_eq!(ask(&connection, "synchronous"), 1.into());
-    let inside: rusqlite::Result<_> =
-        with_full_sync(&mut connection, |c| Ok(ask(c, "synchronous")));
+    let inside: rusqlite::Result<_> = write_synced(&mut connection, |c| Ok(ask(c, "synchronous")));
     assert_eq!(inside.unwrap(), 2.into());
     assert_eq!(ask(&connection, "synchronous"), 1.into());
+    let failed = write_synced(&mut connection, |c| {
+        c.execute("INSERT INTO t VALUES (1)", [])?;
+        Err::<(), _>(rusqlite::Error::InvalidQuery)
+    });
+    assert_eq!(failed, Err(rusqlite::Error::InvalidQuery));
+    assert_eq!(ask(&connection, "synchronous"), 1.into(), "a failure puts the mode back, too");
+    assert_eq!(count(&connection), 0);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use automaton_core::id::{CallId, MessageId, SessionId, TurnId};
 use automaton_core::message::CLAIMED_PER_TURN_MAX;
 use automaton_core::record::{CallStatus, SleepState, StopReason};
 use automaton_core::time::{Clock, Span};
-use automaton_store::{FailureCause, StoreError, TurnIngestion};
+use automaton_store::{FailureCause, SqliteError, StoreError, TurnIngestion};
 use proptest::prelude::*;
 
 use crate::{World, is_refusal, judgement, manual, output, planned, refused, said};
@@ -97,7 +97,7 @@ impl Driver {
     async fn take(&mut self, step: Step) {
         match self.try_step(step).await {
             Ok(()) => {}
-            Err(StoreError::WriterGone { .. }) => self.crash().await,
+            Err(StoreError::Database(SqliteError::WriterGone { .. })) => self.crash().await,
             Err(error) => assert!(is_refusal(&error), "{error:?}"),
         }
     }

@@ -289,5 +289,5 @@ fn is_unfit<T>(result: &Result<T, StoreError>, reason: &str) -> bool {
 
 /// Whether the store's own rules refused, rather than SQLite or the thread.
 fn is_refusal(error: &StoreError) -> bool {
-    !matches!(error, StoreError::Sql { .. } | StoreError::WriterGone { .. })
+    !matches!(error, StoreError::Database(_))
 }

@@ -16,7 +16,13 @@ async fn what_was_stored_is_there_after_a_close_and_after_none() {
     world.store.receive(said("one"), None).await.unwrap();
     world.store.clone().close().await.unwrap();
     let gone = world.store.receive(said("two"), None).await.unwrap_err();
-    assert!(matches!(gone, StoreError::WriterGone { operation: "store a message" }), "{gone}");
+    assert!(
+        matches!(
+            gone,
+            StoreError::Database(SqliteError::WriterGone { operation: "store a message" })
+        ),
+        "{gone}"
+    );
     world.crash();
     world.store.receive(said("three"), None).await.unwrap();
     world.crash();
@@ -66,7 +72,7 @@ async fn a_damaged_database_is_refused_and_left_alone() {
         fs::write(world.path(), &whole[..cut]).unwrap();
         let error = Store::open(&world.path(), world.ids.clone(), world.trap.clone()).err();
         assert!(
-            matches!(error, Some(StoreError::Open(SqliteError::Corrupt { .. }))),
+            matches!(error, Some(StoreError::Database(SqliteError::Corrupt { .. }))),
             "{cut}: {error:?}"
         );
         assert_eq!(fs::read(world.path()).unwrap(), &whole[..cut], "it was touched");
@@ -80,7 +86,10 @@ async fn the_death_of_the_writer_is_named_and_loses_nothing() {
     let mut world = World::born().await;
     *world.trap.armed.lock().unwrap() = Some(FaultPoint::MessageReceived);
     let error = world.store.receive(said("hello"), None).await.unwrap_err();
-    assert_eq!(error.to_string(), "cannot store a message: the store's writer thread has ended");
+    assert_eq!(
+        error.to_string(),
+        "cannot store a message: the thread that writes the database has ended"
+    );
     assert!(world.store.life().await.is_err(), "it does not go on after a panic");
     assert!(world.store.clone().close().await.is_err());
     world.crash();
@@ -117,7 +126,7 @@ async fn a_writer_that_never_lets_go_is_named() {
     let raw = world.raw();
     raw.execute_batch("BEGIN IMMEDIATE").unwrap();
     let error = world.store.push_wake(manual("x")).await.unwrap_err();
-    assert!(matches!(error, StoreError::Sql { .. }), "{error:?}");
+    assert!(matches!(error, StoreError::Database(SqliteError::Operation { .. })), "{error:?}");
     assert_eq!(error.kind(), ErrorClass::Transient);
     raw.execute_batch("ROLLBACK").unwrap();
     world.store.push_wake(manual("x")).await.unwrap();

@@ -23,7 +23,7 @@ use automaton_core::time::{Clock, Span};
 use automaton_core::wire::cloud::{CallReply, RegistrationRequest, StatusReply, StatusReport};
 use automaton_core::wire::x402::Authorization;
 use automaton_sqlite::chain::Hash;
-use automaton_sqlite::{Migration, Schema};
+use automaton_sqlite::{CommitHook, Migration, Schema};
 use rusqlite::Row;
 
 use super::{
@@ -34,7 +34,7 @@ use super::{
     SignInAttempt, SignInOutcome, Submission, TransferCeilingChange, TransferOutcome,
 };
 use crate::billing::price::Charge;
-use writer::Writer;
+use writer::DbWriter;
 
 /// The schema, step by step, of databases with the id `AUTC`.
 const SCHEMA: Schema = Schema::new(
@@ -45,7 +45,7 @@ const SCHEMA: Schema = Schema::new(
 /// The database in a file. Cheap to clone.
 #[derive(Clone)]
 pub struct Sqlite {
-    writer: Writer,
+    writer: DbWriter,
     ended_well: bool,
 }
 
@@ -54,10 +54,10 @@ impl Sqlite {
     /// after an end that was none of its own.
     ///
     /// # Errors
-    /// [`DbError::Open`] when the file is damaged, foreign or out of reach.
+    /// [`DbError::Database`] when the file is damaged, foreign or out of reach.
     pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, DbError> {
         let ended_well = automaton_sqlite::ended_well(path);
-        Ok(Self { writer: Writer::open(path, clock)?, ended_well })
+        Ok(Self { writer: DbWriter::open(path, clock)?, ended_well })
     }
 
     /// The same without a thread, for a simulation: each transaction runs where it
@@ -69,10 +69,10 @@ impl Sqlite {
     pub fn open_here(
         path: &Path,
         clock: Arc<dyn Clock>,
-        synced: Box<dyn Fn() + Send>,
+        synced: CommitHook,
     ) -> Result<Self, DbError> {
         let ended_well = automaton_sqlite::ended_well(path);
-        Ok(Self { writer: Writer::open_here(path, clock, synced)?, ended_well })
+        Ok(Self { writer: DbWriter::open_here(path, clock, synced)?, ended_well })
     }
 }
 
