@@ -13,7 +13,7 @@ use automaton_core::error::ErrorClass;
 use automaton_core::event::{Event, StampedEvent};
 use automaton_core::id::MessageId;
 use automaton_core::message::CREATOR_MESSAGE_BYTES_MAX;
-use automaton_core::record::{DecisionOutcome, SleepInterrupt, StopReason};
+use automaton_core::record::{SleepInterrupt, StopReason};
 use automaton_core::time::{Clock, Span, SystemClock, Timestamp};
 use automaton_core::wire::control::{ControlRequest, ControlResponse};
 use automaton_sandbox::process::{Signals, StopSignal};
@@ -226,10 +226,10 @@ impl ChatSession {
     }
 
     /// Whether an event is seen when it is shown.
-    pub(crate) const fn shows(&self, event: &Event) -> bool {
+    pub(crate) fn shows(&self, event: &Event) -> bool {
         match self.screen {
             EventSurface::Json => true,
-            EventSurface::Text(_) => is_shown(event),
+            EventSurface::Text(_) => event.report().chat,
         }
     }
 
@@ -249,7 +249,7 @@ impl ChatSession {
         }
         match &mut self.screen {
             EventSurface::Json => return ui::json(stamped),
-            EventSurface::Text(pretty) if is_shown(&stamped.event) => pretty.show(stamped),
+            EventSurface::Text(pretty) if stamped.event.report().chat => pretty.show(stamped),
             EventSurface::Text(pretty) => pretty.pass(&stamped.event),
         }
         .map_err(|error| CliError::output(&error))?;
@@ -461,31 +461,6 @@ fn stays(what: String, id: MessageId) -> CliError {
         "message {id} stays with it until it is answered: `automaton messages` shows how it \
          stands, `automaton wake` has it go on"
     ))
-}
-
-/// What somebody who talks wants to see of what it does.
-const fn is_shown(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::ThoughtDelta { .. }
-            | Event::CallStarted { .. }
-            | Event::CallFinished { .. }
-            | Event::DecisionMade { outcome: DecisionOutcome::Ask | DecisionOutcome::Deny, .. }
-            | Event::ApprovalAsked { .. }
-            | Event::MessageFiled { .. }
-            | Event::MessageFailed { .. }
-            | Event::TextSuspected { .. }
-            | Event::TurnFailed { .. }
-            | Event::ErrorReported { .. }
-            | Event::PaymentFailed { .. }
-            | Event::TopupFailed { .. }
-            | Event::RequestPaid { .. }
-            | Event::CreditsTransferred { .. }
-            | Event::BrokeStarted { .. }
-            | Event::HibernationStarted { .. }
-            | Event::PleaSent { .. }
-            | Event::RecoveryDone { .. }
-    )
 }
 
 /// Lines of the standard input, read beside everything else.

@@ -9,9 +9,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use automaton_core::alert::Severity;
-use automaton_core::event::{Event, StampedEvent};
-use automaton_core::record::{CallStatus, DecisionOutcome};
+use automaton_core::event::StampedEvent;
 
 use crate::config::file::LogLevel;
 
@@ -40,7 +38,7 @@ impl EventLog {
 
     /// Writes one event.
     pub(crate) fn write(&mut self, stamped: &StampedEvent) {
-        if level_of(&stamped.event) < self.level {
+        if stamped.event.report().level < self.level.into() {
             return;
         }
         // silent-ok: an event is plain data, which always has a JSON form.
@@ -81,37 +79,10 @@ fn open(path: &Path) -> io::Result<(File, u64)> {
     Ok((file, bytes))
 }
 
-/// How much an event matters.
-pub(crate) const fn level_of(event: &Event) -> LogLevel {
-    match event {
-        Event::ThoughtDelta { .. } | Event::InferenceStarted { .. } => LogLevel::Debug,
-        Event::ErrorReported { .. }
-        | Event::TurnFailed { .. }
-        | Event::TopupFailed { .. }
-        | Event::PaymentFailed { .. }
-        | Event::BooksChecked { agree: false, .. }
-        | Event::AlertRaised { severity: Severity::Critical, .. }
-        | Event::AgentRestarted { .. }
-        | Event::HeartbeatStalled { .. }
-        | Event::ServiceRestarted { .. } => LogLevel::Error,
-        Event::MessageFailed { .. }
-        | Event::RecoveryDone { .. }
-        | Event::TextSuspected { .. }
-        | Event::DecisionMade { outcome: DecisionOutcome::Ask | DecisionOutcome::Deny, .. }
-        | Event::CallFinished { status: CallStatus::Failed | CallStatus::Unknown, .. }
-        | Event::BrokeStarted { .. }
-        | Event::PleaSent { .. }
-        | Event::AlertRaised { severity: Severity::Warning, .. }
-        | Event::WebhookFailed { .. }
-        | Event::TraceLost { .. }
-        | Event::HeartbeatRan { ok: false, .. } => LogLevel::Warn,
-        _ => LogLevel::Info,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use automaton_core::event::Event;
     use automaton_core::time::Timestamp;
 
     #[test]

@@ -12,9 +12,6 @@ use crate::delivery_queue::{Delivery, DeliveryFailure, DeliveryQueue};
 use crate::error::CliError;
 use crate::http::url;
 
-/// Who sends the messages that tell how a wake ended.
-const RUNTIME: &str = "runtime";
-
 /// What is posted: the event as `--json` shows it, and whose it is.
 #[derive(Serialize)]
 struct WebhookBody<'a> {
@@ -43,26 +40,25 @@ impl Webhook {
 
     /// Takes an event, if it is one for the webhook; what is to be told when it cannot.
     pub(crate) fn take(&self, stamped: &StampedEvent) -> Option<Event> {
-        let (name, about) = match &stamped.event {
-            Event::AlertRaised { .. } => ("alert.raised", None),
-            Event::AlertCleared { .. } => ("alert.cleared", None),
-            Event::PleaSent { .. } => ("plea.sent", None),
+        if !stamped.event.report().webhook {
+            return None;
+        }
+        let about = match &stamped.event {
             // Several may be asked at once.
             Event::ApprovalAsked { payment, call, .. } => {
                 let payment = payment.map(|id| id.to_string());
-                ("approval.asked", payment.or(call.map(|id| id.to_string())))
+                payment.or(call.map(|id| id.to_string()))
             }
-            Event::MessageSent { message, body, .. } if body.source.as_str() == RUNTIME => {
-                ("message.sent", Some(message.to_string()))
-            }
-            _ => return None,
+            Event::MessageSent { message, .. } => Some(message.to_string()),
+            _ => None,
         };
+        let name = stamped.event.name();
         let posted = WebhookBody { automaton: &self.automaton, event: stamped };
         let about = about.unwrap_or_else(|| stamped.at.as_millis().to_string());
         let key = format!("{name}-{about}");
         let taken = match serde_json::to_vec(&posted) {
-            Ok(body) => self.queue.take(Delivery::json(name.to_owned(), key, &self.url, body)),
-            Err(error) => Err(DeliveryFailure { name: name.to_owned(), error: error.to_string() }),
+            Ok(body) => self.queue.take(Delivery::json(name, key, &self.url, body)),
+            Err(error) => Err(DeliveryFailure { name, error: error.to_string() }),
         };
         taken.err().map(told)
     }

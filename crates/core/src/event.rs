@@ -5,6 +5,7 @@
 //! added to. An event must never hold a secret, and text that somebody else
 //! wrote is held as [`Labelled`].
 
+mod report;
 mod stamped;
 
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,7 @@ use crate::time::Timestamp;
 use crate::trust::{Label, Labelled, Source};
 use crate::vitals::DistressLevel;
 
+pub use report::{EventLevel, EventName, EventReport, EventTopic};
 pub use stamped::StampedEvent;
 
 /// Everything that can happen. `event` holds the name on the wire.

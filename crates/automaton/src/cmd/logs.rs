@@ -6,14 +6,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use automaton_core::event::StampedEvent;
+use automaton_core::event::{EventName, StampedEvent};
 use clap::Args;
-use serde::Deserialize;
 
 use super::CommandContext;
 use crate::config::file::LogLevel;
 use crate::error::CliError;
-use crate::log::{FILE_NAME, level_of, older};
+use crate::log::{FILE_NAME, older};
 use crate::ui::pretty::{EventPrinter, ThoughtDisplay, TimeColumn};
 use crate::ui::{self, ColorMode, Format};
 
@@ -37,12 +36,6 @@ pub(crate) struct LogsArgs {
     event: Vec<String>,
 }
 
-/// The name of an event, as it is on the wire.
-#[derive(Deserialize)]
-struct EventName {
-    event: String,
-}
-
 impl LogsArgs {
     /// Whether a line is wanted. What is no event of ours is not.
     fn wants(&self, line: &str) -> bool {
@@ -55,7 +48,7 @@ impl LogsArgs {
         };
         serde_json::from_str::<EventName>(line).is_ok_and(|named| fits(&named.event))
             && serde_json::from_str::<StampedEvent>(line).is_ok_and(|stamped| {
-                self.level.is_none_or(|level| level_of(&stamped.event) >= level)
+                self.level.is_none_or(|level| stamped.event.report().level >= level.into())
             })
     }
 }

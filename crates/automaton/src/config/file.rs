@@ -13,6 +13,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use automaton_core::error::ErrorClass;
+use automaton_core::event::EventLevel;
 use automaton_core::secret::Secret;
 use automaton_inference::RequestDialect;
 use clap::ValueEnum;
@@ -294,6 +295,17 @@ pub(crate) enum LogLevel {
     Warn,
     /// What went wrong.
     Error,
+}
+
+impl From<LogLevel> for EventLevel {
+    fn from(level: LogLevel) -> Self {
+        match level {
+            LogLevel::Debug => Self::Debug,
+            LogLevel::Info => Self::Info,
+            LogLevel::Warn => Self::Warn,
+            LogLevel::Error => Self::Error,
+        }
+    }
 }
 
 /// A kind of chain.

@@ -12,16 +12,10 @@ use super::phrases;
 use super::text::{plain, short};
 use super::units::{balance, brief, known, many, number, price, span};
 use super::words::Style::{self, Bad, Good, Mail, Quiet};
-use super::words::{PhraseContext, again, remedy};
+use super::words::{PhraseContext, again, remedy, unworded};
 
-/// The words of an event of money.
-pub(super) fn words(wording: &mut PhraseContext<'_>, event: &Event) -> Option<(Style, String)> {
-    services(wording, event)
-        .or_else(|| top_ups(wording, event))
-        .or_else(|| payments(wording, event))
-}
-
-fn services(wording: &mut PhraseContext<'_>, event: &Event) -> Option<(Style, String)> {
+/// The words of what it lives from.
+pub(super) fn services(wording: &mut PhraseContext<'_>, event: &Event) -> Option<(Style, String)> {
     let told = match event {
         // That it works shows in what follows.
         Event::ServiceReady { .. } | Event::AccountOpened { .. } if wording.is_brief() => {
@@ -55,12 +49,13 @@ fn services(wording: &mut PhraseContext<'_>, event: &Event) -> Option<(Style, St
             (Good, format!("Test wallet {address}: the faucet gave {amount} by {by}"))
         }
         Event::AccountOpened { cloud, .. } => (Good, format!("Signed in to {}", plain(cloud))),
-        _ => return None,
+        other => unworded(other),
     };
     Some(told)
 }
 
-fn top_ups(wording: &mut PhraseContext<'_>, event: &Event) -> Option<(Style, String)> {
+/// The words of credits that are bought.
+pub(super) fn top_ups(wording: &mut PhraseContext<'_>, event: &Event) -> Option<(Style, String)> {
     let told = match event {
         Event::BalancesRead { credits: Some(_), usdc: Some(_), .. } if wording.is_brief() => {
             return None;
@@ -99,12 +94,13 @@ fn top_ups(wording: &mut PhraseContext<'_>, event: &Event) -> Option<(Style, Str
             let (error, hint) = (short(error, 2000), remedy(hint.as_deref()));
             (Bad, format!("No credits bought: {error}{hint}"))
         }
-        _ => return None,
+        other => unworded(other),
     };
     Some(told)
 }
 
-fn payments(wording: &PhraseContext<'_>, event: &Event) -> Option<(Style, String)> {
+/// The words of money that goes out, and of the books.
+pub(super) fn payments(wording: &PhraseContext<'_>, event: &Event) -> Option<(Style, String)> {
     let told = match event {
         Event::ApprovalAsked { summary, .. } => {
             let summary = short(summary, 300);
@@ -140,7 +136,7 @@ fn payments(wording: &PhraseContext<'_>, event: &Event) -> Option<(Style, String
             let style = if *agree { Good } else { Bad };
             (style, format!("Books of agent, signer, cloud and chain: {}: {verdict}", told(books)))
         }
-        _ => return None,
+        other => unworded(other),
     };
     Some(told)
 }
@@ -192,10 +188,7 @@ mod tests {
 
     fn told_in(detail: Verbosity, event: &Event) -> Option<(Style, String)> {
         let (when, before) = (&WallClock::utc(), &mut PriorOutput::default());
-        words(
-            &mut PhraseContext { detail, at: Timestamp::EPOCH, when, user_home: None, before },
-            event,
-        )
+        PhraseContext { detail, at: Timestamp::EPOCH, when, user_home: None, before }.words(event)
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! Pure: the words of every event.
 //!
 //! One place decides them, for the terminal and for `automaton logs` alike: the screen of a
-//! life is brief, the log tells the same with its addresses, hashes and rules. Events that
-//! have no words are not shown. No name of a database may be among them: those have
+//! life is brief, the log tells the same with its addresses, hashes and rules. Events whose
+//! topic is silent are not shown; one without words is told by its name. No name of a database may be among them: those have
 //! phrases.
 
 use std::collections::BTreeMap;
 
-use automaton_core::event::Event;
+use automaton_core::event::{Event, EventTopic};
 use automaton_core::record::{CallStatus, DecisionOutcome, StopReason, WakeCause, WakeSource};
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::trust::{Label, Labelled};
@@ -85,13 +85,18 @@ impl PhraseContext<'_> {
             Event::TurnCommitted { thought, .. } => self.before.thought.clone_from(thought),
             _ => {}
         }
-        self.process(event)
-            .or_else(|| self.turn(event))
-            .or_else(|| self.judged(event))
-            .or_else(|| self.life(event))
-            .or_else(|| self.mail(event))
-            .or_else(|| alerts(event))
-            .or_else(|| money::words(&mut self, event))
+        match event.report().topic {
+            EventTopic::Process => self.process(event),
+            EventTopic::Turn => self.turn(event),
+            EventTopic::Judgement => self.judged(event),
+            EventTopic::Life => self.life(event),
+            EventTopic::Mail => self.mail(event),
+            EventTopic::Alert => alerts(event),
+            EventTopic::Service => money::services(&mut self, event),
+            EventTopic::TopUp => money::top_ups(&mut self, event),
+            EventTopic::Payment => money::payments(&self, event),
+            EventTopic::Silent => None,
+        }
     }
 
     /// What happens to the process and its parts.
@@ -149,7 +154,7 @@ impl PhraseContext<'_> {
                 );
                 (Mail, text)
             }
-            _ => return None,
+            other => unworded(other),
         };
         Some(told)
     }
@@ -196,7 +201,7 @@ impl PhraseContext<'_> {
                     to_do.map_or_else(String::new, |hint| format!("\n  {}", short(hint, TEXT_MAX)));
                 (Bad, format!("  The turn failed: {}{again}{to_do}", short(error, TEXT_MAX)))
             }
-            _ => return None,
+            other => unworded(other),
         };
         Some(told)
     }
@@ -230,7 +235,7 @@ impl PhraseContext<'_> {
                 let verdict = phrases::verdict(*outcome);
                 (Bad, format!("  ✗ {tool} {verdict}: {reason} (rule {})", plain(code)))
             }
-            _ => return None,
+            other => unworded(other),
         };
         Some(told)
     }
@@ -293,7 +298,7 @@ impl PhraseContext<'_> {
             Event::HibernationStarted { reason, .. } => {
                 (Bad, format!("Hibernating: {}", short(reason, TEXT_MAX)))
             }
-            _ => return None,
+            other => unworded(other),
         };
         Some(told)
     }
@@ -324,7 +329,7 @@ impl PhraseContext<'_> {
             Event::MessageFailed { message, reason } => {
                 (Bad, format!("Message {message} was given up: {}", plain(reason)))
             }
-            _ => return None,
+            other => unworded(other),
         };
         Some(told)
     }
@@ -354,9 +359,14 @@ fn alerts(event: &Event) -> Option<(Style, String)> {
             let (turn, error) = (short(turn, 40), short(error, RESULT_MAX));
             (Bad, format!("The collector did not get the trace of turn {turn}: {error}"))
         }
-        _ => return None,
+        other => unworded(other),
     };
     Some(told)
+}
+
+/// An event that nobody has words for yet is told by its name, and never left out.
+pub(super) fn unworded(event: &Event) -> (Style, String) {
+    (Quiet, event.name())
 }
 
 /// What an answer took.
