@@ -62,6 +62,7 @@ pub use approvals::{
 pub use audit::{ChainBreak, ChainProblem, ChainReport, LinkKind};
 pub use automaton_sqlite::SqliteError;
 pub use automaton_sqlite::chain::Hash;
+pub use calls::CallEnd;
 pub use conversation::{ConversationMessage, MessageStatus, Speaker};
 pub use costs::{CostReservation, CostTotals, NewCostReservation, UnsettledCost};
 pub use decisions::{DecisionContext, DecisionRecord, NewDecision};

@@ -66,7 +66,7 @@ pub type CommitHook = Box<dyn Fn() + Send>;
 pub(crate) struct WriteOptions {
     operation: &'static str,
     sync: CommitDurability,
-    reaches: Option<FaultPoint>,
+    reaches: [Option<FaultPoint>; 3],
 }
 
 /// What a commit survives.
@@ -81,16 +81,17 @@ pub(crate) enum CommitDurability {
 impl WriteOptions {
     /// A write that survives the process. `operation` completes "cannot …".
     pub(crate) const fn new(operation: &'static str) -> Self {
-        Self { operation, sync: CommitDurability::Process, reaches: None }
+        Self { operation, sync: CommitDurability::Process, reaches: [None; 3] }
     }
 
     pub(crate) const fn sync(self, sync: CommitDurability) -> Self {
         Self { sync, ..self }
     }
 
-    /// The fault point that lies right after the commit.
+    /// The next of the fault points that lie right after the commit, three at most.
     pub(crate) const fn reaches(self, point: FaultPoint) -> Self {
-        Self { reaches: Some(point), ..self }
+        let [_, before, last] = self.reaches;
+        Self { reaches: [before, last, Some(point)], ..self }
     }
 }
 
@@ -215,7 +216,7 @@ impl WriterState {
         Ok(Self { connection, ids: mint, faults, synced: None })
     }
 
-    /// One transaction, then its fault point.
+    /// One transaction, then its fault points.
     pub(crate) fn write<T>(
         &mut self,
         write: WriteOptions,
@@ -237,9 +238,7 @@ impl WriterState {
         if let (CommitDurability::Machine, Some(synced)) = (write.sync, &self.synced) {
             synced();
         }
-        if let Some(point) = write.reaches {
-            self.faults.reach(point);
-        }
+        write.reaches.into_iter().flatten().for_each(|point| self.faults.reach(point));
         Ok(done)
     }
 }

@@ -18,6 +18,7 @@ use automaton_core::trust::{Label, Labelled};
 use rusqlite::{Connection, params};
 
 use crate::approval_requests::{ApprovalRequest, ask_call};
+use crate::calls::CallEnd;
 use crate::codec::{Sql, get};
 use crate::decisions::NewDecision;
 use crate::error::{StoreError, TxError, missing, unfit};
@@ -169,15 +170,31 @@ impl Store {
         self.write(write, move |tx| judge(tx, &judgement)).await
     }
 
-    /// Commits a judged turn: its messages are processed and ingestion is owed. Words that
-    /// end its wake go to the creator, as the answer to all open messages that were read;
-    /// gives that message as it was stored, if any was open. Committing again changes nothing.
+    /// Commits a judged turn: its last calls end, its messages are processed, and what it
+    /// leaves behind is stored. Words that end its wake go to the creator, as the answer to
+    /// all open messages that were read; gives that message as it was stored, if any was
+    /// open. Committing again changes nothing.
     ///
     /// # Errors
     /// [`StoreError::Unfit`] when the turn is not judged or a call may still run.
-    pub async fn commit_turn(&self, turn: TurnId) -> Result<Option<OutgoingMessage>, StoreError> {
-        let write = WriteOptions::new("commit the turn").reaches(FaultPoint::TurnCommitted);
-        self.write(write, move |tx| commit(tx, turn)).await
+    pub async fn finish_turn(
+        &self,
+        turn: TurnId,
+        ends: Vec<CallEnd>,
+        ingest: TurnIngestion,
+    ) -> Result<Option<OutgoingMessage>, StoreError> {
+        let mut write = WriteOptions::new("commit the turn");
+        if !ends.is_empty() {
+            write = write.reaches(FaultPoint::CallFinished);
+        }
+        let write = write.reaches(FaultPoint::TurnCommitted).reaches(FaultPoint::TurnIngested);
+        self.write(write, move |tx| {
+            calls::finish_all(tx, &ends)?;
+            let answer = commit(tx, turn)?;
+            ingest_once(tx, turn, &ingest)?;
+            Ok(answer)
+        })
+        .await
     }
 
     /// Gives an open turn up. Its messages wait again, and only the blamed one
@@ -194,7 +211,8 @@ impl Store {
         self.write(WriteOptions::new("abandon the turn"), work).await
     }
 
-    /// Stores what a committed turn leaves behind. Doing it again changes nothing.
+    /// Stores what a turn leaves behind that recovery has committed. Doing it again changes
+    /// nothing.
     ///
     /// # Errors
     /// [`StoreError::Unfit`] when the turn is not committed.

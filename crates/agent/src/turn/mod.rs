@@ -316,7 +316,7 @@ async fn run_stages(
     let judged = judge::judge(body, thought).await?;
     let acted = act::act(body, judged).await?;
     let committed = persist::persist(body, acted).await?;
-    Ok(Ok(ingest::ingest(body, committed).await?))
+    Ok(Ok(ingest::ingest(committed)))
 }
 
 /// The stages before anything takes effect.

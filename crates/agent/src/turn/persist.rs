@@ -1,4 +1,5 @@
-//! Stage 6: the turn is closed in one transaction.
+//! Stage 6: the turn is closed in one transaction, with the last outcome of its calls and
+//! what it owes the memory.
 //!
 //! Words without a call end a wake. They go to the creator in the same transaction, as
 //! the answer to what is open; nobody may wait for words that were said. What is told to
@@ -9,6 +10,7 @@ use automaton_core::id::MessageId;
 use automaton_core::money::Microcents;
 use automaton_core::record::TurnRecord;
 use automaton_core::trust::Labelled;
+use automaton_store::TurnIngestion;
 
 use super::AgentContext;
 use super::act::ExecutedTurn;
@@ -39,11 +41,15 @@ pub(crate) fn sent((message, body): (MessageId, Labelled)) -> Event {
 /// Commits the turn.
 pub(super) async fn persist(
     body: &AgentContext,
-    acted: ExecutedTurn,
+    mut acted: ExecutedTurn,
 ) -> Result<CommittedTurn, AgentError> {
+    let (ends, events): (Vec<_>, Vec<_>) =
+        acted.unstored.drain(..).map(|ended| (ended.end, ended.event)).unzip();
     let claimed = &acted.judged.claimed;
     let calls = acted.ended.len() + acted.judged.settled.len();
-    let answer = body.deps.store.commit_turn(claimed.turn).await?;
+    let leaves = TurnIngestion::default();
+    let answer = body.deps.store.finish_turn(claimed.turn, ends, leaves).await?;
+    events.into_iter().flatten().for_each(|event| body.deps.emit(event));
     body.deps.emit(Event::TurnCommitted {
         turn: claimed.turn,
         seq: claimed.seq,

@@ -7,6 +7,7 @@ use automaton_core::time::{Clock, Span};
 use automaton_core::vitals::BalanceReading;
 use automaton_store::TaskResult;
 
+use crate::Steps as _;
 use crate::schedule::{finish, run, schedule, task};
 use crate::{World, judgement, output, planned, refused, said, usage};
 

@@ -8,6 +8,7 @@ use automaton_store::{
     CallApprovalRequest, JudgedCall, StoreError, call_sha256,
 };
 
+use crate::Steps as _;
 use crate::{World, output, refused};
 
 const ARGUMENTS: &str = "{\"command\":\"ls\"}";

@@ -15,6 +15,7 @@ use automaton_core::time::{Clock, Span};
 use automaton_store::{FailureCause, StoreError, TurnIngestion};
 use proptest::prelude::*;
 
+use crate::Steps as _;
 use crate::{World, is_refusal, judgement, manual, output, planned, refused, said};
 
 #[derive(Debug, Clone)]

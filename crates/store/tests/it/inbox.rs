@@ -7,6 +7,7 @@ use automaton_core::message::{ATTEMPTS_MAX, CREATOR_MESSAGE_BYTES_MAX, MESSAGE_B
 use automaton_core::trust::{Label, Labelled};
 use automaton_store::{CRASHES_MAX, FailureCause, INBOX_WAITING_MAX, InboxCounts, StoreError};
 
+use crate::Steps as _;
 use crate::{World, is_unfit, said};
 
 async fn counts(world: &World) -> [u64; 4] {

@@ -40,8 +40,8 @@ use automaton_core::time::{Clock, Span, Timestamp};
 use automaton_core::tool::{Effect, Risk};
 use automaton_core::trust::{Label, Labelled};
 use automaton_store::{
-    DecisionContext, Hash, JudgedCall, Judgement, NewAutomaton, NewDecision, Reader, Store,
-    StoreError,
+    CallEnd, DecisionContext, Hash, JudgedCall, Judgement, NewAutomaton, NewDecision,
+    OutgoingMessage, Reader, Store, StoreError, TurnIngestion,
 };
 
 /// A clock that stands still until it is told to go.
@@ -82,6 +82,39 @@ impl Faults for Trap {
             drop(armed);
             panic!("killed at {point}");
         }
+    }
+}
+
+/// Single steps of a turn, which are parts of jobs otherwise.
+trait Steps {
+    async fn start_call(&self, call: CallId) -> Result<(), StoreError>;
+    async fn finish_call(
+        &self,
+        call: CallId,
+        status: CallStatus,
+        result: Labelled,
+        duration: Span,
+    ) -> Result<(), StoreError>;
+    async fn commit_turn(&self, turn: TurnId) -> Result<Option<OutgoingMessage>, StoreError>;
+}
+
+impl Steps for Store {
+    async fn start_call(&self, call: CallId) -> Result<(), StoreError> {
+        self.step_calls(Vec::new(), Some(call)).await
+    }
+
+    async fn finish_call(
+        &self,
+        call: CallId,
+        status: CallStatus,
+        result: Labelled,
+        duration: Span,
+    ) -> Result<(), StoreError> {
+        self.step_calls(vec![CallEnd { call, status, result, duration }], None).await
+    }
+
+    async fn commit_turn(&self, turn: TurnId) -> Result<Option<OutgoingMessage>, StoreError> {
+        self.finish_turn(turn, Vec::new(), TurnIngestion::default()).await
     }
 }
 

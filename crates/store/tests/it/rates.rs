@@ -4,6 +4,7 @@ use automaton_core::record::CallStatus;
 use automaton_core::time::Span;
 use automaton_store::{JudgedCall, RateLimit, StoreError};
 
+use crate::Steps as _;
 use crate::{World, output};
 
 fn three_in_an_hour() -> RateLimit {

@@ -5,8 +5,9 @@ use automaton_core::message::CLAIMED_PER_TURN_MAX;
 use automaton_core::record::{CallStatus, DecisionOutcome, StopReason, TurnStatus};
 use automaton_core::time::Span;
 use automaton_core::trust::{Label, Labelled};
-use automaton_store::{FailureCause, JudgedCall, NewFactRow, TurnIngestion, TurnRef};
+use automaton_store::{CallEnd, FailureCause, JudgedCall, NewFactRow, TurnIngestion, TurnRef};
 
+use crate::Steps as _;
 use crate::{World, decision, is_unfit, manual, output, planned, refused, said};
 
 #[tokio::test]
@@ -188,9 +189,13 @@ async fn recovery_reports_the_running_call_as_unknown_and_the_later_ones_as_not_
 
 #[tokio::test]
 async fn ingestion_is_owed_until_it_is_done_once() {
-    let world = World::born().await;
+    let mut world = World::born().await;
     let session = world.session().await;
-    let turn = world.answer(session).await;
+    world.answer(session).await;
+    assert_eq!(world.store.owed_ingests().await.unwrap(), [], "it is done with the commit");
+    let turn = world.judged(session, Vec::new()).await;
+    world.crash();
+    world.store.recover().await.unwrap();
     assert_eq!(world.store.owed_ingests().await.unwrap(), [turn]);
     let fact = |key: &str| NewFactRow {
         category: "self".to_owned(),
@@ -235,10 +240,9 @@ async fn every_fault_point_lies_right_after_its_commit() {
     let judged = crate::judgement(turn, vec![call.clone()]);
     world.store.record_judgement(judged).await.unwrap();
     world.store.start_call(call.id).await.unwrap();
-    let done = world.store.finish_call(call.id, CallStatus::Done, output("ok"), Span::ZERO);
-    done.await.unwrap();
-    world.store.commit_turn(turn).await.unwrap();
-    world.store.ingest_turn(turn, TurnIngestion::default()).await.unwrap();
+    let (status, result) = (CallStatus::Done, output("ok"));
+    let end = CallEnd { call: call.id, status, result, duration: Span::ZERO };
+    world.store.finish_turn(turn, vec![end], TurnIngestion::default()).await.unwrap();
     world.store.close_session(session, StopReason::Asked, None, None).await.unwrap();
     crate::schedule::schedule(&world, vec![crate::schedule::task("ping")]).await;
     crate::schedule::lease(&world, "ping", 0).await.unwrap();
