@@ -257,7 +257,7 @@ async fn wait_for_causes(
 /// where one of them is.
 async fn waiting(body: &AgentContext) -> Result<Option<WakeCause>, AgentError> {
     let (store, words) = (&body.deps.store, "more messages are waiting");
-    let only = survival::answers_only(&body.deps).await?;
+    let only = survival::answers_only(&body.deps, &store.vitals().await?);
     if store.messages_waiting(Some(Label::Creator)).await? > 0 {
         let reason = Labelled::new(Label::Creator, "creator", words);
         return Ok(Some(WakeCause { source: WakeSource::Inbox, reason }));

@@ -1,7 +1,7 @@
 //! Stage 7: what the cycle must know of the turn.
 //!
-//! What the turn owed the memory was stored with its commit. The summary is made of arguments and results, so that the same tool doing other work is
-//! never taken for a repetition. A call without arguments asks how things stand: the
+//! What the turn owed the memory was stored with its commit. The summary is made of arguments
+//! and results, so that the same tool doing other work is never taken for a repetition. A call without arguments asks how things stand: the
 //! digits of its result are counters and clocks, and must not pass for news.
 
 use std::borrow::Cow;
@@ -20,7 +20,7 @@ const QUOTED_CHARS_MAX: usize = 200;
 
 /// Sums the turn up.
 pub(super) fn ingest(committed: CommittedTurn) -> TurnOutcome {
-    let acted = committed.acted;
+    let CommittedTurn { acted, snapshot } = committed;
     let settled = &acted.judged.settled;
     let invalid = settled.iter().filter(|call| call.status == CallStatus::Invalid).count();
     let done = acted.ended.iter().filter(|call| call.status == CallStatus::Done).count();
@@ -50,7 +50,7 @@ pub(super) fn ingest(committed: CommittedTurn) -> TurnOutcome {
     let results = acted.ended.iter().map(|call| call.result.label);
     let heard = results.fold(acted.judged.claimed.wake.heard, Label::meet);
     let (thought, most) = (acted.judged.thought, acted.judged.claimed.wake.most);
-    TurnOutcome { summary, note, heard, thought, most }
+    TurnOutcome { summary, note, heard, thought, most, snapshot }
 }
 
 /// A call with its result, and what of it may be quoted where it failed.

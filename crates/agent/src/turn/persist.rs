@@ -10,15 +10,18 @@ use automaton_core::id::MessageId;
 use automaton_core::money::Microcents;
 use automaton_core::record::TurnRecord;
 use automaton_core::trust::Labelled;
-use automaton_store::TurnIngestion;
+use automaton_store::{TurnIngestion, WakeSnapshot};
 
 use super::AgentContext;
 use super::act::ExecutedTurn;
 use crate::error::AgentError;
+use crate::money;
 
 /// A turn that is in the record.
 pub(super) struct CommittedTurn {
     pub(super) acted: ExecutedTurn,
+    /// Where the wake stands now.
+    pub(super) snapshot: WakeSnapshot,
 }
 
 /// What is told of a turn that recovery has committed.
@@ -48,7 +51,8 @@ pub(super) async fn persist(
     let claimed = &acted.judged.claimed;
     let calls = acted.ended.len() + acted.judged.settled.len();
     let leaves = TurnIngestion::default();
-    let answer = body.deps.store.finish_turn(claimed.turn, ends, leaves).await?;
+    let next = money::wake_query(body);
+    let (answer, snapshot) = body.deps.store.finish_turn(claimed.turn, ends, leaves, next).await?;
     events.into_iter().flatten().for_each(|event| body.deps.emit(event));
     body.deps.emit(Event::TurnCommitted {
         turn: claimed.turn,
@@ -60,5 +64,5 @@ pub(super) async fn persist(
     });
     // As it is delivered: what is too long for a message is cut there.
     answer.into_iter().for_each(|answer| body.deps.emit(sent(answer)));
-    Ok(CommittedTurn { acted })
+    Ok(CommittedTurn { acted, snapshot })
 }

@@ -174,7 +174,7 @@ impl Driver {
         }
         let calls = judged.iter().filter(|call| call.status == CallStatus::Planned);
         let calls: Vec<_> = calls.map(|call| call.id).collect();
-        self.world.store.record_judgement(judgement(turn, judged)).await?;
+        self.world.store.record_judgement(judgement(turn, judged), None).await?;
         self.calls = calls;
         self.running = None;
         Ok(())

@@ -125,14 +125,14 @@ async fn a_judgement_that_contradicts_itself_is_refused_whole() {
     ];
     for call in bad {
         let judged = crate::judgement(turn, vec![base(), call.clone()]);
-        let stored = world.store.record_judgement(judged).await;
+        let stored = world.store.record_judgement(judged, None).await;
         let error = stored.unwrap_err().to_string();
         let start = format!("the judgement of the call {} is malformed: ", call.id);
         assert!(error.starts_with(&start), "{error} {call:?}");
     }
     assert_eq!(world.store.verify_chain().await.unwrap().links, 0, "half a judgement was stored");
-    world.store.record_judgement(crate::judgement(turn, vec![base()])).await.unwrap();
-    let again = world.store.record_judgement(crate::judgement(turn, vec![base()])).await;
+    world.store.record_judgement(crate::judgement(turn, vec![base()]), None).await.unwrap();
+    let again = world.store.record_judgement(crate::judgement(turn, vec![base()]), None).await;
     assert!(is_unfit(&again, "is judged, not open"));
     let abandoned = world.store.abandon_turn(turn, FailureCause::Turn).await;
     assert!(is_unfit(&abandoned, "is judged, not open"), "its calls may have run");
@@ -238,11 +238,12 @@ async fn every_fault_point_lies_right_after_its_commit() {
     let turn = world.store.open_turn(session, Vec::new(), CLAIMED_PER_TURN_MAX).await.unwrap().id;
     let call = planned(world.mint.id());
     let judged = crate::judgement(turn, vec![call.clone()]);
-    world.store.record_judgement(judged).await.unwrap();
+    world.store.record_judgement(judged, None).await.unwrap();
     world.store.start_call(call.id).await.unwrap();
     let (status, result) = (CallStatus::Done, output("ok"));
     let end = CallEnd { call: call.id, status, result, duration: Span::ZERO };
-    world.store.finish_turn(turn, vec![end], TurnIngestion::default()).await.unwrap();
+    let (none, query) = (TurnIngestion::default(), automaton_store::WakeQuery::default());
+    world.store.finish_turn(turn, vec![end], none, query).await.unwrap();
     world.store.close_session(session, StopReason::Asked, None, None).await.unwrap();
     crate::schedule::schedule(&world, vec![crate::schedule::task("ping")]).await;
     crate::schedule::lease(&world, "ping", 0).await.unwrap();
