@@ -16,6 +16,7 @@ use automaton_core::time::{DAY, Span};
 use automaton_core::trust::Label;
 use automaton_inference::ModelPrices;
 use automaton_policy::budget::{self, HAND_OVER_FROM, OverBudget};
+use automaton_store::WakeSnapshot;
 
 use crate::cycle_outcome::{self, CycleOutcome};
 use crate::error::AgentError;
@@ -62,6 +63,8 @@ pub(crate) struct Cycle<'a> {
     told: WarningFlags,
     /// Whether it was told of what is open before it sleeps.
     reminded: bool,
+    /// Where it stands, as read with the end of the last turn.
+    snapshot: Option<WakeSnapshot>,
 }
 
 /// Runs one cycle.
@@ -129,7 +132,8 @@ impl<'a> Cycle<'a> {
         claim: ClaimLimit,
     ) -> Result<Self, AgentError> {
         let session = open(ctx, causes).await?;
-        let vitals = ctx.deps.store.vitals().await?;
+        let snapshot = ctx.deps.store.wake_snapshot(money::wake_query(ctx)).await?;
+        let vitals = snapshot.vitals;
         let wake = WakeContext {
             session,
             told: told(ctx, causes).await?,
@@ -144,10 +148,13 @@ impl<'a> Cycle<'a> {
             balances: None,
             model_tier: vitals.model_tier(),
             tier: vitals.tier(),
+            vitals,
+            day: snapshot.day,
         };
         let governor = Governor::new(ctx.settings.limits);
         let (last, told, reminded) = (None, WarningFlags::default(), false);
-        Ok(Self { ctx, governor, wake, left, last, told, reminded })
+        let snapshot = Some(snapshot);
+        Ok(Self { ctx, governor, wake, left, last, told, reminded, snapshot })
     }
 
     /// What bounds the wake now: the creator may call in the middle of it.
@@ -170,18 +177,32 @@ impl<'a> Cycle<'a> {
         Ok(WakeUsage { turns, unattended, day, most: self.wake.most })
     }
 
+    /// The same as it was read.
+    fn used_at(&self, snapshot: &WakeSnapshot) -> WakeUsage {
+        let (turns, most) = (self.governor.turns(), self.wake.most);
+        let WakeSnapshot { unattended, day, .. } = *snapshot;
+        match self.bounds().costs {
+            true => WakeUsage { turns, unattended, day, most },
+            false => WakeUsage { turns, ..WakeUsage::default() },
+        }
+    }
+
     /// Looks at everything that may end the cycle before its next turn.
     async fn before_turn(&mut self) -> Result<Option<CycleOutcome>, AgentError> {
         let ctx = self.ctx;
+        let read = match self.snapshot.take() {
+            Some(read) => read,
+            None => ctx.deps.store.wake_snapshot(money::wake_query(ctx)).await?,
+        };
         let over = *ctx.shutdown.borrow() || self.left == Some(0);
-        if over || money::stop_loss_reached(ctx).await?.is_some() {
+        if over || ctx.settings.budgets.stop_loss.tripped(&read.losses).is_some() {
             return Ok(Some(CycleOutcome::default()));
         }
         if *ctx.interrupt.borrow() {
             return Ok(Some(CycleOutcome::stop(StopReason::Interrupted, None)));
         }
-        self.wake.creators = ctx.deps.store.is_creators_wake().await?;
-        let (bounds, used) = (self.bounds(), self.used().await?);
+        self.wake.creators = read.creators;
+        let (bounds, used) = (self.bounds(), self.used_at(&read));
         self.last = match bounds.stage(&used) {
             TurnAllowance::Room => None,
             TurnAllowance::Last(bound) => Some((bound, bounds.hand_over(bound, &used))),
@@ -190,13 +211,15 @@ impl<'a> Cycle<'a> {
                 return Ok(Some(CycleOutcome { why, ..self.end_at(bound).await? }));
             }
         };
+        let mut vitals = read.vitals;
         if let Some(balances) = money::look(ctx, TopUpTrigger::Turn).await {
-            let vitals = survival::note(&ctx.deps, &balances).await?;
-            money::follow(&ctx.deps, &balances, vitals.as_ref()).await?;
+            let noted = survival::note(&ctx.deps, &balances, Some(vitals)).await?;
+            money::follow(&ctx.deps, &balances, (noted.as_ref(), read.state)).await?;
             self.wake.balances = Some(balances);
+            vitals = noted.unwrap_or(vitals);
         }
-        let vitals = ctx.deps.store.vitals().await?;
         (self.wake.model_tier, self.wake.tier) = (vitals.model_tier(), vitals.tier());
+        (self.wake.vitals, self.wake.day) = (vitals, read.day);
         if survival::cannot_pay(&ctx.deps, &vitals) {
             return Ok(Some(CycleOutcome::stop(StopReason::Broke, None)));
         }
@@ -255,7 +278,8 @@ impl<'a> Cycle<'a> {
         &mut self,
         finished: TurnOutcome,
     ) -> Result<Option<CycleOutcome>, AgentError> {
-        let TurnOutcome { summary, note, heard, thought, most } = finished;
+        let TurnOutcome { summary, note, heard, thought, most, snapshot } = finished;
+        self.snapshot = Some(snapshot);
         self.left = self.left.map(|left| left.saturating_sub(1));
         (self.wake.heard, self.wake.most) = (heard, most);
         let next = self.governor.after_turn(&summary);

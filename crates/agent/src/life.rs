@@ -257,7 +257,7 @@ async fn wait_for_causes(
 /// where one of them is.
 async fn waiting(ctx: &AgentContext) -> Result<Option<WakeCause>, AgentError> {
     let (store, words) = (&ctx.deps.store, "more messages are waiting");
-    let only = survival::answers_only(&ctx.deps).await?;
+    let only = survival::answers_only(&ctx.deps, &store.vitals().await?);
     if store.messages_waiting(Some(Label::Creator)).await? > 0 {
         let reason = Labelled::new(Label::Creator, "creator", words);
         return Ok(Some(WakeCause { source: WakeSource::Inbox, reason }));

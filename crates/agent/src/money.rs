@@ -13,12 +13,14 @@ use automaton_core::tool::ToolSpec;
 use automaton_core::vitals::Vitals;
 use automaton_inference::cost::{TokenCounts, price};
 use automaton_inference::{CompletionRequest, ModelInfo};
+use automaton_store::WakeQuery;
 use automaton_tools::list;
 
 use crate::deps::AgentDeps;
 use crate::egress::EgressConfig;
 use crate::error::AgentError;
 use crate::prompt;
+use crate::survival;
 use crate::tasks::shutdown_requested;
 use crate::treasury::{Balances, TopUpTrigger};
 use crate::turn::AgentContext;
@@ -57,16 +59,20 @@ pub(crate) async fn look(ctx: &AgentContext, moment: TopUpTrigger) -> Option<Bal
     }
 }
 
-/// Brings the state of one that is awake to what its credits make of it, or its choice
+/// Brings the state of one that is awake, and was in this one, to what its credits make of it, or its choice
 /// to live cheaply.
 pub(crate) async fn follow(
     deps: &AgentDeps,
     balances: &Balances,
-    vitals: Option<&Vitals>,
+    (vitals, state): (Option<&Vitals>, AgentState),
 ) -> Result<(), AgentError> {
     let Some((credits, tier)) = balances.credits.zip(balances.tier()) else { return Ok(()) };
     let lives_by = vitals.and_then(Vitals::effective_tier).unwrap_or(tier);
-    change_state(deps, state_of(lives_by), &format!("credits are {tier}: {credits}")).await
+    let to = state_of(lives_by);
+    if to == state {
+        return Ok(());
+    }
+    change_state(deps, to, &format!("credits are {tier}: {credits}")).await
 }
 
 /// Changes the state, where that is a change and the table has it.
@@ -123,6 +129,12 @@ pub(crate) async fn stop_loss_reached(ctx: &AgentContext) -> Result<Option<Strin
     }
     let losses = ctx.deps.store.losses().await?;
     Ok(stop_loss.tripped(&losses).map(|tripped| tripped.to_string()))
+}
+
+/// What has to be read of the money before each turn.
+pub(crate) fn wake_query(ctx: &AgentContext) -> WakeQuery {
+    let losses = ctx.settings.budgets.stop_loss.is_set();
+    WakeQuery { costs: survival::costs_anything(&ctx.deps), losses }
 }
 
 /// What there is, as far as it is known.

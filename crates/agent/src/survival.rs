@@ -24,9 +24,13 @@ use crate::wake::cause;
 
 /// The treasury, where thinking is paid with credits.
 pub(crate) fn payer(deps: &AgentDeps) -> Option<&Treasury> {
+    deps.treasury.as_deref().filter(|_| costs_anything(deps))
+}
+
+/// Whether any of its models costs something.
+pub(crate) fn costs_anything(deps: &AgentDeps) -> bool {
     use ModelTier::{Critical, LowCompute, Usual};
-    let costs = [Usual, LowCompute, Critical].into_iter().any(|tier| costs(deps, tier));
-    deps.treasury.as_deref().filter(|_| costs)
+    [Usual, LowCompute, Critical].into_iter().any(|tier| costs(deps, tier))
 }
 
 fn costs(deps: &AgentDeps, tier: ModelTier) -> bool {
@@ -35,19 +39,28 @@ fn costs(deps: &AgentDeps, tier: ModelTier) -> bool {
 
 /// How near it is to its end, where its next thought costs something and that is known.
 pub(crate) async fn known_tier(deps: &AgentDeps) -> Result<Option<SurvivalTier>, StoreError> {
-    let vitals = deps.store.vitals().await?;
-    let pays = payer(deps).is_some() && costs(deps, vitals.model_tier());
-    Ok(vitals.tier().filter(|_| pays))
+    Ok(tier_of(deps, &deps.store.vitals().await?))
 }
 
-/// Takes note of balances that were read; what is known then. Nothing, where thinking
+/// The same of means that are known.
+fn tier_of(deps: &AgentDeps, vitals: &Vitals) -> Option<SurvivalTier> {
+    let pays = payer(deps).is_some() && costs(deps, vitals.model_tier());
+    vitals.tier().filter(|_| pays)
+}
+
+/// Takes note of balances that were read, where it is known what was known before or not;
+/// what is known then. Nothing, where thinking
 /// is not paid with credits.
 pub(crate) async fn note(
     deps: &AgentDeps,
     balances: &Balances,
+    known: Option<Vitals>,
 ) -> Result<Option<Vitals>, AgentError> {
     let Some(treasury) = payer(deps) else { return Ok(None) };
-    let known = deps.store.vitals().await?;
+    let known = match known {
+        Some(known) => known,
+        None => deps.store.vitals().await?,
+    };
     if known.seen_at == Some(balances.at) {
         return Ok(Some(known));
     }
@@ -63,9 +76,9 @@ pub(crate) async fn note(
     Ok(Some(vitals))
 }
 
-/// Whose messages it answers now, where those of others wait.
-pub(crate) async fn answers_only(deps: &AgentDeps) -> Result<Option<Label>, StoreError> {
-    Ok(known_tier(deps).await?.and_then(SurvivalTier::answers_only))
+/// Whose messages it answers with these means, where those of others wait.
+pub(crate) fn answers_only(deps: &AgentDeps, vitals: &Vitals) -> Option<Label> {
+    tier_of(deps, vitals).and_then(SurvivalTier::answers_only)
 }
 
 /// Whether it can pay for no call, as far as that is known.
@@ -132,7 +145,7 @@ pub(crate) async fn wait_for_credits(
     loop {
         let balances = money::look(ctx, TopUpTrigger::Turn).await;
         let vitals = match &balances {
-            Some(balances) => note(deps, balances).await?,
+            Some(balances) => note(deps, balances, None).await?,
             None => None,
         };
         let state = deps.store.life().await?.state;

@@ -48,14 +48,14 @@ pub struct WriteOptions {
     operation: &'static str,
     /// Nothing where it only reads.
     sync: Option<CommitDurability>,
-    reaches: Option<FaultPoint>,
+    reaches: [Option<FaultPoint>; 3],
 }
 
 impl WriteOptions {
     /// A write that survives the process. `operation` completes "cannot …".
     #[must_use]
     pub const fn new(operation: &'static str) -> Self {
-        Self { operation, sync: Some(CommitDurability::Process), reaches: None }
+        Self { operation, sync: Some(CommitDurability::Process), reaches: [None; 3] }
     }
 
     /// What the commit that holds it has to survive.
@@ -64,10 +64,12 @@ impl WriteOptions {
         Self { sync: Some(sync), ..self }
     }
 
-    /// The fault point that lies right after the commit that holds it.
+    /// The next of the fault points that lie right after the commit that holds it, three at
+    /// most.
     #[must_use]
     pub const fn reaches(self, point: FaultPoint) -> Self {
-        Self { reaches: Some(point), ..self }
+        let [_, before, last] = self.reaches;
+        Self { reaches: [before, last, Some(point)], ..self }
     }
 }
 
@@ -389,7 +391,7 @@ impl Worker {
             if kept.iter().any(|write| write.sync == Some(CommitDurability::Machine)) {
                 self.synced();
             }
-            kept.iter().filter_map(|write| write.reaches).for_each(|point| {
+            kept.iter().flat_map(|write| write.reaches).flatten().for_each(|point| {
                 self.hooks.faults.reach(point);
             });
         }

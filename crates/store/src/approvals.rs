@@ -145,15 +145,6 @@ impl Store {
         self.run("read an approval", move |tx| one(tx, id)).await
     }
 
-    /// The oldest call that was approved and not made yet.
-    ///
-    /// # Errors
-    /// When SQLite fails.
-    pub async fn approved_call(&self) -> Result<Option<Approval>, StoreError> {
-        let work = |tx: &Tx<'_>| Ok(tx.one(sql!("approval_approved"), [], approval)?);
-        self.run("read what was approved", work).await
-    }
-
     /// Gives up what waited too long for its answer; how many questions expired.
     ///
     /// # Errors
@@ -307,4 +298,9 @@ fn approval(row: &Row<'_>) -> rusqlite::Result<Approval> {
         answered_at: maybe(row, "answered_at")?,
         used_by: maybe(row, "used_by")?,
     })
+}
+
+/// The oldest call that was approved and not made yet.
+pub(crate) fn approved_call(connection: &Connection) -> Result<Option<Approval>, TxError> {
+    Ok(connection.one(sql!("approval_approved"), [], approval)?)
 }

@@ -25,47 +25,56 @@ use crate::turns::JudgedCall;
 use crate::{Store, audit, decisions, rates};
 
 impl Store {
-    /// Marks a planned call as started. For a call that changes something this
+    /// Stores how calls ended and what the model is told of them, and marks a planned one as
+    /// started. The same end again changes nothing. Where the call that starts changes something, this
     /// is on the disk when it returns: were the mark lost with the power, the
     /// next start would take the call for not started, and it could run twice.
     /// A call that only looks may run twice, and saves the sync.
     ///
     /// # Errors
-    /// [`StoreError::Unfit`] when it is not planned, even when it is
-    /// started already: only one caller may run it.
-    pub async fn start_call(&self, call: CallId) -> Result<(), StoreError> {
-        let sync = match self.run("start a call", move |tx| effect(tx, call)).await? {
-            Effect::Mutates => CommitDurability::Machine,
-            Effect::Observes => CommitDurability::Process,
-        };
-        let write = WriteOptions::new("start a call").sync(sync).reaches(FaultPoint::CallStarted);
-        self.write(write, move |tx| start(tx, call)).await
-    }
-
-    /// Stores how a call ended and what the model is told of it. The same again
-    /// changes nothing.
-    ///
-    /// # Errors
-    /// [`StoreError::Unfit`] when the step is not in the module's table, or when it
-    /// ended differently before.
-    pub async fn finish_call(
+    /// [`StoreError::Unfit`] when a step is not in the module's table, when a call
+    /// ended differently before, or when the one to start is not planned, even when it is
+    /// started already: only one caller may run it. When it changes something and that was
+    /// not said.
+    pub async fn step_calls(
         &self,
-        call: CallId,
-        status: CallStatus,
-        result: Labelled,
-        duration: Span,
+        ends: Vec<CallEnd>,
+        next: Option<(CallId, Effect)>,
     ) -> Result<(), StoreError> {
-        let write = WriteOptions::new("finish a call").reaches(FaultPoint::CallFinished);
-        let end = CallEnd { status, result, duration };
-        self.write(write, move |tx| finish(tx, call, &end)).await
+        let mut write = WriteOptions::new("store how a call goes on");
+        if !ends.is_empty() {
+            write = write.reaches(FaultPoint::CallFinished);
+        }
+        if let Some((_, effect)) = next {
+            write = write.sync(match effect {
+                Effect::Mutates => CommitDurability::Machine,
+                Effect::Observes => CommitDurability::Process,
+            });
+            write = write.reaches(FaultPoint::CallStarted);
+        }
+        self.write(write, move |tx| {
+            finish_all(tx, &ends)?;
+            let Some((next, told)) = next else { return Ok(()) };
+            if (told, effect(tx, next)?) == (Effect::Observes, Effect::Mutates) {
+                return Err(unfit("call", &next, "changes something, and was not to be synced"));
+            }
+            start(tx, next)
+        })
+        .await
     }
 }
 
 /// How a call ended.
-pub(crate) struct CallEnd {
-    pub(crate) status: CallStatus,
-    pub(crate) result: Labelled,
-    pub(crate) duration: Span,
+#[derive(Debug, Clone)]
+pub struct CallEnd {
+    /// The call.
+    pub call: CallId,
+    /// How.
+    pub status: CallStatus,
+    /// What the model is told of it.
+    pub result: Labelled,
+    /// How long it ran.
+    pub duration: Span,
 }
 
 /// Stores a judged call, its decision and its intents.
@@ -125,8 +134,12 @@ fn start(tx: &Tx<'_>, call: CallId) -> Result<(), TxError> {
     Err(cannot_become(call, standing(tx, call)?, CallStatus::Started))
 }
 
-pub(crate) fn finish(tx: &Tx<'_>, call: CallId, end: &CallEnd) -> Result<(), TxError> {
-    let Labelled { label, source, text } = &end.result;
+pub(crate) fn finish_all(tx: &Tx<'_>, ends: &[CallEnd]) -> Result<(), TxError> {
+    ends.iter().try_for_each(|end| finish(tx, end))
+}
+
+pub(crate) fn finish(tx: &Tx<'_>, end: &CallEnd) -> Result<(), TxError> {
+    let (call, Labelled { label, source, text }) = (end.call, &end.result);
     let found = standing(tx, call)?;
     if found == end.status {
         let params = params![Sql(call), text, Sql(*label), source.as_str()];

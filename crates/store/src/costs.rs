@@ -8,12 +8,14 @@
 use automaton_core::id::{HoldId, TurnId};
 use automaton_core::money::Microcents;
 use automaton_core::record::Usage;
+use automaton_core::time::Timestamp;
 use rusqlite::{Connection, params};
 
 use crate::Store;
 use crate::codec::{Sql, get};
 use crate::error::{StoreError, TxError};
 use crate::ledger::{LedgerBooking, LedgerCategory, book, correct, cost, take_back};
+use crate::prompts::{self, PromptRow};
 use crate::thread::{CommitDurability, ConnectionExt, Tx, WriteOptions, sql};
 
 /// Whose word the cost of an answer is.
@@ -90,6 +92,28 @@ impl CostReservation {
     }
 }
 
+/// What a turn asked its model with.
+#[derive(Debug)]
+pub struct AskedAnswer {
+    /// The prompt, as far as it is kept.
+    pub prompt: PromptRow,
+    /// When it was sent.
+    pub at: Timestamp,
+    /// What was booked for the answer, where that costs something.
+    pub reservation: Option<CostReservation>,
+}
+
+/// What came of a question whose turn is given up.
+#[derive(Debug)]
+pub enum AnswerEnd {
+    /// It was answered all the same, at this cost.
+    Heard(Usage),
+    /// It was refused, and cost nothing.
+    Refused,
+    /// Nobody knows: it may have been charged, and stays booked.
+    Unheard,
+}
+
 impl Store {
     /// Books an answer at the most that it can cost. It may be asked for once this
     /// returns: the booking is on the disk.
@@ -127,12 +151,8 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn release_cost(&self, asked: CostReservation) -> Result<(), StoreError> {
-        self.write(WriteOptions::new("take the booking of an answer back"), move |tx| {
-            take_back(tx, &asked.key())?;
-            tx.exec(FORGET, [Sql(asked.id)])?;
-            add_unsettled(tx, -1)
-        })
-        .await
+        let write = WriteOptions::new("take the booking of an answer back");
+        self.write(write, move |tx| release(tx, &asked)).await
     }
 
     /// Counts an answer, and books what it cost: as a correction of what was booked
@@ -146,30 +166,29 @@ impl Store {
         turn: TurnId,
         usage: &Usage,
     ) -> Result<(), StoreError> {
-        let Usage { prompt_tokens, cached_tokens, completion_tokens, cost: paid, .. } = *usage;
-        self.write(WriteOptions::new("count an answer"), move |tx| {
-            if let Some(asked) = &asked {
-                tx.exec(FORGET, [Sql(asked.id)])?;
-                add_unsettled(tx, -1)?;
+        let usage = usage.clone();
+        let write = WriteOptions::new("count an answer");
+        self.write(write, move |tx| settle(tx, asked.as_ref(), turn, &usage)).await
+    }
+
+    /// Keeps what a turn asked with that is given up, and what is known of the cost.
+    ///
+    /// # Errors
+    /// [`StoreError::Unfit`] when the turn is none, or has asked before.
+    pub async fn close_asked(
+        &self,
+        turn: TurnId,
+        asked: AskedAnswer,
+        end: AnswerEnd,
+    ) -> Result<(), StoreError> {
+        self.write(WriteOptions::new("keep what was asked"), move |tx| {
+            let AskedAnswer { prompt, at, reservation } = &asked;
+            prompts::keep(tx, turn, (prompt, *at))?;
+            match (end, reservation) {
+                (AnswerEnd::Heard(usage), asked) => settle(tx, asked.as_ref(), turn, &usage),
+                (AnswerEnd::Refused, Some(asked)) => release(tx, asked),
+                (AnswerEnd::Refused, None) | (AnswerEnd::Unheard, _) => Ok(()),
             }
-            match asked.as_ref().filter(|asked| asked.most != Microcents::ZERO) {
-                Some(asked) => {
-                    let rest = asked.most.minus(paid).map_err(StoreError::Amount)?;
-                    correct(tx, &asked.key(), rest)?;
-                }
-                None => {
-                    let key = format!("answer:{}", tx.ids.id::<HoldId>());
-                    let amount = cost(paid).map_err(StoreError::Amount)?;
-                    let (category, turn, goal) = (LedgerCategory::Inference, Some(turn), None);
-                    book(
-                        tx,
-                        &LedgerBooking { key: &key, category, amount, turn, goal, source: SOURCE },
-                    )?;
-                }
-            }
-            let params = params![prompt_tokens, cached_tokens, completion_tokens, Sql(paid)];
-            tx.exec(sql!("totals_add"), params)?;
-            Ok(())
         })
         .await
     }
@@ -213,6 +232,40 @@ impl Store {
     pub async fn totals(&self) -> Result<CostTotals, StoreError> {
         self.run("add up the answers", |tx| totals(tx)).await
     }
+}
+
+fn release(tx: &Tx<'_>, asked: &CostReservation) -> Result<(), TxError> {
+    take_back(tx, &asked.key())?;
+    tx.exec(FORGET, [Sql(asked.id)])?;
+    add_unsettled(tx, -1)
+}
+
+pub(crate) fn settle(
+    tx: &Tx<'_>,
+    asked: Option<&CostReservation>,
+    turn: TurnId,
+    usage: &Usage,
+) -> Result<(), TxError> {
+    let Usage { prompt_tokens, cached_tokens, completion_tokens, cost: paid, .. } = *usage;
+    if let Some(asked) = asked {
+        tx.exec(FORGET, [Sql(asked.id)])?;
+        add_unsettled(tx, -1)?;
+    }
+    match asked.filter(|asked| asked.most != Microcents::ZERO) {
+        Some(asked) => {
+            let rest = asked.most.minus(paid).map_err(StoreError::Amount)?;
+            correct(tx, &asked.key(), rest)?;
+        }
+        None => {
+            let key = format!("answer:{}", tx.ids.id::<HoldId>());
+            let amount = cost(paid).map_err(StoreError::Amount)?;
+            let (category, turn, goal) = (LedgerCategory::Inference, Some(turn), None);
+            book(tx, &LedgerBooking { key: &key, category, amount, turn, goal, source: SOURCE })?;
+        }
+    }
+    let params = params![prompt_tokens, cached_tokens, completion_tokens, Sql(paid)];
+    tx.exec(sql!("totals_add"), params)?;
+    Ok(())
 }
 
 pub(crate) fn totals(connection: &Connection) -> Result<CostTotals, TxError> {

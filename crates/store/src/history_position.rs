@@ -119,7 +119,7 @@ impl Reader {
     }
 }
 
-fn place(connection: &Connection) -> Result<HistoryPosition, TxError> {
+pub(crate) fn place(connection: &Connection) -> Result<HistoryPosition, TxError> {
     let statement =
         "SELECT history_from, shortened_until, arguments_until, move_told FROM automaton";
     let found = connection.one(statement, [], |row| {
@@ -133,7 +133,10 @@ fn place(connection: &Connection) -> Result<HistoryPosition, TxError> {
     found.ok_or_else(|| StoreError::Unborn.into())
 }
 
-fn digest(connection: &Connection, before: Option<u64>) -> Result<Option<DigestRow>, TxError> {
+pub(crate) fn digest(
+    connection: &Connection,
+    before: Option<u64>,
+) -> Result<Option<DigestRow>, TxError> {
     let statement = "SELECT upto, label, body FROM digests WHERE upto <= ?1 \
          ORDER BY upto DESC LIMIT 1";
     Ok(connection.one(statement, [Sql(before.unwrap_or(u64::MAX))], |row| {

@@ -46,6 +46,7 @@ mod schedule;
 mod sessions;
 mod thread;
 mod turn_details;
+mod turn_reads;
 mod turns;
 mod unattended_usage;
 mod vitals;
@@ -61,8 +62,11 @@ pub use approvals::{Approval, ApprovalAuthor, ApprovalFilter, ApprovalState, App
 pub use audit::{ChainBreak, ChainProblem, ChainReport, LinkKind};
 pub use automaton_sqlite::SqliteError;
 pub use automaton_sqlite::chain::Hash;
+pub use calls::CallEnd;
 pub use conversation::{ConversationMessage, MessageStatus, Speaker};
-pub use costs::{CostReservation, CostTotals, NewCostReservation, UnsettledCost};
+pub use costs::{
+    AnswerEnd, AskedAnswer, CostReservation, CostTotals, NewCostReservation, UnsettledCost,
+};
 pub use decisions::{DecisionContext, DecisionRecord, NewDecision};
 pub use egress::{EgressRecord, NewEgress};
 pub use error::StoreError;
@@ -91,6 +95,7 @@ pub use thread::CommitHook;
 pub use turn_details::{
     CallDetails, IntentDetails, LedgerDetails, PaymentDetails, TurnDetails, WakeCauseDetails,
 };
+pub use turn_reads::{StartedTurn, TurnRequest, WakeQuery, WakeSnapshot};
 pub use turns::{
     CallApprovalRequest, FailureCause, JudgedCall, Judgement, OpenedTurn, OutgoingMessage,
     TurnIngestion,

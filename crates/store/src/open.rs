@@ -86,7 +86,10 @@ impl Reader {
     }
 }
 
-fn open_at(connection: &Connection, then: Option<Timestamp>) -> Result<Vec<OpenMessage>, TxError> {
+pub(crate) fn open_at(
+    connection: &Connection,
+    then: Option<Timestamp>,
+) -> Result<Vec<OpenMessage>, TxError> {
     let params = params![then.map(Sql), OPEN_MESSAGES_MAX];
     let mut open = connection.all(sql!("open_messages"), params, |row| {
         Ok(OpenMessage {

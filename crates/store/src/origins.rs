@@ -24,8 +24,7 @@ impl Store {
     ) -> Result<Vec<(TargetValue, ValueOrigin)>, StoreError> {
         let work = move |tx: &Tx<'_>| {
             // Nearly always nobody else has written anything, and a script has many commands.
-            let statement = sql!("outside_any");
-            let has_others = tx.one(statement, [], |_| Ok(()))?.is_some();
+            let has_others = others_wrote(tx)?;
             let found = values.into_iter().map(|value| {
                 let is_asked = has_others || value.kind == ValueKind::Recipient;
                 let origin = if is_asked { origin(tx, &value)? } else { ValueOrigin::Own };
@@ -35,6 +34,11 @@ impl Store {
         };
         self.run("look for who named a value", work).await
     }
+}
+
+/// Whether anybody but the creator and the automaton has written anything.
+pub(crate) fn others_wrote(connection: &Connection) -> Result<bool, TxError> {
+    Ok(connection.one(sql!("outside_any"), [], |_| Ok(()))?.is_some())
 }
 
 fn origin(connection: &Connection, value: &TargetValue) -> Result<ValueOrigin, TxError> {

@@ -126,7 +126,7 @@ fn sums(row: &Row<'_>) -> rusqlite::Result<Sums> {
     Ok(Sums { revenue: get(row, "revenue")?, cost: get(row, "cost")? })
 }
 
-fn losses(connection: &Connection, since: Timestamp) -> Result<Losses, TxError> {
+pub(crate) fn losses(connection: &Connection, since: Timestamp) -> Result<Losses, TxError> {
     let sums = connection.one(sql!("losses"), [Sql(since)], |row| {
         Ok(Losses { day: get(row, "day")?, goal: None, total: get(row, "total")? })
     })?;

@@ -13,8 +13,8 @@ use rusqlite::{Connection, Row, params};
 
 use crate::codec::{Sql, get, json_of, maybe};
 use crate::error::{StoreError, TxError, unfit};
-use crate::thread::{ConnectionExt, WriteOptions, sql};
-use crate::{Reader, Store, history};
+use crate::thread::{ConnectionExt, Tx, sql};
+use crate::{Reader, history};
 
 /// What is kept of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,54 +54,50 @@ pub struct PromptLayerRow {
     pub tokens: u32,
 }
 
-impl Store {
-    /// Keeps the prompt that a turn is about to ask with.
-    ///
-    /// # Errors
-    /// [`StoreError::Unfit`] when the turn is none, or has asked before.
-    pub async fn keep_prompt(&self, turn: TurnId, prompt: PromptRow) -> Result<(), StoreError> {
-        self.write(WriteOptions::new("keep the prompt"), move |tx| {
-            let PromptRow { head, status, history_from, history, memory, input, .. } = &prompt;
-            let PromptRow { shown, open, digest, .. } = &prompt;
-            let layers = serde_json::to_string(head)
-                .map_err(|source| StoreError::Json { what: "the head of a prompt", source })?;
-            let sha256 = Hash::of(layers.as_bytes());
-            let head = "INSERT OR IGNORE INTO prompt_heads (sha256, layers) VALUES (?1, ?2)";
-            tx.exec(head, params![Sql(sha256), layers])?;
-            let kept = tx.exec(
-                sql!("prompt_keep"),
-                params![
-                    Sql(turn),
-                    Sql(sha256),
-                    status,
-                    history_from.map(Sql),
-                    hash(history),
-                    history.chars,
-                    history.tokens,
-                    hash(memory),
-                    memory.chars,
-                    memory.tokens,
-                    hash(input),
-                    input.chars,
-                    input.tokens,
-                    prompt.window_tokens,
-                    prompt.answer_tokens,
-                    Sql(tx.now),
-                    shown,
-                    hash(open),
-                    open.chars,
-                    open.tokens,
-                    hash(digest),
-                    digest.chars,
-                    digest.tokens,
-                ],
-            )?;
-            match kept {
-                1 => Ok(()),
-                _ => Err(unfit("turn", &turn, "is not there, or has asked before")),
-            }
-        })
-        .await
+/// Keeps the prompt that a turn asked with at a time.
+pub(crate) fn keep(
+    tx: &Tx<'_>,
+    turn: TurnId,
+    (prompt, at): (&PromptRow, Timestamp),
+) -> Result<(), TxError> {
+    let PromptRow { head, status, history_from, history, memory, input, .. } = prompt;
+    let PromptRow { shown, open, digest, .. } = prompt;
+    let layers = serde_json::to_string(head)
+        .map_err(|source| StoreError::Json { what: "the head of a prompt", source })?;
+    let sha256 = Hash::of(layers.as_bytes());
+    let head = "INSERT OR IGNORE INTO prompt_heads (sha256, layers) VALUES (?1, ?2)";
+    tx.exec(head, params![Sql(sha256), layers])?;
+    let kept = tx.exec(
+        sql!("prompt_keep"),
+        params![
+            Sql(turn),
+            Sql(sha256),
+            status,
+            history_from.map(Sql),
+            hash(history),
+            history.chars,
+            history.tokens,
+            hash(memory),
+            memory.chars,
+            memory.tokens,
+            hash(input),
+            input.chars,
+            input.tokens,
+            prompt.window_tokens,
+            prompt.answer_tokens,
+            Sql(at),
+            shown,
+            hash(open),
+            open.chars,
+            open.tokens,
+            hash(digest),
+            digest.chars,
+            digest.tokens,
+        ],
+    )?;
+    match kept {
+        1 => Ok(()),
+        _ => Err(unfit("turn", &turn, "is not there, or has asked before")),
     }
 }
 

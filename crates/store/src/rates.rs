@@ -10,9 +10,8 @@ use automaton_core::record::CallStatus;
 use automaton_core::time::{Span, Timestamp};
 use rusqlite::{Connection, params};
 
-use crate::Store;
 use crate::codec::Sql;
-use crate::error::{StoreError, TxError, unfit};
+use crate::error::{TxError, unfit};
 use crate::thread::{ConnectionExt, Tx};
 
 /// How often something may be done in a while.
@@ -26,19 +25,13 @@ pub struct RateLimit {
     pub window: Span,
 }
 
-impl Store {
-    /// How often each of these was used within its window, with what has not ended yet.
-    ///
-    /// # Errors
-    /// When SQLite fails.
-    pub async fn rate_uses(&self, limits: Vec<RateLimit>) -> Result<Vec<u32>, StoreError> {
-        let work = move |tx: &Tx<'_>| {
-            let now = tx.now;
-            let used = |limit: &RateLimit| used(tx, limit, now.before(limit.window));
-            limits.iter().map(used).collect()
-        };
-        self.run("count what is limited", work).await
-    }
+/// How often each of these was used within its window, with what has not ended yet.
+pub(crate) fn uses(
+    connection: &Connection,
+    limits: &[RateLimit],
+    now: Timestamp,
+) -> Result<Vec<u32>, TxError> {
+    limits.iter().map(|limit| used(connection, limit, now.before(limit.window))).collect()
 }
 
 /// Takes a place for a call.

@@ -6,7 +6,7 @@
 //! committed as it would have been: words that end its wake are delivered. No effect is
 //! ever repeated here.
 
-use automaton_core::id::{MessageId, SessionId, TurnId};
+use automaton_core::id::{CallId, MessageId, SessionId, TurnId};
 use automaton_core::record::{CallStatus, StopReason, TurnStatus};
 use automaton_core::time::Span;
 use automaton_core::trust::{Label, Labelled};
@@ -61,14 +61,14 @@ fn recover(tx: &Tx<'_>) -> Result<RecoverySummary, TxError> {
             let end = match found {
                 CallStatus::Started => {
                     recovered.unknown += 1;
-                    end(CallStatus::Unknown, UNKNOWN)
+                    end(call, CallStatus::Unknown, UNKNOWN)
                 }
                 _ => {
                     recovered.not_started += 1;
-                    end(CallStatus::NotStarted, NOT_STARTED)
+                    end(call, CallStatus::NotStarted, NOT_STARTED)
                 }
             };
-            calls::finish(tx, call, &end)?;
+            calls::finish(tx, &end)?;
         }
         recovered.answers.extend(turns::commit(tx, turn)?);
         recovered.committed.push(turn);
@@ -93,7 +93,7 @@ const UNKNOWN: &str = "Outcome unknown: the process died while this call was run
 const NOT_STARTED: &str = "Not started: the process died before this call's turn came. It had no \
     effect.";
 
-fn end(status: CallStatus, text: &str) -> calls::CallEnd {
+fn end(call: CallId, status: CallStatus, text: &str) -> calls::CallEnd {
     let result = Labelled::new(Label::Own, "runtime", text);
-    calls::CallEnd { status, result, duration: Span::ZERO }
+    calls::CallEnd { call, status, result, duration: Span::ZERO }
 }

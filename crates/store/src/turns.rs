@@ -13,19 +13,23 @@ use automaton_core::id::{ApprovalId, CallId, MessageId, SessionId, TurnId};
 use automaton_core::intent::Intent;
 use automaton_core::message::{CLAIMED_PER_TURN_MAX, ReceivedMessage};
 use automaton_core::record::{CallStatus, TurnStatus, Usage};
+use automaton_core::time::DAY;
 use automaton_core::tool::{ArgsHash, Effect};
 use automaton_core::trust::{Label, Labelled};
 use rusqlite::{Connection, params};
 
 use crate::approval_requests::{ApprovalRequest, ask_call};
+use crate::calls::CallEnd;
 use crate::codec::{Sql, get};
+use crate::costs::AskedAnswer;
 use crate::decisions::NewDecision;
 use crate::error::{StoreError, TxError, missing, unfit};
 use crate::inbox::{ClaimOptions, RedeliveryOutcome};
 use crate::memory::NewFactRow;
 use crate::rates::RateLimit;
 use crate::thread::{CommitDurability, ConnectionExt, Tx, WriteOptions, sql};
-use crate::{Store, approvals, calls, inbox, memory, outbox, sessions, wakes};
+use crate::turn_reads::{self, WakeQuery, WakeSnapshot};
+use crate::{Store, approvals, calls, costs, inbox, memory, outbox, prompts, sessions, wakes};
 
 /// A turn that was just opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,32 +135,22 @@ impl Store {
         claims_max: u32,
     ) -> Result<OpenedTurn, StoreError> {
         let claims = ClaimOptions { most: claims_max, only: None };
-        self.open_turn_of(session, inputs_extra, claims).await
-    }
-
-    /// The same, which may leave the messages of others waiting.
-    ///
-    /// # Errors
-    /// As [`Store::open_turn`].
-    pub async fn open_turn_of(
-        &self,
-        session: SessionId,
-        inputs_extra: Vec<Labelled>,
-        claims: ClaimOptions,
-    ) -> Result<OpenedTurn, StoreError> {
         let write = WriteOptions::new("open a turn").reaches(FaultPoint::TurnOpened);
-        let claims = ClaimOptions { most: claims.most.min(CLAIMED_PER_TURN_MAX), ..claims };
         self.write(write, move |tx| open(tx, session, &inputs_extra, claims)).await
     }
 
-    /// Stores thought, cost, calls, decisions and intents in one transaction. A
-    /// call that is to run at once may be stored as started. Where one may change
+    /// Stores what was asked, thought, cost, calls, decisions and intents in one
+    /// transaction. What no model was asked for has no prompt, and costs nothing. A call that is to run at once may be stored as started. Where one may change
     /// something, all of it is on the disk when this returns: an effect must never be
     /// older than the decision that allowed it, whatever the machine does.
     ///
     /// # Errors
     /// [`StoreError::Unfit`] when the turn is not open or a call contradicts itself.
-    pub async fn record_judgement(&self, judgement: Judgement) -> Result<(), StoreError> {
+    pub async fn record_judgement(
+        &self,
+        judgement: Judgement,
+        asked: Option<AskedAnswer>,
+    ) -> Result<(), StoreError> {
         let may_run = |call: &JudgedCall| !call.status.is_final();
         let changes = |call: &JudgedCall| may_run(call) && call.mutates == Effect::Mutates;
         let sync = if judgement.calls.iter().any(changes) {
@@ -166,18 +160,42 @@ impl Store {
         };
         let write = WriteOptions::new("store the judgement").sync(sync);
         let write = write.reaches(FaultPoint::JudgementStored);
-        self.write(write, move |tx| judge(tx, &judgement)).await
+        self.write(write, move |tx| {
+            if let Some(AskedAnswer { prompt, at, reservation }) = &asked {
+                prompts::keep(tx, judgement.turn, (prompt, *at))?;
+                costs::settle(tx, reservation.as_ref(), judgement.turn, &judgement.usage)?;
+            }
+            judge(tx, &judgement)
+        })
+        .await
     }
 
-    /// Commits a judged turn: its messages are processed and ingestion is owed. Words that
-    /// end its wake go to the creator, as the answer to all open messages that were read;
-    /// gives that message as it was stored, if any was open. Committing again changes nothing.
+    /// Commits a judged turn: its last calls end, its messages are processed, and what it
+    /// leaves behind is stored. Words that end its wake go to the creator, as the answer to
+    /// all open messages that were read; gives that message as it was stored, if any was
+    /// open, and where the wake stands then. Committing again changes nothing.
     ///
     /// # Errors
     /// [`StoreError::Unfit`] when the turn is not judged or a call may still run.
-    pub async fn commit_turn(&self, turn: TurnId) -> Result<Option<OutgoingMessage>, StoreError> {
-        let write = WriteOptions::new("commit the turn").reaches(FaultPoint::TurnCommitted);
-        self.write(write, move |tx| commit(tx, turn)).await
+    pub async fn finish_turn(
+        &self,
+        turn: TurnId,
+        ends: Vec<CallEnd>,
+        ingest: TurnIngestion,
+        next: WakeQuery,
+    ) -> Result<(Option<OutgoingMessage>, WakeSnapshot), StoreError> {
+        let mut write = WriteOptions::new("commit the turn");
+        if !ends.is_empty() {
+            write = write.reaches(FaultPoint::CallFinished);
+        }
+        let write = write.reaches(FaultPoint::TurnCommitted).reaches(FaultPoint::TurnIngested);
+        self.write(write, move |tx| {
+            calls::finish_all(tx, &ends)?;
+            let answer = commit(tx, turn)?;
+            ingest_once(tx, turn, &ingest)?;
+            Ok((answer, turn_reads::snapshot(tx, next, tx.now.before(DAY))?))
+        })
+        .await
     }
 
     /// Gives an open turn up. Its messages wait again, and only the blamed one
@@ -194,7 +212,8 @@ impl Store {
         self.write(WriteOptions::new("abandon the turn"), work).await
     }
 
-    /// Stores what a committed turn leaves behind. Doing it again changes nothing.
+    /// Stores what a turn leaves behind that recovery has committed. Doing it again changes
+    /// nothing.
     ///
     /// # Errors
     /// [`StoreError::Unfit`] when the turn is not committed.
@@ -214,7 +233,7 @@ impl Store {
     }
 }
 
-fn open(
+pub(crate) fn open(
     tx: &Tx<'_>,
     session: SessionId,
     extra: &[Labelled],
@@ -230,6 +249,7 @@ fn open(
     }
     let id: TurnId = tx.ids.id();
     tx.exec(sql!("turn_open"), params![Sql(id), Sql(session), Sql(tx.now)])?;
+    let claims = ClaimOptions { most: claims.most.min(CLAIMED_PER_TURN_MAX), ..claims };
     let messages = inbox::claim(tx, id, claims)?;
     let mut ordinal = 0_u32;
     for Labelled { label, source, text } in extra {

@@ -5,6 +5,7 @@
 
 use automaton_core::pnl::UnattendedUsage;
 use automaton_core::record::StopReason;
+use rusqlite::Connection;
 
 use crate::Store;
 use crate::codec::{Sql, get};
@@ -17,18 +18,7 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn unattended_usage(&self) -> Result<UnattendedUsage, StoreError> {
-        self.run("add up what was thought", |tx| {
-            let found = tx.one(sql!("unattended"), [], |row| {
-                Ok(UnattendedUsage {
-                    answers: get(row, "answers")?,
-                    cost: get(row, "cost")?,
-                    revenue: get(row, "revenue")?,
-                    rests: get(row, "rests")?,
-                })
-            })?;
-            Ok(found.unwrap_or_default())
-        })
-        .await
+        self.run("add up what was thought", |tx| usage(tx)).await
     }
 
     /// Whether the creator caused the newest wake cycle: one that is open, or goes on after
@@ -37,11 +27,7 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn is_creators_wake(&self) -> Result<bool, StoreError> {
-        self.run("read who caused the wake cycle", |tx| {
-            let found = tx.one(sql!("creators_wake"), [], |row| row.get("creators"))?;
-            Ok(found.unwrap_or(false))
-        })
-        .await
+        self.run("read who caused the wake cycle", |tx| creators(tx)).await
     }
 
     /// What was thought up to now was the creator's wish, and counts no more.
@@ -64,6 +50,23 @@ impl Store {
         })
         .await
     }
+}
+
+pub(crate) fn usage(connection: &Connection) -> Result<UnattendedUsage, TxError> {
+    let found = connection.one(sql!("unattended"), [], |row| {
+        Ok(UnattendedUsage {
+            answers: get(row, "answers")?,
+            cost: get(row, "cost")?,
+            revenue: get(row, "revenue")?,
+            rests: get(row, "rests")?,
+        })
+    })?;
+    Ok(found.unwrap_or_default())
+}
+
+pub(crate) fn creators(connection: &Connection) -> Result<bool, TxError> {
+    let found = connection.one(sql!("creators_wake"), [], |row| row.get("creators"))?;
+    Ok(found.unwrap_or(false))
 }
 
 /// The creator calls: what was thought before does not count any more.

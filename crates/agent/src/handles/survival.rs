@@ -32,7 +32,8 @@ impl Survival {
     async fn request_funds(&self, said: &str) -> Result<String, HandleError> {
         let treasury = payer(&self.deps).ok_or_else(free)?;
         let balances = treasury.balances().await;
-        let known = note(&self.deps, &balances).await.map_err(|error| HandleError::of(&error))?;
+        let known =
+            note(&self.deps, &balances, None).await.map_err(|error| HandleError::of(&error))?;
         let known = known.zip(balances.credits.zip(balances.tier()));
         let Some((vitals, (credits, tier))) = known else {
             let why = "your credits could not be read, and what is unknown is not little";

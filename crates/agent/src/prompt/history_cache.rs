@@ -173,6 +173,11 @@ impl HistoryCache {
         self.turns.back().map_or(from, |newest| newest.cost.seq + 1)
     }
 
+    /// The number from which turns are still to be read, if they are shown as before.
+    pub(crate) fn next(&self) -> u64 {
+        self.turns.back().map_or(0, |newest| newest.cost.seq + 1)
+    }
+
     /// Renders everything anew, since a message of some turn is in a file now.
     pub(crate) fn forget(&mut self) {
         self.style = None;

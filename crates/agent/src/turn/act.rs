@@ -1,7 +1,8 @@
 //! Stage 5: the approved calls run, in order, one at a time.
 //!
-//! Each is marked as started before it runs, the first one with its judgement, and its outcome is stored as it
-//! ends, so that after a crash only the one that was running is unknown. A
+//! Each is marked as started before it runs: the first one with its judgement, another one
+//! with the outcome of the one before. The last outcome is stored with the commit of the
+//! turn, so that after a crash only the one that was running is unknown. A
 //! panic inside a tool is caught here and nowhere below. After a failure that is
 //! fatal to the turn, or when the process should end, the rest is not started.
 
@@ -9,9 +10,12 @@ use std::panic::AssertUnwindSafe;
 
 use automaton_core::event::Event;
 use automaton_core::faults::FaultPoint;
+use automaton_core::id::CallId;
 use automaton_core::record::CallStatus;
 use automaton_core::time::Span;
+use automaton_core::tool::Effect;
 use automaton_core::trust::{Label, Labelled};
+use automaton_store::CallEnd;
 use automaton_tools::context::{CallProvenance, ToolContext};
 use automaton_tools::result::{cap, shorten};
 use automaton_tools::{ToolError, ToolOutput, TurnContinuation};
@@ -40,6 +44,8 @@ pub(super) struct CallResult {
 pub(super) struct ExecutedTurn {
     pub(super) judged: JudgedTurn,
     pub(super) ended: Vec<CallResult>,
+    /// The ends that are not stored.
+    pub(super) unstored: Vec<EndedCall>,
     pub(super) sleep: Option<(Span, Option<String>)>,
 }
 
@@ -49,6 +55,7 @@ pub(super) async fn act(
     mut judged: JudgedTurn,
 ) -> Result<ExecutedTurn, AgentError> {
     let mut ended = Vec::with_capacity(judged.allowed.len());
+    let mut unstored: Vec<EndedCall> = Vec::new();
     let mut sleep = None;
     let mut halted: Option<&'static str> = None;
     let model = ctx.deps.provider_for(judged.claimed.wake.model_tier).model();
@@ -59,14 +66,17 @@ pub(super) async fn act(
             halted = halted.or(Some("Not started: you were stopped before its place came."));
         }
         let outcome = match halted {
-            Some(why) => leave(ctx, call, why).await?,
+            Some(why) => leave(call, why),
             None => {
                 // The first one started with its judgement.
                 match place {
                     0 => ctx.deps.faults.reach(FaultPoint::CallStarted),
-                    _ => ctx.deps.store.start_call(call.id).await?,
+                    _ => {
+                        store_ends(ctx, std::mem::take(&mut unstored), (call.id, call.effect))
+                            .await?
+                    }
                 }
-                run(ctx, &judged, call, room).await?
+                run(ctx, &judged, call, room).await
             }
         };
         if outcome.fatal {
@@ -74,37 +84,89 @@ pub(super) async fn act(
         }
         sleep = sleep.or(outcome.sleep);
         ended.push(outcome.ended);
+        unstored.push(outcome.end);
     }
-    Ok(ExecutedTurn { judged, ended, sleep })
+    Ok(ExecutedTurn { judged, ended, unstored, sleep })
+}
+
+/// The end of a call, for the record and for whoever watches once that has it.
+pub(super) struct EndedCall {
+    pub(super) end: CallEnd,
+    pub(super) event: Option<Event>,
+}
+
+/// Stores how calls ended, and that the next one starts.
+async fn store_ends(
+    ctx: &AgentContext,
+    ended: Vec<EndedCall>,
+    next: (CallId, Effect),
+) -> Result<(), AgentError> {
+    let (ends, events): (Vec<_>, Vec<_>) =
+        ended.into_iter().map(|ended| (ended.end, ended.event)).unzip();
+    ctx.deps.store.step_calls(ends, Some(next)).await?;
+    events.into_iter().flatten().for_each(|event| ctx.deps.emit(event));
+    Ok(())
 }
 
 /// What came of one call.
 struct CallExecution {
     ended: CallResult,
+    end: EndedCall,
     sleep: Option<(Span, Option<String>)>,
     fatal: bool,
 }
 
-/// Runs one call that has started, whose result may have so many tokens, and stores how it ended.
+/// Runs one call that has started, whose result may have so many tokens.
 async fn run(
     ctx: &AgentContext,
     judged: &JudgedTurn,
     call: AllowedCall,
     room: u32,
-) -> Result<CallExecution, AgentError> {
-    let AllowedCall { id, place, tool, arguments, approved } = call;
+) -> CallExecution {
+    let AllowedCall { id, place, tool, arguments, approved, .. } = call;
     let (turn, deps) = (judged.claimed.turn, &ctx.deps);
     let (name, shown) = (tool.to_string(), cap(&arguments, SHOWN_CHARS_MAX));
     deps.emit(Event::CallStarted { turn, call: id, tool: name.clone(), arguments: shown });
     let started = deps.ids.now();
     let (prepared, permit) = approved.open();
-    let (wake, input) = (&judged.claimed.wake, judged.claimed.label);
-    let context = ToolContext {
+    let context = tool_context(ctx, judged, (id, place), room);
+    let span = debug_span!("tool", tool = %name, call = %id);
+    let ran =
+        AssertUnwindSafe(prepared.run(permit, &context)).catch_unwind().instrument(span).await;
+    deps.faults.reach(FaultPoint::CallRan);
+    let CallResolution { status, mut result, sleep, fatal } = told(ran);
+    result.text = shorten(&result.text, room);
+    let duration = deps.ids.now().since(started);
+    suspect(ctx, turn, &result);
+    let shown = Labelled { text: cap(&result.text, SHOWN_CHARS_MAX), ..result.clone() };
+    let duration_ms = duration.as_millis();
+    let event = Some(Event::CallFinished {
+        turn,
         call: id,
+        tool: name.clone(),
+        status,
+        result: shown,
+        duration_ms,
+    });
+    let end =
+        EndedCall { end: CallEnd { call: id, status, result: result.clone(), duration }, event };
+    CallExecution { ended: CallResult { tool: name, arguments, status, result }, end, sleep, fatal }
+}
+
+/// What a tool may use for one call.
+fn tool_context<'a>(
+    ctx: &'a AgentContext,
+    judged: &JudgedTurn,
+    (call, place): (CallId, u32),
+    room: u32,
+) -> ToolContext<'a> {
+    let (wake, input) = (&judged.claimed.wake, judged.claimed.label);
+    ToolContext {
+        call,
         room,
         provenance: CallProvenance {
-            call: id,
-            turn,
+            call,
+            turn: judged.claimed.turn,
             input,
             heard: wake.heard,
             approval: judged.claimed.approved_call.as_ref().map(|approval| approval.id),
@@ -122,40 +184,16 @@ async fn run(
         schedule: &ctx.handles.pulse,
         survival: &ctx.handles.survival,
         machines: &ctx.handles.machines,
-    };
-    let span = debug_span!("tool", tool = %name, call = %id);
-    let ran =
-        AssertUnwindSafe(prepared.run(permit, &context)).catch_unwind().instrument(span).await;
-    deps.faults.reach(FaultPoint::CallRan);
-    let CallResolution { status, mut result, sleep, fatal } = told(ran);
-    result.text = shorten(&result.text, room);
-    let duration = deps.ids.now().since(started);
-    deps.store.finish_call(id, status, result.clone(), duration).await?;
-    suspect(ctx, turn, &result);
-    let shown = Labelled { text: cap(&result.text, SHOWN_CHARS_MAX), ..result.clone() };
-    let duration_ms = duration.as_millis();
-    deps.emit(Event::CallFinished {
-        turn,
-        call: id,
-        tool: name.clone(),
-        status,
-        result: shown,
-        duration_ms,
-    });
-    Ok(CallExecution { ended: CallResult { tool: name, arguments, status, result }, sleep, fatal })
+    }
 }
 
 /// Leaves a call that will not be started.
-async fn leave(
-    ctx: &AgentContext,
-    call: AllowedCall,
-    why: &str,
-) -> Result<CallExecution, AgentError> {
+fn leave(call: AllowedCall, why: &str) -> CallExecution {
     let (status, tool) = (CallStatus::NotStarted, call.tool.to_string());
     let result = Labelled::new(Label::Own, "runtime", why);
-    ctx.deps.store.finish_call(call.id, status, result.clone(), Span::ZERO).await?;
+    let end = CallEnd { call: call.id, status, result: result.clone(), duration: Span::ZERO };
     let ended = CallResult { tool, arguments: call.arguments, status, result };
-    Ok(CallExecution { ended, sleep: None, fatal: false })
+    CallExecution { ended, end: EndedCall { end, event: None }, sleep: None, fatal: false }
 }
 
 /// What the record says of a run.

@@ -97,7 +97,7 @@ pub(super) async fn prompt(
     mut claimed: ClaimedTurn,
 ) -> Result<PromptedTurn, TurnError> {
     let store = &ctx.deps.store;
-    let mut gathered = gather(ctx, &claimed).await?;
+    let mut gathered = gather(ctx, &mut claimed);
     let mut history = ctx.history_cache.lock().await;
     gathered.tools = tools(ctx, &history, &claimed);
     read_on(ctx, &mut history, &claimed, gathered.place).await?;
@@ -140,24 +140,29 @@ pub(crate) fn left_out(model: &ModelInfo, history: &HistoryCache) -> Vec<ToolNam
     if model.weak { history.called(LEFT_OUT_TURNS) } else { Vec::new() }
 }
 
-async fn gather(ctx: &AgentContext, claimed: &ClaimedTurn) -> Result<TurnMaterial, TurnError> {
-    let store = &ctx.deps.store;
-    let open = store.open_messages().await?;
+fn gather(ctx: &AgentContext, claimed: &mut ClaimedTurn) -> TurnMaterial {
+    let started = &mut claimed.started;
+    let open = std::mem::take(&mut started.open);
     let query = query_of(&claimed.inputs, &prompt::waiting(&open, &claimed.inputs));
-    let candidates = store.facts(fact_query(&query)).await?;
     let has_money = claimed.wake.balances.is_some();
-    Ok(TurnMaterial {
+    TurnMaterial {
         tools: Arc::clone(&ctx.tools),
-        place: store.place().await?,
-        digest: HistoryDigest::of(store.digest().await?.as_ref()),
-        facts: facts_for(&query, candidates, claimed.label),
-        vitals: if has_money { Some(store.vitals().await?) } else { None },
+        place: started.place,
+        digest: HistoryDigest::of(started.digest.as_ref()),
+        facts: facts_for(&query, std::mem::take(&mut started.facts), claimed.label),
+        vitals: has_money.then_some(claimed.wake.vitals),
         now: ctx.deps.ids.now(),
         open,
-    })
+    }
 }
 
-/// Reads the turns that the history does not have yet.
+/// By what the memory is asked for a turn that answers these inputs.
+pub(super) fn recall_for(inputs: &[TurnInput], open: &[OpenMessage]) -> FactQuery {
+    fact_query(&query_of(inputs, &prompt::waiting(open, inputs)))
+}
+
+/// Adds the turns that the history does not have yet; they are read once more where it begins
+/// elsewhere than when the turn was opened.
 async fn read_on(
     ctx: &AgentContext,
     history: &mut HistoryCache,
@@ -167,7 +172,11 @@ async fn read_on(
     let model = ctx.deps.provider_for(claimed.wake.model_tier).model();
     let style = prompt::style_of(&ctx.settings, model, history);
     let next = history.keep(place.from, style);
-    history.add(&ctx.deps.store.recent_turns(next, prompt::TURNS_MAX).await?);
+    if next == claimed.started.turns_from {
+        history.add(&claimed.started.turns);
+    } else {
+        history.add(&ctx.deps.store.recent_turns(next, prompt::TURNS_MAX).await?);
+    }
     Ok(())
 }
 

@@ -8,10 +8,12 @@ use automaton_core::id::{MessageId, TurnId};
 use automaton_core::record::TurnInput;
 use automaton_core::trust::{Label, Labelled};
 use automaton_policy::guard::GuardAction;
-use automaton_store::{Approval, ClaimOptions};
+use automaton_policy::rates::LIMITS;
+use automaton_store::{Approval, ClaimOptions, StartedTurn, TurnRequest};
 
+use super::judge::counted;
 use super::{AgentContext, TurnError, WakeContext};
-use crate::prompt::input_label;
+use crate::prompt::{self, input_label};
 use crate::survival;
 
 /// Bytes of a text that are looked at: more than a message or a result may have.
@@ -31,6 +33,8 @@ pub(super) struct ClaimedTurn {
     pub(super) first: Option<MessageId>,
     /// A call that the creator approved; the turn makes it, and nothing else.
     pub(super) approved_call: Option<Approval>,
+    /// What was read of the record when it was opened.
+    pub(super) started: StartedTurn,
 }
 
 /// Tells when a text of a peer or of the net looks like an attempt to steer its reader.
@@ -58,26 +62,25 @@ pub(super) async fn claim(
     ctx: &AgentContext,
     mut wake: WakeContext,
 ) -> Result<ClaimedTurn, TurnError> {
-    let approval = ctx.deps.store.approved_call().await?;
-    let only = survival::answers_only(&ctx.deps).await?;
-    // A message is not answered by a turn in which no model reads it.
-    let most = if approval.is_some() { 0 } else { wake.claim.most() };
-    let claims = ClaimOptions { most, only };
-    let opened = ctx.deps.store.open_turn_of(wake.session, wake.told.clone(), claims).await?;
-    let (turn, seq, session) = (opened.id, opened.seq, wake.session);
+    let only = survival::answers_only(&ctx.deps, &wake.vitals);
+    let request = TurnRequest {
+        session: wake.session,
+        told: wake.told.clone(),
+        claims: ClaimOptions { most: wake.claim.most(), only },
+        history_from: ctx.history_cache.lock().await.next(),
+        turns_max: prompt::TURNS_MAX,
+        recall: super::context::recall_for,
+        limits: LIMITS.iter().map(counted).collect(),
+    };
+    let mut started = ctx.deps.store.start_turn(request).await?;
+    let (turn, seq, session) = (started.id, started.seq, wake.session);
     ctx.deps.emit(Event::TurnStarted { turn, seq, session });
-    let first = opened.messages.first().map(|message| message.id);
-    let messages = opened.messages.into_iter().map(|message| TurnInput {
-        said: message.body.into_labelled(),
-        message: Some(message.id),
-        file: message.file,
-    });
-    let told = wake.told.iter().cloned().map(TurnInput::from);
-    let inputs: Vec<TurnInput> = told.chain(messages).collect();
+    let inputs = std::mem::take(&mut started.inputs);
+    let (first, approval) = (started.first, started.approved.take());
     inputs.iter().for_each(|input| suspect(ctx, turn, &input.said));
     let label = input_label(&inputs);
     // What is approved is still the wish of whoever caused it.
     let label = approval.as_ref().map_or(label, |approval| label.meet(approval.summary.label));
     wake.heard = wake.heard.meet(label);
-    Ok(ClaimedTurn { turn, seq, wake, inputs, label, first, approved_call: approval })
+    Ok(ClaimedTurn { turn, seq, wake, inputs, label, first, approved_call: approval, started })
 }

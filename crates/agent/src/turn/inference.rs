@@ -1,9 +1,9 @@
 //! Stage 3: the model is asked.
 //!
-//! Nothing is written here but what is asked with, and what the answer costs: at its
-//! worst before it is asked for, and as it was when it is there. A crash before it is judged costs the answer
-//! and nothing else. The end of the process waits for a model only where the answer is
-//! being paid for, and only for a moment: what comes later is settled at the next start.
+//! Nothing is written here but what the answer costs at its worst, before it is asked for.
+//! What was asked, and what it cost, is written with the judgement: a crash before that
+//! costs the answer, and what was booked for it is settled at the next start. The end of the
+//! process waits for a model only where the answer is being paid for, and only for a moment.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,9 @@ use automaton_inference::{
     Completion, CompletionRequest, FinishReason, InferenceError, ModelInfo, RawCall,
     TokenCountSource, TokenSink,
 };
-use automaton_store::{Approval, ApprovalSubject, CostReservation, NewCostReservation, StoreError};
+use automaton_store::{
+    AnswerEnd, Approval, ApprovalSubject, AskedAnswer, CostReservation, NewCostReservation,
+};
 use tracing::{Instrument as _, debug_span};
 
 use super::context::PromptedTurn;
@@ -39,6 +41,8 @@ const LAST_ANSWER_WITHIN: Duration = Duration::from_secs(1);
 pub(super) struct AnsweredTurn {
     pub(super) claimed: ClaimedTurn,
     pub(super) reply: Completion,
+    /// What was asked, where a model was.
+    pub(super) asked: Option<AskedAnswer>,
 }
 
 fn at_most(model: &ModelInfo, ask: &CompletionRequest) -> Result<Microcents, InferenceError> {
@@ -46,11 +50,10 @@ fn at_most(model: &ModelInfo, ask: &CompletionRequest) -> Result<Microcents, Inf
 }
 
 /// Whether what is left of the day and of the credits pays for an answer at its longest.
-async fn has_room(ctx: &AgentContext, wake: &WakeContext) -> Result<bool, TurnError> {
-    let spent = ctx.deps.store.thinking_cost().await?;
+fn has_room(ctx: &AgentContext, wake: &WakeContext) -> bool {
     let credits = wake.balances.and_then(|balances| balances.credits);
-    let day = ctx.settings.budgets.fits(spent, wake.most);
-    Ok(day.is_ok() && credits.is_none_or(|credits| wake.most <= credits))
+    let day = ctx.settings.budgets.fits(wake.day, wake.most);
+    day.is_ok() && credits.is_none_or(|credits| wake.most <= credits)
 }
 
 /// Asks the model.
@@ -75,43 +78,46 @@ pub(super) async fn ask(
     let sink = DeltaSink { deps: &ctx.deps, turn: claimed.turn };
     let provider = ctx.deps.provider_for(claimed.wake.model_tier);
     claimed.wake.most = at_most(provider.model(), &ask).map_err(TurnError::Inference)?;
-    if ask.max_tokens > usual && !has_room(ctx, &claimed.wake).await? {
+    if ask.max_tokens > usual && !has_room(ctx, &claimed.wake) {
         ask.max_tokens = usual;
         claimed.wake.most = at_most(provider.model(), &ask).map_err(TurnError::Inference)?;
     }
-    let asked = reserve_cost(ctx, claimed.turn, claimed.wake.most).await?;
-    ask.name = asked.as_ref().map(CostReservation::name);
+    let reservation = reserve_cost(ctx, claimed.turn, &claimed.wake).await?;
+    ask.name = reservation.as_ref().map(CostReservation::name);
     tell_asked(ctx, (claimed.turn, provider.model()), reads);
     let span = debug_span!("model", model = provider.model().id, messages = ask.messages.len());
-    // What it is asked is kept while it thinks.
-    let keeping = ctx.deps.store.keep_prompt(claimed.turn, kept);
-    let asking = async { tokio::join!(provider.complete(&ask, &sink).instrument(span), keeping) };
-    let mut asking = Box::pin(asking);
-    let (answered, kept) = tokio::select! {
+    let asked = AskedAnswer { prompt: kept, at: ctx.deps.ids.now(), reservation };
+    let mut asking = Box::pin(provider.complete(&ask, &sink).instrument(span));
+    let answered = tokio::select! {
         biased;
         // Cancel-safe: a dropped answer is asked for again.
         () = ctx.interrupted() => {
-            if asked.is_some()
-                && let Ok((late, _)) = tokio::time::timeout(LAST_ANSWER_WITHIN, asking).await
-            {
-                settle_cost(ctx, claimed.turn, asked, &late).await?;
-            }
+            let late = match &asked.reservation {
+                Some(_) => tokio::time::timeout(LAST_ANSWER_WITHIN, asking).await.ok(),
+                None => None,
+            };
+            let end = late.map_or(AnswerEnd::Unheard, end_of);
+            ctx.deps.store.close_asked(claimed.turn, asked, end).await?;
             return Err(TurnError::Shutdown);
         }
         answered = &mut asking => answered,
     };
     drop(asking);
-    // Paid for from here on, whatever becomes of the turn.
-    settle_cost(ctx, claimed.turn, asked, &answered).await?;
-    kept?;
-    let window = provider.model().context_tokens;
-    let reply = answered.map_err(|source| match source.is_too_long() {
-        true => TurnError::TooLong { tokens: reads, window, source },
-        false => TurnError::Inference(source),
-    })?;
+    let reply = match answered {
+        Ok(reply) => reply,
+        Err(source) => {
+            let window = provider.model().context_tokens;
+            let end = end_of_failed(&source);
+            ctx.deps.store.close_asked(claimed.turn, asked, end).await?;
+            return Err(match source.is_too_long() {
+                true => TurnError::TooLong { tokens: reads, window, source },
+                false => TurnError::Inference(source),
+            });
+        }
+    };
     ctx.deps.faults.reach(FaultPoint::ThoughtReceived);
     tell(ctx, claimed.turn, &reply, &left_out);
-    Ok(AnsweredTurn { claimed, reply })
+    Ok(AnsweredTurn { claimed, reply, asked: Some(asked) })
 }
 
 /// What was approved, as if the model had just called it: it had, and nobody else may
@@ -126,39 +132,34 @@ pub(super) fn approved_call(claimed: ClaimedTurn, approval: &Approval) -> Answer
     let usage = Usage { model: APPROVED_MODEL.to_owned(), ..Usage::default() };
     let (text, finish, counted) =
         (String::new(), FinishReason::ToolCalls, TokenCountSource::Reported);
-    AnsweredTurn { claimed, reply: Completion { text, calls, finish, usage, counted } }
+    let reply = Completion { text, calls, finish, usage, counted };
+    AnsweredTurn { claimed, reply, asked: None }
 }
 
 /// Books the answer at the most that it can cost, unless it costs nothing.
 async fn reserve_cost(
     ctx: &AgentContext,
     turn: TurnId,
-    most: Microcents,
+    wake: &WakeContext,
 ) -> Result<Option<CostReservation>, TurnError> {
+    let most = wake.most;
     if most == Microcents::ZERO {
         return Ok(None);
     }
     let store = &ctx.deps.store;
-    ctx.settings.budgets.fits(store.thinking_cost().await?, most)?;
+    ctx.settings.budgets.fits(wake.day, most)?;
     let cloud = ctx.deps.treasury.as_ref().map(|treasury| treasury.cloud().to_owned());
     Ok(Some(store.reserve_cost(NewCostReservation { turn, goal: None, most, cloud }).await?))
 }
 
-/// Counts an answer, or takes the booking of one that was refused back. One that was
-/// not heard may have been charged, and stays booked.
-async fn settle_cost(
-    ctx: &AgentContext,
-    turn: TurnId,
-    asked: Option<CostReservation>,
-    answered: &Result<Completion, InferenceError>,
-) -> Result<(), StoreError> {
-    match (answered, asked) {
-        (Ok(reply), asked) => ctx.deps.store.settle_cost(asked, turn, &reply.usage).await,
-        (Err(error), Some(asked)) if error.costs_nothing() => {
-            ctx.deps.store.release_cost(asked).await
-        }
-        (Err(_), _) => Ok(()),
-    }
+/// What is known of the cost of an answer that nobody waited for any more. One that was
+/// not heard may have been charged.
+fn end_of(answered: Result<Completion, InferenceError>) -> AnswerEnd {
+    answered.map_or_else(|error| end_of_failed(&error), |reply| AnswerEnd::Heard(reply.usage))
+}
+
+fn end_of_failed(error: &InferenceError) -> AnswerEnd {
+    if error.costs_nothing() { AnswerEnd::Refused } else { AnswerEnd::Unheard }
 }
 
 fn tell_asked(ctx: &AgentContext, (turn, model): (TurnId, &ModelInfo), prompt_tokens: u32) {

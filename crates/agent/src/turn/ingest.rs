@@ -1,34 +1,26 @@
-//! Stage 7: what the turn owes the memory, and what the cycle must know of it.
+//! Stage 7: what the cycle must know of the turn.
 //!
-//! Ingestion is idempotent and may be repeated after a crash. The summary is
-//! made of arguments and results, so that the same tool doing other work is
-//! never taken for a repetition. A call without arguments asks how things stand: the
+//! What the turn owed the memory was stored with its commit. The summary is made of arguments
+//! and results, so that the same tool doing other work is never taken for a repetition. A call without arguments asks how things stand: the
 //! digits of its result are counters and clocks, and must not pass for news.
 
 use std::borrow::Cow;
 
 use automaton_core::record::CallStatus;
 use automaton_core::trust::Label;
-use automaton_store::TurnIngestion;
 use sha2::{Digest, Sha256};
 
+use super::TurnOutcome;
 use super::persist::CommittedTurn;
-use super::{AgentContext, TurnOutcome};
-use crate::error::AgentError;
 use crate::governor::{CallOutcome, TurnSummary};
 use crate::wake::one_line;
 
 /// Characters of an error that a nudge quotes.
 const QUOTED_CHARS_MAX: usize = 200;
 
-/// Ingests the turn and sums it up.
-pub(super) async fn ingest(
-    ctx: &AgentContext,
-    committed: CommittedTurn,
-) -> Result<TurnOutcome, AgentError> {
-    let acted = committed.acted;
-    let turn = acted.judged.claimed.turn;
-    ctx.deps.store.ingest_turn(turn, TurnIngestion::default()).await?;
+/// Sums the turn up.
+pub(super) fn ingest(committed: CommittedTurn) -> TurnOutcome {
+    let CommittedTurn { acted, snapshot } = committed;
     let settled = &acted.judged.settled;
     let invalid = settled.iter().filter(|call| call.status == CallStatus::Invalid).count();
     let done = acted.ended.iter().filter(|call| call.status == CallStatus::Done).count();
@@ -58,7 +50,7 @@ pub(super) async fn ingest(
     let results = acted.ended.iter().map(|call| call.result.label);
     let heard = results.fold(acted.judged.claimed.wake.heard, Label::meet);
     let (thought, most) = (acted.judged.thought, acted.judged.claimed.wake.most);
-    Ok(TurnOutcome { summary, note, heard, thought, most })
+    TurnOutcome { summary, note, heard, thought, most, snapshot }
 }
 
 /// A call with its result, and what of it may be quoted where it failed.

@@ -2,23 +2,24 @@
 //!
 //! A call that is malformed never becomes a default; it goes back to the model
 //! as an error. Only the policy can approve, and only what it approved is kept
-//! to run. All decisions and intended effects are stored in one transaction, and whether
+//! to run. All decisions and intended effects are stored in one transaction, with what was
+//! asked and what the answer cost, and whether
 //! the turn's words end its wake: then they go to the creator, whoever commits it.
 
 use automaton_core::event::Event;
 use automaton_core::id::{ApprovalId, CallId, TurnId};
 use automaton_core::intent::{Intent, Intentional as _};
-use automaton_core::origin::{Origins, TargetValue, ValueOrigin};
+use automaton_core::origin::{Origins, TargetValue, ValueKind, ValueOrigin};
 use automaton_core::record::{Authority, CallStatus, DecisionOutcome};
 use automaton_core::time::Timestamp;
 use automaton_core::tool::{ArgsHash, Effect, ToolName, ToolSpec, canonical};
 use automaton_core::trust::{Label, Labelled};
-use automaton_inference::{AnswerFault, CheckedCall, Checker, RawCall};
+use automaton_inference::{AnswerFault, CheckedCall, Checker, Completion, RawCall};
 use automaton_policy::rates::{Attempts, LIMITS, Limit};
 use automaton_policy::{Approved, Decision, Facts, RuleContext, Verdict, explain};
 use automaton_store::{
-    ApprovalRequest, CallApprovalRequest, DecisionContext, JudgedCall, Judgement, NewDecision,
-    RateLimit, StoreError,
+    ApprovalRequest, AskedAnswer, CallApprovalRequest, DecisionContext, JudgedCall, Judgement,
+    NewDecision, RateLimit,
 };
 use automaton_tools::{PreparedCall, list, result, secrets_in};
 
@@ -54,6 +55,7 @@ pub(super) struct AllowedCall {
     pub(super) place: u32,
     pub(super) tool: ToolName,
     pub(super) arguments: String,
+    pub(super) effect: Effect,
     pub(super) approved: Approved<Box<dyn PreparedCall>>,
 }
 
@@ -82,16 +84,13 @@ pub(super) async fn judge(
     ctx: &AgentContext,
     thought: AnsweredTurn,
 ) -> Result<JudgedTurn, AgentError> {
-    let AnsweredTurn { claimed, mut reply } = thought;
+    let AnsweredTurn { claimed, mut reply, asked } = thought;
     let fault = AnswerFault::of(&reply, &ctx.tools);
     reply.calls.truncate(RECORDED_CALLS_MAX);
     let mut rulings = Vec::with_capacity(reply.calls.len());
     // What was approved is made in any turn.
     let mut closed = (claimed.wake.last && claimed.approved_call.is_none()).then_some(LAST_TURN);
-    let mut attempts = match reply.calls.is_empty() {
-        true => Attempts::default(),
-        false => attempts(ctx).await?,
-    };
+    let mut attempts = attempts(&claimed.started.uses);
     for (index, call) in reply.calls.iter().enumerate() {
         if index == limit_of(ctx) {
             closed = closed.or(Some(TOO_MANY));
@@ -108,7 +107,8 @@ pub(super) async fn judge(
         }
         rulings.push(ruling);
     }
-    let answer = ModelAnswer { text: reply.text, fault, usage: reply.usage, calls: reply.calls };
+    let Completion { text, usage, calls, .. } = reply;
+    let answer = ModelAnswer { text, fault, usage, calls, asked };
     store_and_split(ctx, claimed, answer, rulings).await
 }
 
@@ -122,6 +122,7 @@ struct ModelAnswer {
     fault: Option<AnswerFault>,
     usage: automaton_core::record::Usage,
     calls: Vec<RawCall>,
+    asked: Option<AskedAnswer>,
 }
 
 /// What became of one call.
@@ -146,16 +147,15 @@ impl CallRuling {
     }
 }
 
-/// How often what is limited was done of late. Where that cannot be read, nothing is
-/// judged.
-async fn attempts(ctx: &AgentContext) -> Result<Attempts, StoreError> {
-    let uses = ctx.deps.store.rate_uses(LIMITS.iter().map(counted).collect()).await?;
+/// How often what is limited was done of late, as it was when the turn was opened: nothing
+/// else takes a place. What was not counted has no place left.
+fn attempts(uses: &[u32]) -> Attempts {
     let mut counts = [u32::MAX; LIMITS.len()];
-    counts.iter_mut().zip(uses).for_each(|(count, used)| *count = used);
-    Ok(Attempts::new(counts))
+    counts.iter_mut().zip(uses).for_each(|(count, used)| *count = *used);
+    Attempts::new(counts)
 }
 
-fn counted(limit: &Limit) -> RateLimit {
+pub(super) fn counted(limit: &Limit) -> RateLimit {
     RateLimit { rule: limit.rule.to_owned(), max: limit.max, window: limit.window }
 }
 
@@ -197,7 +197,7 @@ async fn rule(
     let facts = Facts {
         input: claimed.label,
         heard: claimed.wake.heard,
-        origins: origins(ctx, &prepared.intents()).await?,
+        origins: origins(ctx, &prepared.intents(), claimed.started.others_wrote).await?,
         secrets: secrets_in(&checked.arguments, &own),
         risk: spec.risk,
         creator,
@@ -240,12 +240,19 @@ async fn rule(
 
 /// Who has named what the intents are aimed at. What is in the configuration, the creator
 /// has named.
-async fn origins(ctx: &AgentContext, intents: &[Intent]) -> Result<Origins, AgentError> {
+async fn origins(
+    ctx: &AgentContext,
+    intents: &[Intent],
+    others_wrote: bool,
+) -> Result<Origins, AgentError> {
     let (configured, asked): (Vec<TargetValue>, Vec<TargetValue>) =
         intents.iter().flat_map(TargetValue::of).partition(|value| is_configured(ctx, value));
-    let found = match asked.as_slice() {
-        [] => Vec::new(),
-        _ => ctx.deps.store.origins(asked).await?,
+    // Where nobody else had written anything that the model can have read, it has all from
+    // itself, but for who is paid or written to: that is the creator's to name.
+    let is_asked = others_wrote || asked.iter().any(|value| value.kind == ValueKind::Recipient);
+    let found = match is_asked {
+        false => asked.into_iter().map(|value| (value, ValueOrigin::Own)).collect(),
+        true => ctx.deps.store.origins(asked).await?,
     };
     let configured = configured.into_iter().map(|value| (value, ValueOrigin::Creator));
     Ok(Origins::found(configured.chain(found)))
@@ -276,8 +283,9 @@ async fn store_and_split(
             CallRuling::Allowed { tool, approved, judged } => {
                 events.push(made(turn, id, &tool.name, &judged.decision));
                 rows.push(row.judged(&tool, &judged, None));
-                let (tool, arguments) = (tool.name, call.arguments.clone());
-                allowed.push(AllowedCall { id, place, tool, arguments, approved });
+                let (tool, effect) = (tool.name, tool.effect);
+                let arguments = call.arguments.clone();
+                allowed.push(AllowedCall { id, place, tool, arguments, effect, approved });
             }
             CallRuling::Refused { tool, judged } => {
                 events.push(made(turn, id, &tool.name, &judged.decision));
@@ -312,7 +320,7 @@ async fn store_and_split(
     let voice = ends.then(|| Label::Own.meet(claimed.label).meet(claimed.wake.heard));
     let (text, used) = (thought.clone(), usage.clone());
     let judgement = Judgement { turn, thought: text, voice, usage: used, calls: rows };
-    ctx.deps.store.record_judgement(judgement).await?;
+    ctx.deps.store.record_judgement(judgement, answer.asked).await?;
     events.into_iter().for_each(|event| ctx.deps.emit(event));
     Ok(JudgedTurn { claimed, thought, fault, usage, allowed, settled })
 }

@@ -22,10 +22,11 @@ use automaton_core::tier::{ModelTier, SurvivalTier};
 use automaton_core::time::{DAY, Span};
 use automaton_core::tool::ToolSpec;
 use automaton_core::trust::{Label, Labelled};
+use automaton_core::vitals::Vitals;
 use automaton_inference::{Checker, InferenceError};
 use automaton_policy::budget::OverBudget;
 use automaton_policy::guard::Guard;
-use automaton_store::{FailureCause, StoreError};
+use automaton_store::{FailureCause, StoreError, WakeSnapshot};
 use std::sync::Arc;
 use tokio::sync::{Mutex, watch};
 use tracing::{Instrument as _, debug, info_span};
@@ -97,6 +98,10 @@ pub(crate) struct WakeContext {
     pub(crate) model_tier: ModelTier,
     /// How well off it is, where that is known.
     pub(crate) tier: Option<SurvivalTier>,
+    /// What is known of its means.
+    pub(crate) vitals: Vitals,
+    /// What answers cost in the 24 hours before this turn.
+    pub(crate) day: Microcents,
 }
 
 /// How many messages a turn claims.
@@ -269,6 +274,8 @@ pub(crate) struct TurnOutcome {
     pub(crate) thought: String,
     /// The most that its answer could cost.
     pub(crate) most: Microcents,
+    /// Where the wake stands after it.
+    pub(crate) snapshot: WakeSnapshot,
 }
 
 /// Runs one turn.
@@ -316,7 +323,7 @@ async fn run_stages(
     let judged = judge::judge(ctx, thought).await?;
     let acted = act::act(ctx, judged).await?;
     let committed = persist::persist(ctx, acted).await?;
-    Ok(Ok(ingest::ingest(ctx, committed).await?))
+    Ok(Ok(ingest::ingest(committed)))
 }
 
 /// The stages before anything takes effect.

@@ -1,4 +1,5 @@
-//! Stage 6: the turn is closed in one transaction.
+//! Stage 6: the turn is closed in one transaction, with the last outcome of its calls and
+//! what it owes the memory.
 //!
 //! Words without a call end a wake. They go to the creator in the same transaction, as
 //! the answer to what is open; nobody may wait for words that were said. What is told to
@@ -9,14 +10,18 @@ use automaton_core::id::MessageId;
 use automaton_core::money::Microcents;
 use automaton_core::record::TurnRecord;
 use automaton_core::trust::Labelled;
+use automaton_store::{TurnIngestion, WakeSnapshot};
 
 use super::AgentContext;
 use super::act::ExecutedTurn;
 use crate::error::AgentError;
+use crate::money;
 
 /// A turn that is in the record.
 pub(super) struct CommittedTurn {
     pub(super) acted: ExecutedTurn,
+    /// Where the wake stands now.
+    pub(super) snapshot: WakeSnapshot,
 }
 
 /// What is told of a turn that recovery has committed.
@@ -39,11 +44,16 @@ pub(crate) fn sent((message, body): (MessageId, Labelled)) -> Event {
 /// Commits the turn.
 pub(super) async fn persist(
     ctx: &AgentContext,
-    acted: ExecutedTurn,
+    mut acted: ExecutedTurn,
 ) -> Result<CommittedTurn, AgentError> {
+    let (ends, events): (Vec<_>, Vec<_>) =
+        acted.unstored.drain(..).map(|ended| (ended.end, ended.event)).unzip();
     let claimed = &acted.judged.claimed;
     let calls = acted.ended.len() + acted.judged.settled.len();
-    let answer = ctx.deps.store.commit_turn(claimed.turn).await?;
+    let leaves = TurnIngestion::default();
+    let next = money::wake_query(ctx);
+    let (answer, snapshot) = ctx.deps.store.finish_turn(claimed.turn, ends, leaves, next).await?;
+    events.into_iter().flatten().for_each(|event| ctx.deps.emit(event));
     ctx.deps.emit(Event::TurnCommitted {
         turn: claimed.turn,
         seq: claimed.seq,
@@ -54,5 +64,5 @@ pub(super) async fn persist(
     });
     // As it is delivered: what is too long for a message is cut there.
     answer.into_iter().for_each(|answer| ctx.deps.emit(sent(answer)));
-    Ok(CommittedTurn { acted })
+    Ok(CommittedTurn { acted, snapshot })
 }

@@ -7,6 +7,7 @@ use automaton_core::time::{Clock, Span};
 use automaton_core::vitals::BalanceReading;
 use automaton_store::TaskResult;
 
+use crate::Steps as _;
 use crate::schedule::{finish, run, schedule, task};
 use crate::{World, judgement, output, planned, refused, said, usage};
 
@@ -143,7 +144,7 @@ async fn a_prompt_that_fills_its_room_alerts() {
             usage: Usage { prompt_tokens, ..usage() },
             ..judgement(turn, Vec::new())
         };
-        world.store.record_judgement(told).await.unwrap();
+        world.store.record_judgement(told, None).await.unwrap();
         world.store.commit_turn(turn).await.unwrap();
         assert_eq!(judge(&world).await, wanted, "{prompt_tokens}");
     }

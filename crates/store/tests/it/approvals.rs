@@ -9,6 +9,7 @@ use automaton_store::{
     JudgedCall, StoreError, call_sha256,
 };
 
+use crate::Steps as _;
 use crate::{World, output, refused};
 
 const ARGUMENTS: &str = "{\"command\":\"ls\"}";
@@ -43,12 +44,12 @@ async fn one_call_is_asked_about_once_and_made_once() {
     let (tool, arguments) = ("exec".to_owned(), ARGUMENTS.to_owned());
     assert_eq!(subject, ApprovalSubject::Call { id: first, tool, arguments });
     assert_eq!(action_sha256, call_sha256("exec", ARGUMENTS));
-    assert_eq!((state, world.store.approved_call().await.unwrap()), (ApprovalState::Waiting, None));
+    assert_eq!((state, approved_call(&world).await), (ApprovalState::Waiting, None));
 
     for _ in 0..2 {
         world.store.answer(id, ApprovalVerdict::Approve, ApprovalAuthor::Home).await.unwrap();
     }
-    let approved = world.store.approved_call().await.unwrap().unwrap();
+    let approved = approved_call(&world).await.unwrap();
     assert_eq!((approved.id, approved.state), (id, ApprovalState::Approved));
     let (_, cause) = world.store.pending_wakes().await.unwrap().pop().unwrap();
     assert_eq!((cause.source, cause.reason.label), (WakeSource::Manual, Label::Peer));
@@ -63,10 +64,10 @@ async fn one_call_is_asked_about_once_and_made_once() {
     world.store.commit_turn(turn).await.unwrap();
     let used = world.store.approval(id).await.unwrap();
     assert_eq!((used.state, used.used_by), (ApprovalState::Used, Some(made)));
-    assert_eq!(world.store.approved_call().await.unwrap(), None);
+    assert_eq!(approved_call(&world).await, None);
     let again = JudgedCall { approval: Some(id), ..world.planned() };
     let turn = world.store.open_turn(session, Vec::new(), 1).await.unwrap().id;
-    let again = world.store.record_judgement(crate::judgement(turn, vec![again])).await;
+    let again = world.store.record_judgement(crate::judgement(turn, vec![again]), None).await;
     assert!(matches!(again, Err(StoreError::Unfit { .. })), "{again:?}");
     assert!(world.store.verify_chain().await.unwrap().is_whole());
     // Asked, approved and used.
@@ -86,7 +87,7 @@ async fn a_question_that_nobody_answers_is_a_no_and_told() {
     let expired = [world.store.expire_approvals().await, world.store.expire_approvals().await];
     assert_eq!(expired.map(Result::unwrap), [1, 0]);
     assert_eq!(world.store.approval(id).await.unwrap().state, ApprovalState::Expired);
-    assert_eq!(world.store.approved_call().await.unwrap(), None);
+    assert_eq!(approved_call(&world).await, None);
     let (_, cause) = world.store.pending_wakes().await.unwrap().pop().unwrap();
     assert_eq!(cause.source, WakeSource::Heartbeat, "nobody called");
     // It may be asked again.
@@ -103,4 +104,11 @@ async fn questions_have_a_limit() {
         world.judged(session, calls).await;
     }
     assert_eq!(world.store.approvals(100).await.unwrap().len(), 50);
+}
+
+/// What a turn that begins now would be told to make.
+async fn approved_call(world: &World) -> Option<Approval> {
+    let started = world.store.start(world.last_session(), Vec::new()).await.unwrap();
+    world.store.abandon_turn(started.id, automaton_store::FailureCause::Turn).await.unwrap();
+    started.approved
 }

@@ -7,6 +7,7 @@ use automaton_store::{
     StoreError, verify_export,
 };
 
+use crate::Steps as _;
 use crate::{World, output, refused};
 
 /// Two turns with a planned and a refused call each: 2 × (2 decisions, then 1 outcome).

@@ -4,6 +4,7 @@ use automaton_core::id::{CallId, MessageId};
 use automaton_core::trust::{Label, Labelled};
 use automaton_store::{MessageStatus, Speaker};
 
+use crate::Steps as _;
 use crate::{World, said};
 
 fn own(text: &str) -> Labelled {

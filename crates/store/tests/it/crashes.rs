@@ -15,6 +15,7 @@ use automaton_core::time::{Clock, Span};
 use automaton_store::{FailureCause, SqliteError, StoreError, TurnIngestion};
 use proptest::prelude::*;
 
+use crate::Steps as _;
 use crate::{World, is_refusal, judgement, manual, output, planned, refused, said};
 
 #[derive(Debug, Clone)]
@@ -173,7 +174,7 @@ impl Driver {
         }
         let calls = judged.iter().filter(|call| call.status == CallStatus::Planned);
         let calls: Vec<_> = calls.map(|call| call.id).collect();
-        self.world.store.record_judgement(judgement(turn, judged)).await?;
+        self.world.store.record_judgement(judgement(turn, judged), None).await?;
         self.calls = calls;
         self.running = None;
         Ok(())

@@ -7,6 +7,7 @@ use automaton_core::message::{ATTEMPTS_MAX, CREATOR_MESSAGE_BYTES_MAX, MESSAGE_B
 use automaton_core::trust::{Label, Labelled};
 use automaton_store::{CRASHES_MAX, FailureCause, INBOX_WAITING_MAX, InboxCounts, StoreError};
 
+use crate::Steps as _;
 use crate::{World, is_unfit, said};
 
 async fn counts(world: &World) -> [u64; 4] {
@@ -29,7 +30,7 @@ async fn ten_are_claimed_oldest_first_and_processed_with_their_turn() {
     assert_eq!(claimed, sent[..10]);
     assert_eq!(turn.messages[0].attempt, 1);
     assert_eq!(counts(&world).await, [2, 10, 0, 0]);
-    world.store.record_judgement(crate::judgement(turn.id, Vec::new())).await.unwrap();
+    world.store.record_judgement(crate::judgement(turn.id, Vec::new()), None).await.unwrap();
     world.store.commit_turn(turn.id).await.unwrap();
     assert_eq!(counts(&world).await, [2, 0, 10, 0]);
 
@@ -132,11 +133,11 @@ async fn a_stale_claim_goes_back_and_its_turn_finds_no_ear() {
     world.advance(1);
     let next = world.store.open_turn(session, Vec::new(), CLAIMED_PER_TURN_MAX).await.unwrap();
     assert_eq!(next.messages[0].id, message);
-    let late = world.store.record_judgement(crate::judgement(slow.id, Vec::new())).await;
+    let late = world.store.record_judgement(crate::judgement(slow.id, Vec::new()), None).await;
     assert!(is_unfit(&late, "is abandoned, not open"), "{late:?}");
 
     // A judged turn keeps its claims however long its calls run.
-    world.store.record_judgement(crate::judgement(next.id, Vec::new())).await.unwrap();
+    world.store.record_judgement(crate::judgement(next.id, Vec::new()), None).await.unwrap();
     world.advance(100_000_000);
     assert!(
         world

@@ -40,8 +40,9 @@ use automaton_core::time::{Clock, Span, Timestamp};
 use automaton_core::tool::{Effect, Risk};
 use automaton_core::trust::{Label, Labelled};
 use automaton_store::{
-    DecisionContext, Hash, JudgedCall, Judgement, NewAutomaton, NewDecision, Reader, Store,
-    StoreError,
+    CallEnd, ClaimOptions, DecisionContext, FactQuery, Hash, JudgedCall, Judgement, NewAutomaton,
+    NewDecision, OutgoingMessage, RateLimit, Reader, StartedTurn, Store, StoreError, TurnIngestion,
+    TurnRequest, WakeQuery,
 };
 
 /// A clock that stands still until it is told to go.
@@ -82,6 +83,62 @@ impl Faults for Trap {
             drop(armed);
             panic!("killed at {point}");
         }
+    }
+}
+
+/// Single steps of a turn, which are parts of jobs otherwise.
+trait Steps {
+    async fn start_call(&self, call: CallId) -> Result<(), StoreError>;
+    async fn finish_call(
+        &self,
+        call: CallId,
+        status: CallStatus,
+        result: Labelled,
+        duration: Span,
+    ) -> Result<(), StoreError>;
+    async fn commit_turn(&self, turn: TurnId) -> Result<Option<OutgoingMessage>, StoreError>;
+    async fn start(
+        &self,
+        session: SessionId,
+        limits: Vec<RateLimit>,
+    ) -> Result<StartedTurn, StoreError>;
+}
+
+impl Steps for Store {
+    async fn start_call(&self, call: CallId) -> Result<(), StoreError> {
+        self.step_calls(Vec::new(), Some((call, Effect::Mutates))).await
+    }
+
+    async fn finish_call(
+        &self,
+        call: CallId,
+        status: CallStatus,
+        result: Labelled,
+        duration: Span,
+    ) -> Result<(), StoreError> {
+        self.step_calls(vec![CallEnd { call, status, result, duration }], None).await
+    }
+
+    async fn commit_turn(&self, turn: TurnId) -> Result<Option<OutgoingMessage>, StoreError> {
+        let (query, none) = (WakeQuery::default(), TurnIngestion::default());
+        Ok(self.finish_turn(turn, Vec::new(), none, query).await?.0)
+    }
+
+    async fn start(
+        &self,
+        session: SessionId,
+        limits: Vec<RateLimit>,
+    ) -> Result<StartedTurn, StoreError> {
+        let request = TurnRequest {
+            session,
+            told: Vec::new(),
+            claims: ClaimOptions { most: 10, only: None },
+            history_from: 0,
+            turns_max: 10,
+            recall: |_, _| FactQuery { limit: 9, ..FactQuery::default() },
+            limits,
+        };
+        self.start_turn(request).await
     }
 }
 
@@ -153,7 +210,7 @@ impl World {
     async fn judged(&self, session: SessionId, calls: Vec<JudgedCall>) -> TurnId {
         let turn =
             self.store.open_turn(session, Vec::new(), CLAIMED_PER_TURN_MAX).await.unwrap().id;
-        self.store.record_judgement(judgement(turn, calls)).await.unwrap();
+        self.store.record_judgement(judgement(turn, calls), None).await.unwrap();
         turn
     }
 
@@ -163,7 +220,7 @@ impl World {
             self.store.open_turn(session, Vec::new(), CLAIMED_PER_TURN_MAX).await.unwrap().id;
         let (thought, voice) = (words.to_owned(), Some(Label::Own));
         let judgement = Judgement { thought, voice, ..judgement(turn, Vec::new()) };
-        self.store.record_judgement(judgement).await.unwrap();
+        self.store.record_judgement(judgement, None).await.unwrap();
         turn
     }
 

@@ -4,6 +4,7 @@ use automaton_core::record::CallStatus;
 use automaton_core::time::Span;
 use automaton_store::{JudgedCall, RateLimit, StoreError};
 
+use crate::Steps as _;
 use crate::{World, output};
 
 fn three_in_an_hour() -> RateLimit {
@@ -15,7 +16,14 @@ fn limited(world: &World) -> JudgedCall {
 }
 
 async fn used(world: &World) -> u32 {
-    world.store.rate_uses(vec![three_in_an_hour()]).await.unwrap()[0]
+    uses(world, vec![three_in_an_hour()]).await[0]
+}
+
+/// How often each limit was used, as a turn would read it.
+async fn uses(world: &World, limits: Vec<RateLimit>) -> Vec<u32> {
+    let started = world.store.start(world.last_session(), limits).await.unwrap();
+    world.store.abandon_turn(started.id, automaton_store::FailureCause::Turn).await.unwrap();
+    started.uses
 }
 
 #[tokio::test]
@@ -29,14 +37,14 @@ async fn no_more_than_the_limit_is_stored_and_a_restart_frees_nothing() {
     let turn = world.store.open_turn(session, vec![], 10).await.unwrap().id;
     // Two more were judged by the same count: none of them is stored, as if not judged.
     let both = crate::judgement(turn, vec![limited(&world), limited(&world)]);
-    let error = world.store.record_judgement(both).await.unwrap_err();
+    let error = world.store.record_judgement(both, None).await.unwrap_err();
     assert!(
         matches!(&error, StoreError::Unfit { why, .. } if why.contains("rate.test")),
         "{error}"
     );
     assert_eq!(used(&world).await, 2);
     let one = crate::judgement(turn, vec![limited(&world)]);
-    world.store.record_judgement(one).await.unwrap();
+    world.store.record_judgement(one, None).await.unwrap();
     assert_eq!(used(&world).await, 3);
 }
 
@@ -63,7 +71,7 @@ async fn uses_are_counted_within_the_window_and_kept_as_they_are() {
     let session = world.session().await;
     world.judged(session, vec![limited(&world)]).await;
     let other = RateLimit { rule: "rate.other".to_owned(), ..three_in_an_hour() };
-    assert_eq!(world.store.rate_uses(vec![three_in_an_hour(), other]).await.unwrap(), [1, 0]);
+    assert_eq!(uses(&world, vec![three_in_an_hour(), other]).await, [1, 0]);
     world.advance(3_599_999);
     assert_eq!(used(&world).await, 1);
     world.advance(1);

@@ -5,6 +5,7 @@ use automaton_core::record::{CallStatus, StopReason};
 use automaton_core::time::{Clock, Span};
 use automaton_store::{RetentionPolicy, RetentionResult, TaskResult};
 
+use crate::Steps as _;
 use crate::schedule::{finish, lease, schedule, task};
 use crate::{World, output, said};
 
@@ -23,7 +24,6 @@ async fn live_a_day(world: &World, number: u32) {
     done.await.unwrap();
     world.store.send_to_creator(call.id, output(&text), Some(asked)).await.unwrap();
     world.store.commit_turn(turn).await.unwrap();
-    world.store.ingest_turn(turn, automaton_store::TurnIngestion::default()).await.unwrap();
     world.store.close_session(session, StopReason::Asked, None, None).await.unwrap();
     let lease = lease(world, "ping", 0).await.unwrap();
     world.store.finish_task("ping", lease, finish(TaskResult::Success)).await.unwrap();
@@ -134,9 +134,11 @@ async fn too_many_rows_go_even_when_they_are_young() {
 
 #[tokio::test]
 async fn what_is_owed_waiting_or_open_stays() {
-    let world = World::born().await;
+    let mut world = World::born().await;
     let session = world.session().await;
-    let owed = world.answer(session).await;
+    let owed = world.judged(session, Vec::new()).await;
+    world.crash();
+    world.store.recover().await.unwrap();
     world.store.receive(said("still here"), None).await.unwrap();
     world.advance(1000 * DAY);
     let limits = RetentionPolicy {

@@ -5,8 +5,9 @@ use automaton_core::message::CLAIMED_PER_TURN_MAX;
 use automaton_core::record::{CallStatus, DecisionOutcome, StopReason, TurnStatus};
 use automaton_core::time::Span;
 use automaton_core::trust::{Label, Labelled};
-use automaton_store::{FailureCause, JudgedCall, NewFactRow, TurnIngestion, TurnRef};
+use automaton_store::{CallEnd, FailureCause, JudgedCall, NewFactRow, TurnIngestion, TurnRef};
 
+use crate::Steps as _;
 use crate::{World, decision, is_unfit, manual, output, planned, refused, said};
 
 #[tokio::test]
@@ -124,14 +125,14 @@ async fn a_judgement_that_contradicts_itself_is_refused_whole() {
     ];
     for call in bad {
         let judged = crate::judgement(turn, vec![base(), call.clone()]);
-        let stored = world.store.record_judgement(judged).await;
+        let stored = world.store.record_judgement(judged, None).await;
         let error = stored.unwrap_err().to_string();
         let start = format!("the judgement of the call {} is malformed: ", call.id);
         assert!(error.starts_with(&start), "{error} {call:?}");
     }
     assert_eq!(world.store.verify_chain().await.unwrap().links, 0, "half a judgement was stored");
-    world.store.record_judgement(crate::judgement(turn, vec![base()])).await.unwrap();
-    let again = world.store.record_judgement(crate::judgement(turn, vec![base()])).await;
+    world.store.record_judgement(crate::judgement(turn, vec![base()]), None).await.unwrap();
+    let again = world.store.record_judgement(crate::judgement(turn, vec![base()]), None).await;
     assert!(is_unfit(&again, "is judged, not open"));
     let abandoned = world.store.abandon_turn(turn, FailureCause::Turn).await;
     assert!(is_unfit(&abandoned, "is judged, not open"), "its calls may have run");
@@ -188,9 +189,13 @@ async fn recovery_reports_the_running_call_as_unknown_and_the_later_ones_as_not_
 
 #[tokio::test]
 async fn ingestion_is_owed_until_it_is_done_once() {
-    let world = World::born().await;
+    let mut world = World::born().await;
     let session = world.session().await;
-    let turn = world.answer(session).await;
+    world.answer(session).await;
+    assert_eq!(world.store.owed_ingests().await.unwrap(), [], "it is done with the commit");
+    let turn = world.judged(session, Vec::new()).await;
+    world.crash();
+    world.store.recover().await.unwrap();
     assert_eq!(world.store.owed_ingests().await.unwrap(), [turn]);
     let fact = |key: &str| NewFactRow {
         category: "self".to_owned(),
@@ -233,12 +238,12 @@ async fn every_fault_point_lies_right_after_its_commit() {
     let turn = world.store.open_turn(session, Vec::new(), CLAIMED_PER_TURN_MAX).await.unwrap().id;
     let call = planned(world.ids.id());
     let judged = crate::judgement(turn, vec![call.clone()]);
-    world.store.record_judgement(judged).await.unwrap();
+    world.store.record_judgement(judged, None).await.unwrap();
     world.store.start_call(call.id).await.unwrap();
-    let done = world.store.finish_call(call.id, CallStatus::Done, output("ok"), Span::ZERO);
-    done.await.unwrap();
-    world.store.commit_turn(turn).await.unwrap();
-    world.store.ingest_turn(turn, TurnIngestion::default()).await.unwrap();
+    let (status, result) = (CallStatus::Done, output("ok"));
+    let end = CallEnd { call: call.id, status, result, duration: Span::ZERO };
+    let (none, query) = (TurnIngestion::default(), automaton_store::WakeQuery::default());
+    world.store.finish_turn(turn, vec![end], none, query).await.unwrap();
     world.store.close_session(session, StopReason::Asked, None, None).await.unwrap();
     crate::schedule::schedule(&world, vec![crate::schedule::task("ping")]).await;
     crate::schedule::lease(&world, "ping", 0).await.unwrap();

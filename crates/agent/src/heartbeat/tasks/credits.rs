@@ -26,7 +26,7 @@ async fn credits(ground: &TaskContext, tick: &TickContext) -> Result<TaskReport,
     let Some(balances) = &tick.balances else {
         return Ok(TaskReport::failed("the balances could not be read".to_owned()));
     };
-    let vitals = survival::note(&ground.deps, balances).await?;
+    let vitals = survival::note(&ground.deps, balances, None).await?;
     let shown = balances.credits_shown();
     if balances.credits.is_none() {
         return Ok(TaskReport::failed(format!("credits: {shown}")));

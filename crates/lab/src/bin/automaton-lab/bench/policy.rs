@@ -176,7 +176,7 @@ fn recorded(context: &CommandContext) -> Result<(BenchRate, BenchRate), CliError
             done += calls.len() as u64;
             let (thought, voice) = (String::new(), None);
             let judgement = Judgement { turn, thought, voice, usage: usage(), calls };
-            store.record_judgement(judgement).await?;
+            store.record_judgement(judgement, None).await?;
             spent += began.elapsed();
         }
         store.close().await?;
