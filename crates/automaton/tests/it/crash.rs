@@ -142,7 +142,8 @@ fn the_story_goes_on_after_a_crash_at_every_point() {
             FaultPoint::JudgementStored | FaultPoint::CallStarted | FaultPoint::CallRan => {
                 [Unknown, NotStarted, NotStarted]
             }
-            FaultPoint::CallFinished => [Done, NotStarted, NotStarted],
+            // With its outcome the next call starts.
+            FaultPoint::CallFinished => [Done, Unknown, NotStarted],
             FaultPoint::MessageReceived
             | FaultPoint::SessionOpened
             | FaultPoint::TurnOpened
