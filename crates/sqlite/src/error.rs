@@ -134,33 +134,33 @@ pub enum SqliteError {
 /// Why a piece of work in a transaction stopped: SQLite failed, or a rule of whose database it
 /// is refused. Which operation it was is added where the work was ordered.
 #[derive(Debug)]
-pub enum TxError<E> {
+pub enum WriteError<E> {
     /// SQLite failed.
     Sql(rusqlite::Error),
     /// A rule refused.
     Refused(E),
 }
 
-impl<E> From<rusqlite::Error> for TxError<E> {
+impl<E> From<rusqlite::Error> for WriteError<E> {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sql(error)
     }
 }
 
-impl<E: From<SqliteError>> From<E> for TxError<E> {
+impl<E: From<SqliteError>> From<E> for WriteError<E> {
     fn from(error: E) -> Self {
         Self::Refused(error)
     }
 }
 
 /// Where books are kept, an amount that cannot be counted refuses.
-impl<E: From<MoneyError>> From<MoneyError> for TxError<E> {
+impl<E: From<MoneyError>> From<MoneyError> for WriteError<E> {
     fn from(error: MoneyError) -> Self {
         Self::Refused(error.into())
     }
 }
 
-impl<E: From<SqliteError>> TxError<E> {
+impl<E: From<SqliteError>> WriteError<E> {
     /// The error of the operation that was stopped, which completes "cannot …".
     pub fn during(self, operation: &'static str) -> E {
         match self {

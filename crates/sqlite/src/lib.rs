@@ -14,7 +14,7 @@ mod open;
 mod writer;
 
 pub use backup::backup;
-pub use error::{SqliteError, SqliteErrorKind, TxError};
+pub use error::{SqliteError, SqliteErrorKind, WriteError};
 pub use migrate::{Migration, Schema};
 pub use open::{checkpoint, ended_well, open, open_read_only};
 pub use writer::{CommitDurability, CommitHook, WriteOptions, Writer, WriterHooks, write_synced};

@@ -20,7 +20,7 @@ use automaton_core::faults::{FaultPoint, Faults};
 use futures_channel::oneshot;
 use rusqlite::{Connection, Transaction, TransactionBehavior, ffi};
 
-use crate::error::{SqliteError, TxError};
+use crate::error::{SqliteError, WriteError};
 use crate::open::{checkpoint, with_full_sync};
 
 /// Jobs that may wait, and jobs that are committed together, at most; a caller beyond them
@@ -74,9 +74,10 @@ impl WriteOptions {
 }
 
 /// Who is told of commits.
+#[derive(Default)]
 pub struct WriterHooks {
     /// Of each that holds a write with a fault point; before anybody is answered.
-    pub faults: Arc<dyn Faults>,
+    pub faults: Option<Arc<dyn Faults>>,
     /// Of each that survives the machine.
     pub synced: Option<CommitHook>,
 }
@@ -100,14 +101,14 @@ enum Executor {
 /// Those who wait for a place in the queue.
 type WaitingCallers = Arc<Mutex<Vec<Waker>>>;
 
+type LoneWork = Box<dyn FnOnce(&mut Option<Worker>) + Send>;
+
 /// What the writer is told.
 enum Order {
     /// Work in a transaction, which may be that of others, too.
     Together(WriteOptions, Box<dyn Job>),
-    /// Work outside any transaction.
-    Alone(Box<dyn FnOnce(&mut Worker) + Send>),
-    /// The end.
-    Close(oneshot::Sender<rusqlite::Result<()>>),
+    /// Work outside any transaction; also the end of it all, which leaves no worker.
+    Alone(LoneWork),
 }
 
 /// The work of somebody, among that which is committed together.
@@ -122,21 +123,21 @@ trait Job: Send {
 struct QueuedJob<W, T, E> {
     operation: &'static str,
     work: Option<W>,
-    done: Option<Result<T, TxError<E>>>,
+    done: Option<Result<T, WriteError<E>>>,
     caller: oneshot::Sender<Result<T, E>>,
 }
 
 impl<W, T, E> Job for QueuedJob<W, T, E>
 where
-    W: FnOnce(&Connection) -> Result<T, TxError<E>> + Send,
+    W: FnOnce(&Connection) -> Result<T, WriteError<E>> + Send,
     T: Send,
     E: From<SqliteError> + Send,
 {
     fn work(&mut self, connection: &Connection) -> Result<(), Option<rusqlite::Error>> {
         self.done = self.work.take().map(|work| work(connection));
         match &self.done {
-            Some(Err(TxError::Sql(error))) => Err(Some(same(error))),
-            Some(Err(TxError::Refused(_))) | None => Err(None),
+            Some(Err(WriteError::Sql(error))) => Err(Some(same(error))),
+            Some(Err(WriteError::Refused(_))) | None => Err(None),
             Some(Ok(_)) => Ok(()),
         }
     }
@@ -146,9 +147,11 @@ where
         let done = match (done, committed) {
             // A refusal stands, whatever became of the others.
             (Some(Err(halt)), _) => Err(halt),
-            (_, Err(error)) => Err(TxError::Sql(same(error))),
+            (_, Err(error)) => Err(WriteError::Sql(same(error))),
             (Some(done), Ok(())) => done,
-            (None, Ok(())) => Err(TxError::Refused(SqliteError::WriterGone { operation }.into())),
+            (None, Ok(())) => {
+                Err(WriteError::Refused(SqliteError::WriterGone { operation }.into()))
+            }
         };
         // silent-ok: the caller stopped waiting; the work is done all the same.
         caller.send(done.map_err(|halt| halt.during(operation))).ok();
@@ -197,7 +200,7 @@ impl Writer {
     pub async fn write<T: Send + 'static, E: From<SqliteError> + Send + 'static>(
         &self,
         write: WriteOptions,
-        work: impl FnOnce(&Connection) -> Result<T, TxError<E>> + Send + 'static,
+        work: impl FnOnce(&Connection) -> Result<T, WriteError<E>> + Send + 'static,
     ) -> Result<T, E> {
         let operation = write.operation;
         let (caller, answered) = oneshot::channel();
@@ -214,7 +217,7 @@ impl Writer {
     pub async fn read<T: Send + 'static, E: From<SqliteError> + Send + 'static>(
         &self,
         operation: &'static str,
-        work: impl FnOnce(&Connection) -> Result<T, TxError<E>> + Send + 'static,
+        work: impl FnOnce(&Connection) -> Result<T, WriteError<E>> + Send + 'static,
     ) -> Result<T, E> {
         self.write(WriteOptions { sync: None, ..WriteOptions::new(operation) }, work).await
     }
@@ -228,7 +231,7 @@ impl Writer {
         operation: &'static str,
         work: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, SqliteError> {
-        self.on_worker(operation, |worker| work(&mut worker.connection)).await
+        self.on_worker(operation, |open| open.as_mut().map(|it| work(&mut it.connection))).await
     }
 
     /// Folds the log back into the file.
@@ -236,10 +239,8 @@ impl Writer {
     /// # Errors
     /// As [`Writer::write`].
     pub async fn checkpoint(&self) -> Result<(), SqliteError> {
-        let fold = |worker: &mut Worker| {
-            checkpoint(&worker.connection)?;
-            worker.synced();
-            Ok(())
+        let fold = |open: &mut Option<Worker>| {
+            open.as_ref().map(|it| checkpoint(&it.connection).map(|()| it.synced()))
         };
         self.on_worker("fold the log back", fold).await
     }
@@ -247,12 +248,12 @@ impl Writer {
     async fn on_worker<T: Send + 'static>(
         &self,
         operation: &'static str,
-        work: impl FnOnce(&mut Worker) -> rusqlite::Result<T> + Send + 'static,
+        work: impl FnOnce(&mut Option<Worker>) -> Option<rusqlite::Result<T>> + Send + 'static,
     ) -> Result<T, SqliteError> {
         let (caller, answered) = oneshot::channel();
-        let alone = move |worker: &mut Worker| {
+        let alone = move |open: &mut Option<Worker>| {
             // silent-ok: the caller stopped waiting; the work is done all the same.
-            caller.send(work(worker)).ok();
+            work(open).and_then(|done| caller.send(done).ok());
         };
         self.order(Order::Alone(Box::new(alone))).await;
         let done = answered.await.map_err(|_| SqliteError::WriterGone { operation })?;
@@ -266,11 +267,8 @@ impl Writer {
     /// # Errors
     /// [`SqliteError::WriterGone`] when it had ended before; when SQLite cannot fold the log.
     pub async fn close(self) -> Result<(), SqliteError> {
-        let operation = "close the database";
-        let (caller, closed) = oneshot::channel();
-        self.order(Order::Close(caller)).await;
-        let folded = closed.await.map_err(|_| SqliteError::WriterGone { operation })?;
-        folded.map_err(|source| SqliteError::Operation { operation, source })
+        let end = |open: &mut Option<Worker>| open.take().map(Worker::close);
+        self.on_worker("close the database", end).await
     }
 
     /// Gives an order, once there is room for it. Where nobody is left who could carry it
@@ -350,13 +348,7 @@ fn carry_out(worker: &mut Option<Worker>, orders: Vec<Order>) {
             Order::Together(write, job) => jobs.push((write, job)),
             Order::Alone(work) => {
                 open.commit(std::mem::take(&mut jobs));
-                work(open);
-            }
-            Order::Close(caller) => {
-                open.commit(std::mem::take(&mut jobs));
-                let folded = worker.take().map_or(Ok(()), Worker::close);
-                // silent-ok: nobody waits for the end any more.
-                caller.send(folded).ok();
+                work(worker);
             }
         }
     }
@@ -391,9 +383,9 @@ impl Worker {
             if kept.iter().any(|write| write.sync == Some(CommitDurability::Machine)) {
                 self.synced();
             }
-            kept.iter().flat_map(|write| write.reaches).flatten().for_each(|point| {
-                self.hooks.faults.reach(point);
-            });
+            if let Some(faults) = &self.hooks.faults {
+                kept.iter().flat_map(|write| write.reaches).flatten().for_each(|it| faults.reach(it));
+            }
         }
         let committed = done.map(drop);
         for (_, job) in jobs {

@@ -108,7 +108,7 @@ impl Classified for StoreError {
 }
 
 /// Why a piece of work in the store stopped.
-pub(crate) type TxError = automaton_sqlite::TxError<StoreError>;
+pub(crate) type TxError = automaton_sqlite::WriteError<StoreError>;
 
 /// The refusal for a row that does not exist.
 pub(crate) fn missing(noun: &'static str, id: &dyn ToString) -> TxError {

@@ -36,7 +36,7 @@ impl Store {
         ids: IdGenerator,
         faults: Arc<dyn Faults>,
     ) -> Result<Self, StoreError> {
-        let hooks = WriterHooks { faults, synced: None };
+        let hooks = WriterHooks { faults: Some(faults), synced: None };
         Ok(Self { writer: Writer::start(connect(path)?, "store-writer", hooks)?, ids })
     }
 
@@ -52,7 +52,7 @@ impl Store {
         faults: Arc<dyn Faults>,
         synced: CommitHook,
     ) -> Result<Self, StoreError> {
-        let hooks = WriterHooks { faults, synced: Some(synced) };
+        let hooks = WriterHooks { faults: Some(faults), synced: Some(synced) };
         Ok(Self { writer: Writer::in_caller(connect(path)?, hooks), ids })
     }
 

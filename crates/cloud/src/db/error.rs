@@ -48,4 +48,4 @@ impl Classified for DbError {
 }
 
 /// Why a job stopped; which one it was is added where it was ordered.
-pub(crate) type DbTxError = automaton_sqlite::TxError<DbError>;
+pub(crate) type DbTxError = automaton_sqlite::WriteError<DbError>;

@@ -1,10 +1,12 @@
+//! What waits together, what fails alone, and how it ends: with a real file each, and nothing
+//! that waits for a time.
+
 #![expect(clippy::disallowed_methods, reason = "a test awaits what it starts")]
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use automaton_core::faults::NoFaults;
 use tempfile::TempDir;
 use tokio::task::{JoinHandle, yield_now};
 
@@ -31,7 +33,7 @@ enum OwnError {
 }
 
 type Done = Result<(), OwnError>;
-type Work = Result<(), TxError<OwnError>>;
+type Work = Result<(), WriteError<OwnError>>;
 type Spoil = fn(&Connection) -> Work;
 
 const PROCESS: WriteOptions = WriteOptions::new("note a name");
@@ -61,7 +63,7 @@ impl Place {
         let count = move || {
             synced.fetch_add(1, Ordering::SeqCst);
         };
-        WriterHooks { faults: Arc::new(NoFaults), synced: Some(Box::new(count)) }
+        WriterHooks { faults: None, synced: Some(Box::new(count)) }
     }
 
     fn start(&self) -> Writer {
@@ -160,7 +162,7 @@ async fn one_that_asks_for_the_machine_syncs_all_and_others_do_not() {
     for done in [held, first, second] {
         done.await.unwrap().unwrap();
     }
-    let refuse = |_: &Connection| Err::<(), _>(TxError::Refused(OwnError::Refused));
+    let refuse = |_: &Connection| Err::<(), _>(WriteError::Refused(OwnError::Refused));
     writer.write(MACHINE, refuse).await.unwrap_err();
     writer.write::<_, OwnError>(PROCESS, mode(&told)).await.unwrap();
     drop(told);
@@ -351,7 +353,7 @@ fn fault_points_and_then_answers_come_after_the_commit_of_all() {
     let place = Arc::new(Place::new());
     let (told, answers) = sync_channel(8);
     let barrier = |name| ReadBarrier(Arc::clone(&place), told.clone(), name);
-    let hooks = WriterHooks { faults: Arc::new(barrier("")), synced: None };
+    let hooks = WriterHooks { faults: Some(Arc::new(barrier(""))), synced: None };
     let mut worker = Worker { connection: place.connect(), hooks };
     let last = MACHINE.reaches(FaultPoint::CallStarted);
     worker.commit(vec![(MACHINE, Box::new(barrier("a"))), (last, Box::new(barrier("b")))]);

@@ -23,8 +23,8 @@ use automaton_core::time::{Clock, Span};
 use automaton_core::wire::cloud::{CallReply, RegistrationRequest, StatusReply, StatusReport};
 use automaton_core::wire::x402::Authorization;
 use automaton_sqlite::chain::Hash;
-use automaton_sqlite::{CommitHook, Migration, Schema};
-use rusqlite::Row;
+use automaton_sqlite::{CommitHook, Migration, Schema, Writer, WriterHooks};
+use rusqlite::{Connection, Row};
 
 use super::{
     Balance, BeginPaymentOutcome, Ceiling, CeilingOutcome, Db, DbError, DbFuture, Fees,
@@ -57,7 +57,8 @@ impl Sqlite {
     /// [`DbError::Database`] when the file is damaged, foreign or out of reach.
     pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, DbError> {
         let ended_well = automaton_sqlite::ended_well(path);
-        Ok(Self { writer: DbWriter::open(path, clock)?, ended_well })
+        let writer = Writer::start(connect(path)?, "cloud-writer", WriterHooks::default())?;
+        Ok(Self { writer: DbWriter { writer, clock }, ended_well })
     }
 
     /// The same without a thread, for a simulation: each transaction runs where it
@@ -72,8 +73,16 @@ impl Sqlite {
         synced: CommitHook,
     ) -> Result<Self, DbError> {
         let ended_well = automaton_sqlite::ended_well(path);
-        Ok(Self { writer: DbWriter::open_here(path, clock, synced)?, ended_well })
+        let hooks = WriterHooks { faults: None, synced: Some(synced) };
+        let writer = Writer::in_caller(connect(path)?, hooks);
+        Ok(Self { writer: DbWriter { writer, clock }, ended_well })
     }
+}
+
+fn connect(path: &Path) -> Result<Connection, DbError> {
+    let connection = automaton_sqlite::open(path, &SCHEMA)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    Ok(connection)
 }
 
 impl Db for Sqlite {
@@ -226,7 +235,7 @@ impl Db for Sqlite {
     }
 
     fn settle(&self) -> DbFuture<'_, ()> {
-        self.writer.fold()
+        Box::pin(async { Ok(self.writer.writer.checkpoint().await?) })
     }
 }
 

@@ -4,22 +4,20 @@
 //! money; what waits together is synced together, and each fails alone. None may have
 //! another time than that of its asking.
 
-use std::path::Path;
 use std::sync::Arc;
 
-use automaton_core::faults::NoFaults;
 use automaton_core::time::{Clock, Timestamp};
-use automaton_sqlite::{CommitDurability, CommitHook, WriteOptions, Writer, WriterHooks};
+use automaton_sqlite::{CommitDurability, WriteOptions, Writer};
 use rusqlite::Connection;
 
 use crate::db::DbFuture;
-use crate::db::error::{DbError, DbTxError};
+use crate::db::error::DbTxError;
 
 /// A handle on the writer.
 #[derive(Clone)]
 pub(super) struct DbWriter {
-    writer: Writer,
-    clock: Arc<dyn Clock>,
+    pub(super) writer: Writer,
+    pub(super) clock: Arc<dyn Clock>,
 }
 
 /// A running transaction, and one time for all it writes.
@@ -29,20 +27,6 @@ pub(super) struct DbTx<'a> {
 }
 
 impl DbWriter {
-    pub(super) fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, DbError> {
-        let hooks = WriterHooks { faults: Arc::new(NoFaults), synced: None };
-        Ok(Self { writer: Writer::start(connect(path)?, "cloud-writer", hooks)?, clock })
-    }
-
-    pub(super) fn open_here(
-        path: &Path,
-        clock: Arc<dyn Clock>,
-        synced: CommitHook,
-    ) -> Result<Self, DbError> {
-        let hooks = WriterHooks { faults: Arc::new(NoFaults), synced: Some(synced) };
-        Ok(Self { writer: Writer::in_caller(connect(path)?, hooks), clock })
-    }
-
     /// Runs one transaction; it runs even when nobody waits for it any more.
     /// `operation` completes "cannot …".
     pub(super) fn run<T: Send + 'static>(
@@ -54,15 +38,4 @@ impl DbWriter {
         let write = WriteOptions::new(operation).sync(CommitDurability::Machine);
         Box::pin(self.writer.write(write, move |sql| work(&DbTx { sql, now })))
     }
-
-    /// Folds the log back into the file.
-    pub(super) fn fold(&self) -> DbFuture<'_, ()> {
-        Box::pin(async { Ok(self.writer.checkpoint().await?) })
-    }
-}
-
-fn connect(path: &Path) -> Result<Connection, DbError> {
-    let connection = automaton_sqlite::open(path, &super::SCHEMA)?;
-    connection.set_prepared_statement_cache_capacity(64);
-    Ok(connection)
 }
