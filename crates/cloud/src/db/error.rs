@@ -74,22 +74,10 @@ impl Classified for DbError {
 }
 
 /// Why a job stopped; which one it was is added where it was ordered.
-#[derive(Debug)]
+#[derive(Debug, derive_more::From)]
 pub(crate) enum DbTxError {
     Sql(rusqlite::Error),
     Refused(DbError),
-}
-
-impl From<rusqlite::Error> for DbTxError {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Sql(error)
-    }
-}
-
-impl From<DbError> for DbTxError {
-    fn from(error: DbError) -> Self {
-        Self::Refused(error)
-    }
 }
 
 impl From<MoneyError> for DbTxError {
