@@ -121,10 +121,7 @@ fn guidance(tools: &[LocalModelTool], request: &str) -> [LocalModelMessage; 2] {
         let line: String = tool.description.chars().take(limit).collect();
         rules.push_str(&format!("\n{line} -> {{\"name\": \"{}\"}}", tool.name));
     }
-    [
-        message(ChatRole::System, rules),
-        message(ChatRole::User, format!("Request: {request}")),
-    ]
+    [message(ChatRole::System, rules), message(ChatRole::User, format!("Request: {request}"))]
 }
 
 /// The newest request: the newest paragraph of the user that a line with a colon

@@ -61,6 +61,25 @@ impl<const MIN: u64, const MAX: u64> JsonSchema for Ranged<MIN, MAX> {
     }
 }
 
+/// The schema of a value, as it stands where it is used.
+macro_rules! schema {
+    ($name:ident $schema:tt) => {
+        impl JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!($schema)
+            }
+        }
+    };
+}
+
 macro_rules! texts {
     ($($(#[$doc:meta])* $name:ident { $schema:tt, $check:expr })+) => {$(
         $(#[$doc])*
@@ -92,19 +111,7 @@ macro_rules! texts {
             }
         }
 
-        impl JsonSchema for $name {
-            fn inline_schema() -> bool {
-                true
-            }
-
-            fn schema_name() -> Cow<'static, str> {
-                stringify!($name).into()
-            }
-
-            fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!($schema)
-            }
-        }
+        schema! { $name $schema }
     )+};
 }
 
@@ -271,22 +278,12 @@ impl<'de> Deserialize<'de> for Dollars {
     }
 }
 
-impl JsonSchema for Dollars {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "Dollars".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "type": ["string", "integer"],
-            "pattern": "^[0-9]+(\\.[0-9]{1,6})?$",
-            "minimum": 0,
-            "maximum": Dollars::MAX
-        })
+schema! {
+    Dollars {
+        "type": ["string", "integer"],
+        "pattern": "^[0-9]+(\\.[0-9]{1,6})?$",
+        "minimum": 0,
+        "maximum": Dollars::MAX
     }
 }
 
@@ -368,18 +365,8 @@ impl<'de> Deserialize<'de> for LoopbackAddr {
     }
 }
 
-impl JsonSchema for LoopbackAddr {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "LoopbackAddr".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": ["string", "integer"], "minimum": 0, "maximum": 65_535 })
-    }
+schema! {
+    LoopbackAddr { "type": ["string", "integer"], "minimum": 0, "maximum": 65_535 }
 }
 
 /// A stranger's text, short enough for an error.

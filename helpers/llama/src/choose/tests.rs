@@ -18,24 +18,15 @@ fn the_newest_words_of_a_user_are_the_request() {
         assert_eq!(asked(&[&[first], more].concat()), expected);
     };
     check(&[], "Paint it.");
-    check(
-        &[(ChatRole::Tool, "painted"), (ChatRole::User, "(Go on.)\n\nNow: one.")],
-        "Paint it.",
-    );
+    check(&[(ChatRole::Tool, "painted"), (ChatRole::User, "(Go on.)\n\nNow: one.")], "Paint it.");
     check(&[(ChatRole::User, "(Turn 3.)\n\nYou wake.\n\nBefore: You slept.")], "Paint it.");
     check(&[(ChatRole::User, "Now: noon.\n\nMessage from your creator:\nRest.")], "Rest.");
     assert_eq!(
         asked(&[(ChatRole::User, "Paint it."), (ChatRole::User, "Sing: la la")]),
         "Sing: la la"
     );
-    assert_eq!(
-        asked(&[(ChatRole::System, "rules"), (ChatRole::User, "(Go on.)")]),
-        EMPTY_REQUEST
-    );
-    assert_eq!(
-        asked(&[(ChatRole::User, &"é".repeat(900))]).chars().count(),
-        REQUEST_CHARS_MAX
-    );
+    assert_eq!(asked(&[(ChatRole::System, "rules"), (ChatRole::User, "(Go on.)")]), EMPTY_REQUEST);
+    assert_eq!(asked(&[(ChatRole::User, &"é".repeat(900))]).chars().count(), REQUEST_CHARS_MAX);
 }
 
 #[test]

@@ -2,8 +2,7 @@
 
 use automaton_core::wire::brain::{
     LINE_BYTES_MAX, LocalModelCall, LocalModelCompletion, LocalModelFailure, LocalModelFailureCode,
-    LocalModelFinishReason, LocalModelHello, LocalModelRequest, LocalModelResponse,
-    VERSION,
+    LocalModelFinishReason, LocalModelHello, LocalModelRequest, LocalModelResponse, VERSION,
 };
 use automaton_core::wire::chat::ChatRole;
 use serde_json::{Value, json};
@@ -95,8 +94,7 @@ fn the_prefix_of_a_conversation_is_not_evaluated_again() {
     let rules = "You are careful. ".repeat(60);
     let command = || json!({ "command": { "type": "string" } });
     let tools = vec![tool("exec", &command()), tool("other", &command())];
-    let mut messages =
-        vec![said(ChatRole::System, &rules), said(ChatRole::User, "List the files")];
+    let mut messages = vec![said(ChatRole::System, &rules), said(ChatRole::User, "List the files")];
     let cold =
         done(helper.ask(&LocalModelRequest::Complete(request(messages.clone(), tools.clone())))).0;
     assert_eq!(cold.cached_tokens, 0, "what the prior evaluated is not counted as cached");
@@ -119,8 +117,7 @@ fn a_cut_answer_is_still_a_whole_call() {
         "write_file",
         &json!({ "path": { "type": "string" }, "content": { "type": "string" } }),
     )];
-    let mut ask =
-        request(vec![said(ChatRole::User, "Write a long story to story.txt")], tools);
+    let mut ask = request(vec![said(ChatRole::User, "Write a long story to story.txt")], tools);
     for max_tokens in [1, 24, 32, 40, 64] {
         ask.max_tokens = max_tokens;
         let done = done(helper.ask(&LocalModelRequest::Complete(ask.clone()))).0;
