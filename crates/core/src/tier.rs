@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::money::Microcents;
@@ -13,7 +14,9 @@ use crate::record::{StopReason, WakeCause, WakeSource};
 use crate::trust::Label;
 
 /// How well off the automaton is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum SurvivalTier {
     /// In debt: below $0.00.
@@ -36,8 +39,8 @@ const TABLE: [(SurvivalTier, i64); 4] = [
     (SurvivalTier::Critical, -1),
 ];
 
-/// Which of its models thinks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// Which of its models thinks, dearest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum ModelTier {
     /// The one that its creator gave it.
     #[default]
