@@ -90,8 +90,11 @@ pub async fn live(
     let halt = watch::Sender::new(false);
     let (wake, stopped) = (Arc::new(Notify::new()), Arc::default());
     let bells = WakeSignals { wake, end, interrupt: halt.clone(), stopped };
-    let tools =
-        money::available_tools(deps.provider.model(), deps.treasury.as_ref(), &settings.egress);
+    let tools = money::available_tools(
+        deps.providers.usual().model(),
+        deps.treasury.as_ref(),
+        &settings.egress,
+    );
     let guard = Arc::new(Guard::new()?);
     let body = AgentContext {
         handles: Handles::new(&settings, &deps, tools.len(), halt.subscribe())?,
