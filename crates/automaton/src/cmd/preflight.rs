@@ -12,15 +12,18 @@ use std::time::Duration;
 use automaton_agent::check_schedule;
 use automaton_core::error::ErrorClass;
 use automaton_sandbox::{Launcher, probe};
+use automaton_signer::SignerHome;
 
 use super::live::executable;
+use super::wallet::keystore_of;
 use crate::args::{BrainArg, BrainFlags, RunArgs};
 use crate::config::env::Environment;
-use crate::config::file::ConfigFile;
+use crate::config::file::{ConfigFile, FILE_NAME};
 use crate::config::resolve::{self, Brain, ResolvedConfig};
 use crate::error::{CliError, CliErrors};
 use crate::home;
 use crate::operator;
+use crate::role::signer::home_of;
 use crate::role::{agent, provider};
 use crate::stack;
 use crate::story_driver::StoryDriver;
@@ -66,8 +69,13 @@ pub(crate) fn check(wanted: PreflightRequest<'_>) -> Result<(), CliError> {
             let hint = "end the program that has it, or set `metricsAddr` to another port";
             wrong.take(check_free(at, 0).map_err(|failure| failure.hint(hint)));
         }
-        if !run.direct && lives_from(home, brain) {
+        let has_money = !run.direct && lives_from(home, brain);
+        if has_money {
             stack::check(home, passphrase.as_ref(), &mut wrong);
+        }
+        let named = file.as_ref().and_then(|file| file.wallet_address.as_deref());
+        if let Some(named) = named.filter(|it| !it.is_empty() && (has_money || has_wallet(home))) {
+            wrong.take(check_wallet(home, named));
         }
     }
     // One that thinks elsewhere lives without commands, and says so when it begins.
@@ -76,6 +84,28 @@ pub(crate) fn check(wanted: PreflightRequest<'_>) -> Result<(), CliError> {
         wrong.take(agent::check_sandbox(&probe));
     }
     wrong.end(Some(()))
+}
+
+/// Checks that the wallet is the one that the configuration names.
+///
+/// # Errors
+/// When it is another, or none.
+fn check_wallet(home: &Path, named: &str) -> Result<(), CliError> {
+    let there = if has_wallet(home) { keystore_of(home)?.address() } else { None };
+    // silent-ok: a text that is no address is no wallet's.
+    if there.is_some() && named.parse().ok() == there {
+        return Ok(());
+    }
+    let there = there.map_or_else(|| "there is none".to_owned(), |it| format!("it is {it}"));
+    let what =
+        format!("key `walletAddress` of {FILE_NAME} names {named} as the wallet, and {there}");
+    Err(CliError::new(ErrorClass::Config, what).hint(
+        "bring the key of that wallet with `automaton wallet import`, or remove `walletAddress`",
+    ))
+}
+
+fn has_wallet(home: &Path) -> bool {
+    SignerHome::open(&home_of(home)).is_ok_and(|signer| signer.keystore().exists())
 }
 
 /// The configuration as it will hold. A story's model is not there yet.
