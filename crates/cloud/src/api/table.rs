@@ -232,17 +232,17 @@ pub(super) trait Described {
 macro_rules! described {
     ($($({$($generics:tt)+})? $type:ty => |$operation:ident| $body:expr;)+) => {$(
         impl $(<$($generics)+>)? Described for $type {
-            fn describe($operation: &mut OperationBuilder<'_>) { $body; }
+            fn describe($operation: &mut OperationBuilder<'_>) { $body }
         }
     )+};
 }
 
 described! {
     // What the path has is known from it, and headers are read for what extensions define.
-    {T} Path<T> => |_operation| ();
-    OriginalUri => |_operation| ();
-    HeaderMap => |_operation| ();
-    Request => |_operation| ();
+    {T} Path<T> => |_operation| {};
+    OriginalUri => |_operation| {};
+    HeaderMap => |_operation| {};
+    Request => |_operation| {};
     RequestName => |operation| operation.parameters.push(json!({
         "name": IDEMPOTENCY_KEY, "in": "header", "schema": { "type": "string" },
         "description": "The same request with the same name is carried out once.",

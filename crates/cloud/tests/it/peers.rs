@@ -8,7 +8,8 @@ use crate::chat::{cost, funded, script};
 
 #[expect(clippy::disallowed_methods, reason = "whoever starts the test says where they are")]
 fn python() -> Command {
-    let peers = std::env::var_os("AUTOMATON_TEST_PEERS").expect("AUTOMATON_TEST_PEERS is not set");
+    let peers = std::env::var_os("AUTOMATON_TEST_PEERS");
+    let peers = peers.unwrap_or_else(|| panic!("AUTOMATON_TEST_PEERS is not set"));
     let mut python = Command::new("python3");
     python.env("PYTHONPATH", std::path::Path::new(&peers).join("python"));
     python
