@@ -199,3 +199,21 @@ fn is_newer(version: &str, than: &str) -> bool {
         |text: &str| text.split('.').map(|part| part.parse().ok()).collect::<Vec<Option<u64>>>();
     numbers(version) > numbers(than)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::is_newer;
+
+    #[test]
+    fn a_version_is_newer_by_its_numbers() {
+        for (version, than, newer) in [
+            ("0.10.0", "0.9.1", true),
+            ("1", "0.9.1", true),
+            ("0.9.1", "0.9.1", false),
+            ("0.9.0", "0.9.1", false),
+            ("nonsense", "0.9.1", false),
+        ] {
+            assert_eq!(is_newer(version, than), newer, "{version}");
+        }
+    }
+}

@@ -139,3 +139,28 @@ pub(crate) fn check_free(place: SocketAddr, mut again: u32) -> Result<(), CliErr
         std::thread::sleep(APART);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use automaton_core::entropy::SystemEntropy;
+    use automaton_core::secret::Secret;
+    use automaton_signer::keystore;
+
+    use super::*;
+
+    #[test]
+    fn a_wallet_that_the_file_does_not_name_is_refused_with_both() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().join("ada");
+        let named = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
+        let line = check_wallet(&home, named).unwrap_err().line();
+        assert!(line.contains(named) && line.contains("there is none"), "{line}");
+        let signer = SignerHome::make(&home_of(&home)).unwrap();
+        let secret = Secret::new("a drawn secret".to_owned());
+        let own = keystore::create_under_drawn(&signer.keystore(), &secret, &SystemEntropy);
+        let own = own.unwrap().to_string();
+        let line = check_wallet(&home, named).unwrap_err().line();
+        assert!(line.contains(named) && line.contains(&own), "{line}");
+        check_wallet(&home, &own.to_lowercase()).unwrap();
+    }
+}
