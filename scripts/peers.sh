@@ -32,6 +32,7 @@ else
         "docstring_parser==0.18.0"
         "email-validator==2.4.0"
         "openai==3.54.0"
+        "openapi-spec-validator==0.9.0"
         "opentelemetry-proto==1.45.2"
         "PyYAML==6.0.3"
     )

@@ -11,7 +11,7 @@ use automaton_core::event::{Event, StampedEvent};
 use automaton_core::faults::Faults;
 use automaton_core::id::IdGenerator;
 use automaton_core::tier::ModelTier;
-use automaton_inference::Provider;
+use automaton_inference::{Provider, ProviderRegistry};
 use automaton_policy::Judge;
 use automaton_sandbox::{Launcher, Probe};
 use automaton_store::Store;
@@ -24,10 +24,8 @@ use crate::treasury::Treasury;
 pub struct AgentDeps {
     /// Its tables.
     pub store: Store,
-    /// The model that it usually thinks with.
-    pub provider: Arc<dyn Provider>,
-    /// Those that think in its place when credits run low.
-    pub fallbacks: FallbackProviders,
+    /// The models that it thinks with.
+    pub providers: ProviderRegistry,
     /// What starts commands in the sandbox.
     pub launcher: Arc<Launcher>,
     /// What the kernel gives the sandbox.
@@ -44,16 +42,6 @@ pub struct AgentDeps {
     pub treasury: Option<Arc<Treasury>>,
 }
 
-/// The models that think when credits run low. One that is missing leaves it to the next
-/// dearer one.
-#[derive(Clone, Default)]
-pub struct FallbackProviders {
-    /// Of one that is poor.
-    pub low_compute: Option<Arc<dyn Provider>>,
-    /// Of one that is nearly out of credits.
-    pub critical: Option<Arc<dyn Provider>>,
-}
-
 impl fmt::Debug for AgentDeps {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AgentDeps").finish_non_exhaustive()
@@ -63,13 +51,7 @@ impl fmt::Debug for AgentDeps {
 impl AgentDeps {
     /// Who thinks.
     pub(crate) fn provider_for(&self, tier: ModelTier) -> &dyn Provider {
-        let FallbackProviders { low_compute, critical } = &self.fallbacks;
-        let stand_in = match tier {
-            ModelTier::Usual => None,
-            ModelTier::LowCompute => low_compute.as_ref(),
-            ModelTier::Critical => critical.as_ref().or(low_compute.as_ref()),
-        };
-        &**stand_in.unwrap_or(&self.provider)
+        self.providers.provider_for(tier)
     }
 
     /// Tells the world what happened, with the time.

@@ -29,7 +29,7 @@ mod wake;
 mod wake_limits;
 
 pub use approvals::{AnswerError, answer};
-pub use deps::{AgentDeps, EventSink, FallbackProviders, NoEvents};
+pub use deps::{AgentDeps, EventSink, NoEvents};
 pub use egress::{Credential, EgressConfig, EgressGate, manual_provenance, run_with_egress};
 pub use error::AgentError;
 pub use handles::{command_spec, describe_limits};

@@ -90,8 +90,11 @@ pub async fn live(
     let interrupt = watch::Sender::new(false);
     let (wake, stopped) = (Arc::new(Notify::new()), Arc::default());
     let signals = WakeSignals { wake, end, interrupt: interrupt.clone(), stopped };
-    let tools =
-        money::available_tools(deps.provider.model(), deps.treasury.as_ref(), &settings.egress);
+    let tools = money::available_tools(
+        deps.providers.usual().model(),
+        deps.treasury.as_ref(),
+        &settings.egress,
+    );
     let guard = Arc::new(Guard::new()?);
     let ctx = AgentContext {
         handles: Handles::new(&settings, &deps, tools.len(), interrupt.subscribe())?,

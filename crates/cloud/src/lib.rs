@@ -21,6 +21,7 @@ mod serve;
 mod tasks;
 mod tunnels;
 
+pub use api::table::openapi;
 pub use app::{CloudBackend, CloudDeps, CloudServer, DATABASE};
 pub use config::{CloudConfig, MachinesConfig};
 pub use error::{CloudError, OperatorNotifier};

@@ -9,6 +9,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use ulid::Ulid;
 
@@ -62,8 +63,8 @@ impl fmt::Debug for IdGenerator {
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident = $noun:literal;)+) => {$(
         $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(Ulid);
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
+        pub struct $name(#[schemars(with = "String")] Ulid);
 
         impl From<Ulid> for $name {
             fn from(ulid: Ulid) -> Self {

@@ -4,6 +4,7 @@
 //! which model thinks, what is worth waking for. A balance that could not be read has no
 //! tier, and must never be given one.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::money::Microcents;
@@ -11,7 +12,9 @@ use crate::record::{StopReason, WakeCause, WakeSource};
 use crate::trust::Label;
 
 /// How well off the automaton is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum SurvivalTier {
     /// In debt: below $0.00.
@@ -34,8 +37,8 @@ const TABLE: [(SurvivalTier, i64); 4] = [
     (SurvivalTier::Critical, -1),
 ];
 
-/// Which of its models thinks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// Which of its models thinks, dearest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum ModelTier {
     /// The one that its creator gave it.
     #[default]

@@ -384,7 +384,10 @@ impl Worker {
                 self.synced();
             }
             if let Some(faults) = &self.hooks.faults {
-                kept.iter().flat_map(|write| write.reaches).flatten().for_each(|it| faults.reach(it));
+                kept.iter()
+                    .flat_map(|write| write.reaches)
+                    .flatten()
+                    .for_each(|it| faults.reach(it));
             }
         }
         let committed = done.map(drop);

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use automaton_agent::{
-    AgentDeps, AgentLimits, AgentRunOutcome, Budgets, EndReason, EventSink, FallbackProviders,
-    Pace, Sampling, Settings, live,
+    AgentDeps, AgentLimits, AgentRunOutcome, Budgets, EndReason, EventSink, Pace, Sampling,
+    Settings, live,
 };
 use automaton_core::entropy::SystemEntropy;
 use automaton_core::event::{Event, StampedEvent};
@@ -14,6 +14,7 @@ use automaton_core::id::IdGenerator;
 use automaton_core::record::{CallStatus, StopReason, TurnRecord, WakeCause, WakeSource};
 use automaton_core::time::{Span, SystemClock};
 use automaton_core::trust::{Label, Labelled};
+use automaton_inference::ProviderRegistry;
 use automaton_sandbox::{Launcher, Probe};
 use automaton_store::{Hash, NewAutomaton, Reader, Store};
 use serde_json::json;
@@ -109,8 +110,7 @@ pub(crate) fn settings(home: &Path, turns_max: u32) -> Settings {
 pub(crate) fn deps(store: &Store, brain: Arc<Brain>, events: Arc<Events>) -> AgentDeps {
     AgentDeps {
         store: store.clone(),
-        provider: brain,
-        fallbacks: FallbackProviders::default(),
+        providers: ProviderRegistry::new(brain),
         launcher: Arc::new(Launcher::new(PathBuf::from("/nonexistent"))),
         probe: Probe::nothing("no sandbox in this test"),
         ids: ids(),

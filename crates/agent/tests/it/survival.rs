@@ -3,17 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use automaton_agent::{AgentRunOutcome, FallbackProviders, Pace, live};
+use automaton_agent::{AgentRunOutcome, Pace, live};
 use automaton_core::event::Event;
 use automaton_core::faults::NoFaults;
 use automaton_core::money::Microcents;
 use automaton_core::record::{StopReason, WakeCause, WakeSource};
 use automaton_core::state::AgentState;
-use automaton_core::tier::SurvivalTier;
+use automaton_core::tier::{ModelTier, SurvivalTier};
 use automaton_core::time::Span;
 use automaton_core::trust::{Label, Labelled};
 use automaton_core::vitals::{BalanceReading, DistressLevel};
-use automaton_inference::Provider;
 use automaton_policy::PaymentLimits;
 use automaton_store::Store;
 use serde_json::json;
@@ -41,28 +40,28 @@ impl Life {
 
     /// The same with a model of its own for when it is poor.
     async fn begin_as(home: &Home, town: &Town, brain: Brain, cheap: Brain) -> (Self, Store) {
-        let cheap: Arc<dyn Provider> = Arc::new(cheap);
-        let stand_ins = FallbackProviders { low_compute: Some(cheap), critical: None };
-        Self::begin_by(home, town, Microcents::ZERO, (brain, stand_ins)).await
+        Self::begin_by(home, town, Microcents::ZERO, (brain, Some(cheap))).await
     }
 
     /// The same with a reserve that its creator wants it to have.
     pub(crate) async fn begin_with(home: &Home, town: &Town, reserve: Microcents) -> (Self, Store) {
         let brain = Brain::new(8192, &[], Move::Say("Fine."));
-        Self::begin_by(home, town, reserve, (brain, FallbackProviders::default())).await
+        Self::begin_by(home, town, reserve, (brain, None)).await
     }
 
     async fn begin_by(
         home: &Home,
         town: &Town,
         reserve: Microcents,
-        (brain, stand_ins): (Brain, FallbackProviders),
+        (brain, cheap): (Brain, Option<Brain>),
     ) -> (Self, Store) {
         let store = home.store_by(town.ids(), Arc::new(NoFaults)).await;
         let events = Arc::new(Events::default());
         let brain = Arc::new(brain);
         let mut deps = deps(&store, Arc::clone(&brain), Arc::clone(&events));
-        deps.fallbacks = stand_ins;
+        if let Some(cheap) = cheap {
+            deps.providers = deps.providers.with(ModelTier::LowCompute, Arc::new(cheap));
+        }
         deps.ids = town.ids();
         let treasury = town.treasury(&store, Arc::new(NoFaults), events.clone()).await;
         let limits = PaymentLimits { reserve, ..town.limits() };

@@ -21,8 +21,8 @@ use clap::{Args, Subcommand, ValueHint};
 use serde::Serialize;
 use serde_json::json;
 
-use super::CommandContext;
 use super::provision::{account, client_of};
+use super::{CommandContext, print};
 use crate::descriptor::StopSignals;
 use crate::diagnostics::DiagnosticsArgs;
 use crate::error::CliError;
@@ -78,6 +78,8 @@ enum CloudCommand {
         /// Whose [default: the automaton's of the home]
         address: Option<Address>,
     },
+    /// Print the OpenAPI document of its routes
+    Openapi,
 }
 
 /// What an automaton said last of itself, read with the account of the home.
@@ -119,6 +121,7 @@ pub(crate) fn run(context: &CommandContext, args: &CloudArgs) -> Result<(), CliE
             return give_back(context.format, &read(config, data.as_ref())?, *what);
         }
         Some(CloudCommand::Status { address }) => return status(context, *address),
+        Some(CloudCommand::Openapi) => return print::json_document(&automaton_cloud::openapi()),
         None => {}
     }
     args.diagnostics.start(&context.environment, "cloud")?;

@@ -48,7 +48,7 @@ pub(crate) fn run(context: &CommandContext, args: RunArgs) -> Result<(), CliErro
     home::make_private(&home)?;
     let _lock = lock.map_or_else(|| home::lock(&home), Ok)?;
     let file = home::read(&home)?;
-    warn_of_unknown(&home, &file);
+    warn_of_config(&home, &file);
     let resolved = resolve::resolve(&home, &file, &flags, &context.environment)?;
     let lives_from = stack::is_there(&home) && !args.direct;
     let passphrase = args.passphrase(&context.environment)?;
@@ -154,13 +154,47 @@ fn leave(
     Ok(())
 }
 
-/// Tells of keys that have no effect, since one of them may be misspelt.
-pub(crate) fn warn_of_unknown(home: &Path, file: &ConfigFile) {
+/// Tells of keys that have no effect, since one of them may be misspelt, and of a file that a
+/// newer program wrote.
+pub(crate) fn warn_of_config(home: &Path, file: &ConfigFile) {
+    let path = home.join(FILE_NAME);
+    let (path, ours) = (path.display(), env!("CARGO_PKG_VERSION"));
     for key in &file.unknown_keys {
         let key = text::short(key, 60);
-        ui::say(&format!(
-            "warning: key `{key}` of {} means nothing to this program",
-            home.join(FILE_NAME).display()
-        ));
+        ui::say(&format!("warning: key `{key}` of {path} means nothing to this program"));
+    }
+    if !file.idle_keys.is_empty() {
+        let keys = file.idle_keys.join(", ");
+        ui::say(&format!("warning: keys of {path} that have no effect: {keys}"));
+    }
+    if let Some(theirs) = file.version.as_deref().filter(|theirs| is_newer(theirs, ours)) {
+        let theirs = text::short(theirs, 60);
+        ui::say(&format!("warning: {path} was written by version {theirs}, and this is {ours}"));
+    }
+}
+
+/// Whether a version comes after another, by their numbers.
+fn is_newer(version: &str, than: &str) -> bool {
+    // silent-ok: what is no number comes before each that is one.
+    let numbers =
+        |text: &str| text.split('.').map(|part| part.parse().ok()).collect::<Vec<Option<u64>>>();
+    numbers(version) > numbers(than)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_newer;
+
+    #[test]
+    fn a_version_is_newer_by_its_numbers() {
+        for (version, than, newer) in [
+            ("0.10.0", "0.9.1", true),
+            ("1", "0.9.1", true),
+            ("0.9.1", "0.9.1", false),
+            ("0.9.0", "0.9.1", false),
+            ("nonsense", "0.9.1", false),
+        ] {
+            assert_eq!(is_newer(version, than), newer, "{version}");
+        }
     }
 }

@@ -48,7 +48,7 @@ use automaton_store::{Reader, Store};
 
 use crate::args::{Cli, CliCommand, Globals};
 use crate::config::env::Environment;
-use crate::config::file::ConfigFile;
+use crate::config::file::{self, ConfigFile};
 use crate::config::resolve;
 use crate::error::CliError;
 use crate::home::{DATABASE, Scratch};
@@ -206,7 +206,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CliError> {
         CliCommand::Bench(args) => return lab::run(&context, "bench", args),
         CliCommand::Topup(args) => wallet::top_up(&context, &args),
         CliCommand::Constitution => print::constitution(),
-        CliCommand::Schema => print::schema(),
+        CliCommand::Schema => print::json_document(&file::schema()),
         CliCommand::Completions { shell } => print::completions(shell),
     }?;
     Ok(ExitCode::SUCCESS)

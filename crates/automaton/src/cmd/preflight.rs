@@ -7,17 +7,21 @@
 use std::path::Path;
 
 use automaton_agent::check_schedule;
+use automaton_core::error::ErrorClass;
 use automaton_sandbox::{Launcher, probe};
+use automaton_signer::SignerHome;
 
+use super::wallet::keystore_of;
 use crate::args::{BrainArg, BrainFlags, RunArgs};
 use crate::config::env::Environment;
-use crate::config::file::ConfigFile;
+use crate::config::file::{ConfigFile, FILE_NAME};
 use crate::config::resolve::{self, Brain, ResolvedConfig};
 use crate::error::{CliError, CliErrors};
 use crate::home;
 use crate::operator;
 use crate::process;
 use crate::process::executable;
+use crate::role::signer::home_of;
 use crate::role::{agent, provider};
 use crate::stack;
 use crate::story_driver::StoryDriver;
@@ -60,8 +64,13 @@ pub(crate) fn check(wanted: PreflightRequest<'_>) -> Result<(), CliError> {
             let hint = "end the program that has it, or set `metricsAddr` to another port";
             wrong.take(process::check_free(at, 0).map_err(|failure| failure.hint(hint)));
         }
-        if !run.direct && lives_from(home, brain) {
+        let has_money = !run.direct && lives_from(home, brain);
+        if has_money {
             stack::check(home, passphrase.as_ref(), &mut wrong);
+        }
+        let named = file.as_ref().and_then(|file| file.wallet_address.as_deref());
+        if let Some(named) = named.filter(|it| !it.is_empty() && (has_money || has_wallet(home))) {
+            wrong.take(check_wallet(home, named));
         }
     }
     // One that thinks elsewhere lives without commands, and says so when it begins.
@@ -70,6 +79,28 @@ pub(crate) fn check(wanted: PreflightRequest<'_>) -> Result<(), CliError> {
         wrong.take(agent::check_sandbox(&probe));
     }
     wrong.end(Some(()))
+}
+
+/// Checks that the wallet is the one that the configuration names.
+///
+/// # Errors
+/// When it is another, or none.
+fn check_wallet(home: &Path, named: &str) -> Result<(), CliError> {
+    let there = if has_wallet(home) { keystore_of(home)?.address() } else { None };
+    // silent-ok: a text that is no address is no wallet's.
+    if there.is_some() && named.parse().ok() == there {
+        return Ok(());
+    }
+    let there = there.map_or_else(|| "there is none".to_owned(), |it| format!("it is {it}"));
+    let what =
+        format!("key `walletAddress` of {FILE_NAME} names {named} as the wallet, and {there}");
+    Err(CliError::new(ErrorClass::Config, what).hint(
+        "bring the key of that wallet with `automaton wallet import`, or remove `walletAddress`",
+    ))
+}
+
+fn has_wallet(home: &Path) -> bool {
+    SignerHome::open(&home_of(home)).is_ok_and(|signer| signer.keystore().exists())
 }
 
 /// The configuration as it will hold. A story's model is not there yet.
@@ -82,5 +113,29 @@ fn resolved(
             StoryDriver::resolve_at("http://127.0.0.1:1", (home, file, environment))
         }
         _ => resolve::resolve(home, file, flags, environment),
+    }
+}
+#[cfg(test)]
+mod tests {
+    use automaton_core::entropy::SystemEntropy;
+    use automaton_core::secret::Secret;
+    use automaton_signer::keystore;
+
+    use super::*;
+
+    #[test]
+    fn a_wallet_that_the_file_does_not_name_is_refused_with_both() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().join("ada");
+        let named = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
+        let line = check_wallet(&home, named).unwrap_err().line();
+        assert!(line.contains(named) && line.contains("there is none"), "{line}");
+        let signer = SignerHome::make(&home_of(&home)).unwrap();
+        let secret = Secret::new("a drawn secret".to_owned());
+        let own = keystore::create_under_drawn(&signer.keystore(), &secret, &SystemEntropy);
+        let own = own.unwrap().to_string();
+        let line = check_wallet(&home, named).unwrap_err().line();
+        assert!(line.contains(named) && line.contains(&own), "{line}");
+        check_wallet(&home, &own.to_lowercase()).unwrap();
     }
 }

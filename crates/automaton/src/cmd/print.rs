@@ -1,9 +1,9 @@
 //! `constitution`, `schema`, `completions`: texts that the program knows by heart.
 
 use clap::CommandFactory;
+use serde::Serialize;
 
 use crate::args::Cli;
-use crate::config::file;
 use crate::error::CliError;
 use crate::{home, ui};
 
@@ -13,10 +13,10 @@ pub(crate) fn constitution() -> Result<(), CliError> {
     ui::line(text.strip_suffix('\n').unwrap_or(text))
 }
 
-/// Prints the JSON Schema of `automaton.json`.
-pub(crate) fn schema() -> Result<(), CliError> {
-    let text = serde_json::to_string_pretty(&file::schema())
-        .map_err(|error| CliError::internal("cannot write the schema", &error))?;
+/// Prints a JSON Schema, or another document of that kind.
+pub(crate) fn json_document(document: &impl Serialize) -> Result<(), CliError> {
+    let text = serde_json::to_string_pretty(document)
+        .map_err(|error| CliError::internal("cannot write the document", &error))?;
     ui::line(&text)
 }
 

@@ -10,7 +10,7 @@ use automaton_sandbox::process::Signals;
 use automaton_script::story::Story;
 use sha2::{Digest, Sha256};
 
-use super::live::{RunSpec, live, warn_of_unknown};
+use super::live::{RunSpec, live, warn_of_config};
 use super::preflight::{self, PreflightRequest};
 use super::{CommandContext, id_generator};
 use crate::args::{BrainArg, BrainFlags, UpArgs};
@@ -56,7 +56,7 @@ pub(crate) fn run(context: &CommandContext, args: UpArgs) -> Result<(), CliError
     let _lock = lock.map_or_else(|| home::lock(&home), Ok)?;
     let brain = first_brain(&home, &args.flags)?;
     let draft = home::draft(&home, said, brain.as_ref())?;
-    warn_of_unknown(&home, &draft.file);
+    warn_of_config(&home, &draft.file);
     let ask =
         args.ask.map(|text| InitialMessage { text, key: format!("ask:{}", ids.id::<RunId>()) });
     let runtime = runtime()?;

@@ -8,6 +8,8 @@
 //! made, and must never rewrite it: the file belongs to the creator, so keys
 //! that mean nothing to us stay where they are and are only warned about.
 
+mod keys;
+
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -125,10 +127,10 @@ pub(crate) struct ConfigFile {
     pub(crate) sandbox_id: Option<String>,
     /// Whether the cloud knows it.
     registered_with_conway: Option<bool>,
-    /// Its own address.
-    wallet_address: Option<String>,
+    /// Its own address, which is that of its wallet.
+    pub(crate) wallet_address: Option<String>,
     /// The version of the program that wrote the file.
-    version: Option<String>,
+    pub(crate) version: Option<String>,
     /// Its id in the registry.
     agent_id: Option<String>,
     /// The most children it may have.
@@ -146,6 +148,9 @@ pub(crate) struct ConfigFile {
     /// Keys of the file that mean nothing to this program.
     #[serde(skip)]
     pub(crate) unknown_keys: Vec<String>,
+    /// Keys of the file that have no effect, each with the reason.
+    #[serde(skip)]
+    pub(crate) idle_keys: Vec<String>,
 }
 
 /// The model that an automaton thinks with.
@@ -358,9 +363,10 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<ConfigFile, CliError> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let mut file: ConfigFile = serde_path_to_error::deserialize(&mut deserializer)
         .map_err(|error| invalid(path, Some(error.path().to_string()), error.inner()))?;
-    let known = known_keys();
+    file.idle_keys = keys::idle(&object);
     file.unknown_keys = object.into_iter().map(|(key, _)| key).collect();
-    file.unknown_keys.retain(|key| !known.contains(key));
+    let schema = schema();
+    file.unknown_keys.retain(|key| schema["properties"].get(key).is_none());
     Ok(file)
 }
 
@@ -391,12 +397,6 @@ fn invalid(path: &Path, key: Option<String>, error: &serde_json::Error) -> CliEr
 /// The JSON Schema of the file.
 pub(crate) fn schema() -> Value {
     schemars::schema_for!(ConfigFile).to_value()
-}
-
-fn known_keys() -> Vec<String> {
-    let schema = schema();
-    let properties = schema.get("properties").and_then(Value::as_object);
-    properties.map(|keys| keys.keys().cloned().collect()).unwrap_or_default()
 }
 
 #[cfg(test)]

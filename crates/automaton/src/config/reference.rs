@@ -156,15 +156,15 @@ pub(crate) struct ModelStrategy {
     /// The most tokens of one answer. The top-level key goes first.
     pub(crate) max_tokens_per_turn: Ranged<1, 1_000_000>,
     /// All inference of an hour; 0 is without limit.
-    hourly_budget_cents: Cents,
+    pub(super) hourly_budget_cents: Cents,
     /// All inference of one wake; 0 is without limit.
-    session_budget_cents: Cents,
+    pub(super) session_budget_cents: Cents,
     /// One answer; 0 is without limit.
-    per_call_ceiling_cents: Cents,
+    pub(super) per_call_ceiling_cents: Cents,
     /// Whether another model may stand in.
-    enable_model_fallback: bool,
+    pub(super) enable_model_fallback: bool,
     /// The version of the protocol that is asked for.
-    anthropic_api_version: String,
+    pub(super) anthropic_api_version: String,
 }
 
 impl Default for ModelStrategy {

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use automaton_agent::treasury::{PaymentContext, Treasury, TreasuryDeps};
 use automaton_agent::{
-    ANSWER_TOKENS, AgentDeps, AgentLimits, Budgets, EgressConfig, EndReason, EventSink,
-    FallbackProviders, Pace, Sampling, Settings, StopLoss, TURNS_MAX, UnattendedBudget,
+    ANSWER_TOKENS, AgentDeps, AgentLimits, Budgets, EgressConfig, EndReason, EventSink, Pace,
+    Sampling, Settings, StopLoss, TURNS_MAX, UnattendedBudget,
 };
 use automaton_core::entropy::SystemEntropy;
 use automaton_core::error::{Classified, ErrorClass};
@@ -24,7 +24,7 @@ use automaton_core::id::IdGenerator;
 use automaton_core::money::Microcents;
 use automaton_core::time::{Clock, Span, SystemClock};
 use automaton_core::trust::{Label, Labelled};
-use automaton_inference::{ModelInfo, Provider};
+use automaton_inference::{ModelInfo, ProviderRegistry};
 use automaton_sandbox::process::{self, LockError, LockGuard, Signals};
 use automaton_sandbox::{
     Launcher, PlanRefusal, Probe, Program, SandboxSpec, SystemBootClock, harden, plan, probe,
@@ -153,12 +153,12 @@ async fn live(config: &LaunchConfig, mut stopped: watch::Receiver<bool>) -> Resu
     let who = Identity { automaton, resolved, ids: &ids };
     let brain = brain(config, (&launcher, &probe), who, clock, &events);
     // Both arms are safe to drop: a model that is being loaded is killed then.
-    let (provider, stand_ins, payment_context) = tokio::select! {
+    let (providers, payment_context) = tokio::select! {
         biased;
         _ = stopped.wait_for(|stop| *stop) => return Ok(store.close().await?),
         brain = brain => brain?,
     };
-    events.tell(brain_ready(provider.model(), ids.now().since(begun)));
+    events.tell(brain_ready(providers.usual().model(), ids.now().since(begun)));
     let sink = Arc::clone(&events) as Arc<dyn EventSink>;
     let (boot, told) = (Arc::new(SystemBootClock), Arc::clone(&sink));
     let around = TreasuryDeps { ids: ids.clone(), boot, faults: Arc::clone(&faults), events: told };
@@ -168,8 +168,7 @@ async fn live(config: &LaunchConfig, mut stopped: watch::Receiver<bool>) -> Resu
     let settings = settings((resolved, &config.egress.open()), config.turns_max, character);
     let deps = AgentDeps {
         store: store.clone(),
-        provider,
-        fallbacks: stand_ins,
+        providers,
         launcher: Arc::new(launcher),
         probe,
         ids,
@@ -213,14 +212,14 @@ async fn brain(
     who: Identity<'_>,
     clock: Arc<dyn Clock>,
     events: &EventPipe,
-) -> Result<(Arc<dyn Provider>, FallbackProviders, Option<PaymentContext>), CliError> {
+) -> Result<(ProviderRegistry, Option<PaymentContext>), CliError> {
     let Some(money) = &config.money else {
         let alone = provider::start(&config.resolved, launcher, probe, clock).await?;
-        return Ok((alone, FallbackProviders::default(), None));
+        return Ok((ProviderRegistry::new(alone), None));
     };
     let opened = money::open(money, who, clock, |event| events.tell(event));
-    let PaidServices { provider, stand_ins, payment_context } = opened.await?;
-    Ok((provider, stand_ins, Some(payment_context)))
+    let PaidServices { providers, payment_context } = opened.await?;
+    Ok((providers, Some(payment_context)))
 }
 
 /// Whether commands can run on this machine, as far as that is known before

@@ -9,20 +9,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_primitives::keccak256;
-use automaton_agent::FallbackProviders;
 use automaton_agent::treasury::PaymentContext;
 use automaton_client::{CloudClient, CloudClientError};
 use automaton_core::error::ErrorClass;
 use automaton_core::event::Event;
 use automaton_core::id::{AutomatonId, IdGenerator, RunId};
 use automaton_core::secret::Secret;
+use automaton_core::tier::ModelTier;
 use automaton_core::time::Clock;
 use automaton_core::wire::cloud::{ModelRow, ModelsReply};
 use automaton_core::wire::x402::{ChainId, TokenDomain};
 use automaton_inference::providers::openai_compatible::{
     ApiAuth, Endpoint, OpenAiCompatible, Remedies,
 };
-use automaton_inference::{ModelInfo, Provider, catalogue};
+use automaton_inference::{ModelInfo, Provider, ProviderRegistry, catalogue};
 use automaton_net::HttpClient;
 use automaton_sandbox::process;
 use automaton_signer::payload::RegistrationFields;
@@ -53,10 +53,8 @@ pub(crate) struct Identity<'a> {
 
 /// Everything that costs or pays.
 pub(crate) struct PaidServices {
-    /// The model, at the cloud.
-    pub(crate) provider: Arc<dyn Provider>,
-    /// Those that think when credits run low.
-    pub(crate) stand_ins: FallbackProviders,
+    /// The models, at the cloud.
+    pub(crate) providers: ProviderRegistry,
     /// What purchases are made with.
     pub(crate) payment_context: PaymentContext,
 }
@@ -91,14 +89,16 @@ pub(crate) async fn open(
     let info = |row: &ModelRow| sold(row, &known, &resolved.brain);
     let parts = |row: &ModelRow| (net.clone(), remedies.clone(), info(row));
     let at_cloud = |row: &ModelRow| provider(config, &key, parts(row), Arc::clone(&clock));
-    let provider = at_cloud(row)?;
+    let mut providers = ProviderRegistry::new(at_cloud(row)?);
     // A weaker model is trusted with less than the tools that it would be given.
     let fits = |other: &ModelRow| other.available && other.weak == row.weak;
     let found = |name: &String| models.data.iter().find(|row| row.id == *name && fits(row));
-    let stand_in = |name: &Option<String>| name.as_ref().and_then(found).map(at_cloud).transpose();
     let FallbackModels { low_compute, critical } = &config.cheaper;
-    let stand_ins =
-        FallbackProviders { low_compute: stand_in(low_compute)?, critical: stand_in(critical)? };
+    for (tier, name) in [(ModelTier::LowCompute, low_compute), (ModelTier::Critical, critical)] {
+        if let Some(row) = name.as_ref().and_then(found) {
+            providers = providers.with(tier, at_cloud(row)?);
+        }
+    }
     let lacking = config.cheaper.names().filter(|name| found(&(*name).to_owned()).is_none());
     let lacking: Vec<&str> = lacking.collect();
     if !lacking.is_empty() {
@@ -125,7 +125,7 @@ pub(crate) async fn open(
     let origin = origin(&config.cloud)?.to_string();
     let payment_context =
         PaymentContext { cloud, key: Some(key), origin, signer, chain, token, net };
-    Ok(PaidServices { provider, stand_ins, payment_context })
+    Ok(PaidServices { providers, payment_context })
 }
 
 /// Tries until it is done, or fails for good: cloud and chain may be away for a moment,

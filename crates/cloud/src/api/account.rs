@@ -8,13 +8,14 @@ use automaton_core::wire::cloud::{
 use axum::Json;
 use axum::extract::State;
 
+use super::extract::Public;
 use super::machines::tiers;
 use crate::access::Caller;
 use crate::app::App;
 use crate::config::{OfferedModel, TokenLimitName};
 use crate::error::ApiError;
 
-pub(super) async fn health() -> Json<Health> {
+pub(super) async fn health(_: State<Arc<App>>, _: Public) -> Json<Health> {
     Json(Health { status: "healthy".to_owned() })
 }
 
@@ -35,11 +36,14 @@ pub(super) async fn balance(
 }
 
 /// What is for rent, and for which amounts there are credits.
-pub(super) async fn pricing(State(app): State<Arc<App>>) -> Json<PricingReply> {
+pub(super) async fn pricing(State(app): State<Arc<App>>, _: Public) -> Json<PricingReply> {
     Json(PricingReply { tiers: tiers(&app), purchases_usd: TIERS_USD.to_vec() })
 }
 
-pub(super) async fn models(State(app): State<Arc<App>>) -> Result<Json<ModelsReply>, ApiError> {
+pub(super) async fn models(
+    State(app): State<Arc<App>>,
+    _: Public,
+) -> Result<Json<ModelsReply>, ApiError> {
     let limit_name = app.meter.upstream.limit_name();
     let rows = app.meter.models.iter().map(|model| row(model, limit_name));
     let data = rows.collect::<Result<_, _>>();

@@ -9,10 +9,10 @@ use automaton_core::wire::cloud::{
 };
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 
-use super::extract::JsonBody;
-use crate::access::{Caller, credential};
+use super::extract::{AccessToken, JsonBody, Public};
+use crate::access::Caller;
 use crate::app::App;
 use crate::billing::facilitator::signer;
 use crate::db::RegisterOutcome;
@@ -21,12 +21,16 @@ use crate::error::ApiError;
 /// The longest text of a registration, in bytes.
 const TEXT_BYTES_MAX: usize = 64 * 1024;
 
-pub(super) async fn nonce(State(app): State<Arc<App>>) -> Result<Json<NonceReply>, ApiError> {
+pub(super) async fn nonce(
+    State(app): State<Arc<App>>,
+    _: Public,
+) -> Result<Json<NonceReply>, ApiError> {
     Ok(Json(NonceReply { nonce: app.access.nonce().await? }))
 }
 
 pub(super) async fn verify(
     State(app): State<Arc<App>>,
+    _: Public,
     JsonBody(request): JsonBody<VerifyRequest>,
 ) -> Result<Json<VerifyReply>, ApiError> {
     let access_token = app.access.verify(&request, app.clock.now()).await?;
@@ -35,12 +39,11 @@ pub(super) async fn verify(
 
 pub(super) async fn api_keys(
     State(app): State<Arc<App>>,
-    headers: HeaderMap,
+    AccessToken(token): AccessToken,
     JsonBody(request): JsonBody<ApiKeyRequest>,
 ) -> Result<Json<ApiKeyReply>, ApiError> {
-    let token =
-        credential(&headers).ok_or_else(|| ApiError::unauthorized("an access token is needed"))?;
-    app.access.api_key(token, &request.name).await.map(Json)
+    let token = token.ok_or_else(|| ApiError::unauthorized("an access token is needed"))?;
+    app.access.api_key(&token, &request.name).await.map(Json)
 }
 
 pub(super) async fn register(

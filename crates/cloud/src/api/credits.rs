@@ -15,6 +15,7 @@ use automaton_core::wire::cloud::{
 use axum::Json;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::extract::{JsonBody, RequestName};
@@ -197,7 +198,7 @@ impl App {
 }
 
 /// The query of a page.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct HistoryQuery {
     limit: Option<String>,
     offset: Option<String>,

@@ -5,18 +5,20 @@
 //! another's.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use automaton_core::wire::cloud::NO_SUCH_MACHINE;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 
 use super::idempotency_key;
-use crate::access::Caller;
+use crate::access::{Caller, credential};
 use crate::app::App;
 use crate::db::machines::Machine;
 use crate::error::ApiError;
@@ -27,6 +29,29 @@ impl FromRequestParts<Arc<App>> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, ApiError> {
         app.access.caller(&parts.headers).await
+    }
+}
+
+/// Anybody, with a key or without.
+pub(super) struct Public;
+
+impl FromRequestParts<Arc<App>> for Public {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(_: &mut Parts, _: &Arc<App>) -> Result<Self, Infallible> {
+        Ok(Self)
+    }
+}
+
+/// What was given for an access token. It is not looked at before the body is read, and proves
+/// nothing until an API key is made from it.
+pub(super) struct AccessToken(pub(super) Option<String>);
+
+impl FromRequestParts<Arc<App>> for AccessToken {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<App>) -> Result<Self, Infallible> {
+        Ok(Self(credential(&parts.headers).map(str::to_owned)))
     }
 }
 
@@ -96,5 +121,38 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for JsonBody<T> {
             let why = format!("the body is not what is expected: {error}");
             ApiError::invalid(why).into_response()
         })
+    }
+}
+
+/// A body that its handler reads, as it answers in a way of its own to one that is no `T`.
+pub(super) struct UnparsedBody<T> {
+    pub(super) bytes: Bytes,
+    of: PhantomData<T>,
+}
+
+impl<T> FromRequest<Arc<App>> for UnparsedBody<T> {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Response> {
+        let body = Bytes::from_request(request, app).await;
+        body.map(|bytes| Self { bytes, of: PhantomData }).map_err(|why| why.into_response())
+    }
+}
+
+/// An answer that is put together elsewhere and says the same as a `T`.
+pub(super) struct TypedResponse<T>(Response, PhantomData<T>);
+
+/// A `T`, or what has to be paid for it.
+pub(super) struct OrDemand<T>(PhantomData<T>);
+
+impl<T> From<Response> for TypedResponse<T> {
+    fn from(response: Response) -> Self {
+        Self(response, PhantomData)
+    }
+}
+
+impl<T> IntoResponse for TypedResponse<T> {
+    fn into_response(self) -> Response {
+        self.0
     }
 }

@@ -17,9 +17,9 @@ use automaton_sqlite::chain::CanonicalRow;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use bytes::Bytes;
 use tokio::time::Instant;
 
+use super::extract::{Public, UnparsedBody};
 use super::pay::SETTLED_WITHIN;
 use crate::app::App;
 use crate::billing::PaymentAcceptance;
@@ -33,7 +33,7 @@ pub(super) const PENDING: &str = "settlement_pending";
 /// What was sent is no payment.
 const MALFORMED: &str = "invalid_payload";
 
-pub(super) async fn supported(State(app): State<Arc<App>>) -> Json<SupportedResponse> {
+pub(super) async fn supported(State(app): State<Arc<App>>, _: Public) -> Json<SupportedResponse> {
     let signers =
         BTreeMap::from([("eip155:*".to_owned(), vec![app.settler.chain.payer().to_string()])]);
     Json(SupportedResponse { kinds: app.terms.ways(), extensions: Vec::new(), signers })
@@ -41,13 +41,14 @@ pub(super) async fn supported(State(app): State<Arc<App>>) -> Json<SupportedResp
 
 pub(super) async fn verify(
     State(app): State<Arc<App>>,
-    body: Bytes,
+    _: Public,
+    UnparsedBody { bytes, .. }: UnparsedBody<FacilitatorRequest>,
 ) -> (StatusCode, Json<VerifyResponse>) {
     let invalid = |reason: &str, payer| {
         let invalid_reason = Some(reason.to_owned());
         Json(VerifyResponse { is_valid: false, invalid_reason, payer })
     };
-    let Ok(request) = serde_json::from_slice::<FacilitatorRequest>(&body) else {
+    let Ok(request) = serde_json::from_slice::<FacilitatorRequest>(&bytes) else {
         return (StatusCode::BAD_REQUEST, invalid(MALFORMED, None));
     };
     let payer = Some(payer(&request));
@@ -66,9 +67,10 @@ pub(super) async fn verify(
 
 pub(super) async fn settle(
     State(app): State<Arc<App>>,
-    body: Bytes,
+    _: Public,
+    UnparsedBody { bytes, .. }: UnparsedBody<FacilitatorRequest>,
 ) -> (StatusCode, Json<v2::SettlementResponse>) {
-    let Ok(request) = serde_json::from_slice::<FacilitatorRequest>(&body) else {
+    let Ok(request) = serde_json::from_slice::<FacilitatorRequest>(&bytes) else {
         let refused = SettleOutcome::Refused(MALFORMED.to_owned());
         return (StatusCode::BAD_REQUEST, Json(refused.told(None, String::new())));
     };

@@ -15,6 +15,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::extract::{JsonBody, OwnMachine};
@@ -29,7 +30,7 @@ use crate::machines::lifecycle;
 const SNIFFED: usize = 8192;
 
 /// The query of everything that is about one file.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct FileQuery {
     #[serde(default)]
     path: String,

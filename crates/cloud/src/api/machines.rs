@@ -5,15 +5,16 @@ use std::time::Duration;
 
 use automaton_core::id::MachineId;
 use automaton_core::wire::cloud::{
-    CreateMachineRequest, ExecRequest, MachineReply, MachinesReply, MetricsReply, NO_WORKERS,
+    CreateMachineRequest, ExecReply, ExecRequest, MachineReply, MachinesReply, MetricsReply,
+    NO_WORKERS,
 };
 use automaton_sqlite::chain::CanonicalRow;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::Response;
+use axum::response::NoContent;
 
-use super::extract::{JsonBody, OwnMachine, RequestName};
+use super::extract::{JsonBody, OwnMachine, RequestName, TypedResponse};
 use crate::access::Caller;
 use crate::app::{App, MachineOffering};
 use crate::db::machines::{CreateOutcome, Machine, MachineQuota, NewMachine};
@@ -126,9 +127,9 @@ pub(super) async fn show(
 pub(super) async fn delete(
     State(app): State<Arc<App>>,
     OwnMachine { machine, .. }: OwnMachine,
-) -> Result<StatusCode, ApiError> {
+) -> Result<NoContent, ApiError> {
     app.change(machine.id, Some(MachineEvent::DeleteAsked)).await?;
-    Ok(StatusCode::NO_CONTENT)
+    Ok(NoContent)
 }
 
 pub(super) async fn stop(
@@ -161,7 +162,7 @@ pub(super) async fn exec(
     OwnMachine { caller, machine }: OwnMachine,
     RequestName(name): RequestName,
     JsonBody(ExecRequest { command, timeout }): JsonBody<ExecRequest>,
-) -> Result<Response, ApiError> {
+) -> Result<TypedResponse<Json<ExecReply>>, ApiError> {
     if command.trim().is_empty() || command.contains('\0') {
         return Err(ApiError::invalid("command is empty, or has a NUL in it"));
     }
@@ -174,7 +175,7 @@ pub(super) async fn exec(
     let request = request.int(i64::try_from(wall).unwrap_or(i64::MAX)).hash();
     let command = MachineCommand { line: command, wall: Duration::from_millis(wall) };
     let asked = RunRequest { key: caller.key, name, request, machine, command };
-    Ok(app.rent()?.machines.run(asked)?.response().await)
+    Ok(app.rent()?.machines.run(asked)?.response().await.into())
 }
 
 pub(super) async fn metrics(

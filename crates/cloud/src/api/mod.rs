@@ -13,6 +13,7 @@ mod pay;
 mod ports;
 pub(crate) mod sale;
 mod status;
+pub(crate) mod table;
 mod tunnels;
 
 use std::sync::Arc;
@@ -20,13 +21,13 @@ use std::sync::Arc;
 use automaton_core::error::chain;
 use automaton_core::wire::cloud::IDEMPOTENCY_KEY;
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::Response;
-use axum::routing::{delete, get, post};
 use tracing::{Instrument as _, debug, debug_span};
 
+use self::table::{RouteTable, document};
 use crate::app::App;
 use crate::billing::settler::SettlementStepError;
 use crate::db::DbError;
@@ -41,40 +42,10 @@ const FILE_BYTES_MAX: usize = 16 << 20;
 /// The longest `Idempotency-Key`, in bytes.
 const KEY_BYTES_MAX: usize = 255;
 
+/// Every route, with what it is for.
 pub(crate) fn routes(app: Arc<App>) -> Router {
-    let known = || middleware::from_fn_with_state(Arc::clone(&app), known);
-    let chat = post(chat::complete).layer(DefaultBodyLimit::max(CHAT_BYTES_MAX)).layer(known());
-    let upload = post(files::upload_text);
-    let upload = upload.layer(DefaultBodyLimit::max(FILE_BYTES_MAX)).layer(known());
-    let payments = Router::new()
-        .route("/verify", post(facilitator::verify))
-        .route("/settle", post(facilitator::settle))
-        // Clients in the field buy with GET; POST says what it is.
-        .route("/pay/{usd}/{address}", get(pay::pay).post(pay::pay))
-        .layer(middleware::map_response(unstored));
-    Router::new()
-        .route("/health", get(account::health))
-        .route("/v1/auth/nonce", post(auth::nonce))
-        .route("/v1/auth/verify", post(auth::verify))
-        .route("/v1/auth/api-keys", post(auth::api_keys))
-        .route("/v1/automatons/register", post(auth::register))
-        .route("/v1/automata/status", post(status::report))
-        .route("/v1/automata/status/{address}", get(status::read))
-        .route("/v1/credits/balance", get(account::balance))
-        .route("/v1/credits/pricing", get(account::pricing))
-        .route("/v1/credits/transfer", post(credits::transfer))
-        // The path that some clients go on to.
-        .route("/v1/credits/transfers", post(credits::transfer))
-        .route("/v1/credits/ceiling", get(credits::ceiling).post(credits::change_ceiling))
-        .route("/v1/credits/history", get(credits::history))
-        .route("/v1/models", get(account::models))
-        .route("/v1/calls/{key}", get(chat::call))
-        .route("/supported", get(facilitator::supported))
-        .merge(payments)
-        .merge(rented())
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
-        .route("/v1/chat/completions", chat)
-        .route("/v1/sandboxes/{id}/files/upload/json", upload)
+    table()
+        .into_router()
         .fallback(|| async {
             ApiError::new(StatusCode::NOT_FOUND, "NOT_FOUND", "there is no such route")
         })
@@ -82,37 +53,87 @@ pub(crate) fn routes(app: Arc<App>) -> Router {
         .with_state(app)
 }
 
-/// What is for rent.
-fn rented() -> Router<Arc<App>> {
-    let path = |rest: &str| format!("/v1/sandboxes/{{id}}{rest}");
-    // Some clients put what others post.
-    let upload = post(files::upload).put(files::upload);
-    Router::new()
-        .route("/v1/tunnels", post(tunnels::own))
-        .route("/v1/tunnels/{id}/connections", post(tunnels::connect))
-        .route("/v1/sandboxes", get(machines::list).post(machines::create))
-        .route(&path(""), get(machines::show).delete(machines::delete))
-        .route(&path("/start"), post(machines::start))
-        .route(&path("/stop"), post(machines::stop))
-        .route(&path("/exec"), post(machines::exec))
-        .route(&path("/metrics"), get(machines::metrics))
-        .route(&path("/files/upload"), upload)
-        .route(&path("/files/read"), get(files::read))
-        .route(&path("/files/download"), get(files::download))
-        .route(&path("/files/list"), get(files::list))
-        .route(&path("/ports"), get(ports::list).post(ports::expose_named))
-        .route(&path("/ports/expose"), post(ports::expose))
-        .route(&path("/ports/{port}"), delete(ports::withdraw))
+fn table() -> RouteTable {
+    let ordinary = RouteTable::new().with_body_limit(BODY_BYTES_MAX, |routes| {
+        let routes = routes
+            .get("/health", "Say that the cloud is up", account::health)
+            .get("/openapi.json", "Show this document", document)
+            .get("/v1/models", "List the models and their prices", account::models)
+            .get("/v1/calls/{key}", "Show what became of a call of a model", chat::call)
+            .get("/supported", "List the payments that can be settled", facilitator::supported);
+        rented(payments(credits(identity(routes))))
+    });
+    ordinary
+        .with_body_limit(CHAT_BYTES_MAX, |routes| {
+            let summary = "Ask a model, in the chat-completions format of OpenAI";
+            routes.post("/v1/chat/completions", summary, chat::complete)
+        })
+        .with_body_limit(FILE_BYTES_MAX, |routes| {
+            let path = "/v1/sandboxes/{id}/files/upload/json";
+            routes.post(path, "Write a file, with its content as text", files::upload_text)
+        })
 }
 
-/// Reads the large body of nobody who has no key.
-async fn known(
-    State(app): State<Arc<App>>,
-    request: Request,
-    next: Next,
-) -> Result<Response, ApiError> {
-    app.access.caller(request.headers()).await?;
-    Ok(next.run(request).await)
+fn identity(routes: RouteTable) -> RouteTable {
+    routes
+        .post("/v1/auth/nonce", "Get a nonce to sign in with", auth::nonce)
+        .post("/v1/auth/verify", "Get an access token for a signed message", auth::verify)
+        .post("/v1/auth/api-keys", "Make an API key", auth::api_keys)
+        .post("/v1/automatons/register", "Register an automaton", auth::register)
+        .post("/v1/automata/status", "Report the status of the wallet's automaton", status::report)
+        .get("/v1/automata/status/{address}", "Show the last status report", status::read)
+}
+
+fn credits(routes: RouteTable) -> RouteTable {
+    let transfer = "Transfer credits to another wallet";
+    routes
+        .get("/v1/credits/balance", "Show the wallet's balance", account::balance)
+        .get("/v1/credits/pricing", "List the prices of machines and credits", account::pricing)
+        .post("/v1/credits/transfer", transfer, credits::transfer)
+        // The path that some clients go on to.
+        .post("/v1/credits/transfers", transfer, credits::transfer)
+        .get("/v1/credits/ceiling", "Show what the key may transfer", credits::ceiling)
+        .post("/v1/credits/ceiling", "Change what the key may transfer", credits::change_ceiling)
+        .get("/v1/credits/history", "List the changes of the balance", credits::history)
+}
+
+fn payments(routes: RouteTable) -> RouteTable {
+    // Clients in the field buy with GET; POST says what it is.
+    let (buy, path) = ("Buy credits over x402", "/pay/{usd}/{address}");
+    routes.unstored(|routes| {
+        routes
+            .post("/verify", "Verify a payment between others", facilitator::verify)
+            .post("/settle", "Settle a payment between others", facilitator::settle)
+            .get(path, buy, pay::pay)
+            .post(path, buy, pay::pay)
+    })
+}
+
+/// What is for rent.
+fn rented(routes: RouteTable) -> RouteTable {
+    let path = |rest: &str| format!("/v1/sandboxes/{{id}}{rest}");
+    let write = "Write a file";
+    routes
+        .post("/v1/tunnels", "Make or show the wallet's tunnel", tunnels::own)
+        .post("/v1/tunnels/{id}/connections", "Wait for a visitor", tunnels::connect)
+        .get("/v1/sandboxes", "List the machines", machines::list)
+        .post("/v1/sandboxes", "Rent a machine", machines::create)
+        .get(&path(""), "Show a machine", machines::show)
+        .delete(&path(""), "Delete a machine and its files", machines::delete)
+        .post(&path("/start"), "Start a machine", machines::start)
+        .post(&path("/stop"), "Stop a machine", machines::stop)
+        .post(&path("/exec"), "Run a command", machines::exec)
+        .get(&path("/metrics"), "Show what a machine uses", machines::metrics)
+        .post(&path("/files/upload"), write, files::upload)
+        // Some clients put what others post.
+        .put(&path("/files/upload"), write, files::upload)
+        .get(&path("/files/read"), "Read a file as text, if it is some", files::read)
+        .get(&path("/files/download"), "Read a file", files::download)
+        .get(&path("/files/list"), "List a folder", files::list)
+        .get(&path("/ports"), "List the exposed ports", ports::list)
+        .post(&path("/ports"), "Expose a port, named in the query", ports::expose_named)
+        .post(&path("/ports/expose"), "Expose a port", ports::expose)
+        .delete(&path("/ports/{port}"), "Expose a port no longer", ports::withdraw)
 }
 
 /// Tells of a request what was asked and what came of it; never its headers.

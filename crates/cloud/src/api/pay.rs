@@ -25,6 +25,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use tokio::time::Instant;
 
+use super::extract::{OrDemand, Public, TypedResponse};
 use super::idempotency_key;
 use crate::app::App;
 use crate::billing::PaymentAcceptance;
@@ -41,10 +42,11 @@ const GUARD: Span = Span::from_secs(120);
 
 pub(super) async fn pay(
     State(app): State<Arc<App>>,
+    _: Public,
     OriginalUri(uri): OriginalUri,
     Path((usd, recipient)): Path<(String, String)>,
     headers: HeaderMap,
-) -> Result<Response, ApiError> {
+) -> Result<TypedResponse<OrDemand<Json<PurchaseReply>>>, ApiError> {
     // silent-ok: what is no number is no tier.
     let tier = TIERS_USD.into_iter().find(|tier| usd.parse().ok() == Some(*tier));
     let usd = tier.ok_or_else(|| {
@@ -63,12 +65,12 @@ pub(super) async fn pay(
         price: SaleOffer::price_of(usd),
     };
     let Some(payment) = sent(&headers)? else {
-        return app.demand(&offer, REQUIRED, None);
+        return app.demand(&offer, REQUIRED, None).map(Into::into);
     };
     if let Err(refusal) = app.terms.check(&payment, &offer, app.clock.now()) {
         // A repeated payment may be too old by now and yet have been taken.
         if app.known(&payment).await?.is_none() {
-            return app.demand(&offer, refusal.0, Some(&payment));
+            return app.demand(&offer, refusal.0, Some(&payment)).map(Into::into);
         }
     }
     let until = Instant::now() + SETTLED_WITHIN;
@@ -78,9 +80,11 @@ pub(super) async fn pay(
     match app.settler.take(new).await.map_err(|error| app.stuck(&error))? {
         PaymentAcceptance::Stored(id) => {
             let paid = app.settler.wait(id, until).await.map_err(|error| app.failed(&error))?;
-            app.outcome(&paid, &offer, &payment).await
+            app.outcome(&paid, &offer, &payment).await.map(Into::into)
         }
-        PaymentAcceptance::Refused(refusal) => app.demand(&offer, refusal.0, Some(&payment)),
+        PaymentAcceptance::Refused(refusal) => {
+            app.demand(&offer, refusal.0, Some(&payment)).map(Into::into)
+        }
         PaymentAcceptance::Conflict => {
             Err(ApiError::conflict("this authorization was used for another purchase"))
         }

@@ -7,6 +7,7 @@ use automaton_core::wire::cloud::{STATUS_TEXT_BYTES_MAX, StatusReply, StatusRepo
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use axum::response::NoContent;
 
 use super::extract::JsonBody;
 use crate::access::Caller;
@@ -17,14 +18,14 @@ pub(super) async fn report(
     State(app): State<Arc<App>>,
     caller: Caller,
     JsonBody(report): JsonBody<StatusReport>,
-) -> Result<StatusCode, ApiError> {
+) -> Result<NoContent, ApiError> {
     if [&report.name, &report.version].iter().any(|text| text.len() > STATUS_TEXT_BYTES_MAX) {
         let most = format!("name and version may have {STATUS_TEXT_BYTES_MAX} bytes each");
         return Err(ApiError::invalid(most));
     }
     let stored = app.db.report_status(caller.wallet, report).await;
     stored.map_err(|error| app.failed(&error))?;
-    Ok(StatusCode::NO_CONTENT)
+    Ok(NoContent)
 }
 
 /// Who may not read it is told what somebody is told who asks for nobody.

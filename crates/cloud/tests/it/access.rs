@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::world::{Wallet, World, get, post};
+use crate::world::{Wallet, World, get, post, send};
 
 #[tokio::test]
 async fn a_wallet_becomes_a_key_that_works_bare_and_as_bearer() {
@@ -154,4 +154,22 @@ async fn a_large_body_is_read_of_nobody_without_a_key() {
         read.expect("an answer before the body").unwrap();
         assert_eq!(&answer, b"HTTP/1.1 401", "{path}");
     }
+}
+
+#[tokio::test]
+async fn whoever_has_no_key_is_let_through_where_the_document_says_so_and_nowhere_else() {
+    let world = World::new().await;
+    let published = get(world.at(), "/openapi.json", &[]).await.json();
+    assert_eq!(published, automaton_cloud::openapi());
+    let (mut open, mut closed) = (0, 0);
+    for (path, methods) in published["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            let line = format!("{} {}", method.to_uppercase(), path.replace(['{', '}'], ""));
+            let reply = send(world.at(), &line, &[], "{\"name\":\"a\"}").await;
+            let is_closed = operation["security"] != serde_json::json!([]);
+            assert_eq!(reply.status == 401, is_closed, "{line}: {reply:?}");
+            *(if is_closed { &mut closed } else { &mut open }) += 1;
+        }
+    }
+    assert!(open > 8 && closed > 25, "{open} {closed}");
 }

@@ -10,6 +10,7 @@ mod machines;
 mod status;
 
 use alloy_primitives::{B256, b256, keccak256};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -57,7 +58,7 @@ pub const NO_SUCH_CALL: &str = "NO_SUCH_CALL";
 /// The reply to `GET /v1/calls/{key}`: what became of the newest call of a model that came with
 /// this `Idempotency-Key`, for a client that did not hear its answer. The fields are there once
 /// it is settled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CallReply {
     /// How far it is.
     pub state: CallState,
@@ -76,7 +77,7 @@ pub struct CallReply {
 }
 
 /// How far a call of a model is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CallState {
     /// Under way.
@@ -88,14 +89,14 @@ pub enum CallState {
 }
 
 /// The reply to `POST /v1/auth/nonce`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NonceReply {
     /// Letters and digits, to be signed once.
     pub nonce: String,
 }
 
 /// The body of `POST /v1/auth/verify`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VerifyRequest {
     /// The sign-in message, byte for byte as it was signed.
     pub message: String,
@@ -107,21 +108,21 @@ pub struct VerifyRequest {
 }
 
 /// The reply to it.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VerifyReply {
     /// Good for making an API key, for some minutes.
     pub access_token: String,
 }
 
 /// The body of `POST /v1/auth/api-keys`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ApiKeyRequest {
     /// What the key is for.
     pub name: String,
 }
 
 /// The reply to it.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ApiKeyReply {
     /// The key, which is shown only here.
     pub key: String,
@@ -130,7 +131,7 @@ pub struct ApiKeyReply {
 }
 
 /// The reply to `GET /v1/credits/balance`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct BalanceReply {
     /// Whole cents, rounded down.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -155,7 +156,7 @@ impl BalanceReply {
 }
 
 /// The reply to `GET /v1/credits/pricing`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PricingReply {
     /// Machines for rent.
     #[serde(alias = "pricing")]
@@ -166,7 +167,7 @@ pub struct PricingReply {
 }
 
 /// A machine for rent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MachineTier {
     /// Its name.
     pub name: String,
@@ -181,7 +182,7 @@ pub struct MachineTier {
 }
 
 /// The reply to `GET /v1/models`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ModelsReply {
     /// `list`.
     #[serde(default)]
@@ -193,7 +194,7 @@ pub struct ModelsReply {
 
 /// One model. Readers in the field differ in what they look for, so there is
 /// more than one spelling of some things.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ModelRow {
     /// Its id.
     pub id: String,
@@ -238,19 +239,25 @@ pub struct ModelRow {
 }
 
 /// The price of a model, in four spellings.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ModelPricing {
     /// US dollars per million tokens of the prompt, as a decimal.
+    #[schemars(with = "serde_json::Number")]
     pub input_per_million: Box<RawValue>,
     /// US dollars per million tokens of the answer.
+    #[schemars(with = "serde_json::Number")]
     pub output_per_million: Box<RawValue>,
     /// The first again, under its other name.
+    #[schemars(with = "serde_json::Number")]
     pub input_per_1m_tokens_usd: Box<RawValue>,
     /// The second again.
+    #[schemars(with = "serde_json::Number")]
     pub output_per_1m_tokens_usd: Box<RawValue>,
     /// Hundredths of a cent per thousand tokens of the prompt.
+    #[schemars(with = "serde_json::Number")]
     pub input_per_1k: Box<RawValue>,
     /// Hundredths of a cent per thousand tokens of the answer.
+    #[schemars(with = "serde_json::Number")]
     pub output_per_1k: Box<RawValue>,
     /// Microcents per million tokens of the prompt: exact.
     pub input_microcents_per_million: Microcents,
@@ -297,7 +304,7 @@ fn number(amount: Microcents, places: usize) -> Result<Box<RawValue>, serde_json
 }
 
 /// The reply to a purchase of credits.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PurchaseReply {
     /// The credits that the payment adds.
     pub credits_cents: i64,
@@ -312,7 +319,7 @@ pub struct PurchaseReply {
 }
 
 /// How far a purchase is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PurchaseStatus {
     /// Paid and credited.
@@ -322,7 +329,7 @@ pub enum PurchaseStatus {
 }
 
 /// The body of every refusal.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorBody {
     /// For people.
     pub error: String,
@@ -338,7 +345,7 @@ pub struct ErrorBody {
 }
 
 /// The numbers of a refusal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorDetails {
     /// What would have been needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -375,7 +382,7 @@ impl ErrorBody {
 }
 
 /// The body of `POST /v1/automatons/register`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RegistrationRequest {
     /// The automaton's id.
     pub automaton_id: String,
@@ -392,9 +399,10 @@ pub struct RegistrationRequest {
     pub genesis_prompt_hash: Option<String>,
     /// Chosen by the client.
     pub nonce: String,
-    /// See [`RegistrationRequest::computed_hash`].
+    /// keccak256 of the fields as compact JSON with sorted keys.
+    #[schemars(with = "String")]
     pub payload_hash: B256,
-    /// The signature of [`RegistrationRequest::digest`] in hexadecimal.
+    /// The automaton's signature of it as typed data, in hexadecimal.
     pub signature: String,
     /// `solana`, or absent for Ethereum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -452,14 +460,14 @@ impl RegistrationRequest {
 }
 
 /// The reply to it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RegistrationReply {
     /// The automaton as it is registered.
     pub automaton: RegisteredAutomaton,
 }
 
 /// A registered automaton.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RegisteredAutomaton {
     /// Its id.
     pub automaton_id: String,
@@ -472,7 +480,7 @@ pub struct RegisteredAutomaton {
 }
 
 /// The reply to `GET /health`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Health {
     /// `healthy`.
     pub status: String,

@@ -27,9 +27,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use alloy_primitives::{Address, U256};
 use automaton_agent::treasury::{Treasury, TreasuryDeps};
-use automaton_agent::{
-    AgentDeps, AgentError, AgentRunOutcome, Budgets, EventSink, FallbackProviders, live,
-};
+use automaton_agent::{AgentDeps, AgentError, AgentRunOutcome, Budgets, EventSink, live};
 use automaton_core::error::{Classified, ErrorClass};
 use automaton_core::event::{Event, StampedEvent};
 use automaton_core::faults::NoFaults;
@@ -38,7 +36,7 @@ use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::trust::{Label, Labelled};
 use automaton_core::wire::cloud::StatusReply;
-use automaton_inference::{CompletionRequest, Message, NoTokenSink, Provider};
+use automaton_inference::{CompletionRequest, Message, NoTokenSink, Provider, ProviderRegistry};
 use automaton_policy::PaymentLimits;
 use automaton_sandbox::{Launcher, probe};
 use automaton_store::{Hash, NewAutomaton, Reader, Store};
@@ -219,8 +217,7 @@ impl SimulatedDays {
         let launcher = Launcher::new(program);
         let deps = AgentDeps {
             store: store.clone(),
-            provider: provider.unwrap_or(money.provider),
-            fallbacks: FallbackProviders::default(),
+            providers: ProviderRegistry::new(provider.unwrap_or(money.provider)),
             probe: probe(&launcher),
             launcher: Arc::new(launcher),
             ids: ids.clone(),

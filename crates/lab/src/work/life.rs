@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use automaton_agent::{
-    AgentDeps, AgentError, AgentLimits, Budgets, EventSink, FallbackProviders, Settings, TURNS_MAX,
-    UnattendedBudget, live,
+    AgentDeps, AgentError, AgentLimits, Budgets, EventSink, Settings, TURNS_MAX, UnattendedBudget,
+    live,
 };
 use automaton_core::error::{Classified, ErrorClass};
 use automaton_core::event::{Event, StampedEvent};
@@ -24,7 +24,7 @@ use automaton_core::record::StopReason;
 use automaton_core::time::{Clock as _, DAY, Span, Timestamp};
 use automaton_core::trust::{Label, Labelled};
 use automaton_inference::providers::openai_compatible::{ApiAuth, Endpoint, OpenAiCompatible};
-use automaton_inference::{ModelInfo, Provider, catalogue};
+use automaton_inference::{ModelInfo, Provider, ProviderRegistry, catalogue};
 use automaton_net::{HttpClient, HttpClientConfig};
 use automaton_policy::Judge;
 use automaton_sandbox::{Launcher, Probe, probe};
@@ -216,8 +216,7 @@ pub async fn measure(
     info.context_tokens = window;
     let deps = AgentDeps {
         store: store.clone(),
-        provider: provider(&server, info, &clock)?,
-        fallbacks: FallbackProviders::default(),
+        providers: ProviderRegistry::new(provider(&server, info, &clock)?),
         launcher: Arc::clone(&machine.launcher),
         probe: machine.probe.clone(),
         ids,

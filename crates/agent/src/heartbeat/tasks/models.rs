@@ -24,10 +24,10 @@ async fn refresh(ground: &TaskContext, _tick: &TickContext) -> Result<TaskReport
     let nothing = || TaskFailure("there is no account with a cloud".to_owned());
     let treasury = ground.deps.treasury.as_ref().ok_or_else(nothing)?;
     let sold = treasury.models().await?.ok_or_else(nothing)?.data;
-    let own = &ground.deps.provider.model().id;
+    let own = &ground.deps.providers.usual().model().id;
     let found = sold.iter().any(|model| &model.id == own && model.available);
     // Who thinks with a model of its own buys none.
-    let bought = ground.deps.provider.model().prices.output_per_million.units() > 0;
+    let bought = ground.deps.providers.usual().model().prices.output_per_million.units() > 0;
     let gone = bought && !found;
     let reason = "The cloud no longer sells the model that you think with.";
     let wake = gone.then(|| cause(WakeSource::Heartbeat, reason));

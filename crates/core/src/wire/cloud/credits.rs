@@ -7,6 +7,7 @@
 use std::fmt;
 
 use alloy_primitives::Address;
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
@@ -22,7 +23,7 @@ pub const TRANSFER_CEILING: &str = "TRANSFER_CEILING";
 pub const NOTE_BYTES_MAX: usize = 500;
 
 /// The body of `POST /v1/credits/transfer`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TransferRequest {
     /// The wallet that gets the credits.
     #[serde(alias = "toAddress")]
@@ -30,13 +31,13 @@ pub struct TransferRequest {
     /// How much, in whole cents, at least one.
     #[serde(alias = "amountCents", deserialize_with = "amount")]
     pub amount_cents: i64,
-    /// What it is for, at most [`NOTE_BYTES_MAX`] bytes.
+    /// What it is for, at most 500 bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
 /// The reply to it, which is sent when the ledger has it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TransferReply {
     /// Its id.
     pub transfer_id: String,
@@ -52,7 +53,7 @@ pub struct TransferReply {
 }
 
 /// How far a transfer is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TransferStatus {
     /// Done.
@@ -60,7 +61,7 @@ pub enum TransferStatus {
 }
 
 /// The reply to `GET /v1/credits/history`, newest first.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HistoryReply {
     /// What happened.
     #[serde(alias = "transactions")]
@@ -75,7 +76,7 @@ pub struct HistoryReply {
 }
 
 /// One change of what a wallet has, set aside or not.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HistoryEntry {
     /// Its number in the ledger.
     pub id: i64,
@@ -99,7 +100,7 @@ pub struct HistoryEntry {
 }
 
 /// A request to a port of the wallet's machines that is paid.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SaleEntry {
     /// Its number among the cloud's sales.
     pub id: i64,
@@ -118,7 +119,7 @@ pub struct SaleEntry {
 }
 
 /// Why a wallet has more or less than before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EntryKind {
     /// Credits were bought.
@@ -134,7 +135,7 @@ pub enum EntryKind {
 }
 
 /// The body of `POST /v1/credits/ceiling`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CeilingRequest {
     /// What the key may transfer in any 24 hours, in whole cents.
     #[serde(alias = "ceilingCents")]
@@ -143,13 +144,13 @@ pub struct CeilingRequest {
     /// ceiling may only fall.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub serial: Option<u32>,
-    /// The creator's signature of [`CeilingMessage`] (EIP-191), in hexadecimal.
+    /// The creator's signature (EIP-191) of the message that a refusal shows, in hexadecimal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
 }
 
 /// The reply to it, and to `GET /v1/credits/ceiling`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CeilingReply {
     /// The beginning of the key.
     pub key_prefix: String,

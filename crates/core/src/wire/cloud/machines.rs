@@ -4,6 +4,7 @@
 //! have both where a reader would otherwise miss something. An id that is missing or blank
 //! must never be read as a machine, least of all as the one that we run on.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::id::MachineId;
@@ -19,7 +20,7 @@ pub const NO_WORKERS: &str = "No healthy workers available";
 pub const DISK_FULL: &str = "DISK_FULL";
 
 /// The body of `POST /v1/sandboxes`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct CreateMachineRequest {
     /// Its name, for people.
@@ -44,7 +45,7 @@ impl Default for CreateMachineRequest {
 }
 
 /// A machine, as every reply shows it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MachineReply {
     /// Its id.
     #[serde(alias = "sandbox_id")]
@@ -89,7 +90,7 @@ fn unknown() -> String {
 }
 
 /// The reply to `GET /v1/sandboxes`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MachinesReply {
     /// The machines of the wallet that are not deleted, newest first.
     #[serde(alias = "data")]
@@ -97,7 +98,7 @@ pub struct MachinesReply {
 }
 
 /// The body of `POST /v1/sandboxes/{id}/exec`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExecRequest {
     /// A command line for the machine's shell.
     pub command: String,
@@ -107,7 +108,7 @@ pub struct ExecRequest {
 }
 
 /// The reply to it, which may come after any number of spaces.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExecReply {
     /// What it wrote to its standard output; of much the beginning and the end.
     #[serde(default)]
@@ -143,7 +144,7 @@ impl ExecReply {
 }
 
 /// The body of `POST /v1/sandboxes/{id}/files/upload/json`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UploadRequest {
     /// Where.
     pub path: String,
@@ -152,7 +153,7 @@ pub struct UploadRequest {
 }
 
 /// The reply to it, and to an upload of bytes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UploadReply {
     /// `true`.
     pub success: bool,
@@ -163,7 +164,7 @@ pub struct UploadReply {
 }
 
 /// The reply to `GET /v1/sandboxes/{id}/files/list`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FilesReply {
     /// The folder.
     pub path: String,
@@ -174,7 +175,7 @@ pub struct FilesReply {
 }
 
 /// One thing in a folder.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileEntry {
     /// Its name.
     pub name: String,
@@ -188,7 +189,7 @@ pub struct FileEntry {
 }
 
 /// What has a name in a folder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FileEntryKind {
     /// A regular file.
@@ -202,7 +203,7 @@ pub enum FileEntryKind {
 }
 
 /// The body of `POST /v1/sandboxes/{id}/ports/expose`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExposePortRequest {
     /// The port inside the machine.
     pub port: u16,
@@ -213,7 +214,7 @@ pub struct ExposePortRequest {
 }
 
 /// An exposed port.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PortReply {
     /// The port inside the machine.
     pub port: u16,
@@ -223,20 +224,20 @@ pub struct PortReply {
     /// Where those reach it who cannot resolve that name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path_url: Option<String>,
-    /// What each request costs, as in [`ExposePortRequest`].
+    /// What each request costs, in USDC as a decimal; nothing where it is free.
     #[serde(default, alias = "priceUsdc", skip_serializing_if = "Option::is_none")]
     pub price_usdc: Option<String>,
 }
 
 /// The reply to `GET /v1/sandboxes/{id}/ports`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PortsReply {
     /// The exposed ports, lowest first.
     pub ports: Vec<PortReply>,
 }
 
 /// The reply to what is just done.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AckReply {
     /// `true`.
     pub success: bool,
@@ -254,7 +255,7 @@ pub const TUNNEL_TAKEN: u8 = b'+';
 pub const TUNNEL_NOBODY: u8 = b'-';
 
 /// The reply to `POST /v1/tunnels`: the caller's own sandbox, as a place of ports.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TunnelReply {
     /// What stands for the id of a machine wherever ports are exposed.
     pub id: MachineId,
@@ -263,7 +264,7 @@ pub struct TunnelReply {
 }
 
 /// The reply to `GET /v1/sandboxes/{id}/metrics`. What is not known is left out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MetricsReply {
     /// Memory in use, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -294,7 +295,7 @@ pub struct MetricsReply {
 }
 
 /// What the programs of a machine sent out, within the last day that was begun.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct EgressMetrics {
     /// Requests that were let through.
     pub requests: u64,

@@ -4,6 +4,7 @@
 //! never be written as zero.
 
 use alloy_primitives::Address;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::money::{MicroUsdc, Microcents};
@@ -15,7 +16,7 @@ use crate::time::Timestamp;
 pub const STATUS_TEXT_BYTES_MAX: usize = 256;
 
 /// The body of `POST /v1/automata/status`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StatusReport {
     /// Its name.
     pub name: String,
@@ -45,9 +46,10 @@ pub struct StatusReport {
 
 /// The reply to `GET /v1/automata/status/{address}`, for a key of that wallet and for
 /// one of its creator's.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StatusReply {
     /// Whose it is.
+    #[schemars(with = "String")]
     pub address: Address,
     /// When it came, by the cloud's clock.
     pub received_at_ms: Timestamp,

@@ -5,6 +5,7 @@
 //! from a table of our own and never from a peer.
 
 use alloy_primitives::{Address, B256, Bytes, U256, b256, keccak256};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ChainId, USDC_NAME, USDC_VERSION, atomic};
@@ -19,32 +20,39 @@ const DOMAIN_TYPEHASH: B256 =
     b256!("8b73c3c69bb8fe3d512ecc4cf759cc79239f7b179b0ffacaa9a75d522b39400f");
 
 /// What the owner of tokens signs. All numbers are decimal text on the wire.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Authorization {
     /// The payer.
     #[serde(serialize_with = "checksummed")]
+    #[schemars(with = "String")]
     pub from: Address,
     /// The payee.
     #[serde(serialize_with = "checksummed")]
+    #[schemars(with = "String")]
     pub to: Address,
     /// How much, in base units of the token.
     #[serde(with = "decimal")]
+    #[schemars(with = "String")]
     pub value: U256,
     /// Valid after this second of the Unix epoch, exclusive.
     #[serde(with = "decimal")]
+    #[schemars(with = "String")]
     pub valid_after: U256,
     /// Valid before this second of the Unix epoch, exclusive.
     #[serde(with = "decimal")]
+    #[schemars(with = "String")]
     pub valid_before: U256,
     /// Unique for the payer and the token; used at most once.
+    #[schemars(with = "String")]
     pub nonce: B256,
 }
 
 /// The payload of scheme `exact`: the authorization with its signature.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExactPayload {
     /// r, s and v of an account; a contract wallet's may be longer.
+    #[schemars(with = "String")]
     pub signature: Bytes,
     /// What was signed.
     pub authorization: Authorization,

@@ -5,12 +5,13 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Extra, PaymentPayload, v1, v2};
 
 /// The body of `POST /verify` and `POST /settle`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FacilitatorRequest {
     /// The version that the seller speaks.
@@ -23,7 +24,7 @@ pub struct FacilitatorRequest {
 }
 
 /// What a seller asks for: what has an `amount` is version 2.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum PaymentRequirements {
     /// Version 2.
@@ -33,7 +34,7 @@ pub enum PaymentRequirements {
 }
 
 /// The reply to `POST /verify`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VerifyResponse {
     /// Whether the payment can be settled now.
@@ -47,7 +48,7 @@ pub struct VerifyResponse {
 }
 
 /// The reply to `GET /supported`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SupportedResponse {
     /// What can be settled.
     pub kinds: Vec<SupportedKind>,
@@ -58,7 +59,7 @@ pub struct SupportedResponse {
 }
 
 /// One kind of payment.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SupportedKind {
     /// The version.

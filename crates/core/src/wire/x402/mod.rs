@@ -16,6 +16,7 @@ use std::fmt;
 use alloy_primitives::{Address, U256, address};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -112,7 +113,7 @@ impl fmt::Display for ChainId {
 }
 
 /// What a token calls itself in its EIP-712 domain: `extra` of a demand.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Extra {
     /// The domain's name.
@@ -128,7 +129,7 @@ pub struct Extra {
 
 /// A payment as clients send it, whatever the header's name: what says what was
 /// accepted is version 2, all else has the shape of version 1.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum PaymentPayload {
     /// With the accepted demand in full.

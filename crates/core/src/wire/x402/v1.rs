@@ -3,6 +3,7 @@
 //! Source: the x402 specification, version 1. Amounts are always base units of
 //! the token; a reader must never take a short number for whole dollars.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ExactPayload, Extra};
@@ -14,7 +15,7 @@ pub use super::v2::SettlementResponse;
 pub const VERSION: u32 = 1;
 
 /// The body of a 402.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PaymentRequiredV1 {
     /// The version.
     #[serde(rename = "x402Version")]
@@ -27,7 +28,7 @@ pub struct PaymentRequiredV1 {
 }
 
 /// One way to pay.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PaymentRequirementsV1 {
     /// How: `exact`.
@@ -57,7 +58,7 @@ pub struct PaymentRequirementsV1 {
 }
 
 /// What `X-PAYMENT` holds.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PaymentPayloadV1 {
     /// The version that the client echoes: 1, or 2 from clients that speak both
     /// badly.

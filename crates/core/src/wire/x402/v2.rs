@@ -3,6 +3,7 @@
 //! Source: the x402 specification, version 2, transport HTTP. The extensions of
 //! a demand are echoed by the client and must never be interpreted here.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -12,7 +13,7 @@ use super::{ExactPayload, Extra};
 pub const VERSION: u32 = 2;
 
 /// What `PAYMENT-REQUIRED` holds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PaymentRequiredV2 {
     /// The version.
     #[serde(rename = "x402Version")]
@@ -30,7 +31,7 @@ pub struct PaymentRequiredV2 {
 }
 
 /// What is paid for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceInfo {
     /// Its URL.
@@ -44,7 +45,7 @@ pub struct ResourceInfo {
 }
 
 /// One way to pay.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PaymentRequirementsV2 {
     /// How: `exact`.
@@ -65,7 +66,7 @@ pub struct PaymentRequirementsV2 {
 }
 
 /// What `PAYMENT-SIGNATURE` holds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PaymentPayloadV2 {
     /// The version.
     #[serde(rename = "x402Version")]
@@ -83,7 +84,7 @@ pub struct PaymentPayloadV2 {
 }
 
 /// What `PAYMENT-RESPONSE` holds, for success and failure.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SettlementResponse {
     /// Whether the payment was taken.

@@ -1,0 +1,110 @@
+//! Pure: what becomes of each key of `automaton.json`.
+//!
+//! A key that is read is used, waits for a part that is to come, or means nothing here. One that
+//! is not listed does not compile; none may be without effect in silence.
+
+use serde_json::{Map, Value};
+
+use self::NoEffect::{Meaningless, WaitsFor};
+use super::ConfigFile;
+use crate::config::reference::ModelStrategy;
+
+/// Why a key has no effect.
+#[derive(Debug, Clone, Copy)]
+enum NoEffect {
+    /// It has none before this part is there.
+    WaitsFor(&'static str),
+    /// It never has any, for this reason.
+    Meaningless(&'static str),
+}
+
+/// The keys of a struct that have no effect. Each of its fields has to be listed, here or among
+/// those that are used.
+macro_rules! keys {
+    ($table:ident of $owner:ident; used: $($used:ident)+; idle: $($idle:ident $key:literal $why:expr;)+) => {
+        const $table: &[(&str, NoEffect)] = &[$(($key, $why)),+];
+        const _: fn(&$owner) = |$owner { $($used: _,)+ $($idle: _),+ }: &$owner| ();
+    };
+}
+
+const MODELS: NoEffect = WaitsFor("more providers of models");
+const CHILDREN: NoEffect = WaitsFor("children");
+
+keys! { IDLE of ConfigFile;
+    used: schema config_version name genesis_prompt creator_message creator_address brain sampling
+        allowed_origins egress max_tokens_per_turn max_turns_per_cycle log_level webhook_url
+        otlp_endpoint metrics_addr conway_api_url conway_api_key openai_api_key ollama_base_url
+        inference_model model_strategy treasury_policy stop_loss wake_envelope approvals db_path
+        heartbeat_config_path sandbox_id wallet_address version unknown_keys idle_keys;
+    idle:
+        anthropic_api_key "anthropicApiKey" MODELS;
+        soul_config "soulConfig" WaitsFor("an idea of itself");
+        skills_dir "skillsDir" WaitsFor("skills");
+        registered_with_conway "registeredWithConway" Meaningless("the cloud itself is asked");
+        agent_id "agentId" WaitsFor("the registry of agents");
+        max_children "maxChildren" CHILDREN;
+        child_sandbox_memory_mb "childSandboxMemoryMb" CHILDREN;
+        parent_address "parentAddress" CHILDREN;
+        social_relay_url "socialRelayUrl" WaitsFor("messages between automatons");
+        rpc_url "rpcUrl" WaitsFor("public chains");
+        chain_type "chainType" Meaningless("every account is one of Ethereum's kind");
+}
+
+keys! { IDLE_OF_STRATEGY of ModelStrategy;
+    used: inference_model low_compute_model critical_model max_tokens_per_turn;
+    idle:
+        hourly_budget_cents "hourlyBudgetCents" MODELS;
+        session_budget_cents "sessionBudgetCents" MODELS;
+        per_call_ceiling_cents "perCallCeilingCents" MODELS;
+        enable_model_fallback "enableModelFallback" MODELS;
+        anthropic_api_version "anthropicApiVersion" MODELS;
+}
+
+/// The keys of a file that have no effect, each with the reason.
+pub(super) fn idle(object: &Map<String, Value>) -> Vec<String> {
+    let strategy = object.get("modelStrategy").and_then(Value::as_object);
+    let mut found = Vec::new();
+    for (object, prefix, table) in
+        [(Some(object), "", IDLE), (strategy, "modelStrategy.", IDLE_OF_STRATEGY)]
+    {
+        for (key, why) in table {
+            if object.is_some_and(|object| object.contains_key(*key)) {
+                found.push(match why {
+                    WaitsFor(part) => format!("`{prefix}{key}` (it waits for {part})"),
+                    Meaningless(why) => format!("`{prefix}{key}` ({why})"),
+                });
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_keys_without_effect_are_keys_of_the_schema() {
+        let schema = super::super::schema();
+        let strategy = &schema["$defs"]["ModelStrategy"];
+        for (schema, table) in [(&schema, IDLE), (strategy, IDLE_OF_STRATEGY)] {
+            for (key, _) in table {
+                assert!(schema["properties"].get(*key).is_some(), "{key}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_keys_that_are_there_and_have_no_effect_are_told() {
+        let text = r#"{"name": "a", "maxChildren": 3, "chainType": "evm", "zeal": 1,
+            "modelStrategy": {"inferenceModel": "m", "sessionBudgetCents": 0}}"#;
+        assert_eq!(
+            idle(&serde_json::from_str(text).unwrap()),
+            [
+                "`maxChildren` (it waits for children)",
+                "`chainType` (every account is one of Ethereum's kind)",
+                "`modelStrategy.sessionBudgetCents` (it waits for more providers of models)",
+            ]
+        );
+    }
+}
