@@ -128,7 +128,7 @@ impl FaultPoint {
     /// Every point of a payment in the cloud, in order.
     pub const CLOUD: [Self; 4] = [
         Self::SettlementBegun,
-        Self::PaymentSubmitted,
+        Self::SettlementSubmitted,
         Self::SettlementBroadcast,
         Self::SettlementBooked,
     ];
