@@ -14,20 +14,27 @@ pub(crate) fn check(table: &Table, TextFile { path, text }: &TextFile) -> Vec<St
         if !rule.from.contains(module) {
             continue;
         }
-        let named = format!("crate::{}", rule.never);
         for (number, line) in (1..).zip(text.lines()) {
-            let code = line.split("//").next().unwrap_or(line);
-            let rest = code.split_once(&named).map(|(_, rest)| rest);
-            if rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
-            {
+            if names(line.split("//").next().unwrap_or(line), &rule.never) {
                 findings.push(format!(
-                    "{path}:{number}: names `{named}`: {}. Move what both need below it.",
-                    rule.reason
+                    "{path}:{number}: names `{}`: {}. Move what both need below it.",
+                    rule.never, rule.reason
                 ));
             }
         }
     }
     findings
+}
+
+/// Whether a module is a part of a path in this code, however the path begins: `crate::`,
+/// `super::` or the list of a `use`.
+fn names(code: &str, module: &str) -> bool {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    code.match_indices(module).any(|(at, _)| {
+        let (before, after) = (&code[..at], &code[at + module.len()..]);
+        let is_whole = !before.ends_with(is_word) && !after.starts_with(is_word);
+        is_whole && (before.ends_with("::") || after.starts_with("::"))
+    })
 }
 
 #[cfg(test)]
@@ -57,6 +64,12 @@ mod tests {
         let upward = "use crate::cmd::live;\n";
         assert_eq!(found("automaton/src/role/agent.rs", upward), 1);
         assert_eq!(found("automaton/src/stack.rs", upward), 1);
+        for other in
+            ["use super::cmd::live;\n", "use crate::{\n    cmd::live,\n};\n", "crate::cmd;"]
+        {
+            assert_eq!(found("automaton/src/stack.rs", other), 1, "{other}");
+        }
+        assert_eq!(found("automaton/src/stack.rs", "let cmd = 1; // of no module\n"), 0);
         assert_eq!(found("automaton/src/cmd/up.rs", upward), 0);
         assert_eq!(found("agent/src/role.rs", upward), 0);
         assert_eq!(found("automaton/src/stack.rs", "use crate::cmdline::x; // crate::cmd\n"), 0);
