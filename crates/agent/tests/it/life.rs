@@ -204,6 +204,38 @@ async fn nothing_runs_after_a_sleep_or_beyond_the_tenth_call_and_the_model_is_to
     assert!(shown.contains("you chose to sleep before it"), "{shown}");
 }
 
+/// How many transactions the write-ahead log holds: frames that end one name the size of the
+/// file behind it (<https://www.sqlite.org/fileformat2.html#walformat>).
+fn commits(home: &Home) -> usize {
+    let log = std::fs::read(home.path().join("state.db-wal")).unwrap();
+    let number = |bytes: &[u8]| u32::from_be_bytes(bytes[..4].try_into().unwrap());
+    let (page, salt) = (number(&log[8..]) as usize, &log[16..24]);
+    let frames = log[32..].chunks_exact(24 + page);
+    frames.filter(|frame| &frame[8..16] == salt && number(&frame[4..]) != 0).count()
+}
+
+/// The transactions of a life of some turns, each with a call that writes nothing of its own.
+async fn commits_of(turns: u32, brain: impl FnOnce(Brain) -> Brain) -> usize {
+    let home = Home::new();
+    let store = home.store(Arc::new(NoFaults)).await;
+    let recall = |turn| ("recall_facts", json!({ "query": format!("number {turn}") }));
+    let moves: Vec<_> = (0..turns).map(|turn| Move::Call(vec![recall(turn)])).collect();
+    let brain = Arc::new(brain(Brain::new(8192, &moves, Move::Say("Fine."))));
+    let (ended, _) = lives(&home, &store, &brain, turns).await;
+    assert_eq!(ended.turns, turns);
+    commits(&home)
+}
+
+#[tokio::test]
+async fn a_turn_writes_to_its_record_three_times_and_once_more_where_it_costs() {
+    let free = Brain::that_is_free as fn(Brain) -> Brain;
+    for (brain, each) in [(free, 3), (Brain::that_costs, 4)] {
+        let more = commits_of(8, brain).await - commits_of(2, brain).await;
+        // Six turns more. A task of the heartbeat may write, too, or with one of them.
+        assert!((6 * each - 5..6 * each + 6).contains(&more), "{each}: {more}");
+    }
+}
+
 #[tokio::test]
 async fn a_model_that_does_not_answer_loses_no_message() {
     let home = Home::new();
