@@ -364,9 +364,8 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<ConfigFile, CliError> {
     let mut file: ConfigFile = serde_path_to_error::deserialize(&mut deserializer)
         .map_err(|error| invalid(path, Some(error.path().to_string()), error.inner()))?;
     file.idle_keys = keys::idle(&object);
-    file.unknown_keys = object.into_iter().map(|(key, _)| key).collect();
-    let schema = schema();
-    file.unknown_keys.retain(|key| schema["properties"].get(key).is_none());
+    let unknown = object.into_iter().map(|(key, _)| key).filter(|key| !keys::is_known(key));
+    file.unknown_keys = unknown.collect();
     Ok(file)
 }
 

@@ -18,10 +18,11 @@ enum NoEffect {
     Meaningless(&'static str),
 }
 
-/// The keys of a struct that have no effect. Each of its fields has to be listed, here or among
-/// those that are used.
+/// The fields of a struct, and its keys that have no effect. Each of its fields has to be listed,
+/// there or among those that are used.
 macro_rules! keys {
-    ($table:ident of $owner:ident; used: $($used:ident)+; idle: $($idle:ident $key:literal $why:expr;)+) => {
+    ($fields:ident, $table:ident of $owner:ident; used: $($used:ident)+; idle: $($idle:ident $key:literal $why:expr;)+) => {
+        const $fields: &[&str] = &[$(stringify!($used),)+ $(stringify!($idle)),+];
         const $table: &[(&str, NoEffect)] = &[$(($key, $why)),+];
         const _: fn(&$owner) = |$owner { $($used: _,)+ $($idle: _),+ }: &$owner| ();
     };
@@ -30,7 +31,7 @@ macro_rules! keys {
 const MODELS: NoEffect = WaitsFor("more providers of models");
 const CHILDREN: NoEffect = WaitsFor("children");
 
-keys! { IDLE of ConfigFile;
+keys! { FIELDS, IDLE of ConfigFile;
     used: schema config_version name genesis_prompt creator_message creator_address brain sampling
         allowed_origins egress max_tokens_per_turn max_turns_per_cycle log_level webhook_url
         otlp_endpoint metrics_addr conway_api_url conway_api_key openai_api_key ollama_base_url
@@ -50,7 +51,7 @@ keys! { IDLE of ConfigFile;
         chain_type "chainType" Meaningless("every account is one of Ethereum's kind");
 }
 
-keys! { IDLE_OF_STRATEGY of ModelStrategy;
+keys! { FIELDS_OF_STRATEGY, IDLE_OF_STRATEGY of ModelStrategy;
     used: inference_model low_compute_model critical_model max_tokens_per_turn;
     idle:
         hourly_budget_cents "hourlyBudgetCents" MODELS;
@@ -58,6 +59,15 @@ keys! { IDLE_OF_STRATEGY of ModelStrategy;
         per_call_ceiling_cents "perCallCeilingCents" MODELS;
         enable_model_fallback "enableModelFallback" MODELS;
         anthropic_api_version "anthropicApiVersion" MODELS;
+}
+
+/// Whether a key is one of the file. Fields have its words, joined in another way.
+pub(super) fn is_known(key: &str) -> bool {
+    let is_field = |field: &&str| {
+        let joined = field.bytes().filter(|byte| *byte != b'_');
+        joined.eq(key.bytes().map(|byte| byte.to_ascii_lowercase()))
+    };
+    key == "$schema" || FIELDS.iter().any(is_field)
 }
 
 /// The keys of a file that have no effect, each with the reason.
