@@ -101,7 +101,7 @@ pub(crate) async fn run(
     let turns = cycle.governor.turns();
     let unstopped =
         if cycle.left == Some(0) { StopReason::TurnsUsed } else { StopReason::Shutdown };
-    cycle_outcome::close(&cycle, end, (turns, unstopped)).await?;
+    cycle_outcome::close(&cycle, end, turns, unstopped).await?;
     Ok(CycleEnd { turns, claim: cycle.wake.claim, creators: cycle.wake.creators })
 }
 
@@ -214,7 +214,7 @@ impl<'a> Cycle<'a> {
         let mut vitals = read.vitals;
         if let Some(balances) = money::look(ctx, TopUpTrigger::Turn).await {
             let noted = survival::note(&ctx.deps, &balances, Some(vitals)).await?;
-            money::follow(&ctx.deps, &balances, (noted.as_ref(), read.state)).await?;
+            money::follow(&ctx.deps, &balances, noted.as_ref(), read.state).await?;
             self.wake.balances = Some(balances);
             vitals = noted.unwrap_or(vitals);
         }

@@ -69,7 +69,8 @@ impl CloudClient {
         &self,
         usd: u32,
         to: Address,
-        (name, value): (&'static str, String),
+        name: &'static str,
+        value: String,
     ) -> Result<PurchaseOutcome, CloudClientError> {
         let path = ["pay", &usd.to_string(), &to.to_string()];
         let mut request = self.request(HttpMethod::Get, &path, None)?;

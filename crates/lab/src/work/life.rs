@@ -409,7 +409,7 @@ fn settings(home: &Path) -> Settings {
             turns_of_creator: TURNS_MAX,
             ..AgentLimits::default()
         },
-        ..crate::settings::settings(home, (4096, budgets))
+        ..crate::settings::settings(home, 4096, budgets)
     }
 }
 
