@@ -160,8 +160,8 @@ impl<'a> Cycle<'a> {
     /// What bounds the wake now: the creator may call in the middle of it.
     pub(crate) fn bounds(&self) -> WakeLimits {
         let AgentContext { settings, deps, .. } = self.ctx;
-        let (model, creators) =
-            (deps.provider_for(self.wake.model_tier).model(), self.wake.creators);
+        let model = deps.provider_for(self.wake.model_tier).model();
+        let creators = self.wake.creators;
         let costs = model.prices != ModelPrices::default();
         let turns = settings.limits.turns_of(creators, model);
         let envelope = settings.budgets.envelope_of(creators);

@@ -200,8 +200,8 @@ impl SimulatedDays {
         let store = store.map_err(|error| DaysError::made("record", error))?;
         let mut settings = settings(&home, tariff.answer_max, budgets);
         settings.creator_address = creator.map(|address| address.to_string());
-        let (genesis_sha256, constitution_sha256) =
-            (Hash::of(settings.genesis.as_bytes()), Hash::of(settings.constitution.as_bytes()));
+        let genesis_sha256 = Hash::of(settings.genesis.as_bytes());
+        let constitution_sha256 = Hash::of(settings.constitution.as_bytes());
         let born =
             NewAutomaton { name: settings.name.clone(), genesis_sha256, constitution_sha256 };
         store.birth(born).await.map_err(|error| DaysError::made("birth", error))?;

@@ -111,8 +111,8 @@ impl DaysTown {
         };
         let cloud = CloudServer::start_over(config, deps, ground).await.map_err(made("cloud"))?;
         let (money, client) = open(place, time, wall, cloud.url().to_owned(), chain.url()).await?;
-        let (wallet, node) =
-            (money.payment_context.signer.address(), money.payment_context.chain.clone());
+        let wallet = money.payment_context.signer.address();
+        let node = money.payment_context.chain.clone();
         let (token, place, time) =
             (money.payment_context.token.contract, place.to_owned(), time.clone());
         let key = money.payment_context.key.clone().unwrap_or_else(|| Secret::new(String::new()));

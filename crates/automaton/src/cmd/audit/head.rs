@@ -155,8 +155,8 @@ impl SavedHead {
         };
         let signed = text.rsplit_once("\nSignature:").map_or(text, |(signed, _)| signed);
         // silent-ok: what is no address or no hexadecimal has signed nothing.
-        let (wallet, bytes) =
-            (wallet.parse().ok(), hex::decode(signature.trim_start_matches("0x")));
+        let wallet = wallet.parse().ok();
+        let bytes = hex::decode(signature.trim_start_matches("0x"));
         match wallet {
             // silent-ok: as above.
             Some(wallet) if signer_of(signed, &bytes.unwrap_or_default()) == Some(wallet) => {
