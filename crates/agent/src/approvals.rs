@@ -58,7 +58,8 @@ impl Classified for AnswerError {
 /// When there is no such question that waits, or the signature does not hold.
 pub async fn answer(
     store: &Store,
-    (id, word): (ApprovalId, ApprovalVerdict),
+    id: ApprovalId,
+    word: ApprovalVerdict,
     signed: Option<(&str, Option<&str>)>,
 ) -> Result<Approval, AnswerError> {
     let hand = match signed {
@@ -66,7 +67,7 @@ pub async fn answer(
         Some((signature, creator)) => {
             let creator = creator.ok_or(AnswerError::NoCreator)?;
             let asked = store.approval(id).await?;
-            let text = answer_text(id, &asked.action_sha256, (word, asked.expires_at));
+            let text = answer_text(id, &asked.action_sha256, word, asked.expires_at);
             // silent-ok: what is no hexadecimal is nobody's signature.
             let bytes = alloy_primitives::hex::decode(signature).unwrap_or_default();
             let by = signer_of(&text, &bytes);

@@ -222,8 +222,7 @@ impl ControlServer {
         signature: Option<&str>,
     ) -> ControlResponse {
         let creator = self.creator.as_deref();
-        match crate::answer(&self.deps.store, (id, word), signature.map(|text| (text, creator)))
-            .await
+        match crate::answer(&self.deps.store, id, word, signature.map(|text| (text, creator))).await
         {
             Ok(store::Approval { summary, .. }) => {
                 self.signals.wake.notify_one();

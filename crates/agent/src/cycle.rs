@@ -101,7 +101,7 @@ pub(crate) async fn run(
     let turns = cycle.governor.turns();
     let unstopped =
         if cycle.left == Some(0) { StopReason::TurnsUsed } else { StopReason::Shutdown };
-    cycle_outcome::close(&cycle, end, (turns, unstopped)).await?;
+    cycle_outcome::close(&cycle, end, turns, unstopped).await?;
     Ok(CycleEnd { turns, claim: cycle.wake.claim, creators: cycle.wake.creators })
 }
 
@@ -160,8 +160,8 @@ impl<'a> Cycle<'a> {
     /// What bounds the wake now: the creator may call in the middle of it.
     pub(crate) fn bounds(&self) -> WakeLimits {
         let AgentContext { settings, deps, .. } = self.ctx;
-        let (model, creators) =
-            (deps.provider_for(self.wake.model_tier).model(), self.wake.creators);
+        let model = deps.provider_for(self.wake.model_tier).model();
+        let creators = self.wake.creators;
         let costs = model.prices != ModelPrices::default();
         let turns = settings.limits.turns_of(creators, model);
         let envelope = settings.budgets.envelope_of(creators);
@@ -214,7 +214,7 @@ impl<'a> Cycle<'a> {
         let mut vitals = read.vitals;
         if let Some(balances) = money::look(ctx, TopUpTrigger::Turn).await {
             let noted = survival::note(&ctx.deps, &balances, Some(vitals)).await?;
-            money::follow(&ctx.deps, &balances, (noted.as_ref(), read.state)).await?;
+            money::follow(&ctx.deps, &balances, noted.as_ref(), read.state).await?;
             self.wake.balances = Some(balances);
             vitals = noted.unwrap_or(vitals);
         }

@@ -54,7 +54,8 @@ pub(crate) async fn open(ctx: &AgentContext) -> Result<Vec<OpenMessage>, AgentEr
 pub(crate) async fn close(
     cycle: &Cycle<'_>,
     end: CycleOutcome,
-    (turns, unstopped): (u32, StopReason),
+    turns: u32,
+    unstopped: StopReason,
 ) -> Result<(), AgentError> {
     let (ctx, session) = (cycle.ctx, cycle.wake.session);
     let store = &ctx.deps.store;
@@ -67,7 +68,7 @@ pub(crate) async fn close(
     let (used_up, day) = (end.used_up, limit.map(|limit| (day, limit)));
     let told = WakeEnd { reason, turns, used_up, day, why };
     let sentence = told.to_string();
-    tell_creator(cycle, &told, (end.handed_over.as_deref(), in_a_row)).await?;
+    tell_creator(cycle, &told, end.handed_over.as_deref(), in_a_row).await?;
     if cycle.wake.creators && ctx.settings.budgets.creators.is_some() {
         store.reset_unattended_usage().await?;
     }
@@ -93,7 +94,8 @@ pub(crate) async fn close(
 async fn tell_creator(
     cycle: &Cycle<'_>,
     told: &WakeEnd,
-    (handed_over, in_a_row): (Option<&str>, u32),
+    handed_over: Option<&str>,
+    in_a_row: u32,
 ) -> Result<(), AgentError> {
     let (ctx, creators) = (cycle.ctx, cycle.wake.creators);
     let sleeps = !told.is_usual() || told.reason == StopReason::Asked;

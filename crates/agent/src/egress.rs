@@ -156,7 +156,8 @@ impl EgressGate {
     #[must_use]
     pub fn new(
         egress: &EgressConfig,
-        (judge, ids): (Judge, IdGenerator),
+        judge: Judge,
+        ids: IdGenerator,
         behalf: CallProvenance,
         own: Vec<Secret>,
         store: Option<Store>,
@@ -220,7 +221,7 @@ impl EgressGate {
             secrets::find(asked.url.as_str(), &own).iter().map(|hit| hit.kind).collect();
         let CallProvenance { approval, tier, turn_of_wake: turn, place: call, .. } = behalf;
         let moment = RuleContext { tool: &self.tool, at: begun, tier, turn, call };
-        let verdict = self.judge.judge(EgressIntent(intent.clone()), (&facts, &moment), approval);
+        let verdict = self.judge.judge(EgressIntent(intent.clone()), &facts, &moment, approval);
         let decision = verdict.decision();
         let under = DecisionContext {
             input: facts.input,

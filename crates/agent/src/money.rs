@@ -64,7 +64,8 @@ pub(crate) async fn look(ctx: &AgentContext, moment: TopUpTrigger) -> Option<Bal
 pub(crate) async fn follow(
     deps: &AgentDeps,
     balances: &Balances,
-    (vitals, state): (Option<&Vitals>, AgentState),
+    vitals: Option<&Vitals>,
+    state: AgentState,
 ) -> Result<(), AgentError> {
     let Some((credits, tier)) = balances.credits.zip(balances.tier()) else { return Ok(()) };
     let lives_by = vitals.and_then(Vitals::effective_tier).unwrap_or(tier);

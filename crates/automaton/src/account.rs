@@ -57,7 +57,8 @@ impl ApiAccount {
         cloud: &CloudClient,
         url: &str,
         signer: &SignerClient,
-        (now, chain): (Timestamp, u64),
+        now: Timestamp,
+        chain: u64,
     ) -> Result<Self, CliError> {
         let message = cloud.sign_in(signer.address(), cloud.nonce().await?, now, chain)?;
         let signature = signer.sign_in(&message).await?;

@@ -132,7 +132,8 @@ impl ChatSession {
     /// When its record cannot be read.
     pub(crate) fn begin(
         context: &CommandContext,
-        (home, feed): (&Path, Option<EventFeed>),
+        home: &Path,
+        feed: Option<EventFeed>,
         signals: StopSignals,
     ) -> Result<Self, CliError> {
         let reader = Reader::open(&home.join(home::DATABASE))?;
@@ -335,7 +336,7 @@ impl ChatSession {
             return Ok(Some(MessageOutcome::Answered(answer)));
         }
         let begun = self.missed || self.turn_began >= sent.at;
-        Ok(why_unanswered((standing, begun), sent, heard).map(MessageOutcome::Unanswered))
+        Ok(why_unanswered(standing, begun, sent, heard).map(MessageOutcome::Unanswered))
     }
 
     /// Waits for the answer to a message and shows what it does meanwhile. `mail` is told
@@ -407,7 +408,8 @@ impl ChatSession {
 /// turn has begun since the message was stored: a wake may end just before it, and the next
 /// one have the message already.
 fn why_unanswered(
-    (standing, begun): (Option<MessageStatus>, bool),
+    standing: Option<MessageStatus>,
+    begun: bool,
     sent: PendingMessage,
     heard: &ChatInput,
 ) -> Option<CliError> {
@@ -525,12 +527,12 @@ mod tests {
     }
 
     fn check(standing: MessageStatus, heard: &ChatInput, words: Option<&str>) {
-        check_in((standing, true), heard, words);
+        check_in(standing, true, heard, words);
     }
 
-    fn check_in((standing, begun): (MessageStatus, bool), heard: &ChatInput, words: Option<&str>) {
+    fn check_in(standing: MessageStatus, begun: bool, heard: &ChatInput, words: Option<&str>) {
         let sent = PendingMessage { id: id(), at: Timestamp::from_millis(10) };
-        let why = why_unanswered((Some(standing), begun), sent, heard).map(|failure| failure.what);
+        let why = why_unanswered(Some(standing), begun, sent, heard).map(|failure| failure.what);
         match words {
             None => assert_eq!(why, None, "{standing:?} {heard:?}"),
             Some(words) => assert!(why.as_ref().unwrap().contains(words), "{why:?}"),
@@ -543,7 +545,7 @@ mod tests {
         check(Open, &ended(11, StopReason::Asked), Some("it chose to sleep"));
         check(Open, &ended(9, StopReason::Asked), None);
         // The wake before ended after the message was stored, and the next one has it.
-        check_in((Open, false), &ended(11, StopReason::Said), None);
+        check_in(Open, false, &ended(11, StopReason::Said), None);
         check(Waiting, &ended(11, StopReason::Asked), None);
         check(Waiting, &ended(11, StopReason::Errors), Some("its turns failed"));
         check(Waiting, &ended(11, StopReason::Interrupted), Some("you interrupted it"));

@@ -41,7 +41,8 @@ impl ChildProcess {
     /// # Errors
     /// When the process cannot be started.
     pub(crate) fn start(
-        (executable, role): (&Path, &'static str),
+        executable: &Path,
+        role: &'static str,
         config: &impl Serialize,
         descriptor: Option<(OwnedFd, RawFd)>,
     ) -> Result<Self, CliError> {

@@ -31,7 +31,7 @@ impl EventExporters {
         let webhook = webhook.map(|to| Webhook::start(to, allowed_origins, name)).transpose()?;
         let traces = resolved.traces.as_ref();
         let traces =
-            traces.map(|to| TraceExporter::start(to, allowed_origins, (home, name))).transpose()?;
+            traces.map(|to| TraceExporter::start(to, allowed_origins, home, name)).transpose()?;
         Ok(Self { webhook, traces })
     }
 

@@ -249,7 +249,8 @@ fn is_of_new_home(name: &[u8]) -> bool {
 /// When what is there is damaged or is not what is wanted.
 pub(crate) fn draft(
     home: &Path,
-    (name, genesis): (Option<&Name>, Option<&Prompt>),
+    name: Option<&Name>,
+    genesis: Option<&Prompt>,
     brain: Option<&BrainFile>,
 ) -> Result<ConfigDraft, CliError> {
     let path = home.join(FILE_NAME);

@@ -205,9 +205,11 @@ impl SignerHandle {
         let chain_time = services.chain_time().await;
         let told = services.configs.signer.clone();
         let config = SignerLaunchConfig { fault, chain_time, passes_fds: true, ..told };
-        let role = (agent.executable.as_path(), signer::ARG0);
         let socket = Some((OwnedFd::from(theirs), launch_config::SIGNER));
-        Ok(Self { process: ChildProcess::start(role, &config, socket)?, fd_socket: ours })
+        Ok(Self {
+            process: ChildProcess::start(&agent.executable, signer::ARG0, &config, socket)?,
+            fd_socket: ours,
+        })
     }
 }
 
@@ -222,9 +224,11 @@ impl AgentAndSigner {
         kept: Option<SignerHandle>,
     ) -> Result<Self, CliError> {
         let executable = agent.executable.clone();
-        let role = (executable.as_path(), launch_config::ARG0);
         let Some(services) = home else {
-            return Ok(Self { agent: ChildProcess::start(role, &agent, None)?, signer: None });
+            return Ok(Self {
+                agent: ChildProcess::start(&executable, launch_config::ARG0, &agent, None)?,
+                signer: None,
+            });
         };
         let failed = |error| CliError::internal("cannot join the agent to its signer", &error);
         let (ours, theirs) = UnixStream::pair().map_err(failed)?;
@@ -240,7 +244,7 @@ impl AgentAndSigner {
             brain.key = None;
         }
         let socket = Some((OwnedFd::from(ours), launch_config::SIGNER));
-        let agent = ChildProcess::start(role, &agent, socket)?;
+        let agent = ChildProcess::start(&executable, launch_config::ARG0, &agent, socket)?;
         Ok(Self { agent, signer: Some(signer) })
     }
 }

@@ -77,7 +77,7 @@ impl StoryDriver {
         file: &ConfigFile,
         environment: &Environment,
     ) -> Result<ResolvedConfig, CliError> {
-        Self::resolve_at(&self.server.base_url(), (home, file, environment))
+        Self::resolve_at(&self.server.base_url(), home, file, environment)
     }
 
     /// The same for a model at some address, which need not be there yet.
@@ -86,7 +86,9 @@ impl StoryDriver {
     /// When the configuration is not complete.
     pub(crate) fn resolve_at(
         url: &str,
-        (home, file, environment): (&Path, &ConfigFile, &Environment),
+        home: &Path,
+        file: &ConfigFile,
+        environment: &Environment,
     ) -> Result<ResolvedConfig, CliError> {
         let url = url.parse().map_err(|error: String| {
             CliError::internal(

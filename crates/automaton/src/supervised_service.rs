@@ -158,5 +158,5 @@ impl SupervisedService {
 }
 
 fn start(config: &ServiceLaunchConfig) -> Result<ChildProcess, CliError> {
-    ChildProcess::start((&config.executable, config.arg0()), config, None)
+    ChildProcess::start(&config.executable, config.arg0(), config, None)
 }

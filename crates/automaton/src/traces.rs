@@ -57,7 +57,8 @@ impl TraceExporter {
     pub(crate) fn start(
         to: &str,
         allowed: &[String],
-        (home, automaton): (&Path, &str),
+        home: &Path,
+        automaton: &str,
     ) -> Result<Self, CliError> {
         let to = url(&format!("{}/{PATH}", to.trim_end_matches('/')))?;
         let (committed, turns) = mpsc::channel(QUEUE);
@@ -266,7 +267,7 @@ struct TraceIds {
 }
 
 impl TraceIds {
-    fn span(&self, name: String, span_id: String, (from, to): (Timestamp, Timestamp)) -> OtlpSpan {
+    fn span(&self, name: String, span_id: String, from: Timestamp, to: Timestamp) -> OtlpSpan {
         OtlpSpan {
             trace_id: self.id.clone(),
             span_id,
@@ -283,7 +284,7 @@ impl TraceIds {
     fn root(&self, dossier: &TurnDetails) -> OtlpSpan {
         let TurnRecord { id, seq, session, opened_at, committed_at, calls, usage, .. } =
             &dossier.turn;
-        let over = (*opened_at, committed_at.unwrap_or(*opened_at));
+        let to = committed_at.unwrap_or(*opened_at);
         let mut attributes = vec![
             text("automaton.turn.id", id),
             int("automaton.turn.number", i64::try_from(*seq).unwrap_or(i64::MAX)),
@@ -299,7 +300,7 @@ impl TraceIds {
         );
         let cost = usage.as_ref().map(|usage| int("automaton.cost.microcents", usage.cost.units()));
         attributes.extend(cost);
-        let span = self.span("turn".to_owned(), self.turn.clone(), over);
+        let span = self.span("turn".to_owned(), self.turn.clone(), *opened_at, to);
         OtlpSpan { parent_span_id: None, attributes, ..span }
     }
 
@@ -307,7 +308,7 @@ impl TraceIds {
         let took = Span::from_millis(usage.total_ms);
         let from = asked.unwrap_or_else(|| judged.before(took));
         let span_id = id("model", &self.turn, 8);
-        let span = self.span(format!("chat {}", usage.model), span_id, (from, from.after(took)));
+        let span = self.span(format!("chat {}", usage.model), span_id, from, from.after(took));
         let attributes = vec![
             text("gen_ai.operation.name", "chat"),
             text("gen_ai.response.model", &usage.model),
@@ -327,8 +328,8 @@ impl TraceIds {
         let begun = begun.unwrap_or(dossier.turn.opened_at);
         let took = call.duration.map_or(Span::ZERO, |took| took.span());
         let tool: String = call.tool.chars().take(64).collect();
-        let over = (begun, begun.after(took));
-        let span = self.span(format!("execute_tool {tool}"), id("span", &call.id, 8), over);
+        let (name, span_id) = (format!("execute_tool {tool}"), id("span", &call.id, 8));
+        let span = self.span(name, span_id, begun, begun.after(took));
         let mut attributes = vec![
             text("gen_ai.operation.name", "execute_tool"),
             text("gen_ai.tool.name", &tool),
@@ -347,7 +348,7 @@ impl TraceIds {
     fn payment(&self, payment: &PaymentDetails) -> OtlpSpan {
         let PaymentDetails { id: which, purpose, rail, worth, state, at, changed_at, .. } = payment;
         let name = format!("payment {}", purpose.name());
-        let span = self.span(name, id("span", which, 8), (*at, *changed_at));
+        let span = self.span(name, id("span", which, 8), *at, *changed_at);
         let attributes = vec![
             text("automaton.payment.id", which),
             text("automaton.payment.rail", rail.name()),

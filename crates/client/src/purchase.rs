@@ -54,8 +54,8 @@ impl CloudClient {
             return Err(self.refused(response).await?);
         }
         let header = |name| response.header(name).map(str::to_owned);
-        let (payment_required, x_payment_required) =
-            (header(PAYMENT_REQUIRED), header(X_PAYMENT_REQUIRED));
+        let payment_required = header(PAYMENT_REQUIRED);
+        let x_payment_required = header(X_PAYMENT_REQUIRED);
         let body = response.body.whole().await?;
         Ok(PurchaseChallenge { payment_required, x_payment_required, body })
     }
@@ -69,7 +69,8 @@ impl CloudClient {
         &self,
         usd: u32,
         to: Address,
-        (name, value): (&'static str, String),
+        name: &'static str,
+        value: String,
     ) -> Result<PurchaseOutcome, CloudClientError> {
         let path = ["pay", &usd.to_string(), &to.to_string()];
         let mut request = self.request(HttpMethod::Get, &path, None)?;

@@ -369,8 +369,8 @@ async fn rent(
         (None, None) => return Ok(None),
     };
     let bounds = MachineCapacity { in_all, free_min: free_gib_min.map(|gib| u64::from(gib) << 30) };
-    let told = (Arc::clone(&deps.report), tasks);
-    let machines = Machines::new((db, driver), clock, told, bounds);
+    let report = Arc::clone(&deps.report);
+    let machines = Machines::new(db, driver, clock, report, tasks, bounds);
     let limits = MachineQuota { per_owner, in_all, disk_gib, has_room: true };
     let (names, tunnels) = (GatewayNames { origin, domain }, Tunnels::default());
     Ok(Some(MachineOffering { machines, tunnels, limits, region, names }))

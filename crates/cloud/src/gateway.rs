@@ -145,7 +145,7 @@ pub(crate) async fn route_port_requests(
     match rent.names.asked(host, uri.path()) {
         Some(asked) => {
             let host = host.to_owned();
-            let passed = pass(&app, rent, (asked, host), request).await;
+            let passed = pass(&app, rent, asked, host, request).await;
             passed.unwrap_or_else(|error| error.into_response())
         }
         None => next.run(request).await,
@@ -155,7 +155,8 @@ pub(crate) async fn route_port_requests(
 async fn pass(
     app: &Arc<App>,
     rent: &MachineOffering,
-    (asked, host): (PortTarget, String),
+    asked: PortTarget,
+    host: String,
     mut request: Request,
 ) -> Result<Response, ApiError> {
     let route = app.db.route(asked.short_id.clone(), asked.port).await;
@@ -172,8 +173,8 @@ async fn pass(
         let connection = backend.connect(rent, port.port).await?;
         return forward(rent, way, connection, request).await;
     };
-    let ware = sale_item(rent, (&machine, price), &way.asked, request.uri().path());
-    let paid = match sold(app, rent, (&backend, &ware), request.headers()).await? {
+    let ware = sale_item(rent, &machine, price, &way.asked, request.uri().path());
+    let paid = match sold(app, rent, &backend, &ware, request.headers()).await? {
         ControlFlow::Continue(paid) => paid,
         ControlFlow::Break(answer) => return Ok(answer),
     };
@@ -216,7 +217,8 @@ impl App {
 async fn sold(
     app: &Arc<App>,
     rent: &MachineOffering,
-    (backend, ware): (&Backend, &SaleItem),
+    backend: &Backend,
+    ware: &SaleItem,
     headers: &HeaderMap,
 ) -> SaleFlow<SettledSale> {
     let payment = match app.presented(ware, headers).await? {
@@ -230,7 +232,8 @@ async fn sold(
 /// A request to a port, as it is for sale: the owner of the machine is paid.
 fn sale_item(
     rent: &MachineOffering,
-    (machine, price): (&Machine, MicroUsdc),
+    machine: &Machine,
+    price: MicroUsdc,
     asked: &PortTarget,
     path: &str,
 ) -> SaleItem {
@@ -258,7 +261,7 @@ async fn forward(
     mut request: Request,
 ) -> Result<Response, ApiError> {
     let theirs = hyper::upgrade::on(&mut request);
-    let (upgrade, sent) = outgoing(rent, (&asked, &host), request)?;
+    let (upgrade, sent) = outgoing(rent, &asked, &host, request)?;
     let shaken = http1::handshake(TokioIo::new(connection)).await;
     let (mut sender, link) = shaken.map_err(|error| bad(&error.to_string()))?;
     let held = Arc::clone(&permit);
@@ -305,7 +308,8 @@ fn behind(machine: &Machine) -> Result<Backend, ApiError> {
 /// The request as the program gets it, and what it is to be upgraded to.
 fn outgoing(
     rent: &MachineOffering,
-    (asked, host): (&PortTarget, &str),
+    asked: &PortTarget,
+    host: &str,
     request: Request,
 ) -> Result<(Option<HeaderValue>, Request), ApiError> {
     let (mut parts, body) = request.into_parts();

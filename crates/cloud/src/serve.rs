@@ -55,7 +55,7 @@ pub(crate) async fn serve(
             (stream, peer, permit) = take(&listener, &room) => {
                 let (routes, stopped) = (routes.clone(), stopped.clone());
                 open.spawn(async move {
-                    converse((stream, peer), routes, stopped).await;
+                    converse(stream, peer, routes, stopped).await;
                     drop(permit);
                 });
             }
@@ -92,7 +92,8 @@ fn is_of_one(error: &io::Error) -> bool {
 }
 
 async fn converse(
-    (stream, peer): (TcpStream, SocketAddr),
+    stream: TcpStream,
+    peer: SocketAddr,
     routes: Router,
     mut stopped: watch::Receiver<bool>,
 ) {

@@ -163,7 +163,7 @@ impl AlertRule {
         match self {
             Self::BalanceBelowReserve => reserve(signs, against.reserve),
             Self::HeartbeatHighFailureRate => {
-                AlertFinding::when(exceeds(heartbeat_runs.part, (1, 5), heartbeat_runs.of), || {
+                AlertFinding::when(exceeds(heartbeat_runs.part, 1, 5, heartbeat_runs.of), || {
                     format!(
                         "{} of {} runs of the heartbeat failed in an hour",
                         heartbeat_runs.part, heartbeat_runs.of
@@ -172,14 +172,14 @@ impl AlertRule {
             }
             Self::PolicyHighDenyRate => {
                 let Ratio { part, of } = decisions;
-                AlertFinding::when(of >= DECISIONS_MIN && exceeds(part, (1, 2), of), || {
+                AlertFinding::when(of >= DECISIONS_MIN && exceeds(part, 1, 2, of), || {
                     format!("{part} of {of} decisions of an hour were refusals")
                 })
             }
             Self::ContextNearCapacity => {
                 let Some(room) = against.prompt_room else { return AlertFinding::Fine };
                 let Some(tokens) = signs.prompt_tokens else { return AlertFinding::Unknown };
-                AlertFinding::when(exceeds(tokens.into(), (9, 10), room.into()), || {
+                AlertFinding::when(exceeds(tokens.into(), 9, 10, room.into()), || {
                     format!("the last prompt had {tokens} tokens, and there is room for {room}")
                 })
             }
@@ -187,7 +187,7 @@ impl AlertRule {
                 let Some(most) = against.inference_per_day else { return AlertFinding::Fine };
                 let [spent, whole] =
                     [thinking, most].map(|sum| u64::try_from(sum.units()).unwrap_or(0));
-                AlertFinding::when(exceeds(spent, (4, 5), whole), || {
+                AlertFinding::when(exceeds(spent, 4, 5, whole), || {
                     format!("thinking cost {thinking} in 24 hours, and may cost {most}")
                 })
             }
@@ -199,7 +199,7 @@ impl AlertRule {
 }
 
 /// Whether `part` is more than the fraction of `of`.
-fn exceeds(part: u64, (numerator, denominator): (u64, u64), of: u64) -> bool {
+fn exceeds(part: u64, numerator: u64, denominator: u64, of: u64) -> bool {
     u128::from(part) * u128::from(denominator) > u128::from(of) * u128::from(numerator)
 }
 

@@ -113,7 +113,7 @@ impl CatalogueRow {
 /// # Errors
 /// [`InferenceError::Catalogue`] when the built-in rows are damaged.
 pub fn model(id: &str) -> Result<ModelInfo, InferenceError> {
-    known(id, ModelHosting::Hosted, (&ModelClaims::default(), &ModelClaims::default()))
+    known(id, ModelHosting::Hosted, &ModelClaims::default(), &ModelClaims::default())
 }
 
 /// What is known of a model that this machine serves: as [`model`], but one that no row
@@ -122,7 +122,7 @@ pub fn model(id: &str) -> Result<ModelInfo, InferenceError> {
 /// # Errors
 /// As [`model`].
 pub fn own_model(id: &str) -> Result<ModelInfo, InferenceError> {
-    known(id, ModelHosting::Here, (&ModelClaims::default(), &ModelClaims::default()))
+    known(id, ModelHosting::Here, &ModelClaims::default(), &ModelClaims::default())
 }
 
 /// What holds of a model: what its creator configured, then what its server says, then the
@@ -134,7 +134,8 @@ pub fn own_model(id: &str) -> Result<ModelInfo, InferenceError> {
 pub fn known(
     id: &str,
     place: ModelHosting,
-    (configured, served): (&ModelClaims, &ModelClaims),
+    configured: &ModelClaims,
+    served: &ModelClaims,
 ) -> Result<ModelInfo, InferenceError> {
     let row = find(id)?;
     let named = !row.is_default();

@@ -114,7 +114,9 @@ fn the_creator_is_believed_before_the_server_and_the_server_before_the_catalogue
         prices: Some(prices(price)),
         dialect: None,
     };
-    let of = |id, place, claims: (&ModelClaims, &ModelClaims)| known(id, place, claims).unwrap();
+    let of = |id, place, creator: &ModelClaims, server: &ModelClaims| {
+        known(id, place, creator, server).unwrap()
+    };
     // Who is asked, of which model, where: which window, and whether it is free.
     let (dear, free) = (false, true);
     let table = [
@@ -137,34 +139,31 @@ fn the_creator_is_believed_before_the_server_and_the_server_before_the_catalogue
         ("unheard-of", ModelHosting::Hosted, creator, nobody, 50_000, free),
     ];
     for (id, place, creator, server, window, free) in table {
-        let info = of(id, place, (&creator, &server));
+        let info = of(id, place, &creator, &server);
         let found = (info.context_tokens, info.prices == ModelPrices::default());
         assert_eq!(found, (window, free), "{id} {place:?} {creator:?} {server:?}");
     }
     assert_eq!(
-        of("gpt-5.2", ModelHosting::Here, (&creator, &server(1, 1))).max_output_tokens,
+        of("gpt-5.2", ModelHosting::Here, &creator, &server(1, 1)).max_output_tokens,
         Some(900)
     );
     assert_eq!(
-        of("gpt-5.2", ModelHosting::Here, (&nobody, &server(1, 1))).max_output_tokens,
+        of("gpt-5.2", ModelHosting::Here, &nobody, &server(1, 1)).max_output_tokens,
         Some(1)
     );
-    let told = of("unheard-of", ModelHosting::Hosted, (&nobody, &server(9000, i64::MAX)));
+    let told = of("unheard-of", ModelHosting::Hosted, &nobody, &server(9000, i64::MAX));
     assert_eq!(told.prices, prices(i64::MAX), "a dearer price is believed");
     assert_eq!(told.note, None);
     // Who has a server on another machine of its own is told what to write.
     for id in ["qwen3:8b", "unheard-of"] {
-        let note = of(id, ModelHosting::Own, (&nobody, &server(9000, 0))).note.unwrap();
+        let note = of(id, ModelHosting::Own, &nobody, &server(9000, 0)).note.unwrap();
         assert!(note.contains("`brain.prices`") && note.contains("--prices 0,0"), "{note}");
-        assert_eq!(of(id, ModelHosting::Own, (&creator, &nobody)).note, None);
-        assert_eq!(of(id, ModelHosting::Here, (&nobody, &server(9000, 0))).note, None);
+        assert_eq!(of(id, ModelHosting::Own, &creator, &nobody).note, None);
+        assert_eq!(of(id, ModelHosting::Here, &nobody, &server(9000, 0)).note, None);
     }
-    assert_eq!(of("qwen3:8b", ModelHosting::Hosted, (&nobody, &nobody)).note, None);
+    assert_eq!(of("qwen3:8b", ModelHosting::Hosted, &nobody, &nobody).note, None);
     let said = ModelClaims { dialect: Some(RequestDialect::Plain), ..nobody };
-    assert_eq!(
-        of("gpt-5.2", ModelHosting::Hosted, (&said, &nobody)).dialect,
-        RequestDialect::Plain
-    );
+    assert_eq!(of("gpt-5.2", ModelHosting::Hosted, &said, &nobody).dialect, RequestDialect::Plain);
 }
 
 #[test]

@@ -245,7 +245,7 @@ impl Dojo {
             turn: 1,
             call: 1,
         };
-        let verdict = Judge::default().judge(prepared, (&facts, &moment), None);
+        let verdict = Judge::default().judge(prepared, &facts, &moment, None);
         Ok(matches!(verdict, Verdict::Allowed(..)))
     }
 }

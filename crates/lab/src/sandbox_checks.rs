@@ -95,7 +95,9 @@ pub struct CheckScope {
 /// # Errors
 /// When something cannot be tried, or not be told.
 pub fn tell<E: From<SandboxCheckError>>(
-    (program, attempt, root): (PathBuf, PathBuf, &Path),
+    program: PathBuf,
+    attempt: PathBuf,
+    root: &Path,
     extent: CheckScope,
     tell: &mut dyn FnMut(SandboxCheckResult) -> Result<(), E>,
 ) -> Result<(), E> {

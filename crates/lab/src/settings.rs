@@ -8,7 +8,7 @@ use std::path::Path;
 use automaton_agent::{AgentLimits, Budgets, Pace, Sampling, Settings};
 
 /// Settings with this largest answer in tokens, and these budgets.
-pub(crate) fn settings(home: &Path, (max_tokens_per_turn, budgets): (u32, Budgets)) -> Settings {
+pub(crate) fn settings(home: &Path, max_tokens_per_turn: u32, budgets: Budgets) -> Settings {
     Settings {
         machine: None,
         egress: Default::default(),

@@ -63,7 +63,8 @@ impl Judge {
     pub fn judge<T: Intentional>(
         &self,
         value: T,
-        (facts, moment): (&Facts, &RuleContext<'_>),
+        facts: &Facts,
+        moment: &RuleContext<'_>,
         approval: Option<ApprovalId>,
     ) -> Verdict<T> {
         let mut decision = built_in(value.intents(), facts);

@@ -193,7 +193,7 @@ pub(crate) fn listen(listener: &UnixListener, keystore: &Keystore, signer: &Sign
     for stream in listener.incoming() {
         match stream {
             // silent-ok: a command that went away has nobody to tell it to.
-            Ok(stream) => drop(converse(stream, (keystore, signer), &wrong_in_a_row)),
+            Ok(stream) => drop(converse(stream, keystore, signer, &wrong_in_a_row)),
             Err(_) => thread::sleep(REST),
         }
     }
@@ -201,7 +201,8 @@ pub(crate) fn listen(listener: &UnixListener, keystore: &Keystore, signer: &Sign
 
 fn converse(
     stream: UnixStream,
-    (keystore, signer): (&Keystore, &Signer),
+    keystore: &Keystore,
+    signer: &Signer,
     wrong: &Cell<u32>,
 ) -> io::Result<()> {
     stream.set_read_timeout(Some(IO_MAX))?;

@@ -99,7 +99,7 @@ impl RehearsalSigner {
             let late = UncountedPayment::default();
             let answered = signer.converse(&mut agent, |request| match plant {
                 None => signer.answer(request),
-                Some(plant) => planted(plant, &signer, (request, &late)),
+                Some(plant) => planted(plant, &signer, request, &late),
             });
             // silent-ok: an agent that broke the protocol has been told so.
             answered.ok();
@@ -124,7 +124,8 @@ type UncountedPayment = RefCell<Option<(PaymentIntent, ExactPayload)>>;
 fn planted(
     plant: PlantedDefect,
     signer: &Signer,
-    (request, late): (SignerRequest, &UncountedPayment),
+    request: SignerRequest,
+    late: &UncountedPayment,
 ) -> Result<SignerResponse, SignerRefusal> {
     count(signer, late);
     let SignerRequest::Pay(intent) = request else { return signer.answer(request) };

@@ -150,8 +150,8 @@ impl Signer {
             let signature = self.sign(&Payload::Transaction(&transaction))?;
             Ok(transaction.sealed(&signature))
         };
-        let account = (self.address(), gas.per_day);
-        let signed = self.journal()?.transact(account, asked, self.now(), (&permitted, sign))?;
+        let (payer, now) = (self.address(), self.now());
+        let signed = self.journal()?.transact(payer, gas.per_day, asked, now, &permitted, sign)?;
         self.parts.faults.reach(FaultPoint::SignerCounted);
         Ok(SignerResponse::Transacted(signed))
     }

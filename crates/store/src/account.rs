@@ -38,7 +38,8 @@ impl Store {
     pub async fn book_account(
         &self,
         origin: String,
-        (since, to): (Cursor, Cursor),
+        since: Cursor,
+        to: Cursor,
         told: Vec<(LedgerCategory, Revenue)>,
     ) -> Result<bool, StoreError> {
         let write = WriteOptions::new("book what an account told").sync(CommitDurability::Machine);

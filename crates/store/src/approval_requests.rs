@@ -35,7 +35,8 @@ pub(crate) fn ask(
     tx: &Tx<'_>,
     payment: PaymentId,
     question: &ApprovalRequest,
-    origin: (Label, &str),
+    label: Label,
+    source: &str,
 ) -> Result<(), TxError> {
     // Everything that the payment is was written down with it, and does not change.
     let action = format!("payment {payment}: {}", question.summary);
@@ -44,15 +45,18 @@ pub(crate) fn ask(
         call: None,
         action: Hash::of(action.as_bytes()),
     };
-    insert(tx, &asked, question, origin)
+    insert(tx, &asked, question, label, source)
 }
 
 /// Asks about a call that was just refused; the same one is asked about once.
 pub(crate) fn ask_call(
     tx: &Tx<'_>,
-    (id, tool, arguments): (CallId, &str, &str),
+    id: CallId,
+    tool: &str,
+    arguments: &str,
     question: &ApprovalRequest,
-    origin: (Label, &str),
+    label: Label,
+    source: &str,
 ) -> Result<(), TxError> {
     let action = hash_of_call(tool, arguments);
     let waiting = "SELECT count(*) AS count FROM approvals WHERE state = 'waiting'";
@@ -62,7 +66,7 @@ pub(crate) fn ask_call(
         return Ok(());
     }
     let asked = QuestionRow { subject: id.to_string(), call: Some((tool, arguments)), action };
-    insert(tx, &asked, question, origin)
+    insert(tx, &asked, question, label, source)
 }
 
 /// The hash of a call: of a JSON object with its arguments and its tool, in this order
@@ -87,7 +91,8 @@ fn insert(
     tx: &Tx<'_>,
     asked: &QuestionRow<'_>,
     question: &ApprovalRequest,
-    (label, source): (Label, &str),
+    label: Label,
+    source: &str,
 ) -> Result<(), TxError> {
     let id: ApprovalId = tx.ids.id();
     let QuestionRow { subject, call, action } = asked;
@@ -110,5 +115,5 @@ fn insert(
         Sql(*expires_at)
     ];
     tx.exec(sql!("approval_insert"), params)?;
-    step(tx, &one(tx, id)?, (Label::Own, "policy"))
+    step(tx, &one(tx, id)?, Label::Own, "policy")
 }

@@ -134,7 +134,7 @@ impl Store {
         hand: ApprovalAuthor,
     ) -> Result<Approval, StoreError> {
         let write = WriteOptions::new("answer an approval").sync(CommitDurability::Machine);
-        self.write(write, move |tx| answer_one(tx, id, (answer, hand))).await
+        self.write(write, move |tx| answer_one(tx, id, answer, hand)).await
     }
 
     /// One question.
@@ -160,7 +160,7 @@ impl Store {
         self.write(write, move |tx| {
             let old = tx.all(late, [Sql(tx.now)], approval)?;
             for approval in &old {
-                end(tx, approval, (ApprovalState::Expired, Label::Own, "runtime"))?;
+                end(tx, approval, ApprovalState::Expired, Label::Own, "runtime")?;
             }
             Ok(old.len())
         })
@@ -173,14 +173,15 @@ pub(crate) fn use_up(tx: &Tx<'_>, id: ApprovalId, call: CallId) -> Result<(), Tx
     if tx.exec(sql!("approval_use"), params![Sql(id), Sql(call)])? == 0 {
         return Err(unfit("approval", &id, "is not there to be used"));
     }
-    step(tx, &one(tx, id)?, (Label::Own, "runtime"))
+    step(tx, &one(tx, id)?, Label::Own, "runtime")
 }
 
 /// Writes down where a question stands now.
 pub(crate) fn step(
     tx: &Tx<'_>,
     approval: &Approval,
-    (label, source): (Label, &str),
+    label: Label,
+    source: &str,
 ) -> Result<(), TxError> {
     let id: RunId = tx.ids.id();
     let Approval { id: of, state, .. } = approval;
@@ -209,7 +210,8 @@ pub(crate) fn newest(
 fn answer_one(
     tx: &Tx<'_>,
     id: ApprovalId,
-    (answer, hand): (ApprovalVerdict, ApprovalAuthor),
+    answer: ApprovalVerdict,
+    hand: ApprovalAuthor,
 ) -> Result<Approval, TxError> {
     let found = one(tx, id)?;
     let state = match answer {
@@ -229,17 +231,19 @@ fn answer_one(
         ApprovalAuthor::Home => "creator",
         ApprovalAuthor::Signature => "creator's signature",
     };
-    end(tx, &found, (state, Label::Creator, source))?;
+    end(tx, &found, state, Label::Creator, source)?;
     one(tx, id)
 }
 
 fn end(
     tx: &Tx<'_>,
     approval: &Approval,
-    (state, label, source): (ApprovalState, Label, &str),
+    state: ApprovalState,
+    label: Label,
+    source: &str,
 ) -> Result<(), TxError> {
     tx.exec(sql!("approval_answer"), params![Sql(approval.id), Sql(state), Sql(tx.now)])?;
-    step(tx, &one(tx, approval.id)?, (label, source))?;
+    step(tx, &one(tx, approval.id)?, label, source)?;
     let (verdict, by) = match state {
         ApprovalState::Approved => ("approved", payments::PaymentStep::Approved),
         ApprovalState::Denied => {

@@ -285,7 +285,7 @@ pub(crate) fn verify(moment: &Connection) -> Result<ChainReport, TxError> {
     let (mut links, mut last, mut broken) = (0_u64, GENESIS, None);
     let rest = walk(moment, 0, |found, rows| {
         if broken.is_none() {
-            let problem = problem(moment, (found, rows), (links, last))?;
+            let problem = problem(moment, found, rows, links, last)?;
             broken = problem.map(|problem| ChainBreak { seq: Some(found.seq), problem });
         }
         (links, last) = (links + 1, found.hash);
@@ -305,8 +305,10 @@ pub(crate) fn verify(moment: &Connection) -> Result<ChainReport, TxError> {
 /// What is wrong with a link and its rows, after so many links and this hash.
 fn problem(
     connection: &Connection,
-    (found, rows): (LinkRow, &[Subject]),
-    (links, last): (u64, Hash),
+    found: LinkRow,
+    rows: &[Subject],
+    links: u64,
+    last: Hash,
 ) -> Result<Option<ChainProblem>, TxError> {
     if found.seq != links + 1 {
         return Ok(Some(ChainProblem::Gap));

@@ -80,7 +80,8 @@ pub struct CallEnd {
 /// Stores a judged call, its decision and its intents.
 pub(crate) fn plan(
     tx: &Tx<'_>,
-    (turn, ordinal): (TurnId, usize),
+    turn: TurnId,
+    ordinal: usize,
     call: &JudgedCall,
     model: &str,
 ) -> Result<(), TxError> {
@@ -89,7 +90,7 @@ pub(crate) fn plan(
     }
     let starts = call.status == CallStatus::Started;
     let status = if starts { CallStatus::Planned } else { call.status };
-    decisions::store(tx, (turn, Some((ordinal, status))), call, model)?;
+    decisions::store(tx, turn, Some((ordinal, status)), call, model)?;
     for limit in &call.limits {
         rates::take(tx, call.id, limit)?;
     }

@@ -183,7 +183,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         self.write(WriteOptions::new("keep what was asked"), move |tx| {
             let AskedAnswer { prompt, at, reservation } = &asked;
-            prompts::keep(tx, turn, (prompt, *at))?;
+            prompts::keep(tx, turn, prompt, *at)?;
             match (end, reservation) {
                 (AnswerEnd::Heard(usage), asked) => settle(tx, asked.as_ref(), turn, &usage),
                 (AnswerEnd::Refused, Some(asked)) => release(tx, asked),

@@ -74,7 +74,8 @@ pub struct DecisionRecord {
 /// turn is the request of a command.
 pub(crate) fn store(
     tx: &Tx<'_>,
-    (turn, place): (TurnId, Option<(usize, CallStatus)>),
+    turn: TurnId,
+    place: Option<(usize, CallStatus)>,
     call: &JudgedCall,
     model: &str,
 ) -> Result<(), TxError> {

@@ -124,7 +124,7 @@ fn record(tx: &Tx<'_>, new: &NewEgress) -> Result<CallId, TxError> {
         question: None,
         approval: None,
     };
-    decisions::store(tx, (*turn, None), &judged, SOURCE)?;
+    decisions::store(tx, *turn, None, &judged, SOURCE)?;
     tx.exec(
         sql!("egress_insert"),
         params![Sql(id), Sql(*call), method, origin, Sql(outcome), code, Sql(tx.now)],

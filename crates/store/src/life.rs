@@ -77,7 +77,7 @@ impl Store {
         reason: &str,
     ) -> Result<(), StoreError> {
         let reason = reason.to_owned();
-        let work = move |tx: &Tx<'_>| transition(tx, (from, to), &reason);
+        let work = move |tx: &Tx<'_>| transition(tx, from, to, &reason);
         self.write(WriteOptions::new("change the state"), work).await
     }
 }
@@ -123,7 +123,8 @@ pub(crate) fn state(connection: &Connection) -> Result<AgentState, TxError> {
 /// Changes the state from the first to the second of the pair.
 pub(crate) fn transition(
     tx: &Tx<'_>,
-    (from, to): (AgentState, AgentState),
+    from: AgentState,
+    to: AgentState,
     reason: &str,
 ) -> Result<(), TxError> {
     if !from.may_become(to) {

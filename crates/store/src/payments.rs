@@ -101,7 +101,7 @@ impl Store {
         self.write(write, move |tx| {
             let RefusedDemand { origin, detail } = &refused;
             let id: PaymentId = tx.ids.id();
-            log(tx, id, "refused", detail, (Label::Web, origin))
+            log(tx, id, "refused", detail, Label::Web, origin)
         })
         .await
     }
@@ -316,11 +316,11 @@ fn propose(
     ];
     tx.exec(sql!("payment_insert"), params)?;
     let shown = format!("{} {worth} to {payee} for {note}", purpose.name());
-    log(tx, id, PaymentState::Proposed.name(), &shown, (*label, origin))?;
+    log(tx, id, PaymentState::Proposed.name(), &shown, *label, origin)?;
     match question {
-        Some(question) => ask(tx, id, question, (*label, origin))?,
+        Some(question) => ask(tx, id, question, *label, origin)?,
         None => {
-            log(tx, id, PaymentState::Approved.name(), "no rule objects", (Label::Own, "policy"))?
+            log(tx, id, PaymentState::Approved.name(), "no rule objects", Label::Own, "policy")?
         }
     }
     Ok(id)
@@ -335,7 +335,7 @@ fn sign(tx: &Tx<'_>, id: PaymentId, by: &SignedPayment) -> Result<(), TxError> {
     let SignedPayment { header, value, nonce, valid_before } = by;
     let params = params![Sql(id), header, value, Sql(*nonce), Sql(*valid_before), Sql(tx.now)];
     tx.exec(sql!("payment_sign"), params)?;
-    log(tx, id, PaymentState::Signed.name(), &nonce.to_string(), (Label::Own, "signer"))?;
+    log(tx, id, PaymentState::Signed.name(), &nonce.to_string(), Label::Own, "signer")?;
     // Whoever has the signature can take the money: it is spent from here on.
     charge(tx, &found)
 }
@@ -356,7 +356,7 @@ pub(crate) fn advance(tx: &Tx<'_>, id: PaymentId, step: &PaymentStep) -> Result<
     };
     tx.exec(sql!("payment_step"), params![Sql(id), Sql(next), transaction, reason, Sql(tx.now)])?;
     let detail = transaction.or(reason).unwrap_or_default();
-    log(tx, id, next.name(), detail, (Label::Own, "treasury"))?;
+    log(tx, id, next.name(), detail, Label::Own, "treasury")?;
     match (next, found.terms.money.rail()) {
         (PaymentState::Submitted, Rail::Credits) => charge(tx, &found),
         (PaymentState::Failed | PaymentState::Expired, _) => take_back(tx, &key_of(id)),
@@ -388,7 +388,8 @@ fn log(
     payment: PaymentId,
     step: &str,
     detail: &str,
-    (label, source): (Label, &str),
+    label: Label,
+    source: &str,
 ) -> Result<(), TxError> {
     let id: PaymentId = tx.ids.id();
     let params = params![Sql(id), Sql(payment), step, detail, Sql(label), source, Sql(tx.now)];

@@ -58,7 +58,8 @@ pub struct PromptLayerRow {
 pub(crate) fn keep(
     tx: &Tx<'_>,
     turn: TurnId,
-    (prompt, at): (&PromptRow, Timestamp),
+    prompt: &PromptRow,
+    at: Timestamp,
 ) -> Result<(), TxError> {
     let PromptRow { head, status, history_from, history, memory, input, .. } = prompt;
     let PromptRow { shown, open, digest, .. } = prompt;

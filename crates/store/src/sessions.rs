@@ -93,7 +93,7 @@ fn open(tx: &Tx<'_>, causes: &[WakeCause]) -> Result<SessionId, TxError> {
             if from == AgentState::Hibernating {
                 hibernation::end(tx)?;
             }
-            life::transition(tx, (from, AgentState::Waking), "a wake cycle begins")?;
+            life::transition(tx, from, AgentState::Waking, "a wake cycle begins")?;
         }
     }
     let session: SessionId = tx.ids.id();
@@ -127,11 +127,11 @@ pub(crate) fn close(tx: &Tx<'_>, session: SessionId, end: &SessionEnd) -> Result
     }
     life::set_sleep(tx, end.sleep.filter(|_| !hibernates))?;
     let from = life::state(tx)?;
-    life::transition(tx, (from, AgentState::Sleeping), end.reason.sentence())?;
+    life::transition(tx, from, AgentState::Sleeping, end.reason.sentence())?;
     if hibernates {
         let reason = end.note.as_deref().unwrap_or(end.reason.sentence());
         hibernation::begin(tx, reason)?;
-        life::transition(tx, (AgentState::Sleeping, AgentState::Hibernating), reason)?;
+        life::transition(tx, AgentState::Sleeping, AgentState::Hibernating, reason)?;
     }
     Ok(())
 }

@@ -162,7 +162,7 @@ impl Store {
         let write = write.reaches(FaultPoint::JudgementStored);
         self.write(write, move |tx| {
             if let Some(AskedAnswer { prompt, at, reservation }) = &asked {
-                prompts::keep(tx, judgement.turn, (prompt, *at))?;
+                prompts::keep(tx, judgement.turn, prompt, *at)?;
                 costs::settle(tx, reservation.as_ref(), judgement.turn, &judgement.usage)?;
             }
             judge(tx, &judgement)
@@ -288,13 +288,12 @@ fn judge(tx: &Tx<'_>, judgement: &Judgement) -> Result<(), TxError> {
         ],
     )?;
     for (ordinal, call) in calls.iter().enumerate() {
-        calls::plan(tx, (*turn, ordinal), call, &usage.model)?;
+        calls::plan(tx, *turn, ordinal, call, &usage.model)?;
         if let Some(approval) = call.approval {
             approvals::use_up(tx, approval, call.id)?;
         }
         if let Some(CallApprovalRequest { question, arguments, label }) = &call.question {
-            let asked = (call.id, call.tool.as_str(), arguments.as_str());
-            ask_call(tx, asked, question, (*label, &usage.model))?;
+            ask_call(tx, call.id, &call.tool, arguments, question, *label, &usage.model)?;
         }
     }
     Ok(())

@@ -78,7 +78,7 @@ pub(crate) fn check(table: &Table, built: &Built) -> Vec<String> {
             continue;
         };
         for to in &edges.shipped {
-            if let Some(fault) = fault(table, (name, to), row.may.names(to)) {
+            if let Some(fault) = fault(table, name, to, row.may.names(to)) {
                 findings.push(format!("{}: {fault}", edges.manifest));
             }
         }
@@ -101,7 +101,7 @@ pub(crate) fn check(table: &Table, built: &Built) -> Vec<String> {
     findings
 }
 
-fn fault(table: &Table, (from, to): (&str, &str), listed: bool) -> Option<String> {
+fn fault(table: &Table, from: &str, to: &str, listed: bool) -> Option<String> {
     if !listed {
         return Some(format!(
             "the edge from `{from}` to `{to}` is not in the table. \

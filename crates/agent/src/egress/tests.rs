@@ -31,7 +31,7 @@ async fn ask(
     url: &str,
 ) -> Result<AllowedRequest<Option<CallId>>, EgressRefusal> {
     let behalf = CallProvenance { input: label, heard: label, ..manual_provenance(&ids()) };
-    let gate = EgressGate::new(&egress(), (Judge::default(), ids()), behalf, Vec::new(), None);
+    let gate = EgressGate::new(&egress(), Judge::default(), ids(), behalf, Vec::new(), None);
     let url = Url::parse(url).unwrap();
     let origin = Origin::of(&url).unwrap();
     gate.judge(EgressRequest { method: method.to_owned(), url, origin }).await

@@ -267,8 +267,8 @@ impl Workspace {
         let treasury = self.deps.treasury.as_ref();
         let own = treasury.and_then(|treasury| treasury.own_secret());
         let own = own.map(|own| Secret::new(own.to_owned())).into_iter().collect();
-        let judge = (self.deps.judge.clone(), self.deps.ids.clone());
-        EgressGate::new(&self.egress, judge, behalf, own, Some(self.store.clone()))
+        let (judge, ids) = (self.deps.judge.clone(), self.deps.ids.clone());
+        EgressGate::new(&self.egress, judge, ids, behalf, own, Some(self.store.clone()))
     }
 }
 

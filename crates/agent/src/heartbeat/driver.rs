@@ -273,7 +273,7 @@ impl<W: HeartbeatTasks> HeartbeatScheduler<W> {
         let (works, around) = (Arc::clone(&self.works), self.around.clone());
         let tick = Arc::clone(tick);
         let handle = self.runs.spawn(async move {
-            let result = run_one(&*works, &around, (tick, row), lease).await;
+            let result = run_one(&*works, &around, tick, row, lease).await;
             let wait = times.next.since(around.ids.now());
             match result {
                 Ok(TaskResult::Success) => wait,
@@ -293,7 +293,8 @@ impl<W: HeartbeatTasks> HeartbeatScheduler<W> {
 async fn run_one<W: HeartbeatTasks>(
     works: &W,
     around: &SchedulerContext,
-    (tick, row): (Arc<W::Tick>, ScheduledTask),
+    tick: Arc<W::Tick>,
+    row: ScheduledTask,
     lease: Lease,
 ) -> Result<TaskResult, StoreError> {
     let (name, timeout) = (row.task.name.clone(), row.task.timeout);

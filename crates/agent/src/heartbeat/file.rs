@@ -84,11 +84,12 @@ impl FilePosition<'_> {
         HeartbeatError::Value { path, line, key, value, rule }
     }
 
-    fn whole<T: PartialOrd + Display>(
+    fn whole<T: PartialOrd + Display + Copy>(
         self,
         key: &'static str,
         value: T,
-        (least, most): (T, T),
+        least: T,
+        most: T,
         rule: &'static str,
     ) -> Result<T, HeartbeatError> {
         if value < least || value > most {
@@ -122,8 +123,8 @@ pub(crate) fn read(
         serde_saphyr::from_str::<Option<ScheduleFile>>(text).map_err(yaml)?.unwrap_or_default();
     if let Some(value) = written.default_interval_ms {
         let rule = "1000 to 3600000 milliseconds";
-        let range = (1000, 3_600_000);
-        let ms = at(path, &value).whole("defaultIntervalMs", value.value, range, rule)?;
+        let place = at(path, &value);
+        let ms = place.whole("defaultIntervalMs", value.value, 1000, 3_600_000, rule)?;
         settled.tick = Span::from_millis(ms);
     }
     if let Some(value) = written.low_compute_multiplier {
@@ -131,7 +132,7 @@ pub(crate) fn read(
         let place = at(path, &value);
         let text = value.value.strip_suffix(".0").unwrap_or(&value.value);
         let parsed = text.parse().map_err(|_| place.wrong(key, text, rule))?;
-        settled.interval_multiplier = place.whole(key, parsed, (1, 100), rule)?;
+        settled.interval_multiplier = place.whole(key, parsed, 1, 100, rule)?;
     }
     if let Some(zone) = written.timezone {
         let name = zone.value.clone();
@@ -206,7 +207,7 @@ fn entry_over(
         return Err(HeartbeatError::Entry { path, line, name, source });
     }
     let timeout = entry.timeout_ms.unwrap_or_else(|| base.timeout.as_millis());
-    let timeout = place.whole("timeoutMs", timeout, (100, TIMEOUT_MAX_MS), "100 to 600000")?;
+    let timeout = place.whole("timeoutMs", timeout, 100, TIMEOUT_MAX_MS, "100 to 600000")?;
     let retries = entry.max_retries.unwrap_or(base.max_retries);
     Ok(TaskConfig {
         name,
@@ -217,7 +218,7 @@ fn entry_over(
         priority: entry.priority.unwrap_or(base.priority),
         tier_minimum: entry.tier_minimum.unwrap_or(base.tier_minimum),
         timeout: Span::from_millis(timeout),
-        max_retries: place.whole("maxRetries", retries, (0, RETRIES_MAX), "0 to 10")?,
+        max_retries: place.whole("maxRetries", retries, 0, RETRIES_MAX, "0 to 10")?,
     })
 }
 

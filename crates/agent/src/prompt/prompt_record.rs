@@ -114,8 +114,8 @@ pub fn recorded_prompt(
     let mut open = reader.open_messages(Some(at))?;
     open.retain(|open| open.seq.is_none_or(|seq| seq < turn.seq));
     let open = waiting(&open, &turn.inputs);
-    let laid = history_at(reader, (turn, &open), (&history, kept.history_from), &how)?;
-    let facts = facts_at(reader, (turn, at), &open)?;
+    let laid = history_at(reader, turn, &open, &history, kept.history_from, &how)?;
+    let facts = facts_at(reader, turn, at, &open)?;
     let mut layers: Vec<PromptLayerRecord> =
         kept.head.into_iter().map(|(name, text)| whole(&name, text)).collect();
     layers.push(again("open", laid.open, kept.open));
@@ -136,8 +136,10 @@ pub fn recorded_prompt(
 /// The past as it was shown to a turn, as far as it is what it was.
 fn history_at(
     reader: &Reader,
-    (turn, open): (&TurnRecord, &[OpenMessage]),
-    (history, from): (&HistoryCache, Option<u64>),
+    turn: &TurnRecord,
+    open: &[OpenMessage],
+    history: &HistoryCache,
+    from: Option<u64>,
     how: &HistoryStyle,
 ) -> Result<RenderedHistory, StoreError> {
     let digest = HistoryDigest::of(reader.digest(Some(from.unwrap_or(turn.seq)))?.as_ref());
@@ -157,7 +159,8 @@ fn history_at(
 /// The facts that a turn was shown, as far as they are what they were.
 fn facts_at(
     reader: &Reader,
-    (turn, at): (&TurnRecord, Timestamp),
+    turn: &TurnRecord,
+    at: Timestamp,
     open: &[OpenMessage],
 ) -> Result<Vec<Fact>, StoreError> {
     let query = query_of(&turn.inputs, open);

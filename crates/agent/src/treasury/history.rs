@@ -65,7 +65,7 @@ impl Treasury {
             };
             if to != known {
                 let told = new_entries(origin, &page, known, self.creator)?;
-                if !self.store.book_account(origin.clone(), (known, to), told).await? {
+                if !self.store.book_account(origin.clone(), known, to, told).await? {
                     break;
                 }
                 known = to;

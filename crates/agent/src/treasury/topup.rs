@@ -176,9 +176,12 @@ impl Treasury {
         self.store.advance_payment(*id, PaymentStep::Submitted).await?;
         self.reach(FaultPoint::PaymentSubmitted);
         let name = if signed.header == X_PAYMENT { X_PAYMENT } else { PAYMENT_SIGNATURE };
-        let header = (name, signed.value.clone());
         let (usd, payer) = (tier(&payment.money), self.payment_context.signer.address());
-        let answer = self.payment_context.cloud.pay_for_credits(usd, payer, header).await;
+        let answer = self
+            .payment_context
+            .cloud
+            .pay_for_credits(usd, payer, name, signed.value.clone())
+            .await;
         self.reach(FaultPoint::PaymentAnswered);
         match answer {
             Ok(PurchaseOutcome::Taken(reply)) => self.taken(open, signed, reply).await,

@@ -116,7 +116,7 @@ impl Treasury {
         };
         self.store.advance_payment(*id, PaymentStep::Submitted).await?;
         self.reach(FaultPoint::PaymentSubmitted);
-        let answer = self.ask_to_transfer(cloud, key, (&asked, *id)).await;
+        let answer = self.ask_to_transfer(cloud, key, &asked, *id).await;
         self.reach(FaultPoint::PaymentAnswered);
         self.forget_balances();
         let (step, outcome) = match answer {
@@ -140,7 +140,8 @@ impl Treasury {
         &self,
         cloud: &automaton_client::CloudClient,
         key: &Secret,
-        (asked, id): (&TransferRequest, PaymentId),
+        asked: &TransferRequest,
+        id: PaymentId,
     ) -> Result<CreditTransferOutcome, automaton_client::CloudClientError> {
         cloud.transfer(key, asked, &id.to_string()).await
     }

@@ -129,7 +129,7 @@ async fn run(
     deps.emit(Event::CallStarted { turn, call: id, tool: name.clone(), arguments: shown });
     let started = deps.ids.now();
     let (prepared, permit) = approved.open();
-    let context = tool_context(ctx, judged, (id, place), room);
+    let context = tool_context(ctx, judged, id, place, room);
     let span = debug_span!("tool", tool = %name, call = %id);
     let ran =
         AssertUnwindSafe(prepared.run(permit, &context)).catch_unwind().instrument(span).await;
@@ -157,7 +157,8 @@ async fn run(
 fn tool_context<'a>(
     ctx: &'a AgentContext,
     judged: &JudgedTurn,
-    (call, place): (CallId, u32),
+    call: CallId,
+    place: u32,
     room: u32,
 ) -> ToolContext<'a> {
     let (wake, input) = (&judged.claimed.wake, judged.claimed.label);

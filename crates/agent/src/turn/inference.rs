@@ -84,7 +84,7 @@ pub(super) async fn ask(
     }
     let reservation = reserve_cost(ctx, claimed.turn, &claimed.wake).await?;
     ask.name = reservation.as_ref().map(CostReservation::name);
-    tell_asked(ctx, (claimed.turn, provider.model()), reads);
+    tell_asked(ctx, claimed.turn, provider.model(), reads);
     let span = debug_span!("model", model = provider.model().id, messages = ask.messages.len());
     let asked = AskedAnswer { prompt: kept, at: ctx.deps.ids.now(), reservation };
     let mut asking = Box::pin(provider.complete(&ask, &sink).instrument(span));
@@ -162,7 +162,7 @@ fn end_of_failed(error: &InferenceError) -> AnswerEnd {
     if error.costs_nothing() { AnswerEnd::Refused } else { AnswerEnd::Unheard }
 }
 
-fn tell_asked(ctx: &AgentContext, (turn, model): (TurnId, &ModelInfo), prompt_tokens: u32) {
+fn tell_asked(ctx: &AgentContext, turn: TurnId, model: &ModelInfo, prompt_tokens: u32) {
     let model = model.id.clone();
     ctx.deps.emit(Event::InferenceStarted { turn, model, prompt_tokens });
 }

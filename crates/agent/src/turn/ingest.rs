@@ -27,11 +27,11 @@ pub(super) fn ingest(committed: CommittedTurn) -> TurnOutcome {
     let ended = acted.ended.iter().map(|call| {
         let own = call.result.label <= Label::Own;
         let words = if own { call.result.text.as_str() } else { "" };
-        summed(&call.tool, &call.arguments, call.status, (&call.result.text, words))
+        summed(&call.tool, &call.arguments, call.status, &call.result.text, words)
     });
     let settled = settled
         .iter()
-        .map(|call| summed(&call.tool, &call.arguments, call.status, (&call.text, &call.text)));
+        .map(|call| summed(&call.tool, &call.arguments, call.status, &call.text, &call.text));
     let made: Vec<CallOutcome> = ended.chain(settled).collect();
     let (span, note) = acted.sleep.map_or((None, None), |(span, note)| (Some(span), note));
     // What ends a wake that answers so again, in words for the creator.
@@ -58,7 +58,8 @@ fn summed(
     tool: &str,
     arguments: &str,
     status: CallStatus,
-    (result, words): (&str, &str),
+    result: &str,
+    words: &str,
 ) -> CallOutcome {
     let bare = arguments.chars().filter(|c| !c.is_whitespace()).eq("{}".chars());
     let result = if bare { without_digits(result) } else { Cow::Borrowed(result) };

@@ -97,7 +97,7 @@ pub(super) async fn judge(
         }
         let ruling = match closed {
             Some(why) => CallRuling::settled(CallStatus::Skipped, why.to_owned()),
-            None => rule(ctx, (&claimed, attempts), (index, call)).await?,
+            None => rule(ctx, &claimed, attempts, index, call).await?,
         };
         if let CallRuling::Allowed { judged: DecisionDraft { decision, .. }, .. } = &ruling {
             attempts.add(&decision.intents);
@@ -177,8 +177,10 @@ pub fn parsed_call(
 /// Checks, parses and judges one call, after so many of its kind.
 async fn rule(
     ctx: &AgentContext,
-    (claimed, attempts): (&ClaimedTurn, Attempts),
-    (index, call): (usize, &RawCall),
+    claimed: &ClaimedTurn,
+    attempts: Attempts,
+    index: usize,
+    call: &RawCall,
 ) -> Result<CallRuling, AgentError> {
     let begun = ctx.deps.ids.now();
     let invalid = |sentence: String| Ok(CallRuling::settled(CallStatus::Invalid, sentence));
@@ -213,7 +215,7 @@ async fn rule(
         call: u32::try_from(index + 1).unwrap_or(u32::MAX),
     };
     let approval = claimed.approved_call.as_ref().map(|approval| approval.id);
-    let verdict = ctx.deps.judge.judge(prepared, (&facts, &moment), approval);
+    let verdict = ctx.deps.judge.judge(prepared, &facts, &moment, approval);
     let under = DecisionContext {
         input: facts.input,
         heard: facts.heard,

@@ -312,7 +312,8 @@ async fn run_stages(
             debug!(error = %chain(&error), "the turn is given up");
             abandon(
                 ctx,
-                (turn, tier),
+                turn,
+                tier,
                 &error,
                 blamed.map_or(FailureCause::Turn, FailureCause::Message),
             )
@@ -342,7 +343,8 @@ async fn run_inference_stages(
 /// one unharmed.
 async fn abandon(
     ctx: &AgentContext,
-    (turn, tier): (TurnId, ModelTier),
+    turn: TurnId,
+    tier: ModelTier,
     error: &TurnError,
     blame: FailureCause,
 ) -> Result<(), AgentError> {

@@ -39,7 +39,7 @@ pub(crate) fn run(context: &CommandContext, lines: u32) -> Result<(), CliError> 
         [] => "No alerts".to_owned(),
         alerts => {
             let screen = context.screen();
-            let words = |alert| wrap::hanging(&words(alert, (&screen.when, now)), screen.width());
+            let words = |alert| wrap::hanging(&words(alert, &screen.when, now), screen.width());
             let mut told: Vec<String> = alerts.iter().map(words).collect();
             if !alerts.iter().any(Alert::is_active) {
                 told.insert(0, "No alerts now. Earlier ones:".to_owned());
@@ -49,7 +49,7 @@ pub(crate) fn run(context: &CommandContext, lines: u32) -> Result<(), CliError> 
     })
 }
 
-fn words(alert: &Alert, (clock, now): (&WallClock, Timestamp)) -> String {
+fn words(alert: &Alert, clock: &WallClock, now: Timestamp) -> String {
     let Alert { rule, message, since, times, cleared_at, .. } = alert;
     let (severity, message) = (phrases::severity(rule.severity()), plain(message));
     let (rule, begun) = (phrases::rule(*rule), clock.near(*since, now));

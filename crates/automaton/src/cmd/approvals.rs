@@ -98,7 +98,7 @@ fn show(context: &CommandContext, id: ApprovalId) -> Result<(), CliError> {
 fn say(context: &CommandContext, id: ApprovalId, word: ApprovalVerdict) -> Result<(), CliError> {
     let (.., reader) = context.record()?;
     let Approval { action_sha256, expires_at, .. } = found(&reader, id)?;
-    let text = answer_text(id, &action_sha256, (word, expires_at));
+    let text = answer_text(id, &action_sha256, word, expires_at);
     context
         .format
         .answer(&json!({ "approval": id, "answer": word, "message": text }), || text.clone())

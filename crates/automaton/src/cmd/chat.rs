@@ -29,7 +29,7 @@ const SHOWN_CHARS_MAX: usize = 2000;
 pub(crate) fn run(context: &CommandContext, lines: u32) -> Result<(), CliError> {
     let (home, _, reader) = context.record()?;
     let name = plain(&reader.life()?.name);
-    history(context, &reader, (&name, lines))?;
+    history(context, &reader, &name, lines)?;
     hold(async |signals| {
         let feed = match signals.unless(EventFeed::open(&home)).await? {
             // Who leaves before it answers ends nothing.
@@ -42,7 +42,7 @@ pub(crate) fn run(context: &CommandContext, lines: u32) -> Result<(), CliError> 
             }
             Ok(opened) => opened?,
         };
-        let talk = ChatSession::begin(context, (&home, Some(feed)), signals)?;
+        let talk = ChatSession::begin(context, &home, Some(feed), signals)?;
         ChatTerminal::new(talk, context, &name).converse(&home).await
     })
 }
@@ -51,7 +51,8 @@ pub(crate) fn run(context: &CommandContext, lines: u32) -> Result<(), CliError> 
 fn history(
     context: &CommandContext,
     reader: &Reader,
-    (name, lines): (&str, u32),
+    name: &str,
+    lines: u32,
 ) -> Result<(), CliError> {
     for message in &reader.conversation(lines)? {
         context.format.answer(message, || {
@@ -70,7 +71,7 @@ fn history(
 
 /// What somebody says, in lines of so many columns; all but the first are indented.
 pub(super) fn spoken(who: &str, text: &str, width: Option<usize>) -> String {
-    wrapped(&plain(text), width, (&format!("{who}: "), "  "))
+    wrapped(&plain(text), width, &format!("{who}: "), "  ")
 }
 
 /// A talk at a terminal, or with a script.

@@ -140,7 +140,7 @@ pub(crate) fn run(context: &CommandContext, args: &CloudArgs) -> Result<(), CliE
         faults: agent::armed(fault)?,
         launcher: Some(Launcher::new(executable)),
     };
-    process::runtime()?.block_on(serve(context.format, (config, signer), deps, &signals))
+    process::runtime()?.block_on(serve(context.format, config, signer, deps, &signals))
 }
 
 fn give_back(format: Format, config: &CloudConfig, what: Refund) -> Result<(), CliError> {
@@ -161,7 +161,8 @@ fn give_back(format: Format, config: &CloudConfig, what: Refund) -> Result<(), C
 
 async fn serve(
     format: Format,
-    (config, signer): (CloudConfig, RunningSigner),
+    config: CloudConfig,
+    signer: RunningSigner,
     deps: CloudDeps,
     signals: &Signals,
 ) -> Result<(), CliError> {

@@ -21,12 +21,13 @@ struct InitReport<'a> {
 /// Makes a home, or says which automaton lives there already.
 pub(crate) fn run(
     context: &CommandContext,
-    said: (Option<&Name>, Option<&Prompt>),
+    name: Option<&Name>,
+    genesis: Option<&Prompt>,
 ) -> Result<(), CliError> {
     let home = context.home()?;
     home::make_private(&home)?;
     let _lock = home::lock(&home)?;
-    let draft = home::draft(&home, said, None)?;
+    let draft = home::draft(&home, name, genesis, None)?;
     let file = &draft.file;
     let needed =
         |key| CliError::user(format!("automaton.json in {} names no `{key}`", home.display()));

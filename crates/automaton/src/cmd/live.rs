@@ -98,8 +98,7 @@ pub(crate) async fn live(
     }
     home::create_missing_files(&resolved.home, &resolved.name, &resolved.genesis)?;
     let log = EventLog::open(&resolved.home, resolved.log_level);
-    let shown_on = (&context.environment, context.screen());
-    let mut console = Console::new(context.format, shown_on, log);
+    let mut console = Console::new(context.format, &context.environment, context.screen(), log);
     let metrics = match resolved.metrics {
         Some(at) => Some(metrics::serve(at, &resolved.home).await?),
         None => None,
@@ -125,7 +124,7 @@ pub(crate) async fn live(
     if context.format == Format::Text {
         let left = WorkspaceFiles::read(&workspace).since(&before);
         let again = ended.is_ok().then_some(again.as_str());
-        leave(context, (&workspace, &left), (scratch, again))?;
+        leave(context, &workspace, &left, scratch, again)?;
     }
     ended
 }
@@ -133,8 +132,10 @@ pub(crate) async fn live(
 /// Says what was made and where, and how to go on.
 fn leave(
     context: &CommandContext,
-    (workspace, left): (&Path, &WorkspaceSummary),
-    (scratch, again): (bool, Option<&str>),
+    workspace: &Path,
+    left: &WorkspaceSummary,
+    scratch: bool,
+    again: Option<&str>,
 ) -> Result<(), CliError> {
     let screen = context.screen();
     let place = text::tilde(&workspace.display().to_string(), screen.user_home.as_deref());

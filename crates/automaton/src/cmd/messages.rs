@@ -67,8 +67,8 @@ fn list(context: &CommandContext, lines: u32) -> Result<(), CliError> {
     for message in &messages {
         context.format.answer(message, || {
             let text = short(&message.body.text, SHOWN_CHARS_MAX);
-            let head = hanging(&head((&name, &clock), message), width);
-            format!("{head}\n{}", wrapped(&text, width, ("  ", "  ")))
+            let head = hanging(&head(&name, &clock, message), width);
+            format!("{head}\n{}", wrapped(&text, width, "  ", "  "))
         })?;
     }
     Ok(())
@@ -80,7 +80,7 @@ fn show(context: &CommandContext, id: MessageId) -> Result<(), CliError> {
     let answer = reader.answer_to(id)?.map(|answer| answer.id);
     let (name, clock) = (reader.life()?.name, context.clock());
     context.format.answer(&json!({ "message": message, "answer": answer }), || {
-        let mut text = head((&name, &clock), &message);
+        let mut text = head(&name, &clock, &message);
         if let Some(file) = &message.file {
             text.push_str(&format!("\nin its workspace: {}", plain(file)));
         }
@@ -121,7 +121,7 @@ fn found(reader: &Reader, id: MessageId) -> Result<ConversationMessage, CliError
 }
 
 /// The line above a message.
-fn head((name, clock): (&str, &WallClock), message: &ConversationMessage) -> String {
+fn head(name: &str, clock: &WallClock, message: &ConversationMessage) -> String {
     let ConversationMessage { id, at, standing, reply_to, .. } = message;
     let stands = match (standing, reply_to) {
         (Some(standing), _) => format!(", {}", words(*standing)),

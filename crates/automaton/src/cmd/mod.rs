@@ -168,9 +168,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CliError> {
     match cli.command {
         CliCommand::Up(args) => up::run(&context, *args),
         CliCommand::Run(args) => live::run(&context, args),
-        CliCommand::Init { name, genesis } => {
-            init::run(&context, (name.as_ref(), genesis.as_ref()))
-        }
+        CliCommand::Init { name, genesis } => init::run(&context, name.as_ref(), genesis.as_ref()),
         CliCommand::Status => status::run(&context),
         CliCommand::Logs(args) => logs::run(&context, &args),
         CliCommand::Alerts { lines } => alerts::run(&context, lines),

@@ -47,7 +47,7 @@ pub(crate) fn check(wanted: PreflightRequest<'_>) -> Result<(), CliError> {
     let mut wrong = CliErrors::default();
     let file = wrong.take(file);
     let resolved =
-        file.as_ref().and_then(|file| wrong.take(resolved((home, file, environment), flags)));
+        file.as_ref().and_then(|file| wrong.take(resolved(home, file, environment, flags)));
     let schedule = resolved.as_ref().map(|resolved| resolved.heartbeat.clone());
     wrong.take(check_schedule(schedule.unwrap_or_else(|| home.join(home::HEARTBEAT))));
     wrong.take(home::check_character(home));
@@ -105,12 +105,14 @@ fn has_wallet(home: &Path) -> bool {
 
 /// The configuration as it will hold. A story's model is not there yet.
 fn resolved(
-    (home, file, environment): (&Path, &ConfigFile, &Environment),
+    home: &Path,
+    file: &ConfigFile,
+    environment: &Environment,
     flags: &BrainFlags,
 ) -> Result<ResolvedConfig, CliError> {
     match flags.brain {
         Some(BrainArg::Script(_)) => {
-            StoryDriver::resolve_at("http://127.0.0.1:1", (home, file, environment))
+            StoryDriver::resolve_at("http://127.0.0.1:1", home, file, environment)
         }
         _ => resolve::resolve(home, file, flags, environment),
     }

@@ -22,7 +22,7 @@ pub(crate) fn run(context: &CommandContext) -> Result<(), CliError> {
     runtime()?.block_on(provider::discover_models(&mut resolved.brain));
     let character = home::read_character(&home, Some(reader.life()?.constitution_sha256))?;
     let model = provider::describe(&resolved.brain)?;
-    let settings = agent::settings((&resolved, &resolved.egress.unread().open()), None, character);
+    let settings = agent::settings(&resolved, &resolved.egress.unread().open(), None, character);
     let has_money = stack::is_there(&home);
     let model = match has_money {
         true => stack::as_sold(&home, &resolved.brain, model)?,

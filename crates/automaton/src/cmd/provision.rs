@@ -35,7 +35,7 @@ pub(crate) fn run(context: &CommandContext, args: &ProvisionArgs) -> Result<(), 
         let mut signer = signer::start(&executable()?, &config)?;
         let client = SignerClient::open(signer.socket).await?;
         let now = SystemClock.now();
-        let account = ApiAccount::open(&cloud, url, &client, (now, args.chain)).await?;
+        let account = ApiAccount::open(&cloud, url, &client, now, args.chain).await?;
         let address = client.address();
         // The signer ends when its socket is closed.
         drop(client);

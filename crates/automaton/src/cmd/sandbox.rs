@@ -71,7 +71,7 @@ pub(crate) fn run(
         SandboxCommand::Shell => {
             let (home, file) = context.inhabited()?;
             let egress = file.egress.gather(&home)?.open();
-            shell(&launcher, &given, (&home, &egress))
+            shell(&launcher, &given, &home, &egress)
         }
         SandboxCommand::Run { timeout, command } => {
             let (home, file) = context.inhabited()?;
@@ -82,7 +82,7 @@ pub(crate) fn run(
             spec.network = egress.network();
             let mut running = launcher.launch(&plan(&spec, &given)?)?;
             let way = running.take_proxy();
-            told(context, &attended(way, (&home, &egress), move || running.wait())?)
+            told(context, &attended(way, &home, &egress, move || running.wait())?)
         }
     }
 }
@@ -91,7 +91,8 @@ pub(crate) fn run(
 fn shell(
     launcher: &Launcher,
     given: &Probe,
-    (home, egress): (&Path, &EgressConfig),
+    home: &Path,
+    egress: &EgressConfig,
 ) -> Result<ExitCode, CliError> {
     let mut spec = command_spec(&home.join(WORKSPACE), Program::Later, Span::ZERO);
     spec.limits = RunLimits::service();
@@ -111,7 +112,7 @@ fn shell(
     let env = vec![("TERM".to_owned(), "xterm-256color".to_owned())];
     let task = SessionProgram { env, ..SessionProgram::new(program) };
     let work = move || converse(&session, &task, keyboard, screen);
-    let status = attended(way, (home, egress), work)?;
+    let status = attended(way, home, egress, work)?;
     Ok(u8::try_from(status.code()).map_or(ExitCode::FAILURE, ExitCode::from))
 }
 
@@ -119,14 +120,16 @@ fn shell(
 /// in the creator's name, and not recorded, since the record is the automaton's.
 fn attended<T: Send + 'static>(
     way: Option<TcpListener>,
-    (home, egress): (&Path, &EgressConfig),
+    home: &Path,
+    egress: &EgressConfig,
     work: impl FnOnce() -> Result<T, LaunchError> + Send + 'static,
 ) -> Result<T, CliError> {
     let Some(way) = way else { return Ok(work()?) };
     let judge = operator::judge(&operator::path(home), operator::text(home)?.as_deref())?;
     let gate = EgressGate::new(
         egress,
-        (judge, id_generator()),
+        judge,
+        id_generator(),
         manual_provenance(&id_generator()),
         Vec::new(),
         None,

@@ -112,11 +112,11 @@ pub(crate) fn run(context: &CommandContext, args: &SendArgs) -> Result<(), CliEr
     let text = args.message()?;
     if args.wait {
         let within = args.timeout.map(|secs| Duration::from_secs(u64::from(secs)));
-        return hold(async |signals| wait(context, &home, (text, within), signals).await);
+        return hold(async |signals| wait(context, &home, text, within, signals).await);
     }
     let before = when_read(&home);
     let delivered = deliver(&home, &text, &new_key(&id_generator()))?;
-    let (next, file) = prospect(&home, delivered, (&text, before));
+    let (next, file) = prospect(&home, delivered, &text, before);
     let DeliveryReceipt { message, running } = delivered;
     let told = json!({ "message": message, "running": running, "next": next, "file": file });
     context.format.answer(&told, || hanging(&stored(message, &next), context.screen().width()))
@@ -126,7 +126,8 @@ pub(crate) fn run(context: &CommandContext, args: &SendArgs) -> Result<(), CliEr
 async fn wait(
     context: &CommandContext,
     home: &Path,
-    (text, within): (String, Option<Duration>),
+    text: String,
+    within: Option<Duration>,
     signals: StopSignals,
 ) -> Result<(), CliError> {
     let Ok(feed) = signals.unless(EventFeed::open(home)).await? else {
@@ -146,7 +147,7 @@ async fn wait(
         return unanswered(context, message, why.hint(hint));
     }
     // silent-ok: whether somebody runs it was seen by sending; what it does is shown if it can be.
-    let mut talk = ChatSession::begin(context, (home, feed.ok()), signals)?;
+    let mut talk = ChatSession::begin(context, home, feed.ok(), signals)?;
     let Some(sent) = sent(talk.reader(), message)? else {
         return Err(CliError::new(
             ErrorClass::Internal,
@@ -217,7 +218,8 @@ pub(crate) fn sent(
 fn prospect(
     home: &Path,
     delivered: DeliveryReceipt,
-    (text, when): (&str, &str),
+    text: &str,
+    when: &str,
 ) -> (String, Option<String>) {
     if !delivered.running {
         let next = "nobody runs this automaton now; it reads the message when `automaton run` or \
@@ -375,7 +377,7 @@ fn store_alone(
         ControlRequest::Answer { approval, word, signature } => {
             let creator = home::read(home)?.creator_address;
             let signed = signature.as_deref().map(|signature| (signature, creator.as_deref()));
-            let answered = automaton_agent::answer(store, (*approval, *word), signed).await?;
+            let answered = automaton_agent::answer(store, *approval, *word, signed).await?;
             Ok(ControlResponse::Answered { summary: answered.summary.text })
         }
         ControlRequest::Close { message } => {

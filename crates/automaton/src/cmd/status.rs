@@ -212,14 +212,14 @@ fn in_words(status: &Status, screen: &Viewport) -> String {
     let rows = [
         ("Name", plain(&status.name)),
         ("Running", running),
-        ("State", state_in_words(status, (clock, now))),
-        ("Balance", means_in_words(&status.means, (clock, now))),
+        ("State", state_in_words(status, clock, now)),
+        ("Balance", means_in_words(&status.means, clock, now)),
         ("Thinks with", plain(&status.brain)),
         ("Inbox", inbox),
         ("Alerts", alerts_in_words(&status.alerts)),
         ("Turns", number(status.turns)),
         ("Spent", status.spent.clone()),
-        ("Heartbeat", next_task_in_words(status.next_heartbeat.as_ref(), (clock, now))),
+        ("Heartbeat", next_task_in_words(status.next_heartbeat.as_ref(), clock, now)),
         ("Commands", plain(&commands)),
         ("Home", tilde(&status.home, screen.user_home.as_deref())),
         ("Record", format!("{record}, {}", size(status.record.bytes))),
@@ -230,7 +230,7 @@ fn in_words(status: &Status, screen: &Viewport) -> String {
     rows_of(&rows, screen.width())
 }
 
-fn state_in_words(status: &Status, (clock, now): (&WallClock, Timestamp)) -> String {
+fn state_in_words(status: &Status, clock: &WallClock, now: Timestamp) -> String {
     let mut told = phrases::state(status.state).to_owned();
     if let Some(sleep) = status.sleep {
         let until = match sleep.until {
@@ -245,7 +245,7 @@ fn state_in_words(status: &Status, (clock, now): (&WallClock, Timestamp)) -> Str
     told
 }
 
-fn means_in_words(means: &FinancialStatus, (clock, now): (&WallClock, Timestamp)) -> String {
+fn means_in_words(means: &FinancialStatus, clock: &WallClock, now: Timestamp) -> String {
     let FinancialStatus { tier, credits, usdc, read_at, broke_for_ms, lives_cheaply_since, .. } =
         means;
     let Some(((tier, credits), read)) = tier.zip(*credits).zip(*read_at) else {
@@ -265,7 +265,7 @@ fn means_in_words(means: &FinancialStatus, (clock, now): (&WallClock, Timestamp)
     )
 }
 
-fn next_task_in_words(task: Option<&NextTask>, (clock, now): (&WallClock, Timestamp)) -> String {
+fn next_task_in_words(task: Option<&NextTask>, clock: &WallClock, now: Timestamp) -> String {
     match task {
         None => "no task is planned".to_owned(),
         Some(NextTask { task, at }) => {

@@ -71,7 +71,7 @@ pub(crate) fn run(context: &CommandContext, args: &TurnArgs) -> Result<(), CliEr
     let shown = TurnView { dossier: &dossier, prompt: prompt.as_ref() };
     context.format.answer(&shown, || {
         let screen = context.screen();
-        let told = in_full(&dossier, prompt.as_ref(), (args, &screen.when));
+        let told = in_full(&dossier, prompt.as_ref(), args, &screen.when);
         wrap::hanging(&told, screen.width())
     })
 }
@@ -79,7 +79,8 @@ pub(crate) fn run(context: &CommandContext, args: &TurnArgs) -> Result<(), CliEr
 fn in_full(
     dossier: &TurnDetails,
     prompt: Option<&PromptRecord>,
-    (args, clock): (&TurnArgs, &WallClock),
+    args: &TurnArgs,
+    clock: &WallClock,
 ) -> String {
     let turn = &dossier.turn;
     let mut text = head(turn, clock);
@@ -92,7 +93,7 @@ fn in_full(
         text.push_str(&indented(&input.text, "  "));
     }
     match prompt {
-        Some(sent) => asked(&mut text, sent, (args, clock)),
+        Some(sent) => asked(&mut text, sent, args, clock),
         None => text.push_str("\n\nThe prompt that it was asked with is not on record"),
     }
     if !turn.thought.trim().is_empty() {
@@ -102,7 +103,7 @@ fn in_full(
     for call in &turn.calls {
         let decision = dossier.decisions.iter().find(|decision| decision.call == call.id);
         let effort = dossier.efforts.iter().find(|effort| effort.call == call.id);
-        called(&mut text, call, (decision, effort));
+        called(&mut text, call, decision, effort);
     }
     money(&mut text, dossier);
     text
@@ -120,14 +121,14 @@ fn head(turn: &TurnRecord, clock: &WallClock) -> String {
 }
 
 /// What the model was asked with.
-fn asked(text: &mut String, sent: &PromptRecord, (args, clock): (&TurnArgs, &WallClock)) {
+fn asked(text: &mut String, sent: &PromptRecord, args: &TurnArgs, clock: &WallClock) {
     let PromptRecord { at, layers, window_tokens, answer_tokens, history_from } = sent;
     let at = clock.at(*at);
     add(text, format_args!("\n\nIt was asked at {at} with (tokens are estimated):\n"));
     let (mut chars, mut tokens) = (0_u32, 0_u32);
     for layer in layers {
         (chars, tokens) = (chars.saturating_add(layer.chars), tokens.saturating_add(layer.tokens));
-        line(text, &layer.name, (layer.chars, layer.tokens));
+        line(text, &layer.name, layer.chars, layer.tokens);
         match history_from.filter(|_| layer.name == "history") {
             _ if !layer.on_record => text.push_str(", no longer on record as it was"),
             Some(from) => add(text, format_args!(", from turn {from} on")),
@@ -135,7 +136,7 @@ fn asked(text: &mut String, sent: &PromptRecord, (args, clock): (&TurnArgs, &Wal
         }
         text.push('\n');
     }
-    line(text, "together", (chars, tokens));
+    line(text, "together", chars, tokens);
     let (window, answer) = (number(*window_tokens), number(*answer_tokens));
     add(text, format_args!(" of {window}, and {answer} for the answer"));
     let shown = layers.iter().filter(|layer| args.prompt && layer.chars > 0);
@@ -146,7 +147,7 @@ fn asked(text: &mut String, sent: &PromptRecord, (args, clock): (&TurnArgs, &Wal
     }
 }
 
-fn line(text: &mut String, name: &str, (chars, tokens): (u32, u32)) {
+fn line(text: &mut String, name: &str, chars: u32, tokens: u32) {
     let (name, chars, tokens) = (plain(name), number(chars), number(tokens));
     add(text, format_args!("  {name:<14} {chars:>9} characters {tokens:>9} tokens"));
 }
@@ -155,7 +156,8 @@ fn line(text: &mut String, name: &str, (chars, tokens): (u32, u32)) {
 fn called(
     text: &mut String,
     call: &CallRecord,
-    (decision, effort): (Option<&DecisionRecord>, Option<&CallDetails>),
+    decision: Option<&DecisionRecord>,
+    effort: Option<&CallDetails>,
 ) {
     let CallRecord { tool, status, arguments, result, duration, .. } = call;
     add(text, format_args!("\n\nIt called {}: {}", plain(tool), phrases::call(*status)));

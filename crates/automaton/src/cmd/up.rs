@@ -43,11 +43,11 @@ pub(crate) fn run(context: &CommandContext, args: UpArgs) -> Result<(), CliError
     };
     home::check_ours(&home)?;
     let lock = home::lock_if_made(&home)?;
-    let said = (args.name.as_ref(), args.genesis.as_ref());
+    let (name, genesis) = (args.name.as_ref(), args.genesis.as_ref());
     preflight::check(PreflightRequest {
         environment: &context.environment,
         home: &home,
-        file: home::draft(&home, said, None).map(|draft| draft.file),
+        file: home::draft(&home, name, genesis, None).map(|draft| draft.file),
         flags: &args.flags,
         run: &args.run,
         lives_from: |_, brain| brain.can_be_sold(),
@@ -55,7 +55,7 @@ pub(crate) fn run(context: &CommandContext, args: UpArgs) -> Result<(), CliError
     home::make_private(&home)?;
     let _lock = lock.map_or_else(|| home::lock(&home), Ok)?;
     let brain = first_brain(&home, &args.flags)?;
-    let draft = home::draft(&home, said, brain.as_ref())?;
+    let draft = home::draft(&home, name, genesis, brain.as_ref())?;
     warn_of_config(&home, &draft.file);
     let ask =
         args.ask.map(|text| InitialMessage { text, key: format!("ask:{}", ids.id::<RunId>()) });

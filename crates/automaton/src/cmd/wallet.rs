@@ -49,12 +49,12 @@ pub(crate) fn run(context: &CommandContext, command: &WalletCommand) -> Result<(
     match command {
         WalletCommand::New { passphrase_file, creator } => {
             let make = |to: &Path, words: &Secret| keystore::create(to, words, &SystemEntropy);
-            begin(context, (passphrase_file.as_deref(), *creator), make)
+            begin(context, passphrase_file.as_deref(), *creator, make)
         }
         WalletCommand::Import { file, passphrase_file, creator } => {
             let take =
                 |to: &Path, words: &Secret| keystore::import(file, to, words, &SystemEntropy);
-            begin(context, (passphrase_file.as_deref(), *creator), take)
+            begin(context, passphrase_file.as_deref(), *creator, take)
         }
         WalletCommand::Show => {
             let address = keystore_of(&automaton)?.address();
@@ -67,7 +67,8 @@ pub(crate) fn run(context: &CommandContext, command: &WalletCommand) -> Result<(
 /// Brings a key into the home's signer, and names the creator to it.
 fn begin(
     context: &CommandContext,
-    (passphrase_file, creator): (Option<&Path>, Option<Address>),
+    passphrase_file: Option<&Path>,
+    creator: Option<Address>,
     bring: impl FnOnce(&Path, &Secret) -> Result<Address, KeystoreError>,
 ) -> Result<(), CliError> {
     let home = SignerHome::make(&home_of(&context.home()?))?;
@@ -144,8 +145,7 @@ pub(crate) fn top_up(context: &CommandContext, args: &TopUpArgs) -> Result<(), C
     keystore_of(&home)?;
     let _lock = home::lock(&home)?;
     let bought = with_store(&home, async |store: &Store| {
-        let (treasury, mut signer) =
-            open(context, store, (&home, cloud), (&args.payment, &[])).await?;
+        let (treasury, mut signer) = open(context, store, &home, cloud, &args.payment, &[]).await?;
         let bought = treasury.buy(args.usd).await;
         // The signer ends when its socket is closed.
         drop(treasury);
@@ -195,8 +195,10 @@ pub(super) fn cloud_of<'a>(
 pub(super) async fn open(
     context: &CommandContext,
     store: &Store,
-    (home, cloud): (&Path, &HttpUrl),
-    (args, spelled): (&PaymentArgs, &[String]),
+    home: &Path,
+    cloud: &HttpUrl,
+    args: &PaymentArgs,
+    spelled: &[String],
 ) -> Result<(Treasury, Child), CliError> {
     let token = TokenDomain {
         name: args.usdc_name.clone(),

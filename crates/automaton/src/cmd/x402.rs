@@ -67,7 +67,7 @@ pub(crate) fn run(context: &CommandContext, command: &X402Command) -> Result<(),
     let FetchOutcome { reply, paid } = with_store(&home, async |store: &Store| {
         let spelled = limits.x402_hosts.clone();
         let (treasury, mut signer) =
-            open(context, store, (&home, cloud), (&args.payment, &spelled)).await?;
+            open(context, store, &home, cloud, &args.payment, &spelled).await?;
         let treasury = treasury.with_limits(limits)?;
         let brought = treasury.fetch(errand).await;
         // The signer ends when its socket is closed.

@@ -151,7 +151,7 @@ async fn live(config: &LaunchConfig, mut stopped: watch::Receiver<bool>) -> Resu
     }
     let begun = ids.now();
     let who = Identity { automaton, resolved, ids: &ids };
-    let brain = brain(config, (&launcher, &probe), who, clock, &events);
+    let brain = brain(config, &launcher, &probe, who, clock, &events);
     // Both arms are safe to drop: a model that is being loaded is killed then.
     let (providers, payment_context) = tokio::select! {
         biased;
@@ -165,7 +165,7 @@ async fn live(config: &LaunchConfig, mut stopped: watch::Receiver<bool>) -> Resu
     let treasury = payment_context
         .map(|payment_context| Treasury::new(store.clone(), payment_context, around));
     let treasury = treasury.map(|treasury| under(resolved, treasury)).transpose()?;
-    let settings = settings((resolved, &config.egress.open()), config.turns_max, character);
+    let settings = settings(resolved, &config.egress.open(), config.turns_max, character);
     let deps = AgentDeps {
         store: store.clone(),
         providers,
@@ -208,7 +208,8 @@ fn under(resolved: &ResolvedConfig, treasury: Treasury) -> Result<Arc<Treasury>,
 /// The model, and what it is paid with where it costs something.
 async fn brain(
     config: &LaunchConfig,
-    (launcher, probe): (&Launcher, &Probe),
+    launcher: &Launcher,
+    probe: &Probe,
     who: Identity<'_>,
     clock: Arc<dyn Clock>,
     events: &EventPipe,
@@ -277,7 +278,8 @@ pub(crate) fn armed(fault: Option<(&str, &Path)>) -> Result<Arc<dyn Faults>, Cli
 
 /// What the agent is told, from the configuration and its own files.
 pub(crate) fn settings(
-    (resolved, egress): (&ResolvedConfig, &EgressConfig),
+    resolved: &ResolvedConfig,
+    egress: &EgressConfig,
     turns_max: Option<u32>,
     character: IdentityFiles,
 ) -> Settings {

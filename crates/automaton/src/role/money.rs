@@ -77,7 +77,7 @@ pub(crate) async fn open(
     let net = client(paid.chain([config.cloud.as_str(), config.rpc.as_str()]))?;
     let cloud = CloudClient::new(net.clone(), &config.cloud)?;
     let signer = SignerClient::open(socket).await?;
-    let account = async || account(config, &who, (&cloud, &signer), &tell).await;
+    let account = async || account(config, &who, &cloud, &signer, &tell).await;
     let (key, models) = patiently(account).await?;
     let row = models.data.iter().find(|row| row.id == config.model).ok_or_else(|| {
         let what = format!("the cloud {} offers no model '{}'", config.cloud, config.model);
@@ -87,8 +87,9 @@ pub(crate) async fn open(
     let remedies = remedies(&resolved.brain, &resolved.brain_origin, true);
     let known = describe(&resolved.brain)?;
     let info = |row: &ModelRow| sold(row, &known, &resolved.brain);
-    let parts = |row: &ModelRow| (net.clone(), remedies.clone(), info(row));
-    let at_cloud = |row: &ModelRow| provider(config, &key, parts(row), Arc::clone(&clock));
+    let at_cloud = |row: &ModelRow| {
+        provider(config, &key, net.clone(), remedies.clone(), info(row), Arc::clone(&clock))
+    };
     let mut providers = ProviderRegistry::new(at_cloud(row)?);
     // A weaker model is trusted with less than the tools that it would be given.
     let fits = |other: &ModelRow| other.available && other.weak == row.weak;
@@ -146,7 +147,8 @@ async fn patiently<T>(attempt: impl AsyncFn() -> Result<T, CliError>) -> Result<
 async fn account(
     config: &MoneyLaunchConfig,
     who: &Identity<'_>,
-    (cloud, signer): (&CloudClient, &SignerClient),
+    cloud: &CloudClient,
+    signer: &SignerClient,
     tell: impl Fn(Event),
 ) -> Result<(Secret, ModelsReply), CliError> {
     let home = &who.resolved.home;
@@ -160,8 +162,8 @@ async fn account(
             Err(error) => return Err(error.into()),
         }
     }
-    let place = (who.ids.now(), config.sign_in_chain);
-    let account = ApiAccount::open(cloud, &config.cloud, signer, place).await?;
+    let (now, chain) = (who.ids.now(), config.sign_in_chain);
+    let account = ApiAccount::open(cloud, &config.cloud, signer, now, chain).await?;
     account.keep(home)?;
     let (at, address) = (origin(&config.cloud)?.to_string(), signer.address().to_string());
     tell(Event::AccountOpened { cloud: at, address });
@@ -209,7 +211,9 @@ fn sold(row: &ModelRow, known: &ModelInfo, brain: &Brain) -> ModelInfo {
 fn provider(
     config: &MoneyLaunchConfig,
     key: &Secret,
-    (net, remedies, info): (HttpClient, Remedies, ModelInfo),
+    net: HttpClient,
+    remedies: Remedies,
+    info: ModelInfo,
     clock: Arc<dyn Clock>,
 ) -> Result<Arc<dyn Provider>, CliError> {
     let endpoint = Endpoint::new(&config.cloud, ApiAuth::Raw(key.clone()), info);

@@ -156,7 +156,7 @@ pub(crate) fn served_by(brain: &HttpBrain, model: &str) -> Result<ModelInfo, Cli
     let nobody = ModelClaims::default();
     // What the creator says is said of the usual model alone.
     let said = if model == brain.model { &brain.said } else { &nobody };
-    Ok(catalogue::known(model, place(&brain.url), (said, &brain.served.of(model)))?)
+    Ok(catalogue::known(model, place(&brain.url), said, &brain.served.of(model))?)
 }
 
 /// Asks the server for its models: their names, windows and prices. One that does not say
@@ -167,7 +167,7 @@ pub(crate) async fn discover_models(brain: &mut Brain) {
     let Ok(client) = client([http.url.as_str()]) else { return };
     let models: Vec<&str> =
         std::iter::once(http.model.as_str()).chain(http.cheaper.names()).collect();
-    let asked = probe(&client, (&http.url, &auth(http)), (place(&http.url), &models)).await;
+    let asked = probe(&client, &http.url, &auth(http), place(&http.url), &models).await;
     http.served = asked.unwrap_or_default();
 }
 

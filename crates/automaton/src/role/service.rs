@@ -146,11 +146,10 @@ fn start() -> Result<(), CliError> {
         let (stop, stopped) = watch::channel(false);
         let serving = async {
             match serves {
-                PreparedService::Chain(chain) => {
-                    serve_chain((chain, listen), faults, stopped).await
-                }
+                PreparedService::Chain(chain) => serve_chain(chain, listen, faults, stopped).await,
                 PreparedService::Cloud(parts) => {
-                    serve_cloud(*parts, executable, faults, stopped).await
+                    let (config, signer) = *parts;
+                    serve_cloud(config, signer, executable, faults, stopped).await
                 }
             }
         };
@@ -169,7 +168,8 @@ fn start() -> Result<(), CliError> {
 }
 
 async fn serve_chain(
-    (config, listen): (ChainLaunchConfig, SocketAddr),
+    config: ChainLaunchConfig,
+    listen: SocketAddr,
     faults: Arc<dyn Faults>,
     mut stopped: watch::Receiver<bool>,
 ) -> Result<(), CliError> {
@@ -212,7 +212,8 @@ async fn serve_chain(
 }
 
 async fn serve_cloud(
-    (config, signer): (CloudConfig, RunningSigner),
+    config: CloudConfig,
+    signer: RunningSigner,
     executable: PathBuf,
     faults: Arc<dyn Faults>,
     mut stopped: watch::Receiver<bool>,

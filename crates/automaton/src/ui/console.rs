@@ -36,7 +36,8 @@ impl Console {
     /// A console on stdout.
     pub(crate) fn new(
         format: Format,
-        (environment, screen): (&Environment, Viewport),
+        environment: &Environment,
+        screen: Viewport,
         log: EventLog,
     ) -> Self {
         let watched = io::stdout().is_terminal();

@@ -246,7 +246,7 @@ impl<W: Write> EventPrinter<W> {
         let (first, next) = self.margins(stamped);
         let margins = (format!("{first}{MARGIN}"), format!("{next}{MARGIN}"));
         let thought = plain(thought);
-        let text = wrapped(thought.trim(), self.screen.width(), (&margins.0, &margins.1));
+        let text = wrapped(thought.trim(), self.screen.width(), &margins.0, &margins.1);
         writeln!(self.out, "{text}")
     }
 

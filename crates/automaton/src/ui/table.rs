@@ -9,7 +9,7 @@ pub(crate) fn rows(rows: &[(&str, String)], width: Option<usize>) -> String {
     let next = " ".repeat(widest + 2);
     let line = |(name, value): &(&str, String)| {
         let first = format!("{name}{}", " ".repeat(widest + 2 - columns(name)));
-        wrapped(value, width, (&first, &next))
+        wrapped(value, width, &first, &next)
     };
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
@@ -30,7 +30,7 @@ pub(crate) fn list<const N: usize>(lines: &[[String; N]], width: Option<usize>) 
         // Where the cells before leave too little room, the last goes on below them.
         let roomy = width.is_none_or(|width| columns(&first) * 2 <= width);
         let next = " ".repeat(if roomy { columns(&first) } else { 4 });
-        Some(wrapped(last, width, (&first, &next)).trim_end().to_owned())
+        Some(wrapped(last, width, &first, &next).trim_end().to_owned())
     };
     lines.iter().filter_map(line).collect::<Vec<_>>().join("\n")
 }

@@ -20,17 +20,17 @@ pub(crate) fn span(span: Span) -> String {
         0 => format!("{millis} ms"),
         1..10 if tenth > 0 => format!("{secs}.{tenth} s"),
         1..60 => format!("{secs} s"),
-        60..600 => pair((secs / 60, "min"), (secs % 60, "s")),
+        60..600 => pair(secs / 60, "min", secs % 60, "s"),
         600..3600 => format!("{} min", secs / 60),
-        3600..86_400 => pair((secs / 3600, "h"), (secs % 3600 / 60, "min")),
+        3600..86_400 => pair(secs / 3600, "h", secs % 3600 / 60, "min"),
         _ => {
             let days = secs / 86_400;
-            pair((days, if days == 1 { "day" } else { "days" }), (secs % 86_400 / 3600, "h"))
+            pair(days, if days == 1 { "day" } else { "days" }, secs % 86_400 / 3600, "h")
         }
     }
 }
 
-fn pair((large, unit): (i64, &str), (small, smaller): (i64, &str)) -> String {
+fn pair(large: i64, unit: &str, small: i64, smaller: &str) -> String {
     match small {
         0 => format!("{large} {unit}"),
         _ => format!("{large} {unit} {small} {smaller}"),

@@ -101,7 +101,7 @@ impl TextWrapper {
 }
 
 /// Text in lines of so many columns, without a newline at the end.
-pub(crate) fn wrapped(text: &str, width: Option<usize>, (first, next): (&str, &str)) -> String {
+pub(crate) fn wrapped(text: &str, width: Option<usize>, first: &str, next: &str) -> String {
     let mut out = String::new();
     let mut flow = TextWrapper::new(width, first, next);
     flow.push(text.trim_end_matches('\n'), &mut out);
@@ -113,7 +113,7 @@ pub(crate) fn wrapped(text: &str, width: Option<usize>, (first, next): (&str, &s
 pub(crate) fn hanging(text: &str, width: Option<usize>) -> String {
     let lead = text.len() - text.trim_start_matches(' ').len();
     let lines: Vec<String> =
-        text.split('\n').map(|line| wrapped(line, width, ("", &" ".repeat(lead + 2)))).collect();
+        text.split('\n').map(|line| wrapped(line, width, "", &" ".repeat(lead + 2))).collect();
     lines.join("\n")
 }
 
@@ -152,13 +152,13 @@ mod tests {
             "  → write_file path: notes.txt, content:\n    This report is about the files"
         );
         assert_eq!(hanging(text, None), text);
-        assert_eq!(wrapped("one\n\n  two", Some(20), ("│ ", "│ ")), "│ one\n│\n│   two");
+        assert_eq!(wrapped("one\n\n  two", Some(20), "│ ", "│ "), "│ one\n│\n│   two");
         assert_eq!(
-            wrapped("报告报告报告报告报告报告", Some(20), ("", "")),
+            wrapped("报告报告报告报告报告报告", Some(20), "", ""),
             "报告报告报告报告报告\n报告"
         );
         assert_eq!(
-            wrapped(&"x".repeat(25), Some(20), ("a ", "  ")),
+            wrapped(&"x".repeat(25), Some(20), "a ", "  "),
             format!("a {}\n  {}", "x".repeat(18), "x".repeat(7))
         );
     }
@@ -168,7 +168,7 @@ mod tests {
         fn no_line_is_too_wide_and_no_word_is_lost(
             text in "[a-zß报 \\n]{0,200}", width in 20_usize..130, cuts in prop::collection::vec(0_usize..200, 0..4),
         ) {
-            let whole = wrapped(&text, Some(width), ("  │ ", "  │ "));
+            let whole = wrapped(&text, Some(width), "  │ ", "  │ ");
             for line in whole.lines() {
                 prop_assert!(columns(line) <= width, "{line:?} is wider than {width}");
             }

@@ -51,7 +51,7 @@ impl RouteTable {
         summary: &str,
         handler: impl Operation<T>,
     ) -> Self {
-        self.add((MethodFilter::GET, "get"), path, summary, handler)
+        self.add(MethodFilter::GET, "get", path, summary, handler)
     }
 
     pub(super) fn post<T: 'static>(
@@ -60,7 +60,7 @@ impl RouteTable {
         summary: &str,
         handler: impl Operation<T>,
     ) -> Self {
-        self.add((MethodFilter::POST, "post"), path, summary, handler)
+        self.add(MethodFilter::POST, "post", path, summary, handler)
     }
 
     pub(super) fn put<T: 'static>(
@@ -69,7 +69,7 @@ impl RouteTable {
         summary: &str,
         handler: impl Operation<T>,
     ) -> Self {
-        self.add((MethodFilter::PUT, "put"), path, summary, handler)
+        self.add(MethodFilter::PUT, "put", path, summary, handler)
     }
 
     pub(super) fn delete<T: 'static>(
@@ -78,12 +78,13 @@ impl RouteTable {
         summary: &str,
         handler: impl Operation<T>,
     ) -> Self {
-        self.add((MethodFilter::DELETE, "delete"), path, summary, handler)
+        self.add(MethodFilter::DELETE, "delete", path, summary, handler)
     }
 
     fn add<T: 'static, H: Operation<T>>(
         mut self,
-        (filter, method): (MethodFilter, &str),
+        filter: MethodFilter,
+        method: &str,
         path: &str,
         summary: &str,
         handler: H,

@@ -92,7 +92,7 @@ impl ChatService {
         let tasks = meter.tasks.clone();
         // From here on nothing depends on the request, which may be dropped.
         tasks.spawn(async move {
-            match meter.open(&caller, (hold, name), &chat, &model).await {
+            match meter.open(&caller, hold, name, &chat, &model).await {
                 Ok(()) => {
                     let call = call::MeteredCall { meter: Arc::clone(&meter), chat, model, hold };
                     call.run(&recorded).await;
@@ -112,7 +112,8 @@ impl ChatService {
     async fn open(
         &self,
         caller: &Caller,
-        (id, name): (HoldId, Option<String>),
+        id: HoldId,
+        name: Option<String>,
         chat: &ChatBody,
         model: &OfferedModel,
     ) -> Result<(), ApiError> {

@@ -184,7 +184,7 @@ impl UpstreamServer {
         let said = redact::text(&String::from_utf8_lossy(&body), &keys, SAID_MAX);
         report(format!("the upstream refused with status {status}: {said}"));
         let refused = |status, code, text: String| ApiError::new(status, code, text);
-        match refusal(("the upstream", model), status, &body) {
+        match refusal("the upstream", model, status, &body) {
             InferenceError::Unauthorised { .. } => {
                 let what =
                     format!("the model's server does not accept this cloud's key ({status})");
@@ -192,7 +192,7 @@ impl UpstreamServer {
             }
             InferenceError::NoModel { .. } => {
                 let auth = self.key.clone().map_or(ApiAuth::None, ApiAuth::Bearer);
-                let listed = nearest(&self.client, (&self.url, &auth), model).await;
+                let listed = nearest(&self.client, &self.url, &auth, model).await;
                 let what = match listed.as_slice() {
                     [] => format!("the server behind this cloud has no model '{model}': {said}"),
                     listed => format!(

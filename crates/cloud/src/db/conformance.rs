@@ -377,8 +377,8 @@ pub(crate) async fn play(engine: &dyn Engine, history: Vec<Event>) {
                 give(db.as_ref(), &ids, &mut sent, (cents, name)).await;
             }
             Event::Refund(n) => {
-                if let Some(payment) = payments.get(&n) {
-                    give_back(db.as_ref(), *payment, &mut refunded).await;
+                if let Some((id, credited)) = payments.get(&n) {
+                    give_back(db.as_ref(), *id, *credited, &mut refunded).await;
                 }
             }
             Event::Crash => {
@@ -392,7 +392,7 @@ pub(crate) async fn play(engine: &dyn Engine, history: Vec<Event>) {
             }
         }
         let bought = payments.values().filter(|(_, credited)| *credited).count() - refunded.len();
-        compare(db.as_ref(), (bought as i64 * 500_000_000, &sent), &holds).await;
+        compare(db.as_ref(), bought as i64 * 500_000_000, &sent, &holds).await;
     }
 }
 
@@ -427,7 +427,7 @@ async fn give(
 }
 
 /// Gives a payment's credits back, and compares with whether it has some.
-async fn give_back(db: &dyn Db, (id, credited): (i64, bool), refunded: &mut BTreeSet<i64>) {
+async fn give_back(db: &dyn Db, id: i64, credited: bool, refunded: &mut BTreeSet<i64>) {
     let before = balance(db).await.0;
     match db.refund(Refund::Payment(id)).await.unwrap() {
         RefundOutcome::Done(_) => assert!(credited && refunded.insert(id)),
@@ -440,7 +440,8 @@ async fn give_back(db: &dyn Db, (id, credited): (i64, bool), refunded: &mut BTre
 /// The books say what the model says, and no account is below nothing.
 async fn compare(
     db: &dyn Db,
-    (bought, sent): (i64, &BTreeMap<u8, TransferRecord>),
+    bought: i64,
+    sent: &BTreeMap<u8, TransferRecord>,
     holds: &[(HoldId, i64, Option<i64>)],
 ) {
     let given: i64 = sent.values().map(|transfer| transfer.cents * 1_000_000).sum();

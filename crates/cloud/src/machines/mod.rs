@@ -126,9 +126,11 @@ impl LiveMachine {
 
 impl Machines {
     pub(crate) fn new(
-        (db, driver): (Arc<dyn Db>, Arc<dyn MachineDriver>),
+        db: Arc<dyn Db>,
+        driver: Arc<dyn MachineDriver>,
         clock: Arc<dyn Clock>,
-        (report, tasks): (OperatorNotifier, TaskSet),
+        report: OperatorNotifier,
+        tasks: TaskSet,
         bounds: MachineCapacity,
     ) -> Arc<Self> {
         let (runs, live, owners) = (CommandRuns::default(), Mutex::default(), Mutex::default());

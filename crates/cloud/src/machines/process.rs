@@ -151,7 +151,8 @@ impl ProcessDriverState {
         let plan = plan(&spec, &probe(&self.launcher));
         let session = self.launcher.open(&plan.map_err(|refusal| told(&refusal))?);
         let mut session = session.map_err(|error| told(&error))?;
-        let way = way.zip(session.take_proxy()).map(|way| self.serve(way)).transpose()?;
+        let served = way.zip(session.take_proxy());
+        let way = served.map(|(way, proxy)| self.serve(way, proxy)).transpose()?;
         let arrived = self.up().arrive(boot.id, ticket, Arc::new(RunningMachine { session, way }));
         arrived.map_err(|_late| DriverError::Down)
     }
@@ -176,7 +177,8 @@ impl ProcessDriverState {
     /// Serves a way out until what is given back with it is dropped.
     fn serve(
         &self,
-        (way, listener): (Arc<MachineEgress>, std::net::TcpListener),
+        way: Arc<MachineEgress>,
+        listener: std::net::TcpListener,
     ) -> Result<(Arc<MachineEgress>, oneshot::Sender<()>), DriverError> {
         let listener = TcpListener::from_std(listener).map_err(failed("serve the way out"))?;
         let ((end, ended), served) = (oneshot::channel(), Arc::clone(&way));

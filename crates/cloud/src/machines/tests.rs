@@ -210,7 +210,7 @@ impl Place {
         let shown: Arc<dyn MachineDriver> = Arc::new(Arc::clone(&driver));
         let bounds = MachineCapacity { in_all, free_min: Some(1_000) };
         driver.free.store(u64::MAX, Ordering::Relaxed);
-        let machines = Machines::new((db, shown), shared, (report, TaskSet::default()), bounds);
+        let machines = Machines::new(db, shown, shared, report, TaskSet::default(), bounds);
         Self { machines, driver, clock, ids, told, _home: home }
     }
 

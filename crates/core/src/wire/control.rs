@@ -84,7 +84,8 @@ pub enum ApprovalVerdict {
 pub fn answer_text(
     approval: ApprovalId,
     action_sha256: &str,
-    (word, until): (ApprovalVerdict, Timestamp),
+    word: ApprovalVerdict,
+    until: Timestamp,
 ) -> String {
     let word = match word {
         ApprovalVerdict::Approve => "approve",

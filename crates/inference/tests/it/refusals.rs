@@ -122,7 +122,7 @@ async fn a_server_says_how_long_it_wants_to_be_left_alone() {
 }
 
 async fn learn(base: &str, models: &[&str]) -> ModelListing {
-    probe(&client(base), (base, &ApiAuth::None), (ModelHosting::Here, models)).await.unwrap()
+    probe(&client(base), base, &ApiAuth::None, ModelHosting::Here, models).await.unwrap()
 }
 
 #[tokio::test]

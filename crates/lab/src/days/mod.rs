@@ -190,7 +190,7 @@ impl SimulatedDays {
         let wall = SimWallClock::right(&time);
         let ids = IdGenerator::new(Arc::new(wall.clone()), Arc::new(SeededEntropy::new(1)));
         let log = Arc::new(EventBuffer { events: Mutex::default(), listener });
-        let (town, money) = DaysTown::build(&place, (&time, &wall), (story, tariff)).await?;
+        let (town, money) = DaysTown::build(&place, &time, &wall, story, tariff).await?;
         let home = place.join("home");
         let failed = SimError::io("home");
         std::fs::create_dir_all(home.join("workspace")).map_err(failed)?;
@@ -198,10 +198,10 @@ impl SimulatedDays {
         let store =
             Store::open_here(&home.join("state.db"), ids.clone(), faults.clone(), Box::new(|| ()));
         let store = store.map_err(|error| DaysError::made("record", error))?;
-        let mut settings = settings(&home, (tariff.answer_max, budgets));
+        let mut settings = settings(&home, tariff.answer_max, budgets);
         settings.creator_address = creator.map(|address| address.to_string());
-        let (genesis_sha256, constitution_sha256) =
-            (Hash::of(settings.genesis.as_bytes()), Hash::of(settings.constitution.as_bytes()));
+        let genesis_sha256 = Hash::of(settings.genesis.as_bytes());
+        let constitution_sha256 = Hash::of(settings.constitution.as_bytes());
         let born =
             NewAutomaton { name: settings.name.clone(), genesis_sha256, constitution_sha256 };
         store.birth(born).await.map_err(|error| DaysError::made("birth", error))?;

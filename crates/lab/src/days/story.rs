@@ -177,7 +177,8 @@ fn bought(event: &Event) -> bool {
 fn runs(
     record: &Reader,
     task: &str,
-    (from, to): (Timestamp, Timestamp),
+    from: Timestamp,
+    to: Timestamp,
 ) -> Result<Vec<TaskRun>, DaysError> {
     let runs = record.task_runs(task, 10_000).map_err(|error| DaysError::made("record", error))?;
     Ok(runs.into_iter().filter(|run| run.at >= from && run.at < to).collect())
@@ -230,13 +231,13 @@ async fn poor(days: &mut SimulatedDays, proofs: &mut PromiseChecks) -> Result<()
     let end =
         days.until("that nearly nothing is left", DAY, becomes(SurvivalTier::Critical)).await?.at;
     let record = days.record()?;
-    let rate = |task, span: (Timestamp, Timestamp)| {
-        let minutes = usize::try_from(span.1.since(span.0).as_millis() / 60_000).unwrap_or(0);
-        runs(&record, task, span).map(|runs| (runs.len(), minutes))
+    let rate = |task, from: Timestamp, to: Timestamp| {
+        let minutes = usize::try_from(to.since(from).as_millis() / 60_000).unwrap_or(0);
+        runs(&record, task, from, to).map(|runs| (runs.len(), minutes))
     };
-    let (before, before_min) = rate("reconcile_payments", (rich, low))?;
-    let (after, after_min) = rate("reconcile_payments", (low, end))?;
-    let (checks, _) = rate("check_credits", (low, end))?;
+    let (before, before_min) = rate("reconcile_payments", rich, low)?;
+    let (after, after_min) = rate("reconcile_payments", low, end)?;
+    let (checks, _) = rate("check_credits", low, end)?;
     let thoughts = answers(&days.events()) - answered;
     let found = format!(
         "{answered} answers, then {thoughts} in {after_min} minutes; reconcile_payments ran {before} \
@@ -285,7 +286,7 @@ async fn dead(days: &mut SimulatedDays, proofs: &mut PromiseChecks) -> Result<()
         let apart = two[1].since(two[0]);
         (0..=60_000).contains(&(apart.as_millis() - DistressLevel::Dead.every().as_millis()))
     });
-    let pings = runs(&days.record()?, "heartbeat_ping", (died, days.now()))?.len();
+    let pings = runs(&days.record()?, "heartbeat_ping", died, days.now())?.len();
     let shown = days.shown().await?.status.state;
     let thoughts = answers(&events) - answered;
     let found = format!(

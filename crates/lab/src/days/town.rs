@@ -79,8 +79,10 @@ impl DaysTown {
     /// Builds it in a folder.
     pub(super) async fn build(
         place: &Path,
-        (time, wall): (&TrueTime, &SimWallClock),
-        (story, tariff): (Story, Tariff),
+        time: &TrueTime,
+        wall: &SimWallClock,
+        story: Story,
+        tariff: Tariff,
     ) -> Result<(Self, TownServices), DaysError> {
         let clock: Arc<dyn Clock> = Arc::new(wall.clone());
         let (chain, blocks) = chain(place, Arc::clone(&clock)).await?;
@@ -89,7 +91,7 @@ impl DaysTown {
         let (address, selectors) = (Devnet::usdc(), vec![CALLED]);
         let contracts = vec![Contract { chain_id: CHAIN_ID, address, selectors }];
         let permits = SigningPermits { contracts, gas, ..SigningPermits::default() };
-        let payer = signer(place, (GAS_KEY, "gas.db"), permits, (time, wall)).await?;
+        let payer = signer(place, GAS_KEY, "gas.db", permits, time, wall).await?;
         let wei = U256::from(WEI);
         let funded = chain.fund(payer.address(), MicroUsdc::ZERO, wei).await;
         funded.map_err(made("chain"))?;
@@ -108,10 +110,9 @@ impl DaysTown {
             launcher: None,
         };
         let cloud = CloudServer::start_over(config, deps, ground).await.map_err(made("cloud"))?;
-        let places = (cloud.url().to_owned(), chain.url());
-        let (money, client) = open(place, (time, wall), places).await?;
-        let (wallet, node) =
-            (money.payment_context.signer.address(), money.payment_context.chain.clone());
+        let (money, client) = open(place, time, wall, cloud.url().to_owned(), chain.url()).await?;
+        let wallet = money.payment_context.signer.address();
+        let node = money.payment_context.chain.clone();
         let (token, place, time) =
             (money.payment_context.token.contract, place.to_owned(), time.clone());
         let key = money.payment_context.key.clone().unwrap_or_else(|| Secret::new(String::new()));
@@ -158,9 +159,8 @@ impl DaysTown {
             vec![Audience { domain: audience.domain, uri: audience.uri, chain_id: CHAIN_ID }];
         let permits = SigningPermits { audiences, ..SigningPermits::default() };
         let ledger = format!("neighbour-{}.db", key[0]);
-        let signer_client =
-            signer(&self.place, (key, &ledger), permits, (&self.time, wall)).await?;
-        let account = account(&self.client, &signer_client, (wall.now(), CHAIN_ID)).await?;
+        let signer_client = signer(&self.place, key, &ledger, permits, &self.time, wall).await?;
+        let account = account(&self.client, &signer_client, wall.now(), CHAIN_ID).await?;
         Ok(TownNeighbour { address: signer_client.address(), key: account })
     }
 }
@@ -190,9 +190,11 @@ async fn chain(
 
 async fn signer(
     place: &Path,
-    (key, ledger): ([u8; 32], &str),
+    key: [u8; 32],
+    ledger: &str,
     permits: SigningPermits,
-    (time, wall): (&TrueTime, &SimWallClock),
+    time: &TrueTime,
+    wall: &SimWallClock,
 ) -> Result<SignerClient, DaysError> {
     let parts = automaton_signer::SignerDeps {
         clock: Arc::new(wall.clone()),
@@ -223,8 +225,10 @@ fn config(rpc: &str, model: &str, tariff: Tariff) -> String {
 /// A wallet, an account with the cloud, and its model.
 async fn open(
     place: &Path,
-    (time, wall): (&TrueTime, &SimWallClock),
-    (cloud, rpc): (String, String),
+    time: &TrueTime,
+    wall: &SimWallClock,
+    cloud: String,
+    rpc: String,
 ) -> Result<(TownServices, CloudClient), DaysError> {
     let token = TokenDomain::usdc(ChainId(CHAIN_ID), Devnet::usdc());
     let origin = |url: &str| url.parse().map_err(made("client"));
@@ -238,8 +242,8 @@ async fn open(
         vec![Audience { domain: audience.domain, uri: audience.uri, chain_id: CHAIN_ID }];
     let permits =
         SigningPermits { assets: vec![token.clone()], audiences, ..SigningPermits::default() };
-    let signer_client = signer(place, (KEY, "ledger.db"), permits, (time, wall)).await?;
-    let key = account(&client, &signer_client, (wall.now(), CHAIN_ID)).await?;
+    let signer_client = signer(place, KEY, "ledger.db", permits, time, wall).await?;
+    let key = account(&client, &signer_client, wall.now(), CHAIN_ID).await?;
     let offered = client.models(&key).await.map_err(made("model"))?;
     let row = offered
         .data

@@ -79,9 +79,9 @@ impl SimBaseline {
         let chain = Arc::new(SimChain::new(&time, token(), (Address::ZERO, U256::ZERO)));
         let cloud = SimCloud::begin(&body, &chain).await?;
         let ledger = dir.join("ledger.seed");
-        let (wallet, key) = sign_in(&cloud, (&body.wall, &time), (KEY, &ledger)).await?;
+        let (wallet, key) = sign_in(&cloud, &body.wall, &time, KEY, &ledger).await?;
         let others = (OTHER_KEY, dir.join("other.seed"));
-        let (other, _) = sign_in(&cloud, (&body.wall, &time), (others.0, &others.1)).await?;
+        let (other, _) = sign_in(&cloud, &body.wall, &time, others.0, &others.1).await?;
         let SimCloud { cloud, backend: ground, .. } = cloud;
         drop((cloud, ground));
         for path in [&state, &ledger, &path] {
@@ -113,8 +113,10 @@ async fn folded(path: &Path) -> Result<(), SimError> {
 /// Signs in to a cloud with a new ledger; the wallet, and the key of its account.
 async fn sign_in(
     cloud: &SimCloud,
-    (wall, time): (&SimWallClock, &TrueTime),
-    (key, ledger): ([u8; 32], &Path),
+    wall: &SimWallClock,
+    time: &TrueTime,
+    key: [u8; 32],
+    ledger: &Path,
 ) -> Result<(Address, Secret), SimError> {
     fn made<E: std::error::Error + Send + Sync + 'static>(error: E) -> SimError {
         SimError::made("account", error)
@@ -146,7 +148,7 @@ async fn sign_in(
     };
     signer.change(ceilings).map_err(made)?;
     let signer_client = SignerClient::open(signer.connect().map_err(made)?).await.map_err(made)?;
-    let key = account(&client, &signer_client, (wall.now(), CHAIN_ID)).await?;
+    let key = account(&client, &signer_client, wall.now(), CHAIN_ID).await?;
     Ok((signer_client.address(), key))
 }
 
@@ -154,7 +156,8 @@ async fn sign_in(
 pub(crate) async fn account(
     client: &CloudClient,
     signer_client: &SignerClient,
-    (now, chain): (Timestamp, u64),
+    now: Timestamp,
+    chain: u64,
 ) -> Result<Secret, SimError> {
     fn made<E: std::error::Error + Send + Sync + 'static>(error: E) -> SimError {
         SimError::made("account", error)

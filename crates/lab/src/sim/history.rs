@@ -30,9 +30,10 @@ const ROUNDS_MAX: u32 = 40;
 pub(super) async fn tell(
     seedling: &SimBaseline,
     dir: &Path,
-    (seed, plant): (u64, Option<PlantedDefect>),
+    seed: u64,
+    plant: Option<PlantedDefect>,
 ) -> Result<SimStats, SimError> {
-    let mut world = SimWorld::begin(seedling, dir, (seed, plant))?;
+    let mut world = SimWorld::begin(seedling, dir, seed, plant)?;
     let told = world.live().await;
     let SimWorld { trace, tally, net, .. } = world;
     match told {

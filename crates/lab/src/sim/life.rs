@@ -84,7 +84,8 @@ pub(super) struct SimSigner {
 impl SimSigner {
     pub(super) fn begin(
         body: &SimProcess,
-        (time, log): (&TrueTime, &SignatureLog),
+        time: &TrueTime,
+        log: &SignatureLog,
         chain: Option<Timestamp>,
         plant: Option<PlantedDefect>,
     ) -> Result<Self, SimError> {
@@ -237,7 +238,7 @@ impl SimAgent {
         let wires = SimConnections::lay(net).await.map_err(&made)?;
         let url = format!("http://{}", wires.at);
         let socket = signer.connect().map_err(&made)?;
-        let payment_context = payment_context(&url, socket, (key, body.seed)).await?;
+        let payment_context = payment_context(&url, socket, key, body.seed).await?;
         let faults = Arc::<CrashSwitch>::clone(&body.fuse);
         let (path, ids) = (body.disk.path(), body.id_generator());
         let store = Store::open_here(&path, ids.clone(), faults.clone(), body.on_sync())
@@ -255,7 +256,8 @@ impl SimAgent {
 async fn payment_context(
     url: &str,
     socket: UnixStream,
-    (key, seed): (&Secret, u64),
+    key: &Secret,
+    seed: u64,
 ) -> Result<PaymentContext, SimError> {
     fn made<E: std::error::Error + Send + Sync + 'static>(error: E) -> SimError {
         SimError::made("agent", error)

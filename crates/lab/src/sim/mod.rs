@@ -183,7 +183,7 @@ impl Simulator {
         let dir = self.dir.path().join(seed.to_string());
         let failed = SimError::io("disk");
         std::fs::create_dir(&dir).map_err(&failed)?;
-        let told = runtime()?.block_on(history::tell(&self.seedling, &dir, (seed, plant)));
+        let told = runtime()?.block_on(history::tell(&self.seedling, &dir, seed, plant));
         std::fs::remove_dir_all(&dir).map_err(&failed)?;
         told
     }

@@ -70,7 +70,8 @@ impl<'a> SimWorld<'a> {
     pub(super) fn begin(
         seedling: &'a SimBaseline,
         dir: &Path,
-        (seed, plant): (u64, Option<PlantedDefect>),
+        seed: u64,
+        plant: Option<PlantedDefect>,
     ) -> Result<Self, SimError> {
         let time = TrueTime::begin();
         let opening = (seedling.wallet, U256::from(OPENING));
@@ -181,7 +182,7 @@ impl<'a> SimWorld<'a> {
                 let head = self.net.chain.head(0).filter(|_| self.dice.chance(80));
                 let chain = head.map(SimBlockHead::at);
                 let body = self.process(SimProcessKind::Signer);
-                SimSigner::begin(&body, (&self.time, &self.log), chain, self.plant)?
+                SimSigner::begin(&body, &self.time, &self.log, chain, self.plant)?
             }
         };
         if self.agent.is_none() {

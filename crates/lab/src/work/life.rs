@@ -207,10 +207,9 @@ pub async fn measure(
         constitution_sha256: Hash::of(b"laws"),
     };
     store.birth(name).await.map_err(WorkError::made("record"))?;
-    let (answers, watch) = (
-        Arc::new(AtomicU64::new(0)),
-        Arc::new(WorkMonitor { clock: clock.clone(), seen: Mutex::default(), news: Notify::new() }),
-    );
+    let answers = Arc::new(AtomicU64::new(0));
+    let watch =
+        Arc::new(WorkMonitor { clock: clock.clone(), seen: Mutex::default(), news: Notify::new() });
     let server = serve(task, window, &watch, &answers).await?;
     let mut info = catalogue::model(MODEL).map_err(WorkError::made("model"))?;
     info.context_tokens = window;
@@ -409,7 +408,7 @@ fn settings(home: &Path) -> Settings {
             turns_of_creator: TURNS_MAX,
             ..AgentLimits::default()
         },
-        ..crate::settings::settings(home, (4096, budgets))
+        ..crate::settings::settings(home, 4096, budgets)
     }
 }
 

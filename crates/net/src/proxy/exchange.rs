@@ -55,7 +55,7 @@ pub(super) async fn serve<G: Gate>(run: Arc<ProxyRun<G>>, mut client: TcpStream)
             let end = tokio::select! {
                 biased;
                 _ = ended.wait_for(|ended| *ended) => EgressEndReason::Stopped,
-                end = pass_on(&run, &mut client, (opened, &pass), &meter) => end,
+                end = pass_on(&run, &mut client, opened, &pass, &meter) => end,
                 end = meter.overdue() => end,
             };
             if !tunnel
@@ -123,7 +123,8 @@ async fn open(client: &mut TcpStream) -> Result<ParsedRequest, Option<ProxyError
 async fn pass_on<G: Gate>(
     run: &ProxyRun<G>,
     client: &mut TcpStream,
-    (opened, pass): (ParsedRequest, &AllowedRequest<G::Ticket>),
+    opened: ParsedRequest,
+    pass: &AllowedRequest<G::Ticket>,
     meter: &Arc<TrafficMeter>,
 ) -> EgressEndReason {
     let passed = match run.proxy.dial(&pass.to, pass.spelled).await {
@@ -131,7 +132,7 @@ async fn pass_on<G: Gate>(
             let upstream = MeteredStream::new(upstream, Arc::clone(meter));
             match opened.head.is_tunnel() {
                 true => tunnel::run(client, upstream, &opened, meter).await,
-                false => forward::run(&run.proxy, client, upstream, (opened, pass), meter).await,
+                false => forward::run(&run.proxy, client, upstream, opened, pass, meter).await,
             }
         }
         Err(failed) => Err(failed),

@@ -53,7 +53,8 @@ pub(super) async fn run<T>(
     proxy: &Proxy,
     client: &mut TcpStream,
     upstream: impl ByteStream + 'static,
-    (opened, pass): (ParsedRequest, &AllowedRequest<T>),
+    opened: ParsedRequest,
+    pass: &AllowedRequest<T>,
     meter: &Arc<TrafficMeter>,
 ) -> Result<(), ExchangeFailure> {
     let to = &pass.to;

@@ -114,7 +114,7 @@ pub fn parse(head: &[u8]) -> Result<RequestHead, RequestHeadError> {
     let tunnel = method == "CONNECT";
     let url = if tunnel { authority(target)? } else { absolute(target)? };
     let origin = Origin::of(&url).map_err(|_| RequestHeadError::Target)?;
-    headers(lines, &origin, (tunnel, minor))?;
+    headers(lines, &origin, tunnel, minor)?;
     Ok(RequestHead { method: method.to_owned(), url, origin })
 }
 
@@ -182,7 +182,8 @@ fn is_host(text: &str) -> bool {
 fn headers<'a>(
     lines: impl Iterator<Item = &'a str>,
     origin: &Origin,
-    (tunnel, minor): (bool, u8),
+    tunnel: bool,
+    minor: u8,
 ) -> Result<(), RequestHeadError> {
     let (mut count, mut host, mut length, mut coded) = (0, None, None, None);
     for line in lines {

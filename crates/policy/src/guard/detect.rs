@@ -35,7 +35,7 @@ pub(super) fn detect(
 ) -> GuardFindings {
     let mut findings = GuardFindings::default();
     let mut budget = (text.len() * DECODED_FACTOR).max(DECODED_BYTES_MIN);
-    let mut layers = findings.look(text, (folded, found), None, lexicon);
+    let mut layers = findings.look(text, folded, found, None, lexicon);
     for _ in 0..DEPTH_MAX {
         let mut next = Vec::new();
         for layer in layers {
@@ -44,7 +44,7 @@ pub(super) fn detect(
             let seen = strip(&layer.text);
             let folded = NormalizedText::new(&seen);
             let found = markers::find(&folded, &seen, MarkerAction::Leave);
-            next.extend(findings.look(&seen, (&folded, &found), Some(layer.by), lexicon));
+            next.extend(findings.look(&seen, &folded, &found, Some(layer.by), lexicon));
         }
         layers = next;
     }
@@ -56,7 +56,8 @@ impl GuardFindings {
     fn look(
         &mut self,
         text: &str,
-        (folded, found): (&NormalizedText<'_>, &[Marker]),
+        folded: &NormalizedText<'_>,
+        found: &[Marker],
         by: Option<&'static str>,
         lexicon: &Lexicon,
     ) -> Vec<decode::DecodedText> {

@@ -182,7 +182,7 @@ fn words(text: &str, hits: &mut Vec<SecretMatch>) {
             push(SecretKind::Jwt);
         } else if TOKENS.iter().any(|(prefix, rest)| is_token(word, prefix, *rest)) {
             push(SecretKind::Token);
-        } else if is_key_number(word) && has_near(text, (start, end), &KEY_WORDS) {
+        } else if is_key_number(word) && has_near(text, start, end, &KEY_WORDS) {
             push(SecretKind::PrivateKey);
         }
     }
@@ -211,7 +211,7 @@ fn is_key_number(word: &str) -> bool {
 }
 
 /// Whether one of the words stands near a place, before it or right after it.
-fn has_near(text: &str, (start, end): (usize, usize), words: &[&str]) -> bool {
+fn has_near(text: &str, start: usize, end: usize, words: &[&str]) -> bool {
     let bytes = text.as_bytes();
     let around = [
         &bytes[start.saturating_sub(CONTEXT_BYTES)..start],
@@ -282,11 +282,11 @@ fn end_run(
     hits: &mut Vec<SecretMatch>,
 ) {
     let place = run.first().zip(run.last()).map(|((start, _), (_, end))| (*start, *end));
-    if let Some(place) = place.filter(|_| SEED_WORDS.contains(&run.len())) {
+    if let Some((start, end)) = place.filter(|_| SEED_WORDS.contains(&run.len())) {
         let fits = run.len().is_multiple_of(3);
-        let stands_out = run.len() >= LONG_SEED_WORDS || place == whole;
-        if has_near(text, place, &SEED_NAMES) || (fits && stands_out) {
-            hits.push(SecretMatch { start: place.0, end: place.1, kind: SecretKind::SeedPhrase });
+        let stands_out = run.len() >= LONG_SEED_WORDS || (start, end) == whole;
+        if has_near(text, start, end, &SEED_NAMES) || (fits && stands_out) {
+            hits.push(SecretMatch { start, end, kind: SecretKind::SeedPhrase });
         }
     }
     run.clear();

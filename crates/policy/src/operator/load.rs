@@ -181,7 +181,7 @@ impl RulesParser<'_> {
             let name = policy
                 .annotation("id")
                 .map_or_else(|| format!("rule{}", number + 1), str::to_owned);
-            self.check_annotations((policy, &name), at);
+            self.check_annotations(policy, &name, at);
             if let Some(before) = named.iter().find(|before| before.name == name) {
                 let line = self.note(before.at, String::new()).line;
                 self.mistake(at, format!("The rule of line {line} is called '{name}' too."));
@@ -195,7 +195,7 @@ impl RulesParser<'_> {
         named
     }
 
-    fn check_annotations(&mut self, (policy, name): (&Policy, &str), at: usize) {
+    fn check_annotations(&mut self, policy: &Policy, name: &str, at: usize) {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
         if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(plain) {
             let rule = "letters, digits, '_', '-' and '.', 64 at most";

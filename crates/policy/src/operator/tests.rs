@@ -41,7 +41,7 @@ fn judged(text: &str, intents: Vec<Intent>, facts: &Facts, hour: i64) -> Decisio
     let moment =
         RuleContext { tool: &tool, at, tier: Some(SurvivalTier::Normal), turn: 1, call: 2 };
     let judge = Judge::with(Some(Arc::new(rules(text))));
-    judge.judge(Wants(intents), (facts, &moment), None).decision().clone()
+    judge.judge(Wants(intents), facts, &moment, None).decision().clone()
 }
 
 fn own() -> Facts {
@@ -154,12 +154,12 @@ fn the_creators_word_answers_a_question_and_no_refusal() {
     let id = "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().ok();
     assert!(id.is_some());
     let (facts, fine, wrong) = (own(), Wants(vec![transfer(1)]), Wants(vec![transfer(0)]));
-    let Verdict::Allowed(_, decision) = judge.judge(fine, (&facts, &moment), id) else {
+    let Verdict::Allowed(_, decision) = judge.judge(fine, &facts, &moment, id) else {
         panic!("it is approved")
     };
     assert_eq!(decision.code, ReasonCode::Approved);
     assert_eq!(decision.operator.triggered, ["operator.rule1"]);
-    let refused = judge.judge(wrong, (&facts, &moment), id);
+    let refused = judge.judge(wrong, &facts, &moment, id);
     assert_eq!(refused.decision().outcome, DecisionOutcome::Deny);
 }
 

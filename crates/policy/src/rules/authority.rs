@@ -39,35 +39,36 @@ const ASKED: DecisionOutcome = DecisionOutcome::Ask;
 const NEVER: DecisionOutcome = DecisionOutcome::Deny;
 
 const fn needs(
-    (kind, effect): (&'static str, &'static str),
+    kind: &'static str,
+    effect: &'static str,
     others: DecisionOutcome,
     having_read: DecisionOutcome,
 ) -> AuthorityNeeds {
     AuthorityNeeds { kind, effect, answering: [ALONE, ALONE, ALONE, others, others], having_read }
 }
 
-const LOOK: AuthorityNeeds = needs(("look", "look, think, rest or tell its creator"), ALONE, ALONE);
+const LOOK: AuthorityNeeds = needs("look", "look, think, rest or tell its creator", ALONE, ALONE);
 const MESSAGE: AuthorityNeeds =
-    needs(("message", "write to somebody else than the creator"), ASKED, ALONE);
+    needs("message", "write to somebody else than the creator", ASKED, ALONE);
 // In the sandbox, without network: what was read may be worked with.
-const EXEC: AuthorityNeeds = needs(("exec", "run a command"), ASKED, ALONE);
+const EXEC: AuthorityNeeds = needs("exec", "run a command", ASKED, ALONE);
 // What is gone is gone, wherever it lay.
-const DELETE: AuthorityNeeds = needs(("delete", "delete files"), ASKED, ASKED);
+const DELETE: AuthorityNeeds = needs("delete", "delete files", ASKED, ASKED);
 // To listed hosts only; a command that the creator has approved sends what it has to.
-const EGRESS: AuthorityNeeds = needs(("egress", "send a request from a command"), ASKED, ALONE);
-const WRITE: AuthorityNeeds = needs(("write_path", "write a file"), ASKED, ALONE);
-const REMEMBER: AuthorityNeeds = needs(("remember", "change the memory"), ASKED, ALONE);
+const EGRESS: AuthorityNeeds = needs("egress", "send a request from a command", ASKED, ALONE);
+const WRITE: AuthorityNeeds = needs("write_path", "write a file", ASKED, ALONE);
+const REMEMBER: AuthorityNeeds = needs("remember", "change the memory", ASKED, ALONE);
 // At listed hosts, within limits of their own; the tool is too dangerous for strangers.
-const FETCH: AuthorityNeeds = needs(("fetch_paid", "pay for a request"), NEVER, ALONE);
-const SCHEDULE: AuthorityNeeds = needs(("schedule", "change its schedule"), ASKED, ASKED);
+const FETCH: AuthorityNeeds = needs("fetch_paid", "pay for a request", NEVER, ALONE);
+const SCHEDULE: AuthorityNeeds = needs("schedule", "change its schedule", ASKED, ASKED);
 // Else a stranger would beg in its name, or keep it from thinking well.
-const PLEAD: AuthorityNeeds = needs(("plead", "ask for money"), NEVER, ASKED);
-const ECONOMISE: AuthorityNeeds = needs(("economise", "live cheaply"), ASKED, ASKED);
-const TOP_UP: AuthorityNeeds = needs(("top_up", "buy credits"), NEVER, ASKED);
-const RENT: AuthorityNeeds = needs(("rent", "rent a machine"), NEVER, ASKED);
-const END_MACHINE: AuthorityNeeds = needs(("end_machine", "end a machine"), NEVER, ASKED);
-const PUBLISH: AuthorityNeeds = needs(("publish", "open a port to everybody"), ASKED, ASKED);
-const TRANSFER: AuthorityNeeds = needs(("transfer", "give money away"), NEVER, ASKED);
+const PLEAD: AuthorityNeeds = needs("plead", "ask for money", NEVER, ASKED);
+const ECONOMISE: AuthorityNeeds = needs("economise", "live cheaply", ASKED, ASKED);
+const TOP_UP: AuthorityNeeds = needs("top_up", "buy credits", NEVER, ASKED);
+const RENT: AuthorityNeeds = needs("rent", "rent a machine", NEVER, ASKED);
+const END_MACHINE: AuthorityNeeds = needs("end_machine", "end a machine", NEVER, ASKED);
+const PUBLISH: AuthorityNeeds = needs("publish", "open a port to everybody", ASKED, ASKED);
+const TRANSFER: AuthorityNeeds = needs("transfer", "give money away", NEVER, ASKED);
 
 /// Every kind of effect with what it needs.
 pub const TABLE: [AuthorityNeeds; 16] = [

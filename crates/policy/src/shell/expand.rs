@@ -184,7 +184,7 @@ impl ShellWalker {
                 NodeKind::ParamExpansion { param, op, arg } => {
                     let (op, arg) = (op.as_deref().unwrap_or(""), arg.as_deref().unwrap_or(""));
                     self.embedded(arg)?;
-                    match self.parameter((param, op, arg), choice)? {
+                    match self.parameter(param, op, arg, choice)? {
                         Some(value) if param.contains('[') => {
                             let double = std::mem::take(&mut making.double);
                             making.value(&value);
@@ -195,8 +195,8 @@ impl ShellWalker {
                     }
                 }
                 NodeKind::ParamIndirect { param, .. } => {
-                    let name = self.parameter((param, "", ""), choice)?.unwrap_or_default();
-                    let value = self.parameter((&name, "", ""), choice)?;
+                    let name = self.parameter(param, "", "", choice)?.unwrap_or_default();
+                    let value = self.parameter(&name, "", "", choice)?;
                     making.value(&value.unwrap_or_default());
                 }
                 NodeKind::CommandSubstitution { command, .. } => {
@@ -222,7 +222,9 @@ impl ShellWalker {
     /// The value of a parameter with its operator, where it is known.
     fn parameter(
         &mut self,
-        (name, op, arg): (&str, &str, &str),
+        name: &str,
+        op: &str,
+        arg: &str,
         choice: usize,
     ) -> Result<Option<String>, ScriptError> {
         let bare = name.split('[').next().unwrap_or(name);

@@ -545,7 +545,7 @@ struct Paid {
 
 /// The sum of the payments to one payee or to all within a span of true time
 /// before a moment.
-fn sum(paid: &[Paid], (until, span): (i64, Span), payee: Option<Address>) -> u64 {
+fn sum(paid: &[Paid], until: i64, span: Span, payee: Option<Address>) -> u64 {
     let within = |it: &&Paid| until - it.at < span.as_millis();
     let to = |it: &&Paid| payee.is_none_or(|payee| it.intent.payee == payee);
     paid.iter().filter(within).filter(to).map(|it| it.intent.amount.units()).sum()
@@ -579,7 +579,7 @@ proptest! {
                     let payee = Address::repeat_byte(payee);
                     let asked = PaymentIntent { payee, ..intent(number, amount) };
                     let now = bench.clocks.now();
-                    let with = |span, to| sum(&paid, (now, span), to) + amount;
+                    let with = |span, to| sum(&paid, now, span, to) + amount;
                     let fits = amount <= limits.per_payment.units()
                         && with(HOUR, None) <= limits.per_hour.units()
                         && with(DAY, None) <= limits.per_day.units()

@@ -20,13 +20,12 @@ impl SignerLedger {
     /// more for gas; else one made by `sign` for the intent's nonce.
     pub(crate) fn transact(
         &mut self,
-        (payer, per_day): (Address, u64),
+        payer: Address,
+        per_day: u64,
         asked: &TransactionIntent,
         wall: Timestamp,
-        (permitted, sign): (
-            &PermittedTransaction<'_>,
-            impl FnOnce(u64) -> Result<SignedTransaction, SignerRefusal>,
-        ),
+        permitted: &PermittedTransaction<'_>,
+        sign: impl FnOnce(u64) -> Result<SignedTransaction, SignerRefusal>,
     ) -> Result<SignedTransaction, SignerRefusal> {
         let TransactionIntent { intent, call } = asked;
         let place = (call.chain_id, payer, call.to, keccak256(&call.data));

@@ -117,7 +117,7 @@ pub fn create(
     passphrase: &Secret,
     entropy: &dyn Entropy,
 ) -> Result<Address, KeystoreError> {
-    draw((path, STRONG), passphrase, entropy)
+    draw(path, STRONG, passphrase, entropy)
 }
 
 /// The same under a passphrase of 256 bits that were drawn for it: no guess finds those, so
@@ -130,11 +130,12 @@ pub fn create_under_drawn(
     passphrase: &Secret,
     entropy: &dyn Entropy,
 ) -> Result<Address, KeystoreError> {
-    draw((path, LIGHT), passphrase, entropy)
+    draw(path, LIGHT, passphrase, entropy)
 }
 
 fn draw(
-    (path, cost): (&Path, Scrypt),
+    path: &Path,
+    cost: Scrypt,
     passphrase: &Secret,
     entropy: &dyn Entropy,
 ) -> Result<Address, KeystoreError> {
@@ -146,7 +147,7 @@ fn draw(
     entropy.fill(secret.get_mut());
     // One draw in 2¹²⁸ is no key.
     let key = WalletKey::new(secret).ok_or(KeystoreError::NoChance)?;
-    keep(&key, (path, cost), passphrase, entropy)
+    keep(&key, path, cost, passphrase, entropy)
 }
 
 /// Takes the key out of another tool's keystore, and stores it under the same
@@ -167,12 +168,13 @@ pub fn import(
     }
     let foreign = Keystore::read(from)?;
     let key = foreign.unlock(passphrase)?;
-    keep(&key, (to, foreign.encrypted.cost_at_least(STRONG)), passphrase, entropy)
+    keep(&key, to, foreign.encrypted.cost_at_least(STRONG), passphrase, entropy)
 }
 
 fn keep(
     key: &WalletKey,
-    (path, cost): (&Path, Scrypt),
+    path: &Path,
+    cost: Scrypt,
     passphrase: &Secret,
     entropy: &dyn Entropy,
 ) -> Result<Address, KeystoreError> {

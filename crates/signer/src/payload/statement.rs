@@ -69,7 +69,7 @@ impl Statement {
                 format!("content: {bytes} bytes are not {rule}"),
             ));
         }
-        is_now("signed_at", *signed_at, (now, STATEMENT_AGE_MAX))?;
+        is_now("signed_at", *signed_at, now, STATEMENT_AGE_MAX)?;
         Ok(Self(format!("Conway:send:{to:#x}:{}:{signed_at}", content_hash(content))))
     }
 
@@ -80,7 +80,7 @@ impl Statement {
         at: Timestamp,
         now: Timestamp,
     ) -> Result<Self, SignerRefusal> {
-        is_now("at", at, (now, STATEMENT_STRAY_MAX))?;
+        is_now("at", at, now, STATEMENT_STRAY_MAX)?;
         Ok(Self(format!("Conway:poll:{wallet:#x}:{at}")))
     }
 
@@ -89,7 +89,7 @@ impl Statement {
         asked: &AuditHead,
         now: Timestamp,
     ) -> Result<Self, SignerRefusal> {
-        is_now("at", asked.at, (now, STATEMENT_AGE_MAX))?;
+        is_now("at", asked.at, now, STATEMENT_AGE_MAX)?;
         Ok(Self(asked.text(wallet)))
     }
 
@@ -98,11 +98,7 @@ impl Statement {
     }
 }
 
-fn is_now(
-    field: &str,
-    at: Timestamp,
-    (now, age_max): (Timestamp, Span),
-) -> Result<(), SignerRefusal> {
+fn is_now(field: &str, at: Timestamp, now: Timestamp, age_max: Span) -> Result<(), SignerRefusal> {
     if at >= now.before(age_max) && at <= now.after(STATEMENT_STRAY_MAX) {
         return Ok(());
     }

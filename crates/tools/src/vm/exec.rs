@@ -69,8 +69,7 @@ impl BuiltinCall for Exec {
         let outcome =
             context.workspace.exec(&self.command, timeout, Some(context.provenance)).await;
         let ran = outcome.map_err(ToolError::Exec)?;
-        let written = (&ran.stdout, &ran.stderr);
-        let shown = outputs(context, written, ran.label, FRAME_TOKENS).await;
+        let shown = outputs(context, &ran.stdout, &ran.stderr, ran.label, FRAME_TOKENS).await;
         Ok(ToolOutput::found(ran.label, "exec", &render(&ran, timeout, &shown)))
     }
 }

@@ -68,7 +68,8 @@ pub(crate) struct ListFiles {
 pub(super) async fn listed(
     context: &ToolContext<'_>,
     folder: Option<&str>,
-    (depth, entries_max): (u32, usize),
+    depth: u32,
+    entries_max: usize,
 ) -> Result<(WorkspacePath, Listing), ToolError> {
     let folder = folder.unwrap_or(WHOLE);
     let path = WorkspacePath::parse(folder)
@@ -92,8 +93,8 @@ impl BuiltinCall for ListFiles {
     }
 
     async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
-        let reach = (self.depth.unwrap_or(DEPTH_DEFAULT), ENTRIES_MAX);
-        let (path, listing) = listed(context, self.path.as_deref(), reach).await?;
+        let depth = self.depth.unwrap_or(DEPTH_DEFAULT);
+        let (path, listing) = listed(context, self.path.as_deref(), depth, ENTRIES_MAX).await?;
         let first = self.offset.unwrap_or(1).max(1) as usize;
         let text = page(&path, &listing, first, context.room);
         Ok(ToolOutput::found(Label::Tool, "list_files", &text))

@@ -29,7 +29,8 @@ pub(super) struct OutputExcerpt {
 /// kept as a whole.
 pub(super) async fn outputs(
     context: &ToolContext<'_>,
-    (stdout, stderr): (&CapturedOutput, &CapturedOutput),
+    stdout: &CapturedOutput,
+    stderr: &CapturedOutput,
     label: Label,
     reserved: u32,
 ) -> OutputExcerpt {

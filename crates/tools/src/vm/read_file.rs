@@ -28,7 +28,8 @@ const FOOTER_TOKENS: u32 = 30;
 /// Bytes that a token may come to: four characters of four.
 const TOKEN_BYTES_MAX: usize = 16;
 /// Where names like one that is not there are looked for: levels of folders, and entries.
-const NEAR: (u32, usize) = (8, 2_000);
+const NEAR_DEPTH: u32 = 8;
+const NEAR_ENTRIES_MAX: usize = 2_000;
 
 pub(crate) static TOOL: Builtin<ReadFile> = Builtin::new(ToolMetadata {
     name: "read_file",
@@ -88,7 +89,8 @@ async fn missing(
     let mut source = source;
     if source.kind == ErrorClass::User && source.hint.is_none() {
         // silent-ok: without the names the failure is told all the same.
-        let listing = listed(context, None, NEAR).await.ok().map(|(_, listing)| listing);
+        let listing = listed(context, None, NEAR_DEPTH, NEAR_ENTRIES_MAX).await;
+        let listing = listing.ok().map(|(_, listing)| listing);
         let there = listing.iter().flat_map(|listing| &listing.entries);
         let files = there.filter(|entry| entry.kind.is_none()).map(|entry| &entry.path);
         let near: Vec<String> = nearest(path, files)

@@ -75,8 +75,8 @@ fn listed(all: &[BackgroundProcess]) -> String {
 
 /// A process as the model reads of it.
 pub(super) async fn told(context: &ToolContext<'_>, process: &BackgroundProcess) -> String {
-    let written = (&process.stdout, &process.stderr);
-    let shown = outputs(context, written, process.label, FRAME_TOKENS).await;
+    let BackgroundProcess { stdout, stderr, label, .. } = process;
+    let shown = outputs(context, stdout, stderr, *label, FRAME_TOKENS).await;
     let mut text = String::new();
     add_line(&mut text, format_args!("process {}: {}", process.id, state(process)));
     add_line(&mut text, format_args!("stdout: {}", shown.stdout));

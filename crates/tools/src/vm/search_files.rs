@@ -81,8 +81,7 @@ impl BuiltinCall for SearchFiles {
             .dfa_size_limit(DFA_BYTES_MAX)
             .build()
             .map_err(|error| ToolError::Pattern(error.to_string()))?;
-        let reach = (DEPTH, ENTRIES_MAX);
-        let (_, listing) = listed(context, self.path.as_deref(), reach).await?;
+        let (_, listing) = listed(context, self.path.as_deref(), DEPTH, ENTRIES_MAX).await?;
         let (matches, told, is_full, files, bytes) = (0, 0, false, 0, 0);
         let mut found = SearchState {
             text: String::new(),

@@ -57,7 +57,7 @@ pub(super) fn sign(context: &CommandContext, passphrase: &PassphraseArgs) -> Res
     let text = match control::ask(&home, &ControlRequest::Head) {
         Ok(ControlResponse::Head { text }) => text,
         Ok(other) => return Err(unexpected(other)),
-        Err(ControlError::NotRunning) => sign_alone(context, (&home, &reader), passphrase)?,
+        Err(ControlError::NotRunning) => sign_alone(context, &home, &reader, passphrase)?,
         Err(lost) => return Err(lost.into()),
     };
     let kept = SavedHead::parse(&text)?;
@@ -68,7 +68,8 @@ pub(super) fn sign(context: &CommandContext, passphrase: &PassphraseArgs) -> Res
 
 fn sign_alone(
     context: &CommandContext,
-    (home, reader): (&Path, &Reader),
+    home: &Path,
+    reader: &Reader,
     passphrase: &PassphraseArgs,
 ) -> Result<String, CliError> {
     let _lock = home::lock(home)?;
@@ -154,8 +155,8 @@ impl SavedHead {
         };
         let signed = text.rsplit_once("\nSignature:").map_or(text, |(signed, _)| signed);
         // silent-ok: what is no address or no hexadecimal has signed nothing.
-        let (wallet, bytes) =
-            (wallet.parse().ok(), hex::decode(signature.trim_start_matches("0x")));
+        let wallet = wallet.parse().ok();
+        let bytes = hex::decode(signature.trim_start_matches("0x"));
         match wallet {
             // silent-ok: as above.
             Some(wallet) if signer_of(signed, &bytes.unwrap_or_default()) == Some(wallet) => {

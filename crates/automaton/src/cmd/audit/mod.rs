@@ -76,7 +76,7 @@ fn kind(text: &str) -> Result<LinkKind, String> {
 pub(crate) fn run(context: &CommandContext, command: &AuditCommand) -> Result<(), CliError> {
     match command {
         AuditCommand::Verify { file, head } => verify(context, file.as_deref(), head.as_deref()),
-        AuditCommand::Show { since, kind, lines } => show(context, *since, (*kind, *lines)),
+        AuditCommand::Show { since, kind, lines } => show(context, *since, *kind, *lines),
         AuditCommand::Export { file } => export(context, file),
         AuditCommand::Head { signed: false, .. } => head::print(context),
         AuditCommand::Head { signed: true, passphrase } => head::sign(context, passphrase),
@@ -141,7 +141,8 @@ fn opened(file: &Path) -> Result<File, CliError> {
 fn show(
     context: &CommandContext,
     since: u64,
-    (kind, lines): (Option<LinkKind>, usize),
+    kind: Option<LinkKind>,
+    lines: usize,
 ) -> Result<(), CliError> {
     let (.., reader) = context.record()?;
     let mut last = std::collections::VecDeque::new();

@@ -136,7 +136,7 @@ impl PolicyTestBench {
             turn: state.turn.unwrap_or(1),
             call: state.call.unwrap_or(1),
         };
-        let verdict = self.judge.judge(prepared, (&facts, &moment), None);
+        let verdict = self.judge.judge(prepared, &facts, &moment, None);
         let decision = verdict.decision();
         Ok(JudgeResponse {
             outcome: match decision.outcome {

@@ -24,7 +24,7 @@ pub(super) async fn keys(db: &dyn Db) {
     key(db, 2).await;
 }
 
-fn transfer(ids: &IdGenerator, (from, key, to): (u8, Hash, u8), cents: i64) -> NewTransfer {
+fn transfer(ids: &IdGenerator, from: u8, key: Hash, to: u8, cents: i64) -> NewTransfer {
     NewTransfer {
         id: ids.id(),
         key,
@@ -42,7 +42,7 @@ pub(super) async fn transfers(engine: &dyn Engine) {
     let (db, ids) = (engine.open(&clock), ids(&clock));
     fund(db.as_ref()).await;
     let (one, two) = (key(db.as_ref(), 1).await, key(db.as_ref(), 2).await);
-    let send = |to, cents| transfer(&ids, (1, one, to), cents);
+    let send = |to, cents| transfer(&ids, 1, one, to, cents);
     let done = |outcome| match outcome {
         TransferOutcome::Done(transfer) => transfer,
         other => panic!("{other:?}"),
@@ -70,7 +70,7 @@ pub(super) async fn transfers(engine: &dyn Engine) {
         assert_eq!(db.transfer(other).await.unwrap(), TransferOutcome::OtherName);
     }
     // A name is its wallet's own.
-    let back = NewTransfer { name: Some("n".to_owned()), ..transfer(&ids, (2, two, 1), 50) };
+    let back = NewTransfer { name: Some("n".to_owned()), ..transfer(&ids, 2, two, 1, 50) };
     done(db.transfer(back).await.unwrap());
     let over = db.transfer(send(2, 101)).await.unwrap();
     assert_eq!(over, TransferOutcome::OverCeiling { ceiling: 400, transferred: 300 });
@@ -114,7 +114,7 @@ pub(super) async fn ceilings(engine: &dyn Engine) {
         assert_eq!(change(450, None).await, CeilingOutcome::Changed, "the same is no raise");
     }
     assert_eq!(change(900, Some(7)).await, CeilingOutcome::Stale, "even after it fell");
-    let sent = db.transfer(transfer(&ids, (1, one, 2), 450)).await.unwrap();
+    let sent = db.transfer(transfer(&ids, 1, one, 2, 450)).await.unwrap();
     assert!(matches!(sent, TransferOutcome::Done(_)));
     let told = db.ceiling(one, 400).await.unwrap();
     assert_eq!((told.cents, told.transferred, told.serial), (450, 450, 7));

@@ -123,8 +123,8 @@ fn create(tx: &DbTx<'_>, new: &NewMachine) -> Result<CreateOutcome, DbTxError> {
         }
     }
     let monthly = Microcents::from_cents(new.tier.monthly_cents)?;
-    let (required, available) =
-        (tier::first_period(monthly)?, ledger::balance(tx, new.owner)?.available);
+    let required = tier::first_period(monthly)?;
+    let available = ledger::balance(tx, new.owner)?.available;
     if available < required {
         return Ok(CreateOutcome::Insufficient { required, available });
     }

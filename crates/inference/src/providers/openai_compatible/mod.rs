@@ -211,11 +211,13 @@ impl OpenAiCompatible {
                 Some(wait),
             ) => InferenceError::Busy { endpoint, status, text, wait },
             (InferenceError::NoModel { endpoint, model, text, remedy, .. }, _) => {
-                let server = (&self.url, &self.endpoint.auth);
                 let listed = match self.endpoint.remedies.behind_cloud {
                     // The cloud has told what the server behind it has.
                     true => Vec::new(),
-                    false => probe::nearest(&self.client, server, &model).await,
+                    false => {
+                        let auth = &self.endpoint.auth;
+                        probe::nearest(&self.client, &self.url, auth, &model).await
+                    }
                 };
                 self.with_remedy(InferenceError::NoModel { endpoint, model, text, listed, remedy })
             }
@@ -335,7 +337,7 @@ impl Provider for OpenAiCompatible {
 /// What a refusal of a server means, by its status and its body, for somebody who asked it
 /// without a provider. The text is as the server wrote it.
 #[must_use]
-pub fn refusal((endpoint, model): (&str, &str), status: u16, body: &[u8]) -> InferenceError {
+pub fn refusal(endpoint: &str, model: &str, status: u16, body: &[u8]) -> InferenceError {
     failure::of_status(RequestTarget { endpoint, model }, status, failure::message(body))
 }
 

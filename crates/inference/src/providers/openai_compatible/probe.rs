@@ -57,8 +57,10 @@ impl ModelListing {
 /// [`InferenceError::BaseUrl`] when the base URL is none.
 pub async fn probe(
     client: &HttpClient,
-    (base_url, auth): (&str, &ApiAuth),
-    (place, models): (ModelHosting, &[&str]),
+    base_url: &str,
+    auth: &ApiAuth,
+    place: ModelHosting,
+    models: &[&str],
 ) -> Result<ModelListing, InferenceError> {
     let chat = chat_url(base_url)?;
     let asked = ServerProbe { client, auth, chat: &chat };
@@ -81,11 +83,7 @@ pub async fn probe(
 }
 
 /// The models that a server lists, the most like `wanted` first, as many as an error shows.
-pub async fn nearest(
-    client: &HttpClient,
-    (chat, auth): (&Url, &ApiAuth),
-    wanted: &str,
-) -> Vec<String> {
+pub async fn nearest(client: &HttpClient, chat: &Url, auth: &ApiAuth, wanted: &str) -> Vec<String> {
     let mut served = ModelListing::default();
     if let Some(list) = (ServerProbe { client, auth, chat }).get("models").await {
         read_list(&list, &[], &mut served);

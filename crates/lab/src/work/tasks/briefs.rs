@@ -62,7 +62,7 @@ fn finished(case: WorkCase, files: Vec<(String, String)>) -> WorkCase {
 }
 
 fn brief() -> WorkCase {
-    let (lines, files) = orders("R", 60, ("out", 78));
+    let (lines, files) = orders("R", 60, "out", 78);
     let head = "Carry out the 60 orders of list R, each as it stands:\n";
     finished(WorkCase::told(format!("{head}{lines}")), files)
 }
@@ -75,7 +75,7 @@ fn sixty(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
 fn two() -> WorkCase {
     let (mut case, mut wanted) = (WorkCase::default(), Vec::new());
     for list in ["A", "B"] {
-        let (lines, files) = orders(list, 25, (list, 110));
+        let (lines, files) = orders(list, 25, list, 110);
         let words = format!("Carry out the 25 orders of list {list}, each as it stands:\n{lines}");
         case = case.says(ScriptTiming::Start, words);
         wanted.extend(files);
@@ -106,7 +106,7 @@ fn last(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
 }
 
 fn long() -> WorkCase {
-    let (lines, files) = orders("L", 20, ("long", 60));
+    let (lines, files) = orders("L", 20, "long", 60);
     let mut told = "Carry out the 20 orders of list L, which stand among these lines:\n".to_owned();
     for (n, line) in lines.lines().enumerate() {
         told.push_str(&format!("{}\n{line}\n", prose("long", n, 1300)));
@@ -190,7 +190,7 @@ fn translated(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
 }
 
 fn named() -> WorkCase {
-    let (lines, files) = orders("F", 25, ("named", 40));
+    let (lines, files) = orders("F", 25, "named", 40);
     let case = WorkCase::told("Do what the file ORDERS.md says, all of it.");
     finished(case.file("ORDERS.md", format!("Orders\n\n{lines}\nThat is all.\n")), files)
 }

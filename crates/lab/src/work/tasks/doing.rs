@@ -215,8 +215,8 @@ fn sources() -> WorkCase {
     let readme = "Amounts have a comma or a point before the cents, always two digits. A rate is \
                   what a hundred of a currency are worth in ours. An order may stand there twice \
                   with the same number: then only the last one counts.\n";
-    let (mut customers, mut orders) =
-        ("id;name\n".to_owned(), "number;customer;amount;currency\n".to_owned());
+    let mut customers = "id;name\n".to_owned();
+    let mut orders = "number;customer;amount;currency\n".to_owned();
     for n in 1..=24 {
         customers.push_str(&format!("c{n};{}\n", word("customer", n)));
     }

@@ -135,11 +135,7 @@ fn prose(of: &str, n: usize, chars: usize) -> String {
 }
 
 /// A list of orders to write words into files: the creator's lines, and what comes of them.
-fn orders(
-    list: &str,
-    count: usize,
-    (folder, chars): (&str, usize),
-) -> (String, Vec<(String, String)>) {
+fn orders(list: &str, count: usize, folder: &str, chars: usize) -> (String, Vec<(String, String)>) {
     let (mut lines, mut files) = (String::new(), Vec::new());
     for n in 1..=count {
         let (path, word) = (format!("{folder}/{n:02}.txt"), word(list, n));

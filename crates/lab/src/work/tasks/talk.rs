@@ -50,7 +50,7 @@ const AFTERWARDS: ScriptTiming = ScriptTiming::Asleep { days: 0 };
 
 /// A day's work in between.
 fn work(case: WorkCase, list: &str) -> WorkCase {
-    let (lines, files) = orders(list, 30, (list, 60));
+    let (lines, files) = orders(list, 30, list, 60);
     let case = case.says(LATER, format!("Carry out the 30 orders of list {list}:\n{lines}"));
     files.into_iter().fold(case, |case, (path, word)| case.wants(path, word))
 }
@@ -129,7 +129,7 @@ fn recalled(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
 }
 
 fn change() -> WorkCase {
-    let (lines, files) = orders("G", 40, ("first", 60));
+    let (lines, files) = orders("G", 40, "first", 60);
     let told = format!("Carry out the 40 orders of list G:\n{lines}");
     let other = "A change: what list G puts into the folder first goes to the folder second instead, \
                  under the same names, and so does what you have written already.";
@@ -239,7 +239,7 @@ fn answered(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
 }
 
 fn aside() -> WorkCase {
-    let (lines, files) = orders("H", 40, ("aside", 60));
+    let (lines, files) = orders("H", 40, "aside", 60);
     let case = WorkCase::told(format!("Carry out the 40 orders of list H:\n{lines}"));
     let asks = "A question in between: which word stands in aside.md? Tell me at once, and go on.";
     let case =

@@ -157,10 +157,8 @@ fn the_first_refusal_that_is_of_an_exact_offer_is_told() {
         way
     };
     let (upto, free) = (changed("scheme", json!("upto")), changed("scheme", json!("free")));
-    let (dear, slow) = (
-        changed("maxAmountRequired", json!("5000001")),
-        changed("maxTimeoutSeconds", json!(315_360_000)),
-    );
+    let dear = changed("maxAmountRequired", json!("5000001"));
+    let slow = changed("maxTimeoutSeconds", json!(315_360_000));
     let told = |ways: &[&Value]| {
         let ways: Vec<Value> = ways.iter().copied().cloned().collect();
         choose_from(&body(&ways), Price::Exactly(FIVE)).unwrap_err()

@@ -172,7 +172,7 @@ fn measure(
     mock.wait(|standing| standing.turn > sent)?;
     let sent_us = first_question(mock, sent + 1)?.saturating_sub(began) / 1000;
     run.kill_all()?;
-    Ok(summary(led, (starts_us, sent_us, asleep), &standing, &seen))
+    Ok(summary(led, starts_us, sent_us, asleep, &standing, &seen))
 }
 
 /// When the world was asked a question for the first time.
@@ -184,7 +184,9 @@ fn first_question(mock: &MockWorld, number: u64) -> Result<u64, CliError> {
 
 fn summary(
     life: BenchScenario,
-    (starts_us, sent_us, asleep): (Vec<u64>, u64, Vec<ProcessUsage>),
+    starts_us: Vec<u64>,
+    sent_us: u64,
+    asleep: Vec<ProcessUsage>,
     MockState { unknown_tools, not_found, .. }: &MockState,
     seen: &[MockRequest],
 ) -> RunMeasurement {
@@ -373,7 +375,7 @@ mod tests {
             cpu_us_a_minute: 1,
         };
         let measured =
-            summary(BenchScenario::Bare, (vec![1, 2, 9], 70, vec![agent]), &standing, &seen);
+            summary(BenchScenario::Bare, vec![1, 2, 9], 70, vec![agent], &standing, &seen);
         assert_eq!((measured.turns, measured.overhead_early_us), (400, Some(1000)));
         assert_eq!((measured.overhead_late_us, measured.overhead_p95_us), (Some(3000), Some(3000)));
         assert_eq!((measured.cpu_us, measured.at_work_kib), (Some(2000), Some(9400)));

@@ -128,7 +128,7 @@ fn judged(judge: &Judge) -> Result<BenchRate, CliError> {
     let (began, mut done) = (Instant::now(), 0);
     while began.elapsed() < LASTS {
         for call in calls.iter().cycle().take(AT_ONCE) {
-            expect(judge.judge(call.clone(), (&facts, &moment), None))?;
+            expect(judge.judge(call.clone(), &facts, &moment, None))?;
         }
         done += AT_ONCE as u64;
     }

@@ -180,7 +180,7 @@ async fn settle(cloud: &CloudServer, queue: &Queue) -> Result<u64, CliError> {
             while Instant::now() < until {
                 let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
                 let Some((to, payment)) = next else { break };
-                match client.pay_for_credits(USD, to, (X_PAYMENT, payment)).await? {
+                match client.pay_for_credits(USD, to, X_PAYMENT, payment).await? {
                     PurchaseOutcome::Taken(reply) if reply.status == PurchaseStatus::Settled => {
                         settled += 1
                     }

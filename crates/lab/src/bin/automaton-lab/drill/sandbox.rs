@@ -37,7 +37,9 @@ pub(super) fn tell(
     let &DrillSandboxArgs { commands, at_once, controls } = args;
     let extent = CheckScope { commands, at_once, controls };
     sandbox_checks::tell(
-        (product()?, executable()?, &scratch.home()),
+        product()?,
+        executable()?,
+        &scratch.home(),
         extent,
         &mut |sandbox_checks::SandboxCheckResult { what, held, found }| {
             tell(DrillResult { tried: what, held, found })
