@@ -114,7 +114,7 @@ pub(crate) fn at_most(
         TOKENS_PER_MESSAGE + message.content.len() + calls.sum::<usize>()
     });
     let tools = ask.tools.iter().map(|tool| {
-        let schema = tool.parameters.to_string().len();
+        let schema = tool.parameters.text().len();
         TOKENS_PER_MESSAGE + tool.name.as_str().len() + tool.description.len() + schema
     });
     let all = TOKENS_PER_PROMPT + messages.chain(tools).sum::<usize>();

@@ -5,8 +5,9 @@
 
 use std::borrow::Cow;
 use std::str::FromStr;
+use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -127,7 +128,36 @@ pub struct ToolSpec {
     /// Whether a call changes anything.
     pub effect: Effect,
     /// JSON Schema of the arguments: an object schema without references.
-    pub parameters: Value,
+    pub parameters: ToolSchema,
+}
+
+/// A JSON Schema and its text, which is written once: each prompt counts it.
+#[derive(Debug, Clone, PartialEq, derive_more::Deref, derive_more::Display)]
+#[display("{text}")]
+pub struct ToolSchema {
+    #[deref(forward)]
+    value: Arc<Value>,
+    text: Arc<str>,
+}
+
+impl ToolSchema {
+    /// Its text, as JSON without white space.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+impl From<Value> for ToolSchema {
+    fn from(value: Value) -> Self {
+        Self { text: value.to_string().into(), value: Arc::new(value) }
+    }
+}
+
+impl Serialize for ToolSchema {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.value.serialize(serializer)
+    }
 }
 
 /// SHA-256 of a call's arguments in canonical form: object keys sorted, no

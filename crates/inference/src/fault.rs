@@ -160,7 +160,7 @@ mod tests {
             category: ToolCategory::Vm,
             risk: Risk::Safe,
             effect: Effect::Mutates,
-            parameters: json!({"type": "object"}),
+            parameters: json!({"type": "object"}).into(),
         };
         vec![tool("exec"), tool("write_file")]
     }

@@ -57,7 +57,7 @@ pub fn find(name: &str) -> Option<&'static dyn Tool> {
 /// What every tool is, in order.
 #[must_use]
 pub fn specs() -> Vec<ToolSpec> {
-    TOOLS.iter().map(|tool| tool.spec()).collect()
+    TOOLS.iter().map(|tool| tool.spec().clone()).collect()
 }
 
 /// The same for an automaton that has no money, or cannot be trusted to buy.
@@ -82,7 +82,7 @@ pub fn simple() -> Vec<ToolSpec> {
 /// The name of the tool that runs commands.
 #[must_use]
 pub fn commands() -> ToolName {
-    vm::exec::TOOL.spec().name
+    vm::exec::TOOL.spec().name.clone()
 }
 
 /// Has the tool that runs commands tell what these may reach.

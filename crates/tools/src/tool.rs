@@ -25,7 +25,7 @@ use crate::error::{ArgumentError, ToolError};
 /// Something that the automaton can do.
 pub trait Tool: Send + Sync {
     /// What the model, the policy and the record know of it.
-    fn spec(&self) -> ToolSpec;
+    fn spec(&self) -> &ToolSpec;
 
     /// Reads the arguments of a call.
     ///
@@ -98,7 +98,7 @@ impl ToolMetadata {
     fn spec<A: JsonSchema>(&self) -> ToolSpec {
         let Self { name, description, category, risk, effect } = *self;
         let name: ToolName = name.parse().expect("the name of a built-in tool is well-formed");
-        let parameters = arguments::schema::<A>();
+        let parameters = arguments::schema::<A>().into();
         ToolSpec { name, description: description.into(), category, risk, effect, parameters }
     }
 
@@ -126,8 +126,8 @@ impl<A> Builtin<A> {
 }
 
 impl<A: BuiltinCall> Tool for Builtin<A> {
-    fn spec(&self) -> ToolSpec {
-        self.spec.get_or_init(|| self.card.spec::<A>()).clone()
+    fn spec(&self) -> &ToolSpec {
+        self.spec.get_or_init(|| self.card.spec::<A>())
     }
 
     fn parse(&self, arguments: &Value) -> Result<Box<dyn PreparedCall>, ArgumentError> {
@@ -190,8 +190,8 @@ impl ReadOnlyTool {
 }
 
 impl Tool for ReadOnlyTool {
-    fn spec(&self) -> ToolSpec {
-        self.spec.get_or_init(|| self.card.spec::<NoArguments>()).clone()
+    fn spec(&self) -> &ToolSpec {
+        self.spec.get_or_init(|| self.card.spec::<NoArguments>())
     }
 
     fn parse(&self, arguments: &Value) -> Result<Box<dyn PreparedCall>, ArgumentError> {

@@ -14,14 +14,15 @@ use automaton_core::trust::Label;
 use automaton_inference::{ChatRole, Message, ModelInfo};
 use automaton_memory::tokens;
 use automaton_policy::guard::Guard;
-use automaton_store::{HistoryPosition, OpenMessage};
+use automaton_store::{Hash, HistoryPosition, OpenMessage, PromptLayerRow};
 use automaton_tools::result::FrameNonce;
 
 use super::caps::{PromptCaps, TurnSizes};
 use super::digest::{HistoryDigest, TurnDigest};
 use super::fit::{self, TURNS_MAX, TurnCost};
 use super::history::{self, MessageStyle};
-use super::open;
+use super::prompt_record::layer_row;
+use super::{open, transcript};
 
 /// The part of the room in which a move of the history is taken to be near, and the turns by
 /// which the size of the next one is guessed.
@@ -68,9 +69,36 @@ struct CachedTurn {
     tools: Vec<ToolName>,
     heard: Label,
     digest: TurnDigest,
-    whole: Vec<Message>,
-    lean: Vec<Message>,
-    short: Vec<Message>,
+    whole: RenderedTurn,
+    lean: RenderedTurn,
+    short: RenderedTurn,
+}
+
+/// A turn in one of its ways, and what is kept of its text.
+#[derive(Debug)]
+struct RenderedTurn {
+    messages: Vec<Message>,
+    row: PromptLayerRow,
+}
+
+impl RenderedTurn {
+    fn of(messages: Vec<Message>) -> Self {
+        let row = layer_row(&transcript(&messages), history::cost(&messages));
+        Self { messages, row }
+    }
+}
+
+/// What is kept of turns that are shown one after the other: the hash is that of their hashes,
+/// so that the turns before are not read again whenever one more is shown.
+fn joined_row<'a>(turns: impl Iterator<Item = &'a PromptLayerRow>) -> PromptLayerRow {
+    let mut hashes = Vec::new();
+    let (mut chars, mut tokens) = (0_u32, 0_u32);
+    for row in turns {
+        hashes.extend_from_slice(row.sha256.as_bytes());
+        chars = chars.saturating_add(row.chars);
+        tokens = tokens.saturating_add(row.tokens);
+    }
+    PromptLayerRow { sha256: Hash::of(&hashes), chars, tokens }
 }
 
 /// What the history has to hold, and in how much room.
@@ -120,8 +148,21 @@ pub(crate) struct RenderedHistory {
     pub(crate) open: String,
     pub(crate) digest: String,
     pub(crate) messages: Vec<Message>,
+    /// What is kept of these.
+    pub(crate) row: PromptLayerRow,
     /// The least trusted label of what is shown.
     pub(crate) heard: Label,
+}
+
+impl CachedTurn {
+    /// In the way in which a history of this style has it.
+    const fn shown(&self, how: &HistoryStyle) -> &RenderedTurn {
+        match self.cost.seq {
+            seq if seq < how.whole_from => &self.short,
+            seq if seq < how.arguments_from => &self.lean,
+            _ => &self.whole,
+        }
+    }
 }
 
 impl HistoryCache {
@@ -197,17 +238,18 @@ impl HistoryCache {
 
     fn render(&self, turn: &TurnRecord, style: (PromptCaps, bool)) -> CachedTurn {
         let (caps, calls, manner) = (style.0, turn.calls.len(), self.message_style(style));
-        let whole = history::render_turn(turn, TurnSizes::whole(&caps, calls), manner);
-        let lean = history::render_turn(turn, TurnSizes::lean(&caps, calls), manner);
-        let short = history::render_turn(turn, TurnSizes::short(&caps, calls), manner);
+        let in_way = |sizes| RenderedTurn::of(history::render_turn(turn, sizes, manner));
+        let whole = in_way(TurnSizes::whole(&caps, calls));
+        let lean = in_way(TurnSizes::lean(&caps, calls));
+        let short = in_way(TurnSizes::short(&caps, calls));
         let (seq, heard) = (turn.seq, history::heard(turn));
         CachedTurn {
             id: turn.id,
             cost: TurnCost {
                 seq,
-                whole: history::cost(&whole),
-                lean: history::cost(&lean),
-                short: history::cost(&short),
+                whole: whole.row.tokens,
+                lean: lean.row.tokens,
+                short: short.row.tokens,
                 stays: 0,
             },
             tools: turn.calls.iter().filter_map(tool_name).collect(),
@@ -221,7 +263,7 @@ impl HistoryCache {
 
     /// Whether the newest turn ends with a result, so that the model may go on from there.
     pub(crate) fn ends_with_a_result(&self) -> bool {
-        let newest = self.turns.back().and_then(|turn| turn.whole.last());
+        let newest = self.turns.back().and_then(|turn| turn.whole.messages.last());
         newest.is_some_and(|message| message.role == ChatRole::Tool)
     }
 
@@ -316,18 +358,14 @@ impl HistoryCache {
         let mut fitted = digest.clone();
         fitted.fit(how.digest_room);
         let label = if fitted.is_empty() { Label::Creator } else { fitted.label() };
-        let mut messages: Vec<Message> = Vec::new();
-        for turn in &turns {
-            let shown = match turn.cost.seq {
-                seq if seq < how.whole_from => &turn.short,
-                seq if seq < how.arguments_from => &turn.lean,
-                _ => &turn.whole,
-            };
-            messages.extend(shown.iter().cloned());
-        }
-        if let (1.., Some(style)) = (how.tighter, self.style) {
-            messages = self.newest_halved(style, how.tighter);
-        }
+        let halved = match (how.tighter, self.style) {
+            (1.., Some(style)) => Some(RenderedTurn::of(self.newest_halved(style, how.tighter))),
+            _ => None,
+        };
+        let shown: Vec<&RenderedTurn> = match &halved {
+            Some(newest) => vec![newest],
+            None => turns.iter().map(|turn| turn.shown(how)).collect(),
+        };
         RenderedHistory {
             place,
             soon: false,
@@ -336,7 +374,8 @@ impl HistoryCache {
             from: turns.first().map(|turn| turn.cost.seq),
             open: open::render(&out, how.open_room, manner),
             digest: fitted.render(upto, &nonce, manner),
-            messages,
+            messages: shown.iter().flat_map(|turn| &turn.messages).cloned().collect(),
+            row: joined_row(shown.iter().map(|turn| &turn.row)),
             heard: turns.iter().map(|turn| turn.heard).fold(label, Label::meet),
         }
     }

@@ -26,7 +26,7 @@ use automaton_core::vitals::Vitals;
 use automaton_inference::{ChatRole, Message, MessageCall, ModelInfo};
 use automaton_memory::{Fact, render, tokens};
 use automaton_sandbox::HOME_INSIDE;
-use automaton_store::{HistoryPosition, OpenMessage};
+use automaton_store::{HistoryPosition, OpenMessage, PromptLayerRow};
 
 use self::caps::long_answer;
 use self::caps::{PromptCaps, affordable};
@@ -103,6 +103,8 @@ pub struct Prompt {
     pub(crate) place: HistoryPosition,
     pub(crate) grown: Option<HistoryDigest>,
     pub(crate) how: HistoryStyle,
+    /// What is kept of the history that is shown.
+    pub(crate) history: PromptLayerRow,
     /// The least trusted label of what the history and its sum show.
     pub(crate) heard: Label,
 }
@@ -124,7 +126,7 @@ pub struct PromptLayer {
     pub tokens: u32,
     /// What it may have at most.
     pub cap_tokens: u32,
-    /// Its text; that of the history is a [`transcript`].
+    /// Its text; that of the history is its messages'.
     pub text: String,
 }
 
@@ -154,17 +156,17 @@ pub(crate) fn build(material: &PromptMaterial<'_>) -> Prompt {
     });
     let before =
         [layer("open", laid.open, caps.open(taken)), layer("digest", laid.digest, caps.digest)];
-    let text = transcript(&laid.messages);
-    let tokens = history::cost(&laid.messages);
-    let shown = PromptLayer { name: "history", tokens, cap_tokens: room, text };
+    let (name, text, tokens) = ("history", String::new(), laid.row.tokens);
+    let shown = PromptLayer { name, tokens, cap_tokens: room, text };
 
     let mut talk = ConversationBuilder(vec![Message::system(joined(&head))]);
     talk.user(joined(&before));
+    let asked = history::cost(&talk.0).saturating_add(tokens);
     laid.messages.into_iter().for_each(|message| talk.say(message));
     // In the smallest of windows the answer gives way, and nothing else is left to.
-    let beside = tools_tokens + caps.margin() + STATUS_MORE_TOKENS;
+    let beside = tools_tokens + caps.margin() + MORE_TOKENS;
     let last = status.tokens + memory.tokens + input.tokens;
-    let asked = history::cost(&talk.0).saturating_add(beside + last);
+    let asked = asked.saturating_add(beside + last);
     let rest = caps.window.saturating_sub(asked);
     let answer_tokens = caps.answer.min(rest.max(ANSWER_MIN));
     let longest_tokens = longest_answer(material, answer_tokens, rest);
@@ -186,6 +188,7 @@ pub(crate) fn build(material: &PromptMaterial<'_>) -> Prompt {
         place: laid.place,
         grown: laid.grown,
         how: laid.how,
+        history: laid.row,
         heard: laid.heard,
     }
 }
@@ -193,8 +196,9 @@ pub(crate) fn build(material: &PromptMaterial<'_>) -> Prompt {
 /// The least that is left to an answer.
 const ANSWER_MIN: u32 = 64;
 
-/// Tokens that the status may have beyond its first estimate, and the frame of its message.
-const STATUS_MORE_TOKENS: u32 = 16;
+/// Tokens that the status may have beyond its first estimate, with the frame of its message
+/// and a word between two answers.
+const MORE_TOKENS: u32 = 32;
 
 /// What the model is told once before a move of the history.
 const SOON: &str = "Older turns will soon be shortened or summed up: write into a file what you \
@@ -262,7 +266,7 @@ impl ConversationBuilder {
 pub(crate) fn schemas_cost(tools: &[ToolSpec]) -> u32 {
     const EACH: u32 = 16;
     let each = tools.iter().map(|tool| {
-        let texts = [tool.name.as_str(), &tool.description, &tool.parameters.to_string()];
+        let texts = [tool.name.as_str(), &tool.description, tool.parameters.text()];
         texts.iter().map(|text| tokens::estimate(text)).sum::<u32>() + EACH
     });
     each.sum()

@@ -18,8 +18,8 @@ use serde::Serialize;
 use super::caps::PromptCaps;
 use super::history_cache::{HistoryRequest, HistoryStyle, RenderedHistory};
 use super::{
-    HEAD, HistoryCache, HistoryDigest, Prompt, PromptLayer, TURNS_MAX, history, input_label,
-    memory_layer, transcript, waiting,
+    HEAD, HistoryCache, HistoryDigest, Prompt, TURNS_MAX, history, input_label, memory_layer,
+    transcript, waiting,
 };
 use crate::turn::{fact_query, facts_for, query_of};
 
@@ -65,14 +65,7 @@ impl PromptLayerRecord {
 pub(crate) fn prompt_row(prompt: &Prompt) -> PromptRow {
     let text = |name: &str| prompt.layers.iter().find(|layer| layer.name == name);
     let kept = |name| {
-        text(name).map_or(PromptLayerRow { sha256: Hash::of(b""), chars: 0, tokens: 0 }, |layer| {
-            let PromptLayer { text, tokens, .. } = layer;
-            PromptLayerRow {
-                sha256: Hash::of(text.as_bytes()),
-                chars: chars(text),
-                tokens: *tokens,
-            }
-        })
+        text(name).map_or_else(|| layer_row("", 0), |layer| layer_row(&layer.text, layer.tokens))
     };
     let head = prompt.layers.iter().take(HEAD);
     PromptRow {
@@ -83,7 +76,7 @@ pub(crate) fn prompt_row(prompt: &Prompt) -> PromptRow {
         shown: serde_json::to_string(&prompt.how).ok(),
         open: kept("open"),
         digest: kept("digest"),
-        history: kept("history"),
+        history: prompt.history,
         memory: kept("memory"),
         input: kept("input"),
         window_tokens: prompt.window_tokens,
@@ -120,7 +113,7 @@ pub fn recorded_prompt(
         kept.head.into_iter().map(|(name, text)| whole(&name, text)).collect();
     layers.push(again("open", laid.open, kept.open));
     layers.push(again("digest", laid.digest, kept.digest));
-    layers.push(again("history", transcript(&laid.messages), kept.history));
+    layers.push(again_of("history", transcript(&laid.messages), laid.row.sha256, kept.history));
     layers.push(whole("status", kept.status));
     layers.push(again("memory", memory_layer(&facts, &caps), kept.memory));
     let manner = history.message_style((caps, how.weak));
@@ -175,9 +168,20 @@ fn whole(name: &str, text: String) -> PromptLayerRecord {
 }
 
 fn again(name: &str, text: String, kept: PromptLayerRow) -> PromptLayerRecord {
+    let hash = Hash::of(text.as_bytes());
+    again_of(name, text, hash, kept)
+}
+
+/// A layer that was made anew and has this hash.
+fn again_of(name: &str, text: String, hash: Hash, kept: PromptLayerRow) -> PromptLayerRecord {
     let PromptLayerRow { sha256, chars, tokens } = kept;
-    let text = (Hash::of(text.as_bytes()) == sha256).then_some(text);
+    let text = (hash == sha256).then_some(text);
     PromptLayerRecord { name: name.to_owned(), chars, tokens, on_record: text.is_some(), text }
+}
+
+/// What is kept of a text of so many tokens.
+pub(super) fn layer_row(text: &str, tokens: u32) -> PromptLayerRow {
+    PromptLayerRow { sha256: Hash::of(text.as_bytes()), chars: chars(text), tokens }
 }
 
 fn chars(text: &str) -> u32 {

@@ -13,7 +13,7 @@ fn spec(name: &str, parameters: Value) -> ToolSpec {
         category: ToolCategory::Vm,
         risk: Risk::Safe,
         effect: Effect::Observes,
-        parameters,
+        parameters: parameters.into(),
     }
 }
 

@@ -21,7 +21,7 @@ enum NoEffect {
 /// The fields of a struct, and its keys that have no effect. Each of its fields has to be listed,
 /// there or among those that are used.
 macro_rules! keys {
-    ($fields:ident, $table:ident of $owner:ident; used: $($used:ident)+; idle: $($idle:ident $key:literal $why:expr;)+) => {
+    ($fields:tt, $table:ident of $owner:ident; used: $($used:ident)+; idle: $($idle:ident $key:literal $why:expr;)+) => {
         const $fields: &[&str] = &[$(stringify!($used),)+ $(stringify!($idle)),+];
         const $table: &[(&str, NoEffect)] = &[$(($key, $why)),+];
         const _: fn(&$owner) = |$owner { $($used: _,)+ $($idle: _),+ }: &$owner| ();
@@ -51,7 +51,7 @@ keys! { FIELDS, IDLE of ConfigFile;
         chain_type "chainType" Meaningless("every account is one of Ethereum's kind");
 }
 
-keys! { FIELDS_OF_STRATEGY, IDLE_OF_STRATEGY of ModelStrategy;
+keys! { _, IDLE_OF_STRATEGY of ModelStrategy;
     used: inference_model low_compute_model critical_model max_tokens_per_turn;
     idle:
         hourly_budget_cents "hourlyBudgetCents" MODELS;
@@ -101,6 +101,18 @@ mod tests {
             for (key, _) in table {
                 assert!(schema["properties"].get(*key).is_some(), "{key}");
             }
+        }
+    }
+
+    #[test]
+    fn a_key_is_known_where_the_schema_has_it() {
+        let schema = super::super::schema();
+        let keys = schema["properties"].as_object().unwrap();
+        assert!(keys.keys().all(|key| is_known(key)), "{keys:?}");
+        // And the two fields that are read from no key.
+        assert_eq!(FIELDS.len(), keys.len() + 2);
+        for unknown in ["zeal", "namename", "genesis_prompt", ""] {
+            assert!(!is_known(unknown), "{unknown}");
         }
     }
 

@@ -17,7 +17,7 @@ pub(in crate::providers) fn complete(ask: &CompletionRequest) -> LocalModelCompl
     let tool = |tool: &automaton_core::tool::ToolSpec| LocalModelTool {
         name: tool.name.to_string(),
         description: tool.description.to_string(),
-        parameters: tool.parameters.clone(),
+        parameters: (*tool.parameters).clone(),
     };
     // In the order of the tools, so that one question has one form.
     let left_out = ask.tools.iter().filter(|tool| ask.left_out.contains(&tool.name));

@@ -195,7 +195,7 @@ impl AssembledReply {
             chars(&message.content) + calls.sum::<usize>()
         };
         let tools = ask.tools.iter().map(|tool| {
-            chars(tool.name.as_str()) + chars(&tool.description) + tool.parameters.to_string().len()
+            chars(tool.name.as_str()) + chars(&tool.description) + tool.parameters.text().len()
         });
         let prompt = ask.messages.iter().map(message).sum::<usize>() + tools.sum::<usize>();
         let calls = self.calls.iter().map(|call| chars(&call.tool) + chars(&call.arguments));

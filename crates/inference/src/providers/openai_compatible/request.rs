@@ -2,27 +2,77 @@
 //!
 //! Must never send an id of a provider back: calls go under our own ids.
 
+use automaton_core::id::CallId;
 use automaton_core::tool::ToolSpec;
 use automaton_core::wire::chat::{
-    AllowedTool, AllowedTools, CalledFunction, ChatCall, ChatFunction, ChatMessage, ChatRequest,
-    ChatTool, FunctionKind, NamedTools, StreamOptions, ToolChoice, ToolMode, ToolReference,
+    AllowedTool, AllowedTools, ChatRole, FunctionKind, NamedTools, StreamOptions, ToolChoice,
+    ToolMode, ToolReference,
 };
 use serde::Serialize;
-use serde_json::Number;
+use serde_json::{Number, Value};
 
 use crate::catalogue::{ModelInfo, RequestDialect};
 use crate::error::InferenceError;
 use crate::provider::{CompletionRequest, Message};
 
-/// The request and the fields in which the dialects differ.
+/// The request of [`automaton_core::wire::chat`] with the fields in which the dialects differ,
+/// written from what is asked without a copy of it.
 #[derive(Serialize)]
-struct ChatRequestBody {
-    #[serde(flatten)]
-    chat: ChatRequest,
+struct ChatRequestBody<'a> {
+    model: &'a str,
+    messages: Vec<MessageBody<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<ToolBody<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<ToolChoice>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u32>,
+    stream: bool,
+    stream_options: StreamOptions,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<Number>,
+}
+
+#[derive(Serialize)]
+struct MessageBody<'a> {
+    role: ChatRole,
+    content: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<CallBody<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<CallId>,
+}
+
+#[derive(Serialize)]
+struct CallBody<'a> {
+    id: CallId,
+    #[serde(rename = "type")]
+    kind: FunctionKind,
+    function: CalledBody<'a>,
+}
+
+#[derive(Serialize)]
+struct CalledBody<'a> {
+    name: &'a str,
+    arguments: &'a str,
+}
+
+#[derive(Serialize)]
+struct ToolBody<'a> {
+    #[serde(rename = "type")]
+    kind: FunctionKind,
+    function: FunctionBody<'a>,
+}
+
+#[derive(Serialize)]
+struct FunctionBody<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Value,
 }
 
 /// The body as JSON.
@@ -40,31 +90,24 @@ pub(super) fn body(info: &ModelInfo, ask: &CompletionRequest) -> Result<Vec<u8>,
     let classic = matches!(info.dialect, RequestDialect::Classic | RequestDialect::Guided);
     let completion = info.dialect == RequestDialect::Reasoning;
     let body = ChatRequestBody {
-        chat: ChatRequest {
-            model: info.id.clone(),
-            messages: ask.messages.iter().map(message).collect(),
-            tools,
-            tool_choice,
-            seed: classic.then_some(ask.seed),
-            max_tokens: (!completion).then_some(ask.max_tokens),
-            stream: true,
-            stream_options: Some(StreamOptions { include_usage: true }),
-        },
+        model: &info.id,
+        messages: ask.messages.iter().map(message).collect(),
+        tools,
+        tool_choice,
+        seed: classic.then_some(ask.seed),
+        max_tokens: (!completion).then_some(ask.max_tokens),
+        stream: true,
+        stream_options: StreamOptions { include_usage: true },
         max_completion_tokens: completion.then_some(ask.max_tokens),
         temperature: if classic { thousandths(ask.temperature_milli) } else { None },
     };
     serde_json::to_vec(&body).map_err(|source| InferenceError::Encode { source })
 }
 
-fn tool(tool: &ToolSpec) -> ChatTool {
-    ChatTool {
-        kind: FunctionKind::Function,
-        function: ChatFunction {
-            name: tool.name.to_string(),
-            description: tool.description.to_string(),
-            parameters: tool.parameters.clone(),
-        },
-    }
+fn tool(tool: &ToolSpec) -> ToolBody<'_> {
+    let ToolSpec { name, description, parameters, .. } = tool;
+    let function = FunctionBody { name: name.as_str(), description, parameters };
+    ToolBody { kind: FunctionKind::Function, function }
 }
 
 /// The tools that may be called, for a list that holds more.
@@ -83,23 +126,19 @@ fn thousandths(milli: u32) -> Option<Number> {
     format!("{}.{:03}", milli / 1000, milli % 1000).parse().ok()
 }
 
-fn message(message: &Message) -> ChatMessage {
-    let calls: Vec<ChatCall> = message
-        .calls
-        .iter()
-        .map(|call| ChatCall {
-            id: call.id.to_string(),
-            kind: FunctionKind::Function,
-            function: CalledFunction { name: call.tool.clone(), arguments: call.arguments.clone() },
-        })
-        .collect();
+fn message(message: &Message) -> MessageBody<'_> {
+    let calls = message.calls.iter().map(|call| CallBody {
+        id: call.id,
+        kind: FunctionKind::Function,
+        function: CalledBody { name: &call.tool, arguments: &call.arguments },
+    });
     // A message of calls alone has no content; an empty one is refused by some.
-    let silent = message.content.is_empty() && !calls.is_empty();
-    ChatMessage {
+    let silent = message.content.is_empty() && !message.calls.is_empty();
+    MessageBody {
         role: message.role,
-        content: (!silent).then(|| message.content.clone()),
-        tool_calls: (!calls.is_empty()).then_some(calls),
-        tool_call_id: message.answers.map(|id| id.to_string()),
+        content: (!silent).then_some(message.content.as_str()),
+        tool_calls: calls.collect(),
+        tool_call_id: message.answers,
     }
 }
 
@@ -122,7 +161,7 @@ mod tests {
             category: ToolCategory::Vm,
             risk: Risk::Safe,
             effect: Effect::Mutates,
-            parameters: json!({"type": "object"}),
+            parameters: json!({"type": "object"}).into(),
         };
         let call = MessageCall { id, tool: "exec".into(), arguments: "{\"a\":1}".into() };
         CompletionRequest {

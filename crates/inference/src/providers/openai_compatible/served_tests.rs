@@ -27,7 +27,8 @@ fn tool(name: &str) -> ToolSpec {
         category: ToolCategory::Vm,
         risk: Risk::Safe,
         effect: Effect::Mutates,
-        parameters: json!({"type": "object", "properties": {"z": {}, "a": {"type": "string"}}}),
+        parameters: json!({"type": "object", "properties": {"z": {}, "a": {"type": "string"}}})
+            .into(),
     }
 }
 
