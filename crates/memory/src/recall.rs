@@ -42,8 +42,10 @@ pub fn rank(query: &str, mut facts: Vec<Fact>, wanted: &RecallOptions) -> Vec<Fa
     let asked: BTreeSet<String> =
         words(query).filter(|word| !EMPTY_WORDS.contains(&word.as_str())).collect();
     let total = facts.len();
+    // Without a question no word counts.
+    let weigh = |fact| if asked.is_empty() { BTreeMap::new() } else { weights(fact) };
     let entries: Vec<(&Fact, BTreeMap<String, u64>)> =
-        facts.iter().map(|fact| (fact, weights(fact))).collect();
+        facts.iter().map(|fact| (fact, weigh(fact))).collect();
     let rarity: BTreeMap<&str, u64> = asked
         .iter()
         .map(|word| {
