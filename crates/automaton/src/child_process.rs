@@ -1,7 +1,7 @@
 //! One child process of the supervisor: its start, its lines, its end.
 //!
-//! A child is this same binary under another name, or a small one of that name, with an empty environment,
-//! a session of its own and a lifeline, so that it never outlives its
+//! A child is this same binary under another name, or a small one of that name, with an empty
+//! environment, a session of its own and a lifeline, so that it never outlives its
 //! supervisor. What it writes is limited; a child must never be able to fill
 //! the supervisor's memory.
 

@@ -1,9 +1,9 @@
 //! The signer's process: the only one that ever holds the key.
 //!
-//! It is a small program beside this binary, or this binary under another name, gets its charter as one line and the
-//! passphrase from a file, a credential or the terminal, and closes itself before it opens
-//! the key. Whoever starts it gets a socket, never the key. It must never read
-//! the environment or a configuration, and never print what it is asked.
+//! It is a small program beside this binary, or this binary under another name. It gets its
+//! charter as one line and the passphrase from a file, a credential or the terminal, and
+//! closes itself before it opens the key. Whoever starts it gets a socket, never the key. It
+//! must never read the environment or a configuration, and never print what it is asked.
 
 use std::io::{self, Write};
 use std::os::fd::{OwnedFd, RawFd};
