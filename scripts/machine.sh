@@ -295,7 +295,8 @@ need_component() {
 }
 
 # allow_user_namespaces BINARY [ROOT]: Ubuntu lets only programs with a profile of their own
-# make user namespaces, which the sandbox is made of. Writes that profile, or nothing.
+# make user namespaces, which the sandbox is made of. Writes that of the binary and of the
+# small program beside it that starts commands, or nothing.
 allow_user_namespaces() {
     local binary="$1" root="${2:-}" name file profile own
     [ "$(id -u)" -ne 0 ] || return 0
@@ -308,9 +309,13 @@ include <tunables/global>
 
 profile $name \"$binary\" flags=(unconfined) {
   userns,
+}
+
+profile $name-sandbox \"$binary-sandbox\" flags=(unconfined) {
+  userns,
 }"
     [ "$(cat "$file" 2>/dev/null)" != "$profile" ] || return 0
-    say "installing the AppArmor profile $file, so that $binary may make user namespaces"
+    say "installing the AppArmor profile $file, so that $binary and $binary-sandbox may make user namespaces"
     # A file of our own first: at the end of a pipe sudo could ask for no password.
     own="$target/apparmor-profile"
     mkdir -p "$target" && printf '%s\n' "$profile" >"$own"

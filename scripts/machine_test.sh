@@ -114,5 +114,7 @@ done
 refused="" code=0
 (allow_user_namespaces /opt/automaton "$world/ubuntu") 2>/dev/null || code=$?
 is "the code with a profile" "0 1" "$code $(profiles)"
+is "it names both programs" 2 \
+    "$(grep -c '^profile .* "/opt/automaton\(-sandbox\)\?" ' "$world"/ubuntu/etc/apparmor.d/automaton-*)"
 is "once is enough" "" "$(allow_user_namespaces /opt/automaton "$world/ubuntu" 2>&1)"
 [ "$failed" = 0 ]

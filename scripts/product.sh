@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Looks through the product's binary, or the one that is named, for what must be in no
-# product: defects that are planted, attempts on the sandbox, a clock that can be stopped.
+# Looks through the product's binary, or the one that is named, and the small ones beside it
+# for what must be in no product: defects that are planted, attempts on the sandbox, a clock
+# that can be stopped.
 # Without a binary there is nothing to look through: `cargo xtask layers` asks cargo, too.
 #
 #   scripts/product.sh [BINARY]      its path from the root of the repository
@@ -20,8 +21,10 @@ fi
 for word in "${words[@]}"; do
     [ ! -f "$laboratory" ] || grep -qaF "$word" "$laboratory" ||
         fail "'$word' is not even in $laboratory" "mend the list of words in scripts/product.sh"
-    ! grep -qaF "$word" "$binary" ||
-        fail "'$word' is in $binary, and must be in no product" \
-            "build it anew: cargo build --release --package automaton; if it stays, ask cargo xtask layers"
+    for file in "$binary" "$binary-sandbox" "$binary-signer"; do
+        [ ! -f "$file" ] || ! grep -qaF "$word" "$file" ||
+            fail "'$word' is in $file, and must be in no product" \
+                "build it anew: cargo build --release --package automaton; if it stays, ask cargo xtask layers"
+    done
 done
 say "nothing of the laboratory is in $binary"

@@ -1,7 +1,7 @@
 //! One child process of the supervisor: its start, its lines, its end.
 //!
-//! A child is this same binary under another name, with an empty environment,
-//! a session of its own and a lifeline, so that it never outlives its
+//! A child is this same binary under another name, or a small one of that name, with an empty
+//! environment, a session of its own and a lifeline, so that it never outlives its
 //! supervisor. What it writes is limited; a child must never be able to fill
 //! the supervisor's memory.
 
@@ -11,7 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use automaton_sandbox::process::{self, Child, Lifeline, ProcessCommand, Stdio};
+use automaton_sandbox::process::{self, Child, Lifeline, OwnProgram, ProcessCommand, Stdio};
 use serde::Serialize;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::time::Instant;
@@ -50,7 +50,8 @@ impl ChildProcess {
         let (lifeline, theirs) = Lifeline::pair()?;
         let (mut input, child_input) = UnixStream::pair().map_err(failed)?;
         let (output, child_output) = UnixStream::pair().map_err(failed)?;
-        let mut command = ProcessCommand::new(executable)
+        let program = OwnProgram::beside(executable.to_owned(), role);
+        let mut command = ProcessCommand::of(&program)
             .arg0(role)
             .stdin(Stdio::Descriptor(OwnedFd::from(child_input)))
             .stdout(Stdio::Descriptor(OwnedFd::from(child_output)))

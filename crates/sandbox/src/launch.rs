@@ -23,9 +23,9 @@ use thiserror::Error;
 
 use crate::linux::helper::ARG0;
 use crate::plan::{Plan, PlanRefusal};
-use crate::probe::Probe;
+use crate::probe::{Feature, Probe};
 use crate::process::spawn::{ProcessCommand, Stdio, spawn};
-use crate::process::{Child, ProcessError, await_any, packet};
+use crate::process::{Child, OwnProgram, ProcessError, await_any, packet};
 use crate::pump::{DEATH_MAX, Input, RunEnd, RunLifetime};
 use crate::report::{
     HelperReport, HelperRequest, INHERIT_FD, LIFELINE_FD, PACKET_BYTES_MAX, REPORT_FD, REQUEST_FD,
@@ -41,7 +41,7 @@ const SETUP_MAX: Duration = Duration::from_secs(20);
 /// Starts sandboxed programs through a helper executable.
 #[derive(Debug, Clone)]
 pub struct Launcher {
-    helper: PathBuf,
+    helper: OwnProgram,
 }
 
 /// Why a run could not be started or followed to its end.
@@ -178,11 +178,18 @@ impl Streams {
 }
 
 impl Launcher {
-    /// Uses this executable, whose `main` must begin with
-    /// [`crate::helper_main_if_invoked`].
+    /// Uses the small program [`ARG0`] beside this executable, or else the executable, whose
+    /// `main` must begin with [`crate::helper_main_if_invoked`].
     #[must_use]
-    pub const fn new(helper: PathBuf) -> Self {
-        Self { helper }
+    pub fn new(executable: PathBuf) -> Self {
+        Self { helper: OwnProgram::beside(executable, ARG0) }
+    }
+
+    /// Whether it is the small program that is used; what is missing costs time alone.
+    #[must_use]
+    pub fn quick_start(&self) -> Feature {
+        let large = self.helper.why_large();
+        large.map_or(Feature::Available(()), |why| Feature::Missing(why.to_owned()))
     }
 
     /// Builds the sandbox and starts the program in it. Blocks until the
@@ -253,7 +260,7 @@ impl Launcher {
         let (report, report_given) = channel()?;
         let (lifeline_given, lifeline) = pipe()?;
         let [stdin, stdout, stderr] = stdio;
-        let mut command = ProcessCommand::new(&self.helper)
+        let mut command = ProcessCommand::of(&self.helper)
             .arg0(ARG0)
             .stdin(stdin)
             .stdout(stdout)

@@ -67,7 +67,7 @@ pub(crate) fn run(
     let launcher = Launcher::new(executable()?);
     let given = probe(&launcher);
     match command {
-        SandboxCommand::Probe => tell(context, &given),
+        SandboxCommand::Probe => tell(context, &given, &launcher.quick_start()),
         SandboxCommand::Shell => {
             let (home, file) = context.inhabited()?;
             let egress = file.egress.gather(&home)?.open();
@@ -178,7 +178,11 @@ struct SandboxReport {
     egress: Option<Vec<String>>,
 }
 
-fn tell(context: &CommandContext, given: &Probe) -> Result<ExitCode, CliError> {
+fn tell(
+    context: &CommandContext,
+    given: &Probe,
+    quick_start: &Feature,
+) -> Result<ExitCode, CliError> {
     fn row<T>(feature: &'static str, found: &Feature<T>) -> FeatureRow {
         let missing = match found {
             Feature::Available(_) => None,
@@ -204,6 +208,7 @@ fn tell(context: &CommandContext, given: &Probe) -> Result<ExitCode, CliError> {
         row("seccomp", &given.seccomp),
         row("control groups", &given.cgroup),
         row("processor limits", &cpus),
+        row("quick start", quick_start),
     ];
     let refusal = agent::check_sandbox(given).err();
     let runs = refusal.is_none();

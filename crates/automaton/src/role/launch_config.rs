@@ -42,7 +42,7 @@ pub(crate) struct LaunchConfig {
     pub(crate) egress: EgressLaunchConfig,
     /// The operator's rules, as the file had them at the start.
     pub(crate) operator: Option<String>,
-    /// Our own executable, which is the sandbox's helper too.
+    /// Our own executable, beside which the sandbox's helper lies.
     pub(crate) executable: PathBuf,
     /// End by itself after so many committed turns, and wait a moment of each
     /// sleep only.

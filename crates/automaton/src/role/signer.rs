@@ -1,9 +1,9 @@
 //! The signer's process: the only one that ever holds the key.
 //!
-//! It is this binary under another name, gets its charter as one line and the
-//! passphrase from a file, a credential or the terminal, and closes itself before it opens
-//! the key. Whoever starts it gets a socket, never the key. It must never read
-//! the environment or a configuration, and never print what it is asked.
+//! It is a small program beside this binary, or this binary under another name. It gets its
+//! charter as one line and the passphrase from a file, a credential or the terminal, and
+//! closes itself before it opens the key. Whoever starts it gets a socket, never the key. It
+//! must never read the environment or a configuration, and never print what it is asked.
 
 use std::io::{self, Write};
 use std::os::fd::{OwnedFd, RawFd};
@@ -16,7 +16,7 @@ use alloy_primitives::Address;
 use automaton_core::time::{SystemClock, Timestamp};
 use automaton_core::wire::x402::{ChainId, TokenDomain};
 use automaton_sandbox::SystemBootClock;
-use automaton_sandbox::process::{self, Child, ProcessCommand, Stdio};
+use automaton_sandbox::process::{self, Child, OwnProgram, ProcessCommand, Stdio};
 use automaton_signer::payload::{Audience, Contract, GasRules};
 use automaton_signer::{
     PassphraseSource, SignerClients, SignerConfig, SignerDeps, SigningPermits, serve,
@@ -144,7 +144,8 @@ pub fn start_for(
     let failed = |error: io::Error| CliError::internal("cannot reach the signer", &error);
     let (mut input, child_input) = UnixStream::pair().map_err(failed)?;
     let (socket, theirs) = UnixStream::pair().map_err(failed)?;
-    let mut command = ProcessCommand::new(executable)
+    let program = OwnProgram::beside(executable.to_owned(), ARG0);
+    let mut command = ProcessCommand::of(&program)
         .arg0(ARG0)
         .stdin(Stdio::Descriptor(OwnedFd::from(child_input)))
         .stdout(Stdio::Null)
@@ -170,7 +171,8 @@ fn places(others: u8) -> impl Iterator<Item = RawFd> {
 
 /// Signs until whoever started it hangs up. Must be called on the main thread,
 /// before any other starts.
-pub(crate) fn main() -> ExitCode {
+#[must_use]
+pub fn main() -> ExitCode {
     // Whoever asks is told over the socket why there is no signature.
     match sign() {
         Ok(()) => ExitCode::SUCCESS,

@@ -390,6 +390,8 @@ fn the_key_is_in_the_signers_memory_and_nowhere_else() {
     let key: Vec<u8> =
         (0..32).map(|at| u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).unwrap()).collect();
     if looks {
+        let program = fs::read_link(format!("/proc/{signer}/exe")).unwrap();
+        assert!(program.ends_with("automaton-signer"), "it has no more code than it needs");
         assert!(memory_holds(signer, &[&key]), "the search must find what is there");
         let account = fs::read_to_string(world.home().join("cloud-key.json")).unwrap();
         let account: serde_json::Value = serde_json::from_str(&account).unwrap();

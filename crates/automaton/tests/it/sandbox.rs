@@ -23,12 +23,32 @@ fn what_a_machine_gives_is_told() {
     let lines: Vec<&str> = told.stdout.lines().collect();
     // One more where this is a container.
     let inside = usize::from(told.stdout.contains("This is inside of another machine"));
-    assert_eq!(lines.len(), 13 + inside, "{told:?}");
+    assert_eq!(lines.len(), 14 + inside, "{told:?}");
     assert!(lines[0].starts_with("user namespace"), "{told:?}");
-    assert!(lines[12 + inside].starts_with("Commands run here"), "{told:?}");
+    assert!(lines[13 + inside].starts_with("Commands run here"), "{told:?}");
     let told = world.command(&["sandbox", "probe", "--json"]).unwrap();
     let told: Value = serde_json::from_str(&told.stdout).unwrap();
-    assert_eq!((&told["refusal"], told["features"].as_array().unwrap().len()), (&Value::Null, 12));
+    assert_eq!((&told["refusal"], told["features"].as_array().unwrap().len()), (&Value::Null, 13));
+    let quick = told["features"].as_array().unwrap().last().unwrap();
+    assert_eq!((&quick["feature"], &quick["missing"]), (&"quick start".into(), &Value::Null));
+}
+
+#[test]
+fn a_program_without_the_small_one_beside_it_runs_commands_and_says_so() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let alone = folder.path().join("automaton");
+    fs::hard_link(env!("CARGO_BIN_EXE_automaton"), &alone).unwrap();
+    let world = World::new(&alone).unwrap().story(STORY).unwrap();
+    let told = world.command(&["sandbox", "probe"]).unwrap();
+    let small = folder.path().join("automaton-sandbox").display().to_string();
+    assert_eq!(told.code, Some(0), "{told:?}");
+    let words = told.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("quick start cannot open"), "{told:?}");
+    assert!(words.contains("build it: cargo build --release --package automaton"), "{told:?}");
+    assert!(words.replace(' ', "").contains(&small), "{told:?}");
+    world.up(&["--turns", "1"]).unwrap().finish().unwrap();
+    let here = run(&world, &["echo here"]);
+    assert_eq!((here.code, here.stdout.as_str()), (Some(0), "here"), "{here:?}");
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! The sandbox's helper as a program of its own, for tests.
 //!
-//! The product's binary is its own helper. This one does nothing else, so that
-//! a test of any crate can name it to a launcher.
+//! The product has one of its own, which this crate's tests cannot name to a launcher.
 
 use std::process::ExitCode;
 

@@ -10,9 +10,8 @@ use std::path::Path;
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
-use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
-use nix::unistd::{ForkResult, pause, pipe2};
+use nix::unistd::{ForkResult, Pid, pipe2};
 
 use super::ns::{self, Ids};
 use super::{StepContext as _, StepFailure, cgroup, mount, seccomp};
@@ -22,69 +21,105 @@ use crate::probe::{Feature, Probe};
 /// `LANDLOCK_CREATE_RULESET_VERSION` of the kernel's interface.
 const LANDLOCK_VERSION_FLAG: u32 = 1;
 
+/// All namespaces that are tried.
+const ALL: [Namespace; 6] = [
+    Namespace::User,
+    Namespace::Mount,
+    Namespace::Process,
+    Namespace::Network,
+    Namespace::Ipc,
+    Namespace::HostName,
+];
+
 /// Runs in a new process and tells with the byte that it returns.
 type Trial<'a> = &'a dyn Fn() -> Result<(), StepFailure>;
 
-/// Tries everything.
+/// Tries everything: at once, as a run needs it, and each for itself where that fails.
 pub(crate) fn probe() -> Probe {
     let ids = Ids::current();
-    let alone = |namespace| try_in(&[Namespace::User, namespace], &|| ns::map_ids(ids));
-    let mount_and = |more: &[Namespace], trial: Trial<'_>| {
-        let namespaces = [&[Namespace::User, Namespace::Mount], more].concat();
-        try_in(&namespaces, &|| {
-            ns::map_ids(ids).and_then(|()| mount::make_private()).and_then(|()| trial())
-        })
+    let mounts = |trial: Trial<'_>| {
+        ns::map_ids(ids).and_then(|()| mount::make_private()).and_then(|()| trial())
     };
+    let proc = || mount::mount_proc(Path::new("/proc")).step("mount /proc");
+    let whole = || mounts(&mount::try_interface).and_then(|()| proc());
+    // Each group is removed when this is dropped, after the end of the process in it.
+    let (all, cgroup) = try_in(&ALL, &whole, cgroup::find_base);
+    // Where there are no namespaces any process will do for the groups.
+    let cgroup = cgroup.or_else(|| try_in(&[], &|| Ok(()), cgroup::find_base).1);
+    let is_whole = all.is_available();
+    let alone = |namespaces: &[Namespace], trial: Trial<'_>| {
+        if is_whole { Feature::Available(()) } else { try_in(namespaces, trial, |_| ()).0 }
+    };
+    let [user, mount, process, network, ipc, host_name] = ALL;
+    let namespace = |one| alone(&[user, one], &|| ns::map_ids(ids));
     Probe {
-        user_namespace: alone(Namespace::User),
-        mount_namespace: mount_and(&[], &|| Ok(())),
-        mount_interface: mount_and(&[], &mount::try_interface),
-        process_namespace: alone(Namespace::Process),
-        private_proc: mount_and(&[Namespace::Process], &|| {
-            mount::mount_proc(Path::new("/proc")).step("mount /proc")
-        }),
-        network_namespace: alone(Namespace::Network),
-        ipc_namespace: alone(Namespace::Ipc),
-        host_name_namespace: alone(Namespace::HostName),
+        user_namespace: alone(&[user], &|| ns::map_ids(ids)),
+        mount_namespace: alone(&[user, mount], &|| mounts(&|| Ok(()))),
+        mount_interface: alone(&[user, mount], &|| mounts(&mount::try_interface)),
+        process_namespace: namespace(process),
+        private_proc: alone(&[user, mount, process], &|| mounts(&proc)),
+        network_namespace: namespace(network),
+        ipc_namespace: namespace(ipc),
+        host_name_namespace: namespace(host_name),
         landlock_abi: landlock_abi(),
         seccomp: seccomp::missing().map_or(Feature::Available(()), Feature::Missing),
-        cgroup: control_group(),
+        cgroup: match cgroup {
+            Some(Ok(group)) => Feature::Available(group.base().clone()),
+            Some(Err(reason)) => Feature::Missing(reason),
+            None => Feature::Missing("no process could be tried in one".to_owned()),
+        },
     }
 }
 
-/// Whether a step succeeds in new namespaces.
-fn try_in(namespaces: &[Namespace], trial: Trial<'_>) -> Feature {
-    let attempt = || -> Result<String, Errno> {
+/// Whether a step succeeds in new namespaces, and what is found out about its process, which
+/// waits for that.
+fn try_in<T>(
+    namespaces: &[Namespace],
+    trial: Trial<'_>,
+    examine: impl FnOnce(Pid) -> T,
+) -> (Feature, Option<T>) {
+    let attempt = || -> Result<(String, T), Errno> {
         let (answer, answer_write) = pipe2(OFlag::O_CLOEXEC)?;
+        let (end, held) = pipe2(OFlag::O_CLOEXEC)?;
         match ns::clone_into(namespaces)? {
             ForkResult::Child => {
-                drop(answer);
-                answer_and_exit(answer_write, trial)
+                drop((answer, held));
+                answer_and_wait(answer_write, end, trial)
             }
             ForkResult::Parent { child } => {
-                drop(answer_write);
+                drop((answer_write, end));
                 let mut text = String::new();
                 let read = File::from(answer).read_to_string(&mut text);
+                let found = examine(child);
+                drop(held);
                 waitpid(child, None)?;
-                read.map(|_| text).map_err(|_| Errno::EIO)
+                read.map(|_| (text, found)).map_err(|_| Errno::EIO)
             }
         }
     };
     match attempt() {
-        Ok(text) if text == "ok" => Feature::Available(()),
-        Ok(text) if text.is_empty() => Feature::Missing("the trial ended early".to_owned()),
-        Ok(text) => Feature::Missing(text),
-        Err(errno) => Feature::Missing(std::io::Error::from(errno).to_string()),
+        Ok((text, found)) => {
+            let feature = match text.as_str() {
+                "ok" => Feature::Available(()),
+                "" => Feature::Missing("the trial ended early".to_owned()),
+                _ => Feature::Missing(text),
+            };
+            (feature, Some(found))
+        }
+        Err(errno) => (Feature::Missing(std::io::Error::from(errno).to_string()), None),
     }
 }
 
-fn answer_and_exit(answer: OwnedFd, trial: Trial<'_>) -> ! {
+/// Tells, and waits until the helper lets go of the other end, or is gone.
+fn answer_and_wait(answer: OwnedFd, end: OwnedFd, trial: Trial<'_>) -> ! {
     let text = match trial() {
         Ok(()) => "ok".to_owned(),
         Err(StepFailure { step, problem }) => format!("{step}: {problem}"),
     };
     // silent-ok: an answer that does not arrive is a feature that is missing.
     drop(File::from(answer).write_all(text.as_bytes()));
+    // silent-ok: whatever is read or is not, it is over.
+    drop(File::from(end).read(&mut [0]));
     // SAFETY: ends this copy of the helper at once, without its destructors.
     unsafe { libc::_exit(0) }
 }
@@ -99,28 +134,5 @@ fn landlock_abi() -> Feature<i32> {
         Ok(Ok(abi)) if abi > 0 => Feature::Available(abi),
         Ok(_) => Feature::Missing("the kernel gives no version of it".to_owned()),
         Err(errno) => Feature::Missing(std::io::Error::from(errno).to_string()),
-    }
-}
-
-/// Where groups can be made, tried with a process that does nothing.
-fn control_group() -> Feature<crate::probe::CgroupBase> {
-    let missing = |errno: Errno| Feature::Missing(std::io::Error::from(errno).to_string());
-    match ns::clone_into(&[]) {
-        Err(errno) => missing(errno),
-        Ok(ForkResult::Child) => loop {
-            pause();
-        },
-        Ok(ForkResult::Parent { child }) => {
-            let found = cgroup::find_base(child);
-            // The group can be removed when nobody is in it any more.
-            // silent-ok: the trial's process is ours, and gone either way.
-            let _ = kill(child, Signal::SIGKILL);
-            // silent-ok: as above.
-            let _ = waitpid(child, None);
-            match found {
-                Ok(group) => Feature::Available(group.base().clone()),
-                Err(reason) => Feature::Missing(reason),
-            }
-        }
     }
 }

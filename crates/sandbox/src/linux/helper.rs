@@ -11,6 +11,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use nix::fcntl::OFlag;
+use nix::sys::prctl;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::socket::MsgFlags;
 use nix::sys::wait::waitpid;
@@ -66,6 +67,9 @@ impl AsFd for Reporter {
 }
 
 fn helper_main() -> ExitCode {
+    // What is started through a descriptor is called by its number else.
+    // silent-ok: a name for those who look at the machine's processes.
+    prctl::set_name(c"automaton-sandb").ok();
     // Without the channels this is no launcher's doing, and there is nobody to
     // tell.
     let channels = [REQUEST_FD, REPORT_FD, LIFELINE_FD].map(take_inherited);

@@ -9,9 +9,9 @@ use crate::spec::{Defence, SandboxSpec};
 
 const USER_NAMESPACES: &str = "Permit user namespaces: sysctl user.max_user_namespaces above 0, \
     kernel.unprivileged_userns_clone=1 on older Debian, and on Ubuntu an AppArmor profile with \
-    `userns` for this program; in a container, a seccomp profile that permits them.";
+    `userns` for this program and for automaton-sandbox beside it; in a container, a seccomp profile that permits them.";
 const MOUNTS: &str = "Permit mounts in user namespaces: on Ubuntu an AppArmor profile with \
-    `userns` for this program; in a container, permit mount and pivot_root.";
+    `userns` for this program and for automaton-sandbox beside it; in a container, permit mount and pivot_root.";
 const NEWER_LINUX: &str = "Use Linux 5.13 or later.";
 const OTHER_NAMESPACES: &str = "Use a kernel with CONFIG_PID_NS, CONFIG_NET_NS, CONFIG_IPC_NS and \
     CONFIG_UTS_NS, as every distribution's is.";

@@ -10,6 +10,7 @@ mod lifeline;
 mod lock;
 pub(crate) mod packet;
 mod signals;
+mod small;
 pub(crate) mod spawn;
 
 use std::io;
@@ -30,6 +31,7 @@ use thiserror::Error;
 pub use lifeline::Lifeline;
 pub use lock::{LockError, LockGuard, lock};
 pub use signals::{Signals, StopSignal};
+pub use small::OwnProgram;
 pub use spawn::{ProcessCommand, Stdio, become_other, spawn};
 
 use crate::outcome::ExitStatus;

@@ -12,13 +12,14 @@ use std::io::{self, Read as _};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{SigSet, SigmaskHow, sigprocmask};
 use nix::unistd::{Pid, execv, pipe2, setsid};
 
-use super::{Child, ProcessError, TARGET_LIMIT, impossible_target};
+use super::{Child, OwnProgram, ProcessError, TARGET_LIMIT, impossible_target};
 
 /// What the few calls of a child need until it is its program.
 const STACK_BYTES: usize = 64 << 10;
@@ -27,6 +28,8 @@ const STACK_BYTES: usize = 64 << 10;
 #[derive(Debug)]
 pub struct ProcessCommand {
     program: PathBuf,
+    /// The program where it is already open; then its path is a name and no more.
+    image: Option<Arc<OwnedFd>>,
     arg0: OsString,
     args: Vec<OsString>,
     /// Each with its name, an equals sign and its value.
@@ -55,6 +58,7 @@ impl ProcessCommand {
     pub fn new(program: &Path) -> Self {
         Self {
             program: program.to_owned(),
+            image: None,
             arg0: program.as_os_str().to_owned(),
             args: Vec::new(),
             env: Vec::new(),
@@ -63,6 +67,12 @@ impl ProcessCommand {
             own_session: false,
             leaky: false,
         }
+    }
+
+    /// The same for a program of ours, as it was when it was found.
+    #[must_use]
+    pub fn of(program: &OwnProgram) -> Self {
+        Self { image: program.image(), ..Self::new(program.path()) }
     }
 
     /// The name under which the program is called.
@@ -166,6 +176,7 @@ pub fn become_other(
 /// All that the child needs until `execve`, made beforehand.
 struct ChildSetup {
     program: CString,
+    image: Option<OwnedFd>,
     /// Null-terminated, pointing into strings that live as long as this.
     argv: Vec<*const c_char>,
     envp: Vec<*const c_char>,
@@ -214,7 +225,9 @@ fn prepare(command: ProcessCommand, failure: BorrowedFd<'_>) -> io::Result<Child
         moves.push((source?, target));
     }
     moves.extend(lift_all(command.descriptors)?);
+    let image = command.image.map(|image| lift(image.as_fd())).transpose()?;
     Ok(ChildSetup {
+        image,
         program: terminated(command.program.into_os_string())?,
         argv: pointers(&words),
         envp: pointers(&variables),
@@ -287,10 +300,17 @@ fn try_become(prepared: &ChildSetup) -> nix::Result<Infallible> {
         close_at_exec_but(|number| prepared.moves.iter().any(|(_, target)| *target == number))?;
     }
     usual_signals()?;
+    let (argv, envp) = (prepared.argv.as_ptr(), prepared.envp.as_ptr());
     // SAFETY: the vectors were made before the child, end with null, and outlive
-    // the call.
+    // the call; so does the descriptor.
     unsafe {
-        libc::execve(prepared.program.as_ptr(), prepared.argv.as_ptr(), prepared.envp.as_ptr());
+        match &prepared.image {
+            None => libc::execve(prepared.program.as_ptr(), argv, envp),
+            Some(image) => {
+                let (image, here, empty) = (image.as_raw_fd(), libc::AT_EMPTY_PATH, c"".as_ptr());
+                libc::syscall(libc::SYS_execveat, image, empty, argv, envp, here) as c_int
+            }
+        };
     }
     Err(Errno::last())
 }

@@ -11,5 +11,6 @@ mod ordinary_user;
 mod runs;
 mod sealed;
 mod sessions;
+mod small;
 mod support;
 mod workspace;

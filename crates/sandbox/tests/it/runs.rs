@@ -469,6 +469,30 @@ fn without_a_helper_nothing_is_available() {
 }
 
 #[test]
+#[ignore = "the next test starts it, where there are no network namespaces"]
+fn a_machine_that_lacks_one_thing() {
+    let found = machine();
+    assert!(!found.network_namespace.is_available(), "{found:?}");
+    let others = [&found.user_namespace, &found.mount_namespace, &found.mount_interface];
+    assert!(others.into_iter().all(Feature::is_available), "{found:?}");
+    let others = [&found.process_namespace, &found.ipc_namespace, &found.host_name_namespace];
+    assert!(others.into_iter().all(Feature::is_available), "{found:?}");
+}
+
+#[test]
+fn where_one_feature_is_missing_it_alone_is_told() {
+    let limited = "echo 0 > /proc/sys/user/max_net_namespaces && exec \"$0\" \"$@\"";
+    let output = std::process::Command::new("/usr/bin/unshare")
+        .args(["--user", "--map-root-user", "/bin/sh", "-c", limited])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "runs::a_machine_that_lacks_one_thing", "--ignored"])
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && told.contains("1 passed"), "{told}");
+}
+
+#[test]
 fn the_helper_does_nothing_when_it_is_started_by_hand() {
     let command = ProcessCommand::new(&helper()).arg0("automaton-sandbox").stdin(Stdio::Null);
     let status = spawn(command).unwrap().wait().unwrap();
