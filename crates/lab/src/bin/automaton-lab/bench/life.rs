@@ -17,8 +17,8 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde_json::json;
 
-use super::kib;
 use super::mock::{MockRequest, MockState, MockWorld};
+use super::proc_number;
 use crate::product;
 
 /// Turns around the hundredth, and as many at the end.
@@ -76,6 +76,8 @@ struct RunMeasurement {
     at_work_kib: Option<u64>,
     /// What the database grew for a hundred turns, bytes.
     database_bytes: Option<u64>,
+    /// What the agent wrote to the disk for a turn, bytes: only root is told that.
+    written_bytes: Option<u64>,
     /// From the call of `automaton send` to the question, µs.
     sent_us: u64,
     /// The processes while it sleeps.
@@ -165,6 +167,8 @@ fn measure(
     mock.watch(run.pid(), database.to_str())?;
     let standing = mock.wait(|standing| standing.asleep)?;
     let seen = mock.seen()?;
+    let agent = run.child_pid(launch_config::ARG0);
+    let written = agent.and_then(|pid| proc_number(pid, "io", "write_bytes:"));
     std::thread::sleep(SETTLE);
     let asleep = asleep(&run, Duration::from_secs(args.asleep))?;
     let (sent, began) = (mock.standing()?.turn, mock.now_ns()?);
@@ -172,7 +176,9 @@ fn measure(
     mock.wait(|standing| standing.turn > sent)?;
     let sent_us = first_question(mock, sent + 1)?.saturating_sub(began) / 1000;
     run.kill_all()?;
-    Ok(summary(led, starts_us, sent_us, asleep, &standing, &seen))
+    let mut measured = summary(led, starts_us, sent_us, asleep, &standing, &seen);
+    measured.written_bytes = written.and_then(|bytes| bytes.checked_div(measured.turns));
+    Ok(measured)
 }
 
 /// When the world was asked a question for the first time.
@@ -218,6 +224,7 @@ fn summary(
         }),
         at_work_kib: asked.last().and_then(|seen| seen.rss_kb),
         database_bytes: growth,
+        written_bytes: None,
         sent_us,
         asleep,
         in_vain: unknown_tools.iter().chain(not_found).map(|(of, n)| (of.clone(), *n)).collect(),
@@ -255,8 +262,8 @@ fn asleep(run: &ProcessRun, span: Duration) -> Result<Vec<ProcessUsage>, CliErro
     let after = read()?;
     let part = |(((name, pid), before), after): (((&str, u32), u64), u64)| ProcessUsage {
         name: name.trim_start_matches("automaton-").to_owned(),
-        rss_kib: kib(pid, "status", "VmRSS:"),
-        pss_kib: kib(pid, "smaps_rollup", "Pss:"),
+        rss_kib: proc_number(pid, "status", "VmRSS:"),
+        pss_kib: proc_number(pid, "smaps_rollup", "Pss:"),
         cpu_us_a_minute: share_us_a_minute(after.saturating_sub(before), span),
     };
     Ok(processes.iter().copied().zip(before).zip(after).map(part).collect())
@@ -330,6 +337,7 @@ fn words(measured: &RunMeasurement) -> String {
         format!("  CPU of a turn                 {cpu}"),
         format!("  memory at work                {mib} MiB (RSS, all processes)"),
         format!("  database for 100 turns        {kib} KiB"),
+        format!("  written to disk for a turn    {} KiB", known(measured.written_bytes)),
         format!("  `automaton send` to question  {sent}"),
         "  asleep:".to_owned(),
     ];

@@ -71,7 +71,7 @@ impl BenchRate {
     fn lasting(done: u64, took: Duration, pids: &[i32]) -> Self {
         let in_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX).max(1);
         let per_second = done.saturating_mul(1000) / in_ms;
-        let peak_kib = pids.iter().filter_map(|pid| kib(pid, "status", "VmHWM:")).sum();
+        let peak_kib = pids.iter().filter_map(|pid| proc_number(pid, "status", "VmHWM:")).sum();
         Self { done, in_ms, per_second, peak_kib }
     }
 }
@@ -179,7 +179,7 @@ fn own() -> i32 {
 
 /// Memory of a process, in KiB, as a file of the system's has it; nothing where it may not
 /// be read, or does not say.
-fn kib(pid: impl Display, file: &str, key: &str) -> Option<u64> {
+fn proc_number(pid: impl Display, file: &str, key: &str) -> Option<u64> {
     // silent-ok: what cannot be read, or is no number, is not known.
     let text = fs::read_to_string(format!("/proc/{pid}/{file}")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(key))?;
