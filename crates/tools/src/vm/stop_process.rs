@@ -57,7 +57,9 @@ mod tests {
     #[test]
     fn its_end_is_told() {
         let (stdout, stderr) = (CapturedOutput::default(), CapturedOutput::default());
-        let (id, command, ended) = (7, "serve".to_owned(), Some(ExitStatus::Killed));
+        let id = 7;
+        let command = "serve".to_owned();
+        let ended = Some(ExitStatus::Killed);
         let process = BackgroundProcess { id, command, ended, stdout, stderr, label: Label::Tool };
         let fake = Fake { processes: vec![process], ..Fake::default() };
         let report = run(&fake, "stop_process", &json!({"process": 7})).unwrap();
