@@ -63,7 +63,7 @@ mod tests {
             now: Timestamp::EPOCH.after(Span::from_secs(7_300)),
             turns: 12,
             turns_left: 3,
-            model: "tiny".to_owned(),
+            model: "tiny".into(),
             context_tokens: 8192,
             tools: 8,
             facts: 4,

@@ -24,7 +24,7 @@ pub(super) fn open(tx: &DbTx<'_>, hold: &NewHold) -> Result<HoldOutcome, DbTxErr
     let wallet = hold.wallet.as_slice();
     let amount = hold.amount.units();
     let now = tx.now.as_millis();
-    tx.sql.execute(statement, params![id, wallet, hold.model, amount, now, hold.name])?;
+    tx.sql.execute(statement, params![id, wallet, hold.model.as_str(), amount, now, hold.name])?;
     ledger::post(tx, &Posting::hold(hold.wallet, hold.amount, format!("hold:{id}"))?)?;
     Ok(HoldOutcome::Held)
 }

@@ -41,7 +41,7 @@ pub(super) fn body(info: &ModelInfo, ask: &CompletionRequest) -> Result<Vec<u8>,
     let completion = info.dialect == RequestDialect::Reasoning;
     let body = ChatRequestBody {
         chat: ChatRequest {
-            model: info.id.clone(),
+            model: info.id.to_string(),
             messages: ask.messages.iter().map(message).collect(),
             tools,
             tool_choice,
