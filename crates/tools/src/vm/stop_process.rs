@@ -63,7 +63,7 @@ mod tests {
         let process = BackgroundProcess { id, command, ended, stdout, stderr, label: Label::Tool };
         let fake = Fake { processes: vec![process], ..Fake::default() };
         let report = run(&fake, "stop_process", &json!({"process": 7})).unwrap();
-        let text = report.text.into_labelled().text;
+        let text = report.text.text;
         assert_eq!(text, "process 7: stopped by its owner\nstdout: \nstderr: ");
         assert_eq!(fake.log(), ["process 7 5.0 s, ended"]);
     }
