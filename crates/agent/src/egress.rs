@@ -274,8 +274,9 @@ fn unrecorded(error: &str) -> EgressRefusal {
 
 fn refusal(asked: &EgressRequest, decision: &Decision) -> EgressRefusal {
     let rule = decision.triggered().next().unwrap_or("egress.judged").to_owned();
-    let (origin, reason, advice) =
-        (&asked.origin, &decision.reason, explain::advice(decision.code));
+    let origin = &asked.origin;
+    let reason = &decision.reason;
+    let advice = explain::advice(decision.code);
     let asks = match decision.outcome {
         DecisionOutcome::Ask => " It needs the creator's approval of the command.",
         DecisionOutcome::Allow | DecisionOutcome::Deny => "",

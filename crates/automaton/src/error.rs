@@ -34,7 +34,9 @@ pub struct CliError {
 impl CliError {
     /// A failure in one sentence.
     pub fn new(kind: ErrorClass, what: impl Into<String>) -> Self {
-        let (what, causes, others) = (what.into(), Vec::new(), Vec::new());
+        let what = what.into();
+        let causes = Vec::new();
+        let others = Vec::new();
         Self { what, kind, remedy: None, causes, others, broken_pipe: false }
     }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use automaton_client::CloudClient;
 use automaton_core::event::{Event, Service, StampedEvent};
+use automaton_core::model::ModelId;
 use automaton_core::time::Timestamp;
 use automaton_core::wire::x402::ChainId;
 use automaton_sandbox::process::fd_passing;
@@ -161,11 +162,11 @@ impl Services {
 
 /// Which cheaper models the cloud can sell: those that the server behind it lists. One
 /// that cannot be asked for its list may have none.
-fn sold(brain: &Brain) -> Vec<String> {
+fn sold(brain: &Brain) -> Vec<ModelId> {
     let Brain::Http(http) = brain else { return Vec::new() };
     // The agent tells which of its models the cloud does not sell.
-    let listed = |name: &&str| http.served.listed.iter().any(|known| known == name);
-    http.cheaper.names().filter(listed).map(str::to_owned).collect()
+    let listed = |name: &&ModelId| http.served.listed.iter().any(|known| **name == **known);
+    http.cheaper.names().filter(listed).cloned().collect()
 }
 
 async fn next_of(services: &mut [SupervisedService]) -> Result<StampedEvent, CliError> {

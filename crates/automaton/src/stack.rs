@@ -23,6 +23,7 @@ use automaton_cloud::MachinesConfig;
 use automaton_core::entropy::{Entropy, SystemEntropy};
 use automaton_core::error::ErrorClass;
 use automaton_core::event::Service;
+use automaton_core::model::ModelId;
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::wire::x402::{USDC_NAME, USDC_VERSION};
 use automaton_devnet::{CHAIN_ID, Devnet};
@@ -95,7 +96,7 @@ struct PriceList {
     cached_microcents_per_million: Microcents,
     output_microcents_per_million: Microcents,
     #[serde(default)]
-    models: BTreeMap<String, StackPrices>,
+    models: BTreeMap<ModelId, StackPrices>,
 }
 
 impl PriceList {
@@ -257,7 +258,7 @@ impl Stack {
     pub(crate) fn cloud(
         &self,
         resolved: &ResolvedConfig,
-        cheaper: &[String],
+        cheaper: &[ModelId],
         rpc: &str,
     ) -> Result<ServiceBackend, CliError> {
         let mut infos = vec![provider::describe(&resolved.brain)?];
@@ -534,7 +535,7 @@ enum StackUpstream<'a> {
 
 #[derive(Serialize)]
 struct ModelFile {
-    id: String,
+    id: ModelId,
     #[serde(flatten)]
     prices: StackPrices,
     context_window: u32,

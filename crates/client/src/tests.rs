@@ -118,7 +118,7 @@ async fn models_come_with_their_prices() {
         r#"200 {{"object":"list","data":[{{"id":"m","pricing":{{{pricing}}}}}]}}"#
     ));
     let models = cloud_at(&url).models(&Secret::new("k".to_owned())).await.unwrap();
-    assert_eq!(models.data[0].id, "m");
+    assert_eq!(models.data[0].id.as_str(), "m");
     assert_eq!(models.data[0].pricing.output_microcents_per_million.units(), 140);
     assert!(answering.join().unwrap().starts_with("GET /v1/models HTTP/1.1\r\n"));
 }

@@ -10,6 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use alloy_primitives::Address;
+use automaton_core::model::ModelId;
 use automaton_core::money::Microcents;
 use automaton_core::secret::Secret;
 use automaton_core::time::Span;
@@ -299,9 +300,9 @@ automaton_core::names! {
 #[serde(deny_unknown_fields)]
 pub struct OfferedModel {
     /// Its id here.
-    pub id: String,
+    pub id: ModelId,
     /// Its id at the upstream, where that differs.
-    upstream_id: Option<String>,
+    upstream_id: Option<ModelId>,
     /// Its name for people.
     pub display_name: Option<String>,
     /// The price of a million tokens of the prompt.
@@ -338,8 +339,8 @@ impl OfferedModel {
 
     /// What the upstream calls it.
     #[must_use]
-    pub fn upstream_id(&self) -> &str {
-        self.upstream_id.as_deref().unwrap_or(&self.id)
+    pub fn upstream_id(&self) -> &ModelId {
+        self.upstream_id.as_ref().unwrap_or(&self.id)
     }
 }
 

@@ -186,7 +186,9 @@ proptest! {
         steps in prop::collection::vec((1..40_i64, 0..3_u8), 1..60),
     ) {
         for rule in AlertRule::ALL {
-            let (mut last, mut now, mut fired) = (None, Timestamp::EPOCH, None::<Timestamp>);
+            let mut last = None;
+            let mut now = Timestamp::EPOCH;
+            let mut fired = None::<Timestamp>;
             for (minutes, kind) in &steps {
                 now = now.after(Span::from_secs(minutes * 60));
                 let finding = match kind {

@@ -14,6 +14,7 @@ use crate::alert::{AlertRule, Severity};
 use crate::books::Books;
 use crate::error::ErrorClass;
 use crate::id::{AutomatonId, CallId, MessageId, PaymentId, SessionId, TurnId};
+use crate::model::ModelId;
 use crate::money::{MicroUsdc, Microcents};
 use crate::record::{CallStatus, DecisionOutcome, StopReason, WakeCause};
 pub use crate::service::Service;
@@ -170,7 +171,7 @@ pub enum Event {
     #[serde(rename = "brain.ready")]
     BrainReady {
         /// The model's name.
-        model: String,
+        model: ModelId,
         /// Tokens of its window.
         context_tokens: u32,
         /// What a person should know about it, if anything.
@@ -372,7 +373,7 @@ pub enum Event {
         /// The turn.
         turn: TurnId,
         /// The model.
-        model: String,
+        model: ModelId,
         /// Tokens of the prompt, as they are estimated before the model counts them.
         prompt_tokens: u32,
     },

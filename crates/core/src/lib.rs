@@ -18,6 +18,7 @@ pub mod hibernation;
 pub mod id;
 pub mod intent;
 pub mod message;
+pub mod model;
 pub mod money;
 pub mod names;
 pub mod origin;

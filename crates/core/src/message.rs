@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::MessageId;
 use crate::time::Timestamp;
-use crate::trust::{Label, Untrusted};
+use crate::trust::{Label, Labelled};
 
 /// Longest message that is accepted, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 64_000;
@@ -98,7 +98,7 @@ pub struct ReceivedMessage {
     /// The message's id.
     pub id: MessageId,
     /// What it says, with its origin.
-    pub body: Untrusted<String>,
+    pub body: Labelled,
     /// When it was stored.
     pub at: Timestamp,
     /// How often it was claimed, this time included.

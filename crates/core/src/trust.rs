@@ -1,12 +1,9 @@
 //! Pure: where a text came from, carried by its type.
 //!
-//! A [`Label`] says who wrote a text. [`Untrusted`] holds a text that somebody
-//! else wrote: it has no `Deref`, no `Display` and no `Serialize`, so it cannot
-//! reach a prompt, a command or a log by accident. It leaves only as
-//! [`Labelled`] (with its label) or through a sanitiser that is named at the
-//! call. A label must never be raised on the way.
+//! A [`Label`] says who wrote a text. Whatever a tool found and whatever somebody said
+//! travels as [`Labelled`], from where it came in to the record and the prompt. A label
+//! must never be raised on the way.
 
-use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -83,74 +80,7 @@ impl Source {
     }
 }
 
-/// A value that somebody else wrote.
-///
-/// ```compile_fail
-/// # use automaton_core::trust::*;
-/// let text = Untrusted::new(Label::Peer, Source::new("0xabc"), String::from("hi"));
-/// println!("{text}"); // no Display
-/// ```
-///
-/// ```compile_fail
-/// # use automaton_core::trust::*;
-/// let text = Untrusted::new(Label::Peer, Source::new("0xabc"), String::from("hi"));
-/// let _len = text.len(); // no Deref
-/// ```
-///
-/// ```compile_fail
-/// # use automaton_core::trust::*;
-/// fn write<T: serde::Serialize>(_: &T) {}
-/// write(&Untrusted::new(Label::Peer, Source::new("0xabc"), String::from("hi"))); // no Serialize
-/// ```
-#[derive(Clone, PartialEq, Eq)]
-pub struct Untrusted<T> {
-    label: Label,
-    source: Source,
-    value: T,
-}
-
-impl<T> Untrusted<T> {
-    /// Wraps a value with its origin.
-    #[must_use]
-    pub const fn new(label: Label, source: Source, value: T) -> Self {
-        Self { label, source, value }
-    }
-
-    /// Who wrote it.
-    #[must_use]
-    pub const fn label(&self) -> Label {
-        self.label
-    }
-
-    /// The particular sender.
-    #[must_use]
-    pub const fn source(&self) -> &Source {
-        &self.source
-    }
-
-    /// Leaves the wrapper through a sanitiser, which sees value and origin and
-    /// whose result is safe for the sink it was written for.
-    pub fn through<U>(self, sanitiser: impl FnOnce(T, Label, &Source) -> U) -> U {
-        sanitiser(self.value, self.label, &self.source)
-    }
-}
-
-impl Untrusted<String> {
-    /// The text together with its origin, for the database and for `--json`.
-    #[must_use]
-    pub fn into_labelled(self) -> Labelled {
-        Labelled { label: self.label, source: self.source, text: self.value }
-    }
-}
-
-impl<T> fmt::Debug for Untrusted<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Untrusted({} from {})", self.label, self.source)
-    }
-}
-
-/// A text with its origin, as it is stored and shown. Reading one back gives
-/// [`Untrusted`] again, see [`Labelled::distrust`].
+/// A text with its origin, as it is stored and shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Labelled {
@@ -167,12 +97,6 @@ impl Labelled {
     #[must_use]
     pub fn new(label: Label, source: &str, text: impl Into<String>) -> Self {
         Self { label, source: Source::new(source), text: text.into() }
-    }
-
-    /// Wraps the text again.
-    #[must_use]
-    pub fn distrust(self) -> Untrusted<String> {
-        Untrusted::new(self.label, self.source, self.text)
     }
 }
 

@@ -5,6 +5,7 @@
 //! that no row names gets the last one, which is small and dear, since an unknown price must
 //! never count as none: whoever could set it to zero would switch the budgets off.
 
+use automaton_core::model::ModelId;
 use automaton_core::wire::cloud::ModelRow;
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +19,7 @@ const ROWS: &str = include_str!("catalogue.json");
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelInfo {
     /// Its id, as the provider wants it.
-    pub id: String,
+    pub id: ModelId,
     /// Its window, in tokens.
     pub context_tokens: u32,
     /// The longest answer that it gives, in tokens, where that is known.
@@ -163,7 +164,7 @@ pub fn known(
     let priced = configured.prices.is_some();
     let prices = configured.prices.or(prices).unwrap_or(usual.1);
     Ok(ModelInfo {
-        id: id.to_owned(),
+        id: id.into(),
         context_tokens,
         max_output_tokens: longest.map(|tokens| tokens.min(context_tokens)),
         weak: row.weak,
@@ -227,7 +228,7 @@ pub fn served(row: &ModelRow) -> ModelInfo {
         "max_completion_tokens" => RequestDialect::Reasoning,
         _ if weak => RequestDialect::Guided,
         // Behind the cloud is the server whose dialect the catalogue knows.
-        _ => match find(&row.id) {
+        _ => match find(row.id.as_str()) {
             Ok(CatalogueRow { dialect: RequestDialect::Plain, .. }) => RequestDialect::Plain,
             _ => RequestDialect::Classic,
         },

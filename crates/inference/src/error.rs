@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use automaton_core::error::{Classified, ErrorClass};
+use automaton_core::model::ModelId;
 use automaton_core::money::MoneyError;
 use automaton_core::tool::ToolName;
 use automaton_core::wire::brain::LocalModelFailureCode;
@@ -85,7 +86,7 @@ pub enum InferenceError {
         /// The server.
         endpoint: String,
         /// The model.
-        model: String,
+        model: ModelId,
         /// What it says.
         text: String,
         /// Models that it has, the most alike first.
@@ -99,7 +100,7 @@ pub enum InferenceError {
         /// The server.
         endpoint: String,
         /// The model.
-        model: String,
+        model: ModelId,
         /// What it says.
         text: String,
         /// Where another is named.

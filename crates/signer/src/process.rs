@@ -109,7 +109,9 @@ pub fn serve(
     let (desks, _lock) = match open(config, parts, agents.len()) {
         Ok(opened) => opened,
         Err(error) => {
-            let (reason, kind, hint) = (chain(&error).to_string(), error.kind(), error.hint());
+            let reason = chain(&error).to_string();
+            let kind = error.kind();
+            let hint = error.hint();
             let locked = SignerResponse::Locked { reason, kind, hint };
             for agent in &mut agents {
                 // silent-ok: an agent that is gone needs no reason; the caller gets it.

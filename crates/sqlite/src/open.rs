@@ -170,7 +170,8 @@ fn draw_up(draft: &Path, schema: &Schema) -> Result<(), SqliteError> {
     let mut connection = connect(draft, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     // Whatever happens to a draft, nobody reads it: it is synced once, as a whole.
     connection
-        .pragma_update(None, "journal_mode", "MEMORY")
+        .pragma_update(None, "page_size", PAGE_BYTES)
+        .and_then(|()| connection.pragma_update(None, "journal_mode", "MEMORY"))
         .and_then(|()| connection.pragma_update(None, "synchronous", "OFF"))
         .map_err(sql("make", draft))?;
     migrate(&mut connection, draft, schema)?;
@@ -242,8 +243,6 @@ fn check(connection: &Connection, path: &Path) -> Result<(), SqliteError> {
 
 fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
-    // Only heeded where the database is made, and before its log.
-    connection.pragma_update(None, "page_size", PAGE_BYTES)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "foreign_keys", true)?;

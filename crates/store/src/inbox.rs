@@ -145,7 +145,7 @@ pub(crate) fn claim(
     let messages = tx.all(sql!("inbox_oldest"), params![most, only.map(Sql)], |row| {
         Ok(ReceivedMessage {
             id: get(row, "id")?,
-            body: labelled(row, "body")?.distrust(),
+            body: labelled(row, "body")?,
             at: get(row, "received_at")?,
             attempt: get::<u32>(row, "claims")?.saturating_add(1),
             file: row.get("file")?,

@@ -151,7 +151,7 @@ fn start(tx: &Tx<'_>, request: &TurnRequest) -> Result<StartedTurn, TxError> {
     let opened = turns::open(tx, *session, told, claims)?;
     let first = opened.messages.first().map(|message| message.id);
     let messages = opened.messages.into_iter().map(|message| TurnInput {
-        said: message.body.into_labelled(),
+        said: message.body,
         message: Some(message.id),
         file: message.file,
     });

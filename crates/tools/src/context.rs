@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use automaton_core::id::{ApprovalId, CallId, FactId, MessageId, TurnId};
+use automaton_core::model::ModelId;
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::payment::PaymentReason;
 use automaton_core::state::AgentState;
@@ -275,7 +276,7 @@ pub struct Synopsis {
     /// Turns that are left of this wake.
     pub turns_left: u32,
     /// The model that it thinks with.
-    pub model: String,
+    pub model: ModelId,
     /// Tokens of the model's window.
     pub context_tokens: u32,
     /// Tools that it has.

@@ -5,7 +5,7 @@
 //! repeat what others wrote, so it must never be more trusted than a result.
 
 use automaton_core::error::{Classified, ErrorClass, chain};
-use automaton_core::trust::{Label, Source, Untrusted};
+use automaton_core::trust::{Label, Labelled};
 use automaton_sandbox::PathError;
 use thiserror::Error;
 
@@ -182,10 +182,10 @@ impl ToolError {
 
     /// What the model is told: the failure, its causes, and what may be done.
     #[must_use]
-    pub fn to_model(&self) -> Untrusted<String> {
+    pub fn to_model(&self) -> Labelled {
         let hint = self.hint().map_or(String::new(), |hint| format!("\nhint: {hint}"));
         let text = result::cap(&format!("error: {}{hint}", chain(self)), CHARS_MAX);
-        Untrusted::new(Label::Tool, Source::new("runtime"), text)
+        Labelled::new(Label::Tool, "runtime", text)
     }
 }
 
@@ -272,11 +272,11 @@ mod tests {
     #[test]
     fn the_model_reads_causes_and_hint_and_not_too_much() {
         let text = failure(ErrorClass::User, Some("List the folder.")).to_model();
-        assert_eq!(text.label(), Label::Tool);
-        let text = text.into_labelled().text;
+        assert_eq!(text.label, Label::Tool);
+        let text = text.text;
         assert_eq!(text, "error: 'a' was not read: no such file: a cause\nhint: List the folder.");
         let long = ToolError::NotText { path: "x".repeat(5_000), bytes: 1 };
-        assert!(long.to_model().into_labelled().text.chars().count() <= CHARS_MAX);
+        assert!(long.to_model().text.chars().count() <= CHARS_MAX);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use automaton_core::intent::{Intent, Intentional};
 use automaton_core::time::Span;
 use automaton_core::tool::{Effect, Risk, ToolCategory, ToolName, ToolSpec};
-use automaton_core::trust::{Label, Source, Untrusted};
+use automaton_core::trust::{Label, Labelled};
 use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -57,7 +57,7 @@ pub struct ToolOutput {
     /// What the model is told, with the label of its least trusted part. A tool that may find
     /// more than [`ToolContext::room`] says where the rest is; whoever runs it cuts what is longer
     /// all the same.
-    pub text: Untrusted<String>,
+    pub text: Labelled,
     /// What happens next.
     pub after: TurnContinuation,
 }
@@ -79,8 +79,7 @@ pub enum TurnContinuation {
 impl ToolOutput {
     /// What a tool found, with the label of whoever wrote it.
     pub(crate) fn found(label: Label, tool: &str, text: &str) -> Self {
-        let text = Untrusted::new(label, Source::new(tool), text.to_owned());
-        Self { text, after: TurnContinuation::Continue }
+        Self { text: Labelled::new(label, tool, text), after: TurnContinuation::Continue }
     }
 }
 

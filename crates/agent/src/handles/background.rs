@@ -199,7 +199,9 @@ impl CommandTable {
             self.commands.remove(place);
         }
         self.last += 1;
-        let (id, line, state) = (self.last, line.to_owned(), CommandState::Runs(running));
+        let id = self.last;
+        let line = line.to_owned();
+        let state = CommandState::Runs(running);
         self.commands.push(BackgroundCommand { id, line, words, state });
         id
     }

@@ -63,7 +63,9 @@ impl context::TreasuryHandle for OptionalTreasury {
             let given = treasury.transfer(to, gift.cents, cause).await;
             let given = given.map_err(|error| HandleError::of(&error))?;
             let balances = treasury.balances().await;
-            let (to, amount, transfer) = (given.to.to_string(), given.amount, given.transfer);
+            let to = given.to.to_string();
+            let amount = given.amount;
+            let transfer = given.transfer;
             Ok(context::TransferReceipt { to, amount, transfer, balances })
         })
     }

@@ -209,7 +209,9 @@ mod tests {
     fn what_was_not_refused_may_have_been_done() {
         let cloud = "http://cloud".to_owned();
         let refused = |status| {
-            let (cloud, code, text) = (cloud.clone(), String::new(), "no".to_owned());
+            let cloud = cloud.clone();
+            let code = String::new();
+            let text = "no".to_owned();
             unknown(&CloudClientError::Refused { cloud, status, code, text }, "Look first.")
         };
         assert!(!refused(402).message.contains("not known"), "{}", refused(402));

@@ -80,7 +80,9 @@ struct FilePosition<'a> {
 
 impl FilePosition<'_> {
     fn wrong(self, key: &'static str, value: impl Display, rule: &'static str) -> HeartbeatError {
-        let (path, line, value) = (self.path.to_owned(), self.line, format!("'{value}'"));
+        let path = self.path.to_owned();
+        let line = self.line;
+        let value = format!("'{value}'");
         HeartbeatError::Value { path, line, key, value, rule }
     }
 

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use automaton_core::id::TurnId;
+use automaton_core::model::ModelId;
 use automaton_core::record::{TurnRecord, tool_name};
 use automaton_core::tool::ToolName;
 use automaton_core::trust::Label;
@@ -44,7 +45,7 @@ pub(crate) struct HistoryCache {
     turns: VecDeque<CachedTurn>,
     newest: Option<TurnRecord>,
     /// By model, the windows of those whose servers took less than that.
-    smaller: BTreeMap<String, Smaller>,
+    smaller: BTreeMap<ModelId, Smaller>,
 }
 
 /// The window of a server that took less than it was believed to.

@@ -251,7 +251,9 @@ impl FetchPayer<'_> {
 
     fn new_payment(&self, chosen: &SelectedOffer, origin: String) -> NewPayment {
         let money = self.treasury.money(chosen);
-        let (purpose, request, why) = (Purpose::X402, self.key.clone(), self.why.clone());
+        let purpose = Purpose::X402;
+        let request = self.key.clone();
+        let why = self.why.clone();
         NewPayment { purpose, request, origin, payee: chosen.payee, money, why }
     }
 

@@ -140,7 +140,9 @@ impl Treasury {
     /// same intent the signer gives the same bytes, and counts them once. Nothing
     /// when it is too old for that, or when the cloud would be paid elsewhere now.
     async fn sign_again(&self, open: &Payment) -> Result<Option<SignedPayment>, TreasuryError> {
-        let (now, id, payment) = (self.deps.ids.now(), open.id, &open.terms);
+        let now = self.deps.ids.now();
+        let id = open.id;
+        let payment = &open.terms;
         if open.at > now || now.since(open.at) > SIGN_WITHIN {
             self.fail(id, "its signature was lost, and is not asked for so late".to_owned())
                 .await?;

@@ -214,15 +214,10 @@ fn told(
                 TurnContinuation::Continue => None,
                 TurnContinuation::Sleep { span, note } => Some((span, note)),
             };
-            CallResolution {
-                status: CallStatus::Done,
-                result: text.into_labelled(),
-                sleep,
-                fatal: false,
-            }
+            CallResolution { status: CallStatus::Done, result: text, sleep, fatal: false }
         }
         Ok(Err(error)) => {
-            let (fatal, result) = (error.is_fatal(), error.to_model().into_labelled());
+            let (fatal, result) = (error.is_fatal(), error.to_model());
             CallResolution { status: CallStatus::Failed, result, sleep: None, fatal }
         }
         Err(_panic) => {

@@ -85,7 +85,7 @@ pub(super) async fn ask(
     let reservation = reserve_cost(ctx, claimed.turn, &claimed.wake).await?;
     ask.name = reservation.as_ref().map(CostReservation::name);
     tell_asked(ctx, claimed.turn, provider.model(), reads);
-    let span = debug_span!("model", model = provider.model().id, messages = ask.messages.len());
+    let span = debug_span!("model", model = %provider.model().id, messages = ask.messages.len());
     let asked = AskedAnswer { prompt: kept, at: ctx.deps.ids.now(), reservation };
     let mut asking = Box::pin(provider.complete(&ask, &sink).instrument(span));
     let answered = tokio::select! {

@@ -71,7 +71,7 @@ impl Brain {
     pub(crate) fn new(window: u32, moves: &[Move], last: Move) -> Self {
         let mut info = catalogue::model("gpt-5.2").unwrap();
         info.context_tokens = window;
-        info.id = "scripted".to_owned();
+        info.id = "scripted".into();
         let moves = Mutex::new(moves.iter().rev().cloned().collect());
         let (seen, offered, longest) = (Mutex::default(), Mutex::default(), Mutex::default());
         let (poison, chars_max, names, priced, hands_over) = (None, None, None, false, None);
@@ -92,7 +92,7 @@ impl Brain {
 
     /// The same under another name.
     pub(crate) fn called(mut self, name: &str) -> Self {
-        self.info.id = name.to_owned();
+        self.info.id = name.into();
         self
     }
 
@@ -246,7 +246,7 @@ impl Provider for Brain {
                 (TokenCounts { prompt: 1, cached: 0, completion: 1 }, Microcents::new(5))
             };
             let usage = Usage {
-                model: self.info.id.clone(),
+                model: self.info.id.to_string(),
                 prompt_tokens: tokens.prompt,
                 cached_tokens: 0,
                 completion_tokens: tokens.completion,

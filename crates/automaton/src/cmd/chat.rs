@@ -94,8 +94,13 @@ struct ChatTerminal<'a> {
 
 impl<'a> ChatTerminal<'a> {
     fn new(talk: ChatSession, context: &CommandContext, name: &'a str) -> Self {
-        let (format, screen, typed) = (context.format, context.screen(), io::stdin().is_terminal());
-        let (open, interrupted, prompted, counts) = (None, false, false, (0, 0));
+        let format = context.format;
+        let screen = context.screen();
+        let typed = io::stdin().is_terminal();
+        let open = None;
+        let interrupted = false;
+        let prompted = false;
+        let counts = (0, 0);
         Self { talk, format, screen, name, typed, open, interrupted, prompted, counts }
     }
 

@@ -146,7 +146,9 @@ pub(crate) fn run(context: &CommandContext, args: &CloudArgs) -> Result<(), CliE
 fn give_back(format: Format, config: &CloudConfig, what: Refund) -> Result<(), CliError> {
     let refunding = automaton_cloud::refund(config, Arc::new(SystemClock), what);
     let refunded = process::runtime()?.block_on(refunding)?;
-    let (wallet, amount, owed) = (refunded.wallet, refunded.amount, refunded.owed());
+    let wallet = refunded.wallet;
+    let amount = refunded.amount;
+    let owed = refunded.owed();
     let json = json!({
         "refunded": what.to_string(), "wallet": wallet, "amount_microcents": amount,
         "owed_to": owed.map(|(payer, _)| payer), "owed_usdc": owed.map(|(_, usdc)| usdc),

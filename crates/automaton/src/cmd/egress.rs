@@ -34,7 +34,9 @@ fn words(request: &EgressRecord, clock: &WallClock) -> [String; 4] {
         (DecisionOutcome::Allow, None) => "sent; what came of it is not known".to_owned(),
         (DecisionOutcome::Allow, Some(EgressOutcome { status, bytes_up, bytes_down, end })) => {
             let status = status.map_or("no answer".to_owned(), |status| status.to_string());
-            let (up, down, end) = (size(*bytes_up), size(*bytes_down), phrases::request(*end));
+            let up = size(*bytes_up);
+            let down = size(*bytes_down);
+            let end = phrases::request(*end);
             format!("{status}, {up} sent, {down} received, {end}")
         }
     };

@@ -260,7 +260,9 @@ struct RunReport {
 
 fn told(context: &CommandContext, outcome: &RunOutcome) -> Result<ExitCode, CliError> {
     let RunOutcome { status, stdout, stderr, duration, enforcement } = outcome;
-    let (exit_code, stdout, stderr) = (status.code(), stdout.text_lossy(), stderr.text_lossy());
+    let exit_code = status.code();
+    let stdout = stdout.text_lossy();
+    let stderr = stderr.text_lossy();
     match context.format {
         Format::Json => crate::ui::json(&RunReport {
             exit_code,

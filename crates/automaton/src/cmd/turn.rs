@@ -148,7 +148,9 @@ fn asked(text: &mut String, sent: &PromptRecord, args: &TurnArgs, clock: &WallCl
 }
 
 fn line(text: &mut String, name: &str, chars: u32, tokens: u32) {
-    let (name, chars, tokens) = (plain(name), number(chars), number(tokens));
+    let name = plain(name);
+    let chars = number(chars);
+    let tokens = number(tokens);
     add(text, format_args!("  {name:<14} {chars:>9} characters {tokens:>9} tokens"));
 }
 

@@ -120,7 +120,7 @@ fn brain_flags(named: Option<&BrainArg>, brain: &Brain) -> String {
         (_, Brain::Http(http)) => format!(
             "--brain {} --brain-model {}",
             quoted(Path::new(&http.url)),
-            quoted(Path::new(&http.model))
+            quoted(Path::new(http.model.as_str()))
         ),
         (_, Brain::Local(local)) => {
             format!("--model {} --helper {}", quoted(&local.model), quoted(&local.helper))

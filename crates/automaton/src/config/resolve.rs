@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use automaton_core::error::ErrorClass;
 use automaton_core::id::MachineId;
+use automaton_core::model::ModelId;
 use automaton_core::secret::Secret;
 use automaton_inference::providers::openai_compatible::probe::ModelListing;
 use automaton_inference::{ModelClaims, RequestDialect};
@@ -80,7 +81,7 @@ pub(crate) struct HttpBrain {
     /// Its address.
     pub(crate) url: String,
     /// The model.
-    pub(crate) model: String,
+    pub(crate) model: ModelId,
     /// Those that stand in for it.
     pub(crate) cheaper: FallbackModels,
     /// The key to it.
@@ -100,21 +101,21 @@ pub(crate) struct HttpBrain {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct FallbackModels {
     /// Of one that is poor.
-    pub(crate) low_compute: Option<String>,
+    pub(crate) low_compute: Option<ModelId>,
     /// Of one that is nearly out of credits.
-    pub(crate) critical: Option<String>,
+    pub(crate) critical: Option<ModelId>,
 }
 
 impl FallbackModels {
     /// What the file says. The defaults go together: who names another usual model on a
     /// server, or has one of its own, thinks with it in any tier.
-    fn of(file: &ConfigFile, url: &str, usual: &str) -> Self {
-        let default = usual == DEFAULT_MODEL && url.starts_with("https://");
+    fn of(file: &ConfigFile, url: &str, usual: &ModelId) -> Self {
+        let default = usual.as_str() == DEFAULT_MODEL && url.starts_with("https://");
         let default = default.then(|| DEFAULT_CHEAPER.to_owned());
         let strategy = file.model_strategy.as_ref();
         let or_default = |named: Option<String>| {
             let name = named.filter(|name| !name.is_empty()).or_else(|| default.clone());
-            name.filter(|name| name != usual)
+            name.map(ModelId::from).filter(|name| name != usual)
         };
         Self {
             low_compute: or_default(strategy.and_then(|said| said.low_compute_model.clone())),
@@ -123,10 +124,10 @@ impl FallbackModels {
     }
 
     /// Their names.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        let second =
-            self.critical.as_deref().filter(|name| Some(*name) != self.low_compute.as_deref());
-        self.low_compute.as_deref().into_iter().chain(second)
+    pub(crate) fn names(&self) -> impl Iterator<Item = &ModelId> {
+        let first = self.low_compute.as_ref();
+        let second = self.critical.as_ref().filter(|name| Some(*name) != first);
+        first.into_iter().chain(second)
     }
 }
 
@@ -448,7 +449,8 @@ impl BrainSources<'_> {
                 env::AUTOMATON_BRAIN_KEY
             )));
         }
-        let (url, model) = (url.to_owned(), model.unwrap_or_else(|| model_name(file)));
+        let (url, model) =
+            (url.to_owned(), ModelId::from(model.unwrap_or_else(|| model_name(file))));
         let cheaper = FallbackModels::of(file, &url, &model);
         let (key, key_origin) = key.unzip();
         let served = ModelListing::default();

@@ -129,7 +129,7 @@ fn cheaper_models_are_those_that_are_named_or_belong_to_the_default() {
     let of = |text: &str, flags: &BrainFlags| {
         let resolved = resolve(Path::new("/h"), &file(text), flags, &none).unwrap();
         let Brain::Http(http) = resolved.brain else { panic!("{text}") };
-        http.cheaper.names().map(str::to_owned).collect::<Vec<_>>()
+        http.cheaper.names().map(ToString::to_string).collect::<Vec<_>>()
     };
     let flags = BrainFlags::default();
     let key = r#""openaiApiKey": "k""#;

@@ -5,6 +5,7 @@
 //! may hold the key to a model. The child's standard output holds one `ChildMessage`
 //! of JSON a line.
 
+use automaton_core::model::ModelId;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -62,7 +63,7 @@ pub(crate) struct MoneyLaunchConfig {
     /// The cloud's URL.
     pub(crate) cloud: String,
     /// The model that it is asked for.
-    pub(crate) model: String,
+    pub(crate) model: ModelId,
     /// Those that it is asked for when credits run low.
     pub(crate) cheaper: FallbackModels,
     /// A node of the chain.

@@ -14,6 +14,7 @@ use automaton_client::{CloudClient, CloudClientError};
 use automaton_core::error::ErrorClass;
 use automaton_core::event::Event;
 use automaton_core::id::{AutomatonId, IdGenerator, RunId};
+use automaton_core::model::ModelId;
 use automaton_core::secret::Secret;
 use automaton_core::tier::ModelTier;
 use automaton_core::time::Clock;
@@ -93,15 +94,15 @@ pub(crate) async fn open(
     let mut providers = ProviderRegistry::new(at_cloud(row)?);
     // A weaker model is trusted with less than the tools that it would be given.
     let fits = |other: &ModelRow| other.available && other.weak == row.weak;
-    let found = |name: &String| models.data.iter().find(|row| row.id == *name && fits(row));
+    let found = |name: &ModelId| models.data.iter().find(|row| row.id == *name && fits(row));
     let FallbackModels { low_compute, critical } = &config.cheaper;
     for (tier, name) in [(ModelTier::LowCompute, low_compute), (ModelTier::Critical, critical)] {
         if let Some(row) = name.as_ref().and_then(found) {
             providers = providers.with(tier, at_cloud(row)?);
         }
     }
-    let lacking = config.cheaper.names().filter(|name| found(&(*name).to_owned()).is_none());
-    let lacking: Vec<&str> = lacking.collect();
+    let lacking = config.cheaper.names().filter(|name| found(name).is_none());
+    let lacking: Vec<&str> = lacking.map(ModelId::as_str).collect();
     if !lacking.is_empty() {
         tell(Event::ErrorReported {
             kind: ErrorClass::Config,

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use automaton_core::error::ErrorClass;
+use automaton_core::model::ModelId;
 use automaton_core::time::Clock;
 use automaton_inference::providers::local::{
     CONTEXT_TOKENS, LocalModel, LocalModelConfig, LocalModelFiles,
@@ -152,11 +153,11 @@ fn place(url: &str) -> ModelHosting {
 ///
 /// # Errors
 /// When the catalogue is damaged.
-pub(crate) fn served_by(brain: &HttpBrain, model: &str) -> Result<ModelInfo, CliError> {
+pub(crate) fn served_by(brain: &HttpBrain, model: &ModelId) -> Result<ModelInfo, CliError> {
     let nobody = ModelClaims::default();
     // What the creator says is said of the usual model alone.
-    let said = if model == brain.model { &brain.said } else { &nobody };
-    Ok(catalogue::known(model, place(&brain.url), said, &brain.served.of(model))?)
+    let said = if *model == brain.model { &brain.said } else { &nobody };
+    Ok(catalogue::known(model.as_str(), place(&brain.url), said, &brain.served.of(model))?)
 }
 
 /// Asks the server for its models: their names, windows and prices. One that does not say
@@ -165,8 +166,8 @@ pub(crate) async fn discover_models(brain: &mut Brain) {
     let Brain::Http(http) = brain else { return };
     // silent-ok: what is wrong with the address is told when the model is asked.
     let Ok(client) = client([http.url.as_str()]) else { return };
-    let models: Vec<&str> =
-        std::iter::once(http.model.as_str()).chain(http.cheaper.names()).collect();
+    let models = std::iter::once(&http.model).chain(http.cheaper.names());
+    let models: Vec<&str> = models.map(ModelId::as_str).collect();
     let asked = probe(&client, &http.url, &auth(http), place(&http.url), &models).await;
     http.served = asked.unwrap_or_default();
 }
@@ -215,7 +216,7 @@ mod tests {
         let brain = |key_origin| {
             Brain::Http(HttpBrain {
                 url: "https://h/v1".to_owned(),
-                model: "m".to_owned(),
+                model: "m".into(),
                 cheaper: FallbackModels::default(),
                 key: None,
                 scheme: KeyScheme::Bearer,

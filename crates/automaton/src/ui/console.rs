@@ -110,7 +110,9 @@ impl Console {
         if failure.broken_pipe {
             return Ok(());
         }
-        let (kind, error, hint) = (failure.kind, failure.line(), failure.remedy.clone());
+        let kind = failure.kind;
+        let error = failure.line();
+        let hint = failure.remedy.clone();
         let event = Event::ErrorReported { kind, error, hint };
         if self.pretty.is_none() {
             return self.tell(event);

@@ -27,7 +27,9 @@ pub(super) fn services(wording: &mut PhraseContext<'_>, event: &Event) -> Option
             (Quiet, format!("The {}{at} is ready, in {took}", service.name()))
         }
         Event::ServiceRestarted { service, death, restarts } => {
-            let (name, death, times) = (service.name(), plain(death), again(*restarts));
+            let name = service.name();
+            let death = plain(death);
+            let times = again(*restarts);
             (Bad, format!("The {name} died ({death}) and was started again{times}"))
         }
         // Told with what the faucet gives it.

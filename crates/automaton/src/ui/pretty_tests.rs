@@ -103,7 +103,7 @@ fn money() -> Vec<Event> {
         },
         Event::AccountOpened { cloud: "http://127.0.0.1:4".to_owned(), address: address.clone() },
         Event::BrainReady {
-            model: "SmolLM2".to_owned(),
+            model: "SmolLM2".into(),
             context_tokens: 8192,
             note: None,
             took_ms: 508,

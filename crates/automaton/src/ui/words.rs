@@ -121,7 +121,7 @@ impl PhraseContext<'_> {
                 (Bad, format!("The agent died ({}) and was started again{times}", plain(death)))
             }
             Event::BrainReady { model, context_tokens, took_ms, .. } => {
-                let (model, took) = (plain(model), span(Span::from_millis(*took_ms)));
+                let (model, took) = (plain(model.as_str()), span(Span::from_millis(*took_ms)));
                 let window = many(*context_tokens, "token");
                 (Quiet, format!("Thinks with {model}: a window of {window}, ready in {took}"))
             }

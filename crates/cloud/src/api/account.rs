@@ -59,7 +59,7 @@ fn row(model: &OfferedModel, limit_name: TokenLimitName) -> Result<ModelRow, ser
         owned_by: "other".to_owned(),
         provider: "other".to_owned(),
         available: true,
-        display_name: model.display_name.clone().unwrap_or_else(|| model.id.clone()),
+        display_name: model.display_name.clone().unwrap_or_else(|| model.id.to_string()),
         context_window: model.context_window,
         max_tokens: model.max_output_tokens,
         supports_tools: model.supports_tools,

@@ -55,7 +55,9 @@ impl Settler {
         self.db
             .reserve_nonce(NewNonceReservation { intent, payment: payment.id, gas, fees })
             .await?;
-        let (since, raw, hashes) = (self.clock.now(), None, Vec::new());
+        let since = self.clock.now();
+        let raw = None;
+        let hashes = Vec::new();
         let payment_id = payment.id;
         let reservation = NonceReservation {
             intent,

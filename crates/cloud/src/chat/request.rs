@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use automaton_core::model::ModelId;
 use automaton_core::wire::chat::StreamOptions;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -20,7 +21,7 @@ const LIMITS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
 /// A request for a completion.
 #[derive(Debug)]
 pub(crate) struct ChatBody {
-    pub(crate) model: String,
+    pub(crate) model: ModelId,
     /// Whether the answer comes piece by piece.
     pub(crate) stream: bool,
     /// Whether a stream ends with a piece that only has the usage.

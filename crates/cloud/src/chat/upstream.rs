@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use automaton_core::error::chain;
+use automaton_core::model::ModelId;
 use automaton_core::secret::Secret;
 use automaton_core::wire::brain::LocalModelFailureCode;
 use automaton_core::wire::chat::ChatChunk;
@@ -149,7 +150,7 @@ impl UpstreamServer {
     async fn ask(
         &self,
         body: Vec<u8>,
-        model: &str,
+        model: &ModelId,
         report: &OperatorNotifier,
     ) -> Result<HttpResponse, ApiError> {
         let mut request = HttpRequest::new(HttpMethod::Post, self.url.clone());
@@ -174,7 +175,7 @@ impl UpstreamServer {
     async fn refused(
         &self,
         response: HttpResponse,
-        model: &str,
+        model: &ModelId,
         report: &OperatorNotifier,
     ) -> ApiError {
         let status = response.status;

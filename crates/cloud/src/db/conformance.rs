@@ -149,7 +149,7 @@ fn hold(ids: &IdGenerator, amount: i64, minimum: i64) -> NewHold {
         name: None,
         id: ids.id(),
         wallet: wallet(1),
-        model: "m".to_owned(),
+        model: "m".into(),
         amount: Microcents::new(amount),
         minimum: Microcents::new(minimum),
     }

@@ -16,6 +16,7 @@ use std::pin::Pin;
 
 use alloy_primitives::{Address, B256, Bytes};
 use automaton_core::id::{HoldId, MachineId, TransactionId, TransferId};
+use automaton_core::model::ModelId;
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::wire::cloud::{CallReply, RegistrationRequest, StatusReply, StatusReport};
@@ -208,7 +209,7 @@ pub struct NewHold {
     /// Whose credits.
     pub wallet: Address,
     /// For which model.
-    pub model: String,
+    pub model: ModelId,
     /// What its client calls the call.
     pub name: Option<String>,
     /// How much.

@@ -97,7 +97,9 @@ impl MachineDisks {
 
     /// Counts what a machine's files take, in bytes; what cannot be counted is too much.
     pub(super) fn count(&self, id: MachineId) -> u64 {
-        let (mut open, mut sum, mut seen) = (vec![self.of(id)], 0_u64, 0);
+        let mut open = vec![self.of(id)];
+        let mut sum = 0_u64;
+        let mut seen = 0;
         while let Some(folder) = open.pop() {
             let entries = match fs::read_dir(&folder) {
                 Err(error) if is_gone(&error) => continue,

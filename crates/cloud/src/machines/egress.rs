@@ -190,7 +190,9 @@ impl Gate for MachineEgress {
         asked: EgressRequest,
     ) -> BoxFuture<'_, Result<AllowedRequest<EgressRequest>, EgressRefusal>> {
         Box::pin(async move {
-            let (machine, method, origin) = (self.id, &asked.method, &asked.origin);
+            let machine = self.id;
+            let method = &asked.method;
+            let origin = &asked.origin;
             self.decide(origin).inspect_err(|EgressRefusal { rule, .. }| {
                 info!(%machine, %method, %origin, %rule, "a machine's request was refused");
             })?;

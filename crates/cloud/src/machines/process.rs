@@ -109,7 +109,9 @@ impl ProcessDriver {
         egress: MachineEgressConfig,
         tasks: TaskSet,
     ) -> Self {
-        let (disk, up, ways) = (MachineDisks(folder), Mutex::default(), Mutex::default());
+        let disk = MachineDisks(folder);
+        let up = Mutex::default();
+        let ways = Mutex::default();
         let dialer = Dialer::default();
         Self(Arc::new(ProcessDriverState { launcher, disk, up, dialer, egress, ways, tasks }))
     }

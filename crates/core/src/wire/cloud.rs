@@ -9,6 +9,7 @@ mod credits;
 mod machines;
 mod status;
 
+use crate::model::ModelId;
 use alloy_primitives::{B256, b256, keccak256};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -197,7 +198,8 @@ pub struct ModelsReply {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ModelRow {
     /// Its id.
-    pub id: String,
+    #[schemars(with = "String")]
+    pub id: ModelId,
     /// `model`.
     #[serde(default)]
     pub object: String,

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{ApprovalId, MessageId};
 use crate::message::CREATOR_MESSAGE_BYTES_MAX;
+use crate::model::ModelId;
 use crate::time::Timestamp;
 
 /// The name of the socket in the home directory.
@@ -150,7 +151,7 @@ pub struct LiveStatus {
     /// Milliseconds since it started.
     pub uptime_ms: i64,
     /// The model it thinks with.
-    pub model: String,
+    pub model: ModelId,
     /// Tokens of that model's window.
     pub context_tokens: u32,
     /// How memory and processes of commands are limited, in words.

@@ -131,8 +131,8 @@ async fn a_server_is_asked_for_its_window_wherever_its_kind_tells_it() {
     let vllm = Router::new().route("/v1/models", get(move || async move { listed }));
     let served = learn(&serve(vllm).await, &["m", "n"]).await;
     assert_eq!(served.listed, ["m", "n"]);
-    assert_eq!(served.of("m").context_tokens, Some(32_768));
-    assert_eq!(served.of("n").context_tokens, None);
+    assert_eq!(served.of(&"m".into()).context_tokens, Some(32_768));
+    assert_eq!(served.of(&"n".into()).context_tokens, None);
 
     let show = json!({
         "parameters": "num_ctx 16384", "model_info": {"qwen3.context_length": 40_960},
@@ -146,11 +146,17 @@ async fn a_server_is_asked_for_its_window_wherever_its_kind_tells_it() {
                 show.to_string()
             }),
         );
-    assert_eq!(learn(&serve(ollama).await, &["m"]).await.of("m").context_tokens, Some(16_384));
+    assert_eq!(
+        learn(&serve(ollama).await, &["m"]).await.of(&"m".into()).context_tokens,
+        Some(16_384)
+    );
 
     let props = json!({"default_generation_settings": {"n_ctx": 65_536}}).to_string();
     let llama = Router::new().route("/props", get(move || async move { props }));
-    assert_eq!(learn(&serve(llama).await, &["m"]).await.of("m").context_tokens, Some(65_536));
+    assert_eq!(
+        learn(&serve(llama).await, &["m"]).await.of(&"m".into()).context_tokens,
+        Some(65_536)
+    );
 }
 
 #[tokio::test]

@@ -113,8 +113,9 @@ impl DaysTown {
         let (money, client) = open(place, time, wall, cloud.url().to_owned(), chain.url()).await?;
         let wallet = money.payment_context.signer.address();
         let node = money.payment_context.chain.clone();
-        let (token, place, time) =
-            (money.payment_context.token.contract, place.to_owned(), time.clone());
+        let token = money.payment_context.token.contract;
+        let place = place.to_owned();
+        let time = time.clone();
         let key = money.payment_context.key.clone().unwrap_or_else(|| Secret::new(String::new()));
         let provider = Arc::clone(&money.provider);
         let (cloud, _blocks) = (cloud, blocks);

@@ -325,7 +325,7 @@ impl Provider for Attacker {
             let finish =
                 if calls.is_empty() { FinishReason::Stop } else { FinishReason::ToolCalls };
             let usage = Usage {
-                model: self.info.id.clone(),
+                model: self.info.id.to_string(),
                 prompt_tokens: 1,
                 cached_tokens: 0,
                 completion_tokens: 1,

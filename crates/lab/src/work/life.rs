@@ -366,7 +366,9 @@ async fn serve(
     watch: &Arc<WorkMonitor>,
     answers: &Arc<AtomicU64>,
 ) -> Result<WorkServer, WorkError> {
-    let (solver, watch, answers) = (task.solver, Arc::clone(watch), Arc::clone(answers));
+    let solver = task.solver;
+    let watch = Arc::clone(watch);
+    let answers = Arc::clone(answers);
     let think = move |request: &automaton_core::wire::chat::ChatRequest| {
         answers.fetch_add(1, Ordering::Relaxed);
         watch.clock.step(Span::from_secs(1));

@@ -241,7 +241,10 @@ impl Lexicon {
         if root == 0 {
             return (0, start);
         }
-        let (mut node, mut at, mut mask, mut end) = (self.nodes[root], start + 1, 0, start);
+        let mut node = self.nodes[root];
+        let mut at = start + 1;
+        let mut mask = 0;
+        let mut end = start;
         loop {
             if node.stem != 0 {
                 mask |= self.masks[usize::from(node.stem)];

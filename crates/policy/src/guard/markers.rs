@@ -307,7 +307,9 @@ fn call(bytes: &[u8], start: usize, remedy: MarkerAction) -> Option<Marker> {
 /// Lines that pretend to be made by the program: headings of roles, rules around
 /// sections, fences, and turns of a conversation.
 fn lines(bytes: &[u8], found: &mut Vec<Marker>) {
-    let (mut start, mut turns, mut first_turn) = (0, (false, false), None);
+    let mut start = 0;
+    let mut turns = (false, false);
+    let mut first_turn = None;
     let mut is_first = true;
     while start < bytes.len() {
         let end =

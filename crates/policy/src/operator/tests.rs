@@ -153,7 +153,9 @@ fn the_creators_word_answers_a_question_and_no_refusal() {
     let judge = Judge::with(Some(Arc::new(rules(ask))));
     let id = "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().ok();
     assert!(id.is_some());
-    let (facts, fine, wrong) = (own(), Wants(vec![transfer(1)]), Wants(vec![transfer(0)]));
+    let facts = own();
+    let fine = Wants(vec![transfer(1)]);
+    let wrong = Wants(vec![transfer(0)]);
     let Verdict::Allowed(_, decision) = judge.judge(fine, &facts, &moment, id) else {
         panic!("it is approved")
     };

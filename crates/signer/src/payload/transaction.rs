@@ -196,7 +196,9 @@ impl UnsignedTransaction<'_> {
     pub(crate) fn sealed(&self, signature: &Signature) -> SignedTransaction {
         let word = |place: usize| U256::from_be_slice(&signature[place..place + 32]);
         // 27 or 28, by how signatures are made here.
-        let (r, s, parity) = (word(0), word(32), u8::from(signature[64] == 28));
+        let r = word(0);
+        let s = word(32);
+        let parity = u8::from(signature[64] == 28);
         let raw = match self.call.priority_fee {
             Some(priority) => self.dynamic(priority, &[&parity, &r, &s]),
             None => {
@@ -317,7 +319,9 @@ mod tests {
             // Beyond that, `v` of the older form does not fit into what they read.
             let chain_id = chain_id >> 2;
             let data = Bytes::from(data);
-            let (to, value, input) = (TxKind::Call(TOKEN), U256::ZERO, data.clone());
+            let to = TxKind::Call(TOKEN);
+            let value = U256::ZERO;
+            let input = data.clone();
             let call = TransactionCall { chain_id, data, gas, max_fee, priority_fee, ..call() };
             let signed = sign(&call, nonce);
             prop_assert!(signed.is_for(&call));

@@ -65,6 +65,7 @@ fn the_pragmas_hold() {
             .unwrap()
     };
     assert_eq!(ask(&connection, "journal_mode"), "wal".to_owned().into());
+    assert_eq!(ask(&connection, "page_size"), 1024.into());
     assert_eq!(ask(&connection, "foreign_keys"), 1.into());
     assert_eq!(ask(&connection, "busy_timeout"), 5000.into());
     assert_eq!(ask(&connection, "synchronous"), 1.into());

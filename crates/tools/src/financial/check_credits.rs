@@ -36,7 +36,7 @@ mod tests {
         let unknown = Balances { at: Timestamp::EPOCH, credits: None, usdc: None };
         let told = |tool: &str, balances| {
             let fake = Fake { balances: Some(balances), ..Fake::default() };
-            run(&fake, tool, &json!({})).unwrap().text.into_labelled().text
+            run(&fake, tool, &json!({})).unwrap().text.text
         };
         let poor = Balances { credits: Some(Microcents::new(42_000_000)), ..unknown };
         assert_eq!(told("check_credits", poor), "credits: $0.42 (low_compute)");

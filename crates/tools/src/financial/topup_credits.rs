@@ -76,7 +76,7 @@ mod tests {
             let fake = Fake { purchase: Some(purchase), ..Fake::default() };
             let report = run(&fake, "topup_credits", &json!({ "amount_usd": asked })).unwrap();
             assert_eq!(fake.log(), [format!("top up {asked}")]);
-            report.text.into_labelled().text
+            report.text.text
         };
         assert_eq!(
             told(purchase, 5),

@@ -83,7 +83,7 @@ mod tests {
         let arguments = json!({"to_address": TO, "amount_cents": 25, "reason": "thanks"});
         let report = run(&fake, "transfer_credits", &arguments).unwrap();
         assert_eq!(fake.log(), [format!("transfer 25 to {TO} for thanks")]);
-        let text = report.text.into_labelled().text;
+        let text = report.text.text;
         assert_eq!(text, format!("Gave $0.25 to {TO} (transfer t1).\ncredits: $5.00 (normal)"));
     }
 

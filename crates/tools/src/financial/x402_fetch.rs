@@ -128,7 +128,7 @@ mod tests {
             let arguments = json!({"url": URL, "method": "POST", "body": "x", "max_cents": 7});
             let report = run(&fake, "x402_fetch", &arguments).unwrap();
             assert_eq!(fake.log()[0], format!("POST {URL} x for at most 7"));
-            let text = report.text.into_labelled();
+            let text = report.text;
             assert_eq!(text.label, Label::Web);
             let cut = text.text.contains(" left out here") && text.text.ends_with("in it]");
             assert!(cut && text.text.len() < 13_000, "{}", text.text);

@@ -19,7 +19,7 @@ fn machine() -> MachineReply {
 #[test]
 fn a_machine_is_told_on_one_line_with_its_price() {
     let fake = Fake { machines: Some(vec![machine()]), ..Fake::default() };
-    let told = |tool, arguments| run(&fake, tool, &arguments).unwrap().text.into_labelled().text;
+    let told = |tool, arguments| run(&fake, tool, &arguments).unwrap().text.text;
     let line =
         format!("{ID} [running] web\\nserver, 1 vCPU, 512 MiB, 5 GiB, local, $5.05 a month (x)");
     let created = told("create_sandbox", json!({"name": "web", "memory_mb": 1024}));
@@ -33,7 +33,7 @@ fn a_machine_is_told_on_one_line_with_its_price() {
 #[test]
 fn a_port_is_opened_at_its_price_and_closed() {
     let fake = Fake { machines: Some(Vec::new()), ..Fake::default() };
-    let told = |tool, arguments| run(&fake, tool, &arguments).unwrap().text.into_labelled().text;
+    let told = |tool, arguments| run(&fake, tool, &arguments).unwrap().text.text;
     let open = told("expose_port", json!({"port": 80, "price_usdc": "0.01"}));
     assert_eq!(open, "Port 80 exposed at: http://public, for 0.01 USDC a request");
     assert_eq!(told("expose_port", json!({"port": 80})), "Port 80 exposed at: http://public");

@@ -98,13 +98,13 @@ mod tests {
         ];
         let fake = Fake { facts: Some(facts), ..Fake::default() };
         let report = run(&fake, "recall_facts", &json!({"query": "green apples"})).unwrap();
-        assert_eq!(report.text.label(), Label::Peer);
-        let text = report.text.into_labelled().text;
+        assert_eq!(report.text.label, Label::Peer);
+        let text = report.text.text;
         assert_eq!(text, "- [domain/a] green apples\n- [domain/b] (from peer) apples");
 
         let arguments = json!({"query": "apples", "limit": 1, "category": "domain"});
         let report = run(&fake, "recall_facts", &arguments).unwrap();
-        assert_eq!(report.text.label(), Label::Own, "the creator's words are quoted by us");
+        assert_eq!(report.text.label, Label::Own, "the creator's words are quoted by us");
         assert_eq!(fake.log()[1], "candidates Some(\"domain\") Some(\"apples\")");
     }
 
@@ -112,10 +112,10 @@ mod tests {
     fn without_a_query_the_newest_come_and_nothing_found_is_said() {
         let fake = Fake { facts: Some(vec![fact("a", Label::Own, "x")]), ..Fake::default() };
         let report = run(&fake, "recall_facts", &json!({"query": " "})).unwrap();
-        assert_eq!(report.text.into_labelled().text, "- [domain/a] x");
+        assert_eq!(report.text.text, "- [domain/a] x");
         assert_eq!(fake.log(), ["candidates None None"]);
         let report = run(&fake, "recall_facts", &json!({"query": "zebra"})).unwrap();
-        assert_eq!(report.text.into_labelled().text, "No fact found.");
+        assert_eq!(report.text.text, "No fact found.");
     }
 
     #[test]

@@ -111,7 +111,7 @@ mod tests {
         let fake = remembering();
         let arguments = json!({"category": "self", "key": "mood", "value": "fine"});
         let report = run(&fake, "remember_fact", &arguments).unwrap();
-        assert_eq!(report.text.into_labelled().text, "Fact stored: [self/mood] (new)");
+        assert_eq!(report.text.text, "Fact stored: [self/mood] (new)");
         assert_eq!(fake.log(), ["remember self/mood fine by agent as self at 100"]);
 
         let fake = remembering();
@@ -119,7 +119,7 @@ mod tests {
             "category": "domain", "key": "k", "value": "v", "confidence": 0.255, "source": "creator",
         });
         let report = run_as(Label::Tool, &fake, "remember_fact", &arguments).unwrap();
-        assert_eq!(report.text.label(), Label::Tool);
+        assert_eq!(report.text.label, Label::Tool);
         assert_eq!(fake.log(), ["remember domain/k v by creator as tool at 26"]);
     }
 

@@ -86,7 +86,7 @@ mod tests {
         let arguments = json!({"name": "nightly", "task": "health_check", "schedule": "0 3 * * *"});
         let fake = Fake { scheduled: Some("nightly runs at 03:00.".to_owned()), ..Fake::default() };
         let report = run(&fake, "modify_heartbeat", &arguments).unwrap();
-        assert_eq!(report.text.into_labelled().text, "nightly runs at 03:00.");
+        assert_eq!(report.text.text, "nightly runs at 03:00.");
         assert_eq!(
             fake.log(),
             ["schedule nightly Some(\"health_check\") Some(\"0 3 * * *\") None None"]

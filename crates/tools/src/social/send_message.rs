@@ -66,7 +66,7 @@ mod tests {
             let fake = Fake { mails: true, ..Fake::default() };
             let arguments = json!({"to_address": to, "content": "hello"});
             let report = run(&fake, "send_message", &arguments).unwrap();
-            let text = report.text.into_labelled().text;
+            let text = report.text.text;
             assert!(text.starts_with("Message sent to your creator (id: 0"), "{text}");
             assert_eq!(fake.log(), ["send hello as self re None"]);
         }

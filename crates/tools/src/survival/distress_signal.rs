@@ -51,7 +51,7 @@ mod tests {
     fn its_words_are_handed_on_and_nothing_is_no_plea() {
         let fake = Fake { survives: Some("It went out.".to_owned()), ..Fake::default() };
         let report = run(&fake, "distress_signal", &json!({"message": "Help"})).unwrap();
-        assert_eq!(report.text.into_labelled().text, "It went out.");
+        assert_eq!(report.text.text, "It went out.");
         assert_eq!(fake.log(), ["plead Help"]);
         for bad in [String::new(), "x".repeat(2_001)] {
             let verdict = judged("distress_signal", &json!({ "message": bad }));

@@ -51,7 +51,7 @@ mod tests {
     fn a_choice_is_handed_on_and_a_refusal_is_one() {
         let fake = Fake { survives: Some("You live cheaply.".to_owned()), ..Fake::default() };
         let report = run(&fake, "enter_low_compute", &json!({"reason": "to last"})).unwrap();
-        assert_eq!(report.text.into_labelled().text, "You live cheaply.");
+        assert_eq!(report.text.text, "You live cheaply.");
         run(&Fake::default(), "enter_low_compute", &json!({})).unwrap_err();
     }
 }

@@ -28,7 +28,7 @@ mod tests {
     fn what_became_of_it_is_told_and_a_failure_is_one() {
         let fake = Fake { survives: Some("Posted.".to_owned()), ..Fake::default() };
         let report = run(&fake, "heartbeat_ping", &json!({})).unwrap();
-        assert_eq!(report.text.into_labelled().text, "Posted.");
+        assert_eq!(report.text.text, "Posted.");
         let error = run(&Fake::default(), "heartbeat_ping", &json!({})).unwrap_err();
         assert_eq!(error.to_string(), "the cloud was not told how you are");
     }

@@ -68,7 +68,7 @@ mod tests {
         let report = run(&Fake::default(), "sleep", &arguments).unwrap();
         let (span, note) = (Span::from_secs(60), Some("tired".to_owned()));
         assert_eq!(report.after, TurnContinuation::Sleep { span, note });
-        assert_eq!(report.text.into_labelled().text, "You go to sleep for 60 seconds.");
+        assert_eq!(report.text.text, "You go to sleep for 60 seconds.");
     }
 
     #[test]

@@ -63,7 +63,7 @@ mod tests {
             now: Timestamp::EPOCH.after(Span::from_secs(7_300)),
             turns: 12,
             turns_left: 3,
-            model: "tiny".to_owned(),
+            model: "tiny".into(),
             context_tokens: 8192,
             tools: 8,
             facts: 4,
@@ -72,9 +72,9 @@ mod tests {
         };
         let fake = Fake { synopsis: Some(synopsis), ..Fake::default() };
         let report = run(&fake, "system_synopsis", &json!({})).unwrap();
-        assert_eq!(report.text.label(), Label::Own);
+        assert_eq!(report.text.label, Label::Own);
         assert_eq!(
-            report.text.into_labelled().text,
+            report.text.text,
             "name: Ada\ncreator: 0x11\nstate: running\ntime: 1970-01-01T02:01:40.000Z\n\
              born: 1970-01-01T00:00:00.000Z (2 hours ago)\nturns: 12 (3 left of this wake)\n\
              model: tiny (8192 tokens)\ntools: 8\nfacts: 4\nunread messages: 1\nlimits: cgroup v2"

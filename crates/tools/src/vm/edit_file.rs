@@ -94,7 +94,7 @@ mod tests {
     fn edit(file: &[u8], arguments: &Value) -> (Result<String, ToolError>, Vec<String>) {
         let fake = Fake { file: Some(file.to_vec()), writable: true, ..Fake::default() };
         let done = run(&fake, "edit_file", arguments);
-        (done.map(|report| report.text.into_labelled().text), fake.log())
+        (done.map(|report| report.text.text), fake.log())
     }
 
     #[test]

@@ -120,8 +120,8 @@ mod tests {
     fn the_result_has_three_parts_and_names_the_limits() {
         let fake = Fake { ran: Some(outcome(ExitStatus::Exited(3), "a\nb\n")), ..Fake::default() };
         let report = run(&fake, "exec", &json!({"command": "ls", "timeout": 5})).unwrap();
-        assert_eq!(report.text.label(), Label::Tool);
-        let text = report.text.into_labelled().text;
+        assert_eq!(report.text.label, Label::Tool);
+        let text = report.text.text;
         assert_eq!(text, "exit_code: 3\nstdout: a\nb\nstderr: \nlimits: rlimits");
         assert_eq!(fake.log(), ["exec ls 5 ms"]);
     }
@@ -131,7 +131,7 @@ mod tests {
         let check = |status, expected: &str| {
             let fake = Fake { ran: Some(outcome(status, "")), ..Fake::default() };
             let report = run(&fake, "exec", &json!({"command": "ls", "timeout": 2000})).unwrap();
-            let text = report.text.into_labelled().text;
+            let text = report.text.text;
             assert!(text.contains(expected), "{text}");
         };
         check(ExitStatus::TimedOut, "exit_code: 124\n");
@@ -142,7 +142,7 @@ mod tests {
     }
 
     fn told(fake: &Fake) -> String {
-        run(fake, "exec", &json!({"command": "ls"})).unwrap().text.into_labelled().text
+        run(fake, "exec", &json!({"command": "ls"})).unwrap().text.text
     }
 
     #[test]

@@ -154,7 +154,7 @@ mod tests {
 
     fn told(entries: Vec<FolderEntry>, cut: bool, arguments: &serde_json::Value) -> String {
         let fake = Fake { listing: Some(Listing { entries, cut, closed: 0 }), ..Fake::default() };
-        run(&fake, "list_files", arguments).unwrap().text.into_labelled().text
+        run(&fake, "list_files", arguments).unwrap().text.text
     }
 
     #[test]

@@ -180,8 +180,8 @@ mod tests {
 
     fn read_with(fake: &Fake, arguments: &Value) -> Result<String, ToolError> {
         let report = run(fake, "read_file", arguments)?;
-        assert_eq!(report.text.label(), Label::Tool);
-        Ok(report.text.into_labelled().text)
+        assert_eq!(report.text.label, Label::Tool);
+        Ok(report.text.text)
     }
 
     fn read(bytes: &[u8]) -> Result<String, ToolError> {

@@ -107,8 +107,8 @@ mod tests {
     fn one_is_told_with_its_words_and_their_label() {
         let fake = Fake { processes: vec![process(2, None)], ..Fake::default() };
         let report = run(&fake, "read_process", &json!({"process": 2, "wait": 500})).unwrap();
-        assert_eq!(report.text.label(), Label::Web);
-        let text = report.text.into_labelled().text;
+        assert_eq!(report.text.label, Label::Web);
+        let text = report.text.text;
         assert_eq!(text, "process 2: running\nstdout: built\nstderr: ");
         assert_eq!(fake.log(), ["process 2 500 ms"]);
         let error = run(&fake, "read_process", &json!({"process": 3})).unwrap_err();
@@ -121,7 +121,7 @@ mod tests {
         long.stdout.head = "building\n".repeat(20_000).into();
         let fake = Fake { processes: vec![long], writable: true, ..Fake::default() };
         let report = run(&fake, "read_process", &json!({"process": 2})).unwrap();
-        let text = report.text.into_labelled().text;
+        let text = report.text.text;
         assert!(text.contains(" lines left out here: ") && text.ends_with("in it]"), "{text}");
         assert!(text.contains("[all 20002 lines are in /root/.logs/1.log: "), "{text}");
     }
@@ -130,7 +130,7 @@ mod tests {
     fn all_are_listed_a_line_each() {
         let processes = vec![process(1, Some(ExitStatus::Exited(2))), process(2, None)];
         let fake = Fake { processes, ..Fake::default() };
-        let text = run(&fake, "read_process", &json!({})).unwrap().text.into_labelled().text;
+        let text = run(&fake, "read_process", &json!({})).unwrap().text.text;
         let lines = "1: exited with code 2: make\\nall\n2: running: make\\nall\n[2 processes]";
         assert_eq!(text, lines);
     }

@@ -260,7 +260,7 @@ mod tests {
 
     fn search(fake: &Fake, pattern: &str) -> Result<String, ToolError> {
         let report = run(fake, "search_files", &json!({ "pattern": pattern }))?;
-        Ok(report.text.into_labelled().text)
+        Ok(report.text.text)
     }
 
     #[test]
@@ -294,7 +294,7 @@ mod tests {
     }
 
     fn search_with(fake: &Fake, arguments: &serde_json::Value) -> String {
-        run(fake, "search_files", arguments).unwrap().text.into_labelled().text
+        run(fake, "search_files", arguments).unwrap().text.text
     }
 
     #[test]
@@ -345,9 +345,9 @@ mod tests {
         let mut fake = fake(&["a"], "needle\n");
         fake.label = Some(Label::Web);
         let report = run(&fake, "search_files", &json!({"pattern": "needle"})).unwrap();
-        assert_eq!(report.text.label(), Label::Web);
+        assert_eq!(report.text.label, Label::Web);
         let report = run(&fake, "search_files", &json!({"pattern": "nothing"})).unwrap();
-        assert_eq!(report.text.label(), Label::Tool);
+        assert_eq!(report.text.label, Label::Tool);
     }
 
     #[test]

@@ -55,7 +55,7 @@ mod tests {
     fn the_number_is_told() {
         let fake = Fake { started: Some(3), ..Fake::default() };
         let report = run(&fake, "start_process", &json!({"command": "make all"})).unwrap();
-        assert!(report.text.into_labelled().text.starts_with("Process 3 started."));
+        assert!(report.text.text.starts_with("Process 3 started."));
         assert_eq!(fake.log(), ["start make all"]);
         let error = run(&Fake::default(), "start_process", &json!({"command": "x"})).unwrap_err();
         assert!(matches!(error, ToolError::Exec(_)) && !error.is_fatal());

@@ -57,11 +57,13 @@ mod tests {
     #[test]
     fn its_end_is_told() {
         let (stdout, stderr) = (CapturedOutput::default(), CapturedOutput::default());
-        let (id, command, ended) = (7, "serve".to_owned(), Some(ExitStatus::Killed));
+        let id = 7;
+        let command = "serve".to_owned();
+        let ended = Some(ExitStatus::Killed);
         let process = BackgroundProcess { id, command, ended, stdout, stderr, label: Label::Tool };
         let fake = Fake { processes: vec![process], ..Fake::default() };
         let report = run(&fake, "stop_process", &json!({"process": 7})).unwrap();
-        let text = report.text.into_labelled().text;
+        let text = report.text.text;
         assert_eq!(text, "process 7: stopped by its owner\nstdout: \nstderr: ");
         assert_eq!(fake.log(), ["process 7 5.0 s, ended"]);
     }

@@ -63,8 +63,8 @@ mod tests {
         let fake = Fake { writable: true, ..Fake::default() };
         let arguments = json!({"path": "notes/a.md", "content": "hä"});
         let report = run(&fake, "write_file", &arguments).unwrap();
-        assert_eq!(report.text.label(), Label::Own);
-        assert_eq!(report.text.into_labelled().text, "File written: /root/notes/a.md (3 bytes)");
+        assert_eq!(report.text.label, Label::Own);
+        assert_eq!(report.text.text, "File written: /root/notes/a.md (3 bytes)");
         assert_eq!(fake.log(), ["write /root/notes/a.md hä as self"]);
     }
 

@@ -25,7 +25,7 @@ async fn refresh(ground: &TaskContext, _tick: &TickContext) -> Result<TaskReport
     let treasury = ground.deps.treasury.as_ref().ok_or_else(nothing)?;
     let sold = treasury.models().await?.ok_or_else(nothing)?.data;
     let own = &ground.deps.providers.usual().model().id;
-    let found = sold.iter().any(|model| &model.id == own && model.available);
+    let found = sold.iter().any(|model| model.id == *own && model.available);
     // Who thinks with a model of its own buys none.
     let bought = ground.deps.providers.usual().model().prices.output_per_million.units() > 0;
     let gone = bought && !found;

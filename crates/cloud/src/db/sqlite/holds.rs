@@ -21,8 +21,10 @@ pub(super) fn open(tx: &DbTx<'_>, hold: &NewHold) -> Result<HoldOutcome, DbTxErr
     let id = hold.id.to_string();
     let statement = "INSERT INTO holds (id, wallet, model, amount, state, opened_at, name) \
                      VALUES (?1, ?2, ?3, ?4, 'open', ?5, ?6)";
-    let (wallet, amount, now) = (hold.wallet.as_slice(), hold.amount.units(), tx.now.as_millis());
-    tx.sql.execute(statement, params![id, wallet, hold.model, amount, now, hold.name])?;
+    let wallet = hold.wallet.as_slice();
+    let amount = hold.amount.units();
+    let now = tx.now.as_millis();
+    tx.sql.execute(statement, params![id, wallet, hold.model.as_str(), amount, now, hold.name])?;
     ledger::post(tx, &Posting::hold(hold.wallet, hold.amount, format!("hold:{id}"))?)?;
     Ok(HoldOutcome::Held)
 }

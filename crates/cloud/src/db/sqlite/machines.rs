@@ -69,7 +69,9 @@ impl MachineDb for Sqlite {
 
     fn tunnel(&self, owner: Address, id: MachineId) -> DbFuture<'_, Option<Machine>> {
         self.writer.run("find a tunnel", move |tx| {
-            let (label, owner, now) = (short_id(id), owner.as_slice(), tx.now.as_millis());
+            let label = short_id(id);
+            let owner = owner.as_slice();
+            let now = tx.now.as_millis();
             let row = params![id.to_string(), label, owner, now, TUNNELS_MAX];
             tx.sql.execute(include_str!("sql/tunnel_insert.sql"), row)?;
             let statement = "SELECT * FROM machines WHERE owner = ?1 AND is_tunnel = 1";

@@ -5,6 +5,7 @@
 //! helper would be asked, and the answer the very reply. Fields that the helper
 //! has no use for are ignored; what it cannot do is refused, never left out.
 
+use automaton_core::model::ModelId;
 use automaton_core::wire::brain::{
     LocalModelCall, LocalModelCompletion, LocalModelCompletionRequest, LocalModelFinishReason,
     LocalModelMessage, LocalModelTool,
@@ -137,7 +138,7 @@ pub struct ResponseMeta {
     /// The answer's id, unlike that of any other.
     pub id: String,
     /// The model's id.
-    pub model: String,
+    pub model: ModelId,
     /// Seconds since the epoch.
     pub created: i64,
 }
@@ -217,7 +218,7 @@ impl ChatResponder {
             id,
             object: "chat.completion".to_owned(),
             created,
-            model,
+            model: model.to_string(),
             choices: vec![ChatChoice { index: 0, message, finish_reason }],
             usage: Some(usage(done)),
         }
@@ -242,7 +243,7 @@ impl ChatResponder {
     fn chunk(&self, choices: Vec<ChunkChoice>) -> ChatChunk {
         let ResponseMeta { id, model, created } = self.byline.clone();
         let object = "chat.completion.chunk".to_owned();
-        ChatChunk { id, object, created, model, choices, usage: None }
+        ChatChunk { id, object, created, model: model.to_string(), choices, usage: None }
     }
 }
 
@@ -338,7 +339,7 @@ mod tests {
 
     #[test]
     fn pieces_that_are_another_text_are_no_answer() {
-        let byline = ResponseMeta { id: "i".to_owned(), model: "m".to_owned(), created: 1 };
+        let byline = ResponseMeta { id: "i".to_owned(), model: "m".into(), created: 1 };
         let mut speech = ChatResponder::new(byline);
         assert!(speech.piece("other").is_some());
         let done = LocalModelCompletion {

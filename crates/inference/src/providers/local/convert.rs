@@ -62,7 +62,7 @@ pub(in crate::providers) fn reply(info: &ModelInfo, done: LocalModelCompletion) 
         calls: done.calls.into_iter().map(call).collect(),
         finish,
         usage: Usage {
-            model: info.id.clone(),
+            model: info.id.to_string(),
             prompt_tokens: done.prompt_tokens,
             cached_tokens: done.cached_tokens.min(done.prompt_tokens),
             completion_tokens: done.completion_tokens,

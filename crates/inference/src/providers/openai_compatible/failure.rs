@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use automaton_core::model::ModelId;
 use automaton_core::time::{Timestamp, days_from_civil};
 use automaton_core::wire::cloud::{
     CONTEXT_LENGTH_EXCEEDED, MODEL_NOT_FOUND, TOOLS_UNSUPPORTED, UPSTREAM_KEY,
@@ -83,7 +84,7 @@ pub(super) struct ProviderErrorBody {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RequestTarget<'a> {
     pub(super) endpoint: &'a str,
-    pub(super) model: &'a str,
+    pub(super) model: &'a ModelId,
 }
 
 /// What an error's body says: the format's own object, a bare string, or the whole text
@@ -119,7 +120,7 @@ pub(super) fn of_status(
     status: u16,
     said: ProviderErrorBody,
 ) -> InferenceError {
-    let (endpoint, model) = (asked.endpoint.to_owned(), asked.model.to_owned());
+    let (endpoint, model) = (asked.endpoint.to_owned(), asked.model.clone());
     let ProviderErrorBody { text, code } = said;
     let lower = text.to_lowercase();
     let says = |words: &[&str]| words.iter().any(|words| lower.contains(words));
@@ -210,10 +211,9 @@ mod tests {
     use super::*;
     use automaton_core::error::{Classified as _, ErrorClass};
 
-    const HERE: RequestTarget<'static> = RequestTarget { endpoint: "here", model: "m" };
-
     fn of(status: u16, text: &str) -> InferenceError {
-        of_status(HERE, status, message(text.as_bytes()))
+        let asked = RequestTarget { endpoint: "here", model: &"m".into() };
+        of_status(asked, status, message(text.as_bytes()))
     }
 
     #[test]

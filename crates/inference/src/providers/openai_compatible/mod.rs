@@ -18,6 +18,7 @@ mod window;
 use std::sync::Arc;
 use std::time::Duration;
 
+use automaton_core::model::ModelId;
 use automaton_core::money::Microcents;
 use automaton_core::record::Usage;
 use automaton_core::secret::Secret;
@@ -270,7 +271,7 @@ impl OpenAiCompatible {
         // The server knows when its model began, which is never after we heard of it.
         let began = assembled.usage.and_then(|usage| usage.first_token_ms).map(i64::from);
         let usage = Usage {
-            model: if model.is_empty() { info.id.clone() } else { model },
+            model: if model.is_empty() { info.id.to_string() } else { model },
             prompt_tokens: tokens.prompt,
             cached_tokens: tokens.cached,
             completion_tokens: tokens.completion,
@@ -337,7 +338,7 @@ impl Provider for OpenAiCompatible {
 /// What a refusal of a server means, by its status and its body, for somebody who asked it
 /// without a provider. The text is as the server wrote it.
 #[must_use]
-pub fn refusal(endpoint: &str, model: &str, status: u16, body: &[u8]) -> InferenceError {
+pub fn refusal(endpoint: &str, model: &ModelId, status: u16, body: &[u8]) -> InferenceError {
     failure::of_status(RequestTarget { endpoint, model }, status, failure::message(body))
 }
 

@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use automaton_core::model::ModelId;
 use automaton_core::money::Microcents;
 use automaton_net::{Deadlines, Header, HttpClient, HttpMethod, HttpRequest, Url};
 use serde::{Deserialize, Serialize};
@@ -46,8 +47,8 @@ pub struct ModelListing {
 impl ModelListing {
     /// What it says of a model.
     #[must_use]
-    pub fn of(&self, model: &str) -> ModelClaims {
-        self.claims.get(model).copied().unwrap_or_default()
+    pub fn of(&self, model: &ModelId) -> ModelClaims {
+        self.claims.get(model.as_str()).copied().unwrap_or_default()
     }
 }
 
@@ -83,12 +84,17 @@ pub async fn probe(
 }
 
 /// The models that a server lists, the most like `wanted` first, as many as an error shows.
-pub async fn nearest(client: &HttpClient, chat: &Url, auth: &ApiAuth, wanted: &str) -> Vec<String> {
+pub async fn nearest(
+    client: &HttpClient,
+    chat: &Url,
+    auth: &ApiAuth,
+    wanted: &ModelId,
+) -> Vec<String> {
     let mut served = ModelListing::default();
     if let Some(list) = (ServerProbe { client, auth, chat }).get("models").await {
         read_list(&list, &[], &mut served);
     }
-    nearest_of(served.listed, wanted)
+    nearest_of(served.listed, wanted.as_str())
 }
 
 /// Of these names those that are most like one.
@@ -301,7 +307,7 @@ mod tests {
     fn claims(row: &Value) -> (Option<u32>, Option<u32>) {
         let mut served = ModelListing::default();
         read_list(&json!({ "data": [row] }), &["m"], &mut served);
-        let ModelClaims { context_tokens, max_output_tokens, .. } = served.of("m");
+        let ModelClaims { context_tokens, max_output_tokens, .. } = served.of(&"m".into());
         (context_tokens, max_output_tokens)
     }
 

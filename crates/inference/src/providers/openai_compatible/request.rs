@@ -90,7 +90,7 @@ pub(super) fn body(info: &ModelInfo, ask: &CompletionRequest) -> Result<Vec<u8>,
     let classic = matches!(info.dialect, RequestDialect::Classic | RequestDialect::Guided);
     let completion = info.dialect == RequestDialect::Reasoning;
     let body = ChatRequestBody {
-        model: &info.id,
+        model: info.id.as_str(),
         messages: ask.messages.iter().map(message).collect(),
         tools,
         tool_choice,

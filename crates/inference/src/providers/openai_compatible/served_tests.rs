@@ -100,7 +100,7 @@ proptest! {
             first_token_ms: 1,
             total_ms: 2,
         };
-        let byline = ResponseMeta { id: "i".to_owned(), model: "m".to_owned(), created: 7 };
+        let byline = ResponseMeta { id: "i".to_owned(), model: "m".into(), created: 7 };
         let mut speech = ChatResponder::new(byline.clone());
         let mut chunks: Vec<ChatChunk> =
             pieces.iter().filter_map(|piece| speech.piece(piece)).collect();

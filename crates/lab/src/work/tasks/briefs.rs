@@ -211,7 +211,9 @@ fn mistakes() -> WorkCase {
     let mut told = "Mend the 30 mistakes of the file book.txt, each where it stands:\n".to_owned();
     let (mut wrong, mut right) = (String::new(), String::new());
     for n in 1..=30 {
-        let (bad, good, line) = (word("bad", n), word("good", n), prose("book", n, 90));
+        let bad = word("bad", n);
+        let good = word("good", n);
+        let line = prose("book", n, 90);
         told.push_str(&format!(
             "M{n}. Instead of {bad} it has to be {good}; see {}.\n",
             prose("see", n, 40)

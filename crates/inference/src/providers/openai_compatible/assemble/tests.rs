@@ -138,7 +138,9 @@ proptest! {
         let mut queues: Vec<Vec<String>> = calls
             .iter()
             .map(|(_, arguments)| {
-                let (mut rest, mut pieces, mut size) = (arguments.as_str(), Vec::new(), sizes.iter().cycle());
+                let mut rest = arguments.as_str();
+                let mut pieces = Vec::new();
+                let mut size = sizes.iter().cycle();
                 while !rest.is_empty() {
                     let (piece, after) = rest.split_at((*size.next().unwrap()).min(rest.len()));
                     pieces.push(piece.to_owned());

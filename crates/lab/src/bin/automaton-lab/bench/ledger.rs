@@ -46,7 +46,9 @@ pub(super) fn measure(context: &CommandContext) -> Result<BenchRate, CliError> {
         for wallet in [GIVER, TAKER] {
             buy(&db, wallet).await?;
         }
-        let (ids, began, mut done) = (id_generator(), Instant::now(), 0);
+        let ids = id_generator();
+        let began = Instant::now();
+        let mut done = 0;
         while began.elapsed() < LASTS {
             let transfer = NewTransfer {
                 id: ids.id(),
@@ -72,7 +74,9 @@ pub(super) fn measure(context: &CommandContext) -> Result<BenchRate, CliError> {
 /// Makes the giver's key.
 async fn account(db: &Sqlite) -> Result<Hash, CliError> {
     let lives = Span::from_secs(60);
-    let (nonce, token, hash) = ("bench".to_owned(), Hash::of(b"token"), Hash::of(b"key"));
+    let nonce = "bench".to_owned();
+    let token = Hash::of(b"token");
+    let hash = Hash::of(b"key");
     db.issue_nonce(nonce.clone(), lives).await?;
     let proof = Hash::of(b"proof");
     let attempt = SignInAttempt { nonce, proof, wallet: GIVER, token, lives, replay: lives };

@@ -342,7 +342,9 @@ fn words(measured: &RunMeasurement) -> String {
         "  asleep:".to_owned(),
     ];
     lines.extend(asleep.iter().map(|ProcessUsage { name, rss_kib, pss_kib, cpu_us_a_minute }| {
-        let (rss, pss, cpu) = (known(*rss_kib), known(*pss_kib), ms(Some(*cpu_us_a_minute)));
+        let rss = known(*rss_kib);
+        let pss = known(*pss_kib);
+        let cpu = ms(Some(*cpu_us_a_minute));
         format!("    {name:<12} {rss:>4} MiB RSS, {pss:>4} MiB PSS, {cpu} of CPU a minute")
     }));
     let vain = |(name, count): &(String, u64)| format!("  in vain: {name}, {count} times");

@@ -162,7 +162,9 @@ fn recorded(context: &CommandContext) -> Result<(BenchRate, BenchRate), CliError
         let reason = Labelled::new(Label::Creator, "bench", "bench");
         let cause = WakeCause { source: WakeSource::Manual, reason };
         let session = store.open_session(vec![cause]).await?;
-        let (ids, calls, facts) = (id_generator(), day(), facts());
+        let ids = id_generator();
+        let calls = day();
+        let facts = facts();
         let (mut done, mut spent) = (0, std::time::Duration::ZERO);
         while spent < LASTS {
             // To open the turn is no part of what is measured.
