@@ -155,6 +155,15 @@ pub(crate) struct RenderedHistory {
     pub(crate) heard: Label,
 }
 
+/// What stands before the turns that are shown, and these.
+struct BeforeHistory<'a> {
+    open: String,
+    digest: String,
+    /// The least trusted label of what was summed up.
+    heard: Label,
+    turns: Vec<&'a CachedTurn>,
+}
+
 impl CachedTurn {
     /// In the way in which a history of this style has it.
     const fn shown(&self, how: &HistoryStyle) -> &RenderedTurn {
@@ -285,8 +294,9 @@ impl HistoryCache {
             digest_room: digest_room + digest_room / 4,
         };
         // What is shown before the history as long as nothing is cut.
-        let first = self.show(wanted, &how, None);
-        let before = tokens::estimate(&first.open) + tokens::estimate(&first.digest);
+        let first = self.before(wanted, &how);
+        let digest_tokens = tokens::estimate(&first.digest);
+        let before = tokens::estimate(&first.open) + digest_tokens;
         let newest = self.turns.back().map_or(0, |turn| turn.cost.whole);
         let room = wanted.room.min(wanted.affordable.max(newest + before)).saturating_sub(before);
         let costs: Vec<TurnCost> = self
@@ -297,7 +307,7 @@ impl HistoryCache {
                 TurnCost { stays: open.map(|open| open::cost(open, manner)).sum(), ..turn.cost }
             })
             .collect();
-        let reserve = digest_room.saturating_sub(tokens::estimate(&first.digest));
+        let reserve = digest_room.saturating_sub(digest_tokens);
         let mut place = fit::place(&costs, wanted.place, room, reserve);
         if let Some(newest) = costs.last().filter(|turn| turn.seq == place.from) {
             let steps = if newest.at(place) > room { self.tighter(style, room) } else { Some(0) };
@@ -338,13 +348,8 @@ impl HistoryCache {
         history::render_turn(newest, sizes, self.message_style(style))
     }
 
-    /// The past as it is shown in one way.
-    pub(crate) fn show(
-        &self,
-        wanted: &HistoryRequest<'_>,
-        how: &HistoryStyle,
-        grown: Option<HistoryDigest>,
-    ) -> RenderedHistory {
+    /// What stands before the history where it is shown in one way.
+    fn before(&self, wanted: &HistoryRequest<'_>, how: &HistoryStyle) -> BeforeHistory<'_> {
         let HistoryRequest { place, digest, open, .. } = *wanted;
         let manner =
             self.message_style(self.style.unwrap_or((PromptCaps::for_window(0, 0), how.weak)));
@@ -358,7 +363,22 @@ impl HistoryCache {
         let upto = turns.first().map_or(place.from, |turn| turn.cost.seq);
         let mut fitted = digest.clone();
         fitted.fit(how.digest_room);
-        let label = if fitted.is_empty() { Label::Creator } else { fitted.label() };
+        BeforeHistory {
+            open: open::render(&out, how.open_room, manner),
+            digest: fitted.render(upto, &nonce, manner),
+            heard: if fitted.is_empty() { Label::Creator } else { fitted.label() },
+            turns,
+        }
+    }
+
+    /// The past as it is shown in one way.
+    pub(crate) fn show(
+        &self,
+        wanted: &HistoryRequest<'_>,
+        how: &HistoryStyle,
+        grown: Option<HistoryDigest>,
+    ) -> RenderedHistory {
+        let BeforeHistory { open, digest, heard, turns } = self.before(wanted, how);
         let halved = match (how.tighter, self.style) {
             (1.., Some(style)) => Some(RenderedTurn::of(self.newest_halved(style, how.tighter))),
             _ => None,
@@ -368,16 +388,16 @@ impl HistoryCache {
             None => turns.iter().map(|turn| turn.shown(how)).collect(),
         };
         RenderedHistory {
-            place,
+            place: wanted.place,
             soon: false,
             grown,
             how: *how,
             from: turns.first().map(|turn| turn.cost.seq),
-            open: open::render(&out, how.open_room, manner),
-            digest: fitted.render(upto, &nonce, manner),
+            open,
+            digest,
             messages: shown.iter().flat_map(|turn| &turn.messages).cloned().collect(),
             row: joined_row(shown.iter().map(|turn| &turn.row)),
-            heard: turns.iter().map(|turn| turn.heard).fold(label, Label::meet),
+            heard: turns.iter().map(|turn| turn.heard).fold(heard, Label::meet),
         }
     }
 
