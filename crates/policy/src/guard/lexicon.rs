@@ -31,17 +31,12 @@ const DISGUISED: [&str; 7] = ["ignore", "prior", "instr", "reveal", "send", "fun
 const DISGUISED_LETTERS_MIN: usize = 5;
 
 /// A mistake in the list of phrases.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, automaton_core::error::Classified)]
 #[error("line {line} of the guard's phrases: {what}")]
+#[class(Internal)]
 pub struct PhraseListError {
     line: usize,
     what: String,
-}
-
-impl automaton_core::error::Classified for PhraseListError {
-    fn kind(&self) -> automaton_core::error::ErrorClass {
-        automaton_core::error::ErrorClass::Internal
-    }
 }
 
 /// How much a rule says by itself.
