@@ -48,7 +48,8 @@ impl ErrorClass {
     }
 }
 
-/// An error that knows its kind and, where there is one, the remedy.
+/// An error that knows its kind and, where there is one, the remedy: derive it, and say
+/// both at each variant.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no class, so an error with it as its cause needs a #[class(…)]"
 )]
