@@ -11,45 +11,33 @@ use automaton_store::{Approval, ApprovalAuthor, Store, StoreError};
 use automaton_wallet::signer_of;
 
 /// Why an answer was not taken.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Classified)]
 pub enum AnswerError {
     /// The question is not there, was answered, or expired.
     #[error(transparent)]
+    #[class(kind = match _0 {
+        StoreError::Missing { .. } | StoreError::Unfit { .. } => ErrorClass::User,
+        error => error.kind(),
+    }, hint = match _0 {
+        StoreError::Missing { .. } | StoreError::Unfit { .. } => {
+            Some("`automaton approvals list` shows what waits for an answer".to_owned())
+        }
+        error => error.hint(),
+    })]
     Store(#[from] StoreError),
     /// Nobody knows whose signature it should be.
     #[error("no creator's address is known here, so that no signature can be checked")]
+    #[class(Config, hint = "set `creatorAddress` in automaton.json, or answer without it")]
     NoCreator,
     /// Somebody else signed it, or something else was signed.
     #[error("the signature is not the creator's ({creator}) of this answer to {id}")]
+    #[class(Denied, hint = "`automaton approvals message` prints the text to sign")]
     Signature {
         /// The creator's address.
         creator: String,
         /// The question.
         id: ApprovalId,
     },
-}
-
-impl Classified for AnswerError {
-    fn kind(&self) -> ErrorClass {
-        match self {
-            Self::Store(StoreError::Missing { .. } | StoreError::Unfit { .. }) => ErrorClass::User,
-            Self::Store(error) => error.kind(),
-            Self::NoCreator => ErrorClass::Config,
-            Self::Signature { .. } => ErrorClass::Denied,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Store(StoreError::Missing { .. } | StoreError::Unfit { .. }) => {
-                "`automaton approvals list` shows what waits for an answer"
-            }
-            Self::Store(error) => return error.hint(),
-            Self::NoCreator => "set `creatorAddress` in automaton.json, or answer without it",
-            Self::Signature { .. } => "`automaton approvals message` prints the text to sign",
-        };
-        Some(hint.to_owned())
-    }
 }
 
 /// Answers a question; a signature comes with the creator's address, where that is known.

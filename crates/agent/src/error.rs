@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use automaton_core::error::{Classified, ErrorClass};
+use automaton_core::error::Classified;
 use automaton_inference::InferenceError;
 use automaton_net::NetError;
 use automaton_policy::guard::PhraseListError;
@@ -14,13 +14,15 @@ use automaton_store::StoreError;
 use crate::heartbeat::HeartbeatError;
 
 /// The life cannot go on.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Classified)]
 pub enum AgentError {
     /// A table could not be read or written.
     #[error(transparent)]
+    #[class(kind = _0.kind(), hint = _0.hint())]
     Store(Box<StoreError>),
     /// The schedule of the heartbeat cannot be used.
     #[error(transparent)]
+    #[class(kind = _0.kind(), hint = _0.hint())]
     Heartbeat(Box<HeartbeatError>),
     /// The tools' schemas cannot be used.
     #[error("cannot prepare the tools' schemas")]
@@ -33,6 +35,7 @@ pub enum AgentError {
     Guard(#[from] PhraseListError),
     /// The control socket cannot be opened.
     #[error("cannot open the control socket {path}")]
+    #[class(Internal, hint = "check that the home directory is writable and its path is short")]
     Control {
         /// Where it should be.
         path: PathBuf,
@@ -51,35 +54,8 @@ pub enum AgentError {
     },
     /// A task that must not end has ended.
     #[error("the {0} ended unexpectedly")]
+    #[class(Internal)]
     TaskEnded(&'static str),
-}
-
-impl Classified for AgentError {
-    fn kind(&self) -> ErrorClass {
-        match self {
-            Self::Store(error) => error.kind(),
-            Self::Heartbeat(error) => error.kind(),
-            Self::Tools(source) => source.kind(),
-            Self::Proxy(source) => source.kind(),
-            Self::Guard(source) => source.kind(),
-            Self::Control { .. } | Self::TaskEnded(_) => ErrorClass::Internal,
-            Self::Workspace { source, .. } => source.kind(),
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Store(error) => error.hint(),
-            Self::Heartbeat(error) => error.hint(),
-            Self::Tools(source) => source.hint(),
-            Self::Proxy(source) => source.hint(),
-            Self::Control { .. } => {
-                Some("check that the home directory is writable and its path is short".to_owned())
-            }
-            Self::Workspace { source, .. } => source.hint(),
-            Self::Guard(_) | Self::TaskEnded(_) => None,
-        }
-    }
 }
 
 impl From<StoreError> for AgentError {

@@ -6,13 +6,22 @@ use automaton_core::error::{Classified, ErrorClass};
 use automaton_net::NetError;
 
 /// A request to a cloud failed.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Classified)]
 pub enum CloudClientError {
     /// It did not answer.
     #[error(transparent)]
     Net(#[from] NetError),
     /// It refused.
     #[error("{cloud} refused with status {status}: {text}")]
+    #[class(kind = match status {
+        408 | 425 | 429 | 500..=599 => ErrorClass::Transient,
+        401 | 403 => ErrorClass::Config,
+        _ => ErrorClass::Upstream,
+    }, hint = match status {
+        401 | 403 => Some("provision a new key with this cloud".to_owned()),
+        402 => Some("add credits to the account".to_owned()),
+        _ => None,
+    })]
     Refused {
         /// The cloud.
         cloud: String,
@@ -25,6 +34,7 @@ pub enum CloudClientError {
     },
     /// What came back is no answer.
     #[error("{cloud} sent what is no answer: {what}")]
+    #[class(Upstream)]
     Malformed {
         /// The cloud.
         cloud: String,
@@ -33,38 +43,17 @@ pub enum CloudClientError {
     },
     /// The base URL is none.
     #[error("'{text}' is no base URL of a cloud")]
+    #[class(Config, hint = "write it like http://127.0.0.1:8402 or https://host")]
     BaseUrl {
         /// The text, without credentials.
         text: String,
     },
     /// The request could not be written.
     #[error("the request to the cloud cannot be written as JSON")]
+    #[class(Internal)]
     Encode {
         /// Why.
         #[source]
         source: serde_json::Error,
     },
-}
-
-impl Classified for CloudClientError {
-    fn kind(&self) -> ErrorClass {
-        match self {
-            Self::Net(error) => error.kind(),
-            Self::Refused { status: 408 | 425 | 429 | 500..=599, .. } => ErrorClass::Transient,
-            Self::Refused { status: 401 | 403, .. } | Self::BaseUrl { .. } => ErrorClass::Config,
-            Self::Refused { .. } | Self::Malformed { .. } => ErrorClass::Upstream,
-            Self::Encode { .. } => ErrorClass::Internal,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Net(error) => return error.hint(),
-            Self::Refused { status: 401 | 403, .. } => "provision a new key with this cloud",
-            Self::Refused { status: 402, .. } => "add credits to the account",
-            Self::BaseUrl { .. } => "write it like http://127.0.0.1:8402 or https://host",
-            Self::Refused { .. } | Self::Malformed { .. } | Self::Encode { .. } => return None,
-        };
-        Some(hint.to_owned())
-    }
 }

@@ -22,13 +22,15 @@ use crate::db::{DbError, LedgerTotals};
 pub type OperatorNotifier = Arc<dyn Fn(String) + Send + Sync>;
 
 /// The cloud cannot start.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Classified)]
 pub enum CloudError {
     /// The configuration says something that cannot be.
     #[error("the cloud's configuration is wrong: {0}")]
+    #[class(Config)]
     Config(String),
     /// A file that the configuration names cannot be used.
     #[error("cannot use {}", .path.display())]
+    #[class(Config)]
     File {
         /// The file.
         path: PathBuf,
@@ -38,6 +40,7 @@ pub enum CloudError {
     },
     /// A file with a secret can be read by others.
     #[error("{} can be read by others than its owner", .0.display())]
+    #[class(Config, hint = "Run `chmod 600 {}`.", _0.display())]
     Exposed(PathBuf),
     /// The HTTP client cannot be made.
     #[error(transparent)]
@@ -50,12 +53,18 @@ pub enum CloudError {
     Db(#[from] DbError),
     /// The ledger does not add up.
     #[error("the ledger does not add up: its sum is {}, it has {} faults", .0.sum, .0.faults)]
+    #[class(
+        Internal,
+        hint = "Nothing was changed. Keep a copy of the database and restore a backup."
+    )]
     Books(LedgerTotals),
     /// Nothing can be given back.
     #[error("{0}")]
+    #[class(User, hint = "`GET /v1/credits/history` of the wallet names its postings.")]
     Refund(String),
     /// The port cannot be had.
     #[error("cannot listen on {address}")]
+    #[class(User, hint = "Choose another port, or 0 for any.")]
     Listen {
         /// Where.
         address: SocketAddr,
@@ -63,36 +72,6 @@ pub enum CloudError {
         #[source]
         source: std::io::Error,
     },
-}
-
-impl Classified for CloudError {
-    fn kind(&self) -> ErrorClass {
-        match self {
-            Self::Config(_) | Self::File { .. } | Self::Exposed(_) => ErrorClass::Config,
-            Self::Net(error) => error.kind(),
-            Self::Model(error) => error.kind(),
-            Self::Db(error) => error.kind(),
-            Self::Books(_) => ErrorClass::Internal,
-            Self::Refund(_) | Self::Listen { .. } => ErrorClass::User,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Exposed(path) => Some(format!("Run `chmod 600 {}`.", path.display())),
-            Self::Books(_) => Some(
-                "Nothing was changed. Keep a copy of the database and restore a backup.".to_owned(),
-            ),
-            Self::Listen { .. } => Some("Choose another port, or 0 for any.".to_owned()),
-            Self::Net(error) => error.hint(),
-            Self::Model(error) => error.hint(),
-            Self::Db(error) => error.hint(),
-            Self::Refund(_) => {
-                Some("`GET /v1/credits/history` of the wallet names its postings.".to_owned())
-            }
-            Self::Config(_) | Self::File { .. } => None,
-        }
-    }
 }
 
 /// A refused request.

@@ -10,6 +10,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use automaton_derive::Classified;
+
 /// Who has to act for the operation to succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -46,7 +48,11 @@ impl ErrorClass {
     }
 }
 
-/// An error that knows its kind and, where there is one, the remedy.
+/// An error that knows its kind and, where there is one, the remedy: derive it, and say
+/// both at each variant.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no class, so an error with it as its cause needs a #[class(…)]"
+)]
 pub trait Classified: Error {
     /// The kind of this failure.
     fn kind(&self) -> ErrorClass;

@@ -12,10 +12,11 @@ use automaton_core::error::{Classified, ErrorClass};
 use crate::chain::ChainRefusal;
 
 /// The dev chain cannot start, or did not do what it was asked.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Classified)]
 pub enum DevnetError {
     /// The server cannot listen.
     #[error("the dev chain cannot listen on {address}")]
+    #[class(User, hint = "Choose another port; port 0 takes one that is free.")]
     Listen {
         /// Where.
         address: SocketAddr,
@@ -24,6 +25,7 @@ pub enum DevnetError {
     },
     /// The log cannot be opened, read or written.
     #[error("the chain's log '{path}' cannot be used")]
+    #[class(Internal)]
     Log {
         /// The log.
         path: PathBuf,
@@ -32,12 +34,14 @@ pub enum DevnetError {
     },
     /// Another process has this chain.
     #[error("the chain in '{path}' is used by another process")]
+    #[class(User, hint = "End that process, or use another folder.")]
     InUse {
         /// The log.
         path: PathBuf,
     },
     /// The log is not as it was written, or not of this chain.
     #[error("cannot go on from '{path}': in line {line}, {why}")]
+    #[class(Internal, hint = "Restore the file from a copy, or move it away to begin a new chain.")]
     Damaged {
         /// The log.
         path: PathBuf,
@@ -48,32 +52,13 @@ pub enum DevnetError {
     },
     /// The chain refused.
     #[error("the dev chain refused")]
+    #[class(kind = match _0 {
+        ChainRefusal::Broken(_) | ChainRefusal::Evm(_) => ErrorClass::Internal,
+        _ => ErrorClass::User,
+    })]
     Refused(#[from] ChainRefusal),
     /// A request panicked.
     #[error("the dev chain failed to answer")]
+    #[class(Internal)]
     Crashed,
-}
-
-impl Classified for DevnetError {
-    fn kind(&self) -> ErrorClass {
-        match self {
-            Self::Listen { .. } | Self::InUse { .. } => ErrorClass::User,
-            Self::Log { .. } | Self::Damaged { .. } | Self::Crashed => ErrorClass::Internal,
-            Self::Refused(ChainRefusal::Broken(_) | ChainRefusal::Evm(_)) => ErrorClass::Internal,
-            Self::Refused(_) => ErrorClass::User,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Listen { .. } => {
-                Some("Choose another port; port 0 takes one that is free.".to_owned())
-            }
-            Self::InUse { .. } => Some("End that process, or use another folder.".to_owned()),
-            Self::Damaged { .. } => Some(
-                "Restore the file from a copy, or move it away to begin a new chain.".to_owned(),
-            ),
-            Self::Log { .. } | Self::Refused(_) | Self::Crashed => None,
-        }
-    }
 }

@@ -15,17 +15,21 @@ use automaton_core::wire::brain::LocalModelFailureCode;
 use automaton_net::{DeadlineKind, NetError, OriginError};
 use automaton_sandbox::{LaunchError, PlanRefusal};
 
+const CHECK_MODEL: &str = "check the base URL and the model's name in the configuration";
+
 /// A model did not answer.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Classified)]
 pub enum InferenceError {
     /// The server could not be reached.
     #[error(transparent)]
+    #[class(Transient, hint = "see that the model's server runs and that its URL is right")]
     Unreachable {
         /// Why.
         source: NetError,
     },
     /// The server was too slow.
     #[error("the model's server took too long")]
+    #[class(Transient)]
     TimedOut {
         /// Which deadline passed.
         #[source]
@@ -40,6 +44,11 @@ pub enum InferenceError {
     },
     /// The server answered with an error.
     #[error("{endpoint} answered with status {status}: {text}")]
+    #[class(kind = match status {
+        408 | 409 | 425 | 429 | 500..=599 => ErrorClass::Transient,
+        405 => ErrorClass::Config,
+        _ => ErrorClass::Upstream,
+    }, hint = (*status == 405).then(|| CHECK_MODEL.to_owned()))]
     Status {
         /// The server.
         endpoint: String,
@@ -50,6 +59,7 @@ pub enum InferenceError {
     },
     /// The server wants money first.
     #[error("{endpoint} says that there are no credits left: {text}")]
+    #[class(Upstream, hint = "add credits to the account that the key belongs to")]
     NoCredits {
         /// The server.
         endpoint: String,
@@ -58,6 +68,7 @@ pub enum InferenceError {
     },
     /// The server has too much to do, and says when to come again.
     #[error("{endpoint} is busy ({status}) and asks to wait {} seconds: {text}", wait.as_secs())]
+    #[class(Transient, hint = "wait, or ask whoever runs the server for a higher limit")]
     Busy {
         /// The server.
         endpoint: String,
@@ -70,6 +81,7 @@ pub enum InferenceError {
     },
     /// The server does not take our key.
     #[error("{endpoint} does not accept the key ({status}): {text}")]
+    #[class(Config, hint = "{}", remedy.as_deref().unwrap_or("check the API key in the configuration"))]
     Unauthorised {
         /// The server.
         endpoint: String,
@@ -82,6 +94,10 @@ pub enum InferenceError {
     },
     /// The server has no such model, or nothing at all at this address.
     #[error("{endpoint} has no model '{model}': {text}")]
+    #[class(Config, hint = "{}; {}", remedy.as_deref().unwrap_or(CHECK_MODEL), match listed[..] {
+        [] => "if the name is right, the server's address is not".to_owned(),
+        _ => format!("the server has: {}", listed.join(", ")),
+    })]
     NoModel {
         /// The server.
         endpoint: String,
@@ -96,6 +112,11 @@ pub enum InferenceError {
     },
     /// The model, or its server, cannot call tools.
     #[error("{endpoint} does not let '{model}' call tools: {text}")]
+    #[class(
+        Config,
+        hint = "choose a model that calls tools, or switch them on in its server{}",
+        remedy.as_ref().map_or(String::new(), |remedy| format!(": {remedy}"))
+    )]
     NoTools {
         /// The server.
         endpoint: String,
@@ -108,6 +129,9 @@ pub enum InferenceError {
     },
     /// The conversation does not fit into the model's window.
     #[error("the conversation is too long for the model: {text}")]
+    #[class(User, hint = "{}", remedy.as_deref().unwrap_or(
+        "set `brain.contextTokens` to what the server takes, or use a model with a larger window"
+    ))]
     TooLong {
         /// What the provider says.
         text: String,
@@ -118,6 +142,7 @@ pub enum InferenceError {
     },
     /// The server failed in the middle of its answer, and said so.
     #[error("{endpoint} failed while it answered: {text}")]
+    #[class(Transient)]
     Failed {
         /// The server.
         endpoint: String,
@@ -126,6 +151,7 @@ pub enum InferenceError {
     },
     /// The answer broke off. What came of it is worth nothing.
     #[error("the answer of {endpoint} broke off")]
+    #[class(Transient)]
     Cut {
         /// The server.
         endpoint: String,
@@ -135,6 +161,7 @@ pub enum InferenceError {
     },
     /// What came back is no reply.
     #[error("{endpoint} sent what is no reply of a model: {what}")]
+    #[class(Upstream)]
     Malformed {
         /// The server.
         endpoint: String,
@@ -143,6 +170,7 @@ pub enum InferenceError {
     },
     /// The base URL is none.
     #[error("'{text}' is no base URL of a model's server")]
+    #[class(Config, hint = "write it like http://127.0.0.1:8080 or https://host/v1")]
     BaseUrl {
         /// The text, without credentials.
         text: String,
@@ -152,6 +180,7 @@ pub enum InferenceError {
     },
     /// The request could not be written.
     #[error("the request to the model cannot be written as JSON")]
+    #[class(Internal)]
     Encode {
         /// Why.
         #[source]
@@ -159,6 +188,7 @@ pub enum InferenceError {
     },
     /// The history is out of order.
     #[error("message {place} of the conversation is out of place: {what}")]
+    #[class(Internal)]
     Conversation {
         /// Its number, from 0.
         place: usize,
@@ -167,6 +197,7 @@ pub enum InferenceError {
     },
     /// A tool's schema is none.
     #[error("the schema of the tool {tool} is no JSON Schema")]
+    #[class(Internal)]
     Schema {
         /// The tool.
         tool: ToolName,
@@ -176,6 +207,7 @@ pub enum InferenceError {
     },
     /// The built-in catalogue cannot be read.
     #[error("the catalogue of models is damaged")]
+    #[class(Internal)]
     Catalogue {
         /// Why.
         #[source]
@@ -183,6 +215,7 @@ pub enum InferenceError {
     },
     /// The price cannot be counted.
     #[error("the price of the answer cannot be counted")]
+    #[class(Internal)]
     Cost {
         /// Why.
         #[source]
@@ -291,81 +324,12 @@ impl InferenceError {
     }
 }
 
-impl Classified for InferenceError {
-    fn kind(&self) -> ErrorClass {
-        match self {
-            Self::Unreachable { .. }
-            | Self::TimedOut { .. }
-            | Self::Busy { .. }
-            | Self::Failed { .. }
-            | Self::Cut { .. } => ErrorClass::Transient,
-            Self::Refused { source } => source.kind(),
-            Self::Status { status: 408 | 409 | 425 | 429 | 500..=599, .. } => ErrorClass::Transient,
-            Self::Status { status: 405, .. }
-            | Self::Unauthorised { .. }
-            | Self::NoModel { .. }
-            | Self::NoTools { .. }
-            | Self::BaseUrl { .. } => ErrorClass::Config,
-            Self::Status { .. } | Self::NoCredits { .. } | Self::Malformed { .. } => {
-                ErrorClass::Upstream
-            }
-            Self::TooLong { .. } => ErrorClass::User,
-            Self::Encode { .. }
-            | Self::Conversation { .. }
-            | Self::Schema { .. }
-            | Self::Catalogue { .. }
-            | Self::Cost { .. } => ErrorClass::Internal,
-            Self::Helper(error) => error.kind(),
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Unreachable { .. } => {
-                "see that the model's server runs and that its URL is right"
-            }
-            Self::Refused { source } => return source.hint(),
-            Self::Status { status: 405, .. } => {
-                "check the base URL and the model's name in the configuration"
-            }
-            Self::NoCredits { .. } => "add credits to the account that the key belongs to",
-            Self::Unauthorised { remedy, .. } => {
-                remedy.as_deref().unwrap_or("check the API key in the configuration")
-            }
-            Self::NoModel { listed, remedy, .. } => {
-                let remedy = remedy
-                    .as_deref()
-                    .unwrap_or("check the base URL and the model's name in the configuration");
-                return Some(match listed.as_slice() {
-                    [] => format!("{remedy}; if the name is right, the server's address is not"),
-                    listed => format!("{remedy}; the server has: {}", listed.join(", ")),
-                });
-            }
-            Self::NoTools { remedy, .. } => {
-                let other = "choose a model that calls tools, or switch them on in its server";
-                return Some(match remedy {
-                    Some(remedy) => format!("{other}: {remedy}"),
-                    None => other.to_owned(),
-                });
-            }
-            Self::TooLong { remedy: Some(remedy), .. } => remedy,
-            Self::Busy { .. } => "wait, or ask whoever runs the server for a higher limit",
-            Self::BaseUrl { .. } => "write it like http://127.0.0.1:8080 or https://host/v1",
-            Self::TooLong { .. } => {
-                "set `brain.contextTokens` to what the server takes, or use a model with a larger window"
-            }
-            Self::Helper(error) => return error.hint(),
-            _ => return None,
-        };
-        Some(hint.to_owned())
-    }
-}
-
 /// The local model's helper failed.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Classified)]
 pub enum LocalModelError {
     /// The model's file cannot be read.
     #[error("the model file {} cannot be read", path.display())]
+    #[class(Config, hint = "name a GGUF file that this user can read")]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -375,6 +339,7 @@ pub enum LocalModelError {
     },
     /// The model's file is another than the configuration names.
     #[error("the model file {} has the SHA-256 {found}, not {wanted}", path.display())]
+    #[class(Config, hint = "obtain the file again, or change the checksum if you meant to")]
     Changed {
         /// The file.
         path: PathBuf,
@@ -385,6 +350,7 @@ pub enum LocalModelError {
     },
     /// A path that cannot be an argument.
     #[error("the path {} is not text", path.display())]
+    #[class(Config, hint = "name a GGUF file that this user can read")]
     PathNotText {
         /// The path.
         path: PathBuf,
@@ -405,6 +371,7 @@ pub enum LocalModelError {
     },
     /// The channel to it could not be made.
     #[error("the channel to the helper could not be made")]
+    #[class(Internal)]
     Channel {
         /// Why.
         #[source]
@@ -412,6 +379,11 @@ pub enum LocalModelError {
     },
     /// It ended before it was ready: the model could not be loaded.
     #[error("the model could not be loaded ({status}): {said}")]
+    #[class(
+        Config,
+        hint = "the file may be cut off, damaged or too large for the memory limit: obtain it \
+                again, or name another one"
+    )]
     NotReady {
         /// How it ended.
         status: String,
@@ -420,6 +392,7 @@ pub enum LocalModelError {
     },
     /// It ended while it was needed.
     #[error("the helper died ({status}): {said}")]
+    #[class(Transient)]
     Died {
         /// How it ended.
         status: String,
@@ -428,18 +401,21 @@ pub enum LocalModelError {
     },
     /// It said nothing for too long and was ended.
     #[error("the helper said nothing for {limit:?} and was ended")]
+    #[class(Transient)]
     Hung {
         /// How long.
         limit: Duration,
     },
     /// It talked for too long and was ended.
     #[error("the helper had not finished after {limit:?} and was ended")]
+    #[class(Transient)]
     Slow {
         /// How long.
         limit: Duration,
     },
     /// It speaks another version.
     #[error("the helper speaks version {found} of the protocol, not {wanted}")]
+    #[class(Config, hint = "build the helper from the same sources as the program")]
     Version {
         /// Its version.
         found: u32,
@@ -448,12 +424,17 @@ pub enum LocalModelError {
     },
     /// It said what it must not say, and was ended.
     #[error("the helper broke the protocol: {what}")]
+    #[class(Upstream)]
     Protocol {
         /// What it did.
         what: String,
     },
     /// It could not answer this request; it lives on.
     #[error("the helper could not answer: {message}")]
+    #[class(kind = match code {
+        LocalModelFailureCode::Model => ErrorClass::Transient,
+        _ => ErrorClass::Internal,
+    })]
     Answer {
         /// What failed.
         code: LocalModelFailureCode,
@@ -462,49 +443,12 @@ pub enum LocalModelError {
     },
     /// It died too often.
     #[error("the helper had to be started {starts} times within an hour")]
+    #[class(
+        Transient,
+        hint = "the model may need more memory than its limit; it is tried again later"
+    )]
     GivenUp {
         /// How often.
         starts: usize,
     },
-}
-
-impl Classified for LocalModelError {
-    fn kind(&self) -> ErrorClass {
-        match self {
-            Self::Unreadable { .. }
-            | Self::Changed { .. }
-            | Self::PathNotText { .. }
-            | Self::NotReady { .. }
-            | Self::Version { .. } => ErrorClass::Config,
-            Self::Sandbox { source } => source.kind(),
-            Self::Launch { source } => source.kind(),
-            Self::Died { .. } | Self::Hung { .. } | Self::Slow { .. } | Self::GivenUp { .. } => {
-                ErrorClass::Transient
-            }
-            Self::Answer { code: LocalModelFailureCode::Model, .. } => ErrorClass::Transient,
-            Self::Protocol { .. } => ErrorClass::Upstream,
-            Self::Channel { .. } | Self::Answer { .. } => ErrorClass::Internal,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Unreadable { .. } | Self::PathNotText { .. } => {
-                "name a GGUF file that this user can read"
-            }
-            Self::Changed { .. } => "obtain the file again, or change the checksum if you meant to",
-            Self::NotReady { .. } => {
-                "the file may be cut off, damaged or too large for the memory limit: obtain it \
-                 again, or name another one"
-            }
-            Self::Version { .. } => "build the helper from the same sources as the program",
-            Self::GivenUp { .. } => {
-                "the model may need more memory than its limit; it is tried again later"
-            }
-            Self::Sandbox { source } => return source.hint(),
-            Self::Launch { source } => return source.hint(),
-            _ => return None,
-        };
-        Some(hint.to_owned())
-    }
 }

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use automaton_agent::command_spec;
-use automaton_core::error::{Classified, ErrorClass};
+use automaton_core::error::Classified;
 use automaton_core::time::Span;
 use automaton_sandbox::drill::{AttemptTarget, AttemptVerdict, ControlResult, Controls, Drill};
 use automaton_sandbox::{
@@ -32,10 +32,11 @@ const TICK_MAX: Duration = Duration::from_millis(200);
 const SETTLES: Duration = Duration::from_secs(5);
 
 /// Something could not be tried.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Classified)]
 pub enum SandboxCheckError {
     /// What is planted could not be.
     #[error("cannot make what the drill needs")]
+    #[class(Internal)]
     Plant(#[source] io::Error),
     /// No such sandbox can be had here.
     #[error(transparent)]
@@ -45,26 +46,8 @@ pub enum SandboxCheckError {
     Launch(#[from] LaunchError),
     /// A thread of the drill is gone.
     #[error("a thread of the drill broke down")]
+    #[class(User)]
     Thread,
-}
-
-impl Classified for SandboxCheckError {
-    fn kind(&self) -> ErrorClass {
-        match self {
-            Self::Plant(_) => ErrorClass::Internal,
-            Self::Refused(refusal) => refusal.kind(),
-            Self::Launch(error) => error.kind(),
-            Self::Thread => ErrorClass::User,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Refused(refusal) => refusal.hint(),
-            Self::Launch(error) => error.hint(),
-            Self::Plant(_) | Self::Thread => None,
-        }
-    }
 }
 
 /// What came of one thing that was tried.

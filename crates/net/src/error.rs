@@ -6,18 +6,22 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use automaton_core::error::{Classified, ErrorClass};
+use automaton_core::error::Classified;
 
 use crate::breaker::FAILURES_MAX;
 use crate::limits::CONNECT;
 use crate::origin::{Origin, OriginError};
 use crate::ssrf::AddressClass;
 
+const ONLY_SPELT_OUT: &str =
+    "only origins that the configuration spells out may be private or unencrypted";
+
 /// A request did not get its whole answer.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Classified)]
 pub enum NetError {
     /// The client could not be made.
     #[error("the HTTP client cannot be set up")]
+    #[class(Internal)]
     Setup {
         /// Why.
         #[source]
@@ -25,6 +29,7 @@ pub enum NetError {
     },
     /// The URL leads nowhere that is spoken here.
     #[error("the URL cannot be requested")]
+    #[class(Config)]
     Url {
         /// Why.
         #[source]
@@ -32,18 +37,21 @@ pub enum NetError {
     },
     /// A header cannot be sent.
     #[error("the header '{name}' holds characters that cannot be sent")]
+    #[class(Internal)]
     Header {
         /// Its name.
         name: String,
     },
     /// A header that nobody but this program may set.
     #[error("the header '{name}' is set by this program alone")]
+    #[class(Denied, hint = "leave it out")]
     HeaderRefused {
         /// Its name.
         name: String,
     },
     /// The request may not be sent more than once, and its caller wants that.
     #[error("the request to {url} may not be repeated: {why}")]
+    #[class(Internal)]
     NotRepeatable {
         /// Where the request would have gone, without its query.
         url: String,
@@ -52,18 +60,25 @@ pub enum NetError {
     },
     /// A request that may be paid for, to a place that may not be paid.
     #[error("{origin} is not on the list of those who may be paid")]
+    #[class(
+        Denied,
+        hint = "only the creator's configuration says who may be paid; write {origin} there if you \
+                mean it"
+    )]
     NotPaid {
         /// Where the request would have gone.
         origin: Origin,
     },
     /// A payment where none may be: before there is a demand.
     #[error("the request to {origin} holds a payment already")]
+    #[class(Internal)]
     PaidAlready {
         /// Where the request would have gone.
         origin: Origin,
     },
     /// The origin failed too often, and is left alone for a while.
     #[error("{origin} failed {FAILURES_MAX} times in a row and {}", circuit_open_for(*.again))]
+    #[class(Transient)]
     CircuitOpen {
         /// Where the request would have gone.
         origin: Origin,
@@ -73,12 +88,14 @@ pub enum NetError {
     },
     /// Plain http, where nobody allowed it.
     #[error("{origin} is not encrypted")]
+    #[class(Denied, hint = "{ONLY_SPELT_OUT}; write {origin} there if you mean it")]
     NotEncrypted {
         /// Where the request would have gone.
         origin: Origin,
     },
     /// An address that requests may not reach.
     #[error("{origin} is at {address}, a {class} address")]
+    #[class(Denied, hint = "{ONLY_SPELT_OUT}; write {origin} there if you mean it")]
     ForbiddenAddress {
         /// Where the request would have gone.
         origin: Origin,
@@ -89,6 +106,7 @@ pub enum NetError {
     },
     /// No connection, or it broke before the answer's head.
     #[error("{origin} cannot be reached")]
+    #[class(Transient)]
     Unreachable {
         /// Where the request went.
         origin: Origin,
@@ -98,6 +116,7 @@ pub enum NetError {
     },
     /// The body broke off.
     #[error("the answer of {origin} broke off")]
+    #[class(Transient)]
     BrokenOff {
         /// Where the request went.
         origin: Origin,
@@ -107,6 +126,7 @@ pub enum NetError {
     },
     /// A deadline passed.
     #[error("{origin} {}", .late.sentence())]
+    #[class(Transient)]
     TimedOut {
         /// Where the request went.
         origin: Origin,
@@ -115,6 +135,7 @@ pub enum NetError {
     },
     /// A redirection, which is never followed.
     #[error("{origin} answered with a redirection ({status}), which is not followed")]
+    #[class(Upstream, hint = "write the address that the server redirects to in the configuration")]
     Redirected {
         /// Where the request went.
         origin: Origin,
@@ -123,6 +144,7 @@ pub enum NetError {
     },
     /// The body is larger than the caller allows.
     #[error("the answer of {origin} is larger than {limit_bytes} bytes")]
+    #[class(Upstream)]
     TooLarge {
         /// Where the request went.
         origin: Origin,
@@ -155,45 +177,6 @@ impl DeadlineKind {
             Self::Connect => format!("did not take a connection within {CONNECT:?}"),
             Self::Idle(limit) => format!("sent nothing for {limit:?}"),
             Self::Total(limit) => format!("had not finished its answer after {limit:?}"),
-        }
-    }
-}
-
-impl Classified for NetError {
-    fn kind(&self) -> ErrorClass {
-        match self {
-            Self::Setup { .. }
-            | Self::Header { .. }
-            | Self::NotRepeatable { .. }
-            | Self::PaidAlready { .. } => ErrorClass::Internal,
-            Self::Url { .. } => ErrorClass::Config,
-            Self::NotEncrypted { .. }
-            | Self::ForbiddenAddress { .. }
-            | Self::HeaderRefused { .. }
-            | Self::NotPaid { .. } => ErrorClass::Denied,
-            Self::Unreachable { .. }
-            | Self::BrokenOff { .. }
-            | Self::TimedOut { .. }
-            | Self::CircuitOpen { .. } => ErrorClass::Transient,
-            Self::Redirected { .. } | Self::TooLarge { .. } => ErrorClass::Upstream,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::NotEncrypted { origin } | Self::ForbiddenAddress { origin, .. } => Some(format!(
-                "only origins that the configuration spells out may be private or unencrypted; \
-                 write {origin} there if you mean it"
-            )),
-            Self::Redirected { .. } => {
-                Some("write the address that the server redirects to in the configuration".into())
-            }
-            Self::HeaderRefused { .. } => Some("leave it out".into()),
-            Self::NotPaid { origin } => Some(format!(
-                "only the creator's configuration says who may be paid; write {origin} there if \
-                 you mean it"
-            )),
-            _ => None,
         }
     }
 }

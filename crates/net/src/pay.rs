@@ -9,7 +9,7 @@
 
 use std::future::Future;
 
-use automaton_core::error::{Classified, ErrorClass};
+use automaton_core::error::Classified;
 use automaton_core::secret::Secret;
 
 use crate::client::HttpClient;
@@ -112,7 +112,12 @@ impl HttpClient {
 }
 
 /// A list of those who may be paid cannot be read.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Classified)]
+#[class(
+    Config,
+    hint = "write a domain such as example.com, which stands for the hosts below it too, or one \
+            origin such as http://127.0.0.1:4021"
+)]
 pub enum PayeesError {
     /// An entry is neither a domain nor an origin.
     #[error("'{entry}' cannot be on the list of those who may be paid")]
@@ -126,20 +131,6 @@ pub enum PayeesError {
     /// An entry that would let half the world be paid.
     #[error("'{0}' on the list of those who may be paid is no domain of anybody")]
     TooWide(String),
-}
-
-impl Classified for PayeesError {
-    fn kind(&self) -> ErrorClass {
-        ErrorClass::Config
-    }
-
-    fn hint(&self) -> Option<String> {
-        Some(
-            "write a domain such as example.com, which stands for the hosts below it too, or one \
-             origin such as http://127.0.0.1:4021"
-                .to_owned(),
-        )
-    }
 }
 
 /// Who may be paid: nobody, unless the list names them.

@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use automaton_core::error::{Classified, ErrorClass};
+use automaton_core::error::Classified;
 use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{
@@ -120,10 +120,11 @@ pub enum FileKind {
 }
 
 /// A file operation that failed.
-#[derive(Debug, Error)]
+#[derive(Debug, Error, Classified)]
 pub enum FsError {
     /// The workspace itself cannot be opened.
     #[error("cannot open the workspace {}", path.display())]
+    #[class(Config)]
     Root {
         /// Its path on the host.
         path: PathBuf,
@@ -133,18 +134,24 @@ pub enum FsError {
     },
     /// There is no such file.
     #[error("{path} does not exist")]
+    #[class(User)]
     Missing {
         /// The path.
         path: WorkspacePath,
     },
     /// A link is on the way, or the way leads out of the workspace.
     #[error("{path} leads through a link, and no link is followed: name the file itself")]
+    #[class(Denied)]
     Escapes {
         /// The path.
         path: WorkspacePath,
     },
     /// It is not a regular file.
     #[error("{path} is {kind}, not a file")]
+    #[class(User, hint = match kind {
+        FileKind::Directory => Some("list_files tells what is in it.".to_owned()),
+        _ => None,
+    })]
     NotAFile {
         /// The path.
         path: WorkspacePath,
@@ -153,6 +160,7 @@ pub enum FsError {
     },
     /// The content is larger than permitted.
     #[error("{bytes} bytes are too many for {path}: at most {bytes_max} can be written")]
+    #[class(User)]
     TooLarge {
         /// The path.
         path: WorkspacePath,
@@ -163,6 +171,7 @@ pub enum FsError {
     },
     /// It could not be read.
     #[error("cannot read {path}")]
+    #[class(Internal)]
     Read {
         /// The path.
         path: WorkspacePath,
@@ -172,6 +181,7 @@ pub enum FsError {
     },
     /// It could not be written; what was there is unchanged.
     #[error("cannot write {path}")]
+    #[class(Internal)]
     Write {
         /// The path.
         path: WorkspacePath,
@@ -179,28 +189,6 @@ pub enum FsError {
         #[source]
         source: io::Error,
     },
-}
-
-impl Classified for FsError {
-    fn kind(&self) -> ErrorClass {
-        match self {
-            Self::Root { .. } => ErrorClass::Config,
-            Self::Missing { .. } | Self::NotAFile { .. } | Self::TooLarge { .. } => {
-                ErrorClass::User
-            }
-            Self::Escapes { .. } => ErrorClass::Denied,
-            Self::Read { .. } | Self::Write { .. } => ErrorClass::Internal,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::NotAFile { kind: FileKind::Directory, .. } => {
-                Some("list_files tells what is in it.".to_owned())
-            }
-            _ => None,
-        }
-    }
 }
 
 impl WorkspaceDir {

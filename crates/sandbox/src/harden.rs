@@ -4,14 +4,15 @@
 
 use std::io;
 
-use automaton_core::error::{Classified, ErrorClass};
+use automaton_core::error::Classified;
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::stat::{Mode, umask};
 use thiserror::Error;
 
 /// A protection of our own process that could not be set.
-#[derive(Debug, Error)]
+#[derive(Debug, Error, Classified)]
+#[class(Internal)]
 pub enum HardenError {
     /// The process stays open to debuggers of the same user.
     #[error("cannot close this process to debuggers")]
@@ -22,12 +23,6 @@ pub enum HardenError {
     /// The process may leave its memory in a file.
     #[error("cannot forbid core dumps of this process")]
     Core(#[source] io::Error),
-}
-
-impl Classified for HardenError {
-    fn kind(&self) -> ErrorClass {
-        ErrorClass::Internal
-    }
 }
 
 /// Makes this process invisible to debuggers of the same user, forbids core

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use automaton_core::error::{Classified, ErrorClass};
+use automaton_core::error::Classified;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -45,19 +45,23 @@ pub struct Launcher {
 }
 
 /// Why a run could not be started or followed to its end.
-#[derive(Debug, Error)]
+#[derive(Debug, Error, Classified)]
 pub enum LaunchError {
     /// Pipes, sockets or memory for the run could not be had.
     #[error("cannot prepare the sandbox's channels")]
+    #[class(Transient)]
     Channels(#[source] io::Error),
     /// The plan could not be written down for the helper.
     #[error("cannot pass the plan to the sandbox's helper")]
+    #[class(Internal)]
     Request(#[source] serde_json::Error),
     /// The helper executable could not be started.
     #[error("cannot start the sandbox's helper")]
+    #[class(kind = _0.kind())]
     Helper(#[from] ProcessError),
     /// A step of building the sandbox failed. Nothing was run.
     #[error("the sandbox could not be built: {step}: {problem}")]
+    #[class(Internal)]
     Setup {
         /// Which step.
         step: String,
@@ -66,30 +70,39 @@ pub enum LaunchError {
     },
     /// The program could not be executed inside the sandbox.
     #[error("cannot execute the program in the sandbox: {0}")]
+    #[class(User)]
     Exec(String),
     /// The helper ended without a word. Nothing was run.
     #[error("the sandbox's helper ended without an answer")]
+    #[class(Internal)]
     Silent,
     /// The helper took longer than any working machine needs.
     #[error("the sandbox was not built within {} seconds", SETUP_MAX.as_secs())]
+    #[class(Transient)]
     Slow,
     /// A plan that opens a session was to be launched, or the other way round.
     #[error("this plan is not of the kind that was asked for: {0}")]
+    #[class(Internal)]
     Plan(&'static str),
     /// The task makes no sense.
     #[error("the task was not started")]
+    #[class(kind = _0.kind())]
     Task(#[from] PlanRefusal),
     /// The session is over.
     #[error("the sandbox has ended, and with it what ran in it")]
+    #[class(Transient)]
     Over,
     /// The run ended, but how is not known.
     #[error("the sandbox's helper was lost; how the program ended is not known")]
+    #[class(Internal)]
     Lost,
     /// Processes of the run could not be ended.
     #[error("the sandbox's processes did not end when they were killed")]
+    #[class(Internal)]
     Stuck,
     /// The run could not be followed.
     #[error("cannot follow the run")]
+    #[class(Internal)]
     Follow(#[source] io::Error),
 }
 
@@ -98,24 +111,6 @@ impl LaunchError {
     #[must_use]
     pub const fn is_before_start(&self) -> bool {
         !matches!(self, Self::Slow | Self::Lost | Self::Stuck | Self::Follow(_))
-    }
-}
-
-impl Classified for LaunchError {
-    fn kind(&self) -> ErrorClass {
-        match self {
-            Self::Exec(_) => ErrorClass::User,
-            Self::Helper(error) => error.kind(),
-            Self::Task(refusal) => refusal.kind(),
-            Self::Channels(_) | Self::Slow | Self::Over => ErrorClass::Transient,
-            Self::Request(_)
-            | Self::Setup { .. }
-            | Self::Plan(_)
-            | Self::Silent
-            | Self::Lost
-            | Self::Stuck
-            | Self::Follow(_) => ErrorClass::Internal,
-        }
     }
 }
 

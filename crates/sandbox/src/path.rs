@@ -7,7 +7,7 @@
 use std::fmt;
 use std::path::Path;
 
-use automaton_core::error::{Classified, ErrorClass};
+use automaton_core::error::Classified;
 use thiserror::Error;
 
 use crate::spec::HOME_INSIDE;
@@ -22,53 +22,44 @@ const NAME_BYTES_MAX: usize = 255;
 pub struct WorkspacePath(String);
 
 /// Why a text is no path within the workspace.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Error, Classified)]
 pub enum PathError {
     /// There is no text.
     #[error("the path is empty")]
+    #[class(User, hint = "Give a path relative to {HOME_INSIDE}, such as `notes/today.md`.")]
     Empty,
     /// It contains a NUL byte.
     #[error("the path contains a NUL byte")]
+    #[class(User, hint = "Give a path relative to {HOME_INSIDE}, such as `notes/today.md`.")]
     Nul,
     /// It, or one of its names, is longer than the system permits.
     #[error("the path is too long ({bytes} bytes)")]
+    #[class(User, hint = "Give a path relative to {HOME_INSIDE}, such as `notes/today.md`.")]
     TooLong {
         /// Its length.
         bytes: usize,
     },
     /// It is absolute and not below the workspace.
     #[error("{path:?} is not in the workspace, which is {HOME_INSIDE}")]
+    #[class(Denied, hint = "Give a path relative to {HOME_INSIDE}, such as `notes/today.md`.")]
     Outside {
         /// The path.
         path: String,
     },
     /// Its `..` parts lead above the workspace.
     #[error("{path:?} leads out of the workspace")]
+    #[class(Denied, hint = "Give a path relative to {HOME_INSIDE}, such as `notes/today.md`.")]
     Above {
         /// The path.
         path: String,
     },
     /// It starts with another user's home.
     #[error("{path:?} names the home of another user")]
+    #[class(Denied, hint = "Give a path relative to {HOME_INSIDE}, such as `notes/today.md`.")]
     OtherHome {
         /// The path.
         path: String,
     },
-}
-
-impl Classified for PathError {
-    fn kind(&self) -> ErrorClass {
-        match self {
-            Self::Empty | Self::Nul | Self::TooLong { .. } => ErrorClass::User,
-            Self::Outside { .. } | Self::Above { .. } | Self::OtherHome { .. } => {
-                ErrorClass::Denied
-            }
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        Some(format!("Give a path relative to {HOME_INSIDE}, such as `notes/today.md`."))
-    }
 }
 
 impl WorkspacePath {
@@ -158,6 +149,7 @@ impl fmt::Display for WorkspacePath {
 
 #[cfg(test)]
 mod tests {
+    use automaton_core::error::ErrorClass;
     use proptest::prelude::*;
 
     use super::*;

@@ -10,7 +10,7 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::ptr::NonNull;
 
-use automaton_core::error::{Classified, ErrorClass};
+use automaton_core::error::Classified;
 use nix::errno::Errno;
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mlock, mmap_anonymous, munmap};
 use seccompiler::{
@@ -21,28 +21,16 @@ use thiserror::Error;
 use zeroize::Zeroize as _;
 
 /// A protection of a key that the kernel refused.
-#[derive(Debug, Error)]
+#[derive(Debug, Error, Classified)]
 pub enum VaultError {
     /// No page that stays in memory.
     #[error("cannot lock a page of memory for a key")]
+    #[class(Internal, hint = "Allow locked memory of 8 pages or more, see `ulimit -l`.")]
     Lock(#[source] io::Error),
     /// The system calls could not be limited.
     #[error("cannot limit the system calls of this process")]
+    #[class(Internal, hint = "A kernel with seccomp filters is needed.")]
     Confine(#[source] Box<dyn std::error::Error + Send + Sync>),
-}
-
-impl Classified for VaultError {
-    fn kind(&self) -> ErrorClass {
-        ErrorClass::Internal
-    }
-
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Lock(_) => "Allow locked memory of 8 pages or more, see `ulimit -l`.",
-            Self::Confine(_) => "A kernel with seccomp filters is needed.",
-        };
-        Some(hint.to_owned())
-    }
 }
 
 /// Bytes in pages of their own: never swapped out, in no core image, zero in a

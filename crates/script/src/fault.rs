@@ -15,7 +15,7 @@ use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use automaton_core::error::{Classified, ErrorClass};
+use automaton_core::error::Classified;
 use automaton_core::faults::{FaultPoint, Faults, UnknownFaultPoint};
 
 /// The file that makes a home one for rehearsal.
@@ -28,22 +28,25 @@ pub const ARRIVALS: &str = ".rehearsal-arrivals";
 pub const FIRED: &str = ".rehearsal-fired";
 
 /// A rehearsal that cannot be set up.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Classified)]
 pub enum FaultError {
     /// A fault was armed on a home that was not made for it.
     #[error("'{home}' was not made for rehearsal, so no crash is rehearsed on it")]
+    #[class(Denied, hint = "Rehearse on a home of its own, made by the test harness.")]
     Unmarked {
         /// The home.
         home: PathBuf,
     },
     /// A home that already holds something was to be marked.
     #[error("'{home}' is not empty, so it cannot become a home for rehearsal")]
+    #[class(Denied, hint = "Rehearse on a home of its own, made by the test harness.")]
     NotEmpty {
         /// The home.
         home: PathBuf,
     },
     /// The home could not be made or marked.
     #[error("cannot make '{path}' for rehearsal")]
+    #[class(Internal)]
     Mark {
         /// The file or directory.
         path: PathBuf,
@@ -52,30 +55,13 @@ pub enum FaultError {
     },
     /// A record of the rehearsal could not be read or opened.
     #[error("cannot keep the record '{path}' of the rehearsal")]
+    #[class(Internal)]
     Record {
         /// The file.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
     },
-}
-
-impl Classified for FaultError {
-    fn kind(&self) -> ErrorClass {
-        match self {
-            Self::Unmarked { .. } | Self::NotEmpty { .. } => ErrorClass::Denied,
-            Self::Mark { .. } | Self::Record { .. } => ErrorClass::Internal,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Unmarked { .. } | Self::NotEmpty { .. } => {
-                Some("Rehearse on a home of its own, made by the test harness.".to_owned())
-            }
-            Self::Mark { .. } | Self::Record { .. } => None,
-        }
-    }
 }
 
 /// Makes a home for rehearsal. The directory must not exist or be empty.

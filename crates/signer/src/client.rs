@@ -26,16 +26,18 @@ use crate::protocol::{LineStream, SignerRequest, SignerResponse, VERSION};
 const REPLY_MAX: Duration = Duration::from_secs(30);
 
 /// The signer gave no signature.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Classified)]
 pub enum SignerConnectionError {
     /// A rule or a ceiling refused; asking again is of no use.
     #[error(transparent)]
     Refused(#[from] SignerRefusal),
     /// The intent was signed before, with other content.
     #[error("the signer has a conflict: {}", .0.reason)]
+    #[class(kind = _0.kind())]
     Conflict(SignerRefusal),
     /// The signer could not open its key.
     #[error("the signer is locked: {reason}")]
+    #[class(kind = *kind, hint = hint.clone())]
     Locked {
         /// Why.
         reason: String,
@@ -47,26 +49,8 @@ pub enum SignerConnectionError {
     /// The signer hung up, was silent for too long, or said something else. Whether
     /// it signed is unknown; ask again with the same intent.
     #[error("the signer is gone")]
+    #[class(Transient)]
     Gone(#[from] io::Error),
-}
-
-impl Classified for SignerConnectionError {
-    fn kind(&self) -> ErrorClass {
-        match self {
-            Self::Refused(refusal) => refusal.kind(),
-            Self::Conflict(refusal) => refusal.kind(),
-            Self::Locked { kind, .. } => *kind,
-            Self::Gone(_) => ErrorClass::Transient,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Refused(refusal) => refusal.hint(),
-            Self::Locked { hint, .. } => hint.clone(),
-            Self::Conflict(_) | Self::Gone(_) => None,
-        }
-    }
 }
 
 /// A connection to the signer.

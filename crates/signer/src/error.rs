@@ -91,7 +91,7 @@ impl From<rusqlite::Error> for SignerRefusal {
             let reason = "the signer's ledger has no room, and nothing is signed without its row";
             return Self::new(SignerRefusalCode::NoRoom, reason);
         }
-        let hint = fault.hint().unwrap_or("Nothing was signed.");
+        let hint = fault.hint().unwrap_or("Nothing was signed.".to_owned());
         Self::new(
             SignerRefusalCode::Ledger,
             format!("the ledger cannot be written ({error}). {hint}"),
@@ -134,7 +134,7 @@ impl Classified for SignerRefusal {
 }
 
 /// The signing process cannot begin or go on.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Classified)]
 pub enum SignerError {
     /// Its own process stays open to others.
     #[error(transparent)]
@@ -162,36 +162,11 @@ pub enum SignerError {
     Refused(#[from] SignerRefusal),
     /// The system refused something else.
     #[error("cannot {doing}")]
+    #[class(Internal)]
     System {
         /// What was tried.
         doing: String,
         /// What the system said.
         source: io::Error,
     },
-}
-
-impl SignerError {
-    fn cause(&self) -> Option<&dyn Classified> {
-        match self {
-            Self::Harden(error) => Some(error),
-            Self::Vault(error) => Some(error),
-            Self::Home(error) => Some(error),
-            Self::Lock(error) => Some(error),
-            Self::Passphrase(error) => Some(error),
-            Self::Keystore(error) => Some(error),
-            Self::Ledger(error) => Some(error),
-            Self::Refused(error) => Some(error),
-            Self::System { .. } => None,
-        }
-    }
-}
-
-impl Classified for SignerError {
-    fn kind(&self) -> ErrorClass {
-        self.cause().map_or(ErrorClass::Internal, Classified::kind)
-    }
-
-    fn hint(&self) -> Option<String> {
-        self.cause().and_then(Classified::hint)
-    }
 }

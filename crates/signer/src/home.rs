@@ -5,21 +5,16 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use automaton_core::error::{Classified, ErrorClass};
+use automaton_core::error::Classified;
 use automaton_sandbox::process::effective_user;
 
 /// A directory is no home for a signer.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Classified)]
 #[error("cannot use the signer's home {}", path.display())]
+#[class(Config)]
 pub struct HomeError {
     path: PathBuf,
     source: io::Error,
-}
-
-impl Classified for HomeError {
-    fn kind(&self) -> ErrorClass {
-        ErrorClass::Config
-    }
 }
 
 /// The signer's home.

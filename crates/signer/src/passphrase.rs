@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use automaton_core::error::{Classified, ErrorClass};
+use automaton_core::error::Classified;
 use automaton_core::secret::Secret;
 use zeroize::Zeroizing;
 
@@ -17,17 +17,12 @@ use zeroize::Zeroizing;
 const PASSPHRASE_BYTES_MAX: usize = 4096;
 
 /// There is no passphrase.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Classified)]
 #[error("cannot take the passphrase from {from}")]
+#[class(User)]
 pub struct PassphraseError {
     from: String,
     source: io::Error,
-}
-
-impl Classified for PassphraseError {
-    fn kind(&self) -> ErrorClass {
-        ErrorClass::User
-    }
 }
 
 /// Where the passphrase is.

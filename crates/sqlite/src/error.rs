@@ -5,28 +5,34 @@
 
 use std::path::PathBuf;
 
-use automaton_core::error::{Classified, ErrorClass};
+use automaton_core::error::Classified;
 use automaton_core::money::MoneyError;
 use rusqlite::ErrorCode;
 
 /// A database could not be opened, migrated or copied, or something that was asked of it
 /// failed.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Classified)]
 pub enum SqliteError {
     /// There is no such file, and it was to be read only.
     #[error("there is no database at {path}")]
+    #[class(User, hint = "Start the automaton once; that makes its database.")]
     Missing {
         /// The database.
         path: PathBuf,
     },
     /// The file is missing, but its write-ahead log is there.
     #[error("{path} is missing, but its log {path}-wal is there")]
+    #[class(
+        Internal,
+        hint = "Put the database back beside its log, or move the log away to begin anew."
+    )]
     Orphaned {
         /// The database.
         path: PathBuf,
     },
     /// The file cannot be made, read or protected.
     #[error("cannot {verb} the database {path}")]
+    #[class(Internal, hint = "Check that the directory exists and belongs to you.")]
     File {
         /// What was tried.
         verb: &'static str,
@@ -37,6 +43,7 @@ pub enum SqliteError {
     },
     /// SQLite failed at something else.
     #[error("cannot {verb} the database {path}")]
+    #[class(kind = SqliteErrorKind::of(source).kind(), hint = SqliteErrorKind::of(source).hint())]
     Sql {
         /// What was tried.
         verb: &'static str,
@@ -47,18 +54,25 @@ pub enum SqliteError {
     },
     /// The file is no SQLite database.
     #[error("{path} is not a database")]
+    #[class(Config, hint = "Check the path. The file was left as it is.")]
     NotADatabase {
         /// The file.
         path: PathBuf,
     },
     /// The file is a SQLite database that another program made.
     #[error("{path} is a database of another program")]
+    #[class(Config, hint = "Check the path. The file was left as it is.")]
     Foreign {
         /// The file.
         path: PathBuf,
     },
     /// The database is damaged.
     #[error("the database {path} is damaged: {detail}")]
+    #[class(
+        Internal,
+        hint = "The file was left as it is. Restore a backup in its place, or rescue what can be \
+                read with `sqlite3 FILE .recover`."
+    )]
     Corrupt {
         /// The file.
         path: PathBuf,
@@ -67,6 +81,7 @@ pub enum SqliteError {
     },
     /// A newer program wrote the database.
     #[error("the database {path} has version {found}; this program knows versions up to {known}")]
+    #[class(User, hint = "Use the newer program that wrote it. The file was left as it is.")]
     Newer {
         /// The file.
         path: PathBuf,
@@ -81,6 +96,19 @@ pub enum SqliteError {
         "the database {path} has the old form {version}, from before the first release, which \
          this program cannot read"
     )]
+    #[class(User, hint = match carried {
+        None => format!(
+            "To begin anew, move {path} into another folder, with {path}-wal and {path}-shm if \
+             they are there, and start again. To read it, use the old program. The file was left \
+             as it is.",
+            path = path.display()
+        ),
+        Some(carried) => format!(
+            "Start it once with the old program that writes version {carried}; this one takes \
+             that over. Do not delete it: what it counted would be forgotten. The file was left \
+             as it is."
+        ),
+    })]
     OldForm {
         /// The file.
         path: PathBuf,
@@ -91,6 +119,7 @@ pub enum SqliteError {
     },
     /// An older program wrote the database, and it was to be read only.
     #[error("the database {path} has version {found}; this program reads version {known}")]
+    #[class(User, hint = "Start the automaton once with this program; that migrates it.")]
     Older {
         /// The file.
         path: PathBuf,
@@ -101,6 +130,7 @@ pub enum SqliteError {
     },
     /// A migration failed; the database has the version before it.
     #[error("cannot migrate the database {path} to version {version} ({name})")]
+    #[class(kind = SqliteErrorKind::of(source).kind(), hint = SqliteErrorKind::of(source).hint())]
     Migrate {
         /// The file.
         path: PathBuf,
@@ -113,16 +143,19 @@ pub enum SqliteError {
     },
     /// The thread that writes could not be started.
     #[error("cannot start the thread that writes the database")]
+    #[class(Internal)]
     Spawn(#[source] std::io::Error),
     /// The writer has ended: it was closed, or a job panicked.
     #[error("cannot {operation}: the thread that writes the database has ended")]
+    #[class(Internal, hint = "Start it again; what was stored is safe.")]
     WriterGone {
         /// What was asked of it.
         operation: &'static str,
     },
     /// SQLite failed at what was asked of an open database. A reason that is not spelt out
     /// is a defect of ours or a database that somebody edited.
-    #[error("cannot {operation}{}", SqliteErrorKind::of(.source).spelt_out())]
+    #[error("cannot {operation}{}", SqliteErrorKind::of(.source))]
+    #[class(kind = SqliteErrorKind::of(source).kind(), hint = SqliteErrorKind::of(source).hint())]
     Operation {
         /// What was tried.
         operation: &'static str,
@@ -170,84 +203,40 @@ impl<E: From<SqliteError>> WriteError<E> {
     }
 }
 
-impl Classified for SqliteError {
-    fn kind(&self) -> ErrorClass {
-        match self {
-            Self::Missing { .. }
-            | Self::Newer { .. }
-            | Self::OldForm { .. }
-            | Self::Older { .. } => ErrorClass::User,
-            Self::NotADatabase { .. } | Self::Foreign { .. } => ErrorClass::Config,
-            Self::Sql { source, .. }
-            | Self::Migrate { source, .. }
-            | Self::Operation { source, .. } => SqliteErrorKind::of(source).kind(),
-            Self::Orphaned { .. }
-            | Self::File { .. }
-            | Self::Corrupt { .. }
-            | Self::Spawn(_)
-            | Self::WriterGone { .. } => ErrorClass::Internal,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Missing { .. } => "Start the automaton once; that makes its database.",
-            Self::Orphaned { .. } => {
-                "Put the database back beside its log, or move the log away to begin anew."
-            }
-            Self::File { .. } => "Check that the directory exists and belongs to you.",
-            Self::NotADatabase { .. } | Self::Foreign { .. } => {
-                "Check the path. The file was left as it is."
-            }
-            Self::Corrupt { .. } => {
-                "The file was left as it is. Restore a backup in its place, or rescue what can be \
-                 read with `sqlite3 FILE .recover`."
-            }
-            Self::Newer { .. } => {
-                "Use the newer program that wrote it. The file was left as it is."
-            }
-            Self::OldForm { path, carried: None, .. } => {
-                return Some(format!(
-                    "To begin anew, move {path} into another folder, with {path}-wal and \
-                     {path}-shm if they are there, and start again. To read it, use the old \
-                     program. The file was left as it is.",
-                    path = path.display()
-                ));
-            }
-            Self::OldForm { carried: Some(carried), .. } => {
-                return Some(format!(
-                    "Start it once with the old program that writes version {carried}; this one \
-                     takes that over. Do not delete it: what it counted would be forgotten. The \
-                     file was left as it is."
-                ));
-            }
-            Self::Older { .. } => "Start the automaton once with this program; that migrates it.",
-            Self::WriterGone { .. } => "Start it again; what was stored is safe.",
-            Self::Spawn(_) => return None,
-            Self::Sql { source, .. }
-            | Self::Migrate { source, .. }
-            | Self::Operation { source, .. } => {
-                return SqliteErrorKind::of(source).hint().map(str::to_owned);
-            }
-        };
-        Some(hint.to_owned())
-    }
-}
-
-/// The kinds of failure of SQLite that a user can do something about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The kinds of failure of SQLite that a user can do something about. Printed, it is the
+/// reason as the end of a sentence, or nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Classified)]
 pub enum SqliteErrorKind {
     /// The disk is full.
+    #[error(": the disk is full")]
+    #[class(Internal, hint = "Free some disk space; nothing that was stored is lost.")]
     Full,
     /// Another process holds the database for too long.
+    #[error(": another program holds the database")]
+    #[class(Transient, hint = "Another program holds the database; end it or try again.")]
     Busy,
     /// The database is damaged, or not one.
+    #[error(": the database is damaged")]
+    #[class(
+        Internal,
+        hint = "The database file is damaged. Stop, keep a copy, and restore a backup or rescue it \
+                with `sqlite3 FILE .recover`."
+    )]
     Damaged,
     /// The file or its directory cannot be written, or the device fails.
+    #[error(": the database file cannot be read or written")]
+    #[class(
+        Internal,
+        hint = "Check that the disk works and that the file and its directory are yours."
+    )]
     Io,
     /// A constraint of the schema refused a row.
+    #[error("")]
+    #[class(Internal)]
     Constraint,
     /// Anything else.
+    #[error("")]
+    #[class(Internal)]
     Other,
 }
 
@@ -267,45 +256,6 @@ impl SqliteErrorKind {
             ) => Self::Io,
             Some(ErrorCode::ConstraintViolation) => Self::Constraint,
             Some(_) | None => Self::Other,
-        }
-    }
-
-    /// Who has to act.
-    #[must_use]
-    pub const fn kind(self) -> ErrorClass {
-        match self {
-            Self::Busy => ErrorClass::Transient,
-            Self::Full | Self::Damaged | Self::Io | Self::Constraint | Self::Other => {
-                ErrorClass::Internal
-            }
-        }
-    }
-
-    /// The reason as the end of a sentence, where a user can do something about it.
-    const fn spelt_out(self) -> &'static str {
-        match self {
-            Self::Full => ": the disk is full",
-            Self::Busy => ": another program holds the database",
-            Self::Damaged => ": the database is damaged",
-            Self::Io => ": the database file cannot be read or written",
-            Self::Constraint | Self::Other => "",
-        }
-    }
-
-    /// What to do about it.
-    #[must_use]
-    pub const fn hint(self) -> Option<&'static str> {
-        match self {
-            Self::Full => Some("Free some disk space; nothing that was stored is lost."),
-            Self::Busy => Some("Another program holds the database; end it or try again."),
-            Self::Damaged => Some(
-                "The database file is damaged. Stop, keep a copy, and restore a backup or rescue \
-                 it with `sqlite3 FILE .recover`.",
-            ),
-            Self::Io => {
-                Some("Check that the disk works and that the file and its directory are yours.")
-            }
-            Self::Constraint | Self::Other => None,
         }
     }
 }

@@ -3,19 +3,20 @@
 //! Refusals of the store's own rules name the row they are about. `Display` never repeats
 //! its source.
 
-use automaton_core::error::{Classified, ErrorClass};
+use automaton_core::error::Classified;
 use automaton_core::money::MoneyError;
 use automaton_core::state::AgentState;
 use automaton_sqlite::SqliteError;
 
 /// An operation of the store failed.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Classified)]
 pub enum StoreError {
     /// The database could not be opened, written or read.
     #[error(transparent)]
     Database(#[from] SqliteError),
     /// A value cannot be written as JSON.
     #[error("cannot write {what} as JSON")]
+    #[class(Internal)]
     Json {
         /// The value.
         what: &'static str,
@@ -24,12 +25,15 @@ pub enum StoreError {
     },
     /// An amount cannot be counted.
     #[error("an amount cannot be booked")]
+    #[class(User)]
     Amount(#[source] MoneyError),
     /// Nobody was born in this database.
     #[error("no automaton was born here yet")]
+    #[class(User, hint = "Start the automaton once; that gives birth to it.")]
     Unborn,
     /// The table of states has no such transition.
     #[error("an automaton that is {from} cannot become {to}")]
+    #[class(Internal)]
     IllegalTransition {
         /// The state before.
         from: AgentState,
@@ -38,6 +42,7 @@ pub enum StoreError {
     },
     /// The state changed before it could be changed.
     #[error("the automaton is {found}, not {expected}")]
+    #[class(Transient)]
     LostRace {
         /// The state it should have had.
         expected: AgentState,
@@ -46,6 +51,7 @@ pub enum StoreError {
     },
     /// A row that was named does not exist.
     #[error("there is no {noun} {id}")]
+    #[class(Internal)]
     Missing {
         /// What kind of thing.
         noun: &'static str,
@@ -54,6 +60,7 @@ pub enum StoreError {
     },
     /// What was asked does not fit what is recorded.
     #[error("the {noun} {id} {why}")]
+    #[class(Internal)]
     Unfit {
         /// What kind of thing is in the way.
         noun: &'static str,
@@ -64,6 +71,7 @@ pub enum StoreError {
     },
     /// The message is longer than a message may be.
     #[error("the message has {bytes} bytes; at most {most} are accepted")]
+    #[class(User, hint = "Put the text into a file of the workspace and send its name.")]
     MessageTooLong {
         /// Its length.
         bytes: usize,
@@ -72,39 +80,13 @@ pub enum StoreError {
     },
     /// Too many rows of a kind are waiting.
     #[error("there are {limit} {noun} already; no more are taken")]
+    #[class(Denied, hint = "Wait until the automaton has caught up.")]
     Full {
         /// What kind of thing.
         noun: &'static str,
         /// How many there may be.
         limit: u32,
     },
-}
-
-impl Classified for StoreError {
-    fn kind(&self) -> ErrorClass {
-        match self {
-            Self::Database(error) => error.kind(),
-            Self::LostRace { .. } => ErrorClass::Transient,
-            Self::Unborn | Self::MessageTooLong { .. } | Self::Amount(_) => ErrorClass::User,
-            Self::Full { .. } => ErrorClass::Denied,
-            Self::Json { .. }
-            | Self::IllegalTransition { .. }
-            | Self::Missing { .. }
-            | Self::Unfit { .. } => ErrorClass::Internal,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Database(error) => error.hint(),
-            Self::Unborn => Some("Start the automaton once; that gives birth to it.".to_owned()),
-            Self::MessageTooLong { .. } => {
-                Some("Put the text into a file of the workspace and send its name.".to_owned())
-            }
-            Self::Full { .. } => Some("Wait until the automaton has caught up.".to_owned()),
-            _ => None,
-        }
-    }
 }
 
 /// Why a piece of work in the store stopped.

@@ -8,7 +8,7 @@
 use std::fmt;
 use std::io::BufRead;
 
-use automaton_core::error::{Classified, ErrorClass};
+use automaton_core::error::Classified;
 use automaton_core::time::Timestamp;
 use automaton_sqlite::chain::{CanonicalRow, Covered, GENESIS, Hash, link};
 use rusqlite::types::ValueRef;
@@ -149,7 +149,8 @@ impl fmt::Display for ChainDivergence {
 }
 
 /// A file is no export, or one that ends early.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Classified)]
+#[class(User, hint = "name a file that `automaton audit export` wrote")]
 pub enum ExportError {
     /// It cannot be read.
     #[error("line {0} of the export cannot be read")]
@@ -169,16 +170,6 @@ pub enum ExportError {
     /// A hash is none.
     #[error("line {0} of the export has a hash that is none")]
     Hash(u64),
-}
-
-impl Classified for ExportError {
-    fn kind(&self) -> ErrorClass {
-        ErrorClass::User
-    }
-
-    fn hint(&self) -> Option<String> {
-        Some("name a file that `automaton audit export` wrote".to_owned())
-    }
 }
 
 impl Reader {

@@ -15,8 +15,9 @@ use crate::result;
 const CHARS_MAX: usize = 1_000;
 
 /// The arguments of a call are not what the tool takes.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Error, Classified)]
 #[error("{tool} does not take these arguments: {fault}")]
+#[class(User)]
 pub struct ArgumentError {
     tool: &'static str,
     fault: String,
@@ -28,15 +29,10 @@ impl ArgumentError {
     }
 }
 
-impl Classified for ArgumentError {
-    fn kind(&self) -> ErrorClass {
-        ErrorClass::User
-    }
-}
-
 /// A handle could not do what a tool asked of it.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Error, Classified)]
 #[error("{message}")]
+#[class(kind = *kind, hint = hint.clone())]
 pub struct HandleError {
     /// Who has to act. [`ErrorClass::Internal`] ends the turn.
     pub kind: ErrorClass,
@@ -54,18 +50,8 @@ impl HandleError {
     }
 }
 
-impl Classified for HandleError {
-    fn kind(&self) -> ErrorClass {
-        self.kind
-    }
-
-    fn hint(&self) -> Option<String> {
-        self.hint.clone()
-    }
-}
-
 /// A call ran and failed.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Error, Classified)]
 pub enum ToolError {
     /// The command did not run, or how it ended is not known.
     #[error("the command did not run, or how it ended is not known")]
@@ -97,6 +83,7 @@ pub enum ToolError {
     },
     /// The file does not hold text.
     #[error("'{path}' is no text ({bytes} bytes)")]
+    #[class(User, hint = "Look at it with exec: `file`, `xxd` or `strings`.")]
     NotText {
         /// The file.
         path: String,
@@ -105,6 +92,7 @@ pub enum ToolError {
     },
     /// The file is too long to be edited as a whole.
     #[error("'{path}' is too long to be edited ({bytes} bytes)")]
+    #[class(User, hint = "Edit it with exec: `sed -i`.")]
     TooLong {
         /// The file.
         path: String,
@@ -113,6 +101,10 @@ pub enum ToolError {
     },
     /// The piece that should be replaced is not there, or more than once.
     #[error("'{path}' was not changed: the piece is there {found} times")]
+    #[class(User, hint = "{}", match found {
+        0 => "Read the file; the piece has to be the same to the last space.",
+        _ => "Give more of its lines, or set `all`.",
+    })]
     Piece {
         /// The file.
         path: String,
@@ -121,6 +113,7 @@ pub enum ToolError {
     },
     /// The pattern is no regular expression, or too large a one.
     #[error("the pattern cannot be used: {0}")]
+    #[class(User, hint = "Put a backslash before what stands for itself.")]
     Pattern(String),
     /// The file was not written.
     #[error("'{path}' was not written")]
@@ -186,62 +179,6 @@ impl ToolError {
         let hint = self.hint().map_or(String::new(), |hint| format!("\nhint: {hint}"));
         let text = result::cap(&format!("error: {}{hint}", chain(self)), CHARS_MAX);
         Labelled::new(Label::Tool, "runtime", text)
-    }
-}
-
-impl ToolError {
-    /// What a handle said, where it was one that failed.
-    fn handle(&self) -> Option<&HandleError> {
-        match self {
-            Self::Path { .. }
-            | Self::NotText { .. }
-            | Self::TooLong { .. }
-            | Self::Piece { .. }
-            | Self::Pattern(_) => None,
-            Self::Exec(source)
-            | Self::Process(source)
-            | Self::Machine(source)
-            | Self::Port(source)
-            | Self::Recall(source)
-            | Self::Send(source)
-            | Self::Synopsis(source)
-            | Self::Balances(source)
-            | Self::Ping(source)
-            | Self::Plead(source)
-            | Self::Economise(source)
-            | Self::TopUp(source)
-            | Self::Transfer(source)
-            | Self::Fetch(source)
-            | Self::Schedule(source)
-            | Self::Read { source, .. }
-            | Self::Write { source, .. }
-            | Self::Remember { source, .. } => Some(source),
-        }
-    }
-}
-
-impl Classified for ToolError {
-    fn kind(&self) -> ErrorClass {
-        match self {
-            Self::Path { source, .. } => source.kind(),
-            _ => self.handle().map_or(ErrorClass::User, Classified::kind),
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Path { source, .. } => source.hint(),
-            Self::NotText { .. } => {
-                Some("Look at it with exec: `file`, `xxd` or `strings`.".into())
-            }
-            Self::TooLong { .. } => Some("Edit it with exec: `sed -i`.".into()),
-            Self::Piece { found: 0, .. } => {
-                Some("Read the file; the piece has to be the same to the last space.".into())
-            }
-            Self::Piece { .. } => Some("Give more of its lines, or set `all`.".into()),
-            Self::Pattern(_) => Some("Put a backslash before what stands for itself.".into()),
-            _ => self.handle()?.hint(),
-        }
     }
 }
 

@@ -4,7 +4,7 @@
 //! fails is an error of its own and must never become a balance of zero.
 
 use alloy_primitives::{Address, B256, U256, hex};
-use automaton_core::error::{Classified, ErrorClass};
+use automaton_core::error::Classified;
 use automaton_core::money::MicroUsdc;
 use automaton_core::time::Timestamp;
 use automaton_core::wire::x402::ChainId;
@@ -26,13 +26,14 @@ const BLOCKS_MAX: u32 = 3;
 const WORDS_CHARS_MAX: usize = 300;
 
 /// A chain could not be read.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Classified)]
 pub enum ChainError {
     /// The node did not answer.
     #[error(transparent)]
     Net(#[from] NetError),
     /// The node answered with an error.
     #[error("{node} refused {method}: {words}")]
+    #[class(Upstream)]
     Refused {
         /// The node.
         node: String,
@@ -43,6 +44,7 @@ pub enum ChainError {
     },
     /// The answer is none.
     #[error("{node} answered {method} with what is no answer to it: {what}")]
+    #[class(Upstream)]
     Malformed {
         /// The node.
         node: String,
@@ -53,6 +55,7 @@ pub enum ChainError {
     },
     /// The node serves another chain.
     #[error("{node} serves the chain {found}, not {wanted}")]
+    #[class(Config, hint = "name a node of the chain that the wallet is on, or another chain")]
     OtherChain {
         /// The node.
         node: String,
@@ -61,26 +64,6 @@ pub enum ChainError {
         /// The node's.
         found: u64,
     },
-}
-
-impl Classified for ChainError {
-    fn kind(&self) -> ErrorClass {
-        match self {
-            Self::Net(error) => error.kind(),
-            Self::Refused { .. } | Self::Malformed { .. } => ErrorClass::Upstream,
-            Self::OtherChain { .. } => ErrorClass::Config,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Net(error) => error.hint(),
-            Self::Refused { .. } | Self::Malformed { .. } => None,
-            Self::OtherChain { .. } => {
-                Some("name a node of the chain that the wallet is on, or another chain".to_owned())
-            }
-        }
-    }
 }
 
 /// One chain, through one node.

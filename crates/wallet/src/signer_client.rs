@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex};
 
 use alloy_primitives::{Address, U256};
-use automaton_core::error::{Classified, ErrorClass};
+use automaton_core::error::Classified;
 use automaton_core::id::{PaymentId, TransactionId};
 use automaton_core::time::Timestamp;
 use automaton_core::wire::cloud;
@@ -23,33 +23,19 @@ use automaton_signer::{SignerConnection, SignerConnectionError, SignerStatus, si
 use crate::x402::SelectedOffer;
 
 /// Nothing was signed, or it is unknown whether it was.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Classified)]
 pub enum SignerClientError {
     /// The signer refused, or is gone.
     #[error(transparent)]
     Signer(#[from] SignerConnectionError),
     /// The signer signed something else than was asked.
     #[error("the signer signed something else than it was asked for")]
+    #[class(Internal)]
     Other,
     /// A thread that asked it panicked.
     #[error("asking the signer was cut short")]
+    #[class(Internal)]
     Cut,
-}
-
-impl Classified for SignerClientError {
-    fn kind(&self) -> ErrorClass {
-        match self {
-            Self::Signer(error) => error.kind(),
-            Self::Other | Self::Cut => ErrorClass::Internal,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Signer(error) => error.hint(),
-            Self::Other | Self::Cut => None,
-        }
-    }
 }
 
 /// A wallet whose key is in the signer.

@@ -81,9 +81,10 @@ impl Source {
         self.test_lines.iter().all(|test| *test)
     }
 
-    /// Whether users run this file: tests, the laboratory and the checks they do not.
+    /// Whether users run this file: tests, the laboratory, the checks and what the
+    /// compiler runs they do not.
     pub(crate) fn is_shipped(&self) -> bool {
-        !self.is_test() && !self.is_lab && self.package != "xtask"
+        !self.is_test() && !self.is_lab && !["derive", "xtask"].contains(&self.package.as_str())
     }
 
     /// The tokens of the code.
@@ -168,5 +169,6 @@ mod tests {
             assert!(!Source::sample(path, "//! A.\n").is_shipped(), "{path}");
         }
         assert!(!Source::sample("crates/lab/src/a.rs", text).is_shipped());
+        assert!(!Source::sample("crates/derive/src/a.rs", text).is_shipped());
     }
 }

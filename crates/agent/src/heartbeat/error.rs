@@ -3,15 +3,16 @@
 use std::io;
 use std::path::PathBuf;
 
-use automaton_core::error::{Classified, ErrorClass};
+use automaton_core::error::Classified;
 
 use super::schedule::ScheduleError;
 
 /// A schedule cannot be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Classified)]
 pub enum HeartbeatError {
     /// The file cannot be read.
     #[error("cannot read {path}")]
+    #[class(Config, hint = "make {} readable for the automaton's user", path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -21,6 +22,7 @@ pub enum HeartbeatError {
     },
     /// The file is not what is expected.
     #[error("{path} is no heartbeat.yml: {reason}")]
+    #[class(Config, hint = "correct the line; docs/heartbeat.md tells what may be there")]
     Yaml {
         /// The file.
         path: PathBuf,
@@ -29,6 +31,7 @@ pub enum HeartbeatError {
     },
     /// A value of the file is out of range.
     #[error("{path}, line {line}: {key} is {value}, and must be {rule}")]
+    #[class(Config, hint = "correct the line; docs/heartbeat.md tells what may be there")]
     Value {
         /// The file.
         path: PathBuf,
@@ -43,6 +46,7 @@ pub enum HeartbeatError {
     },
     /// The schedule of an entry of the file cannot be used.
     #[error("{path}, line {line}: the entry '{name}' cannot run")]
+    #[class(Config, hint = "correct the line; docs/heartbeat.md tells what may be there")]
     Entry {
         /// The file.
         path: PathBuf,
@@ -56,6 +60,7 @@ pub enum HeartbeatError {
     },
     /// A row of the schedule cannot be used.
     #[error("the task '{name}' cannot run")]
+    #[class(Internal, hint = "give the task another schedule")]
     Row {
         /// The row.
         name: String,
@@ -63,27 +68,4 @@ pub enum HeartbeatError {
         #[source]
         source: ScheduleError,
     },
-}
-
-impl Classified for HeartbeatError {
-    fn kind(&self) -> ErrorClass {
-        match self {
-            Self::Read { .. } | Self::Yaml { .. } | Self::Value { .. } | Self::Entry { .. } => {
-                ErrorClass::Config
-            }
-            Self::Row { .. } => ErrorClass::Internal,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Read { path, .. } => {
-                Some(format!("make {} readable for the automaton's user", path.display()))
-            }
-            Self::Yaml { .. } | Self::Value { .. } | Self::Entry { .. } => {
-                Some("correct the line; docs/heartbeat.md tells what may be there".to_owned())
-            }
-            Self::Row { .. } => Some("give the task another schedule".to_owned()),
-        }
-    }
 }

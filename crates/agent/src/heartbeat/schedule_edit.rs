@@ -3,7 +3,7 @@
 //! It may add entries and change them, but never what its creator's file sets, never
 //! more than once a minute, and never so that what keeps it alive stops.
 
-use automaton_core::error::{Classified, ErrorClass};
+use automaton_core::error::Classified;
 use automaton_core::time::{Span, Timestamp};
 use automaton_store::{ScheduleRule, ScheduleTimes, ScheduledTask, TaskConfig, TaskOrigin};
 use automaton_tools::context::ScheduleChange;
@@ -24,37 +24,35 @@ const ESSENTIAL_MAX: Span = Span::from_secs(3600);
 const KEPT_MAX: Span = Span::from_secs(24 * 3600);
 
 /// It may not change its schedule so.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Classified)]
 pub(crate) enum ScheduleEditError {
     #[error("'{0}' is no name of an entry; use 1 to 64 letters, digits, '_' and '-'")]
+    #[class(User)]
     Name(String),
     #[error("your creator has set '{0}' in heartbeat.yml, and only that file changes it")]
+    #[class(Denied)]
     Creators(String),
     #[error("there is no task '{task}'; there are {known}")]
+    #[class(User)]
     Task { task: String, known: String },
     #[error("'{0}' runs another task already; give the new entry another name")]
+    #[class(User)]
     Taken(String),
     #[error("give either a schedule or an interval, not both")]
+    #[class(User)]
     Both,
     #[error("'{0}' cannot run so")]
+    #[class(User)]
     Schedule(String, #[source] ScheduleError),
     #[error("'{name}' would run every {gap}; an entry runs at most once in {SPACING_MIN}")]
+    #[class(Denied)]
     Tight { name: String, gap: Span },
     #[error("'{0}' keeps you alive or your record whole, and cannot be turned off")]
+    #[class(Denied)]
     Essential(String),
     #[error("'{name}' would wait {gap}; it must run at least once in {most}")]
+    #[class(Denied)]
     Seldom { name: String, gap: Span, most: Span },
-}
-
-impl Classified for ScheduleEditError {
-    fn kind(&self) -> ErrorClass {
-        match self {
-            Self::Creators(_) | Self::Tight { .. } | Self::Essential(_) | Self::Seldom { .. } => {
-                ErrorClass::Denied
-            }
-            _ => ErrorClass::User,
-        }
-    }
 }
 
 /// What becomes of an entry: the row as it is, and the tasks that there are with how

@@ -12,14 +12,20 @@ use automaton_store::StoreError;
 use automaton_wallet::x402::{OfferParseError, OfferRefusal};
 use automaton_wallet::{ChainError, SignerClientError};
 
+/// What is to be known of a payment that is not over.
+const NOTHING_TWICE: &str = "nothing is paid twice: the same payment is asked about, and sent \
+                             again while it is valid, the next time that the same is wanted";
+
 /// A purchase that was not made, or of which it is not known.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Classified)]
 pub enum TreasuryError {
     /// There is no such tier.
     #[error("credits are sold for {TIERS_USD:?} US dollars, not for {0}")]
+    #[class(User)]
     NoTier(u32),
     /// The wallet holds too little.
     #[error("the wallet holds {have}, and the credits cost {price}")]
+    #[class(User, hint = "send USDC to the wallet, or buy a smaller tier")]
     TooLittle {
         /// What it holds.
         have: MicroUsdc,
@@ -28,21 +34,32 @@ pub enum TreasuryError {
     },
     /// The last purchase was too short a while ago.
     #[error("a purchase was begun a moment ago; the next one has to wait for {wait}")]
+    #[class(User, hint = "see what the last purchase brought before the next one")]
     TooSoon {
         /// How much longer.
         wait: Span,
     },
     /// What was paid for did not come.
     #[error("credits were paid for and are no more than before; no more are bought by themselves")]
+    #[class(
+        Upstream,
+        hint = "see that the API key is of this wallet's account: `automaton provision` makes one"
+    )]
     Useless,
     /// What is asked for cannot be read.
     #[error("the demand for payment cannot be read")]
+    #[class(Upstream)]
     Unreadable(#[source] OfferParseError),
     /// What is asked for is not what was wanted; nothing was signed.
     #[error("the demand for payment is refused, and nothing was signed: {0}")]
+    #[class(kind = match _0 {
+        OfferRefusal::TooMuch { .. } => ErrorClass::Denied,
+        _ => ErrorClass::Upstream,
+    }, hint = "see that it is the right server; nobody else is paid")]
     Refused(OfferRefusal),
     /// Whoever was paid did not take it.
     #[error("the payment {id} was not taken: {said}")]
+    #[class(Upstream, hint = "{NOTHING_TWICE}")]
     NotTaken {
         /// The payment.
         id: PaymentId,
@@ -51,6 +68,7 @@ pub enum TreasuryError {
     },
     /// A limit of the creator's forbids it; nothing was written down as a payment.
     #[error("it is refused ({code}): {reason}")]
+    #[class(Denied, hint = "the creator's `treasuryPolicy` in automaton.json says how much")]
     Denied {
         /// The code of the rule.
         code: &'static str,
@@ -59,6 +77,7 @@ pub enum TreasuryError {
     },
     /// The creator is asked first.
     #[error("the payment {id} waits for the creator's approval: {reason}")]
+    #[class(Denied, hint = "`automaton approvals list` shows it; approve or deny it there")]
     Asked {
         /// The payment.
         id: PaymentId,
@@ -67,6 +86,7 @@ pub enum TreasuryError {
     },
     /// The cloud did not do the transfer, and nothing has moved.
     #[error("the cloud did not do the transfer {id}: {said}")]
+    #[class(Upstream, hint = "see that the address is a wallet with an account there")]
     NotDone {
         /// The payment.
         id: PaymentId,
@@ -75,6 +95,7 @@ pub enum TreasuryError {
     },
     /// There is no key to the account that a transfer is from.
     #[error("the transfer {id} is from an account with {origin}, to which there is no key here")]
+    #[class(User, hint = "provision a key with that cloud, or wait until it is back")]
     NoAccount {
         /// The payment.
         id: PaymentId,
@@ -83,6 +104,7 @@ pub enum TreasuryError {
     },
     /// A request was paid for and not answered.
     #[error("what became of the payment {id} is not known: its request was not answered")]
+    #[class(from, hint = "{NOTHING_TWICE}")]
     NoReply {
         /// The payment.
         id: PaymentId,
@@ -92,6 +114,7 @@ pub enum TreasuryError {
     },
     /// A request was paid for, and its answer is lost.
     #[error("the request was paid for by the payment {id}, and its answer is lost")]
+    #[class(Upstream, hint = "asking for the same again pays again")]
     AnswerLost {
         /// The payment.
         id: PaymentId,
@@ -100,15 +123,18 @@ pub enum TreasuryError {
     #[error(
         "the clock since boot cannot be read, so nothing can be counted within an hour or a day"
     )]
+    #[class(Internal)]
     NoTime,
     /// Not all ledgers answered in time.
     #[error("the ledgers did not answer in time")]
+    #[class(Transient, hint = "look at the books in a while")]
     Late,
     /// A request could not be made.
     #[error(transparent)]
     Net(#[from] NetError),
     /// A payment to another cloud, of another wallet or on another chain is open.
     #[error("the payment {id} to {origin}, from {payer} on chain {chain}, is not over")]
+    #[class(User, hint = "buy there first, which goes on with it")]
     Elsewhere {
         /// The payment.
         id: PaymentId,
@@ -121,6 +147,7 @@ pub enum TreasuryError {
     },
     /// The payment was sent, and what became of it is unknown.
     #[error("what became of the payment {id} is not known yet")]
+    #[class(from, hint = "{NOTHING_TWICE}")]
     Unknown {
         /// The payment.
         id: PaymentId,
@@ -130,15 +157,19 @@ pub enum TreasuryError {
     },
     /// The purchase broke down on the way; the next look goes on with it.
     #[error("the purchase was cut short, and is gone on with the next time")]
+    #[class(Internal)]
     Cut,
     /// The purchase, or another one, takes longer than was waited for.
     #[error("a purchase is still under way")]
+    #[class(Transient, hint = "look at the balances in a while")]
     UnderWay,
     /// The books hold more than can be counted.
     #[error(transparent)]
+    #[class(Internal)]
     Money(#[from] MoneyError),
     /// The header of a payment cannot be written.
     #[error("the payment cannot be written as JSON")]
+    #[class(Internal)]
     Encode(#[source] serde_json::Error),
     /// The cloud could not be asked.
     #[error(transparent)]
@@ -152,67 +183,4 @@ pub enum TreasuryError {
     /// The purchase could not be written down.
     #[error(transparent)]
     Store(#[from] StoreError),
-}
-
-impl Classified for TreasuryError {
-    fn kind(&self) -> ErrorClass {
-        match self {
-            Self::NoTier(_)
-            | Self::TooLittle { .. }
-            | Self::TooSoon { .. }
-            | Self::NoAccount { .. }
-            | Self::Elsewhere { .. } => ErrorClass::User,
-            Self::Denied { .. } | Self::Asked { .. } => ErrorClass::Denied,
-            Self::Refused(OfferRefusal::TooMuch { .. }) => ErrorClass::Denied,
-            Self::Unreadable(_)
-            | Self::Refused(_)
-            | Self::NotTaken { .. }
-            | Self::NotDone { .. }
-            | Self::AnswerLost { .. }
-            | Self::Useless => ErrorClass::Upstream,
-            Self::NoReply { source, .. } | Self::Net(source) => source.kind(),
-            Self::Unknown { source, .. } => source.kind(),
-            Self::UnderWay | Self::Late => ErrorClass::Transient,
-            Self::Encode(_) | Self::Cut | Self::Money(_) | Self::NoTime => ErrorClass::Internal,
-            Self::Cloud(error) => error.kind(),
-            Self::Chain(error) => error.kind(),
-            Self::Signer(error) => error.kind(),
-            Self::Store(error) => error.kind(),
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::TooLittle { .. } => "send USDC to the wallet, or buy a smaller tier",
-            Self::TooSoon { .. } => "see what the last purchase brought before the next one",
-            Self::Useless => {
-                "see that the API key is of this wallet's account: `automaton provision` makes one"
-            }
-            Self::Unknown { .. } | Self::NotTaken { .. } | Self::NoReply { .. } => {
-                "nothing is paid twice: the same payment is asked about, and sent again while it \
-                 is valid, the next time that the same is wanted"
-            }
-            Self::AnswerLost { .. } => "asking for the same again pays again",
-            Self::Late => "look at the books in a while",
-            Self::Denied { .. } => "the creator's `treasuryPolicy` in automaton.json says how much",
-            Self::Asked { .. } => "`automaton approvals list` shows it; approve or deny it there",
-            Self::NotDone { .. } => "see that the address is a wallet with an account there",
-            Self::NoAccount { .. } => "provision a key with that cloud, or wait until it is back",
-            Self::Net(error) => return error.hint(),
-            Self::Elsewhere { .. } => "buy there first, which goes on with it",
-            Self::Refused(_) => "see that it is the right server; nobody else is paid",
-            Self::Cloud(error) => return error.hint(),
-            Self::Chain(error) => return error.hint(),
-            Self::Signer(error) => return error.hint(),
-            Self::Store(error) => return error.hint(),
-            Self::UnderWay => "look at the balances in a while",
-            Self::NoTier(_)
-            | Self::Unreadable(_)
-            | Self::Encode(_)
-            | Self::Cut
-            | Self::NoTime
-            | Self::Money(_) => return None,
-        };
-        Some(hint.to_owned())
-    }
 }

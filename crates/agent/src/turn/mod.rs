@@ -14,7 +14,7 @@ mod ingest;
 mod judge;
 mod persist;
 
-use automaton_core::error::{Classified, ErrorClass, chain};
+use automaton_core::error::{Classified, chain};
 use automaton_core::id::{SessionId, TurnId};
 use automaton_core::message::CLAIMED_PER_TURN_MAX;
 use automaton_core::money::Microcents;
@@ -148,7 +148,7 @@ impl ClaimLimit {
 }
 
 /// A turn has failed before anything of it took effect.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Classified)]
 pub(crate) enum TurnError {
     /// The model gave no answer.
     #[error("the model gave no answer")]
@@ -169,9 +169,15 @@ pub(crate) enum TurnError {
     },
     /// The model's answer may cost more than is left for it.
     #[error(transparent)]
+    #[class(
+        Denied,
+        hint = "it goes on when what it spent is a day old; raise \
+                `treasuryPolicy.maxInferenceDailyCents` if it should go on sooner"
+    )]
     OverBudget(#[from] OverBudget),
     /// The process, or this wake, should end.
     #[error("the turn was interrupted")]
+    #[class(Transient)]
     Shutdown,
     /// A table could not be read or written.
     #[error(transparent)]
@@ -228,30 +234,6 @@ impl TurnError {
     /// Whether the server says that the credits do not suffice.
     pub(crate) const fn is_broke(&self) -> bool {
         matches!(self, Self::Inference(InferenceError::NoCredits { .. }))
-    }
-}
-
-impl Classified for TurnError {
-    fn kind(&self) -> ErrorClass {
-        match self {
-            Self::Inference(source) | Self::TooLong { source, .. } => source.kind(),
-            Self::OverBudget(_) => ErrorClass::Denied,
-            Self::Shutdown => ErrorClass::Transient,
-            Self::Store(error) => error.kind(),
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Inference(source) | Self::TooLong { source, .. } => source.hint(),
-            Self::OverBudget(_) => Some(
-                "it goes on when what it spent is a day old; raise \
-                 `treasuryPolicy.maxInferenceDailyCents` if it should go on sooner"
-                    .to_owned(),
-            ),
-            Self::Store(error) => error.hint(),
-            Self::Shutdown => None,
-        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use alloy_primitives::{Address, B256, Bytes, U256};
-use automaton_core::error::{Classified, ErrorClass};
+use automaton_core::error::Classified;
 use automaton_core::id::TransactionId;
 use automaton_core::time::Timestamp;
 use automaton_core::wire::x402::Authorization;
@@ -98,32 +98,26 @@ pub enum TxOutcome {
 }
 
 /// The chain did not do what it was asked.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Classified)]
 pub enum SettlementError {
     /// The chain could not be asked; nothing is known.
     #[error("the chain cannot be asked")]
+    #[class(Transient)]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The chain answered something that we do not understand.
     #[error("the chain's answer to {method} is malformed")]
+    #[class(Upstream)]
     Malformed {
         /// What was asked.
         method: &'static str,
     },
     /// The chain refused.
     #[error("the chain refused {method}: {reason}")]
+    #[class(Upstream)]
     Rejected {
         /// What was asked.
         method: &'static str,
         /// In its own words.
         reason: String,
     },
-}
-
-impl Classified for SettlementError {
-    fn kind(&self) -> ErrorClass {
-        match self {
-            Self::Unavailable(_) => ErrorClass::Transient,
-            Self::Malformed { .. } | Self::Rejected { .. } => ErrorClass::Upstream,
-        }
-    }
 }

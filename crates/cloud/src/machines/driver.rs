@@ -8,7 +8,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use automaton_core::error::{Classified, ErrorClass};
+use automaton_core::error::Classified;
 use automaton_core::id::MachineId;
 use automaton_core::wire::cloud::{EgressMetrics, ExecReply, FileEntry};
 use automaton_sandbox::{CapturedOutput, ExitStatus};
@@ -166,52 +166,51 @@ pub struct MachineUsage {
 }
 
 /// A driver could not do it.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Classified)]
 pub enum DriverError {
     /// Nothing can be run here.
     #[error("no machine can run here: {0}")]
+    #[class(Config)]
     Unavailable(String),
     /// A machine that had files has none any more.
     #[error("its files are not there any more")]
+    #[class(Internal)]
     Gone,
     /// Its processes are not there.
     #[error("the machine is not up")]
+    #[class(Transient)]
     Down,
     /// A path that cannot be meant, or leads out.
     #[error("{0}")]
+    #[class(User)]
     Path(String),
     /// There is no such file.
     #[error("{0}")]
+    #[class(User)]
     Missing(String),
     /// The disk has no room for it.
     #[error("{0}")]
+    #[class(User)]
     Full(String),
     /// Nobody listens.
     #[error("nobody listens there")]
+    #[class(Transient)]
     Refused,
     /// One upload at a time.
     #[error("another upload into the sandbox is under way")]
+    #[class(Transient)]
     Busy,
     /// What was to be written stopped coming.
     #[error("the upload broke off: {0}")]
+    #[class(Transient)]
     Cut(String),
     /// Something else.
     #[error("cannot {what}: {why}")]
+    #[class(Internal)]
     Failed {
         /// What was tried, to complete "cannot …".
         what: &'static str,
         /// What the system said.
         why: String,
     },
-}
-
-impl Classified for DriverError {
-    fn kind(&self) -> ErrorClass {
-        match self {
-            Self::Unavailable(_) => ErrorClass::Config,
-            Self::Down | Self::Refused | Self::Busy | Self::Cut(_) => ErrorClass::Transient,
-            Self::Path(_) | Self::Missing(_) | Self::Full(_) => ErrorClass::User,
-            Self::Gone | Self::Failed { .. } => ErrorClass::Internal,
-        }
-    }
 }

@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use alloy_primitives::{Address, U256};
 use automaton_agent::treasury::{Treasury, TreasuryDeps};
 use automaton_agent::{AgentDeps, AgentError, AgentRunOutcome, Budgets, EventSink, live};
-use automaton_core::error::{Classified, ErrorClass};
+use automaton_core::error::Classified;
 use automaton_core::event::{Event, StampedEvent};
 use automaton_core::faults::NoFaults;
 use automaton_core::id::IdGenerator;
@@ -58,10 +58,11 @@ const LOOK: Span = Span::from_secs(1);
 const SHOWN_MAX: usize = 40;
 
 /// Days that cannot be lived, or did not bring what they should.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Classified)]
 pub enum DaysError {
     /// What was waited for did not happen.
     #[error("at {at}: waited for {what} in vain; what happened last:\n{}", events.join("\n"))]
+    #[class(Internal)]
     InVain {
         /// What.
         what: &'static str,
@@ -72,29 +73,21 @@ pub enum DaysError {
     },
     /// A part of the world could not be made.
     #[error(transparent)]
+    #[class(kind = _0.kind())]
     Made(#[from] SimError),
     /// A story is none.
     #[error(transparent)]
+    #[class(kind = _0.kind())]
     Story(#[from] StoryError),
     /// There is no place for its files.
     #[error(transparent)]
+    #[class(kind = _0.kind())]
     World(#[from] WorldError),
 }
 
 impl DaysError {
     fn made(what: &'static str, error: impl std::error::Error + Send + Sync + 'static) -> Self {
         Self::Made(SimError::made(what, error))
-    }
-}
-
-impl Classified for DaysError {
-    fn kind(&self) -> ErrorClass {
-        match self {
-            Self::InVain { .. } => ErrorClass::Internal,
-            Self::Made(error) => error.kind(),
-            Self::Story(error) => error.kind(),
-            Self::World(error) => error.kind(),
-        }
     }
 }
 

@@ -40,7 +40,7 @@ use std::fmt;
 use std::io;
 
 use alloy_primitives::Address;
-use automaton_core::error::{Classified, ErrorClass};
+use automaton_core::error::Classified;
 use automaton_core::wire::x402::{ChainId, TokenDomain};
 use tokio::runtime::{Builder, Runtime};
 
@@ -61,10 +61,11 @@ fn token() -> TokenDomain {
 }
 
 /// A history broke a promise, or could not be told.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Classified)]
 pub enum SimError {
     /// A promise was broken.
     #[error("the history of seed {seed} breaks a promise: {what}\n{}", trace.join("\n"))]
+    #[class(Internal, hint = "`automaton drill money --seed {seed} --histories 1` tells it again.")]
     Broken {
         /// The seed that tells this history again.
         seed: u64,
@@ -75,6 +76,7 @@ pub enum SimError {
     },
     /// A part of the simulation could not be made.
     #[error("cannot make the simulated {what}")]
+    #[class(Internal)]
     Made {
         /// Which part.
         what: &'static str,
@@ -96,25 +98,6 @@ impl SimError {
 
     pub(crate) fn io(what: &'static str) -> impl Fn(io::Error) -> Self {
         move |error| Self::made(what, error)
-    }
-}
-
-impl Classified for SimError {
-    fn kind(&self) -> ErrorClass {
-        match self {
-            Self::Broken { .. } | Self::Made { .. } => ErrorClass::Internal,
-            Self::World(error) => error.kind(),
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Broken { seed, .. } => {
-                Some(format!("`automaton drill money --seed {seed} --histories 1` tells it again."))
-            }
-            Self::Made { .. } => None,
-            Self::World(error) => error.hint(),
-        }
     }
 }
 

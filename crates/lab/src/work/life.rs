@@ -15,7 +15,7 @@ use automaton_agent::{
     AgentDeps, AgentError, AgentLimits, Budgets, EventSink, Settings, TURNS_MAX, UnattendedBudget,
     live,
 };
-use automaton_core::error::{Classified, ErrorClass};
+use automaton_core::error::Classified;
 use automaton_core::event::{Event, StampedEvent};
 use automaton_core::faults::NoFaults;
 use automaton_core::id::IdGenerator;
@@ -114,10 +114,11 @@ pub struct WorkMeasurement {
 }
 
 /// A life that cannot be led at all.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Classified)]
 pub enum WorkError {
     /// A part of its world cannot be made.
     #[error("cannot make the {what} of a life that works")]
+    #[class(Internal)]
     Made {
         /// Which.
         what: &'static str,
@@ -126,6 +127,7 @@ pub enum WorkError {
     },
     /// It broke down.
     #[error(transparent)]
+    #[class(kind = _0.kind())]
     Life(#[from] AgentError),
 }
 
@@ -134,15 +136,6 @@ impl WorkError {
         what: &'static str,
     ) -> impl FnOnce(E) -> Self {
         move |error| Self::Made { what, source: Box::new(error) }
-    }
-}
-
-impl Classified for WorkError {
-    fn kind(&self) -> ErrorClass {
-        match self {
-            Self::Made { .. } => ErrorClass::Internal,
-            Self::Life(error) => error.kind(),
-        }
     }
 }
 

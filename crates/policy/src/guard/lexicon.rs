@@ -1,9 +1,13 @@
 //! Pure: the words and rules of `phrases.txt`, ready to be looked up.
 //!
-//! Words of all languages lie in one trie over folded bytes; a text is read along it
-//! once. Must never take longer for a word than the word is long.
+//! Words of all languages lie in one automaton over folded bytes; a text is read along
+//! it once. Must never take longer for a word than the word is long.
 
 use std::collections::{BTreeMap, HashMap};
+
+use aho_corasick::automaton::Automaton as _;
+use aho_corasick::nfa::contiguous::NFA;
+use aho_corasick::{Anchored, MatchKind};
 
 use super::GuardCheck;
 use super::fold::{NormalizedText, is_unspaced};
@@ -18,11 +22,6 @@ const GROUPS_MAX: usize = 120;
 const GAP_MAX: u32 = 16;
 /// Bytes that may stand between two words of one entry.
 const SEPARATORS_MAX: usize = 4;
-/// Bytes of a word that say whether an entry may begin so, and bits to say it in.
-const START_BYTES: usize = 3;
-const START_BITS: usize = 1 << 16;
-/// Edges from which on a node is searched otherwise than one by one.
-const EDGES_MANY: usize = 8;
 /// Groups that no list of words makes: they are found by their form.
 const FORMS: [&str; 5] = ["colon", "addr", "rmroot", "rot", "reversed"];
 /// Groups whose English words are known in rot13 and backwards, too.
@@ -31,17 +30,12 @@ const DISGUISED: [&str; 7] = ["ignore", "prior", "instr", "reveal", "send", "fun
 const DISGUISED_LETTERS_MIN: usize = 5;
 
 /// A mistake in the list of phrases.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, automaton_core::error::Classified)]
 #[error("line {line} of the guard's phrases: {what}")]
+#[class(Internal)]
 pub struct PhraseListError {
     line: usize,
     what: String,
-}
-
-impl automaton_core::error::Classified for PhraseListError {
-    fn kind(&self) -> automaton_core::error::ErrorClass {
-        automaton_core::error::ErrorClass::Internal
-    }
 }
 
 /// How much a rule says by itself.
@@ -75,33 +69,19 @@ pub(super) struct FormGroups {
     pub(super) report: u128,
 }
 
-#[derive(Debug, Default, Clone, Copy)]
-struct TrieNode {
-    first: u32,
-    edges: u16,
-    /// Which of the masks a word has that ends here, and one that goes on; 0 is none.
-    exact: u16,
-    stem: u16,
-}
-
 /// Everything that is looked for in words.
 #[derive(Debug)]
 pub(super) struct Lexicon {
-    nodes: Vec<TrieNode>,
-    /// How entries begin, as bits of [`start_bit`]: most words end here.
-    starts: Vec<u64>,
-    /// The node of each first byte.
-    roots: Vec<u32>,
-    labels: Vec<u8>,
-    targets: Vec<u32>,
-    masks: Vec<u128>,
+    /// The entries, the words of each with a blank between them.
+    entries: NFA,
+    masks: Vec<EntryMasks>,
     pub(super) rules: Vec<PhraseRule>,
     pub(super) forms: FormGroups,
 }
 
-#[derive(Debug, Default)]
-struct TrieBuilderNode {
-    edges: BTreeMap<u8, TrieBuilderNode>,
+/// The groups that a word has which is an entry, and one that goes on after it.
+#[derive(Debug, Default, Clone, Copy)]
+struct EntryMasks {
     exact: u128,
     stem: u128,
 }
@@ -126,7 +106,7 @@ impl Lexicon {
         if groups.len() > GROUPS_MAX {
             return Err(bad(0, "there are more groups than a mask has room for"));
         }
-        let mut root = TrieBuilder::default();
+        let mut entries = Entries::default();
         let mut rules = Vec::new();
         let mut current = "";
         for (at, line) in text.lines().enumerate() {
@@ -144,7 +124,7 @@ impl Lexicon {
             };
             let mask = groups.get(current).copied().ok_or_else(|| bad(at, "words of no group"))?;
             let hints = DISGUISED.contains(&current).then(|| (groups["rot"], groups["reversed"]));
-            root.add_line(words, mask, hints);
+            entries.add_line(words, mask, hints);
         }
         let mask = |name: &str| groups.get(name).copied().unwrap_or(0);
         let forms = FormGroups {
@@ -157,110 +137,24 @@ impl Lexicon {
             deny: mask("dont"),
             report: mask("report"),
         };
-        let mut lexicon = Self {
-            nodes: vec![TrieNode::default()],
-            starts: vec![0; START_BITS / 64],
-            roots: vec![0; 256],
-            labels: Vec::new(),
-            targets: Vec::new(),
-            masks: vec![0],
-            rules,
-            forms,
-        };
-        lexicon.lay_out(&root.sprout);
-        for (word, goes_on) in &root.heads {
-            lexicon.mark(word, *goes_on);
-        }
-        Ok(lexicon)
-    }
-
-    /// Lays the trie out flat, children beside each other.
-    fn lay_out(&mut self, root: &TrieBuilderNode) {
-        let mut known = HashMap::from([(0, 0)]);
-        let mut queue = std::collections::VecDeque::from([(0_usize, root)]);
-        while let Some((at, sprout)) = queue.pop_front() {
-            let mut index = |mask: u128| {
-                *known.entry(mask).or_insert_with(|| {
-                    self.masks.push(mask);
-                    u16::try_from(self.masks.len() - 1).unwrap_or(0)
-                })
-            };
-            let (exact, stem) = (index(sprout.exact), index(sprout.stem));
-            let first = u32::try_from(self.labels.len()).unwrap_or(0);
-            let edges = u16::try_from(sprout.edges.len()).unwrap_or(0);
-            self.nodes[at] = TrieNode { first, edges, exact, stem };
-            for (label, child) in &sprout.edges {
-                self.labels.push(*label);
-                let target = u32::try_from(self.nodes.len()).unwrap_or(0);
-                if at == 0 {
-                    self.roots[usize::from(*label)] = target;
-                }
-                self.targets.push(target);
-                queue.push_back((self.nodes.len(), child));
-                self.nodes.push(TrieNode::default());
-            }
-        }
-    }
-
-    /// Notes how an entry begins whose first word is this, or begins like this.
-    fn mark(&mut self, word: &[u8], goes_on: bool) {
-        let mut bits = vec![0];
-        for offset in 0..START_BYTES {
-            let next = match word.get(offset) {
-                Some(byte) => *byte..=*byte,
-                None if goes_on => 0..=u8::MAX,
-                None => b' '..=b' ',
-            };
-            bits =
-                next.flat_map(|next| bits.iter().map(move |bit| start_bit(*bit, next))).collect();
-        }
-        for bit in bits {
-            self.starts[bit / 64] |= 1 << (bit % 64);
-        }
-    }
-
-    /// Whether an entry may begin at a place: sometimes wrongly, never wrongly no.
-    fn may_start(&self, bytes: &[u8], start: usize) -> bool {
-        let (mut bit, mut ended) = (0, false);
-        for offset in 0..START_BYTES {
-            let byte = bytes.get(start + offset).filter(|b| !ended && is_word(**b));
-            ended = byte.is_none();
-            bit = start_bit(bit, byte.map_or(b' ', u8::to_ascii_lowercase));
-        }
-        self.starts.get(bit / 64).is_some_and(|bits| bits >> (bit % 64) & 1 == 1)
+        let (words, masks): (Vec<String>, Vec<EntryMasks>) = entries.0.into_iter().unzip();
+        let entries = NFA::builder().match_kind(MatchKind::Standard).build(&words);
+        let entries = entries.map_err(|error| bad(0, &error.to_string()))?;
+        Ok(Self { entries, masks, rules, forms })
     }
 
     /// What the word at a place of a folded text is, alone and with what follows it:
     /// the groups, and where the longest entry ends.
     pub(super) fn look_up(&self, bytes: &[u8], start: usize) -> (u128, usize) {
-        if !self.may_start(bytes, start) {
-            return (0, start);
-        }
-        let Some(first) = bytes.get(start).map(u8::to_ascii_lowercase) else { return (0, start) };
-        let root = usize::try_from(self.roots[usize::from(first)]).unwrap_or(0);
-        if root == 0 {
-            return (0, start);
-        }
-        let mut node = self.nodes[root];
-        let mut at = start + 1;
-        let mut mask = 0;
-        let mut end = start;
+        let (mut at, mut mask, mut end, mut length) = (start, 0, start, 0);
+        let Ok(mut state) = self.entries.start_state(Anchored::Yes) else { return (0, start) };
         loop {
-            if node.stem != 0 {
-                mask |= self.masks[usize::from(node.stem)];
-                end = at;
-            }
-            let next = bytes.get(at).copied();
-            let label = match next {
-                Some(b) if is_word(b) => {
+            let label = match bytes.get(at) {
+                Some(b) if is_word(*b) => {
                     at += 1;
                     b.to_ascii_lowercase()
                 }
                 _ => {
-                    if node.exact != 0 {
-                        mask |= self.masks[usize::from(node.exact)];
-                        end = at;
-                    }
                     let rest = bytes.get(at..).unwrap_or_default();
                     let skipped = rest.iter().take_while(|b| !is_word(**b)).count();
                     if skipped == 0 || skipped > SEPARATORS_MAX || at == start {
@@ -270,28 +164,33 @@ impl Lexicon {
                     b' '
                 }
             };
-            let first = usize::try_from(node.first).unwrap_or(0);
-            let edges = &self.labels[first..first + usize::from(node.edges)];
-            let edge = match edges.len() {
-                ..EDGES_MANY => edges.iter().position(|edge| *edge == label),
-                _ => memchr::memchr(label, edges),
-            };
-            let Some(edge) = edge else { return (mask, end) };
-            let target = usize::try_from(self.targets[first + edge]).unwrap_or(0);
-            node = self.nodes[target];
+            state = self.entries.next_state(Anchored::Yes, state, label);
+            length += 1;
+            if self.entries.is_dead(state) {
+                return (mask, end);
+            }
+            if !self.entries.is_match(state) {
+                continue;
+            }
+            // The longest of those that end here; the others began within the word.
+            let entry = self.entries.match_pattern(state, 0);
+            if self.entries.pattern_len(entry) == length {
+                let EntryMasks { exact, stem } = self.masks[entry.as_usize()];
+                let is_end = !bytes.get(at).copied().is_some_and(is_word);
+                let found = stem | if is_end { exact } else { 0 };
+                if found != 0 {
+                    (mask, end) = (mask | found, at);
+                }
+            }
         }
     }
 }
 
-/// The trie while it grows, with the first word of each entry and whether more of it
-/// may follow.
+/// The entries while they are read.
 #[derive(Debug, Default)]
-struct TrieBuilder {
-    sprout: TrieBuilderNode,
-    heads: Vec<(Vec<u8>, bool)>,
-}
+struct Entries(BTreeMap<String, EntryMasks>);
 
-impl TrieBuilder {
+impl Entries {
     /// Adds the words of a line.
     fn add_line(&mut self, words: &str, mask: u128, hints: Option<(u128, u128)>) {
         let mut language = "en";
@@ -319,30 +218,11 @@ impl TrieBuilder {
     }
 
     fn add(&mut self, entry: &str, mask: u128, is_stem: bool) {
-        let mut node = &mut self.sprout;
         let words = entry.split(|c: char| c.is_ascii() && !c.is_ascii_alphanumeric());
         let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
-        for (index, word) in words.iter().enumerate() {
-            if index == 0 {
-                self.heads.push((word.as_bytes().to_vec(), is_stem && words.len() == 1));
-            } else {
-                node = node.edges.entry(b' ').or_default();
-            }
-            for byte in word.bytes() {
-                node = node.edges.entry(byte).or_default();
-            }
-        }
-        if is_stem {
-            node.stem |= mask;
-        } else {
-            node.exact |= mask;
-        }
+        let masks = self.0.entry(words.join(" ")).or_default();
+        *if is_stem { &mut masks.stem } else { &mut masks.exact } |= mask;
     }
-}
-
-/// The bit of a beginning, byte for byte.
-fn start_bit(bit: usize, next: u8) -> usize {
-    (bit * 37 + usize::from(next)) % START_BITS
 }
 
 /// Bytes of a folded text that belong to words.
@@ -409,7 +289,7 @@ mod tests {
     #[test]
     fn the_phrases_can_be_read() {
         let lexicon = Lexicon::new().unwrap();
-        assert!(lexicon.rules.len() > 60 && lexicon.nodes.len() > 3000);
+        assert!(lexicon.rules.len() > 60 && lexicon.masks.len() > 1500);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 
-use automaton_core::error::{Classified, ErrorClass};
+use automaton_core::error::Classified;
 use automaton_core::record::DecisionOutcome;
 use cedar_policy::{
     ActionConstraint, Effect, Policy, PolicyId, PolicySet, PrincipalConstraint, ResourceConstraint,
@@ -47,7 +47,12 @@ pub struct RuleDiagnostic {
 }
 
 /// A file of rules cannot be relied on.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Classified)]
+#[class(
+    Config,
+    hint = "correct the file, then `automaton policy check`; without the file only the built-in \
+            rules hold"
+)]
 pub struct OperatorRulesError {
     /// Every mistake that was found, in the order of the file; at least one.
     pub mistakes: Vec<RuleDiagnostic>,
@@ -57,20 +62,6 @@ impl fmt::Display for OperatorRulesError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the operator's rules cannot be used")?;
         self.mistakes.iter().try_for_each(|mistake| write!(f, "\n  {mistake}"))
-    }
-}
-
-impl Classified for OperatorRulesError {
-    fn kind(&self) -> ErrorClass {
-        ErrorClass::Config
-    }
-
-    fn hint(&self) -> Option<String> {
-        Some(
-            "correct the file, then `automaton policy check`; without the file only the \
-             built-in rules hold"
-                .to_owned(),
-        )
     }
 }
 

@@ -4,14 +4,15 @@
 
 use std::path::PathBuf;
 
-use automaton_core::error::{Classified, ErrorClass};
+use automaton_core::error::Classified;
 use thiserror::Error;
 
 /// Why nothing will be run.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Error, Classified)]
 pub enum PlanRefusal {
     /// The machine lacks what one of the layers is made of.
     #[error("the sandbox needs {feature}, which this machine does not give: {reason}")]
+    #[class(Config, hint = "{remedy}")]
     MissingFeature {
         /// What is missing.
         feature: &'static str,
@@ -22,12 +23,15 @@ pub enum PlanRefusal {
     },
     /// There is nothing to run.
     #[error("the command is empty")]
+    #[class(User)]
     NoProgram,
     /// An argument or variable cannot be passed to a program.
     #[error("the command or its environment contains a NUL byte")]
+    #[class(User)]
     NulByte,
     /// Arguments and variables are too long.
     #[error("the command and its environment have {bytes} bytes; {bytes_max} are possible")]
+    #[class(User)]
     TooLong {
         /// Their sum.
         bytes: usize,
@@ -36,35 +40,18 @@ pub enum PlanRefusal {
     },
     /// A variable's name is empty or contains an equals sign.
     #[error("{0:?} cannot be the name of an environment variable")]
+    #[class(User)]
     VariableName(String),
     /// A host path is not absolute.
     #[error("the host path {} is not absolute", .0.display())]
+    #[class(Internal)]
     RelativePath(PathBuf),
     /// A path inside is not absolute, not plain, or taken by the system.
     #[error("nothing can be bound at {} in the sandbox", .0.display())]
+    #[class(Internal)]
     BindTarget(PathBuf),
     /// A descriptor's number inside is out of range or used twice.
     #[error("descriptor number {0} is out of range or used twice")]
+    #[class(Internal)]
     DescriptorNumber(i32),
-}
-
-impl Classified for PlanRefusal {
-    fn kind(&self) -> ErrorClass {
-        match self {
-            Self::MissingFeature { .. } => ErrorClass::Config,
-            Self::NoProgram | Self::NulByte | Self::TooLong { .. } | Self::VariableName(_) => {
-                ErrorClass::User
-            }
-            Self::RelativePath(_) | Self::BindTarget(_) | Self::DescriptorNumber(_) => {
-                ErrorClass::Internal
-            }
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::MissingFeature { remedy, .. } => Some((*remedy).to_owned()),
-            _ => None,
-        }
-    }
 }

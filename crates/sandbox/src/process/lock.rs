@@ -8,16 +8,17 @@ use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use automaton_core::error::{Classified, ErrorClass};
+use automaton_core::error::Classified;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use thiserror::Error;
 
 /// Why a lock was not taken.
-#[derive(Debug, Error)]
+#[derive(Debug, Error, Classified)]
 pub enum LockError {
     /// Another process has it.
     #[error("{} is locked by {}", path.display(), holder_text(*holder))]
+    #[class(User)]
     Held {
         /// The lock file.
         path: PathBuf,
@@ -26,6 +27,7 @@ pub enum LockError {
     },
     /// The lock file could not be opened, locked or written.
     #[error("cannot use the lock file {}", path.display())]
+    #[class(Internal)]
     File {
         /// The lock file.
         path: PathBuf,
@@ -37,15 +39,6 @@ pub enum LockError {
 
 fn holder_text(holder: Option<i32>) -> String {
     holder.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
-}
-
-impl Classified for LockError {
-    fn kind(&self) -> ErrorClass {
-        match self {
-            Self::Held { .. } => ErrorClass::User,
-            Self::File { .. } => ErrorClass::Internal,
-        }
-    }
 }
 
 /// A held lock. It is released when this value, or the process, ends.

@@ -47,10 +47,15 @@ pub fn effective_user() -> u32 {
 }
 
 /// An operation on a process or descriptor that failed.
-#[derive(Debug, Error)]
+#[derive(Debug, Error, Classified)]
 pub enum ProcessError {
     /// A program could not be started.
     #[error("cannot start {}", program.display())]
+    #[class(kind = match source {
+        _ if source.raw_os_error() == Some(libc::EAGAIN) => ErrorClass::Transient,
+        _ if source.kind() == io::ErrorKind::NotFound => ErrorClass::Config,
+        _ => ErrorClass::Internal,
+    })]
     Spawn {
         /// The program.
         program: PathBuf,
@@ -61,12 +66,14 @@ pub enum ProcessError {
     /// A descriptor was to be passed under an impossible number, or two under
     /// the same.
     #[error("{target} cannot be the number of a passed descriptor")]
+    #[class(Internal)]
     Target {
         /// The number.
         target: RawFd,
     },
     /// A child could not be waited for or signalled.
     #[error("cannot {action} process {pid}")]
+    #[class(Internal)]
     Child {
         /// Which of the two.
         action: &'static str,
@@ -78,6 +85,7 @@ pub enum ProcessError {
     },
     /// The expected descriptor was not passed to this process.
     #[error("descriptor {number} was not passed to this process")]
+    #[class(Internal)]
     NotInherited {
         /// Its number.
         number: RawFd,
@@ -87,30 +95,19 @@ pub enum ProcessError {
     },
     /// The descriptor was taken before.
     #[error("descriptor {number} is already taken")]
+    #[class(Internal)]
     Taken {
         /// Its number.
         number: RawFd,
     },
     /// No lifeline could be made.
     #[error("cannot make a lifeline")]
+    #[class(Internal)]
     Lifeline(#[source] io::Error),
     /// Stop signals could not be turned into a descriptor.
     #[error("cannot receive stop signals")]
+    #[class(Internal)]
     Signals(#[source] io::Error),
-}
-
-impl Classified for ProcessError {
-    fn kind(&self) -> ErrorClass {
-        match self {
-            Self::Spawn { source, .. } if source.raw_os_error() == Some(libc::EAGAIN) => {
-                ErrorClass::Transient
-            }
-            Self::Spawn { source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                ErrorClass::Config
-            }
-            _ => ErrorClass::Internal,
-        }
-    }
 }
 
 /// A child of ours. Its end can be polled for: the descriptor that it gives

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::*;
+use automaton_core::error::ErrorClass;
 use tempfile::TempDir;
 
 /// A home for rehearsal below a directory of its own.

@@ -11,7 +11,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use automaton_core::error::{Classified, ErrorClass};
+use automaton_core::error::Classified;
 use automaton_core::wire::chat::ChatRequest;
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::JsonRejection;
@@ -39,15 +39,10 @@ pub const MODEL: &str = "script";
 const REQUEST_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// The server cannot listen.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Classified)]
 #[error("the scripted model cannot listen on 127.0.0.1")]
+#[class(Internal)]
 pub struct ScriptServerError(#[source] pub io::Error);
-
-impl Classified for ScriptServerError {
-    fn kind(&self) -> ErrorClass {
-        ErrorClass::Internal
-    }
-}
 
 /// A running server. It stops when this is dropped.
 #[derive(Debug)]

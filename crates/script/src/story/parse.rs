@@ -8,7 +8,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use automaton_core::error::{Classified, ErrorClass};
+use automaton_core::error::Classified;
 use automaton_core::message::MESSAGE_BYTES_MAX;
 use serde::Deserialize;
 use toml::{Spanned, Table, Value};
@@ -33,10 +33,11 @@ const RECOGNISED_BYTES_MAX: usize = 400;
 const STORY_BYTES_MAX: u64 = 1024 * 1024;
 
 /// A story that cannot be told.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Classified)]
 pub enum StoryError {
     /// The file cannot be read.
     #[error("cannot read the story '{path}'")]
+    #[class(User, hint = "Name a story that exists: --brain script:FILE.")]
     Read {
         /// The file.
         path: PathBuf,
@@ -45,6 +46,7 @@ pub enum StoryError {
     },
     /// The text is no story.
     #[error("{name}:{line}: {complaint}")]
+    #[class(User)]
     Parse {
         /// The story's file.
         name: String,
@@ -53,19 +55,6 @@ pub enum StoryError {
         /// What is wrong there.
         complaint: String,
     },
-}
-
-impl Classified for StoryError {
-    fn kind(&self) -> ErrorClass {
-        ErrorClass::User
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Read { .. } => Some("Name a story that exists: --brain script:FILE.".to_owned()),
-            Self::Parse { .. } => None,
-        }
-    }
 }
 
 #[derive(Deserialize)]

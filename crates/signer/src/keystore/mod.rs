@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use alloy_primitives::Address;
 use automaton_core::entropy::Entropy;
-use automaton_core::error::{Classified, ErrorClass};
+use automaton_core::error::Classified;
 use automaton_core::secret::Secret;
 use automaton_sandbox::{LockedBytes, VaultError};
 
@@ -34,22 +34,25 @@ const STRONG: Scrypt = Scrypt::new(1 << 18, 8, 1);
 const LIGHT: Scrypt = Scrypt::new(1 << 12, 8, 1);
 
 /// A keystore could not be made, read or opened.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Classified)]
 pub enum KeystoreError {
     /// A key is there already, and is never replaced.
     #[error("there is a key at {} already", path.display())]
+    #[class(User, hint = "It may hold money. Move it away to begin with another.")]
     Exists {
         /// The keystore.
         path: PathBuf,
     },
     /// There is none.
     #[error("there is no key at {}", path.display())]
+    #[class(User, hint = "Run `automaton wallet new` to make one.")]
     Missing {
         /// The keystore.
         path: PathBuf,
     },
     /// The file cannot be read or written.
     #[error("cannot {verb} the keystore {}", path.display())]
+    #[class(Internal)]
     File {
         /// What was tried.
         verb: &'static str,
@@ -60,6 +63,7 @@ pub enum KeystoreError {
     },
     /// The file is no keystore that can be opened.
     #[error("the keystore {} cannot be opened", path.display())]
+    #[class(Config, hint = "The file was left as it is. Restore a copy of it.")]
     Unfit {
         /// The keystore.
         path: PathBuf,
@@ -68,43 +72,21 @@ pub enum KeystoreError {
     },
     /// The passphrase does not fit the file.
     #[error("the passphrase does not open the keystore {}", path.display())]
+    #[class(
+        User,
+        hint = "Try again. If the passphrase is right, the file is damaged: restore a copy."
+    )]
     WrongPassphrase {
         /// The keystore.
         path: PathBuf,
     },
     /// The injected chance gave no key.
     #[error("no key could be drawn: the source of chance is broken")]
+    #[class(Internal)]
     NoChance,
     /// There is no memory that a key may be in.
     #[error(transparent)]
     Vault(#[from] VaultError),
-}
-
-impl Classified for KeystoreError {
-    fn kind(&self) -> ErrorClass {
-        match self {
-            Self::Exists { .. } | Self::Missing { .. } | Self::WrongPassphrase { .. } => {
-                ErrorClass::User
-            }
-            Self::Unfit { .. } => ErrorClass::Config,
-            Self::Vault(error) => error.kind(),
-            Self::File { .. } | Self::NoChance => ErrorClass::Internal,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Exists { .. } => "It may hold money. Move it away to begin with another.",
-            Self::Missing { .. } => "Run `automaton wallet new` to make one.",
-            Self::WrongPassphrase { .. } => {
-                "Try again. If the passphrase is right, the file is damaged: restore a copy."
-            }
-            Self::Unfit { .. } => "The file was left as it is. Restore a copy of it.",
-            Self::Vault(error) => return error.hint(),
-            Self::File { .. } | Self::NoChance => return None,
-        };
-        Some(hint.to_owned())
-    }
 }
 
 /// Draws a new key and stores it under a passphrase, for its owner alone. Takes

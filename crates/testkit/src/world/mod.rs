@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{fs, io};
 
-use automaton_core::error::{Classified, ErrorClass};
+use automaton_core::error::Classified;
 
 pub use run::{ProcessOutput, ProcessRun};
 pub use temp::TempDir;
@@ -29,7 +29,8 @@ pub const COMMAND_TIME_MAX: Duration = Duration::from_secs(60);
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// A world that cannot be made, or a process in it that did not do its part.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Classified)]
+#[class(Internal)]
 pub enum WorldError {
     /// A file or directory of the world could not be made.
     #[error("cannot make '{path}' for a test")]
@@ -76,12 +77,6 @@ pub enum WorldError {
         /// The last lines of both outputs.
         transcript: String,
     },
-}
-
-impl Classified for WorldError {
-    fn kind(&self) -> ErrorClass {
-        ErrorClass::Internal
-    }
 }
 
 /// A home, a program, and how the program is started.

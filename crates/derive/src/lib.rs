@@ -1,0 +1,178 @@
+//! `#[derive(Classified)]`: the class and the remedy of an error stand where the error does.
+//!
+//! The compiler runs this, no program links it. It must never give a class to what
+//! was given none: a new variant is an error of compilation until it says its own.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::{ToTokens as _, format_ident, quote, quote_spanned};
+use syn::parse::{Parse, ParseStream};
+use syn::spanned::Spanned as _;
+use syn::{
+    Attribute, Data, DeriveInput, Error, Expr, Field, Fields, LitStr, Member, Result, Token,
+    Variant,
+};
+
+/// Implements `automaton_core::error::Classified`.
+///
+/// Each variant, or the whole type, has an attribute `#[class(KIND, hint = HINT)]`.
+/// `KIND` is a variant of `ErrorClass`, or `kind = EXPRESSION`, or `from` for what the
+/// cause answers. `HINT` may be left out; it is what `format!` takes, or an expression
+/// that is a `String` or an `Option<String>`. Expressions see references to the fields
+/// by name, those without one as `_0`, `_1`; for the whole of an enum they see `self`.
+///
+/// A variant whose cause (a field that is `#[from]`, `#[source]` or called `source`) is
+/// `Classified` needs no attribute: it answers what its cause does, the hint too.
+#[proc_macro_derive(Classified, attributes(class))]
+pub fn classified(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    let input = syn::parse_macro_input!(input as DeriveInput);
+    implement(&input).unwrap_or_else(|error| error.to_compile_error()).into()
+}
+
+/// What an attribute says.
+struct Class {
+    kind: ClassKind,
+    hint: Option<TokenStream>,
+}
+
+enum ClassKind {
+    Named(Ident),
+    Cause,
+    Computed(Expr),
+}
+
+impl Parse for Class {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let word: Ident = input.parse()?;
+        let kind = match word.to_string().as_str() {
+            "from" => ClassKind::Cause,
+            "kind" => {
+                input.parse::<Token![=]>()?;
+                ClassKind::Computed(input.parse()?)
+            }
+            _ => ClassKind::Named(word),
+        };
+        if input.is_empty() {
+            return Ok(Self { kind, hint: None });
+        }
+        input.parse::<Token![,]>()?;
+        let word: Ident = input.parse()?;
+        if word != "hint" {
+            return Err(Error::new(word.span(), "what follows the class is `hint = …`"));
+        }
+        input.parse::<Token![=]>()?;
+        Ok(Self { kind, hint: Some(hint(&input.parse()?)) })
+    }
+}
+
+/// An expression for the hint, from what stands behind `hint =`.
+fn hint(tokens: &TokenStream) -> TokenStream {
+    let is_text = |tokens| syn::parse2::<LitStr>(tokens).is_ok();
+    match syn::parse2::<LitStr>(tokens.clone()) {
+        Ok(text) if !text.value().contains(['{', '}']) => quote!(Some(#text.to_owned())),
+        _ if tokens.clone().into_iter().next().is_some_and(|first| is_text(first.into())) => {
+            quote!(Some(format!(#tokens)))
+        }
+        _ => quote!(Option::<String>::from(#tokens)),
+    }
+}
+
+fn class_of(attributes: &[Attribute]) -> Result<Option<Class>> {
+    let mut found = attributes.iter().filter(|one| one.path().is_ident("class"));
+    let class = found.next().map(Attribute::parse_args).transpose()?;
+    match found.next() {
+        Some(second) => Err(Error::new_spanned(second, "one #[class(…)] is enough")),
+        None => Ok(class),
+    }
+}
+
+fn implement(input: &DeriveInput) -> Result<TokenStream> {
+    let name = &input.ident;
+    let arms = match (&input.data, class_of(&input.attrs)?) {
+        (Data::Struct(data), class) => vec![Arm::of(&quote!(Self), name, &data.fields, class)?],
+        (Data::Enum(data), None) => {
+            data.variants.iter().map(Arm::of_variant).collect::<Result<_>>()?
+        }
+        (Data::Enum(data), class) => {
+            for variant in &data.variants {
+                if class_of(&variant.attrs)?.is_some() {
+                    return Err(Error::new_spanned(variant, "all variants have a class already"));
+                }
+            }
+            vec![Arm::of(&quote!(_), name, &Fields::Unit, class)?]
+        }
+        (Data::Union(_), _) => return Err(Error::new_spanned(name, "a union is no error")),
+    };
+    let kinds = arms.iter().map(|Arm { pattern, kind, .. }| quote!(#pattern => #kind));
+    let hints = arms.iter().map(|Arm { pattern, hint, .. }| quote!(#pattern => #hint));
+    Ok(quote! {
+        #[automatically_derived]
+        impl ::automaton_core::error::Classified for #name {
+            fn kind(&self) -> ::automaton_core::error::ErrorClass {
+                match self { #(#kinds,)* }
+            }
+
+            fn hint(&self) -> Option<String> {
+                match self { #(#hints,)* }
+            }
+        }
+    })
+}
+
+/// One arm of each of the two functions.
+struct Arm {
+    pattern: TokenStream,
+    kind: TokenStream,
+    hint: TokenStream,
+}
+
+impl Arm {
+    fn of_variant(variant: &Variant) -> Result<Self> {
+        let name = &variant.ident;
+        Self::of(&quote!(Self::#name), name, &variant.fields, class_of(&variant.attrs)?)
+    }
+
+    /// What is at `path` and is called `name` in a message.
+    fn of(path: &TokenStream, name: &Ident, fields: &Fields, class: Option<Class>) -> Result<Self> {
+        let bound = fields.members().zip(fields).map(|(member, field)| match &member {
+            Member::Named(name) => (name.clone(), quote!(#name), field),
+            Member::Unnamed(index) => {
+                let name = format_ident!("_{}", index.index);
+                (name.clone(), quote!(#member: #name), field)
+            }
+        });
+        let bound: Vec<(Ident, TokenStream, &Field)> = bound.collect();
+        let cause = bound.iter().find(|(name, _, field)| name == "source" || is_cause(field));
+        let class = class.unwrap_or(Class { kind: ClassKind::Cause, hint: None });
+        let (kind, passed_on) = match (class.kind, cause) {
+            (ClassKind::Named(word), _) => {
+                (quote!(::automaton_core::error::ErrorClass::#word), None)
+            }
+            (ClassKind::Computed(kind), _) => (kind.into_token_stream(), None),
+            (ClassKind::Cause, Some((cause, _, field))) => {
+                let kind = quote_spanned!(field.ty.span()=> ::automaton_core::error::Classified::kind(#cause));
+                (kind, Some(quote!(::automaton_core::error::Classified::hint(#cause))))
+            }
+            (ClassKind::Cause, None) => {
+                let fault = format!(
+                    "`{name}` has no class: write #[class(User)], or who else has to act, with \
+                     `, hint = \"…\"` where there is a remedy"
+                );
+                return Err(Error::new_spanned(name, fault));
+            }
+        };
+        let hint = class.hint.or(passed_on).unwrap_or_else(|| quote!(None));
+        let fields = bound.iter().map(|(_, bound, _)| bound);
+        let pattern = match bound[..] {
+            [] => path.clone(),
+            _ => quote!(#path { #(#fields),* }),
+        };
+        Ok(Self { pattern, kind, hint })
+    }
+}
+
+fn is_cause(field: &Field) -> bool {
+    field.attrs.iter().any(|one| one.path().is_ident("from") || one.path().is_ident("source"))
+}
+
+#[cfg(test)]
+mod tests;
