@@ -237,7 +237,7 @@ fn without_any_network_it_lives_all_the_same() {
 
 #[test]
 fn a_disk_that_is_full_costs_no_second_payment() {
-    for size in ["500k", "560k"] {
+    for size in ["580k", "610k"] {
         let script = format!(
             "mkdir \"$2/small\"\n\
              mount -t tmpfs -o size={size},mode=700 tmpfs \"$2/small\"\n\
