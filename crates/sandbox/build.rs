@@ -7,12 +7,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// What the small programs, the sandbox's and the signer's, are made of.
-const MADE_OF: [&str; 6] = [
+const MADE_OF: [&str; 7] = [
     "src",
     "../core/src",
     "../sqlite/src",
     "../signer/src",
     "../automaton/src/role/signer.rs",
+    "../automaton/src/role/launch_config.rs",
     "../../Cargo.lock",
 ];
 

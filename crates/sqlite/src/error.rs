@@ -244,6 +244,11 @@ impl SqliteErrorKind {
     /// The kind of an error of SQLite.
     #[must_use]
     pub fn of(error: &rusqlite::Error) -> Self {
+        // The index of the log could not grow.
+        let shared = rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
+        if error.sqlite_error().is_some_and(|error| error.extended_code == shared) {
+            return Self::Full;
+        }
         match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => Self::Full,
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy,

@@ -237,12 +237,13 @@ fn without_any_network_it_lives_all_the_same() {
 
 #[test]
 fn a_disk_that_is_full_costs_no_second_payment() {
-    for size in ["580k", "610k"] {
+    for size in ["320k", "380k", "580k", "620k"] {
         let script = format!(
             "mkdir \"$2/small\"\n\
              mount -t tmpfs -o size={size},mode=700 tmpfs \"$2/small\"\n\
              set -- \"$1\" up --brain script --turns 2 --json --home \"$2/small/home\"\n\
-             \"$@\" >/dev/null 2>&1 && exit 9\n\
+             \"$@\" >/dev/null 2>\"${{9%/small/home}}/said\" && exit 9\n\
+             grep -q \"hint: Free some disk space\" \"${{9%/small/home}}/said\"\n\
              mount -o remount,size=50m tmpfs \"${{9%/home}}\"\n\
              \"$@\"\n"
         );

@@ -257,3 +257,48 @@ fn behind_as_many_as_are_read_at_once_there_may_be_a_gap() {
     history.add(&life[40..]);
     assert_eq!(history.turns.front().map(|turn| turn.cost.seq), Some(41));
 }
+
+#[test]
+fn what_is_kept_of_a_history_is_of_these_turns_in_this_order_and_way() {
+    let mut turns: Vec<TurnRecord> = (1..=6).map(turn).collect();
+    let long = "a line of a long output\n".repeat(60);
+    turns[0].calls[0].result = Some(Labelled::new(Label::Tool, "exec", long));
+    let shown = |turns: &[TurnRecord], how: &HistoryStyle| {
+        let history = HistoryCache::of(turns, style(8192), guard());
+        let At(place, digest) = At::begin();
+        let wanted = HistoryRequest {
+            place,
+            digest: &digest,
+            open: &[],
+            room: ROOM,
+            affordable: ROOM,
+            open_room: ROOM,
+            tells: false,
+            turn: turns[0].id,
+        };
+        history.show(&wanted, how, None)
+    };
+    let whole = HistoryStyle { whole_from: 1, arguments_from: 1, ..HistoryStyle::default() };
+    let sent = shown(&turns, &whole);
+    assert_eq!(sent.row, shown(&turns, &whole).row, "made again it is the same");
+    assert_eq!(sent.row.tokens, history::cost(&sent.messages));
+    let chars = transcript(&sent.messages).chars().count();
+    assert_eq!(sent.row.chars, u32::try_from(chars).unwrap());
+    let mut edited = turns.clone();
+    edited[2].calls[0].result = Some(Labelled::new(Label::Tool, "exec", "exit_code: 1"));
+    let mut turned = turns.clone();
+    turned.swap(0, 1);
+    let short = HistoryStyle { whole_from: 4, arguments_from: 4, ..whole };
+    let tighter = HistoryStyle { tighter: 2, ..whole };
+    let others = [
+        shown(&edited, &whole),
+        shown(&turned, &whole),
+        shown(&turns[..5], &whole),
+        shown(&turns[1..], &whole),
+        shown(&turns, &short),
+        shown(&turns, &tighter),
+    ];
+    for (nth, other) in others.iter().enumerate() {
+        assert_ne!(other.row.sha256, sent.row.sha256, "{nth}");
+    }
+}

@@ -18,13 +18,14 @@ enum NoEffect {
     Meaningless(&'static str),
 }
 
-/// The fields of a struct, and its keys that have no effect. Each of its fields has to be listed,
-/// there or among those that are used.
+/// The fields of a struct that are keys under their own name and are used, and its keys that
+/// have no effect. Each of its fields has to be listed, there or among the others.
 macro_rules! keys {
-    ($fields:tt, $table:ident of $owner:ident; used: $($used:ident)+; idle: $($idle:ident $key:literal $why:expr;)+) => {
-        const $fields: &[&str] = &[$(stringify!($used),)+ $(stringify!($idle)),+];
+    ($fields:tt, $table:ident of $owner:ident; used: $($used:ident)+; others: $($other:ident)*;
+     idle: $($idle:ident $key:literal $why:expr;)+) => {
+        const $fields: &[&str] = &[$(stringify!($used)),+];
         const $table: &[(&str, NoEffect)] = &[$(($key, $why)),+];
-        const _: fn(&$owner) = |$owner { $($used: _,)+ $($idle: _),+ }: &$owner| ();
+        const _: fn(&$owner) = |$owner { $($used: _,)+ $($other: _,)* $($idle: _),+ }: &$owner| ();
     };
 }
 
@@ -32,11 +33,12 @@ const MODELS: NoEffect = WaitsFor("more providers of models");
 const CHILDREN: NoEffect = WaitsFor("children");
 
 keys! { FIELDS, IDLE of ConfigFile;
-    used: schema config_version name genesis_prompt creator_message creator_address brain sampling
+    used: config_version name genesis_prompt creator_message creator_address brain sampling
         allowed_origins egress max_tokens_per_turn max_turns_per_cycle log_level webhook_url
         otlp_endpoint metrics_addr conway_api_url conway_api_key openai_api_key ollama_base_url
         inference_model model_strategy treasury_policy stop_loss wake_envelope approvals db_path
-        heartbeat_config_path sandbox_id wallet_address version unknown_keys idle_keys;
+        heartbeat_config_path sandbox_id wallet_address version;
+    others: schema unknown_keys idle_keys;
     idle:
         anthropic_api_key "anthropicApiKey" MODELS;
         soul_config "soulConfig" WaitsFor("an idea of itself");
@@ -53,6 +55,7 @@ keys! { FIELDS, IDLE of ConfigFile;
 
 keys! { _, IDLE_OF_STRATEGY of ModelStrategy;
     used: inference_model low_compute_model critical_model max_tokens_per_turn;
+    others:;
     idle:
         hourly_budget_cents "hourlyBudgetCents" MODELS;
         session_budget_cents "sessionBudgetCents" MODELS;
@@ -61,13 +64,22 @@ keys! { _, IDLE_OF_STRATEGY of ModelStrategy;
         anthropic_api_version "anthropicApiVersion" MODELS;
 }
 
-/// Whether a key is one of the file. Fields have its words, joined in another way.
+/// Whether a key is one of the file, letter by letter: another spelling has no effect.
 pub(super) fn is_known(key: &str) -> bool {
-    let is_field = |field: &&str| {
-        let joined = field.bytes().filter(|byte| *byte != b'_');
-        joined.eq(key.bytes().map(|byte| byte.to_ascii_lowercase()))
-    };
-    key == "$schema" || FIELDS.iter().any(is_field)
+    let is_used = |field: &&str| in_camel_case(field) == key;
+    key == "$schema" || IDLE.iter().any(|(idle, _)| *idle == key) || FIELDS.iter().any(is_used)
+}
+
+/// The key of a field, as the derived reader of the file makes it.
+fn in_camel_case(field: &str) -> String {
+    let mut key = String::with_capacity(field.len());
+    for (nth, word) in field.split('_').enumerate() {
+        let (first, rest) = word.split_at(word.len().min(1));
+        let first = if nth == 0 { first.to_owned() } else { first.to_ascii_uppercase() };
+        key.push_str(&first);
+        key.push_str(rest);
+    }
+    key
 }
 
 /// The keys of a file that have no effect, each with the reason.
@@ -109,9 +121,9 @@ mod tests {
         let schema = super::super::schema();
         let keys = schema["properties"].as_object().unwrap();
         assert!(keys.keys().all(|key| is_known(key)), "{keys:?}");
-        // And the two fields that are read from no key.
-        assert_eq!(FIELDS.len(), keys.len() + 2);
-        for unknown in ["zeal", "namename", "genesis_prompt", ""] {
+        assert_eq!(FIELDS.len() + IDLE.len() + 1, keys.len());
+        let others = ["zeal", "namename", "genesis_prompt", "genesisprompt", "GenesisPrompt"];
+        for unknown in others.into_iter().chain(["schema", "unknownKeys", "idleKeys", ""]) {
             assert!(!is_known(unknown), "{unknown}");
         }
     }

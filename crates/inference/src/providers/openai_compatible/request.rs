@@ -147,6 +147,7 @@ mod tests {
     use std::sync::Arc;
 
     use automaton_core::tool::{Effect, Risk, ToolCategory, ToolSpec};
+    use automaton_core::wire::chat::ChatRequest;
     use serde_json::{Value, json};
 
     use super::*;
@@ -205,7 +206,13 @@ mod tests {
             "temperature": 1.25,
             "seed": 1,
         });
-        assert_eq!(written(&catalogue::model("some-model").unwrap()), wanted);
+        let written = written(&catalogue::model("some-model").unwrap());
+        assert_eq!(written, wanted);
+        // It is the format that servers of ours read, with a field of the dialect beside it.
+        let read: ChatRequest = serde_json::from_value(written.clone()).unwrap();
+        let mut again = serde_json::to_value(read).unwrap();
+        again["temperature"] = json!(1.25);
+        assert_eq!(again, written);
     }
 
     #[test]
