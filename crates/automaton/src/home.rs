@@ -25,8 +25,9 @@ use automaton_script::fault;
 use automaton_store::{Hash, NewAutomaton, Reader, Store, StoreError};
 use serde::Serialize;
 
+use crate::args::RemoteFlags;
 use crate::config::file::{self, BrainFile, CONFIG_VERSION, ConfigFile, FILE_NAME};
-use crate::config::values::{Name, Prompt};
+use crate::config::values::{HttpUrl, Name, Prompt};
 use crate::error::CliError;
 
 /// The database, in the home.
@@ -90,6 +91,12 @@ struct NewConfig<'a> {
     genesis_prompt: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     brain: Option<&'a BrainFile>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conway_api_url: Option<&'a HttpUrl>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rpc_url: Option<&'a HttpUrl>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    network: Option<&'a str>,
 }
 
 /// Locks a home for the process that runs its automaton, or changes its life. One that
@@ -252,6 +259,7 @@ pub(crate) fn draft(
     name: Option<&Name>,
     genesis: Option<&Prompt>,
     brain: Option<&BrainFile>,
+    remote: &RemoteFlags,
 ) -> Result<ConfigDraft, CliError> {
     let path = home.join(FILE_NAME);
     let (name, genesis) = (name.map(Name::as_str), genesis.map(Prompt::as_str));
@@ -270,6 +278,9 @@ pub(crate) fn draft(
         name: name.unwrap_or(USUAL_NAME),
         genesis_prompt: genesis.unwrap_or(GENESIS_TEXT.trim()),
         brain,
+        conway_api_url: remote.cloud.as_ref(),
+        rpc_url: remote.rpc.as_ref(),
+        network: remote.network.as_deref(),
     };
     let mut text = serde_json::to_string_pretty(&config)
         .map_err(|error| CliError::internal("cannot write the configuration", &error))?;

@@ -36,6 +36,7 @@ mod log;
 mod metrics;
 pub mod operator;
 pub mod process;
+mod remote_backend;
 pub mod role;
 mod services;
 pub mod stack;

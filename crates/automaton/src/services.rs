@@ -17,9 +17,10 @@ use automaton_wallet::ChainClient;
 use tokio::time::timeout;
 
 use crate::child_process::{ChildProcess, ShutdownWait};
-use crate::config::resolve::{Brain, FallbackModels};
+use crate::config::resolve::{Brain, FallbackModels, KeyScheme};
 use crate::error::CliError;
 use crate::http::{client, url};
+use crate::remote_backend::RemoteBackend;
 use crate::role::launch_config::{self, LaunchConfig, MoneyLaunchConfig};
 use crate::role::provider;
 use crate::role::service::{ServiceBackend, ServiceLaunchConfig};
@@ -33,6 +34,15 @@ const GRACE: Duration = Duration::from_secs(10);
 
 /// How long the chain may take to tell its time.
 const CHAIN_TELLS_WITHIN: Duration = Duration::from_secs(3);
+
+/// Whose cloud and chain an automaton lives from.
+#[derive(Debug)]
+pub(crate) enum CloudBackend {
+    /// Its own, which are started with it.
+    Own(Box<Stack>),
+    /// Others'.
+    Remote(Box<RemoteBackend>),
+}
 
 /// A chain and a cloud that run, and what the agent needs to live from them.
 #[derive(Debug)]
@@ -67,12 +77,27 @@ pub(crate) struct AgentAndSigner {
 }
 
 impl Services {
-    /// Starts the services of a stack, one after the other, into `begun`: when this
-    /// fails or is cut off, whoever holds them ends them.
+    /// Starts what has to be started of what an automaton lives from, one after the other,
+    /// into `begun`: when this fails or is cut off, whoever holds them ends them.
     ///
     /// # Errors
     /// When one of them cannot live, or the cloud's address is none.
     pub(crate) async fn start(
+        backend: CloudBackend,
+        agent: &LaunchConfig,
+        console: &mut Console,
+        begun: &mut Vec<SupervisedService>,
+    ) -> Result<ServiceConfigs, CliError> {
+        match backend {
+            CloudBackend::Own(stack) => Self::start_stack(*stack, agent, console, begun).await,
+            CloudBackend::Remote(remote) => {
+                let (money, signer) = remote.configs(&agent.resolved.brain)?;
+                Ok(ServiceConfigs { money, signer })
+            }
+        }
+    }
+
+    async fn start_stack(
         mut stack: Stack,
         agent: &LaunchConfig,
         console: &mut Console,
@@ -105,7 +130,10 @@ impl Services {
         let signer = stack.signer(vec![(audience.domain, audience.uri, ChainId::BASE.0)]);
         let model = provider::describe(&agent.resolved.brain)?.id;
         let (token, sign_in_chain) = (stack::token(), ChainId::BASE.0);
-        let money = MoneyLaunchConfig { cloud: url, model, cheaper, rpc, token, sign_in_chain };
+        let confirmations = ChainId(token.chain_id).confirmations();
+        let cloud = url;
+        let money =
+            MoneyLaunchConfig { cloud, model, cheaper, rpc, token, confirmations, sign_in_chain };
         Ok(ServiceConfigs { money, signer })
     }
 
@@ -241,7 +269,9 @@ impl AgentAndSigner {
         fd_passing::send_fd(&signer.fd_socket, theirs).ok();
         agent.money = Some(services.configs.money.clone());
         // What it thinks with is behind the cloud, and so is the key to that.
-        if let Brain::Http(brain) = &mut agent.resolved.brain {
+        if let Brain::Http(brain) = &mut agent.resolved.brain
+            && brain.scheme != KeyScheme::Raw
+        {
             brain.key = None;
         }
         let socket = Some((OwnedFd::from(ours), launch_config::SIGNER));

@@ -148,6 +148,16 @@ pub(crate) fn chain_of(home: &Path) -> Result<Option<String>, CliError> {
     Ok(places.chain.map(|address| format!("http://{address}")))
 }
 
+/// The URLs of chain and cloud of a home's stack, once both have served somewhere.
+///
+/// # Errors
+/// When the stack's file is damaged.
+pub(crate) fn addresses(home: &Path) -> Result<Option<(String, String)>, CliError> {
+    let places: ServiceAddresses = read_or(&folder_of(home).join(PLACES), "{}")?;
+    let url = |address| format!("http://{address}");
+    Ok(places.chain.zip(places.cloud).map(|(chain, cloud)| (url(chain), url(cloud))))
+}
+
 /// The folder of the stack that belongs to a home: beside it, never in it.
 pub(crate) fn folder_of(home: &Path) -> PathBuf {
     let mut name = home.file_name().unwrap_or_default().to_owned();

@@ -15,7 +15,7 @@ use automaton_script::story::Story;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::args::{BrainArg, BrainFlags};
+use crate::args::{BrainArg, BrainFlags, RemoteFlags};
 use crate::cmd::send;
 use crate::config::env::Environment;
 use crate::config::file::ConfigFile;
@@ -103,7 +103,8 @@ impl StoryDriver {
         };
         // The key of a real server has no business here.
         let environment = Environment { brain_key: None, ..environment.clone() };
-        let mut resolved = resolve::resolve(home, file, &flags, &environment)?;
+        let mut resolved =
+            resolve::resolve(home, file, &flags, &RemoteFlags::default(), &environment)?;
         // A story is told by one model.
         if let Brain::Http(brain) = &mut resolved.brain {
             brain.cheaper = FallbackModels::default();

@@ -29,8 +29,7 @@ use crate::descriptor::StopSignals;
 use crate::error::CliError;
 use crate::event_exporters::EventExporters;
 use crate::role::launch_config::{ChildMessage, LaunchConfig};
-use crate::services::{AgentAndSigner, Services, SignerHandle};
-use crate::stack::Stack;
+use crate::services::{AgentAndSigner, CloudBackend, Services, SignerHandle};
 use crate::story_driver::{StoryDriver, StoryStage, judged, until};
 use crate::ui::console::Console;
 
@@ -107,10 +106,10 @@ impl Supervisor {
     pub(crate) async fn run(
         mut self,
         signals: &Signals,
-        stack: Option<Stack>,
+        backend: Option<CloudBackend>,
     ) -> Result<(), CliError> {
         let signals = StopSignals::watch(signals)?;
-        let outcome = self.live(&signals, stack).await;
+        let outcome = self.live(&signals, backend).await;
         let mut hurry = self.hurry(&signals);
         let ended = match self.services.take() {
             Some(services) => services.end(&mut hurry).await,
@@ -124,10 +123,15 @@ impl Supervisor {
         outcome
     }
 
-    async fn live(&mut self, signals: &StopSignals, stack: Option<Stack>) -> Result<(), CliError> {
-        if let Some(stack) = stack {
+    async fn live(
+        &mut self,
+        signals: &StopSignals,
+        backend: Option<CloudBackend>,
+    ) -> Result<(), CliError> {
+        if let Some(backend) = backend {
             let mut begun = Vec::new();
-            let start = Services::start(stack, &self.launch_config, &mut self.console, &mut begun);
+            let start =
+                Services::start(backend, &self.launch_config, &mut self.console, &mut begun);
             let started = tokio::select! {
                 biased;
                 signal = signals.next() => signal.map(|()| None),

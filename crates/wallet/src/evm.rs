@@ -16,6 +16,8 @@ use serde::{Deserialize, Serialize};
 const BALANCE_OF: [u8; 4] = [0x70, 0xa0, 0x82, 0x31];
 /// `authorizationState(address,bytes32)`, by EIP-3009.
 const AUTHORIZATION_STATE: [u8; 4] = [0xe9, 0x4a, 0x01, 0x02];
+/// `DOMAIN_SEPARATOR()`, by EIP-2612.
+const DOMAIN_SEPARATOR: [u8; 4] = [0x36, 0x44, 0xe5, 0x15];
 /// Asks for a block.
 const BLOCK: &str = "eth_getBlockByNumber";
 /// The largest answer that is read, in bytes.
@@ -247,6 +249,14 @@ impl ChainClient {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// How a token names itself in what is signed for it: the separator of its EIP-712 domain.
+    ///
+    /// # Errors
+    /// [`ChainError`]; a contract without one refuses, or answers what is none.
+    pub async fn domain_separator(&self, token: Address) -> Result<B256, ChainError> {
+        self.read(token, DOMAIN_SEPARATOR, &[], "latest").await.map(B256::from)
     }
 
     /// Has the faucet of our own dev chain give an address some of its dollar

@@ -19,13 +19,13 @@ use tracing::Instrument as _;
 use super::topup::TOP_UP;
 use super::{Balances, TopUpOutcome, Treasury, TreasuryError, WAIT};
 
-/// What a reflex buys: the smallest tier, in US dollars.
-const AUTO_TOPUP_USD: u32 = 5;
+/// What an automatic top-up buys: the smallest tier, in US dollars.
+pub const AUTO_TOPUP_USD: u32 = 5;
 /// What that costs.
 const AUTO_TOPUP_PRICE: MicroUsdc = MicroUsdc::new(5_000_000);
-/// A life begins with at least so many credits, if it can: $5. One that has bought
-/// before begins with what is left, or each start would cost it as much.
-const START_CREDITS_MIN: Microcents = Microcents::new(500 * Microcents::PER_CENT);
+/// The process begins with at least so many credits, if it can: $5. What is bought then lifts
+/// them above that, so that starting again and again buys once.
+pub const START_CREDITS_MIN: Microcents = Microcents::new(500 * Microcents::PER_CENT);
 /// The least time from the last step of a purchase to the next one's beginning: the
 /// cloud may credit later than the chain moves.
 const TOPUP_INTERVAL_MIN: Span = Span::from_secs(60);
@@ -59,8 +59,6 @@ struct TopUpContext {
     moment: TopUpTrigger,
     /// Whether the cloud has refused a request for want of credits since the last look.
     refused: bool,
-    /// Whether credits were ever bought here.
-    bought: bool,
     /// How long ago a purchase was last begun or came further.
     since: Option<Span>,
 }
@@ -68,7 +66,7 @@ struct TopUpContext {
 /// Whether credits are wanted, and can be bought.
 fn wants_credits(balances: &Balances, known: TopUpContext) -> bool {
     let (Some(credits), Some(tier)) = (balances.credits, balances.tier()) else { return false };
-    let first = known.moment == TopUpTrigger::Start && !known.bought && credits < START_CREDITS_MIN;
+    let first = known.moment == TopUpTrigger::Start && credits < START_CREDITS_MIN;
     let can = balances.usdc.is_some_and(|usdc| usdc >= AUTO_TOPUP_PRICE);
     let again = known.since.is_none_or(|since| since >= TOPUP_INTERVAL_MIN);
     (first || known.refused || tier.is_poor()) && can && again
@@ -176,9 +174,8 @@ impl Treasury {
         let balances = self.balances().await;
         let no_more = |before: Microcents| balances.credits.is_none_or(|now| now <= before);
         kept.before = kept.before.filter(|(_, before)| no_more(*before));
-        let bought = self.store.payee_of(self.payment_context.origin.clone()).await?.is_some();
         let since = self.since_last(kept).await?;
-        if !wants_credits(&balances, TopUpContext { moment, refused, bought, since }) {
+        if !wants_credits(&balances, TopUpContext { moment, refused, since }) {
             return Ok(None);
         }
         let newest = self.store.newest_payment(Purpose::TopUp).await?;
@@ -238,7 +235,7 @@ mod tests {
             let balances =
                 Balances { at: Timestamp::EPOCH, credits, usdc: usdc.map(MicroUsdc::new) };
             let since = since.map(Span::from_secs);
-            let known = TopUpContext { moment, refused: false, bought: since.is_some(), since };
+            let known = TopUpContext { moment, refused: false, since };
             let refused = wants_credits(&balances, TopUpContext { refused: true, ..known });
             let can =
                 since.is_none_or(|since| since >= TOPUP_INTERVAL_MIN) && usdc >= Some(5_000_000);
@@ -250,7 +247,7 @@ mod tests {
             (Start, Some(-1), true, true),
             (Start, Some(0), true, true),
             (Start, Some(50), true, true),
-            (Start, Some(499), true, false),
+            (Start, Some(499), true, true),
             (Start, Some(500), false, false),
             (Turn, Some(-1), true, true),
             (Turn, Some(0), true, true),

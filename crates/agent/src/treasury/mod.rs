@@ -45,7 +45,7 @@ use automaton_store::{Hash, Store};
 use automaton_wallet::{AuditHead, ChainClient, SignerClient, SignerClientError};
 use tokio::sync::Mutex;
 
-pub use self::auto_topup::TopUpTrigger;
+pub use self::auto_topup::{AUTO_TOPUP_USD, START_CREDITS_MIN, TopUpTrigger};
 pub use self::error::TreasuryError;
 pub use self::fetch::{FetchOutcome, FetchPayment, PaidFetch};
 pub use self::transfer::CreditTransfer;

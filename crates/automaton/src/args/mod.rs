@@ -4,6 +4,7 @@
 //! reference runtime lead to our commands, see `translate`.
 
 mod brain;
+mod cloud;
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -11,11 +12,12 @@ use std::path::PathBuf;
 
 use alloy_primitives::Address;
 use automaton_core::money::MicroUsdc;
-use automaton_core::wire::x402::{BASE_USDC, ChainId, USDC_NAME, USDC_VERSION};
+use automaton_core::wire::x402::ChainId;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
 
 pub(crate) use self::brain::{BrainArg, BrainFlags};
+pub(crate) use self::cloud::RemoteFlags;
 use crate::cmd::approvals::ApprovalsCommand;
 use crate::cmd::audit::AuditCommand;
 use crate::cmd::cloud::CloudArgs;
@@ -32,7 +34,8 @@ use crate::cmd::send::{SendArgs, message};
 use crate::cmd::turn::TurnArgs;
 use crate::cmd::x402::X402Command;
 use crate::config::env::Environment;
-use crate::config::values::{EgressTarget, HttpUrl, Name, Prompt};
+use crate::config::network::PaymentNetwork;
+use crate::config::values::{EgressTarget, HttpUrl, Name, Prompt, Ranged};
 use crate::diagnostics::DiagnosticsArgs;
 use crate::error::CliError;
 use crate::role::signer::PassphraseLocation;
@@ -101,6 +104,9 @@ pub(crate) enum CliCommand {
         /// Its purpose
         #[arg(long, value_name = "TEXT")]
         genesis: Option<Prompt>,
+        /// What it lives from
+        #[command(flatten)]
+        remote: RemoteFlags,
     },
     /// Show how the automaton is doing
     Status,
@@ -316,7 +322,7 @@ pub(crate) fn usdc(text: &str) -> Result<MicroUsdc, String> {
 /// Arguments of `provision`.
 #[derive(Debug, Args)]
 pub(crate) struct ProvisionArgs {
-    /// The cloud [default: `conwayApiUrl` of automaton.json]
+    /// The cloud [default: $CONWAY_API_URL, else `conwayApiUrl` of automaton.json]
     #[arg(long, value_name = "URL")]
     pub(crate) cloud: Option<HttpUrl>,
     /// The chain that the sign-in names
@@ -340,30 +346,40 @@ pub(crate) struct TopUpArgs {
 /// The wallet, its chain and its cloud, for a command that pays.
 #[derive(Debug, Args)]
 pub(crate) struct PaymentArgs {
-    /// The cloud [default: `conwayApiUrl` of automaton.json]
-    #[arg(long, value_name = "URL")]
-    pub(crate) cloud: Option<HttpUrl>,
-    /// A node of the chain
-    #[arg(long, value_name = "URL")]
-    pub(crate) rpc: HttpUrl,
-    /// The chain's id
-    #[arg(long, value_name = "ID", default_value_t = ChainId::BASE.0)]
-    pub(crate) chain: u64,
-    /// The contract of USDC on it
-    #[arg(long, value_name = "ADDRESS", default_value_t = BASE_USDC)]
-    pub(crate) usdc: Address,
-    /// The name in the EIP-712 domain of that contract
-    #[arg(long, value_name = "NAME", default_value = USDC_NAME)]
-    pub(crate) usdc_name: String,
-    /// The version in that domain
-    #[arg(long, value_name = "VERSION", default_value = USDC_VERSION)]
-    pub(crate) usdc_version: String,
-    /// How many blocks confirm a payment [default: 2, and 0 on the dev chain]
-    #[arg(long, value_name = "N")]
+    /// Whom it is paid to, and where.
+    #[command(flatten)]
+    pub(crate) remote: RemoteFlags,
+    /// The chain's id, in place of its name
+    #[arg(long, value_name = "ID", conflicts_with = "network")]
+    pub(crate) chain: Option<u64>,
+    /// The contract of USDC on it [default: the network's]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) usdc: Option<Address>,
+    /// The name in the EIP-712 domain of that contract [default: the network's]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) usdc_name: Option<String>,
+    /// The version in that domain [default: the network's]
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) usdc_version: Option<String>,
+    /// How many blocks confirm a payment [default: the network's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=10_000))]
     pub(crate) confirmations: Option<u64>,
     /// Who asks.
     #[command(flatten)]
     pub(crate) passphrase: PassphraseArgs,
+}
+
+impl PaymentArgs {
+    /// A network with what flags say of it.
+    pub(crate) fn network(&self, network: PaymentNetwork) -> PaymentNetwork {
+        PaymentNetwork {
+            usdc: self.usdc.unwrap_or(network.usdc),
+            token_name: self.usdc_name.clone().unwrap_or(network.token_name),
+            token_version: self.usdc_version.clone().unwrap_or(network.token_version),
+            confirmations: self.confirmations.map_or(network.confirmations, Ranged::clamped),
+            ..network
+        }
+    }
 }
 
 /// Arguments of `up`.
@@ -398,6 +414,12 @@ pub(crate) struct RunArgs {
     /// Ask the model directly: no chain, no cloud, no wallet, no payments
     #[arg(long)]
     pub(crate) direct: bool,
+    /// Show what it would pay in a day, and end
+    #[arg(long, conflicts_with = "direct")]
+    pub(crate) dry_run: bool,
+    /// What it lives from.
+    #[command(flatten)]
+    pub(crate) remote: RemoteFlags,
     /// A file with the wallet's passphrase, for a wallet that was made by hand
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     passphrase_file: Option<PathBuf>,

@@ -21,7 +21,9 @@ use clap::{Args, Subcommand, ValueHint};
 use serde::Serialize;
 use serde_json::json;
 
-use super::provision::{account, client_of};
+use super::payment::CloudKey;
+use super::provision::client_of;
+use super::wallet::keystore_of;
 use super::{CommandContext, print};
 use crate::descriptor::StopSignals;
 use crate::diagnostics::DiagnosticsArgs;
@@ -84,11 +86,13 @@ enum CloudCommand {
 
 /// What an automaton said last of itself, read with the account of the home.
 fn status(context: &CommandContext, of: Option<Address>) -> Result<(), CliError> {
-    let (home, _) = context.inhabited()?;
-    let account = account(&home)?;
-    let cloud = client_of(&account.cloud)?;
-    let address = of.unwrap_or(account.wallet);
-    let reply = process::runtime()?.block_on(cloud.status(&account.key, address))?;
+    let (home, file) = context.inhabited()?;
+    let found = CloudKey::find(context, &home, &file)?;
+    let cloud = client_of(&found.cloud)?;
+    let own = || keystore_of(&home)?.address().ok_or_else(|| CliError::user("whose? Name it"));
+    let address = of.map_or_else(own, Ok)?;
+    let reply = process::runtime()?.block_on(cloud.status(&found.key, address));
+    let reply = reply.map_err(|error| found.explain(error.into()))?;
     context.format.answer(&reply, || {
         let StatusReport { name, state, tier, credits_microcents, turns, at_ms, .. } = &reply.status;
         let tier = tier.map_or("unknown", SurvivalTier::name);

@@ -5,6 +5,7 @@ use automaton_store::Store;
 use serde::Serialize;
 
 use super::{CommandContext, with_store};
+use crate::args::RemoteFlags;
 use crate::config::values::{Name, Prompt};
 use crate::error::CliError;
 use crate::home;
@@ -23,11 +24,12 @@ pub(crate) fn run(
     context: &CommandContext,
     name: Option<&Name>,
     genesis: Option<&Prompt>,
+    remote: &RemoteFlags,
 ) -> Result<(), CliError> {
     let home = context.home()?;
     home::make_private(&home)?;
     let _lock = home::lock(&home)?;
-    let draft = home::draft(&home, name, genesis, None)?;
+    let draft = home::draft(&home, name, genesis, None, remote)?;
     let file = &draft.file;
     let needed =
         |key| CliError::user(format!("automaton.json in {} names no `{key}`", home.display()));

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
+use automaton_core::error::ErrorClass;
 use automaton_core::event::Event;
 use automaton_sandbox::process::Signals;
 
-use super::CommandContext;
 use super::preflight::{self, PreflightRequest};
+use super::{CommandContext, dry_run};
 use crate::args::{BrainFlags, RunArgs};
 use crate::config::file::{ConfigFile, FILE_NAME};
 use crate::config::resolve::{self, ResolvedConfig};
@@ -17,8 +18,10 @@ use crate::log::EventLog;
 use crate::metrics;
 use crate::operator;
 use crate::process::{executable, runtime};
+use crate::remote_backend::RemoteBackend;
 use crate::role::launch_config::{InitialMessage, LaunchConfig};
 use crate::role::provider;
+use crate::services::CloudBackend;
 use crate::stack::{self, Stack};
 use crate::story_driver::StoryDriver;
 use crate::supervisor::Supervisor;
@@ -43,20 +46,44 @@ pub(crate) fn run(context: &CommandContext, args: RunArgs) -> Result<(), CliErro
         file: home::read(&home),
         flags: &flags,
         run: &args,
-        lives_from: |home, _| stack::is_there(home),
+        has_stack: |home, _| stack::is_there(home),
     })?;
     home::make_private(&home)?;
     let _lock = lock.map_or_else(|| home::lock(&home), Ok)?;
     let file = home::read(&home)?;
     warn_of_config(&home, &file);
-    let resolved = resolve::resolve(&home, &file, &flags, &context.environment)?;
-    let lives_from = stack::is_there(&home) && !args.direct;
-    let passphrase = args.passphrase(&context.environment)?;
-    let stack = lives_from.then(|| Stack::open(&home, passphrase));
-    let stack = stack.transpose()?;
+    let resolved = resolve::resolve(&home, &file, &flags, &args.remote, &context.environment)?;
+    let backend = backend(context, &resolved, &args, stack::is_there(&home))?;
+    if args.dry_run {
+        return dry_run::show(context, &resolved, backend.as_ref());
+    }
     let again = "run".to_owned();
-    let life = RunSpec { resolved, stack, args, ask: None, scratch: false, again };
+    let life = RunSpec { resolved, backend, args, ask: None, scratch: false, again };
     runtime()?.block_on(live(context, life, None, &signals))
+}
+
+/// Whose cloud and chain it lives from: others' where the configuration names them, else its
+/// own where it `has_stack`.
+///
+/// # Errors
+/// When there is no wallet that can pay, or the stack cannot be opened.
+pub(super) fn backend(
+    context: &CommandContext,
+    resolved: &ResolvedConfig,
+    args: &RunArgs,
+    has_stack: bool,
+) -> Result<Option<CloudBackend>, CliError> {
+    if args.direct {
+        return Ok(None);
+    }
+    let passphrase = args.passphrase(&context.environment)?;
+    if let Some(remote) = &resolved.remote {
+        let opened = RemoteBackend::open(resolved, remote.clone(), passphrase.as_ref())?;
+        return Ok(Some(CloudBackend::Remote(Box::new(opened))));
+    }
+    let own = has_stack.then(|| Stack::open(&resolved.home, passphrase)).transpose()?;
+    let reach = args.machine_egress.clone();
+    Ok(own.map(|stack| CloudBackend::Own(Box::new(stack.letting_machines_reach(reach)))))
 }
 
 /// What a life is started with.
@@ -65,7 +92,7 @@ pub(crate) struct RunSpec {
     /// The configuration as it holds.
     pub(crate) resolved: ResolvedConfig,
     /// What it lives from; without it thinking costs nothing.
-    pub(crate) stack: Option<Stack>,
+    pub(crate) backend: Option<CloudBackend>,
     /// How far it goes.
     pub(crate) args: RunArgs,
     /// A first message of the creator.
@@ -86,13 +113,12 @@ pub(crate) async fn live(
     telling: Option<StoryDriver>,
     signals: &Signals,
 ) -> Result<(), CliError> {
-    let RunSpec { mut resolved, stack, args, ask, scratch, again } = life;
+    let RunSpec { mut resolved, backend, args, ask, scratch, again } = life;
     // The model of a story is for it alone, and says nothing of itself.
     if telling.is_none() {
         provider::discover_models(&mut resolved.brain).await;
     }
-    let stack = stack.map(|stack| stack.letting_machines_reach(args.machine_egress.clone()));
-    if stack.is_none() && !args.machine_egress.is_empty() {
+    if !matches!(backend, Some(CloudBackend::Own(_))) && !args.machine_egress.is_empty() {
         let what = "--machine-egress is for machines of an automaton's own cloud, and it has none";
         return Err(CliError::user(what).hint("say it to the cloud that it lives from"));
     }
@@ -106,6 +132,7 @@ pub(crate) async fn live(
     if let Some(metrics) = &metrics {
         console.tell(Event::MetricsServed { url: metrics.url.clone() })?;
     }
+    check_remote(backend.as_ref(), &resolved, &args, &mut console).await?;
     let outlets = EventExporters::open(&resolved)?;
     let workspace = resolved.home.join(home::WORKSPACE);
     let before = WorkspaceFiles::read(&workspace);
@@ -120,13 +147,40 @@ pub(crate) async fn live(
         money: None,
     };
     let supervisor = Supervisor::new(config, console, telling).with_exporters(outlets);
-    let ended = supervisor.run(signals, stack).await;
+    let ended = supervisor.run(signals, backend).await;
     if context.format == Format::Text {
         let left = WorkspaceFiles::read(&workspace).since(&before);
         let again = ended.is_ok().then_some(again.as_str());
         leave(context, &workspace, &left, scratch, again)?;
     }
     ended
+}
+
+/// Looks at the cloud and the chain of others that it lives from; what could not be asked now
+/// is told, and may pass.
+///
+/// # Errors
+/// When something there is not as the operator chose it.
+async fn check_remote(
+    backend: Option<&CloudBackend>,
+    resolved: &ResolvedConfig,
+    args: &RunArgs,
+    console: &mut Console,
+) -> Result<(), CliError> {
+    let missing = match backend {
+        Some(CloudBackend::Remote(remote)) => remote.check(resolved).await?.unknown,
+        Some(CloudBackend::Own(_)) => return Ok(()),
+        None if args.direct || resolved.brain.can_be_sold() => return Ok(()),
+        None => vec![
+            CliError::new(ErrorClass::Config, "it cannot buy credits: no node of a chain is named")
+                .hint("set `rpcUrl` in automaton.json; --direct says that this is meant"),
+        ],
+    };
+    for failure in missing {
+        let (kind, error, hint) = (failure.kind, failure.line(), failure.remedy);
+        console.tell(Event::ErrorReported { kind, error, hint })?;
+    }
+    Ok(())
 }
 
 /// Says what was made and where, and how to go on.

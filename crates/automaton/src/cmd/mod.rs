@@ -9,6 +9,7 @@ pub(crate) mod audit;
 pub(crate) mod chat;
 pub(crate) mod cloud;
 pub(crate) mod devnet;
+mod dry_run;
 pub(crate) mod egress;
 pub(crate) mod export_key;
 pub(crate) mod guard;
@@ -20,6 +21,7 @@ pub mod live;
 pub(crate) mod logs;
 pub(crate) mod messages;
 pub(crate) mod passphrase;
+mod payment;
 pub(crate) mod pnl;
 pub(crate) mod policy;
 pub(crate) mod preflight;
@@ -46,10 +48,10 @@ use automaton_core::id::IdGenerator;
 use automaton_core::time::SystemClock;
 use automaton_store::{Reader, Store};
 
-use crate::args::{Cli, CliCommand, Globals};
+use crate::args::{BrainFlags, Cli, CliCommand, Globals, RemoteFlags};
 use crate::config::env::Environment;
 use crate::config::file::{self, ConfigFile};
-use crate::config::resolve;
+use crate::config::resolve::{self, ResolvedConfig};
 use crate::error::CliError;
 use crate::home::{DATABASE, Scratch};
 use crate::process;
@@ -122,6 +124,19 @@ impl CommandContext {
         Ok((home, file))
     }
 
+    /// Its configuration as it holds for commands that name no model and no cloud.
+    ///
+    /// # Errors
+    /// When a value is missing, or two contradict each other.
+    pub(crate) fn resolve(
+        &self,
+        home: &Path,
+        file: &ConfigFile,
+    ) -> Result<ResolvedConfig, CliError> {
+        let (brain, remote) = (BrainFlags::default(), RemoteFlags::default());
+        resolve::resolve(home, file, &brain, &remote, &self.environment)
+    }
+
     /// The same with its record, for commands that only look.
     ///
     /// # Errors
@@ -168,7 +183,9 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CliError> {
     match cli.command {
         CliCommand::Up(args) => up::run(&context, *args),
         CliCommand::Run(args) => live::run(&context, args),
-        CliCommand::Init { name, genesis } => init::run(&context, name.as_ref(), genesis.as_ref()),
+        CliCommand::Init { name, genesis, remote } => {
+            init::run(&context, name.as_ref(), genesis.as_ref(), &remote)
+        }
         CliCommand::Status => status::run(&context),
         CliCommand::Logs(args) => logs::run(&context, &args),
         CliCommand::Alerts { lines } => alerts::run(&context, lines),

@@ -21,6 +21,7 @@ use crate::home;
 use crate::operator;
 use crate::process;
 use crate::process::executable;
+use crate::remote_backend;
 use crate::role::signer::home_of;
 use crate::role::{agent, provider};
 use crate::stack;
@@ -34,8 +35,8 @@ pub(crate) struct PreflightRequest<'a> {
     pub(crate) file: Result<ConfigFile, CliError>,
     pub(crate) flags: &'a BrainFlags,
     pub(crate) run: &'a RunArgs,
-    /// Whether it will live from a stack, with this brain.
-    pub(crate) lives_from: fn(&Path, &Brain) -> bool,
+    /// Whether it has a stack of its own to live from, with this brain, or will have one.
+    pub(crate) has_stack: fn(&Path, &Brain) -> bool,
 }
 
 /// Checks everything that can be checked.
@@ -43,18 +44,18 @@ pub(crate) struct PreflightRequest<'a> {
 /// # Errors
 /// All that is missing or wrong, each with how it is mended.
 pub(crate) fn check(wanted: PreflightRequest<'_>) -> Result<(), CliError> {
-    let PreflightRequest { environment, home, file, flags, run, lives_from } = wanted;
+    let PreflightRequest { environment, home, file, flags, run, has_stack } = wanted;
     let mut wrong = CliErrors::default();
     let file = wrong.take(file);
     let resolved =
-        file.as_ref().and_then(|file| wrong.take(resolved(home, file, environment, flags)));
+        file.as_ref().and_then(|file| wrong.take(resolved(home, file, environment, flags, run)));
     let schedule = resolved.as_ref().map(|resolved| resolved.heartbeat.clone());
     wrong.take(check_schedule(schedule.unwrap_or_else(|| home.join(home::HEARTBEAT))));
     wrong.take(home::check_character(home));
     wrong.take(operator::check(home));
     let passphrase = wrong.take(run.passphrase(environment)).flatten();
     let mut needs_sandbox = false;
-    if let Some(ResolvedConfig { brain, metrics, egress, .. }) = &resolved {
+    if let Some(ResolvedConfig { brain, metrics, egress, remote, .. }) = &resolved {
         wrong.take(egress.gather(home));
         if let Brain::Local(local) = brain {
             needs_sandbox = true;
@@ -64,9 +65,15 @@ pub(crate) fn check(wanted: PreflightRequest<'_>) -> Result<(), CliError> {
             let hint = "end the program that has it, or set `metricsAddr` to another port";
             wrong.take(process::check_free(at, 0).map_err(|failure| failure.hint(hint)));
         }
-        let has_money = !run.direct && lives_from(home, brain);
-        if has_money {
-            stack::check(home, passphrase.as_ref(), &mut wrong);
+        let remote = remote.as_ref().filter(|_| !run.direct);
+        let has_money = remote.is_some() || (!run.direct && has_stack(home, brain));
+        match remote {
+            Some(remote) => {
+                let given = passphrase.as_ref();
+                wrong.take(remote_backend::check_wallet(home, &remote.network, given));
+            }
+            None if has_money => stack::check(home, passphrase.as_ref(), &mut wrong),
+            None => {}
         }
         let named = file.as_ref().and_then(|file| file.wallet_address.as_deref());
         if let Some(named) = named.filter(|it| !it.is_empty() && (has_money || has_wallet(home))) {
@@ -109,12 +116,13 @@ fn resolved(
     file: &ConfigFile,
     environment: &Environment,
     flags: &BrainFlags,
+    run: &RunArgs,
 ) -> Result<ResolvedConfig, CliError> {
     match flags.brain {
         Some(BrainArg::Script(_)) => {
             StoryDriver::resolve_at("http://127.0.0.1:1", home, file, environment)
         }
-        _ => resolve::resolve(home, file, flags, environment),
+        _ => resolve::resolve(home, file, flags, &run.remote, environment),
     }
 }
 #[cfg(test)]

@@ -5,8 +5,6 @@ use automaton_agent::prompt::transcript;
 use serde_json::json;
 
 use super::{CommandContext, id_generator};
-use crate::args::BrainFlags;
-use crate::config::resolve;
 use crate::error::CliError;
 use crate::home;
 use crate::process::runtime;
@@ -17,8 +15,7 @@ use crate::ui::{self, Format, text::plain};
 /// Shows the prompt of the next turn and the tools beside it. It only looks.
 pub(crate) fn run(context: &CommandContext) -> Result<(), CliError> {
     let (home, file, reader) = context.record()?;
-    let mut resolved =
-        resolve::resolve(&home, &file, &BrainFlags::default(), &context.environment)?;
+    let mut resolved = context.resolve(&home, &file)?;
     runtime()?.block_on(provider::discover_models(&mut resolved.brain));
     let character = home::read_character(&home, Some(reader.life()?.constitution_sha256))?;
     let model = provider::describe(&resolved.brain)?;

@@ -1,7 +1,5 @@
 //! `provision`, `credits`: an account with a cloud, and what is on it.
 
-use std::path::Path;
-
 use automaton_client::CloudClient;
 use automaton_core::money::Microcents;
 use automaton_core::time::{Clock, SystemClock};
@@ -9,9 +7,10 @@ use automaton_wallet::SignerClient;
 use serde_json::json;
 
 use super::CommandContext;
-use super::wallet::{SIGNER_ENDS_WITHIN, cloud_of, keystore_of};
+use super::payment::{CloudKey, cloud_of};
+use super::wallet::{SIGNER_ENDS_WITHIN, keystore_of};
 use crate::account::{ApiAccount, KEY_FILE};
-use crate::args::ProvisionArgs;
+use crate::args::{ProvisionArgs, RemoteFlags};
 use crate::error::CliError;
 use crate::http::{client, origin};
 use crate::process::{executable, runtime};
@@ -21,8 +20,10 @@ use crate::ui::units::known;
 /// Signs in to a cloud, and keeps the key that it gives.
 pub(crate) fn run(context: &CommandContext, args: &ProvisionArgs) -> Result<(), CliError> {
     let (home, file) = context.inhabited()?;
-    let url = cloud_of(args.cloud.as_ref(), &file)?.as_str();
     keystore_of(&home)?;
+    let flags = RemoteFlags { cloud: args.cloud.clone(), ..RemoteFlags::default() };
+    let url = cloud_of(context, &home, &file, &flags)?;
+    let url = url.as_str();
     let cloud = CloudClient::new(client([url])?, url)?;
     let audience = cloud.audience()?;
     let config = SignerLaunchConfig {
@@ -49,17 +50,6 @@ pub(crate) fn run(context: &CommandContext, args: &ProvisionArgs) -> Result<(), 
     })
 }
 
-/// The account of a home.
-///
-/// # Errors
-/// When it has none, or it cannot be read.
-pub(super) fn account(home: &Path) -> Result<ApiAccount, CliError> {
-    ApiAccount::read(home)?.ok_or_else(|| {
-        CliError::user("the automaton has no account with a cloud")
-            .hint("make one with `automaton provision --cloud URL`")
-    })
-}
-
 /// The cloud at a URL.
 ///
 /// # Errors
@@ -70,10 +60,12 @@ pub(super) fn client_of(url: &str) -> Result<CloudClient, CliError> {
 
 /// Shows what is on the account.
 pub(crate) fn credits(context: &CommandContext) -> Result<(), CliError> {
-    let (home, _) = context.inhabited()?;
-    let ApiAccount { cloud: url, key, .. } = account(&home)?;
-    let cloud = client_of(&url)?;
-    let balance = runtime()?.block_on(cloud.balance(&key))?;
+    let (home, file) = context.inhabited()?;
+    let found = CloudKey::find(context, &home, &file)?;
+    let CloudKey { cloud: url, key, .. } = &found;
+    let cloud = client_of(url)?;
+    let balance = runtime()?.block_on(cloud.balance(key));
+    let balance = balance.map_err(|error| found.explain(error.into()))?;
     let cents = balance.cents();
     context.format.answer(&balance, || {
         let credits = cents.and_then(|cents| Microcents::from_cents(cents).ok());

@@ -18,8 +18,6 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::CommandContext;
-use crate::args::BrainFlags;
-use crate::config::resolve;
 use crate::control;
 use crate::error::CliError;
 use crate::home::DATABASE;
@@ -128,7 +126,7 @@ pub(crate) fn run(context: &CommandContext) -> Result<(), CliError> {
     }
     let reader = Reader::open(&home.join(DATABASE))?;
     // A brain that is not configured is part of how it is, not a failure.
-    let brain = resolve::resolve(&home, &file, &BrainFlags::default(), &context.environment);
+    let brain = context.resolve(&home, &file);
     let brain = match &brain {
         Ok(resolved) => format!("{} ({})", resolved.brain, resolved.brain_origin),
         Err(failure) => failure.line(),

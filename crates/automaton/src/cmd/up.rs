@@ -10,10 +10,10 @@ use automaton_sandbox::process::Signals;
 use automaton_script::story::Story;
 use sha2::{Digest, Sha256};
 
-use super::live::{RunSpec, live, warn_of_config};
+use super::live::{RunSpec, backend, live, warn_of_config};
 use super::preflight::{self, PreflightRequest};
-use super::{CommandContext, id_generator};
-use crate::args::{BrainArg, BrainFlags, UpArgs};
+use super::{CommandContext, dry_run, id_generator};
+use crate::args::{BrainArg, BrainFlags, RemoteFlags, UpArgs};
 use crate::config::file::{BrainFile, FILE_NAME, LocalBrain};
 use crate::config::resolve::{self, Brain};
 use crate::config::values::Ranged;
@@ -21,7 +21,6 @@ use crate::error::CliError;
 use crate::home;
 use crate::process::runtime;
 use crate::role::launch_config::InitialMessage;
-use crate::stack::Stack;
 use crate::story_driver::StoryDriver;
 use crate::workspace::quoted;
 
@@ -47,15 +46,23 @@ pub(crate) fn run(context: &CommandContext, args: UpArgs) -> Result<(), CliError
     preflight::check(PreflightRequest {
         environment: &context.environment,
         home: &home,
-        file: home::draft(&home, name, genesis, None).map(|draft| draft.file),
+        file: home::draft(&home, name, genesis, None, &args.run.remote).map(|draft| draft.file),
         flags: &args.flags,
         run: &args.run,
-        lives_from: |_, brain| brain.can_be_sold(),
+        has_stack: |_, brain| brain.can_be_sold(),
     })?;
+    if args.run.dry_run {
+        let draft = home::draft(&home, name, genesis, None, &args.run.remote)?;
+        let (flags, remote) = (&args.flags, &args.run.remote);
+        let resolved = resolve::resolve(&home, &draft.file, flags, remote, &context.environment)?;
+        // A stack is not made for it.
+        let backend = backend(context, &resolved, &args.run, false)?;
+        return dry_run::show(context, &resolved, backend.as_ref());
+    }
     home::make_private(&home)?;
     let _lock = lock.map_or_else(|| home::lock(&home), Ok)?;
-    let brain = first_brain(&home, &args.flags)?;
-    let draft = home::draft(&home, name, genesis, brain.as_ref())?;
+    let brain = first_brain(&home, &args.flags, &args.run.remote)?;
+    let draft = home::draft(&home, name, genesis, brain.as_ref(), &args.run.remote)?;
     warn_of_config(&home, &draft.file);
     let ask =
         args.ask.map(|text| InitialMessage { text, key: format!("ask:{}", ids.id::<RunId>()) });
@@ -69,19 +76,21 @@ pub(crate) fn run(context: &CommandContext, args: UpArgs) -> Result<(), CliError
         let resolved = match &telling {
             // The story's model is for this run alone and is written nowhere.
             Some(telling) => telling.resolve(&home, &draft.file, environment)?,
-            None => resolve::resolve(&home, &draft.file, &args.flags, environment)?,
+            None => {
+                resolve::resolve(&home, &draft.file, &args.flags, &args.run.remote, environment)?
+            }
         };
         draft.keep(&home)?;
         // What nobody wrote down has to be said again.
-        let kept = resolve::resolve(&home, &draft.file, &BrainFlags::default(), environment);
+        let (brain, remote) = (BrainFlags::default(), RemoteFlags::default());
+        let kept = resolve::resolve(&home, &draft.file, &brain, &remote, environment);
         let again = match kept {
             Ok(_) => "run".to_owned(),
             Err(_) => format!("up {}", brain_flags(args.flags.brain.as_ref(), &resolved.brain)),
         };
-        let passphrase = args.run.passphrase(environment)?;
-        let lives_from = !args.run.direct && resolved.brain.can_be_sold();
-        let stack = lives_from.then(|| Stack::open(&home, passphrase)).transpose()?;
-        let life = RunSpec { resolved, stack, args: args.run, ask, scratch: args.scratch, again };
+        let backend = backend(context, &resolved, &args.run, resolved.brain.can_be_sold())?;
+        let scratch = args.scratch;
+        let life = RunSpec { resolved, backend, args: args.run, ask, scratch, again };
         live(context, life, telling, &signals).await
     });
     // A message of the story that is still on its way must not hold up the end.
@@ -91,8 +100,12 @@ pub(crate) fn run(context: &CommandContext, args: UpArgs) -> Result<(), CliError
 
 /// The brain that a home is made with, if it has to be made. It is written down
 /// so that `automaton run` finds it; a key from the environment is not.
-fn first_brain(home: &Path, flags: &BrainFlags) -> Result<Option<BrainFile>, CliError> {
-    if home.join(FILE_NAME).exists() {
+fn first_brain(
+    home: &Path,
+    flags: &BrainFlags,
+    remote: &RemoteFlags,
+) -> Result<Option<BrainFile>, CliError> {
+    if home.join(FILE_NAME).exists() || (remote.cloud.is_some() && flags.brain.is_none()) {
         return Ok(None);
     }
     match &flags.brain {

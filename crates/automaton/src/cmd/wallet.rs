@@ -16,7 +16,7 @@ use automaton_core::entropy::SystemEntropy;
 use automaton_core::faults::NoFaults;
 use automaton_core::money::MicroUsdc;
 use automaton_core::secret::Secret;
-use automaton_core::wire::x402::{BASE_USDC, ChainId, TokenDomain};
+use automaton_core::wire::x402::{BASE_USDC, ChainId};
 use automaton_sandbox::SystemBootClock;
 use automaton_sandbox::process::Child;
 use automaton_signer::keystore::{self, Keystore, KeystoreError};
@@ -29,10 +29,10 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::limits::tell;
+use super::passphrase::PassphraseArgs;
+use super::payment::{PaymentPlace, cloud_of};
 use super::{CommandContext, id_generator, with_store};
-use crate::args::{FundArgs, PaymentArgs, TopUpArgs, WalletCommand};
-use crate::config::file::ConfigFile;
-use crate::config::values::HttpUrl;
+use crate::args::{FundArgs, TopUpArgs, WalletCommand};
 use crate::error::CliError;
 use crate::home;
 use crate::http::{client, origin, url};
@@ -141,11 +141,13 @@ struct PurchaseReceipt<'a> {
 /// Buys credits.
 pub(crate) fn top_up(context: &CommandContext, args: &TopUpArgs) -> Result<(), CliError> {
     let (home, file) = context.inhabited()?;
-    let cloud = cloud_of(args.payment.cloud.as_ref(), &file)?;
     keystore_of(&home)?;
+    let is_named = cloud_of(context, &home, &file, &args.payment.remote).is_ok();
+    let place = PaymentPlace::find(context, &home, &file, &args.payment)?.with_cloud(is_named)?;
     let _lock = home::lock(&home)?;
+    let passphrase = &args.payment.passphrase;
     let bought = with_store(&home, async |store: &Store| {
-        let (treasury, mut signer) = open(context, store, &home, cloud, &args.payment, &[]).await?;
+        let (treasury, mut signer) = open(context, store, &home, &place, passphrase, &[]).await?;
         let bought = treasury.buy(args.usd).await;
         // The signer ends when its socket is closed.
         drop(treasury);
@@ -161,8 +163,9 @@ pub(crate) fn top_up(context: &CommandContext, args: &TopUpArgs) -> Result<(), C
     };
     context.format.answer(&receipt, || {
         let standing = if settled { "" } else { ", accepted but not confirmed yet" };
-        let by = transaction.as_deref().map(|hash| format!("\nTransaction {hash}"));
-        let by = by.unwrap_or_default();
+        let seen = |hash| place.network.transaction_url(hash).map(|url| format!(", {url}"));
+        let by = |hash| format!("\nTransaction {hash}{}", seen(hash).unwrap_or_default());
+        let by = transaction.as_deref().map(by).unwrap_or_default();
         format!("Bought ${}.00 of credits for {amount}{standing}{by}\nPayment {id}", args.usd)
     })
 }
@@ -180,59 +183,36 @@ pub(super) fn keystore_of(automaton: &Path) -> Result<Keystore, CliError> {
     Ok(Keystore::read(&SignerHome::open(&path)?.keystore())?)
 }
 
-/// The cloud that flags or configuration name.
-pub(super) fn cloud_of<'a>(
-    flag: Option<&'a HttpUrl>,
-    file: &'a ConfigFile,
-) -> Result<&'a HttpUrl, CliError> {
-    flag.or(file.conway_api_url.as_ref()).ok_or_else(|| {
-        CliError::user("there is no cloud to ask")
-            .hint("name one with --cloud URL, or as `conwayApiUrl` in automaton.json")
-    })
-}
-
 /// Opens the one door to the wallet: signer, chain and cloud.
 pub(super) async fn open(
     context: &CommandContext,
     store: &Store,
     home: &Path,
-    cloud: &HttpUrl,
-    args: &PaymentArgs,
+    place: &PaymentPlace,
+    passphrase: &PassphraseArgs,
     spelled: &[String],
 ) -> Result<(Treasury, Child), CliError> {
-    let token = TokenDomain {
-        name: args.usdc_name.clone(),
-        version: args.usdc_version.clone(),
-        chain: ChainId(args.chain),
-        contract: args.usdc,
-    };
+    let PaymentPlace { cloud, rpc, network, .. } = place;
+    let token = network.token();
     let config = SignerLaunchConfig {
         home: home_of(home),
-        passphrase: args.passphrase.place(context, &home_of(home))?,
-        tokens: vec![TokenLaunchConfig {
-            chain_id: token.chain.0,
-            address: token.contract,
-            name: token.name.clone(),
-            version: token.version.clone(),
-        }],
+        passphrase: passphrase.place(context, &home_of(home))?,
+        tokens: vec![TokenLaunchConfig::from(network)],
         ..SignerLaunchConfig::default()
     };
-    let rpc = url(args.rpc.as_str())?;
     let spelled = spelled.iter().map(String::as_str);
-    let client = client(spelled.chain([cloud.as_str(), args.rpc.as_str()]))?;
-    let chain = ChainClient::connect(client.clone(), rpc, args.chain).await?;
-    let chain = match args.confirmations {
-        Some(confirmations) => chain.confirmed_by(confirmations),
-        None => chain,
-    };
+    let client = client(spelled.chain([cloud.as_str(), rpc.as_str()]))?;
+    let chain = ChainClient::connect(client.clone(), url(rpc)?, network.chain_id.get()).await;
+    let chain = chain.map_err(|error| place.explain(error.into()))?;
+    let chain = chain.confirmed_by(network.confirmations.get());
     // silent-ok: where it is unknown, no time passed since the last payment.
     let chain_time = chain.time().await.ok();
     let config = SignerLaunchConfig { chain_time, ..config };
     let signer = signer::start(&executable()?, &config)?;
     let payment_context = PaymentContext {
-        cloud: CloudClient::new(client.clone(), cloud.as_str())?,
+        cloud: CloudClient::new(client.clone(), cloud)?,
         net: client,
-        origin: origin(cloud.as_str())?.to_string(),
+        origin: origin(cloud)?.to_string(),
         key: None,
         signer: SignerClient::open(signer.socket).await?,
         chain,

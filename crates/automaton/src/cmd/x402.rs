@@ -14,7 +14,8 @@ use automaton_store::Store;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::wallet::{SIGNER_ENDS_WITHIN, cloud_of, keystore_of, open};
+use super::payment::PaymentPlace;
+use super::wallet::{SIGNER_ENDS_WITHIN, keystore_of, open};
 use super::{CommandContext, with_store};
 use crate::args::{PaymentArgs, usdc};
 use crate::config::values::HttpUrl;
@@ -59,15 +60,15 @@ struct FetchView {
 pub(crate) fn run(context: &CommandContext, command: &X402Command) -> Result<(), CliError> {
     let X402Command::Fetch(args) = command;
     let (home, file) = context.inhabited()?;
-    let cloud = cloud_of(args.payment.cloud.as_ref(), &file)?;
     keystore_of(&home)?;
+    let place = PaymentPlace::find(context, &home, &file, &args.payment)?;
     let _lock = home::lock(&home)?;
     let errand = errand(args)?;
     let limits = limits(args)?;
     let FetchOutcome { reply, paid } = with_store(&home, async |store: &Store| {
         let spelled = limits.x402_hosts.clone();
         let (treasury, mut signer) =
-            open(context, store, &home, cloud, &args.payment, &spelled).await?;
+            open(context, store, &home, &place, &args.payment.passphrase, &spelled).await?;
         let treasury = treasury.with_limits(limits)?;
         let brought = treasury.fetch(errand).await;
         // The signer ends when its socket is closed.

@@ -17,6 +17,8 @@ pub(crate) const HOME: &str = "HOME";
 pub(crate) const CONWAY_API_URL: &str = "CONWAY_API_URL";
 /// Overrides `conwayApiKey` of the configuration.
 pub(crate) const CONWAY_API_KEY: &str = "CONWAY_API_KEY";
+/// Overrides `rpcUrl` of the configuration.
+pub(crate) const AUTOMATON_RPC_URL: &str = "AUTOMATON_RPC_URL";
 /// Overrides `ollamaBaseUrl` of the configuration.
 pub(crate) const OLLAMA_BASE_URL: &str = "OLLAMA_BASE_URL";
 /// The key to the server that `--brain URL` or the key `brain` names.
@@ -47,6 +49,8 @@ pub(crate) struct Environment {
     pub(crate) conway_api_url: Option<String>,
     /// [`CONWAY_API_KEY`].
     pub(crate) conway_api_key: Option<Secret>,
+    /// [`AUTOMATON_RPC_URL`].
+    pub(crate) rpc_url: Option<String>,
     /// [`OLLAMA_BASE_URL`].
     pub(crate) ollama_base_url: Option<String>,
     /// [`AUTOMATON_BRAIN_KEY`].
@@ -76,6 +80,7 @@ impl Environment {
             home: variable(HOME).map(PathBuf::from),
             conway_api_url: text(CONWAY_API_URL),
             conway_api_key: text(CONWAY_API_KEY).map(Secret::new),
+            rpc_url: text(AUTOMATON_RPC_URL),
             ollama_base_url: text(OLLAMA_BASE_URL),
             brain_key: text(AUTOMATON_BRAIN_KEY).map(Secret::new),
             sandbox_id: text(CONWAY_SANDBOX_ID),

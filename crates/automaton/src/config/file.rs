@@ -1,7 +1,7 @@
 //! `automaton.json`, as the creator writes it.
 //!
 //! The keys of the reference runtime are read under their names; `brain`, `stopLoss`,
-//! `wakeEnvelope`, `approvals`, `sampling`, `allowedOrigins`, `egress`, `webhookUrl`,
+//! `wakeEnvelope`, `approvals`, `sampling`, `allowedOrigins`, `egress`, `network`, `networks`, `webhookUrl`,
 //! `otlpEndpoint`, `metricsAddr` and `configVersion` are our own. A file that is
 //! there but cannot be read is an error with line, column and key, and never
 //! leads to a new identity. The program writes the file once, when the home is
@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::egress::EgressFile;
+use super::network::PaymentNetwork;
 use super::reference::{CENTS_MAX, ModelStrategy, SoulConfig, TreasuryPolicy};
 use super::values::{FileHash, HttpUrl, LoopbackAddr, Name, PricesFile, Prompt, Ranged};
 use crate::error::CliError;
@@ -141,10 +142,15 @@ pub(crate) struct ConfigFile {
     parent_address: Option<String>,
     /// The relay of messages; empty for none.
     social_relay_url: Option<String>,
-    /// A node of the chain.
-    rpc_url: Option<String>,
-    /// The kind of its chain.
-    chain_type: Option<ChainType>,
+    /// A node of the wallet's chain, to live from a cloud that is not its own.
+    pub(crate) rpc_url: Option<HttpUrl>,
+    /// The wallet's network: `base`, the default, `base-sepolia`, `dev`, or one of `networks`.
+    pub(crate) network: Option<String>,
+    /// Networks of your own; of two with one name these count.
+    #[serde(default)]
+    pub(crate) networks: Vec<PaymentNetwork>,
+    /// The kind of its chain; `evm` alone.
+    pub(crate) chain_type: Option<ChainType>,
     /// Keys of the file that mean nothing to this program.
     #[serde(skip)]
     pub(crate) unknown_keys: Vec<String>,

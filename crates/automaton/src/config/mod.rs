@@ -8,6 +8,8 @@
 pub(crate) mod egress;
 pub(crate) mod env;
 pub mod file;
+pub(crate) mod network;
 pub(crate) mod reference;
+pub(crate) mod remote;
 pub(crate) mod resolve;
 pub(crate) mod values;

@@ -25,13 +25,14 @@ use super::file::{
     StopLossFile,
 };
 use super::reference::TreasuryPolicy;
+use super::remote::{CONWAY_URL, CloudSources, RemoteCloud};
 use super::values::{HttpUrl, LoopbackAddr, PricesFile, Ranged};
-use crate::args::{BrainArg, BrainFlags};
+use crate::account::ApiAccount;
+use crate::args::{BrainArg, BrainFlags, RemoteFlags};
 use crate::error::{CliError, CliErrors};
 use crate::home::check_length;
+use crate::stack;
 
-/// The cloud that is asked when a key to it is there and no address.
-const CONWAY_URL: &str = "https://api.conway.tech";
 /// The address of `OpenAI`'s models.
 const OPENAI_URL: &str = "https://api.openai.com/v1";
 /// The model that a hosted brain is asked for when nothing names one.
@@ -49,6 +50,9 @@ pub(crate) enum ValueSource {
     /// A variable of the environment.
     #[display("environment variable {_0}")]
     Env(String),
+    /// A file of the home.
+    #[display("{_0} in the home")]
+    File(String),
     /// A key of `automaton.json`.
     #[display("key `{_0}` of {FILE_NAME}")]
     Key(String),
@@ -58,7 +62,7 @@ pub(crate) enum ValueSource {
 }
 
 impl ValueSource {
-    fn key(name: &str) -> Self {
+    pub(super) fn key(name: &str) -> Self {
         Self::Key(name.to_owned())
     }
 }
@@ -201,6 +205,9 @@ pub(crate) struct ResolvedConfig {
     /// Where metrics are served.
     #[serde(skip)]
     pub(crate) metrics: Option<SocketAddr>,
+    /// What it lives from, where that is not its own.
+    #[serde(skip)]
+    pub(crate) remote: Option<RemoteCloud>,
 }
 
 /// The home directory, as an absolute path.
@@ -232,6 +239,7 @@ pub(crate) fn resolve(
     home: &Path,
     file: &ConfigFile,
     flags: &BrainFlags,
+    remote: &RemoteFlags,
     environment: &Environment,
 ) -> Result<ResolvedConfig, CliError> {
     let missing = |key: &str| {
@@ -243,7 +251,11 @@ pub(crate) fn resolve(
     };
     let mut wrong = CliErrors::default();
     wrong.take(check_database(home, file, environment));
-    let brain = wrong.take(BrainSources { file, flags, environment }.brain());
+    let account = wrong.take(account(home, file, environment)).flatten();
+    let cloud = CloudSources { flags: remote, file, environment, account: account.as_ref() };
+    let brain = wrong.take(BrainSources { file, flags, environment, cloud }.brain());
+    let remote =
+        brain.as_ref().and_then(|(brain, _)| wrong.take(remote_of(brain, cloud))).flatten();
     for origin in &file.allowed_origins {
         wrong.take(origin_of(origin.as_str(), &ValueSource::key("allowedOrigins")));
     }
@@ -288,7 +300,41 @@ pub(crate) fn resolve(
         webhook,
         traces,
         metrics: file.metrics_addr.map(LoopbackAddr::get),
+        remote,
     }))
+}
+
+/// The account of a home with a cloud that is not its own: that of its dev stack is for that
+/// alone.
+///
+/// # Errors
+/// When a file with a key cannot be read.
+pub(crate) fn account(
+    home: &Path,
+    file: &ConfigFile,
+    environment: &Environment,
+) -> Result<Option<ApiAccount>, CliError> {
+    if !stack::is_there(home)
+        && let Some(account) = ApiAccount::read(home)?
+    {
+        return Ok(Some(account));
+    }
+    let flags = RemoteFlags::default();
+    let named = CloudSources { flags: &flags, file, environment, account: None };
+    ApiAccount::read_reference(home, named.url().0)
+}
+
+/// What it lives from, where it thinks with what a cloud sells.
+fn remote_of(brain: &Brain, cloud: CloudSources<'_>) -> Result<Option<RemoteCloud>, CliError> {
+    match brain {
+        Brain::Http(http) if http.scheme == KeyScheme::Raw => cloud.remote(&http.url),
+        _ if cloud.flags.cloud.is_some() => {
+            let what = "--cloud names who sells it what it thinks with, and so does --brain";
+            Err(CliError::user(what)
+                .hint("leave one of them away; --brain-model names a model of the cloud"))
+        }
+        _ => Ok(None),
+    }
 }
 
 /// A server that is told things: encrypted, or spelled out among the private origins.
@@ -376,6 +422,7 @@ struct BrainSources<'a> {
     file: &'a ConfigFile,
     flags: &'a BrainFlags,
     environment: &'a Environment,
+    cloud: CloudSources<'a>,
 }
 
 impl BrainSources<'_> {
@@ -385,6 +432,9 @@ impl BrainSources<'_> {
             return self.server(url.as_str(), ValueSource::Flag("--brain".to_owned()));
         }
         let local_wanted = flags.model.is_some() || flags.brain == Some(BrainArg::Local);
+        if self.cloud.flags.cloud.is_some() && !local_wanted {
+            return self.hosted();
+        }
         match &file.brain {
             Some(BrainFile::Local(in_file)) => local(flags, Some(in_file)),
             _ if local_wanted => local(flags, None),
@@ -397,7 +447,7 @@ impl BrainSources<'_> {
 
     /// A server that a flag or the file spells out.
     fn server(self, url: &str, origin: ValueSource) -> Result<(Brain, ValueSource), CliError> {
-        let Self { file, flags, environment } = self;
+        let Self { file, flags, environment, cloud } = self;
         let place = origin_of(url, &origin)?;
         let same =
             |other: &str| origin_of(other, &ValueSource::Default).is_ok_and(|other| other == place);
@@ -435,14 +485,16 @@ impl BrainSources<'_> {
             dialect: flags.dialect.map(RequestDialect::from).or(said.dialect),
         };
         // Keys that have an owner of their own go to that owner alone.
-        if key.is_none() && same(self.conway_url().0) {
-            key = self.conway_key();
+        if key.is_none() && same(cloud.url().0) {
+            key = cloud.key();
             scheme = KeyScheme::Raw;
         } else if key.is_none() && same(OPENAI_URL) {
             key = file.openai_api_key.clone().map(|key| (key, ValueSource::key("openaiApiKey")));
         }
         let key = key.filter(|(key, _)| !key.reveal().is_empty());
-        if key.is_none() && [OPENAI_URL, CONWAY_URL].into_iter().any(same) {
+        // Whoever has a wallet and a node signs in.
+        let signs_in = scheme == KeyScheme::Raw && cloud.rpc().is_some();
+        if key.is_none() && !signs_in && [OPENAI_URL, CONWAY_URL].into_iter().any(same) {
             let what = format!("the models at {url} ({origin}) are not served without a key");
             return Err(CliError::new(ErrorClass::Config, what).hint(format!(
                 "set the environment variable {} to yours",
@@ -461,10 +513,12 @@ impl BrainSources<'_> {
     /// What the reference's keys say when nothing names a brain: the first of
     /// Conway, `OpenAI` and Ollama that the configuration has access to.
     fn hosted(self) -> Result<(Brain, ValueSource), CliError> {
-        let Self { file, flags, environment } = self;
-        let (url, origin) = if let Some((_, key_from)) = self.conway_key() {
-            let (url, from) = self.conway_url();
+        let Self { file, flags, environment, cloud } = self;
+        let (url, origin) = if let Some((_, key_from)) = cloud.key() {
+            let (url, from) = cloud.url();
             (url, if from == ValueSource::Default { key_from } else { from })
+        } else if let Some((url, from)) = cloud.named().filter(|_| cloud.has_chain()) {
+            (url, from)
         } else if file.openai_api_key.as_ref().is_some_and(|key| !key.reveal().is_empty()) {
             (OPENAI_URL, ValueSource::key("openaiApiKey"))
         } else if let Some(url) = &environment.ollama_base_url {
@@ -483,24 +537,6 @@ impl BrainSources<'_> {
             ));
         };
         self.server(url, origin)
-    }
-
-    fn conway_url(&self) -> (&str, ValueSource) {
-        if let Some(url) = &self.environment.conway_api_url {
-            return (url, ValueSource::Env(env::CONWAY_API_URL.to_owned()));
-        }
-        match &self.file.conway_api_url {
-            Some(url) => (url.as_str(), ValueSource::key("conwayApiUrl")),
-            None => (CONWAY_URL, ValueSource::Default),
-        }
-    }
-
-    fn conway_key(&self) -> Option<(Secret, ValueSource)> {
-        if let Some(key) = &self.environment.conway_api_key {
-            return Some((key.clone(), ValueSource::Env(env::CONWAY_API_KEY.to_owned())));
-        }
-        let key = self.file.conway_api_key.clone().filter(|key| !key.reveal().is_empty())?;
-        Some((key, ValueSource::key("conwayApiKey")))
     }
 }
 

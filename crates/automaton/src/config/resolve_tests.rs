@@ -9,7 +9,8 @@ fn file(text: &str) -> ConfigFile {
 }
 
 fn check(text: &str, flags: &BrainFlags, environment: &Environment, expected: &str) {
-    let resolved = resolve(Path::new("/h"), &file(text), flags, environment);
+    let resolved =
+        resolve(Path::new("/h"), &file(text), flags, &RemoteFlags::default(), environment);
     let shown = match resolved {
         Ok(ResolvedConfig { brain, brain_origin, .. }) => {
             let key = match &brain {
@@ -112,6 +113,7 @@ fn the_database_lies_in_the_home() {
         Path::new("/u/.automaton"),
         &file(r#""conwayApiKey": "k", "dbPath": "~/.automaton/state.db""#),
         &flags,
+        &RemoteFlags::default(),
         &environment,
     );
     assert!(resolved.is_ok());
@@ -127,7 +129,8 @@ fn the_database_lies_in_the_home() {
 fn cheaper_models_are_those_that_are_named_or_belong_to_the_default() {
     let none = Environment::default();
     let of = |text: &str, flags: &BrainFlags| {
-        let resolved = resolve(Path::new("/h"), &file(text), flags, &none).unwrap();
+        let resolved =
+            resolve(Path::new("/h"), &file(text), flags, &RemoteFlags::default(), &none).unwrap();
         let Brain::Http(http) = resolved.brain else { panic!("{text}") };
         http.cheaper.names().map(ToString::to_string).collect::<Vec<_>>()
     };

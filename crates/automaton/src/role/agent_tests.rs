@@ -3,7 +3,7 @@
 use automaton_agent::UnattendedBudget;
 
 use super::*;
-use crate::args::BrainFlags;
+use crate::args::{BrainFlags, RemoteFlags};
 use crate::config::env::Environment;
 use crate::config::{file, resolve};
 
@@ -12,7 +12,7 @@ fn resolved(keys: &str) -> ResolvedConfig {
     let text = format!(r#"{{"name": "a", "genesisPrompt": "b", "brain": {brain}{keys}}}"#);
     let file = file::parse(Path::new("automaton.json"), &text).unwrap();
     let (flags, none) = (BrainFlags::default(), Environment::default());
-    resolve::resolve(Path::new("/h"), &file, &flags, &none).unwrap()
+    resolve::resolve(Path::new("/h"), &file, &flags, &RemoteFlags::default(), &none).unwrap()
 }
 
 /// Turns of a wake and of the creator's, and the envelopes of both.

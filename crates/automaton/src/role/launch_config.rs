@@ -70,6 +70,8 @@ pub(crate) struct MoneyLaunchConfig {
     pub(crate) rpc: String,
     /// The token that is paid in.
     pub(crate) token: TokenLaunchConfig,
+    /// How many blocks have to follow on one before what it says is taken for good.
+    pub(crate) confirmations: u64,
     /// The chain that sign-ins name.
     pub(crate) sign_in_chain: u64,
 }

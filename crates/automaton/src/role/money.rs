@@ -32,8 +32,8 @@ use tokio::time::Instant;
 
 use super::launch_config::{self, MoneyLaunchConfig};
 use super::provider::{describe, remedies};
-use crate::account::ApiAccount;
-use crate::config::resolve::{Brain, FallbackModels, ResolvedConfig};
+use crate::account::{ApiAccount, KEY_FILE};
+use crate::config::resolve::{Brain, FallbackModels, HttpBrain, ResolvedConfig, ValueSource};
 use crate::error::CliError;
 use crate::http::{client, origin, url};
 
@@ -41,6 +41,9 @@ use crate::http::{client, origin, url};
 /// tried.
 const AWAY_MAX: Duration = Duration::from_secs(20);
 const AGAIN: Duration = Duration::from_millis(200);
+
+/// Characters of what a cloud is told of it at most.
+const BIO_CHARS_MAX: usize = 500;
 
 /// Who the automaton is, for a cloud.
 pub(crate) struct Identity<'a> {
@@ -117,7 +120,7 @@ pub(crate) async fn open(
     }
     let (rpc, chain_id) = (url(&config.rpc)?, config.token.chain_id);
     let connect = async || Ok(ChainClient::connect(net.clone(), rpc.clone(), chain_id).await?);
-    let chain = patiently(connect).await?;
+    let chain = patiently(connect).await?.confirmed_by(config.confirmations);
     let token = TokenDomain {
         name: config.token.name.clone(),
         version: config.token.version.clone(),
@@ -153,6 +156,14 @@ async fn account(
     tell: impl Fn(Event),
 ) -> Result<(Secret, ModelsReply), CliError> {
     let home = &who.resolved.home;
+    // One that the creator gave is the creator's to correct.
+    if let Brain::Http(HttpBrain { key: Some(key), key_origin: Some(from), .. }) =
+        &who.resolved.brain
+        && !matches!(from, ValueSource::File(name) if name == KEY_FILE)
+    {
+        let models = cloud.models(key).await.map_err(|error| refused_key(error, from))?;
+        return Ok((key.clone(), models));
+    }
     let ours = |account: &ApiAccount| {
         (account.cloud.as_str(), account.wallet) == (config.cloud.as_str(), signer.address())
     };
@@ -178,6 +189,16 @@ async fn account(
     Ok((account.key, models))
 }
 
+/// A key that the cloud does not know, with the place where it stands.
+pub(crate) fn refused_key(error: CloudClientError, from: &ValueSource) -> CliError {
+    let is_key = matches!(error, CloudClientError::Refused { status: 401, .. });
+    let failure = CliError::from(error);
+    if !is_key {
+        return failure;
+    }
+    failure.hint(format!("correct the {from}; or remove it, and the wallet signs in by itself"))
+}
+
 /// What the automaton says of itself; nothing where its creator has no address.
 fn registration(who: &Identity<'_>) -> Option<RegistrationFields> {
     let Identity { automaton, resolved, ids } = who;
@@ -185,10 +206,15 @@ fn registration(who: &Identity<'_>) -> Option<RegistrationFields> {
         automaton_id: automaton.to_string(),
         creator_address: resolved.creator_address.clone()?,
         name: resolved.name.clone(),
-        bio: String::new(),
+        bio: bio(resolved.creator_message.as_deref()),
         genesis_prompt_hash: Some(keccak256(resolved.genesis.as_bytes())),
         nonce: ids.id::<RunId>().to_string(),
     })
+}
+
+/// What the cloud shows of it: what its creator said at birth, as far as it fits.
+fn bio(message: Option<&str>) -> String {
+    message.unwrap_or_default().chars().take(BIO_CHARS_MAX).collect()
 }
 
 /// A model as its cloud sells it, which knows neither what was left to guess nor what its

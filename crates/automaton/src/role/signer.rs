@@ -26,6 +26,7 @@ use tracing::debug;
 
 use super::agent::armed;
 use super::launch_config::{self, ChildConfig};
+use crate::config::network::PaymentNetwork;
 use crate::error::CliError;
 
 /// What the process is called.
@@ -100,6 +101,17 @@ pub struct TokenLaunchConfig {
     pub name: String,
     /// The version in its domain.
     pub version: String,
+}
+
+impl From<&PaymentNetwork> for TokenLaunchConfig {
+    fn from(network: &PaymentNetwork) -> Self {
+        Self {
+            chain_id: network.chain_id.get(),
+            address: network.usdc,
+            name: network.token_name.clone(),
+            version: network.token_version.clone(),
+        }
+    }
 }
 
 /// A signer that runs. It ends when its socket is closed.

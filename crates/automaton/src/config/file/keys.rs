@@ -37,7 +37,7 @@ keys! { FIELDS, IDLE of ConfigFile;
         allowed_origins egress max_tokens_per_turn max_turns_per_cycle log_level webhook_url
         otlp_endpoint metrics_addr conway_api_url conway_api_key openai_api_key ollama_base_url
         inference_model model_strategy treasury_policy stop_loss wake_envelope approvals db_path
-        heartbeat_config_path sandbox_id wallet_address version;
+        heartbeat_config_path sandbox_id wallet_address version rpc_url network networks chain_type;
     others: schema unknown_keys idle_keys;
     idle:
         anthropic_api_key "anthropicApiKey" MODELS;
@@ -49,8 +49,6 @@ keys! { FIELDS, IDLE of ConfigFile;
         child_sandbox_memory_mb "childSandboxMemoryMb" CHILDREN;
         parent_address "parentAddress" CHILDREN;
         social_relay_url "socialRelayUrl" WaitsFor("messages between automatons");
-        rpc_url "rpcUrl" WaitsFor("public chains");
-        chain_type "chainType" Meaningless("every account is one of Ethereum's kind");
 }
 
 keys! { _, IDLE_OF_STRATEGY of ModelStrategy;
@@ -130,13 +128,13 @@ mod tests {
 
     #[test]
     fn only_keys_that_are_there_and_have_no_effect_are_told() {
-        let text = r#"{"name": "a", "maxChildren": 3, "chainType": "evm", "zeal": 1,
+        let text = r#"{"name": "a", "maxChildren": 3, "registeredWithConway": true, "zeal": 1,
             "modelStrategy": {"inferenceModel": "m", "sessionBudgetCents": 0}}"#;
         assert_eq!(
             idle(&serde_json::from_str(text).unwrap()),
             [
+                "`registeredWithConway` (the cloud itself is asked)",
                 "`maxChildren` (it waits for children)",
-                "`chainType` (every account is one of Ethereum's kind)",
                 "`modelStrategy.sessionBudgetCents` (it waits for more providers of models)",
             ]
         );

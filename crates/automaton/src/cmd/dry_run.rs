@@ -1,0 +1,127 @@
+//! `--dry-run`: what a life would pay in a day, before it pays anything.
+//!
+//! It asks chain and cloud what they hold and sell, signs nothing and writes nothing.
+
+use automaton_agent::treasury::{AUTO_TOPUP_USD, START_CREDITS_MIN};
+use automaton_core::money::{MicroUsdc, Microcents};
+use automaton_core::wire::cloud::ModelRow;
+use automaton_inference::cost::{self, TokenCounts};
+use automaton_inference::{ModelInfo, catalogue};
+use serde::Serialize;
+
+use super::CommandContext;
+use crate::config::remote::RemoteCloud;
+use crate::config::resolve::ResolvedConfig;
+use crate::error::CliError;
+use crate::process::runtime;
+use crate::remote_backend::RemoteStatus;
+use crate::services::CloudBackend;
+use crate::ui;
+use crate::ui::table;
+use crate::ui::units::{known, price};
+
+/// Tokens that prices are told for.
+const MILLION: u64 = 1_000_000;
+
+/// What is known before a life begins, and what it may pay.
+#[derive(Debug, Serialize)]
+struct PaymentForecast {
+    network: String,
+    chain_id: u64,
+    cloud: String,
+    wallet: String,
+    usdc: Option<MicroUsdc>,
+    credits_microcents: Option<Microcents>,
+    model: String,
+    /// What one answer costs at most, where the cloud tells its prices.
+    answer_max_microcents: Option<Microcents>,
+    /// What is bought when it starts.
+    buys_usd: u32,
+    thinking_per_day_microcents: Microcents,
+    transfers_per_day_microcents: Microcents,
+    requests_per_day_microcents: Microcents,
+    /// What could not be asked.
+    unknown: Vec<String>,
+}
+
+/// Shows what a life would pay.
+///
+/// # Errors
+/// When something is not as the operator chose it.
+pub(super) fn show(
+    context: &CommandContext,
+    resolved: &ResolvedConfig,
+    backend: Option<&CloudBackend>,
+) -> Result<(), CliError> {
+    let (Some(CloudBackend::Remote(remote)), Some(cloud)) = (backend, &resolved.remote) else {
+        let what = "nothing real would be paid: cloud and chain are its own, on this machine";
+        return context.format.answer(&serde_json::json!({ "nothing": what }), || what.to_owned());
+    };
+    let found = runtime()?.block_on(remote.check(resolved))?;
+    let forecast = forecast(resolved, cloud, found);
+    context.format.answer(&forecast, || in_words(&forecast, context.screen().width()))
+}
+
+fn forecast(
+    resolved: &ResolvedConfig,
+    cloud: &RemoteCloud,
+    found: RemoteStatus,
+) -> PaymentForecast {
+    let limits = resolved.treasury_policy.limits();
+    let is_low = found.credits.is_some_and(|credits| credits < START_CREDITS_MIN);
+    let whole = MicroUsdc::new(u64::from(AUTO_TOPUP_USD) * MILLION);
+    let can = found.usdc.is_some_and(|usdc| usdc >= whole);
+    PaymentForecast {
+        network: cloud.network.name.clone(),
+        chain_id: cloud.network.chain_id.get(),
+        cloud: cloud.url.clone(),
+        wallet: found.wallet.to_string(),
+        usdc: found.usdc,
+        credits_microcents: found.credits,
+        model: found.model.as_ref().map_or_else(String::new, |row| row.id.to_string()),
+        answer_max_microcents: found.model.as_ref().and_then(most),
+        buys_usd: if is_low && can { AUTO_TOPUP_USD } else { 0 },
+        thinking_per_day_microcents: resolved.treasury_policy.inference_per_day(),
+        transfers_per_day_microcents: limits.transfer_day,
+        requests_per_day_microcents: match limits.x402_hosts.is_empty() {
+            true => Microcents::ZERO,
+            false => limits.x402_day,
+        },
+        unknown: found.unknown.iter().map(CliError::line).collect(),
+    }
+}
+
+/// What an answer costs at most: a full window, and the longest answer.
+fn most(row: &ModelRow) -> Option<Microcents> {
+    let ModelInfo { prices, context_tokens, max_output_tokens, .. } = catalogue::served(row);
+    let answer = max_output_tokens.unwrap_or(context_tokens);
+    let prompt = context_tokens.saturating_sub(answer);
+    let tokens = TokenCounts { prompt, cached: 0, completion: answer };
+    // silent-ok: what is more than there is money is told as unknown.
+    cost::price(&prices, tokens).ok()
+}
+
+fn in_words(forecast: &PaymentForecast, width: Option<usize>) -> String {
+    let PaymentForecast { network, chain_id, cloud, wallet, usdc, .. } = forecast;
+    let bought = match forecast.buys_usd {
+        0 => "nothing".to_owned(),
+        usd => format!("${usd}.00 of credits, with {usd}.00 USDC"),
+    };
+    let thinking = price(forecast.thinking_per_day_microcents);
+    let mut rows = vec![
+        ("network", format!("{network} (chain {chain_id})")),
+        ("wallet", format!("{wallet}, with {}", known(usdc.as_ref()))),
+        ("cloud", format!("{cloud}, with {} of credits", known(forecast.credits_microcents))),
+        ("model", forecast.model.clone()),
+        ("one answer", format!("{} at most", known(forecast.answer_max_microcents.map(price)))),
+        ("at the start", bought),
+        (
+            "in a day",
+            format!("{thinking} at most for thinking, bought in steps of ${AUTO_TOPUP_USD}"),
+        ),
+        ("", format!("{} at most for transfers", price(forecast.transfers_per_day_microcents))),
+        ("", format!("{} at most for requests", price(forecast.requests_per_day_microcents))),
+    ];
+    rows.extend(forecast.unknown.iter().map(|line| ("not known", line.clone())));
+    ui::text::plain(&table::rows(&rows, width))
+}
