@@ -1,7 +1,7 @@
 //! Pure: each provider of models is made by the program.
 //!
 //! One that is only written is public code of its crate, which no lint calls dead. Here only
-//! its name is looked for; whether it is asked, the tests of the program show.
+//! a function of it is looked for; whether it is asked, the tests of the program show.
 
 use super::Finding;
 use super::source::Source;
@@ -14,8 +14,10 @@ pub(crate) fn check(sources: &[Source]) -> Vec<Finding> {
     let is_named = |name: &str| {
         let program = sources.iter().filter(|source| source.path.starts_with(PROGRAM));
         program.into_iter().any(|source| {
-            let mut tokens = source.tokens().into_iter();
-            tokens.any(|token| token.text == name && !source.is_test_line(token.line))
+            source.tokens().windows(2).any(|two| {
+                let made = two[0].text == name && two[1].text.starts_with(':');
+                made && !source.is_test_line(two[0].line)
+            })
         })
     };
     let mut findings = Vec::new();
@@ -49,8 +51,10 @@ mod tests {
             check(&[Source::sample(&provider, written), program])
         };
         assert_eq!(found("//! P.\nfn start() {\n    New::start();\n}\n"), []);
-        for program in ["//! P.\n// New\n", "//! P.\n#[cfg(test)]\nmod tests {\n    use New;\n}\n"]
-        {
+        for program in [
+            "//! P.\nuse New;\n// New::start\n",
+            "//! P.\n#[cfg(test)]\nmod tests {\n    New::start();\n}\n",
+        ] {
             let found = found(program);
             assert_eq!(found.len(), 1, "{program}");
             assert!(found[0].to_string().contains("new.rs:2: "), "{found:?}");

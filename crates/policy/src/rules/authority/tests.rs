@@ -52,6 +52,7 @@ fn every_kind() -> impl Iterator<Item = (AuthorityNeeds, Intent)> {
 #[test]
 fn a_stranger_who_is_answered_changes_nothing_and_spends_nothing() {
     for (needs, intent) in every_kind() {
+        assert!(TABLE.contains(&needs), "`TABLE` lacks the row {}", needs.kind);
         for input in Label::ALL {
             // Before anything was read.
             let facts = Facts { heard: Label::Creator, ..answering(input) };
