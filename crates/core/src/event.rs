@@ -24,7 +24,7 @@ use crate::time::Timestamp;
 use crate::trust::{Label, Labelled, Source};
 use crate::vitals::DistressLevel;
 
-pub use report::{EventLevel, EventName, EventReport, EventTopic};
+pub use report::{EventLevel, EventName, EventReport};
 pub use stamped::StampedEvent;
 
 /// Everything that can happen. `event` holds the name on the wire.

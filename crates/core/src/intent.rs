@@ -121,31 +121,30 @@ pub enum Intent {
     },
 }
 
-impl Intent {
-    /// The kind's name in the database.
-    #[must_use]
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            Self::Exec { .. } => "exec",
-            Self::ReadPath { .. } => "read_path",
-            Self::WritePath { .. } => "write_path",
-            Self::Message { .. } => "message",
-            Self::Remember { .. } => "remember",
-            Self::Recall => "recall",
-            Self::Sleep { .. } => "sleep",
-            Self::Observe => "observe",
-            Self::Plead { .. } => "plead",
-            Self::Economise => "economise",
-            Self::Schedule { .. } => "schedule",
-            Self::TopUp { .. } => "top_up",
-            Self::Transfer { .. } => "transfer",
-            Self::FetchPaid { .. } => "fetch_paid",
-            Self::Egress { .. } => "egress",
-            Self::Rent { .. } => "rent",
-            Self::EndMachine { .. } => "end_machine",
-            Self::Publish { .. } => "publish",
+/// Gives `Intent` the names of its kinds, as a list and for each value.
+macro_rules! kinds {
+    ($($kind:ident => $name:literal),+ $(,)?) => {
+        impl Intent {
+            /// The name of every kind.
+            pub const KINDS: [&str; [$($name),+].len()] = [$($name),+];
+
+            /// The kind's name in the database.
+            #[must_use]
+            pub const fn kind(&self) -> &'static str {
+                match self {
+                    $(Self::$kind { .. } => $name),+
+                }
+            }
         }
-    }
+    };
+}
+
+kinds! {
+    Exec => "exec", ReadPath => "read_path", WritePath => "write_path", Message => "message",
+    Remember => "remember", Recall => "recall", Sleep => "sleep", Observe => "observe",
+    Plead => "plead", Economise => "economise", Schedule => "schedule", TopUp => "top_up",
+    Transfer => "transfer", FetchPaid => "fetch_paid", Egress => "egress", Rent => "rent",
+    EndMachine => "end_machine", Publish => "publish",
 }
 
 /// A span as it is written in an intent: whole milliseconds.

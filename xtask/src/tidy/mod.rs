@@ -12,6 +12,7 @@ mod items;
 mod measure;
 mod names;
 mod paths;
+mod providers;
 mod report;
 mod retention;
 mod rules;
@@ -70,6 +71,7 @@ pub(crate) fn run(root: &Path) -> Result<Outcome> {
     findings.extend(docs::check(&files));
     findings.extend(names::check(&sources));
     findings.extend(retention::check(&files));
+    findings.extend(providers::check(&sources));
 
     let sizes = measure::Sizes::of(&sources, &files);
     let budget = Budget::read(root)?;

@@ -12,7 +12,7 @@ use super::phrases;
 use super::text::{plain, short};
 use super::units::{balance, brief, known, many, number, price, span};
 use super::words::Style::{self, Bad, Good, Mail, Quiet};
-use super::words::{PhraseContext, again, remedy, unworded};
+use super::words::{PhraseContext, about, again, remedy};
 
 /// The words of what it lives from.
 pub(super) fn services(wording: &mut PhraseContext<'_>, event: &Event) -> Option<(Style, String)> {
@@ -51,7 +51,7 @@ pub(super) fn services(wording: &mut PhraseContext<'_>, event: &Event) -> Option
             (Good, format!("Test wallet {address}: the faucet gave {amount} by {by}"))
         }
         Event::AccountOpened { cloud, .. } => (Good, format!("Signed in to {}", plain(cloud))),
-        other => unworded(other),
+        about!(process turn life mail alert top_up payment silent) => return None,
     };
     Some(told)
 }
@@ -96,7 +96,7 @@ pub(super) fn top_ups(wording: &mut PhraseContext<'_>, event: &Event) -> Option<
             let (error, hint) = (short(error, 2000), remedy(hint.as_deref()));
             (Bad, format!("No credits bought: {error}{hint}"))
         }
-        other => unworded(other),
+        about!(process turn life mail alert service payment silent) => return None,
     };
     Some(told)
 }
@@ -138,7 +138,7 @@ pub(super) fn payments(wording: &PhraseContext<'_>, event: &Event) -> Option<(St
             let style = if *agree { Good } else { Bad };
             (style, format!("Books of agent, signer, cloud and chain: {}: {verdict}", told(books)))
         }
-        other => unworded(other),
+        about!(process turn life mail alert service top_up silent) => return None,
     };
     Some(told)
 }

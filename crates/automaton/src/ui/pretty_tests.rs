@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use automaton_core::entropy::SystemEntropy;
 use automaton_core::error::ErrorClass;
-use automaton_core::event::{EventTopic, Service};
+use automaton_core::event::Service;
 use automaton_core::id::IdGenerator;
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::record::{CallStatus, DecisionOutcome, StopReason, WakeCause, WakeSource};
@@ -13,7 +13,6 @@ use automaton_core::time::{SystemClock, Timestamp};
 use automaton_core::trust::{Label, Labelled};
 
 use super::*;
-use crate::ui::when::WallClock;
 
 fn story() -> Vec<Event> {
     let ids = IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
@@ -268,16 +267,4 @@ fn what_takes_its_time_is_shown_until_the_next_event() {
         String::from_utf8(out).unwrap(),
         "Turn 1\n\r\u{1b}[2K  reading 1,039 tokens … 6 s\r\u{1b}[2K  │ So\n  The turn failed: x\n"
     );
-}
-
-#[test]
-fn an_event_with_a_topic_has_words_of_its_own() {
-    for event in story().into_iter().chain(money()) {
-        let (when, before) = (&WallClock::utc(), &mut PriorOutput::default());
-        let detail = Verbosity::Full;
-        let wording = PhraseContext { detail, at: Timestamp::EPOCH, when, user_home: None, before };
-        let told = wording.words(&event).map(|(_, text)| text);
-        assert_eq!(told.is_none(), event.report().topic == EventTopic::Silent, "{event:?}");
-        assert_ne!(told, Some(event.name()));
-    }
 }

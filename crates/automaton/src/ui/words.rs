@@ -1,13 +1,13 @@
 //! Pure: the words of every event.
 //!
 //! One place decides them, for the terminal and for `automaton logs` alike: the screen of a
-//! life is brief, the log tells the same with its addresses, hashes and rules. Events whose
-//! topic is silent are not shown; one without words is told by its name. No name of a database may be among them: those have
-//! phrases.
+//! life is brief, the log tells the same with its addresses, hashes and rules. No event may be
+//! without words but those that another tells of; no name of a database may be among the
+//! words: those have phrases.
 
 use std::collections::BTreeMap;
 
-use automaton_core::event::{Event, EventTopic};
+use automaton_core::event::Event;
 use automaton_core::record::{CallStatus, DecisionOutcome, StopReason, WakeCause, WakeSource};
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::trust::{Label, Labelled};
@@ -25,6 +25,30 @@ const RESULT_MAX: usize = 240;
 const ARGUMENT_MAX: usize = 120;
 /// Characters of what others wrote in full.
 const TEXT_MAX: usize = 2000;
+
+/// The events of a topic, as a pattern. Each function below has an arm for every event of its
+/// topic, and names the other topics: one that is new fits nowhere until it has words.
+macro_rules! about {
+    (process) => { about!(@ AgentStarted AgentStopped AgentRestarted StopRequested BrainReady
+        StoryMet StoryEnded ErrorReported HeartbeatRan HeartbeatStalled RecoveryDone) };
+    (turn) => { about!(@ TurnStarted InferenceCompleted CallStarted CallFinished TurnCommitted
+        TurnFailed) };
+    (life) => { about!(@ WakeStarted WakeEnded SleepStarted SleepEnded TierChanged BrokeStarted
+        HibernationStarted) };
+    (mail) => { about!(@ MessageReceived MessageSent MessageFiled MessageFailed) };
+    (alert) => { about!(@ TextSuspected DecisionMade PleaSent AlertRaised AlertCleared
+        MetricsServed WebhookFailed TraceLost) };
+    (service) => { about!(@ ServiceReady ServiceRestarted WalletCreated WalletFunded
+        AccountOpened) };
+    (top_up) => { about!(@ BalancesRead TopupDemanded TopupPending TopupSettled TopupFailed) };
+    (payment) => { about!(@ ApprovalAsked CreditsTransferred RequestPaid PaymentFailed
+        BooksChecked) };
+    // Another event tells the same.
+    (silent) => { about!(@ ThoughtDelta InferenceStarted StateChanged) };
+    (@ $($event:ident)+) => { $(Event::$event { .. })|+ };
+    ($($topic:ident)+) => { $(about!($topic))|+ };
+}
+pub(super) use about;
 
 /// How a line looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,17 +109,16 @@ impl PhraseContext<'_> {
             Event::TurnCommitted { thought, .. } => self.before.thought.clone_from(thought),
             _ => {}
         }
-        match event.report().topic {
-            EventTopic::Process => self.process(event),
-            EventTopic::Turn => self.turn(event),
-            EventTopic::Judgement => self.judged(event),
-            EventTopic::Life => self.life(event),
-            EventTopic::Mail => self.mail(event),
-            EventTopic::Alert => alerts(event),
-            EventTopic::Service => money::services(&mut self, event),
-            EventTopic::TopUp => money::top_ups(&mut self, event),
-            EventTopic::Payment => money::payments(&self, event),
-            EventTopic::Silent => None,
+        match event {
+            about!(process) => self.process(event),
+            about!(turn) => self.turn(event),
+            about!(life) => self.life(event),
+            about!(mail) => self.mail(event),
+            about!(alert) => self.alert(event),
+            about!(service) => money::services(&mut self, event),
+            about!(top_up) => money::top_ups(&mut self, event),
+            about!(payment) => money::payments(&self, event),
+            about!(silent) => None,
         }
     }
 
@@ -135,7 +158,8 @@ impl PhraseContext<'_> {
             Event::ErrorReported { error, hint, .. } => {
                 (Bad, format!("Failed: {}{}", short(error, TEXT_MAX), remedy(hint.as_deref())))
             }
-            Event::HeartbeatRan { ok: false, task, note, .. } => {
+            Event::HeartbeatRan { ok: true, .. } => return None,
+            Event::HeartbeatRan { task, note, .. } => {
                 let (task, note) = (plain(task), short(note, RESULT_MAX));
                 (Bad, format!("The heartbeat's task {task} failed: {note}"))
             }
@@ -154,7 +178,7 @@ impl PhraseContext<'_> {
                 );
                 (Mail, text)
             }
-            other => unworded(other),
+            about!(turn life mail alert service top_up payment silent) => return None,
         };
         Some(told)
     }
@@ -201,41 +225,7 @@ impl PhraseContext<'_> {
                     to_do.map_or_else(String::new, |hint| format!("\n  {}", short(hint, TEXT_MAX)));
                 (Bad, format!("  The turn failed: {}{again}{to_do}", short(error, TEXT_MAX)))
             }
-            other => unworded(other),
-        };
-        Some(told)
-    }
-
-    /// What was thought of what it reads and wants to do.
-    fn judged(&self, event: &Event) -> Option<(Style, String)> {
-        let told = match event {
-            Event::TextSuspected { label, source, level, checks, withheld, .. } => {
-                let kept = if *withheld { "; it sees a notice instead" } else { "" };
-                let (by, source) = (phrases::author(*label), plain(source.as_str()));
-                let why = if self.is_brief() {
-                    String::new()
-                } else {
-                    format!(", {}", checks.join(", "))
-                };
-                let text = format!(
-                    "  ! A text by {by} ({source}) looks like an attempt to steer it ({level} \
-                     risk{why}){kept}"
-                );
-                (Bad, text)
-            }
-            Event::DecisionMade { outcome: DecisionOutcome::Allow, .. } if self.is_brief() => {
-                return None;
-            }
-            Event::DecisionMade { tool, outcome: DecisionOutcome::Allow, .. } => (
-                Quiet,
-                format!("  ✓ {}: {}", plain(tool), phrases::verdict(DecisionOutcome::Allow)),
-            ),
-            Event::DecisionMade { tool, outcome, code, reason, .. } => {
-                let (tool, reason) = (plain(tool), plain(reason));
-                let verdict = phrases::verdict(*outcome);
-                (Bad, format!("  ✗ {tool} {verdict}: {reason} (rule {})", plain(code)))
-            }
-            other => unworded(other),
+            about!(process life mail alert service top_up payment silent) => return None,
         };
         Some(told)
     }
@@ -298,7 +288,7 @@ impl PhraseContext<'_> {
             Event::HibernationStarted { reason, .. } => {
                 (Bad, format!("Hibernating: {}", short(reason, TEXT_MAX)))
             }
-            other => unworded(other),
+            about!(process turn mail alert service top_up payment silent) => return None,
         };
         Some(told)
     }
@@ -329,44 +319,65 @@ impl PhraseContext<'_> {
             Event::MessageFailed { message, reason } => {
                 (Bad, format!("Message {message} was given up: {}", plain(reason)))
             }
-            other => unworded(other),
+            about!(process turn life alert service top_up payment silent) => return None,
         };
         Some(told)
     }
-}
 
-/// What somebody should look at.
-fn alerts(event: &Event) -> Option<(Style, String)> {
-    let told = match event {
-        Event::PleaSent { text, .. } => {
-            (Bad, format!("It asks for money: {}", short(text, TEXT_MAX)))
-        }
-        Event::AlertRaised { rule, severity, message, times, .. } => {
-            let again = if *times > 1 { ", again" } else { "" };
-            let (rule, severity) = (phrases::rule(*rule), phrases::severity(*severity));
-            (Bad, format!("Alert ({severity}{again}): {rule}: {}", plain(message)))
-        }
-        Event::AlertCleared { rule, lasted_ms, .. } => {
-            let lasted = span(Span::from_millis(*lasted_ms));
-            (Good, format!("Alert over after {lasted}: {}", phrases::rule(*rule)))
-        }
-        Event::MetricsServed { url } => (Quiet, format!("Metrics at {}", plain(url))),
-        Event::WebhookFailed { lost, error } => {
-            let (lost, error) = (plain(lost), short(error, RESULT_MAX));
-            (Bad, format!("The webhook did not get the event {lost}: {error}"))
-        }
-        Event::TraceLost { turn, error } => {
-            let (turn, error) = (short(turn, 40), short(error, RESULT_MAX));
-            (Bad, format!("The collector did not get the trace of turn {turn}: {error}"))
-        }
-        other => unworded(other),
-    };
-    Some(told)
-}
-
-/// An event that nobody has words for yet is told by its name, and never left out.
-pub(super) fn unworded(event: &Event) -> (Style, String) {
-    (Quiet, event.name())
+    /// What was thought of what it reads and wants to do, and what somebody should look at.
+    fn alert(&self, event: &Event) -> Option<(Style, String)> {
+        let told = match event {
+            Event::TextSuspected { label, source, level, checks, withheld, .. } => {
+                let kept = if *withheld { "; it sees a notice instead" } else { "" };
+                let (by, source) = (phrases::author(*label), plain(source.as_str()));
+                let why = if self.is_brief() {
+                    String::new()
+                } else {
+                    format!(", {}", checks.join(", "))
+                };
+                let text = format!(
+                    "  ! A text by {by} ({source}) looks like an attempt to steer it ({level} \
+                     risk{why}){kept}"
+                );
+                (Bad, text)
+            }
+            Event::DecisionMade { outcome: DecisionOutcome::Allow, .. } if self.is_brief() => {
+                return None;
+            }
+            Event::DecisionMade { tool, outcome: DecisionOutcome::Allow, .. } => (
+                Quiet,
+                format!("  ✓ {}: {}", plain(tool), phrases::verdict(DecisionOutcome::Allow)),
+            ),
+            Event::DecisionMade { tool, outcome, code, reason, .. } => {
+                let (tool, reason) = (plain(tool), plain(reason));
+                let verdict = phrases::verdict(*outcome);
+                (Bad, format!("  ✗ {tool} {verdict}: {reason} (rule {})", plain(code)))
+            }
+            Event::PleaSent { text, .. } => {
+                (Bad, format!("It asks for money: {}", short(text, TEXT_MAX)))
+            }
+            Event::AlertRaised { rule, severity, message, times, .. } => {
+                let again = if *times > 1 { ", again" } else { "" };
+                let (rule, severity) = (phrases::rule(*rule), phrases::severity(*severity));
+                (Bad, format!("Alert ({severity}{again}): {rule}: {}", plain(message)))
+            }
+            Event::AlertCleared { rule, lasted_ms, .. } => {
+                let lasted = span(Span::from_millis(*lasted_ms));
+                (Good, format!("Alert over after {lasted}: {}", phrases::rule(*rule)))
+            }
+            Event::MetricsServed { url } => (Quiet, format!("Metrics at {}", plain(url))),
+            Event::WebhookFailed { lost, error } => {
+                let (lost, error) = (plain(lost), short(error, RESULT_MAX));
+                (Bad, format!("The webhook did not get the event {lost}: {error}"))
+            }
+            Event::TraceLost { turn, error } => {
+                let (turn, error) = (short(turn, 40), short(error, RESULT_MAX));
+                (Bad, format!("The collector did not get the trace of turn {turn}: {error}"))
+            }
+            about!(process turn life mail service top_up payment silent) => return None,
+        };
+        Some(told)
+    }
 }
 
 /// What an answer took.

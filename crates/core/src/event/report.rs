@@ -1,4 +1,4 @@
-//! Pure: how each event is told: how much it matters, who hears of it, and who has words for it.
+//! Pure: how each event is told: how much it matters, and who hears of it.
 //!
 //! One match names every event, so that none can be added that nobody hears of. Nobody else
 //! may decide again what stands here.
@@ -25,54 +25,27 @@ pub enum EventLevel {
     Error,
 }
 
-/// What an event is about: by this, whoever shows it to a person finds its words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EventTopic {
-    /// The process and its parts.
-    Process,
-    /// What happens within a turn.
-    Turn,
-    /// What was thought of what it reads and wants to do.
-    Judgement,
-    /// What happens between turns.
-    Life,
-    /// What was said to it, and by it.
-    Mail,
-    /// What somebody should look at.
-    Alert,
-    /// What it lives from.
-    Service,
-    /// Credits that are bought.
-    TopUp,
-    /// Money that goes out, and the books.
-    Payment,
-    /// It has no words: another event tells the same.
-    Silent,
-}
-
 /// How an event is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventReport {
     /// How much it matters.
     pub level: EventLevel,
-    /// What it is about.
-    pub topic: EventTopic,
     /// Whether somebody who talks with the automaton sees it.
     pub chat: bool,
     /// Whether it goes to the operator's webhook.
     pub webhook: bool,
 }
 
-const fn quiet(level: EventLevel, topic: EventTopic) -> EventReport {
-    EventReport { level, topic, chat: false, webhook: false }
+const fn quiet(level: EventLevel) -> EventReport {
+    EventReport { level, chat: false, webhook: false }
 }
 
-const fn chat(level: EventLevel, topic: EventTopic) -> EventReport {
-    EventReport { chat: true, ..quiet(level, topic) }
+const fn chat(level: EventLevel) -> EventReport {
+    EventReport { chat: true, ..quiet(level) }
 }
 
-const fn hook(level: EventLevel, topic: EventTopic) -> EventReport {
-    EventReport { webhook: true, ..quiet(level, topic) }
+const fn hook(level: EventLevel) -> EventReport {
+    EventReport { webhook: true, ..quiet(level) }
 }
 
 impl Event {
@@ -80,66 +53,67 @@ impl Event {
     #[must_use]
     pub fn report(&self) -> EventReport {
         use EventLevel::{Debug, Error, Info, Warn};
-        use EventTopic::{
-            Alert, Judgement, Life, Mail, Payment, Process, Service, Silent, TopUp, Turn,
-        };
         match self {
-            Self::ThoughtDelta { .. } => chat(Debug, Silent),
-            Self::InferenceStarted { .. } => quiet(Debug, Silent),
-            Self::StateChanged { .. } | Self::HeartbeatRan { ok: true, .. } => quiet(Info, Silent),
+            Self::ThoughtDelta { .. } => chat(Debug),
+            Self::InferenceStarted { .. } => quiet(Debug),
+            Self::AlertRaised { severity: Severity::Critical, .. } => hook(Error),
+            Self::AlertRaised { severity: Severity::Warning, .. } => hook(Warn),
+            Self::AlertCleared { .. } => hook(Info),
+            Self::MessageSent { body, .. } if body.source.as_str() == RUNTIME => hook(Info),
+            Self::ApprovalAsked { .. } => EventReport { chat: true, ..hook(Info) },
+            Self::PleaSent { .. } => EventReport { chat: true, ..hook(Warn) },
+            Self::AgentRestarted { .. }
+            | Self::HeartbeatStalled { .. }
+            | Self::ServiceRestarted { .. }
+            | Self::BooksChecked { agree: false, .. } => quiet(Error),
+            Self::ErrorReported { .. }
+            | Self::TurnFailed { .. }
+            | Self::TopupFailed { .. }
+            | Self::PaymentFailed { .. } => chat(Error),
+            Self::HeartbeatRan { ok: false, .. }
+            | Self::WebhookFailed { .. }
+            | Self::TraceLost { .. } => quiet(Warn),
+            Self::DecisionMade { outcome: DecisionOutcome::Allow, .. } => quiet(Info),
+            Self::CallFinished { status: CallStatus::Failed | CallStatus::Unknown, .. }
+            | Self::RecoveryDone { .. }
+            | Self::TextSuspected { .. }
+            | Self::DecisionMade { .. }
+            | Self::BrokeStarted { .. }
+            | Self::MessageFailed { .. } => chat(Warn),
+            Self::CallStarted { .. }
+            | Self::CallFinished { .. }
+            | Self::HibernationStarted { .. }
+            | Self::MessageFiled { .. }
+            | Self::CreditsTransferred { .. }
+            | Self::RequestPaid { .. } => chat(Info),
             Self::AgentStarted { .. }
             | Self::AgentStopped { .. }
             | Self::StopRequested { .. }
             | Self::BrainReady { .. }
             | Self::StoryMet { .. }
-            | Self::StoryEnded { .. } => quiet(Info, Process),
-            Self::AgentRestarted { .. } | Self::HeartbeatStalled { .. } => quiet(Error, Process),
-            Self::ErrorReported { .. } => chat(Error, Process),
-            Self::HeartbeatRan { ok: false, .. } => quiet(Warn, Process),
-            Self::RecoveryDone { .. } => chat(Warn, Process),
-            Self::TurnStarted { .. }
+            | Self::StoryEnded { .. }
+            | Self::StateChanged { .. }
+            | Self::HeartbeatRan { ok: true, .. }
+            | Self::TurnStarted { .. }
             | Self::InferenceCompleted { .. }
-            | Self::TurnCommitted { .. } => quiet(Info, Turn),
-            Self::CallStarted { .. } => chat(Info, Turn),
-            Self::CallFinished { status: CallStatus::Failed | CallStatus::Unknown, .. } => {
-                chat(Warn, Turn)
-            }
-            Self::CallFinished { .. } => chat(Info, Turn),
-            Self::TurnFailed { .. } => chat(Error, Turn),
-            Self::DecisionMade { outcome: DecisionOutcome::Allow, .. } => quiet(Info, Judgement),
-            Self::TextSuspected { .. } | Self::DecisionMade { .. } => chat(Warn, Judgement),
-            Self::WakeStarted { .. }
+            | Self::TurnCommitted { .. }
+            | Self::WakeStarted { .. }
             | Self::WakeEnded { .. }
             | Self::SleepStarted { .. }
             | Self::SleepEnded { .. }
-            | Self::TierChanged { .. } => quiet(Info, Life),
-            Self::BrokeStarted { .. } => chat(Warn, Life),
-            Self::HibernationStarted { .. } => chat(Info, Life),
-            Self::MessageSent { body, .. } if body.source.as_str() == RUNTIME => hook(Info, Mail),
-            Self::MessageReceived { .. } | Self::MessageSent { .. } => quiet(Info, Mail),
-            Self::MessageFiled { .. } => chat(Info, Mail),
-            Self::MessageFailed { .. } => chat(Warn, Mail),
-            Self::PleaSent { .. } => EventReport { chat: true, ..hook(Warn, Alert) },
-            Self::AlertRaised { severity: Severity::Critical, .. } => hook(Error, Alert),
-            Self::AlertRaised { severity: Severity::Warning, .. } => hook(Warn, Alert),
-            Self::AlertCleared { .. } => hook(Info, Alert),
-            Self::MetricsServed { .. } => quiet(Info, Alert),
-            Self::WebhookFailed { .. } | Self::TraceLost { .. } => quiet(Warn, Alert),
-            Self::ServiceReady { .. }
+            | Self::TierChanged { .. }
+            | Self::MessageReceived { .. }
+            | Self::MessageSent { .. }
+            | Self::MetricsServed { .. }
+            | Self::ServiceReady { .. }
             | Self::WalletCreated { .. }
             | Self::WalletFunded { .. }
-            | Self::AccountOpened { .. } => quiet(Info, Service),
-            Self::ServiceRestarted { .. } => quiet(Error, Service),
-            Self::BalancesRead { .. }
+            | Self::AccountOpened { .. }
+            | Self::BalancesRead { .. }
             | Self::TopupDemanded { .. }
             | Self::TopupPending { .. }
-            | Self::TopupSettled { .. } => quiet(Info, TopUp),
-            Self::TopupFailed { .. } => chat(Error, TopUp),
-            Self::ApprovalAsked { .. } => EventReport { chat: true, ..hook(Info, Payment) },
-            Self::CreditsTransferred { .. } | Self::RequestPaid { .. } => chat(Info, Payment),
-            Self::PaymentFailed { .. } => chat(Error, Payment),
-            Self::BooksChecked { agree: false, .. } => quiet(Error, Payment),
-            Self::BooksChecked { agree: true, .. } => quiet(Info, Payment),
+            | Self::TopupSettled { .. }
+            | Self::BooksChecked { agree: true, .. } => quiet(Info),
         }
     }
 

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::decision::RuleId;
-use crate::rules::testing::answering;
+use crate::rules::testing::{answering, samples};
 use crate::rules::{RuleFinding, RuleResult};
 use crate::shell::ScriptError;
 use automaton_core::time::Span;
@@ -111,13 +111,11 @@ fn any_intent() -> impl Strategy<Value = Intent> {
         any::<i64>().prop_map(|ms| Intent::Sleep { span: Span::from_millis(ms).into() }),
         (any_text(), any_text()).prop_map(|(entry, change)| Intent::Schedule { entry, change }),
         any::<u64>().prop_map(|bytes| Intent::Plead { bytes }),
-        Just(Intent::Economise),
         any::<u32>().prop_map(|usd| Intent::TopUp { usd }),
         (any_text(), any::<u64>()).prop_map(|(to, cents)| Intent::Transfer { to, cents }),
         (any_text(), any::<u64>())
             .prop_map(|(url, cap_cents)| Intent::FetchPaid { url, cap_cents }),
-        Just(Intent::Recall),
-        Just(Intent::Observe),
+        prop::sample::select(samples().to_vec()),
     ]
 }
 

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::load::OPERATOR_TEXT_BYTES_MAX;
 use super::*;
-use crate::rules::testing::answering;
+use crate::rules::testing::{answering, samples};
 use crate::{Judge, Verdict};
 
 const DEFAULT: &str = include_str!("../../../automaton/assets/policy.cedar");
@@ -225,6 +225,18 @@ fn the_file_that_is_shipped_is_without_fault_and_does_what_it_says() {
     let examples: Vec<&str> =
         examples.lines().skip(1).map(|line| line.trim_start_matches("// ")).collect();
     assert_eq!(rules(&examples.join("\n")).len(), 4);
+}
+
+#[test]
+fn every_kind_of_intent_can_be_forbidden_and_is_told_of_in_the_file_that_is_shipped() {
+    for intent in samples() {
+        let action = format!("Action::\"{}\"", intent.kind());
+        assert!(DEFAULT.contains(&action), "{action}");
+        let text = format!("forbid (principal, action == {action}, resource);");
+        let decision = judged(&text, vec![intent], &own(), 0);
+        assert_eq!(decision.operator.triggered, ["operator.rule1"], "{action}");
+        assert_eq!(decision.code, ReasonCode::OperatorRule, "{action}");
+    }
 }
 
 proptest! {

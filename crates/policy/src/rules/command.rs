@@ -7,7 +7,7 @@
 
 use automaton_core::intent::Intent;
 
-use super::{Rule, RuleCheck, RuleFinding, RuleResult, path, shown};
+use super::{IntentTarget, Rule, RuleCheck, RuleFinding, RuleResult, path, shown, target};
 use crate::decision::{ReasonCode, RuleId};
 use crate::shell::{self, ShellCommand};
 
@@ -54,7 +54,7 @@ pub(super) const RULES: &[Rule] = &[
         code: ReasonCode::ValidationFailed,
         sentence: "A command is a shell script that can be read to its end.",
         check: |intent, _| {
-            let Intent::Exec { command, .. } = intent else { return Ok(None) };
+            let Some(IntentTarget::Runs(command)) = target(intent) else { return Ok(None) };
             Ok(shell::commands(command).err().map(|why| RuleFinding::Deny(format!("Here {why}."))))
         },
     },
@@ -110,14 +110,14 @@ const CHECKS: [fn(&ShellCommand, ScriptLocation) -> bool; 7] = [
 /// Whether none of these rules has anything against an intent. It reads a script once,
 /// where each rule would read it for itself.
 pub(super) fn none_objects(intent: &Intent) -> bool {
-    let Intent::Exec { command, .. } = intent else { return true };
+    let Some(IntentTarget::Runs(command)) = target(intent) else { return true };
     shell::commands(command)
         .is_ok_and(|commands| CHECKS.iter().all(|check| culprit(&commands, *check).is_none()))
 }
 
 /// Refuses a script when one of its commands does what it should not.
 fn deny_each(intent: &Intent, does: fn(&ShellCommand, ScriptLocation) -> bool) -> RuleResult {
-    let Intent::Exec { command, .. } = intent else { return Ok(None) };
+    let Some(IntentTarget::Runs(command)) = target(intent) else { return Ok(None) };
     let commands = shell::commands(command)?;
     Ok(culprit(&commands, does).map(|command| {
         RuleFinding::Deny(format!("This is not done: {}.", shown(&command.words.join(" "))))

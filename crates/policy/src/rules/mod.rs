@@ -134,6 +134,40 @@ pub(crate) fn none_objects(intent: &Intent, facts: &Facts) -> bool {
         && command::none_objects(intent)
 }
 
+/// What an intent is aimed at, where several rules look at it.
+enum IntentTarget<'a> {
+    /// A file that is read.
+    Reads(&'a str),
+    /// A file that is written.
+    Writes(&'a str),
+    /// A script that is run.
+    Runs(&'a str),
+}
+
+/// The file or the script of an intent. One that has any must name it here.
+fn target(intent: &Intent) -> Option<IntentTarget<'_>> {
+    match intent {
+        Intent::ReadPath { path } => Some(IntentTarget::Reads(path)),
+        Intent::WritePath { path, .. } => Some(IntentTarget::Writes(path)),
+        Intent::Exec { command, .. } => Some(IntentTarget::Runs(command)),
+        Intent::Egress { .. }
+        | Intent::Rent { .. }
+        | Intent::EndMachine { .. }
+        | Intent::Publish { .. }
+        | Intent::Message { .. }
+        | Intent::Remember { .. }
+        | Intent::Recall
+        | Intent::Sleep { .. }
+        | Intent::Observe
+        | Intent::Plead { .. }
+        | Intent::Economise
+        | Intent::Schedule { .. }
+        | Intent::TopUp { .. }
+        | Intent::Transfer { .. }
+        | Intent::FetchPaid { .. } => None,
+    }
+}
+
 /// Nothing to object, or a refusal with its particulars.
 fn deny_if(wrong: bool, detail: impl FnOnce() -> String) -> RuleResult {
     Ok(wrong.then(|| RuleFinding::Deny(detail())))
@@ -154,6 +188,7 @@ fn shown(text: &str) -> String {
 pub(crate) mod testing {
     use super::*;
     use automaton_core::origin::{Origins, ValueOrigin};
+    use automaton_core::time::Span;
     use automaton_core::tool::Risk;
     use automaton_core::trust::Label;
     use std::sync::Arc;
@@ -169,6 +204,32 @@ pub(crate) mod testing {
         let hosts = vec!["pypi.org".to_owned()];
         let egress = Arc::new(Reachable { hosts, origins: Vec::new() });
         Facts { input, heard: input, origins, risk, creator, paid_hosts, attempts, secrets, egress }
+    }
+
+    /// An intent of every kind, in the order of [`Intent::KINDS`].
+    pub(crate) fn samples() -> [Intent; Intent::KINDS.len()] {
+        let text = |text: &str| text.to_owned();
+        let (url, origin) = (text("https://pypi.org/x"), text("https://pypi.org"));
+        [
+            Intent::Exec { command: text("ls"), timeout_ms: 1 },
+            Intent::ReadPath { path: text("a") },
+            Intent::WritePath { path: text("a"), bytes: 1 },
+            Intent::Message { recipient: text("creator"), bytes: 1 },
+            Intent::Remember { category: text("self"), key: text("k"), bytes: 1 },
+            Intent::Recall,
+            Intent::Sleep { span: Span::from_secs(1).into() },
+            Intent::Observe,
+            Intent::Plead { bytes: 1 },
+            Intent::Economise,
+            Intent::Schedule { entry: text("nightly"), change: text("off") },
+            Intent::TopUp { usd: 5 },
+            Intent::Transfer { to: format!("0x{}", "2".repeat(40)), cents: 1 },
+            Intent::FetchPaid { url: text("https://pay.example/a"), cap_cents: 1 },
+            Intent::Egress { method: text("GET"), url, origin },
+            Intent::Rent { memory_mb: 512, disk_gb: 5 },
+            Intent::EndMachine { machine: text("m") },
+            Intent::Publish { port: 8080, price: text("0.01"), open: true },
+        ]
     }
 
     /// The ids of the rules that object to an intent.
@@ -206,6 +267,11 @@ mod tests {
             assert!(rule.sentence.ends_with('.'), "{}", rule.id);
             assert_ne!(rule.code, ReasonCode::Allowed);
         }
+    }
+
+    #[test]
+    fn there_is_a_sample_of_every_kind() {
+        assert_eq!(testing::samples().map(|intent| intent.kind()), Intent::KINDS);
     }
 
     #[test]

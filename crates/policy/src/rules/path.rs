@@ -5,9 +5,8 @@
 //! a disk may not regard it either. A path must never be judged by anything
 //! but its resolved names.
 
-use automaton_core::intent::Intent;
-
-use super::{Rule, deny_if, shown};
+use super::IntentTarget::{Reads, Writes};
+use super::{Rule, deny_if, shown, target};
 use crate::decision::{ReasonCode, RuleId};
 
 /// Where the sandbox shows the workspace.
@@ -55,7 +54,7 @@ pub(super) const RULES: &[Rule] = &[
         code: ReasonCode::PathTraversal,
         sentence: "Files are named within the workspace, which is /root.",
         check: |intent, _| {
-            let Some(path) = path_of(intent) else { return Ok(None) };
+            let Some(Reads(path) | Writes(path)) = target(intent) else { return Ok(None) };
             let fault = names(path).err();
             deny_if(fault.is_some(), || {
                 let why = fault.map_or("", PathFault::words);
@@ -68,7 +67,7 @@ pub(super) const RULES: &[Rule] = &[
         code: ReasonCode::SensitiveFileRead,
         sentence: "Files that hold keys or logins are not read.",
         check: |intent, _| {
-            let Intent::ReadPath { path } = intent else { return Ok(None) };
+            let Some(Reads(path)) = target(intent) else { return Ok(None) };
             let secret = names(path).is_ok_and(|names| is_secret(&names) || is_inside(&names));
             deny_if(secret, || format!("The name of {} says that it holds some.", shown(path)))
         },
@@ -78,7 +77,7 @@ pub(super) const RULES: &[Rule] = &[
         code: ReasonCode::ProtectedFile,
         sentence: "The runtime's own files lie outside the workspace and change through tools.",
         check: |intent, _| {
-            let Intent::WritePath { path, .. } = intent else { return Ok(None) };
+            let Some(Writes(path)) = target(intent) else { return Ok(None) };
             let runtime = names(path).is_ok_and(|names| is_runtime(&names));
             deny_if(runtime, || format!("Writing {} would change nothing.", shown(path)))
         },
@@ -88,7 +87,7 @@ pub(super) const RULES: &[Rule] = &[
         code: ReasonCode::ProtectedFile,
         sentence: "Files that other programs execute or obey unasked are not written directly.",
         check: |intent, _| {
-            let Intent::WritePath { path, .. } = intent else { return Ok(None) };
+            let Some(Writes(path)) = target(intent) else { return Ok(None) };
             let executed = names(path).is_ok_and(|names| {
                 names.iter().any(|name| EXECUTED.contains(&name.to_ascii_lowercase().as_str()))
             });
@@ -102,29 +101,6 @@ pub(super) const RULES: &[Rule] = &[
 #[must_use]
 pub fn may_be_read(path: &str) -> bool {
     names(path).is_ok_and(|names| !is_secret(&names) && !is_inside(&names))
-}
-
-/// The path that an intent is about.
-fn path_of(intent: &Intent) -> Option<&str> {
-    match intent {
-        Intent::ReadPath { path } | Intent::WritePath { path, .. } => Some(path),
-        Intent::Exec { .. }
-        | Intent::Egress { .. }
-        | Intent::Rent { .. }
-        | Intent::EndMachine { .. }
-        | Intent::Publish { .. }
-        | Intent::Message { .. }
-        | Intent::Remember { .. }
-        | Intent::Recall
-        | Intent::Sleep { .. }
-        | Intent::Observe
-        | Intent::Plead { .. }
-        | Intent::Economise
-        | Intent::Schedule { .. }
-        | Intent::TopUp { .. }
-        | Intent::Transfer { .. }
-        | Intent::FetchPaid { .. } => None,
-    }
 }
 
 /// Why a text names nothing within the workspace.
@@ -218,6 +194,7 @@ pub(super) fn is_runtime(names: &[&str]) -> bool {
 mod tests {
     use super::*;
     use crate::rules::testing::{answering, objections};
+    use automaton_core::intent::Intent;
     use automaton_core::trust::Label;
     use proptest::prelude::*;
 

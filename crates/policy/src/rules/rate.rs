@@ -34,19 +34,11 @@ fn within(place: usize, intent: &Intent, facts: &Facts) -> RuleResult {
 mod tests {
     use super::*;
     use crate::rates::{Attempts, LIMITS, Limit};
-    use crate::rules::testing::{answering, objections};
+    use crate::rules::testing::{answering, objections, samples};
     use automaton_core::trust::Label;
 
     fn sample(kind: &str) -> Intent {
-        let text = |text: &str| text.to_owned();
-        match kind {
-            "exec" => Intent::Exec { command: text("ls"), timeout_ms: 1 },
-            "message" => Intent::Message { recipient: text("creator"), bytes: 1 },
-            "remember" => Intent::Remember { category: text("self"), key: text("k"), bytes: 1 },
-            "schedule" => Intent::Schedule { entry: text("nightly"), change: text("off") },
-            "rent" => Intent::Rent { memory_mb: 512, disk_gb: 5 },
-            _ => Intent::FetchPaid { url: text("https://pay.example"), cap_cents: 1 },
-        }
+        samples().into_iter().find(|intent| intent.kind() == kind).unwrap()
     }
 
     #[test]
@@ -57,7 +49,6 @@ mod tests {
             assert!(rule.sentence.contains(&format!(" {} ", limit.max)), "{}", rule.sentence);
             assert_eq!(limit.window.as_millis(), 3_600_000, "the sentence says an hour");
             let intent = sample(limit.kind);
-            assert_eq!(intent.kind(), limit.kind);
             let ids = |count| {
                 let mut counts = [0; LIMITS.len()];
                 counts[place] = count;
@@ -68,6 +59,20 @@ mod tests {
             assert_eq!(ids(limit.max), [limit.rule]);
             assert_eq!(ids(u32::MAX), [limit.rule]);
         }
+    }
+
+    #[test]
+    fn every_other_kind_has_no_limit_on_purpose() {
+        let is_free = |kind: &&str| !LIMITS.iter().any(|limit| limit.kind == *kind);
+        let free: Vec<&str> = Intent::KINDS.into_iter().filter(is_free).collect();
+        // Of money there are limits elsewhere; the others look, rest, or stay in the sandbox.
+        let files = ["read_path", "write_path"];
+        let own = ["recall", "sleep", "observe", "plead", "economise"];
+        let money = ["top_up", "transfer"];
+        assert_eq!(
+            free,
+            [&files[..], &own, &money, &["egress", "end_machine", "publish"]].concat()
+        );
     }
 
     #[test]

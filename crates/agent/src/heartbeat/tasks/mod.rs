@@ -162,3 +162,19 @@ pub(super) fn find(name: &str) -> Option<&'static TaskSpec> {
 const fn always(_deps: &AgentDeps) -> bool {
     true
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_has_every_task_and_no_other() {
+        let document = include_str!("../../../../../docs/heartbeat.md");
+        let rows: Vec<&str> = document.lines().filter(|line| line.starts_with("| `")).collect();
+        for spec in TASKS {
+            let row = format!("| `{}` | `{}`", spec.name, spec.cron);
+            assert!(rows.iter().any(|line| line.starts_with(&row)), "docs/heartbeat.md: {row}");
+        }
+        assert_eq!(rows.len(), TASKS.len(), "{rows:?}");
+    }
+}

@@ -75,12 +75,12 @@ fn page(tools: &[ToolSpec], rules: &[RuleListing]) -> String {
         "\n\nWhat it may do for whom: alone, when you approve (asks), or never; and what it may do \
          for\nanybody after it has read text of a peer or of the web since it woke\n",
     );
-    add(&mut text, format_args!("  {:<10}", ""));
+    add(&mut text, format_args!("  {:<11}", ""));
     for name in Label::ALL.map(Label::name).into_iter().chain(["after reading"]) {
         add(&mut text, format_args!(" {name:<7}"));
     }
     for row in TABLE {
-        add(&mut text, format_args!("\n  {:<10}", row.kind));
+        add(&mut text, format_args!("\n  {:<11}", row.kind));
         for outcome in row.answering.into_iter().chain([row.having_read]) {
             add(&mut text, format_args!(" {:<7}", word(outcome)));
         }
@@ -142,4 +142,20 @@ pub(super) fn explain(context: &CommandContext, id: &str) -> Result<(), CliError
 fn add(text: &mut String, more: std::fmt::Arguments<'_>) {
     // silent-ok: a String takes whatever is written to it.
     text.write_fmt(more).ok();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_has_the_whole_table_and_every_rule() {
+        let document = include_str!("../../../../../docs/judgement.md");
+        let page = page(&[], &[]);
+        let table = page.split("\n\n").find(|part| part.starts_with("What it may do")).unwrap();
+        assert!(document.contains(table), "docs/judgement.md: {table}");
+        let rows: Vec<&str> = document.lines().filter(|line| line.starts_with("| `")).collect();
+        let rules = catalogue::rules().map(|rule| format!("| `{}` | {} |", rule.id, rule.sentence));
+        assert_eq!(rows, rules.collect::<Vec<_>>(), "docs/judgement.md");
+    }
 }

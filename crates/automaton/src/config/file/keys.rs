@@ -115,6 +115,22 @@ mod tests {
     }
 
     #[test]
+    fn a_key_that_is_used_is_read_by_somebody() {
+        let users = [
+            include_str!("../resolve.rs"),
+            include_str!("../../cmd/preflight.rs"),
+            include_str!("../../cmd/live.rs"),
+        ];
+        let goes_on = |rest: &str| rest.starts_with(|c: char| c == '_' || c.is_alphanumeric());
+        // The format's number is read before the file is.
+        for field in FIELDS.iter().filter(|field| **field != "config_version") {
+            let read = format!("file.{field}");
+            let reads = |text: &&str| text.split(&read).skip(1).any(|rest| !goes_on(rest));
+            assert!(users.iter().any(reads), "nobody reads the key of `{field}`");
+        }
+    }
+
+    #[test]
     fn a_key_is_known_where_the_schema_has_it() {
         let schema = super::super::schema();
         let keys = schema["properties"].as_object().unwrap();

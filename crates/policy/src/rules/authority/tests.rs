@@ -1,12 +1,10 @@
 //! Every kind of effect from both sides of the table, and every origin of a value.
 
 use super::*;
-use crate::rules::testing::{answering, objections};
+use crate::rules::testing::{answering, objections, samples};
 use automaton_core::origin::Origins;
-use automaton_core::time::Span;
 
 const STRANGER: &str = "0x2222222222222222222222222222222222222222";
-const ORIGIN: &str = "https://pypi.org";
 const CREATOR: &str = "0x1111111111111111111111111111111111111111";
 
 fn remember(category: &str) -> Intent {
@@ -21,41 +19,40 @@ fn transfer(to: &str) -> Intent {
     Intent::Transfer { to: to.to_owned(), cents: 1 }
 }
 
+/// The row of every kind of intent, in the order of [`Intent::KINDS`].
+const ROWS: [AuthorityNeeds; Intent::KINDS.len()] = [
+    EXEC,
+    LOOK,
+    WRITE,
+    LOOK,
+    REMEMBER,
+    LOOK,
+    LOOK,
+    LOOK,
+    PLEAD,
+    ECONOMISE,
+    SCHEDULE,
+    TOP_UP,
+    TRANSFER,
+    FETCH,
+    EGRESS,
+    RENT,
+    END_MACHINE,
+    PUBLISH,
+];
+
 /// An intent of every kind, by its row.
-fn every_kind() -> Vec<(AuthorityNeeds, Intent)> {
-    let to = |recipient: &str| Intent::Message { recipient: recipient.to_owned(), bytes: 1 };
-    let url = "https://pay.example/a".to_owned();
-    let change = Intent::Schedule { entry: "nightly".to_owned(), change: "off".to_owned() };
-    vec![
-        (LOOK, to("creator")),
-        (LOOK, Intent::ReadPath { path: "a".to_owned() }),
-        (LOOK, Intent::Recall),
-        (LOOK, Intent::Observe),
-        (LOOK, Intent::Sleep { span: Span::from_secs(1).into() }),
-        (EXEC, exec("ls")),
-        (
-            EGRESS,
-            Intent::Egress {
-                method: "GET".to_owned(),
-                url: url.clone(),
-                origin: ORIGIN.to_owned(),
-            },
-        ),
+fn every_kind() -> impl Iterator<Item = (AuthorityNeeds, Intent)> {
+    ROWS.into_iter().zip(samples()).chain([
         (DELETE, exec("rm notes.txt")),
-        (WRITE, Intent::WritePath { path: "a".to_owned(), bytes: 1 }),
-        (REMEMBER, remember("self")),
-        (FETCH, Intent::FetchPaid { url, cap_cents: 1 }),
-        (SCHEDULE, change),
-        (PLEAD, Intent::Plead { bytes: 1 }),
-        (ECONOMISE, Intent::Economise),
-        (TOP_UP, Intent::TopUp { usd: 5 }),
-        (TRANSFER, transfer(STRANGER)),
-    ]
+        (LOOK, Intent::Publish { port: 8080, price: String::new(), open: false }),
+    ])
 }
 
 #[test]
 fn a_stranger_who_is_answered_changes_nothing_and_spends_nothing() {
     for (needs, intent) in every_kind() {
+        assert!(TABLE.contains(&needs), "`TABLE` lacks the row {}", needs.kind);
         for input in Label::ALL {
             // Before anything was read.
             let facts = Facts { heard: Label::Creator, ..answering(input) };
@@ -78,8 +75,9 @@ fn what_was_read_may_be_worked_with_but_moves_no_money_and_no_schedule() {
     for heard in Label::ALL {
         let facts = Facts { heard, ..answering(Label::Own) };
         for (needs, intent) in every_kind() {
-            let waits = heard > Label::Tool
-                && [DELETE, SCHEDULE, PLEAD, ECONOMISE, TOP_UP, TRANSFER].contains(&needs);
+            let waiting =
+                [DELETE, SCHEDULE, PLEAD, ECONOMISE, TOP_UP, RENT, END_MACHINE, PUBLISH, TRANSFER];
+            let waits = heard > Label::Tool && waiting.contains(&needs);
             let expected: &[&str] = if waits { &["authority.untrusted_reading"] } else { &[] };
             assert_eq!(objections(&intent, &facts), expected, "{heard} {intent:?}");
         }
