@@ -306,12 +306,13 @@ pub(crate) struct FundArgs {
     /// How much, in USDC
     #[arg(default_value = "20", value_parser = usdc)]
     pub(crate) amount: MicroUsdc,
-    /// A node of a dev chain [default: the one that `up` started]
+    /// A node of a dev chain [default: the one that `up` started, else that of the wallet's
+    /// network, where that is one]
     #[arg(long, value_name = "URL")]
     pub(crate) rpc: Option<HttpUrl>,
-    /// The dev chain's id
-    #[arg(long, value_name = "ID", default_value_t = ChainId::DEV.0)]
-    pub(crate) chain: u64,
+    /// The dev chain's id [default: 31337]
+    #[arg(long, value_name = "ID", requires = "rpc")]
+    pub(crate) chain: Option<u64>,
 }
 
 /// An amount in USDC.

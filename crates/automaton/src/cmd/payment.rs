@@ -7,13 +7,15 @@ use std::path::Path;
 
 use automaton_core::error::ErrorClass;
 use automaton_core::secret::Secret;
+use automaton_core::wire::x402::ChainId;
 
 use super::CommandContext;
 use crate::account::ApiAccount;
 use crate::args::{PaymentArgs, RemoteFlags};
-use crate::config::file::ConfigFile;
+use crate::config::env::Environment;
+use crate::config::file::{self, ConfigFile, FILE_NAME};
 use crate::config::network::PaymentNetwork;
-use crate::config::remote::{CONWAY_URL, CloudSources};
+use crate::config::remote::CloudSources;
 use crate::config::resolve;
 use crate::error::CliError;
 use crate::stack;
@@ -21,11 +23,84 @@ use crate::stack;
 /// The network of every dev stack.
 const STACK_NETWORK: &str = "dev";
 
+/// All that names a cloud and a chain for a command.
+pub(super) struct CloudNames {
+    flags: RemoteFlags,
+    file: ConfigFile,
+    environment: Environment,
+    account: Option<ApiAccount>,
+}
+
+impl CloudNames {
+    /// With what flags say of it.
+    ///
+    /// # Errors
+    /// When a file with a key cannot be read.
+    pub(super) fn new(
+        context: &CommandContext,
+        home: &Path,
+        file: &ConfigFile,
+        flags: &RemoteFlags,
+    ) -> Result<Self, CliError> {
+        let environment = context.environment.clone();
+        let account = resolve::account(home, file, &environment)?;
+        Ok(Self { flags: flags.clone(), file: file.clone(), environment, account })
+    }
+
+    /// Without flags, and where there need not be an automaton yet.
+    ///
+    /// # Errors
+    /// When the configuration is invalid, or a file with a key cannot be read.
+    pub(super) fn read(context: &CommandContext, home: &Path) -> Result<Self, CliError> {
+        let file = file::read(&home.join(FILE_NAME))?.unwrap_or_default();
+        Self::new(context, home, &file, &RemoteFlags::default())
+    }
+
+    fn sources(&self) -> CloudSources<'_> {
+        let Self { flags, file, environment, account } = self;
+        CloudSources { flags, file, environment, account: account.as_ref() }
+    }
+
+    /// The wallet's network.
+    ///
+    /// # Errors
+    /// When nobody knows it.
+    pub(super) fn network(&self) -> Result<PaymentNetwork, CliError> {
+        self.sources().network()
+    }
+
+    /// A node that may have a faucet, with its chain: that of the home's own stack, else that
+    /// of the wallet's network, where that is no public one.
+    ///
+    /// # Errors
+    /// When the stack's file is damaged.
+    pub(super) fn faucet(
+        &self,
+        home: &Path,
+        network: &PaymentNetwork,
+    ) -> Result<Option<(String, u64)>, CliError> {
+        if let Some(rpc) = stack::chain_of(home)? {
+            return Ok(Some((rpc, ChainId::DEV.0)));
+        }
+        let id = network.chain_id.get();
+        let is_public = ChainId(id).usdc().is_some();
+        Ok(self.sources().rpc().filter(|_| !is_public).map(|rpc| (rpc.to_owned(), id)))
+    }
+
+    /// The cloud's address.
+    ///
+    /// # Errors
+    /// When nobody names one.
+    pub(super) fn cloud(&self) -> Result<String, CliError> {
+        self.sources().named().map(|(url, _)| url.to_owned()).ok_or_else(no_cloud)
+    }
+}
+
 /// A cloud, a node of a chain, and the chain.
 #[derive(Debug)]
 pub(super) struct PaymentPlace {
-    /// The cloud's address; nobody's where none is named and none is needed.
-    pub(super) cloud: String,
+    /// The cloud's address, where one is named.
+    pub(super) cloud: Option<String>,
     /// The node.
     pub(super) rpc: String,
     /// The chain.
@@ -45,15 +120,13 @@ impl PaymentPlace {
         file: &ConfigFile,
         args: &PaymentArgs,
     ) -> Result<Self, CliError> {
-        let account = resolve::account(home, file, &context.environment)?;
-        let flags = &args.remote;
-        let environment = &context.environment;
-        let sources = CloudSources { flags, file, environment, account: account.as_ref() };
+        let names = CloudNames::new(context, home, file, &args.remote)?;
+        let sources = names.sources();
         if !sources.has_chain()
             && let Some((chain, cloud)) = stack::addresses(home)?
         {
             let network = args.network(PaymentNetwork::named(STACK_NETWORK, &file.networks)?);
-            return Ok(Self { cloud, rpc: chain, network, own: true });
+            return Ok(Self { cloud: Some(cloud), rpc: chain, network, own: true });
         }
         let network = match args.chain {
             Some(id) => PaymentNetwork::of_chain(id, &file.networks).or_else(|unknown| {
@@ -62,11 +135,11 @@ impl PaymentPlace {
             })?,
             None => sources.network()?,
         };
-        let rpc = sources.rpc().ok_or_else(|| {
+        let rpc = sources.rpc().map(ToOwned::to_owned).ok_or_else(|| {
             CliError::user(format!("no node of the chain {} is named", network.name))
                 .hint("give --rpc URL, or set `rpcUrl` in automaton.json")
         })?;
-        let (cloud, rpc) = (sources.url().0.to_owned(), rpc.to_owned());
+        let cloud = names.cloud().ok();
         Ok(Self { cloud, rpc, network: args.network(network), own: false })
     }
 
@@ -74,11 +147,8 @@ impl PaymentPlace {
     ///
     /// # Errors
     /// When nobody names one.
-    pub(super) fn with_cloud(self, is_named: bool) -> Result<Self, CliError> {
-        if self.own || is_named || self.cloud != CONWAY_URL {
-            return Ok(self);
-        }
-        Err(no_cloud())
+    pub(super) fn with_cloud(self) -> Result<Self, CliError> {
+        if self.cloud.is_some() { Ok(self) } else { Err(no_cloud()) }
     }
 
     /// A failure with what to do about it where the place is the home's own.
@@ -103,22 +173,6 @@ fn explain_own(own: bool, failure: CliError) -> CliError {
     }
 }
 
-/// The cloud that flags, environment or configuration name.
-///
-/// # Errors
-/// When nobody names one.
-pub(super) fn cloud_of(
-    context: &CommandContext,
-    home: &Path,
-    file: &ConfigFile,
-    flags: &RemoteFlags,
-) -> Result<String, CliError> {
-    let account = resolve::account(home, file, &context.environment)?;
-    let environment = &context.environment;
-    let sources = CloudSources { flags, file, environment, account: account.as_ref() };
-    sources.named().map(|(url, _)| url.to_owned()).ok_or_else(no_cloud)
-}
-
 /// The cloud of a home with the key to it, and whether it is its own.
 pub(super) struct CloudKey {
     /// The cloud's address.
@@ -138,11 +192,9 @@ impl CloudKey {
         home: &Path,
         file: &ConfigFile,
     ) -> Result<Self, CliError> {
-        let account = resolve::account(home, file, &context.environment)?;
-        let (flags, environment) = (RemoteFlags::default(), &context.environment);
-        let sources = CloudSources { flags: &flags, file, environment, account: account.as_ref() };
-        if let Some((key, _)) = sources.key() {
-            return Ok(Self { cloud: sources.url().0.to_owned(), key, own: false });
+        let names = CloudNames::new(context, home, file, &RemoteFlags::default())?;
+        if let Some((key, _)) = names.sources().key() {
+            return Ok(Self { cloud: names.sources().url().0.to_owned(), key, own: false });
         }
         let ApiAccount { cloud, key, .. } = ApiAccount::read(home)?.ok_or_else(|| {
             CliError::user("the automaton has no account with a cloud")

@@ -7,7 +7,7 @@ use automaton_wallet::SignerClient;
 use serde_json::json;
 
 use super::CommandContext;
-use super::payment::{CloudKey, cloud_of};
+use super::payment::{CloudKey, CloudNames};
 use super::wallet::{SIGNER_ENDS_WITHIN, keystore_of};
 use crate::account::{ApiAccount, KEY_FILE};
 use crate::args::{ProvisionArgs, RemoteFlags};
@@ -22,7 +22,7 @@ pub(crate) fn run(context: &CommandContext, args: &ProvisionArgs) -> Result<(), 
     let (home, file) = context.inhabited()?;
     keystore_of(&home)?;
     let flags = RemoteFlags { cloud: args.cloud.clone(), ..RemoteFlags::default() };
-    let url = cloud_of(context, &home, &file, &flags)?;
+    let url = CloudNames::new(context, &home, &file, &flags)?.cloud()?;
     let url = url.as_str();
     let cloud = CloudClient::new(client([url])?, url)?;
     let audience = cloud.audience()?;

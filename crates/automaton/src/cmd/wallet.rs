@@ -16,7 +16,7 @@ use automaton_core::entropy::SystemEntropy;
 use automaton_core::faults::NoFaults;
 use automaton_core::money::MicroUsdc;
 use automaton_core::secret::Secret;
-use automaton_core::wire::x402::{BASE_USDC, ChainId};
+use automaton_core::wire::x402::ChainId;
 use automaton_sandbox::SystemBootClock;
 use automaton_sandbox::process::Child;
 use automaton_signer::keystore::{self, Keystore, KeystoreError};
@@ -30,15 +30,16 @@ use serde_json::json;
 
 use super::limits::tell;
 use super::passphrase::PassphraseArgs;
-use super::payment::{PaymentPlace, cloud_of};
+use super::payment::{CloudNames, PaymentPlace};
 use super::{CommandContext, id_generator, with_store};
 use crate::args::{FundArgs, TopUpArgs, WalletCommand};
+use crate::config::network::PaymentNetwork;
+use crate::config::remote::CONWAY_URL;
 use crate::error::CliError;
 use crate::home;
 use crate::http::{client, origin, url};
 use crate::process::{executable, runtime};
 use crate::role::signer::{self, SignerLaunchConfig, TokenLaunchConfig, home_of};
-use crate::stack::chain_of;
 
 /// How long the signer may take to end.
 pub(super) const SIGNER_ENDS_WITHIN: Duration = Duration::from_secs(5);
@@ -95,13 +96,18 @@ pub(crate) fn fund(context: &CommandContext, args: &FundArgs) -> Result<(), CliE
     let keystore = keystore_of(&home)?;
     let address =
         keystore.address().ok_or_else(|| CliError::user("the wallet's file names no address"))?;
-    let given = args.rpc.as_ref().map(|rpc| rpc.as_str().to_owned());
-    let Some(rpc) = given.map_or_else(|| chain_of(&home), |rpc| Ok(Some(rpc)))? else {
-        return ask_for_funds(context, address, args.amount);
+    let named = CloudNames::read(context, &home)?;
+    let network = named.network()?;
+    let faucet = match &args.rpc {
+        Some(rpc) => Some((rpc.as_str().to_owned(), args.chain.unwrap_or(ChainId::DEV.0))),
+        None => named.faucet(&home, &network)?,
+    };
+    let Some((rpc, chain_id)) = faucet else {
+        return ask_for_funds(context, address, args.amount, &network);
     };
     let transaction = runtime()?.block_on(async {
         let client = client([rpc.as_str()])?;
-        let chain = ChainClient::connect(client, url(&rpc)?, args.chain).await?;
+        let chain = ChainClient::connect(client, url(&rpc)?, chain_id).await?;
         Ok::<_, CliError>(chain.fund(address, args.amount).await?)
     })?;
     let amount = args.amount;
@@ -112,21 +118,22 @@ pub(crate) fn fund(context: &CommandContext, args: &FundArgs) -> Result<(), CliE
         })
 }
 
-/// Shows the address, and a request of EIP-681 for USDC on Base that a phone reads.
+/// Shows the address, and a request of EIP-681 for USDC on its chain that a phone reads.
 fn ask_for_funds(
     context: &CommandContext,
     address: Address,
     amount: MicroUsdc,
+    network: &PaymentNetwork,
 ) -> Result<(), CliError> {
-    let units = amount.units();
-    let chain = ChainId::BASE.0;
-    let uri = format!("ethereum:{BASE_USDC}@{chain}/transfer?address={address}&uint256={units}");
+    let PaymentNetwork { name, usdc, chain_id, .. } = network;
+    let (units, chain) = (amount.units(), chain_id.get());
+    let uri = format!("ethereum:{usdc}@{chain}/transfer?address={address}&uint256={units}");
     let code = QrCode::new(&uri)
         .map_err(|error| CliError::internal("cannot draw the address", &error))?
         .render::<Dense1x2>()
         .build();
     context.format.answer(&json!({ "address": address, "usdc": amount, "uri": uri }), || {
-        format!("{code}\n\nSend {amount} on Base to {address}\n{uri}")
+        format!("{code}\n\nSend {amount} on {name} to {address}\n{uri}")
     })
 }
 
@@ -142,8 +149,7 @@ struct PurchaseReceipt<'a> {
 pub(crate) fn top_up(context: &CommandContext, args: &TopUpArgs) -> Result<(), CliError> {
     let (home, file) = context.inhabited()?;
     keystore_of(&home)?;
-    let is_named = cloud_of(context, &home, &file, &args.payment.remote).is_ok();
-    let place = PaymentPlace::find(context, &home, &file, &args.payment)?.with_cloud(is_named)?;
+    let place = PaymentPlace::find(context, &home, &file, &args.payment)?.with_cloud()?;
     let _lock = home::lock(&home)?;
     let passphrase = &args.payment.passphrase;
     let bought = with_store(&home, async |store: &Store| {
@@ -193,6 +199,8 @@ pub(super) async fn open(
     spelled: &[String],
 ) -> Result<(Treasury, Child), CliError> {
     let PaymentPlace { cloud, rpc, network, .. } = place;
+    // Whoever pays a seller alone asks no cloud.
+    let cloud = cloud.as_deref().unwrap_or(CONWAY_URL);
     let token = network.token();
     let config = SignerLaunchConfig {
         home: home_of(home),
@@ -201,7 +209,7 @@ pub(super) async fn open(
         ..SignerLaunchConfig::default()
     };
     let spelled = spelled.iter().map(String::as_str);
-    let client = client(spelled.chain([cloud.as_str(), rpc.as_str()]))?;
+    let client = client(spelled.chain([cloud, rpc.as_str()]))?;
     let chain = ChainClient::connect(client.clone(), url(rpc)?, network.chain_id.get()).await;
     let chain = chain.map_err(|error| place.explain(error.into()))?;
     let chain = chain.confirmed_by(network.confirmations.get());

@@ -25,6 +25,7 @@ mod peers;
 mod pnl;
 mod policy;
 mod preflight;
+mod remote;
 mod results;
 mod sandbox;
 mod spending;

@@ -1,0 +1,220 @@
+//! A life away from home: cloud and chain are processes that somebody else started, and all
+//! that the automaton knows of them is in its configuration.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
+
+use automaton_core::event::{Event, StampedEvent};
+use automaton_core::faults::FaultPoint;
+use automaton_core::money::Microcents;
+use automaton_script::model::{MODEL, ScriptServer};
+use automaton_script::story::Story;
+use automaton_testkit::world::{ProcessOutput, ProcessRun, World};
+use serde_json::{Value, json};
+use tokio::runtime::Builder;
+use tokio::sync::oneshot;
+
+use super::money::call;
+use super::{GAS, gas_signer, paying_world};
+
+/// Long enough for key derivations on a loaded machine.
+const LIMIT: Duration = Duration::from_secs(120);
+/// Whom the cloud has its customers pay.
+const PAY_TO: &str = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
+
+/// It rents a machine, and works there once its commands run on it.
+const STORY: &str = r#"
+title = "away from home"
+[[step]]
+say = "I rent a machine."
+[[step.call]]
+tool = "create_sandbox"
+arguments = { name = "away" }
+[[step]]
+say = "That is done."
+[[step.call]]
+tool = "sleep"
+arguments = { duration_seconds = 3600, reason = "there is a machine" }
+[[step]]
+say = "I work there."
+[[step.call]]
+tool = "exec"
+arguments = { command = "echo $((40 + 2)) of away" }
+[[step]]
+expect.result.exec = "42 of away"
+say = "That is done, too."
+[[step.call]]
+tool = "sleep"
+arguments = { duration_seconds = 3600, reason = "my work is done" }
+"#;
+
+/// A chain, a cloud and a model that somebody else runs.
+struct Elsewhere {
+    world: World,
+    cloud: String,
+    config: Value,
+    passphrase: String,
+    _running: [ProcessRun; 2],
+    _model: oneshot::Sender<()>,
+}
+
+fn first_line(run: &ProcessRun) -> Value {
+    serde_json::from_str(&run.line(0, LIMIT).unwrap()).unwrap()
+}
+
+fn done(finished: &ProcessOutput) -> Value {
+    assert_eq!(finished.code, Some(0), "{}\n{}", finished.stdout, finished.stderr);
+    serde_json::from_str(&finished.stdout).unwrap()
+}
+
+/// A model that tells a story to whoever asks, until it is dropped.
+fn model(story: &'static str) -> (String, oneshot::Sender<()>) {
+    let (end, ended) = oneshot::channel();
+    let (tell, told) = sync_channel(1);
+    std::thread::spawn(move || {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let model = ScriptServer::start(Story::parse("away", story).unwrap()).await.unwrap();
+            tell.send(model.origin()).unwrap();
+            // An end is an end, said or not.
+            ended.await.ok();
+        });
+    });
+    (told.recv().unwrap(), end)
+}
+
+impl Elsewhere {
+    /// With a home that has a wallet with 20 USDC, and knows where to live.
+    fn new(chain_id: u64, network: &str) -> Self {
+        let world = paying_world();
+        let (upstream, model) = model(STORY);
+        let id = chain_id.to_string();
+        let chain = ["devnet", "--listen", "127.0.0.1:0", "--chain-id", &id, "--json"];
+        let chain = world.start(&chain).unwrap();
+        let told = first_line(&chain);
+        let rpc = told["url"].as_str().unwrap().to_owned();
+        call(&rpc, "automaton_fund", &json!([{ "address": GAS, "wei": "0xde0b6b3a7640000" }]));
+        let config = json!({
+            "data": world.dir().join("cloud"),
+            "chain": {
+                "id": chain_id, "rpc_url": rpc, "asset": told["usdc"], "pay_to": PAY_TO,
+                "gas_signer": gas_signer(world.dir(), 0o600), "confirmations": 0,
+            },
+            "upstream": { "base_url": format!("{upstream}/v1") },
+            "models": [{
+                "id": MODEL, "input_microcents_per_million": 2_000_000_000_u64,
+                "output_microcents_per_million": 2_000_000_000_u64,
+                "context_window": 32_768, "max_output_tokens": 1024, "supports_tools": true,
+            }],
+        });
+        let path = world.dir().join("cloud.json");
+        fs::write(&path, config.to_string()).unwrap();
+        let path = path.display().to_string();
+        let cloud = world.start(&["cloud", "--config", &path, "--json"]).unwrap();
+        let url = first_line(&cloud)["url"].as_str().unwrap().to_owned();
+        let config = json!({
+            "name": "Ada", "genesisPrompt": "Work away from home.", "conwayApiUrl": url,
+            "rpcUrl": rpc, "network": network, "inferenceModel": MODEL,
+            "networks": [{ "name": "own", "chainId": chain_id, "usdc": told["usdc"],
+                "confirmations": 0 }],
+        });
+        world.write_home("automaton.json", &config.to_string()).unwrap();
+        done(&world.command(&["init", "--json"]).unwrap());
+        let passphrase = world.dir().join("passphrase");
+        fs::write(&passphrase, "correct horse\n").unwrap();
+        fs::set_permissions(&passphrase, PermissionsExt::from_mode(0o600)).unwrap();
+        let passphrase = passphrase.display().to_string();
+        let made = ["wallet", "new", "--passphrase-file", &passphrase, "--json"];
+        done(&world.start(&made).unwrap().finish_within(LIMIT).unwrap());
+        done(&world.command(&["fund", "20", "--json"]).unwrap());
+        let running = [chain, cloud];
+        Self { world, cloud: url, config, passphrase, _running: running, _model: model }
+    }
+
+    fn run(&self, more: &[&str]) -> ProcessOutput {
+        let mut all = vec!["run", "--json", "--passphrase-file", &self.passphrase];
+        all.extend(more);
+        self.world.start(&all).unwrap().finish_within(LIMIT).unwrap()
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        done(&self.world.start(arguments).unwrap().finish_within(LIMIT).unwrap())
+    }
+}
+
+fn count(events: &[StampedEvent], wanted: impl Fn(&Event) -> bool) -> usize {
+    events.iter().filter(|stamped| wanted(&stamped.event)).count()
+}
+
+fn books(events: &[StampedEvent]) -> automaton_core::books::Books {
+    let found = events.iter().rev().find_map(|stamped| match stamped.event {
+        Event::BooksChecked { books, agree } => Some((books, agree)),
+        _ => None,
+    });
+    let (books, agree) = found.unwrap();
+    assert!(agree, "{books:?}");
+    books
+}
+
+#[test]
+fn it_lives_from_a_cloud_and_a_chain_that_it_was_only_told_of() {
+    let town = Elsewhere::new(31337, "dev");
+    let forecast =
+        town.json(&["run", "--dry-run", "--json", "--passphrase-file", &town.passphrase]);
+    assert_eq!((&forecast["network"], &forecast["chain_id"]), (&json!("dev"), &json!(31337)));
+    assert_eq!(forecast["cloud"], town.cloud.as_str(), "{forecast}");
+
+    let lived = town.run(&["--turns", "2"]);
+    assert_eq!(lived.code, Some(0), "{}\n{}", lived.stdout, lived.stderr);
+    let events = &lived.events;
+    assert_eq!(count(events, |event| matches!(event, Event::AccountOpened { .. })), 1);
+    assert_eq!(count(events, |event| matches!(event, Event::TopupSettled { .. })), 1);
+    let (_, machine) = lived.stdout.split_once("Sandbox created: ").unwrap();
+    let machine = machine.split_whitespace().next().unwrap().trim_end_matches([',', ':', ';']);
+    let ended = books(events);
+    assert_eq!(ended.bought, Microcents::from_cents(500).unwrap());
+    assert!(ended.computed > Microcents::ZERO, "{ended:?}");
+    let credits = town.json(&["credits", "--json"]);
+    assert_eq!(credits["balance_microcents"], ended.left.unwrap().units(), "{credits}");
+
+    // The next start lifts the credits above five dollars again, with the same account, and its
+    // commands run on the machine that it rented.
+    let mut config = town.config.clone();
+    config["sandboxId"] = machine.into();
+    town.world.write_home("automaton.json", &config.to_string()).unwrap();
+    let again = town.run(&["--turns", "2"]);
+    assert_eq!(again.code, Some(0), "{}\n{}", again.stdout, again.stderr);
+    assert_eq!(count(&again.events, |event| matches!(event, Event::AccountOpened { .. })), 0);
+    assert_eq!(count(&again.events, |event| matches!(event, Event::TopupSettled { .. })), 1);
+    assert!(again.stdout.contains("42 of away"), "{}", again.stdout);
+    assert_eq!(books(&again.events).bought, Microcents::from_cents(1000).unwrap());
+}
+
+#[test]
+fn killed_at_any_point_of_a_purchase_it_pays_once() {
+    let town = Elsewhere::new(31337, "own");
+    for point in [
+        FaultPoint::PaymentProposed,
+        FaultPoint::PaymentSigned,
+        FaultPoint::PaymentSubmitted,
+        FaultPoint::PaymentAnswered,
+    ] {
+        // Each death is one of the agent; the supervisor goes on with the same purchase.
+        let lived = town.run(&["--turns", "1", "--fault", point.name()]);
+        assert_eq!(lived.code, Some(0), "{point:?}\n{}\n{}", lived.stdout, lived.stderr);
+        books(&lived.events);
+    }
+}
+
+#[test]
+fn what_is_not_as_it_was_chosen_is_told_before_anything_is_paid() {
+    let town = Elsewhere::new(31337, "base");
+    let refused = town.run(&["--turns", "1"]);
+    assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+    let told = &refused.stderr;
+    assert!(told.contains("serves the chain 31337, not 8453"), "{told}");
+    assert!(told.contains("set `network` to dev"), "{told}");
+    assert!(!town.world.home().join("cloud-key.json").exists());
+}
