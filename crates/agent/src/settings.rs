@@ -6,7 +6,7 @@
 
 use std::path::PathBuf;
 
-use automaton_core::id::MachineId;
+use automaton_core::id::RemoteMachineId;
 use automaton_core::time::{DAY, Span};
 use automaton_inference::{ModelInfo, ModelPrices};
 
@@ -48,7 +48,7 @@ pub struct Settings {
     /// The limits of its life.
     pub limits: AgentLimits,
     /// The rented machine that its commands run on; none for a sandbox here.
-    pub machine: Option<MachineId>,
+    pub machine: Option<RemoteMachineId>,
     /// Where its commands may send requests.
     pub egress: EgressConfig,
     /// What it may lose, and spend on thinking.

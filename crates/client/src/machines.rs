@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use automaton_core::id::MachineId;
+use automaton_core::id::RemoteMachineId;
 use automaton_core::secret::Secret;
 use automaton_core::wire::cloud::{
     AckReply, CreateMachineRequest, ExecReply, ExecRequest, ExposePortRequest, FilesReply,
@@ -29,7 +29,7 @@ pub struct MachineRef<'a> {
     /// The account's key.
     pub key: &'a Secret,
     /// The machine.
-    pub id: MachineId,
+    pub id: &'a RemoteMachineId,
 }
 
 impl CloudClient {

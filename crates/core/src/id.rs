@@ -136,6 +136,47 @@ ids! {
     MachineId = "machine";
 }
 
+/// The id of a rented machine as its cloud wrote it. Clouds have forms of their own, so it is
+/// never read for anything but to name the machine: 1 to 128 letters, digits, `-`, `_` and `.`,
+/// not beginning with a point, so that it can stand in a path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, derive_more::Display)]
+#[serde(transparent)]
+pub struct RemoteMachineId(#[schemars(with = "String")] Arc<str>);
+
+impl RemoteMachineId {
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for RemoteMachineId {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        let fits = (1..=128).contains(&text.len()) && !text.starts_with('.');
+        match fits && text.bytes().all(plain) {
+            true => Ok(Self(text.into())),
+            false => Err(IdError { text: text.chars().take(40).collect(), noun: "machine" }),
+        }
+    }
+}
+
+impl From<MachineId> for RemoteMachineId {
+    fn from(id: MachineId) -> Self {
+        Self(id.to_string().into())
+    }
+}
+
+impl<'de> Deserialize<'de> for RemoteMachineId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

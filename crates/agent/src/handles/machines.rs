@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use automaton_client::MachineRef;
 use automaton_core::error::ErrorClass;
-use automaton_core::id::{CallId, MachineId};
+use automaton_core::id::{CallId, RemoteMachineId};
 use automaton_core::money::Microcents;
 use automaton_core::trust::Label;
 use automaton_core::wire::cloud::{CreateMachineRequest, MachineReply, MachineTier};
@@ -39,7 +39,7 @@ pub(super) fn rented(
     settings: &Settings,
     deps: &AgentDeps,
 ) -> Option<Result<RentedMachine, HandleError>> {
-    let id = settings.machine?;
+    let id = settings.machine.clone()?;
     let account = account(deps).ok_or_else(|| no_account(&format!("machine {id}")));
     Some(account.map(|CloudAccount { cloud, key }| RentedMachine { cloud, key, id }))
 }
@@ -137,12 +137,14 @@ impl context::MachinesHandle for RentedMachines {
             let CloudAccount { cloud, key } = self.account()?;
             let unusable =
                 |_| refused("that is no id of a sandbox", "list_sandboxes shows those you have.");
-            let id: MachineId = id.parse().map_err(unusable)?;
-            if self.own.as_ref().is_some_and(|own| own.id == id) {
+            let id: RemoteMachineId = id.parse().map_err(unusable)?;
+            // A cloud may read an id in either case.
+            let is_own = |own: &RentedMachine| own.id.as_str().eq_ignore_ascii_case(id.as_str());
+            if self.own.as_ref().is_some_and(is_own) {
                 let why = "your own commands and files are on that machine";
                 return Err(refused(why, "Ask your creator to name another one first."));
             }
-            cloud.delete_machine(MachineRef { key, id }).await.map_err(|error| failed(&error))
+            cloud.delete_machine(MachineRef { key, id: &id }).await.map_err(|error| failed(&error))
         })
     }
 

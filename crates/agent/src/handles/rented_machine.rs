@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use automaton_client::{CloudClient, CloudClientError, MachineRef};
 use automaton_core::error::ErrorClass;
-use automaton_core::id::MachineId;
+use automaton_core::id::RemoteMachineId;
 use automaton_core::secret::Secret;
 use automaton_core::time::Span;
 use automaton_core::trust::Label;
@@ -31,7 +31,7 @@ const FOLDERS_MAX: usize = 100;
 pub(super) struct RentedMachine {
     pub(super) cloud: CloudClient,
     pub(super) key: Secret,
-    pub(super) id: MachineId,
+    pub(super) id: RemoteMachineId,
 }
 
 /// A request that was not refused may have been carried out: its reply is lost, not its
@@ -66,7 +66,7 @@ pub(super) fn failed(error: &CloudClientError) -> HandleError {
 
 impl RentedMachine {
     pub(super) const fn machine(&self) -> MachineRef<'_> {
-        MachineRef { key: &self.key, id: self.id }
+        MachineRef { key: &self.key, id: &self.id }
     }
 
     /// Runs a command, once for this call.

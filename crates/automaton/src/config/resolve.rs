@@ -8,8 +8,9 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use alloy_primitives::Address;
 use automaton_core::error::ErrorClass;
-use automaton_core::id::MachineId;
+use automaton_core::id::RemoteMachineId;
 use automaton_core::model::ModelId;
 use automaton_core::secret::Secret;
 use automaton_inference::providers::openai_compatible::probe::ModelListing;
@@ -167,7 +168,7 @@ pub(crate) struct ResolvedConfig {
     /// What its creator says to it at birth.
     pub(crate) creator_message: Option<String>,
     /// Its creator's address.
-    pub(crate) creator_address: Option<String>,
+    pub(crate) creator_address: Option<Address>,
     /// The model it thinks with.
     pub(crate) brain: Brain,
     /// Who named that model.
@@ -188,7 +189,7 @@ pub(crate) struct ResolvedConfig {
     /// Private origins that may be reached besides the brain's.
     pub(crate) allowed_origins: Vec<String>,
     /// The rented machine that its commands run on.
-    pub(crate) machine: Option<MachineId>,
+    pub(crate) machine: Option<RemoteMachineId>,
     /// Where its commands may send requests.
     pub(crate) egress: EgressFile,
     /// What it may spend without asking.
@@ -265,6 +266,7 @@ pub(crate) fn resolve(
     let webhook = wrong.take(told_to(file, "webhookUrl", file.webhook_url.as_ref()));
     let traces = wrong.take(told_to(file, "otlpEndpoint", file.otlp_endpoint.as_ref()));
     let machine = wrong.take(machine(file)).flatten();
+    let creator_address = wrong.take(creator(file)).flatten();
     let found = (brain.zip(name), genesis.zip(heartbeat), webhook.zip(traces));
     let (Some(((brain, brain_origin), name)), Some((genesis, heartbeat)), Some((webhook, traces))) =
         found
@@ -280,7 +282,7 @@ pub(crate) fn resolve(
         name: name.as_str().to_owned(),
         genesis: genesis.as_str().to_owned(),
         creator_message: file.creator_message.clone().filter(|text| !text.is_empty()),
-        creator_address: file.creator_address.clone().filter(|text| !text.is_empty()),
+        creator_address,
         brain,
         brain_origin,
         max_tokens_per_turn: tokens.map(Ranged::get_u32),
@@ -357,14 +359,28 @@ fn told_to(
 
 /// The rented machine, if one is named. What is no id must not be read as none: the creator
 /// would have commands run here who wanted them elsewhere.
-fn machine(file: &ConfigFile) -> Result<Option<MachineId>, CliError> {
+fn machine(file: &ConfigFile) -> Result<Option<RemoteMachineId>, CliError> {
     let Some(text) = file.sandbox_id.as_deref().filter(|text| !text.is_empty()) else {
         return Ok(None);
     };
-    text.parse().map(Some).map_err(|_| {
+    let id = text.parse().ok().filter(|_| !["null", "undefined", "none"].contains(&text));
+    id.map(Some).ok_or_else(|| {
         let what = format!("key `sandboxId` of {FILE_NAME} names no rented machine");
         CliError::new(ErrorClass::Config, what)
             .hint("give the id that create_sandbox told, or leave it empty for a sandbox here")
+    })
+}
+
+/// The creator's address, where there is one.
+fn creator(file: &ConfigFile) -> Result<Option<Address>, CliError> {
+    let Some(text) = file.creator_address.as_deref().filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    text.parse().map(Some).map_err(|_| {
+        let shown: String = text.chars().filter(|c| !c.is_control()).take(80).collect();
+        let what = format!("key `creatorAddress` of {FILE_NAME} is no address: '{shown}'");
+        CliError::new(ErrorClass::Config, what)
+            .hint("write it as 0x and 40 hexadecimal digits, or remove it")
     })
 }
 

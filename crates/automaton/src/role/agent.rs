@@ -199,9 +199,9 @@ fn why_stopped(reason: EndReason, turns_max: Option<u32>) -> String {
 
 /// A treasury under its creator's limits.
 fn under(resolved: &ResolvedConfig, treasury: Treasury) -> Result<Arc<Treasury>, CliError> {
-    // silent-ok: a creator without an address gives no credits.
-    let creator = resolved.creator_address.as_ref().and_then(|text| text.parse().ok());
-    let treasury = treasury.with_limits(resolved.treasury_policy.limits())?.with_creator(creator);
+    let treasury = treasury
+        .with_limits(resolved.treasury_policy.limits())?
+        .with_creator(resolved.creator_address);
     Ok(Arc::new(treasury.with_answer_timeout(answer_within(resolved))))
 }
 
@@ -286,7 +286,7 @@ pub(crate) fn settings(
     Settings {
         name: resolved.name.clone(),
         genesis: resolved.genesis.clone(),
-        creator_address: resolved.creator_address.clone(),
+        creator_address: resolved.creator_address.map(|address| address.to_string()),
         home: resolved.home.clone(),
         heartbeat: resolved.heartbeat.clone(),
         workspace: resolved.home.join(WORKSPACE),
@@ -296,7 +296,7 @@ pub(crate) fn settings(
         long_answers: resolved.max_tokens_per_turn.is_none(),
         sampling: Sampling { seed: resolved.seed, temperature_milli: resolved.temperature_milli },
         limits: limits(resolved, turns_max),
-        machine: resolved.machine,
+        machine: resolved.machine.clone(),
         egress: egress.clone(),
         budgets: budgets(resolved, turns_max),
         pace: Pace { turns_max, sleep_cap: turns_max.map(|_| SLEEP_CAP) },

@@ -204,7 +204,7 @@ fn registration(who: &Identity<'_>) -> Option<RegistrationFields> {
     let Identity { automaton, resolved, ids } = who;
     Some(RegistrationFields {
         automaton_id: automaton.to_string(),
-        creator_address: resolved.creator_address.clone()?,
+        creator_address: resolved.creator_address?.to_string(),
         name: resolved.name.clone(),
         bio: bio(resolved.creator_message.as_deref()),
         genesis_prompt_hash: Some(keccak256(resolved.genesis.as_bytes())),

@@ -134,7 +134,7 @@ fn an_automaton_rents_a_machine_and_works_there_when_its_creator_says_so() {
         &[
             ("write_file", json!({"path": "shop/index.html", "content": "for sale"})),
             ("exec", json!({"command": format!("cd shop; {serve}")})),
-            ("delete_sandbox", json!({"sandbox_id": id.clone()})),
+            ("delete_sandbox", json!({"sandbox_id": id.to_lowercase()})),
             ("expose_port", json!({"port": 8080})),
             ("read_file", json!({"path": "shop/got"})),
             ("list_files", json!({})),
@@ -164,9 +164,11 @@ fn an_automaton_rents_a_machine_and_works_there_when_its_creator_says_so() {
     assert!(labels(&world).contains(&everybody), "who can be visited may have others' words");
 
     // What is no machine is no reason to run commands here.
-    world.write_home("automaton.json", &config("null")).unwrap();
-    let wrong = world.up(&["--turns", "1"]).unwrap().finish_within(LIMIT).unwrap();
-    assert!(wrong.code == Some(1) && wrong.stderr.contains("`sandboxId`"), "{wrong:?}");
+    for none in ["null", "../x", "a b"] {
+        world.write_home("automaton.json", &config(none)).unwrap();
+        let wrong = world.up(&["--turns", "1"]).unwrap().finish_within(LIMIT).unwrap();
+        assert!(wrong.code == Some(1) && wrong.stderr.contains("`sandboxId`"), "{wrong:?}");
+    }
 }
 
 #[test]

@@ -229,7 +229,7 @@ pub(super) async fn history(
 fn sale(sold: SaleRecord) -> SaleEntry {
     SaleEntry {
         id: sold.seq,
-        machine: sold.sale.machine,
+        machine: sold.sale.machine.into(),
         port: sold.sale.port,
         amount_micro_usdc: sold.amount,
         payer: sold.payer.to_string(),

@@ -91,7 +91,7 @@ pub(super) fn no_workers(why: &str) -> ApiError {
 
 fn told(machine: &Machine, rent: &MachineOffering) -> MachineReply {
     MachineReply {
-        id: machine.id,
+        id: machine.id.into(),
         short_id: machine.short_id.clone(),
         name: machine.name.clone(),
         status: machine.state.name().to_owned(),

@@ -29,7 +29,7 @@ pub(super) async fn own(
     let tunnel = app.db.tunnel(caller.wallet, app.ids.id()).await;
     let tunnel = tunnel.map_err(|error| app.failed(&error))?;
     let tunnel = tunnel.ok_or_else(|| no_workers("as many tunnels are there as can be"))?;
-    Ok(Json(TunnelReply { id: tunnel.id, short_id: tunnel.short_id }))
+    Ok(Json(TunnelReply { id: tunnel.id.into(), short_id: tunnel.short_id }))
 }
 
 /// Takes a connection that waits for a visitor.

@@ -118,6 +118,7 @@ mod tests {
     fn a_key_that_is_used_is_read_by_somebody() {
         let users = [
             include_str!("../resolve.rs"),
+            include_str!("../remote.rs"),
             include_str!("../../cmd/preflight.rs"),
             include_str!("../../cmd/live.rs"),
         ];

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-use crate::id::MachineId;
+use crate::id::RemoteMachineId;
 use crate::money::{MicroUsdc, Microcents};
 use crate::time::Timestamp;
 
@@ -105,7 +105,7 @@ pub struct SaleEntry {
     /// Its number among the cloud's sales.
     pub id: i64,
     /// The machine.
-    pub machine: MachineId,
+    pub machine: RemoteMachineId,
     /// Its port.
     pub port: u16,
     /// What was paid, in base units of USDC.

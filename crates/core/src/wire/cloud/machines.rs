@@ -7,7 +7,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::id::MachineId;
+use crate::id::RemoteMachineId;
 use crate::money::Microcents;
 use crate::time::Timestamp;
 
@@ -49,7 +49,7 @@ impl Default for CreateMachineRequest {
 pub struct MachineReply {
     /// Its id.
     #[serde(alias = "sandbox_id")]
-    pub id: MachineId,
+    pub id: RemoteMachineId,
     /// A label for its host names.
     #[serde(default)]
     pub short_id: String,
@@ -258,7 +258,7 @@ pub const TUNNEL_NOBODY: u8 = b'-';
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TunnelReply {
     /// What stands for the id of a machine wherever ports are exposed.
-    pub id: MachineId,
+    pub id: RemoteMachineId,
     /// The label of its host names.
     pub short_id: String,
 }
