@@ -5,7 +5,6 @@ pragma solidity 0.8.37;
 /// clients expect of USDC: EIP-20, EIP-2612 (permit) and EIP-3009 (transfers by
 /// signed authorization). Whoever deploys it owns it and alone may mint.
 contract UsdCoin {
-    string public constant name = "USD Coin";
     string public constant symbol = "USDC";
     /// The version in the EIP-712 domain.
     string public constant version = "2";
@@ -24,7 +23,6 @@ contract UsdCoin {
 
     bytes32 private constant DOMAIN_TYPEHASH =
         keccak256("EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)");
-    bytes32 private constant NAME_HASH = keccak256("USD Coin");
     bytes32 private constant VERSION_HASH = keccak256("2");
     /// Half the order of secp256k1: a larger s is the second form of the same signature.
     uint256 private constant S_MAX = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0;
@@ -45,6 +43,11 @@ contract UsdCoin {
 
     constructor() {
         owner = msg.sender;
+    }
+
+    /// What USDC calls itself differs on the test network of Base.
+    function name() public view returns (string memory) {
+        return block.chainid == 84532 ? "USDC" : "USD Coin";
     }
 
     // --- EIP-20 ---
@@ -87,7 +90,7 @@ contract UsdCoin {
 
     /// Computed anew each time, so that it holds for the chain that asks.
     function DOMAIN_SEPARATOR() public view returns (bytes32) {
-        return keccak256(abi.encode(DOMAIN_TYPEHASH, NAME_HASH, VERSION_HASH, block.chainid, address(this)));
+        return keccak256(abi.encode(DOMAIN_TYPEHASH, keccak256(bytes(name())), VERSION_HASH, block.chainid, address(this)));
     }
 
     function permit(

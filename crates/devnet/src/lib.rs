@@ -102,10 +102,16 @@ impl Devnet {
         self.address
     }
 
-    /// The token's address, the same on every dev chain.
+    /// The token's address on a chain with the usual id.
     #[must_use]
     pub const fn usdc() -> Address {
-        chain::USDC
+        Self::usdc_of(CHAIN_ID)
+    }
+
+    /// The token's address on a chain of an id: where USDC is known to be, if it is.
+    #[must_use]
+    pub const fn usdc_of(chain_id: u64) -> Address {
+        chain::usdc_of(ChainId(chain_id))
     }
 
     /// Gives an account token and wei from the faucet, at least one of them.

@@ -35,7 +35,7 @@ pub(crate) fn run(context: &CommandContext, args: DevnetArgs) -> Result<(), CliE
     runtime()?.block_on(async {
         let signals = StopSignals::watch(&signals)?;
         let devnet = Devnet::start(config).await?;
-        let usdc = Devnet::usdc().to_string();
+        let usdc = Devnet::usdc_of(chain_id).to_string();
         let serving = DevnetInfo { url: devnet.url(), chain_id, usdc };
         match context.format {
             Format::Json => ui::json(&serving)?,

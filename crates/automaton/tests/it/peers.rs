@@ -19,7 +19,8 @@ use serde_json::{Value, json};
 
 use super::inside::exported;
 use super::money::call;
-use super::{GAS, gas_signer, machines, world};
+use super::remote::Elsewhere;
+use super::{GAS, gas_signer, machines, paying_world, world};
 
 /// Its second one, which is paid.
 const PAYEE: &str = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
@@ -110,9 +111,13 @@ impl Chain {
 
     /// Anvil, on which the payee has deployed the token.
     fn anvil() -> Self {
+        Self::anvil_with(&[])
+    }
+
+    fn anvil_with(more: &[&str]) -> Self {
         let path = peers().join("node_modules/@foundry-rs/anvil-linux-amd64/bin/anvil");
         let mut anvil = command(&path);
-        anvil.args(["--port", "0", "--chain-id", "84532", "--accounts", "2"]);
+        anvil.args(["--port", "0", "--chain-id", "84532", "--accounts", "2"]).args(more);
         let (peer, address) = Peer::start(anvil, "Listening on ");
         let url = format!("http://{address}");
         let creation = json!({ "from": PAYEE, "data": format!("0x{}", TOKEN_CODE.trim_end()) });
@@ -125,6 +130,15 @@ impl Chain {
         let address = |receipt: Value| Some(receipt["contractAddress"].as_str()?.to_owned());
         let usdc = receipts.find_map(address).unwrap();
         Self { url, usdc, lives: Lives::Anvil(peer) }
+    }
+
+    /// Anvil, with the token where USDC is on that chain, and a block each second.
+    fn anvil_as_published() -> Self {
+        let made = Self::anvil_with(&["--block-time", "1"]);
+        let code = call(&made.url, "eth_getCode", &json!([made.usdc, "latest"]));
+        let usdc = "0x036CbD53842c5426634e7929541eC2318f3dCF7e".to_owned();
+        call(&made.url, "anvil_setCode", &json!([usdc, code]));
+        Self { usdc, ..made }
     }
 
     /// Gives an account so much of the token, in base units.
@@ -174,7 +188,7 @@ fn cloud(world: &World, chain: &Chain) -> (ProcessRun, String) {
         "data": world.dir().join("cloud"),
         "chain": {
             "id": 84532, "rpc_url": chain.url, "asset": chain.usdc,
-            "token_name": "USD Coin", "gas_signer": gas_signer(world.dir(), 0o600),
+            "gas_signer": gas_signer(world.dir(), 0o600),
             "pay_to": PAYEE,
             // Both chains make a block for each transaction, and none without.
             "confirmations": 0,
@@ -220,6 +234,20 @@ fn ours_buys(world: &World, chain: &Chain, (script, folder): (&str, PathBuf)) {
     assert_eq!((&echo["status"], &echo["settled"]), (&json!(200), &json!(true)));
     assert_eq!(echo["body"], "You said: {\"hello\":1}");
     assert_eq!((chain.holds(wallet), chain.holds(PAYEE)), (980_000, 20_000));
+}
+
+#[test]
+#[ignore = "needs programs of others: ./test --peers"]
+fn a_life_on_anvil_with_nothing_but_the_network_named() {
+    let chain = Chain::anvil_as_published();
+    let town = Elsewhere::on(paying_world(), (&chain.url, &chain.usdc), 84532, "base-sepolia");
+    chain.fund(&town.wallet(), 20_000_000);
+    let funded = (0..200).any(|_| {
+        std::thread::sleep(Duration::from_millis(50));
+        chain.holds(&town.wallet()) > 0
+    });
+    assert!(funded);
+    town.lives_and_pays();
 }
 
 fn done(finished: &ProcessOutput) -> Value {

@@ -51,12 +51,12 @@ arguments = { duration_seconds = 3600, reason = "my work is done" }
 "#;
 
 /// A chain, a cloud and a model that somebody else runs.
-struct Elsewhere {
+pub(crate) struct Elsewhere {
     world: World,
     cloud: String,
     config: Value,
     passphrase: String,
-    _running: [ProcessRun; 2],
+    running: Vec<ProcessRun>,
     _model: oneshot::Sender<()>,
 }
 
@@ -86,20 +86,41 @@ fn model(story: &'static str) -> (String, oneshot::Sender<()>) {
 }
 
 impl Elsewhere {
-    /// With a home that has a wallet with 20 USDC, and knows where to live.
+    /// On a dev chain of this id.
     fn new(chain_id: u64, network: &str) -> Self {
         let world = paying_world();
-        let (upstream, model) = model(STORY);
         let id = chain_id.to_string();
         let chain = ["devnet", "--listen", "127.0.0.1:0", "--chain-id", &id, "--json"];
         let chain = world.start(&chain).unwrap();
         let told = first_line(&chain);
-        let rpc = told["url"].as_str().unwrap().to_owned();
+        let text = |key: &str| told[key].as_str().unwrap().to_owned();
+        let rpc = text("url");
         call(&rpc, "automaton_fund", &json!([{ "address": GAS, "wei": "0xde0b6b3a7640000" }]));
+        let mut town = Self::on(world, (&rpc, &text("usdc")), chain_id, network);
+        town.running.push(chain);
+        let mut fund = vec!["fund", "20", "--json"];
+        // Of a network that is public elsewhere, nobody expects a faucet.
+        if chain_id != 31337 {
+            let asked = town.json(&fund);
+            assert!(asked["uri"].as_str().unwrap().contains(&format!("@{id}/")), "{asked}");
+            fund.extend(["--rpc", &rpc, "--chain", &id]);
+        }
+        town.json(&fund);
+        town
+    }
+
+    /// On a chain with a token, with a home that has a wallet and knows where to live.
+    pub(crate) fn on(
+        world: World,
+        (rpc, usdc): (&str, &str),
+        chain_id: u64,
+        network: &str,
+    ) -> Self {
+        let (upstream, model) = model(STORY);
         let config = json!({
             "data": world.dir().join("cloud"),
             "chain": {
-                "id": chain_id, "rpc_url": rpc, "asset": told["usdc"], "pay_to": PAY_TO,
+                "id": chain_id, "rpc_url": rpc, "asset": usdc, "pay_to": PAY_TO,
                 "gas_signer": gas_signer(world.dir(), 0o600), "confirmations": 0,
             },
             "upstream": { "base_url": format!("{upstream}/v1") },
@@ -114,11 +135,16 @@ impl Elsewhere {
         let path = path.display().to_string();
         let cloud = world.start(&["cloud", "--config", &path, "--json"]).unwrap();
         let url = first_line(&cloud)["url"].as_str().unwrap().to_owned();
+        let name = if chain_id == 84532 { "USDC" } else { "USD Coin" };
         let config = json!({
             "name": "Ada", "genesisPrompt": "Work away from home.", "conwayApiUrl": url,
             "rpcUrl": rpc, "network": network, "inferenceModel": MODEL,
-            "networks": [{ "name": "own", "chainId": chain_id, "usdc": told["usdc"],
-                "confirmations": 0 }],
+            "networks": [
+                { "name": "own", "chainId": chain_id, "usdc": usdc, "tokenName": name,
+                    "confirmations": 0 },
+                { "name": "wrong", "chainId": chain_id, "usdc": usdc, "tokenVersion": "1" },
+                { "name": "bare", "chainId": chain_id, "usdc": PAY_TO },
+            ],
         });
         world.write_home("automaton.json", &config.to_string()).unwrap();
         done(&world.command(&["init", "--json"]).unwrap());
@@ -126,11 +152,23 @@ impl Elsewhere {
         fs::write(&passphrase, "correct horse\n").unwrap();
         fs::set_permissions(&passphrase, PermissionsExt::from_mode(0o600)).unwrap();
         let passphrase = passphrase.display().to_string();
-        let made = ["wallet", "new", "--passphrase-file", &passphrase, "--json"];
-        done(&world.start(&made).unwrap().finish_within(LIMIT).unwrap());
-        done(&world.command(&["fund", "20", "--json"]).unwrap());
-        let running = [chain, cloud];
-        Self { world, cloud: url, config, passphrase, _running: running, _model: model }
+        let running = vec![cloud];
+        let town = Self { world, cloud: url, config, passphrase, running, _model: model };
+        town.json(&["wallet", "new", "--passphrase-file", &town.passphrase, "--json"]);
+        town
+    }
+
+    /// The wallet's address.
+    pub(crate) fn wallet(&self) -> String {
+        self.json(&["wallet", "show", "--json"])["address"].as_str().unwrap().to_owned()
+    }
+
+    /// A first life of one turn, and that it bought what it thought with.
+    pub(crate) fn lives_and_pays(&self) {
+        let lived = self.run(&["--turns", "1"]);
+        assert_eq!(lived.code, Some(0), "{}\n{}", lived.stdout, lived.stderr);
+        assert_eq!(count(&lived.events, |event| matches!(event, Event::TurnCommitted { .. })), 1);
+        assert_eq!(books(&lived.events).bought, Microcents::from_cents(500).unwrap());
     }
 
     fn run(&self, more: &[&str]) -> ProcessOutput {
@@ -210,11 +248,29 @@ fn killed_at_any_point_of_a_purchase_it_pays_once() {
 
 #[test]
 fn what_is_not_as_it_was_chosen_is_told_before_anything_is_paid() {
-    let town = Elsewhere::new(31337, "base");
-    let refused = town.run(&["--turns", "1"]);
-    assert_eq!(refused.code, Some(1), "{}", refused.stderr);
-    let told = &refused.stderr;
-    assert!(told.contains("serves the chain 31337, not 8453"), "{told}");
-    assert!(told.contains("set `network` to dev"), "{told}");
-    assert!(!town.world.home().join("cloud-key.json").exists());
+    let mut town = Elsewhere::new(31337, "base");
+    for (network, wrong, remedy) in [
+        ("base", "serves the chain 31337, not 8453", "set `network` to dev"),
+        ("mars", "there is no network 'mars'", "take one of own, wrong, bare, base,"),
+        ("wrong", "does not call itself 'USD Coin', version '1'", "correct `tokenName`"),
+        ("bare", "there is no USDC at 0x7099", "correct `usdc`"),
+    ] {
+        town.config["network"] = network.into();
+        town.world.write_home("automaton.json", &town.config.to_string()).unwrap();
+        let refused = town.run(&["--turns", "1"]);
+        assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+        let told = &refused.stderr;
+        assert!(told.contains(wrong) && told.contains(remedy), "{network}: {told}");
+        assert!(!town.world.home().join("cloud-key.json").exists(), "{network}");
+    }
+    town.config["network"] = "dev".into();
+    town.config["conwayApiKey"] = "cnwy_k_nobodys".into();
+    town.world.write_home("automaton.json", &town.config.to_string()).unwrap();
+    let told = town.run(&["--turns", "1"]).stderr;
+    assert!(told.contains("correct the key `conwayApiKey`"), "{told}");
+}
+
+#[test]
+fn a_row_of_another_network_is_all_that_changes() {
+    Elsewhere::new(84532, "own").lives_and_pays();
 }

@@ -14,7 +14,7 @@ const { HTTPFacilitatorClient } = require('@x402/core/server');
 const network = 'eip155:84532';
 const facilitator = new HTTPFacilitatorClient({ url });
 const server = new x402ResourceServer(facilitator).register(network, new ExactEvmScheme());
-const price = { amount: '10000', asset, extra: { name: 'USD Coin', version: '2' } };
+const price = { amount: '10000', asset, extra: { name: 'USDC', version: '2' } };
 const accepts = { scheme: 'exact', network, price, payTo, maxTimeoutSeconds: 60 };
 const routes = {
   'GET /report': { accepts, description: 'A report' },

@@ -9,7 +9,7 @@ const require = createRequire(`${folder}/package.json`);
 const express = require('express');
 const { paymentMiddleware } = require('x402-express');
 
-const asset = { address, decimals: 6, eip712: { name: 'USD Coin', version: '2' } };
+const asset = { address, decimals: 6, eip712: { name: 'USDC', version: '2' } };
 const sold = { price: { amount: '10000', asset }, network: 'base-sepolia' };
 const app = express();
 app.use(paymentMiddleware(payTo, { 'GET /report': sold, 'POST /echo': sold }, { url }));

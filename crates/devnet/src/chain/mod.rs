@@ -17,6 +17,7 @@ use alloy_consensus::{Signed, Transaction, TxEip1559, TxEnvelope};
 use alloy_eips::BlockId;
 use alloy_primitives::{Address, B256, Bytes, Signature, TxKind, U256};
 use alloy_rpc_types_eth::{Filter, FilterBlockOption, Log, TransactionRequest};
+use automaton_core::wire::x402::ChainId;
 use revm::state::AccountInfo;
 use revm::{DatabaseCommit, DatabaseRef};
 use serde::{Deserialize, Serialize};
@@ -25,7 +26,7 @@ pub(crate) use block::Block;
 pub(crate) use evm::{BASE_FEE, BLOCK_GAS};
 pub(crate) use pending::PendingTransaction;
 pub use refusal::ChainRefusal;
-pub(crate) use token::USDC;
+pub(crate) use token::usdc_of;
 
 use block::BlockTransaction;
 use evm::{BlockEnvironment, Evm, EvmState};
@@ -117,12 +118,27 @@ impl Chain {
         let code = token::creation_code().map_err(|error| ChainRefusal::Evm(error.to_string()))?;
         let tx = chain.faucet_sends(TxKind::Create, U256::ZERO, code);
         let deployed = Evm { state: &chain.state, setting }.transact(&tx)?;
-        if deployed.result.created_address() != Some(USDC) {
-            return Err(ChainRefusal::Evm("the token is not at its address".to_owned()));
-        }
+        let none = || ChainRefusal::Evm("the token is not at its address".to_owned());
+        let made = deployed.result.created_address().ok_or_else(none)?;
         chain.state.commit(deployed.state);
+        chain.move_token(made).ok_or_else(none)?;
         chain.append(Block::seal(&setting, B256::ZERO, Vec::new()));
         Ok(chain)
+    }
+
+    /// Brings the token from where it was made to where it has to be. It has no storage yet.
+    fn move_token(&mut self, made: Address) -> Option<()> {
+        if made == self.usdc() {
+            return Some(());
+        }
+        let token = self.state.cache.accounts.remove(&made)?.info;
+        self.state.insert_account_info(self.usdc(), token);
+        Some(())
+    }
+
+    /// Where its token is.
+    pub(crate) const fn usdc(&self) -> Address {
+        usdc_of(ChainId(self.id))
     }
 
     /// The chain's id.
@@ -250,7 +266,8 @@ impl Chain {
             given = Some(self.mine(tx, time)?);
         }
         if usdc > 0 && !to.is_zero() {
-            let tx = self.faucet_sends(TxKind::Call(USDC), U256::ZERO, token::mint(to, usdc));
+            let tx =
+                self.faucet_sends(TxKind::Call(self.usdc()), U256::ZERO, token::mint(to, usdc));
             given = Some(self.mine(tx, time.saturating_add(given.is_some().into()))?);
         }
         given.ok_or(ChainRefusal::NothingToFund(to))
@@ -266,7 +283,7 @@ impl Chain {
     /// A call of the token that changes the state and nothing else: no signature is
     /// asked for, and no block made.
     pub(crate) fn bare(&mut self, from: Address, input: Bytes) -> Result<(), ChainRefusal> {
-        self.run(&self.sends(from, TxKind::Call(USDC), U256::ZERO, input), 1)
+        self.run(&self.sends(from, TxKind::Call(self.usdc()), U256::ZERO, input), 1)
     }
 
     /// The same with a transaction that somebody signed.

@@ -1,13 +1,14 @@
 //! Pure: what the chain is born with: the faucet's account and the token.
 //!
-//! The faucet deploys the token before block 0, so that the token has the same
-//! address on every chain, and owns it. Nobody holds a key of the faucet:
+//! The faucet deploys the token before block 0, and owns it. On a chain with the id of one
+//! where USDC has a published address, it is there; on every other at one address. Nobody holds a key of the faucet:
 //! [`FAUCET`] is the end of a hash, and its transactions carry no valid
-//! signature. Nothing here may depend on the chain id; the token asks the EVM.
+//! signature. What the token says of the chain, it asks the EVM.
 
 use alloy_primitives::hex::FromHexError;
 use alloy_primitives::{Address, Bytes, U256, address, hex};
 use alloy_sol_types::{SolCall, sol};
+use automaton_core::wire::x402::ChainId;
 
 sol! {
     /// `UsdCoin.mint`, which only the owner may call.
@@ -19,7 +20,15 @@ sol! {
 pub(crate) const FAUCET: Address = address!("0xaf977E377dD4929d8fE21a377C7B00D9d03c5444");
 
 /// The token: what the faucet deploys with its nonce 0.
-pub(crate) const USDC: Address = address!("0x04ecCF5dF31B99A977c632831f9D0979E1f4BD59");
+const USDC: Address = address!("0x04ecCF5dF31B99A977c632831f9D0979E1f4BD59");
+
+/// Where the token is on a chain of an id.
+pub(crate) const fn usdc_of(chain: ChainId) -> Address {
+    match chain.usdc() {
+        Some(published) => published,
+        None => USDC,
+    }
+}
 
 /// What the faucet owns at the beginning, in wei: 10⁹ ether.
 pub(crate) const FAUCET_WEI: u128 = 1_000_000_000 * ETHER;
