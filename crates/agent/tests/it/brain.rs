@@ -251,6 +251,7 @@ impl Provider for Brain {
                 cached_tokens: 0,
                 completion_tokens: tokens.completion,
                 cost,
+                estimated: false,
                 first_token_ms: 0,
                 total_ms: 0,
             };

@@ -198,9 +198,8 @@ impl<'a> AnswerStream<'a> {
             // silent-ok: a count that cannot be read is none.
             let told: Option<ChatUsage> = serde_json::from_str(usage.get()).ok();
             let told = told.filter(|told| self.bounds.allow(told));
-            let exact = told.is_some_and(|told| {
-                self.bounds.billed(Some(&told), 0, 0).1 == Metering::Reported
-            });
+            let exact = told
+                .is_some_and(|told| self.bounds.billed(Some(&told), 0, 0).1 == Metering::Reported);
             if !exact {
                 fields.remove("usage");
                 is_changed = true;

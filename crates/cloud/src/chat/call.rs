@@ -35,8 +35,7 @@ impl MeteredCall {
             created: meter.ids.now().as_millis() / 1000,
         };
         let bounds = chat.bounds(&model);
-        let mut hearing =
-            AnswerStream::new(recording, chat.wants_usage, bounds, meta.clone());
+        let mut hearing = AnswerStream::new(recording, chat.wants_usage, bounds, meta.clone());
         let question = UpstreamRequest { chat, model: &model, byline: meta, report: &meter.report };
         let done = match meter.upstream.answer(question, &mut hearing).await {
             Ok(()) => bill.present(hearing).await,

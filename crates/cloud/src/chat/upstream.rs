@@ -204,7 +204,10 @@ impl UpstreamServer {
                 param: param.as_deref().map(clean),
                 code: theirs.as_deref().map(clean),
             };
-            ApiError { field: Box::new(field), ..refused(StatusCode::BAD_REQUEST, code, clean(text)) }
+            ApiError {
+                field: Box::new(field),
+                ..refused(StatusCode::BAD_REQUEST, code, clean(text))
+            }
         };
         match refusal("the upstream", model, status, &body) {
             InferenceError::Unauthorised { .. } => {

@@ -1,5 +1,6 @@
 //! Metered calls in front of a scripted model.
 
+use automaton_core::time::Span;
 use automaton_core::wire::cloud::REPLAYED;
 use automaton_script::model::ScriptServer;
 use automaton_script::story::Story;
@@ -52,13 +53,29 @@ async fn a_call_costs_what_the_upstream_counted() {
     assert_eq!(json["choices"][0]["message"]["content"], "I am here.");
     assert!(cost(&json["usage"]) > 0);
     assert_eq!(before - world.balance(&key).await, cost(&json["usage"]));
-    // The same again within two minutes is the same call.
-    let again =
-        ask(&world, &format!("Bearer {key}"), &body("Hello", r#","stream":false,"max_tokens":50"#))
-            .await;
-    assert_eq!(again.body, reply.body);
-    assert_eq!((reply.header(REPLAYED), again.header(REPLAYED)), (None, Some("true")));
-    assert_eq!(before - world.balance(&key).await, cost(&json["usage"]));
+}
+
+#[tokio::test]
+async fn five_equal_questions_have_five_answers_and_five_charges() {
+    let server = script(&["One.", "Two.", "Three.", "Four.", "Five.", "Six."]).await;
+    let (world, key) = funded(&server.base_url()).await;
+    let before = world.balance(&key).await;
+    let asked = body("Vote", "");
+    let votes = futures_util::future::join_all((0..5).map(|_| ask(&world, &key, &asked))).await;
+    let mut said: Vec<String> = Vec::new();
+    let mut costs = 0;
+    for vote in votes {
+        assert_eq!((vote.status, vote.header(REPLAYED)), (200, None), "{vote:?}");
+        costs += cost(&vote.json()["usage"]);
+        said.push(vote.json()["choices"][0]["message"]["content"].to_string());
+    }
+    said.sort_unstable();
+    said.dedup();
+    assert_eq!(said.len(), 5, "{said:?}");
+    assert_eq!(before - world.balance(&key).await, costs);
+    // And one after another: who asks again wants another answer.
+    let again = ask(&world, &key, &asked).await;
+    assert_eq!(again.json()["choices"][0]["message"]["content"], "Six.");
 }
 
 #[tokio::test]
@@ -101,8 +118,8 @@ async fn without_credits_nothing_is_asked() {
 }
 
 #[tokio::test]
-async fn a_client_that_hangs_up_is_charged_and_finds_its_answer() {
-    let server = script(&["I went on."]).await;
+async fn a_client_that_hangs_up_is_charged_and_finds_its_answer_once() {
+    let server = script(&["I went on.", "I think anew.", "Late."]).await;
     let (world, key) = funded(&server.base_url()).await;
     let before = world.balance(&key).await;
     let (headers, asked) = ([("Authorization", key.as_str())], body("Hello", ""));
@@ -115,6 +132,23 @@ async fn a_client_that_hangs_up_is_charged_and_finds_its_answer() {
     let reply = ask(&world, &key, &asked).await;
     assert_eq!((reply.status, cost(&reply.json()["usage"])), (200, charged));
     assert_eq!(before - world.balance(&key).await, charged, "charged once");
+    let third = ask(&world, &key, &asked).await.json();
+    assert_eq!(third["choices"][0]["message"]["content"], "I think anew.", "it is nobody's now");
+    assert_eq!(before - world.balance(&key).await, charged + cost(&third["usage"]));
+}
+
+#[tokio::test]
+async fn who_comes_back_after_two_minutes_asks_anew() {
+    let server = script(&["I went on.", "I think anew."]).await;
+    let (world, key) = funded(&server.base_url()).await;
+    let before = world.balance(&key).await;
+    let (headers, asked) = ([("Authorization", key.as_str())], body("Hello", ""));
+    let line = "POST /v1/chat/completions";
+    drop(crate::world::open(world.at(), line, &headers, &asked).await);
+    crate::world::until("the call is charged", async || world.balance(&key).await < before).await;
+    world.clock.step(Span::from_secs(121));
+    let reply = ask(&world, &key, &asked).await.json();
+    assert_eq!(reply["choices"][0]["message"]["content"], "I think anew.");
 }
 
 #[tokio::test]
@@ -127,7 +161,9 @@ async fn a_key_belongs_to_one_body() {
     };
     let first = send("Hello").await;
     let before = world.balance(&key).await;
-    assert_eq!(send("Hello").await.body, first.body);
+    let again = send("Hello").await;
+    assert_eq!(again.body, first.body);
+    assert_eq!((first.header(REPLAYED), again.header(REPLAYED)), (None, Some("true")));
     assert_eq!(send("Other").await.status, 409);
     assert_eq!(world.balance(&key).await, before);
 }
@@ -150,7 +186,7 @@ faults = ["status:503", "status:400", "cut"]
         }
     }
     assert_eq!(seen, [502, 400, 502, 200]);
-    for (bad, status) in [("{}", 422), (r#"{"model":"x","messages":[]}"#, 400)] {
+    for (bad, status) in [("{}", 400), (r#"{"model":"x","messages":[]}"#, 404)] {
         assert_eq!(ask(&world, &key, bad).await.status, status, "{bad}");
     }
 }
@@ -166,21 +202,180 @@ async fn parrot(kind: &'static str, text: &'static str) -> String {
     format!("http://{address}/v1")
 }
 
+/// An answer with this usage: whole, and as a stream with the usage at its end.
+fn answers(usage: &str) -> [(&'static str, &'static str); 2] {
+    let choice = |name: &str| format!(r#"[{{"{name}":{{"content":"0123456"}},"index":0}}]"#);
+    let whole = format!(r#"{{"choices":{},"usage":{usage}}}"#, choice("message"));
+    let pieces = format!(
+        "data: {{\"choices\":{}}}\n\ndata: {{\"choices\":[],\"usage\":{usage}}}\n\n",
+        choice("delta")
+    );
+    [("application/json", whole.leak()), ("text/event-stream", pieces.leak())]
+}
+
 #[tokio::test]
-async fn an_answer_without_usage_is_estimated_and_says_so() {
-    let text = r#"{"choices":[{"message":{"role":"assistant","content":"0123456"}}],"usage":null}"#;
-    let (world, key) = funded(&parrot("application/json", text).await).await;
+async fn a_count_that_cannot_be_is_estimated_once_told_and_charged() {
+    let counts = [
+        "null",
+        "-5",
+        r#""many""#,
+        "{}",
+        r#"{"prompt_tokens":-5,"completion_tokens":3}"#,
+        r#"{"prompt_tokens":"7","completion_tokens":3}"#,
+        r#"{"prompt_tokens":1000000000000000000,"completion_tokens":3}"#,
+        r#"{"prompt_tokens":1e309,"completion_tokens":1e309}"#,
+        r#"{"prompt_tokens":9000,"completion_tokens":3}"#,
+        r#"{"prompt_tokens":7,"completion_tokens":9000}"#,
+    ];
+    for count in counts {
+        let [whole, pieces] = answers(count);
+        let (world, key) = funded(&parrot(whole.0, whole.1).await).await;
+        let before = world.balance(&key).await;
+        let asked = body("Hello", "");
+        let reply = ask(&world, &key, &asked).await;
+        assert_eq!((reply.status, reply.header("x-usage-estimated")), (200, Some("true")));
+        // A token for each three bytes, of the request and of the text.
+        let tokens = (i64::try_from(asked.len()).unwrap() + 2) / 3;
+        let json = reply.json();
+        let usage = &json["usage"];
+        assert_eq!(
+            (&usage["prompt_tokens"], &usage["completion_tokens"]),
+            (&tokens.into(), &3.into())
+        );
+        assert_eq!(usage["estimated"], true, "{count}: {}", reply.body);
+        assert_eq!(before - world.balance(&key).await, cost(usage), "{count}");
+        for named in ["id", "object", "created", "model"] {
+            assert!(!json[named].is_null(), "{named}: {}", reply.body);
+        }
+
+        let (world, key) = funded(&parrot(pieces.0, pieces.1).await).await;
+        let before = world.balance(&key).await;
+        let more = r#","stream":true,"stream_options":{"include_usage":true}"#;
+        let reply = ask(&world, &key, &body("Hello", more)).await;
+        let events = reply.body.split("\n\n").filter_map(|event| event.strip_prefix("data: {"));
+        let events: Vec<serde_json::Value> =
+            events.map(|event| serde_json::from_str(&format!("{{{event}")).unwrap()).collect();
+        let told: Vec<_> = events.iter().filter(|event| !event["usage"].is_null()).collect();
+        assert!(
+            told.len() == 1 && told[0]["usage"]["estimated"] == true,
+            "{count}: {}",
+            reply.body
+        );
+        assert_eq!(before - world.balance(&key).await, cost(&told[0]["usage"]), "{count}");
+        assert!(events.iter().all(|event| event["created"].is_i64()), "{}", reply.body);
+        // Who wants no usage is told in a comment.
+        let quiet = ask(&world, &key, &body("Hello", r#","stream":true"#)).await;
+        assert!(quiet.body.contains("\n\n: usage was not reported; "), "{}", quiet.body);
+        assert!(!quiet.body.contains("prompt_tokens"), "{}", quiet.body);
+    }
+}
+
+#[tokio::test]
+async fn more_than_was_set_aside_is_charged_and_told_as_that() {
+    let [(kind, text), _] = answers(r#"{"prompt_tokens":7,"completion_tokens":2000}"#);
+    let (world, key) = funded(&parrot(kind, text).await).await;
     let before = world.balance(&key).await;
+    let reply = ask(&world, &key, &body("Hello", r#","max_tokens":5"#)).await;
+    let usage = reply.json()["usage"].clone();
+    assert_eq!((&usage["completion_tokens"], &usage["estimated"]), (&5.into(), &true.into()));
+    assert_eq!(before - world.balance(&key).await, cost(&usage));
+}
+
+#[tokio::test]
+async fn what_is_set_aside_fits_the_question() {
+    let steps = "title = \"t\"\n[[step]]\nsay = \"Never.\"\nfaults = [\"hang\"]\n";
+    let server = ScriptServer::start(Story::parse("test", steps).unwrap()).await.unwrap();
+    let (world, key) = funded(&server.base_url()).await;
+    let headers = [("Authorization", key.as_str())];
+    // A prompt of more bytes than the window has tokens.
+    let asked = body(&"x".repeat(50_000), r#","max_completion_tokens":10"#);
+    let _stream =
+        crate::world::open(world.at(), "POST /v1/chat/completions", &headers, &asked).await;
+    crate::world::until("credits are set aside", async || world.held(&key).await > 0).await;
+    // One more, since each of two parts of a prompt may be rounded up.
+    assert_eq!(world.held(&key).await, 8192 * PRICES.0 + 10 * PRICES.1 + 1);
+}
+
+#[tokio::test]
+async fn eighty_small_questions_at_once_are_answered() {
+    let [(kind, text), _] = answers(r#"{"prompt_tokens":7,"completion_tokens":3}"#);
+    let (world, key) = funded(&parrot(kind, text).await).await;
+    let asked: Vec<String> =
+        (0..80).map(|n| body(&format!("What is {n}?"), r#","max_tokens":5"#)).collect();
+    let replies = asked.iter().map(|asked| ask(&world, &key, asked));
+    for reply in futures_util::future::join_all(replies).await {
+        assert_eq!(reply.status, 200, "{reply:?}");
+    }
+    assert_eq!(world.held(&key).await, 0);
+}
+
+#[tokio::test]
+async fn a_refusal_has_the_form_that_clients_of_openai_read() {
+    let (world, key) = funded(&wall(429, "{}").await).await;
+    let poor = world.key(&Wallet::new(2)).await;
+    let chat = "/v1/chat/completions";
+    let check = |reply: &Reply, status: u16, kind: &str, code: &str, param: Option<&str>| {
+        let json = reply.json();
+        let error = &json["error"];
+        assert_eq!(reply.status, status, "{}", reply.body);
+        assert_eq!(
+            (&error["type"], &error["code"]),
+            (&kind.into(), &code.into()),
+            "{}",
+            reply.body
+        );
+        assert_eq!(error["param"].as_str(), param, "{}", reply.body);
+        assert!(!error["message"].as_str().unwrap().is_empty(), "{}", reply.body);
+        assert!(json["code"].is_string() && json["details"].is_object(), "{}", reply.body);
+        assert_eq!(reply.header("content-type"), Some("application/json"));
+    };
     let asked = body("Hello", "");
+    let invalid = "invalid_request_error";
+    check(&ask(&world, &key, "{").await, 400, invalid, "invalid_request", None);
+    let no_messages = r#"{"model":"script"}"#;
+    check(&ask(&world, &key, no_messages).await, 400, invalid, "invalid_request", Some("messages"));
+    let field = body("Hello", r#","max_tokens":-1"#);
+    check(&ask(&world, &key, &field).await, 400, invalid, "invalid_request", Some("max_tokens"));
+    let nobody = ask(&world, "nonsense", &asked).await;
+    check(&nobody, 401, "authentication_error", "invalid_api_key", None);
+    let broke = ask(&world, &poor, &asked).await;
+    check(&broke, 402, "insufficient_quota", "insufficient_quota", None);
+    let told = broke.json();
+    assert_eq!(told["details"]["available_microcents"], 0);
+    assert!(told["details"]["required_microcents"].as_i64() > Some(0), "{}", broke.body);
+    let words = told["error"]["message"].as_str().unwrap();
+    assert!(words.contains("an answer of at most 1000"), "{words}");
+    let other = asked.replace("script", "other");
+    check(&ask(&world, &key, &other).await, 404, invalid, "model_not_found", Some("model"));
+    let busy = ask(&world, &key, &asked).await;
+    check(&busy, 429, "rate_limit_error", "rate_limit_exceeded", None);
+    assert_eq!(busy.header("retry-after"), Some("40"));
+    let none = get(world.at(), "/v1/models/other", &[]).await;
+    check(&none, 404, invalid, "model_not_found", Some("model"));
+    // Whoever refuses: the router, and the one who reads the body.
+    check(&get(world.at(), chat, &[]).await, 405, invalid, "method_not_allowed", None);
+    check(&get(world.at(), "/v1/models/a/b", &[]).await, 404, invalid, "not_found", None);
+    let large = ask(&world, &key, &body(&"x".repeat(9 << 20), "")).await;
+    check(&large, 413, invalid, "payload_too_large", None);
+    // Elsewhere a refusal is as it was.
+    let elsewhere = get(world.at(), "/v1/credits/balance", &[]).await;
+    assert!(elsewhere.json()["error"].is_string(), "{}", elsewhere.body);
+
+    let theirs =
+        r#"{"error":{"message":"no such thing","type":"x","code":"bad_value","param":"top_p"}}"#;
+    let (world, key) = funded(&wall(400, theirs).await).await;
     let reply = ask(&world, &key, &asked).await;
-    assert_eq!((reply.status, reply.header("x-usage-estimated")), (200, Some("true")));
-    // A token for each three bytes: of the request, and of the text in its quotes.
-    let tokens = (i64::try_from(asked.len()).unwrap() + 2) / 3;
-    assert_eq!(before - world.balance(&key).await, tokens * PRICES.0 + 3 * PRICES.1);
-    let text = "data: {\"choices\":[{\"delta\":{\"content\":\"0123456\"}}]}\n\n";
-    let (world, key) = funded(&parrot("text/event-stream", text).await).await;
-    let reply = ask(&world, &key, &body("Hello", r#","stream":true"#)).await;
-    assert!(reply.body.contains("\n\n: usage was not reported; "), "{}", reply.body);
+    check(&reply, 400, invalid, "bad_value", Some("top_p"));
+    assert_eq!(reply.json()["error"]["message"], "no such thing", "unwrapped once");
+}
+
+#[tokio::test]
+async fn a_model_is_shown_by_its_id_and_says_since_when() {
+    let world = World::new().await;
+    let row = get(world.at(), "/v1/models/script", &[]).await.json();
+    assert_eq!((&row["id"], &row["object"]), (&"script".into(), &"model".into()));
+    assert_eq!(row["created"], crate::world::NOW / 1000);
+    assert_eq!(get(world.at(), "/v1/models", &[]).await.json()["data"][0], row);
 }
 
 #[tokio::test]
@@ -227,6 +422,7 @@ async fn wall(status: u16, body: &'static str) -> String {
 async fn what_asking_again_does_not_mend_is_told_with_a_code_of_its_own() {
     let table = [
         (401, r#"{"error":{"message":"bad key"}}"#, 502, "UPSTREAM_KEY", "key (401)"),
+        (400, r#"{"error":{"message":"no such field"}}"#, 400, "UPSTREAM_REFUSED", "no such field"),
         (404, r#"{"error":{"message":"none"}}"#, 404, "MODEL_NOT_FOUND", "has: script-2, other"),
         (400, r#"{"error":"x does not support tools"}"#, 400, "TOOLS_UNSUPPORTED", "tools"),
         (400, r#"{"error":"context length"}"#, 400, "CONTEXT_LENGTH_EXCEEDED", "context"),
@@ -240,7 +436,8 @@ async fn what_asking_again_does_not_mend_is_told_with_a_code_of_its_own() {
         let reply = ask(&world, &key, &body("Hello", "")).await;
         let json = reply.json();
         assert_eq!((reply.status, json["code"].as_str()), (status, Some(code)), "{}", reply.body);
-        assert!(json["error"].as_str().unwrap().contains(words), "{}", reply.body);
+        let message = json["error"]["message"].as_str().unwrap();
+        assert!(message.contains(words) && !message.contains('{'), "{}", reply.body);
         let wait = (status == 429).then_some("40");
         assert_eq!(reply.header("retry-after"), wait, "{said}");
         assert_eq!((world.balance(&key).await, world.held(&key).await), (before, 0));
