@@ -1,5 +1,8 @@
 //! Metered calls in front of a scripted model.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use automaton_core::time::Span;
 use automaton_core::wire::cloud::REPLAYED;
 use automaton_script::model::ScriptServer;
@@ -55,27 +58,52 @@ async fn a_call_costs_what_the_upstream_counted() {
     assert_eq!(before - world.balance(&key).await, cost(&json["usage"]));
 }
 
+/// An upstream that gives each question an answer of its own, `Answer 1.` first; and how many
+/// there were.
+pub(crate) async fn counting() -> (String, Arc<AtomicUsize>) {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let answer = move || {
+        let nth = count.fetch_add(1, Ordering::SeqCst) + 1;
+        async move {
+            let message =
+                serde_json::json!({"role": "assistant", "content": format!("Answer {nth}.")});
+            axum::Json(serde_json::json!({
+                "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+                "usage": {"prompt_tokens": 7, "completion_tokens": nth, "total_tokens": 7 + nth},
+            }))
+        }
+    };
+    (serve(Router::new().route("/v1/chat/completions", route(answer))).await, asked)
+}
+
+async fn serve(app: Router) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    #[expect(clippy::disallowed_methods, reason = "the runtime of the test ends it")]
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    format!("http://{address}/v1")
+}
+
+fn said(reply: &Reply) -> String {
+    reply.json()["choices"][0]["message"]["content"].as_str().unwrap().to_owned()
+}
+
 #[tokio::test]
 async fn five_equal_questions_have_five_answers_and_five_charges() {
-    let server = script(&["One.", "Two.", "Three.", "Four.", "Five.", "Six."]).await;
-    let (world, key) = funded(&server.base_url()).await;
+    let (world, key) = funded(&counting().await.0).await;
     let before = world.balance(&key).await;
     let asked = body("Vote", "");
     let votes = futures_util::future::join_all((0..5).map(|_| ask(&world, &key, &asked))).await;
-    let mut said: Vec<String> = Vec::new();
-    let mut costs = 0;
-    for vote in votes {
-        assert_eq!((vote.status, vote.header(REPLAYED)), (200, None), "{vote:?}");
-        costs += cost(&vote.json()["usage"]);
-        said.push(vote.json()["choices"][0]["message"]["content"].to_string());
-    }
-    said.sort_unstable();
-    said.dedup();
-    assert_eq!(said.len(), 5, "{said:?}");
+    let mut answers: Vec<String> = votes.iter().map(said).collect();
+    answers.sort_unstable();
+    let all: Vec<String> = (1..=5).map(|nth| format!("Answer {nth}.")).collect();
+    assert_eq!(answers, all);
+    assert!(votes.iter().all(|vote| vote.header(REPLAYED).is_none()), "{votes:?}");
+    let costs: i64 = votes.iter().map(|vote| cost(&vote.json()["usage"])).sum();
     assert_eq!(before - world.balance(&key).await, costs);
     // And one after another: who asks again wants another answer.
-    let again = ask(&world, &key, &asked).await;
-    assert_eq!(again.json()["choices"][0]["message"]["content"], "Six.");
+    assert_eq!(said(&ask(&world, &key, &asked).await), "Answer 6.");
 }
 
 #[tokio::test]
@@ -117,38 +145,36 @@ async fn without_credits_nothing_is_asked() {
     assert_eq!(ask(&world, &key, &body("Hello", "")).await.status, 200);
 }
 
+/// Asks, hangs up before the answer and waits until it is charged; what it cost.
+async fn hang_up(world: &World, key: &str, asked: &str) -> i64 {
+    let before = world.balance(key).await;
+    let line = "POST /v1/chat/completions";
+    drop(crate::world::open(world.at(), line, &[("Authorization", key)], asked).await);
+    crate::world::until("the call is charged", async || world.balance(key).await < before).await;
+    before - world.balance(key).await
+}
+
 #[tokio::test]
 async fn a_client_that_hangs_up_is_charged_and_finds_its_answer_once() {
-    let server = script(&["I went on.", "I think anew.", "Late."]).await;
-    let (world, key) = funded(&server.base_url()).await;
+    let (world, key) = funded(&counting().await.0).await;
+    let asked = body("Hello", "");
+    let charged = hang_up(&world, &key, &asked).await;
     let before = world.balance(&key).await;
-    let (headers, asked) = ([("Authorization", key.as_str())], body("Hello", ""));
-    let line = "POST /v1/chat/completions";
-    let stream = crate::world::open(world.at(), line, &headers, &asked).await;
-    crate::world::until("the upstream is asked", async || server.open_step().is_none()).await;
-    drop(stream);
-    crate::world::until("the call is charged", async || world.balance(&key).await < before).await;
-    let charged = before - world.balance(&key).await;
+    let other = world.key(&Wallet::new(1)).await;
+    assert_eq!(said(&ask(&world, &other, &asked).await), "Answer 2.", "it is of another key");
     let reply = ask(&world, &key, &asked).await;
-    assert_eq!((reply.status, cost(&reply.json()["usage"])), (200, charged));
-    assert_eq!(before - world.balance(&key).await, charged, "charged once");
-    let third = ask(&world, &key, &asked).await.json();
-    assert_eq!(third["choices"][0]["message"]["content"], "I think anew.", "it is nobody's now");
-    assert_eq!(before - world.balance(&key).await, charged + cost(&third["usage"]));
+    assert_eq!((said(&reply).as_str(), cost(&reply.json()["usage"])), ("Answer 1.", charged));
+    assert_eq!(said(&ask(&world, &key, &asked).await), "Answer 3.", "it is nobody's now");
+    let (second, third) = (7 * PRICES.0 + 2 * PRICES.1, 7 * PRICES.0 + 3 * PRICES.1);
+    assert_eq!(before - world.balance(&key).await, second + third, "it was charged once");
 }
 
 #[tokio::test]
 async fn who_comes_back_after_two_minutes_asks_anew() {
-    let server = script(&["I went on.", "I think anew."]).await;
-    let (world, key) = funded(&server.base_url()).await;
-    let before = world.balance(&key).await;
-    let (headers, asked) = ([("Authorization", key.as_str())], body("Hello", ""));
-    let line = "POST /v1/chat/completions";
-    drop(crate::world::open(world.at(), line, &headers, &asked).await);
-    crate::world::until("the call is charged", async || world.balance(&key).await < before).await;
+    let (world, key) = funded(&counting().await.0).await;
+    hang_up(&world, &key, &body("Hello", "")).await;
     world.clock.step(Span::from_secs(121));
-    let reply = ask(&world, &key, &asked).await.json();
-    assert_eq!(reply["choices"][0]["message"]["content"], "I think anew.");
+    assert_eq!(said(&ask(&world, &key, &body("Hello", "")).await), "Answer 2.");
 }
 
 #[tokio::test]
@@ -193,13 +219,8 @@ faults = ["status:503", "status:400", "cut"]
 
 /// An upstream that answers whatever it is asked with this.
 async fn parrot(kind: &'static str, text: &'static str) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
     let answer = move || async move { ([("content-type", kind)], text) };
-    let app = Router::new().route("/v1/chat/completions", route(answer));
-    #[expect(clippy::disallowed_methods, reason = "the runtime of the test ends it")]
-    tokio::spawn(async move { axum::serve(listener, app).await });
-    format!("http://{address}/v1")
+    serve(Router::new().route("/v1/chat/completions", route(answer))).await
 }
 
 /// An answer with this usage: whole, and as a stream with the usage at its end.
@@ -407,15 +428,11 @@ async fn a_call_that_a_crash_cut_off_costs_nothing() {
 
 /// An upstream that refuses whatever it is asked, and lists two models.
 async fn wall(status: u16, body: &'static str) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
     let status = axum::http::StatusCode::from_u16(status).unwrap();
     let refuse = move || async move { (status, [("retry-after", "40")], body) };
     let list = axum::routing::get(async || r#"{"data":[{"id":"script-2"},{"id":"other"}]}"#);
-    let app = Router::new().route("/v1/chat/completions", route(refuse)).route("/v1/models", list);
-    #[expect(clippy::disallowed_methods, reason = "the runtime of the test ends it")]
-    tokio::spawn(async move { axum::serve(listener, app).await });
-    format!("http://{address}/v1")
+    serve(Router::new().route("/v1/chat/completions", route(refuse)).route("/v1/models", list))
+        .await
 }
 
 #[tokio::test]
