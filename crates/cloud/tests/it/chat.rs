@@ -1,5 +1,6 @@
 //! Metered calls in front of a scripted model.
 
+use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,7 +9,9 @@ use automaton_core::wire::cloud::REPLAYED;
 use automaton_script::model::ScriptServer;
 use automaton_script::story::Story;
 use axum::Router;
+use axum::http::StatusCode;
 use axum::routing::post as route;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use crate::world::{Reply, Wallet, World, get, post};
@@ -40,7 +43,7 @@ async fn ask(world: &World, authorization: &str, body: &str) -> Reply {
     post(world.at(), "/v1/chat/completions", &headers, body).await
 }
 
-pub(crate) fn cost(usage: &serde_json::Value) -> i64 {
+pub(crate) fn cost(usage: &Value) -> i64 {
     usage["prompt_tokens"].as_i64().unwrap() * PRICES.0
         + usage["completion_tokens"].as_i64().unwrap() * PRICES.1
 }
@@ -58,23 +61,29 @@ async fn a_call_costs_what_the_upstream_counted() {
     assert_eq!(before - world.balance(&key).await, cost(&json["usage"]));
 }
 
-/// An upstream that gives each question an answer of its own, `Answer 1.` first; and how many
-/// there were.
-pub(crate) async fn counting() -> (String, Arc<AtomicUsize>) {
+/// An upstream that gives each question an answer of its own, `Answer 1.` first, but for those
+/// that say `Bad` or `Busy`.
+pub(crate) async fn counting() -> String {
     let asked = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&asked);
-    let answer = move || {
-        let nth = count.fetch_add(1, Ordering::SeqCst) + 1;
-        async move {
-            let message =
-                serde_json::json!({"role": "assistant", "content": format!("Answer {nth}.")});
-            axum::Json(serde_json::json!({
-                "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
-                "usage": {"prompt_tokens": 7, "completion_tokens": nth, "total_tokens": 7 + nth},
-            }))
+    let answer = move |question: axum::Json<Value>| {
+        let refusal = match question["messages"][0]["content"].as_str() {
+            Some("Bad") => Some((StatusCode::BAD_REQUEST, "bad_value")),
+            Some("Busy") => Some((StatusCode::TOO_MANY_REQUESTS, "rate_limit_exceeded")),
+            _ => None,
+        };
+        if let Some((status, code)) = refusal {
+            let error = json!({ "message": "No such thing", "type": "x", "code": code });
+            return ready((status, axum::Json(json!({ "error": error }))));
         }
+        let nth = asked.fetch_add(1, Ordering::SeqCst) + 1;
+        let message = json!({ "role": "assistant", "content": format!("Answer {nth}.") });
+        let reply = json!({
+            "choices": [{ "index": 0, "message": message, "finish_reason": "stop" }],
+            "usage": { "prompt_tokens": 7, "completion_tokens": nth, "total_tokens": 7 + nth },
+        });
+        ready((StatusCode::OK, axum::Json(reply)))
     };
-    (serve(Router::new().route("/v1/chat/completions", route(answer))).await, asked)
+    serve(Router::new().route("/v1/chat/completions", route(answer))).await
 }
 
 async fn serve(app: Router) -> String {
@@ -91,7 +100,7 @@ fn said(reply: &Reply) -> String {
 
 #[tokio::test]
 async fn five_equal_questions_have_five_answers_and_five_charges() {
-    let (world, key) = funded(&counting().await.0).await;
+    let (world, key) = funded(&counting().await).await;
     let before = world.balance(&key).await;
     let asked = body("Vote", "");
     let votes = futures_util::future::join_all((0..5).map(|_| ask(&world, &key, &asked))).await;
@@ -117,7 +126,7 @@ async fn a_stream_costs_the_same_and_ends_after_the_charge() {
     let events: Vec<&str> = reply.body.split("\n\n").filter(|event| !event.is_empty()).collect();
     assert_eq!(events.last(), Some(&"data: [DONE]"));
     let usage = events.iter().rev().nth(1).unwrap().strip_prefix("data: ").unwrap();
-    let usage: serde_json::Value = serde_json::from_str(usage).unwrap();
+    let usage: Value = serde_json::from_str(usage).unwrap();
     assert_eq!(before - world.balance(&key).await, cost(&usage["usage"]));
     // Who did not ask for the usage gets no piece without choices.
     let quiet = ask(&world, &key, &body("Count", r#","stream":true"#)).await;
@@ -156,7 +165,7 @@ async fn hang_up(world: &World, key: &str, asked: &str) -> i64 {
 
 #[tokio::test]
 async fn a_client_that_hangs_up_is_charged_and_finds_its_answer_once() {
-    let (world, key) = funded(&counting().await.0).await;
+    let (world, key) = funded(&counting().await).await;
     let asked = body("Hello", "");
     let charged = hang_up(&world, &key, &asked).await;
     let before = world.balance(&key).await;
@@ -171,7 +180,7 @@ async fn a_client_that_hangs_up_is_charged_and_finds_its_answer_once() {
 
 #[tokio::test]
 async fn who_comes_back_after_two_minutes_asks_anew() {
-    let (world, key) = funded(&counting().await.0).await;
+    let (world, key) = funded(&counting().await).await;
     hang_up(&world, &key, &body("Hello", "")).await;
     world.clock.step(Span::from_secs(121));
     assert_eq!(said(&ask(&world, &key, &body("Hello", "")).await), "Answer 2.");
@@ -274,7 +283,7 @@ async fn a_count_that_cannot_be_is_estimated_once_told_and_charged() {
         let more = r#","stream":true,"stream_options":{"include_usage":true}"#;
         let reply = ask(&world, &key, &body("Hello", more)).await;
         let events = reply.body.split("\n\n").filter_map(|event| event.strip_prefix("data: {"));
-        let events: Vec<serde_json::Value> =
+        let events: Vec<Value> =
             events.map(|event| serde_json::from_str(&format!("{{{event}")).unwrap()).collect();
         let told: Vec<_> = events.iter().filter(|event| !event["usage"].is_null()).collect();
         assert!(
@@ -428,7 +437,7 @@ async fn a_call_that_a_crash_cut_off_costs_nothing() {
 
 /// An upstream that refuses whatever it is asked, and lists two models.
 async fn wall(status: u16, body: &'static str) -> String {
-    let status = axum::http::StatusCode::from_u16(status).unwrap();
+    let status = StatusCode::from_u16(status).unwrap();
     let refuse = move || async move { (status, [("retry-after", "40")], body) };
     let list = axum::routing::get(async || r#"{"data":[{"id":"script-2"},{"id":"other"}]}"#);
     serve(Router::new().route("/v1/chat/completions", route(refuse)).route("/v1/models", list))
