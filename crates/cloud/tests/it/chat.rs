@@ -1,6 +1,5 @@
 //! Metered calls in front of a scripted model.
 
-use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,6 +12,7 @@ use axum::http::StatusCode;
 use axum::routing::post as route;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 
 use crate::world::{Reply, Wallet, World, get, post};
 
@@ -64,24 +64,31 @@ async fn a_call_costs_what_the_upstream_counted() {
 /// An upstream that gives each question an answer of its own, `Answer 1.` first, but for those
 /// that say `Bad` or `Busy`.
 pub(crate) async fn counting() -> String {
+    counting_behind(Arc::new(Semaphore::new(1000))).await
+}
+
+/// The same, that answers so many questions as it is let.
+async fn counting_behind(gate: Arc<Semaphore>) -> String {
     let asked = Arc::new(AtomicUsize::new(0));
     let answer = move |question: axum::Json<Value>| {
-        let refusal = match question["messages"][0]["content"].as_str() {
-            Some("Bad") => Some((StatusCode::BAD_REQUEST, "bad_value")),
-            Some("Busy") => Some((StatusCode::TOO_MANY_REQUESTS, "rate_limit_exceeded")),
-            _ => None,
-        };
-        if let Some((status, code)) = refusal {
-            let error = json!({ "message": "No such thing", "type": "x", "code": code });
-            return ready((status, axum::Json(json!({ "error": error }))));
+        let (gate, asked) = (Arc::clone(&gate), Arc::clone(&asked));
+        async move {
+            gate.acquire().await.unwrap().forget();
+            let refusal = match question["messages"][0]["content"].as_str() {
+                Some("Bad") => Some((StatusCode::BAD_REQUEST, "bad_value")),
+                Some("Busy") => Some((StatusCode::TOO_MANY_REQUESTS, "rate_limit_exceeded")),
+                _ => None,
+            };
+            if let Some((status, code)) = refusal {
+                let error = json!({ "message": "No such thing", "type": "x", "code": code });
+                return (status, axum::Json(json!({ "error": error })));
+            }
+            let nth = asked.fetch_add(1, Ordering::SeqCst) + 1;
+            let message = json!({ "role": "assistant", "content": format!("Answer {nth}.") });
+            let usage = json!({ "prompt_tokens": 7, "completion_tokens": nth });
+            let choices = json!([{ "index": 0, "message": message, "finish_reason": "stop" }]);
+            (StatusCode::OK, axum::Json(json!({ "choices": choices, "usage": usage })))
         }
-        let nth = asked.fetch_add(1, Ordering::SeqCst) + 1;
-        let message = json!({ "role": "assistant", "content": format!("Answer {nth}.") });
-        let reply = json!({
-            "choices": [{ "index": 0, "message": message, "finish_reason": "stop" }],
-            "usage": { "prompt_tokens": 7, "completion_tokens": nth, "total_tokens": 7 + nth },
-        });
-        ready((StatusCode::OK, axum::Json(reply)))
     };
     serve(Router::new().route("/v1/chat/completions", route(answer))).await
 }
@@ -154,20 +161,26 @@ async fn without_credits_nothing_is_asked() {
     assert_eq!(ask(&world, &key, &body("Hello", "")).await.status, 200);
 }
 
-/// Asks, hangs up before the answer and waits until it is charged; what it cost.
-async fn hang_up(world: &World, key: &str, asked: &str) -> i64 {
-    let before = world.balance(key).await;
+/// A world in which somebody asked this, hung up before the answer, and was charged; what it cost.
+async fn hung_up(asked: &str) -> (World, String, i64) {
+    let gate = Arc::new(Semaphore::new(0));
+    let (world, key) = funded(&counting_behind(Arc::clone(&gate)).await).await;
+    let before = world.balance(&key).await;
+    let headers = [("Authorization", key.as_str())];
     let line = "POST /v1/chat/completions";
-    drop(crate::world::open(world.at(), line, &[("Authorization", key)], asked).await);
-    crate::world::until("the call is charged", async || world.balance(key).await < before).await;
-    before - world.balance(key).await
+    let stream = crate::world::open(world.at(), line, &headers, asked).await;
+    crate::world::until("the call is begun", async || world.held(&key).await > 0).await;
+    drop(stream);
+    gate.add_permits(1000);
+    crate::world::until("the call is charged", async || world.balance(&key).await < before).await;
+    let charged = before - world.balance(&key).await;
+    (world, key, charged)
 }
 
 #[tokio::test]
 async fn a_client_that_hangs_up_is_charged_and_finds_its_answer_once() {
-    let (world, key) = funded(&counting().await).await;
     let asked = body("Hello", "");
-    let charged = hang_up(&world, &key, &asked).await;
+    let (world, key, charged) = hung_up(&asked).await;
     let before = world.balance(&key).await;
     let other = world.key(&Wallet::new(1)).await;
     assert_eq!(said(&ask(&world, &other, &asked).await), "Answer 2.", "it is of another key");
@@ -180,8 +193,7 @@ async fn a_client_that_hangs_up_is_charged_and_finds_its_answer_once() {
 
 #[tokio::test]
 async fn who_comes_back_after_two_minutes_asks_anew() {
-    let (world, key) = funded(&counting().await).await;
-    hang_up(&world, &key, &body("Hello", "")).await;
+    let (world, key, _) = hung_up(&body("Hello", "")).await;
     world.clock.step(Span::from_secs(121));
     assert_eq!(said(&ask(&world, &key, &body("Hello", "")).await), "Answer 2.");
 }
