@@ -133,6 +133,10 @@ impl<'a> AnswerStream<'a> {
     /// When it is none.
     pub(super) fn document(&mut self, body: Bytes) -> Result<(), serde_json::Error> {
         let mut fields: AnswerFields = serde_json::from_slice(&body)?;
+        if !fields.contains_key("choices") {
+            // Some servers refuse with a status that says that all is well.
+            return Err(serde::de::Error::missing_field("choices"));
+        }
         let is_changed = self.weigh(&mut fields, "chat.completion");
         self.document = Some(AnswerDocument { body, fields, is_changed });
         Ok(())

@@ -313,6 +313,16 @@ async fn a_count_that_cannot_be_is_estimated_once_told_and_charged() {
 }
 
 #[tokio::test]
+async fn an_error_in_the_place_of_an_answer_costs_nothing() {
+    let text = r#"{"error":{"message":"overloaded","code":503}}"#;
+    let (world, key) = funded(&parrot("application/json", text).await).await;
+    let before = world.balance(&key).await;
+    let reply = ask(&world, &key, &body("Hello", "")).await;
+    assert_eq!((reply.status, reply.json()["code"].as_str()), (502, Some("UPSTREAM_FAILED")));
+    assert_eq!((world.balance(&key).await, world.held(&key).await), (before, 0));
+}
+
+#[tokio::test]
 async fn more_than_was_set_aside_is_charged_and_told_as_that() {
     let [(kind, text), _] = answers(r#"{"prompt_tokens":7,"completion_tokens":2000}"#);
     let (world, key) = funded(&parrot(kind, text).await).await;
