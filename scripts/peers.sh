@@ -26,6 +26,7 @@ else
         "@x402/express@2.27.0"
         "@x402/fetch@2.27.0"
         "express@5.3.0"
+        "openai@7.57.0"
         "viem@2.57.20"
     )
     python_packages=(

@@ -155,6 +155,7 @@ async fn durations_and_calls_are_counted_over_the_life() {
         cached_tokens: 0,
         completion_tokens: 1,
         cost: Microcents::ZERO,
+        estimated: false,
         first_token_ms: 40,
         total_ms: 700,
     };

@@ -310,6 +310,7 @@ async fn assemble(
         minimum: Microcents::from_cents(minimum)
             .map_err(|error| CloudError::Config(error.to_string()))?,
         ids: ids.clone(),
+        started: clock.now(),
         tasks,
         report: Arc::clone(&report),
         calls: Mutex::new(HashMap::new()),

@@ -1,7 +1,7 @@
 //! What keeps a cloud from starting, and how a request is refused.
 //!
-//! A refusal has one shape on the wire, and its text never holds a key, a
-//! signature or what the database said.
+//! A refusal has one shape on the wire, within which models have that of OpenAI,
+//! too, and its text never holds a key, a signature or what the database said.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -9,14 +9,18 @@ use std::sync::Arc;
 
 use automaton_core::error::{Classified, ErrorClass, chain};
 use automaton_core::money::Microcents;
-use automaton_core::wire::cloud::{ErrorBody, ErrorDetails, INVALID_REQUEST};
+use automaton_core::wire::cloud::{
+    ErrorBody, ErrorDetails, INVALID_REQUEST, MODEL_NOT_FOUND, ModelError, ModelErrorBody,
+};
 use automaton_inference::InferenceError;
 use automaton_net::NetError;
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
 
-use crate::db::{DbError, LedgerTotals};
+use crate::billing::price::BilledTokens;
+use crate::db::{Balance, DbError, LedgerTotals};
 
 /// Where what the operator should know is told: one sentence a call.
 pub type OperatorNotifier = Arc<dyn Fn(String) + Send + Sync>;
@@ -81,19 +85,79 @@ pub(crate) struct ApiError {
     pub(crate) body: Box<ErrorBody>,
     /// After how many seconds the same may work, where somebody has said so.
     pub(crate) again_after: Option<u64>,
+    /// What only clients of OpenAI look for.
+    pub(crate) field: Box<RefusedField>,
+}
+
+/// What a refusal is about, in the words of OpenAI, where whoever refuses said so.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct RefusedField {
+    /// The field of the request.
+    pub(crate) param: Option<String>,
+    /// What is wrong with it.
+    pub(crate) code: Option<String>,
 }
 
 impl ApiError {
     pub(crate) fn new(status: StatusCode, code: &str, error: impl Into<String>) -> Self {
         let details = ErrorDetails::default();
         let body = ErrorBody { error: error.into(), code: code.to_owned(), details, detail: None };
-        Self { status, body: Box::new(body), again_after: None }
+        Self { status, body: Box::new(body), again_after: None, field: Box::default() }
     }
 
     /// There are too few credits.
     pub(crate) fn insufficient(needed: Microcents, available: Microcents) -> Self {
         let body = ErrorBody::insufficient(needed.cents_ceil(), available.cents_floor());
-        Self { status: StatusCode::PAYMENT_REQUIRED, body: Box::new(body), again_after: None }
+        let refusal = Self::new(StatusCode::PAYMENT_REQUIRED, "", "");
+        Self { body: Box::new(body), ..refusal }
+    }
+
+    /// There are too few credits for a question, of so many tokens with its answer.
+    pub(crate) fn cannot_ask(needed: Microcents, most: BilledTokens, balance: Balance) -> Self {
+        let Balance { available, held } = balance;
+        let mut refusal = Self::insufficient(needed, available);
+        let BilledTokens { prompt, completion, .. } = most;
+        refusal.body.error = format!(
+            "Insufficient credits: {needed} are needed for a prompt of at most {prompt} tokens and \
+             an answer of at most {completion}; {available} are there, besides {held} that are set \
+             aside for calls under way. A smaller max_tokens needs less."
+        );
+        let details = &mut refusal.body.details;
+        details.required_microcents = Some(needed);
+        (details.available_microcents, details.held_microcents) = (Some(available), Some(held));
+        refusal
+    }
+
+    /// A request for a model cannot be carried out as it is.
+    pub(crate) fn wrong_field(error: impl Into<String>, param: Option<&str>) -> Self {
+        let refusal = Self::new(StatusCode::BAD_REQUEST, INVALID_REQUEST, error);
+        let field = RefusedField { param: param.map(str::to_owned), code: None };
+        Self { field: Box::new(field), ..refusal }
+    }
+
+    pub(crate) fn no_model(id: &str) -> Self {
+        let what = format!("there is no model '{id}'");
+        let refusal = Self::new(StatusCode::NOT_FOUND, MODEL_NOT_FOUND, what);
+        Self { field: Self::wrong_field("", Some("model")).field, ..refusal }
+    }
+
+    /// The body for clients of OpenAI.
+    pub(crate) fn for_models(&self) -> ModelErrorBody {
+        let ErrorBody { error, code, details, detail } = (*self.body).clone();
+        let (kind, usual) = match self.status.as_u16() {
+            401 => ("authentication_error", Some("invalid_api_key")),
+            402 => ("insufficient_quota", Some("insufficient_quota")),
+            403 => ("permission_error", None),
+            429 => ("rate_limit_error", Some("rate_limit_exceeded")),
+            400..500 => ("invalid_request_error", None),
+            _ => ("server_error", None),
+        };
+        let RefusedField { param, code: told } = (*self.field).clone();
+        let named = told.or_else(|| usual.map(str::to_owned));
+        let named = named.unwrap_or_else(|| code.to_ascii_lowercase());
+        let error = ModelError { message: error, kind: kind.to_owned(), code: named, param };
+        ModelErrorBody { error, code, details, detail }
     }
 
     /// What was sent cannot be meant.
@@ -135,11 +199,13 @@ impl ApiError {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let busy = matches!(self.status.as_u16(), 429 | 503);
-        let mut response = (self.status, Json(self.body)).into_response();
+        let mut response = (self.status, Json(&self.body)).into_response();
         if busy {
             let seconds = HeaderValue::from(self.again_after.unwrap_or(2));
             response.headers_mut().insert(header::RETRY_AFTER, seconds);
         }
+        // Where clients of OpenAI ask it is written anew, in their form.
+        response.extensions_mut().insert(self);
         response
     }
 }

@@ -19,12 +19,18 @@ pub struct Books {
     pub cached_tokens: u64,
     /// Tokens of the answers.
     pub completion_tokens: u64,
+    /// Answers whose tokens are an estimate, since their server did not count them.
+    #[serde(default)]
+    pub estimated: u64,
     /// The sum over the answers of tokens times price.
     pub computed: Microcents,
     /// Answers that were asked for and never heard, since a process died or a
     /// connection broke: the cloud may have charged them.
     pub unsettled: u64,
-    /// What those may have cost at most.
+    /// What the cloud says that it charged for some of those.
+    #[serde(default)]
+    pub unheard: Microcents,
+    /// What the others may have cost at most.
     pub unsettled_most: Microcents,
     /// Credits bought by payments that the agent's record calls settled.
     pub bought: Microcents,
@@ -83,13 +89,14 @@ impl Books {
             && self.signed.is_some_and(|signed| self.may_be_signed(signed))
     }
 
-    /// Whether the credits that are gone are what was computed. Answers that were
-    /// never heard can only have cost more, and so can transfers in doubt.
+    /// Whether the credits that are gone are what was computed and what the cloud charged for
+    /// answers that were never heard. Others of those can only have cost more, and so can
+    /// transfers in doubt.
     fn may_be_gone(&self) -> bool {
-        let most = self.computed.plus(self.in_doubt);
-        let most = most.and_then(|most| most.plus(self.unsettled_most));
+        let Ok(least) = self.computed.plus(self.unheard) else { return false };
+        let most = least.plus(self.in_doubt).and_then(|most| most.plus(self.unsettled_most));
         let (Ok(Some(gone)), Ok(most)) = (self.gone(), most) else { return false };
-        self.computed <= gone && gone <= most
+        least <= gone && gone <= most
     }
 
     /// Whether the signer's sum is the record's, but for payments that were given up.
@@ -133,6 +140,9 @@ mod tests {
         };
         assert!(unsettled(1).agree(), "it may have cost that");
         assert!(!unsettled(0).agree(), "and no more");
+        let unheard = |charged| Books { unheard: Microcents::new(charged), ..unsettled(0) };
+        assert!(unheard(1).agree(), "it cost that");
+        assert!(!unheard(2).agree(), "and that is not gone");
         let given = Microcents::new(1_000_000);
         let sent = Books { sent: given, received: given, ..books() };
         assert!(sent.agree(), "what came went");

@@ -392,6 +392,9 @@ pub enum Event {
         completion_tokens: u32,
         /// What it cost.
         cost: Microcents,
+        /// Whether the tokens are an estimate, since whoever answered did not count them.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        estimated: bool,
         /// Milliseconds until the first token.
         first_token_ms: i64,
         /// Milliseconds of the whole answer.

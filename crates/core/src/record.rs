@@ -187,6 +187,9 @@ pub struct Usage {
     pub completion_tokens: u32,
     /// What it cost.
     pub cost: Microcents,
+    /// Whether the tokens are an estimate, since whoever answered did not count them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
     /// Milliseconds until the first token came.
     pub first_token_ms: i64,
     /// Milliseconds of the whole answer.

@@ -173,6 +173,7 @@ mod tests {
             cached_tokens: 0,
             completion_tokens: 0,
             cost: Microcents::ZERO,
+            estimated: false,
             first_token_ms: 0,
             total_ms: 0,
         };

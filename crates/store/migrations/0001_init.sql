@@ -94,6 +94,7 @@ CREATE TABLE turns (
     cached_tokens     INTEGER CHECK (cached_tokens >= 0),
     completion_tokens INTEGER CHECK (completion_tokens >= 0),
     cost_microcents   INTEGER CHECK (cost_microcents >= 0),
+    estimated         INTEGER NOT NULL DEFAULT 0 CHECK (estimated IN (0, 1)),
     first_token_ms    INTEGER,
     total_ms          INTEGER,
     asked_at          INTEGER,
@@ -205,7 +206,7 @@ CREATE TABLE digests (
 
 -- What all answers of models used, those of turns that were lost as well: a server charges
 -- for what it sent, whatever became of it here. `unsettled` counts those that were asked for at a
--- price and never came.
+-- price and never came, `estimated` those of which nobody had counted the tokens.
 CREATE TABLE inference_totals (
     one               INTEGER PRIMARY KEY CHECK (one = 1),
     answers           INTEGER NOT NULL CHECK (answers >= 0),
@@ -213,6 +214,7 @@ CREATE TABLE inference_totals (
     cached_tokens     INTEGER NOT NULL CHECK (cached_tokens >= 0),
     completion_tokens INTEGER NOT NULL CHECK (completion_tokens >= 0),
     cost_microcents   INTEGER NOT NULL CHECK (cost_microcents >= 0),
+    estimated         INTEGER NOT NULL DEFAULT 0 CHECK (estimated >= 0),
     unsettled         INTEGER NOT NULL DEFAULT 0 CHECK (unsettled >= 0)
 ) STRICT;
 INSERT INTO inference_totals (one, answers, prompt_tokens, cached_tokens, completion_tokens, cost_microcents)

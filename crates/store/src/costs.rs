@@ -37,6 +37,8 @@ pub struct CostTotals {
     pub completion_tokens: u64,
     /// What they cost.
     pub cost: Microcents,
+    /// Those whose tokens are an estimate.
+    pub estimated: u64,
     /// Answers that were asked for at a price and never heard.
     pub unsettled: u64,
 }
@@ -246,7 +248,8 @@ pub(crate) fn settle(
     turn: TurnId,
     usage: &Usage,
 ) -> Result<(), TxError> {
-    let Usage { prompt_tokens, cached_tokens, completion_tokens, cost: paid, .. } = *usage;
+    let Usage { prompt_tokens, cached_tokens, completion_tokens, cost: paid, estimated, .. } =
+        *usage;
     if let Some(asked) = asked {
         tx.exec(FORGET, [Sql(asked.id)])?;
         add_unsettled(tx, -1)?;
@@ -263,7 +266,7 @@ pub(crate) fn settle(
             book(tx, &LedgerBooking { key: &key, category, amount, turn, goal, source: SOURCE })?;
         }
     }
-    let params = params![prompt_tokens, cached_tokens, completion_tokens, Sql(paid)];
+    let params = params![prompt_tokens, cached_tokens, completion_tokens, Sql(paid), estimated];
     tx.exec(sql!("totals_add"), params)?;
     Ok(())
 }
@@ -276,6 +279,7 @@ pub(crate) fn totals(connection: &Connection) -> Result<CostTotals, TxError> {
             cached_tokens: get(row, "cached_tokens")?,
             completion_tokens: get(row, "completion_tokens")?,
             cost: get(row, "cost_microcents")?,
+            estimated: get(row, "estimated")?,
             unsettled: get(row, "unsettled")?,
         })
     })?;

@@ -77,6 +77,7 @@ fn record(row: &Row<'_>) -> rusqlite::Result<TurnRecord> {
             cached_tokens: row.get("cached_tokens")?,
             completion_tokens: row.get("completion_tokens")?,
             cost: get(row, "cost_microcents")?,
+            estimated: row.get("estimated")?,
             first_token_ms: row.get("first_token_ms")?,
             total_ms: row.get("total_ms")?,
         })

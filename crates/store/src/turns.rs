@@ -285,6 +285,7 @@ fn judge(tx: &Tx<'_>, judgement: &Judgement) -> Result<(), TxError> {
             Sql(usage.cost),
             usage.first_token_ms,
             usage.total_ms,
+            usage.estimated,
         ],
     )?;
     for (ordinal, call) in calls.iter().enumerate() {

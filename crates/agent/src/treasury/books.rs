@@ -36,6 +36,7 @@ impl Treasury {
         // for ever, and is found by whoever compares.
         let _alone = timeout(LOCK_WITHIN, self.topup_lock.lock()).await;
         let (payments, totals) = (self.store.payments().await?, self.store.totals().await?);
+        let unsettled = self.unsettled().await?;
         let of = |state| payments.iter().filter(move |payment| payment.state == state);
         let settled: Vec<&Payment> = of(PaymentState::Settled).collect();
         let bought = worth(of(PaymentState::Settled), Purpose::TopUp)?;
@@ -52,12 +53,14 @@ impl Treasury {
             prompt_tokens: totals.prompt_tokens,
             cached_tokens: totals.cached_tokens,
             completion_tokens: totals.completion_tokens,
+            estimated: totals.estimated,
             computed: totals.cost,
             unsettled: totals.unsettled,
             bought,
             sent: worth(of(PaymentState::Settled), Purpose::Transfer)?,
             in_doubt: worth(open, Purpose::Transfer)?,
-            unsettled_most: self.store.unsettled_most().await?,
+            unheard: unsettled.charged,
+            unsettled_most: unsettled.most,
             received: self.store.received().await?,
             rented: self.store.rented().await?,
             left,

@@ -16,7 +16,7 @@ use automaton_core::wire::cloud::{CallReply, CallState};
 use automaton_store::{StoreError, UnsettledCost};
 use tokio::time::timeout;
 
-use super::{PaymentContext, Treasury};
+use super::{PaymentContext, Treasury, TreasuryError};
 use crate::deps::AgentDeps;
 
 /// How long the cloud may take to say what all of them cost.
@@ -66,7 +66,40 @@ async fn settle_all(deps: &AgentDeps) -> Result<(), StoreError> {
     }
 }
 
+/// What answers that were not heard cost.
+pub(super) struct UnsettledTotals {
+    /// As the cloud says of those that it charged.
+    pub(super) charged: Microcents,
+    /// At most, of the others.
+    pub(super) most: Microcents,
+}
+
 impl Treasury {
+    /// What answers cost that were not heard, as far as the cloud tells. It says so of each, so
+    /// that the room that one leaves in the books hides nothing else.
+    pub(super) async fn unsettled(&self) -> Result<UnsettledTotals, TreasuryError> {
+        let mut known = Microcents::ZERO;
+        let mut charged = Microcents::ZERO;
+        let PaymentContext { cloud, key, origin, .. } = &self.payment_context;
+        let open = self.store.unsettled_costs().await?;
+        for UnsettledCost { reservation: asked, cloud: by, .. } in open {
+            let Some(key) = key.as_ref().filter(|_| by.as_ref() == Some(origin)) else { continue };
+            // silent-ok: what the cloud does not say may have cost the most that it can.
+            match timeout(WITHIN, cloud.call(key, &asked.name())).await.ok().and_then(Result::ok) {
+                Some(Some(call)) => match call.state {
+                    CallState::Open => continue,
+                    CallState::Settled => charged = charged.plus(call.charged_microcents)?,
+                    CallState::Released => {}
+                },
+                Some(None) => {}
+                None => break,
+            }
+            known = known.plus(asked.most())?;
+        }
+        let most = self.store.unsettled_most().await?.minus(known)?.max(Microcents::ZERO);
+        Ok(UnsettledTotals { charged, most })
+    }
+
     async fn settle(&self, deps: &AgentDeps, open: Vec<UnsettledCost>) -> Result<(), StoreError> {
         let PaymentContext { cloud, key: Some(key), .. } = &self.payment_context else {
             return Ok(());
@@ -110,6 +143,7 @@ fn usage(call: &CallReply) -> Usage {
         cached_tokens: call.cached_tokens,
         completion_tokens: call.completion_tokens,
         cost: call.charged_microcents,
+        estimated: call.estimated,
         ..Usage::default()
     }
 }

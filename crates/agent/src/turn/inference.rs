@@ -15,7 +15,7 @@ use automaton_core::money::Microcents;
 use automaton_core::record::Usage;
 use automaton_core::tool::ToolName;
 use automaton_inference::{
-    Completion, CompletionRequest, FinishReason, InferenceError, ModelInfo, RawCall,
+    Completion, CompletionRequest, FinishReason, InferenceError, ModelInfo, Provider, RawCall,
     TokenCountSource, TokenSink,
 };
 use automaton_store::{
@@ -87,7 +87,8 @@ pub(super) async fn ask(
     tell_asked(ctx, claimed.turn, provider.model(), reads);
     let span = debug_span!("model", model = %provider.model().id, messages = ask.messages.len());
     let asked = AskedAnswer { prompt: kept, at: ctx.deps.ids.now(), reservation };
-    let mut asking = Box::pin(provider.complete(&ask, &sink).instrument(span));
+    let is_recorded = ctx.deps.treasury.is_some() && ask.name.is_some();
+    let mut asking = Box::pin(heard(provider, &ask, &sink, is_recorded).instrument(span));
     let answered = tokio::select! {
         biased;
         // Cancel-safe: a dropped answer is asked for again.
@@ -118,6 +119,23 @@ pub(super) async fn ask(
     ctx.deps.faults.reach(FaultPoint::ThoughtReceived);
     tell(ctx, claimed.turn, &reply, &left_out);
     Ok(AnsweredTurn { claimed, reply, asked: Some(asked) })
+}
+
+/// The answer. One that a cloud has recorded under the name of its question, and that was lost on
+/// the way here, is asked for once more by that name: it is charged once.
+async fn heard(
+    provider: &dyn Provider,
+    ask: &CompletionRequest,
+    sink: &dyn TokenSink,
+    is_recorded: bool,
+) -> Result<Completion, InferenceError> {
+    match provider.complete(ask, sink).await {
+        Err(lost) if is_recorded && !lost.costs_nothing() => {
+            // What comes of the second says nothing of the first, which may have been charged.
+            provider.complete(ask, sink).await.or(Err(lost))
+        }
+        answered => answered,
+    }
 }
 
 /// What was approved, as if the model had just called it: it had, and nobody else may
@@ -176,6 +194,7 @@ fn tell(ctx: &AgentContext, turn: TurnId, reply: &Completion, left_out: &[ToolNa
         cached_tokens: usage.cached_tokens,
         completion_tokens: usage.completion_tokens,
         cost: usage.cost,
+        estimated: usage.estimated,
         first_token_ms: usage.first_token_ms,
         total_ms: usage.total_ms,
         left_out: left_out.iter().map(ToString::to_string).collect(),

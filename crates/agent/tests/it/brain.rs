@@ -60,6 +60,7 @@ pub(crate) struct Brain {
     seen: Mutex<Vec<Vec<Message>>>,
     offered: Mutex<Vec<String>>,
     longest: Mutex<Vec<u32>>,
+    questions: Mutex<Vec<Option<String>>>,
     poison: Option<&'static str>,
     chars_max: Option<usize>,
     names: Option<u32>,
@@ -74,6 +75,7 @@ impl Brain {
         info.id = "scripted".into();
         let moves = Mutex::new(moves.iter().rev().cloned().collect());
         let (seen, offered, longest) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let questions = Mutex::default();
         let (poison, chars_max, names, priced, hands_over) = (None, None, None, false, None);
         Self {
             info,
@@ -82,6 +84,7 @@ impl Brain {
             seen,
             offered,
             longest,
+            questions,
             poison,
             chars_max,
             names,
@@ -122,6 +125,11 @@ impl Brain {
     /// How many tokens each answer might have.
     pub(crate) fn longest(&self) -> Vec<u32> {
         self.longest.lock().unwrap().clone()
+    }
+
+    /// What each question was called.
+    pub(crate) fn questions(&self) -> Vec<Option<String>> {
+        self.questions.lock().unwrap().clone()
     }
 
     /// The tools that it was offered last.
@@ -198,6 +206,7 @@ impl Provider for Brain {
             check(&ask.messages, self.info.context_tokens);
             self.seen.lock().unwrap().push(ask.messages.clone());
             self.longest.lock().unwrap().push(ask.max_tokens);
+            self.questions.lock().unwrap().push(ask.name.clone());
             *self.offered.lock().unwrap() =
                 ask.tools.iter().map(|tool| tool.name.to_string()).collect();
             if let Some(poison) = self.poison
@@ -251,6 +260,7 @@ impl Provider for Brain {
                 cached_tokens: 0,
                 completion_tokens: tokens.completion,
                 cost,
+                estimated: false,
                 first_token_ms: 0,
                 total_ms: 0,
             };

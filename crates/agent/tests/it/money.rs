@@ -10,15 +10,16 @@ use automaton_agent::{NoEvents, live};
 use automaton_core::books::Books;
 use automaton_core::event::Event;
 use automaton_core::faults::{FaultPoint, NoFaults};
-use automaton_core::money::MicroUsdc;
+use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::record::CallStatus;
 use automaton_core::state::AgentState;
 use automaton_core::tier::SurvivalTier;
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::trust::{Label, Labelled};
+use automaton_store::NewCostReservation;
 use futures_util::future::LocalBoxFuture;
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::brain::{Brain, Move};
@@ -351,6 +352,57 @@ async fn a_model_that_is_not_paid_has_the_balances_read_anew() {
     let (_, events) = lives(&home, &town, brain, 1).await;
     let read = |event: &&Event| matches!(event, Event::BalancesRead { .. });
     assert_eq!(events.iter().filter(read).count(), 3, "{events:?}");
+}
+
+#[tokio::test]
+async fn an_answer_that_was_lost_is_asked_for_once_more_by_its_name() {
+    let (home, town) = (Home::new(), Town::new(4, 6 * DOLLAR));
+    let (once, thrice) = ([Move::Fail], [Move::Fail, Move::Fail, Move::Fail]);
+    let (brain, events) = lives(&home, &town, Brain::new(8192, &once, Move::Say("Fine.")), 1).await;
+    let asked = brain.questions();
+    assert!(asked.len() == 2 && asked[0].is_some() && asked[0] == asked[1], "{asked:?}");
+    let failed = |event: &&Event| matches!(event, Event::TurnFailed { .. });
+    assert_eq!(events.iter().filter(failed).count(), 0, "{events:?}");
+    let Some(Event::BooksChecked { books, .. }) = events.last() else { panic!("{events:?}") };
+    assert_eq!((books.answers, books.unsettled, books.computed.units()), (1, 0, 5));
+
+    let (home, town) = (Home::new(), Town::new(4, 6 * DOLLAR));
+    let (brain, events) =
+        lives(&home, &town, Brain::new(8192, &thrice, Move::Say("Fine.")), 1).await;
+    let asked = brain.questions();
+    assert!(asked[0] == asked[1] && asked[1] != asked[2] && asked[2] == asked[3], "{asked:?}");
+    assert_eq!(events.iter().filter(failed).count(), 1, "{events:?}");
+}
+
+#[tokio::test]
+async fn an_answer_that_was_not_heard_hides_no_gap_in_the_books() {
+    let (home, town) = (Home::new(), Town::new(20, 0));
+    let store = home.store_by(town.ids(), Arc::new(NoFaults)).await;
+    let treasury = town.treasury(&store, Arc::new(NoFaults), Arc::new(NoEvents)).await;
+    treasury.buy(5).await.unwrap();
+    let (turn, most) = (town.ids().id(), Microcents::new(9000));
+    let cloud = Some(town.url.clone());
+    let asked = store.reserve_cost(NewCostReservation { turn, goal: None, most, cloud });
+    let name = asked.await.unwrap().name();
+    let agree = async |call: Option<Value>, gone: i64| {
+        match call {
+            Some(call) => town.counts().calls.insert(name.clone(), call),
+            None => town.counts().calls.remove(&name),
+        };
+        town.counts().credits = 5 * DOLLAR - gone;
+        treasury.books().await.unwrap().agree()
+    };
+    let settled = || Some(json!({ "state": "settled", "charged_microcents": 70 }));
+    for (gone, agrees) in [(69, false), (70, true), (71, false)] {
+        assert_eq!(agree(settled(), gone).await, agrees, "{gone}");
+    }
+    for call in [Some(json!({ "state": "released" })), None] {
+        assert!(agree(call.clone(), 0).await && !agree(call.clone(), 1).await, "{call:?}");
+    }
+    let open = || Some(json!({ "state": "open" }));
+    for (gone, agrees) in [(0, true), (9000, true), (9001, false)] {
+        assert_eq!(agree(open(), gone).await, agrees, "{gone}");
+    }
 }
 
 /// A treasury of a town, and what it tells.

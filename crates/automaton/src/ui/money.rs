@@ -166,7 +166,11 @@ fn told(books: &Books) -> String {
     } else {
         format!(", and {} for machines", books.rented)
     };
-    let answers = many(*answers, "answer");
+    let estimated = match books.estimated {
+        0 => String::new(),
+        some => format!(" (of {} the tokens are an estimate)", number(some)),
+    };
+    let answers = format!("{}{estimated}", many(*answers, "answer"));
     let (read, cached) = (many(*prompt_tokens, "token"), number(*cached_tokens));
     let wrote = number(*completion_tokens);
     format!(

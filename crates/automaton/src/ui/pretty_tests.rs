@@ -35,6 +35,7 @@ fn story() -> Vec<Event> {
             cached_tokens: 800,
             completion_tokens: 20,
             cost: Microcents::new(12_000),
+            estimated: false,
             first_token_ms: 200,
             total_ms: 1500,
             left_out: vec!["sleep".to_owned()],

@@ -387,6 +387,7 @@ fn answered(event: &Event) -> Option<String> {
         cached_tokens,
         completion_tokens,
         cost,
+        estimated,
         total_ms,
         left_out,
         ..
@@ -408,7 +409,8 @@ fn answered(event: &Event) -> Option<String> {
         0 => String::new(),
         _ => format!(" for {}", price(*cost)),
     };
-    Some(format!("  Read {read}{cached}, wrote {wrote} in {took}{cost}{left_out}"))
+    let guess = if *estimated { "; the tokens are an estimate" } else { "" };
+    Some(format!("  Read {read}{cached}, wrote {wrote} in {took}{cost}{guess}{left_out}"))
 }
 
 /// Why it woke: causes that nobody has to explain, and the words of those that somebody gave.

@@ -11,6 +11,7 @@ use automaton_core::event::Event;
 use automaton_testkit::world::{ProcessOutput, World};
 use serde_json::json;
 
+use super::livelihood::check_books;
 use super::{paying_world, world};
 
 /// How long a run may take, on a machine that does other things too.
@@ -25,6 +26,8 @@ enum Mood {
     Hangs,
     /// Answers.
     Answers,
+    /// Calls a tool, and tells of the tokens what nobody can count with.
+    Miscounts,
     /// Answers what has no more than so many tokens, and refuses the rest.
     Takes(usize),
 }
@@ -36,6 +39,28 @@ struct Server {
     asked: AtomicU32,
     /// What it was last asked.
     last: Mutex<serde_json::Value>,
+}
+
+/// What is no count of tokens, one after the other.
+const MISCOUNTS: [&str; 6] = [
+    "null",
+    "-5",
+    r#""many""#,
+    r#"{"prompt_tokens":1000000000000000000,"completion_tokens":3}"#,
+    r#"{"prompt_tokens":1e309,"completion_tokens":1e309}"#,
+    r#"{"prompt_tokens":60000,"completion_tokens":3}"#,
+];
+
+/// An answer that calls a tool, with one of them.
+fn miscounted(nth: usize) -> String {
+    let arguments = format!(r#"{{"command":"echo {nth}"}}"#);
+    let function = json!({ "name": "exec", "arguments": arguments });
+    let calls = json!([{ "index": 0, "id": "c", "function": function }]);
+    let delta = json!({ "content": "Again.", "tool_calls": calls });
+    let choices = json!([{ "delta": delta, "finish_reason": "tool_calls" }]);
+    let usage = MISCOUNTS[nth % MISCOUNTS.len()];
+    let piece = format!(r#"{{"choices":{choices},"took":1e309}}"#);
+    format!("data: {piece}\n\ndata: {{\"choices\":[],\"usage\":{usage}}}\n\ndata: [DONE]\n\n")
 }
 
 /// What it lists.
@@ -86,7 +111,7 @@ impl Server {
         let (status, media, body) = match path.as_str() {
             "/v1/models" => (200, "application/json", MODELS.to_owned()),
             "/v1/chat/completions" => {
-                self.asked.fetch_add(1, Ordering::SeqCst);
+                let nth = self.asked.fetch_add(1, Ordering::SeqCst) as usize;
                 let tokens = body.len() / 4;
                 *self.last.lock().unwrap() = serde_json::from_slice(&body).unwrap();
                 let mood = *self.mood.lock().unwrap();
@@ -111,6 +136,7 @@ impl Server {
                         reader.read_to_end(&mut Vec::new()).ok();
                         return;
                     }
+                    Mood::Miscounts => (200, "text/event-stream", miscounted(nth)),
                     Mood::Answers | Mood::Takes(_) => {
                         let piece = json!({
                             "choices": [{ "delta": { "content": "Fine." }, "finish_reason": "stop" }],
@@ -292,4 +318,26 @@ fn a_stop_in_the_middle_of_an_answer_is_quick_and_no_failure_later() {
         _ => None,
     });
     assert_eq!(books.unwrap().unsettled, 0, "settled by its name");
+}
+
+#[test]
+fn what_a_server_miscounts_is_estimated_once_and_all_books_agree() {
+    let server = Server::start(Mood::Miscounts);
+    let world = paying_world().brain(&server.url);
+    let turns = MISCOUNTS.len().to_string();
+    let arguments = ["--brain-model", "big-one", "--turns", &turns, "--ask", "Count"];
+    let finished = world.up(&arguments).unwrap().finish_within(LIMIT).unwrap();
+    assert_eq!(finished.code, Some(0), "{}\n{}", finished.stdout, finished.stderr);
+    let books = check_books(&finished.events, "miscounted");
+    assert_eq!((books.answers, books.estimated, books.unsettled), (6, 6, 0), "{books:?}");
+    assert_eq!(books.gone().unwrap(), Some(books.computed), "exactly");
+    let told = finished.events.iter().filter_map(|stamped| match &stamped.event {
+        Event::InferenceCompleted { estimated, cost, .. } => Some((*estimated, cost.units())),
+        _ => None,
+    });
+    let told: Vec<(bool, i64)> = told.collect();
+    assert!(told.iter().all(|(estimated, cost)| *estimated && *cost > 0), "{told:?}");
+    assert_eq!(told.iter().map(|(_, cost)| cost).sum::<i64>(), books.computed.units());
+    let failed = |event: &Event| matches!(event, Event::TurnFailed { .. });
+    assert!(!finished.events.iter().any(|stamped| failed(&stamped.event)), "{}", finished.stdout);
 }

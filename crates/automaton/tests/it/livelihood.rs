@@ -7,6 +7,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::time::Duration;
 
+use automaton_core::books::Books;
 use automaton_core::event::{Event, Service, StampedEvent};
 use automaton_core::faults::FaultPoint;
 use automaton_core::money::{MicroUsdc, Microcents};
@@ -37,7 +38,7 @@ fn count(events: &[StampedEvent], wanted: impl Fn(&Event) -> bool) -> usize {
 }
 
 /// Exactly one payment of 5 USDC, and four books that say so.
-fn check_books(events: &[StampedEvent], what: &str) {
+pub(crate) fn check_books(events: &[StampedEvent], what: &str) -> Books {
     let checked = events.iter().rev().find_map(|stamped| match &stamped.event {
         Event::BooksChecked { books, agree } => Some((*books, *agree)),
         _ => None,
@@ -47,6 +48,7 @@ fn check_books(events: &[StampedEvent], what: &str) {
     assert_eq!((books.paid, books.moved, books.signed), (FIVE, Some(FIVE), Some(FIVE)), "{what}");
     assert_eq!(books.bought, Microcents::from_cents(500).unwrap(), "{what}");
     assert!(books.computed > Microcents::ZERO && books.answers > 0, "{what}: {books:?}");
+    books
 }
 
 /// A server that takes questions and gives no answers.

@@ -6,13 +6,13 @@ use automaton_core::wire::cloud::{
     BalanceReply, Health, ModelPricing, ModelRow, ModelsReply, PricingReply, TIERS_USD,
 };
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Path, State};
 
 use super::extract::Public;
 use super::machines::tiers;
 use crate::access::Caller;
 use crate::app::App;
-use crate::config::{OfferedModel, TokenLimitName};
+use crate::config::OfferedModel;
 use crate::error::ApiError;
 
 pub(super) async fn health(_: State<Arc<App>>, _: Public) -> Json<Health> {
@@ -44,18 +44,26 @@ pub(super) async fn models(
     State(app): State<Arc<App>>,
     _: Public,
 ) -> Result<Json<ModelsReply>, ApiError> {
-    let limit_name = app.meter.upstream.limit_name();
-    let rows = app.meter.models.iter().map(|model| row(model, limit_name));
-    let data = rows.collect::<Result<_, _>>();
-    let data = data.map_err(|error| ApiError::internal(&app.report, &error))?;
+    let data = app.meter.models.iter().map(|model| row(&app, model)).collect::<Result<_, _>>()?;
     Ok(Json(ModelsReply { object: "list".to_owned(), data }))
 }
 
-fn row(model: &OfferedModel, limit_name: TokenLimitName) -> Result<ModelRow, serde_json::Error> {
+pub(super) async fn model(
+    State(app): State<Arc<App>>,
+    _: Public,
+    Path(id): Path<String>,
+) -> Result<Json<ModelRow>, ApiError> {
+    let model = app.meter.models.iter().find(|model| model.id.as_str() == id);
+    row(&app, model.ok_or_else(|| ApiError::no_model(&id))?).map(Json)
+}
+
+fn row(app: &App, model: &OfferedModel) -> Result<ModelRow, ApiError> {
     let prices = model.prices();
+    let pricing = ModelPricing::new(prices.input, prices.cached, prices.output);
     Ok(ModelRow {
         id: model.id.clone(),
         object: "model".to_owned(),
+        created: app.meter.started.as_millis() / 1000,
         owned_by: "other".to_owned(),
         provider: "other".to_owned(),
         available: true,
@@ -64,9 +72,9 @@ fn row(model: &OfferedModel, limit_name: TokenLimitName) -> Result<ModelRow, ser
         max_tokens: model.max_output_tokens,
         supports_tools: model.supports_tools,
         supports_vision: model.supports_vision,
-        parameter_style: limit_name.name().to_owned(),
+        parameter_style: app.meter.upstream.limit_name().name().to_owned(),
         weak: model.weak,
         note: model.note.clone(),
-        pricing: ModelPricing::new(prices.input, prices.cached, prices.output)?,
+        pricing: pricing.map_err(|error| ApiError::internal(&app.report, &error))?,
     })
 }

@@ -20,11 +20,12 @@ use std::sync::Arc;
 
 use automaton_core::error::chain;
 use automaton_core::wire::cloud::IDEMPOTENCY_KEY;
-use axum::Router;
+use axum::body::to_bytes;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
+use axum::{Json, Router};
 use tracing::{Instrument as _, debug, debug_span};
 
 use self::table::{RouteTable, document};
@@ -49,6 +50,7 @@ pub(crate) fn routes(app: Arc<App>) -> Router {
         .fallback(|| async {
             ApiError::new(StatusCode::NOT_FOUND, "NOT_FOUND", "there is no such route")
         })
+        .layer(middleware::from_fn(refused_as_openai_does))
         .layer(middleware::from_fn(traced))
         .with_state(app)
 }
@@ -59,6 +61,7 @@ fn table() -> RouteTable {
             .get("/health", "Say that the cloud is up", account::health)
             .get("/openapi.json", "Show this document", document)
             .get("/v1/models", "List the models and their prices", account::models)
+            .get("/v1/models/{id}", "Show a model and its prices", account::model)
             .get("/v1/calls/{key}", "Show what became of a call of a model", chat::call)
             .get("/supported", "List the payments that can be settled", facilitator::supported);
         rented(payments(credits(identity(routes))))
@@ -146,6 +149,40 @@ async fn traced(request: Request, next: Next) -> Response {
     }
     .instrument(span)
     .await
+}
+
+/// Whether clients of OpenAI ask there.
+fn is_of_models(path: &str) -> bool {
+    let below = |at: &str| {
+        path.strip_prefix(at).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    below("/v1/chat/completions") || below("/v1/models")
+}
+
+/// Gives a refusal the form of OpenAI where its clients ask, whoever refuses.
+async fn refused_as_openai_does(request: Request, next: Next) -> Response {
+    let asks = is_of_models(request.uri().path());
+    let response = next.run(request).await;
+    let status = response.status();
+    if !asks || !(status.is_client_error() || status.is_server_error()) {
+        return response;
+    }
+    let (mut head, body) = response.into_parts();
+    let refusal = match head.extensions.remove::<ApiError>() {
+        Some(refusal) => refusal,
+        None => {
+            // silent-ok: the status says it, too.
+            let said = to_bytes(body, BODY_BYTES_MAX).await.unwrap_or_default();
+            let said = String::from_utf8_lossy(&said);
+            let usual = status.canonical_reason().unwrap_or_default();
+            let words = if said.trim().is_empty() { usual } else { said.trim() };
+            ApiError::new(status, &usual.to_ascii_uppercase().replace(' ', "_"), words)
+        }
+    };
+    head.headers.remove(header::CONTENT_LENGTH);
+    let mut told = Json(refusal.for_models()).into_response();
+    head.headers.extend(std::mem::take(told.headers_mut()));
+    Response::from_parts(head, told.into_body())
 }
 
 /// Says of an answer, a refusal too, that nobody may keep it.

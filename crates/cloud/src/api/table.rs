@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use automaton_core::wire::cloud::{ErrorBody, IDEMPOTENCY_KEY};
+use automaton_core::wire::cloud::{ErrorBody, IDEMPOTENCY_KEY, ModelErrorBody};
 use automaton_core::wire::x402::v1::PaymentRequiredV1;
 use axum::Router;
 use axum::body::Body;
@@ -26,6 +26,7 @@ use super::extract::{
     UnparsedBody,
 };
 use super::files::FilesMachine;
+use super::is_of_models;
 use crate::access::Caller;
 use crate::app::App;
 use crate::error::ApiError;
@@ -91,6 +92,7 @@ impl RouteTable {
     ) -> Self {
         let mut operation = OperationBuilder {
             schemas: &mut self.schemas,
+            is_of_models: is_of_models(path),
             security: json!([]),
             parameters: path.split('{').skip(1).map(path_parameter).collect(),
             body: None,
@@ -177,6 +179,8 @@ fn path_parameter(rest: &str) -> Value {
 /// What is known of an operation.
 pub(super) struct OperationBuilder<'a> {
     schemas: &'a mut SchemaGenerator,
+    /// Whether its refusals are in the form of OpenAI.
+    is_of_models: bool,
     security: Value,
     parameters: Vec<Value>,
     body: Option<Value>,
@@ -272,7 +276,10 @@ described! {
     {T: Described} TypedResponse<T> => |operation| T::describe(operation);
     {T: Described} Result<T, ApiError> => |operation| {
         T::describe(operation);
-        let content = operation.json::<ErrorBody>();
+        let content = match operation.is_of_models {
+            true => operation.json::<ModelErrorBody>(),
+            false => operation.json::<ErrorBody>(),
+        };
         operation.responds("default", "It was refused.", Some(content));
     };
 }

@@ -5,7 +5,7 @@
 //! ever see a float.
 
 use automaton_core::money::{Microcents, MoneyError};
-use automaton_core::wire::chat::ChatUsage;
+use automaton_core::wire::chat::{ChatUsage, PromptTokensDetails};
 
 /// Prices per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +27,80 @@ pub struct BilledTokens {
     pub cached: u32,
     /// Of the answer.
     pub completion: u32,
+}
+
+impl BilledTokens {
+    /// So many, but of none more than of these.
+    #[must_use]
+    pub fn within(self, most: Self) -> Self {
+        let prompt = self.prompt.min(most.prompt);
+        let completion = self.completion.min(most.completion);
+        Self { prompt, cached: self.cached.min(prompt), completion }
+    }
+
+    /// As a client is told that they were estimated.
+    #[must_use]
+    pub fn as_estimate(self) -> ChatUsage {
+        let cached = PromptTokensDetails { cached_tokens: self.cached };
+        ChatUsage {
+            prompt_tokens: self.prompt,
+            completion_tokens: self.completion,
+            total_tokens: self.prompt.saturating_add(self.completion),
+            prompt_tokens_details: (self.cached > 0).then_some(cached),
+            first_token_ms: None,
+            estimated: true,
+        }
+    }
+}
+
+impl From<&ChatUsage> for BilledTokens {
+    fn from(usage: &ChatUsage) -> Self {
+        let cached = usage.prompt_tokens_details.map_or(0, |details| details.cached_tokens);
+        let prompt = usage.prompt_tokens;
+        Self { prompt, cached: cached.min(prompt), completion: usage.completion_tokens }
+    }
+}
+
+/// What the tokens of a call can be.
+#[derive(Debug, Clone, Copy)]
+pub struct TokenBounds {
+    /// What credits are set aside for: nothing else is ever charged.
+    pub most: BilledTokens,
+    /// How many tokens the prompt and one answer may have together.
+    pub window: u32,
+    /// How many answers were asked for.
+    pub choices: u32,
+}
+
+impl TokenBounds {
+    /// Whether an upstream can have counted so many: some, and no more than the window holds.
+    #[must_use]
+    pub fn allow(&self, usage: &ChatUsage) -> bool {
+        let (prompt, completion) = (usage.prompt_tokens, usage.completion_tokens);
+        let room = self.window.checked_sub(prompt).map(u64::from);
+        let fits = room.is_some_and(|room| u64::from(completion) <= room * u64::from(self.choices));
+        fits && (prompt, completion) != (0, 0)
+    }
+
+    /// The tokens that are charged, and who counted them: the upstream, or we, of the bytes of
+    /// question and answer, where it told nothing that can be, or more than was set aside.
+    #[must_use]
+    pub fn billed(
+        &self,
+        told: Option<&ChatUsage>,
+        prompt_bytes: usize,
+        answer_bytes: usize,
+    ) -> (BilledTokens, Metering) {
+        let told = told.map(BilledTokens::from);
+        let counted = told.unwrap_or_else(|| BilledTokens {
+            prompt: estimate(prompt_bytes),
+            cached: 0,
+            completion: estimate(answer_bytes),
+        });
+        let billed = counted.within(self.most);
+        let exact = told == Some(billed);
+        (billed, if exact { Metering::Reported } else { Metering::Estimated })
+    }
 }
 
 /// Who counted the tokens.
@@ -73,7 +147,7 @@ pub fn prompt_bound(body_bytes: usize, messages: usize) -> u32 {
 
 /// Tokens of some bytes when nobody counted them: one for each three bytes,
 /// rounded up. English has about four a token, so this errs for the house, which
-/// has to pay its upstream; it is never more than what was set aside.
+/// has to pay its upstream.
 #[must_use]
 pub fn estimate(bytes: usize) -> u32 {
     u32::try_from(bytes.div_ceil(3)).unwrap_or(u32::MAX)
@@ -91,36 +165,32 @@ impl TokenPrices {
         fresh.plus(self.cached.per_million(cached.into())?)?.plus(output)
     }
 
-    /// The charge for what the upstream reported.
+    /// The most that so many tokens can cost, however many of them a cache held: each part is
+    /// rounded up, so that two of them may cost one more than the whole.
     ///
     /// # Errors
     /// When the amount cannot be counted.
-    pub fn reported(&self, usage: &ChatUsage) -> Result<Charge, MoneyError> {
-        let tokens = BilledTokens {
-            prompt: usage.prompt_tokens,
-            cached: usage.prompt_tokens_details.map_or(0, |details| details.cached_tokens),
-            completion: usage.completion_tokens,
-        };
-        Ok(Charge { cost: self.of(tokens)?, tokens, metering: Metering::Reported })
+    pub fn at_most(&self, tokens: BilledTokens) -> Result<Microcents, MoneyError> {
+        let dearer = Self { input: self.input.max(self.cached), ..*self };
+        let both = self.input > Microcents::ZERO && self.cached > Microcents::ZERO;
+        dearer.of(BilledTokens { cached: 0, ..tokens })?.plus(Microcents::new(both.into()))
     }
 
-    /// The charge when the upstream reported nothing.
+    /// The charge for so many tokens.
     ///
     /// # Errors
     /// When the amount cannot be counted.
-    pub fn estimated(&self, prompt_bytes: usize, answer: usize) -> Result<Charge, MoneyError> {
-        let tokens = BilledTokens {
-            prompt: estimate(prompt_bytes),
-            cached: 0,
-            completion: estimate(answer),
-        };
-        Ok(Charge { cost: self.of(tokens)?, tokens, metering: Metering::Estimated })
+    pub fn charge(
+        &self,
+        (tokens, metering): (BilledTokens, Metering),
+    ) -> Result<Charge, MoneyError> {
+        Ok(Charge { cost: self.of(tokens)?, tokens, metering })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use automaton_core::wire::chat::PromptTokensDetails;
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -138,8 +208,10 @@ mod tests {
             total_tokens: 108,
             prompt_tokens_details: Some(PromptTokensDetails { cached_tokens: 100 }),
             first_token_ms: None,
+            estimated: false,
         };
-        assert_eq!(PRICES.reported(&usage).unwrap().cost, Microcents::new(180 + 1800 + 9800));
+        let cost = PRICES.of(BilledTokens::from(&usage)).unwrap();
+        assert_eq!(cost, Microcents::new(180 + 1800 + 9800));
         let free = TokenPrices { input: Microcents::new(1), ..PRICES };
         let one = BilledTokens { prompt: 1, cached: 0, completion: 0 };
         assert_eq!(free.of(one).unwrap(), Microcents::new(1), "never for nothing");
@@ -151,5 +223,63 @@ mod tests {
             assert!(estimate(bytes) < prompt_bound(bytes, 0));
         }
         assert_eq!(prompt_bound(usize::MAX, 3), u32::MAX);
+    }
+
+    const BOUNDS: TokenBounds = TokenBounds {
+        most: BilledTokens { prompt: 300, cached: 0, completion: 50 },
+        window: 1000,
+        choices: 1,
+    };
+
+    fn told(prompt_tokens: u32, completion_tokens: u32) -> ChatUsage {
+        ChatUsage { prompt_tokens, completion_tokens, ..ChatUsage::default() }
+    }
+
+    #[test]
+    fn what_the_window_cannot_hold_was_not_counted() {
+        for (prompt, completion, can_be) in
+            [(0, 0, false), (1, 0, true), (0, 1, true), (900, 100, true), (900, 101, false)]
+        {
+            assert_eq!(BOUNDS.allow(&told(prompt, completion)), can_be, "{prompt} {completion}");
+        }
+        assert!(!BOUNDS.allow(&told(1001, 0)));
+        assert!(TokenBounds { choices: 2, ..BOUNDS }.allow(&told(900, 200)), "each has its room");
+    }
+
+    #[test]
+    fn one_estimate_is_what_is_charged_and_told() {
+        let of = |usage: Option<ChatUsage>| BOUNDS.billed(usage.as_ref(), 30, 10);
+        let tokens = |prompt, completion| BilledTokens { prompt, cached: 0, completion };
+        assert_eq!(of(Some(told(300, 50))), (tokens(300, 50), Metering::Reported));
+        assert_eq!(of(None), (tokens(10, 4), Metering::Estimated));
+        // More than was set aside is charged as that, and told so.
+        assert_eq!(of(Some(told(301, 51))), (tokens(300, 50), Metering::Estimated));
+        let usage = tokens(10, 4).as_estimate();
+        assert_eq!((usage.total_tokens, usage.estimated), (14, true));
+        assert_eq!(BilledTokens::from(&usage), tokens(10, 4));
+    }
+
+    proptest! {
+        #[test]
+        fn no_answer_costs_more_than_was_set_aside(
+            prices in prop::array::uniform3(prop_oneof![0_i64..5, 0_i64..2_000_000_000]),
+            most in (0_u32..200_000, 0_u32..200_000),
+            usage in prop::option::of((any::<u32>(), any::<u32>(), any::<u32>())),
+            bytes in (0_usize..1 << 24, 0_usize..1 << 24),
+        ) {
+            let [input, cached, output] = prices.map(Microcents::new);
+            let prices = TokenPrices { input, cached, output };
+            let most = BilledTokens { prompt: most.0, cached: 0, completion: most.1 };
+            let bounds = TokenBounds { most, window: 100_000, choices: 2 };
+            let told = usage.map(|(prompt, cached_tokens, completion)| ChatUsage {
+                prompt_tokens_details: Some(PromptTokensDetails { cached_tokens }),
+                ..told(prompt, completion)
+            });
+            let charge = prices.charge(bounds.billed(told.as_ref(), bytes.0, bytes.1)).unwrap();
+            let held = prices.at_most(most).unwrap();
+            prop_assert!(charge.cost <= held, "{charge:?} of {held}");
+            let free = [input, cached, output].iter().all(|price| *price == Microcents::ZERO);
+            prop_assert_eq!(free && held > Microcents::ZERO, false);
+        }
     }
 }

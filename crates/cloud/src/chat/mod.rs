@@ -2,8 +2,10 @@
 //!
 //! A call is a task of its own that records its answer; whoever sent the request,
 //! now or again, reads the recording. So a client that hangs up changes nothing
-//! and a client that repeats itself is not charged twice. The end of an answer is
-//! never shown before it is charged.
+//! and a client that repeats itself, by a name or after it lost its connection, is
+//! not charged twice. Without a name two equal questions are two otherwise: who asks
+//! twice may want two answers. The end of an answer is never shown before it is
+//! charged.
 
 mod answer_stream;
 mod call;
@@ -17,15 +19,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use automaton_core::error::chain;
 use automaton_core::id::{HoldId, IdGenerator};
 use automaton_core::money::Microcents;
-use automaton_core::time::Span;
-use automaton_core::wire::cloud::MODEL_NOT_FOUND;
+use automaton_core::time::{Span, Timestamp};
 use automaton_sqlite::chain::{CanonicalRow, Hash};
-use axum::http::StatusCode;
 use bytes::Bytes;
 
 use crate::access::Caller;
 use crate::config::OfferedModel;
-use crate::db::{Db, HoldOutcome, NewHold};
+use crate::db::{Balance, Db, HoldOutcome, NewHold};
 use crate::error::{ApiError, OperatorNotifier};
 use crate::tasks::TaskSet;
 
@@ -36,7 +36,7 @@ pub(crate) use upstream::{Upstream, UpstreamServer};
 /// How long a finished answer is kept for those who ask again.
 const KEPT: Span = Span::from_secs(120);
 /// Calls under way at a time.
-const CALLS_MAX: usize = 64;
+const CALLS_MAX: usize = 128;
 /// Bytes of finished answers that are kept.
 const KEPT_BYTES_MAX: usize = 64 << 20;
 
@@ -50,6 +50,8 @@ pub(crate) struct ChatService {
     pub(crate) ids: IdGenerator,
     pub(crate) tasks: TaskSet,
     pub(crate) report: OperatorNotifier,
+    /// When the cloud was started.
+    pub(crate) started: Timestamp,
     /// A std mutex, since nothing is awaited while it is held.
     pub(crate) calls: Mutex<HashMap<Hash, Arc<Recording>>>,
 }
@@ -71,19 +73,19 @@ impl ChatService {
         body: &Bytes,
     ) -> Result<Arc<Recording>, ApiError> {
         let content = Hash::of(body);
-        let named = CanonicalRow::new("call").bytes(caller.key.as_bytes()).maybe(name.as_deref());
-        let identity = match name {
-            Some(_) => named.hash(),
-            None => named.bytes(content.as_bytes()).hash(),
-        };
-        let chat = ChatBody::parse(body).map_err(ApiError::invalid)?;
+        let chat = ChatBody::parse(body)?;
         let model = self.models.iter().find(|model| model.id == chat.model).cloned();
-        let model = model.ok_or_else(|| {
-            let status = StatusCode::BAD_REQUEST;
-            ApiError::new(status, MODEL_NOT_FOUND, format!("there is no model '{}'", chat.model))
-        })?;
+        let model = model.ok_or_else(|| ApiError::no_model(chat.model.as_str()))?;
         let hold: HoldId = self.ids.id();
-        let recording = Recording::new(content, chat.media());
+        let of = |name: &str| CanonicalRow::new(name).bytes(caller.key.as_bytes());
+        let (identity, equal) = match &name {
+            Some(name) => (of("call").text(name).hash(), None),
+            None => {
+                let equal = of("equal calls").bytes(content.as_bytes()).hash();
+                (of("unnamed call").text(&hold.to_string()).hash(), Some(equal))
+            }
+        };
+        let recording = Recording::new(content, equal, chat.media());
         let recording = match self.admit(identity, recording)? {
             CallAdmission::New(recording) => recording,
             CallAdmission::Joined(recording) => return Ok(recording),
@@ -119,7 +121,8 @@ impl ChatService {
     ) -> Result<(), ApiError> {
         let internal =
             |error: &(dyn std::error::Error + 'static)| ApiError::internal(&self.report, error);
-        let most = model.prices().of(chat.most_tokens(model)).map_err(|error| internal(&error))?;
+        let tokens = chat.bounds(model).most;
+        let most = model.prices().at_most(tokens).map_err(|error| internal(&error))?;
         let free = most == Microcents::ZERO;
         let minimum = if free { Microcents::ZERO } else { self.minimum };
         let (wallet, model) = (caller.wallet, model.id.clone());
@@ -128,7 +131,9 @@ impl ChatService {
         match opened {
             HoldOutcome::Held => Ok(()),
             HoldOutcome::Insufficient { available } => {
-                Err(ApiError::insufficient(most.max(minimum), available))
+                let held = self.db.balance(wallet).await.map_err(|error| internal(&error))?.held;
+                let balance = Balance { available, held };
+                Err(ApiError::cannot_ask(most.max(minimum), tokens, balance))
             }
         }
     }
@@ -137,8 +142,13 @@ impl ChatService {
     fn admit(&self, identity: Hash, recording: Recording) -> Result<CallAdmission, ApiError> {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.ids.now();
-        calls.retain(|_, call| call.ended_at().is_none_or(|end| now.since(end) <= KEPT));
-        match calls.get(&identity) {
+        let is_kept = |call: &Recording, end| now.since(end) <= KEPT && !call.is_spent();
+        calls.retain(|_, call| call.ended_at().is_none_or(|end| is_kept(call, end)));
+        let known = match recording.equal {
+            Some(_) => calls.values().find(|call| call.is_taken_over_by(&recording)),
+            None => calls.get(&identity),
+        };
+        match known {
             // What was refused is about to be forgotten.
             Some(known) if known.refused() => {}
             Some(known) if known.content == recording.content => {

@@ -58,7 +58,7 @@ impl Media {
     /// A refusal for a client that has the head of an answer already.
     fn refusal(self, error: &ApiError) -> Option<Bytes> {
         // silent-ok: a refusal is texts and numbers, which always have a JSON form.
-        let json = serde_json::to_string(&error.body).ok()?;
+        let json = serde_json::to_string(&error.for_models()).ok()?;
         Some(match self {
             Self::Document => json.into(),
             Self::Events => format!("data: {json}\n\n").into(),
@@ -88,16 +88,40 @@ struct RecordingProgress {
 pub(crate) struct Recording {
     /// The hash of the request's body.
     pub(super) content: Hash,
+    /// What it has in common with equal requests, where it has no name.
+    pub(super) equal: Option<Hash>,
     media: Media,
     progress: watch::Sender<RecordingProgress>,
     /// Whether the last of it was handed to a client's connection.
     delivered: AtomicBool,
+    /// Whether a client's connection was lost before that, and nobody has come since.
+    lost: AtomicBool,
+}
+
+/// A client that waits for an answer, as long as its connection is there.
+struct RecordingClient(Arc<Recording>);
+
+impl Drop for RecordingClient {
+    fn drop(&mut self) {
+        let Self(recording) = self;
+        if !recording.delivered.load(Ordering::Relaxed) {
+            recording.lost.store(true, Ordering::Relaxed);
+        }
+    }
 }
 
 impl Recording {
-    pub(super) fn new(content: Hash, media: Media) -> Self {
-        let (progress, delivered) = (watch::Sender::default(), AtomicBool::new(false));
-        Self { content, media, progress, delivered }
+    pub(super) fn new(content: Hash, equal: Option<Hash>, media: Media) -> Self {
+        let (progress, delivered, lost) =
+            (watch::Sender::default(), AtomicBool::default(), AtomicBool::default());
+        Self { content, equal, media, progress, delivered, lost }
+    }
+
+    /// Whether a request without a name gets this answer, since it equals the one whose client
+    /// has gone without it. No second one does.
+    pub(super) fn is_taken_over_by(&self, other: &Self) -> bool {
+        let equal = self.equal.is_some() && self.equal == other.equal;
+        equal && !self.refused() && self.lost.swap(false, Ordering::Relaxed)
     }
 
     /// The answer begins, if it has not.
@@ -146,6 +170,11 @@ impl Recording {
         self.progress.borrow().refused
     }
 
+    /// Whether nobody can ask for it any more.
+    pub(super) fn is_spent(&self) -> bool {
+        self.equal.is_some() && self.delivered.load(Ordering::Relaxed)
+    }
+
     pub(super) fn ended_at(&self) -> Option<Timestamp> {
         self.progress.borrow().ended_at
     }
@@ -156,6 +185,7 @@ impl Recording {
 
     /// The answer for one more client.
     pub(crate) async fn response(self: Arc<Self>) -> Response {
+        let client = RecordingClient(Arc::clone(&self));
         let replayed = self.delivered.load(Ordering::Relaxed);
         let mut watched = self.progress.subscribe();
         let head = timeout(HEAD_WITHIN, watched.wait_for(|progress| progress.head.is_some())).await;
@@ -169,13 +199,16 @@ impl Recording {
         if replayed {
             headers.insert(REPLAYED, HeaderValue::from_static("true"));
         }
-        (headers, self.body(watched)).into_response()
+        (headers, client.body(watched)).into_response()
     }
+}
 
+impl RecordingClient {
     /// The pieces from the first on, as they come.
-    fn body(self: Arc<Self>, watched: watch::Receiver<RecordingProgress>) -> Body {
+    fn body(self, watched: watch::Receiver<RecordingProgress>) -> Body {
         let state = (self, watched, 0_usize);
-        Body::from_stream(stream::unfold(state, async |(recording, mut watched, next)| {
+        Body::from_stream(stream::unfold(state, async |(client, mut watched, next)| {
+            let Self(recording) = &client;
             let media = recording.media;
             loop {
                 let (piece, patient, over) = {
@@ -194,7 +227,7 @@ impl Recording {
                     (progress.pieces.get(next).cloned().or(late), patient, over)
                 };
                 if let Some(piece) = piece {
-                    let state = (recording, watched, next + 1);
+                    let state = (client, watched, next + 1);
                     return Some((Ok::<_, std::convert::Infallible>(piece), state));
                 }
                 if over {
@@ -204,7 +237,7 @@ impl Recording {
                     Ok(Ok(())) => {}
                     Ok(Err(_)) => return None,
                     Err(_) if patient => {
-                        return Some((Ok(media.padding()), (recording, watched, next)));
+                        return Some((Ok(media.padding()), (client, watched, next)));
                     }
                     Err(_) => {}
                 }

@@ -11,8 +11,9 @@ use serde::de::IgnoredAny;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::recording::Media;
-use crate::billing::price::{BilledTokens, prompt_bound};
+use crate::billing::price::{BilledTokens, TokenBounds, prompt_bound};
 use crate::config::{OfferedModel, TokenLimitName};
+use crate::error::ApiError;
 
 /// Answers that may be asked for at once.
 const CHOICES_MAX: u32 = 8;
@@ -38,23 +39,25 @@ impl ChatBody {
     /// Reads a request.
     ///
     /// # Errors
-    /// A sentence for the client.
-    pub(crate) fn parse(body: &[u8]) -> Result<Self, String> {
+    /// What the client is told.
+    pub(crate) fn parse(body: &[u8]) -> Result<Self, ApiError> {
+        let wrong = |what: String, param| ApiError::wrong_field(what, param);
         let fields: BTreeMap<String, Box<RawValue>> = serde_json::from_slice(body)
-            .map_err(|error| format!("the body is no JSON object: {error}"))?;
+            .map_err(|error| wrong(format!("the body is no JSON object: {error}"), None))?;
+        let absent = |what: &str, param| wrong(format!("the body {what}"), Some(param));
         let messages: Vec<IgnoredAny> =
-            field(&fields, "messages")?.ok_or("the body has no messages")?;
+            field(&fields, "messages")?.ok_or_else(|| absent("has no messages", "messages"))?;
         let mut limits = Vec::new();
         for name in LIMITS {
             limits.extend(field::<u32>(&fields, name)?);
         }
         let choices: u32 = field(&fields, "n")?.unwrap_or(1);
         if !(1..=CHOICES_MAX).contains(&choices) {
-            return Err(format!("n must be from 1 to {CHOICES_MAX}"));
+            return Err(wrong(format!("n must be from 1 to {CHOICES_MAX}"), Some("n")));
         }
         let options: Option<StreamOptions> = field(&fields, "stream_options")?;
         Ok(Self {
-            model: field(&fields, "model")?.ok_or("the body names no model")?,
+            model: field(&fields, "model")?.ok_or_else(|| absent("names no model", "model"))?,
             stream: field(&fields, "stream")?.unwrap_or(false),
             wants_usage: options.is_some_and(|options| options.include_usage),
             bytes: body.len(),
@@ -70,11 +73,14 @@ impl ChatBody {
         if self.stream { Media::Events } else { Media::Document }
     }
 
-    /// The most tokens that the call can have.
-    pub(crate) fn most_tokens(&self, model: &OfferedModel) -> BilledTokens {
-        let prompt = prompt_bound(self.bytes, self.messages);
-        let completion = self.limit(model).saturating_mul(self.choices);
-        BilledTokens { prompt, cached: 0, completion }
+    /// What the tokens of the call can be: the prompt's worst count, and as many of the answer
+    /// as the request allows, or else the model.
+    pub(crate) fn bounds(&self, model: &OfferedModel) -> TokenBounds {
+        let (window, choices) = (model.context_window, self.choices);
+        let prompt = prompt_bound(self.bytes, self.messages).min(window);
+        let completion = self.limit(model).min(window).saturating_mul(choices);
+        let most = BilledTokens { prompt, cached: 0, completion };
+        TokenBounds { most, window, choices }
     }
 
     fn limit(&self, model: &OfferedModel) -> u32 {
@@ -111,9 +117,11 @@ impl ChatBody {
 fn field<T: for<'de> Deserialize<'de>>(
     fields: &BTreeMap<String, Box<RawValue>>,
     name: &str,
-) -> Result<Option<T>, String> {
+) -> Result<Option<T>, ApiError> {
     let Some(raw) = fields.get(name) else { return Ok(None) };
-    serde_json::from_str(raw.get()).map_err(|error| format!("the field {name} is wrong: {error}"))
+    serde_json::from_str(raw.get()).map_err(|error| {
+        ApiError::wrong_field(format!("the field {name} is wrong: {error}"), Some(name))
+    })
 }
 
 #[cfg(test)]
@@ -135,7 +143,7 @@ mod tests {
             "max_completion_tokens":7,"temperature":0.10,"stream_options":null}"#;
         let chat = ChatBody::parse(body).unwrap();
         assert!(chat.stream && !chat.wants_usage);
-        assert_eq!(chat.most_tokens(&model()).completion, 7);
+        assert_eq!(chat.bounds(&model()).most.completion, 7);
         let sent = chat.for_upstream(&model(), TokenLimitName::MaxTokens).unwrap();
         assert_eq!(
             String::from_utf8(sent).unwrap(),
@@ -148,10 +156,24 @@ mod tests {
         for (limit, wanted) in [("", 100), (r#","max_tokens":9999"#, 100), (r#","n":3"#, 300)] {
             let body = format!(r#"{{"model":"a","messages":[]{limit}}}"#);
             let chat = ChatBody::parse(body.as_bytes()).unwrap();
-            assert_eq!(chat.most_tokens(&model()).completion, wanted, "{limit}");
+            assert_eq!(chat.bounds(&model()).most.completion, wanted, "{limit}");
         }
         for bad in ["[]", "{}", r#"{"model":"a"}"#, r#"{"model":"a","messages":[],"n":9}"#] {
             assert!(ChatBody::parse(bad.as_bytes()).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn no_more_is_set_aside_than_the_request_and_the_window_allow() {
+        let most = |text: &str, more: &str| {
+            let body = format!(r#"{{"model":"a","messages":[{{"content":"{text}"}}]{more}}}"#);
+            let bounds = ChatBody::parse(body.as_bytes()).unwrap().bounds(&model());
+            (bounds.most.prompt, bounds.most.completion)
+        };
+        let limits = r#","max_tokens":3,"max_completion_tokens":7"#;
+        assert_eq!(most("", limits).1, 7);
+        assert_eq!(most("", r#","max_tokens":null"#).1, 100);
+        assert_eq!(most(&"x".repeat(100_000), "").0, 8192, "no prompt has more");
+        assert!(most("x", "").0 < 400);
     }
 }

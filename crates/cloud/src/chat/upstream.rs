@@ -24,11 +24,12 @@ use automaton_net::{
     Deadlines, Header, HttpClient, HttpMethod, HttpRequest, HttpResponse, Url, redact,
 };
 use axum::http::StatusCode;
+use serde::Deserialize;
 
 use super::ChatBody;
 use super::answer_stream::{AnswerStream, DONE};
 use crate::config::{OfferedModel, TokenLimitName};
-use crate::error::{ApiError, OperatorNotifier};
+use crate::error::{ApiError, OperatorNotifier, RefusedField};
 
 /// How long a server may think and answer.
 const DEADLINES: Deadlines =
@@ -59,6 +60,12 @@ pub(crate) struct UpstreamServer {
     pub(crate) url: Url,
     pub(crate) key: Option<Secret>,
     pub(crate) limit_name: TokenLimitName,
+}
+
+/// A refusal in the format's own form, as far as it is passed on beside its words.
+#[derive(Default, Deserialize)]
+struct UpstreamRefusal {
+    error: RefusedField,
 }
 
 /// One question.
@@ -185,13 +192,31 @@ impl UpstreamServer {
         let said = redact::text(&String::from_utf8_lossy(&body), &keys, SAID_MAX);
         report(format!("the upstream refused with status {status}: {said}"));
         let refused = |status, code, text: String| ApiError::new(status, code, text);
+        let clean = |text: &str| redact::text(text, &keys, SAID_MAX);
+        // What the client can mend is told in the server's words alone, out of whatever they
+        // were wrapped in, and with the field that they are about.
+        let mendable = |code, text: &str| {
+            // silent-ok: most servers name no field.
+            let told: Option<UpstreamRefusal> = serde_json::from_slice(&body).ok();
+            let RefusedField { param, code: theirs } = told.unwrap_or_default().error;
+            let theirs = theirs.filter(|_| code == REFUSED);
+            let field = RefusedField {
+                param: param.as_deref().map(clean),
+                code: theirs.as_deref().map(clean),
+            };
+            ApiError {
+                field: Box::new(field),
+                ..refused(StatusCode::BAD_REQUEST, code, clean(text))
+            }
+        };
         match refusal("the upstream", model, status, &body) {
             InferenceError::Unauthorised { .. } => {
                 let what =
                     format!("the model's server does not accept this cloud's key ({status})");
                 refused(StatusCode::BAD_GATEWAY, UPSTREAM_KEY, what)
             }
-            InferenceError::NoModel { .. } => {
+            InferenceError::NoModel { text, .. } => {
+                let said = clean(&text);
                 let auth = self.key.clone().map_or(ApiAuth::None, ApiAuth::Bearer);
                 let listed = nearest(&self.client, &self.url, &auth, model).await;
                 let what = match listed.as_slice() {
@@ -203,15 +228,9 @@ impl UpstreamServer {
                 };
                 refused(StatusCode::NOT_FOUND, MODEL_NOT_FOUND, what)
             }
-            InferenceError::NoTools { .. } => {
-                refused(StatusCode::BAD_REQUEST, TOOLS_UNSUPPORTED, said)
-            }
-            InferenceError::TooLong { .. } => {
-                refused(StatusCode::BAD_REQUEST, CONTEXT_LENGTH_EXCEEDED, said)
-            }
-            InferenceError::Status { status: 400 | 422, .. } => {
-                refused(StatusCode::BAD_REQUEST, REFUSED, said)
-            }
+            InferenceError::NoTools { text, .. } => mendable(TOOLS_UNSUPPORTED, &text),
+            InferenceError::TooLong { text, .. } => mendable(CONTEXT_LENGTH_EXCEEDED, &text),
+            InferenceError::Status { status: 400 | 422, text, .. } => mendable(REFUSED, &text),
             InferenceError::Status { status: 429, .. } => ApiError {
                 again_after: wait.map(|seconds| seconds.min(WAIT_MAX)),
                 ..refused(StatusCode::TOO_MANY_REQUESTS, REFUSED, "the model is busy".to_owned())

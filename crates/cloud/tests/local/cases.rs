@@ -127,7 +127,7 @@ fn led() {
             max_tokens: 10,
             seed: 1,
             temperature_milli: 0,
-            name: None,
+            name: Some(format!("the question {text}")),
         };
         let (before, shown) = (town.world.balance(&town.key).await, Shown::default());
         let reply = cloud.complete(&asked("hello"), &shown).await.unwrap();
@@ -137,8 +137,9 @@ fn led() {
         // Both reckon alike.
         let charged = before - town.world.balance(&town.key).await;
         assert_eq!(reply.usage.cost.units(), charged);
+        // The same by its name is the same answer, and is charged once.
         let again = cloud.complete(&asked("hello"), &Shown::default()).await.unwrap();
-        assert_eq!((again.text, again.usage.cost.units()), (reply.text, 0));
+        assert_eq!((again.text, again.usage.cost), (reply.text, reply.usage.cost));
         assert_eq!(before - town.world.balance(&town.key).await, charged);
 
         let error = cloud.complete(&asked("be short"), &Shown::default()).await.unwrap_err();

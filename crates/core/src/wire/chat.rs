@@ -240,6 +240,10 @@ pub struct ChatUsage {
     /// call of a local model is sent whole, and so comes later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_token_ms: Option<u32>,
+    /// Whether the counts are those of a cloud that had to estimate them, and charged so many;
+    /// only our server says so.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
 }
 
 /// Particulars of the prompt's tokens.

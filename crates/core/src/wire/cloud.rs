@@ -12,7 +12,7 @@ mod status;
 use crate::model::ModelId;
 use alloy_primitives::{B256, b256, keccak256};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use super::x402::eip3009::{typed_digest, words};
@@ -50,7 +50,7 @@ pub const TOOLS_UNSUPPORTED: &str = "TOOLS_UNSUPPORTED";
 pub const CONTEXT_LENGTH_EXCEEDED: &str = "CONTEXT_LENGTH_EXCEEDED";
 
 /// The header, with the value `true`, of an answer that its client has got
-/// before: the same question within two minutes is the same call, and costs once.
+/// before: the same question under the same name is the same call, and costs once.
 pub const REPLAYED: &str = "idempotent-replayed";
 
 /// The code of a refusal: no call came with this key.
@@ -75,6 +75,9 @@ pub struct CallReply {
     /// Tokens of the answer.
     #[serde(default)]
     pub completion_tokens: u32,
+    /// Whether the cloud had to estimate the tokens.
+    #[serde(default)]
+    pub estimated: bool,
 }
 
 /// How far a call of a model is.
@@ -203,6 +206,9 @@ pub struct ModelRow {
     /// `model`.
     #[serde(default)]
     pub object: String,
+    /// Since when it is offered, in seconds since the epoch: since its cloud was started.
+    #[serde(default)]
+    pub created: i64,
     /// Who runs it.
     #[serde(default)]
     pub owned_by: String,
@@ -330,10 +336,12 @@ pub enum PurchaseStatus {
     Pending,
 }
 
-/// The body of every refusal.
+/// The body of every refusal, but for those of models.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorBody {
-    /// For people.
+    /// For people. Of a refusal in the form of [`ModelErrorBody`] its message is read.
+    #[serde(deserialize_with = "error_words")]
+    #[schemars(with = "String")]
     pub error: String,
     /// For programs; some servers have none.
     #[serde(default)]
@@ -346,6 +354,49 @@ pub struct ErrorBody {
     pub detail: Option<String>,
 }
 
+/// The body of a refusal where clients of `OpenAI` ask: their form of it, and ours beside it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ModelErrorBody {
+    /// In the form of `OpenAI`.
+    pub error: ModelError,
+    /// For programs that know this cloud.
+    #[serde(default)]
+    pub code: String,
+    /// Numbers, where there are some.
+    #[serde(default)]
+    pub details: ErrorDetails,
+    /// The numbers in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+/// What went wrong, as clients of `OpenAI` read it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ModelError {
+    /// For people.
+    pub message: String,
+    /// The kind, such as `invalid_request_error`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// For programs, such as `model_not_found`.
+    pub code: String,
+    /// The field of the request that is wrong, where it is one.
+    pub param: Option<String>,
+}
+
+/// The words of a refusal in either form.
+fn error_words<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Words {
+        Plain(String),
+        Within { message: String },
+    }
+    Words::deserialize(from).map(|words| match words {
+        Words::Plain(text) | Words::Within { message: text } => text,
+    })
+}
+
 /// The numbers of a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorDetails {
@@ -355,6 +406,15 @@ pub struct ErrorDetails {
     /// What is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current_balance_cents: Option<i64>,
+    /// What would have been needed, exactly, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub required_microcents: Option<Microcents>,
+    /// What is there and not set aside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub available_microcents: Option<Microcents>,
+    /// What is set aside for calls under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_microcents: Option<Microcents>,
     /// What may be transferred in 24 hours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling_cents: Option<i64>,
@@ -556,6 +616,17 @@ mod tests {
         assert!(json.contains(r#""input_per_1k":1.8,"output_per_1k":14,"#), "{json}");
         let back: ModelPricing = serde_json::from_str(&json).unwrap();
         assert_eq!(back.output_microcents_per_million, unit(140_000_000));
+    }
+
+    #[test]
+    fn a_refusal_is_read_in_either_form() {
+        let inner = r#"{"message":"no","type":"t","code":"c","param":null}"#;
+        for error in [r#""no""#, inner] {
+            let told: ErrorBody =
+                serde_json::from_str(&format!(r#"{{"error":{error},"code":"X"}}"#)).unwrap();
+            assert_eq!((told.error.as_str(), told.code.as_str()), ("no", "X"));
+        }
+        assert!(serde_json::from_str::<ErrorBody>(r#"{"error":7}"#).is_err());
     }
 
     #[test]

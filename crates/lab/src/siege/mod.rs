@@ -330,6 +330,7 @@ impl Provider for Attacker {
                 cached_tokens: 0,
                 completion_tokens: 1,
                 cost: Microcents::ZERO,
+                estimated: false,
                 first_token_ms: 0,
                 total_ms: 0,
             };

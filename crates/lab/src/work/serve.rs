@@ -192,6 +192,7 @@ fn answered(reply: &SolverReply, prompt: usize, cached: usize) -> (ScriptedAnswe
         total_tokens: count(prompt + completion),
         prompt_tokens_details: Some(PromptTokensDetails { cached_tokens: count(cached) }),
         first_token_ms: None,
+        estimated: false,
     };
     (answer, usage)
 }

@@ -73,6 +73,7 @@ fn usage(request: &ChatRequest, answer: &ScriptedAnswer) -> ChatUsage {
         total_tokens: prompt_tokens.saturating_add(completion_tokens),
         prompt_tokens_details: None,
         first_token_ms: None,
+        estimated: false,
     }
 }
 

@@ -285,6 +285,7 @@ fn usage() -> Usage {
         cached_tokens: 4,
         completion_tokens: 5,
         cost: Microcents::new(7),
+        estimated: false,
         first_token_ms: 1,
         total_ms: 2,
     }

@@ -8,7 +8,7 @@ use rusqlite::params;
 
 use super::writer::DbTx;
 use super::{address, found, ledger};
-use crate::billing::price::Charge;
+use crate::billing::price::{Charge, Metering};
 use crate::db::error::{DbError, DbTxError};
 use crate::db::{HoldOutcome, NewHold};
 use crate::ledger::Posting;
@@ -95,6 +95,8 @@ pub(super) fn find(
             prompt_tokens: tokens("prompt_tokens")?,
             cached_tokens: tokens("cached_tokens")?,
             completion_tokens: tokens("completion_tokens")?,
+            estimated: row.get::<_, Option<String>>("metering")?.as_deref()
+                == Some(Metering::Estimated.name()),
         })
     });
     Ok(found(call)?)

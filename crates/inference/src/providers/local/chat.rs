@@ -266,6 +266,7 @@ fn usage(done: &LocalModelCompletion) -> ChatUsage {
         prompt_tokens_details: Some(PromptTokensDetails { cached_tokens }),
         // silent-ok: what does not fit is no time that anybody waited.
         first_token_ms: u32::try_from(done.first_token_ms).ok(),
+        estimated: false,
     }
 }
 

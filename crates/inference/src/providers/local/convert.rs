@@ -68,6 +68,7 @@ pub(in crate::providers) fn reply(info: &ModelInfo, done: LocalModelCompletion) 
             completion_tokens: done.completion_tokens,
             // Only the creator's electricity.
             cost: automaton_core::money::Microcents::ZERO,
+            estimated: false,
             first_token_ms: millis(done.first_token_ms),
             total_ms: millis(done.total_ms),
         },

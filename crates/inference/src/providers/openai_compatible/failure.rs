@@ -109,7 +109,8 @@ pub(super) fn said(value: &Value) -> Option<ProviderErrorBody> {
     {
         text.push_str(&format!(" (n_ctx: {tokens})"));
     }
-    let codes = [error.get("code"), value.get("code"), error.get("type")];
+    // A cloud says more beside the format's own words.
+    let codes = [value.get("code"), error.get("code"), error.get("type")];
     let code = codes.into_iter().flatten().find_map(Value::as_str).unwrap_or_default();
     Some(ProviderErrorBody { text, code: code.to_owned() })
 }
@@ -226,6 +227,8 @@ mod tests {
         check(r#"{"error":{"message":"no","type":"x","code":"y"}}"#, "no", "y");
         check(r#"[{"error":{"message":"no","code":404}}]"#, "no", "");
         check(r#"{"error":"no","code":"UPSTREAM_KEY"}"#, "no", "UPSTREAM_KEY");
+        let both = r#"{"error":{"message":"no","code":"upstream_key"},"code":"UPSTREAM_KEY"}"#;
+        check(both, "no", "UPSTREAM_KEY");
         check(r#"{"error":"model not found"}"#, "model not found", "");
         check(r#"{"error":{"code":7}}"#, r#"{"code":7}"#, "");
         check(r#"{"detail":"no"}"#, r#"{"detail":"no"}"#, "");

@@ -9,6 +9,7 @@
 //! [`core::wire::chat`]: automaton_core::wire::chat
 
 use automaton_core::wire::chat::{ChatChunk, ChatUsage};
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::assemble::AssemblyError;
@@ -29,6 +30,7 @@ pub(super) fn piece(data: &str) -> Result<StreamPiece, AssemblyError> {
         return Ok(StreamPiece::Done);
     }
     let value: Value = serde_json::from_str(data)
+        .or_else(|error| computable(data).map_or(Err(error), |text| serde_json::from_str(&text)))
         .map_err(|error| AssemblyError::NoReply(format!("it is no JSON ({error})")))?;
     if let Some(said) = failure::said(&value) {
         return Err(AssemblyError::Failed(said));
@@ -49,6 +51,38 @@ pub(super) fn piece(data: &str) -> Result<StreamPiece, AssemblyError> {
     serde_json::from_value(Value::Object(kept))
         .map(StreamPiece::Chunk)
         .map_err(|error| AssemblyError::NoReply(error.to_string()))
+}
+
+/// A JSON text in which `null` stands for each number beyond all that can be computed with, such
+/// as `1e309`; nothing where there is none.
+fn computable(json: &str) -> Option<String> {
+    let (mut kept, mut rest) = (String::new(), json);
+    while let Some(at) = rest.find(|it: char| it == '"' || it == '-' || it.is_ascii_digit()) {
+        let (before, token) = rest.split_at(at);
+        let end = match token.starts_with('"') {
+            true => string_end(token),
+            false => token.find(|it: char| !(it.is_ascii_alphanumeric() || "+-.".contains(it))),
+        };
+        let (token, after) = token.split_at(end.unwrap_or(token.len()));
+        // A string, what is no number, and what is one.
+        let is_number = || serde_json::from_str::<IgnoredAny>(token).is_ok();
+        let is_beyond = serde_json::from_str::<Value>(token).is_err() && is_number();
+        kept.extend([before, if is_beyond { "null" } else { token }]);
+        rest = after;
+    }
+    kept.push_str(rest);
+    (kept != json).then_some(kept)
+}
+
+/// Where a string ends that a text begins with.
+fn string_end(text: &str) -> Option<usize> {
+    let mut escaped = false;
+    let inner = text.char_indices().skip(1).find(|(_, it)| {
+        let ends = *it == '"' && !escaped;
+        escaped = *it == '\\' && !escaped;
+        ends
+    });
+    inner.map(|(at, _)| at + 1)
 }
 
 fn is_usage(value: &Value) -> bool {
@@ -165,6 +199,20 @@ mod tests {
         for usage in [json!(null), json!({"prompt_tokens": -1}), json!("many"), json!([])] {
             assert_eq!(chunk(&json!({"choices": [], "usage": usage})).usage, None);
         }
+    }
+
+    #[test]
+    fn a_number_beyond_all_bounds_does_not_spoil_the_answer() {
+        let told = r#"{"choices":[{"delta":{"content":"\\\"1e309"},"logprobs":[-1e999]}],
+            "usage":{"prompt_tokens":1e309,"completion_tokens":4},"took":-0.5e+1}"#;
+        let Ok(StreamPiece::Chunk(read)) = piece(told) else { panic!("{:?}", piece(told)) };
+        assert_eq!(read.choices[0].delta.content.as_deref(), Some("\\\"1e309"));
+        assert_eq!(read.usage, None);
+        let beside = r#"{"usage":{"prompt_tokens":3,"completion_tokens":4,"took":1e309}}"#;
+        let Ok(StreamPiece::Chunk(read)) = piece(beside) else { panic!("{:?}", piece(beside)) };
+        assert_eq!(read.usage.map(|usage| usage.completion_tokens), Some(4));
+        assert!(matches!(piece(r#"{"a":1e309"#), Err(AssemblyError::NoReply(_))));
+        assert!(matches!(piece(r#"{"a":-}"#), Err(AssemblyError::NoReply(_))));
     }
 
     #[test]

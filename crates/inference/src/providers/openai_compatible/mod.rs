@@ -19,11 +19,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use automaton_core::model::ModelId;
-use automaton_core::money::Microcents;
 use automaton_core::record::Usage;
 use automaton_core::secret::Secret;
 use automaton_core::time::{Clock, Timestamp};
-use automaton_core::wire::cloud::REPLAYED;
+use automaton_core::wire::chat::ChatUsage;
 use automaton_net::sse::{Events, SseEvent};
 use automaton_net::{
     Deadlines, Header, HttpClient, HttpMethod, HttpRequest, HttpResponse, NetError, ResponseBody,
@@ -150,7 +149,6 @@ impl OpenAiCompatible {
         conversation::check(&ask.messages)?;
         let asked = self.clock.now();
         let response = self.send(ask).await?;
-        let replayed = response.header(REPLAYED) == Some("true");
         let mut hearing =
             ReplyReader { provider: self, assembler: Assembler::default(), first: None };
         match (response.status, response.media_type().as_deref()) {
@@ -165,12 +163,7 @@ impl OpenAiCompatible {
         let first = hearing.first;
         let assembled = hearing.assembler.finish().map_err(|flaw| self.flaw(flaw, true))?;
         let times = ReplyTiming { asked, first, done: self.clock.now() };
-        let mut reply = self.reply(ask, assembled, times)?;
-        if replayed {
-            // The server says that this very answer was ours and paid already.
-            reply.usage.cost = Microcents::ZERO;
-        }
-        Ok(reply)
+        self.reply(ask, assembled, times)
     }
 
     async fn send(&self, ask: &CompletionRequest) -> Result<HttpResponse, InferenceError> {
@@ -253,16 +246,18 @@ impl OpenAiCompatible {
         times: ReplyTiming,
     ) -> Result<Completion, InferenceError> {
         let info = &self.endpoint.info;
-        let (tokens, counted) = match assembled.usage {
+        let ours = assembled.estimate(ask);
+        let (tokens, counted) = match assembled.usage.filter(|usage| self.can_be(usage, ours)) {
             Some(usage) => {
                 let cached = usage.prompt_tokens_details.unwrap_or_default().cached_tokens;
                 let (prompt, completion) = (usage.prompt_tokens, usage.completion_tokens);
-                (
-                    TokenCounts { prompt, cached: cached.min(prompt), completion },
-                    TokenCountSource::Reported,
-                )
+                let counted = match usage.estimated {
+                    true => TokenCountSource::Estimated,
+                    false => TokenCountSource::Reported,
+                };
+                (TokenCounts { prompt, cached: cached.min(prompt), completion }, counted)
             }
-            None => (assembled.estimate(ask), TokenCountSource::Estimated),
+            None => (ours, TokenCountSource::Estimated),
         };
         let cost =
             cost::price(&info.prices, tokens).map_err(|source| InferenceError::Cost { source })?;
@@ -276,11 +271,22 @@ impl OpenAiCompatible {
             cached_tokens: tokens.cached,
             completion_tokens: tokens.completion,
             cost,
+            estimated: counted == TokenCountSource::Estimated,
             first_token_ms: began.map_or(heard, |began| began.min(heard)),
             total_ms: times.done.since(times.asked).as_millis(),
         };
         let AssembledReply { text, calls, finish, .. } = assembled;
         Ok(Completion { text, calls, finish, usage, counted })
+    }
+
+    /// Whether a server can have counted so many tokens: no text has more than bytes, nor a
+    /// character more than four of them, and no answer has more than the window. A cloud has
+    /// weighed that already, and charges what it tells.
+    fn can_be(&self, usage: &ChatUsage, ours: TokenCounts) -> bool {
+        let window = self.endpoint.info.context_tokens;
+        let most = window.max(ours.prompt.saturating_mul(16));
+        let possible = usage.prompt_tokens <= most && usage.completion_tokens <= window;
+        self.endpoint.remedies.behind_cloud || possible
     }
 
     /// What a server says went wrong, fit to be shown.
