@@ -237,14 +237,15 @@ async fn at_cloud(
         Some(from) => refused_key(error, from),
         None => error.into(),
     };
-    let models = client.models(key).await.map_err(refused)?;
+    // Whoever asks for models alone may need no key.
+    let balance = client.balance(key).await.map_err(refused)?;
+    let models = client.models(key).await?;
     let names: Vec<String> = models.data.iter().map(|row| row.id.to_string()).collect();
     let row = models.data.into_iter().find(|row| row.id == http.model).ok_or_else(|| {
         let what = format!("the cloud {} offers no model '{}'", http.url, http.model);
         CliError::new(ErrorClass::Config, what)
             .hint(format!("set `inferenceModel` in automaton.json to one of: {}", names.join(", ")))
     })?;
-    let balance = client.balance(key).await?;
     let credits = balance.cents().and_then(|cents| Microcents::from_cents(cents).ok());
     Ok((credits, row))
 }

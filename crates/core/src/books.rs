@@ -34,6 +34,10 @@ pub struct Books {
     pub unsettled_most: Microcents,
     /// Credits bought by payments that the agent's record calls settled.
     pub bought: Microcents,
+    /// Credits of a purchase that was sent and that the chain has not confirmed: a cloud may
+    /// have given them already.
+    #[serde(default)]
+    pub pending: Microcents,
     /// Credits that others gave, as far as the agent's record knows.
     pub received: Microcents,
     /// Credits that were given away, by transfers that the cloud has confirmed.
@@ -96,7 +100,8 @@ impl Books {
         let Ok(least) = self.computed.plus(self.unheard) else { return false };
         let most = least.plus(self.in_doubt).and_then(|most| most.plus(self.unsettled_most));
         let (Ok(Some(gone)), Ok(most)) = (self.gone(), most) else { return false };
-        least <= gone && gone <= most
+        let fits = |gone: Microcents| least <= gone && gone <= most;
+        fits(gone) || gone.plus(self.pending).is_ok_and(fits)
     }
 
     /// Whether the signer's sum is the record's, but for payments that were given up.
@@ -153,6 +158,17 @@ mod tests {
             let (doubt, agrees) = (Microcents::new(in_doubt.0), in_doubt.1);
             assert_eq!(Books { in_doubt: doubt, left, ..books() }.agree(), agrees, "{doubt}");
         }
+        let unconfirmed = Books {
+            bought: Microcents::ZERO,
+            pending: Microcents::new(500_000_000),
+            paid: MicroUsdc::ZERO,
+            moved: Some(MicroUsdc::ZERO),
+            ..books()
+        };
+        assert!(unconfirmed.agree(), "it was given before the chain was sure");
+        assert!(!Books { left: off, ..unconfirmed }.agree(), "and all of it or nothing");
+        let none = Books { answers: 0, computed: Microcents::ZERO, ..unconfirmed };
+        assert!(Books { left: Some(Microcents::ZERO), ..none }.agree(), "or not yet");
         let more = Some(Microcents::new(499_971_201));
         assert!(!Books { left: more, unsettled: 1, ..books() }.agree());
         assert!(!Books { moved: Some(MicroUsdc::ZERO), ..books() }.agree());

@@ -42,7 +42,8 @@ impl Treasury {
         let bought = worth(of(PaymentState::Settled), Purpose::TopUp)?;
         let signed: Vec<&Payment> =
             payments.iter().filter(|payment| payment.signed.is_some()).collect();
-        let open = payments.iter().filter(|payment| !payment.state.is_over());
+        let open = || payments.iter().filter(|payment| !payment.state.is_over());
+        let sent = open().filter(|payment| payment.signed.is_some());
         let (left, moved, standing) = tokio::join!(
             self.credits(),
             known(self.moved(&signed)),
@@ -57,8 +58,9 @@ impl Treasury {
             computed: totals.cost,
             unsettled: totals.unsettled,
             bought,
+            pending: worth(sent, Purpose::TopUp)?,
             sent: worth(of(PaymentState::Settled), Purpose::Transfer)?,
-            in_doubt: worth(open, Purpose::Transfer)?,
+            in_doubt: worth(open(), Purpose::Transfer)?,
             unheard: unsettled.charged,
             unsettled_most: unsettled.most,
             received: self.store.received().await?,

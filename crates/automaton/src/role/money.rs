@@ -161,8 +161,8 @@ async fn account(
         &who.resolved.brain
         && !matches!(from, ValueSource::File(name) if name == KEY_FILE)
     {
-        let models = cloud.models(key).await.map_err(|error| refused_key(error, from))?;
-        return Ok((key.clone(), models));
+        cloud.balance(key).await.map_err(|error| refused_key(error, from))?;
+        return Ok((key.clone(), cloud.models(key).await?));
     }
     let ours = |account: &ApiAccount| {
         (account.cloud.as_str(), account.wallet) == (config.cloud.as_str(), signer.address())
