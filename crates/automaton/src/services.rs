@@ -37,7 +37,7 @@ const CHAIN_TELLS_WITHIN: Duration = Duration::from_secs(3);
 
 /// Whose cloud and chain an automaton lives from.
 #[derive(Debug)]
-pub(crate) enum CloudBackend {
+pub(crate) enum PaymentBackend {
     /// Its own, which are started with it.
     Own(Box<Stack>),
     /// Others'.
@@ -83,14 +83,14 @@ impl Services {
     /// # Errors
     /// When one of them cannot live, or the cloud's address is none.
     pub(crate) async fn start(
-        backend: CloudBackend,
+        backend: PaymentBackend,
         agent: &LaunchConfig,
         console: &mut Console,
         begun: &mut Vec<SupervisedService>,
     ) -> Result<ServiceConfigs, CliError> {
         match backend {
-            CloudBackend::Own(stack) => Self::start_stack(*stack, agent, console, begun).await,
-            CloudBackend::Remote(remote) => {
+            PaymentBackend::Own(stack) => Self::start_stack(*stack, agent, console, begun).await,
+            PaymentBackend::Remote(remote) => {
                 let (money, signer) = remote.configs(&agent.resolved.brain)?;
                 Ok(ServiceConfigs { money, signer })
             }

@@ -29,7 +29,7 @@ use crate::descriptor::StopSignals;
 use crate::error::CliError;
 use crate::event_exporters::EventExporters;
 use crate::role::launch_config::{ChildMessage, LaunchConfig};
-use crate::services::{AgentAndSigner, CloudBackend, Services, SignerHandle};
+use crate::services::{AgentAndSigner, PaymentBackend, Services, SignerHandle};
 use crate::story_driver::{StoryDriver, StoryStage, judged, until};
 use crate::ui::console::Console;
 
@@ -106,7 +106,7 @@ impl Supervisor {
     pub(crate) async fn run(
         mut self,
         signals: &Signals,
-        backend: Option<CloudBackend>,
+        backend: Option<PaymentBackend>,
     ) -> Result<(), CliError> {
         let signals = StopSignals::watch(signals)?;
         let outcome = self.live(&signals, backend).await;
@@ -126,7 +126,7 @@ impl Supervisor {
     async fn live(
         &mut self,
         signals: &StopSignals,
-        backend: Option<CloudBackend>,
+        backend: Option<PaymentBackend>,
     ) -> Result<(), CliError> {
         if let Some(backend) = backend {
             let mut begun = Vec::new();

@@ -15,7 +15,7 @@ use crate::config::resolve::ResolvedConfig;
 use crate::error::CliError;
 use crate::process::runtime;
 use crate::remote_backend::RemoteStatus;
-use crate::services::CloudBackend;
+use crate::services::PaymentBackend;
 use crate::ui;
 use crate::ui::table;
 use crate::ui::units::{known, price};
@@ -51,9 +51,9 @@ struct PaymentForecast {
 pub(super) fn show(
     context: &CommandContext,
     resolved: &ResolvedConfig,
-    backend: Option<&CloudBackend>,
+    backend: Option<&PaymentBackend>,
 ) -> Result<(), CliError> {
-    let (Some(CloudBackend::Remote(remote)), Some(cloud)) = (backend, &resolved.remote) else {
+    let (Some(PaymentBackend::Remote(remote)), Some(cloud)) = (backend, &resolved.remote) else {
         let what = "nothing real would be paid: cloud and chain are its own, on this machine";
         return context.format.answer(&serde_json::json!({ "nothing": what }), || what.to_owned());
     };

@@ -21,7 +21,7 @@ use crate::process::{executable, runtime};
 use crate::remote_backend::RemoteBackend;
 use crate::role::launch_config::{InitialMessage, LaunchConfig};
 use crate::role::provider;
-use crate::services::CloudBackend;
+use crate::services::PaymentBackend;
 use crate::stack::{self, Stack};
 use crate::story_driver::StoryDriver;
 use crate::supervisor::Supervisor;
@@ -72,18 +72,18 @@ pub(super) fn backend(
     resolved: &ResolvedConfig,
     args: &RunArgs,
     has_stack: bool,
-) -> Result<Option<CloudBackend>, CliError> {
+) -> Result<Option<PaymentBackend>, CliError> {
     if args.direct {
         return Ok(None);
     }
     let passphrase = args.passphrase(&context.environment)?;
     if let Some(remote) = &resolved.remote {
         let opened = RemoteBackend::open(resolved, remote.clone(), passphrase.as_ref())?;
-        return Ok(Some(CloudBackend::Remote(Box::new(opened))));
+        return Ok(Some(PaymentBackend::Remote(Box::new(opened))));
     }
     let own = has_stack.then(|| Stack::open(&resolved.home, passphrase)).transpose()?;
     let reach = args.machine_egress.clone();
-    Ok(own.map(|stack| CloudBackend::Own(Box::new(stack.letting_machines_reach(reach)))))
+    Ok(own.map(|stack| PaymentBackend::Own(Box::new(stack.letting_machines_reach(reach)))))
 }
 
 /// What a life is started with.
@@ -92,7 +92,7 @@ pub(crate) struct RunSpec {
     /// The configuration as it holds.
     pub(crate) resolved: ResolvedConfig,
     /// What it lives from; without it thinking costs nothing.
-    pub(crate) backend: Option<CloudBackend>,
+    pub(crate) backend: Option<PaymentBackend>,
     /// How far it goes.
     pub(crate) args: RunArgs,
     /// A first message of the creator.
@@ -118,7 +118,7 @@ pub(crate) async fn live(
     if telling.is_none() {
         provider::discover_models(&mut resolved.brain).await;
     }
-    if !matches!(backend, Some(CloudBackend::Own(_))) && !args.machine_egress.is_empty() {
+    if !matches!(backend, Some(PaymentBackend::Own(_))) && !args.machine_egress.is_empty() {
         let what = "--machine-egress is for machines of an automaton's own cloud, and it has none";
         return Err(CliError::user(what).hint("say it to the cloud that it lives from"));
     }
@@ -162,14 +162,14 @@ pub(crate) async fn live(
 /// # Errors
 /// When something there is not as the operator chose it.
 async fn check_remote(
-    backend: Option<&CloudBackend>,
+    backend: Option<&PaymentBackend>,
     resolved: &ResolvedConfig,
     args: &RunArgs,
     console: &mut Console,
 ) -> Result<(), CliError> {
     let missing = match backend {
-        Some(CloudBackend::Remote(remote)) => remote.check(resolved).await?.unknown,
-        Some(CloudBackend::Own(_)) => return Ok(()),
+        Some(PaymentBackend::Remote(remote)) => remote.check(resolved).await?.unknown,
+        Some(PaymentBackend::Own(_)) => return Ok(()),
         None if args.direct || resolved.brain.can_be_sold() => return Ok(()),
         None => vec![
             CliError::new(ErrorClass::Config, "it cannot buy credits: no node of a chain is named")

@@ -15,8 +15,7 @@ use crate::args::{PaymentArgs, RemoteFlags};
 use crate::config::env::Environment;
 use crate::config::file::{self, ConfigFile, FILE_NAME};
 use crate::config::network::PaymentNetwork;
-use crate::config::remote::CloudSources;
-use crate::config::resolve;
+use crate::config::remote::{self, CloudSources};
 use crate::error::CliError;
 use crate::stack;
 
@@ -43,7 +42,7 @@ impl CloudNames {
         flags: &RemoteFlags,
     ) -> Result<Self, CliError> {
         let environment = context.environment.clone();
-        let account = resolve::account(home, file, &environment)?;
+        let account = remote::account(home, file, &environment)?;
         Ok(Self { flags: flags.clone(), file: file.clone(), environment, account })
     }
 

@@ -52,12 +52,7 @@ pub(crate) fn run(context: &CommandContext, args: UpArgs) -> Result<(), CliError
         has_stack: |_, brain| brain.can_be_sold(),
     })?;
     if args.run.dry_run {
-        let draft = home::draft(&home, name, genesis, None, &args.run.remote)?;
-        let (flags, remote) = (&args.flags, &args.run.remote);
-        let resolved = resolve::resolve(&home, &draft.file, flags, remote, &context.environment)?;
-        // A stack is not made for it.
-        let backend = backend(context, &resolved, &args.run, false)?;
-        return dry_run::show(context, &resolved, backend.as_ref());
+        return dry_run(context, &home, &args);
     }
     home::make_private(&home)?;
     let _lock = lock.map_or_else(|| home::lock(&home), Ok)?;
@@ -96,6 +91,15 @@ pub(crate) fn run(context: &CommandContext, args: UpArgs) -> Result<(), CliError
     // A message of the story that is still on its way must not hold up the end.
     runtime.shutdown_background();
     outcome
+}
+
+/// Shows what a life would pay; a stack is not made for it.
+fn dry_run(context: &CommandContext, home: &Path, args: &UpArgs) -> Result<(), CliError> {
+    let (flags, remote) = (&args.flags, &args.run.remote);
+    let draft = home::draft(home, args.name.as_ref(), args.genesis.as_ref(), None, remote)?;
+    let resolved = resolve::resolve(home, &draft.file, flags, remote, &context.environment)?;
+    let backend = backend(context, &resolved, &args.run, false)?;
+    dry_run::show(context, &resolved, backend.as_ref())
 }
 
 /// The brain that a home is made with, if it has to be made. It is written down

@@ -3,17 +3,21 @@
 //! A key goes to the cloud that it is for and to no other: one of the configuration to the
 //! cloud of the configuration, one that was signed in for to where it was given.
 
+use std::path::Path;
+
 use automaton_core::error::ErrorClass;
+use automaton_core::id::RemoteMachineId;
 use automaton_core::secret::Secret;
 use serde::{Deserialize, Serialize};
 
 use super::env::{self, Environment};
 use super::file::{ChainType, ConfigFile, FILE_NAME};
 use super::network::{PaymentNetwork, USUAL_NETWORK};
-use super::resolve::{ValueSource, origin_of};
+use super::resolve::{Brain, KeyScheme, ValueSource, origin_of};
 use crate::account::{ApiAccount, KEY_FILE};
 use crate::args::RemoteFlags;
 use crate::error::CliError;
+use crate::stack;
 
 /// The cloud that is asked when a key to it is there and no address.
 pub(crate) const CONWAY_URL: &str = "https://api.conway.tech";
@@ -126,6 +130,56 @@ impl<'a> CloudSources<'a> {
         origin_of(rpc, &ValueSource::key("rpcUrl"))?;
         Ok(Some(RemoteCloud { url: url.to_owned(), rpc: rpc.to_owned(), network }))
     }
+}
+
+/// The account of a home with a cloud that is not its own: that of its dev stack is for that
+/// alone.
+///
+/// # Errors
+/// When a file with a key cannot be read.
+pub(crate) fn account(
+    home: &Path,
+    file: &ConfigFile,
+    environment: &Environment,
+) -> Result<Option<ApiAccount>, CliError> {
+    if !stack::is_there(home)
+        && let Some(account) = ApiAccount::read(home)?
+    {
+        return Ok(Some(account));
+    }
+    let flags = RemoteFlags::default();
+    let named = CloudSources { flags: &flags, file, environment, account: None };
+    ApiAccount::read_reference(home, named.url().0)
+}
+
+/// What it lives from, where it thinks with what a cloud sells.
+pub(super) fn remote_of(
+    brain: &Brain,
+    cloud: CloudSources<'_>,
+) -> Result<Option<RemoteCloud>, CliError> {
+    match brain {
+        Brain::Http(http) if http.scheme == KeyScheme::Raw => cloud.remote(&http.url),
+        _ if cloud.flags.cloud.is_some() => {
+            let what = "--cloud names who sells it what it thinks with, and so does --brain";
+            Err(CliError::user(what)
+                .hint("leave one of them away; --brain-model names a model of the cloud"))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The rented machine, if one is named. What is no id must not be read as none: the creator
+/// would have commands run here who wanted them elsewhere.
+pub(super) fn machine(file: &ConfigFile) -> Result<Option<RemoteMachineId>, CliError> {
+    let Some(text) = file.sandbox_id.as_deref().filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    let id = text.parse().ok().filter(|_| !["null", "undefined", "none"].contains(&text));
+    id.map(Some).ok_or_else(|| {
+        let what = format!("key `sandboxId` of {FILE_NAME} names no rented machine");
+        CliError::new(ErrorClass::Config, what)
+            .hint("give the id that create_sandbox told, or leave it empty for a sandbox here")
+    })
 }
 
 impl ApiAccount {

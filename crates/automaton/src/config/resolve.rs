@@ -26,13 +26,11 @@ use super::file::{
     StopLossFile,
 };
 use super::reference::TreasuryPolicy;
-use super::remote::{CONWAY_URL, CloudSources, RemoteCloud};
+use super::remote::{self, CONWAY_URL, CloudSources, RemoteCloud};
 use super::values::{HttpUrl, LoopbackAddr, PricesFile, Ranged};
-use crate::account::ApiAccount;
 use crate::args::{BrainArg, BrainFlags, RemoteFlags};
 use crate::error::{CliError, CliErrors};
 use crate::home::check_length;
-use crate::stack;
 
 /// The address of `OpenAI`'s models.
 const OPENAI_URL: &str = "https://api.openai.com/v1";
@@ -252,11 +250,11 @@ pub(crate) fn resolve(
     };
     let mut wrong = CliErrors::default();
     wrong.take(check_database(home, file, environment));
-    let account = wrong.take(account(home, file, environment)).flatten();
+    let account = wrong.take(remote::account(home, file, environment)).flatten();
     let cloud = CloudSources { flags: remote, file, environment, account: account.as_ref() };
     let brain = wrong.take(BrainSources { file, flags, environment, cloud }.brain());
     let remote =
-        brain.as_ref().and_then(|(brain, _)| wrong.take(remote_of(brain, cloud))).flatten();
+        brain.as_ref().and_then(|(brain, _)| wrong.take(remote::remote_of(brain, cloud))).flatten();
     for origin in &file.allowed_origins {
         wrong.take(origin_of(origin.as_str(), &ValueSource::key("allowedOrigins")));
     }
@@ -265,7 +263,7 @@ pub(crate) fn resolve(
     let heartbeat = wrong.take(heartbeat(home, file, environment));
     let webhook = wrong.take(told_to(file, "webhookUrl", file.webhook_url.as_ref()));
     let traces = wrong.take(told_to(file, "otlpEndpoint", file.otlp_endpoint.as_ref()));
-    let machine = wrong.take(machine(file)).flatten();
+    let machine = wrong.take(remote::machine(file)).flatten();
     let creator_address = wrong.take(creator(file)).flatten();
     let found = (brain.zip(name), genesis.zip(heartbeat), webhook.zip(traces));
     let (Some(((brain, brain_origin), name)), Some((genesis, heartbeat)), Some((webhook, traces))) =
@@ -306,39 +304,6 @@ pub(crate) fn resolve(
     }))
 }
 
-/// The account of a home with a cloud that is not its own: that of its dev stack is for that
-/// alone.
-///
-/// # Errors
-/// When a file with a key cannot be read.
-pub(crate) fn account(
-    home: &Path,
-    file: &ConfigFile,
-    environment: &Environment,
-) -> Result<Option<ApiAccount>, CliError> {
-    if !stack::is_there(home)
-        && let Some(account) = ApiAccount::read(home)?
-    {
-        return Ok(Some(account));
-    }
-    let flags = RemoteFlags::default();
-    let named = CloudSources { flags: &flags, file, environment, account: None };
-    ApiAccount::read_reference(home, named.url().0)
-}
-
-/// What it lives from, where it thinks with what a cloud sells.
-fn remote_of(brain: &Brain, cloud: CloudSources<'_>) -> Result<Option<RemoteCloud>, CliError> {
-    match brain {
-        Brain::Http(http) if http.scheme == KeyScheme::Raw => cloud.remote(&http.url),
-        _ if cloud.flags.cloud.is_some() => {
-            let what = "--cloud names who sells it what it thinks with, and so does --brain";
-            Err(CliError::user(what)
-                .hint("leave one of them away; --brain-model names a model of the cloud"))
-        }
-        _ => Ok(None),
-    }
-}
-
 /// A server that is told things: encrypted, or spelled out among the private origins.
 fn told_to(
     file: &ConfigFile,
@@ -355,20 +320,6 @@ fn told_to(
     let what = format!("key `{key}` of {FILE_NAME} names {to}, which is not encrypted");
     Err(CliError::new(ErrorClass::Config, what)
         .hint("use https://, or add the origin to the key `allowedOrigins`"))
-}
-
-/// The rented machine, if one is named. What is no id must not be read as none: the creator
-/// would have commands run here who wanted them elsewhere.
-fn machine(file: &ConfigFile) -> Result<Option<RemoteMachineId>, CliError> {
-    let Some(text) = file.sandbox_id.as_deref().filter(|text| !text.is_empty()) else {
-        return Ok(None);
-    };
-    let id = text.parse().ok().filter(|_| !["null", "undefined", "none"].contains(&text));
-    id.map(Some).ok_or_else(|| {
-        let what = format!("key `sandboxId` of {FILE_NAME} names no rented machine");
-        CliError::new(ErrorClass::Config, what)
-            .hint("give the id that create_sandbox told, or leave it empty for a sandbox here")
-    })
 }
 
 /// The creator's address, where there is one.
