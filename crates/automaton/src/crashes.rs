@@ -5,16 +5,24 @@ use std::time::Duration;
 
 use automaton_core::time::{Span, Timestamp};
 
-/// Crashes within [`CRASH_WINDOW`] after which nothing is started again.
+/// Crashes within [`CRASH_WINDOW`] after which nothing is started again soon.
 const CRASHES_MAX: usize = 5;
 const CRASH_WINDOW: Span = Span::from_secs(60);
 /// The wait after the first crash of a window; doubles with each.
 const BACKOFF: Duration = Duration::from_millis(200);
 
+/// The pause after too many; doubles with each, up to the longest.
+const PAUSE: Duration = Duration::from_secs(60);
+const PAUSE_MAX: Duration = Duration::from_secs(30 * 60);
+/// Without a crash for so long, the next pause is the first again.
+const CALM: Span = Span::from_secs(2 * 60 * 60);
+
 /// The crashes of one child.
 #[derive(Debug, Default)]
 pub(crate) struct CrashHistory {
     recent: VecDeque<Timestamp>,
+    last: Option<Timestamp>,
+    pauses: u32,
     /// How often it was started again.
     pub(crate) restarts: u32,
 }
@@ -23,6 +31,9 @@ impl CrashHistory {
     /// Counts a crash; the wait before the next start, nothing when it died too
     /// often.
     pub(crate) fn count(&mut self, now: Timestamp) -> Option<Duration> {
+        if self.last.replace(now).is_some_and(|last| now.since(last) > CALM) {
+            self.pauses = 0;
+        }
         self.recent.retain(|crash| now.since(*crash) < CRASH_WINDOW);
         self.recent.push_back(now);
         if self.recent.len() >= CRASHES_MAX {
@@ -31,6 +42,15 @@ impl CrashHistory {
         self.restarts = self.restarts.saturating_add(1);
         let doublings = u32::try_from(self.recent.len().saturating_sub(1)).unwrap_or(0);
         Some(BACKOFF.saturating_mul(1 << doublings.min(5)))
+    }
+
+    /// How long to wait after too many, for one that has to go on: longer each time.
+    pub(crate) fn pause(&mut self) -> Duration {
+        self.recent.clear();
+        self.restarts = self.restarts.saturating_add(1);
+        let pause = PAUSE.saturating_mul(1 << self.pauses.min(10)).min(PAUSE_MAX);
+        self.pauses = self.pauses.saturating_add(1);
+        pause
     }
 
     /// The sentence for a child that died too often.
@@ -57,5 +77,16 @@ mod tests {
         let mut seldom = CrashHistory::default();
         assert!((0..9).all(|minute| seldom.count(at(60 * minute)).is_some()));
         assert_eq!(seldom.restarts, 9);
+    }
+
+    #[test]
+    fn who_goes_on_waits_longer_each_time_until_it_is_calm() {
+        let at = |seconds| Timestamp::EPOCH.after(Span::from_secs(seconds));
+        let mut crashes = CrashHistory::default();
+        let pauses: Vec<_> = (0..7).map(|_| crashes.pause().as_secs() / 60).collect();
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 30, 30]);
+        assert!(crashes.count(at(0)).is_some(), "after a pause it is tried again");
+        assert!(crashes.count(at(3 * 60 * 60)).is_some());
+        assert_eq!(crashes.pause(), PAUSE);
     }
 }

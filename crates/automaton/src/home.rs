@@ -11,7 +11,7 @@
 //! made anew: what is missing or damaged later is refused, not replaced.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -29,6 +29,7 @@ use crate::args::RemoteFlags;
 use crate::config::file::{self, BrainFile, CONFIG_VERSION, ConfigFile, FILE_NAME};
 use crate::config::values::{HttpUrl, Name, Prompt};
 use crate::error::CliError;
+use crate::log;
 
 /// The database, in the home.
 pub const DATABASE: &str = "state.db";
@@ -42,6 +43,9 @@ const LOCK: &str = "lock";
 /// How often, and how long in all, a lock is waited for that is held for a moment.
 const LOCK_POLL: Duration = Duration::from_millis(50);
 const LOCK_TRIES: u32 = 20;
+/// What a start looks like in the log, and how far it is read for that.
+const STARTED: &[u8] = b"\"event\":\"agent.started\"";
+const LOG_BYTES_MAX: u64 = 64 * 1024;
 /// What is appended to the name of a file that is being written.
 const TEMPORARY: &str = ".new";
 const SOUL: &str = "SOUL.md";
@@ -212,6 +216,34 @@ pub fn make_directory(path: &Path) -> io::Result<()> {
         fs::set_permissions(path, Permissions::from_mode(0o700))?;
     }
     Ok(())
+}
+
+/// Checks that a home whose automaton has lived has its record still: another one would be
+/// another life, with the same key.
+///
+/// # Errors
+/// When the record is gone.
+pub(crate) fn check_record(home: &Path) -> Result<(), CliError> {
+    if home.join(DATABASE).symlink_metadata().is_ok() || !has_lived(home) {
+        return Ok(());
+    }
+    let what =
+        format!("the automaton in {} has lived, and its record {DATABASE} is gone", home.display());
+    Err(CliError::new(ErrorClass::Config, what).hint(
+        "bring it back from a backup; for another life, name another directory with --home, or \
+         move this one away",
+    ))
+}
+
+/// Whether a life has left something: what belongs to its record, or a start in its log. What
+/// lies in the workspace may be its creator's.
+fn has_lived(home: &Path) -> bool {
+    let mut told = Vec::new();
+    let log = File::open(home.join(log::FILE_NAME));
+    // silent-ok: what cannot be read tells nothing.
+    log.and_then(|log| log.take(LOG_BYTES_MAX).read_to_end(&mut told)).ok();
+    let is_told = told.windows(STARTED.len()).any(|window| window == STARTED);
+    is_told || home.join(format!("{DATABASE}-wal")).exists()
 }
 
 /// Checks that a directory that is there already may become, or is, a home.

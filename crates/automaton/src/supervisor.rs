@@ -4,8 +4,8 @@
 //! start ──▶ follow its lines ──▶ it is gone ──▶ by itself, well ────▶ done
 //!   ▲                                 │
 //!   │                                 ├─ by a mistake of the user's ─▶ failed
-//!   └── wait, longer each time ◀── crashed, fewer than 5 in a minute
-//!                                     └─ once too often ────────────▶ failed
+//!   └── wait, longer each time ◀── crashed
+//!                                     └─ too often in a bounded run ▶ failed
 //! ```
 //!
 //! The supervisor knows nothing of turns but their number. It holds no lock on
@@ -356,11 +356,23 @@ impl Supervisor {
         }
         let service = if bereft.is_some() { Service::Signer.name() } else { "agent" };
         let how = bereft.clone().unwrap_or(death.how);
-        let Some(wait) = self.crashes.count(SystemClock.now()) else {
-            return Err(death.fatal.unwrap_or_else(|| {
-                CliError::new(ErrorClass::Internal, CrashHistory::too_many(service, &how))
-                    .hint("`automaton logs` shows what came before")
-            }));
+        let too_many = || {
+            CliError::new(ErrorClass::Internal, CrashHistory::too_many(service, &how))
+                .hint("`automaton logs` shows what came before")
+        };
+        let wait = match self.crashes.count(SystemClock.now()) {
+            Some(wait) => wait,
+            None if self.is_bounded() => return Err(death.fatal.unwrap_or_else(too_many)),
+            // Nobody may be there to start it again.
+            None => {
+                let (CliError { what: error, remedy, .. }, wait) =
+                    (too_many(), self.crashes.pause());
+                let kind = ErrorClass::Internal;
+                let next = format!("it is tried again in {} min", wait.as_secs() / 60);
+                let hint = remedy.map(|remedy| format!("{remedy}; {next}"));
+                self.console.tell(Event::ErrorReported { kind, error, hint })?;
+                wait
+            }
         };
         let restarts = self.crashes.restarts;
         self.console.tell(match bereft {

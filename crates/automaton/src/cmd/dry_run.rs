@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::CommandContext;
 use crate::config::remote::RemoteCloud;
-use crate::config::resolve::ResolvedConfig;
+use crate::config::resolve::{Brain, ResolvedConfig};
 use crate::error::CliError;
 use crate::process::runtime;
 use crate::remote_backend::RemoteStatus;
@@ -31,6 +31,8 @@ struct PaymentForecast {
     cloud: String,
     wallet: String,
     usdc: Option<MicroUsdc>,
+    /// Whether there is an account with the cloud; else one is opened at the start.
+    has_account: bool,
     credits_microcents: Option<Microcents>,
     model: String,
     /// What one answer costs at most, where the cloud tells its prices.
@@ -68,7 +70,11 @@ fn forecast(
     found: RemoteStatus,
 ) -> PaymentForecast {
     let limits = resolved.treasury_policy.limits();
-    let is_low = found.credits.is_some_and(|credits| credits < START_CREDITS_MIN);
+    let (has_account, model) = match &resolved.brain {
+        Brain::Http(http) => (http.key.is_some(), http.model.to_string()),
+        Brain::Local(_) => (false, String::new()),
+    };
+    let is_low = !has_account || found.credits.is_some_and(|credits| credits < START_CREDITS_MIN);
     let whole = MicroUsdc::new(u64::from(AUTO_TOPUP_USD) * MILLION);
     let can = found.usdc.is_some_and(|usdc| usdc >= whole);
     PaymentForecast {
@@ -77,8 +83,9 @@ fn forecast(
         cloud: cloud.url.clone(),
         wallet: found.wallet.to_string(),
         usdc: found.usdc,
+        has_account,
         credits_microcents: found.credits,
-        model: found.model.as_ref().map_or_else(String::new, |row| row.id.to_string()),
+        model,
         answer_max_microcents: found.model.as_ref().and_then(most),
         buys_usd: if is_low && can { AUTO_TOPUP_USD } else { 0 },
         thinking_per_day_microcents: resolved.treasury_policy.inference_per_day(),
@@ -107,11 +114,15 @@ fn in_words(forecast: &PaymentForecast, width: Option<usize>) -> String {
         0 => "nothing".to_owned(),
         usd => format!("${usd}.00 of credits, with {usd}.00 USDC"),
     };
+    let credits = match forecast.has_account {
+        true => format!("with {} of credits", known(forecast.credits_microcents)),
+        false => "where an account will be opened".to_owned(),
+    };
     let thinking = price(forecast.thinking_per_day_microcents);
     let mut rows = vec![
         ("network", format!("{network} (chain {chain_id})")),
         ("wallet", format!("{wallet}, with {}", known(usdc.as_ref()))),
-        ("cloud", format!("{cloud}, with {} of credits", known(forecast.credits_microcents))),
+        ("cloud", format!("{cloud}, {credits}")),
         ("model", forecast.model.clone()),
         ("one answer", format!("{} at most", known(forecast.answer_max_microcents.map(price)))),
         ("at the start", bought),

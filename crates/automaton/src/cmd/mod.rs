@@ -160,6 +160,7 @@ pub(crate) fn with_store<T>(
     home: &Path,
     work: impl AsyncFnOnce(&Store) -> Result<T, CliError>,
 ) -> Result<T, CliError> {
+    crate::home::check_record(home)?;
     process::runtime()?.block_on(async {
         let store = Store::open(&home.join(DATABASE), id_generator(), Arc::new(NoFaults))?;
         let done = work(&store).await;

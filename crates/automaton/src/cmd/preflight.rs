@@ -52,6 +52,7 @@ pub(crate) fn check(wanted: PreflightRequest<'_>) -> Result<(), CliError> {
     let schedule = resolved.as_ref().map(|resolved| resolved.heartbeat.clone());
     wrong.take(check_schedule(schedule.unwrap_or_else(|| home.join(home::HEARTBEAT))));
     wrong.take(home::check_character(home));
+    wrong.take(home::check_record(home));
     wrong.take(operator::check(home));
     let passphrase = wrong.take(run.passphrase(environment)).flatten();
     let mut needs_sandbox = false;

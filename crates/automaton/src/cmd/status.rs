@@ -217,7 +217,13 @@ fn in_words(status: &Status, screen: &Viewport) -> String {
         ("Alerts", alerts_in_words(&status.alerts)),
         ("Turns", number(status.turns)),
         ("Spent", status.spent.clone()),
-        ("Heartbeat", next_task_in_words(status.next_heartbeat.as_ref(), clock, now)),
+        (
+            "Heartbeat",
+            match status.running {
+                Some(_) => next_task_in_words(status.next_heartbeat.as_ref(), clock, now),
+                None => "none while nobody runs it".to_owned(),
+            },
+        ),
         ("Commands", plain(&commands)),
         ("Home", tilde(&status.home, screen.user_home.as_deref())),
         ("Record", format!("{record}, {}", size(status.record.bytes))),

@@ -162,3 +162,21 @@ fn the_creators_message_of_the_configuration_comes_once_in_a_life() {
     let status: serde_json::Value = serde_json::from_str(&status.stdout).unwrap();
     assert_eq!(status["inbox"]["processed"], 2);
 }
+
+#[test]
+fn a_lost_record_begins_no_second_life() {
+    let world = world();
+    let lived = world.up(&["--brain", "script", "--turns", "1"]).unwrap().finish().unwrap();
+    assert_eq!(lived.code, Some(0), "{}", lived.stderr);
+    for name in ["state.db", "state.db-wal", "state.db-shm"] {
+        // Not each of them need be there.
+        fs::remove_file(world.home().join(name)).unwrap_or_default();
+    }
+    for arguments in [&["up", "--brain", "script"][..], &["send", "Hello?"], &["init"]] {
+        let refused = world.command(arguments).unwrap();
+        assert_eq!(refused.code, Some(1), "{arguments:?}: {}", refused.stderr);
+        assert!(refused.stderr.contains("its record state.db is gone"), "{}", refused.stderr);
+        assert!(refused.stderr.contains("from a backup"), "{}", refused.stderr);
+    }
+    assert!(!world.state_db().exists());
+}
