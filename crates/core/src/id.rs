@@ -157,7 +157,9 @@ impl FromStr for RemoteMachineId {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         let fits = (1..=128).contains(&text.len()) && !text.starts_with('.');
-        match fits && text.bytes().all(plain) {
+        // What programs write where they have none.
+        let is_none = ["null", "undefined", "none"].contains(&text);
+        match fits && !is_none && text.bytes().all(plain) {
             true => Ok(Self(text.into())),
             false => Err(IdError { text: text.chars().take(40).collect(), noun: "machine" }),
         }

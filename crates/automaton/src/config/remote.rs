@@ -174,8 +174,7 @@ pub(super) fn machine(file: &ConfigFile) -> Result<Option<RemoteMachineId>, CliE
     let Some(text) = file.sandbox_id.as_deref().filter(|text| !text.is_empty()) else {
         return Ok(None);
     };
-    let id = text.parse().ok().filter(|_| !["null", "undefined", "none"].contains(&text));
-    id.map(Some).ok_or_else(|| {
+    text.parse().map(Some).map_err(|_| {
         let what = format!("key `sandboxId` of {FILE_NAME} names no rented machine");
         CliError::new(ErrorClass::Config, what)
             .hint("give the id that create_sandbox told, or leave it empty for a sandbox here")
