@@ -60,14 +60,14 @@ pub(super) fn show(
         return context.format.answer(&serde_json::json!({ "nothing": what }), || what.to_owned());
     };
     let found = runtime()?.block_on(remote.check(resolved))?;
-    let forecast = forecast(resolved, cloud, found);
+    let forecast = forecast(resolved, cloud, &found);
     context.format.answer(&forecast, || in_words(&forecast, context.screen().width()))
 }
 
 fn forecast(
     resolved: &ResolvedConfig,
     cloud: &RemoteCloud,
-    found: RemoteStatus,
+    found: &RemoteStatus,
 ) -> PaymentForecast {
     let limits = resolved.treasury_policy.limits();
     let (has_account, model) = match &resolved.brain {
