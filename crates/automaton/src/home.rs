@@ -235,15 +235,16 @@ pub(crate) fn check_record(home: &Path) -> Result<(), CliError> {
     ))
 }
 
-/// Whether a life has left something: what belongs to its record, or a start in its log. What
-/// lies in the workspace may be its creator's.
+/// Whether a life has left something: what belongs to its record, a log so long that there is
+/// a second one, or a start in it. What lies in the workspace may be its creator's.
 fn has_lived(home: &Path) -> bool {
     let mut told = Vec::new();
     let log = File::open(home.join(log::FILE_NAME));
     // silent-ok: what cannot be read tells nothing.
     log.and_then(|log| log.take(LOG_BYTES_MAX).read_to_end(&mut told)).ok();
     let is_told = told.windows(STARTED.len()).any(|window| window == STARTED);
-    is_told || home.join(format!("{DATABASE}-wal")).exists()
+    let others = [format!("{DATABASE}-wal"), format!("{}.1", log::FILE_NAME)];
+    is_told || others.iter().any(|name| home.join(name).exists())
 }
 
 /// Checks that a directory that is there already may become, or is, a home.

@@ -158,6 +158,14 @@ pub(crate) fn addresses(home: &Path) -> Result<Option<(String, String)>, CliErro
     Ok(places.chain.zip(places.cloud).map(|(chain, cloud)| (url(chain), url(cloud))))
 }
 
+/// Whether a cloud's URL is that of a home's stack.
+///
+/// # Errors
+/// When the stack's file is damaged.
+pub(crate) fn is_cloud_of(home: &Path, cloud: &str) -> Result<bool, CliError> {
+    Ok(addresses(home)?.is_some_and(|(_, own)| own == cloud))
+}
+
 /// The folder of the stack that belongs to a home: beside it, never in it.
 pub(crate) fn folder_of(home: &Path) -> PathBuf {
     let mut name = home.file_name().unwrap_or_default().to_owned();

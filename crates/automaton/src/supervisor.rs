@@ -199,10 +199,22 @@ impl Supervisor {
                 return Ok(());
             }
             let wait = self.after_crash(death, bereft)?;
+            if self.wait(wait, signals).await? {
+                return self.tell_of_stop();
+            }
+        }
+    }
+
+    /// Waits, and keeps what it lives from meanwhile; whether it was asked to stop.
+    async fn wait(&mut self, wait: Duration, signals: &StopSignals) -> Result<bool, CliError> {
+        let end = tokio::time::Instant::now() + wait;
+        loop {
+            // Every arm is cancel-safe: the others only wait.
             tokio::select! {
                 biased;
-                signal = signals.next() => return signal.and_then(|()| self.tell_of_stop()),
-                () = tokio::time::sleep(wait) => {}
+                signal = signals.next() => return signal.map(|()| true),
+                news = next_news(self.services.as_mut()) => self.console.show(&news?)?,
+                () = tokio::time::sleep_until(end) => return Ok(false),
             }
         }
     }

@@ -53,7 +53,9 @@ pub(crate) fn run(context: &CommandContext, args: RunArgs) -> Result<(), CliErro
     let file = home::read(&home)?;
     warn_of_config(&home, &file);
     let resolved = resolve::resolve(&home, &file, &flags, &args.remote, &context.environment)?;
-    let backend = backend(context, &resolved, &args, stack::is_there(&home))?;
+    // A dry run opens no stack, since that may write.
+    let has_stack = !args.dry_run && stack::is_there(&home);
+    let backend = backend(context, &resolved, &args, has_stack)?;
     if args.dry_run {
         return dry_run::show(context, &resolved, backend.as_ref());
     }

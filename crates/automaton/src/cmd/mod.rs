@@ -117,10 +117,11 @@ impl CommandContext {
     /// The home of an automaton, and its configuration.
     ///
     /// # Errors
-    /// When none lives there, or its configuration is invalid.
+    /// When none lives there, its configuration is invalid, or its record is gone.
     pub(crate) fn inhabited(&self) -> Result<(PathBuf, ConfigFile), CliError> {
         let home = self.home()?;
         let file = crate::home::read(&home)?;
+        crate::home::check_record(&home)?;
         Ok((home, file))
     }
 

@@ -68,8 +68,8 @@ impl CloudNames {
         self.sources().network()
     }
 
-    /// A node that may have a faucet, with its chain: that of the home's own stack, else that
-    /// of the wallet's network, where that is no public one.
+    /// A node that may have a faucet, with its chain: that of the wallet's network, where one is
+    /// named and it is no public one, else that of the home's own stack.
     ///
     /// # Errors
     /// When the stack's file is damaged.
@@ -78,7 +78,8 @@ impl CloudNames {
         home: &Path,
         network: &PaymentNetwork,
     ) -> Result<Option<(String, u64)>, CliError> {
-        if let Some(rpc) = stack::chain_of(home)? {
+        let is_told = self.sources().has_chain();
+        if let Some(rpc) = stack::chain_of(home)?.filter(|_| !is_told) {
             return Ok(Some((rpc, ChainId::DEV.0)));
         }
         let id = network.chain_id.get();
@@ -199,7 +200,7 @@ impl CloudKey {
             CliError::user("the automaton has no account with a cloud")
                 .hint("make one with `automaton provision --cloud URL`")
         })?;
-        Ok(Self { cloud, key, own: stack::is_there(home) })
+        Ok(Self { cloud, key, own: true })
     }
 
     /// A failure with what to do about it where the cloud is the home's own.

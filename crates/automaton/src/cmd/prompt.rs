@@ -20,8 +20,10 @@ pub(crate) fn run(context: &CommandContext) -> Result<(), CliError> {
     let character = home::read_character(&home, Some(reader.life()?.constitution_sha256))?;
     let model = provider::describe(&resolved.brain)?;
     let settings = agent::settings(&resolved, &resolved.egress.unread().open(), None, character);
-    let has_money = stack::is_there(&home);
-    let model = match has_money {
+    // What others' cloud takes it tells when it is asked; its own has a list.
+    let has_stack = resolved.remote.is_none() && stack::is_there(&home);
+    let has_money = resolved.remote.is_some() || has_stack;
+    let model = match has_stack {
         true => stack::as_sold(&home, &resolved.brain, model)?,
         false => model,
     };

@@ -142,8 +142,8 @@ pub(crate) fn account(
     file: &ConfigFile,
     environment: &Environment,
 ) -> Result<Option<ApiAccount>, CliError> {
-    if !stack::is_there(home)
-        && let Some(account) = ApiAccount::read(home)?
+    if let Some(account) = ApiAccount::read(home)?
+        && !stack::is_cloud_of(home, &account.cloud)?
     {
         return Ok(Some(account));
     }

@@ -172,7 +172,8 @@ fn a_lost_record_begins_no_second_life() {
         // Not each of them need be there.
         fs::remove_file(world.home().join(name)).unwrap_or_default();
     }
-    for arguments in [&["up", "--brain", "script"][..], &["init"]] {
+    for arguments in [&["up", "--brain", "script"][..], &["send", "Hello?"], &["init"], &["status"]]
+    {
         let refused = world.command(arguments).unwrap();
         assert_eq!(refused.code, Some(1), "{arguments:?}: {}", refused.stderr);
         assert!(refused.stderr.contains("its record state.db is gone"), "{}", refused.stderr);

@@ -2,19 +2,15 @@
 //! says otherwise. The cloud's ledger is the other witness.
 
 use std::fs;
-use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use automaton_core::event::{Event, StampedEvent};
 use automaton_core::record::StopReason;
-use automaton_script::model::ScriptServer;
-use automaton_script::story::Story;
 use automaton_testkit::world::{ProcessRun, World};
 use serde_json::Value;
-use tokio::runtime::Builder;
-use tokio::sync::oneshot;
 
 use super::paying_world;
+use super::remote::model;
 
 /// Long enough for key derivations on a loaded machine.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -28,22 +24,6 @@ const DEAR: &str = r#"{
 
 const STORY: &str = "title = \"words\"\n[[step]]\nsay = \"One.\"\n[[step]]\nsay = \"Two.\"\n\
     [[step]]\nsay = \"Three.\"\n";
-
-/// A model that tells the story to whoever asks, and where it is, until it is dropped.
-fn words() -> (String, oneshot::Sender<()>) {
-    let (end, ended) = oneshot::channel();
-    let (tell, told) = sync_channel(1);
-    std::thread::spawn(move || {
-        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let model = ScriptServer::start(Story::parse("words", STORY).unwrap()).await.unwrap();
-            tell.send(model.origin()).unwrap();
-            // An end is an end, said or not.
-            ended.await.ok();
-        });
-    });
-    (told.recv().unwrap(), end)
-}
 
 fn configured(world: &World, more: &str) {
     let config = format!(r#"{{"name": "Ada", "genesisPrompt": "Say something."{more}}}"#);
@@ -91,7 +71,7 @@ fn cost(world: &World, by: &str) -> i64 {
 
 #[test]
 fn a_stop_loss_hibernates_and_the_creators_message_wakes() {
-    let (model, _served) = words();
+    let (model, _served) = model(STORY);
     let world = paying_world().brain(&model);
     configured(&world, r#", "stopLoss": {"totalCents": 1}"#);
     let mut run = world.up(&[]).unwrap();

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use automaton_core::event::{Event, StampedEvent};
 use automaton_core::faults::FaultPoint;
-use automaton_core::money::Microcents;
+use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_script::model::{MODEL, ScriptServer};
 use automaton_script::story::Story;
 use automaton_testkit::world::{ProcessOutput, ProcessRun, World};
@@ -69,8 +69,8 @@ fn done(finished: &ProcessOutput) -> Value {
     serde_json::from_str(&finished.stdout).unwrap()
 }
 
-/// A model that tells a story to whoever asks, until it is dropped.
-fn model(story: &'static str) -> (String, oneshot::Sender<()>) {
+/// A model that tells a story to whoever asks, and where it is, until it is dropped.
+pub(crate) fn model(story: &'static str) -> (String, oneshot::Sender<()>) {
     let (end, ended) = oneshot::channel();
     let (tell, told) = sync_channel(1);
     std::thread::spawn(move || {
@@ -171,7 +171,7 @@ impl Elsewhere {
         // Where blocks take their time it is confirmed later, and the cloud may not wait.
         let books = books(&lived.events);
         let all = books.bought.plus(books.pending).unwrap();
-        assert_eq!(all, Microcents::from_cents(500).unwrap(), "{books:?}");
+        assert_eq!(all, dollars(5), "{books:?}");
     }
 
     fn run(&self, more: &[&str]) -> ProcessOutput {
@@ -183,6 +183,10 @@ impl Elsewhere {
     fn json(&self, arguments: &[&str]) -> Value {
         done(&self.world.start(arguments).unwrap().finish_within(LIMIT).unwrap())
     }
+}
+
+fn dollars(dollars: i64) -> Microcents {
+    Microcents::from_cents(dollars * 100).unwrap()
 }
 
 fn count(events: &[StampedEvent], wanted: impl Fn(&Event) -> bool) -> usize {
@@ -215,7 +219,7 @@ fn it_lives_from_a_cloud_and_a_chain_that_it_was_only_told_of() {
     let (_, machine) = lived.stdout.split_once("Sandbox created: ").unwrap();
     let machine = machine.split_whitespace().next().unwrap().trim_end_matches([',', ':', ';']);
     let ended = books(events);
-    assert_eq!(ended.bought, Microcents::from_cents(500).unwrap());
+    assert_eq!(ended.bought, dollars(5));
     assert!(ended.computed > Microcents::ZERO, "{ended:?}");
     let credits = town.json(&["credits", "--json"]);
     assert_eq!(credits["balance_microcents"], ended.left.unwrap().units(), "{credits}");
@@ -230,22 +234,26 @@ fn it_lives_from_a_cloud_and_a_chain_that_it_was_only_told_of() {
     assert_eq!(count(&again.events, |event| matches!(event, Event::AccountOpened { .. })), 0);
     assert_eq!(count(&again.events, |event| matches!(event, Event::TopupSettled { .. })), 0);
     assert!(again.stdout.contains("42 of away"), "{}", again.stdout);
-    assert_eq!(books(&again.events).bought, Microcents::from_cents(500).unwrap());
+    assert_eq!(books(&again.events).bought, dollars(5));
 }
 
 #[test]
 fn killed_at_any_point_of_a_purchase_it_pays_once() {
-    let town = Elsewhere::new(31337, "own");
     for point in [
         FaultPoint::PaymentProposed,
         FaultPoint::PaymentSigned,
         FaultPoint::PaymentSubmitted,
         FaultPoint::PaymentAnswered,
     ] {
-        // Each death is one of the agent; the supervisor goes on with the same purchase.
+        let town = Elsewhere::new(31337, "own");
+        // The agent dies; the supervisor starts it again, and it goes on with the same purchase.
         let lived = town.run(&["--turns", "1", "--fault", point.name()]);
         assert_eq!(lived.code, Some(0), "{point:?}\n{}\n{}", lived.stdout, lived.stderr);
-        books(&lived.events);
+        let restarts = count(&lived.events, |event| matches!(event, Event::AgentRestarted { .. }));
+        assert_eq!(restarts, 1, "{point:?} was not reached");
+        let books = books(&lived.events);
+        assert_eq!(books.bought.plus(books.pending).unwrap(), dollars(5), "{point:?} {books:?}");
+        assert_eq!(books.signed, Some(MicroUsdc::new(5_000_000)), "{point:?}");
     }
 }
 
