@@ -180,6 +180,17 @@ fn a_payment_that_never_arrived_is_sent_again_with_the_same_bytes() {
 }
 
 #[test]
+fn an_answer_that_is_lost_keeps_why() {
+    let (home, town) = (Arc::new(Home::new()), Town::new(20, 5 * DOLLAR));
+    town.counts().weather = Weather::RepliesLost;
+    let error = with(&home, &town, async |_, treasury| {
+        Wish::Weather.come_true(treasury, &town).await.unwrap_err()
+    });
+    assert!(matches!(error, TreasuryError::AnswerLost { .. }), "{error}");
+    assert!(std::error::Error::source(&error).is_some(), "{error:?}");
+}
+
+#[test]
 fn an_open_payment_is_sent_again_only_within_what_may_be_paid_now() {
     let (home, town) = (Arc::new(Home::new()), Town::new(20, 5 * DOLLAR));
     let asks = |cap: u64, most_cents: i64| {
