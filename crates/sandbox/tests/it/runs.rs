@@ -252,6 +252,12 @@ fn children(pid: i32) -> Vec<i32> {
     told.iter().flat_map(|line| line.split_whitespace()).flat_map(str::parse).collect()
 }
 
+/// What the kernel says that a process does; nothing where there is none.
+fn state(pid: i32) -> Option<char> {
+    let told = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    told.rsplit_once(") ")?.1.chars().next()
+}
+
 #[test]
 fn a_probe_dies_with_a_killed_launcher_even_if_it_hangs() {
     let mut probing = std::process::Command::new(std::env::current_exe().unwrap())
@@ -268,23 +274,22 @@ fn a_probe_dies_with_a_killed_launcher_even_if_it_hangs() {
         if children(helper).is_empty() || kill(Pid::from_raw(helper), Signal::SIGSTOP).is_err() {
             continue;
         }
-        if let [trial] = *children(helper) {
-            let name = fs::read_to_string(format!("/proc/{trial}/comm")).unwrap_or_default();
-            if name.starts_with("automaton-sand")
-                && kill(Pid::from_raw(trial), Signal::SIGSTOP).is_ok()
-            {
-                break (helper, trial);
-            }
+        // It has said what it found and waits for the helper, which cannot answer.
+        if let [trial] = *children(helper)
+            && (0..200).any(|_| {
+                thread::sleep(Duration::from_millis(1));
+                state(trial) == Some('S')
+            })
+            && kill(Pid::from_raw(trial), Signal::SIGSTOP).is_ok()
+        {
+            break (helper, trial);
         }
         kill(Pid::from_raw(helper), Signal::SIGCONT).unwrap();
     };
     probing.kill().unwrap();
     probing.wait().unwrap();
     let deadline = Instant::now() + Duration::from_secs(20);
-    let lives = |pid: i32| {
-        let told = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        told.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
-    };
+    let lives = |pid: i32| state(pid).is_some_and(|state| !['Z', 'X'].contains(&state));
     while lives(helper) || lives(trial) {
         let stays = Instant::now() >= deadline;
         if stays {
