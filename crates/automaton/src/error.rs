@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use automaton_core::error::{Classified, ErrorClass};
 use serde::Serialize;
 
+use crate::ui::text::plain;
 use crate::ui::{self, Format};
 
 /// Why a command ends without having done what it should.
@@ -80,7 +81,8 @@ impl CliError {
     /// Writes `error:`, the causes and `hint:` to stderr.
     pub(crate) fn print(&self) {
         if !self.broken_pipe {
-            ui::say(&self.to_string());
+            // What a stranger said may be among the causes.
+            ui::say(&plain(&self.to_string()));
         }
     }
 

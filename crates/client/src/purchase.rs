@@ -50,8 +50,13 @@ impl CloudClient {
         let path = ["pay", &usd.to_string(), &to.to_string()];
         let request = self.request(HttpMethod::Get, &path, None)?;
         let response = self.client.request(request).await?;
-        if response.status != 402 {
-            return Err(self.refused(response).await?);
+        match response.status {
+            402 => {}
+            status @ 200..=299 => {
+                let what = format!("status {status} where it should ask to be paid, with 402");
+                return Err(self.malformed(what));
+            }
+            _ => return Err(self.refused(response).await?),
         }
         let header = |name| response.header(name).map(str::to_owned);
         let payment_required = header(PAYMENT_REQUIRED);

@@ -102,6 +102,19 @@ async fn a_registration_is_sent_with_the_key_and_a_conflict_is_told_apart() {
 }
 
 #[tokio::test]
+async fn what_is_neither_a_demand_nor_a_refusal_is_told_as_what_it_is() {
+    let to = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8".parse().unwrap();
+    let (url, _answering) = server(r#"200 {"free":true}"#);
+    let error = cloud_at(&url).ask_for_credits(5, to).await.unwrap_err();
+    assert!(matches!(error, CloudClientError::Malformed { .. }), "{error}");
+    let told = error.to_string();
+    assert!(told.contains("status 200 where it should ask to be paid, with 402"), "{told}");
+    let (url, _answering) = server(r#"503 {"error":"la\u202eter\u200b"}"#);
+    let told = cloud_at(&url).ask_for_credits(5, to).await.unwrap_err().to_string();
+    assert!(told.ends_with("refused with status 503: later"), "{told}");
+}
+
+#[tokio::test]
 async fn models_come_with_their_prices() {
     let price = |name: &str| format!(r#""{name}":0.18"#);
     let prices = [

@@ -299,6 +299,7 @@ async fn assemble(
         report: Arc::clone(&report),
         faults,
         fresh: PaymentQueue::default(),
+        unpaid_gas: Mutex::default(),
         changes: broadcast::Sender::new(HEARD_MAX),
     });
     let minimum = i64::from(config.minimum_balance_cents);

@@ -29,6 +29,7 @@ pub mod secret;
 pub mod service;
 pub mod state;
 pub mod stop;
+pub mod text;
 pub mod tier;
 pub mod time;
 pub mod tool;

@@ -8,6 +8,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::text::visible;
+
 /// Who wrote a text, most trusted first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -64,11 +66,11 @@ impl Source {
     /// Longest source that is kept, in bytes.
     pub const BYTES_MAX: usize = 200;
 
-    /// A source by name. Control characters are dropped and the length is
-    /// limited, since it is shown to people and models.
+    /// A source by name. What is not seen is dropped and the length is limited,
+    /// since it is shown to people and models.
     #[must_use]
     pub fn new(name: &str) -> Self {
-        let mut kept: String = name.chars().filter(|c| !c.is_control()).collect();
+        let mut kept: String = visible(name).chars().filter(|c| !c.is_control()).collect();
         kept.truncate(kept.floor_char_boundary(Self::BYTES_MAX));
         Self(kept)
     }

@@ -5,6 +5,7 @@
 //! went through may hold a secret that the caller named.
 
 use automaton_core::secret::Secret;
+use automaton_core::text::is_hidden;
 use reqwest::Url;
 
 /// What stands in the place of what must not be seen.
@@ -29,7 +30,7 @@ pub fn url(url: &Url) -> String {
 #[must_use]
 pub fn text(text: &str, secrets: &[&Secret], bytes_max: usize) -> String {
     let mut shown: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    shown.retain(|c| !c.is_control());
+    shown.retain(|c| !is_hidden(c));
     for secret in secrets.iter().map(|secret| secret.reveal()).filter(|secret| !secret.is_empty()) {
         shown = shown.replace(secret, HIDDEN);
     }
@@ -85,6 +86,7 @@ mod tests {
         check("Incorrect API key provided: sk-abcdefgh1234.", "Incorrect API key provided: sk-***");
         check("header Bearer eyJhbGciOi.x rejected", "header Bearer *** rejected");
         check("a task-specific reply\n\twith\u{7} lines", "a task-specific reply with lines");
+        check("re\u{202e}fu\u{200b}sed\u{e0041}, cnwy\u{2060}_k_123", "refused, ***");
         check("the bearer of news", "the bearer of news");
     }
 

@@ -6,14 +6,16 @@
 //! passphrases in a row are counted, and each makes the next wait longer. The key
 //! itself must never leave by this way: `automaton export-key` opens the keystore.
 
-use std::cell::Cell;
 use std::fmt::Write as _;
 use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::{Arc, Mutex, TryLockError};
 use std::thread;
 use std::time::Duration;
 
 use alloy_primitives::Address;
+use automaton_core::secret::Secret;
+use automaton_core::window::BootClock;
 use automaton_sandbox::process::lock;
 
 use crate::ceiling::{SignerStatus, SigningLimitsChange};
@@ -24,10 +26,8 @@ use crate::journal::{ClockStart, SignerLedger};
 use crate::keystore::{Keystore, KeystoreError};
 use crate::process::SignerDeps;
 use crate::protocol::{CreatorAction, CreatorProof, CreatorRequest, LineStream, SignerResponse};
+use crate::seats::{Seat, Seats};
 use crate::signer::Signer;
-
-/// How long the creator's command may take to send a request or take a reply.
-const IO_MAX: Duration = Duration::from_secs(10);
 
 /// The longest wait after wrong passphrases.
 const WAIT_MAX: Duration = Duration::from_secs(60);
@@ -185,44 +185,71 @@ pub fn signer_of(text: &str, signature: &[u8]) -> Option<Address> {
     signed.recover_address_from_msg(text).ok()
 }
 
-/// Answers the creator, one connection after the other, until the process ends.
-pub(crate) fn listen(listener: &UnixListener, keystore: &Keystore, signer: &Signer) {
-    // Whoever can end this process to forget the count can also try passphrases
-    // on the keystore itself: what slows him down there is scrypt.
-    let wrong_in_a_row = Cell::new(0_u32);
-    for stream in listener.incoming() {
-        match stream {
-            // silent-ok: a command that went away has nobody to tell it to.
-            Ok(stream) => drop(converse(stream, keystore, signer, &wrong_in_a_row)),
-            Err(_) => thread::sleep(REST),
-        }
-    }
+/// What those who serve the creator share.
+pub(crate) struct CreatorDesk {
+    keystore: Keystore,
+    signer: Arc<Signer>,
+    seats: Seats,
+    /// Wrong passphrases in a row; held while one is tried. Whoever can end this process
+    /// to forget the count can also try passphrases on the keystore itself: what slows him
+    /// down there is scrypt.
+    wrong_in_a_row: Mutex<u32>,
 }
 
-fn converse(
-    stream: UnixStream,
-    keystore: &Keystore,
-    signer: &Signer,
-    wrong: &Cell<u32>,
-) -> io::Result<()> {
-    stream.set_read_timeout(Some(IO_MAX))?;
-    stream.set_write_timeout(Some(IO_MAX))?;
-    signer.converse(&mut LineStream::new(stream), |request: CreatorRequest| {
+impl CreatorDesk {
+    pub(crate) fn new(keystore: Keystore, signer: Arc<Signer>, boot: Arc<dyn BootClock>) -> Self {
+        let (seats, wrong_in_a_row) = (Seats::new(boot), Mutex::default());
+        Self { keystore, signer, seats, wrong_in_a_row }
+    }
+
+    /// Lets in whoever comes, until the process ends; each of the threads does.
+    pub(crate) fn serve(&self, listener: &UnixListener) {
+        for stream in listener.incoming() {
+            match stream {
+                Ok(stream) => {
+                    let seat = self.seats.seat(stream);
+                    // silent-ok: a command that went away has nobody to tell it to.
+                    drop(self.converse(&seat));
+                }
+                Err(_) => thread::sleep(REST),
+            }
+        }
+    }
+
+    fn converse(&self, seat: &Seat<'_>) -> io::Result<()> {
+        self.signer.converse(&mut LineStream::new(seat.lines()), |request: CreatorRequest| {
+            let late = || SignerRefusal::new(SignerRefusalCode::Malformed, "it came too late");
+            seat.work(|| self.answer(&request)).unwrap_or_else(|| Err(late()))
+        })
+    }
+
+    fn answer(&self, request: &CreatorRequest) -> Result<SignerResponse, SignerRefusal> {
         let CreatorRequest { ask, proof } = request;
         // Before the ledger is taken: deriving takes long, and the agent may pay.
-        if let Some(CreatorProof::Passphrase(words)) = &proof {
-            thread::sleep(wait_after(wrong.get()));
-            if let Err(error) = keystore.check(words) {
-                wrong.set(wrong.get().saturating_add(1));
-                return Err(refusal(&error));
-            }
-            wrong.set(0);
+        if let Some(CreatorProof::Passphrase(words)) = proof {
+            self.try_passphrase(words)?;
         }
-        let mut journal = signer.journal()?;
-        obey(&mut journal, &ask, proof.as_ref())?;
-        let standing = journal.standing(signer.now())?;
+        let mut journal = self.signer.journal()?;
+        obey(&mut journal, ask, proof.as_ref())?;
+        let standing = journal.standing(self.signer.now())?;
         Ok(SignerResponse::Limits(Box::new(standing)))
-    })
+    }
+
+    /// One at a time, so that nobody gets around the wait by trying several at once.
+    fn try_passphrase(&self, words: &Secret) -> Result<(), SignerRefusal> {
+        let mut wrong = match self.wrong_in_a_row.try_lock() {
+            Ok(wrong) => wrong,
+            Err(TryLockError::Poisoned(broken)) => broken.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                let reason = "another passphrase is being tried here; ask again in a moment";
+                return Err(SignerRefusal::new(SignerRefusalCode::Passphrase, reason));
+            }
+        };
+        thread::sleep(wait_after(*wrong));
+        let checked = self.keystore.check(words).map_err(|error| refusal(&error));
+        *wrong = if checked.is_ok() { 0 } else { wrong.saturating_add(1) };
+        checked
+    }
 }
 
 fn refusal(error: &KeystoreError) -> SignerRefusal {

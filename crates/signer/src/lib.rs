@@ -23,6 +23,7 @@ mod protocol;
 #[cfg(any(test, feature = "rehearsal"))]
 pub mod rehearsal;
 mod rules;
+mod seats;
 mod signer;
 
 pub use ceiling::{SignerStatus, SigningLimits, SigningLimitsChange, SpendingTotals};

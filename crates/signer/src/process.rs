@@ -23,7 +23,7 @@ use automaton_sandbox::process::fd_passing::receive_fd;
 use automaton_sandbox::process::{LockGuard, lock};
 use automaton_sandbox::{confine_key_holder, harden};
 
-use crate::creator;
+use crate::creator::CreatorDesk;
 use crate::error::SignerError;
 use crate::home::SignerHome;
 use crate::journal::{ClockStart, SignerLedger};
@@ -32,6 +32,7 @@ use crate::passphrase::PassphraseSource;
 use crate::payload::{Audience, Contract, GasRules};
 use crate::protocol::{LineStream, SignerResponse};
 use crate::rules;
+use crate::seats::SEATS;
 use crate::signer::Signer;
 
 /// What a signer serves with.
@@ -168,11 +169,17 @@ fn open(
     journal.name_wallet(key.address())?;
     journal.admit(&config.home, &rules::lines(&config.permits))?;
     let listener = bind(&home.creator_socket())?;
+    let boot = Arc::clone(&parts.boot);
     let signer = Arc::new(Signer::new(key, journal, config.permits, parts));
     let desks = (0..agents).map(|_| desk(&signer)).collect::<io::Result<_>>();
-    let creators = thread::Builder::new().name("creator".to_owned());
+    let creators = Arc::new((listener, CreatorDesk::new(keystore, Arc::clone(&signer), boot)));
     let started = desks.and_then(|desks| {
-        creators.spawn(move || creator::listen(&listener, &keystore, &signer))?;
+        // One more than there are places lets the next one in.
+        for _ in 0..=SEATS {
+            let creators = Arc::clone(&creators);
+            let thread = thread::Builder::new().name("creator".to_owned());
+            thread.spawn(move || creators.1.serve(&creators.0))?;
+        }
         Ok(desks)
     });
     let desks = started.map_err(|source| SignerError::System {

@@ -3,8 +3,7 @@
 //! The same whether it serves from a process of its own or, in a rehearsal, from
 //! a thread. It must never log what it is asked or what it answers.
 
-use std::io;
-use std::os::unix::net::UnixStream;
+use std::io::{self, Read, Write};
 use std::sync::{Mutex, MutexGuard};
 
 use alloy_primitives::Address;
@@ -48,7 +47,7 @@ impl Signer {
     /// Says hello and answers requests until the other side hangs up.
     pub(crate) fn converse<R: DeserializeOwned>(
         &self,
-        peer: &mut LineStream<UnixStream>,
+        peer: &mut LineStream<impl Read + Write>,
         answer: impl Fn(R) -> Result<SignerResponse, SignerRefusal>,
     ) -> io::Result<()> {
         peer.send(&SignerResponse::Hello { version: VERSION, address: self.address() })?;

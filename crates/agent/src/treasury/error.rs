@@ -4,7 +4,7 @@ use alloy_primitives::Address;
 use automaton_client::CloudClientError;
 use automaton_core::error::{Classified, ErrorClass};
 use automaton_core::id::PaymentId;
-use automaton_core::money::{MicroUsdc, MoneyError};
+use automaton_core::money::{MicroUsdc, Microcents, MoneyError};
 use automaton_core::time::Span;
 use automaton_core::wire::cloud::TIERS_USD;
 use automaton_net::NetError;
@@ -15,6 +15,8 @@ use automaton_wallet::{ChainError, SignerClientError};
 /// What is to be known of a payment that is not over.
 const NOTHING_TWICE: &str = "nothing is paid twice: the same payment is asked about, and sent \
                              again while it is valid, the next time that the same is wanted";
+/// What is to be known of a payment whose answer nobody heard.
+const PAYS_AGAIN: &str = "asking for the same again pays again";
 
 /// A purchase that was not made, or of which it is not known.
 #[derive(Debug, thiserror::Error, Classified)]
@@ -114,10 +116,38 @@ pub enum TreasuryError {
     },
     /// A request was paid for, and its answer is lost.
     #[error("the request was paid for by the payment {id}, and its answer is lost")]
-    #[class(Upstream, hint = "asking for the same again pays again")]
+    #[class(Upstream, hint = "{PAYS_AGAIN}")]
     AnswerLost {
         /// The payment.
         id: PaymentId,
+        /// Why.
+        #[source]
+        source: NetError,
+    },
+    /// The same was paid for before, and nobody heard an answer.
+    #[error("an equal request was paid for by the payment {id} before, and was not answered")]
+    #[class(Upstream, hint = "{PAYS_AGAIN}")]
+    PaidBefore {
+        /// The payment.
+        id: PaymentId,
+    },
+    /// An equal request has a payment that is not over, of more than may be paid now.
+    #[error(
+        "nothing is sent: the payment {id} of {amount} for an equal request is still open, and \
+         no more than {most} may be paid now"
+    )]
+    #[class(
+        Denied,
+        hint = "wait until it is over, which is some minutes after it was signed, or allow that \
+                much: by --max or max_cents, and by treasuryPolicy.maxX402PaymentCents"
+    )]
+    OpenDearer {
+        /// The payment.
+        id: PaymentId,
+        /// What it pays.
+        amount: MicroUsdc,
+        /// What may be paid.
+        most: Microcents,
     },
     /// What was spent within an hour or a day cannot be told.
     #[error(

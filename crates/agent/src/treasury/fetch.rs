@@ -148,7 +148,7 @@ impl Payer for FetchPayer<'_> {
             None => {
                 if let Some(paid) = treasury.store.unreported_payment(&self.key).await? {
                     treasury.store.mark_payment_reported(paid.id).await?;
-                    return Err(TreasuryError::AnswerLost { id: paid.id });
+                    return Err(TreasuryError::PaidBefore { id: paid.id });
                 }
                 let id = treasury
                     .propose(self.new_payment(&chosen, origin), self.wallet_balance().await)
@@ -196,9 +196,9 @@ impl Payer for FetchPayer<'_> {
         let amount = payment.terms.money.usdc();
         let reply = match reply {
             Ok(reply) => reply,
-            Err(_) if settled => {
+            Err(source) if settled => {
                 treasury.store.mark_payment_reported(id).await?;
-                return Err(TreasuryError::AnswerLost { id });
+                return Err(TreasuryError::AnswerLost { id, source });
             }
             Err(source) => return Err(TreasuryError::NoReply { id, source }),
         };
@@ -234,7 +234,7 @@ impl FetchPayer<'_> {
         let Some(open) = treasury.store.open_payment(&self.key).await? else { return Ok(None) };
         if let Some(signed) = &open.signed {
             let ended = treasury.close(&open, signed).await? != AuthorizationStatus::Open;
-            return Ok(Some(open).filter(|_| !ended));
+            return if ended { Ok(None) } else { self.within(open).await.map(Some) };
         }
         if open.state == PaymentState::Proposed {
             let reason = open.reason.unwrap_or_default();
@@ -242,11 +242,24 @@ impl FetchPayer<'_> {
         }
         let same = (open.terms.payee, open.terms.money) == (chosen.payee, treasury.money(chosen));
         if same && treasury.store.is_confirmed(open.id).await? {
-            return Ok(Some(open));
+            return self.within(open).await.map(Some);
         }
         // Begun by a process that died, or for other terms than those of now.
         treasury.fail(open.id, "it was never signed, and is asked for anew".to_owned()).await?;
         Ok(None)
+    }
+
+    /// An open payment, if no more than now may be paid. What was said when it was
+    /// signed does not count any more.
+    async fn within(&self, open: Payment) -> Result<Payment, TreasuryError> {
+        let treasury = self.treasury;
+        let most = self.cap.face_value()?.min(treasury.limits.x402_max);
+        if open.terms.money.worth()? <= most {
+            return Ok(open);
+        }
+        let (id, amount) = (open.id, open.terms.money.usdc());
+        let dearer = Err(TreasuryError::OpenDearer { id, amount, most });
+        treasury.refused(&open.terms.origin, dearer).await
     }
 
     fn new_payment(&self, chosen: &SelectedOffer, origin: String) -> NewPayment {

@@ -73,6 +73,8 @@ pub struct TopUpOutcome {
     pub transaction: Option<String>,
     /// Whether the chain has confirmed it; without that it is still open.
     pub settled: bool,
+    /// Why the cloud does not go on with it for now, in its words.
+    pub held_up: Option<String>,
 }
 
 /// What a purchase is made with.

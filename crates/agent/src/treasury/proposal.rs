@@ -10,6 +10,7 @@ use automaton_core::faults::FaultPoint;
 use automaton_core::id::PaymentId;
 use automaton_core::money::Microcents;
 use automaton_core::payment::NewPayment;
+use automaton_core::text::visible;
 use automaton_policy::{PaymentFacts, PaymentVerdict, ReasonCode};
 use automaton_store::{ApprovalRequest, RefusedDemand};
 
@@ -87,7 +88,7 @@ impl Treasury {
         outcome: Result<T, TreasuryError>,
     ) -> Result<T, TreasuryError> {
         if let Err(error) = &outcome {
-            let (origin, detail) = (origin.to_owned(), chain(error).to_string());
+            let (origin, detail) = (origin.to_owned(), visible(&chain(error).to_string()));
             self.store.refuse_demand(RefusedDemand { origin, detail }).await?;
         }
         outcome

@@ -13,6 +13,7 @@ use automaton_core::payment::{Money, NewPayment, Payment, PaymentReason, Purpose
 use automaton_core::time::Span;
 use automaton_core::wire::cloud::{PurchaseReply, PurchaseStatus, TIERS_USD};
 use automaton_core::wire::x402::{PAYMENT_SIGNATURE, X_PAYMENT};
+use automaton_net::redact;
 use automaton_store::PaymentStep;
 use automaton_wallet::x402::{
     PaymentExpectation, PaymentRequiredParts, Price, SelectedOffer, offers, select,
@@ -28,6 +29,8 @@ pub(super) const TOP_UP: &str = "top_up";
 /// How long after it was written down a payment may still be signed: as long as the
 /// signature would be good for at most.
 const SIGN_WITHIN: Span = Span::from_secs(300);
+/// The most that is kept of a cloud's words about a purchase that it cannot go on with.
+const HELD_UP_BYTES_MAX: usize = 300;
 /// USDC for one US dollar.
 const USDC_PER_USD: u64 = 1_000_000;
 
@@ -246,7 +249,8 @@ impl Treasury {
         if reply.status == PurchaseStatus::Settled && self.used(&open.terms, signed).await? {
             return self.settled(open, transaction).await;
         }
-        Ok(bought(open, transaction))
+        let held_up = reply.held_up.map(|why| redact::text(&why, &[], HELD_UP_BYTES_MAX));
+        Ok(TopUpOutcome { held_up, ..bought(open, transaction) })
     }
 
     async fn settled(
@@ -270,7 +274,8 @@ fn elsewhere(open: Payment) -> TreasuryError {
 
 fn bought(open: &Payment, transaction: Option<String>) -> TopUpOutcome {
     let (id, money) = (open.id, &open.terms.money);
-    TopUpOutcome { id, usd: tier(money), amount: money.usdc(), transaction, settled: false }
+    let (usd, amount) = (tier(money), money.usdc());
+    TopUpOutcome { id, usd, amount, transaction, settled: false, held_up: None }
 }
 
 /// The tier of a purchase, in US dollars.

@@ -15,6 +15,7 @@ use automaton_core::pnl::{PnlGrouping, PnlLine};
 use automaton_core::time::{Clock as _, Span, Timestamp};
 use automaton_core::wire::control::ApprovalVerdict;
 use automaton_net::{HttpMethod, HttpRequest};
+use automaton_policy::PaymentLimits;
 use automaton_store::{ApprovalAuthor, Store};
 use serde_json::json;
 
@@ -176,6 +177,56 @@ fn a_payment_that_never_arrived_is_sent_again_with_the_same_bytes() {
     run(&home, &town, None, None);
     assert_eq!(payments(&home, &town)[1].state, PaymentState::Expired);
     assert_eq!(given(&town), CENT);
+}
+
+#[test]
+fn an_answer_that_is_lost_keeps_why() {
+    let (home, town) = (Arc::new(Home::new()), Town::new(20, 5 * DOLLAR));
+    town.counts().weather = Weather::RepliesLost;
+    let error = with(&home, &town, async |_, treasury| {
+        Wish::Weather.come_true(treasury, &town).await.unwrap_err()
+    });
+    assert!(matches!(error, TreasuryError::AnswerLost { .. }), "{error}");
+    assert!(std::error::Error::source(&error).is_some(), "{error:?}");
+}
+
+#[test]
+fn an_open_payment_is_sent_again_only_within_what_may_be_paid_now() {
+    let (home, town) = (Arc::new(Home::new()), Town::new(20, 5 * DOLLAR));
+    let asks = |cap: u64, most_cents: i64| {
+        with(&home, &town, async |store, _| {
+            let treasury = town.treasury(store, Arc::new(NoFaults), Arc::new(NoEvents)).await;
+            let x402_max = Microcents::new(most_cents * CENT);
+            let limits = PaymentLimits { x402_max, ..town.limits() };
+            let treasury = Arc::into_inner(treasury).unwrap().with_limits(limits).unwrap();
+            let url = format!("{}/weather", town.url).parse().unwrap();
+            let request = HttpRequest::new(HttpMethod::Get, url);
+            let (cap, why) = (MicroUsdc::new(cap), PaymentReason::auto_topup("a wish"));
+            treasury.fetch(PaidFetch { request, cap, why }).await
+        })
+    };
+    (town.counts().weather, town.counts().price) = (Weather::PaymentsLost, 900_000);
+    assert!(matches!(asks(900_000, 100).unwrap_err(), TreasuryError::NoReply { .. }));
+    (town.counts().weather, town.counts().price) = (Weather::Fine, 10_000);
+    // A smaller cap, and the creator's limit that was lowered.
+    for (cap, most_cents) in [(20_000, 100), (899_999, 100), (900_000, 2), (900_000, 89)] {
+        let error = asks(cap, most_cents).unwrap_err();
+        assert!(matches!(error, TreasuryError::OpenDearer { .. }), "{error}");
+        let told = error.to_string();
+        let id = payments(&home, &town)[0].id.to_string();
+        assert!(told.contains(&id) && told.contains("0.90 USDC"), "{told}");
+    }
+    assert_eq!((given(&town), town.counts().signed.len()), (0, 1));
+    let brought = asks(900_000, 90).unwrap();
+    assert_eq!(brought.paid.map(|paid| paid.amount), Some(MicroUsdc::new(900_000)));
+    assert_eq!((given(&town), town.counts().signed.len()), (90 * CENT, 1));
+
+    // One that is over is in nobody's way.
+    (town.counts().weather, town.counts().price) = (Weather::PaymentsLost, 900_000);
+    asks(900_000, 100).unwrap_err();
+    (town.counts().weather, town.counts().price, town.counts().later) = (Weather::Fine, 0, 301);
+    let brought = asks(20_000, 100).unwrap();
+    assert_eq!(brought.paid.map(|paid| paid.amount), Some(MicroUsdc::new(10_000)));
 }
 
 #[test]

@@ -73,6 +73,8 @@ pub(crate) enum Weather {
 #[derive(Default)]
 pub(crate) struct Counts {
     pub(crate) weather: Weather,
+    /// What the weather costs in base units, where that is not a cent.
+    pub(crate) price: u64,
     /// In base units.
     pub(crate) usdc: u64,
     /// In microcents.
@@ -361,7 +363,8 @@ impl Town {
     fn resource(&self, payment: Option<&str>) -> Option<(u32, Value)> {
         let mut counts = self.counts();
         let Some(payment) = payment else {
-            let price = if counts.weather == Weather::Greedy { 10_000_000 } else { 10_000 };
+            let usual = if counts.price == 0 { 10_000 } else { counts.price };
+            let price = if counts.weather == Weather::Greedy { 10_000_000 } else { usual };
             return Some((402, demand(price)));
         };
         if counts.weather == Weather::PaymentsLost {

@@ -32,7 +32,7 @@ use crate::home::WORKSPACE;
 use crate::operator;
 use crate::process::{executable, runtime};
 use crate::role::agent;
-use crate::ui::{Format, wrap};
+use crate::ui::{Format, fit, wrap};
 
 /// The best shell that there is.
 const SHELL: &str = "command -v bash >/dev/null && exec bash -i; exec sh -i";
@@ -261,8 +261,7 @@ struct RunReport {
 fn told(context: &CommandContext, outcome: &RunOutcome) -> Result<ExitCode, CliError> {
     let RunOutcome { status, stdout, stderr, duration, enforcement } = outcome;
     let exit_code = status.code();
-    let stdout = stdout.text_lossy();
-    let stderr = stderr.text_lossy();
+    let (stdout, stderr) = (stdout.text_lossy(), stderr.text_lossy());
     match context.format {
         Format::Json => crate::ui::json(&RunReport {
             exit_code,
@@ -275,8 +274,9 @@ fn told(context: &CommandContext, outcome: &RunOutcome) -> Result<ExitCode, CliE
         Format::Text => {
             let note = if status.is_by_itself() { String::new() } else { format!("{status}\n") };
             let written = |mut out: io::StdoutLock<'_>, mut err: io::StderrLock<'_>| {
-                out.write_all(stdout.as_bytes()).and_then(|()| out.flush())?;
-                err.write_all(stderr.as_bytes()).and_then(|()| err.write_all(note.as_bytes()))
+                let (told, told_err) = (fit(&out, stdout.as_bytes()), fit(&err, stderr.as_bytes()));
+                out.write_all(&told).and_then(|()| out.flush())?;
+                err.write_all(&told_err).and_then(|()| err.write_all(note.as_bytes()))
             };
             written(io::stdout().lock(), io::stderr().lock())
                 .map_err(|error| CliError::output(&error))?;

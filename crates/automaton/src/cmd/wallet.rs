@@ -40,6 +40,7 @@ use crate::home;
 use crate::http::{client, origin, url};
 use crate::process::{executable, runtime};
 use crate::role::signer::{self, SignerLaunchConfig, TokenLaunchConfig, home_of};
+use crate::ui::text::plain;
 
 /// How long the signer may take to end.
 pub(super) const SIGNER_ENDS_WITHIN: Duration = Duration::from_secs(5);
@@ -143,6 +144,10 @@ struct PurchaseReceipt<'a> {
     paid_usdc: MicroUsdc,
     transaction: Option<&'a str>,
     settled: bool,
+    /// For how many dollars of credits it is: of the purchase that was open, if one was.
+    credits_usd: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held_up: Option<&'a str>,
 }
 
 /// Buys credits.
@@ -160,19 +165,36 @@ pub(crate) fn top_up(context: &CommandContext, args: &TopUpArgs) -> Result<(), C
         signer.wait_timeout(SIGNER_ENDS_WITHIN)?;
         Ok(bought?)
     })?;
-    let TopUpOutcome { id, amount, transaction, settled, .. } = bought;
+    let TopUpOutcome { id, usd, amount, transaction, settled, held_up } = bought;
     let receipt = PurchaseReceipt {
         payment: id.to_string(),
         paid_usdc: amount,
         transaction: transaction.as_deref(),
         settled,
+        credits_usd: usd,
+        held_up: held_up.as_deref(),
     };
     context.format.answer(&receipt, || {
-        let standing = if settled { "" } else { ", accepted but not confirmed yet" };
+        let standing = match (settled, &held_up) {
+            (true, _) => String::new(),
+            (false, None) => ", accepted but not confirmed yet".to_owned(),
+            (false, Some(why)) => {
+                format!(", accepted, but the cloud cannot settle it now: {}", plain(why))
+            }
+        };
         let seen = |hash| place.network.transaction_url(hash).map(|url| format!(", {url}"));
         let by = |hash| format!("\nTransaction {hash}{}", seen(hash).unwrap_or_default());
         let by = transaction.as_deref().map(by).unwrap_or_default();
-        format!("Bought ${}.00 of credits for {amount}{standing}{by}\nPayment {id}", args.usd)
+        let told = format!("${usd}.00 of credits for {amount}{standing}{by}\nPayment {id}");
+        if usd == args.usd {
+            return format!("Bought {told}");
+        }
+        let wanted = args.usd;
+        let when = if settled { "to buy them now" } else { "when this one is over" };
+        format!(
+            "Went on with the purchase that was open: {told}\n${wanted}.00 of credits were not \
+             begun: run `automaton topup {wanted}` again {when}"
+        )
     })
 }
 

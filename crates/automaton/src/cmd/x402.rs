@@ -91,9 +91,10 @@ pub(crate) fn run(context: &CommandContext, command: &X402Command) -> Result<(),
     crate::ui::say(&format!("status {}, {told}", shown.status));
     match context.format {
         crate::ui::Format::Json => context.format.answer(&shown, String::new),
-        // The body is data, whatever it holds.
+        // The body is data, whatever it holds, but for a terminal.
         crate::ui::Format::Text => {
-            let written = std::io::stdout().write_all(&reply.body);
+            let written =
+                std::io::stdout().write_all(&crate::ui::fit(&std::io::stdout(), &reply.body));
             written.map_err(|error| CliError::internal("cannot write the answer", &error))
         }
     }

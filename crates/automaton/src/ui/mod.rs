@@ -15,6 +15,7 @@ pub(crate) mod when;
 pub(crate) mod words;
 pub(crate) mod wrap;
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -156,6 +157,16 @@ pub(crate) fn json(value: &impl Serialize) -> Result<(), CliError> {
     line(&text)
 }
 
+/// What somebody else wrote, as it may be written there: to a terminal without what would
+/// steer it, and byte for byte to anything else.
+pub(crate) fn fit<'a>(to: &impl IsTerminal, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+    if to.is_terminal() { harmless(bytes) } else { Cow::Borrowed(bytes) }
+}
+
+fn harmless(bytes: &[u8]) -> Cow<'_, [u8]> {
+    Cow::Owned(text::plain(&String::from_utf8_lossy(bytes)).into_bytes())
+}
+
 /// Whether nothing was written to stdout yet: then a failure is the whole answer.
 pub(crate) fn nothing_answered() -> bool {
     !ANSWERED.load(Ordering::Relaxed)
@@ -166,4 +177,18 @@ pub fn say(text: &str) {
     let text = wrap::hanging(text, columns_of(io::stderr()));
     // silent-ok: without a stderr there is nobody to say it to.
     writeln!(io::stderr().lock(), "{text}").ok();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_wrote_steers_no_terminal_and_is_itself_elsewhere() {
+        let evil = "ok\u{1b}]0;title\u{7}\u{1b}[2J\u{202e}\u{200b}\r\nnext\n".as_bytes();
+        assert_eq!(*harmless(evil), *b"ok]0;title[2J\nnext\n");
+        assert_eq!(*harmless(b"a\xff\x9bb"), *"a\u{fffd}\u{fffd}b".as_bytes());
+        let file = tempfile::tempfile().unwrap();
+        assert_eq!(*fit(&file, evil), *evil);
+    }
 }

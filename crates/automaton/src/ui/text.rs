@@ -3,17 +3,12 @@
 //! Models, tools and senders write what they like; escape sequences of theirs
 //! must never reach a terminal, since they could rewrite what is shown.
 
-/// The text without control characters; newlines stay, tabs become spaces.
-/// Characters that change the direction of writing go too.
+use automaton_core::text::visible;
+
+/// The text without what is not seen, above all control characters; newlines stay, tabs
+/// become spaces.
 pub(crate) fn plain(text: &str) -> String {
-    let kept = text.chars().filter_map(|c| match c {
-        '\n' => Some('\n'),
-        '\t' => Some(' '),
-        '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => None,
-        c if c.is_control() => None,
-        c => Some(c),
-    });
-    kept.collect()
+    visible(text).replace('\t', " ")
 }
 
 /// The text on one line, at most so many characters, with what was left out.
@@ -60,6 +55,7 @@ mod tests {
     #[test]
     fn no_escape_sequence_survives() {
         assert_eq!(plain("a\u{1b}[2Jb\r\n\u{9b}31mc\u{202e}d\te"), "a[2Jb\n31mcd e");
+        assert_eq!(plain("a\u{200b}b\u{feff}c\u{e0041}d\u{2067}e\u{2060}f"), "abcdef");
         assert_eq!(short("one\n  two\u{7} three", 9), "one two t… (+4 characters)");
         assert_eq!(indented("a\n\nb", "  "), "  a\n\n  b");
     }

@@ -64,6 +64,29 @@ fn a_machine_is_paid_with_credits_and_outlives_its_cloud_with_its_files() {
     assert_eq!(told["status"], "running", "{told}");
     let (status, read) = exec("cat file; pgrep sleep");
     assert_eq!((status, &read["stdout"]), (200, &json!("kept\n")), "{read}");
+    // What cannot be meant is the client's to mend, and is told with what it was.
+    let long = "x".repeat(5000);
+    let odd = ["", "../up", "/root/../../etc/passwd", "a\0b", &long, "file/below", "/opt", "~"];
+    for odd in odd {
+        let upload = json!({ "path": odd, "content": "x" });
+        let (status, told) = ask(&world, &format!("POST {path}/files/upload/json"), &upload);
+        let named = told["error"].as_str().unwrap_or_default();
+        assert!(status == 422, "{odd:?}: {status} {told}");
+        let shown: String = odd.trim_start_matches('~').chars().take(50).collect();
+        let shown = format!("{shown:?}");
+        assert!(named.contains(shown.trim_matches('"')), "{odd:?}: {told}");
+    }
+    for odd in ["", "..%2Fup", "a%00b", "file%2Fbelow", &long] {
+        let read = format!("GET {path}/files/read?path={odd}");
+        let (status, told) = ask(&world, &read, &json!({}));
+        assert!(status == 422, "{odd:?}: {status} {told}");
+    }
+    for size in [json!(u64::MAX), json!(u32::MAX), json!(81)] {
+        let asked = json!({ "name": "huge", "disk_gb": size });
+        let (status, told) = ask(&world, "POST /v1/sandboxes", &asked);
+        let why = told["error"].as_str().unwrap_or_default();
+        assert!(status == 422 && why.contains("80 GiB of disk"), "{size}: {status} {told}");
+    }
     assert!(told["billed_microcents"].as_i64().unwrap() > 0, "{told}");
     assert_eq!(ask(&world, &format!("DELETE {path}"), &json!({})).0, 204);
     assert_eq!(ask(&world, &format!("GET {path}"), &json!({})).0, 403);

@@ -81,6 +81,15 @@ impl Town {
     }
 
     fn top_up(&self, usd: &str, cloud: &str) -> ProcessOutput {
+        self.ask_top_up(usd, cloud, &["--json"])
+    }
+
+    /// The same in words.
+    fn tell(&self, usd: &str, cloud: &str) -> ProcessOutput {
+        self.ask_top_up(usd, cloud, &[])
+    }
+
+    fn ask_top_up(&self, usd: &str, cloud: &str, more: &[&str]) -> ProcessOutput {
         let secret = self.world.dir().join("passphrase").display().to_string();
         let arguments = [
             "topup",
@@ -95,8 +104,8 @@ impl Town {
             &self.usdc,
             "--passphrase-file",
             &secret,
-            "--json",
         ];
+        let arguments = [&arguments, more].concat();
         self.world.start(&arguments).unwrap().finish_within(LIMIT).unwrap()
     }
 
@@ -269,6 +278,26 @@ fn a_lost_reply_is_asked_about_and_never_paid_again() {
 }
 
 #[test]
+fn another_tier_beside_an_open_purchase_is_told_not_to_have_begun() {
+    let town = Town::new();
+    let loses = Arc::new(AtomicBool::new(true));
+    let cloud = lossy(&town.cloud, Lost::Replies, &loses);
+    assert_eq!(town.top_up("5", &cloud).code, Some(2));
+    let receipt = done(&town.top_up("25", &cloud));
+    assert_eq!(
+        (&receipt["credits_usd"], &receipt["paid_usdc"]),
+        (&json!(5), &json!(5_000_000)),
+        "{receipt}"
+    );
+    assert_eq!(town.top_up("5", &cloud).code, Some(2));
+    let told = town.tell("25", &cloud).stdout;
+    assert!(told.contains("Went on with the purchase that was open: $5.00 of credits"), "{told}");
+    assert!(told.contains("$25.00 of credits were not begun"), "{told}");
+    assert!(told.contains("run `automaton topup 25` again to buy them now"), "{told}");
+    assert_eq!(town.holds(&town.wallet), 10_000_000);
+}
+
+#[test]
 fn only_the_chain_ends_a_payment_that_was_signed() {
     let town = Town::new();
     let loses = Arc::new(AtomicBool::new(true));
@@ -316,7 +345,13 @@ fn greedy(cloud: &str, alter: Alter, paid: &Arc<AtomicBool>) -> String {
 fn what_was_not_wanted_is_refused_before_the_signer_is_asked() {
     let town = Town::new();
     let paid = Arc::new(AtomicBool::new(false));
-    let demands: [(Alter, &str); 5] = [
+    let demands: [(Alter, &str); 7] = [
+        (
+            |way| way["payTo"] = json!("0x\u{202e}evil\u{200b}\u{e0041}\u{1b}[2J"),
+            "'0xevil[2J' is no address",
+        ),
+        // What only the reader of JSON quotes.
+        (|way| way["maxTimeoutSeconds"] = json!("s\u{202e}o\u{1b}[2Jon"), "cannot be read"),
         (|way| way["maxAmountRequired"] = json!("900000000"), "it asks for 900.00 USDC"),
         (|way| way["asset"] = json!("0x00000000000000000000000000000000000000aa"), "for the token"),
         (|way| way["network"] = json!("base"), "it asks for payment on 'base'"),
@@ -326,7 +361,8 @@ fn what_was_not_wanted_is_refused_before_the_signer_is_asked() {
     for (alter, reason) in demands {
         let refused = town.top_up("5", &greedy(&town.cloud, alter, &paid));
         assert_ne!(refused.code, Some(0), "{}", refused.stdout);
-        assert!(refused.stderr.contains("nothing was signed"), "{}", refused.stderr);
+        let hidden = |c| matches!(c, '\u{1b}' | '\u{202e}' | '\u{200b}' | '\u{e0041}');
+        assert!(!refused.stderr.contains(hidden), "{:?}", refused.stderr);
         assert!(refused.stderr.contains(reason), "{reason}: {}", refused.stderr);
     }
     assert!(!paid.load(Ordering::SeqCst));

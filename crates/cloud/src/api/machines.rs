@@ -19,11 +19,12 @@ use crate::access::Caller;
 use crate::app::{App, MachineOffering};
 use crate::db::machines::{CreateOutcome, Machine, MachineQuota, NewMachine};
 use crate::error::ApiError;
+use crate::machines::UNCOUNTABLE;
 use crate::machines::disk_space::NO_ROOM;
 use crate::machines::driver::MachineCommand;
 use crate::machines::lifecycle::{self, MachineEvent};
 use crate::machines::runs::RunRequest;
-use crate::machines::tier::{self, MachineTierSpec};
+use crate::machines::tier::{self, MachineTierSpec, TIERS};
 
 /// The longest name of a machine, in bytes.
 const NAME_BYTES_MAX: usize = 128;
@@ -41,9 +42,7 @@ pub(super) async fn create(
     if asked.name.len() > NAME_BYTES_MAX {
         return Err(ApiError::invalid(format!("name is longer than {NAME_BYTES_MAX} bytes")));
     }
-    let tier = MachineTierSpec::of(&asked).ok_or_else(|| {
-        ApiError::invalid("no machine is that large: GET /v1/credits/pricing lists them")
-    })?;
+    let tier = MachineTierSpec::of(&asked).ok_or_else(too_large)?;
     let rent = app.rent()?;
     let size = [asked.vcpu, asked.memory_mb, asked.disk_gb].map(i64::from);
     let request = CanonicalRow::new("machine").text(&asked.name);
@@ -178,6 +177,16 @@ pub(super) async fn exec(
     Ok(app.rent()?.machines.run(asked)?.response().await.into())
 }
 
+fn too_large() -> ApiError {
+    let most = |of: fn(&MachineTierSpec) -> u32| TIERS.iter().map(of).max().unwrap_or_default();
+    let (vcpu, memory) = (most(|tier| tier.vcpu), most(|tier| tier.memory_mb));
+    let disk = most(|tier| tier.disk_gb);
+    ApiError::invalid(format!(
+        "no machine is that large: the largest has {vcpu} processors, {memory} MiB of memory and \
+         {disk} GiB of disk; GET /v1/credits/pricing lists them all"
+    ))
+}
+
 pub(super) async fn metrics(
     State(app): State<Arc<App>>,
     OwnMachine { machine, .. }: OwnMachine,
@@ -190,7 +199,7 @@ pub(super) async fn metrics(
         memory_limit_bytes: machine.tier.memory_bytes(),
         cpu_ms: used.cpu.map(|cpu| u64::try_from(cpu.as_millis()).unwrap_or(u64::MAX)),
         processes: used.processes,
-        disk_bytes: Some(machines.counted(machine.id).await),
+        disk_bytes: Some(machines.counted(machine.id).await).filter(|it| *it < UNCOUNTABLE),
         disk_limit_bytes: machine.tier.disk_bytes(),
         billed_minutes: machine.billed_minutes,
         billed_microcents: machine.billed,
@@ -219,6 +228,6 @@ impl App {
 
 /// What all that is for rent costs.
 pub(super) fn tiers(app: &App) -> Vec<automaton_core::wire::cloud::MachineTier> {
-    let offered = app.rent.iter().flat_map(|_| tier::TIERS);
+    let offered = app.rent.iter().flat_map(|_| TIERS);
     offered.map(|tier| tier.told()).collect()
 }

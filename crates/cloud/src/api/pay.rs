@@ -204,6 +204,7 @@ impl App {
                 .saturating_add(balance.held.cents_floor()),
             transaction: transaction.clone(),
             status,
+            held_up: self.settler.held_up(payment.id),
         };
         let internal = |error| ApiError::internal(&self.report, &error);
         let json = serde_json::to_vec(&reply).map_err(internal)?;

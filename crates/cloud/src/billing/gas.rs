@@ -89,21 +89,35 @@ impl Settler {
         let signed = self.chain.sign(&order).await?;
         self.db.mark_signed(reservation.intent, signed.clone()).await?;
         self.faults.reach(FaultPoint::SettlementSubmitted);
-        self.push(&signed.raw, Some(payment.id)).await
+        self.push(&signed.raw, payment.id, true).await
     }
 
     /// Sends a transaction. What became of it is read from the chain and not from
     /// a node's words: it may be known already, or its number taken. The first
-    /// time they are told, since it may also be that nobody pays the gas.
-    async fn push(&self, raw: &Bytes, first_of: Option<i64>) -> Result<(), SettlementStepError> {
-        match (self.chain.broadcast(raw).await, first_of) {
-            (Err(error @ SettlementError::Rejected { .. }), Some(payment)) => {
-                (self.report)(format!(
-                    "the transaction of payment {payment} is not taken: {error}"
-                ));
+    /// time they are told; that nobody can pay the gas is known from them alone.
+    async fn push(
+        &self,
+        raw: &Bytes,
+        payment: i64,
+        is_first: bool,
+    ) -> Result<(), SettlementStepError> {
+        match self.chain.broadcast(raw).await {
+            Err(error @ SettlementError::Rejected { .. }) => {
+                if lacks_gas(&error) {
+                    self.unpaid_gas().insert(payment);
+                    // silent-ok: it may be that nobody waits.
+                    self.changes.send(payment).ok();
+                }
+                if is_first {
+                    (self.report)(format!(
+                        "the transaction of payment {payment} is not taken: {error}"
+                    ));
+                }
             }
-            (Err(SettlementError::Rejected { .. }), None) => {}
-            (sent, _) => sent?,
+            sent => {
+                sent?;
+                self.unpaid_gas().remove(&payment);
+            }
         }
         self.faults.reach(FaultPoint::SettlementBroadcast);
         Ok(())
@@ -136,7 +150,7 @@ impl Settler {
         {
             return self.replace(reservation, fees).await;
         }
-        self.push(raw, None).await
+        self.push(raw, reservation.payment, false).await
     }
 
     async fn replace(
@@ -153,6 +167,13 @@ impl Settler {
         let payment = self.db.payment(reservation.payment).await?;
         self.sign(&NonceReservation { fees, raw: None, ..reservation.clone() }, &payment).await
     }
+}
+
+/// Whether a node says that the account cannot pay. There is no code for it, and all of
+/// them use these words in one spelling or another.
+fn lacks_gas(error: &SettlementError) -> bool {
+    let letters = error.to_string().to_lowercase().replace(' ', "");
+    letters.contains("insufficientfunds")
 }
 
 #[cfg(test)]

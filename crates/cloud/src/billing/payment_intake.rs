@@ -90,10 +90,11 @@ impl Settler {
         let mut changes = self.changes.subscribe();
         loop {
             let payment = self.db.payment(id).await?;
-            if matches!(
+            let is_over = matches!(
                 payment.state,
                 IncomingPaymentState::Settled(_) | IncomingPaymentState::Failed(_)
-            ) {
+            );
+            if is_over || self.held_up(id).is_some() {
                 return Ok(payment);
             }
             let changed = async {

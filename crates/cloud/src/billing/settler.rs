@@ -11,7 +11,7 @@
 //! transaction: the authorization's nonce is what makes two of them harmless.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use alloy_primitives::{B256, U256};
@@ -57,6 +57,8 @@ pub(crate) struct Settler {
     pub(crate) faults: Arc<dyn Faults>,
     /// Payments that were stored and that nobody has in hand yet.
     pub(crate) fresh: PaymentQueue,
+    /// Payments whose transaction the chain does not take, since nobody can pay its gas.
+    pub(crate) unpaid_gas: Mutex<HashSet<i64>>,
     /// Names each payment that was stepped, for those who wait for it.
     pub(crate) changes: broadcast::Sender<i64>,
 }
@@ -136,6 +138,19 @@ impl Settler {
         }
     }
 
+    /// Why a payment goes no further for now, where that is known.
+    pub(crate) fn held_up(&self, payment: i64) -> Option<String> {
+        let held = self.unpaid_gas().contains(&payment);
+        let payer = self.chain.payer();
+        held.then(|| {
+            format!("the account by which this cloud pays for gas, {payer}, holds too little")
+        })
+    }
+
+    pub(super) fn unpaid_gas(&self) -> MutexGuard<'_, HashSet<i64>> {
+        self.unpaid_gas.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Everything that is under way, and how long to wait before the next look.
     async fn round(&self) -> (Vec<SettlementStep>, Duration) {
         match self.listed().await {
@@ -191,7 +206,10 @@ impl Settler {
                 self.step(&payment).await
             }
             // Only its number is looked after.
-            IncomingPaymentState::Settled(_) | IncomingPaymentState::Failed(_) => Ok(()),
+            IncomingPaymentState::Settled(_) | IncomingPaymentState::Failed(_) => {
+                self.unpaid_gas().remove(&id);
+                Ok(())
+            }
         }
     }
 

@@ -51,7 +51,7 @@ const CONNECTIONS_MAX: usize = 64;
 /// The size of a disk that was not counted yet.
 const UNCOUNTED: u64 = u64::MAX;
 /// The size of one that cannot be counted.
-const UNCOUNTABLE: u64 = u64::MAX - 1;
+pub(crate) const UNCOUNTABLE: u64 = u64::MAX - 1;
 /// Said where credits run out.
 const BROKE: &str = "the owner's credits ran out; buy more within 30 days and start it again";
 

@@ -416,8 +416,17 @@ fn told(error: &FsError, path: &WorkspacePath, inside: &str) -> DriverError {
         }
         // A folder of a machine that is being removed.
         FsError::Root { .. } => DriverError::Gone,
+        FsError::Read { source, .. } | FsError::Write { source, .. } if is_odd(source) => {
+            DriverError::Path(format!("{shown} cannot be used: {source}"))
+        }
         other => failed("use the file")(other),
     }
+}
+
+/// Whether it is the path that the system does not like.
+fn is_odd(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidFilename, InvalidInput, IsADirectory, NotADirectory};
+    matches!(error.kind(), InvalidFilename | InvalidInput | IsADirectory | NotADirectory)
 }
 
 #[cfg(test)]

@@ -40,6 +40,8 @@ pub(crate) struct Ledger {
     pub(crate) down: bool,
     /// What is broadcast gets lost.
     pub(crate) deaf: bool,
+    /// The account that pays gas has nothing.
+    pub(crate) poor: bool,
     /// Whoever asks about this payer never hears anything.
     pub(crate) stuck: Option<Address>,
     /// What pays less for a unit of gas stays out of blocks.
@@ -263,6 +265,9 @@ impl Settlement for FakeChain {
             };
             if ledger.deaf {
                 return Ok(());
+            }
+            if ledger.poor {
+                return rejected("insufficient funds for gas * price + value");
             }
             if signed.number < ledger.numbers(0) {
                 return rejected("nonce too low");

@@ -1,9 +1,11 @@
 //! The account that pays gas, on a chain that drops, delays, reorders and forgets.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use automaton_core::time::Span;
 
+use crate::fake_chain::PAYER;
 use crate::world::{Wallet, World, until};
 
 const FIVE: i64 = 500_000_000;
@@ -27,7 +29,7 @@ async fn credits_are_booked_when_the_block_stays_and_not_before() {
     let (world, wallet, key) = deep(2).await;
     let _stream = world.begin(&wallet, wallet.authorize(5, 1)).await;
     for _ in 0..2 {
-        tokio::time::sleep(std::time::Duration::from_millis(700)).await;
+        tokio::time::sleep(Duration::from_millis(700)).await;
         assert_eq!(world.balance(&key).await, 0);
         world.chain.mine();
     }
@@ -67,6 +69,24 @@ async fn a_transaction_that_is_stuck_is_replaced_under_its_own_number() {
     credited(&world, &key).await;
     let ledger = world.chain.ledger();
     assert_eq!((ledger.transfers().len(), ledger.numbers(0), ledger.signed()), (1, 1, 4));
+}
+
+#[tokio::test]
+async fn a_buyer_hears_at_once_that_nobody_can_pay_the_gas_and_is_credited_when_somebody_can() {
+    let (world, wallet, key) = deep(0).await;
+    world.chain.ledger().poor = true;
+    let paid = wallet.authorize(5, 1);
+    for _ in 0..2 {
+        let soon = tokio::time::timeout(Duration::from_secs(10), world.pay(&wallet, paid.clone()));
+        let told = soon.await.expect("nothing is waited for").json();
+        assert_eq!(told["status"], "pending", "{told}");
+        let why = told["held_up"].as_str().unwrap();
+        assert!(why.contains("pays for gas") && why.contains(&PAYER.to_string()), "{why}");
+    }
+    world.chain.ledger().poor = false;
+    credited(&world, &key).await;
+    let told = world.pay(&wallet, paid).await.json();
+    assert_eq!((&told["status"], told.get("held_up")), (&"settled".into(), None), "{told}");
 }
 
 #[tokio::test]

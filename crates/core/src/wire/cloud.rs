@@ -324,6 +324,9 @@ pub struct PurchaseReply {
     pub transaction: String,
     /// How far it is.
     pub status: PurchaseStatus,
+    /// Why it goes no further for now, where the cloud knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_up: Option<String>,
 }
 
 /// How far a purchase is.

@@ -8,6 +8,7 @@
 
 use std::borrow::Cow;
 
+use automaton_core::text::is_hidden;
 use icu_normalizer::{DecomposingNormalizer, DecomposingNormalizerBorrowed};
 
 /// What stands where text was that only machines can read.
@@ -83,26 +84,6 @@ fn joins(before: char, after: Option<char>) -> bool {
     let emoji =
         |c: char| matches!(c, '\u{2190}'..='\u{2bff}' | '\u{1f000}'..='\u{1faff}' | '\u{fe0f}');
     after.is_some_and(|after| (shaped(before) && shaped(after)) || (emoji(before) && emoji(after)))
-}
-
-/// Characters without a shape of their own (Default_Ignorable_Code_Point of the
-/// Unicode Character Database, without variation selectors of emoji), and controls.
-fn is_hidden(c: char) -> bool {
-    match c {
-        '\n' | '\t' | '\u{fe0e}' | '\u{fe0f}' => false,
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' => {
-            true
-        }
-        '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' => true,
-        '\u{2060}'..='\u{206f}'
-        | '\u{3164}'
-        | '\u{fe00}'..='\u{fe0d}'
-        | '\u{feff}'
-        | '\u{ffa0}' => true,
-        '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' => true,
-        '\u{e0000}'..='\u{e0fff}' => true,
-        c => c.is_control(),
-    }
 }
 
 /// A text in one spelling. ASCII stays as it is: whoever reads it ignores the case.

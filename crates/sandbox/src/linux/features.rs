@@ -10,6 +10,8 @@ use std::path::Path;
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
+use nix::sys::prctl;
+use nix::sys::signal::Signal;
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid, pipe2};
 
@@ -83,6 +85,7 @@ fn try_in<T>(
         let (end, held) = pipe2(OFlag::O_CLOEXEC)?;
         match ns::clone_into(namespaces)? {
             ForkResult::Child => {
+                die_with_parent();
                 drop((answer, held));
                 answer_and_wait(answer_write, end, trial)
             }
@@ -108,6 +111,13 @@ fn try_in<T>(
         }
         Err(errno) => (Feature::Missing(std::io::Error::from(errno).to_string()), None),
     }
+}
+
+/// Nothing of a probe outlives whoever asked for it: a trial may hang in the kernel, and
+/// would hold its group.
+pub(crate) fn die_with_parent() {
+    // silent-ok: what cannot be asked for is a process that ends by itself, as most do.
+    prctl::set_pdeathsig(Signal::SIGKILL).ok();
 }
 
 /// Tells, and waits until the helper lets go of the other end, or is gone.

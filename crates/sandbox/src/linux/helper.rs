@@ -9,6 +9,7 @@ use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use nix::fcntl::OFlag;
 use nix::sys::prctl;
@@ -78,7 +79,11 @@ fn helper_main() -> ExitCode {
     let done = read_request(request).and_then(|request| match request {
         HelperRequest::Run { script, targets } => supervise(&script, &targets, &reporter, lifeline),
         HelperRequest::Probe => {
-            reporter.say(&HelperReport::Features(Box::new(features::probe())));
+            features::die_with_parent();
+            // It may have died before that.
+            if matches!(await_any([lifeline.as_fd()], Some(Duration::ZERO)), Ok([false])) {
+                reporter.say(&HelperReport::Features(Box::new(features::probe())));
+            }
             Ok(())
         }
     });

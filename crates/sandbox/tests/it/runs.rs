@@ -235,6 +235,74 @@ fn the_tree_dies_with_a_killed_launcher() {
     assert!(is_abandoned(&tick));
 }
 
+/// Run by the next test in a process of its own, which is then killed.
+#[test]
+#[ignore = "runs until it is killed; the next test starts it"]
+fn a_prober_to_be_killed() {
+    loop {
+        drop(probe(&launcher()));
+    }
+}
+
+/// The children of a process, of whichever thread.
+fn children(pid: i32) -> Vec<i32> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let told = tasks.map(|task| fs::read_to_string(task.path().join("children")));
+    let told: Vec<String> = told.map(Result::unwrap_or_default).collect();
+    told.iter().flat_map(|line| line.split_whitespace()).flat_map(str::parse).collect()
+}
+
+/// What the kernel says that a process does; nothing where there is none.
+fn state(pid: i32) -> Option<char> {
+    let told = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    told.rsplit_once(") ")?.1.chars().next()
+}
+
+#[test]
+fn a_probe_dies_with_a_killed_launcher_even_if_it_hangs() {
+    let mut probing = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "runs::a_prober_to_be_killed", "--ignored"])
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let pid = i32::try_from(probing.id()).unwrap();
+    let deadline = Instant::now() + Duration::from_secs(30);
+    // A helper in the middle of a trial, which then goes on no more.
+    let (helper, trial) = loop {
+        assert!(Instant::now() < deadline, "no trial was met");
+        let Some(helper) = children(pid).into_iter().next() else { continue };
+        if children(helper).is_empty() || kill(Pid::from_raw(helper), Signal::SIGSTOP).is_err() {
+            continue;
+        }
+        // It has said what it found and waits for the helper, which cannot answer.
+        if let [trial] = *children(helper)
+            && (0..200).any(|_| {
+                thread::sleep(Duration::from_millis(1));
+                state(trial) == Some('S')
+            })
+            && kill(Pid::from_raw(trial), Signal::SIGSTOP).is_ok()
+        {
+            break (helper, trial);
+        }
+        kill(Pid::from_raw(helper), Signal::SIGCONT).unwrap();
+    };
+    probing.kill().unwrap();
+    probing.wait().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let lives = |pid: i32| state(pid).is_some_and(|state| !['Z', 'X'].contains(&state));
+    while lives(helper) || lives(trial) {
+        let stays = Instant::now() >= deadline;
+        if stays {
+            let ended = [helper, trial].map(|pid| kill(Pid::from_raw(pid), Signal::SIGKILL));
+            panic!("they outlived the launcher: {ended:?}");
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    // Its control group is removed by the next probe.
+    drop(probe(&launcher()));
+    assert_eq!(our_groups().iter().find(|name| name.ends_with(&format!("-{helper}"))), None);
+}
+
 #[test]
 fn a_lost_helper_is_told_and_leaves_nobody() {
     let workspace = tempfile::tempdir().unwrap();

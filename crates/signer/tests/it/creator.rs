@@ -5,6 +5,8 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use alloy_primitives::{Address, B256, Bytes, address, eip191_hash_message};
 use automaton_core::faults::NoFaults;
@@ -104,6 +106,37 @@ fn only_the_creator_raises_a_ceiling_and_anybody_lowers_one() {
     let both =
         SigningLimitsChange { per_payment: Some(MicroUsdc::ZERO), payments_max: Some(2), ..lower };
     assert_eq!(code(creator.ask(&CreatorAction::Set(both), None)), SignerRefusalCode::Authority);
+}
+
+#[test]
+fn peers_that_say_nothing_or_little_keep_no_creator_out() {
+    let world = World::new();
+    let (_process, _client) = world.start();
+    let socket = world.home().creator_socket();
+    let stop = Arc::new(AtomicBool::new(false));
+    // More than there are places: some are silent, some send a byte now and then.
+    let idle: Vec<_> = (0..6).map(|_| UnixStream::connect(&socket).unwrap()).collect();
+    let slow: Vec<_> = (0..6)
+        .map(|_| {
+            let (mut stream, stop) = (UnixStream::connect(&socket).unwrap(), Arc::clone(&stop));
+            std::thread::spawn(move || {
+                while !stop.load(Ordering::SeqCst) && stream.write_all(b" ").is_ok() {
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+            })
+        })
+        .collect();
+    let (told, heard) = std::sync::mpsc::sync_channel(1);
+    let home = world.home();
+    std::thread::spawn(move || {
+        let mut creator = CreatorConnection::connect(&home).unwrap();
+        told.send(creator.ask(&CreatorAction::Set(per_day(1)), None).unwrap()).unwrap();
+    });
+    let lowered = heard.recv_timeout(Duration::from_secs(9)).expect("the creator is let in");
+    assert_eq!(lowered.limits.per_day, MicroUsdc::new(1_000_000));
+    stop.store(true, Ordering::SeqCst);
+    slow.into_iter().for_each(|thread| thread.join().unwrap());
+    drop(idle);
 }
 
 #[test]

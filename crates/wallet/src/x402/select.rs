@@ -6,6 +6,7 @@
 
 use alloy_primitives::Address;
 use automaton_core::money::MicroUsdc;
+use automaton_core::text::visible;
 use automaton_core::wire::x402::{ChainId, EXACT, TokenDomain, atomic};
 
 use super::offer::PaymentOffer;
@@ -215,7 +216,7 @@ fn check_price(text: &str, price: Price) -> Result<MicroUsdc, OfferRefusal> {
 
 /// The server's words, short and on one line.
 fn shown(text: &str) -> String {
-    text.chars().filter(|letter| !letter.is_control()).take(SHOWN_CHARS_MAX).collect()
+    visible(text).chars().filter(|letter| !letter.is_control()).take(SHOWN_CHARS_MAX).collect()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! must never be read as a machine, least of all as the one that we run on.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::id::RemoteMachineId;
 use crate::money::Microcents;
@@ -26,16 +26,22 @@ pub struct CreateMachineRequest {
     /// Its name, for people.
     pub name: String,
     /// Processors, at least.
+    #[serde(deserialize_with = "at_most_u32")]
     pub vcpu: u32,
     /// Memory in MiB, at least.
-    #[serde(alias = "memoryMb")]
+    #[serde(alias = "memoryMb", deserialize_with = "at_most_u32")]
     pub memory_mb: u32,
     /// Disk in GiB, at least.
-    #[serde(alias = "diskGb")]
+    #[serde(alias = "diskGb", deserialize_with = "at_most_u32")]
     pub disk_gb: u32,
     /// Where it should be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
+}
+
+/// A size. One that does not fit is more than there is, and is answered as that.
+fn at_most_u32<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
+    u64::deserialize(from).map(|size| u32::try_from(size).unwrap_or(u32::MAX))
 }
 
 impl Default for CreateMachineRequest {
