@@ -201,18 +201,11 @@ impl FolderWalk<'_> {
             let file = File::open(&copy).map_err(failed("read", &copy))?;
             return self.archive.file(path, 0o600, (file, &copy));
         }
-        let beside = inner.parent().unwrap_or(Path::new(""));
-        let opened =
-            root.open_any(if beside.as_os_str().is_empty() { Path::new(".") } else { beside });
-        // Through the handle: nobody can put a link in the way of it.
-        let Ok(folder) = opened else { return Ok(()) };
-        let here = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()));
-        let at = inner.file_name().map_or_else(|| here.join("."), |name| here.join(name));
         // silent-ok: what is gone since it was listed is not in the backup.
-        let Ok(found) = at.symlink_metadata() else { return Ok(()) };
+        let Ok(found) = from.symlink_metadata() else { return Ok(()) };
         let kind = found.file_type();
         if kind.is_symlink() {
-            let target = fs::read_link(&at).map_err(failed("read", &from))?;
+            let target = fs::read_link(&from).map_err(failed("read", &from))?;
             return self.archive.link(path, &target);
         }
         if !kind.is_dir() && !kind.is_file() {
@@ -220,7 +213,16 @@ impl FolderWalk<'_> {
             return Ok(());
         }
         let name = if inner.as_os_str().is_empty() { Path::new(".") } else { inner };
-        let file = root.open_any(name).map_err(failed("read", &from))?;
+        // Through a handle of the root: nobody can put a link in the way of it.
+        let file = match root.open_any(name) {
+            // What the automaton has shut or taken away in its workspace must not keep its
+            // life from being kept.
+            Err(_) if !ours && path != Path::new("home/workspace") => {
+                self.skipped += 1;
+                return Ok(());
+            }
+            file => file.map_err(failed("read", &from))?,
+        };
         let found = file.metadata().map_err(failed("read", &from))?;
         let mode = found.mode() & 0o777;
         if found.is_file() {

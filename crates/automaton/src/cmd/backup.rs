@@ -62,7 +62,10 @@ pub(crate) fn make(context: &CommandContext, args: BackupArgs) -> Result<(), Cli
     let request = BackupRequest { home: &home, file: &file, passphrase: &passphrase, manifest };
     let MadeBackup { tally, skipped, without_machines } = backup::make(&request)?;
     if skipped > 0 {
-        say(&format!("left out: {}, such as pipes", many(skipped, "special file")));
+        let what = many(skipped, "file");
+        say(&format!(
+            "left out of its workspace: {what} that cannot be read or are pipes and such"
+        ));
     }
     if without_machines {
         say("left out: the disks of the machines that its dev cloud rents out");

@@ -17,6 +17,13 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// How often, at most, something is looked for that another process makes.
 const LOOKS_MAX: u32 = 20_000;
 
+/// Thinks once and sleeps.
+const SLEEPS: &str = "title = \"t\"\n[[step]]\nsay = \"I rest.\"\n[[step.call]]\n\
+    tool = \"sleep\"\narguments = { duration_seconds = 3600, reason = \"all is well\" }\n\
+    [[step]]\nsay = \"I am awake.\"\n";
+const ANSWERS: &str =
+    "title = \"t\"\n[[step]]\nexpect.news = \"Are you there?\"\nsay = \"I am.\"\n";
+
 fn secret(world: &World, name: &str, words: &str) -> String {
     let path = world.dir().join(name);
     fs::write(&path, words).unwrap();
@@ -95,9 +102,11 @@ fn odd() -> Keeper {
 fn a_life_goes_on_elsewhere_from_what_was_copied_while_it_ran() {
     let keeper = Keeper::new(paying_world());
     let world = &keeper.world;
-    let mut lives = world.up(&["--brain", "script"]).unwrap();
+    fs::write(world.dir().join("sleeps.toml"), SLEEPS).unwrap();
+    fs::write(world.dir().join("answers.toml"), ANSWERS).unwrap();
+    let mut lives = world.up(&["--brain", "script:sleeps.toml"]).unwrap();
     lives.wait_for(|event| matches!(event, Event::TopupSettled { .. }), LIMIT).unwrap();
-    lives.wait_for(|event| matches!(event, Event::TurnCommitted { .. }), LIMIT).unwrap();
+    lives.wait_for(|event| matches!(event, Event::SleepStarted { .. }), LIMIT).unwrap();
     let file = keeper.path("life.backup");
     let made = done(&keeper.backup(world.home(), &file));
     assert_eq!(made["folders"], serde_json::json!(["home", "signer", "dev"]));
@@ -109,17 +118,19 @@ fn a_life_goes_on_elsewhere_from_what_was_copied_while_it_ran() {
     lives.signal("INT").unwrap();
     lives.finish_within(LIMIT).unwrap();
 
-    let told = keeper.restore(&file, &other);
-    assert!(told.stderr.contains("must not run any more"), "{}", told.stderr);
-    assert_eq!(done(&told)["ceilings_used"], false, "its chain came with it");
-    let ask = |home: &str, words: &[&str]| {
-        done(&run(world, &[words, &["--home", home, "--json"]].concat()))
+    let restored = keeper.restore(&file, &other);
+    assert!(restored.stderr.contains("must not run any more"), "{}", restored.stderr);
+    assert_eq!(done(&restored)["ceilings_used"], false, "its chain came with it");
+    let told = |home: &str, words: &[&str]| {
+        let told = run(world, &[words, &["--home", home, "--json"]].concat());
+        assert_eq!(told.code, Some(0), "{words:?}: {}", told.stderr);
+        told.stdout
     };
     let home = world.home().display().to_string();
-    assert_eq!(ask(&other, &["wallet", "show"]), ask(&home, &["wallet", "show"]));
-    ask(&other, &["audit", "verify"]);
-    let arguments = ["up", "--json", "--home", &other, "--brain", "script", "--turns", "1"];
-    let lived = run(world, &arguments);
+    assert_eq!(told(&other, &["wallet", "show"]), told(&home, &["wallet", "show"]));
+    told(&other, &["audit", "verify"]);
+    let brain = ["--brain", "script:answers.toml", "--ask", "Are you there?"];
+    let lived = run(world, &[&["up", "--json", "--home", &other], &brain[..]].concat());
     assert_eq!(lived.code, Some(0), "{}\n{}", lived.stdout, lived.stderr);
     check_books(&lived.events, "after a restore");
 
@@ -128,9 +139,12 @@ fn a_life_goes_on_elsewhere_from_what_was_copied_while_it_ran() {
     done(&keeper.backup(Path::new(&other), &file));
     done(&keeper.restore(&file, &third));
     for words in [&["wallet", "show"][..], &["audit", "verify"], &["audit", "head"], &["turns"]] {
-        assert_eq!(ask(&third, words), ask(&other, words), "{words:?}");
+        assert_eq!(told(&third, words), told(&other, words), "{words:?}");
     }
-    let record = |home| ask(home, &["status"])["record"].clone();
+    let record = |home| {
+        let status: Value = serde_json::from_str(&told(home, &["status"])).unwrap();
+        status["record"].clone()
+    };
     assert_eq!(record(&third), record(&other));
 }
 

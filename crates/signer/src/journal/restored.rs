@@ -5,7 +5,7 @@
 //! must be lowered by the creator. Never takes back what was counted.
 
 use automaton_core::money::MicroUsdc;
-use automaton_core::time::{DAY, HOUR, Timestamp};
+use automaton_core::time::{DAY, HOUR, Span, Timestamp};
 use automaton_core::window::{ClockReadings, WindowAnchor};
 use automaton_sqlite::write_synced;
 use rusqlite::{OptionalExtension as _, Transaction, params};
@@ -26,6 +26,8 @@ impl SignerLedger {
             let [hour, day, payee] = amounts;
             let row = params![window.as_millis(), hour, day, payee];
             transaction.execute(include_str!("sql/keep_restored.sql"), row)?;
+            // Whatever is counted from now on is counted after this moment.
+            let window = window.after(Span::from_millis(1));
             Ok(keep(transaction, WindowAnchor { window, said })?)
         })
     }
