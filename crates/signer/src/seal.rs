@@ -348,7 +348,7 @@ mod tests {
     }
 
     fn content(length: usize) -> Vec<u8> {
-        (0..length).map(|place| (place % 251) as u8).collect()
+        (0..251_u8).cycle().take(length).collect()
     }
 
     #[test]

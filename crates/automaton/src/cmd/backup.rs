@@ -63,9 +63,7 @@ pub(crate) fn make(context: &CommandContext, args: BackupArgs) -> Result<(), Cli
     let MadeBackup { tally, skipped, without_machines } = backup::make(&request)?;
     if skipped > 0 {
         let what = many(skipped, "file");
-        say(&format!(
-            "left out of its workspace: {what} that cannot be read or are pipes and such"
-        ));
+        say(&format!("left out of its workspace: {what}, unreadable or of another kind, as pipes"));
     }
     if without_machines {
         say("left out: the disks of the machines that its dev cloud rents out");
