@@ -18,6 +18,7 @@
 
 mod account;
 pub mod args;
+mod backup;
 pub mod beside;
 mod chat_session;
 mod child_process;

@@ -248,6 +248,18 @@ impl WorkspaceDir {
         Ok((File::from(file), status.st_size.cast_unsigned()))
     }
 
+    /// Opens a file or a folder to copy it, by any name that the system has; no link is
+    /// followed on the way or at its end, and nobody is waited for. What it is, its
+    /// metadata tell.
+    ///
+    /// # Errors
+    ///
+    /// When there is nothing of that name, or it lies outside.
+    pub fn open_any(&self, path: &Path) -> io::Result<File> {
+        let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        Ok(File::from(self.lookup(path, flags)?))
+    }
+
     /// Writes a whole regular file, with the directories above it: all of it,
     /// or nothing. A file that is replaced keeps its permissions.
     ///

@@ -91,6 +91,30 @@ pub fn ask_at_rest(
     Ok(journal.standing(wall)?)
 }
 
+/// Counts the ceilings of an hour and a day as used in a ledger that was restored from a
+/// backup, which knows nothing of what was signed since. Not where there is none, nor where
+/// all that it may sign for is on a `chain` that came back with it.
+///
+/// # Errors
+/// When a signer runs, or its ledger cannot be written.
+pub fn take_ceilings_as_used(
+    home: &SignerHome,
+    chain: Option<u64>,
+    parts: SignerDeps,
+) -> Result<bool, SignerError> {
+    if !home.ledger().exists() {
+        return Ok(false);
+    }
+    let _guard = lock(&home.lock())?;
+    let (wall, beginning) = (parts.clock.now(), ClockStart::now(&parts, None)?);
+    let mut journal = SignerLedger::open(&home.ledger(), parts.faults, beginning)?;
+    if chain.is_some_and(|chain| journal.is_for(chain)) {
+        return Ok(false);
+    }
+    journal.take_as_used(wall)?;
+    Ok(true)
+}
+
 /// The text that the creator's address signs (EIP-191, `personal_sign`) so that a
 /// wallet's ceilings change without the passphrase. It is good once, for the serial
 /// that the signer tells.

@@ -23,15 +23,17 @@ mod protocol;
 #[cfg(any(test, feature = "rehearsal"))]
 pub mod rehearsal;
 mod rules;
+mod seal;
 mod seats;
 mod signer;
 
 pub use ceiling::{SignerStatus, SigningLimits, SigningLimitsChange, SpendingTotals};
 pub use client::{SignerConnection, SignerConnectionError};
-pub use creator::{CreatorConnection, ask_at_rest, message, signer_of};
+pub use creator::{CreatorConnection, ask_at_rest, message, signer_of, take_ceilings_as_used};
 pub use error::{SignerError, SignerRefusal, SignerRefusalCode};
 pub use home::{HomeError, SignerHome};
 pub use key::{Signature, WalletKey};
 pub use passphrase::{PassphraseError, PassphraseSource};
 pub use process::{SignerClients, SignerConfig, SignerDeps, SigningPermits, serve};
 pub use protocol::{CreatorAction, CreatorProof};
+pub use seal::{SealError, SealedReader, SealedWriter};

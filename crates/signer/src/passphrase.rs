@@ -37,6 +37,11 @@ pub enum PassphraseSource {
     Credential(PathBuf),
     /// Typed at the terminal.
     Terminal,
+    /// Typed at the terminal, for a backup that exists.
+    BackupTerminal,
+    /// Typed twice at the terminal, for a backup that is made: nobody could tell later that
+    /// it was mistyped.
+    NewBackupTerminal,
 }
 
 impl PassphraseSource {
@@ -52,13 +57,27 @@ impl PassphraseSource {
             Self::File(path) => (path.display().to_string(), take_closed(&path, 0o077)),
             Self::Credential(path) => (path.display().to_string(), take_closed(&path, 0o007)),
             Self::Terminal => {
-                let typed = rpassword::prompt_password("Passphrase of the automaton's key: ");
-                let typed = typed.map(|text| Zeroizing::new(text.into_bytes()));
-                ("the terminal".to_owned(), typed)
+                ("the terminal".to_owned(), typed("Passphrase of the automaton's key: "))
             }
+            Self::BackupTerminal => {
+                ("the terminal".to_owned(), typed("Passphrase of the backup: "))
+            }
+            Self::NewBackupTerminal => ("the terminal".to_owned(), typed_twice()),
         };
         read.and_then(|bytes| fit(&bytes)).map_err(|source| PassphraseError { from, source })
     }
+}
+
+fn typed(prompt: &str) -> io::Result<Zeroizing<Vec<u8>>> {
+    rpassword::prompt_password(prompt).map(|text| Zeroizing::new(text.into_bytes()))
+}
+
+fn typed_twice() -> io::Result<Zeroizing<Vec<u8>>> {
+    let first = typed("New passphrase of the backup: ")?;
+    if *first == *typed("The same again: ")? {
+        return Ok(first);
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "the two were not the same"))
 }
 
 /// Reads a file that has none of these bits of its mode.

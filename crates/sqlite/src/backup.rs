@@ -12,7 +12,7 @@ use rusqlite::backup::Backup;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::SqliteError;
-use crate::open::{connect, sql};
+use crate::open::{check, connect, sql};
 
 /// Pages copied at a time; in between, others may write.
 const PAGES_PER_STEP: std::ffi::c_int = 256;
@@ -35,6 +35,29 @@ pub fn backup(from: &Connection, target: &Path) -> Result<(), SqliteError> {
         fs::remove_file(target).ok();
     }
     copied
+}
+
+/// The same for a database of any schema, by its path, as it is at one moment, however
+/// much others write; every page of the copy is read for damage.
+///
+/// # Errors
+/// As [`backup`], and `Corrupt` when the copy is damaged.
+pub fn copy_database(from: &Path, target: &Path) -> Result<(), SqliteError> {
+    let source = connect(from, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    // Within a transaction that reads, nobody's writing makes the copy begin again.
+    source
+        .execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema;")
+        .map_err(sql("read", from))?;
+    backup(&source, target)?;
+    check_database(target)
+}
+
+/// Reads every page of a database of any schema, for damage.
+///
+/// # Errors
+/// `Corrupt` when it is damaged.
+pub fn check_database(path: &Path) -> Result<(), SqliteError> {
+    check(&connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?, path)
 }
 
 fn copy(from: &Connection, target: &Path) -> Result<(), SqliteError> {

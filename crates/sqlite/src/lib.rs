@@ -13,7 +13,7 @@ mod migrate;
 mod open;
 mod writer;
 
-pub use backup::backup;
+pub use backup::{backup, check_database, copy_database};
 pub use error::{SqliteError, SqliteErrorKind, WriteError};
 pub use migrate::{Migration, Schema};
 pub use open::{checkpoint, ended_well, open, open_read_only};

@@ -228,7 +228,7 @@ fn header(connection: &Connection, path: &Path, schema: &Schema) -> Result<Found
 }
 
 /// Reads every page, for damage.
-fn check(connection: &Connection, path: &Path) -> Result<(), SqliteError> {
+pub(crate) fn check(connection: &Connection, path: &Path) -> Result<(), SqliteError> {
     let corrupt = |detail| SqliteError::Corrupt { path: path.to_owned(), detail };
     let verdict = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
     match verdict {

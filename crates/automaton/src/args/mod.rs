@@ -20,6 +20,7 @@ pub(crate) use self::brain::{BrainArg, BrainFlags};
 pub(crate) use self::cloud::RemoteFlags;
 use crate::cmd::approvals::ApprovalsCommand;
 use crate::cmd::audit::AuditCommand;
+use crate::cmd::backup::{BackupArgs, RestoreArgs};
 use crate::cmd::cloud::CloudArgs;
 use crate::cmd::export_key::ExportKeyArgs;
 use crate::cmd::guard::GuardCommand;
@@ -213,6 +214,10 @@ pub(crate) enum CliCommand {
         #[command(subcommand)]
         command: X402Command,
     },
+    /// Keep its life and its key in one encrypted file, while it lives on
+    Backup(BackupArgs),
+    /// Bring a life back from its backup
+    Restore(RestoreArgs),
     /// Print the wallet's private key
     ExportKey(ExportKeyArgs),
     /// Test what is promised, on throw-away automatons

@@ -6,9 +6,11 @@ use serde::Serialize;
 
 use super::{CommandContext, with_store};
 use crate::args::RemoteFlags;
+use crate::backup;
 use crate::config::values::{Name, Prompt};
 use crate::error::CliError;
 use crate::home;
+use crate::ui::say;
 use crate::ui::text::plain;
 
 #[derive(Serialize)]
@@ -44,5 +46,9 @@ pub(crate) fn run(
         let (name, home) = (plain(name), home.display());
         let verb = if created { "is made" } else { "lives already" };
         format!("{name} {verb} in {home} ({automaton})")
-    })
+    })?;
+    if file.rpc_url.is_some() && file.network.as_deref() != Some("dev") {
+        say(backup::OFFER);
+    }
+    Ok(())
 }

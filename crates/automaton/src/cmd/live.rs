@@ -4,11 +4,13 @@ use std::path::Path;
 
 use automaton_core::error::ErrorClass;
 use automaton_core::event::Event;
+use automaton_core::wire::x402::ChainId;
 use automaton_sandbox::process::Signals;
 
 use super::preflight::{self, PreflightRequest};
 use super::{CommandContext, dry_run};
 use crate::args::{BrainFlags, RunArgs};
+use crate::backup;
 use crate::config::file::{ConfigFile, FILE_NAME};
 use crate::config::resolve::{self, ResolvedConfig};
 use crate::error::CliError;
@@ -158,6 +160,14 @@ pub(crate) async fn live(
     ended
 }
 
+/// Offers a backup where there was none and money is worth something.
+fn offer_backup(resolved: &ResolvedConfig) {
+    let chain = resolved.remote.as_ref().map(|remote| remote.network.chain_id.get());
+    if chain != Some(ChainId::DEV.0) && !resolved.home.join(backup::STAMP).exists() {
+        ui::say(backup::OFFER);
+    }
+}
+
 /// Looks at the cloud and the chain of others that it lives from; what could not be asked now
 /// is told, and may pass.
 ///
@@ -170,7 +180,10 @@ async fn check_remote(
     console: &mut Console,
 ) -> Result<(), CliError> {
     let missing = match backend {
-        Some(PaymentBackend::Remote(remote)) => remote.check(resolved).await?.unknown,
+        Some(PaymentBackend::Remote(remote)) => {
+            offer_backup(resolved);
+            remote.check(resolved).await?.unknown
+        }
         Some(PaymentBackend::Own(_)) => return Ok(()),
         None if args.direct || resolved.brain.can_be_sold() => return Ok(()),
         None => vec![

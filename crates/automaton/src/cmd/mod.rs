@@ -6,6 +6,7 @@
 pub(crate) mod alerts;
 pub(crate) mod approvals;
 pub(crate) mod audit;
+pub(crate) mod backup;
 pub(crate) mod chat;
 pub(crate) mod cloud;
 pub(crate) mod devnet;
@@ -216,6 +217,8 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CliError> {
         CliCommand::Audit { command } => audit::run(&context, &command),
         CliCommand::Policy { command } => policy::run(&context, &command),
         CliCommand::X402 { command } => x402::run(&context, &command),
+        CliCommand::Backup(args) => backup::make(&context, args),
+        CliCommand::Restore(args) => backup::restore(&context, args),
         CliCommand::ExportKey(args) => export_key::run(&context, &args),
         CliCommand::Sandbox { command } => return sandbox::run(&context, &command),
         CliCommand::Guard { command } => guard::run(&context, &command),

@@ -4,6 +4,7 @@
 
 mod audit;
 mod background;
+mod backup;
 mod bad_input;
 mod brains;
 mod cli;

@@ -105,6 +105,14 @@ impl SignerLedger {
         })
     }
 
+    /// Whether all that may be signed for is on one chain; false where that cannot be read.
+    pub(crate) fn is_for(&self, chain: u64) -> bool {
+        let chain = chain.to_string();
+        let is_there = |line: &String| line.split(' ').nth(1) == Some(chain.as_str());
+        SignerRuleState::read(&self.connection)
+            .is_ok_and(|rules| rules.accepted.iter().all(is_there))
+    }
+
     /// Pins the address of the creator.
     pub(crate) fn name_creator(&mut self, creator: Address) -> Result<(), SignerRefusal> {
         self.write(|ledger| {

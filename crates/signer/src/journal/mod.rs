@@ -5,6 +5,7 @@
 //! again. The caller must never release a signature that did not come from here.
 
 mod authority;
+mod restored;
 mod time;
 mod transactions;
 
@@ -33,7 +34,10 @@ use time::{WindowClock, keep};
 /// same tables and goes on: without it, every ceiling would begin anew.
 const SCHEMA: Schema = Schema::new(
     0x4155_5453,
-    &[Migration::new(1, "init", include_str!("../../migrations/0001_init.sql"))],
+    &[
+        Migration::new(1, "init", include_str!("../../migrations/0001_init.sql")),
+        Migration::new(2, "restored", include_str!("../../migrations/0002_restored.sql")),
+    ],
 )
 .carrying(5);
 
@@ -149,8 +153,19 @@ fn spent(
     at: Timestamp,
     payee: Option<Address>,
 ) -> rusqlite::Result<SpendingTotals> {
-    let (hour, day) = (at.before(HOUR).as_millis(), at.before(DAY).as_millis());
     let payee = payee.as_ref().map(|payee| payee.as_slice());
+    let known = sums(transaction, at.before(HOUR), at.before(DAY), payee)?;
+    restored::with_unknown(transaction, at, payee, known)
+}
+
+/// The sums of what was signed after two moments.
+fn sums(
+    transaction: &Transaction<'_>,
+    hour: Timestamp,
+    day: Timestamp,
+    payee: Option<&[u8]>,
+) -> rusqlite::Result<SpendingTotals> {
+    let (hour, day) = (hour.as_millis(), day.as_millis());
     transaction.query_row(include_str!("sql/spent.sql"), params![hour, day, payee], |row| {
         Ok(SpendingTotals {
             hour: MicroUsdc::new(row.get(0)?),

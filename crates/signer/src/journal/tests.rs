@@ -184,6 +184,52 @@ fn a_new_ledger_has_cautious_ceilings() {
     assert_eq!(spent, SpendingTotals::default());
 }
 
+#[test]
+fn a_ledger_is_for_one_chain_when_all_that_it_may_sign_for_is_there() {
+    let mut bench = Bench::new(100, 100, 10);
+    let lines = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect();
+    bench.journal.admit(bench.folder.path(), &lines(&["token 31337 0xaa \"a b\" \"2\""])).unwrap();
+    assert!(bench.journal.is_for(31337) && !bench.journal.is_for(8453));
+    let other = lines(&["call 8453 0xbb 0x00"]);
+    bench.journal.admit(bench.folder.path(), &other).unwrap_err();
+    bench.journal.accept(rules::hash(&other)).unwrap();
+    assert!(!bench.journal.is_for(31337));
+}
+
+#[test]
+fn a_restored_ledger_counts_its_ceilings_as_used_for_an_hour_and_a_day() {
+    let mut bench = Bench::new(100, 100, 10);
+    assert_eq!(bench.code(1, 60), None);
+    // It lay in a file for three days, in which nobody knows what was signed.
+    bench.clocks.pass(Span::from_secs(3 * 86_400));
+    let wall = bench.clocks.wall();
+    bench.journal.take_as_used(wall).unwrap();
+    bench.clocks.pass(Span::from_secs(600));
+    bench.restart(bench.clocks.chain(Span::ZERO));
+    assert_eq!(bench.code(2, 1), Some(SignerRefusalCode::PerDay));
+    let spent = bench.spent();
+    assert_eq!((spent.hour, spent.day, spent.payee), (usdc(100), usdc(100), usdc(100)));
+    assert_eq!((spent.ever, spent.payments), (usdc(60), 1), "what is for ever is not guessed");
+    assert_eq!(bench.pay(&intent(1, 60)).unwrap().authorization.value, U256::from(60));
+
+    // Its creator can give room at once: what is signed then counts on top.
+    let more = SigningLimitsChange {
+        per_hour: Some(usdc(150)),
+        per_day: Some(usdc(150)),
+        per_payee: Some(usdc(150)),
+        ..SigningLimitsChange::default()
+    };
+    set(&mut bench.journal, more).unwrap();
+    assert_eq!(bench.code(3, 50), None);
+    assert_eq!(bench.code(4, 1), Some(SignerRefusalCode::PerDay));
+    bench.clocks.pass(Span::from_secs(3700));
+    assert_eq!(bench.spent().hour, MicroUsdc::ZERO);
+    assert_eq!(bench.code(5, 1), Some(SignerRefusalCode::PerDay));
+    bench.clocks.pass(Span::from_secs(86_400));
+    assert_eq!(bench.code(6, 100), None);
+    assert_eq!(bench.spent().ever, usdc(210));
+}
+
 #[expect(clippy::disallowed_methods, reason = "an older program opened it so")]
 fn raw(path: &Path) -> Connection {
     Connection::open(path).unwrap()

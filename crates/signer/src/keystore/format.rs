@@ -109,7 +109,7 @@ enum Kdf {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Scrypt {
+pub(crate) struct Scrypt {
     dklen: u32,
     n: u64,
     r: u32,
@@ -138,7 +138,7 @@ pub(super) type DerivedKey = Zeroizing<[u8; 32]>;
 
 impl Scrypt {
     /// Parameters with an empty salt.
-    pub(super) const fn new(n: u64, r: u32, p: u32) -> Self {
+    pub(crate) const fn new(n: u64, r: u32, p: u32) -> Self {
         Self { dklen: DERIVED_BYTES, n, r, p, salt: Vec::new() }
     }
 
@@ -147,7 +147,7 @@ impl Scrypt {
         self.n * self.r as u64
     }
 
-    pub(super) fn params(&self) -> Result<scrypt::Params, KeystoreDefect> {
+    pub(crate) fn params(&self) -> Result<scrypt::Params, KeystoreDefect> {
         let Self { n, r, p, .. } = *self;
         if n < 2 || !n.is_power_of_two() || r == 0 || p == 0 {
             let expected = "n of a power of two, r and p above zero";

@@ -20,7 +20,8 @@ use automaton_core::secret::Secret;
 use automaton_sandbox::{LockedBytes, VaultError};
 
 use crate::key::WalletKey;
-use format::{DerivedKey, EncryptedKeystore, Scrypt};
+pub(crate) use format::Scrypt;
+use format::{DerivedKey, EncryptedKeystore};
 
 pub use format::KeystoreDefect;
 

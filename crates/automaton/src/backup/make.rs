@@ -1,0 +1,245 @@
+//! Makes a backup of a life, which may be lived meanwhile.
+//!
+//! Databases are copied first, each at one moment; then everything is sealed into a file
+//! beside the one that is wanted, read back, compared, and only then given its name.
+
+use std::fs::{self, File, OpenOptions};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use automaton_core::entropy::SystemEntropy;
+use automaton_core::secret::Secret;
+use automaton_sandbox::fs::WorkspaceDir;
+use automaton_sandbox::process::lock;
+use automaton_signer::{SealedReader, SealedWriter};
+use automaton_sqlite::copy_database;
+
+use super::archive::{self, ArchiveTally, ArchiveWriter, Manifest};
+use super::{STAMP, beside, failed, folders_of, is_database, remove_all, sync_folder};
+use crate::error::CliError;
+use crate::home::{make_directory, write_atomically};
+
+/// Where databases are copied to, in the home.
+const COPIES: &str = ".backup";
+/// Held by who makes a backup.
+const LOCK: &str = "backup.lock";
+/// Where databases of ours lie, in the order in which they are copied. Who signs for a cloud
+/// comes before the cloud, and that before its chain, which is an ordinary file.
+const WITH_DATABASES: [&str; 4] = ["home", "signer", "dev/gas", "dev/cloud"];
+/// The disks of rented machines, which may be of any size.
+const MACHINES: &str = "dev/cloud/machines";
+
+/// What a backup is made of.
+pub(crate) struct BackupRequest<'a> {
+    /// The home.
+    pub(crate) home: &'a Path,
+    /// Where it goes.
+    pub(crate) file: &'a Path,
+    /// What seals it.
+    pub(crate) passphrase: &'a Secret,
+    /// Whose life it is.
+    pub(crate) manifest: Manifest,
+}
+
+/// What a backup has, and what it has not.
+#[derive(Debug)]
+pub(crate) struct MadeBackup {
+    /// What is in it.
+    pub(crate) tally: ArchiveTally,
+    /// Files of no kind that can be kept, such as pipes.
+    pub(crate) skipped: u64,
+    /// Whether disks of rented machines were left out.
+    pub(crate) without_machines: bool,
+}
+
+/// The names of the folders of a life that are there.
+pub(crate) fn names_of(home: &Path) -> Vec<String> {
+    let there = folders_of(home).into_iter().filter(|(_, path)| path.is_dir());
+    there.map(|(name, _)| name.to_owned()).collect()
+}
+
+/// Makes a backup.
+///
+/// # Errors
+/// When something cannot be read or written, or a database is damaged; then there is no file
+/// of that name that was not there before.
+pub(crate) fn make(request: &BackupRequest<'_>) -> Result<MadeBackup, CliError> {
+    let BackupRequest { home, file, passphrase, manifest } = request;
+    let _lock = lock(&home.join(LOCK))?;
+    let partial = beside(file, ".partial");
+    let copies = Copies(home.join(COPIES));
+    let done = seal(request, &partial, &copies).and_then(|made| {
+        let opened = File::open(&partial).map_err(failed("read", &partial))?;
+        let (_, read) = archive::read(SealedReader::new(opened, &partial, passphrase)?, None)?;
+        if read != made.tally {
+            let what = format!("what was written to {} is not what is read", partial.display());
+            return Err(CliError::user(what).hint("try another disk"));
+        }
+        fs::rename(&partial, file).map_err(failed("write", file))?;
+        sync_folder(file.parent().unwrap_or(Path::new("/")))?;
+        Ok(made)
+    });
+    if done.is_err() {
+        // silent-ok: it may not be there, and why it failed is told.
+        fs::remove_file(&partial).ok();
+    }
+    let made = done?;
+    write_atomically(&home.join(STAMP), manifest.made_at.as_bytes(), 0o600)?;
+    Ok(made)
+}
+
+/// Copies of databases, which are gone with the value.
+struct Copies(PathBuf);
+
+impl Copies {
+    fn of(&self, path: &Path) -> PathBuf {
+        self.0.join(path.display().to_string().replace('/', "-"))
+    }
+}
+
+impl Drop for Copies {
+    fn drop(&mut self) {
+        if let Err(error) = remove_all(&self.0) {
+            error.print();
+        }
+    }
+}
+
+fn seal(
+    request: &BackupRequest<'_>,
+    partial: &Path,
+    copies: &Copies,
+) -> Result<MadeBackup, CliError> {
+    let places = folders_of(request.home);
+    remove_all(&copies.0)?;
+    make_directory(&copies.0).map_err(failed("make", &copies.0))?;
+    for folder in WITH_DATABASES {
+        let (top, inner) = folder.split_once('/').unwrap_or((folder, ""));
+        let place = places.iter().find(|(name, _)| *name == top).map(|(_, path)| path.join(inner));
+        copy_databases(folder, &place.unwrap_or_default(), copies)?;
+    }
+    // silent-ok: what is left of a backup that was killed, if there is anything.
+    fs::remove_file(partial).ok();
+    let mut options = OpenOptions::new();
+    let options = options.write(true).create_new(true).mode(0o600);
+    let file = options.open(partial).map_err(failed("make", partial))?;
+    let sealed = SealedWriter::new(file, partial, request.passphrase, &SystemEntropy)?;
+    let archive = ArchiveWriter::begin(sealed, &request.manifest)?;
+    let mut walk = FolderWalk { archive, copies, skipped: 0, without_machines: false };
+    for (name, place) in &places {
+        if request.manifest.folders.iter().any(|folder| folder == name) {
+            walk.whole(name, place)?;
+        }
+    }
+    let FolderWalk { archive, skipped, without_machines, .. } = walk;
+    Ok(MadeBackup { tally: archive.finish()?, skipped, without_machines })
+}
+
+fn copy_databases(folder: &str, place: &Path, copies: &Copies) -> Result<(), CliError> {
+    // silent-ok: not every life has each of them.
+    let Ok(entries) = fs::read_dir(place) else { return Ok(()) };
+    for entry in entries {
+        let name = entry.map_err(failed("read", place))?.file_name();
+        let path = Path::new(folder).join(&name);
+        if is_database(&path) {
+            copy_database(&place.join(&name), &copies.of(&path))?;
+        }
+    }
+    Ok(())
+}
+
+/// What is made anew by whoever runs: locks, logs of databases, half-written files.
+fn is_remade(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    let ends: [&[u8]; 5] = [b"lock", b"-wal", b"-shm", b"-journal", b".new"];
+    path == Path::new("home").join(COPIES) || ends.iter().any(|end| name.ends_with(end))
+}
+
+/// Walks the folders, and writes what they hold.
+struct FolderWalk<'a> {
+    archive: ArchiveWriter,
+    copies: &'a Copies,
+    skipped: u64,
+    without_machines: bool,
+}
+
+impl FolderWalk<'_> {
+    /// Writes one of the folders with all that is in it, each folder before what it holds.
+    fn whole(&mut self, name: &str, place: &Path) -> Result<(), CliError> {
+        let root = WorkspaceDir::open(place)?;
+        let mut waiting = vec![PathBuf::new()];
+        while let Some(inner) = waiting.pop() {
+            let path = match inner.as_os_str().is_empty() {
+                true => PathBuf::from(name),
+                false => Path::new(name).join(&inner),
+            };
+            self.entry(&root, place, &inner, &path, &mut waiting)?;
+        }
+        Ok(())
+    }
+
+    fn entry(
+        &mut self,
+        root: &WorkspaceDir,
+        place: &Path,
+        inner: &Path,
+        path: &Path,
+        waiting: &mut Vec<PathBuf>,
+    ) -> Result<(), CliError> {
+        let ours = !path.starts_with("home/workspace");
+        let from = place.join(inner);
+        if ours && is_remade(path) {
+            return Ok(());
+        }
+        if path == Path::new(MACHINES) {
+            self.without_machines = true;
+            return Ok(());
+        }
+        let copy = self.copies.of(path);
+        if is_database(path) && copy.exists() {
+            let file = File::open(&copy).map_err(failed("read", &copy))?;
+            return self.archive.file(path, 0o600, (file, &copy));
+        }
+        // silent-ok: what is gone since it was listed is not in the backup.
+        let Ok(found) = from.symlink_metadata() else { return Ok(()) };
+        let kind = found.file_type();
+        if kind.is_symlink() {
+            let target = fs::read_link(&from).map_err(failed("read", &from))?;
+            return self.archive.link(path, &target);
+        }
+        if !kind.is_dir() && !kind.is_file() {
+            self.skipped += u64::from(!(ours && kind.is_socket()));
+            return Ok(());
+        }
+        let name = if inner.as_os_str().is_empty() { Path::new(".") } else { inner };
+        // Through a handle of the root: nobody can put a link in the way of it.
+        let file = match root.open_any(name) {
+            // What the automaton has shut or taken away in its workspace must not keep its
+            // life from being kept.
+            Err(_) if !ours && path != Path::new("home/workspace") => {
+                self.skipped += 1;
+                return Ok(());
+            }
+            file => file.map_err(failed("read", &from))?,
+        };
+        let found = file.metadata().map_err(failed("read", &from))?;
+        let mode = found.mode() & 0o777;
+        if found.is_file() {
+            return self.archive.file(path, mode, (file, &from));
+        }
+        if !found.is_dir() {
+            self.skipped += 1;
+            return Ok(());
+        }
+        self.archive.folder(path, mode)?;
+        let listed = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        let entries = fs::read_dir(listed).map_err(failed("read", &from))?;
+        let names: Result<Vec<_>, _> = entries.map(|entry| Ok(entry?.file_name())).collect();
+        let mut names = names.map_err(failed("read", &from))?;
+        // The last one is taken first: of a stack its cloud before its chain.
+        names.sort_unstable();
+        waiting.extend(names.into_iter().map(|name| inner.join(name)));
+        Ok(())
+    }
+}

@@ -1,0 +1,143 @@
+//! `backup` and `restore`: a life in one encrypted file, and back.
+//!
+//! What a backup does not have, and what must not happen after a restore, is always said.
+
+use std::path::{Path, PathBuf};
+
+use automaton_sandbox::harden;
+use automaton_signer::PassphraseSource;
+use automaton_signer::keystore::Keystore;
+use clap::{Args, ValueHint};
+use serde_json::json;
+
+use super::{CommandContext, id_generator};
+use crate::backup::{self, BackupRequest, MadeBackup, Manifest};
+use crate::error::CliError;
+use crate::role::signer::home_of;
+use crate::stack;
+use crate::ui::say;
+use crate::ui::text::plain;
+use crate::ui::units::{many, size};
+
+/// Arguments of `backup`.
+#[derive(Debug, Args)]
+pub(crate) struct BackupArgs {
+    /// Where it goes
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    file: PathBuf,
+    /// A file with the backup's passphrase, which only you can read [default: ask at the terminal]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    passphrase_file: Option<PathBuf>,
+    /// Replace the file if it is there already
+    #[arg(long)]
+    force: bool,
+}
+
+/// Arguments of `restore`.
+#[derive(Debug, Args)]
+pub(crate) struct RestoreArgs {
+    /// The file that `backup` wrote
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    file: PathBuf,
+    /// A file with the backup's passphrase, which only you can read [default: ask at the terminal]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    passphrase_file: Option<PathBuf>,
+}
+
+/// Makes a backup.
+pub(crate) fn make(context: &CommandContext, args: BackupArgs) -> Result<(), CliError> {
+    harden()?;
+    let (home, config) = context.inhabited()?;
+    let file = std::path::absolute(&args.file)
+        .map_err(|error| CliError::user("cannot tell where the file is").because(&error))?;
+    check_target(&home, &file, args.force)?;
+    let asked = PassphraseSource::NewBackupTerminal;
+    let passphrase = args.passphrase_file.map_or(asked, PassphraseSource::File).read()?;
+    let keystore = home_of(&home).join("keystore.json");
+    let wallet = if keystore.exists() { Keystore::read(&keystore)?.address() } else { None };
+    let made_at = id_generator().now().to_string();
+    let name = config.name.as_ref().map_or_else(String::new, |name| name.as_str().to_owned());
+    let folders = backup::names_of(&home);
+    let manifest = Manifest::new(name, made_at, wallet, folders);
+    let request = BackupRequest { home: &home, file: &file, passphrase: &passphrase, manifest };
+    let MadeBackup { tally, skipped, without_machines } = backup::make(&request)?;
+    if skipped > 0 {
+        let what = many(skipped, "file");
+        say(&format!("left out of its workspace: {what}, unreadable or of another kind, as pipes"));
+    }
+    if without_machines {
+        say("left out: the disks of the machines that its dev cloud rents out");
+    }
+    let document = json!({
+        "file": file, "automaton": request.manifest.name, "made_at": request.manifest.made_at,
+        "wallet": wallet, "folders": request.manifest.folders, "content": tally,
+        "skipped": skipped, "without_machines": without_machines,
+    });
+    context.format.answer(&document, || {
+        let (files, bytes) = (many(tally.files, "file"), size(tally.bytes));
+        let name = plain(&request.manifest.name);
+        format!(
+            "{name} is in {}: {files}, {bytes}, read back and compared\n\
+             Whoever has the file and its passphrase has the wallet; without the passphrase \
+             nobody can open it.",
+            file.display()
+        )
+    })
+}
+
+fn check_target(home: &Path, file: &Path, force: bool) -> Result<(), CliError> {
+    let refused = |why: &str| CliError::user(format!("{} {why}", file.display()));
+    if file.is_dir() || file.file_name().is_none() {
+        return Err(refused("is a folder").hint("name a file in it"));
+    }
+    if file.symlink_metadata().is_ok() && !force {
+        return Err(refused("is there already").hint("name another file, or add --force"));
+    }
+    let parent = file.parent().unwrap_or(Path::new("/"));
+    let parent = parent.canonicalize().map_err(|error| {
+        CliError::user(format!("cannot use the folder {}", parent.display())).because(&error)
+    })?;
+    let folders = [home.to_owned(), home_of(home), stack::folder_of(home)];
+    let inside = |folder: &PathBuf| folder.canonicalize().is_ok_and(|it| parent.starts_with(it));
+    match folders.iter().find(|folder| inside(folder)) {
+        Some(folder) => Err(refused(&format!("would be a part of {}", folder.display()))
+            .hint("name a file outside of the automaton's folders, best on another disk")),
+        None => Ok(()),
+    }
+}
+
+/// Brings a life back.
+pub(crate) fn restore(context: &CommandContext, args: RestoreArgs) -> Result<(), CliError> {
+    harden()?;
+    let home = context.home()?;
+    let asked = PassphraseSource::BackupTerminal;
+    let passphrase = args.passphrase_file.map_or(asked, PassphraseSource::File).read()?;
+    let life = backup::restore(&home, &args.file, &passphrase)?;
+    let Manifest { name, made_at, wallet, .. } = &life.manifest;
+    let document = json!({
+        "automaton": name, "made_at": made_at, "wallet": wallet, "places": life.places,
+        "content": life.tally, "ceilings_used": life.ceilings_used,
+    });
+    context.format.answer(&document, || {
+        let places = life.places.iter().map(|place| place.display().to_string());
+        format!(
+            "{} is as it was at {made_at}, in {}",
+            plain(name),
+            places.collect::<Vec<_>>().join(", ")
+        )
+    })?;
+    say("warning: the automaton that this was copied from must not run any more: two lives with \
+         one key spend the same money, and neither knows of the other");
+    say(&format!(
+        "What it did after {made_at} is not in these books: no purchase, no message, no credits. \
+         The chain and the cloud know what was paid; the next start asks them for the balances."
+    ));
+    if life.ceilings_used {
+        say("The ceilings of an hour and of a day count as used up, since the original may have \
+             used them: nothing is signed for until they pass. The ceilings for ever, and those of \
+             `treasuryPolicy`, are as they were. See `automaton limits show`; `automaton limits \
+             set --per-hour … --per-day … --per-payee …` with the wallet's passphrase gives room \
+             at once.");
+    }
+    Ok(())
+}
