@@ -4,7 +4,6 @@
 //! It only looks. What a node or a cloud says of itself is compared with what the operator
 //! chose, and never taken in its place.
 
-use std::io::{IsTerminal as _, stdin};
 use std::path::Path;
 
 use alloy_primitives::Address;
@@ -80,13 +79,13 @@ fn passphrase(
     signer: &Path,
     network: &PaymentNetwork,
     given: Option<&PassphraseLocation>,
-) -> Result<Option<PassphraseLocation>, CliError> {
+) -> Result<PassphraseLocation, CliError> {
     if let Some(given) = given {
-        return Ok(Some(given.clone()));
+        return Ok(given.clone());
     }
     match passphrase_file(signer) {
         Some(file) if network.chain_id.get() == ChainId::DEV.0 => {
-            Ok(Some(PassphraseLocation::File(file)))
+            Ok(PassphraseLocation::File(file))
         }
         Some(file) => {
             let what = format!(
@@ -99,9 +98,8 @@ fn passphrase(
                 "move it to where only you can read it, and name that with --passphrase-file FILE",
             ))
         }
-        None if stdin().is_terminal() => Ok(None),
         None => Err(CliError::user("nobody says where the wallet's passphrase is")
-            .hint("give --passphrase-file FILE, or start it at a terminal and type it")),
+            .hint("give --passphrase-file FILE: a signer that is started again cannot ask for it")),
     }
 }
 
@@ -121,7 +119,7 @@ impl RemoteBackend {
         let audience = CloudClient::new(client([cloud.url.as_str()])?, &cloud.url)?.audience()?;
         let signer = SignerLaunchConfig {
             home: signer,
-            passphrase,
+            passphrase: Some(passphrase),
             tokens: vec![TokenLaunchConfig::from(&cloud.network)],
             // Sign-ins name Base, as every client's do.
             audiences: vec![(audience.domain, audience.uri, ChainId::BASE.0)],

@@ -275,6 +275,9 @@ fn what_is_not_as_it_was_chosen_is_told_before_anything_is_paid() {
         assert!(!town.world.home().join("cloud-key.json").exists(), "{network}");
     }
     town.config["network"] = "dev".into();
+    town.world.write_home("automaton.json", &town.config.to_string()).unwrap();
+    let told = town.world.command(&["run", "--turns", "1"]).unwrap().stderr;
+    assert!(told.contains("nobody says where the wallet's passphrase is"), "{told}");
     town.config["conwayApiKey"] = "cnwy_k_nobodys".into();
     town.world.write_home("automaton.json", &town.config.to_string()).unwrap();
     let told = town.run(&["--turns", "1"]).stderr;
