@@ -141,7 +141,7 @@ ids! {
 /// not beginning with a point, so that it can stand in a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, derive_more::Display)]
 #[serde(transparent)]
-pub struct RemoteMachineId(#[schemars(with = "String")] Arc<str>);
+pub struct RemoteMachineId(String);
 
 impl RemoteMachineId {
     /// The id as text.
@@ -160,7 +160,7 @@ impl FromStr for RemoteMachineId {
         // What programs write where they have none.
         let is_none = ["null", "undefined", "none"].contains(&text);
         match fits && !is_none && text.bytes().all(plain) {
-            true => Ok(Self(text.into())),
+            true => Ok(Self(text.to_owned())),
             false => Err(IdError { text: text.chars().take(40).collect(), noun: "machine" }),
         }
     }
@@ -168,7 +168,7 @@ impl FromStr for RemoteMachineId {
 
 impl From<MachineId> for RemoteMachineId {
     fn from(id: MachineId) -> Self {
-        Self(id.to_string().into())
+        Self(id.to_string())
     }
 }
 
