@@ -42,6 +42,7 @@ use crate::machines::{MachineCapacity, Machines};
 use crate::serve::serve;
 use crate::tasks::TaskSet;
 use crate::tunnels::Tunnels;
+use tracing::warn;
 
 /// The folder of the machines in the directory of the database.
 const MACHINES: &str = "machines";
@@ -362,8 +363,7 @@ async fn rent(
         (None, Some(launcher)) => {
             let limits = probe(&launcher).cgroup;
             if !matches!(&limits, Feature::Available(base) if base.limits_cpus()) {
-                let what = "machines are not held to their number of processors here";
-                (deps.report)(what.to_owned());
+                warn!("machines are not held to their number of processors here");
             }
             let folder = config.data.join(MACHINES);
             Arc::new(ProcessDriver::new(launcher, folder, egress, tasks.clone()))

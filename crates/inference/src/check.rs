@@ -9,7 +9,7 @@ use std::fmt;
 use automaton_core::tool::{ToolName, ToolSpec};
 use jsonschema::Validator;
 use jsonschema::error::ValidationErrorKind;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::error::InferenceError;
 use crate::provider::RawCall;
@@ -38,6 +38,15 @@ pub struct CheckedCall {
     pub tool: ToolName,
     /// The arguments, an object.
     pub arguments: Value,
+}
+
+/// A call of a tool that there is, with arguments that nobody has looked at.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UncheckedCall {
+    /// The tool.
+    pub tool: ToolName,
+    /// The arguments by their names.
+    pub arguments: Map<String, Value>,
 }
 
 /// A call that does not fit.
@@ -97,12 +106,20 @@ impl Checker {
         Ok(Self { tools, arguments })
     }
 
-    /// Checks a call.
+    /// Reads a call and checks it.
     ///
     /// # Errors
     /// The first thing that is wrong with it.
     pub fn check(&self, call: &RawCall) -> Result<CheckedCall, CallFault> {
-        let (tool, validator) = self.find(&call.tool)?;
+        self.check_arguments(self.read(call)?)
+    }
+
+    /// Reads a call: its tool and the names of its arguments.
+    ///
+    /// # Errors
+    /// When there is no such tool, or the arguments are too long or no JSON object.
+    pub fn read(&self, call: &RawCall) -> Result<UncheckedCall, CallFault> {
+        let (tool, _) = self.find(&call.tool)?;
         let bytes = call.arguments.len();
         if bytes > ARGUMENTS_BYTES_MAX {
             let sentence = format!(
@@ -118,12 +135,22 @@ impl Checker {
             );
             CallFault::new(FaultKind::NotJson, sentence)
         })?;
-        if !arguments.is_object() {
+        let Value::Object(arguments) = arguments else {
             let sentence = format!(
                 "The arguments of {tool} must be a JSON object with named values. Nothing was run."
             );
             return Err(CallFault::new(FaultKind::NotAnObject, sentence));
-        }
+        };
+        Ok(UncheckedCall { tool: tool.clone(), arguments })
+    }
+
+    /// Checks the arguments of a call that was read.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with them.
+    pub fn check_arguments(&self, call: UncheckedCall) -> Result<CheckedCall, CallFault> {
+        let (tool, validator) = self.find(call.tool.as_str())?;
+        let arguments = Value::Object(call.arguments);
         self.know_all(tool, &arguments)?;
         match validator.validate(&arguments) {
             Ok(()) => Ok(CheckedCall { tool: tool.clone(), arguments }),

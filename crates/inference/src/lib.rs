@@ -17,7 +17,7 @@ pub mod providers;
 mod route;
 
 pub use catalogue::{ModelClaims, ModelHosting, ModelInfo, RequestDialect};
-pub use check::{CallFault, CheckedCall, Checker, FaultKind};
+pub use check::{CallFault, CheckedCall, Checker, FaultKind, UncheckedCall};
 pub use cost::ModelPrices;
 pub use error::{InferenceError, LocalModelError};
 pub use fault::AnswerFault;

@@ -291,7 +291,7 @@ pub struct Synopsis {
 
 /// The schedule of the heartbeat.
 pub trait ScheduleHandle: Send + Sync {
-    /// Adds an entry or changes one, within the bounds of what the automaton may do to
+    /// Adds an entry, changes one or removes one, within the bounds of what the automaton may do to
     /// itself; how it stands then, in words.
     fn schedule(&self, change: ScheduleChange) -> HandleFuture<'_, String>;
 }
@@ -309,6 +309,23 @@ pub struct ScheduleChange {
     pub interval: Option<Span>,
     /// Whether it runs at all.
     pub enabled: Option<bool>,
+    /// What is to be done, where that is said.
+    pub action: Option<ScheduleAction>,
+}
+
+/// What is to be done with an entry of the schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScheduleAction {
+    /// It is a new one.
+    Add,
+    /// It is there, and changes.
+    Update,
+    /// It is there, and runs from now on.
+    Enable,
+    /// It is there, and does not run any more.
+    Disable,
+    /// It goes; an entry that everybody has becomes what it is by default.
+    Remove,
 }
 
 /// What is left when money runs out. Each says in words what became of it.

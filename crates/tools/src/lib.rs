@@ -5,6 +5,7 @@
 //! comes through the handles in [`context`], which the agent implements. A tool
 //! must never reach around them, and must never decide what is allowed.
 
+mod aliases;
 mod arguments;
 pub mod context;
 mod error;
@@ -22,6 +23,7 @@ mod vm;
 #[cfg(test)]
 mod testing;
 
+pub use aliases::rename_arguments;
 pub use arguments::secrets_in;
 pub use error::{ArgumentError, HandleError, ToolError};
 pub use tool::{PreparedCall, Tool, ToolOutput, TurnContinuation};

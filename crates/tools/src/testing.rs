@@ -217,8 +217,9 @@ impl StatusHandle for Fake {
 
 impl ScheduleHandle for Fake {
     fn schedule(&self, change: ScheduleChange) -> HandleFuture<'_, String> {
-        let ScheduleChange { name, task, cron, interval, enabled } = change;
-        let asked = format!("schedule {name} {task:?} {cron:?} {interval:?} {enabled:?}");
+        let ScheduleChange { name, task, cron, interval, enabled, action } = change;
+        let asked =
+            format!("schedule {name} {task:?} {cron:?} {interval:?} {enabled:?} {action:?}");
         self.answer(asked, self.scheduled.clone())
     }
 }

@@ -5,7 +5,7 @@ use automaton_tools::context::{self, HandleFuture, ScheduleChange};
 
 use super::memory::of_store;
 use crate::deps::AgentDeps;
-use crate::heartbeat::ScheduleEditor;
+use crate::heartbeat::{ScheduleEdit, ScheduleEditor};
 
 /// The reins of one heart.
 pub(crate) struct AgentSchedule {
@@ -32,11 +32,20 @@ impl context::ScheduleHandle for AgentSchedule {
             let row = rows.iter().find(|row| row.task.name == change.name);
             let now = self.deps.ids.now();
             let changed = self.editor.change(row, change, now);
-            let (task, times) = changed.map_err(|error| HandleError::of(&error))?;
-            let how = if task.enabled { "on" } else { "off" };
-            let told =
-                format!("'{}' is {how}: {}, next at {}.", task.name, task.schedule, times.next);
-            store.schedule_one(task, times).await.map_err(of_store)?;
+            let told = match changed.map_err(|error| HandleError::of(&error))? {
+                ScheduleEdit::Kept(task, times) => {
+                    let how = if task.enabled { "on" } else { "off" };
+                    let (name, next) = (&task.name, times.next);
+                    let told = format!("'{name}' is {how}: {}, next at {next}.", task.schedule);
+                    store.schedule_one(task, times).await.map_err(of_store)?;
+                    told
+                }
+                ScheduleEdit::Removed(name) => {
+                    let told = format!("'{name}' is removed.");
+                    store.unschedule(name).await.map_err(of_store)?;
+                    told
+                }
+            };
             self.editor.changed.notify_one();
             Ok(told)
         })

@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use automaton_core::time::Timestamp;
-use automaton_store::{ScheduleTimes, ScheduledTask, TaskConfig};
+use automaton_store::{ScheduledTask, TaskConfig};
 use automaton_tools::context::ScheduleChange;
 use tokio::sync::Notify;
 
@@ -29,6 +29,7 @@ use self::driver::{HeartbeatScheduler, SchedulerContext};
 pub use self::error::HeartbeatError;
 use self::plan::ConfiguredSchedule;
 pub use self::schedule::ScheduleError;
+pub(crate) use self::schedule_edit::ScheduleEdit;
 use self::schedule_edit::ScheduleEditError;
 use self::task_runner::TaskRunner;
 use self::tasks::{TASKS, TaskSpec};
@@ -62,7 +63,7 @@ impl ScheduleEditor {
         row: Option<&ScheduledTask>,
         asked: ScheduleChange,
         now: Timestamp,
-    ) -> Result<(TaskConfig, ScheduleTimes), ScheduleEditError> {
+    ) -> Result<ScheduleEdit, ScheduleEditError> {
         schedule_edit::change(row, &self.offered, asked, now)
     }
 }

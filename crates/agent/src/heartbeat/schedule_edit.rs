@@ -1,12 +1,12 @@
 //! Pure: what the automaton may do to its own schedule.
 //!
-//! It may add entries and change them, but never what its creator's file sets, never
+//! It may add entries, change them and remove its own, but never what its creator's file sets, never
 //! more than once a minute, and never so that what keeps it alive stops.
 
 use automaton_core::error::Classified;
 use automaton_core::time::{Span, Timestamp};
 use automaton_store::{ScheduleRule, ScheduleTimes, ScheduledTask, TaskConfig, TaskOrigin};
-use automaton_tools::context::ScheduleChange;
+use automaton_tools::context::{ScheduleAction, ScheduleChange};
 
 use super::due::Need;
 use super::file::is_name;
@@ -38,6 +38,15 @@ pub(crate) enum ScheduleEditError {
     #[error("'{0}' runs another task already; give the new entry another name")]
     #[class(User)]
     Taken(String),
+    #[error("there is an entry '{0}' already; change it with the action 'update'")]
+    #[class(User)]
+    There(String),
+    #[error("there is no entry '{name}'; there are {known}")]
+    #[class(User)]
+    Missing { name: String, known: String },
+    #[error("'{0}' cannot be enabled and disabled at once; leave out `enabled` or `action`")]
+    #[class(User)]
+    Contradiction(String),
     #[error("give either a schedule or an interval, not both")]
     #[class(User)]
     Both,
@@ -55,6 +64,15 @@ pub(crate) enum ScheduleEditError {
     Seldom { name: String, gap: Span, most: Span },
 }
 
+/// What becomes of an entry.
+#[derive(Debug)]
+pub(crate) enum ScheduleEdit {
+    /// It is so from now on.
+    Kept(TaskConfig, ScheduleTimes),
+    /// It goes, by its name.
+    Removed(String),
+}
+
 /// What becomes of an entry: the row as it is, and the tasks that there are with how
 /// each runs when nobody says otherwise.
 ///
@@ -63,16 +81,58 @@ pub(crate) enum ScheduleEditError {
 pub(crate) fn change(
     row: Option<&ScheduledTask>,
     offered: &[(&TaskSpec, TaskConfig)],
+    mut asked: ScheduleChange,
+    now: Timestamp,
+) -> Result<ScheduleEdit, ScheduleEditError> {
+    if !is_name(&asked.name) {
+        return Err(ScheduleEditError::Name(asked.name));
+    }
+    if row.is_some_and(|row| row.task.origin == TaskOrigin::File) {
+        return Err(ScheduleEditError::Creators(asked.name));
+    }
+    let wanted = match asked.action {
+        None => asked.enabled,
+        Some(ScheduleAction::Add) if row.is_some() => {
+            return Err(ScheduleEditError::There(asked.name));
+        }
+        Some(ScheduleAction::Add) => asked.enabled,
+        Some(_) if row.is_none() => {
+            let known: Vec<&str> = offered.iter().map(|(spec, _)| spec.name).collect();
+            let known = format!("{} and what was added", known.join(", "));
+            return Err(ScheduleEditError::Missing { name: asked.name, known });
+        }
+        Some(ScheduleAction::Update) => asked.enabled,
+        Some(ScheduleAction::Enable) => Some(true),
+        Some(ScheduleAction::Disable) => Some(false),
+        Some(ScheduleAction::Remove) => return Ok(remove(offered, asked.name, now)),
+    };
+    if asked.enabled.is_some() && asked.enabled != wanted {
+        return Err(ScheduleEditError::Contradiction(asked.name));
+    }
+    asked.enabled = wanted;
+    let (entry, times) = set(row, offered, asked, now)?;
+    Ok(ScheduleEdit::Kept(entry, times))
+}
+
+/// An entry of its own goes; one that everybody has is again as everybody has it.
+fn remove(offered: &[(&TaskSpec, TaskConfig)], name: String, now: Timestamp) -> ScheduleEdit {
+    let default = offered.iter().find(|(spec, _)| spec.name == name);
+    // silent-ok: the defaults have schedules that a test reads.
+    let iter = default.and_then(|(_, task)| ScheduleIter::new(&task.schedule).ok());
+    match default.zip(iter) {
+        Some(((_, task), iter)) => ScheduleEdit::Kept(task.clone(), iter.begin(now)),
+        None => ScheduleEdit::Removed(name),
+    }
+}
+
+/// An entry with what is asked of it.
+fn set(
+    row: Option<&ScheduledTask>,
+    offered: &[(&TaskSpec, TaskConfig)],
     asked: ScheduleChange,
     now: Timestamp,
 ) -> Result<(TaskConfig, ScheduleTimes), ScheduleEditError> {
-    let ScheduleChange { name, task, cron, interval, enabled } = asked;
-    if !is_name(&name) {
-        return Err(ScheduleEditError::Name(name));
-    }
-    if row.is_some_and(|row| row.task.origin == TaskOrigin::File) {
-        return Err(ScheduleEditError::Creators(name));
-    }
+    let ScheduleChange { name, task, cron, interval, enabled, action: _ } = asked;
     let named = row.map(|row| row.task.task.clone());
     if task.as_ref().zip(named.as_ref()).is_some_and(|(asked, named)| asked != named) {
         return Err(ScheduleEditError::Taken(name));

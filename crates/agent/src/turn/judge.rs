@@ -159,7 +159,8 @@ pub(super) fn counted(limit: &Limit) -> RateLimit {
     RateLimit { rule: limit.rule.to_owned(), max: limit.max, window: limit.window }
 }
 
-/// A call as its tool understands it: checked against the tool's schema, and parsed.
+/// A call as its tool understands it: with the tool's names for its arguments, checked against
+/// the tool's schema, and parsed.
 ///
 /// # Errors
 /// What is wrong with it, in the words that the model is told.
@@ -167,7 +168,9 @@ pub fn parsed_call(
     checker: &Checker,
     call: &RawCall,
 ) -> Result<(CheckedCall, Box<dyn PreparedCall>), String> {
-    let checked = checker.check(call).map_err(|fault| fault.sentence)?;
+    let mut read = checker.read(call).map_err(|fault| fault.sentence)?;
+    automaton_tools::rename_arguments(read.tool.as_str(), &mut read.arguments);
+    let checked = checker.check_arguments(read).map_err(|fault| fault.sentence)?;
     let tool = list::find(checked.tool.as_str());
     let tool = tool.ok_or_else(|| format!("There is no tool '{}'.", checked.tool))?;
     let prepared = tool.parse(&checked.arguments).map_err(|error| error.to_string())?;

@@ -24,13 +24,16 @@ pub(crate) static TOOL: Builtin<CreateSandbox> = Builtin::new(ToolMetadata {
     effect: Effect::Mutates,
 });
 
+/// What a machine is called that got no name.
+const NAME_DEFAULT: &str = "sandbox";
+
 /// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CreateSandbox {
-    /// Its name.
+    /// Its name, default `sandbox`.
     #[schemars(length(min = 1, max = 64))]
-    name: String,
+    name: Option<String>,
     /// Processors, default 1.
     #[schemars(range(min = 1, max = 4))]
     vcpu: Option<u32>,
@@ -46,7 +49,7 @@ impl CreateSandbox {
     fn wanted(&self) -> CreateMachineRequest {
         let usual = CreateMachineRequest::default();
         CreateMachineRequest {
-            name: self.name.clone(),
+            name: self.name.clone().unwrap_or_else(|| NAME_DEFAULT.to_owned()),
             vcpu: self.vcpu.unwrap_or(usual.vcpu),
             memory_mb: self.memory_mb.unwrap_or(usual.memory_mb),
             disk_gb: self.disk_gb.unwrap_or(usual.disk_gb),

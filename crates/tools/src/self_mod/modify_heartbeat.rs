@@ -1,4 +1,4 @@
-//! `modify_heartbeat`: adds an entry to the schedule of the heartbeat, or changes one.
+//! `modify_heartbeat`: adds an entry to the schedule of the heartbeat, changes or removes one.
 //!
 //! What may be changed, and how far, is not decided here: the handle refuses what is
 //! out of bounds, and nothing is ever shortened or rounded to fit them.
@@ -12,13 +12,13 @@ use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::context::{ScheduleChange, ToolContext};
+use crate::context::{ScheduleAction, ScheduleChange, ToolContext};
 use crate::error::ToolError;
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 pub(crate) static TOOL: Builtin<ModifyHeartbeat> = Builtin::new(ToolMetadata {
     name: "modify_heartbeat",
-    description: "Add an entry to the schedule of your heartbeat, or change one: when a task runs, or whether.",
+    description: "Add an entry to the schedule of your heartbeat, change or remove one: when a task runs, or whether.",
     category: ToolCategory::SelfMod,
     risk: Risk::Caution,
     effect: Effect::Mutates,
@@ -42,19 +42,44 @@ pub(crate) struct ModifyHeartbeat {
     interval_seconds: Option<u32>,
     /// false turns it off.
     enabled: Option<bool>,
+    action: Option<HeartbeatAction>,
+}
+
+// What is done. A doc comment here would be in every prompt.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum HeartbeatAction {
+    Add,
+    Update,
+    Enable,
+    Disable,
+    Remove,
+}
+
+impl From<HeartbeatAction> for ScheduleAction {
+    fn from(action: HeartbeatAction) -> Self {
+        match action {
+            HeartbeatAction::Add => Self::Add,
+            HeartbeatAction::Update => Self::Update,
+            HeartbeatAction::Enable => Self::Enable,
+            HeartbeatAction::Disable => Self::Disable,
+            HeartbeatAction::Remove => Self::Remove,
+        }
+    }
 }
 
 impl ModifyHeartbeat {
     fn change(self) -> ScheduleChange {
-        let Self { name, task, schedule, interval_seconds, enabled } = self;
+        let Self { name, task, schedule, interval_seconds, enabled, action } = self;
         let interval = interval_seconds.map(|seconds| Span::from_secs(seconds.into()));
-        ScheduleChange { name, task, cron: schedule, interval, enabled }
+        let action = action.map(ScheduleAction::from);
+        ScheduleChange { name, task, cron: schedule, interval, enabled, action }
     }
 }
 
 impl BuiltinCall for ModifyHeartbeat {
     fn intents(&self) -> Vec<Intent> {
-        let Self { name, task, schedule, interval_seconds, enabled } = self;
+        let Self { name, task, schedule, interval_seconds, enabled, action } = self;
         let mut change = String::new();
         let mut say = |what: &str, value: Option<String>| {
             if let Some(value) = value {
@@ -62,6 +87,7 @@ impl BuiltinCall for ModifyHeartbeat {
                 write!(change, "{what} {value}; ").ok();
             }
         };
+        say("action", action.map(|action| format!("{action:?}").to_lowercase()));
         say("task", task.clone());
         say("cron", schedule.clone());
         say("seconds", interval_seconds.map(|seconds| seconds.to_string()));
@@ -89,11 +115,21 @@ mod tests {
         assert_eq!(report.text.text, "nightly runs at 03:00.");
         assert_eq!(
             fake.log(),
-            ["schedule nightly Some(\"health_check\") Some(\"0 3 * * *\") None None"]
+            ["schedule nightly Some(\"health_check\") Some(\"0 3 * * *\") None None None"]
         );
         let call = crate::list::find("modify_heartbeat").unwrap().parse(&arguments).unwrap();
         let change = "task health_check; cron 0 3 * * *; ".to_owned();
         assert_eq!(call.intents(), [Intent::Schedule { entry: "nightly".to_owned(), change }]);
+        let gone = json!({"name": "nightly", "action": "remove"});
+        run(&fake, "modify_heartbeat", &gone).unwrap();
+        assert_eq!(fake.log()[1], "schedule nightly None None None None Some(Remove)");
+        let tool = crate::list::find("modify_heartbeat").unwrap();
+        let change = "action remove; ".to_owned();
+        assert_eq!(
+            tool.parse(&gone).unwrap().intents(),
+            [Intent::Schedule { entry: "nightly".to_owned(), change }]
+        );
+        assert!(tool.parse(&json!({"name": "nightly", "action": "explode"})).is_err());
         let off = json!({"name": "nightly", "enabled": false});
         run(&Fake::default(), "modify_heartbeat", &off).unwrap_err();
     }

@@ -27,16 +27,26 @@ pub(crate) static TOOL: Builtin<DistressSignal> = Builtin::new(ToolMetadata {
 pub(crate) struct DistressSignal {
     /// What you say to them. Balances and address are added.
     #[schemars(length(min = 1, max = 500))]
-    message: String,
+    message: Option<String>,
+}
+
+/// What is said where the model says nothing.
+const MESSAGE_DEFAULT: &str = "I am running out of credits and need help to go on.";
+
+impl DistressSignal {
+    fn words(&self) -> &str {
+        self.message.as_deref().unwrap_or(MESSAGE_DEFAULT)
+    }
 }
 
 impl BuiltinCall for DistressSignal {
     fn intents(&self) -> Vec<Intent> {
-        vec![Intent::Plead { bytes: self.message.len() as u64 }]
+        vec![Intent::Plead { bytes: self.words().len() as u64 }]
     }
 
     async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
-        let sent = context.survival.send_distress(self.message).await.map_err(ToolError::Plead)?;
+        let words = self.words().to_owned();
+        let sent = context.survival.send_distress(words).await.map_err(ToolError::Plead)?;
         Ok(ToolOutput::found(context.voice, "distress_signal", &sent))
     }
 }
@@ -52,7 +62,9 @@ mod tests {
         let fake = Fake { survives: Some("It went out.".to_owned()), ..Fake::default() };
         let report = run(&fake, "distress_signal", &json!({"message": "Help"})).unwrap();
         assert_eq!(report.text.text, "It went out.");
-        assert_eq!(fake.log(), ["plead Help"]);
+        run(&fake, "distress_signal", &json!({})).unwrap();
+        let without = format!("plead {}", super::MESSAGE_DEFAULT);
+        assert_eq!(fake.log(), ["plead Help", &without]);
         for bad in [String::new(), "x".repeat(2_001)] {
             let verdict = judged("distress_signal", &json!({ "message": bad }));
             let Verdict::Refused(decision) = verdict else { panic!("not refused") };
