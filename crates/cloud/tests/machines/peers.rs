@@ -14,6 +14,7 @@ pub(crate) const ALL: &[(&str, fn())] = &[
     ("peers::podman_lets_the_head_of_an_answer_out_first", || over(commands::flushed)),
     ("peers::podman_takes_and_gives_files_as_they_were", || over(files::round_trip)),
     ("peers::podman_follows_no_link_out_of_a_machine", || over(files::beneath)),
+    ("peers::podman_takes_and_gives_files_below_tmp", || over(files::through_tmp)),
     ("peers::podman_holds_the_limits_of_what_runs", || over(containers::held)),
     ("peers::podman_serves_stops_and_removes", || over(containers::served)),
     ("peers::podman_outlives_the_cloud", || over(containers::outlived)),
