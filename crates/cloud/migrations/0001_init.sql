@@ -41,7 +41,7 @@ CREATE TABLE api_keys (
 ) STRICT, WITHOUT ROWID;
 
 -- A wallet is bound to the first payload that it registers, so that no nonce can
--- be replayed with another one.
+-- be replayed with another one; an automaton that has lost its id gets this one.
 CREATE TABLE registrations (
     wallet              BLOB    PRIMARY KEY CHECK (length(wallet) = 20),
     automaton_id        TEXT    NOT NULL,

@@ -32,6 +32,8 @@ const REPLAY: Span = Span::from_secs(60);
 const NONCE_CHARS: usize = 24;
 /// Characters of a key that are kept in the open, to tell keys apart.
 const PREFIX_CHARS: usize = KEY_PREFIX.len() + 6;
+/// How the first line of a message ends that an account of Solana signs.
+const SOLANA: &str = " wants you to sign in with your Solana account:";
 /// The longest name of a key, in bytes.
 const NAME_BYTES_MAX: usize = 100;
 
@@ -57,11 +59,16 @@ pub(crate) struct Caller {
 }
 
 impl SignInContext {
-    /// A fresh nonce.
-    pub(crate) async fn nonce(&self) -> Result<String, ApiError> {
+    /// A text that nobody has had before.
+    pub(crate) fn fresh(&self) -> String {
         const KINDS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
         let draw = || usize::try_from(self.entropy.below(62)).unwrap_or(0);
-        let nonce: String = (0..NONCE_CHARS).map(|_| char::from(KINDS[draw()])).collect();
+        (0..NONCE_CHARS).map(|_| char::from(KINDS[draw()])).collect()
+    }
+
+    /// A fresh nonce.
+    pub(crate) async fn nonce(&self) -> Result<String, ApiError> {
+        let nonce = self.fresh();
         let issued = self.db.issue_nonce(nonce.clone(), NONCE_LIVES).await;
         let issued = issued.map_err(|error| self.failed(&error))?;
         issued.then_some(nonce).ok_or_else(|| ApiError::unavailable("too many are signing in"))
@@ -73,7 +80,9 @@ impl SignInContext {
         request: &VerifyRequest,
         now: Timestamp,
     ) -> Result<String, ApiError> {
-        if request.chain_type.as_deref().is_some_and(|chain| chain != "evm") {
+        // Clients of Solana say so, or their message does, in either of its two layouts.
+        let is_other = request.chain_type.as_deref().is_some_and(|chain| chain != "evm");
+        if is_other || request.message.lines().next().is_some_and(|it| it.ends_with(SOLANA)) {
             return Err(ApiError::invalid("only Ethereum accounts can sign in here"));
         }
         let invalid = |error: SignInError| ApiError::invalid(error.to_string());

@@ -348,6 +348,7 @@ async fn rent(
         disk_gib,
         free_gib_min,
         domain,
+        public_url,
         region,
         egress,
         podman,
@@ -374,7 +375,8 @@ async fn rent(
     let report = Arc::clone(&deps.report);
     let machines = Machines::new(db, driver, clock, report, tasks, bounds);
     let limits = MachineQuota { per_owner, in_all, disk_gib, has_room: true };
-    let (names, tunnels) = (GatewayNames { origin, domain }, Tunnels::default());
+    let names = GatewayNames { origin, domain, public_url };
+    let tunnels = Tunnels::default();
     Ok(Some(MachineOffering { machines, tunnels, limits, region, names }))
 }
 

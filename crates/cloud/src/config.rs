@@ -83,12 +83,25 @@ pub struct MachinesConfig {
     /// Of what the host names of their ports are part: `{port}-{machine}.{domain}`. Every such
     /// name has to lead here.
     pub domain: String,
+    /// Which URL of a port is its `public_url`: `path` for clients that do not resolve the names.
+    pub public_url: PublicUrlForm,
     /// What clients are told of where they are.
     pub region: String,
     /// What their programs may reach; nothing by default.
     pub egress: MachineEgressConfig,
     /// Where they are containers; without it they are sandboxes of processes on this host.
     pub podman: Option<PodmanConfig>,
+}
+
+/// The two ways to a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PublicUrlForm {
+    /// Under a host name of its own.
+    #[default]
+    Name,
+    /// Under a path of the cloud's own URL.
+    Path,
 }
 
 /// A podman that machines are containers of.
@@ -110,6 +123,7 @@ impl Default for MachinesConfig {
             disk_gib: None,
             free_gib_min: None,
             domain: "localhost".to_owned(),
+            public_url: PublicUrlForm::default(),
             region: "local".to_owned(),
             egress: MachineEgressConfig::default(),
             podman: None,

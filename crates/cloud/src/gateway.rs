@@ -34,6 +34,7 @@ use tokio::time::timeout;
 use crate::api::sale::{SaleFlow, SaleItem, SettledSale};
 use crate::app::{App, MachineOffering};
 use crate::billing::facilitator::SaleOffer;
+use crate::config::PublicUrlForm;
 use crate::db::Sale;
 use crate::db::machines::Machine;
 use crate::error::ApiError;
@@ -58,6 +59,8 @@ pub(crate) struct GatewayNames {
     pub(crate) origin: Origin,
     /// Of what the names of ports are part.
     pub(crate) domain: String,
+    /// Which of its two a port is told to be reached under.
+    pub(crate) public_url: PublicUrlForm,
 }
 
 /// A port that somebody asks for.
@@ -70,6 +73,14 @@ struct PortTarget {
 }
 
 impl GatewayNames {
+    /// The URL that whoever exposes a port is told first.
+    pub(crate) fn public_url(&self, short_id: &str, port: u16) -> String {
+        match self.public_url {
+            PublicUrlForm::Name => self.url(short_id, port),
+            PublicUrlForm::Path => self.path_url(short_id, port),
+        }
+    }
+
     /// The URL of a port under a name of its own.
     pub(crate) fn url(&self, short_id: &str, port: u16) -> String {
         let (scheme, usual) = match self.origin.scheme() {
@@ -381,7 +392,8 @@ mod tests {
     use super::*;
 
     fn names(origin: &str, domain: &str) -> GatewayNames {
-        GatewayNames { origin: origin.parse().unwrap(), domain: domain.to_owned() }
+        let (origin, domain) = (origin.parse().unwrap(), domain.to_owned());
+        GatewayNames { origin, domain, public_url: PublicUrlForm::Name }
     }
 
     #[test]
@@ -389,6 +401,9 @@ mod tests {
         let names = names("http://127.0.0.1:4402", "localhost");
         assert_eq!(names.url("abc", 80), "http://80-abc.localhost:4402");
         assert_eq!(names.path_url("abc", 80), "http://127.0.0.1:4402/_at/abc/80/");
+        assert_eq!(names.public_url("abc", 80), names.url("abc", 80));
+        let by_path = GatewayNames { public_url: PublicUrlForm::Path, ..names.clone() };
+        assert_eq!(by_path.public_url("abc", 80), names.path_url("abc", 80));
         let asked =
             |host, path| names.asked(host, path).map(|it| (it.short_id, it.port, it.prefix));
         let abc = |port| Some(("abc".to_owned(), port, None));

@@ -26,6 +26,7 @@ mod peers;
 mod pnl;
 mod policy;
 mod preflight;
+mod reference;
 mod remote;
 mod results;
 mod sandbox;

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use super::inside::exported;
 use super::money::call;
 use super::remote::Elsewhere;
-use super::{GAS, gas_signer, machines, paying_world, world};
+use super::{GAS, gas_signer, machines, paying_world, reference, world};
 
 /// Its second one, which is paid.
 const PAYEE: &str = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
@@ -297,6 +297,12 @@ fn a_node_server_in_a_machine_is_fetched_by_its_public_url() {
     let program = "require('http').createServer((_, answer) => answer.end('from the machine'))\
                    .listen(8000, '127.0.0.1');";
     machines::serves("server.js", program, "node server.js");
+}
+
+#[test]
+#[ignore = "needs podman: ./test --peers"]
+fn the_reference_lives_with_machines_that_are_containers() {
+    reference::lives_in_containers();
 }
 
 #[test]

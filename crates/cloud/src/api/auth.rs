@@ -28,6 +28,14 @@ pub(super) async fn nonce(
     Ok(Json(NonceReply { nonce: app.access.nonce().await? }))
 }
 
+/// A client may choose its own, too: what keeps a registration from being changed is the wallet's.
+pub(super) async fn register_nonce(
+    State(app): State<Arc<App>>,
+    _: Caller,
+) -> Result<Json<NonceReply>, ApiError> {
+    Ok(Json(NonceReply { nonce: app.access.fresh() }))
+}
+
 pub(super) async fn verify(
     State(app): State<Arc<App>>,
     _: Public,
@@ -73,15 +81,18 @@ pub(super) async fn register(
         let sentence = "the API key belongs to another wallet";
         return Err(ApiError::new(StatusCode::FORBIDDEN, "FORBIDDEN", sentence));
     }
-    let automaton = RegisteredAutomaton {
-        automaton_id: row.automaton_id.clone(),
+    let mut automaton = RegisteredAutomaton {
+        automaton_id: String::new(),
         automaton_address: row.automaton_address.clone(),
         name: row.name.clone(),
         status: "registered".to_owned(),
     };
     let outcome = app.db.register(caller.wallet, row).await;
     match outcome.map_err(|error| app.failed(&error))? {
-        RegisterOutcome::Registered => Ok(Json(RegistrationReply { automaton })),
+        RegisterOutcome::Registered(id) => {
+            automaton.automaton_id = id;
+            Ok(Json(RegistrationReply { automaton }))
+        }
         RegisterOutcome::Conflict => {
             Err(ApiError::conflict("this wallet is registered with something else"))
         }

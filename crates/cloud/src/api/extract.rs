@@ -117,11 +117,14 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for JsonBody<T> {
 
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Response> {
         let body = Bytes::from_request(request, app).await.map_err(|why| why.into_response())?;
-        serde_json::from_slice(&body).map(Self).map_err(|error| {
-            let why = format!("the body is not what is expected: {error}");
-            ApiError::invalid(why).into_response()
-        })
+        json(&body).map(Self).map_err(ApiError::into_response)
     }
+}
+
+/// What a body says in JSON.
+pub(super) fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+    let unread = |error| ApiError::invalid(format!("the body is not what is expected: {error}"));
+    serde_json::from_slice(body).map_err(unread)
 }
 
 /// A body that its handler reads, as it answers in a way of its own to one that is no `T`.

@@ -3,13 +3,14 @@
 //! Paths are those of the machine, from `/root` where they do not begin with a slash. No link is
 //! followed and nothing outside the machine's own folders is touched, whatever a path says.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use automaton_core::error::Classified as _;
 use automaton_core::wire::cloud::{DISK_FULL, FilesReply, UploadReply, UploadRequest};
 use axum::Json;
-use axum::body::Body;
-use axum::extract::{FromRequestParts, Query, State};
+use axum::body::{Body, to_bytes};
+use axum::extract::{FromRequest, FromRequestParts, Query, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -18,8 +19,9 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::extract::{JsonBody, OwnMachine};
+use super::extract::{JsonBody, OwnMachine, json};
 use super::machines::no_workers;
+use super::{FILE_BYTES_MAX, form};
 use crate::app::App;
 use crate::db::machines::Machine;
 use crate::error::ApiError;
@@ -49,10 +51,42 @@ pub(super) async fn upload(
     State(app): State<Arc<App>>,
     FilesMachine(machine): FilesMachine,
     Query(FileQuery { path }): Query<FileQuery>,
-    body: Body,
+    UploadBody { media, body }: UploadBody,
 ) -> Result<Json<UploadReply>, ApiError> {
-    let pieces = body.into_data_stream().map_err(|error| DriverError::Cut(error.to_string()));
-    app.upload(&machine, path, Box::pin(pieces)).await
+    let media_type = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let is_form = media_type == "multipart/form-data";
+    let cut = |error: axum::Error| DriverError::Cut(error.to_string());
+    if !is_form && (!path.is_empty() || media_type != "application/json") {
+        let pieces = body.into_data_stream().map_err(cut);
+        return app.upload(&machine, path, Box::pin(pieces)).await;
+    }
+    let whole = to_bytes(body, FILE_BYTES_MAX).await.map_err(|error| app.undone(&cut(error)))?;
+    let (named, content) = match is_form {
+        true => form::file(&whole, &media)
+            .ok_or_else(|| ApiError::invalid("the form has no field `file` with the content"))?,
+        false => {
+            let UploadRequest { path, content } = json(&whole)?;
+            (Some(path), Bytes::from(content))
+        }
+    };
+    let path = if path.is_empty() { named.unwrap_or_default() } else { path };
+    app.upload(&machine, path, Box::pin(stream::iter([Ok(content)]))).await
+}
+
+/// A file as it comes: its bytes, with its path in the query; or both in JSON, or in a form.
+pub(super) struct UploadBody {
+    media: String,
+    body: Body,
+}
+
+impl FromRequest<Arc<App>> for UploadBody {
+    type Rejection = Infallible;
+
+    async fn from_request(request: Request, _: &Arc<App>) -> Result<Self, Infallible> {
+        let media = request.headers().get(header::CONTENT_TYPE).and_then(|it| it.to_str().ok());
+        let media = media.unwrap_or_default().to_owned();
+        Ok(Self { media, body: request.into_body() })
+    }
 }
 
 /// A file as text, if it is some.

@@ -1,6 +1,7 @@
 //! The routes, a file for each family. A handler reads a request, asks a use
 //! case and writes the reply; it must never decide about money itself.
 
+mod absent;
 mod account;
 mod auth;
 mod chat;
@@ -8,6 +9,7 @@ mod credits;
 mod extract;
 mod facilitator;
 mod files;
+mod form;
 mod machines;
 mod pay;
 mod ports;
@@ -22,7 +24,7 @@ use automaton_core::error::chain;
 use automaton_core::wire::cloud::IDEMPOTENCY_KEY;
 use axum::body::to_bytes;
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use axum::{Json, Router};
@@ -47,9 +49,7 @@ const KEY_BYTES_MAX: usize = 255;
 pub(crate) fn routes(app: Arc<App>) -> Router {
     table()
         .into_router()
-        .fallback(|| async {
-            ApiError::new(StatusCode::NOT_FOUND, "NOT_FOUND", "there is no such route")
-        })
+        .fallback(absent::refuse)
         .layer(middleware::from_fn(refused_as_openai_does))
         .layer(middleware::from_fn(traced))
         .with_state(app)
@@ -72,8 +72,13 @@ fn table() -> RouteTable {
             routes.post("/v1/chat/completions", summary, chat::complete)
         })
         .with_body_limit(FILE_BYTES_MAX, |routes| {
-            let path = "/v1/sandboxes/{id}/files/upload/json";
-            routes.post(path, "Write a file, with its content as text", files::upload_text)
+            let summary = "Write a file, with its content as text";
+            // Two names that clients in the field know it by.
+            routes.post("/v1/sandboxes/{id}/files/upload/json", summary, files::upload_text).post(
+                "/v1/sandboxes/{id}/files",
+                summary,
+                files::upload_text,
+            )
         })
 }
 
@@ -82,6 +87,7 @@ fn identity(routes: RouteTable) -> RouteTable {
         .post("/v1/auth/nonce", "Get a nonce to sign in with", auth::nonce)
         .post("/v1/auth/verify", "Get an access token for a signed message", auth::verify)
         .post("/v1/auth/api-keys", "Make an API key", auth::api_keys)
+        .post("/v1/automatons/nonce", "Get a nonce to register with", auth::register_nonce)
         .post("/v1/automatons/register", "Register an automaton", auth::register)
         .post("/v1/automata/status", "Report the status of the wallet's automaton", status::report)
         .get("/v1/automata/status/{address}", "Show the last status report", status::read)
@@ -131,6 +137,7 @@ fn rented(routes: RouteTable) -> RouteTable {
         // Some clients put what others post.
         .put(&path("/files/upload"), write, files::upload)
         .get(&path("/files/read"), "Read a file as text, if it is some", files::read)
+        .get(&path("/files"), "Read a file as text, if it is some", files::read)
         .get(&path("/files/download"), "Read a file", files::download)
         .get(&path("/files/list"), "List a folder", files::list)
         .get(&path("/ports"), "List the exposed ports", ports::list)

@@ -79,7 +79,7 @@ impl App {
         let names = &self.rent()?.names;
         Ok(PortReply {
             port,
-            public_url: names.url(&machine.short_id, port),
+            public_url: names.public_url(&machine.short_id, port),
             path_url: Some(names.path_url(&machine.short_id, port)),
             price_usdc: price.map(|price| price.decimal().to_string()),
         })

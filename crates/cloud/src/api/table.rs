@@ -6,10 +6,9 @@
 
 use std::sync::{Arc, LazyLock};
 
-use automaton_core::wire::cloud::{ErrorBody, IDEMPOTENCY_KEY, ModelErrorBody};
+use automaton_core::wire::cloud::{ErrorBody, IDEMPOTENCY_KEY, ModelErrorBody, UploadRequest};
 use automaton_core::wire::x402::v1::PaymentRequiredV1;
 use axum::Router;
-use axum::body::Body;
 use axum::extract::{DefaultBodyLimit, OriginalUri, Path, Query, Request, State};
 use axum::handler::Handler;
 use axum::http::{HeaderMap, StatusCode};
@@ -25,7 +24,7 @@ use super::extract::{
     AccessToken, JsonBody, OrDemand, OwnMachine, PortOwner, Public, RequestName, TypedResponse,
     UnparsedBody,
 };
-use super::files::FilesMachine;
+use super::files::{FilesMachine, UploadBody};
 use super::is_of_models;
 use crate::access::Caller;
 use crate::app::App;
@@ -256,7 +255,12 @@ described! {
     {T: JsonSchema} JsonBody<T> => |operation| operation.body = Some(operation.json::<T>());
     {T: JsonSchema} UnparsedBody<T> => |operation| operation.body = Some(operation.json::<T>());
     Bytes => |operation| operation.body = Some(json!({ "application/json": {} }));
-    Body => |operation| operation.body = Some(json!({ "application/octet-stream": {} }));
+    UploadBody => |operation| {
+        let mut content = operation.json::<UploadRequest>();
+        content["application/octet-stream"] = json!({});
+        content["multipart/form-data"] = json!({});
+        operation.body = Some(content);
+    };
 
     {T: JsonSchema} Json<T> => |operation| {
         let content = operation.json::<T>();

@@ -100,25 +100,28 @@ async fn access(engine: &dyn Engine) {
 
 async fn registrations(engine: &dyn Engine) {
     let db = engine.open(&FakeClock::at(START));
-    let row = |hash: u8| RegistrationRequest {
-        automaton_id: "a".to_owned(),
+    let row = |id: &str, name: &str| RegistrationRequest {
+        automaton_id: id.to_owned(),
         automaton_address: wallet(1).to_string(),
         creator_address: wallet(2).to_string(),
-        name: "Ada".to_owned(),
+        name: name.to_owned(),
         bio: String::new(),
         genesis_prompt_hash: None,
         nonce: "n".to_owned(),
-        payload_hash: B256::repeat_byte(hash),
+        payload_hash: B256::repeat_byte(1),
         signature: String::new(),
         chain_type: None,
     };
-    for (who, hash, outcome) in [
-        (1, 1, RegisterOutcome::Registered),
-        (1, 1, RegisterOutcome::Registered),
-        (1, 2, RegisterOutcome::Conflict),
-        (2, 2, RegisterOutcome::Registered),
+    let registered = |id: &str| RegisterOutcome::Registered(id.to_owned());
+    for (who, id, name, outcome) in [
+        (1, "a", "Ada", registered("a")),
+        (1, "a", "Ada", registered("a")),
+        // It has lost its id, and gets it back.
+        (1, "b", "Ada", registered("a")),
+        (1, "a", "Eve", RegisterOutcome::Conflict),
+        (2, "b", "Ada", registered("b")),
     ] {
-        assert_eq!(db.register(wallet(who), row(hash)).await.unwrap(), outcome);
+        assert_eq!(db.register(wallet(who), row(id, name)).await.unwrap(), outcome);
     }
 }
 

@@ -184,10 +184,11 @@ pub enum KeyOutcome {
 }
 
 /// How a registration ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RegisterOutcome {
-    /// It is stored, now or before.
-    Registered,
+    /// It is stored, now or before, with this id: whoever lost what it knew has drawn a new one
+    /// since, and gets the old one.
+    Registered(String),
     /// The wallet is registered with something else.
     Conflict,
 }

@@ -28,6 +28,8 @@ const KEPT: [(&str, &str); 5] = [
     ("home", "/home"),
     ("var-lib", "/var/lib"),
 ];
+/// What a machine has besides, which is in its memory where it is no container.
+pub(super) const TMP: &str = "/tmp";
 /// The most that is counted of a machine's files. Whoever has more has too much.
 const FILES_MAX: usize = 1_000_000;
 /// What a count takes each file for, at least, in bytes: names take room, too.
@@ -65,16 +67,10 @@ impl MachineDisks {
         made.map_err(failed("make the machine's folders"))
     }
 
-    /// The folder on our disk, the path in it, and where that folder is inside, of what a
-    /// client calls a file.
-    pub(super) fn place(
-        &self,
-        id: MachineId,
-        path: &str,
-    ) -> Result<(PathBuf, WorkspacePath, &'static str), DriverError> {
-        let (within, inside) = place(path)?;
-        let kept = KEPT.iter().find(|(_, kept)| *kept == inside);
-        Ok((self.of(id).join(kept.map_or(ROOT, |(host, _)| host)), within, inside))
+    /// The folder on our disk that is kept for one inside; none for what is in memory.
+    pub(super) fn folder(&self, id: MachineId, inside: &str) -> Option<PathBuf> {
+        let mut kept = [(ROOT, HOME_INSIDE)].into_iter().chain(KEPT);
+        kept.find(|(_, kept)| *kept == inside).map(|(host, _)| self.of(id).join(host))
     }
 
     /// The machines that have a folder, or whose folder is half removed.
@@ -165,7 +161,7 @@ impl MachineDisks {
 
 /// The path within one of a machine's own folders, and that folder, of what a client calls a file.
 pub(super) fn place(path: &str) -> Result<(WorkspacePath, &'static str), DriverError> {
-    for (_, inside) in KEPT {
+    for inside in KEPT.map(|it| it.1).into_iter().chain([TMP]) {
         if let Some(rest) = path.strip_prefix(inside)
             && (rest.is_empty() || rest.starts_with('/'))
         {
@@ -176,7 +172,8 @@ pub(super) fn place(path: &str) -> Result<(WorkspacePath, &'static str), DriverE
         }
     }
     let within = WorkspacePath::parse(path).map_err(|error| {
-        refused(path, &format!("{error}; besides there are {}", KEPT.map(|it| it.1).join(", ")))
+        let kept = KEPT.map(|it| it.1).join(", ");
+        refused(path, &format!("{error}; besides there are {kept} and {TMP}"))
     })?;
     Ok((within, HOME_INSIDE))
 }
@@ -277,13 +274,25 @@ mod tests {
             ("/opt/~x", "opt", "~x"),
             ("/var/lib/a/../b", "var-lib", "b"),
         ] {
-            let (host, path, _) = disk.place(id, path).unwrap();
+            let (path, inside) = place(path).unwrap();
+            let host = disk.folder(id, inside).unwrap();
             assert_eq!((host, path.relative()), (disk.of(id).join(folder), Path::new(within)));
         }
-        for path in
-            ["/etc/passwd", "/", "", "../x", "/opt/../etc", "/optx", "~root/x", "/usr/local/../bin"]
-        {
-            assert!(matches!(disk.place(id, path), Err(DriverError::Path(_))), "{path}");
+        let (path, inside) = place("/tmp/a").unwrap();
+        assert_eq!((path.relative(), inside), (Path::new("a"), TMP));
+        assert_eq!(disk.folder(id, inside), None, "what is in memory is in no folder of ours");
+        for path in [
+            "/etc/passwd",
+            "/",
+            "",
+            "../x",
+            "/opt/../etc",
+            "/tmp/../etc",
+            "~root/x",
+            "/tmpx",
+            "/optx",
+        ] {
+            assert!(matches!(place(path), Err(DriverError::Path(_))), "{path}");
         }
     }
 

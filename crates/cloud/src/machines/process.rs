@@ -27,13 +27,14 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 use super::dial::{Dialer, apart};
-use super::disk::{MachineDisks, failed, shown};
+use super::disk::{MachineDisks, TMP, failed, place, shown};
 use super::driver::{
     BootRequest, DriverError, DriverFuture, ENTRIES_MAX, FileRead, FileWrite, FolderListing,
     MachineCommand, MachineDriver, MachineStream, MachineUsage, OUTPUT_BYTES_MAX, PROCESSES,
     Pieces, replied,
 };
 use super::egress::{MachineEgress, MachineEgressConfig};
+use super::memory::{self, FilesInMemory};
 use crate::tasks::TaskSet;
 
 /// Bytes of a file that are read at a time.
@@ -62,8 +63,8 @@ struct ProcessDriverState {
 }
 
 /// A machine that is up.
-struct RunningMachine {
-    session: Session,
+pub(super) struct RunningMachine {
+    pub(super) session: Session,
     /// Its way out, which is served until this is dropped.
     way: Option<(Arc<MachineEgress>, oneshot::Sender<()>)>,
 }
@@ -134,6 +135,13 @@ impl ProcessDriverState {
     fn opened(&self, id: MachineId) -> Result<Arc<RunningMachine>, DriverError> {
         let open = self.up().sessions.get(&id).map(Arc::clone);
         open.filter(|open| !open.session.is_over()).ok_or(DriverError::Down)
+    }
+
+    /// What a machine has in memory, as long as it is up.
+    fn in_memory(&self, id: MachineId) -> Result<FilesInMemory, DriverError> {
+        let open = self.opened(id).map(FilesInMemory);
+        let why = || format!("{TMP} is in memory, and there only while the sandbox runs");
+        open.map_err(|_down| DriverError::Path(why()))
     }
 
     fn start(&self, boot: BootRequest, ticket: u64) -> Result<(), DriverError> {
@@ -256,7 +264,10 @@ impl MachineDriver for ProcessDriver {
 
     fn read(&self, id: MachineId, path: String) -> DriverFuture<'_, FileRead> {
         self.apart(move |own| {
-            let (host, path, inside) = own.disk.place(id, &path)?;
+            let (path, inside) = place(&path)?;
+            let Some(host) = own.disk.folder(id, inside) else {
+                return own.in_memory(id)?.read(&path);
+            };
             let opened = WorkspaceDir::open(&host).and_then(|beneath| beneath.open_file(&path));
             let (file, bytes) = opened.map_err(|error| told(&error, &path, inside))?;
             Ok(FileRead { bytes, pieces: pieces(file) })
@@ -266,8 +277,13 @@ impl MachineDriver for ProcessDriver {
     fn write(&self, id: MachineId, file: FileWrite) -> DriverFuture<'_, (String, u64)> {
         Box::pin(async move {
             let FileWrite { path, mut pieces, bytes_max } = file;
-            let (host, path, inside) = self.0.disk.place(id, &path)?;
+            let (path, inside) = place(&path)?;
             let shown = shown(&path, inside);
+            let Some(host) = self.0.disk.folder(id, inside) else {
+                let whole = memory::whole(pieces, bytes_max).await?;
+                let open = self.0.in_memory(id)?;
+                return apart(move || open.write(&path, whole).map(|sum| (shown, sum))).await;
+            };
             let begun = path.clone();
             let mut draft = apart(move || {
                 let draft = WorkspaceDir::open(&host).and_then(|beneath| beneath.draft(&begun));
@@ -295,7 +311,10 @@ impl MachineDriver for ProcessDriver {
 
     fn list(&self, id: MachineId, path: String) -> DriverFuture<'_, FolderListing> {
         self.apart(move |own| {
-            let (host, path, inside) = own.disk.place(id, &path)?;
+            let (path, inside) = place(&path)?;
+            let Some(host) = own.disk.folder(id, inside) else {
+                return own.in_memory(id)?.list(&path);
+            };
             let reach = ListOptions { depth: 1, entries_max: ENTRIES_MAX, is_closed: |_, _| false };
             let listed = WorkspaceDir::open(&host).and_then(|beneath| beneath.list(&path, reach));
             let listed = listed.map_err(|error| told(&error, &path, inside))?;

@@ -96,13 +96,66 @@ async fn a_message_for_somebody_else_is_refused() {
 }
 
 #[tokio::test]
+async fn an_account_of_solana_is_refused_as_one_in_both_layouts() {
+    let world = World::new().await;
+    let (uri, nonce) = (format!("{}/v1/auth/verify", world.cloud.url()), world.nonce().await);
+    let head = "conway.tech wants you to sign in with your Solana account:\n\
+                AKnL4NNf3DGWZJS6cPknBuEGnVsV4A4m5tgebLHaRSZ9\n\nSign in.\n\nURI: ";
+    let time = "2026-01-02T03:05:05.000Z";
+    let own = format!("{head}{uri}\nNonce: {nonce}\nIssued At: {time}\nChain ID: mainnet");
+    let caip = format!(
+        "{head}{uri}\nVersion: 1\nChain ID: 5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp\nNonce: {nonce}\n\
+         Issued At: {time}"
+    );
+    for message in [own, caip] {
+        for chain_type in [None, Some("solana")] {
+            let mut body = serde_json::json!({ "message": message, "signature": "Nekg9yNY6Smv" });
+            if let Some(chain_type) = chain_type {
+                body["chain_type"] = chain_type.into();
+            }
+            let reply = post(world.at(), "/v1/auth/verify", &[], &body.to_string()).await;
+            let why = reply.json()["error"].as_str().unwrap().to_owned();
+            assert_eq!((reply.status, why.contains("Ethereum")), (422, true), "{reply:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_other_clouds_have_is_refused_by_name() {
+    let world = World::new().await;
+    let key = world.key(&Wallet::new(1)).await;
+    let headers = [("Authorization", key.as_str()), ("Content-Type", "application/json")];
+    for (line, names) in [
+        ("GET /v1/domains/search?query=ada", "sells no domains"),
+        ("POST /v1/domains/register", "sells no domains"),
+        ("GET /v1/domains/a.example/dns", "sells no domains"),
+        ("POST /v1/domains/a.example/dns", "sells no domains"),
+        ("DELETE /v1/domains/a.example/dns/1", "sells no domains"),
+        ("POST /v1/sandboxes/1/run", "/exec"),
+        ("POST /v1/sandboxes/1/pty", "/exec"),
+        ("GET /v1/sandboxes/1/pty/2/read", "/exec"),
+        ("POST /v1/sandboxes/1/terminal-session", "/exec"),
+    ] {
+        let reply = send(world.at(), line, &headers, "{}").await;
+        assert_eq!((reply.status, &reply.json()["code"]), (422, &"NOT_OFFERED".into()), "{line}");
+        assert!(reply.body.contains(names), "{line}: {reply:?}");
+        assert_eq!(send(world.at(), line, &[], "{}").await.status, 401, "{line}");
+    }
+    let nonces = [0, 1].map(|_| post(world.at(), "/v1/automatons/nonce", &headers, ""));
+    let [one, other] = nonces;
+    let (one, other) = (one.await.json(), other.await.json());
+    assert!(one["nonce"].as_str().unwrap().len() == 24 && one != other, "{one} {other}");
+}
+
+#[tokio::test]
 async fn a_registration_can_be_repeated_but_not_changed() {
     let world = World::new().await;
     let wallet = Wallet::new(1);
     let key = world.key(&wallet).await;
+    let id = std::cell::Cell::new("auto-1");
     let register = async |wallet: &Wallet, name: &str, nonce: &str| {
         let mut row = RegistrationRequest {
-            automaton_id: "auto-1".to_owned(),
+            automaton_id: id.get().to_owned(),
             automaton_address: wallet.address.to_string(),
             creator_address: wallet.address.to_string(),
             name: name.to_owned(),
@@ -122,6 +175,11 @@ async fn a_registration_can_be_repeated_but_not_changed() {
     assert_eq!(first.json()["automaton"]["status"], "registered", "{first:?}");
     assert_eq!(register(&wallet, "Ada", "n1").await.status, 200);
     assert_eq!(register(&wallet, "Ada", "n2").await.status, 200);
+    // One that has lost all that it knew draws another id, and gets the first.
+    id.set("auto-2");
+    let again = register(&wallet, "Ada", "n3").await;
+    assert_eq!(again.body, first.body);
+    id.set("auto-1");
     assert_eq!(register(&wallet, "Eve", "n1").await.status, 409);
     assert_eq!(register(&Wallet::new(2), "Ada", "n1").await.status, 403);
 }

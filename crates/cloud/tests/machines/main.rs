@@ -8,6 +8,7 @@ mod egress;
 mod files;
 mod lives;
 mod peers;
+mod podman;
 mod ports;
 mod sales;
 mod town;

@@ -104,12 +104,14 @@ pub(super) fn register(
     wallet: Address,
     row: &RegistrationRequest,
 ) -> Result<RegisterOutcome, DbTxError> {
-    let statement = "SELECT payload_hash FROM registrations WHERE wallet = ?1";
-    let before = tx.sql.query_row(statement, [wallet.as_slice()], |row| row.get::<_, [u8; 32]>(0));
-    let payload = row.payload_hash.0;
-    match found(before)? {
-        Some(before) if before != payload => return Ok(RegisterOutcome::Conflict),
-        Some(_) => {}
+    let before = tx.sql.query_row(
+        include_str!("sql/registration.sql"),
+        params![wallet.as_slice(), row.creator_address, row.name, row.bio, row.genesis_prompt_hash],
+        |row| Ok((row.get::<_, String>(0)?, row.get::<_, bool>(1)?)),
+    );
+    Ok(match found(before)? {
+        Some((id, true)) => RegisterOutcome::Registered(id),
+        Some((_, false)) => RegisterOutcome::Conflict,
         None => {
             tx.sql.execute(
                 include_str!("sql/registration_insert.sql"),
@@ -121,11 +123,11 @@ pub(super) fn register(
                     row.bio,
                     row.genesis_prompt_hash,
                     row.nonce,
-                    payload,
+                    row.payload_hash.0,
                     tx.now.as_millis()
                 ],
             )?;
+            RegisterOutcome::Registered(row.automaton_id.clone())
         }
-    }
-    Ok(RegisterOutcome::Registered)
+    })
 }

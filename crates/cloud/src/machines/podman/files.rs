@@ -6,22 +6,18 @@
 use std::time::Duration;
 
 use automaton_core::id::MachineId;
-use automaton_core::wire::cloud::{FileEntry, FileEntryKind};
 use futures_util::{StreamExt as _, stream};
 use tokio::io::AsyncWriteExt as _;
 use tokio::time::timeout;
 
 use super::super::disk::{failed, place, shown};
-use super::super::driver::{
-    DriverError, DriverResult, ENTRIES_MAX, FileRead, FileWrite, FolderListing, Pieces,
-};
+use super::super::driver::{DriverError, DriverResult, FileRead, FileWrite, FolderListing, Pieces};
+use super::super::inside::{LIST_BYTES_MAX, entries};
 use super::PodmanDriver;
 use super::run::AttachedCommand;
 
 /// How long one piece of a file may take.
 const PIECE_WITHIN: Duration = Duration::from_secs(60);
-/// Bytes of what is listed that are read: so many entries with the longest names.
-const LIST_BYTES_MAX: usize = ENTRIES_MAX * 300;
 
 /// A path as the machine sees it, a program that is about it, and what that answers.
 type FileCommand = (String, AttachedCommand, String);
@@ -102,49 +98,4 @@ fn pieces(program: AttachedCommand) -> Pieces {
         let next = timeout(PIECE_WITHIN, program.next()).await;
         Ok(next.map_err(failed("read from the machine"))??.map(|piece| (piece, program)))
     }))
-}
-
-/// What is in a folder, by name, and whether there is more. No name has a slash in it, so a
-/// slash before the end of a line ends a name.
-fn entries(text: &str, folder: &str) -> (Vec<FileEntry>, bool) {
-    let read = |record: &str| {
-        let (status, name) = record.split_once(" ./")?;
-        let (mode, size) = status.split_once(' ')?;
-        let kind = match u32::from_str_radix(mode, 16).ok()? & 0o170_000 {
-            0o100_000 => FileEntryKind::File,
-            0o040_000 => FileEntryKind::Directory,
-            0o120_000 => FileEntryKind::Link,
-            _ => FileEntryKind::Special,
-        };
-        let path = format!("{folder}/{name}");
-        Some(FileEntry { name: name.to_owned(), path, kind, size: size.parse().ok()? })
-    };
-    let mut records = text.split("/\n").filter_map(read);
-    let mut files: Vec<FileEntry> = records.by_ref().take(ENTRIES_MAX).collect();
-    files.sort_by(|one, other| one.name.cmp(&other.name));
-    (files, records.next().is_some())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_list_is_in_order_whatever_names_have_in_them() {
-        let text =
-            "81a4 3 ./b c/\n41ed 4096 ./a\nx/\na1ff 1 ./l/\n11b4 0 ./p/\nx ./y/\n81a4 -1 ./z";
-        let (files, is_cut) = entries(text, "/root");
-        let told: Vec<_> = files.iter().map(|it| (it.name.as_str(), it.kind, it.size)).collect();
-        let expected = [
-            ("a\nx", FileEntryKind::Directory, 4096),
-            ("b c", FileEntryKind::File, 3),
-            ("l", FileEntryKind::Link, 1),
-            ("p", FileEntryKind::Special, 0),
-        ];
-        assert_eq!((told, is_cut), (expected.to_vec(), false));
-        assert_eq!(files[1].path, "/root/b c");
-        let many: String = (0..=ENTRIES_MAX).map(|n| format!("81a4 0 ./{n}/\n")).collect();
-        let (files, is_cut) = entries(&many, "/root");
-        assert_eq!((files.len(), is_cut), (ENTRIES_MAX, true));
-    }
 }

@@ -35,7 +35,7 @@ verb=$1
 shift
 case $verb in
 prepare)
-    mkdir -p /root /usr/local /opt /srv /home /var/lib || exit
+    mkdir -p /root /tmp /usr/local /opt /srv /home /var/lib || exit
     for tool in timeout stat find cat mv rm chmod; do
         command -v "$tool" >/dev/null || answer path "has no program '$tool'"
     done

@@ -22,9 +22,9 @@ use super::super::disk::failed;
 use super::super::driver::{
     DriverError, DriverResult, MachineCommand, MachineDriver as _, OUTPUT_BYTES_MAX, replied,
 };
+use super::super::inside::{INSIDE, answered};
 use super::PodmanDriver;
 
-const INSIDE: &str = include_str!("inside.sh");
 /// How long an answer may take, and the end of what was killed.
 const ANSWER_WITHIN: Duration = Duration::from_secs(20);
 /// By how much the time inside is longer than the one here.
@@ -80,15 +80,7 @@ impl AttachedCommand {
     pub(super) async fn answer(&mut self, shown: &str) -> DriverResult<String> {
         let what = "use the machine's files";
         let line = timeout(ANSWER_WITHIN, self.line()).await.map_err(failed(what))??;
-        match line.split_once(' ').unwrap_or((&line, "")) {
-            ("ok", told) => Ok(told.to_owned()),
-            ("path", why) => Err(DriverError::Path(format!("{shown} {why}"))),
-            ("missing", why) => Err(DriverError::Missing(format!("{shown} {why}"))),
-            _ => {
-                let why = self.stderr.snapshot().text_lossy().trim().to_owned();
-                Err(DriverError::Failed { what, why })
-            }
-        }
+        answered(&line, shown, || self.stderr.snapshot().text_lossy().trim().to_owned())
     }
 }
 

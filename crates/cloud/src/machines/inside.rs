@@ -1,0 +1,74 @@
+//! The programs that are run inside of machines for what is done with their files, and how they
+//! answer.
+//!
+//! They read and write what is in no folder of ours: all files of containers, and what other
+//! machines have in memory.
+
+use automaton_core::wire::cloud::{FileEntry, FileEntryKind};
+
+use super::driver::{DriverError, DriverResult, ENTRIES_MAX};
+
+/// The script that starts them.
+pub(super) const INSIDE: &str = include_str!("podman/inside.sh");
+/// Bytes of what is listed that are read: so many entries with the longest names.
+pub(super) const LIST_BYTES_MAX: usize = ENTRIES_MAX * 300;
+
+/// What the script answers in a line about a path that is shown so. What it did not say it may
+/// have said elsewhere.
+pub(super) fn answered(
+    line: &str,
+    shown: &str,
+    elsewhere: impl FnOnce() -> String,
+) -> DriverResult<String> {
+    match line.split_once(' ').unwrap_or((line, "")) {
+        ("ok", told) => Ok(told.to_owned()),
+        ("path", why) => Err(DriverError::Path(format!("{shown} {why}"))),
+        ("missing", why) => Err(DriverError::Missing(format!("{shown} {why}"))),
+        _ => Err(DriverError::Failed { what: "use the machine's files", why: elsewhere() }),
+    }
+}
+
+/// What is in a folder, by name, and whether there is more. No name has a slash in it, so a
+/// slash before the end of a line ends a name.
+pub(super) fn entries(text: &str, folder: &str) -> (Vec<FileEntry>, bool) {
+    let read = |record: &str| {
+        let (status, name) = record.split_once(" ./")?;
+        let (mode, size) = status.split_once(' ')?;
+        let kind = match u32::from_str_radix(mode, 16).ok()? & 0o170_000 {
+            0o100_000 => FileEntryKind::File,
+            0o040_000 => FileEntryKind::Directory,
+            0o120_000 => FileEntryKind::Link,
+            _ => FileEntryKind::Special,
+        };
+        let path = format!("{folder}/{name}");
+        Some(FileEntry { name: name.to_owned(), path, kind, size: size.parse().ok()? })
+    };
+    let mut records = text.split("/\n").filter_map(read);
+    let mut files: Vec<FileEntry> = records.by_ref().take(ENTRIES_MAX).collect();
+    files.sort_by(|one, other| one.name.cmp(&other.name));
+    (files, records.next().is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_in_order_whatever_names_have_in_them() {
+        let text =
+            "81a4 3 ./b c/\n41ed 4096 ./a\nx/\na1ff 1 ./l/\n11b4 0 ./p/\nx ./y/\n81a4 -1 ./z";
+        let (files, is_cut) = entries(text, "/root");
+        let told: Vec<_> = files.iter().map(|it| (it.name.as_str(), it.kind, it.size)).collect();
+        let expected = [
+            ("a\nx", FileEntryKind::Directory, 4096),
+            ("b c", FileEntryKind::File, 3),
+            ("l", FileEntryKind::Link, 1),
+            ("p", FileEntryKind::Special, 0),
+        ];
+        assert_eq!((told, is_cut), (expected.to_vec(), false));
+        assert_eq!(files[1].path, "/root/b c");
+        let many: String = (0..=ENTRIES_MAX).map(|n| format!("81a4 0 ./{n}/\n")).collect();
+        let (files, is_cut) = entries(&many, "/root");
+        assert_eq!((files.len(), is_cut), (ENTRIES_MAX, true));
+    }
+}

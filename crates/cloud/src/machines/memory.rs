@@ -1,0 +1,109 @@
+//! Files below the `/tmp` of a machine that is a sandbox: they are in its memory and in no folder
+//! of ours, so programs inside read and write them. Must never be larger than a request is.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use automaton_core::error::chain;
+use automaton_sandbox::{Capture, LaunchError, Program, SessionProgram, WorkspacePath};
+use bytes::Bytes;
+use futures_util::{StreamExt as _, stream};
+
+use super::disk::{TMP, shown};
+use super::driver::{DriverError, DriverResult, FileRead, FolderListing, Pieces};
+use super::inside::{INSIDE, LIST_BYTES_MAX, answered, entries};
+use super::process::RunningMachine;
+
+/// The largest file, in bytes: all of it is held here on its way.
+const BYTES_MAX: usize = 4 << 20;
+/// How long a program may take.
+const WITHIN: Duration = Duration::from_secs(60);
+
+/// What a machine that is up has in memory.
+pub(super) struct FilesInMemory(pub(super) Arc<RunningMachine>);
+
+impl FilesInMemory {
+    pub(super) fn read(&self, path: &WorkspacePath) -> DriverResult<FileRead> {
+        let (size, content) = self.about("read", path, Vec::new(), BYTES_MAX)?;
+        if size.parse() != Ok(content.len()) {
+            let why =
+                format!("has more than {} MiB, or changes: copy it to /root", BYTES_MAX >> 20);
+            return Err(DriverError::Path(format!("{} {why}", shown(path, TMP))));
+        }
+        let bytes = content.len() as u64;
+        Ok(FileRead { bytes, pieces: Box::pin(stream::iter([Ok(Bytes::from(content))])) })
+    }
+
+    pub(super) fn list(&self, path: &WorkspacePath) -> DriverResult<FolderListing> {
+        let (_, found) = self.about("list", path, Vec::new(), LIST_BYTES_MAX)?;
+        let path = shown(path, TMP);
+        let (files, is_cut) = entries(&String::from_utf8_lossy(&found), &path);
+        Ok(FolderListing { path, files, is_cut: is_cut || found.len() >= LIST_BYTES_MAX })
+    }
+
+    /// Writes a whole file, all or nothing; its size.
+    pub(super) fn write(&self, path: &WorkspacePath, content: Vec<u8>) -> DriverResult<u64> {
+        let bytes = content.len();
+        let (_, written) = self.about("write", path, content, BYTES_MAX)?;
+        let (shown, size) = (shown(path, TMP), bytes.to_string());
+        let is_whole = written == b"ok\n";
+        let keep = ["keep", &shown, if is_whole { &size } else { "" }];
+        self.ask(&keep, Vec::new(), BYTES_MAX, &shown)?;
+        if !is_whole {
+            return Err(DriverError::Full(format!("{TMP} has no room for {bytes} bytes")));
+        }
+        Ok(bytes as u64)
+    }
+
+    fn about(
+        &self,
+        verb: &str,
+        path: &WorkspacePath,
+        input: Vec<u8>,
+        bytes_max: usize,
+    ) -> DriverResult<(String, Vec<u8>)> {
+        let words: Vec<&str> = [verb, TMP].into_iter().chain(path.names()).collect();
+        self.ask(&words, input, bytes_max, &shown(path, TMP))
+    }
+
+    /// Runs a program to its end: what it answers, and what it writes after that.
+    fn ask(
+        &self,
+        words: &[&str],
+        input: Vec<u8>,
+        bytes_max: usize,
+        shown: &str,
+    ) -> DriverResult<(String, Vec<u8>)> {
+        let failed = |error: LaunchError| DriverError::Failed {
+            what: "run a program in the machine",
+            why: chain(&error).to_string(),
+        };
+        let words = ["sh", "-c", INSIDE, "sh"].iter().chain(words);
+        let program = Program::Argv(words.map(|&word| word.to_owned()).collect());
+        let mut task = SessionProgram { stdin: input, ..SessionProgram::new(program) };
+        task.wall = Some(WITHIN);
+        // What is more is left out in the middle, and so not as long as was said.
+        task.capture = Capture { stdout_bytes_max: bytes_max + 64, ..Capture::default() };
+        let outcome = self.0.session.run(&task).map_err(failed)?.wait().map_err(failed)?;
+        let mut told = [outcome.stdout.head, outcome.stdout.tail].concat();
+        let end = told.iter().position(|byte| *byte == b'\n').unwrap_or(told.len());
+        let rest = told.split_off((end + 1).min(told.len()));
+        let line = String::from_utf8_lossy(&told);
+        let elsewhere = || outcome.stderr.text_lossy().trim().to_owned();
+        Ok((answered(line.trim_end(), shown, elsewhere)?, rest))
+    }
+}
+
+/// All pieces of a file, if there is room for them.
+pub(super) async fn whole(mut pieces: Pieces, bytes_max: u64) -> DriverResult<Vec<u8>> {
+    let bytes_max = bytes_max.min(BYTES_MAX as u64);
+    let mut whole = Vec::new();
+    while let Some(piece) = pieces.next().await {
+        whole.extend_from_slice(&piece?);
+        if whole.len() as u64 > bytes_max {
+            let why = format!("{TMP} takes files of {bytes_max} bytes here, and it is more");
+            return Err(DriverError::Full(why));
+        }
+    }
+    Ok(whole)
+}
