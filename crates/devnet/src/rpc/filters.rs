@@ -48,7 +48,7 @@ pub(crate) struct FilterTable {
 /// What a filter has found.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Found {
+enum FilterFindings {
     Hashes(Vec<B256>),
     Logs(Vec<Log>),
 }
@@ -133,11 +133,16 @@ fn changes(node: &mut Node, params: Params<'_>) -> RpcResult {
     json(&found?)
 }
 
-fn found(chain: &Chain, kind: &FilterKind, since: u64, until: u64) -> Result<Found, RpcError> {
+fn found(
+    chain: &Chain,
+    kind: &FilterKind,
+    since: u64,
+    until: u64,
+) -> Result<FilterFindings, RpcError> {
     if since > until {
         return Ok(match kind {
-            FilterKind::Logs(_) => Found::Logs(Vec::new()),
-            _ => Found::Hashes(Vec::new()),
+            FilterKind::Logs(_) => FilterFindings::Logs(Vec::new()),
+            _ => FilterFindings::Hashes(Vec::new()),
         });
     }
     let FilterKind::Logs(filter) = kind else {
@@ -149,15 +154,15 @@ fn found(chain: &Chain, kind: &FilterKind, since: u64, until: u64) -> Result<Fou
                 _ => hashes.extend(block.tx_hashes()),
             }
         }
-        return Ok(Found::Hashes(hashes));
+        return Ok(FilterFindings::Hashes(hashes));
     };
     let first = filter.get_from_block().map_or(since, |first| first.max(since));
     let last = filter.get_to_block().map_or(until, |last| last.min(until));
     if first > last {
-        return Ok(Found::Logs(Vec::new()));
+        return Ok(FilterFindings::Logs(Vec::new()));
     }
     let range = Filter { block_option: (first..=last).into(), ..(**filter).clone() };
-    Ok(Found::Logs(chain.logs(&range)?))
+    Ok(FilterFindings::Logs(chain.logs(&range)?))
 }
 
 /// All that a filter of logs finds.
