@@ -16,6 +16,7 @@ use automaton_core::time::Clock;
 use crate::chain::{Chain, ChainOperation, ChainRefusal, OperationOutcome, PendingTransaction};
 use crate::error::DevnetError;
 use crate::journal::{GenesisRecord, Journal, JournalEntry};
+use crate::rpc::filters::FilterTable;
 
 /// The chain, its log, and what comes in from outside.
 pub(crate) struct Node {
@@ -25,6 +26,8 @@ pub(crate) struct Node {
     broken: Option<io::ErrorKind>,
     clock: Arc<dyn Clock>,
     faults: Arc<dyn Faults>,
+    /// What its clients wait for.
+    pub(crate) filters: FilterTable,
 }
 
 impl Node {
@@ -46,7 +49,8 @@ impl Node {
                 (chain, Some(journal))
             }
         };
-        Ok(Self { chain, journal, broken: None, clock, faults })
+        let filters = FilterTable::default();
+        Ok(Self { chain, journal, broken: None, clock, faults, filters })
     }
 
     /// The chain, to look at.
@@ -62,7 +66,12 @@ impl Node {
 
     /// The time of the block that would be mined now, in seconds since the epoch.
     pub(crate) fn time(&self) -> u64 {
-        self.chain.time_at(seconds(self.clock.as_ref()))
+        self.chain.time_at(self.seconds())
+    }
+
+    /// The time of the clock, which nobody sets by a request, in seconds since the epoch.
+    pub(crate) fn seconds(&self) -> u64 {
+        seconds(self.clock.as_ref())
     }
 
     /// Does an act. When this returns it is on disk.
@@ -76,6 +85,9 @@ impl Node {
         let done = self.chain.perform(&act);
         if done.is_ok() {
             self.store(act)?;
+        }
+        if done == Ok(OperationOutcome::Reverted) {
+            self.filters.rewind(self.chain.height());
         }
         self.broken = None;
         done

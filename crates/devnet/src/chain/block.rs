@@ -172,6 +172,11 @@ impl Block {
         })
     }
 
+    /// How many transactions it has.
+    pub(crate) const fn size(&self) -> usize {
+        self.mined.len()
+    }
+
     /// Adds what the filter finds in this block.
     pub(crate) fn collect_logs(&self, filter: &Filter, found: &mut Vec<RpcLog>) {
         let block = BlockNumHash { number: self.header.number, hash: self.header.hash };

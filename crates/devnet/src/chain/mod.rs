@@ -36,6 +36,9 @@ use token::{ETHER, FAUCET};
 /// The largest number of logs in one answer.
 const LOGS_MAX: usize = 10_000;
 
+/// The largest number of snapshots at a time.
+const SNAPSHOTS_MAX: usize = 64;
+
 /// How far the chain's time may run ahead of the clock: 100 years in seconds.
 const AHEAD_MAX: u64 = 100 * 365 * 86_400;
 
@@ -78,6 +81,13 @@ pub(crate) enum ChainOperation {
         /// By so many seconds.
         seconds: u64,
     },
+    /// All of it is kept, to be taken up again once.
+    Snapshot,
+    /// What came after a snapshot is taken back, later snapshots too.
+    Revert {
+        /// The snapshot's number.
+        id: u64,
+    },
 }
 
 /// What an act led to.
@@ -89,6 +99,20 @@ pub(crate) enum OperationOutcome {
     Empty,
     /// The chain's time is so many seconds ahead of the clock.
     Ahead(u64),
+    /// A snapshot has this number.
+    Kept(u64),
+    /// The chain is as it was.
+    Reverted,
+}
+
+/// The chain as it was.
+#[derive(Debug)]
+struct Snapshot {
+    id: u64,
+    state: EvmState,
+    /// How many blocks there were.
+    blocks: usize,
+    ahead: u64,
 }
 
 /// The chain.
@@ -102,6 +126,9 @@ pub(crate) struct Chain {
     /// The height of its block, and its place there.
     by_tx: HashMap<B256, (usize, usize)>,
     ahead: u64,
+    snapshots: Vec<Snapshot>,
+    /// The number of the last snapshot: none is used twice.
+    last_snapshot: u64,
 }
 
 impl Chain {
@@ -197,7 +224,31 @@ impl Chain {
                 self.ahead = ahead.ok_or(too_far)?;
                 Ok(OperationOutcome::Ahead(self.ahead))
             }
+            ChainOperation::Snapshot => self.keep().map(OperationOutcome::Kept),
+            ChainOperation::Revert { id } => self.revert(*id).map(|()| OperationOutcome::Reverted),
         }
+    }
+
+    fn keep(&mut self) -> Result<u64, ChainRefusal> {
+        if self.snapshots.len() >= SNAPSHOTS_MAX {
+            return Err(ChainRefusal::TooMany("snapshots", SNAPSHOTS_MAX as u64));
+        }
+        self.last_snapshot += 1;
+        let (id, blocks, ahead) = (self.last_snapshot, self.blocks.len(), self.ahead);
+        self.snapshots.push(Snapshot { id, state: self.state.clone(), blocks, ahead });
+        Ok(id)
+    }
+
+    fn revert(&mut self, id: u64) -> Result<(), ChainRefusal> {
+        let at = self.snapshots.iter().position(|it| it.id == id);
+        let at = at.ok_or(ChainRefusal::NoSnapshot(id))?;
+        if let Some(Snapshot { state, blocks, ahead, .. }) = self.snapshots.drain(at..).next() {
+            (self.state, self.ahead) = (state, ahead);
+            self.blocks.truncate(blocks);
+            self.by_hash.retain(|_, height| *height < blocks);
+            self.by_tx.retain(|_, (height, _)| *height < blocks);
+        }
+        Ok(())
     }
 
     fn next_setting(&self, time: u64) -> BlockEnvironment {

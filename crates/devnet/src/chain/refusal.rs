@@ -42,6 +42,9 @@ pub enum ChainRefusal {
     /// A limit of the server, and what there would be too many of.
     #[error("{0}: at most {1} are allowed")]
     TooMany(&'static str, u64),
+    /// There is no such snapshot, or no more.
+    #[error("there is no snapshot {0}")]
+    NoSnapshot(u64),
     /// The faucet gives nothing to nobody.
     #[error("the faucet cannot fund {0}: name an amount, and an account other than zero")]
     NothingToFund(Address),

@@ -49,6 +49,7 @@ impl From<ChainRefusal> for RpcError {
             ChainRefusal::Undecodable(_)
             | ChainRefusal::Unsupported(_)
             | ChainRefusal::BeyondHead(..)
+            | ChainRefusal::NoSnapshot(_)
             | ChainRefusal::NothingToFund(_) => PARAMS,
             ChainRefusal::StateGone(..) => -32001,
             ChainRefusal::TooMany(..) => -32005,

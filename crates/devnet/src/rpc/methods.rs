@@ -3,25 +3,27 @@
 //! A method reads its parameters, asks the node and writes the answer. Only the
 //! newest state is kept: who asks for an older one is refused.
 
+use std::collections::HashMap;
+
 use alloy_eips::{BlockId, BlockNumberOrTag};
 use alloy_primitives::{Address, B256, Bytes, U64, U256};
 use alloy_rpc_types_eth::{Filter, TransactionRequest};
 use revm::state::AccountInfo;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::error::{INTERNAL, METHOD, RpcError};
-use super::fees;
+use super::error::{INTERNAL, METHOD, PARAMS, RpcError};
 use super::params::read;
-use crate::chain::{BASE_FEE, Block, Chain, ChainOperation, OperationOutcome};
+use super::{fees, filters};
+use crate::chain::{BASE_FEE, Block, Chain, ChainOperation, ChainRefusal, OperationOutcome};
 use crate::node::Node;
 
 /// The answer to one request, as JSON.
-type RpcResult = Result<Box<RawValue>, RpcError>;
+pub(super) type RpcResult = Result<Box<RawValue>, RpcError>;
 
 /// The parameters as they came.
-type Params<'a> = Option<&'a RawValue>;
+pub(super) type Params<'a> = Option<&'a RawValue>;
 
 /// What this is, to those who ask.
 const VERSION: &str = concat!("automaton-devnet/", env!("CARGO_PKG_VERSION"));
@@ -46,11 +48,19 @@ pub(crate) fn call(node: &mut Node, method: &str, params: Params<'_>) -> RpcResu
     if let Some(act) = act(node, method, params) {
         return perform(node, act?);
     }
+    if let Some(answer) = filters::call(node, method, params) {
+        return answer;
+    }
     let (chain, time) = (node.chain()?, node.time());
     match method {
         "eth_chainId" => json(&U64::from(chain.id())),
         "net_version" => json(&chain.id().to_string()),
         "web3_clientVersion" => json(&VERSION),
+        // It has no keys, no peers and nothing to catch up with.
+        "eth_accounts" => json(&[(); 0]),
+        "eth_syncing" => json(&false),
+        "net_listening" => json(&true),
+        "net_peerCount" => json(&U64::ZERO),
         "eth_blockNumber" => json(&U64::from(chain.height())),
         "eth_gasPrice" => json(&U64::from(BASE_FEE + fees::TIP)),
         "eth_maxPriorityFeePerGas" => json(&U64::from(fees::TIP)),
@@ -81,11 +91,51 @@ pub(crate) fn call(node: &mut Node, method: &str, params: Params<'_>) -> RpcResu
             let (filter,): (Filter,) = read(params, 1, 1)?;
             json(&chain.logs(&filter)?)
         }
-        _ => {
-            let name: String = method.chars().take(60).collect();
-            Err(RpcError::new(METHOD, format!("the method {name} does not exist here")))
-        }
+        _ => of_block(chain, method, params).unwrap_or_else(|| Err(absent(method))),
     }
+}
+
+/// What is in a block, if it is that which is asked. Of one that is not there it is `null`.
+fn of_block(chain: &Chain, method: &str, params: Params<'_>) -> Option<RpcResult> {
+    type Number = BlockNumberOrTag;
+    Some(match method {
+        "eth_getBlockReceipts" => read(params, 1, 1).and_then(|(at,): (BlockId,)| {
+            let receipts = |it: &Block| (0..it.size()).filter_map(|at| it.receipt(at)).collect();
+            json(&chain.block(at).ok().map(|it| -> Vec<_> { receipts(it) }))
+        }),
+        "eth_getBlockTransactionCountByNumber" => count::<Number>(chain, params, Block::size),
+        "eth_getBlockTransactionCountByHash" => count::<B256>(chain, params, Block::size),
+        "eth_getUncleCountByBlockNumber" => count::<Number>(chain, params, |_| 0),
+        "eth_getUncleCountByBlockHash" => count::<B256>(chain, params, |_| 0),
+        "eth_getTransactionByBlockNumberAndIndex" => placed::<Number>(chain, params),
+        "eth_getTransactionByBlockHashAndIndex" => placed::<B256>(chain, params),
+        _ => return None,
+    })
+}
+
+fn count<I: DeserializeOwned + Into<BlockId>>(
+    chain: &Chain,
+    params: Params<'_>,
+    of: impl Fn(&Block) -> usize,
+) -> RpcResult {
+    let (at,): (I,) = read(params, 1, 1)?;
+    json(&chain.block(at.into()).ok().map(|block| U64::from(of(block))))
+}
+
+fn placed<I: DeserializeOwned + Into<BlockId>>(chain: &Chain, params: Params<'_>) -> RpcResult {
+    let (at, place): (I, U64) = read(params, 2, 2)?;
+    let place = usize::try_from(place.to::<u64>()).unwrap_or(usize::MAX);
+    json(&chain.block(at.into()).ok().and_then(|block| block.transaction(place)))
+}
+
+fn absent(method: &str) -> RpcError {
+    let name: String = method.chars().take(60).collect();
+    let instead = match method {
+        "eth_subscribe" | "eth_unsubscribe" => ": ask eth_getFilterChanges again and again",
+        "eth_sendTransaction" | "eth_sign" => ": it has no keys; send what is signed",
+        _ => "",
+    };
+    RpcError::new(METHOD, format!("the method {name} does not exist here{instead}"))
 }
 
 /// The transaction that a method sends.
@@ -107,6 +157,10 @@ fn act(node: &Node, method: &str, params: Params<'_>) -> Option<Result<ChainOper
             ChainOperation::Fund { to, usdc: usdc.to(), wei, time }
         }),
         "evm_mine" => read(params, 0, 0).map(|[]: [u8; 0]| ChainOperation::Mine { time }),
+        "evm_snapshot" => read(params, 0, 0).map(|[]: [u8; 0]| ChainOperation::Snapshot),
+        "evm_revert" => {
+            read(params, 1, 1).map(|(id,): (U64,)| ChainOperation::Revert { id: id.to() })
+        }
         "evm_increaseTime" => read(params, 1, 1)
             .map(|(seconds,): (U64,)| ChainOperation::Advance { seconds: seconds.to() }),
         _ => return None,
@@ -114,10 +168,20 @@ fn act(node: &Node, method: &str, params: Params<'_>) -> Option<Result<ChainOper
 }
 
 fn perform(node: &mut Node, act: ChainOperation) -> RpcResult {
-    match node.act(act)? {
+    match node.act(act) {
+        // Clients ask whether there was one.
+        Err(ChainRefusal::NoSnapshot(_)) => json(&false),
+        done => told(done?),
+    }
+}
+
+fn told(outcome: OperationOutcome) -> RpcResult {
+    match outcome {
         OperationOutcome::Mined(hash) => json(&hash),
         OperationOutcome::Empty => json(&"0x0"),
         OperationOutcome::Ahead(seconds) => json(&seconds),
+        OperationOutcome::Kept(id) => json(&U64::from(id)),
+        OperationOutcome::Reverted => json(&true),
     }
 }
 
@@ -127,8 +191,14 @@ fn account(chain: &Chain, params: Params<'_>) -> Result<(Address, AccountInfo), 
     Ok((address, chain.account(address)))
 }
 
+/// Clients send overrides of the state, too, mostly empty.
 fn request(chain: &Chain, params: Params<'_>) -> Result<TransactionRequest, RpcError> {
-    let (request, at): (TransactionRequest, Option<BlockId>) = read(params, 1, 2)?;
+    type Overrides = Option<HashMap<String, IgnoredAny>>;
+    let (request, at, overrides): (TransactionRequest, Option<BlockId>, Overrides) =
+        read(params, 1, 3)?;
+    if overrides.is_some_and(|overrides| !overrides.is_empty()) {
+        return Err(RpcError::new(PARAMS, "overrides of the state are not supported"));
+    }
     chain.require_newest(at.unwrap_or_default())?;
     Ok(request)
 }

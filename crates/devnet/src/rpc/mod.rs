@@ -7,6 +7,7 @@
 
 mod error;
 mod fees;
+pub(crate) mod filters;
 mod methods;
 mod params;
 

@@ -1,6 +1,7 @@
 //! The dev chain over its own port: the token, the methods, the log.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in its helpers")]
 
+mod follow;
 mod log;
 mod peers;
 mod programs;

@@ -218,8 +218,29 @@ fn requests(from: Address, hashes: &[Value]) -> Vec<(&'static str, Value)> {
         ("eth_feeHistory", json!(["0x3", "latest", [10, 90]])),
         ("eth_noSuchMethod", json!([])),
     ];
+    list.extend(of_contents());
     list.extend(of_blocks(hashes));
     list
+}
+
+/// What both are asked about what is in a block, and about what is not there. The ids of filters
+/// are each node's own.
+fn of_contents() -> Vec<(&'static str, Value)> {
+    vec![
+        ("eth_syncing", json!([])),
+        ("net_listening", json!([])),
+        ("eth_call", json!([{"to": PAYEE}, "latest", {}])),
+        ("eth_getBlockReceipts", json!(["0x4"])),
+        ("eth_getBlockReceipts", json!(["HASH"])),
+        ("eth_getBlockTransactionCountByNumber", json!(["0x4"])),
+        ("eth_getBlockTransactionCountByHash", json!(["HASH"])),
+        ("eth_getUncleCountByBlockNumber", json!(["0x4"])),
+        ("eth_getUncleCountByBlockHash", json!(["HASH"])),
+        ("eth_getTransactionByBlockNumberAndIndex", json!(["0x4", "0x0"])),
+        ("eth_getTransactionByBlockHashAndIndex", json!(["HASH", "0x7"])),
+        ("eth_getFilterLogs", json!(["0xffff"])),
+        ("eth_uninstallFilter", json!(["0xffff"])),
+    ]
 }
 
 /// What both are asked about each block and transaction, and then about time.
