@@ -166,6 +166,7 @@ impl List<'_> {
             self.locked(6, "signal a process", "signal {pid}", &[Processes]),
             self.locked(6, "kill the parent", &format!("kill-parent {ARG0}"), &[Processes]),
             self.row("limit a process", "limit {pid}", &[Processes]),
+            self.row("limit the first process", "limit-parent", &[Seccomp]),
             self.row("slow a process down", "slow-down {pid}", &[Processes]),
             self.row("pin a process", "pin {pid}", &[Processes]),
             self.locked(1, "read a process's memory", "read-memory {pid}", &spy),
@@ -230,6 +231,13 @@ impl List<'_> {
             permitted(self.locked(1, "type into a terminal", "type", &[Files, Seccomp])),
             permitted(self.row("use io_uring", "io-uring", &[Seccomp])),
             permitted(self.row("use userfaultfd", "fault-descriptor", &[Seccomp])),
+            self.row(
+                "hold a file of others by a lease",
+                "lease {fixture}/file /opt/fixture/file",
+                &[Seccomp],
+            ),
+            self.row("be told of a folder by a signal", "notify /usr", &[Seccomp]),
+            permitted(self.row("use huge pages", "huge-pages", &[Seccomp])),
             self.row("use clone3", "clone3", &[Seccomp]),
             self.row("add a key", "add-key", &[Seccomp]),
             self.row("make a ring of keys", "key-ring", &[Seccomp]),
@@ -244,6 +252,7 @@ impl List<'_> {
             RunLimits { processes: 20, open_files: 64, tmp_bytes: 8 << 20, ..RunLimits::default() };
         let short = RunLimits { file_bytes: 1 << 20, ..small };
         let scarce = RunLimits { memory_bytes: 48 << 20, ..small };
+        let many_sockets = RunLimits { open_files: 1024, ..scarce };
         // Without a control group nobody could count it.
         let hidden = if self.probe.cgroup.is_available() { MemoryLimit } else { Seccomp };
         let much = |row| {
@@ -253,8 +262,19 @@ impl List<'_> {
         vec![
             within(small, self.row("start many processes", "many-processes 60", &[ProcessLimit])),
             much(self.row("use much memory", "much-memory 167772160", &[MemoryLimit])),
+            much(self.row(
+                "use memory when the main thread has ended",
+                "headless-memory 167772160",
+                &[MemoryLimit],
+            )),
+            within(
+                many_sockets,
+                self.row("keep memory in sockets", "socket-memory 400", &[MemoryLimit]),
+            ),
             much(self.row("hide memory", "hidden-memory 167772160", &[hidden])),
             within(small, self.row("fill /tmp", "fill /tmp 40000000 4000000", &[TmpLimit])),
+            self.row("queue many signals", "queue-signals 1500", &[ResourceLimits]),
+            self.row("watch many folders", "inotify-instances 48", &[ResourceLimits]),
             within(small, self.row("open many files", "open-files 200", &[ResourceLimits])),
             within(
                 short,

@@ -96,6 +96,8 @@ impl CgroupHandle {
                 write(memory, "memory.limit_in_bytes", bytes)?;
                 // Absent where the kernel does not account for swap.
                 absent_is_fine(write(memory, "memory.memsw.limit_in_bytes", bytes))?;
+                // What sockets of the Internet have queued is counted apart.
+                absent_is_fine(write(memory, "memory.kmem.tcp.limit_in_bytes", bytes / 4))?;
             }
             (CgroupBase::V2 { parent, .. }, Some(bytes)) => {
                 write(parent, "memory.max", bytes)?;

@@ -21,7 +21,7 @@ use nix::unistd::{ForkResult, Pid, dup2_stderr, dup2_stdin, dup2_stdout, pipe2, 
 use super::cgroup::CgroupHandle;
 use super::init::{self, Init};
 use super::ns::{self, Ids};
-use super::{StepContext as _, StepFailure, features};
+use super::{StepContext as _, StepFailure, features, watch};
 use crate::plan::HelperScript;
 use crate::process::{ProcessError, await_any, packet, pidfd_open, take_inherited};
 use crate::report::{HelperReport, HelperRequest, INHERIT_FD, LIFELINE_FD, REPORT_FD, REQUEST_FD};
@@ -124,6 +124,7 @@ fn supervise(
     let doors = group.as_ref().map_or(Ok(Vec::new()), CgroupHandle::entry_files)?;
     let enters_itself = !doors.is_empty();
     let null = File::options().read(true).write(true).open("/dev/null").step("open /dev/null")?;
+    let socket_bytes_max = watch::socket_bytes_max();
     let (go_read, go) = pipe2(OFlag::O_CLOEXEC).step("make a pipe")?;
     match ns::clone_into(&script.namespaces).step("make the namespaces")? {
         ForkResult::Child => {
@@ -138,6 +139,7 @@ fn supervise(
                 inherit,
                 null,
                 cgroup_files: doors,
+                socket_bytes_max,
                 go: go_read,
             })
         }
@@ -150,7 +152,7 @@ fn supervise(
             if born.is_err() {
                 end(child);
             }
-            watch(child, &lifeline);
+            wait_or_end(child, &lifeline);
             // silent-ok: how it ended is told by the first process itself.
             let _ = waitpid(child, None);
             if let Some(group) = &group {
@@ -162,7 +164,7 @@ fn supervise(
 }
 
 /// Waits until the first process ends; ends it when the lifeline is cut.
-fn watch(child: Pid, lifeline: &OwnedFd) {
+fn wait_or_end(child: Pid, lifeline: &OwnedFd) {
     let Ok(pidfd) = pidfd_open(child) else { return end(child) };
     loop {
         match await_any([pidfd.as_fd(), lifeline.as_fd()], None) {

@@ -45,6 +45,8 @@ pub(crate) struct Init<'a> {
     /// By which it enters its control group before anything else, and what it starts with
     /// it. Empty where there is none, or where the helper puts it there.
     pub(crate) cgroup_files: Vec<File>,
+    /// See [`watch::socket_bytes_max`].
+    pub(crate) socket_bytes_max: u64,
     /// Says that the program may start: where the helper puts this process into the control
     /// group, that it has.
     pub(crate) go: OwnedFd,
@@ -66,7 +68,8 @@ pub(crate) fn run(init: Init<'_>) -> ! {
 
 /// How the program ended; `None` when the launcher is gone or wants an end.
 fn start_and_wait(init: Init<'_>) -> Result<Option<ExitStatus>, StepFailure> {
-    let Init { script, ids, reporter, lifeline, inherit, null, cgroup_files: doors, go } = init;
+    let Init { script, ids, reporter, lifeline, inherit, null, cgroup_files: doors, .. } = init;
+    let (go, watch) = (init.go, Watcher::new(&script.watch, init.socket_bytes_max));
     cgroup::enter(doors)?;
     for step in &script.setup {
         set_up(step, ids, reporter)?;
@@ -82,17 +85,13 @@ fn start_and_wait(init: Init<'_>) -> Result<Option<ExitStatus>, StepFailure> {
     let Some(exec) = &script.exec else {
         leave_standard_streams(&null)?;
         reporter.say(&HelperReport::Started);
-        return serve::SessionServer::new(&confine, reporter).serve(
-            &script.watch,
-            &lifeline,
-            &ends,
-        );
+        return serve::SessionServer::new(&confine, reporter).serve(watch, &lifeline, &ends);
     };
     let born = PendingProgram { confine: &confine, exec, inherit, terminal: false };
     let program = start_program(born, &lifeline)?;
     leave_standard_streams(&null)?;
     reporter.say(&HelperReport::Started);
-    let end = look_after(program, &ends, &lifeline, &script.watch);
+    let end = look_after(program, &ends, &lifeline, watch);
     // silent-ok: where the namespace ends with us this is not needed; it is
     // where a drill took the namespace away.
     let _ = killpg(program, Signal::SIGKILL);
@@ -176,6 +175,23 @@ fn set_up(step: &Setup, ids: Ids, reporter: &Reporter) -> Result<(), StepFailure
         Setup::NoNesting => {
             fs::write("/proc/sys/user/max_user_namespaces", "0").step("forbid user namespaces")
         }
+        Setup::Inotify { instances, watches } => {
+            let set = |what, most: &u32| {
+                fs::write(format!("/proc/sys/user/max_inotify_{what}"), most.to_string())
+            };
+            set("instances", instances)
+                .and_then(|()| set("watches", watches))
+                .step("limit what is watched")
+        }
+        Setup::TcpBuffers { bytes_max } => {
+            let set = |which: &str| {
+                fs::write(
+                    format!("/proc/sys/net/ipv4/tcp_{which}"),
+                    format!("4096 16384 {bytes_max}"),
+                )
+            };
+            set("wmem").and_then(|()| set("rmem")).step("limit what sockets queue")
+        }
         Setup::SealProc => mount::seal_proc(),
         Setup::Hide => prctl::set_dumpable(false).step("close the first process to inspection"),
     }
@@ -186,9 +202,8 @@ fn look_after(
     program: Pid,
     ends: &SignalFd,
     lifeline: &OwnedFd,
-    limits: &TreeLimits,
+    mut watch: Watcher<'_>,
 ) -> Result<Option<ExitStatus>, StepFailure> {
-    let mut watch = Watcher::new(limits);
     loop {
         let ready = await_any([lifeline.as_fd(), ends.as_fd()], watch.patience());
         let [cut, _] = ready.step("wait for the program")?;
@@ -208,12 +223,13 @@ fn look_after(
 /// Looks at the sums of the tree, where nothing in the kernel does.
 pub(crate) struct Watcher<'a> {
     limits: &'a TreeLimits,
+    socket_bytes_max: u64,
     looked: Option<Instant>,
 }
 
 impl<'a> Watcher<'a> {
-    pub(crate) const fn new(limits: &'a TreeLimits) -> Self {
-        Self { limits, looked: None }
+    const fn new(limits: &'a TreeLimits, socket_bytes_max: u64) -> Self {
+        Self { limits, socket_bytes_max, looked: None }
     }
 
     const fn watches(&self) -> bool {
@@ -232,7 +248,7 @@ impl<'a> Watcher<'a> {
             return None;
         }
         self.looked = Some(now());
-        watch::exceeded(self.limits)
+        watch::exceeded(self.limits, self.socket_bytes_max)
     }
 }
 

@@ -17,6 +17,7 @@ pub(crate) fn apply(limits: &[ResourceLimit]) -> Result<(), StepFailure> {
             ResourceKind::Cpu => resource::Resource::RLIMIT_CPU,
             ResourceKind::Data => resource::Resource::RLIMIT_DATA,
             ResourceKind::Processes => resource::Resource::RLIMIT_NPROC,
+            ResourceKind::PendingSignals => resource::Resource::RLIMIT_SIGPENDING,
         };
         let step = || format!("limit {:?}", limit.resource);
         let (_, hard) = getrlimit(resource).step(step())?;

@@ -39,6 +39,22 @@ const NAMESPACE_FLAGS: [libc::c_int; 8] = [
 /// `TIOCSETD` loads line disciplines.
 const REFUSED_IOCTLS: [u64; 3] = [libc::TIOCSTI, libc::TIOCLINUX, libc::TIOCSETD];
 
+/// `F_SETLEASE` lets whoever can read a file keep every other program of the machine from
+/// opening it; `F_NOTIFY` is what was before inotify, and counted by nobody.
+const REFUSED_FILE_COMMANDS: [libc::c_int; 2] = [libc::F_SETLEASE, libc::F_NOTIFY];
+
+/// Where pages may be asked for that no limit of memory counts: the call, the argument with
+/// its flags, and the flag.
+const HUGE_PAGES: [(i64, u8, u32); 3] = [
+    (libc::SYS_mmap, 3, libc::MAP_HUGETLB.cast_unsigned()),
+    (libc::SYS_memfd_create, 1, libc::MFD_HUGETLB),
+    (libc::SYS_shmget, 2, libc::SHM_HUGETLB.cast_unsigned()),
+];
+
+/// The sandbox's first process, by its number inside. To slow it down takes capabilities that
+/// no program has; to limit it, and so to end it, takes none.
+const FIRST_PROCESS: u64 = 1;
+
 /// The bit of `O_TMPFILE` that is its own: it makes a file that gets its name later, and is
 /// no `O_CREAT`.
 const NAMELESS: u64 = 0o20_000_000;
@@ -151,6 +167,16 @@ fn judged(filter: &SyscallFilter) -> Result<SyscallRules, BackendError> {
     rules.insert(libc::SYS_clone, flags.collect::<Result<_, _>>()?);
     let ioctls = REFUSED_IOCTLS.iter().map(|request| rule(&[equal(1, *request)?]));
     rules.insert(libc::SYS_ioctl, ioctls.collect::<Result<_, _>>()?);
+    let commands = REFUSED_FILE_COMMANDS.iter().map(|command| {
+        let command = u64::from(command.cast_unsigned());
+        rule(&[equal(1, command)?])
+    });
+    rules.insert(libc::SYS_fcntl, commands.collect::<Result<_, _>>()?);
+    for (call, argument, flag) in HUGE_PAGES {
+        let flag = u64::from(flag);
+        rules.insert(call, vec![rule(&[masked(argument, flag, flag)?])?]);
+    }
+    rules.insert(libc::SYS_prlimit64, vec![rule(&[equal(0, FIRST_PROCESS)?])?]);
     let unix = libc::AF_UNIX.cast_unsigned().into();
     let inet = libc::AF_INET.cast_unsigned().into();
     let inet6 = libc::AF_INET6.cast_unsigned().into();

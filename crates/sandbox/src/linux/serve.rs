@@ -24,7 +24,7 @@ use super::init::{Watcher, reap_next, start_program};
 use super::program::{Confinement, PendingProgram};
 use super::{StepContext as _, StepFailure};
 use crate::outcome::ExitStatus;
-use crate::plan::{ProgramExec, TreeLimits};
+use crate::plan::ProgramExec;
 use crate::process::packet;
 use crate::report::{HelperReport, SessionRequest};
 
@@ -54,11 +54,10 @@ impl<'a> SessionServer<'a> {
     /// Serves until the launcher is gone or wants an end, or a limit of the whole is exceeded.
     pub(crate) fn serve(
         mut self,
-        limits: &TreeLimits,
+        mut watch: Watcher<'_>,
         lifeline: &OwnedFd,
         ends: &SignalFd,
     ) -> Result<Option<ExitStatus>, StepFailure> {
-        let mut watch = Watcher::new(limits);
         loop {
             let ready = self.wait(lifeline, ends, watch.patience()).step("wait for orders")?;
             if ready[0] {

@@ -2,7 +2,7 @@
 //!
 //! Runs in the namespace's first process, whose `/proc` shows exactly the
 //! tree. What it cannot see (memory that belongs to no process) the list of
-//! system calls refuses at this level.
+//! system calls refuses at this level; sockets it takes for as large as they can be.
 
 use std::fs;
 use std::path::Path;
@@ -16,6 +16,9 @@ use crate::plan::TreeLimits;
 /// How often the sum is taken.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(20);
 
+/// What a socket may ask for where nobody sets it.
+const USUAL_SOCKET_BYTES: u64 = 212_992;
+
 /// What a tree uses.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct TreeUsage {
@@ -23,10 +26,24 @@ struct TreeUsage {
     processes: u32,
 }
 
+/// The most that one socket can have queued, in bytes, so far as this machine's settings say;
+/// in a network of its own they cannot be read.
+pub(crate) fn socket_bytes_max() -> u64 {
+    let set = |name: &str| {
+        // silent-ok: what cannot be read is as the kernel has it when nobody sets it.
+        let text = fs::read_to_string(format!("/proc/sys/net/core/{name}")).ok();
+        text.and_then(|text| text.trim().parse().ok()).unwrap_or(USUAL_SOCKET_BYTES)
+    };
+    // The kernel doubles what a program asks for.
+    2 * set("wmem_max").max(set("rmem_max"))
+}
+
 /// How the run must end now, if a sum is over its limit.
-pub(crate) fn exceeded(watch: &TreeLimits) -> Option<ExitStatus> {
+pub(crate) fn exceeded(watch: &TreeLimits, socket_bytes_max: u64) -> Option<ExitStatus> {
     let usage = usage(watch.files_in_memory.as_deref());
-    if watch.memory_bytes.is_some_and(|limit| usage.memory_bytes > limit) {
+    // Apart from the sum, since few sockets are as full as they can be.
+    let in_sockets = sockets().saturating_mul(socket_bytes_max);
+    if watch.memory_bytes.is_some_and(|limit| usage.memory_bytes.max(in_sockets) > limit) {
         return Some(ExitStatus::MemoryExceeded);
     }
     if watch.processes.is_some_and(|limit| usage.processes > limit) {
@@ -50,7 +67,7 @@ fn usage(files: Option<&Path>) -> TreeUsage {
         }
         // A process may end between the two looks.
         if let Ok(status) = fs::read_to_string(entry.path().join("status")) {
-            let one = of_process(&status);
+            let one = of_process(&status, || statuses(&entry.path().join("task")));
             sum.memory_bytes = sum.memory_bytes.saturating_add(one.memory_bytes);
             sum.processes = sum.processes.saturating_add(one.processes);
         }
@@ -59,18 +76,40 @@ fn usage(files: Option<&Path>) -> TreeUsage {
 }
 
 /// Memory that cannot be dropped: anonymous and shared pages, not those of
-/// mapped files. Threads count as processes, as they do for the kernel.
-fn of_process(status: &str) -> TreeUsage {
-    let number = |key: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(key))?;
-        line.split_whitespace().next()?.parse::<u64>().ok()
-    };
-    let kibibytes = number("RssAnon:").unwrap_or(0) + number("RssShmem:").unwrap_or(0);
-    let threads = number("Threads:").unwrap_or(1);
+/// mapped files. Where the first thread has ended only the others tell of it. Threads count as
+/// processes, as they do for the kernel.
+fn of_process(status: &str, others: impl FnOnce() -> Vec<String>) -> TreeUsage {
+    let threads = number(status, "Threads:").unwrap_or(1);
+    let memory =
+        |status: &str| Some(number(status, "RssAnon:")? + number(status, "RssShmem:").unwrap_or(0));
+    let kibibytes = memory(status).or_else(|| match threads {
+        ..=1 => None,
+        _ => others().iter().find_map(|status| memory(status)),
+    });
+    let kibibytes = kibibytes.unwrap_or(0);
     TreeUsage {
         memory_bytes: kibibytes.saturating_mul(1024),
         processes: u32::try_from(threads).unwrap_or(u32::MAX),
     }
+}
+
+fn number(status: &str, key: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(key))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// What is said of each thread in a folder of them.
+fn statuses(threads: &Path) -> Vec<String> {
+    let threads = fs::read_dir(threads).into_iter().flatten().flatten();
+    // silent-ok: a thread may end between the two looks.
+    threads.filter_map(|thread| fs::read_to_string(thread.path().join("status")).ok()).collect()
+}
+
+/// How many sockets this network has, those among them that are closed and not yet read.
+fn sockets() -> u64 {
+    let text = fs::read_to_string("/proc/net/sockstat").unwrap_or_default();
+    // Fail closed: what nobody counts may be any number.
+    number(&text, "sockets: used").unwrap_or(u64::MAX)
 }
 
 /// What the files of a file system use.
@@ -88,9 +127,25 @@ mod tests {
     fn reads_what_counts_of_a_process() {
         let status = "Name:\tx\nVmRSS:\t  900 kB\nRssAnon:\t  100 kB\nRssFile:\t  792 kB\n\
                       RssShmem:\t    8 kB\nThreads:\t3\n";
-        assert_eq!(of_process(status), TreeUsage { memory_bytes: 108 << 10, processes: 3 });
+        let none = Vec::new;
+        assert_eq!(of_process(status, none), TreeUsage { memory_bytes: 108 << 10, processes: 3 });
         // A zombie has no memory lines and is still a process.
         let zombie = "Name:\tx\nState:\tZ (zombie)\nThreads:\t1\n";
-        assert_eq!(of_process(zombie), TreeUsage { memory_bytes: 0, processes: 1 });
+        assert_eq!(of_process(zombie, none), TreeUsage { memory_bytes: 0, processes: 1 });
+        // Neither has one whose other threads go on, and they have the memory.
+        let headless = "Name:\tx\nState:\tZ (zombie)\nThreads:\t3\n";
+        let others = || vec![headless.to_owned(), status.to_owned(), status.to_owned()];
+        assert_eq!(
+            of_process(headless, others),
+            TreeUsage { memory_bytes: 108 << 10, processes: 3 }
+        );
+    }
+
+    #[test]
+    fn sockets_count() {
+        let before = sockets();
+        let _pair = std::os::unix::net::UnixStream::pair().unwrap();
+        assert!(before < u64::MAX && sockets() >= 2);
+        assert!(socket_bytes_max() >= 2 * 4096);
     }
 }

@@ -35,6 +35,14 @@ pub const PATH_INSIDE: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin
 /// kernel's own limit for one argument is 128 KiB.
 const ARGUMENT_BYTES_MAX: usize = 128 << 10;
 
+/// What the kernel counts for a user of the host, whoever the user is inside: a sandbox may
+/// have so much of it, and the rest of what the user may have is left to others.
+const PENDING_SIGNALS: u64 = 1024;
+/// What the kernel lets a socket queue where nobody sets it.
+const SOCKET_BYTES: u64 = 212_992;
+const INOTIFY_INSTANCES: u32 = 32;
+const INOTIFY_WATCHES: u32 = 16_384;
+
 /// Where programs look for a proxy. Some know one spelling, some the other.
 const PROXY_VARIABLES: [(&str, &str); 6] = [
     ("http_proxy", PROXY_INSIDE),
@@ -80,7 +88,7 @@ pub fn plan(spec: &SandboxSpec, probe: &Probe) -> Result<Plan, PlanRefusal> {
     let script = HelperScript {
         cgroup,
         namespaces: namespaces(spec),
-        setup: setup(spec),
+        setup: setup(spec, enforcement),
         watch,
         confine: confine(spec, probe, enforcement),
         exec: exec(&spec.program, &spec.env, spec.network, spec.defences),
@@ -191,7 +199,7 @@ fn namespaces(spec: &SandboxSpec) -> Vec<Namespace> {
     namespaces
 }
 
-fn setup(spec: &SandboxSpec) -> Vec<Setup> {
+fn setup(spec: &SandboxSpec, enforcement: Enforcement) -> Vec<Setup> {
     let has = |defence| spec.defences.has(defence);
     let mut steps = Vec::new();
     if has(Defence::Users) {
@@ -207,6 +215,10 @@ fn setup(spec: &SandboxSpec) -> Vec<Setup> {
     if spec.network == Network::Proxied && has(Defence::Network) {
         steps.push(Setup::Proxy { port: PROXY_PORT });
     }
+    let is_own = spec.network != Network::None && has(Defence::Network);
+    if is_own && enforcement == Enforcement::Rlimits {
+        steps.push(Setup::TcpBuffers { bytes_max: SOCKET_BYTES });
+    }
     steps.push(Setup::PrivateMounts);
     if has(Defence::Files) {
         steps.push(Setup::Root(root::nodes(spec)));
@@ -216,6 +228,10 @@ fn setup(spec: &SandboxSpec) -> Vec<Setup> {
     // On the host's own namespace this would be a change of the host.
     if has(Defence::Nesting) && has(Defence::Users) {
         steps.push(Setup::NoNesting);
+    }
+    if has(Defence::ResourceLimits) && has(Defence::Users) {
+        let (instances, watches) = (INOTIFY_INSTANCES, INOTIFY_WATCHES);
+        steps.push(Setup::Inotify { instances, watches });
     }
     if has(Defence::Files) {
         steps.push(Setup::SealProc);
@@ -273,6 +289,7 @@ fn resource_limits(spec: &SandboxSpec, enforcement: Enforcement) -> Vec<Resource
             (ResourceKind::FileSize, limits.file_bytes),
             (ResourceKind::OpenFiles, u64::from(limits.open_files)),
             (ResourceKind::Cpu, cpu_seconds),
+            (ResourceKind::PendingSignals, PENDING_SIGNALS),
         ]);
     }
     if enforcement == Enforcement::Rlimits {

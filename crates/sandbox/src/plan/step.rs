@@ -87,6 +87,18 @@ pub enum Setup {
     FreshProc,
     /// Forbid further user namespaces.
     NoNesting,
+    /// Limit what the namespace's users may have of inotify, which the host counts too.
+    Inotify {
+        /// How many instances.
+        instances: u32,
+        /// How many files watched.
+        watches: u32,
+    },
+    /// Limit what a TCP socket of this network has queued without being asked to.
+    TcpBuffers {
+        /// In each direction.
+        bytes_max: u64,
+    },
     /// Make `/proc` read-only.
     SealProc,
     /// Close this process to inspection and core dumps.
@@ -240,6 +252,8 @@ pub enum ResourceKind {
     Data,
     /// Processes of this user in this user namespace.
     Processes,
+    /// Signals that are queued for this user's processes.
+    PendingSignals,
 }
 
 /// What Landlock permits.

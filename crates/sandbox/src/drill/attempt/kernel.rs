@@ -1,6 +1,6 @@
 //! Attempts on what administers a machine. Must never change how it is administered.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
@@ -10,8 +10,11 @@ use nix::pty::openpty;
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{chroot, gethostname, sethostname, setsid};
 
-use super::{answer, given, require, require_secret};
+use super::{answer, any, given, require, require_secret};
 use crate::drill::FIXTURE_INSIDE;
+
+/// `DN_DELETE` of the kernel's interface.
+const DN_DELETE: i32 = 8;
 
 pub(super) fn attempt(words: &[&str]) -> Option<io::Result<()>> {
     let none = None::<&str>;
@@ -39,10 +42,35 @@ pub(super) fn attempt(words: &[&str]) -> Option<io::Result<()>> {
         ["have-capabilities"] => have_capabilities(),
         ["shared-memory", key] => shared_memory(key.parse().ok()?),
         ["leave-group", members] if members.ends_with("/cgroup.procs") => fs::write(members, "0"),
+        ["lease", ref paths @ ..] => {
+            any(paths, |path| file_command(path, libc::F_SETLEASE, libc::F_RDLCK))
+        }
+        ["notify", path] => file_command(path, libc::F_NOTIFY, DN_DELETE),
+        ["huge-pages"] => huge_pages(),
         ["type"] => type_into_terminal(),
         [call] => return system_call(call),
         _ => return None,
     })
+}
+
+/// Asks for something by an open file, until this process closes it.
+fn file_command(path: &str, command: i32, value: i32) -> io::Result<()> {
+    let file = File::open(path)?;
+    // SAFETY: both commands take a number.
+    given(unsafe { libc::fcntl(file.as_raw_fd(), command, value) })
+}
+
+/// Makes a file of huge pages, without any in it, or asks for one page.
+fn huge_pages() -> io::Result<()> {
+    let (none, bytes) = (std::ptr::null_mut(), 2 << 20);
+    let how = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_HUGETLB;
+    // SAFETY: the name is terminated; the page is nowhere yet, and nobody touches it.
+    unsafe {
+        given(libc::memfd_create(c"huge".as_ptr(), libc::MFD_HUGETLB)).or_else(|_| {
+            let page = libc::mmap(none, bytes, libc::PROT_READ, how, -1, 0);
+            given(page as libc::c_long)
+        })
+    }
 }
 
 /// What is one call of the kernel and nothing more.

@@ -16,6 +16,7 @@ pub(super) fn attempt(words: &[&str]) -> Option<io::Result<()>> {
     let (name, number) = match *words {
         ["be-victim"] => return Some(be_victim()),
         ["kill-parent", parent] => return Some(kill_parent(parent)),
+        ["limit-parent"] => return Some(limit(getppid().as_raw())),
         [name, number] => (name, number.parse::<i32>().ok()?),
         _ => return None,
     };
