@@ -64,7 +64,7 @@ impl Replay {
     /// # Errors
     /// When the log cannot be used.
     pub fn of(folder: &Path) -> Result<Self, DevnetError> {
-        let (mut journal, birth) = Journal::open(folder, GenesisRecord::new(crate::CHAIN_ID, 0))?;
+        let (mut journal, birth) = Journal::open(folder, GenesisRecord::new(crate::CHAIN_ID, 0)?)?;
         let mut chain = Chain::new(birth.chain_id, birth.time)?;
         let mut sent = Vec::new();
         while let Some(record) = journal.next_record()? {

@@ -18,7 +18,7 @@ use alloy_primitives::{B256, Keccak256, hex};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::chain::ChainOperation;
+use crate::chain::{ChainOperation, ChainRefusal, token_digest};
 use crate::error::DevnetError;
 
 /// The log's name in its folder.
@@ -41,12 +41,18 @@ pub(crate) struct GenesisRecord {
     pub(crate) chain_id: u64,
     /// The time of block 0, in seconds since the Unix epoch.
     pub(crate) time: u64,
+    /// The digest of the code that makes the token; chains of older versions do not say it.
+    #[serde(default)]
+    pub(crate) token: Option<B256>,
 }
 
 impl GenesisRecord {
     /// The beginning of a chain.
-    pub(crate) const fn new(chain_id: u64, time: u64) -> Self {
-        Self { version: VERSION, chain_id, time }
+    ///
+    /// # Errors
+    /// When the token that was compiled in is unreadable.
+    pub(crate) fn new(chain_id: u64, time: u64) -> Result<Self, ChainRefusal> {
+        Ok(Self { version: VERSION, chain_id, time, token: Some(token_digest()?) })
     }
 }
 

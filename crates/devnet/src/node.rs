@@ -41,7 +41,7 @@ impl Node {
         clock: Arc<dyn Clock>,
         faults: Arc<dyn Faults>,
     ) -> Result<Self, DevnetError> {
-        let birth = GenesisRecord::new(chain_id, seconds(clock.as_ref()));
+        let birth = GenesisRecord::new(chain_id, seconds(clock.as_ref()))?;
         let (chain, journal) = match data {
             None => (Chain::new(chain_id, birth.time)?, None),
             Some(folder) => {
@@ -135,15 +135,24 @@ impl Node {
 
 /// Does all that a log says.
 fn replay(folder: &Path, birth: GenesisRecord) -> Result<(Chain, Journal), DevnetError> {
-    let wanted = birth.chain_id;
-    let (mut journal, birth) = Journal::open(folder, birth)?;
-    if birth.chain_id != wanted {
+    let ours = birth;
+    let (mut journal, birth) = Journal::open(folder, ours)?;
+    if birth.chain_id != ours.chain_id {
         return Err(journal.damaged("there is a chain with another id"));
     }
+    if birth.token.is_some() && birth.token != ours.token {
+        return Err(journal.damaged("another version of the program began it, with another token"));
+    }
+    let elsewhere = match birth.token {
+        Some(_) => "there is an act that does not lead to the block it names",
+        None => {
+            "an act leads elsewhere: an older version of the program, with another token, may have begun it"
+        }
+    };
     let mut chain = Chain::new(birth.chain_id, birth.time)?;
     while let Some(JournalEntry { act, head }) = journal.next_record()? {
         if chain.perform(&act).is_err() || chain.head() != head {
-            return Err(journal.damaged("there is an act that does not lead to the block it names"));
+            return Err(journal.damaged(elsewhere));
         }
     }
     journal.cut_torn_line()?;

@@ -84,18 +84,16 @@ impl Store {
         self.write(WriteOptions::new("store an entry of the schedule"), work).await
     }
 
-    /// Removes an entry that the automaton set itself. One that runs reports first; it goes
-    /// when it is removed again.
+    /// Removes an entry that the automaton set itself; whether it is gone. One that runs is
+    /// off, reports first, and goes when it is removed again.
     ///
     /// # Errors
     /// When SQLite fails.
-    pub async fn unschedule(&self, name: String) -> Result<(), StoreError> {
+    pub async fn unschedule(&self, name: String) -> Result<bool, StoreError> {
         let work = move |tx: &Tx<'_>| {
-            let own = "name = ?1 AND origin = 'agent'";
-            tx.exec(&format!("UPDATE heartbeat_schedule SET enabled = 0 WHERE {own}"), [&name])?;
-            let idle = format!("DELETE FROM heartbeat_schedule WHERE {own} AND lease_run IS NULL");
-            tx.exec(&idle, [&name])?;
-            Ok(())
+            let gone = tx.exec(sql!("task_remove_own"), [&name])? > 0;
+            tx.exec(sql!("task_disable_own"), [&name])?;
+            Ok(gone)
         };
         self.write(WriteOptions::new("remove an entry of the schedule"), work).await
     }

@@ -4,10 +4,14 @@
 //! have other names or forms than here. Only what means exactly the same is taken over; all
 //! else stays as it is and is refused by the schema. Nothing may be rounded, dropped or guessed.
 
+use automaton_core::tool::ArgsHash;
 use serde_json::{Map, Number, Value};
 
-/// The longest name that a fact gets from its own words, in characters.
-const KEY_CHARS_MAX: usize = 64;
+/// The longest name that a fact gets from its own words alone, in characters.
+const KEY_CHARS_MAX: usize = 100;
+
+/// Digits of its hash in the name of a longer one.
+const HASH_DIGITS: usize = 12;
 
 /// Gives the arguments of a tool the names and forms that it has for them.
 pub fn rename_arguments(tool: &str, arguments: &mut Map<String, Value>) {
@@ -17,8 +21,8 @@ pub fn rename_arguments(tool: &str, arguments: &mut Map<String, Value>) {
             dollars(arguments, "amount_usd", "amount_cents");
         }
         "remember_fact" => {
-            rename(arguments, "fact", "value");
             name_fact(arguments);
+            rename(arguments, "fact", "value");
         }
         "x402_fetch" => parse_headers(arguments),
         _ => {}
@@ -57,15 +61,21 @@ fn cents_of(number: &Number) -> Option<u64> {
     format!("{whole}{part:0<2}").parse().ok()
 }
 
-/// A fact without a name has its first words for one.
+/// A fact in their form has no name: its words are one, and where they are many their
+/// beginning and a hash, so that two facts that begin alike stay two.
 fn name_fact(arguments: &mut Map<String, Value>) {
-    let (Some(Value::String(fact)), false) =
-        (arguments.get("value"), arguments.contains_key("key"))
-    else {
+    if arguments.contains_key("key") || arguments.contains_key("value") {
         return;
+    }
+    let Some(fact @ Value::String(text)) = arguments.get("fact") else { return };
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let key = match words.char_indices().nth(KEY_CHARS_MAX) {
+        None => words,
+        Some((end, _)) => {
+            let hash = ArgsHash::of(fact).to_string();
+            format!("{} {}", &words[..end], &hash[..HASH_DIGITS])
+        }
     };
-    let words: Vec<&str> = fact.split_whitespace().collect();
-    let key: String = words.join(" ").chars().take(KEY_CHARS_MAX).collect();
     arguments.insert("key".to_owned(), key.into());
 }
 
@@ -126,11 +136,23 @@ mod tests {
             ("transfer_credits", json!({"amount_usd": 5, "amount_cents": 1})),
             ("transfer_credits", json!({"to": "0x1", "to_address": "0x2"})),
             ("remember_fact", json!({"fact": "a", "value": "b", "key": "k"})),
+            ("remember_fact", json!({"category": "self", "value": "a"})),
             ("x402_fetch", json!({"headers": "Accept: text/plain"})),
             ("write_file", json!({"to": "a", "fact": "b"})),
         ] {
             assert_eq!(renamed(tool, arguments.clone()), arguments, "{tool}");
         }
+    }
+
+    #[test]
+    fn long_facts_that_begin_alike_have_names_of_their_own() {
+        let name = |end: &str| {
+            let fact = "é ".repeat(200) + end;
+            renamed("remember_fact", json!({"fact": fact}))["key"].as_str().unwrap().to_owned()
+        };
+        assert_eq!(name("one"), name("one"));
+        assert_ne!(name("one"), name("two"));
+        assert_eq!(name("one").chars().count(), KEY_CHARS_MAX + 1 + HASH_DIGITS);
     }
 
     proptest! {

@@ -41,9 +41,12 @@ impl context::ScheduleHandle for AgentSchedule {
                     told
                 }
                 ScheduleEdit::Removed(name) => {
-                    let told = format!("'{name}' is removed.");
-                    store.unschedule(name).await.map_err(of_store)?;
-                    told
+                    match store.unschedule(name.clone()).await.map_err(of_store)? {
+                        true => format!("'{name}' is removed."),
+                        false => {
+                            format!("'{name}' runs now and is off. Remove it when it is done.")
+                        }
+                    }
                 }
             };
             self.editor.changed.notify_one();

@@ -430,3 +430,20 @@ fn ended(turn: TurnId, call: CallId, tool: &str, status: CallStatus, text: &str)
     let tool = tool.chars().take(64).collect();
     Event::CallFinished { turn, call, tool, status, result, duration_ms: 0 }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_in_the_words_of_other_runtimes_is_the_call_that_it_means() {
+        let checker = Checker::new(&list::specs()).unwrap();
+        let to = "0x00000000000000000000000000000000000000aa";
+        let arguments = format!(r#"{{"to": "{to}", "amount_usd": 0.29, "reason": "thanks"}}"#);
+        let tool = "transfer_credits".to_owned();
+        let (call, _) =
+            parsed_call(&checker, &RawCall { provider_id: None, tool, arguments }).unwrap();
+        assert_eq!(call.arguments["to_address"], to);
+        assert_eq!(call.arguments["amount_cents"], 29);
+    }
+}

@@ -236,6 +236,13 @@ fn in_words(status: &Status, screen: &Viewport) -> String {
 
 fn state_in_words(status: &Status, clock: &WallClock, now: Timestamp) -> String {
     let mut told = phrases::state(status.state).to_owned();
+    let is_awake = matches!(
+        status.state,
+        AgentState::Waking | AgentState::Running | AgentState::LowCompute | AgentState::Critical
+    );
+    if is_awake && status.running.is_none() {
+        told.push_str(" when it stopped");
+    }
     if let Some(sleep) = status.sleep {
         let until = match sleep.until {
             Some(until) => format!("{} ({})", clock.near(until, now), ago(until, now)),

@@ -27,16 +27,16 @@ pub(super) async fn refuse(State(app): State<Arc<App>>, headers: HeaderMap, uri:
 fn instead(path: &str) -> Option<&'static str> {
     let rest = path.strip_prefix("/v1/")?;
     let mut names = rest.split('/');
-    match (names.next()?, names.next()?, names.next()) {
+    match (names.next()?, names.next().is_some(), names.next()) {
         ("domains", ..) => Some(
             "This cloud sells no domains and serves no DNS. An exposed port has a public_url: \
              POST /v1/sandboxes/{id}/ports/expose",
         ),
-        ("sandboxes", _, Some("run")) => Some(
+        ("sandboxes", true, Some("run")) => Some(
             "This cloud runs commands, not code by itself. Name the interpreter in a command, \
              such as python3 -c '…': POST /v1/sandboxes/{id}/exec",
         ),
-        ("sandboxes", _, Some("pty" | "terminal-session")) => Some(
+        ("sandboxes", true, Some("pty" | "terminal-session")) => Some(
             "This cloud has no terminals. Run commands one by one; what they leave running stays: \
              POST /v1/sandboxes/{id}/exec",
         ),
@@ -51,6 +51,7 @@ mod tests {
     #[test]
     fn what_others_have_is_named_and_nothing_else() {
         for path in [
+            "/v1/domains",
             "/v1/domains/search",
             "/v1/domains/a.example/dns/1",
             "/v1/sandboxes/1/run",
@@ -60,7 +61,7 @@ mod tests {
         ] {
             assert!(instead(path).is_some(), "{path}");
         }
-        for path in ["/", "/v1/domains", "/v1/domain/x", "/v1/sandboxes/1/x", "/domains/search"] {
+        for path in ["/", "/v1/domainsx", "/v1/domain/x", "/v1/sandboxes/1/x", "/domains/search"] {
             assert!(instead(path).is_none(), "{path}");
         }
     }

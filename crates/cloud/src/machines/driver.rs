@@ -196,8 +196,8 @@ pub enum DriverError {
     #[error("nobody listens there")]
     #[class(Transient)]
     Refused,
-    /// One upload at a time.
-    #[error("another upload into the sandbox is under way")]
+    /// As many files as may be on their way at once.
+    #[error("other files of the sandbox are under way")]
     #[class(Transient)]
     Busy,
     /// What was to be written stopped coming.

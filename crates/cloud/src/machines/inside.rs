@@ -9,7 +9,7 @@ use automaton_core::wire::cloud::{FileEntry, FileEntryKind};
 use super::driver::{DriverError, DriverResult, ENTRIES_MAX};
 
 /// The script that starts them.
-pub(super) const INSIDE: &str = include_str!("podman/inside.sh");
+pub(super) const INSIDE: &str = include_str!("inside.sh");
 /// Bytes of what is listed that are read: so many entries with the longest names.
 pub(super) const LIST_BYTES_MAX: usize = ENTRIES_MAX * 300;
 

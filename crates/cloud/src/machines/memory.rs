@@ -16,6 +16,8 @@ use super::process::RunningMachine;
 
 /// The largest file, in bytes: all of it is held here on its way.
 const BYTES_MAX: usize = 4 << 20;
+/// Files of one machine that are on their way at once.
+pub(super) const AT_ONCE_MAX: usize = 4;
 /// How long a program may take.
 const WITHIN: Duration = Duration::from_secs(60);
 
@@ -78,6 +80,7 @@ impl FilesInMemory {
             what: "run a program in the machine",
             why: chain(&error).to_string(),
         };
+        let _turn = self.0.files.try_acquire().map_err(|_| DriverError::Busy)?;
         let words = ["sh", "-c", INSIDE, "sh"].iter().chain(words);
         let program = Program::Argv(words.map(|&word| word.to_owned()).collect());
         let mut task = SessionProgram { stdin: input, ..SessionProgram::new(program) };

@@ -24,7 +24,7 @@ use automaton_sandbox::{
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 use super::dial::{Dialer, apart};
 use super::disk::{MachineDisks, TMP, failed, place, shown};
@@ -67,6 +67,14 @@ pub(super) struct RunningMachine {
     pub(super) session: Session,
     /// Its way out, which is served until this is dropped.
     way: Option<(Arc<MachineEgress>, oneshot::Sender<()>)>,
+    /// A turn for each file in memory that may be on its way.
+    pub(super) files: Semaphore,
+}
+
+impl RunningMachine {
+    fn new(session: Session, way: Option<(Arc<MachineEgress>, oneshot::Sender<()>)>) -> Self {
+        Self { session, way, files: Semaphore::new(memory::AT_ONCE_MAX) }
+    }
 }
 
 /// What is up, and the tickets of what is on its way there: nothing that was stopped meanwhile
@@ -163,7 +171,8 @@ impl ProcessDriverState {
         let mut session = session.map_err(|error| told(&error))?;
         let served = way.zip(session.take_proxy());
         let way = served.map(|(way, proxy)| self.serve(way, proxy)).transpose()?;
-        let arrived = self.up().arrive(boot.id, ticket, Arc::new(RunningMachine { session, way }));
+        let arrived =
+            self.up().arrive(boot.id, ticket, Arc::new(RunningMachine::new(session, way)));
         arrived.map_err(|_late| DriverError::Down)
     }
 

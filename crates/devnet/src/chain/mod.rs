@@ -26,7 +26,7 @@ pub(crate) use block::Block;
 pub(crate) use evm::{BASE_FEE, BLOCK_GAS};
 pub(crate) use pending::PendingTransaction;
 pub use refusal::ChainRefusal;
-pub(crate) use token::usdc_of;
+pub(crate) use token::{token_digest, usdc_of};
 
 use block::BlockTransaction;
 use evm::{BlockEnvironment, Evm, EvmState};
@@ -142,7 +142,7 @@ impl Chain {
         let faucet = AccountInfo { balance: wei, ..AccountInfo::default() };
         chain.state.insert_account_info(FAUCET, faucet);
         let setting = BlockEnvironment { chain_id: id, number: 0, time, random: B256::ZERO };
-        let code = token::creation_code().map_err(|error| ChainRefusal::Evm(error.to_string()))?;
+        let code = token::creation_code()?;
         let tx = chain.faucet_sends(TxKind::Create, U256::ZERO, code);
         let deployed = Evm { state: &chain.state, setting }.transact(&tx)?;
         let none = || ChainRefusal::Evm("the token is not at its address".to_owned());

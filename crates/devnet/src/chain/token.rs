@@ -5,10 +5,11 @@
 //! [`FAUCET`] is the end of a hash, and its transactions carry no valid
 //! signature. What the token says of the chain, it asks the EVM.
 
-use alloy_primitives::hex::FromHexError;
-use alloy_primitives::{Address, Bytes, U256, address, hex};
+use alloy_primitives::{Address, B256, Bytes, U256, address, hex, keccak256};
 use alloy_sol_types::{SolCall, sol};
 use automaton_core::wire::x402::ChainId;
+
+use super::ChainRefusal;
 
 sol! {
     /// `UsdCoin.mint`, which only the owner may call.
@@ -40,8 +41,17 @@ pub(crate) const ETHER: u128 = 1_000_000_000_000_000_000;
 ///
 /// # Errors
 /// When the file that was compiled in is no hexadecimal text.
-pub(crate) fn creation_code() -> Result<Bytes, FromHexError> {
-    hex::decode(include_str!("../../contracts/UsdCoin.hex").trim_end()).map(Bytes::from)
+pub(crate) fn creation_code() -> Result<Bytes, ChainRefusal> {
+    let code = hex::decode(include_str!("../../contracts/UsdCoin.hex").trim_end());
+    code.map(Bytes::from).map_err(|error| ChainRefusal::Evm(error.to_string()))
+}
+
+/// What tells this token's code from another version's.
+///
+/// # Errors
+/// As [`creation_code`].
+pub(crate) fn token_digest() -> Result<B256, ChainRefusal> {
+    creation_code().map(keccak256)
 }
 
 /// The input of a call that mints.

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use alloy_primitives::{TxKind, U256};
+use alloy_primitives::{TxKind, U256, hex, keccak256};
 use automaton_core::error::Classified;
 use automaton_core::faults::{FaultPoint, Faults, NoFaults};
 use automaton_core::money::MicroUsdc;
@@ -135,6 +135,22 @@ async fn a_chain_has_one_process_and_one_id() {
     };
     let error = Devnet::start(config).await.map(|_| ()).unwrap_err();
     assert!(matches!(error, DevnetError::Damaged { line: 1, .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_chain_of_another_token_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let open_with = async |fields: &str| {
+        let json = format!(r#"{{"version":1,"chain_id":{CHAIN_ID},"time":9{fields}}}"#);
+        let sum = keccak256([&[0; 32], json.as_bytes()].concat());
+        fs::write(log(folder.path()), format!("{} {json}\n", hex::encode(sum))).unwrap();
+        open(folder.path()).await
+    };
+    let digest = keccak256("another token");
+    let error = open_with(&format!(r#","token":"{digest}""#)).await.map(drop).unwrap_err();
+    assert!(error.to_string().contains("with another token"), "{error}");
+    // One that does not say it may have ours, until an act shows that it has not.
+    open_with("").await.unwrap().devnet.stop().await;
 }
 
 /// Copies the log at a fault point, as a crash would leave it.

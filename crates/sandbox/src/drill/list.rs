@@ -259,7 +259,7 @@ impl List<'_> {
             let taken = Control::InTests("it would take memory from your machine");
             within(scarce, only(taken, row))
         };
-        vec![
+        let mut rows = vec![
             within(small, self.row("start many processes", "many-processes 60", &[ProcessLimit])),
             much(self.row("use much memory", "much-memory 167772160", &[MemoryLimit])),
             much(self.row(
@@ -280,6 +280,10 @@ impl List<'_> {
                 short,
                 self.row("write a huge file", "fill . 3000000 3000000", &[ResourceLimits]),
             ),
-        ]
+        ];
+        if !self.probe.cgroup.is_available() {
+            rows.push(self.row("make a socket larger", "enlarge-socket", &[Seccomp]));
+        }
+        rows
     }
 }

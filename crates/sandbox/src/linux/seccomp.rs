@@ -51,6 +51,11 @@ const HUGE_PAGES: [(i64, u8, u32); 3] = [
     (libc::SYS_shmget, 2, libc::SHM_HUGETLB.cast_unsigned()),
 ];
 
+/// What makes a socket hold more than it does by itself, which is what it is taken for where
+/// no control group counts it.
+const SOCKET_SIZES: [libc::c_int; 4] =
+    [libc::SO_SNDBUF, libc::SO_RCVBUF, libc::SO_SNDBUFFORCE, libc::SO_RCVBUFFORCE];
+
 /// The sandbox's first process, by its number inside. To slow it down takes capabilities that
 /// no program has; to limit it, and so to end it, takes none.
 const FIRST_PROCESS: u64 = 1;
@@ -189,6 +194,14 @@ fn judged(filter: &SyscallFilter) -> Result<SyscallRules, BackendError> {
     };
     let raw_socket = rule(&[differs(0, unix)?, masked(1, SOCKET_TYPE_MASK, raw)?])?;
     rules.insert(libc::SYS_socket, vec![family, raw_socket]);
+    if filter.shared_memory == SharedMemory::Refused {
+        let level = equal(1, libc::SOL_SOCKET.cast_unsigned().into())?;
+        let sizes = SOCKET_SIZES.iter().map(|option| {
+            let option = equal(2, option.cast_unsigned().into())?;
+            rule(&[level.clone(), option])
+        });
+        rules.insert(libc::SYS_setsockopt, sizes.collect::<Result<_, _>>()?);
+    }
     rules.insert(libc::SYS_socketpair, vec![rule(&[differs(0, unix)?])?]);
     rules.insert(libc::SYS_mknodat, [device_rules(2)?, privilege_rules(&[], 2)?].concat());
     for (call, mode) in [(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (libc::SYS_fchmodat2, 2)] {

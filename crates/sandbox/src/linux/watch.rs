@@ -1,8 +1,8 @@
 //! Adds up what a tree of processes uses, where no control group does.
 //!
 //! Runs in the namespace's first process, whose `/proc` shows exactly the
-//! tree. What it cannot see (memory that belongs to no process) the list of
-//! system calls refuses at this level; sockets it takes for as large as they can be.
+//! tree. What it cannot see (memory that belongs to no process, sockets made larger) the list
+//! of system calls refuses at this level; a socket it takes for as full as it can be.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::plan::TreeLimits;
 /// How often the sum is taken.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(20);
 
-/// What a socket may ask for where nobody sets it.
+/// What a socket holds each way where nobody sets it, in bytes.
 const USUAL_SOCKET_BYTES: u64 = 212_992;
 
 /// What a tree uses.
@@ -34,8 +34,7 @@ pub(crate) fn socket_bytes_max() -> u64 {
         let text = fs::read_to_string(format!("/proc/sys/net/core/{name}")).ok();
         text.and_then(|text| text.trim().parse().ok()).unwrap_or(USUAL_SOCKET_BYTES)
     };
-    // The kernel doubles what a program asks for.
-    2 * set("wmem_max").max(set("rmem_max"))
+    set("wmem_default").saturating_add(set("rmem_default"))
 }
 
 /// How the run must end now, if a sum is over its limit.

@@ -111,6 +111,24 @@ async fn what_the_automaton_set_stays_unless_the_file_says_otherwise() {
 }
 
 #[tokio::test]
+async fn what_it_added_it_can_remove_but_not_while_it_runs_and_nothing_else() {
+    let world = World::born().await;
+    schedule(&world, vec![task("ping")]).await;
+    let own = TaskConfig { origin: TaskOrigin::Agent, ..task("mine") };
+    world.store.schedule_one(own, times(world.clock.now())).await.unwrap();
+    let remove = |name: &str| world.store.unschedule(name.to_owned());
+    assert!(!remove("ping").await.unwrap());
+    assert!(row(&world, "ping").await.task.enabled, "it is the creator's");
+    let held = lease(&world, "mine", 0).await.unwrap();
+    assert!(!remove("mine").await.unwrap());
+    assert!(!row(&world, "mine").await.task.enabled);
+    world.store.finish_task("mine", held, finish(TaskResult::Success)).await.unwrap();
+    assert!(remove("mine").await.unwrap());
+    let rows = world.store.schedule().await.unwrap();
+    assert!(rows.iter().all(|row| row.task.name == "ping"), "{rows:?}");
+}
+
+#[tokio::test]
 async fn retries_are_as_declared_and_ever_later() {
     let world = World::born().await;
     schedule(&world, vec![task("ping")]).await;

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use nix::sys::inotify::{InitFlags, Inotify};
 use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::SndBuf;
 
 use super::{answer, given};
 
@@ -23,6 +25,7 @@ pub(super) fn attempt(words: &[&str]) -> Option<io::Result<()>> {
         ("much-memory", [bytes]) => much_memory(*bytes),
         ("headless-memory", [bytes]) => headless_memory(*bytes),
         ("socket-memory", [count]) => socket_memory(*count),
+        ("enlarge-socket", []) => enlarge_socket(),
         ("hidden-memory", [bytes]) => hidden_memory(*bytes),
         ("fill", [total, each]) => fill(folder, *total, *each),
         ("queue-signals", [count]) => queue_signals(*count),
@@ -91,6 +94,11 @@ fn socket_memory(count: usize) -> io::Result<()> {
     }
     thread::sleep(HOLD);
     Ok(())
+}
+
+fn enlarge_socket() -> io::Result<()> {
+    let (socket, _other) = UnixStream::pair()?;
+    Ok(setsockopt(&socket, SndBuf, &(1 << 20))?)
 }
 
 /// Memory in files that no process maps.

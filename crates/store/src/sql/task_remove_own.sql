@@ -1,0 +1,2 @@
+DELETE FROM heartbeat_schedule
+WHERE name = ?1 AND origin = 'agent' AND lease_run IS NULL
