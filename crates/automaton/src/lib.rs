@@ -29,6 +29,7 @@ mod crashes;
 mod delivery_queue;
 mod descriptor;
 mod diagnostics;
+mod disk_space;
 pub mod error;
 mod event_exporters;
 pub mod home;

@@ -5,7 +5,8 @@
 //!   ▲                                 │
 //!   │                                 ├─ by a mistake of the user's ─▶ failed
 //!   └── wait, longer each time ◀── crashed
-//!                                     └─ too often in a bounded run ▶ failed
+//!                                     ├─ too often in a bounded run ▶ failed
+//!                                     └─ the disk is full: until it has room
 //! ```
 //!
 //! The supervisor knows nothing of turns but their number. It holds no lock on
@@ -26,6 +27,7 @@ use crate::child_process::{ChildProcess, ShutdownWait};
 use crate::config::resolve::ResolvedConfig;
 use crate::crashes::CrashHistory;
 use crate::descriptor::StopSignals;
+use crate::disk_space;
 use crate::error::CliError;
 use crate::event_exporters::EventExporters;
 use crate::role::launch_config::{ChildMessage, LaunchConfig};
@@ -198,11 +200,44 @@ impl Supervisor {
             if self.launch_config.turns_max.is_some_and(|turns| self.committed >= turns) {
                 return Ok(());
             }
+            if let Some(full) = self.shortage_behind(&death) {
+                if self.await_room(full, signals).await? {
+                    return self.tell_of_stop();
+                }
+                continue;
+            }
             let wait = self.after_crash(death, bereft)?;
             if self.wait(wait, signals).await? {
                 return self.tell_of_stop();
             }
         }
+    }
+
+    /// A disk that is full, where the agent may have died of that.
+    fn shortage_behind(&self, death: &AgentExit) -> Option<CliError> {
+        let mistake = death.fatal.as_ref().is_some_and(|failure| failure.kind.exit_code() == 1);
+        let home = &self.launch_config.resolved.home;
+        if mistake { None } else { disk_space::shortage(home) }
+    }
+
+    /// Waits until there is room, and writes nothing meanwhile; whether it was asked to stop.
+    async fn await_room(
+        &mut self,
+        full: CliError,
+        signals: &StopSignals,
+    ) -> Result<bool, CliError> {
+        if self.is_bounded() {
+            return Err(full);
+        }
+        let CliError { what: error, kind, remedy, .. } = full;
+        let hint = remedy.map(|remedy| format!("{remedy}, and it goes on by itself"));
+        self.console.tell(Event::ErrorReported { kind, error, hint })?;
+        while disk_space::shortage(&self.launch_config.resolved.home).is_some() {
+            if self.wait(disk_space::LOOK_EVERY, signals).await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Waits, and keeps what it lives from meanwhile; whether it was asked to stop.

@@ -30,6 +30,9 @@ const VERSION: u32 = 1;
 /// The longest line, in bytes: twice the largest request.
 const LINE_MAX: u64 = 2 * crate::rpc::REQUEST_BYTES_MAX as u64;
 
+/// Room that has to be there before a log that was full is written again, in bytes.
+const PROBE_BYTES: usize = 64 << 10;
+
 /// Hexadecimal digits of a checksum, followed by a space.
 const SUM_DIGITS: usize = 64;
 
@@ -168,11 +171,27 @@ impl Journal {
     /// after that.
     pub(crate) fn append<T: Serialize>(&mut self, value: &T) -> io::Result<()> {
         let json = serde_json::to_string(value)?;
-        self.sum = checksum(self.sum, json.as_bytes());
-        let line = format!("{} {json}\n", hex::encode(self.sum));
-        self.whole += line.len() as u64;
+        let sum = checksum(self.sum, json.as_bytes());
+        let line = format!("{} {json}\n", hex::encode(sum));
         self.file.get_mut().write_all(line.as_bytes())?;
-        self.file.get_ref().sync_data()
+        self.file.get_ref().sync_data()?;
+        self.sum = sum;
+        self.whole += line.len() as u64;
+        Ok(())
+    }
+
+    /// Whether lines can be written again where one could not be. That one is cut off, as
+    /// it was answered.
+    pub(crate) fn has_room_again(&mut self) -> bool {
+        let whole = self.whole;
+        let file = self.file.get_mut();
+        // Without an end of line: if the power goes meanwhile, it is a torn one.
+        let tried = file
+            .set_len(whole)
+            .and_then(|()| file.write_all(&[b' '; PROBE_BYTES]))
+            .and_then(|()| file.sync_data());
+        let cut = file.set_len(whole).and_then(|()| file.sync_all());
+        tried.and(cut).is_ok()
     }
 
     /// The error for the line that was read last.

@@ -3,10 +3,11 @@
 //! An act is done, then written, then answered, with nobody in between; transactions
 //! that waited together are one act, and one sync. When it
 //! cannot be written the chain is ahead of its log, and the node refuses
-//! everything from then on: it must never show what a restart would lose.
+//! everything until it has begun again from its log, which it does once a full disk has
+//! room: it must never show what a restart would lose.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use alloy_primitives::{B256, Bytes};
@@ -22,6 +23,8 @@ use crate::rpc::filters::FilterTable;
 pub(crate) struct Node {
     chain: Chain,
     journal: Option<Journal>,
+    /// Where the log is.
+    data: Option<PathBuf>,
     /// Why the last act is not on disk.
     broken: Option<io::ErrorKind>,
     clock: Arc<dyn Clock>,
@@ -50,7 +53,26 @@ impl Node {
             }
         };
         let filters = FilterTable::default();
-        Ok(Self { chain, journal, broken: None, clock, faults, filters })
+        let data = data.map(Path::to_owned);
+        Ok(Self { chain, journal, data, broken: None, clock, faults, filters })
+    }
+
+    /// Begins again from the log where the disk was full and has room again.
+    pub(crate) fn recover(&mut self) {
+        let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
+        if !self.broken.is_some_and(|why| full.contains(&why)) {
+            return;
+        }
+        let has_room = self.journal.take_if(Journal::has_room_again).is_some();
+        let Some(data) = self.data.as_deref().filter(|_| has_room) else { return };
+        let begun = GenesisRecord::new(self.chain.id(), 0);
+        match begun.map_err(DevnetError::from).and_then(|birth| replay(data, birth)) {
+            Ok((chain, journal)) => {
+                self.filters.rewind(chain.height());
+                (self.chain, self.journal, self.broken) = (chain, Some(journal), None);
+            }
+            Err(_) => self.broken = Some(io::ErrorKind::InvalidData),
+        }
     }
 
     /// The chain, to look at.
@@ -79,6 +101,7 @@ impl Node {
     /// # Errors
     /// Why the chain refused, or that it could not be written.
     pub(crate) fn act(&mut self, act: ChainOperation) -> Result<OperationOutcome, ChainRefusal> {
+        self.recover();
         self.chain()?;
         // Until it is on disk the chain is ahead of its log, also if this panics.
         self.broken = Some(io::ErrorKind::Interrupted);
@@ -96,6 +119,7 @@ impl Node {
     /// Mines transactions in one block, in this order, and tells what became of each.
     /// When this returns the block is on disk, with one sync for all of them.
     pub(crate) fn mine(&mut self, sent: &[PendingTransaction]) -> Vec<Result<B256, ChainRefusal>> {
+        self.recover();
         if let Err(broken) = self.chain() {
             return vec![Err(broken); sent.len()];
         }
@@ -187,7 +211,12 @@ mod tests {
             assert_eq!(node.act(ChainOperation::Mine { time: 9_002 }), Err(full.clone()));
             assert_eq!(node.chain().err(), Some(full.clone()));
         }
+        // There is room again, and what was refused has not happened.
+        let birth = GenesisRecord::new(5, 0).unwrap();
+        node.journal = Some(replay(folder.path(), birth).unwrap().1);
+        assert_eq!(node.act(ChainOperation::Mine { time: 9_003 }), Ok(OperationOutcome::Empty));
+        assert_eq!(node.chain().unwrap().height(), 2);
         drop(node);
-        assert_eq!(open(folder.path()).chain().unwrap().height(), 1);
+        assert_eq!(open(folder.path()).chain().unwrap().height(), 2);
     }
 }

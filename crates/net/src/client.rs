@@ -7,9 +7,9 @@
 
 pub(crate) mod resolve;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fmt, io};
 
 use automaton_core::entropy::{Entropy, SystemEntropy};
 use automaton_core::error::chain;
@@ -251,13 +251,27 @@ const fn is_worth_repeating(outcome: &Result<HttpResponse, NetError>) -> bool {
     }
 }
 
-/// Tells the guard's refusals and a late connection from an unreachable host.
+/// What I/O errors wrap, which is none of their sources.
+fn unwrapped<'a>(
+    mut error: &'a (dyn std::error::Error + 'static),
+) -> &'a (dyn std::error::Error + 'static) {
+    while let Some(inner) = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        error = inner;
+    }
+    error
+}
+
+/// Tells the guard's refusals, a certificate that is not trusted and a late connection from
+/// an unreachable host.
 fn explain(origin: &Origin, error: reqwest::Error) -> NetError {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&error);
     while let Some(found) = cause {
         if let Some(ForbiddenAddressError { address, class }) = found.downcast_ref() {
             let (address, class) = (*address, *class);
             return NetError::ForbiddenAddress { origin: origin.clone(), address, class };
+        }
+        if let Some(rustls::Error::InvalidCertificate(_)) = unwrapped(found).downcast_ref() {
+            return NetError::Untrusted { origin: origin.clone(), source: error.without_url() };
         }
         cause = found.source();
     }

@@ -114,6 +114,20 @@ pub enum NetError {
         #[source]
         source: reqwest::Error,
     },
+    /// Nobody whom this program trusts has signed who the server is.
+    #[error("{origin} shows a certificate that is not trusted")]
+    #[class(
+        Config,
+        hint = "a public authority has to have signed the certificate for this name; a server of \
+                your own network can be named with http://"
+    )]
+    Untrusted {
+        /// Where the request would have gone.
+        origin: Origin,
+        /// Why.
+        #[source]
+        source: reqwest::Error,
+    },
     /// The body broke off.
     #[error("the answer of {origin} broke off")]
     #[class(Transient)]

@@ -77,14 +77,14 @@ impl CloudNames {
         &self,
         home: &Path,
         network: &PaymentNetwork,
-    ) -> Result<Option<(String, u64)>, CliError> {
+    ) -> Result<Option<FaucetNode>, CliError> {
         let is_told = self.sources().has_chain();
         if let Some(rpc) = stack::chain_of(home)?.filter(|_| !is_told) {
-            return Ok(Some((rpc, ChainId::DEV.0)));
+            return Ok(Some(FaucetNode { rpc, chain_id: ChainId::DEV.0, own: true }));
         }
-        let id = network.chain_id.get();
-        let is_public = ChainId(id).usdc().is_some();
-        Ok(self.sources().rpc().filter(|_| !is_public).map(|rpc| (rpc.to_owned(), id)))
+        let chain_id = network.chain_id.get();
+        let rpc = self.sources().rpc().filter(|_| ChainId(chain_id).usdc().is_none());
+        Ok(rpc.map(|rpc| FaucetNode { rpc: rpc.to_owned(), chain_id, own: false }))
     }
 
     /// The cloud's address.
@@ -93,6 +93,23 @@ impl CloudNames {
     /// When nobody names one.
     pub(super) fn cloud(&self) -> Result<String, CliError> {
         self.sources().named().map(|(url, _)| url.to_owned()).ok_or_else(no_cloud)
+    }
+}
+
+/// A node that may have a faucet.
+pub(super) struct FaucetNode {
+    /// Its URL.
+    pub(super) rpc: String,
+    /// The id of its chain.
+    pub(super) chain_id: u64,
+    /// Whether it is the home's own.
+    pub(super) own: bool,
+}
+
+impl FaucetNode {
+    /// A failure with what to do about it where the node is the home's own.
+    pub(super) fn explain(&self, failure: CliError) -> CliError {
+        explain_own(self.own, failure)
     }
 }
 

@@ -30,7 +30,7 @@ use serde_json::json;
 
 use super::limits::tell;
 use super::passphrase::PassphraseArgs;
-use super::payment::{CloudNames, PaymentPlace};
+use super::payment::{CloudNames, FaucetNode, PaymentPlace};
 use super::{CommandContext, id_generator, with_store};
 use crate::args::{FundArgs, TopUpArgs, WalletCommand};
 use crate::config::network::PaymentNetwork;
@@ -100,17 +100,21 @@ pub(crate) fn fund(context: &CommandContext, args: &FundArgs) -> Result<(), CliE
     let named = CloudNames::read(context, &home)?;
     let network = named.network()?;
     let faucet = match &args.rpc {
-        Some(rpc) => Some((rpc.as_str().to_owned(), args.chain.unwrap_or(ChainId::DEV.0))),
+        Some(rpc) => {
+            let (rpc, chain_id) = (rpc.as_str().to_owned(), args.chain.unwrap_or(ChainId::DEV.0));
+            Some(FaucetNode { rpc, chain_id, own: false })
+        }
         None => named.faucet(&home, &network)?,
     };
-    let Some((rpc, chain_id)) = faucet else {
+    let Some(faucet) = faucet else {
         return ask_for_funds(context, address, args.amount, &network);
     };
-    let transaction = runtime()?.block_on(async {
-        let client = client([rpc.as_str()])?;
-        let chain = ChainClient::connect(client, url(&rpc)?, chain_id).await?;
+    let funded = runtime()?.block_on(async {
+        let client = client([faucet.rpc.as_str()])?;
+        let chain = ChainClient::connect(client, url(&faucet.rpc)?, faucet.chain_id).await?;
         Ok::<_, CliError>(chain.fund(address, args.amount).await?)
-    })?;
+    });
+    let transaction = funded.map_err(|failure| faucet.explain(failure))?;
     let amount = args.amount;
     context
         .format

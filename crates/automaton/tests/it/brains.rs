@@ -19,7 +19,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 
 /// What a server does with a question.
 #[derive(Clone, Copy)]
-enum Mood {
+pub(crate) enum Mood {
     /// Refuses it.
     Refuses(u16, &'static str),
     /// Never ends its answer.
@@ -33,8 +33,8 @@ enum Mood {
 }
 
 /// A server of the chat-completions format with one model.
-struct Server {
-    url: String,
+pub(crate) struct Server {
+    pub(crate) url: String,
     mood: Mutex<Mood>,
     asked: AtomicU32,
     /// What it was last asked.
@@ -68,7 +68,7 @@ const MODELS: &str = r#"{"data":[{"id":"big-one","context_length":50000,"max_out
     {"id":"small-one"}]}"#;
 
 impl Server {
-    fn start(mood: Mood) -> Arc<Self> {
+    pub(crate) fn start(mood: Mood) -> Arc<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
         let (asked, last) = (AtomicU32::new(0), Mutex::default());

@@ -12,6 +12,7 @@ mod cloud;
 mod crash;
 mod creator;
 mod devnet;
+mod disk;
 mod egress;
 mod guard;
 mod homes;

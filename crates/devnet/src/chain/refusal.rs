@@ -52,7 +52,9 @@ pub enum ChainRefusal {
     #[error("the faucet has not so much wei left")]
     FaucetEmpty,
     /// What was done could not be stored, so nothing more is done.
-    #[error("the chain stands still, since its log cannot be written ({0}); start it again")]
+    #[error(
+        "the chain stands still, since its log cannot be written ({0}); make room, or start it again"
+    )]
     Broken(ErrorKind),
     /// The EVM failed in a way that no transaction can cause.
     #[error("the EVM failed: {0}")]

@@ -45,6 +45,7 @@ struct FundParams {
 /// # Errors
 /// What the client is told instead.
 pub(crate) fn call(node: &mut Node, method: &str, params: Params<'_>) -> RpcResult {
+    node.recover();
     if let Some(act) = act(node, method, params) {
         return perform(node, act?);
     }

@@ -1,5 +1,6 @@
 //! Deadlines, caps, redirections and the guard.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use automaton_core::error::{Classified as _, ErrorClass, chain};
@@ -9,6 +10,11 @@ use automaton_net::{
     Deadlines, Header, HttpClient, HttpClientConfig, HttpMethod, HttpRequest, NetError, Origin, Url,
 };
 use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::server::{answers, client_for, server};
 
@@ -44,6 +50,38 @@ async fn a_request_arrives_and_its_answer_is_read() {
     for absent in ["cookie", "referer", "accept-encoding"] {
         assert!(!heard.to_ascii_lowercase().contains(absent), "{absent} in {heard}");
     }
+}
+
+/// Takes one connection with a certificate that nobody but its maker signed.
+async fn self_signed() -> Url {
+    let certificate = CertificateDer::from_pem_slice(include_bytes!("self_signed.pem")).unwrap();
+    let key = PrivateKeyDer::from_pem_slice(include_bytes!("self_signed.key")).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)
+        .unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}/", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let (stream, _) = listener.accept().await.unwrap();
+        // Its client goes away.
+        drop(TlsAcceptor::from(Arc::new(config)).accept(stream).await);
+    });
+    url.parse().unwrap()
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_not_trusted_is_told_as_such_and_tried_once() {
+    let url = self_signed().await;
+    let allow_private_origins = vec![Origin::of(&url).unwrap()];
+    let config = HttpClientConfig { allow_private_origins, ..HttpClientConfig::default() };
+    let error = HttpClient::new(config).unwrap().request(get(&url)).await.unwrap_err();
+    assert!(matches!(error, NetError::Untrusted { .. }), "{}", chain(&error));
+    assert_eq!(error.kind(), ErrorClass::Config);
+    assert!(error.hint().unwrap().contains("http://"));
 }
 
 #[tokio::test]
