@@ -59,6 +59,13 @@ pub(crate) async fn look(ctx: &AgentContext, moment: TopUpTrigger) -> Option<Bal
     }
 }
 
+/// Has the next look read the balances anew, since somebody says that there is news.
+pub(crate) fn look_anew(ctx: &AgentContext) {
+    if let Some(treasury) = &ctx.deps.treasury {
+        treasury.forget_balances();
+    }
+}
+
 /// Brings the state of one that is awake, and was in this one, to what its credits make of it, or its choice
 /// to live cheaply.
 pub(crate) async fn follow(

@@ -173,7 +173,7 @@ pub(crate) async fn wait_for_credits(
             biased;
             // All arms are cancel-safe: a notify keeps its permit.
             () = shutdown_requested(&ctx.shutdown) => return Ok(None),
-            () = signals.wake.notified() => {}
+            () = signals.wake.notified() => money::look_anew(ctx),
             () = tokio::time::sleep(ctx.settings.limits.look_for_money.to_std()) => {}
         }
     }

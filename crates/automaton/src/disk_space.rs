@@ -28,7 +28,7 @@ pub(crate) fn shortage(home: &Path) -> Option<CliError> {
             let what =
                 format!("the disk of {folder} is full: {left} are left, {needed} are needed");
             CliError::new(ErrorClass::Internal, what)
-                .hint("make room there; nothing that was stored is lost")
+                .hint("Free some disk space; nothing that was stored is lost")
         };
         (left < ROOM_MIN).then(short)
     })

@@ -230,7 +230,8 @@ impl Supervisor {
             return Err(full);
         }
         let CliError { what: error, kind, remedy, .. } = full;
-        let hint = remedy.map(|remedy| format!("{remedy}, and it goes on by itself"));
+        let hint =
+            remedy.map(|remedy| format!("{remedy}, and it goes on by itself when there is room"));
         self.console.tell(Event::ErrorReported { kind, error, hint })?;
         while disk_space::shortage(&self.launch_config.resolved.home).is_some() {
             if self.wait(disk_space::LOOK_EVERY, signals).await? {

@@ -59,8 +59,8 @@ impl Treasury {
         self.forget_balances();
     }
 
-    /// Has the balances read anew: money has moved.
-    pub(super) fn forget_balances(&self) {
+    /// Has the balances read anew: money has moved, or may have.
+    pub(crate) fn forget_balances(&self) {
         self.epoch.fetch_add(1, Ordering::SeqCst);
     }
 

@@ -4,6 +4,7 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -373,12 +374,12 @@ fn what_was_not_wanted_is_refused_before_the_signer_is_asked() {
     assert_eq!(limits["spent"]["payments"], 0, "the signer was never asked: {limits}");
 }
 
-/// Asks the cloud with a home's key; status and body.
-fn ask(town: &Town, line: &str, body: &Value) -> (u16, Value) {
-    let file = std::fs::read_to_string(town.world.home().join("cloud-key.json")).unwrap();
+/// Asks a cloud with the key of a home; status and body.
+fn ask(cloud: &str, home: &Path, line: &str, body: &Value) -> (u16, Value) {
+    let file = std::fs::read_to_string(home.join("cloud-key.json")).unwrap();
     let file: Value = serde_json::from_str(&file).unwrap();
     let (key, body) = (file["key"].as_str().unwrap(), body.to_string());
-    let host = town.cloud.trim_start_matches("http://");
+    let host = cloud.trim_start_matches("http://");
     let length = body.len();
     let request = format!(
         "{line} HTTP/1.0\r\nhost: {host}\r\nauthorization: {key}\r\ncontent-length: {length}\r\n\r\n{body}"
@@ -389,6 +390,23 @@ fn ask(town: &Town, line: &str, body: &Value) -> (u16, Value) {
     (status, serde_json::from_str(body).unwrap_or_default())
 }
 
+/// Has the account of a home sell a file for a cent, from a machine; where it is.
+pub(crate) fn sell(cloud: &str, home: &Path) -> String {
+    let ask = |line: &str, body: &Value| ask(cloud, home, line, body);
+    let (status, machine) = ask("POST /v1/sandboxes", &json!({ "name": "shop" }));
+    assert_eq!((status, &machine["status"]), (200, &json!("running")), "{machine}");
+    let path = format!("/v1/sandboxes/{}", machine["id"].as_str().unwrap());
+    let serve = "cd /root && echo goods > goods.txt && \
+        (python3 -m http.server 9000 --bind 127.0.0.1 >/dev/null 2>&1 &) && bash -c 'for i in $(seq 300); \
+        do (exec 3<>/dev/tcp/127.0.0.1/9000) 2>/dev/null && exit 0; sleep 0.05; done; exit 1'";
+    let served = ask(&format!("POST {path}/exec"), &json!({ "command": serve }));
+    assert_eq!((served.0, &served.1["exit_code"]), (200, &json!(0)), "{}", served.1);
+    let price = json!({ "port": 9000, "price_usdc": "0.01" });
+    let (status, port) = ask(&format!("POST {path}/ports/expose"), &price);
+    assert_eq!((status, &port["price_usdc"]), (200, &json!("0.01")), "{port}");
+    format!("{}goods.txt", port["path_url"].as_str().unwrap())
+}
+
 #[test]
 fn what_a_machine_sells_is_paid_to_its_owner_on_the_chain() {
     let town = Town::new();
@@ -396,17 +414,7 @@ fn what_a_machine_sells_is_paid_to_its_owner_on_the_chain() {
     let secret = town.world.dir().join("passphrase").display().to_string();
     let sign_in = ["provision", "--cloud", &town.cloud, "--passphrase-file", &secret, "--json"];
     done(&town.world.start(&sign_in).unwrap().finish_within(LIMIT).unwrap());
-    let (status, machine) = ask(&town, "POST /v1/sandboxes", &json!({ "name": "shop" }));
-    assert_eq!((status, &machine["status"]), (200, &json!("running")), "{machine}");
-    let path = format!("/v1/sandboxes/{}", machine["id"].as_str().unwrap());
-    let serve = "cd /root && echo goods > goods.txt && \
-        (python3 -m http.server 9000 --bind 127.0.0.1 >/dev/null 2>&1 &) && bash -c 'for i in $(seq 300); \
-        do (exec 3<>/dev/tcp/127.0.0.1/9000) 2>/dev/null && exit 0; sleep 0.05; done; exit 1'";
-    let served = ask(&town, &format!("POST {path}/exec"), &json!({ "command": serve }));
-    assert_eq!((served.0, &served.1["exit_code"]), (200, &json!(0)), "{}", served.1);
-    let price = json!({ "port": 9000, "price_usdc": "0.01" });
-    let (status, port) = ask(&town, &format!("POST {path}/ports/expose"), &price);
-    assert_eq!((status, &port["price_usdc"]), (200, &json!("0.01")), "{port}");
+    let url = sell(&town.cloud, town.world.home());
 
     let customer = world();
     done(&customer.command(&["init", "--json"]).unwrap());
@@ -414,7 +422,6 @@ fn what_a_machine_sells_is_paid_to_its_owner_on_the_chain() {
     let new = ["wallet", "new", "--passphrase-file", &secret, "--json"];
     let made = done(&customer.start(&new).unwrap().finish_within(LIMIT).unwrap());
     done(&customer.command(&["fund", "1", "--rpc", &town.rpc, "--json"]).unwrap());
-    let url = format!("{}goods.txt", port["path_url"].as_str().unwrap());
     let fetch = [
         ["x402", "fetch", &url, "--max", "0.01"].as_slice(),
         &["--cloud", &town.cloud, "--rpc", &town.rpc, "--chain", "31337"],
@@ -430,6 +437,6 @@ fn what_a_machine_sells_is_paid_to_its_owner_on_the_chain() {
         let moved = (town.holds(&town.wallet) - before, 1_000_000 - of_customer);
         assert_eq!(moved, (bought * 10_000, bought * 10_000));
     }
-    let (_, history) = ask(&town, "GET /v1/credits/history", &json!({}));
+    let history = ask(&town.cloud, town.world.home(), "GET /v1/credits/history", &json!({})).1;
     assert_eq!(history["sales"].as_array().unwrap().len(), 2, "{history}");
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use automaton_core::event::{Event, StampedEvent};
 use automaton_core::faults::FaultPoint;
 use automaton_core::money::{MicroUsdc, Microcents};
+use automaton_core::state::AgentState;
 use automaton_script::model::{MODEL, ScriptServer};
 use automaton_script::story::Story;
 use automaton_testkit::world::{ProcessOutput, ProcessRun, World};
@@ -16,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
-use super::money::call;
+use super::money::{call, sell};
 use super::{GAS, gas_signer, paying_world};
 
 /// Long enough for key derivations on a loaded machine.
@@ -24,7 +25,8 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// Whom the cloud has its customers pay.
 const PAY_TO: &str = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
 
-/// It rents a machine, and works there once its commands run on it.
+/// It rents a machine, gives away all but a few cents, buys, and works on the machine once its
+/// commands run there.
 const STORY: &str = r#"
 title = "away from home"
 [[step]]
@@ -32,11 +34,47 @@ say = "I rent a machine."
 [[step.call]]
 tool = "create_sandbox"
 arguments = { name = "away" }
-[[step]]
-say = "That is done."
 [[step.call]]
-tool = "sleep"
-arguments = { duration_seconds = 3600, reason = "there is a machine" }
+tool = "exec"
+arguments = { command = "cat notes" }
+[[step]]
+say = "I give."
+[[step.call]]
+tool = "transfer_credits"
+arguments = { to_address = "{{exec after 'friend: '}}", amount_cents = 240, reason = "as asked" }
+[[step.call]]
+tool = "transfer_credits"
+arguments = { to_address = "{{exec after 'friend: '}}", amount_cents = 120, reason = "as asked" }
+[[step]]
+say = "I give half of what is left, twice."
+[[step.call]]
+tool = "transfer_credits"
+arguments = { to_address = "{{exec after 'friend: '}}", amount_cents = 60, reason = "as asked" }
+[[step.call]]
+tool = "transfer_credits"
+arguments = { to_address = "{{exec after 'friend: '}}", amount_cents = 30, reason = "as asked" }
+[[step]]
+say = "Again."
+[[step.call]]
+tool = "transfer_credits"
+arguments = { to_address = "{{exec after 'friend: '}}", amount_cents = 20, reason = "as asked" }
+[[step.call]]
+tool = "transfer_credits"
+arguments = { to_address = "{{exec after 'friend: '}}", amount_cents = 10, reason = "as asked" }
+[[step]]
+say = "And again, and then I buy."
+[[step.call]]
+tool = "transfer_credits"
+arguments = { to_address = "{{exec after 'friend: '}}", amount_cents = 9, reason = "as asked" }
+[[step.call]]
+tool = "transfer_credits"
+arguments = { to_address = "{{exec after 'friend: '}}", amount_cents = 4, reason = "as asked" }
+[[step.call]]
+tool = "x402_fetch"
+arguments = { url = "{{exec after 'shop: '}}" }
+[[step]]
+expect.result.x402_fetch = "goods"
+say = "That is done."
 [[step]]
 say = "I work there."
 [[step.call]]
@@ -88,6 +126,11 @@ pub(crate) fn model(story: &'static str) -> (String, oneshot::Sender<()>) {
 impl Elsewhere {
     /// On a dev chain of this id.
     fn new(chain_id: u64, network: &str) -> Self {
+        Self::with(chain_id, network, "20")
+    }
+
+    /// The same, with so many USDC in the wallet.
+    fn with(chain_id: u64, network: &str, usdc: &str) -> Self {
         let world = paying_world();
         let id = chain_id.to_string();
         let chain = ["devnet", "--listen", "127.0.0.1:0", "--chain-id", &id, "--json"];
@@ -98,7 +141,7 @@ impl Elsewhere {
         call(&rpc, "automaton_fund", &json!([{ "address": GAS, "wei": "0xde0b6b3a7640000" }]));
         let mut town = Self::on(world, (&rpc, &text("usdc")), chain_id, network);
         town.running.push(chain);
-        let mut fund = vec!["fund", "20", "--json"];
+        let mut fund = vec!["fund", usdc, "--json"];
         // Of a network that is public elsewhere, nobody expects a faucet.
         if chain_id != 31337 {
             let asked = town.json(&fund);
@@ -125,8 +168,8 @@ impl Elsewhere {
             },
             "upstream": { "base_url": format!("{upstream}/v1") },
             "models": [{
-                "id": MODEL, "input_microcents_per_million": 2_000_000_000_u64,
-                "output_microcents_per_million": 2_000_000_000_u64,
+                "id": MODEL, "input_microcents_per_million": 20_000_000_u64,
+                "output_microcents_per_million": 20_000_000_u64,
                 "context_window": 32_768, "max_output_tokens": 1024, "supports_tools": true,
             }],
         });
@@ -174,6 +217,26 @@ impl Elsewhere {
         assert_eq!(all, dollars(5), "{books:?}");
     }
 
+    /// Somebody with a home and an account at the same cloud, who sells a file for a cent:
+    /// where, and the address.
+    fn shop(&self) -> (String, String) {
+        let home = self.world.dir().join("shop");
+        let at_home = ["--home", home.to_str().unwrap()];
+        let own = |arguments: &[&str], more: &[&str]| {
+            self.json(&[&at_home, arguments, &["--json"], more].concat())
+        };
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let (rpc, usdc) = (text(&self.config["rpcUrl"]), text(&self.config["networks"][0]["usdc"]));
+        let key = ["--passphrase-file", &self.passphrase];
+        let place = ["--cloud", &self.cloud, "--rpc", &rpc, "--chain", "31337", "--usdc", &usdc];
+        own(&["init"], &[]);
+        let address = text(&own(&["wallet", "new"], &key)["address"]);
+        own(&["fund", "5", "--rpc", &rpc], &[]);
+        own(&["topup", "5"], &[&place, key.as_slice()].concat());
+        own(&["provision", "--cloud", &self.cloud], &key);
+        (sell(&self.cloud, &home), address)
+    }
+
     fn run(&self, more: &[&str]) -> ProcessOutput {
         let mut all = vec!["run", "--json", "--passphrase-file", &self.passphrase];
         all.extend(more);
@@ -205,24 +268,52 @@ fn books(events: &[StampedEvent]) -> automaton_core::books::Books {
 
 #[test]
 fn it_lives_from_a_cloud_and_a_chain_that_it_was_only_told_of() {
-    let town = Elsewhere::new(31337, "dev");
+    let mut town = Elsewhere::with(31337, "dev", "6");
+    let (shop, friend) = town.shop();
+    let origin = shop.split('/').take(3).collect::<Vec<_>>().join("/");
+    town.config["treasuryPolicy"] = json!({
+        "minimumReserveCents": 0, "x402AllowedDomains": [origin],
+    });
+    town.world.write_home("automaton.json", &town.config.to_string()).unwrap();
+    let notes = format!("printf 'shop: {shop}\\nfriend: {friend}\\n' > notes");
+    assert_eq!(town.world.command(&["sandbox", "run", &notes]).unwrap().code, Some(0));
+    let asked = format!("Buy at {shop} and give to {friend} what you can.");
+    town.json(&["send", &asked, "--json"]);
     let forecast =
         town.json(&["run", "--dry-run", "--json", "--passphrase-file", &town.passphrase]);
     assert_eq!((&forecast["network"], &forecast["chain_id"]), (&json!("dev"), &json!(31337)));
     assert_eq!(forecast["cloud"], town.cloud.as_str(), "{forecast}");
 
-    let lived = town.run(&["--turns", "2"]);
+    // It gives away so much that it cannot think any more, and has less than a purchase costs.
+    let lives = ["run", "--json", "--passphrase-file", &town.passphrase];
+    let mut life = town.world.start(&lives).unwrap();
+    let is_critical =
+        |event: &Event| matches!(event, Event::StateChanged { to: AgentState::Critical, .. });
+    let is_broke = |event: &Event| matches!(event, Event::BrokeStarted { .. });
+    life.wait_for(is_critical, LIMIT).unwrap();
+    life.wait_for(is_broke, LIMIT).unwrap();
+    town.json(&["fund", "10", "--json"]);
+    town.json(&["wake", "--json"]);
+    let says = |event: &Event| matches!(event, Event::MessageSent { body, .. } if body.text == "That is done.");
+    life.wait_for(says, LIMIT).unwrap();
+    life.signal("TERM").unwrap();
+    let lived = life.finish_within(LIMIT).unwrap();
     assert_eq!(lived.code, Some(0), "{}\n{}", lived.stdout, lived.stderr);
     let events = &lived.events;
+    assert_eq!(count(events, |event| matches!(event, Event::CreditsTransferred { .. })), 8);
     assert_eq!(count(events, |event| matches!(event, Event::AccountOpened { .. })), 1);
-    assert_eq!(count(events, |event| matches!(event, Event::TopupSettled { .. })), 1);
+    assert_eq!(count(events, |event| matches!(event, Event::TopupSettled { .. })), 2);
     let (_, machine) = lived.stdout.split_once("Sandbox created: ").unwrap();
     let machine = machine.split_whitespace().next().unwrap().trim_end_matches([',', ':', ';']);
     let ended = books(events);
-    assert_eq!(ended.bought, dollars(5));
+    assert_eq!(ended.bought, dollars(10));
+    assert_eq!(ended.sent, Microcents::from_cents(493).unwrap());
+    assert_eq!(ended.signed, Some(MicroUsdc::new(10_010_000)), "two purchases, one file");
     assert!(ended.computed > Microcents::ZERO, "{ended:?}");
-    let credits = town.json(&["credits", "--json"]);
-    assert_eq!(credits["balance_microcents"], ended.left.unwrap().units(), "{credits}");
+    // Its machine goes on, and costs a little each minute.
+    let credits = town.json(&["credits", "--json"])["balance_microcents"].as_i64().unwrap();
+    let left = ended.left.unwrap().units();
+    assert!((left - 100_000..=left).contains(&credits), "{credits} of {left}");
 
     // The next start has the same account, buys nothing so soon after, and its commands run on
     // the machine that it rented.
@@ -234,7 +325,7 @@ fn it_lives_from_a_cloud_and_a_chain_that_it_was_only_told_of() {
     assert_eq!(count(&again.events, |event| matches!(event, Event::AccountOpened { .. })), 0);
     assert_eq!(count(&again.events, |event| matches!(event, Event::TopupSettled { .. })), 0);
     assert!(again.stdout.contains("42 of away"), "{}", again.stdout);
-    assert_eq!(books(&again.events).bought, dollars(5));
+    assert_eq!(books(&again.events).bought, dollars(10));
 }
 
 #[test]
