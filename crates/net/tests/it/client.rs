@@ -53,6 +53,7 @@ async fn a_request_arrives_and_its_answer_is_read() {
 }
 
 /// Takes one connection with a certificate that nobody but its maker signed.
+#[expect(clippy::disallowed_methods, reason = "a task of a test ends with it")]
 async fn self_signed() -> Url {
     let certificate = CertificateDer::from_pem_slice(include_bytes!("self_signed.pem")).unwrap();
     let key = PrivateKeyDer::from_pem_slice(include_bytes!("self_signed.key")).unwrap();
