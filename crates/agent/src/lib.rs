@@ -20,6 +20,7 @@ mod life;
 mod money;
 mod preview;
 pub mod prompt;
+mod release;
 mod settings;
 mod survival;
 mod tasks;

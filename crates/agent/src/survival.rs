@@ -17,6 +17,7 @@ use crate::deps::AgentDeps;
 use crate::error::AgentError;
 use crate::life::WakeSignals;
 use crate::money;
+use crate::release::release_machines;
 use crate::tasks::shutdown_requested;
 use crate::treasury::{Balances, DepositAddress, TopUpTrigger, Treasury};
 use crate::turn::AgentContext;
@@ -141,7 +142,7 @@ pub(crate) async fn wait_for_credits(
     signals: &WakeSignals,
 ) -> Result<Option<Vec<WakeCause>>, AgentError> {
     let deps = &ctx.deps;
-    let mut told = None;
+    let (mut told, mut is_released) = (None, false);
     loop {
         let balances = money::look(ctx, TopUpTrigger::Turn).await;
         let vitals = match &balances {
@@ -157,6 +158,9 @@ pub(crate) async fn wait_for_credits(
         };
         if vitals.is_spent() && mark_dead(deps, state).await? {
             continue;
+        }
+        if state == AgentState::Dead && !is_released {
+            is_released = release_machines(deps).await?;
         }
         let can_buy = match payer(deps) {
             Some(treasury) => treasury.may_bring_credits(vitals.usdc).await?,

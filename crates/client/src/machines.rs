@@ -73,6 +73,24 @@ impl CloudClient {
         self.reply(self.of(HttpMethod::Delete, machine, &[])?).await.map(drop)
     }
 
+    /// Ends the programs of a machine; its files stay, and it costs nothing any more.
+    ///
+    /// # Errors
+    /// [`CloudClientError`].
+    pub async fn stop_machine(&self, machine: MachineRef<'_>) -> Result<(), CloudClientError> {
+        self.reply(self.of(HttpMethod::Post, machine, &["stop"])?).await.map(drop)
+    }
+
+    /// Starts a machine that was stopped, with its files.
+    ///
+    /// # Errors
+    /// [`CloudClientError`].
+    pub async fn start_machine(&self, machine: MachineRef<'_>) -> Result<(), CloudClientError> {
+        let mut request = self.of(HttpMethod::Post, machine, &["start"])?;
+        request.deadlines = Deadlines { idle: BOOT_MAX, total: BOOT_MAX };
+        self.reply(request).await.map(drop)
+    }
+
     /// Runs a command on a machine, once under this key.
     ///
     /// # Errors

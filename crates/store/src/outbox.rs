@@ -5,7 +5,7 @@
 
 use std::fmt::Display;
 
-use automaton_core::id::{CallId, MessageId, SessionId, TurnId};
+use automaton_core::id::{CallId, MessageId, TurnId};
 use automaton_core::message::{AnsweredBy, MESSAGE_BYTES_MAX};
 use automaton_core::time::Timestamp;
 use automaton_core::trust::Labelled;
@@ -55,17 +55,17 @@ impl Store {
         .await
     }
 
-    /// Tells the creator, as a message, how a wake cycle ended. The same cycle again gives
-    /// the same id.
+    /// Tells the creator something, as a message: how a wake cycle ended, by its session, or
+    /// what was done without one. The same cause again gives the same id.
     ///
     /// # Errors
     /// As [`Store::send_to_creator`].
     pub async fn tell_creator(
         &self,
-        session: SessionId,
+        cause: impl Display + Send + 'static,
         body: Labelled,
     ) -> Result<MessageId, StoreError> {
-        self.write(WriteOptions::new("send a message"), move |tx| send(tx, &session, &body, None))
+        self.write(WriteOptions::new("send a message"), move |tx| send(tx, &cause, &body, None))
             .await
     }
 }

@@ -79,7 +79,12 @@ impl RentedMachine {
         let timeout = u64::try_from(timeout.as_millis()).unwrap_or(0);
         let asked = ExecRequest { command: command.to_owned(), timeout: Some(timeout) };
         let look = "Look at what the command would have changed before you run it again.";
-        let reply = self.cloud.exec(self.machine(), &asked, call).await;
+        let mut reply = self.cloud.exec(self.machine(), &asked, call).await;
+        if let Err(error) = &reply
+            && self.was_started(error).await
+        {
+            reply = self.cloud.exec(self.machine(), &asked, call).await;
+        }
         let reply = reply.map_err(|error| ExecFailure {
             error: unknown(&error, look),
             may_have_run: !is_refusal(&error),
@@ -95,6 +100,13 @@ impl RentedMachine {
         let limits = format!("those of machine {}", self.id);
         let label = if reply.isolated == Some(true) { Label::Tool } else { Label::Web };
         Ok(CommandOutput { status, stdout, stderr, limits, label })
+    }
+
+    /// Starts the machine where it was refused something because it was stopped, as when its
+    /// credits had run out; whether it runs now.
+    async fn was_started(&self, refusal: &CloudClientError) -> bool {
+        let may_be_stopped = matches!(refusal, CloudClientError::Refused { status: 409, .. });
+        may_be_stopped && self.cloud.start_machine(self.machine()).await.is_ok()
     }
 
     /// The beginning of a file, and its size.

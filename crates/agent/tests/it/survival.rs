@@ -144,6 +144,9 @@ async fn who_is_broke_thinks_no_more_dies_after_an_hour_and_is_revived_by_fundin
     life.until("a first thought", |event| matches!(event, Event::TurnCommitted { .. })).await;
     town.counts().credits = 0;
     let began = town.ids().now();
+    for (id, status) in [("sbx-one", "running"), ("sbx-two", "stopped")] {
+        town.counts().machines.insert(id.to_owned(), status);
+    }
     say(&store, "Are you there?").await;
     life.until("death", becomes(AgentState::Dead)).await;
     assert!(town.ids().now().since(began) >= Span::from_secs(3600));
@@ -152,6 +155,11 @@ async fn who_is_broke_thinks_no_more_dies_after_an_hour_and_is_revived_by_fundin
         matches!(event, Event::PleaSent { plea: DistressLevel::Dead, text } if text.contains("Send USDC to 0x"))
     })
     .await;
+
+    let released = |event: &Event| matches!(event, Event::MessageSent { body, .. } if body.text.contains("stopped my sandbox sbx-one"));
+    life.until("a machine given back", released).await;
+    let tried = town.counts().stops;
+    assert_eq!(tried, 2, "once more where it failed, and what is stopped never");
 
     town.counts().usdc = 20_000_000;
     life.until("a purchase", |event| matches!(event, Event::TopupSettled { .. })).await;

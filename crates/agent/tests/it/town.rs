@@ -91,6 +91,10 @@ pub(crate) struct Counts {
     pub(crate) coming: Vec<Value>,
     /// How many pages were read.
     pub(crate) pages: u32,
+    /// Machines that are rented, and what they do.
+    pub(crate) machines: BTreeMap<String, &'static str>,
+    /// How often one was to be stopped; the first time it is not.
+    pub(crate) stops: u32,
     /// What was given away, by its key: to whom, and cents.
     pub(crate) given: BTreeMap<String, (String, i64)>,
     /// What was signed, by intent.
@@ -405,6 +409,18 @@ impl Town {
         if let Some(name) = path.strip_prefix("/v1/calls/") {
             let none = || (404, json!({ "error": "no such call", "code": "NO_SUCH_CALL" }));
             return Some(counts.calls.get(name).map_or_else(none, |call| (200, call.clone())));
+        }
+        if let Some(id) = path.strip_prefix("/v1/sandboxes") {
+            if let Some(id) = id.strip_prefix('/').and_then(|rest| rest.strip_suffix("/stop")) {
+                counts.stops += 1;
+                if counts.stops == 1 {
+                    return Some(down);
+                }
+                counts.machines.insert(id.to_owned(), "stopped");
+            }
+            let machines = counts.machines.iter();
+            let machines = machines.map(|(id, status)| json!({ "id": id, "status": status }));
+            return Some((200, json!({ "sandboxes": machines.collect::<Vec<_>>() })));
         }
         if path == "/v1/automata/status" {
             return Some((200, json!({})));

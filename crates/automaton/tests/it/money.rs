@@ -375,7 +375,7 @@ fn what_was_not_wanted_is_refused_before_the_signer_is_asked() {
 }
 
 /// Asks a cloud with the key of a home; status and body.
-fn ask(cloud: &str, home: &Path, line: &str, body: &Value) -> (u16, Value) {
+pub(crate) fn ask(cloud: &str, home: &Path, line: &str, body: &Value) -> (u16, Value) {
     let file = std::fs::read_to_string(home.join("cloud-key.json")).unwrap();
     let file: Value = serde_json::from_str(&file).unwrap();
     let (key, body) = (file["key"].as_str().unwrap(), body.to_string());

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
-use super::money::{call, sell};
+use super::money::{ask, call, sell};
 use super::{GAS, gas_signer, paying_world};
 
 /// Long enough for key derivations on a loaded machine.
@@ -316,7 +316,9 @@ fn it_lives_from_a_cloud_and_a_chain_that_it_was_only_told_of() {
     assert!((left - 100_000..=left).contains(&credits), "{credits} of {left}");
 
     // The next start has the same account, buys nothing so soon after, and its commands run on
-    // the machine that it rented.
+    // the machine that it rented. That was stopped meanwhile, and is started.
+    let stop = format!("POST /v1/sandboxes/{machine}/stop");
+    assert_eq!(ask(&town.cloud, town.world.home(), &stop, &json!({})).0, 200);
     let mut config = town.config.clone();
     config["sandboxId"] = machine.into();
     town.world.write_home("automaton.json", &config.to_string()).unwrap();
