@@ -23,6 +23,7 @@ use tokio::sync::Mutex;
 use tokio::task::{self, JoinSet};
 use tokio::time::sleep;
 
+use super::disk_reserve::{DiskReserve, note_end};
 use super::workspace::{CAPTURE, broken};
 use crate::egress::EgressGate;
 
@@ -111,12 +112,20 @@ fn close(open: &mut Option<OpenSandbox>) {
     drop(task::spawn_blocking(move || drop(closed)));
 }
 
-/// Closes the sandbox once no command is left that is known, and none that uses it.
-async fn close_when_idle(open: Arc<Mutex<Option<OpenSandbox>>>, known: Arc<Mutex<CommandTable>>) {
+/// Closes the sandbox once no command is left that is known, and none that uses it. Ends all
+/// that are known where the disk is nearly full.
+async fn close_when_idle(
+    open: Arc<Mutex<Option<OpenSandbox>>>,
+    known: Arc<Mutex<CommandTable>>,
+    reserve: DiskReserve,
+) {
     loop {
         sleep(IDLE_LOOK).await;
         let mut open = open.lock().await;
         let mut known = known.lock().await;
+        if let Some(note) = reserve.exceeded() {
+            known.end_all(&note);
+        }
         known.look();
         let is_used = |open: &OpenSandbox| Arc::strong_count(&open.place.session) > 1;
         if known.running() == 0 && !open.as_ref().is_some_and(is_used) {
@@ -137,6 +146,8 @@ struct BackgroundCommand {
     line: String,
     words: InputSources,
     state: CommandState,
+    /// Why it was ended, where it was not by its own doing or the automaton's.
+    note: Option<String>,
 }
 
 enum CommandState {
@@ -161,7 +172,7 @@ impl BackgroundCommand {
     }
 
     fn told(&self) -> Result<BackgroundProcess, HandleError> {
-        let (stdout, stderr, ended) = match &self.state {
+        let (stdout, mut stderr, ended) = match &self.state {
             CommandState::Runs(running) => {
                 let (stdout, stderr) = running.output();
                 (stdout, stderr, None)
@@ -177,6 +188,9 @@ impl BackgroundCommand {
                 });
             }
         };
+        if let Some(note) = &self.note {
+            note_end(&mut stderr, note);
+        }
         let label = self.words.label();
         let command = self.line.clone();
         Ok(BackgroundProcess { id: self.id, command, ended, stdout, stderr, label })
@@ -186,6 +200,15 @@ impl BackgroundCommand {
 impl CommandTable {
     fn look(&mut self) {
         self.commands.iter_mut().for_each(BackgroundCommand::look);
+    }
+
+    fn end_all(&mut self, why: &str) {
+        for command in &mut self.commands {
+            if let CommandState::Runs(running) = &command.state {
+                running.kill();
+                command.note = Some(why.to_owned());
+            }
+        }
     }
 
     fn running(&self) -> usize {
@@ -202,7 +225,7 @@ impl CommandTable {
         let id = self.last;
         let line = line.to_owned();
         let state = CommandState::Runs(running);
-        self.commands.push(BackgroundCommand { id, line, words, state });
+        self.commands.push(BackgroundCommand { id, line, words, state, note: None });
         id
     }
 }
@@ -237,6 +260,7 @@ impl Background {
         session: Session,
         way: Option<(StdListener, Arc<EgressGate>)>,
         proxy: &Proxy,
+        reserve: DiskReserve,
     ) -> Result<SharedSandbox, HandleError> {
         let mut serving = JoinSet::new();
         let gate = way.as_ref().map(|(_, gate)| Arc::clone(gate));
@@ -247,7 +271,7 @@ impl Background {
             let never = std::future::pending();
             serving.spawn(async move { proxy.serve(listener, gate, never).await });
         }
-        serving.spawn(close_when_idle(Arc::clone(&self.open), Arc::clone(&self.known)));
+        serving.spawn(close_when_idle(Arc::clone(&self.open), Arc::clone(&self.known), reserve));
         let words = InputSources { egress_gate: gate, visited: Arc::default() };
         let place = SharedSandbox { session: Arc::new(session), words };
         *self.open.lock().await = Some(OpenSandbox { place: place.clone(), _serving: serving });

@@ -2,6 +2,7 @@
 //! or the sandbox. A handle must never offer more than its trait says.
 
 mod background;
+mod disk_reserve;
 mod file_backend;
 mod machines;
 mod mailbox;

@@ -31,6 +31,7 @@ use tokio::sync::watch;
 use tokio::task;
 
 use super::background::{Background, SharedSandbox};
+use super::disk_reserve::{DiskReserve, note_end};
 use super::file_backend::FileBackend;
 use super::machines::rented;
 use super::rented_machine::ExecFailure;
@@ -127,7 +128,8 @@ impl Workspace {
         let plan = self.plan(Program::Later, Span::ZERO, network)?;
         let mut session = self.off_thread(move |launcher| launcher.open(&plan)).await?;
         let way = session.take_proxy().map(|way| (way, Arc::new(self.egress_gate(behalf))));
-        self.background.adopt_sandbox(session, way, &self.proxy).await
+        let reserve = DiskReserve::begin(&self.root);
+        self.background.adopt_sandbox(session, way, &self.proxy, reserve).await
     }
 
     /// Takes away the label of a file that was just written again.
@@ -244,22 +246,29 @@ impl Workspace {
         way: Option<(TcpListener, Arc<EgressGate>)>,
     ) -> Result<RunOutcome, HandleError> {
         let killer = KillOnDrop(running.killer());
+        let reserve = DiskReserve::begin(&self.root);
         let mut waiting = task::spawn_blocking(move || running.wait());
         let command = async {
-            tokio::select! {
+            let note = tokio::select! {
                 biased;
                 // Cancel-safe.
-                () = shutdown_requested(&self.shutdown) => {}
+                () = shutdown_requested(&self.shutdown) => None,
                 // Cancel-safe: awaited by reference, and again below.
-                ended = &mut waiting => return ended,
-            }
+                ended = &mut waiting => return (ended, None),
+                // Cancel-safe: it only waits.
+                note = reserve.wait() => Some(note),
+            };
             killer.0.kill();
-            waiting.await
+            (waiting.await, note)
         };
         let served = run_with_egress(&self.proxy, way, command).await;
-        let ended = served.map_err(|_| broken("the way out of a command broke down"))?;
+        let (ended, note) = served.map_err(|_| broken("the way out of a command broke down"))?;
         let outcome = ended.map_err(|_| broken("the wait for a command broke down"))?;
-        outcome.map_err(|error| HandleError::of(&error))
+        let mut outcome = outcome.map_err(|error| HandleError::of(&error))?;
+        if let Some(note) = note {
+            note_end(&mut outcome.stderr, &note);
+        }
+        Ok(outcome)
     }
 
     /// The gate of a command's way out.

@@ -83,3 +83,36 @@ fn a_bounded_run_ends_where_the_disk_is_full() {
     assert_eq!(finished.code, Some(2), "{}\n{}", finished.stdout, finished.stderr);
     assert!(finished.stderr.contains("disk/home is full: "), "{}", finished.stderr);
 }
+
+/// Fills the disk by many files, at once and beside the turns.
+const FILLING: &str = r#"
+title = "a disk for everybody"
+[[step]]
+say = "I write and write."
+[[step.call]]
+tool = "exec"
+arguments = { command = "n=0; while :; do n=$((n + 1)); head -c 1000000 /dev/zero > f$n || exit 3; sleep 0.05; done" }
+[[step]]
+expect.result.exec = "MB are left on the disk]"
+say = "I do it beside my turns."
+[[step.call]]
+tool = "exec"
+arguments = { command = "rm f*" }
+[[step.call]]
+tool = "start_process"
+arguments = { command = "n=0; while :; do n=$((n + 1)); head -c 100000 /dev/zero > f$n || exit 3; sleep 0.02; done" }
+[[step.call]]
+tool = "read_process"
+arguments = { process = 1, wait = 30000 }
+[[step]]
+expect.result.read_process = "MB are left on the disk]"
+say = "Half of it is enough."
+"#;
+
+#[test]
+fn a_command_takes_no_more_than_half_of_what_is_left() {
+    let tools = TempDir::new().unwrap();
+    let world = on_a_small_disk(&tools).story(FILLING).unwrap().arg("--direct");
+    let finished = world.up(&["--ask", "Write."]).unwrap().finish_within(LIMIT).unwrap();
+    assert_eq!(finished.code, Some(0), "{}\n{}", finished.stdout, finished.stderr);
+}
