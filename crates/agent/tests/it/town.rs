@@ -108,6 +108,20 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
+    /// The machines, after one was stopped if that is asked for; the first time it fails.
+    fn rented(&mut self, machine: &str) -> Option<(u32, Value)> {
+        if let Some(id) = machine.strip_prefix('/').and_then(|rest| rest.strip_suffix("/stop")) {
+            self.stops += 1;
+            if self.stops == 1 {
+                return None;
+            }
+            self.machines.insert(id.to_owned(), "stopped");
+        }
+        let machines = self.machines.iter();
+        let machines = machines.map(|(id, status)| json!({ "id": id, "status": status }));
+        Some((200, json!({ "sandboxes": machines.collect::<Vec<_>>() })))
+    }
+
     /// The page of the history that is asked for.
     fn page(&mut self, path: &str) -> Value {
         let number = |name: &str| {
@@ -410,17 +424,8 @@ impl Town {
             let none = || (404, json!({ "error": "no such call", "code": "NO_SUCH_CALL" }));
             return Some(counts.calls.get(name).map_or_else(none, |call| (200, call.clone())));
         }
-        if let Some(id) = path.strip_prefix("/v1/sandboxes") {
-            if let Some(id) = id.strip_prefix('/').and_then(|rest| rest.strip_suffix("/stop")) {
-                counts.stops += 1;
-                if counts.stops == 1 {
-                    return Some(down);
-                }
-                counts.machines.insert(id.to_owned(), "stopped");
-            }
-            let machines = counts.machines.iter();
-            let machines = machines.map(|(id, status)| json!({ "id": id, "status": status }));
-            return Some((200, json!({ "sandboxes": machines.collect::<Vec<_>>() })));
+        if let Some(machine) = path.strip_prefix("/v1/sandboxes") {
+            return Some(counts.rented(machine).unwrap_or(down));
         }
         if path == "/v1/automata/status" {
             return Some((200, json!({})));
