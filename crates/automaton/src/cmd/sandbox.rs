@@ -197,6 +197,7 @@ fn tell(
     };
     let features = vec![
         row("user namespace", &given.user_namespace),
+        row("user of its own", &given.own_user),
         row("mount namespace", &given.mount_namespace),
         row("mount interface", &given.mount_interface),
         row("process namespace", &given.process_namespace),
