@@ -200,7 +200,7 @@ impl Launcher {
         }
         let started = now();
         let streams = Streams::piped(&plan.stdin)?;
-        let (helper, (proxy, _)) = self.start_plan(plan, streams.theirs)?.after(await_start)?;
+        let (helper, proxy) = self.start_plan(plan, streams.theirs)?.after(await_start)?;
         let killer = KillHandle::new(helper.lifeline);
         let tie = RunLifetime::Helper(helper.child);
         let deadline = plan.wall.map(|wall| started + wall);
@@ -221,8 +221,8 @@ impl Launcher {
             return Err(LaunchError::Plan("it has a program; launch it"));
         }
         let streams = [Stdio::Null, Stdio::Null, Stdio::Null];
-        let (helper, (proxy, own)) = self.start_plan(plan, streams)?.after(await_start)?;
-        Ok(Session::new(plan, helper, proxy, own))
+        let (helper, proxy) = self.start_plan(plan, streams)?.after(await_start)?;
+        Ok(Session::new(plan, helper, proxy))
     }
 
     fn start_plan(&self, plan: &Plan, streams: [Stdio; 3]) -> Result<Helper, LaunchError> {
@@ -296,13 +296,12 @@ pub(crate) fn written(request: &impl Serialize) -> Result<OwnedFd, LaunchError> 
 pub(crate) const EXEC_STEP: &str = "execute the program";
 
 /// Waits until the program runs, or orders are awaited; what the proxy listens on may come
-/// before, and that the sandbox has a user of its own.
-fn await_start(report: &OwnedFd) -> Result<(Option<TcpListener>, bool), LaunchError> {
-    let (mut proxy, mut own) = (None, false);
+/// before.
+fn await_start(report: &OwnedFd) -> Result<Option<TcpListener>, LaunchError> {
+    let mut proxy = None;
     loop {
         match await_report(report)? {
-            (HelperReport::Started, _) => return Ok((proxy, own)),
-            (HelperReport::OwnUser, _) => own = true,
+            (HelperReport::Started, _) => return Ok(proxy),
             (HelperReport::Proxy, Some(socket)) => {
                 let listener = TcpListener::from(socket);
                 listener.set_nonblocking(true).map_err(LaunchError::Channels)?;

@@ -58,8 +58,6 @@ pub(crate) struct StepFailure {
 /// What the helper has to say.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum HelperReport {
-    /// The sandbox has a user of its own, the script's.
-    OwnUser,
     /// The listening socket of the proxy, which comes with this packet.
     Proxy,
     /// The program has been executed, or orders are awaited.

@@ -10,7 +10,6 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use nix::errno::Errno;
 use nix::sys::socket::MsgFlags;
-use nix::unistd::{Uid, fchown};
 
 use crate::launch::{
     Helper, LaunchError, Streams, await_report, channel, channels, locked, now, pipe, written,
@@ -37,14 +36,11 @@ pub struct Session {
     helper_pid: i32,
     orders: OwnedFd,
     proxy: Option<TcpListener>,
-    /// The user that it has for its own, if it has one.
-    user: Option<Uid>,
 }
 
 impl Session {
-    pub(crate) fn new(plan: &Plan, helper: Helper, proxy: Option<TcpListener>, own: bool) -> Self {
+    pub(crate) fn new(plan: &Plan, helper: Helper, proxy: Option<TcpListener>) -> Self {
         Self {
-            user: plan.script.user.filter(|_| own).map(Uid::from_raw),
             plan: plan.clone(),
             killer: KillHandle::new(helper.lifeline),
             helper_pid: helper.child.pid(),
@@ -74,8 +70,6 @@ impl Session {
         task: &SessionProgram,
         terminal: &OwnedFd,
     ) -> Result<RunHandle, LaunchError> {
-        // It can be opened anew, as is done by /dev/stdin.
-        fchown(terminal, self.user, None).map_err(channels)?;
         let stream = || terminal.try_clone().map(Stdio::Descriptor).map_err(LaunchError::Channels);
         let theirs = [stream()?, stream()?, stream()?];
         self.start(task, Streams { theirs, input: None, outputs: [None, None] }, true)

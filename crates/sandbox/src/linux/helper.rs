@@ -129,9 +129,6 @@ fn supervise(
     let socket_bytes_max = watch::socket_bytes_max();
     let (go_read, go) = pipe2(OFlag::O_CLOEXEC).step("make a pipe")?;
     let ids = own.as_ref().map_or(caller, |own| own.ids);
-    if own.is_some() {
-        reporter.say(&HelperReport::OwnUser);
-    }
     match ns::clone_as(ids, &script.namespaces).step("make the namespaces")? {
         ForkResult::Child => {
             // Both belong to the helper, whose end this process must notice.
