@@ -5,6 +5,7 @@
 
 use super::world::AttackSite;
 use crate::linux::helper::ARG0;
+use crate::plan::COVERED;
 use crate::probe::{Feature, Probe};
 use crate::process::effective_user;
 use crate::spec::Defence::{self, *};
@@ -216,6 +217,7 @@ impl List<'_> {
         // Settings of the network are also open to who administers it.
         let settings: &[Defence] =
             if effective_user() == 0 { &[Files] } else { &[Files, Capabilities, BoundingSet] };
+        let machine = format!("find-any {}", COVERED.join(" "));
         let setting = "rewrite /proc/sys/net/ipv4/ip_default_ttl";
         let written = Control::InTests("it would write a setting of your kernel");
         vec![
@@ -251,6 +253,7 @@ impl List<'_> {
             self.row("make a ring of keys", "key-ring", &[Seccomp]),
             self.row("leave a set-user-id file", "leave-privileged privileged", &[Seccomp]),
             self.row("regain capabilities", "have-capabilities", &[BoundingSet, NoNewPrivileges]),
+            self.row("know how the machine is made", &machine, &[Files]),
             self.row("read shared memory", "shared-memory {segment}", &memory),
             self.row("be the user who started it", "be-user {user}", &[Users]).filter(|_| own),
         ]

@@ -116,7 +116,7 @@ fn supervise(
         .map(|(target, number)| Ok((take_inherited(number)?, *target)))
         .collect::<Result<Vec<_>, ProcessError>>()
         .step("receive the program's descriptors")?;
-    let own = OwnUser::make(script);
+    let own = OwnUser::make(script)?;
     let caller = Ids::current();
     if caller.is_root() {
         // An ordinary user cannot do this, and its groups come along.

@@ -25,6 +25,10 @@ use crate::process::new_descriptor;
 /// only in the new mount namespace, and only until it becomes the root.
 const BASE: &str = "/tmp";
 
+/// What is empty in the new root, in which it has to be before anything is covered.
+const EMPTY_FILE: &str = "dev/null";
+const EMPTY_FOLDER: &str = "mnt";
+
 /// Enough for directories, links and small files.
 const ROOT_OPTIONS: &str = "mode=0755,size=1m";
 
@@ -132,6 +136,7 @@ fn place(node: &RootNode, tree: Option<OwnedFd>) -> Result<(), StepFailure> {
         RootNode::Text { path, .. } => ("write", path.as_path()),
         RootNode::Memory { path, .. } => ("mount", path.as_path()),
         RootNode::Sealed { path } => ("make read-only", path.as_path()),
+        RootNode::Covered { path } => ("cover", path.as_path()),
         RootNode::Link { path, .. } | RootNode::System { path } => ("link", path.as_path()),
         RootNode::Bind { inside, .. } => ("attach", inside.as_path()),
         RootNode::Proc { .. } => ("mount", Path::new("/proc")),
@@ -177,6 +182,11 @@ fn fill(node: &RootNode, tree: Option<OwnedFd>, at: &Path) -> io::Result<()> {
             Ok(mount_tmpfs(at, &options)?)
         }
         (RootNode::Sealed { .. }, None) => seal_folder(at),
+        (RootNode::Covered { .. }, None) => match fs::metadata(at) {
+            // What the kernel does not have now it does not get later.
+            Err(_) => Ok(()),
+            Ok(found) => cover(at, if found.is_dir() { EMPTY_FOLDER } else { EMPTY_FILE }),
+        },
         (RootNode::Proc { .. }, None) => {
             fs::create_dir_all(at)?;
             Ok(mount_proc(at)?)
@@ -196,6 +206,14 @@ fn seal_folder(at: &Path) -> io::Result<()> {
         return Err(Errno::ENOTDIR.into());
     }
     set_attributes(&tree, libc::MOUNT_ATTR_RDONLY, None)?;
+    Ok(attach(&tree, at)?)
+}
+
+/// Mounts something of the new root that is empty over something else.
+fn cover(at: &Path, empty: &str) -> io::Result<()> {
+    let tree = open_tree(&Path::new(BASE).join(empty), 0)?;
+    let attributes = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NOEXEC;
+    set_attributes(&tree, attributes, None)?;
     Ok(attach(&tree, at)?)
 }
 

@@ -3,8 +3,8 @@
 //! Only root of the machine can give one out. The namespaces are made in its name, so that the
 //! kernel counts for it and for nobody else what it counts for a user; files that are
 //! the launcher's are lent to it by mounts that show them as its own, and on the disk they stay
-//! whose they are. Must never be what a launch fails by: where the machine does not give it,
-//! the sandbox is to the host who launched it, behind all of the other layers.
+//! whose they are. Where the machine does not give it, the sandbox is to the host who launched
+//! it, behind all of the other layers. Must never be left out for any other reason.
 
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -28,16 +28,17 @@ pub(crate) struct OwnUser {
 }
 
 impl OwnUser {
-    /// What the script asks for, if this machine gives it.
-    pub(crate) fn make(script: &HelperScript) -> Option<Self> {
-        let user = script.user?;
+    /// What the script asks for, if its files are where they can be lent: that this machine
+    /// gives the rest, a probe has found.
+    pub(crate) fn make(script: &HelperScript) -> Result<Option<Self>, StepFailure> {
         let nodes = script.setup.iter().find_map(|step| match step {
             Setup::Root(nodes) => Some(nodes),
             _ => None,
-        })?;
-        let trees = lend(user).and_then(|lent| mount::open_trees(nodes, Some(&lent)));
-        // silent-ok: a probe tells why, and what is wrong with a path the other way tells.
-        trees.ok().map(|trees| Self { ids: Ids::own(user), trees })
+        });
+        let Some((user, nodes)) = script.user.zip(nodes) else { return Ok(None) };
+        let trees = mount::open_trees(nodes, Some(&lend(user)?));
+        // silent-ok: what cannot be opened at all is told by whoever opens it next.
+        Ok(trees.ok().map(|trees| Self { ids: Ids::own(user), trees }))
     }
 }
 

@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use refusal::PlanRefusal;
+#[cfg(feature = "drill")]
+pub(crate) use root::COVERED;
 pub use step::{
     BindAccess, Cgroup, Confine, FileRights, FileRule, HelperScript, LandlockRules, Namespace,
     Presence, ProcSource, ProgramEnvironment, ProgramExec, ResourceKind, ResourceLimit, RootNode,

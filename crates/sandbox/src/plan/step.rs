@@ -152,6 +152,12 @@ pub enum RootNode {
         /// Where.
         path: PathBuf,
     },
+    /// A file or folder of what is attached already, empty from now on. Passed over where it is
+    /// missing.
+    Covered {
+        /// Where.
+        path: PathBuf,
+    },
     /// An empty file system in memory.
     Memory {
         /// Where.
