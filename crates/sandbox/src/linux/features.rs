@@ -37,7 +37,7 @@ const ALL: [Namespace; 6] = [
 type Trial<'a> = &'a dyn Fn() -> Result<(), StepFailure>;
 
 /// Where files may be that are lent, when nobody says where they are.
-const PLACES: [&str; 5] = [".", "/", "/home", "/var/lib", "/tmp"];
+const PLACES: [&str; 3] = ["/home", "/var/lib", "/tmp"];
 
 /// Tries everything: at once, as a run needs it, and each for itself where that fails.
 pub(crate) fn probe(workspace: Option<PathBuf>) -> Probe {
@@ -85,12 +85,11 @@ fn own_user(workspace: Option<PathBuf>) -> Feature {
     let (user, ids) = (OWN_USERS.start, Ids::own(OWN_USERS.start));
     let places = workspace.map_or_else(|| PLACES.map(PathBuf::from).to_vec(), |it| vec![it]);
     let lends = |lent: OwnedFd| {
-        let mut tried = places.iter().map(|place| {
-            let tried = mount::try_lending(place, &lent);
-            tried.step(format!("lend files of {} to it", place.display()))
-        });
-        let first = tried.next().unwrap_or(Ok(()));
-        tried.fold(first, |before, next| before.or(next))
+        let nowhere = Err(Errno::ENOENT).step("find a place");
+        places.iter().fold(nowhere, |before, place| {
+            let name = || format!("lend files of {} to it", place.display());
+            before.or_else(|_| mount::try_lending(place, &lent).step(name()))
+        })
     };
     if let Err(StepFailure { step, problem }) = own_user::lend(user).and_then(lends) {
         return Feature::Missing(format!("{step}: {problem}"));
