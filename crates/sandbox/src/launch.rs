@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Seek as _, Write as _};
 use std::net::TcpListener;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,7 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, socketpair};
+use nix::sys::stat::{Mode, fchmod};
 use nix::unistd::pipe2;
 use serde::Serialize;
 use thiserror::Error;
@@ -155,14 +156,14 @@ impl Streams {
         let (input, stdin) = match bytes {
             [] => (None, Stdio::Null),
             bytes => {
-                let (theirs, ours) = pipe()?;
+                let (theirs, ours) = stream()?;
                 let pipe = non_blocking(ours)?;
                 let input = Input { pipe, bytes: bytes.to_vec(), sent: 0 };
                 (Some(input), Stdio::Descriptor(theirs))
             }
         };
-        let (out, stdout) = pipe()?;
-        let (err, stderr) = pipe()?;
+        let (out, stdout) = stream()?;
+        let (err, stderr) = stream()?;
         let outputs = [Some(non_blocking(out)?), Some(non_blocking(err)?)];
         Ok(Self {
             theirs: [stdin, Stdio::Descriptor(stdout), Stdio::Descriptor(stderr)],
@@ -234,9 +235,10 @@ impl Launcher {
         self.start(&request, plan.defences, streams, inherit)
     }
 
-    pub(crate) fn probe_features(&self) -> Result<Probe, LaunchError> {
+    pub(crate) fn probe_features(&self, workspace: Option<&Path>) -> Result<Probe, LaunchError> {
         let stdio = [Stdio::Null, Stdio::Null, Stdio::Null];
-        let helper = self.start(&HelperRequest::Probe, Defences::default(), stdio, Vec::new())?;
+        let request = HelperRequest::Probe { workspace: workspace.map(Path::to_owned) };
+        let helper = self.start(&request, Defences::default(), stdio, Vec::new())?;
         let (mut helper, probe) = helper.after(|report| match await_report(report)? {
             (HelperReport::Features(probe), _) => Ok(probe),
             _ => Err(LaunchError::Silent),
@@ -366,6 +368,14 @@ pub(crate) fn channel() -> Result<(OwnedFd, OwnedFd), LaunchError> {
 
 pub(crate) fn pipe() -> Result<(OwnedFd, OwnedFd), LaunchError> {
     pipe2(OFlag::O_CLOEXEC).map_err(channels)
+}
+
+/// A pipe that whoever has an end of it can open anew, as is done by `/dev/stdout`: a program
+/// need not be the user who made it.
+fn stream() -> Result<(OwnedFd, OwnedFd), LaunchError> {
+    let ends = pipe()?;
+    fchmod(&ends.0, Mode::from_bits_truncate(0o666)).map_err(channels)?;
+    Ok(ends)
 }
 
 fn non_blocking(pipe: OwnedFd) -> Result<File, LaunchError> {

@@ -43,7 +43,7 @@ pub use netns::Netns;
 pub use outcome::{CgroupVersion, Enforcement, ExitStatus, RunOutcome, SessionUsage};
 pub use path::{PathError, WorkspacePath};
 pub use plan::{Plan, PlanRefusal, plan};
-pub use probe::{CgroupBase, Feature, Probe, probe};
+pub use probe::{CgroupBase, Feature, Probe, probe, probe_with};
 pub use running::{KillHandle, RunHandle};
 pub use session::Session;
 pub use spec::{

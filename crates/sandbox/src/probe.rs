@@ -47,6 +47,9 @@ pub struct Probe {
     pub mount_namespace: Feature,
     /// `open_tree`, `move_mount` and `mount_setattr`.
     pub mount_interface: Feature,
+    /// A user of the host for each workspace, to whom files can be lent. Needed by nothing:
+    /// without it commands are to the host who launched them.
+    pub own_user: Feature,
     /// A process namespace.
     pub process_namespace: Feature,
     /// A process file system of that namespace.
@@ -141,6 +144,7 @@ impl Probe {
             user_namespace: missing(),
             mount_namespace: missing(),
             mount_interface: missing(),
+            own_user: missing(),
             process_namespace: missing(),
             private_proc: missing(),
             network_namespace: missing(),
@@ -158,7 +162,14 @@ impl Probe {
 /// launcher left behind.
 #[must_use]
 pub fn probe(launcher: &Launcher) -> Probe {
+    probe_with(launcher, None)
+}
+
+/// The same, and whether the files of this workspace can be lent to a user of its own; else
+/// it is any place's files.
+#[must_use]
+pub fn probe_with(launcher: &Launcher, workspace: Option<&Path>) -> Probe {
     launcher
-        .probe_features()
+        .probe_features(workspace)
         .unwrap_or_else(|error| Probe::nothing(&automaton_core::error::chain(&error).to_string()))
 }

@@ -3,6 +3,8 @@
 //! The launcher passes one [`HelperRequest`] in a sealed file; the helper answers
 //! with [`HelperReport`]s, one a packet. The program never sees either descriptor.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::ExitStatus;
@@ -27,8 +29,8 @@ pub(crate) enum HelperRequest {
         /// The numbers inside of the descriptors from [`INHERIT_FD`] on.
         targets: Vec<i32>,
     },
-    /// Try every feature.
-    Probe,
+    /// Try every feature, and with this workspace what depends on where it is.
+    Probe { workspace: Option<PathBuf> },
 }
 
 /// What the first process of a session is asked, by its launcher, over the socket on which

@@ -18,7 +18,7 @@ use automaton_core::error::{Classified, chain};
 use automaton_core::time::Span;
 use automaton_sandbox::{
     Feature, LaunchError, Launcher, Network, Probe, Program, RunLimits, RunOutcome, SessionProgram,
-    converse, plan, probe,
+    converse, plan, probe_with,
 };
 use clap::Subcommand;
 use serde::Serialize;
@@ -65,7 +65,8 @@ pub(crate) fn run(
     command: &SandboxCommand,
 ) -> Result<ExitCode, CliError> {
     let launcher = Launcher::new(executable()?);
-    let given = probe(&launcher);
+    let workspace = context.home().ok().map(|home| home.join(WORKSPACE));
+    let given = probe_with(&launcher, workspace.as_deref().filter(|it| it.exists()));
     match command {
         SandboxCommand::Probe => tell(context, &given, &launcher.quick_start()),
         SandboxCommand::Shell => {
@@ -197,6 +198,7 @@ fn tell(
     };
     let features = vec![
         row("user namespace", &given.user_namespace),
+        row("user of its own", &given.own_user),
         row("mount namespace", &given.mount_namespace),
         row("mount interface", &given.mount_interface),
         row("process namespace", &given.process_namespace),

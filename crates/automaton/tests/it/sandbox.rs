@@ -23,12 +23,12 @@ fn what_a_machine_gives_is_told() {
     let lines: Vec<&str> = told.stdout.lines().collect();
     // One more where this is a container.
     let inside = usize::from(told.stdout.contains("This is inside of another machine"));
-    assert_eq!(lines.len(), 14 + inside, "{told:?}");
+    assert_eq!(lines.len(), 15 + inside, "{told:?}");
     assert!(lines[0].starts_with("user namespace"), "{told:?}");
-    assert!(lines[13 + inside].starts_with("Commands run here"), "{told:?}");
+    assert!(lines[14 + inside].starts_with("Commands run here"), "{told:?}");
     let told = world.command(&["sandbox", "probe", "--json"]).unwrap();
     let told: Value = serde_json::from_str(&told.stdout).unwrap();
-    assert_eq!((&told["refusal"], told["features"].as_array().unwrap().len()), (&Value::Null, 13));
+    assert_eq!((&told["refusal"], told["features"].as_array().unwrap().len()), (&Value::Null, 14));
     let quick = told["features"].as_array().unwrap().last().unwrap();
     assert_eq!((&quick["feature"], &quick["missing"]), (&"quick start".into(), &Value::Null));
 }

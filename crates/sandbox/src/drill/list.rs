@@ -5,6 +5,7 @@
 
 use super::world::AttackSite;
 use crate::linux::helper::ARG0;
+use crate::plan::COVERED;
 use crate::probe::{Feature, Probe};
 use crate::process::effective_user;
 use crate::spec::Defence::{self, *};
@@ -161,14 +162,17 @@ impl List<'_> {
     fn on_processes(&self) -> Vec<AttemptRow> {
         let (root, spy) = ([Processes, Users], [Processes, Users, Seccomp]);
         let enter = [Processes, Users, Capabilities, BoundingSet, Seccomp];
+        // Users alone keep from the launcher's processes where they are another user's.
+        let apart: &[Defence] =
+            if self.probe.own_user.is_available() { &root } else { &[Processes] };
         vec![
             self.row("see a process", "see-process {pid}", &[Processes]),
-            self.locked(6, "signal a process", "signal {pid}", &[Processes]),
+            self.locked(6, "signal a process", "signal {pid}", apart),
             self.locked(6, "kill the parent", &format!("kill-parent {ARG0}"), &[Processes]),
-            self.row("limit a process", "limit {pid}", &[Processes]),
+            self.row("limit a process", "limit {pid}", apart),
             self.row("limit the first process", "limit-parent", &[Seccomp]),
-            self.row("slow a process down", "slow-down {pid}", &[Processes]),
-            self.row("pin a process", "pin {pid}", &[Processes]),
+            self.row("slow a process down", "slow-down {pid}", apart),
+            self.row("pin a process", "pin {pid}", apart),
             self.locked(1, "read a process's memory", "read-memory {pid}", &spy),
             self.locked(1, "take a process's descriptor", "take-descriptor {pid}", &spy),
             self.locked(1, "enter a namespace", "enter {pid}", &enter),
@@ -200,14 +204,20 @@ impl List<'_> {
 
     fn on_the_kernel(&self) -> Vec<AttemptRow> {
         let permitted = |row| only(Control::WherePermitted, row);
-        let memory: &[Defence] =
-            if self.probe.cgroup.is_available() { &[Ipc] } else { &[Ipc, Seccomp] };
+        let own = self.probe.own_user.is_available();
+        let memory = [
+            &[Ipc][..],
+            if own { &[Users] } else { &[] },
+            if self.probe.cgroup.is_available() { &[] } else { &[Seccomp] },
+        ]
+        .concat();
         let hosts = [Users, Capabilities, BoundingSet, Seccomp];
         let privileged = [Capabilities, BoundingSet, Seccomp];
         let mounts = |name, words| self.locked(1, name, words, &privileged);
         // Settings of the network are also open to who administers it.
         let settings: &[Defence] =
             if effective_user() == 0 { &[Files] } else { &[Files, Capabilities, BoundingSet] };
+        let machine = format!("find-any {}", COVERED.join(" "));
         let setting = "rewrite /proc/sys/net/ipv4/ip_default_ttl";
         let written = Control::InTests("it would write a setting of your kernel");
         vec![
@@ -243,7 +253,9 @@ impl List<'_> {
             self.row("make a ring of keys", "key-ring", &[Seccomp]),
             self.row("leave a set-user-id file", "leave-privileged privileged", &[Seccomp]),
             self.row("regain capabilities", "have-capabilities", &[BoundingSet, NoNewPrivileges]),
-            self.row("read shared memory", "shared-memory {segment}", memory),
+            self.row("know how the machine is made", &machine, &[Files]),
+            self.row("read shared memory", "shared-memory {segment}", &memory),
+            self.row("be the user who started it", "be-user {user}", &[Users]).filter(|_| own),
         ]
     }
 

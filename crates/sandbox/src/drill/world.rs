@@ -21,7 +21,7 @@ use nix::errno::Errno;
 use super::FIXTURE_INSIDE;
 use super::attempt::WORD;
 use crate::probe::{CgroupBase, Feature, Probe};
-use crate::process::{Child, ProcessCommand, Stdio, spawn};
+use crate::process::{Child, ProcessCommand, Stdio, effective_user, spawn};
 
 /// What every planted secret contains.
 pub(super) const SECRET: &str = "planted-secret";
@@ -61,6 +61,7 @@ impl AttackSite {
             ("fixture", text(at("fixture"))),
             ("root", format!("/proc/{}/root{}", victim.pid(), at("home").display())),
             ("pid", victim.pid().to_string()),
+            ("user", effective_user().to_string()),
             ("leaked", leaked.as_raw_fd().to_string()),
             ("tcp", tcp.local_addr()?.to_string()),
             ("udp", udp.local_addr()?.to_string()),

@@ -11,6 +11,9 @@ use super::{StepContext as _, StepFailure};
 /// over a change of user, none ambient, and all of that for ever.
 const SECURE_BITS: libc::c_ulong = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 5 | 1 << 6 | 1 << 7;
 
+/// `SECBIT_NO_SETUID_FIXUP` of the kernel's interface.
+const KEEPS_WITH_USER: libc::c_ulong = 1 << 2;
+
 /// The highest capability number that a kernel could have.
 const CAPABILITY_LIMIT: libc::c_ulong = 64;
 
@@ -42,6 +45,11 @@ pub(crate) fn drop_bounding_set() -> Result<(), StepFailure> {
         }
     }
     prctl(libc::PR_SET_SECUREBITS, SECURE_BITS).step("take the meaning from user 0")
+}
+
+/// Lets this process keep its capabilities when it is another user for a while.
+pub(crate) fn keep_with_user() -> Result<(), StepFailure> {
+    prctl(libc::PR_SET_SECUREBITS, KEEPS_WITH_USER).step("keep capabilities over a change of user")
 }
 
 /// Gives up all capabilities that this process has.

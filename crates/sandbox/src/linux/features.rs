@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
@@ -16,8 +16,8 @@ use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid, pipe2};
 
 use super::ns::{self, Ids};
-use super::{StepContext as _, StepFailure, cgroup, mount, seccomp};
-use crate::plan::Namespace;
+use super::{StepContext as _, StepFailure, cgroup, mount, own_user, seccomp};
+use crate::plan::{Namespace, OWN_USERS};
 use crate::probe::{Feature, Probe};
 
 /// `LANDLOCK_CREATE_RULESET_VERSION` of the kernel's interface.
@@ -36,8 +36,11 @@ const ALL: [Namespace; 6] = [
 /// Runs in a new process and tells with the byte that it returns.
 type Trial<'a> = &'a dyn Fn() -> Result<(), StepFailure>;
 
+/// Where files may be that are lent, when nobody says where they are.
+const PLACES: [&str; 3] = ["/home", "/var/lib", "/tmp"];
+
 /// Tries everything: at once, as a run needs it, and each for itself where that fails.
-pub(crate) fn probe() -> Probe {
+pub(crate) fn probe(workspace: Option<PathBuf>) -> Probe {
     let ids = Ids::current();
     let mounts = |trial: Trial<'_>| {
         ns::map_ids(ids).and_then(|()| mount::make_private()).and_then(|()| trial())
@@ -59,6 +62,7 @@ pub(crate) fn probe() -> Probe {
         mount_namespace: alone(&[user, mount], &|| mounts(&|| Ok(()))),
         mount_interface: alone(&[user, mount], &|| mounts(&mount::try_interface)),
         process_namespace: namespace(process),
+        own_user: own_user(workspace),
         private_proc: alone(&[user, mount, process], &|| mounts(&proc)),
         network_namespace: namespace(network),
         ipc_namespace: namespace(ipc),
@@ -73,6 +77,31 @@ pub(crate) fn probe() -> Probe {
     }
 }
 
+/// Whether a sandbox can have a user of its own, who has files in this place or in any one.
+fn own_user(workspace: Option<PathBuf>) -> Feature {
+    if !Ids::current().is_root() {
+        return Feature::Missing("only root can give commands one, they run as this user".into());
+    }
+    let (user, ids) = (OWN_USERS.start, Ids::own(OWN_USERS.start));
+    let places = workspace.map_or_else(|| PLACES.map(PathBuf::from).to_vec(), |it| vec![it]);
+    let lends = |lent: OwnedFd| {
+        let nowhere = Err(Errno::ENOENT).step("find a place");
+        places.iter().fold(nowhere, |before, place| {
+            let name = || format!("lend files of {} to it", place.display());
+            before.or_else(|_| mount::try_lending(place, &lent).step(name()))
+        })
+    };
+    if let Err(StepFailure { step, problem }) = own_user::lend(user).and_then(lends) {
+        return Feature::Missing(format!("{step}: {problem}"));
+    }
+    let trial =
+        || ns::map_ids(ids).map(|()| die_with_parent()).and_then(|()| mount::make_private());
+    let (found, _) = try_in_as(ids, &[Namespace::User, Namespace::Mount], &trial, |_| ());
+    // To be another user for a while has undone this.
+    die_with_parent();
+    found
+}
+
 /// Whether a step succeeds in new namespaces, and what is found out about its process, which
 /// waits for that.
 fn try_in<T>(
@@ -80,10 +109,20 @@ fn try_in<T>(
     trial: Trial<'_>,
     examine: impl FnOnce(Pid) -> T,
 ) -> (Feature, Option<T>) {
+    try_in_as(Ids::current(), namespaces, trial, examine)
+}
+
+/// The same in the name of these ids.
+fn try_in_as<T>(
+    ids: Ids,
+    namespaces: &[Namespace],
+    trial: Trial<'_>,
+    examine: impl FnOnce(Pid) -> T,
+) -> (Feature, Option<T>) {
     let attempt = || -> Result<(String, T), Errno> {
         let (answer, answer_write) = pipe2(OFlag::O_CLOEXEC)?;
         let (end, held) = pipe2(OFlag::O_CLOEXEC)?;
-        match ns::clone_into(namespaces)? {
+        match ns::clone_as(ids, namespaces)? {
             ForkResult::Child => {
                 die_with_parent();
                 drop((answer, held));

@@ -21,6 +21,7 @@ use nix::unistd::{ForkResult, Pid, dup2_stderr, dup2_stdin, dup2_stdout, pipe2, 
 use super::cgroup::CgroupHandle;
 use super::init::{self, Init};
 use super::ns::{self, Ids};
+use super::own_user::OwnUser;
 use super::{StepContext as _, StepFailure, features, watch};
 use crate::plan::HelperScript;
 use crate::process::{ProcessError, await_any, packet, pidfd_open, take_inherited};
@@ -78,11 +79,11 @@ fn helper_main() -> ExitCode {
     let reporter = Reporter(report);
     let done = read_request(request).and_then(|request| match request {
         HelperRequest::Run { script, targets } => supervise(&script, &targets, &reporter, lifeline),
-        HelperRequest::Probe => {
+        HelperRequest::Probe { workspace } => {
             features::die_with_parent();
             // It may have died before that.
             if matches!(await_any([lifeline.as_fd()], Some(Duration::ZERO)), Ok([false])) {
-                reporter.say(&HelperReport::Features(Box::new(features::probe())));
+                reporter.say(&HelperReport::Features(Box::new(features::probe(workspace))));
             }
             Ok(())
         }
@@ -115,8 +116,9 @@ fn supervise(
         .map(|(target, number)| Ok((take_inherited(number)?, *target)))
         .collect::<Result<Vec<_>, ProcessError>>()
         .step("receive the program's descriptors")?;
-    let ids = Ids::current();
-    if ids.is_root() {
+    let own = OwnUser::make(script)?;
+    let caller = Ids::current();
+    if caller.is_root() {
         // An ordinary user cannot do this, and its groups come along.
         setgroups(&[]).step("give up supplementary groups")?;
     }
@@ -126,7 +128,8 @@ fn supervise(
     let null = File::options().read(true).write(true).open("/dev/null").step("open /dev/null")?;
     let socket_bytes_max = watch::socket_bytes_max();
     let (go_read, go) = pipe2(OFlag::O_CLOEXEC).step("make a pipe")?;
-    match ns::clone_into(&script.namespaces).step("make the namespaces")? {
+    let ids = own.as_ref().map_or(caller, |own| own.ids);
+    match ns::clone_as(ids, &script.namespaces).step("make the namespaces")? {
         ForkResult::Child => {
             // Both belong to the helper, whose end this process must notice.
             drop(go);
@@ -134,6 +137,7 @@ fn supervise(
             init::run(Init {
                 script,
                 ids,
+                trees: own.map(|own| own.trees),
                 reporter,
                 lifeline,
                 inherit,
@@ -144,7 +148,7 @@ fn supervise(
             })
         }
         ForkResult::Parent { child } => {
-            drop((inherit, go_read, doors));
+            drop((inherit, go_read, doors, own));
             let moved = group.as_ref().filter(|_| !enters_itself);
             let born = leave_standard_streams(&null)
                 .and_then(|()| moved.map_or(Ok(()), |group| group.add(child)))

@@ -20,9 +20,10 @@ use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, pipe2, sethostname};
 
 use super::helper::{Reporter, leave_standard_streams};
+use super::mount::{self, HostTrees};
 use super::ns::{self, Ids};
 use super::program::{self, Confinement, PendingProgram};
-use super::{StepContext as _, StepFailure, cgroup, mount, serve, watch};
+use super::{StepContext as _, StepFailure, cgroup, serve, watch};
 use crate::launch::now;
 use crate::outcome::ExitStatus;
 use crate::plan::{HelperScript, Setup, TreeLimits};
@@ -36,6 +37,8 @@ const BIRTH_MAX: Duration = Duration::from_secs(5);
 pub(crate) struct Init<'a> {
     pub(crate) script: &'a HelperScript,
     pub(crate) ids: Ids,
+    /// What the root shows of the host, where the helper has opened it.
+    pub(crate) trees: Option<HostTrees>,
     pub(crate) reporter: &'a Reporter,
     /// Ends with the launcher.
     pub(crate) lifeline: OwnedFd,
@@ -68,11 +71,12 @@ pub(crate) fn run(init: Init<'_>) -> ! {
 
 /// How the program ended; `None` when the launcher is gone or wants an end.
 fn start_and_wait(init: Init<'_>) -> Result<Option<ExitStatus>, StepFailure> {
-    let Init { script, ids, reporter, lifeline, inherit, null, cgroup_files: doors, .. } = init;
+    let Init { script, reporter, lifeline, inherit, null, cgroup_files: doors, .. } = init;
+    let (ids, mut trees) = (init.ids, init.trees);
     let (go, watch) = (init.go, Watcher::new(&script.watch, init.socket_bytes_max));
     cgroup::enter(doors)?;
     for step in &script.setup {
-        set_up(step, ids, reporter)?;
+        set_up(step, ids, &mut trees, reporter)?;
     }
     // Where this process did not enter its control group by itself, the helper has put it
     // there meanwhile. The program must not be born before that.
@@ -155,7 +159,12 @@ fn last_words(mut failure: File, lifeline: &OwnedFd) -> Result<Vec<u8>, StepFail
     }
 }
 
-fn set_up(step: &Setup, ids: Ids, reporter: &Reporter) -> Result<(), StepFailure> {
+fn set_up(
+    step: &Setup,
+    ids: Ids,
+    trees: &mut Option<HostTrees>,
+    reporter: &Reporter,
+) -> Result<(), StepFailure> {
     match step {
         Setup::MapIds => ns::map_ids(ids),
         Setup::OomScore(score) => {
@@ -170,7 +179,7 @@ fn set_up(step: &Setup, ids: Ids, reporter: &Reporter) -> Result<(), StepFailure
             Ok(())
         }
         Setup::PrivateMounts => mount::make_private(),
-        Setup::Root(nodes) => mount::build_root(nodes),
+        Setup::Root(nodes) => mount::build_root(nodes, trees.take()),
         Setup::FreshProc => mount::mount_proc(Path::new("/proc")).step("mount /proc"),
         Setup::NoNesting => {
             fs::write("/proc/sys/user/max_user_namespaces", "0").step("forbid user namespaces")

@@ -11,6 +11,7 @@ pub(crate) mod init;
 pub(crate) mod landlock;
 pub(crate) mod mount;
 pub(crate) mod ns;
+pub(crate) mod own_user;
 pub(crate) mod program;
 pub(crate) mod rlimit;
 pub(crate) mod seccomp;

@@ -25,6 +25,10 @@ use crate::process::new_descriptor;
 /// only in the new mount namespace, and only until it becomes the root.
 const BASE: &str = "/tmp";
 
+/// What is empty in the new root, in which it has to be before anything is covered.
+const EMPTY_FILE: &str = "dev/null";
+const EMPTY_FOLDER: &str = "mnt";
+
 /// Enough for directories, links and small files.
 const ROOT_OPTIONS: &str = "mode=0755,size=1m";
 
@@ -37,9 +41,21 @@ pub(crate) fn make_private() -> Result<(), StepFailure> {
     mount(None::<&str>, "/", None::<&str>, flags, None::<&str>).step("make mounts private")
 }
 
-/// Builds the root and makes it the only one.
-pub(crate) fn build_root(nodes: &[RootNode]) -> Result<(), StepFailure> {
-    let trees = nodes.iter().map(open_host).collect::<Result<Vec<_>, _>>()?;
+/// What nodes show of the host, one for each of them, attached nowhere yet.
+pub(crate) type HostTrees = Vec<Option<OwnedFd>>;
+
+/// Opens what these nodes show of the host. What the caller named is lent to the user to whom
+/// this namespace gives what is root's, if there is one.
+pub(crate) fn open_trees(
+    nodes: &[RootNode],
+    lent: Option<&OwnedFd>,
+) -> Result<HostTrees, StepFailure> {
+    nodes.iter().map(|node| open_host(node, lent)).collect()
+}
+
+/// Builds the root, of what was opened or can be opened here, and makes it the only one.
+pub(crate) fn build_root(nodes: &[RootNode], trees: Option<HostTrees>) -> Result<(), StepFailure> {
+    let trees = trees.map_or_else(|| open_trees(nodes, None), Ok)?;
     mount_tmpfs(Path::new(BASE), ROOT_OPTIONS).step("mount the new root")?;
     for (node, tree) in nodes.iter().zip(trees) {
         place(node, tree)?;
@@ -68,13 +84,18 @@ pub(crate) fn seal_proc() -> Result<(), StepFailure> {
 /// away.
 pub(crate) fn try_interface() -> Result<(), StepFailure> {
     let tree = open_tree(Path::new("/usr"), 0).step("open_tree")?;
-    set_attributes(&tree, libc::MOUNT_ATTR_RDONLY).step("mount_setattr")?;
+    set_attributes(&tree, libc::MOUNT_ATTR_RDONLY, None).step("mount_setattr")?;
     mount_tmpfs(Path::new(BASE), ROOT_OPTIONS).step("mount")?;
     attach(&tree, Path::new(BASE)).step("move_mount")
 }
 
+/// Tries whether files there can be lent by this namespace.
+pub(crate) fn try_lending(place: &Path, lent: &OwnedFd) -> nix::Result<()> {
+    set_attributes(&open_tree(place, 0)?, libc::MOUNT_ATTR_NOSUID, Some(lent))
+}
+
 /// What of the host a node shows, if it shows anything and it is there.
-fn open_host(node: &RootNode) -> Result<Option<OwnedFd>, StepFailure> {
+fn open_host(node: &RootNode, lent: Option<&OwnedFd>) -> Result<Option<OwnedFd>, StepFailure> {
     let (host, access, presence) = match node {
         // Inside it is the same link.
         RootNode::System { path } if path.is_symlink() => return Ok(None),
@@ -101,7 +122,10 @@ fn open_host(node: &RootNode) -> Result<Option<OwnedFd>, StepFailure> {
             libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NOEXEC
         }
     };
-    set_attributes(&tree, attributes).step(name())?;
+    // Of the system there is what every user may read, and devices are everybody's.
+    let is_named = matches!(node, RootNode::Bind { presence: Presence::Required, .. });
+    let is_named = is_named && access != BindAccess::Device;
+    set_attributes(&tree, attributes, lent.filter(|_| is_named)).step(name())?;
     Ok(Some(tree))
 }
 
@@ -112,6 +136,7 @@ fn place(node: &RootNode, tree: Option<OwnedFd>) -> Result<(), StepFailure> {
         RootNode::Text { path, .. } => ("write", path.as_path()),
         RootNode::Memory { path, .. } => ("mount", path.as_path()),
         RootNode::Sealed { path } => ("make read-only", path.as_path()),
+        RootNode::Covered { path } => ("cover", path.as_path()),
         RootNode::Link { path, .. } | RootNode::System { path } => ("link", path.as_path()),
         RootNode::Bind { inside, .. } => ("attach", inside.as_path()),
         RootNode::Proc { .. } => ("mount", Path::new("/proc")),
@@ -157,6 +182,11 @@ fn fill(node: &RootNode, tree: Option<OwnedFd>, at: &Path) -> io::Result<()> {
             Ok(mount_tmpfs(at, &options)?)
         }
         (RootNode::Sealed { .. }, None) => seal_folder(at),
+        (RootNode::Covered { .. }, None) => match fs::metadata(at) {
+            // What the kernel does not have now it does not get later.
+            Err(_) => Ok(()),
+            Ok(found) => cover(at, if found.is_dir() { EMPTY_FOLDER } else { EMPTY_FILE }),
+        },
         (RootNode::Proc { .. }, None) => {
             fs::create_dir_all(at)?;
             Ok(mount_proc(at)?)
@@ -175,7 +205,15 @@ fn seal_folder(at: &Path) -> io::Result<()> {
     if fstat(&tree)?.st_mode & libc::S_IFMT != libc::S_IFDIR {
         return Err(Errno::ENOTDIR.into());
     }
-    set_attributes(&tree, libc::MOUNT_ATTR_RDONLY)?;
+    set_attributes(&tree, libc::MOUNT_ATTR_RDONLY, None)?;
+    Ok(attach(&tree, at)?)
+}
+
+/// Mounts something of the new root that is empty over something else.
+fn cover(at: &Path, empty: &str) -> io::Result<()> {
+    let tree = open_tree(&Path::new(BASE).join(empty), 0)?;
+    let attributes = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NOEXEC;
+    set_attributes(&tree, attributes, None)?;
     Ok(attach(&tree, at)?)
 }
 
@@ -204,18 +242,33 @@ fn attach(tree: &OwnedFd, at: &Path) -> nix::Result<()> {
     Errno::result(result).map(drop)
 }
 
-fn set_attributes(tree: &OwnedFd, attributes: u64) -> nix::Result<()> {
+/// Sets these attributes of a tree that is attached nowhere, ends its exchange of mounts, and
+/// lends its files by this namespace.
+fn set_attributes(tree: &OwnedFd, attributes: u64, lent: Option<&OwnedFd>) -> nix::Result<()> {
     let flags = libc::AT_EMPTY_PATH as libc::c_uint | RECURSIVE;
+    let mut attributes = libc::mount_attr { propagation: libc::MS_PRIVATE, ..only(attributes) };
+    if let Some(lent) = lent {
+        attributes.attr_set |= libc::MOUNT_ATTR_IDMAP;
+        attributes.userns_fd = lent.as_raw_fd().unsigned_abs().into();
+    }
     mount_setattr(tree.as_raw_fd(), c"", flags, attributes)
+}
+
+const fn only(attr_set: u64) -> libc::mount_attr {
+    libc::mount_attr { attr_set, attr_clr: 0, propagation: 0, userns_fd: 0 }
 }
 
 /// Makes a mount read-only, and none that lies below it.
 fn seal(path: &CStr) -> nix::Result<()> {
-    mount_setattr(libc::AT_FDCWD, path, 0, libc::MOUNT_ATTR_RDONLY)
+    mount_setattr(libc::AT_FDCWD, path, 0, only(libc::MOUNT_ATTR_RDONLY))
 }
 
-fn mount_setattr(fd: RawFd, path: &CStr, flags: libc::c_uint, set: u64) -> nix::Result<()> {
-    let attributes = libc::mount_attr { attr_set: set, attr_clr: 0, propagation: 0, userns_fd: 0 };
+fn mount_setattr(
+    fd: RawFd,
+    path: &CStr,
+    flags: libc::c_uint,
+    attributes: libc::mount_attr,
+) -> nix::Result<()> {
     let (path, size) = (path.as_ptr(), size_of_val(&attributes));
     // SAFETY: the path is terminated; the true size of the structure is given,
     // and both outlive the call.

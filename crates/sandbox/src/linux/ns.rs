@@ -8,27 +8,57 @@ use std::fs;
 use std::os::fd::AsRawFd as _;
 
 use nix::errno::Errno;
+use nix::sys::prctl;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
-use nix::unistd::{ForkResult, Gid, Pid, Uid};
+use nix::unistd::{ForkResult, Gid, Pid, Uid, setresgid, setresuid};
 
 use super::{StepContext as _, StepFailure};
 use crate::plan::Namespace;
 
-/// The caller's ids, which have to be read before they are hidden.
+/// Who the first process is outside. The caller's ids have to be read before they are hidden.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ids {
     user: Uid,
     group: Gid,
+    /// Whether they are the sandbox's own, and not the caller's.
+    own: bool,
 }
 
 impl Ids {
     pub(crate) fn current() -> Self {
-        Self { user: Uid::effective(), group: Gid::effective() }
+        Self { user: Uid::effective(), group: Gid::effective(), own: false }
+    }
+
+    /// A user and a group of the same number.
+    pub(crate) const fn own(user: u32) -> Self {
+        Self { user: Uid::from_raw(user), group: Gid::from_raw(user), own: true }
     }
 
     pub(crate) fn is_root(self) -> bool {
         self.user.is_root()
     }
+}
+
+/// Like `fork`, into new namespaces in the name of these ids: the kernel counts what is used
+/// up in a user namespace for whoever made it, too.
+pub(crate) fn clone_as(ids: Ids, namespaces: &[Namespace]) -> nix::Result<ForkResult> {
+    if !ids.own {
+        return clone_into(namespaces);
+    }
+    let before = Ids::current();
+    act_as(ids)?;
+    let born = clone_into(namespaces);
+    if !matches!(born, Ok(ForkResult::Child)) {
+        act_as(before)?;
+    }
+    born
+}
+
+/// Takes on these ids for all but the one by which the kernel knows root.
+fn act_as(ids: Ids) -> nix::Result<()> {
+    let (same_user, same_group) = (Uid::from_raw(u32::MAX), Gid::from_raw(u32::MAX));
+    setresgid(same_group, ids.group, ids.group)?;
+    setresuid(same_user, ids.user, ids.user)
 }
 
 /// Like `fork`, into new namespaces.
@@ -61,10 +91,22 @@ pub(crate) fn clone_into(namespaces: &[Namespace]) -> nix::Result<ForkResult> {
 /// Makes the caller user 0 and group 0 of the new namespace, and nobody else
 /// anything.
 pub(crate) fn map_ids(ids: Ids) -> Result<(), StepFailure> {
+    // A change of ids closes the files of a process in /proc.
+    let reopen = || prctl::set_dumpable(true).step("open the first process's files");
+    if ids.own {
+        reopen()?;
+    }
     fs::write("/proc/self/uid_map", format!("0 {} 1", ids.user)).step("map the user id")?;
     // A kernel demands this before an ordinary user may map a group.
     fs::write("/proc/self/setgroups", "deny").step("give up changing groups")?;
-    fs::write("/proc/self/gid_map", format!("0 {} 1", ids.group)).step("map the group id")
+    fs::write("/proc/self/gid_map", format!("0 {} 1", ids.group)).step("map the group id")?;
+    if ids.own {
+        let (user, group) = (Uid::from_raw(0), Gid::from_raw(0));
+        let become_it = setresgid(group, group, group).and_then(|()| setresuid(user, user, user));
+        become_it.step("become a user of its own")?;
+        reopen()?;
+    }
+    Ok(())
 }
 
 /// Brings up the namespace's own loopback interface.

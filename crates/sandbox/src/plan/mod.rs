@@ -10,10 +10,13 @@ mod refusal;
 mod root;
 mod step;
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use refusal::PlanRefusal;
+#[cfg(feature = "drill")]
+pub(crate) use root::COVERED;
 pub use step::{
     BindAccess, Cgroup, Confine, FileRights, FileRule, HelperScript, LandlockRules, Namespace,
     Presence, ProcSource, ProgramEnvironment, ProgramExec, ResourceKind, ResourceLimit, RootNode,
@@ -42,6 +45,11 @@ const PENDING_SIGNALS: u64 = 1024;
 const SOCKET_BYTES: u64 = 212_992;
 const INOTIFY_INSTANCES: u32 = 32;
 const INOTIFY_WATCHES: u32 = 16_384;
+
+/// The users and groups of the host that sandboxes have for their own. Nobody else gives these
+/// out: containers, subordinate ids and what directories make up of names end below, and
+/// what some programs take for negative begins above.
+pub(crate) const OWN_USERS: Range<u32> = 0x7800_0000..0x7c00_0000;
 
 /// Where programs look for a proxy. Some know one spelling, some the other.
 const PROXY_VARIABLES: [(&str, &str); 6] = [
@@ -87,6 +95,7 @@ pub fn plan(spec: &SandboxSpec, probe: &Probe) -> Result<Plan, PlanRefusal> {
     };
     let script = HelperScript {
         cgroup,
+        user: own_user(spec, probe),
         namespaces: namespaces(spec),
         setup: setup(spec, enforcement),
         watch,
@@ -178,6 +187,19 @@ fn tree_limits(spec: &SandboxSpec, probe: &Probe) -> (Option<Cgroup>, TreeLimits
             (None, TreeLimits { memory_bytes, files_in_memory, processes })
         }
     }
+}
+
+/// Who a sandbox of its workspace is to the host. Files can only be lent to a root of its own.
+fn own_user(spec: &SandboxSpec, probe: &Probe) -> Option<u32> {
+    let defences = [Defence::Users, Defence::Files];
+    if !probe.own_user.is_available() || !defences.iter().all(|it| spec.defences.has(*it)) {
+        return None;
+    }
+    let first = spec.read_only.first().map(|bind| &bind.host);
+    let place = spec.workspace.as_ref().or(first).map_or(Path::new("/"), PathBuf::as_path);
+    let mix = |sum: u32, byte: &u8| (sum ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
+    let sum = place.as_os_str().as_encoded_bytes().iter().fold(0x811c_9dc5, mix);
+    Some(OWN_USERS.start + sum % (OWN_USERS.end - OWN_USERS.start))
 }
 
 fn namespaces(spec: &SandboxSpec) -> Vec<Namespace> {

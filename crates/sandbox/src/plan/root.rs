@@ -34,6 +34,41 @@ const CONFIGURATION: [&str; 14] = [
 
 const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
+/// What `/proc` says of the whole machine and no program needs: how it is made and was started,
+/// its devices, the inside of its kernel.
+pub(crate) const COVERED: [&str; 30] = [
+    "/proc/acpi",
+    "/proc/asound",
+    "/proc/bus",
+    "/proc/cmdline",
+    "/proc/driver",
+    "/proc/fs",
+    "/proc/interrupts",
+    "/proc/iomem",
+    "/proc/ioports",
+    "/proc/irq",
+    "/proc/kallsyms",
+    "/proc/kcore",
+    "/proc/key-users",
+    "/proc/keys",
+    "/proc/kmsg",
+    "/proc/kpagecgroup",
+    "/proc/kpagecount",
+    "/proc/kpageflags",
+    "/proc/latency_stats",
+    "/proc/modules",
+    "/proc/mtrr",
+    "/proc/pagetypeinfo",
+    "/proc/partitions",
+    "/proc/sched_debug",
+    "/proc/scsi",
+    "/proc/slabinfo",
+    "/proc/sysrq-trigger",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+    "/proc/vmallocinfo",
+];
+
 const TEXTS: [(&str, &str); 6] = [
     (
         "/etc/passwd",
@@ -101,6 +136,7 @@ pub(super) fn nodes(spec: &SandboxSpec) -> Vec<RootNode> {
     nodes.push(RootNode::Proc {
         source: if has(Defence::Processes) { ProcSource::Own } else { ProcSource::Host },
     });
+    nodes.extend(COVERED.map(|path| RootNode::Covered { path: path.into() }));
     nodes.push(RootNode::Memory {
         path: "/tmp".into(),
         bytes_max: has(Defence::TmpLimit).then_some(spec.limits.tmp_bytes),

@@ -16,6 +16,9 @@ use crate::spec::Network;
 pub struct HelperScript {
     /// The control group to make first, if the machine has them.
     pub cgroup: Option<Cgroup>,
+    /// The user and the group of the host that the tree belongs to, where that machine gives it
+    /// one of its own; else it is the caller's.
+    pub user: Option<u32>,
     /// The namespaces into which the first process is born.
     pub namespaces: Vec<Namespace>,
     /// What the namespaces' first process does before the program exists.
@@ -146,6 +149,12 @@ pub enum RootNode {
     },
     /// A folder of what is attached already, from now on read-only. Made where it is missing.
     Sealed {
+        /// Where.
+        path: PathBuf,
+    },
+    /// A file or folder of what is attached already, empty from now on. Passed over where it is
+    /// missing.
+    Covered {
         /// Where.
         path: PathBuf,
     },

@@ -16,6 +16,7 @@ fn machine() -> Probe {
         mount_interface: there(),
         process_namespace: there(),
         private_proc: there(),
+        own_user: there(),
         network_namespace: there(),
         ipc_namespace: there(),
         host_name_namespace: there(),

@@ -22,6 +22,7 @@ fn run() -> ExitCode {
         ["end-itself"] => automaton_sandbox::process::kill_self(),
         ["linger", path, stay] => linger(path, stay == "stay"),
         ["echo-descriptor", number] => echo_descriptor(number),
+        ["hold-signals", count] => hold_signals(count),
         ["loopback"] => loopback(),
         ["serve", port, text, made] => serve(port, text, made),
         ["spin"] => loop {
@@ -83,6 +84,26 @@ fn echo_descriptor(number: &str) -> io::Result<()> {
     while socket.read(&mut byte)? > 0 {
         socket.write_all(&byte)?;
     }
+    Ok(())
+}
+
+/// Queues signals for itself that it does not receive, says so and stays.
+fn hold_signals(count: &str) -> io::Result<()> {
+    let count: usize = count.parse().map_err(io::Error::other)?;
+    let signal = libc::SIGRTMIN();
+    // SAFETY: the set is the calls' own; the value that goes with a signal is never read.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigaddset(&raw mut set, signal);
+        libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
+        let value = libc::sigval { sival_ptr: std::ptr::null_mut() };
+        if (0..count).any(|_| libc::sigqueue(libc::getpid(), signal, value) != 0) {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    let mut out = io::stdout();
+    writeln!(out, "ready").and_then(|()| out.flush())?;
+    thread::sleep(Duration::from_secs(600));
     Ok(())
 }
 

@@ -8,6 +8,7 @@
 mod children;
 mod escapes;
 mod ordinary_user;
+mod own_user;
 mod runs;
 mod sealed;
 mod sessions;

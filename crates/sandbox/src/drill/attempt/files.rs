@@ -24,6 +24,7 @@ pub(super) fn attempt(words: &[&str]) -> Option<io::Result<()>> {
         ["see", path] => fs::metadata(path).map(drop),
         ["list", path] => fs::read_dir(path)
             .and_then(|mut found| require(found.next().is_some(), "the folder is empty")),
+        ["find-any", ref paths @ ..] => any(paths, find),
         ["watch", path] => watch(path),
         ["run", path] => run(path),
         ["rewrite", ref paths @ ..] => any(paths, rewrite),
@@ -42,6 +43,18 @@ pub(super) fn attempt(words: &[&str]) -> Option<io::Result<()>> {
         ["open-by-handle", path] => open_by_handle(path),
         _ => return None,
     })
+}
+
+/// Whether there is anything in a file or folder.
+fn find(path: &str) -> io::Result<()> {
+    let found = if fs::metadata(path)?.is_dir() {
+        fs::read_dir(path)?.next().is_some()
+    } else {
+        // Some wait for more.
+        let mut file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+        file.read(&mut [0])? > 0
+    };
+    require(found, "it is empty")
 }
 
 /// Writes into a file what is there.

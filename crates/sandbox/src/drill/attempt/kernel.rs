@@ -39,6 +39,7 @@ pub(super) fn attempt(words: &[&str]) -> Option<io::Result<()>> {
         ["have-variable", name] => {
             require(std::env::vars_os().any(|(known, _)| known == *name), "no such variable")
         }
+        ["be-user", user] => be_user(user.parse().ok()?),
         ["have-capabilities"] => have_capabilities(),
         ["shared-memory", key] => shared_memory(key.parse().ok()?),
         ["leave-group", members] if members.ends_with("/cgroup.procs") => fs::write(members, "0"),
@@ -129,6 +130,16 @@ fn mount_something(place: &str) -> io::Result<()> {
         fs::remove_dir(place)?;
     }
     Ok(taken?)
+}
+
+/// Whether the one who is this process's user inside is this user outside.
+fn be_user(user: u32) -> io::Result<()> {
+    let map = fs::read_to_string("/proc/self/uid_map")?;
+    let first: Vec<u32> = map.split_whitespace().take(2).flat_map(str::parse).collect();
+    let (own, known) = (nix::unistd::geteuid().as_raw(), "it is a user of the sandbox's own");
+    let outside =
+        first.get(1).zip(first.first()).and_then(|(out, inside)| out.checked_add(own - inside));
+    require(outside == Some(user), known)
 }
 
 /// Whether executing this very file gave any capability.
