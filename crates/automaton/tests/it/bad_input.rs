@@ -266,7 +266,7 @@ fn a_full_disk_loses_nothing() {
     assert_eq!(finished.code, Some(0), "{}\n{}", finished.stdout, finished.stderr);
     let (first, status) = finished.stdout.split_once('\n').unwrap();
     assert_eq!(first, "first: 2");
-    assert!(finished.stderr.contains("the disk is full"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("small/home is full: "), "{}", finished.stderr);
     assert!(finished.stderr.contains("hint: Free some disk space"), "{}", finished.stderr);
     let status: serde_json::Value = serde_json::from_str(status).unwrap();
     assert_eq!(status["record"]["chain_whole"], true);

@@ -288,6 +288,8 @@ mod tests {
             room in 64u32..600,
         ) {
             let file = lines.join("\n");
+            // One that is empty has no lines, and says so.
+            prop_assume!(!file.is_empty());
             let fake = Fake { file: Some(file.into_bytes()), room: Some(room), ..Fake::default() };
             let (mut offset, mut seen) = (1, 0);
             while offset > 0 {
