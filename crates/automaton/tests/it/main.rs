@@ -14,6 +14,7 @@ mod creator;
 mod devnet;
 mod egress;
 mod guard;
+mod heartbeat;
 mod homes;
 mod inside;
 mod life;
