@@ -58,6 +58,7 @@ pub(crate) fn start(
         signals: signals.clone(),
         creator: ctx.settings.creator_address.clone(),
         started: ctx.deps.ids.now(),
+        tools: ctx.tools.len(),
         schedule_changed: Arc::clone(&ctx.handles.pulse.editor().changed),
     };
     tasks.start("control socket", server.serve(listener));
@@ -80,6 +81,7 @@ struct ControlServer {
     signals: WakeSignals,
     creator: Option<String>,
     started: Timestamp,
+    tools: usize,
     /// Has the heart look at its schedule.
     schedule_changed: Arc<Notify>,
 }
@@ -275,6 +277,7 @@ impl ControlServer {
             uptime_ms: self.deps.ids.now().since(self.started).as_millis(),
             model: model.id.clone(),
             context_tokens: model.context_tokens,
+            tools: self.tools,
             enforcement: describe_limits(&self.deps.probe),
         }
     }

@@ -161,6 +161,8 @@ pub struct LiveStatus {
     pub model: ModelId,
     /// Tokens of that model's window.
     pub context_tokens: u32,
+    /// How many tools it has.
+    pub tools: usize,
     /// How memory and processes of commands are limited, in words.
     pub enforcement: String,
 }
