@@ -76,8 +76,7 @@ fn run_now(context: &CommandContext, task: &str) -> Result<(), CliError> {
         return context.format.answer(&json!({ "task": task, "running": false }), words);
     }
     let begun = SystemClock.now();
-    loop {
-        let Some(row) = row(&reader)?.filter(|row| row.runs == before) else { break };
+    while let Some(row) = row(&reader)?.filter(|row| row.runs == before) {
         if SystemClock.now().since(begun) > row.task.timeout.plus(PATIENCE) {
             let what = format!("'{name}' is due, and no run of it is over yet");
             return Err(CliError::new(ErrorClass::Transient, what).hint(
