@@ -235,6 +235,16 @@ impl Store {
         self.run("read an approval", work).await
     }
 
+    /// Whether the creator approved the very call that asks for a payment.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn is_approved_call(&self, call: CallId) -> Result<bool, StoreError> {
+        let statement = "SELECT 1 FROM tool_calls WHERE id = ?1 AND approval IS NOT NULL";
+        let work = move |tx: &Tx<'_>| Ok(tx.one(statement, [Sql(call)], |_| Ok(()))?.is_some());
+        self.run("read whether a call was approved", work).await
+    }
+
     /// Every payment, oldest first.
     ///
     /// # Errors

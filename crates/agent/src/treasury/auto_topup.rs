@@ -7,7 +7,6 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use automaton_core::error::Classified as _;
 use automaton_core::id::PaymentId;
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::payment::{PaymentReason, PaymentState, Purpose};
@@ -77,24 +76,18 @@ impl Treasury {
     /// Goes on with the purchase that is open, or begins one where credits are
     /// wanted; what is there then. A failure is told as an event.
     pub async fn check_balances(self: &Arc<Self>, moment: TopUpTrigger) -> Balances {
-        self.check_credits(moment).await.0
-    }
-
-    /// The same, with why nothing was bought where that stays so by itself.
-    pub(crate) async fn check_credits(
-        self: &Arc<Self>,
-        moment: TopUpTrigger,
-    ) -> (Balances, Option<TreasuryError>) {
         let looked = self.with_topup_lock(async move |treasury, mut kept| {
-            let failed = treasury.auto_topup(moment, &mut kept).await;
-            (treasury.balances().await, failed)
+            treasury.auto_topup(moment, &mut kept).await;
+            treasury.balances().await
         });
         match looked.await {
-            Ok(looked) => return looked,
-            Err(TreasuryError::UnderWay) => {}
-            Err(error) => self.tell(&Err(error)).await,
+            Ok(balances) => balances,
+            Err(TreasuryError::UnderWay) => self.unknown(),
+            Err(error) => {
+                self.tell(&Err(error)).await;
+                self.unknown()
+            }
         }
-        (self.unknown(), None)
     }
 
     /// Whether credits may come without anybody's help: there is USDC for them, or they
@@ -157,11 +150,7 @@ impl Treasury {
         timeout(WAIT, done).await.map_err(|_| TreasuryError::UnderWay)?
     }
 
-    async fn auto_topup(
-        &self,
-        moment: TopUpTrigger,
-        kept: &mut TopUpState,
-    ) -> Option<TreasuryError> {
+    async fn auto_topup(&self, moment: TopUpTrigger, kept: &mut TopUpState) {
         let refused = self.out_of_credits.swap(false, Ordering::SeqCst);
         if let Err(error) = self.reconcile().await {
             self.tell(&Err(error)).await;
@@ -171,10 +160,9 @@ impl Treasury {
             Some(outcome) => Some(outcome),
             None => self.start_if_low(moment, refused, kept).await.transpose(),
         };
-        self.tell(outcome.as_ref()?).await;
-        let failed = outcome?.err().filter(|error| !error.kind().is_retryable())?;
-        // One that is open is gone on with: nothing is over.
-        matches!(self.store.open_payment(TOP_UP).await, Ok(None)).then_some(failed)
+        if let Some(outcome) = outcome {
+            self.tell(&outcome).await;
+        }
     }
 
     async fn start_if_low(

@@ -6,7 +6,6 @@
 
 use futures_util::FutureExt;
 
-use automaton_core::error::Classified as _;
 use automaton_core::payment::{Payment, PaymentState, Purpose};
 use automaton_core::time::{Span, Timestamp};
 use automaton_store::{Store, StoreError};
@@ -33,15 +32,15 @@ async fn usdc(ground: &TaskContext, tick: &TickContext) -> Result<TaskReport, Ta
         return Ok(TaskReport::failed("the balances could not be read".to_owned()));
     };
     let poor = tick.tier().is_some_and(automaton_core::tier::SurvivalTier::is_poor);
-    let (balances, failed) =
-        if poor { treasury.check_credits(TopUpTrigger::Turn).await } else { (balances, None) };
-    let news = match (ground.asleep_since().await?, failed) {
-        (Some(_), Some(error)) => {
-            let hint = error.hint().map_or_else(String::new, |hint| format!(": {hint}"));
-            Some(format!("A top-up failed, and nothing was bought or paid{hint}."))
-        }
-        (Some(since), None) => ended(&ground.deps.store, since).await?,
-        (None, _) => None,
+    let balances = if poor { treasury.check_balances(TopUpTrigger::Turn).await } else { balances };
+    let news = match ground.asleep_since().await? {
+        Some(since) => match treasury.failing().filter(|(began, _)| *began > since) {
+            Some((_, remedy)) => {
+                Some(format!("A top-up failed, and nothing was bought or paid: {remedy}."))
+            }
+            None => ended(&ground.deps.store, since).await?,
+        },
+        None => None,
     };
     let shown = format!("in the wallet: {}", balances.usdc_shown());
     let report =
