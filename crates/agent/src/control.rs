@@ -24,12 +24,13 @@ use automaton_core::wire::control::{
 use automaton_store as store;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::broadcast;
+use tokio::sync::{Notify, broadcast};
 use tokio::task::JoinSet;
 
 use crate::deps::AgentDeps;
 use crate::error::AgentError;
 use crate::handles::describe_limits;
+use crate::heartbeat;
 use crate::life::WakeSignals;
 use crate::tasks::BackgroundTasks;
 use crate::turn::AgentContext;
@@ -57,6 +58,8 @@ pub(crate) fn start(
         signals: signals.clone(),
         creator: ctx.settings.creator_address.clone(),
         started: ctx.deps.ids.now(),
+        tools: ctx.tools.len(),
+        schedule_changed: Arc::clone(&ctx.handles.pulse.editor().changed),
     };
     tasks.start("control socket", server.serve(listener));
     Ok(())
@@ -78,6 +81,9 @@ struct ControlServer {
     signals: WakeSignals,
     creator: Option<String>,
     started: Timestamp,
+    tools: usize,
+    /// Has the heart look at its schedule.
+    schedule_changed: Arc<Notify>,
 }
 
 impl ControlServer {
@@ -158,6 +164,7 @@ impl ControlServer {
                 self.answer_approval(approval, word, signature.as_deref()).await
             }
             ControlRequest::Close { message } => self.close(message).await,
+            ControlRequest::RunTask { task } => self.run_task(&task).await,
             ControlRequest::Interrupt => self.interrupt().await,
             ControlRequest::Head => self.head().await,
             ControlRequest::Follow => {
@@ -197,6 +204,16 @@ impl ControlServer {
     async fn close(&self, message: MessageId) -> ControlResponse {
         match self.deps.store.close_message(message).await {
             Ok(was_open) => ControlResponse::Closed { was_open },
+            Err(error) => refused(&error),
+        }
+    }
+
+    async fn run_task(&self, task: &str) -> ControlResponse {
+        match heartbeat::request_task(&self.deps.store, task).await {
+            Ok(()) => {
+                self.schedule_changed.notify_one();
+                ControlResponse::TaskDue
+            }
             Err(error) => refused(&error),
         }
     }
@@ -260,6 +277,7 @@ impl ControlServer {
             uptime_ms: self.deps.ids.now().since(self.started).as_millis(),
             model: model.id.clone(),
             context_tokens: model.context_tokens,
+            tools: self.tools,
             enforcement: describe_limits(&self.deps.probe),
         }
     }

@@ -173,6 +173,8 @@ impl EgressGate {
             creator: None,
             paid_hosts: Vec::new(),
             attempts: Default::default(),
+            creator_waits: false,
+            gives_alone: false,
         };
         // The key itself, without the word before it: in a URL that is written otherwise.
         let key = |it: &Credential| it.value.reveal().rsplit(' ').next().map(str::to_owned);

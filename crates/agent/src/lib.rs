@@ -34,7 +34,9 @@ pub use deps::{AgentDeps, EventSink, NoEvents};
 pub use egress::{Credential, EgressConfig, EgressGate, manual_provenance, run_with_egress};
 pub use error::AgentError;
 pub use handles::{command_spec, describe_limits};
-pub use heartbeat::{HeartbeatError, ScheduleError, check_schedule};
+pub use heartbeat::{
+    HeartbeatError, ScheduleError, TaskRequestError, check_schedule, request_task,
+};
 pub use life::{AgentRunOutcome, EndReason, live};
 pub use preview::{Preview, preview};
 pub use settings::{

@@ -8,10 +8,11 @@ use automaton_core::event::Event;
 use automaton_core::record::{WakeCause, WakeSource};
 use automaton_core::state::AgentState;
 use automaton_core::tier::{ModelTier, SurvivalTier};
+use automaton_core::time::Timestamp;
 use automaton_core::trust::Label;
 use automaton_core::vitals::{BalanceReading, DistressLevel, GRACE, Vitals};
 use automaton_inference::ModelPrices;
-use automaton_store::StoreError;
+use automaton_store::{StoreError, TierChange};
 
 use crate::deps::AgentDeps;
 use crate::error::AgentError;
@@ -75,6 +76,24 @@ pub(crate) async fn note(
         send_distress(deps, treasury, &vitals).await?;
     }
     Ok(Some(vitals))
+}
+
+/// What one that has slept since then is to know of its credits: that they fell to the last
+/// ones meanwhile. Nothing, where they pay for no thought about it.
+pub(crate) async fn fall(
+    deps: &AgentDeps,
+    since: Timestamp,
+    vitals: &Vitals,
+) -> Result<Option<String>, StoreError> {
+    if cannot_pay(deps, vitals) {
+        return Ok(None);
+    }
+    let Some(change) = deps.store.last_tier_change().await? else { return Ok(None) };
+    let TierChange { from, to, credits, at } = change;
+    let fell = from.filter(|from| at > since && to < *from && to <= SurvivalTier::Critical);
+    Ok(fell.map(|from| {
+        format!("Your credits fell from {from} to {to} while you slept: {credits} is left.")
+    }))
 }
 
 /// Whose messages it answers with these means, where those of others wait.

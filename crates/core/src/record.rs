@@ -227,7 +227,7 @@ pub enum WakeSource {
     Heartbeat,
     /// The creator woke it.
     Manual,
-    /// Money came to one that waited for it.
+    /// Money came, did not come as it should, or is nearly gone.
     Money,
     /// The process started again and found a cycle unfinished.
     Recovery,

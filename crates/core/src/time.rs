@@ -175,6 +175,15 @@ impl Clock for SystemClock {
     }
 }
 
+/// The time over which something is counted that may be done so often.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RateWindow {
+    /// The last so long; it moves on with the time.
+    Last(Span),
+    /// Since the wake began that is not over.
+    Wake,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

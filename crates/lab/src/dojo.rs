@@ -236,6 +236,8 @@ impl Dojo {
             paid_hosts: hosts.to_vec(),
             egress: Arc::default(),
             attempts: Attempts::default(),
+            creator_waits: false,
+            gives_alone: false,
         };
         let at = Timestamp::from_millis(0);
         let moment = RuleContext {

@@ -40,6 +40,11 @@ pub struct Facts {
     pub egress: Arc<Reachable>,
     /// How often what is limited was done of late.
     pub attempts: Attempts,
+    /// Whether the turn goes on with a message of the creator's that is not answered yet, in a
+    /// wake that the creator caused.
+    pub creator_waits: bool,
+    /// Whether the automaton may give credits away by its own wish, as the creator has said.
+    pub gives_alone: bool,
 }
 
 impl Facts {
@@ -132,6 +137,8 @@ mod tests {
             paid_hosts: Vec::new(),
             egress: Arc::default(),
             attempts: Attempts::default(),
+            creator_waits: false,
+            gives_alone: false,
         };
         let unknown = Facts { creator: None, ..known.clone() };
         assert!(known.is_creator("creator") && known.is_creator("Creator"));

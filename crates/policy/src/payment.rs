@@ -38,6 +38,8 @@ pub struct PaymentLimits {
     pub reserve: Microcents,
     /// Above this the creator is asked.
     pub ask_above: Microcents,
+    /// Whether transfers for which the creator has not asked need no approval.
+    pub gives_alone: bool,
 }
 
 impl Default for PaymentLimits {
@@ -57,6 +59,7 @@ impl Default for PaymentLimits {
             x402_hosts: Vec::new(),
             reserve: cents(1_000),
             ask_above: cents(1_000),
+            gives_alone: false,
         }
     }
 }

@@ -6,9 +6,9 @@
 //! judged by a count that could not be read.
 
 use automaton_core::intent::Intent;
-use automaton_core::time::{HOUR, Span};
+use automaton_core::time::{HOUR, RateWindow};
 
-/// So many in so long.
+/// So many in so long, or in one wake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
     /// The rule that holds it, under whose name it is counted.
@@ -17,18 +17,30 @@ pub struct Limit {
     pub kind: &'static str,
     /// How many there may be.
     pub max: u32,
-    /// In how long. It moves on with the time.
-    pub window: Span,
+    /// Over what time they are counted.
+    pub window: RateWindow,
+}
+
+const fn hourly(rule: &'static str, kind: &'static str, max: u32) -> Limit {
+    Limit { rule, kind, max, window: RateWindow::Last(HOUR) }
+}
+
+const fn of_wake(rule: &'static str, kind: &'static str, max: u32) -> Limit {
+    Limit { rule, kind, max, window: RateWindow::Wake }
 }
 
 /// Every limit.
-pub static LIMITS: [Limit; 6] = [
-    Limit { rule: "rate.commands", kind: "exec", max: 2000, window: HOUR },
-    Limit { rule: "rate.messages", kind: "message", max: 60, window: HOUR },
-    Limit { rule: "rate.facts", kind: "remember", max: 1000, window: HOUR },
-    Limit { rule: "rate.schedule", kind: "schedule", max: 10, window: HOUR },
-    Limit { rule: "rate.requests", kind: "fetch_paid", max: 120, window: HOUR },
-    Limit { rule: "rate.machines", kind: "rent", max: 3, window: HOUR },
+pub static LIMITS: [Limit; 10] = [
+    hourly("rate.commands", "exec", 2000),
+    hourly("rate.messages", "message", 60),
+    hourly("rate.facts", "remember", 1000),
+    hourly("rate.schedule", "schedule", 10),
+    hourly("rate.requests", "fetch_paid", 120),
+    hourly("rate.machines", "rent", 3),
+    of_wake("rate.wake_requests", "fetch_paid", 300),
+    of_wake("rate.wake_machines", "rent", 6),
+    of_wake("rate.wake_top_ups", "top_up", 5),
+    of_wake("rate.wake_transfers", "transfer", 20),
 ];
 
 impl Limit {

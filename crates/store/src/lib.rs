@@ -44,6 +44,7 @@ mod recover;
 mod retention;
 mod schedule;
 mod sessions;
+mod task_requests;
 mod thread;
 mod turn_details;
 mod turn_reads;

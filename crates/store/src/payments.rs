@@ -12,7 +12,7 @@ use automaton_core::money::Microcents;
 use automaton_core::payment::{
     Money, NewPayment, Payment, PaymentReason, PaymentState, Purpose, Rail, SignedPayment,
 };
-use automaton_core::time::{DAY, HOUR, Span};
+use automaton_core::time::{DAY, HOUR, Span, Timestamp};
 use automaton_core::trust::Label;
 use rusqlite::{Connection, Row, params};
 
@@ -161,6 +161,22 @@ impl Store {
         self.run("read the newest payment", work).await
     }
 
+    /// The payment for a purpose that ended last, if one has ended since then.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn ended_payment(
+        &self,
+        purpose: Purpose,
+        since: Timestamp,
+    ) -> Result<Option<Payment>, StoreError> {
+        let statement = "SELECT * FROM payments WHERE purpose = ?1 AND changed_at > ?2 AND state \
+                         IN ('settled', 'failed', 'expired') ORDER BY changed_at DESC LIMIT 1";
+        let work =
+            move |tx: &Tx<'_>| Ok(tx.one(statement, params![Sql(purpose), Sql(since)], payment)?);
+        self.run("read how the last payment ended", work).await
+    }
+
     /// One payment.
     ///
     /// # Errors
@@ -217,6 +233,16 @@ impl Store {
         let statement = "SELECT 1 FROM approvals WHERE subject = ?1 AND state = 'approved'";
         let work = move |tx: &Tx<'_>| Ok(tx.one(statement, [Sql(id)], |_| Ok(()))?.is_some());
         self.run("read an approval", work).await
+    }
+
+    /// Whether the creator approved the very call that asks for a payment.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn is_approved_call(&self, call: CallId) -> Result<bool, StoreError> {
+        let statement = "SELECT 1 FROM tool_calls WHERE id = ?1 AND approval IS NOT NULL";
+        let work = move |tx: &Tx<'_>| Ok(tx.one(statement, [Sql(call)], |_| Ok(()))?.is_some());
+        self.run("read whether a call was approved", work).await
     }
 
     /// Every payment, oldest first.

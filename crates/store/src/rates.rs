@@ -7,10 +7,10 @@
 
 use automaton_core::id::CallId;
 use automaton_core::record::CallStatus;
-use automaton_core::time::{Span, Timestamp};
+use automaton_core::time::{RateWindow, Span, Timestamp};
 use rusqlite::{Connection, params};
 
-use crate::codec::Sql;
+use crate::codec::{Sql, get};
 use crate::error::{TxError, unfit};
 use crate::thread::{ConnectionExt, Tx};
 
@@ -21,8 +21,8 @@ pub struct RateLimit {
     pub rule: String,
     /// How often.
     pub max: u32,
-    /// In how long. It moves on with the time.
-    pub window: Span,
+    /// Over what time it is counted.
+    pub window: RateWindow,
 }
 
 /// How often each of these was used within its window, with what has not ended yet.
@@ -31,12 +31,13 @@ pub(crate) fn uses(
     limits: &[RateLimit],
     now: Timestamp,
 ) -> Result<Vec<u32>, TxError> {
-    limits.iter().map(|limit| used(connection, limit, now.before(limit.window))).collect()
+    let used = |limit: &RateLimit| used(connection, limit, since(connection, limit.window, now)?);
+    limits.iter().map(used).collect()
 }
 
 /// Takes a place for a call.
 pub(crate) fn take(tx: &Tx<'_>, call: CallId, limit: &RateLimit) -> Result<(), TxError> {
-    let since = tx.now.before(limit.window);
+    let since = since(tx, limit.window, tx.now)?;
     if used(tx, limit, since)? >= limit.max {
         let why = format!("has no place left under {}, which allows {}", limit.rule, limit.max);
         return Err(unfit("call", &call, why));
@@ -53,6 +54,21 @@ pub(crate) fn give_back(tx: &Tx<'_>, call: CallId, end: CallStatus) -> Result<()
         tx.exec("DELETE FROM rate_uses WHERE call = ?1", [Sql(call)])?;
     }
     Ok(())
+}
+
+/// From when on uses count. Where no wake is under way, all of them do.
+fn since(
+    connection: &Connection,
+    window: RateWindow,
+    now: Timestamp,
+) -> Result<Timestamp, TxError> {
+    let RateWindow::Last(span) = window else {
+        let statement = "SELECT opened_at FROM sessions WHERE ended_at IS NULL";
+        let opened = connection.one(statement, [], |row| get::<Timestamp>(row, "opened_at"))?;
+        // What came in the moment of its beginning counts, too.
+        return Ok(opened.map_or(Timestamp::EPOCH, |at| at.before(Span::from_millis(1))));
+    };
+    Ok(now.before(span))
 }
 
 fn used(connection: &Connection, limit: &RateLimit, since: Timestamp) -> Result<u32, TxError> {

@@ -58,6 +58,14 @@ impl Store {
         self.run("read how it is off", |tx| read(tx)).await
     }
 
+    /// The newest change of the tier, if there was any.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn last_tier_change(&self) -> Result<Option<TierChange>, StoreError> {
+        self.run("read how its tier changed", |tx| Ok(changes(tx, 1)?.pop())).await
+    }
+
     /// Notes that the cloud took no call with the credits that there were; what is known
     /// then. Without a reading nothing is noted, and neither for one that is not poor:
     /// there it was something else that the cloud refused.
@@ -148,14 +156,16 @@ impl Reader {
     /// # Errors
     /// When SQLite fails.
     pub fn tier_changes(&self, most: u32) -> Result<Vec<TierChange>, StoreError> {
-        let statement = "SELECT * FROM tier_changes ORDER BY seq DESC LIMIT ?1";
-        self.read("read the changes of the tier", |connection| {
-            Ok(connection.all(statement, [most], |row| {
-                let (from, to) = (maybe(row, "from_tier")?, get(row, "to_tier")?);
-                Ok(TierChange { from, to, credits: get(row, "credits")?, at: get(row, "at")? })
-            })?)
-        })
+        self.read("read the changes of the tier", |connection| changes(connection, most))
     }
+}
+
+fn changes(connection: &Connection, most: u32) -> Result<Vec<TierChange>, TxError> {
+    let statement = "SELECT * FROM tier_changes ORDER BY seq DESC LIMIT ?1";
+    Ok(connection.all(statement, [most], |row| {
+        let (from, to) = (maybe(row, "from_tier")?, get(row, "to_tier")?);
+        Ok(TierChange { from, to, credits: get(row, "credits")?, at: get(row, "at")? })
+    })?)
 }
 
 pub(crate) fn read(connection: &Connection) -> Result<Vitals, TxError> {

@@ -85,6 +85,8 @@ fn is_allowed(intent: Intent) -> bool {
         paid_hosts: Vec::new(),
         egress: std::sync::Arc::default(),
         attempts: Attempts::default(),
+        creator_waits: false,
+        gives_alone: false,
     };
     matches!(judge(FuzzCall(intent), &facts), Verdict::Allowed(..))
 }

@@ -285,6 +285,12 @@ pub struct Synopsis {
     pub facts: u64,
     /// Messages that wait for an answer.
     pub unread: u64,
+    /// The address of its wallet with what there is; none without one.
+    pub wallet: Option<(String, Balances)>,
+    /// Tasks of its heartbeat that are on.
+    pub heartbeat: usize,
+    /// Where commands run: a rented machine, or a sandbox.
+    pub sandbox: String,
     /// How commands are limited, in words.
     pub limits: String,
 }

@@ -279,10 +279,20 @@ pub(crate) fn judged(tool: &str, arguments: &Value) -> Verdict<Box<dyn PreparedC
     let secrets = Vec::new();
     let heard = input;
     let egress = std::sync::Arc::default();
-    judge(
-        prepared,
-        &Facts { input, heard, origins, risk, creator, paid_hosts, attempts, secrets, egress },
-    )
+    let facts = Facts {
+        input,
+        heard,
+        origins,
+        risk,
+        creator,
+        paid_hosts,
+        attempts,
+        secrets,
+        egress,
+        creator_waits: false,
+        gives_alone: false,
+    };
+    judge(prepared, &facts)
 }
 
 /// Parses, judges and runs a call of a turn that the automaton goes on with.

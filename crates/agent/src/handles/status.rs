@@ -4,6 +4,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use automaton_core::id::RemoteMachineId;
 use automaton_store::FactQuery;
 use automaton_tools::context::{self, HandleFuture, Synopsis};
 
@@ -21,6 +22,7 @@ pub(crate) struct AgentStatusView {
     name: String,
     creator: String,
     tools: usize,
+    sandbox: String,
     turns_left: AtomicU32,
 }
 
@@ -28,7 +30,10 @@ impl AgentStatusView {
     pub(super) fn new(settings: &Settings, deps: &AgentDeps, tools: usize) -> Self {
         let creator = settings.creator_address.clone().unwrap_or_else(|| "creator".to_owned());
         let turns_left = AtomicU32::new(settings.limits.turns_per_wake);
-        Self { deps: deps.clone(), name: settings.name.clone(), creator, tools, turns_left }
+        let machine = |machine: &RemoteMachineId| format!("the rented machine {machine}");
+        let sandbox = settings.machine.as_ref().map_or_else(|| "a sandbox".to_owned(), machine);
+        let (deps, name) = (deps.clone(), settings.name.clone());
+        Self { deps, name, creator, tools, sandbox, turns_left }
     }
 
     /// Notes how many turns of this wake are left.
@@ -46,6 +51,14 @@ impl context::StatusHandle for AgentStatusView {
             let query = FactQuery { category: None, text: None, limit: COUNTED_FACTS_MAX };
             let facts = self.deps.store.facts(query).await.map_err(of_store)?;
             let vitals = self.deps.store.vitals().await.map_err(of_store)?;
+            let schedule = self.deps.store.schedule().await.map_err(of_store)?;
+            let wallet = match &self.deps.treasury {
+                Some(treasury) => {
+                    let address = treasury.payable().address.to_string();
+                    Some((address, treasury.balances().await))
+                }
+                None => None,
+            };
             let model = self.deps.provider_for(vitals.model_tier()).model();
             Ok(Synopsis {
                 name: self.name.clone(),
@@ -60,6 +73,9 @@ impl context::StatusHandle for AgentStatusView {
                 tools: self.tools,
                 facts: u64::try_from(facts.len()).unwrap_or(u64::MAX),
                 unread: inbox.received,
+                wallet,
+                heartbeat: schedule.iter().filter(|row| row.task.enabled).count(),
+                sandbox: self.sandbox.clone(),
                 limits: describe(&self.deps.probe),
             })
         })

@@ -5,6 +5,7 @@
 //! taken for nothing, and buys nothing.
 
 use std::future::Future;
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -48,6 +49,9 @@ impl Treasury {
         noted.ok();
         let balances = Balances { at: now, credits, usdc };
         *last = Some(CachedBalances { epoch, balances });
+        if balances.tier().is_some_and(|tier| !tier.is_poor()) {
+            self.failing.lock().unwrap_or_else(PoisonError::into_inner).take();
+        }
         self.emit(Event::BalancesRead { credits, usdc, tier: balances.tier() });
         balances
     }

@@ -35,7 +35,7 @@ use automaton_core::faults::{FaultPoint, Faults};
 use automaton_core::id::{IdGenerator, PaymentId};
 use automaton_core::money::MicroUsdc;
 use automaton_core::secret::Secret;
-use automaton_core::time::Span;
+use automaton_core::time::{Span, Timestamp};
 use automaton_core::window::BootClock;
 use automaton_core::wire::x402::{ChainId, TokenDomain};
 use automaton_net::HttpClient;
@@ -153,6 +153,8 @@ pub struct Treasury {
     epoch: AtomicU64,
     /// Whether the cloud refused a request for want of credits.
     out_of_credits: AtomicBool,
+    /// Since when purchases fail, and what helps.
+    failing: std::sync::Mutex<Option<(Timestamp, String)>>,
 }
 
 impl fmt::Debug for Treasury {
@@ -219,6 +221,7 @@ impl Treasury {
             window_timer,
             epoch,
             out_of_credits,
+            failing: std::sync::Mutex::default(),
         }
     }
 

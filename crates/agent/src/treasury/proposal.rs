@@ -9,7 +9,7 @@ use automaton_core::event::Event;
 use automaton_core::faults::FaultPoint;
 use automaton_core::id::PaymentId;
 use automaton_core::money::Microcents;
-use automaton_core::payment::NewPayment;
+use automaton_core::payment::{NewPayment, Purpose};
 use automaton_core::text::visible;
 use automaton_policy::{PaymentFacts, PaymentVerdict, ReasonCode};
 use automaton_store::{ApprovalRequest, RefusedDemand};
@@ -40,6 +40,8 @@ impl Treasury {
         };
         let question = match self.limits.judge(&facts) {
             PaymentVerdict::Allow => None,
+            // The creator has seen the amount, in the question about the call.
+            PaymentVerdict::Ask(..) if self.is_approved(&payment).await? => None,
             PaymentVerdict::Deny(code, reason) => {
                 let denied = Err(TreasuryError::Denied { code: code.name(), reason });
                 return self.refused(&payment.origin, denied).await;
@@ -59,6 +61,14 @@ impl Treasury {
                 Err(TreasuryError::Asked { id, reason })
             }
             _ => Ok(id),
+        }
+    }
+
+    /// Whether it is a transfer whose call the creator approved: nobody is asked twice.
+    async fn is_approved(&self, payment: &NewPayment) -> Result<bool, TreasuryError> {
+        match payment.why.call.filter(|_| payment.purpose == Purpose::Transfer) {
+            Some(call) => Ok(self.store.is_approved_call(call).await?),
+            None => Ok(false),
         }
     }
 

@@ -4,13 +4,15 @@
 //! is gone on with. Only the chain ends a payment that was signed. Nothing here
 //! may be called by two at once: the door is held by the caller.
 
+use std::sync::PoisonError;
+
 use automaton_client::PurchaseOutcome;
-use automaton_core::error::{Classified, chain};
+use automaton_core::error::{Classified, ErrorClass, chain};
 use automaton_core::event::Event;
 use automaton_core::faults::FaultPoint;
 use automaton_core::money::MicroUsdc;
 use automaton_core::payment::{Money, NewPayment, Payment, PaymentReason, Purpose, SignedPayment};
-use automaton_core::time::Span;
+use automaton_core::time::{Span, Timestamp};
 use automaton_core::wire::cloud::{PurchaseReply, PurchaseStatus, TIERS_USD};
 use automaton_core::wire::x402::{PAYMENT_SIGNATURE, X_PAYMENT};
 use automaton_net::redact;
@@ -64,6 +66,7 @@ impl Treasury {
     /// Tells what became of a purchase.
     pub(super) async fn tell(&self, outcome: &Result<TopUpOutcome, TreasuryError>) {
         self.forget_balances();
+        self.note_failure(outcome).await;
         let event = match outcome {
             Ok(TopUpOutcome { id, amount, transaction, settled: true, .. }) => {
                 Event::TopupSettled {
@@ -81,6 +84,28 @@ impl Treasury {
             },
         };
         self.emit(event);
+    }
+
+    /// Notes since when purchases fail, for a reason that does not pass by itself. One that is
+    /// open is gone on with, and one that only was asked for wrongly is no failure.
+    async fn note_failure(&self, outcome: &Result<TopUpOutcome, TreasuryError>) {
+        let remedy = match outcome {
+            Ok(_) => None,
+            Err(error) if matches!(error.kind(), ErrorClass::User | ErrorClass::Transient) => {
+                return;
+            }
+            Err(error) => match self.store.open_payment(TOP_UP).await {
+                Ok(None) => Some(error.hint().unwrap_or_default()),
+                Ok(Some(_)) | Err(_) => return,
+            },
+        };
+        let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
+        *failing = remedy.map(|remedy| failing.take().unwrap_or((self.deps.ids.now(), remedy)));
+    }
+
+    /// Since when purchases fail, and what helps, until one is made or none is needed.
+    pub(crate) fn failing(&self) -> Option<(Timestamp, String)> {
+        self.failing.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Begins a purchase. None may be open.

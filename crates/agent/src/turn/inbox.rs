@@ -29,6 +29,8 @@ pub(super) struct ClaimedTurn {
     pub(super) inputs: Vec<TurnInput>,
     /// The least trusted label of all inputs.
     pub(super) label: Label,
+    /// Whether it goes on with what the creator said in this wake and nobody has answered.
+    pub(super) creator_waits: bool,
     /// The oldest of the messages that it answers.
     pub(super) first: Option<MessageId>,
     /// A call that the creator approved; the turn makes it, and nothing else.
@@ -82,5 +84,16 @@ pub(super) async fn claim(
     // What is approved is still the wish of whoever caused it.
     let label = approval.as_ref().map_or(label, |approval| label.meet(approval.summary.label));
     wake.heard = wake.heard.meet(label);
-    Ok(ClaimedTurn { turn, seq, wake, inputs, label, first, approved_call: approval, started })
+    let creator_waits = wake.creators && !started.open.is_empty();
+    Ok(ClaimedTurn {
+        turn,
+        seq,
+        wake,
+        inputs,
+        label,
+        creator_waits,
+        first,
+        approved_call: approval,
+        started,
+    })
 }

@@ -209,6 +209,8 @@ async fn rule(
         paid_hosts: treasury.map(|treasury| treasury.paid_hosts()).unwrap_or_default(),
         egress: std::sync::Arc::default(),
         attempts,
+        creator_waits: claimed.creator_waits,
+        gives_alone: treasury.is_some_and(|treasury| treasury.limits().gives_alone),
     };
     let moment = RuleContext {
         tool: &spec.name,

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use automaton_core::faults::NoFaults;
 use automaton_core::record::{CallStatus, TurnRecord};
 use automaton_core::trust::{Label, Labelled};
-use automaton_store::HistoryPosition;
+use automaton_core::wire::control::ApprovalVerdict;
+use automaton_store::{ApprovalAuthor, HistoryPosition};
 use serde_json::{Value, json};
 
 use crate::brain::{Brain, Move, write};
@@ -83,6 +84,34 @@ async fn money_goes_to_nobody_whom_the_creator_has_not_named() {
     }
     let given: Vec<_> = town.counts().given.values().cloned().collect();
     assert!(given.len() == 1 && given[0].0.eq_ignore_ascii_case(BAKER), "{given:?}");
+}
+
+#[tokio::test]
+async fn a_gift_by_its_own_wish_waits_for_the_creators_word() {
+    let (home, town) = (Home::new(), Town::new(20, 60 * DOLLAR));
+    let store = home.store(Arc::new(NoFaults)).await;
+    let words = format!("The baker is {BAKER}.");
+    store.receive(Labelled::new(Label::Creator, "creator", words), None).await.unwrap();
+    let brain = |moves: &[Move]| Brain::new(8192, moves, Move::Say("Done."));
+    lives_in(&home, &town, brain(&[]), 1).await;
+    // Of so much it would be asked even for a message of the creator's, but not twice.
+    let large = json!({ "to_address": BAKER, "amount_cents": 1_300, "reason": "a gift" });
+    let wish = || brain(&[Move::Call(vec![("transfer_credits", large.clone())])]);
+    lives_in(&home, &town, wish(), 1).await;
+    let turns = home.turns();
+    let told = refused(&turns[1]).unwrap();
+    assert!(told.contains("needs your creator's approval (CONFIRMATION_REQUIRED)"), "{told}");
+    assert_eq!(town.counts().given.len(), 0);
+    let question = store.approvals(1).await.unwrap().pop().unwrap();
+    store.answer(question.id, ApprovalVerdict::Approve, ApprovalAuthor::Home).await.unwrap();
+    lives_in(&home, &town, wish(), 1).await;
+    let given: Vec<_> = town.counts().given.values().cloned().collect();
+    assert_eq!(given.len(), 1, "{:?}", home.turns());
+    assert_eq!(store.approvals(9).await.unwrap().len(), 1, "one question is enough");
+    // Who may give alone is asked nothing.
+    let allowed = Town::new(20, 60 * DOLLAR).giving_alone();
+    lives_in(&home, &allowed, brain(&[Move::Call(vec![gift(BAKER)])]), 2).await;
+    assert_eq!(allowed.counts().given.len(), 1, "{:?}", home.turns());
 }
 
 #[tokio::test]

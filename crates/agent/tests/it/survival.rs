@@ -359,3 +359,90 @@ async fn a_schedule_knows_the_tier_of_before_when_nothing_can_be_read() {
     life.until("a task of the rich", of("rich")).await;
     life.end().await;
 }
+
+/// No sandbox runs in these tests, which is another reason to wake.
+const NO_CHORE: &str = "entries:\n- name: health_check\n  enabled: false\n";
+
+/// Moves the clock on by a quarter of an hour, in which nothing more is thought.
+async fn quiet(life: &Life, thoughts: usize) {
+    for _ in 0..15 {
+        life.minute().await;
+    }
+    assert_eq!(life.brain.asked().len(), thoughts, "{:?}", life.brain.asked());
+}
+
+#[tokio::test]
+async fn a_fall_to_the_last_credits_is_told_once_to_one_that_sleeps() {
+    let home = Home::new();
+    fast(&home, NO_CHORE);
+    let town = Town::new(0, 300 * CENT);
+    let (life, store) = Life::begin(&home, &town).await;
+    life.turns(1).await;
+    let fall = "check_credits: Your credits fell from normal to critical while you slept: $0.105";
+    for thoughts in [2, 3] {
+        town.counts().credits = 10 * CENT + CENT / 2;
+        life.turns(thoughts).await;
+        let asked = life.brain.asked();
+        assert!(asked[thoughts - 1].contains(fall), "{}", asked[thoughts - 1]);
+        quiet(&life, thoughts).await;
+        town.counts().credits = 300 * CENT;
+        quiet(&life, thoughts).await;
+    }
+    let woken = |event: &&Event| match event {
+        Event::WakeStarted { causes, .. } => causes.iter().any(|cause| {
+            cause.source == WakeSource::Money
+                && (cause.reason.label, cause.reason.source.as_str())
+                    == (Label::Own, "check_credits")
+        }),
+        _ => false,
+    };
+    assert_eq!(life.events.all().iter().filter(woken).count(), 2);
+    // One that is awake sees it for itself.
+    town.counts().credits = 10 * CENT + CENT / 2;
+    town.clock.step(Span::from_secs(31));
+    say(&store, "Go on.").await;
+    for _ in 0..1000 {
+        if life.brain.asked().len() > 3 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    quiet(&life, 4).await;
+    let told = &life.brain.asked()[3];
+    assert!(told.contains("Go on.") && !told.contains("while you slept"), "{told}");
+    life.end().await;
+}
+
+#[tokio::test]
+async fn a_top_up_that_comes_or_fails_wakes_one_that_sleeps_once() {
+    let home = Home::new();
+    fast(&home, NO_CHORE);
+    let town = Town::new(0, 300 * CENT);
+    let (life, _store) = Life::begin(&home, &town).await;
+    life.turns(1).await;
+    let came = "check_usdc_balance: A top-up came in: 5.00 USDC bought credits of that worth";
+    let refused = "check_usdc_balance: A top-up failed, and nothing was bought or paid: see that";
+    let void = "check_usdc_balance: A top-up of 5.00 USDC came to nothing, and cost nothing";
+    let weathers = [Weather::Fine, Weather::Fine, Weather::Greedy, Weather::NoBlocks];
+    for (thoughts, (weather, told)) in
+        (2..).zip(weathers.into_iter().zip([came, came, refused, void]))
+    {
+        {
+            let mut counts = town.counts();
+            (counts.weather, counts.usdc, counts.credits) = (weather, 20_000_000, 40 * CENT);
+        }
+        if weather == Weather::NoBlocks {
+            let pending = |event: &Event| matches!(event, Event::TopupPending { .. });
+            life.until("a purchase under way", pending).await;
+            let mut counts = town.counts();
+            (counts.usdc, counts.later) = (0, counts.later + 3600);
+        }
+        life.turns(thoughts).await;
+        let asked = life.brain.asked();
+        assert!(asked[thoughts - 1].contains(told), "{weather:?}: {}", asked[thoughts - 1]);
+        quiet(&life, thoughts).await;
+    }
+    let events = life.end().await;
+    let bought = |event: &&Event| matches!(event, Event::TopupSettled { .. });
+    assert_eq!(events.iter().filter(bought).count(), 2);
+}

@@ -147,6 +147,7 @@ pub(crate) struct Town {
     /// The time since boot; before zero it cannot be read.
     pub(crate) boot: FakeClock,
     pub(crate) url: String,
+    gives_alone: bool,
 }
 
 struct Booted(FakeClock);
@@ -166,7 +167,7 @@ impl Town {
         let counts = Arc::new(Mutex::new(Counts { usdc, credits, ..Counts::default() }));
         let clock = FakeClock::at(Timestamp::from_millis(NOW * 1000));
         let boot = FakeClock::at(Timestamp::from_millis(7_000));
-        let town = Self { counts, clock, boot, url };
+        let town = Self { counts, clock, boot, url, gives_alone: false };
         let serving = town.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming() {
@@ -175,6 +176,11 @@ impl Town {
             }
         });
         town
+    }
+
+    /// The same, where it may give by its own wish.
+    pub(crate) fn giving_alone(self) -> Self {
+        Self { gives_alone: true, ..self }
     }
 
     pub(crate) fn counts(&self) -> MutexGuard<'_, Counts> {
@@ -229,6 +235,7 @@ impl Town {
         PaymentLimits {
             reserve: Microcents::ZERO,
             x402_hosts: vec![self.url.clone()],
+            gives_alone: self.gives_alone,
             ..PaymentLimits::default()
         }
     }

@@ -24,6 +24,7 @@ use crate::cmd::backup::{BackupArgs, RestoreArgs};
 use crate::cmd::cloud::CloudArgs;
 use crate::cmd::export_key::ExportKeyArgs;
 use crate::cmd::guard::GuardCommand;
+use crate::cmd::heartbeat::HeartbeatArgs;
 use crate::cmd::limits::LimitsCommand;
 use crate::cmd::logs::LogsArgs;
 use crate::cmd::messages::MessagesArgs;
@@ -134,13 +135,7 @@ pub(crate) enum CliCommand {
     /// Show everything about one turn
     Turn(TurnArgs),
     /// List the tasks that it runs on a schedule, or the last runs of one
-    Heartbeat {
-        /// The task [default: all, with their schedules]
-        task: Option<String>,
-        /// How many of its last runs
-        #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
-        lines: u32,
-    },
+    Heartbeat(HeartbeatArgs),
     /// Show what the model would see now
     Prompt,
     /// Send it a message

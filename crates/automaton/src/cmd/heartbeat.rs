@@ -1,9 +1,17 @@
-//! `heartbeat`: what runs when, and how it went.
+//! `heartbeat`: what runs when, and how it went; and a run that is wanted now.
 
-use automaton_core::time::{Clock, SystemClock, Timestamp};
-use automaton_store::{ScheduledTask, TaskRun};
+use std::time::Duration;
+
+use automaton_core::error::ErrorClass;
+use automaton_core::time::{Clock, Span, SystemClock, Timestamp};
+use automaton_core::wire::control::{ControlRequest, ControlResponse};
+use automaton_store::{Reader, ScheduledTask, TaskResult, TaskRun};
+use clap::{Args, Subcommand};
+use serde_json::json;
 
 use super::CommandContext;
+use super::send::reach;
+use crate::control::unexpected;
 use crate::error::CliError;
 use crate::ui::text::{plain, short};
 use crate::ui::units::{many, span};
@@ -13,8 +21,86 @@ use crate::ui::{self, Format, phrases, table};
 /// Characters of a note that are shown.
 const NOTE_CHARS_MAX: usize = 100;
 
+/// How often it is looked whether a run is over.
+const POLL: Duration = Duration::from_millis(100);
+/// How long a task that is due may wait for its turn.
+const PATIENCE: Span = Span::from_secs(10);
+
+/// Arguments of `heartbeat`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_precedence_over_arg = true)]
+pub(crate) struct HeartbeatArgs {
+    #[command(subcommand)]
+    command: Option<HeartbeatCommand>,
+    /// The task [default: all, with their schedules]
+    task: Option<String>,
+    /// How many of its last runs
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+    lines: u32,
+}
+
+/// What may be done with the heartbeat.
+#[derive(Debug, Subcommand)]
+enum HeartbeatCommand {
+    /// Run a task now and tell how it went; where nobody runs the automaton, at its next start
+    Run {
+        /// The task
+        task: String,
+    },
+}
+
+pub(crate) fn run(context: &CommandContext, args: &HeartbeatArgs) -> Result<(), CliError> {
+    match args {
+        HeartbeatArgs { command: Some(HeartbeatCommand::Run { task }), .. } => {
+            run_now(context, task)
+        }
+        HeartbeatArgs { task: Some(task), lines, .. } => runs(context, task, *lines),
+        HeartbeatArgs { task: None, .. } => list(context),
+    }
+}
+
+/// Has a task run now, and tells how that went.
+fn run_now(context: &CommandContext, task: &str) -> Result<(), CliError> {
+    let (home, _, reader) = context.record()?;
+    let row = |reader: &Reader| {
+        Ok::<_, CliError>(reader.schedule()?.into_iter().find(|row| row.task.name == task))
+    };
+    let before = row(&reader)?.map_or(0, |row| row.runs);
+    let running = match reach(&home, &ControlRequest::RunTask { task: task.to_owned() })? {
+        (ControlResponse::TaskDue, running) => running,
+        (other, _) => return Err(unexpected(other)),
+    };
+    let name = short(task, 64);
+    if !running {
+        let words = || format!("nobody runs this automaton now; '{name}' runs when it starts");
+        return context.format.answer(&json!({ "task": task, "running": false }), words);
+    }
+    let begun = SystemClock.now();
+    while let Some(row) = row(&reader)?.filter(|row| row.runs == before) {
+        if SystemClock.now().since(begun) > row.task.timeout.plus(PATIENCE) {
+            let what = format!("'{name}' is due, and no run of it is over yet");
+            return Err(CliError::new(ErrorClass::Transient, what).hint(
+                "`automaton heartbeat TASK` shows it when it is; one with a `tierMinimum` waits \
+                 for better times",
+            ));
+        }
+        std::thread::sleep(POLL);
+    }
+    let Some(run) = reader.task_runs(task, 1)?.pop() else { return Ok(()) };
+    let words = || line(&run, &context.screen().when).join("  ");
+    context.format.answer(&run, words)?;
+    match run.result {
+        TaskResult::Success => Ok(()),
+        failed => {
+            let what =
+                format!("'{name}' ended otherwise than it should: {}", phrases::task(failed));
+            Err(CliError::new(ErrorClass::Transient, what).hint("its note says why"))
+        }
+    }
+}
+
 /// Lists the schedule, in the order in which what is due at once runs.
-pub(crate) fn list(context: &CommandContext) -> Result<(), CliError> {
+fn list(context: &CommandContext) -> Result<(), CliError> {
     let (.., reader) = context.record()?;
     let schedule = reader.schedule()?;
     if context.format == Format::Json {
@@ -26,7 +112,7 @@ pub(crate) fn list(context: &CommandContext) -> Result<(), CliError> {
 }
 
 /// Shows how a task ran, newest first.
-pub(crate) fn runs(context: &CommandContext, task: &str, lines: u32) -> Result<(), CliError> {
+fn runs(context: &CommandContext, task: &str, lines: u32) -> Result<(), CliError> {
     let (.., reader) = context.record()?;
     if !reader.schedule()?.iter().any(|row| row.task.name == task) {
         let what = format!("there is no entry '{}' in the schedule", short(task, 64));

@@ -195,10 +195,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CliError> {
         CliCommand::Egress { lines } => egress::run(&context, lines),
         CliCommand::Turns { lines } => turns::list(&context, lines),
         CliCommand::Turn(args) => turn::run(&context, &args),
-        CliCommand::Heartbeat { task: None, .. } => heartbeat::list(&context),
-        CliCommand::Heartbeat { task: Some(task), lines } => {
-            heartbeat::runs(&context, &task, lines)
-        }
+        CliCommand::Heartbeat(args) => heartbeat::run(&context, &args),
         CliCommand::Prompt => prompt::run(&context),
         CliCommand::Send(args) => send::run(&context, &args),
         CliCommand::Chat { lines } => chat::run(&context, lines),

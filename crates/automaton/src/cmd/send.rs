@@ -383,6 +383,10 @@ fn store_alone(
         ControlRequest::Close { message } => {
             Ok(ControlResponse::Closed { was_open: store.close_message(*message).await? })
         }
+        ControlRequest::RunTask { task } => {
+            automaton_agent::request_task(store, task).await?;
+            Ok(ControlResponse::TaskDue)
+        }
         ControlRequest::Stop
         | ControlRequest::Status
         | ControlRequest::Head

@@ -2,6 +2,7 @@
 //!
 //! It only looks: it takes no lock, migrates nothing and wakes nobody.
 
+use alloy_primitives::Address;
 use automaton_core::alert::Alert;
 use automaton_core::id::AutomatonId;
 use automaton_core::money::{MicroUsdc, Microcents};
@@ -18,6 +19,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::CommandContext;
+use super::wallet::keystore_of;
 use crate::control;
 use crate::error::CliError;
 use crate::home::DATABASE;
@@ -42,6 +44,12 @@ struct Status {
     automaton: AutomatonId,
     name: String,
     state: AgentState,
+    /// The address of its wallet; `null` without one.
+    address: Option<Address>,
+    /// That of its creator; `null` where nobody said.
+    creator: Option<String>,
+    /// The rented machine that its commands run on; `null` for a sandbox on this one.
+    sandbox: Option<String>,
     born_at: Timestamp,
     turns: u64,
     sleep: Option<SleepState>,
@@ -140,6 +148,9 @@ pub(crate) fn run(context: &CommandContext) -> Result<(), CliError> {
         Some(live) => live.enforcement.clone(),
         None => limits_here()?,
     };
+    // silent-ok: where there is no wallet, or none that can be read, no address is known.
+    let address = keystore_of(&home).ok().and_then(|keystore| keystore.address());
+    let named = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     let AutomatonRow { automaton, name, state, born_at, turns, sleep, .. } = reader.life()?;
     let chain = reader.verify_chain()?;
     let status = Status {
@@ -147,6 +158,9 @@ pub(crate) fn run(context: &CommandContext) -> Result<(), CliError> {
         automaton,
         name,
         state,
+        address,
+        creator: named(&file.creator_address),
+        sandbox: named(&file.sandbox_id),
         born_at,
         turns,
         sleep,
@@ -203,12 +217,19 @@ fn in_words(status: &Status, screen: &Viewport) -> String {
         None => format!("unbroken, {}", many(status.record.chain_links, "link")),
         Some(problem) => format!("BROKEN: {problem}"),
     };
-    let commands = match status.limits.starts_with(NO_COMMANDS) {
-        true => status.limits.clone(),
-        false => format!("in the sandbox, limited by {}", status.limits),
+    let commands = match (&status.sandbox, status.limits.starts_with(NO_COMMANDS)) {
+        (Some(machine), _) => format!("on the rented machine {machine}"),
+        (None, true) => status.limits.clone(),
+        (None, false) => format!("in the sandbox on this machine, limited by {}", status.limits),
     };
+    let tools = status.running.as_ref().map_or_else(
+        || "known while it runs".to_owned(),
+        |live| number(u64::try_from(live.tools).unwrap_or(u64::MAX)),
+    );
     let rows = [
         ("Name", plain(&status.name)),
+        ("Address", address_in_words(status.address)),
+        ("Creator", status.creator.as_deref().map_or_else(|| "not named".to_owned(), plain)),
         ("Running", running),
         ("State", state_in_words(status, clock, now)),
         ("Balance", means_in_words(&status.means, clock, now)),
@@ -224,6 +245,7 @@ fn in_words(status: &Status, screen: &Viewport) -> String {
                 None => "none while nobody runs it".to_owned(),
             },
         ),
+        ("Tools", tools),
         ("Commands", plain(&commands)),
         ("Home", tilde(&status.home, screen.user_home.as_deref())),
         ("Record", format!("{record}, {}", size(status.record.bytes))),
@@ -232,6 +254,10 @@ fn in_words(status: &Status, screen: &Viewport) -> String {
         ("Version", status.version.to_owned()),
     ];
     rows_of(&rows, screen.width())
+}
+
+fn address_in_words(address: Option<Address>) -> String {
+    address.map_or_else(|| "none: it has no wallet".to_owned(), |address| address.to_string())
 }
 
 fn state_in_words(status: &Status, clock: &WallClock, now: Timestamp) -> String {

@@ -469,6 +469,9 @@ mod tests {
         let shown = serde_json::to_value(&read.treasury_policy).unwrap();
         assert_eq!(shown["minimumReserveCents"], 7);
         assert_eq!(shown["maxDailyTransferCents"], 25_000);
+        assert!(!read.treasury_policy.limits().gives_alone, "its own wish is confirmed");
+        let text = r#"{"treasuryPolicy": {"requireConfirmationOfOwnTransfers": false}}"#;
+        assert!(parse(Path::new("x"), text).unwrap().treasury_policy.limits().gives_alone);
         assert_eq!(read.model_strategy.unwrap().inference_model, "gpt-5.2");
     }
 

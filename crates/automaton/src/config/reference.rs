@@ -50,6 +50,8 @@ pub(crate) struct TreasuryPolicy {
     max_inference_daily_cents: Option<Cents>,
     /// Above this the creator is asked.
     require_confirmation_above_cents: Cents,
+    /// Whether the creator is asked before each transfer for which the creator has not asked.
+    require_confirmation_of_own_transfers: bool,
 }
 
 impl Default for TreasuryPolicy {
@@ -65,6 +67,7 @@ impl Default for TreasuryPolicy {
             max_transfers_per_turn: Ranged::clamped(2),
             max_inference_daily_cents: None,
             require_confirmation_above_cents: Cents::clamped(1_000),
+            require_confirmation_of_own_transfers: true,
         }
     }
 }
@@ -84,6 +87,7 @@ impl TreasuryPolicy {
             x402_hosts: self.x402_allowed_domains.clone(),
             reserve: self.minimum_reserve_cents.worth(),
             ask_above: self.require_confirmation_above_cents.worth(),
+            gives_alone: !self.require_confirmation_of_own_transfers,
         }
     }
 

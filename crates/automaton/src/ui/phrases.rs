@@ -43,7 +43,7 @@ pub(crate) const fn wake(source: WakeSource) -> &'static str {
         WakeSource::Inbox => "a message is waiting",
         WakeSource::Heartbeat => "a task of its heartbeat asks for it",
         WakeSource::Manual => "you woke it",
-        WakeSource::Money => "money arrived",
+        WakeSource::Money => "its money changed",
         WakeSource::Recovery => "it goes on after a crash",
     }
 }

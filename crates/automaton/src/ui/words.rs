@@ -430,7 +430,7 @@ fn woken(causes: &[WakeCause]) -> String {
 pub(crate) fn cause(WakeCause { source, reason }: &WakeCause) -> String {
     let phrase = phrases::wake(*source);
     match source {
-        WakeSource::Manual | WakeSource::Heartbeat => {
+        WakeSource::Manual | WakeSource::Heartbeat | WakeSource::Money => {
             format!("{phrase} ({})", short(&reason.text, ARGUMENT_MAX))
         }
         _ => phrase.to_owned(),

@@ -177,6 +177,7 @@ fn a_running_automaton_is_spoken_to_and_stopped_even_without_its_model() {
     let live = json(&world, &["status", "--json"]);
     assert_eq!(live["running"]["model"], "gpt-5.2");
     assert_eq!(live["limits"], live["running"]["enforcement"]);
+    assert!(live["running"]["tools"].as_u64() > Some(10), "{live}");
     let sent = json(&world, &["send", "hello", "--json"]);
     let received = |event: &Event| match event {
         Event::MessageReceived { message, .. } => sent["message"] == message.to_string(),

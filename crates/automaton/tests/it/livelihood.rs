@@ -122,6 +122,9 @@ fn the_second_signal_ends_everything_at_once_and_the_next_start_goes_on() {
     live(&world, &["--brain", "script:answer.toml"]);
     let status = world.command(&["status", "--json"]).unwrap().stdout;
     let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+    let wallet = world.command(&["wallet", "show", "--json"]).unwrap().stdout;
+    let wallet: serde_json::Value = serde_json::from_str(&wallet).unwrap();
+    assert!(wallet["address"].is_string() && status["address"] == wallet["address"], "{status}");
     assert_eq!(
         (&status["record"]["chain_whole"], &status["inbox"]["processed"]),
         (&true.into(), &1.into())

@@ -15,6 +15,7 @@ mod devnet;
 mod disk;
 mod egress;
 mod guard;
+mod heartbeat;
 mod homes;
 mod inside;
 mod life;

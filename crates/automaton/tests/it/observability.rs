@@ -26,7 +26,10 @@ fn scrape(url: &str, host: &str) -> String {
 #[test]
 fn a_life_is_scraped_listed_and_filtered() {
     let world = world();
-    let file = json!({ "name": "Ada", "genesisPrompt": "Look around.", "metricsAddr": 0 });
+    let creator = "0x1111111111111111111111111111111111111111";
+    let file = json!({
+        "name": "Ada", "genesisPrompt": "Look around.", "metricsAddr": 0, "creatorAddress": creator,
+    });
     world.write_home("automaton.json", &file.to_string()).unwrap();
     let mut run = world.up(&["--brain", "script"]).unwrap();
     let served = run.wait_for(|event| matches!(event, Event::MetricsServed { .. }), LIMIT).unwrap();
@@ -47,6 +50,12 @@ fn a_life_is_scraped_listed_and_filtered() {
     };
     let status: Value = serde_json::from_str(&answer(&["status", "--json"])).unwrap();
     assert_eq!(status["means"]["credits"], Value::Null);
+    assert_eq!(
+        (&status["creator"], &status["address"], &status["sandbox"]),
+        (&json!(creator), &Value::Null, &Value::Null)
+    );
+    let told = answer(&["status"]);
+    assert!(told.contains("none: it has no wallet") && told.contains(creator), "{told}");
     assert_eq!((&status["means"]["broke_for_ms"], &status["alerts"]), (&Value::Null, &json!([])));
     assert!(status["next_heartbeat"]["at"].is_i64(), "{status}");
     assert_eq!(answer(&["alerts"]), "No alerts");

@@ -58,6 +58,11 @@ pub enum ControlRequest {
     },
     /// Tell what happens from now on, for as long as the connection lasts.
     Follow,
+    /// Run a task of the heartbeat now.
+    RunTask {
+        /// Its name in the schedule.
+        task: String,
+    },
     /// End the present wake: the model's answer is given up and a running command is
     /// killed; a payment that is under way is not.
     Interrupt,
@@ -119,6 +124,8 @@ pub enum ControlResponse {
         /// Whether it was open until now.
         was_open: bool,
     },
+    /// The task is due.
+    TaskDue,
     /// Events follow, one a line.
     Following,
     /// The present wake ends.
@@ -154,6 +161,8 @@ pub struct LiveStatus {
     pub model: ModelId,
     /// Tokens of that model's window.
     pub context_tokens: u32,
+    /// How many tools it has.
+    pub tools: usize,
     /// How memory and processes of commands are limited, in words.
     pub enforcement: String,
 }

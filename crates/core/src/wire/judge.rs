@@ -75,6 +75,8 @@ pub struct JudgeState {
     pub creator: Option<String>,
     /// Hosts that may be paid for a request.
     pub paid_hosts: Vec<String>,
+    /// Whether it may give credits away by its own wish.
+    pub gives_alone: bool,
 }
 
 /// How a call comes out.

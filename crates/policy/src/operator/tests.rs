@@ -45,7 +45,7 @@ fn judged(text: &str, intents: Vec<Intent>, facts: &Facts, hour: i64) -> Decisio
 }
 
 fn own() -> Facts {
-    answering(Label::Own)
+    Facts { gives_alone: true, ..answering(Label::Own) }
 }
 
 fn transfer(cents: u64) -> Intent {

@@ -68,7 +68,11 @@ const TOP_UP: AuthorityNeeds = needs("top_up", "buy credits", NEVER, ASKED);
 const RENT: AuthorityNeeds = needs("rent", "rent a machine", NEVER, ASKED);
 const END_MACHINE: AuthorityNeeds = needs("end_machine", "end a machine", NEVER, ASKED);
 const PUBLISH: AuthorityNeeds = needs("publish", "open a port to everybody", ASKED, ASKED);
-const TRANSFER: AuthorityNeeds = needs("transfer", "give money away", NEVER, ASKED);
+// What the creator asks for is done; its own wish the creator confirms.
+const TRANSFER: AuthorityNeeds = AuthorityNeeds {
+    answering: [ALONE, ASKED, ASKED, NEVER, NEVER],
+    ..needs("transfer", "give money away", NEVER, ASKED)
+};
 
 /// Every kind of effect with what it needs.
 pub const TABLE: [AuthorityNeeds; 16] = [
@@ -134,8 +138,10 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "What a peer or a page asks for changes nothing without the creator's approval.",
         check: |intent, facts| {
             let needs = row(intent, facts);
+            let answers = facts.input > Label::Tool;
+            let outcome = if answers { needs.when_answering(facts.input) } else { ALONE };
             let detail = || format!("A '{}' text would have it {}.", facts.input, needs.effect);
-            Ok(finding(needs.when_answering(facts.input), detail))
+            Ok(finding(outcome, detail))
         },
     },
     Rule {
@@ -182,6 +188,17 @@ pub(super) const RULES: &[Rule] = &[
             }
             let detail = || format!("No word of the creator names {}.", shown(to));
             Ok((!known).then(|| RuleFinding::Ask(detail())))
+        },
+    },
+    Rule {
+        id: RuleId::new("transfer.user_confirm"),
+        code: ReasonCode::ConfirmationRequired,
+        sentence: "A transfer for which the creator has not asked needs the creator's approval.",
+        check: |intent, facts| {
+            let needs = row(intent, facts);
+            let asks = facts.input <= Label::Tool && !facts.creator_waits && !facts.gives_alone;
+            let outcome = if asks { needs.when_answering(facts.input) } else { ALONE };
+            Ok(finding(outcome, || "No message of the creator's is open.".to_owned()))
         },
     },
     Rule {

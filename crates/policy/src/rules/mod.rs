@@ -203,7 +203,19 @@ pub(crate) mod testing {
         let risk = Risk::Caution;
         let hosts = vec!["pypi.org".to_owned()];
         let egress = Arc::new(Reachable { hosts, origins: Vec::new() });
-        Facts { input, heard: input, origins, risk, creator, paid_hosts, attempts, secrets, egress }
+        Facts {
+            input,
+            heard: input,
+            origins,
+            risk,
+            creator,
+            paid_hosts,
+            attempts,
+            secrets,
+            egress,
+            creator_waits: false,
+            gives_alone: false,
+        }
     }
 
     /// An intent of every kind, in the order of [`Intent::KINDS`].
@@ -259,6 +271,7 @@ mod tests {
                 "command",
                 "financial",
                 "authority",
+                "transfer",
                 "rate",
                 "outbound",
                 "egress",

@@ -22,6 +22,18 @@ pub(super) const RULES: &[Rule] = &[
     }),
     rule("rate.requests", "At most 120 paid requests are made in an hour.", |i, f| within(4, i, f)),
     rule("rate.machines", "At most 3 machines are rented in an hour.", |i, f| within(5, i, f)),
+    rule("rate.wake_requests", "At most 300 paid requests are made in one wake.", |i, f| {
+        within(6, i, f)
+    }),
+    rule("rate.wake_machines", "At most 6 machines are rented in one wake.", |i, f| {
+        within(7, i, f)
+    }),
+    rule("rate.wake_top_ups", "At most 5 purchases of credits are made in one wake.", |i, f| {
+        within(8, i, f)
+    }),
+    rule("rate.wake_transfers", "At most 20 transfers are made in one wake.", |i, f| {
+        within(9, i, f)
+    }),
 ];
 
 fn within(place: usize, intent: &Intent, facts: &Facts) -> RuleResult {
@@ -35,6 +47,7 @@ mod tests {
     use super::*;
     use crate::rates::{Attempts, LIMITS, Limit};
     use crate::rules::testing::{answering, objections, samples};
+    use automaton_core::time::RateWindow;
     use automaton_core::trust::Label;
 
     fn sample(kind: &str) -> Intent {
@@ -47,7 +60,14 @@ mod tests {
         for (place, (limit, rule)) in LIMITS.iter().zip(RULES).enumerate() {
             assert_eq!(limit.rule, rule.id.as_str());
             assert!(rule.sentence.contains(&format!(" {} ", limit.max)), "{}", rule.sentence);
-            assert_eq!(limit.window.as_millis(), 3_600_000, "the sentence says an hour");
+            let window = match limit.window {
+                RateWindow::Last(span) => {
+                    assert_eq!(span.as_millis(), 3_600_000);
+                    " in an hour."
+                }
+                RateWindow::Wake => " in one wake.",
+            };
+            assert!(rule.sentence.ends_with(window), "{}", rule.sentence);
             let intent = sample(limit.kind);
             let ids = |count| {
                 let mut counts = [0; LIMITS.len()];
@@ -65,14 +85,10 @@ mod tests {
     fn every_other_kind_has_no_limit_on_purpose() {
         let is_free = |kind: &&str| !LIMITS.iter().any(|limit| limit.kind == *kind);
         let free: Vec<&str> = Intent::KINDS.into_iter().filter(is_free).collect();
-        // Of money there are limits elsewhere; the others look, rest, or stay in the sandbox.
+        // The others look, rest, or stay in the sandbox.
         let files = ["read_path", "write_path"];
         let own = ["recall", "sleep", "observe", "plead", "economise"];
-        let money = ["top_up", "transfer"];
-        assert_eq!(
-            free,
-            [&files[..], &own, &money, &["egress", "end_machine", "publish"]].concat()
-        );
+        assert_eq!(free, [&files[..], &own, &["egress", "end_machine", "publish"]].concat());
     }
 
     #[test]
@@ -80,9 +96,11 @@ mod tests {
         let mut attempts = Attempts::default();
         let both = [sample("exec"), sample("exec"), Intent::Observe, sample("message")];
         attempts.add(&both);
-        assert_eq!(attempts, Attempts::new([1, 1, 0, 0, 0, 0]));
+        assert_eq!(attempts, Attempts::new([1, 1, 0, 0, 0, 0, 0, 0, 0, 0]));
         let limits: Vec<&str> = Limit::of(&both).map(|limit| limit.rule).collect();
         assert_eq!(limits, ["rate.commands", "rate.messages"]);
+        let both: Vec<&str> = Limit::of(&[sample("rent")]).map(|limit| limit.rule).collect();
+        assert_eq!(both, ["rate.machines", "rate.wake_machines"]);
         assert_eq!(Limit::of(&[Intent::Observe, Intent::Recall]).count(), 0);
     }
 }

@@ -1,14 +1,18 @@
 //! Places under a limit: taken with the decision, given back by an outcome.
 
 use automaton_core::record::CallStatus;
-use automaton_core::time::Span;
+use automaton_core::time::{RateWindow, Span};
 use automaton_store::{JudgedCall, RateLimit, StoreError};
 
 use crate::Steps as _;
 use crate::{World, output};
 
 fn three_in_an_hour() -> RateLimit {
-    RateLimit { rule: "rate.test".to_owned(), max: 3, window: Span::from_secs(3600) }
+    RateLimit {
+        rule: "rate.test".to_owned(),
+        max: 3,
+        window: RateWindow::Last(Span::from_secs(3600)),
+    }
 }
 
 fn limited(world: &World) -> JudgedCall {
@@ -77,4 +81,27 @@ async fn uses_are_counted_within_the_window_and_kept_as_they_are() {
     world.advance(1);
     assert_eq!(used(&world).await, 0);
     assert!(world.raw().execute("UPDATE rate_uses SET at = 0", []).is_err());
+}
+
+#[tokio::test]
+async fn a_limit_of_a_wake_ends_with_it_and_not_with_time() {
+    let mut world = World::born().await;
+    let wake =
+        RateLimit { rule: "rate.wake".to_owned(), window: RateWindow::Wake, ..three_in_an_hour() };
+    let call = |world: &World| JudgedCall { limits: vec![wake.clone()], ..world.planned() };
+    let session = world.session().await;
+    world.judged(session, vec![call(&world), call(&world), call(&world)]).await;
+    world.advance(24 * 3_600_000);
+    assert_eq!(uses(&world, vec![wake.clone()]).await, [3]);
+    let turn = world.store.open_turn(session, vec![], 10).await.unwrap().id;
+    let more = crate::judgement(turn, vec![call(&world)]);
+    let error = world.store.record_judgement(more, None).await.unwrap_err();
+    assert!(error.to_string().contains("has no place left under rate.wake"), "{error}");
+    world.crash();
+    world.store.recover().await.unwrap();
+    world.advance(1);
+    let session = world.session().await;
+    assert_eq!(uses(&world, vec![wake.clone()]).await, [0], "another wake begins anew");
+    world.judged(session, vec![call(&world)]).await;
+    assert_eq!(uses(&world, vec![wake.clone()]).await, [1]);
 }

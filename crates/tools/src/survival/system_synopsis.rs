@@ -12,7 +12,7 @@ use crate::tool::{ReadOnlyTool, ToolMetadata};
 pub(crate) static TOOL: ReadOnlyTool = ReadOnlyTool::new(
     ToolMetadata {
         name: "system_synopsis",
-        description: "See your own state: name, age, turns, model, memory, messages.",
+        description: "See your own state: name, money, age, turns, model, tools, memory, messages.",
         category: ToolCategory::Survival,
         risk: Risk::Safe,
         effect: Effect::Observes,
@@ -26,12 +26,17 @@ pub(crate) static TOOL: ReadOnlyTool = ReadOnlyTool::new(
 
 fn render(synopsis: &Synopsis) -> String {
     let Synopsis { name, creator, state, born_at, now, turns, turns_left, .. } = synopsis;
-    let Synopsis { model, context_tokens, tools, facts, unread, limits, .. } = synopsis;
+    let Synopsis { model, context_tokens, tools, facts, unread, wallet, .. } = synopsis;
+    let Synopsis { heartbeat, sandbox, limits, .. } = synopsis;
+    let money = wallet.as_ref().map_or_else(String::new, |(address, balances)| {
+        let (credits, usdc) = (balances.credits_shown(), balances.usdc_shown());
+        format!("address: {address}\ncredits: {credits}\nusdc: {usdc}\n")
+    });
     let age_hours = now.since(*born_at).as_millis() / 3_600_000;
     format!(
         "name: {name}\n\
          creator: {creator}\n\
-         state: {}\n\
+         {money}state: {}\n\
          time: {now}\n\
          born: {born_at} ({age_hours} hours ago)\n\
          turns: {turns} ({turns_left} left of this wake)\n\
@@ -39,6 +44,8 @@ fn render(synopsis: &Synopsis) -> String {
          tools: {tools}\n\
          facts: {facts}\n\
          unread messages: {unread}\n\
+         heartbeat: {heartbeat} tasks\n\
+         commands run in: {sandbox}\n\
          limits: {limits}",
         state.name()
     )
@@ -47,7 +54,9 @@ fn render(synopsis: &Synopsis) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Fake, run};
+    use crate::context::Balances;
+    use crate::testing::{Fake, run, usdc};
+    use automaton_core::money::Microcents;
     use automaton_core::state::AgentState;
     use automaton_core::time::{Span, Timestamp};
     use automaton_core::trust::Label;
@@ -68,8 +77,18 @@ mod tests {
             tools: 8,
             facts: 4,
             unread: 1,
+            wallet: None,
+            heartbeat: 9,
+            sandbox: "a sandbox".to_owned(),
             limits: "cgroup v2".to_owned(),
         };
+        let credits = Some(Microcents::new(42_000_000));
+        let balances = Balances { at: Timestamp::EPOCH, credits, usdc: Some(usdc(15)) };
+        let rich = Synopsis { wallet: Some(("0xaa".to_owned(), balances)), ..synopsis.clone() };
+        let fake = Fake { synopsis: Some(rich), ..Fake::default() };
+        let told = run(&fake, "system_synopsis", &json!({})).unwrap().text.text;
+        let money = "\naddress: 0xaa\ncredits: $0.42 (low_compute)\nusdc: 15.00 USDC\nstate: ";
+        assert!(told.contains(money), "{told}");
         let fake = Fake { synopsis: Some(synopsis), ..Fake::default() };
         let report = run(&fake, "system_synopsis", &json!({})).unwrap();
         assert_eq!(report.text.label, Label::Own);
@@ -77,7 +96,8 @@ mod tests {
             report.text.text,
             "name: Ada\ncreator: 0x11\nstate: running\ntime: 1970-01-01T02:01:40.000Z\n\
              born: 1970-01-01T00:00:00.000Z (2 hours ago)\nturns: 12 (3 left of this wake)\n\
-             model: tiny (8192 tokens)\ntools: 8\nfacts: 4\nunread messages: 1\nlimits: cgroup v2"
+             model: tiny (8192 tokens)\ntools: 8\nfacts: 4\nunread messages: 1\n\
+             heartbeat: 9 tasks\ncommands run in: a sandbox\nlimits: cgroup v2"
         );
     }
 

@@ -1,4 +1,5 @@
-//! `check_credits`: takes note of the credits that the tick has read.
+//! `check_credits`: takes note of the credits that the tick has read, and wakes one whose
+//! last ones they have become while it slept.
 //!
 //! What they make of the life happens where it lives; this task must never change its
 //! state, and a balance that could not be read is told as such.
@@ -11,8 +12,10 @@ use super::{TaskContext, TaskFailure, TaskReport, TaskSpec, TickContext};
 use crate::heartbeat::due::Need;
 use crate::survival;
 
+const NAME: &str = "check_credits";
+
 pub(super) const TASK: TaskSpec = TaskSpec {
-    name: "check_credits",
+    name: NAME,
     need: Need::Essential,
     essential: true,
     cron: "*/5 * * * *",
@@ -33,5 +36,9 @@ async fn credits(ground: &TaskContext, tick: &TickContext) -> Result<TaskReport,
     }
     let broke = vitals.and_then(|vitals| vitals.broke_for);
     let broke = broke.map_or_else(String::new, |span| format!(", broke for {span}"));
-    Ok(TaskReport::done(format!("credits: {shown}{broke}")))
+    let news = match vitals.zip(ground.asleep_since().await?) {
+        Some((vitals, since)) => survival::fall(&ground.deps, since, &vitals).await?,
+        None => None,
+    };
+    Ok(TaskReport::done(format!("credits: {shown}{broke}")).telling(NAME, news))
 }

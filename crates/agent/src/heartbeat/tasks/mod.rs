@@ -17,9 +17,11 @@ mod usdc;
 use std::error::Error;
 
 use automaton_core::error::chain;
-use automaton_core::record::WakeCause;
+use automaton_core::record::{WakeCause, WakeSource};
+use automaton_core::state::AgentState;
 use automaton_core::tier::SurvivalTier;
 use automaton_core::time::{Span, Timestamp};
+use automaton_core::trust::{Label, Labelled};
 use automaton_core::vitals::Vitals;
 use automaton_store::{AutomatonRow, StoreError, TaskResult};
 use futures_util::future::BoxFuture;
@@ -76,6 +78,15 @@ pub(super) struct TaskContext {
     pub(super) settings: Settings,
     pub(super) deps: AgentDeps,
     pub(super) workspace: Workspace,
+}
+
+impl TaskContext {
+    /// Since when it sleeps, if it does now: one that is awake sees for itself what a
+    /// task would wake it for.
+    async fn asleep_since(&self) -> Result<Option<Timestamp>, StoreError> {
+        let life = self.deps.store.life().await?;
+        Ok(life.sleep.filter(|_| life.state == AgentState::Sleeping).map(|sleep| sleep.since))
+    }
 }
 
 /// What a tick has read, once for all its tasks.
@@ -135,6 +146,12 @@ impl TaskReport {
     /// It did not.
     pub(crate) const fn failed(note: String) -> Self {
         Self { result: TaskResult::Failure, note, wake: None }
+    }
+
+    /// The same, with news of its money that wakes it: each is told once.
+    fn telling(self, task: &str, news: Option<String>) -> Self {
+        let reason = news.map(|news| Labelled::new(Label::Own, task, format!("{task}: {news}")));
+        self.waking(reason.map(|reason| WakeCause { source: WakeSource::Money, reason }))
     }
 
     /// The same, with a reason to wake. It is told once while each run gives the same.

@@ -128,6 +128,8 @@ impl PolicyTestBench {
             origins: labels.origins(),
             secrets: secrets_in(&checked.arguments, &[]),
             attempts: Attempts::default(),
+            creator_waits: false,
+            gives_alone: state.gives_alone,
         };
         let moment = RuleContext {
             tool: &checked.tool,

@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 
 use automaton_core::record::DecisionOutcome;
+use automaton_core::time::RateWindow;
 use automaton_core::tool::ToolSpec;
 use automaton_core::trust::Label;
 use automaton_policy::catalogue::{self, AuthorityNeeds, RuleDescription, TABLE};
@@ -57,7 +58,10 @@ pub(super) fn show(context: &CommandContext) -> Result<(), CliError> {
         "rules": rules,
         "limits": LIMITS.iter().map(|limit| json!({
             "rule": limit.rule, "kind": limit.kind, "max": limit.max,
-            "window_ms": limit.window.as_millis(),
+            "window_ms": match limit.window {
+                RateWindow::Last(span) => Some(span.as_millis()),
+                RateWindow::Wake => None,
+            },
         })).collect::<Vec<_>>(),
     });
     context.format.answer(&printed, || page(&tools, &rules))

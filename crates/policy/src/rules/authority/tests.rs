@@ -59,10 +59,12 @@ fn a_stranger_who_is_answered_changes_nothing_and_spends_nothing() {
             let is_stranger = matches!(input, Label::Peer | Label::Web);
             let expected: &[&str] = match needs.when_answering(input) {
                 DecisionOutcome::Allow => &[],
+                _ if !is_stranger => &["transfer.user_confirm"],
                 DecisionOutcome::Ask | DecisionOutcome::Deny => &["authority.untrusted_input"],
             };
             assert_eq!(objections(&intent, &facts), expected, "{input} {intent:?}");
-            assert_eq!(expected.is_empty(), !is_stranger || needs == LOOK, "{input} {intent:?}");
+            let waits = is_stranger || (needs == TRANSFER && input != Label::Creator);
+            assert_eq!(expected.is_empty(), !waits || needs == LOOK, "{input} {intent:?}");
         }
     }
     let other = Intent::Message { recipient: STRANGER.to_owned(), bytes: 1 };
@@ -73,7 +75,7 @@ fn a_stranger_who_is_answered_changes_nothing_and_spends_nothing() {
 #[test]
 fn what_was_read_may_be_worked_with_but_moves_no_money_and_no_schedule() {
     for heard in Label::ALL {
-        let facts = Facts { heard, ..answering(Label::Own) };
+        let facts = Facts { heard, gives_alone: true, ..answering(Label::Own) };
         for (needs, intent) in every_kind() {
             let waiting =
                 [DELETE, SCHEDULE, PLEAD, ECONOMISE, TOP_UP, RENT, END_MACHINE, PUBLISH, TRANSFER];
@@ -162,6 +164,25 @@ fn money_goes_to_those_whom_the_creator_named() {
         assert_eq!(objections(&transfer(STRANGER), &facts), expected, "{origin:?}");
         assert!(objections(&transfer(CREATOR), &facts).is_empty(), "{origin:?}");
     }
+}
+
+#[test]
+fn a_transfer_by_its_own_wish_waits_for_the_creator_unless_that_is_allowed() {
+    for input in [Label::Creator, Label::Own, Label::Tool] {
+        for (creator_waits, gives_alone) in [(false, false), (true, false), (false, true)] {
+            let facts =
+                Facts { heard: Label::Creator, creator_waits, gives_alone, ..answering(input) };
+            let asks = input != Label::Creator && !creator_waits && !gives_alone;
+            let expected: &[&str] = if asks { &["transfer.user_confirm"] } else { &[] };
+            assert_eq!(objections(&transfer(CREATOR), &facts), expected, "{facts:?}");
+        }
+    }
+    // What a stranger wants is not made better by either.
+    let facts = Facts { creator_waits: true, gives_alone: true, ..answering(Label::Peer) };
+    assert_eq!(
+        objections(&transfer(CREATOR), &facts),
+        ["authority.untrusted_input", "authority.untrusted_reading"]
+    );
 }
 
 #[test]

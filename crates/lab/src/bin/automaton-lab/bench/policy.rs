@@ -113,6 +113,8 @@ fn facts() -> Facts {
         paid_hosts: Vec::new(),
         egress: Arc::default(),
         attempts: Attempts::default(),
+        creator_waits: false,
+        gives_alone: false,
         origins: Origins::assumed(ValueOrigin::Own),
         secrets: Vec::new(),
     }
