@@ -184,13 +184,14 @@ impl ProcessRun {
         if status.success() { Ok(()) } else { Err(failed(io::ErrorKind::NotFound.into())) }
     }
 
-    /// Kills the process itself.
+    /// Kills the process itself, and waits until it is gone with all that it held.
     ///
     /// # Errors
     /// The system refuses.
     pub fn kill(&mut self) -> Result<(), WorldError> {
         let pid = self.pid();
-        self.child.kill().map_err(|source| WorldError::Process { what: "kill", pid, source })
+        let gone = self.child.kill().and_then(|()| self.child.wait());
+        gone.map(drop).map_err(|source| WorldError::Process { what: "kill", pid, source })
     }
 
     /// Waits for the end of the process, at most [`COMMAND_TIME_MAX`].
