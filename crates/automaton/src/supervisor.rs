@@ -233,12 +233,15 @@ impl Supervisor {
         let hint =
             remedy.map(|remedy| format!("{remedy}, and it goes on by itself when there is room"));
         self.console.tell(Event::ErrorReported { kind, error, hint })?;
-        while disk_space::shortage(&self.launch_config.resolved.home).is_some() {
+        // Once in any case: room that comes and goes must start nothing again and again.
+        loop {
             if self.wait(disk_space::LOOK_EVERY, signals).await? {
                 return Ok(true);
             }
+            if disk_space::shortage(&self.launch_config.resolved.home).is_none() {
+                return Ok(false);
+            }
         }
-        Ok(false)
     }
 
     /// Waits, and keeps what it lives from meanwhile; whether it was asked to stop.

@@ -188,6 +188,20 @@ fn it_is_born_broke_and_buys_its_compute() {
     };
     assert_eq!(count(&again, anew), 0);
     check_books(&again, "a second start");
+
+    // Nobody runs it now, nor what it lives from, and whoever asks is told so.
+    let passphrase = world.dir().join("passphrase").display().to_string();
+    fs::write(&passphrase, "none").unwrap();
+    for asked in
+        [&["fund", "1"][..], &["credits"], &["topup", "5", "--passphrase-file", &passphrase]]
+    {
+        let refused = world.command(asked).unwrap();
+        assert_eq!(refused.code, Some(2), "{asked:?}: {}", refused.stderr);
+        let told = refused.stderr.contains("cloud and chain run only during `automaton up`");
+        assert!(told, "{asked:?}: {}", refused.stderr);
+    }
+    let status = world.command(&["status"]).unwrap().stdout;
+    assert!(status.contains("working when it stopped"), "{status}");
 }
 
 /// A crash between the intent and the books, in whichever process it is: one
