@@ -5,6 +5,8 @@
 //! and from what the system says of the processes. Nothing may run beside it that is
 //! not named in the report.
 
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 use std::{fs, io};
 
@@ -12,6 +14,8 @@ use automaton::cmd::CommandContext;
 use automaton::config::file::FILE_NAME;
 use automaton::error::CliError;
 use automaton::role::{launch_config, service, signer};
+use automaton_core::record::TurnRecord;
+use automaton_store::Reader;
 use automaton_testkit::world::{ProcessRun, World};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -70,6 +74,9 @@ struct RunMeasurement {
     overhead_late_us: Option<u64>,
     /// The 95th of a hundred.
     overhead_p95_us: Option<u64>,
+    /// The medians of the turns that ran no command, and of those that did, µs.
+    overhead_thinking_us: Option<u64>,
+    overhead_command_us: Option<u64>,
     /// CPU time of all processes for a turn, µs.
     cpu_us: Option<u64>,
     /// Resident memory of all processes at the last question, KiB.
@@ -177,6 +184,15 @@ fn measure(
     let sent_us = first_question(mock, sent + 1)?.saturating_sub(began) / 1000;
     run.kill_all()?;
     let mut measured = summary(led, starts_us, sent_us, asleep, &standing, &seen);
+    let gaps = gaps(&questions(&seen));
+    let commands = &turns_with_commands(&database)?;
+    let of = |ran: bool| {
+        // What follows a turn's answer lies before the next question.
+        let these = gaps.iter().filter(move |(next, _)| commands.contains(&(next - 1)) == ran);
+        these.map(|(_, gap)| *gap)
+    };
+    measured.overhead_thinking_us = percentile(of(false), 50);
+    measured.overhead_command_us = percentile(of(true), 50);
     measured.written_bytes = written.and_then(|bytes| bytes.checked_div(measured.turns));
     Ok(measured)
 }
@@ -196,7 +212,7 @@ fn summary(
     MockState { unknown_tools, not_found, .. }: &MockState,
     seen: &[MockRequest],
 ) -> RunMeasurement {
-    let asked: Vec<&MockRequest> = seen.iter().filter(|seen| seen.turn.is_some()).collect();
+    let asked = questions(seen);
     let gaps = gaps(&asked);
     let turns = asked.iter().filter_map(|seen| seen.turn).max().unwrap_or_default();
     let late = turns.saturating_sub(WINDOW);
@@ -219,6 +235,8 @@ fn summary(
             .filter(|_| late >= WINDOW),
         overhead_late_us: percentile(around(late, u64::MAX), 50),
         overhead_p95_us: percentile(around(0, u64::MAX), 95),
+        overhead_thinking_us: None,
+        overhead_command_us: None,
         cpu_us: cpu.and_then(|(all, first)| {
             (all.saturating_sub(first) / 1000).checked_div(turns.saturating_sub(1))
         }),
@@ -229,6 +247,18 @@ fn summary(
         asleep,
         in_vain: unknown_tools.iter().chain(not_found).map(|(of, n)| (of.clone(), *n)).collect(),
     }
+}
+
+/// What was asked of the model.
+fn questions(seen: &[MockRequest]) -> Vec<&MockRequest> {
+    seen.iter().filter(|seen| seen.turn.is_some()).collect()
+}
+
+/// The numbers of the turns that ran a command, which the life's own record knows.
+fn turns_with_commands(database: &Path) -> Result<BTreeSet<u64>, CliError> {
+    let turns = Reader::open(database).and_then(|record| record.recent_turns(1, u32::MAX))?;
+    let ran = |turn: &TurnRecord| turn.calls.iter().any(|call| call.tool == "exec");
+    Ok(turns.iter().filter(|turn| ran(turn)).map(|turn| turn.seq).collect())
 }
 
 /// From each answer to the next question, µs, with the number of that question.
@@ -301,8 +331,7 @@ fn floor_of(mock: &MockWorld, command: &str) -> Result<u64, CliError> {
     mock.wait(|standing| standing.asleep)?;
     let seen = mock.seen()?;
     drop(run);
-    let asked: Vec<&MockRequest> = seen.iter().filter(|seen| seen.turn.is_some()).collect();
-    percentile(gaps(&asked).into_iter().map(|(_, gap)| gap), 50)
+    percentile(gaps(&questions(&seen)).into_iter().map(|(_, gap)| gap), 50)
         .ok_or_else(|| CliError::user("--floor asked the world nothing"))
 }
 
@@ -322,6 +351,8 @@ fn words(measured: &RunMeasurement) -> String {
     let early = ms(measured.overhead_early_us);
     let late = ms(measured.overhead_late_us);
     let most = ms(measured.overhead_p95_us);
+    let thinking = ms(measured.overhead_thinking_us);
+    let command = ms(measured.overhead_command_us);
     let (cpu, sent) = (ms(measured.cpu_us), ms(Some(measured.sent_us)));
     let known = |value: Option<u64>| {
         value.map_or_else(|| "unknown".to_owned(), |value| (value / 1024).to_string())
@@ -334,6 +365,7 @@ fn words(measured: &RunMeasurement) -> String {
             "  overhead of a turn            {all} (median of {turns}), {early} around turn \
              {WINDOW}, {late} in the last {WINDOW}, {most} for 95 of 100"
         ),
+        format!("  without a command, and with   {thinking}, {command} (medians)"),
         format!("  CPU of a turn                 {cpu}"),
         format!("  memory at work                {mib} MiB (RSS, all processes)"),
         format!("  database for 100 turns        {kib} KiB"),
