@@ -11,7 +11,6 @@ use automaton_core::state::AgentState;
 use automaton_core::tier::SurvivalTier;
 use automaton_core::tool::ToolSpec;
 use automaton_core::vitals::Vitals;
-use automaton_inference::cost::{TokenCounts, price};
 use automaton_inference::{CompletionRequest, ModelInfo};
 use automaton_store::WakeQuery;
 use automaton_tools::list;
@@ -126,7 +125,7 @@ pub(crate) fn at_most(
     });
     let all = TOKENS_PER_PROMPT + messages.chain(tools).sum::<usize>();
     let prompt = u32::try_from(all).unwrap_or(u32::MAX).min(model.context_tokens);
-    price(&model.prices, TokenCounts { prompt, cached: 0, completion: ask.max_tokens })
+    model.prices.at_most(prompt, ask.max_tokens)
 }
 
 /// Why it has to hibernate, if it has lost as much as it may.

@@ -26,6 +26,7 @@ use automaton_store::{Hash, NewAutomaton, Reader, Store, StoreError};
 use serde::Serialize;
 
 use crate::args::RemoteFlags;
+use crate::config::brain::NewBrain;
 use crate::config::file::{self, BrainFile, CONFIG_VERSION, ConfigFile, FILE_NAME};
 use crate::config::values::{HttpUrl, Name, Prompt};
 use crate::error::CliError;
@@ -96,11 +97,20 @@ struct NewConfig<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     brain: Option<&'a BrainFile>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    treasury_policy: Option<NewTreasuryPolicy>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     conway_api_url: Option<&'a HttpUrl>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rpc_url: Option<&'a HttpUrl>,
     #[serde(skip_serializing_if = "Option::is_none")]
     network: Option<&'a str>,
+}
+
+/// What is written of the limits of a new home.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct NewTreasuryPolicy {
+    max_inference_daily_cents: u64,
 }
 
 /// Locks a home for the process that runs its automaton, or changes its life. One that
@@ -291,7 +301,7 @@ pub(crate) fn draft(
     home: &Path,
     name: Option<&Name>,
     genesis: Option<&Prompt>,
-    brain: Option<&BrainFile>,
+    brain: Option<&NewBrain>,
     remote: &RemoteFlags,
 ) -> Result<ConfigDraft, CliError> {
     let path = home.join(FILE_NAME);
@@ -310,7 +320,10 @@ pub(crate) fn draft(
         config_version: CONFIG_VERSION,
         name: name.unwrap_or(USUAL_NAME),
         genesis_prompt: genesis.unwrap_or(GENESIS_TEXT.trim()),
-        brain,
+        brain: brain.map(|brain| &brain.file),
+        treasury_policy: brain
+            .and_then(|brain| brain.daily_cents)
+            .map(|max_inference_daily_cents| NewTreasuryPolicy { max_inference_daily_cents }),
         conway_api_url: remote.cloud.as_ref(),
         rpc_url: remote.rpc.as_ref(),
         network: remote.network.as_deref(),

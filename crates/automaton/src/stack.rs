@@ -27,7 +27,7 @@ use automaton_core::model::ModelId;
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::wire::x402::{USDC_NAME, USDC_VERSION};
 use automaton_devnet::{CHAIN_ID, Devnet};
-use automaton_inference::providers::openai_compatible::chat_url;
+use automaton_inference::providers::http::ApiFormat;
 use automaton_inference::{ModelInfo, RequestDialect};
 use automaton_signer::keystore::{self, Keystore};
 use automaton_signer::{PassphraseSource, SignerHome};
@@ -85,6 +85,8 @@ struct ServiceAddresses {
 struct StackPrices {
     input_microcents_per_million: Microcents,
     cached_microcents_per_million: Microcents,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cache_write_microcents_per_million: Option<Microcents>,
     output_microcents_per_million: Microcents,
 }
 
@@ -106,11 +108,13 @@ impl PriceList {
         let others = || StackPrices {
             input_microcents_per_million: self.input_microcents_per_million,
             cached_microcents_per_million: self.cached_microcents_per_million,
+            cache_write_microcents_per_million: None,
             output_microcents_per_million: self.output_microcents_per_million,
         };
         let own = || StackPrices {
             input_microcents_per_million: model.prices.input_per_million,
             cached_microcents_per_million: model.prices.cached_per_million,
+            cache_write_microcents_per_million: model.prices.cache_write_per_million,
             output_microcents_per_million: model.prices.output_per_million,
         };
         let usual = || if has_prices { own() } else { others() };
@@ -342,8 +346,8 @@ impl Stack {
             }
             Brain::Http(http) => http,
         };
-        let url = chat_url(&http.url)?.to_string();
-        let base = url.trim_end_matches("/chat/completions").to_owned();
+        // What is wrong with it is told before a cloud is started.
+        http.format.url(&http.url)?;
         let key_file = self.folder.join("upstream.key");
         match &http.key {
             Some(key) => write_atomically(&key_file, key.reveal().as_bytes(), 0o600)?,
@@ -355,7 +359,12 @@ impl Stack {
             _ => None,
         };
         let key_file = http.key.as_ref().map(|_| key_file);
-        Ok(StackUpstream::Http { base_url: base, key_file, token_limit_name: limit })
+        Ok(StackUpstream::Http {
+            base_url: http.url.clone(),
+            format: http.format,
+            key_file,
+            token_limit_name: limit,
+        })
     }
 
     /// What its signer is started with, for an agent that lives from a cloud.
@@ -428,6 +437,7 @@ pub(crate) fn as_sold(home: &Path, brain: &Brain, info: ModelInfo) -> Result<Mod
     let prices = automaton_inference::ModelPrices {
         input_per_million: sold.input_microcents_per_million,
         cached_per_million: sold.cached_microcents_per_million,
+        cache_write_per_million: sold.cache_write_microcents_per_million,
         output_per_million: sold.output_microcents_per_million,
     };
     Ok(ModelInfo { prices, ..info })
@@ -541,6 +551,7 @@ struct GasFile {
 enum StackUpstream<'a> {
     Http {
         base_url: String,
+        format: ApiFormat,
         #[serde(skip_serializing_if = "Option::is_none")]
         key_file: Option<PathBuf>,
         #[serde(skip_serializing_if = "Option::is_none")]

@@ -104,6 +104,7 @@ CREATE TABLE holds (
     charged           INTEGER CHECK (charged BETWEEN 0 AND amount),
     prompt_tokens     INTEGER,
     cached_tokens     INTEGER,
+    cache_write_tokens INTEGER,
     completion_tokens INTEGER,
     metering          TEXT    CHECK (metering IN ('reported', 'estimated')),
     opened_at         INTEGER NOT NULL,

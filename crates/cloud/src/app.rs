@@ -11,7 +11,7 @@ use automaton_core::id::{IdGenerator, RequestId};
 use automaton_core::money::Microcents;
 use automaton_core::time::Clock;
 use automaton_inference::providers::local::{LocalModel, LocalModelConfig};
-use automaton_net::{HttpClient, HttpClientConfig, Origin, Url};
+use automaton_net::{HttpClient, HttpClientConfig, Origin};
 use automaton_sandbox::{Feature, Launcher, probe};
 use automaton_wallet::SignerClient;
 use axum::extract::{Request, State};
@@ -388,11 +388,10 @@ async fn upstream(
     let wrong = CloudError::Config;
     match config {
         UpstreamConfig::Server(server) => {
-            let base = server.base_url.url().as_str().trim_end_matches('/');
-            let url = Url::parse(&format!("{base}/chat/completions"))
-                .map_err(|error| wrong(format!("upstream.base_url: {error}")))?;
+            let url = server.format.url(server.base_url.url().as_str())?;
             Ok(Upstream::Server(UpstreamServer {
                 client: client(&server.base_url)?,
+                format: server.format,
                 url,
                 key: server.key_file.as_deref().map(config::secret).transpose()?,
                 limit_name: server.token_limit_name,

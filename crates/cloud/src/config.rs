@@ -15,6 +15,7 @@ use automaton_core::money::Microcents;
 use automaton_core::secret::Secret;
 use automaton_core::time::Span;
 use automaton_core::wire::x402::{ChainId, TokenDomain};
+use automaton_inference::providers::http::ApiFormat;
 use automaton_inference::providers::local::LocalModelFiles;
 use automaton_net::{Origin, Url};
 use serde::Deserialize;
@@ -255,8 +256,10 @@ pub enum UpstreamConfig {
 /// A model server.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
-    /// Its OpenAI-compatible API, with `/v1`.
+    /// Its API, with `/v1`.
     pub base_url: HttpUrl,
+    /// The format that it speaks.
+    pub format: ApiFormat,
     /// A file with its key.
     pub key_file: Option<PathBuf>,
     /// What it calls the limit of tokens.
@@ -268,6 +271,8 @@ pub struct ServerConfig {
 #[serde(deny_unknown_fields)]
 struct UpstreamFile {
     base_url: Option<HttpUrl>,
+    #[serde(default)]
+    format: ApiFormat,
     key_file: Option<PathBuf>,
     token_limit_name: Option<TokenLimitName>,
     local: Option<LocalModelFiles>,
@@ -277,11 +282,11 @@ impl TryFrom<UpstreamFile> for UpstreamConfig {
     type Error = &'static str;
 
     fn try_from(file: UpstreamFile) -> Result<Self, &'static str> {
-        let UpstreamFile { base_url, key_file, token_limit_name, local } = file;
+        let UpstreamFile { base_url, format, key_file, token_limit_name, local } = file;
         match (base_url, local) {
             (Some(base_url), None) => {
                 let token_limit_name = token_limit_name.unwrap_or_default();
-                Ok(Self::Server(ServerConfig { base_url, key_file, token_limit_name }))
+                Ok(Self::Server(ServerConfig { base_url, format, key_file, token_limit_name }))
             }
             (None, Some(local)) if key_file.is_none() && token_limit_name.is_none() => {
                 Ok(Self::Local(local))
@@ -323,6 +328,8 @@ pub struct OfferedModel {
     input_microcents_per_million: Microcents,
     /// The price of those that the upstream had in a cache; by default the same.
     cached_microcents_per_million: Option<Microcents>,
+    /// The price of those that the upstream wrote into a cache; by default that of the prompt.
+    cache_write_microcents_per_million: Option<Microcents>,
     /// The price of a million tokens of the answer.
     output_microcents_per_million: Microcents,
     /// How many tokens prompt and answer may have together.
@@ -348,7 +355,8 @@ impl OfferedModel {
     pub fn prices(&self) -> TokenPrices {
         let input = self.input_microcents_per_million;
         let cached = self.cached_microcents_per_million.unwrap_or(input);
-        TokenPrices { input, cached, output: self.output_microcents_per_million }
+        let cache_write = self.cache_write_microcents_per_million.unwrap_or(input);
+        TokenPrices { input, cached, cache_write, output: self.output_microcents_per_million }
     }
 
     /// What the upstream calls it.
@@ -385,8 +393,11 @@ impl CloudConfig {
             return Err("models is empty".to_owned());
         }
         for (at, model) in self.models.iter().enumerate() {
-            let TokenPrices { input, cached, output } = model.prices();
-            if [input, cached, output].into_iter().any(|price| price < Microcents::ZERO) {
+            let TokenPrices { input, cached, cache_write, output } = model.prices();
+            if [input, cached, cache_write, output]
+                .into_iter()
+                .any(|price| price < Microcents::ZERO)
+            {
                 return Err(format!("the model '{}' has a negative price", model.id));
             }
             if self.models[..at].iter().any(|other| other.id == model.id) {

@@ -241,6 +241,7 @@ pub fn served(row: &ModelRow) -> ModelInfo {
         prices: ModelPrices {
             input_per_million: pricing.input_microcents_per_million,
             cached_per_million: pricing.cached_microcents_per_million,
+            cache_write_per_million: pricing.cache_write_microcents_per_million,
             output_per_million: pricing.output_microcents_per_million,
         },
         dialect,

@@ -55,6 +55,7 @@ fn every_row_is_sound() {
         let ModelPrices {
             input_per_million: input,
             cached_per_million: cached,
+            cache_write_per_million: _,
             output_per_million: output,
         } = row.prices;
         assert!(cached <= input && input <= output, "{name}");
@@ -96,7 +97,12 @@ fn an_unknown_model_is_small_dear_and_says_where_to_say_more() {
 
 fn prices(units: i64) -> ModelPrices {
     let one = Microcents::new(units);
-    ModelPrices { input_per_million: one, cached_per_million: one, output_per_million: one }
+    ModelPrices {
+        input_per_million: one,
+        cached_per_million: one,
+        cache_write_per_million: None,
+        output_per_million: one,
+    }
 }
 
 #[test]
@@ -168,7 +174,7 @@ fn the_creator_is_believed_before_the_server_and_the_server_before_the_catalogue
 
 #[test]
 fn a_cloud_that_bills_says_what_a_model_costs_and_how_large_it_is() {
-    let pricing = ModelPricing::new(Microcents::ZERO, Microcents::ZERO, Microcents::new(1));
+    let pricing = ModelPricing::new(Microcents::ZERO, Microcents::ZERO, None, Microcents::new(1));
     let row: ModelRow = serde_json::from_value(serde_json::json!({
         "id": "gpt-5.2", "context_window": 9_000_000, "max_tokens": 700,
         "parameter_style": "max_tokens", "pricing": pricing.unwrap(),

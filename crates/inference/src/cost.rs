@@ -14,6 +14,10 @@ pub struct ModelPrices {
     pub input_per_million: Microcents,
     /// Of the part of the prompt that came from the provider's cache.
     pub cached_per_million: Microcents,
+    /// Of the part of the prompt that was written into the provider's cache; none where that
+    /// costs as much as any other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write_per_million: Option<Microcents>,
     /// Of what is generated.
     pub output_per_million: Microcents,
 }
@@ -25,8 +29,35 @@ impl ModelPrices {
         Self {
             input_per_million: self.input_per_million.max(other.input_per_million),
             cached_per_million: self.cached_per_million.max(other.cached_per_million),
+            cache_write_per_million: self
+                .cache_write_per_million
+                .or(other.cache_write_per_million)
+                .map(|_| self.cache_write().max(other.cache_write())),
             output_per_million: self.output_per_million.max(other.output_per_million),
         }
+    }
+
+    /// What a million tokens cost that are written into the provider's cache.
+    #[must_use]
+    pub fn cache_write(&self) -> Microcents {
+        self.cache_write_per_million.unwrap_or(self.input_per_million)
+    }
+
+    /// The most that an answer can cost, whatever of its prompt a cache held or was given: all
+    /// at the dearest price, and one more for each part but one, since each is rounded up.
+    ///
+    /// # Errors
+    /// [`MoneyError::Overflow`] when the amount does not fit.
+    pub fn at_most(&self, prompt: u32, completion: u32) -> Result<Microcents, MoneyError> {
+        let (input, cached, write) =
+            (self.input_per_million, self.cached_per_million, self.cache_write());
+        let written = if write == input { Microcents::ZERO } else { write };
+        let parts = [input, cached, written].map(|price| i64::from(price > Microcents::ZERO));
+        let dearest = input.max(cached).max(write);
+        let parts: i64 = parts.into_iter().sum();
+        let rounded = Microcents::new((parts - 1).max(0));
+        let output = self.output_per_million.per_million(completion.into())?;
+        dearest.per_million(prompt.into())?.plus(rounded)?.plus(output)
     }
 }
 
@@ -37,6 +68,8 @@ pub struct TokenCounts {
     pub prompt: u32,
     /// Of the prompt, from a cache; more than `prompt` counts as `prompt`.
     pub cached: u32,
+    /// Of the rest of it, written into a cache; no more than there is counts.
+    pub cache_write: u32,
     /// Generated.
     pub completion: u32,
 }
@@ -47,10 +80,15 @@ pub struct TokenCounts {
 /// [`MoneyError::Overflow`] when the amount does not fit.
 pub fn price(prices: &ModelPrices, tokens: TokenCounts) -> Result<Microcents, MoneyError> {
     let cached = tokens.cached.min(tokens.prompt);
-    let fresh = prices.input_per_million.per_million((tokens.prompt - cached).into())?;
+    // What costs as much as the rest is no part of its own.
+    let is_part = prices.cache_write() != prices.input_per_million;
+    let written = if is_part { tokens.cache_write.min(tokens.prompt - cached) } else { 0 };
+    let fresh = tokens.prompt - cached - written;
+    let fresh = prices.input_per_million.per_million(fresh.into())?;
     let cached = prices.cached_per_million.per_million(cached.into())?;
+    let written = prices.cache_write().per_million(written.into())?;
     let output = prices.output_per_million.per_million(tokens.completion.into())?;
-    fresh.plus(cached)?.plus(output)
+    fresh.plus(cached)?.plus(written)?.plus(output)
 }
 
 /// Tokens of a text when nobody counted them: one for each four characters,
@@ -68,15 +106,21 @@ mod tests {
     const PRICES: ModelPrices = ModelPrices {
         input_per_million: Microcents::new(180_000_000),
         cached_per_million: Microcents::new(18_000_000),
+        cache_write_per_million: Some(Microcents::new(225_000_000)),
         output_per_million: Microcents::new(1_400_000_000),
     };
 
     #[test]
     fn each_part_has_its_price_and_is_rounded_up() {
         let check = |prompt, cached, completion, units| {
-            let cost = price(&PRICES, TokenCounts { prompt, cached, completion });
+            let tokens = TokenCounts { prompt, cached, cache_write: 0, completion };
+            let cost = price(&PRICES, tokens);
             assert_eq!(cost, Ok(Microcents::new(units)), "{prompt} {cached} {completion}");
         };
+        let written = TokenCounts { prompt: 10, cached: 4, cache_write: 3, completion: 0 };
+        assert_eq!(price(&PRICES, written), Ok(Microcents::new(3 * 180 + 72 + 3 * 225)));
+        let all = TokenCounts { prompt: 10, cached: 4, cache_write: 9, completion: 0 };
+        assert_eq!(price(&PRICES, all), Ok(Microcents::new(72 + 6 * 225)));
         check(0, 0, 0, 0);
         check(1_000_000, 0, 0, 180_000_000);
         check(1_000_000, 1_000_000, 0, 18_000_000);
@@ -102,10 +146,26 @@ mod tests {
         #[test]
         fn more_tokens_never_cost_less(prompt in 0_u32..1 << 24, cached in 0_u32..1 << 24, completion in 0_u32..1 << 24) {
             let cost = |prompt, completion| {
-                price(&PRICES, TokenCounts { prompt, cached, completion }).unwrap()
+                price(&PRICES, TokenCounts { prompt, cached, cache_write: 0, completion }).unwrap()
             };
             prop_assert!(cost(prompt, completion) <= cost(prompt + 1, completion));
             prop_assert!(cost(prompt, completion) <= cost(prompt, completion + 1));
+        }
+
+        #[test]
+        fn no_answer_costs_more_than_it_can_at_most(
+            prompt in 0_u32..1 << 24, cached in 0_u32..1 << 24, cache_write in 0_u32..1 << 24,
+            completion in 0_u32..1 << 24, input in 0_i64..1 << 40, cheaper in 0_i64..1 << 40,
+            dearer in proptest::option::of(0_i64..1 << 40),
+        ) {
+            let prices = ModelPrices {
+                input_per_million: Microcents::new(input),
+                cached_per_million: Microcents::new(cheaper),
+                cache_write_per_million: dearer.map(Microcents::new),
+                ..PRICES
+            };
+            let cost = price(&prices, TokenCounts { prompt, cached, cache_write, completion });
+            prop_assert!(cost.unwrap() <= prices.at_most(prompt, completion).unwrap());
         }
     }
 }

@@ -256,6 +256,7 @@ mod tests {
             let prices = ModelPrices {
                 input_per_million: cents(million),
                 cached_per_million: cents(million),
+                cache_write_per_million: None,
                 output_per_million: cents(million),
             };
             assert_eq!(affordable(day.map(cents), &prices), tokens, "{day:?} {million}");

@@ -249,10 +249,13 @@ impl Provider for Brain {
                 let text = |message: &Message| message.content.len();
                 let prompt: usize = ask.messages.iter().map(text).sum();
                 let prompt = TOOLS_TOKENS + u32::try_from(prompt / 4).unwrap();
-                let tokens = TokenCounts { prompt, cached: 0, completion: 150 };
+                let tokens = TokenCounts { prompt, cached: 0, cache_write: 0, completion: 150 };
                 (tokens, price(&self.info.prices, tokens).unwrap())
             } else {
-                (TokenCounts { prompt: 1, cached: 0, completion: 1 }, Microcents::new(5))
+                (
+                    TokenCounts { prompt: 1, cached: 0, cache_write: 0, completion: 1 },
+                    Microcents::new(5),
+                )
             };
             let usage = Usage {
                 model: self.info.id.to_string(),

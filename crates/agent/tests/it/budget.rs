@@ -113,7 +113,8 @@ async fn an_answer_is_booked_at_its_worst_until_it_is_known() {
     let home = Home::new();
     let store = home.store(Arc::new(NoFaults)).await;
     let brain = Brain::new(8192, &[Move::Unpaid, Move::Fail], Move::Say("Fine."));
-    let worst_per_answer = 8192 * 180 + 512 * 1400;
+    // One more, since each of two parts of a prompt may be rounded up.
+    let worst_per_answer = 8192 * 180 + 1 + 512 * 1400;
     let life = Life::begin(&home, &store, brain, Budgets::default()).await;
     life.until(1, slept).await;
     life.end().await;
@@ -238,7 +239,7 @@ async fn who_may_not_think_today_sleeps_until_it_may() {
         Life::with(&home, deps, (events, brain), budgets)
     };
     // Somewhat more than one answer can cost at its worst.
-    let limit = 8192 * 180 + 512 * 1400;
+    let limit = 8192 * 180 + 1 + 512 * 1400;
     let first = town.ids().now();
     let lost = Brain::new(8192, &[Move::Fail], Move::Say("Fine."));
     let life = Life::begin(&home, &store, lost, Budgets::default()).await;

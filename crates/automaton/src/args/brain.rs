@@ -7,10 +7,15 @@ use clap::{Args, ValueHint};
 use crate::config::file::{DialectSetting, LocalBrain};
 use crate::config::values::{HttpUrl, PricesFile};
 
+/// The sellers of models that `--brain` knows by name, as in `providers.json`.
+pub(crate) const KNOWN_PROVIDERS: [&str; 6] =
+    ["anthropic", "openai", "openrouter", "gemini", "groq", "together"];
+
 /// What flags say about the brain.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct BrainFlags {
-    /// What it thinks with: local, script, script:FILE, or the URL of an OpenAI-compatible server
+    /// What it thinks with: local, script, script:FILE; anthropic, openai, openrouter, gemini,
+    /// groq or together; or the URL of an OpenAI-compatible server
     #[arg(long, value_name = "BRAIN")]
     pub(crate) brain: Option<BrainArg>,
     /// The model that the server of --brain URL is asked for
@@ -59,6 +64,8 @@ pub(crate) enum BrainArg {
     Local,
     /// A story, ours or one in a file.
     Script(Option<PathBuf>),
+    /// A seller of models that is known by this name.
+    Provider(String),
     /// A server.
     Url(HttpUrl),
 }
@@ -71,8 +78,13 @@ impl std::str::FromStr for BrainArg {
             None if text == "local" => Ok(Self::Local),
             None if text == "script" => Ok(Self::Script(None)),
             Some(("script", file)) if !file.is_empty() => Ok(Self::Script(Some(file.into()))),
+            None if KNOWN_PROVIDERS.contains(&text) => Ok(Self::Provider(text.to_owned())),
             _ => text.parse().map(Self::Url).map_err(|_| {
-                "expected local, script, script:FILE, or an http:// or https:// address".to_owned()
+                format!(
+                    "expected local, script, script:FILE, one of {}, or an http:// or https:// \
+                     address",
+                    KNOWN_PROVIDERS.join(", ")
+                )
             }),
         }
     }
@@ -83,7 +95,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_brain_is_one_of_four_things() {
+    fn a_brain_is_one_of_five_things() {
+        assert_eq!("groq".parse(), Ok(BrainArg::Provider("groq".to_owned())));
         assert_eq!("local".parse(), Ok(BrainArg::Local));
         assert_eq!("script:a:b".parse(), Ok(BrainArg::Script(Some("a:b".into()))));
         assert!(matches!("http://127.0.0.1:1/v1".parse(), Ok(BrainArg::Url(_))));

@@ -16,7 +16,7 @@ use automaton_core::wire::x402::ChainId;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
 
-pub(crate) use self::brain::{BrainArg, BrainFlags};
+pub(crate) use self::brain::{BrainArg, BrainFlags, KNOWN_PROVIDERS};
 pub(crate) use self::cloud::RemoteFlags;
 use crate::cmd::approvals::ApprovalsCommand;
 use crate::cmd::audit::AuditCommand;

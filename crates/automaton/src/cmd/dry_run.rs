@@ -5,7 +5,6 @@
 use automaton_agent::treasury::{AUTO_TOPUP_USD, START_CREDITS_MIN};
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::wire::cloud::ModelRow;
-use automaton_inference::cost::{self, TokenCounts};
 use automaton_inference::{ModelInfo, catalogue};
 use serde::Serialize;
 
@@ -103,9 +102,8 @@ fn most(row: &ModelRow) -> Option<Microcents> {
     let ModelInfo { prices, context_tokens, max_output_tokens, .. } = catalogue::served(row);
     let answer = max_output_tokens.unwrap_or(context_tokens);
     let prompt = context_tokens.saturating_sub(answer);
-    let tokens = TokenCounts { prompt, cached: 0, completion: answer };
     // silent-ok: what is more than there is money is told as unknown.
-    cost::price(&prices, tokens).ok()
+    prices.at_most(prompt, answer).ok()
 }
 
 fn in_words(forecast: &PaymentForecast, width: Option<usize>) -> String {

@@ -21,6 +21,7 @@ pub(crate) mod limits;
 pub mod live;
 pub(crate) mod logs;
 pub(crate) mod messages;
+pub(crate) mod new_brain;
 pub(crate) mod passphrase;
 mod payment;
 pub(crate) mod pnl;

@@ -4,6 +4,7 @@
 //! was read is a plain value from then on; nothing may read the environment a
 //! second time, and no child process inherits it.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -69,6 +70,8 @@ pub(crate) struct Environment {
     pub(crate) tz: Option<String>,
     /// [`COLUMNS`], where it is a number.
     pub(crate) columns: Option<usize>,
+    /// Keys and addresses of the providers that are known by name, by their variables.
+    pub(crate) providers: BTreeMap<String, Secret>,
 }
 
 impl Environment {
@@ -91,6 +94,12 @@ impl Environment {
             tz: text(TZ),
             // silent-ok: what is no number means nothing, as to every program.
             columns: text(COLUMNS).and_then(|columns| columns.parse().ok()),
+            // silent-ok: a test reads the built-in rows.
+            providers: super::providers::variables()
+                .unwrap_or_default()
+                .into_iter()
+                .filter_map(|name| Some((named(&name)?, name)).map(|(value, name)| (name, value)))
+                .collect(),
         }
     }
 }

@@ -18,6 +18,7 @@ use automaton_core::error::ErrorClass;
 use automaton_core::event::EventLevel;
 use automaton_core::secret::Secret;
 use automaton_inference::RequestDialect;
+use automaton_inference::providers::http::ApiFormat;
 use clap::ValueEnum;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -95,7 +96,7 @@ pub(crate) struct ConfigFile {
     pub(crate) openai_api_key: Option<Secret>,
     /// A key to the models of Anthropic.
     #[schemars(with = "Option<String>")]
-    anthropic_api_key: Option<Secret>,
+    pub(crate) anthropic_api_key: Option<Secret>,
     /// The address of an Ollama server.
     pub(crate) ollama_base_url: Option<HttpUrl>,
     /// The model that a hosted brain is asked for; `gpt-5.2` by default.
@@ -165,10 +166,14 @@ pub(crate) struct ConfigFile {
 pub(crate) enum BrainFile {
     /// A model file that runs on this machine.
     Local(LocalBrain),
-    /// A server that speaks the chat-completions format of `OpenAI`.
+    /// A server.
     Http {
         /// Its address, with or without `/v1`.
         url: HttpUrl,
+        /// The format that it speaks; by default that of the provider at this address, and
+        /// `OpenAI`'s chat completions of any other.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        format: Option<FormatSetting>,
         /// The model that it is asked for.
         #[serde(skip_serializing_if = "Option::is_none")]
         model: Option<String>,
@@ -191,6 +196,34 @@ pub(crate) enum BrainFile {
         #[serde(skip_serializing_if = "Option::is_none")]
         dialect: Option<DialectSetting>,
     },
+}
+
+/// The format that a server speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum FormatSetting {
+    /// Chat completions, as `OpenAI` introduced them
+    ChatCompletions,
+    /// Anthropic's messages
+    AnthropicMessages,
+}
+
+impl From<ApiFormat> for FormatSetting {
+    fn from(format: ApiFormat) -> Self {
+        match format {
+            ApiFormat::ChatCompletions => Self::ChatCompletions,
+            ApiFormat::AnthropicMessages => Self::AnthropicMessages,
+        }
+    }
+}
+
+impl From<FormatSetting> for ApiFormat {
+    fn from(format: FormatSetting) -> Self {
+        match format {
+            FormatSetting::ChatCompletions => Self::ChatCompletions,
+            FormatSetting::AnthropicMessages => Self::AnthropicMessages,
+        }
+    }
 }
 
 /// Which fields a request to a model has, since some servers refuse the usual ones.

@@ -5,10 +5,12 @@
 //! defaults and remembers where each value came from. A file that cannot be
 //! read must never be taken for one that is not there.
 
+pub(crate) mod brain;
 pub(crate) mod egress;
 pub(crate) mod env;
 pub mod file;
 pub(crate) mod network;
+pub(crate) mod providers;
 pub(crate) mod reference;
 pub(crate) mod remote;
 pub(crate) mod resolve;

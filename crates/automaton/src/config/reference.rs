@@ -18,6 +18,9 @@ pub(crate) const CENTS_MAX: u64 = 1_000_000_000;
 /// What thinking may cost in a day where nothing is said.
 const INFERENCE_DAILY_CENTS: u64 = 500;
 
+/// The same where the model was found by its key alone, and nobody was asked.
+pub(crate) const UNASKED_DAILY_CENTS: u64 = 100;
+
 /// Cents of any limit.
 type Cents = Ranged<0, CENTS_MAX>;
 
@@ -94,6 +97,13 @@ impl TreasuryPolicy {
     /// What thinking may cost in any 24 hours.
     pub(crate) fn inference_per_day(&self) -> Microcents {
         self.max_inference_daily_cents.unwrap_or(Cents::clamped(INFERENCE_DAILY_CENTS)).worth()
+    }
+
+    /// The same policy, in which thinking may cost so much where nothing is said.
+    pub(super) fn or_inference_daily_cents(self, cents: u64) -> Self {
+        let max_inference_daily_cents =
+            self.max_inference_daily_cents.or(Some(Cents::clamped(cents)));
+        Self { max_inference_daily_cents, ..self }
     }
 
     /// Whether the file says what thinking may cost.

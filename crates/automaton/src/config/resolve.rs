@@ -11,33 +11,22 @@ use std::path::{Path, PathBuf};
 use alloy_primitives::Address;
 use automaton_core::error::ErrorClass;
 use automaton_core::id::RemoteMachineId;
-use automaton_core::model::ModelId;
-use automaton_core::secret::Secret;
-use automaton_inference::providers::openai_compatible::probe::ModelListing;
-use automaton_inference::{ModelClaims, RequestDialect};
 use automaton_net::origin::Scheme;
 use automaton_net::{Origin as NetOrigin, Url};
 use serde::{Deserialize, Serialize};
 
+use super::brain::BrainSources;
+pub(crate) use super::brain::{Brain, FallbackModels, HttpBrain, KeyScheme, model_file};
 use super::egress::EgressFile;
 use super::env::{self, Environment};
-use super::file::{
-    ApprovalsFile, BrainFile, ConfigFile, EnvelopeFile, FILE_NAME, LocalBrain, LogLevel,
-    StopLossFile,
-};
-use super::reference::TreasuryPolicy;
-use super::remote::{self, CONWAY_URL, CloudSources, RemoteCloud};
-use super::values::{HttpUrl, LoopbackAddr, PricesFile, Ranged};
-use crate::args::{BrainArg, BrainFlags, RemoteFlags};
+use super::file::{ApprovalsFile, ConfigFile, EnvelopeFile, FILE_NAME, LogLevel, StopLossFile};
+use super::providers;
+use super::reference::{TreasuryPolicy, UNASKED_DAILY_CENTS};
+use super::remote::{self, CloudSources, RemoteCloud};
+use super::values::{HttpUrl, LoopbackAddr, Ranged};
+use crate::args::{BrainFlags, RemoteFlags};
 use crate::error::{CliError, CliErrors};
 use crate::home::check_length;
-
-/// The address of `OpenAI`'s models.
-const OPENAI_URL: &str = "https://api.openai.com/v1";
-/// The model that a hosted brain is asked for when nothing names one.
-const DEFAULT_MODEL: &str = "gpt-5.2";
-/// The model that stands in for that one when credits run low.
-const DEFAULT_CHEAPER: &str = "gpt-5-mini";
 
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, derive_more::Display)]
@@ -63,92 +52,6 @@ pub(crate) enum ValueSource {
 impl ValueSource {
     pub(super) fn key(name: &str) -> Self {
         Self::Key(name.to_owned())
-    }
-}
-
-/// The model to think with.
-#[derive(Debug, Clone, Serialize, Deserialize, derive_more::Display)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Brain {
-    /// A model file on this machine.
-    #[display("{} on this machine", _0.model.display())]
-    Local(LocalBrain),
-    /// A server.
-    #[display("{} at {}", _0.model, _0.url)]
-    Http(HttpBrain),
-}
-
-/// A server that speaks the chat-completions format.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct HttpBrain {
-    /// Its address.
-    pub(crate) url: String,
-    /// The model.
-    pub(crate) model: ModelId,
-    /// Those that stand in for it.
-    pub(crate) cheaper: FallbackModels,
-    /// The key to it.
-    #[serde(with = "secret_text")]
-    pub(crate) key: Option<Secret>,
-    /// How the key is sent.
-    pub(crate) scheme: KeyScheme,
-    /// Who named the key.
-    pub(crate) key_origin: Option<ValueSource>,
-    /// What its creator says of the model.
-    pub(crate) said: ModelClaims,
-    /// What the server says of its models, once it was asked.
-    pub(crate) served: ModelListing,
-}
-
-/// The models of a server that think when credits run low.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct FallbackModels {
-    /// Of one that is poor.
-    pub(crate) low_compute: Option<ModelId>,
-    /// Of one that is nearly out of credits.
-    pub(crate) critical: Option<ModelId>,
-}
-
-impl FallbackModels {
-    /// What the file says. The defaults go together: who names another usual model on a
-    /// server, or has one of its own, thinks with it in any tier.
-    fn of(file: &ConfigFile, url: &str, usual: &ModelId) -> Self {
-        let default = usual.as_str() == DEFAULT_MODEL && url.starts_with("https://");
-        let default = default.then(|| DEFAULT_CHEAPER.to_owned());
-        let strategy = file.model_strategy.as_ref();
-        let or_default = |named: Option<String>| {
-            let name = named.filter(|name| !name.is_empty()).or_else(|| default.clone());
-            name.map(ModelId::from).filter(|name| name != usual)
-        };
-        Self {
-            low_compute: or_default(strategy.and_then(|said| said.low_compute_model.clone())),
-            critical: or_default(strategy.and_then(|said| said.critical_model.clone())),
-        }
-    }
-
-    /// Their names.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &ModelId> {
-        let first = self.low_compute.as_ref();
-        let second = self.critical.as_ref().filter(|name| Some(*name) != first);
-        first.into_iter().chain(second)
-    }
-}
-
-/// How a key is sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum KeyScheme {
-    /// `Authorization: Bearer KEY`.
-    Bearer,
-    /// `Authorization: KEY`, as Conway wants it.
-    Raw,
-}
-
-impl Brain {
-    /// Whether a cloud of our own can stand before it. One that is a cloud already
-    /// sells its own credits.
-    pub(crate) fn can_be_sold(&self) -> bool {
-        !matches!(self, Self::Http(http) if http.scheme == KeyScheme::Raw)
     }
 }
 
@@ -282,6 +185,7 @@ pub(crate) fn resolve(
         creator_message: file.creator_message.clone().filter(|text| !text.is_empty()),
         creator_address,
         brain,
+        treasury_policy: treasury_policy(file, &brain_origin)?,
         brain_origin,
         max_tokens_per_turn: tokens.map(Ranged::get_u32),
         turns_per_wake: file.max_turns_per_cycle.map(Ranged::get_u32),
@@ -295,13 +199,24 @@ pub(crate) fn resolve(
         allowed_origins: file.allowed_origins.iter().map(|url| url.as_str().to_owned()).collect(),
         machine,
         egress: file.egress.clone(),
-        treasury_policy: file.treasury_policy.clone(),
         log_level: file.log_level.unwrap_or_default(),
         webhook,
         traces,
         metrics: file.metrics_addr.map(LoopbackAddr::get),
         remote,
     }))
+}
+
+/// What it may spend: on a key that was only lying in the environment less than on one that
+/// somebody named.
+fn treasury_policy(file: &ConfigFile, brain: &ValueSource) -> Result<TreasuryPolicy, CliError> {
+    let policy = file.treasury_policy.clone();
+    match brain {
+        ValueSource::Env(name) if providers::variables()?.contains(name) => {
+            Ok(policy.or_inference_daily_cents(UNASKED_DAILY_CENTS))
+        }
+        _ => Ok(policy),
+    }
 }
 
 /// A server that is told things: encrypted, or spelled out among the private origins.
@@ -381,166 +296,6 @@ fn heartbeat(
     );
     Err(CliError::new(ErrorClass::Config, what)
         .hint(format!("move the file to {} and remove the key", usual().display())))
-}
-
-/// Everybody who may name a brain.
-#[derive(Clone, Copy)]
-struct BrainSources<'a> {
-    file: &'a ConfigFile,
-    flags: &'a BrainFlags,
-    environment: &'a Environment,
-    cloud: CloudSources<'a>,
-}
-
-impl BrainSources<'_> {
-    fn brain(self) -> Result<(Brain, ValueSource), CliError> {
-        let Self { file, flags, .. } = self;
-        if let Some(BrainArg::Url(url)) = &flags.brain {
-            return self.server(url.as_str(), ValueSource::Flag("--brain".to_owned()));
-        }
-        let local_wanted = flags.model.is_some() || flags.brain == Some(BrainArg::Local);
-        if self.cloud.flags.cloud.is_some() && !local_wanted {
-            return self.hosted();
-        }
-        match &file.brain {
-            Some(BrainFile::Local(in_file)) => local(flags, Some(in_file)),
-            _ if local_wanted => local(flags, None),
-            Some(BrainFile::Http { url, .. }) => {
-                self.server(url.as_str(), ValueSource::key("brain"))
-            }
-            None => self.hosted(),
-        }
-    }
-
-    /// A server that a flag or the file spells out.
-    fn server(self, url: &str, origin: ValueSource) -> Result<(Brain, ValueSource), CliError> {
-        let Self { file, flags, environment, cloud } = self;
-        let place = origin_of(url, &origin)?;
-        let same =
-            |other: &str| origin_of(other, &ValueSource::Default).is_ok_and(|other| other == place);
-        let (mut scheme, mut model) = (KeyScheme::Bearer, flags.brain_model.clone());
-        let of_brain = || ValueSource::Env(env::AUTOMATON_BRAIN_KEY.to_owned());
-        let mut key = environment.brain_key.clone().map(|key| (key, of_brain()));
-        let mut said = ModelClaims::default();
-        if let Some(BrainFile::Http {
-            url,
-            model: named,
-            api_key,
-            context_tokens,
-            max_output_tokens,
-            prices,
-            dialect,
-        }) = &file.brain
-            && same(url.as_str())
-        {
-            key = key.or_else(|| Some((api_key.clone()?, ValueSource::key("brain.apiKey"))));
-            // What is said of a model belongs to that model.
-            if model.is_none() || model == *named {
-                said = ModelClaims {
-                    context_tokens: context_tokens.map(Ranged::get_u32),
-                    max_output_tokens: max_output_tokens.map(Ranged::get_u32),
-                    prices: prices.map(PricesFile::prices),
-                    dialect: dialect.map(RequestDialect::from),
-                };
-            }
-            model = model.or_else(|| named.clone());
-        }
-        let said = ModelClaims {
-            context_tokens: flags.context_tokens.or(said.context_tokens),
-            max_output_tokens: flags.max_output_tokens.or(said.max_output_tokens),
-            prices: flags.prices.map(PricesFile::prices).or(said.prices),
-            dialect: flags.dialect.map(RequestDialect::from).or(said.dialect),
-        };
-        // Keys that have an owner of their own go to that owner alone.
-        if key.is_none() && same(cloud.url().0) {
-            key = cloud.key();
-            scheme = KeyScheme::Raw;
-        } else if key.is_none() && same(OPENAI_URL) {
-            key = file.openai_api_key.clone().map(|key| (key, ValueSource::key("openaiApiKey")));
-        }
-        let key = key.filter(|(key, _)| !key.reveal().is_empty());
-        // Whoever has a wallet and a node signs in.
-        let signs_in = scheme == KeyScheme::Raw && cloud.rpc().is_some();
-        if key.is_none() && !signs_in && [OPENAI_URL, CONWAY_URL].into_iter().any(same) {
-            let what = format!("the models at {url} ({origin}) are not served without a key");
-            return Err(CliError::new(ErrorClass::Config, what).hint(format!(
-                "set the environment variable {} to yours",
-                env::AUTOMATON_BRAIN_KEY
-            )));
-        }
-        let (url, model) =
-            (url.to_owned(), ModelId::from(model.unwrap_or_else(|| model_name(file))));
-        let cheaper = FallbackModels::of(file, &url, &model);
-        let (key, key_origin) = key.unzip();
-        let served = ModelListing::default();
-        let brain = HttpBrain { url, model, cheaper, key, scheme, key_origin, said, served };
-        Ok((Brain::Http(brain), origin))
-    }
-
-    /// What the reference's keys say when nothing names a brain: the first of
-    /// Conway, `OpenAI` and Ollama that the configuration has access to.
-    fn hosted(self) -> Result<(Brain, ValueSource), CliError> {
-        let Self { file, flags, environment, cloud } = self;
-        let (url, origin) = if let Some((_, key_from)) = cloud.key() {
-            let (url, from) = cloud.url();
-            (url, if from == ValueSource::Default { key_from } else { from })
-        } else if let Some((url, from)) = cloud.named().filter(|_| cloud.has_chain()) {
-            (url, from)
-        } else if file.openai_api_key.as_ref().is_some_and(|key| !key.reveal().is_empty()) {
-            (OPENAI_URL, ValueSource::key("openaiApiKey"))
-        } else if let Some(url) = &environment.ollama_base_url {
-            (url.as_str(), ValueSource::Env(env::OLLAMA_BASE_URL.to_owned()))
-        } else if let Some(url) = &file.ollama_base_url {
-            (url.as_str(), ValueSource::key("ollamaBaseUrl"))
-        } else if flags.fallback().is_some() {
-            return local(flags, None);
-        } else {
-            let what = "the automaton has no model to think with: neither a flag nor automaton.json \
-                        names one";
-            return Err(CliError::new(ErrorClass::Config, what).hint(
-                "run `./up`, which brings a small model; or `automaton up --brain URL \
-                 --brain-model NAME` for any OpenAI-compatible server; or put \"brain\": {\"kind\": \
-                 \"http\", \"url\": URL, \"model\": NAME} into automaton.json, for `automaton run`",
-            ));
-        };
-        self.server(url, origin)
-    }
-}
-
-/// A model file: flags over file over what `up` falls back to.
-fn local(
-    flags: &BrainFlags,
-    in_file: Option<&LocalBrain>,
-) -> Result<(Brain, ValueSource), CliError> {
-    let local = model_file(flags, in_file).ok_or_else(|| {
-        CliError::user("a local model needs both its file and the program that runs it")
-            .hint("give --model FILE.gguf and --helper PROGRAM; `./up` finds both by itself")
-    })?;
-    let origin = match (&flags.model, in_file) {
-        (Some(_), _) => ValueSource::Flag("--model".to_owned()),
-        (None, Some(_)) => ValueSource::key("brain"),
-        (None, None) => ValueSource::Default,
-    };
-    Ok((Brain::Local(local), origin))
-}
-
-/// The same, when both the model and the program have a name.
-pub(crate) fn model_file(flags: &BrainFlags, in_file: Option<&LocalBrain>) -> Option<LocalBrain> {
-    let known = in_file.cloned().or_else(|| flags.fallback());
-    let model = flags.model.clone().or_else(|| known.as_ref().map(|known| known.model.clone()))?;
-    let helper =
-        flags.helper.clone().or_else(|| known.as_ref().map(|known| known.helper.clone()))?;
-    // The hash belongs to the file that the configuration names, not to another.
-    let same = known.filter(|known| known.model == model);
-    let (sha256, window) = same.map_or((None, None), |same| (same.sha256, same.context_tokens));
-    let context_tokens = flags.context_tokens.map(|n| Ranged::clamped(n.into())).or(window);
-    Some(LocalBrain { model, sha256, helper, context_tokens })
-}
-
-fn model_name(file: &ConfigFile) -> String {
-    let strategy = file.model_strategy.as_ref().map(|strategy| strategy.inference_model.clone());
-    let named = file.inference_model.clone().or(strategy).filter(|name| !name.is_empty());
-    named.unwrap_or_else(|| DEFAULT_MODEL.to_owned())
 }
 
 /// The origin of an address, for comparing and for allowing it.

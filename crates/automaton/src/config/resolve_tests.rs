@@ -1,6 +1,9 @@
 //! What holds when several places say something.
 
+use automaton_core::secret::Secret;
+
 use super::*;
+use crate::args::BrainArg;
 use crate::config::values::FileHash;
 
 fn file(text: &str) -> ConfigFile {
@@ -66,6 +69,54 @@ fn the_keys_of_the_reference_lead_to_a_server() {
         &flags,
         &none,
         "the automaton has no model to think with: neither a flag nor automaton.json names one",
+    );
+}
+
+#[test]
+fn a_key_of_a_known_seller_leads_to_it_and_to_a_model_of_its_own() {
+    let flags = BrainFlags::default();
+    let with = |variables: &[(&str, &str)]| Environment {
+        providers: variables
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), Secret::new((*value).to_owned())))
+            .collect(),
+        ..Environment::default()
+    };
+    let both = [("OPENAI_API_KEY", "o"), ("ANTHROPIC_API_KEY", "a")];
+    let claude = "claude-sonnet-4-5 at https://api.anthropic.com/v1 | a | environment variable \
+                  ANTHROPIC_API_KEY";
+    check("", &flags, &with(&both), claude);
+    check(
+        r#""inferenceModel": "claude-opus-4-5""#,
+        &flags,
+        &with(&both),
+        &claude.replace("sonnet", "opus"),
+    );
+    // A file of the reference names its own default.
+    let named = r#""modelStrategy": {"inferenceModel": "gpt-5.2"}"#;
+    let gpt = "gpt-5.2 at https://api.openai.com/v1 | o | environment variable OPENAI_API_KEY";
+    check(named, &flags, &with(&both), gpt);
+    check(named, &flags, &with(&both[1..]), claude);
+    check(
+        r#""anthropicApiKey": "f""#,
+        &flags,
+        &with(&[]),
+        "claude-sonnet-4-5 at https://api.anthropic.com/v1 | f | key `anthropicApiKey` of \
+         automaton.json",
+    );
+    // A key of the file is for the seller's own address, and no other.
+    check(
+        r#""anthropicApiKey": "f""#,
+        &flags,
+        &with(&[("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")]),
+        "the automaton has no model to think with: neither a flag nor automaton.json names one",
+    );
+    let gateway = [both[1], ("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")];
+    check(
+        "",
+        &flags,
+        &with(&gateway),
+        "claude-sonnet-4-5 at http://127.0.0.1:9 | a | environment variable ANTHROPIC_BASE_URL",
     );
 }
 

@@ -296,6 +296,10 @@ pub(crate) struct PricesFile {
     /// Of the part of the prompt that the provider had in a cache; by default as much.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cached_per_million: Option<Dollars>,
+    /// Of the part of the prompt that was written into the provider's cache; by default as the
+    /// rest of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) cache_write_per_million: Option<Dollars>,
     /// Of the answer.
     pub(crate) output_per_million: Dollars,
 }
@@ -306,6 +310,7 @@ impl PricesFile {
         ModelPrices {
             input_per_million: self.input_per_million.worth(),
             cached_per_million: self.cached_per_million.unwrap_or(self.input_per_million).worth(),
+            cache_write_per_million: self.cache_write_per_million.map(Dollars::worth),
             output_per_million: self.output_per_million.worth(),
         }
     }
@@ -314,15 +319,19 @@ impl PricesFile {
 impl std::str::FromStr for PricesFile {
     type Err = String;
 
-    /// As the flag has them: `INPUT,OUTPUT` or `INPUT,OUTPUT,CACHED`.
+    /// As the flag has them: `INPUT,OUTPUT`, then `CACHED`, then `CACHE_WRITE`.
     fn from_str(text: &str) -> Result<Self, String> {
         let prices: Vec<Dollars> = text.split(',').map(str::parse).collect::<Result<_, _>>()?;
-        let (input_per_million, output_per_million, cached_per_million) = match prices[..] {
-            [input, output] => (input, output, None),
-            [input, output, cached] => (input, output, Some(cached)),
-            _ => return Err("expected INPUT,OUTPUT or INPUT,OUTPUT,CACHED".to_owned()),
+        let (input_per_million, output_per_million) = match prices[..] {
+            [input, output] | [input, output, _] | [input, output, _, _] => (input, output),
+            _ => return Err("expected INPUT,OUTPUT[,CACHED[,CACHE_WRITE]]".to_owned()),
         };
-        Ok(Self { input_per_million, cached_per_million, output_per_million })
+        Ok(Self {
+            input_per_million,
+            cached_per_million: prices.get(2).copied(),
+            cache_write_per_million: prices.get(3).copied(),
+            output_per_million,
+        })
     }
 }
 
@@ -420,7 +429,9 @@ mod tests {
             "2,8".parse::<PricesFile>().unwrap().prices().cached_per_million.units(),
             200_000_000
         );
-        for text in ["", "1", "1,2,3,4", "a,b"] {
+        let written = "1.25,10,0.125,1.5".parse::<PricesFile>().unwrap().prices();
+        assert_eq!(written.cache_write(), Microcents::new(150_000_000));
+        for text in ["", "1", "1,2,3,4,5", "a,b"] {
             assert!(text.parse::<PricesFile>().is_err(), "{text}");
         }
         let written = serde_json::to_string(&flag).unwrap();

@@ -20,9 +20,7 @@ use automaton_core::tier::ModelTier;
 use automaton_core::time::Clock;
 use automaton_core::wire::cloud::{ModelRow, ModelsReply};
 use automaton_core::wire::x402::{ChainId, TokenDomain};
-use automaton_inference::providers::openai_compatible::{
-    ApiAuth, Endpoint, OpenAiCompatible, Remedies,
-};
+use automaton_inference::providers::http::{ApiAuth, Endpoint, HttpProvider, Remedies};
 use automaton_inference::{ModelInfo, Provider, ProviderRegistry, catalogue};
 use automaton_net::HttpClient;
 use automaton_sandbox::process;
@@ -245,7 +243,7 @@ fn provider(
 ) -> Result<Arc<dyn Provider>, CliError> {
     let endpoint = Endpoint::new(&config.cloud, ApiAuth::Raw(key.clone()), info);
     let endpoint = Endpoint { remedies, ..endpoint };
-    Ok(Arc::new(OpenAiCompatible::new(net, endpoint, clock)?))
+    Ok(Arc::new(HttpProvider::new(net, endpoint, clock)?))
 }
 
 #[cfg(test)]

@@ -12,12 +12,10 @@ use std::sync::Arc;
 use automaton_core::error::ErrorClass;
 use automaton_core::model::ModelId;
 use automaton_core::time::Clock;
+use automaton_inference::providers::http::probe::probe;
+use automaton_inference::providers::http::{ApiAuth, Endpoint, HttpProvider, Remedies};
 use automaton_inference::providers::local::{
     CONTEXT_TOKENS, LocalModel, LocalModelConfig, LocalModelFiles,
-};
-use automaton_inference::providers::openai_compatible::probe::probe;
-use automaton_inference::providers::openai_compatible::{
-    ApiAuth, Endpoint, OpenAiCompatible, Remedies,
 };
 use automaton_inference::{ModelClaims, ModelHosting, ModelInfo, Provider, catalogue};
 use automaton_net::{HttpClient, HttpClientConfig};
@@ -88,15 +86,15 @@ fn reach(
         HttpClient::new(HttpClientConfig { allow_private_origins: origins, ..Default::default() })?;
     let info = served_by(brain, &brain.model)?;
     let remedies = remedies(&resolved.brain, &resolved.brain_origin, false);
-    let endpoint = Endpoint { remedies, ..Endpoint::new(&brain.url, auth(brain), info) };
-    Ok(Arc::new(OpenAiCompatible::new(client, endpoint, clock)?))
+    let format = brain.format;
+    let endpoint = Endpoint { format, remedies, ..Endpoint::new(&brain.url, auth(brain), info) };
+    Ok(Arc::new(HttpProvider::new(client, endpoint, clock)?))
 }
 
 fn auth(brain: &HttpBrain) -> ApiAuth {
     match (&brain.key, brain.scheme) {
-        (None, _) => ApiAuth::None,
-        (Some(key), KeyScheme::Bearer) => ApiAuth::Bearer(key.clone()),
         (Some(key), KeyScheme::Raw) => ApiAuth::Raw(key.clone()),
+        (key, _) => ApiAuth::usual(brain.format, key.clone()),
     }
 }
 
@@ -168,7 +166,8 @@ pub(crate) async fn discover_models(brain: &mut Brain) {
     let Ok(client) = client([http.url.as_str()]) else { return };
     let models = std::iter::once(&http.model).chain(http.cheaper.names());
     let models: Vec<&str> = models.map(ModelId::as_str).collect();
-    let asked = probe(&client, &http.url, &auth(http), place(&http.url), &models).await;
+    let (auth, place) = (auth(http), place(&http.url));
+    let asked = probe(&client, &http.url, http.format, &auth, place, &models).await;
     http.served = asked.unwrap_or_default();
 }
 
@@ -189,7 +188,8 @@ pub(crate) fn describe(brain: &Brain) -> Result<ModelInfo, CliError> {
 
 #[cfg(test)]
 mod tests {
-    use automaton_inference::providers::openai_compatible::probe::ModelListing;
+    use automaton_inference::providers::http::ApiFormat;
+    use automaton_inference::providers::http::probe::ModelListing;
 
     use super::*;
     use crate::config::resolve::FallbackModels;
@@ -216,6 +216,7 @@ mod tests {
         let brain = |key_origin| {
             Brain::Http(HttpBrain {
                 url: "https://h/v1".to_owned(),
+                format: ApiFormat::default(),
                 model: "m".into(),
                 cheaper: FallbackModels::default(),
                 key: None,

@@ -37,8 +37,9 @@ pub(crate) struct Server {
     pub(crate) url: String,
     mood: Mutex<Mood>,
     asked: AtomicU32,
-    /// What it was last asked.
+    /// What it was last asked, and with which headers.
     last: Mutex<serde_json::Value>,
+    head: Mutex<String>,
 }
 
 /// What is no count of tokens, one after the other.
@@ -63,6 +64,17 @@ fn miscounted(nth: usize) -> String {
     format!("data: {piece}\n\ndata: {{\"choices\":[],\"usage\":{usage}}}\n\ndata: [DONE]\n\n")
 }
 
+/// An answer in Anthropic's format.
+const MESSAGES: &str = concat!(
+    "data: {\"type\":\"message_start\",\"message\":{\"id\":\"msg_1\",\"model\":\"claude\",\"usage\":",
+    "{\"input_tokens\":9,\"cache_creation_input_tokens\":40,\"cache_read_input_tokens\":50,",
+    "\"output_tokens\":1}}}\n\n",
+    "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n",
+    "data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"Fine.\"}}\n\n",
+    "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":3}}\n\n",
+    "data: {\"type\":\"message_stop\"}\n\n",
+);
+
 /// What it lists.
 const MODELS: &str = r#"{"data":[{"id":"big-one","context_length":50000,"max_output_tokens":2000},
     {"id":"small-one"}]}"#;
@@ -71,8 +83,8 @@ impl Server {
     pub(crate) fn start(mood: Mood) -> Arc<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
-        let (asked, last) = (AtomicU32::new(0), Mutex::default());
-        let server = Arc::new(Self { url, mood: Mutex::new(mood), asked, last });
+        let (asked, last, head) = (AtomicU32::new(0), Mutex::default(), Mutex::default());
+        let server = Arc::new(Self { url, mood: Mutex::new(mood), asked, last, head });
         let serving = Arc::clone(&server);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
@@ -110,6 +122,12 @@ impl Server {
         let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
         let (status, media, body) = match path.as_str() {
             "/v1/models" => (200, "application/json", MODELS.to_owned()),
+            "/v1/messages" => {
+                self.asked.fetch_add(1, Ordering::SeqCst);
+                *self.last.lock().unwrap() = serde_json::from_slice(&body).unwrap();
+                *self.head.lock().unwrap() = head.to_lowercase();
+                (200, "text/event-stream", MESSAGES.to_owned())
+            }
             "/v1/chat/completions" => {
                 let nth = self.asked.fetch_add(1, Ordering::SeqCst) as usize;
                 let tokens = body.len() / 4;
@@ -339,4 +357,64 @@ fn what_a_server_miscounts_is_estimated_once_and_all_books_agree() {
     assert_eq!(told.iter().map(|(_, cost)| cost).sum::<i64>(), books.computed.units());
     let failed = |event: &Event| matches!(event, Event::TurnFailed { .. });
     assert!(!finished.events.iter().any(|stamped| failed(&stamped.event)), "{}", finished.stdout);
+}
+
+#[test]
+fn a_key_in_the_environment_is_found_told_and_spent_on_with_care() {
+    for (make, whom) in [(world as fn() -> World, "direct"), (paying_world, "through its cloud")] {
+        let server = Server::start(Mood::Answers);
+        let world = make()
+            .variable("ANTHROPIC_API_KEY", "sk-ant-0123456789")
+            .variable("ANTHROPIC_BASE_URL", server.url.trim_end_matches("/v1"));
+        let finished = up(&world, &[]);
+        assert_eq!(finished.code, Some(0), "{whom}: {}", finished.stderr);
+        for words in [
+            "ANTHROPIC_API_KEY is set: claude-sonnet-4-5 of Anthropic can think for it",
+            "$3.00 for a million tokens that it reads",
+            "at most $1.00 a day",
+        ] {
+            assert!(finished.stderr.contains(words), "{whom}: {words}\n{}", finished.stderr);
+        }
+        assert!(server.asked() > 0, "{whom}");
+        let head = server.head.lock().unwrap().clone();
+        assert!(head.contains("x-api-key: sk-ant-0123456789"), "{whom}: {head}");
+        assert!(head.contains("anthropic-version: 2023-06-01"), "{whom}: {head}");
+        let asked = server.last.lock().unwrap().clone();
+        assert_eq!(asked["messages"][0]["role"], "user", "{whom}");
+        assert!(asked["tools"][0]["input_schema"].is_object(), "{whom}");
+        let text = std::fs::read_to_string(world.home().join("automaton.json")).unwrap();
+        let file: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert!(!text.contains("sk-ant"), "{whom}: a key is not written down");
+        assert_eq!(file["brain"]["format"], "anthropicMessages", "{whom}");
+        assert_eq!(file["treasuryPolicy"]["maxInferenceDailyCents"], 100, "{whom}");
+        // In microcents: 9 at 300, 40 into the cache at 375, 50 out of it at 30, 3 at 1,500.
+        let cost = finished.events.iter().find_map(|stamped| match &stamped.event {
+            Event::TurnCommitted { cost, .. } => Some(cost.units()),
+            _ => None,
+        });
+        match whom {
+            "direct" => assert_eq!(cost, Some(9 * 300 + 40 * 375 + 50 * 30 + 3 * 1500)),
+            // What a server on this machine costs is the cloud's to say.
+            _ => drop(check_books(&finished.events, "anthropic")),
+        }
+        // What was found once is written down, and the key is looked for where it was.
+        let again = up(&world, &[]);
+        assert_eq!(again.code, Some(0), "{whom}: {}", again.stderr);
+        assert!(!again.stderr.contains("is set:"), "{whom}: {}", again.stderr);
+    }
+}
+
+#[test]
+fn a_seller_is_known_by_its_name_and_says_which_key_it_wants() {
+    let finished = up(&world().arg("--brain").arg("anthropic"), &[]);
+    assert_eq!(finished.code, Some(1), "{}", finished.stderr);
+    assert!(finished.stderr.contains("ANTHROPIC_API_KEY"), "{}", finished.stderr);
+    let server = Server::start(Mood::Answers);
+    let world = world()
+        .variable("OPENAI_API_KEY", "sk-0123456789")
+        .variable("OPENAI_BASE_URL", &server.url)
+        .arg("--brain")
+        .arg("openai");
+    let finished = up(&world, &["--brain-model", "big-one"]);
+    assert_eq!((finished.code, server.asked()), (Some(0), 1), "{}", finished.stderr);
 }

@@ -59,7 +59,12 @@ pub(super) async fn model(
 
 fn row(app: &App, model: &OfferedModel) -> Result<ModelRow, ApiError> {
     let prices = model.prices();
-    let pricing = ModelPricing::new(prices.input, prices.cached, prices.output);
+    let pricing = ModelPricing::new(
+        prices.input,
+        prices.cached,
+        Some(prices.cache_write).filter(|price| *price != prices.input),
+        prices.output,
+    );
     Ok(ModelRow {
         id: model.id.clone(),
         object: "model".to_owned(),

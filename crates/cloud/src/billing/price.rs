@@ -14,6 +14,8 @@ pub struct TokenPrices {
     pub input: Microcents,
     /// Of the part of the prompt that the upstream had in a cache.
     pub cached: Microcents,
+    /// Of the part of the prompt that the upstream wrote into a cache.
+    pub cache_write: Microcents,
     /// Of the answer.
     pub output: Microcents,
 }
@@ -25,6 +27,8 @@ pub struct BilledTokens {
     pub prompt: u32,
     /// Of the prompt, from a cache.
     pub cached: u32,
+    /// Of the rest of it, written into a cache.
+    pub cache_write: u32,
     /// Of the answer.
     pub completion: u32,
 }
@@ -35,18 +39,20 @@ impl BilledTokens {
     pub fn within(self, most: Self) -> Self {
         let prompt = self.prompt.min(most.prompt);
         let completion = self.completion.min(most.completion);
-        Self { prompt, cached: self.cached.min(prompt), completion }
+        let cached = self.cached.min(prompt);
+        Self { prompt, cached, cache_write: self.cache_write.min(prompt - cached), completion }
     }
 
     /// As a client is told that they were estimated.
     #[must_use]
     pub fn as_estimate(self) -> ChatUsage {
-        let cached = PromptTokensDetails { cached_tokens: self.cached };
+        let (cached_tokens, cache_write_tokens) = (self.cached, self.cache_write);
+        let details = PromptTokensDetails { cached_tokens, cache_write_tokens };
         ChatUsage {
             prompt_tokens: self.prompt,
             completion_tokens: self.completion,
             total_tokens: self.prompt.saturating_add(self.completion),
-            prompt_tokens_details: (self.cached > 0).then_some(cached),
+            prompt_tokens_details: Some(details).filter(|it| *it != PromptTokensDetails::default()),
             first_token_ms: None,
             estimated: true,
         }
@@ -55,9 +61,11 @@ impl BilledTokens {
 
 impl From<&ChatUsage> for BilledTokens {
     fn from(usage: &ChatUsage) -> Self {
-        let cached = usage.prompt_tokens_details.map_or(0, |details| details.cached_tokens);
+        let details = usage.prompt_tokens_details.unwrap_or_default();
         let prompt = usage.prompt_tokens;
-        Self { prompt, cached: cached.min(prompt), completion: usage.completion_tokens }
+        let cached = details.cached_tokens.min(prompt);
+        let cache_write = details.cache_write_tokens.min(prompt - cached);
+        Self { prompt, cached, cache_write, completion: usage.completion_tokens }
     }
 }
 
@@ -94,8 +102,8 @@ impl TokenBounds {
         let told = told.map(BilledTokens::from);
         let counted = told.unwrap_or_else(|| BilledTokens {
             prompt: estimate(prompt_bytes),
-            cached: 0,
             completion: estimate(answer_bytes),
+            ..BilledTokens::default()
         });
         let billed = counted.within(self.most);
         let exact = told == Some(billed);
@@ -160,20 +168,28 @@ impl TokenPrices {
     /// When the amount cannot be counted.
     pub fn of(&self, tokens: BilledTokens) -> Result<Microcents, MoneyError> {
         let cached = tokens.cached.min(tokens.prompt);
-        let fresh = self.input.per_million((tokens.prompt - cached).into())?;
-        let output = self.output.per_million(tokens.completion.into())?;
-        fresh.plus(self.cached.per_million(cached.into())?)?.plus(output)
+        // What costs as much as the rest is no part of its own.
+        let is_part = self.cache_write != self.input;
+        let written = if is_part { tokens.cache_write.min(tokens.prompt - cached) } else { 0 };
+        let fresh = self.input.per_million((tokens.prompt - cached - written).into())?;
+        let cached = self.cached.per_million(cached.into())?;
+        let written = self.cache_write.per_million(written.into())?;
+        fresh.plus(cached)?.plus(written)?.plus(self.output.per_million(tokens.completion.into())?)
     }
 
-    /// The most that so many tokens can cost, however many of them a cache held: each part is
-    /// rounded up, so that two of them may cost one more than the whole.
+    /// The most that so many tokens can cost, however many of them a cache held or was given:
+    /// each part is rounded up, so that each but one may cost one more than in the whole.
     ///
     /// # Errors
     /// When the amount cannot be counted.
     pub fn at_most(&self, tokens: BilledTokens) -> Result<Microcents, MoneyError> {
-        let dearer = Self { input: self.input.max(self.cached), ..*self };
-        let both = self.input > Microcents::ZERO && self.cached > Microcents::ZERO;
-        dearer.of(BilledTokens { cached: 0, ..tokens })?.plus(Microcents::new(both.into()))
+        let (input, write) = (self.input, self.cache_write);
+        let written = if write == input { Microcents::ZERO } else { write };
+        let parts = [input, self.cached, written].map(|price| i64::from(price > Microcents::ZERO));
+        let input = input.max(self.cached).max(write);
+        let parts: i64 = parts.into_iter().sum();
+        let whole = BilledTokens { cached: 0, cache_write: 0, ..tokens };
+        Self { input, ..*self }.of(whole)?.plus(Microcents::new((parts - 1).max(0)))
     }
 
     /// The charge for so many tokens.
@@ -197,6 +213,7 @@ mod tests {
     const PRICES: TokenPrices = TokenPrices {
         input: Microcents::new(180_000_000),
         cached: Microcents::new(18_000_000),
+        cache_write: Microcents::new(225_000_000),
         output: Microcents::new(1_400_000_000),
     };
 
@@ -206,14 +223,17 @@ mod tests {
             prompt_tokens: 101,
             completion_tokens: 7,
             total_tokens: 108,
-            prompt_tokens_details: Some(PromptTokensDetails { cached_tokens: 100 }),
+            prompt_tokens_details: Some(PromptTokensDetails {
+                cached_tokens: 90,
+                cache_write_tokens: 10,
+            }),
             first_token_ms: None,
             estimated: false,
         };
         let cost = PRICES.of(BilledTokens::from(&usage)).unwrap();
-        assert_eq!(cost, Microcents::new(180 + 1800 + 9800));
+        assert_eq!(cost, Microcents::new(180 + 90 * 18 + 10 * 225 + 9800));
         let free = TokenPrices { input: Microcents::new(1), ..PRICES };
-        let one = BilledTokens { prompt: 1, cached: 0, completion: 0 };
+        let one = BilledTokens { prompt: 1, ..BilledTokens::default() };
         assert_eq!(free.of(one).unwrap(), Microcents::new(1), "never for nothing");
     }
 
@@ -226,7 +246,7 @@ mod tests {
     }
 
     const BOUNDS: TokenBounds = TokenBounds {
-        most: BilledTokens { prompt: 300, cached: 0, completion: 50 },
+        most: BilledTokens { prompt: 300, cached: 0, cache_write: 0, completion: 50 },
         window: 1000,
         choices: 1,
     };
@@ -249,7 +269,8 @@ mod tests {
     #[test]
     fn one_estimate_is_what_is_charged_and_told() {
         let of = |usage: Option<ChatUsage>| BOUNDS.billed(usage.as_ref(), 30, 10);
-        let tokens = |prompt, completion| BilledTokens { prompt, cached: 0, completion };
+        let tokens =
+            |prompt, completion| BilledTokens { prompt, cached: 0, cache_write: 0, completion };
         assert_eq!(of(Some(told(300, 50))), (tokens(300, 50), Metering::Reported));
         assert_eq!(of(None), (tokens(10, 4), Metering::Estimated));
         // More than was set aside is charged as that, and told so.
@@ -262,23 +283,23 @@ mod tests {
     proptest! {
         #[test]
         fn no_answer_costs_more_than_was_set_aside(
-            prices in prop::array::uniform3(prop_oneof![0_i64..5, 0_i64..2_000_000_000]),
+            prices in prop::array::uniform4(prop_oneof![0_i64..5, 0_i64..2_000_000_000]),
             most in (0_u32..200_000, 0_u32..200_000),
-            usage in prop::option::of((any::<u32>(), any::<u32>(), any::<u32>())),
+            usage in prop::option::of((any::<u32>(), any::<u32>(), any::<u32>(), any::<u32>())),
             bytes in (0_usize..1 << 24, 0_usize..1 << 24),
         ) {
-            let [input, cached, output] = prices.map(Microcents::new);
-            let prices = TokenPrices { input, cached, output };
-            let most = BilledTokens { prompt: most.0, cached: 0, completion: most.1 };
+            let [input, cached, cache_write, output] = prices.map(Microcents::new);
+            let prices = TokenPrices { input, cached, cache_write, output };
+            let most = BilledTokens { prompt: most.0, cached: 0, cache_write: 0, completion: most.1 };
             let bounds = TokenBounds { most, window: 100_000, choices: 2 };
-            let told = usage.map(|(prompt, cached_tokens, completion)| ChatUsage {
-                prompt_tokens_details: Some(PromptTokensDetails { cached_tokens }),
+            let told = usage.map(|(prompt, cached_tokens, cache_write_tokens, completion)| ChatUsage {
+                prompt_tokens_details: Some(PromptTokensDetails { cached_tokens, cache_write_tokens }),
                 ..told(prompt, completion)
             });
             let charge = prices.charge(bounds.billed(told.as_ref(), bytes.0, bytes.1)).unwrap();
             let held = prices.at_most(most).unwrap();
             prop_assert!(charge.cost <= held, "{charge:?} of {held}");
-            let free = [input, cached, output].iter().all(|price| *price == Microcents::ZERO);
+            let free = [input, cached, cache_write, output].iter().all(|price| *price == Microcents::ZERO);
             prop_assert_eq!(free && held > Microcents::ZERO, false);
         }
     }

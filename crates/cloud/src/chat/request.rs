@@ -79,7 +79,7 @@ impl ChatBody {
         let (window, choices) = (model.context_window, self.choices);
         let prompt = prompt_bound(self.bytes, self.messages).min(window);
         let completion = self.limit(model).min(window).saturating_mul(choices);
-        let most = BilledTokens { prompt, cached: 0, completion };
+        let most = BilledTokens { prompt, completion, ..BilledTokens::default() };
         TokenBounds { most, window, choices }
     }
 

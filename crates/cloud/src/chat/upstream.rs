@@ -10,14 +10,15 @@ use automaton_core::error::chain;
 use automaton_core::model::ModelId;
 use automaton_core::secret::Secret;
 use automaton_core::wire::brain::LocalModelFailureCode;
-use automaton_core::wire::chat::ChatChunk;
+use automaton_core::wire::chat::{ChatChunk, ChatResponse, ChunkDelta};
 use automaton_core::wire::cloud::{
     CONTEXT_LENGTH_EXCEEDED, MODEL_NOT_FOUND, TOOLS_UNSUPPORTED, UPSTREAM_KEY,
 };
+use automaton_inference::providers::http::anthropic::{MessagesReader, body_from_chat};
+use automaton_inference::providers::http::probe::nearest;
+use automaton_inference::providers::http::{ApiAuth, ApiFormat, refusal};
 use automaton_inference::providers::local::LocalModel;
 use automaton_inference::providers::local::chat::{ChatResponder, ResponseMeta, question};
-use automaton_inference::providers::openai_compatible::probe::nearest;
-use automaton_inference::providers::openai_compatible::{ApiAuth, refusal};
 use automaton_inference::{InferenceError, LocalModelError, NoTokenSink, Provider as _, TokenSink};
 use automaton_net::sse::Events;
 use automaton_net::{
@@ -53,9 +54,11 @@ pub(crate) enum Upstream {
     Local(Box<LocalModel>),
 }
 
-/// A server of the format.
+/// A server.
 pub(crate) struct UpstreamServer {
     pub(crate) client: HttpClient,
+    /// The format that it speaks.
+    pub(crate) format: ApiFormat,
     /// Where completions are asked for.
     pub(crate) url: Url,
     pub(crate) key: Option<Secret>,
@@ -125,13 +128,30 @@ impl UpstreamServer {
         question: UpstreamRequest<'_>,
         hearing: &mut AnswerStream<'_>,
     ) -> Result<(), ApiError> {
-        let UpstreamRequest { chat, model, report, .. } = question;
+        let UpstreamRequest { chat, model, byline, report } = question;
         let stream = chat.stream;
         let body = chat.for_upstream(model, self.limit_name);
         let body = body.map_err(|error| ApiError::internal(report, &error))?;
+        let body = match self.format {
+            ApiFormat::ChatCompletions => body,
+            ApiFormat::AnthropicMessages => {
+                body_from_chat(&body).map_err(|error| unfit(error.to_string()))?
+            }
+        };
         let mut response = self.ask(body, model.upstream_id(), report).await?;
         if !stream {
             let body = response.body.whole().await.map_err(|error| broken(report, &error))?;
+            let body = match self.format {
+                ApiFormat::ChatCompletions => body,
+                ApiFormat::AnthropicMessages => {
+                    let said = String::from_utf8_lossy(&body);
+                    let said = MessagesReader::document(&said);
+                    let reply = said.map_err(|what| self.unreadable(report, &what))?;
+                    let reply = ChatResponse { created: byline.created, ..reply };
+                    serde_json::to_vec(&reply)
+                        .map_err(|error| ApiError::internal(report, &error))?
+                }
+            };
             return hearing.document(body.into()).map_err(|error| broken(report, &error));
         }
         // Nobody could read it, and it would be charged.
@@ -139,19 +159,37 @@ impl UpstreamServer {
             report("the upstream does not stream, though it was asked to".to_owned());
             return Err(ApiError::new(StatusCode::BAD_GATEWAY, REFUSED, "the model cannot stream"));
         }
-        let mut events = Events::default();
+        let (mut events, mut messages) = (Events::default(), MessagesReader::default());
         hearing.begin();
         while let Some(chunk) =
             response.body.chunk().await.map_err(|error| broken(report, &error))?
         {
             for event in events.push(&chunk).map_err(|error| broken(report, &error))? {
-                if event.data.trim() == DONE {
-                    return Ok(());
+                match self.format {
+                    ApiFormat::ChatCompletions if event.data.trim() == DONE => return Ok(()),
+                    ApiFormat::ChatCompletions => hearing.event(&event.data),
+                    ApiFormat::AnthropicMessages => {
+                        let chunk = messages.chunk(&event.data);
+                        let chunk = chunk.map_err(|what| self.unreadable(report, &what))?;
+                        let Some(chunk) = chunk else { return Ok(()) };
+                        pass_on(hearing, chunk, &byline);
+                    }
                 }
-                hearing.event(&event.data);
             }
         }
         Ok(())
+    }
+
+    /// What came back is no reply, or says that it failed.
+    fn unreadable(&self, report: &OperatorNotifier, what: &str) -> ApiError {
+        let keys: Vec<&Secret> = self.key.iter().collect();
+        report(format!("the upstream failed: {}", redact::text(what, &keys, SAID_MAX)));
+        ApiError::new(StatusCode::BAD_GATEWAY, "UPSTREAM_FAILED", "the model did not answer")
+    }
+
+    /// How the server is told who asks.
+    fn auth(&self) -> ApiAuth {
+        ApiAuth::usual(self.format, self.key.clone())
     }
 
     async fn ask(
@@ -163,10 +201,7 @@ impl UpstreamServer {
         let mut request = HttpRequest::new(HttpMethod::Post, self.url.clone());
         request.body = body;
         request.headers.push(Header::Open("content-type", "application/json".to_owned()));
-        if let Some(key) = &self.key {
-            let bearer = Secret::new(format!("Bearer {}", key.reveal()));
-            request.headers.push(Header::Secret("authorization", bearer));
-        }
+        request.headers.extend(self.auth().headers());
         (request.deadlines, request.body_bytes_max) = (DEADLINES, ANSWER_BYTES_MAX);
         let response = self.client.request(request).await;
         let response = response.map_err(|error| broken(report, &error))?;
@@ -217,8 +252,7 @@ impl UpstreamServer {
             }
             InferenceError::NoModel { text, .. } => {
                 let said = clean(&text);
-                let auth = self.key.clone().map_or(ApiAuth::None, ApiAuth::Bearer);
-                let listed = nearest(&self.client, &self.url, &auth, model).await;
+                let listed = nearest(&self.client, &self.url, &self.auth(), model).await;
                 let what = match listed.as_slice() {
                     [] => format!("the server behind this cloud has no model '{model}': {said}"),
                     listed => format!(
@@ -304,6 +338,28 @@ impl TokenSink for StreamingSink<'_, '_> {
         if let Some(chunk) = speech.piece(piece) {
             say(hearing, &chunk);
         }
+    }
+}
+
+/// Passes a piece on that was another format's; its count of tokens is a piece of its own.
+fn pass_on(hearing: &mut AnswerStream<'_>, mut chunk: ChatChunk, byline: &ResponseMeta) {
+    let usage = chunk.usage.take();
+    let is_news = |it: &ChatChunk| {
+        let of = it.choices.iter();
+        of.clone().any(|it| it.delta != ChunkDelta::default() || it.finish_reason.is_some())
+    };
+    let whole = ChatChunk {
+        id: byline.id.clone(),
+        object: "chat.completion.chunk".to_owned(),
+        created: byline.created,
+        model: byline.model.to_string(),
+        ..ChatChunk::default()
+    };
+    if is_news(&chunk) {
+        say(hearing, &ChatChunk { choices: chunk.choices, ..whole.clone() });
+    }
+    if usage.is_some() {
+        say(hearing, &ChatChunk { usage, ..whole });
     }
 }
 

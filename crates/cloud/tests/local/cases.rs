@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use automaton_core::time::SystemClock;
 use automaton_core::wire::cloud::ModelsReply;
-use automaton_inference::providers::openai_compatible::{ApiAuth, Endpoint, OpenAiCompatible};
+use automaton_inference::providers::http::{ApiAuth, Endpoint, HttpProvider};
 use automaton_inference::{
     CompletionRequest, FinishReason, InferenceError, Message, Provider, RequestDialect,
     TokenCountSource, TokenSink, catalogue,
@@ -119,7 +119,7 @@ fn led() {
             |key: &str| ApiAuth::Bearer(automaton_core::secret::Secret::new(key.to_owned()));
         let endpoint = Endpoint::new(url, bearer(&town.key), info);
         let client = HttpClient::new(client).unwrap();
-        let cloud = OpenAiCompatible::new(client, endpoint, Arc::new(SystemClock)).unwrap();
+        let cloud = HttpProvider::new(client, endpoint, Arc::new(SystemClock)).unwrap();
         let asked = |text: &str| CompletionRequest {
             messages: vec![Message::system("rules"), Message::user(text)],
             tools: Arc::default(),

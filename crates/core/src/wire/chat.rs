@@ -252,6 +252,14 @@ pub struct PromptTokensDetails {
     /// Tokens that came from a cache.
     #[serde(default)]
     pub cached_tokens: u32,
+    /// Tokens that were written into a cache; some servers charge more for these.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cache_write_tokens: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+const fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// One event of a streamed reply.

@@ -271,6 +271,10 @@ pub struct ModelPricing {
     pub input_microcents_per_million: Microcents,
     /// Microcents per million tokens of the prompt that a cache held.
     pub cached_microcents_per_million: Microcents,
+    /// Microcents per million tokens of the prompt that were written into a cache, where that
+    /// costs more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write_microcents_per_million: Option<Microcents>,
     /// Microcents per million tokens of the answer.
     pub output_microcents_per_million: Microcents,
 }
@@ -283,6 +287,7 @@ impl ModelPricing {
     pub fn new(
         input: Microcents,
         cached: Microcents,
+        cache_write: Option<Microcents>,
         output: Microcents,
     ) -> Result<Self, serde_json::Error> {
         // A dollar has 10⁸ microcents; a hundredth of a cent has 10⁴, and a
@@ -297,6 +302,7 @@ impl ModelPricing {
             output_per_1k: per_1k(output)?,
             input_microcents_per_million: input,
             cached_microcents_per_million: cached,
+            cache_write_microcents_per_million: cache_write,
             output_microcents_per_million: output,
         })
     }
@@ -610,7 +616,7 @@ mod tests {
     #[test]
     fn prices_are_decimals_in_every_spelling() {
         let unit = Microcents::new;
-        let pricing = ModelPricing::new(unit(18_000_000), unit(1_800_000), unit(140_000_000));
+        let pricing = ModelPricing::new(unit(18_000_000), unit(1_800_000), None, unit(140_000_000));
         let json = serde_json::to_string(&pricing.unwrap()).unwrap();
         assert!(
             json.starts_with(r#"{"input_per_million":0.18,"output_per_million":1.4,"#),

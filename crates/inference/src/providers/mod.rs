@@ -1,4 +1,4 @@
 //! Who answers: one module for each kind of provider. None may know another.
 
+pub mod http;
 pub mod local;
-pub mod openai_compatible;

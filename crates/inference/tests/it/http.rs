@@ -2,7 +2,7 @@
 
 use automaton_core::error::{Classified as _, ErrorClass, chain};
 use automaton_core::money::Microcents;
-use automaton_inference::providers::openai_compatible::{ApiAuth, Endpoint, OpenAiCompatible};
+use automaton_inference::providers::http::{ApiAuth, Endpoint, HttpProvider};
 use automaton_inference::{
     FinishReason, InferenceError, Message, NoTokenSink, Provider as _, RawCall, TokenCountSource,
     catalogue,
@@ -269,7 +269,7 @@ async fn a_server_that_is_not_there_costs_nothing_and_one_that_hangs_up_may() {
         let endpoint = Endpoint::new(&base, ApiAuth::None, catalogue::own_model("m").unwrap());
         let clock = Arc::new(automaton_core::time::SystemClock);
         let client = HttpClient::new(config).unwrap();
-        let provider = OpenAiCompatible::new(client, endpoint, clock).unwrap();
+        let provider = HttpProvider::new(client, endpoint, clock).unwrap();
         let error = provider.complete(&ask(), &NoTokenSink).await.unwrap_err();
         assert!(matches!(error, InferenceError::Unreachable { .. }), "{error}");
         assert_eq!(error.costs_nothing(), free, "{error}");
@@ -286,7 +286,7 @@ async fn an_origin_that_nobody_spelled_out_is_refused() {
     for base in ["http://127.0.0.1:9", "https://127.0.0.1:9", "https://localhost:9/v1"] {
         let client = HttpClient::new(HttpClientConfig::default()).unwrap();
         let endpoint = Endpoint::new(base, ApiAuth::None, catalogue::own_model("m").unwrap());
-        let provider = OpenAiCompatible::new(client, endpoint, clock.clone()).unwrap();
+        let provider = HttpProvider::new(client, endpoint, clock.clone()).unwrap();
         let error = provider.complete(&ask(), &NoTokenSink).await.unwrap_err();
         assert_eq!(error.kind(), ErrorClass::Denied, "{base}: {error}");
         assert!(error.hint().is_some_and(|hint| hint.contains("configuration")), "{base}");

@@ -1,6 +1,7 @@
 //! The provider over HTTP against a real server on this machine.
 #![expect(clippy::unwrap_used, reason = "a test ends where something is not as it should be")]
 
+mod anthropic;
 mod http;
 mod refusals;
 mod server;

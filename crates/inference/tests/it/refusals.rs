@@ -7,10 +7,8 @@ use std::time::Duration;
 use automaton_core::error::Classified as _;
 use automaton_core::secret::Secret;
 use automaton_core::time::SystemClock;
-use automaton_inference::providers::openai_compatible::probe::{ModelListing, probe};
-use automaton_inference::providers::openai_compatible::{
-    ApiAuth, Endpoint, OpenAiCompatible, Remedies,
-};
+use automaton_inference::providers::http::probe::{ModelListing, probe};
+use automaton_inference::providers::http::{ApiAuth, ApiFormat, Endpoint, HttpProvider, Remedies};
 use automaton_inference::{InferenceError, ModelHosting, NoTokenSink, Provider as _, catalogue};
 use automaton_net::{HttpClient, HttpClientConfig};
 use axum::Router;
@@ -55,7 +53,7 @@ async fn refused(routes: Router, behind_cloud: bool) -> InferenceError {
     };
     let info = catalogue::own_model("qwen3:8").unwrap();
     let endpoint = Endpoint { remedies, ..Endpoint::new(&base, auth, info) };
-    let provider = OpenAiCompatible::new(client(&base), endpoint, Arc::new(SystemClock)).unwrap();
+    let provider = HttpProvider::new(client(&base), endpoint, Arc::new(SystemClock)).unwrap();
     provider.complete(&ask(), &NoTokenSink).await.unwrap_err()
 }
 
@@ -122,7 +120,8 @@ async fn a_server_says_how_long_it_wants_to_be_left_alone() {
 }
 
 async fn learn(base: &str, models: &[&str]) -> ModelListing {
-    probe(&client(base), base, &ApiAuth::None, ModelHosting::Here, models).await.unwrap()
+    let format = ApiFormat::default();
+    probe(&client(base), base, format, &ApiAuth::None, ModelHosting::Here, models).await.unwrap()
 }
 
 #[tokio::test]

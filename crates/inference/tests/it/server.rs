@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use automaton_core::secret::Secret;
 use automaton_core::time::{Clock, Timestamp};
-use automaton_inference::providers::openai_compatible::{ApiAuth, Endpoint, OpenAiCompatible};
+use automaton_inference::providers::http::{ApiAuth, ApiFormat, Endpoint, HttpProvider};
 use automaton_inference::{
     Completion, CompletionRequest, InferenceError, Message, NoTokenSink, Provider as _, TokenSink,
     catalogue,
@@ -65,6 +65,8 @@ impl Answer {
 pub(crate) struct Seen {
     pub(crate) path: String,
     pub(crate) authorization: Option<String>,
+    /// Anthropic's key and version, as they were sent.
+    pub(crate) anthropic: [Option<String>; 2],
     pub(crate) body: Value,
 }
 
@@ -76,7 +78,7 @@ struct Served {
 
 /// A provider whose server says this, and what the server has seen.
 pub(crate) struct Pair {
-    pub(crate) provider: OpenAiCompatible,
+    pub(crate) provider: HttpProvider,
     pub(crate) seen: Arc<Mutex<Vec<Seen>>>,
 }
 
@@ -100,9 +102,11 @@ async fn serve(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response<Body> {
-    let header = headers.get("authorization").map(|value| value.to_str().unwrap().to_owned());
+    let header = |name| headers.get(name).map(|value| value.to_str().unwrap().to_owned());
+    let anthropic = [header("x-api-key"), header("anthropic-version")];
     let body = serde_json::from_slice(&body).unwrap();
-    let seen = Seen { path: uri.to_string(), authorization: header, body };
+    let seen =
+        Seen { path: uri.to_string(), authorization: header("authorization"), anthropic, body };
     served.seen.lock().unwrap().push(seen);
     let Answer { status, media_type, pieces, after } = served.answer;
     let (sender, receiver) = mpsc::channel::<Result<Bytes, std::io::Error>>(1);
@@ -147,6 +151,11 @@ pub(crate) fn spawn(task: impl Future<Output = ()> + Send + 'static) {
 
 /// Starts a server and a provider that may reach it.
 pub(crate) async fn pair(answer: Answer) -> Pair {
+    pair_of(ApiFormat::ChatCompletions, "gpt-5.2", answer).await
+}
+
+/// The same in any format.
+pub(crate) async fn pair_of(format: ApiFormat, model: &str, answer: Answer) -> Pair {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base_url = format!("http://{}", listener.local_addr().unwrap());
     let seen = Arc::default();
@@ -156,13 +165,13 @@ pub(crate) async fn pair(answer: Answer) -> Pair {
     let origin: Origin = base_url.parse().unwrap();
     let config =
         HttpClientConfig { allow_private_origins: vec![origin], ..HttpClientConfig::default() };
-    let auth = ApiAuth::Bearer(Secret::new(KEY.to_owned()));
-    let mut endpoint = Endpoint::new(&base_url, auth, catalogue::model("gpt-5.2").unwrap());
+    let auth = ApiAuth::usual(format, Some(Secret::new(KEY.to_owned())));
+    let info = catalogue::model(model).unwrap();
+    let mut endpoint = Endpoint { format, ..Endpoint::new(&base_url, auth, info) };
     endpoint.deadlines =
         Deadlines { idle: Duration::from_millis(700), total: Duration::from_secs(20) };
     let clock = Arc::new(Ticks(Mutex::new(0)));
-    let provider =
-        OpenAiCompatible::new(HttpClient::new(config).unwrap(), endpoint, clock).unwrap();
+    let provider = HttpProvider::new(HttpClient::new(config).unwrap(), endpoint, clock).unwrap();
     Pair { provider, seen }
 }
 

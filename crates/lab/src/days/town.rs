@@ -16,7 +16,7 @@ use automaton_core::secret::Secret;
 use automaton_core::time::{Clock, Span};
 use automaton_core::wire::x402::{ChainId, TokenDomain};
 use automaton_devnet::{CHAIN_ID, Devnet};
-use automaton_inference::providers::openai_compatible::{ApiAuth, Endpoint, OpenAiCompatible};
+use automaton_inference::providers::http::{ApiAuth, Endpoint, HttpProvider};
 use automaton_inference::{Provider, catalogue};
 use automaton_net::{HttpClient, HttpClientConfig};
 use automaton_signer::SigningPermits;
@@ -252,7 +252,7 @@ async fn open(
         .ok_or_else(|| DaysError::made("model", std::io::Error::other("the cloud offers none")))?;
     let endpoint = Endpoint::new(&cloud, ApiAuth::Raw(key.clone()), catalogue::served(row));
     let clock = Arc::new(wall.clone());
-    let provider = OpenAiCompatible::new(net.clone(), endpoint, clock).map_err(made("model"))?;
+    let provider = HttpProvider::new(net.clone(), endpoint, clock).map_err(made("model"))?;
     let node = rpc.parse().map_err(|_| made("chain")(std::io::Error::other("no URL")))?;
     let payment_context = PaymentContext {
         cloud: client.clone(),

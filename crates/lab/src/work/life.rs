@@ -23,7 +23,7 @@ use automaton_core::money::Microcents;
 use automaton_core::record::StopReason;
 use automaton_core::time::{Clock as _, DAY, Span, Timestamp};
 use automaton_core::trust::{Label, Labelled};
-use automaton_inference::providers::openai_compatible::{ApiAuth, Endpoint, OpenAiCompatible};
+use automaton_inference::providers::http::{ApiAuth, Endpoint, HttpProvider};
 use automaton_inference::{ModelInfo, Provider, ProviderRegistry, catalogue};
 use automaton_net::{HttpClient, HttpClientConfig};
 use automaton_policy::Judge;
@@ -381,7 +381,7 @@ fn provider(
         HttpClientConfig { allow_private_origins: vec![origin], ..HttpClientConfig::default() };
     let client = HttpClient::new(config).map_err(WorkError::made("client"))?;
     let endpoint = Endpoint::new(&server.origin(), ApiAuth::None, info);
-    let made = OpenAiCompatible::new(client, endpoint, Arc::new(clock.clone()));
+    let made = HttpProvider::new(client, endpoint, Arc::new(clock.clone()));
     Ok(Arc::new(made.map_err(WorkError::made("provider"))?))
 }
 

@@ -190,7 +190,10 @@ fn answered(reply: &SolverReply, prompt: usize, cached: usize) -> (ScriptedAnswe
         prompt_tokens: count(prompt),
         completion_tokens: count(completion),
         total_tokens: count(prompt + completion),
-        prompt_tokens_details: Some(PromptTokensDetails { cached_tokens: count(cached) }),
+        prompt_tokens_details: Some(PromptTokensDetails {
+            cached_tokens: count(cached),
+            ..PromptTokensDetails::default()
+        }),
         first_token_ms: None,
         estimated: false,
     };

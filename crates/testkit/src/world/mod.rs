@@ -85,6 +85,8 @@ pub struct World {
     program: PathBuf,
     home: PathBuf,
     arguments: Vec<OsString>,
+    /// Variables of the environment that every process gets besides.
+    variables: Vec<(String, String)>,
     /// Where whoever starts the program stands, see [`World::standing_in`].
     stand: Option<PathBuf>,
     /// Shared with every run, so that no process loses its home.
@@ -101,7 +103,8 @@ impl World {
         let dir = Arc::new(TempDir::new()?);
         let home = dir.path().join("home");
         fault::mark_home(&home)?;
-        Ok(Self { program: program.into(), home, arguments: Vec::new(), stand: None, dir })
+        let (arguments, variables) = (Vec::new(), Vec::new());
+        Ok(Self { program: program.into(), home, arguments, variables, stand: None, dir })
     }
 
     /// Has the automaton think with a story, given as text.
@@ -126,6 +129,13 @@ impl World {
     #[must_use]
     pub fn arg(mut self, argument: impl Into<OsString>) -> Self {
         self.arguments.push(argument.into());
+        self
+    }
+
+    /// Adds a variable to the environment of every process.
+    #[must_use]
+    pub fn variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
         self
     }
 
@@ -224,6 +234,7 @@ impl World {
             .env("HOME", stand)
             .env("TMPDIR", self.dir.path())
             .env("AUTOMATON_HOME", &self.home)
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .current_dir(stand)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -47,6 +47,7 @@ pub(super) fn settle(tx: &DbTx<'_>, id: HoldId, charge: &Charge) -> Result<Micro
             charged.units(),
             charge.tokens.prompt,
             charge.tokens.cached,
+            charge.tokens.cache_write,
             charge.tokens.completion,
             charge.metering.name(),
             tx.now.as_millis()

@@ -263,7 +263,7 @@ fn usage(done: &LocalModelCompletion) -> ChatUsage {
         prompt_tokens: done.prompt_tokens,
         completion_tokens: done.completion_tokens,
         total_tokens: done.prompt_tokens.saturating_add(done.completion_tokens),
-        prompt_tokens_details: Some(PromptTokensDetails { cached_tokens }),
+        prompt_tokens_details: Some(PromptTokensDetails { cached_tokens, ..Default::default() }),
         // silent-ok: what does not fit is no time that anybody waited.
         first_token_ms: u32::try_from(done.first_token_ms).ok(),
         estimated: false,

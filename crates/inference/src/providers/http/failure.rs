@@ -62,6 +62,9 @@ const NO_TOOLS: [&str; 16] = [
     "tools param requires",
 ];
 
+/// What servers say of an account that is empty, where they have no status for it, in lower case.
+const NO_CREDITS: [&str; 2] = ["credit balance is too low", "insufficient credits"];
+
 /// What servers say of a model that they do not have, and what they say after its name, in
 /// lower case.
 const NO_MODEL: [&str; 4] =
@@ -132,6 +135,7 @@ pub(super) fn of_status(
             InferenceError::Unauthorised { endpoint, status, text, remedy }
         }
         402 => InferenceError::NoCredits { endpoint, text },
+        400 | 403 if says(&NO_CREDITS) => InferenceError::NoCredits { endpoint, text },
         429 if code == "insufficient_quota" || lower.contains("insufficient_quota") => {
             InferenceError::NoCredits { endpoint, text }
         }

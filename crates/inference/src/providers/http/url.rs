@@ -4,18 +4,17 @@
 
 use automaton_net::{Origin, OriginError, Url, redact};
 
+use super::ApiFormat;
 use crate::error::InferenceError;
 
-/// What is asked below a base.
-const PATH: &str = "chat/completions";
+/// The version that stands before what is asked, in both formats.
+const VERSION: &str = "v1";
 
-/// The URL of the chat completions below a base URL. A bare host gets `/v1`; a
-/// base with a path is taken as it is; the full URL is taken, too.
-///
-/// # Errors
-/// [`InferenceError::BaseUrl`] when it is no http or https URL, or holds
-/// credentials or a query.
-pub fn chat_url(base_url: &str) -> Result<Url, InferenceError> {
+/// The URL that is asked below a base URL. A bare host gets `/v1`; a base with a path is taken
+/// as it is for chat completions, whose paths differ, and gets `/v1` for Anthropic's messages
+/// where it does not end so, as Anthropic's own clients have it; the full URL is taken, too.
+pub(super) fn below(base_url: &str, format: ApiFormat) -> Result<Url, InferenceError> {
+    let path = format.path();
     let text = base_url.trim();
     let mut url = Url::parse(text).map_err(|_| InferenceError::BaseUrl {
         // What cannot be parsed cannot be cleaned: only its beginning is shown,
@@ -34,10 +33,13 @@ pub fn chat_url(base_url: &str) -> Result<Url, InferenceError> {
         return Err(refuse(&url, None));
     }
     let base = url.path().trim_matches('/').to_owned();
+    let ends = |end: &str| base.rsplit('/').next() == Some(end);
+    let is_versioned = format == ApiFormat::ChatCompletions || ends(VERSION);
     let path = match base.as_str() {
-        "" => format!("v1/{PATH}"),
-        full if full.ends_with(PATH) => base,
-        _ => format!("{base}/{PATH}"),
+        "" => format!("{VERSION}/{path}"),
+        full if full.ends_with(path) => base,
+        _ if is_versioned => format!("{base}/{path}"),
+        _ => format!("{base}/{VERSION}/{path}"),
     };
     url.set_path(&path);
     Ok(url)
@@ -49,7 +51,9 @@ mod tests {
 
     #[test]
     fn people_write_base_urls_in_many_ways() {
-        let check = |base: &str, url: &str| assert_eq!(chat_url(base).unwrap().as_str(), url);
+        let check = |base: &str, url: &str| {
+            assert_eq!(below(base, ApiFormat::ChatCompletions).unwrap().as_str(), url);
+        };
         let local = "http://127.0.0.1:8080/v1/chat/completions";
         check("http://127.0.0.1:8080", local);
         check("http://127.0.0.1:8080/", local);
@@ -59,6 +63,14 @@ mod tests {
         check("https://api.groq.com/openai/v1", "https://api.groq.com/openai/v1/chat/completions");
         check("https://host/api", "https://host/api/chat/completions");
         check("http://2130706433:80", "http://127.0.0.1/v1/chat/completions");
+        let check = |base: &str, url: &str| {
+            assert_eq!(below(base, ApiFormat::AnthropicMessages).unwrap().as_str(), url);
+        };
+        let hosted = "https://api.anthropic.com/v1/messages";
+        check("https://api.anthropic.com", hosted);
+        check("https://api.anthropic.com/v1/", hosted);
+        check(hosted, hosted);
+        check("https://host/anthropic", "https://host/anthropic/v1/messages");
     }
 
     #[test]
@@ -73,7 +85,7 @@ mod tests {
             "https://host/v1?key=hunter2",
             "https://host/v1#hunter2",
         ] {
-            let error = chat_url(base).unwrap_err();
+            let error = below(base, ApiFormat::ChatCompletions).unwrap_err();
             let shown = automaton_core::error::chain(&error).to_string();
             assert!(matches!(error, InferenceError::BaseUrl { .. }), "{base}");
             assert!(!shown.contains("hunter2"), "{shown}");

@@ -8,9 +8,8 @@ use proptest::prelude::*;
 use serde_json::json;
 use std::sync::Arc;
 
-use super::assemble::{AssembledReply, Assembler};
-use super::lenient::{self, StreamPiece};
-use super::request;
+use super::assemble::{AssembledReply, Assembler, StreamPiece};
+use super::chat_completions;
 use crate::catalogue::{self, ModelInfo, RequestDialect};
 use crate::provider::{Completion, CompletionRequest, Message, MessageCall, NoTokenSink};
 use crate::providers::local::chat::{ChatResponder, ResponseMeta, question};
@@ -70,10 +69,10 @@ proptest! {
             temperature_milli,
             name: None,
         };
-        let body = request::body(&info(RequestDialect::Guided), &ask).unwrap();
+        let body = chat_completions::body(&info(RequestDialect::Guided), &ask).unwrap();
         prop_assert_eq!(question(&body).unwrap(), convert::complete(&ask));
         // Without the choice beside the list, what is left out is not there at all.
-        let body = request::body(&info(RequestDialect::Classic), &ask).unwrap();
+        let body = chat_completions::body(&info(RequestDialect::Classic), &ask).unwrap();
         let asked = question(&body).unwrap();
         prop_assert_eq!(asked.left_out.len() , 0);
         prop_assert_eq!(asked.tools.len() + ask.left_out.len(), 3);
@@ -115,7 +114,9 @@ proptest! {
 fn heard(events: impl IntoIterator<Item = String>) -> AssembledReply {
     let mut assembler = Assembler::default();
     for event in events {
-        let Ok(StreamPiece::Chunk(chunk)) = lenient::piece(&event) else { panic!("{event}") };
+        let Ok(StreamPiece::Chunk(chunk)) = chat_completions::piece(&event) else {
+            panic!("{event}")
+        };
         assembler.take(chunk, &NoTokenSink).unwrap();
     }
     assembler.finish().unwrap()

@@ -15,7 +15,7 @@ use automaton_net::{Deadlines, Header, HttpClient, HttpMethod, HttpRequest, Url}
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{ApiAuth, chat_url};
+use super::{ApiAuth, ApiFormat};
 use crate::catalogue::{ModelClaims, ModelHosting};
 use crate::cost::ModelPrices;
 use crate::error::InferenceError;
@@ -59,11 +59,12 @@ impl ModelListing {
 pub async fn probe(
     client: &HttpClient,
     base_url: &str,
+    format: ApiFormat,
     auth: &ApiAuth,
     place: ModelHosting,
     models: &[&str],
 ) -> Result<ModelListing, InferenceError> {
-    let chat = chat_url(base_url)?;
+    let chat = format.url(base_url)?;
     let asked = ServerProbe { client, auth, chat: &chat };
     let first = models.first().copied().unwrap_or_default();
     let (list, at_home) = tokio::join!(asked.get("models"), async {
@@ -144,7 +145,9 @@ struct LocalServerInfo {
 impl ServerProbe<'_> {
     /// Asks for a place beside the completions.
     async fn get(&self, path: &str) -> Option<Value> {
-        let base = self.chat.as_str().trim_end_matches("chat/completions");
+        let asked = [ApiFormat::ChatCompletions, ApiFormat::AnthropicMessages];
+        let full = self.chat.as_str();
+        let base = asked.iter().find_map(|format| full.strip_suffix(format.path())).unwrap_or(full);
         self.ask(HttpRequest::new(HttpMethod::Get, format!("{base}{path}").parse().ok()?)).await
     }
 
@@ -168,7 +171,7 @@ impl ServerProbe<'_> {
 
     /// The JSON that is answered, if any is.
     async fn ask(&self, mut request: HttpRequest) -> Option<Value> {
-        request.headers.extend(self.auth.header());
+        request.headers.extend(self.auth.headers());
         request.deadlines = Deadlines { idle: WITHIN, total: WITHIN };
         request.body_bytes_max = BODY_BYTES_MAX;
         // silent-ok: what a server does not say, the catalogue does.
@@ -277,6 +280,7 @@ fn prices(pricing: &Value) -> Option<ModelPrices> {
         input_per_million: input,
         cached_per_million: of("cached_microcents_per_million", "input_cache_read")
             .unwrap_or(input),
+        cache_write_per_million: of("cache_write_microcents_per_million", "input_cache_write"),
         output_per_million: of("output_microcents_per_million", "completion")?,
     })
 }

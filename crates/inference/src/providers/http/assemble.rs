@@ -27,6 +27,15 @@ pub(super) enum AssemblyError {
     NoReply(String),
 }
 
+/// What one event, or one whole reply, says.
+#[derive(Debug, PartialEq)]
+pub(super) enum StreamPiece {
+    /// More of the answer; a whole reply is one piece.
+    Chunk(ChatChunk),
+    /// The stream is over.
+    Done,
+}
+
 /// The pieces so far.
 #[derive(Debug, Default)]
 pub(super) struct Assembler {
@@ -203,6 +212,7 @@ impl AssembledReply {
         TokenCounts {
             prompt: cost::estimate(prompt),
             cached: 0,
+            cache_write: 0,
             completion: cost::estimate(completion),
         }
     }

@@ -8,24 +8,15 @@
 //!
 //! [`core::wire::chat`]: automaton_core::wire::chat
 
-use automaton_core::wire::chat::{ChatChunk, ChatUsage};
+use automaton_core::wire::chat::ChatUsage;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
-use super::assemble::AssemblyError;
-use super::failure;
-
-/// What one event, or one whole reply, says.
-#[derive(Debug, PartialEq)]
-pub(super) enum StreamPiece {
-    /// More of the answer; a whole reply is one piece.
-    Chunk(ChatChunk),
-    /// The stream is over.
-    Done,
-}
+use crate::providers::http::assemble::{AssemblyError, StreamPiece};
+use crate::providers::http::failure;
 
 /// Reads one event's data, or a whole reply.
-pub(super) fn piece(data: &str) -> Result<StreamPiece, AssemblyError> {
+pub(in crate::providers::http) fn piece(data: &str) -> Result<StreamPiece, AssemblyError> {
     if data.trim() == "[DONE]" {
         return Ok(StreamPiece::Done);
     }
@@ -157,6 +148,7 @@ fn keep(map: &mut Map<String, Value>, name: &str, value: Option<Value>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use automaton_core::wire::chat::ChatChunk;
     use proptest::prelude::*;
     use serde_json::json;
 

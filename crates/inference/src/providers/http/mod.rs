@@ -1,15 +1,16 @@
-//! Any server that speaks the chat-completions format.
+//! Any server that speaks a format that is known here.
 //!
 //! One `POST` for each question. The reply is asked for as a stream and taken
 //! as it comes: a stream, or one JSON document from a server that knows no
 //! streams. Must never send the key anywhere but to the configured URL, and
 //! never take half an answer for a whole one.
 
+pub mod anthropic;
 mod assemble;
+mod chat_completions;
 mod failure;
-mod lenient;
+mod format;
 pub mod probe;
-mod request;
 #[cfg(test)]
 mod served_tests;
 mod url;
@@ -37,11 +38,11 @@ use crate::provider::{
     BoxFuture, Completion, CompletionRequest, FinishReason, Provider, TokenCountSource, TokenSink,
 };
 
-use assemble::{AssembledReply, Assembler, AssemblyError};
+use assemble::{AssembledReply, Assembler, AssemblyError, StreamPiece};
 use failure::{ProviderErrorBody, RequestTarget};
-use lenient::StreamPiece;
+use format::FormatReader;
 
-pub use self::url::chat_url;
+pub use self::format::{ApiAuth, ApiFormat};
 
 /// The largest reply that is read, in bytes. A streamed token takes some 250.
 const REPLY_BYTES_MAX: u64 = 32 << 20;
@@ -51,31 +52,6 @@ const FAILURE_BYTES_MAX: usize = 64 << 10;
 
 /// The longest name of a model that is believed, in bytes.
 const MODEL_BYTES_MAX: usize = 100;
-
-/// How requests prove who sends them.
-#[derive(Debug, Clone)]
-pub enum ApiAuth {
-    /// Not at all.
-    None,
-    /// `Authorization: Bearer KEY`, as nearly everybody wants it.
-    Bearer(Secret),
-    /// `Authorization: KEY`, as Conway wants it.
-    Raw(Secret),
-}
-
-impl ApiAuth {
-    /// The header that proves it, if any does.
-    fn header(&self) -> Option<Header> {
-        match self {
-            Self::None => None,
-            Self::Raw(key) => Some(Header::Secret("authorization", key.clone())),
-            Self::Bearer(key) => {
-                let value = Secret::new(format!("Bearer {}", key.reveal()));
-                Some(Header::Secret("authorization", value))
-            }
-        }
-    }
-}
 
 /// Where the creator mends what a server refuses, in sentences without a full stop.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -95,6 +71,8 @@ pub struct Remedies {
 pub struct Endpoint {
     /// Where it is: `http://host:port`, `https://host/v1` and the like.
     pub base_url: String,
+    /// The format that it speaks.
+    pub format: ApiFormat,
     /// How to prove who we are.
     pub auth: ApiAuth,
     /// The model.
@@ -106,19 +84,20 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// An endpoint with the usual patience: two minutes of silence, which a
+    /// An endpoint of the chat-completions format with the usual patience: two minutes of silence, which a
     /// machine at home may need to read a prompt, ten minutes in all.
     #[must_use]
     pub fn new(base_url: &str, auth: ApiAuth, info: ModelInfo) -> Self {
         let deadlines =
             Deadlines { idle: Duration::from_secs(120), total: Duration::from_secs(600) };
         let remedies = Remedies::default();
-        Self { base_url: base_url.to_owned(), auth, info, deadlines, remedies }
+        let (base_url, format) = (base_url.to_owned(), ApiFormat::default());
+        Self { base_url, format, auth, info, deadlines, remedies }
     }
 }
 
 /// A provider over HTTP.
-pub struct OpenAiCompatible {
+pub struct HttpProvider {
     client: HttpClient,
     url: Url,
     /// The URL as it may be shown.
@@ -127,7 +106,7 @@ pub struct OpenAiCompatible {
     clock: Arc<dyn Clock>,
 }
 
-impl OpenAiCompatible {
+impl HttpProvider {
     /// A provider at an endpoint. Nothing is sent yet.
     ///
     /// # Errors
@@ -137,7 +116,7 @@ impl OpenAiCompatible {
         endpoint: Endpoint,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, InferenceError> {
-        let url = chat_url(&endpoint.base_url)?;
+        let url = endpoint.format.url(&endpoint.base_url)?;
         Ok(Self { client, name: redact::url(&url), url, endpoint, clock })
     }
 
@@ -149,8 +128,8 @@ impl OpenAiCompatible {
         conversation::check(&ask.messages)?;
         let asked = self.clock.now();
         let response = self.send(ask).await?;
-        let mut hearing =
-            ReplyReader { provider: self, assembler: Assembler::default(), first: None };
+        let (format, assembler) = (self.endpoint.format.reader(), Assembler::default());
+        let mut hearing = ReplyReader { provider: self, format, assembler, first: None };
         match (response.status, response.media_type().as_deref()) {
             (200..=299, Some("text/event-stream")) => hearing.stream(response.body, sink).await?,
             (200..=299, Some("application/json")) => hearing.whole(response.body, sink).await?,
@@ -172,11 +151,11 @@ impl OpenAiCompatible {
             Header::Open("content-type", json),
             Header::Open("accept", "text/event-stream, application/json".to_owned()),
         ];
-        headers.extend(self.endpoint.auth.header());
+        headers.extend(self.endpoint.auth.headers());
         let request = HttpRequest {
             headers,
             idempotency_key: ask.name.clone(),
-            body: request::body(&self.endpoint.info, ask)?,
+            body: self.endpoint.format.body(&self.endpoint.info, ask)?,
             deadlines: self.endpoint.deadlines,
             body_bytes_max: REPLY_BYTES_MAX,
             ..HttpRequest::new(HttpMethod::Post, self.url.clone())
@@ -249,13 +228,15 @@ impl OpenAiCompatible {
         let ours = assembled.estimate(ask);
         let (tokens, counted) = match assembled.usage.filter(|usage| self.can_be(usage, ours)) {
             Some(usage) => {
-                let cached = usage.prompt_tokens_details.unwrap_or_default().cached_tokens;
+                let details = usage.prompt_tokens_details.unwrap_or_default();
+                let (cached, cache_write) = (details.cached_tokens, details.cache_write_tokens);
                 let (prompt, completion) = (usage.prompt_tokens, usage.completion_tokens);
                 let counted = match usage.estimated {
                     true => TokenCountSource::Estimated,
                     false => TokenCountSource::Reported,
                 };
-                (TokenCounts { prompt, cached: cached.min(prompt), completion }, counted)
+                let cached = cached.min(prompt);
+                (TokenCounts { prompt, cached, cache_write, completion }, counted)
             }
             None => (ours, TokenCountSource::Estimated),
         };
@@ -296,11 +277,8 @@ impl OpenAiCompatible {
 
     /// A server's words, fit to be shown.
     fn clean(&self, text: &str) -> String {
-        let keys: &[&Secret] = match &self.endpoint.auth {
-            ApiAuth::None => &[],
-            ApiAuth::Bearer(key) | ApiAuth::Raw(key) => &[key],
-        };
-        redact::text(text, keys, failure::TEXT_BYTES_MAX)
+        let keys: Vec<&Secret> = self.endpoint.auth.key().into_iter().collect();
+        redact::text(text, &keys, failure::TEXT_BYTES_MAX)
     }
 
     fn on_the_way(&self, source: NetError) -> InferenceError {
@@ -327,7 +305,7 @@ impl OpenAiCompatible {
     }
 }
 
-impl Provider for OpenAiCompatible {
+impl Provider for HttpProvider {
     fn model(&self) -> &ModelInfo {
         &self.endpoint.info
     }
@@ -358,7 +336,8 @@ struct ReplyTiming {
 
 /// A reply that is being read.
 struct ReplyReader<'a> {
-    provider: &'a OpenAiCompatible,
+    provider: &'a HttpProvider,
+    format: FormatReader,
     assembler: Assembler,
     /// When the first piece of text or of a call was there.
     first: Option<Timestamp>,
@@ -412,7 +391,7 @@ impl ReplyReader<'_> {
         sink: &dyn TokenSink,
     ) -> Result<StreamState, InferenceError> {
         let begun = self.assembler.has_begun();
-        match lenient::piece(&event.data).map_err(|flaw| self.provider.flaw(flaw, begun))? {
+        match self.format.piece(&event.data).map_err(|flaw| self.provider.flaw(flaw, begun))? {
             StreamPiece::Done => {
                 self.assembler.end(FinishReason::Stop);
                 Ok(StreamState::End)

@@ -79,7 +79,10 @@ struct FunctionBody<'a> {
 ///
 /// # Errors
 /// [`InferenceError::Encode`] when it cannot be written.
-pub(super) fn body(info: &ModelInfo, ask: &CompletionRequest) -> Result<Vec<u8>, InferenceError> {
+pub(in crate::providers::http) fn body(
+    info: &ModelInfo,
+    ask: &CompletionRequest,
+) -> Result<Vec<u8>, InferenceError> {
     let allowed: Vec<&ToolSpec> =
         ask.tools.iter().filter(|tool| !ask.left_out.contains(&tool.name)).collect();
     let beside = info.dialect == RequestDialect::Guided && allowed.len() < ask.tools.len();
