@@ -306,7 +306,7 @@ fn local(
 ) -> Result<(Brain, ValueSource), CliError> {
     let local = model_file(flags, in_file).ok_or_else(|| {
         CliError::user("a local model needs both its file and the program that runs it")
-            .hint("give --model FILE.gguf and --helper PROGRAM; `./up` finds both by itself")
+            .hint("give --model FILE.gguf and --helper PROGRAM; `./up --brain local` brings both")
     })?;
     let origin = match (&flags.model, in_file) {
         (Some(_), _) => ValueSource::Flag("--model".to_owned()),

@@ -20,7 +20,12 @@ use crate::world::{Reply, Wallet, World, get, post};
 const PRICES: (i64, i64) = (200, 1000);
 
 pub(crate) async fn funded(upstream: &str) -> (World, String) {
-    let world = World::with_upstream(upstream).await;
+    funded_before(format!(r#"{{"base_url":"{upstream}"}}"#)).await
+}
+
+/// The same with this as the cloud's upstream.
+async fn funded_before(upstream: String) -> (World, String) {
+    let world = World::with(upstream, None).await;
     let wallet = Wallet::new(1);
     let key = world.key(&wallet).await;
     world.give(&wallet, 20);
@@ -242,6 +247,77 @@ faults = ["status:503", "status:400", "cut"]
 async fn parrot(kind: &'static str, text: &'static str) -> String {
     let answer = move || async move { ([("content-type", kind)], text) };
     serve(Router::new().route("/v1/chat/completions", route(answer))).await
+}
+
+/// A cloud before a server that speaks Anthropic's format and says the same to everybody.
+pub(crate) async fn funded_before_anthropic() -> (World, String) {
+    let usage = json!({ "input_tokens": 20, "cache_read_input_tokens": 5, "output_tokens": 7 });
+    let answer = move |body: String| {
+        let asked: Value = serde_json::from_str(&body).unwrap();
+        let is_known = asked["max_tokens"].is_u64() && asked["messages"][0]["role"] == "user";
+        let text = "I am here, all of me.";
+        let whole = json!({
+            "id": "msg_1", "type": "message", "role": "assistant", "model": "claude",
+            "content": [{ "type": "text", "text": text }], "stop_reason": "end_turn", "usage": usage,
+        });
+        let delta = |text: &str| json!({ "type": "text_delta", "text": text });
+        let events = [
+            json!({ "type": "message_start", "message": { "id": "msg_1", "usage": usage } }),
+            json!({ "type": "content_block_start", "index": 0,
+                "content_block": { "type": "text", "text": "" } }),
+            json!({ "type": "ping" }),
+            json!({ "type": "content_block_delta", "index": 0, "delta": delta(&text[..5]) }),
+            json!({ "type": "content_block_delta", "index": 0, "delta": delta(&text[5..]) }),
+            json!({ "type": "content_block_stop", "index": 0 }),
+            json!({ "type": "message_delta", "delta": { "stop_reason": "end_turn" },
+                "usage": { "output_tokens": 7 } }),
+            json!({ "type": "message_stop" }),
+        ];
+        let events: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+        let (kind, said) = match asked["stream"].as_bool() {
+            Some(true) => ("text/event-stream", events),
+            _ => ("application/json", whole.to_string()),
+        };
+        let status = if is_known { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+        async move { (status, [("content-type", kind)], said) }
+    };
+    let url = serve(Router::new().route("/v1/messages", route(answer))).await;
+    let format = r#""format":"anthropic_messages""#;
+    funded_before(format!(r#"{{"base_url":"{url}",{format}}}"#)).await
+}
+
+#[tokio::test]
+async fn a_model_behind_anthropics_format_is_sold_in_the_usual_one() {
+    let (world, key) = funded_before_anthropic().await;
+    let before = world.balance(&key).await;
+    let reply = ask(&world, &key, &body("Hello", r#","max_tokens":50"#)).await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    let whole = reply.json();
+    let choice = &whole["choices"][0];
+    assert_eq!(choice["message"]["content"], "I am here, all of me.");
+    assert_eq!(
+        (&choice["finish_reason"], &whole["object"]),
+        (&json!("stop"), &json!("chat.completion"))
+    );
+    assert_eq!(whole["usage"]["prompt_tokens"], 25);
+    assert_eq!(whole["usage"]["prompt_tokens_details"]["cached_tokens"], 5);
+    assert_eq!(before - world.balance(&key).await, cost(&whole["usage"]));
+
+    let more = r#","stream":true,"max_tokens":50"#;
+    let reply = ask(&world, &key, &body("Hello again", more)).await;
+    let events = reply.body.split("\n\n").filter_map(|event| event.strip_prefix("data: {"));
+    let events: Vec<Value> =
+        events.map(|event| serde_json::from_str(&format!("{{{event}")).unwrap()).collect();
+    let said = events.iter().filter_map(|it| it["choices"][0]["delta"]["content"].as_str());
+    assert_eq!(said.collect::<String>(), "I am here, all of me.");
+    assert!(events.iter().all(|it| it["usage"].is_null()), "nobody asked for that: {}", reply.body);
+    assert!(events.iter().any(|it| it["choices"][0]["finish_reason"] == "stop"), "{}", reply.body);
+    assert!(events.iter().all(|it| it["object"] == "chat.completion.chunk"), "{}", reply.body);
+    assert_eq!(before - world.balance(&key).await, 2 * cost(&whole["usage"]));
+    // What the format cannot say is refused, and costs nothing.
+    let reply = ask(&world, &key, &body("Hello", r#","n":2"#)).await;
+    assert_eq!(reply.status, 400, "{reply:?}");
+    assert_eq!(before - world.balance(&key).await, 2 * cost(&whole["usage"]));
 }
 
 /// An answer with this usage: whole, and as a stream with the usage at its end.

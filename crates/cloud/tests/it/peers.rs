@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
-use crate::chat::{cost, counting, funded, script};
+use crate::chat::{cost, counting, funded, funded_before_anthropic, script};
 use crate::world::Wallet;
 
 #[expect(clippy::disallowed_methods, reason = "whoever starts the test says where they are")]
@@ -57,6 +57,18 @@ async fn python_openai_is_answered_and_charged_exactly() {
     client.args([world.cloud.url(), &key]);
     let charged = costs(client).await;
     assert!(charged.len() == 2 && charged.iter().all(|cost| *cost > 0), "{charged:?}");
+    assert_eq!(before - world.balance(&key).await, charged.iter().sum::<i64>());
+}
+
+#[tokio::test]
+#[ignore = "needs Python packages: ./test --peers"]
+async fn python_openai_is_answered_by_a_model_behind_anthropics_format() {
+    let (world, key) = funded_before_anthropic().await;
+    let before = world.balance(&key).await;
+    let mut client = python();
+    client.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/openai_client.py"));
+    client.args([world.cloud.url(), &key]);
+    let charged = costs(client).await;
     assert_eq!(before - world.balance(&key).await, charged.iter().sum::<i64>());
 }
 

@@ -180,7 +180,7 @@ impl HttpProvider {
         let said = self.said(failure::message(&read));
         match (failure::of_status(self.asked(), status, said), wait) {
             (
-                InferenceError::Status { endpoint, status: status @ (429 | 503), text },
+                InferenceError::Status { endpoint, status: status @ (429 | 503 | 529), text },
                 Some(wait),
             ) => InferenceError::Busy { endpoint, status, text, wait },
             (InferenceError::NoModel { endpoint, model, text, remedy, .. }, _) => {
