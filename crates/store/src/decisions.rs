@@ -96,7 +96,6 @@ pub(crate) fn store(
             Sql(call.id),
             Sql(turn),
             place.map(|(ordinal, _)| Sql(ordinal)),
-            call.provider_id,
             call.tool,
             call.arguments,
             model,
