@@ -248,18 +248,19 @@ CREATE TRIGGER rule_sets_fixed BEFORE UPDATE ON rule_sets BEGIN SELECT RAISE(ABO
 --
 -- Decision and outcome are part of the audit: they are only ever added to, and outlive the turn,
 -- which is therefore no foreign key. The arguments and the result go with the turn; their hashes
--- stay.
+-- stay. Where they are long they are packed by zlib, and are blobs: the shell of SQLite shows
+-- `iif(typeof(result) = 'blob', CAST(sqlar_uncompress(result, 1 << 24) AS TEXT), result)`.
 CREATE TABLE tool_calls (
     seq             INTEGER PRIMARY KEY,
     id              TEXT    NOT NULL UNIQUE,
     turn            INTEGER NOT NULL,
     ordinal         INTEGER,
     tool            TEXT    NOT NULL,
-    arguments       TEXT,
+    arguments       ANY     CHECK (typeof(arguments) IN ('text', 'blob', 'null')),
     source          TEXT    NOT NULL,
     effect          TEXT    NOT NULL CHECK (effect IN ('observes', 'mutates')),
     status          TEXT    CHECK (status IN ('planned', 'started', 'done', 'failed', 'refused', 'invalid', 'skipped', 'unknown', 'not_started')),
-    result          TEXT,
+    result          ANY     CHECK (typeof(result) IN ('text', 'blob', 'null')),
     result_label    TEXT    CHECK (result_label IN ('creator', 'self', 'tool', 'peer', 'web')),
     result_source   TEXT,
     started_at      INTEGER,

@@ -52,10 +52,8 @@ pub(crate) fn take(tx: &Tx<'_>, call: CallId, limit: &RateLimit) -> Result<(), T
 /// Gives back what a call took, where it ended like this for nothing.
 pub(crate) fn give_back(tx: &Tx<'_>, call: CallId, end: CallStatus) -> Result<(), TxError> {
     if !matches!(end, CallStatus::Done | CallStatus::Unknown) {
-        tx.exec(
-            "DELETE FROM rate_uses WHERE call = (SELECT seq FROM tool_calls WHERE id = ?1)",
-            [Sql(call)],
-        )?;
+        let used = "DELETE FROM rate_uses WHERE call = (SELECT seq FROM tool_calls WHERE id = ?1)";
+        tx.exec(used, [Sql(call)])?;
     }
     Ok(())
 }

@@ -5,6 +5,7 @@
 mod alerts;
 mod approvals;
 mod audit;
+mod call_texts;
 mod conversation;
 mod crashes;
 mod egress;
