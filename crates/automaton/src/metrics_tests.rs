@@ -136,7 +136,6 @@ async fn durations_and_calls_are_counted_over_the_life() {
     let turn = store.open_turn(session, Vec::new(), 1).await.unwrap().id;
     let call = |tool: &str| JudgedCall {
         id: id_generator().id(),
-        provider_id: None,
         tool: tool.to_owned(),
         arguments: "{}".to_owned(),
         args_hash: None,

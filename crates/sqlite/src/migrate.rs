@@ -20,8 +20,8 @@ pub struct Migration {
 }
 
 impl Migration {
-    /// The step to `version` (1 for the first, then one more each), what it does in a
-    /// word or two, and its statements.
+    /// The step to `version` (one more each; what is older than the first has an old form),
+    /// what it does in a word or two, and its statements.
     pub const fn new(version: u32, name: &'static str, sql: &'static str) -> Self {
         Self { version, name, sql }
     }
@@ -53,13 +53,22 @@ impl Schema {
         self.migrations.iter().map(|step| step.version).max().unwrap_or(0)
     }
 
+    /// The oldest version that is read.
+    fn oldest(&self) -> u32 {
+        self.migrations.first().map_or(1, |step| step.version)
+    }
+
     /// What a file is by its marks.
     pub(crate) fn kind(&self, marks: Marks) -> Kind {
         match marks {
-            Marks { id, version } if id == self.id && version > 0 => Kind::Ours(version),
+            Marks { id, version } if id == self.id && version >= self.oldest() => {
+                Kind::Ours(version)
+            }
             Marks { id: 0, version: 0 } => Kind::Foreign,
             Marks { id: 0, version } if self.carried == Some(version) => Kind::Carried,
-            Marks { id: 0, version } => Kind::Old { version, carried: self.carried },
+            Marks { id, version } if (id == 0 || id == self.id) && version > 0 => {
+                Kind::Old { version, carried: self.carried }
+            }
             Marks { .. } => Kind::Foreign,
         }
     }

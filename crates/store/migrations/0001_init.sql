@@ -62,7 +62,7 @@ CREATE TABLE wake_events (
     label       TEXT    NOT NULL CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
     source      TEXT    NOT NULL,
     at          INTEGER NOT NULL,
-    session     TEXT    REFERENCES sessions (id),
+    session     INTEGER REFERENCES sessions (seq),
     consumed_at INTEGER,
     CHECK ((session IS NULL) = (consumed_at IS NULL))
 ) STRICT;
@@ -81,7 +81,7 @@ CREATE INDEX wake_events_session ON wake_events (session) WHERE session IS NOT N
 CREATE TABLE turns (
     seq               INTEGER PRIMARY KEY AUTOINCREMENT,
     id                TEXT    NOT NULL UNIQUE,
-    session           TEXT    NOT NULL REFERENCES sessions (id),
+    session           INTEGER NOT NULL REFERENCES sessions (seq),
     status            TEXT    NOT NULL CHECK (status IN ('open', 'judged', 'committed', 'abandoned')),
     thought           TEXT    NOT NULL DEFAULT '',
     opened_at         INTEGER NOT NULL,
@@ -98,10 +98,10 @@ CREATE TABLE turns (
     first_token_ms    INTEGER,
     total_ms          INTEGER,
     asked_at          INTEGER,
-    head              INTEGER REFERENCES prompt_heads (seq),
+    head              INTEGER REFERENCES prompt_parts (seq),
     moment            TEXT,
     history_from      INTEGER,
-    shown             TEXT    CHECK (json_valid(shown)),
+    shown             INTEGER REFERENCES prompt_parts (seq),
     open_sha256       BLOB       CHECK (length(open_sha256) = 32),
     open_chars        INTEGER CHECK (open_chars >= 0),
     open_tokens       INTEGER CHECK (open_tokens >= 0),
@@ -133,7 +133,7 @@ CREATE INDEX turns_committed_at ON turns (committed_at) WHERE committed_at IS NO
 
 -- Costs alone, by turn.
 CREATE VIEW inference_costs AS
-SELECT id AS turn, model, prompt_tokens, cached_tokens, completion_tokens, cost_microcents, first_token_ms, total_ms, judged_at AS at
+SELECT seq AS turn, model, prompt_tokens, cached_tokens, completion_tokens, cost_microcents, first_token_ms, total_ms, judged_at AS at
 FROM turns
 WHERE judged_at IS NOT NULL;
 
@@ -156,7 +156,7 @@ CREATE TABLE inbox_messages (
     claims      INTEGER NOT NULL DEFAULT 0 CHECK (claims >= 0),
     attempts    INTEGER NOT NULL DEFAULT 0 CHECK (attempts >= 0),
     crashes     INTEGER NOT NULL DEFAULT 0 CHECK (crashes >= 0),
-    turn        TEXT    REFERENCES turns (id) ON DELETE SET NULL,
+    turn        INTEGER REFERENCES turns (seq) ON DELETE SET NULL,
     lease_until INTEGER,
     ended_at    INTEGER,
     answered_at INTEGER,
@@ -169,14 +169,13 @@ CREATE TABLE inbox_messages (
 CREATE INDEX inbox_messages_state ON inbox_messages (state, seq);
 CREATE INDEX inbox_messages_turn ON inbox_messages (turn) WHERE turn IS NOT NULL;
 CREATE INDEX inbox_messages_outside ON inbox_messages (seq) WHERE label IN ('peer', 'web');
-CREATE INDEX inbox_messages_open ON inbox_messages (seq) WHERE label = 'creator' AND answered_at IS NULL;
 
 -- What a turn answers: a message of the inbox, which holds the text and its origin, or a text
 -- of its own.
 CREATE TABLE turn_inputs (
-    turn    TEXT    NOT NULL REFERENCES turns (id) ON DELETE CASCADE,
+    turn    INTEGER NOT NULL REFERENCES turns (seq) ON DELETE CASCADE,
     ordinal INTEGER NOT NULL,
-    message TEXT    REFERENCES inbox_messages (id),
+    message INTEGER REFERENCES inbox_messages (seq),
     body    TEXT,
     label   TEXT    CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
     source  TEXT,
@@ -187,12 +186,12 @@ CREATE TABLE turn_inputs (
 CREATE INDEX turn_inputs_message ON turn_inputs (message) WHERE message IS NOT NULL;
 CREATE INDEX turn_inputs_outside ON turn_inputs (turn) WHERE label IN ('peer', 'web');
 
--- The layers of a prompt that stay the same from turn to turn: names and texts, in their
--- order. `sha256` is that of `layers`.
-CREATE TABLE prompt_heads (
+-- What stays the same of prompts from turn to turn, and is kept once: the names and texts of
+-- layers, in their order, and how a history was shown. `sha256` is that of `body`.
+CREATE TABLE prompt_parts (
     seq    INTEGER PRIMARY KEY,
     sha256 BLOB    NOT NULL UNIQUE CHECK (length(sha256) = 32),
-    layers TEXT    NOT NULL CHECK (json_valid(layers))
+    body   TEXT    NOT NULL CHECK (json_valid(body))
 ) STRICT;
 
 -- What the turns before `upto` did, summed up, since the prompt does not show them any more.
@@ -221,13 +220,14 @@ INSERT INTO inference_totals (one, answers, prompt_tokens, cached_tokens, comple
 VALUES (1, 0, 0, 0, 0, 0);
 
 -- Answers that were asked for at a price and not heard yet, by the names that they were asked
--- for with: a cloud says by these what they cost.
+-- for with: a cloud says by these what they cost. `booking` is the row of the ledger.
 CREATE TABLE unsettled_answers (
-    id     TEXT    PRIMARY KEY,
-    turn   TEXT    NOT NULL,
-    cloud  TEXT,
-    most   INTEGER NOT NULL CHECK (most > 0),
-    at     INTEGER NOT NULL
+    id      TEXT    PRIMARY KEY,
+    turn    TEXT    NOT NULL,
+    cloud   TEXT,
+    most    INTEGER NOT NULL CHECK (most > 0),
+    booking INTEGER NOT NULL REFERENCES ledger (seq),
+    at      INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 -- The rules that are asked are nearly always the same ones: each list of them is kept once.
@@ -248,19 +248,19 @@ CREATE TRIGGER rule_sets_fixed BEFORE UPDATE ON rule_sets BEGIN SELECT RAISE(ABO
 --
 -- Decision and outcome are part of the audit: they are only ever added to, and outlive the turn,
 -- which is therefore no foreign key. The arguments and the result go with the turn; their hashes
--- stay.
+-- stay. Where they are long they are packed by zlib, and are blobs: the shell of SQLite shows
+-- `iif(typeof(result) = 'blob', CAST(sqlar_uncompress(result, 1 << 24) AS TEXT), result)`.
 CREATE TABLE tool_calls (
     seq             INTEGER PRIMARY KEY,
     id              TEXT    NOT NULL UNIQUE,
-    turn            TEXT    NOT NULL,
+    turn            INTEGER NOT NULL,
     ordinal         INTEGER,
-    provider_id     TEXT,
     tool            TEXT    NOT NULL,
-    arguments       TEXT,
+    arguments       ANY     CHECK (typeof(arguments) IN ('text', 'blob', 'null')),
     source          TEXT    NOT NULL,
     effect          TEXT    NOT NULL CHECK (effect IN ('observes', 'mutates')),
     status          TEXT    CHECK (status IN ('planned', 'started', 'done', 'failed', 'refused', 'invalid', 'skipped', 'unknown', 'not_started')),
-    result          TEXT,
+    result          ANY     CHECK (typeof(result) IN ('text', 'blob', 'null')),
     result_label    TEXT    CHECK (result_label IN ('creator', 'self', 'tool', 'peer', 'web')),
     result_source   TEXT,
     started_at      INTEGER,
@@ -297,7 +297,7 @@ CREATE TABLE tool_calls (
     CHECK ((result_sha256 IS NULL) = (ended_at IS NULL))
 ) STRICT;
 CREATE INDEX tool_calls_outside ON tool_calls (turn) WHERE result_label IN ('peer', 'web') AND result IS NOT NULL;
-CREATE INDEX tool_calls_decided ON tool_calls (decided_at, outcome) WHERE outcome IS NOT NULL;
+CREATE INDEX tool_calls_decided ON tool_calls (decided_at) WHERE outcome IS NOT NULL;
 CREATE TRIGGER tool_calls_kept BEFORE DELETE ON tool_calls WHEN old.outcome IS NOT NULL OR old.result_sha256 IS NOT NULL
 BEGIN SELECT RAISE(ABORT, 'decisions are never deleted'); END;
 CREATE TRIGGER tool_calls_decisions_fixed
@@ -387,7 +387,7 @@ CREATE TABLE egress (
 -- than any limit looks.
 CREATE TABLE rate_uses (
     rule   TEXT    NOT NULL,
-    call   TEXT    NOT NULL,
+    call   INTEGER NOT NULL,
     at     INTEGER NOT NULL,
     PRIMARY KEY (rule, at, call)
 ) STRICT, WITHOUT ROWID;
@@ -501,7 +501,6 @@ CREATE TABLE payment_steps (
     link    INTEGER,
     sha256  BLOB    CHECK (length(sha256) = 32)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX payment_steps_of ON payment_steps (payment);
 CREATE TRIGGER payment_steps_kept BEFORE DELETE ON payment_steps BEGIN SELECT RAISE(ABORT, 'steps of payments are never deleted'); END;
 CREATE TRIGGER payment_steps_fixed BEFORE UPDATE ON payment_steps WHEN old.sha256 IS NOT NULL BEGIN SELECT RAISE(ABORT, 'steps of payments are never changed'); END;
 
@@ -526,18 +525,22 @@ INSERT INTO audit_head (one, links, sha256) VALUES (1, 0, zeroblob(32));
 
 -- Profit and loss: costs below zero, revenue above, in 10⁻⁶ cents. Only ever added to; a cost
 -- that was booked at its worst case is corrected by another row, which names the one that it
--- `corrects` and counts at its time. `key` makes each booking happen once.
+-- `corrects` and counts at its time, and is the only one that does. `key` makes a booking happen
+-- once that somebody may tell of again; that of an answer has none, and is found by
+-- `unsettled_answers` until it is corrected.
 CREATE TABLE ledger (
     seq      INTEGER PRIMARY KEY AUTOINCREMENT,
-    key      TEXT    NOT NULL UNIQUE,
+    key      TEXT,
     category TEXT    NOT NULL,
     amount   INTEGER NOT NULL CHECK (amount <> 0),
-    turn     TEXT,
+    turn     INTEGER,
     goal     TEXT,
     corrects INTEGER REFERENCES ledger (seq),
     source   TEXT    NOT NULL,
     at       INTEGER NOT NULL
 ) STRICT;
+CREATE UNIQUE INDEX ledger_key ON ledger (key) WHERE key IS NOT NULL;
+CREATE UNIQUE INDEX ledger_corrects ON ledger (corrects) WHERE corrects IS NOT NULL;
 CREATE INDEX ledger_at ON ledger (at);
 CREATE INDEX ledger_goal ON ledger (goal) WHERE goal IS NOT NULL;
 CREATE TRIGGER ledger_kept BEFORE DELETE ON ledger BEGIN SELECT RAISE(ABORT, 'the ledger is only added to'); END;
@@ -710,8 +713,8 @@ CREATE TABLE metric_folds (
 
 -- What is not of the audit goes with its turn.
 CREATE TRIGGER turns_gone AFTER DELETE ON turns BEGIN
-    DELETE FROM tool_calls WHERE turn = old.id AND outcome IS NULL AND result_sha256 IS NULL;
-    UPDATE tool_calls SET provider_id = NULL, arguments = NULL, result = NULL WHERE turn = old.id;
+    DELETE FROM tool_calls WHERE turn = old.seq AND outcome IS NULL AND result_sha256 IS NULL;
+    UPDATE tool_calls SET arguments = NULL, result = NULL WHERE turn = old.seq;
 END;
 
 CREATE TRIGGER turns_folded AFTER DELETE ON turns WHEN old.status = 'committed' BEGIN

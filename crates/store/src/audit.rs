@@ -16,7 +16,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, params};
 
 use crate::Store;
-use crate::codec::{Sql, get, maybe};
+use crate::codec::{CallText, Sql, SqlText, get, maybe};
 use crate::error::{StoreError, TxError, missing};
 use crate::thread::{ConnectionExt, Tx, sql};
 
@@ -340,9 +340,10 @@ fn outside(connection: &Connection) -> Result<Option<ChainProblem>, TxError> {
     let mut statement = connection.prepare_cached(sql!("outcome_results"))?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let result: Option<String> = row.get("result")?;
+        // What cannot be read is not what was hashed.
+        let result = CallText::decode(row.get_ref("result")?);
         let hash: Option<Hash> = maybe(row, "result_sha256")?;
-        if hash.is_none() || hash != result.map(|text| Hash::of(text.as_bytes())) {
+        if hash.is_none() || hash != result.map(|text| Hash::of(text.0.as_bytes())) {
             return Ok(Some(ChainProblem::ResultEdited(row.get("id")?)));
         }
     }

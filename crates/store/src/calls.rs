@@ -18,7 +18,7 @@ use automaton_sqlite::chain::Hash;
 use rusqlite::{Connection, params};
 
 use crate::audit::LinkKind;
-use crate::codec::{Sql, get};
+use crate::codec::{CallText, Sql, get};
 use crate::error::{StoreError, TxError, conflict, missing, unfit};
 use crate::thread::{CommitDurability, ConnectionExt, Tx, WriteOptions, sql};
 use crate::turns::JudgedCall;
@@ -141,9 +141,9 @@ pub(crate) fn finish_all(tx: &Tx<'_>, ends: &[CallEnd]) -> Result<(), TxError> {
 
 pub(crate) fn finish(tx: &Tx<'_>, end: &CallEnd) -> Result<(), TxError> {
     let (call, Labelled { label, source, text }) = (end.call, &end.result);
-    let found = standing(tx, call)?;
+    let (found, stored) = (standing(tx, call)?, Sql(CallText(text.clone())));
     if found == end.status {
-        let params = params![Sql(call), text, Sql(*label), source.as_str()];
+        let params = params![Sql(call), stored, Sql(*label), source.as_str()];
         let same = tx.one(sql!("call_same_result"), params, |_| Ok(()))?.is_some();
         return if same { Ok(()) } else { Err(conflict("call", &call)) };
     }
@@ -155,7 +155,7 @@ pub(crate) fn finish(tx: &Tx<'_>, end: &CallEnd) -> Result<(), TxError> {
     let hash = Sql(Hash::of(text.as_bytes()));
     tx.exec(
         sql!("call_finish"),
-        params![Sql(call), status, text, label, source, duration, hash, Sql(tx.now)],
+        params![Sql(call), status, stored, label, source, duration, hash, Sql(tx.now)],
     )?;
     rates::give_back(tx, call, end.status)?;
     audit::append(tx, LinkKind::Outcome, &call.to_string())

@@ -1,8 +1,11 @@
 //! Pure: how the nouns of the core become columns and come back.
 //!
 //! Ids and names of enumerations are text, times and amounts integers, hashes
-//! blobs. A column that holds anything else is an error of the row; nothing here
+//! blobs. What calls say is text as well, or where it is long a blob of it, packed by
+//! zlib. A column that holds anything else is an error of the row; nothing here
 //! may ever guess a default for it.
+
+use std::ops::RangeInclusive;
 
 use alloy_primitives::{Address, B256};
 use automaton_core::alert::AlertRule;
@@ -23,6 +26,8 @@ use automaton_core::time::{Span, Timestamp};
 use automaton_core::tool::{Effect, Risk};
 use automaton_core::trust::{Label, Labelled};
 use automaton_sqlite::chain::Hash;
+use miniz_oxide::deflate::compress_to_vec_zlib;
+use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
 use rusqlite::Row;
 use rusqlite::types::{
     FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, Type, Value, ValueRef,
@@ -168,6 +173,33 @@ impl SqlText for Hash {
     fn decode(value: ValueRef<'_>) -> Option<Self> {
         // silent-ok: the caller makes an error of the `None`.
         Self::from_slice(value.as_blob().ok()?)
+    }
+}
+
+/// What a call said or gave, which may be long.
+#[derive(Debug)]
+pub(crate) struct CallText(pub(crate) String);
+
+/// Sizes of texts that are packed, in bytes.
+const PACKED_BYTES: RangeInclusive<usize> = 256..=64 << 20;
+/// Of zlib's ten levels: the higher ones save a hundredth more, and take twice as long.
+const PACKED_LEVEL: u8 = 1;
+
+impl SqlText for CallText {
+    fn encode(&self) -> Value {
+        let whole = self.0.as_bytes();
+        let packed = PACKED_BYTES
+            .contains(&whole.len())
+            .then(|| compress_to_vec_zlib(whole, PACKED_LEVEL))
+            .filter(|packed| packed.len() < whole.len());
+        packed.map_or_else(|| Value::Text(self.0.clone()), Value::Blob)
+    }
+
+    fn decode(value: ValueRef<'_>) -> Option<Self> {
+        let ValueRef::Blob(packed) = value else { return Some(Self(text(value)?.to_owned())) };
+        // silent-ok: the caller makes an error of the `None`, here and below.
+        let whole = decompress_to_vec_zlib_with_limit(packed, *PACKED_BYTES.end()).ok()?;
+        String::from_utf8(whole).ok().map(Self)
     }
 }
 

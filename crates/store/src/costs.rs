@@ -14,7 +14,7 @@ use rusqlite::{Connection, params};
 use crate::Store;
 use crate::codec::{Sql, get};
 use crate::error::{StoreError, TxError};
-use crate::ledger::{LedgerBooking, LedgerCategory, book, correct, cost, take_back};
+use crate::ledger::{LedgerBooking, LedgerCategory, book, correct, cost};
 use crate::prompts::{self, PromptRow};
 use crate::thread::{CommitDurability, ConnectionExt, Tx, WriteOptions, sql};
 
@@ -88,10 +88,6 @@ impl CostReservation {
     pub const fn most(&self) -> Microcents {
         self.most
     }
-
-    fn key(&self) -> String {
-        format!("answer:{}", self.id)
-    }
 }
 
 /// What a turn asked its model with.
@@ -132,11 +128,10 @@ impl Store {
             let NewCostReservation { turn, goal, most, cloud } = &answer;
             let asked = CostReservation { id: tx.ids.id(), most: *most };
             let amount = cost(*most).map_err(StoreError::Amount)?;
-            let (key, goal) = (asked.key(), goal.as_deref());
-            let (category, of) = (LedgerCategory::Inference, Some(*turn));
+            let (category, of, goal) = (LedgerCategory::Inference, Some(*turn), goal.as_deref());
             book(
                 tx,
-                &LedgerBooking { key: &key, category, amount, turn: of, goal, source: SOURCE },
+                &LedgerBooking { key: None, category, amount, turn: of, goal, source: SOURCE },
             )?;
             if *most > Microcents::ZERO {
                 let params = params![Sql(asked.id), Sql(*turn), cloud, Sql(*most), Sql(tx.now)];
@@ -237,7 +232,7 @@ impl Store {
 }
 
 fn release(tx: &Tx<'_>, asked: &CostReservation) -> Result<(), TxError> {
-    take_back(tx, &asked.key())?;
+    correct(tx, &asked.name(), None)?;
     tx.exec(FORGET, [Sql(asked.id)])?;
     add_unsettled(tx, -1)
 }
@@ -250,21 +245,21 @@ pub(crate) fn settle(
 ) -> Result<(), TxError> {
     let Usage { prompt_tokens, cached_tokens, completion_tokens, cost: paid, estimated, .. } =
         *usage;
-    if let Some(asked) = asked {
-        tx.exec(FORGET, [Sql(asked.id)])?;
-        add_unsettled(tx, -1)?;
-    }
     match asked.filter(|asked| asked.most != Microcents::ZERO) {
         Some(asked) => {
             let rest = asked.most.minus(paid).map_err(StoreError::Amount)?;
-            correct(tx, &asked.key(), rest)?;
+            correct(tx, &asked.name(), Some(rest))?;
         }
         None => {
-            let key = format!("answer:{}", tx.ids.id::<HoldId>());
             let amount = cost(paid).map_err(StoreError::Amount)?;
             let (category, turn, goal) = (LedgerCategory::Inference, Some(turn), None);
-            book(tx, &LedgerBooking { key: &key, category, amount, turn, goal, source: SOURCE })?;
+            let key = None;
+            book(tx, &LedgerBooking { key, category, amount, turn, goal, source: SOURCE })?;
         }
+    }
+    if let Some(asked) = asked {
+        tx.exec(FORGET, [Sql(asked.id)])?;
+        add_unsettled(tx, -1)?;
     }
     let params = params![prompt_tokens, cached_tokens, completion_tokens, Sql(paid), estimated];
     tx.exec(sql!("totals_add"), params)?;

@@ -13,7 +13,7 @@ use rusqlite::{Connection, Row, params};
 use serde::Serialize;
 
 use crate::audit::{self, LinkKind};
-use crate::codec::{Sql, get, json_of, maybe};
+use crate::codec::{CallText, Sql, get, json_of, maybe};
 use crate::error::{StoreError, TxError};
 use crate::thread::{ConnectionExt, Tx, sql};
 use crate::turn_details::IntentDetails;
@@ -96,13 +96,12 @@ pub(crate) fn store(
             Sql(call.id),
             Sql(turn),
             place.map(|(ordinal, _)| Sql(ordinal)),
-            call.provider_id,
             call.tool,
-            call.arguments,
+            Sql(CallText(call.arguments.clone())),
             model,
             Sql(call.mutates),
             place.map(|(_, status)| Sql(status)),
-            result.map(|result| result.text.as_str()),
+            result.map(|result| Sql(CallText(result.text.clone()))),
             result.map(|result| Sql(result.label)),
             result.map(|result| result.source.as_str()),
             call.args_hash.map(|hash| *hash.as_bytes()),

@@ -111,7 +111,6 @@ fn record(tx: &Tx<'_>, new: &NewEgress) -> Result<CallId, TxError> {
     let (outcome, code) = (decision.outcome, &decision.code);
     let judged = JudgedCall {
         id,
-        provider_id: None,
         tool: TOOL.to_owned(),
         arguments: String::new(),
         args_hash: None,

@@ -9,7 +9,7 @@ use automaton_core::trust::Labelled;
 use rusqlite::{Connection, Params, Row};
 
 use crate::Store;
-use crate::codec::{Sql, get, labelled, maybe};
+use crate::codec::{CallText, Sql, get, labelled, maybe};
 use crate::error::{StoreError, TxError};
 use crate::reader::TurnRef;
 use crate::thread::{ConnectionExt, Tx, sql};
@@ -97,15 +97,15 @@ fn record(row: &Row<'_>) -> rusqlite::Result<TurnRecord> {
 }
 
 fn call(row: &Row<'_>) -> rusqlite::Result<CallRecord> {
-    let result: Option<String> = row.get("result")?;
-    let result = result.map(|text| -> rusqlite::Result<_> {
+    let result: Option<CallText> = maybe(row, "result")?;
+    let result = result.map(|CallText(text)| -> rusqlite::Result<_> {
         let source: String = row.get("result_source")?;
         Ok(Labelled::new(get(row, "result_label")?, &source, text))
     });
     Ok(CallRecord {
         id: get(row, "id")?,
         tool: row.get("tool")?,
-        arguments: row.get("arguments")?,
+        arguments: get::<CallText>(row, "arguments")?.0,
         status: get(row, "status")?,
         result: result.transpose()?,
         duration: maybe::<Span>(row, "duration_ms")?.map(Into::into),

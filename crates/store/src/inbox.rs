@@ -134,10 +134,10 @@ fn receive(tx: &Tx<'_>, body: &Labelled, dedup: Option<&str>) -> Result<MessageI
     Ok(id)
 }
 
-/// Claims the oldest waiting messages for a turn.
+/// Claims the oldest waiting messages for the turn of a number.
 pub(crate) fn claim(
     tx: &Tx<'_>,
-    turn: TurnId,
+    turn: u64,
     claims: ClaimOptions,
 ) -> Result<Vec<ReceivedMessage>, TxError> {
     let lease_until = Sql(tx.now.after(CLAIM_LEASE));

@@ -55,8 +55,8 @@ impl Store {
 
 /// One booking.
 pub(crate) struct LedgerBooking<'a> {
-    /// What makes it one booking.
-    pub(crate) key: &'a str,
+    /// What makes it one booking, where somebody may tell of it again.
+    pub(crate) key: Option<&'a str>,
     pub(crate) category: LedgerCategory,
     /// Below zero for a cost.
     pub(crate) amount: Microcents,
@@ -80,16 +80,11 @@ fn book_at(tx: &Tx<'_>, booking: &LedgerBooking<'_>, at: Timestamp) -> Result<()
     Ok(())
 }
 
-/// Takes a booking back, if there is one, and once only.
-pub(crate) fn take_back(tx: &Tx<'_>, key: &str) -> Result<(), TxError> {
-    tx.exec(sql!("ledger_correct"), params![key, format!("{key}:back"), None::<i64>])?;
-    Ok(())
-}
-
-/// Corrects a booking, if there is one, by an amount, and once only.
-pub(crate) fn correct(tx: &Tx<'_>, key: &str, by: Microcents) -> Result<(), TxError> {
-    if by != Microcents::ZERO {
-        tx.exec(sql!("ledger_correct"), params![key, format!("{key}:rest"), Sql(by)])?;
+/// Corrects a booking, by its key or its unsettled answer, if there is one and nothing has
+/// corrected it; without an amount it is taken back.
+pub(crate) fn correct(tx: &Tx<'_>, of: &str, by: Option<Microcents>) -> Result<(), TxError> {
+    if by != Some(Microcents::ZERO) {
+        tx.exec(sql!("ledger_correct"), params![of, by.map(Sql)])?;
     }
     Ok(())
 }
@@ -133,7 +128,8 @@ pub(crate) fn book_cost(
     let key = format!("{}:{}", category.name(), paid.key);
     let amount = cost(paid.amount).map_err(StoreError::Amount)?;
     let (turn, goal, source) = (None, None, &*paid.from);
-    book_at(tx, &LedgerBooking { key: &key, category, amount, turn, goal, source }, paid.at)
+    let key = Some(&*key);
+    book_at(tx, &LedgerBooking { key, category, amount, turn, goal, source }, paid.at)
 }
 
 pub(crate) fn book_income(
@@ -153,7 +149,8 @@ pub(crate) fn book_income(
         None => {}
     }
     let (turn, goal) = (None, None);
-    let booking = LedgerBooking { key: &key, category, amount: *amount, turn, goal, source: from };
+    let key = Some(&*key);
+    let booking = LedgerBooking { key, category, amount: *amount, turn, goal, source: from };
     book_at(tx, &booking, *at)?;
     Ok(true)
 }

@@ -97,7 +97,7 @@ pub(crate) fn open_at(
             text: row.get("body")?,
             at: get(row, "received_at")?,
             seen: get::<InboxState>(row, "state")? != InboxState::Received,
-            seq: maybe(row, "turn_seq")?,
+            seq: maybe(row, "turn")?,
             file: row.get("file")?,
         })
     })?;

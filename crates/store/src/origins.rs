@@ -9,7 +9,7 @@ use automaton_core::trust::Label;
 use rusqlite::{Connection, params};
 
 use crate::Store;
-use crate::codec::get;
+use crate::codec::{CallText, get, maybe};
 use crate::error::{StoreError, TxError};
 use crate::thread::{ConnectionExt, Tx, sql};
 
@@ -55,11 +55,14 @@ fn origin(connection: &Connection, value: &TargetValue) -> Result<ValueOrigin, T
     };
     let outside = connection
         .all(sql!("outside_texts"), params![word, from], |row| {
-            Ok((get::<Label>(row, "label")?, row.get::<_, String>("text")?))
+            let has = |text: &CallText| text.0.to_ascii_lowercase().contains(word);
+            let (text, said) = (get(row, "text")?, maybe(row, "said")?);
+            // A result that repeats what its call said has not named it.
+            let names = has(&text) && !said.is_some_and(|said| has(&said)) && value.is_in(&text.0);
+            Ok((get::<Label>(row, "label")?, names))
         })?
         .into_iter()
-        .filter(|(_, text)| value.is_in(text))
-        .map(|(label, _)| label)
+        .filter_map(|(label, names)| names.then_some(label))
         .max();
     let named = connection
         .all(sql!("creator_texts"), params![word], |row| row.get::<_, String>("text"))?

@@ -21,7 +21,7 @@ use crate::approval_requests::{ApprovalRequest, ask};
 use crate::audit::{self, LinkKind};
 use crate::codec::{Sql, SqlText, get, maybe};
 use crate::error::{StoreError, TxError, missing, unfit};
-use crate::ledger::{LedgerBooking, LedgerCategory, book, cost, take_back};
+use crate::ledger::{LedgerBooking, LedgerCategory, book, correct, cost};
 use crate::thread::{CommitDurability, ConnectionExt, Tx, WriteOptions, sql};
 
 /// How a payment goes on, or ends.
@@ -385,7 +385,7 @@ pub(crate) fn advance(tx: &Tx<'_>, id: PaymentId, step: &PaymentStep) -> Result<
     log(tx, id, next.name(), detail, Label::Own, "treasury")?;
     match (next, found.terms.money.rail()) {
         (PaymentState::Submitted, Rail::Credits) => charge(tx, &found),
-        (PaymentState::Failed | PaymentState::Expired, _) => take_back(tx, &key_of(id)),
+        (PaymentState::Failed | PaymentState::Expired, _) => correct(tx, &key_of(id), None),
         _ => Ok(()),
     }
 }
@@ -401,7 +401,7 @@ fn charge(tx: &Tx<'_>, payment: &Payment) -> Result<(), TxError> {
     let PaymentReason { turn, goal, .. } = &payment.terms.why;
     let (key, goal) = (key_of(payment.id), goal.as_deref());
     let (turn, source) = (*turn, payment.terms.origin.as_str());
-    book(tx, &LedgerBooking { key: &key, category, amount: worth, turn, goal, source })
+    book(tx, &LedgerBooking { key: Some(&key), category, amount: worth, turn, goal, source })
 }
 
 fn key_of(id: PaymentId) -> String {
@@ -424,7 +424,7 @@ fn log(
 }
 
 fn turn_of(connection: &Connection, call: CallId) -> rusqlite::Result<Option<TurnId>> {
-    let statement = "SELECT turn FROM tool_calls WHERE id = ?1";
+    let statement = "SELECT t.id AS turn FROM tool_calls AS c JOIN turns AS t ON t.seq = c.turn WHERE c.id = ?1";
     connection.one(statement, [Sql(call)], |row| get(row, "turn"))
 }
 

@@ -1,4 +1,4 @@
-//! `turns`, once more, and `prompt_heads`: what each turn asked its model with.
+//! `turns`, once more, and `prompt_parts`: what each turn asked its model with.
 //!
 //! A prompt is kept as far as nothing else in the record holds it. Of a layer that can
 //! be made again only the hash and the size are kept, so that whoever makes it again
@@ -65,14 +65,17 @@ pub(crate) fn keep(
     let PromptRow { shown, open, digest, .. } = prompt;
     let layers = serde_json::to_string(head)
         .map_err(|source| StoreError::Json { what: "the head of a prompt", source })?;
-    let sha256 = Hash::of(layers.as_bytes());
-    let head = "INSERT OR IGNORE INTO prompt_heads (sha256, layers) VALUES (?1, ?2)";
-    tx.exec(head, params![Sql(sha256), layers])?;
+    let part = |body: &str| -> Result<_, TxError> {
+        let sha256 = Sql(Hash::of(body.as_bytes()));
+        let part = "INSERT OR IGNORE INTO prompt_parts (sha256, body) VALUES (?1, ?2)";
+        tx.exec(part, params![sha256, body])?;
+        Ok(sha256)
+    };
     let kept = tx.exec(
         sql!("prompt_keep"),
         params![
             Sql(turn),
-            Sql(sha256),
+            part(&layers)?,
             status,
             history_from.map(Sql),
             hash(history),
@@ -87,7 +90,7 @@ pub(crate) fn keep(
             prompt.window_tokens,
             prompt.answer_tokens,
             Sql(at),
-            shown,
+            shown.as_deref().map(part).transpose()?,
             hash(open),
             open.chars,
             open.tokens,
@@ -141,7 +144,7 @@ fn of_turn(
             head: json_of(row, "layers")?,
             status: row.get("moment")?,
             history_from: maybe(row, "history_from")?,
-            shown: row.get("shown")?,
+            shown: row.get("view")?,
             open: layer(row, "open")?,
             digest: layer(row, "digest")?,
             history: layer(row, "history")?,

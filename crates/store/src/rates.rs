@@ -43,7 +43,8 @@ pub(crate) fn take(tx: &Tx<'_>, call: CallId, limit: &RateLimit) -> Result<(), T
         return Err(unfit("call", &call, why));
     }
     tx.exec("DELETE FROM rate_uses WHERE rule = ?1 AND at <= ?2", params![limit.rule, Sql(since)])?;
-    let statement = "INSERT INTO rate_uses (rule, call, at) VALUES (?1, ?2, ?3)";
+    let statement = "INSERT INTO rate_uses (rule, call, at) \
+         VALUES (?1, (SELECT seq FROM tool_calls WHERE id = ?2), ?3)";
     tx.exec(statement, params![limit.rule, Sql(call), Sql(tx.now)])?;
     Ok(())
 }
@@ -51,7 +52,8 @@ pub(crate) fn take(tx: &Tx<'_>, call: CallId, limit: &RateLimit) -> Result<(), T
 /// Gives back what a call took, where it ended like this for nothing.
 pub(crate) fn give_back(tx: &Tx<'_>, call: CallId, end: CallStatus) -> Result<(), TxError> {
     if !matches!(end, CallStatus::Done | CallStatus::Unknown) {
-        tx.exec("DELETE FROM rate_uses WHERE call = ?1", [Sql(call)])?;
+        let used = "DELETE FROM rate_uses WHERE call = (SELECT seq FROM tool_calls WHERE id = ?1)";
+        tx.exec(used, [Sql(call)])?;
     }
     Ok(())
 }

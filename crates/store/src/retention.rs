@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `turns` | the old go, but for the newest |
 //! | `turn_inputs` | go with their turn |
-//! | `prompt_heads` | go with their last prompt |
+//! | `prompt_parts` | go with their last prompt |
 //! | `inbox_messages` | the old go that were answered or given up, once no turn shows them |
 //! | `outbox_messages` | the old go |
 //! | `wake_events` | the old go that were consumed |
@@ -125,8 +125,7 @@ fn delete(tx: &Tx<'_>, limits: RetentionPolicy) -> Result<RetentionResult, TxErr
     // Turns first: what only they refer to can then go with the same call.
     let turns = batch(sql!("prune_turns"), limits.turns_kept)?;
     if turns > 0 {
-        let heads = "DELETE FROM prompt_heads WHERE seq NOT IN (SELECT head FROM turns WHERE head IS NOT NULL)";
-        tx.exec(heads, [])?;
+        tx.exec(sql!("prune_prompt_parts"), [])?;
     }
     Ok(RetentionResult {
         turns,

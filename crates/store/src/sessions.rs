@@ -97,10 +97,8 @@ fn open(tx: &Tx<'_>, causes: &[WakeCause]) -> Result<SessionId, TxError> {
         }
     }
     let session: SessionId = tx.ids.id();
-    tx.exec(
-        "INSERT INTO sessions (id, opened_at) VALUES (?1, ?2)",
-        params![Sql(session), Sql(tx.now)],
-    )?;
+    let insert = "INSERT INTO sessions (id, opened_at) VALUES (?1, ?2)";
+    tx.exec(insert, params![Sql(session), Sql(tx.now)])?;
     wakes::consume(tx, causes, session)?;
     life::set_sleep(tx, None)?;
     Ok(session)

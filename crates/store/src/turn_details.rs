@@ -140,12 +140,12 @@ fn gather(connection: &Connection, which: TurnRef) -> Result<Option<TurnDetails>
         Ok((maybe(row, "asked_at")?, maybe(row, "judged_at")?))
     })?;
     let (asked_at, judged_at) = times.unwrap_or_default();
-    let woke = "SELECT * FROM wake_events WHERE session = ?1 ORDER BY seq";
+    let woke = "SELECT * FROM wake_events WHERE session = (SELECT session FROM turns WHERE id = ?1) ORDER BY seq";
     let efforts = connection.all(sql!("efforts_of"), [Sql(turn.id)], effort)?;
     Ok(Some(TurnDetails {
         asked_at,
         judged_at,
-        woke: connection.all(woke, [Sql(turn.session)], |row| {
+        woke: connection.all(woke, [Sql(turn.id)], |row| {
             let cause = WakeCause { source: get(row, "cause")?, reason: labelled(row, "reason")? };
             Ok(WakeCauseDetails { at: get(row, "at")?, cause })
         })?,

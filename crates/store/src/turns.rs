@@ -62,8 +62,6 @@ pub struct Judgement {
 pub struct JudgedCall {
     /// Our id of it.
     pub id: CallId,
-    /// What the provider calls it; need not be unique.
-    pub provider_id: Option<String>,
     /// The tool, as the model named it.
     pub tool: String,
     /// The arguments as JSON text, as the model wrote them.
@@ -248,24 +246,25 @@ pub(crate) fn open(
         tx.exec(statement, [Sql(claimer)])?;
     }
     let id: TurnId = tx.ids.id();
-    tx.exec(sql!("turn_open"), params![Sql(id), Sql(session), Sql(tx.now)])?;
+    let seq = tx.one(sql!("turn_open"), params![Sql(id), Sql(session), Sql(tx.now)], |row| {
+        get(row, "seq")
+    })?;
+    let seq: u64 = seq.ok_or_else(|| missing("turn", &id))?;
     let claims = ClaimOptions { most: claims.most.min(CLAIMED_PER_TURN_MAX), ..claims };
-    let messages = inbox::claim(tx, id, claims)?;
+    let messages = inbox::claim(tx, seq, claims)?;
     let mut ordinal = 0_u32;
     for Labelled { label, source, text } in extra {
         let (none, label, source) = (None::<&str>, Sql(*label), source.as_str());
-        tx.exec(sql!("turn_input"), params![Sql(id), ordinal, none, text, label, source])?;
+        tx.exec(sql!("turn_input"), params![Sql(seq), ordinal, none, text, label, source])?;
         ordinal += 1;
     }
     for message in &messages {
         let none = None::<&str>;
-        tx.exec(sql!("turn_input"), params![Sql(id), ordinal, Sql(message.id), none, none, none])?;
+        tx.exec(sql!("turn_input"), params![Sql(seq), ordinal, Sql(message.id), none, none, none])?;
         ordinal += 1;
     }
     wakes::consume_answered(tx, session)?;
-    let statement = "SELECT seq FROM turns WHERE id = ?1";
-    let seq = tx.one(statement, [Sql(id)], |row| get(row, "seq"))?;
-    Ok(OpenedTurn { id, seq: seq.ok_or_else(|| missing("turn", &id))?, messages })
+    Ok(OpenedTurn { id, seq, messages })
 }
 
 fn judge(tx: &Tx<'_>, judgement: &Judgement) -> Result<(), TxError> {

@@ -387,7 +387,6 @@ impl CallRow<'_> {
     fn row(&self, status: CallStatus, result: Option<&str>, intents: Vec<Intent>) -> JudgedCall {
         JudgedCall {
             id: self.id,
-            provider_id: self.call.provider_id.clone(),
             tool: self.call.tool.clone(),
             arguments: self.call.arguments.clone(),
             args_hash: None,

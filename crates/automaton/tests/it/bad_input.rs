@@ -255,7 +255,7 @@ pub(super) fn unshared(world: &World, options: &[&str], script: &str) -> Process
 fn a_full_disk_loses_nothing() {
     let script = r#"
         mkdir "$2/small"
-        mount -t tmpfs -o size=240k,mode=700 tmpfs "$2/small"
+        mount -t tmpfs -o size=190k,mode=700 tmpfs "$2/small"
         "$1" up --direct --brain script --home "$2/small/home" >/dev/null || echo "first: $?"
         mount -o remount,size=50m tmpfs "$2/small"
         printf 'title = "r"\n[[step]]\nsay = "I am still here."\n' > "$2/rest.toml"

@@ -11,6 +11,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use automaton_core::record::CallRecord;
+use automaton_store::Reader;
 use automaton_testkit::world::{ProcessOutput, World};
 use serde_json::{Value, json};
 
@@ -229,14 +231,14 @@ fn what_came_in_and_is_long_stands_where_no_command_sees_it() {
 }
 
 /// What calls gave: the tool, the result and its label.
-#[expect(clippy::disallowed_methods, reason = "as above")]
 fn results(world: &World) -> Vec<(String, String, String)> {
-    let raw = rusqlite::Connection::open(world.state_db()).unwrap();
-    let all =
-        "SELECT tool, result, result_label FROM tool_calls WHERE ordinal IS NOT NULL ORDER BY seq";
-    let mut statement = raw.prepare(all).unwrap();
-    let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
-    statement.query_map([], read).unwrap().map(Result::unwrap).collect()
+    let turns = Reader::open(&world.state_db()).unwrap().recent_turns(0, 1000).unwrap();
+    let calls = turns.into_iter().flat_map(|turn| turn.calls);
+    let read = |call: CallRecord| {
+        let result = call.result.unwrap();
+        (call.tool, result.text, result.label.name().to_owned())
+    };
+    calls.map(read).collect()
 }
 
 #[test]

@@ -255,7 +255,7 @@ fn without_any_network_it_lives_all_the_same() {
 
 #[test]
 fn a_disk_that_is_full_costs_no_second_payment() {
-    for size in ["320k", "380k", "580k", "620k"] {
+    for size in ["320k", "380k", "440k", "480k"] {
         let script = format!(
             "mkdir \"$2/small\"\n\
              mount -t tmpfs -o size={size},mode=700 tmpfs \"$2/small\"\n\

@@ -65,7 +65,7 @@ fn the_pragmas_hold() {
             .unwrap()
     };
     assert_eq!(ask(&connection, "journal_mode"), "wal".to_owned().into());
-    assert_eq!(ask(&connection, "page_size"), 1024.into());
+    assert_eq!(ask(&connection, "page_size"), 512.into());
     assert_eq!(ask(&connection, "foreign_keys"), 1.into());
     assert_eq!(ask(&connection, "busy_timeout"), 5000.into());
     assert_eq!(ask(&connection, "synchronous"), 1.into());
@@ -156,6 +156,10 @@ fn the_old_form_is_refused_with_what_to_do_and_left_alone() {
     let hint = error.hint().unwrap();
     let moved = format!("To begin anew, move {} into another folder", path.display());
     assert!(hint.starts_with(&moved) && hint.contains("left as it is"), "{hint}");
+    let (_home, path) = home();
+    drop(open(&path, &ONE).unwrap());
+    let folded = Schema::new(7, &[SECOND]);
+    assert!(matches!(refused(&path, &folded), SqliteError::OldForm { version: 1, .. }));
 }
 
 #[test]

@@ -1,5 +1,5 @@
 SELECT category, sum(amount) AS amount
 FROM ledger
-WHERE turn = ?1
+WHERE turn = (SELECT seq FROM turns WHERE id = ?1)
 GROUP BY category
 ORDER BY category

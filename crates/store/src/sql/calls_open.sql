@@ -1,4 +1,4 @@
 SELECT id, status
 FROM tool_calls
-WHERE turn = ?1 AND status IN ('planned', 'started')
+WHERE turn = (SELECT seq FROM turns WHERE id = ?1) AND status IN ('planned', 'started')
 ORDER BY ordinal

@@ -3,7 +3,7 @@
 SELECT EXISTS (
     SELECT 1
     FROM sessions AS s
-    JOIN wake_events AS w ON w.session = s.id
+    JOIN wake_events AS w ON w.session = s.seq
     WHERE (w.cause = 'manual' OR w.label = 'creator')
       AND s.seq > coalesce(
         (SELECT max(seq) FROM sessions

@@ -1,5 +1,5 @@
 SELECT d.*
 FROM policy_decisions AS d
 JOIN tool_calls AS c ON c.id = d.id
-WHERE d.turn = ?1
+WHERE d.turn = (SELECT seq FROM turns WHERE id = ?1)
 ORDER BY c.ordinal, c.seq

@@ -1,4 +1,4 @@
 SELECT id, effect, started_at, intents
 FROM tool_calls
-WHERE turn = ?1 AND ordinal IS NOT NULL
+WHERE turn = (SELECT seq FROM turns WHERE id = ?1) AND ordinal IS NOT NULL
 ORDER BY ordinal

@@ -1,4 +1,4 @@
 SELECT id, attempts, crashes
 FROM inbox_messages
-WHERE turn = ?1 AND state = 'in_progress'
+WHERE turn = (SELECT seq FROM turns WHERE id = ?1) AND state = 'in_progress'
 ORDER BY seq

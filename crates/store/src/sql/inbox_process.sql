@@ -1,3 +1,3 @@
 UPDATE inbox_messages
 SET state = 'processed', lease_until = NULL, ended_at = ?2
-WHERE turn = ?1 AND state = 'in_progress'
+WHERE turn = (SELECT seq FROM turns WHERE id = ?1) AND state = 'in_progress'

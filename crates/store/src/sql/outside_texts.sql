@@ -1,20 +1,20 @@
--- Texts of others with a word, from one turn on; what has no turn yet is the newest. A
--- result that repeats what its call said has not named it.
-SELECT label, text FROM (
-    SELECT m.label, m.body AS text, coalesce(t.seq, 9223372036854775807) AS seq
-    FROM inbox_messages AS m LEFT JOIN turns AS t ON t.id = m.turn
+-- Texts of others with a word, from one turn on; what has no turn yet is the newest. Results
+-- come all, with what their call said: either may be packed.
+SELECT label, text, said FROM (
+    SELECT m.label, m.body AS text, coalesce(m.turn, 9223372036854775807) AS seq, NULL AS said
+    FROM inbox_messages AS m
     WHERE m.label IN ('peer', 'web')
     UNION ALL
-    SELECT i.label, i.body, t.seq
-    FROM turn_inputs AS i JOIN turns AS t ON t.id = i.turn
+    SELECT i.label, i.body, i.turn, NULL
+    FROM turn_inputs AS i
     WHERE i.label IN ('peer', 'web')
     UNION ALL
-    SELECT c.result_label, c.result, t.seq
-    FROM tool_calls AS c JOIN turns AS t ON t.id = c.turn
-    WHERE c.result_label IN ('peer', 'web') AND c.result IS NOT NULL AND instr(lower(c.arguments), ?1) = 0
+    SELECT c.result_label, c.result, c.turn, c.arguments
+    FROM tool_calls AS c
+    WHERE c.result_label IN ('peer', 'web') AND c.result IS NOT NULL
     UNION ALL
-    SELECT f.label, f.value, 9223372036854775807
+    SELECT f.label, f.value, 9223372036854775807, NULL
     FROM semantic_memory AS f
     WHERE f.label IN ('peer', 'web')
 )
-WHERE seq >= ?2 AND instr(lower(text), ?1) > 0
+WHERE seq >= ?2 AND (said IS NOT NULL OR instr(lower(text), ?1) > 0)

@@ -1,3 +1,3 @@
-SELECT turns.*, prompt_heads.layers
-FROM turns JOIN prompt_heads ON prompt_heads.seq = turns.head
+SELECT turns.*, head.body AS layers, (SELECT body FROM prompt_parts WHERE seq = turns.shown) AS view
+FROM turns JOIN prompt_parts AS head ON head.seq = turns.head
 WHERE turns.id = ?1

@@ -5,7 +5,7 @@ WHERE seq IN (
     SELECT seq
     FROM inbox_messages AS old
     WHERE state IN ('processed', 'failed')
-      AND NOT EXISTS (SELECT 1 FROM turn_inputs WHERE message = old.id)
+      AND NOT EXISTS (SELECT 1 FROM turn_inputs WHERE message = old.seq)
       AND (label <> 'creator' OR state = 'failed' OR answered_at IS NOT NULL
            OR seq <= (SELECT seq FROM inbox_messages ORDER BY seq DESC LIMIT 1 OFFSET ?3))
       AND seq NOT IN (SELECT seq FROM inbox_messages ORDER BY seq DESC LIMIT ?2)

@@ -5,8 +5,8 @@ WHERE seq IN (
     SELECT seq
     FROM sessions AS old
     WHERE ended_at IS NOT NULL
-      AND NOT EXISTS (SELECT 1 FROM turns WHERE session = old.id)
-      AND NOT EXISTS (SELECT 1 FROM wake_events WHERE session = old.id)
+      AND NOT EXISTS (SELECT 1 FROM turns WHERE session = old.seq)
+      AND NOT EXISTS (SELECT 1 FROM wake_events WHERE session = old.seq)
       AND seq NOT IN (SELECT seq FROM sessions ORDER BY seq DESC LIMIT ?2)
       AND (ended_at < ?1 OR seq <= (SELECT seq FROM sessions ORDER BY seq DESC LIMIT 1 OFFSET ?3))
     ORDER BY seq

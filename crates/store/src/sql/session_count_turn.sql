@@ -1,3 +1,3 @@
 UPDATE sessions
 SET turns = turns + 1
-WHERE id = (SELECT session FROM turns WHERE id = ?1)
+WHERE seq = (SELECT session FROM turns WHERE id = ?1)

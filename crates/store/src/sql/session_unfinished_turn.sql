@@ -1,5 +1,5 @@
 SELECT id
 FROM turns
-WHERE session = ?1 AND status IN ('open', 'judged')
+WHERE session = (SELECT seq FROM sessions WHERE id = ?1) AND status IN ('open', 'judged')
 ORDER BY seq
 LIMIT 1

@@ -1,3 +1,3 @@
 UPDATE wake_events
-SET session = ?5, consumed_at = ?6
+SET session = (SELECT seq FROM sessions WHERE id = ?5), consumed_at = ?6
 WHERE session IS NULL AND cause = ?1 AND reason = ?2 AND label = ?3 AND source = ?4

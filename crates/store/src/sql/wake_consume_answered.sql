@@ -1,5 +1,5 @@
 UPDATE wake_events
-SET session = ?1, consumed_at = ?2
+SET session = (SELECT seq FROM sessions WHERE id = ?1), consumed_at = ?2
 WHERE session IS NULL
   AND cause = 'inbox'
   AND NOT EXISTS (SELECT 1 FROM inbox_messages WHERE state = 'received')

@@ -1,7 +1,7 @@
 INSERT INTO wake_events (cause, reason, label, source, at)
 SELECT cause, reason, label, source, at
 FROM wake_events AS told
-WHERE session = ?1
+WHERE session = (SELECT seq FROM sessions WHERE id = ?1)
   AND cause IN ('birth', 'heartbeat', 'manual')
   AND (SELECT turns FROM sessions WHERE id = ?1) = 0
   AND NOT EXISTS (

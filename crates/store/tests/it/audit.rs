@@ -72,7 +72,7 @@ async fn every_tampering_is_found() {
         ("UPDATE tool_calls SET decided_at = decided_at + 1", edited),
         ("UPDATE tool_calls SET args_sha256 = zeroblob(32)", edited),
         ("UPDATE tool_calls SET effect = 'observes'", edited),
-        ("UPDATE tool_calls SET turn = 'x' || turn, ordinal = 7 WHERE seq = 3", edited),
+        ("UPDATE tool_calls SET turn = turn + 1, ordinal = 7 WHERE seq = 3", edited),
         (
             "UPDATE tool_calls SET intents = '[]' WHERE seq = (SELECT max(seq) FROM tool_calls)",
             edited,
@@ -126,7 +126,7 @@ async fn a_call_that_nobody_judged_is_found() {
         format!(
             "INSERT INTO tool_calls (id, turn, ordinal, tool, source, effect, status, \
              result_label, result_source, started_at, {columns}) \
-             VALUES ('forged', 't', 0, 'exec', 'model', 'mutates', 'done', 'tool', 'exec', 1, {values})"
+             VALUES ('forged', 7, 0, 'exec', 'model', 'mutates', 'done', 'tool', 'exec', 1, {values})"
         )
     };
     let decision = "intents, outcome, code, reason, risk, rules, rules_triggered, input_label, \

@@ -77,7 +77,7 @@ struct Driver {
     running: Option<CallId>,
     promised: BTreeSet<MessageId>,
     started: BTreeMap<CallId, u32>,
-    consumed: BTreeMap<i64, String>,
+    consumed: BTreeMap<i64, i64>,
 }
 
 impl Driver {
@@ -247,8 +247,8 @@ impl Driver {
     fn check_messages(&self) {
         let raw = self.world.raw();
         let statement = "SELECT m.id, m.state, count(t.id) FROM inbox_messages AS m \
-            LEFT JOIN turn_inputs AS i ON i.message = m.id \
-            LEFT JOIN turns AS t ON t.id = i.turn AND t.status = 'committed' GROUP BY m.id";
+            LEFT JOIN turn_inputs AS i ON i.message = m.seq \
+            LEFT JOIN turns AS t ON t.seq = i.turn AND t.status = 'committed' GROUP BY m.id";
         let mut statement = raw.prepare(statement).unwrap();
         let mut rows = statement.query([]).unwrap();
         let mut found = BTreeSet::new();
@@ -283,8 +283,8 @@ impl Driver {
         let mut statement = raw.prepare(statement).unwrap();
         let mut rows = statement.query([]).unwrap();
         while let Some(row) = rows.next().unwrap() {
-            let (seq, session): (i64, String) = (row.get(0).unwrap(), row.get(1).unwrap());
-            let before = self.consumed.entry(seq).or_insert_with(|| session.clone());
+            let (seq, session): (i64, i64) = (row.get(0).unwrap(), row.get(1).unwrap());
+            let before = self.consumed.entry(seq).or_insert(session);
             assert_eq!(*before, session, "the event {seq} was consumed twice");
         }
     }

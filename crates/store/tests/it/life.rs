@@ -89,7 +89,7 @@ async fn a_session_consumes_its_events_and_ends_the_sleep() {
 /// Why a wake cycle began, from its rows.
 fn causes_on_record(world: &World, session: SessionId) -> Vec<String> {
     let raw = world.raw();
-    let statement = "SELECT w.reason FROM sessions AS s JOIN wake_events AS w ON w.session = s.id \
+    let statement = "SELECT w.reason FROM sessions AS s JOIN wake_events AS w ON w.session = s.seq \
                      WHERE s.id = ?1 ORDER BY w.seq";
     let mut statement = raw.prepare(statement).unwrap();
     let rows = statement.query_map([session.to_string()], |row| row.get(0)).unwrap();

@@ -5,6 +5,7 @@
 mod alerts;
 mod approvals;
 mod audit;
+mod call_texts;
 mod conversation;
 mod crashes;
 mod egress;
@@ -316,7 +317,6 @@ fn decision(outcome: DecisionOutcome) -> NewDecision {
 fn planned(id: CallId) -> JudgedCall {
     JudgedCall {
         id,
-        provider_id: Some("call_0".to_owned()),
         tool: "exec".to_owned(),
         arguments: r#"{"command":"ls"}"#.to_owned(),
         args_hash: None,

@@ -205,7 +205,6 @@ fn row(id: automaton_core::id::CallId, decision: automaton_policy::Decision) -> 
     let names = |ids: &[automaton_policy::RuleId]| ids.iter().map(ToString::to_string).collect();
     JudgedCall {
         id,
-        provider_id: None,
         tool: "exec".to_owned(),
         arguments: "{\"command\":\"ls -la\"}".to_owned(),
         args_hash: Some(ArgsHash::of(&json!({ "command": "ls -la" }))),
