@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use automaton_core::secret::Secret;
+use automaton_net::{PrivateAuthorities, TrustError};
 
 /// The automaton's home directory; by default `.automaton` in [`HOME`].
 pub(crate) const AUTOMATON_HOME: &str = "AUTOMATON_HOME";
@@ -37,6 +38,11 @@ pub(crate) const COLUMNS: &str = "COLUMNS";
 pub(crate) const TZ: &str = "TZ";
 /// Where a home that is thrown away afterwards is made; by default `/tmp`.
 pub(crate) const TMPDIR: &str = "TMPDIR";
+
+/// A file with certificates of authorities that are believed beside public ones.
+pub(crate) const SSL_CERT_FILE: &str = PrivateAuthorities::FILE;
+/// Folders with such files, between colons.
+pub(crate) const SSL_CERT_DIR: &str = PrivateAuthorities::FOLDERS;
 
 /// What the environment says. A variable that is set to nothing counts as not set.
 #[derive(Debug, Clone, Default)]
@@ -69,6 +75,10 @@ pub(crate) struct Environment {
     pub(crate) tz: Option<String>,
     /// [`COLUMNS`], where it is a number.
     pub(crate) columns: Option<usize>,
+    /// [`SSL_CERT_FILE`].
+    pub(crate) authorities_file: Option<PathBuf>,
+    /// [`SSL_CERT_DIR`].
+    pub(crate) authorities_folders: Vec<PathBuf>,
 }
 
 impl Environment {
@@ -91,7 +101,21 @@ impl Environment {
             tz: text(TZ),
             // silent-ok: what is no number means nothing, as to every program.
             columns: text(COLUMNS).and_then(|columns| columns.parse().ok()),
+            authorities_file: variable(SSL_CERT_FILE).map(PathBuf::from),
+            authorities_folders: variable(SSL_CERT_DIR)
+                .map(|folders| std::env::split_paths(&folders).collect())
+                .unwrap_or_default(),
         }
+    }
+}
+
+impl Environment {
+    /// The authorities that the operator trusts beside public ones.
+    ///
+    /// # Errors
+    /// [`TrustError`], which names the file and the variable.
+    pub(crate) fn authorities(&self) -> Result<PrivateAuthorities, TrustError> {
+        PrivateAuthorities::read(self.authorities_file.as_deref(), &self.authorities_folders)
     }
 }
 

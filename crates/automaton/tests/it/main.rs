@@ -36,6 +36,7 @@ mod spending;
 mod storm;
 mod talk;
 mod traps;
+mod trust;
 mod words;
 
 use std::fs;

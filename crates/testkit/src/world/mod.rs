@@ -87,6 +87,8 @@ pub struct World {
     arguments: Vec<OsString>,
     /// Where whoever starts the program stands, see [`World::standing_in`].
     stand: Option<PathBuf>,
+    /// Variables of the environment beside those of every world.
+    variables: Vec<(&'static str, OsString)>,
     /// Shared with every run, so that no process loses its home.
     dir: Arc<TempDir>,
 }
@@ -101,7 +103,14 @@ impl World {
         let dir = Arc::new(TempDir::new()?);
         let home = dir.path().join("home");
         fault::mark_home(&home)?;
-        Ok(Self { program: program.into(), home, arguments: Vec::new(), stand: None, dir })
+        Ok(Self {
+            program: program.into(),
+            home,
+            arguments: Vec::new(),
+            stand: None,
+            variables: Vec::new(),
+            dir,
+        })
     }
 
     /// Has the automaton think with a story, given as text.
@@ -134,6 +143,13 @@ impl World {
     #[must_use]
     pub fn standing_in(mut self, folder: PathBuf) -> Self {
         self.stand = Some(folder);
+        self
+    }
+
+    /// Sets a variable of the environment of everything that is started.
+    #[must_use]
+    pub fn variable(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
+        self.variables.push((name, value.into()));
         self
     }
 
@@ -224,6 +240,7 @@ impl World {
             .env("HOME", stand)
             .env("TMPDIR", self.dir.path())
             .env("AUTOMATON_HOME", &self.home)
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .current_dir(stand)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
