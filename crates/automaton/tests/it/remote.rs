@@ -4,6 +4,7 @@
 mod deaths;
 mod elsewhere;
 mod story;
+mod transcripts;
 
 use automaton_core::event::Event;
 use automaton_core::faults::FaultPoint;

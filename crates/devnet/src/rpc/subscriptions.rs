@@ -28,7 +28,7 @@ const REMEMBERED_MAX: usize = 256;
 
 /// What a subscription is told of.
 #[derive(Debug, Clone)]
-enum Subject {
+enum SubscriptionSubject {
     /// The header of each new block.
     Heads,
     /// What contracts log.
@@ -39,7 +39,7 @@ enum Subject {
 
 #[derive(Debug)]
 struct Subscription {
-    subject: Subject,
+    subject: SubscriptionSubject,
     /// The first block that it is told of.
     since: u64,
 }
@@ -62,7 +62,7 @@ pub(super) struct TooSlow;
 /// What a subscription is named by.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-enum SubjectName {
+enum SubscriptionName {
     NewHeads,
     Logs,
     NewPendingTransactions,
@@ -176,7 +176,7 @@ impl SubscriptionSet {
     }
 }
 
-impl Subject {
+impl SubscriptionSubject {
     /// What it finds in a block, as JSON.
     fn found(&self, block: &Block) -> Vec<Box<RawValue>> {
         let found: Vec<RpcResult> = match self {
@@ -197,20 +197,20 @@ impl Subject {
 }
 
 /// What a client subscribes to, as it names it.
-fn subject(params: Params<'_>) -> Result<Subject, RpcError> {
-    let (name, more): (SubjectName, Option<Box<RawValue>>) = read(params, 1, 2)?;
+fn subject(params: Params<'_>) -> Result<SubscriptionSubject, RpcError> {
+    let (name, more): (SubscriptionName, Option<Box<RawValue>>) = read(params, 1, 2)?;
     let wrong = |error: serde_json::Error| RpcError::new(PARAMS, error.to_string());
     Ok(match (name, more) {
-        (SubjectName::NewHeads, _) => Subject::Heads,
-        (SubjectName::Logs, more) => {
+        (SubscriptionName::NewHeads, _) => SubscriptionSubject::Heads,
+        (SubscriptionName::Logs, more) => {
             let filter = more.map(|it| serde_json::from_str::<Filter>(it.get())).transpose();
             // It is told of new blocks, whichever it names.
             let Filter { address, topics, .. } = filter.map_err(wrong)?.unwrap_or_default();
-            Subject::Logs(Box::new(Filter { address, topics, ..Filter::new() }))
+            SubscriptionSubject::Logs(Box::new(Filter { address, topics, ..Filter::new() }))
         }
-        (SubjectName::NewPendingTransactions, more) => {
+        (SubscriptionName::NewPendingTransactions, more) => {
             let whole = more.map(|it| serde_json::from_str::<bool>(it.get())).transpose();
-            Subject::Transactions { whole: whole.map_err(wrong)?.unwrap_or_default() }
+            SubscriptionSubject::Transactions { whole: whole.map_err(wrong)?.unwrap_or_default() }
         }
     })
 }

@@ -11,7 +11,7 @@ use automaton_script::fault::{self, FIRED};
 use serde_json::json;
 
 use super::elsewhere::{Elsewhere, Killed, LIMIT, Shop, books, count, dollars};
-use crate::money::ask;
+use crate::money::{ask, serve_goods};
 
 /// It rents a machine, gives, and buys at a seller's. What it can make again it makes again:
 /// gifts and purchases are the same ones then, and a machine would be another one.
@@ -83,8 +83,13 @@ fn run_errands(dies: Option<(Dies, &str)>) -> Passed {
         _ => never(point),
     };
     town.arm(Killed::Chain, &charge(Dies::Chain, FaultPoint::ChainActDone));
-    town.arm(Killed::Cloud, &charge(Dies::Cloud, FaultPoint::SettlementBegun));
     let shop = town.shop();
+    // A machine ends with its cloud, and begins again with it.
+    town.arm(Killed::Cloud, &charge(Dies::Cloud, FaultPoint::SettlementBegun));
+    let start = format!("POST {}/start", shop.machine);
+    let started = ask(&town.cloud, &shop.home, &start, &json!({}));
+    assert_eq!(started.0, 200, "{}", started.1);
+    serve_goods(&town.cloud, &shop.home, &shop.machine);
     town.ask_to_buy_and_give(&shop);
     let had = credits_of(&town, &shop);
     let before = (town.arrivals(Killed::Cloud).len(), town.arrivals(Killed::Chain).len());
@@ -101,24 +106,33 @@ fn run_errands(dies: Option<(Dies, &str)>) -> Passed {
     if let Some((Dies::Own, charge)) = dies {
         let fired = fs::read_to_string(town.world.home().join(FIRED)).unwrap_or_default();
         assert_eq!(fired.trim(), charge.split(':').next().unwrap(), "{what}: nobody died");
-        let restarts = count(events, |event| matches!(event, Event::AgentRestarted { .. }));
-        assert_eq!(restarts, 1, "{what}\n{}", lived.stdout);
+        // A signer that dies before its agent asked for anything comes back alone.
+        let restarted = |event: &Event| {
+            matches!(event, Event::AgentRestarted { .. } | Event::ServiceRestarted { .. })
+        };
+        assert!(count(events, restarted) >= 1, "{what}\n{}", lived.stdout);
     }
     let says = |event: &Event| matches!(event, Event::MessageSent { body, .. } if body.text == "That is done.");
     assert_eq!(count(events, says), 1, "{what}: the story did not go on\n{}", lived.stdout);
     let ended = books(events);
     let all = ended.bought.plus(ended.pending).unwrap();
     assert_eq!(all, dollars(5), "{what}: {ended:?}");
-    assert_eq!(ended.sent, Microcents::from_cents(60).unwrap(), "{what}: {ended:?}");
-    assert_eq!(ended.signed, Some(MicroUsdc::new(5_010_000)), "{what}: {ended:?}");
+    let sent = Microcents::from_cents(60).unwrap();
+    assert_eq!(ended.sent, sent, "{what}: {ended:?}\n{}", lived.stdout);
     // Its machine, from which it sells, costs a little each minute.
     let given = credits_of(&town, &shop) - had;
     assert!((59_800_000..=60_000_000).contains(&given), "{what}: the friend got {given}");
-    // What sells in a machine ends with its cloud, and takes nothing then.
+    // What sells in a machine ends with its cloud, and takes nothing then; and without a signer
+    // a call fails, which is told and not repeated.
     let (wallet, seller) = (town.holds(&town.wallet()), town.holds(&shop.address));
-    let is_open = matches!(dies, Some((Dies::Cloud, _))) && seller == 0;
-    assert!(is_open || seller == 10_000, "{what}: the seller has {seller}");
+    let may_fail = match dies {
+        Some((Dies::Cloud, _)) => true,
+        Some((_, charge)) => charge.starts_with("signer-"),
+        None => false,
+    };
+    assert!(may_fail && seller == 0 || seller == 10_000, "{what}: the seller has {seller}");
     assert_eq!(wallet, 15_000_000 - seller, "{what}");
+    assert_eq!(ended.moved, Some(MicroUsdc::new(5_000_000 + seller)), "{what}: {ended:?}");
     let (_, rented) = ask(&town.cloud, town.world.home(), "GET /v1/sandboxes", &json!({}));
     let rented = rented["sandboxes"].as_array().unwrap().len();
     assert!(rented <= 1, "{what}: {rented} machines");
@@ -155,19 +169,19 @@ fn killed_at(dies: Dies, charges: impl IntoIterator<Item = String>) {
 }
 
 /// The most telling of all, which every run of the tests has: the signature of the purchase is
-/// on record and was not sent; the gift is made and not booked; the seller was paid and the
-/// goods are not there; the cloud has sent what it cannot remember having sent.
+/// on record and was not sent; the gift is made and not booked; it is booked, and whoever asked
+/// for it was not told; the seller was paid and the goods are not there; the cloud has sent what
+/// it cannot remember having sent. The others take minutes together: `./test --slow`.
 #[test]
 fn killed_where_it_would_pay_twice_it_pays_once() {
-    killed_at(Dies::Own, ["payment-signed", "payment-answered:2"].map(str::to_owned));
+    killed_at(Dies::Own, ["payment-signed", "payment-answered:2", "call-ran:3"].map(str::to_owned));
 }
 
 /// As well, for a seller and for those whom it lives from.
 #[test]
 fn killed_where_others_would_take_twice_they_take_once() {
     killed_at(Dies::Own, ["payment-answered:3".to_owned()]);
-    // The first settlement is the shop's own purchase.
-    killed_at(Dies::Cloud, ["settlement-broadcast:2".to_owned()]);
+    killed_at(Dies::Cloud, ["settlement-broadcast".to_owned()]);
 }
 
 #[test]

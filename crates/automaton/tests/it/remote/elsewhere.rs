@@ -20,7 +20,7 @@ use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
 use super::story;
-use crate::money::{call, sell};
+use crate::money::{call, sell_from};
 use crate::{GAS, gas_signer, paying_world};
 
 /// Long enough for key derivations on a loaded machine.
@@ -165,6 +165,12 @@ impl Elsewhere {
                 "id": MODEL, "input_microcents_per_million": 20_000_000_u64,
                 "output_microcents_per_million": 20_000_000_u64,
                 "context_window": 32_768, "max_output_tokens": 1024, "supports_tools": true,
+            }, {
+                // The one that is asked for where nobody names another.
+                "id": "gpt-5.2", "upstream_id": MODEL,
+                "input_microcents_per_million": 175_000_000_u64,
+                "output_microcents_per_million": 1_400_000_000_u64,
+                "context_window": 400_000, "max_output_tokens": 128_000, "supports_tools": true,
             }],
         });
         let path = world.dir().join("cloud.json");
@@ -255,7 +261,8 @@ impl Elsewhere {
         }
         own(&["topup", "5"], &key);
         own(&["provision", "--cloud", &self.cloud], &key);
-        Shop { url: sell(&self.cloud, &home), home, address }
+        let (url, machine) = sell_from(&self.cloud, &home);
+        Shop { url, home, address, machine }
     }
 
     /// Tells the life what its creator wants: to buy there, and to give to whoever it is.
@@ -337,6 +344,8 @@ pub(super) struct Shop {
     pub(super) url: String,
     pub(super) home: PathBuf,
     pub(super) address: String,
+    /// The path of its machine in the cloud's API.
+    pub(super) machine: String,
 }
 
 pub(super) fn dollars(dollars: i64) -> Microcents {
