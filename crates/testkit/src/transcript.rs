@@ -27,10 +27,10 @@ pub fn commands_below(document: &str, heading: &str) -> Vec<ShownCommand> {
 }
 
 /// The words of a text with what differs from run to run taken out of them: addresses and
-/// hashes, ids, and numbers, which times and amounts are made of.
+/// hashes, ids, and numbers, which times and amounts are made of, seconds or thousandths.
 #[must_use]
 pub fn words(text: &str) -> String {
-    text.split_whitespace().map(word).collect::<Vec<_>>().join(" ")
+    text.split_whitespace().map(word).collect::<Vec<_>>().join(" ").replace("# ms", "# s")
 }
 
 fn word(word: &str) -> String {
@@ -63,8 +63,8 @@ mod tests {
 
     #[test]
     fn what_differs_from_run_to_run_is_taken_out_and_nothing_else() {
-        let text = "2026-11-22 Paid $5,000.12 to\n  0xAb12, (01M88GNVDJPK5XX8DVHPJ2H2RG). At http://127.0.0.1:80/v1!";
-        assert_eq!(words(text), "#-#-# Paid $# to …, (…). At http://#:#/v#!");
+        let text = "2026-11-22 In 12.5 ms paid $5,000.12 to\n  0xAb12, (01M88GNVDJPK5XX8DVHPJ2H2RG). At http://127.0.0.1:80/v1!";
+        assert_eq!(words(text), "#-#-# In # s paid $# to …, (…). At http://#:#/v#!");
     }
 
     #[test]

@@ -161,7 +161,6 @@ fn charges(passed: &[FaultPoint], before: usize, wanted: &[FaultPoint]) -> Vec<S
 fn killed_at(dies: Dies, charges: impl IntoIterator<Item = String>) {
     let mut killed = 0;
     for charge in charges {
-        println!("{dies:?} dies at {charge}");
         run_errands(Some((dies, &charge)));
         killed += 1;
     }

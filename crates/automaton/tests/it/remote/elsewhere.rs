@@ -28,6 +28,9 @@ pub(super) const LIMIT: Duration = Duration::from_secs(120);
 /// Whom the cloud has its customers pay.
 pub(super) const PAY_TO: &str = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
 
+/// What gives an address so many base units of the token, and waits until they are there.
+type Faucet = Box<dyn Fn(&str, u64)>;
+
 /// A chain that somebody else runs, and how a life is told of it.
 pub(crate) struct ChainPlace {
     pub(crate) id: u64,
@@ -36,9 +39,8 @@ pub(crate) struct ChainPlace {
     pub(crate) usdc: String,
     /// The row of the networks that the life is configured with.
     pub(crate) network: &'static str,
-    /// What gives an address so many base units of the token, and waits until they are there;
-    /// without it the chain has a faucet that `fund` knows.
-    pub(crate) give: Option<Box<dyn Fn(&str, u64)>>,
+    /// What gives people what they have; without it the chain has a faucet that `fund` knows.
+    pub(crate) give: Option<Faucet>,
 }
 
 /// A process of somebody else that a test may see die.
