@@ -20,10 +20,16 @@ pub fn commands_below(document: &str, heading: &str) -> Vec<ShownCommand> {
     let fenced = below.split_once("```text\n").map_or("", |(_, fenced)| fenced);
     let fenced = fenced.split_once("\n```").map_or("", |(fenced, _)| fenced);
     let parts = fenced.split("$ ").filter(|part| !part.is_empty());
-    let commands = parts.map(|part| part.split_once('\n').unwrap_or((part, "")));
-    commands
-        .map(|(command, told)| ShownCommand { command: command.to_owned(), told: told.to_owned() })
-        .collect()
+    parts.map(shown).collect()
+}
+
+/// A command may go over several lines in single quotes.
+fn shown(part: &str) -> ShownCommand {
+    let ends = part.match_indices('\n').map(|(at, _)| at);
+    let is_whole = |at: &usize| part[..*at].matches('\'').count() % 2 == 0;
+    let end = ends.into_iter().find(is_whole).unwrap_or(part.len());
+    let told = part[end..].trim_start_matches('\n').to_owned();
+    ShownCommand { command: part[..end].to_owned(), told }
 }
 
 /// The words of a text with what differs from run to run taken out of them: addresses and
@@ -69,11 +75,11 @@ mod tests {
 
     #[test]
     fn commands_are_found_with_what_they_printed() {
-        let document = "## A\n```text\n$ no\n```\n## B\nWords.\n\n```text\n$ one \"two\"\nthree\n  $0.5\n$ four\n```\n";
+        let document = "## A\n```text\n$ no\n```\n## B\nWords.\n\n```text\n$ one 'two\n  too'\nthree\n  $0.5\n$ four\n```\n";
         let shown = commands_below(document, "## B");
         let pairs: Vec<_> =
             shown.iter().map(|one| (one.command.as_str(), one.told.as_str())).collect();
-        assert_eq!(pairs, [("one \"two\"", "three\n  $0.5\n"), ("four", "")]);
+        assert_eq!(pairs, [("one 'two\n  too'", "three\n  $0.5\n"), ("four", "")]);
         assert_eq!(commands_below(document, "## C"), []);
     }
 }

@@ -35,6 +35,7 @@ mod sandbox;
 mod spending;
 mod storm;
 mod talk;
+mod transcripts;
 mod traps;
 mod trust;
 mod words;

@@ -312,6 +312,11 @@ impl Elsewhere {
         self.again(who, &["--fault", charge]);
     }
 
+    /// Starts one of the others again.
+    pub(super) fn restart(&mut self, who: Killed) {
+        self.again(who, &[]);
+    }
+
     /// Waits until one of the others has died at its fault point, and starts it where it was.
     pub(super) fn revive(&mut self, who: Killed) {
         let service = match who {
