@@ -25,9 +25,9 @@ pub fn commands_below(document: &str, heading: &str) -> Vec<ShownCommand> {
 
 /// A command may go over several lines in single quotes.
 fn shown(part: &str) -> ShownCommand {
-    let ends = part.match_indices('\n').map(|(at, _)| at);
-    let is_whole = |at: &usize| part[..*at].matches('\'').count() % 2 == 0;
-    let end = ends.into_iter().find(is_whole).unwrap_or(part.len());
+    let mut ends = part.match_indices('\n').map(|(at, _)| at);
+    let is_whole = |at: &usize| part[..*at].matches('\'').count().is_multiple_of(2);
+    let end = ends.find(is_whole).unwrap_or(part.len());
     let told = part[end..].trim_start_matches('\n').to_owned();
     ShownCommand { command: part[..end].to_owned(), told }
 }
