@@ -25,6 +25,7 @@ use crate::handles::Handles;
 use crate::heartbeat;
 use crate::money;
 use crate::prompt::HistoryCache;
+use crate::release;
 use crate::settings::Settings;
 use crate::survival;
 use crate::tasks::{BackgroundTasks, shutdown_requested};
@@ -169,6 +170,7 @@ async fn run_cycles(
     let (mut turns, mut claim) = (recovered, ClaimLimit::default());
     let turns_max = ctx.settings.pace.turns_max;
     settle_unsettled(&ctx.deps).await;
+    release::tell_of_released(&ctx.deps).await?;
     money::look(ctx, TopUpTrigger::Start).await;
     loop {
         if turns_max.is_some_and(|max| turns >= max) {

@@ -51,6 +51,9 @@ pub struct Books {
     pub left: Option<Microcents>,
     /// What the agent's record says was paid.
     pub paid: MicroUsdc,
+    /// What was signed for payments that are not over: the chain may have moved it already.
+    #[serde(default)]
+    pub unconfirmed: MicroUsdc,
     /// What the chain says of these payments' authorizations: used.
     pub moved: Option<MicroUsdc>,
     /// The sum of the payments in the agent's record that were ever signed.
@@ -89,7 +92,7 @@ impl Books {
     #[must_use]
     pub fn agree(&self) -> bool {
         self.may_be_gone()
-            && self.moved == Some(self.paid)
+            && self.moved.is_some_and(|moved| self.may_have_moved(moved))
             && self.signed.is_some_and(|signed| self.may_be_signed(signed))
     }
 
@@ -102,6 +105,12 @@ impl Books {
         let (Ok(Some(gone)), Ok(most)) = (self.gone(), most) else { return false };
         let fits = |gone: Microcents| least <= gone && gone <= most;
         fits(gone) || gone.plus(self.pending).is_ok_and(fits)
+    }
+
+    /// Whether what the chain moved is what was paid, but for payments that are not over.
+    fn may_have_moved(&self, moved: MicroUsdc) -> bool {
+        let most = self.paid.plus(self.unconfirmed);
+        self.paid <= moved && most.is_ok_and(|most| moved <= most)
     }
 
     /// Whether the signer's sum is the record's, but for payments that were given up.
@@ -132,6 +141,14 @@ mod tests {
     #[test]
     fn equal_books_agree_to_the_last_unit() {
         assert!(books().agree());
+        // A payment that was sent, and that the chain may have moved or not.
+        let unconfirmed = MicroUsdc::new(10_000);
+        for (moved, agrees) in
+            [(4_990_000, false), (5_000_000, true), (5_010_000, true), (5_020_000, false)]
+        {
+            let moved = Some(MicroUsdc::new(moved));
+            assert_eq!(Books { moved, unconfirmed, ..books() }.agree(), agrees, "{moved:?}");
+        }
         let off = Some(Microcents::new(499_971_199));
         assert!(!Books { left: off, ..books() }.agree());
         let rented = Microcents::new(1);

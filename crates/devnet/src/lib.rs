@@ -86,7 +86,8 @@ impl Devnet {
         let mut tasks = JoinSet::new();
         let (pool, blocks) = TransactionPool::new();
         tasks.spawn(pool::mine(Arc::clone(&node), blocks));
-        tasks.spawn(rpc::serve(listener, RpcState { node: Arc::clone(&node), pool }, stopped));
+        let state = RpcState::new(Arc::clone(&node), pool, stopped.clone());
+        tasks.spawn(rpc::serve(listener, state, stopped));
         Ok(Self { address, node, stop, tasks })
     }
 

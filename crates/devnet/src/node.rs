@@ -13,6 +13,7 @@ use std::sync::Arc;
 use alloy_primitives::{B256, Bytes};
 use automaton_core::faults::{FaultPoint, Faults};
 use automaton_core::time::Clock;
+use tokio::sync::watch;
 
 use crate::chain::{Chain, ChainOperation, ChainRefusal, OperationOutcome, PendingTransaction};
 use crate::error::DevnetError;
@@ -31,6 +32,8 @@ pub(crate) struct Node {
     faults: Arc<dyn Faults>,
     /// What its clients wait for.
     pub(crate) filters: FilterTable,
+    /// Counts what was done, for those who are to hear of it.
+    changes: watch::Sender<u64>,
 }
 
 impl Node {
@@ -54,7 +57,19 @@ impl Node {
         };
         let filters = FilterTable::default();
         let data = data.map(Path::to_owned);
-        Ok(Self { chain, journal, data, broken: None, clock, faults, filters })
+        let changes = watch::Sender::new(0);
+        Ok(Self { chain, journal, data, broken: None, clock, faults, filters, changes })
+    }
+
+    /// What changes whenever something was done.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// What was done is on disk, and may be told.
+    fn publish(&mut self) {
+        self.broken = None;
+        self.changes.send_modify(|count| *count = count.wrapping_add(1));
     }
 
     /// Begins again from the log where the disk was full and has room again.
@@ -112,7 +127,7 @@ impl Node {
         if done == Ok(OperationOutcome::Reverted) {
             self.filters.rewind(self.chain.height());
         }
-        self.broken = None;
+        self.publish();
         done
     }
 
@@ -134,7 +149,7 @@ impl Node {
             _ => Some(ChainOperation::Transactions { raws, time }),
         };
         match act.map_or(Ok(()), |act| self.store(act)) {
-            Ok(()) => self.broken = None,
+            Ok(()) => self.publish(),
             Err(broken) => told.iter_mut().filter(|told| told.is_ok()).for_each(|told| {
                 *told = Err(broken.clone());
             }),

@@ -3,7 +3,7 @@
 //! A request is sent again only when its caller says that it may be, and an
 //! origin that fails again and again is left alone for a while. Must never follow
 //! a redirection, keep a cookie, or take a proxy or a certificate from the
-//! environment.
+//! environment: authorities of the operator's own come by [`PrivateAuthorities`].
 
 pub(crate) mod resolve;
 
@@ -27,6 +27,7 @@ use crate::request::HttpRequest;
 use crate::response::{Countdown, HttpResponse};
 use crate::retry::{REPEATS_MAX, back_off, is_retryable, retry_after};
 use crate::ssrf::{AddressScope, classify};
+use crate::trust::PrivateAuthorities;
 
 use resolve::{ForbiddenAddressError, Resolver};
 
@@ -44,6 +45,8 @@ pub struct HttpClientConfig {
     pub retry_policy: RetryPolicy,
     /// What spreads the waits before a request is sent again.
     pub entropy: Arc<dyn Entropy>,
+    /// Whom it believes beside public authorities.
+    pub authorities: PrivateAuthorities,
 }
 
 impl Default for HttpClientConfig {
@@ -54,6 +57,7 @@ impl Default for HttpClientConfig {
             connect: CONNECT,
             retry_policy: RetryPolicy::default(),
             entropy: Arc::new(SystemEntropy),
+            authorities: PrivateAuthorities::installed(),
         }
     }
 }
@@ -178,7 +182,7 @@ impl HttpClient {
 fn build(config: &HttpClientConfig, reach: AddressScope) -> Result<reqwest::Client, NetError> {
     let setup = |source: reqwest::Error| NetError::Setup { source: Box::new(source) };
     reqwest::Client::builder()
-        .tls_backend_preconfigured(tls()?)
+        .tls_backend_preconfigured(tls(&config.authorities)?)
         .dns_resolver(Resolver::new(reach))
         .redirect(reqwest::redirect::Policy::none())
         .no_proxy()
@@ -190,17 +194,20 @@ fn build(config: &HttpClientConfig, reach: AddressScope) -> Result<reqwest::Clie
 }
 
 /// TLS over ring, which needs no more than a C compiler, with Mozilla's roots
-/// compiled in. The machine's own store would follow the environment
-/// (`SSL_CERT_FILE`), is missing in small containers and can be widened by
-/// other programs; whom an agent with money believes is part of the program.
-/// The price is that a changed root comes with the next version of it.
-pub(crate) fn tls() -> Result<rustls::ClientConfig, NetError> {
+/// compiled in. The machine's own store is missing in small containers and can be widened
+/// by other programs; whom an agent with money believes is part of the program, and what
+/// its operator adds by name. The price is that a changed root comes with the next version.
+pub(crate) fn tls(authorities: &PrivateAuthorities) -> Result<rustls::ClientConfig, NetError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut roots = rustls::RootCertStore::empty();
     roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+    let setup = |source: rustls::Error| NetError::Setup { source: Box::new(source) };
+    for certificate in authorities.certificates() {
+        roots.add(certificate.into_owned()).map_err(setup)?;
+    }
     let config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|source| NetError::Setup { source: Box::new(source) })?;
+        .map_err(setup)?;
     Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
 

@@ -118,8 +118,8 @@ pub enum NetError {
     #[error("{origin} shows a certificate that is not trusted")]
     #[class(
         Config,
-        hint = "a public authority has to have signed the certificate for this name; a server of \
-                your own network can be named with http://"
+        hint = "a public authority has to have signed the certificate for this name; where it was \
+                one of your own, name the file of its certificate (PEM) in SSL_CERT_FILE"
     )]
     Untrusted {
         /// Where the request would have gone.

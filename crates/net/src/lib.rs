@@ -21,6 +21,7 @@ pub mod response;
 pub mod retry;
 pub mod sse;
 pub mod ssrf;
+pub mod trust;
 
 pub use bytes::Bytes;
 pub use client::{HttpClient, HttpClientConfig};
@@ -33,3 +34,4 @@ pub use request::{Header, HttpMethod, HttpRequest};
 pub use reqwest::{Upgraded, Url};
 pub use response::{FullResponse, HttpResponse, ResponseBody};
 pub use retry::Retry;
+pub use trust::{PrivateAuthorities, TrustError};

@@ -35,6 +35,7 @@ use crate::client::tls;
 use crate::error::NetError;
 use crate::limits::{Allowance, EGRESS_CONNECTIONS_MAX, EGRESS_REQUESTS_PER_DAY};
 use crate::origin::Origin;
+use crate::trust::PrivateAuthorities;
 use reqwest::Url;
 
 pub use futures_util::future::BoxFuture;
@@ -195,7 +196,8 @@ impl Proxy {
     pub fn new(allowance: Allowance, names: Arc<dyn NameResolver>) -> Result<Self, NetError> {
         let rates = [RequestCounter::new(MINUTE), RequestCounter::new(DAY)];
         let rates = Arc::new(Mutex::new(rates));
-        let (tls, remedy) = (Arc::new(tls()?).into(), EgressRemedy::CREATOR);
+        let (tls, remedy) =
+            (Arc::new(tls(&PrivateAuthorities::installed())?).into(), EgressRemedy::CREATOR);
         Ok(Self { allowance, remedy, names, tls, rates })
     }
 

@@ -477,6 +477,7 @@ CREATE TABLE payments (
     at           INTEGER NOT NULL,
     changed_at   INTEGER NOT NULL,
     counted_at   INTEGER NOT NULL DEFAULT 0,
+    told_by      TEXT,
     CHECK ((rail = 'usdc') = (chain IS NOT NULL)),
     CHECK ((asset IS NULL) = (chain IS NULL) AND (payer IS NULL) = (chain IS NULL)),
     CHECK ((nonce IS NULL) = (rail = 'credits' OR state IN ('proposed', 'approved', 'failed'))),
@@ -607,6 +608,14 @@ CREATE TABLE hibernation (
     usdc       INTEGER CHECK (usdc >= 0),
     read_at    INTEGER,
     CHECK (credits IS NULL OR read_at IS NOT NULL)
+) STRICT;
+
+-- Machines that the dead give back: a row is made before the cloud is asked, and goes with the
+-- message that tells the creator.
+CREATE TABLE machine_releases (
+    machine TEXT    PRIMARY KEY,
+    name    TEXT    NOT NULL,
+    at      INTEGER NOT NULL
 ) STRICT;
 
 -- `anchor_at` is the time that a schedule counts from: the last time that was served.

@@ -41,6 +41,7 @@ mod rates;
 mod reader;
 mod record;
 mod recover;
+mod releases;
 mod retention;
 mod schedule;
 mod sessions;
@@ -86,6 +87,7 @@ pub use rates::RateLimit;
 pub use reader::{Reader, TurnRef};
 pub use record::{ChainDivergence, ChainHead, ChainLink, ExportError, ExportHeader, verify_export};
 pub use recover::RecoverySummary;
+pub use releases::MachineRelease;
 pub use retention::{RetentionPolicy, RetentionResult};
 pub use schedule::{
     AGENT_TASKS_MAX, Lease, LeaseRequest, RETRY_DELAY, ScheduleRule, ScheduleTimes, ScheduledTask,

@@ -70,7 +70,8 @@ impl Store {
     }
 }
 
-fn send(
+/// Sends a message to the creator; the same cause again gives the same id.
+pub(crate) fn send(
     tx: &Tx<'_>,
     cause: &impl Display,
     body: &Labelled,

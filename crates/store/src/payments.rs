@@ -186,7 +186,8 @@ impl Store {
     }
 
     /// The payment of such a request that went through in the last 24 hours without
-    /// whoever asked for it having been told, if there is one.
+    /// whoever asked for it having been told, if there is one. Who was told by a call whose own
+    /// outcome was lost has not heard.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -199,14 +200,18 @@ impl Store {
         self.run("read what was paid unheard", work).await
     }
 
-    /// Notes that whoever asked for a payment was told of it: an equal request is
-    /// another one from now on.
+    /// Notes that whoever asked for a payment was told of it, by a call if it was one: an
+    /// equal request is another one from now on, once that call's outcome is on record.
     ///
     /// # Errors
     /// When SQLite fails.
-    pub async fn mark_payment_reported(&self, id: PaymentId) -> Result<(), StoreError> {
+    pub async fn mark_payment_reported(
+        &self,
+        id: PaymentId,
+        by: Option<CallId>,
+    ) -> Result<(), StoreError> {
         self.write(WriteOptions::new("note that a payment was told"), move |tx| {
-            tx.exec(sql!("payment_told"), params![Sql(id), format!(" {id}")])?;
+            tx.exec(sql!("payment_told"), params![Sql(id), format!(" {id}"), by.map(Sql)])?;
             Ok(())
         })
         .await

@@ -38,6 +38,7 @@
 //! | `window_time` | one |
 //! | `vitals` | one |
 //! | `hibernation` | one |
+//! | `machine_releases` | go when the creator was told |
 //! | `tool_calls` | stay: the audit; arguments and results, and what was not judged, go with their turn |
 //! | `audit_chain` | stay: the audit |
 //! | `payment_steps` | stay: the audit |

@@ -8,5 +8,6 @@ pub mod clock;
 pub mod entropy;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
+pub mod transcript;
 pub mod unprivileged;
 pub mod world;

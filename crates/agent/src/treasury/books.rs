@@ -67,6 +67,7 @@ impl Treasury {
             rented: self.store.rented().await?,
             left,
             paid: sum(settled.iter().copied())?,
+            unconfirmed: sum(open().filter(|payment| payment.signed.is_some()))?,
             moved: moved.flatten(),
             recorded: sum(signed.iter().copied())?,
             given_up: sum(of(PaymentState::Failed))?,

@@ -147,7 +147,7 @@ impl Payer for FetchPayer<'_> {
             Some(open) => open,
             None => {
                 if let Some(paid) = treasury.store.unreported_payment(&self.key).await? {
-                    treasury.store.mark_payment_reported(paid.id).await?;
+                    treasury.store.mark_payment_reported(paid.id, self.why.call).await?;
                     return Err(TreasuryError::PaidBefore { id: paid.id });
                 }
                 let id = treasury
@@ -197,14 +197,14 @@ impl Payer for FetchPayer<'_> {
         let reply = match reply {
             Ok(reply) => reply,
             Err(source) if settled => {
-                treasury.store.mark_payment_reported(id).await?;
+                treasury.store.mark_payment_reported(id, self.why.call).await?;
                 return Err(TreasuryError::AnswerLost { id, source });
             }
             Err(source) => return Err(TreasuryError::NoReply { id, source }),
         };
         if settled || (200..300).contains(&reply.status) {
             // Answered, so an equal request is another one.
-            treasury.store.mark_payment_reported(id).await?;
+            treasury.store.mark_payment_reported(id, self.why.call).await?;
             let origin = payment.terms.origin;
             treasury.emit(Event::RequestPaid { payment: id, origin, amount, settled, transaction });
             return Ok(FetchOutcome { reply, paid: Some(FetchPayment { id, amount, settled }) });

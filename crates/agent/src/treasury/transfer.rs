@@ -11,7 +11,7 @@ use automaton_client::{CreditTransferOutcome, TransferRefusal};
 use automaton_core::error::{Classified, chain};
 use automaton_core::event::Event;
 use automaton_core::faults::FaultPoint;
-use automaton_core::id::PaymentId;
+use automaton_core::id::{CallId, PaymentId};
 use automaton_core::money::Microcents;
 use automaton_core::payment::{Money, NewPayment, Payment, PaymentReason, PaymentState, Purpose};
 use automaton_core::secret::Secret;
@@ -69,34 +69,36 @@ impl Treasury {
                     let reason = open.reason.unwrap_or_default();
                     Err(TreasuryError::Asked { id: open.id, reason })
                 }
-                _ => self.heard(self.carry_out(open).await).await,
+                _ => self.heard(self.carry_out(open).await, why.call).await,
             };
         }
         // One that went through unheard is what is wished for, and no second one.
         if let Some(done) = self.store.unreported_payment(&request).await? {
             let (id, transfer) = (done.id, done.transaction.unwrap_or_default());
             let given = CreditTransfer { id, to, amount: done.terms.money.worth()?, transfer };
-            self.store.mark_payment_reported(id).await?;
+            self.store.mark_payment_reported(id, why.call).await?;
             return Ok(given);
         }
         let cents = i64::try_from(cents).unwrap_or(i64::MAX);
         let money = Money::Credits { amount: Microcents::from_cents(cents)? };
         // What was read a while ago may be gone by now.
         let have = self.credits().await;
+        let call = why.call;
         let (purpose, origin) = (Purpose::Transfer, self.payment_context.origin.clone());
         let payment = NewPayment { purpose, request, origin, payee: to, money, why };
         let id = self.propose(payment, have).await?;
         let open = self.store.payment(id).await?;
-        self.heard(self.carry_out(open).await).await
+        self.heard(self.carry_out(open).await, call).await
     }
 
-    /// Notes that whoever wished for a transfer hears that it is done.
+    /// Notes that whoever wished for a transfer hears that it is done, by a call.
     async fn heard(
         &self,
         given: Result<CreditTransfer, TreasuryError>,
+        call: Option<CallId>,
     ) -> Result<CreditTransfer, TreasuryError> {
         if let Ok(given) = &given {
-            self.store.mark_payment_reported(given.id).await?;
+            self.store.mark_payment_reported(given.id, call).await?;
         }
         given
     }

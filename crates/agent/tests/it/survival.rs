@@ -446,3 +446,33 @@ async fn a_top_up_that_comes_or_fails_wakes_one_that_sleeps_once() {
     let bought = |event: &&Event| matches!(event, Event::TopupSettled { .. });
     assert_eq!(events.iter().filter(bought).count(), 2);
 }
+
+#[tokio::test]
+async fn a_machine_that_was_stopped_before_a_crash_is_told_of_at_the_next_start() {
+    let (home, town) = (Home::new(), Town::new(0, 3 * CENT));
+    town.counts().machines.insert("sbx-one".to_owned(), "stopped");
+    town.counts().machines.insert("sbx-two".to_owned(), "running");
+    {
+        let store = home.store_by(town.ids(), Arc::new(NoFaults)).await;
+        // The process dies here: one was stopped, the other was only about to be.
+        for machine in ["sbx-one", "sbx-two"] {
+            store.begin_release(machine, "shop").await.unwrap();
+            store.begin_release(machine, "again").await.unwrap();
+        }
+        store.close().await.unwrap();
+    }
+    let told = |machine: &'static str| move |event: &Event| matches!(event, Event::MessageSent { body, .. } if body.text.contains(&format!("stopped my sandbox {machine} (shop)")));
+    let (life, store) = Life::begin(&home, &town).await;
+    life.until("a machine that was stopped", told("sbx-one")).await;
+    let broke = |event: &Event| matches!(event, Event::BrokeStarted { .. });
+    life.until("broke", broke).await;
+    let open = store.releases().await.unwrap();
+    assert_eq!(open.iter().map(|one| one.machine.as_str()).collect::<Vec<_>>(), ["sbx-two"]);
+    life.until("death", becomes(AgentState::Dead)).await;
+    life.until("a machine given back", told("sbx-two")).await;
+    assert_eq!(store.releases().await.unwrap(), []);
+    let events = life.end().await;
+    for machine in ["sbx-one", "sbx-two"] {
+        assert_eq!(events.iter().filter(|event| told(machine)(event)).count(), 1, "{machine}");
+    }
+}

@@ -184,6 +184,7 @@ pub fn id_generator() -> IdGenerator {
 /// What the command fails with.
 pub(crate) fn run(cli: Cli) -> Result<ExitCode, CliError> {
     let context = CommandContext::new(cli.globals);
+    context.environment.authorities()?.install();
     match cli.command {
         CliCommand::Up(args) => up::run(&context, *args),
         CliCommand::Run(args) => live::run(&context, args),

@@ -9,6 +9,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use automaton_core::secret::Secret;
+use automaton_net::{PrivateAuthorities, TrustError};
 
 /// The automaton's home directory; by default `.automaton` in [`HOME`].
 pub(crate) const AUTOMATON_HOME: &str = "AUTOMATON_HOME";
@@ -38,6 +39,11 @@ pub(crate) const COLUMNS: &str = "COLUMNS";
 pub(crate) const TZ: &str = "TZ";
 /// Where a home that is thrown away afterwards is made; by default `/tmp`.
 pub(crate) const TMPDIR: &str = "TMPDIR";
+
+/// A file with certificates of authorities that are believed beside public ones.
+pub(crate) const SSL_CERT_FILE: &str = PrivateAuthorities::FILE;
+/// Folders with such files, between colons.
+pub(crate) const SSL_CERT_DIR: &str = PrivateAuthorities::FOLDERS;
 
 /// What the environment says. A variable that is set to nothing counts as not set.
 #[derive(Debug, Clone, Default)]
@@ -72,6 +78,10 @@ pub(crate) struct Environment {
     pub(crate) columns: Option<usize>,
     /// Keys and addresses of the providers that are known by name, by their variables.
     pub(crate) providers: BTreeMap<String, Secret>,
+    /// [`SSL_CERT_FILE`].
+    pub(crate) authorities_file: Option<PathBuf>,
+    /// [`SSL_CERT_DIR`].
+    pub(crate) authorities_folders: Vec<PathBuf>,
 }
 
 impl Environment {
@@ -100,7 +110,21 @@ impl Environment {
                 .into_iter()
                 .filter_map(|name| Some((named(&name)?, name)).map(|(value, name)| (name, value)))
                 .collect(),
+            authorities_file: variable(SSL_CERT_FILE).map(PathBuf::from),
+            authorities_folders: variable(SSL_CERT_DIR)
+                .map(|folders| std::env::split_paths(&folders).collect())
+                .unwrap_or_default(),
         }
+    }
+}
+
+impl Environment {
+    /// The authorities that the operator trusts beside public ones.
+    ///
+    /// # Errors
+    /// [`TrustError`], which names the file and the variable.
+    pub(crate) fn authorities(&self) -> Result<PrivateAuthorities, TrustError> {
+        PrivateAuthorities::read(self.authorities_file.as_deref(), &self.authorities_folders)
     }
 }
 

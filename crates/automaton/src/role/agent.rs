@@ -76,7 +76,8 @@ fn start() -> Result<(), CliError> {
     harden()?;
     let signals = Signals::receive()?;
     let lifeline = process::take_inherited(LIFELINE)?;
-    let ChildConfig { diagnostics, config } = launch_config::read::<LaunchConfig>()?;
+    let ChildConfig { diagnostics, authorities, config } = launch_config::read::<LaunchConfig>()?;
+    authorities.install();
     diagnostics.start("agent");
     let _lock = lock(&config.resolved.home)?;
     runtime()?.block_on(async {

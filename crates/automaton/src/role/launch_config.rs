@@ -12,6 +12,7 @@ use std::process::ExitCode;
 
 use automaton_core::error::ErrorClass;
 use automaton_core::event::StampedEvent;
+use automaton_net::PrivateAuthorities;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -112,6 +113,8 @@ pub(crate) enum ChildMessage {
 pub(crate) struct ChildConfig<T> {
     /// As its parent speaks.
     pub(crate) diagnostics: Diagnostics,
+    /// Whom its parent believes beside public authorities.
+    pub(crate) authorities: PrivateAuthorities,
     /// Everything else.
     pub(crate) config: T,
 }
@@ -122,7 +125,8 @@ impl<T: Serialize> ChildConfig<T> {
     /// # Errors
     /// When the charter has no JSON form.
     pub(crate) fn line(config: T) -> Result<Vec<u8>, serde_json::Error> {
-        let told = Self { diagnostics: Diagnostics::spoken(), config };
+        let (diagnostics, authorities) = (Diagnostics::spoken(), PrivateAuthorities::installed());
+        let told = Self { diagnostics, authorities, config };
         let mut line = serde_json::to_vec(&told)?;
         line.push(b'\n');
         Ok(line)

@@ -135,7 +135,9 @@ fn start() -> Result<(), CliError> {
     harden()?;
     let signals = Signals::receive()?;
     let lifeline = process::take_inherited(LIFELINE)?;
-    let ChildConfig { diagnostics, config } = launch_config::read::<ServiceLaunchConfig>()?;
+    let ChildConfig { diagnostics, authorities, config } =
+        launch_config::read::<ServiceLaunchConfig>()?;
+    authorities.install();
     diagnostics.start(config.arg0().trim_start_matches("automaton-"));
     let ServiceLaunchConfig { serves, listen, executable, fault } = config;
     let faults = armed(fault.as_ref().map(|(text, home)| (text.as_str(), home.as_path())))?;

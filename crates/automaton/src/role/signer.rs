@@ -194,7 +194,7 @@ pub fn main() -> ExitCode {
 
 fn sign() -> Result<(), CliError> {
     let socket = process::take_inherited(SOCKET)?;
-    let ChildConfig { diagnostics, config } = launch_config::read::<SignerLaunchConfig>()?;
+    let ChildConfig { diagnostics, config, .. } = launch_config::read::<SignerLaunchConfig>()?;
     diagnostics.start("signer");
     let agents = if config.passes_fds {
         SignerClients::Passed(socket)

@@ -35,7 +35,9 @@ mod sandbox;
 mod spending;
 mod storm;
 mod talk;
+mod transcripts;
 mod traps;
+mod trust;
 mod words;
 
 use std::fs;

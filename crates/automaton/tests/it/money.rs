@@ -392,19 +392,29 @@ pub(crate) fn ask(cloud: &str, home: &Path, line: &str, body: &Value) -> (u16, V
 
 /// Has the account of a home sell a file for a cent, from a machine; where it is.
 pub(crate) fn sell(cloud: &str, home: &Path) -> String {
+    sell_from(cloud, home).0
+}
+
+/// The same, and the path of the machine in the cloud's API.
+pub(crate) fn sell_from(cloud: &str, home: &Path) -> (String, String) {
     let ask = |line: &str, body: &Value| ask(cloud, home, line, body);
     let (status, machine) = ask("POST /v1/sandboxes", &json!({ "name": "shop" }));
     assert_eq!((status, &machine["status"]), (200, &json!("running")), "{machine}");
     let path = format!("/v1/sandboxes/{}", machine["id"].as_str().unwrap());
-    let serve = "cd /root && echo goods > goods.txt && \
-        (python3 -m http.server 9000 --bind 127.0.0.1 >/dev/null 2>&1 &) && bash -c 'for i in $(seq 300); \
-        do (exec 3<>/dev/tcp/127.0.0.1/9000) 2>/dev/null && exit 0; sleep 0.05; done; exit 1'";
-    let served = ask(&format!("POST {path}/exec"), &json!({ "command": serve }));
-    assert_eq!((served.0, &served.1["exit_code"]), (200, &json!(0)), "{}", served.1);
+    serve_goods(cloud, home, &path);
     let price = json!({ "port": 9000, "price_usdc": "0.01" });
     let (status, port) = ask(&format!("POST {path}/ports/expose"), &price);
     assert_eq!((status, &port["price_usdc"]), (200, &json!("0.01")), "{port}");
-    format!("{}goods.txt", port["path_url"].as_str().unwrap())
+    (format!("{}goods.txt", port["path_url"].as_str().unwrap()), path)
+}
+
+/// Begins to serve what is sold from a machine that runs, as it has to after a start of it.
+pub(crate) fn serve_goods(cloud: &str, home: &Path, path: &str) {
+    let serve = "cd /root && echo goods > goods.txt && \
+        (python3 -m http.server 9000 --bind 127.0.0.1 >/dev/null 2>&1 &) && bash -c 'for i in $(seq 300); \
+        do (exec 3<>/dev/tcp/127.0.0.1/9000) 2>/dev/null && exit 0; sleep 0.05; done; exit 1'";
+    let served = ask(cloud, home, &format!("POST {path}/exec"), &json!({ "command": serve }));
+    assert_eq!((served.0, &served.1["exit_code"]), (200, &json!(0)), "{}", served.1);
 }
 
 #[test]

@@ -5,8 +5,8 @@
 //! `AUTOMATON_TEST_OLDER_PEERS` that with the packages of x402 from before its
 //! second version.
 //!
-//! Both chains have the id of a test network, since the first version of x402
-//! knows networks by name alone.
+//! Chains that packages of x402 pay on have the id of a test network, since the first version
+//! of x402 knows networks by name alone.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::inside::exported;
 use super::money::call;
-use super::remote::Elsewhere;
+use super::remote::{ChainPlace, Elsewhere, WHOLE, lives_wholly};
 use super::{GAS, gas_signer, machines, paying_world, reference, world};
 
 /// Its second one, which is paid.
@@ -86,6 +86,7 @@ impl Drop for Peer {
 
 /// A chain with the token.
 struct Chain {
+    id: u64,
     url: String,
     usdc: String,
     lives: Lives,
@@ -103,7 +104,8 @@ impl Chain {
         let run = world.start(&arguments).unwrap();
         let told = first_line(&run);
         let text = |name: &str| told[name].as_str().unwrap().to_owned();
-        let chain = Self { url: text("url"), usdc: text("usdc"), lives: Lives::Ours(run) };
+        let (url, usdc, lives) = (text("url"), text("usdc"), Lives::Ours(run));
+        let chain = Self { id: 84532, url, usdc, lives };
         let gas = json!([{ "address": GAS, "wei": "0xde0b6b3a7640000" }]);
         call(&chain.url, "automaton_fund", &gas);
         chain
@@ -111,13 +113,14 @@ impl Chain {
 
     /// Anvil, on which the payee has deployed the token.
     fn anvil() -> Self {
-        Self::anvil_with(&[])
+        Self::anvil_with("84532", &[])
     }
 
-    fn anvil_with(more: &[&str]) -> Self {
+    /// With another id, and more arguments.
+    fn anvil_with(id: &str, more: &[&str]) -> Self {
         let path = peers().join("node_modules/@foundry-rs/anvil-linux-amd64/bin/anvil");
         let mut anvil = command(&path);
-        anvil.args(["--port", "0", "--chain-id", "84532", "--accounts", "2"]).args(more);
+        anvil.args(["--port", "0", "--chain-id", id, "--accounts", "2"]).args(more);
         let (peer, address) = Peer::start(anvil, "Listening on ");
         let url = format!("http://{address}");
         let creation = json!({ "from": PAYEE, "data": format!("0x{}", TOKEN_CODE.trim_end()) });
@@ -129,12 +132,12 @@ impl Chain {
         });
         let address = |receipt: Value| Some(receipt["contractAddress"].as_str()?.to_owned());
         let usdc = receipts.find_map(address).unwrap();
-        Self { url, usdc, lives: Lives::Anvil(peer) }
+        Self { id: id.parse().unwrap(), url, usdc, lives: Lives::Anvil(peer) }
     }
 
     /// Anvil, with the token where USDC is on that chain, and a block each second.
     fn anvil_as_published() -> Self {
-        let made = Self::anvil_with(&["--block-time", "1"]);
+        let made = Self::anvil_with("84532", &["--block-time", "1"]);
         let code = call(&made.url, "eth_getCode", &json!([made.usdc, "latest"]));
         let usdc = "0x036CbD53842c5426634e7929541eC2318f3dCF7e".to_owned();
         call(&made.url, "anvil_setCode", &json!([usdc, code]));
@@ -236,17 +239,36 @@ fn ours_buys(world: &World, chain: &Chain, (script, folder): (&str, PathBuf)) {
     assert_eq!((chain.holds(wallet), chain.holds(PAYEE)), (980_000, 20_000));
 }
 
+/// A life whose chain is Anvil, which is told of this row of the networks.
+fn life_on(chain: Chain, network: &'static str) -> Elsewhere {
+    let (id, rpc, usdc) = (chain.id, chain.url.clone(), chain.usdc.clone());
+    let give = move |address: &str, units: u64| {
+        let before = chain.holds(address);
+        chain.fund(address, units);
+        let is_there = (0..200).any(|_| {
+            std::thread::sleep(Duration::from_millis(50));
+            chain.holds(address) == before + units
+        });
+        assert!(is_there, "{address} has {}", chain.holds(address));
+    };
+    let place = ChainPlace { id, rpc, usdc, network, give: Some(Box::new(give)) };
+    Elsewhere::on(paying_world(), place, WHOLE)
+}
+
+#[test]
+#[ignore = "needs programs of others: ./test --peers"]
+fn a_whole_life_on_anvil() {
+    let town = life_on(Chain::anvil_with("31337", &[]), "own");
+    town.fund(6);
+    lives_wholly(town, &[]);
+}
+
 #[test]
 #[ignore = "needs programs of others: ./test --peers"]
 fn a_life_on_anvil_with_nothing_but_the_network_named() {
-    let chain = Chain::anvil_as_published();
-    let town = Elsewhere::on(paying_world(), (&chain.url, &chain.usdc), 84532, "base-sepolia");
-    chain.fund(&town.wallet(), 20_000_000);
-    let funded = (0..200).any(|_| {
-        std::thread::sleep(Duration::from_millis(50));
-        chain.holds(&town.wallet()) > 0
-    });
-    assert!(funded);
+    // Its purchases take two blocks more, and a minute until it looks: the first is enough.
+    let town = life_on(Chain::anvil_as_published(), "base-sepolia");
+    town.fund(20);
     town.lives_and_pays();
 }
 

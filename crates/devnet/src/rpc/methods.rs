@@ -132,7 +132,14 @@ fn placed<I: DeserializeOwned + Into<BlockId>>(chain: &Chain, params: Params<'_>
 fn absent(method: &str) -> RpcError {
     let name: String = method.chars().take(60).collect();
     let instead = match method {
-        "eth_subscribe" | "eth_unsubscribe" => ": ask eth_getFilterChanges again and again",
+        "eth_subscribe" | "eth_unsubscribe" => {
+            " over HTTP: connect a WebSocket to ws:// at this address, or ask eth_getFilterChanges \
+             again and again"
+        }
+        "eth_getProof" => {
+            ": the headers of this chain have no state root, which a proof would lead to; read \
+             eth_getBalance, eth_getCode and eth_getStorageAt"
+        }
         "eth_sendTransaction" | "eth_sign" => ": it has no keys; send what is signed",
         _ => "",
     };

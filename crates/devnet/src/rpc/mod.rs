@@ -1,4 +1,5 @@
-//! The JSON-RPC server: one request or a batch in each HTTP request.
+//! The JSON-RPC server: one request or a batch in each HTTP request, or in each message of a
+//! WebSocket.
 //!
 //! Requests are answered one after another, off the async threads; a transaction
 //! that comes alone waits in the pool for its block. A client that goes away does
@@ -10,6 +11,8 @@ mod fees;
 pub(crate) mod filters;
 mod methods;
 mod params;
+mod socket;
+mod subscriptions;
 
 use std::sync::Arc;
 
@@ -23,13 +26,14 @@ use axum::serve::ListenerExt;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use tokio::net::TcpListener;
-use tokio::sync::{Mutex, watch};
+use tokio::sync::{Mutex, Semaphore, watch};
 use tracing::debug;
 
 use crate::chain::PendingTransaction;
 use crate::node::Node;
 use crate::pool::TransactionPool;
 use error::RpcError;
+use subscriptions::SubscriptionSet;
 
 /// The largest HTTP request, in bytes.
 pub(crate) const REQUEST_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -47,6 +51,21 @@ pub(crate) struct RpcState {
     pub(crate) node: Arc<Mutex<Node>>,
     /// Those who wait for a block.
     pub(crate) pool: TransactionPool,
+    /// Closed when the chain stops.
+    stopped: watch::Receiver<()>,
+    /// Room for more WebSockets.
+    sockets: Arc<Semaphore>,
+}
+
+impl RpcState {
+    /// Of a chain, until `stopped` is closed.
+    pub(crate) fn new(
+        node: Arc<Mutex<Node>>,
+        pool: TransactionPool,
+        stopped: watch::Receiver<()>,
+    ) -> Self {
+        Self { node, pool, stopped, sockets: Arc::new(Semaphore::new(socket::SOCKETS_MAX)) }
+    }
 }
 
 /// Serves until `stopped` is closed, then lets open requests end.
@@ -56,7 +75,7 @@ pub(crate) async fn serve(
     mut stopped: watch::Receiver<()>,
 ) {
     let app = Router::new()
-        .route("/", post(receive))
+        .route("/", post(receive).get(socket::open))
         .layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX))
         .with_state(served);
     let closed = async move { while stopped.changed().await.is_ok() {} };
@@ -69,31 +88,39 @@ pub(crate) async fn serve(
     let _ended = axum::serve(listener, app).with_graceful_shutdown(closed).await;
 }
 
-async fn receive(
-    State(RpcState { node, pool }): State<RpcState>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Response {
+async fn receive(State(served): State<RpcState>, headers: HeaderMap, body: Bytes) -> Response {
     // A page in a browser can send other types to us without asking.
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     if !kind.is_some_and(|kind| kind.starts_with("application/json")) {
         let sentence = "JSON-RPC needs the content type application/json\n";
         return (StatusCode::UNSUPPORTED_MEDIA_TYPE, sentence).into_response();
     }
-    let answered = match sent(&body) {
-        Some((id, pending)) => pool.send(pending).await.map(|mined| {
-            reply(&id, mined.map_err(RpcError::from).and_then(|hash| methods::json(&hash)))
-        }),
-        None => {
-            let mut node = node.lock_owned().await;
-            // silent-ok: a request that panicked has no answer but the status.
-            tokio::task::spawn_blocking(move || answer(&mut node, &body)).await.ok()
-        }
-    };
-    match answered {
+    match served.answer(body, None).await.map(|(json, _)| json) {
         Some(Some(json)) => ([(header::CONTENT_TYPE, "application/json")], json).into_response(),
         Some(None) => StatusCode::NO_CONTENT.into_response(),
         None => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+impl RpcState {
+    /// Answers a body; `subscriptions` are those of a WebSocket, and come back. `None` when it
+    /// failed, which has no answer.
+    async fn answer(
+        &self,
+        body: Bytes,
+        mut subscriptions: Option<SubscriptionSet>,
+    ) -> Option<(Option<String>, Option<SubscriptionSet>)> {
+        if let Some((id, pending)) = sent(&body) {
+            let mined = self.pool.send(pending).await?.map_err(RpcError::from);
+            return Some((reply(&id, mined.and_then(|hash| methods::json(&hash))), subscriptions));
+        }
+        let mut node = Arc::clone(&self.node).lock_owned().await;
+        let answering = tokio::task::spawn_blocking(move || {
+            let json = answer(&mut node, &body, subscriptions.as_mut());
+            (json, subscriptions)
+        });
+        // silent-ok: a request that panicked has no answer but the status.
+        answering.await.ok()
     }
 }
 
@@ -141,17 +168,21 @@ enum RpcOutcome {
 }
 
 /// The answer to a body; `None` when it holds notifications alone.
-fn answer(node: &mut Node, body: &[u8]) -> Option<String> {
+fn answer(
+    node: &mut Node,
+    body: &[u8],
+    mut subscriptions: Option<&mut SubscriptionSet>,
+) -> Option<String> {
     let Ok(whole) = serde_json::from_slice::<&RawValue>(body) else {
         return reply(RawValue::NULL, Err(RpcError::new(error::PARSE, "the body is not JSON")));
     };
     if !whole.get().starts_with('[') {
-        return one(node, whole);
+        return one(node, whole, subscriptions);
     }
     match serde_json::from_str::<Vec<&RawValue>>(whole.get()) {
         Ok(batch) if (1..=BATCH_MAX).contains(&batch.len()) => {
-            let replies: Vec<String> =
-                batch.into_iter().filter_map(|request| one(node, request)).collect();
+            let answer = |request| one(node, request, subscriptions.as_deref_mut());
+            let replies: Vec<String> = batch.into_iter().filter_map(answer).collect();
             (!replies.is_empty()).then(|| format!("[{}]", replies.join(",")))
         }
         _ => {
@@ -161,14 +192,22 @@ fn answer(node: &mut Node, body: &[u8]) -> Option<String> {
     }
 }
 
-fn one(node: &mut Node, request: &RawValue) -> Option<String> {
+fn one(
+    node: &mut Node,
+    request: &RawValue,
+    subscriptions: Option<&mut SubscriptionSet>,
+) -> Option<String> {
     let invalid = |why: &str| reply(RawValue::NULL, Err(RpcError::new(error::REQUEST, why)));
     let request = match serde_json::from_str::<RpcRequest<'_>>(request.get()) {
         Ok(request) if request.jsonrpc == "2.0" && request.id.is_none_or(is_id) => request,
         Ok(_) => return invalid("it is not JSON-RPC 2.0"),
         Err(error) => return invalid(&error.to_string()),
     };
-    let outcome = methods::call(node, &request.method, request.params);
+    let (named, params) = (request.method.as_str(), request.params);
+    let outcome = match subscriptions.and_then(|set| set.call(node, named, params)) {
+        Some(outcome) => outcome,
+        None => methods::call(node, named, params),
+    };
     let method: String = request.method.chars().take(METHOD_CHARS).collect();
     debug!(method, ok = outcome.is_ok(), "a request is answered");
     reply(request.id?, outcome)

@@ -6,6 +6,7 @@ mod log;
 mod peers;
 mod programs;
 mod rpc;
+mod subscriptions;
 mod support;
 mod together;
 mod token;

@@ -11,7 +11,7 @@ use alloy_primitives::{Address, B256, Bytes, TxKind, U256, address};
 use alloy_signer_local::PrivateKeySigner;
 use alloy_sol_types::{SolCall, SolEvent};
 use automaton_core::money::MicroUsdc;
-use automaton_devnet::CHAIN_ID;
+use automaton_devnet::{CHAIN_ID, Devnet};
 use serde_json::{Value, json};
 
 use crate::programs::{Anvil, command, native, peers, run};
@@ -383,6 +383,16 @@ async fn viem_deploys_calls_reads_logs_and_pays_by_authorization() {
     node.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/viem.mjs"));
     node.arg(peers()).args([&world.devnet.url(), KEY, &token_code()]);
     assert_eq!(run(node).await, "viem is content");
+}
+
+#[tokio::test]
+#[ignore = "needs npm packages: ./test --peers"]
+async fn viem_is_told_by_subscriptions() {
+    let world = funded().await;
+    let mut node = command(Path::new("node"));
+    node.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/viem_follows.mjs"));
+    node.arg(peers()).args([&world.devnet.url(), KEY, &Devnet::usdc().to_string()]);
+    assert_eq!(run(node).await, "viem is told");
 }
 
 #[tokio::test]

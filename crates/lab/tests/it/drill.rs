@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use automaton_testkit::transcript::{commands_below, words};
 use automaton_testkit::world::ProcessOutput;
 use serde_json::Value;
 
@@ -9,6 +10,8 @@ use super::paying_world;
 
 /// Long enough for key derivations on a loaded machine.
 const LIMIT: Duration = Duration::from_secs(300);
+
+const SURVIVAL: &str = include_str!("../../../../docs/survival.md");
 
 fn lines(finished: &ProcessOutput) -> Vec<Value> {
     finished.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -54,6 +57,15 @@ fn a_life_goes_from_nothing_over_death_to_life_again() {
     assert_eq!(finished.code, Some(0), "{}\n{}", finished.stdout, finished.stderr);
     let held = finished.stdout.lines().filter(|line| line.starts_with("held ")).count();
     assert_eq!(held, 8, "{}", finished.stdout);
+    // The documentation shows it.
+    let shown = commands_below(SURVIVAL, "## The story of a life");
+    assert_eq!(shown[0].command, "automaton drill life");
+    let sorted = |text: &str| {
+        let mut lines: Vec<String> = text.lines().map(words).collect();
+        lines.sort_unstable();
+        lines
+    };
+    assert_eq!(sorted(&shown[0].told), sorted(&finished.stdout), "docs/survival.md");
     let times = finished.stdout.lines().filter(|line| line.starts_with("2026-11-2"));
     assert!(times.clone().count() > 20 && times.is_sorted_by_key(|line| &line[..19]));
 }

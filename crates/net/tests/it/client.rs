@@ -82,7 +82,7 @@ async fn a_certificate_that_is_not_trusted_is_told_as_such_and_tried_once() {
     let error = HttpClient::new(config).unwrap().request(get(&url)).await.unwrap_err();
     assert!(matches!(error, NetError::Untrusted { .. }), "{}", chain(&error));
     assert_eq!(error.kind(), ErrorClass::Config);
-    assert!(error.hint().unwrap().contains("http://"));
+    assert!(error.hint().unwrap().contains("SSL_CERT_FILE"));
 }
 
 #[tokio::test]

@@ -1,3 +1,3 @@
 UPDATE payments
-SET request = request || ?2
-WHERE id = ?1 AND purpose <> 'top_up' AND NOT request LIKE '%' || ?2
+SET request = iif(request LIKE '%' || ?2, request, request || ?2), told_by = ?3
+WHERE id = ?1 AND purpose <> 'top_up'

@@ -85,10 +85,10 @@ pub struct World {
     program: PathBuf,
     home: PathBuf,
     arguments: Vec<OsString>,
-    /// Variables of the environment that every process gets besides.
-    variables: Vec<(String, String)>,
     /// Where whoever starts the program stands, see [`World::standing_in`].
     stand: Option<PathBuf>,
+    /// Variables of the environment beside those of every world.
+    variables: Vec<(&'static str, OsString)>,
     /// Shared with every run, so that no process loses its home.
     dir: Arc<TempDir>,
 }
@@ -103,8 +103,14 @@ impl World {
         let dir = Arc::new(TempDir::new()?);
         let home = dir.path().join("home");
         fault::mark_home(&home)?;
-        let (arguments, variables) = (Vec::new(), Vec::new());
-        Ok(Self { program: program.into(), home, arguments, variables, stand: None, dir })
+        Ok(Self {
+            program: program.into(),
+            home,
+            arguments: Vec::new(),
+            stand: None,
+            variables: Vec::new(),
+            dir,
+        })
     }
 
     /// Has the automaton think with a story, given as text.
@@ -132,18 +138,18 @@ impl World {
         self
     }
 
-    /// Adds a variable to the environment of every process.
-    #[must_use]
-    pub fn variable(mut self, name: &str, value: &str) -> Self {
-        self.variables.push((name.to_owned(), value.to_owned()));
-        self
-    }
-
     /// Has everything be started as by somebody who stands in a folder, calls it home and
     /// looks for programs there first.
     #[must_use]
     pub fn standing_in(mut self, folder: PathBuf) -> Self {
         self.stand = Some(folder);
+        self
+    }
+
+    /// Sets a variable of the environment of everything that is started.
+    #[must_use]
+    pub fn variable(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
+        self.variables.push((name, value.into()));
         self
     }
 
