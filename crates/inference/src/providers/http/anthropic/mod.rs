@@ -2,7 +2,7 @@
 //!
 //! Requests are written out of our own values, or out of a body of the chat-completions format
 //! that somebody else wrote; what comes back becomes pieces of that format, which
-//! [`super::assemble`] puts together. Source: <https://docs.anthropic.com/en/api/messages> and
+//! `assemble` puts together. Source: <https://docs.anthropic.com/en/api/messages> and
 //! <https://docs.anthropic.com/en/api/messages-streaming>.
 
 mod from_chat;
