@@ -338,6 +338,15 @@ impl Stack {
     }
 
     fn upstream<'a>(&self, brain: &'a Brain) -> Result<StackUpstream<'a>, CliError> {
+        let key_file = self.folder.join("upstream.key");
+        let key = match brain {
+            Brain::Local(_) => None,
+            Brain::Http(http) => http.key.as_ref(),
+        };
+        if key.is_none() {
+            // silent-ok: there is usually none of an earlier brain.
+            fs::remove_file(&key_file).unwrap_or_default();
+        }
         let http = match brain {
             Brain::Local(local) => return Ok(StackUpstream::Local { local }),
             Brain::Http(http) if http.scheme == KeyScheme::Raw => {
@@ -348,11 +357,8 @@ impl Stack {
         };
         // What is wrong with it is told before a cloud is started.
         http.format.url(&http.url)?;
-        let key_file = self.folder.join("upstream.key");
-        match &http.key {
-            Some(key) => write_atomically(&key_file, key.reveal().as_bytes(), 0o600)?,
-            // silent-ok: there is usually none of an earlier brain.
-            None => fs::remove_file(&key_file).unwrap_or_default(),
+        if let Some(key) = key {
+            write_atomically(&key_file, key.reveal().as_bytes(), 0o600)?;
         }
         let limit = match provider::served_by(http, &http.model)?.dialect {
             RequestDialect::Reasoning => Some("max_completion_tokens"),

@@ -3,7 +3,7 @@
 //!
 //! A key that was only lying there is never spent on in silence: at a terminal its owner is
 //! asked once, and elsewhere little is spent until its owner says how much may be. A key from
-//! the environment is never written down.
+//! the environment is never written into the configuration.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Write as _};

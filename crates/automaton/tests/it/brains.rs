@@ -3,6 +3,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -397,10 +398,21 @@ fn a_key_in_the_environment_is_found_told_and_spent_on_with_care() {
             // What a server on this machine costs is the cloud's to say.
             _ => drop(check_books(&finished.events, "anthropic")),
         }
+        // Its own cloud has the key in a file for this user alone, for as long as there is one.
+        let kept = world.dir().join("home-dev/upstream.key");
+        assert_eq!(kept.exists(), whom != "direct", "{whom}");
+        if whom != "direct" {
+            let mode = std::fs::metadata(&kept).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{whom}");
+        }
         // What was found once is written down, and the key is looked for where it was.
         let again = up(&world, &[]);
         assert_eq!(again.code, Some(0), "{whom}: {}", again.stderr);
         assert!(!again.stderr.contains("is set:"), "{whom}: {}", again.stderr);
+        let other = Server::start(Mood::Answers);
+        let other = up(&world, &["--brain", &other.url, "--brain-model", "big-one"]);
+        assert_eq!(other.code, Some(0), "{whom}: {}", other.stderr);
+        assert!(!kept.exists(), "{whom}: the key of a seller that is not asked any more");
     }
 }
 

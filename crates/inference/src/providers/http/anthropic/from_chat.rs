@@ -1,7 +1,7 @@
 //! Pure: a request of the chat-completions format, written by anybody, in Anthropic's.
 //!
-//! What that format cannot say is refused with the field's name, never left out silently where
-//! it would change the answer.
+//! Several answers, an answer in JSON by force, and what is no text are refused with the field's
+//! name. What only tunes a sampler that this format does not have, as a seed, is left out.
 
 use automaton_core::wire::chat::{ChatCall, ChatTool, NamedTools, ToolChoice, ToolMode};
 use serde::Deserialize;
@@ -114,7 +114,7 @@ pub fn body_from_chat(body: &[u8]) -> Result<Vec<u8>, UntranslatableChat> {
         messages,
         tools,
         tool_choice,
-        // From 0 to 1 here, from 0 to 2 there.
+        // From 0 to 1 here, from 0 to 2 there; where none is named it is 1, the nearest to more.
         temperature: chat.temperature.filter(|it| it.as_f64().is_some_and(|it| it <= 1.0)),
         top_p: chat.top_p,
         stop_sequences,
