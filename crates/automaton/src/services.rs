@@ -193,8 +193,7 @@ impl Services {
 fn sold(brain: &Brain) -> Vec<ModelId> {
     let Brain::Http(http) = brain else { return Vec::new() };
     // The agent tells which of its models the cloud does not sell.
-    let listed = |name: &&ModelId| http.served.listed.iter().any(|known| **name == **known);
-    http.cheaper.names().filter(listed).cloned().collect()
+    http.cheaper.names().filter(|name| http.served.lists(name)).cloned().collect()
 }
 
 async fn next_of(services: &mut [SupervisedService]) -> Result<StampedEvent, CliError> {

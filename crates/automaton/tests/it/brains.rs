@@ -78,7 +78,7 @@ const MESSAGES: &str = concat!(
 
 /// What it lists.
 const MODELS: &str = r#"{"data":[{"id":"big-one","context_length":50000,"max_output_tokens":2000},
-    {"id":"small-one"}]}"#;
+    {"id":"small-one"},{"id":"claude-sonnet-4-5-20250929"},{"id":"claude-haiku-4-5-20251001"}]}"#;
 
 impl Server {
     pub(crate) fn start(mood: Mood) -> Arc<Self> {
@@ -377,6 +377,7 @@ fn a_key_in_the_environment_is_found_told_and_spent_on_with_care() {
             assert!(finished.stderr.contains(words), "{whom}: {words}\n{}", finished.stderr);
         }
         assert!(server.asked() > 0, "{whom}");
+        assert!(!finished.stdout.contains("not to be had"), "{whom}: {}", finished.stdout);
         let head = server.head.lock().unwrap().clone();
         assert!(head.contains("x-api-key: sk-ant-0123456789"), "{whom}: {head}");
         assert!(head.contains("anthropic-version: 2023-06-01"), "{whom}: {head}");

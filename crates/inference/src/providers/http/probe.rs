@@ -45,6 +45,19 @@ pub struct ModelListing {
 }
 
 impl ModelListing {
+    /// Whether it has a model of this name. Some list each model by its day alone, as
+    /// `claude-haiku-4-5-20251001`, and take it without that, too.
+    #[must_use]
+    pub fn lists(&self, model: &ModelId) -> bool {
+        let is_day = |rest: &str| rest.len() == 8 && rest.bytes().all(|byte| byte.is_ascii_digit());
+        let is_it = |known: &String| match known.strip_prefix(model.as_str()) {
+            Some("") => true,
+            Some(rest) => rest.strip_prefix('-').is_some_and(is_day),
+            None => false,
+        };
+        self.listed.iter().any(is_it)
+    }
+
     /// What it says of a model.
     #[must_use]
     pub fn of(&self, model: &ModelId) -> ModelClaims {
@@ -313,6 +326,22 @@ mod tests {
         read_list(&json!({ "data": [row] }), &["m"], &mut served);
         let ModelClaims { context_tokens, max_output_tokens, .. } = served.of(&"m".into());
         (context_tokens, max_output_tokens)
+    }
+
+    #[test]
+    fn a_model_that_is_listed_by_its_day_is_there_without_it() {
+        let listed = ["claude-haiku-4-5-20251001", "gpt-5-mini"].map(str::to_owned).to_vec();
+        let served = ModelListing { listed, ..ModelListing::default() };
+        for (name, wanted) in [
+            ("claude-haiku-4-5", true),
+            ("claude-haiku-4-5-20251001", true),
+            ("gpt-5-mini", true),
+            ("claude-haiku-4", false),
+            ("claude-haiku", false),
+            ("gpt-5", false),
+        ] {
+            assert_eq!(served.lists(&name.into()), wanted, "{name}");
+        }
     }
 
     #[test]
