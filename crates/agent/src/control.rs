@@ -15,6 +15,7 @@ use std::time::Duration;
 use automaton_core::error::{Classified, chain};
 use automaton_core::event::{Event, StampedEvent};
 use automaton_core::id::{ApprovalId, MessageId};
+use automaton_core::model::ModelId;
 use automaton_core::record::{WakeCause, WakeSource};
 use automaton_core::time::Timestamp;
 use automaton_core::trust::{Label, Labelled};
@@ -165,6 +166,11 @@ impl ControlServer {
             }
             ControlRequest::Close { message } => self.close(message).await,
             ControlRequest::RunTask { task } => self.run_task(&task).await,
+            ControlRequest::Models => match self.deps.store.vitals().await {
+                Ok(vitals) => ControlResponse::Models { models: self.deps.model_rows(&vitals) },
+                Err(error) => refused(&error),
+            },
+            ControlRequest::UseModel { model } => self.use_model(model).await,
             ControlRequest::Interrupt => self.interrupt().await,
             ControlRequest::Head => self.head().await,
             ControlRequest::Follow => {
@@ -213,6 +219,26 @@ impl ControlServer {
             Ok(()) => {
                 self.schedule_changed.notify_one();
                 ControlResponse::TaskDue
+            }
+            Err(error) => refused(&error),
+        }
+    }
+
+    /// Has a model think that is there.
+    async fn use_model(&self, model: Option<ModelId>) -> ControlResponse {
+        let is_there = |wanted: &ModelId| {
+            self.deps.providers.all().iter().any(|(_, known)| known.provider.model().id == *wanted)
+        };
+        if let Some(wanted) = model.as_ref().filter(|wanted| !is_there(wanted)) {
+            let reason = format!(
+                "there is no model '{wanted}'; `automaton model list` shows those that there are"
+            );
+            return ControlResponse::Refused { reason };
+        }
+        match self.deps.store.choose_model(model.clone()).await {
+            Ok(()) => {
+                self.deps.providers.choose(model.clone());
+                ControlResponse::ModelChosen { model }
             }
             Err(error) => refused(&error),
         }
@@ -270,8 +296,8 @@ impl ControlServer {
 
     async fn status(&self) -> LiveStatus {
         // silent-ok: while it cannot be read, the usual model is as good an answer.
-        let model_tier = self.deps.store.vitals().await.unwrap_or_default().model_tier();
-        let model = self.deps.provider_for(model_tier).model();
+        let vitals = self.deps.store.vitals().await.unwrap_or_default();
+        let model = self.deps.model(self.deps.thinker(&vitals));
         LiveStatus {
             pid: std::process::id(),
             uptime_ms: self.deps.ids.now().since(self.started).as_millis(),

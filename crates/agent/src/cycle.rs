@@ -8,6 +8,7 @@
 use automaton_core::error::{Classified, chain};
 use automaton_core::event::Event;
 use automaton_core::id::{SessionId, TurnId};
+use automaton_core::inference_budget::OverCeiling;
 use automaton_core::money::Microcents;
 use automaton_core::record::{StopReason, WakeCause};
 use automaton_core::state::AgentState;
@@ -15,7 +16,7 @@ use automaton_core::stop::ExhaustedLimit;
 use automaton_core::time::{DAY, Span};
 use automaton_core::trust::Label;
 use automaton_inference::ModelPrices;
-use automaton_policy::budget::{self, HAND_OVER_FROM, OverBudget};
+use automaton_policy::budget::{self, HAND_OVER_FROM};
 use automaton_store::WakeSnapshot;
 
 use crate::cycle_outcome::{self, CycleOutcome};
@@ -29,6 +30,9 @@ use crate::turn::{
 };
 use crate::wake::told;
 use crate::wake_limits::{TurnAllowance, WakeLimit, WakeLimits, WakeUsage, WarningFlags};
+
+/// The rest after a ceiling that no time alone lifts.
+const REST_AFTER_CEILING: Span = Span::from_secs(3600);
 
 /// Why there is no hand-over.
 const NO_ROOM: &str = "it left no room for a turn to hand over in";
@@ -146,10 +150,10 @@ impl<'a> Cycle<'a> {
             claim,
             heard: Label::Creator,
             balances: None,
-            model_tier: vitals.model_tier(),
+            model: ctx.deps.thinker(&vitals),
             tier: vitals.tier(),
             vitals,
-            day: snapshot.day,
+            spend: snapshot.spend,
         };
         let governor = Governor::new(ctx.settings.limits);
         let (last, told, reminded) = (None, WarningFlags::default(), false);
@@ -160,10 +164,10 @@ impl<'a> Cycle<'a> {
     /// What bounds the wake now: the creator may call in the middle of it.
     pub(crate) fn bounds(&self) -> WakeLimits {
         let AgentContext { settings, deps, .. } = self.ctx;
-        let model = deps.provider_for(self.wake.model_tier).model();
+        let model = deps.model(self.wake.model);
         let creators = self.wake.creators;
         let costs = model.prices != ModelPrices::default();
-        let turns = settings.limits.turns_of(creators, model);
+        let turns = settings.limits.turns_of(creators, &model);
         let envelope = settings.budgets.envelope_of(creators);
         WakeLimits { turns, costs, envelope, budgets: settings.budgets }
     }
@@ -173,16 +177,16 @@ impl<'a> Cycle<'a> {
         if !self.bounds().costs {
             return Ok(WakeUsage { turns, ..WakeUsage::default() });
         }
-        let (unattended, day) = (store.unattended_usage().await?, store.thinking_cost().await?);
-        Ok(WakeUsage { turns, unattended, day, most: self.wake.most })
+        let (unattended, spend) = (store.unattended_usage().await?, store.thinking_cost().await?);
+        Ok(WakeUsage { turns, unattended, spend, most: self.wake.most })
     }
 
     /// The same as it was read.
     fn used_at(&self, snapshot: &WakeSnapshot) -> WakeUsage {
         let (turns, most) = (self.governor.turns(), self.wake.most);
-        let WakeSnapshot { unattended, day, .. } = *snapshot;
+        let WakeSnapshot { unattended, spend, .. } = *snapshot;
         match self.bounds().costs {
-            true => WakeUsage { turns, unattended, day, most },
+            true => WakeUsage { turns, unattended, spend, most },
             false => WakeUsage { turns, ..WakeUsage::default() },
         }
     }
@@ -218,8 +222,8 @@ impl<'a> Cycle<'a> {
             self.wake.balances = Some(balances);
             vitals = noted.unwrap_or(vitals);
         }
-        (self.wake.model_tier, self.wake.tier) = (vitals.model_tier(), vitals.tier());
-        (self.wake.vitals, self.wake.day) = (vitals, read.day);
+        (self.wake.model, self.wake.tier) = (ctx.deps.thinker(&vitals), vitals.tier());
+        (self.wake.vitals, self.wake.spend) = (vitals, read.spend);
         if survival::cannot_pay(&ctx.deps, &vitals) {
             return Ok(Some(CycleOutcome::stop(StopReason::Broke, None)));
         }
@@ -347,9 +351,11 @@ impl<'a> Cycle<'a> {
                     Some(thought.to_string()),
                 )
             }
-            WakeLimit::Day => {
-                let limit = bounds.budgets.inference_per_day.unwrap_or_default();
-                let over = OverBudget { spent: used.day, most: used.most, limit };
+            WakeLimit::Ceiling(scope) => {
+                let mut each = bounds.budgets.ceilings.each(&used.spend);
+                let found = each.find(|(of, ..)| *of == scope);
+                let (_, spent, limit) = found.unwrap_or((scope, used.most, used.most));
+                let over = OverCeiling { scope, spent, most: used.most, limit };
                 return self.without_budget(None, over).await;
             }
         };
@@ -360,11 +366,16 @@ impl<'a> Cycle<'a> {
     async fn without_budget(
         &self,
         turn: Option<TurnId>,
-        over: OverBudget,
+        over: OverCeiling,
     ) -> Result<CycleOutcome, AgentError> {
         let deps = &self.ctx.deps;
-        let room = deps.store.thinking_room(over.room()).await?;
-        let sleep = room.map_or(DAY, |room| room.since(deps.ids.now()).min(DAY));
+        let sleep = match over.scope.window() {
+            None => REST_AFTER_CEILING,
+            Some(window) => {
+                let room = deps.store.thinking_room(window, over.room()).await?;
+                room.map_or(DAY, |room| room.since(deps.ids.now()).min(DAY))
+            }
+        };
         let failure = TurnError::OverBudget(over);
         let (kind, error) = (failure.kind(), failure.to_string());
         if let Some(turn) = turn {
@@ -372,7 +383,7 @@ impl<'a> Cycle<'a> {
             let hint = failure.hint();
             deps.emit(Event::TurnFailed { turn, kind, error: error.clone(), hint, retry_ms });
         }
-        let used_up = Some(ExhaustedLimit::Day(over.spent, over.limit));
+        let used_up = Some(ExhaustedLimit::Ceiling(over.scope, over.spent, over.limit));
         let why = Some(format!("the next answer may cost {}", over.most));
         Ok(CycleOutcome {
             used_up,

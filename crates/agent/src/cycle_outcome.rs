@@ -62,8 +62,8 @@ pub(crate) async fn close(
     let reason = end.stop.map_or(unstopped, |stop| stop.reason);
     let in_a_row = store.in_a_row(reason).await?;
     let bounds = cycle.bounds();
-    let limit = ctx.settings.budgets.inference_per_day.filter(|_| bounds.costs);
-    let day = cycle.used().await?.day;
+    let limit = ctx.settings.budgets.ceilings.per_day.filter(|_| bounds.costs);
+    let day = cycle.used().await?.spend.day;
     let why = end.why.as_deref().map(|why| one_line(why).chars().take(ERROR_CHARS_MAX).collect());
     let (used_up, day) = (end.used_up, limit.map(|limit| (day, limit)));
     let told = WakeEnd { reason, turns, used_up, day, why };

@@ -10,8 +10,12 @@ use std::sync::Arc;
 use automaton_core::event::{Event, StampedEvent};
 use automaton_core::faults::Faults;
 use automaton_core::id::IdGenerator;
-use automaton_core::tier::ModelTier;
-use automaton_inference::{Provider, ProviderRegistry};
+use automaton_core::model::InferenceTask;
+use automaton_core::vitals::Vitals;
+use automaton_core::wire::control::ModelStatus;
+use automaton_inference::{
+    ModelIndex, ModelInfo, ProviderRegistry, RegisteredModel, Route, RouteQuery,
+};
 use automaton_policy::Judge;
 use automaton_sandbox::{Launcher, Probe};
 use automaton_store::Store;
@@ -49,9 +53,42 @@ impl fmt::Debug for AgentDeps {
 }
 
 impl AgentDeps {
-    /// Who thinks.
-    pub(crate) fn provider_for(&self, tier: ModelTier) -> &dyn Provider {
-        self.providers.provider_for(tier)
+    /// A model.
+    pub(crate) fn model(&self, at: ModelIndex) -> ModelInfo {
+        self.providers.get(at).provider.model().clone()
+    }
+
+    /// Which models may do a task with these means.
+    pub(crate) fn route(&self, task: InferenceTask, vitals: &Vitals) -> Route {
+        let is_broke = self.treasury.is_some() && vitals.is_broke();
+        let query = RouteQuery { tier: vitals.effective_tier(), task, is_broke };
+        self.providers.route(query, self.ids.now())
+    }
+
+    /// The model that thinks with these means: the usual one, where none can.
+    pub(crate) fn thinker(&self, vitals: &Vitals) -> ModelIndex {
+        self.route(InferenceTask::AgentTurn, vitals).models.first().copied().unwrap_or_default()
+    }
+
+    /// The models, with how each stands with these means.
+    pub(crate) fn model_rows(&self, vitals: &Vitals) -> Vec<ModelStatus> {
+        let (thinks, chosen, now) = (self.thinker(vitals), self.providers.chosen(), self.ids.now());
+        let row = |(at, known): (ModelIndex, Arc<RegisteredModel>)| {
+            let info = known.provider.model();
+            ModelStatus {
+                model: info.id.clone(),
+                seller: known.seller.clone(),
+                roles: known.roles.clone(),
+                context_tokens: info.context_tokens,
+                input_per_million: info.prices.input_per_million,
+                output_per_million: info.prices.output_per_million,
+                weak: info.weak,
+                thinks: at == thinks,
+                chosen: chosen.as_ref() == Some(&info.id),
+                avoided: self.providers.is_avoided(at, now),
+            }
+        };
+        self.providers.all().into_iter().map(row).collect()
     }
 
     /// Tells the world what happened, with the time.

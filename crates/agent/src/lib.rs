@@ -38,6 +38,7 @@ pub use heartbeat::{
     HeartbeatError, ScheduleError, TaskRequestError, check_schedule, request_task,
 };
 pub use life::{AgentRunOutcome, EndReason, live};
+pub use money::{at_most, available_tools};
 pub use preview::{Preview, preview};
 pub use settings::{
     ANSWER_TOKENS, AgentLimits, Budgets, Pace, Sampling, Settings, StopLoss, TURNS_MAX,

@@ -5,14 +5,17 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
+use automaton_core::error::ErrorClass;
 use automaton_core::event::Event;
 use automaton_core::hibernation::HibernationWaker;
+use automaton_core::model::ModelId;
 use automaton_core::record::{SleepInterrupt, SleepState, StopReason, WakeCause, WakeSource};
 use automaton_core::state::AgentState;
 use automaton_core::time::Span;
 use automaton_core::trust::{Label, Labelled};
-use automaton_inference::Checker;
+use automaton_inference::{Checker, ProviderRegistry};
 use automaton_policy::guard::Guard;
 use automaton_store::{Approval, ApprovalState, ApprovalSubject};
 use tokio::sync::{Mutex, Notify, watch};
@@ -92,10 +95,11 @@ pub async fn live(
     let (wake, stopped) = (Arc::new(Notify::new()), Arc::default());
     let signals = WakeSignals { wake, end, interrupt: interrupt.clone(), stopped };
     let tools = money::available_tools(
-        deps.providers.usual().model(),
+        deps.providers.usual().provider.model(),
         deps.treasury.as_ref(),
         &settings.egress,
     );
+    deps.providers.choose(known_choice(&deps).await?);
     let guard = Arc::new(Guard::new()?);
     let ctx = AgentContext {
         handles: Handles::new(&settings, &deps, tools.len(), interrupt.subscribe())?,
@@ -113,6 +117,7 @@ pub async fn live(
     control::start(&ctx, &signals, &mut tasks)?;
     heartbeat::start(&ctx, &signals, &mut tasks).await?;
     tasks.start("watch over the supervisor", forward(shutdown, signals.clone()));
+    tasks.start("unload idle models", unload(ctx.deps.providers.clone()));
     let ended = tokio::select! {
         biased;
         // A cancelled life is a process that ends; the store recovers it.
@@ -124,6 +129,30 @@ pub async fn live(
         treasury.check_books().await;
     }
     ended
+}
+
+/// Lets models go that nobody asks, for as long as it lives.
+async fn unload(providers: ProviderRegistry) {
+    loop {
+        tokio::time::sleep(IDLE_MAX / 4).await;
+        for (_, known) in providers.all() {
+            known.provider.unload(IDLE_MAX).await;
+        }
+    }
+}
+
+/// The model that was chosen, if it still is there.
+async fn known_choice(deps: &AgentDeps) -> Result<Option<ModelId>, AgentError> {
+    let Some(chosen) = deps.store.chosen_model().await? else { return Ok(None) };
+    if deps.providers.all().iter().any(|(_, known)| known.provider.model().id == chosen) {
+        return Ok(Some(chosen));
+    }
+    deps.emit(Event::ErrorReported {
+        kind: ErrorClass::Config,
+        error: format!("the model {chosen}, which was chosen, is not served any more"),
+        hint: Some("the usual one thinks; `automaton model use` chooses another".to_owned()),
+    });
+    Ok(None)
 }
 
 /// Puts in order what a crash left behind; how many turns that brought to an end.
@@ -189,6 +218,9 @@ async fn run_cycles(
         }
     }
 }
+
+/// How long a local model stays loaded that nobody asks.
+const IDLE_MAX: Duration = Duration::from_secs(600);
 
 /// A sleep that waits for nothing near.
 const LONG_SLEEP: Span = Span::from_secs(3600);

@@ -11,7 +11,7 @@ use automaton_core::state::AgentState;
 use automaton_core::tier::SurvivalTier;
 use automaton_core::tool::ToolSpec;
 use automaton_core::vitals::Vitals;
-use automaton_inference::{CompletionRequest, ModelInfo};
+use automaton_inference::{CompletionRequest, ModelInfo, ModelPrices};
 use automaton_store::WakeQuery;
 use automaton_tools::list;
 
@@ -31,13 +31,21 @@ const TOKENS_PER_PROMPT: usize = 256;
 /// The tools of an automaton that has money, or has none. A weak model is not
 /// trusted with any, nor with its schedule; what it needs is bought for it. So it is where
 /// the others' schemas would leave a small window nothing to work in.
-pub(crate) fn available_tools<Money>(
+#[must_use]
+pub fn available_tools<Money>(
     model: &ModelInfo,
     money: Option<&Money>,
     egress: &EgressConfig,
 ) -> Vec<ToolSpec> {
-    let lists: [fn() -> Vec<ToolSpec>; 2] = [list::specs, list::without_money];
-    let first = if model.weak { lists.len() } else { usize::from(money.is_none()) };
+    let lists: [fn() -> Vec<ToolSpec>; 4] =
+        [list::specs, list::without_choice, list::on_account, list::without_money];
+    let costs = model.prices != ModelPrices::default();
+    let first = match (model.weak, money.is_some(), costs) {
+        (true, ..) => lists.len(),
+        (_, true, _) => 0,
+        (_, false, true) => 2,
+        (_, false, false) => 3,
+    };
     let fits = |tools: &Vec<ToolSpec>| prompt::schemas_cost(tools) <= model.context_tokens / 2;
     let fitting = lists.iter().skip(first).map(|list| list()).find(fits);
     let mut tools = fitting.unwrap_or_else(list::simple);
@@ -111,10 +119,7 @@ pub(crate) const fn state_of(tier: SurvivalTier) -> AgentState {
 ///
 /// # Errors
 /// [`MoneyError::Overflow`].
-pub(crate) fn at_most(
-    model: &ModelInfo,
-    ask: &CompletionRequest,
-) -> Result<Microcents, MoneyError> {
+pub fn at_most(model: &ModelInfo, ask: &CompletionRequest) -> Result<Microcents, MoneyError> {
     let messages = ask.messages.iter().map(|message| {
         let calls = message.calls.iter().map(|call| call.tool.len() + call.arguments.len());
         TOKENS_PER_MESSAGE + message.content.len() + calls.sum::<usize>()
@@ -126,6 +131,24 @@ pub(crate) fn at_most(
     let all = TOKENS_PER_PROMPT + messages.chain(tools).sum::<usize>();
     let prompt = u32::try_from(all).unwrap_or(u32::MAX).min(model.context_tokens);
     model.prices.at_most(prompt, ask.max_tokens)
+}
+
+/// The shortest answer that is worth asking for, in tokens.
+const ANSWER_MIN: u32 = 64;
+
+/// The most tokens that an answer may have for the credits that are left, where it could cost
+/// `most` as it is asked for.
+pub(crate) fn paid_answer(
+    model: &ModelInfo,
+    ask: &CompletionRequest,
+    most: Microcents,
+    credits: Microcents,
+) -> u32 {
+    let lacking = most.units().saturating_sub(credits.units()).max(0);
+    let price = i128::from(model.prices.output_per_million.units());
+    let cut = (i128::from(lacking) * 1_000_000 + price - 1).checked_div(price).unwrap_or(0);
+    let cut = u32::try_from(cut).unwrap_or(u32::MAX);
+    ask.max_tokens.saturating_sub(cut).max(ANSWER_MIN.min(ask.max_tokens))
 }
 
 /// Why it has to hibernate, if it has lost as much as it may.

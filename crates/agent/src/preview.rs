@@ -68,6 +68,7 @@ impl PreviewContext<'_> {
             nudge: None,
             balances: self.balances,
             vitals: self.vitals,
+            per_call: None,
         }
     }
 }

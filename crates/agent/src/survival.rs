@@ -5,9 +5,11 @@
 //! never broke. A balance that was not read must change nothing.
 
 use automaton_core::event::Event;
+use automaton_core::model::InferenceTask;
+use automaton_core::money::Microcents;
 use automaton_core::record::{WakeCause, WakeSource};
 use automaton_core::state::AgentState;
-use automaton_core::tier::{ModelTier, SurvivalTier};
+use automaton_core::tier::SurvivalTier;
 use automaton_core::time::Timestamp;
 use automaton_core::trust::Label;
 use automaton_core::vitals::{BalanceReading, DistressLevel, GRACE, Vitals};
@@ -21,7 +23,7 @@ use crate::money;
 use crate::release::release_machines;
 use crate::tasks::shutdown_requested;
 use crate::treasury::{Balances, DepositAddress, TopUpTrigger, Treasury};
-use crate::turn::AgentContext;
+use crate::turn::{AgentContext, WakeContext};
 use crate::wake::cause;
 
 /// The treasury, where thinking is paid with credits.
@@ -31,12 +33,7 @@ pub(crate) fn payer(deps: &AgentDeps) -> Option<&Treasury> {
 
 /// Whether any of its models costs something.
 pub(crate) fn costs_anything(deps: &AgentDeps) -> bool {
-    use ModelTier::{Critical, LowCompute, Usual};
-    [Usual, LowCompute, Critical].into_iter().any(|tier| costs(deps, tier))
-}
-
-fn costs(deps: &AgentDeps, tier: ModelTier) -> bool {
-    deps.provider_for(tier).model().prices != ModelPrices::default()
+    deps.providers.costs_anything()
 }
 
 /// How near it is to its end, where its next thought costs something and that is known.
@@ -46,8 +43,15 @@ pub(crate) async fn known_tier(deps: &AgentDeps) -> Result<Option<SurvivalTier>,
 
 /// The same of means that are known.
 fn tier_of(deps: &AgentDeps, vitals: &Vitals) -> Option<SurvivalTier> {
-    let pays = payer(deps).is_some() && costs(deps, vitals.model_tier());
+    let costs = || deps.model(deps.thinker(vitals)).prices != ModelPrices::default();
+    let pays = payer(deps).is_some() && costs();
     vitals.tier().filter(|_| pays)
+}
+
+/// How well off one is whose present model costs something, as far as that is known.
+pub(crate) fn paying_tier(deps: &AgentDeps, wake: &WakeContext) -> Option<SurvivalTier> {
+    let costs = deps.model(wake.model).prices != ModelPrices::default();
+    wake.tier.filter(|_| costs && payer(deps).is_some())
 }
 
 /// Takes note of balances that were read, where it is known what was known before or not;
@@ -67,7 +71,9 @@ pub(crate) async fn note(
         return Ok(Some(known));
     }
     let Balances { at, credits, usdc } = *balances;
-    let (vitals, changed) = deps.store.take_reading(BalanceReading { at, credits, usdc }).await?;
+    let least = cheapest_call(deps);
+    let reading = BalanceReading { at, credits, usdc, least };
+    let (vitals, changed) = deps.store.take_reading(reading).await?;
     if let Some(change) = changed {
         let (from, to, credits) = (change.from, change.to, change.credits);
         deps.emit(Event::TierChanged { from, to, credits });
@@ -76,6 +82,21 @@ pub(crate) async fn note(
         send_distress(deps, treasury, &vitals).await?;
     }
     Ok(Some(vitals))
+}
+
+/// Tokens of the shortest question with which an automaton can still do something, and of the
+/// shortest answer.
+const SHORT_QUESTION: u32 = 8192;
+const SHORT_ANSWER: u32 = 64;
+
+/// What the cheapest call of its models costs: who has less can pay for none.
+fn cheapest_call(deps: &AgentDeps) -> Microcents {
+    let prices = deps.providers.all().into_iter().filter(|(_, known)| !known.roles.is_empty());
+    let costs = prices.filter_map(|(_, known)| {
+        // silent-ok: a price that cannot be counted is not the cheapest.
+        known.provider.model().prices.at_most(SHORT_QUESTION, SHORT_ANSWER).ok()
+    });
+    costs.filter(|cost| *cost > Microcents::ZERO).min().unwrap_or_default()
 }
 
 /// What one that has slept since then is to know of its credits: that they fell to the last
@@ -106,9 +127,10 @@ pub(crate) async fn is_broke(deps: &AgentDeps) -> Result<bool, StoreError> {
     Ok(cannot_pay(deps, &deps.store.vitals().await?))
 }
 
-/// Whether it can pay for no call of the model that thinks now.
+/// Whether it can pay for no call, and has no model whose calls cost nothing.
 pub(crate) fn cannot_pay(deps: &AgentDeps, vitals: &Vitals) -> bool {
-    payer(deps).is_some() && vitals.is_broke() && costs(deps, vitals.model_tier())
+    let has_none = || deps.route(InferenceTask::AgentTurn, vitals).models.is_empty();
+    payer(deps).is_some() && vitals.is_broke() && has_none()
 }
 
 /// The cloud took no call: with so few credits it takes none.

@@ -4,6 +4,7 @@
 //! Some bound there always is, and nothing that a model does extends one. The last turn
 //! before a bound is kept for a hand-over.
 
+use automaton_core::inference_budget::{CeilingScope, InferenceSpend};
 use automaton_core::money::Microcents;
 use automaton_core::pnl::UnattendedUsage;
 use automaton_core::stop::ExhaustedLimit;
@@ -29,8 +30,8 @@ pub(crate) struct WakeUsage {
     pub(crate) turns: u32,
     /// What was thought since the creator last called.
     pub(crate) unattended: UnattendedUsage,
-    /// What answers cost in the last 24 hours.
-    pub(crate) day: Microcents,
+    /// What answers cost.
+    pub(crate) spend: InferenceSpend,
     /// The most that the last answer of this wake could cost.
     pub(crate) most: Microcents,
 }
@@ -40,7 +41,7 @@ pub(crate) struct WakeUsage {
 pub(crate) enum WakeLimit {
     Turns,
     Envelope,
-    Day,
+    Ceiling(CeilingScope),
 }
 
 /// What the next turn may be.
@@ -54,14 +55,14 @@ pub(crate) enum TurnAllowance {
     Over(WakeLimit),
 }
 
-/// What the model was told of in this wake: turns, answers, their cost, the day.
-pub(crate) type WarningFlags = [bool; 4];
+/// What the model was told of in this wake: turns, answers, their cost, and each ceiling.
+pub(crate) type WarningFlags = [bool; 6];
 
 impl WakeLimits {
     /// What the next turn may be. That the day's budget is used up is found where the
     /// next answer is booked.
     pub(crate) fn stage(&self, used: &WakeUsage) -> TurnAllowance {
-        let WakeUsage { turns, unattended, day, most } = used;
+        let WakeUsage { turns, unattended, spend, most } = used;
         if *turns >= self.turns {
             return TurnAllowance::Over(WakeLimit::Turns);
         }
@@ -78,20 +79,23 @@ impl WakeLimits {
         if self.costs && self.envelope.is_last(unattended) {
             return TurnAllowance::Last(WakeLimit::Envelope);
         }
-        if self.costs && self.budgets.is_last_of_day(*day, *most) {
-            return TurnAllowance::Last(WakeLimit::Day);
+        match self.budgets.last_of(spend, *most).filter(|_| self.costs) {
+            Some(scope) => TurnAllowance::Last(WakeLimit::Ceiling(scope)),
+            None => TurnAllowance::Room,
         }
-        TurnAllowance::Room
     }
 
     /// How much of a bound is used, for people.
     pub(crate) fn used_up(&self, bound: WakeLimit, used: &WakeUsage) -> ExhaustedLimit {
-        let WakeUsage { unattended, day, .. } = used;
+        let WakeUsage { unattended, spend, .. } = used;
         let UnattendedBudget { answers, cost } = self.envelope;
         match (bound, answers.filter(|of| unattended.answers >= *of)) {
             (WakeLimit::Turns, _) => ExhaustedLimit::Turns(self.turns),
-            (WakeLimit::Day, _) => {
-                ExhaustedLimit::Day(*day, self.budgets.inference_per_day.unwrap_or_default())
+            (WakeLimit::Ceiling(scope), _) => {
+                let mut each = self.budgets.ceilings.each(spend);
+                let found = each.find(|(of, ..)| *of == scope);
+                let (_, spent, limit) = found.unwrap_or((scope, used.most, used.most));
+                ExhaustedLimit::Ceiling(scope, spent, limit)
             }
             (WakeLimit::Envelope, Some(of)) => ExhaustedLimit::Answers(unattended.answers, of),
             (WakeLimit::Envelope, None) => {
@@ -102,7 +106,7 @@ impl WakeLimits {
 
     /// What the model is told when four fifths of a bound are used: once a wake of each.
     pub(crate) fn warn(&self, used: &WakeUsage, told: &mut WarningFlags) -> Option<String> {
-        let WakeUsage { turns, unattended, day, .. } = *used;
+        let WakeUsage { turns, unattended, spend, .. } = *used;
         let nearly = |part: u32, of: u32| of >= HAND_OVER_FROM && is_nearly(part.into(), of.into());
         let nearly_cents = |part: i64, of: Microcents| {
             self.costs && of > Microcents::ZERO && is_nearly(part, of.units())
@@ -119,13 +123,17 @@ impl WakeLimits {
                 .cost
                 .filter(|of| nearly_cents(lost.units(), *of))
                 .map(|of| format!("{lost} of {of} for answers until your creator calls again")),
-            self.budgets
-                .inference_per_day
-                .filter(|of| nearly_cents(day.units(), *of))
-                .map(|of| format!("{day} of {of} for answers of 24 hours")),
         ];
+        let ceilings =
+            [CeilingScope::Session, CeilingScope::Hour, CeilingScope::Day].map(|scope| {
+                let mut each = self.budgets.ceilings.each(&spend);
+                let (_, spent, of) = each.find(|(of, ..)| *of == scope)?;
+                nearly_cents(spent.units(), of)
+                    .then(|| format!("{spent} of {of} for answers {scope}"))
+            });
         let fresh = found
             .into_iter()
+            .chain(ceilings)
             .zip(told)
             .filter_map(|(text, told)| text.filter(|_| !std::mem::replace(told, true)));
         let fresh: Vec<String> = fresh.collect();
@@ -153,6 +161,8 @@ impl WakeLimits {
 
 #[cfg(test)]
 mod tests {
+    use automaton_core::inference_budget::InferenceCeilings;
+
     use super::*;
     use proptest::prelude::*;
 
@@ -164,7 +174,12 @@ mod tests {
 
     fn bounds() -> WakeLimits {
         let envelope = UnattendedBudget { answers: Some(30), cost: Some(cents(25)) };
-        let budgets = Budgets { inference_per_day: Some(cents(500)), ..Budgets::default() };
+        let ceilings = InferenceCeilings {
+            per_session: Some(cents(450)),
+            per_day: Some(cents(500)),
+            ..InferenceCeilings::default()
+        };
+        let budgets = Budgets { ceilings, ..Budgets::default() };
         WakeLimits { turns: 25, costs: true, envelope, budgets }
     }
 
@@ -183,8 +198,12 @@ mod tests {
         assert_eq!(bounds.stage(&used(3, 29, 0)), TurnAllowance::Last(WakeLimit::Envelope));
         assert_eq!(bounds.stage(&used(3, 30, 0)), TurnAllowance::Over(WakeLimit::Envelope));
         assert_eq!(bounds.stage(&used(0, 29, 0)), TurnAllowance::Room, "nothing to hand over yet");
-        let day = WakeUsage { day: cents(480), most: cents(10), ..used(3, 3, 0) };
-        assert_eq!(bounds.stage(&day), TurnAllowance::Last(WakeLimit::Day));
+        let spend = InferenceSpend { day: cents(480), ..InferenceSpend::default() };
+        let day = WakeUsage { spend, most: cents(10), ..used(3, 3, 0) };
+        let last = |scope| TurnAllowance::Last(WakeLimit::Ceiling(scope));
+        assert_eq!(bounds.stage(&day), last(CeilingScope::Day));
+        let spend = InferenceSpend { session: cents(430), ..spend };
+        assert_eq!(bounds.stage(&WakeUsage { spend, ..day }), last(CeilingScope::Session));
         assert_eq!(WakeLimits { costs: false, ..bounds }.stage(&day), TurnAllowance::Room);
         assert_eq!(WakeLimits { turns: 4, ..bounds }.stage(&used(3, 3, 0)), TurnAllowance::Room);
         assert_eq!(
@@ -200,7 +219,8 @@ mod tests {
         let text = bounds.warn(&used(20, 20, 0), &mut told).unwrap();
         assert!(text.contains("20 of 25 turns") && !text.contains("answers until"), "{text}");
         assert_eq!(bounds.warn(&used(21, 21, 0), &mut told), None, "once");
-        let both = WakeUsage { day: cents(400), ..used(22, 24, 20 * CENT) };
+        let spend = InferenceSpend { day: cents(400), ..InferenceSpend::default() };
+        let both = WakeUsage { spend, ..used(22, 24, 20 * CENT) };
         let text = bounds.warn(&both, &mut told).unwrap();
         for part in ["24 of 30 answers", "$0.20 of $0.25", "$4.00 of $5.00", "hand over"] {
             assert!(text.contains(part), "{part}: {text}");
@@ -216,7 +236,8 @@ mod tests {
         assert_eq!(key(WakeLimit::Turns, used(25, 25, 0)), "maxTurnsPerCycle");
         assert_eq!(key(WakeLimit::Envelope, used(25, 30, 0)), "wakeEnvelope.answers");
         assert_eq!(key(WakeLimit::Envelope, used(25, 12, 24 * CENT)), "wakeEnvelope.cents");
-        assert_eq!(key(WakeLimit::Day, used(1, 1, 0)), "treasuryPolicy.maxInferenceDailyCents");
+        let day = WakeLimit::Ceiling(CeilingScope::Day);
+        assert_eq!(key(day, used(1, 1, 0)), "treasuryPolicy.maxInferenceDailyCents");
         let text = bounds.hand_over(WakeLimit::Envelope, &used(3, 29, 0));
         assert!(text.contains("`wakeEnvelope.answers`") && text.contains("no tools"), "{text}");
     }

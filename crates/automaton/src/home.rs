@@ -99,6 +99,8 @@ struct NewConfig<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     treasury_policy: Option<NewTreasuryPolicy>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    model_strategy: Option<NewModelStrategy<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     conway_api_url: Option<&'a HttpUrl>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rpc_url: Option<&'a HttpUrl>,
@@ -111,6 +113,13 @@ struct NewConfig<'a> {
 #[serde(rename_all = "camelCase")]
 struct NewTreasuryPolicy {
     max_inference_daily_cents: u64,
+}
+
+/// What is written of the models of a new home.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct NewModelStrategy<'a> {
+    fallback_providers: &'a [String],
 }
 
 /// Locks a home for the process that runs its automaton, or changes its life. One that
@@ -324,6 +333,10 @@ pub(crate) fn draft(
         treasury_policy: brain
             .and_then(|brain| brain.daily_cents)
             .map(|max_inference_daily_cents| NewTreasuryPolicy { max_inference_daily_cents }),
+        model_strategy: brain
+            .map(|brain| brain.fallback_providers.as_slice())
+            .filter(|names| !names.is_empty())
+            .map(|fallback_providers| NewModelStrategy { fallback_providers }),
         conway_api_url: remote.cloud.as_ref(),
         rpc_url: remote.rpc.as_ref(),
         network: remote.network.as_deref(),

@@ -114,6 +114,7 @@ async fn a_scrape_is_what_the_record_says_and_leaves_out_what_is_not_known() {
         at: Timestamp::from_millis(1_500),
         credits: Some(Microcents::new(-12_345_678)),
         usdc: Some(MicroUsdc::new(15_000_001)),
+        least: Microcents::new(1),
     };
     store.take_reading(reading).await.unwrap();
     let samples = parse(&get(&served.url, &served.url).await.1);

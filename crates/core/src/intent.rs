@@ -63,6 +63,11 @@ pub enum Intent {
     },
     /// Live cheaply for a while.
     Economise,
+    /// Think with another model.
+    SwitchModel {
+        /// The model, as the thinking one wrote its name.
+        model: String,
+    },
     /// Change the schedule of the heartbeat.
     Schedule {
         /// The entry, as the model wrote its name.
@@ -142,8 +147,8 @@ macro_rules! kinds {
 kinds! {
     Exec => "exec", ReadPath => "read_path", WritePath => "write_path", Message => "message",
     Remember => "remember", Recall => "recall", Sleep => "sleep", Observe => "observe",
-    Plead => "plead", Economise => "economise", Schedule => "schedule", TopUp => "top_up",
-    Transfer => "transfer", FetchPaid => "fetch_paid", Egress => "egress", Rent => "rent",
+    Plead => "plead", Economise => "economise", SwitchModel => "switch_model", Schedule => "schedule",
+    TopUp => "top_up", Transfer => "transfer", FetchPaid => "fetch_paid", Egress => "egress", Rent => "rent",
     EndMachine => "end_machine", Publish => "publish",
 }
 

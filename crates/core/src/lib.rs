@@ -16,6 +16,7 @@ pub mod event;
 pub mod faults;
 pub mod hibernation;
 pub mod id;
+pub mod inference_budget;
 pub mod intent;
 pub mod message;
 pub mod model;

@@ -1,6 +1,10 @@
-//! Pure: what a model is called. It must never tell what a model can do.
+//! Pure: what a model is called, what it is asked for, and which one is meant for that. It must
+//! never tell what a model can do.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::tier::SurvivalTier;
 
 /// The id of a model, as whoever serves it wants to read it. Any text may be one.
 #[derive(
@@ -37,4 +41,88 @@ impl PartialEq<str> for ModelId {
     fn eq(&self, other: &str) -> bool {
         self.0 == other
     }
+}
+
+/// What a model is asked for.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum InferenceTask {
+    /// The next turn of the agent
+    AgentTurn,
+    /// Whether something of the heartbeat is worth waking for
+    HeartbeatTriage,
+    /// Whether something is safe to do
+    SafetyCheck,
+    /// A short text of a long one
+    Summarization,
+    /// The steps to a goal
+    Planning,
+}
+
+crate::names! {
+    /// The task's name.
+    InferenceTask {
+        AgentTurn => "agent_turn", HeartbeatTriage => "heartbeat_triage",
+        SafetyCheck => "safety_check", Summarization => "summarization", Planning => "planning",
+    }
+}
+
+/// How a model was chosen, as the record keeps it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelChoice {
+    /// What it was asked for.
+    pub task: InferenceTask,
+    /// How well off the automaton was, where that was known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier: Option<SurvivalTier>,
+    /// The model that stood in the usual one's place by choice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<ModelId>,
+    /// What became of each model that came into question, in order.
+    pub steps: Vec<ChoiceStep>,
+}
+
+/// What became of one model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChoiceStep {
+    /// The model.
+    pub model: ModelId,
+    /// Who serves it.
+    pub seller: String,
+    /// What became of it.
+    pub outcome: ChoiceOutcome,
+    /// Why, in a sentence or the end of one; empty, where it answered.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub why: String,
+}
+
+/// What became of a model that came into question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChoiceOutcome {
+    /// It answered.
+    Answered,
+    /// It was asked, and did not answer.
+    Failed,
+    /// It was not asked, since its answer may have cost too much.
+    TooDear,
+    /// It was not to be asked.
+    Skipped,
+}
+
+/// Which models may do a task, and what one answer may have.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RoutingRule {
+    /// The models, best first: `usual`, `low_compute` and `critical` for those of the
+    /// configuration, or the name of one.
+    pub models: Vec<String>,
+    /// The most tokens of an answer; 0 is as many as usual.
+    #[serde(default)]
+    pub max_tokens: u32,
+    /// The most that an answer may cost, in cents; 0 is without limit.
+    #[serde(default)]
+    pub ceiling_cents: u32,
 }

@@ -84,6 +84,7 @@ impl TargetValue {
             | Intent::Observe
             | Intent::Plead { .. }
             | Intent::Economise
+            | Intent::SwitchModel { .. }
             | Intent::Schedule { .. }
             | Intent::TopUp { .. } => Vec::new(),
         };

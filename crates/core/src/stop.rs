@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use crate::inference_budget::CeilingScope;
 use crate::money::Microcents;
 use crate::record::StopReason;
 
@@ -37,9 +38,9 @@ pub enum ExhaustedLimit {
     /// What they cost, and may cost.
     #[display("{_0} of {_1} used since you last called it")]
     Cost(Microcents, Microcents),
-    /// What the answers of 24 hours cost, and may cost.
-    #[display("{_0} of {_1} used in 24 hours")]
-    Day(Microcents, Microcents),
+    /// What answers cost in the span of a ceiling, and may cost.
+    #[display("{_1} of {_2} used {_0}")]
+    Ceiling(CeilingScope, Microcents, Microcents),
 }
 
 impl ExhaustedLimit {
@@ -50,7 +51,7 @@ impl ExhaustedLimit {
             Self::Turns(_) => "maxTurnsPerCycle",
             Self::Answers(..) => "wakeEnvelope.answers",
             Self::Cost(..) => "wakeEnvelope.cents",
-            Self::Day(..) => "treasuryPolicy.maxInferenceDailyCents",
+            Self::Ceiling(scope, ..) => scope.key(),
         }
     }
 }
@@ -145,10 +146,15 @@ impl fmt::Display for WakeEnd {
 }
 
 impl WakeEnd {
+    /// Whether the day's budget is what is used up.
+    const fn says_day(&self) -> bool {
+        matches!(self.used_up, Some(ExhaustedLimit::Ceiling(CeilingScope::Day, ..)))
+    }
+
     /// Where the day's budget stands, unless that was said.
     fn budget(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.day {
-            Some((spent, of)) if !matches!(self.used_up, Some(ExhaustedLimit::Day(..))) => {
+            Some((spent, of)) if !self.says_day() => {
                 write!(f, " Thinking cost {spent} of {of} in 24 hours.")
             }
             _ => Ok(()),
@@ -181,7 +187,8 @@ mod tests {
         assert!(text.contains("$0.24 of $0.25") && text.contains("`wakeEnvelope.cents`"), "{text}");
         let text = end(StopReason::TurnLimit, Some(ExhaustedLimit::Turns(25))).to_string();
         assert!(text.contains("25 turns") && text.contains("`maxTurnsPerCycle`"), "{text}");
-        let text = end(StopReason::Budget, Some(ExhaustedLimit::Day(spent, of))).to_string();
+        let day = ExhaustedLimit::Ceiling(CeilingScope::Day, spent, of);
+        let text = end(StopReason::Budget, Some(day)).to_string();
         assert!(text.contains("`treasuryPolicy.maxInferenceDailyCents`"), "{text}");
         assert_eq!(text.matches("24 hours").count(), 1, "{text}");
     }

@@ -37,8 +37,9 @@ const TABLE: [(SurvivalTier, i64); 4] = [
     (SurvivalTier::Critical, -1),
 ];
 
-/// Which of its models thinks, dearest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+/// What a model of an automaton is for, dearest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ModelTier {
     /// The one that its creator gave it.
     #[default]
@@ -47,6 +48,11 @@ pub enum ModelTier {
     LowCompute,
     /// The cheapest.
     Critical,
+}
+
+crate::names! {
+    /// The role's name, as rules of the router have it.
+    ModelTier { Usual => "usual", LowCompute => "low_compute", Critical => "critical" }
 }
 
 crate::names! {
@@ -71,18 +77,9 @@ impl SurvivalTier {
         matches!(self, Self::Dead | Self::Critical | Self::LowCompute)
     }
 
-    /// Which model thinks in it.
+    /// Whether the last credits are only for what keeps it alive.
     #[must_use]
-    pub const fn model_tier(self) -> ModelTier {
-        match self {
-            Self::High | Self::Normal => ModelTier::Usual,
-            Self::LowCompute => ModelTier::LowCompute,
-            Self::Critical | Self::Dead => ModelTier::Critical,
-        }
-    }
-
-    /// Whether the last credits are only for what earns or begs.
-    const fn is_last(self) -> bool {
+    pub const fn is_last(self) -> bool {
         matches!(self, Self::Critical | Self::Dead)
     }
 

@@ -7,11 +7,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::money::{MicroUsdc, Microcents};
-use crate::tier::{ModelTier, SurvivalTier};
+use crate::tier::SurvivalTier;
 use crate::time::{Span, Timestamp};
-
-/// The fewest credits with which a cloud takes a call that costs: 10 cents.
-pub const LEAST_CREDITS: Microcents = Microcents::new(10 * Microcents::PER_CENT);
 
 /// How long one is broke before one dies of it.
 pub const GRACE: Span = Span::from_secs(3600);
@@ -48,6 +45,8 @@ pub struct BalanceReading {
     pub credits: Option<Microcents>,
     /// USDC of the wallet; missing, when it could not be read.
     pub usdc: Option<MicroUsdc>,
+    /// What the cheapest call of its models costs.
+    pub least: Microcents,
 }
 
 /// What is known of an automaton's means.
@@ -73,7 +72,7 @@ impl Vitals {
     /// What is known after a reading.
     #[must_use]
     pub fn after(self, reading: BalanceReading) -> Self {
-        let BalanceReading { at, credits, usdc } = reading;
+        let BalanceReading { at, credits, usdc, least } = reading;
         let usdc = usdc.or(self.usdc);
         let thrift = self.thrift.filter(|thrift| thrift.lasts(at));
         let Some(credits) = credits else { return Self { usdc, seen_at: None, thrift, ..self } };
@@ -81,7 +80,7 @@ impl Vitals {
         let thrift = thrift.filter(|thrift| thrift.tier.is_none_or(|then| now <= then));
         let refused = self.refused.filter(|refused| credits <= *refused);
         let apart = self.seen_at.map_or(Span::ZERO, |seen| at.since(seen).min(APART_MAX));
-        let broke = credits < LEAST_CREDITS || refused.is_some();
+        let broke = credits < least || refused.is_some();
         let broke_for = broke.then(|| match self.broke_for {
             Some(before) => Span::from_millis(before.as_millis() + apart.as_millis()).min(GRACE),
             None => Span::ZERO,
@@ -102,12 +101,6 @@ impl Vitals {
     pub fn effective_tier(&self) -> Option<SurvivalTier> {
         let chosen = self.thrift.map(|_| SurvivalTier::LowCompute);
         self.tier().into_iter().chain(chosen).min()
-    }
-
-    /// Which model thinks; the usual one while nothing is known.
-    #[must_use]
-    pub fn model_tier(&self) -> ModelTier {
-        self.effective_tier().map_or(ModelTier::Usual, SurvivalTier::model_tier)
     }
 
     /// Whether no call can be paid.
@@ -172,7 +165,8 @@ mod tests {
     fn reading(secs: i64, cents: Option<i64>) -> BalanceReading {
         let at = Timestamp::from_millis(secs * 1000);
         let credits = cents.map(|cents| Microcents::from_cents(cents).unwrap());
-        BalanceReading { at, credits, usdc: None }
+        let least = Microcents::from_cents(10).unwrap();
+        BalanceReading { at, credits, usdc: None, least }
     }
 
     fn after(readings: &[(i64, Option<i64>)]) -> Vitals {
@@ -220,10 +214,6 @@ mod tests {
         assert_eq!(
             (chosen.effective_tier(), rich.effective_tier()),
             (Some(SurvivalTier::LowCompute), rich.tier())
-        );
-        assert_eq!(
-            (chosen.model_tier(), rich.model_tier()),
-            (ModelTier::LowCompute, ModelTier::Usual)
         );
         let day = 24 * 3600;
         for (secs, cents, lasts) in [

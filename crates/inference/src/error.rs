@@ -242,6 +242,27 @@ impl InferenceError {
         }
     }
 
+    /// Whether it is the fault of what was asked, so that nothing is to be held against the
+    /// model.
+    #[must_use]
+    pub const fn is_of_request(&self) -> bool {
+        self.is_rejection()
+            || matches!(
+                self,
+                Self::TooLong { .. }
+                    | Self::Encode { .. }
+                    | Self::Conversation { .. }
+                    | Self::Schema { .. }
+                    | Self::Cost { .. }
+            )
+    }
+
+    /// Whether another model may answer the same question.
+    #[must_use]
+    pub const fn fails_over(&self) -> bool {
+        self.is_rejection() || !self.is_of_request()
+    }
+
     /// Whether the server will never take this very request.
     #[must_use]
     pub const fn is_rejection(&self) -> bool {

@@ -14,7 +14,7 @@ pub mod error;
 mod fault;
 pub mod provider;
 pub mod providers;
-mod route;
+pub mod routing;
 
 pub use catalogue::{ModelClaims, ModelHosting, ModelInfo, RequestDialect};
 pub use check::{CallFault, CheckedCall, Checker, FaultKind, UncheckedCall};
@@ -25,4 +25,4 @@ pub use provider::{
     BoxFuture, ChatRole, Completion, CompletionRequest, FinishReason, Message, MessageCall,
     NoTokenSink, Provider, RawCall, TokenCountSource, TokenSink,
 };
-pub use route::ProviderRegistry;
+pub use routing::{ModelIndex, ProviderRegistry, RegisteredModel, Route, RouteQuery};

@@ -4,6 +4,7 @@
 //! format.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use automaton_core::id::CallId;
 use automaton_core::record::Usage;
@@ -11,6 +12,7 @@ use automaton_core::tool::{ToolName, ToolSpec};
 pub use automaton_core::wire::chat::ChatRole;
 
 use crate::catalogue::ModelInfo;
+use crate::cost::ModelPrices;
 use crate::error::InferenceError;
 
 pub use futures_util::future::BoxFuture;
@@ -27,6 +29,16 @@ pub trait Provider: Send + Sync {
         ask: &'a CompletionRequest,
         sink: &'a dyn TokenSink,
     ) -> BoxFuture<'a, Result<Completion, InferenceError>>;
+
+    /// The same at other prices, where they are somebody else's to say.
+    fn at(&self, _prices: ModelPrices) -> Option<Arc<dyn Provider>> {
+        None
+    }
+
+    /// Lets go of what it holds for answering, where nobody has asked for so long.
+    fn unload(&self, _idle: Duration) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
 }
 
 /// Where the pieces of an answer go as they come, for showing them. What counts
@@ -63,6 +75,8 @@ pub struct CompletionRequest {
     pub temperature_milli: u32,
     /// What the server is to call it, so that it can be asked later what came of it.
     pub name: Option<String>,
+    /// How long a server may say nothing; nothing said is as long as usual.
+    pub silence: Option<Duration>,
 }
 
 /// One message of the conversation.

@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use automaton_core::inference_budget::{CeilingScope, InferenceCeilings, InferenceSpend};
 use automaton_core::money::Microcents;
 use automaton_core::pnl::{Losses, UnattendedUsage};
 use automaton_core::time::{DAY, Span};
@@ -15,8 +16,8 @@ use automaton_core::time::{DAY, Span};
 pub struct Budgets {
     /// What it may lose before it hibernates.
     pub stop_loss: StopLoss,
-    /// What answers of models may cost in any 24 hours.
-    pub inference_per_day: Option<Microcents>,
+    /// What answers of models may cost.
+    pub ceilings: InferenceCeilings,
     /// What it may think without being called.
     pub envelope: UnattendedBudget,
     /// What it may think in a wake that its creator caused, where that is something else: a
@@ -187,30 +188,6 @@ impl fmt::Display for StopLossTrip {
     }
 }
 
-/// The next answer may cost more than is left for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "answers cost {spent} in the last 24 hours and the next one may cost {most}: together more \
-     than the {limit} that `treasuryPolicy.maxInferenceDailyCents` allows"
-)]
-pub struct OverBudget {
-    /// What answers cost in the last 24 hours.
-    pub spent: Microcents,
-    /// The most that the next one can cost.
-    pub most: Microcents,
-    /// What they may cost together.
-    pub limit: Microcents,
-}
-
-impl OverBudget {
-    /// What may have been spent for the next answer to fit; below zero when it
-    /// never does.
-    #[must_use]
-    pub const fn room(&self) -> Microcents {
-        Microcents::new(self.limit.units().saturating_sub(self.most.units()))
-    }
-}
-
 impl Budgets {
     /// What it may think in a wake, by whether its creator caused it.
     #[must_use]
@@ -218,25 +195,17 @@ impl Budgets {
         self.creators.filter(|_| creators).unwrap_or(self.envelope)
     }
 
-    /// Whether the next answer is the last that surely fits into the day, after ones of
-    /// which the worst could cost `most`.
+    /// The ceiling after which no answer surely fits but the next one, after ones of which the
+    /// worst could cost `most`.
     #[must_use]
-    pub fn is_last_of_day(&self, spent: Microcents, most: Microcents) -> bool {
+    pub fn last_of(&self, spend: &InferenceSpend, most: Microcents) -> Option<CeilingScope> {
         let two = grown(most).saturating_mul(2);
-        let fits = |limit: Microcents| spent.units().saturating_add(two) <= limit.units();
-        most > Microcents::ZERO && !self.inference_per_day.is_none_or(fits)
-    }
-
-    /// Whether an answer that can cost so much fits beside what was spent.
-    ///
-    /// # Errors
-    /// [`OverBudget`] when it does not. What costs nothing always fits.
-    pub fn fits(&self, spent: Microcents, most: Microcents) -> Result<(), OverBudget> {
-        let Some(limit) = self.inference_per_day.filter(|_| most > Microcents::ZERO) else {
-            return Ok(());
+        let fits = |spent: Microcents, limit: Microcents| {
+            spent.units().saturating_add(two) <= limit.units()
         };
-        let fits = spent.plus(most).is_ok_and(|sum| sum <= limit);
-        if fits { Ok(()) } else { Err(OverBudget { spent, most, limit }) }
+        let mut each = self.ceilings.each(spend).filter(|(scope, ..)| *scope != CeilingScope::Call);
+        let last = each.find(|(_, spent, limit)| !fits(*spent, *limit));
+        last.map(|(scope, ..)| scope).filter(|_| most > Microcents::ZERO)
     }
 }
 
@@ -282,28 +251,6 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_fits_up_to_the_last_unit_or_waits() {
-        let budgets = Budgets { inference_per_day: Some(amount(100)), ..Budgets::default() };
-        assert_eq!(budgets.fits(amount(60), amount(40)), Ok(()));
-        let over = budgets.fits(amount(60), amount(41)).unwrap_err();
-        assert_eq!(over, OverBudget { spent: amount(60), most: amount(41), limit: amount(100) });
-        assert_eq!(over.room(), amount(59));
-        assert!(budgets.fits(amount(0), amount(101)).unwrap_err().room() < Microcents::ZERO);
-        assert!(budgets.fits(amount(i64::MAX), amount(1)).is_err(), "what overflows is too much");
-        assert_eq!(budgets.fits(amount(500), Microcents::ZERO), Ok(()), "what is free is free");
-        assert_eq!(Budgets::default().fits(amount(i64::MAX), amount(1)), Ok(()));
-    }
-
-    proptest! {
-        #[test]
-        fn what_fits_never_passes_the_limit(spent in 0_i64..1 << 50, most in 0_i64..1 << 50, limit in 0_i64..1 << 50) {
-            let budgets = Budgets { inference_per_day: Some(amount(limit)), ..Budgets::default() };
-            let fits = budgets.fits(amount(spent), amount(most)).is_ok();
-            prop_assert_eq!(fits, most == 0 || spent + most <= limit);
-        }
-    }
-
-    #[test]
     fn the_last_answer_of_a_limit_is_known_before_it_is_asked_for() {
         let envelope = UnattendedBudget { answers: Some(30), cost: Some(amount(100)) };
         let at = |answers, cost, revenue| {
@@ -317,11 +264,22 @@ mod tests {
         assert!(!at(13, 78, 30), "what others paid is added");
         let few = UnattendedBudget { answers: Some(4), cost: None };
         assert!(!few.is_last(&UnattendedUsage { answers: 3, ..UnattendedUsage::default() }));
-        let day = Budgets { inference_per_day: Some(amount(100)), ..Budgets::default() };
-        assert!(!day.is_last_of_day(amount(50), amount(20)), "two of 25 fit");
-        assert!(day.is_last_of_day(amount(51), amount(20)));
-        assert!(!day.is_last_of_day(amount(99), Microcents::ZERO), "what is free is free");
-        assert!(!Budgets::default().is_last_of_day(amount(99), amount(20)));
+        let ceilings = InferenceCeilings {
+            per_call: Some(amount(1)),
+            per_session: Some(amount(40)),
+            per_day: Some(amount(100)),
+            ..InferenceCeilings::default()
+        };
+        let budgets = Budgets { ceilings, ..Budgets::default() };
+        let last = |session, day, most| {
+            let (session, day) = (amount(session), amount(day));
+            budgets.last_of(&InferenceSpend { session, day, hour: day }, amount(most))
+        };
+        assert_eq!(last(0, 50, 16), None, "two of 20 fit");
+        assert_eq!(last(1, 50, 16), Some(CeilingScope::Session));
+        assert_eq!(last(0, 61, 16), Some(CeilingScope::Day));
+        assert_eq!(last(40, 99, 0), None, "what is free is free");
+        assert_eq!(Budgets::default().last_of(&InferenceSpend::default(), amount(20)), None);
         assert!(is_nearly(20, 25) && !is_nearly(19, 25) && is_nearly(i64::MAX, i64::MAX));
     }
 

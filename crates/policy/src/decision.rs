@@ -78,6 +78,8 @@ pub enum ReasonCode {
     RateLimitExceeded,
     /// It holds a secret that would leave.
     SecretLeaves,
+    /// The credits are nearly gone, and it is not for staying alive.
+    CreditsCritical,
     /// A rule of the operator's objects.
     OperatorRule,
     /// The creator approved this very call.
@@ -98,7 +100,8 @@ automaton_core::names! {
         MinimumReserve => "MINIMUM_RESERVE", BalanceUnknown => "BALANCE_UNKNOWN",
         ConfirmationRequired => "CONFIRMATION_REQUIRED", DomainNotAllowed => "DOMAIN_NOT_ALLOWED",
         HostNotAllowed => "HOST_NOT_ALLOWED", RateLimitExceeded => "RATE_LIMIT_EXCEEDED",
-        SecretLeaves => "SECRET_LEAVES", OperatorRule => "OPERATOR_RULE", Approved => "APPROVED",
+        SecretLeaves => "SECRET_LEAVES", CreditsCritical => "CREDITS_CRITICAL",
+        OperatorRule => "OPERATOR_RULE", Approved => "APPROVED",
     }
 }
 

@@ -52,6 +52,9 @@ pub const fn advice(code: ReasonCode) -> &'static str {
         | ReasonCode::TransferCooldown
         | ReasonCode::RateLimitExceeded => "Do it later.",
         ReasonCode::SecretLeaves => "Leave the secret out; nobody else may have it.",
+        ReasonCode::CreditsCritical => {
+            "Buy credits, ask your creator for some, or sleep until there are."
+        }
         ReasonCode::BalanceUnknown => "Look at your balances in a while, and try again.",
         ReasonCode::ConfirmationRequired => "It is done when your creator approves it.",
         ReasonCode::DomainNotAllowed => "Your creator says which hosts may be paid.",

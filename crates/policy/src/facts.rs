@@ -9,6 +9,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use automaton_core::origin::Origins;
+use automaton_core::tier::SurvivalTier;
 use automaton_core::tool::Risk;
 use automaton_core::trust::Label;
 
@@ -45,6 +46,8 @@ pub struct Facts {
     pub creator_waits: bool,
     /// Whether the automaton may give credits away by its own wish, as the creator has said.
     pub gives_alone: bool,
+    /// How well off it is, where its thoughts cost something and that is known.
+    pub tier: Option<SurvivalTier>,
 }
 
 impl Facts {
@@ -139,6 +142,7 @@ mod tests {
             attempts: Attempts::default(),
             creator_waits: false,
             gives_alone: false,
+            tier: None,
         };
         let unknown = Facts { creator: None, ..known.clone() };
         assert!(known.is_creator("creator") && known.is_creator("Creator"));

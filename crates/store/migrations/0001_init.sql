@@ -11,7 +11,7 @@
 -- since, and `rests` how often it had to since that call. The turns before `shortened_until` are
 -- shown with their results shortened, those before `arguments_until` with the arguments of their
 -- calls, those before `history_from` not at all; `move_told` says that the model was told that one of
--- these places will move.
+-- these places will move. `chosen_model` thinks in the usual one's place.
 CREATE TABLE automaton (
     one                 INTEGER PRIMARY KEY CHECK (one = 1),
     id                  TEXT    NOT NULL,
@@ -31,6 +31,7 @@ CREATE TABLE automaton (
     shortened_until     INTEGER NOT NULL DEFAULT 1 CHECK (shortened_until >= 1),
     arguments_until     INTEGER NOT NULL DEFAULT 1 CHECK (arguments_until >= 1),
     move_told           INTEGER NOT NULL DEFAULT 0 CHECK (move_told IN (0, 1)),
+    chosen_model        TEXT,
     CHECK ((sleep_until IS NULL OR sleep_since IS NOT NULL) AND (sleep_since IS NULL) = (sleep_reason IS NULL))
 ) STRICT;
 
@@ -90,6 +91,7 @@ CREATE TABLE turns (
     ingest            TEXT    NOT NULL DEFAULT 'none' CHECK (ingest IN ('none', 'owed', 'done')),
     voice             TEXT    CHECK (voice IN ('creator', 'self', 'tool', 'peer', 'web')),
     model             TEXT,
+    choice            TEXT,
     prompt_tokens     INTEGER CHECK (prompt_tokens >= 0),
     cached_tokens     INTEGER CHECK (cached_tokens >= 0),
     completion_tokens INTEGER CHECK (completion_tokens >= 0),
@@ -136,6 +138,16 @@ CREATE VIEW inference_costs AS
 SELECT seq AS turn, model, prompt_tokens, cached_tokens, completion_tokens, cost_microcents, first_token_ms, total_ms, judged_at AS at
 FROM turns
 WHERE judged_at IS NOT NULL;
+
+-- What a model costs for a million tokens, from a time on: one row each time that its cloud has
+-- changed that.
+CREATE TABLE model_prices (
+    seq    INTEGER PRIMARY KEY AUTOINCREMENT,
+    model  TEXT    NOT NULL,
+    input  INTEGER NOT NULL,
+    output INTEGER NOT NULL,
+    at     INTEGER NOT NULL
+) STRICT;
 
 -- A message is claimed by a turn until the turn is committed or given up. The claim is stale
 -- when the turn is abandoned, or still open after the lease. What the creator said stays with the

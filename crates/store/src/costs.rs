@@ -6,17 +6,19 @@
 //! was heard of it.
 
 use automaton_core::id::{HoldId, TurnId};
+use automaton_core::inference_budget::{InferenceCeilings, OverCeiling};
+use automaton_core::model::ModelChoice;
 use automaton_core::money::Microcents;
 use automaton_core::record::Usage;
-use automaton_core::time::Timestamp;
+use automaton_core::time::{DAY, Timestamp};
 use rusqlite::{Connection, params};
 
-use crate::Store;
 use crate::codec::{Sql, get};
 use crate::error::{StoreError, TxError};
 use crate::ledger::{LedgerBooking, LedgerCategory, book, correct, cost};
 use crate::prompts::{self, PromptRow};
 use crate::thread::{CommitDurability, ConnectionExt, Tx, WriteOptions, sql};
+use crate::{Store, choices, pnl};
 
 /// Whose word the cost of an answer is.
 const SOURCE: &str = "provider";
@@ -54,6 +56,8 @@ pub struct NewCostReservation {
     pub most: Microcents,
     /// The cloud that is asked for it, which can tell later what it cost.
     pub cloud: Option<String>,
+    /// What answers may cost.
+    pub ceilings: InferenceCeilings,
 }
 
 /// An answer that was asked for and not heard when the process ended.
@@ -99,6 +103,8 @@ pub struct AskedAnswer {
     pub at: Timestamp,
     /// What was booked for the answer, where that costs something.
     pub reservation: Option<CostReservation>,
+    /// How the model was chosen.
+    pub choice: Option<ModelChoice>,
 }
 
 /// What came of a question whose turn is given up.
@@ -113,19 +119,24 @@ pub enum AnswerEnd {
 }
 
 impl Store {
-    /// Books an answer at the most that it can cost. It may be asked for once this
-    /// returns: the booking is on the disk.
+    /// Books an answer at the most that it can cost, where that fits into every ceiling beside
+    /// what is booked already. It may be asked for once this returns: the booking is on the disk.
+    /// However many are asked for at once, no ceiling is passed.
     ///
     /// # Errors
-    /// When SQLite fails.
+    /// When SQLite fails. The inner one is the ceiling that it would pass; then nothing is booked.
     pub async fn reserve_cost(
         &self,
         answer: NewCostReservation,
-    ) -> Result<CostReservation, StoreError> {
+    ) -> Result<Result<CostReservation, OverCeiling>, StoreError> {
         let write = WriteOptions::new("book an answer before it is asked for")
             .sync(CommitDurability::Machine);
         self.write(write, move |tx| {
-            let NewCostReservation { turn, goal, most, cloud } = &answer;
+            let NewCostReservation { turn, goal, most, cloud, ceilings } = &answer;
+            let spend = pnl::thinking(tx, tx.now.before(DAY))?;
+            if let Err(over) = ceilings.fits(&spend, *most) {
+                return Ok(Err(over));
+            }
             let asked = CostReservation { id: tx.ids.id(), most: *most };
             let amount = cost(*most).map_err(StoreError::Amount)?;
             let (category, of, goal) = (LedgerCategory::Inference, Some(*turn), goal.as_deref());
@@ -138,7 +149,7 @@ impl Store {
                 tx.exec(sql!("unsettled_insert"), params)?;
             }
             add_unsettled(tx, 1)?;
-            Ok(asked)
+            Ok(Ok(asked))
         })
         .await
     }
@@ -179,8 +190,9 @@ impl Store {
         end: AnswerEnd,
     ) -> Result<(), StoreError> {
         self.write(WriteOptions::new("keep what was asked"), move |tx| {
-            let AskedAnswer { prompt, at, reservation } = &asked;
+            let AskedAnswer { prompt, at, reservation, choice } = &asked;
             prompts::keep(tx, turn, prompt, *at)?;
+            choices::keep(tx, turn, choice.as_ref())?;
             match (end, reservation) {
                 (AnswerEnd::Heard(usage), asked) => settle(tx, asked.as_ref(), turn, &usage),
                 (AnswerEnd::Refused, Some(asked)) => release(tx, asked),

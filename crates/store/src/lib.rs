@@ -15,6 +15,7 @@ mod approval_requests;
 mod approvals;
 mod audit;
 mod calls;
+mod choices;
 mod codec;
 mod conversation;
 mod costs;
@@ -65,6 +66,7 @@ pub use audit::{ChainBreak, ChainProblem, ChainReport, LinkKind};
 pub use automaton_sqlite::SqliteError;
 pub use automaton_sqlite::chain::Hash;
 pub use calls::CallEnd;
+pub use choices::{ModelPriceRow, ModelSpend};
 pub use conversation::{ConversationMessage, MessageStatus, Speaker};
 pub use costs::{
     AnswerEnd, AskedAnswer, CostReservation, CostTotals, NewCostReservation, UnsettledCost,

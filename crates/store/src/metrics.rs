@@ -151,7 +151,7 @@ pub(crate) fn measure(connection: &Connection, now: Timestamp) -> Result<Lifetim
     let prompt = |row: &rusqlite::Row<'_>| get(row, "prompt_tokens");
     Ok(LifetimeMetrics {
         prompt_tokens: connection.one(sql!("measure_prompt"), [], prompt)?,
-        thinking: pnl::thinking(connection, now.before(DAY))?,
+        thinking: pnl::thinking(connection, now.before(DAY))?.day,
         totals: costs::totals(connection)?,
         db_bytes: db_bytes(connection)?,
         wal_bytes: wal_bytes(connection),

@@ -4,9 +4,10 @@
 //! Nothing is written here. Sums are SQLite's over integers, which fails where they
 //! do not fit, and must never be rounded.
 
+use automaton_core::inference_budget::InferenceSpend;
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::pnl::{ExchangeTotals, Losses, PnlGrouping, PnlLine, ProfitAndLoss, Sums};
-use automaton_core::time::{DAY, Timestamp};
+use automaton_core::time::{DAY, Span, Timestamp};
 use rusqlite::{Connection, Row, params};
 
 use crate::Store;
@@ -17,6 +18,8 @@ use crate::thread::{ConnectionExt, sql};
 
 /// Lines of one account; what older ones come to is one sum.
 const LINES_MAX: u32 = 1000;
+
+const HOUR: Span = Span::from_secs(3600);
 
 impl Reader {
     /// Profit and loss since a time, by what it is asked for, newest first.
@@ -32,6 +35,16 @@ impl Reader {
     }
 }
 
+impl Reader {
+    /// What answers of models cost at a time, as [`Store::thinking_cost`].
+    ///
+    /// # Errors
+    /// When SQLite fails, or a sum cannot be counted.
+    pub fn thinking_cost(&self, now: Timestamp) -> Result<InferenceSpend, StoreError> {
+        self.read("add up what thinking cost", |connection| thinking(connection, now.before(DAY)))
+    }
+}
+
 impl Store {
     /// What was lost since losses count.
     ///
@@ -41,12 +54,13 @@ impl Store {
         self.run("add up the losses", |tx| losses(tx, tx.now.before(DAY))).await
     }
 
-    /// What answers of models cost in the last 24 hours. A booking of a time to come
-    /// counts, too: a clock that was set back frees nothing.
+    /// What answers of models cost in the last 24 hours, of these in the last one, and in the
+    /// wake that goes on. A booking of a time to come counts, too: a clock that was set back
+    /// frees nothing.
     ///
     /// # Errors
     /// When SQLite fails, or the sum cannot be counted.
-    pub async fn thinking_cost(&self) -> Result<Microcents, StoreError> {
+    pub async fn thinking_cost(&self) -> Result<InferenceSpend, StoreError> {
         self.run("add up what thinking cost", |tx| thinking(tx, tx.now.before(DAY))).await
     }
 
@@ -62,28 +76,37 @@ impl Store {
         .await
     }
 
-    /// When no more than this will have been spent on answers in the 24 hours before, if
-    /// nothing is added; nothing when that never comes.
+    /// When no more than this will have been spent on answers in the window before, if nothing
+    /// is added; nothing when that never comes.
     ///
     /// # Errors
     /// When SQLite fails, or a sum cannot be counted.
-    pub async fn thinking_room(&self, room: Microcents) -> Result<Option<Timestamp>, StoreError> {
+    pub async fn thinking_room(
+        &self,
+        window: Span,
+        room: Microcents,
+    ) -> Result<Option<Timestamp>, StoreError> {
         self.run("look when thinking is affordable", move |tx| {
-            let params = params![Sql(tx.now.before(DAY)), Sql(room)];
+            let params = params![Sql(tx.now.before(window)), Sql(room)];
             let read = |row: &Row<'_>| maybe::<Timestamp>(row, "at");
             let last = tx.one(sql!("thinking_room"), params, read)?.flatten();
-            Ok(last.map(|last| last.after(DAY)))
+            Ok(last.map(|last| last.after(window)))
         })
         .await
     }
 }
 
-/// What answers of models cost since a time.
-pub(crate) fn thinking(connection: &Connection, since: Timestamp) -> Result<Microcents, TxError> {
-    let statement = "SELECT coalesce(sum(-amount), 0) AS cost FROM ledger \
-        WHERE category = 'inference' AND at > ?1";
-    let sum = connection.one(statement, [Sql(since)], |row| get(row, "cost"))?;
-    Ok(sum.unwrap_or_default())
+/// What answers of models cost, where a day ago is known.
+pub(crate) fn thinking(connection: &Connection, day: Timestamp) -> Result<InferenceSpend, TxError> {
+    let hour = day.after(DAY).before(HOUR);
+    let found = connection.one(sql!("thinking_cost"), params![Sql(day), Sql(hour)], |row| {
+        Ok(InferenceSpend {
+            hour: get(row, "hour")?,
+            session: get(row, "session")?,
+            day: get(row, "day")?,
+        })
+    })?;
+    Ok(found.unwrap_or_default())
 }
 
 fn account(

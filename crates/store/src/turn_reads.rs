@@ -6,7 +6,7 @@
 
 use automaton_core::faults::FaultPoint;
 use automaton_core::id::{MessageId, SessionId, TurnId};
-use automaton_core::money::Microcents;
+use automaton_core::inference_budget::InferenceSpend;
 use automaton_core::pnl::{Losses, UnattendedUsage};
 use automaton_core::record::{TurnInput, TurnRecord};
 use automaton_core::state::AgentState;
@@ -44,8 +44,8 @@ pub struct WakeSnapshot {
     pub vitals: Vitals,
     /// What was thought since the creator last called.
     pub unattended: UnattendedUsage,
-    /// What answers of models cost in the last 24 hours.
-    pub day: Microcents,
+    /// What answers of models cost.
+    pub spend: InferenceSpend,
     /// What was lost since losses count.
     pub losses: Losses,
 }
@@ -135,7 +135,7 @@ pub(crate) fn snapshot(
             true => unattended_usage::usage(connection)?,
             false => UnattendedUsage::default(),
         },
-        day: if costs { pnl::thinking(connection, day)? } else { Microcents::ZERO },
+        spend: if costs { pnl::thinking(connection, day)? } else { InferenceSpend::default() },
         losses: if losses { pnl::losses(connection, day)? } else { Losses::default() },
     })
 }

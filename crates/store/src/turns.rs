@@ -29,7 +29,9 @@ use crate::memory::NewFactRow;
 use crate::rates::RateLimit;
 use crate::thread::{CommitDurability, ConnectionExt, Tx, WriteOptions, sql};
 use crate::turn_reads::{self, WakeQuery, WakeSnapshot};
-use crate::{Store, approvals, calls, costs, inbox, memory, outbox, prompts, sessions, wakes};
+use crate::{
+    Store, approvals, calls, choices, costs, inbox, memory, outbox, prompts, sessions, wakes,
+};
 
 /// A turn that was just opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -159,8 +161,9 @@ impl Store {
         let write = WriteOptions::new("store the judgement").sync(sync);
         let write = write.reaches(FaultPoint::JudgementStored);
         self.write(write, move |tx| {
-            if let Some(AskedAnswer { prompt, at, reservation }) = &asked {
+            if let Some(AskedAnswer { prompt, at, reservation, choice }) = &asked {
                 prompts::keep(tx, judgement.turn, prompt, *at)?;
+                choices::keep(tx, judgement.turn, choice.as_ref())?;
                 costs::settle(tx, reservation.as_ref(), judgement.turn, &judgement.usage)?;
             }
             judge(tx, &judgement)

@@ -87,6 +87,7 @@ fn is_allowed(intent: Intent) -> bool {
         attempts: Attempts::default(),
         creator_waits: false,
         gives_alone: false,
+        tier: None,
     };
     matches!(judge(FuzzCall(intent), &facts), Verdict::Allowed(..))
 }

@@ -55,6 +55,8 @@ pub struct ToolContext<'a> {
     pub survival: &'a dyn SurvivalHandle,
     /// Machines for rent.
     pub machines: &'a dyn MachinesHandle,
+    /// What it thinks with.
+    pub models: &'a dyn ModelsHandle,
 }
 
 impl ToolContext<'_> {
@@ -344,6 +346,18 @@ pub trait SurvivalHandle: Send + Sync {
 
     /// Lives cheaply from now on.
     fn enter_low_compute(&self) -> HandleFuture<'_, String>;
+}
+
+/// What the automaton thinks with. Each says in words how that is.
+pub trait ModelsHandle: Send + Sync {
+    /// The models that there are, with their prices and what they are for.
+    fn models(&self) -> HandleFuture<'_, String>;
+
+    /// Thinks with another model from the next turn on; with its usual one, where none is named.
+    fn switch_model(&self, to: Option<ModelId>) -> HandleFuture<'_, String>;
+
+    /// What thinking cost in so many days: in all, or of one model.
+    fn spending(&self, model: Option<ModelId>, days: u32) -> HandleFuture<'_, String>;
 }
 
 /// The money, and the one door to it.

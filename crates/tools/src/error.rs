@@ -152,6 +152,12 @@ pub enum ToolError {
     /// It does not live cheaply.
     #[error("you do not live cheaply")]
     Economise(#[source] HandleError),
+    /// The models were not looked at.
+    #[error("your models were not read")]
+    Models(#[source] HandleError),
+    /// Another model does not think.
+    #[error("you go on thinking with the model that you have")]
+    SwitchModel(#[source] HandleError),
     /// The schedule was not changed.
     #[error("the schedule was not changed")]
     Schedule(#[source] HandleError),

@@ -13,6 +13,7 @@ mod financial;
 pub mod list;
 mod machines;
 mod memory;
+mod models;
 pub mod result;
 mod self_mod;
 mod social;

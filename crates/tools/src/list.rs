@@ -6,7 +6,7 @@
 use automaton_core::tool::{ToolCategory, ToolName, ToolSpec};
 
 use crate::tool::Tool;
-use crate::{financial, machines, memory, self_mod, social, survival, vm};
+use crate::{financial, machines, memory, models, self_mod, social, survival, vm};
 
 /// Every tool.
 pub static TOOLS: &[&dyn Tool] = &[
@@ -28,6 +28,9 @@ pub static TOOLS: &[&dyn Tool] = &[
     &survival::distress_signal::TOOL,
     &survival::enter_low_compute::TOOL,
     &self_mod::modify_heartbeat::TOOL,
+    &models::list_models::TOOL,
+    &models::switch_model::TOOL,
+    &models::check_inference_spending::TOOL,
     &financial::check_credits::TOOL,
     &financial::check_usdc_balance::TOOL,
     &financial::topup_credits::TOOL,
@@ -43,6 +46,22 @@ pub static TOOLS: &[&dyn Tool] = &[
 /// Tools of other families that only one has a use for who lives from money.
 const OF_A_LIVELIHOOD: [&str; 5] =
     ["heartbeat_ping", "distress_signal", "enter_low_compute", "expose_port", "remove_port"];
+
+/// Tools that wait for more than the last credits.
+const OF_BETTER_TIMES: [&str; 9] = [
+    "exec",
+    "start_process",
+    "write_file",
+    "edit_file",
+    "modify_heartbeat",
+    "transfer_credits",
+    "x402_fetch",
+    "create_sandbox",
+    "read_process",
+];
+
+/// Tools for whoever may think with more than one model, or pays for one.
+const OF_A_CHOICE: [&str; 3] = ["list_models", "switch_model", "check_inference_spending"];
 
 /// Tools that do better what commands do too, for models that know how to use them.
 const OF_A_WORKER: [&str; 6] =
@@ -60,14 +79,31 @@ pub fn specs() -> Vec<ToolSpec> {
     TOOLS.iter().map(|tool| tool.spec().clone()).collect()
 }
 
+/// The same without those for a choice among models, which a small window has no room for.
+#[must_use]
+pub fn without_choice() -> Vec<ToolSpec> {
+    let is_left = |spec: &ToolSpec| !OF_A_CHOICE.contains(&spec.name.as_str());
+    specs().into_iter().filter(is_left).collect()
+}
+
+/// The same for an automaton whose models cost something, though it has no money of its own.
+#[must_use]
+pub fn on_account() -> Vec<ToolSpec> {
+    let is_left =
+        |spec: &ToolSpec| costs_nothing(spec) || OF_A_CHOICE.contains(&spec.name.as_str());
+    specs().into_iter().filter(is_left).collect()
+}
+
 /// The same for an automaton that has no money, or cannot be trusted to buy.
 #[must_use]
 pub fn without_money() -> Vec<ToolSpec> {
-    let costs_nothing = |spec: &ToolSpec| {
-        let name = spec.name.as_str();
-        spec.category != ToolCategory::Financial && !OF_A_LIVELIHOOD.contains(&name)
-    };
     specs().into_iter().filter(costs_nothing).collect()
+}
+
+/// Whether a tool has nothing to do with money.
+fn costs_nothing(spec: &ToolSpec) -> bool {
+    let name = spec.name.as_str();
+    spec.category != ToolCategory::Financial && !OF_A_LIVELIHOOD.contains(&name)
 }
 
 /// The same for a model that is too weak to be trusted with money or with itself.
@@ -77,6 +113,12 @@ pub fn simple() -> Vec<ToolSpec> {
         spec.category != ToolCategory::SelfMod && !OF_A_WORKER.contains(&spec.name.as_str())
     };
     without_money().into_iter().filter(is_simple).collect()
+}
+
+/// Whether a tool is for staying alive: what is left in the last credits.
+#[must_use]
+pub fn keeps_alive(spec: &ToolSpec) -> bool {
+    !OF_BETTER_TIMES.contains(&spec.name.as_str())
 }
 
 /// The name of the tool that runs commands.

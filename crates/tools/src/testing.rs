@@ -6,6 +6,7 @@ use std::task::{Poll, Waker};
 
 use automaton_core::error::ErrorClass;
 use automaton_core::id::{CallId, FactId, MessageId};
+use automaton_core::model::ModelId;
 use automaton_core::money::MicroUsdc;
 use automaton_core::origin::{Origins, ValueOrigin};
 use automaton_core::payment::PaymentReason;
@@ -21,9 +22,9 @@ use ulid::Ulid;
 use crate::context::{
     BackgroundProcess, Balances, CallProvenance, CommandOutput, CreditTransferRequest, FetchResult,
     FileContent, FileLines, HandleFuture, MachinesHandle, MailboxHandle, MemoryHandle, MemoryQuery,
-    MessageDraft, NewFact, RememberOutcome, ScheduleChange, ScheduleHandle, StatusHandle,
-    SurvivalHandle, Synopsis, ToolContext, TopUpReceipt, TransferReceipt, TreasuryHandle,
-    WebRequest, WorkspaceHandle,
+    MessageDraft, ModelsHandle, NewFact, RememberOutcome, ScheduleChange, ScheduleHandle,
+    StatusHandle, SurvivalHandle, Synopsis, ToolContext, TopUpReceipt, TransferReceipt,
+    TreasuryHandle, WebRequest, WorkspaceHandle,
 };
 use crate::error::{HandleError, ToolError};
 use crate::list;
@@ -56,6 +57,7 @@ pub(crate) struct Fake {
     pub(crate) page: Option<FetchResult>,
     pub(crate) scheduled: Option<String>,
     pub(crate) survives: Option<String>,
+    pub(crate) models: Option<String>,
     pub(crate) room: Option<u32>,
     pub(crate) asked: Mutex<Vec<String>>,
 }
@@ -70,6 +72,20 @@ impl Fake {
         let refused =
             HandleError { kind: ErrorClass::Transient, message: "not held".to_owned(), hint: None };
         Box::pin(std::future::ready(held.ok_or(refused)))
+    }
+}
+
+impl ModelsHandle for Fake {
+    fn models(&self) -> HandleFuture<'_, String> {
+        self.answer("models".to_owned(), self.models.clone())
+    }
+
+    fn switch_model(&self, to: Option<ModelId>) -> HandleFuture<'_, String> {
+        self.answer(format!("switch to {to:?}"), self.models.clone())
+    }
+
+    fn spending(&self, model: Option<ModelId>, days: u32) -> HandleFuture<'_, String> {
+        self.answer(format!("spending of {model:?} in {days} days"), self.models.clone())
     }
 }
 
@@ -291,6 +307,7 @@ pub(crate) fn judged(tool: &str, arguments: &Value) -> Verdict<Box<dyn PreparedC
         egress,
         creator_waits: false,
         gives_alone: false,
+        tier: None,
     };
     judge(prepared, &facts)
 }
@@ -332,6 +349,7 @@ pub(crate) fn run_as(
         schedule: fake,
         survival: fake,
         machines: fake,
+        models: fake,
     };
     let mut future = prepared.run(permit, &context);
     let mut polling = std::task::Context::from_waker(Waker::noop());

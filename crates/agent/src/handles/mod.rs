@@ -7,6 +7,7 @@ mod file_backend;
 mod machines;
 mod mailbox;
 mod memory;
+mod models;
 mod money;
 mod rented_machine;
 mod reserved_paths;
@@ -23,6 +24,7 @@ use tokio::sync::watch;
 use self::machines::RentedMachines;
 use self::mailbox::Mailbox;
 use self::memory::Memory;
+use self::models::ModelsView;
 use self::money::OptionalTreasury;
 use self::schedule::AgentSchedule;
 use self::status::AgentStatusView;
@@ -42,6 +44,7 @@ pub(crate) struct Handles {
     pub(crate) pulse: AgentSchedule,
     pub(crate) survival: Survival,
     pub(crate) machines: RentedMachines,
+    pub(crate) models: ModelsView,
 }
 
 impl Handles {
@@ -62,6 +65,7 @@ impl Handles {
             treasury: OptionalTreasury::new(deps.treasury.clone()),
             pulse: AgentSchedule::new(deps),
             survival: Survival::new(settings, deps),
+            models: ModelsView::new(settings, deps),
         })
     }
 }

@@ -59,7 +59,7 @@ impl context::StatusHandle for AgentStatusView {
                 }
                 None => None,
             };
-            let model = self.deps.provider_for(vitals.model_tier()).model();
+            let model = self.deps.model(self.deps.thinker(&vitals));
             Ok(Synopsis {
                 name: self.name.clone(),
                 creator: self.creator.clone(),

@@ -62,7 +62,7 @@ impl Survival {
             let turned = change_state(&self.deps, state_of(tier), "it chose to live cheaply").await;
             turned.map_err(|error| HandleError::of(&error))?;
         }
-        let model = &self.deps.provider_for(vitals.model_tier()).model().id;
+        let model = self.deps.model(self.deps.thinker(&vitals)).id;
         Ok(format!(
             "From your next turn on {model} thinks, and what your heart can do without comes more \
              seldom. That ends with a better tier than now, when your creator wakes you, or in a \

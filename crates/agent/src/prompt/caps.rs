@@ -119,6 +119,21 @@ pub(crate) fn affordable(per_day: Option<Microcents>, prices: &ModelPrices) -> O
     paid_by(REQUESTS_PER_DAY, per_day, Microcents::new(half))
 }
 
+/// Tokens of a request that a ceiling of one call pays for beside its answer; none where nothing
+/// limits them. `worst` is how many times the estimate a request is counted at.
+pub(crate) fn affordable_call(
+    per_call: Option<Microcents>,
+    prices: &ModelPrices,
+    answer: u32,
+    worst: i64,
+) -> Option<u32> {
+    let dearest = prices.input_per_million.max(prices.cached_per_million).max(prices.cache_write());
+    // silent-ok: an answer that costs more than can be counted leaves nothing to the request.
+    let answer = prices.output_per_million.per_million(answer.into()).unwrap_or(per_call?);
+    let left = per_call?.units().saturating_sub(answer.units()).max(0);
+    paid_by(worst, Some(Microcents::new(left)), dearest)
+}
+
 /// Tokens of an answer to its creator that cost at most a fiftieth of the day's budget, and
 /// are no more than files are written with.
 pub(crate) fn long_answer(per_day: Option<Microcents>, prices: &ModelPrices) -> u32 {
@@ -247,6 +262,21 @@ mod tests {
         ] {
             assert_eq!(PromptCaps::for_window(window, 4096).open(taken), share, "{window}");
         }
+    }
+
+    #[test]
+    fn a_ceiling_of_one_call_leaves_to_the_request_what_the_answer_does_not_take() {
+        let cents = |cents: i64| Microcents::new(cents * Microcents::PER_CENT);
+        let prices = ModelPrices {
+            input_per_million: cents(100),
+            output_per_million: cents(500),
+            ..ModelPrices::default()
+        };
+        assert_eq!(affordable_call(None, &prices, 2048, 1), None);
+        assert_eq!(affordable_call(Some(cents(3)), &prices, 2000, 1), Some(20_000));
+        assert_eq!(affordable_call(Some(cents(3)), &prices, 2000, 4), Some(5_000));
+        assert_eq!(affordable_call(Some(cents(1)), &prices, 4000, 1), Some(0));
+        assert_eq!(affordable_call(Some(cents(1)), &ModelPrices::default(), 4000, 1), None);
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod open;
 mod prompt_record;
 
 use automaton_core::id::TurnId;
+use automaton_core::money::Microcents;
 use automaton_core::record::TurnInput;
 use automaton_core::time::Timestamp;
 use automaton_core::tool::ToolSpec;
@@ -29,7 +30,7 @@ use automaton_sandbox::HOME_INSIDE;
 use automaton_store::{HistoryPosition, OpenMessage, PromptLayerRow};
 
 use self::caps::long_answer;
-use self::caps::{PromptCaps, affordable};
+use self::caps::{PromptCaps, affordable, affordable_call};
 pub(crate) use self::caps::{result_room, room};
 pub(crate) use self::digest::HistoryDigest;
 pub(crate) use self::fit::TURNS_MAX;
@@ -80,6 +81,8 @@ pub(crate) struct PromptMaterial<'a> {
     pub(crate) balances: Option<Balances>,
     /// What is known of its means, and what it chose.
     pub(crate) vitals: Option<Vitals>,
+    /// What the answer should cost at most, as it is estimated.
+    pub(crate) per_call: Option<Microcents>,
 }
 
 /// A finished prompt.
@@ -140,8 +143,14 @@ pub(crate) fn build(material: &PromptMaterial<'_>) -> Prompt {
     let [mut status, memory, input] = last_layers(material, style, begun);
     let taken = begun + status.tokens + memory.tokens + input.tokens;
     let room = caps.history_room(taken);
-    let per_day = material.settings.budgets.inference_per_day;
-    let paid = affordable(per_day, &model.prices);
+    let per_day = material.settings.budgets.ceilings.per_day;
+    let own = material.settings.budgets.ceilings.per_call;
+    let paid = [
+        affordable(per_day, &model.prices),
+        affordable_call(material.per_call, &model.prices, caps.answer, 1),
+        affordable_call(own, &model.prices, caps.answer, BYTES_PER_TOKEN),
+    ];
+    let paid = paid.into_iter().flatten().min();
     let affordable = paid.map_or(room, |paid| paid.saturating_sub(taken)).max(caps.floor());
     let open = waiting(material.open, material.inputs);
     let laid = history.render_to_fit(&HistoryRequest {
@@ -193,6 +202,9 @@ pub(crate) fn build(material: &PromptMaterial<'_>) -> Prompt {
     }
 }
 
+/// A ceiling of the creator's counts a token for each byte of a request.
+const BYTES_PER_TOKEN: i64 = 4;
+
 /// The least that is left to an answer.
 const ANSWER_MIN: u32 = 64;
 
@@ -211,7 +223,7 @@ fn longest_answer(material: &PromptMaterial<'_>, usual: u32, left: u32) -> u32 {
     let PromptMaterial { model, settings, creators, last, .. } = material;
     let is_long = *creators && !last && settings.long_answers;
     let Some(longest) = model.max_output_tokens.filter(|_| is_long) else { return usual };
-    let paid = long_answer(settings.budgets.inference_per_day, &model.prices);
+    let paid = long_answer(settings.budgets.ceilings.per_day, &model.prices);
     longest.min(left).min(paid).max(usual)
 }
 

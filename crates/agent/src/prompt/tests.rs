@@ -91,6 +91,7 @@ impl World {
             nudge: self.nudge,
             balances: None,
             vitals: None,
+            per_call: None,
         })
     }
 }
@@ -262,8 +263,8 @@ fn a_request_costs_at_most_a_two_hundredth_of_the_day() {
     let mut world = World { turns, ..World::new(400_000) };
     let tokens = |prompt: &Prompt| cost(&prompt.layers) + prompt.tools_tokens;
     assert!(tokens(&world.build()) > 100_000, "nothing limits it");
-    let day = automaton_core::money::Microcents::new(700 * 1_000_000);
-    world.settings.budgets.inference_per_day = Some(day);
+    let day = Microcents::new(700 * 1_000_000);
+    world.settings.budgets.ceilings.per_day = Some(day);
     let prompt = world.build();
     let million = i128::from(world.model.prices.input_per_million.units());
     let price = i128::from(tokens(&prompt)) * million / 1_000_000;

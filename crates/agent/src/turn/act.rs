@@ -58,8 +58,8 @@ pub(super) async fn act(
     let mut unstored: Vec<EndedCall> = Vec::new();
     let mut sleep = None;
     let mut halted: Option<&'static str> = None;
-    let model = ctx.deps.provider_for(judged.claimed.wake.model_tier).model();
-    let window = ctx.history_cache.lock().await.window(model);
+    let model = ctx.deps.model(judged.claimed.wake.model);
+    let window = ctx.history_cache.lock().await.window(&model);
     let room = result_room(window, judged.allowed.len());
     for (place, call) in std::mem::take(&mut judged.allowed).into_iter().enumerate() {
         if place > 0 && *ctx.interrupt.borrow() {
@@ -185,6 +185,7 @@ fn tool_context<'a>(
         schedule: &ctx.handles.pulse,
         survival: &ctx.handles.survival,
         machines: &ctx.handles.machines,
+        models: &ctx.handles.models,
     }
 }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use automaton_core::event::Event;
 use automaton_core::faults::FaultPoint;
 use automaton_core::record::TurnInput;
+use automaton_core::tier::SurvivalTier;
 use automaton_core::time::Timestamp;
 use automaton_core::tool::{ToolName, ToolSpec};
 use automaton_core::trust::Label;
@@ -17,11 +18,13 @@ use automaton_core::vitals::Vitals;
 use automaton_inference::ModelInfo;
 use automaton_memory::{Fact, recall};
 use automaton_store::{FactQuery, HistoryPosition, OpenMessage, StoreError};
+use automaton_tools::list;
 
 use super::inbox::ClaimedTurn;
 use super::{AgentContext, TurnError};
 use crate::money;
 use crate::prompt::{self, HistoryCache, HistoryDigest, Prompt, PromptMaterial};
+use crate::survival;
 
 /// Facts that are looked at for one prompt.
 const CANDIDATES_MAX: u32 = 200;
@@ -36,19 +39,17 @@ const LEFT_OUT_TURNS: usize = 5;
 /// Characters of the inputs that are used as the query of the memory.
 const QUERY_CHARS_MAX: usize = 2000;
 
-/// A turn with its prompt.
+/// What one model is asked with.
 #[derive(Debug)]
 pub(super) struct PromptedTurn {
-    pub(super) claimed: ClaimedTurn,
     pub(super) prompt: Prompt,
-    /// The tools that this window has room for.
+    /// The tools that go beside it.
     pub(super) tools: Arc<[ToolSpec]>,
-    /// Tools that a weak model is not offered this time.
-    pub(super) left_out: Vec<ToolName>,
 }
 
 /// What a prompt is made of besides the turns that were rendered.
 struct TurnMaterial {
+    model: ModelInfo,
     tools: Arc<[ToolSpec]>,
     place: HistoryPosition,
     digest: HistoryDigest,
@@ -69,7 +70,7 @@ impl TurnMaterial {
         let wake = &claimed.wake;
         PromptMaterial {
             settings: &ctx.settings,
-            model: ctx.deps.provider_for(wake.model_tier).model(),
+            model: &self.model,
             tools: &self.tools,
             history,
             place: self.place,
@@ -87,30 +88,32 @@ impl TurnMaterial {
             nudge: wake.nudge.as_deref(),
             balances: wake.balances,
             vitals: self.vitals,
+            per_call: claimed.per_call,
         }
     }
 }
 
-/// Builds the prompt of a turn.
+/// Builds the prompt of a turn for the model that is to think. Another may be asked with what
+/// was read for it.
 pub(super) async fn prompt(
     ctx: &AgentContext,
-    mut claimed: ClaimedTurn,
+    claimed: &mut ClaimedTurn,
 ) -> Result<PromptedTurn, TurnError> {
     let store = &ctx.deps.store;
-    let mut gathered = gather(ctx, &mut claimed);
+    let mut gathered = gather(ctx, claimed);
     let mut history = ctx.history_cache.lock().await;
-    gathered.tools = tools(ctx, &history, &claimed);
-    read_on(ctx, &mut history, &claimed, gathered.place).await?;
-    let too_long = prompt::too_long(&gathered.material(ctx, &history, &claimed));
+    gathered.tools = tools(ctx, &history, claimed);
+    read_on(ctx, &mut history, claimed, gathered.place).await?;
+    let too_long = prompt::too_long(&gathered.material(ctx, &history, claimed));
     if !too_long.is_empty() {
         for message in &too_long {
             file(ctx, message, &mut gathered.open).await?;
         }
         name_files(&mut claimed.inputs, &gathered.open);
         history.forget();
-        read_on(ctx, &mut history, &claimed, gathered.place).await?;
+        read_on(ctx, &mut history, claimed, gathered.place).await?;
     }
-    let prompt = prompt::build(&gathered.material(ctx, &history, &claimed));
+    let prompt = prompt::build(&gathered.material(ctx, &history, claimed));
     if prompt.place != gathered.place {
         let grown = prompt.grown.as_ref().map(|grown| grown.digest_row(prompt.place)).transpose();
         let what = "the sum of older turns";
@@ -119,20 +122,33 @@ pub(super) async fn prompt(
     }
     claimed.wake.heard = claimed.wake.heard.meet(prompt.heard);
     ctx.deps.faults.reach(FaultPoint::PromptBuilt);
-    let left_out = left_out(ctx.deps.provider_for(claimed.wake.model_tier).model(), &history);
-    Ok(PromptedTurn { claimed, prompt, tools: gathered.tools, left_out })
+    claimed.left_out = left_out(&gathered.model, &history);
+    claimed.offered = Arc::clone(&gathered.tools);
+    (claimed.started.open, claimed.found) = (gathered.open, gathered.facts);
+    Ok(PromptedTurn { prompt, tools: gathered.tools })
 }
 
-/// The tools that are offered: where a server takes less than its model was believed to,
-/// those of a smaller one.
+/// The tools that are offered: where a model stands in that is weaker than the usual one, or a
+/// server takes less than its model was believed to, those of a smaller one. None that the usual
+/// model does not have.
 fn tools(ctx: &AgentContext, history: &HistoryCache, claimed: &ClaimedTurn) -> Arc<[ToolSpec]> {
-    let model = ctx.deps.provider_for(claimed.wake.model_tier).model();
-    let context_tokens = history.window(model);
-    if context_tokens == model.context_tokens {
+    let (model, usual) = (ctx.deps.model(claimed.wake.model), ctx.deps.providers.usual());
+    let usual = usual.provider.model();
+    let is_last =
+        survival::paying_tier(&ctx.deps, &claimed.wake).is_some_and(SurvivalTier::is_last);
+    // What a rule would refuse is not offered.
+    if is_last && !model.weak {
+        return ctx.tools.iter().filter(|tool| list::keeps_alive(tool)).cloned().collect();
+    }
+    let context_tokens = history.window(&model);
+    if context_tokens >= usual.context_tokens.min(model.context_tokens) && model.weak <= usual.weak
+    {
         return Arc::clone(&ctx.tools);
     }
     let smaller = ModelInfo { context_tokens, ..model.clone() };
-    money::available_tools(&smaller, ctx.deps.treasury.as_ref(), &ctx.settings.egress).into()
+    let tools = money::available_tools(&smaller, ctx.deps.treasury.as_ref(), &ctx.settings.egress);
+    let has = |tool: &ToolSpec| ctx.tools.iter().any(|known| known.name == tool.name);
+    tools.into_iter().filter(has).collect()
 }
 
 /// The tools that a model is not offered after these turns.
@@ -143,13 +159,17 @@ pub(crate) fn left_out(model: &ModelInfo, history: &HistoryCache) -> Vec<ToolNam
 fn gather(ctx: &AgentContext, claimed: &mut ClaimedTurn) -> TurnMaterial {
     let started = &mut claimed.started;
     let open = std::mem::take(&mut started.open);
-    let query = query_of(&claimed.inputs, &prompt::waiting(&open, &claimed.inputs));
+    if claimed.found.is_empty() {
+        let query = query_of(&claimed.inputs, &prompt::waiting(&open, &claimed.inputs));
+        claimed.found = facts_for(&query, std::mem::take(&mut started.facts), claimed.label);
+    }
     let has_money = claimed.wake.balances.is_some();
     TurnMaterial {
+        model: ctx.deps.model(claimed.wake.model),
         tools: Arc::clone(&ctx.tools),
         place: started.place,
         digest: HistoryDigest::of(started.digest.as_ref()),
-        facts: facts_for(&query, std::mem::take(&mut started.facts), claimed.label),
+        facts: std::mem::take(&mut claimed.found),
         vitals: has_money.then_some(claimed.wake.vitals),
         now: ctx.deps.ids.now(),
         open,
@@ -169,8 +189,8 @@ async fn read_on(
     claimed: &ClaimedTurn,
     place: HistoryPosition,
 ) -> Result<(), TurnError> {
-    let model = ctx.deps.provider_for(claimed.wake.model_tier).model();
-    let style = prompt::style_of(&ctx.settings, model, history);
+    let model = ctx.deps.model(claimed.wake.model);
+    let style = prompt::style_of(&ctx.settings, &model, history);
     let next = history.keep(place.from, style);
     if next == claimed.started.turns_from {
         history.add(&claimed.started.turns);

@@ -3,10 +3,15 @@
 //! What a turn answers is stored with the turn, so that history can show it for
 //! ever. What the creator approved meanwhile is done first, in a turn of its own. A message must never be claimed without being stored as an input.
 
+use std::sync::Arc;
+
 use automaton_core::event::Event;
 use automaton_core::id::{MessageId, TurnId};
+use automaton_core::money::Microcents;
 use automaton_core::record::TurnInput;
+use automaton_core::tool::{ToolName, ToolSpec};
 use automaton_core::trust::{Label, Labelled};
+use automaton_memory::Fact;
 use automaton_policy::guard::GuardAction;
 use automaton_policy::rates::LIMITS;
 use automaton_store::{Approval, ClaimOptions, StartedTurn, TurnRequest};
@@ -37,6 +42,14 @@ pub(super) struct ClaimedTurn {
     pub(super) approved_call: Option<Approval>,
     /// What was read of the record when it was opened.
     pub(super) started: StartedTurn,
+    /// The facts that a prompt may show, best first, once they were chosen.
+    pub(super) found: Vec<Fact>,
+    /// What an answer should cost at most, by the rule of its tier.
+    pub(super) per_call: Option<Microcents>,
+    /// The tools that may be called.
+    pub(super) offered: Arc<[ToolSpec]>,
+    /// Those of them that a weak model is not offered this time.
+    pub(super) left_out: Vec<ToolName>,
 }
 
 /// Tells when a text of a peer or of the net looks like an attempt to steer its reader.
@@ -85,7 +98,12 @@ pub(super) async fn claim(
     let label = approval.as_ref().map_or(label, |approval| label.meet(approval.summary.label));
     wake.heard = wake.heard.meet(label);
     let creator_waits = wake.creators && !started.open.is_empty();
+    let (found, offered, left_out) = (Vec::new(), Arc::clone(&ctx.tools), Vec::new());
     Ok(ClaimedTurn {
+        found,
+        per_call: None,
+        offered,
+        left_out,
         turn,
         seq,
         wake,

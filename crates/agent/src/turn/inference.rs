@@ -4,34 +4,47 @@
 //! What was asked, and what it cost, is written with the judgement: a crash before that
 //! costs the answer, and what was booked for it is settled at the next start. The end of the
 //! process waits for a model only where the answer is being paid for, and only for a moment.
+//! Where one does not answer, or may cost too much, the next one of the route is asked in the
+//! same turn, and the record says why.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use automaton_core::error::{ErrorClass, chain};
 use automaton_core::event::Event;
 use automaton_core::faults::FaultPoint;
 use automaton_core::id::TurnId;
+use automaton_core::inference_budget::{CeilingScope, OverCeiling};
+use automaton_core::model::{InferenceTask, ModelChoice};
 use automaton_core::money::Microcents;
 use automaton_core::record::Usage;
+use automaton_core::tier::SurvivalTier;
+use automaton_core::time::Timestamp;
 use automaton_core::tool::ToolName;
+use automaton_inference::routing::RouteLimits;
 use automaton_inference::{
-    Completion, CompletionRequest, FinishReason, InferenceError, ModelInfo, Provider, RawCall,
-    TokenCountSource, TokenSink,
+    Completion, CompletionRequest, FinishReason, InferenceError, ModelIndex, ModelInfo, Provider,
+    RawCall, TokenCountSource, TokenSink,
 };
 use automaton_store::{
     AnswerEnd, Approval, ApprovalSubject, AskedAnswer, CostReservation, NewCostReservation,
+    PromptRow,
 };
 use tracing::{Instrument as _, debug_span};
 
-use super::context::PromptedTurn;
+use super::choice::ChoiceTrail;
+use super::context::{self, PromptedTurn};
 use super::inbox::ClaimedTurn;
 use super::{AgentContext, TurnError, WakeContext};
 use crate::deps::AgentDeps;
 use crate::money;
-use crate::prompt;
+use crate::prompt::{self, Prompt};
 
 /// What stands in the place of a model where the creator approved a call.
 pub(crate) const APPROVED_MODEL: &str = "approval";
+
+/// What a turn asks a model for.
+const TASK: InferenceTask = InferenceTask::AgentTurn;
 
 /// How long the end of the process waits for an answer that costs something.
 const LAST_ANSWER_WITHIN: Duration = Duration::from_secs(1);
@@ -45,80 +58,231 @@ pub(super) struct AnsweredTurn {
     pub(super) asked: Option<AskedAnswer>,
 }
 
-fn at_most(model: &ModelInfo, ask: &CompletionRequest) -> Result<Microcents, InferenceError> {
-    money::at_most(model, ask).map_err(|source| InferenceError::Cost { source })
+/// What came of asking one model.
+enum AnswerAttempt {
+    Answered(Completion, AskedAnswer),
+    /// It was not asked, since its answer may cost too much.
+    TooDear(OverCeiling),
+    /// It was asked, and did not answer.
+    Failed {
+        error: TurnError,
+        asked: (PromptRow, Timestamp),
+    },
 }
 
-/// Whether what is left of the day and of the credits pays for an answer at its longest.
-fn has_room(ctx: &AgentContext, wake: &WakeContext) -> bool {
-    let credits = wake.balances.and_then(|balances| balances.credits);
-    let day = ctx.settings.budgets.fits(wake.day, wake.most);
-    day.is_ok() && credits.is_none_or(|credits| wake.most <= credits)
-}
-
-/// Asks the model.
+/// Asks the models of the route one after the other, until one answers. What one that failed may
+/// have charged stays booked until it is known; nothing of it is charged for another.
 pub(super) async fn ask(
     ctx: &AgentContext,
-    prompted: PromptedTurn,
+    mut claimed: ClaimedTurn,
 ) -> Result<AnsweredTurn, TurnError> {
-    let PromptedTurn { mut claimed, prompt, tools, left_out } = prompted;
+    let route = ctx.deps.route(TASK, &claimed.wake.vitals);
+    let mut choice = ChoiceTrail::begin(&ctx.deps.providers, &claimed.wake, TASK, &route);
+    let mut failed: Option<(TurnError, Option<(PromptRow, Timestamp)>)> = None;
+    // A ceiling of the matrix keeps a cheaper model before a dearer one. It must not silence an
+    // automaton that has no other.
+    let wished = route.models.iter().map(|at| (*at, route.limits.per_call));
+    let all = route.models.iter().map(|at| (*at, None)).filter(|_| route.limits.per_call.is_some());
+    let mut tried: Vec<ModelIndex> = Vec::new();
+    for (at, per_call) in wished.chain(all) {
+        if tried.contains(&at) {
+            continue;
+        }
+        (claimed.wake.model, claimed.per_call) = (at, per_call);
+        if let Some((TurnError::Inference(error), _)) = &failed {
+            tell_instead(ctx, &choice, error, at);
+        }
+        let prompted = context::prompt(ctx, &mut claimed).await?;
+        let limits = RouteLimits { per_call, ..route.limits };
+        match attempt(ctx, &mut claimed, prompted, limits).await? {
+            AnswerAttempt::Answered(reply, asked) => {
+                ctx.deps.providers.note(at, None, ctx.deps.ids.now());
+                choice.answered(at);
+                tell(ctx, claimed.turn, &reply, &claimed.left_out);
+                let asked = AskedAnswer { choice: Some(choice.end()), ..asked };
+                return Ok(AnsweredTurn { claimed, reply, asked: Some(asked) });
+            }
+            AnswerAttempt::TooDear(over) => {
+                choice.too_dear(at, &over);
+                let cheaper = match &failed {
+                    None => true,
+                    Some((TurnError::OverBudget(known), _)) => over.most < known.most,
+                    Some(_) => false,
+                };
+                if cheaper {
+                    failed = Some((TurnError::OverBudget(over), None));
+                }
+            }
+            AnswerAttempt::Failed { error, asked } => {
+                tried.push(at);
+                choice.failed(at, &error);
+                let goes_on = error.fails_over();
+                let is_first = !matches!(failed, Some((TurnError::Inference(_), _)));
+                if is_first {
+                    failed = Some((error, Some(asked)));
+                }
+                if !goes_on {
+                    break;
+                }
+            }
+        }
+    }
+    give_up(ctx, &claimed, choice.end(), failed).await
+}
+
+/// The end of a turn that no model answered.
+async fn give_up(
+    ctx: &AgentContext,
+    claimed: &ClaimedTurn,
+    choice: ModelChoice,
+    failed: Option<(TurnError, Option<(PromptRow, Timestamp)>)>,
+) -> Result<AnsweredTurn, TurnError> {
+    let Some((error, asked)) = failed else {
+        return Err(TurnError::NoModel);
+    };
+    if let Some((prompt, at)) = asked {
+        let asked = AskedAnswer { prompt, at, reservation: None, choice: Some(choice) };
+        ctx.deps.store.close_asked(claimed.turn, asked, AnswerEnd::Refused).await?;
+    }
+    Err(error)
+}
+
+/// The most that the answer can cost, and what it is estimated to cost.
+fn costs(
+    model: &ModelInfo,
+    ask: &CompletionRequest,
+    reads: u32,
+) -> Result<[Microcents; 2], InferenceError> {
+    let most = money::at_most(model, ask);
+    let likely = model.prices.at_most(reads, ask.max_tokens);
+    let both = most.and_then(|most| Ok([most, likely?]));
+    both.map_err(|source| InferenceError::Cost { source })
+}
+
+/// Whether what is left of every ceiling and of the credits pays for an answer at its longest.
+fn has_room(ctx: &AgentContext, wake: &WakeContext) -> bool {
+    let credits = wake.balances.and_then(|balances| balances.credits);
+    let fits = ctx.settings.budgets.ceilings.fits(&wake.spend, wake.most);
+    fits.is_ok() && credits.is_none_or(|credits| wake.most <= credits)
+}
+
+/// Asks one model.
+async fn attempt(
+    ctx: &AgentContext,
+    claimed: &mut ClaimedTurn,
+    prompted: PromptedTurn,
+    limits: RouteLimits,
+) -> Result<AnswerAttempt, TurnError> {
+    let PromptedTurn { prompt, tools } = prompted;
     let kept = prompt::prompt_row(&prompt);
     let reads = prompt.tokens();
-    let (usual, max_tokens) = (prompt.answer_tokens, prompt.longest_tokens);
+    let (usual, longest) = answer_lengths(&prompt, limits, &claimed.wake);
     let mut ask = CompletionRequest {
         messages: prompt.messages,
         // Whose last turn it is hands over, and does nothing else.
         tools: if claimed.wake.last { Arc::default() } else { tools },
-        left_out: left_out.clone(),
-        max_tokens,
+        left_out: claimed.left_out.clone(),
+        max_tokens: longest,
         seed: ctx.settings.sampling.seed,
         temperature_milli: ctx.settings.sampling.temperature_milli,
         name: None,
+        silence: Some(limits.silence),
     };
-    let sink = DeltaSink { deps: &ctx.deps, turn: claimed.turn };
-    let provider = ctx.deps.provider_for(claimed.wake.model_tier);
-    claimed.wake.most = at_most(provider.model(), &ask).map_err(TurnError::Inference)?;
+    let provider = Arc::clone(&ctx.deps.providers.get(claimed.wake.model).provider);
+    let [most, mut likely] = costs(provider.model(), &ask, reads).map_err(TurnError::Inference)?;
+    claimed.wake.most = most;
     if ask.max_tokens > usual && !has_room(ctx, &claimed.wake) {
         ask.max_tokens = usual;
-        claimed.wake.most = at_most(provider.model(), &ask).map_err(TurnError::Inference)?;
+        [claimed.wake.most, likely] =
+            costs(provider.model(), &ask, reads).map_err(TurnError::Inference)?;
     }
-    let reservation = reserve_cost(ctx, claimed.turn, &claimed.wake).await?;
+    if let Some(credits) = claimed.wake.balances.and_then(|balances| balances.credits) {
+        ask.max_tokens = money::paid_answer(provider.model(), &ask, claimed.wake.most, credits);
+        [claimed.wake.most, likely] =
+            costs(provider.model(), &ask, reads).map_err(TurnError::Inference)?;
+    }
+    if let Some(limit) = limits.per_call.filter(|limit| likely > *limit) {
+        let (scope, spent) = (CeilingScope::Call, Microcents::ZERO);
+        return Ok(AnswerAttempt::TooDear(OverCeiling { scope, spent, most: likely, limit }));
+    }
+    let reservation = match reserve_cost(ctx, claimed.turn, &claimed.wake).await? {
+        Ok(reservation) => reservation,
+        Err(over) => return Ok(AnswerAttempt::TooDear(over)),
+    };
     ask.name = reservation.as_ref().map(CostReservation::name);
     tell_asked(ctx, claimed.turn, provider.model(), reads);
+    let at = ctx.deps.ids.now();
+    match listen(ctx, claimed.turn, &*provider, &ask).await {
+        Heard::Answer(Ok(reply)) => {
+            ctx.deps.faults.reach(FaultPoint::ThoughtReceived);
+            let asked = AskedAnswer { prompt: kept, at, reservation, choice: None };
+            Ok(AnswerAttempt::Answered(reply, asked))
+        }
+        Heard::Answer(Err(source)) => {
+            if let (AnswerEnd::Refused, Some(asked)) = (end_of_failed(&source), reservation) {
+                ctx.deps.store.release_cost(asked).await?;
+            }
+            ctx.deps.providers.note(claimed.wake.model, Some(&source), ctx.deps.ids.now());
+            let window = provider.model().context_tokens;
+            let error = match source.is_too_long() {
+                true => {
+                    let named = source.named_window();
+                    ctx.history_cache.lock().await.refuse(provider.model(), named);
+                    TurnError::TooLong { tokens: reads, window, source }
+                }
+                false => TurnError::Inference(source),
+            };
+            Ok(AnswerAttempt::Failed { error, asked: (kept, at) })
+        }
+        Heard::Interrupted(end) => {
+            let asked = AskedAnswer { prompt: kept, at, reservation, choice: None };
+            ctx.deps.store.close_asked(claimed.turn, asked, end).await?;
+            Err(TurnError::Shutdown)
+        }
+    }
+}
+
+/// The tokens that an answer may have, usually and at most. A rule of the matrix shortens both,
+/// and whoever is poor says no more than usual.
+fn answer_lengths(prompt: &Prompt, limits: RouteLimits, wake: &WakeContext) -> (u32, u32) {
+    let ruled = |tokens: u32| limits.max_tokens.map_or(tokens, |most| tokens.min(most));
+    let usual = ruled(prompt.answer_tokens);
+    match wake.vitals.effective_tier().is_some_and(SurvivalTier::is_poor) {
+        true => (usual, usual),
+        false => (usual, ruled(prompt.longest_tokens).max(usual)),
+    }
+}
+
+/// What was heard of a model.
+enum Heard {
+    Answer(Result<Completion, InferenceError>),
+    /// It was given up, since the process or the wake should end.
+    Interrupted(AnswerEnd),
+}
+
+/// Waits for an answer, unless the process or the wake should end.
+async fn listen(
+    ctx: &AgentContext,
+    turn: TurnId,
+    provider: &dyn Provider,
+    ask: &CompletionRequest,
+) -> Heard {
+    let sink = DeltaSink { deps: &ctx.deps, turn };
     let span = debug_span!("model", model = %provider.model().id, messages = ask.messages.len());
-    let asked = AskedAnswer { prompt: kept, at: ctx.deps.ids.now(), reservation };
     let is_recorded = ctx.deps.treasury.is_some() && ask.name.is_some();
-    let mut asking = Box::pin(heard(provider, &ask, &sink, is_recorded).instrument(span));
-    let answered = tokio::select! {
+    let mut asking = Box::pin(heard(provider, ask, &sink, is_recorded).instrument(span));
+    tokio::select! {
         biased;
         // Cancel-safe: a dropped answer is asked for again.
         () = ctx.interrupted() => {
-            let late = match &asked.reservation {
+            let late = match &ask.name {
                 Some(_) => tokio::time::timeout(LAST_ANSWER_WITHIN, asking).await.ok(),
                 None => None,
             };
-            let end = late.map_or(AnswerEnd::Unheard, end_of);
-            ctx.deps.store.close_asked(claimed.turn, asked, end).await?;
-            return Err(TurnError::Shutdown);
+            Heard::Interrupted(late.map_or(AnswerEnd::Unheard, end_of))
         }
-        answered = &mut asking => answered,
-    };
-    drop(asking);
-    let reply = match answered {
-        Ok(reply) => reply,
-        Err(source) => {
-            let window = provider.model().context_tokens;
-            let end = end_of_failed(&source);
-            ctx.deps.store.close_asked(claimed.turn, asked, end).await?;
-            return Err(match source.is_too_long() {
-                true => TurnError::TooLong { tokens: reads, window, source },
-                false => TurnError::Inference(source),
-            });
-        }
-    };
-    ctx.deps.faults.reach(FaultPoint::ThoughtReceived);
-    tell(ctx, claimed.turn, &reply, &left_out);
-    Ok(AnsweredTurn { claimed, reply, asked: Some(asked) })
+        answered = &mut asking => Heard::Answer(answered),
+    }
 }
 
 /// The answer. One that a cloud has recorded under the name of its question, and that was lost on
@@ -154,20 +318,22 @@ pub(super) fn approved_call(claimed: ClaimedTurn, approval: &Approval) -> Answer
     AnsweredTurn { claimed, reply, asked: None }
 }
 
-/// Books the answer at the most that it can cost, unless it costs nothing.
+/// Books the answer at the most that it can cost, unless it costs nothing or would pass a
+/// ceiling.
 async fn reserve_cost(
     ctx: &AgentContext,
     turn: TurnId,
     wake: &WakeContext,
-) -> Result<Option<CostReservation>, TurnError> {
+) -> Result<Result<Option<CostReservation>, OverCeiling>, TurnError> {
     let most = wake.most;
     if most == Microcents::ZERO {
-        return Ok(None);
+        return Ok(Ok(None));
     }
-    let store = &ctx.deps.store;
-    ctx.settings.budgets.fits(wake.day, most)?;
+    let (goal, ceilings) = (None, ctx.settings.budgets.ceilings);
     let cloud = ctx.deps.treasury.as_ref().map(|treasury| treasury.cloud().to_owned());
-    Ok(Some(store.reserve_cost(NewCostReservation { turn, goal: None, most, cloud }).await?))
+    let reserved =
+        ctx.deps.store.reserve_cost(NewCostReservation { turn, goal, most, cloud, ceilings });
+    Ok(reserved.await?.map(Some))
 }
 
 /// What is known of the cost of an answer that nobody waited for any more. One that was
@@ -199,6 +365,26 @@ fn tell(ctx: &AgentContext, turn: TurnId, reply: &Completion, left_out: &[ToolNa
         total_ms: usage.total_ms,
         left_out: left_out.iter().map(ToString::to_string).collect(),
     });
+}
+
+/// Tells the creator that another model is asked.
+fn tell_instead(
+    ctx: &AgentContext,
+    choice: &ChoiceTrail<'_>,
+    error: &InferenceError,
+    at: ModelIndex,
+) {
+    let Some(failed) = choice.last() else { return };
+    let next = ctx.deps.providers.get(at);
+    let error = format!(
+        "{} of {} gave no answer ({}); {} of {} is asked instead",
+        failed.model,
+        failed.seller,
+        chain(error),
+        next.provider.model().id,
+        next.seller
+    );
+    ctx.deps.emit(Event::ErrorReported { kind: ErrorClass::Transient, error, hint: None });
 }
 
 /// Shows the text as it comes.

@@ -28,6 +28,7 @@ use super::inbox::ClaimedTurn;
 use super::inference::AnsweredTurn;
 use crate::error::AgentError;
 use crate::settings::AgentLimits;
+use crate::survival;
 
 /// The tool after which no later call of a turn runs.
 const LAST_TOOL: &str = "sleep";
@@ -85,7 +86,7 @@ pub(super) async fn judge(
     thought: AnsweredTurn,
 ) -> Result<JudgedTurn, AgentError> {
     let AnsweredTurn { claimed, mut reply, asked } = thought;
-    let fault = AnswerFault::of(&reply, &ctx.tools);
+    let fault = AnswerFault::of(&reply, &claimed.offered);
     reply.calls.truncate(RECORDED_CALLS_MAX);
     let mut rulings = Vec::with_capacity(reply.calls.len());
     // What was approved is made in any turn.
@@ -191,7 +192,7 @@ async fn rule(
         Ok(considered) => considered,
         Err(sentence) => return invalid(sentence),
     };
-    let Some(spec) = ctx.tools.iter().find(|spec| spec.name == checked.tool) else {
+    let Some(spec) = claimed.offered.iter().find(|spec| spec.name == checked.tool) else {
         return invalid(format!("There is no tool '{}'.", checked.tool));
     };
     let hash = ArgsHash::of(&checked.arguments);
@@ -211,6 +212,7 @@ async fn rule(
         attempts,
         creator_waits: claimed.creator_waits,
         gives_alone: treasury.is_some_and(|treasury| treasury.limits().gives_alone),
+        tier: survival::paying_tier(&ctx.deps, &claimed.wake),
     };
     let moment = RuleContext {
         tool: &spec.name,

@@ -7,6 +7,7 @@
 //! whatever its calls did. No stage may run a tool that has no stored decision.
 
 mod act;
+mod choice;
 mod context;
 mod inbox;
 mod inference;
@@ -16,15 +17,15 @@ mod persist;
 
 use automaton_core::error::{Classified, chain};
 use automaton_core::id::{SessionId, TurnId};
+use automaton_core::inference_budget::{CeilingScope, InferenceSpend, OverCeiling};
 use automaton_core::message::CLAIMED_PER_TURN_MAX;
 use automaton_core::money::Microcents;
-use automaton_core::tier::{ModelTier, SurvivalTier};
+use automaton_core::tier::SurvivalTier;
 use automaton_core::time::{DAY, Span};
 use automaton_core::tool::ToolSpec;
 use automaton_core::trust::{Label, Labelled};
 use automaton_core::vitals::Vitals;
-use automaton_inference::{Checker, InferenceError};
-use automaton_policy::budget::OverBudget;
+use automaton_inference::{Checker, InferenceError, ModelIndex};
 use automaton_policy::guard::Guard;
 use automaton_store::{FailureCause, StoreError, WakeSnapshot};
 use std::sync::Arc;
@@ -95,13 +96,13 @@ pub(crate) struct WakeContext {
     /// The automaton's money, if it has any.
     pub(crate) balances: Option<Balances>,
     /// Which of its models thinks.
-    pub(crate) model_tier: ModelTier,
+    pub(crate) model: ModelIndex,
     /// How well off it is, where that is known.
     pub(crate) tier: Option<SurvivalTier>,
     /// What is known of its means.
     pub(crate) vitals: Vitals,
-    /// What answers cost in the 24 hours before this turn.
-    pub(crate) day: Microcents,
+    /// What answers cost before this turn.
+    pub(crate) spend: InferenceSpend,
 }
 
 /// How many messages a turn claims.
@@ -171,10 +172,15 @@ pub(crate) enum TurnError {
     #[error(transparent)]
     #[class(
         Denied,
-        hint = "it goes on when what it spent is a day old; raise \
-                `treasuryPolicy.maxInferenceDailyCents` if it should go on sooner"
+        hint = "{}; raise `{}` if it should go on sooner",
+        goes_on(_0.scope),
+        _0.scope.key()
     )]
-    OverBudget(#[from] OverBudget),
+    OverBudget(OverCeiling),
+    /// No model may think.
+    #[error("no model may think in this tier: the others cost, and nothing can be paid")]
+    #[class(Config, hint = "add credits, or give it a model that costs nothing")]
+    NoModel,
     /// The process, or this wake, should end.
     #[error("the turn was interrupted")]
     #[class(Transient)]
@@ -184,6 +190,16 @@ pub(crate) enum TurnError {
     Store(#[from] StoreError),
 }
 
+/// When it goes on after a ceiling.
+const fn goes_on(scope: CeilingScope) -> &'static str {
+    match scope {
+        CeilingScope::Call => "it tries again with a shorter conversation",
+        CeilingScope::Session => "it goes on in another wake",
+        CeilingScope::Hour => "it goes on when what it spent is an hour old",
+        CeilingScope::Day => "it goes on when what it spent is a day old",
+    }
+}
+
 /// The window that a server names, as the end of a sentence.
 fn named(error: &InferenceError) -> String {
     let named = error.named_window();
@@ -191,6 +207,22 @@ fn named(error: &InferenceError) -> String {
 }
 
 impl TurnError {
+    /// What failed, in a few words of our own.
+    pub(crate) fn brief(&self) -> String {
+        match self {
+            Self::Inference(InferenceError::Status { status, .. }) => {
+                format!("Its server answered with status {status}.")
+            }
+            Self::Inference(error) => error.outline().to_owned(),
+            error => format!("{error}."),
+        }
+    }
+
+    /// Whether another model may answer the same question.
+    pub(crate) const fn fails_over(&self) -> bool {
+        matches!(self, Self::Inference(error) if error.fails_over())
+    }
+
     /// Whether the server will never take this very request.
     pub(crate) const fn is_rejection(&self) -> bool {
         matches!(self, Self::Inference(error) if error.is_rejection())
@@ -285,21 +317,14 @@ async fn run_stages(
     claimed: inbox::ClaimedTurn,
 ) -> Result<Result<TurnOutcome, TurnFailure>, AgentError> {
     let (turn, claim, first) = (claimed.turn, claimed.wake.claim, claimed.first);
-    let tier = claimed.wake.model_tier;
     let thought = match run_inference_stages(ctx, claimed).await {
         Ok(thought) => thought,
         Err(TurnError::Store(error)) => return Err(error.into()),
         Err(error) => {
             let blamed = first.filter(|_| claim == ClaimLimit::One && error.is_rejection());
             debug!(error = %chain(&error), "the turn is given up");
-            abandon(
-                ctx,
-                turn,
-                tier,
-                &error,
-                blamed.map_or(FailureCause::Turn, FailureCause::Message),
-            )
-            .await?;
+            abandon(ctx, turn, &error, blamed.map_or(FailureCause::Turn, FailureCause::Message))
+                .await?;
             return Ok(Err(TurnFailure { turn: Some(turn), error }));
         }
     };
@@ -317,8 +342,7 @@ async fn run_inference_stages(
     if let Some(approval) = claimed.approved_call.clone() {
         return Ok(inference::approved_call(claimed, &approval));
     }
-    let prompted = context::prompt(ctx, claimed).await?;
-    inference::ask(ctx, prompted).await
+    inference::ask(ctx, claimed).await
 }
 
 /// Gives a failed turn up; its messages go back to the inbox, all but the blamed
@@ -326,14 +350,9 @@ async fn run_inference_stages(
 async fn abandon(
     ctx: &AgentContext,
     turn: TurnId,
-    tier: ModelTier,
     error: &TurnError,
     blame: FailureCause,
 ) -> Result<(), AgentError> {
-    if let TurnError::TooLong { source, .. } = error {
-        let model = ctx.deps.provider_for(tier).model();
-        ctx.history_cache.lock().await.refuse(model, source.named_window());
-    }
     let given_up = ctx.deps.store.abandon_turn(turn, blame).await?;
     for message in given_up {
         let reason = format!("it failed too often: {}", chain(error));

@@ -7,6 +7,7 @@ use std::time::Duration;
 use automaton_agent::{Budgets, EndReason, Pace, StopLoss, live};
 use automaton_core::event::Event;
 use automaton_core::faults::NoFaults;
+use automaton_core::inference_budget::InferenceCeilings;
 use automaton_core::money::Microcents;
 use automaton_core::pnl::PnlGrouping;
 use automaton_core::record::{StopReason, WakeCause, WakeSource};
@@ -235,7 +236,8 @@ async fn who_may_not_think_today_sleeps_until_it_may() {
         let (events, brain) = (Arc::new(Events::default()), Arc::new(works()));
         let mut deps = deps(&store, Arc::clone(&brain), Arc::clone(&events));
         deps.ids = town.ids();
-        let budgets = Budgets { inference_per_day: amount(limit), ..Budgets::default() };
+        let ceilings = InferenceCeilings { per_day: amount(limit), ..InferenceCeilings::default() };
+        let budgets = Budgets { ceilings, ..Budgets::default() };
         Life::with(&home, deps, (events, brain), budgets)
     };
     // Somewhat more than one answer can cost at its worst.

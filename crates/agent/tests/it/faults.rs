@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use automaton_core::event::Event;
 use automaton_core::faults::NoFaults;
+use automaton_core::inference_budget::InferenceCeilings;
 use automaton_core::money::Microcents;
 use automaton_core::record::StopReason;
 use automaton_store::NewCostReservation;
@@ -90,8 +91,17 @@ async fn an_answer_that_was_not_heard_is_settled_at_the_next_start_by_its_name()
         let store = home.store_by(town.ids(), Arc::new(NoFaults)).await;
         let (turn, most) = (town.ids().id(), Microcents::new(9000));
         let cloud = cloud.map(str::to_owned);
-        let asked =
-            store.reserve_cost(NewCostReservation { turn, goal: None, most, cloud }).await.unwrap();
+        let asked = store
+            .reserve_cost(NewCostReservation {
+                turn,
+                goal: None,
+                most,
+                cloud,
+                ceilings: InferenceCeilings::default(),
+            })
+            .await
+            .unwrap();
+        let asked = asked.unwrap();
         let name = asked.name();
         // The process ends here: nobody hears of the answer.
         drop(asked);
@@ -143,8 +153,15 @@ async fn a_record_that_refuses_to_settle_is_told_and_keeps_no_wake_from_beginnin
     let (turn, most) = (crate::life::ids().id(), Microcents::new(9000));
     drop(
         store
-            .reserve_cost(NewCostReservation { turn, goal: None, most, cloud: None })
+            .reserve_cost(NewCostReservation {
+                turn,
+                goal: None,
+                most,
+                cloud: None,
+                ceilings: InferenceCeilings::default(),
+            })
             .await
+            .unwrap()
             .unwrap(),
     );
     let raw = rusqlite::Connection::open(home.db()).unwrap();
@@ -161,6 +178,6 @@ async fn a_record_that_refuses_to_settle_is_told_and_keeps_no_wake_from_beginnin
         told[0].contains("stay booked at the most that they can have cost: cannot read"),
         "{told:?}"
     );
-    let cost = store.thinking_cost().await.unwrap();
+    let cost = store.thinking_cost().await.unwrap().day;
     assert!(cost.units() >= 9000, "{cost}");
 }

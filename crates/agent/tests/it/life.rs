@@ -15,6 +15,7 @@ use automaton_core::record::{CallStatus, StopReason, TurnRecord, WakeCause, Wake
 use automaton_core::time::{Span, SystemClock};
 use automaton_core::trust::{Label, Labelled};
 use automaton_inference::ProviderRegistry;
+use automaton_inference::routing::RoutingMatrix;
 use automaton_sandbox::{Launcher, Probe};
 use automaton_store::{Hash, NewAutomaton, Reader, Store};
 use serde_json::json;
@@ -110,7 +111,7 @@ pub(crate) fn settings(home: &Path, turns_max: u32) -> Settings {
 pub(crate) fn deps(store: &Store, brain: Arc<Brain>, events: Arc<Events>) -> AgentDeps {
     AgentDeps {
         store: store.clone(),
-        providers: ProviderRegistry::new(brain),
+        providers: ProviderRegistry::new(brain, "the test", RoutingMatrix::built_in().unwrap()),
         launcher: Arc::new(Launcher::new(PathBuf::from("/nonexistent"))),
         probe: Probe::nothing("no sandbox in this test"),
         ids: ids(),

@@ -10,6 +10,7 @@ use automaton_agent::{
 };
 use automaton_core::event::Event;
 use automaton_core::faults::NoFaults;
+use automaton_core::inference_budget::InferenceCeilings;
 use automaton_core::money::Microcents;
 use automaton_core::record::{CallStatus, StopReason};
 use automaton_core::time::Span;
@@ -31,7 +32,14 @@ fn cents(cents: i64) -> Option<Microcents> {
 fn usual() -> (AgentLimits, Budgets) {
     let limits = AgentLimits { backoff: Span::from_millis(1), ..AgentLimits::default() };
     let envelope = UnattendedBudget { answers: Some(30), cost: cents(25) };
-    (limits, Budgets { envelope, inference_per_day: cents(500), ..Budgets::default() })
+    (
+        limits,
+        Budgets {
+            envelope,
+            ceilings: InferenceCeilings { per_day: cents(500), ..InferenceCeilings::default() },
+            ..Budgets::default()
+        },
+    )
 }
 
 /// What holds where it says nothing but what a day may cost.
@@ -39,7 +47,14 @@ fn by_the_day(a_day: i64) -> (AgentLimits, Budgets) {
     let (limits, budgets) = usual();
     let limits = AgentLimits { turns_of_creator: TURNS_MAX, ..limits };
     let creators = Some(UnattendedBudget::default());
-    (limits, Budgets { creators, inference_per_day: cents(a_day), ..budgets })
+    (
+        limits,
+        Budgets {
+            creators,
+            ceilings: InferenceCeilings { per_day: cents(a_day), ..InferenceCeilings::default() },
+            ..budgets
+        },
+    )
 }
 
 /// Lives until it sleeps.
@@ -258,7 +273,7 @@ async fn near_the_end_of_the_day_answers_are_as_long_as_usual_before_there_are_n
     lives_by(settings, &store, &brain).await;
     let longest = brain.longest();
     assert_eq!((longest[0], longest.last()), (1_428, Some(&512)), "{longest:?}");
-    assert!(store.thinking_cost().await.unwrap() <= cents(100).unwrap());
+    assert!(store.thinking_cost().await.unwrap().day <= cents(100).unwrap());
 }
 
 #[tokio::test]
@@ -377,13 +392,13 @@ async fn the_day_ends_with_a_hand_over_that_it_still_pays_for() {
     let brain = Arc::new(brain.that_hands_over("Half of it is done."));
     let events = lives(&home, &store, &brain, by_the_day(20)).await;
     assert_eq!(stops(&events), [StopReason::Budget]);
-    let spent = store.thinking_cost().await.unwrap();
+    let spent = store.thinking_cost().await.unwrap().day;
     assert!(spent <= Microcents::new(20 * CENT), "{spent}");
     let text = told(&home);
     let key = "`treasuryPolicy.maxInferenceDailyCents` in automaton.json raises it.";
     assert!(text.contains(key) && text.contains("`automaton wake` goes on"), "{text}");
     assert!(text.ends_with("It hands over:\nHalf of it is done."), "{text}");
-    let warned = |text: &&String| text.contains("of $0.20 for answers of 24 hours");
+    let warned = |text: &&String| text.contains("of $0.20 for answers in 24 hours");
     assert!(brain.asked().iter().filter(warned).count() <= 1);
 }
 

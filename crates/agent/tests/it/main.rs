@@ -11,6 +11,7 @@ mod brain;
 mod budget;
 mod burn;
 mod context;
+mod failover;
 mod faults;
 mod heartbeat;
 mod life;

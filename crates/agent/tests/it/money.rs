@@ -10,6 +10,7 @@ use automaton_agent::{NoEvents, live};
 use automaton_core::books::Books;
 use automaton_core::event::Event;
 use automaton_core::faults::{FaultPoint, NoFaults};
+use automaton_core::inference_budget::InferenceCeilings;
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::record::CallStatus;
 use automaton_core::state::AgentState;
@@ -382,8 +383,14 @@ async fn an_answer_that_was_not_heard_hides_no_gap_in_the_books() {
     treasury.buy(5).await.unwrap();
     let (turn, most) = (town.ids().id(), Microcents::new(9000));
     let cloud = Some(town.url.clone());
-    let asked = store.reserve_cost(NewCostReservation { turn, goal: None, most, cloud });
-    let name = asked.await.unwrap().name();
+    let asked = store.reserve_cost(NewCostReservation {
+        turn,
+        goal: None,
+        most,
+        cloud,
+        ceilings: InferenceCeilings::default(),
+    });
+    let name = asked.await.unwrap().unwrap().name();
     let agree = async |call: Option<Value>, gone: i64| {
         match call {
             Some(call) => town.counts().calls.insert(name.clone(), call),

@@ -13,6 +13,7 @@ use automaton_core::tier::{ModelTier, SurvivalTier};
 use automaton_core::time::Span;
 use automaton_core::trust::{Label, Labelled};
 use automaton_core::vitals::{BalanceReading, DistressLevel};
+use automaton_inference::RegisteredModel;
 use automaton_policy::PaymentLimits;
 use automaton_store::Store;
 use serde_json::json;
@@ -60,7 +61,11 @@ impl Life {
         let brain = Arc::new(brain);
         let mut deps = deps(&store, Arc::clone(&brain), Arc::clone(&events));
         if let Some(cheap) = cheap {
-            deps.providers = deps.providers.with(ModelTier::LowCompute, Arc::new(cheap));
+            deps.providers = deps.providers.with(RegisteredModel {
+                provider: Arc::new(cheap),
+                seller: "the cheap one".to_owned(),
+                roles: vec![ModelTier::LowCompute],
+            });
         }
         deps.ids = town.ids();
         let treasury = town.treasury(&store, Arc::new(NoFaults), events.clone()).await;
@@ -135,7 +140,7 @@ fn pleas(events: &[Event]) -> Vec<DistressLevel> {
 #[tokio::test]
 async fn who_is_broke_thinks_no_more_dies_after_an_hour_and_is_revived_by_funding() {
     let home = Home::new();
-    let town = Town::new(0, 3 * CENT);
+    let town = Town::new(0, CENT);
     let (life, store) = Life::begin(&home, &town).await;
     let broke = |event: &Event| matches!(event, Event::BrokeStarted { can_buy: false, .. });
     life.until("broke", broke).await;
@@ -215,10 +220,14 @@ async fn a_cloud_out_of_reach_for_six_hours_kills_nobody_and_buys_nothing() {
 #[tokio::test]
 async fn one_that_a_crash_left_awake_dies_of_it_too() {
     let home = Home::new();
-    let town = Town::new(0, 3 * CENT);
+    let town = Town::new(0, CENT);
     let store = home.store_by(town.ids(), Arc::new(NoFaults)).await;
-    let reading =
-        BalanceReading { at: town.ids().now(), credits: Some(Microcents::ZERO), usdc: None };
+    let reading = BalanceReading {
+        at: town.ids().now(),
+        credits: Some(Microcents::ZERO),
+        usdc: None,
+        least: Microcents::new(1),
+    };
     store.take_reading(reading).await.unwrap();
     use AgentState::{Critical, Dead, Running, Setup, Waking};
     for (from, to) in [(Setup, Waking), (Waking, Running)] {
@@ -344,7 +353,8 @@ async fn a_schedule_knows_the_tier_of_before_when_nothing_can_be_read() {
     fast(&home, tasks);
     let store = home.store_by(town.ids(), Arc::new(NoFaults)).await;
     let credits = Some(Microcents::new(40 * CENT));
-    let reading = BalanceReading { at: town.ids().now(), credits, usdc: None };
+    let reading =
+        BalanceReading { at: town.ids().now(), credits, usdc: None, least: Microcents::new(1) };
     store.take_reading(reading).await.unwrap();
     store.close().await.unwrap();
     town.counts().weather = Weather::BalanceDown;
@@ -449,7 +459,7 @@ async fn a_top_up_that_comes_or_fails_wakes_one_that_sleeps_once() {
 
 #[tokio::test]
 async fn a_machine_that_was_stopped_before_a_crash_is_told_of_at_the_next_start() {
-    let (home, town) = (Home::new(), Town::new(0, 3 * CENT));
+    let (home, town) = (Home::new(), Town::new(0, CENT));
     town.counts().machines.insert("sbx-one".to_owned(), "stopped");
     town.counts().machines.insert("sbx-two".to_owned(), "running");
     {

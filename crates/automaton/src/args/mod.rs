@@ -28,6 +28,7 @@ use crate::cmd::heartbeat::HeartbeatArgs;
 use crate::cmd::limits::LimitsCommand;
 use crate::cmd::logs::LogsArgs;
 use crate::cmd::messages::MessagesArgs;
+use crate::cmd::model::ModelCommand;
 use crate::cmd::passphrase::{PassphraseArgs, named};
 use crate::cmd::pnl::PnlArgs;
 use crate::cmd::policy::PolicyCommand;
@@ -136,6 +137,12 @@ pub(crate) enum CliCommand {
     Turn(TurnArgs),
     /// List the tasks that it runs on a schedule, or the last runs of one
     Heartbeat(HeartbeatArgs),
+    /// Show or choose the models that it thinks with, and what they cost
+    Model {
+        /// What to do
+        #[command(subcommand)]
+        command: ModelCommand,
+    },
     /// Show what the model would see now
     Prompt,
     /// Send it a message

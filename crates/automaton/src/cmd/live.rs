@@ -121,6 +121,9 @@ pub(crate) async fn live(
     // The model of a story is for it alone, and says nothing of itself.
     if telling.is_none() {
         provider::discover_models(&mut resolved.brain).await;
+        for other in &mut resolved.other_sellers {
+            provider::discover_models_of(other).await;
+        }
     }
     if !matches!(backend, Some(PaymentBackend::Own(_))) && !args.machine_egress.is_empty() {
         let what = "--machine-egress is for machines of an automaton's own cloud, and it has none";

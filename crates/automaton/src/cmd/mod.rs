@@ -21,6 +21,8 @@ pub(crate) mod limits;
 pub mod live;
 pub(crate) mod logs;
 pub(crate) mod messages;
+pub(crate) mod model;
+mod model_bench;
 pub(crate) mod new_brain;
 pub(crate) mod passphrase;
 mod payment;
@@ -198,6 +200,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CliError> {
         CliCommand::Turns { lines } => turns::list(&context, lines),
         CliCommand::Turn(args) => turn::run(&context, &args),
         CliCommand::Heartbeat(args) => heartbeat::run(&context, &args),
+        CliCommand::Model { command } => model::run(&context, &command),
         CliCommand::Prompt => prompt::run(&context),
         CliCommand::Send(args) => send::run(&context, &args),
         CliCommand::Chat { lines } => chat::run(&context, lines),

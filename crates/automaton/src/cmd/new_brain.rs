@@ -29,10 +29,10 @@ use crate::ui::say;
 pub(super) enum OfferedBrain {
     /// There is no such key, or its owner does not want that.
     None,
-    /// Its owner wants it.
-    Accepted(ProviderAccess),
+    /// Its owner wants it; where it does not answer, these sellers are asked.
+    Accepted(ProviderAccess, Vec<String>),
     /// Nobody is there to be asked.
-    Unasked(ProviderAccess),
+    Unasked(ProviderAccess, Vec<String>),
 }
 
 /// Looks for a key in the environment, where a new home needs a brain and nobody named one, says
@@ -63,22 +63,26 @@ pub(super) fn offer(
     let model = flags.brain_model.as_deref().unwrap_or(found.provider.model.as_str());
     let (title, price) = (&found.provider.title, price(&catalogue::model(model)?));
     let others = accesses.iter().filter(|it| it.key.is_some() && it.url != found.url);
-    let others: Vec<String> = others.map(|it| format!("--brain {}", it.provider.name)).collect();
-    let others = match others.as_slice() {
+    let others: Vec<String> = others.map(|it| it.provider.name.clone()).collect();
+    let told = match others.as_slice() {
         [] => String::new(),
-        others => format!(" There are keys for {} as well.", others.join(" and ")),
+        others => format!(
+            " Where it does not answer, {} is asked, whose key is there as well \
+             (`modelStrategy.fallbackProviders`).",
+            others.join(", then ")
+        ),
     };
-    say(&format!("{variable} is set: {model} of {title} can think for it, at {price}.{others}"));
+    say(&format!("{variable} is set: {model} of {title} can think for it, at {price}.{told}"));
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         say(&format!(
             "It spends at most ${}.00 a day on that, until `treasuryPolicy.maxInferenceDailyCents` \
              in {FILE_NAME} says otherwise. `--brain local` thinks on this machine for nothing.",
             UNASKED_DAILY_CENTS / 100
         ));
-        return Ok(OfferedBrain::Unasked(found));
+        return Ok(OfferedBrain::Unasked(found, others));
     }
     if asked("Shall it think with that? [Y/n] ")? {
-        return Ok(OfferedBrain::Accepted(found));
+        return Ok(OfferedBrain::Accepted(found, others));
     }
     flags.brain = Some(BrainArg::Local);
     Ok(OfferedBrain::None)
@@ -119,7 +123,7 @@ pub(super) fn first_brain(
     if home.join(FILE_NAME).exists() || (remote.cloud.is_some() && flags.brain.is_none()) {
         return Ok(None);
     }
-    let named = |file| Some(NewBrain { file, daily_cents: None });
+    let named = |file| Some(NewBrain { file, daily_cents: None, fallback_providers: Vec::new() });
     match (&flags.brain, offered) {
         (Some(BrainArg::Script(_)), _) => Ok(None),
         (Some(BrainArg::Url(url)), _) => Ok(named(server(url.as_str(), None, flags)?)),
@@ -128,10 +132,15 @@ pub(super) fn first_brain(
             let found = providers::named(&known, name)?;
             Ok(named(server(&found.url, Some(&found), flags)?))
         }
-        (None, OfferedBrain::Accepted(found)) => Ok(named(server(&found.url, Some(found), flags)?)),
-        (None, OfferedBrain::Unasked(found)) => Ok(Some(NewBrain {
+        (None, OfferedBrain::Accepted(found, others)) => Ok(Some(NewBrain {
+            file: server(&found.url, Some(found), flags)?,
+            daily_cents: None,
+            fallback_providers: others.clone(),
+        })),
+        (None, OfferedBrain::Unasked(found, others)) => Ok(Some(NewBrain {
             file: server(&found.url, Some(found), flags)?,
             daily_cents: Some(UNASKED_DAILY_CENTS),
+            fallback_providers: others.clone(),
         })),
         (Some(BrainArg::Local) | None, _) => {
             let file = resolve::model_file(flags, None).map(|local| described(&local));

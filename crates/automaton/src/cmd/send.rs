@@ -383,12 +383,17 @@ fn store_alone(
         ControlRequest::Close { message } => {
             Ok(ControlResponse::Closed { was_open: store.close_message(*message).await? })
         }
+        ControlRequest::UseModel { model } => {
+            store.choose_model(model.clone()).await?;
+            Ok(ControlResponse::ModelChosen { model: model.clone() })
+        }
         ControlRequest::RunTask { task } => {
             automaton_agent::request_task(store, task).await?;
             Ok(ControlResponse::TaskDue)
         }
         ControlRequest::Stop
         | ControlRequest::Status
+        | ControlRequest::Models
         | ControlRequest::Head
         | ControlRequest::Follow
         | ControlRequest::Interrupt => Err(ControlError::NotRunning.into()),

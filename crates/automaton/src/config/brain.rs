@@ -6,6 +6,7 @@
 use automaton_core::error::ErrorClass;
 use automaton_core::model::ModelId;
 use automaton_core::secret::Secret;
+use automaton_core::tier::ModelTier;
 use automaton_inference::providers::http::ApiFormat;
 use automaton_inference::providers::http::probe::ModelListing;
 use automaton_inference::{ModelClaims, RequestDialect};
@@ -43,6 +44,8 @@ pub(crate) struct NewBrain {
     pub(crate) file: BrainFile,
     /// The most that it may spend on thinking in a day, where nobody was asked.
     pub(crate) daily_cents: Option<u64>,
+    /// Sellers who are asked where that brain does not answer, by name.
+    pub(crate) fallback_providers: Vec<String>,
 }
 
 /// A server.
@@ -69,6 +72,13 @@ pub(crate) struct HttpBrain {
     pub(crate) served: ModelListing,
 }
 
+impl HttpBrain {
+    /// Who serves it, for people.
+    pub(crate) fn seller(&self) -> &str {
+        &self.url
+    }
+}
+
 /// The models of a server that think when credits run low.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct FallbackModels {
@@ -93,6 +103,16 @@ impl FallbackModels {
             low_compute: or_default(strategy.and_then(|said| said.low_compute_model.clone())),
             critical: or_default(strategy.and_then(|said| said.critical_model.clone())),
         }
+    }
+
+    /// What a model is for among them.
+    pub(crate) fn roles(&self, model: &ModelId) -> Vec<ModelTier> {
+        let named = |name: &Option<ModelId>| name.as_ref() == Some(model);
+        let roles = [
+            (ModelTier::LowCompute, named(&self.low_compute)),
+            (ModelTier::Critical, named(&self.critical)),
+        ];
+        roles.into_iter().filter_map(|(role, is)| is.then_some(role)).collect()
     }
 
     /// Their names.
@@ -279,6 +299,48 @@ impl BrainSources<'_> {
             ));
         };
         self.server(url, origin)
+    }
+}
+
+impl BrainSources<'_> {
+    /// The sellers that the file names to stand in for the one that thinks, as far as there is a
+    /// key to them. No other key that is found is spent.
+    ///
+    /// # Errors
+    /// When one is not known.
+    pub(super) fn other_sellers(self, brain: &Brain) -> Result<Vec<HttpBrain>, CliError> {
+        let Some(strategy) = &self.file.model_strategy else { return Ok(Vec::new()) };
+        let (Brain::Http(usual), true) = (brain, strategy.enable_model_fallback) else {
+            return Ok(Vec::new());
+        };
+        let known = providers::accesses(self.file, self.environment)?;
+        let mut others = Vec::new();
+        for name in &strategy.fallback_providers {
+            let access = providers::named(&known, name).map_err(|failure| {
+                failure.hint("`modelStrategy.fallbackProviders` in automaton.json names it")
+            })?;
+            if let Some(key) = access.key.clone().filter(|_| access.url != usual.url) {
+                others.push(server_of(access, key));
+            }
+        }
+        Ok(others)
+    }
+}
+
+/// A seller with its own models.
+fn server_of(access: ProviderAccess, (key, key_from): (Secret, ValueSource)) -> HttpBrain {
+    let ProviderAccess { provider, url, .. } = access;
+    let cheaper = Some(provider.cheaper_model);
+    HttpBrain {
+        url,
+        format: provider.format,
+        model: provider.model,
+        cheaper: FallbackModels { low_compute: cheaper.clone(), critical: cheaper },
+        key: Some(key),
+        scheme: KeyScheme::Bearer,
+        key_origin: Some(key_from),
+        said: ModelClaims::default(),
+        served: ModelListing::default(),
     }
 }
 

@@ -4,8 +4,12 @@
 //! one limit and keep the others. The defaults are the reference's; a value
 //! that is out of range must never be replaced by a default in silence.
 
+use std::collections::BTreeMap;
+
+use automaton_core::inference_budget::InferenceCeilings;
 use automaton_core::money::Microcents;
 use automaton_core::time::Span;
+use automaton_inference::routing::RoutingRules;
 use automaton_policy::PaymentLimits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -124,6 +128,19 @@ impl<const MIN: u64> Ranged<MIN, CENTS_MAX> {
     }
 }
 
+impl ModelStrategy {
+    /// What answers may cost, besides what a day may.
+    pub(crate) fn ceilings(&self) -> InferenceCeilings {
+        let limit = |cents: Cents| Some(cents.worth()).filter(|worth| *worth > Microcents::ZERO);
+        InferenceCeilings {
+            per_call: limit(self.per_call_ceiling_cents),
+            per_hour: limit(self.hourly_budget_cents),
+            per_session: limit(self.session_budget_cents),
+            per_day: None,
+        }
+    }
+}
+
 /// How the automaton's idea of itself may change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
@@ -175,8 +192,16 @@ pub(crate) struct ModelStrategy {
     pub(super) session_budget_cents: Cents,
     /// One answer; 0 is without limit.
     pub(super) per_call_ceiling_cents: Cents,
-    /// Whether another model may stand in.
-    pub(super) enable_model_fallback: bool,
+    /// Whether another model may stand in for one that does not answer.
+    pub(crate) enable_model_fallback: bool,
+    /// Sellers of models who are asked where the usual one does not answer, by the names that
+    /// `--brain` has for them; only those count to whose models there is a key.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) fallback_providers: Vec<String>,
+    /// Which models may do a task in a tier, where that is not the usual: tiers are `high`,
+    /// `normal`, `low_compute`, `critical` and `dead`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) routing: RoutingRules,
     /// The version of the protocol that is asked for.
     pub(super) anthropic_api_version: String,
 }
@@ -192,6 +217,8 @@ impl Default for ModelStrategy {
             session_budget_cents: Cents::clamped(0),
             per_call_ceiling_cents: Cents::clamped(0),
             enable_model_fallback: true,
+            fallback_providers: Vec::new(),
+            routing: RoutingRules::new(),
             anthropic_api_version: "2023-06-01".to_owned(),
         }
     }

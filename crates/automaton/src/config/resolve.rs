@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use alloy_primitives::Address;
 use automaton_core::error::ErrorClass;
 use automaton_core::id::RemoteMachineId;
+use automaton_core::inference_budget::InferenceCeilings;
 use automaton_net::origin::Scheme;
 use automaton_net::{Origin as NetOrigin, Url};
 use serde::{Deserialize, Serialize};
@@ -19,9 +20,11 @@ use super::brain::BrainSources;
 pub(crate) use super::brain::{Brain, FallbackModels, HttpBrain, KeyScheme, model_file};
 use super::egress::EgressFile;
 use super::env::{self, Environment};
-use super::file::{ApprovalsFile, ConfigFile, EnvelopeFile, FILE_NAME, LogLevel, StopLossFile};
+use super::file::{
+    ApprovalsFile, ConfigFile, EnvelopeFile, FILE_NAME, LocalBrain, LogLevel, StopLossFile,
+};
 use super::providers;
-use super::reference::{TreasuryPolicy, UNASKED_DAILY_CENTS};
+use super::reference::{ModelStrategy, TreasuryPolicy, UNASKED_DAILY_CENTS};
 use super::remote::{self, CloudSources, RemoteCloud};
 use super::values::{HttpUrl, LoopbackAddr, Ranged};
 use crate::args::{BrainFlags, RemoteFlags};
@@ -74,6 +77,12 @@ pub(crate) struct ResolvedConfig {
     pub(crate) brain: Brain,
     /// Who named that model.
     pub(crate) brain_origin: ValueSource,
+    /// Other sellers of models, who stand in where one does not answer.
+    pub(crate) other_sellers: Vec<HttpBrain>,
+    /// The model on this machine that stands in where no other can answer or be paid.
+    pub(crate) local_fallback: Option<LocalBrain>,
+    /// Which model thinks when, and what it may cost.
+    pub(crate) model_strategy: ModelStrategy,
     /// The most tokens of one answer.
     pub(crate) max_tokens_per_turn: Option<u32>,
     /// The most turns of one wake; the default is the agent's.
@@ -112,6 +121,14 @@ pub(crate) struct ResolvedConfig {
     pub(crate) remote: Option<RemoteCloud>,
 }
 
+impl ResolvedConfig {
+    /// What answers of models may cost.
+    pub(crate) fn ceilings(&self) -> InferenceCeilings {
+        let per_day = Some(self.treasury_policy.inference_per_day());
+        InferenceCeilings { per_day, ..self.model_strategy.ceilings() }
+    }
+}
+
 /// The home directory, as an absolute path.
 ///
 /// # Errors
@@ -145,17 +162,15 @@ pub(crate) fn resolve(
     environment: &Environment,
 ) -> Result<ResolvedConfig, CliError> {
     let missing = |key: &str| {
-        CliError::new(
-            ErrorClass::Config,
-            format!("{} names no `{key}`", home.join(FILE_NAME).display()),
-        )
-        .hint(format!("add the key `{key}`"))
+        let what = format!("{} names no `{key}`", home.join(FILE_NAME).display());
+        CliError::new(ErrorClass::Config, what).hint(format!("add the key `{key}`"))
     };
     let mut wrong = CliErrors::default();
     wrong.take(check_database(home, file, environment));
     let account = wrong.take(remote::account(home, file, environment)).flatten();
     let cloud = CloudSources { flags: remote, file, environment, account: account.as_ref() };
-    let brain = wrong.take(BrainSources { file, flags, environment, cloud }.brain());
+    let sources = BrainSources { file, flags, environment, cloud };
+    let brain = wrong.take(sources.brain());
     let remote =
         brain.as_ref().and_then(|(brain, _)| wrong.take(remote::remote_of(brain, cloud))).flatten();
     for origin in &file.allowed_origins {
@@ -184,9 +199,12 @@ pub(crate) fn resolve(
         genesis: genesis.as_str().to_owned(),
         creator_message: file.creator_message.clone().filter(|text| !text.is_empty()),
         creator_address,
+        other_sellers: sources.other_sellers(&brain)?,
+        local_fallback: local_fallback(file, flags, &brain),
         brain,
         treasury_policy: treasury_policy(file, &brain_origin)?,
         brain_origin,
+        model_strategy: file.model_strategy.clone().unwrap_or_default(),
         max_tokens_per_turn: tokens.map(Ranged::get_u32),
         turns_per_wake: file.max_turns_per_cycle.map(Ranged::get_u32),
         seed: sampling.map_or(0, |sampling| sampling.seed),
@@ -205,6 +223,13 @@ pub(crate) fn resolve(
         metrics: file.metrics_addr.map(LoopbackAddr::get),
         remote,
     }))
+}
+
+/// The model on this machine that stands in for others.
+fn local_fallback(file: &ConfigFile, flags: &BrainFlags, brain: &Brain) -> Option<LocalBrain> {
+    let may = file.model_strategy.as_ref().is_none_or(|said| said.enable_model_fallback);
+    let is_elsewhere = matches!(brain, Brain::Http(_));
+    flags.fallback().filter(|_| may && is_elsewhere)
 }
 
 /// What it may spend: on a key that was only lying in the environment less than on one that

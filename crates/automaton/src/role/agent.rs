@@ -24,7 +24,7 @@ use automaton_core::id::IdGenerator;
 use automaton_core::money::Microcents;
 use automaton_core::time::{Clock, Span, SystemClock};
 use automaton_core::trust::{Label, Labelled};
-use automaton_inference::{ModelInfo, ProviderRegistry};
+use automaton_inference::ProviderRegistry;
 use automaton_sandbox::process::{self, LockError, LockGuard, Signals};
 use automaton_sandbox::{
     Launcher, PlanRefusal, Probe, Program, SandboxSpec, SystemBootClock, harden, plan, probe,
@@ -159,7 +159,7 @@ async fn live(config: &LaunchConfig, mut stopped: watch::Receiver<bool>) -> Resu
         _ = stopped.wait_for(|stop| *stop) => return Ok(store.close().await?),
         brain = brain => brain?,
     };
-    events.tell(brain_ready(providers.usual().model(), ids.now().since(begun)));
+    events.tell(brain_ready(&providers, ids.now().since(begun)));
     let sink = Arc::clone(&events) as Arc<dyn EventSink>;
     let (boot, told) = (Arc::new(SystemBootClock), Arc::clone(&sink));
     let around = TreasuryDeps { ids: ids.clone(), boot, faults: Arc::clone(&faults), events: told };
@@ -215,13 +215,26 @@ async fn brain(
     clock: Arc<dyn Clock>,
     events: &EventPipe,
 ) -> Result<(ProviderRegistry, Option<PaymentContext>), CliError> {
-    let Some(money) = &config.money else {
-        let alone = provider::start(&config.resolved, launcher, probe, clock).await?;
-        return Ok((ProviderRegistry::new(alone), None));
+    let (providers, payment_context) = match &config.money {
+        None => {
+            let clock = Arc::clone(&clock);
+            (provider::registry(&config.resolved, launcher, probe, clock).await?, None)
+        }
+        Some(money) => {
+            let opened = money::open(money, who, Arc::clone(&clock), |event| events.tell(event));
+            let PaidServices { providers, payment_context } = opened.await?;
+            (providers, Some(payment_context))
+        }
     };
-    let opened = money::open(money, who, clock, |event| events.tell(event));
-    let PaidServices { providers, payment_context } = opened.await?;
-    Ok((providers, Some(payment_context)))
+    // A file that cannot be used keeps nobody from thinking.
+    let beside =
+        provider::with_local_fallback(providers.clone(), &config.resolved, launcher, probe, clock);
+    let providers = beside.await.unwrap_or_else(|failure| {
+        let error = format!("the model on this machine cannot stand in: {}", failure.line());
+        events.tell(Event::ErrorReported { kind: failure.kind, error, hint: failure.remedy });
+        providers
+    });
+    Ok((providers, payment_context))
 }
 
 /// Whether commands can run on this machine, as far as that is known before
@@ -234,12 +247,18 @@ pub(crate) fn check_sandbox(probe: &Probe) -> Result<(), PlanRefusal> {
 }
 
 /// A model that is no worker is announced with the way to a better one.
-fn brain_ready(model: &ModelInfo, took: Span) -> Event {
+fn brain_ready(providers: &ProviderRegistry, took: Span) -> Event {
+    let usual = providers.usual();
+    let model = usual.provider.model();
     let better = model.weak.then_some(
         "Give it a better brain with `automaton up --model FILE.gguf`, or with `automaton up \
          --brain URL --brain-model NAME` for any OpenAI-compatible server.",
     );
-    let notes: Vec<&str> = model.note.as_deref().into_iter().chain(better).collect();
+    let others = providers.stand_ins();
+    let others = (!others.is_empty())
+        .then(|| format!("where it does not answer, these are asked: {}", others.join(", ")));
+    let notes = model.note.as_deref().into_iter().chain(better).chain(others.as_deref());
+    let notes: Vec<&str> = notes.collect();
     Event::BrainReady {
         model: model.id.clone(),
         context_tokens: model.context_tokens,
@@ -347,7 +366,7 @@ fn budgets(resolved: &ResolvedConfig, turns_max: Option<u32>) -> Budgets {
             per_goal: per_goal_cents.map(Ranged::worth),
             total: total_cents.map(Ranged::worth),
         },
-        inference_per_day: Some(per_day.inference_per_day()),
+        ceilings: resolved.ceilings(),
         envelope: if bounded { UnattendedBudget::default() } else { named_or(ANSWERS, CENTS) },
         creators: (!bounded && per_day.has_inference_per_day())
             .then(|| named_or(0, Microcents::ZERO)),

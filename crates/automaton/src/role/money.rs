@@ -16,12 +16,11 @@ use automaton_core::event::Event;
 use automaton_core::id::{AutomatonId, IdGenerator, RunId};
 use automaton_core::model::ModelId;
 use automaton_core::secret::Secret;
-use automaton_core::tier::ModelTier;
 use automaton_core::time::Clock;
 use automaton_core::wire::cloud::{ModelRow, ModelsReply};
 use automaton_core::wire::x402::{ChainId, TokenDomain};
 use automaton_inference::providers::http::{ApiAuth, Endpoint, HttpProvider, Remedies};
-use automaton_inference::{ModelInfo, Provider, ProviderRegistry, catalogue};
+use automaton_inference::{ModelInfo, Provider, ProviderRegistry, RegisteredModel, catalogue};
 use automaton_net::HttpClient;
 use automaton_sandbox::process;
 use automaton_signer::payload::RegistrationFields;
@@ -29,9 +28,9 @@ use automaton_wallet::{ChainClient, SignerClient};
 use tokio::time::Instant;
 
 use super::launch_config::{self, MoneyLaunchConfig};
-use super::provider::{describe, remedies};
+use super::provider::{describe, is_here, registry_of, remedies};
 use crate::account::{ApiAccount, KEY_FILE};
-use crate::config::resolve::{Brain, FallbackModels, HttpBrain, ResolvedConfig, ValueSource};
+use crate::config::resolve::{Brain, HttpBrain, ResolvedConfig, ValueSource};
 use crate::error::CliError;
 use crate::http::{client, origin, url};
 
@@ -92,15 +91,14 @@ pub(crate) async fn open(
     let at_cloud = |row: &ModelRow| {
         provider(config, &key, net.clone(), remedies.clone(), info(row), Arc::clone(&clock))
     };
-    let mut providers = ProviderRegistry::new(at_cloud(row)?);
     // A weaker model is trusted with less than the tools that it would be given.
-    let fits = |other: &ModelRow| other.available && other.weak == row.weak;
+    let fits = |other: &&ModelRow| other.available && other.weak == row.weak;
     let found = |name: &ModelId| models.data.iter().find(|row| row.id == *name && fits(row));
-    let FallbackModels { low_compute, critical } = &config.cheaper;
-    for (tier, name) in [(ModelTier::LowCompute, low_compute), (ModelTier::Critical, critical)] {
-        if let Some(row) = name.as_ref().and_then(found) {
-            providers = providers.with(tier, at_cloud(row)?);
-        }
+    let mut providers = registry_of(at_cloud(row)?, seller(&config.cloud), resolved)?;
+    for other in models.data.iter().filter(fits) {
+        let roles = config.cheaper.roles(&other.id);
+        let seller = seller(&config.cloud);
+        providers = providers.with(RegisteredModel { provider: at_cloud(other)?, seller, roles });
     }
     let lacking = config.cheaper.names().filter(|name| found(name).is_none());
     let lacking: Vec<&str> = lacking.map(ModelId::as_str).collect();
@@ -129,6 +127,11 @@ pub(crate) async fn open(
     let payment_context =
         PaymentContext { cloud, key: Some(key), origin, signer, chain, token, net };
     Ok(PaidServices { providers, payment_context })
+}
+
+/// Who sells the models, for people.
+fn seller(cloud: &str) -> String {
+    if is_here(cloud) { "its own cloud".to_owned() } else { cloud.to_owned() }
 }
 
 /// Tries until it is done, or fails for good: cloud and chain may be away for a moment,

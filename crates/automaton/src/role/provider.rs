@@ -11,13 +11,18 @@ use std::sync::Arc;
 
 use automaton_core::error::ErrorClass;
 use automaton_core::model::ModelId;
+use automaton_core::tier::ModelTier;
 use automaton_core::time::Clock;
+use automaton_core::wire::control::ModelStatus;
 use automaton_inference::providers::http::probe::probe;
 use automaton_inference::providers::http::{ApiAuth, Endpoint, HttpProvider, Remedies};
 use automaton_inference::providers::local::{
     CONTEXT_TOKENS, LocalModel, LocalModelConfig, LocalModelFiles,
 };
-use automaton_inference::{ModelClaims, ModelHosting, ModelInfo, Provider, catalogue};
+use automaton_inference::routing::RoutingMatrix;
+use automaton_inference::{
+    ModelClaims, ModelHosting, ModelInfo, Provider, ProviderRegistry, RegisteredModel, catalogue,
+};
 use automaton_net::{HttpClient, HttpClientConfig};
 use automaton_sandbox::{Launcher, Probe};
 
@@ -28,12 +33,100 @@ use crate::config::values::Ranged;
 use crate::error::{CliError, CliErrors};
 use crate::http::client;
 
-/// Starts or reaches the model.
+/// The models of an automaton that asks them itself: the one that it is given, and where that is a
+/// server's, the cheaper ones of that server, and what other sellers have whose keys are there.
+///
+/// # Errors
+/// As [`start`].
+pub(crate) async fn registry(
+    resolved: &ResolvedConfig,
+    launcher: &Launcher,
+    probe: &Probe,
+    clock: Arc<dyn Clock>,
+) -> Result<ProviderRegistry, CliError> {
+    let usual = start(resolved, launcher, probe, Arc::clone(&clock)).await?;
+    let Brain::Http(http) = &resolved.brain else {
+        return registry_of(usual, "this machine", resolved);
+    };
+    let mut providers = registry_of(usual, http.seller(), resolved)?;
+    for (server, model) in served(http, resolved) {
+        let mut roles = roles(server, model);
+        // The first is there already.
+        roles.retain(|role| *role != ModelTier::Usual || server.url != http.url);
+        let provider = reach(server, model, resolved, Arc::clone(&clock))?;
+        let seller = server.seller().to_owned();
+        providers = providers.with(RegisteredModel { provider, seller, roles });
+    }
+    Ok(providers)
+}
+
+/// The models of all servers that may be asked, the usual one first.
+fn served<'a>(
+    usual: &'a HttpBrain,
+    resolved: &'a ResolvedConfig,
+) -> impl Iterator<Item = (&'a HttpBrain, &'a ModelId)> {
+    let servers = std::iter::once(usual).chain(&resolved.other_sellers);
+    servers.flat_map(|server| {
+        std::iter::once(&server.model)
+            .chain(server.cheaper.names())
+            .map(move |model| (server, model))
+    })
+}
+
+/// What a model of a server is for.
+fn roles(server: &HttpBrain, model: &ModelId) -> Vec<ModelTier> {
+    let usual = (*model == server.model).then_some(ModelTier::Usual);
+    usual.into_iter().chain(server.cheaper.roles(model)).collect()
+}
+
+/// What the configuration says of the models, without asking or starting any.
+///
+/// # Errors
+/// When the catalogue is damaged.
+pub(crate) fn configured(resolved: &ResolvedConfig) -> Result<Vec<ModelStatus>, CliError> {
+    let row = |info: ModelInfo, seller: &str, roles: Vec<ModelTier>| ModelStatus {
+        seller: seller.to_owned(),
+        context_tokens: info.context_tokens,
+        input_per_million: info.prices.input_per_million,
+        output_per_million: info.prices.output_per_million,
+        weak: info.weak,
+        thinks: false,
+        chosen: false,
+        avoided: false,
+        model: info.id,
+        roles,
+    };
+    let Brain::Http(http) = &resolved.brain else {
+        let info = describe(&resolved.brain)?;
+        return Ok(vec![row(info, "this machine", vec![ModelTier::Usual])]);
+    };
+    let rows = served(http, resolved).map(|(server, model)| {
+        Ok(row(served_by(server, model)?, server.seller(), roles(server, model)))
+    });
+    rows.collect()
+}
+
+/// A registry with the usual model, under the rules of the configuration.
+///
+/// # Errors
+/// When the built-in rules are damaged.
+pub(crate) fn registry_of(
+    usual: Arc<dyn Provider>,
+    seller: impl Into<String>,
+    resolved: &ResolvedConfig,
+) -> Result<ProviderRegistry, CliError> {
+    let strategy = &resolved.model_strategy;
+    let matrix = RoutingMatrix::built_in()?.with(&strategy.routing);
+    let providers = ProviderRegistry::new(usual, seller, matrix);
+    Ok(if strategy.enable_model_fallback { providers } else { providers.without_fallback() })
+}
+
+/// Starts or reaches the usual model.
 ///
 /// # Errors
 /// When it cannot be used: a file that is missing or another one, a helper
 /// that does not start, an address that is none.
-pub(crate) async fn start(
+async fn start(
     resolved: &ResolvedConfig,
     launcher: &Launcher,
     probe: &Probe,
@@ -41,7 +134,7 @@ pub(crate) async fn start(
 ) -> Result<Arc<dyn Provider>, CliError> {
     let brain = match &resolved.brain {
         Brain::Local(brain) => brain,
-        Brain::Http(http) => return reach(http, resolved, clock),
+        Brain::Http(http) => return reach(http, &http.model, resolved, clock),
     };
     let mut wrong = CliErrors::default();
     check_files(brain, &mut wrong);
@@ -54,6 +147,28 @@ pub(crate) async fn start(
     };
     let config = LocalModelConfig::of_machine(launcher.clone(), probe.clone(), files)?;
     Ok(Arc::new(LocalModel::start(config, clock).await?))
+}
+
+/// The same models, and last the one on this machine that stands in where no other can. A file
+/// that cannot be used is told of, and keeps nobody from thinking.
+pub(crate) async fn with_local_fallback(
+    providers: ProviderRegistry,
+    resolved: &ResolvedConfig,
+    launcher: &Launcher,
+    probe: &Probe,
+    clock: Arc<dyn Clock>,
+) -> Result<ProviderRegistry, CliError> {
+    let Some(local) = &resolved.local_fallback else { return Ok(providers) };
+    let files = LocalModelFiles {
+        model: local.model.clone(),
+        helper: local.helper.clone(),
+        sha256: local.sha256.as_ref().map(|hash| hash.as_str().to_owned()),
+        context_tokens: local.context_tokens.map(Ranged::get_u32),
+    };
+    let config = LocalModelConfig::of_machine(launcher.clone(), probe.clone(), files)?;
+    let model = Arc::new(LocalModel::on_demand(config, clock).await?);
+    let (seller, roles) = ("this machine".to_owned(), vec![ModelTier::Usual]);
+    Ok(providers.with(RegisteredModel { provider: model, seller, roles }))
 }
 
 /// Checks that both files are there.
@@ -75,6 +190,7 @@ fn check_file(path: &Path, what: &str) -> Result<(), CliError> {
 
 fn reach(
     brain: &HttpBrain,
+    model: &ModelId,
     resolved: &ResolvedConfig,
     clock: Arc<dyn Clock>,
 ) -> Result<Arc<dyn Provider>, CliError> {
@@ -84,8 +200,8 @@ fn reach(
     }
     let client =
         HttpClient::new(HttpClientConfig { allow_private_origins: origins, ..Default::default() })?;
-    let info = served_by(brain, &brain.model)?;
-    let remedies = remedies(&resolved.brain, &resolved.brain_origin, false);
+    let info = served_by(brain, model)?;
+    let remedies = remedies(&Brain::Http(brain.clone()), &resolved.brain_origin, false);
     let format = brain.format;
     let endpoint = Endpoint { format, remedies, ..Endpoint::new(&brain.url, auth(brain), info) };
     Ok(Arc::new(HttpProvider::new(client, endpoint, clock)?))
@@ -161,7 +277,13 @@ pub(crate) fn served_by(brain: &HttpBrain, model: &ModelId) -> Result<ModelInfo,
 /// Asks the server for its models: their names, windows and prices. One that does not say
 /// in time is no failure, since the catalogue and the configuration remain.
 pub(crate) async fn discover_models(brain: &mut Brain) {
-    let Brain::Http(http) = brain else { return };
+    if let Brain::Http(http) = brain {
+        discover_models_of(http).await;
+    }
+}
+
+/// The same of one server.
+pub(crate) async fn discover_models_of(http: &mut HttpBrain) {
     // silent-ok: what is wrong with the address is told when the model is asked.
     let Ok(client) = client([http.url.as_str()]) else { return };
     let models = std::iter::once(&http.model).chain(http.cheaper.names());

@@ -431,3 +431,56 @@ fn a_seller_is_known_by_its_name_and_says_which_key_it_wants() {
     let finished = up(&world, &["--brain-model", "big-one"]);
     assert_eq!((finished.code, server.asked()), (Some(0), 1), "{}", finished.stderr);
 }
+
+/// Two sellers, of whom the first is out of order: the turn ends with the second, is paid once,
+/// and whoever asks is told why.
+#[test]
+fn a_turn_goes_on_at_another_seller_and_says_why() {
+    for (mood, why) in [
+        (Mood::Refuses(500, "the database is away"), "Its server answered with status 500."),
+        (Mood::Refuses(429, "slow down"), "Its server answered with status 429."),
+        (Mood::Refuses(401, "who are you?"), "does not accept the key"),
+        (Mood::Refuses(402, "pay first"), "no credits left"),
+    ] {
+        let (first, second) = (Server::start(mood), Server::start(Mood::Answers));
+        let world = world()
+            .variable("OPENAI_API_KEY", "sk-first-0123456789")
+            .variable("OPENAI_BASE_URL", &first.url)
+            .variable("GROQ_API_KEY", "gsk-second-0123456789")
+            .variable("GROQ_BASE_URL", &second.url);
+        let finished = up(&world, &[]);
+        assert_eq!(finished.code, Some(0), "{why}: {}", finished.stderr);
+        assert!(finished.stderr.contains("groq is asked"), "{}", finished.stderr);
+        assert_eq!((first.asked() > 0, second.asked()), (true, 1), "{why}");
+        assert!(!second.head.lock().unwrap().contains("sk-first"), "a key is its seller's alone");
+        let explained = world.command(&["model", "why"]).unwrap().stdout;
+        assert!(explained.contains("was asked and did not answer"), "{explained}");
+        assert!(explained.contains(why) && !explained.contains("database"), "{explained}");
+        assert!(explained.contains("llama-3.3-70b-versatile"), "{explained}");
+        // 9 tokens at the catalogue's price for the one and 3 for the other: once.
+        let spent = world.command(&["model", "spend", "--json"]).unwrap().stdout;
+        let spent: serde_json::Value = serde_json::from_str(&spent).unwrap();
+        assert_eq!(spent["models"].as_array().unwrap().len(), 1, "{spent}");
+        let costs: Vec<_> = finished
+            .events
+            .iter()
+            .filter_map(|stamped| match &stamped.event {
+                Event::TurnCommitted { cost, .. } => Some(cost.units()),
+                _ => None,
+            })
+            .collect();
+        let cost = &spent["models"][0]["cost"];
+        assert_eq!((costs.len(), spent["ceilings"][0]["spent"] == *cost), (1, true), "{spent}");
+        // The rules, the models, and a choice that holds for the next start.
+        let listed = world.command(&["model", "list"]).unwrap().stdout;
+        for words in ["gpt-5.2", "llama-3.3-70b-versatile", "agent_turn", "low_compute"] {
+            assert!(listed.contains(words), "{words}: {listed}");
+        }
+        let used = world.command(&["model", "use", "llama-3.3-70b-versatile"]).unwrap();
+        assert_eq!(used.code, Some(0), "{}", used.stderr);
+        let before = first.asked();
+        assert_eq!(up(&world, &[]).code, Some(0));
+        assert_eq!((first.asked(), second.asked()), (before, 2), "the chosen one is asked first");
+        assert_eq!(world.command(&["model", "use", "usual"]).unwrap().code, Some(0));
+    }
+}

@@ -128,6 +128,7 @@ fn led() {
             seed: 1,
             temperature_milli: 0,
             name: Some(format!("the question {text}")),
+            silence: None,
         };
         let (before, shown) = (town.world.balance(&town.key).await, Shown::default());
         let reply = cloud.complete(&asked("hello"), &shown).await.unwrap();

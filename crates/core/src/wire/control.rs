@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 use crate::id::{ApprovalId, MessageId};
 use crate::message::CREATOR_MESSAGE_BYTES_MAX;
 use crate::model::ModelId;
+use crate::money::Microcents;
+use crate::tier::ModelTier;
 use crate::time::Timestamp;
 
 /// The name of the socket in the home directory.
@@ -62,6 +64,13 @@ pub enum ControlRequest {
     RunTask {
         /// Its name in the schedule.
         task: String,
+    },
+    /// List the models that it may think with.
+    Models,
+    /// Think with this model in the usual one's place; with the usual one, where none is named.
+    UseModel {
+        /// The model.
+        model: Option<ModelId>,
     },
     /// End the present wake: the model's answer is given up and a running command is
     /// killed; a payment that is under way is not.
@@ -126,6 +135,16 @@ pub enum ControlResponse {
     },
     /// The task is due.
     TaskDue,
+    /// The models that it may think with, the usual one first.
+    Models {
+        /// They.
+        models: Vec<ModelStatus>,
+    },
+    /// The model thinks from the next turn on.
+    ModelChosen {
+        /// Which one; none is the usual one.
+        model: Option<ModelId>,
+    },
     /// Events follow, one a line.
     Following,
     /// The present wake ends.
@@ -147,6 +166,31 @@ pub enum ControlResponse {
         /// Why, and what to do about it.
         reason: String,
     },
+}
+
+/// A model that an automaton may think with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelStatus {
+    /// Its name.
+    pub model: ModelId,
+    /// Who serves it.
+    pub seller: String,
+    /// What it is for: `usual`, `low_compute`, `critical`.
+    pub roles: Vec<ModelTier>,
+    /// Tokens of its window.
+    pub context_tokens: u32,
+    /// What a million tokens of a prompt cost.
+    pub input_per_million: Microcents,
+    /// What a million tokens of an answer cost.
+    pub output_per_million: Microcents,
+    /// Whether it is too weak to be trusted with money or with itself.
+    pub weak: bool,
+    /// Whether it thinks now.
+    pub thinks: bool,
+    /// Whether it was chosen to think in the usual one's place.
+    pub chosen: bool,
+    /// Whether it failed lately, and is asked last.
+    pub avoided: bool,
 }
 
 /// What only the running process knows.

@@ -185,6 +185,7 @@ pub(crate) fn ask() -> CompletionRequest {
         seed: 0,
         temperature_milli: 0,
         name: None,
+        silence: None,
     }
 }
 

@@ -75,6 +75,7 @@ async fn tell(local: &LocalModel, text: &str) -> Result<Completion, InferenceErr
         seed: 1,
         temperature_milli: 0,
         name: None,
+        silence: None,
     };
     local.complete(&ask, &NoTokenSink).await
 }

@@ -36,6 +36,7 @@ use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::trust::{Label, Labelled};
 use automaton_core::wire::cloud::StatusReply;
+use automaton_inference::routing::RoutingMatrix;
 use automaton_inference::{CompletionRequest, Message, NoTokenSink, Provider, ProviderRegistry};
 use automaton_policy::PaymentLimits;
 use automaton_sandbox::{Launcher, probe};
@@ -207,10 +208,15 @@ impl SimulatedDays {
         let treasury = Treasury::new(store.clone(), money.payment_context, around);
         let treasury = treasury.with_limits(PaymentLimits::default());
         let treasury = treasury.map_err(|error| DaysError::made("treasury", error))?;
+        let matrix = RoutingMatrix::built_in().map_err(|error| DaysError::made("router", error))?;
         let launcher = Launcher::new(program);
         let deps = AgentDeps {
             store: store.clone(),
-            providers: ProviderRegistry::new(provider.unwrap_or(money.provider)),
+            providers: ProviderRegistry::new(
+                provider.unwrap_or(money.provider),
+                "the cloud",
+                matrix,
+            ),
             probe: probe(&launcher),
             launcher: Arc::new(launcher),
             ids: ids.clone(),
@@ -345,6 +351,7 @@ impl SimulatedDays {
             seed: 1,
             temperature_milli: 0,
             name: None,
+            silence: None,
         };
         match self.town.provider.complete(&ask, &NoTokenSink).await {
             Ok(_) => "an answer".to_owned(),

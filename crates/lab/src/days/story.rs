@@ -9,12 +9,13 @@ use std::path::PathBuf;
 
 use automaton_agent::Budgets;
 use automaton_core::event::{Event, StampedEvent};
+use automaton_core::inference_budget::InferenceCeilings;
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::record::{StopReason, TurnStatus};
 use automaton_core::state::AgentState;
 use automaton_core::tier::SurvivalTier;
 use automaton_core::time::{Span, Timestamp};
-use automaton_core::vitals::{DistressLevel, GRACE, LEAST_CREDITS};
+use automaton_core::vitals::{DistressLevel, GRACE};
 use automaton_store::{Reader, TaskRun};
 
 use super::{DaysConfig, DaysError, Listener, SimulatedDays, Tariff, lived};
@@ -80,7 +81,10 @@ pub fn tell(program: PathBuf, listener: Listener) -> Result<Vec<PromiseCheck>, D
         creator: None,
         tariff: TARIFF,
         budgets: Budgets {
-            inference_per_day: Some(Microcents::new(20 * 100 * Microcents::PER_CENT)),
+            ceilings: InferenceCeilings {
+                per_day: Some(Microcents::new(20 * 100 * Microcents::PER_CENT)),
+                ..InferenceCeilings::default()
+            },
             ..Budgets::default()
         },
         listener,
@@ -259,7 +263,7 @@ async fn broke(days: &mut SimulatedDays, proofs: &mut PromiseChecks) -> Result<(
     let died = days.until("death", DAY, dies).await?;
     let lived = died.at.since(broke.at);
     let events = days.events();
-    let held = credits < LEAST_CREDITS
+    let held = credits < Microcents::new(10 * Microcents::PER_CENT)
         && lived >= Span::from_millis(GRACE.as_millis() - MINUTE.as_millis())
         && lived <= Span::from_millis(GRACE.as_millis() + 2 * MINUTE.as_millis())
         && answers(&events) == answered;

@@ -19,11 +19,13 @@ use automaton_core::error::Classified;
 use automaton_core::event::{Event, StampedEvent};
 use automaton_core::faults::NoFaults;
 use automaton_core::id::IdGenerator;
+use automaton_core::inference_budget::InferenceCeilings;
 use automaton_core::money::Microcents;
 use automaton_core::record::StopReason;
 use automaton_core::time::{Clock as _, DAY, Span, Timestamp};
 use automaton_core::trust::{Label, Labelled};
 use automaton_inference::providers::http::{ApiAuth, Endpoint, HttpProvider};
+use automaton_inference::routing::RoutingMatrix;
 use automaton_inference::{ModelInfo, Provider, ProviderRegistry, catalogue};
 use automaton_net::{HttpClient, HttpClientConfig};
 use automaton_policy::Judge;
@@ -208,7 +210,11 @@ pub async fn measure(
     info.context_tokens = window;
     let deps = AgentDeps {
         store: store.clone(),
-        providers: ProviderRegistry::new(provider(&server, info, &clock)?),
+        providers: ProviderRegistry::new(
+            provider(&server, info, &clock)?,
+            "the server",
+            RoutingMatrix::built_in().map_err(WorkError::made("router"))?,
+        ),
         launcher: Arc::clone(&machine.launcher),
         probe: machine.probe.clone(),
         ids,
@@ -387,7 +393,10 @@ fn provider(
 
 fn settings(home: &Path) -> Settings {
     let budgets = Budgets {
-        inference_per_day: Some(Microcents::new(DAILY_CENTS * Microcents::PER_CENT)),
+        ceilings: InferenceCeilings {
+            per_day: Some(Microcents::new(DAILY_CENTS * Microcents::PER_CENT)),
+            ..InferenceCeilings::default()
+        },
         envelope: ENVELOPE,
         // Who says what a day may cost has said how far a wake of theirs goes.
         creators: Some(UnattendedBudget::default()),

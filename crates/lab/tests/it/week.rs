@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use automaton_agent::{Budgets, UnattendedBudget};
 use automaton_core::event::Event;
+use automaton_core::inference_budget::InferenceCeilings;
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::time::{DAY, Span, Timestamp};
 use automaton_lab::days::{DaysConfig, SimulatedDays, Tariff, lived};
@@ -49,7 +50,7 @@ fn beginning(place: &Path, runs: &Arc<AtomicU64>) -> DaysConfig {
             answer_max: 4096,
         },
         budgets: Budgets {
-            inference_per_day: cents(500),
+            ceilings: InferenceCeilings { per_day: cents(500), ..InferenceCeilings::default() },
             envelope: UnattendedBudget { answers: Some(30), cost: cents(25) },
             ..Budgets::default()
         },

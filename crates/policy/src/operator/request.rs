@@ -183,6 +183,7 @@ impl<'a> OperatorQuery<'a> {
             Intent::Recall | Intent::Observe | Intent::Economise => {
                 ("Itself", "self".to_owned(), Vec::new())
             }
+            Intent::SwitchModel { model } => ("Model", model.clone(), vec![("name", text(model))]),
             Intent::Sleep { span } => {
                 ("Rest", "self".to_owned(), vec![("ms", number(span.span().as_millis()))])
             }

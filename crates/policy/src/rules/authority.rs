@@ -64,6 +64,8 @@ const SCHEDULE: AuthorityNeeds = needs("schedule", "change its schedule", ASKED,
 // Else a stranger would beg in its name, or keep it from thinking well.
 const PLEAD: AuthorityNeeds = needs("plead", "ask for money", NEVER, ASKED);
 const ECONOMISE: AuthorityNeeds = needs("economise", "live cheaply", ASKED, ASKED);
+const SWITCH_MODEL: AuthorityNeeds =
+    needs("switch_model", "think with another model", ASKED, ASKED);
 const TOP_UP: AuthorityNeeds = needs("top_up", "buy credits", NEVER, ASKED);
 const RENT: AuthorityNeeds = needs("rent", "rent a machine", NEVER, ASKED);
 const END_MACHINE: AuthorityNeeds = needs("end_machine", "end a machine", NEVER, ASKED);
@@ -75,7 +77,7 @@ const TRANSFER: AuthorityNeeds = AuthorityNeeds {
 };
 
 /// Every kind of effect with what it needs.
-pub const TABLE: [AuthorityNeeds; 16] = [
+pub const TABLE: [AuthorityNeeds; 17] = [
     LOOK,
     MESSAGE,
     EXEC,
@@ -87,6 +89,7 @@ pub const TABLE: [AuthorityNeeds; 16] = [
     SCHEDULE,
     PLEAD,
     ECONOMISE,
+    SWITCH_MODEL,
     TOP_UP,
     RENT,
     END_MACHINE,
@@ -113,6 +116,7 @@ fn row(intent: &Intent, facts: &Facts) -> AuthorityNeeds {
         Intent::Schedule { .. } => SCHEDULE,
         Intent::Plead { .. } => PLEAD,
         Intent::Economise => ECONOMISE,
+        Intent::SwitchModel { .. } => SWITCH_MODEL,
         Intent::TopUp { .. } => TOP_UP,
         Intent::Rent { .. } => RENT,
         Intent::EndMachine { .. } => END_MACHINE,

@@ -13,6 +13,7 @@ mod outbound;
 mod path;
 mod rate;
 mod risk;
+mod survival;
 mod validation;
 
 use automaton_core::intent::Intent;
@@ -80,7 +81,7 @@ pub(crate) enum RuleError {
 }
 
 /// The families, in the order in which they are asked.
-const FAMILIES: [&[Rule]; 9] = [
+const FAMILIES: [&[Rule]; 10] = [
     risk::RULES,
     validation::RULES,
     path::RULES,
@@ -90,6 +91,7 @@ const FAMILIES: [&[Rule]; 9] = [
     rate::RULES,
     outbound::RULES,
     egress::RULES,
+    survival::RULES,
 ];
 
 /// The place of the family that reads scripts.
@@ -161,6 +163,7 @@ fn target(intent: &Intent) -> Option<IntentTarget<'_>> {
         | Intent::Observe
         | Intent::Plead { .. }
         | Intent::Economise
+        | Intent::SwitchModel { .. }
         | Intent::Schedule { .. }
         | Intent::TopUp { .. }
         | Intent::Transfer { .. }
@@ -215,6 +218,7 @@ pub(crate) mod testing {
             egress,
             creator_waits: false,
             gives_alone: false,
+            tier: None,
         }
     }
 
@@ -233,6 +237,7 @@ pub(crate) mod testing {
             Intent::Observe,
             Intent::Plead { bytes: 1 },
             Intent::Economise,
+            Intent::SwitchModel { model: text("gpt-5-mini") },
             Intent::Schedule { entry: text("nightly"), change: text("off") },
             Intent::TopUp { usd: 5 },
             Intent::Transfer { to: format!("0x{}", "2".repeat(40)), cents: 1 },

@@ -28,6 +28,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
             | Intent::Sleep { .. }
             | Intent::Observe
             | Intent::Economise
+            | Intent::SwitchModel { .. }
             | Intent::Schedule { .. }
             | Intent::Rent { .. }
             | Intent::EndMachine { .. }

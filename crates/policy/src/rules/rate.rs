@@ -87,7 +87,7 @@ mod tests {
         let free: Vec<&str> = Intent::KINDS.into_iter().filter(is_free).collect();
         // The others look, rest, or stay in the sandbox.
         let files = ["read_path", "write_path"];
-        let own = ["recall", "sleep", "observe", "plead", "economise"];
+        let own = ["recall", "sleep", "observe", "plead", "economise", "switch_model"];
         assert_eq!(free, [&files[..], &own, &["egress", "end_machine", "publish"]].concat());
     }
 

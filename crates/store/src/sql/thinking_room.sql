@@ -1,4 +1,4 @@
--- ?1 the time 24 hours ago, ?2 what may be left: the oldest booking after which no more
+-- ?1 the time at which the window begins, ?2 what may be left: the oldest booking after which no more
 -- than that was spent on answers.
 SELECT min(at) AS at
 FROM (

@@ -40,7 +40,12 @@ fn over(rule: AlertRule) -> Vec<String> {
 async fn reads(world: &World, cents: Option<i64>, dollars: Option<u64>) {
     let credits = cents.map(|cents| Microcents::from_cents(cents).unwrap());
     let usdc = dollars.map(|dollars| MicroUsdc::new(dollars * 1_000_000));
-    let reading = BalanceReading { at: world.clock.now(), credits, usdc };
+    let reading = BalanceReading {
+        at: world.clock.now(),
+        credits,
+        usdc,
+        least: Microcents::from_cents(10).unwrap(),
+    };
     world.store.take_reading(reading).await.unwrap();
 }
 

@@ -1,6 +1,7 @@
 //! Costs are booked before they arise, and sums over them are exact.
 
 use automaton_core::id::TurnId;
+use automaton_core::inference_budget::InferenceCeilings;
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::payment::{Money, NewPayment, PaymentReason, Purpose, SignedPayment};
 use automaton_core::pnl::{Losses, PnlGrouping, PnlLine, ProfitAndLoss};
@@ -21,7 +22,13 @@ fn costing(units: i64) -> Usage {
 }
 
 fn answer(turn: TurnId, most: i64) -> NewCostReservation {
-    NewCostReservation { turn, goal: None, most: amount(most), cloud: None }
+    NewCostReservation {
+        turn,
+        goal: None,
+        most: amount(most),
+        cloud: None,
+        ceilings: InferenceCeilings::default(),
+    }
 }
 
 fn paid(key: &str, units: i64, at: i64) -> Revenue {
@@ -88,7 +95,7 @@ proptest! {
             let (mut expected, mut heard, mut unsettled, mut open) = (0, 0, 0, Vec::new());
             for (most, outcome, waits) in questions {
                 let turn = world.ids.id();
-                let asked = world.store.reserve_cost(answer(turn, most)).await.unwrap();
+                let asked = world.store.reserve_cost(answer(turn, most)).await.unwrap().unwrap();
                 assert!(booked(&world) <= expected - most, "booked before it is asked for");
                 open.push((asked, turn, most, outcome));
                 // Several may be under way, and come to their ends in any order.
@@ -127,7 +134,7 @@ async fn what_costs_without_having_been_booked_is_booked_all_the_same() {
     world.store.settle_cost(None, turn, &costing(0)).await.unwrap();
     assert_eq!(booked(&world), 0);
     world.store.settle_cost(None, turn, &costing(7)).await.unwrap();
-    let free = world.store.reserve_cost(answer(turn, 0)).await.unwrap();
+    let free = world.store.reserve_cost(answer(turn, 0)).await.unwrap().unwrap();
     world.store.settle_cost(Some(free), turn, &costing(5)).await.unwrap();
     assert_eq!(booked(&world), -12);
     assert_eq!(world.store.totals().await.unwrap().unsettled, 0);
@@ -157,13 +164,13 @@ async fn the_account_is_the_ledger_by_category_day_goal_and_turn() {
     let store = &world.store;
     let session = world.session().await;
     let turn = world.answer(session).await;
-    let asked = store.reserve_cost(answer(turn, 900)).await.unwrap();
+    let asked = store.reserve_cost(answer(turn, 900)).await.unwrap().unwrap();
     // The answer comes on the next day, and still belongs to the day it was asked for.
     world.advance(DAY.as_millis());
     store.settle_cost(Some(asked), turn, &costing(30)).await.unwrap();
     let next = store.open_turn(session, Vec::new(), 0).await.unwrap().id;
     let unsettled = NewCostReservation { goal: Some("fly".to_owned()), ..answer(next, 70) };
-    let lost = store.reserve_cost(unsettled).await.unwrap();
+    let lost = store.reserve_cost(unsettled).await.unwrap().unwrap();
     drop(lost);
     gift(store, Some("fly"), 1).await;
     store.book_revenue(paid("a", 5_000_000, 5)).await.unwrap();
@@ -195,7 +202,7 @@ async fn more_lines_than_are_shown_are_one_sum() {
         world.advance(1);
         let goal = Some(format!("goal {cost}"));
         let asked = NewCostReservation { goal, ..answer(world.ids.id(), cost) };
-        drop(world.store.reserve_cost(asked).await.unwrap());
+        drop(world.store.reserve_cost(asked).await.unwrap().unwrap());
     }
     let by = account(&world, PnlGrouping::Goal);
     assert_eq!((by.lines.len(), by.lines[0].sums.cost), (1000, amount(1003)));
@@ -233,23 +240,24 @@ async fn thinking_has_room_when_what_it_cost_is_a_day_old() {
     let begin = world.ids.now().as_millis();
     for cost in [10, 20, 30] {
         let turn = world.ids.id();
-        let asked = store.reserve_cost(answer(turn, 999)).await.unwrap();
+        let asked = store.reserve_cost(answer(turn, 999)).await.unwrap().unwrap();
         store.settle_cost(Some(asked), turn, &costing(cost)).await.unwrap();
         world.advance(100);
     }
-    let room =
-        async |left| store.thinking_room(amount(left)).await.unwrap().map(Timestamp::as_millis);
+    let room = async |left| {
+        store.thinking_room(DAY, amount(left)).await.unwrap().map(Timestamp::as_millis)
+    };
     let day = DAY.as_millis();
-    assert_eq!(store.thinking_cost().await.unwrap(), amount(60));
+    assert_eq!(store.thinking_cost().await.unwrap().day, amount(60));
     for (left, at) in [(59, 0), (50, 0), (49, 100), (30, 100), (29, 200), (0, 200)] {
         assert_eq!(room(left).await, Some(begin + at + day), "{left}");
     }
     assert_eq!(room(-1).await, None, "what is more than all never fits");
     world.advance(day - 200);
-    assert_eq!(store.thinking_cost().await.unwrap(), amount(30), "the first two are a day old");
+    assert_eq!(store.thinking_cost().await.unwrap().day, amount(30), "the first two are a day old");
     // A clock that was set back frees nothing.
     world.advance(-2 * day);
-    assert_eq!(store.thinking_cost().await.unwrap(), amount(60));
+    assert_eq!(store.thinking_cost().await.unwrap().day, amount(60));
 }
 
 #[tokio::test]
@@ -271,7 +279,7 @@ async fn losses_count_by_day_goal_and_in_all_until_they_are_forgiven() {
     assert_eq!((found.day, found.total), (cents(-1), cents(99)), "revenue makes up for it");
 
     let session = world.session().await;
-    let open = store.reserve_cost(answer(world.ids.id(), 500)).await.unwrap();
+    let open = store.reserve_cost(answer(world.ids.id(), 500)).await.unwrap().unwrap();
     let note = Some("it lost enough".to_owned());
     store.close_session(session, StopReason::StopLoss, None, note).await.unwrap();
     world.session().await;
@@ -281,4 +289,35 @@ async fn losses_count_by_day_goal_and_in_all_until_they_are_forgiven() {
     world.advance(-9 * DAY.as_millis());
     gift(store, None, 7).await;
     assert_eq!(losses().await, Losses { day: cents(7), goal: None, total: cents(7) });
+}
+
+/// However many are asked for at once, and however each ends: no ceiling is passed.
+#[tokio::test]
+async fn ten_calls_at_once_pass_no_ceiling() {
+    let world = World::born().await;
+    let turn = world.ids.id();
+    let limit = 1_000;
+    for most in [90, 100, 101, 333, 1_000, 1_001] {
+        let ceilings =
+            InferenceCeilings { per_hour: Some(amount(limit)), ..InferenceCeilings::default() };
+        let ask = || {
+            let store = world.store.clone();
+            let asked = NewCostReservation { ceilings, ..answer(turn, most) };
+            async move { store.reserve_cost(asked).await.unwrap() }
+        };
+        let mut asking: tokio::task::JoinSet<_> = (0..20).map(|_| ask()).collect();
+        let mut booked = Vec::new();
+        while let Some(asked) = asking.join_next().await {
+            match asked.unwrap() {
+                Ok(reservation) => booked.push(reservation),
+                Err(over) => assert_eq!((over.limit, over.most), (amount(limit), amount(most))),
+            }
+        }
+        assert_eq!(booked.len() as i64, limit / most);
+        assert_eq!(world.store.thinking_cost().await.unwrap().hour, amount(most * (limit / most)));
+        for reservation in booked {
+            world.store.release_cost(reservation).await.unwrap();
+        }
+        assert_eq!(world.store.thinking_cost().await.unwrap().hour, amount(0));
+    }
 }

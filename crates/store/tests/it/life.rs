@@ -215,7 +215,15 @@ async fn living_cheaply_lasts_until_the_creator_wakes_it_and_pleas_of_its_own_ha
     let world = World::born().await;
     let store = &world.store;
     let credits = Some(Microcents::from_cents(300).unwrap());
-    store.take_reading(BalanceReading { at: world.ids.now(), credits, usdc: None }).await.unwrap();
+    store
+        .take_reading(BalanceReading {
+            at: world.ids.now(),
+            credits,
+            usdc: None,
+            least: Microcents::from_cents(10).unwrap(),
+        })
+        .await
+        .unwrap();
     let chosen = store.enter_low_compute().await.unwrap();
     assert_eq!(chosen.effective_tier(), Some(SurvivalTier::LowCompute));
     assert_eq!(world.reader().vitals().unwrap(), chosen, "it is on record");

@@ -51,11 +51,12 @@ async fn report(ground: &TaskContext) -> Result<TaskReport, TaskFailure> {
 
 /// What the rules compare with. Where thinking is not paid, no reserve is needed.
 fn thresholds(deps: &AgentDeps, settings: &Settings) -> Thresholds {
-    let room = room(deps.providers.usual().model().context_tokens, settings.max_tokens_per_turn);
+    let room =
+        room(deps.providers.usual().provider.model().context_tokens, settings.max_tokens_per_turn);
     Thresholds {
         reserve: survival::payer(deps).map(|treasury| treasury.limits().reserve),
         prompt_room: Some(room),
-        inference_per_day: settings.budgets.inference_per_day,
+        inference_per_day: settings.budgets.ceilings.per_day,
     }
 }
 

@@ -1,8 +1,16 @@
-//! `refresh_models`: asks the cloud which models it sells, and notices when the one
-//! that the automaton thinks with is no longer among them.
+//! `refresh_models`: asks the cloud which models it sells and for how much, has its prices hold
+//! from now on, and notices when the model that the automaton thinks with is no longer sold.
+//!
+//! A price that rose must never be booked as the one before: whoever sets too little aside passes
+//! a ceiling.
 
+use automaton_core::error::ErrorClass;
+use automaton_core::event::Event;
 use automaton_core::record::WakeSource;
 use automaton_core::time::Span;
+use automaton_core::wire::cloud::ModelRow;
+use automaton_inference::catalogue;
+use automaton_store::ModelPriceRow;
 use futures_util::FutureExt;
 
 use super::{TaskContext, TaskFailure, TaskReport, TaskSpec, TickContext};
@@ -24,12 +32,43 @@ async fn refresh(ground: &TaskContext, _tick: &TickContext) -> Result<TaskReport
     let nothing = || TaskFailure("there is no account with a cloud".to_owned());
     let treasury = ground.deps.treasury.as_ref().ok_or_else(nothing)?;
     let sold = treasury.models().await?.ok_or_else(nothing)?.data;
-    let own = &ground.deps.providers.usual().model().id;
-    let found = sold.iter().any(|model| model.id == *own && model.available);
+    let changed = reprice(ground, &sold).await?;
+    let usual = ground.deps.providers.usual();
+    let own = usual.provider.model();
+    let found = sold.iter().any(|model| model.id == own.id && model.available);
     // Who thinks with a model of its own buys none.
-    let bought = ground.deps.providers.usual().model().prices.output_per_million.units() > 0;
+    let bought = own.prices.output_per_million.units() > 0;
     let gone = bought && !found;
     let reason = "The cloud no longer sells the model that you think with.";
     let wake = gone.then(|| cause(WakeSource::Heartbeat, reason));
-    Ok(TaskReport::done(format!("{} models for sale", sold.len())).waking(wake))
+    let prices = if changed == 0 { String::new() } else { format!(", {changed} at new prices") };
+    Ok(TaskReport::done(format!("{} models for sale{prices}", sold.len())).waking(wake))
+}
+
+/// Has the cloud's prices hold; how many have changed.
+async fn reprice(ground: &TaskContext, sold: &[ModelRow]) -> Result<usize, TaskFailure> {
+    let deps = &ground.deps;
+    // The models of a cloud are all that one with an account has, but for one on this machine.
+    let seller = deps.providers.usual().seller.clone();
+    let mut changed = 0;
+    for (at, known) in deps.providers.all().into_iter().filter(|(_, it)| it.seller == seller) {
+        let id = &known.provider.model().id;
+        let Some(row) = sold.iter().find(|row| row.id == *id) else { continue };
+        let prices = catalogue::served(row).prices;
+        let Some(before) = deps.providers.reprice(at, prices) else { continue };
+        changed += 1;
+        let (input, output) = (prices.input_per_million, prices.output_per_million);
+        let row = ModelPriceRow { model: id.clone(), input, output };
+        deps.store.keep_price(row).await?;
+        deps.emit(Event::ErrorReported {
+            kind: ErrorClass::Upstream,
+            error: format!(
+                "{id} costs {input} in and {output} out for a million tokens from now on; it was \
+                 {} and {}",
+                before.input_per_million, before.output_per_million
+            ),
+            hint: Some("`automaton model list` shows all prices".to_owned()),
+        });
+    }
+    Ok(changed)
 }

@@ -130,6 +130,7 @@ impl PolicyTestBench {
             attempts: Attempts::default(),
             creator_waits: false,
             gives_alone: state.gives_alone,
+            tier: state.tier,
         };
         let moment = RuleContext {
             tool: &checked.tool,

@@ -51,13 +51,10 @@ keys! { FIELDS, IDLE of ConfigFile;
 }
 
 keys! { _, IDLE_OF_STRATEGY of ModelStrategy;
-    used: inference_model low_compute_model critical_model max_tokens_per_turn;
+    used: inference_model low_compute_model critical_model max_tokens_per_turn hourly_budget_cents
+        session_budget_cents per_call_ceiling_cents enable_model_fallback fallback_providers routing;
     others:;
     idle:
-        hourly_budget_cents "hourlyBudgetCents" MODELS;
-        session_budget_cents "sessionBudgetCents" MODELS;
-        per_call_ceiling_cents "perCallCeilingCents" MODELS;
-        enable_model_fallback "enableModelFallback" MODELS;
         anthropic_api_version "anthropicApiVersion" MODELS;
 }
 
@@ -147,13 +144,13 @@ mod tests {
     #[test]
     fn only_keys_that_are_there_and_have_no_effect_are_told() {
         let text = r#"{"name": "a", "maxChildren": 3, "registeredWithConway": true, "zeal": 1,
-            "modelStrategy": {"inferenceModel": "m", "sessionBudgetCents": 0}}"#;
+            "modelStrategy": {"inferenceModel": "m", "anthropicApiVersion": "x"}}"#;
         assert_eq!(
             idle(&serde_json::from_str(text).unwrap()),
             [
                 "`registeredWithConway` (the cloud itself is asked)",
                 "`maxChildren` (it waits for children)",
-                "`modelStrategy.sessionBudgetCents` (it waits for more providers of models)",
+                "`modelStrategy.anthropicApiVersion` (it waits for more providers of models)",
             ]
         );
     }

@@ -32,7 +32,7 @@ use automaton_net::{
 
 use crate::catalogue::ModelInfo;
 use crate::conversation;
-use crate::cost::{self, TokenCounts};
+use crate::cost::{self, ModelPrices, TokenCounts};
 use crate::error::InferenceError;
 use crate::provider::{
     BoxFuture, Completion, CompletionRequest, FinishReason, Provider, TokenCountSource, TokenSink,
@@ -152,11 +152,13 @@ impl HttpProvider {
             Header::Open("accept", "text/event-stream, application/json".to_owned()),
         ];
         headers.extend(self.endpoint.auth.headers());
+        let usual = self.endpoint.deadlines;
+        let deadlines = Deadlines { idle: ask.silence.unwrap_or(usual.idle), ..usual };
         let request = HttpRequest {
             headers,
             idempotency_key: ask.name.clone(),
             body: self.endpoint.format.body(&self.endpoint.info, ask)?,
-            deadlines: self.endpoint.deadlines,
+            deadlines,
             body_bytes_max: REPLY_BYTES_MAX,
             ..HttpRequest::new(HttpMethod::Post, self.url.clone())
         };
@@ -316,6 +318,19 @@ impl Provider for HttpProvider {
         sink: &'a dyn TokenSink,
     ) -> BoxFuture<'a, Result<Completion, InferenceError>> {
         Box::pin(self.answer(ask, sink))
+    }
+
+    fn at(&self, prices: ModelPrices) -> Option<Arc<dyn Provider>> {
+        let info = ModelInfo { prices, ..self.endpoint.info.clone() };
+        let endpoint = Endpoint { info, ..self.endpoint.clone() };
+        let (client, clock) = (self.client.clone(), Arc::clone(&self.clock));
+        Some(Arc::new(Self {
+            client,
+            url: self.url.clone(),
+            name: self.name.clone(),
+            endpoint,
+            clock,
+        }))
     }
 }
 

@@ -68,6 +68,7 @@ proptest! {
             seed,
             temperature_milli,
             name: None,
+            silence: None,
         };
         let body = chat_completions::body(&info(RequestDialect::Guided), &ask).unwrap();
         prop_assert_eq!(question(&body).unwrap(), convert::complete(&ask));

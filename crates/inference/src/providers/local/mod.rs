@@ -25,6 +25,7 @@ use automaton_net::redact;
 use automaton_sandbox::{Launcher, Probe};
 use serde::Deserialize;
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 use crate::catalogue::{self, ModelInfo};
 use crate::conversation;
@@ -41,6 +42,9 @@ const STARTS_PER_HOUR_MAX: usize = 6;
 /// A model below this many parameters needs leading by the hand, whatever it is
 /// called: none of that size was ever seen to plan.
 const WEAK_PARAMETERS: u64 = 1_000_000_000;
+
+/// A file smaller than this holds no more of them, in bytes, however it was made small.
+const WEAK_BYTES: u64 = 512 * 1024 * 1024;
 
 /// The smallest window in which a question has room, in tokens.
 const CONTEXT_TOKENS_MIN: u32 = 256;
@@ -170,6 +174,8 @@ pub struct LocalModel {
 struct ProcessSlot {
     process: Option<LocalModelProcess>,
     starts: VecDeque<Timestamp>,
+    /// When it was last asked; missing, when it is not loaded.
+    asked: Option<Instant>,
 }
 
 impl LocalModel {
@@ -188,8 +194,47 @@ impl LocalModel {
         let starts = VecDeque::from([clock.now()]);
         let process = LocalModelProcess::start(&config, &sha256).await?;
         let info = model_info(process.hello(), &config)?;
-        let helper = Mutex::new(ProcessSlot { process: Some(process), starts });
+        let asked = Some(Instant::now());
+        let helper = Mutex::new(ProcessSlot { process: Some(process), starts, asked });
         Ok(Self { config, sha256, info, clock, helper })
+    }
+
+    /// Checks the model's file, and loads nothing before the first question. What the model is
+    /// called and can do is guessed from its file until then.
+    ///
+    /// # Errors
+    /// [`InferenceError::Helper`] when the file cannot be read or is another.
+    pub async fn on_demand(
+        config: LocalModelConfig,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, InferenceError> {
+        let sha256 = process::checked_sha256(&config).await?;
+        let unreadable =
+            |source| LocalModelError::Unreadable { path: config.model.clone(), source };
+        let bytes = std::fs::metadata(&config.model).map_err(unreadable)?.len();
+        let name = config.model.file_stem().unwrap_or_default().to_string_lossy();
+        let known = catalogue::own_model(&name)?;
+        let weak = known.weak || bytes < WEAK_BYTES;
+        let (context_tokens, prices) = (config.context_tokens, ModelPrices::default());
+        let info = ModelInfo { context_tokens, weak, prices, ..known };
+        let helper =
+            Mutex::new(ProcessSlot { process: None, starts: VecDeque::new(), asked: None });
+        Ok(Self { config: Arc::new(config), sha256, info, clock, helper })
+    }
+
+    /// Ends the helper where nobody has asked for so long, so that an automaton that sleeps holds
+    /// no memory for its model. The next question loads it again.
+    pub async fn unload_after(&self, idle: Duration) {
+        let mut slot = self.helper.lock().await;
+        if slot.asked.is_none_or(|asked| asked.elapsed() < idle) {
+            return;
+        }
+        slot.asked = None;
+        // What was ended on purpose is no failure: it does not count as a start.
+        slot.starts.pop_back();
+        if let Some(process) = slot.process.take() {
+            process.stop().await;
+        }
     }
 
     /// Ends the helper, after the answer that it is giving. The next question
@@ -217,6 +262,7 @@ impl LocalModel {
         // an answer, the process goes with it, and nobody reads the rest of
         // that answer as the beginning of the next.
         let mut process = self.alive(&mut slot).await?;
+        slot.asked = Some(Instant::now());
         match process.link().complete(request, sink, self.config.deadlines).await {
             Ok(done) => {
                 slot.process = Some(process);
@@ -275,6 +321,10 @@ impl Provider for LocalModel {
         sink: &'a dyn TokenSink,
     ) -> BoxFuture<'a, Result<Completion, InferenceError>> {
         Box::pin(self.answer(ask, sink))
+    }
+
+    fn unload(&self, idle: Duration) -> BoxFuture<'_, ()> {
+        Box::pin(self.unload_after(idle))
     }
 }
 

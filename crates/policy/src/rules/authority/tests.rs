@@ -31,6 +31,7 @@ const ROWS: [AuthorityNeeds; Intent::KINDS.len()] = [
     LOOK,
     PLEAD,
     ECONOMISE,
+    SWITCH_MODEL,
     SCHEDULE,
     TOP_UP,
     TRANSFER,
@@ -77,8 +78,18 @@ fn what_was_read_may_be_worked_with_but_moves_no_money_and_no_schedule() {
     for heard in Label::ALL {
         let facts = Facts { heard, gives_alone: true, ..answering(Label::Own) };
         for (needs, intent) in every_kind() {
-            let waiting =
-                [DELETE, SCHEDULE, PLEAD, ECONOMISE, TOP_UP, RENT, END_MACHINE, PUBLISH, TRANSFER];
+            let waiting = [
+                DELETE,
+                SCHEDULE,
+                PLEAD,
+                ECONOMISE,
+                SWITCH_MODEL,
+                TOP_UP,
+                RENT,
+                END_MACHINE,
+                PUBLISH,
+                TRANSFER,
+            ];
             let waits = heard > Label::Tool && waiting.contains(&needs);
             let expected: &[&str] = if waits { &["authority.untrusted_reading"] } else { &[] };
             assert_eq!(objections(&intent, &facts), expected, "{heard} {intent:?}");

@@ -36,6 +36,7 @@ fn ask(messages: Vec<Message>) -> CompletionRequest {
         seed: 1,
         temperature_milli: 700,
         name: None,
+        silence: None,
     }
 }
 

@@ -181,6 +181,7 @@ mod tests {
             seed: 1,
             temperature_milli: 1250,
             name: None,
+            silence: None,
         }
     }
 

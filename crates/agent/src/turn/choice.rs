@@ -1,0 +1,66 @@
+//! How a model was chosen for a turn, as the record keeps it.
+//!
+//! In the words of this program alone: what a server said when it failed must never get in.
+
+use automaton_core::inference_budget::OverCeiling;
+use automaton_core::model::{ChoiceOutcome, ChoiceStep, InferenceTask, ModelChoice};
+use automaton_inference::{ModelIndex, ProviderRegistry, Route};
+
+use super::{TurnError, WakeContext};
+
+/// A choice that is being made.
+pub(super) struct ChoiceTrail<'a> {
+    providers: &'a ProviderRegistry,
+    choice: ModelChoice,
+}
+
+impl<'a> ChoiceTrail<'a> {
+    /// Begins with what the route leaves out.
+    pub(super) fn begin(
+        providers: &'a ProviderRegistry,
+        wake: &WakeContext,
+        task: InferenceTask,
+        route: &Route,
+    ) -> Self {
+        let (tier, chosen) = (wake.vitals.effective_tier(), providers.chosen());
+        let mut trail =
+            Self { providers, choice: ModelChoice { task, tier, chosen, steps: Vec::new() } };
+        for (at, why) in &route.skipped {
+            trail.add(*at, ChoiceOutcome::Skipped, why.words());
+        }
+        trail
+    }
+
+    /// The model answered.
+    pub(super) fn answered(&mut self, at: ModelIndex) {
+        self.add(at, ChoiceOutcome::Answered, "");
+    }
+
+    /// It was not asked, since its answer may cost too much.
+    pub(super) fn too_dear(&mut self, at: ModelIndex, over: &OverCeiling) {
+        self.add(at, ChoiceOutcome::TooDear, over.to_string());
+    }
+
+    /// It did not answer.
+    pub(super) fn failed(&mut self, at: ModelIndex, error: &TurnError) {
+        self.add(at, ChoiceOutcome::Failed, error.brief());
+    }
+
+    /// What became of the last one.
+    pub(super) fn last(&self) -> Option<&ChoiceStep> {
+        self.choice.steps.last()
+    }
+
+    /// The choice as it was made.
+    pub(super) fn end(self) -> ModelChoice {
+        self.choice
+    }
+
+    fn add(&mut self, at: ModelIndex, outcome: ChoiceOutcome, why: impl Into<String>) {
+        let known = self.providers.get(at);
+        let (model, seller) = (known.provider.model().id.clone(), known.seller.clone());
+        // What was too dear at first is tried once more without the wish of the matrix.
+        self.choice.steps.retain(|step| (&step.model, &step.seller) != (&model, &seller));
+        self.choice.steps.push(ChoiceStep { model, seller, outcome, why: why.into() });
+    }
+}

@@ -1,0 +1,229 @@
+//! The models that there are, and which of them answers.
+//!
+//! [`ProviderRegistry`] holds them with what each is for and how well it has answered lately; a
+//! route is chosen purely, by the rules of a [`RoutingMatrix`]. Must never ask a model anything.
+
+mod health;
+mod matrix;
+mod select;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use automaton_core::model::{InferenceTask, ModelId};
+use automaton_core::tier::ModelTier;
+use automaton_core::time::Timestamp;
+
+use crate::cost::ModelPrices;
+use crate::error::InferenceError;
+use crate::provider::Provider;
+
+use health::ModelHealth;
+use select::{RoutePreference, RouteRow};
+
+pub use matrix::{RouteLimits, RoutingMatrix, RoutingRules};
+pub use select::{ModelSkipReason, RouteQuery};
+
+/// The place of a model in its registry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct ModelIndex(u16);
+
+impl ModelIndex {
+    /// The place with this number; more models than fit a registry does not take.
+    fn of(place: usize) -> Self {
+        Self(u16::try_from(place).unwrap_or(u16::MAX))
+    }
+
+    const fn place(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A model that may answer.
+#[derive(Clone)]
+pub struct RegisteredModel {
+    /// What answers.
+    pub provider: Arc<dyn Provider>,
+    /// Who serves it, for people.
+    pub seller: String,
+    /// What it is for; nothing, where it answers only when its name is called.
+    pub roles: Vec<ModelTier>,
+}
+
+/// The models of one automaton, the usual one first.
+#[derive(Clone)]
+pub struct ProviderRegistry {
+    matrix: Arc<RoutingMatrix>,
+    may_fall_back: bool,
+    state: Arc<Mutex<RegistryState>>,
+}
+
+/// What changes while an automaton lives.
+#[derive(Default)]
+struct RegistryState {
+    /// The usual one first; there always is one.
+    models: Vec<Arc<RegisteredModel>>,
+    health: Vec<ModelHealth>,
+    chosen: Option<ModelId>,
+}
+
+/// Which models may do a task now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Route {
+    /// The models, best first.
+    pub models: Vec<ModelIndex>,
+    /// Those that may not, each with the reason.
+    pub skipped: Vec<(ModelIndex, ModelSkipReason)>,
+    /// What one answer may have.
+    pub limits: RouteLimits,
+}
+
+impl ProviderRegistry {
+    /// With the model that its creator gave it, served by somebody.
+    #[must_use]
+    pub fn new(usual: Arc<dyn Provider>, seller: impl Into<String>, matrix: RoutingMatrix) -> Self {
+        let (seller, roles) = (seller.into(), vec![ModelTier::Usual]);
+        let usual = Arc::new(RegisteredModel { provider: usual, seller, roles });
+        let state = RegistryState { models: vec![usual], ..RegistryState::default() };
+        let (matrix, state) = (Arc::new(matrix), Arc::new(Mutex::new(state)));
+        Self { matrix, may_fall_back: true, state }
+    }
+
+    /// With one more, that is asked after those which are there. Of the same name and seller as
+    /// another it is that one, with more roles.
+    #[must_use]
+    pub fn with(self, model: RegisteredModel) -> Self {
+        let mut state = self.state();
+        let is_same = |known: &&mut Arc<RegisteredModel>| {
+            known.provider.model().id == model.provider.model().id && known.seller == model.seller
+        };
+        match state.models.iter_mut().find(is_same) {
+            Some(known) => Arc::make_mut(known).roles.extend(model.roles),
+            None => state.models.push(Arc::new(model)),
+        }
+        drop(state);
+        self
+    }
+
+    /// The same, in which none stands in for another that does not answer.
+    #[must_use]
+    pub const fn without_fallback(mut self) -> Self {
+        self.may_fall_back = false;
+        self
+    }
+
+    /// The model that its creator gave it.
+    #[must_use]
+    pub fn usual(&self) -> Arc<RegisteredModel> {
+        self.get(ModelIndex::default())
+    }
+
+    /// A model; the usual one where there is none at this place.
+    #[must_use]
+    pub fn get(&self, at: ModelIndex) -> Arc<RegisteredModel> {
+        let models = &self.state().models;
+        Arc::clone(models.get(at.place()).unwrap_or(&models[0]))
+    }
+
+    /// All of them, as they are now.
+    #[must_use]
+    pub fn all(&self) -> Vec<(ModelIndex, Arc<RegisteredModel>)> {
+        let models = self.state().models.clone();
+        models.into_iter().enumerate().map(|(at, model)| (ModelIndex::of(at), model)).collect()
+    }
+
+    /// Has a model cost this from now on; what it cost before, where that is another price and
+    /// its provider can take it.
+    pub fn reprice(&self, at: ModelIndex, prices: ModelPrices) -> Option<ModelPrices> {
+        let mut state = self.state();
+        let known = state.models.get_mut(at.place())?;
+        let before = known.provider.model().prices;
+        let provider = known.provider.at(prices).filter(|_| prices != before)?;
+        Arc::make_mut(known).provider = provider;
+        Some(before)
+    }
+
+    /// What is asked in good times where the usual model does not answer, for people.
+    #[must_use]
+    pub fn stand_ins(&self) -> Vec<String> {
+        let task = InferenceTask::AgentTurn;
+        let route = self.route(RouteQuery { tier: None, task, is_broke: false }, Timestamp::EPOCH);
+        let weaker = route.skipped.iter().filter(|(_, why)| *why == ModelSkipReason::Weaker);
+        let others = route.models.iter().skip(1).chain(weaker.map(|(at, _)| at));
+        let name = |at: &ModelIndex| {
+            let known = self.get(*at);
+            format!("{} of {}", known.provider.model().id, known.seller)
+        };
+        others.map(name).collect()
+    }
+
+    /// Whether any of them costs something.
+    #[must_use]
+    pub fn costs_anything(&self) -> bool {
+        self.state().models.iter().any(|model| costs(&*model.provider))
+    }
+
+    /// Which models may do a task now.
+    #[must_use]
+    pub fn route(&self, query: RouteQuery, now: Timestamp) -> Route {
+        let state = self.state();
+        let row = |(at, known): (usize, &'_ Arc<RegisteredModel>)| {
+            let is_open = state.health.get(at).is_some_and(|health| health.is_open(now));
+            (at, is_open, Arc::clone(known))
+        };
+        let known: Vec<_> = state.models.iter().enumerate().map(row).collect();
+        let rows: Vec<RouteRow<'_>> = known
+            .iter()
+            .map(|(_, is_open, known)| {
+                let (model, roles) = (known.provider.model(), known.roles.as_slice());
+                let (is_free, is_weak) = (!costs(&*known.provider), model.weak);
+                RouteRow { id: &model.id, roles, is_free, is_weak, is_open: *is_open }
+            })
+            .collect();
+        let preference =
+            RoutePreference { chosen: state.chosen.as_ref(), may_fall_back: self.may_fall_back };
+        let (places, skipped) = select::select(&self.matrix, &rows, &query, preference);
+        Route {
+            models: places.into_iter().map(ModelIndex::of).collect(),
+            skipped: skipped.into_iter().map(|(at, why)| (ModelIndex::of(at), why)).collect(),
+            limits: self.matrix.limits(query.rules_of(), query.task),
+        }
+    }
+
+    /// Notes how a model answered, or did not.
+    pub fn note(&self, at: ModelIndex, failure: Option<&InferenceError>, now: Timestamp) {
+        let mut state = self.state();
+        let models = state.models.len();
+        state.health.resize(models, ModelHealth::default());
+        match (state.health.get_mut(at.place()), failure) {
+            (Some(health), None) => health.answered(),
+            (Some(health), Some(error)) => health.failed(error, now),
+            (None, _) => {}
+        }
+    }
+
+    /// Has a model stand in the usual one's place; without one the usual one is again.
+    pub fn choose(&self, model: Option<ModelId>) {
+        self.state().chosen = model;
+    }
+
+    /// The model that stands in the usual one's place.
+    #[must_use]
+    pub fn chosen(&self) -> Option<ModelId> {
+        self.state().chosen.clone()
+    }
+
+    /// Whether a model failed lately, and is asked last.
+    #[must_use]
+    pub fn is_avoided(&self, at: ModelIndex, now: Timestamp) -> bool {
+        self.state().health.get(at.place()).is_some_and(|health| health.is_open(now))
+    }
+
+    fn state(&self) -> MutexGuard<'_, RegistryState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether answers cost something.
+fn costs(provider: &dyn Provider) -> bool {
+    provider.model().prices != ModelPrices::default()
+}

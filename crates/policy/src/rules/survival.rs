@@ -1,0 +1,74 @@
+//! Pure: what is left in the last credits.
+//!
+//! Below the critical threshold an automaton looks, writes messages, asks for money, buys credits
+//! and ends what costs. It must never be kept from any of these: each may be what saves it.
+
+use automaton_core::intent::Intent;
+
+use super::{Rule, deny_if};
+use crate::decision::{ReasonCode, RuleId};
+
+pub(super) const RULES: &[Rule] = &[Rule {
+    id: RuleId::new("survival.critical"),
+    code: ReasonCode::CreditsCritical,
+    sentence: "In the last credits only what keeps it alive is done.",
+    check: |intent, facts| {
+        let is_last = facts.tier.is_some_and(|tier| tier.is_last());
+        deny_if(is_last && !keeps_alive(intent), || "The credits are nearly gone.".to_owned())
+    },
+}];
+
+/// Whether it may save an automaton, or costs it nothing.
+const fn keeps_alive(intent: &Intent) -> bool {
+    match intent {
+        Intent::ReadPath { .. }
+        | Intent::Message { .. }
+        | Intent::Remember { .. }
+        | Intent::Recall
+        | Intent::Sleep { .. }
+        | Intent::Observe
+        | Intent::Plead { .. }
+        | Intent::Economise
+        | Intent::SwitchModel { .. }
+        | Intent::TopUp { .. }
+        | Intent::EndMachine { .. }
+        | Intent::Publish { .. } => true,
+        // What a command sends was begun before, and costs no thought.
+        Intent::Egress { .. } => true,
+        Intent::Exec { .. }
+        | Intent::WritePath { .. }
+        | Intent::Schedule { .. }
+        | Intent::Transfer { .. }
+        | Intent::FetchPaid { .. }
+        | Intent::Rent { .. } => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use automaton_core::tier::SurvivalTier;
+    use automaton_core::trust::Label;
+
+    use super::*;
+    use crate::facts::Facts;
+    use crate::rules::testing::{answering, objections, samples};
+
+    #[test]
+    fn the_last_credits_are_for_staying_alive() {
+        for tier in SurvivalTier::ALL.into_iter().map(Some).chain([None]) {
+            let facts = Facts { tier, ..answering(Label::Creator) };
+            let refused: Vec<&str> = samples()
+                .iter()
+                .filter(|intent| objections(intent, &facts).contains(&"survival.critical"))
+                .map(Intent::kind)
+                .collect();
+            let last = matches!(tier, Some(SurvivalTier::Critical | SurvivalTier::Dead));
+            let wanted: &[&str] = if last {
+                &["exec", "write_path", "schedule", "transfer", "fetch_paid", "rent"]
+            } else {
+                &[]
+            };
+            assert_eq!(refused, wanted, "{tier:?}");
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! `turns.choice` and `automaton.chosen_model`: how the model of each turn was chosen, which one
+//! stands in the usual one's place, and what each cost; `model_prices`: when a price changed.
+//!
+//! What an answer cost whose turn was lost is in the ledger alone; no sum here may pass for it.
+
+use automaton_core::id::TurnId;
+use automaton_core::model::{ModelChoice, ModelId};
+use automaton_core::money::Microcents;
+use automaton_core::time::Timestamp;
+use rusqlite::{Connection, params};
+use serde::Serialize;
+
+use crate::codec::{Sql, get, json_of};
+use crate::error::{StoreError, TxError};
+use crate::thread::{ConnectionExt, Tx, WriteOptions, sql};
+use crate::{Reader, Store};
+
+const WHAT: &str = "the choice of a model";
+
+/// Keeps how a model was chosen.
+pub(crate) fn keep(tx: &Tx<'_>, turn: TurnId, choice: Option<&ModelChoice>) -> Result<(), TxError> {
+    let Some(choice) = choice else { return Ok(()) };
+    let text =
+        serde_json::to_string(choice).map_err(|source| StoreError::Json { what: WHAT, source })?;
+    tx.exec("UPDATE turns SET choice = ?2 WHERE id = ?1", params![Sql(turn), text])?;
+    Ok(())
+}
+
+/// What the answers of one model used and cost.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ModelSpend {
+    /// The model.
+    pub model: ModelId,
+    /// Answers.
+    pub answers: u64,
+    /// Tokens of their prompts, cached ones included.
+    pub prompt_tokens: u64,
+    /// Of these, tokens that a cache held.
+    pub cached_tokens: u64,
+    /// Tokens of the answers.
+    pub completion_tokens: u64,
+    /// What they cost.
+    pub cost: Microcents,
+}
+
+/// What a model costs from some time on, for a million tokens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelPriceRow {
+    /// The model.
+    pub model: ModelId,
+    /// Of a prompt.
+    pub input: Microcents,
+    /// Of an answer.
+    pub output: Microcents,
+}
+
+fn spend(connection: &Connection, since: Timestamp) -> Result<Vec<ModelSpend>, TxError> {
+    Ok(connection.all(sql!("model_spend"), [Sql(since)], |row| {
+        Ok(ModelSpend {
+            model: row.get::<_, String>("model")?.into(),
+            answers: get(row, "answers")?,
+            prompt_tokens: get(row, "prompt_tokens")?,
+            cached_tokens: get(row, "cached_tokens")?,
+            completion_tokens: get(row, "completion_tokens")?,
+            cost: get(row, "cost")?,
+        })
+    })?)
+}
+
+fn chosen(connection: &Connection) -> Result<Option<ModelId>, TxError> {
+    let statement = "SELECT chosen_model FROM automaton";
+    let found =
+        connection.one(statement, [], |row| row.get::<_, Option<String>>("chosen_model"))?;
+    Ok(found.flatten().map(ModelId::from))
+}
+
+impl Store {
+    /// Has a model stand in the usual one's place, until another is chosen; without one the usual
+    /// one thinks.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn choose_model(&self, model: Option<ModelId>) -> Result<(), StoreError> {
+        self.write(WriteOptions::new("choose a model"), move |tx| {
+            let name = model.as_ref().map(ModelId::as_str);
+            tx.exec("UPDATE automaton SET chosen_model = ?1", [name])?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Keeps what a model costs from now on.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn keep_price(&self, row: ModelPriceRow) -> Result<(), StoreError> {
+        self.write(WriteOptions::new("keep a price"), move |tx| {
+            let ModelPriceRow { model, input, output } = &row;
+            let statement = "INSERT INTO model_prices (model, input, output, at) \
+                VALUES (?1, ?2, ?3, ?4)";
+            tx.exec(statement, params![model.as_str(), Sql(*input), Sql(*output), Sql(tx.now)])?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// The model that stands in the usual one's place.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn chosen_model(&self) -> Result<Option<ModelId>, StoreError> {
+        self.run("read which model was chosen", |tx| chosen(tx)).await
+    }
+
+    /// What the answers of each model cost since a time, the dearest first.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn spend_by_model(&self, since: Timestamp) -> Result<Vec<ModelSpend>, StoreError> {
+        self.run("add up what models cost", move |tx| spend(tx, since)).await
+    }
+}
+
+impl Reader {
+    /// The model that stands in the usual one's place.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn chosen_model(&self) -> Result<Option<ModelId>, StoreError> {
+        self.read("read which model was chosen", chosen)
+    }
+
+    /// What the answers of each model cost since a time, the dearest first.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn spend_by_model(&self, since: Timestamp) -> Result<Vec<ModelSpend>, StoreError> {
+        self.read("add up what models cost", |connection| spend(connection, since))
+    }
+
+    /// How the model of a turn was chosen; of the newest that asked one, where none is named.
+    ///
+    /// # Errors
+    /// When SQLite fails, or what is kept is damaged.
+    pub fn model_choice(
+        &self,
+        turn: Option<u64>,
+    ) -> Result<Option<(u64, ModelChoice)>, StoreError> {
+        let statement = "SELECT seq, choice FROM turns WHERE choice IS NOT NULL \
+            AND (?1 IS NULL OR seq = ?1) ORDER BY seq DESC LIMIT 1";
+        self.read("read how a model was chosen", |connection| {
+            Ok(connection
+                .one(statement, [turn], |row| Ok((row.get("seq")?, json_of(row, "choice")?)))?)
+        })
+    }
+}
