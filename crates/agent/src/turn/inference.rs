@@ -166,6 +166,28 @@ fn has_room(ctx: &AgentContext, wake: &WakeContext) -> bool {
     fits.is_ok() && credits.is_none_or(|credits| wake.most <= credits)
 }
 
+/// Shortens the longest answer to what ceilings and credits pay for, and notes what it can cost at
+/// most; what it is estimated to cost.
+fn fit_answer(
+    ctx: &AgentContext,
+    wake: &mut WakeContext,
+    model: &ModelInfo,
+    ask: &mut CompletionRequest,
+    (usual, reads): (u32, u32),
+) -> Result<Microcents, InferenceError> {
+    let mut likely;
+    [wake.most, likely] = costs(model, ask, reads)?;
+    if ask.max_tokens > usual && !has_room(ctx, wake) {
+        ask.max_tokens = usual;
+        [wake.most, likely] = costs(model, ask, reads)?;
+    }
+    if let Some(credits) = wake.balances.and_then(|balances| balances.credits) {
+        ask.max_tokens = money::paid_answer(model, ask, wake.most, credits);
+        [wake.most, likely] = costs(model, ask, reads)?;
+    }
+    Ok(likely)
+}
+
 /// Asks one model.
 async fn attempt(
     ctx: &AgentContext,
@@ -189,18 +211,8 @@ async fn attempt(
         silence: Some(limits.silence),
     };
     let provider = Arc::clone(&ctx.deps.providers.get(claimed.wake.model).provider);
-    let [most, mut likely] = costs(provider.model(), &ask, reads).map_err(TurnError::Inference)?;
-    claimed.wake.most = most;
-    if ask.max_tokens > usual && !has_room(ctx, &claimed.wake) {
-        ask.max_tokens = usual;
-        [claimed.wake.most, likely] =
-            costs(provider.model(), &ask, reads).map_err(TurnError::Inference)?;
-    }
-    if let Some(credits) = claimed.wake.balances.and_then(|balances| balances.credits) {
-        ask.max_tokens = money::paid_answer(provider.model(), &ask, claimed.wake.most, credits);
-        [claimed.wake.most, likely] =
-            costs(provider.model(), &ask, reads).map_err(TurnError::Inference)?;
-    }
+    let fitted = fit_answer(ctx, &mut claimed.wake, provider.model(), &mut ask, (usual, reads));
+    let likely = fitted.map_err(TurnError::Inference)?;
     if let Some(limit) = limits.per_call.filter(|limit| likely > *limit) {
         let (scope, spent) = (CeilingScope::Call, Microcents::ZERO);
         return Ok(AnswerAttempt::TooDear(OverCeiling { scope, spent, most: likely, limit }));
