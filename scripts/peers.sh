@@ -30,6 +30,7 @@ else
         "viem@2.57.20"
     )
     python_packages=(
+        "anthropic==2.14.0"
         "docstring_parser==0.18.0"
         "email-validator==2.4.0"
         "openai==3.54.0"

@@ -155,8 +155,13 @@ impl SignInContext {
 
     /// Whose request it is, by its API key.
     pub(crate) async fn caller(&self, headers: &HeaderMap) -> Result<Caller, ApiError> {
+        self.owner(credential(headers)).await
+    }
+
+    /// Whose API key this is.
+    pub(crate) async fn owner(&self, key: Option<&str>) -> Result<Caller, ApiError> {
         let needed = || ApiError::unauthorized("an API key is needed");
-        let key = credential(headers).ok_or_else(needed)?;
+        let key = key.ok_or_else(needed)?;
         let hash = Hash::of(key.as_bytes());
         let wallet = self.db.key_owner(hash).await.map_err(|error| self.failed(&error))?;
         let caller = wallet.map(|wallet| Caller { wallet, key: hash });
@@ -166,6 +171,13 @@ impl SignInContext {
     fn failed(&self, error: &DbError) -> ApiError {
         ApiError::of_db(&self.report, error)
     }
+}
+
+/// The credential of a request where clients of Anthropic ask, who have a header of their own for it.
+pub(crate) fn messages_credential(headers: &HeaderMap) -> Option<&str> {
+    // silent-ok: a header that is no text is no credential.
+    let own = headers.get("x-api-key").and_then(|value| value.to_str().ok()).map(str::trim);
+    own.filter(|key| !key.is_empty()).or_else(|| credential(headers))
 }
 
 /// The credential of a request: bare, or after the word `Bearer`.

@@ -1,6 +1,5 @@
 //! One running cloud: its parts put together, and the handle on it.
 
-use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -27,8 +26,11 @@ use crate::billing::chain::RpcSettlement;
 use crate::billing::facilitator::PaymentTerms;
 use crate::billing::settlement::Settlement;
 use crate::billing::settler::{HEARD_MAX, PaymentQueue, Settler};
-use crate::chat::{ChatService, Upstream, UpstreamServer};
-use crate::config::{self, CloudConfig, HttpUrl, MachinesConfig, UpstreamConfig};
+use crate::chat::{
+    CallGate, ChatService, KeyRing, Upstream, UpstreamEntry, UpstreamHealth, UpstreamPool,
+    UpstreamServer,
+};
+use crate::config::{self, CloudConfig, HttpUrl, MachinesConfig, UpstreamConfig, UpstreamKind};
 use crate::db::Db;
 use crate::db::machines::MachineQuota;
 use crate::db::sqlite::Sqlite;
@@ -304,18 +306,18 @@ async fn assemble(
         changes: broadcast::Sender::new(HEARD_MAX),
     });
     let minimum = i64::from(config.minimum_balance_cents);
-    let upstream = upstream(&config.upstream, launcher, Arc::clone(&clock)).await?;
+    let upstreams = upstreams(config, launcher, &clock).await?;
     let meter = Arc::new(ChatService {
         db: Arc::clone(&db),
-        models: config.models.iter().map(|model| upstream.offered(model.clone())).collect(),
-        upstream,
+        models: config.models.iter().map(|model| upstreams.offered(model.clone())).collect(),
+        upstreams,
         minimum: Microcents::from_cents(minimum)
             .map_err(|error| CloudError::Config(error.to_string()))?,
         ids: ids.clone(),
         started: clock.now(),
         tasks,
         report: Arc::clone(&report),
-        calls: Mutex::new(HashMap::new()),
+        calls: CallGate::new(config.call_limits),
     });
     let terms = config.chain.terms()?;
     let transfer_daily_cents = config.transfer_daily_cents.into();
@@ -380,24 +382,53 @@ async fn rent(
     Ok(Some(MachineOffering { machines, tunnels, limits, region, names }))
 }
 
+/// Those who think, in their order.
+async fn upstreams(
+    config: &CloudConfig,
+    launcher: Option<Launcher>,
+    clock: &Arc<dyn Clock>,
+) -> Result<UpstreamPool, CloudError> {
+    let is_one = config.upstreams().count() == 1;
+    let mut entries = Vec::new();
+    for file in config.upstreams() {
+        let name = match (&file.name, &file.kind) {
+            (Some(name), _) => format!("the upstream '{name}'"),
+            (None, UpstreamKind::Server(server)) if !is_one => {
+                format!("the upstream {}", server.base_url.origin())
+            }
+            (None, _) => "the upstream".to_owned(),
+        };
+        entries.push(UpstreamEntry {
+            name,
+            models: file.models.clone(),
+            ids: file.upstream_ids.clone(),
+            upstream: upstream(file, launcher.clone(), Arc::clone(clock)).await?,
+            health: UpstreamHealth::default(),
+        });
+    }
+    Ok(UpstreamPool { entries, clock: Arc::clone(clock) })
+}
+
 async fn upstream(
     config: &UpstreamConfig,
     launcher: Option<Launcher>,
     clock: Arc<dyn Clock>,
 ) -> Result<Upstream, CloudError> {
     let wrong = CloudError::Config;
-    match config {
-        UpstreamConfig::Server(server) => {
+    match &config.kind {
+        UpstreamKind::Server(server) => {
             let url = server.format.url(server.base_url.url().as_str())?;
-            Ok(Upstream::Server(UpstreamServer {
+            let keys = server.key_files.iter().map(|file| config::secret(file));
+            Ok(Upstream::Server(Box::new(UpstreamServer {
                 client: client(&server.base_url)?,
                 format: server.format,
                 url,
-                key: server.key_file.as_deref().map(config::secret).transpose()?,
+                keys: KeyRing::new(keys.collect::<Result<_, _>>()?),
                 limit_name: server.token_limit_name,
-            }))
+                idle: server.idle,
+            })))
         }
-        UpstreamConfig::Local(files) => {
+        UpstreamKind::Local(files) => {
             let launcher = launcher
                 .ok_or_else(|| wrong("upstream.local: there is no sandbox here".to_owned()))?;
             let probe = probe(&launcher);

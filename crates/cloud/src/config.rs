@@ -15,8 +15,6 @@ use automaton_core::money::Microcents;
 use automaton_core::secret::Secret;
 use automaton_core::time::Span;
 use automaton_core::wire::x402::{ChainId, TokenDomain};
-use automaton_inference::providers::http::ApiFormat;
-use automaton_inference::providers::local::LocalModelFiles;
 use automaton_net::{Origin, Url};
 use serde::Deserialize;
 
@@ -25,6 +23,10 @@ use crate::billing::gas::GasPolicy;
 use crate::billing::price::TokenPrices;
 use crate::error::CloudError;
 use crate::machines::egress::MachineEgressConfig;
+
+mod upstream;
+
+pub use upstream::{CallLimits, ServerConfig, TokenLimitName, UpstreamConfig, UpstreamKind};
 
 /// The longest that clients accept an authorization to be valid, in seconds.
 const TIMEOUT_SECS_MAX: u64 = 300;
@@ -56,10 +58,16 @@ pub struct CloudConfig {
     pub transfer_daily_cents: u32,
     /// How we are paid.
     pub chain: ChainConfig,
-    /// Who thinks.
-    pub upstream: UpstreamConfig,
-    /// What is offered of it.
+    /// Who thinks, where that is one.
+    pub upstream: Option<UpstreamConfig>,
+    /// Who thinks, the first to be asked first, where they are several.
+    #[serde(default)]
+    pub upstreams: Vec<UpstreamConfig>,
+    /// What is offered of them.
     pub models: Vec<OfferedModel>,
+    /// How many calls of models are taken.
+    #[serde(default)]
+    pub call_limits: CallLimits,
     /// The machines for rent.
     #[serde(default)]
     pub machines: MachinesConfig,
@@ -243,77 +251,6 @@ const fn usual_fee_max() -> u64 {
     100_000_000_000
 }
 
-/// Who thinks behind the cloud.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(try_from = "UpstreamFile")]
-pub enum UpstreamConfig {
-    /// `{"base_url": …}`: a server.
-    Server(ServerConfig),
-    /// `{"local": …}`: a model in our own sandbox.
-    Local(LocalModelFiles),
-}
-
-/// A model server.
-#[derive(Debug, Clone)]
-pub struct ServerConfig {
-    /// Its API, with `/v1`.
-    pub base_url: HttpUrl,
-    /// The format that it speaks.
-    pub format: ApiFormat,
-    /// A file with its key.
-    pub key_file: Option<PathBuf>,
-    /// What it calls the limit of tokens.
-    pub token_limit_name: TokenLimitName,
-}
-
-/// Both forms, as they are written.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct UpstreamFile {
-    base_url: Option<HttpUrl>,
-    #[serde(default)]
-    format: ApiFormat,
-    key_file: Option<PathBuf>,
-    token_limit_name: Option<TokenLimitName>,
-    local: Option<LocalModelFiles>,
-}
-
-impl TryFrom<UpstreamFile> for UpstreamConfig {
-    type Error = &'static str;
-
-    fn try_from(file: UpstreamFile) -> Result<Self, &'static str> {
-        let UpstreamFile { base_url, format, key_file, token_limit_name, local } = file;
-        match (base_url, local) {
-            (Some(base_url), None) => {
-                let token_limit_name = token_limit_name.unwrap_or_default();
-                Ok(Self::Server(ServerConfig { base_url, format, key_file, token_limit_name }))
-            }
-            (None, Some(local)) if key_file.is_none() && token_limit_name.is_none() => {
-                Ok(Self::Local(local))
-            }
-            _ => Err("upstream must have base_url, for a server, or local, for a model file"),
-        }
-    }
-}
-
-/// The two names of the limit of tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TokenLimitName {
-    /// `max_tokens`
-    #[default]
-    MaxTokens,
-    /// `max_completion_tokens`
-    MaxCompletionTokens,
-}
-
-automaton_core::names! {
-    /// As it is written.
-    TokenLimitName {
-        MaxTokens => "max_tokens", MaxCompletionTokens => "max_completion_tokens",
-    }
-}
-
 /// A model that is offered.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -388,6 +325,11 @@ impl CloudConfig {
         Ok(config)
     }
 
+    /// Who thinks, the first to be asked first.
+    pub fn upstreams(&self) -> impl Iterator<Item = &UpstreamConfig> {
+        self.upstream.iter().chain(&self.upstreams)
+    }
+
     fn check(&self) -> Result<(), String> {
         if self.models.is_empty() {
             return Err("models is empty".to_owned());
@@ -404,6 +346,7 @@ impl CloudConfig {
                 return Err(format!("the model '{}' is there twice", model.id));
             }
         }
+        upstream::check(self)?;
         let domain = &self.machines.domain;
         let is_plain =
             |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || "-.".contains(it);
@@ -469,27 +412,4 @@ pub(crate) fn secret(path: &Path) -> Result<Secret, CloudError> {
         return Err(CloudError::Exposed(path.to_owned()));
     }
     Ok(Secret::new(fs::read_to_string(path).map_err(file)?.trim().to_owned()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_upstream_is_a_server_or_a_model_file() {
-        let read = serde_json::from_str::<UpstreamConfig>;
-        let server = read(r#"{"base_url":"http://127.0.0.1:1/v1","key_file":"key"}"#).unwrap();
-        assert!(matches!(server, UpstreamConfig::Server(_)));
-        let local = read(r#"{"local":{"model":"m.gguf","helper":"h"}}"#).unwrap();
-        assert!(matches!(local, UpstreamConfig::Local(_)));
-        for bad in [
-            "{}",
-            r#"{"base_url":"http://127.0.0.1:1","local":{"model":"m","helper":"h"}}"#,
-            r#"{"local":{"model":"m","helper":"h"},"key_file":"key"}"#,
-        ] {
-            let why = read(bad).unwrap_err().to_string();
-            assert!(why.starts_with("upstream must have base_url"), "{bad}: {why}");
-        }
-        assert!(read(r#"{"local":{"model":"m"}}"#).is_err());
-    }
 }

@@ -1,6 +1,6 @@
 //! What keeps a cloud from starting, and how a request is refused.
 //!
-//! A refusal has one shape on the wire, within which models have that of OpenAI,
+//! A refusal has one shape on the wire, within which models have that of OpenAI or Anthropic,
 //! too, and its text never holds a key, a signature or what the database said.
 
 use std::net::SocketAddr;
@@ -10,7 +10,8 @@ use std::sync::Arc;
 use automaton_core::error::{Classified, ErrorClass, chain};
 use automaton_core::money::Microcents;
 use automaton_core::wire::cloud::{
-    ErrorBody, ErrorDetails, INVALID_REQUEST, MODEL_NOT_FOUND, ModelError, ModelErrorBody,
+    ErrorBody, ErrorDetails, INVALID_REQUEST, MODEL_NOT_FOUND, MessagesError, MessagesErrorBody,
+    ModelError, ModelErrorBody,
 };
 use automaton_inference::InferenceError;
 use automaton_net::NetError;
@@ -160,6 +161,25 @@ impl ApiError {
         ModelErrorBody { error, code, details, detail }
     }
 
+    /// The body for clients of Anthropic.
+    pub(crate) fn for_messages(&self) -> MessagesErrorBody {
+        let ErrorBody { error, code, details, detail } = (*self.body).clone();
+        let kind = match self.status.as_u16() {
+            401 => "authentication_error",
+            402 => "billing_error",
+            403 => "permission_error",
+            404 => "not_found_error",
+            413 => "request_too_large",
+            429 => "rate_limit_error",
+            503 => "overloaded_error",
+            504 => "timeout_error",
+            400..500 => "invalid_request_error",
+            _ => "api_error",
+        };
+        let error = MessagesError { kind: kind.to_owned(), message: error };
+        MessagesErrorBody { kind: "error".to_owned(), error, code, details, detail }
+    }
+
     /// What was sent cannot be meant.
     pub(crate) fn invalid(error: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, INVALID_REQUEST, error)
@@ -204,7 +224,7 @@ impl IntoResponse for ApiError {
             let seconds = HeaderValue::from(self.again_after.unwrap_or(2));
             response.headers_mut().insert(header::RETRY_AFTER, seconds);
         }
-        // Where clients of OpenAI ask it is written anew, in their form.
+        // Where clients of OpenAI or Anthropic ask it is written anew, in their form.
         response.extensions_mut().insert(self);
         response
     }

@@ -77,7 +77,7 @@ fn row(app: &App, model: &OfferedModel) -> Result<ModelRow, ApiError> {
         max_tokens: model.max_output_tokens,
         supports_tools: model.supports_tools,
         supports_vision: model.supports_vision,
-        parameter_style: app.meter.upstream.limit_name().name().to_owned(),
+        parameter_style: app.meter.upstreams.limit_name(&model.id).name().to_owned(),
         weak: model.weak,
         note: model.note.clone(),
         pricing: pricing.map_err(|error| ApiError::internal(&app.report, &error))?,

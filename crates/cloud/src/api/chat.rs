@@ -1,17 +1,21 @@
-//! `POST /v1/chat/completions`, and `GET /v1/calls/{key}` for who did not hear the answer.
+//! `POST /v1/chat/completions` and `/v1/messages`, and `GET /v1/calls/{key}` for who did not hear
+//! the answer.
 
 use std::sync::Arc;
 
-use automaton_core::wire::cloud::{CallReply, NO_SUCH_CALL};
+use automaton_core::wire::cloud::{CallReply, NO_SUCH_CALL, TokenCountReply};
+use automaton_inference::providers::http::ApiFormat;
 use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use bytes::Bytes;
 
-use super::extract::RequestName;
+use super::extract::{MessagesCaller, RequestName};
 use crate::access::Caller;
 use crate::app::App;
+use crate::billing::price::estimate;
+use crate::chat::{CallRequest, ChatBody, known_betas};
 use crate::error::ApiError;
 
 pub(super) async fn complete(
@@ -20,8 +24,35 @@ pub(super) async fn complete(
     RequestName(name): RequestName,
     body: Bytes,
 ) -> Result<Response, ApiError> {
-    let recording = Arc::clone(&app.meter).begin(caller, name, &body)?;
-    Ok(recording.response().await)
+    let (format, betas) = (ApiFormat::ChatCompletions, Vec::new());
+    let request = CallRequest { caller, name, format, body: &body, betas };
+    Ok(Arc::clone(&app.meter).begin(request)?.response().await)
+}
+
+/// The same for clients of Anthropic.
+pub(super) async fn message(
+    State(app): State<Arc<App>>,
+    MessagesCaller(caller): MessagesCaller,
+    RequestName(name): RequestName,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, ApiError> {
+    // silent-ok: a header that is no text asks for nothing that is known.
+    let betas = headers.get_all("anthropic-beta").iter().filter_map(|value| value.to_str().ok());
+    let (format, betas) = (ApiFormat::AnthropicMessages, known_betas(betas));
+    let request = CallRequest { caller, name, format, body: &body, betas };
+    Ok(Arc::clone(&app.meter).begin(request)?.response().await)
+}
+
+/// How many tokens a prompt may have, by its bytes. Nothing is asked, and nothing charged.
+pub(super) async fn count_tokens(
+    State(app): State<Arc<App>>,
+    _: MessagesCaller,
+    body: Bytes,
+) -> Result<Json<TokenCountReply>, ApiError> {
+    let chat = ChatBody::parse(ApiFormat::AnthropicMessages, &body)?;
+    app.meter.model(&chat.model)?;
+    Ok(Json(TokenCountReply { input_tokens: estimate(chat.bytes) }))
 }
 
 /// What became of a call.

@@ -18,7 +18,7 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 
 use super::idempotency_key;
-use crate::access::{Caller, credential};
+use crate::access::{Caller, credential, messages_credential};
 use crate::app::App;
 use crate::db::machines::Machine;
 use crate::error::ApiError;
@@ -29,6 +29,17 @@ impl FromRequestParts<Arc<App>> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, ApiError> {
         app.access.caller(&parts.headers).await
+    }
+}
+
+/// Who sends a request where clients of Anthropic ask.
+pub(super) struct MessagesCaller(pub(super) Caller);
+
+impl FromRequestParts<Arc<App>> for MessagesCaller {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, ApiError> {
+        app.access.owner(messages_credential(&parts.headers)).await.map(Self)
     }
 }
 

@@ -42,6 +42,8 @@ const BODY_BYTES_MAX: usize = 1 << 20;
 const CHAT_BYTES_MAX: usize = 8 << 20;
 /// The largest body of a file as JSON.
 const FILE_BYTES_MAX: usize = 16 << 20;
+/// Where clients of Anthropic ask.
+const MESSAGES: &str = "/v1/messages";
 /// The longest `Idempotency-Key`, in bytes.
 const KEY_BYTES_MAX: usize = 255;
 
@@ -50,7 +52,7 @@ pub(crate) fn routes(app: Arc<App>) -> Router {
     table()
         .into_router()
         .fallback(absent::refuse)
-        .layer(middleware::from_fn(refused_as_openai_does))
+        .layer(middleware::from_fn(refused_as_clients_read))
         .layer(middleware::from_fn(traced))
         .with_state(app)
 }
@@ -69,7 +71,11 @@ fn table() -> RouteTable {
     ordinary
         .with_body_limit(CHAT_BYTES_MAX, |routes| {
             let summary = "Ask a model, in the chat-completions format of OpenAI";
-            routes.post("/v1/chat/completions", summary, chat::complete)
+            let count = "Estimate the tokens of a prompt in the messages format of Anthropic";
+            routes
+                .post("/v1/chat/completions", summary, chat::complete)
+                .post(MESSAGES, "Ask a model, in the messages format of Anthropic", chat::message)
+                .post("/v1/messages/count_tokens", count, chat::count_tokens)
         })
         .with_body_limit(FILE_BYTES_MAX, |routes| {
             let summary = "Write a file, with its content as text";
@@ -158,20 +164,36 @@ async fn traced(request: Request, next: Next) -> Response {
     .await
 }
 
-/// Whether clients of OpenAI ask there.
-fn is_of_models(path: &str) -> bool {
-    let below = |at: &str| {
-        path.strip_prefix(at).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    below("/v1/chat/completions") || below("/v1/models")
+/// Whose clients ask at a path, and read refusals in their own form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RefusalForm {
+    /// Ours.
+    Own,
+    /// OpenAI's.
+    OpenAi,
+    /// Anthropic's.
+    Anthropic,
 }
 
-/// Gives a refusal the form of OpenAI where its clients ask, whoever refuses.
-async fn refused_as_openai_does(request: Request, next: Next) -> Response {
-    let asks = is_of_models(request.uri().path());
+impl RefusalForm {
+    fn of_path(path: &str) -> Self {
+        let below = |at: &str| {
+            path.strip_prefix(at).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        match () {
+            () if below("/v1/chat/completions") || below("/v1/models") => Self::OpenAi,
+            () if below(MESSAGES) => Self::Anthropic,
+            () => Self::Own,
+        }
+    }
+}
+
+/// Gives a refusal the form of OpenAI or Anthropic where their clients ask, whoever refuses.
+async fn refused_as_clients_read(request: Request, next: Next) -> Response {
+    let form = RefusalForm::of_path(request.uri().path());
     let response = next.run(request).await;
     let status = response.status();
-    if !asks || !(status.is_client_error() || status.is_server_error()) {
+    if form == RefusalForm::Own || !(status.is_client_error() || status.is_server_error()) {
         return response;
     }
     let (mut head, body) = response.into_parts();
@@ -187,7 +209,10 @@ async fn refused_as_openai_does(request: Request, next: Next) -> Response {
         }
     };
     head.headers.remove(header::CONTENT_LENGTH);
-    let mut told = Json(refusal.for_models()).into_response();
+    let mut told = match form {
+        RefusalForm::Anthropic => Json(refusal.for_messages()).into_response(),
+        RefusalForm::Own | RefusalForm::OpenAi => Json(refusal.for_models()).into_response(),
+    };
     head.headers.extend(std::mem::take(told.headers_mut()));
     Response::from_parts(head, told.into_body())
 }

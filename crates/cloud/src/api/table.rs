@@ -6,7 +6,9 @@
 
 use std::sync::{Arc, LazyLock};
 
-use automaton_core::wire::cloud::{ErrorBody, IDEMPOTENCY_KEY, ModelErrorBody, UploadRequest};
+use automaton_core::wire::cloud::{
+    ErrorBody, IDEMPOTENCY_KEY, MessagesErrorBody, ModelErrorBody, UploadRequest,
+};
 use automaton_core::wire::x402::v1::PaymentRequiredV1;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, OriginalUri, Path, Query, Request, State};
@@ -20,12 +22,12 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
+use super::RefusalForm;
 use super::extract::{
-    AccessToken, JsonBody, OrDemand, OwnMachine, PortOwner, Public, RequestName, TypedResponse,
-    UnparsedBody,
+    AccessToken, JsonBody, MessagesCaller, OrDemand, OwnMachine, PortOwner, Public, RequestName,
+    TypedResponse, UnparsedBody,
 };
 use super::files::{FilesMachine, UploadBody};
-use super::is_of_models;
 use crate::access::Caller;
 use crate::app::App;
 use crate::error::ApiError;
@@ -91,7 +93,7 @@ impl RouteTable {
     ) -> Self {
         let mut operation = OperationBuilder {
             schemas: &mut self.schemas,
-            is_of_models: is_of_models(path),
+            refusals: RefusalForm::of_path(path),
             security: json!([]),
             parameters: path.split('{').skip(1).map(path_parameter).collect(),
             body: None,
@@ -151,6 +153,10 @@ impl RouteTable {
                 "securitySchemes": {
                     API_KEY: bearer("An API key, from POST /v1/auth/api-keys."),
                     ACCESS_TOKEN: bearer("An access token, from POST /v1/auth/verify."),
+                    X_API_KEY: {
+                        "type": "apiKey", "in": "header", "name": "x-api-key",
+                        "description": "An API key, as clients of Anthropic send it.",
+                    },
                 },
                 "schemas": self.schemas.take_definitions(true),
             },
@@ -178,8 +184,8 @@ fn path_parameter(rest: &str) -> Value {
 /// What is known of an operation.
 pub(super) struct OperationBuilder<'a> {
     schemas: &'a mut SchemaGenerator,
-    /// Whether its refusals are in the form of OpenAI.
-    is_of_models: bool,
+    /// In what form its refusals are.
+    refusals: RefusalForm,
     security: Value,
     parameters: Vec<Value>,
     body: Option<Value>,
@@ -202,6 +208,7 @@ impl OperationBuilder<'_> {
 
 const API_KEY: &str = "apiKey";
 const ACCESS_TOKEN: &str = "accessToken";
+const X_API_KEY: &str = "xApiKey";
 
 /// An argument that says who may call: the second of each handler, after the state.
 #[diagnostic::on_unimplemented(
@@ -209,23 +216,24 @@ const ACCESS_TOKEN: &str = "accessToken";
     note = "the second argument of a handler is `Caller`, what has one, `AccessToken` or `Public`"
 )]
 pub(super) trait Authentication {
-    /// The name of the scheme; none where anybody may call.
-    const SCHEME: Option<&'static str>;
+    /// The names of the schemes, each of which suffices; none where anybody may call.
+    const SCHEMES: &'static [&'static str];
 }
 
 macro_rules! authentication {
-    ($($type:ty = $scheme:expr),+ $(,)?) => {$(
-        impl Authentication for $type { const SCHEME: Option<&'static str> = $scheme; }
+    ($($type:ty = $schemes:expr),+ $(,)?) => {$(
+        impl Authentication for $type { const SCHEMES: &'static [&'static str] = $schemes; }
     )+};
 }
 
 authentication! {
-    Caller = Some(API_KEY),
-    OwnMachine = Some(API_KEY),
-    PortOwner = Some(API_KEY),
-    FilesMachine = Some(API_KEY),
-    AccessToken = Some(ACCESS_TOKEN),
-    Public = None,
+    Caller = &[API_KEY],
+    OwnMachine = &[API_KEY],
+    PortOwner = &[API_KEY],
+    FilesMachine = &[API_KEY],
+    MessagesCaller = &[X_API_KEY, API_KEY],
+    AccessToken = &[ACCESS_TOKEN],
+    Public = &[],
 }
 
 /// A part of a request, or of an answer, that says what it is.
@@ -280,9 +288,10 @@ described! {
     {T: Described} TypedResponse<T> => |operation| T::describe(operation);
     {T: Described} Result<T, ApiError> => |operation| {
         T::describe(operation);
-        let content = match operation.is_of_models {
-            true => operation.json::<ModelErrorBody>(),
-            false => operation.json::<ErrorBody>(),
+        let content = match operation.refusals {
+            RefusalForm::OpenAi => operation.json::<ModelErrorBody>(),
+            RefusalForm::Anthropic => operation.json::<MessagesErrorBody>(),
+            RefusalForm::Own => operation.json::<ErrorBody>(),
         };
         operation.responds("default", "It was refused.", Some(content));
     };
@@ -319,7 +328,8 @@ macro_rules! operation {
             $($input: Described,)*
         {
             fn describe(operation: &mut OperationBuilder<'_>) {
-                operation.security = A::SCHEME.map_or_else(|| json!([]), |it| json!([{ it: [] }]));
+                let schemes = A::SCHEMES.iter().map(|name| json!({ *name: [] }));
+                operation.security = schemes.collect();
                 $($input::describe(operation);)*
                 Output::describe(operation);
             }

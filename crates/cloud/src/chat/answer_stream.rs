@@ -1,9 +1,10 @@
 //! What is heard of an answer, whoever gives it: passed on to the recording,
 //! and weighed for the bill on the way.
 //!
-//! What clients look for and the upstream left out is filled in. It must never
-//! show the end of an answer, which comes after the charge, nor a count of
-//! tokens that is not the one that is charged.
+//! This is an answer in the format of chat completions. What clients look for and the upstream left
+//! out is filled in. What comes before the first word of an answer is held back until that is there,
+//! so that another upstream can still be asked. It must never show the end of an answer, which comes
+//! after the charge, nor a count of tokens that is not the one that is charged.
 
 use std::collections::BTreeMap;
 
@@ -14,21 +15,23 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::Recording;
+use super::answer::Answer;
+use super::held_back::HeldBack;
 use crate::billing::price::{BilledTokens, Charge, Metering, TokenBounds};
 
 /// The marker at the end of a stream.
-pub(super) const DONE: &str = "[DONE]";
+const DONE: &str = "[DONE]";
 
 /// What each part of an answer says of the whole.
 const META: [&str; 4] = ["id", "object", "created", "model"];
 
 /// An answer, or a piece of one, as it came: a number may be beyond all that can be computed
 /// with, and is passed on.
-type AnswerFields = BTreeMap<String, Box<RawValue>>;
+pub(super) type AnswerFields = BTreeMap<String, Box<RawValue>>;
 
 /// An answer as it comes.
 pub(super) struct AnswerStream<'a> {
-    recording: &'a Recording,
+    shown: HeldBack<'a>,
     /// Whether a piece that only has the usage is passed on.
     wants_usage: bool,
     bounds: TokenBounds,
@@ -91,105 +94,48 @@ fn generated(choices: &RawValue) -> usize {
     parts.map(bytes).sum()
 }
 
+/// Whether choices say that an answer begins, and nothing of it.
+fn is_opening(choices: &RawValue) -> bool {
+    #[derive(Deserialize)]
+    struct OpeningChoice {
+        delta: BTreeMap<String, Box<RawValue>>,
+        finish_reason: Option<Box<RawValue>>,
+    }
+    let Ok(choices) = serde_json::from_str::<Vec<OpeningChoice>>(choices.get()) else {
+        return false;
+    };
+    choices.iter().all(|choice| {
+        let said = choice.delta.iter().filter(|(name, _)| *name != "role");
+        let is_nothing = |value: &RawValue| matches!(value.get(), "null" | "\"\"" | "[]");
+        choice.finish_reason.is_none() && said.into_iter().all(|(_, value)| is_nothing(value))
+    })
+}
+
 impl<'a> AnswerStream<'a> {
-    pub(super) const fn new(
+    pub(super) fn new(
         recording: &'a Recording,
         wants_usage: bool,
         bounds: TokenBounds,
         meta: ResponseMeta,
     ) -> Self {
-        let said = BTreeMap::new();
-        Self { recording, wants_usage, bounds, meta, said, usage: None, bytes: 0, document: None }
-    }
-
-    /// A stream begins, though nothing of it has come.
-    pub(super) fn begin(&self) {
-        self.recording.begin(Metering::Reported);
-    }
-
-    /// A piece of a stream.
-    pub(super) fn event(&mut self, data: &str) {
-        self.begin();
-        let Ok(mut fields) = serde_json::from_str::<AnswerFields>(data) else {
-            // What we cannot read is passed on all the same.
-            return self.push(data);
-        };
-        let is_empty = fields.get("choices").is_none_or(|it| matches!(it.get(), "[]" | "null"));
-        let only_usage = is_empty && fields.contains_key("usage");
-        let is_changed = self.weigh(&mut fields, "chat.completion.chunk");
-        if !only_usage || (self.wants_usage && fields.contains_key("usage")) {
-            match is_changed.then(|| serde_json::to_string(&fields)) {
-                Some(Ok(changed)) => self.push(&changed),
-                Some(Err(_)) | None => self.push(data),
-            }
-        }
-        fields.retain(|name, _| META.contains(&name.as_str()));
-        self.said = fields;
-    }
-
-    /// A whole answer.
-    ///
-    /// # Errors
-    /// When it is none.
-    pub(super) fn document(&mut self, body: Bytes) -> Result<(), serde_json::Error> {
-        let mut fields: AnswerFields = serde_json::from_slice(&body)?;
-        if !fields.contains_key("choices") {
-            // Some servers refuse with a status that says that all is well.
-            return Err(serde::de::Error::missing_field("choices"));
-        }
-        let is_changed = self.weigh(&mut fields, "chat.completion");
-        self.document = Some(AnswerDocument { body, fields, is_changed });
-        Ok(())
-    }
-
-    /// The tokens that are charged, for a question of so many bytes.
-    pub(super) fn billed(&self, prompt_bytes: usize) -> (BilledTokens, Metering) {
-        self.bounds.billed(self.usage.as_ref(), prompt_bytes, self.bytes)
-    }
-
-    /// Shows what was held back until the charge: all of a whole answer, or the end of a stream.
-    pub(super) fn finish(self, charge: &Charge) {
-        let estimate = match charge.metering {
-            Metering::Estimated => raw(&charge.tokens.as_estimate()),
-            Metering::Reported => None,
-        };
-        if let Some(AnswerDocument { body, mut fields, is_changed }) = self.document {
-            let is_changed = is_changed || estimate.is_some();
-            fields.extend(estimate.map(|usage| ("usage".to_owned(), usage)));
-            let changed = is_changed.then(|| serde_json::to_vec(&fields));
-            self.recording.begin(charge.metering);
-            // silent-ok: what was read is written again.
-            self.recording.finish(changed.and_then(Result::ok).map_or(body, Bytes::from));
-            return;
-        }
-        if let Some(usage) = estimate {
-            // A comment, which readers of event streams skip, for who wants no usage.
-            let BilledTokens { prompt, completion, .. } = charge.tokens;
-            self.recording.push(Bytes::from(format!(
-                ": usage was not reported; charged for an estimate of {prompt} and {completion} \
-                 tokens\n\n"
-            )));
-            if self.wants_usage {
-                self.push_usage(usage);
-            }
-        }
-        self.recording.finish(Bytes::from(format!("data: {DONE}\n\n")));
+        let (said, shown) = (BTreeMap::new(), HeldBack::new(recording));
+        Self { shown, wants_usage, bounds, meta, said, usage: None, bytes: 0, document: None }
     }
 
     /// A last piece, which only has the usage.
-    fn push_usage(&self, usage: Box<RawValue>) {
+    fn push_usage(&mut self, usage: Box<RawValue>) {
         let mut fields = self.said.clone();
         fields.extend(raw(&[(); 0]).map(|none| ("choices".to_owned(), none)));
         fields.insert("usage".to_owned(), usage);
         self.complete(&mut fields, "chat.completion.chunk");
         // silent-ok: texts and numbers always have a JSON form.
         if let Ok(json) = serde_json::to_string(&fields) {
-            self.push(&json);
+            self.push(&json, true);
         }
     }
 
-    fn push(&self, data: &str) {
-        self.recording.push(Bytes::from(format!("data: {data}\n\n")));
+    fn push(&mut self, data: &str, has_content: bool) {
+        self.shown.push(format!("data: {data}\n\n").into(), has_content);
     }
 
     /// Weighs an answer, or a piece of one, takes a count out that is not charged, and fills in
@@ -228,7 +174,97 @@ impl<'a> AnswerStream<'a> {
     }
 }
 
-fn raw<T: Serialize + ?Sized>(value: &T) -> Option<Box<RawValue>> {
+impl Answer for AnswerStream<'_> {
+    fn is_shown(&self) -> bool {
+        self.shown.is_shown()
+    }
+
+    fn meta(&self) -> &ResponseMeta {
+        &self.meta
+    }
+
+    fn is_whole(&self) -> bool {
+        self.is_shown() || self.usage.is_some() || self.document.is_some()
+    }
+
+    fn event(&mut self, data: &str) -> Result<bool, String> {
+        if data.trim() == DONE {
+            return Ok(true);
+        }
+        let Ok(mut fields) = serde_json::from_str::<AnswerFields>(data) else {
+            // What we cannot read is passed on all the same.
+            self.push(data, true);
+            return Ok(false);
+        };
+        // One that fails before it says anything may be another's to answer.
+        if let Some(error) = fields.get("error").filter(|error| error.get() != "null")
+            && !self.is_shown()
+        {
+            return Err(error.get().to_owned());
+        }
+        let is_empty = fields.get("choices").is_none_or(|it| matches!(it.get(), "[]" | "null"));
+        let only_usage = is_empty && fields.contains_key("usage");
+        let has_content = !fields.get("choices").is_some_and(|it| is_opening(it));
+        let is_changed = self.weigh(&mut fields, "chat.completion.chunk");
+        if !only_usage || (self.wants_usage && fields.contains_key("usage")) {
+            match is_changed.then(|| serde_json::to_string(&fields)) {
+                Some(Ok(changed)) => self.push(&changed, has_content),
+                Some(Err(_)) | None => self.push(data, has_content),
+            }
+        }
+        fields.retain(|name, _| META.contains(&name.as_str()));
+        self.said = fields;
+        Ok(false)
+    }
+
+    fn document(&mut self, body: Bytes) -> Result<(), String> {
+        let mut fields: AnswerFields =
+            serde_json::from_slice(&body).map_err(|error| error.to_string())?;
+        if !fields.contains_key("choices") {
+            // Some servers refuse with a status that says that all is well.
+            return Err("it has no choices".to_owned());
+        }
+        let is_changed = self.weigh(&mut fields, "chat.completion");
+        self.document = Some(AnswerDocument { body, fields, is_changed });
+        Ok(())
+    }
+
+    fn billed(&self, prompt_bytes: usize) -> (BilledTokens, Metering) {
+        self.bounds.billed(self.usage.as_ref(), prompt_bytes, self.bytes)
+    }
+
+    fn finish(mut self: Box<Self>, charge: &Charge) -> Result<(), String> {
+        let estimate = match charge.metering {
+            Metering::Estimated => raw(&charge.tokens.as_estimate()),
+            Metering::Reported => None,
+        };
+        if let Some(AnswerDocument { body, mut fields, is_changed }) = self.document.take() {
+            let is_changed = is_changed || estimate.is_some();
+            fields.extend(estimate.map(|usage| ("usage".to_owned(), usage)));
+            let changed = is_changed.then(|| serde_json::to_vec(&fields));
+            // silent-ok: what was read is written again.
+            let whole = changed.and_then(Result::ok).map_or(body, Bytes::from);
+            self.shown.finish(whole, charge.metering);
+            return Ok(());
+        }
+        if let Some(usage) = estimate {
+            // A comment, which readers of event streams skip, for who wants no usage.
+            let BilledTokens { prompt, completion, .. } = charge.tokens;
+            let comment = format!(
+                ": usage was not reported; charged for an estimate of {prompt} and {completion} \
+                 tokens\n\n"
+            );
+            self.shown.push(comment.into(), true);
+            if self.wants_usage {
+                self.push_usage(usage);
+            }
+        }
+        self.shown.finish(format!("data: {DONE}\n\n").into(), Metering::Reported);
+        Ok(())
+    }
+}
+
+pub(super) fn raw<T: Serialize + ?Sized>(value: &T) -> Option<Box<RawValue>> {
     // silent-ok: texts and numbers always have a JSON form.
     to_raw_value(value).ok()
 }

@@ -7,12 +7,14 @@
 use std::sync::Arc;
 
 use automaton_core::id::HoldId;
+use automaton_inference::providers::http::ApiFormat;
 use automaton_inference::providers::local::chat::ResponseMeta;
+use axum::http::StatusCode;
 
-use super::answer_stream::AnswerStream;
+use super::answer::{Answer, answer};
 use super::upstream::UpstreamRequest;
 use super::{ChatBody, ChatService, Recording};
-use crate::billing::price::Charge;
+use crate::billing::price::{BilledTokens, Charge, Metering};
 use crate::config::OfferedModel;
 use crate::error::ApiError;
 
@@ -29,16 +31,17 @@ impl MeteredCall {
     pub(super) async fn run(self, recording: &Recording) {
         let Self { meter, chat, model, hold } = self;
         let bill = ChargeContext { meter: &meter, model: &model, hold, prompt_bytes: chat.bytes };
-        let meta = ResponseMeta {
-            id: format!("chatcmpl-{hold}"),
-            model: model.id.clone(),
-            created: meter.ids.now().as_millis() / 1000,
+        let id = match chat.format {
+            ApiFormat::ChatCompletions => format!("chatcmpl-{hold}"),
+            ApiFormat::AnthropicMessages => format!("msg_{hold}"),
         };
+        let created = meter.ids.now().as_millis() / 1000;
+        let meta = ResponseMeta { id, model: model.id.clone(), created };
         let bounds = chat.bounds(&model);
-        let mut hearing = AnswerStream::new(recording, chat.wants_usage, bounds, meta.clone());
-        let question = UpstreamRequest { chat, model: &model, byline: meta, report: &meter.report };
-        let done = match meter.upstream.answer(question, &mut hearing).await {
-            Ok(()) => bill.present(hearing).await,
+        let fresh = |from| answer(recording, &chat, from, (bounds, meta.clone()));
+        let question = UpstreamRequest { chat: &chat, model: &model, report: &meter.report };
+        let done = match meter.upstreams.answer(&question, fresh).await {
+            Ok(answer) => bill.present(answer).await,
             Err(refusal) => Err(refusal),
         };
         if let Err(refusal) = done {
@@ -58,15 +61,20 @@ struct ChargeContext<'a> {
 
 impl ChargeContext<'_> {
     /// Charges an answer and then shows what of it was held back.
-    async fn present(&self, hearing: AnswerStream<'_>) -> Result<(), ApiError> {
-        let charge = self.charge(&hearing).await?;
-        hearing.finish(&charge);
-        Ok(())
+    async fn present(&self, answer: Box<dyn Answer + '_>) -> Result<(), ApiError> {
+        let charge = self.charge(answer.billed(self.prompt_bytes)).await?;
+        answer.finish(&charge).map_err(|what| {
+            (self.meter.report)(format!(
+                "the call {} was charged and not shown: {what}",
+                self.hold
+            ));
+            ApiError::new(StatusCode::BAD_GATEWAY, "UPSTREAM_FAILED", "the model did not answer")
+        })
     }
 
     /// Charges what the upstream reported, or an estimate.
-    async fn charge(&self, hearing: &AnswerStream<'_>) -> Result<Charge, ApiError> {
-        let charge = self.model.prices().charge(hearing.billed(self.prompt_bytes));
+    async fn charge(&self, billed: (BilledTokens, Metering)) -> Result<Charge, ApiError> {
+        let charge = self.model.prices().charge(billed);
         let internal = |error: &(dyn std::error::Error + 'static)| {
             ApiError::internal(&self.meter.report, error)
         };

@@ -7,19 +7,26 @@
 //! twice may want two answers. The end of an answer is never shown before it is
 //! charged.
 
+mod answer;
 mod answer_stream;
 mod call;
+mod gate;
+mod held_back;
+mod messages_request;
 mod recording;
+mod relayed_answer;
 mod request;
+mod translated_answer;
 mod upstream;
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use automaton_core::error::chain;
 use automaton_core::id::{HoldId, IdGenerator};
+use automaton_core::model::ModelId;
 use automaton_core::money::Microcents;
-use automaton_core::time::{Span, Timestamp};
+use automaton_core::time::Timestamp;
+use automaton_inference::providers::http::ApiFormat;
 use automaton_sqlite::chain::{CanonicalRow, Hash};
 use bytes::Bytes;
 
@@ -29,21 +36,19 @@ use crate::db::{Balance, Db, HoldOutcome, NewHold};
 use crate::error::{ApiError, OperatorNotifier};
 use crate::tasks::TaskSet;
 
+pub(crate) use gate::CallGate;
+pub(crate) use messages_request::betas as known_betas;
 pub(crate) use recording::Recording;
 pub(crate) use request::ChatBody;
-pub(crate) use upstream::{Upstream, UpstreamServer};
+pub(crate) use upstream::health::{KeyRing, UpstreamHealth};
+pub(crate) use upstream::{Upstream, UpstreamEntry, UpstreamPool, UpstreamServer};
 
-/// How long a finished answer is kept for those who ask again.
-const KEPT: Span = Span::from_secs(120);
-/// Calls under way at a time.
-const CALLS_MAX: usize = 128;
-/// Bytes of finished answers that are kept.
-const KEPT_BYTES_MAX: usize = 64 << 20;
+use self::gate::CallAdmission;
 
 /// What calls need.
 pub(crate) struct ChatService {
     pub(crate) db: Arc<dyn Db>,
-    pub(crate) upstream: Upstream,
+    pub(crate) upstreams: UpstreamPool,
     pub(crate) models: Vec<OfferedModel>,
     /// What a wallet has to have before a call that costs something.
     pub(crate) minimum: Microcents,
@@ -52,30 +57,43 @@ pub(crate) struct ChatService {
     pub(crate) report: OperatorNotifier,
     /// When the cloud was started.
     pub(crate) started: Timestamp,
-    /// A std mutex, since nothing is awaited while it is held.
-    pub(crate) calls: Mutex<HashMap<Hash, Arc<Recording>>>,
+    pub(crate) calls: CallGate,
 }
 
-/// What a request led to.
-enum CallAdmission {
-    /// A call of its own.
-    New(Arc<Recording>),
-    /// The call that it repeats.
-    Joined(Arc<Recording>),
+/// A request for a call, as it came.
+pub(crate) struct CallRequest<'a> {
+    pub(crate) caller: Caller,
+    /// Its `Idempotency-Key`.
+    pub(crate) name: Option<String>,
+    /// The format of its body.
+    pub(crate) format: ApiFormat,
+    pub(crate) body: &'a Bytes,
+    /// What a client of Anthropic asks for beside the format.
+    pub(crate) betas: Vec<String>,
 }
 
 impl ChatService {
+    /// A model that is offered.
+    pub(crate) fn model(&self, id: &ModelId) -> Result<&OfferedModel, ApiError> {
+        let model = self.models.iter().find(|model| model.id == *id);
+        model.ok_or_else(|| ApiError::no_model(id.as_str()))
+    }
+
     /// Begins a call, or joins the one that this request repeats.
     pub(crate) fn begin(
         self: Arc<Self>,
-        caller: Caller,
-        name: Option<String>,
-        body: &Bytes,
+        request: CallRequest<'_>,
     ) -> Result<Arc<Recording>, ApiError> {
-        let content = Hash::of(body);
-        let chat = ChatBody::parse(body)?;
-        let model = self.models.iter().find(|model| model.id == chat.model).cloned();
-        let model = model.ok_or_else(|| ApiError::no_model(chat.model.as_str()))?;
+        let CallRequest { caller, name, format, body, betas } = request;
+        let content = match format {
+            ApiFormat::ChatCompletions => Hash::of(body),
+            ApiFormat::AnthropicMessages => {
+                CanonicalRow::new("messages").text(&betas.join(",")).bytes(body).hash()
+            }
+        };
+        let mut chat = ChatBody::parse(format, body)?;
+        chat.betas = betas;
+        let model = self.model(&chat.model)?.clone();
         let hold: HoldId = self.ids.id();
         let of = |name: &str| CanonicalRow::new(name).bytes(caller.key.as_bytes());
         let (identity, equal) = match &name {
@@ -85,8 +103,8 @@ impl ChatService {
                 (of("unnamed call").text(&hold.to_string()).hash(), Some(equal))
             }
         };
-        let recording = Recording::new(content, equal, chat.media());
-        let recording = match self.admit(identity, recording)? {
+        let recording = Recording::new(caller.key, content, equal, chat.reply_form());
+        let recording = match self.calls.admit(identity, recording, self.ids.now())? {
             CallAdmission::New(recording) => recording,
             CallAdmission::Joined(recording) => return Ok(recording),
         };
@@ -104,7 +122,7 @@ impl ChatService {
             recorded.end(meter.ids.now());
             if recorded.refused() {
                 // What failed may be tried again.
-                meter.forget(identity, &recorded);
+                meter.calls.forget(identity, &recorded);
             }
         });
         Ok(recording)
@@ -135,56 +153,6 @@ impl ChatService {
                 let balance = Balance { available, held };
                 Err(ApiError::cannot_ask(most.max(minimum), tokens, balance))
             }
-        }
-    }
-
-    /// Joins the call of this identity, or makes room for it and enters it.
-    fn admit(&self, identity: Hash, recording: Recording) -> Result<CallAdmission, ApiError> {
-        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = self.ids.now();
-        let is_kept = |call: &Recording, end| now.since(end) <= KEPT && !call.is_spent();
-        calls.retain(|_, call| call.ended_at().is_none_or(|end| is_kept(call, end)));
-        let known = match recording.equal {
-            Some(_) => calls.values().find(|call| call.is_taken_over_by(&recording)),
-            None => calls.get(&identity),
-        };
-        match known {
-            // What was refused is about to be forgotten.
-            Some(known) if known.refused() => {}
-            Some(known) if known.content == recording.content => {
-                return Ok(CallAdmission::Joined(Arc::clone(known)));
-            }
-            Some(_) => {
-                return Err(ApiError::conflict("this Idempotency-Key came with another body"));
-            }
-            None => {}
-        }
-        if calls.values().filter(|call| call.ended_at().is_none()).count() >= CALLS_MAX {
-            return Err(ApiError::unavailable("too many calls are under way"));
-        }
-        let mut kept: Vec<_> = calls
-            .iter()
-            .filter_map(|(id, call)| Some((call.ended_at()?, *id, call.bytes())))
-            .collect();
-        kept.sort_unstable();
-        let mut bytes: usize = kept.iter().map(|(_, _, bytes)| bytes).sum();
-        for (_, id, freed) in kept {
-            if bytes <= KEPT_BYTES_MAX {
-                break;
-            }
-            calls.remove(&id);
-            bytes -= freed;
-        }
-        let recording = Arc::new(recording);
-        calls.insert(identity, Arc::clone(&recording));
-        Ok(CallAdmission::New(recording))
-    }
-
-    /// Forgets a call, unless another has taken its place.
-    fn forget(&self, identity: Hash, recording: &Arc<Recording>) {
-        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        if calls.get(&identity).is_some_and(|known| Arc::ptr_eq(known, recording)) {
-            calls.remove(&identity);
         }
     }
 

@@ -32,36 +32,51 @@ pub(super) const ESTIMATED: HeaderName = HeaderName::from_static("x-usage-estima
 
 /// In what form an answer comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Media {
-    /// As one JSON document.
-    Document,
-    /// Piece by piece.
-    Events,
+pub(crate) enum ReplyForm {
+    /// As one JSON document of chat completions.
+    ChatDocument,
+    /// Piece by piece, in the same format.
+    ChatEvents,
+    /// As one JSON document of Anthropic's format.
+    MessagesDocument,
+    /// Piece by piece, in the same format.
+    MessagesEvents,
 }
 
-impl Media {
-    const fn content_type(self) -> HeaderValue {
-        HeaderValue::from_static(match self {
-            Self::Document => "application/json",
-            Self::Events => "text/event-stream",
-        })
+impl ReplyForm {
+    const fn is_events(self) -> bool {
+        matches!(self, Self::ChatEvents | Self::MessagesEvents)
     }
 
-    /// What readers skip: white space before JSON, a comment among events.
-    const fn padding(self) -> Bytes {
+    const fn content_type(self) -> HeaderValue {
+        let kind = if self.is_events() { "text/event-stream" } else { "application/json" };
+        HeaderValue::from_static(kind)
+    }
+
+    /// What readers skip: white space before JSON, a comment among events, and the event that
+    /// Anthropic has for it, once an answer has begun.
+    const fn padding(self, begun: bool) -> Bytes {
         Bytes::from_static(match self {
-            Self::Document => b" ",
-            Self::Events => b":\n\n",
+            Self::ChatDocument | Self::MessagesDocument => b" ",
+            Self::MessagesEvents if begun => b"event: ping\ndata: {\"type\": \"ping\"}\n\n",
+            Self::ChatEvents | Self::MessagesEvents => b":\n\n",
         })
     }
 
     /// A refusal for a client that has the head of an answer already.
     fn refusal(self, error: &ApiError) -> Option<Bytes> {
+        let json = match self {
+            Self::ChatDocument | Self::ChatEvents => serde_json::to_string(&error.for_models()),
+            Self::MessagesDocument | Self::MessagesEvents => {
+                serde_json::to_string(&error.for_messages())
+            }
+        };
         // silent-ok: a refusal is texts and numbers, which always have a JSON form.
-        let json = serde_json::to_string(&error.for_models()).ok()?;
+        let json = json.ok()?;
         Some(match self {
-            Self::Document => json.into(),
-            Self::Events => format!("data: {json}\n\n").into(),
+            Self::ChatDocument | Self::MessagesDocument => json.into(),
+            Self::ChatEvents => format!("data: {json}\n\n").into(),
+            Self::MessagesEvents => format!("event: error\ndata: {json}\n\n").into(),
         })
     }
 }
@@ -86,11 +101,13 @@ struct RecordingProgress {
 /// A recorded answer.
 #[derive(Debug)]
 pub(crate) struct Recording {
+    /// The hash of the API key that asked.
+    pub(super) key: Hash,
     /// The hash of the request's body.
     pub(super) content: Hash,
     /// What it has in common with equal requests, where it has no name.
     pub(super) equal: Option<Hash>,
-    media: Media,
+    form: ReplyForm,
     progress: watch::Sender<RecordingProgress>,
     /// Whether the last of it was handed to a client's connection.
     delivered: AtomicBool,
@@ -111,10 +128,10 @@ impl Drop for RecordingClient {
 }
 
 impl Recording {
-    pub(super) fn new(content: Hash, equal: Option<Hash>, media: Media) -> Self {
+    pub(super) fn new(key: Hash, content: Hash, equal: Option<Hash>, form: ReplyForm) -> Self {
         let (progress, delivered, lost) =
             (watch::Sender::default(), AtomicBool::default(), AtomicBool::default());
-        Self { content, equal, media, progress, delivered, lost }
+        Self { key, content, equal, form, progress, delivered, lost }
     }
 
     /// Whether a request without a name gets this answer, since it equals the one whose client
@@ -139,7 +156,7 @@ impl Recording {
 
     fn headers(&self) -> HeaderMap {
         let store = (header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        [(header::CONTENT_TYPE, self.media.content_type()), store].into_iter().collect()
+        [(header::CONTENT_TYPE, self.form.content_type()), store].into_iter().collect()
     }
 
     pub(super) fn push(&self, piece: Bytes) {
@@ -154,10 +171,15 @@ impl Recording {
         });
     }
 
-    /// The answer is a refusal; one that began already just ends.
+    /// The answer is a refusal. One that began already just ends, but for clients of Anthropic,
+    /// who have an event for it.
     pub(super) fn refuse(&self, error: ApiError) {
+        let late = (self.form == ReplyForm::MessagesEvents).then(|| self.form.refusal(&error));
         self.progress.send_modify(|progress| {
             progress.refused = true;
+            if progress.head.is_some() {
+                progress.pieces.extend(late.flatten());
+            }
             progress.head.get_or_insert(ResponseHead::Refused(error));
         });
     }
@@ -209,13 +231,13 @@ impl RecordingClient {
         let state = (self, watched, 0_usize);
         Body::from_stream(stream::unfold(state, async |(client, mut watched, next)| {
             let Self(recording) = &client;
-            let media = recording.media;
+            let form = recording.form;
             loop {
                 let (piece, patient, over) = {
                     let progress = watched.borrow_and_update();
                     let late = match &progress.head {
                         // A refusal that comes after the head can only be a body.
-                        Some(ResponseHead::Refused(error)) if next == 0 => media.refusal(error),
+                        Some(ResponseHead::Refused(error)) if next == 0 => form.refusal(error),
                         _ => None,
                     };
                     if progress.whole && next + 1 == progress.pieces.len() {
@@ -223,7 +245,7 @@ impl RecordingClient {
                     }
                     let over = progress.ended_at.is_some() || progress.refused;
                     // Among events there is always room for a comment.
-                    let patient = progress.head.is_none() || media == Media::Events;
+                    let patient = progress.head.is_none() || form.is_events();
                     (progress.pieces.get(next).cloned().or(late), patient, over)
                 };
                 if let Some(piece) = piece {
@@ -237,11 +259,42 @@ impl RecordingClient {
                     Ok(Ok(())) => {}
                     Ok(Err(_)) => return None,
                     Err(_) if patient => {
-                        return Some((Ok(media.padding()), (client, watched, next)));
+                        return Some((Ok(form.padding(next > 0)), (client, watched, next)));
                     }
                     Err(_) => {}
                 }
             }
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_is_sent_what_its_reader_skips() {
+        for (form, begun, sent) in [
+            (ReplyForm::ChatDocument, false, " "),
+            (ReplyForm::MessagesDocument, true, " "),
+            (ReplyForm::ChatEvents, true, ":\n\n"),
+            // Before the first event there may be no other.
+            (ReplyForm::MessagesEvents, false, ":\n\n"),
+            (ReplyForm::MessagesEvents, true, "event: ping\ndata: {\"type\": \"ping\"}\n\n"),
+        ] {
+            assert_eq!(form.padding(begun), sent, "{form:?}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_after_the_head_has_the_form_of_its_client() {
+        let error = ApiError::unavailable("busy");
+        let said =
+            |form: ReplyForm| String::from_utf8(form.refusal(&error).unwrap().to_vec()).unwrap();
+        assert!(said(ReplyForm::ChatEvents).starts_with("data: {\"error\":{"));
+        let event =
+            "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"";
+        assert!(said(ReplyForm::MessagesEvents).starts_with(event));
+        assert!(said(ReplyForm::MessagesDocument).starts_with("{\"type\":\"error\""));
     }
 }

@@ -1,16 +1,20 @@
-//! Pure: the body of a completion, as far as it concerns the bill.
+//! Pure: the body of a completion, in either format, as far as it concerns the bill.
 //!
-//! All that we do not know is passed on as it came, in whatever form.
+//! All that we do not know is passed on as it came, in whatever form, where the upstream speaks the
+//! client's format; elsewhere it is translated. Must never send what costs more than was set aside.
 
 use std::collections::BTreeMap;
 
 use automaton_core::model::ModelId;
 use automaton_core::wire::chat::StreamOptions;
+use automaton_inference::providers::http::ApiFormat;
+use automaton_inference::providers::http::anthropic::{body_from_chat, chat_from_messages};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::recording::Media;
+use super::messages_request::{self, PromptExtra};
+use super::recording::ReplyForm;
 use crate::billing::price::{BilledTokens, TokenBounds, prompt_bound};
 use crate::config::{OfferedModel, TokenLimitName};
 use crate::error::ApiError;
@@ -22,6 +26,8 @@ const LIMITS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
 /// A request for a completion.
 #[derive(Debug)]
 pub(crate) struct ChatBody {
+    /// The format that it is in, and its answer.
+    pub(crate) format: ApiFormat,
     pub(crate) model: ModelId,
     /// Whether the answer comes piece by piece.
     pub(crate) stream: bool,
@@ -32,52 +38,92 @@ pub(crate) struct ChatBody {
     messages: usize,
     choices: u32,
     limit: Option<u32>,
-    fields: BTreeMap<String, Box<RawValue>>,
+    /// Tokens of the prompt that its bytes do not bound.
+    extra: PromptExtra,
+    /// What a client of Anthropic asks for beside the format, by name.
+    pub(super) betas: Vec<String>,
+    fields: RequestFields,
+}
+
+/// Whom a request is put to.
+#[derive(Clone, Copy)]
+pub(super) struct RequestAddress<'a> {
+    /// The format that is spoken there.
+    pub(super) format: ApiFormat,
+    /// The model's id there.
+    pub(super) id: &'a ModelId,
+    /// What the limit of tokens is called there.
+    pub(super) limit_name: TokenLimitName,
 }
 
 impl ChatBody {
-    /// Reads a request.
+    /// Reads a request of this format.
     ///
     /// # Errors
     /// What the client is told.
-    pub(crate) fn parse(body: &[u8]) -> Result<Self, ApiError> {
+    pub(crate) fn parse(format: ApiFormat, body: &[u8]) -> Result<Self, ApiError> {
         let wrong = |what: String, param| ApiError::wrong_field(what, param);
-        let fields: BTreeMap<String, Box<RawValue>> = serde_json::from_slice(body)
+        let fields: RequestFields = serde_json::from_slice(body)
             .map_err(|error| wrong(format!("the body is no JSON object: {error}"), None))?;
         let absent = |what: &str, param| wrong(format!("the body {what}"), Some(param));
         let messages: Vec<IgnoredAny> =
             field(&fields, "messages")?.ok_or_else(|| absent("has no messages", "messages"))?;
-        let mut limits = Vec::new();
-        for name in LIMITS {
-            limits.extend(field::<u32>(&fields, name)?);
-        }
-        let choices: u32 = field(&fields, "n")?.unwrap_or(1);
-        if !(1..=CHOICES_MAX).contains(&choices) {
-            return Err(wrong(format!("n must be from 1 to {CHOICES_MAX}"), Some("n")));
-        }
-        let options: Option<StreamOptions> = field(&fields, "stream_options")?;
-        Ok(Self {
+        let mut asked = Self {
+            format,
             model: field(&fields, "model")?.ok_or_else(|| absent("names no model", "model"))?,
             stream: field(&fields, "stream")?.unwrap_or(false),
-            wants_usage: options.is_some_and(|options| options.include_usage),
+            wants_usage: true,
             bytes: body.len(),
             messages: messages.len(),
-            choices,
-            limit: limits.into_iter().max(),
-            fields,
-        })
+            choices: 1,
+            limit: None,
+            extra: PromptExtra::Tokens(0),
+            betas: Vec::new(),
+            fields: BTreeMap::new(),
+        };
+        match format {
+            ApiFormat::ChatCompletions => {
+                let mut limits = Vec::new();
+                for name in LIMITS {
+                    limits.extend(field::<u32>(&fields, name)?);
+                }
+                asked.limit = limits.into_iter().max();
+                asked.choices = field(&fields, "n")?.unwrap_or(1);
+                if !(1..=CHOICES_MAX).contains(&asked.choices) {
+                    return Err(wrong(format!("n must be from 1 to {CHOICES_MAX}"), Some("n")));
+                }
+                let options: Option<StreamOptions> = field(&fields, "stream_options")?;
+                asked.wants_usage = options.is_some_and(|options| options.include_usage);
+            }
+            ApiFormat::AnthropicMessages => {
+                asked.limit = field(&fields, "max_tokens")?;
+                asked.extra = messages_request::check(&fields)?;
+            }
+        }
+        Ok(Self { fields, ..asked })
     }
 
     /// In what form the answer comes.
-    pub(crate) const fn media(&self) -> Media {
-        if self.stream { Media::Events } else { Media::Document }
+    pub(crate) const fn reply_form(&self) -> ReplyForm {
+        match (self.format, self.stream) {
+            (ApiFormat::ChatCompletions, false) => ReplyForm::ChatDocument,
+            (ApiFormat::ChatCompletions, true) => ReplyForm::ChatEvents,
+            (ApiFormat::AnthropicMessages, false) => ReplyForm::MessagesDocument,
+            (ApiFormat::AnthropicMessages, true) => ReplyForm::MessagesEvents,
+        }
     }
 
     /// What the tokens of the call can be: the prompt's worst count, and as many of the answer
     /// as the request allows, or else the model.
     pub(crate) fn bounds(&self, model: &OfferedModel) -> TokenBounds {
         let (window, choices) = (model.context_window, self.choices);
-        let prompt = prompt_bound(self.bytes, self.messages).min(window);
+        let prompt = match self.extra {
+            PromptExtra::Tokens(more) => {
+                prompt_bound(self.bytes, self.messages).saturating_add(more)
+            }
+            PromptExtra::Unbounded => window,
+        };
+        let prompt = prompt.min(window);
         let completion = self.limit(model).min(window).saturating_mul(choices);
         let most = BilledTokens { prompt, completion, ..BilledTokens::default() };
         TokenBounds { most, window, choices }
@@ -87,35 +133,56 @@ impl ChatBody {
         self.limit.unwrap_or(model.max_output_tokens).min(model.max_output_tokens)
     }
 
-    /// The body for the upstream: its own name of the model, a limit of tokens
+    /// The body for an upstream: its own format and name of the model, a limit of tokens
     /// always, and the usage asked for.
     ///
     /// # Errors
-    /// Never for what was read; `serde_json` could in principle fail.
-    pub(crate) fn for_upstream(
-        mut self,
+    /// What the client is told, where the upstream's format cannot say what is asked.
+    pub(super) fn for_upstream(
+        &self,
         model: &OfferedModel,
-        limit_name: TokenLimitName,
-    ) -> Result<Vec<u8>, serde_json::Error> {
-        let limit = to_raw_value(&self.limit(model))?;
-        for name in LIMITS {
-            self.fields.remove(name);
+        to: RequestAddress<'_>,
+    ) -> Result<Vec<u8>, ApiError> {
+        let unfit = |what: String| ApiError::wrong_field(what, None);
+        let unwritten = |error: serde_json::Error| unfit(error.to_string());
+        let limit_name = match (self.format, to.format) {
+            (ApiFormat::ChatCompletions, ApiFormat::ChatCompletions) => to.limit_name,
+            _ => TokenLimitName::MaxTokens,
+        };
+        let limit = to_raw_value(&self.limit(model)).map_err(unwritten)?;
+        let id = to_raw_value(to.id).map_err(unwritten)?;
+        let options = to_raw_value(&StreamOptions { include_usage: true }).map_err(unwritten)?;
+        let mut fields: BTreeMap<&str, &RawValue> =
+            self.fields.iter().map(|(name, value)| (name.as_str(), &**value)).collect();
+        for name in LIMITS.into_iter().chain(["stream_options"]) {
+            fields.remove(name);
         }
-        self.fields.insert(limit_name.name().to_owned(), limit);
-        self.fields.insert("model".to_owned(), to_raw_value(model.upstream_id())?);
-        if self.stream {
-            let options = to_raw_value(&StreamOptions { include_usage: true })?;
-            self.fields.insert("stream_options".to_owned(), options);
-        } else {
-            self.fields.remove("stream_options");
+        fields.insert(limit_name.name(), &limit);
+        fields.insert("model", &id);
+        if self.stream && self.format == ApiFormat::ChatCompletions {
+            fields.insert("stream_options", &options);
         }
-        serde_json::to_vec(&self.fields)
+        let body = serde_json::to_vec(&fields).map_err(unwritten)?;
+        match (self.format, to.format) {
+            (ApiFormat::ChatCompletions, ApiFormat::AnthropicMessages) => {
+                body_from_chat(&body).map_err(|error| unfit(error.to_string()))
+            }
+            (ApiFormat::AnthropicMessages, ApiFormat::ChatCompletions) => {
+                let body = chat_from_messages(&body, model.supports_vision);
+                let body = body.map_err(|error| unfit(error.to_string()))?;
+                Self::parse(ApiFormat::ChatCompletions, &body)?.for_upstream(model, to)
+            }
+            _ => Ok(body),
+        }
     }
 }
 
+/// A request as it came.
+pub(super) type RequestFields = BTreeMap<String, Box<RawValue>>;
+
 /// A field, where it is there and not null.
-fn field<T: for<'de> Deserialize<'de>>(
-    fields: &BTreeMap<String, Box<RawValue>>,
+pub(super) fn field<T: for<'de> Deserialize<'de>>(
+    fields: &RequestFields,
     name: &str,
 ) -> Result<Option<T>, ApiError> {
     let Some(raw) = fields.get(name) else { return Ok(None) };
@@ -137,14 +204,24 @@ mod tests {
         .unwrap()
     }
 
+    fn parse(body: &[u8]) -> Result<ChatBody, ApiError> {
+        ChatBody::parse(ApiFormat::ChatCompletions, body)
+    }
+
     #[test]
     fn what_is_unknown_is_passed_on() {
         let body = br#"{"model":"a","messages":[{"role":"x","content":[1.50]}],"stream":true,
             "max_completion_tokens":7,"temperature":0.10,"stream_options":null}"#;
-        let chat = ChatBody::parse(body).unwrap();
+        let chat = parse(body).unwrap();
         assert!(chat.stream && !chat.wants_usage);
         assert_eq!(chat.bounds(&model()).most.completion, 7);
-        let sent = chat.for_upstream(&model(), TokenLimitName::MaxTokens).unwrap();
+        let model = model();
+        let to = RequestAddress {
+            format: ApiFormat::ChatCompletions,
+            id: model.upstream_id(),
+            limit_name: TokenLimitName::MaxTokens,
+        };
+        let sent = chat.for_upstream(&model, to).unwrap();
         assert_eq!(
             String::from_utf8(sent).unwrap(),
             r#"{"max_tokens":7,"messages":[{"role":"x","content":[1.50]}],"model":"b","stream":true,"stream_options":{"include_usage":true},"temperature":0.10}"#
@@ -155,11 +232,11 @@ mod tests {
     fn there_is_always_a_limit() {
         for (limit, wanted) in [("", 100), (r#","max_tokens":9999"#, 100), (r#","n":3"#, 300)] {
             let body = format!(r#"{{"model":"a","messages":[]{limit}}}"#);
-            let chat = ChatBody::parse(body.as_bytes()).unwrap();
+            let chat = parse(body.as_bytes()).unwrap();
             assert_eq!(chat.bounds(&model()).most.completion, wanted, "{limit}");
         }
         for bad in ["[]", "{}", r#"{"model":"a"}"#, r#"{"model":"a","messages":[],"n":9}"#] {
-            assert!(ChatBody::parse(bad.as_bytes()).is_err(), "{bad}");
+            assert!(parse(bad.as_bytes()).is_err(), "{bad}");
         }
     }
 
@@ -167,7 +244,7 @@ mod tests {
     fn no_more_is_set_aside_than_the_request_and_the_window_allow() {
         let most = |text: &str, more: &str| {
             let body = format!(r#"{{"model":"a","messages":[{{"content":"{text}"}}]{more}}}"#);
-            let bounds = ChatBody::parse(body.as_bytes()).unwrap().bounds(&model());
+            let bounds = parse(body.as_bytes()).unwrap().bounds(&model());
             (bounds.most.prompt, bounds.most.completion)
         };
         let limits = r#","max_tokens":3,"max_completion_tokens":7"#;

@@ -17,14 +17,14 @@ use tokio::sync::Semaphore;
 use crate::world::{Reply, Wallet, World, get, post};
 
 /// The prices of the world's model: a token of the prompt and one of the answer.
-const PRICES: (i64, i64) = (200, 1000);
+pub(crate) const PRICES: (i64, i64) = (200, 1000);
 
 pub(crate) async fn funded(upstream: &str) -> (World, String) {
     funded_before(format!(r#"{{"base_url":"{upstream}"}}"#)).await
 }
 
 /// The same with this as the cloud's upstream.
-async fn funded_before(upstream: String) -> (World, String) {
+pub(crate) async fn funded_before(upstream: String) -> (World, String) {
     let world = World::with(upstream, None).await;
     let wallet = Wallet::new(1);
     let key = world.key(&wallet).await;
@@ -98,7 +98,7 @@ async fn counting_behind(gate: Arc<Semaphore>) -> String {
     serve(Router::new().route("/v1/chat/completions", route(answer))).await
 }
 
-async fn serve(app: Router) -> String {
+pub(crate) async fn serve(app: Router) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     #[expect(clippy::disallowed_methods, reason = "the runtime of the test ends it")]

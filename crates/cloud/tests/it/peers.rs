@@ -1,12 +1,15 @@
-//! The metered models beside clients of others, the `openai` packages of Python and JavaScript,
-//! unmodified; the OpenAPI document before a validator of others.
+//! The metered models beside clients of others, the `openai` packages of Python and JavaScript and
+//! `anthropic` of Python, unmodified; the OpenAPI document before a validator of others.
 //! `AUTOMATON_TEST_PEERS` names the folder with their packages.
 
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
+use serde_json::Value;
+
 use crate::chat::{cost, counting, funded, funded_before_anthropic, script};
+use crate::messages;
 use crate::world::Wallet;
 
 #[expect(clippy::disallowed_methods, reason = "whoever starts the test says where they are")]
@@ -28,12 +31,17 @@ fn node() -> Command {
 }
 
 /// Runs a client to its end, and adds up what the usages that it prints cost.
-async fn costs(mut client: Command) -> Vec<i64> {
+async fn costs(client: Command) -> Vec<i64> {
+    usages(client).await.iter().map(cost).collect()
+}
+
+/// Runs a client to its end; the usages that it prints.
+async fn usages(mut client: Command) -> Vec<Value> {
     let output = tokio::task::spawn_blocking(move || client.output()).await.unwrap().unwrap();
     let (said, error) =
         (String::from_utf8(output.stdout).unwrap(), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{said}\n{error}");
-    said.lines().map(|usage| cost(&serde_json::from_str(usage).unwrap())).collect()
+    said.lines().map(|usage| serde_json::from_str(usage).unwrap()).collect()
 }
 
 #[test]
@@ -98,4 +106,64 @@ async fn javascript_openai_reads_refusals_and_has_five_votes_counted() {
     client.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/openai_refusals.mjs"));
     client.arg(peers());
     refuses_and_votes(client).await;
+}
+
+/// A program of this folder, with what it is started with after its own place.
+fn script_of(mut client: Command, name: &str) -> Command {
+    client.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it").join(name));
+    client
+}
+
+#[tokio::test]
+#[ignore = "needs Python packages: ./test --peers"]
+async fn python_anthropic_calls_tools_and_is_charged_exactly() {
+    let (url, _) = messages::calling().await;
+    let (world, key) = funded(&url).await;
+    let poor = world.key(&Wallet::new(2)).await;
+    let before = world.balance(&key).await;
+    let mut client = script_of(python(), "anthropic_client.py");
+    client.args([world.cloud.url(), &key, &poor]);
+    let told = usages(client).await;
+    assert_eq!(told.len(), 3, "{told:?}");
+    let costs: Vec<i64> = told.iter().map(messages::cost).collect();
+    assert!(costs.iter().all(|cost| *cost > 0), "{told:?}");
+    assert_eq!(before - world.balance(&key).await, costs.iter().sum::<i64>());
+    assert_eq!(world.held(&key).await, 0);
+}
+
+#[tokio::test]
+#[ignore = "needs Python packages: ./test --peers"]
+async fn python_anthropic_hears_thoughts_of_a_server_of_its_own_format() {
+    let (world, key, _) = messages::funded_before_thinking().await;
+    let before = world.balance(&key).await;
+    let mut client = script_of(python(), "anthropic_thoughts.py");
+    client.args([world.cloud.url(), &key]);
+    let told = usages(client).await;
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert_eq!(before - world.balance(&key).await, told.iter().map(messages::cost).sum::<i64>());
+}
+
+#[tokio::test]
+#[ignore = "needs Python packages: ./test --peers"]
+async fn python_openai_calls_tools_in_a_stream() {
+    let (url, _) = messages::calling().await;
+    let (world, key) = funded(&url).await;
+    let before = world.balance(&key).await;
+    let mut client = script_of(python(), "openai_tools.py");
+    client.args([world.cloud.url(), &key]);
+    let charged = costs(client).await;
+    assert_eq!(charged.len(), 2, "{charged:?}");
+    assert_eq!(before - world.balance(&key).await, charged.iter().sum::<i64>());
+}
+
+#[tokio::test]
+#[ignore = "needs npm packages: ./test --peers"]
+async fn javascript_openai_calls_tools_in_a_stream() {
+    let (url, _) = messages::calling().await;
+    let (world, key) = funded(&url).await;
+    let before = world.balance(&key).await;
+    let mut client = script_of(node(), "openai_tools.mjs");
+    client.arg(peers()).args([world.cloud.url(), &key]);
+    let charged = costs(client).await;
+    assert_eq!(before - world.balance(&key).await, charged.iter().sum::<i64>());
 }

@@ -80,9 +80,11 @@ pub(crate) fn token() -> TokenDomain {
 
 /// The configuration of a world's cloud.
 fn configure(home: &tempfile::TempDir, upstream: &str, machines: &str) -> CloudConfig {
+    // One, or a list of several.
+    let name = if upstream.starts_with('[') { "upstreams" } else { "upstream" };
     let config = format!(
         r#"{{"data":"{}","chain":{{"id":{CHAIN},"rpc_url":"http://127.0.0.1:9","asset":"{ASSET}",
-            "pay_to":"{PAYEE}","gas_signer":{{"home":"none"}},"fee_max_wei":2000}},"upstream":{upstream},
+            "pay_to":"{PAYEE}","gas_signer":{{"home":"none"}},"fee_max_wei":2000}},"{name}":{upstream},
             "machines":{{"free_gib_min":0{machines}}},"models":[{{"id":"script","input_microcents_per_million":200000000,
             "output_microcents_per_million":1000000000,"context_window":8192,
             "max_output_tokens":1000,"supports_tools":true}}]}}"#,

@@ -393,6 +393,43 @@ pub struct ModelError {
     pub param: Option<String>,
 }
 
+/// The body of a refusal where clients of Anthropic ask: their form of it, and ours beside it.
+/// Source: <https://docs.anthropic.com/en/api/errors>.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MessagesErrorBody {
+    /// Always `error`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// In the form of Anthropic.
+    pub error: MessagesError,
+    /// For programs that know this cloud.
+    #[serde(default)]
+    pub code: String,
+    /// Numbers, where there are some.
+    #[serde(default)]
+    pub details: ErrorDetails,
+    /// The numbers in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+/// What went wrong, as clients of Anthropic read it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MessagesError {
+    /// The kind, such as `invalid_request_error`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// For people.
+    pub message: String,
+}
+
+/// The reply to `POST /v1/messages/count_tokens`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TokenCountReply {
+    /// How many tokens the prompt may have, by its bytes: an estimate.
+    pub input_tokens: u32,
+}
+
 /// The words of a refusal in either form.
 fn error_words<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     #[derive(Deserialize)]

@@ -27,6 +27,17 @@ pub(super) enum AssemblyError {
     NoReply(String),
 }
 
+impl From<AssemblyError> for String {
+    /// For whoever passes replies on.
+    fn from(error: AssemblyError) -> Self {
+        match error {
+            AssemblyError::Failed(said) => said.text,
+            AssemblyError::NoReply(what) => what,
+            AssemblyError::Cut => "it ended too early".to_owned(),
+        }
+    }
+}
+
 /// What one event, or one whole reply, says.
 #[derive(Debug, PartialEq)]
 pub(super) enum StreamPiece {
@@ -51,11 +62,21 @@ pub(super) struct Assembler {
 
 /// A call that is being written.
 #[derive(Debug)]
-struct CallBuilder {
+pub(super) struct CallBuilder {
     index: u32,
-    id: Option<String>,
-    name: String,
-    arguments: String,
+    pub(super) id: Option<String>,
+    pub(super) name: String,
+    pub(super) arguments: String,
+}
+
+impl CallBuilder {
+    fn call(&self) -> RawCall {
+        RawCall {
+            provider_id: self.id.clone(),
+            tool: self.name.clone(),
+            arguments: self.arguments.clone(),
+        }
+    }
 }
 
 /// A whole reply.
@@ -113,6 +134,21 @@ impl Assembler {
         !self.text.is_empty() || !self.calls.is_empty()
     }
 
+    /// Bytes of text, names and arguments.
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether it ended.
+    pub(super) const fn has_ended(&self) -> bool {
+        self.answered && self.finish.is_some()
+    }
+
+    /// The first call, as far as it is there.
+    pub(super) fn first_call(&self) -> Option<&CallBuilder> {
+        self.calls.first()
+    }
+
     /// The reply.
     pub(super) fn finish(self) -> Result<AssembledReply, AssemblyError> {
         let finish = match self.finish {
@@ -125,12 +161,7 @@ impl Assembler {
             Some(FinishReason::ToolCalls) if self.calls.is_empty() => FinishReason::Stop,
             Some(finish) => finish,
         };
-        let call = |slot: CallBuilder| RawCall {
-            provider_id: slot.id,
-            tool: slot.name,
-            arguments: slot.arguments,
-        };
-        let calls = self.calls.into_iter().map(call).collect();
+        let calls = self.calls.iter().map(CallBuilder::call).collect();
         Ok(AssembledReply { text: self.text, calls, finish, usage: self.usage, model: self.model })
     }
 

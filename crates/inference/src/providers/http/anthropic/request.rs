@@ -200,7 +200,7 @@ const fn block(kind: BlockKind) -> ContentBlock {
 }
 
 /// Arguments as they were written, where they are an object.
-fn input(arguments: String) -> Result<Box<RawValue>, serde_json::Error> {
+pub(super) fn input(arguments: String) -> Result<Box<RawValue>, serde_json::Error> {
     if arguments.trim().is_empty() {
         return to_raw_value(&Map::new());
     }

@@ -8,7 +8,7 @@ use automaton_core::wire::chat::{
     ChatUsage, ChunkCall, ChunkChoice, ChunkDelta, ChunkFunction, FunctionKind,
     PromptTokensDetails,
 };
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use crate::providers::http::assemble::{AssemblyError, StreamPiece};
@@ -42,7 +42,7 @@ enum MessagesEvent {
     },
     MessageDelta {
         delta: StopDelta,
-        #[serde(default)]
+        #[serde(default, deserialize_with = "counted")]
         usage: MessagesUsage,
     },
     MessageStop,
@@ -58,7 +58,7 @@ struct WholeMessage {
     model: String,
     content: Vec<ReplyBlock>,
     stop_reason: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "counted")]
     usage: MessagesUsage,
 }
 
@@ -68,7 +68,7 @@ struct MessageStart {
     id: String,
     #[serde(default)]
     model: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "counted")]
     usage: MessagesUsage,
 }
 
@@ -117,6 +117,12 @@ struct MessagesUsage {
     cache_creation_input_tokens: Option<u32>,
     cache_read_input_tokens: Option<u32>,
     output_tokens: Option<u32>,
+}
+
+/// Counts that cannot be read are none.
+fn counted<'de, D: Deserializer<'de>>(from: D) -> Result<MessagesUsage, D::Error> {
+    let value = Value::deserialize(from)?;
+    Ok(serde_json::from_value(value).unwrap_or_default())
 }
 
 impl MessagesUsage {
@@ -172,12 +178,9 @@ impl MessagesReader {
     /// # Errors
     /// What the server says went wrong, or that it is no reply.
     pub fn chunk(&mut self, data: &str) -> Result<Option<ChatChunk>, String> {
-        match self.piece(data) {
-            Ok(StreamPiece::Chunk(chunk)) => Ok(Some(chunk)),
-            Ok(StreamPiece::Done) => Ok(None),
-            Err(AssemblyError::Failed(said)) => Err(said.text),
-            Err(AssemblyError::NoReply(what)) => Err(what),
-            Err(AssemblyError::Cut) => Err("it ended too early".to_owned()),
+        match self.piece(data).map_err(String::from)? {
+            StreamPiece::Chunk(chunk) => Ok(Some(chunk)),
+            StreamPiece::Done => Ok(None),
         }
     }
 

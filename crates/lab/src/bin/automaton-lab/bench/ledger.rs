@@ -25,8 +25,10 @@ use tokio::time::Instant;
 use super::{BenchRate, LASTS, forget_peak, own};
 
 /// Who gives, and who gets.
-const GIVER: Address = Address::repeat_byte(1);
+pub(super) const GIVER: Address = Address::repeat_byte(1);
 const TAKER: Address = Address::repeat_byte(2);
+/// The giver's API key.
+pub(super) const KEY: &str = "key";
 /// What the giver begins with, in US dollars.
 const USD: u32 = 2500;
 
@@ -72,11 +74,11 @@ pub(super) fn measure(context: &CommandContext) -> Result<BenchRate, CliError> {
 }
 
 /// Makes the giver's key.
-async fn account(db: &Sqlite) -> Result<Hash, CliError> {
+pub(super) async fn account(db: &Sqlite) -> Result<Hash, CliError> {
     let lives = Span::from_secs(60);
     let nonce = "bench".to_owned();
     let token = Hash::of(b"token");
-    let hash = Hash::of(b"key");
+    let hash = Hash::of(KEY.as_bytes());
     db.issue_nonce(nonce.clone(), lives).await?;
     let proof = Hash::of(b"proof");
     let attempt = SignInAttempt { nonce, proof, wallet: GIVER, token, lives, replay: lives };
@@ -87,7 +89,7 @@ async fn account(db: &Sqlite) -> Result<Hash, CliError> {
 }
 
 /// Books a purchase.
-async fn buy(db: &Sqlite, wallet: Address) -> Result<(), CliError> {
+pub(super) async fn buy(db: &Sqlite, wallet: Address) -> Result<(), CliError> {
     let nonce = B256::left_padding_from(wallet.as_slice());
     let value = MicroUsdc::new(u64::from(USD) * 1_000_000);
     let payment = NewIncomingPayment {

@@ -271,7 +271,7 @@ fn gaps(asked: &[&MockRequest]) -> Vec<(u64, u64)> {
         .collect()
 }
 
-fn percentile(values: impl Iterator<Item = u64>, percent: usize) -> Option<u64> {
+pub(super) fn percentile(values: impl Iterator<Item = u64>, percent: usize) -> Option<u64> {
     let mut values: Vec<u64> = values.collect();
     values.sort_unstable();
     values.get(values.len() * percent / 100).copied()

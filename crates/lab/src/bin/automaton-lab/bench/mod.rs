@@ -1,11 +1,12 @@
 //! `bench`: how fast it is on this machine. Of a life tells [`life`], of the injection
-//! guard [`guard`], of decisions [`policy`], of tasks [`work`]; this is `bench money`.
+//! guard [`guard`], of streams [`inference`], of decisions [`policy`], of tasks [`work`]; this is `bench money`.
 //!
 //! Signatures by the real signer, settlements on a dev chain through a cloud,
 //! transfers in the cloud's ledger, and bare loops of the EVM as the yardsticks, each
 //! with the peak of its memory. All of it on homes made for that, which go away.
 
 mod guard;
+mod inference;
 mod ledger;
 mod life;
 mod mock;
@@ -43,6 +44,8 @@ pub(crate) enum BenchCommand {
     Money,
     /// How well the injection guard tells attacks from honest texts, and how fast it is
     Guard(guard::BenchGuardArgs),
+    /// What a cloud adds to the streams of a model, one by one and 500 at once
+    Inference,
     /// Calls that are judged, and recorded, a second
     Policy,
     /// How long a command takes to start and end, beside bubblewrap and none
@@ -104,6 +107,7 @@ pub(crate) fn run(context: &CommandContext, command: &BenchCommand) -> Result<()
         BenchCommand::Run(args) => return life::run(context, args),
         BenchCommand::Work(args) => return work::run(context, args),
         BenchCommand::Guard(args) => return guard::run(context, args),
+        BenchCommand::Inference => return inference::run(context),
         BenchCommand::Policy => return policy::run(context),
         BenchCommand::Sandbox => return sandbox::run(context),
         BenchCommand::Money => {}

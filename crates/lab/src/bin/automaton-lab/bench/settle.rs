@@ -45,10 +45,14 @@ const SLOW: Span = Span::from_secs(540);
 const USD: u32 = 5;
 const PRICE: MicroUsdc = MicroUsdc::new(5_000_000);
 /// The account that pays gas, whose key everybody knows, and the wei that it gets.
-const GAS: Address = address!("f39Fd6e51aad88F6F4ce6aB8827279cffFb92266");
+pub(super) const GAS: Address = address!("f39Fd6e51aad88F6F4ce6aB8827279cffFb92266");
 const GAS_TEXT: &str = include_str!("../../../../../automaton/assets/gas.json");
 const GAS_PASSPHRASE: &str = "dev";
-const GAS_WEI: u64 = u64::MAX;
+pub(super) const GAS_WEI: u64 = u64::MAX;
+
+/// The one model of a cloud, and how many calls of it are taken at once.
+pub(super) const MODEL: &str = "a-model";
+const CALLS_MAX: u32 = 1000;
 
 /// The chain's clock.
 struct SlowClock;
@@ -85,7 +89,7 @@ pub(super) fn measure(context: &CommandContext) -> Result<(BenchRate, BenchRate)
         let chain = Devnet::start(chain).await?;
         chain.fund(GAS, MicroUsdc::ZERO, U256::from(GAS_WEI)).await?;
         chain.fund(payer, NO_CEILING, U256::ZERO).await?;
-        let config = config(&home, &chain.url())?;
+        let config = config(&home, &chain.url(), "http://127.0.0.1:9")?;
         let signer = gas::start(&product()?, &config)?;
         let signer_pid = signer.child.pid();
         let (client, _ended) = gas::join(signer).await?;
@@ -149,7 +153,8 @@ fn queue(payments: Vec<ExactPayload>) -> Result<Queue, CliError> {
     Ok(Arc::new(Mutex::new(queue)))
 }
 
-fn config(home: &Path, rpc: &str) -> Result<CloudConfig, CliError> {
+/// The configuration of a cloud before a model at this place.
+pub(super) fn config(home: &Path, rpc: &str, model: &str) -> Result<CloudConfig, CliError> {
     let failed = |error| CliError::internal("cannot make the gas account of a bench", &error);
     make_directory(home).map_err(failed)?;
     let gas = home.join("gas");
@@ -161,9 +166,11 @@ fn config(home: &Path, rpc: &str) -> Result<CloudConfig, CliError> {
         "chain": { "id": CHAIN_ID, "rpc_url": rpc, "asset": Devnet::usdc(), "pay_to": PAYEE,
             "gas_per_day_wei": i64::MAX,
             "gas_signer": { "home": gas, "passphrase_file": passphrase } },
-        "upstream": { "base_url": "http://127.0.0.1:9/v1" },
-        "models": [{ "id": "none", "input_microcents_per_million": 1,
-            "output_microcents_per_million": 1, "context_window": 1, "max_output_tokens": 1 }],
+        "upstream": { "base_url": format!("{model}/v1") },
+        "call_limits": { "at_once": CALLS_MAX, "at_once_per_key": CALLS_MAX },
+        "models": [{ "id": MODEL, "input_microcents_per_million": 100_000_000,
+            "output_microcents_per_million": 100_000_000, "context_window": 8192,
+            "max_output_tokens": 1024 }],
     });
     Ok(CloudConfig::parse(&config.to_string())?)
 }

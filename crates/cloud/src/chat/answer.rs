@@ -1,0 +1,135 @@
+//! What is heard of an answer, in the format of its client, whatever its upstream speaks.
+
+use std::mem;
+
+use automaton_core::wire::chat::{ChatChunk, ChatResponse, ChunkDelta};
+use automaton_inference::providers::http::ApiFormat;
+use automaton_inference::providers::http::anthropic::MessagesReader;
+use automaton_inference::providers::local::chat::ResponseMeta;
+use bytes::Bytes;
+
+use super::answer_stream::AnswerStream;
+use super::relayed_answer::RelayedAnswer;
+use super::translated_answer::TranslatedAnswer;
+use super::{ChatBody, Recording};
+use crate::billing::price::{BilledTokens, Charge, Metering, TokenBounds};
+
+/// An answer as it comes.
+pub(super) trait Answer: Send {
+    /// Whether anything was passed on.
+    fn is_shown(&self) -> bool;
+
+    /// What the answer is called, and by whom it is.
+    fn meta(&self) -> &ResponseMeta;
+
+    /// The data of an event of a stream; gives whether it was the last.
+    ///
+    /// # Errors
+    /// When it is none, or says that the upstream failed.
+    fn event(&mut self, data: &str) -> Result<bool, String>;
+
+    /// A whole answer.
+    ///
+    /// # Errors
+    /// When it is none, or says that the upstream failed.
+    fn document(&mut self, body: Bytes) -> Result<(), String>;
+
+    /// Whether the answer came to its end.
+    fn is_whole(&self) -> bool;
+
+    /// The tokens that are charged, for a question of so many bytes.
+    fn billed(&self, prompt_bytes: usize) -> (BilledTokens, Metering);
+
+    /// Shows what was held back until the charge.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    fn finish(self: Box<Self>, charge: &Charge) -> Result<(), String>;
+}
+
+/// An answer to this question, by an upstream that speaks so.
+pub(super) fn answer<'a>(
+    recording: &'a Recording,
+    chat: &ChatBody,
+    from: ApiFormat,
+    (bounds, meta): (TokenBounds, ResponseMeta),
+) -> Box<dyn Answer + 'a> {
+    let plain = |meta| AnswerStream::new(recording, chat.wants_usage, bounds, meta);
+    match (chat.format, from) {
+        (ApiFormat::ChatCompletions, ApiFormat::ChatCompletions) => Box::new(plain(meta)),
+        (ApiFormat::ChatCompletions, ApiFormat::AnthropicMessages) => {
+            Box::new(ChatOfMessages { answer: plain(meta), reader: MessagesReader::default() })
+        }
+        (ApiFormat::AnthropicMessages, ApiFormat::ChatCompletions) => {
+            Box::new(TranslatedAnswer::new(recording, chat.stream, bounds, meta))
+        }
+        (ApiFormat::AnthropicMessages, ApiFormat::AnthropicMessages) => {
+            Box::new(RelayedAnswer::new(recording, chat.stream, bounds, meta))
+        }
+    }
+}
+
+/// Anthropic's format, heard for who asked in chat completions.
+struct ChatOfMessages<'a> {
+    answer: AnswerStream<'a>,
+    reader: MessagesReader,
+}
+
+impl Answer for ChatOfMessages<'_> {
+    fn is_shown(&self) -> bool {
+        self.answer.is_shown()
+    }
+
+    fn meta(&self) -> &ResponseMeta {
+        self.answer.meta()
+    }
+
+    fn event(&mut self, data: &str) -> Result<bool, String> {
+        let Some(chunk) = self.reader.chunk(data)? else { return Ok(true) };
+        pass_on(&mut self.answer, chunk)
+    }
+
+    fn document(&mut self, body: Bytes) -> Result<(), String> {
+        let reply = MessagesReader::document(&String::from_utf8_lossy(&body))?;
+        let reply = ChatResponse { created: self.meta().created, ..reply };
+        let body = serde_json::to_vec(&reply).map_err(|error| error.to_string())?;
+        self.answer.document(body.into())
+    }
+
+    fn is_whole(&self) -> bool {
+        self.answer.is_whole()
+    }
+
+    fn billed(&self, prompt_bytes: usize) -> (BilledTokens, Metering) {
+        self.answer.billed(prompt_bytes)
+    }
+
+    fn finish(self: Box<Self>, charge: &Charge) -> Result<(), String> {
+        Box::new(self.answer).finish(charge)
+    }
+}
+
+/// Passes a piece on that was another format's; its count of tokens is a piece of its own.
+fn pass_on(answer: &mut AnswerStream<'_>, mut chunk: ChatChunk) -> Result<bool, String> {
+    let usage = mem::take(&mut chunk.usage);
+    let is_news = |it: &ChatChunk| {
+        let of = it.choices.iter();
+        of.clone().any(|it| it.delta != ChunkDelta::default() || it.finish_reason.is_some())
+    };
+    let ResponseMeta { id, model, created } = answer.meta().clone();
+    let whole = ChatChunk {
+        id,
+        object: "chat.completion.chunk".to_owned(),
+        created,
+        model: model.to_string(),
+        ..ChatChunk::default()
+    };
+    let pieces = [
+        is_news(&chunk).then(|| ChatChunk { choices: chunk.choices, ..whole.clone() }),
+        usage.is_some().then_some(ChatChunk { usage, ..whole }),
+    ];
+    for piece in pieces.into_iter().flatten() {
+        answer.event(&serde_json::to_string(&piece).map_err(|error| error.to_string())?)?;
+    }
+    Ok(false)
+}

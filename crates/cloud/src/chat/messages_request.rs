@@ -1,0 +1,206 @@
+//! Pure: what of a request in Anthropic's format concerns the bill.
+//!
+//! What Anthropic sells beside tokens, as searches and containers, and what makes tokens dearer, is
+//! refused by name: it has no price here. Must never let through what is not known to be free.
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::request::{RequestFields, field};
+use crate::error::ApiError;
+
+/// Fields that change neither what a token costs nor what of the operator's can be reached.
+const SOLD: [&str; 18] = [
+    "cache_control",
+    "context_management",
+    "max_tokens",
+    "messages",
+    "metadata",
+    "model",
+    "output_config",
+    "output_format",
+    "service_tier",
+    "stop_sequences",
+    "stream",
+    "system",
+    "temperature",
+    "thinking",
+    "tool_choice",
+    "tools",
+    "top_k",
+    "top_p",
+];
+
+/// What kinds of tools begin with that a client runs itself.
+const CLIENT_TOOLS: [&str; 4] = ["bash_", "computer_", "memory_", "text_editor_"];
+
+/// What names begin with that a client may ask for in `anthropic-beta`: they change the format or the
+/// cache, and neither the price nor what of the operator's can be reached.
+const BETAS: [&str; 12] = [
+    "adaptive-thinking-",
+    "claude-code-",
+    "computer-use-",
+    "context-management-",
+    "effort-",
+    "extended-cache-ttl-",
+    "fine-grained-tool-streaming-",
+    "interleaved-thinking-",
+    "output-128k-",
+    "prompt-caching-",
+    "structured-outputs-",
+    "token-efficient-tools-",
+];
+
+/// The most tokens that one picture is counted as.
+const IMAGE_TOKENS: u32 = 4_800;
+
+/// The tokens of a prompt that the bytes of its request do not bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PromptExtra {
+    /// So many.
+    Tokens(u32),
+    /// As many as the window holds.
+    Unbounded,
+}
+
+#[derive(Deserialize)]
+struct ToolShape {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct TurnShape {
+    content: ContentShape,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum ContentShape {
+    Blocks(Vec<BlockShape>),
+    Whole(#[expect(dead_code, reason = "that it is a text is all that matters")] String),
+    /// As results of what Anthropic runs have.
+    Other(IgnoredAny),
+}
+
+#[derive(Deserialize)]
+struct BlockShape {
+    #[serde(rename = "type")]
+    kind: String,
+    content: Option<ContentShape>,
+}
+
+/// Refuses what is not sold, and tells how large the prompt may be.
+///
+/// # Errors
+/// What the client is told.
+pub(super) fn check(fields: &RequestFields) -> Result<PromptExtra, ApiError> {
+    let unsold =
+        fields.iter().find(|(name, value)| value.get() != "null" && !SOLD.contains(&name.as_str()));
+    if let Some((name, _)) = unsold {
+        let what = format!("the field {name} is not sold here: leave it out");
+        return Err(ApiError::wrong_field(what, Some(name)));
+    }
+    for tool in field::<Vec<ToolShape>>(fields, "tools")?.unwrap_or_default() {
+        let kind = tool.kind.unwrap_or_default();
+        let is_clients = CLIENT_TOOLS.iter().any(|begin| kind.starts_with(begin));
+        if !(kind.is_empty() || kind == "custom" || is_clients) {
+            let what = format!("the tool of the type '{kind}' is not sold here: leave it out");
+            return Err(ApiError::wrong_field(what, Some("tools")));
+        }
+    }
+    let turns: Vec<TurnShape> = field(fields, "messages")?.unwrap_or_default();
+    let contents = turns.iter().map(|turn| &turn.content);
+    Ok(contents.fold(PromptExtra::Tokens(0), |so_far, content| so_far.plus(extra(content))))
+}
+
+/// The betas of a header that are passed on.
+pub(crate) fn betas<'a>(headers: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let names = headers.flat_map(|value| value.split(',')).map(str::trim);
+    let known = |name: &&str| BETAS.iter().any(|begin| name.starts_with(begin));
+    names.filter(known).map(str::to_owned).collect()
+}
+
+fn extra(content: &ContentShape) -> PromptExtra {
+    let blocks = match content {
+        ContentShape::Whole(_) => return PromptExtra::Tokens(0),
+        ContentShape::Other(_) => return PromptExtra::Unbounded,
+        ContentShape::Blocks(blocks) => blocks,
+    };
+    let of = |block: &BlockShape| match block.kind.as_str() {
+        "image" => PromptExtra::Tokens(IMAGE_TOKENS),
+        "text" | "tool_use" | "thinking" | "redacted_thinking" => PromptExtra::Tokens(0),
+        "tool_result" => block.content.as_ref().map_or(PromptExtra::Tokens(0), extra),
+        _ => PromptExtra::Unbounded,
+    };
+    blocks.iter().fold(PromptExtra::Tokens(0), |so_far, block| so_far.plus(of(block)))
+}
+
+impl PromptExtra {
+    const fn plus(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Tokens(one), Self::Tokens(two)) => Self::Tokens(one.saturating_add(two)),
+            _ => Self::Unbounded,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use automaton_inference::providers::http::ApiFormat;
+
+    use super::*;
+    use crate::chat::ChatBody;
+
+    fn extra_of(messages: &str) -> PromptExtra {
+        let body = format!(r#"{{"messages":{messages}}}"#);
+        check(&serde_json::from_str(&body).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn pictures_and_documents_are_larger_than_their_bytes() {
+        let picture = r#"{"type":"image","source":{"type":"url","url":"u"}}"#;
+        let text = r#"{"type":"text","text":"t"}"#;
+        let result = format!(r#"{{"type":"tool_result","content":[{picture},{picture}]}}"#);
+        let document = r#"{"type":"document","source":{}}"#;
+        let turn = |blocks: &str| format!(r#"[{{"role":"user","content":{blocks}}}]"#);
+        let tokens = |pictures: u32| PromptExtra::Tokens(pictures * IMAGE_TOKENS);
+        assert_eq!(extra_of(&turn(r#""text""#)), tokens(0));
+        assert_eq!(extra_of(&turn(&format!("[{text},{picture}]"))), tokens(1));
+        assert_eq!(extra_of(&turn(&format!("[{picture},{result}]"))), tokens(3));
+        assert_eq!(extra_of(&turn(&format!("[{picture},{document}]"))), PromptExtra::Unbounded);
+        assert_eq!(extra_of(&turn("{}")), PromptExtra::Unbounded);
+    }
+
+    #[test]
+    fn what_has_no_price_is_refused_by_name() {
+        let asked = |more: &str| {
+            let body = format!(r#"{{"model":"a","max_tokens":5,"messages":[],{more}}}"#);
+            ChatBody::parse(ApiFormat::AnthropicMessages, body.as_bytes())
+        };
+        for good in [
+            r#""tools":[{"name":"a"},{"type":"custom","name":"b"},{"type":"bash_20250124"}]"#,
+            r#""speed":null"#,
+            r#""tools":null"#,
+        ] {
+            assert!(asked(good).is_ok(), "{good}");
+        }
+        for (bad, named) in [
+            (r#""tools":[{"type":"web_search_20250305","name":"s"}]"#, "web_search"),
+            (r#""tools":[{"type":"code_execution_20250522","name":"s"}]"#, "code_execution"),
+            (r#""mcp_servers":[]"#, "mcp_servers"),
+            (r#""speed":"fast""#, "speed"),
+            (r#""what_is_new":1"#, "what_is_new"),
+        ] {
+            let refusal = asked(bad).err().map(|error| error.body.error);
+            let refusal = refusal.unwrap_or_default();
+            assert!(refusal.contains(named), "{bad}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn a_beta_is_passed_on_where_it_costs_nothing() {
+        let told = ["interleaved-thinking-2025-05-14, context-1m-2025-08-07", "fast-mode-2026"];
+        assert_eq!(betas(told.into_iter()), ["interleaved-thinking-2025-05-14"]);
+    }
+}

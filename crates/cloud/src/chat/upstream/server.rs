@@ -1,0 +1,242 @@
+//! A server over HTTP as an upstream, in whatever format it speaks.
+//!
+//! Must never send a key anywhere but to the configured URL, nor tell one to a client.
+
+use std::time::Duration;
+
+use automaton_core::secret::Secret;
+use automaton_core::time::Span;
+use automaton_core::wire::cloud::{
+    CONTEXT_LENGTH_EXCEEDED, MODEL_NOT_FOUND, TOOLS_UNSUPPORTED, UPSTREAM_KEY,
+};
+use automaton_inference::InferenceError;
+use automaton_inference::providers::http::probe::nearest;
+use automaton_inference::providers::http::{ApiAuth, ApiFormat, refusal};
+use automaton_net::sse::Events;
+use automaton_net::{
+    Deadlines, Header, HttpClient, HttpMethod, HttpRequest, HttpResponse, Url, redact,
+};
+use axum::http::StatusCode;
+use serde::Deserialize;
+
+use super::health::{HealthVerdict, KeyRing};
+use super::{FailureKind, REFUSED, UpstreamFailure, UpstreamTry, broken, unreadable};
+use crate::chat::answer::Answer;
+use crate::chat::request::RequestAddress;
+use crate::config::TokenLimitName;
+use crate::error::{ApiError, RefusedField};
+
+/// How long a server may think and answer in all.
+const TOTAL: Duration = Duration::from_secs(900);
+/// The largest answer, in bytes.
+const ANSWER_BYTES_MAX: u64 = 8 << 20;
+/// How much of a server's own words is passed on.
+const SAID_MAX: usize = 500;
+
+/// The longest that a client is asked to wait, in seconds.
+const WAIT_MAX: u64 = 3600;
+
+/// A server.
+pub(crate) struct UpstreamServer {
+    pub(crate) client: HttpClient,
+    /// The format that it speaks.
+    pub(crate) format: ApiFormat,
+    /// Where completions are asked for.
+    pub(crate) url: Url,
+    pub(crate) keys: KeyRing,
+    pub(crate) limit_name: TokenLimitName,
+    /// How long it may be silent.
+    pub(crate) idle: Duration,
+}
+
+/// A refusal in the format's own form, as far as it is passed on beside its words.
+#[derive(Default, Deserialize)]
+struct UpstreamRefusal {
+    error: RefusedField,
+}
+
+impl UpstreamServer {
+    /// Has a question answered, with each of the keys until one is accepted.
+    pub(super) async fn answer(
+        &self,
+        asked: &UpstreamTry<'_>,
+        answer: &mut dyn Answer,
+    ) -> Result<(), UpstreamFailure> {
+        let to = RequestAddress { format: self.format, id: asked.id, limit_name: self.limit_name };
+        let body = asked.chat.for_upstream(asked.model, to).map_err(UpstreamFailure::unfit)?;
+        let mut response = self.ask(body, asked).await?;
+        if !asked.chat.stream {
+            let body = response.body.whole().await.map_err(|error| broken(asked, &error))?;
+            return answer.document(body.into()).map_err(|what| self.unreadable(asked, &what));
+        }
+        // Nobody could read it, and it would be charged.
+        if response.media_type().as_deref() == Some("application/json") {
+            (asked.report)(format!("{} does not stream, though it was asked to", asked.name));
+            let told = ApiError::new(StatusCode::BAD_GATEWAY, REFUSED, "the model cannot stream");
+            return Err(UpstreamFailure::unfit(told));
+        }
+        let mut events = Events::default();
+        while let Some(chunk) =
+            response.body.chunk().await.map_err(|error| broken(asked, &error))?
+        {
+            for event in events.push(&chunk).map_err(|error| broken(asked, &error))? {
+                if answer.event(&event.data).map_err(|what| self.unreadable(asked, &what))? {
+                    return Ok(());
+                }
+            }
+        }
+        match self.format {
+            // Some servers just end.
+            ApiFormat::ChatCompletions => Ok(()),
+            ApiFormat::AnthropicMessages => Err(unreadable(asked, "the answer ended too early")),
+        }
+    }
+
+    /// What came back is no reply, or says that it failed.
+    fn unreadable(&self, asked: &UpstreamTry<'_>, what: &str) -> UpstreamFailure {
+        unreadable(asked, &redact::text(what, &self.keys.all(), SAID_MAX))
+    }
+
+    /// How the server is told who asks.
+    fn auth(&self, key: Option<&Secret>) -> ApiAuth {
+        ApiAuth::usual(self.format, key.cloned())
+    }
+
+    /// Asks with the key to use, and with the next where that one is refused.
+    async fn ask(
+        &self,
+        body: Vec<u8>,
+        asked: &UpstreamTry<'_>,
+    ) -> Result<HttpResponse, UpstreamFailure> {
+        let mut tries = self.keys.tries();
+        loop {
+            let key = self.keys.choose(asked.clock.now());
+            let failure = match self.send(body.clone(), key.map(|(_, key)| key), asked).await {
+                Ok(response) => {
+                    key.into_iter().for_each(|(place, _)| self.keys.works(place));
+                    return Ok(response);
+                }
+                Err(failure) => failure,
+            };
+            let refused = match failure.kind {
+                FailureKind::Verdict(it @ (HealthVerdict::Key | HealthVerdict::Busy(_))) => it,
+                _ => return Err(failure),
+            };
+            let now = asked.clock.now();
+            key.into_iter().for_each(|(place, _)| self.keys.refused(place, refused, now));
+            tries -= 1;
+            if tries == 0 || !self.keys.has_ready(now) {
+                return Err(failure);
+            }
+        }
+    }
+
+    async fn send(
+        &self,
+        body: Vec<u8>,
+        key: Option<&Secret>,
+        asked: &UpstreamTry<'_>,
+    ) -> Result<HttpResponse, UpstreamFailure> {
+        let mut request = HttpRequest::new(HttpMethod::Post, self.url.clone());
+        request.body = body;
+        request.headers.push(Header::Open("content-type", "application/json".to_owned()));
+        request.headers.extend(self.auth(key).headers());
+        if self.format == ApiFormat::AnthropicMessages && !asked.chat.betas.is_empty() {
+            request.headers.push(Header::Open("anthropic-beta", asked.chat.betas.join(",")));
+        }
+        request.deadlines = Deadlines { idle: self.idle, total: TOTAL.max(self.idle) };
+        request.body_bytes_max = ANSWER_BYTES_MAX;
+        let response = self.client.request(request).await;
+        let response = response.map_err(|error| broken(asked, &error))?;
+        match response.status {
+            200..300 => Ok(response),
+            _ => Err(self.refused(response, key, asked).await),
+        }
+    }
+
+    /// The server refused. Its words are cleaned of our keys. What the client can mend is
+    /// told to it, and that our key is wrong, which asking again will not mend; the rest is
+    /// the operator's.
+    async fn refused(
+        &self,
+        response: HttpResponse,
+        key: Option<&Secret>,
+        asked: &UpstreamTry<'_>,
+    ) -> UpstreamFailure {
+        let status = response.status;
+        let wait = response.header("retry-after").and_then(|text| text.trim().parse::<u64>().ok());
+        let body = response.body.whole().await.unwrap_or_default();
+        let keys = self.keys.all();
+        let clean = |text: &str| redact::text(text, &keys, SAID_MAX);
+        let said = clean(&String::from_utf8_lossy(&body));
+        (asked.report)(format!("{} refused with status {status}: {said}", asked.name));
+        let refused = |status, code, text: String| ApiError::new(status, code, text);
+        let mendable = |code, text: &str| mendable(&body, code, &clean, text);
+        let rest =
+            wait.map(|seconds| Span::from_secs(i64::try_from(seconds).unwrap_or(i64::MAX / 1000)));
+        let again_after = wait.map(|seconds| seconds.min(WAIT_MAX));
+        let busy =
+            |told| UpstreamFailure::of(HealthVerdict::Busy(rest), ApiError { again_after, ..told });
+        match refusal("the upstream", asked.id, status, &body) {
+            InferenceError::Unauthorised { .. } => {
+                let what =
+                    format!("the model's server does not accept this cloud's key ({status})");
+                let told = refused(StatusCode::BAD_GATEWAY, UPSTREAM_KEY, what);
+                UpstreamFailure::of(HealthVerdict::Key, told)
+            }
+            InferenceError::NoModel { text, .. } => {
+                let said = clean(&text);
+                let model = asked.id;
+                let auth = self.auth(key);
+                let listed = nearest(&self.client, &self.url, &auth, model).await;
+                let what = match listed.as_slice() {
+                    [] => format!("the server behind this cloud has no model '{model}': {said}"),
+                    listed => format!(
+                        "the server behind this cloud has no model '{model}'; it has: {}",
+                        listed.join(", ")
+                    ),
+                };
+                UpstreamFailure::unfit(refused(StatusCode::NOT_FOUND, MODEL_NOT_FOUND, what))
+            }
+            InferenceError::NoTools { text, .. } => mendable(TOOLS_UNSUPPORTED, &text),
+            InferenceError::TooLong { text, .. } => mendable(CONTEXT_LENGTH_EXCEEDED, &text),
+            InferenceError::Status { status: 400 | 422, text, .. } => mendable(REFUSED, &text),
+            InferenceError::Status { status: 429, .. } => {
+                let what = "the model is busy".to_owned();
+                busy(refused(StatusCode::TOO_MANY_REQUESTS, REFUSED, what))
+            }
+            InferenceError::Status { status: 503, .. } if wait.is_some() => {
+                busy(ApiError::unavailable("the model is busy"))
+            }
+            other => {
+                let verdict = match other {
+                    // The operator's account there is empty.
+                    InferenceError::NoCredits { .. } => HealthVerdict::Key,
+                    _ => HealthVerdict::Failed,
+                };
+                let what = "the model cannot be used now".to_owned();
+                UpstreamFailure::of(verdict, refused(StatusCode::BAD_GATEWAY, REFUSED, what))
+            }
+        }
+    }
+}
+
+/// What the client can mend is told in the server's words alone, out of whatever they were wrapped
+/// in, and with the field that they are about.
+fn mendable(
+    body: &[u8],
+    code: &str,
+    clean: &dyn Fn(&str) -> String,
+    text: &str,
+) -> UpstreamFailure {
+    // silent-ok: most servers name no field.
+    let told: Option<UpstreamRefusal> = serde_json::from_slice(body).ok();
+    let RefusedField { param, code: theirs } = told.unwrap_or_default().error;
+    let theirs = theirs.filter(|_| code == REFUSED);
+    let field =
+        RefusedField { param: param.as_deref().map(clean), code: theirs.as_deref().map(clean) };
+    UpstreamFailure::mendable(ApiError {
+        field: Box::new(field),
+        ..ApiError::new(StatusCode::BAD_REQUEST, code, clean(text))
+    })
+}

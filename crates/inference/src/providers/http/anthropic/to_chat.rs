@@ -1,0 +1,347 @@
+//! Pure: a request of Anthropic's format, written by anybody, as one of chat completions.
+//!
+//! What the other format cannot say, as a document or a tool that Anthropic itself runs, is refused
+//! by name. Thoughts of earlier answers are left out, since only their own model can read them, and
+//! so is what only tunes a sampler or a cache.
+
+use automaton_core::wire::chat::{
+    CalledFunction, ChatCall, ChatFunction, ChatTool, FunctionKind, NamedTools, ToolChoice,
+    ToolMode, ToolReference,
+};
+use serde::de::{Error as _, IgnoredAny};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+use serde_json::{Number, Value, json};
+
+/// A request cannot be put to a model behind chat completions; the sentence is for who sent it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what}")]
+pub struct UntranslatableMessages {
+    /// What is wrong with it.
+    what: String,
+}
+
+#[derive(Deserialize)]
+struct ForeignRequest {
+    model: String,
+    messages: Vec<ForeignTurn>,
+    system: Option<TurnContent>,
+    max_tokens: u32,
+    #[serde(default)]
+    tools: Vec<ForeignTool>,
+    tool_choice: Option<ForeignToolChoice>,
+    stop_sequences: Option<Vec<String>>,
+    #[serde(default)]
+    stream: bool,
+    temperature: Option<Number>,
+    top_p: Option<Number>,
+    output_format: Option<IgnoredAny>,
+    output_config: Option<OutputConfig>,
+}
+
+/// The same under its newer name.
+#[derive(Deserialize)]
+struct OutputConfig {
+    format: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct ForeignTurn {
+    role: TurnRole,
+    content: TurnContent,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum TurnRole {
+    User,
+    Assistant,
+}
+
+/// What one side says: a text, or blocks.
+enum TurnContent {
+    Whole(String),
+    Blocks(Vec<TurnBlock>),
+}
+
+/// A block of any kind. Its input is kept as it was written.
+#[derive(Deserialize)]
+struct TurnBlock {
+    #[serde(rename = "type")]
+    kind: String,
+    text: Option<String>,
+    source: Option<ImageSource>,
+    id: Option<String>,
+    name: Option<String>,
+    input: Option<Box<RawValue>>,
+    tool_use_id: Option<String>,
+    content: Option<TurnContent>,
+    #[serde(default)]
+    is_error: bool,
+}
+
+impl<'de> Deserialize<'de> for TurnContent {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(from)?;
+        let read = match raw.get().starts_with('"') {
+            true => serde_json::from_str(raw.get()).map(Self::Whole),
+            false => serde_json::from_str(raw.get()).map(Self::Blocks),
+        };
+        read.map_err(D::Error::custom)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ImageSource {
+    Base64 {
+        media_type: String,
+        data: String,
+    },
+    Url {
+        url: String,
+    },
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Deserialize)]
+struct ForeignTool {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    name: String,
+    #[serde(default)]
+    description: String,
+    #[serde(default)]
+    input_schema: Value,
+}
+
+#[derive(Deserialize)]
+struct ForeignToolChoice {
+    #[serde(flatten)]
+    kind: ChoiceKind,
+    #[serde(default)]
+    disable_parallel_tool_use: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ChoiceKind {
+    Auto,
+    Any,
+    Tool { name: String },
+    None,
+}
+
+/// The body in the format of chat completions, for a model that sees pictures or does not. The
+/// limit of tokens must be there.
+///
+/// # Errors
+/// [`UntranslatableMessages`] when it is no request, or asks for what the format does not have.
+pub fn chat_from_messages(
+    body: &[u8],
+    sees_images: bool,
+) -> Result<Vec<u8>, UntranslatableMessages> {
+    let unread = |error: serde_json::Error| bad(format!("the body cannot be read: {error}"));
+    let asked: ForeignRequest = serde_json::from_slice(body).map_err(unread)?;
+    let format = asked.output_config.and_then(|config| config.format).or(asked.output_format);
+    if format.is_some() {
+        return Err(bad("this model answers in text: output_format is not to be had"));
+    }
+    let mut messages = Vec::new();
+    if let Some(system) = asked.system {
+        let (text, _) = parts(system, "system", false)?;
+        messages.extend((!text.is_empty()).then(|| said("system", &text)));
+    }
+    for turn in asked.messages {
+        match turn.role {
+            TurnRole::User => user(turn.content, sees_images, &mut messages)?,
+            TurnRole::Assistant => messages.extend(assistant(turn.content)?),
+        }
+    }
+    let tools = asked.tools.into_iter().map(tool).collect::<Result<Vec<_>, _>>()?;
+    let choice = asked.tool_choice.filter(|_| !tools.is_empty());
+    let one = choice.as_ref().is_some_and(|choice| choice.disable_parallel_tool_use);
+    let mut body = json!({
+        "model": asked.model, "messages": messages, "max_tokens": asked.max_tokens,
+        "stream": asked.stream,
+    });
+    let fields = [
+        ("tools", (!tools.is_empty()).then(|| json!(tools))),
+        ("tool_choice", choice.map(|choice| json!(chosen(choice.kind)))),
+        ("parallel_tool_calls", one.then(|| json!(false))),
+        ("stop", asked.stop_sequences.filter(|it| !it.is_empty()).map(|it| json!(it))),
+        ("temperature", asked.temperature.map(Value::Number)),
+        ("top_p", asked.top_p.map(Value::Number)),
+    ];
+    for (name, value) in fields {
+        if let Some(value) = value {
+            body[name] = value;
+        }
+    }
+    serde_json::to_vec(&body).map_err(unread)
+}
+
+fn bad(what: impl Into<String>) -> UntranslatableMessages {
+    UntranslatableMessages { what: what.into() }
+}
+
+fn said(role: &str, text: &str) -> Value {
+    json!({ "role": role, "content": text })
+}
+
+fn text_part(text: &str) -> Value {
+    json!({ "type": "text", "text": text })
+}
+
+/// The text and the pictures of what stands at a place that has nothing else.
+fn parts(
+    content: TurnContent,
+    place: &str,
+    sees_images: bool,
+) -> Result<(String, Vec<Value>), UntranslatableMessages> {
+    let blocks = match content {
+        TurnContent::Whole(text) => return Ok((text, Vec::new())),
+        TurnContent::Blocks(blocks) => blocks,
+    };
+    let (mut texts, mut images) = (Vec::new(), Vec::new());
+    for block in blocks {
+        match block.kind.as_str() {
+            "text" => texts.push(block.text.unwrap_or_default()),
+            "image" => images.push(image(block.source, sees_images)?),
+            kind => return Err(unknown(kind, place)),
+        }
+    }
+    Ok((texts.join("\n"), images))
+}
+
+fn unknown(kind: &str, place: &str) -> UntranslatableMessages {
+    bad(format!("this model cannot be told the block '{kind}' of {place}: leave it out"))
+}
+
+/// What a user says: results of calls first, each a message of its own.
+fn user(
+    content: TurnContent,
+    sees_images: bool,
+    messages: &mut Vec<Value>,
+) -> Result<(), UntranslatableMessages> {
+    let blocks = match content {
+        TurnContent::Whole(text) => {
+            messages.push(said("user", &text));
+            return Ok(());
+        }
+        TurnContent::Blocks(blocks) => blocks,
+    };
+    let (mut texts, mut rest, mut is_text) = (Vec::new(), Vec::new(), true);
+    for block in blocks {
+        match block.kind.as_str() {
+            "tool_result" => {
+                let content = block.content.unwrap_or(TurnContent::Whole(String::new()));
+                let (text, images) = parts(content, "a tool_result", sees_images)?;
+                // The other format has no mark for it.
+                let text = if block.is_error { format!("Error: {text}") } else { text };
+                let mut message = said("tool", &text);
+                message["tool_call_id"] = named(block.tool_use_id, "tool_use_id")?.into();
+                messages.push(message);
+                is_text &= images.is_empty();
+                rest.extend(images);
+            }
+            "text" => {
+                let text = block.text.unwrap_or_default();
+                rest.push(text_part(&text));
+                texts.push(text);
+            }
+            "image" => {
+                is_text = false;
+                rest.push(image(block.source, sees_images)?);
+            }
+            kind => return Err(unknown(kind, "a user's message")),
+        }
+    }
+    // Many servers read one text alone.
+    let content = if is_text { json!(texts.join("\n")) } else { json!(rest) };
+    if !rest.is_empty() {
+        messages.push(json!({ "role": "user", "content": content }));
+    }
+    Ok(())
+}
+
+/// What the model said and called; nothing where that was thoughts alone.
+fn assistant(content: TurnContent) -> Result<Option<Value>, UntranslatableMessages> {
+    let blocks = match content {
+        TurnContent::Whole(text) => return Ok(Some(said("assistant", &text))),
+        TurnContent::Blocks(blocks) => blocks,
+    };
+    let (mut texts, mut calls) = (Vec::new(), Vec::new());
+    for block in blocks {
+        match block.kind.as_str() {
+            "text" => texts.push(block.text.unwrap_or_default()),
+            "tool_use" => {
+                let arguments = block.input.map_or("{}".to_owned(), |it| it.get().to_owned());
+                calls.push(ChatCall {
+                    id: named(block.id, "id")?,
+                    kind: FunctionKind::Function,
+                    function: CalledFunction { name: named(block.name, "name")?, arguments },
+                });
+            }
+            "thinking" | "redacted_thinking" => {}
+            kind => return Err(unknown(kind, "an assistant's message")),
+        }
+    }
+    if texts.is_empty() && calls.is_empty() {
+        return Ok(None);
+    }
+    let mut message = json!({ "role": "assistant", "content": null });
+    if !texts.is_empty() {
+        message["content"] = texts.join("\n").into();
+    }
+    if !calls.is_empty() {
+        message["tool_calls"] = json!(calls);
+    }
+    Ok(Some(message))
+}
+
+fn named(value: Option<String>, field: &str) -> Result<String, UntranslatableMessages> {
+    value.ok_or_else(|| bad(format!("a block of a message has no {field}")))
+}
+
+fn image(source: Option<ImageSource>, sees_images: bool) -> Result<Value, UntranslatableMessages> {
+    if !sees_images {
+        return Err(bad("this model sees no pictures: leave the image blocks out"));
+    }
+    let url = match source {
+        Some(ImageSource::Base64 { media_type, data }) => {
+            format!("data:{media_type};base64,{data}")
+        }
+        Some(ImageSource::Url { url }) => url,
+        Some(ImageSource::Other) | None => {
+            return Err(bad("the source of an image must be base64 or a url"));
+        }
+    };
+    Ok(json!({ "type": "image_url", "image_url": { "url": url } }))
+}
+
+fn tool(tool: ForeignTool) -> Result<ChatTool, UntranslatableMessages> {
+    let ForeignTool { kind, name, description, input_schema } = tool;
+    match kind.as_deref() {
+        None | Some("custom") => Ok(ChatTool {
+            kind: FunctionKind::Function,
+            function: ChatFunction { name, description, parameters: input_schema },
+        }),
+        Some(kind) => Err(bad(format!(
+            "the tool '{name}' is of the type '{kind}', which this model does not know; describe \
+             it by name, description and input_schema"
+        ))),
+    }
+}
+
+fn chosen(choice: ChoiceKind) -> ToolChoice {
+    match choice {
+        ChoiceKind::Auto => ToolChoice::Mode(ToolMode::Auto),
+        ChoiceKind::Any => ToolChoice::Mode(ToolMode::Required),
+        ChoiceKind::None => ToolChoice::Mode(ToolMode::None),
+        ChoiceKind::Tool { name } => {
+            ToolChoice::Named(NamedTools::Function { function: ToolReference { name } })
+        }
+    }
+}
