@@ -389,13 +389,14 @@ async fn upstream(
     match config {
         UpstreamConfig::Server(server) => {
             let url = server.format.url(server.base_url.url().as_str())?;
-            Ok(Upstream::Server(UpstreamServer {
+            Ok(Upstream::Server(Box::new(UpstreamServer {
                 client: client(&server.base_url)?,
                 format: server.format,
+                anthropic_version: server.anthropic_version.clone(),
                 url,
                 key: server.key_file.as_deref().map(config::secret).transpose()?,
                 limit_name: server.token_limit_name,
-            }))
+            })))
         }
         UpstreamConfig::Local(files) => {
             let launcher = launcher

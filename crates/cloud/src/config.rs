@@ -260,6 +260,8 @@ pub struct ServerConfig {
     pub base_url: HttpUrl,
     /// The format that it speaks.
     pub format: ApiFormat,
+    /// The version of Anthropic's format that it is asked in; the usual one by default.
+    pub anthropic_version: Option<String>,
     /// A file with its key.
     pub key_file: Option<PathBuf>,
     /// What it calls the limit of tokens.
@@ -273,6 +275,7 @@ struct UpstreamFile {
     base_url: Option<HttpUrl>,
     #[serde(default)]
     format: ApiFormat,
+    anthropic_version: Option<String>,
     key_file: Option<PathBuf>,
     token_limit_name: Option<TokenLimitName>,
     local: Option<LocalModelFiles>,
@@ -282,11 +285,18 @@ impl TryFrom<UpstreamFile> for UpstreamConfig {
     type Error = &'static str;
 
     fn try_from(file: UpstreamFile) -> Result<Self, &'static str> {
-        let UpstreamFile { base_url, format, key_file, token_limit_name, local } = file;
+        let UpstreamFile { base_url, format, anthropic_version, key_file, token_limit_name, local } =
+            file;
         match (base_url, local) {
             (Some(base_url), None) => {
                 let token_limit_name = token_limit_name.unwrap_or_default();
-                Ok(Self::Server(ServerConfig { base_url, format, key_file, token_limit_name }))
+                Ok(Self::Server(ServerConfig {
+                    base_url,
+                    format,
+                    anthropic_version,
+                    key_file,
+                    token_limit_name,
+                }))
             }
             (None, Some(local)) if key_file.is_none() && token_limit_name.is_none() => {
                 Ok(Self::Local(local))

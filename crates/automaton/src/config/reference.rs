@@ -177,7 +177,7 @@ pub(crate) struct ModelStrategy {
     pub(super) per_call_ceiling_cents: Cents,
     /// Whether another model may stand in.
     pub(super) enable_model_fallback: bool,
-    /// The version of the protocol that is asked for.
+    /// The version of Anthropic's format that is asked for.
     pub(super) anthropic_api_version: String,
 }
 

@@ -14,13 +14,13 @@ use automaton_core::wire::chat::{ChatChunk, ChatResponse, ChunkDelta};
 use automaton_core::wire::cloud::{
     CONTEXT_LENGTH_EXCEEDED, MODEL_NOT_FOUND, TOOLS_UNSUPPORTED, UPSTREAM_KEY,
 };
-use automaton_inference::providers::http::anthropic::{MessagesReader, body_from_chat};
 use automaton_inference::providers::http::probe::nearest;
-use automaton_inference::providers::http::{ApiAuth, ApiFormat, refusal};
+use automaton_inference::providers::http::{
+    ApiAuth, ApiFormat, ReplyFrames, StreamChoice, StreamPiece, refusal,
+};
 use automaton_inference::providers::local::LocalModel;
 use automaton_inference::providers::local::chat::{ChatResponder, ResponseMeta, question};
 use automaton_inference::{InferenceError, LocalModelError, NoTokenSink, Provider as _, TokenSink};
-use automaton_net::sse::Events;
 use automaton_net::{
     Deadlines, Header, HttpClient, HttpMethod, HttpRequest, HttpResponse, Url, redact,
 };
@@ -49,7 +49,7 @@ const REFUSED: &str = "UPSTREAM_REFUSED";
 /// Who thinks.
 pub(crate) enum Upstream {
     /// A server.
-    Server(UpstreamServer),
+    Server(Box<UpstreamServer>),
     /// A model of our own.
     Local(Box<LocalModel>),
 }
@@ -59,6 +59,7 @@ pub(crate) struct UpstreamServer {
     pub(crate) client: HttpClient,
     /// The format that it speaks.
     pub(crate) format: ApiFormat,
+    pub(crate) anthropic_version: Option<String>,
     /// Where completions are asked for.
     pub(crate) url: Url,
     pub(crate) key: Option<Secret>,
@@ -132,20 +133,16 @@ impl UpstreamServer {
         let stream = chat.stream;
         let body = chat.for_upstream(model, self.limit_name);
         let body = body.map_err(|error| ApiError::internal(report, &error))?;
-        let body = match self.format {
-            ApiFormat::ChatCompletions => body,
-            ApiFormat::AnthropicMessages => {
-                body_from_chat(&body).map_err(|error| unfit(error.to_string()))?
-            }
-        };
-        let mut response = self.ask(body, model.upstream_id(), report).await?;
+        let body = self.format.body_from_chat(body, model.context_window);
+        let body = body.map_err(|error| unfit(error.to_string()))?;
+        let how = if stream { StreamChoice::Stream } else { StreamChoice::Whole };
+        let mut response = self.ask(body, how, model.upstream_id(), report).await?;
         if !stream {
             let body = response.body.whole().await.map_err(|error| broken(report, &error))?;
             let body = match self.format {
                 ApiFormat::ChatCompletions => body,
-                ApiFormat::AnthropicMessages => {
-                    let said = String::from_utf8_lossy(&body);
-                    let said = MessagesReader::document(&said);
+                format => {
+                    let said = format.reader().document(&String::from_utf8_lossy(&body));
                     let reply = said.map_err(|what| self.unreadable(report, &what))?;
                     let reply = ChatResponse { created: byline.created, ..reply };
                     serde_json::to_vec(&reply)
@@ -155,25 +152,34 @@ impl UpstreamServer {
             return hearing.document(body.into()).map_err(|error| broken(report, &error));
         }
         // Nobody could read it, and it would be charged.
-        if response.media_type().as_deref() == Some("application/json") {
+        let media_type = response.media_type();
+        if media_type.as_deref() == Some("application/json") {
             report("the upstream does not stream, though it was asked to".to_owned());
             return Err(ApiError::new(StatusCode::BAD_GATEWAY, REFUSED, "the model cannot stream"));
         }
-        let (mut events, mut messages) = (Events::default(), MessagesReader::default());
+        // Some say nothing of it.
+        let mut frames = ReplyFrames::of(media_type.as_deref()).unwrap_or_default();
+        let mut reader = self.format.reader();
         hearing.begin();
         while let Some(chunk) =
             response.body.chunk().await.map_err(|error| broken(report, &error))?
         {
-            for event in events.push(&chunk).map_err(|error| broken(report, &error))? {
-                match self.format {
-                    ApiFormat::ChatCompletions if event.data.trim() == DONE => return Ok(()),
-                    ApiFormat::ChatCompletions => hearing.event(&event.data),
-                    ApiFormat::AnthropicMessages => {
-                        let chunk = messages.chunk(&event.data);
-                        let chunk = chunk.map_err(|what| self.unreadable(report, &what))?;
-                        let Some(chunk) = chunk else { return Ok(()) };
-                        pass_on(hearing, chunk, &byline);
+            for data in frames.push(&chunk).map_err(|error| broken(report, &error))? {
+                if self.format == ApiFormat::ChatCompletions {
+                    if data.trim() == DONE {
+                        return Ok(());
                     }
+                    hearing.event(&data);
+                    continue;
+                }
+                let piece = reader.passed_on(&data);
+                match piece.map_err(|what| self.unreadable(report, &what))? {
+                    StreamPiece::Chunk(chunk) => pass_on(hearing, chunk, &byline),
+                    StreamPiece::Last(chunk) => {
+                        pass_on(hearing, chunk, &byline);
+                        return Ok(());
+                    }
+                    StreamPiece::Done => return Ok(()),
                 }
             }
         }
@@ -189,16 +195,19 @@ impl UpstreamServer {
 
     /// How the server is told who asks.
     fn auth(&self) -> ApiAuth {
-        ApiAuth::usual(self.format, self.key.clone())
+        let auth = ApiAuth::usual(self.format, self.key.clone());
+        auth.with_version(self.anthropic_version.as_deref())
     }
 
     async fn ask(
         &self,
         body: Vec<u8>,
+        how: StreamChoice,
         model: &ModelId,
         report: &OperatorNotifier,
     ) -> Result<HttpResponse, ApiError> {
-        let mut request = HttpRequest::new(HttpMethod::Post, self.url.clone());
+        let mut request =
+            HttpRequest::new(HttpMethod::Post, self.format.target(&self.url, model, how));
         request.body = body;
         request.headers.push(Header::Open("content-type", "application/json".to_owned()));
         request.headers.extend(self.auth().headers());
@@ -264,7 +273,8 @@ impl UpstreamServer {
             }
             InferenceError::NoTools { text, .. } => mendable(TOOLS_UNSUPPORTED, &text),
             InferenceError::TooLong { text, .. } => mendable(CONTEXT_LENGTH_EXCEEDED, &text),
-            InferenceError::Status { status: 400 | 422, text, .. } => mendable(REFUSED, &text),
+            InferenceError::Status { status: 400 | 422, text, .. }
+            | InferenceError::ContentRefused { text, .. } => mendable(REFUSED, &text),
             InferenceError::Status { status: 429, .. } => ApiError {
                 again_after: wait.map(|seconds| seconds.min(WAIT_MAX)),
                 ..refused(StatusCode::TOO_MANY_REQUESTS, REFUSED, "the model is busy".to_owned())

@@ -51,14 +51,14 @@ keys! { FIELDS, IDLE of ConfigFile;
 }
 
 keys! { _, IDLE_OF_STRATEGY of ModelStrategy;
-    used: inference_model low_compute_model critical_model max_tokens_per_turn;
+    used: inference_model low_compute_model critical_model max_tokens_per_turn
+        anthropic_api_version;
     others:;
     idle:
         hourly_budget_cents "hourlyBudgetCents" MODELS;
         session_budget_cents "sessionBudgetCents" MODELS;
         per_call_ceiling_cents "perCallCeilingCents" MODELS;
         enable_model_fallback "enableModelFallback" MODELS;
-        anthropic_api_version "anthropicApiVersion" MODELS;
 }
 
 /// Whether a key is one of the file, letter by letter: another spelling has no effect.

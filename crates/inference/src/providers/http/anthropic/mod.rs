@@ -1,16 +1,12 @@
 //! Pure: Anthropic's messages format.
 //!
-//! Requests are written out of our own values, or out of a body of the chat-completions format
-//! that somebody else wrote; what comes back becomes pieces of that format, which
-//! `assemble` puts together. Source: <https://docs.anthropic.com/en/api/messages> and
+//! Source: <https://docs.anthropic.com/en/api/messages> and
 //! <https://docs.anthropic.com/en/api/messages-streaming>.
 
-mod from_chat;
 mod request;
 mod response;
 #[cfg(test)]
 mod tests;
 
-pub use self::from_chat::{UntranslatableChat, body_from_chat};
 pub(super) use self::request::body;
-pub use self::response::MessagesReader;
+pub(super) use self::response::MessagesReader;
