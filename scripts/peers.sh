@@ -33,6 +33,8 @@ else
         "anthropic==2.14.0"
         "docstring_parser==0.18.0"
         "email-validator==2.4.0"
+        "google-genai==3.6.1"
+        "ollama==0.6.3"
         "openai==3.54.0"
         "openapi-spec-validator==0.9.0"
         "opentelemetry-proto==1.45.2"

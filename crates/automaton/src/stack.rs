@@ -368,6 +368,7 @@ impl Stack {
         Ok(StackUpstream::Http {
             base_url: http.url.clone(),
             format: http.format,
+            anthropic_version: http.anthropic_version.as_deref(),
             key_file,
             token_limit_name: limit,
         })
@@ -558,6 +559,8 @@ enum StackUpstream<'a> {
     Http {
         base_url: String,
         format: ApiFormat,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        anthropic_version: Option<&'a str>,
         #[serde(skip_serializing_if = "Option::is_none")]
         key_file: Option<PathBuf>,
         #[serde(skip_serializing_if = "Option::is_none")]

@@ -422,6 +422,7 @@ async fn upstream(
             Ok(Upstream::Server(Box::new(UpstreamServer {
                 client: client(&server.base_url)?,
                 format: server.format,
+                anthropic_version: server.anthropic_version.clone(),
                 url,
                 keys: KeyRing::new(keys.collect::<Result<_, _>>()?),
                 limit_name: server.token_limit_name,

@@ -79,6 +79,17 @@ pub enum InferenceError {
         /// What it asks for, however long that is.
         wait: Duration,
     },
+    /// The server will not have these words answered.
+    #[error("{endpoint} refuses what it is asked ({status}): {text}")]
+    #[class(Upstream, hint = "ask for it in other words, or choose another model")]
+    ContentRefused {
+        /// The server.
+        endpoint: String,
+        /// The status.
+        status: u16,
+        /// What it says.
+        text: String,
+    },
     /// The server does not take our key.
     #[error("{endpoint} does not accept the key ({status}): {text}")]
     #[class(Config, hint = "{}", remedy.as_deref().unwrap_or("check the API key in the configuration"))]
@@ -266,7 +277,7 @@ impl InferenceError {
     /// Whether the server will never take this very request.
     #[must_use]
     pub const fn is_rejection(&self) -> bool {
-        matches!(self, Self::Status { status: 400 | 413 | 422, .. })
+        matches!(self, Self::Status { status: 400 | 413 | 422, .. } | Self::ContentRefused { .. })
     }
 
     /// After how many failures in a row it is asked no more: what the creator has to mend
@@ -293,6 +304,7 @@ impl InferenceError {
     #[must_use]
     pub const fn outline(&self) -> &'static str {
         match self {
+            Self::ContentRefused { .. } => "The model's server refuses what it is asked.",
             Self::Unauthorised { .. } => "The model's server does not accept the key.",
             Self::NoModel { .. } => "The model's server has no such model.",
             Self::NoTools { .. } => "The model cannot call tools.",
@@ -315,6 +327,7 @@ impl InferenceError {
             Self::Status { .. }
             | Self::Busy { .. }
             | Self::NoCredits { .. }
+            | Self::ContentRefused { .. }
             | Self::Unauthorised { .. }
             | Self::NoModel { .. }
             | Self::NoTools { .. }

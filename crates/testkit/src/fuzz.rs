@@ -1,5 +1,5 @@
-//! What must hold of any bytes that come in: the guard, the commands, the paths and the
-//! arguments of calls.
+//! What must hold of any bytes that come in: the guard, the commands, the paths, the
+//! arguments of calls and the replies of models' servers.
 //!
 //! A fuzzer calls these with what it makes up (`fuzz/`), the tests with what was kept of
 //! that (`corpora/fuzz`). Each panics when something does not hold; none may look at more
@@ -15,6 +15,7 @@ use automaton_core::intent::{Intent, Intentional};
 use automaton_core::origin::{Origins, ValueOrigin};
 use automaton_core::tool::{ArgsHash, Risk};
 use automaton_core::trust::Label;
+use automaton_inference::providers::http::{ApiFormat, ReplyFrames, StreamPiece};
 use automaton_inference::{Checker, RawCall};
 use automaton_policy::guard::{Guard, GuardAction, TextSource};
 use automaton_policy::rates::Attempts;
@@ -31,7 +32,7 @@ const INSIDE: &str = "inside";
 /// More than any file here has.
 const READ_MAX: u64 = 1024;
 
-/// The target of that name, of `guard`, `command`, `path` and `call`.
+/// The target of that name, of `guard`, `command`, `path`, `call` and `reply`.
 #[must_use]
 pub fn target(name: &str) -> Option<fn(&[u8])> {
     let targets: BTreeMap<&str, fn(&[u8])> = BTreeMap::from([
@@ -39,6 +40,7 @@ pub fn target(name: &str) -> Option<fn(&[u8])> {
         ("command", command),
         ("path", path),
         ("call", call),
+        ("reply", reply),
     ]);
     targets.get(name).copied()
 }
@@ -183,4 +185,66 @@ pub fn call(bytes: &[u8]) {
     if let Ok(prepared) = tool.parse(&checked.arguments) {
         assert!(!prepared.intents().is_empty(), "{again:?}");
     }
+}
+
+/// The formats of models' servers.
+const FORMATS: [ApiFormat; 5] = [
+    ApiFormat::ChatCompletions,
+    ApiFormat::AnthropicMessages,
+    ApiFormat::Responses,
+    ApiFormat::Ollama,
+    ApiFormat::Gemini,
+];
+
+/// Any reply of a model's server: it says the same however it is cut, and what a cloud passes on
+/// of it says the same, too.
+pub fn reply(bytes: &[u8]) {
+    let [first, size, rest @ ..] = bytes else { return };
+    let format = FORMATS[usize::from(*first) % FORMATS.len()];
+    let media_type = match (usize::from(*first) / FORMATS.len()).is_multiple_of(2) {
+        true => "text/event-stream",
+        false => "application/x-ndjson",
+    };
+    let whole = pieces(format, media_type, [rest]);
+    let cut = pieces(format, media_type, rest.chunks(1 + usize::from(*size % 16)));
+    assert_eq!(whole, cut, "{format:?}");
+    let Ok(told) = format.reader().document(&String::from_utf8_lossy(rest)) else { return };
+    let passed_on = match serde_json::to_string(&told) {
+        Ok(passed_on) => passed_on,
+        Err(error) => panic!("{told:?} cannot be written: {error}"),
+    };
+    let again = match ApiFormat::ChatCompletions.reader().document(&passed_on) {
+        Ok(again) => again,
+        Err(what) => panic!("{passed_on}: {what}"),
+    };
+    assert_eq!((&told.choices, &told.model), (&again.choices, &again.model), "{format:?}");
+}
+
+/// What a stream says that is cut so, up to its end or to what is none.
+fn pieces<'a>(
+    format: ApiFormat,
+    media_type: &str,
+    bytes: impl IntoIterator<Item = &'a [u8]>,
+) -> Vec<Result<StreamPiece, String>> {
+    let (mut reader, mut told) = (format.reader(), Vec::new());
+    let Some(mut frames) = ReplyFrames::of(Some(media_type)) else {
+        panic!("{media_type} is no stream");
+    };
+    let mut take = |data: String| {
+        let piece = reader.passed_on(&data);
+        let goes_on = matches!(piece, Ok(StreamPiece::Chunk(_)));
+        told.push(piece);
+        goes_on
+    };
+    for piece in bytes {
+        let complete = match frames.push(piece) {
+            Ok(complete) => complete,
+            Err(error) => panic!("{error}"),
+        };
+        if !complete.into_iter().all(&mut take) {
+            return told;
+        }
+    }
+    frames.finish().map(take);
+    told
 }

@@ -14,9 +14,9 @@ use automaton_inference::{ModelInfo, ModelPrices, catalogue};
 use sha2::{Digest, Sha256};
 
 use crate::args::{BrainArg, BrainFlags, RemoteFlags, RunArgs};
-use crate::config::brain::NewBrain;
+use crate::config::brain::{self, NewBrain};
 use crate::config::env::Environment;
-use crate::config::file::{BrainFile, ConfigFile, FILE_NAME, LocalBrain};
+use crate::config::file::{BrainFile, ConfigFile, FILE_NAME, FormatSetting, LocalBrain};
 use crate::config::providers::{self, ProviderAccess};
 use crate::config::reference::UNASKED_DAILY_CENTS;
 use crate::config::resolve;
@@ -50,8 +50,7 @@ pub(super) fn offer(
         return Ok(OfferedBrain::None);
     }
     let is_named = flags.brain.is_some() || flags.model.is_some() || run.remote.cloud.is_some();
-    let is_cloud = environment.conway_api_key.is_some() || environment.conway_api_url.is_some();
-    if is_named || is_cloud || home.join(FILE_NAME).exists() {
+    if is_named || is_cloud(environment) || home.join(FILE_NAME).exists() {
         return Ok(OfferedBrain::None);
     }
     let accesses = providers::accesses(&ConfigFile::default(), environment)?;
@@ -142,11 +141,30 @@ pub(super) fn first_brain(
             daily_cents: Some(UNASKED_DAILY_CENTS),
             fallback_providers: others.clone(),
         })),
-        (Some(BrainArg::Local) | None, _) => {
-            let file = resolve::model_file(flags, None).map(|local| described(&local));
-            Ok(file.transpose()?.and_then(named))
+        (None, OfferedBrain::None) if flags.model.is_none() && !is_cloud(environment) => {
+            match brain::ollama(&ConfigFile::default(), flags, environment) {
+                Some((url, _)) if flags.brain_model.is_some() => {
+                    let mut file = server(&url, None, flags)?;
+                    if let BrainFile::Http { format, .. } = &mut file {
+                        *format = Some(FormatSetting::Ollama);
+                    }
+                    Ok(named(file))
+                }
+                _ => Ok(fallback(flags)?.and_then(named)),
+            }
         }
+        (Some(BrainArg::Local) | None, _) => Ok(fallback(flags)?.and_then(named)),
     }
+}
+
+/// Whether a cloud is named that sells inference.
+const fn is_cloud(environment: &Environment) -> bool {
+    environment.conway_api_key.is_some() || environment.conway_api_url.is_some()
+}
+
+/// A model file, as it is written down.
+fn fallback(flags: &BrainFlags) -> Result<Option<BrainFile>, CliError> {
+    resolve::model_file(flags, None).map(|local| described(&local)).transpose()
 }
 
 /// A server as it is written down.

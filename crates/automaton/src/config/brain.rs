@@ -55,6 +55,8 @@ pub(crate) struct HttpBrain {
     pub(crate) url: String,
     /// The format that it speaks.
     pub(crate) format: ApiFormat,
+    /// The version of Anthropic's format that it is asked in; the usual one where none is named.
+    pub(crate) anthropic_version: Option<Box<str>>,
     /// The model.
     pub(crate) model: ModelId,
     /// Those that stand in for it.
@@ -181,7 +183,7 @@ impl BrainSources<'_> {
 
     /// A server that a flag or the file spells out.
     fn server(self, url: &str, origin: ValueSource) -> Result<(Brain, ValueSource), CliError> {
-        let Self { file, environment, cloud, .. } = self;
+        let Self { file, flags, environment, cloud } = self;
         let place = origin_of(url, &origin)?;
         let same =
             |other: &str| origin_of(other, &ValueSource::Default).is_ok_and(|other| other == place);
@@ -189,7 +191,13 @@ impl BrainSources<'_> {
         let known = accesses.iter().find(|access| same(&access.url));
         let mut scheme = KeyScheme::Bearer;
         let FileServer { model, mut key, said, format } = self.in_file(same);
-        let usual = || known.map(|access| access.provider.format).unwrap_or_default();
+        let usual = || match known {
+            Some(access) => access.provider.format,
+            None if ollama(file, flags, environment).is_some_and(|(url, _)| same(&url)) => {
+                ApiFormat::Ollama
+            }
+            None => ApiFormat::default(),
+        };
         let format = format.unwrap_or_else(usual);
         // Keys that have an owner of their own go to that owner alone.
         if key.is_none() && same(cloud.url().0) {
@@ -217,8 +225,19 @@ impl BrainSources<'_> {
         let cheaper = FallbackModels::of(file, &model, default);
         let (key, key_origin) = key.unzip();
         let served = ModelListing::default();
-        let brain =
-            HttpBrain { url, format, model, cheaper, key, scheme, key_origin, said, served };
+        let anthropic_version = anthropic_version(file, format)?;
+        let brain = HttpBrain {
+            url,
+            format,
+            anthropic_version,
+            model,
+            cheaper,
+            key,
+            scheme,
+            key_origin,
+            said,
+            served,
+        };
         Ok((Brain::Http(brain), origin))
     }
 
@@ -275,6 +294,7 @@ impl BrainSources<'_> {
         let Self { file, flags, environment, cloud } = self;
         let known = providers::accesses(file, environment)?;
         let named = flags.brain_model.clone().or_else(|| named_model(file));
+        let ollama = ollama(file, flags, environment);
         let found = providers::first_with_key(&known, named.as_deref());
         let (url, origin) = if let Some((_, key_from)) = cloud.key() {
             let (url, from) = cloud.url();
@@ -283,10 +303,8 @@ impl BrainSources<'_> {
             (url, from)
         } else if let Some(found) = &found {
             (found.url.as_str(), found.url_from.clone())
-        } else if let Some(url) = &environment.ollama_base_url {
-            (url.as_str(), ValueSource::Env(env::OLLAMA_BASE_URL.to_owned()))
-        } else if let Some(url) = &file.ollama_base_url {
-            (url.as_str(), ValueSource::key("ollamaBaseUrl"))
+        } else if let Some((url, from)) = &ollama {
+            (url.as_str(), from.clone())
         } else if flags.fallback().is_some() {
             return local(flags, None);
         } else {
@@ -320,7 +338,8 @@ impl BrainSources<'_> {
                 failure.hint("`modelStrategy.fallbackProviders` in automaton.json names it")
             })?;
             if let Some(key) = access.key.clone().filter(|_| access.url != usual.url) {
-                others.push(server_of(access, key));
+                let version = anthropic_version(self.file, access.provider.format)?;
+                others.push(server_of(access, key, version));
             }
         }
         Ok(others)
@@ -328,12 +347,17 @@ impl BrainSources<'_> {
 }
 
 /// A seller with its own models.
-fn server_of(access: ProviderAccess, (key, key_from): (Secret, ValueSource)) -> HttpBrain {
+fn server_of(
+    access: ProviderAccess,
+    (key, key_from): (Secret, ValueSource),
+    anthropic_version: Option<Box<str>>,
+) -> HttpBrain {
     let ProviderAccess { provider, url, .. } = access;
     let cheaper = Some(provider.cheaper_model);
     HttpBrain {
         url,
         format: provider.format,
+        anthropic_version,
         model: provider.model,
         cheaper: FallbackModels { low_compute: cheaper.clone(), critical: cheaper },
         key: Some(key),
@@ -342,6 +366,67 @@ fn server_of(access: ProviderAccess, (key, key_from): (Secret, ValueSource)) -> 
         said: ModelClaims::default(),
         served: ModelListing::default(),
     }
+}
+
+/// Where Ollama serves, and who says so. What is said to its own client counts only where a
+/// model of it is named, since it is said for other programs.
+pub(crate) fn ollama(
+    file: &ConfigFile,
+    flags: &BrainFlags,
+    environment: &Environment,
+) -> Option<(String, ValueSource)> {
+    let of = |name: &str| ValueSource::Env(name.to_owned());
+    let is_named = || flags.brain_model.is_some() || named_model(file).is_some();
+    if let Some(url) = &environment.ollama_base_url {
+        Some((url.clone(), of(env::OLLAMA_BASE_URL)))
+    } else if let Some(url) = &file.ollama_base_url {
+        Some((url.as_str().to_owned(), ValueSource::key("ollamaBaseUrl")))
+    } else {
+        let host = environment.ollama_host.as_deref().filter(|_| is_named())?;
+        Some((ollama_url(host), of(env::OLLAMA_HOST)))
+    }
+}
+
+/// The version of Anthropic's format that the file names, where it is asked for.
+fn anthropic_version(file: &ConfigFile, format: ApiFormat) -> Result<Option<Box<str>>, CliError> {
+    let strategy = file.model_strategy.as_ref().map(|it| it.anthropic_api_version.clone());
+    let named = strategy.filter(|_| format == ApiFormat::AnthropicMessages);
+    let is_version = |text: &String| {
+        !text.is_empty() && text.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'-')
+    };
+    match named {
+        Some(text) if !is_version(&text) => {
+            let what = format!("`modelStrategy.anthropicApiVersion` is no version: '{text}'");
+            Err(CliError::new(ErrorClass::Config, what).hint("write it like 2023-06-01"))
+        }
+        named => Ok(named.map(String::into_boxed_str)),
+    }
+}
+
+/// The URL that Ollama's own client makes of `OLLAMA_HOST`: scheme, host and port may each lack.
+fn ollama_url(host: &str) -> String {
+    let host = host.trim().trim_end_matches('/');
+    let (scheme, place) = host.split_once("://").unwrap_or(("http", host));
+    let (authority, path) = match place.split_once('/') {
+        Some((authority, path)) => (authority, format!("/{path}")),
+        None => (place, String::new()),
+    };
+    let authority = match authority.rsplit_once(':') {
+        // An address of six in brackets has colons of its own.
+        Some((name, port)) if !port.ends_with(']') => (name, port),
+        _ => (authority, ""),
+    };
+    let name = match authority.0 {
+        // Where it listens everywhere, it is here.
+        "" | "0.0.0.0" => "127.0.0.1",
+        name => name,
+    };
+    let port = match (authority.1, host.contains("://")) {
+        ("", true) => String::new(),
+        ("", false) => ":11434".to_owned(),
+        (port, _) => format!(":{port}"),
+    };
+    format!("{scheme}://{name}{port}{path}")
 }
 
 /// What is said of one server.
@@ -409,4 +494,26 @@ fn model_name(
     };
     let default = || known.map_or(DEFAULT_MODEL, |access| access.provider.model.as_str());
     named_model(file).filter(may_be).unwrap_or_else(|| default().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_ollama_serves_is_read_as_its_own_client_reads_it() {
+        for (host, url) in [
+            ("", "http://127.0.0.1:11434"),
+            ("0.0.0.0", "http://127.0.0.1:11434"),
+            (":5000", "http://127.0.0.1:5000"),
+            ("1.2.3.4", "http://1.2.3.4:11434"),
+            ("gpu.lan:5000", "http://gpu.lan:5000"),
+            ("http://1.2.3.4", "http://1.2.3.4"),
+            ("https://host:56/ollama/", "https://host:56/ollama"),
+            ("[::1]", "http://[::1]:11434"),
+            ("[::1]:9", "http://[::1]:9"),
+        ] {
+            assert_eq!(ollama_url(host), url, "{host}");
+        }
+    }
 }

@@ -23,6 +23,8 @@ pub(crate) const CONWAY_API_KEY: &str = "CONWAY_API_KEY";
 pub(crate) const AUTOMATON_RPC_URL: &str = "AUTOMATON_RPC_URL";
 /// Overrides `ollamaBaseUrl` of the configuration.
 pub(crate) const OLLAMA_BASE_URL: &str = "OLLAMA_BASE_URL";
+/// Where Ollama serves, as its own client reads it; it leads to it where a model is named.
+pub(crate) const OLLAMA_HOST: &str = "OLLAMA_HOST";
 /// The key to the server that `--brain URL` or the key `brain` names.
 pub(crate) const AUTOMATON_BRAIN_KEY: &str = "AUTOMATON_BRAIN_KEY";
 /// The machine that this one is, where a cloud says so. It is told and never adopted.
@@ -60,6 +62,8 @@ pub(crate) struct Environment {
     pub(crate) rpc_url: Option<String>,
     /// [`OLLAMA_BASE_URL`].
     pub(crate) ollama_base_url: Option<String>,
+    /// [`OLLAMA_HOST`].
+    pub(crate) ollama_host: Option<String>,
     /// [`AUTOMATON_BRAIN_KEY`].
     pub(crate) brain_key: Option<Secret>,
     /// [`CONWAY_SANDBOX_ID`].
@@ -95,6 +99,7 @@ impl Environment {
             conway_api_key: text(CONWAY_API_KEY).map(Secret::new),
             rpc_url: text(AUTOMATON_RPC_URL),
             ollama_base_url: text(OLLAMA_BASE_URL),
+            ollama_host: text(OLLAMA_HOST),
             brain_key: text(AUTOMATON_BRAIN_KEY).map(Secret::new),
             sandbox_id: text(CONWAY_SANDBOX_ID),
             no_color: variable(NO_COLOR),

@@ -206,6 +206,12 @@ pub(crate) enum FormatSetting {
     ChatCompletions,
     /// Anthropic's messages
     AnthropicMessages,
+    /// `OpenAI`'s responses
+    Responses,
+    /// Ollama's own
+    Ollama,
+    /// Gemini's own
+    Gemini,
 }
 
 impl From<ApiFormat> for FormatSetting {
@@ -213,6 +219,9 @@ impl From<ApiFormat> for FormatSetting {
         match format {
             ApiFormat::ChatCompletions => Self::ChatCompletions,
             ApiFormat::AnthropicMessages => Self::AnthropicMessages,
+            ApiFormat::Responses => Self::Responses,
+            ApiFormat::Ollama => Self::Ollama,
+            ApiFormat::Gemini => Self::Gemini,
         }
     }
 }
@@ -222,6 +231,9 @@ impl From<FormatSetting> for ApiFormat {
         match format {
             FormatSetting::ChatCompletions => Self::ChatCompletions,
             FormatSetting::AnthropicMessages => Self::AnthropicMessages,
+            FormatSetting::Responses => Self::Responses,
+            FormatSetting::Ollama => Self::Ollama,
+            FormatSetting::Gemini => Self::Gemini,
         }
     }
 }

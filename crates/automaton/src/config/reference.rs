@@ -202,7 +202,7 @@ pub(crate) struct ModelStrategy {
     /// `normal`, `low_compute`, `critical` and `dead`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) routing: RoutingRules,
-    /// The version of the protocol that is asked for.
+    /// The version of Anthropic's format that is asked for.
     pub(super) anthropic_api_version: String,
 }
 

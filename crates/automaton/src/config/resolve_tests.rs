@@ -1,6 +1,7 @@
 //! What holds when several places say something.
 
 use automaton_core::secret::Secret;
+use automaton_inference::providers::http::ApiFormat;
 
 use super::*;
 use crate::args::BrainArg;
@@ -64,6 +65,25 @@ fn the_keys_of_the_reference_lead_to_a_server() {
         &ollama,
         "qwen at http://127.0.0.1:11434 | none | environment variable OLLAMA_BASE_URL",
     );
+    let of = |environment: &Environment, text: &str| {
+        let resolved =
+            resolve(Path::new("/h"), &file(text), &flags, &RemoteFlags::default(), environment);
+        resolved.ok().and_then(|it| match it.brain {
+            Brain::Http(http) => Some((http.url, http.format)),
+            Brain::Local(_) => None,
+        })
+    };
+    let at = |url: &str| Some((url.to_owned(), ApiFormat::Ollama));
+    assert_eq!(of(&ollama, ""), at("http://127.0.0.1:11434"));
+    let key = r#""ollamaBaseUrl": "http://127.0.0.1:9""#;
+    assert_eq!(of(&none, key), at("http://127.0.0.1:9"));
+    let host = Environment { ollama_host: Some("0.0.0.0".to_owned()), ..Environment::default() };
+    assert_eq!(of(&host, ""), None, "it is said for other programs");
+    assert_eq!(of(&host, r#""inferenceModel": "qwen""#), at("http://127.0.0.1:11434"));
+    let other = r#""brain": {"kind": "http", "url": "http://127.0.0.1:11434/v1",
+        "format": "chatCompletions", "model": "m"}"#;
+    let (_, format) = of(&ollama, other).unwrap();
+    assert_eq!(format, ApiFormat::ChatCompletions, "whoever names a format gets it");
     check(
         "",
         &flags,

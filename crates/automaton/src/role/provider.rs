@@ -210,7 +210,8 @@ fn reach(
 fn auth(brain: &HttpBrain) -> ApiAuth {
     match (&brain.key, brain.scheme) {
         (Some(key), KeyScheme::Raw) => ApiAuth::Raw(key.clone()),
-        (key, _) => ApiAuth::usual(brain.format, key.clone()),
+        (key, _) => ApiAuth::usual(brain.format, key.clone())
+            .with_version(brain.anthropic_version.as_deref()),
     }
 }
 
@@ -339,6 +340,7 @@ mod tests {
             Brain::Http(HttpBrain {
                 url: "https://h/v1".to_owned(),
                 format: ApiFormat::default(),
+                anthropic_version: None,
                 model: "m".into(),
                 cheaper: FallbackModels::default(),
                 key: None,

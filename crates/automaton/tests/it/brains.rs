@@ -76,9 +76,59 @@ const MESSAGES: &str = concat!(
     "data: {\"type\":\"message_stop\"}\n\n",
 );
 
+/// Its answer in other formats, by the end of the path at which each is asked.
+const OTHERS: [(&str, &str, &str); 4] = [
+    ("/v1/messages", "text/event-stream", MESSAGES),
+    (
+        "/v1/responses",
+        "text/event-stream",
+        concat!(
+            "data: {\"type\":\"response.output_text.delta\",\"output_index\":0,\"delta\":\"Fine.\"}\n\n",
+            "data: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\",\"usage\":",
+            "{\"input_tokens\":99,\"output_tokens\":3}}}\n\n",
+        ),
+    ),
+    (
+        "/api/chat",
+        "application/x-ndjson",
+        concat!(
+            "{\"message\":{\"content\":\"Fine.\"},\"done\":false}\n",
+            "{\"message\":{\"content\":\"\"},\"done\":true,\"done_reason\":\"stop\",",
+            "\"prompt_eval_count\":99,\"eval_count\":3}\n",
+        ),
+    ),
+    (
+        ":streamGenerateContent?alt=sse",
+        "text/event-stream",
+        concat!(
+            "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"Fine.\"}]},",
+            "\"finishReason\":\"STOP\"}],\"usageMetadata\":",
+            "{\"promptTokenCount\":99,\"candidatesTokenCount\":3}}\n\n",
+        ),
+    ),
+];
+
+/// What Ollama says of a model, and what Gemini lists.
+const SHOWN: &str = r#"{"model_info":{"qwen3.context_length":40960}}"#;
+const LISTED: &str = r#"{"models":[{"name":"models/gemini-2.5-pro","inputTokenLimit":60000,
+    "outputTokenLimit":8192}]}"#;
+
 /// What it lists.
 const MODELS: &str = r#"{"data":[{"id":"big-one","context_length":50000,"max_output_tokens":2000},
     {"id":"small-one"},{"id":"claude-sonnet-4-5-20250929"},{"id":"claude-haiku-4-5-20251001"}]}"#;
+
+/// Where it says what models it has.
+const LISTS: [(&str, &str); 3] =
+    [("/v1/models", MODELS), ("/api/show", SHOWN), ("/v1beta/models?pageSize=1000", LISTED)];
+
+/// That, to whoever asks for it.
+fn listed(path: &str, body: &[u8]) -> (u16, &'static str, String) {
+    let has_it = path != "/api/show" || String::from_utf8_lossy(body).contains("qwen3");
+    match LISTS.iter().find(|(known, _)| has_it && *known == path) {
+        Some((_, list)) => (200, "application/json", (*list).to_owned()),
+        None => (404, "application/json", "{}".to_owned()),
+    }
+}
 
 impl Server {
     pub(crate) fn start(mood: Mood) -> Arc<Self> {
@@ -98,6 +148,13 @@ impl Server {
 
     fn asked(&self) -> u32 {
         self.asked.load(Ordering::SeqCst)
+    }
+
+    /// Remembers what is asked; how often it was asked before.
+    fn note(&self, head: &str, body: &[u8]) -> usize {
+        *self.last.lock().unwrap() = serde_json::from_slice(body).unwrap();
+        *self.head.lock().unwrap() = head.to_lowercase();
+        self.asked.fetch_add(1, Ordering::SeqCst) as usize
     }
 
     fn serve(&self, mut stream: TcpStream) {
@@ -121,18 +178,16 @@ impl Server {
         let mut body = vec![0; length];
         reader.read_exact(&mut body).unwrap();
         let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
+        let other = OTHERS.iter().find(|(end, ..)| path.ends_with(end));
         let (status, media, body) = match path.as_str() {
-            "/v1/models" => (200, "application/json", MODELS.to_owned()),
-            "/v1/messages" => {
-                self.asked.fetch_add(1, Ordering::SeqCst);
-                *self.last.lock().unwrap() = serde_json::from_slice(&body).unwrap();
-                *self.head.lock().unwrap() = head.to_lowercase();
-                (200, "text/event-stream", MESSAGES.to_owned())
+            _ if other.is_some() => {
+                self.note(&head, &body);
+                let (_, media, body) = other.unwrap();
+                (200, *media, (*body).to_owned())
             }
             "/v1/chat/completions" => {
-                let nth = self.asked.fetch_add(1, Ordering::SeqCst) as usize;
+                let nth = self.note(&head, &body);
                 let tokens = body.len() / 4;
-                *self.last.lock().unwrap() = serde_json::from_slice(&body).unwrap();
                 let mood = *self.mood.lock().unwrap();
                 match mood {
                     Mood::Takes(most) if tokens > most => {
@@ -165,7 +220,7 @@ impl Server {
                     }
                 }
             }
-            _ => (404, "application/json", "{}".to_owned()),
+            path => listed(path, &body),
         };
         let length = body.len();
         let head = format!("HTTP/1.1 {status} .\r\ncontent-type: {media}\r\nconnection: close");
@@ -482,5 +537,90 @@ fn a_turn_goes_on_at_another_seller_and_says_why() {
         assert_eq!(up(&world, &[]).code, Some(0));
         assert_eq!((first.asked(), second.asked()), (before, 2), "the chosen one is asked first");
         assert_eq!(world.command(&["model", "use", "usual"]).unwrap().code, Some(0));
+    }
+}
+
+/// What the server was last asked, once it answered in a turn.
+fn asked(server: &Server, finished: &ProcessOutput, whom: &str) -> serde_json::Value {
+    assert_eq!((finished.code, server.asked()), (Some(0), 1), "{whom}: {}", finished.stderr);
+    let counted = finished.events.iter().find_map(|stamped| match &stamped.event {
+        Event::InferenceCompleted { prompt_tokens, estimated, .. } => {
+            Some((*prompt_tokens, *estimated))
+        }
+        _ => None,
+    });
+    assert_eq!(counted, Some((99, false)), "{whom}");
+    server.last.lock().unwrap().clone()
+}
+
+#[test]
+fn a_server_is_asked_in_the_format_that_its_creator_names() {
+    for (make, whom) in [(world as fn() -> World, "direct"), (paying_world, "through its cloud")] {
+        let named = |format: &str, model: &str| {
+            let (server, world) = (Server::start(Mood::Answers), make());
+            let brain = json!({ "kind": "http", "url": server.url, "format": format,
+                "model": model, "apiKey": "k-0123456789" });
+            let file = json!({ "name": "A", "genesisPrompt": "Be.", "brain": brain });
+            world.write_home("automaton.json", &file.to_string()).unwrap();
+            let finished = up(&world, &[]);
+            (ready(&finished).0, asked(&server, &finished, &format!("{format} {whom}")))
+        };
+        let (_, body) = named("responses", "big-one");
+        assert_eq!(body["store"], false, "{whom}");
+        assert!(body["tools"][0]["name"].is_string(), "{whom}");
+        let (window, body) = named("ollama", "qwen3");
+        // As many as are asked for, so that nothing is cut off in silence.
+        assert_eq!((window, &body["options"]["num_ctx"]), (16_384, &json!(16_384)), "{whom}");
+        assert!(body["tools"][0]["function"]["parameters"].is_object(), "{whom}");
+        let (_, body) = named("gemini", "gemini-2.5-pro");
+        let tools = &body["tools"][0]["functionDeclarations"];
+        assert!(tools[0]["parametersJsonSchema"].is_object(), "{whom}");
+    }
+}
+
+#[test]
+fn ollama_and_gemini_are_asked_in_their_own_formats_where_their_variables_lead() {
+    let server = Server::start(Mood::Answers);
+    let root = server.url.trim_end_matches("/v1");
+    let world = world().variable("OLLAMA_BASE_URL", root);
+    let finished = up(&world, &["--brain-model", "qwen3"]);
+    let body = asked(&server, &finished, "ollama");
+    assert_eq!(body["options"]["num_ctx"], 16_384);
+    let server = Server::start(Mood::Answers);
+    let root = server.url.trim_end_matches("/v1");
+    let world = super::world().variable("OLLAMA_HOST", root.trim_start_matches("http://"));
+    let finished = up(&world, &["--brain-model", "qwen3", "--context-tokens", "20000"]);
+    assert_eq!(asked(&server, &finished, "its host")["options"]["num_ctx"], 20_000);
+    let text = std::fs::read_to_string(world.home().join("automaton.json")).unwrap();
+    let file: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let wanted = json!({ "kind": "http", "url": root, "format": "ollama", "model": "qwen3",
+        "contextTokens": 20_000 });
+    assert_eq!(file["brain"], wanted, "for the next start");
+    let server = Server::start(Mood::Answers);
+    let root = server.url.trim_end_matches("/v1");
+    let world = super::world()
+        .variable("GEMINI_API_KEY", "AIza-0123456789")
+        .variable("GEMINI_BASE_URL", root);
+    let finished = up(&world, &[]);
+    assert!(asked(&server, &finished, "gemini")["contents"].is_array());
+    assert_eq!(ready(&finished).0, 60_000, "as it says itself");
+    let head = server.head.lock().unwrap().clone();
+    assert!(head.contains("x-goog-api-key: aiza-0123456789"), "{head}");
+}
+
+#[test]
+fn the_version_of_anthropics_format_is_the_one_that_is_named() {
+    for (make, whom) in [(world as fn() -> World, "direct"), (paying_world, "through its cloud")] {
+        let (server, world) = (Server::start(Mood::Answers), make());
+        let brain = json!({ "kind": "http", "url": server.url, "format": "anthropicMessages",
+            "model": "claude-sonnet-4-5", "apiKey": "k-0123456789" });
+        let strategy = json!({ "anthropicApiVersion": "2099-01-01" });
+        let file = json!({ "name": "A", "genesisPrompt": "Be.", "brain": brain,
+            "modelStrategy": strategy });
+        world.write_home("automaton.json", &file.to_string()).unwrap();
+        let asked = asked(&server, &up(&world, &[]), whom);
+        assert!(asked["messages"].is_array(), "{whom}");
+        let head = server.head.lock().unwrap().clone();
+        assert!(head.contains("anthropic-version: 2099-01-01"), "{whom}: {head}");
     }
 }

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use automaton_core::wire::cloud::{CallReply, NO_SUCH_CALL, TokenCountReply};
-use automaton_inference::providers::http::ApiFormat;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -15,7 +14,7 @@ use super::extract::{MessagesCaller, RequestName};
 use crate::access::Caller;
 use crate::app::App;
 use crate::billing::price::estimate;
-use crate::chat::{CallRequest, ChatBody, known_betas};
+use crate::chat::{CallRequest, ChatBody, ClientFormat, known_betas};
 use crate::error::ApiError;
 
 pub(super) async fn complete(
@@ -24,7 +23,7 @@ pub(super) async fn complete(
     RequestName(name): RequestName,
     body: Bytes,
 ) -> Result<Response, ApiError> {
-    let (format, betas) = (ApiFormat::ChatCompletions, Vec::new());
+    let (format, betas) = (ClientFormat::ChatCompletions, Vec::new());
     let request = CallRequest { caller, name, format, body: &body, betas };
     Ok(Arc::clone(&app.meter).begin(request)?.response().await)
 }
@@ -39,7 +38,7 @@ pub(super) async fn message(
 ) -> Result<Response, ApiError> {
     // silent-ok: a header that is no text asks for nothing that is known.
     let betas = headers.get_all("anthropic-beta").iter().filter_map(|value| value.to_str().ok());
-    let (format, betas) = (ApiFormat::AnthropicMessages, known_betas(betas));
+    let (format, betas) = (ClientFormat::AnthropicMessages, known_betas(betas));
     let request = CallRequest { caller, name, format, body: &body, betas };
     Ok(Arc::clone(&app.meter).begin(request)?.response().await)
 }
@@ -50,7 +49,7 @@ pub(super) async fn count_tokens(
     _: MessagesCaller,
     body: Bytes,
 ) -> Result<Json<TokenCountReply>, ApiError> {
-    let chat = ChatBody::parse(ApiFormat::AnthropicMessages, &body)?;
+    let chat = ChatBody::parse(ClientFormat::AnthropicMessages, &body)?;
     app.meter.model(&chat.model)?;
     Ok(Json(TokenCountReply { input_tokens: estimate(chat.bytes) }))
 }

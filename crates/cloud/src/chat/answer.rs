@@ -3,13 +3,13 @@
 use std::mem;
 
 use automaton_core::wire::chat::{ChatChunk, ChatResponse, ChunkDelta};
-use automaton_inference::providers::http::ApiFormat;
-use automaton_inference::providers::http::anthropic::MessagesReader;
+use automaton_inference::providers::http::{ApiFormat, FormatReader, StreamPiece};
 use automaton_inference::providers::local::chat::ResponseMeta;
 use bytes::Bytes;
 
 use super::answer_stream::AnswerStream;
 use super::relayed_answer::RelayedAnswer;
+use super::request::ClientFormat;
 use super::translated_answer::TranslatedAnswer;
 use super::{ChatBody, Recording};
 use crate::billing::price::{BilledTokens, Charge, Metering, TokenBounds};
@@ -54,28 +54,29 @@ pub(super) fn answer<'a>(
     from: ApiFormat,
     (bounds, meta): (TokenBounds, ResponseMeta),
 ) -> Box<dyn Answer + 'a> {
-    let plain = |meta| AnswerStream::new(recording, chat.wants_usage, bounds, meta);
-    match (chat.format, from) {
-        (ApiFormat::ChatCompletions, ApiFormat::ChatCompletions) => Box::new(plain(meta)),
-        (ApiFormat::ChatCompletions, ApiFormat::AnthropicMessages) => {
-            Box::new(ChatOfMessages { answer: plain(meta), reader: MessagesReader::default() })
-        }
-        (ApiFormat::AnthropicMessages, ApiFormat::ChatCompletions) => {
-            Box::new(TranslatedAnswer::new(recording, chat.stream, bounds, meta))
-        }
-        (ApiFormat::AnthropicMessages, ApiFormat::AnthropicMessages) => {
-            Box::new(RelayedAnswer::new(recording, chat.stream, bounds, meta))
-        }
+    let is_messages = chat.format == ClientFormat::AnthropicMessages;
+    if is_messages && from == ApiFormat::AnthropicMessages {
+        return Box::new(RelayedAnswer::new(recording, chat.stream, bounds, meta));
+    }
+    let answer: Box<dyn Answer> = match is_messages {
+        true => Box::new(TranslatedAnswer::new(recording, chat.stream, bounds, meta)),
+        false => Box::new(AnswerStream::new(recording, chat.wants_usage, bounds, meta)),
+    };
+    match from {
+        ApiFormat::ChatCompletions => answer,
+        other => Box::new(ChatOfOther { answer, reader: Some(other.reader()), format: other }),
     }
 }
 
-/// Anthropic's format, heard for who asked in chat completions.
-struct ChatOfMessages<'a> {
-    answer: AnswerStream<'a>,
-    reader: MessagesReader,
+/// Another format than chat completions, heard as these.
+struct ChatOfOther<'a> {
+    answer: Box<dyn Answer + 'a>,
+    /// What reads it; gone, once it has read a whole document.
+    reader: Option<FormatReader>,
+    format: ApiFormat,
 }
 
-impl Answer for ChatOfMessages<'_> {
+impl Answer for ChatOfOther<'_> {
     fn is_shown(&self) -> bool {
         self.answer.is_shown()
     }
@@ -85,12 +86,19 @@ impl Answer for ChatOfMessages<'_> {
     }
 
     fn event(&mut self, data: &str) -> Result<bool, String> {
-        let Some(chunk) = self.reader.chunk(data)? else { return Ok(true) };
-        pass_on(&mut self.answer, chunk)
+        let reader = self.reader.get_or_insert_with(|| self.format.reader());
+        let (chunk, is_last) = match reader.passed_on(data)? {
+            StreamPiece::Chunk(chunk) => (chunk, false),
+            StreamPiece::Last(chunk) => (chunk, true),
+            StreamPiece::Done => return Ok(true),
+        };
+        pass_on(&mut *self.answer, chunk)?;
+        Ok(is_last)
     }
 
     fn document(&mut self, body: Bytes) -> Result<(), String> {
-        let reply = MessagesReader::document(&String::from_utf8_lossy(&body))?;
+        let reader = self.reader.take().unwrap_or_else(|| self.format.reader());
+        let reply = reader.document(&String::from_utf8_lossy(&body))?;
         let reply = ChatResponse { created: self.meta().created, ..reply };
         let body = serde_json::to_vec(&reply).map_err(|error| error.to_string())?;
         self.answer.document(body.into())
@@ -105,12 +113,12 @@ impl Answer for ChatOfMessages<'_> {
     }
 
     fn finish(self: Box<Self>, charge: &Charge) -> Result<(), String> {
-        Box::new(self.answer).finish(charge)
+        self.answer.finish(charge)
     }
 }
 
 /// Passes a piece on that was another format's; its count of tokens is a piece of its own.
-fn pass_on(answer: &mut AnswerStream<'_>, mut chunk: ChatChunk) -> Result<bool, String> {
+fn pass_on(answer: &mut dyn Answer, mut chunk: ChatChunk) -> Result<(), String> {
     let usage = mem::take(&mut chunk.usage);
     let is_news = |it: &ChatChunk| {
         let of = it.choices.iter();
@@ -131,5 +139,5 @@ fn pass_on(answer: &mut AnswerStream<'_>, mut chunk: ChatChunk) -> Result<bool, 
     for piece in pieces.into_iter().flatten() {
         answer.event(&serde_json::to_string(&piece).map_err(|error| error.to_string())?)?;
     }
-    Ok(false)
+    Ok(())
 }

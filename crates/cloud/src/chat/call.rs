@@ -7,13 +7,12 @@
 use std::sync::Arc;
 
 use automaton_core::id::HoldId;
-use automaton_inference::providers::http::ApiFormat;
 use automaton_inference::providers::local::chat::ResponseMeta;
 use axum::http::StatusCode;
 
 use super::answer::{Answer, answer};
 use super::upstream::UpstreamRequest;
-use super::{ChatBody, ChatService, Recording};
+use super::{ChatBody, ChatService, ClientFormat, Recording};
 use crate::billing::price::{BilledTokens, Charge, Metering};
 use crate::config::OfferedModel;
 use crate::error::ApiError;
@@ -32,8 +31,8 @@ impl MeteredCall {
         let Self { meter, chat, model, hold } = self;
         let bill = ChargeContext { meter: &meter, model: &model, hold, prompt_bytes: chat.bytes };
         let id = match chat.format {
-            ApiFormat::ChatCompletions => format!("chatcmpl-{hold}"),
-            ApiFormat::AnthropicMessages => format!("msg_{hold}"),
+            ClientFormat::ChatCompletions => format!("chatcmpl-{hold}"),
+            ClientFormat::AnthropicMessages => format!("msg_{hold}"),
         };
         let created = meter.ids.now().as_millis() / 1000;
         let meta = ResponseMeta { id, model: model.id.clone(), created };

@@ -147,7 +147,7 @@ impl PromptExtra {
 
 #[cfg(test)]
 mod tests {
-    use automaton_inference::providers::http::ApiFormat;
+    use crate::chat::request::ClientFormat;
 
     use super::*;
     use crate::chat::ChatBody;
@@ -176,7 +176,7 @@ mod tests {
     fn what_has_no_price_is_refused_by_name() {
         let asked = |more: &str| {
             let body = format!(r#"{{"model":"a","max_tokens":5,"messages":[],{more}}}"#);
-            ChatBody::parse(ApiFormat::AnthropicMessages, body.as_bytes())
+            ChatBody::parse(ClientFormat::AnthropicMessages, body.as_bytes())
         };
         for good in [
             r#""tools":[{"name":"a"},{"type":"custom","name":"b"},{"type":"bash_20250124"}]"#,

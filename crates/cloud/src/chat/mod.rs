@@ -26,7 +26,6 @@ use automaton_core::id::{HoldId, IdGenerator};
 use automaton_core::model::ModelId;
 use automaton_core::money::Microcents;
 use automaton_core::time::Timestamp;
-use automaton_inference::providers::http::ApiFormat;
 use automaton_sqlite::chain::{CanonicalRow, Hash};
 use bytes::Bytes;
 
@@ -39,7 +38,7 @@ use crate::tasks::TaskSet;
 pub(crate) use gate::CallGate;
 pub(crate) use messages_request::betas as known_betas;
 pub(crate) use recording::Recording;
-pub(crate) use request::ChatBody;
+pub(crate) use request::{ChatBody, ClientFormat};
 pub(crate) use upstream::health::{KeyRing, UpstreamHealth};
 pub(crate) use upstream::{Upstream, UpstreamEntry, UpstreamPool, UpstreamServer};
 
@@ -66,7 +65,7 @@ pub(crate) struct CallRequest<'a> {
     /// Its `Idempotency-Key`.
     pub(crate) name: Option<String>,
     /// The format of its body.
-    pub(crate) format: ApiFormat,
+    pub(crate) format: ClientFormat,
     pub(crate) body: &'a Bytes,
     /// What a client of Anthropic asks for beside the format.
     pub(crate) betas: Vec<String>,
@@ -86,8 +85,8 @@ impl ChatService {
     ) -> Result<Arc<Recording>, ApiError> {
         let CallRequest { caller, name, format, body, betas } = request;
         let content = match format {
-            ApiFormat::ChatCompletions => Hash::of(body),
-            ApiFormat::AnthropicMessages => {
+            ClientFormat::ChatCompletions => Hash::of(body),
+            ClientFormat::AnthropicMessages => {
                 CanonicalRow::new("messages").text(&betas.join(",")).bytes(body).hash()
             }
         };

@@ -4,7 +4,8 @@
 //! Must never show the end of an answer, which comes after the charge and tells what was charged.
 
 use automaton_core::wire::chat::ChatUsage;
-use automaton_inference::providers::http::anthropic::{MessagesCount, MessagesReader};
+use automaton_inference::providers::http::anthropic::MessagesCount;
+use automaton_inference::providers::http::{ApiFormat, FormatReader, StreamPiece};
 use automaton_inference::providers::local::chat::ResponseMeta;
 use bytes::Bytes;
 use serde::Deserialize;
@@ -26,7 +27,7 @@ pub(super) struct RelayedAnswer<'a> {
     is_stream: bool,
     bounds: TokenBounds,
     meta: ResponseMeta,
-    reader: MessagesReader,
+    reader: FormatReader,
     /// What the upstream counted, where that can be.
     usage: Option<ChatUsage>,
     /// Bytes of what was generated.
@@ -50,9 +51,17 @@ impl<'a> RelayedAnswer<'a> {
         bounds: TokenBounds,
         meta: ResponseMeta,
     ) -> Self {
-        let (shown, reader) = (HeldBack::new(recording), MessagesReader::default());
+        let (shown, reader) = (HeldBack::new(recording), ApiFormat::AnthropicMessages.reader());
         let (usage, bytes, last, is_whole) = (None, 0, Vec::new(), false);
         Self { shown, is_stream, bounds, meta, reader, usage, bytes, last, is_whole }
+    }
+
+    /// The count of tokens that an event, or a whole answer, tells.
+    fn told(&mut self, data: &str) -> Result<Option<ChatUsage>, String> {
+        Ok(match self.reader.passed_on(data)? {
+            StreamPiece::Chunk(chunk) | StreamPiece::Last(chunk) => chunk.usage,
+            StreamPiece::Done => None,
+        })
     }
 
     fn push(&mut self, kind: &str, json: &str, has_content: bool) {
@@ -90,7 +99,7 @@ impl Answer for RelayedAnswer<'_> {
 
     fn event(&mut self, data: &str) -> Result<bool, String> {
         let unread = |error: serde_json::Error| error.to_string();
-        let told = self.reader.chunk(data)?.and_then(|chunk| chunk.usage);
+        let told = self.told(data)?;
         self.usage = told.filter(|told| self.bounds.allow(told)).or(self.usage);
         let EventShape { kind, delta } = serde_json::from_str(data).map_err(unread)?;
         let texts = delta.into_iter().flatten().filter(|(name, _)| name != "type");
@@ -116,7 +125,7 @@ impl Answer for RelayedAnswer<'_> {
 
     fn document(&mut self, body: Bytes) -> Result<(), String> {
         let body = &String::from_utf8_lossy(&body);
-        let told = self.reader.chunk(body)?.and_then(|chunk| chunk.usage);
+        let told = self.told(body)?;
         self.usage = told.filter(|told| self.bounds.allow(told));
         let mut fields: AnswerFields =
             serde_json::from_str(body).map_err(|error| error.to_string())?;

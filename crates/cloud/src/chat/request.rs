@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use automaton_core::model::ModelId;
 use automaton_core::wire::chat::StreamOptions;
 use automaton_inference::providers::http::ApiFormat;
-use automaton_inference::providers::http::anthropic::{body_from_chat, chat_from_messages};
+use automaton_inference::providers::http::anthropic::chat_from_messages;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::{RawValue, to_raw_value};
@@ -23,11 +23,20 @@ use crate::error::ApiError;
 const CHOICES_MAX: u32 = 8;
 const LIMITS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
 
+/// The formats in which a cloud is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ClientFormat {
+    /// Chat completions.
+    ChatCompletions,
+    /// Anthropic's messages.
+    AnthropicMessages,
+}
+
 /// A request for a completion.
 #[derive(Debug)]
 pub(crate) struct ChatBody {
     /// The format that it is in, and its answer.
-    pub(crate) format: ApiFormat,
+    pub(crate) format: ClientFormat,
     pub(crate) model: ModelId,
     /// Whether the answer comes piece by piece.
     pub(crate) stream: bool,
@@ -61,7 +70,7 @@ impl ChatBody {
     ///
     /// # Errors
     /// What the client is told.
-    pub(crate) fn parse(format: ApiFormat, body: &[u8]) -> Result<Self, ApiError> {
+    pub(crate) fn parse(format: ClientFormat, body: &[u8]) -> Result<Self, ApiError> {
         let wrong = |what: String, param| ApiError::wrong_field(what, param);
         let fields: RequestFields = serde_json::from_slice(body)
             .map_err(|error| wrong(format!("the body is no JSON object: {error}"), None))?;
@@ -82,7 +91,7 @@ impl ChatBody {
             fields: BTreeMap::new(),
         };
         match format {
-            ApiFormat::ChatCompletions => {
+            ClientFormat::ChatCompletions => {
                 let mut limits = Vec::new();
                 for name in LIMITS {
                     limits.extend(field::<u32>(&fields, name)?);
@@ -95,7 +104,7 @@ impl ChatBody {
                 let options: Option<StreamOptions> = field(&fields, "stream_options")?;
                 asked.wants_usage = options.is_some_and(|options| options.include_usage);
             }
-            ApiFormat::AnthropicMessages => {
+            ClientFormat::AnthropicMessages => {
                 asked.limit = field(&fields, "max_tokens")?;
                 asked.extra = messages_request::check(&fields)?;
             }
@@ -106,10 +115,10 @@ impl ChatBody {
     /// In what form the answer comes.
     pub(crate) const fn reply_form(&self) -> ReplyForm {
         match (self.format, self.stream) {
-            (ApiFormat::ChatCompletions, false) => ReplyForm::ChatDocument,
-            (ApiFormat::ChatCompletions, true) => ReplyForm::ChatEvents,
-            (ApiFormat::AnthropicMessages, false) => ReplyForm::MessagesDocument,
-            (ApiFormat::AnthropicMessages, true) => ReplyForm::MessagesEvents,
+            (ClientFormat::ChatCompletions, false) => ReplyForm::ChatDocument,
+            (ClientFormat::ChatCompletions, true) => ReplyForm::ChatEvents,
+            (ClientFormat::AnthropicMessages, false) => ReplyForm::MessagesDocument,
+            (ClientFormat::AnthropicMessages, true) => ReplyForm::MessagesEvents,
         }
     }
 
@@ -146,7 +155,7 @@ impl ChatBody {
         let unfit = |what: String| ApiError::wrong_field(what, None);
         let unwritten = |error: serde_json::Error| unfit(error.to_string());
         let limit_name = match (self.format, to.format) {
-            (ApiFormat::ChatCompletions, ApiFormat::ChatCompletions) => to.limit_name,
+            (ClientFormat::ChatCompletions, ApiFormat::ChatCompletions) => to.limit_name,
             _ => TokenLimitName::MaxTokens,
         };
         let limit = to_raw_value(&self.limit(model)).map_err(unwritten)?;
@@ -159,20 +168,21 @@ impl ChatBody {
         }
         fields.insert(limit_name.name(), &limit);
         fields.insert("model", &id);
-        if self.stream && self.format == ApiFormat::ChatCompletions {
+        if self.stream && self.format == ClientFormat::ChatCompletions {
             fields.insert("stream_options", &options);
         }
         let body = serde_json::to_vec(&fields).map_err(unwritten)?;
         match (self.format, to.format) {
-            (ApiFormat::ChatCompletions, ApiFormat::AnthropicMessages) => {
-                body_from_chat(&body).map_err(|error| unfit(error.to_string()))
-            }
-            (ApiFormat::AnthropicMessages, ApiFormat::ChatCompletions) => {
+            (ClientFormat::AnthropicMessages, ApiFormat::AnthropicMessages) => Ok(body),
+            (ClientFormat::AnthropicMessages, _) => {
                 let body = chat_from_messages(&body, model.supports_vision);
                 let body = body.map_err(|error| unfit(error.to_string()))?;
-                Self::parse(ApiFormat::ChatCompletions, &body)?.for_upstream(model, to)
+                Self::parse(ClientFormat::ChatCompletions, &body)?.for_upstream(model, to)
             }
-            _ => Ok(body),
+            (ClientFormat::ChatCompletions, other) => {
+                let body = other.body_from_chat(body, model.context_window);
+                body.map_err(|error| unfit(error.to_string()))
+            }
         }
     }
 }
@@ -205,7 +215,7 @@ mod tests {
     }
 
     fn parse(body: &[u8]) -> Result<ChatBody, ApiError> {
-        ChatBody::parse(ApiFormat::ChatCompletions, body)
+        ChatBody::parse(ClientFormat::ChatCompletions, body)
     }
 
     #[test]

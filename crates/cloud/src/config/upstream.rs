@@ -47,6 +47,8 @@ pub struct ServerConfig {
     pub base_url: HttpUrl,
     /// The format that it speaks.
     pub format: ApiFormat,
+    /// The version of Anthropic's format that it is asked in; the usual one by default.
+    pub anthropic_version: Option<String>,
     /// Files with its keys, the first to be used first.
     pub key_files: Vec<PathBuf>,
     /// What it calls the limit of tokens.
@@ -66,6 +68,7 @@ struct UpstreamFile {
     base_url: Option<HttpUrl>,
     #[serde(default)]
     format: ApiFormat,
+    anthropic_version: Option<String>,
     key_file: Option<PathBuf>,
     #[serde(default)]
     key_files: Vec<PathBuf>,
@@ -85,6 +88,7 @@ impl TryFrom<UpstreamFile> for UpstreamConfig {
             (Some(base_url), None) => UpstreamKind::Server(ServerConfig {
                 base_url,
                 format,
+                anthropic_version: file.anthropic_version,
                 key_files,
                 token_limit_name: limit_name.unwrap_or_default(),
                 idle: Duration::from_secs(idle.unwrap_or(IDLE_SECS).into()),

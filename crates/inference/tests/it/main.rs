@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a test ends where something is not as it should be")]
 
 mod anthropic;
+mod formats;
 mod http;
+mod peers;
 mod refusals;
 mod server;

@@ -159,6 +159,43 @@ async fn a_server_is_asked_for_its_window_wherever_its_kind_tells_it() {
 }
 
 #[tokio::test]
+async fn each_format_lists_its_models_and_their_windows_elsewhere() {
+    let learn = async |base: &str, format, place, model: &str| {
+        let auth = ApiAuth::usual(format, Some(Secret::new(KEY.to_owned())));
+        let client = client(base.trim_end_matches("/v1"));
+        probe(&client, base, format, &auth, place, &[model]).await.unwrap()
+    };
+    let tags = json!({"models": [{"name": "qwen3:latest", "model": "qwen3:latest"}]}).to_string();
+    for (parameters, own, wanted) in [
+        ("num_ctx 32768", 40_960, 32_768),
+        ("num_ctx 999999", 40_960, 40_960),
+        ("stop \"x\"", 40_960, 16_384),
+        ("", 2048, 2048),
+    ] {
+        let show = json!({"parameters": parameters, "model_info": {"qwen3.context_length": own}});
+        let tags = tags.clone();
+        let routes = Router::new()
+            .route("/api/tags", get(async || tags))
+            .route("/api/show", post(async move |_: String| show.to_string()));
+        let base = format!("{}/v1", serve(routes).await);
+        for place in [ModelHosting::Here, ModelHosting::Hosted] {
+            let served = learn(&base, ApiFormat::Ollama, place, "qwen3").await;
+            assert!(served.lists(&"qwen3".into()), "{served:?}");
+            assert_eq!(served.of(&"qwen3".into()).context_tokens, Some(wanted), "{parameters}");
+        }
+    }
+    let row = json!({"name": "models/gemini-2.5-pro", "inputTokenLimit": 1_048_576,
+        "outputTokenLimit": 65_536});
+    let list = json!({ "models": [row] }).to_string();
+    let routes = Router::new().route("/v1beta/models", get(async || list));
+    let base = serve(routes).await;
+    let served = learn(&base, ApiFormat::Gemini, ModelHosting::Hosted, "gemini-2.5-pro").await;
+    let said = served.of(&"gemini-2.5-pro".into());
+    assert_eq!(served.listed, ["gemini-2.5-pro"]);
+    assert_eq!((said.context_tokens, said.max_output_tokens), (Some(1_048_576), Some(65_536)));
+}
+
+#[tokio::test]
 async fn a_server_that_does_not_say_is_no_failure_and_is_not_waited_for() {
     let odd = Router::new().route("/v1/models", get(async || "<html>"));
     assert_eq!(learn(&serve(odd).await, &["m"]).await, ModelListing::default());

@@ -67,6 +67,8 @@ pub(crate) struct Seen {
     pub(crate) authorization: Option<String>,
     /// Anthropic's key and version, as they were sent.
     pub(crate) anthropic: [Option<String>; 2],
+    /// Gemini's key.
+    pub(crate) google: Option<String>,
     pub(crate) body: Value,
 }
 
@@ -79,6 +81,7 @@ struct Served {
 /// A provider whose server says this, and what the server has seen.
 pub(crate) struct Pair {
     pub(crate) provider: HttpProvider,
+    pub(crate) base_url: String,
     pub(crate) seen: Arc<Mutex<Vec<Seen>>>,
 }
 
@@ -105,8 +108,13 @@ async fn serve(
     let header = |name| headers.get(name).map(|value| value.to_str().unwrap().to_owned());
     let anthropic = [header("x-api-key"), header("anthropic-version")];
     let body = serde_json::from_slice(&body).unwrap();
-    let seen =
-        Seen { path: uri.to_string(), authorization: header("authorization"), anthropic, body };
+    let seen = Seen {
+        path: uri.to_string(),
+        authorization: header("authorization"),
+        anthropic,
+        google: header("x-goog-api-key"),
+        body,
+    };
     served.seen.lock().unwrap().push(seen);
     let Answer { status, media_type, pieces, after } = served.answer;
     let (sender, receiver) = mpsc::channel::<Result<Bytes, std::io::Error>>(1);
@@ -172,7 +180,7 @@ pub(crate) async fn pair_of(format: ApiFormat, model: &str, answer: Answer) -> P
         Deadlines { idle: Duration::from_millis(700), total: Duration::from_secs(20) };
     let clock = Arc::new(Ticks(Mutex::new(0)));
     let provider = HttpProvider::new(HttpClient::new(config).unwrap(), endpoint, clock).unwrap();
-    Pair { provider, seen }
+    Pair { provider, base_url, seen }
 }
 
 /// A short question.

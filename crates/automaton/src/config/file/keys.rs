@@ -7,7 +7,6 @@ use serde_json::{Map, Value};
 
 use self::NoEffect::{Meaningless, WaitsFor};
 use super::ConfigFile;
-use crate::config::reference::ModelStrategy;
 
 /// Why a key has no effect.
 #[derive(Debug, Clone, Copy)]
@@ -29,7 +28,6 @@ macro_rules! keys {
     };
 }
 
-const MODELS: NoEffect = WaitsFor("more providers of models");
 const CHILDREN: NoEffect = WaitsFor("children");
 
 keys! { FIELDS, IDLE of ConfigFile;
@@ -48,14 +46,6 @@ keys! { FIELDS, IDLE of ConfigFile;
         child_sandbox_memory_mb "childSandboxMemoryMb" CHILDREN;
         parent_address "parentAddress" CHILDREN;
         social_relay_url "socialRelayUrl" WaitsFor("messages between automatons");
-}
-
-keys! { _, IDLE_OF_STRATEGY of ModelStrategy;
-    used: inference_model low_compute_model critical_model max_tokens_per_turn hourly_budget_cents
-        session_budget_cents per_call_ceiling_cents enable_model_fallback fallback_providers routing;
-    others:;
-    idle:
-        anthropic_api_version "anthropicApiVersion" MODELS;
 }
 
 /// Whether a key is one of the file, letter by letter: another spelling has no effect.
@@ -78,21 +68,12 @@ fn in_camel_case(field: &str) -> String {
 
 /// The keys of a file that have no effect, each with the reason.
 pub(super) fn idle(object: &Map<String, Value>) -> Vec<String> {
-    let strategy = object.get("modelStrategy").and_then(Value::as_object);
-    let mut found = Vec::new();
-    for (object, prefix, table) in
-        [(Some(object), "", IDLE), (strategy, "modelStrategy.", IDLE_OF_STRATEGY)]
-    {
-        for (key, why) in table {
-            if object.is_some_and(|object| object.contains_key(*key)) {
-                found.push(match why {
-                    WaitsFor(part) => format!("`{prefix}{key}` (it waits for {part})"),
-                    Meaningless(why) => format!("`{prefix}{key}` ({why})"),
-                });
-            }
-        }
-    }
-    found
+    let there = IDLE.iter().filter(|(key, _)| object.contains_key(*key));
+    let told = there.map(|(key, why)| match why {
+        WaitsFor(part) => format!("`{key}` (it waits for {part})"),
+        Meaningless(why) => format!("`{key}` ({why})"),
+    });
+    told.collect()
 }
 
 #[cfg(test)]
@@ -102,11 +83,8 @@ mod tests {
     #[test]
     fn the_keys_without_effect_are_keys_of_the_schema() {
         let schema = super::super::schema();
-        let strategy = &schema["$defs"]["ModelStrategy"];
-        for (schema, table) in [(&schema, IDLE), (strategy, IDLE_OF_STRATEGY)] {
-            for (key, _) in table {
-                assert!(schema["properties"].get(*key).is_some(), "{key}");
-            }
+        for (key, _) in IDLE {
+            assert!(schema["properties"].get(*key).is_some(), "{key}");
         }
     }
 
@@ -144,13 +122,12 @@ mod tests {
     #[test]
     fn only_keys_that_are_there_and_have_no_effect_are_told() {
         let text = r#"{"name": "a", "maxChildren": 3, "registeredWithConway": true, "zeal": 1,
-            "modelStrategy": {"inferenceModel": "m", "anthropicApiVersion": "x"}}"#;
+            "modelStrategy": {"inferenceModel": "m"}}"#;
         assert_eq!(
             idle(&serde_json::from_str(text).unwrap()),
             [
                 "`registeredWithConway` (the cloud itself is asked)",
                 "`maxChildren` (it waits for children)",
-                "`modelStrategy.anthropicApiVersion` (it waits for more providers of models)",
             ]
         );
     }

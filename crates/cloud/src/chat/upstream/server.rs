@@ -11,8 +11,9 @@ use automaton_core::wire::cloud::{
 };
 use automaton_inference::InferenceError;
 use automaton_inference::providers::http::probe::nearest;
-use automaton_inference::providers::http::{ApiAuth, ApiFormat, refusal};
-use automaton_net::sse::Events;
+use automaton_inference::providers::http::{
+    ApiAuth, ApiFormat, ReplyFrames, StreamChoice, refusal,
+};
 use automaton_net::{
     Deadlines, Header, HttpClient, HttpMethod, HttpRequest, HttpResponse, Url, redact,
 };
@@ -41,6 +42,7 @@ pub(crate) struct UpstreamServer {
     pub(crate) client: HttpClient,
     /// The format that it speaks.
     pub(crate) format: ApiFormat,
+    pub(crate) anthropic_version: Option<String>,
     /// Where completions are asked for.
     pub(crate) url: Url,
     pub(crate) keys: KeyRing,
@@ -65,22 +67,24 @@ impl UpstreamServer {
         let to = RequestAddress { format: self.format, id: asked.id, limit_name: self.limit_name };
         let body = asked.chat.for_upstream(asked.model, to).map_err(UpstreamFailure::unfit)?;
         let mut response = self.ask(body, asked).await?;
+        let media_type = response.media_type();
         if !asked.chat.stream {
             let body = response.body.whole().await.map_err(|error| broken(asked, &error))?;
             return answer.document(body.into()).map_err(|what| self.unreadable(asked, &what));
         }
         // Nobody could read it, and it would be charged.
-        if response.media_type().as_deref() == Some("application/json") {
+        if media_type.as_deref() == Some("application/json") {
             (asked.report)(format!("{} does not stream, though it was asked to", asked.name));
             let told = ApiError::new(StatusCode::BAD_GATEWAY, REFUSED, "the model cannot stream");
             return Err(UpstreamFailure::unfit(told));
         }
-        let mut events = Events::default();
+        // Some say nothing of it.
+        let mut frames = ReplyFrames::of(media_type.as_deref()).unwrap_or_default();
         while let Some(chunk) =
             response.body.chunk().await.map_err(|error| broken(asked, &error))?
         {
-            for event in events.push(&chunk).map_err(|error| broken(asked, &error))? {
-                if answer.event(&event.data).map_err(|what| self.unreadable(asked, &what))? {
+            for data in frames.push(&chunk).map_err(|error| broken(asked, &error))? {
+                if answer.event(&data).map_err(|what| self.unreadable(asked, &what))? {
                     return Ok(());
                 }
             }
@@ -88,7 +92,7 @@ impl UpstreamServer {
         match self.format {
             // Some servers just end.
             ApiFormat::ChatCompletions => Ok(()),
-            ApiFormat::AnthropicMessages => Err(unreadable(asked, "the answer ended too early")),
+            _ => Err(unreadable(asked, "the answer ended too early")),
         }
     }
 
@@ -99,7 +103,8 @@ impl UpstreamServer {
 
     /// How the server is told who asks.
     fn auth(&self, key: Option<&Secret>) -> ApiAuth {
-        ApiAuth::usual(self.format, key.cloned())
+        let auth = ApiAuth::usual(self.format, key.cloned());
+        auth.with_version(self.anthropic_version.as_deref())
     }
 
     /// Asks with the key to use, and with the next where that one is refused.
@@ -137,7 +142,9 @@ impl UpstreamServer {
         key: Option<&Secret>,
         asked: &UpstreamTry<'_>,
     ) -> Result<HttpResponse, UpstreamFailure> {
-        let mut request = HttpRequest::new(HttpMethod::Post, self.url.clone());
+        let how = if asked.chat.stream { StreamChoice::Stream } else { StreamChoice::Whole };
+        let url = self.format.target(&self.url, asked.id, how);
+        let mut request = HttpRequest::new(HttpMethod::Post, url);
         request.body = body;
         request.headers.push(Header::Open("content-type", "application/json".to_owned()));
         request.headers.extend(self.auth(key).headers());
@@ -200,7 +207,8 @@ impl UpstreamServer {
             }
             InferenceError::NoTools { text, .. } => mendable(TOOLS_UNSUPPORTED, &text),
             InferenceError::TooLong { text, .. } => mendable(CONTEXT_LENGTH_EXCEEDED, &text),
-            InferenceError::Status { status: 400 | 422, text, .. } => mendable(REFUSED, &text),
+            InferenceError::Status { status: 400 | 422, text, .. }
+            | InferenceError::ContentRefused { text, .. } => mendable(REFUSED, &text),
             InferenceError::Status { status: 429, .. } => {
                 let what = "the model is busy".to_owned();
                 busy(refused(StatusCode::TOO_MANY_REQUESTS, REFUSED, what))

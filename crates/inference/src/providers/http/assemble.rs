@@ -5,6 +5,7 @@
 //! must never become an answer: its last call may be half a call.
 
 use automaton_core::wire::chat::{ChatChunk, ChatUsage, ChunkCall};
+use serde::de::IgnoredAny;
 
 use super::failure::ProviderErrorBody;
 use crate::cost::{self, TokenCounts};
@@ -27,22 +28,13 @@ pub(super) enum AssemblyError {
     NoReply(String),
 }
 
-impl From<AssemblyError> for String {
-    /// For whoever passes replies on.
-    fn from(error: AssemblyError) -> Self {
-        match error {
-            AssemblyError::Failed(said) => said.text,
-            AssemblyError::NoReply(what) => what,
-            AssemblyError::Cut => "it ended too early".to_owned(),
-        }
-    }
-}
-
 /// What one event, or one whole reply, says.
 #[derive(Debug, PartialEq)]
-pub(super) enum StreamPiece {
+pub enum StreamPiece {
     /// More of the answer; a whole reply is one piece.
     Chunk(ChatChunk),
+    /// The last of it.
+    Last(ChatChunk),
     /// The stream is over.
     Done,
 }
@@ -89,6 +81,17 @@ pub(super) struct AssembledReply {
     pub(super) model: String,
 }
 
+impl AssemblyError {
+    /// The same in words, for whoever passes replies on.
+    pub(super) fn into_text(self) -> String {
+        match self {
+            Self::Cut => "it ended too early".to_owned(),
+            Self::Failed(said) => said.text,
+            Self::NoReply(what) => what,
+        }
+    }
+}
+
 impl Assembler {
     /// Adds a piece and shows its text.
     pub(super) fn take(
@@ -117,6 +120,23 @@ impl Assembler {
             }
         }
         Ok(())
+    }
+
+    /// Adds what a format's reader has read; whether it was the last.
+    pub(super) fn add_piece(
+        &mut self,
+        piece: StreamPiece,
+        sink: &dyn TokenSink,
+    ) -> Result<bool, AssemblyError> {
+        let is_last = !matches!(piece, StreamPiece::Chunk(_));
+        match piece {
+            StreamPiece::Chunk(chunk) | StreamPiece::Last(chunk) => self.take(chunk, sink)?,
+            StreamPiece::Done => {}
+        }
+        if is_last {
+            self.end(FinishReason::Stop);
+        }
+        Ok(is_last)
     }
 
     /// Notes that the reply ended, for this reason if it named none itself.
@@ -170,7 +190,9 @@ impl Assembler {
         let (name, arguments) = (name.unwrap_or_default(), arguments.unwrap_or_default());
         self.count(name.len() + arguments.len())?;
         let known = self.calls.iter().rposition(|slot| slot.index == piece.index);
-        let same = known.filter(|at| !begins_another(&self.calls[*at], piece.id.as_deref(), &name));
+        let another =
+            |at: &usize| begins_another(&self.calls[*at], piece.id.as_deref(), &name, &arguments);
+        let same = known.filter(|at| !another(at));
         if let Some(slot) = same.and_then(|at| self.calls.get_mut(at)) {
             // Some servers repeat the name with each piece.
             if slot.name != name {
@@ -200,13 +222,17 @@ impl Assembler {
 
 /// Whether a piece with the index of a call belongs to another one, since some
 /// servers give every call the index 0: it then has another id, or, where there
-/// are no ids, a name though the call before is complete.
-fn begins_another(slot: &CallBuilder, id: Option<&str>, name: &str) -> bool {
+/// are no ids, a name though the call before is complete; or, where all have one id,
+/// a name and complete arguments of its own, too.
+fn begins_another(slot: &CallBuilder, id: Option<&str>, name: &str, arguments: &str) -> bool {
+    let is_json = |text: &str| serde_json::from_str::<IgnoredAny>(text).is_ok();
+    let is_whole = |text: &str| text.trim_start().starts_with('{') && is_json(text);
     match (slot.id.as_deref(), id) {
-        (Some(known), Some(id)) => known != id,
-        (None, None) => {
-            !name.is_empty() && serde_json::from_str::<serde_json::Value>(&slot.arguments).is_ok()
+        (Some(known), Some(id)) if known == id => {
+            !name.is_empty() && is_whole(&slot.arguments) && is_whole(arguments)
         }
+        (Some(_), Some(_)) => true,
+        (None, None) => !name.is_empty() && is_json(&slot.arguments),
         _ => false,
     }
 }
@@ -220,7 +246,7 @@ fn finish(reason: &str) -> Result<FinishReason, AssemblyError> {
         "content_filter" | "refusal" | "safety" => Ok(FinishReason::Filtered),
         "error" => {
             let text = "it ended with an error".to_owned();
-            Err(AssemblyError::Failed(ProviderErrorBody { text, code: String::new() }))
+            Err(AssemblyError::Failed(ProviderErrorBody { text, ..ProviderErrorBody::default() }))
         }
         _ => Ok(FinishReason::Stop),
     }

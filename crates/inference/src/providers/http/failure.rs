@@ -7,13 +7,12 @@
 use std::time::Duration;
 
 use automaton_core::model::ModelId;
-use automaton_core::time::{Timestamp, days_from_civil};
 use automaton_core::wire::cloud::{
     CONTEXT_LENGTH_EXCEEDED, MODEL_NOT_FOUND, TOOLS_UNSUPPORTED, UPSTREAM_KEY,
 };
 use serde_json::Value;
 
-use super::window;
+use super::{reset, window};
 use crate::error::InferenceError;
 
 /// The longest text of a server that is kept, in bytes.
@@ -62,8 +61,31 @@ const NO_TOOLS: [&str; 16] = [
     "tools param requires",
 ];
 
-/// What servers say of an account that is empty, where they have no status for it, in lower case.
+/// What servers say of an account that is empty, where they have no status for it, in lower case,
+/// and their codes.
 const NO_CREDITS: [&str; 2] = ["credit balance is too low", "insufficient credits"];
+const NO_CREDITS_CODES: [&str; 4] =
+    ["insufficient_quota", "billing_error", "billing_not_active", "billing_hard_limit_reached"];
+
+/// What servers say of a key that is none, where they have no status for it, in lower case, and
+/// their codes.
+const BAD_KEY: [&str; 2] = ["api key not valid", "api key expired"];
+const BAD_KEY_CODES: [&str; 3] = [UPSTREAM_KEY, "API_KEY_INVALID", "invalid_api_key"];
+
+/// What servers say of words that they will not have answered, in lower case, and their codes.
+const UNWANTED: [&str; 4] = [
+    "content management policy",
+    "potentially violating",
+    "violates our usage polic",
+    "inappropriate content",
+];
+const UNWANTED_CODES: [&str; 5] = [
+    "content_filter",
+    "content_policy_violation",
+    "invalid_prompt",
+    "data_inspection_failed",
+    "moderation_blocked",
+];
 
 /// What servers say of a model that they do not have, and what they say after its name, in
 /// lower case.
@@ -81,6 +103,10 @@ pub(super) struct ProviderErrorBody {
     pub(super) text: String,
     /// For programs, if it has such a word.
     pub(super) code: String,
+    /// The status that it names itself.
+    pub(super) status: Option<u16>,
+    /// How long it asks to be left alone.
+    pub(super) wait: Option<Duration>,
 }
 
 /// Who answered, and what it was asked for.
@@ -96,7 +122,8 @@ pub(super) fn message(body: &[u8]) -> ProviderErrorBody {
     let text = String::from_utf8_lossy(body);
     // silent-ok: a body that is no JSON is shown as it is.
     let found = serde_json::from_str::<Value>(&text).ok().and_then(|value| said(&value));
-    found.unwrap_or_else(|| ProviderErrorBody { text: text.into_owned(), code: String::new() })
+    let whole = || ProviderErrorBody { text: text.into_owned(), ..ProviderErrorBody::default() };
+    found.unwrap_or_else(whole)
 }
 
 /// What a reply says went wrong, when it says so.
@@ -113,9 +140,31 @@ pub(super) fn said(value: &Value) -> Option<ProviderErrorBody> {
         text.push_str(&format!(" (n_ctx: {tokens})"));
     }
     // A cloud says more beside the format's own words.
-    let codes = [value.get("code"), error.get("code"), error.get("type")];
-    let code = codes.into_iter().flatten().find_map(Value::as_str).unwrap_or_default();
-    Some(ProviderErrorBody { text, code: code.to_owned() })
+    let details = || error.get("details").and_then(Value::as_array).into_iter().flatten();
+    let codes = [value.get("code"), error.get("code"), details().find_map(|it| it.get("reason"))];
+    let codes = codes.into_iter().chain([error.get("type"), error.get("status")]);
+    let code = codes.flatten().find_map(Value::as_str).unwrap_or_default();
+    let delay = details().find_map(|it| it.get("retryDelay")?.as_str());
+    let named = error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
+    Some(ProviderErrorBody {
+        text,
+        status: named.filter(|status| (400..600).contains(status)).or_else(|| status_of(code)),
+        code: code.to_owned(),
+        wait: delay.and_then(reset::duration),
+    })
+}
+
+/// The status that a server would have sent whose error has this code.
+fn status_of(code: &str) -> Option<u16> {
+    match code {
+        "rate_limit_exceeded" | "rate_limit_error" | "RESOURCE_EXHAUSTED" => Some(429),
+        "overloaded_error" | "UNAVAILABLE" => Some(503),
+        "authentication_error" | "UNAUTHENTICATED" => Some(401),
+        "permission_error" | "PERMISSION_DENIED" => Some(403),
+        "not_found_error" | "NOT_FOUND" => Some(404),
+        "server_error" | "api_error" | "INTERNAL" => Some(500),
+        _ => None,
+    }
 }
 
 /// The error that a status and its text stand for.
@@ -125,19 +174,25 @@ pub(super) fn of_status(
     said: ProviderErrorBody,
 ) -> InferenceError {
     let (endpoint, model) = (asked.endpoint.to_owned(), asked.model.clone());
-    let ProviderErrorBody { text, code } = said;
+    let ProviderErrorBody { text, code, .. } = said;
     let lower = text.to_lowercase();
     let says = |words: &[&str]| words.iter().any(|words| lower.contains(words));
     let too_long = says(&TOO_LONG) || code.eq_ignore_ascii_case(CONTEXT_LENGTH_EXCEEDED);
     let remedy = None;
     match status {
-        _ if code == UPSTREAM_KEY => {
+        _ if BAD_KEY_CODES.contains(&code.as_str()) || (status == 400 && says(&BAD_KEY)) => {
             InferenceError::Unauthorised { endpoint, status, text, remedy }
         }
         402 => InferenceError::NoCredits { endpoint, text },
         400 | 403 if says(&NO_CREDITS) => InferenceError::NoCredits { endpoint, text },
-        429 if code == "insufficient_quota" || lower.contains("insufficient_quota") => {
+        400 | 403 | 429
+            if NO_CREDITS_CODES.contains(&code.as_str())
+                || lower.contains("insufficient_quota") =>
+        {
             InferenceError::NoCredits { endpoint, text }
+        }
+        400 | 403 | 422 if UNWANTED_CODES.contains(&code.as_str()) || says(&UNWANTED) => {
+            InferenceError::ContentRefused { endpoint, status, text }
         }
         400 | 413 | 422 | 500 if too_long || status == 413 => {
             // The limit that a 413 names may be one of bytes.
@@ -160,8 +215,12 @@ pub(super) fn of_status(
 /// The error that a server tells in the middle of its reply.
 pub(super) fn in_reply(asked: RequestTarget<'_>, said: ProviderErrorBody) -> InferenceError {
     // A cloud that was silent for long has begun its answer before it refuses.
-    match of_status(asked, 400, said) {
-        InferenceError::Status { endpoint, text, .. } => InferenceError::Failed { endpoint, text },
+    let (status, wait) = (said.status.unwrap_or(400), said.wait);
+    match of_status(asked, status, said) {
+        InferenceError::Status { endpoint, text, .. } => match wait {
+            Some(wait) => InferenceError::Busy { endpoint, status, text, wait },
+            None => InferenceError::Failed { endpoint, text },
+        },
         known => known,
     }
 }
@@ -176,39 +235,6 @@ fn is_no_model(code: &str, lower: &str) -> bool {
     [MODEL_NOT_FOUND, "model_not_found"].contains(&code)
         || NO_MODEL.iter().any(|words| lower.contains(words))
         || named()
-}
-
-/// How long a server asks to be left alone: seconds, or a moment by its own clock, since
-/// ours may be another.
-pub(super) fn retry_after(
-    header: Option<&str>,
-    date: Option<&str>,
-    now: Timestamp,
-) -> Option<Duration> {
-    let text = header?.trim();
-    if let Ok(seconds) = text.parse::<u64>() {
-        return Some(Duration::from_secs(seconds));
-    }
-    let until = http_date(text)?;
-    let from = date.and_then(http_date).unwrap_or(now.as_millis() / 1000);
-    Some(Duration::from_secs(u64::try_from(until - from).unwrap_or(0)))
-}
-
-/// Seconds since the epoch of a date such as `Sun, 06 Nov 1994 08:49:37 GMT`.
-fn http_date(text: &str) -> Option<i64> {
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let mut parts = text.split_once(", ")?.1.split(' ');
-    let mut part = || parts.next();
-    let day = part()?.parse::<u8>().ok()?.into();
-    let named = part()?;
-    let month = i64::try_from(MONTHS.iter().position(|month| *month == named)?).ok()? + 1;
-    let year = part()?.parse::<i64>().ok().filter(|year| (1970..=9999).contains(year))?;
-    let mut clock = part()?.split(':').map(|two| two.parse::<i64>().ok());
-    let mut below = |most: i64| clock.next()?.filter(|it| (0..most).contains(it));
-    let (hour, minute, second) = (below(24)?, below(60)?, below(61)?);
-    let days = days_from_civil(year, month, day)?;
-    Some(((days * 24 + hour) * 60 + minute) * 60 + second)
 }
 
 #[cfg(test)]
@@ -344,23 +370,5 @@ mod tests {
         assert_eq!(named(400, beside), Some(4096));
         assert_eq!(named(413, "tokens per minute: Limit 6000, Requested 9000"), Some(6000));
         assert_eq!(named(413, "the body is over the limit of 1048576 bytes"), None);
-    }
-
-    #[test]
-    fn a_wait_is_seconds_or_a_moment_of_the_servers_clock() {
-        let now = Timestamp::from_millis(1_763_000_000_000);
-        let wait = |header, date| retry_after(Some(header), date, now).map(|wait| wait.as_secs());
-        assert_eq!(wait(" 7 ", None), Some(7));
-        assert_eq!(wait("86400", None), Some(86_400));
-        let (date, later) = ("Sun, 06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:50:07 GMT");
-        assert_eq!(wait(later, Some(date)), Some(30));
-        assert_eq!(wait(date, Some(later)), Some(0), "it is over");
-        assert_eq!(wait(date, None), Some(0));
-        assert_eq!(http_date(date), Some(784_111_777));
-        assert_eq!(http_date("Thu, 29 Feb 2024 23:59:59 GMT"), Some(1_709_251_199));
-        for none in ["", "soon", "-1", "1.5", "Sun, 06 Nov", "Sun, 99 Nov 1994 08:49:37 GMT"] {
-            assert_eq!(wait(none, None), None, "{none}");
-        }
-        assert_eq!(retry_after(None, None, now), None);
     }
 }

@@ -1,15 +1,26 @@
 //! Pure: the formats in which a server can be asked, and what differs between them.
 
+use automaton_core::model::ModelId;
 use automaton_core::secret::Secret;
+use automaton_core::wire::chat::{
+    CalledFunction, ChatCall, ChatChoice, ChatMessage, ChatResponse, ChatRole, FunctionKind,
+};
 use automaton_net::{Header, Url};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::anthropic::{self, MessagesReader};
-use super::assemble::{AssemblyError, StreamPiece};
+use super::asked::AskedChat;
+use super::assemble::{Assembler, AssemblyError, StreamPiece};
+use super::from_chat::{self, UntranslatableChat};
+use super::gemini::{self, GeminiReader};
+use super::ollama::{self, OllamaReader};
+use super::responses::{self, ResponsesReader};
+use super::thoughts::KeptThoughts;
 use super::{chat_completions, url};
 use crate::catalogue::ModelInfo;
 use crate::error::InferenceError;
-use crate::provider::CompletionRequest;
+use crate::provider::{CompletionRequest, FinishReason, NoTokenSink, RawCall};
 
 /// The format that a server speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -20,7 +31,25 @@ pub enum ApiFormat {
     ChatCompletions,
     /// Anthropic's messages.
     AnthropicMessages,
+    /// `OpenAI`'s responses.
+    Responses,
+    /// Ollama's own format.
+    Ollama,
+    /// Gemini's own format.
+    Gemini,
 }
+
+/// How a reply comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StreamChoice {
+    /// In pieces.
+    Stream,
+    /// As one document.
+    Whole,
+}
+
+/// Writes the body of a question.
+pub(super) type BodyWriter = fn(AskedChat<'_>) -> Result<Vec<u8>, serde_json::Error>;
 
 impl ApiFormat {
     /// The URL that is asked below a base URL. A bare host gets the format's version; the full
@@ -38,43 +67,177 @@ impl ApiFormat {
         match self {
             Self::ChatCompletions => "chat/completions",
             Self::AnthropicMessages => "messages",
+            Self::Responses => "responses",
+            Self::Ollama => "chat",
+            Self::Gemini => "models",
         }
     }
 
-    /// The body of a request.
+    /// The version that stands before that.
+    pub(super) const fn version(self) -> &'static str {
+        match self {
+            Self::ChatCompletions | Self::AnthropicMessages | Self::Responses => "v1",
+            Self::Ollama => "api",
+            Self::Gemini => "v1beta",
+        }
+    }
+
+    /// Where a model is asked, by the URL that [`ApiFormat::url`] gives.
+    #[must_use]
+    pub fn target(self, url: &Url, model: &ModelId, how: StreamChoice) -> Url {
+        let mut url = url.clone();
+        if self == Self::Gemini {
+            let model = model.as_str().trim_start_matches("models/");
+            let (verb, query) = match how {
+                StreamChoice::Stream => ("streamGenerateContent", Some("alt=sse")),
+                StreamChoice::Whole => ("generateContent", None),
+            };
+            url.set_path(&format!("{}/{model}:{verb}", url.path()));
+            url.set_query(query);
+        }
+        url
+    }
+
+    /// The body of a request, with what the server is known to have thought.
     pub(super) fn body(
         self,
         info: &ModelInfo,
         ask: &CompletionRequest,
+        kept: &KeptThoughts,
     ) -> Result<Vec<u8>, InferenceError> {
+        let Some(write) = self.writer() else { return chat_completions::body(info, ask) };
+        let mut asked = AskedChat::of(info, ask);
+        kept.put_into(&mut asked);
+        if self == Self::AnthropicMessages {
+            // The newest models refuse one that is not theirs.
+            asked.temperature = None;
+        }
+        write(asked).map_err(|source| InferenceError::Encode { source })
+    }
+
+    /// A request of the chat-completions format, written by anybody, to a model with a window of
+    /// so many tokens.
+    ///
+    /// # Errors
+    /// [`UntranslatableChat`] when it is no request, or asks for what the format does not have.
+    pub fn body_from_chat(self, body: Vec<u8>, window: u32) -> Result<Vec<u8>, UntranslatableChat> {
+        match self.writer() {
+            None => Ok(body),
+            Some(write) => from_chat::translated(self, write, &body, window),
+        }
+    }
+
+    /// What writes the body of a question, in any format but that of chat completions.
+    fn writer(self) -> Option<BodyWriter> {
         match self {
-            Self::ChatCompletions => chat_completions::body(info, ask),
-            Self::AnthropicMessages => anthropic::body(info, ask),
+            Self::ChatCompletions => None,
+            Self::AnthropicMessages => Some(anthropic::body),
+            Self::Responses => Some(|asked| responses::body(&asked)),
+            Self::Ollama => Some(|asked| ollama::body(&asked)),
+            Self::Gemini => Some(|asked| gemini::body(&asked)),
         }
     }
 
     /// What reads one reply.
-    pub(super) fn reader(self) -> FormatReader {
-        match self {
-            Self::ChatCompletions => FormatReader::ChatCompletions,
-            Self::AnthropicMessages => FormatReader::Anthropic(MessagesReader::default()),
-        }
+    #[must_use]
+    pub fn reader(self) -> FormatReader {
+        FormatReader(match self {
+            Self::ChatCompletions => ReplyReading::ChatCompletions,
+            Self::AnthropicMessages => ReplyReading::Anthropic(MessagesReader::default()),
+            Self::Responses => ReplyReading::Responses(ResponsesReader::default()),
+            Self::Ollama => ReplyReading::Ollama(OllamaReader::default()),
+            Self::Gemini => ReplyReading::Gemini(GeminiReader::default()),
+        })
     }
 }
 
 /// Reads one reply.
-pub(super) enum FormatReader {
+#[derive(Debug)]
+pub struct FormatReader(ReplyReading);
+
+#[derive(Debug)]
+enum ReplyReading {
     ChatCompletions,
     Anthropic(MessagesReader),
+    Responses(ResponsesReader),
+    Ollama(OllamaReader),
+    Gemini(GeminiReader),
 }
 
 impl FormatReader {
     /// What the data of an event, or a whole reply, says.
     pub(super) fn piece(&mut self, data: &str) -> Result<StreamPiece, AssemblyError> {
-        match self {
-            Self::ChatCompletions => chat_completions::piece(data),
-            Self::Anthropic(reader) => reader.piece(data),
+        match &mut self.0 {
+            ReplyReading::ChatCompletions => chat_completions::piece(data),
+            ReplyReading::Anthropic(reader) => reader.piece(data),
+            ReplyReading::Responses(reader) => reader.piece(data),
+            ReplyReading::Ollama(reader) => reader.piece(data),
+            ReplyReading::Gemini(reader) => reader.piece(data),
         }
+    }
+
+    /// What the model thought before its calls, for its server alone.
+    pub(super) fn into_thoughts(self) -> Vec<Value> {
+        match self.0 {
+            ReplyReading::ChatCompletions | ReplyReading::Ollama(_) => Vec::new(),
+            ReplyReading::Anthropic(reader) => reader.thoughts.finish(),
+            ReplyReading::Responses(reader) => reader.thoughts.finish(),
+            ReplyReading::Gemini(reader) => reader.thoughts.finish(),
+        }
+    }
+
+    /// The same for a server that passes replies on in the chat-completions format.
+    ///
+    /// # Errors
+    /// What the server says went wrong, or that it is no reply.
+    pub fn passed_on(&mut self, data: &str) -> Result<StreamPiece, String> {
+        self.piece(data).map_err(AssemblyError::into_text)
+    }
+
+    /// A whole reply in the chat-completions format, for a server that passes it on.
+    ///
+    /// # Errors
+    /// As [`FormatReader::passed_on`].
+    pub fn document(mut self, body: &str) -> Result<ChatResponse, String> {
+        let mut assembler = Assembler::default();
+        let piece = self.passed_on(body)?;
+        let id = match &piece {
+            StreamPiece::Chunk(chunk) | StreamPiece::Last(chunk) => chunk.id.clone(),
+            StreamPiece::Done => String::new(),
+        };
+        assembler.add_piece(piece, &NoTokenSink).map_err(AssemblyError::into_text)?;
+        assembler.end(FinishReason::Stop);
+        let reply = assembler.finish().map_err(AssemblyError::into_text)?;
+        let calls: Vec<ChatCall> = reply.calls.into_iter().map(chat_call).collect();
+        let message = ChatMessage {
+            role: ChatRole::Assistant,
+            content: Some(reply.text).filter(|text| !text.is_empty() || calls.is_empty()),
+            tool_calls: (!calls.is_empty()).then_some(calls),
+            tool_call_id: None,
+        };
+        let finish_reason = Some(match reply.finish {
+            FinishReason::Stop => "stop",
+            FinishReason::ToolCalls => "tool_calls",
+            FinishReason::Length | FinishReason::Repetition => "length",
+            FinishReason::Filtered => "content_filter",
+        });
+        let finish_reason = finish_reason.map(str::to_owned);
+        Ok(ChatResponse {
+            id,
+            object: "chat.completion".to_owned(),
+            created: 0,
+            model: reply.model,
+            choices: vec![ChatChoice { index: 0, message, finish_reason }],
+            usage: reply.usage,
+        })
+    }
+}
+
+fn chat_call(call: RawCall) -> ChatCall {
+    ChatCall {
+        id: call.provider_id.unwrap_or_default(),
+        kind: FunctionKind::Function,
+        function: CalledFunction { name: call.tool, arguments: call.arguments },
     }
 }
 
@@ -94,6 +257,8 @@ pub enum ApiAuth {
         /// The version; by default [`ApiAuth::ANTHROPIC_VERSION`].
         version: Option<String>,
     },
+    /// `x-goog-api-key: KEY`, as Gemini wants it.
+    Gemini(Secret),
 }
 
 impl ApiAuth {
@@ -105,16 +270,26 @@ impl ApiAuth {
     pub fn usual(format: ApiFormat, key: Option<Secret>) -> Self {
         match (format, key) {
             (ApiFormat::AnthropicMessages, key) => Self::Anthropic { key, version: None },
-            (ApiFormat::ChatCompletions, None) => Self::None,
-            (ApiFormat::ChatCompletions, Some(key)) => Self::Bearer(key),
+            (_, None) => Self::None,
+            (ApiFormat::Gemini, Some(key)) => Self::Gemini(key),
+            (_, Some(key)) => Self::Bearer(key),
         }
+    }
+
+    /// With another version of Anthropic's format than the usual one, where somebody names one.
+    #[must_use]
+    pub fn with_version(mut self, named: Option<&str>) -> Self {
+        if let Self::Anthropic { version, .. } = &mut self {
+            *version = named.map(str::to_owned);
+        }
+        self
     }
 
     /// The key, if any is sent.
     pub(super) const fn key(&self) -> Option<&Secret> {
         match self {
             Self::None => None,
-            Self::Bearer(key) | Self::Raw(key) => Some(key),
+            Self::Bearer(key) | Self::Raw(key) | Self::Gemini(key) => Some(key),
             Self::Anthropic { key, .. } => key.as_ref(),
         }
     }
@@ -125,6 +300,7 @@ impl ApiAuth {
         match self {
             Self::None => Vec::new(),
             Self::Raw(key) => vec![Header::Secret("authorization", key.clone())],
+            Self::Gemini(key) => vec![Header::Secret("x-goog-api-key", key.clone())],
             Self::Bearer(key) => {
                 let value = Secret::new(format!("Bearer {}", key.reveal()));
                 vec![Header::Secret("authorization", value)]
@@ -136,5 +312,22 @@ impl ApiAuth {
                 [version].into_iter().chain(key).collect()
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_a_model_is_asked_names_it_only_in_geminis_format() {
+        let url = ApiFormat::Gemini.url("https://host/v1beta").unwrap();
+        let at = |model: &str, how| ApiFormat::Gemini.target(&url, &model.into(), how).to_string();
+        let place = "https://host/v1beta/models";
+        let streamed = at("models/gemini-x", StreamChoice::Stream);
+        assert_eq!(streamed, format!("{place}/gemini-x:streamGenerateContent?alt=sse"));
+        assert_eq!(at("g?k#h", StreamChoice::Whole), format!("{place}/g%3Fk%23h:generateContent"));
+        let url = ApiFormat::Ollama.url("http://127.0.0.1:9").unwrap();
+        assert_eq!(ApiFormat::Ollama.target(&url, &"m".into(), StreamChoice::Whole), url);
     }
 }

@@ -6,17 +6,30 @@
 //! never take half an answer for a whole one.
 
 pub mod anthropic;
+mod asked;
 mod assemble;
 mod chat_completions;
 mod failure;
 mod format;
+#[cfg(test)]
+mod formats_tests;
+mod frames;
+mod from_chat;
+mod gemini;
+mod ollama;
+mod pieces;
 pub mod probe;
 #[cfg(test)]
+mod requests_tests;
+mod reset;
+mod responses;
+#[cfg(test)]
 mod served_tests;
+mod thoughts;
 mod url;
 mod window;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use automaton_core::model::ModelId;
@@ -24,7 +37,6 @@ use automaton_core::record::Usage;
 use automaton_core::secret::Secret;
 use automaton_core::time::{Clock, Timestamp};
 use automaton_core::wire::chat::ChatUsage;
-use automaton_net::sse::{Events, SseEvent};
 use automaton_net::{
     Deadlines, Header, HttpClient, HttpMethod, HttpRequest, HttpResponse, NetError, ResponseBody,
     Url, redact,
@@ -38,14 +50,20 @@ use crate::provider::{
     BoxFuture, Completion, CompletionRequest, FinishReason, Provider, TokenCountSource, TokenSink,
 };
 
-use assemble::{AssembledReply, Assembler, AssemblyError, StreamPiece};
+use assemble::{AssembledReply, Assembler, AssemblyError};
 use failure::{ProviderErrorBody, RequestTarget};
-use format::FormatReader;
+use thoughts::KeptThoughts;
 
-pub use self::format::{ApiAuth, ApiFormat};
+pub use self::assemble::StreamPiece;
+pub use self::format::{ApiAuth, ApiFormat, FormatReader, StreamChoice};
+pub use self::frames::ReplyFrames;
+pub use self::from_chat::UntranslatableChat;
 
 /// The largest reply that is read, in bytes. A streamed token takes some 250.
 const REPLY_BYTES_MAX: u64 = 32 << 20;
+
+/// The media types that are read.
+const ACCEPTED: &str = "text/event-stream, application/x-ndjson, application/json";
 
 /// How much of an error's body is read, in bytes.
 const FAILURE_BYTES_MAX: usize = 64 << 10;
@@ -104,6 +122,8 @@ pub struct HttpProvider {
     name: String,
     endpoint: Endpoint,
     clock: Arc<dyn Clock>,
+    /// A std mutex, since nothing is awaited while it is held.
+    kept: Mutex<KeptThoughts>,
 }
 
 impl HttpProvider {
@@ -117,7 +137,7 @@ impl HttpProvider {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, InferenceError> {
         let url = endpoint.format.url(&endpoint.base_url)?;
-        Ok(Self { client, name: redact::url(&url), url, endpoint, clock })
+        Ok(Self { client, name: redact::url(&url), url, endpoint, clock, kept: Mutex::default() })
     }
 
     async fn answer(
@@ -130,44 +150,54 @@ impl HttpProvider {
         let response = self.send(ask).await?;
         let (format, assembler) = (self.endpoint.format.reader(), Assembler::default());
         let mut hearing = ReplyReader { provider: self, format, assembler, first: None };
-        match (response.status, response.media_type().as_deref()) {
-            (200..=299, Some("text/event-stream")) => hearing.stream(response.body, sink).await?,
-            (200..=299, Some("application/json")) => hearing.whole(response.body, sink).await?,
-            (200..=299, other) => {
+        let media_type = response.media_type();
+        let frames = ReplyFrames::of(media_type.as_deref());
+        match (response.status, frames, media_type.as_deref()) {
+            (200..=299, Some(frames), _) => hearing.stream(frames, response.body, sink).await?,
+            (200..=299, None, Some("application/json")) => {
+                hearing.whole(response.body, sink).await?;
+            }
+            (200..=299, None, other) => {
                 let shown = redact::text(other.unwrap_or("nothing"), &[], MODEL_BYTES_MAX);
                 return Err(self.malformed(format!("the media type is {shown}")));
             }
             _ => return Err(self.failure(response).await),
         }
-        let first = hearing.first;
+        let (first, thoughts) = (hearing.first, hearing.format.into_thoughts());
         let assembled = hearing.assembler.finish().map_err(|flaw| self.flaw(flaw, true))?;
+        self.kept().keep(&assembled.calls, thoughts);
         let times = ReplyTiming { asked, first, done: self.clock.now() };
         self.reply(ask, assembled, times)
     }
 
+    /// What the model is known to have thought.
+    fn kept(&self) -> MutexGuard<'_, KeptThoughts> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     async fn send(&self, ask: &CompletionRequest) -> Result<HttpResponse, InferenceError> {
         let json = "application/json".to_owned();
-        let mut headers = vec![
-            Header::Open("content-type", json),
-            Header::Open("accept", "text/event-stream, application/json".to_owned()),
-        ];
+        let mut headers =
+            vec![Header::Open("content-type", json), Header::Open("accept", ACCEPTED.to_owned())];
         headers.extend(self.endpoint.auth.headers());
         let usual = self.endpoint.deadlines;
         let deadlines = Deadlines { idle: ask.silence.unwrap_or(usual.idle), ..usual };
+        let endpoint = &self.endpoint;
+        let url = endpoint.format.target(&self.url, &endpoint.info.id, StreamChoice::Stream);
+        let body = endpoint.format.body(&endpoint.info, ask, &self.kept())?;
         let request = HttpRequest {
             headers,
             idempotency_key: ask.name.clone(),
-            body: self.endpoint.format.body(&self.endpoint.info, ask)?,
+            body,
             deadlines,
             body_bytes_max: REPLY_BYTES_MAX,
-            ..HttpRequest::new(HttpMethod::Post, self.url.clone())
+            ..HttpRequest::new(HttpMethod::Post, url)
         };
         self.client.request(request).await.map_err(|source| self.on_the_way(source))
     }
 
     async fn failure(&self, response: HttpResponse) -> InferenceError {
-        let (after, date) = (response.header("retry-after"), response.header("date"));
-        let wait = failure::retry_after(after, date, self.clock.now());
+        let wait = reset::wait(|name| response.header(name), self.clock.now());
         let (status, mut body) = (response.status, response.body);
         let mut read = Vec::new();
         while read.len() < FAILURE_BYTES_MAX {
@@ -180,6 +210,7 @@ impl HttpProvider {
         }
         read.truncate(FAILURE_BYTES_MAX);
         let said = self.said(failure::message(&read));
+        let wait = wait.or(said.wait);
         match (failure::of_status(self.asked(), status, said), wait) {
             (
                 InferenceError::Status { endpoint, status: status @ (429 | 503 | 529), text },
@@ -330,6 +361,7 @@ impl Provider for HttpProvider {
             name: self.name.clone(),
             endpoint,
             clock,
+            kept: Mutex::default(),
         }))
     }
 }
@@ -361,10 +393,10 @@ struct ReplyReader<'a> {
 impl ReplyReader<'_> {
     async fn stream(
         &mut self,
+        mut frames: ReplyFrames,
         mut body: ResponseBody,
         sink: &dyn TokenSink,
     ) -> Result<(), InferenceError> {
-        let mut events = Events::default();
         loop {
             let chunk = match body.chunk().await {
                 Ok(Some(chunk)) => chunk,
@@ -374,15 +406,15 @@ impl ReplyReader<'_> {
                 Err(source) => return Err(self.provider.on_the_way(source)),
             };
             let complete =
-                events.push(&chunk).map_err(|error| self.provider.malformed(error.to_string()))?;
-            for event in complete {
-                if self.take(&event, sink)? == StreamState::End {
+                frames.push(&chunk).map_err(|error| self.provider.malformed(error.to_string()))?;
+            for data in complete {
+                if self.take(&data, sink)? == StreamState::End {
                     return Ok(());
                 }
             }
         }
-        if let Some(event) = events.finish() {
-            self.take(&event, sink)?;
+        if let Some(data) = frames.finish() {
+            self.take(&data, sink)?;
         }
         Ok(())
     }
@@ -393,32 +425,21 @@ impl ReplyReader<'_> {
         sink: &dyn TokenSink,
     ) -> Result<(), InferenceError> {
         let body = body.whole().await.map_err(|source| self.provider.on_the_way(source))?;
-        let event = SseEvent { name: None, data: String::from_utf8_lossy(&body).into_owned() };
-        self.take(&event, sink)?;
+        self.take(&String::from_utf8_lossy(&body), sink)?;
         // A whole document is a whole reply, whether or not it says why it ended.
         self.assembler.end(FinishReason::Stop);
         Ok(())
     }
 
-    fn take(
-        &mut self,
-        event: &SseEvent,
-        sink: &dyn TokenSink,
-    ) -> Result<StreamState, InferenceError> {
+    fn take(&mut self, data: &str, sink: &dyn TokenSink) -> Result<StreamState, InferenceError> {
         let begun = self.assembler.has_begun();
-        match self.format.piece(&event.data).map_err(|flaw| self.provider.flaw(flaw, begun))? {
-            StreamPiece::Done => {
-                self.assembler.end(FinishReason::Stop);
-                Ok(StreamState::End)
-            }
-            StreamPiece::Chunk(chunk) => {
-                self.assembler.take(chunk, sink).map_err(|flaw| self.provider.flaw(flaw, true))?;
-                if self.first.is_none() && self.assembler.has_output() {
-                    self.first = Some(self.provider.clock.now());
-                }
-                Ok(StreamState::More)
-            }
+        let piece = self.format.piece(data).map_err(|flaw| self.provider.flaw(flaw, begun))?;
+        let added = self.assembler.add_piece(piece, sink);
+        let is_last = added.map_err(|flaw| self.provider.flaw(flaw, true))?;
+        if self.first.is_none() && self.assembler.has_output() {
+            self.first = Some(self.provider.clock.now());
         }
+        Ok(if is_last { StreamState::End } else { StreamState::More })
     }
 }
 

@@ -34,6 +34,9 @@ const WINDOWS: std::ops::RangeInclusive<u64> = 512..=100_000_000;
 /// The window that Ollama gives a model where nobody says another, in tokens, unless its
 /// machine has much memory.
 const OLLAMA_TOKENS: u32 = 4096;
+/// The one that it is asked for in its own format where nobody says another: enough for an
+/// automaton's prompt, and what a machine at home has memory for.
+const OLLAMA_ASKED_TOKENS: u32 = 16_384;
 
 /// What a server says.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -51,7 +54,8 @@ impl ModelListing {
     pub fn lists(&self, model: &ModelId) -> bool {
         let is_day = |rest: &str| rest.len() == 8 && rest.bytes().all(|byte| byte.is_ascii_digit());
         let is_it = |known: &String| match known.strip_prefix(model.as_str()) {
-            Some("") => true,
+            // As Ollama writes the one that is meant where none is named.
+            Some("" | ":latest") => true,
             Some(rest) => rest.strip_prefix('-').is_some_and(is_day),
             None => false,
         };
@@ -80,18 +84,23 @@ pub async fn probe(
     let chat = format.url(base_url)?;
     let asked = ServerProbe { client, auth, chat: &chat };
     let first = models.first().copied().unwrap_or_default();
-    let (list, at_home) = tokio::join!(asked.get("models"), async {
-        match place {
-            ModelHosting::Hosted => LocalServerInfo::default(),
+    let (list, at_home) = tokio::join!(asked.list(), async {
+        match (format, place) {
+            (ApiFormat::Ollama, _) => asked.ollama(first).await,
             // Strangers are not asked for what only servers at home have.
-            ModelHosting::Here | ModelHosting::Own => asked.at_home(first).await,
+            (ApiFormat::Gemini, _) | (_, ModelHosting::Hosted) => LocalServerInfo::default(),
+            (_, ModelHosting::Here | ModelHosting::Own) => asked.at_home(first).await,
         }
     });
     let mut served = ModelListing::default();
     for list in [list, at_home.studio.clone()].into_iter().flatten() {
         read_list(&list, models, &mut served);
     }
-    if let Some(window) = at_home.window(first) {
+    let window = match format {
+        ApiFormat::Ollama => at_home.asked_window(),
+        _ => at_home.window(first),
+    };
+    if let Some(window) = window {
         served.claims.entry(first.to_owned()).or_default().context_tokens = Some(window);
     }
     Ok(served)
@@ -105,7 +114,7 @@ pub async fn nearest(
     wanted: &ModelId,
 ) -> Vec<String> {
     let mut served = ModelListing::default();
-    if let Some(list) = (ServerProbe { client, auth, chat }).get("models").await {
+    if let Some(list) = (ServerProbe { client, auth, chat }).list().await {
         read_list(&list, &[], &mut served);
     }
     nearest_of(served.listed, wanted.as_str())
@@ -135,6 +144,18 @@ fn distance(name: &str, wanted: &str) -> usize {
     missing + left.len()
 }
 
+/// Where the models are listed of a server that is asked here.
+fn list_of(chat: &Url) -> Option<Url> {
+    let full = chat.as_str();
+    let beside = |asked: &str| Some(format!("{}models", full.strip_suffix(asked)?));
+    let list = match full {
+        _ if full.ends_with("/models") => format!("{full}?pageSize=1000"),
+        _ if full.ends_with("/api/chat") => format!("{}tags", full.strip_suffix("chat")?),
+        _ => ["chat/completions", "messages", "responses"].into_iter().find_map(beside)?,
+    };
+    list.parse().ok()
+}
+
 /// A server that is being asked.
 struct ServerProbe<'a> {
     client: &'a HttpClient,
@@ -156,25 +177,31 @@ struct LocalServerInfo {
 }
 
 impl ServerProbe<'_> {
-    /// Asks for a place beside the completions.
-    async fn get(&self, path: &str) -> Option<Value> {
-        let asked = [ApiFormat::ChatCompletions, ApiFormat::AnthropicMessages];
+    /// Asks for the models.
+    async fn list(&self) -> Option<Value> {
+        self.ask(HttpRequest::new(HttpMethod::Get, list_of(self.chat)?)).await
+    }
+
+    /// What Ollama says of a model in its own format.
+    async fn ollama(&self, model: &str) -> LocalServerInfo {
         let full = self.chat.as_str();
-        let base = asked.iter().find_map(|format| full.strip_suffix(format.path())).unwrap_or(full);
-        self.ask(HttpRequest::new(HttpMethod::Get, format!("{base}{path}").parse().ok()?)).await
+        let show = full.strip_suffix("chat").and_then(|base| format!("{base}show").parse().ok());
+        let show = match show {
+            Some(url) => self.ask(show_of(url, model)).await,
+            None => None,
+        };
+        LocalServerInfo { show, ..LocalServerInfo::default() }
     }
 
     async fn at_home(&self, model: &str) -> LocalServerInfo {
-        let at = |method, path: &str| {
+        let url = |path: &str| {
             let mut url = self.chat.clone();
             url.set_path(path);
-            HttpRequest::new(method, url)
+            url
         };
-        let mut show = at(HttpMethod::Post, "/api/show");
-        show.body = json!({ "model": model }).to_string().into_bytes();
-        show.headers.push(Header::Open("content-type", "application/json".to_owned()));
+        let at = |method, path: &str| HttpRequest::new(method, url(path));
         let (show, running, props, studio) = tokio::join!(
-            self.ask(show),
+            self.ask(show_of(url("/api/show"), model)),
             self.ask(at(HttpMethod::Get, "/api/ps")),
             self.ask(at(HttpMethod::Get, "/props")),
             self.ask(at(HttpMethod::Get, "/api/v0/models")),
@@ -195,6 +222,14 @@ impl ServerProbe<'_> {
     }
 }
 
+/// Asks Ollama for a model.
+fn show_of(url: Url, model: &str) -> HttpRequest {
+    let mut show = HttpRequest::new(HttpMethod::Post, url);
+    show.body = json!({ "model": model }).to_string().into_bytes();
+    show.headers.push(Header::Open("content-type", "application/json".to_owned()));
+    show
+}
+
 impl LocalServerInfo {
     /// The window that the model has been given, which may be smaller than its own.
     fn window(&self, model: &str) -> Option<u32> {
@@ -202,14 +237,25 @@ impl LocalServerInfo {
             tokens(props.pointer("/default_generation_settings/n_ctx").or(props.get("n_ctx")))
         });
         props.or_else(|| {
-            let show = self.show.as_ref()?;
-            let info = show.get("model_info")?.as_object()?;
-            let own = info.iter().find(|(key, _)| key.ends_with(".context_length"));
-            let own = tokens(own.map(|(_, value)| value)).unwrap_or(u32::MAX);
-            let set = show.get("parameters").and_then(Value::as_str).and_then(num_ctx);
+            let (own, set) = self.shown()?;
             // What is longer than what it serves, it cuts off and says nothing.
             Some(set.or_else(|| self.loaded(model)).unwrap_or(OLLAMA_TOKENS).min(own))
         })
+    }
+
+    /// The window that Ollama is asked for in its own format.
+    fn asked_window(&self) -> Option<u32> {
+        let (own, set) = self.shown()?;
+        Some(set.unwrap_or(OLLAMA_ASKED_TOKENS).min(own))
+    }
+
+    /// The window that Ollama's model could have, and the one that it has been given.
+    fn shown(&self) -> Option<(u32, Option<u32>)> {
+        let show = self.show.as_ref()?;
+        let info = show.get("model_info")?.as_object()?;
+        let own = info.iter().find(|(key, _)| key.ends_with(".context_length"));
+        let own = tokens(own.map(|(_, value)| value)).unwrap_or(u32::MAX);
+        Some((own, show.get("parameters").and_then(Value::as_str).and_then(num_ctx)))
     }
 
     /// The window of a model that Ollama has loaded.
@@ -268,12 +314,14 @@ fn claims_of(row: &Value) -> ModelClaims {
         "/max_model_len",
         "/max_context_length",
         "/max_input_tokens",
+        "/inputTokenLimit",
     ];
     let longest = [
         "/top_provider/max_completion_tokens",
         "/max_output_tokens",
         "/max_completion_tokens",
         "/max_tokens",
+        "/outputTokenLimit",
     ];
     ModelClaims {
         context_tokens: first(&window),

@@ -7,14 +7,13 @@ use automaton_net::{Origin, OriginError, Url, redact};
 use super::ApiFormat;
 use crate::error::InferenceError;
 
-/// The version that stands before what is asked, in both formats.
-const VERSION: &str = "v1";
-
-/// The URL that is asked below a base URL. A bare host gets `/v1`; a base with a path is taken
-/// as it is for chat completions, whose paths differ, and gets `/v1` for Anthropic's messages
-/// where it does not end so, as Anthropic's own clients have it; the full URL is taken, too.
+/// The URL that is asked below a base URL. A bare host gets the format's version; a base with a
+/// path is taken as it is for `OpenAI`'s formats, whose paths differ, and gets the version for the
+/// others where it does not end so, as their own clients have it; the full URL is taken, too. Where
+/// the base is that of the chat completions of a server that speaks another format as well, that
+/// one is asked in its own place.
 pub(super) fn below(base_url: &str, format: ApiFormat) -> Result<Url, InferenceError> {
-    let path = format.path();
+    let (path, version) = (format.path(), format.version());
     let text = base_url.trim();
     let mut url = Url::parse(text).map_err(|_| InferenceError::BaseUrl {
         // What cannot be parsed cannot be cleaned: only its beginning is shown,
@@ -32,14 +31,20 @@ pub(super) fn below(base_url: &str, format: ApiFormat) -> Result<Url, InferenceE
     if url.query().is_some() || url.fragment().is_some() {
         return Err(refuse(&url, None));
     }
-    let base = url.path().trim_matches('/').to_owned();
-    let ends = |end: &str| base.rsplit('/').next() == Some(end);
-    let is_versioned = format == ApiFormat::ChatCompletions || ends(VERSION);
+    let base = url.path().trim_matches('/');
+    let base = match format {
+        ApiFormat::Ollama => base.strip_suffix("v1").unwrap_or(base),
+        ApiFormat::Gemini => base.strip_suffix("/openai").unwrap_or(base),
+        _ => base,
+    };
+    let base = base.trim_end_matches('/').to_owned();
+    let is_versioned = matches!(format, ApiFormat::ChatCompletions | ApiFormat::Responses)
+        || base.rsplit('/').next() == Some(version);
     let path = match base.as_str() {
-        "" => format!("{VERSION}/{path}"),
-        full if full.ends_with(path) => base,
+        "" => format!("{version}/{path}"),
+        full if full == path || full.ends_with(&format!("/{path}")) => base,
         _ if is_versioned => format!("{base}/{path}"),
-        _ => format!("{base}/{VERSION}/{path}"),
+        _ => format!("{base}/{version}/{path}"),
     };
     url.set_path(&path);
     Ok(url)
@@ -71,6 +76,26 @@ mod tests {
         check("https://api.anthropic.com/v1/", hosted);
         check(hosted, hosted);
         check("https://host/anthropic", "https://host/anthropic/v1/messages");
+        let check = |base: &str, url: &str| {
+            assert_eq!(below(base, ApiFormat::Ollama).unwrap().as_str(), url);
+        };
+        let local = "http://127.0.0.1:11434/api/chat";
+        for base in ["", "/", "/v1", "/v1/", "/api", "/api/chat"] {
+            check(&format!("http://127.0.0.1:11434{base}"), local);
+        }
+        check("https://host/ollama", "https://host/ollama/api/chat");
+        let check = |base: &str, url: &str| {
+            assert_eq!(below(base, ApiFormat::Gemini).unwrap().as_str(), url);
+        };
+        let hosted = "https://generativelanguage.googleapis.com/v1beta/models";
+        for base in ["", "/v1beta", "/v1beta/openai/", "/v1beta/models"] {
+            check(&format!("https://generativelanguage.googleapis.com{base}"), hosted);
+        }
+        check("https://host/google", "https://host/google/v1beta/models");
+        let url = below("https://host", ApiFormat::Responses).unwrap();
+        assert_eq!(url.as_str(), "https://host/v1/responses");
+        let url = below("https://host/openai", ApiFormat::Responses).unwrap();
+        assert_eq!(url.as_str(), "https://host/openai/responses");
     }
 
     #[test]

@@ -4,50 +4,45 @@
 //! text is blank: the server refuses anything else. What stays the same from one request to the
 //! next is marked, so that the server keeps it and charges a tenth for it.
 
-use automaton_core::tool::ToolSpec;
+use automaton_core::wire::chat::{NamedTools, ToolChoice, ToolMode};
 use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Map, Number, Value, json};
+use serde_json::value::RawValue;
+use serde_json::{Number, Value, json};
 
-use crate::catalogue::ModelInfo;
-use crate::error::InferenceError;
-use crate::provider::{ChatRole, CompletionRequest, Message};
-
-/// The key under which arguments are sent back that are no JSON object, as Anthropic's
-/// documentation of streamed arguments has it.
-const INVALID: &str = "INVALID_JSON";
+use crate::provider::ChatRole;
+use crate::providers::http::asked::{AskedChat, AskedTool, SpokenMessage, as_object, is_blank};
 
 /// The body of `POST /v1/messages`.
 #[derive(Serialize)]
-pub(super) struct MessagesBody<'a> {
-    pub(super) model: &'a str,
-    pub(super) max_tokens: u32,
+struct MessagesBody<'a> {
+    model: &'a str,
+    max_tokens: u32,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) system: Vec<ContentBlock>,
-    pub(super) messages: Vec<RoleMessage>,
+    system: Vec<ContentBlock>,
+    messages: Vec<RoleMessage>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) tools: Vec<ToolDefinition<'a>>,
+    tools: Vec<ToolDefinition<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) tool_choice: Option<Value>,
+    tool_choice: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) temperature: Option<Number>,
+    temperature: Option<Number>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) top_p: Option<Number>,
+    top_p: Option<Number>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) stop_sequences: Vec<String>,
-    pub(super) stream: bool,
+    stop_sequences: Vec<String>,
+    stream: bool,
 }
 
 /// What one side says.
 #[derive(Serialize)]
-pub(super) struct RoleMessage {
+struct RoleMessage {
     role: &'static str,
     content: Vec<ContentBlock>,
 }
 
 /// A part of what one side says.
 #[derive(Serialize)]
-pub(super) struct ContentBlock {
+struct ContentBlock {
     #[serde(flatten)]
     kind: BlockKind,
     /// Up to here the server keeps what it has read.
@@ -58,9 +53,21 @@ pub(super) struct ContentBlock {
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum BlockKind {
-    Text { text: String },
-    ToolUse { id: String, name: String, input: Box<RawValue> },
-    ToolResult { tool_use_id: String, content: String },
+    Text {
+        text: String,
+    },
+    ToolUse {
+        id: String,
+        name: String,
+        input: Box<RawValue>,
+    },
+    ToolResult {
+        tool_use_id: String,
+        content: String,
+    },
+    /// As the server wrote it.
+    #[serde(untagged)]
+    Thought(Value),
 }
 
 #[derive(Serialize)]
@@ -71,108 +78,87 @@ enum CacheControl {
 
 /// A tool.
 #[derive(Serialize)]
-pub(super) struct ToolDefinition<'a> {
-    pub(super) name: &'a str,
+struct ToolDefinition<'a> {
+    name: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
-    pub(super) description: &'a str,
-    pub(super) input_schema: &'a Value,
+    description: &'a str,
+    input_schema: &'a Value,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) cache_control: Option<Value>,
-}
-
-/// One message before roles are made to take turns.
-pub(super) struct SpokenMessage {
-    pub(super) role: ChatRole,
-    pub(super) text: String,
-    /// Id, tool and arguments of each call.
-    pub(super) calls: Vec<(String, String, String)>,
-    /// The call that it answers.
-    pub(super) answers: Option<String>,
+    cache_control: Option<CacheControl>,
 }
 
 /// The body as JSON.
-///
-/// # Errors
-/// [`InferenceError::Encode`] when it cannot be written.
-pub(in crate::providers::http) fn body(
-    info: &ModelInfo,
-    ask: &CompletionRequest,
-) -> Result<Vec<u8>, InferenceError> {
-    let encode = |source| InferenceError::Encode { source };
-    let spoken = ask.messages.iter().map(spoken).collect();
-    let (system, messages) = conversation(spoken).map_err(encode)?;
-    let allowed = ask.tools.iter().filter(|tool| !ask.left_out.contains(&tool.name));
-    let mut tools: Vec<ToolDefinition<'_>> = allowed.map(definition).collect();
-    mark_last(&mut tools);
-    let body = MessagesBody {
-        model: info.id.as_str(),
-        max_tokens: ask.max_tokens,
+pub(in crate::providers::http) fn body(asked: AskedChat<'_>) -> Result<Vec<u8>, serde_json::Error> {
+    let (system, messages) = conversation(asked.messages)?;
+    let mut tools: Vec<ToolDefinition<'_>> = asked.tools.into_iter().map(definition).collect();
+    if let Some(last) = tools.last_mut() {
+        // Has the server keep all of them.
+        last.cache_control = Some(CacheControl::Ephemeral);
+    }
+    serde_json::to_vec(&MessagesBody {
+        model: asked.model,
+        max_tokens: asked.max_tokens,
         system,
         messages,
         tools,
-        tool_choice: None,
-        // The newest models refuse one that is not theirs.
-        temperature: None,
-        top_p: None,
-        stop_sequences: Vec::new(),
-        stream: true,
+        tool_choice: asked.tool_choice.map(choice),
+        // From 0 to 1 here, from 0 to 2 elsewhere; where none is named it is 1, the nearest to more.
+        temperature: asked.temperature.filter(|it| it.as_f64().is_some_and(|it| it <= 1.0)),
+        top_p: asked.top_p,
+        stop_sequences: asked.stop,
+        stream: asked.stream,
+    })
+}
+
+const fn definition(tool: AskedTool<'_>) -> ToolDefinition<'_> {
+    let AskedTool { name, description, parameters } = tool;
+    ToolDefinition { name, description, input_schema: parameters, cache_control: None }
+}
+
+fn choice(choice: &ToolChoice) -> Value {
+    let of_mode = |mode: &ToolMode| match mode {
+        ToolMode::None => json!({ "type": "none" }),
+        ToolMode::Auto => json!({ "type": "auto" }),
+        ToolMode::Required => json!({ "type": "any" }),
     };
-    serde_json::to_vec(&body).map_err(encode)
-}
-
-fn spoken(message: &Message) -> SpokenMessage {
-    let calls = message.calls.iter();
-    SpokenMessage {
-        role: message.role,
-        text: message.content.clone(),
-        calls: calls
-            .map(|call| (call.id.to_string(), call.tool.clone(), call.arguments.clone()))
-            .collect(),
-        answers: message.answers.map(|id| id.to_string()),
-    }
-}
-
-fn definition(tool: &ToolSpec) -> ToolDefinition<'_> {
-    let ToolSpec { name, description, parameters, .. } = tool;
-    ToolDefinition {
-        name: name.as_str(),
-        description,
-        input_schema: parameters,
-        cache_control: None,
-    }
-}
-
-/// Has the server keep all tools.
-pub(super) fn mark_last(tools: &mut [ToolDefinition<'_>]) {
-    if let Some(last) = tools.last_mut() {
-        last.cache_control = Some(json!({ "type": "ephemeral" }));
+    match choice {
+        ToolChoice::Mode(mode) => of_mode(mode),
+        ToolChoice::Named(NamedTools::Function { function }) => {
+            json!({ "type": "tool", "name": function.name })
+        }
+        ToolChoice::Named(NamedTools::AllowedTools { allowed_tools }) => {
+            of_mode(&allowed_tools.mode)
+        }
     }
 }
 
 /// The rules, and what was said: what the same side says twice in a row is one message.
-pub(super) fn conversation(
-    spoken: Vec<SpokenMessage>,
+fn conversation(
+    spoken: Vec<SpokenMessage<'_>>,
 ) -> Result<(Vec<ContentBlock>, Vec<RoleMessage>), serde_json::Error> {
     let (mut system, mut messages) = (Vec::new(), Vec::<RoleMessage>::new());
-    for SpokenMessage { role, text, calls, answers } in spoken {
+    for SpokenMessage { role, text, calls, answers, thoughts } in spoken {
         let (role, blocks) = match (role, answers) {
             (ChatRole::System, _) => {
-                system.extend(text_block(text));
+                system.extend(text_block(&text));
                 continue;
             }
-            (ChatRole::Tool, Some(tool_use_id)) => {
-                ("user", vec![block(BlockKind::ToolResult { tool_use_id, content: text })])
-            }
+            (ChatRole::Tool, Some(tool_use_id)) => (
+                "user",
+                vec![block(BlockKind::ToolResult { tool_use_id, content: text.into_owned() })],
+            ),
             (ChatRole::Assistant, _) => {
-                let mut blocks: Vec<ContentBlock> = text_block(text).into_iter().collect();
-                for (id, name, arguments) in calls {
-                    let input = input(arguments)?;
+                let thoughts = thoughts.into_iter().map(BlockKind::Thought).map(block);
+                let mut blocks: Vec<ContentBlock> = thoughts.chain(text_block(&text)).collect();
+                for call in calls {
+                    let (id, name) = (call.id, call.tool.into_owned());
+                    let input = as_object(&call.arguments)?;
                     blocks.push(block(BlockKind::ToolUse { id, name, input }));
                 }
                 ("assistant", blocks)
             }
             (ChatRole::User | ChatRole::Tool, _) => {
-                ("user", text_block(text).into_iter().collect())
+                ("user", text_block(&text).into_iter().collect())
             }
         };
         match messages.last_mut() {
@@ -191,21 +177,10 @@ pub(super) fn conversation(
 }
 
 /// A text that says something.
-fn text_block(text: String) -> Option<ContentBlock> {
-    (!text.trim().is_empty()).then(|| block(BlockKind::Text { text }))
+fn text_block(text: &str) -> Option<ContentBlock> {
+    (!is_blank(text)).then(|| block(BlockKind::Text { text: text.to_owned() }))
 }
 
 const fn block(kind: BlockKind) -> ContentBlock {
     ContentBlock { kind, cache_control: None }
-}
-
-/// Arguments as they were written, where they are an object.
-pub(super) fn input(arguments: String) -> Result<Box<RawValue>, serde_json::Error> {
-    if arguments.trim().is_empty() {
-        return to_raw_value(&Map::new());
-    }
-    match serde_json::from_str::<Map<String, Value>>(&arguments) {
-        Ok(_) => RawValue::from_string(arguments),
-        Err(_) => to_raw_value(&json!({ INVALID: arguments })),
-    }
 }

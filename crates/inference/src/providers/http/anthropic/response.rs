@@ -1,25 +1,24 @@
 //! Pure: a reply, as pieces of the chat-completions format.
 //!
-//! A whole reply is one piece. Thoughts are read past: they are no part of what is said. Must
+//! A whole reply is one piece. Thoughts are kept apart: they are no part of what is said. Must
 //! never take a kind of event that is new for an error.
 
-use automaton_core::wire::chat::{
-    CalledFunction, ChatCall, ChatChoice, ChatChunk, ChatMessage, ChatResponse, ChatRole,
-    ChatUsage, ChunkCall, ChunkChoice, ChunkDelta, ChunkFunction, FunctionKind,
-    PromptTokensDetails,
-};
-use serde::{Deserialize, Deserializer};
-use serde_json::{Map, Value};
+use automaton_core::wire::chat::{ChatChunk, ChatRole, ChatUsage, ChunkDelta};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
 
 use crate::providers::http::assemble::{AssemblyError, StreamPiece};
-use crate::providers::http::failure;
+use crate::providers::http::pieces;
+use crate::providers::http::thoughts::ThoughtLog;
 
 /// Reads the events of one reply.
 #[derive(Debug, Default)]
-pub struct MessagesReader {
+pub(in crate::providers::http) struct MessagesReader {
     usage: MessagesUsage,
     /// The calls so far: the number of each one's block, and whether any argument has come.
     calls: Vec<(u32, bool)>,
+    /// Its thoughts, as blocks.
+    pub(in crate::providers::http) thoughts: ThoughtLog,
 }
 
 #[derive(Deserialize)]
@@ -42,8 +41,8 @@ enum MessagesEvent {
     },
     MessageDelta {
         delta: StopDelta,
-        #[serde(default, deserialize_with = "counted")]
-        usage: MessagesUsage,
+        #[serde(default)]
+        usage: Value,
     },
     MessageStop,
     #[serde(other)]
@@ -58,8 +57,8 @@ struct WholeMessage {
     model: String,
     content: Vec<ReplyBlock>,
     stop_reason: Option<String>,
-    #[serde(default, deserialize_with = "counted")]
-    usage: MessagesUsage,
+    #[serde(default)]
+    usage: Value,
 }
 
 #[derive(Deserialize)]
@@ -68,8 +67,8 @@ struct MessageStart {
     id: String,
     #[serde(default)]
     model: String,
-    #[serde(default, deserialize_with = "counted")]
-    usage: MessagesUsage,
+    #[serde(default)]
+    usage: Value,
 }
 
 #[derive(Deserialize)]
@@ -81,10 +80,21 @@ enum ReplyBlock {
     },
     ToolUse {
         #[serde(default)]
-        id: String,
-        name: String,
+        id: Option<String>,
+        #[serde(default)]
+        name: Option<String>,
         #[serde(default)]
         input: Value,
+    },
+    Thinking {
+        #[serde(default)]
+        thinking: String,
+        #[serde(default)]
+        signature: String,
+    },
+    RedactedThinking {
+        #[serde(default)]
+        data: String,
     },
     #[serde(other)]
     Other,
@@ -99,6 +109,12 @@ enum BlockDelta {
     InputJsonDelta {
         partial_json: String,
     },
+    ThinkingDelta {
+        thinking: String,
+    },
+    SignatureDelta {
+        signature: String,
+    },
     #[serde(other)]
     Other,
 }
@@ -110,8 +126,7 @@ struct StopDelta {
 
 /// Tokens used, each class apart: `input_tokens` counts neither what came from the cache nor
 /// what was written into it.
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Copy, Default)]
 struct MessagesUsage {
     input_tokens: Option<u32>,
     cache_creation_input_tokens: Option<u32>,
@@ -119,13 +134,16 @@ struct MessagesUsage {
     output_tokens: Option<u32>,
 }
 
-/// Counts that cannot be read are none.
-fn counted<'de, D: Deserializer<'de>>(from: D) -> Result<MessagesUsage, D::Error> {
-    let value = Value::deserialize(from)?;
-    Ok(serde_json::from_value(value).unwrap_or_default())
-}
-
 impl MessagesUsage {
+    fn of(told: &Value) -> Self {
+        Self {
+            input_tokens: pieces::count(told, "input_tokens"),
+            cache_creation_input_tokens: pieces::count(told, "cache_creation_input_tokens"),
+            cache_read_input_tokens: pieces::count(told, "cache_read_input_tokens"),
+            output_tokens: pieces::count(told, "output_tokens"),
+        }
+    }
+
     /// With what a later event says: its counts are of the whole reply.
     fn then(self, later: Self) -> Self {
         Self {
@@ -144,16 +162,7 @@ impl MessagesUsage {
         let written = self.cache_creation_input_tokens.unwrap_or(0);
         let cached_tokens = self.cache_read_input_tokens.unwrap_or(0);
         let prompt_tokens = input.saturating_add(written).saturating_add(cached_tokens);
-        Some(ChatUsage {
-            prompt_tokens,
-            completion_tokens,
-            total_tokens: prompt_tokens.saturating_add(completion_tokens),
-            prompt_tokens_details: Some(PromptTokensDetails {
-                cached_tokens,
-                cache_write_tokens: written,
-            }),
-            ..ChatUsage::default()
-        })
+        Some(pieces::usage(prompt_tokens, cached_tokens, written, completion_tokens))
     }
 }
 
@@ -163,58 +172,9 @@ impl MessagesReader {
         &mut self,
         data: &str,
     ) -> Result<StreamPiece, AssemblyError> {
-        let no_reply = |error: serde_json::Error| AssemblyError::NoReply(error.to_string());
-        let value: Value = serde_json::from_str(data).map_err(no_reply)?;
-        if let Some(said) = failure::said(&value) {
-            return Err(AssemblyError::Failed(said));
-        }
-        let event = serde_json::from_value(value).map_err(no_reply)?;
+        let event = serde_json::from_value(Value::Object(pieces::object(data)?))
+            .map_err(|error| AssemblyError::NoReply(error.to_string()))?;
         Ok(self.read(event).map_or(StreamPiece::Done, StreamPiece::Chunk))
-    }
-
-    /// The same for a server that passes replies on in the chat-completions format: a piece of
-    /// it, or nothing at the end.
-    ///
-    /// # Errors
-    /// What the server says went wrong, or that it is no reply.
-    pub fn chunk(&mut self, data: &str) -> Result<Option<ChatChunk>, String> {
-        match self.piece(data).map_err(String::from)? {
-            StreamPiece::Chunk(chunk) => Ok(Some(chunk)),
-            StreamPiece::Done => Ok(None),
-        }
-    }
-
-    /// A whole reply in the chat-completions format, for a server that passes it on.
-    ///
-    /// # Errors
-    /// As [`MessagesReader::chunk`].
-    pub fn document(body: &str) -> Result<ChatResponse, String> {
-        let chunk = Self::default().chunk(body)?;
-        let chunk = chunk.ok_or_else(|| "it holds no answer".to_owned())?;
-        let choice = chunk.choices.into_iter().next().unwrap_or_default();
-        let calls = choice.delta.tool_calls.unwrap_or_default().into_iter().map(|call| ChatCall {
-            id: call.id.unwrap_or_default(),
-            kind: FunctionKind::Function,
-            function: CalledFunction {
-                name: call.function.name.unwrap_or_default(),
-                arguments: call.function.arguments.unwrap_or_default(),
-            },
-        });
-        let calls: Vec<ChatCall> = calls.collect();
-        let message = ChatMessage {
-            role: ChatRole::Assistant,
-            content: choice.delta.content.filter(|text| !text.is_empty() || calls.is_empty()),
-            tool_calls: (!calls.is_empty()).then_some(calls),
-            tool_call_id: None,
-        };
-        Ok(ChatResponse {
-            id: chunk.id,
-            object: "chat.completion".to_owned(),
-            created: 0,
-            model: chunk.model,
-            choices: vec![ChatChoice { index: 0, message, finish_reason: choice.finish_reason }],
-            usage: chunk.usage,
-        })
     }
 
     /// A piece; nothing where the reply ends.
@@ -222,21 +182,22 @@ impl MessagesReader {
         Some(match event {
             MessagesEvent::Message(whole) => self.whole(whole),
             MessagesEvent::MessageStart { message } => {
-                self.usage = message.usage;
+                self.usage = MessagesUsage::of(&message.usage);
                 let role = Some(ChatRole::Assistant);
-                let begun = of_delta(ChunkDelta { role, ..ChunkDelta::default() }, None);
+                let begun = pieces::chunk(ChunkDelta { role, ..ChunkDelta::default() }, None);
                 ChatChunk { id: message.id, model: message.model, ..begun }
             }
             MessagesEvent::ContentBlockStart { index, content_block } => {
-                of_delta(self.begun(index, content_block), None)
+                pieces::chunk(self.begun(index, content_block), None)
             }
             MessagesEvent::ContentBlockDelta { index, delta } => {
-                of_delta(self.more(index, delta), None)
+                pieces::chunk(self.more(index, delta), None)
             }
-            MessagesEvent::ContentBlockStop { index } => of_delta(self.ended(index), None),
+            MessagesEvent::ContentBlockStop { index } => pieces::chunk(self.ended(index), None),
             MessagesEvent::MessageDelta { delta, usage } => {
-                self.usage = self.usage.then(usage);
-                let end = of_delta(ChunkDelta::default(), delta.stop_reason.map(finish_reason));
+                self.usage = self.usage.then(MessagesUsage::of(&usage));
+                let end =
+                    pieces::chunk(ChunkDelta::default(), delta.stop_reason.map(finish_reason));
                 ChatChunk { usage: self.usage.told(), ..end }
             }
             MessagesEvent::MessageStop => return None,
@@ -261,21 +222,26 @@ impl MessagesReader {
         ChatChunk {
             id,
             model,
-            usage: usage.told(),
-            ..of_delta(all, stop_reason.map(finish_reason))
+            usage: MessagesUsage::of(&usage).told(),
+            ..pieces::chunk(all, stop_reason.map(finish_reason))
         }
     }
 
     fn begun(&mut self, index: u32, block: ReplyBlock) -> ChunkDelta {
         match block {
-            ReplyBlock::Text { text } => text_delta(text),
+            ReplyBlock::Text { text } => pieces::text(text),
             ReplyBlock::ToolUse { id, name, input } => {
                 let is_empty = |fields: &Map<String, Value>| fields.is_empty();
                 let has_input = !input.is_null() && !input.as_object().is_some_and(is_empty);
                 self.calls.push((index, has_input));
                 let arguments = has_input.then(|| input.to_string());
-                let function = ChunkFunction { name: Some(name), arguments };
-                self.call(index, Some(id).filter(|id| !id.is_empty()), function)
+                self.call(index, id.as_deref(), name.as_deref(), arguments)
+            }
+            ReplyBlock::Thinking { thinking, signature } => self.thought(
+                json!({ "type": "thinking", "thinking": thinking, "signature": signature }),
+            ),
+            ReplyBlock::RedactedThinking { data } => {
+                self.thought(json!({ "type": "redacted_thinking", "data": data }))
             }
             ReplyBlock::Other => ChunkDelta::default(),
         }
@@ -283,39 +249,50 @@ impl MessagesReader {
 
     fn more(&mut self, index: u32, delta: BlockDelta) -> ChunkDelta {
         match delta {
-            BlockDelta::TextDelta { text } => text_delta(text),
+            BlockDelta::TextDelta { text } => pieces::text(text),
             BlockDelta::InputJsonDelta { partial_json } if !partial_json.is_empty() => {
-                let known = self.calls.iter_mut().find(|(of, _)| *of == index);
+                let known = self.calls.iter_mut().rfind(|(of, _)| *of == index);
                 let Some((_, has_input)) = known else { return ChunkDelta::default() };
                 *has_input = true;
-                let function = ChunkFunction { name: None, arguments: Some(partial_json) };
-                self.call(index, None, function)
+                self.call(index, None, None, Some(partial_json))
+            }
+            BlockDelta::ThinkingDelta { thinking } => {
+                self.thoughts.extend("thinking", &thinking);
+                ChunkDelta::default()
+            }
+            BlockDelta::SignatureDelta { signature } => {
+                self.thoughts.extend("signature", &signature);
+                ChunkDelta::default()
             }
             BlockDelta::InputJsonDelta { .. } | BlockDelta::Other => ChunkDelta::default(),
         }
     }
 
+    /// A thought is no part of what is said.
+    fn thought(&mut self, block: Value) -> ChunkDelta {
+        self.thoughts.add(block);
+        ChunkDelta::default()
+    }
+
     /// A call without arguments has an empty object.
     fn ended(&mut self, index: u32) -> ChunkDelta {
-        let bare = self.calls.iter_mut().find(|(of, has_input)| *of == index && !has_input);
+        let bare = self.calls.iter_mut().rfind(|(of, has_input)| *of == index && !has_input);
         let Some((_, has_input)) = bare else { return ChunkDelta::default() };
         *has_input = true;
-        let function = ChunkFunction { name: None, arguments: Some("{}".to_owned()) };
-        self.call(index, None, function)
+        self.call(index, None, None, Some("{}".to_owned()))
     }
 
     /// A piece of a call, which is numbered among the calls.
-    fn call(&self, block: u32, id: Option<String>, function: ChunkFunction) -> ChunkDelta {
-        let place = self.calls.iter().position(|(of, _)| *of == block).unwrap_or(0);
-        let index = u32::try_from(place).unwrap_or(u32::MAX);
-        let kind = id.is_some().then_some(FunctionKind::Function);
-        let call = ChunkCall { index, id, kind, function };
-        ChunkDelta { tool_calls: Some(vec![call]), ..ChunkDelta::default() }
+    fn call(
+        &self,
+        block: u32,
+        id: Option<&str>,
+        name: Option<&str>,
+        arguments: Option<String>,
+    ) -> ChunkDelta {
+        let place = self.calls.iter().rposition(|(of, _)| *of == block).unwrap_or(0);
+        pieces::calls(vec![pieces::call(place, id, name, arguments)])
     }
-}
-
-fn text_delta(text: String) -> ChunkDelta {
-    ChunkDelta { content: Some(text).filter(|text| !text.is_empty()), ..ChunkDelta::default() }
 }
 
 /// Why a reply ended, in the words of the other format.
@@ -327,9 +304,4 @@ fn finish_reason(stop: String) -> String {
         "refusal" => "content_filter".to_owned(),
         _ => stop,
     }
-}
-
-fn of_delta(delta: ChunkDelta, finish_reason: Option<String>) -> ChatChunk {
-    let choice = ChunkChoice { index: 0, delta, finish_reason };
-    ChatChunk { choices: vec![choice], ..ChatChunk::default() }
 }

@@ -3,8 +3,9 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{MessagesCount, MessagesReader, MessagesWriter, body_from_chat, chat_from_messages};
+use super::{MessagesCount, MessagesReader, MessagesWriter, chat_from_messages};
 use crate::provider::NoTokenSink;
+use crate::providers::http::ApiFormat;
 use crate::providers::http::assemble::{AssembledReply, Assembler, StreamPiece};
 use crate::providers::http::chat_completions;
 
@@ -46,7 +47,9 @@ fn written(pieces: &[Value]) -> AssembledReply {
             _ => {}
         }
         match reader.piece(&frame.data).unwrap() {
-            StreamPiece::Chunk(chunk) => reply.take(chunk, &NoTokenSink).unwrap(),
+            StreamPiece::Chunk(chunk) | StreamPiece::Last(chunk) => {
+                reply.take(chunk, &NoTokenSink).unwrap()
+            }
             StreamPiece::Done => {}
         }
     }
@@ -122,7 +125,8 @@ fn what_was_said_is_the_same_after_both_ways() {
         ],
     });
     let chat = chat_from_messages(asked.to_string().as_bytes(), false).unwrap();
-    let back: Value = serde_json::from_slice(&body_from_chat(&chat).unwrap()).unwrap();
+    let back = ApiFormat::AnthropicMessages.body_from_chat(chat, 100_000).unwrap();
+    let back: Value = serde_json::from_slice(&back).unwrap();
     for named in ["model", "max_tokens", "stream", "stop_sequences", "temperature", "tool_choice"] {
         assert_eq!(back[named], asked[named], "{named}");
     }

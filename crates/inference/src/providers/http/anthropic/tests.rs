@@ -7,12 +7,14 @@ use automaton_core::wire::chat::ChatUsage;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{MessagesReader, body, body_from_chat};
+use super::MessagesReader;
 use crate::catalogue;
 use crate::provider::{
     CompletionRequest, FinishReason, Message, MessageCall, NoTokenSink, RawCall,
 };
-use crate::providers::http::assemble::{AssembledReply, Assembler, AssemblyError, StreamPiece};
+use crate::providers::http::ApiFormat;
+use crate::providers::http::assemble::{AssembledReply, Assembler, AssemblyError};
+use crate::providers::http::thoughts::KeptThoughts;
 
 const ID: &str = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
 
@@ -42,7 +44,8 @@ fn ask(messages: Vec<Message>) -> CompletionRequest {
 
 fn written(messages: Vec<Message>) -> Value {
     let info = catalogue::model("claude-sonnet-4-5").unwrap();
-    serde_json::from_slice(&body(&info, &ask(messages)).unwrap()).unwrap()
+    let body = ApiFormat::AnthropicMessages.body(&info, &ask(messages), &KeptThoughts::default());
+    serde_json::from_slice(&body.unwrap()).unwrap()
 }
 
 fn called(arguments: &str) -> MessageCall {
@@ -133,10 +136,7 @@ const WHOLE: &str = r#"{"id":"msg_1","type":"message","role":"assistant","model"
 fn assembled(events: &[&str]) -> Result<AssembledReply, AssemblyError> {
     let (mut reader, mut assembler) = (MessagesReader::default(), Assembler::default());
     for event in events {
-        match reader.piece(event)? {
-            StreamPiece::Chunk(chunk) => assembler.take(chunk, &NoTokenSink)?,
-            StreamPiece::Done => assembler.end(FinishReason::Stop),
-        }
+        assembler.add_piece(reader.piece(event)?, &NoTokenSink)?;
     }
     assembler.finish()
 }
@@ -205,8 +205,10 @@ fn a_request_of_anybody_is_put_into_the_format() {
         "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}],
         "tool_choice": "required",
     });
-    let body: Value =
-        serde_json::from_slice(&body_from_chat(chat.to_string().as_bytes()).unwrap()).unwrap();
+    let translated = |chat: &Value| {
+        ApiFormat::AnthropicMessages.body_from_chat(chat.to_string().into_bytes(), 1000)
+    };
+    let body: Value = serde_json::from_slice(&translated(&chat).unwrap()).unwrap();
     assert_eq!(body["system"][0]["text"], "rules");
     assert_eq!(body["messages"][0]["content"][0]["text"], "a\nb");
     let results = body["messages"][2]["content"].as_array().unwrap();
@@ -223,21 +225,22 @@ fn a_request_of_anybody_is_put_into_the_format() {
     ] {
         let mut other = chat.clone();
         other[field] = value;
-        assert!(body_from_chat(other.to_string().as_bytes()).is_err(), "{field}");
+        assert!(translated(&other).is_err(), "{field}");
     }
 }
 
 #[test]
 fn a_reply_is_passed_on_as_a_document_of_the_other_format() {
-    let reply = serde_json::to_value(MessagesReader::document(WHOLE).unwrap()).unwrap();
+    let document = |body| ApiFormat::AnthropicMessages.reader().document(body);
+    let reply = serde_json::to_value(document(WHOLE).unwrap()).unwrap();
     let message = &reply["choices"][0]["message"];
     assert_eq!(reply["choices"][0]["finish_reason"], "tool_calls");
     assert_eq!(message["content"], "Grüß dich");
     assert_eq!(message["tool_calls"][0]["function"]["arguments"], r#"{"command":"ls"}"#);
     assert_eq!(message["tool_calls"][1]["function"]["arguments"], "{}");
     assert_eq!(reply["usage"]["total_tokens"], 110);
-    assert!(MessagesReader::document("{}").is_err());
-    assert!(MessagesReader::document("nothing").is_err());
+    assert!(document("{}").is_err());
+    assert!(document("nothing").is_err());
 }
 
 proptest! {

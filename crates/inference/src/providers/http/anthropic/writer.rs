@@ -8,9 +8,9 @@ use automaton_core::wire::chat::ChatUsage;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::request::input;
 use crate::provider::{FinishReason, NoTokenSink, RawCall};
-use crate::providers::http::assemble::{Assembler, StreamPiece};
+use crate::providers::http::asked::as_object;
+use crate::providers::http::assemble::{Assembler, AssemblyError, StreamPiece};
 use crate::providers::http::chat_completions;
 
 /// An event of a stream: its name and its data.
@@ -91,16 +91,16 @@ impl MessagesWriter {
     /// # Errors
     /// What the server says went wrong, or that it is no reply.
     pub fn take(&mut self, data: &str) -> Result<(Vec<MessagesFrame>, bool), String> {
-        let chunk = match chat_completions::piece(data).map_err(String::from)? {
+        let chunk = match chat_completions::piece(data).map_err(AssemblyError::into_text)? {
             StreamPiece::Done => {
                 self.done();
                 return Ok((Vec::new(), true));
             }
-            StreamPiece::Chunk(chunk) => chunk,
+            StreamPiece::Chunk(chunk) | StreamPiece::Last(chunk) => chunk,
         };
         let ours = chunk.choices.iter().filter(|choice| choice.index == 0);
         let text: String = ours.filter_map(|it| it.delta.content.as_deref()).collect();
-        self.reply.take(chunk, &NoTokenSink).map_err(String::from)?;
+        self.reply.take(chunk, &NoTokenSink).map_err(AssemblyError::into_text)?;
         let mut frames = Vec::new();
         if !self.begun {
             self.begun = true;
@@ -147,7 +147,7 @@ impl MessagesWriter {
     /// # Errors
     /// When the answer has no end.
     pub fn end(mut self, count: &MessagesCount) -> Result<Vec<MessagesFrame>, String> {
-        let reply = std::mem::take(&mut self.reply).finish().map_err(String::from)?;
+        let reply = std::mem::take(&mut self.reply).finish().map_err(AssemblyError::into_text)?;
         let mut frames = Vec::new();
         if self.text_open || self.first_call.is_some() {
             frames.push(self.close());
@@ -175,11 +175,11 @@ impl MessagesWriter {
     /// # Errors
     /// When it has no end, or cannot be written.
     pub fn whole(mut self, count: &MessagesCount) -> Result<Vec<u8>, String> {
-        let reply = std::mem::take(&mut self.reply).finish().map_err(String::from)?;
+        let reply = std::mem::take(&mut self.reply).finish().map_err(AssemblyError::into_text)?;
         let text = (!reply.text.is_empty()).then(|| json!({ "type": "text", "text": reply.text }));
         let mut content: Vec<Value> = text.into_iter().collect();
         for (place, call) in reply.calls.iter().enumerate() {
-            let input = input(call.arguments.clone()).map_err(|error| error.to_string())?;
+            let input = as_object(&call.arguments).map_err(|error| error.to_string())?;
             content.push(self.tool_use(place, named(call), &json!(input)));
         }
         let mut message = self.message(count);

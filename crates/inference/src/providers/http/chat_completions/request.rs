@@ -14,6 +14,7 @@ use serde_json::{Number, Value};
 use crate::catalogue::{ModelInfo, RequestDialect};
 use crate::error::InferenceError;
 use crate::provider::{CompletionRequest, Message};
+use crate::providers::http::asked::thousandths;
 
 /// The request of [`automaton_core::wire::chat`] with the fields in which the dialects differ,
 /// written from what is asked without a copy of it.
@@ -121,12 +122,6 @@ fn choice(allowed: &[&ToolSpec]) -> ToolChoice {
     });
     let allowed_tools = AllowedTools { mode: ToolMode::Auto, tools: tools.collect() };
     ToolChoice::Named(NamedTools::AllowedTools { allowed_tools })
-}
-
-/// A number of thousandths as a decimal, written without a float's arithmetic.
-fn thousandths(milli: u32) -> Option<Number> {
-    // silent-ok: digits with a point among them are always a number.
-    format!("{}.{:03}", milli / 1000, milli % 1000).parse().ok()
 }
 
 fn message(message: &Message) -> MessageBody<'_> {

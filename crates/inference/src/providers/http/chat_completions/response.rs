@@ -9,26 +9,17 @@
 //! [`core::wire::chat`]: automaton_core::wire::chat
 
 use automaton_core::wire::chat::ChatUsage;
-use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use crate::providers::http::assemble::{AssemblyError, StreamPiece};
-use crate::providers::http::failure;
+use crate::providers::http::pieces;
 
 /// Reads one event's data, or a whole reply.
 pub(in crate::providers::http) fn piece(data: &str) -> Result<StreamPiece, AssemblyError> {
     if data.trim() == "[DONE]" {
         return Ok(StreamPiece::Done);
     }
-    let value: Value = serde_json::from_str(data)
-        .or_else(|error| computable(data).map_or(Err(error), |text| serde_json::from_str(&text)))
-        .map_err(|error| AssemblyError::NoReply(format!("it is no JSON ({error})")))?;
-    if let Some(said) = failure::said(&value) {
-        return Err(AssemblyError::Failed(said));
-    }
-    let Value::Object(mut reply) = value else {
-        return Err(AssemblyError::NoReply("it is no JSON object".to_owned()));
-    };
+    let mut reply = pieces::object(data)?;
     let mut kept = Map::new();
     if let Some(model @ Value::String(_)) = reply.remove("model") {
         kept.insert("model".to_owned(), model);
@@ -42,38 +33,6 @@ pub(in crate::providers::http) fn piece(data: &str) -> Result<StreamPiece, Assem
     serde_json::from_value(Value::Object(kept))
         .map(StreamPiece::Chunk)
         .map_err(|error| AssemblyError::NoReply(error.to_string()))
-}
-
-/// A JSON text in which `null` stands for each number beyond all that can be computed with, such
-/// as `1e309`; nothing where there is none.
-fn computable(json: &str) -> Option<String> {
-    let (mut kept, mut rest) = (String::new(), json);
-    while let Some(at) = rest.find(|it: char| it == '"' || it == '-' || it.is_ascii_digit()) {
-        let (before, token) = rest.split_at(at);
-        let end = match token.starts_with('"') {
-            true => string_end(token),
-            false => token.find(|it: char| !(it.is_ascii_alphanumeric() || "+-.".contains(it))),
-        };
-        let (token, after) = token.split_at(end.unwrap_or(token.len()));
-        // A string, what is no number, and what is one.
-        let is_number = || serde_json::from_str::<IgnoredAny>(token).is_ok();
-        let is_beyond = serde_json::from_str::<Value>(token).is_err() && is_number();
-        kept.extend([before, if is_beyond { "null" } else { token }]);
-        rest = after;
-    }
-    kept.push_str(rest);
-    (kept != json).then_some(kept)
-}
-
-/// Where a string ends that a text begins with.
-fn string_end(text: &str) -> Option<usize> {
-    let mut escaped = false;
-    let inner = text.char_indices().skip(1).find(|(_, it)| {
-        let ends = *it == '"' && !escaped;
-        escaped = *it == '\\' && !escaped;
-        ends
-    });
-    inner.map(|(at, _)| at + 1)
 }
 
 fn is_usage(value: &Value) -> bool {
@@ -99,10 +58,7 @@ fn choice(value: Value) -> Option<Value> {
 
 fn delta(mut message: Map<String, Value>) -> Map<String, Value> {
     let mut kept = Map::new();
-    let content = match message.remove("content") {
-        Some(Value::Array(parts)) => Some(Value::String(joined(&parts))),
-        other => other.filter(Value::is_string),
-    };
+    let content = message.remove("content").as_ref().and_then(pieces::text_of).map(Value::from);
     // A refusal is what the model said, in a field of its own.
     let refusal = || message.remove("refusal").filter(Value::is_string);
     let content = content.or_else(refusal);
@@ -112,11 +68,6 @@ fn delta(mut message: Map<String, Value>) -> Map<String, Value> {
         kept.insert("tool_calls".to_owned(), calls.collect());
     }
     kept
-}
-
-/// The text of a message that is written as a list of parts.
-fn joined(parts: &[Value]) -> String {
-    parts.iter().filter_map(|part| part.get("text").unwrap_or(part).as_str()).collect()
 }
 
 fn call(place: usize, value: Value) -> Option<Value> {
@@ -129,12 +80,8 @@ fn call(place: usize, value: Value) -> Option<Value> {
     if let Some(Value::Object(mut function)) = call.remove("function") {
         let mut named = Map::new();
         keep(&mut named, "name", function.remove("name").filter(Value::is_string));
-        let arguments = match function.remove("arguments") {
-            None | Some(Value::Null) => None,
-            Some(text @ Value::String(_)) => Some(text),
-            // Arguments that came as the value itself become its text.
-            Some(value) => Some(Value::String(value.to_string())),
-        };
+        let arguments = function.remove("arguments").as_ref().and_then(pieces::arguments_of);
+        let arguments = arguments.map(Value::from);
         keep(&mut named, "arguments", arguments);
         kept.insert("function".to_owned(), Value::Object(named));
     }
@@ -209,11 +156,12 @@ mod tests {
 
     #[test]
     fn an_error_is_an_error_wherever_it_stands() {
+        use crate::providers::http::failure;
         let failed = |text: &str| piece(text).unwrap_err();
         let over = || {
             AssemblyError::Failed(failure::ProviderErrorBody {
                 text: "over".into(),
-                code: String::new(),
+                ..failure::ProviderErrorBody::default()
             })
         };
         assert_eq!(failed(r#"{"error":{"message":"over"}}"#), over());

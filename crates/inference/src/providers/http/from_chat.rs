@@ -1,16 +1,20 @@
-//! Pure: a request of the chat-completions format, written by anybody, in Anthropic's.
+//! Pure: a request of the chat-completions format, written by anybody, in another one.
 //!
 //! Several answers, an answer in JSON by force, and what is no text are refused with the field's
-//! name. What only tunes a sampler that this format does not have, as a seed, is left out.
+//! name. What only tunes a sampler that a format does not have, as a seed, is left out.
+
+use std::borrow::Cow;
 
 use automaton_core::wire::chat::{ChatCall, ChatTool, NamedTools, ToolChoice, ToolMode};
 use serde::Deserialize;
-use serde_json::{Number, Value, json};
+use serde_json::Number;
 
-use super::request::{MessagesBody, SpokenMessage, ToolDefinition, conversation, mark_last};
+use super::ApiFormat;
+use super::asked::{AskedChat, AskedTool, SpokenCall, SpokenMessage};
+use super::format::BodyWriter;
 use crate::provider::ChatRole;
 
-/// A request cannot be put to a model behind Anthropic's format; the sentence is for who sent it.
+/// A request cannot be put to a model behind another format; the sentence is for who sent it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
 pub struct UntranslatableChat {
@@ -25,9 +29,11 @@ struct ForeignChat {
     #[serde(default)]
     tools: Vec<ChatTool>,
     tool_choice: Option<ToolChoice>,
+    #[serde(alias = "max_completion_tokens")]
     max_tokens: u32,
     #[serde(default)]
     stream: bool,
+    seed: Option<u64>,
     temperature: Option<Number>,
     top_p: Option<Number>,
     stop: Option<StopSequences>,
@@ -79,11 +85,13 @@ struct ForeignPart {
     text: Option<String>,
 }
 
-/// The body in Anthropic's format. The limit of tokens must be there, as `max_tokens`.
-///
-/// # Errors
-/// [`UntranslatableChat`] when it is no request, or asks for what the format does not have.
-pub fn body_from_chat(body: &[u8]) -> Result<Vec<u8>, UntranslatableChat> {
+/// The body in a format. The limit of tokens must be there.
+pub(super) fn translated(
+    format: ApiFormat,
+    write: BodyWriter,
+    body: &[u8],
+    window: u32,
+) -> Result<Vec<u8>, UntranslatableChat> {
     let bad = |what: &str| UntranslatableChat { what: what.to_owned() };
     let unread = |error: serde_json::Error| UntranslatableChat { what: error.to_string() };
     let chat: ForeignChat = serde_json::from_slice(body).map_err(unread)?;
@@ -93,37 +101,44 @@ pub fn body_from_chat(body: &[u8]) -> Result<Vec<u8>, UntranslatableChat> {
     if chat.response_format.is_some_and(|format| format.kind != "text") {
         return Err(bad("this model answers in text: response_format is not to be had"));
     }
-    let spoken = chat.messages.into_iter().map(spoken).collect::<Result<Vec<_>, _>>()?;
-    let (system, messages) = conversation(spoken).map_err(unread)?;
-    // No tools are called where none are offered.
-    let none = matches!(chat.tool_choice, Some(ToolChoice::Mode(ToolMode::None)));
-    let allowed = |tool: &&ChatTool| !none && allows(chat.tool_choice.as_ref(), tool);
-    let mut tools: Vec<ToolDefinition<'_>> =
-        chat.tools.iter().filter(allowed).map(definition).collect();
-    mark_last(&mut tools);
-    let tool_choice = chat.tool_choice.as_ref().filter(|_| !tools.is_empty()).map(choice);
-    let stop_sequences = match chat.stop {
+    let stop = match chat.stop {
         None => Vec::new(),
         Some(StopSequences::One(text)) => vec![text],
         Some(StopSequences::Some(texts)) => texts,
     };
-    let body = MessagesBody {
+    if format == ApiFormat::Responses && !stop.is_empty() {
+        return Err(bad("this model ends where it likes: stop is not to be had"));
+    }
+    if format == ApiFormat::Ollama && chat.tool_choice.as_ref().is_some_and(demands_a_call) {
+        return Err(bad("this model calls tools as it likes: tool_choice is not to be had"));
+    }
+    // No tools are called where none are offered.
+    let none = matches!(chat.tool_choice, Some(ToolChoice::Mode(ToolMode::None)));
+    let allowed = |tool: &&ChatTool| !none && allows(chat.tool_choice.as_ref(), tool);
+    let tools = chat.tools.iter().filter(allowed).map(|tool| AskedTool {
+        name: &tool.function.name,
+        description: &tool.function.description,
+        parameters: &tool.function.parameters,
+    });
+    let tools: Vec<AskedTool<'_>> = tools.collect();
+    let asked = AskedChat {
         model: &chat.model,
-        max_tokens: chat.max_tokens,
-        system,
-        messages,
+        messages: chat.messages.into_iter().map(spoken).collect::<Result<_, _>>()?,
+        tool_choice: chat.tool_choice.as_ref().filter(|_| !tools.is_empty()),
         tools,
-        tool_choice,
-        // From 0 to 1 here, from 0 to 2 there; where none is named it is 1, the nearest to more.
-        temperature: chat.temperature.filter(|it| it.as_f64().is_some_and(|it| it <= 1.0)),
+        thinks: false,
+        max_tokens: chat.max_tokens,
+        window,
+        temperature: chat.temperature,
         top_p: chat.top_p,
-        stop_sequences,
+        seed: chat.seed,
+        stop,
         stream: chat.stream,
     };
-    serde_json::to_vec(&body).map_err(unread)
+    write(asked).map_err(unread)
 }
 
-fn spoken(message: ForeignMessage) -> Result<SpokenMessage, UntranslatableChat> {
+fn spoken(message: ForeignMessage) -> Result<SpokenMessage<'static>, UntranslatableChat> {
     let text = match message.content {
         None => String::new(),
         Some(ForeignContent::Whole(text)) => text,
@@ -139,22 +154,28 @@ fn spoken(message: ForeignMessage) -> Result<SpokenMessage, UntranslatableChat> 
         ForeignRole::Assistant => ChatRole::Assistant,
         ForeignRole::Tool => ChatRole::Tool,
     };
-    let calls = message.tool_calls.into_iter().flatten();
+    let calls = message.tool_calls.into_iter().flatten().map(|call| SpokenCall {
+        id: call.id,
+        tool: Cow::from(call.function.name),
+        arguments: Cow::from(call.function.arguments),
+    });
     Ok(SpokenMessage {
         role,
-        text,
-        calls: calls.map(|it| (it.id, it.function.name, it.function.arguments)).collect(),
+        text: Cow::from(text),
+        calls: calls.collect(),
         answers: message.tool_call_id,
+        thoughts: Vec::new(),
     })
 }
 
-fn definition(tool: &ChatTool) -> ToolDefinition<'_> {
-    let function = &tool.function;
-    ToolDefinition {
-        name: &function.name,
-        description: &function.description,
-        input_schema: &function.parameters,
-        cache_control: None,
+/// Whether a tool has to be called.
+fn demands_a_call(choice: &ToolChoice) -> bool {
+    match choice {
+        ToolChoice::Mode(mode) => *mode == ToolMode::Required,
+        ToolChoice::Named(NamedTools::Function { .. }) => true,
+        ToolChoice::Named(NamedTools::AllowedTools { allowed_tools }) => {
+            allowed_tools.mode == ToolMode::Required
+        }
     }
 }
 
@@ -165,22 +186,5 @@ fn allows(choice: Option<&ToolChoice>, tool: &ChatTool) -> bool {
             allowed_tools.tools.iter().any(|it| it.function.name == tool.function.name)
         }
         _ => true,
-    }
-}
-
-fn choice(choice: &ToolChoice) -> Value {
-    let of_mode = |mode: &ToolMode| match mode {
-        ToolMode::None => json!({ "type": "none" }),
-        ToolMode::Auto => json!({ "type": "auto" }),
-        ToolMode::Required => json!({ "type": "any" }),
-    };
-    match choice {
-        ToolChoice::Mode(mode) => of_mode(mode),
-        ToolChoice::Named(NamedTools::Function { function }) => {
-            json!({ "type": "tool", "name": function.name })
-        }
-        ToolChoice::Named(NamedTools::AllowedTools { allowed_tools }) => {
-            of_mode(&allowed_tools.mode)
-        }
     }
 }
