@@ -22,7 +22,7 @@ use automaton_core::trust::{Label, Labelled};
 use automaton_core::wire::control::{
     ApprovalVerdict, ControlRequest, ControlResponse, LINE_BYTES_MAX, LiveStatus, SOCKET_NAME,
 };
-use automaton_store as store;
+use automaton_store::{self as store, ChosenModel};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Notify, broadcast};
@@ -235,7 +235,8 @@ impl ControlServer {
             );
             return ControlResponse::Refused { reason };
         }
-        match self.deps.store.choose_model(model.clone()).await {
+        let chosen = model.clone().map(|model| ChosenModel { model, by_creator: true });
+        match self.deps.store.choose_model(chosen).await {
             Ok(()) => {
                 self.deps.providers.choose(model.clone());
                 ControlResponse::ModelChosen { model }

@@ -8,14 +8,15 @@
 use automaton_core::error::{Classified, chain};
 use automaton_core::event::Event;
 use automaton_core::id::{SessionId, TurnId};
-use automaton_core::inference_budget::OverCeiling;
+use automaton_core::inference_budget::{InferenceCeilings, OverCeiling};
+use automaton_core::model::InferenceTask;
 use automaton_core::money::Microcents;
 use automaton_core::record::{StopReason, WakeCause};
 use automaton_core::state::AgentState;
 use automaton_core::stop::ExhaustedLimit;
 use automaton_core::time::{DAY, Span};
 use automaton_core::trust::Label;
-use automaton_inference::ModelPrices;
+use automaton_inference::{ModelIndex, ModelPrices};
 use automaton_policy::budget::{self, HAND_OVER_FROM};
 use automaton_store::WakeSnapshot;
 
@@ -169,7 +170,17 @@ impl<'a> Cycle<'a> {
         let costs = model.prices != ModelPrices::default();
         let turns = settings.limits.turns_of(creators, &model);
         let envelope = settings.budgets.envelope_of(creators);
-        WakeLimits { turns, costs, envelope, budgets: settings.budgets }
+        let mut budgets = settings.budgets;
+        let goes_on_for_free = |at: &ModelIndex| {
+            let model = deps.model(*at);
+            model.prices == ModelPrices::default() && !model.weak
+        };
+        // Where one that is free can go on, a ceiling ends no wake: it leaves out those that cost.
+        let route = deps.route(InferenceTask::AgentTurn, &self.wake.vitals);
+        if route.models.iter().any(goes_on_for_free) {
+            budgets.ceilings = InferenceCeilings::default();
+        }
+        WakeLimits { turns, costs, envelope, budgets }
     }
 
     pub(crate) async fn used(&self) -> Result<WakeUsage, AgentError> {

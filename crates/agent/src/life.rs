@@ -17,14 +17,14 @@ use automaton_core::time::Span;
 use automaton_core::trust::{Label, Labelled};
 use automaton_inference::{Checker, ProviderRegistry};
 use automaton_policy::guard::Guard;
-use automaton_store::{Approval, ApprovalState, ApprovalSubject};
+use automaton_store::{Approval, ApprovalState, ApprovalSubject, ChosenModel, StoreError};
 use tokio::sync::{Mutex, Notify, watch};
 
 use crate::control;
 use crate::cycle;
 use crate::deps::AgentDeps;
 use crate::error::AgentError;
-use crate::handles::Handles;
+use crate::handles::{Handles, may_take};
 use crate::heartbeat;
 use crate::money;
 use crate::prompt::HistoryCache;
@@ -141,15 +141,26 @@ async fn unload(providers: ProviderRegistry) {
     }
 }
 
-/// The model that was chosen, if it still is there.
-async fn known_choice(deps: &AgentDeps) -> Result<Option<ModelId>, AgentError> {
-    let Some(chosen) = deps.store.chosen_model().await? else { return Ok(None) };
-    if deps.providers.all().iter().any(|(_, known)| known.provider.model().id == chosen) {
-        return Ok(Some(chosen));
-    }
+/// The model that was chosen, if it still is there, and still is one that may be taken without the
+/// creator where the automaton chose it.
+pub(crate) async fn known_choice(deps: &AgentDeps) -> Result<Option<ModelId>, StoreError> {
+    let Some(ChosenModel { model, by_creator }) = deps.store.chosen_model().await? else {
+        return Ok(None);
+    };
+    let (all, usual) = (deps.providers.all(), deps.providers.usual());
+    let found = all.iter().find(|(_, known)| known.provider.model().id == model);
+    let why = match found {
+        None => "is not served any more",
+        Some((_, known))
+            if !by_creator && !may_take(usual.provider.model(), known.provider.model()) =>
+        {
+            "costs more now than the one that its creator gave it"
+        }
+        Some(_) => return Ok(Some(model)),
+    };
     deps.emit(Event::ErrorReported {
         kind: ErrorClass::Config,
-        error: format!("the model {chosen}, which was chosen, is not served any more"),
+        error: format!("the model {model}, which was chosen, {why}"),
         hint: Some("the usual one thinks; `automaton model use` chooses another".to_owned()),
     });
     Ok(None)

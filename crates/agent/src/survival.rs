@@ -91,8 +91,7 @@ const SHORT_ANSWER: u32 = 64;
 
 /// What the cheapest call of its models costs: who has less can pay for none.
 fn cheapest_call(deps: &AgentDeps) -> Microcents {
-    let prices = deps.providers.all().into_iter().filter(|(_, known)| !known.roles.is_empty());
-    let costs = prices.filter_map(|(_, known)| {
+    let costs = deps.providers.thinkers().into_iter().filter_map(|known| {
         // silent-ok: a price that cannot be counted is not the cheapest.
         known.provider.model().prices.at_most(SHORT_QUESTION, SHORT_ANSWER).ok()
     });

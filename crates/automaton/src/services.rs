@@ -273,6 +273,8 @@ impl AgentAndSigner {
         {
             brain.key = None;
         }
+        // So are those of the sellers that stand in for it.
+        agent.resolved.other_sellers.iter_mut().for_each(|server| server.key = None);
         let socket = Some((OwnedFd::from(ours), launch_config::SIGNER));
         let agent = ChildProcess::start(&executable, launch_config::ARG0, &agent, socket)?;
         Ok(Self { agent, signer: Some(signer) })

@@ -11,6 +11,8 @@
 //! of the signer's home, which is for a dev chain alone, where nothing is worth
 //! anything; a wallet that was made elsewhere must never get one.
 
+mod upstreams;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -27,15 +29,13 @@ use automaton_core::model::ModelId;
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::wire::x402::{USDC_NAME, USDC_VERSION};
 use automaton_devnet::{CHAIN_ID, Devnet};
-use automaton_inference::providers::http::ApiFormat;
-use automaton_inference::{ModelInfo, RequestDialect};
+use automaton_inference::ModelInfo;
 use automaton_signer::keystore::{self, Keystore};
 use automaton_signer::{PassphraseSource, SignerHome};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::config::file::LocalBrain;
-use crate::config::resolve::{Brain, KeyScheme, ResolvedConfig};
+use crate::config::resolve::{Brain, HttpBrain, ResolvedConfig};
 use crate::config::values::{BareOrigin, EgressTarget, HostPattern};
 use crate::error::{CliError, CliErrors};
 use crate::home::{make_directory, write_atomically};
@@ -283,19 +283,25 @@ impl Stack {
         cheaper: &[ModelId],
         rpc: &str,
     ) -> Result<ServiceBackend, CliError> {
-        let mut infos = vec![provider::describe(&resolved.brain)?];
+        // Each with whether somebody pays what it is said to cost.
+        let mut infos = vec![(provider::describe(&resolved.brain)?, is_priced(&resolved.brain))];
         if let Brain::Http(http) = &resolved.brain {
             for name in cheaper {
-                infos.push(provider::served_by(http, name)?);
+                infos.push((provider::served_by(http, name)?, is_priced_at(http)));
             }
         }
-        let priced = is_priced(&resolved.brain);
+        // One that several sell is asked of the first alone, at whose price it is sold.
+        for (server, name) in provider::stand_ins(resolved) {
+            if infos.iter().all(|(info, _)| info.id != *name) {
+                infos.push((provider::served_by(server, name)?, is_priced_at(server)));
+            }
+        }
         let unsaid = resolved.max_tokens_per_turn.unwrap_or(ANSWER_TOKENS);
         let longest = |info: &ModelInfo| info.max_output_tokens.unwrap_or(unsaid);
-        let sold = |info: &ModelInfo| ModelFile {
+        let sold = |(info, priced): &(ModelInfo, bool)| ModelFile {
             id: info.id.clone(),
             // What its creator pays for elsewhere costs as much here, so that budgets hold.
-            prices: self.prices.of(info, priced),
+            prices: self.prices.of(info, *priced),
             context_window: info.context_tokens,
             max_output_tokens: longest(info).min(info.context_tokens),
             supports_tools: true,
@@ -313,7 +319,7 @@ impl Stack {
                 },
                 gas_per_day_wei: i64::MAX,
             },
-            upstream: self.upstream(&resolved.brain)?,
+            upstreams: self.upstreams(resolved, cheaper)?,
             models: infos.iter().map(sold).collect(),
             machines: self.machines()?,
         };
@@ -335,43 +341,6 @@ impl Stack {
                 Err(CliError::user(what).hint("list what they may reach there, as `egress`"))
             }
         }
-    }
-
-    fn upstream<'a>(&self, brain: &'a Brain) -> Result<StackUpstream<'a>, CliError> {
-        let key_file = self.folder.join("upstream.key");
-        let key = match brain {
-            Brain::Local(_) => None,
-            Brain::Http(http) => http.key.as_ref(),
-        };
-        if key.is_none() {
-            // silent-ok: there is usually none of an earlier brain.
-            fs::remove_file(&key_file).unwrap_or_default();
-        }
-        let http = match brain {
-            Brain::Local(local) => return Ok(StackUpstream::Local { local }),
-            Brain::Http(http) if http.scheme == KeyScheme::Raw => {
-                let what = format!("{} is a cloud already", http.url);
-                return Err(CliError::user(what).hint("think with it directly: give --direct"));
-            }
-            Brain::Http(http) => http,
-        };
-        // What is wrong with it is told before a cloud is started.
-        http.format.url(&http.url)?;
-        if let Some(key) = key {
-            write_atomically(&key_file, key.reveal().as_bytes(), 0o600)?;
-        }
-        let limit = match provider::served_by(http, &http.model)?.dialect {
-            RequestDialect::Reasoning => Some("max_completion_tokens"),
-            _ => None,
-        };
-        let key_file = http.key.as_ref().map(|_| key_file);
-        Ok(StackUpstream::Http {
-            base_url: http.url.clone(),
-            format: http.format,
-            anthropic_version: http.anthropic_version.as_deref(),
-            key_file,
-            token_limit_name: limit,
-        })
     }
 
     /// What its signer is started with, for an agent that lives from a cloud.
@@ -430,8 +399,11 @@ pub fn token() -> TokenLaunchConfig {
 
 /// Whether somebody pays what a brain says that it costs.
 fn is_priced(brain: &Brain) -> bool {
-    matches!(brain, Brain::Http(http)
-        if http.said.prices.is_some() || !provider::is_here(&http.url))
+    matches!(brain, Brain::Http(http) if is_priced_at(http))
+}
+
+fn is_priced_at(http: &HttpBrain) -> bool {
+    http.said.prices.is_some() || !provider::is_here(&http.url)
 }
 
 /// A model as the cloud of a home's stack sells it.
@@ -499,7 +471,7 @@ fn write_if_missing(path: &Path, text: &str) -> Result<(), CliError> {
 struct CloudFile<'a> {
     data: PathBuf,
     chain: ChainFile<'a>,
-    upstream: StackUpstream<'a>,
+    upstreams: Vec<upstreams::StackUpstream<'a>>,
     models: Vec<ModelFile>,
     machines: MachinesSource<'a>,
 }
@@ -551,24 +523,6 @@ struct ChainFile<'a> {
 struct GasFile {
     home: PathBuf,
     passphrase_file: PathBuf,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum StackUpstream<'a> {
-    Http {
-        base_url: String,
-        format: ApiFormat,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        anthropic_version: Option<&'a str>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        key_file: Option<PathBuf>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        token_limit_name: Option<&'static str>,
-    },
-    Local {
-        local: &'a LocalBrain,
-    },
 }
 
 #[derive(Serialize)]

@@ -190,6 +190,7 @@ impl CloudServer {
             assemble(&config, &deps, AppParts { db, chain, tasks: tasks.clone(), address }).await?,
         );
         tasks.spawn(Arc::clone(&app.settler).run());
+        tasks.spawn(Arc::clone(&app.meter).unload_idle());
         let machines = app.rent.as_ref().map(|rent| Arc::clone(&rent.machines));
         if let Some(machines) = &machines {
             let cut_off = app.db.restart_machines(interrupted()).await?;

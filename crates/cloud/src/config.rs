@@ -49,8 +49,9 @@ pub struct CloudConfig {
     /// Domains in whose name clients may sign in, besides our own host.
     #[serde(default = "usual_domains")]
     pub sign_in_domains: Vec<String>,
-    /// What a wallet has to have before a call that costs something, in cents.
-    #[serde(default = "usual_minimum")]
+    /// What a wallet has to have before a call that costs something, in cents; nothing beyond
+    /// what the call can cost, where nothing is said.
+    #[serde(default)]
     pub minimum_balance_cents: u32,
     /// What an API key may transfer in 24 hours, in cents, until its automaton's
     /// creator allows more.
@@ -178,10 +179,6 @@ fn any_port() -> SocketAddr {
 
 fn usual_domains() -> Vec<String> {
     vec!["conway.tech".to_owned()]
-}
-
-const fn usual_minimum() -> u32 {
-    10
 }
 
 const fn usual_transfers() -> u32 {

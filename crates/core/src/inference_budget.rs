@@ -109,13 +109,6 @@ impl OverCeiling {
 }
 
 impl InferenceCeilings {
-    /// The same, where one call may cost no more than this either.
-    #[must_use]
-    pub fn with_call(self, most: Option<Microcents>) -> Self {
-        let per_call = self.per_call.into_iter().chain(most).min();
-        Self { per_call, ..self }
-    }
-
     /// Each ceiling that is set, with what was spent of it.
     pub fn each(
         &self,
@@ -192,9 +185,6 @@ mod tests {
         assert_eq!(scope(spend(10, 20, 31), 10), Some(CeilingScope::Day));
         let told = all.fits(&spend(0, 25, 25), amount(6)).unwrap_err().to_string();
         assert!(told.contains("in an hour") && told.contains("hourlyBudgetCents"), "{told}");
-        assert_eq!(all.with_call(Some(amount(3))).per_call, Some(amount(3)));
-        assert_eq!(all.with_call(Some(amount(30))).per_call, Some(amount(10)));
-        assert_eq!(InferenceCeilings::default().with_call(None).per_call, None);
     }
 
     proptest! {

@@ -11,7 +11,8 @@
 -- since, and `rests` how often it had to since that call. The turns before `shortened_until` are
 -- shown with their results shortened, those before `arguments_until` with the arguments of their
 -- calls, those before `history_from` not at all; `move_told` says that the model was told that one of
--- these places will move. `chosen_model` thinks in the usual one's place.
+-- these places will move. `chosen_model` thinks in the
+-- usual one's place, by the choice of `chosen_by`.
 CREATE TABLE automaton (
     one                 INTEGER PRIMARY KEY CHECK (one = 1),
     id                  TEXT    NOT NULL,
@@ -32,6 +33,7 @@ CREATE TABLE automaton (
     arguments_until     INTEGER NOT NULL DEFAULT 1 CHECK (arguments_until >= 1),
     move_told           INTEGER NOT NULL DEFAULT 0 CHECK (move_told IN (0, 1)),
     chosen_model        TEXT,
+    chosen_by           TEXT    CHECK (chosen_by IN ('creator', 'self')),
     CHECK ((sleep_until IS NULL OR sleep_since IS NOT NULL) AND (sleep_since IS NULL) = (sleep_reason IS NULL))
 ) STRICT;
 
@@ -138,16 +140,6 @@ CREATE VIEW inference_costs AS
 SELECT seq AS turn, model, prompt_tokens, cached_tokens, completion_tokens, cost_microcents, first_token_ms, total_ms, judged_at AS at
 FROM turns
 WHERE judged_at IS NOT NULL;
-
--- What a model costs for a million tokens, from a time on: one row each time that its cloud has
--- changed that.
-CREATE TABLE model_prices (
-    seq    INTEGER PRIMARY KEY AUTOINCREMENT,
-    model  TEXT    NOT NULL,
-    input  INTEGER NOT NULL,
-    output INTEGER NOT NULL,
-    at     INTEGER NOT NULL
-) STRICT;
 
 -- A message is claimed by a turn until the turn is committed or given up. The claim is stale
 -- when the turn is abandoned, or still open after the lease. What the creator said stays with the

@@ -1,5 +1,5 @@
 //! `turns.choice` and `automaton.chosen_model`: how the model of each turn was chosen, which one
-//! stands in the usual one's place, and what each cost; `model_prices`: when a price changed.
+//! stands in the usual one's place, and what each cost.
 //!
 //! What an answer cost whose turn was lost is in the ledger alone; no sum here may pass for it.
 
@@ -7,6 +7,7 @@ use automaton_core::id::TurnId;
 use automaton_core::model::{ModelChoice, ModelId};
 use automaton_core::money::Microcents;
 use automaton_core::time::Timestamp;
+use automaton_core::trust::Label;
 use rusqlite::{Connection, params};
 use serde::Serialize;
 
@@ -43,17 +44,6 @@ pub struct ModelSpend {
     pub cost: Microcents,
 }
 
-/// What a model costs from some time on, for a million tokens.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ModelPriceRow {
-    /// The model.
-    pub model: ModelId,
-    /// Of a prompt.
-    pub input: Microcents,
-    /// Of an answer.
-    pub output: Microcents,
-}
-
 fn spend(connection: &Connection, since: Timestamp) -> Result<Vec<ModelSpend>, TxError> {
     Ok(connection.all(sql!("model_spend"), [Sql(since)], |row| {
         Ok(ModelSpend {
@@ -67,11 +57,23 @@ fn spend(connection: &Connection, since: Timestamp) -> Result<Vec<ModelSpend>, T
     })?)
 }
 
-fn chosen(connection: &Connection) -> Result<Option<ModelId>, TxError> {
-    let statement = "SELECT chosen_model FROM automaton";
-    let found =
-        connection.one(statement, [], |row| row.get::<_, Option<String>>("chosen_model"))?;
-    Ok(found.flatten().map(ModelId::from))
+/// The model that stands in the usual one's place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChosenModel {
+    /// The model.
+    pub model: ModelId,
+    /// Whether the creator chose it, and not the automaton.
+    pub by_creator: bool,
+}
+
+fn chosen(connection: &Connection) -> Result<Option<ChosenModel>, TxError> {
+    let statement = "SELECT chosen_model, chosen_by FROM automaton WHERE chosen_model IS NOT NULL";
+    Ok(connection.one(statement, [], |row| {
+        let model: String = row.get("chosen_model")?;
+        let by: Option<String> = row.get("chosen_by")?;
+        let by_creator = by.as_deref() == Some(Label::Creator.name());
+        Ok(ChosenModel { model: model.into(), by_creator })
+    })?)
 }
 
 impl Store {
@@ -80,25 +82,15 @@ impl Store {
     ///
     /// # Errors
     /// When SQLite fails.
-    pub async fn choose_model(&self, model: Option<ModelId>) -> Result<(), StoreError> {
+    pub async fn choose_model(&self, chosen: Option<ChosenModel>) -> Result<(), StoreError> {
         self.write(WriteOptions::new("choose a model"), move |tx| {
-            let name = model.as_ref().map(ModelId::as_str);
-            tx.exec("UPDATE automaton SET chosen_model = ?1", [name])?;
-            Ok(())
-        })
-        .await
-    }
-
-    /// Keeps what a model costs from now on.
-    ///
-    /// # Errors
-    /// When SQLite fails.
-    pub async fn keep_price(&self, row: ModelPriceRow) -> Result<(), StoreError> {
-        self.write(WriteOptions::new("keep a price"), move |tx| {
-            let ModelPriceRow { model, input, output } = &row;
-            let statement = "INSERT INTO model_prices (model, input, output, at) \
-                VALUES (?1, ?2, ?3, ?4)";
-            tx.exec(statement, params![model.as_str(), Sql(*input), Sql(*output), Sql(tx.now)])?;
+            let name = chosen.as_ref().map(|chosen| chosen.model.as_str());
+            let by = chosen.as_ref().map(|chosen| match chosen.by_creator {
+                true => Label::Creator,
+                false => Label::Own,
+            });
+            let statement = "UPDATE automaton SET chosen_model = ?1, chosen_by = ?2";
+            tx.exec(statement, params![name, by.map(Sql)])?;
             Ok(())
         })
         .await
@@ -108,7 +100,7 @@ impl Store {
     ///
     /// # Errors
     /// When SQLite fails.
-    pub async fn chosen_model(&self) -> Result<Option<ModelId>, StoreError> {
+    pub async fn chosen_model(&self) -> Result<Option<ChosenModel>, StoreError> {
         self.run("read which model was chosen", |tx| chosen(tx)).await
     }
 
@@ -122,14 +114,6 @@ impl Store {
 }
 
 impl Reader {
-    /// The model that stands in the usual one's place.
-    ///
-    /// # Errors
-    /// When SQLite fails.
-    pub fn chosen_model(&self) -> Result<Option<ModelId>, StoreError> {
-        self.read("read which model was chosen", chosen)
-    }
-
     /// What the answers of each model cost since a time, the dearest first.
     ///
     /// # Errors

@@ -66,7 +66,7 @@ pub use audit::{ChainBreak, ChainProblem, ChainReport, LinkKind};
 pub use automaton_sqlite::SqliteError;
 pub use automaton_sqlite::chain::Hash;
 pub use calls::CallEnd;
-pub use choices::{ModelPriceRow, ModelSpend};
+pub use choices::{ChosenModel, ModelSpend};
 pub use conversation::{ConversationMessage, MessageStatus, Speaker};
 pub use costs::{
     AnswerEnd, AskedAnswer, CostReservation, CostTotals, NewCostReservation, UnsettledCost,

@@ -26,7 +26,6 @@
 //! | `digests` | as many as `shown` keeps |
 //! | `semantic_memory` | as many as `memory` takes |
 //! | `semantic_memory_words` | its index |
-//! | `model_prices` | stay: one for each time that a price changed
 //! | `path_labels` | as many as `paths` takes |
 //! | `heartbeat_schedule` | as many as there are tasks |
 //! | `account_reads` | one for each cloud |

@@ -57,7 +57,7 @@ const OF_BETTER_TIMES: [&str; 9] = [
     "transfer_credits",
     "x402_fetch",
     "create_sandbox",
-    "read_process",
+    "stop_process",
 ];
 
 /// Tools for whoever may think with more than one model, or pays for one.

@@ -11,6 +11,7 @@ use automaton_core::money::MicroUsdc;
 use automaton_core::origin::{Origins, ValueOrigin};
 use automaton_core::payment::PaymentReason;
 use automaton_core::time::Span;
+use automaton_core::tool::Risk;
 use automaton_core::trust::Label;
 use automaton_core::wire::cloud::{CreateMachineRequest, MachineReply};
 use automaton_memory::Fact;
@@ -286,16 +287,20 @@ pub(crate) fn usdc(whole: u64) -> MicroUsdc {
 /// What the policy says to a call in a turn that answers the creator.
 pub(crate) fn judged(tool: &str, arguments: &Value) -> Verdict<Box<dyn PreparedCall>> {
     let tool = list::find(tool).unwrap();
-    let prepared = tool.parse(arguments).unwrap();
+    judge(tool.parse(arguments).unwrap(), &facts(tool.spec().risk))
+}
+
+/// What is known in a turn that answers the creator.
+pub(crate) fn facts(risk: Risk) -> Facts {
     let creator = Some(CREATOR.parse().unwrap());
-    let (input, risk) = (Label::Creator, tool.spec().risk);
+    let input = Label::Creator;
     let paid_hosts = vec!["conway.tech".to_owned()];
     let origins = Origins::assumed(ValueOrigin::Creator);
     let attempts = Default::default();
     let secrets = Vec::new();
     let heard = input;
     let egress = std::sync::Arc::default();
-    let facts = Facts {
+    Facts {
         input,
         heard,
         origins,
@@ -308,8 +313,7 @@ pub(crate) fn judged(tool: &str, arguments: &Value) -> Verdict<Box<dyn PreparedC
         creator_waits: false,
         gives_alone: false,
         tier: None,
-    };
-    judge(prepared, &facts)
+    }
 }
 
 /// Parses, judges and runs a call of a turn that the automaton goes on with.

@@ -25,6 +25,7 @@ use self::machines::RentedMachines;
 use self::mailbox::Mailbox;
 use self::memory::Memory;
 use self::models::ModelsView;
+pub(crate) use self::models::may_take;
 use self::money::OptionalTreasury;
 use self::schedule::AgentSchedule;
 use self::status::AgentStatusView;

@@ -10,7 +10,7 @@ use automaton_core::money::Microcents;
 use automaton_core::time::Span;
 use automaton_core::wire::control::ModelStatus;
 use automaton_inference::ModelInfo;
-use automaton_store::ModelSpend;
+use automaton_store::{ChosenModel, ModelSpend};
 use automaton_tools::HandleError;
 use automaton_tools::context::{self, HandleFuture};
 
@@ -62,6 +62,12 @@ impl ModelsView {
 
     async fn switch(&self, to: Option<ModelId>) -> Result<String, HandleError> {
         let deps = &self.deps;
+        let known = deps.store.chosen_model().await.map_err(of_store)?;
+        if known.is_some_and(|known| known.by_creator) {
+            let message = "your creator chose the model that thinks".to_owned();
+            let hint = Some("Ask your creator: `automaton model use` chooses another.".to_owned());
+            return Err(HandleError { kind: ErrorClass::Denied, message, hint });
+        }
         if let Some(wanted) = &to {
             let all = deps.providers.all();
             let found = all.iter().find(|(_, known)| known.provider.model().id == *wanted);
@@ -77,7 +83,8 @@ impl ModelsView {
                 return Err(HandleError { kind: ErrorClass::Denied, message, hint });
             }
         }
-        deps.store.choose_model(to.clone()).await.map_err(of_store)?;
+        let chosen = to.clone().map(|model| ChosenModel { model, by_creator: false });
+        deps.store.choose_model(chosen).await.map_err(of_store)?;
         deps.providers.choose(to.clone());
         let usual = deps.providers.usual();
         let usual = &usual.provider.model().id;
@@ -120,7 +127,7 @@ impl ModelsView {
 
 /// Whether a model may be taken without the creator: it costs no more in any respect, and is not
 /// weaker than the one that was given.
-fn may_take(usual: &ModelInfo, model: &ModelInfo) -> bool {
+pub(crate) fn may_take(usual: &ModelInfo, model: &ModelInfo) -> bool {
     let is_no_dearer =
         model.prices.or_dearer(&usual.prices) == usual.prices.or_dearer(&usual.prices);
     is_no_dearer && model.weak <= usual.weak

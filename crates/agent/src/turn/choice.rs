@@ -2,6 +2,7 @@
 //!
 //! In the words of this program alone: what a server said when it failed must never get in.
 
+use automaton_core::error::chain;
 use automaton_core::inference_budget::OverCeiling;
 use automaton_core::model::{ChoiceOutcome, ChoiceStep, InferenceTask, ModelChoice};
 use automaton_inference::{ModelIndex, ProviderRegistry, Route};
@@ -46,9 +47,12 @@ impl<'a> ChoiceTrail<'a> {
         self.add(at, ChoiceOutcome::Failed, error.brief());
     }
 
-    /// What became of the last one.
-    pub(super) fn last(&self) -> Option<&ChoiceStep> {
-        self.choice.steps.last()
+    /// The last model that was asked and did not answer, with why.
+    pub(super) fn failure(&self, error: &TurnError) -> Option<String> {
+        let is_failed = |step: &&ChoiceStep| step.outcome == ChoiceOutcome::Failed;
+        let step = self.choice.steps.iter().rev().find(is_failed)?;
+        let ChoiceStep { model, seller, .. } = step;
+        Some(format!("{model} of {seller} gave no answer ({})", chain(error)))
     }
 
     /// The choice as it was made.

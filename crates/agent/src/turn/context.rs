@@ -17,7 +17,7 @@ use automaton_core::trust::Label;
 use automaton_core::vitals::Vitals;
 use automaton_inference::ModelInfo;
 use automaton_memory::{Fact, recall};
-use automaton_store::{FactQuery, HistoryPosition, OpenMessage, StoreError};
+use automaton_store::{DigestRow, FactQuery, HistoryPosition, OpenMessage, Store, StoreError};
 use automaton_tools::list;
 
 use super::inbox::ClaimedTurn;
@@ -45,6 +45,24 @@ pub(super) struct PromptedTurn {
     pub(super) prompt: Prompt,
     /// The tools that go beside it.
     pub(super) tools: Arc<[ToolSpec]>,
+    /// Where the history begins from now on, where this prompt moved it.
+    pub(super) moved: Option<(HistoryPosition, Option<DigestRow>)>,
+}
+
+impl PromptedTurn {
+    /// Keeps where the history begins, once its model has answered. What is left out for a model
+    /// that stands in with a smaller window is not left out for good.
+    pub(super) async fn keep_place(
+        store: &Store,
+        moved: Option<(HistoryPosition, Option<DigestRow>)>,
+        model: &ModelInfo,
+        usual: &ModelInfo,
+    ) -> Result<(), StoreError> {
+        match moved.filter(|_| model.context_tokens >= usual.context_tokens) {
+            Some((place, grown)) => store.move_history(place, grown).await,
+            None => Ok(()),
+        }
+    }
 }
 
 /// What a prompt is made of besides the turns that were rendered.
@@ -99,7 +117,6 @@ pub(super) async fn prompt(
     ctx: &AgentContext,
     claimed: &mut ClaimedTurn,
 ) -> Result<PromptedTurn, TurnError> {
-    let store = &ctx.deps.store;
     let mut gathered = gather(ctx, claimed);
     let mut history = ctx.history_cache.lock().await;
     gathered.tools = tools(ctx, &history, claimed);
@@ -114,18 +131,21 @@ pub(super) async fn prompt(
         read_on(ctx, &mut history, claimed, gathered.place).await?;
     }
     let prompt = prompt::build(&gathered.material(ctx, &history, claimed));
-    if prompt.place != gathered.place {
-        let grown = prompt.grown.as_ref().map(|grown| grown.digest_row(prompt.place)).transpose();
-        let what = "the sum of older turns";
-        let grown = grown.map_err(|source| StoreError::Json { what, source })?;
-        store.move_history(prompt.place, grown).await?;
-    }
+    let moved = match prompt.place != gathered.place {
+        true => {
+            let grown = prompt.grown.as_ref().map(|grown| grown.digest_row(prompt.place));
+            let what = "the sum of older turns";
+            let grown = grown.transpose().map_err(|source| StoreError::Json { what, source })?;
+            Some((prompt.place, grown))
+        }
+        false => None,
+    };
     claimed.wake.heard = claimed.wake.heard.meet(prompt.heard);
     ctx.deps.faults.reach(FaultPoint::PromptBuilt);
     claimed.left_out = left_out(&gathered.model, &history);
     claimed.offered = Arc::clone(&gathered.tools);
     (claimed.started.open, claimed.found) = (gathered.open, gathered.facts);
-    Ok(PromptedTurn { prompt, tools: gathered.tools })
+    Ok(PromptedTurn { prompt, tools: gathered.tools, moved })
 }
 
 /// The tools that are offered: where a model stands in that is weaker than the usual one, or a
@@ -134,21 +154,23 @@ pub(super) async fn prompt(
 fn tools(ctx: &AgentContext, history: &HistoryCache, claimed: &ClaimedTurn) -> Arc<[ToolSpec]> {
     let (model, usual) = (ctx.deps.model(claimed.wake.model), ctx.deps.providers.usual());
     let usual = usual.provider.model();
+    let context_tokens = history.window(&model);
+    let is_usual = context_tokens >= usual.context_tokens.min(model.context_tokens)
+        && model.weak <= usual.weak;
     let is_last =
         survival::paying_tier(&ctx.deps, &claimed.wake).is_some_and(SurvivalTier::is_last);
-    // What a rule would refuse is not offered.
-    if is_last && !model.weak {
-        return ctx.tools.iter().filter(|tool| list::keeps_alive(tool)).cloned().collect();
-    }
-    let context_tokens = history.window(&model);
-    if context_tokens >= usual.context_tokens.min(model.context_tokens) && model.weak <= usual.weak
-    {
+    if is_usual && !is_last {
         return Arc::clone(&ctx.tools);
     }
-    let smaller = ModelInfo { context_tokens, ..model.clone() };
-    let tools = money::available_tools(&smaller, ctx.deps.treasury.as_ref(), &ctx.settings.egress);
+    let smaller = ModelInfo { context_tokens, ..model };
+    let tools = match is_usual {
+        true => ctx.tools.to_vec(),
+        false => money::available_tools(&smaller, ctx.deps.treasury.as_ref(), &ctx.settings.egress),
+    };
     let has = |tool: &ToolSpec| ctx.tools.iter().any(|known| known.name == tool.name);
-    tools.into_iter().filter(has).collect()
+    // What a rule would refuse is not offered.
+    let fits = |tool: &ToolSpec| has(tool) && (!is_last || list::keeps_alive(tool));
+    tools.into_iter().filter(fits).collect()
 }
 
 /// The tools that a model is not offered after these turns.

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use automaton_core::error::{ErrorClass, chain};
+use automaton_core::error::ErrorClass;
 use automaton_core::event::Event;
 use automaton_core::faults::FaultPoint;
 use automaton_core::id::TurnId;
@@ -61,7 +61,9 @@ pub(super) struct AnsweredTurn {
 /// What came of asking one model.
 enum AnswerAttempt {
     Answered(Completion, AskedAnswer),
-    /// It was not asked, since its answer may cost too much.
+    /// It was not asked, since the rule of the tier wishes for something cheaper.
+    Unwished(OverCeiling),
+    /// It was not asked, since its answer may pass a ceiling.
     TooDear(OverCeiling),
     /// It was asked, and did not answer.
     Failed {
@@ -69,6 +71,9 @@ enum AnswerAttempt {
         asked: (PromptRow, Timestamp),
     },
 }
+
+/// Why no model has answered yet, with what was asked, where one was.
+type Unanswered = (TurnError, Option<(PromptRow, Timestamp)>);
 
 /// Asks the models of the route one after the other, until one answers. What one that failed may
 /// have charged stays booked until it is known; nothing of it is charged for another.
@@ -78,23 +83,24 @@ pub(super) async fn ask(
 ) -> Result<AnsweredTurn, TurnError> {
     let route = ctx.deps.route(TASK, &claimed.wake.vitals);
     let mut choice = ChoiceTrail::begin(&ctx.deps.providers, &claimed.wake, TASK, &route);
-    let mut failed: Option<(TurnError, Option<(PromptRow, Timestamp)>)> = None;
+    let mut failed: Option<Unanswered> = None;
     // A ceiling of the matrix keeps a cheaper model before a dearer one. It must not silence an
     // automaton that has no other.
     let wished = route.models.iter().map(|at| (*at, route.limits.per_call));
     let all = route.models.iter().map(|at| (*at, None)).filter(|_| route.limits.per_call.is_some());
     let mut tried: Vec<ModelIndex> = Vec::new();
     for (at, per_call) in wished.chain(all) {
-        if tried.contains(&at) {
+        if tried.contains(&at) || !may_stand_in(ctx, at, failed.as_ref()) {
             continue;
         }
-        (claimed.wake.model, claimed.per_call) = (at, per_call);
-        if let Some((TurnError::Inference(error), _)) = &failed {
-            tell_instead(ctx, &choice, error, at);
+        if *ctx.interrupt.borrow() {
+            return Err(TurnError::Shutdown);
         }
+        (claimed.wake.model, claimed.per_call) = (at, per_call);
         let prompted = context::prompt(ctx, &mut claimed).await?;
         let limits = RouteLimits { per_call, ..route.limits };
-        match attempt(ctx, &mut claimed, prompted, limits).await? {
+        let instead = failed.as_ref().and_then(|(error, _)| choice.failure(error));
+        match attempt(ctx, &mut claimed, prompted, limits, instead).await? {
             AnswerAttempt::Answered(reply, asked) => {
                 ctx.deps.providers.note(at, None, ctx.deps.ids.now());
                 choice.answered(at);
@@ -102,25 +108,17 @@ pub(super) async fn ask(
                 let asked = AskedAnswer { choice: Some(choice.end()), ..asked };
                 return Ok(AnsweredTurn { claimed, reply, asked: Some(asked) });
             }
+            AnswerAttempt::Unwished(over) => choice.too_dear(at, &over),
             AnswerAttempt::TooDear(over) => {
+                tried.push(at);
                 choice.too_dear(at, &over);
-                let cheaper = match &failed {
-                    None => true,
-                    Some((TurnError::OverBudget(known), _)) => over.most < known.most,
-                    Some(_) => false,
-                };
-                if cheaper {
-                    failed = Some((TurnError::OverBudget(over), None));
-                }
+                failed = Some(likelier(failed, (TurnError::OverBudget(over), None)));
             }
             AnswerAttempt::Failed { error, asked } => {
                 tried.push(at);
                 choice.failed(at, &error);
                 let goes_on = error.fails_over();
-                let is_first = !matches!(failed, Some((TurnError::Inference(_), _)));
-                if is_first {
-                    failed = Some((error, Some(asked)));
-                }
+                failed = Some(likelier(failed, (error, Some(asked))));
                 if !goes_on {
                     break;
                 }
@@ -130,16 +128,33 @@ pub(super) async fn ask(
     give_up(ctx, &claimed, choice.end(), failed).await
 }
 
+/// Whether a model may be asked after what failed before it. A weak one does not do the work of a
+/// stronger one that may answer in a moment, or tomorrow.
+fn may_stand_in(ctx: &AgentContext, at: ModelIndex, failed: Option<&Unanswered>) -> bool {
+    let (model, usual) = (ctx.deps.model(at), ctx.deps.providers.usual());
+    let is_weaker = model.weak && !usual.provider.model().weak;
+    !is_weaker || failed.is_none_or(|(error, _)| error.is_lasting())
+}
+
+/// The failure that passes sooner, by which the turn is tried again; of equal ones the first, and
+/// of ceilings the one of the cheaper model.
+fn likelier(known: Option<Unanswered>, next: Unanswered) -> Unanswered {
+    let Some(known) = known else { return next };
+    let is_cheaper = match (&known.0, &next.0) {
+        (TurnError::OverBudget(known), TurnError::OverBudget(next)) => next.most < known.most,
+        _ => false,
+    };
+    if is_cheaper || next.0.passes_sooner_than(&known.0) { next } else { known }
+}
+
 /// The end of a turn that no model answered.
 async fn give_up(
     ctx: &AgentContext,
     claimed: &ClaimedTurn,
     choice: ModelChoice,
-    failed: Option<(TurnError, Option<(PromptRow, Timestamp)>)>,
+    failed: Option<Unanswered>,
 ) -> Result<AnsweredTurn, TurnError> {
-    let Some((error, asked)) = failed else {
-        return Err(TurnError::NoModel);
-    };
+    let Some((error, asked)) = failed else { return Err(TurnError::NoModel) };
     if let Some((prompt, at)) = asked {
         let asked = AskedAnswer { prompt, at, reservation: None, choice: Some(choice) };
         ctx.deps.store.close_asked(claimed.turn, asked, AnswerEnd::Refused).await?;
@@ -173,7 +188,7 @@ fn fit_answer(
     wake: &mut WakeContext,
     model: &ModelInfo,
     ask: &mut CompletionRequest,
-    (usual, reads): (u32, u32),
+    (usual, reads, wished): (u32, u32, Option<Microcents>),
 ) -> Result<Microcents, InferenceError> {
     let mut likely;
     [wake.most, likely] = costs(model, ask, reads)?;
@@ -181,10 +196,15 @@ fn fit_answer(
         ask.max_tokens = usual;
         [wake.most, likely] = costs(model, ask, reads)?;
     }
-    if let Some(credits) = wake.balances.and_then(|balances| balances.credits) {
-        ask.max_tokens = money::paid_answer(model, ask, wake.most, credits);
-        [wake.most, likely] = costs(model, ask, reads)?;
+    let credits = wake.balances.and_then(|balances| balances.credits);
+    let own = ctx.settings.budgets.ceilings.per_call;
+    if let Some(most) = credits.into_iter().chain(own).min() {
+        ask.max_tokens = money::paid_answer(model, ask, wake.most, most);
     }
+    if let Some(wished) = wished {
+        ask.max_tokens = money::paid_answer(model, ask, likely, wished);
+    }
+    [wake.most, likely] = costs(model, ask, reads)?;
     Ok(likely)
 }
 
@@ -194,8 +214,9 @@ async fn attempt(
     claimed: &mut ClaimedTurn,
     prompted: PromptedTurn,
     limits: RouteLimits,
+    instead: Option<String>,
 ) -> Result<AnswerAttempt, TurnError> {
-    let PromptedTurn { prompt, tools } = prompted;
+    let PromptedTurn { prompt, tools, moved } = prompted;
     let kept = prompt::prompt_row(&prompt);
     let reads = prompt.tokens();
     let (usual, longest) = answer_lengths(&prompt, limits, &claimed.wake);
@@ -211,22 +232,34 @@ async fn attempt(
         silence: Some(limits.silence),
     };
     let provider = Arc::clone(&ctx.deps.providers.get(claimed.wake.model).provider);
-    let fitted = fit_answer(ctx, &mut claimed.wake, provider.model(), &mut ask, (usual, reads));
+    let fitted = fit_answer(
+        ctx,
+        &mut claimed.wake,
+        provider.model(),
+        &mut ask,
+        (usual, reads, limits.per_call),
+    );
     let likely = fitted.map_err(TurnError::Inference)?;
     if let Some(limit) = limits.per_call.filter(|limit| likely > *limit) {
         let (scope, spent) = (CeilingScope::Call, Microcents::ZERO);
-        return Ok(AnswerAttempt::TooDear(OverCeiling { scope, spent, most: likely, limit }));
+        return Ok(AnswerAttempt::Unwished(OverCeiling { scope, spent, most: likely, limit }));
     }
     let reservation = match reserve_cost(ctx, claimed.turn, &claimed.wake).await? {
         Ok(reservation) => reservation,
         Err(over) => return Ok(AnswerAttempt::TooDear(over)),
     };
+    if let Some(failure) = instead {
+        tell_instead(ctx, &failure, claimed.wake.model);
+    }
     ask.name = reservation.as_ref().map(CostReservation::name);
     tell_asked(ctx, claimed.turn, provider.model(), reads);
     let at = ctx.deps.ids.now();
     match listen(ctx, claimed.turn, &*provider, &ask).await {
         Heard::Answer(Ok(reply)) => {
             ctx.deps.faults.reach(FaultPoint::ThoughtReceived);
+            let usual = ctx.deps.providers.usual();
+            let (store, model) = (&ctx.deps.store, provider.model());
+            PromptedTurn::keep_place(store, moved, model, usual.provider.model()).await?;
             let asked = AskedAnswer { prompt: kept, at, reservation, choice: None };
             Ok(AnswerAttempt::Answered(reply, asked))
         }
@@ -235,15 +268,7 @@ async fn attempt(
                 ctx.deps.store.release_cost(asked).await?;
             }
             ctx.deps.providers.note(claimed.wake.model, Some(&source), ctx.deps.ids.now());
-            let window = provider.model().context_tokens;
-            let error = match source.is_too_long() {
-                true => {
-                    let named = source.named_window();
-                    ctx.history_cache.lock().await.refuse(provider.model(), named);
-                    TurnError::TooLong { tokens: reads, window, source }
-                }
-                false => TurnError::Inference(source),
-            };
+            let error = failure_of(ctx, provider.model(), reads, source).await;
             Ok(AnswerAttempt::Failed { error, asked: (kept, at) })
         }
         Heard::Interrupted(end) => {
@@ -252,6 +277,20 @@ async fn attempt(
             Err(TurnError::Shutdown)
         }
     }
+}
+
+/// What a model's failure is to the turn. That its server takes no more is remembered.
+async fn failure_of(
+    ctx: &AgentContext,
+    model: &ModelInfo,
+    reads: u32,
+    source: InferenceError,
+) -> TurnError {
+    if !source.is_too_long() {
+        return TurnError::Inference(source);
+    }
+    ctx.history_cache.lock().await.refuse(model, source.named_window());
+    TurnError::TooLong { tokens: reads, window: model.context_tokens, source }
 }
 
 /// The tokens that an answer may have, usually and at most. A rule of the matrix shortens both,
@@ -379,23 +418,11 @@ fn tell(ctx: &AgentContext, turn: TurnId, reply: &Completion, left_out: &[ToolNa
     });
 }
 
-/// Tells the creator that another model is asked.
-fn tell_instead(
-    ctx: &AgentContext,
-    choice: &ChoiceTrail<'_>,
-    error: &InferenceError,
-    at: ModelIndex,
-) {
-    let Some(failed) = choice.last() else { return };
+/// Tells the creator that another model is asked, after what failed.
+fn tell_instead(ctx: &AgentContext, failure: &str, at: ModelIndex) {
     let next = ctx.deps.providers.get(at);
-    let error = format!(
-        "{} of {} gave no answer ({}); {} of {} is asked instead",
-        failed.model,
-        failed.seller,
-        chain(error),
-        next.provider.model().id,
-        next.seller
-    );
+    let (model, seller) = (&next.provider.model().id, &next.seller);
+    let error = format!("{failure}; {model} of {seller} is asked instead");
     ctx.deps.emit(Event::ErrorReported { kind: ErrorClass::Transient, error, hint: None });
 }
 

@@ -212,7 +212,9 @@ async fn rule(
         attempts,
         creator_waits: claimed.creator_waits,
         gives_alone: treasury.is_some_and(|treasury| treasury.limits().gives_alone),
-        tier: survival::paying_tier(&ctx.deps, &claimed.wake),
+        // What the creator approved is not for the last credits to refuse.
+        tier: survival::paying_tier(&ctx.deps, &claimed.wake)
+            .filter(|_| claimed.approved_call.is_none()),
     };
     let moment = RuleContext {
         tool: &spec.name,

@@ -15,7 +15,7 @@ mod ingest;
 mod judge;
 mod persist;
 
-use automaton_core::error::{Classified, chain};
+use automaton_core::error::{Classified, ErrorClass, chain};
 use automaton_core::id::{SessionId, TurnId};
 use automaton_core::inference_budget::{CeilingScope, InferenceSpend, OverCeiling};
 use automaton_core::message::CLAIMED_PER_TURN_MAX;
@@ -178,8 +178,12 @@ pub(crate) enum TurnError {
     )]
     OverBudget(OverCeiling),
     /// No model may think.
-    #[error("no model may think in this tier: the others cost, and nothing can be paid")]
-    #[class(Config, hint = "add credits, or give it a model that costs nothing")]
+    #[error("no model may think in this tier")]
+    #[class(
+        Config,
+        hint = "add credits, give it a model that costs nothing, or name one for this tier in \
+                `modelStrategy.routing`"
+    )]
     NoModel,
     /// The process, or this wake, should end.
     #[error("the turn was interrupted")]
@@ -218,6 +222,29 @@ impl TurnError {
         }
     }
 
+    /// Whether it passes only when somebody does something about it.
+    pub(crate) fn is_lasting(&self) -> bool {
+        match self {
+            Self::Inference(error) => {
+                error.kind() == ErrorClass::Config
+                    || matches!(error, InferenceError::NoCredits { .. })
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether trying again may help sooner than after another failure.
+    pub(crate) fn passes_sooner_than(&self, other: &Self) -> bool {
+        let rank = |error: &Self| match error {
+            Self::TooLong { .. } => 4,
+            error if error.is_rejection() => 0,
+            error if error.is_lasting() => 1,
+            Self::OverBudget(_) => 2,
+            _ => 3,
+        };
+        rank(self) > rank(other)
+    }
+
     /// Whether another model may answer the same question.
     pub(crate) const fn fails_over(&self) -> bool {
         matches!(self, Self::Inference(error) if error.fails_over())
@@ -232,6 +259,7 @@ impl TurnError {
     pub(crate) const fn tries_max(&self) -> u32 {
         match self {
             Self::Inference(error) | Self::TooLong { source: error, .. } => error.tries_max(),
+            Self::NoModel => 1,
             _ => u32::MAX,
         }
     }

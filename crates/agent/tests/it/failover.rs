@@ -189,3 +189,41 @@ async fn a_ceiling_ends_the_wake_and_names_its_key() {
     assert!(sentence.contains("`modelStrategy.hourlyBudgetCents`"), "{sentence}");
     assert!(usual.seen().is_empty() && other.seen().is_empty());
 }
+
+/// A weak model stands in where only a person can mend the other, and not for one that may answer
+/// in a moment.
+#[tokio::test]
+async fn a_weak_model_stands_in_where_no_other_can() {
+    let weak = || {
+        let weak = Brain::new(8192, &[], Move::Say("I try."));
+        Arc::new(weak.called("local").that_is_weak().that_is_free())
+    };
+    let (usual, local) = (brain("big", Move::Locked), weak());
+    let models = [(&usual, ModelTier::Usual), (&local, ModelTier::Usual)];
+    let lived = Lived::so(1, models, NONE, |it| it).await;
+    assert_eq!(lived.steps(), ["big:failed", "local:answered"]);
+    assert!(!local.offered().contains(&"modify_heartbeat".to_owned()), "{:?}", local.offered());
+
+    let busy = Brain::new(8192, &[Move::Fail], Move::Say("Here I am.")).called("big");
+    let (busy, local) = (Arc::new(busy), weak());
+    let models = [(&busy, ModelTier::Usual), (&local, ModelTier::Usual)];
+    let lived = Lived::so(1, models, NONE, |it| it).await;
+    assert_eq!(lived.steps(), ["big:answered"]);
+    assert!(local.seen().is_empty(), "the other answers in a moment");
+}
+
+/// An answer is shortened to what a ceiling of one call pays for.
+#[tokio::test]
+async fn an_answer_is_shortened_to_the_ceiling_of_a_call() {
+    let (usual, other) = (brain("big", Move::Say("Done.")), brain("mini", Move::Say("Done.")));
+    let models = [(&usual, ModelTier::Usual), (&other, ModelTier::LowCompute)];
+    let lived = Lived::so(1, models, NONE, |it| it).await;
+    let whole = usual.longest()[0];
+    drop(lived);
+    // What the question costs at its worst, and a fraction of the answer.
+    let ceilings = InferenceCeilings { per_call: Some(Microcents::new(1_900_000)), ..NONE };
+    let lived = Lived::so(1, models, ceilings, |it| it).await;
+    let short = usual.longest()[1];
+    assert!((64..whole).contains(&short), "{short} of {whole}: {:?}", lived.choice());
+    assert_eq!(lived.steps(), ["big:answered"]);
+}

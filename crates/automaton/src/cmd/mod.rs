@@ -21,8 +21,7 @@ pub(crate) mod limits;
 pub mod live;
 pub(crate) mod logs;
 pub(crate) mod messages;
-pub(crate) mod model;
-mod model_bench;
+pub mod model;
 pub(crate) mod new_brain;
 pub(crate) mod passphrase;
 mod payment;
@@ -52,6 +51,7 @@ use automaton_core::id::IdGenerator;
 use automaton_core::time::SystemClock;
 use automaton_store::{Reader, Store};
 
+use self::model::ModelCommand;
 use crate::args::{BrainFlags, Cli, CliCommand, Globals, RemoteFlags};
 use crate::config::env::Environment;
 use crate::config::file::{self, ConfigFile};
@@ -200,6 +200,10 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CliError> {
         CliCommand::Turns { lines } => turns::list(&context, lines),
         CliCommand::Turn(args) => turn::run(&context, &args),
         CliCommand::Heartbeat(args) => heartbeat::run(&context, &args),
+        CliCommand::Model { command: ModelCommand::Bench(mut args) } => {
+            args.words.insert(0, "model".into());
+            return lab::run(&context, "bench", args);
+        }
         CliCommand::Model { command } => model::run(&context, &command),
         CliCommand::Prompt => prompt::run(&context),
         CliCommand::Send(args) => send::run(&context, &args),

@@ -3,20 +3,25 @@
 //! It only looks, but for `use`: which model may think is the creator's to say, and no limit on
 //! what it may cost is changed here.
 
+use std::path::PathBuf;
+use std::sync::Arc;
+
 use automaton_core::model::{ChoiceOutcome, ChoiceStep, InferenceTask, ModelChoice, ModelId};
 use automaton_core::money::Microcents;
 use automaton_core::pnl::beginning_of;
 use automaton_core::tier::{ModelTier, SurvivalTier};
 use automaton_core::time::{Clock, SystemClock};
 use automaton_core::wire::control::{ControlRequest, ControlResponse, ModelStatus};
+use automaton_inference::Provider;
 use automaton_inference::routing::RoutingMatrix;
+use automaton_sandbox::{Launcher, probe};
 use automaton_store::ModelSpend;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::CommandContext;
-use super::model_bench::{self, ModelBenchArgs};
 use super::send::reach;
+use crate::args::LabArgs;
 use crate::control::{self, ControlError, unexpected};
 use crate::error::CliError;
 use crate::process::runtime;
@@ -40,7 +45,8 @@ pub(crate) enum ModelCommand {
     /// Show what the answers of each model cost
     Spend(SpendArgs),
     /// Ask the model 40 questions, of which each wants one call of one tool, and grade its calls
-    Bench(ModelBenchArgs),
+    #[command(disable_help_flag = true, disable_version_flag = true)]
+    Bench(LabArgs),
     /// Have another model think in the usual one's place; `usual` takes that back
     Use {
         /// The model
@@ -61,9 +67,28 @@ pub(crate) fn run(context: &CommandContext, command: &ModelCommand) -> Result<()
         ModelCommand::List => list(context),
         ModelCommand::Why { turn } => why(context, *turn),
         ModelCommand::Spend(args) => spend(context, args),
-        ModelCommand::Bench(args) => model_bench::run(context, args),
+        // It is the laboratory's.
+        ModelCommand::Bench(_) => Ok(()),
         ModelCommand::Use { model } => choose(context, model),
     }
+}
+
+/// The usual model of an automaton's configuration, started or reached for whoever tries it.
+/// `program` is the automaton's, which starts what runs in the sandbox.
+///
+/// # Errors
+/// When there is no automaton, or the model cannot be used.
+pub async fn configured_model(
+    context: &CommandContext,
+    program: PathBuf,
+) -> Result<Arc<dyn Provider>, CliError> {
+    let (home, file) = context.inhabited()?;
+    let mut resolved = context.resolve(&home, &file)?;
+    provider::discover_models(&mut resolved.brain).await;
+    let launcher = Launcher::new(program);
+    let probe = probe(&launcher);
+    let models = provider::registry(&resolved, &launcher, &probe, Arc::new(SystemClock)).await?;
+    Ok(Arc::clone(&models.usual().provider))
 }
 
 /// Lists what the running automaton has, or what the configuration says of one that does not run.

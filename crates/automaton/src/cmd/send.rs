@@ -22,7 +22,7 @@ use automaton_core::trust::{Label, Labelled};
 use automaton_core::wire::control::{ControlRequest, ControlResponse};
 use automaton_memory::tokens;
 use automaton_sandbox::{HOME_INSIDE, process::LockGuard};
-use automaton_store::{OutboxMessage, Reader};
+use automaton_store::{ChosenModel, OutboxMessage, Reader};
 use clap::{Args, ValueHint};
 use serde_json::json;
 use tokio::task::spawn_blocking;
@@ -384,7 +384,8 @@ fn store_alone(
             Ok(ControlResponse::Closed { was_open: store.close_message(*message).await? })
         }
         ControlRequest::UseModel { model } => {
-            store.choose_model(model.clone()).await?;
+            let chosen = model.clone().map(|model| ChosenModel { model, by_creator: true });
+            store.choose_model(chosen).await?;
             Ok(ControlResponse::ModelChosen { model: model.clone() })
         }
         ControlRequest::RunTask { task } => {

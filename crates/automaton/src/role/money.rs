@@ -28,7 +28,7 @@ use automaton_wallet::{ChainClient, SignerClient};
 use tokio::time::Instant;
 
 use super::launch_config::{self, MoneyLaunchConfig};
-use super::provider::{describe, is_here, registry_of, remedies};
+use super::provider::{describe, is_here, registry_of, remedies, roles_of_stand_in};
 use crate::account::{ApiAccount, KEY_FILE};
 use crate::config::resolve::{Brain, HttpBrain, ResolvedConfig, ValueSource};
 use crate::error::CliError;
@@ -96,7 +96,10 @@ pub(crate) async fn open(
     let found = |name: &ModelId| models.data.iter().find(|row| row.id == *name && fits(row));
     let mut providers = registry_of(at_cloud(row)?, seller(&config.cloud), resolved)?;
     for other in models.data.iter().filter(fits) {
-        let roles = config.cheaper.roles(&other.id);
+        let mut roles = config.cheaper.roles(&other.id);
+        if roles.is_empty() && other.id != row.id {
+            roles = roles_of_stand_in(resolved, &other.id);
+        }
         let seller = seller(&config.cloud);
         providers = providers.with(RegisteredModel { provider: at_cloud(other)?, seller, roles });
     }

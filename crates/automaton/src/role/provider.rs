@@ -73,6 +73,21 @@ fn served<'a>(
     })
 }
 
+/// The models of other sellers that stand in for those of the brain.
+pub(crate) fn stand_ins(resolved: &ResolvedConfig) -> impl Iterator<Item = (&HttpBrain, &ModelId)> {
+    resolved.other_sellers.iter().flat_map(|server| {
+        let all = std::iter::once(&server.model).chain(server.cheaper.names());
+        let is_there = |name: &&ModelId| **name == server.model || server.served.lists(name);
+        all.filter(is_there).map(move |name| (server, name))
+    })
+}
+
+/// What a model of another seller is for.
+pub(crate) fn roles_of_stand_in(resolved: &ResolvedConfig, model: &ModelId) -> Vec<ModelTier> {
+    let mut found = stand_ins(resolved).filter(|(_, name)| *name == model);
+    found.next().map_or_else(Vec::new, |(server, name)| roles(server, name))
+}
+
 /// What a model of a server is for.
 fn roles(server: &HttpBrain, model: &ModelId) -> Vec<ModelTier> {
     let usual = (*model == server.model).then_some(ModelTier::Usual);

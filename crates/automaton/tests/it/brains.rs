@@ -540,6 +540,27 @@ fn a_turn_goes_on_at_another_seller_and_says_why() {
     }
 }
 
+/// The same behind its own cloud, which has the keys; the agent has none.
+#[test]
+fn a_turn_goes_on_at_another_seller_behind_its_cloud() {
+    let (first, second) = (Server::start(Mood::Refuses(500, "away")), Server::start(Mood::Answers));
+    let world = paying_world()
+        .variable("OPENAI_API_KEY", "sk-first-0123456789")
+        .variable("OPENAI_BASE_URL", &first.url)
+        .variable("GROQ_API_KEY", "gsk-second-0123456789")
+        .variable("GROQ_BASE_URL", &second.url);
+    let finished = up(&world, &[]);
+    assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+    assert_eq!((first.asked() > 0, second.asked()), (true, 1));
+    let explained = world.command(&["model", "why"]).unwrap().stdout;
+    assert!(explained.contains("llama-3.3-70b-versatile of its own cloud answered"), "{explained}");
+    let dev = world.dir().join("home-dev");
+    for (name, key) in [("upstream.key", "sk-first"), ("upstream-1.key", "gsk-second")] {
+        assert!(std::fs::read_to_string(dev.join(name)).unwrap().starts_with(key), "{name}");
+    }
+    check_books(&finished.events, "two sellers");
+}
+
 /// What the server was last asked, once it answered in a turn.
 fn asked(server: &Server, finished: &ProcessOutput, whom: &str) -> serde_json::Value {
     assert_eq!((finished.code, server.asked()), (Some(0), 1), "{whom}: {}", finished.stderr);

@@ -20,6 +20,7 @@ mod translated_answer;
 mod upstream;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use automaton_core::error::chain;
 use automaton_core::id::{HoldId, IdGenerator};
@@ -43,6 +44,9 @@ pub(crate) use upstream::health::{KeyRing, UpstreamHealth};
 pub(crate) use upstream::{Upstream, UpstreamEntry, UpstreamPool, UpstreamServer};
 
 use self::gate::CallAdmission;
+
+/// How long a model of our own stays loaded that nobody asks.
+const IDLE_MAX: Duration = Duration::from_secs(600);
 
 /// What calls need.
 pub(crate) struct ChatService {
@@ -76,6 +80,14 @@ impl ChatService {
     pub(crate) fn model(&self, id: &ModelId) -> Result<&OfferedModel, ApiError> {
         let model = self.models.iter().find(|model| model.id == *id);
         model.ok_or_else(|| ApiError::no_model(id.as_str()))
+    }
+
+    /// Lets a model of our own go that nobody asks, for as long as the cloud runs.
+    pub(crate) async fn unload_idle(self: Arc<Self>) {
+        loop {
+            tokio::time::sleep(IDLE_MAX / 4).await;
+            self.upstreams.unload(IDLE_MAX).await;
+        }
     }
 
     /// Begins a call, or joins the one that this request repeats.

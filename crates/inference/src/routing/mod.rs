@@ -147,8 +147,7 @@ impl ProviderRegistry {
     pub fn stand_ins(&self) -> Vec<String> {
         let task = InferenceTask::AgentTurn;
         let route = self.route(RouteQuery { tier: None, task, is_broke: false }, Timestamp::EPOCH);
-        let weaker = route.skipped.iter().filter(|(_, why)| *why == ModelSkipReason::Weaker);
-        let others = route.models.iter().skip(1).chain(weaker.map(|(at, _)| at));
+        let others = route.models.iter().skip(1);
         let name = |at: &ModelIndex| {
             let known = self.get(*at);
             format!("{} of {}", known.provider.model().id, known.seller)
@@ -156,10 +155,21 @@ impl ProviderRegistry {
         others.map(name).collect()
     }
 
-    /// Whether any of them costs something.
+    /// Whether any that may think costs something.
     #[must_use]
     pub fn costs_anything(&self) -> bool {
-        self.state().models.iter().any(|model| costs(&*model.provider))
+        self.thinkers().iter().any(|known| costs(&*known.provider))
+    }
+
+    /// The models that may think: those with a role, and the one that was chosen.
+    #[must_use]
+    pub fn thinkers(&self) -> Vec<Arc<RegisteredModel>> {
+        let state = self.state();
+        let is_chosen = |known: &RegisteredModel| {
+            state.chosen.as_ref().is_some_and(|chosen| *chosen == known.provider.model().id)
+        };
+        let thinks = |known: &&Arc<RegisteredModel>| !known.roles.is_empty() || is_chosen(known);
+        state.models.iter().filter(thinks).cloned().collect()
     }
 
     /// Which models may do a task now.

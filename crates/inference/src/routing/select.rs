@@ -1,8 +1,8 @@
 //! Pure: which of the models that there are may do a task now, best first.
 //!
 //! What a creator chose goes before what the matrix names, and what costs nothing may think in
-//! any tier. A weak model stands in only where no other can; a dearer one must never stand in
-//! for one that fails, unless the matrix names it.
+//! any tier. A weak model comes after those that are not; a dearer one must never stand in for
+//! one that fails, unless the matrix names it.
 
 use automaton_core::model::{InferenceTask, ModelId};
 use automaton_core::tier::{ModelTier, SurvivalTier};
@@ -55,8 +55,6 @@ impl RouteQuery {
 pub enum ModelSkipReason {
     /// Its answers cost, and nothing can be paid.
     Unpaid,
-    /// A stronger one can answer.
-    Weaker,
     /// Another may not stand in.
     NoFallback,
 }
@@ -67,7 +65,6 @@ impl ModelSkipReason {
     pub const fn words(self) -> &'static str {
         match self {
             Self::Unpaid => "its answers cost, and there are too few credits",
-            Self::Weaker => "it is weak, and a stronger one can answer",
             Self::NoFallback => "`modelStrategy.enableModelFallback` is off",
         }
     }
@@ -97,17 +94,9 @@ pub(super) fn select(
             places.drain(1.min(places.len())..).map(|at| (at, ModelSkipReason::NoFallback)),
         );
     }
-    // Whoever failed lately is asked after the others; both keep their order.
-    places.sort_by_key(|at| rows[*at].is_open);
-    let strong = |at: &usize| !rows[*at].is_weak && !rows[*at].is_open;
-    if places.iter().any(strong) {
-        places.retain(|at| {
-            if rows[*at].is_weak {
-                skipped.push((*at, ModelSkipReason::Weaker));
-            }
-            !rows[*at].is_weak
-        });
-    }
+    // Whoever failed lately is asked after the others, and who is weak after who is not; all keep
+    // their order.
+    places.sort_by_key(|at| (rows[*at].is_open, rows[*at].is_weak));
     (places, skipped)
 }
 
@@ -129,6 +118,11 @@ fn named(
             }
             (RoutedModel::Role(role), _) => found.extend(of_role(rows, role)),
         }
+    }
+    let is_ruled = !matrix.models(query.rules_of(), query.task).is_empty();
+    if found.is_empty() && is_ruled {
+        // A rule that names nobody who is there keeps nobody from thinking.
+        found = of_role(rows, ModelTier::Usual);
     }
     found.extend(places(rows, |row| row.is_free && !row.roles.is_empty()));
     let mut seen = vec![false; rows.len()];
@@ -252,7 +246,9 @@ mod tests {
     fn what_is_free_thinks_in_any_tier_and_what_is_weak_where_no_other_can() {
         let broke = |query: &mut RouteQuery, _: &mut RoutePreference<'_>| query.is_broke = true;
         let weak = [model("big", &[Usual], ""), model("local", &[Usual], "fw")];
-        assert_eq!(order(&weak, None, usual), "big", "it does not do a strong one's work");
+        assert_eq!(order(&weak, None, usual), "big local");
+        let first = [weak[1].clone(), weak[0].clone()];
+        assert_eq!(order(&first, None, usual), "big local", "the weak one is asked last");
         assert_eq!(order(&weak, Some(SurvivalTier::Dead), broke), "local");
         assert_eq!(order(&weak, Some(SurvivalTier::Critical), broke), "local");
         assert_eq!(order(&weak[..1], Some(SurvivalTier::Critical), broke), "");

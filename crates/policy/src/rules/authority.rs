@@ -64,8 +64,7 @@ const SCHEDULE: AuthorityNeeds = needs("schedule", "change its schedule", ASKED,
 // Else a stranger would beg in its name, or keep it from thinking well.
 const PLEAD: AuthorityNeeds = needs("plead", "ask for money", NEVER, ASKED);
 const ECONOMISE: AuthorityNeeds = needs("economise", "live cheaply", ASKED, ASKED);
-const SWITCH_MODEL: AuthorityNeeds =
-    needs("switch_model", "think with another model", ASKED, ASKED);
+const SWITCH_MODEL: AuthorityNeeds = needs("model", "think with another model", ASKED, ASKED);
 const TOP_UP: AuthorityNeeds = needs("top_up", "buy credits", NEVER, ASKED);
 const RENT: AuthorityNeeds = needs("rent", "rent a machine", NEVER, ASKED);
 const END_MACHINE: AuthorityNeeds = needs("end_machine", "end a machine", NEVER, ASKED);

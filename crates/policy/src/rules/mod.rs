@@ -280,6 +280,7 @@ mod tests {
                 "rate",
                 "outbound",
                 "egress",
+                "survival",
             ];
             assert!(families.contains(&family), "{family}");
             assert!(rule.sentence.ends_with('.'), "{}", rule.id);

@@ -145,7 +145,7 @@ fn samples() -> Vec<(&'static str, Value)> {
         ("x402_fetch", json!({"url": "https://api.conway.tech/x"})),
         ("list_models", json!({})),
         ("switch_model", json!({"model_id": "gpt-5-mini", "reason": "cheap"})),
-        ("check_inference_spending", json!({"model": "gpt-5-mini", "days": 7})),
+        ("check_inference_spending", json!({})),
         ("create_sandbox", json!({})),
         ("list_sandboxes", json!({})),
         ("delete_sandbox", json!({"sandbox_id": "01ARZ3NDEKTSV4RRFFQ69G5FAV"})),
@@ -174,6 +174,18 @@ fn a_valid_call_states_its_intents_and_an_invalid_one_is_told() {
             let error = tool.parse(&bad).err().unwrap().to_string();
             assert!(error.starts_with(&format!("{name} does not take")), "{error}");
         }
+    }
+}
+
+#[test]
+fn in_the_last_credits_what_is_offered_is_what_is_allowed() {
+    let tier = Some(automaton_core::tier::SurvivalTier::Critical);
+    for (name, arguments) in samples() {
+        let tool = find(name).unwrap();
+        let facts = automaton_policy::Facts { tier, ..crate::testing::facts(tool.spec().risk) };
+        let verdict = automaton_policy::judge(tool.parse(&arguments).unwrap(), &facts);
+        let refused = verdict.decision().triggered().any(|rule| rule == "survival.critical");
+        assert_eq!(keeps_alive(tool.spec()), !refused, "{name}");
     }
 }
 

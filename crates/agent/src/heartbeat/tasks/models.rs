@@ -10,11 +10,11 @@ use automaton_core::record::WakeSource;
 use automaton_core::time::Span;
 use automaton_core::wire::cloud::ModelRow;
 use automaton_inference::catalogue;
-use automaton_store::ModelPriceRow;
 use futures_util::FutureExt;
 
 use super::{TaskContext, TaskFailure, TaskReport, TaskSpec, TickContext};
 use crate::heartbeat::due::Need;
+use crate::life::known_choice;
 use crate::wake::cause;
 
 pub(super) const TASK: TaskSpec = TaskSpec {
@@ -58,8 +58,6 @@ async fn reprice(ground: &TaskContext, sold: &[ModelRow]) -> Result<usize, TaskF
         let Some(before) = deps.providers.reprice(at, prices) else { continue };
         changed += 1;
         let (input, output) = (prices.input_per_million, prices.output_per_million);
-        let row = ModelPriceRow { model: id.clone(), input, output };
-        deps.store.keep_price(row).await?;
         deps.emit(Event::ErrorReported {
             kind: ErrorClass::Upstream,
             error: format!(
@@ -69,6 +67,9 @@ async fn reprice(ground: &TaskContext, sold: &[ModelRow]) -> Result<usize, TaskF
             ),
             hint: Some("`automaton model list` shows all prices".to_owned()),
         });
+    }
+    if changed > 0 {
+        deps.providers.choose(known_choice(deps).await?);
     }
     Ok(changed)
 }

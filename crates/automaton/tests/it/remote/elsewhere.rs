@@ -163,6 +163,8 @@ impl Elsewhere {
                 "gas_signer": gas_signer(world.dir(), 0o600), "confirmations": 0,
             },
             "upstream": { "base_url": format!("{upstream}/v1") },
+            // As other clouds, it takes no call below ten cents.
+            "minimum_balance_cents": 10,
             "models": [{
                 "id": MODEL, "input_microcents_per_million": 20_000_000_u64,
                 "output_microcents_per_million": 20_000_000_u64,

@@ -11,6 +11,7 @@ mod server;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use automaton_core::error::chain;
 use automaton_core::model::ModelId;
@@ -139,6 +140,15 @@ impl UpstreamEntry {
 }
 
 impl UpstreamPool {
+    /// Lets a model of our own go that nobody has asked for so long.
+    pub(super) async fn unload(&self, idle: Duration) {
+        for entry in &self.entries {
+            if let Upstream::Local(local) = &entry.upstream {
+                local.unload_after(idle).await;
+            }
+        }
+    }
+
     /// What requests for a model call the limit of tokens.
     pub(crate) fn limit_name(&self, model: &ModelId) -> TokenLimitName {
         match self.entries.iter().find(|entry| entry.serves(model)).map(|entry| &entry.upstream) {

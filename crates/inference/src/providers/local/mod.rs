@@ -43,9 +43,6 @@ const STARTS_PER_HOUR_MAX: usize = 6;
 /// called: none of that size was ever seen to plan.
 const WEAK_PARAMETERS: u64 = 1_000_000_000;
 
-/// A file smaller than this holds no more of them, in bytes, however it was made small.
-const WEAK_BYTES: u64 = 512 * 1024 * 1024;
-
 /// The smallest window in which a question has room, in tokens.
 const CONTEXT_TOKENS_MIN: u32 = 256;
 
@@ -199,8 +196,8 @@ impl LocalModel {
         Ok(Self { config, sha256, info, clock, helper })
     }
 
-    /// Checks the model's file, and loads nothing before the first question. What the model is
-    /// called and can do is guessed from its file until then.
+    /// Checks the model's file, and loads nothing before the first question. Until then nobody
+    /// knows what it can do: it is trusted with no more than a weak one.
     ///
     /// # Errors
     /// [`InferenceError::Helper`] when the file cannot be read or is another.
@@ -209,13 +206,10 @@ impl LocalModel {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, InferenceError> {
         let sha256 = process::checked_sha256(&config).await?;
-        let unreadable =
-            |source| LocalModelError::Unreadable { path: config.model.clone(), source };
-        let bytes = std::fs::metadata(&config.model).map_err(unreadable)?.len();
         let name = config.model.file_stem().unwrap_or_default().to_string_lossy();
         let known = catalogue::own_model(&name)?;
-        let weak = known.weak || bytes < WEAK_BYTES;
-        let (context_tokens, prices) = (config.context_tokens, ModelPrices::default());
+        // Nothing was seen of it yet, and a file's name proves nothing.
+        let (context_tokens, prices, weak) = (config.context_tokens, ModelPrices::default(), true);
         let info = ModelInfo { context_tokens, weak, prices, ..known };
         let helper =
             Mutex::new(ProcessSlot { process: None, starts: VecDeque::new(), asked: None });

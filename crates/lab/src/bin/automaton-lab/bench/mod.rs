@@ -10,6 +10,7 @@ mod inference;
 mod ledger;
 mod life;
 mod mock;
+mod model;
 mod policy;
 mod sandbox;
 mod settle;
@@ -46,6 +47,9 @@ pub(crate) enum BenchCommand {
     Guard(guard::BenchGuardArgs),
     /// What a cloud adds to the streams of a model, one by one and 500 at once
     Inference,
+    /// How well the model of an automaton chooses tools: 40 questions, of which each wants one
+    /// call of one tool
+    Model(model::ModelBenchArgs),
     /// Calls that are judged, and recorded, a second
     Policy,
     /// How long a command takes to start and end, beside bubblewrap and none
@@ -108,6 +112,7 @@ pub(crate) fn run(context: &CommandContext, command: &BenchCommand) -> Result<()
         BenchCommand::Work(args) => return work::run(context, args),
         BenchCommand::Guard(args) => return guard::run(context, args),
         BenchCommand::Inference => return inference::run(context),
+        BenchCommand::Model(args) => return model::run(context, args),
         BenchCommand::Policy => return policy::run(context),
         BenchCommand::Sandbox => return sandbox::run(context),
         BenchCommand::Money => {}

@@ -1,4 +1,4 @@
-//! `model bench`: how well a model chooses tools, on questions that each have one right call.
+//! `bench model`: how well a model chooses tools, on questions that each have one right call.
 //!
 //! Nothing that it calls is run, and nothing is written into any record: what the answers cost is
 //! its caller's, told at the end, and bounded before each question.
@@ -6,27 +6,25 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use automaton::cmd::CommandContext;
+use automaton::cmd::model::configured_model;
+use automaton::error::CliError;
+use automaton::process::runtime;
+use automaton::ui::{self, Format};
 use automaton_agent::{EgressConfig, available_tools, parsed_call};
 use automaton_core::money::Microcents;
-use automaton_core::time::SystemClock;
 use automaton_core::tool::ToolSpec;
 use automaton_inference::{
     Checker, CompletionRequest, InferenceError, Message, NoTokenSink, Provider, RawCall,
 };
-use automaton_sandbox::{Launcher, probe};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::CommandContext;
-use crate::error::CliError;
-use crate::process::runtime;
-use crate::role::provider;
-use crate::ui::text::plain;
-use crate::ui::{self, Format};
+use crate::product;
 
-const QUESTIONS: &str = include_str!("../../assets/bench/questions.jsonl");
-const RULES: &str = include_str!("../../assets/bench/rules.md");
+const QUESTIONS: &str = include_str!("../../../../assets/bench/questions.jsonl");
+const RULES: &str = include_str!("../../../../assets/bench/rules.md");
 
 /// The longest file of questions that is read, in bytes.
 const BYTES_MAX: u64 = 1 << 20;
@@ -34,7 +32,7 @@ const BYTES_MAX: u64 = 1 << 20;
 /// The most tokens of an answer.
 const ANSWER_TOKENS: u32 = 512;
 
-/// Arguments of `model bench`.
+/// Arguments of `bench model`.
 #[derive(Debug, Args)]
 pub(crate) struct ModelBenchArgs {
     /// A file of questions: one JSON object a line, with `ask`, `tool` and `arguments`
@@ -73,6 +71,11 @@ struct GradedAnswer {
     ms: i64,
 }
 
+/// A model's words, on one line and without control characters.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
 /// How a model did.
 #[derive(Debug, Serialize)]
 struct ModelBenchReport {
@@ -93,21 +96,12 @@ struct ModelBenchReport {
 /// Asks the configured model all questions.
 pub(crate) fn run(context: &CommandContext, args: &ModelBenchArgs) -> Result<(), CliError> {
     let questions = questions(args.questions.as_deref())?;
-    let (home, file) = context.inhabited()?;
-    let mut resolved = context.resolve(&home, &file)?;
     let report = runtime()?.block_on(async {
-        provider::discover_models(&mut resolved.brain).await;
-        let launcher = Launcher::new(crate::process::executable()?);
-        let probe = probe(&launcher);
-        let clock = Arc::new(SystemClock);
-        let models = provider::registry(&resolved, &launcher, &probe, clock).await?;
+        let model = configured_model(context, product()?).await?;
         let most = Microcents::new(i64::from(args.max_cents) * Microcents::PER_CENT);
-        ask_all(&*models.usual().provider, &questions, most, context.format).await
+        ask_all(&*model, &questions, most, context.format).await
     })?;
-    if context.format == Format::Json {
-        return ui::json(&report);
-    }
-    ui::line(&in_words(&report))
+    context.format.answer(&report, || in_words(&report))
 }
 
 fn questions(path: Option<&Path>) -> Result<Vec<ToolQuestion>, CliError> {
@@ -327,7 +321,7 @@ mod tests {
             "{\"ask\": \"a\", \"tool\": \"exec\", \"arguments\": {}}\n{}\n",
         )
         .unwrap();
-        let told = questions(Some(file.path())).unwrap_err().line();
+        let told = questions(Some(file.path())).unwrap_err().to_string();
         assert!(told.contains("line 2"), "{told}");
         std::fs::write(file.path(), "\n").unwrap();
         questions(Some(file.path())).unwrap_err();
