@@ -10,7 +10,7 @@ use std::time::Duration;
 use automaton_client::CloudClient;
 use automaton_core::event::{Event, Service, StampedEvent};
 use automaton_core::model::ModelId;
-use automaton_core::time::Timestamp;
+use automaton_core::time::{Clock, SystemClock, Timestamp};
 use automaton_core::wire::x402::ChainId;
 use automaton_sandbox::process::fd_passing;
 use automaton_wallet::ChainClient;
@@ -122,7 +122,8 @@ impl Services {
             Brain::Http(brain) => brain.cheaper.clone(),
             Brain::Local(_) => FallbackModels::default(),
         };
-        let cloud = stack.cloud(&agent.resolved, &sold(&agent.resolved.brain), &rpc)?;
+        let cheaper_sold = sold(&agent.resolved.brain);
+        let cloud = stack.cloud(&agent.resolved, &cheaper_sold, &rpc, SystemClock.now())?;
         begun.push(service(cloud, stack.place(Service::Cloud))?);
         let url = settled(begun, &mut stack, console).await?;
         let audience = CloudClient::new(client([url.as_str()])?, &url)?.audience()?;

@@ -27,6 +27,7 @@ use automaton_core::error::ErrorClass;
 use automaton_core::event::Service;
 use automaton_core::model::ModelId;
 use automaton_core::money::{MicroUsdc, Microcents};
+use automaton_core::time::Timestamp;
 use automaton_core::wire::x402::{USDC_NAME, USDC_VERSION};
 use automaton_devnet::{CHAIN_ID, Devnet};
 use automaton_inference::ModelInfo;
@@ -273,7 +274,8 @@ impl Stack {
     }
 
     /// What its cloud is started with: in front of the automaton's brain, of which it
-    /// sells the usual model and the cheaper ones of these names, on a chain at `rpc`.
+    /// sells the usual model and the cheaper ones of these names at the prices of now, on a
+    /// chain at `rpc`.
     ///
     /// # Errors
     /// When the brain cannot be behind a cloud, or its key cannot be written.
@@ -282,6 +284,7 @@ impl Stack {
         resolved: &ResolvedConfig,
         cheaper: &[ModelId],
         rpc: &str,
+        now: Timestamp,
     ) -> Result<ServiceBackend, CliError> {
         // Each with whether somebody pays what it is said to cost.
         let mut infos = vec![(provider::describe(&resolved.brain)?, is_priced(&resolved.brain))];
@@ -294,6 +297,12 @@ impl Stack {
         for (server, name) in provider::stand_ins(resolved) {
             if infos.iter().all(|(info, _)| info.id != *name) {
                 infos.push((provider::served_by(server, name)?, is_priced_at(server)));
+            }
+        }
+        let schedule = resolved.model_strategy.price_schedule();
+        for (info, is_priced) in &mut infos {
+            if let Some(prices) = schedule.at(&info.id, now) {
+                (info.prices, *is_priced) = (prices, true);
             }
         }
         let unsaid = resolved.max_tokens_per_turn.unwrap_or(ANSWER_TOKENS);

@@ -12,6 +12,7 @@ mod conversation;
 pub mod cost;
 pub mod error;
 mod fault;
+mod price_schedule;
 pub mod provider;
 pub mod providers;
 pub mod routing;
@@ -21,6 +22,7 @@ pub use check::{CallFault, CheckedCall, Checker, FaultKind, UncheckedCall};
 pub use cost::ModelPrices;
 pub use error::{InferenceError, LocalModelError};
 pub use fault::AnswerFault;
+pub use price_schedule::{DatedPrices, PriceSchedule};
 pub use provider::{
     BoxFuture, ChatRole, Completion, CompletionRequest, FinishReason, Message, MessageCall,
     NoTokenSink, Provider, RawCall, TokenCountSource, TokenSink,

@@ -100,7 +100,7 @@ fn list(context: &CommandContext) -> Result<(), CliError> {
         Ok(other) => return Err(unexpected(other)),
         Err(ControlError::NotRunning) => {
             runtime()?.block_on(provider::discover_models(&mut resolved.brain));
-            provider::configured(&resolved)?
+            provider::configured(&resolved, SystemClock.now())?
         }
         Err(lost) => return Err(lost.into()),
     };

@@ -8,13 +8,14 @@ use std::collections::BTreeMap;
 
 use automaton_core::inference_budget::InferenceCeilings;
 use automaton_core::money::Microcents;
-use automaton_core::time::Span;
+use automaton_core::time::{Span, Timestamp};
 use automaton_inference::routing::RoutingRules;
+use automaton_inference::{DatedPrices, PriceSchedule};
 use automaton_policy::PaymentLimits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::values::Ranged;
+use super::values::{Day, PricesFile, Ranged};
 
 /// The greatest limit: ten million dollars.
 pub(crate) const CENTS_MAX: u64 = 1_000_000_000;
@@ -139,6 +140,16 @@ impl ModelStrategy {
             per_day: None,
         }
     }
+
+    /// What models cost, from their days on.
+    pub(crate) fn price_schedule(&self) -> PriceSchedule {
+        let rows = self.prices.iter().map(|row| DatedPrices {
+            model: row.model.clone(),
+            from: row.from.as_ref().map_or(Timestamp::EPOCH, Day::beginning),
+            prices: row.prices.prices(),
+        });
+        PriceSchedule::new(rows.collect())
+    }
 }
 
 /// How the automaton's idea of itself may change.
@@ -204,6 +215,23 @@ pub(crate) struct ModelStrategy {
     pub(crate) routing: RoutingRules,
     /// The version of Anthropic's format that is asked for.
     pub(super) anthropic_api_version: String,
+    /// What models cost that are bought from their sellers, each from a day on, in the place of
+    /// any other price of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    prices: Vec<ModelPriceFile>,
+}
+
+/// What a model costs from a day on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ModelPriceFile {
+    /// Its name; a `*` at the end stands for any ending.
+    model: String,
+    /// The first day on which it costs that, in UTC, as `2026-12-01`; always, where none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    from: Option<Day>,
+    /// In US dollars for a million tokens.
+    prices: PricesFile,
 }
 
 impl Default for ModelStrategy {
@@ -220,6 +248,7 @@ impl Default for ModelStrategy {
             fallback_providers: Vec::new(),
             routing: RoutingRules::new(),
             anthropic_api_version: "2023-06-01".to_owned(),
+            prices: Vec::new(),
         }
     }
 }

@@ -8,6 +8,7 @@ use core::net::{Ipv4Addr, SocketAddr};
 use std::borrow::Cow;
 
 use automaton_core::money::{MicroUsdc, Microcents};
+use automaton_core::time::{Span, Timestamp, days_from_civil};
 use automaton_inference::ModelPrices;
 use automaton_net::{Origin, host_pattern, proxy};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -189,6 +190,15 @@ texts! {
         }
     }
 
+    /// A day, as `2026-12-01`.
+    Day {
+        { "type": "string", "format": "date" },
+        |text| match beginning_of_day(text) {
+            Some(_) => Ok(()),
+            None => Err(format!("'{}' is no day such as 2026-12-01", shown(text))),
+        }
+    }
+
     /// SHA-256 of a file: 64 hexadecimal digits in lower case.
     FileHash {
         { "type": "string", "pattern": "^[0-9a-f]{64}$" },
@@ -201,6 +211,24 @@ texts! {
             }
         }
     }
+}
+
+impl Day {
+    /// When it begins, in UTC.
+    pub(crate) fn beginning(&self) -> Timestamp {
+        beginning_of_day(self.as_str()).unwrap_or(Timestamp::EPOCH)
+    }
+}
+
+/// The beginning of a day of the form `YYYY-MM-DD`, in UTC.
+fn beginning_of_day(text: &str) -> Option<Timestamp> {
+    let [year, month, day] = text.split('-').collect::<Vec<_>>().try_into().ok()?;
+    let digits = |part: &str, count| {
+        let is_plain = part.len() == count && part.bytes().all(|byte| byte.is_ascii_digit());
+        is_plain.then(|| part.parse::<i64>().ok())?
+    };
+    let days = days_from_civil(digits(year, 4)?, digits(month, 2)?, digits(day, 2)?)?;
+    Some(Timestamp::EPOCH.after(Span::from_secs(days.checked_mul(86_400)?)))
 }
 
 /// Where something may be sent: a host or an origin.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use automaton_core::error::ErrorClass;
 use automaton_core::model::ModelId;
 use automaton_core::tier::ModelTier;
-use automaton_core::time::Clock;
+use automaton_core::time::{Clock, Timestamp};
 use automaton_core::wire::control::ModelStatus;
 use automaton_inference::providers::http::probe::probe;
 use automaton_inference::providers::http::{ApiAuth, Endpoint, HttpProvider, Remedies};
@@ -48,6 +48,7 @@ pub(crate) async fn registry(
     let Brain::Http(http) = &resolved.brain else {
         return registry_of(usual, "this machine", resolved);
     };
+    let now = clock.now();
     let mut providers = registry_of(usual, http.seller(), resolved)?;
     for (server, model) in served(http, resolved) {
         let mut roles = roles(server, model);
@@ -57,7 +58,7 @@ pub(crate) async fn registry(
         let seller = server.seller().to_owned();
         providers = providers.with(RegisteredModel { provider, seller, roles });
     }
-    Ok(providers)
+    Ok(providers.with_prices(resolved.model_strategy.price_schedule(), now))
 }
 
 /// The models of all servers that may be asked, the usual one first.
@@ -98,7 +99,10 @@ fn roles(server: &HttpBrain, model: &ModelId) -> Vec<ModelTier> {
 ///
 /// # Errors
 /// When the catalogue is damaged.
-pub(crate) fn configured(resolved: &ResolvedConfig) -> Result<Vec<ModelStatus>, CliError> {
+pub(crate) fn configured(
+    resolved: &ResolvedConfig,
+    now: Timestamp,
+) -> Result<Vec<ModelStatus>, CliError> {
     let row = |info: ModelInfo, seller: &str, roles: Vec<ModelTier>| ModelStatus {
         seller: seller.to_owned(),
         context_tokens: info.context_tokens,
@@ -115,8 +119,11 @@ pub(crate) fn configured(resolved: &ResolvedConfig) -> Result<Vec<ModelStatus>, 
         let info = describe(&resolved.brain)?;
         return Ok(vec![row(info, "this machine", vec![ModelTier::Usual])]);
     };
+    let list = resolved.model_strategy.price_schedule();
     let rows = served(http, resolved).map(|(server, model)| {
-        Ok(row(served_by(server, model)?, server.seller(), roles(server, model)))
+        let info = served_by(server, model)?;
+        let prices = list.at(model, now).unwrap_or(info.prices);
+        Ok(row(ModelInfo { prices, ..info }, server.seller(), roles(server, model)))
     });
     rows.collect()
 }

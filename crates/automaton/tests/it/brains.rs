@@ -645,3 +645,36 @@ fn the_version_of_anthropics_format_is_the_one_that_is_named() {
         assert!(head.contains("anthropic-version: 2099-01-01"), "{whom}: {head}");
     }
 }
+
+#[test]
+fn a_model_costs_what_its_creator_says_from_the_day_on() {
+    let prices = |dollars: &str| json!({ "inputPerMillion": dollars, "outputPerMillion": dollars });
+    let schedule = json!([
+        { "model": "claude-*", "from": "2024-02-29", "prices": prices("2") },
+        { "model": "claude-*", "from": "2999-01-01", "prices": prices("9") },
+        { "model": "claude-sonnet-4-5", "prices": prices("7") },
+    ]);
+    for (make, whom) in [(world as fn() -> World, "direct"), (paying_world, "through its cloud")] {
+        let (server, world) = (Server::start(Mood::Answers), make());
+        let brain = json!({ "kind": "http", "url": server.url, "format": "anthropicMessages",
+            "model": "claude-sonnet-4-5", "apiKey": "k-0123456789" });
+        let file = json!({ "name": "A", "genesisPrompt": "Be.", "brain": brain,
+            "modelStrategy": { "prices": schedule } });
+        world.write_home("automaton.json", &file.to_string()).unwrap();
+        let finished = up(&world, &[]);
+        let cost = finished.events.iter().find_map(|stamped| match &stamped.event {
+            Event::TurnCommitted { cost, .. } => Some(cost.units()),
+            _ => None,
+        });
+        assert_eq!(cost, Some(102 * 200), "{whom}: {}", finished.stderr);
+        let listed = world.command(&["model", "list", "--json"]).unwrap().stdout;
+        let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+        assert_eq!(listed["models"][0]["input_per_million"], 200_000_000, "{whom}");
+    }
+    let file = r#"{"modelStrategy": {"prices": [{"model": "m", "from": "2026-02-30",
+        "prices": {"inputPerMillion": "1", "outputPerMillion": "1"}}]}}"#;
+    let world = world();
+    world.write_home("automaton.json", file).unwrap();
+    let refused = world.command(&["model", "list"]).unwrap();
+    assert!(refused.stderr.contains("'2026-02-30' is no day such as 2026-12-01"), "{refused:?}");
+}

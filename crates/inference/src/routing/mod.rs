@@ -15,6 +15,7 @@ use automaton_core::time::Timestamp;
 
 use crate::cost::ModelPrices;
 use crate::error::InferenceError;
+use crate::price_schedule::PriceSchedule;
 use crate::provider::Provider;
 
 use health::ModelHealth;
@@ -64,6 +65,27 @@ struct RegistryState {
     models: Vec<Arc<RegisteredModel>>,
     health: Vec<ModelHealth>,
     chosen: Option<ModelId>,
+    prices: PriceSchedule,
+}
+
+impl RegistryState {
+    /// Has a model cost this from now on; what it cost before, where that is another price and
+    /// its provider can take it.
+    fn reprice(&mut self, at: usize, prices: ModelPrices) -> Option<ModelPrices> {
+        let known = self.models.get_mut(at)?;
+        let before = known.provider.model().prices;
+        let provider = known.provider.at(prices).filter(|_| prices != before)?;
+        Arc::make_mut(known).provider = provider;
+        Some(before)
+    }
+
+    /// Has those prices of its creator hold whose day has come.
+    fn hold_prices(&mut self, now: Timestamp) {
+        for at in 0..self.models.len() {
+            let due = self.prices.at(&self.models[at].provider.model().id, now);
+            due.and_then(|prices| self.reprice(at, prices));
+        }
+    }
 }
 
 /// Which models may do a task now.
@@ -111,6 +133,16 @@ impl ProviderRegistry {
         self
     }
 
+    /// The same, in which these prices hold before any other, each from its day on.
+    #[must_use]
+    pub fn with_prices(self, prices: PriceSchedule, now: Timestamp) -> Self {
+        let mut state = self.state();
+        state.prices = prices;
+        state.hold_prices(now);
+        drop(state);
+        self
+    }
+
     /// The model that its creator gave it.
     #[must_use]
     pub fn usual(&self) -> Arc<RegisteredModel> {
@@ -134,19 +166,15 @@ impl ProviderRegistry {
     /// Has a model cost this from now on; what it cost before, where that is another price and
     /// its provider can take it.
     pub fn reprice(&self, at: ModelIndex, prices: ModelPrices) -> Option<ModelPrices> {
-        let mut state = self.state();
-        let known = state.models.get_mut(at.place())?;
-        let before = known.provider.model().prices;
-        let provider = known.provider.at(prices).filter(|_| prices != before)?;
-        Arc::make_mut(known).provider = provider;
-        Some(before)
+        self.state().reprice(at.place(), prices)
     }
 
     /// What is asked in good times where the usual model does not answer, for people.
     #[must_use]
     pub fn stand_ins(&self) -> Vec<String> {
         let task = InferenceTask::AgentTurn;
-        let route = self.route(RouteQuery { tier: None, task, is_broke: false }, Timestamp::EPOCH);
+        let query = RouteQuery { tier: None, task, is_broke: false };
+        let route = self.route_of(&self.state(), query, Timestamp::EPOCH);
         let others = route.models.iter().skip(1);
         let name = |at: &ModelIndex| {
             let known = self.get(*at);
@@ -175,7 +203,12 @@ impl ProviderRegistry {
     /// Which models may do a task now.
     #[must_use]
     pub fn route(&self, query: RouteQuery, now: Timestamp) -> Route {
-        let state = self.state();
+        let mut state = self.state();
+        state.hold_prices(now);
+        self.route_of(&state, query, now)
+    }
+
+    fn route_of(&self, state: &RegistryState, query: RouteQuery, now: Timestamp) -> Route {
         let row = |(at, known): (usize, &'_ Arc<RegisteredModel>)| {
             let is_open = state.health.get(at).is_some_and(|health| health.is_open(now));
             (at, is_open, Arc::clone(known))
