@@ -180,9 +180,10 @@ async fn recover(ctx: &AgentContext) -> Result<u32, AgentError> {
         ctx.deps.emit(turn::told(turn));
     }
     recovered.answers.into_iter().for_each(|answer| ctx.deps.emit(turn::sent(answer)));
-    for turn in store.owed_ingests().await? {
-        let nothing = automaton_store::TurnIngestion::default();
-        store.ingest_turn(turn, nothing).await?;
+    for owed in store.owed_ingests().await? {
+        let record = store.turn(owed).await?;
+        let ingestion = record.as_ref().map(turn::ingestion_of).unwrap_or_default();
+        store.ingest_turn(owed, ingestion).await?;
     }
     if recovered.session_cut.is_some() {
         ctx.deps.emit(Event::RecoveryDone {

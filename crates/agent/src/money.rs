@@ -37,17 +37,27 @@ pub fn available_tools<Money>(
     money: Option<&Money>,
     egress: &EgressConfig,
 ) -> Vec<ToolSpec> {
-    let lists: [fn() -> Vec<ToolSpec>; 4] =
-        [list::specs, list::without_choice, list::on_account, list::without_money];
+    // With the part of the window that they may take: the larger a list, the less of it.
+    let lists: [(fn() -> Vec<ToolSpec>, u32); 7] = [
+        (list::specs, 3),
+        (|| list::without_mind(list::specs()), 2),
+        (|| list::without_mind(list::without_choice()), 2),
+        (list::on_account, 3),
+        (|| list::without_mind(list::on_account()), 2),
+        (list::without_money, 3),
+        (|| list::without_mind(list::without_money()), 2),
+    ];
     let costs = model.prices != ModelPrices::default();
     let first = match (model.weak, money.is_some(), costs) {
         (true, ..) => lists.len(),
         (_, true, _) => 0,
-        (_, false, true) => 2,
-        (_, false, false) => 3,
+        (_, false, true) => 3,
+        (_, false, false) => 5,
     };
-    let fits = |tools: &Vec<ToolSpec>| prompt::schemas_cost(tools) <= model.context_tokens / 2;
-    let fitting = lists.iter().skip(first).map(|list| list()).find(fits);
+    let fitting = lists.iter().skip(first).find_map(|(list, part)| {
+        let tools = list();
+        (prompt::schemas_cost(&tools) <= model.context_tokens / part).then_some(tools)
+    });
     let mut tools = fitting.unwrap_or_else(list::simple);
     if let Some(words) = egress.words() {
         list::tell_network(&mut tools, &words);

@@ -6,13 +6,13 @@
 use std::sync::Arc;
 
 use automaton_core::id::{IdGenerator, TurnId};
+use automaton_core::memory::MemoryItem;
 use automaton_core::record::{TurnInput, WakeCause, WakeSource};
 use automaton_core::state::AgentState;
 use automaton_core::time::Timestamp;
 use automaton_core::tool::{ToolName, ToolSpec};
 use automaton_core::vitals::Vitals;
 use automaton_inference::ModelInfo;
-use automaton_memory::Fact;
 use automaton_policy::guard::Guard;
 use automaton_store::{AutomatonRow, HistoryPosition, OpenMessage, Reader};
 
@@ -21,7 +21,7 @@ use crate::money::available_tools;
 use crate::prompt::{self, HistoryCache, HistoryDigest, Prompt, PromptMaterial, input_label};
 use crate::settings::Settings;
 use crate::treasury::Balances;
-use crate::turn::{fact_query, facts_for, left_out, name_files, query_of};
+use crate::turn::{RecallMoment, left_out, memory_query, name_files, recalled};
 use crate::wake::{cause, compose, slept_because};
 
 /// What a prompt is made of besides what was said.
@@ -31,7 +31,7 @@ struct PreviewContext<'a> {
     tools: Vec<ToolSpec>,
     place: HistoryPosition,
     digest: HistoryDigest,
-    facts: Vec<Fact>,
+    memory: Vec<MemoryItem>,
     now: Timestamp,
     turn_id: TurnId,
     turn: u64,
@@ -56,7 +56,7 @@ impl PreviewContext<'_> {
             place: self.place,
             digest: &self.digest,
             open,
-            facts: &self.facts,
+            memory: &self.memory,
             inputs,
             now: self.now,
             turn_id: self.turn_id,
@@ -101,8 +101,14 @@ pub fn preview(
     let mut open = reader.open_messages(None)?;
     // The messages that this turn would claim are as good as read.
     open.iter_mut().for_each(|it| it.seen |= inputs.iter().any(|said| said.message == Some(it.id)));
-    let query = query_of(&inputs, &prompt::waiting(&open, &inputs));
-    let found = reader.facts(&fact_query(&query))?;
+    let found = reader.memories(&memory_query(&inputs, &prompt::waiting(&open, &inputs)))?;
+    let place = reader.place()?;
+    let moment = RecallMoment {
+        label: input_label(&inputs),
+        history_since: reader.history_since(place.from)?,
+        now: ids.now(),
+    };
+    let memory = recalled(reader.working_memory()?, &found, &moment);
     let creators = reader.pending_wakes()?.iter().any(|(_, cause)| cause.is_creators());
     let vitals = if has_money { Some(reader.vitals()?) } else { None };
     let known =
@@ -112,9 +118,9 @@ pub fn preview(
         settings,
         model,
         tools: available_tools(model, balances.as_ref(), &settings.egress),
-        place: reader.place()?,
+        place,
         digest: HistoryDigest::of(reader.digest(None)?.as_ref()),
-        facts: facts_for(&query, found, input_label(&inputs)),
+        memory,
         now: ids.now(),
         turn_id: ids.id(),
         turn: life.turns + 1,

@@ -122,8 +122,6 @@ ids! {
     TransactionId = "transaction";
     /// One message, received or sent.
     MessageId = "message";
-    /// One remembered fact.
-    FactId = "fact";
     /// One run of a heartbeat task, or one holder of a lease.
     RunId = "run";
     /// One request that a service answered.

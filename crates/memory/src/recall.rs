@@ -1,178 +1,238 @@
-//! Pure: which facts belong to a question, best first.
+//! Pure: which items belong to a question, best first.
 //!
-//! A fact belongs to it when they share a word. Rare words count more than
-//! common ones, a word in the key more than one in the category or the value,
-//! and a sure fact more than a doubtful one. Scores are whole numbers, so that
-//! the order is the same on every machine. A fact less trusted than wanted must
-//! never come back, however well it fits.
+//! An item belongs to it when they share a word. Two orders are fused by rank, never by their
+//! scores: that of the index, and that of how much of the question an item covers, where rare
+//! words count more than common ones, and a word in the name more than one in the text
+//! (reciprocal rank fusion, Cormack, Clarke and Büttcher 2009, with k = 60). Then strength,
+//! age and trust decide between items that fit about as well. All numbers are whole, so that
+//! the order is the same on every machine. An item less trusted than wanted must never come
+//! back, however well it fits.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
+use automaton_core::memory::{MemoryItem, MemoryMatches, MemoryTier};
+use automaton_core::terms::terms;
+use automaton_core::time::{DAY, Timestamp};
 use automaton_core::trust::Label;
 
-use crate::Fact;
-
-/// Which facts are wanted.
+/// Which items are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecallOptions {
     /// The most that come back.
     pub limit: usize,
     /// The least trusted label that may come back.
     pub least_trusted: Label,
+    /// Facts of less confidence are left out, in percent.
+    pub strength_min: u8,
+    /// Events from then on are left out: the history shows them.
+    pub events_before: Option<Timestamp>,
+    /// What time it is.
+    pub now: Timestamp,
 }
 
-/// How much a word counts by where it stands in the fact.
-const KEY_WEIGHT: u64 = 3;
-const CATEGORY_WEIGHT: u64 = 2;
-const VALUE_WEIGHT: u64 = 1;
+/// The constant of reciprocal rank fusion.
+const RANK_OFFSET: u64 = 60;
 
-/// Words that say nothing about what a question is about.
-const EMPTY_WORDS: [&str; 40] = [
-    "a", "about", "an", "and", "any", "are", "as", "at", "be", "can", "did", "do", "for", "from",
-    "have", "how", "i", "in", "is", "it", "me", "my", "of", "on", "or", "our", "that", "the", "to",
-    "was", "we", "what", "when", "where", "which", "who", "with", "you", "your", "will",
-];
+/// What one rank is worth; large, so that whole numbers tell ranks apart.
+const RANK_UNIT: u64 = 1_000_000;
 
-/// The facts that share a word with the question, best first and of equally
-/// good ones the newest first. A question without words gets the newest facts.
+/// How much a word counts by where it stands.
+const NAME_WEIGHT: u64 = 3;
+const KIND_WEIGHT: u64 = 2;
+const TEXT_WEIGHT: u64 = 1;
+
+/// An item that covers less than this part of what the best one covers is left out.
+const COVERAGE_PART: u64 = 4;
+
+/// The matches of a question, best first. Without words the newest come first, as they were read.
 #[must_use]
-pub fn rank(query: &str, mut facts: Vec<Fact>, wanted: &RecallOptions) -> Vec<Fact> {
-    facts.retain(|fact| fact.value.label <= wanted.least_trusted);
-    let asked: BTreeSet<String> =
-        words(query).filter(|word| !EMPTY_WORDS.contains(&word.as_str())).collect();
-    let total = facts.len();
-    // Without a question no word counts.
-    let weigh = |fact| if asked.is_empty() { BTreeMap::new() } else { weights(fact) };
-    let entries: Vec<(&Fact, BTreeMap<String, u64>)> =
-        facts.iter().map(|fact| (fact, weigh(fact))).collect();
-    let rarity: BTreeMap<&str, u64> = asked
-        .iter()
-        .map(|word| {
-            let holders = entries.iter().filter(|(_, weights)| weights.contains_key(word)).count();
-            let ratio = total.checked_div(holders).unwrap_or(1).max(1);
-            (word.as_str(), 1 + u64::from(ratio.ilog2()))
-        })
-        .collect();
-    let score = |fact: &Fact, weights: &BTreeMap<String, u64>| -> u64 {
-        let sum: u64 =
-            rarity.iter().filter_map(|(word, rarity)| Some(weights.get(*word)? * rarity)).sum();
-        // A fact of no confidence still comes before one that does not fit.
-        sum * (1 + u64::from(fact.confidence_percent))
+pub fn rank(matches: &MemoryMatches, wanted: &RecallOptions) -> Vec<MemoryItem> {
+    let is_wanted = |item: &&MemoryItem| {
+        item.body.label <= wanted.least_trusted
+            && (item.tier != MemoryTier::Semantic || item.strength >= wanted.strength_min)
+            && (item.tier != MemoryTier::Episodic
+                || wanted.events_before.is_none_or(|before| item.valid_from < before))
     };
-    let mut ranked: Vec<(u64, &Fact)> =
-        entries.iter().map(|(fact, weights)| (score(fact, weights), *fact)).collect();
-    ranked.retain(|(score, _)| *score > 0 || asked.is_empty());
-    ranked.sort_by_key(|(score, fact)| {
-        (Reverse(*score), Reverse(fact.updated_at), &fact.category, &fact.key)
-    });
-    ranked.into_iter().take(wanted.limit).map(|(_, fact)| fact.clone()).collect()
-}
-
-/// The words of a fact, each with the greatest weight of a place where it stands.
-fn weights(fact: &Fact) -> BTreeMap<String, u64> {
-    let places = [
-        (&fact.value.text, VALUE_WEIGHT),
-        (&fact.category, CATEGORY_WEIGHT),
-        (&fact.key, KEY_WEIGHT),
-    ];
-    // Later places weigh more, so the last entry for a word is the greatest.
-    places.into_iter().flat_map(|(text, weight)| words(text).map(move |w| (w, weight))).collect()
-}
-
-/// The words of a text: letters and digits in lower case, without a plural `s`.
-/// Where a script puts no space between words each character is one.
-fn words(text: &str) -> impl Iterator<Item = String> {
-    const FIRST_UNSPACED: char = '\u{2e80}';
-    let lower = text.to_lowercase();
-    let mut words = Vec::new();
-    for run in lower.split(|c: char| !c.is_alphanumeric()) {
-        let mut rest = run;
-        while let Some((at, c)) = rest.char_indices().find(|(_, c)| *c >= FIRST_UNSPACED) {
-            words.extend([rest[..at].to_owned(), c.to_string()]);
-            rest = &rest[at + c.len_utf8()..];
-        }
-        let plural = rest.len() > 3 && rest.ends_with('s') && !rest.ends_with("ss");
-        words.push(if plural { rest[..rest.len() - 1].to_owned() } else { rest.to_owned() });
+    let items: Vec<&MemoryItem> = matches.items.iter().filter(is_wanted).collect();
+    if matches.frequencies.is_empty() {
+        return items.into_iter().take(wanted.limit).cloned().collect();
     }
-    words.into_iter().filter(|word| !word.is_empty())
+    let covered: Vec<u64> = items.iter().map(|item| coverage(item, matches)).collect();
+    let best = covered.iter().copied().max().unwrap_or(0);
+    let mut by_coverage: Vec<usize> = (0..items.len()).collect();
+    by_coverage.sort_by_key(|at| (Reverse(covered[*at]), Reverse(items[*at].seen_at)));
+    let mut places = vec![0; items.len()];
+    for (place, at) in by_coverage.into_iter().enumerate() {
+        places[at] = place;
+    }
+    let rank_of = |place: usize| RANK_UNIT / (RANK_OFFSET + place as u64);
+    let score = |at: usize| {
+        (rank_of(at) + rank_of(places[at])) * (100 + favour(items[at], wanted.now)) / 100
+    };
+    let mut order: Vec<usize> =
+        (0..items.len()).filter(|at| covered[*at] * COVERAGE_PART >= best.max(1)).collect();
+    order.sort_by_key(|at| (Reverse(score(*at)), Reverse(items[*at].id)));
+    order.into_iter().take(wanted.limit).map(|at| items[at].clone()).collect()
+}
+
+/// What speaks for an item besides its words, in percent: how strong, how new, how trusted.
+fn favour(item: &MemoryItem, now: Timestamp) -> u64 {
+    let days = now.since(item.seen_at).as_millis().max(0) / DAY.as_millis().max(1);
+    let newness = match days {
+        0..=1 => 10,
+        2..=7 => 7,
+        8..=30 => 4,
+        31..=365 => 2,
+        _ => 0,
+    };
+    let trust = match item.body.label {
+        Label::Creator => 12,
+        Label::Own => 6,
+        Label::Tool | Label::Peer | Label::Web => 0,
+    };
+    u64::from(item.strength) / 8 + newness + trust
+}
+
+/// How much of the question an item covers: rare words count more.
+fn coverage(item: &MemoryItem, matches: &MemoryMatches) -> u64 {
+    let places =
+        [(&item.body.text, TEXT_WEIGHT), (&item.kind, KIND_WEIGHT), (&item.name, NAME_WEIGHT)];
+    let mut weights: BTreeMap<String, u64> = BTreeMap::new();
+    for (text, weight) in places {
+        // Later places weigh more.
+        weights.extend(terms(text).into_iter().map(|word| (word, weight)));
+    }
+    let rarity = |frequency: u32| {
+        let ratio = matches.total.checked_div(u64::from(frequency)).unwrap_or(1).max(1);
+        1 + u64::from(ratio.ilog2())
+    };
+    let found = matches.frequencies.iter();
+    found.filter_map(|(word, frequency)| Some((2 + weights.get(word)?) * rarity(*frequency))).sum()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use automaton_core::time::Timestamp;
+    use automaton_core::memory::MemoryId;
+    use automaton_core::terms::asked_terms;
     use automaton_core::trust::Labelled;
     use proptest::prelude::*;
 
-    fn fact(name: &str, text: &str, at: i64) -> Fact {
-        let (category, key) = name.split_once('/').unwrap();
-        Fact {
-            category: category.to_owned(),
-            key: key.to_owned(),
-            value: Labelled::new(Label::Own, "test", text),
-            confidence_percent: 100,
-            updated_at: Timestamp::from_millis(at),
+    fn item(id: i64, name: &str, text: &str) -> MemoryItem {
+        let (kind, name) = name.split_once('/').unwrap();
+        MemoryItem {
+            id: MemoryId(id),
+            tier: MemoryTier::Semantic,
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            body: Labelled::new(Label::Own, "test", text),
+            strength: 100,
+            seen: 1,
+            successes: 0,
+            failures: 0,
+            turn: None,
+            valid_from: Timestamp::from_millis(id),
+            valid_to: None,
+            seen_at: Timestamp::from_millis(id),
+            superseded_by: None,
         }
     }
 
-    const ALL: RecallOptions = RecallOptions { limit: 100, least_trusted: Label::Web };
+    const ALL: RecallOptions = RecallOptions {
+        limit: 100,
+        least_trusted: Label::Web,
+        strength_min: 0,
+        events_before: None,
+        now: Timestamp::from_millis(1000),
+    };
 
-    fn keys(query: &str, facts: &[Fact], wanted: &RecallOptions) -> Vec<String> {
-        rank(query, facts.to_vec(), wanted).into_iter().map(|fact| fact.key).collect()
+    /// What an index would give: all that shares a word, in any order.
+    fn matches(query: &str, items: &[MemoryItem]) -> MemoryMatches {
+        let words =
+            |item: &MemoryItem| terms(&format!("{} {} {}", item.name, item.kind, item.body.text));
+        let asked = asked_terms(query, 24);
+        let holds = |word: &String| items.iter().filter(|item| words(item).contains(word)).count();
+        let frequencies = asked.iter().map(|w| (w.clone(), u32::try_from(holds(w)).unwrap()));
+        let shares = |item: &&MemoryItem| asked.iter().any(|word| words(item).contains(word));
+        MemoryMatches {
+            items: items.iter().filter(shares).cloned().collect(),
+            frequencies: frequencies.collect(),
+            total: items.len() as u64,
+        }
+    }
+
+    fn names(query: &str, items: &[MemoryItem], wanted: &RecallOptions) -> Vec<String> {
+        rank(&matches(query, items), wanted).into_iter().map(|item| item.name).collect()
     }
 
     #[test]
     fn a_question_in_other_words_finds_its_fact() {
-        let facts = [
-            fact("environment/deploy_target", "servers in Oslo", 1),
-            fact("self/favourite_colour", "the colour of rust", 2),
-            fact("domain/weather", "the API is rate limited", 3),
+        let items = [
+            item(1, "environment/deploy_target", "servers in Oslo"),
+            item(2, "self/favourite_colour", "the colour of rust"),
+            item(3, "domain/weather", "the API is rate limited"),
         ];
-        let found = keys("Where do we deploy the weather API to?", &facts, &ALL);
+        let found = names("Where do we deploy the weather API to?", &items, &ALL);
         assert_eq!(found, ["weather", "deploy_target"]);
-        assert_eq!(keys("Server?", &facts, &ALL), ["deploy_target"]);
-        assert!(keys("what is the", &facts, &ALL).len() == 3, "no words: the newest");
-        assert!(keys("volcano", &facts, &ALL).is_empty());
+        assert_eq!(names("Server?", &items, &ALL), ["deploy_target"]);
+        assert!(names("volcano", &items, &ALL).is_empty());
     }
 
     #[test]
-    fn rare_words_keys_and_confidence_count_more() {
-        let facts = [fact("a/1", "red apple", 1), fact("a/2", "red red", 2), fact("a/3", "red", 3)];
-        assert_eq!(keys("red apple", &facts, &ALL), ["1", "3", "2"]);
-        let facts = [fact("a/blue", "x", 1), fact("blue/b", "x", 2), fact("a/c", "blue", 3)];
-        assert_eq!(keys("blue", &facts, &ALL), ["blue", "b", "c"]);
-        let unsure = Fact { confidence_percent: 0, ..fact("a/unsure", "blue", 9) };
-        assert_eq!(keys("blue", &[unsure, fact("a/sure", "blue", 1)], &ALL), ["sure", "unsure"]);
+    fn rare_words_names_strength_and_trust_count_more() {
+        let items = [item(1, "a/1", "red apple"), item(2, "a/2", "red red"), item(3, "a/3", "red")];
+        assert_eq!(names("red apple", &items, &ALL)[0], "1");
+        let items = [item(1, "a/c", "blue"), item(2, "a/blue", "x"), item(3, "blue/b", "x")];
+        assert_eq!(names("blue", &items, &ALL)[0], "blue");
+        let unsure = MemoryItem { strength: 10, ..item(9, "a/unsure", "blue") };
+        assert_eq!(names("blue", &[unsure.clone(), item(1, "a/sure", "blue")], &ALL)[0], "sure");
+        let sure_enough = RecallOptions { strength_min: 20, ..ALL };
+        assert!(names("blue", &[unsure], &sure_enough).is_empty());
+        let mut creators = item(1, "a/creators", "blue");
+        creators.body.label = Label::Creator;
+        assert_eq!(names("blue", &[item(2, "a/own", "blue"), creators], &ALL)[0], "creators");
     }
 
     #[test]
-    fn without_a_question_the_newest_come_first_up_to_the_limit() {
-        let facts = [fact("a/old", "x", 1), fact("a/new", "y", 3), fact("a/mid", "z", 2)];
-        assert_eq!(keys(" ?! ", &facts, &RecallOptions { limit: 2, ..ALL }), ["new", "mid"]);
+    fn without_a_question_they_come_as_they_were_read_up_to_the_limit() {
+        let items = vec![item(3, "a/new", "y"), item(2, "a/mid", "z"), item(1, "a/old", "x")];
+        let found = MemoryMatches { items, ..MemoryMatches::default() };
+        let two = RecallOptions { limit: 2, ..ALL };
+        let found: Vec<i64> = rank(&found, &two).iter().map(|item| item.id.0).collect();
+        assert_eq!(found, [3, 2]);
+    }
+
+    #[test]
+    fn an_event_that_the_history_shows_is_left_out() {
+        let event = |at| MemoryItem { tier: MemoryTier::Episodic, ..item(at, "message/x", "blue") };
+        let wanted = RecallOptions { events_before: Some(Timestamp::from_millis(2)), ..ALL };
+        let found = rank(&matches("blue", &[event(1), event(2)]), &wanted);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].id, MemoryId(1));
     }
 
     #[test]
     fn scripts_without_spaces_are_searched_by_character() {
-        let facts = [fact("a/tokyo", "東京は首都", 1), fact("a/osaka", "大阪", 2)];
-        assert_eq!(keys("首都", &facts, &ALL), ["tokyo"]);
+        let items = [item(1, "a/tokyo", "東京は首都"), item(2, "a/osaka", "大阪")];
+        assert_eq!(names("首都", &items, &ALL), ["tokyo"]);
     }
 
     proptest! {
         #[test]
-        fn nothing_less_trusted_comes_back_and_nothing_twice(query in ".{0,30}", labels in prop::collection::vec(prop::sample::select(Label::ALL.to_vec()), 0..8), floor in prop::sample::select(Label::ALL.to_vec()), limit in 0..10_usize) {
+        fn nothing_less_trusted_comes_back_and_nothing_twice(query in "[a-z ]{0,30}|some words", labels in prop::collection::vec(prop::sample::select(Label::ALL.to_vec()), 0..8), floor in prop::sample::select(Label::ALL.to_vec()), limit in 0..10_usize) {
             let make = |(at, label): (usize, &Label)| {
-                let mut made = fact(&format!("a/{at}"), "some common words", i64::try_from(at).unwrap());
-                made.value.label = *label;
+                let mut made = item(i64::try_from(at).unwrap() + 1, &format!("a/{at}"), "some common words");
+                made.body.label = *label;
                 made
             };
-            let facts: Vec<Fact> = labels.iter().enumerate().map(make).collect();
-            let found = rank(&query, facts.clone(), &RecallOptions { limit, least_trusted: floor });
+            let items: Vec<MemoryItem> = labels.iter().enumerate().map(make).collect();
+            let found = rank(&matches(&query, &items), &RecallOptions { limit, least_trusted: floor, ..ALL });
             prop_assert!(found.len() <= limit);
-            prop_assert!(found.iter().all(|fact| fact.value.label <= floor));
-            let keys: BTreeSet<&str> = found.iter().map(|fact| fact.key.as_str()).collect();
-            prop_assert_eq!(keys.len(), found.len());
-            prop_assert!(found.iter().all(|fact| facts.contains(fact)));
+            prop_assert!(found.iter().all(|item| item.body.label <= floor));
+            let ids: std::collections::BTreeSet<_> = found.iter().map(|item| item.id).collect();
+            prop_assert_eq!(ids.len(), found.len());
+            prop_assert!(found.iter().all(|item| items.contains(item)));
         }
     }
 }

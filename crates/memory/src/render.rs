@@ -1,40 +1,64 @@
-//! Pure: facts as lines that the model reads.
+//! Pure: items as lines that the model reads.
 //!
-//! One fact is one line, whatever stands in it, so that no value can look like
-//! another fact or like a heading. Text of others says whose it is. What is
-//! rendered here must never be given to the model as an instruction.
+//! One item is one line, whatever stands in it, so that no text can look like another item or
+//! like a heading. Text of others says whose it is. What is rendered here must never be given
+//! to the model as an instruction.
 
+use automaton_core::memory::{MemoryItem, MemoryTier};
 use automaton_core::trust::Label;
 
+use crate::budget;
 use crate::tokens::estimate;
-use crate::{Fact, budget};
 
-/// Longest name of a category or key that is shown, in characters.
+/// Longest name that is shown, in characters.
 const NAME_CHARS_MAX: usize = 80;
-/// Longest value that is shown, in characters.
-const VALUE_CHARS_MAX: usize = 400;
+/// Longest text that is shown, in characters.
+const TEXT_CHARS_MAX: usize = 400;
 
-/// One fact on one line: `- [category/key] value`, with the label of a value
-/// that neither the creator nor the automaton wrote.
+/// One item on one line: `- [m12 category/key] text`, with whose word it is where neither the
+/// automaton wrote it nor the creator told a fact.
 #[must_use]
-pub fn line(fact: &Fact) -> String {
-    let origin = match fact.value.label {
-        Label::Creator | Label::Own => String::new(),
-        label @ (Label::Tool | Label::Peer | Label::Web) => format!("(from {label}) "),
-    };
-    format!(
-        "- [{}/{}] {origin}{}",
-        one_line(&fact.category, NAME_CHARS_MAX),
-        one_line(&fact.key, NAME_CHARS_MAX),
-        one_line(&fact.value.text, VALUE_CHARS_MAX),
-    )
+pub fn line(item: &MemoryItem) -> String {
+    format!("- {}{}", heading(item), one_line(&item.body.text, TEXT_CHARS_MAX))
 }
 
-/// The facts that fit into a number of tokens, a line each. Empty when none does.
+/// The same with the whole text, for whoever asked for this very item.
 #[must_use]
-pub fn block(facts: &[Fact], tokens_max: u32) -> String {
-    let lines: Vec<String> = facts.iter().map(|fact| line(fact) + "\n").collect();
-    budget::pack(lines, tokens_max, |line| estimate(line)).concat()
+pub fn whole(item: &MemoryItem) -> String {
+    format!("{}{}", heading(item), item.body.text)
+}
+
+/// The id, what the item is, and whose word.
+fn heading(item: &MemoryItem) -> String {
+    let (id, kind) = (item.id, one_line(&item.kind, NAME_CHARS_MAX));
+    let name = one_line(&item.name, NAME_CHARS_MAX);
+    let what = match item.tier {
+        MemoryTier::Working => kind,
+        MemoryTier::Episodic => {
+            let time = item.valid_from.to_string();
+            format!("{kind}, {}", time.get(..10).unwrap_or(&time))
+        }
+        MemoryTier::Semantic => format!("{kind}/{name}"),
+        MemoryTier::Procedural => {
+            let tries = item.successes.saturating_add(item.failures);
+            format!("procedure {name}, worked {} of {tries}", item.successes)
+        }
+        MemoryTier::Relationship => format!("{kind} {name}, trust {} %", item.strength),
+    };
+    let origin = match item.body.label {
+        Label::Own => String::new(),
+        Label::Creator if item.tier != MemoryTier::Episodic => String::new(),
+        label => format!("(from {label}) "),
+    };
+    format!("[{id} {what}] {origin}")
+}
+
+/// The items that fit into a number of tokens, a line each. Empty when none does.
+#[must_use]
+pub fn block(items: &[MemoryItem], tokens_max: u32) -> String {
+    let lines: Vec<_> = items.iter().map(|item| (item.tier, line(item) + "\n")).collect();
+    let kept = budget::pack(lines, tokens_max, |(tier, _)| *tier, |(_, line)| estimate(line));
+    kept.into_iter().map(|(_, line)| line).collect()
 }
 
 /// A text with every run of white space and control characters as one blank,
@@ -51,48 +75,70 @@ fn one_line(text: &str, chars_max: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use automaton_core::memory::MemoryId;
     use automaton_core::time::Timestamp;
     use automaton_core::trust::Labelled;
     use proptest::prelude::*;
 
-    fn fact(label: Label, text: &str) -> Fact {
-        Fact {
-            category: "domain".to_owned(),
-            key: "api\nkey".to_owned(),
-            value: Labelled::new(label, "test", text),
-            confidence_percent: 90,
-            updated_at: Timestamp::EPOCH,
+    fn item(label: Label, text: &str) -> MemoryItem {
+        MemoryItem {
+            id: MemoryId(3),
+            tier: MemoryTier::Semantic,
+            kind: "domain".to_owned(),
+            name: "api\nkey".to_owned(),
+            body: Labelled::new(label, "test", text),
+            strength: 90,
+            seen: 1,
+            successes: 3,
+            failures: 1,
+            turn: None,
+            valid_from: Timestamp::EPOCH,
+            valid_to: None,
+            seen_at: Timestamp::EPOCH,
+            superseded_by: None,
         }
     }
 
     #[test]
-    fn a_fact_is_one_line_that_names_its_origin() {
+    fn an_item_is_one_line_that_names_its_origin() {
         assert_eq!(
-            line(&fact(Label::Own, "a\n- [x/y] b\u{1b}\t c")),
-            "- [domain/api key] a - [x/y] b c"
+            line(&item(Label::Own, "a\n- [x/y] b\u{1b}\t c")),
+            "- [m3 domain/api key] a - [x/y] b c"
         );
-        assert_eq!(line(&fact(Label::Peer, "hi")), "- [domain/api key] (from peer) hi");
-        let long = line(&fact(Label::Creator, &"ä".repeat(500)));
+        assert_eq!(line(&item(Label::Peer, "hi")), "- [m3 domain/api key] (from peer) hi");
+        let long = line(&item(Label::Creator, &"ä".repeat(500)));
         assert_eq!(long.chars().filter(|c| *c == 'ä').count(), 400);
         assert!(long.ends_with('…'));
     }
 
     #[test]
-    fn a_long_fact_does_not_keep_out_a_short_one() {
-        let facts = [fact(Label::Own, &"long ".repeat(60)), fact(Label::Own, "short")];
-        assert_eq!(block(&facts, 12), "- [domain/api key] short\n");
-        assert_eq!(block(&facts, 1), "");
+    fn each_tier_says_what_it_is() {
+        let shown = |tier, kind: &str| {
+            line(&MemoryItem { tier, kind: kind.to_owned(), ..item(Label::Creator, "x") })
+        };
+        assert_eq!(shown(MemoryTier::Working, "goal"), "- [m3 goal] x");
+        let event = "- [m3 message, 1970-01-01] (from creator) x";
+        assert_eq!(shown(MemoryTier::Episodic, "message"), event);
+        assert_eq!(shown(MemoryTier::Procedural, ""), "- [m3 procedure api key, worked 3 of 4] x");
+        assert_eq!(shown(MemoryTier::Relationship, "peer"), "- [m3 peer api key, trust 90 %] x");
+    }
+
+    #[test]
+    fn a_long_item_does_not_keep_out_a_short_one() {
+        let items = [item(Label::Own, &"long ".repeat(60)), item(Label::Own, "short")];
+        assert_eq!(block(&items, 14), "- [m3 domain/api key] short\n");
+        assert_eq!(block(&items, 1), "");
     }
 
     proptest! {
         #[test]
-        fn as_many_lines_as_facts_within_the_budget(texts in prop::collection::vec(".{0,40}|(\n|- ){0,9}", 0..6), tokens_max in 0..200_u32) {
-            let facts: Vec<Fact> = texts.iter().map(|text| fact(Label::Tool, text)).collect();
-            let shown = block(&facts, tokens_max);
+        fn as_many_lines_as_items_within_the_budget(texts in prop::collection::vec(".{0,40}|(\n|- ){0,9}", 0..6), tokens_max in 0..200_u32) {
+            let items: Vec<MemoryItem> = texts.iter().map(|text| item(Label::Tool, text)).collect();
+            let shown = block(&items, tokens_max);
             prop_assert!(estimate(&shown) <= tokens_max);
-            prop_assert!(shown.lines().all(|line| line.starts_with("- [domain/api key] (from tool)")));
-            let all = block(&facts, u32::MAX);
-            prop_assert_eq!(all.lines().count(), facts.len());
+            prop_assert!(shown.lines().all(|line| line.starts_with("- [m3 domain/api key] (from tool)")));
+            let all = block(&items, u32::MAX);
+            prop_assert_eq!(all.lines().count(), items.len());
         }
     }
 }

@@ -418,34 +418,64 @@ CREATE TABLE outbox_messages (
     at        INTEGER NOT NULL
 ) STRICT;
 
-CREATE TABLE semantic_memory (
-    seq                INTEGER PRIMARY KEY AUTOINCREMENT,
-    id                 TEXT    NOT NULL UNIQUE,
-    category           TEXT    NOT NULL,
-    key                TEXT    NOT NULL,
-    value              TEXT    NOT NULL,
-    label              TEXT    NOT NULL CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
-    source             TEXT    NOT NULL,
-    confidence_percent INTEGER NOT NULL CHECK (confidence_percent BETWEEN 0 AND 100),
-    turn               TEXT,
-    created_at         INTEGER NOT NULL,
-    updated_at         INTEGER NOT NULL,
-    UNIQUE (category, key)
+-- What is remembered, in five tiers. Of a name there is one item that holds for each kind of a
+-- tier, and beside it what less trusted sources say; what was superseded keeps when it held.
+-- `strength` is the confidence of a fact, the importance of an event, the trust in somebody, in
+-- percent. `seen` counts how often the same came from the same source.
+CREATE TABLE memories (
+    id            INTEGER PRIMARY KEY AUTOINCREMENT,
+    tier          TEXT    NOT NULL CHECK (tier IN ('working', 'episodic', 'semantic', 'procedural', 'relationship')),
+    kind          TEXT    NOT NULL,
+    name          TEXT    NOT NULL,
+    body          TEXT    NOT NULL,
+    label         TEXT    NOT NULL CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
+    source        TEXT    NOT NULL,
+    strength      INTEGER NOT NULL CHECK (strength BETWEEN 0 AND 100),
+    seen          INTEGER NOT NULL DEFAULT 1 CHECK (seen > 0),
+    successes     INTEGER NOT NULL DEFAULT 0 CHECK (successes >= 0),
+    failures      INTEGER NOT NULL DEFAULT 0 CHECK (failures >= 0),
+    sha256        BLOB    NOT NULL CHECK (length(sha256) = 32),
+    turn          TEXT,
+    valid_from    INTEGER NOT NULL,
+    valid_to      INTEGER,
+    seen_at       INTEGER NOT NULL,
+    superseded_by INTEGER,
+    expires_at    INTEGER,
+    CHECK (superseded_by IS NULL OR valid_to IS NOT NULL)
 ) STRICT;
-CREATE INDEX semantic_memory_updated ON semantic_memory (updated_at, seq);
-CREATE INDEX semantic_memory_outside ON semantic_memory (seq) WHERE label IN ('peer', 'web');
-CREATE TRIGGER semantic_memory_added AFTER INSERT ON semantic_memory BEGIN
-    INSERT INTO semantic_memory_words (rowid, category, key, value) VALUES (new.seq, new.category, new.key, new.value);
+CREATE INDEX memories_named ON memories (name, kind, tier) WHERE valid_to IS NULL AND name <> '';
+CREATE INDEX memories_same ON memories (sha256) WHERE valid_to IS NULL;
+CREATE INDEX memories_newest ON memories (tier, seen_at, id) WHERE valid_to IS NULL;
+CREATE INDEX memories_ended ON memories (valid_to) WHERE valid_to IS NOT NULL;
+CREATE INDEX memories_expiring ON memories (expires_at) WHERE expires_at IS NOT NULL AND valid_to IS NULL;
+CREATE INDEX memories_outside ON memories (id) WHERE label IN ('peer', 'web');
+
+-- How many of them hold, by tier and by whether anybody but the creator and the automaton says so.
+CREATE TABLE memory_counts (
+    tier    TEXT    NOT NULL CHECK (tier IN ('working', 'episodic', 'semantic', 'procedural', 'relationship')),
+    outside INTEGER NOT NULL CHECK (outside IN (0, 1)),
+    rows    INTEGER NOT NULL CHECK (rows >= 0),
+    PRIMARY KEY (tier, outside)
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER memories_added AFTER INSERT ON memories BEGIN
+    INSERT INTO memory_counts (tier, outside, rows) VALUES (new.tier, new.label NOT IN ('creator', 'self'), 1)
+    ON CONFLICT (tier, outside) DO UPDATE SET rows = rows + 1;
 END;
-CREATE TRIGGER semantic_memory_changed AFTER UPDATE ON semantic_memory BEGIN
-    INSERT INTO semantic_memory_words (semantic_memory_words, rowid, category, key, value) VALUES ('delete', old.seq, old.category, old.key, old.value);
-    INSERT INTO semantic_memory_words (rowid, category, key, value) VALUES (new.seq, new.category, new.key, new.value);
+CREATE TRIGGER memories_closed AFTER UPDATE OF valid_to ON memories WHEN old.valid_to IS NULL AND new.valid_to IS NOT NULL BEGIN
+    UPDATE memory_counts SET rows = rows - 1 WHERE tier = new.tier AND outside = (new.label NOT IN ('creator', 'self'));
+    DELETE FROM memory_words WHERE rowid = old.id;
+    DELETE FROM memory_words_outside WHERE rowid = old.id;
 END;
-CREATE TRIGGER semantic_memory_removed AFTER DELETE ON semantic_memory BEGIN
-    INSERT INTO semantic_memory_words (semantic_memory_words, rowid, category, key, value) VALUES ('delete', old.seq, old.category, old.key, old.value);
+CREATE TRIGGER memories_removed AFTER DELETE ON memories WHEN old.valid_to IS NULL BEGIN
+    UPDATE memory_counts SET rows = rows - 1 WHERE tier = old.tier AND outside = (old.label NOT IN ('creator', 'self'));
+    DELETE FROM memory_words WHERE rowid = old.id;
+    DELETE FROM memory_words_outside WHERE rowid = old.id;
 END;
 
-CREATE VIRTUAL TABLE semantic_memory_words USING fts5 (category, key, value, content = 'semantic_memory', content_rowid = 'seq');
+-- The words by which they are found: those of the creator and of the automaton itself, and beside
+-- them those of everybody else, which can then crowd nothing out.
+CREATE VIRTUAL TABLE memory_words USING fts5 (name, kind, body, content = '', contentless_delete = 1);
+CREATE VIRTUAL TABLE memory_words_outside USING fts5 (name, kind, body, content = '', contentless_delete = 1);
 
 -- Payments of every kind. A row is written before anything is signed, the header with the
 -- signature before anything is sent. `request` tells what makes two of them the same: at most one

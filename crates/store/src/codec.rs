@@ -11,9 +11,10 @@ use alloy_primitives::{Address, B256};
 use automaton_core::alert::AlertRule;
 use automaton_core::egress::EgressEndReason;
 use automaton_core::id::{
-    ApprovalId, AutomatonId, CallId, DecisionId, FactId, HoldId, MessageId, PaymentId, RunId,
-    SessionId, TurnId,
+    ApprovalId, AutomatonId, CallId, DecisionId, HoldId, MessageId, PaymentId, RunId, SessionId,
+    TurnId,
 };
+use automaton_core::memory::MemoryTier;
 use automaton_core::message::{AnsweredBy, InboxState};
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::payment::{PaymentState, Purpose, Rail};
@@ -119,7 +120,6 @@ stored_by_display!(
     HoldId,
     PaymentId,
     MessageId,
-    FactId,
     RunId,
     Address,
     B256,
@@ -142,6 +142,7 @@ macro_rules! stored_by_name {
 stored_by_name!(
     AgentState,
     AlertRule,
+    MemoryTier,
     Label,
     CallStatus,
     TurnStatus,

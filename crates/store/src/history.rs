@@ -3,8 +3,9 @@
 //! Only reads. A turn's parts are read by its id, so a record is the same
 //! whether it was asked for alone or among many.
 
+use automaton_core::id::TurnId;
 use automaton_core::record::{CallRecord, TurnInput, TurnRecord, Usage};
-use automaton_core::time::Span;
+use automaton_core::time::{Span, Timestamp};
 use automaton_core::trust::Labelled;
 use rusqlite::{Connection, Params, Row};
 
@@ -27,6 +28,14 @@ impl Store {
         let work = move |tx: &Tx<'_>| committed(tx, from_seq, limit);
         self.run("read the turns", work).await
     }
+
+    /// One turn, whole.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn turn(&self, id: TurnId) -> Result<Option<TurnRecord>, StoreError> {
+        self.run("read a turn", move |tx| one(tx, TurnRef::Id(id))).await
+    }
 }
 
 /// One turn, if there is such a one.
@@ -46,6 +55,12 @@ pub(crate) fn committed(
     limit: u32,
 ) -> Result<Vec<TurnRecord>, TxError> {
     turns(connection, sql!("turns_committed"), (Sql(from_seq), limit))
+}
+
+/// When the first turn from a number on was opened.
+pub(crate) fn since(connection: &Connection, from: u64) -> Result<Option<Timestamp>, TxError> {
+    let statement = "SELECT opened_at FROM turns WHERE seq >= ?1 ORDER BY seq LIMIT 1";
+    Ok(connection.one(statement, [Sql(from)], |row| get(row, "opened_at"))?)
 }
 
 /// The turns that a statement finds newest first, as whole records, oldest first.

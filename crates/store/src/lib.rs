@@ -79,7 +79,7 @@ pub use inbox::{CRASHES_MAX, ClaimOptions, INBOX_WAITING_MAX, InboxCounts};
 pub use ledger::{LedgerCategory, Revenue};
 pub use life::{AutomatonRow, NewAutomaton};
 pub use lifetime_counters::{Histogram, LifetimeCounters};
-pub use memory::{FACTS_MAX, FactQuery, FactRow, NewFactRow, Upsert};
+pub use memory::{FACTS_MAX, OUTSIDE_MAX, WORKING_MAX};
 pub use metrics::LifetimeMetrics;
 pub use open::{OPEN_MESSAGES_MAX, OpenMessage};
 pub use outbox::OutboxMessage;
@@ -100,7 +100,7 @@ pub use thread::CommitHook;
 pub use turn_details::{
     CallDetails, IntentDetails, LedgerDetails, PaymentDetails, TurnDetails, WakeCauseDetails,
 };
-pub use turn_reads::{StartedTurn, TurnRequest, WakeQuery, WakeSnapshot};
+pub use turn_reads::{StartedTurn, TurnRecall, TurnRequest, WakeQuery, WakeSnapshot};
 pub use turns::{
     CallApprovalRequest, FailureCause, JudgedCall, Judgement, OpenedTurn, OutgoingMessage,
     TurnIngestion,

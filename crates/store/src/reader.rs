@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use automaton_core::id::{ApprovalId, MessageId, TurnId};
+use automaton_core::memory::{MemoryId, MemoryItem, MemoryMatches, MemoryQuery};
 use automaton_core::record::{TurnRecord, WakeCause};
 use automaton_core::time::Timestamp;
 use automaton_core::trust::Labelled;
@@ -18,7 +19,7 @@ use crate::decisions::{self, DecisionRecord};
 use crate::error::{StoreError, TxError};
 use crate::inbox::{self, InboxCounts};
 use crate::life::{self, AutomatonRow};
-use crate::memory::{self, FactQuery, FactRow};
+use crate::memory;
 use crate::outbox::{self, OutboxMessage};
 use crate::schedule::{self, ScheduledTask, TaskRun};
 use crate::sessions::{self, ClosedSession};
@@ -94,12 +95,55 @@ impl Reader {
         self.read("read the turns", |connection| history::committed(connection, from_seq, limit))
     }
 
-    /// The facts that fit a query.
+    /// What may fit a query of the memory.
     ///
     /// # Errors
     /// When SQLite fails.
-    pub fn facts(&self, query: &FactQuery) -> Result<Vec<FactRow>, StoreError> {
-        self.read("read the memory", |connection| memory::facts(connection, query))
+    pub fn memories(&self, query: &MemoryQuery) -> Result<MemoryMatches, StoreError> {
+        self.read("read the memory", |connection| memory::matches(connection, query))
+    }
+
+    /// What is being done, most important first.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn working_memory(&self) -> Result<Vec<MemoryItem>, StoreError> {
+        self.read("read the memory", memory::working)
+    }
+
+    /// One remembered item, also one that holds no more.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn memory(&self, id: MemoryId) -> Result<Option<MemoryItem>, StoreError> {
+        self.read("read the memory", |connection| memory::item(connection, id))
+    }
+
+    /// These items, as far as they are there, in this order.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn memories_of(&self, ids: &[MemoryId]) -> Result<Vec<MemoryItem>, StoreError> {
+        self.read("read the memory", |connection| {
+            let items = ids.iter().map(|id| memory::item(connection, *id));
+            items.filter_map(Result::transpose).collect()
+        })
+    }
+
+    /// So many of all items that were ever remembered, oldest first, after one.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn memories_after(&self, id: MemoryId, most: u32) -> Result<Vec<MemoryItem>, StoreError> {
+        self.read("read the memory", |connection| memory::every(connection, id, most))
+    }
+
+    /// When the history of the prompt begins that starts with this turn; none before the first.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn history_since(&self, from_seq: u64) -> Result<Option<Timestamp>, StoreError> {
+        self.read("read the turns", |connection| history::since(connection, from_seq))
     }
 
     /// How many messages are in each state.

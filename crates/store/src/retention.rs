@@ -24,8 +24,10 @@
 //! | `alerts` | as many as `alerts` keeps |
 //! | `tier_changes` | as many as `vitals` keeps |
 //! | `digests` | as many as `shown` keeps |
-//! | `semantic_memory` | as many as `memory` takes |
-//! | `semantic_memory_words` | its index |
+//! | `memories` | what ended goes when it is old, of events the least important of the oldest |
+//! | `memory_counts` | one for each tier and kind of source |
+//! | `memory_words` | an index of `memories` |
+//! | `memory_words_outside` | another |
 //! | `path_labels` | as many as `paths` takes |
 //! | `heartbeat_schedule` | as many as there are tasks |
 //! | `account_reads` | one for each cloud |
@@ -57,6 +59,9 @@ use crate::thread::{ConnectionExt, Tx, WriteOptions, sql};
 
 /// Rows of one table that one call deletes at most.
 const BATCH: u32 = 500;
+
+/// Events that are remembered at most.
+const EVENTS_MAX: u32 = 100_000;
 
 /// Runs of each heartbeat task that are kept at any age.
 const RUNS_KEPT: u64 = 20;
@@ -93,6 +98,8 @@ pub struct RetentionResult {
     pub state_changes: u64,
     /// Requests of commands.
     pub egress: u64,
+    /// Memories that ended long ago, and events beyond [`EVENTS_MAX`].
+    pub memories: u64,
     /// Whether a batch was full, so that calling again deletes more.
     pub more: bool,
 }
@@ -114,6 +121,8 @@ fn delete(tx: &Tx<'_>, limits: RetentionPolicy) -> Result<RetentionResult, TxErr
     tx.exec("DELETE FROM heartbeat_dedup WHERE expires_at <= ?1", [Sql(tx.now)])?;
     let old = Sql(tx.now.before(limits.keep));
     tx.exec("DELETE FROM unsettled_answers WHERE at <= ?1", [old])?;
+    tx.exec(sql!("memory_expire"), [Sql(tx.now)])?;
+    let episodes = tx.exec(sql!("prune_episodes"), params![BATCH, EVENTS_MAX])?;
     let mut batch_of = |statement: &str, kept: u64, keep: Span| -> Result<u64, TxError> {
         let before = Sql(tx.now.before(keep));
         let deleted =
@@ -121,6 +130,7 @@ fn delete(tx: &Tx<'_>, limits: RetentionPolicy) -> Result<RetentionResult, TxErr
         more |= deleted >= usize::try_from(BATCH).unwrap_or(usize::MAX);
         Ok(u64::try_from(deleted).unwrap_or(u64::MAX))
     };
+    let ended = batch_of(sql!("prune_memories_ended"), 0, limits.keep)?;
     let heartbeat = batch_of(sql!("prune_heartbeat"), RUNS_KEPT, limits.keep_heartbeat)?;
     let mut batch = |statement: &str, kept: u64| batch_of(statement, kept, limits.keep);
     // Turns first: what only they refer to can then go with the same call.
@@ -138,6 +148,7 @@ fn delete(tx: &Tx<'_>, limits: RetentionPolicy) -> Result<RetentionResult, TxErr
         heartbeat,
         state_changes: batch(sql!("prune_state_changes"), 0)?,
         egress: batch(sql!("prune_egress"), 0)?,
-        more,
+        memories: ended + u64::try_from(episodes).unwrap_or(u64::MAX),
+        more: more || episodes >= usize::try_from(BATCH).unwrap_or(usize::MAX),
     })
 }

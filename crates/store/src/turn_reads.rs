@@ -7,6 +7,7 @@
 use automaton_core::faults::FaultPoint;
 use automaton_core::id::{MessageId, SessionId, TurnId};
 use automaton_core::inference_budget::InferenceSpend;
+use automaton_core::memory::{MemoryItem, MemoryMatches, MemoryQuery};
 use automaton_core::pnl::{Losses, UnattendedUsage};
 use automaton_core::record::{TurnInput, TurnRecord};
 use automaton_core::state::AgentState;
@@ -19,9 +20,8 @@ use crate::error::{StoreError, TxError};
 use crate::inbox::ClaimOptions;
 use crate::thread::{Tx, WriteOptions};
 use crate::{
-    Approval, DigestRow, FactQuery, FactRow, HistoryPosition, OpenMessage, RateLimit, Store,
-    approvals, history, history_position, life, memory, open, origins, pnl, rates, turns,
-    unattended_usage, vitals,
+    Approval, DigestRow, HistoryPosition, OpenMessage, RateLimit, Store, approvals, history,
+    history_position, life, memory, open, origins, pnl, rates, turns, unattended_usage, vitals,
 };
 
 /// What is read of a wake besides its life: sums over the ledger take their time.
@@ -64,9 +64,24 @@ pub struct TurnRequest {
     /// How many turns of it are read at most, the newest ones.
     pub turns_max: u32,
     /// By what the memory is asked, for these inputs and open messages.
-    pub recall: fn(&[TurnInput], &[OpenMessage]) -> FactQuery,
+    pub recall: fn(&[TurnInput], &[OpenMessage]) -> MemoryQuery,
+    /// The query whose matches are known; it is not asked again.
+    pub recalled: Option<MemoryQuery>,
     /// What is limited.
     pub limits: Vec<RateLimit>,
+}
+
+/// What the memory has for a turn.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TurnRecall {
+    /// What it was asked.
+    pub query: MemoryQuery,
+    /// What may fit; none, where the same was asked before.
+    pub matches: Option<MemoryMatches>,
+    /// What is being done, whatever was asked.
+    pub working: Vec<MemoryItem>,
+    /// Since when events are in the history that the prompt shows.
+    pub history_since: Option<Timestamp>,
 }
 
 /// A turn that was just opened, with all that it needs of the record.
@@ -92,8 +107,8 @@ pub struct StartedTurn {
     pub turns: Vec<TurnRecord>,
     /// What the creator said and nobody has answered, oldest first.
     pub open: Vec<OpenMessage>,
-    /// The facts that fit what it answers.
-    pub facts: Vec<FactRow>,
+    /// What was recalled for it.
+    pub recall: TurnRecall,
     /// How often each limit was used within its window.
     pub uses: Vec<u32>,
     /// Whether anybody but the creator and the automaton has written anything.
@@ -169,10 +184,29 @@ fn start(tx: &Tx<'_>, request: &TurnRequest) -> Result<StartedTurn, TxError> {
         digest: history_position::digest(tx, None)?,
         turns_from,
         turns: history::committed(tx, turns_from, request.turns_max)?,
-        facts: memory::facts(tx, &(request.recall)(&inputs, &open))?,
+        recall: recall(tx, request, place.from, (request.recall)(&inputs, &open))?,
         uses: rates::uses(tx, &request.limits, tx.now)?,
         others_wrote: origins::others_wrote(tx)?,
         inputs,
         open,
+    })
+}
+
+/// What the memory has for a turn whose history begins at this number.
+fn recall(
+    tx: &Tx<'_>,
+    request: &TurnRequest,
+    from: u64,
+    query: MemoryQuery,
+) -> Result<TurnRecall, TxError> {
+    let matches = match request.recalled.as_ref() == Some(&query) {
+        true => None,
+        false => Some(memory::matches(tx, &query)?),
+    };
+    Ok(TurnRecall {
+        matches,
+        working: memory::working(tx)?,
+        history_since: history::since(tx, from)?,
+        query,
     })
 }

@@ -11,6 +11,7 @@
 use automaton_core::faults::FaultPoint;
 use automaton_core::id::{ApprovalId, CallId, MessageId, SessionId, TurnId};
 use automaton_core::intent::Intent;
+use automaton_core::memory::NewMemory;
 use automaton_core::message::{CLAIMED_PER_TURN_MAX, ReceivedMessage};
 use automaton_core::record::{CallStatus, TurnStatus, Usage};
 use automaton_core::time::DAY;
@@ -25,7 +26,6 @@ use crate::costs::AskedAnswer;
 use crate::decisions::NewDecision;
 use crate::error::{StoreError, TxError, missing, unfit};
 use crate::inbox::{ClaimOptions, RedeliveryOutcome};
-use crate::memory::NewFactRow;
 use crate::rates::RateLimit;
 use crate::thread::{CommitDurability, ConnectionExt, Tx, WriteOptions, sql};
 use crate::turn_reads::{self, WakeQuery, WakeSnapshot};
@@ -117,8 +117,8 @@ pub type OutgoingMessage = (MessageId, Labelled);
 /// What a committed turn leaves behind, besides its record.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TurnIngestion {
-    /// Facts for the memory.
-    pub facts: Vec<NewFactRow>,
+    /// What is remembered of it.
+    pub memories: Vec<NewMemory>,
 }
 
 impl Store {
@@ -340,8 +340,12 @@ fn ingest_once(tx: &Tx<'_>, turn: TurnId, ingest: &TurnIngestion) -> Result<(), 
     if tx.exec(statement, [Sql(turn)])? == 0 {
         return Ok(());
     }
-    for fact in &ingest.facts {
-        memory::remember(tx, fact)?;
+    for memory in &ingest.memories {
+        match memory::remember(tx, memory) {
+            // A turn is committed whether or not its memory has room.
+            Ok(_) | Err(TxError::Refused(StoreError::Full { .. })) => {}
+            Err(error) => return Err(error),
+        }
     }
     Ok(())
 }

@@ -6,7 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use automaton_core::id::{ApprovalId, CallId, FactId, MessageId, TurnId};
+use automaton_core::id::{ApprovalId, CallId, MessageId, TurnId};
+use automaton_core::memory::{
+    MemoryId, MemoryItem, MemoryMatches, MemoryQuery, MemoryTier, NewMemory, StoreOutcome,
+};
 use automaton_core::model::ModelId;
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::payment::PaymentReason;
@@ -15,7 +18,6 @@ use automaton_core::tier::SurvivalTier;
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::trust::{Label, Labelled};
 use automaton_core::wire::cloud::{CreateMachineRequest, MachineReply};
-use automaton_memory::Fact;
 use automaton_sandbox::{
     CapturedOutput, ExitStatus, LineRange, LinesRead, ListOptions, Listing, WorkspacePath,
 };
@@ -32,6 +34,8 @@ pub type HandleFuture<'a, T> = BoxFuture<'a, Result<T, HandleError>>;
 pub struct ToolContext<'a> {
     /// The call.
     pub call: CallId,
+    /// When it began.
+    pub now: Timestamp,
     /// Tokens that its result may have.
     pub room: u32,
     /// What the model's words are worth in this turn: the automaton's own,
@@ -198,44 +202,32 @@ pub struct FileLines {
 
 /// The memory.
 pub trait MemoryHandle: Send + Sync {
-    /// Stores a fact, in the place of an older one of the same name.
-    fn remember(&self, fact: NewFact) -> HandleFuture<'_, RememberOutcome>;
+    /// Remembers something, in the place of an older item of its name where that is no more
+    /// trusted.
+    fn remember(&self, memory: NewMemory) -> HandleFuture<'_, StoreOutcome>;
 
-    /// Facts that may belong to a query, in any order.
-    fn candidates<'a>(&'a self, query: &'a MemoryQuery) -> HandleFuture<'a, Vec<Fact>>;
-}
+    /// What may fit a query.
+    fn search(&self, query: MemoryQuery) -> HandleFuture<'_, MemoryMatches>;
 
-/// A fact to be stored.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewFact {
-    /// What it is about: one of the categories that the tool lists.
-    pub category: &'static str,
-    /// What it is called within the category.
-    pub key: String,
-    /// What is known, and from whom.
-    pub value: Labelled,
-    /// How sure the automaton is, 0 to 100.
-    pub confidence_percent: u8,
-}
+    /// What holds under a name, oldest first.
+    fn named<'a>(
+        &'a self,
+        tier: MemoryTier,
+        kind: &'a str,
+        name: &'a str,
+    ) -> HandleFuture<'a, Vec<MemoryItem>>;
 
-/// What became of a fact.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RememberOutcome {
-    /// There was none of this name.
-    New(FactId),
-    /// An older one was replaced.
-    Updated(FactId),
-}
+    /// One item.
+    fn item(&self, id: MemoryId) -> HandleFuture<'_, Option<MemoryItem>>;
 
-/// Which facts are asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MemoryQuery {
-    /// Only of this category.
-    pub category: Option<&'static str>,
-    /// Those that have to do with this; else the newest.
-    pub text: Option<String>,
-    /// The most that may come.
-    pub limit: u32,
+    /// Counts whether a procedure worked.
+    fn count_outcome(&self, id: MemoryId, worked: bool) -> HandleFuture<'_, ()>;
+
+    /// Ends an item, and remembers what came of it.
+    fn complete(&self, id: MemoryId, event: NewMemory) -> HandleFuture<'_, StoreOutcome>;
+
+    /// Forgets an item for good; whether there was one.
+    fn forget(&self, id: MemoryId) -> HandleFuture<'_, bool>;
 }
 
 /// The way to the creator.
@@ -283,8 +275,8 @@ pub struct Synopsis {
     pub context_tokens: u32,
     /// Tools that it has.
     pub tools: usize,
-    /// Facts that it knows.
-    pub facts: u64,
+    /// Items that it remembers.
+    pub memories: u64,
     /// Messages that wait for an answer.
     pub unread: u64,
     /// The address of its wallet with what there is; none without one.

@@ -131,6 +131,15 @@ pub enum ToolError {
         /// Why.
         source: HandleError,
     },
+    /// What is remembered was left as it is.
+    #[error("{id} was left as it is: {why}")]
+    #[class(User, hint = "`review_memory` and `recall_facts` show ids, as in m12.")]
+    MemoryChange {
+        /// The item, as the model named it.
+        id: String,
+        /// Why.
+        why: &'static str,
+    },
     /// The memory was not read.
     #[error("the memory was not read")]
     Recall(#[source] HandleError),

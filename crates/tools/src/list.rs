@@ -21,6 +21,13 @@ pub static TOOLS: &[&dyn Tool] = &[
     &vm::search_files::TOOL,
     &memory::remember_fact::TOOL,
     &memory::recall_facts::TOOL,
+    &memory::set_goal::TOOL,
+    &memory::complete_goal::TOOL,
+    &memory::save_procedure::TOOL,
+    &memory::recall_procedure::TOOL,
+    &memory::note_about_agent::TOOL,
+    &memory::review_memory::TOOL,
+    &memory::forget::TOOL,
     &social::send_message::TOOL,
     &survival::sleep::TOOL,
     &survival::system_synopsis::TOOL,
@@ -67,6 +74,17 @@ const OF_A_CHOICE: [&str; 3] = ["list_models", "switch_model", "check_inference_
 const OF_A_WORKER: [&str; 6] =
     ["start_process", "read_process", "stop_process", "edit_file", "list_files", "search_files"];
 
+/// Tools for whoever keeps a memory in order, beyond facts.
+const OF_A_MIND: [&str; 7] = [
+    "set_goal",
+    "complete_goal",
+    "save_procedure",
+    "recall_procedure",
+    "note_about_agent",
+    "review_memory",
+    "forget",
+];
+
 /// The tool with this name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static dyn Tool> {
@@ -84,6 +102,13 @@ pub fn specs() -> Vec<ToolSpec> {
 pub fn without_choice() -> Vec<ToolSpec> {
     let is_left = |spec: &ToolSpec| !OF_A_CHOICE.contains(&spec.name.as_str());
     specs().into_iter().filter(is_left).collect()
+}
+
+/// These tools without those that keep a memory in order, which a small window has no room for.
+#[must_use]
+pub fn without_mind(mut tools: Vec<ToolSpec>) -> Vec<ToolSpec> {
+    tools.retain(|spec| !OF_A_MIND.contains(&spec.name.as_str()));
+    tools
 }
 
 /// The same for an automaton whose models cost something, though it has no money of its own.
@@ -110,9 +135,10 @@ fn costs_nothing(spec: &ToolSpec) -> bool {
 #[must_use]
 pub fn simple() -> Vec<ToolSpec> {
     let is_simple = |spec: &ToolSpec| {
-        spec.category != ToolCategory::SelfMod && !OF_A_WORKER.contains(&spec.name.as_str())
+        let name = spec.name.as_str();
+        spec.category != ToolCategory::SelfMod && !OF_A_WORKER.contains(&name)
     };
-    without_money().into_iter().filter(is_simple).collect()
+    without_mind(without_money()).into_iter().filter(is_simple).collect()
 }
 
 /// Whether a tool is for staying alive: what is left in the last credits.

@@ -5,16 +5,19 @@ use std::sync::Mutex;
 use std::task::{Poll, Waker};
 
 use automaton_core::error::ErrorClass;
-use automaton_core::id::{CallId, FactId, MessageId};
+use automaton_core::id::{CallId, MessageId};
+use automaton_core::memory::{
+    MemoryId, MemoryItem, MemoryMatches, MemoryQuery, MemoryTier, NewMemory, StoreOutcome,
+};
 use automaton_core::model::ModelId;
 use automaton_core::money::MicroUsdc;
 use automaton_core::origin::{Origins, ValueOrigin};
 use automaton_core::payment::PaymentReason;
-use automaton_core::time::Span;
+use automaton_core::terms::asked_terms;
+use automaton_core::time::{Span, Timestamp};
 use automaton_core::tool::Risk;
-use automaton_core::trust::Label;
+use automaton_core::trust::{Label, Labelled};
 use automaton_core::wire::cloud::{CreateMachineRequest, MachineReply};
-use automaton_memory::Fact;
 use automaton_policy::{Facts, Verdict, judge};
 use automaton_sandbox::{LineRange, ListOptions, Listing, WorkspacePath, read_lines};
 use serde_json::Value;
@@ -22,10 +25,10 @@ use ulid::Ulid;
 
 use crate::context::{
     BackgroundProcess, Balances, CallProvenance, CommandOutput, CreditTransferRequest, FetchResult,
-    FileContent, FileLines, HandleFuture, MachinesHandle, MailboxHandle, MemoryHandle, MemoryQuery,
-    MessageDraft, ModelsHandle, NewFact, RememberOutcome, ScheduleChange, ScheduleHandle,
-    StatusHandle, SurvivalHandle, Synopsis, ToolContext, TopUpReceipt, TransferReceipt,
-    TreasuryHandle, WebRequest, WorkspaceHandle,
+    FileContent, FileLines, HandleFuture, MachinesHandle, MailboxHandle, MemoryHandle,
+    MessageDraft, ModelsHandle, ScheduleChange, ScheduleHandle, StatusHandle, SurvivalHandle,
+    Synopsis, ToolContext, TopUpReceipt, TransferReceipt, TreasuryHandle, WebRequest,
+    WorkspaceHandle,
 };
 use crate::error::{HandleError, ToolError};
 use crate::list;
@@ -49,7 +52,7 @@ pub(crate) struct Fake {
     pub(crate) missing: bool,
     pub(crate) writable: bool,
     pub(crate) remembers: bool,
-    pub(crate) facts: Option<Vec<Fact>>,
+    pub(crate) memories: Option<Vec<MemoryItem>>,
     pub(crate) mails: bool,
     pub(crate) synopsis: Option<Synopsis>,
     pub(crate) balances: Option<Balances>,
@@ -201,19 +204,83 @@ impl MachinesHandle for Fake {
 }
 
 impl MemoryHandle for Fake {
-    fn remember(&self, fact: NewFact) -> HandleFuture<'_, RememberOutcome> {
-        let NewFact { category, key, value, confidence_percent } = fact;
-        let (text, source, label) = (value.text, value.source, value.label);
-        let asked = format!(
-            "remember {category}/{key} {text} by {source} as {label} at {confidence_percent}"
-        );
-        let id = FactId::from(Ulid::nil());
-        self.answer(asked, self.remembers.then_some(RememberOutcome::New(id)))
+    fn remember(&self, memory: NewMemory) -> HandleFuture<'_, StoreOutcome> {
+        let NewMemory { tier, kind, name, body, strength, .. } = memory;
+        let Labelled { text, source, label } = body;
+        let asked =
+            format!("remember {tier} {kind}/{name} {text} by {source} as {label} at {strength}");
+        self.answer(asked, self.remembers.then_some(StoreOutcome::New(MemoryId(1))))
     }
 
-    fn candidates<'a>(&'a self, query: &'a MemoryQuery) -> HandleFuture<'a, Vec<Fact>> {
-        let asked = format!("candidates {:?} {:?}", query.category, query.text);
-        self.answer(asked, self.facts.clone())
+    fn search(&self, query: MemoryQuery) -> HandleFuture<'_, MemoryMatches> {
+        let asked = format!("search {:?} {:?} {:?}", query.tiers, query.kind, query.text);
+        let frequencies = asked_terms(query.text.as_deref().unwrap_or_default(), 9);
+        let frequencies = frequencies.into_iter().map(|word| (word, 1)).collect();
+        let found = self.memories.clone().map(|items| {
+            let total = items.len() as u64;
+            MemoryMatches { items, frequencies, total }
+        });
+        self.answer(asked, found)
+    }
+
+    fn named<'a>(
+        &'a self,
+        tier: MemoryTier,
+        kind: &'a str,
+        name: &'a str,
+    ) -> HandleFuture<'a, Vec<MemoryItem>> {
+        let is_it = |item: &MemoryItem| item.tier == tier && item.kind == kind && item.name == name;
+        let found = self.memories.clone();
+        let found = found.map(|items| items.into_iter().filter(is_it).collect());
+        self.answer(format!("named {tier} {kind}/{name}"), found)
+    }
+
+    fn item(&self, id: MemoryId) -> HandleFuture<'_, Option<MemoryItem>> {
+        let found = self.memories.clone();
+        self.answer(
+            format!("item {id}"),
+            found.map(|items| items.into_iter().find(|item| item.id == id)),
+        )
+    }
+
+    fn count_outcome(&self, id: MemoryId, worked: bool) -> HandleFuture<'_, ()> {
+        self.answer(format!("outcome {id} {worked}"), self.remembers.then_some(()))
+    }
+
+    fn complete(&self, id: MemoryId, event: NewMemory) -> HandleFuture<'_, StoreOutcome> {
+        let asked = format!("complete {id} {} {}", event.kind, event.body.text);
+        self.answer(asked, self.remembers.then_some(StoreOutcome::New(MemoryId(2))))
+    }
+
+    fn forget(&self, id: MemoryId) -> HandleFuture<'_, bool> {
+        self.answer(format!("forget {id}"), self.remembers.then_some(true))
+    }
+}
+
+/// Something remembered, named `kind/name`.
+pub(crate) fn memory_item(
+    id: i64,
+    tier: MemoryTier,
+    named: &str,
+    label: Label,
+    text: &str,
+) -> MemoryItem {
+    let (kind, name) = named.split_once('/').unwrap();
+    MemoryItem {
+        id: MemoryId(id),
+        tier,
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        body: Labelled::new(label, "test", text),
+        strength: 100,
+        seen: 1,
+        successes: 0,
+        failures: 0,
+        turn: None,
+        valid_from: Timestamp::EPOCH,
+        valid_to: None,
+        seen_at: Timestamp::EPOCH,
+        superseded_by: None,
     }
 }
 
@@ -333,6 +400,7 @@ pub(crate) fn run_as(
     let call = CallId::from(Ulid::nil());
     let context = ToolContext {
         call,
+        now: Timestamp::EPOCH,
         room: fake.room.unwrap_or(ROOM),
         voice,
         provenance: CallProvenance {

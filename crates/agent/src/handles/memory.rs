@@ -1,54 +1,95 @@
-//! The memory, over the store's table of facts.
+//! The memory, over the store's table of what is remembered.
 //!
-//! A value keeps the label that the tool gave it. Ranking is not done here.
+//! A text keeps the label that the tool gave it. What was recalled for a turn is kept for the
+//! next one that asks the same, until something is remembered. Ranking is not done here.
 
-use automaton_store::{FactQuery, Store, StoreError, Upsert};
+use std::sync::Mutex;
+
+use automaton_core::memory::{
+    MemoryId, MemoryItem, MemoryMatches, MemoryQuery, MemoryTier, NewMemory, StoreOutcome,
+};
+use automaton_store::{Store, StoreError, TurnRecall};
 use automaton_tools::HandleError;
-use automaton_tools::context::{self, HandleFuture, MemoryQuery, RememberOutcome};
-
-use crate::turn::into_memory;
+use automaton_tools::context::{self, HandleFuture};
 
 /// The memory of one automaton.
 pub(crate) struct Memory {
     store: Store,
+    last: Mutex<Option<(MemoryQuery, MemoryMatches)>>,
 }
 
 impl Memory {
     pub(super) const fn new(store: Store) -> Self {
-        Self { store }
+        Self { store, last: Mutex::new(None) }
+    }
+
+    /// The query whose matches are known.
+    pub(crate) fn recalled(&self) -> Option<MemoryQuery> {
+        self.with_last(|last| last.as_ref().map(|(query, _)| query.clone()))
+    }
+
+    /// The matches of a turn's query, those of the turn before where the same was asked.
+    pub(crate) fn matches(&self, recall: &mut TurnRecall) -> MemoryMatches {
+        self.with_last(|last| {
+            if let Some(matches) = recall.matches.take() {
+                *last = Some((recall.query.clone(), matches));
+            }
+            last.as_ref().map(|(_, matches)| matches.clone()).unwrap_or_default()
+        })
+    }
+
+    /// What was recalled holds no longer.
+    pub(crate) fn forget_recalled(&self) {
+        self.with_last(|last| *last = None);
+    }
+
+    fn with_last<T>(&self, work: impl FnOnce(&mut Option<(MemoryQuery, MemoryMatches)>) -> T) -> T {
+        // Whoever broke down with it left a value that was whole.
+        work(&mut self.last.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
     }
 }
 
 impl context::MemoryHandle for Memory {
-    fn remember<'a>(&'a self, fact: context::NewFact) -> HandleFuture<'a, RememberOutcome> {
+    fn remember(&self, memory: NewMemory) -> HandleFuture<'_, StoreOutcome> {
         Box::pin(async move {
-            let row = automaton_store::NewFactRow {
-                category: fact.category.to_owned(),
-                key: fact.key,
-                value: fact.value,
-                confidence_percent: fact.confidence_percent,
-                turn: None,
-            };
-            let (id, upsert) = self.store.remember(row).await.map_err(of_store)?;
-            Ok(match upsert {
-                Upsert::New => RememberOutcome::New(id),
-                Upsert::Updated => RememberOutcome::Updated(id),
-            })
+            self.forget_recalled();
+            self.store.remember(memory).await.map_err(of_store)
         })
     }
 
-    fn candidates<'a>(
+    fn search(&self, query: MemoryQuery) -> HandleFuture<'_, MemoryMatches> {
+        Box::pin(async move { self.store.memories(query).await.map_err(of_store) })
+    }
+
+    fn named<'a>(
         &'a self,
-        query: &'a MemoryQuery,
-    ) -> HandleFuture<'a, Vec<automaton_memory::Fact>> {
+        tier: MemoryTier,
+        kind: &'a str,
+        name: &'a str,
+    ) -> HandleFuture<'a, Vec<MemoryItem>> {
+        let found = self.store.memories_named(tier, kind.to_owned(), name.to_owned());
+        Box::pin(async move { found.await.map_err(of_store) })
+    }
+
+    fn item(&self, id: MemoryId) -> HandleFuture<'_, Option<MemoryItem>> {
+        Box::pin(async move { self.store.memory(id).await.map_err(of_store) })
+    }
+
+    fn count_outcome(&self, id: MemoryId, worked: bool) -> HandleFuture<'_, ()> {
+        Box::pin(async move { self.store.count_outcome(id, worked).await.map_err(of_store) })
+    }
+
+    fn complete(&self, id: MemoryId, event: NewMemory) -> HandleFuture<'_, StoreOutcome> {
         Box::pin(async move {
-            let query = FactQuery {
-                category: query.category.map(ToOwned::to_owned),
-                text: query.text.clone(),
-                limit: query.limit,
-            };
-            let found = self.store.facts(query).await.map_err(of_store)?;
-            Ok(found.into_iter().map(into_memory).collect())
+            self.forget_recalled();
+            self.store.complete_memory(id, event).await.map_err(of_store)
+        })
+    }
+
+    fn forget(&self, id: MemoryId) -> HandleFuture<'_, bool> {
+        Box::pin(async move {
+            self.forget_recalled();
+            self.store.forget(id).await.map_err(of_store)
         })
     }
 }

@@ -5,16 +5,12 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use automaton_core::id::RemoteMachineId;
-use automaton_store::FactQuery;
 use automaton_tools::context::{self, HandleFuture, Synopsis};
 
 use super::memory::of_store;
 use super::workspace::describe;
 use crate::deps::AgentDeps;
 use crate::settings::Settings;
-
-/// Facts that are counted at most.
-const COUNTED_FACTS_MAX: u32 = 10_000;
 
 /// The view of one automaton's life.
 pub(crate) struct AgentStatusView {
@@ -48,8 +44,7 @@ impl context::StatusHandle for AgentStatusView {
         Box::pin(async move {
             let life = self.deps.store.life().await.map_err(of_store)?;
             let inbox = self.deps.store.inbox_counts().await.map_err(of_store)?;
-            let query = FactQuery { category: None, text: None, limit: COUNTED_FACTS_MAX };
-            let facts = self.deps.store.facts(query).await.map_err(of_store)?;
+            let memories = self.deps.store.count_memories().await.map_err(of_store)?;
             let vitals = self.deps.store.vitals().await.map_err(of_store)?;
             let schedule = self.deps.store.schedule().await.map_err(of_store)?;
             let wallet = match &self.deps.treasury {
@@ -71,7 +66,7 @@ impl context::StatusHandle for AgentStatusView {
                 model: model.id.clone(),
                 context_tokens: model.context_tokens,
                 tools: self.tools,
-                facts: u64::try_from(facts.len()).unwrap_or(u64::MAX),
+                memories,
                 unread: inbox.received,
                 wallet,
                 heartbeat: schedule.iter().filter(|row| row.task.enabled).count(),

@@ -18,6 +18,7 @@ mod open;
 mod prompt_record;
 
 use automaton_core::id::TurnId;
+use automaton_core::memory::{MemoryId, MemoryItem};
 use automaton_core::money::Microcents;
 use automaton_core::record::TurnInput;
 use automaton_core::time::Timestamp;
@@ -25,7 +26,7 @@ use automaton_core::tool::ToolSpec;
 use automaton_core::trust::Label;
 use automaton_core::vitals::Vitals;
 use automaton_inference::{ChatRole, Message, MessageCall, ModelInfo};
-use automaton_memory::{Fact, render, tokens};
+use automaton_memory::{render, tokens};
 use automaton_sandbox::HOME_INSIDE;
 use automaton_store::{HistoryPosition, OpenMessage, PromptLayerRow};
 
@@ -59,8 +60,8 @@ pub(crate) struct PromptMaterial<'a> {
     pub(crate) digest: &'a HistoryDigest,
     /// What the creator said and a turn before this one has read, but nobody has answered.
     pub(crate) open: &'a [OpenMessage],
-    /// Facts that were recalled, best first.
-    pub(crate) facts: &'a [Fact],
+    /// What was recalled, best first.
+    pub(crate) memory: &'a [MemoryItem],
     /// What this turn answers, the wake's cause included.
     pub(crate) inputs: &'a [TurnInput],
     pub(crate) now: Timestamp,
@@ -106,6 +107,8 @@ pub struct Prompt {
     pub(crate) place: HistoryPosition,
     pub(crate) grown: Option<HistoryDigest>,
     pub(crate) how: HistoryStyle,
+    /// What of the memory it could show, best first.
+    pub(crate) remembered: Vec<MemoryId>,
     /// What is kept of the history that is shown.
     pub(crate) history: PromptLayerRow,
     /// The least trusted label of what the history and its sum show.
@@ -197,6 +200,7 @@ pub(crate) fn build(material: &PromptMaterial<'_>) -> Prompt {
         place: laid.place,
         grown: laid.grown,
         how: laid.how,
+        remembered: material.memory.iter().map(|item| item.id).collect(),
         history: laid.row,
         heard: laid.heard,
     }
@@ -407,7 +411,7 @@ fn last_layers(
 ) -> [PromptLayer; 3] {
     let (caps, weak) = style;
     let (history, inputs) = (material.history, material.inputs);
-    let memory = memory_layer(material.facts, &caps);
+    let memory = memory_layer(material.memory, &caps);
     let taken = begun + caps.status + tokens::estimate(&memory);
     let mut input = input_layer(material, style, caps.left(taken + INPUT_RESERVE, caps.window / 8));
     if input.is_empty() && weak {
@@ -453,9 +457,9 @@ fn input_layer(
     if fits(&whole) { whole } else { short() }
 }
 
-fn memory_layer(facts: &[Fact], caps: &PromptCaps) -> String {
+fn memory_layer(items: &[MemoryItem], caps: &PromptCaps) -> String {
     let room = caps.memory.saturating_sub(tokens::estimate(include_str!("memory.md")));
-    let lines = render::block(facts, room);
+    let lines = render::block(items, room);
     if lines.is_empty() {
         return String::new();
     }

@@ -6,22 +6,22 @@
 
 use std::sync::Arc;
 
+use automaton_core::memory::MemoryId;
 use automaton_core::record::TurnRecord;
 use automaton_core::time::Timestamp;
-use automaton_memory::{Fact, tokens};
+use automaton_memory::tokens;
 use automaton_policy::guard::Guard;
 use automaton_store::{
     Hash, HistoryPosition, OpenMessage, PromptLayerRow, PromptRow, Reader, StoreError,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::caps::PromptCaps;
 use super::history_cache::{HistoryRequest, HistoryStyle, RenderedHistory};
 use super::{
-    HEAD, HistoryCache, HistoryDigest, Prompt, TURNS_MAX, history, input_label, memory_layer,
-    transcript, waiting,
+    HEAD, HistoryCache, HistoryDigest, Prompt, TURNS_MAX, history, memory_layer, transcript,
+    waiting,
 };
-use crate::turn::{fact_query, facts_for, query_of};
 
 /// A prompt that was sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -61,6 +61,15 @@ impl PromptLayerRecord {
     }
 }
 
+/// How a prompt shows what it is made of.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct ShownStyle {
+    history: HistoryStyle,
+    /// The items of the memory, best first.
+    #[serde(default)]
+    memory: Vec<MemoryId>,
+}
+
 /// What is kept of a prompt that is about to be sent.
 pub(crate) fn prompt_row(prompt: &Prompt) -> PromptRow {
     let text = |name: &str| prompt.layers.iter().find(|layer| layer.name == name);
@@ -68,12 +77,13 @@ pub(crate) fn prompt_row(prompt: &Prompt) -> PromptRow {
         text(name).map_or_else(|| layer_row("", 0), |layer| layer_row(&layer.text, layer.tokens))
     };
     let head = prompt.layers.iter().take(HEAD);
+    let shown = ShownStyle { history: prompt.how, memory: prompt.remembered.clone() };
     PromptRow {
         head: head.map(|layer| (layer.name.to_owned(), layer.text.clone())).collect(),
         status: text("status").map(|layer| layer.text.clone()).unwrap_or_default(),
         history_from: prompt.history_from,
         // silent-ok: without it only the history of this prompt cannot be shown again.
-        shown: serde_json::to_string(&prompt.how).ok(),
+        shown: serde_json::to_string(&shown).ok(),
         open: kept("open"),
         digest: kept("digest"),
         history: prompt.history,
@@ -98,7 +108,7 @@ pub fn recorded_prompt(
     let caps = PromptCaps::for_window(kept.window_tokens, kept.answer_tokens);
     // silent-ok: of a prompt from before this was kept the history is not shown again.
     let how = kept.shown.as_deref().and_then(|how| serde_json::from_str(how).ok());
-    let how: HistoryStyle = how.unwrap_or_default();
+    let ShownStyle { history: how, memory } = how.unwrap_or_default();
     let turns = match kept.history_from {
         None => Vec::new(),
         Some(from) => reader.turns_between(from, turn.seq, TURNS_MAX)?,
@@ -108,14 +118,15 @@ pub fn recorded_prompt(
     open.retain(|open| open.seq.is_none_or(|seq| seq < turn.seq));
     let open = waiting(&open, &turn.inputs);
     let laid = history_at(reader, turn, &open, &history, kept.history_from, &how)?;
-    let facts = facts_at(reader, turn, at, &open)?;
+    // What was forgotten since is missing, and the hash says so.
+    let memory = reader.memories_of(&memory)?;
     let mut layers: Vec<PromptLayerRecord> =
         kept.head.into_iter().map(|(name, text)| whole(&name, text)).collect();
     layers.push(again("open", laid.open, kept.open));
     layers.push(again("digest", laid.digest, kept.digest));
     layers.push(again_of("history", transcript(&laid.messages), laid.row.sha256, kept.history));
     layers.push(whole("status", kept.status));
-    layers.push(again("memory", memory_layer(&facts, &caps), kept.memory));
+    layers.push(again("memory", memory_layer(&memory, &caps), kept.memory));
     let manner = history.message_style((caps, how.weak));
     let mut input = history::render_inputs(turn.id, &turn.inputs, caps.input, manner);
     if input.is_empty() && how.weak {
@@ -147,19 +158,6 @@ fn history_at(
         turn: turn.id,
     };
     Ok(history.show(&wanted, how, None))
-}
-
-/// The facts that a turn was shown, as far as they are what they were.
-fn facts_at(
-    reader: &Reader,
-    turn: &TurnRecord,
-    at: Timestamp,
-    open: &[OpenMessage],
-) -> Result<Vec<Fact>, StoreError> {
-    let query = query_of(&turn.inputs, open);
-    let mut found = reader.facts(&fact_query(&query))?;
-    found.retain(|fact| fact.updated_at <= at);
-    Ok(facts_for(&query, found, input_label(&turn.inputs)))
 }
 
 fn whole(name: &str, text: String) -> PromptLayerRecord {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use automaton_core::entropy::SystemEntropy;
 use automaton_core::id::IdGenerator;
+use automaton_core::memory::{MemoryId, MemoryTier};
 use automaton_core::record::{CallRecord, CallStatus, TurnRecord, TurnStatus};
 use automaton_core::time::SystemClock;
 use automaton_core::trust::Labelled;
@@ -36,7 +37,7 @@ struct World {
     nudge: Option<&'static str>,
     wake_turn: u32,
     creators: bool,
-    facts: Vec<Fact>,
+    memory: Vec<MemoryItem>,
     has_money: bool,
 }
 
@@ -54,7 +55,7 @@ impl World {
             nudge: None,
             wake_turn: 2,
             creators: false,
-            facts: Vec::new(),
+            memory: Vec::new(),
             has_money: false,
         }
     }
@@ -79,7 +80,7 @@ impl World {
             place: self.place,
             digest: &self.digest,
             open: &self.open,
-            facts: &self.facts,
+            memory: &self.memory,
             inputs: &self.inputs,
             now: Timestamp::from_millis(1_771_509_802_123),
             turn_id: ids().id(),
@@ -103,16 +104,25 @@ fn creators(text: &str, message: Option<&str>) -> TurnInput {
 
 /// A prompt for a turn that answers `input`, after the given turns.
 fn prompt(settings: &Settings, turns: &[TurnRecord], input: &str) -> Prompt {
-    let fact = Fact {
-        category: "creator".to_owned(),
-        key: "colour".to_owned(),
-        value: Labelled::new(Label::Own, "memory", "green"),
-        confidence_percent: 100,
-        updated_at: Timestamp::EPOCH,
+    let fact = MemoryItem {
+        id: MemoryId(1),
+        tier: MemoryTier::Semantic,
+        kind: "creator".to_owned(),
+        name: "colour".to_owned(),
+        body: Labelled::new(Label::Own, "memory", "green"),
+        strength: 100,
+        seen: 1,
+        successes: 0,
+        failures: 0,
+        turn: None,
+        valid_from: Timestamp::EPOCH,
+        valid_to: None,
+        seen_at: Timestamp::EPOCH,
+        superseded_by: None,
     };
     let (settings, turns) = (settings.clone(), turns.to_vec());
     let inputs = vec![creators(input, Some("01ARZ3NDEKTSV4RRFFQ69G5FAV"))];
-    World { settings, turns, inputs, facts: vec![fact], ..World::new(400_000) }.build()
+    World { settings, turns, inputs, memory: vec![fact], ..World::new(400_000) }.build()
 }
 
 fn past_turn(seq: u64, text: &str) -> TurnRecord {

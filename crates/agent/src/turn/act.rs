@@ -164,6 +164,7 @@ fn tool_context<'a>(
     let (wake, input) = (&judged.claimed.wake, judged.claimed.label);
     ToolContext {
         call,
+        now: ctx.deps.ids.now(),
         room,
         provenance: CallProvenance {
             call,

@@ -1,6 +1,6 @@
 //! Stage 2: the prompt is made of history, memory and inputs.
 //!
-//! Facts are recalled by the words of the inputs, and none of a label below the inputs'
+//! What is remembered is recalled by the words of the inputs, and none of a label below the inputs'
 //! enters by itself. What the creator said and has no room goes into a file of the
 //! workspace. All that is shown counts as heard: a wake must never be worth more than the
 //! least trusted text in its history.
@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use automaton_core::event::Event;
 use automaton_core::faults::FaultPoint;
+use automaton_core::memory::{MemoryItem, MemoryMatches, MemoryQuery, MemoryTier};
 use automaton_core::record::TurnInput;
 use automaton_core::tier::SurvivalTier;
 use automaton_core::time::Timestamp;
@@ -16,21 +17,24 @@ use automaton_core::tool::{ToolName, ToolSpec};
 use automaton_core::trust::Label;
 use automaton_core::vitals::Vitals;
 use automaton_inference::ModelInfo;
-use automaton_memory::{Fact, recall};
-use automaton_store::{DigestRow, FactQuery, HistoryPosition, OpenMessage, Store, StoreError};
+use automaton_memory::recall;
+use automaton_store::{DigestRow, HistoryPosition, OpenMessage, Store, StoreError};
 use automaton_tools::list;
 
 use super::inbox::ClaimedTurn;
 use super::{AgentContext, TurnError};
 use crate::money;
-use crate::prompt::{self, HistoryCache, HistoryDigest, Prompt, PromptMaterial};
+use crate::prompt::{self, HistoryCache, HistoryDigest, Prompt, PromptMaterial, input_label};
 use crate::survival;
 
-/// Facts that are looked at for one prompt.
+/// Items that are looked at for one prompt.
 const CANDIDATES_MAX: u32 = 200;
 
-/// Facts that one prompt shows at most.
-const FACTS_MAX: usize = 20;
+/// Items that one prompt shows at most, besides what is being done.
+const ITEMS_MAX: usize = 30;
+
+/// A fact of less confidence enters no prompt by itself, in percent.
+const CONFIDENCE_MIN: u8 = 20;
 
 /// Turns whose tools a weak model is not offered again at once: it would call one of
 /// them for ever. With eight tools and one call a turn there are always some left.
@@ -73,7 +77,7 @@ struct TurnMaterial {
     digest: HistoryDigest,
     /// What the creator said and nobody has answered, this turn's messages included.
     open: Vec<OpenMessage>,
-    facts: Vec<Fact>,
+    memory: Vec<MemoryItem>,
     vitals: Option<Vitals>,
     now: Timestamp,
 }
@@ -94,7 +98,7 @@ impl TurnMaterial {
             place: self.place,
             digest: &self.digest,
             open: &self.open,
-            facts: &self.facts,
+            memory: &self.memory,
             inputs: &claimed.inputs,
             now: self.now,
             turn_id: claimed.turn,
@@ -144,7 +148,7 @@ pub(super) async fn prompt(
     ctx.deps.faults.reach(FaultPoint::PromptBuilt);
     claimed.left_out = left_out(&gathered.model, &history);
     claimed.offered = Arc::clone(&gathered.tools);
-    (claimed.started.open, claimed.found) = (gathered.open, gathered.facts);
+    (claimed.started.open, claimed.found) = (gathered.open, gathered.memory);
     Ok(PromptedTurn { prompt, tools: gathered.tools, moved })
 }
 
@@ -182,8 +186,14 @@ fn gather(ctx: &AgentContext, claimed: &mut ClaimedTurn) -> TurnMaterial {
     let started = &mut claimed.started;
     let open = std::mem::take(&mut started.open);
     if claimed.found.is_empty() {
-        let query = query_of(&claimed.inputs, &prompt::waiting(&open, &claimed.inputs));
-        claimed.found = facts_for(&query, std::mem::take(&mut started.facts), claimed.label);
+        let moment = RecallMoment {
+            label: claimed.label,
+            history_since: started.recall.history_since,
+            now: ctx.deps.ids.now(),
+        };
+        let working = std::mem::take(&mut started.recall.working);
+        let matches = ctx.handles.memory.matches(&mut started.recall);
+        claimed.found = recalled(working, &matches, &moment);
     }
     let has_money = claimed.wake.balances.is_some();
     TurnMaterial {
@@ -191,7 +201,7 @@ fn gather(ctx: &AgentContext, claimed: &mut ClaimedTurn) -> TurnMaterial {
         tools: Arc::clone(&ctx.tools),
         place: started.place,
         digest: HistoryDigest::of(started.digest.as_ref()),
-        facts: std::mem::take(&mut claimed.found),
+        memory: std::mem::take(&mut claimed.found),
         vitals: has_money.then_some(claimed.wake.vitals),
         now: ctx.deps.ids.now(),
         open,
@@ -199,8 +209,8 @@ fn gather(ctx: &AgentContext, claimed: &mut ClaimedTurn) -> TurnMaterial {
 }
 
 /// By what the memory is asked for a turn that answers these inputs.
-pub(super) fn recall_for(inputs: &[TurnInput], open: &[OpenMessage]) -> FactQuery {
-    fact_query(&query_of(inputs, &prompt::waiting(open, inputs)))
+pub(super) fn recall_for(inputs: &[TurnInput], open: &[OpenMessage]) -> MemoryQuery {
+    memory_query(inputs, &prompt::waiting(open, inputs))
 }
 
 /// Adds the turns that the history does not have yet; they are read once more where it begins
@@ -254,36 +264,50 @@ pub(crate) fn name_files(inputs: &mut [TurnInput], open: &[OpenMessage]) {
     }
 }
 
-/// The words by which the memory is asked: what is answered, and what still waits for it.
-pub(crate) fn query_of(inputs: &[TurnInput], waiting: &[OpenMessage]) -> String {
-    let inputs = inputs.iter().map(|input| input.said.text.as_str());
-    let texts: Vec<&str> = inputs.chain(waiting.iter().map(|open| open.text.as_str())).collect();
-    texts.join(" ").chars().take(QUERY_CHARS_MAX).collect()
-}
-
-/// The facts among which the best are chosen.
-pub(crate) fn fact_query(query: &str) -> FactQuery {
-    let text = if query.trim().is_empty() { None } else { Some(query.to_owned()) };
-    FactQuery { category: None, text, limit: CANDIDATES_MAX }
-}
-
-/// The facts that a prompt may show, best first.
-pub(crate) fn facts_for(
-    query: &str,
-    found: Vec<automaton_store::FactRow>,
-    label: Label,
-) -> Vec<Fact> {
-    let wanted = recall::RecallOptions { limit: FACTS_MAX, least_trusted: label.meet(Label::Own) };
-    recall::rank(query, found.into_iter().map(into_memory).collect(), &wanted)
-}
-
-/// A row of the memory as the memory crate knows it.
-pub(crate) fn into_memory(fact: automaton_store::FactRow) -> Fact {
-    Fact {
-        category: fact.category,
-        key: fact.key,
-        value: fact.value,
-        confidence_percent: fact.confidence_percent,
-        updated_at: fact.updated_at,
+/// By what the memory is asked: the words of what is answered and of what still waits for it,
+/// and who says them where that is another agent.
+pub(crate) fn memory_query(inputs: &[TurnInput], waiting: &[OpenMessage]) -> MemoryQuery {
+    let texts = inputs.iter().filter(|input| input.message.is_some()).map(|input| &input.said);
+    let peers = texts.clone().filter(|said| said.label == Label::Peer);
+    let peers = peers.map(|said| said.source.as_str());
+    let texts = texts.map(|said| said.text.as_str());
+    let waits = waiting.iter().map(|open| open.text.as_str());
+    let words: Vec<&str> = texts.chain(peers).chain(waits).collect();
+    let text: String = words.join(" ").chars().take(QUERY_CHARS_MAX).collect();
+    MemoryQuery {
+        text: Some(text).filter(|text| !text.trim().is_empty()),
+        least_trusted: Some(input_label(inputs).meet(Label::Own)),
+        limit: CANDIDATES_MAX,
+        ..MemoryQuery::default()
     }
+}
+
+/// When something is recalled, and for whom.
+pub(crate) struct RecallMoment {
+    /// The least trusted label of what is answered.
+    pub(crate) label: Label,
+    /// Since when events are in the history.
+    pub(crate) history_since: Option<Timestamp>,
+    pub(crate) now: Timestamp,
+}
+
+/// What a prompt may show of the memory: what is being done, and what fits, best first.
+pub(crate) fn recalled(
+    working: Vec<MemoryItem>,
+    matches: &MemoryMatches,
+    moment: &RecallMoment,
+) -> Vec<MemoryItem> {
+    let least_trusted = moment.label.meet(Label::Own);
+    let wanted = recall::RecallOptions {
+        limit: ITEMS_MAX,
+        least_trusted,
+        strength_min: CONFIDENCE_MIN,
+        events_before: moment.history_since,
+        now: moment.now,
+    };
+    let mut items = working;
+    items.retain(|item| item.body.label <= least_trusted);
+    let found = recall::rank(matches, &wanted);
+    items.extend(found.into_iter().filter(|item| item.tier != MemoryTier::Working));
+    items
 }

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use automaton_core::event::Event;
 use automaton_core::id::{MessageId, TurnId};
+use automaton_core::memory::MemoryItem;
 use automaton_core::money::Microcents;
 use automaton_core::record::TurnInput;
 use automaton_core::tool::{ToolName, ToolSpec};
 use automaton_core::trust::{Label, Labelled};
-use automaton_memory::Fact;
 use automaton_policy::guard::GuardAction;
 use automaton_policy::rates::LIMITS;
 use automaton_store::{Approval, ClaimOptions, StartedTurn, TurnRequest};
@@ -42,8 +42,8 @@ pub(super) struct ClaimedTurn {
     pub(super) approved_call: Option<Approval>,
     /// What was read of the record when it was opened.
     pub(super) started: StartedTurn,
-    /// The facts that a prompt may show, best first, once they were chosen.
-    pub(super) found: Vec<Fact>,
+    /// What a prompt may show of the memory, best first, once it was chosen.
+    pub(super) found: Vec<MemoryItem>,
     /// What an answer should cost at most, by the rule of its tier.
     pub(super) per_call: Option<Microcents>,
     /// The tools that may be called.
@@ -85,6 +85,7 @@ pub(super) async fn claim(
         history_from: ctx.history_cache.lock().await.next(),
         turns_max: prompt::TURNS_MAX,
         recall: super::context::recall_for,
+        recalled: ctx.handles.memory.recalled(),
         limits: LIMITS.iter().map(counted).collect(),
     };
     let mut started = ctx.deps.store.start_turn(request).await?;

@@ -13,6 +13,7 @@ mod inbox;
 mod inference;
 mod ingest;
 mod judge;
+mod memories;
 mod persist;
 
 use automaton_core::error::{Classified, ErrorClass, chain};
@@ -32,11 +33,10 @@ use std::sync::Arc;
 use tokio::sync::{Mutex, watch};
 use tracing::{Instrument as _, debug, info_span};
 
-pub(crate) use self::context::{
-    fact_query, facts_for, into_memory, left_out, name_files, query_of,
-};
+pub(crate) use self::context::{RecallMoment, left_out, memory_query, name_files, recalled};
 pub(crate) use self::inference::APPROVED_MODEL;
 pub use self::judge::parsed_call;
+pub(crate) use self::memories::ingestion_of;
 pub(crate) use self::persist::{sent, told};
 use crate::deps::AgentDeps;
 use crate::error::AgentError;

@@ -9,11 +9,12 @@ use automaton_core::event::Event;
 use automaton_core::id::MessageId;
 use automaton_core::money::Microcents;
 use automaton_core::record::TurnRecord;
-use automaton_core::trust::Labelled;
+use automaton_core::trust::{Label, Labelled};
 use automaton_store::{TurnIngestion, WakeSnapshot};
 
 use super::AgentContext;
 use super::act::ExecutedTurn;
+use super::memories::{self, RememberedCall, RememberedTurn};
 use crate::error::AgentError;
 use crate::money;
 
@@ -50,7 +51,7 @@ pub(super) async fn persist(
         acted.unstored.drain(..).map(|ended| (ended.end, ended.event)).unzip();
     let claimed = &acted.judged.claimed;
     let calls = acted.ended.len() + acted.judged.settled.len();
-    let leaves = TurnIngestion::default();
+    let leaves = remembered(&acted);
     let next = money::wake_query(ctx);
     let (answer, snapshot) = ctx.deps.store.finish_turn(claimed.turn, ends, leaves, next).await?;
     events.into_iter().flatten().for_each(|event| ctx.deps.emit(event));
@@ -65,4 +66,26 @@ pub(super) async fn persist(
     // As it is delivered: what is too long for a message is cut there.
     answer.into_iter().for_each(|answer| ctx.deps.emit(sent(answer)));
     Ok(CommittedTurn { acted, snapshot })
+}
+
+/// What is remembered of the turn.
+fn remembered(acted: &ExecutedTurn) -> TurnIngestion {
+    let (claimed, settled) = (&acted.judged.claimed, &acted.judged.settled);
+    let ended = acted.ended.iter().map(|call| RememberedCall {
+        tool: &call.tool,
+        status: call.status,
+        label: call.result.label,
+    });
+    let settled = settled.iter().map(|call| RememberedCall {
+        tool: &call.tool,
+        status: call.status,
+        label: Label::Own,
+    });
+    memories::remember(&RememberedTurn {
+        id: claimed.turn,
+        inputs: &claimed.inputs,
+        thought: &acted.judged.thought,
+        calls: ended.chain(settled).collect(),
+        sleep_note: acted.sleep.as_ref().and_then(|(_, note)| note.as_deref()),
+    })
 }

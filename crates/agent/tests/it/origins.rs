@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use automaton_core::faults::NoFaults;
+use automaton_core::memory::{MemoryQuery, MemoryTier};
 use automaton_core::record::{CallStatus, TurnRecord};
 use automaton_core::trust::{Label, Labelled};
 use automaton_core::wire::control::ApprovalVerdict;
@@ -130,8 +131,9 @@ async fn what_a_page_said_moves_no_money_in_the_same_wake() {
     assert!(refused(&turns[1]).unwrap().contains("'web' text may want"), "{turns:?}");
     // What it writes down after reading may be the page's.
     assert_eq!(turns[2].calls[0].status, CallStatus::Done);
-    let facts = store.facts(automaton_store::FactQuery { category: None, text: None, limit: 9 });
-    assert_eq!(facts.await.unwrap()[0].value.label, Label::Web);
+    let (tiers, limit) = (vec![MemoryTier::Semantic], 9);
+    let facts = store.memories(MemoryQuery { tiers, limit, ..MemoryQuery::default() });
+    assert_eq!(facts.await.unwrap().items[0].body.label, Label::Web);
     store.close().await.unwrap();
 
     // So may be what it reads in its own file in a later wake, until it writes that anew.

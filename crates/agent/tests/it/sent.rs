@@ -4,20 +4,23 @@ use std::sync::Arc;
 
 use automaton_agent::prompt::{PromptLayerRecord, recorded_prompt, transcript};
 use automaton_core::faults::NoFaults;
+use automaton_core::memory::{MemoryId, MemoryTier, NewMemory};
 use automaton_core::trust::{Label, Labelled};
 use automaton_policy::guard::Guard;
-use automaton_store::{NewFactRow, TurnDetails, TurnRef};
+use automaton_store::{TurnDetails, TurnRef};
 
 use crate::brain::{Brain, Move, write};
 use crate::life::{Home, lives};
 
-fn fact(value: &str) -> NewFactRow {
-    NewFactRow {
-        category: "creator".to_owned(),
-        key: "colour".to_owned(),
-        value: Labelled::new(Label::Creator, "creator", value),
-        confidence_percent: 100,
+fn fact(value: &str) -> NewMemory {
+    NewMemory {
+        tier: MemoryTier::Semantic,
+        kind: "creator".to_owned(),
+        name: "colour".to_owned(),
+        body: Labelled::new(Label::Creator, "creator", value),
+        strength: 100,
         turn: None,
+        lasts: None,
     }
 }
 
@@ -60,11 +63,15 @@ async fn a_prompt_comes_back_as_it_was_sent() {
     }
     assert!(cut, "the history was never cut");
     assert!(seen[0].last().unwrap().content.contains("green"));
-    // A layer that the record gives otherwise now is not shown as what was sent.
+    // What is superseded is still what was sent.
     store.remember(fact("blue")).await.unwrap();
     let turn = home.turns().remove(0);
-    let prompt = recorded_prompt(&home.reader(), &turn, &guard()).unwrap().unwrap();
-    let memory = &prompt.layers[10];
+    let memory =
+        || recorded_prompt(&home.reader(), &turn, &guard()).unwrap().unwrap().layers.remove(10);
+    assert!(memory().text.unwrap().contains("green"));
+    // A layer that the record gives otherwise now is not shown as what was sent.
+    store.forget(MemoryId(1)).await.unwrap();
+    let memory = memory();
     assert_eq!((memory.name.as_str(), memory.on_record, &memory.text), ("memory", false, &None));
     assert!(memory.chars > 0);
 }

@@ -13,8 +13,8 @@ SELECT label, text, said FROM (
     FROM tool_calls AS c
     WHERE c.result_label IN ('peer', 'web') AND c.result IS NOT NULL
     UNION ALL
-    SELECT f.label, f.value, 9223372036854775807, NULL
-    FROM semantic_memory AS f
+    SELECT f.label, f.body, 9223372036854775807, NULL
+    FROM memories AS f
     WHERE f.label IN ('peer', 'web')
 )
 WHERE seq >= ?2 AND (said IS NOT NULL OR instr(lower(text), ?1) > 0)

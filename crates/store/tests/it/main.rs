@@ -31,6 +31,7 @@ use automaton_core::entropy::Entropy;
 use automaton_core::faults::{FaultPoint, Faults};
 use automaton_core::id::{CallId, IdGenerator, SessionId, TurnId};
 use automaton_core::intent::Intent;
+use automaton_core::memory::MemoryQuery;
 use automaton_core::message::CLAIMED_PER_TURN_MAX;
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::payment::{Money, NewPayment, PaymentReason, Purpose};
@@ -41,9 +42,9 @@ use automaton_core::time::{Clock, Span, Timestamp};
 use automaton_core::tool::{Effect, Risk};
 use automaton_core::trust::{Label, Labelled};
 use automaton_store::{
-    CallEnd, ClaimOptions, DecisionContext, FactQuery, Hash, JudgedCall, Judgement, NewAutomaton,
-    NewDecision, OutgoingMessage, RateLimit, Reader, StartedTurn, Store, StoreError, TurnIngestion,
-    TurnRequest, WakeQuery,
+    CallEnd, ClaimOptions, DecisionContext, Hash, JudgedCall, Judgement, NewAutomaton, NewDecision,
+    OutgoingMessage, RateLimit, Reader, StartedTurn, Store, StoreError, TurnIngestion, TurnRequest,
+    WakeQuery,
 };
 
 /// A clock that stands still until it is told to go.
@@ -136,7 +137,8 @@ impl Steps for Store {
             claims: ClaimOptions { most: 10, only: None },
             history_from: 0,
             turns_max: 10,
-            recall: |_, _| FactQuery { limit: 9, ..FactQuery::default() },
+            recall: |_, _| MemoryQuery { limit: 9, ..MemoryQuery::default() },
+            recalled: None,
             limits,
         };
         self.start_turn(request).await

@@ -70,6 +70,7 @@ async fn the_old_go_and_the_audit_stays() {
         heartbeat: 0,
         state_changes: 1,
         egress: 0,
+        memories: 0,
         more: false,
     };
     assert_eq!(deleted, expected);

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use automaton_core::memory::MemoryTier;
 use automaton_core::message::{AnsweredBy, InboxState};
 use automaton_core::payment::{PaymentState, Rail};
 use automaton_core::record::{Authority, CallStatus, DecisionOutcome, TurnStatus};
@@ -34,7 +35,7 @@ fn lists(world: &World, table: &str, column: &str) -> Vec<Vec<String>> {
 fn tables(world: &World) -> Vec<String> {
     let raw = world.raw();
     let statement = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE \
-        'sqlite_%' AND name NOT LIKE 'semantic_memory_words%'";
+        'sqlite_%' AND name NOT LIKE 'memory_words%'";
     let mut statement = raw.prepare(statement).unwrap();
     statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
 }
@@ -51,7 +52,7 @@ const LABELLED: [&str; 10] = [
     "path_labels",
     "payment_steps",
     "payments",
-    "semantic_memory",
+    "memories",
     "wake_events",
 ];
 
@@ -92,6 +93,8 @@ fn every_check_lists_its_enumeration() {
     let risks = [Risk::Safe, Risk::Caution, Risk::Dangerous, Risk::Forbidden];
     check("tool_calls", "risk", &risks.map(Risk::name));
     check("egress", "outcome", names!(DecisionOutcome));
+    check("memories", "tier", names!(MemoryTier));
+    check("memory_counts", "tier", names!(MemoryTier));
     check("heartbeat_schedule", "last_result", names!(TaskResult));
     check("heartbeat_history", "result", names!(TaskResult));
     check("heartbeat_schedule", "origin", names!(TaskOrigin));

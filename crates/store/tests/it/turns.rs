@@ -1,11 +1,12 @@
 //! Turns and calls: judged before an effect, final once, read back whole.
 
 use automaton_core::faults::FaultPoint;
+use automaton_core::memory::{MemoryQuery, MemoryTier, NewMemory};
 use automaton_core::message::CLAIMED_PER_TURN_MAX;
 use automaton_core::record::{CallStatus, DecisionOutcome, StopReason, TurnStatus};
 use automaton_core::time::Span;
 use automaton_core::trust::{Label, Labelled};
-use automaton_store::{CallEnd, FailureCause, JudgedCall, NewFactRow, TurnIngestion, TurnRef};
+use automaton_store::{CallEnd, FailureCause, JudgedCall, TurnIngestion, TurnRef};
 
 use crate::Steps as _;
 use crate::{World, decision, is_unfit, manual, output, planned, refused, said};
@@ -196,20 +197,22 @@ async fn ingestion_is_owed_until_it_is_done_once() {
     world.crash();
     world.store.recover().await.unwrap();
     assert_eq!(world.store.owed_ingests().await.unwrap(), [turn]);
-    let fact = |key: &str| NewFactRow {
-        category: "self".to_owned(),
-        key: key.to_owned(),
-        value: Labelled::new(Label::Own, "ingest", "value"),
-        confidence_percent: 80,
+    let fact = |name: &str| NewMemory {
+        tier: MemoryTier::Semantic,
+        kind: "self".to_owned(),
+        name: name.to_owned(),
+        body: Labelled::new(Label::Own, "ingest", "value"),
+        strength: 80,
         turn: Some(turn),
+        lasts: None,
     };
-    let ingest = |key| world.store.ingest_turn(turn, TurnIngestion { facts: vec![fact(key)] });
+    let ingest = |name| world.store.ingest_turn(turn, TurnIngestion { memories: vec![fact(name)] });
     ingest("once").await.unwrap();
     ingest("twice").await.unwrap();
     assert!(world.store.owed_ingests().await.unwrap().is_empty());
-    let query = automaton_store::FactQuery { limit: 9, ..Default::default() };
-    let facts = world.store.facts(query).await.unwrap();
-    assert_eq!(facts.iter().map(|fact| fact.key.as_str()).collect::<Vec<_>>(), ["once"]);
+    let query = MemoryQuery { limit: 9, ..Default::default() };
+    let items = world.store.memories(query).await.unwrap().items;
+    assert_eq!(items.iter().map(|item| item.name.as_str()).collect::<Vec<_>>(), ["once"]);
 }
 
 #[tokio::test]

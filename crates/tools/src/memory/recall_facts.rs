@@ -1,10 +1,11 @@
 //! `recall_facts`: looks for what was stored.
 //!
-//! Here the model asks, so facts of every label come; the result has the label
+//! Here the model asks, so items of every label come; the result has the label
 //! of the least trusted among them, and each line says its own. The result must
 //! never be more trusted than a fact in it.
 
 use automaton_core::intent::Intent;
+use automaton_core::memory::{MemoryItem, MemoryQuery, MemoryTier};
 use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_core::trust::Label;
 use automaton_memory::recall::{self, RecallOptions};
@@ -14,7 +15,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::category::FactCategory;
-use crate::context::{MemoryQuery, ToolContext};
+use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
@@ -25,7 +26,7 @@ const CANDIDATES_MAX: u32 = 500;
 
 pub(crate) static TOOL: Builtin<RecallFacts> = Builtin::new(ToolMetadata {
     name: "recall_facts",
-    description: "Look for facts in your memory. Without a query: the newest.",
+    description: "Look for what you remember. Without a query: the newest facts.",
     category: ToolCategory::Memory,
     risk: Risk::Safe,
     effect: Effect::Observes,
@@ -50,70 +51,75 @@ impl BuiltinCall for RecallFacts {
     }
 
     async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
-        let query = MemoryQuery {
-            category: self.category.map(FactCategory::name),
-            text: self.query.filter(|text| !text.trim().is_empty()),
-            limit: CANDIDATES_MAX,
-        };
-        let facts = context.memory.candidates(&query).await.map_err(ToolError::Recall)?;
+        let text = self.query.filter(|text| !text.trim().is_empty());
+        let kind = self.category.map(|category| category.name().to_owned());
+        // Without words to look for, what happened lately is in the history.
+        let facts_only = kind.is_some() || text.is_none();
+        let tiers = if facts_only { vec![MemoryTier::Semantic] } else { Vec::new() };
+        let query =
+            MemoryQuery { tiers, kind, text, limit: CANDIDATES_MAX, ..MemoryQuery::default() };
+        let matches = context.memory.search(query).await.map_err(ToolError::Recall)?;
         let limit = usize::try_from(self.limit.unwrap_or(LIMIT_DEFAULT)).unwrap_or(usize::MAX);
-        let wanted = RecallOptions { limit, least_trusted: Label::Web };
-        let text = query.text.as_deref().unwrap_or_default();
-        let found = recall::rank(text, facts, &wanted);
-        let label = found.iter().map(|fact| fact.value.label).fold(Label::Own, Label::meet);
-        let lines: Vec<String> = found.iter().map(render::line).collect();
-        let text = match lines.as_slice() {
-            [] => "No fact found.".to_owned(),
-            lines => lines.join("\n"),
-        };
-        Ok(ToolOutput::found(label, "recall_facts", &text))
+        let found = recall::rank(&matches, &everything(limit, context));
+        let shown = listed(&found, "No fact found.");
+        Ok(ToolOutput::found(least(&found), "recall_facts", &shown))
     }
+}
+
+/// Items of every label: here the model asks.
+pub(super) fn everything(limit: usize, context: &ToolContext<'_>) -> RecallOptions {
+    RecallOptions {
+        limit,
+        least_trusted: Label::Web,
+        strength_min: 0,
+        events_before: None,
+        now: context.now,
+    }
+}
+
+/// The label of the least trusted of them; nothing is less than the automaton's own words.
+pub(super) fn least(found: &[MemoryItem]) -> Label {
+    found.iter().map(|item| item.body.label).fold(Label::Own, Label::meet)
+}
+
+/// A line each, or that there is none.
+pub(super) fn listed(found: &[MemoryItem], none: &str) -> String {
+    let lines: Vec<String> = found.iter().map(render::line).collect();
+    if lines.is_empty() { none.to_owned() } else { lines.join("\n") }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Fake, run};
-    use automaton_core::time::Timestamp;
-    use automaton_core::trust::Labelled;
-    use automaton_memory::Fact;
+    use crate::testing::{Fake, memory_item, run};
     use serde_json::json;
 
-    fn fact(key: &str, label: Label, text: &str) -> Fact {
-        Fact {
-            category: "domain".to_owned(),
-            key: key.to_owned(),
-            value: Labelled::new(label, "test", text),
-            confidence_percent: 100,
-            updated_at: Timestamp::EPOCH,
-        }
-    }
-
     #[test]
-    fn the_best_facts_come_with_the_least_of_their_labels() {
-        let facts = vec![
-            fact("a", Label::Creator, "green apples"),
-            fact("b", Label::Peer, "apples"),
-            fact("c", Label::Web, "pears"),
+    fn the_best_items_come_with_the_least_of_their_labels() {
+        let items = vec![
+            memory_item(1, MemoryTier::Semantic, "domain/a", Label::Creator, "green apples"),
+            memory_item(2, MemoryTier::Semantic, "domain/b", Label::Peer, "apples"),
         ];
-        let fake = Fake { facts: Some(facts), ..Fake::default() };
+        let fake = Fake { memories: Some(items), ..Fake::default() };
         let report = run(&fake, "recall_facts", &json!({"query": "green apples"})).unwrap();
         assert_eq!(report.text.label, Label::Peer);
         let text = report.text.text;
-        assert_eq!(text, "- [domain/a] green apples\n- [domain/b] (from peer) apples");
+        assert_eq!(text, "- [m1 domain/a] green apples\n- [m2 domain/b] (from peer) apples");
 
         let arguments = json!({"query": "apples", "limit": 1, "category": "domain"});
         let report = run(&fake, "recall_facts", &arguments).unwrap();
         assert_eq!(report.text.label, Label::Own, "the creator's words are quoted by us");
-        assert_eq!(fake.log()[1], "candidates Some(\"domain\") Some(\"apples\")");
+        assert_eq!(fake.log()[1], "search [Semantic] Some(\"domain\") Some(\"apples\")");
     }
 
     #[test]
     fn without_a_query_the_newest_come_and_nothing_found_is_said() {
-        let fake = Fake { facts: Some(vec![fact("a", Label::Own, "x")]), ..Fake::default() };
+        let items = vec![memory_item(1, MemoryTier::Semantic, "domain/a", Label::Own, "x")];
+        let fake = Fake { memories: Some(items), ..Fake::default() };
         let report = run(&fake, "recall_facts", &json!({"query": " "})).unwrap();
-        assert_eq!(report.text.text, "- [domain/a] x");
-        assert_eq!(fake.log(), ["candidates None None"]);
+        assert_eq!(report.text.text, "- [m1 domain/a] x");
+        assert_eq!(fake.log(), ["search [Semantic] None None"]);
+        let fake = Fake { memories: Some(Vec::new()), ..Fake::default() };
         let report = run(&fake, "recall_facts", &json!({"query": "zebra"})).unwrap();
         assert_eq!(report.text.text, "No fact found.");
     }

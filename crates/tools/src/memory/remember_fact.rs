@@ -4,19 +4,19 @@
 //! model must never be able to choose that label.
 
 use automaton_core::intent::Intent;
+use automaton_core::memory::MemoryTier;
 use automaton_core::tool::{Effect, Risk, ToolCategory};
-use automaton_core::trust::Labelled;
+use automaton_core::trust::Source;
 use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::category::FactCategory;
-use crate::context::{NewFact, RememberOutcome, ToolContext};
+use super::percent::Percent;
+use super::{new_memory, store, stores, told};
+use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
-
-/// The source of a fact when the call does not name one.
-const SOURCE_DEFAULT: &str = "agent";
 
 pub(crate) static TOOL: Builtin<RememberFact> = Builtin::new(ToolMetadata {
     name: "remember_fact",
@@ -38,59 +38,28 @@ pub(crate) struct RememberFact {
     #[schemars(length(min = 1, max = 2000), example = &"It is green.")]
     value: String,
     /// 0 to 1, default 1.
-    confidence: Option<Confidence>,
+    confidence: Option<Percent>,
     /// Where it comes from.
     #[schemars(length(max = 64))]
     source: Option<String>,
 }
 
-/// How sure the model is, in percent; written as a number from 0 to 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(try_from = "f64")]
-#[schemars(inline, extend("minimum" = 0, "maximum" = 1))]
-struct Confidence(u8);
-
-impl TryFrom<f64> for Confidence {
-    type Error = &'static str;
-
-    #[expect(clippy::float_arithmetic, reason = "a number of the wire becomes whole percents here")]
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "the number is within 0 and 100"
-    )]
-    fn try_from(number: f64) -> Result<Self, &'static str> {
-        let in_range = (0.0..=1.0).contains(&number);
-        let percent = || Self((number * 100.0).round() as u8);
-        in_range.then(percent).ok_or("confidence is a number from 0 to 1")
-    }
-}
-
 impl BuiltinCall for RememberFact {
     fn intents(&self) -> Vec<Intent> {
-        vec![Intent::Remember {
-            category: self.category.name().to_owned(),
-            key: self.key.clone(),
-            bytes: self.value.len() as u64,
-        }]
+        stores(self.category.name(), &self.key, self.value.len())
     }
 
     async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
         let Self { category, key, value, confidence, source } = self;
-        let source = source.as_deref().unwrap_or(SOURCE_DEFAULT);
-        let name = format!("[{}/{key}]", category.name());
-        let fact = NewFact {
-            category: category.name(),
-            key: key.clone(),
-            value: Labelled::new(context.voice, source, value),
-            confidence_percent: confidence.map_or(100, |Confidence(percent)| percent),
-        };
-        let stored = context.memory.remember(fact).await;
-        let how = match stored.map_err(|source| ToolError::Remember { key, source })? {
-            RememberOutcome::New(_) => "new",
-            RememberOutcome::Updated(_) => "replaced an older one",
-        };
-        let text = format!("Fact stored: {name} ({how})");
+        let name = format!("{}/{key}", category.name());
+        let place = (MemoryTier::Semantic, category.name(), key.as_str());
+        let strength = confidence.map_or(100, |Percent(percent)| percent);
+        let mut fact = new_memory(context, place, value, strength);
+        if let Some(source) = source.as_deref() {
+            fact.body.source = Source::new(source);
+        }
+        let outcome = store(context, fact).await?;
+        let text = format!("Fact stored: [{} {name}] ({})", outcome.id(), told(outcome));
         Ok(ToolOutput::found(context.voice, "remember_fact", &text))
     }
 }
@@ -111,8 +80,8 @@ mod tests {
         let fake = remembering();
         let arguments = json!({"category": "self", "key": "mood", "value": "fine"});
         let report = run(&fake, "remember_fact", &arguments).unwrap();
-        assert_eq!(report.text.text, "Fact stored: [self/mood] (new)");
-        assert_eq!(fake.log(), ["remember self/mood fine by agent as self at 100"]);
+        assert_eq!(report.text.text, "Fact stored: [m1 self/mood] (new)");
+        assert_eq!(fake.log(), ["remember semantic self/mood fine by agent as self at 100"]);
 
         let fake = remembering();
         let arguments = json!({
@@ -120,7 +89,7 @@ mod tests {
         });
         let report = run_as(Label::Tool, &fake, "remember_fact", &arguments).unwrap();
         assert_eq!(report.text.label, Label::Tool);
-        assert_eq!(fake.log(), ["remember domain/k v by creator as tool at 26"]);
+        assert_eq!(fake.log(), ["remember semantic domain/k v by creator as tool at 26"]);
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub(crate) static TOOL: ReadOnlyTool = ReadOnlyTool::new(
 
 fn render(synopsis: &Synopsis) -> String {
     let Synopsis { name, creator, state, born_at, now, turns, turns_left, .. } = synopsis;
-    let Synopsis { model, context_tokens, tools, facts, unread, wallet, .. } = synopsis;
+    let Synopsis { model, context_tokens, tools, memories, unread, wallet, .. } = synopsis;
     let Synopsis { heartbeat, sandbox, limits, .. } = synopsis;
     let money = wallet.as_ref().map_or_else(String::new, |(address, balances)| {
         let (credits, usdc) = (balances.credits_shown(), balances.usdc_shown());
@@ -42,7 +42,7 @@ fn render(synopsis: &Synopsis) -> String {
          turns: {turns} ({turns_left} left of this wake)\n\
          model: {model} ({context_tokens} tokens)\n\
          tools: {tools}\n\
-         facts: {facts}\n\
+         memories: {memories}\n\
          unread messages: {unread}\n\
          heartbeat: {heartbeat} tasks\n\
          commands run in: {sandbox}\n\
@@ -75,7 +75,7 @@ mod tests {
             model: "tiny".into(),
             context_tokens: 8192,
             tools: 8,
-            facts: 4,
+            memories: 4,
             unread: 1,
             wallet: None,
             heartbeat: 9,
@@ -96,7 +96,7 @@ mod tests {
             report.text.text,
             "name: Ada\ncreator: 0x11\nstate: running\ntime: 1970-01-01T02:01:40.000Z\n\
              born: 1970-01-01T00:00:00.000Z (2 hours ago)\nturns: 12 (3 left of this wake)\n\
-             model: tiny (8192 tokens)\ntools: 8\nfacts: 4\nunread messages: 1\n\
+             model: tiny (8192 tokens)\ntools: 8\nmemories: 4\nunread messages: 1\n\
              heartbeat: 9 tasks\ncommands run in: a sandbox\nlimits: cgroup v2"
         );
     }

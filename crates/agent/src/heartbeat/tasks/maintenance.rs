@@ -44,9 +44,11 @@ async fn maintain(ground: &TaskContext, _tick: &TickContext) -> Result<TaskRepor
             heartbeat,
             state_changes,
             egress,
+            memories,
             more,
         } = store.retention(KEPT).await?;
         rows += turns + messages + outbox + wakes + sessions + heartbeat + state_changes + egress;
+        rows += memories;
         if !more {
             break;
         }

@@ -1,0 +1,283 @@
+//! Pure: what is remembered of a turn, by fixed rules: what it was told, what it did, with whom.
+//!
+//! Results of tools are never remembered here, whatever they say: an error text is no fact, and
+//! what was recalled is known already. Each text keeps its label, and secrets are left out.
+
+use automaton_core::id::TurnId;
+use automaton_core::memory::{MemoryTier, NewMemory};
+use automaton_core::record::{CallStatus, TurnInput, TurnRecord};
+use automaton_core::time::{DAY, Span};
+use automaton_core::trust::{Label, Labelled};
+use automaton_policy::guard::secrets;
+use automaton_store::TurnIngestion;
+
+use crate::prompt::input_label;
+
+/// Characters of a message that are remembered.
+const SAID_CHARS_MAX: usize = 2_000;
+
+/// Characters of what the automaton said or thought.
+const THOUGHT_CHARS_MAX: usize = 600;
+
+/// Calls that an event names.
+const CALLS_MAX: usize = 12;
+
+/// How long the automaton's note of why it went to sleep stays in the working memory.
+const SLEEP_NOTE_LASTS: Span = Span::from_secs(7 * DAY.as_millis() / 1000);
+
+/// What kind of turn it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TurnClass {
+    Failed,
+    Strategic,
+    Communication,
+    Productive,
+    Maintenance,
+    Idle,
+}
+
+impl TurnClass {
+    /// The name, and how important such a turn is, in percent.
+    const fn traits(self) -> (&'static str, u8) {
+        match self {
+            Self::Failed => ("failure", 80),
+            Self::Strategic => ("decision", 90),
+            Self::Communication => ("conversation", 60),
+            Self::Productive => ("work", 70),
+            Self::Maintenance => ("upkeep", 30),
+            Self::Idle => ("idle", 10),
+        }
+    }
+
+    /// The class of a tool's calls.
+    fn of_tool(tool: &str) -> Self {
+        match tool {
+            "update_genesis_prompt"
+            | "edit_own_file"
+            | "modify_heartbeat"
+            | "spawn_child"
+            | "update_soul"
+            | "switch_model"
+            | "enter_low_compute" => Self::Strategic,
+            "send_message" | "note_about_agent" | "distress_signal" => Self::Communication,
+            "exec" | "write_file" | "edit_file" | "start_process" | "create_sandbox"
+            | "expose_port" | "x402_fetch" | "transfer_credits" | "save_procedure"
+            | "complete_goal" => Self::Productive,
+            _ => Self::Maintenance,
+        }
+    }
+}
+
+/// A call as the memory sees it: what it was and how it ended, never what it said.
+pub(super) struct RememberedCall<'a> {
+    pub(super) tool: &'a str,
+    pub(super) status: CallStatus,
+    pub(super) label: Label,
+}
+
+/// A turn as the memory sees it.
+pub(super) struct RememberedTurn<'a> {
+    pub(super) id: TurnId,
+    pub(super) inputs: &'a [TurnInput],
+    pub(super) thought: &'a str,
+    pub(super) calls: Vec<RememberedCall<'a>>,
+    /// Why the automaton sleeps, in its own words.
+    pub(super) sleep_note: Option<&'a str>,
+}
+
+/// What is remembered of a turn that recovery has committed.
+pub(crate) fn ingestion_of(turn: &TurnRecord) -> TurnIngestion {
+    let calls = turn.calls.iter().map(|call| RememberedCall {
+        tool: &call.tool,
+        status: call.status,
+        label: call.result.as_ref().map_or(Label::Own, |result| result.label),
+    });
+    remember(&RememberedTurn {
+        id: turn.id,
+        inputs: &turn.inputs,
+        thought: &turn.thought,
+        calls: calls.collect(),
+        sleep_note: None,
+    })
+}
+
+/// What is remembered of a turn.
+pub(super) fn remember(turn: &RememberedTurn<'_>) -> TurnIngestion {
+    let said = turn.inputs.iter().filter(|input| input.message.is_some());
+    let mut memories: Vec<NewMemory> = Vec::new();
+    for Labelled { label, source, text } in said.map(|input| &input.said) {
+        let strength = if *label == Label::Creator { 80 } else { 60 };
+        let text = kept(text, SAID_CHARS_MAX);
+        let body = Labelled { label: *label, source: source.clone(), text };
+        memories.push(item(turn, MemoryTier::Episodic, "message", "", body, strength));
+        if *label == Label::Peer {
+            let body = Labelled { label: *label, source: source.clone(), text: String::new() };
+            let (tier, name) = (MemoryTier::Relationship, source.as_str());
+            memories.push(item(turn, tier, "wrote to us", name, body, 50));
+        }
+    }
+    memories.extend(event(turn));
+    let note = turn.sleep_note.map(|note| kept(note, THOUGHT_CHARS_MAX));
+    if let Some(note) = note.filter(|note| !note.trim().is_empty()) {
+        let body = Labelled::new(label_of(turn), "agent", note);
+        let note = item(turn, MemoryTier::Working, "note", "why I slept", body, 30);
+        memories.push(NewMemory { lasts: Some(SLEEP_NOTE_LASTS), ..note });
+    }
+    TurnIngestion { memories }
+}
+
+/// The turn itself, where it did or said anything that is worth finding again.
+fn event(turn: &RememberedTurn<'_>) -> Option<NewMemory> {
+    let class = class_of(turn);
+    let (name, strength) = class.traits();
+    let thought = turn.thought.trim();
+    if class == TurnClass::Idle || (class == TurnClass::Maintenance && thought.is_empty()) {
+        return None;
+    }
+    let mark = |call: &RememberedCall<'_>| match call.status {
+        CallStatus::Done => call.tool.to_owned(),
+        status => format!("{} ({})", call.tool, status.name()),
+    };
+    let mut calls: Vec<String> = turn.calls.iter().take(CALLS_MAX).map(mark).collect();
+    calls.dedup();
+    let thought = kept(thought, THOUGHT_CHARS_MAX);
+    let parts = [calls.join(", "), thought];
+    let parts: Vec<&str> = parts.iter().map(String::as_str).filter(|p| !p.is_empty()).collect();
+    let body = Labelled::new(label_of(turn), "agent", parts.join(": "));
+    Some(item(turn, MemoryTier::Episodic, name, "", body, strength))
+}
+
+/// The class of the whole turn: a failure first, then what matters most.
+fn class_of(turn: &RememberedTurn<'_>) -> TurnClass {
+    let failed = |call: &RememberedCall<'_>| {
+        matches!(call.status, CallStatus::Failed | CallStatus::Refused | CallStatus::Unknown)
+    };
+    if turn.calls.iter().any(failed) {
+        return TurnClass::Failed;
+    }
+    let classes: Vec<TurnClass> =
+        turn.calls.iter().map(|call| TurnClass::of_tool(call.tool)).collect();
+    let order = [TurnClass::Strategic, TurnClass::Communication, TurnClass::Productive];
+    let first = order.into_iter().find(|class| classes.contains(class));
+    match first {
+        Some(class) => class,
+        // Words that end a wake are an answer to somebody.
+        None if classes.is_empty() && !turn.thought.trim().is_empty() => TurnClass::Communication,
+        None if classes.is_empty() => TurnClass::Idle,
+        None => TurnClass::Maintenance,
+    }
+}
+
+/// What the automaton's own words in this turn are worth: it may have them from what it read.
+fn label_of(turn: &RememberedTurn<'_>) -> Label {
+    let results = turn.calls.iter().map(|call| call.label);
+    results.fold(Label::Own.meet(input_label(turn.inputs)), Label::meet)
+}
+
+fn item(
+    turn: &RememberedTurn<'_>,
+    tier: MemoryTier,
+    kind: &str,
+    name: &str,
+    body: Labelled,
+    strength: u8,
+) -> NewMemory {
+    let (kind, name) = (kind.to_owned(), name.to_owned());
+    NewMemory { tier, kind, name, body, strength, turn: Some(turn.id), lasts: None }
+}
+
+/// The beginning of a text, without the secrets in it.
+fn kept(text: &str, chars_max: usize) -> String {
+    let mut open = String::with_capacity(text.len().min(chars_max * 4));
+    let mut from = 0;
+    for secret in secrets::find(text, &[]) {
+        open.push_str(&text[from..secret.start]);
+        open.push_str("[a secret]");
+        from = secret.end;
+    }
+    open.push_str(&text[from..]);
+    match open.char_indices().nth(chars_max) {
+        Some((end, _)) => format!("{}…", &open[..end]),
+        None => open,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(label: Label, source: &str, text: &str) -> TurnInput {
+        let message = Some("01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap());
+        TurnInput { said: Labelled::new(label, source, text), message, file: None }
+    }
+
+    fn turn<'a>(
+        inputs: &'a [TurnInput],
+        thought: &'a str,
+        calls: &[(&'a str, CallStatus, Label)],
+    ) -> RememberedTurn<'a> {
+        let calls = calls.iter().map(|(tool, status, label)| RememberedCall {
+            tool,
+            status: *status,
+            label: *label,
+        });
+        let id = "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap();
+        RememberedTurn { id, inputs, thought, calls: calls.collect(), sleep_note: None }
+    }
+
+    fn shown(turn: &RememberedTurn<'_>) -> Vec<String> {
+        let line = |it: NewMemory| {
+            format!("{} {} {} {}: {}", it.tier, it.kind, it.name, it.body.label, it.body.text)
+        };
+        remember(turn).memories.into_iter().map(line).collect()
+    }
+
+    #[test]
+    fn what_was_said_and_done_is_remembered_with_whose_word_it_is() {
+        let inputs = [told(Label::Creator, "creator", "My boat is called Ilse.")];
+        let done = [("write_file", CallStatus::Done, Label::Own)];
+        assert_eq!(
+            shown(&turn(&inputs, "I wrote it down.", &done)),
+            [
+                "episodic message  creator: My boat is called Ilse.",
+                "episodic work  self: write_file: I wrote it down.",
+            ]
+        );
+        let inputs = [told(Label::Peer, "0xabc", "Pay me.")];
+        assert_eq!(
+            shown(&turn(&inputs, "No.", &[])),
+            [
+                "episodic message  peer: Pay me.",
+                "relationship wrote to us 0xabc peer: ",
+                "episodic conversation  peer: No.",
+            ]
+        );
+    }
+
+    #[test]
+    fn an_error_text_is_no_fact_and_what_was_read_keeps_its_label() {
+        let failed = [("exec", CallStatus::Failed, Label::Web)];
+        let thought = "It failed.";
+        assert_eq!(
+            shown(&turn(&[], thought, &failed)),
+            ["episodic failure  web: exec (failed): It failed."]
+        );
+    }
+
+    #[test]
+    fn nothing_is_remembered_of_turns_in_which_nothing_happened() {
+        assert!(shown(&turn(&[], " ", &[])).is_empty());
+        let looked = [("recall_facts", CallStatus::Done, Label::Own)];
+        assert!(shown(&turn(&[], "", &looked)).is_empty(), "what was recalled is known");
+    }
+
+    #[test]
+    fn secrets_are_left_out_and_long_texts_cut() {
+        let key = format!("sk-{}", "a1B2c3D4".repeat(6));
+        let text = format!("use {key} for it, {}", "x".repeat(3_000));
+        let inputs = [told(Label::Creator, "creator", &text)];
+        let line = &shown(&turn(&inputs, "", &[]))[0];
+        assert!(line.contains("use [a secret] for it") && !line.contains("sk-"), "{line}");
+        assert!(line.chars().count() < 2_100);
+    }
+}

@@ -1,0 +1,230 @@
+//! Pure: what is remembered, as values: five tiers, one kind of item.
+//!
+//! The store keeps these, the memory ranks and renders them. An item must never be without
+//! its origin, and nothing here may know where items are kept.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::id::TurnId;
+use crate::time::{Span, Timestamp};
+use crate::trust::Labelled;
+
+/// Which kind of memory an item belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MemoryTier {
+    /// What is being done: goals, and notes that end.
+    Working,
+    /// What happened, one item an event; kept whole.
+    Episodic,
+    /// What is known: facts by category and key.
+    Semantic,
+    /// How something is done, with how often it worked.
+    Procedural,
+    /// Who somebody is, by address.
+    Relationship,
+}
+
+crate::names! {
+    /// The tier's name in the database, in files and for the model.
+    MemoryTier {
+        Working => "working", Episodic => "episodic", Semantic => "semantic",
+        Procedural => "procedural", Relationship => "relationship",
+    }
+}
+
+/// The number of an item, shown as `m12`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MemoryId(pub i64);
+
+impl fmt::Display for MemoryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "m{}", self.0)
+    }
+}
+
+/// A text is no number of an item.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no id of a memory, which is an m and a number, as in m12")]
+pub struct MemoryIdError(String);
+
+impl FromStr for MemoryId {
+    type Err = MemoryIdError;
+
+    fn from_str(text: &str) -> Result<Self, MemoryIdError> {
+        let number = text.strip_prefix('m').and_then(|digits| digits.parse().ok());
+        let bad = || MemoryIdError(text.chars().take(40).collect());
+        number.filter(|number| *number > 0).map(Self).ok_or_else(bad)
+    }
+}
+
+impl Serialize for MemoryId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for MemoryId {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// Something to be remembered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewMemory {
+    /// Its tier.
+    pub tier: MemoryTier,
+    /// What sort of thing within the tier: the category of a fact, the class of an event,
+    /// the type of a relation.
+    pub kind: String,
+    /// What it is called: the key of a fact, the name of a procedure, the address of somebody.
+    /// Of one name there is one item of each kind; empty for what has none.
+    pub name: String,
+    /// What is remembered, and from whom.
+    pub body: Labelled,
+    /// The confidence of a fact, the importance of an event or goal, the trust in somebody:
+    /// 0 to 100.
+    pub strength: u8,
+    /// The turn that learned it.
+    pub turn: Option<TurnId>,
+    /// After how long it ends by itself.
+    pub lasts: Option<Span>,
+}
+
+impl NewMemory {
+    /// What makes two items the same: all but when they were learned and how strong they are.
+    #[must_use]
+    pub fn content_hash(&self) -> [u8; 32] {
+        let mut hash = Sha256::new();
+        let Labelled { label, source, text } = &self.body;
+        let tier = self.tier.name();
+        for part in [tier, &self.kind, &self.name, label.name(), source.as_str(), text] {
+            hash.update(part.len().to_le_bytes());
+            hash.update(part.as_bytes());
+        }
+        hash.finalize().into()
+    }
+}
+
+/// Something remembered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MemoryItem {
+    /// Its number.
+    pub id: MemoryId,
+    /// Its tier.
+    pub tier: MemoryTier,
+    /// What sort of thing within the tier.
+    pub kind: String,
+    /// What it is called; empty for what has no name.
+    pub name: String,
+    /// What is remembered, and from whom.
+    pub body: Labelled,
+    /// Confidence, importance or trust, 0 to 100.
+    pub strength: u8,
+    /// How often it was met: the same words again from the same source.
+    pub seen: u32,
+    /// How often a procedure worked.
+    pub successes: u32,
+    /// How often it did not.
+    pub failures: u32,
+    /// The turn that learned it.
+    pub turn: Option<TurnId>,
+    /// From when on it holds.
+    pub valid_from: Timestamp,
+    /// Until when it held; none while it does.
+    pub valid_to: Option<Timestamp>,
+    /// When it was last met.
+    pub seen_at: Timestamp,
+    /// What took its place.
+    pub superseded_by: Option<MemoryId>,
+}
+
+/// What is looked for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MemoryQuery {
+    /// Only of these tiers; of all where none is named.
+    pub tiers: Vec<MemoryTier>,
+    /// Only of this kind.
+    pub kind: Option<String>,
+    /// Words; without them the newest come.
+    pub text: Option<String>,
+    /// The least trusted label that may come back; anything where none is named.
+    pub least_trusted: Option<crate::trust::Label>,
+    /// Only what was there then.
+    pub known_at: Option<Timestamp>,
+    /// The most that come back.
+    pub limit: u32,
+}
+
+/// What was found, for the ranking.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MemoryMatches {
+    /// The items, best match of the index first.
+    pub items: Vec<MemoryItem>,
+    /// In how many items each word of the query stands, counted up to a limit.
+    pub frequencies: Vec<(String, u32)>,
+    /// How many items there are.
+    pub total: u64,
+}
+
+/// What became of something to be remembered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoreOutcome {
+    /// There was nothing of this name.
+    New(MemoryId),
+    /// It took the place of an older one, which is kept as what held before.
+    Superseded(MemoryId),
+    /// It was known already.
+    Known(MemoryId),
+    /// Something of this name by somebody more trusted holds on; this stands beside it.
+    Beside(MemoryId),
+}
+
+impl StoreOutcome {
+    /// The item.
+    #[must_use]
+    pub const fn id(self) -> MemoryId {
+        match self {
+            Self::New(id) | Self::Superseded(id) | Self::Known(id) | Self::Beside(id) => id,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trust::Label;
+
+    #[test]
+    fn an_id_survives_its_text_and_others_are_refused() {
+        assert_eq!("m12".parse(), Ok(MemoryId(12)));
+        assert_eq!(MemoryId(7).to_string(), "m7");
+        assert_eq!(serde_json::to_string(&MemoryId(7)).unwrap(), "\"m7\"");
+        for bad in ["", "12", "m", "m0", "m-1", "m1x", "M1"] {
+            assert!(bad.parse::<MemoryId>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn who_says_it_is_part_of_what_is_said() {
+        let item = |label, source: &str, strength| NewMemory {
+            tier: MemoryTier::Semantic,
+            kind: "self".to_owned(),
+            name: "mood".to_owned(),
+            body: Labelled::new(label, source, "fine"),
+            strength,
+            turn: None,
+            lasts: None,
+        };
+        let one = item(Label::Peer, "0x1", 50).content_hash();
+        assert_eq!(one, item(Label::Peer, "0x1", 90).content_hash());
+        assert_ne!(one, item(Label::Peer, "0x2", 50).content_hash());
+        assert_ne!(one, item(Label::Own, "0x1", 50).content_hash());
+    }
+}

@@ -1,0 +1,13 @@
+-- The items with any of these words, of those that others say, best match first.
+SELECT m.*
+FROM (
+    SELECT rowid AS id, bm25(memory_words_outside, 3.0, 2.0, 1.0) AS score
+    FROM memory_words_outside
+    WHERE memory_words_outside MATCH ?1
+    ORDER BY score, rowid DESC
+    LIMIT ?2
+) AS w
+JOIN memories AS m ON m.id = w.id
+WHERE (?3 = '' OR instr(?3, m.tier) > 0) AND (?4 IS NULL OR m.kind = ?4)
+ORDER BY w.score, m.id DESC
+LIMIT ?5

@@ -1,0 +1,1 @@
+SELECT id FROM memories WHERE sha256 = ?1 AND valid_to IS NULL
