@@ -15,12 +15,14 @@ use std::time::Duration;
 use automaton_core::error::{Classified, chain};
 use automaton_core::event::{Event, StampedEvent};
 use automaton_core::id::{ApprovalId, MessageId};
+use automaton_core::memory::MemoryId;
 use automaton_core::model::ModelId;
 use automaton_core::record::{WakeCause, WakeSource};
 use automaton_core::time::Timestamp;
 use automaton_core::trust::{Label, Labelled};
 use automaton_core::wire::control::{
-    ApprovalVerdict, ControlRequest, ControlResponse, LINE_BYTES_MAX, LiveStatus, SOCKET_NAME,
+    ApprovalVerdict, ControlRequest, ControlResponse, LINE_BYTES_MAX, LiveStatus, MemoryDraft,
+    SOCKET_NAME,
 };
 use automaton_store::{self as store, ChosenModel};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -30,7 +32,7 @@ use tokio::task::JoinSet;
 
 use crate::deps::AgentDeps;
 use crate::error::AgentError;
-use crate::handles::describe_limits;
+use crate::handles::{Memory, describe_limits};
 use crate::heartbeat;
 use crate::life::WakeSignals;
 use crate::tasks::BackgroundTasks;
@@ -60,6 +62,7 @@ pub(crate) fn start(
         creator: ctx.settings.creator_address.clone(),
         started: ctx.deps.ids.now(),
         tools: ctx.tools.len(),
+        memory: Arc::clone(&ctx.handles.memory),
         schedule_changed: Arc::clone(&ctx.handles.pulse.editor().changed),
     };
     tasks.start("control socket", server.serve(listener));
@@ -83,6 +86,7 @@ struct ControlServer {
     creator: Option<String>,
     started: Timestamp,
     tools: usize,
+    memory: Arc<Memory>,
     /// Has the heart look at its schedule.
     schedule_changed: Arc<Notify>,
 }
@@ -166,6 +170,8 @@ impl ControlServer {
             }
             ControlRequest::Close { message } => self.close(message).await,
             ControlRequest::RunTask { task } => self.run_task(&task).await,
+            ControlRequest::Remember { memory } => self.remember(*memory).await,
+            ControlRequest::Forget { memory } => self.forget(memory).await,
             ControlRequest::Models => match self.deps.store.vitals().await {
                 Ok(vitals) => ControlResponse::Models { models: self.deps.model_rows(&vitals) },
                 Err(error) => refused(&error),
@@ -220,6 +226,22 @@ impl ControlServer {
                 self.schedule_changed.notify_one();
                 ControlResponse::TaskDue
             }
+            Err(error) => refused(&error),
+        }
+    }
+
+    async fn remember(&self, draft: MemoryDraft) -> ControlResponse {
+        self.memory.forget_recalled();
+        match self.deps.store.remember(draft.into()).await {
+            Ok(outcome) => ControlResponse::Remembered { memory: outcome.id() },
+            Err(error) => refused(&error),
+        }
+    }
+
+    async fn forget(&self, memory: MemoryId) -> ControlResponse {
+        self.memory.forget_recalled();
+        match self.deps.store.forget(memory).await {
+            Ok(was_there) => ControlResponse::Forgotten { was_there },
             Err(error) => refused(&error),
         }
     }

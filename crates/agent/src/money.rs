@@ -28,6 +28,9 @@ use crate::turn::AgentContext;
 const TOKENS_PER_MESSAGE: usize = 16;
 const TOKENS_PER_PROMPT: usize = 256;
 
+/// Makes a list of tools.
+type ToolList = fn() -> Vec<ToolSpec>;
+
 /// The tools of an automaton that has money, or has none. A weak model is not
 /// trusted with any, nor with its schedule; what it needs is bought for it. So it is where
 /// the others' schemas would leave a small window nothing to work in.
@@ -38,7 +41,7 @@ pub fn available_tools<Money>(
     egress: &EgressConfig,
 ) -> Vec<ToolSpec> {
     // With the part of the window that they may take: the larger a list, the less of it.
-    let lists: [(fn() -> Vec<ToolSpec>, u32); 7] = [
+    let lists: [(ToolList, u32); 7] = [
         (list::specs, 3),
         (|| list::without_mind(list::specs()), 2),
         (|| list::without_mind(list::without_choice()), 2),

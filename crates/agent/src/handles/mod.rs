@@ -19,11 +19,13 @@ mod workspace;
 mod workspace_snapshot;
 
 pub use self::workspace::{command_spec, describe as describe_limits};
+use std::sync::Arc;
+
 use tokio::sync::watch;
 
 use self::machines::RentedMachines;
 use self::mailbox::Mailbox;
-use self::memory::Memory;
+pub(crate) use self::memory::Memory;
 use self::models::ModelsView;
 pub(crate) use self::models::may_take;
 use self::money::OptionalTreasury;
@@ -38,7 +40,7 @@ use crate::settings::Settings;
 /// The handles that every call gets.
 pub(crate) struct Handles {
     pub(crate) workspace: Workspace,
-    pub(crate) memory: Memory,
+    pub(crate) memory: Arc<Memory>,
     pub(crate) mailbox: Mailbox,
     pub(crate) life: AgentStatusView,
     pub(crate) treasury: OptionalTreasury,
@@ -60,7 +62,7 @@ impl Handles {
         Ok(Self {
             machines: RentedMachines::new(settings, deps, workspace.background()),
             workspace,
-            memory: Memory::new(deps.store.clone()),
+            memory: Arc::new(Memory::new(deps.store.clone())),
             mailbox: Mailbox::new(deps.clone()),
             life: AgentStatusView::new(settings, deps, tools),
             treasury: OptionalTreasury::new(deps.treasury.clone()),

@@ -179,7 +179,7 @@ fn tool_context<'a>(
         // What it says now it may have from what it has just read.
         voice: Label::Own.meet(input).meet(wake.heard),
         workspace: &ctx.handles.workspace,
-        memory: &ctx.handles.memory,
+        memory: ctx.handles.memory.as_ref(),
         mailbox: &ctx.handles.mailbox,
         status: &ctx.handles.life,
         treasury: &ctx.handles.treasury,

@@ -16,6 +16,7 @@ mod faults;
 mod heartbeat;
 mod life;
 mod limits;
+mod memory;
 mod money;
 mod origins;
 mod results;

@@ -27,6 +27,7 @@ use crate::cmd::guard::GuardCommand;
 use crate::cmd::heartbeat::HeartbeatArgs;
 use crate::cmd::limits::LimitsCommand;
 use crate::cmd::logs::LogsArgs;
+use crate::cmd::memory::MemoryCommand;
 use crate::cmd::messages::MessagesArgs;
 use crate::cmd::model::ModelCommand;
 use crate::cmd::passphrase::{PassphraseArgs, named};
@@ -155,6 +156,12 @@ pub(crate) enum CliCommand {
     },
     /// List what you and it said to each other
     Messages(MessagesArgs),
+    /// Search, correct and take along what it remembers
+    Memory {
+        /// What to do
+        #[command(subcommand)]
+        command: MemoryCommand,
+    },
     /// Wake it
     Wake {
         /// Why; the automaton is told

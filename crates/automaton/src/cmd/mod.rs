@@ -20,6 +20,7 @@ pub(crate) mod lab;
 pub(crate) mod limits;
 pub mod live;
 pub(crate) mod logs;
+pub(crate) mod memory;
 pub(crate) mod messages;
 pub mod model;
 pub(crate) mod new_brain;
@@ -209,6 +210,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CliError> {
         CliCommand::Send(args) => send::run(&context, &args),
         CliCommand::Chat { lines } => chat::run(&context, lines),
         CliCommand::Messages(args) => messages::run(&context, &args),
+        CliCommand::Memory { command } => memory::run(&context, &command),
         CliCommand::Wake { reason } => send::wake(&context, &reason),
         CliCommand::Stop => send::stop(&context),
         CliCommand::Cloud(args) => cloud::run(&context, &args),

@@ -19,7 +19,7 @@ use automaton_core::record::{SleepState, StopReason, WakeCause, WakeSource};
 use automaton_core::state::AgentState;
 use automaton_core::time::{Clock, Span, SystemClock};
 use automaton_core::trust::{Label, Labelled};
-use automaton_core::wire::control::{ControlRequest, ControlResponse};
+use automaton_core::wire::control::{ControlRequest, ControlResponse, MemoryDraft};
 use automaton_memory::tokens;
 use automaton_sandbox::{HOME_INSIDE, process::LockGuard};
 use automaton_store::{ChosenModel, OutboxMessage, Reader};
@@ -387,6 +387,13 @@ fn store_alone(
             let chosen = model.clone().map(|model| ChosenModel { model, by_creator: true });
             store.choose_model(chosen).await?;
             Ok(ControlResponse::ModelChosen { model: model.clone() })
+        }
+        ControlRequest::Remember { memory } => {
+            let outcome = store.remember(MemoryDraft::clone(memory).into()).await?;
+            Ok(ControlResponse::Remembered { memory: outcome.id() })
+        }
+        ControlRequest::Forget { memory } => {
+            Ok(ControlResponse::Forgotten { was_there: store.forget(*memory).await? })
         }
         ControlRequest::RunTask { task } => {
             automaton_agent::request_task(store, task).await?;

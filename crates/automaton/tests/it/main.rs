@@ -22,6 +22,7 @@ mod life;
 mod livelihood;
 mod local;
 mod machines;
+mod memory;
 mod money;
 mod observability;
 mod peers;

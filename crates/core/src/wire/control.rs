@@ -12,11 +12,13 @@
 use serde::{Deserialize, Serialize};
 
 use crate::id::{ApprovalId, MessageId};
+use crate::memory::{MemoryId, MemoryTier, NewMemory};
 use crate::message::CREATOR_MESSAGE_BYTES_MAX;
 use crate::model::ModelId;
 use crate::money::Microcents;
 use crate::tier::ModelTier;
 use crate::time::Timestamp;
+use crate::trust::Labelled;
 
 /// The name of the socket in the home directory.
 pub const SOCKET_NAME: &str = "control.sock";
@@ -64,6 +66,16 @@ pub enum ControlRequest {
     RunTask {
         /// Its name in the schedule.
         task: String,
+    },
+    /// Remember something for its creator.
+    Remember {
+        /// What.
+        memory: Box<MemoryDraft>,
+    },
+    /// Forget an item of its memory for good.
+    Forget {
+        /// Which.
+        memory: MemoryId,
     },
     /// List the models that it may think with.
     Models,
@@ -135,6 +147,16 @@ pub enum ControlResponse {
     },
     /// The task is due.
     TaskDue,
+    /// It is remembered.
+    Remembered {
+        /// The item.
+        memory: MemoryId,
+    },
+    /// It is forgotten.
+    Forgotten {
+        /// Whether it was remembered until now.
+        was_there: bool,
+    },
     /// The models that it may think with, the usual one first.
     Models {
         /// They.
@@ -166,6 +188,36 @@ pub enum ControlResponse {
         /// Why, and what to do about it.
         reason: String,
     },
+}
+
+/// Something that a creator gives an automaton to remember: what an export has of an item, but
+/// for its number and its times.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryDraft {
+    /// Its tier.
+    pub tier: MemoryTier,
+    /// What sort of thing within the tier.
+    pub kind: String,
+    /// What it is called.
+    #[serde(default)]
+    pub name: String,
+    /// What is remembered, and from whom.
+    pub body: Labelled,
+    /// Confidence, importance or trust, 0 to 100.
+    pub strength: u8,
+    /// Until when it held, for what is only kept; that is not remembered anew.
+    #[serde(default)]
+    pub valid_to: Option<Timestamp>,
+    /// What took its place, for what is only kept.
+    #[serde(default)]
+    pub superseded_by: Option<MemoryId>,
+}
+
+impl From<MemoryDraft> for NewMemory {
+    fn from(draft: MemoryDraft) -> Self {
+        let MemoryDraft { tier, kind, name, body, strength, .. } = draft;
+        Self { tier, kind, name, body, strength, turn: None, lasts: None }
+    }
 }
 
 /// A model that an automaton may think with.

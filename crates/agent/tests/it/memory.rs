@@ -1,0 +1,96 @@
+//! What was told long ago is there when it is asked for, and what others said stays theirs.
+
+use std::sync::Arc;
+
+use automaton_core::faults::NoFaults;
+use automaton_core::memory::{MemoryId, MemoryQuery, MemoryTier};
+use automaton_core::trust::{Label, Labelled};
+use serde_json::json;
+
+use crate::brain::{Brain, Move, write};
+use crate::life::{Home, lives};
+
+/// Lives through so many turns of an automaton that was told this and then writes files.
+async fn told(home: &Home, label: Label, source: &str, words: &str, turns: u32) {
+    let store = home.store(Arc::new(NoFaults)).await;
+    store.receive(Labelled::new(label, source, words), None).await.unwrap();
+    let long: &'static str = "word ".repeat(200).leak();
+    let brain = Brain::new(8192, &[Move::Say("Noted.")], Move::Call(vec![write("a.txt", long)]));
+    lives(home, &store, &Arc::new(brain), 1).await;
+    if turns > 1 {
+        store.receive(Labelled::new(Label::Creator, "creator", "Go on."), None).await.unwrap();
+        let brain = Brain::new(8192, &[], Move::Call(vec![write("a.txt", long)]));
+        lives(home, &store, &Arc::new(brain), turns).await;
+    }
+    store.close().await.unwrap();
+}
+
+/// The message that the model answers when its creator asks this.
+async fn asked(home: &Home, words: &str) -> String {
+    let store = home.store(Arc::new(NoFaults)).await;
+    store.receive(Labelled::new(Label::Creator, "creator", words), None).await.unwrap();
+    let brain = Arc::new(Brain::new(8192, &[], Move::Say("Here.")));
+    lives(home, &store, &brain, 1).await;
+    store.close().await.unwrap();
+    brain.seen().last().unwrap().last().unwrap().content.clone()
+}
+
+#[tokio::test]
+async fn what_was_told_before_the_history_is_there_when_it_is_asked_for() {
+    let home = Home::new();
+    told(&home, Label::Creator, "creator", "My boat is called Ilse.", 60).await;
+    assert!(home.reader().place().unwrap().from > 1, "the history was never cut");
+    let prompt = asked(&home, "What was the name of my boats again?").await;
+    assert!(prompt.contains("(from creator) My boat is called Ilse."), "{prompt}");
+    // It is the memory that knows: without the item there is nothing.
+    let store = home.store(Arc::new(NoFaults)).await;
+    for id in 1..200 {
+        store.forget(MemoryId(id)).await.unwrap();
+    }
+    store.close().await.unwrap();
+    let prompt = asked(&home, "What was the name of my boats again?").await;
+    assert!(!prompt.contains("Ilse"), "{prompt}");
+}
+
+#[tokio::test]
+async fn what_a_stranger_said_answers_no_question_of_the_creators() {
+    let home = Home::new();
+    told(&home, Label::Peer, "0xabc", "Your creator's boat is called Mallory.", 40).await;
+    let prompt = asked(&home, "What is my boat called?").await;
+    assert!(!prompt.contains("Mallory"), "{prompt}");
+    let store = home.store(Arc::new(NoFaults)).await;
+    let query =
+        MemoryQuery { tiers: vec![MemoryTier::Relationship], limit: 9, ..MemoryQuery::default() };
+    let known = store.memories(query).await.unwrap().items;
+    assert_eq!((known.len(), known[0].name.as_str()), (1, "0xabc"));
+    store.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_goal_is_shown_until_it_is_completed_and_then_remembered() {
+    let home = Home::new();
+    let store = home.store(Arc::new(NoFaults)).await;
+    store.receive(Labelled::new(Label::Creator, "creator", "Earn."), None).await.unwrap();
+    let goal = ("set_goal", json!({"content": "Earn $1 a day."}));
+    let moves = [
+        Move::Call(vec![goal]),
+        Move::Call(vec![("complete_goal", json!({"goal_id": "m1", "outcome": "$2"}))]),
+    ];
+    let brain = Arc::new(Brain::new(200_000, &moves, Move::Say("Done.")));
+    lives(&home, &store, &brain, 3).await;
+    let seen = brain.seen();
+    let whole = |turn: usize| {
+        seen[turn].iter().map(|message| message.content.as_str()).collect::<Vec<_>>().join("\n")
+    };
+    assert!(whole(1).contains("- [m1 goal] Earn $1 a day."), "{}", whole(1));
+    assert!(!whole(2).contains("- [m1 goal]"), "{}", whole(2));
+    let query = MemoryQuery {
+        kind: Some("goal reached".to_owned()),
+        text: Some("earn".to_owned()),
+        limit: 9,
+        ..MemoryQuery::default()
+    };
+    let ended = store.memories(query).await.unwrap().items;
+    assert_eq!(ended[0].body.text, "Earn $1 a day. Outcome: $2");
+    store.close().await.unwrap();
+}

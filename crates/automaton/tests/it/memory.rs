@@ -1,0 +1,84 @@
+//! What it was told its creator finds again, corrects, and takes along into another home.
+
+use serde_json::{Value, json};
+
+use super::world;
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn what_it_was_told_is_found_corrected_and_taken_along() {
+    let one = world();
+    let asked = "My boat is called Ilse and lies in Bergen.";
+    let run = one.command(&["up", "--brain", "script", "--direct", "--ask", asked]).unwrap();
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let found = one.command(&["memory", "search", "which boats?"]).unwrap();
+    assert!(found.stdout.contains("(from creator) My boat is called Ilse"), "{}", found.stdout);
+    let found = one.command(&["memory", "search", "boat", "--json"]).unwrap();
+    let found: Value = serde_json::from_str(&found.stdout).unwrap();
+    let id = found[0]["id"].as_str().unwrap().to_owned();
+    assert_eq!((&found[0]["tier"], &found[0]["body"]["text"]), (&json!("episodic"), &json!(asked)));
+    let none = one.command(&["memory", "search", "zeppelin"]).unwrap();
+    assert_eq!(none.stdout.trim(), "Nothing found");
+    let shown = one.command(&["memory", "show", &id]).unwrap();
+    for part in [asked, "From:    creator (creator)", "episodic memory"] {
+        assert!(shown.stdout.contains(part), "{}", shown.stdout);
+    }
+
+    // Another home remembers what this one did, and nothing twice.
+    let exported = one.command(&["memory", "export"]).unwrap().stdout;
+    let items = lines(&exported);
+    assert!(items.iter().any(|item| item["id"] == id.as_str()), "{exported}");
+    let two = world();
+    let run = two.command(&["up", "--brain", "script", "--direct", "--turns", "1"]).unwrap();
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let file = two.dir().join("memories.jsonl");
+    let fact = json!({
+        "tier": "semantic", "kind": "creator", "name": "boat", "strength": 100,
+        "body": {"label": "creator", "source": "creator", "text": "Ilse"},
+    });
+    std::fs::write(&file, format!("{exported}\n{fact}\n")).unwrap();
+    let path = file.to_str().unwrap();
+    for _ in 0..2 {
+        let imported = two.command(&["memory", "import", path]).unwrap();
+        assert!(imported.stdout.starts_with("imported: "), "{}", imported.stderr);
+    }
+    let facts = two.command(&["memory", "search", "boat", "--tier", "semantic"]).unwrap();
+    assert!(facts.stdout.contains("creator/boat] Ilse"), "{}", facts.stdout);
+    assert_eq!(facts.stdout.lines().count(), 1, "{}", facts.stdout);
+
+    // What is forgotten is gone, and asking again says so.
+    let forgotten = one.command(&["memory", "forget", &id]).unwrap();
+    assert_eq!(forgotten.stdout.trim(), format!("forgotten: {id}"));
+    let again = one.command(&["memory", "forget", &id]).unwrap();
+    assert_ne!(again.code, Some(0));
+    assert!(again.stderr.contains(&format!("does not remember {id}")), "{}", again.stderr);
+    let left = one.command(&["memory", "export"]).unwrap().stdout;
+    assert!(!left.contains("Ilse"), "{left}");
+}
+
+#[test]
+fn a_bad_file_changes_nothing_and_says_which_line_is_wrong() {
+    let world = world();
+    let run = world.command(&["up", "--brain", "script", "--direct", "--turns", "1"]).unwrap();
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let before = world.command(&["memory", "export"]).unwrap().stdout;
+    let file = world.dir().join("memories.jsonl");
+    let good = r#"{"tier":"semantic","kind":"self","name":"a","strength":9,"body":{"label":"self","source":"x","text":"b"}}"#;
+    for bad in ["{", "{}", r#"{"tier":"dream"}"#, "\u{0}"] {
+        std::fs::write(&file, format!("{good}\n{bad}\n")).unwrap();
+        let refused = world.command(&["memory", "import", file.to_str().unwrap()]).unwrap();
+        assert_ne!(refused.code, Some(0), "{bad}");
+        assert!(refused.stderr.contains("line 2 of "), "{}", refused.stderr);
+    }
+    let missing = world.command(&["memory", "import", "/nowhere/file"]).unwrap();
+    assert!(missing.stderr.contains("cannot read /nowhere/file"), "{}", missing.stderr);
+    for id in ["m0", "12", "m99999"] {
+        assert_ne!(world.command(&["memory", "show", id]).unwrap().code, Some(0), "{id}");
+    }
+    let unknown = world.command(&["memory", "search", "--tier", "dream"]).unwrap();
+    assert!(unknown.stderr.contains("working, episodic, semantic"), "{}", unknown.stderr);
+    assert_eq!(world.command(&["memory", "export"]).unwrap().stdout, before);
+}
