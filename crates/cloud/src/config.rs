@@ -276,6 +276,9 @@ pub struct OfferedModel {
     /// Whether it sees pictures.
     #[serde(default)]
     pub supports_vision: bool,
+    /// Whether it makes embeddings, and nothing else.
+    #[serde(default)]
+    pub embeddings: bool,
     /// Whether it needs leading by the hand; of a local model that is known.
     #[serde(default)]
     pub weak: bool,

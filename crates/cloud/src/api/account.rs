@@ -71,7 +71,8 @@ fn row(app: &App, model: &OfferedModel) -> Result<ModelRow, ApiError> {
         created: app.meter.started.as_millis() / 1000,
         owned_by: "other".to_owned(),
         provider: "other".to_owned(),
-        available: true,
+        // Who looks for a model to talk with takes those that answer.
+        available: !model.embeddings,
         display_name: model.display_name.clone().unwrap_or_else(|| model.id.to_string()),
         context_window: model.context_window,
         max_tokens: model.max_output_tokens,

@@ -1,4 +1,4 @@
-//! `POST /v1/chat/completions` and `/v1/messages`, and `GET /v1/calls/{key}` for who did not hear
+//! `POST /v1/chat/completions`, `/v1/messages` and `/v1/embeddings`, and `GET /v1/calls/{key}` for who did not hear
 //! the answer.
 
 use std::sync::Arc;
@@ -24,6 +24,18 @@ pub(super) async fn complete(
     body: Bytes,
 ) -> Result<Response, ApiError> {
     let (format, betas) = (ClientFormat::ChatCompletions, Vec::new());
+    let request = CallRequest { caller, name, format, body: &body, betas };
+    Ok(Arc::clone(&app.meter).begin(request)?.response().await)
+}
+
+/// Vectors of texts.
+pub(super) async fn embed(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    RequestName(name): RequestName,
+    body: Bytes,
+) -> Result<Response, ApiError> {
+    let (format, betas) = (ClientFormat::Embeddings, Vec::new());
     let request = CallRequest { caller, name, format, body: &body, betas };
     Ok(Arc::clone(&app.meter).begin(request)?.response().await)
 }

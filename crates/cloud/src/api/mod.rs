@@ -76,6 +76,7 @@ fn table() -> RouteTable {
                 .post("/v1/chat/completions", summary, chat::complete)
                 .post(MESSAGES, "Ask a model, in the messages format of Anthropic", chat::message)
                 .post("/v1/messages/count_tokens", count, chat::count_tokens)
+                .post("/v1/embeddings", "Make vectors of texts, in OpenAI's format", chat::embed)
         })
         .with_body_limit(FILE_BYTES_MAX, |routes| {
             let summary = "Write a file, with its content as text";

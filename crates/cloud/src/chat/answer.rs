@@ -8,6 +8,7 @@ use automaton_inference::providers::local::chat::ResponseMeta;
 use bytes::Bytes;
 
 use super::answer_stream::AnswerStream;
+use super::embeddings::EmbeddingsAnswer;
 use super::relayed_answer::RelayedAnswer;
 use super::request::ClientFormat;
 use super::translated_answer::TranslatedAnswer;
@@ -54,6 +55,9 @@ pub(super) fn answer<'a>(
     from: ApiFormat,
     (bounds, meta): (TokenBounds, ResponseMeta),
 ) -> Box<dyn Answer + 'a> {
+    if chat.format == ClientFormat::Embeddings {
+        return Box::new(EmbeddingsAnswer::new(recording, bounds, meta));
+    }
     let is_messages = chat.format == ClientFormat::AnthropicMessages;
     if is_messages && from == ApiFormat::AnthropicMessages {
         return Box::new(RelayedAnswer::new(recording, chat.stream, bounds, meta));

@@ -31,7 +31,7 @@ impl MeteredCall {
         let Self { meter, chat, model, hold } = self;
         let bill = ChargeContext { meter: &meter, model: &model, hold, prompt_bytes: chat.bytes };
         let id = match chat.format {
-            ClientFormat::ChatCompletions => format!("chatcmpl-{hold}"),
+            ClientFormat::ChatCompletions | ClientFormat::Embeddings => format!("chatcmpl-{hold}"),
             ClientFormat::AnthropicMessages => format!("msg_{hold}"),
         };
         let created = meter.ids.now().as_millis() / 1000;

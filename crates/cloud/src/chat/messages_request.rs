@@ -3,10 +3,12 @@
 //! What Anthropic sells beside tokens, as searches and containers, and what makes tokens dearer, is
 //! refused by name: it has no price here. Must never let through what is not known to be free.
 
-use serde::Deserialize;
-use serde::de::IgnoredAny;
+use std::borrow::Cow;
 
-use super::request::{RequestFields, field};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::request::{RequestFields, field, parts};
 use crate::error::ApiError;
 
 /// Fields that change neither what a token costs nor what of the operator's can be reached.
@@ -51,6 +53,9 @@ const BETAS: [&str; 12] = [
     "token-efficient-tools-",
 ];
 
+/// How long a cache is kept whose writing has a price.
+const CACHE_TTL: &str = "5m";
+
 /// The most tokens that one picture is counted as.
 const IMAGE_TOKENS: u32 = 4_800;
 
@@ -64,30 +69,33 @@ pub(super) enum PromptExtra {
 }
 
 #[derive(Deserialize)]
-struct ToolShape {
-    #[serde(rename = "type")]
-    kind: Option<String>,
+struct ToolShape<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Option<Cow<'a, str>>,
+    cache_control: Option<CacheMark>,
 }
 
 #[derive(Deserialize)]
-struct TurnShape {
-    content: ContentShape,
+struct TurnShape<'a> {
+    #[serde(borrow)]
+    content: &'a RawValue,
 }
 
+/// A block as far as it concerns the bill. What it holds is looked at one level deep and copied
+/// nowhere: a body costs no more memory than it has bytes, however it is nested.
 #[derive(Deserialize)]
-#[serde(untagged)]
-enum ContentShape {
-    Blocks(Vec<BlockShape>),
-    Whole(#[expect(dead_code, reason = "that it is a text is all that matters")] String),
-    /// As results of what Anthropic runs have.
-    Other(IgnoredAny),
+struct BlockShape<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    cache_control: Option<CacheMark>,
 }
 
+/// How long a prompt is to be kept in the server's cache.
 #[derive(Deserialize)]
-struct BlockShape {
-    #[serde(rename = "type")]
-    kind: String,
-    content: Option<ContentShape>,
+struct CacheMark {
+    ttl: Option<String>,
 }
 
 /// Refuses what is not sold, and tells how large the prompt may be.
@@ -101,17 +109,37 @@ pub(super) fn check(fields: &RequestFields) -> Result<PromptExtra, ApiError> {
         let what = format!("the field {name} is not sold here: leave it out");
         return Err(ApiError::wrong_field(what, Some(name)));
     }
-    for tool in field::<Vec<ToolShape>>(fields, "tools")?.unwrap_or_default() {
+    for tool in parts::<ToolShape<'_>>(fields, "tools")? {
         let kind = tool.kind.unwrap_or_default();
         let is_clients = CLIENT_TOOLS.iter().any(|begin| kind.starts_with(begin));
         if !(kind.is_empty() || kind == "custom" || is_clients) {
             let what = format!("the tool of the type '{kind}' is not sold here: leave it out");
             return Err(ApiError::wrong_field(what, Some("tools")));
         }
+        mark(tool.cache_control.as_ref(), "tools")?;
     }
-    let turns: Vec<TurnShape> = field(fields, "messages")?.unwrap_or_default();
-    let contents = turns.iter().map(|turn| &turn.content);
-    Ok(contents.fold(PromptExtra::Tokens(0), |so_far, content| so_far.plus(extra(content))))
+    mark(field::<CacheMark>(fields, "cache_control")?.as_ref(), "cache_control")?;
+    if let Some(system) = fields.get("system") {
+        extra(system, "system", true)?;
+    }
+    let turns = parts::<TurnShape<'_>>(fields, "messages")?;
+    turns.iter().try_fold(PromptExtra::Tokens(0), |so_far, turn| {
+        Ok(so_far.plus(extra(turn.content, "messages", true)?))
+    })
+}
+
+/// Refuses a cache that is kept longer than the one that has a price.
+fn mark(mark: Option<&CacheMark>, place: &str) -> Result<(), ApiError> {
+    match mark.and_then(|mark| mark.ttl.as_deref()) {
+        None | Some(CACHE_TTL) => Ok(()),
+        Some(ttl) => {
+            let what = format!(
+                "a cache_control of {place} asks for ttl {ttl}, which is not sold here: leave it \
+                 out, or say {CACHE_TTL}"
+            );
+            Err(ApiError::wrong_field(what, Some(place)))
+        }
+    }
 }
 
 /// The betas of a header that are passed on.
@@ -121,19 +149,32 @@ pub(crate) fn betas<'a>(headers: impl Iterator<Item = &'a str>) -> Vec<String> {
     names.filter(known).map(str::to_owned).collect()
 }
 
-fn extra(content: &ContentShape) -> PromptExtra {
-    let blocks = match content {
-        ContentShape::Whole(_) => return PromptExtra::Tokens(0),
-        ContentShape::Other(_) => return PromptExtra::Unbounded,
-        ContentShape::Blocks(blocks) => blocks,
+/// The tokens that a content may have beyond its bytes. What stands in a result of a call is
+/// looked at, too, and nothing deeper.
+fn extra(content: &RawValue, place: &str, is_outer: bool) -> Result<PromptExtra, ApiError> {
+    match content.get().as_bytes().first() {
+        Some(b'"') => return Ok(PromptExtra::Tokens(0)),
+        Some(b'[') => {}
+        _ => return Ok(PromptExtra::Unbounded),
+    }
+    let blocks: Vec<BlockShape<'_>> = match serde_json::from_str(content.get()) {
+        Ok(blocks) => blocks,
+        Err(_) => return Ok(PromptExtra::Unbounded),
     };
-    let of = |block: &BlockShape| match block.kind.as_str() {
-        "image" => PromptExtra::Tokens(IMAGE_TOKENS),
-        "text" | "tool_use" | "thinking" | "redacted_thinking" => PromptExtra::Tokens(0),
-        "tool_result" => block.content.as_ref().map_or(PromptExtra::Tokens(0), extra),
-        _ => PromptExtra::Unbounded,
-    };
-    blocks.iter().fold(PromptExtra::Tokens(0), |so_far, block| so_far.plus(of(block)))
+    let mut sum = PromptExtra::Tokens(0);
+    for block in &blocks {
+        mark(block.cache_control.as_ref(), place)?;
+        let of = match (&*block.kind, block.content) {
+            ("image", _) => PromptExtra::Tokens(IMAGE_TOKENS),
+            ("text" | "tool_use" | "thinking" | "redacted_thinking", _) | ("tool_result", None) => {
+                PromptExtra::Tokens(0)
+            }
+            ("tool_result", Some(content)) if is_outer => extra(content, place, false)?,
+            _ => PromptExtra::Unbounded,
+        };
+        sum = sum.plus(of);
+    }
+    Ok(sum)
 }
 
 impl PromptExtra {
@@ -170,6 +211,34 @@ mod tests {
         assert_eq!(extra_of(&turn(&format!("[{picture},{result}]"))), tokens(3));
         assert_eq!(extra_of(&turn(&format!("[{picture},{document}]"))), PromptExtra::Unbounded);
         assert_eq!(extra_of(&turn("{}")), PromptExtra::Unbounded);
+    }
+
+    #[test]
+    fn depth_and_many_small_parts_cost_nothing() {
+        let nested = |depth: usize| {
+            let (open, close) = (r#"[{"type":"tool_result","content":"#, "}]");
+            format!("{}\"x\"{}", open.repeat(depth), close.repeat(depth))
+        };
+        let turn = |content: &str| format!(r#"[{{"role":"user","content":{content}}}]"#);
+        assert_eq!(extra_of(&turn(&nested(1))), PromptExtra::Tokens(0));
+        assert_eq!(extra_of(&turn(&nested(40_000))), PromptExtra::Unbounded);
+        let numbers = format!("[{}0]", "0,".repeat(100_000));
+        assert_eq!(extra_of(&turn(&numbers)), PromptExtra::Unbounded);
+    }
+
+    #[test]
+    fn a_cache_that_is_kept_longer_has_no_price() {
+        for place in [
+            r#""messages":[{"role":"user","content":[{"type":"text","text":"a","cache_control":{"type":"ephemeral","ttl":"1h"}}]}]"#,
+            r#""messages":[],"system":[{"type":"text","text":"a","cache_control":{"ttl":"1h"}}]"#,
+            r#""messages":[],"tools":[{"name":"a","cache_control":{"ttl":"1h"}}]"#,
+            r#""messages":[],"cache_control":{"ttl":"1h"}"#,
+        ] {
+            let checked =
+                |body: &str| check(&serde_json::from_str(&format!("{{{body}}}")).unwrap());
+            assert!(checked(place).is_err(), "{place}");
+            assert!(checked(&place.replace("1h", "5m")).is_ok(), "{place}");
+        }
     }
 
     #[test]

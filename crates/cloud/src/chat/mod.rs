@@ -10,6 +10,8 @@
 mod answer;
 mod answer_stream;
 mod call;
+mod chat_request;
+mod embeddings;
 mod gate;
 mod held_back;
 mod messages_request;
@@ -98,6 +100,7 @@ impl ChatService {
         let CallRequest { caller, name, format, body, betas } = request;
         let content = match format {
             ClientFormat::ChatCompletions => Hash::of(body),
+            ClientFormat::Embeddings => CanonicalRow::new("embeddings").bytes(body).hash(),
             ClientFormat::AnthropicMessages => {
                 CanonicalRow::new("messages").text(&betas.join(",")).bytes(body).hash()
             }
@@ -105,6 +108,13 @@ impl ChatService {
         let mut chat = ChatBody::parse(format, body)?;
         chat.betas = betas;
         let model = self.model(&chat.model)?.clone();
+        if model.embeddings != (format == ClientFormat::Embeddings) {
+            let what = match model.embeddings {
+                true => format!("the model '{}' makes embeddings: ask /v1/embeddings", model.id),
+                false => format!("the model '{}' makes no embeddings", model.id),
+            };
+            return Err(ApiError::wrong_field(what, Some("model")));
+        }
         let hold: HoldId = self.ids.id();
         let of = |name: &str| CanonicalRow::new(name).bytes(caller.key.as_bytes());
         let (identity, equal) = match &name {

@@ -1,7 +1,7 @@
 //! Pure: the body of a completion, in either format, as far as it concerns the bill.
 //!
-//! All that we do not know is passed on as it came, in whatever form, where the upstream speaks the
-//! client's format; elsewhere it is translated. Must never send what costs more than was set aside.
+//! Fields that are known to cost nothing more are passed on as they came, in whatever form, where
+//! the upstream speaks the client's format; elsewhere they are translated. Must never send what costs more than was set aside.
 
 use std::collections::BTreeMap;
 
@@ -15,6 +15,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::messages_request::{self, PromptExtra};
 use super::recording::ReplyForm;
+use super::{chat_request, embeddings};
 use crate::billing::price::{BilledTokens, TokenBounds, prompt_bound};
 use crate::config::{OfferedModel, TokenLimitName};
 use crate::error::ApiError;
@@ -30,6 +31,7 @@ pub(crate) enum ClientFormat {
     ChatCompletions,
     /// Anthropic's messages.
     AnthropicMessages,
+    Embeddings,
 }
 
 /// A request for a completion.
@@ -75,15 +77,20 @@ impl ChatBody {
         let fields: RequestFields = serde_json::from_slice(body)
             .map_err(|error| wrong(format!("the body is no JSON object: {error}"), None))?;
         let absent = |what: &str, param| wrong(format!("the body {what}"), Some(param));
-        let messages: Vec<IgnoredAny> =
-            field(&fields, "messages")?.ok_or_else(|| absent("has no messages", "messages"))?;
+        let messages = match format {
+            ClientFormat::Embeddings => embeddings::check(&fields)?,
+            _ => {
+                let messages: Option<Vec<IgnoredAny>> = field(&fields, "messages")?;
+                messages.ok_or_else(|| absent("has no messages", "messages"))?.len()
+            }
+        };
         let mut asked = Self {
             format,
             model: field(&fields, "model")?.ok_or_else(|| absent("names no model", "model"))?,
             stream: field(&fields, "stream")?.unwrap_or(false),
             wants_usage: true,
             bytes: body.len(),
-            messages: messages.len(),
+            messages,
             choices: 1,
             limit: None,
             extra: PromptExtra::Tokens(0),
@@ -92,11 +99,10 @@ impl ChatBody {
         };
         match format {
             ClientFormat::ChatCompletions => {
-                let mut limits = Vec::new();
+                chat_request::check(&fields)?;
                 for name in LIMITS {
-                    limits.extend(field::<u32>(&fields, name)?);
+                    asked.limit = asked.limit.max(field::<u32>(&fields, name)?);
                 }
-                asked.limit = limits.into_iter().max();
                 asked.choices = field(&fields, "n")?.unwrap_or(1);
                 if !(1..=CHOICES_MAX).contains(&asked.choices) {
                     return Err(wrong(format!("n must be from 1 to {CHOICES_MAX}"), Some("n")));
@@ -108,6 +114,10 @@ impl ChatBody {
                 asked.limit = field(&fields, "max_tokens")?;
                 asked.extra = messages_request::check(&fields)?;
             }
+            ClientFormat::Embeddings => {}
+        }
+        if asked.limit == Some(0) {
+            return Err(wrong("an answer has at least 1 token".to_owned(), Some("max_tokens")));
         }
         Ok(Self { fields, ..asked })
     }
@@ -115,8 +125,12 @@ impl ChatBody {
     /// In what form the answer comes.
     pub(crate) const fn reply_form(&self) -> ReplyForm {
         match (self.format, self.stream) {
-            (ClientFormat::ChatCompletions, false) => ReplyForm::ChatDocument,
-            (ClientFormat::ChatCompletions, true) => ReplyForm::ChatEvents,
+            (ClientFormat::ChatCompletions | ClientFormat::Embeddings, false) => {
+                ReplyForm::ChatDocument
+            }
+            (ClientFormat::ChatCompletions | ClientFormat::Embeddings, true) => {
+                ReplyForm::ChatEvents
+            }
             (ClientFormat::AnthropicMessages, false) => ReplyForm::MessagesDocument,
             (ClientFormat::AnthropicMessages, true) => ReplyForm::MessagesEvents,
         }
@@ -125,6 +139,12 @@ impl ChatBody {
     /// What the tokens of the call can be: the prompt's worst count, and as many of the answer
     /// as the request allows, or else the model.
     pub(crate) fn bounds(&self, model: &OfferedModel) -> TokenBounds {
+        if self.format == ClientFormat::Embeddings {
+            // Each text has a window of its own.
+            let prompt = prompt_bound(self.bytes, self.messages);
+            let most = BilledTokens { prompt, ..BilledTokens::default() };
+            return TokenBounds { most, window: prompt, choices: 1 };
+        }
         let (window, choices) = (model.context_window, self.choices);
         let prompt = match self.extra {
             PromptExtra::Tokens(more) => {
@@ -163,11 +183,15 @@ impl ChatBody {
         let options = to_raw_value(&StreamOptions { include_usage: true }).map_err(unwritten)?;
         let mut fields: BTreeMap<&str, &RawValue> =
             self.fields.iter().map(|(name, value)| (name.as_str(), &**value)).collect();
+        fields.insert("model", &id);
+        if self.format == ClientFormat::Embeddings {
+            return serde_json::to_vec(&fields).map_err(unwritten);
+        }
         for name in LIMITS.into_iter().chain(["stream_options"]) {
             fields.remove(name);
         }
+        fields.retain(|name, _| !chat_request::is_said_anyway(name));
         fields.insert(limit_name.name(), &limit);
-        fields.insert("model", &id);
         if self.stream && self.format == ClientFormat::ChatCompletions {
             fields.insert("stream_options", &options);
         }
@@ -179,7 +203,7 @@ impl ChatBody {
                 let body = body.map_err(|error| unfit(error.to_string()))?;
                 Self::parse(ClientFormat::ChatCompletions, &body)?.for_upstream(model, to)
             }
-            (ClientFormat::ChatCompletions, other) => {
+            (ClientFormat::ChatCompletions | ClientFormat::Embeddings, other) => {
                 let body = other.body_from_chat(body, model.context_window);
                 body.map_err(|error| unfit(error.to_string()))
             }
@@ -196,6 +220,19 @@ pub(super) fn field<T: for<'de> Deserialize<'de>>(
     name: &str,
 ) -> Result<Option<T>, ApiError> {
     let Some(raw) = fields.get(name) else { return Ok(None) };
+    serde_json::from_str(raw.get()).map_err(|error| {
+        ApiError::wrong_field(format!("the field {name} is wrong: {error}"), Some(name))
+    })
+}
+
+/// The parts of a list, none where there is no list.
+pub(super) fn parts<'a, T: Deserialize<'a>>(
+    fields: &'a RequestFields,
+    name: &str,
+) -> Result<Vec<T>, ApiError> {
+    let Some(raw) = fields.get(name).filter(|raw| raw.get() != "null") else {
+        return Ok(Vec::new());
+    };
     serde_json::from_str(raw.get()).map_err(|error| {
         ApiError::wrong_field(format!("the field {name} is wrong: {error}"), Some(name))
     })
@@ -245,7 +282,14 @@ mod tests {
             let chat = parse(body.as_bytes()).unwrap();
             assert_eq!(chat.bounds(&model()).most.completion, wanted, "{limit}");
         }
-        for bad in ["[]", "{}", r#"{"model":"a"}"#, r#"{"model":"a","messages":[],"n":9}"#] {
+        for bad in [
+            "[]",
+            "{}",
+            r#"{"model":"a"}"#,
+            r#"{"model":"a","messages":[],"n":9}"#,
+            r#"{"model":"a","messages":[],"max_tokens":0}"#,
+            r#"{"model":"a","messages":[],"max_completion_tokens":-1}"#,
+        ] {
             assert!(parse(bad.as_bytes()).is_err(), "{bad}");
         }
     }

@@ -6,6 +6,7 @@ mod chain;
 mod chat;
 mod credits;
 mod crowds;
+mod embeddings;
 mod facilitator;
 mod fake_chain;
 mod gas;

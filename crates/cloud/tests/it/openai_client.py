@@ -7,7 +7,7 @@ import openai
 
 url, key = sys.argv[1:]
 client = openai.OpenAI(base_url=f"{url}/v1", api_key=key, max_retries=0)
-assert [model.id for model in client.models.list()] == ["script"]
+assert [model.id for model in client.models.list()] == ["script", "vectors"]
 question = {"model": "script", "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 50}
 
 whole = client.chat.completions.create(**question)

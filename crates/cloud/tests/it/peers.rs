@@ -9,6 +9,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::chat::{cost, counting, funded, funded_before_anthropic, script};
+use crate::embeddings::{VECTOR_PRICE, embedding};
 use crate::messages;
 use crate::world::Wallet;
 
@@ -78,6 +79,19 @@ async fn python_openai_is_answered_by_a_model_behind_anthropics_format() {
     client.args([world.cloud.url(), &key]);
     let charged = costs(client).await;
     assert_eq!(before - world.balance(&key).await, charged.iter().sum::<i64>());
+}
+
+#[tokio::test]
+#[ignore = "needs Python packages: ./test --peers"]
+async fn python_openai_gets_vectors_and_is_charged_exactly() {
+    let (world, key) = funded(&embedding().await).await;
+    let before = world.balance(&key).await;
+    let mut client = python();
+    client.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/openai_embeddings.py"));
+    client.args([world.cloud.url(), &key]);
+    let counted = usages(client).await;
+    let tokens: i64 = counted.iter().map(|usage| usage["total_tokens"].as_i64().unwrap()).sum();
+    assert_eq!(before - world.balance(&key).await, tokens * VECTOR_PRICE);
 }
 
 /// Has a client be refused in every way, and ask the same five times at once.

@@ -87,7 +87,10 @@ fn configure(home: &tempfile::TempDir, upstream: &str, machines: &str) -> CloudC
             "pay_to":"{PAYEE}","gas_signer":{{"home":"none"}},"fee_max_wei":2000}},"{name}":{upstream},
             "machines":{{"free_gib_min":0{machines}}},"models":[{{"id":"script","input_microcents_per_million":200000000,
             "output_microcents_per_million":1000000000,"context_window":8192,
-            "max_output_tokens":1000,"supports_tools":true}}]}}"#,
+            "max_output_tokens":1000,"supports_tools":true}},
+            {{"id":"vectors","upstream_id":"small","input_microcents_per_million":20000000,
+            "output_microcents_per_million":0,"context_window":512,"max_output_tokens":1,
+            "embeddings":true}}]}}"#,
         home.path().display()
     );
     CloudConfig::parse(&config).unwrap()

@@ -13,6 +13,7 @@ use axum::http::StatusCode;
 
 use super::health::HealthVerdict;
 use super::{REFUSED, UpstreamFailure, UpstreamTry, broken, unreadable};
+use crate::chat::ClientFormat;
 use crate::chat::answer::Answer;
 use crate::chat::request::RequestAddress;
 use crate::config::TokenLimitName;
@@ -25,6 +26,9 @@ pub(super) async fn think(
     answer: &mut dyn Answer,
 ) -> Result<(), UpstreamFailure> {
     let UpstreamTry { chat, model, id, report, .. } = asked;
+    if chat.format == ClientFormat::Embeddings {
+        return Err(unfit(format!("the model '{}' makes no embeddings", model.id)));
+    }
     let (format, limit_name) = (ApiFormat::ChatCompletions, TokenLimitName::MaxTokens);
     let to = RequestAddress { format, id, limit_name };
     let body = chat.for_upstream(model, to).map_err(UpstreamFailure::unfit)?;

@@ -22,6 +22,7 @@ use serde::Deserialize;
 
 use super::health::{HealthVerdict, KeyRing};
 use super::{FailureKind, REFUSED, UpstreamFailure, UpstreamTry, broken, unreadable};
+use crate::chat::ClientFormat;
 use crate::chat::answer::Answer;
 use crate::chat::request::RequestAddress;
 use crate::config::TokenLimitName;
@@ -96,6 +97,20 @@ impl UpstreamServer {
         }
     }
 
+    /// Where embeddings are asked for: beside completions.
+    fn embeddings_url(&self, asked: &UpstreamTry<'_>) -> Result<Url, UpstreamFailure> {
+        let base = self.url.path().strip_suffix("chat/completions");
+        let Some(base) = base.filter(|_| self.format == ApiFormat::ChatCompletions) else {
+            let what = "has no embeddings in OpenAI's format, in which this cloud asks for them";
+            (asked.report)(format!("{} {what}", asked.name));
+            let told = ApiError::unavailable("the model makes no embeddings now");
+            return Err(UpstreamFailure::unfit(told));
+        };
+        let mut url = self.url.clone();
+        url.set_path(&format!("{base}embeddings"));
+        Ok(url)
+    }
+
     /// What came back is no reply, or says that it failed.
     fn unreadable(&self, asked: &UpstreamTry<'_>, what: &str) -> UpstreamFailure {
         unreadable(asked, &redact::text(what, &self.keys.all(), SAID_MAX))
@@ -143,7 +158,10 @@ impl UpstreamServer {
         asked: &UpstreamTry<'_>,
     ) -> Result<HttpResponse, UpstreamFailure> {
         let how = if asked.chat.stream { StreamChoice::Stream } else { StreamChoice::Whole };
-        let url = self.format.target(&self.url, asked.id, how);
+        let url = match asked.chat.format {
+            ClientFormat::Embeddings => self.embeddings_url(asked)?,
+            _ => self.format.target(&self.url, asked.id, how),
+        };
         let mut request = HttpRequest::new(HttpMethod::Post, url);
         request.body = body;
         request.headers.push(Header::Open("content-type", "application/json".to_owned()));

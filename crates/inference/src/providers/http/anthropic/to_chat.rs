@@ -75,7 +75,9 @@ struct TurnBlock {
     name: Option<String>,
     input: Option<Box<RawValue>>,
     tool_use_id: Option<String>,
-    content: Option<TurnContent>,
+    /// What a result holds, read where one is looked at: whatever is nested deeper stays unread,
+    /// so that no depth of a body costs stack or time.
+    content: Option<Box<RawValue>>,
     #[serde(default)]
     is_error: bool,
 }
@@ -236,7 +238,11 @@ fn user(
     for block in blocks {
         match block.kind.as_str() {
             "tool_result" => {
-                let content = block.content.unwrap_or(TurnContent::Whole(String::new()));
+                let content = match block.content {
+                    Some(raw) => serde_json::from_str(raw.get())
+                        .map_err(|error| bad(format!("a tool_result cannot be read: {error}")))?,
+                    None => TurnContent::Whole(String::new()),
+                };
                 let (text, images) = parts(content, "a tool_result", sees_images)?;
                 // The other format has no mark for it.
                 let text = if block.is_error { format!("Error: {text}") } else { text };

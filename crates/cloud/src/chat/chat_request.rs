@@ -1,0 +1,131 @@
+//! Pure: what of a request in the format of chat completions concerns the bill.
+//!
+//! What sellers sell beside tokens, as searches and sound, what makes tokens dearer, as a faster
+//! lane, and what has another model answer than the one that was asked for, is refused by name: it
+//! has no price here. Must never let through what is not known to be free.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+
+use super::request::{RequestFields, parts};
+use crate::error::ApiError;
+
+/// Fields that change neither what a token costs nor what of the operator's can be reached.
+const SOLD: [&str; 37] = [
+    "cache_prompt",
+    "chat_template_kwargs",
+    "frequency_penalty",
+    "function_call",
+    "functions",
+    "grammar",
+    "include_reasoning",
+    "json_schema",
+    "logit_bias",
+    "logprobs",
+    "max_completion_tokens",
+    "max_tokens",
+    "messages",
+    "metadata",
+    "min_p",
+    "model",
+    "n",
+    "parallel_tool_calls",
+    "presence_penalty",
+    "prompt_cache_key",
+    "reasoning",
+    "reasoning_effort",
+    "repetition_penalty",
+    "response_format",
+    "safety_identifier",
+    "seed",
+    "stop",
+    "stream",
+    "stream_options",
+    "temperature",
+    "think",
+    "tool_choice",
+    "tools",
+    "top_k",
+    "top_logprobs",
+    "top_p",
+    "user",
+];
+
+/// Fields that are free with one value, and are left out with it.
+const FREE_AS: [(&str, &[&str]); 4] = [
+    ("service_tier", &["\"auto\"", "\"default\"", "\"flex\""]),
+    ("store", &["false"]),
+    ("modalities", &["[\"text\"]"]),
+    ("verbosity", &["\"low\"", "\"medium\"", "\"high\""]),
+];
+
+#[derive(Deserialize)]
+struct ToolShape<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+}
+
+/// Refuses what is not sold.
+///
+/// # Errors
+/// What the client is told.
+pub(super) fn check(fields: &RequestFields) -> Result<(), ApiError> {
+    for (name, value) in fields.iter().filter(|(_, value)| value.get() != "null") {
+        let free = FREE_AS.iter().find(|(free, _)| free == name);
+        let is_free = free.is_some_and(|(_, values)| values.contains(&value.get()));
+        if !SOLD.contains(&name.as_str()) && !is_free {
+            let what = format!("the field {name} is not sold here: leave it out");
+            return Err(ApiError::wrong_field(what, Some(name)));
+        }
+    }
+    for ToolShape { kind } in parts::<ToolShape<'_>>(fields, "tools")? {
+        if kind != "function" && kind != "custom" {
+            let what = format!("the tool of the type '{kind}' is not sold here: leave it out");
+            return Err(ApiError::wrong_field(what, Some("tools")));
+        }
+    }
+    Ok(())
+}
+
+/// What is left out of a request: what is free because it says what holds anyway.
+pub(super) fn is_said_anyway(name: &str) -> bool {
+    name != "verbosity" && FREE_AS.iter().any(|(free, _)| *free == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(more: &str) -> Result<(), ApiError> {
+        let body = format!(r#"{{"model":"a","messages":[],{more}}}"#);
+        check(&serde_json::from_str(&body).unwrap())
+    }
+
+    #[test]
+    fn what_makes_an_answer_dearer_or_another_ones_is_refused_by_name() {
+        for good in [
+            r#""temperature":0.5,"seed":1,"user":"a","reasoning_effort":"low""#,
+            r#""service_tier":"auto","store":false,"modalities":["text"]"#,
+            r#""tools":[{"type":"function","function":{"name":"a"}}],"audio":null"#,
+        ] {
+            assert!(checked(good).is_ok(), "{good}");
+        }
+        for (bad, named) in [
+            (r#""service_tier":"priority""#, "service_tier"),
+            (r#""store":true"#, "store"),
+            (r#""web_search_options":{}"#, "web_search_options"),
+            (r#""modalities":["text","audio"]"#, "modalities"),
+            (r#""prediction":{"type":"content"}"#, "prediction"),
+            (r#""models":["dear"]"#, "models"),
+            (r#""route":"fallback""#, "route"),
+            (r#""plugins":[{"id":"web"}]"#, "plugins"),
+            (r#""provider":{"sort":"price"}"#, "provider"),
+            (r#""what_is_new":1"#, "what_is_new"),
+            (r#""tools":[{"type":"web_search"}]"#, "web_search"),
+        ] {
+            let refusal = checked(bad).err().map(|error| error.body.error).unwrap_or_default();
+            assert!(refusal.contains(named), "{bad}: {refusal}");
+        }
+    }
+}
