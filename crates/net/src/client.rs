@@ -15,7 +15,7 @@ use automaton_core::entropy::{Entropy, SystemEntropy};
 use automaton_core::error::chain;
 use bytes::Bytes;
 use reqwest::Url;
-use reqwest::header::{HeaderMap, RETRY_AFTER};
+use reqwest::header::{HeaderMap, LOCATION, RETRY_AFTER};
 use tokio::time::{Instant, sleep_until};
 use tracing::{Instrument as _, debug, debug_span};
 
@@ -235,7 +235,9 @@ async fn attempt(
     let (response, origin) = (answer?, &clock.origin);
     let status = response.status();
     if status.is_redirection() {
-        return Err(NetError::Redirected { origin: origin.clone(), status: status.as_u16() });
+        let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
+        let (origin, location) = (origin.clone(), location.map(str::to_owned));
+        return Err(NetError::Redirected { origin, status: status.as_u16(), location });
     }
     if response.content_length().is_some_and(|declared| declared > *limit_bytes) {
         return Err(NetError::TooLarge { origin: origin.clone(), limit_bytes: *limit_bytes });

@@ -155,6 +155,8 @@ pub enum NetError {
         origin: Origin,
         /// The status.
         status: u16,
+        /// Where to, as the server says; for whoever goes there by a decision of its own.
+        location: Option<String>,
     },
     /// The body is larger than the caller allows.
     #[error("the answer of {origin} is larger than {limit_bytes} bytes")]

@@ -98,7 +98,7 @@ pub struct RetentionResult {
     pub state_changes: u64,
     /// Requests of commands.
     pub egress: u64,
-    /// Memories that ended long ago, and events beyond [`EVENTS_MAX`].
+    /// Memories that ended long ago, and events beyond as many as are kept.
     pub memories: u64,
     /// Whether a batch was full, so that calling again deletes more.
     pub more: bool,

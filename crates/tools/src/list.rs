@@ -5,6 +5,7 @@
 
 use automaton_core::tool::{ToolCategory, ToolName, ToolSpec};
 
+pub use crate::survival::choose_tools::ToolFamily;
 use crate::tool::Tool;
 use crate::{financial, machines, memory, models, self_mod, social, survival, vm};
 
@@ -30,6 +31,7 @@ pub static TOOLS: &[&dyn Tool] = &[
     &memory::forget::TOOL,
     &social::send_message::TOOL,
     &survival::sleep::TOOL,
+    &survival::choose_tools::TOOL,
     &survival::system_synopsis::TOOL,
     &survival::heartbeat_ping::TOOL,
     &survival::distress_signal::TOOL,
@@ -91,10 +93,55 @@ pub fn find(name: &str) -> Option<&'static dyn Tool> {
     TOOLS.iter().copied().find(|tool| tool.spec().name.as_str() == name)
 }
 
-/// What every tool is, in order.
+/// What every tool is, in order, but for the one that chooses among them.
 #[must_use]
 pub fn specs() -> Vec<ToolSpec> {
-    TOOLS.iter().map(|tool| tool.spec().clone()).collect()
+    let all = TOOLS.iter().map(|tool| tool.spec().clone());
+    all.filter(|spec| spec.name.as_str() != CHOOSER).collect()
+}
+
+/// The tool by which a weak model gets the tools of a family.
+pub const CHOOSER: &str = "choose_tools";
+
+/// Tools that every family has: to answer, to rest and to choose another one.
+const OF_EVERY_FAMILY: [&str; 3] = ["send_message", "sleep", CHOOSER];
+
+/// The family of a tool; none of those that every family has.
+#[must_use]
+pub fn family_of(name: &str) -> Option<ToolFamily> {
+    if OF_EVERY_FAMILY.contains(&name) {
+        return None;
+    }
+    let category = find(name)?.spec().category;
+    Some(match name {
+        "exec" | "start_process" | "read_process" | "stop_process" => ToolFamily::Commands,
+        "list_models" | "switch_model" | "check_inference_spending" => ToolFamily::Models,
+        "create_sandbox" | "list_sandboxes" | "delete_sandbox" | "expose_port" | "remove_port" => {
+            ToolFamily::Machines
+        }
+        _ => match category {
+            ToolCategory::Memory => ToolFamily::Memory,
+            ToolCategory::Financial => ToolFamily::Money,
+            ToolCategory::Survival | ToolCategory::SelfMod => ToolFamily::Life,
+            _ => ToolFamily::Files,
+        },
+    })
+}
+
+/// The tools of a family by name, in order.
+pub(crate) fn names_of(family: ToolFamily) -> impl Iterator<Item = &'static str> {
+    let names = TOOLS.iter().map(|tool| tool.spec().name.as_str());
+    names.filter(move |name| family_of(name) == Some(family))
+}
+
+/// The tools of a family, of an automaton that has these, with those that every family has.
+#[must_use]
+pub fn family(family: ToolFamily, has_money: bool) -> Vec<ToolSpec> {
+    let has = if has_money { specs() } else { without_money() };
+    let is_wanted = |spec: &ToolSpec| family_of(spec.name.as_str()) == Some(family);
+    let every = |spec: &ToolSpec| OF_EVERY_FAMILY.contains(&spec.name.as_str());
+    let common = TOOLS.iter().map(|tool| tool.spec().clone()).filter(every);
+    has.into_iter().filter(is_wanted).chain(common).collect()
 }
 
 /// The same without those for a choice among models, which a small window has no room for.
@@ -138,7 +185,9 @@ pub fn simple() -> Vec<ToolSpec> {
         let name = spec.name.as_str();
         spec.category != ToolCategory::SelfMod && !OF_A_WORKER.contains(&name)
     };
-    without_mind(without_money()).into_iter().filter(is_simple).collect()
+    let chooser = TOOLS.iter().map(|tool| tool.spec().clone());
+    let chooser = chooser.filter(|spec| spec.name.as_str() == CHOOSER);
+    without_mind(without_money()).into_iter().filter(is_simple).chain(chooser).collect()
 }
 
 /// Whether a tool is for staying alive: what is left in the last credits.

@@ -9,14 +9,17 @@ use std::sync::Arc;
 
 use automaton_core::id::TurnId;
 use automaton_core::model::ModelId;
-use automaton_core::record::{TurnRecord, tool_name};
+use automaton_core::record::{CallRecord, CallStatus, TurnRecord, tool_name};
 use automaton_core::tool::ToolName;
 use automaton_core::trust::Label;
 use automaton_inference::{ChatRole, Message, ModelInfo};
 use automaton_memory::tokens;
 use automaton_policy::guard::Guard;
 use automaton_store::{Hash, HistoryPosition, OpenMessage, PromptLayerRow};
+use automaton_tools::list::{self, ToolFamily};
 use automaton_tools::result::FrameNonce;
+
+use serde::Deserialize;
 
 use super::caps::{PromptCaps, TurnSizes};
 use super::digest::{HistoryDigest, TurnDigest};
@@ -73,6 +76,12 @@ struct CachedTurn {
     whole: RenderedTurn,
     lean: RenderedTurn,
     short: RenderedTurn,
+}
+
+/// What a model chose among the tools.
+#[derive(Deserialize)]
+struct ChosenFamily {
+    family: ToolFamily,
 }
 
 /// A turn in one of its ways, and what is kept of its text.
@@ -399,6 +408,24 @@ impl HistoryCache {
             row: joined_row(shown.iter().map(|turn| &turn.row)),
             heard: turns.iter().map(|turn| turn.heard).fold(heard, Label::meet),
         }
+    }
+
+    /// The family of tools that a weak model goes on with: the one that the newest turn chose, or
+    /// used a tool of. So many turns were just read, and are newer than what is kept.
+    pub(crate) fn family(&self, read: &[TurnRecord]) -> Option<ToolFamily> {
+        let chosen = |call: &CallRecord| {
+            let done = call.status == CallStatus::Done && call.tool == list::CHOOSER;
+            // silent-ok: what was done had arguments that could be read.
+            let said = serde_json::from_str::<ChosenFamily>(&call.arguments).ok();
+            said.filter(|_| done).map(|said| said.family)
+        };
+        let simple = list::simple();
+        let used = |call: &CallRecord| {
+            let is_simple = simple.iter().any(|spec| spec.name.as_str() == call.tool);
+            list::family_of(&call.tool).filter(|_| !is_simple)
+        };
+        let calls = &read.last().or(self.newest.as_ref())?.calls;
+        calls.iter().rev().find_map(|call| chosen(call).or_else(|| used(call)))
     }
 
     /// The tools that the newest turns called, each once.

@@ -153,8 +153,8 @@ pub(super) async fn prompt(
 }
 
 /// The tools that are offered: where a model stands in that is weaker than the usual one, or a
-/// server takes less than its model was believed to, those of a smaller one. None that the usual
-/// model does not have.
+/// server takes less than its model was believed to, those of a smaller one. A weak one gets those
+/// of the family that it has chosen, for as long as it uses them.
 fn tools(ctx: &AgentContext, history: &HistoryCache, claimed: &ClaimedTurn) -> Arc<[ToolSpec]> {
     let (model, usual) = (ctx.deps.model(claimed.wake.model), ctx.deps.providers.usual());
     let usual = usual.provider.model();
@@ -163,6 +163,18 @@ fn tools(ctx: &AgentContext, history: &HistoryCache, claimed: &ClaimedTurn) -> A
         && model.weak <= usual.weak;
     let is_last =
         survival::paying_tier(&ctx.deps, &claimed.wake).is_some_and(SurvivalTier::is_last);
+    if model.weak
+        && usual.weak
+        && let Some(family) =
+            history.family(&claimed.started.turns).filter(|_| claimed.wake.wake_turn > 1)
+    {
+        let mut tools = list::family(family, ctx.deps.treasury.is_some());
+        tools.retain(|tool| !is_last || list::keeps_alive(tool));
+        if let Some(words) = ctx.settings.egress.words() {
+            list::tell_network(&mut tools, &words);
+        }
+        return tools.into();
+    }
     if is_usual && !is_last {
         return Arc::clone(&ctx.tools);
     }

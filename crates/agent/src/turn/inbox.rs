@@ -15,6 +15,7 @@ use automaton_core::trust::{Label, Labelled};
 use automaton_policy::guard::GuardAction;
 use automaton_policy::rates::LIMITS;
 use automaton_store::{Approval, ClaimOptions, StartedTurn, TurnRequest};
+use automaton_tools::list;
 
 use super::judge::counted;
 use super::{AgentContext, TurnError, WakeContext};
@@ -99,7 +100,12 @@ pub(super) async fn claim(
     let label = approval.as_ref().map_or(label, |approval| label.meet(approval.summary.label));
     wake.heard = wake.heard.meet(label);
     let creator_waits = wake.creators && !started.open.is_empty();
-    let (found, offered, left_out) = (Vec::new(), Arc::clone(&ctx.tools), Vec::new());
+    let (found, left_out) = (Vec::new(), Vec::new());
+    // What is approved may be of a family that a weak model had chosen.
+    let offered = match approval.is_some() && ctx.deps.providers.usual().provider.model().weak {
+        true => list::specs().into(),
+        false => Arc::clone(&ctx.tools),
+    };
     Ok(ClaimedTurn {
         found,
         per_call: None,

@@ -178,6 +178,19 @@ pub fn parsed_call(
     Ok((checked, prepared))
 }
 
+/// What reads the calls of a weak model that has chosen a family of tools; the tools that it
+/// usually has are read by the life's own.
+fn family_checker(
+    ctx: &AgentContext,
+    claimed: &ClaimedTurn,
+) -> Result<Option<Checker>, AgentError> {
+    let is_usual = |tool: &ToolSpec| ctx.tools.iter().any(|known| known.name == tool.name);
+    match claimed.offered.iter().all(is_usual) {
+        true => Ok(None),
+        false => Checker::new(&claimed.offered).map(Some).map_err(AgentError::Tools),
+    }
+}
+
 /// Checks, parses and judges one call, after so many of its kind.
 async fn rule(
     ctx: &AgentContext,
@@ -188,7 +201,8 @@ async fn rule(
 ) -> Result<CallRuling, AgentError> {
     let begun = ctx.deps.ids.now();
     let invalid = |sentence: String| Ok(CallRuling::settled(CallStatus::Invalid, sentence));
-    let (checked, prepared) = match parsed_call(&ctx.checker, call) {
+    let family = family_checker(ctx, claimed)?;
+    let (checked, prepared) = match parsed_call(family.as_ref().unwrap_or(&ctx.checker), call) {
         Ok(considered) => considered,
         Err(sentence) => return invalid(sentence),
     };

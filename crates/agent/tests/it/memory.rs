@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use automaton_core::faults::NoFaults;
 use automaton_core::memory::{MemoryId, MemoryQuery, MemoryTier};
+use automaton_core::record::CallStatus;
 use automaton_core::trust::{Label, Labelled};
 use serde_json::json;
 
@@ -63,6 +64,28 @@ async fn what_a_stranger_said_answers_no_question_of_the_creators() {
         MemoryQuery { tiers: vec![MemoryTier::Relationship], limit: 9, ..MemoryQuery::default() };
     let known = store.memories(query).await.unwrap().items;
     assert_eq!((known.len(), known[0].name.as_str()), (1, "0xabc"));
+    store.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_weak_model_reaches_every_tool_by_its_family() {
+    let home = Home::new();
+    let store = home.store(Arc::new(NoFaults)).await;
+    store.receive(Labelled::new(Label::Creator, "creator", "Earn."), None).await.unwrap();
+    let moves = [
+        Move::Call(vec![("set_goal", json!({"content": "Too early."}))]),
+        Move::Call(vec![("choose_tools", json!({"family": "memory"}))]),
+        Move::Call(vec![("set_goal", json!({"content": "Earn $1 a day."}))]),
+        Move::Call(vec![("review_memory", json!({}))]),
+        Move::Call(vec![("write_file", json!({"path": "a", "content": "b"}))]),
+    ];
+    let brain = Arc::new(Brain::new(8192, &moves, Move::Say("Done.")).that_is_weak());
+    lives(&home, &store, &brain, 6).await;
+    let ends: Vec<_> =
+        home.turns().iter().flat_map(|turn| turn.calls.iter().map(|call| call.status)).collect();
+    let (invalid, done) = (CallStatus::Invalid, CallStatus::Done);
+    // Before it chose it had no such tool; then it has them for as long as it uses them.
+    assert_eq!(ends, [invalid, done, done, done, invalid]);
     store.close().await.unwrap();
 }
 

@@ -548,6 +548,6 @@ async fn a_weak_model_sees_no_money_and_has_its_credits_bought() {
     assert_eq!(town.counts().credits, 5 * DOLLAR);
     assert!(!brain.asked()[0].contains("credits"), "{:?}", brain.asked());
     let offered = brain.offered();
-    assert_eq!(offered.len(), 8, "{offered:?}");
+    assert_eq!(offered.len(), 9, "{offered:?}");
     assert!(!offered.iter().any(|name| name.contains("credits")), "{offered:?}");
 }

@@ -32,6 +32,7 @@ pub(crate) mod preflight;
 pub(crate) mod print;
 pub(crate) mod prompt;
 pub(crate) mod provision;
+mod pull;
 pub(crate) mod sandbox;
 pub(crate) mod send;
 pub(crate) mod status;

@@ -20,13 +20,16 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::CommandContext;
+use super::pull::{self, PullArgs};
 use super::send::reach;
 use crate::args::LabArgs;
 use crate::control::{self, ControlError, unexpected};
 use crate::error::CliError;
+use crate::local_models::{self, LocalModelEntry};
 use crate::process::runtime;
 use crate::role::provider;
 use crate::ui::text::plain;
+use crate::ui::units::size;
 use crate::ui::{self, Format, table};
 
 /// The word for the model that the configuration names.
@@ -47,6 +50,8 @@ pub(crate) enum ModelCommand {
     /// Ask the model 40 questions, of which each wants one call of one tool, and grade its calls
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Bench(LabArgs),
+    /// Bring the file of a model that thinks on this machine, verified
+    Pull(PullArgs),
     /// Have another model think in the usual one's place; `usual` takes that back
     Use {
         /// The model
@@ -69,6 +74,7 @@ pub(crate) fn run(context: &CommandContext, command: &ModelCommand) -> Result<()
         ModelCommand::Spend(args) => spend(context, args),
         // It is the laboratory's.
         ModelCommand::Bench(_) => Ok(()),
+        ModelCommand::Pull(args) => pull::run(context, args),
         ModelCommand::Use { model } => choose(context, model),
     }
 }
@@ -105,12 +111,19 @@ fn list(context: &CommandContext) -> Result<(), CliError> {
         Err(lost) => return Err(lost.into()),
     };
     let matrix = RoutingMatrix::built_in()?.with(&resolved.model_strategy.routing);
+    let here = local_models::pulled(&home)?;
     if context.format == Format::Json {
-        return ui::json(&json!({ "models": models, "rules": matrix }));
+        let here: Vec<_> = here.iter().map(|(entry, _)| entry).collect();
+        return ui::json(&json!({ "models": models, "rules": matrix, "here": here }));
     }
     let head = ["Model", "Served by", "Window", "In", "Out", "For"].map(str::to_owned);
     let rows: Vec<_> = std::iter::once(head).chain(models.iter().map(model_row)).collect();
     ui::line(&table::list(&rows, context.screen().width()))?;
+    for (entry, bytes) in &here {
+        let LocalModelEntry { name, .. } = entry;
+        let size = size(*bytes);
+        ui::line(&format!("{name}: {size} on this machine (`./up --model {name}`)"))?;
+    }
     ui::line("In and out: US dollars for a million tokens of a prompt and of an answer.")?;
     ui::line("")?;
     let tasks = InferenceTask::ALL.map(|task| task.name().to_owned());

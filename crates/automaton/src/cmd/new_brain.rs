@@ -5,13 +5,11 @@
 //! asked once, and elsewhere little is spent until its owner says how much may be. A key from
 //! the environment is never written into the configuration.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, IsTerminal, Write as _};
+use std::io::{self, IsTerminal, Write as _};
 use std::path::Path;
 
 use automaton_core::error::ErrorClass;
 use automaton_inference::{ModelInfo, ModelPrices, catalogue};
-use sha2::{Digest, Sha256};
 
 use crate::args::{BrainArg, BrainFlags, RemoteFlags, RunArgs};
 use crate::config::brain::{self, NewBrain};
@@ -22,6 +20,7 @@ use crate::config::reference::UNASKED_DAILY_CENTS;
 use crate::config::resolve;
 use crate::config::values::Ranged;
 use crate::error::CliError;
+use crate::local_models::hash_file;
 use crate::ui::say;
 
 /// What is done where a key lies in the environment and nobody named a brain.
@@ -88,7 +87,7 @@ pub(super) fn offer(
 }
 
 /// Whether somebody at the terminal says yes, or nothing.
-fn asked(question: &str) -> Result<bool, CliError> {
+pub(super) fn asked(question: &str) -> Result<bool, CliError> {
     let failed = |error: io::Error| CliError::internal("cannot ask at the terminal", &error);
     io::stderr().write_all(question.as_bytes()).map_err(failed)?;
     let mut answer = String::new();
@@ -202,19 +201,4 @@ fn described(local: &LocalBrain) -> Result<BrainFile, CliError> {
         sha256: hash.parse().ok(),
         context_tokens: local.context_tokens,
     }))
-}
-
-/// SHA-256 of a file that may be larger than memory.
-fn hash_file(path: &Path) -> io::Result<String> {
-    let mut file = BufReader::with_capacity(1 << 20, File::open(path)?);
-    let mut hasher = Sha256::new();
-    loop {
-        let chunk = file.fill_buf()?;
-        if chunk.is_empty() {
-            return Ok(hex::encode(hasher.finalize()));
-        }
-        hasher.update(chunk);
-        let count = chunk.len();
-        file.consume(count);
-    }
 }

@@ -13,11 +13,11 @@ use super::{CommandContext, dry_run, id_generator};
 use crate::args::{BrainArg, BrainFlags, RemoteFlags, UpArgs};
 use crate::config::resolve::{self, Brain};
 use crate::error::CliError;
-use crate::home;
 use crate::process::runtime;
 use crate::role::launch_config::InitialMessage;
 use crate::story_driver::StoryDriver;
 use crate::workspace::quoted;
+use crate::{home, local_models};
 
 /// Makes an automaton if there is none, and lets it live.
 pub(crate) fn run(context: &CommandContext, mut args: UpArgs) -> Result<(), CliError> {
@@ -38,6 +38,7 @@ pub(crate) fn run(context: &CommandContext, mut args: UpArgs) -> Result<(), CliE
     home::check_ours(&home)?;
     let lock = home::lock_if_made(&home)?;
     let environment = &context.environment;
+    args.flags.model = args.flags.model.map(|given| local_models::named(&home, given));
     let offered = new_brain::offer(&home, &mut args.flags, &args.run, environment)?;
     let (name, genesis) = (args.name.as_ref(), args.genesis.as_ref());
     preflight::check(PreflightRequest {

@@ -29,6 +29,7 @@ mod peers;
 mod pnl;
 mod policy;
 mod preflight;
+mod pull;
 mod reference;
 mod remote;
 mod results;

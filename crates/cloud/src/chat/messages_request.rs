@@ -69,7 +69,7 @@ pub(super) enum PromptExtra {
 }
 
 #[derive(Deserialize)]
-struct ToolShape<'a> {
+struct MessagesToolShape<'a> {
     #[serde(rename = "type", borrow)]
     kind: Option<Cow<'a, str>>,
     cache_control: Option<CacheMark>,
@@ -109,7 +109,7 @@ pub(super) fn check(fields: &RequestFields) -> Result<PromptExtra, ApiError> {
         let what = format!("the field {name} is not sold here: leave it out");
         return Err(ApiError::wrong_field(what, Some(name)));
     }
-    for tool in parts::<ToolShape<'_>>(fields, "tools")? {
+    for tool in parts::<MessagesToolShape<'_>>(fields, "tools")? {
         let kind = tool.kind.unwrap_or_default();
         let is_clients = CLIENT_TOOLS.iter().any(|begin| kind.starts_with(begin));
         if !(kind.is_empty() || kind == "custom" || is_clients) {

@@ -1,0 +1,89 @@
+//! `choose_tools`: a model that cannot take all tools at once gets those of one family.
+//!
+//! It changes nothing: what the next turn is offered follows from the record of this one.
+
+use automaton_core::intent::Intent;
+use automaton_core::tool::{Effect, Risk, ToolCategory};
+use automaton_policy::Permit;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::context::ToolContext;
+use crate::error::ToolError;
+use crate::list;
+use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
+
+pub(crate) static TOOL: Builtin<ChooseTools> = Builtin::new(ToolMetadata {
+    name: "choose_tools",
+    description: "Get more tools, of one family, for your next turn.",
+    category: ToolCategory::Survival,
+    risk: Risk::Safe,
+    effect: Effect::Observes,
+});
+
+/// Which tools belong together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolFamily {
+    /// To run commands and what stays beside.
+    Commands,
+    /// To read, write and search files.
+    Files,
+    /// To remember and look up.
+    Memory,
+    /// To look after itself.
+    Life,
+    /// To see and choose models.
+    Models,
+    /// To see, buy, give and pay.
+    Money,
+    /// To rent machines and open their ports.
+    Machines,
+}
+
+automaton_core::names! {
+    /// The family's name for the model.
+    ToolFamily {
+        Commands => "commands", Files => "files", Memory => "memory", Life => "life",
+        Models => "models", Money => "money", Machines => "machines",
+    }
+}
+
+/// The arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ChooseTools {
+    #[schemars(with = "String", extend("enum" = ["commands", "files", "memory", "life", "models", "money", "machines"]))]
+    family: ToolFamily,
+}
+
+impl BuiltinCall for ChooseTools {
+    fn intents(&self) -> Vec<Intent> {
+        vec![Intent::Observe]
+    }
+
+    async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
+        let tools: Vec<&str> = list::names_of(self.family).collect();
+        let text = format!("Your next turn has, where you may use them: {}", tools.join(", "));
+        Ok(ToolOutput::found(context.voice, "choose_tools", &text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{Fake, run};
+    use serde_json::json;
+
+    #[test]
+    fn the_schema_lists_the_families() {
+        let schema = &crate::list::find("choose_tools").unwrap().spec().parameters;
+        let names = super::ToolFamily::ALL.map(super::ToolFamily::name);
+        assert_eq!(schema["properties"]["family"]["enum"], json!(names));
+    }
+
+    #[test]
+    fn the_tools_of_a_family_are_named() {
+        let report = run(&Fake::default(), "choose_tools", &json!({"family": "files"})).unwrap();
+        assert!(report.text.text.contains("edit_file, list_files"), "{}", report.text.text);
+    }
+}
