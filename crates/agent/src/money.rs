@@ -31,9 +31,10 @@ const TOKENS_PER_PROMPT: usize = 256;
 /// Makes a list of tools.
 type ToolList = fn() -> Vec<ToolSpec>;
 
-/// The tools of an automaton that has money, or has none. A weak model is not
-/// trusted with any, nor with its schedule; what it needs is bought for it. So it is where
-/// the others' schemas would leave a small window nothing to work in.
+/// The tools of an automaton that has money, or has none. A weak model is offered none for
+/// money by itself, nor for its schedule; what it needs is bought for it, and what it chooses is
+/// judged like any call. So it is where the others' schemas would leave a small window nothing to
+/// work in.
 #[must_use]
 pub fn available_tools<Money>(
     model: &ModelInfo,

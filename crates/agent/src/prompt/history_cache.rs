@@ -422,7 +422,8 @@ impl HistoryCache {
         let simple = list::simple();
         let used = |call: &CallRecord| {
             let is_simple = simple.iter().any(|spec| spec.name.as_str() == call.tool);
-            list::family_of(&call.tool).filter(|_| !is_simple)
+            let was_offered = call.status != CallStatus::Invalid;
+            list::family_of(&call.tool).filter(|_| was_offered && !is_simple)
         };
         let calls = &read.last().or(self.newest.as_ref())?.calls;
         calls.iter().rev().find_map(|call| chosen(call).or_else(|| used(call)))

@@ -74,18 +74,19 @@ async fn a_weak_model_reaches_every_tool_by_its_family() {
     store.receive(Labelled::new(Label::Creator, "creator", "Earn."), None).await.unwrap();
     let moves = [
         Move::Call(vec![("set_goal", json!({"content": "Too early."}))]),
+        Move::Call(vec![("set_goal", json!({"content": "Still too early."}))]),
         Move::Call(vec![("choose_tools", json!({"family": "memory"}))]),
         Move::Call(vec![("set_goal", json!({"content": "Earn $1 a day."}))]),
         Move::Call(vec![("review_memory", json!({}))]),
         Move::Call(vec![("write_file", json!({"path": "a", "content": "b"}))]),
     ];
     let brain = Arc::new(Brain::new(8192, &moves, Move::Say("Done.")).that_is_weak());
-    lives(&home, &store, &brain, 6).await;
+    lives(&home, &store, &brain, 7).await;
     let ends: Vec<_> =
         home.turns().iter().flat_map(|turn| turn.calls.iter().map(|call| call.status)).collect();
     let (invalid, done) = (CallStatus::Invalid, CallStatus::Done);
     // Before it chose it had no such tool; then it has them for as long as it uses them.
-    assert_eq!(ends, [invalid, done, done, done, invalid]);
+    assert_eq!(ends, [invalid, invalid, done, done, done, invalid]);
     store.close().await.unwrap();
 }
 

@@ -182,14 +182,7 @@ fn consent(entry: &LocalModelEntry, from: &str, target: &Path, yes: bool) -> Res
         plain(from),
         plain(licence)
     ));
-    let folder = target.parent().unwrap_or(target);
-    // silent-ok: where the system does not say, the write itself will.
-    if let (Some(bytes), Ok((left, _))) = (entry.bytes, room(folder))
-        && left < bytes.saturating_add(ROOM_LEFT)
-    {
-        let what = format!("{} has no room for it: {} are left", folder.display(), size(left));
-        return Err(CliError::user(what).hint("free some disk space"));
-    }
+    has_room(target, entry.bytes)?;
     if yes {
         return Ok(());
     }
@@ -202,19 +195,36 @@ fn consent(entry: &LocalModelEntry, from: &str, target: &Path, yes: bool) -> Res
     }
 }
 
+/// Whether the disk of a file has room for so many bytes more.
+fn has_room(file: &Path, bytes: Option<u64>) -> Result<(), CliError> {
+    let folder = file.parent().unwrap_or(file);
+    // silent-ok: where the system does not say, the write itself will.
+    match (bytes, room(folder)) {
+        (Some(bytes), Ok((left, _))) if left < bytes.saturating_add(ROOM_LEFT) => {
+            let what = format!("{} has no room for it: {} are left", folder.display(), size(left));
+            Err(CliError::user(what).hint("free some disk space"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Copies a file of this machine, anew.
 fn copy(from: &Path, part: &Path) -> Result<(), CliError> {
     let failed = |error: io::Error| unread(from, &error);
-    let mut begin = [0; MAGIC.len()];
-    let mut file = File::open(from).map_err(failed)?;
-    file.read_exact(&mut begin).map_err(failed)?;
-    if begin != *MAGIC {
+    if !is_model(from).map_err(failed)? {
         return Err(no_model(&from.display().to_string()));
     }
-    file.rewind().map_err(failed)?;
+    let mut file = File::open(from).map_err(failed)?;
     let mut copy = File::create(part).map_err(failed)?;
     io::copy(&mut file, &mut copy).map_err(failed)?;
     copy.sync_all().map_err(failed)
+}
+
+/// Whether a file begins as a model does.
+fn is_model(file: &Path) -> io::Result<bool> {
+    let mut begin = Vec::new();
+    File::open(file)?.take(MAGIC.len() as u64).read_to_end(&mut begin)?;
+    Ok(begin == MAGIC)
 }
 
 fn unread(file: &Path, error: &io::Error) -> CliError {
@@ -225,43 +235,55 @@ fn no_model(place: &str) -> CliError {
     CliError::user(format!("{place} is no model in GGUF format"))
 }
 
-/// Fetches the rest of a file, again where the connection breaks.
+/// Fetches the rest of a file, again where the connection breaks. What an earlier run left is
+/// gone on with only where a hash will tell whether the parts belong together.
 async fn fetch(entry: &LocalModelEntry, url: Url, part: &Path) -> Result<(), CliError> {
     let mut breaks = 0;
+    let mut version = None;
     loop {
         let have = fs::metadata(part).map_or(0, |part| part.len());
-        if entry.bytes.is_some_and(|bytes| have == bytes) {
+        if entry.sha256.is_some() && entry.bytes == Some(have) {
             return Ok(());
         }
-        let (response, from) = ask(url.clone(), have).await?;
+        let can_go_on = entry.sha256.is_some() || version.is_some();
+        let have = if can_go_on { have } else { 0 };
+        let (response, from) = ask(url.clone(), have, version.as_deref()).await?;
+        version = response.header("etag").map(str::to_owned);
         match receive(entry, response, part, from).await {
             Ok(()) => return Ok(()),
             Err(broken) if breaks < BREAKS_MAX && broken.kind == ErrorClass::Transient => {
                 breaks += 1;
-                say("The connection broke; it goes on from there.");
+                say("The connection broke; it is tried again.");
             }
             Err(error) => return Err(error),
         }
     }
 }
 
-/// Asks for what is missing; gives where the answer begins.
-async fn ask(mut url: Url, have: u64) -> Result<(HttpResponse, u64), CliError> {
+/// Asks for what is missing, of this version of the file; gives where the answer begins.
+async fn ask(
+    mut url: Url,
+    have: u64,
+    version: Option<&str>,
+) -> Result<(HttpResponse, u64), CliError> {
     let client = http::client([url.as_str()])?;
+    let mut have = have;
     for _ in 0..=REDIRECTIONS_MAX {
         let mut request = HttpRequest::new(HttpMethod::Get, url.clone());
         if have > 0 {
             request.headers.push(Header::Open("range", format!("bytes={have}-")));
+            let version = version.map(str::to_owned);
+            request.headers.extend(version.map(|version| Header::Open("if-range", version)));
         }
         request.deadlines = Deadlines { idle: IDLE, total: TOTAL };
         request.body_bytes_max = BYTES_MAX;
         match client.request(request).await {
-            Ok(response) if response.status == 206 => return Ok((response, have)),
-            Ok(response) if response.status == 200 => return Ok((response, 0)),
-            // It has no more than we have: all of it is asked for, and compared.
-            Ok(response) if response.status == 416 && have > 0 => {
-                return Box::pin(ask(url, 0)).await;
+            Ok(response) if response.status == 206 && begins_at(&response) == Some(have) => {
+                return Ok((response, have));
             }
+            Ok(response) if response.status == 200 => return Ok((response, 0)),
+            // It has no more than we have, or begins elsewhere: all of it is asked for.
+            Ok(response) if matches!(response.status, 206 | 416) && have > 0 => have = 0,
             Ok(response) => {
                 let what = format!("{url} was answered with status {}", response.status);
                 return Err(CliError::new(ErrorClass::Upstream, what).hint("check the address"));
@@ -276,6 +298,13 @@ async fn ask(mut url: Url, have: u64) -> Result<(HttpResponse, u64), CliError> {
         }
     }
     Err(CliError::new(ErrorClass::Upstream, "the server redirects for ever"))
+}
+
+/// The place from which a part of a file is given (RFC 9110, section 14.4).
+fn begins_at(response: &HttpResponse) -> Option<u64> {
+    let range = response.header("content-range")?.trim().strip_prefix("bytes")?;
+    // silent-ok: the caller takes what says nothing of its place for another one.
+    range.trim_start().split('-').next()?.parse().ok()
 }
 
 /// Writes an answer behind what is there, or in its place where it begins anew.
@@ -293,6 +322,10 @@ async fn receive(
     let whole = entry.bytes.or(length.map(|length| from.saturating_add(length)));
     let mut options = OpenOptions::new();
     let mut file = options.create(true).write(true).truncate(false).open(part).map_err(failed)?;
+    file.try_lock().map_err(|error| {
+        CliError::user(format!("{} is being brought already", entry.name)).because(&error)
+    })?;
+    has_room(part, whole.map(|whole| whole.saturating_sub(from)))?;
     file.set_len(from).map_err(failed)?;
     file.seek(SeekFrom::Start(from)).map_err(failed)?;
     let (mut have, mut shown) = (from, u64::MAX);
@@ -344,6 +377,10 @@ fn verify(entry: &mut LocalModelEntry, part: &Path) -> Result<(), CliError> {
     let failed = |error: io::Error| unread(part, &error);
     let (bytes, hash) =
         (fs::metadata(part).map_err(failed)?.len(), hash_file(part).map_err(failed)?);
+    if !is_model(part).map_err(failed)? {
+        fs::remove_file(part).map_err(failed)?;
+        return Err(no_model("what the server gives"));
+    }
     let is_size = entry.bytes.is_none_or(|wanted| wanted == bytes);
     let is_hash = entry.sha256.as_ref().is_none_or(|wanted| wanted.as_str() == hash);
     if !is_size || !is_hash {

@@ -21,6 +21,8 @@ enum Manner {
     /// The same, and what is asked for from a place on it gives from the beginning.
     CutsWithoutRanges,
     Redirects,
+    /// It cuts, and goes on from a place that nobody asked for.
+    Misplaces,
 }
 
 /// A model file of a few hundred kilobytes.
@@ -76,12 +78,17 @@ fn answer(mut stream: TcpStream, file: &[u8], manner: Manner, nth: usize) {
     }
     let ranges = manner != Manner::CutsWithoutRanges;
     let from = if ranges { from } else { 0 };
+    let said = if manner == Manner::Misplaces { from / 2 } else { from };
+    let range = format!("content-range: bytes {said}-{}/{}\r\n", file.len() - 1, file.len());
+    let range = if from > 0 { range } else { String::new() };
     let rest = &file[from.min(file.len())..];
     let status = if from > 0 { "206 Partial Content" } else { "200 OK" };
-    let head =
-        format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", rest.len());
+    let head = format!(
+        "HTTP/1.1 {status}\r\n{range}etag: \"one\"\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+        rest.len()
+    );
     stream.write_all(head.as_bytes()).unwrap();
-    let cuts = matches!(manner, Manner::Cuts | Manner::CutsWithoutRanges) && nth == 0;
+    let cuts = manner != Manner::Honest && manner != Manner::Redirects && nth == 0;
     let sent = if cuts { &rest[..rest.len() / 3] } else { rest };
     // Whoever has heard enough hangs up.
     stream.write_all(sent).ok();
@@ -90,7 +97,13 @@ fn answer(mut stream: TcpStream, file: &[u8], manner: Manner, nth: usize) {
 #[test]
 fn a_model_is_brought_whole_however_its_server_behaves() {
     let file = model();
-    for manner in [Manner::Honest, Manner::Cuts, Manner::CutsWithoutRanges, Manner::Redirects] {
+    for manner in [
+        Manner::Honest,
+        Manner::Cuts,
+        Manner::CutsWithoutRanges,
+        Manner::Redirects,
+        Manner::Misplaces,
+    ] {
         let world = world();
         let (url, asked) = serve(file.clone(), manner);
         let hash = hash(&file);
@@ -107,6 +120,27 @@ fn a_model_is_brought_whole_however_its_server_behaves() {
         assert!(again.stdout.starts_with("tiny was here already"), "{}", again.stderr);
         assert_eq!(asked.load(Ordering::SeqCst), before);
     }
+}
+
+#[test]
+fn parts_of_two_files_are_never_one_model() {
+    let (world, file) = (world(), model());
+    let (url, _) = serve(file.clone(), Manner::Honest);
+    std::fs::create_dir(models(&world)).unwrap();
+    let part = models(&world).join("tiny.part");
+    let stale = [b"GGUF", &b"A".repeat(5_000)[..]].concat();
+    // Without a hash nothing of before is gone on with; with one it is found out, and thrown away.
+    std::fs::write(&part, &stale).unwrap();
+    let pulled = world.command(&["model", "pull", &url, "--yes"]).unwrap();
+    assert_eq!(pulled.code, Some(0), "{}", pulled.stderr);
+    assert!(std::fs::read(models(&world).join("tiny.gguf")).unwrap() == file);
+    std::fs::write(&part, &stale).unwrap();
+    let hash = hash(&file);
+    let named = ["model", "pull", &url, "--yes", "--name", "other", "--sha256", &hash];
+    std::fs::rename(&part, models(&world).join("other.part")).unwrap();
+    assert_ne!(world.command(&named).unwrap().code, Some(0));
+    assert!(!models(&world).join("other.part").exists());
+    assert_eq!(world.command(&named).unwrap().code, Some(0), "and the next try brings it");
 }
 
 #[test]

@@ -182,7 +182,12 @@ impl RefusalForm {
             path.strip_prefix(at).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
         match () {
-            () if below("/v1/chat/completions") || below("/v1/models") => Self::OpenAi,
+            () if ["/v1/chat/completions", "/v1/embeddings", "/v1/models"]
+                .into_iter()
+                .any(below) =>
+            {
+                Self::OpenAi
+            }
             () if below(MESSAGES) => Self::Anthropic,
             () => Self::Own,
         }

@@ -70,6 +70,8 @@ async fn a_model_is_for_talk_or_for_vectors() {
     let before = world.balance(&key).await;
     let talker = embed(&world, &key, &json!({"model": "script", "input": "a"})).await;
     assert_eq!(talker.status, 400, "{talker:?}");
+    let told = talker.json()["error"]["message"].as_str().unwrap().to_owned();
+    assert!(told.contains("makes no embeddings"), "as OpenAI's clients read it: {told}");
     let headers = [("Authorization", key.as_str()), ("Content-Type", "application/json")];
     let body = r#"{"model":"vectors","messages":[{"role":"user","content":"Hello"}]}"#;
     let mute = post(world.at(), "/v1/chat/completions", &headers, body).await;

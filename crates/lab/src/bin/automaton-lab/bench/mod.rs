@@ -1,5 +1,5 @@
 //! `bench`: how fast it is on this machine. Of a life tells [`life`], of the injection
-//! guard [`guard`], of streams [`inference`], of decisions [`policy`], of tasks [`work`]; this is `bench money`.
+//! guard [`guard`], of the memory [`memory`], of streams [`inference`], of decisions [`policy`], of tasks [`work`]; this is `bench money`.
 //!
 //! Signatures by the real signer, settlements on a dev chain through a cloud,
 //! transfers in the cloud's ledger, and bare loops of the EVM as the yardsticks, each
@@ -9,6 +9,7 @@ mod guard;
 mod inference;
 mod ledger;
 mod life;
+mod memory;
 mod mock;
 mod model;
 mod policy;
@@ -47,6 +48,8 @@ pub(crate) enum BenchCommand {
     Guard(guard::BenchGuardArgs),
     /// What a cloud adds to the streams of a model, one by one and 500 at once
     Inference,
+    /// How well the memory finds what it was told, among how much, and how fast
+    Memory(memory::BenchMemoryArgs),
     /// How well the model of an automaton chooses tools: 40 questions, of which each wants one
     /// call of one tool
     Model(model::ModelBenchArgs),
@@ -112,6 +115,7 @@ pub(crate) fn run(context: &CommandContext, command: &BenchCommand) -> Result<()
         BenchCommand::Work(args) => return work::run(context, args),
         BenchCommand::Guard(args) => return guard::run(context, args),
         BenchCommand::Inference => return inference::run(context),
+        BenchCommand::Memory(args) => return memory::run(context, args),
         BenchCommand::Model(args) => return model::run(context, args),
         BenchCommand::Policy => return policy::run(context),
         BenchCommand::Sandbox => return sandbox::run(context),
