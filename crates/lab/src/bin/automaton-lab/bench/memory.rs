@@ -89,12 +89,14 @@ impl RecallQuality {
 
     fn words(&self) -> String {
         let of = |count: u32| count * 100 / self.asked.max(1);
+        let mean = self.reciprocal_sum_permille / self.asked.max(1);
         format!(
-            "R@1 {:>3} %  R@5 {:>3} %  R@10 {:>3} %  MRR 0.{:03}  of {}",
+            "R@1 {:>3} %  R@5 {:>3} %  R@10 {:>3} %  MRR {}.{:03}  of {}",
             of(self.first),
             of(self.first_five),
             of(self.first_ten),
-            self.reciprocal_sum_permille / self.asked.max(1),
+            mean / 1_000,
+            mean % 1_000,
             self.asked
         )
     }
