@@ -128,12 +128,6 @@ pub fn family_of(name: &str) -> Option<ToolFamily> {
     })
 }
 
-/// The tools of a family by name, in order.
-pub(crate) fn names_of(family: ToolFamily) -> impl Iterator<Item = &'static str> {
-    let names = TOOLS.iter().map(|tool| tool.spec().name.as_str());
-    names.filter(move |name| family_of(name) == Some(family))
-}
-
 /// The tools of a family, of an automaton that has these, with those that every family has.
 #[must_use]
 pub fn family(family: ToolFamily, has_money: bool) -> Vec<ToolSpec> {

@@ -92,13 +92,15 @@ pub(super) async fn judge(
     // What was approved is made in any turn.
     let mut closed = (claimed.wake.last && claimed.approved_call.is_none()).then_some(LAST_TURN);
     let mut attempts = attempts(&claimed.started.uses);
+    let family = family_checker(ctx, &claimed)?;
+    let checker = family.as_ref().unwrap_or(&ctx.checker);
     for (index, call) in reply.calls.iter().enumerate() {
         if index == limit_of(ctx) {
             closed = closed.or(Some(TOO_MANY));
         }
         let ruling = match closed {
             Some(why) => CallRuling::settled(CallStatus::Skipped, why.to_owned()),
-            None => rule(ctx, &claimed, attempts, index, call).await?,
+            None => rule(ctx, checker, &claimed, attempts, (index, call)).await?,
         };
         if let CallRuling::Allowed { judged: DecisionDraft { decision, .. }, .. } = &ruling {
             attempts.add(&decision.intents);
@@ -194,15 +196,14 @@ fn family_checker(
 /// Checks, parses and judges one call, after so many of its kind.
 async fn rule(
     ctx: &AgentContext,
+    checker: &Checker,
     claimed: &ClaimedTurn,
     attempts: Attempts,
-    index: usize,
-    call: &RawCall,
+    (index, call): (usize, &RawCall),
 ) -> Result<CallRuling, AgentError> {
     let begun = ctx.deps.ids.now();
     let invalid = |sentence: String| Ok(CallRuling::settled(CallStatus::Invalid, sentence));
-    let family = family_checker(ctx, claimed)?;
-    let (checked, prepared) = match parsed_call(family.as_ref().unwrap_or(&ctx.checker), call) {
+    let (checked, prepared) = match parsed_call(checker, call) {
         Ok(considered) => considered,
         Err(sentence) => return invalid(sentence),
     };

@@ -24,6 +24,7 @@ pub(crate) const ALL: &[(&str, fn())] = &[
     ("an_answer_that_is_given_up_does_not_leak_into_the_next", given_up),
     ("a_helper_that_dies_again_and_again_is_given_up", too_often),
     ("a_stopped_helper_is_started_by_the_next_question", stopped),
+    ("a_helper_that_nobody_asks_is_unloaded_and_loaded_again", idle),
     ("a_model_that_cannot_be_used_is_explained", unusable),
 ];
 
@@ -180,6 +181,26 @@ fn stopped() {
         local.stop().await;
         local.stop().await;
         lives(&local).await;
+    });
+}
+
+fn idle() {
+    run(async {
+        let world = world("good");
+        let local = start(&world).await.unwrap();
+        // More often than a helper that dies may be started.
+        for _ in 0..8 {
+            lives(&local).await;
+            let is_ended = local.unload_after(Duration::from_secs(3600)).await;
+            assert!(!is_ended, "it was asked a moment ago");
+            assert!(local.unload_after(Duration::ZERO).await);
+            assert!(!local.unload_after(Duration::ZERO).await, "it is gone already");
+        }
+        let later = LocalModel::on_demand(world.config.clone(), Arc::new(SystemClock)).await;
+        let later = later.unwrap();
+        assert!(!later.unload_after(Duration::ZERO).await, "a first question loads it");
+        lives(&later).await;
+        assert!(later.unload_after(Duration::ZERO).await);
     });
 }
 

@@ -10,7 +10,6 @@ use serde::Deserialize;
 
 use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::list;
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 pub(crate) static TOOL: Builtin<ChooseTools> = Builtin::new(ToolMetadata {
@@ -63,8 +62,7 @@ impl BuiltinCall for ChooseTools {
     }
 
     async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
-        let tools: Vec<&str> = list::names_of(self.family).collect();
-        let text = format!("Your next turn has, where you may use them: {}", tools.join(", "));
+        let text = format!("Your next turn has your tools for {}.", self.family.name());
         Ok(ToolOutput::found(context.voice, "choose_tools", &text))
     }
 }
@@ -82,8 +80,8 @@ mod tests {
     }
 
     #[test]
-    fn the_tools_of_a_family_are_named() {
+    fn the_family_that_comes_is_named() {
         let report = run(&Fake::default(), "choose_tools", &json!({"family": "files"})).unwrap();
-        assert!(report.text.text.contains("edit_file, list_files"), "{}", report.text.text);
+        assert!(report.text.text.contains("your tools for files"), "{}", report.text.text);
     }
 }

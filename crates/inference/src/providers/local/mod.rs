@@ -217,18 +217,18 @@ impl LocalModel {
     }
 
     /// Ends the helper where nobody has asked for so long, so that an automaton that sleeps holds
-    /// no memory for its model. The next question loads it again.
-    pub async fn unload_after(&self, idle: Duration) {
+    /// no memory for its model; whether it did. The next question loads it again.
+    pub async fn unload_after(&self, idle: Duration) -> bool {
         let mut slot = self.helper.lock().await;
         if slot.asked.is_none_or(|asked| asked.elapsed() < idle) {
-            return;
+            return false;
         }
         slot.asked = None;
         // What was ended on purpose is no failure: it does not count as a start.
         slot.starts.pop_back();
-        if let Some(process) = slot.process.take() {
-            process.stop().await;
-        }
+        let Some(process) = slot.process.take() else { return false };
+        process.stop().await;
+        true
     }
 
     /// Ends the helper, after the answer that it is giving. The next question
@@ -318,7 +318,9 @@ impl Provider for LocalModel {
     }
 
     fn unload(&self, idle: Duration) -> BoxFuture<'_, ()> {
-        Box::pin(self.unload_after(idle))
+        Box::pin(async move {
+            self.unload_after(idle).await;
+        })
     }
 }
 
