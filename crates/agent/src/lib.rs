@@ -28,6 +28,7 @@ pub mod treasury;
 mod turn;
 mod wake;
 mod wake_limits;
+mod worklog;
 
 pub use approvals::{AnswerError, answer};
 pub use deps::{AgentDeps, EventSink, NoEvents};
@@ -45,3 +46,4 @@ pub use settings::{
     UnattendedBudget,
 };
 pub use turn::parsed_call;
+pub use worklog::worklog;

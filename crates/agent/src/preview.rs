@@ -11,6 +11,7 @@ use automaton_core::record::{TurnInput, WakeCause, WakeSource};
 use automaton_core::state::AgentState;
 use automaton_core::time::Timestamp;
 use automaton_core::tool::{ToolName, ToolSpec};
+use automaton_core::trust::Labelled;
 use automaton_core::vitals::Vitals;
 use automaton_inference::ModelInfo;
 use automaton_policy::guard::Guard;
@@ -23,6 +24,7 @@ use crate::settings::Settings;
 use crate::treasury::Balances;
 use crate::turn::{RecallMoment, left_out, memory_query, name_files, recalled};
 use crate::wake::{cause, compose, slept_because};
+use crate::worklog::worklog;
 
 /// What a prompt is made of besides what was said.
 struct PreviewContext<'a> {
@@ -32,6 +34,7 @@ struct PreviewContext<'a> {
     place: HistoryPosition,
     digest: HistoryDigest,
     memory: Vec<MemoryItem>,
+    worklog: Option<Labelled>,
     now: Timestamp,
     turn_id: TurnId,
     turn: u64,
@@ -57,6 +60,8 @@ impl PreviewContext<'_> {
             digest: &self.digest,
             open,
             memory: &self.memory,
+            worklog: self.worklog.as_ref(),
+            heard: input_label(inputs),
             inputs,
             now: self.now,
             turn_id: self.turn_id,
@@ -88,7 +93,7 @@ pub struct Preview {
 /// last known of it.
 ///
 /// # Errors
-/// When a table cannot be read.
+/// When a table or the workspace cannot be read.
 pub fn preview(
     settings: &Settings,
     reader: &Reader,
@@ -121,6 +126,7 @@ pub fn preview(
         place,
         digest: HistoryDigest::of(reader.digest(None)?.as_ref()),
         memory,
+        worklog: worklog(&settings.workspace, reader)?,
         now: ids.now(),
         turn_id: ids.id(),
         turn: life.turns + 1,

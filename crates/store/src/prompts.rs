@@ -33,6 +33,10 @@ pub struct PromptRow {
     pub digest: PromptLayerRow,
     /// The history, as a transcript.
     pub history: PromptLayerRow,
+    /// What the worklog held, or why it was not shown, in the words of who showed it.
+    pub worklog_view: Option<String>,
+    /// The worklog as it was shown.
+    pub worklog: PromptLayerRow,
     /// What was recalled.
     pub memory: PromptLayerRow,
     /// What the turn answered.
@@ -62,7 +66,7 @@ pub(crate) fn keep(
     at: Timestamp,
 ) -> Result<(), TxError> {
     let PromptRow { head, status, history_from, history, memory, input, .. } = prompt;
-    let PromptRow { shown, open, digest, .. } = prompt;
+    let PromptRow { shown, open, digest, worklog, worklog_view, .. } = prompt;
     let layers = serde_json::to_string(head)
         .map_err(|source| StoreError::Json { what: "the head of a prompt", source })?;
     let part = |body: &str| -> Result<_, TxError> {
@@ -97,6 +101,10 @@ pub(crate) fn keep(
             hash(digest),
             digest.chars,
             digest.tokens,
+            worklog_view.as_deref().map(part).transpose()?,
+            hash(worklog),
+            worklog.chars,
+            worklog.tokens,
         ],
     )?;
     match kept {
@@ -148,6 +156,8 @@ fn of_turn(
             open: layer(row, "open")?,
             digest: layer(row, "digest")?,
             history: layer(row, "history")?,
+            worklog_view: row.get("worklog_body")?,
+            worklog: layer(row, "worklog")?,
             memory: layer(row, "memory")?,
             input: layer(row, "input")?,
             window_tokens: row.get("window_tokens")?,

@@ -22,13 +22,15 @@ use automaton_sandbox::{
     Launcher, LineRange, ListOptions, Listing, Network, Plan, Probe, Program, RunHandle, RunLimits,
     RunOutcome, SandboxSpec, WorkspaceDir, WorkspacePath, plan, read_lines,
 };
-use automaton_store::{Store, StoreError};
+use automaton_store::{Hash, Store, StoreError};
 use automaton_tools::HandleError;
 use automaton_tools::context::{
     self, BackgroundProcess, CallProvenance, CommandOutput, FileContent, FileLines, HandleFuture,
 };
 use tokio::sync::watch;
 use tokio::task;
+
+mod worklog;
 
 use super::background::{Background, SharedSandbox};
 use super::disk_reserve::{DiskReserve, note_end};
@@ -42,6 +44,7 @@ use crate::egress::{EgressConfig, EgressGate, run_with_egress};
 use crate::error::AgentError;
 use crate::settings::Settings;
 use crate::tasks::shutdown_requested;
+use crate::worklog as worklog_file;
 
 /// How much of a command's outputs is kept. What the model has no room for goes into a file.
 pub(super) const CAPTURE: Capture =
@@ -271,6 +274,49 @@ impl Workspace {
         Ok(outcome)
     }
 
+    /// Runs a command and waits for its end.
+    async fn run(
+        &self,
+        command: &str,
+        timeout: Span,
+        behalf: Option<CallProvenance>,
+    ) -> Result<CommandOutput, HandleError> {
+        if let Some(rented) = self.backend.rented()? {
+            let call = behalf.map_or_else(|| self.deps.ids.id(), |behalf| behalf.call);
+            let ran = rented.exec(command, timeout, &call.to_string()).await;
+            return self.labelled(ran).await;
+        }
+        // Without a behalf it has no network, so it shares no sandbox that has one.
+        let beside = match behalf {
+            Some(behalf) => self.background.place(behalf).await,
+            None => None,
+        };
+        if let Some(place) = beside {
+            let running = place.start(command, Some(timeout.to_std())).await?;
+            let outcome = self.follow(running, None).await?;
+            let label = place.words.label();
+            return Ok(ran(outcome, label));
+        }
+        let network = behalf.map_or(Network::None, |_| self.egress.network());
+        let plan = self.plan(Program::Shell(command.to_owned()), timeout, network)?;
+        let unstored = |error: StoreError| HandleError::of(&error);
+        let before = match network {
+            Network::Proxied => {
+                Some(WorkspaceSnapshot::look(&self.files, &self.store).await.map_err(unstored)?)
+            }
+            Network::None | Network::Loopback => None,
+        };
+        let mut running = self.off_thread(move |launcher| launcher.launch(&plan)).await?;
+        let way = running.take_proxy().zip(behalf.map(|behalf| Arc::new(self.egress_gate(behalf))));
+        let gate = way.as_ref().map(|(_, gate)| Arc::clone(gate));
+        let outcome = self.follow(running, way).await?;
+        let label = gate.map_or(Label::Tool, |gate| gate.label());
+        if let (Label::Web, Some(before)) = (label, before) {
+            before.settle(&self.files, &self.store).await.map_err(unstored)?;
+        }
+        Ok(ran(outcome, label))
+    }
+
     /// The gate of a command's way out.
     fn egress_gate(&self, behalf: CallProvenance) -> EgressGate {
         let treasury = self.deps.treasury.as_ref();
@@ -298,41 +344,10 @@ impl context::WorkspaceHandle for Workspace {
         behalf: Option<CallProvenance>,
     ) -> HandleFuture<'a, CommandOutput> {
         Box::pin(async move {
-            if let Some(rented) = self.backend.rented()? {
-                let call = behalf.map_or_else(|| self.deps.ids.id(), |behalf| behalf.call);
-                let ran = rented.exec(command, timeout, &call.to_string()).await;
-                return self.labelled(ran).await;
-            }
-            // Without a behalf it has no network, so it shares no sandbox that has one.
-            let beside = match behalf {
-                Some(behalf) => self.background.place(behalf).await,
-                None => None,
-            };
-            if let Some(place) = beside {
-                let running = place.start(command, Some(timeout.to_std())).await?;
-                let outcome = self.follow(running, None).await?;
-                let label = place.words.label();
-                return Ok(ran(outcome, label));
-            }
-            let network = behalf.map_or(Network::None, |_| self.egress.network());
-            let plan = self.plan(Program::Shell(command.to_owned()), timeout, network)?;
-            let unstored = |error: StoreError| HandleError::of(&error);
-            let before = match network {
-                Network::Proxied => Some(
-                    WorkspaceSnapshot::look(&self.files, &self.store).await.map_err(unstored)?,
-                ),
-                Network::None | Network::Loopback => None,
-            };
-            let mut running = self.off_thread(move |launcher| launcher.launch(&plan)).await?;
-            let way =
-                running.take_proxy().zip(behalf.map(|behalf| Arc::new(self.egress_gate(behalf))));
-            let gate = way.as_ref().map(|(_, gate)| Arc::clone(gate));
-            let outcome = self.follow(running, way).await?;
-            let label = gate.map_or(Label::Tool, |gate| gate.label());
-            if let (Label::Web, Some(before)) = (label, before) {
-                before.settle(&self.files, &self.store).await.map_err(unstored)?;
-            }
-            Ok(ran(outcome, label))
+            let before = self.worklog_before(behalf).await;
+            let output = self.run(command, timeout, behalf).await;
+            self.settle_worklog(before, true).await?;
+            output
         })
     }
 
@@ -344,6 +359,7 @@ impl context::WorkspaceHandle for Workspace {
                 return Err(HandleError { kind: ErrorClass::User, message, hint });
             }
             self.background.has_room().await?;
+            self.settle_worklog(self.worklog_before(Some(behalf)).await, false).await?;
             let place = match self.background.place(behalf).await {
                 Some(place) => place,
                 None => self.open_background_sandbox(behalf).await?,
@@ -414,14 +430,15 @@ impl context::WorkspaceHandle for Workspace {
             reserved_paths::check_writable(path)?;
             let (name, is_others) = (path.to_string(), voice > Label::Tool);
             if is_others {
-                let labelled = self.store.label_path(name.clone(), voice).await;
+                let hash = worklog_file::is_at(path).then(|| Hash::of(bytes));
+                let labelled = self.store.label_bytes(name, voice, hash).await;
                 labelled.map_err(|error| HandleError::of(&error))?;
             }
             self.backend.write(path, bytes).await?;
             if is_others {
                 return Ok(());
             }
-            self.clear_label(name).await.map_err(|error| HandleError::of(&error))
+            self.wrote(path, bytes, voice).await.map_err(|error| HandleError::of(&error))
         })
     }
 

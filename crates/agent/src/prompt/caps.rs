@@ -18,6 +18,7 @@ pub(crate) struct PromptCaps {
     pub(crate) genesis: u32,
     pub(crate) status: u32,
     pub(crate) memory: u32,
+    pub(crate) worklog: u32,
     /// The wake's cause and what others than the creator say, of one turn together.
     pub(crate) input: u32,
     /// One thought, as history shows it.
@@ -48,6 +49,9 @@ const REQUESTS_PER_DAY: i64 = 200;
 const LONG_ANSWERS_PER_DAY: i64 = 50;
 const LONG_ANSWER_MAX: u32 = 16_384;
 
+/// The most of a worklog that is shown, whatever the window.
+const WORKLOG_MAX: u32 = 2000;
+
 /// The most that the ends of a message in a file have, whatever the window.
 const ENDS_MAX: u32 = 2000;
 
@@ -67,6 +71,7 @@ impl PromptCaps {
             genesis: grown(520, 16),
             status: part(240),
             memory: grown(400, 64),
+            worklog: grown(400, 32).min(WORKLOG_MAX),
             input: grown(1200, 32),
             thought: grown(400, 16),
             ends: grown(200, 32).min(ENDS_MAX),

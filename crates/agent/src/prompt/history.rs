@@ -22,7 +22,7 @@ use super::fragment::{CUT_MARK, cap};
 const MESSAGE_TOKENS: u32 = 8;
 
 /// Tokens that the marks around a text of others cost, with the guard's warning.
-const FRAME_TOKENS: u32 = 44;
+pub(super) const FRAME_TOKENS: u32 = 44;
 /// Bytes of one text that may be shown: more than any part of a prompt has room for.
 const SHOWN_BYTES_MAX: usize = 1 << 20;
 

@@ -286,6 +286,13 @@ impl HistoryCache {
         newest.is_some_and(|message| message.role == ChatRole::Tool)
     }
 
+    /// The least trusted label of what it may show from there on, with the sum of what was before.
+    pub(crate) fn heard(&self, place: HistoryPosition, digest: &HistoryDigest) -> Label {
+        let before = if digest.is_empty() { Label::Creator } else { digest.label() };
+        let turns = self.turns.iter().filter(|turn| turn.cost.seq >= place.from);
+        turns.map(|turn| turn.heard).fold(before, Label::meet)
+    }
+
     /// Lays the past out, so that it fits.
     pub(crate) fn render_to_fit(&self, wanted: &HistoryRequest<'_>) -> RenderedHistory {
         let Some(style) = self.style else {

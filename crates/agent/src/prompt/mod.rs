@@ -1,10 +1,10 @@
 //! Pure: what the model sees.
 //!
-//! Twelve layers, ordered by how seldom they change: rules, identity, constitution, tools,
+//! Thirteen layers, ordered by how seldom they change: rules, identity, constitution, tools,
 //! soul and genesis stand first and are the same bytes over a whole wake; then what the
 //! creator waits for and the sum of older turns, which change only when history is cut; then
-//! the history, which only grows until then; the status, the memory and what the turn answers
-//! stand last. Each layer has a cap, and what the others leave is the history's. Text of
+//! the history, which only grows until then; the status, the worklog, the memory and what the
+//! turn answers stand last. Each layer has a cap, and what the others leave is the history's. Text of
 //! others appears only behind the first six layers, marked with its origin. The creator's
 //! words are never cut: what has no room is in a file that is named.
 
@@ -23,12 +23,13 @@ use automaton_core::money::Microcents;
 use automaton_core::record::TurnInput;
 use automaton_core::time::Timestamp;
 use automaton_core::tool::ToolSpec;
-use automaton_core::trust::Label;
+use automaton_core::trust::{Label, Labelled};
 use automaton_core::vitals::Vitals;
 use automaton_inference::{ChatRole, Message, MessageCall, ModelInfo};
 use automaton_memory::{render, tokens};
 use automaton_sandbox::HOME_INSIDE;
 use automaton_store::{HistoryPosition, OpenMessage, PromptLayerRow};
+use automaton_tools::result::{FrameNonce, shorten};
 
 use self::caps::long_answer;
 use self::caps::{PromptCaps, affordable, affordable_call};
@@ -46,6 +47,7 @@ pub use self::prompt_record::{PromptLayerRecord, PromptRecord, recorded_prompt};
 use self::fragment::{cap, fill};
 use crate::settings::Settings;
 use crate::treasury::Balances;
+use crate::worklog::WorklogView;
 
 /// Everything a prompt is made of.
 #[derive(Debug, Clone)]
@@ -62,6 +64,10 @@ pub(crate) struct PromptMaterial<'a> {
     pub(crate) open: &'a [OpenMessage],
     /// What was recalled, best first.
     pub(crate) memory: &'a [MemoryItem],
+    /// What its worklog says, where it is told.
+    pub(crate) worklog: Option<&'a Labelled>,
+    /// The least trusted label of what the wake heard before this prompt.
+    pub(crate) heard: Label,
     /// What this turn answers, the wake's cause included.
     pub(crate) inputs: &'a [TurnInput],
     pub(crate) now: Timestamp,
@@ -109,6 +115,8 @@ pub struct Prompt {
     pub(crate) how: HistoryStyle,
     /// What of the memory it could show, best first.
     pub(crate) remembered: Vec<MemoryId>,
+    /// What of the worklog it shows.
+    pub(crate) worklog: Option<WorklogView>,
     /// What is kept of the history that is shown.
     pub(crate) history: PromptLayerRow,
     /// The least trusted label of what the history and its sum show.
@@ -143,8 +151,8 @@ pub(crate) fn build(material: &PromptMaterial<'_>) -> Prompt {
     let head = head_layers(material, &caps);
     let tools_tokens = schemas_cost(material.tools);
     let begun = cost(&head) + tools_tokens + FRAMES_TOKENS;
-    let [mut status, memory, input] = last_layers(material, style, begun);
-    let taken = begun + status.tokens + memory.tokens + input.tokens;
+    let mut last = last_layers(material, style, begun);
+    let taken = begun + cost(&last);
     let room = caps.history_room(taken);
     let per_day = material.settings.budgets.ceilings.per_day;
     let own = material.settings.budgets.ceilings.per_call;
@@ -177,16 +185,16 @@ pub(crate) fn build(material: &PromptMaterial<'_>) -> Prompt {
     laid.messages.into_iter().for_each(|message| talk.say(message));
     // In the smallest of windows the answer gives way, and nothing else is left to.
     let beside = tools_tokens + caps.margin() + MORE_TOKENS;
-    let last = status.tokens + memory.tokens + input.tokens;
-    let asked = asked.saturating_add(beside + last);
+    let asked = asked.saturating_add(beside + cost(&last));
     let rest = caps.window.saturating_sub(asked);
     let answer_tokens = caps.answer.min(rest.max(ANSWER_MIN));
     let longest_tokens = longest_answer(material, answer_tokens, rest);
-    if laid.soon || !status.text.is_empty() {
+    if laid.soon || !last[0].text.is_empty() {
         let text = status_text(material, &caps, longest_tokens, laid.soon);
-        status = layer("status", text, caps.status);
+        last[0] = layer("status", text, caps.status);
     }
-    let last = [status, memory, input];
+    let view = worklog_view(material).filter(|_| !last[1].text.is_empty());
+    let heard = view.as_ref().map_or(laid.heard, |view| laid.heard.meet(view.label()));
     talk.user(joined(&last));
     let layers = head.into_iter().chain(before).chain([shown]).chain(last).collect();
     Prompt {
@@ -201,8 +209,9 @@ pub(crate) fn build(material: &PromptMaterial<'_>) -> Prompt {
         grown: laid.grown,
         how: laid.how,
         remembered: material.memory.iter().map(|item| item.id).collect(),
+        worklog: view,
         history: laid.row,
-        heard: laid.heard,
+        heard,
     }
 }
 
@@ -408,18 +417,25 @@ fn last_layers(
     material: &PromptMaterial<'_>,
     style: (PromptCaps, bool),
     begun: u32,
-) -> [PromptLayer; 3] {
+) -> [PromptLayer; 4] {
     let (caps, weak) = style;
     let (history, inputs) = (material.history, material.inputs);
     let memory = memory_layer(material.memory, &caps);
-    let taken = begun + caps.status + tokens::estimate(&memory);
+    let view = worklog_view(material);
+    let manner = history.message_style(style);
+    let mut worklog = worklog_layer(view.as_ref(), &caps, material.turn_id, manner);
+    let beside = tokens::estimate(&memory) + tokens::estimate(&worklog);
+    let taken = begun + caps.status + beside;
     let mut input = input_layer(material, style, caps.left(taken + INPUT_RESERVE, caps.window / 8));
     if input.is_empty() && weak {
         history::GO_ON.clone_into(&mut input);
     }
     let goes_on = input.is_empty() && memory.is_empty() && material.nudge.is_none();
     let status = match goes_on && history.ends_with_a_result() {
-        true => String::new(),
+        true => {
+            worklog.clear();
+            String::new()
+        }
         // No answer is longer than the window.
         false => status_text(material, &caps, caps.window, false),
     };
@@ -427,6 +443,7 @@ fn last_layers(
     let creators = creators.map(|input| tokens::estimate(&input.said.text)).sum::<u32>();
     [
         layer("status", status, caps.status),
+        layer("worklog", worklog, caps.worklog),
         layer("memory", memory, caps.memory),
         layer("input", input, caps.input + creators),
     ]
@@ -455,6 +472,32 @@ fn input_layer(
     let all = inputs.len();
     let short = || (0..all).map(fewer).find(fits).unwrap_or_else(|| fewer(all));
     if fits(&whole) { whole } else { short() }
+}
+
+/// What the turn is shown of its worklog.
+fn worklog_view(material: &PromptMaterial<'_>) -> Option<WorklogView> {
+    let heard = material.heard.meet(material.history.heard(material.place, material.digest));
+    material.worklog.map(|worklog| WorklogView::of(worklog, heard))
+}
+
+fn worklog_layer(
+    view: Option<&WorklogView>,
+    caps: &PromptCaps,
+    turn: TurnId,
+    manner: MessageStyle<'_>,
+) -> String {
+    let worklog = match view {
+        None => return String::new(),
+        Some(WorklogView::Withheld) => {
+            return cap(include_str!("worklog_withheld.md").trim_end(), caps.worklog);
+        }
+        Some(WorklogView::Shown(worklog)) => worklog,
+    };
+    let template = include_str!("worklog.md");
+    let around = tokens::estimate(template) + history::FRAME_TOKENS;
+    let short = shorten(&worklog.text, caps.worklog.saturating_sub(around));
+    let framed = manner.labelled(worklog, &short, &FrameNonce::of(turn));
+    cap(&fill(template, &[("worklog", &framed)]), caps.worklog)
 }
 
 fn memory_layer(items: &[MemoryItem], caps: &PromptCaps) -> String {

@@ -20,7 +20,7 @@ use super::caps::PromptCaps;
 use super::history_cache::{HistoryRequest, HistoryStyle, RenderedHistory};
 use super::{
     HEAD, HistoryCache, HistoryDigest, Prompt, TURNS_MAX, history, memory_layer, transcript,
-    waiting,
+    waiting, worklog_layer,
 };
 
 /// A prompt that was sent.
@@ -87,6 +87,9 @@ pub(crate) fn prompt_row(prompt: &Prompt) -> PromptRow {
         open: kept("open"),
         digest: kept("digest"),
         history: prompt.history,
+        // silent-ok: without it only the worklog of this prompt cannot be shown again.
+        worklog_view: prompt.worklog.as_ref().and_then(|view| serde_json::to_string(view).ok()),
+        worklog: kept("worklog"),
         memory: kept("memory"),
         input: kept("input"),
         window_tokens: prompt.window_tokens,
@@ -126,8 +129,12 @@ pub fn recorded_prompt(
     layers.push(again("digest", laid.digest, kept.digest));
     layers.push(again_of("history", transcript(&laid.messages), laid.row.sha256, kept.history));
     layers.push(whole("status", kept.status));
-    layers.push(again("memory", memory_layer(&memory, &caps), kept.memory));
     let manner = history.message_style((caps, how.weak));
+    // silent-ok: as above.
+    let view = kept.worklog_view.as_deref().and_then(|view| serde_json::from_str(view).ok());
+    let worklog = worklog_layer(view.as_ref(), &caps, turn.id, manner);
+    layers.push(again("worklog", worklog, kept.worklog));
+    layers.push(again("memory", memory_layer(&memory, &caps), kept.memory));
     let mut input = history::render_inputs(turn.id, &turn.inputs, caps.input, manner);
     if input.is_empty() && how.weak {
         history::GO_ON.clone_into(&mut input);

@@ -99,6 +99,8 @@ impl TurnMaterial {
             digest: &self.digest,
             open: &self.open,
             memory: &self.memory,
+            worklog: claimed.worklog.as_ref(),
+            heard: wake.heard,
             inputs: &claimed.inputs,
             now: self.now,
             turn_id: claimed.turn,

@@ -45,6 +45,8 @@ pub(super) struct ClaimedTurn {
     pub(super) started: StartedTurn,
     /// What a prompt may show of the memory, best first, once it was chosen.
     pub(super) found: Vec<MemoryItem>,
+    /// What its worklog says, where the turn is told it.
+    pub(super) worklog: Option<Labelled>,
     /// What an answer should cost at most, by the rule of its tier.
     pub(super) per_call: Option<Microcents>,
     /// The tools that may be called.
@@ -101,6 +103,8 @@ pub(super) async fn claim(
     wake.heard = wake.heard.meet(label);
     let creator_waits = wake.creators && !started.open.is_empty();
     let (found, left_out) = (Vec::new(), Vec::new());
+    let is_told = wake.wake_turn == 1 || !inputs.is_empty();
+    let worklog = if is_told { ctx.handles.workspace.worklog().await? } else { None };
     // What is approved may be of a family that a weak model had chosen.
     let offered = match approval.is_some() && ctx.deps.providers.usual().provider.model().weak {
         true => list::specs().into(),
@@ -108,6 +112,7 @@ pub(super) async fn claim(
     };
     Ok(ClaimedTurn {
         found,
+        worklog,
         per_call: None,
         offered,
         left_out,

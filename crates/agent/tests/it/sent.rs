@@ -67,7 +67,7 @@ async fn a_prompt_comes_back_as_it_was_sent() {
     store.remember(fact("blue")).await.unwrap();
     let turn = home.turns().remove(0);
     let memory =
-        || recorded_prompt(&home.reader(), &turn, &guard()).unwrap().unwrap().layers.remove(10);
+        || recorded_prompt(&home.reader(), &turn, &guard()).unwrap().unwrap().layers.remove(11);
     assert!(memory().text.unwrap().contains("green"));
     // A layer that the record gives otherwise now is not shown as what was sent.
     store.forget(MemoryId(1)).await.unwrap();

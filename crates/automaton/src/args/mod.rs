@@ -162,6 +162,8 @@ pub(crate) enum CliCommand {
         #[command(subcommand)]
         command: MemoryCommand,
     },
+    /// Show what it notes for itself between its wakes
+    Worklog,
     /// Wake it
     Wake {
         /// Why; the automaton is told

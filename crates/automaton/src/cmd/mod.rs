@@ -40,6 +40,7 @@ pub(crate) mod turn;
 pub(crate) mod turns;
 pub(crate) mod up;
 pub mod wallet;
+pub(crate) mod worklog;
 pub(crate) mod x402;
 
 use std::io;
@@ -212,6 +213,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CliError> {
         CliCommand::Chat { lines } => chat::run(&context, lines),
         CliCommand::Messages(args) => messages::run(&context, &args),
         CliCommand::Memory { command } => memory::run(&context, &command),
+        CliCommand::Worklog => worklog::run(&context),
         CliCommand::Wake { reason } => send::wake(&context, &reason),
         CliCommand::Stop => send::stop(&context),
         CliCommand::Cloud(args) => cloud::run(&context, &args),

@@ -16,8 +16,8 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// A story of one step for each turn, each with these calls.
 pub(crate) fn story(turns: &[&[(&str, Value)]]) -> String {
     let mut text = "title = \"hands\"\n".to_owned();
-    for calls in turns {
-        text.push_str("[[step]]\nsay = \"On.\"\n");
+    for (nth, calls) in turns.iter().enumerate() {
+        text.push_str(&format!("[[step]]\nsay = \"On {nth}.\"\n"));
         for (tool, arguments) in *calls {
             let fields = arguments.as_object().unwrap().iter();
             let fields: Vec<String> =

@@ -76,7 +76,7 @@ impl Server {
     }
 }
 
-fn configure(world: &World, egress: &Value) {
+pub(super) fn configure(world: &World, egress: &Value) {
     let file = json!({ "name": "Ada", "genesisPrompt": "Look around.", "egress": egress });
     world.write_home("automaton.json", &file.to_string()).unwrap();
 }

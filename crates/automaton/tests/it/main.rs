@@ -41,6 +41,7 @@ mod transcripts;
 mod traps;
 mod trust;
 mod words;
+mod worklog;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

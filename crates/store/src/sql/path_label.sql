@@ -1,2 +1,2 @@
-INSERT INTO path_labels (path, label, at) VALUES (?1, ?2, ?3)
-ON CONFLICT (path) DO UPDATE SET label = excluded.label, at = excluded.at
+INSERT INTO path_labels (path, label, sha256, at) VALUES (?1, ?2, ?3, ?4)
+ON CONFLICT (path) DO UPDATE SET label = excluded.label, sha256 = excluded.sha256, at = excluded.at
