@@ -25,3 +25,4 @@ mod spending;
 mod survival;
 mod town;
 mod wreck;
+mod year;
