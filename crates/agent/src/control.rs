@@ -18,6 +18,7 @@ use automaton_core::id::{ApprovalId, MessageId};
 use automaton_core::memory::MemoryId;
 use automaton_core::model::ModelId;
 use automaton_core::record::{WakeCause, WakeSource};
+use automaton_core::soul::SoulSource;
 use automaton_core::time::Timestamp;
 use automaton_core::trust::{Label, Labelled};
 use automaton_core::wire::control::{
@@ -35,6 +36,7 @@ use crate::error::AgentError;
 use crate::handles::{Memory, describe_limits};
 use crate::heartbeat;
 use crate::life::WakeSignals;
+use crate::soul::SoulKeeper;
 use crate::tasks::BackgroundTasks;
 use crate::turn::AgentContext;
 
@@ -63,6 +65,7 @@ pub(crate) fn start(
         started: ctx.deps.ids.now(),
         tools: ctx.tools.len(),
         memory: Arc::clone(&ctx.handles.memory),
+        soul: Arc::clone(&ctx.handles.soul),
         schedule_changed: Arc::clone(&ctx.handles.pulse.editor().changed),
     };
     tasks.start("control socket", server.serve(listener));
@@ -87,6 +90,7 @@ struct ControlServer {
     started: Timestamp,
     tools: usize,
     memory: Arc<Memory>,
+    soul: Arc<SoulKeeper>,
     /// Has the heart look at its schedule.
     schedule_changed: Arc<Notify>,
 }
@@ -172,6 +176,13 @@ impl ControlServer {
             ControlRequest::RunTask { task } => self.run_task(&task).await,
             ControlRequest::Remember { memory } => self.remember(*memory).await,
             ControlRequest::Forget { memory } => self.forget(memory).await,
+            ControlRequest::ChangeSoul { from, soul, reason } => {
+                let change = (from, *soul);
+                match self.soul.change(change, SoulSource::Human, &reason, None).await {
+                    Ok(version) => ControlResponse::SoulChanged { version },
+                    Err(error) => ControlResponse::Refused { reason: error.message },
+                }
+            }
             ControlRequest::Models => match self.deps.store.vitals().await {
                 Ok(vitals) => ControlResponse::Models { models: self.deps.model_rows(&vitals) },
                 Err(error) => refused(&error),

@@ -175,6 +175,7 @@ impl EgressGate {
             attempts: Default::default(),
             creator_waits: false,
             gives_alone: false,
+            purpose_asks: false,
             tier: None,
         };
         // The key itself, without the word before it: in a URL that is written otherwise.

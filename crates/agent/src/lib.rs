@@ -22,6 +22,7 @@ mod preview;
 pub mod prompt;
 mod release;
 mod settings;
+mod soul;
 mod survival;
 mod tasks;
 pub mod treasury;
@@ -42,8 +43,8 @@ pub use life::{AgentRunOutcome, EndReason, live};
 pub use money::{at_most, available_tools};
 pub use preview::{Preview, preview};
 pub use settings::{
-    ANSWER_TOKENS, AgentLimits, Budgets, Pace, Sampling, Settings, StopLoss, TURNS_MAX,
-    UnattendedBudget,
+    ANSWER_TOKENS, AgentLimits, Budgets, Pace, Sampling, Settings, SoulSettings, StopLoss,
+    TURNS_MAX, UnattendedBudget,
 };
 pub use turn::parsed_call;
 pub use worklog::worklog;

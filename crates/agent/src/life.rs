@@ -102,7 +102,13 @@ pub async fn live(
     deps.providers.choose(known_choice(&deps).await?);
     let guard = Arc::new(Guard::new()?);
     let ctx = AgentContext {
-        handles: Handles::new(&settings, &deps, tools.len(), interrupt.subscribe())?,
+        handles: Handles::new(
+            &settings,
+            &deps,
+            tools.len(),
+            Arc::clone(&guard),
+            interrupt.subscribe(),
+        )?,
         checker: Checker::new(&tools).map_err(AgentError::Tools)?,
         history_cache: Mutex::new(HistoryCache::new(Arc::clone(&guard))),
         guard,
@@ -113,6 +119,7 @@ pub async fn live(
         interrupt,
     };
     let recovered = recover(&ctx).await?;
+    ctx.handles.soul.begin().await?;
     let mut tasks = BackgroundTasks::default();
     control::start(&ctx, &signals, &mut tasks)?;
     heartbeat::start(&ctx, &signals, &mut tasks).await?;

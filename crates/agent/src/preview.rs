@@ -8,6 +8,7 @@ use std::sync::Arc;
 use automaton_core::id::{IdGenerator, TurnId};
 use automaton_core::memory::MemoryItem;
 use automaton_core::record::{TurnInput, WakeCause, WakeSource};
+use automaton_core::soul::Soul;
 use automaton_core::state::AgentState;
 use automaton_core::time::Timestamp;
 use automaton_core::tool::{ToolName, ToolSpec};
@@ -34,6 +35,7 @@ struct PreviewContext<'a> {
     place: HistoryPosition,
     digest: HistoryDigest,
     memory: Vec<MemoryItem>,
+    soul: Soul,
     worklog: Option<Labelled>,
     now: Timestamp,
     turn_id: TurnId,
@@ -60,6 +62,7 @@ impl PreviewContext<'_> {
             digest: &self.digest,
             open,
             memory: &self.memory,
+            soul: Some(&self.soul),
             worklog: self.worklog.as_ref(),
             heard: input_label(inputs),
             inputs,
@@ -119,6 +122,7 @@ pub fn preview(
     let known =
         |known: Vitals| Balances { at: ids.now(), credits: known.credits, usdc: known.usdc };
     let balances = vitals.map(known);
+    let soul = reader.soul()?.and_then(|version| version.soul);
     let moment = PreviewContext {
         settings,
         model,
@@ -126,6 +130,7 @@ pub fn preview(
         place,
         digest: HistoryDigest::of(reader.digest(None)?.as_ref()),
         memory,
+        soul: soul.unwrap_or_else(|| Soul::of_genesis(&settings.genesis)),
         worklog: worklog(&settings.workspace, reader)?,
         now: ids.now(),
         turn_id: ids.id(),

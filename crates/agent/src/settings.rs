@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use automaton_core::id::RemoteMachineId;
 use automaton_core::time::{DAY, Span};
 use automaton_inference::{ModelInfo, ModelPrices};
+use automaton_memory::soul::Alignment;
 
 use crate::egress::EgressConfig;
 pub use automaton_policy::budget::{Budgets, StopLoss, UnattendedBudget};
@@ -37,8 +38,8 @@ pub struct Settings {
     pub workspace: PathBuf,
     /// The text of its constitution.
     pub constitution: String,
-    /// The text of its soul; may be empty.
-    pub soul: String,
+    /// How what it thinks of itself may change.
+    pub soul: SoulSettings,
     /// The most tokens that one answer of the model may have.
     pub max_tokens_per_turn: u32,
     /// Whether an answer to its creator may be longer, where model and budget allow it.
@@ -55,6 +56,23 @@ pub struct Settings {
     pub budgets: Budgets,
     /// How far and how fast this start goes.
     pub pace: Pace,
+}
+
+/// How what an automaton thinks of itself may change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SoulSettings {
+    /// With less it is advised to come back to its genesis prompt.
+    pub threshold: Alignment,
+    /// Whether the creator is asked before its purpose changes.
+    pub purpose_asks: bool,
+    /// Whether it looks at itself once an hour.
+    pub reflects: bool,
+}
+
+impl Default for SoulSettings {
+    fn default() -> Self {
+        Self { threshold: Alignment(5_000), purpose_asks: false, reflects: true }
+    }
 }
 
 /// How answers are sampled.
@@ -179,7 +197,7 @@ pub(crate) mod tests {
             heartbeat: PathBuf::from("/nowhere/heartbeat.yml"),
             workspace: PathBuf::from("/nowhere/workspace"),
             constitution: "I. Never harm.".to_owned(),
-            soul: String::new(),
+            soul: SoulSettings::default(),
             max_tokens_per_turn: 1024,
             long_answers: false,
             sampling: Sampling { seed: 1, temperature_milli: 0 },

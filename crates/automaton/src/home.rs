@@ -49,12 +49,9 @@ const STARTED: &[u8] = b"\"event\":\"agent.started\"";
 const LOG_BYTES_MAX: u64 = 64 * 1024;
 /// What is appended to the name of a file that is being written.
 const TEMPORARY: &str = ".new";
-const SOUL: &str = "SOUL.md";
 
 /// The text of every constitution.
 pub(crate) const CONSTITUTION_TEXT: &str = include_str!("../assets/constitution.md");
-/// The soul that an automaton begins with.
-const SOUL_TEXT: &str = include_str!("../assets/soul.md");
 /// The purpose of an automaton whose creator named none.
 const GENESIS_TEXT: &str = include_str!("../assets/genesis.txt");
 /// The name of an automaton whose creator gave none.
@@ -364,7 +361,7 @@ fn check_same(flag: &str, is: Option<&str>, wanted: Option<&str>) -> Result<(), 
 ///
 /// # Errors
 /// When a file cannot be written.
-pub(crate) fn create_missing_files(home: &Path, name: &str, genesis: &str) -> Result<(), CliError> {
+pub(crate) fn create_missing_files(home: &Path) -> Result<(), CliError> {
     make_private(home)?;
     let workspace = home.join(WORKSPACE);
     make_directory(&workspace).map_err(|error| unusable(&workspace).because(&error))?;
@@ -374,21 +371,14 @@ pub(crate) fn create_missing_files(home: &Path, name: &str, genesis: &str) -> Re
     if !home.join(CONSTITUTION).exists() {
         write_atomically(&home.join(CONSTITUTION), CONSTITUTION_TEXT.as_bytes(), 0o444)?;
     }
-    if !home.join(SOUL).exists() {
-        // The creator's text goes in last: what it holds is never filled in again.
-        let soul = SOUL_TEXT.replace("{name}", name).replace("{genesis}", genesis);
-        write_atomically(&home.join(SOUL), soul.as_bytes(), 0o600)?;
-    }
     Ok(())
 }
 
-/// What an automaton is bound by and what it thinks of itself.
+/// What an automaton is bound by.
 #[derive(Debug)]
 pub(crate) struct IdentityFiles {
     /// The text of its constitution, as it was at birth.
     pub(crate) constitution: String,
-    /// The text of its soul; empty when there is none.
-    pub(crate) soul: String,
 }
 
 /// Reads the character of the automaton in a home.
@@ -408,11 +398,7 @@ pub(crate) fn read_character(home: &Path, pinned: Option<Hash>) -> Result<Identi
         CliError::new(ErrorClass::Config, format!("cannot read {name} of the home")).because(error)
     };
     let constitution = constitution.map_err(|error| unreadable(CONSTITUTION, &error))?;
-    let soul = match fs::read_to_string(home.join(SOUL)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-        soul => soul.map_err(|error| unreadable(SOUL, &error))?,
-    };
-    Ok(IdentityFiles { constitution, soul })
+    Ok(IdentityFiles { constitution })
 }
 
 /// Checks the constitution of a home in which somebody lives. A record that cannot be read

@@ -75,6 +75,18 @@ pub enum Intent {
         /// What becomes of it, in the model's words.
         change: String,
     },
+    /// Change a section of what it thinks of itself.
+    ChangeSoul {
+        /// The section, as the model wrote its name.
+        section: String,
+        /// What it says then, in the model's words.
+        change: String,
+    },
+    /// Change its genesis prompt.
+    ChangeGenesis {
+        /// What it says then, in the model's words.
+        change: String,
+    },
     /// Buy credits with the wallet's money.
     TopUp {
         /// For how many US dollars.
@@ -148,7 +160,7 @@ kinds! {
     Exec => "exec", ReadPath => "read_path", WritePath => "write_path", Message => "message",
     Remember => "remember", Recall => "recall", Sleep => "sleep", Observe => "observe",
     Plead => "plead", Economise => "economise", SwitchModel => "switch_model", Schedule => "schedule",
-    TopUp => "top_up", Transfer => "transfer", FetchPaid => "fetch_paid", Egress => "egress", Rent => "rent",
+    ChangeSoul => "soul", ChangeGenesis => "genesis", TopUp => "top_up", Transfer => "transfer", FetchPaid => "fetch_paid", Egress => "egress", Rent => "rent",
     EndMachine => "end_machine", Publish => "publish",
 }
 

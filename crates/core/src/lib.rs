@@ -29,6 +29,7 @@ pub mod pnl;
 pub mod record;
 pub mod secret;
 pub mod service;
+pub mod soul;
 pub mod state;
 pub mod stop;
 pub mod terms;

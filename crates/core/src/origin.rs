@@ -86,6 +86,8 @@ impl TargetValue {
             | Intent::Economise
             | Intent::SwitchModel { .. }
             | Intent::Schedule { .. }
+            | Intent::ChangeSoul { .. }
+            | Intent::ChangeGenesis { .. }
             | Intent::TopUp { .. } => Vec::new(),
         };
         values.retain(|value| !value.text.is_empty());

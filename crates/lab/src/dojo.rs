@@ -238,6 +238,7 @@ impl Dojo {
             attempts: Attempts::default(),
             creator_waits: false,
             gives_alone: false,
+            purpose_asks: false,
             tier: None,
         };
         let at = Timestamp::from_millis(0);

@@ -19,7 +19,7 @@ pub(crate) fn settings(home: &Path, max_tokens_per_turn: u32, budgets: Budgets) 
         heartbeat: home.join("heartbeat.yml"),
         workspace: home.join("workspace"),
         constitution: "I. Never harm.".to_owned(),
-        soul: String::new(),
+        soul: Default::default(),
         max_tokens_per_turn,
         long_answers: false,
         sampling: Sampling { seed: 1, temperature_milli: 0 },

@@ -2,10 +2,11 @@
 //!
 //! Works on values that others read and store: which items belong to a question
 //! ([`recall`]), how many fit ([`budget`], [`tokens`]) and how they are shown to the model
-//! ([`render`]). This crate must never lose the label of an item, and must never know where
-//! items are kept.
+//! ([`render`]), and what the automaton thinks of itself ([`soul`]). This crate must never lose
+//! the label of an item, and must never know where items are kept.
 
 pub mod budget;
 pub mod recall;
 pub mod render;
+pub mod soul;
 pub mod tokens;

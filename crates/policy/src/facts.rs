@@ -46,6 +46,8 @@ pub struct Facts {
     pub creator_waits: bool,
     /// Whether the automaton may give credits away by its own wish, as the creator has said.
     pub gives_alone: bool,
+    /// Whether the creator wants to be asked before what it is there for changes.
+    pub purpose_asks: bool,
     /// How well off it is, where its thoughts cost something and that is known.
     pub tier: Option<SurvivalTier>,
 }
@@ -142,6 +144,7 @@ mod tests {
             attempts: Attempts::default(),
             creator_waits: false,
             gives_alone: false,
+            purpose_asks: false,
             tier: None,
         };
         let unknown = Facts { creator: None, ..known.clone() };

@@ -6,7 +6,7 @@
 //! judged by a count that could not be read.
 
 use automaton_core::intent::Intent;
-use automaton_core::time::{HOUR, RateWindow};
+use automaton_core::time::{DAY, HOUR, RateWindow};
 
 /// So many in so long, or in one wake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,16 +25,22 @@ const fn hourly(rule: &'static str, kind: &'static str, max: u32) -> Limit {
     Limit { rule, kind, max, window: RateWindow::Last(HOUR) }
 }
 
+const fn daily(rule: &'static str, kind: &'static str, max: u32) -> Limit {
+    Limit { rule, kind, max, window: RateWindow::Last(DAY) }
+}
+
 const fn of_wake(rule: &'static str, kind: &'static str, max: u32) -> Limit {
     Limit { rule, kind, max, window: RateWindow::Wake }
 }
 
 /// Every limit.
-pub static LIMITS: [Limit; 10] = [
+pub static LIMITS: [Limit; 12] = [
     hourly("rate.commands", "exec", 2000),
     hourly("rate.messages", "message", 60),
     hourly("rate.facts", "remember", 1000),
     hourly("rate.schedule", "schedule", 10),
+    daily("rate.soul", "soul", 20),
+    daily("rate.genesis_prompt_daily", "genesis", 1),
     hourly("rate.requests", "fetch_paid", 120),
     hourly("rate.machines", "rent", 3),
     of_wake("rate.wake_requests", "fetch_paid", 300),

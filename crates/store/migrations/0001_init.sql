@@ -402,6 +402,30 @@ CREATE TABLE rate_uses (
 CREATE INDEX rate_uses_call ON rate_uses (call);
 CREATE TRIGGER rate_uses_fixed BEFORE UPDATE ON rate_uses BEGIN SELECT RAISE(ABORT, 'uses are never changed'); END;
 
+-- What the automaton thinks of itself, version by version. `hash` is over the row and the hash of
+-- the row before; of old versions `body` goes, and what is covered stays.
+CREATE TABLE soul_history (
+    version       INTEGER PRIMARY KEY CHECK (version >= 1),
+    body          TEXT    CHECK (json_valid(body)),
+    content_hash  BLOB    NOT NULL CHECK (length(content_hash) = 32),
+    change_source TEXT    NOT NULL CHECK (change_source IN ('agent', 'human', 'system', 'genesis', 'reflection')),
+    change_reason TEXT    NOT NULL,
+    approved_by   TEXT,
+    created_at    INTEGER NOT NULL,
+    hash          BLOB    NOT NULL CHECK (length(hash) = 32)
+) STRICT;
+CREATE TRIGGER soul_history_fixed BEFORE UPDATE ON soul_history WHEN new.body IS NOT NULL OR new.hash <> old.hash
+    OR new.content_hash <> old.content_hash OR new.version <> old.version
+BEGIN SELECT RAISE(ABORT, 'versions of a soul are never changed'); END;
+CREATE TRIGGER soul_history_stays BEFORE DELETE ON soul_history BEGIN SELECT RAISE(ABORT, 'versions of a soul are never deleted'); END;
+
+-- When it last looked at itself, and what it was advised then.
+CREATE TABLE soul_reflection (
+    id         INTEGER PRIMARY KEY CHECK (id = 1),
+    at         INTEGER NOT NULL,
+    suggestion TEXT    NOT NULL
+) STRICT;
+
 -- Files that were written after reading what others wrote: who reads them reads that. Where
 -- there is a hash, the label is that of these very bytes, whatever the folder's is.
 CREATE TABLE path_labels (

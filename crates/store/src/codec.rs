@@ -21,6 +21,7 @@ use automaton_core::payment::{PaymentState, Purpose, Rail};
 use automaton_core::record::{
     Authority, CallStatus, DecisionOutcome, StopReason, TurnStatus, WakeSource,
 };
+use automaton_core::soul::SoulSource;
 use automaton_core::state::AgentState;
 use automaton_core::tier::SurvivalTier;
 use automaton_core::time::{Span, Timestamp};
@@ -143,6 +144,7 @@ stored_by_name!(
     AgentState,
     AlertRule,
     MemoryTier,
+    SoulSource,
     Label,
     CallStatus,
     TurnStatus,

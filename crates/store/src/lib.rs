@@ -46,6 +46,7 @@ mod releases;
 mod retention;
 mod schedule;
 mod sessions;
+mod soul;
 mod task_requests;
 mod thread;
 mod turn_details;
@@ -96,6 +97,7 @@ pub use schedule::{
     TaskConfig, TaskFinish, TaskOrigin, TaskResult, TaskRun, WAKES_PER_WINDOW,
 };
 pub use sessions::ClosedSession;
+pub use soul::{SoulEvidence, SoulReflectionRow};
 pub use thread::CommitHook;
 pub use turn_details::{
     CallDetails, IntentDetails, LedgerDetails, PaymentDetails, TurnDetails, WakeCauseDetails,

@@ -28,6 +28,8 @@
 //! | `memory_counts` | one for each tier and kind of source |
 //! | `memory_words` | an index of `memories` |
 //! | `memory_words_outside` | another |
+//! | `soul_history` | stay; of versions that are not among the newest only the hash |
+//! | `soul_reflection` | one |
 //! | `path_labels` | as many as `paths` takes |
 //! | `heartbeat_schedule` | as many as there are tasks |
 //! | `account_reads` | one for each cloud |

@@ -10,6 +10,7 @@ use automaton_core::inference_budget::InferenceSpend;
 use automaton_core::memory::{MemoryItem, MemoryMatches, MemoryQuery};
 use automaton_core::pnl::{Losses, UnattendedUsage};
 use automaton_core::record::{TurnInput, TurnRecord};
+use automaton_core::soul::SoulVersion;
 use automaton_core::state::AgentState;
 use automaton_core::time::{DAY, Timestamp};
 use automaton_core::trust::Labelled;
@@ -21,7 +22,8 @@ use crate::inbox::ClaimOptions;
 use crate::thread::{Tx, WriteOptions};
 use crate::{
     Approval, DigestRow, HistoryPosition, OpenMessage, RateLimit, Store, approvals, history,
-    history_position, life, memory, open, origins, pnl, rates, turns, unattended_usage, vitals,
+    history_position, life, memory, open, origins, pnl, rates, soul, turns, unattended_usage,
+    vitals,
 };
 
 /// What is read of a wake besides its life: sums over the ledger take their time.
@@ -109,6 +111,8 @@ pub struct StartedTurn {
     pub open: Vec<OpenMessage>,
     /// What was recalled for it.
     pub recall: TurnRecall,
+    /// What it thinks of itself.
+    pub soul: Option<SoulVersion>,
     /// How often each limit was used within its window.
     pub uses: Vec<u32>,
     /// Whether anybody but the creator and the automaton has written anything.
@@ -185,6 +189,7 @@ fn start(tx: &Tx<'_>, request: &TurnRequest) -> Result<StartedTurn, TxError> {
         turns_from,
         turns: history::committed(tx, turns_from, request.turns_max)?,
         recall: recall(tx, request, place.from, (request.recall)(&inputs, &open))?,
+        soul: soul::newest(tx)?,
         uses: rates::uses(tx, &request.limits, tx.now)?,
         others_wrote: origins::others_wrote(tx)?,
         inputs,

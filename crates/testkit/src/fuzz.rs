@@ -89,6 +89,7 @@ fn is_allowed(intent: Intent) -> bool {
         attempts: Attempts::default(),
         creator_waits: false,
         gives_alone: false,
+        purpose_asks: false,
         tier: None,
     };
     matches!(judge(FuzzCall(intent), &facts), Verdict::Allowed(..))

@@ -13,6 +13,7 @@ use automaton_core::memory::{
 use automaton_core::model::ModelId;
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::payment::PaymentReason;
+use automaton_core::soul::{SoulSection, SoulVersion};
 use automaton_core::state::AgentState;
 use automaton_core::tier::SurvivalTier;
 use automaton_core::time::{Span, Timestamp};
@@ -47,6 +48,8 @@ pub struct ToolContext<'a> {
     pub workspace: &'a dyn WorkspaceHandle,
     /// What the automaton knows.
     pub memory: &'a dyn MemoryHandle,
+    /// What it thinks of itself.
+    pub soul: &'a dyn SoulHandle,
     /// Messages to others.
     pub mailbox: &'a dyn MailboxHandle,
     /// The automaton's own state.
@@ -228,6 +231,35 @@ pub trait MemoryHandle: Send + Sync {
 
     /// Forgets an item for good; whether there was one.
     fn forget(&self, id: MemoryId) -> HandleFuture<'_, bool>;
+}
+
+/// What the automaton thinks of itself.
+pub trait SoulHandle: Send + Sync {
+    /// All of it, as SOUL.md shows it.
+    fn view(&self) -> HandleFuture<'_, String>;
+
+    /// Its newest versions, newest first.
+    fn history(&self, limit: u32) -> HandleFuture<'_, Vec<SoulVersion>>;
+
+    /// Changes a section, for a reason; the number of the new version.
+    fn update<'a>(
+        &'a self,
+        section: SoulSection,
+        content: &'a str,
+        reason: &'a str,
+        approved_by: Option<String>,
+    ) -> HandleFuture<'a, u32>;
+
+    /// Changes its genesis prompt; what its creator gave it is kept.
+    fn set_genesis<'a>(
+        &'a self,
+        text: &'a str,
+        reason: &'a str,
+        approved_by: Option<String>,
+    ) -> HandleFuture<'a, u32>;
+
+    /// Looks at itself; what it saw, in words.
+    fn reflect(&self) -> HandleFuture<'_, String>;
 }
 
 /// The way to the creator.

@@ -143,6 +143,9 @@ pub enum ToolError {
     /// The memory was not read.
     #[error("the memory was not read")]
     Recall(#[source] HandleError),
+    /// The soul was not read, or not changed.
+    #[error("your soul is as it was")]
+    Soul(#[source] HandleError),
     /// The message was not stored for sending.
     #[error("the message was not sent")]
     Send(#[source] HandleError),

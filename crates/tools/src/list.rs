@@ -29,6 +29,10 @@ pub static TOOLS: &[&dyn Tool] = &[
     &memory::note_about_agent::TOOL,
     &memory::review_memory::TOOL,
     &memory::forget::TOOL,
+    &self_mod::update_soul::TOOL,
+    &self_mod::reflect_on_soul::TOOL,
+    &self_mod::view_soul::TOOL,
+    &self_mod::view_soul_history::TOOL,
     &social::send_message::TOOL,
     &survival::sleep::TOOL,
     &survival::choose_tools::TOOL,
@@ -37,6 +41,7 @@ pub static TOOLS: &[&dyn Tool] = &[
     &survival::distress_signal::TOOL,
     &survival::enter_low_compute::TOOL,
     &self_mod::modify_heartbeat::TOOL,
+    &self_mod::update_genesis_prompt::TOOL,
     &models::list_models::TOOL,
     &models::switch_model::TOOL,
     &models::check_inference_spending::TOOL,
@@ -57,12 +62,14 @@ const OF_A_LIVELIHOOD: [&str; 5] =
     ["heartbeat_ping", "distress_signal", "enter_low_compute", "expose_port", "remove_port"];
 
 /// Tools that wait for more than the last credits.
-const OF_BETTER_TIMES: [&str; 9] = [
+const OF_BETTER_TIMES: [&str; 11] = [
     "exec",
     "start_process",
     "write_file",
     "edit_file",
     "modify_heartbeat",
+    "update_soul",
+    "update_genesis_prompt",
     "transfer_credits",
     "x402_fetch",
     "create_sandbox",
@@ -76,8 +83,8 @@ const OF_A_CHOICE: [&str; 3] = ["list_models", "switch_model", "check_inference_
 const OF_A_WORKER: [&str; 6] =
     ["start_process", "read_process", "stop_process", "edit_file", "list_files", "search_files"];
 
-/// Tools for whoever keeps a memory in order, beyond facts.
-const OF_A_MIND: [&str; 7] = [
+/// Tools for whoever keeps a memory in order, beyond facts, and looks at itself.
+const OF_A_MIND: [&str; 12] = [
     "set_goal",
     "complete_goal",
     "save_procedure",
@@ -85,6 +92,11 @@ const OF_A_MIND: [&str; 7] = [
     "note_about_agent",
     "review_memory",
     "forget",
+    "update_soul",
+    "reflect_on_soul",
+    "view_soul",
+    "view_soul_history",
+    "update_genesis_prompt",
 ];
 
 /// The tool with this name.

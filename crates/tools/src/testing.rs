@@ -13,6 +13,7 @@ use automaton_core::model::ModelId;
 use automaton_core::money::MicroUsdc;
 use automaton_core::origin::{Origins, ValueOrigin};
 use automaton_core::payment::PaymentReason;
+use automaton_core::soul::{SoulSection, SoulSource, SoulVersion};
 use automaton_core::terms::asked_terms;
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::tool::Risk;
@@ -26,9 +27,9 @@ use ulid::Ulid;
 use crate::context::{
     BackgroundProcess, Balances, CallProvenance, CommandOutput, CreditTransferRequest, FetchResult,
     FileContent, FileLines, HandleFuture, MachinesHandle, MailboxHandle, MemoryHandle,
-    MessageDraft, ModelsHandle, ScheduleChange, ScheduleHandle, StatusHandle, SurvivalHandle,
-    Synopsis, ToolContext, TopUpReceipt, TransferReceipt, TreasuryHandle, WebRequest,
-    WorkspaceHandle,
+    MessageDraft, ModelsHandle, ScheduleChange, ScheduleHandle, SoulHandle, StatusHandle,
+    SurvivalHandle, Synopsis, ToolContext, TopUpReceipt, TransferReceipt, TreasuryHandle,
+    WebRequest, WorkspaceHandle,
 };
 use crate::error::{HandleError, ToolError};
 use crate::list;
@@ -299,6 +300,48 @@ impl StatusHandle for Fake {
     }
 }
 
+impl SoulHandle for Fake {
+    fn view(&self) -> HandleFuture<'_, String> {
+        self.answer("view soul".to_owned(), Some("# Ada".to_owned()))
+    }
+
+    fn history(&self, limit: u32) -> HandleFuture<'_, Vec<SoulVersion>> {
+        let born = SoulVersion {
+            version: 1,
+            soul: None,
+            source: SoulSource::Genesis,
+            reason: "born".to_owned(),
+            approved_by: None,
+            at: Timestamp::EPOCH,
+            hash: String::new(),
+        };
+        self.answer(format!("soul history {limit}"), Some(vec![born]))
+    }
+
+    fn update<'a>(
+        &'a self,
+        section: SoulSection,
+        content: &'a str,
+        reason: &'a str,
+        _: Option<String>,
+    ) -> HandleFuture<'a, u32> {
+        self.answer(format!("update soul {section} {content} {reason}"), Some(2))
+    }
+
+    fn set_genesis<'a>(
+        &'a self,
+        text: &'a str,
+        reason: &'a str,
+        _: Option<String>,
+    ) -> HandleFuture<'a, u32> {
+        self.answer(format!("set genesis {text} {reason}"), Some(2))
+    }
+
+    fn reflect(&self) -> HandleFuture<'_, String> {
+        self.answer("reflect".to_owned(), Some("nothing to advise".to_owned()))
+    }
+}
+
 impl ScheduleHandle for Fake {
     fn schedule(&self, change: ScheduleChange) -> HandleFuture<'_, String> {
         let ScheduleChange { name, task, cron, interval, enabled, action } = change;
@@ -377,6 +420,7 @@ pub(crate) fn facts(risk: Risk) -> Facts {
         attempts,
         secrets,
         egress,
+        purpose_asks: false,
         creator_waits: false,
         gives_alone: false,
         tier: None,
@@ -415,6 +459,7 @@ pub(crate) fn run_as(
         },
         workspace: fake,
         memory: fake,
+        soul: fake,
         mailbox: fake,
         status: fake,
         treasury: fake,

@@ -21,6 +21,7 @@ mod workspace_snapshot;
 pub use self::workspace::{command_spec, describe as describe_limits};
 use std::sync::Arc;
 
+use automaton_policy::guard::Guard;
 use tokio::sync::watch;
 
 use self::machines::RentedMachines;
@@ -36,11 +37,13 @@ pub(crate) use self::workspace::Workspace;
 use crate::deps::AgentDeps;
 use crate::error::AgentError;
 use crate::settings::Settings;
+use crate::soul::SoulKeeper;
 
 /// The handles that every call gets.
 pub(crate) struct Handles {
     pub(crate) workspace: Workspace,
     pub(crate) memory: Arc<Memory>,
+    pub(crate) soul: Arc<SoulKeeper>,
     pub(crate) mailbox: Mailbox,
     pub(crate) life: AgentStatusView,
     pub(crate) treasury: OptionalTreasury,
@@ -56,6 +59,7 @@ impl Handles {
         settings: &Settings,
         deps: &AgentDeps,
         tools: usize,
+        guard: Arc<Guard>,
         shutdown: watch::Receiver<bool>,
     ) -> Result<Self, AgentError> {
         let workspace = Workspace::open(settings, deps, shutdown)?;
@@ -63,6 +67,7 @@ impl Handles {
             machines: RentedMachines::new(settings, deps, workspace.background()),
             workspace,
             memory: Arc::new(Memory::new(deps.store.clone())),
+            soul: Arc::new(SoulKeeper::new(settings, deps, guard)),
             mailbox: Mailbox::new(deps.clone()),
             life: AgentStatusView::new(settings, deps, tools),
             treasury: OptionalTreasury::new(deps.treasury.clone()),

@@ -25,7 +25,8 @@ impl TaskRunner {
     pub(super) fn new(ctx: &AgentContext) -> Result<Self, AgentError> {
         let (settings, deps) = (ctx.settings.clone(), ctx.deps.clone());
         let workspace = Workspace::open(&settings, &deps, ctx.shutdown.clone())?;
-        Ok(Self(TaskContext { settings, deps, workspace }))
+        let soul = Arc::clone(&ctx.handles.soul);
+        Ok(Self(TaskContext { settings, deps, workspace, soul }))
     }
 
     /// The names of the tasks of which it has what they look after.

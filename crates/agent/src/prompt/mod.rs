@@ -21,11 +21,13 @@ use automaton_core::id::TurnId;
 use automaton_core::memory::{MemoryId, MemoryItem};
 use automaton_core::money::Microcents;
 use automaton_core::record::TurnInput;
+use automaton_core::soul::Soul;
 use automaton_core::time::Timestamp;
 use automaton_core::tool::ToolSpec;
 use automaton_core::trust::{Label, Labelled};
 use automaton_core::vitals::Vitals;
 use automaton_inference::{ChatRole, Message, MessageCall, ModelInfo};
+use automaton_memory::soul::shown;
 use automaton_memory::{render, tokens};
 use automaton_sandbox::HOME_INSIDE;
 use automaton_store::{HistoryPosition, OpenMessage, PromptLayerRow};
@@ -64,6 +66,8 @@ pub(crate) struct PromptMaterial<'a> {
     pub(crate) open: &'a [OpenMessage],
     /// What was recalled, best first.
     pub(crate) memory: &'a [MemoryItem],
+    /// What it thinks of itself; what its creator gave it, where there is nothing yet.
+    pub(crate) soul: Option<&'a Soul>,
     /// What its worklog says, where it is told.
     pub(crate) worklog: Option<&'a Labelled>,
     /// The least trusted label of what the wake heard before this prompt.
@@ -367,13 +371,14 @@ fn head_layers(material: &PromptMaterial<'_>, caps: &PromptCaps) -> [PromptLayer
     } else {
         String::new()
     };
+    let genesis = material.soul.map_or(&settings.genesis, |soul| &soul.genesis);
     let parts = [
         ("rules", rules.trim_end().to_owned(), caps.rules),
         ("identity", fill(include_str!("identity.md"), &identity), caps.identity),
         ("constitution", section("constitution", &settings.constitution), caps.constitution),
         ("tools", tools, caps.tools),
-        ("soul", section("soul", &settings.soul), caps.soul),
-        ("genesis", section("genesis", &settings.genesis), caps.genesis),
+        ("soul", section("soul", &material.soul.map(shown).unwrap_or_default()), caps.soul),
+        ("genesis", section("genesis", genesis), caps.genesis),
     ];
     parts.map(|(name, text, limit)| layer(name, cap(&text, limit), limit))
 }

@@ -39,6 +39,7 @@ struct World {
     wake_turn: u32,
     creators: bool,
     memory: Vec<MemoryItem>,
+    soul: Option<Soul>,
     worklog: Option<Labelled>,
     heard: Label,
     turn: TurnId,
@@ -60,6 +61,7 @@ impl World {
             wake_turn: 2,
             creators: false,
             memory: Vec::new(),
+            soul: None,
             worklog: None,
             heard: Label::Creator,
             turn: ids().id(),
@@ -88,6 +90,7 @@ impl World {
             digest: &self.digest,
             open: &self.open,
             memory: &self.memory,
+            soul: self.soul.as_ref(),
             worklog: self.worklog.as_ref(),
             heard: self.heard,
             inputs: &self.inputs,
@@ -193,15 +196,11 @@ fn a_prompt_is_the_beginning_of_the_next_one_but_for_its_last_message() {
 #[test]
 fn every_layer_keeps_its_cap_whatever_it_is_given() {
     let long = "All work and no play makes a dull automaton. ".repeat(600);
-    let settings = Settings {
-        genesis: long.clone(),
-        soul: long.clone(),
-        constitution: long.clone(),
-        ..settings()
-    };
+    let settings = Settings { constitution: long.clone(), ..settings() };
     let turns: Vec<_> = (1..=70).map(|seq| past_turn(seq, &long)).collect();
+    let soul = Some(Soul::of_genesis(&long));
     let inputs = vec![Labelled::new(Label::Peer, "0xabc", long).into()];
-    let prompt = World { settings, turns, inputs, ..World::new(32_768) }.build();
+    let prompt = World { settings, turns, inputs, soul, ..World::new(32_768) }.build();
     for layer in &prompt.layers {
         assert!(layer.tokens <= layer.cap_tokens, "{layer:?}");
     }

@@ -180,6 +180,7 @@ fn tool_context<'a>(
         voice: Label::Own.meet(input).meet(wake.heard),
         workspace: &ctx.handles.workspace,
         memory: ctx.handles.memory.as_ref(),
+        soul: ctx.handles.soul.as_ref(),
         mailbox: &ctx.handles.mailbox,
         status: &ctx.handles.life,
         treasury: &ctx.handles.treasury,

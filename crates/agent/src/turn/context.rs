@@ -99,6 +99,7 @@ impl TurnMaterial {
             digest: &self.digest,
             open: &self.open,
             memory: &self.memory,
+            soul: claimed.started.soul.as_ref().and_then(|version| version.soul.as_ref()),
             worklog: claimed.worklog.as_ref(),
             heard: wake.heard,
             inputs: &claimed.inputs,

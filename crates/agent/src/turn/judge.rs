@@ -226,6 +226,7 @@ async fn rule(
         egress: std::sync::Arc::default(),
         attempts,
         creator_waits: claimed.creator_waits,
+        purpose_asks: ctx.settings.soul.purpose_asks,
         gives_alone: treasury.is_some_and(|treasury| treasury.limits().gives_alone),
         // What the creator approved is not for the last credits to refuse.
         tier: survival::paying_tier(&ctx.deps, &claimed.wake)

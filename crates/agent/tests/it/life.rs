@@ -98,7 +98,7 @@ pub(crate) fn settings(home: &Path, turns_max: u32) -> Settings {
         heartbeat: home.join("heartbeat.yml"),
         workspace: home.join("workspace"),
         constitution: "I. Never harm.".to_owned(),
-        soul: String::new(),
+        soul: Default::default(),
         max_tokens_per_turn: 512,
         long_answers: false,
         sampling: Sampling { seed: 1, temperature_milli: 0 },

@@ -21,6 +21,7 @@ mod money;
 mod origins;
 mod results;
 mod sent;
+mod soul;
 mod spending;
 mod survival;
 mod town;

@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use automaton_core::faults::NoFaults;
 use automaton_core::id::IdGenerator;
@@ -15,6 +15,7 @@ use automaton_testkit::clock::FakeClock;
 use automaton_testkit::entropy::SeededEntropy;
 use serde_json::json;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::brain::{Brain, Move, sleep};
 use crate::life::{Events, Home, deps, settings};

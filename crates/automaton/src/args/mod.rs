@@ -35,6 +35,7 @@ use crate::cmd::pnl::PnlArgs;
 use crate::cmd::policy::PolicyCommand;
 use crate::cmd::sandbox::SandboxCommand;
 use crate::cmd::send::{SendArgs, message};
+use crate::cmd::soul::SoulCommand;
 use crate::cmd::turn::TurnArgs;
 use crate::cmd::x402::X402Command;
 use crate::config::env::Environment;
@@ -161,6 +162,12 @@ pub(crate) enum CliCommand {
         /// What to do
         #[command(subcommand)]
         command: MemoryCommand,
+    },
+    /// Show or change what it thinks of itself
+    Soul {
+        /// What to do
+        #[command(subcommand)]
+        command: SoulCommand,
     },
     /// Show what it notes for itself between its wakes
     Worklog,

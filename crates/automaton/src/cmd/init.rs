@@ -38,7 +38,7 @@ pub(crate) fn run(
     let name = file.name.as_ref().ok_or_else(|| needed("name"))?.as_str();
     let genesis = file.genesis_prompt.as_ref().ok_or_else(|| needed("genesisPrompt"))?.as_str();
     draft.keep(&home)?;
-    home::create_missing_files(&home, name, genesis)?;
+    home::create_missing_files(&home)?;
     let born = async |store: &Store| home::birth_or_load(store, &home, name, genesis).await;
     let (automaton, _) = with_store(&home, born)?;
     let created = draft.is_new();

@@ -129,7 +129,7 @@ pub(crate) async fn live(
         let what = "--machine-egress is for machines of an automaton's own cloud, and it has none";
         return Err(CliError::user(what).hint("say it to the cloud that it lives from"));
     }
-    home::create_missing_files(&resolved.home, &resolved.name, &resolved.genesis)?;
+    home::create_missing_files(&resolved.home)?;
     let log = EventLog::open(&resolved.home, resolved.log_level);
     let mut console = Console::new(context.format, &context.environment, context.screen(), log);
     let metrics = match resolved.metrics {

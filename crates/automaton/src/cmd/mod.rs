@@ -35,6 +35,7 @@ pub(crate) mod provision;
 mod pull;
 pub(crate) mod sandbox;
 pub(crate) mod send;
+pub(crate) mod soul;
 pub(crate) mod status;
 pub(crate) mod turn;
 pub(crate) mod turns;
@@ -213,6 +214,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CliError> {
         CliCommand::Chat { lines } => chat::run(&context, lines),
         CliCommand::Messages(args) => messages::run(&context, &args),
         CliCommand::Memory { command } => memory::run(&context, &command),
+        CliCommand::Soul { command } => soul::run(&context, &command),
         CliCommand::Worklog => worklog::run(&context),
         CliCommand::Wake { reason } => send::wake(&context, &reason),
         CliCommand::Stop => send::stop(&context),

@@ -47,7 +47,7 @@ pub(crate) enum ModelCommand {
     },
     /// Show what the answers of each model cost
     Spend(SpendArgs),
-    /// Ask the model 40 questions, of which each wants one call of one tool, and grade its calls
+    /// Ask the model 45 questions, of which each wants one call of one tool, and grade its calls
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Bench(LabArgs),
     /// Bring the file of a model that thinks on this machine, verified

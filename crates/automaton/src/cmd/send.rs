@@ -16,6 +16,7 @@ use automaton_core::error::ErrorClass;
 use automaton_core::id::{IdGenerator, MessageId, RunId};
 use automaton_core::message::CREATOR_MESSAGE_BYTES_MAX;
 use automaton_core::record::{SleepState, StopReason, WakeCause, WakeSource};
+use automaton_core::soul::{Soul, SoulChange, SoulSource};
 use automaton_core::state::AgentState;
 use automaton_core::time::{Clock, Span, SystemClock};
 use automaton_core::trust::{Label, Labelled};
@@ -394,6 +395,16 @@ fn store_alone(
         }
         ControlRequest::Forget { memory } => {
             Ok(ControlResponse::Forgotten { was_there: store.forget(*memory).await? })
+        }
+        ControlRequest::ChangeSoul { from, soul, reason } => {
+            let change = SoulChange {
+                soul: Soul::clone(soul),
+                from: *from,
+                source: SoulSource::Human,
+                reason: reason.clone(),
+                approved_by: None,
+            };
+            Ok(ControlResponse::SoulChanged { version: store.change_soul(change).await? })
         }
         ControlRequest::RunTask { task } => {
             automaton_agent::request_task(store, task).await?;

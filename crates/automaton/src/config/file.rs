@@ -117,7 +117,7 @@ pub(crate) struct ConfigFile {
     pub(crate) approvals: ApprovalsFile,
     /// How the automaton's idea of itself may change.
     #[serde(default)]
-    soul_config: SoulConfig,
+    pub(crate) soul_config: SoulConfig,
     /// The database; it always lies in the home.
     pub(crate) db_path: Option<PathBuf>,
     /// The schedule of the heartbeat; `heartbeat.yml` in the home by default.

@@ -6,11 +6,13 @@
 
 use std::collections::BTreeMap;
 
+use automaton_agent::SoulSettings;
 use automaton_core::inference_budget::InferenceCeilings;
 use automaton_core::money::Microcents;
 use automaton_core::time::{Span, Timestamp};
 use automaton_inference::routing::RoutingRules;
 use automaton_inference::{DatedPrices, PriceSchedule};
+use automaton_memory::soul::Alignment;
 use automaton_policy::PaymentLimits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -172,6 +174,20 @@ impl Default for SoulConfig {
             soul_alignment_threshold: 0.5,
             require_creator_approval_for_purpose_change: false,
             enable_soul_reflection: true,
+        }
+    }
+}
+
+impl SoulConfig {
+    /// The same for the agent.
+    pub(crate) fn settings(&self) -> SoulSettings {
+        // Ten-thousandths are what four decimals are without their point.
+        let decimals = format!("{:.4}", self.soul_alignment_threshold).replace('.', "");
+        SoulSettings {
+            // silent-ok: a number from 0 to 1 has such decimals.
+            threshold: decimals.parse().map_or(Alignment(0), Alignment),
+            purpose_asks: self.require_creator_approval_for_purpose_change,
+            reflects: self.enable_soul_reflection,
         }
     }
 }

@@ -24,7 +24,7 @@ use super::file::{
     ApprovalsFile, ConfigFile, EnvelopeFile, FILE_NAME, LocalBrain, LogLevel, StopLossFile,
 };
 use super::providers;
-use super::reference::{ModelStrategy, TreasuryPolicy, UNASKED_DAILY_CENTS};
+use super::reference::{ModelStrategy, SoulConfig, TreasuryPolicy, UNASKED_DAILY_CENTS};
 use super::remote::{self, CloudSources, RemoteCloud};
 use super::values::{HttpUrl, LoopbackAddr, Ranged};
 use crate::args::{BrainFlags, RemoteFlags};
@@ -91,6 +91,8 @@ pub(crate) struct ResolvedConfig {
     pub(crate) seed: u64,
     /// Temperature in thousandths.
     pub(crate) temperature_milli: u32,
+    /// How what it thinks of itself may change.
+    pub(crate) soul: SoulConfig,
     /// What it may lose before it hibernates.
     pub(crate) stop_loss: StopLossFile,
     pub(crate) wake_envelope: EnvelopeFile,
@@ -208,9 +210,8 @@ pub(crate) fn resolve(
         max_tokens_per_turn: tokens.map(Ranged::get_u32),
         turns_per_wake: file.max_turns_per_cycle.map(Ranged::get_u32),
         seed: sampling.map_or(0, |sampling| sampling.seed),
-        temperature_milli: sampling
-            .and_then(|sampling| sampling.temperature_milli)
-            .map_or(0, Ranged::get_u32),
+        temperature_milli: sampling.and_then(|it| it.temperature_milli).map_or(0, Ranged::get_u32),
+        soul: file.soul_config.clone(),
         stop_loss: file.stop_loss,
         wake_envelope: file.wake_envelope,
         approvals: file.approvals,

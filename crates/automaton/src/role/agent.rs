@@ -311,7 +311,7 @@ pub(crate) fn settings(
         heartbeat: resolved.heartbeat.clone(),
         workspace: resolved.home.join(WORKSPACE),
         constitution: character.constitution,
-        soul: character.soul,
+        soul: resolved.soul.settings(),
         max_tokens_per_turn: resolved.max_tokens_per_turn.unwrap_or(ANSWER_TOKENS),
         long_answers: resolved.max_tokens_per_turn.is_none(),
         sampling: Sampling { seed: resolved.seed, temperature_milli: resolved.temperature_milli },

@@ -84,7 +84,7 @@ fn the_whole_story_is_told_and_the_record_holds_it() {
     }
     assert_eq!(turn["woke"][0]["source"], "birth");
     let layers = turn["prompt"]["layers"].as_array().unwrap();
-    assert_eq!((layers.len(), &layers[2]["name"]), (12, &"constitution".into()));
+    assert_eq!((layers.len(), &layers[2]["name"]), (13, &"constitution".into()));
     assert!(layers.iter().all(|layer| layer["text"].is_null()), "{turn}");
     let last = json(&world, &["turn", "last", "--prompt", "--json"]);
     assert_eq!(last["turn"]["seq"], committed(events));

@@ -34,6 +34,7 @@ mod reference;
 mod remote;
 mod results;
 mod sandbox;
+mod soul;
 mod spending;
 mod storm;
 mod talk;

@@ -16,6 +16,7 @@ use crate::memory::{MemoryId, MemoryTier, NewMemory};
 use crate::message::CREATOR_MESSAGE_BYTES_MAX;
 use crate::model::ModelId;
 use crate::money::Microcents;
+use crate::soul::Soul;
 use crate::tier::ModelTier;
 use crate::time::Timestamp;
 use crate::trust::Labelled;
@@ -76,6 +77,15 @@ pub enum ControlRequest {
     Forget {
         /// Which.
         memory: MemoryId,
+    },
+    /// Have it think this of itself, in the place of a version.
+    ChangeSoul {
+        /// The version that is changed.
+        from: u32,
+        /// All of it.
+        soul: Box<Soul>,
+        /// Why.
+        reason: String,
     },
     /// List the models that it may think with.
     Models,
@@ -151,6 +161,11 @@ pub enum ControlResponse {
     Remembered {
         /// The item.
         memory: MemoryId,
+    },
+    /// It thinks so of itself.
+    SoulChanged {
+        /// The number of the version.
+        version: u32,
     },
     /// It is forgotten.
     Forgotten {

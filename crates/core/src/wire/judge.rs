@@ -77,6 +77,8 @@ pub struct JudgeState {
     pub paid_hosts: Vec<String>,
     /// Whether it may give credits away by its own wish.
     pub gives_alone: bool,
+    /// Whether the creator is asked before what it is there for changes.
+    pub purpose_asks: bool,
 }
 
 /// How a call comes out.

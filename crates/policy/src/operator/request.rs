@@ -50,7 +50,7 @@ pub(super) struct CedarNames {
 }
 
 /// Every kind of entity that a question is made of.
-const KINDS: [&str; 20] = [
+const KINDS: [&str; 22] = [
     "Action",
     "Label",
     "Risk",
@@ -62,6 +62,8 @@ const KINDS: [&str; 20] = [
     "Message",
     "Fact",
     "Entry",
+    "Model",
+    "Soul",
     "Rest",
     "Plea",
     "Credits",
@@ -164,14 +166,8 @@ impl<'a> OperatorQuery<'a> {
                 let all = vec![("text", text(command)), ("programs", programs), timeout];
                 ("Command", command.clone(), all)
             }
-            Intent::ReadPath { path } => {
-                let path = plain_path(path);
-                ("File", path.clone(), vec![("path", text(&path)), bytes(&0)])
-            }
-            Intent::WritePath { path, bytes: size } => {
-                let path = plain_path(path);
-                ("File", path.clone(), vec![("path", text(&path)), bytes(size)])
-            }
+            Intent::ReadPath { path } => file(path, 0),
+            Intent::WritePath { path, bytes } => file(path, *bytes),
             Intent::Message { recipient, bytes: size } => {
                 let to = ("recipient", text(recipient));
                 ("Message", recipient.clone(), vec![to, self.to_creator(recipient), bytes(size)])
@@ -191,6 +187,8 @@ impl<'a> OperatorQuery<'a> {
             Intent::Schedule { entry, change } => {
                 ("Entry", entry.clone(), vec![("name", text(entry)), ("change", text(change))])
             }
+            Intent::ChangeSoul { section, change } => soul(section, change),
+            Intent::ChangeGenesis { change } => soul("genesis_prompt", change),
             Intent::TopUp { usd } => {
                 ("Credits", usd.to_string(), vec![("cents", number(u64::from(*usd) * 100))])
             }
@@ -231,6 +229,18 @@ impl<'a> OperatorQuery<'a> {
 fn entity(uid: EntityUid, attributes: Attributes) -> Result<Entity, OperatorQueryError> {
     let attributes = attributes.into_iter().map(|(name, value)| (name.to_owned(), value));
     Entity::new(uid, attributes.collect(), HashSet::new()).map_err(cedar)
+}
+
+/// A file of the workspace, and the size of what is written into it.
+fn file(path: &str, bytes: u64) -> (&'static str, String, Attributes) {
+    let path = plain_path(path);
+    ("File", path.clone(), vec![("path", text(&path)), ("bytes", number(bytes))])
+}
+
+/// A section of a soul, and what it says then.
+fn soul(section: &str, change: &str) -> (&'static str, String, Attributes) {
+    let all = vec![("section", text(section)), ("change", text(change))];
+    ("Soul", section.to_owned(), all)
 }
 
 fn text(text: &str) -> RestrictedExpression {

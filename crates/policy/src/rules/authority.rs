@@ -10,6 +10,7 @@
 use automaton_core::intent::Intent;
 use automaton_core::origin::{TargetValue, ValueOrigin};
 use automaton_core::record::DecisionOutcome;
+use automaton_core::soul::SoulSection;
 use automaton_core::trust::Label;
 
 use super::{Rule, RuleError, RuleFinding, deny_if, shown};
@@ -61,6 +62,9 @@ const REMEMBER: AuthorityNeeds = needs("remember", "change the memory", ASKED, A
 // At listed hosts, within limits of their own; the tool is too dangerous for strangers.
 const FETCH: AuthorityNeeds = needs("fetch_paid", "pay for a request", NEVER, ALONE);
 const SCHEDULE: AuthorityNeeds = needs("schedule", "change its schedule", ASKED, ASKED);
+// What it is there for is nobody's to say but its creator's and its own.
+const SOUL: AuthorityNeeds = needs("soul", "change what it thinks of itself", NEVER, ASKED);
+const GENESIS: AuthorityNeeds = needs("genesis", "change what it is there for", NEVER, ASKED);
 // Else a stranger would beg in its name, or keep it from thinking well.
 const PLEAD: AuthorityNeeds = needs("plead", "ask for money", NEVER, ASKED);
 const ECONOMISE: AuthorityNeeds = needs("economise", "live cheaply", ASKED, ASKED);
@@ -76,7 +80,7 @@ const TRANSFER: AuthorityNeeds = AuthorityNeeds {
 };
 
 /// Every kind of effect with what it needs.
-pub const TABLE: [AuthorityNeeds; 17] = [
+pub const TABLE: [AuthorityNeeds; 19] = [
     LOOK,
     MESSAGE,
     EXEC,
@@ -86,6 +90,8 @@ pub const TABLE: [AuthorityNeeds; 17] = [
     REMEMBER,
     FETCH,
     SCHEDULE,
+    SOUL,
+    GENESIS,
     PLEAD,
     ECONOMISE,
     SWITCH_MODEL,
@@ -113,6 +119,8 @@ fn row(intent: &Intent, facts: &Facts) -> AuthorityNeeds {
         Intent::Remember { .. } => REMEMBER,
         Intent::FetchPaid { .. } => FETCH,
         Intent::Schedule { .. } => SCHEDULE,
+        Intent::ChangeSoul { .. } => SOUL,
+        Intent::ChangeGenesis { .. } => GENESIS,
         Intent::Plead { .. } => PLEAD,
         Intent::Economise => ECONOMISE,
         Intent::SwitchModel { .. } => SWITCH_MODEL,
@@ -202,6 +210,22 @@ pub(super) const RULES: &[Rule] = &[
             let asks = facts.input <= Label::Tool && !facts.creator_waits && !facts.gives_alone;
             let outcome = if asks { needs.when_answering(facts.input) } else { ALONE };
             Ok(finding(outcome, || "No message of the creator's is open.".to_owned()))
+        },
+    },
+    Rule {
+        id: RuleId::new("authority.purpose_confirm"),
+        code: ReasonCode::ConfirmationRequired,
+        sentence: "Where the creator wants it, a change of purpose needs the creator's approval.",
+        check: |intent, facts| {
+            let changes = match intent {
+                Intent::ChangeGenesis { .. } => true,
+                Intent::ChangeSoul { section, .. } => {
+                    SoulSection::by_name(section).is_none_or(SoulSection::is_purpose)
+                }
+                _ => false,
+            };
+            let outcome = if changes && facts.purpose_asks { ASKED } else { ALONE };
+            Ok(finding(outcome, || "`soulConfig` says that it is asked.".to_owned()))
         },
     },
     Rule {

@@ -165,6 +165,8 @@ fn target(intent: &Intent) -> Option<IntentTarget<'_>> {
         | Intent::Economise
         | Intent::SwitchModel { .. }
         | Intent::Schedule { .. }
+        | Intent::ChangeSoul { .. }
+        | Intent::ChangeGenesis { .. }
         | Intent::TopUp { .. }
         | Intent::Transfer { .. }
         | Intent::FetchPaid { .. } => None,
@@ -218,6 +220,7 @@ pub(crate) mod testing {
             egress,
             creator_waits: false,
             gives_alone: false,
+            purpose_asks: false,
             tier: None,
         }
     }
@@ -239,6 +242,8 @@ pub(crate) mod testing {
             Intent::Economise,
             Intent::SwitchModel { model: text("gpt-5-mini") },
             Intent::Schedule { entry: text("nightly"), change: text("off") },
+            Intent::ChangeSoul { section: text("strategy"), change: text("Earn.") },
+            Intent::ChangeGenesis { change: text("Earn.") },
             Intent::TopUp { usd: 5 },
             Intent::Transfer { to: format!("0x{}", "2".repeat(40)), cents: 1 },
             Intent::FetchPaid { url: text("https://pay.example/a"), cap_cents: 1 },

@@ -30,6 +30,8 @@ pub(super) const RULES: &[Rule] = &[Rule {
             | Intent::Economise
             | Intent::SwitchModel { .. }
             | Intent::Schedule { .. }
+            | Intent::ChangeSoul { .. }
+            | Intent::ChangeGenesis { .. }
             | Intent::Rent { .. }
             | Intent::EndMachine { .. }
             | Intent::Publish { .. }

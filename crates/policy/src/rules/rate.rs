@@ -20,19 +20,27 @@ pub(super) const RULES: &[Rule] = &[
     rule("rate.schedule", "The schedule changes at most 10 times in an hour.", |i, f| {
         within(3, i, f)
     }),
-    rule("rate.requests", "At most 120 paid requests are made in an hour.", |i, f| within(4, i, f)),
-    rule("rate.machines", "At most 3 machines are rented in an hour.", |i, f| within(5, i, f)),
+    rule("rate.soul", "What it thinks of itself changes at most 20 times in a day.", |i, f| {
+        within(4, i, f)
+    }),
+    rule(
+        "rate.genesis_prompt_daily",
+        "Its genesis prompt changes at most 1 time in a day.",
+        |i, f| within(5, i, f),
+    ),
+    rule("rate.requests", "At most 120 paid requests are made in an hour.", |i, f| within(6, i, f)),
+    rule("rate.machines", "At most 3 machines are rented in an hour.", |i, f| within(7, i, f)),
     rule("rate.wake_requests", "At most 300 paid requests are made in one wake.", |i, f| {
-        within(6, i, f)
-    }),
-    rule("rate.wake_machines", "At most 6 machines are rented in one wake.", |i, f| {
-        within(7, i, f)
-    }),
-    rule("rate.wake_top_ups", "At most 5 purchases of credits are made in one wake.", |i, f| {
         within(8, i, f)
     }),
-    rule("rate.wake_transfers", "At most 20 transfers are made in one wake.", |i, f| {
+    rule("rate.wake_machines", "At most 6 machines are rented in one wake.", |i, f| {
         within(9, i, f)
+    }),
+    rule("rate.wake_top_ups", "At most 5 purchases of credits are made in one wake.", |i, f| {
+        within(10, i, f)
+    }),
+    rule("rate.wake_transfers", "At most 20 transfers are made in one wake.", |i, f| {
+        within(11, i, f)
     }),
 ];
 
@@ -47,7 +55,7 @@ mod tests {
     use super::*;
     use crate::rates::{Attempts, LIMITS, Limit};
     use crate::rules::testing::{answering, objections, samples};
-    use automaton_core::time::RateWindow;
+    use automaton_core::time::{DAY, HOUR, RateWindow};
     use automaton_core::trust::Label;
 
     fn sample(kind: &str) -> Intent {
@@ -61,9 +69,10 @@ mod tests {
             assert_eq!(limit.rule, rule.id.as_str());
             assert!(rule.sentence.contains(&format!(" {} ", limit.max)), "{}", rule.sentence);
             let window = match limit.window {
+                RateWindow::Last(HOUR) => " in an hour.",
                 RateWindow::Last(span) => {
-                    assert_eq!(span.as_millis(), 3_600_000);
-                    " in an hour."
+                    assert_eq!(span, DAY);
+                    " in a day."
                 }
                 RateWindow::Wake => " in one wake.",
             };
@@ -96,7 +105,7 @@ mod tests {
         let mut attempts = Attempts::default();
         let both = [sample("exec"), sample("exec"), Intent::Observe, sample("message")];
         attempts.add(&both);
-        assert_eq!(attempts, Attempts::new([1, 1, 0, 0, 0, 0, 0, 0, 0, 0]));
+        assert_eq!(attempts, Attempts::new([1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]));
         let limits: Vec<&str> = Limit::of(&both).map(|limit| limit.rule).collect();
         assert_eq!(limits, ["rate.commands", "rate.messages"]);
         let both: Vec<&str> = Limit::of(&[sample("rent")]).map(|limit| limit.rule).collect();

@@ -38,6 +38,8 @@ const fn keeps_alive(intent: &Intent) -> bool {
         Intent::Exec { .. }
         | Intent::WritePath { .. }
         | Intent::Schedule { .. }
+        | Intent::ChangeSoul { .. }
+        | Intent::ChangeGenesis { .. }
         | Intent::Transfer { .. }
         | Intent::FetchPaid { .. }
         | Intent::Rent { .. } => false,
@@ -64,7 +66,16 @@ mod tests {
                 .collect();
             let last = matches!(tier, Some(SurvivalTier::Critical | SurvivalTier::Dead));
             let wanted: &[&str] = if last {
-                &["exec", "write_path", "schedule", "transfer", "fetch_paid", "rent"]
+                &[
+                    "exec",
+                    "write_path",
+                    "schedule",
+                    "soul",
+                    "genesis",
+                    "transfer",
+                    "fetch_paid",
+                    "rent",
+                ]
             } else {
                 &[]
             };

@@ -35,6 +35,10 @@ fn the_list_is_what_it_should_be() {
         ("note_about_agent", Risk::Safe, Effect::Mutates),
         ("review_memory", Risk::Safe, Effect::Observes),
         ("forget", Risk::Safe, Effect::Mutates),
+        ("update_soul", Risk::Caution, Effect::Mutates),
+        ("reflect_on_soul", Risk::Safe, Effect::Mutates),
+        ("view_soul", Risk::Safe, Effect::Observes),
+        ("view_soul_history", Risk::Safe, Effect::Observes),
         ("send_message", Risk::Caution, Effect::Mutates),
         ("sleep", Risk::Caution, Effect::Mutates),
         ("choose_tools", Risk::Safe, Effect::Observes),
@@ -43,6 +47,7 @@ fn the_list_is_what_it_should_be() {
         ("distress_signal", Risk::Dangerous, Effect::Mutates),
         ("enter_low_compute", Risk::Caution, Effect::Mutates),
         ("modify_heartbeat", Risk::Caution, Effect::Mutates),
+        ("update_genesis_prompt", Risk::Dangerous, Effect::Mutates),
         ("list_models", Risk::Safe, Effect::Observes),
         ("switch_model", Risk::Caution, Effect::Mutates),
         ("check_inference_spending", Risk::Safe, Effect::Observes),
@@ -59,7 +64,7 @@ fn the_list_is_what_it_should_be() {
     ];
     assert_eq!(found, expected.map(|(name, risk, effect)| (name.to_owned(), risk, effect)));
     let (no_money, weak) = (without_money(), simple());
-    assert_eq!((no_money.len(), weak.len()), (22, 9), "what is about money is left out");
+    assert_eq!((no_money.len(), weak.len()), (27, 9), "what is about money is left out");
     assert!(find("exec").is_some() && find("Exec").is_none() && find("").is_none());
 }
 
@@ -162,6 +167,11 @@ fn samples() -> Vec<(&'static str, Value)> {
         ("note_about_agent", json!({"entity_address": "0x1", "relationship_type": "peer"})),
         ("review_memory", json!({})),
         ("forget", json!({"id": "m1"})),
+        ("update_soul", json!({"section": "strategy", "content": "Earn.", "reason": "It pays."})),
+        ("reflect_on_soul", json!({})),
+        ("view_soul", json!({})),
+        ("view_soul_history", json!({})),
+        ("update_genesis_prompt", json!({"new_prompt": "Keep bees.", "reason": "Asked."})),
         ("send_message", json!({"to_address": "creator", "content": "x"})),
         ("sleep", json!({"duration_seconds": 1})),
         ("choose_tools", json!({"family": "files"})),

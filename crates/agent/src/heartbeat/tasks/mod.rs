@@ -12,9 +12,11 @@ mod metrics;
 mod models;
 mod payments;
 mod ping;
+mod soul;
 mod usdc;
 
 use std::error::Error;
+use std::sync::Arc;
 
 use automaton_core::error::chain;
 use automaton_core::record::{WakeCause, WakeSource};
@@ -30,6 +32,7 @@ use super::due::Need;
 use crate::deps::AgentDeps;
 use crate::handles::Workspace;
 use crate::settings::Settings;
+use crate::soul::SoulKeeper;
 use crate::treasury::Balances;
 
 /// Every task, in the order in which what is due at once runs.
@@ -41,6 +44,7 @@ pub(super) static TASKS: &[&TaskSpec] = &[
     &payments::TASK,
     &health::TASK,
     &models::TASK,
+    &soul::TASK,
     &metrics::TASK,
     &maintenance::TASK,
 ];
@@ -78,6 +82,7 @@ pub(super) struct TaskContext {
     pub(super) settings: Settings,
     pub(super) deps: AgentDeps,
     pub(super) workspace: Workspace,
+    pub(super) soul: Arc<SoulKeeper>,
 }
 
 impl TaskContext {

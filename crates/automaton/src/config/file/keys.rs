@@ -34,11 +34,10 @@ keys! { FIELDS, IDLE of ConfigFile;
     used: config_version name genesis_prompt creator_message creator_address brain sampling
         allowed_origins egress max_tokens_per_turn max_turns_per_cycle log_level webhook_url
         otlp_endpoint metrics_addr conway_api_url conway_api_key anthropic_api_key openai_api_key ollama_base_url
-        inference_model model_strategy treasury_policy stop_loss wake_envelope approvals db_path
+        inference_model model_strategy treasury_policy soul_config stop_loss wake_envelope approvals db_path
         heartbeat_config_path sandbox_id wallet_address version rpc_url network networks chain_type;
     others: schema unknown_keys idle_keys;
     idle:
-        soul_config "soulConfig" WaitsFor("an idea of itself");
         skills_dir "skillsDir" WaitsFor("skills");
         registered_with_conway "registeredWithConway" Meaningless("the cloud itself is asked");
         agent_id "agentId" WaitsFor("the registry of agents");

@@ -33,6 +33,8 @@ const ROWS: [AuthorityNeeds; Intent::KINDS.len()] = [
     ECONOMISE,
     SWITCH_MODEL,
     SCHEDULE,
+    SOUL,
+    GENESIS,
     TOP_UP,
     TRANSFER,
     FETCH,
@@ -81,6 +83,8 @@ fn what_was_read_may_be_worked_with_but_moves_no_money_and_no_schedule() {
             let waiting = [
                 DELETE,
                 SCHEDULE,
+                SOUL,
+                GENESIS,
                 PLEAD,
                 ECONOMISE,
                 SWITCH_MODEL,

@@ -36,7 +36,7 @@ const ANSWER_TOKENS: u32 = 512;
 #[derive(Debug, Args)]
 pub(crate) struct ModelBenchArgs {
     /// A file of questions: one JSON object a line, with `ask`, `tool` and `arguments`
-    /// [default: 40 questions over all tools]
+    /// [default: 45 questions over all tools]
     #[arg(long, value_name = "FILE")]
     questions: Option<PathBuf>,
     /// The most that the answers may cost together
@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn each_question_has_a_call_that_its_tool_takes() {
         let all = questions(None).unwrap();
-        assert_eq!(all.len(), 40);
+        assert_eq!(all.len(), 45);
         let mut asked: Vec<&str> = all.iter().map(|question| question.tool.as_str()).collect();
         asked.sort_unstable();
         asked.dedup();

@@ -1,0 +1,224 @@
+//! Pure: what the automaton thinks of itself, section by section.
+//!
+//! Sections are kept apart as values: no text of one can ever become another one. What the creator
+//! gave it at birth is beside what it has made of it, so that the one can be measured by the
+//! other.
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::Timestamp;
+
+/// A part of a soul that can be changed by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SoulSection {
+    /// What it is there for.
+    CorePurpose,
+    /// What it holds dear.
+    Values,
+    /// How it behaves.
+    BehavioralGuidelines,
+    /// How it is.
+    Personality,
+    /// What it will not do.
+    Boundaries,
+    /// How it means to reach its purpose.
+    Strategy,
+    /// What it can do.
+    Capabilities,
+    /// Whom it knows.
+    Relationships,
+    /// How it deals with money.
+    FinancialCharacter,
+}
+
+crate::names! {
+    /// The section's name in calls and in the database.
+    SoulSection {
+        CorePurpose => "core_purpose", Values => "values",
+        BehavioralGuidelines => "behavioral_guidelines", Personality => "personality",
+        Boundaries => "boundaries", Strategy => "strategy", Capabilities => "capabilities",
+        Relationships => "relationships", FinancialCharacter => "financial_character",
+    }
+}
+
+impl SoulSection {
+    /// Its heading in SOUL.md.
+    #[must_use]
+    pub const fn heading(self) -> &'static str {
+        match self {
+            Self::CorePurpose => "Core Purpose",
+            Self::Values => "Values",
+            Self::BehavioralGuidelines => "Behavioral Guidelines",
+            Self::Personality => "Personality",
+            Self::Boundaries => "Boundaries",
+            Self::Strategy => "Strategy",
+            Self::Capabilities => "Capabilities",
+            Self::Relationships => "Relationships",
+            Self::FinancialCharacter => "Financial Character",
+        }
+    }
+
+    /// Whether it says what it is for, which the creator may want to be asked about.
+    #[must_use]
+    pub const fn is_purpose(self) -> bool {
+        matches!(self, Self::CorePurpose | Self::Values | Self::Boundaries)
+    }
+}
+
+/// What stands in a section.
+pub enum SectionText<'a> {
+    /// One text.
+    Whole(&'a str),
+    /// A list.
+    Items(&'a [String]),
+}
+
+/// The same, to be changed.
+pub enum SectionSlot<'a> {
+    /// One text.
+    Whole(&'a mut String),
+    /// A list.
+    Items(&'a mut Vec<String>),
+}
+
+/// What the automaton thinks of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Soul {
+    /// What it is there for.
+    pub core_purpose: String,
+    /// What it holds dear.
+    pub values: Vec<String>,
+    /// How it behaves.
+    pub behavioral_guidelines: Vec<String>,
+    /// How it is.
+    pub personality: String,
+    /// What it will not do.
+    pub boundaries: Vec<String>,
+    /// How it means to reach its purpose.
+    pub strategy: String,
+    /// What it can do.
+    pub capabilities: String,
+    /// Whom it knows.
+    pub relationships: String,
+    /// How it deals with money.
+    pub financial_character: String,
+    /// Its genesis prompt, as it reads now.
+    pub genesis: String,
+    /// Its genesis prompt, as its creator gave it: what it is measured by.
+    pub anchor: String,
+}
+
+impl Soul {
+    /// What one begins with whose creator has given it this purpose.
+    #[must_use]
+    pub fn of_genesis(genesis: &str) -> Self {
+        let genesis = genesis.trim().to_owned();
+        Self {
+            core_purpose: genesis.clone(),
+            values: [
+                "Stay alive by being of use.",
+                "Grow: get better at what I do, and remember how.",
+                "Create what somebody wants.",
+                "Connect: say what is so, and treat others fairly.",
+            ]
+            .map(str::to_owned)
+            .to_vec(),
+            anchor: genesis.clone(),
+            genesis,
+            ..Self::default()
+        }
+    }
+
+    /// What stands in a section.
+    #[must_use]
+    pub fn section(&self, section: SoulSection) -> SectionText<'_> {
+        match section {
+            SoulSection::CorePurpose => SectionText::Whole(&self.core_purpose),
+            SoulSection::Values => SectionText::Items(&self.values),
+            SoulSection::BehavioralGuidelines => SectionText::Items(&self.behavioral_guidelines),
+            SoulSection::Personality => SectionText::Whole(&self.personality),
+            SoulSection::Boundaries => SectionText::Items(&self.boundaries),
+            SoulSection::Strategy => SectionText::Whole(&self.strategy),
+            SoulSection::Capabilities => SectionText::Whole(&self.capabilities),
+            SoulSection::Relationships => SectionText::Whole(&self.relationships),
+            SoulSection::FinancialCharacter => SectionText::Whole(&self.financial_character),
+        }
+    }
+
+    /// The place of a section.
+    pub fn section_mut(&mut self, section: SoulSection) -> SectionSlot<'_> {
+        match section {
+            SoulSection::CorePurpose => SectionSlot::Whole(&mut self.core_purpose),
+            SoulSection::Values => SectionSlot::Items(&mut self.values),
+            SoulSection::BehavioralGuidelines => {
+                SectionSlot::Items(&mut self.behavioral_guidelines)
+            }
+            SoulSection::Personality => SectionSlot::Whole(&mut self.personality),
+            SoulSection::Boundaries => SectionSlot::Items(&mut self.boundaries),
+            SoulSection::Strategy => SectionSlot::Whole(&mut self.strategy),
+            SoulSection::Capabilities => SectionSlot::Whole(&mut self.capabilities),
+            SoulSection::Relationships => SectionSlot::Whole(&mut self.relationships),
+            SoulSection::FinancialCharacter => SectionSlot::Whole(&mut self.financial_character),
+        }
+    }
+}
+
+/// Who has changed a soul.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SoulSource {
+    /// The automaton, by a tool.
+    Agent,
+    /// Its creator.
+    Human,
+    /// The runtime.
+    System,
+    /// Its birth.
+    Genesis,
+    /// What it saw of itself.
+    Reflection,
+}
+
+crate::names! {
+    /// Its name in the database.
+    SoulSource {
+        Agent => "agent", Human => "human", System => "system", Genesis => "genesis",
+        Reflection => "reflection",
+    }
+}
+
+/// A change of a soul, to be kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SoulChange {
+    /// All of it, as it is then.
+    pub soul: Soul,
+    /// The version that it was made of; 0 where there is none.
+    pub from: u32,
+    /// Who changes it.
+    pub source: SoulSource,
+    /// Why.
+    pub reason: String,
+    /// The approval under which it is changed, if the creator was asked.
+    pub approved_by: Option<String>,
+}
+
+/// A version of a soul.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SoulVersion {
+    /// Its number, from 1.
+    pub version: u32,
+    /// All of it; missing where only its hash is kept.
+    pub soul: Option<Soul>,
+    /// Who made it.
+    pub source: SoulSource,
+    /// Why.
+    pub reason: String,
+    /// The approval under which it was made.
+    pub approved_by: Option<String>,
+    /// When.
+    pub at: Timestamp,
+    /// Its hash, over everything here and the hash of the version before, in hexadecimal digits.
+    pub hash: String,
+}
