@@ -45,7 +45,7 @@ impl SoulKeeper {
         let (home, path) = self.place(NAME)?;
         // silent-ok: what cannot be read is written anew.
         let read = home.read(&path, BYTES_MAX).ok()?;
-        String::from_utf8(read.bytes).ok()
+        Some(String::from_utf8_lossy(&read.bytes).into_owned())
     }
 
     /// Writes the file as it has to be.

@@ -95,7 +95,7 @@ async fn what_it_changes_stands_in_its_next_prompt_and_in_the_chain() {
     assert_eq!((version, soul.strategy.as_str()), (3, smuggled));
     assert_eq!((soul.values.len(), soul.boundaries.len()), (2, 0), "no section was smuggled in");
     let system = &brain.seen()[2][0].content;
-    assert!(system.contains("Values: - Be kind.\n- Be quick."), "{system}");
+    assert!(system.contains("Values: - Be kind.\n  - Be quick."), "{system}");
     assert!(fs::read_to_string(file(&home)).unwrap().contains("\\## Boundaries"));
     assert_eq!(home.reader().broken_soul().unwrap(), None);
 }

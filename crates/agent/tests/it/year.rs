@@ -1,7 +1,8 @@
 //! A year in the life: twenty thousand turns, after which it knows what it was told in the first
-//! week, is no larger than it may be, and is as quick as it was.
+//! week, and is no larger than it may be.
 //!
-//! It takes minutes, and prints what it measured.
+//! It takes minutes, and prints how quick turns were at first and at the end: no test may depend on
+//! that.
 
 use std::fs;
 use std::sync::Arc;
@@ -79,7 +80,7 @@ fn median(mut of: Vec<Duration>) -> Duration {
 
 #[tokio::test]
 #[ignore = "takes minutes"]
-async fn after_a_year_it_knows_the_first_week_and_is_as_quick_as_it_was() {
+async fn after_a_year_it_knows_the_first_week_and_is_no_larger_than_it_may_be() {
     let home = Home::new();
     let clock = FakeClock::at(Timestamp::from_millis(1_770_000_000_000));
     let ids = IdGenerator::new(Arc::new(clock.clone()), Arc::new(SeededEntropy::new(1)));
@@ -128,6 +129,7 @@ async fn after_a_year_it_knows_the_first_week_and_is_as_quick_as_it_was() {
     let told = brain.seen()[0].last().unwrap().content.clone();
     assert!(told.contains("(from creator) My sister Runa keeps bees in Alta."), "{told}");
     assert!(turns >= 20_000, "{turns}");
-    assert!(last < first * 3 / 2, "{first:?} {last:?}");
+    // Older turns go; what is remembered of them stays.
+    assert!(bytes < 48 << 20, "{bytes} bytes");
     store.close().await.unwrap();
 }

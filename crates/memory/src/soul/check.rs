@@ -75,7 +75,10 @@ pub fn check(soul: &Soul, guard: &Guard) -> Result<(), SoulFault> {
     if soul.core_purpose.trim().is_empty() {
         return Err(SoulFault::NoPurpose);
     }
-    for section in SoulSection::ALL {
+    // What its creator gave it is its creator's to say, at whatever length.
+    let is_given =
+        |section| section == SoulSection::CorePurpose && soul.core_purpose == soul.anchor;
+    for section in SoulSection::ALL.into_iter().filter(|section| !is_given(*section)) {
         let most = most(section);
         match soul.section(section) {
             SectionText::Whole(text) => one(section, text, most, guard)?,

@@ -66,7 +66,8 @@ pub fn text_of(soul: &Soul, section: SoulSection) -> String {
 pub fn shown(soul: &Soul) -> String {
     let mut text = String::new();
     for section in SHOWN {
-        let said = text_of(soul, section);
+        // No line of a text stands where a section begins.
+        let said = text_of(soul, section).replace('\n', "\n  ");
         if !said.is_empty() {
             // silent-ok: writing to a string does not fail.
             writeln!(text, "{}: {said}", section.heading()).ok();
