@@ -46,5 +46,6 @@ pub use settings::{
     ANSWER_TOKENS, AgentLimits, Budgets, Pace, Sampling, Settings, SoulSettings, StopLoss,
     TURNS_MAX, UnattendedBudget,
 };
+pub use soul::soul_file;
 pub use turn::parsed_call;
 pub use worklog::worklog;

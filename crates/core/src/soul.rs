@@ -82,6 +82,23 @@ pub enum SectionSlot<'a> {
     Items(&'a mut Vec<String>),
 }
 
+/// The field of a section, borrowed in one way.
+macro_rules! place {
+    ($kind:ident, $section:expr, ($($borrow:tt)+), $soul:ident) => {
+        match $section {
+            SoulSection::CorePurpose => $kind::Whole($($borrow)+ $soul.core_purpose),
+            SoulSection::Values => $kind::Items($($borrow)+ $soul.values),
+            SoulSection::BehavioralGuidelines => $kind::Items($($borrow)+ $soul.behavioral_guidelines),
+            SoulSection::Personality => $kind::Whole($($borrow)+ $soul.personality),
+            SoulSection::Boundaries => $kind::Items($($borrow)+ $soul.boundaries),
+            SoulSection::Strategy => $kind::Whole($($borrow)+ $soul.strategy),
+            SoulSection::Capabilities => $kind::Whole($($borrow)+ $soul.capabilities),
+            SoulSection::Relationships => $kind::Whole($($borrow)+ $soul.relationships),
+            SoulSection::FinancialCharacter => $kind::Whole($($borrow)+ $soul.financial_character),
+        }
+    };
+}
+
 /// What the automaton thinks of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -114,7 +131,7 @@ impl Soul {
     /// What one begins with whose creator has given it this purpose.
     #[must_use]
     pub fn of_genesis(genesis: &str) -> Self {
-        let genesis = genesis.trim().to_owned();
+        let genesis = in_lines(genesis);
         Self {
             core_purpose: genesis.clone(),
             values: [
@@ -134,35 +151,19 @@ impl Soul {
     /// What stands in a section.
     #[must_use]
     pub fn section(&self, section: SoulSection) -> SectionText<'_> {
-        match section {
-            SoulSection::CorePurpose => SectionText::Whole(&self.core_purpose),
-            SoulSection::Values => SectionText::Items(&self.values),
-            SoulSection::BehavioralGuidelines => SectionText::Items(&self.behavioral_guidelines),
-            SoulSection::Personality => SectionText::Whole(&self.personality),
-            SoulSection::Boundaries => SectionText::Items(&self.boundaries),
-            SoulSection::Strategy => SectionText::Whole(&self.strategy),
-            SoulSection::Capabilities => SectionText::Whole(&self.capabilities),
-            SoulSection::Relationships => SectionText::Whole(&self.relationships),
-            SoulSection::FinancialCharacter => SectionText::Whole(&self.financial_character),
-        }
+        place!(SectionText, section, (&), self)
     }
 
     /// The place of a section.
     pub fn section_mut(&mut self, section: SoulSection) -> SectionSlot<'_> {
-        match section {
-            SoulSection::CorePurpose => SectionSlot::Whole(&mut self.core_purpose),
-            SoulSection::Values => SectionSlot::Items(&mut self.values),
-            SoulSection::BehavioralGuidelines => {
-                SectionSlot::Items(&mut self.behavioral_guidelines)
-            }
-            SoulSection::Personality => SectionSlot::Whole(&mut self.personality),
-            SoulSection::Boundaries => SectionSlot::Items(&mut self.boundaries),
-            SoulSection::Strategy => SectionSlot::Whole(&mut self.strategy),
-            SoulSection::Capabilities => SectionSlot::Whole(&mut self.capabilities),
-            SoulSection::Relationships => SectionSlot::Whole(&mut self.relationships),
-            SoulSection::FinancialCharacter => SectionSlot::Whole(&mut self.financial_character),
-        }
+        place!(SectionSlot, section, (&mut), self)
     }
+}
+
+/// A text without what ends lines elsewhere, and without empty space around it.
+#[must_use]
+pub fn in_lines(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\r', "\n").trim().to_owned()
 }
 
 /// Who has changed a soul.
@@ -173,8 +174,6 @@ pub enum SoulSource {
     Agent,
     /// Its creator.
     Human,
-    /// The runtime.
-    System,
     /// Its birth.
     Genesis,
     /// What it saw of itself.
@@ -184,8 +183,7 @@ pub enum SoulSource {
 crate::names! {
     /// Its name in the database.
     SoulSource {
-        Agent => "agent", Human => "human", System => "system", Genesis => "genesis",
-        Reflection => "reflection",
+        Agent => "agent", Human => "human", Genesis => "genesis", Reflection => "reflection",
     }
 }
 

@@ -115,10 +115,6 @@ CREATE TABLE turns (
     history_sha256    BLOB       CHECK (length(history_sha256) = 32),
     history_chars     INTEGER CHECK (history_chars >= 0),
     history_tokens    INTEGER CHECK (history_tokens >= 0),
-    worklog           INTEGER REFERENCES prompt_parts (seq),
-    worklog_sha256    BLOB       CHECK (length(worklog_sha256) = 32),
-    worklog_chars     INTEGER CHECK (worklog_chars >= 0),
-    worklog_tokens    INTEGER CHECK (worklog_tokens >= 0),
     memory_sha256     BLOB       CHECK (length(memory_sha256) = 32),
     memory_chars      INTEGER CHECK (memory_chars >= 0),
     memory_tokens     INTEGER CHECK (memory_tokens >= 0),
@@ -195,7 +191,7 @@ CREATE INDEX turn_inputs_message ON turn_inputs (message) WHERE message IS NOT N
 CREATE INDEX turn_inputs_outside ON turn_inputs (turn) WHERE label IN ('peer', 'web');
 
 -- What stays the same of prompts from turn to turn, and is kept once: the names and texts of
--- layers, in their order, how a history was shown, and the worklog. `sha256` is that of `body`.
+-- layers, in their order, and how a history was shown. `sha256` is that of `body`.
 CREATE TABLE prompt_parts (
     seq    INTEGER PRIMARY KEY,
     sha256 BLOB    NOT NULL UNIQUE CHECK (length(sha256) = 32),
@@ -402,36 +398,10 @@ CREATE TABLE rate_uses (
 CREATE INDEX rate_uses_call ON rate_uses (call);
 CREATE TRIGGER rate_uses_fixed BEFORE UPDATE ON rate_uses BEGIN SELECT RAISE(ABORT, 'uses are never changed'); END;
 
--- What the automaton thinks of itself, version by version. `hash` is over the row and the hash of
--- the row before; of old versions `body` goes, and what is covered stays.
-CREATE TABLE soul_history (
-    version       INTEGER PRIMARY KEY CHECK (version >= 1),
-    body          TEXT    CHECK (json_valid(body)),
-    content_hash  BLOB    NOT NULL CHECK (length(content_hash) = 32),
-    change_source TEXT    NOT NULL CHECK (change_source IN ('agent', 'human', 'system', 'genesis', 'reflection')),
-    change_reason TEXT    NOT NULL,
-    approved_by   TEXT,
-    created_at    INTEGER NOT NULL,
-    hash          BLOB    NOT NULL CHECK (length(hash) = 32)
-) STRICT;
-CREATE TRIGGER soul_history_fixed BEFORE UPDATE ON soul_history WHEN new.body IS NOT NULL OR new.hash <> old.hash
-    OR new.content_hash <> old.content_hash OR new.version <> old.version
-BEGIN SELECT RAISE(ABORT, 'versions of a soul are never changed'); END;
-CREATE TRIGGER soul_history_stays BEFORE DELETE ON soul_history BEGIN SELECT RAISE(ABORT, 'versions of a soul are never deleted'); END;
-
--- When it last looked at itself, and what it was advised then.
-CREATE TABLE soul_reflection (
-    id         INTEGER PRIMARY KEY CHECK (id = 1),
-    at         INTEGER NOT NULL,
-    suggestion TEXT    NOT NULL
-) STRICT;
-
--- Files that were written after reading what others wrote: who reads them reads that. Where
--- there is a hash, the label is that of these very bytes, whatever the folder's is.
+-- Files that were written after reading what others wrote: who reads them reads that.
 CREATE TABLE path_labels (
     path   TEXT    PRIMARY KEY,
     label  TEXT    NOT NULL CHECK (label IN ('creator', 'self', 'tool', 'peer', 'web')),
-    sha256 BLOB    CHECK (length(sha256) = 32),
     at     INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 

@@ -113,7 +113,10 @@ pub use wakes::WAKES_PENDING_MAX;
 /// The schema, step by step, of databases with the id `AUTA`.
 pub(crate) const SCHEMA: Schema = Schema::new(
     0x4155_5441,
-    &[Migration::new(2, "init", include_str!("../migrations/0001_init.sql"))],
+    &[
+        Migration::new(2, "init", include_str!("../migrations/0001_init.sql")),
+        Migration::new(3, "mind", include_str!("../migrations/0002_mind.sql")),
+    ],
 );
 
 /// Free bytes that are worth copying the database for.

@@ -8,9 +8,9 @@ use automaton_core::trust::Label;
 use automaton_sqlite::chain::Hash;
 use rusqlite::{Connection, params};
 
-use crate::codec::{Sql, get};
+use crate::codec::{Sql, get, maybe};
 use crate::error::{StoreError, TxError};
-use crate::thread::{ConnectionExt, WriteOptions, sql};
+use crate::thread::{ConnectionExt, Tx, WriteOptions, sql};
 use crate::{Reader, Store};
 
 /// Files that can have a label.
@@ -48,6 +48,21 @@ impl Store {
             Ok(())
         })
         .await
+    }
+
+    /// What is noted of a file itself: its label, and of which bytes that is.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn noted_label(
+        &self,
+        path: String,
+    ) -> Result<Option<(Label, Option<Hash>)>, StoreError> {
+        let work = move |tx: &Tx<'_>| {
+            let statement = "SELECT label, sha256 FROM path_labels WHERE path = ?1";
+            Ok(tx.one(statement, [path], |row| Ok((get(row, "label")?, maybe(row, "sha256")?)))?)
+        };
+        self.run("read the label of a file", work).await
     }
 
     /// Notes that a file was written again, in words of the automaton's own.

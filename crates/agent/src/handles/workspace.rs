@@ -344,9 +344,9 @@ impl context::WorkspaceHandle for Workspace {
         behalf: Option<CallProvenance>,
     ) -> HandleFuture<'a, CommandOutput> {
         Box::pin(async move {
-            let before = self.worklog_before(behalf).await;
+            let before = self.distrust_worklog(behalf).await?;
             let output = self.run(command, timeout, behalf).await;
-            self.settle_worklog(before, true).await?;
+            self.settle_worklog(before).await?;
             output
         })
     }
@@ -359,7 +359,8 @@ impl context::WorkspaceHandle for Workspace {
                 return Err(HandleError { kind: ErrorClass::User, message, hint });
             }
             self.background.has_room().await?;
-            self.settle_worklog(self.worklog_before(Some(behalf)).await, false).await?;
+            // What goes on beside the turns may change it at any time.
+            self.distrust_worklog(Some(behalf)).await?;
             let place = match self.background.place(behalf).await {
                 Some(place) => place,
                 None => self.open_background_sandbox(behalf).await?,

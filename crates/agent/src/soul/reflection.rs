@@ -31,13 +31,10 @@ impl Reflection {
     /// The same in words.
     pub(crate) fn told(&self) -> String {
         let Self { alignment, updated, suggestion, .. } = self;
-        let updated: Vec<&str> = updated.iter().map(|section| section.name()).collect();
-        let updated = match updated.as_slice() {
-            [] => "nothing to write anew".to_owned(),
-            names => format!("written anew: {}", names.join(", ")),
-        };
+        let names: Vec<&str> = updated.iter().map(|section| section.name()).collect();
+        let updated = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
         let advice = if suggestion.is_empty() { "nothing to advise" } else { suggestion };
-        format!("alignment with the genesis prompt: {alignment}; {updated}; {advice}")
+        format!("alignment with the genesis prompt: {alignment}; written anew: {updated}; {advice}")
     }
 }
 
@@ -49,8 +46,8 @@ impl SoulKeeper {
     pub(crate) async fn look(&self) -> Result<Reflection, HandleError> {
         let of = |error| HandleError::of(&error);
         let (from, soul) = self.now().await?;
-        let evidence = self.store.soul_evidence().await.map_err(of)?;
-        let losses = self.store.losses().await.map_err(of)?;
+        let evidence = self.deps.store.soul_evidence().await.map_err(of)?;
+        let losses = self.deps.store.losses().await.map_err(of)?;
         let tools = match evidence.tools.as_slice() {
             [] => String::new(),
             tools => format!("tools used lately: {}", tools.join(", ")),
@@ -60,10 +57,8 @@ impl SoulKeeper {
             1 => "one other agent is known".to_owned(),
             many => format!("{many} other agents are known"),
         };
-        let money = match losses.total.units() {
-            1.. => "so far more was spent than earned",
-            _ => "",
-        };
+        let is_dear = losses.total.units() > 0;
+        let money = if is_dear { "so far more was spent than earned" } else { "" };
         let mut next = soul.clone();
         for (section, seen) in [
             (SoulSection::Capabilities, tools.as_str()),
@@ -80,15 +75,15 @@ impl SoulKeeper {
         }
         let alignment = aligned(&next);
         let suggestion = self.advice(alignment);
-        let before = self.store.last_reflection().await.map_err(of)?;
+        let before = self.deps.store.last_reflection().await.map_err(of)?;
         let is_known = before.is_some_and(|before| before.suggestion == suggestion);
-        self.store.reflected(suggestion.clone()).await.map_err(of)?;
+        self.deps.store.reflected(suggestion.clone()).await.map_err(of)?;
         self.write_view().await.map_err(of)?;
         Ok(Reflection { alignment, updated, suggestion, is_known })
     }
 
     fn advice(&self, alignment: Alignment) -> String {
-        if alignment >= self.settings.threshold || self.genesis.is_empty() {
+        if alignment >= self.settings.soul.threshold || self.genesis.is_empty() {
             return String::new();
         }
         // Told again only when it has moved.
@@ -97,7 +92,7 @@ impl SoulKeeper {
             "your core purpose has moved away from your genesis prompt (alignment about \
              0.{tenths}, at least {} is wanted): bring it back with `update_soul`, or tell your \
              creator why",
-            self.settings.threshold
+            self.settings.soul.threshold
         )
     }
 }

@@ -5,9 +5,10 @@
 //! and must never be read as the soul.
 
 use automaton_core::soul::{Soul, SoulVersion};
+use automaton_core::time::Timestamp;
 use automaton_memory::soul::{self, SoulIdentity};
 use automaton_sandbox::{FsError, WorkspaceDir, WorkspacePath};
-use automaton_store::StoreError;
+use automaton_store::{AutomatonRow, StoreError};
 
 use super::{SoulKeeper, aligned};
 
@@ -17,34 +18,54 @@ const CHANGED: &str = "SOUL.md.changed";
 /// The largest file that is looked at, in bytes.
 const BYTES_MAX: u64 = 256 << 10;
 
+/// SOUL.md of a version that was made at a time. Its creator's address is told where it is known,
+/// and when the automaton last looked at itself.
+#[must_use]
+pub fn soul_file(
+    life: &AutomatonRow,
+    (version, at): (u32, Timestamp),
+    soul: &Soul,
+    (creator, reflected): (&str, Option<Timestamp>),
+) -> String {
+    let identity = SoulIdentity {
+        version,
+        updated_at: at.to_string(),
+        name: life.name.clone(),
+        address: String::new(),
+        creator: creator.to_owned(),
+        born_at: life.born_at.to_string(),
+        constitution_hash: life.constitution_sha256.to_string(),
+        genesis_alignment: aligned(soul).to_string(),
+        last_reflected: reflected.map(|at| at.to_string()).unwrap_or_default(),
+    };
+    soul::write(&identity, soul)
+}
+
+/// What follows the front matter, which nobody reads, and the title.
+fn body(text: &str) -> &str {
+    let rest = text.split_once("\n---\n").map_or(text, |(_, rest)| rest);
+    rest.split_once("\n# ").and_then(|(_, rest)| rest.split_once('\n')).map_or(rest, |(_, it)| it)
+}
+
 impl SoulKeeper {
     /// SOUL.md as it has to be; nothing before there is a soul.
     pub(super) async fn rendered(&self) -> Result<Option<String>, StoreError> {
-        let Some(SoulVersion { version, soul: Some(soul), at, .. }) = self.store.soul().await?
+        let Some(SoulVersion { version, soul: Some(soul), at, .. }) =
+            self.deps.store.soul().await?
         else {
             return Ok(None);
         };
-        let life = self.store.life().await?;
-        let last = self.store.last_reflection().await?;
-        let identity = SoulIdentity {
-            version,
-            updated_at: at.to_string(),
-            name: self.name.clone(),
-            address: String::new(),
-            creator: self.creator.clone(),
-            born_at: life.born_at.to_string(),
-            constitution_hash: life.constitution_sha256.to_string(),
-            genesis_alignment: aligned(&soul).to_string(),
-            last_reflected: last.map(|last| last.at.to_string()).unwrap_or_default(),
-        };
-        Ok(Some(soul::write(&identity, &soul)))
+        let life = self.deps.store.life().await?;
+        let creator = self.settings.creator_address.as_deref().unwrap_or_default();
+        let reflected = self.deps.store.last_reflection().await?.map(|last| last.at);
+        Ok(Some(soul_file(&life, (version, at), &soul, (creator, reflected))))
     }
 
     /// What the file says; nothing where it cannot be read.
     pub(super) fn read_view(&self) -> Option<String> {
-        let (home, path) = self.place(NAME)?;
         // silent-ok: what cannot be read is written anew.
-        let read = home.read(&path, BYTES_MAX).ok()?;
+        let home = WorkspaceDir::open(&self.settings.home).ok()?;
+        let read = home.read(&WorkspacePath::parse(NAME).ok()?, BYTES_MAX).ok()?;
         Some(String::from_utf8_lossy(&read.bytes).into_owned())
     }
 
@@ -65,15 +86,14 @@ impl SoulKeeper {
             return Ok(());
         }
         // The newest may have been kept without being shown, where the process ended in between.
-        let known = self.store.soul_versions(2).await?;
-        let is_known = |text: &String| {
-            let souls = known.iter().filter_map(|version| version.soul.as_ref());
-            let shown = soul::read(text);
-            souls.into_iter().any(|kept| {
-                let kept = Soul { anchor: String::new(), ..kept.clone() };
-                shown.as_ref() == Some(&kept)
-            })
-        };
+        let known = self.deps.store.soul_versions(2).await?;
+        let life = self.deps.store.life().await?;
+        let bodies: Vec<String> = known
+            .iter()
+            .filter_map(|kept| Some(((kept.version, kept.at), kept.soul.as_ref()?)))
+            .map(|(of, soul)| body(&soul_file(&life, of, soul, ("", None))).to_owned())
+            .collect();
+        let is_known = |text: &String| bodies.iter().any(|kept| kept == body(text));
         if let Some(text) = found.filter(|text| !is_known(text)) {
             let kept = match self.put(CHANGED, &text) {
                 Ok(()) => format!("; what it said is in {CHANGED}"),
@@ -87,13 +107,8 @@ impl SoulKeeper {
     }
 
     fn put(&self, name: &str, text: &str) -> Result<(), FsError> {
-        let home = WorkspaceDir::open(&self.home)?;
+        let home = WorkspaceDir::open(&self.settings.home)?;
         let Ok(path) = WorkspacePath::parse(name) else { return Ok(()) };
         home.write(&path, text.as_bytes(), BYTES_MAX)
-    }
-
-    fn place(&self, name: &str) -> Option<(WorkspaceDir, WorkspacePath)> {
-        // silent-ok: as above.
-        Some((WorkspaceDir::open(&self.home).ok()?, WorkspacePath::parse(name).ok()?))
     }
 }

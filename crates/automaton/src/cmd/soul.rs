@@ -6,9 +6,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use automaton_agent::soul_file;
 use automaton_core::soul::{Soul, SoulSection, SoulVersion};
 use automaton_core::wire::control::{ControlRequest, ControlResponse};
-use automaton_memory::soul::{self, Alignment, SoulIdentity, alignment, differences};
+use automaton_memory::soul::{self, alignment, differences};
 use automaton_policy::guard::Guard;
 use automaton_store::Reader;
 use clap::Subcommand;
@@ -16,6 +17,7 @@ use serde_json::json;
 
 use super::CommandContext;
 use super::send::reach;
+use crate::config::file::ConfigFile;
 use crate::control::unexpected;
 use crate::error::CliError;
 use crate::ui::text::plain;
@@ -64,9 +66,9 @@ pub(crate) enum SoulCommand {
 /// # Errors
 /// When there is no automaton or no such version, or a soul cannot be kept.
 pub(crate) fn run(context: &CommandContext, command: &SoulCommand) -> Result<(), CliError> {
-    let (home, _, reader) = context.record()?;
+    let (home, file, reader) = context.record()?;
     match command {
-        SoulCommand::Show { number } => show(context, &reader, *number),
+        SoulCommand::Show { number } => show(context, &file, &reader, *number),
         SoulCommand::History { lines } => history(context, &reader, *lines),
         SoulCommand::Diff { from, to } => diff(context, &reader, *from, *to),
         SoulCommand::Restore { number } => {
@@ -82,42 +84,35 @@ pub(crate) fn run(context: &CommandContext, command: &SoulCommand) -> Result<(),
 
 /// A version with all of it, the newest where none is named.
 fn whole(reader: &Reader, version: Option<u32>) -> Result<(SoulVersion, Soul), CliError> {
-    let found = match version {
-        Some(version) => reader.soul_version(version)?,
-        None => reader.soul()?,
-    };
-    let hint = "`automaton soul history` lists its versions";
-    let Some(mut found) = found else {
-        let what = match version {
-            Some(version) => format!("there is no version {version} of its soul"),
-            None => "it has no soul before it was started".to_owned(),
-        };
-        return Err(CliError::user(what).hint(hint));
-    };
+    let found = version.map_or_else(|| reader.soul(), |version| reader.soul_version(version))?;
+    let lacks =
+        |what: String| CliError::user(what).hint("`automaton soul history` lists its versions");
+    let none = version.map_or_else(
+        || "it has no soul before it was started".to_owned(),
+        |version| format!("there is no version {version} of its soul"),
+    );
+    let mut found = found.ok_or_else(|| lacks(none))?;
     let gone = format!("of version {} only the hash is kept", found.version);
-    let soul = found.soul.take().ok_or_else(|| CliError::user(gone).hint(hint))?;
+    let soul = found.soul.take().ok_or_else(|| lacks(gone))?;
     Ok((found, soul))
 }
 
-fn show(context: &CommandContext, reader: &Reader, version: Option<u32>) -> Result<(), CliError> {
+fn show(
+    context: &CommandContext,
+    file: &ConfigFile,
+    reader: &Reader,
+    version: Option<u32>,
+) -> Result<(), CliError> {
     let (found, soul) = whole(reader, version)?;
     let life = reader.life()?;
-    let far: Alignment = alignment(&soul.core_purpose, &soul.anchor);
+    let far = alignment(&soul.core_purpose, &soul.anchor);
     let last = reader.last_reflection()?;
     let told = json!({ "version": found, "soul": soul, "alignment": far.to_string(),
         "suggestion": last.as_ref().map(|last| &last.suggestion) });
     context.format.answer(&told, || {
-        let identity = SoulIdentity {
-            version: found.version,
-            updated_at: found.at.to_string(),
-            name: life.name.clone(),
-            born_at: life.born_at.to_string(),
-            constitution_hash: life.constitution_sha256.to_string(),
-            genesis_alignment: far.to_string(),
-            last_reflected: last.map(|last| last.at.to_string()).unwrap_or_default(),
-            ..SoulIdentity::default()
-        };
-        plain(soul::write(&identity, &soul).trim_end())
+        let creator = file.creator_address.as_deref().unwrap_or_default();
+        let (of, reflected) = ((found.version, found.at), last.map(|last| last.at));
+        plain(soul_file(&life, of, &soul, (creator, reflected)).trim_end())
     })
 }
 
@@ -199,7 +194,7 @@ fn change(
     let genesis = if wanted.genesis.is_empty() { soul.genesis } else { wanted.genesis };
     let wanted = Soul { genesis, anchor: soul.anchor, ..wanted };
     let guard = Guard::new()?;
-    soul::check(&wanted, &guard)
+    soul::check(&wanted, &guard, &[])
         .map_err(|fault| CliError::user(fault.to_string()).hint("nothing was changed"))?;
     let request = ControlRequest::ChangeSoul { from: now.version, soul: Box::new(wanted), reason };
     match reach(home, &request)?.0 {

@@ -67,11 +67,12 @@ const fn most(section: SoulSection) -> usize {
     }
 }
 
-/// Checks all of a soul. The genesis prompt is the creator's, or was checked as text.
+/// Checks all of a soul, in which none of these secrets may be. The genesis prompt is the
+/// creator's, or was checked as text.
 ///
 /// # Errors
 /// The first thing that is wrong with it.
-pub fn check(soul: &Soul, guard: &Guard) -> Result<(), SoulFault> {
+pub fn check(soul: &Soul, guard: &Guard, own: &[&str]) -> Result<(), SoulFault> {
     if soul.core_purpose.trim().is_empty() {
         return Err(SoulFault::NoPurpose);
     }
@@ -81,12 +82,14 @@ pub fn check(soul: &Soul, guard: &Guard) -> Result<(), SoulFault> {
     for section in SoulSection::ALL.into_iter().filter(|section| !is_given(*section)) {
         let most = most(section);
         match soul.section(section) {
-            SectionText::Whole(text) => one(section, text, most, guard)?,
+            SectionText::Whole(text) => one(section, text, most, (guard, own))?,
             SectionText::Items(items) => {
                 if items.len() > most {
                     return Err(SoulFault::TooMany { section, items: items.len(), most });
                 }
-                items.iter().try_for_each(|item| one(section, item, ITEM_CHARS_MAX, guard))?;
+                items
+                    .iter()
+                    .try_for_each(|item| one(section, item, ITEM_CHARS_MAX, (guard, own)))?;
             }
         }
     }
@@ -97,7 +100,12 @@ pub fn check(soul: &Soul, guard: &Guard) -> Result<(), SoulFault> {
 }
 
 /// Checks one text.
-fn one(section: SoulSection, text: &str, most: usize, guard: &Guard) -> Result<(), SoulFault> {
+fn one(
+    section: SoulSection,
+    text: &str,
+    most: usize,
+    (guard, own): (&Guard, &[&str]),
+) -> Result<(), SoulFault> {
     let chars = text.chars().count();
     if chars > most {
         return Err(SoulFault::TooLong { section, chars, most });
@@ -106,7 +114,7 @@ fn one(section: SoulSection, text: &str, most: usize, guard: &Guard) -> Result<(
     if text.contains(is_unseen) || automaton_core::text::visible(text) != text {
         return Err(SoulFault::Unseen(section));
     }
-    if !secrets::find(text, &[]).is_empty() {
+    if !secrets::find(text, own).is_empty() {
         return Err(SoulFault::Secret(section));
     }
     let report = guard.scan(text, TextSource::Peer, SCANNED_BYTES_MAX);

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use automaton_core::soul::{SectionSlot, Soul, SoulSection};
+use automaton_core::soul::{SectionSlot, SectionText, Soul, SoulSection};
 
 use super::listed;
 
@@ -15,13 +15,11 @@ use super::listed;
 const GENESIS: &str = "Genesis Prompt";
 
 /// Headings of older files, with what they are called now.
-const ALIASES: [(&str, SoulSection); 6] = [
+const ALIASES: [(&str, SoulSection); 4] = [
     ("mission", SoulSection::CorePurpose),
     ("purpose", SoulSection::CorePurpose),
-    ("guidelines", SoulSection::BehavioralGuidelines),
     ("children", SoulSection::Relationships),
     ("financial history", SoulSection::FinancialCharacter),
-    ("finances", SoulSection::FinancialCharacter),
 ];
 
 /// What the front matter says, in the order in which it is written.
@@ -69,10 +67,9 @@ pub fn write(identity: &SoulIdentity, soul: &Soul) -> String {
     let title = if name.trim().is_empty() { "Soul".to_owned() } else { one_line(name) };
     text.push_str(&format!("---\n\n# {title}\n"));
     for section in SoulSection::ALL {
-        let mut soul = soul.clone();
-        let body = match soul.section_mut(section) {
-            SectionSlot::Whole(body) => escaped(body),
-            SectionSlot::Items(items) => items.iter().map(|item| listed_item(item)).collect(),
+        let body = match soul.section(section) {
+            SectionText::Whole(body) => escaped(body),
+            SectionText::Items(items) => items.iter().map(|item| listed_item(item)).collect(),
         };
         heading(&mut text, section.heading(), &body);
     }
@@ -133,9 +130,7 @@ pub fn read(text: &str) -> Option<Soul> {
             Some(name) => {
                 let name = name.trim().to_lowercase();
                 at = (!sections.contains_key(&name)).then(|| name.clone());
-                at.iter().for_each(|name| {
-                    sections.insert(name.clone(), Vec::new());
-                });
+                sections.entry(name).or_default();
             }
             None => {
                 if let Some(lines) = at.as_ref().and_then(|name| sections.get_mut(name)) {

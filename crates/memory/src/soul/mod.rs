@@ -10,7 +10,7 @@ mod format;
 
 use std::fmt::Write as _;
 
-use automaton_core::soul::{SectionSlot, SectionText, Soul, SoulSection};
+use automaton_core::soul::{SectionSlot, SectionText, Soul, SoulSection, in_lines};
 
 pub use self::alignment::{Alignment, alignment};
 pub use self::check::{SoulFault, check};
@@ -32,7 +32,7 @@ const SHOWN: [SoulSection; 6] = [
 pub fn changed(soul: &Soul, section: SoulSection, content: &str) -> Soul {
     let mut next = soul.clone();
     match next.section_mut(section) {
-        SectionSlot::Whole(text) => content.trim().clone_into(text),
+        SectionSlot::Whole(text) => *text = in_lines(content),
         SectionSlot::Items(items) => *items = listed(content),
     }
     next

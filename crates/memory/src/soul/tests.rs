@@ -13,8 +13,11 @@ fn soul() -> Soul {
     }
 }
 
+/// A secret of the automaton's own, of no form that is known.
+const OWN: &str = "correct-horse-battery-staple-41";
+
 fn checked(soul: &Soul) -> Result<(), SoulFault> {
-    check(soul, &Guard::new().unwrap())
+    check(soul, &Guard::new().unwrap(), &[OWN])
 }
 
 fn back(soul: &Soul) -> Soul {
@@ -84,6 +87,7 @@ fn all_that_a_prompt_shows_is_looked_at() {
         assert_eq!(with(attack), Err(SoulFault::Steers(section)), "{section}");
         assert_eq!(with("a\u{200b}b"), Err(SoulFault::Unseen(section)), "{section}");
         assert!(with(&key).is_err(), "{section}");
+        assert_eq!(with(&format!("I use {OWN}.")), Err(SoulFault::Secret(section)));
     }
 }
 
@@ -126,6 +130,14 @@ proptest! {
         if checked(&soul).is_ok() {
             prop_assert_eq!(back(&soul), soul);
         }
+    }
+
+    /// Whatever its creator gives it, it may change the rest of what it thinks of itself.
+    #[test]
+    fn no_genesis_prompt_keeps_a_soul_from_changing(genesis in "(?s)([\r\n#\\\\-]|## |.){1,80}") {
+        prop_assume!(!genesis.trim().is_empty());
+        let given = Soul::of_genesis(&genesis);
+        prop_assert_eq!(checked(&changed(&given, SoulSection::Strategy, "Grow.")), Ok(()));
     }
 
     #[test]

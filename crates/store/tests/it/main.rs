@@ -21,6 +21,7 @@ mod rates;
 mod retention;
 mod schedule;
 mod schema;
+mod soul;
 mod turns;
 
 use std::path::{Path, PathBuf};

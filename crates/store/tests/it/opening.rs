@@ -6,6 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 
 use automaton_core::error::{Classified, ErrorClass, chain};
 use automaton_core::faults::FaultPoint;
+use automaton_core::soul::{Soul, SoulChange, SoulSource};
+use automaton_core::trust::Label;
 use automaton_store::{Reader, SqliteError, Store, StoreError};
 
 use crate::{World, manual, raw, said};
@@ -148,4 +150,26 @@ async fn a_database_of_the_old_form_is_refused_with_what_to_do() {
         assert!(error.hint().unwrap().contains("To begin anew, move "));
     }
     assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[tokio::test]
+async fn a_life_from_before_it_had_a_soul_goes_on() {
+    let world = World::unborn();
+    let path = world.path().with_file_name("before.db");
+    let init = include_str!("../../migrations/0001_init.sql");
+    raw(&path).execute_batch(init).unwrap();
+    let born = "INSERT INTO path_labels (path, label, at) VALUES ('/root/a', 'web', 1);\
+        PRAGMA application_id = 0x41555441; PRAGMA user_version = 2";
+    raw(&path).execute_batch(born).unwrap();
+    let older = Reader::open(&path).err().unwrap();
+    assert!(older.hint().is_some(), "{older}");
+    let store = Store::open(&path, world.ids.clone(), world.trap.clone()).unwrap();
+    assert_eq!(store.soul().await.unwrap(), None);
+    let noted = store.noted_label("/root/a".to_owned()).await.unwrap();
+    assert_eq!(noted, Some((Label::Web, None)), "what was there is there");
+    let soul = Soul::of_genesis("Keep bees.");
+    let (source, reason) = (SoulSource::Genesis, "born".to_owned());
+    let change = SoulChange { soul, from: 0, source, reason, approved_by: None };
+    assert_eq!(store.change_soul(change).await.unwrap(), 1);
+    store.close().await.unwrap();
 }

@@ -1,7 +1,8 @@
 //! Whose words the worklog holds, and what it says.
 //!
-//! Tools for files say what they write; what a command wrote is found out when it has ended. A
-//! worklog that somebody who heard others has changed must never be taken for the automaton's own.
+//! Tools for files say what they write. A command that runs for who has heard others is taken to
+//! have changed it until it has ended and has not: a worklog that somebody who heard others has
+//! changed must never be taken for the automaton's own, wherever the process dies.
 
 use automaton_core::trust::{Label, Labelled};
 use automaton_sandbox::WorkspacePath;
@@ -38,46 +39,53 @@ impl Workspace {
         }
     }
 
-    /// The bytes of the worklog, by their hash, before a command runs for who has heard others.
-    pub(super) async fn worklog_before(
+    /// Notes, before a command runs for who has heard others, that the worklog may be theirs: a
+    /// command that is never heard of again may have changed it. What was noted before.
+    pub(super) async fn distrust_worklog(
         &self,
         behalf: Option<CallProvenance>,
-    ) -> Option<WorklogBefore> {
-        let behalf = behalf?;
-        let voice = behalf.input.meet(behalf.heard);
-        let path = worklog::path().filter(|_| voice > Label::Tool)?;
+    ) -> Result<Option<WorklogBefore>, HandleError> {
+        let voice = behalf.map_or(Label::Own, |behalf| behalf.input.meet(behalf.heard));
+        let Some(path) = worklog::path().filter(|_| voice > Label::Tool) else { return Ok(None) };
+        let unstored = |error: StoreError| HandleError::of(&error);
+        let noted = self.store.noted_label(path.to_string()).await.map_err(unstored)?;
+        if noted.is_some_and(|(label, hash)| label >= voice && hash.is_none()) {
+            return Ok(None);
+        }
         let bytes = self.worklog_hash(&path).await;
-        Some(WorklogBefore { path, voice, bytes })
+        let label = noted.map_or(voice, |(label, _)| label.meet(voice));
+        self.store.label_path(path.to_string(), label).await.map_err(unstored)?;
+        Ok(Some(WorklogBefore { path, noted, bytes }))
     }
 
-    /// Notes that such a command has changed it, or left something running that may.
+    /// Takes that back after a command that has left the worklog as it was.
     pub(super) async fn settle_worklog(
         &self,
         before: Option<WorklogBefore>,
-        is_over: bool,
     ) -> Result<(), HandleError> {
-        let Some(WorklogBefore { path, voice, bytes }) = before else { return Ok(()) };
-        if is_over && self.worklog_hash(&path).await == bytes {
+        let Some(WorklogBefore { path, noted, bytes }) = before else { return Ok(()) };
+        if self.worklog_hash(&path).await != bytes {
             return Ok(());
         }
-        let unstored = |error: StoreError| HandleError::of(&error);
-        let name = path.to_string();
-        let known = self.store.path_label(name.clone()).await.map_err(unstored)?;
-        let label = voice.meet(known.unwrap_or(voice));
-        self.store.label_path(name, label).await.map_err(unstored)
+        let done = match noted {
+            Some((label, hash)) => self.store.label_bytes(path.to_string(), label, hash).await,
+            None => self.store.clear_path(path.to_string()).await,
+        };
+        done.map_err(|error| HandleError::of(&error))
     }
 
     async fn worklog_hash(&self, path: &WorkspacePath) -> Option<Hash> {
         // silent-ok: what is not there has no bytes.
-        let (bytes, _) = self.backend.read(path, worklog::BYTES_MAX).await.ok()?;
-        Some(Hash::of(&bytes))
+        let (bytes, total) = self.backend.read(path, worklog::BYTES_MAX).await.ok()?;
+        // Of one that is not read whole its size says something, too.
+        Some(Hash::of(&[bytes.as_slice(), &total.to_be_bytes()].concat()))
     }
 }
 
 /// The worklog before a command.
 pub(super) struct WorklogBefore {
     path: WorkspacePath,
-    /// The least trusted of what the command's turn has heard.
-    voice: Label,
+    /// What was noted of it.
+    noted: Option<(Label, Option<Hash>)>,
     bytes: Option<Hash>,
 }
