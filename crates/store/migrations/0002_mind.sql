@@ -9,6 +9,17 @@ ALTER TABLE turns ADD COLUMN worklog_sha256 BLOB CHECK (length(worklog_sha256) =
 ALTER TABLE turns ADD COLUMN worklog_chars INTEGER CHECK (worklog_chars >= 0);
 ALTER TABLE turns ADD COLUMN worklog_tokens INTEGER CHECK (worklog_tokens >= 0);
 
+-- What prompts were made of goes with the last turn that shows it, found without looking at all.
+CREATE INDEX turns_head ON turns (head) WHERE head IS NOT NULL;
+CREATE INDEX turns_shown ON turns (shown) WHERE shown IS NOT NULL;
+CREATE INDEX turns_worklog ON turns (worklog) WHERE worklog IS NOT NULL;
+CREATE TRIGGER prompt_parts_gone AFTER DELETE ON turns WHEN old.asked_at IS NOT NULL BEGIN
+    DELETE FROM prompt_parts WHERE seq IN (old.head, old.shown, old.worklog)
+        AND NOT EXISTS (SELECT 1 FROM turns WHERE head = prompt_parts.seq)
+        AND NOT EXISTS (SELECT 1 FROM turns WHERE shown = prompt_parts.seq)
+        AND NOT EXISTS (SELECT 1 FROM turns WHERE worklog = prompt_parts.seq);
+END;
+
 -- What the automaton thinks of itself, version by version. `hash` is over the row and the hash of
 -- the row before; of old versions `body` goes, and what is covered stays.
 CREATE TABLE soul_history (

@@ -137,9 +137,6 @@ fn delete(tx: &Tx<'_>, limits: RetentionPolicy) -> Result<RetentionResult, TxErr
     let mut batch = |statement: &str, kept: u64| batch_of(statement, kept, limits.keep);
     // Turns first: what only they refer to can then go with the same call.
     let turns = batch(sql!("prune_turns"), limits.turns_kept)?;
-    if turns > 0 {
-        tx.exec(sql!("prune_prompt_parts"), [])?;
-    }
     Ok(RetentionResult {
         turns,
         messages: batch(sql!("prune_messages"), 0)?,

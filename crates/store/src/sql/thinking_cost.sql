@@ -4,8 +4,8 @@ SELECT
     coalesce(sum(-amount), 0) AS day,
     coalesce(sum(-amount) FILTER (WHERE at > ?2), 0) AS hour,
     coalesce(sum(-amount) FILTER (WHERE turn >= (
-        SELECT min(turns.seq) FROM turns JOIN sessions ON sessions.seq = turns.session
-        WHERE sessions.ended_at IS NULL
+        SELECT min(seq) FROM turns
+        WHERE session = (SELECT seq FROM sessions WHERE ended_at IS NULL)
     )), 0) AS session
 FROM ledger
 WHERE category = 'inference' AND at > ?1

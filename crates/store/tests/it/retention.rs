@@ -106,6 +106,28 @@ async fn the_old_go_and_the_audit_stays() {
 }
 
 #[tokio::test]
+async fn what_a_prompt_was_made_of_goes_with_the_last_turn_that_shows_it() {
+    let world = ten_days().await;
+    let showed = "INSERT INTO prompt_parts (sha256, body) VALUES (zeroblob(32), '{}');
+        INSERT INTO prompt_parts (sha256, body)
+            SELECT CAST(printf('%032d', seq) AS BLOB), '{}' FROM turns;
+        UPDATE turns SET asked_at = 1, moment = '', head = 1, worklog = 1,
+            shown = (SELECT seq FROM prompt_parts WHERE sha256 = CAST(printf('%032d', turns.seq) AS BLOB));";
+    world.raw().execute_batch(showed).unwrap();
+    let mut limits = RetentionPolicy {
+        keep: Span::from_millis(3 * DAY),
+        keep_heartbeat: Span::ZERO,
+        turns_kept: 2,
+        rows_max: 1000,
+    };
+    assert_eq!(world.store.retention(limits).await.unwrap().turns, 7);
+    assert_eq!(count(&world, "prompt_parts"), 4, "that of all and those of three turns");
+    (limits.turns_kept, limits.rows_max) = (0, 0);
+    assert_eq!(world.store.retention(limits).await.unwrap().turns, 3);
+    assert_eq!(count(&world, "prompt_parts"), 0);
+}
+
+#[tokio::test]
 async fn the_newest_turns_stay_whatever_their_age() {
     let world = ten_days().await;
     world.advance(1000 * DAY);
