@@ -11,7 +11,7 @@ use automaton_core::error::{Classified, ErrorClass, chain};
 use automaton_core::money::Microcents;
 use automaton_core::wire::cloud::{
     ErrorBody, ErrorDetails, INVALID_REQUEST, MODEL_NOT_FOUND, MessagesError, MessagesErrorBody,
-    ModelError, ModelErrorBody,
+    ModelError, ModelErrorBody, ResponsesErrorEvent,
 };
 use automaton_inference::InferenceError;
 use automaton_net::NetError;
@@ -178,6 +178,14 @@ impl ApiError {
         };
         let error = MessagesError { kind: kind.to_owned(), message: error };
         MessagesErrorBody { kind: "error".to_owned(), error, code, details, detail }
+    }
+
+    /// The event for clients of OpenAI's responses, after so many others.
+    pub(crate) fn for_responses(&self, sequence_number: usize) -> ResponsesErrorEvent {
+        let ModelErrorBody { error, .. } = self.for_models();
+        let ModelError { message, code, param, .. } = error.clone();
+        let kind = "error".to_owned();
+        ResponsesErrorEvent { kind, code, message, param, sequence_number, error }
     }
 
     /// What was sent cannot be meant.

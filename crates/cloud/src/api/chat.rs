@@ -1,5 +1,5 @@
-//! `POST /v1/chat/completions`, `/v1/messages` and `/v1/embeddings`, and `GET /v1/calls/{key}` for who did not hear
-//! the answer.
+//! `POST /v1/chat/completions`, `/v1/responses`, `/v1/messages` and `/v1/embeddings`, and
+//! `GET /v1/calls/{key}` for who did not hear the answer.
 
 use std::sync::Arc;
 
@@ -20,23 +20,39 @@ use crate::error::ApiError;
 pub(super) async fn complete(
     State(app): State<Arc<App>>,
     caller: Caller,
-    RequestName(name): RequestName,
+    name: RequestName,
     body: Bytes,
 ) -> Result<Response, ApiError> {
-    let (format, betas) = (ClientFormat::ChatCompletions, Vec::new());
-    let request = CallRequest { caller, name, format, body: &body, betas };
-    Ok(Arc::clone(&app.meter).begin(request)?.response().await)
+    answered(app, caller, name, (ClientFormat::ChatCompletions, body)).await
+}
+
+/// The same for clients of OpenAI's newer format.
+pub(super) async fn respond(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    name: RequestName,
+    body: Bytes,
+) -> Result<Response, ApiError> {
+    answered(app, caller, name, (ClientFormat::Responses, body)).await
 }
 
 /// Vectors of texts.
 pub(super) async fn embed(
     State(app): State<Arc<App>>,
     caller: Caller,
-    RequestName(name): RequestName,
+    name: RequestName,
     body: Bytes,
 ) -> Result<Response, ApiError> {
-    let (format, betas) = (ClientFormat::Embeddings, Vec::new());
-    let request = CallRequest { caller, name, format, body: &body, betas };
+    answered(app, caller, name, (ClientFormat::Embeddings, body)).await
+}
+
+async fn answered(
+    app: Arc<App>,
+    caller: Caller,
+    RequestName(name): RequestName,
+    (format, body): (ClientFormat, Bytes),
+) -> Result<Response, ApiError> {
+    let request = CallRequest { caller, name, format, body: &body, betas: Vec::new() };
     Ok(Arc::clone(&app.meter).begin(request)?.response().await)
 }
 

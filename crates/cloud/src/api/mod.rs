@@ -74,6 +74,11 @@ fn table() -> RouteTable {
             let count = "Estimate the tokens of a prompt in the messages format of Anthropic";
             routes
                 .post("/v1/chat/completions", summary, chat::complete)
+                .post(
+                    "/v1/responses",
+                    "Ask a model, in the responses format of OpenAI",
+                    chat::respond,
+                )
                 .post(MESSAGES, "Ask a model, in the messages format of Anthropic", chat::message)
                 .post("/v1/messages/count_tokens", count, chat::count_tokens)
                 .post("/v1/embeddings", "Make vectors of texts, in OpenAI's format", chat::embed)
@@ -182,7 +187,7 @@ impl RefusalForm {
             path.strip_prefix(at).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
         match () {
-            () if ["/v1/chat/completions", "/v1/embeddings", "/v1/models"]
+            () if ["/v1/chat/completions", "/v1/embeddings", "/v1/models", "/v1/responses"]
                 .into_iter()
                 .any(below) =>
             {

@@ -3,6 +3,8 @@
 use std::mem;
 
 use automaton_core::wire::chat::{ChatChunk, ChatResponse, ChunkDelta};
+use automaton_inference::providers::http::anthropic::messages_writer;
+use automaton_inference::providers::http::responses::{ResponseHeading, responses_writer};
 use automaton_inference::providers::http::{ApiFormat, FormatReader, StreamPiece};
 use automaton_inference::providers::local::chat::ResponseMeta;
 use bytes::Bytes;
@@ -58,13 +60,24 @@ pub(super) fn answer<'a>(
     if chat.format == ClientFormat::Embeddings {
         return Box::new(EmbeddingsAnswer::new(recording, bounds, meta));
     }
-    let is_messages = chat.format == ClientFormat::AnthropicMessages;
-    if is_messages && from == ApiFormat::AnthropicMessages {
-        return Box::new(RelayedAnswer::new(recording, chat.stream, bounds, meta));
-    }
-    let answer: Box<dyn Answer> = match is_messages {
-        true => Box::new(TranslatedAnswer::new(recording, chat.stream, bounds, meta)),
-        false => Box::new(AnswerStream::new(recording, chat.wants_usage, bounds, meta)),
+    let (id, model) = (meta.id.clone(), meta.model.to_string());
+    let writer = match chat.format {
+        ClientFormat::AnthropicMessages if from == ApiFormat::AnthropicMessages => {
+            return Box::new(RelayedAnswer::new(recording, chat.stream, bounds, meta));
+        }
+        ClientFormat::AnthropicMessages => Some(messages_writer(id, model)),
+        ClientFormat::Responses => {
+            let (created, told_back) = (meta.created, chat.told_back());
+            Some(responses_writer(ResponseHeading { id, model, created, told_back }))
+        }
+        ClientFormat::ChatCompletions | ClientFormat::Embeddings => None,
+    };
+    let answer: Box<dyn Answer> = match writer {
+        Some(writer) => {
+            let meta = (bounds, meta);
+            Box::new(TranslatedAnswer::new(recording, chat.stream, meta, writer))
+        }
+        None => Box::new(AnswerStream::new(recording, chat.wants_usage, bounds, meta)),
     };
     match from {
         ApiFormat::ChatCompletions => answer,

@@ -33,6 +33,7 @@ impl MeteredCall {
         let id = match chat.format {
             ClientFormat::ChatCompletions | ClientFormat::Embeddings => format!("chatcmpl-{hold}"),
             ClientFormat::AnthropicMessages => format!("msg_{hold}"),
+            ClientFormat::Responses => format!("resp_{hold}"),
         };
         let created = meter.ids.now().as_millis() / 1000;
         let meta = ResponseMeta { id, model: model.id.clone(), created };

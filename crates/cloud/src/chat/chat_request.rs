@@ -4,100 +4,90 @@
 //! lane, and what has another model answer than the one that was asked for, is refused by name: it
 //! has no price here. Must never let through what is not known to be free.
 
-use std::borrow::Cow;
-
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
-use super::request::{RequestFields, parts};
+use super::prompt_extra::PromptExtra;
+use super::request::{RequestFields, SoldFields, parts};
 use crate::error::ApiError;
 
-/// Fields that change neither what a token costs nor what of the operator's can be reached.
-const SOLD: [&str; 37] = [
-    "cache_prompt",
-    "chat_template_kwargs",
-    "frequency_penalty",
-    "function_call",
-    "functions",
-    "grammar",
-    "include_reasoning",
-    "json_schema",
-    "logit_bias",
-    "logprobs",
-    "max_completion_tokens",
-    "max_tokens",
-    "messages",
-    "metadata",
-    "min_p",
-    "model",
-    "n",
-    "parallel_tool_calls",
-    "presence_penalty",
-    "prompt_cache_key",
-    "reasoning",
-    "reasoning_effort",
-    "repetition_penalty",
-    "response_format",
-    "safety_identifier",
-    "seed",
-    "stop",
-    "stream",
-    "stream_options",
-    "temperature",
-    "think",
-    "tool_choice",
-    "tools",
-    "top_k",
-    "top_logprobs",
-    "top_p",
-    "user",
-];
+const FIELDS: SoldFields = SoldFields {
+    sold: &[
+        "cache_prompt",
+        "chat_template_kwargs",
+        "frequency_penalty",
+        "function_call",
+        "functions",
+        "grammar",
+        "include_reasoning",
+        "json_schema",
+        "logit_bias",
+        "logprobs",
+        "max_completion_tokens",
+        "max_tokens",
+        "messages",
+        "metadata",
+        "min_p",
+        "model",
+        "n",
+        "parallel_tool_calls",
+        "presence_penalty",
+        "prompt_cache_key",
+        "reasoning",
+        "reasoning_effort",
+        "repetition_penalty",
+        "response_format",
+        "safety_identifier",
+        "seed",
+        "stop",
+        "stream",
+        "stream_options",
+        "temperature",
+        "think",
+        "tool_choice",
+        "tools",
+        "top_k",
+        "top_logprobs",
+        "top_p",
+        "user",
+    ],
+    free_as: &[
+        ("service_tier", &["\"auto\"", "\"default\"", "\"flex\""]),
+        ("store", &["false"]),
+        ("modalities", &["[\"text\"]"]),
+        ("verbosity", &["\"low\"", "\"medium\"", "\"high\""]),
+    ],
+};
 
-/// Fields that are free with one value, and are left out with it.
-const FREE_AS: [(&str, &[&str]); 4] = [
-    ("service_tier", &["\"auto\"", "\"default\"", "\"flex\""]),
-    ("store", &["false"]),
-    ("modalities", &["[\"text\"]"]),
-    ("verbosity", &["\"low\"", "\"medium\"", "\"high\""]),
-];
-
+/// A message as far as it concerns the bill.
 #[derive(Deserialize)]
-struct ToolShape<'a> {
-    #[serde(rename = "type", borrow)]
-    kind: Cow<'a, str>,
+struct MessageShape<'a> {
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
 }
 
-/// Refuses what is not sold.
+/// Refuses what is not sold, and tells how many messages there are and how large the prompt may be.
 ///
 /// # Errors
 /// What the client is told.
-pub(super) fn check(fields: &RequestFields) -> Result<(), ApiError> {
-    for (name, value) in fields.iter().filter(|(_, value)| value.get() != "null") {
-        let free = FREE_AS.iter().find(|(free, _)| free == name);
-        let is_free = free.is_some_and(|(_, values)| values.contains(&value.get()));
-        if !SOLD.contains(&name.as_str()) && !is_free {
-            let what = format!("the field {name} is not sold here: leave it out");
-            return Err(ApiError::wrong_field(what, Some(name)));
-        }
-    }
-    for ToolShape { kind } in parts::<ToolShape<'_>>(fields, "tools")? {
-        if kind != "function" && kind != "custom" {
-            let what = format!("the tool of the type '{kind}' is not sold here: leave it out");
-            return Err(ApiError::wrong_field(what, Some("tools")));
-        }
-    }
-    Ok(())
+pub(super) fn check(fields: &RequestFields) -> Result<(usize, PromptExtra), ApiError> {
+    FIELDS.check(fields, Some(&["function", "custom"]))?;
+    let messages = parts::<MessageShape<'_>>(fields, "messages")?;
+    let of = |content: &RawValue| PromptExtra::of_parts(content, "image_url", &["text", "refusal"]);
+    let of = |message: &MessageShape<'_>| message.content.map_or(PromptExtra::NONE, of);
+    Ok((messages.len(), messages.iter().map(of).fold(PromptExtra::NONE, PromptExtra::plus)))
 }
 
 /// What is left out of a request: what is free because it says what holds anyway.
 pub(super) fn is_said_anyway(name: &str) -> bool {
-    name != "verbosity" && FREE_AS.iter().any(|(free, _)| *free == name)
+    name != "verbosity" && FIELDS.free_as.iter().any(|(free, _)| *free == name)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn checked(more: &str) -> Result<(), ApiError> {
+    fn checked(more: &str) -> Result<(usize, PromptExtra), ApiError> {
         let body = format!(r#"{{"model":"a","messages":[],{more}}}"#);
         check(&serde_json::from_str(&body).unwrap())
     }

@@ -13,12 +13,12 @@ use super::Recording;
 use super::answer::Answer;
 use super::answer_stream::{AnswerFields, raw};
 use super::held_back::HeldBack;
-use super::request::{RequestFields, parts};
+use super::request::{RequestFields, SoldFields, parts};
 use crate::billing::price::{BilledTokens, Charge, Metering, TokenBounds};
 use crate::error::ApiError;
 
-/// Fields that change neither what a token costs nor what of the operator's can be reached.
-const SOLD: [&str; 5] = ["dimensions", "encoding_format", "input", "model", "user"];
+const FIELDS: SoldFields =
+    SoldFields { sold: &["dimensions", "encoding_format", "input", "model", "user"], free_as: &[] };
 
 /// Texts that one request may have, as at OpenAI.
 const INPUTS_MAX: usize = 2_048;
@@ -36,10 +36,7 @@ struct EmbeddingUsage {
 /// What the client is told.
 pub(super) fn check(fields: &RequestFields) -> Result<usize, ApiError> {
     let wrong = |what: String, param| Err(ApiError::wrong_field(what, Some(param)));
-    let unsold = fields.keys().find(|name| !SOLD.contains(&name.as_str()));
-    if let Some(name) = unsold {
-        return wrong(format!("the field {name} is not sold here: leave it out"), name);
-    }
+    FIELDS.check(fields, None)?;
     let first = fields.get("input").map(|input| input.get().as_bytes()[0]);
     let inputs = match first {
         Some(b'"') => 1,

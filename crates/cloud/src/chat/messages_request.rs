@@ -8,30 +8,33 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::request::{RequestFields, field, parts};
+use super::prompt_extra::PromptExtra;
+use super::request::{RequestFields, SoldFields, field, parts};
 use crate::error::ApiError;
 
-/// Fields that change neither what a token costs nor what of the operator's can be reached.
-const SOLD: [&str; 18] = [
-    "cache_control",
-    "context_management",
-    "max_tokens",
-    "messages",
-    "metadata",
-    "model",
-    "output_config",
-    "output_format",
-    "service_tier",
-    "stop_sequences",
-    "stream",
-    "system",
-    "temperature",
-    "thinking",
-    "tool_choice",
-    "tools",
-    "top_k",
-    "top_p",
-];
+const FIELDS: SoldFields = SoldFields {
+    sold: &[
+        "cache_control",
+        "context_management",
+        "max_tokens",
+        "messages",
+        "metadata",
+        "model",
+        "output_config",
+        "output_format",
+        "service_tier",
+        "stop_sequences",
+        "stream",
+        "system",
+        "temperature",
+        "thinking",
+        "tool_choice",
+        "tools",
+        "top_k",
+        "top_p",
+    ],
+    free_as: &[],
+};
 
 /// What kinds of tools begin with that a client runs itself.
 const CLIENT_TOOLS: [&str; 4] = ["bash_", "computer_", "memory_", "text_editor_"];
@@ -55,18 +58,6 @@ const BETAS: [&str; 12] = [
 
 /// How long a cache is kept whose writing has a price.
 const CACHE_TTL: &str = "5m";
-
-/// The most tokens that one picture is counted as.
-const IMAGE_TOKENS: u32 = 4_800;
-
-/// The tokens of a prompt that the bytes of its request do not bound.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PromptExtra {
-    /// So many.
-    Tokens(u32),
-    /// As many as the window holds.
-    Unbounded,
-}
 
 #[derive(Deserialize)]
 struct MessagesToolShape<'a> {
@@ -98,17 +89,12 @@ struct CacheMark {
     ttl: Option<String>,
 }
 
-/// Refuses what is not sold, and tells how large the prompt may be.
+/// Refuses what is not sold, and tells how many messages there are and how large the prompt may be.
 ///
 /// # Errors
 /// What the client is told.
-pub(super) fn check(fields: &RequestFields) -> Result<PromptExtra, ApiError> {
-    let unsold =
-        fields.iter().find(|(name, value)| value.get() != "null" && !SOLD.contains(&name.as_str()));
-    if let Some((name, _)) = unsold {
-        let what = format!("the field {name} is not sold here: leave it out");
-        return Err(ApiError::wrong_field(what, Some(name)));
-    }
+pub(super) fn check(fields: &RequestFields) -> Result<(usize, PromptExtra), ApiError> {
+    FIELDS.check(fields, None)?;
     for tool in parts::<MessagesToolShape<'_>>(fields, "tools")? {
         let kind = tool.kind.unwrap_or_default();
         let is_clients = CLIENT_TOOLS.iter().any(|begin| kind.starts_with(begin));
@@ -123,9 +109,11 @@ pub(super) fn check(fields: &RequestFields) -> Result<PromptExtra, ApiError> {
         extra(system, "system", true)?;
     }
     let turns = parts::<TurnShape<'_>>(fields, "messages")?;
-    turns.iter().try_fold(PromptExtra::Tokens(0), |so_far, turn| {
-        Ok(so_far.plus(extra(turn.content, "messages", true)?))
-    })
+    let mut sum = PromptExtra::NONE;
+    for turn in &turns {
+        sum = sum.plus(extra(turn.content, "messages", true)?);
+    }
+    Ok((turns.len(), sum))
 }
 
 /// Refuses a cache that is kept longer than the one that has a price.
@@ -153,7 +141,7 @@ pub(crate) fn betas<'a>(headers: impl Iterator<Item = &'a str>) -> Vec<String> {
 /// looked at, too, and nothing deeper.
 fn extra(content: &RawValue, place: &str, is_outer: bool) -> Result<PromptExtra, ApiError> {
     match content.get().as_bytes().first() {
-        Some(b'"') => return Ok(PromptExtra::Tokens(0)),
+        Some(b'"') => return Ok(PromptExtra::NONE),
         Some(b'[') => {}
         _ => return Ok(PromptExtra::Unbounded),
     }
@@ -161,13 +149,13 @@ fn extra(content: &RawValue, place: &str, is_outer: bool) -> Result<PromptExtra,
         Ok(blocks) => blocks,
         Err(_) => return Ok(PromptExtra::Unbounded),
     };
-    let mut sum = PromptExtra::Tokens(0);
+    let mut sum = PromptExtra::NONE;
     for block in &blocks {
         mark(block.cache_control.as_ref(), place)?;
         let of = match (&*block.kind, block.content) {
-            ("image", _) => PromptExtra::Tokens(IMAGE_TOKENS),
+            ("image", _) => PromptExtra::IMAGE,
             ("text" | "tool_use" | "thinking" | "redacted_thinking", _) | ("tool_result", None) => {
-                PromptExtra::Tokens(0)
+                PromptExtra::NONE
             }
             ("tool_result", Some(content)) if is_outer => extra(content, place, false)?,
             _ => PromptExtra::Unbounded,
@@ -175,15 +163,6 @@ fn extra(content: &RawValue, place: &str, is_outer: bool) -> Result<PromptExtra,
         sum = sum.plus(of);
     }
     Ok(sum)
-}
-
-impl PromptExtra {
-    const fn plus(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::Tokens(one), Self::Tokens(two)) => Self::Tokens(one.saturating_add(two)),
-            _ => Self::Unbounded,
-        }
-    }
 }
 
 #[cfg(test)]
@@ -195,7 +174,7 @@ mod tests {
 
     fn extra_of(messages: &str) -> PromptExtra {
         let body = format!(r#"{{"messages":{messages}}}"#);
-        check(&serde_json::from_str(&body).unwrap()).unwrap()
+        check(&serde_json::from_str(&body).unwrap()).unwrap().1
     }
 
     #[test]
@@ -205,7 +184,8 @@ mod tests {
         let result = format!(r#"{{"type":"tool_result","content":[{picture},{picture}]}}"#);
         let document = r#"{"type":"document","source":{}}"#;
         let turn = |blocks: &str| format!(r#"[{{"role":"user","content":{blocks}}}]"#);
-        let tokens = |pictures: u32| PromptExtra::Tokens(pictures * IMAGE_TOKENS);
+        let tokens =
+            |pictures| (0..pictures).fold(PromptExtra::NONE, |sum, _| sum.plus(PromptExtra::IMAGE));
         assert_eq!(extra_of(&turn(r#""text""#)), tokens(0));
         assert_eq!(extra_of(&turn(&format!("[{text},{picture}]"))), tokens(1));
         assert_eq!(extra_of(&turn(&format!("[{picture},{result}]"))), tokens(3));
@@ -220,7 +200,7 @@ mod tests {
             format!("{}\"x\"{}", open.repeat(depth), close.repeat(depth))
         };
         let turn = |content: &str| format!(r#"[{{"role":"user","content":{content}}}]"#);
-        assert_eq!(extra_of(&turn(&nested(1))), PromptExtra::Tokens(0));
+        assert_eq!(extra_of(&turn(&nested(1))), PromptExtra::NONE);
         assert_eq!(extra_of(&turn(&nested(40_000))), PromptExtra::Unbounded);
         let numbers = format!("[{}0]", "0,".repeat(100_000));
         assert_eq!(extra_of(&turn(&numbers)), PromptExtra::Unbounded);

@@ -15,9 +15,11 @@ mod embeddings;
 mod gate;
 mod held_back;
 mod messages_request;
+mod prompt_extra;
 mod recording;
 mod relayed_answer;
 mod request;
+mod responses_request;
 mod translated_answer;
 mod upstream;
 
@@ -101,6 +103,7 @@ impl ChatService {
         let content = match format {
             ClientFormat::ChatCompletions => Hash::of(body),
             ClientFormat::Embeddings => CanonicalRow::new("embeddings").bytes(body).hash(),
+            ClientFormat::Responses => CanonicalRow::new("responses").bytes(body).hash(),
             ClientFormat::AnthropicMessages => {
                 CanonicalRow::new("messages").text(&betas.join(",")).bytes(body).hash()
             }

@@ -41,11 +41,15 @@ pub(crate) enum ReplyForm {
     MessagesDocument,
     /// Piece by piece, in the same format.
     MessagesEvents,
+    /// As one JSON document of responses.
+    ResponsesDocument,
+    /// Piece by piece, in the same format.
+    ResponsesEvents,
 }
 
 impl ReplyForm {
     const fn is_events(self) -> bool {
-        matches!(self, Self::ChatEvents | Self::MessagesEvents)
+        matches!(self, Self::ChatEvents | Self::MessagesEvents | Self::ResponsesEvents)
     }
 
     const fn content_type(self) -> HeaderValue {
@@ -57,16 +61,19 @@ impl ReplyForm {
     /// Anthropic has for it, once an answer has begun.
     const fn padding(self, begun: bool) -> Bytes {
         Bytes::from_static(match self {
-            Self::ChatDocument | Self::MessagesDocument => b" ",
+            Self::ChatDocument | Self::MessagesDocument | Self::ResponsesDocument => b" ",
             Self::MessagesEvents if begun => b"event: ping\ndata: {\"type\": \"ping\"}\n\n",
-            Self::ChatEvents | Self::MessagesEvents => b":\n\n",
+            Self::ChatEvents | Self::MessagesEvents | Self::ResponsesEvents => b":\n\n",
         })
     }
 
-    /// A refusal for a client that has the head of an answer already.
-    fn refusal(self, error: &ApiError) -> Option<Bytes> {
+    /// A refusal for a client that has the head of an answer already, and so many pieces of it.
+    fn refusal(self, error: &ApiError, pieces: usize) -> Option<Bytes> {
         let json = match self {
-            Self::ChatDocument | Self::ChatEvents => serde_json::to_string(&error.for_models()),
+            Self::ChatDocument | Self::ChatEvents | Self::ResponsesDocument => {
+                serde_json::to_string(&error.for_models())
+            }
+            Self::ResponsesEvents => serde_json::to_string(&error.for_responses(pieces)),
             Self::MessagesDocument | Self::MessagesEvents => {
                 serde_json::to_string(&error.for_messages())
             }
@@ -74,9 +81,11 @@ impl ReplyForm {
         // silent-ok: a refusal is texts and numbers, which always have a JSON form.
         let json = json.ok()?;
         Some(match self {
-            Self::ChatDocument | Self::MessagesDocument => json.into(),
+            Self::ChatDocument | Self::MessagesDocument | Self::ResponsesDocument => json.into(),
             Self::ChatEvents => format!("data: {json}\n\n").into(),
-            Self::MessagesEvents => format!("event: error\ndata: {json}\n\n").into(),
+            Self::MessagesEvents | Self::ResponsesEvents => {
+                format!("event: error\ndata: {json}\n\n").into()
+            }
         })
     }
 }
@@ -171,14 +180,14 @@ impl Recording {
         });
     }
 
-    /// The answer is a refusal. One that began already just ends, but for clients of Anthropic,
-    /// who have an event for it.
+    /// The answer is a refusal. One that began already just ends, but where the format has an event
+    /// for it.
     pub(super) fn refuse(&self, error: ApiError) {
-        let late = (self.form == ReplyForm::MessagesEvents).then(|| self.form.refusal(&error));
+        let is_told = matches!(self.form, ReplyForm::MessagesEvents | ReplyForm::ResponsesEvents);
         self.progress.send_modify(|progress| {
             progress.refused = true;
-            if progress.head.is_some() {
-                progress.pieces.extend(late.flatten());
+            if progress.head.is_some() && is_told {
+                progress.pieces.extend(self.form.refusal(&error, progress.pieces.len()));
             }
             progress.head.get_or_insert(ResponseHead::Refused(error));
         });
@@ -237,7 +246,7 @@ impl RecordingClient {
                     let progress = watched.borrow_and_update();
                     let late = match &progress.head {
                         // A refusal that comes after the head can only be a body.
-                        Some(ResponseHead::Refused(error)) if next == 0 => form.refusal(error),
+                        Some(ResponseHead::Refused(error)) if next == 0 => form.refusal(error, 0),
                         _ => None,
                     };
                     if progress.whole && next + 1 == progress.pieces.len() {
@@ -290,11 +299,17 @@ mod tests {
     fn a_refusal_after_the_head_has_the_form_of_its_client() {
         let error = ApiError::unavailable("busy");
         let said =
-            |form: ReplyForm| String::from_utf8(form.refusal(&error).unwrap().to_vec()).unwrap();
+            |form: ReplyForm| String::from_utf8(form.refusal(&error, 3).unwrap().to_vec()).unwrap();
         assert!(said(ReplyForm::ChatEvents).starts_with("data: {\"error\":{"));
         let event =
             "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"";
         assert!(said(ReplyForm::MessagesEvents).starts_with(event));
         assert!(said(ReplyForm::MessagesDocument).starts_with("{\"type\":\"error\""));
+        let event = said(ReplyForm::ResponsesEvents);
+        assert!(event.starts_with("event: error\ndata: {\"type\":\"error\""), "{event}");
+        assert!(
+            event.contains("\"sequence_number\":3") && event.contains("\"error\":{"),
+            "{event}"
+        );
     }
 }

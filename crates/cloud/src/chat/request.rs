@@ -1,28 +1,28 @@
-//! Pure: the body of a completion, in either format, as far as it concerns the bill.
+//! Pure: the body of a completion, in any format, as far as it concerns the bill.
 //!
 //! Fields that are known to cost nothing more are passed on as they came, in whatever form, where
 //! the upstream speaks the client's format; elsewhere they are translated. Must never send what costs more than was set aside.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use automaton_core::model::ModelId;
 use automaton_core::wire::chat::StreamOptions;
 use automaton_inference::providers::http::ApiFormat;
 use automaton_inference::providers::http::anthropic::chat_from_messages;
+use automaton_inference::providers::http::responses::chat_from_responses;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::messages_request::{self, PromptExtra};
+use super::prompt_extra::PromptExtra;
 use super::recording::ReplyForm;
-use super::{chat_request, embeddings};
+use super::{chat_request, embeddings, messages_request, responses_request};
 use crate::billing::price::{BilledTokens, TokenBounds, prompt_bound};
 use crate::config::{OfferedModel, TokenLimitName};
 use crate::error::ApiError;
 
 /// Answers that may be asked for at once.
 const CHOICES_MAX: u32 = 8;
-const LIMITS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
 
 /// The formats in which a cloud is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +31,9 @@ pub(crate) enum ClientFormat {
     ChatCompletions,
     /// Anthropic's messages.
     AnthropicMessages,
+    /// Responses.
+    Responses,
+    /// Embeddings.
     Embeddings,
 }
 
@@ -77,12 +80,16 @@ impl ChatBody {
         let fields: RequestFields = serde_json::from_slice(body)
             .map_err(|error| wrong(format!("the body is no JSON object: {error}"), None))?;
         let absent = |what: &str, param| wrong(format!("the body {what}"), Some(param));
-        let messages = match format {
-            ClientFormat::Embeddings => embeddings::check(&fields)?,
-            _ => {
-                let messages: Option<Vec<IgnoredAny>> = field(&fields, "messages")?;
-                messages.ok_or_else(|| absent("has no messages", "messages"))?.len()
-            }
+        let needs_messages =
+            matches!(format, ClientFormat::ChatCompletions | ClientFormat::AnthropicMessages);
+        if needs_messages && fields.get("messages").is_none_or(|it| it.get() == "null") {
+            return Err(absent("has no messages", "messages"));
+        }
+        let (messages, extra) = match format {
+            ClientFormat::ChatCompletions => chat_request::check(&fields)?,
+            ClientFormat::AnthropicMessages => messages_request::check(&fields)?,
+            ClientFormat::Responses => responses_request::check(&fields)?,
+            ClientFormat::Embeddings => (embeddings::check(&fields)?, PromptExtra::NONE),
         };
         let mut asked = Self {
             format,
@@ -93,31 +100,24 @@ impl ChatBody {
             messages,
             choices: 1,
             limit: None,
-            extra: PromptExtra::Tokens(0),
+            extra,
             betas: Vec::new(),
             fields: BTreeMap::new(),
         };
-        match format {
-            ClientFormat::ChatCompletions => {
-                chat_request::check(&fields)?;
-                for name in LIMITS {
-                    asked.limit = asked.limit.max(field::<u32>(&fields, name)?);
-                }
-                asked.choices = field(&fields, "n")?.unwrap_or(1);
-                if !(1..=CHOICES_MAX).contains(&asked.choices) {
-                    return Err(wrong(format!("n must be from 1 to {CHOICES_MAX}"), Some("n")));
-                }
-                let options: Option<StreamOptions> = field(&fields, "stream_options")?;
-                asked.wants_usage = options.is_some_and(|options| options.include_usage);
+        for name in format.limits() {
+            let limit = field::<u32>(&fields, name)?;
+            if limit == Some(0) {
+                return Err(wrong("an answer has at least 1 token".to_owned(), Some(name)));
             }
-            ClientFormat::AnthropicMessages => {
-                asked.limit = field(&fields, "max_tokens")?;
-                asked.extra = messages_request::check(&fields)?;
-            }
-            ClientFormat::Embeddings => {}
+            asked.limit = asked.limit.max(limit);
         }
-        if asked.limit == Some(0) {
-            return Err(wrong("an answer has at least 1 token".to_owned(), Some("max_tokens")));
+        if format == ClientFormat::ChatCompletions {
+            asked.choices = field(&fields, "n")?.unwrap_or(1);
+            if !(1..=CHOICES_MAX).contains(&asked.choices) {
+                return Err(wrong(format!("n must be from 1 to {CHOICES_MAX}"), Some("n")));
+            }
+            let options: Option<StreamOptions> = field(&fields, "stream_options")?;
+            asked.wants_usage = options.is_some_and(|options| options.include_usage);
         }
         Ok(Self { fields, ..asked })
     }
@@ -133,6 +133,8 @@ impl ChatBody {
             }
             (ClientFormat::AnthropicMessages, false) => ReplyForm::MessagesDocument,
             (ClientFormat::AnthropicMessages, true) => ReplyForm::MessagesEvents,
+            (ClientFormat::Responses, false) => ReplyForm::ResponsesDocument,
+            (ClientFormat::Responses, true) => ReplyForm::ResponsesEvents,
         }
     }
 
@@ -175,8 +177,9 @@ impl ChatBody {
         let unfit = |what: String| ApiError::wrong_field(what, None);
         let unwritten = |error: serde_json::Error| unfit(error.to_string());
         let limit_name = match (self.format, to.format) {
-            (ClientFormat::ChatCompletions, ApiFormat::ChatCompletions) => to.limit_name,
-            _ => TokenLimitName::MaxTokens,
+            (ClientFormat::ChatCompletions, ApiFormat::ChatCompletions) => to.limit_name.name(),
+            (ClientFormat::Responses, _) => "max_output_tokens",
+            _ => TokenLimitName::MaxTokens.name(),
         };
         let limit = to_raw_value(&self.limit(model)).map_err(unwritten)?;
         let id = to_raw_value(to.id).map_err(unwritten)?;
@@ -187,28 +190,90 @@ impl ChatBody {
         if self.format == ClientFormat::Embeddings {
             return serde_json::to_vec(&fields).map_err(unwritten);
         }
-        for name in LIMITS.into_iter().chain(["stream_options"]) {
+        for name in self.format.limits().iter().chain(&["stream_options"]) {
             fields.remove(name);
         }
         fields.retain(|name, _| !chat_request::is_said_anyway(name));
-        fields.insert(limit_name.name(), &limit);
+        fields.insert(limit_name, &limit);
         if self.stream && self.format == ClientFormat::ChatCompletions {
             fields.insert("stream_options", &options);
         }
         let body = serde_json::to_vec(&fields).map_err(unwritten)?;
-        match (self.format, to.format) {
-            (ClientFormat::AnthropicMessages, ApiFormat::AnthropicMessages) => Ok(body),
+        let body = match (self.format, to.format) {
+            (ClientFormat::AnthropicMessages, ApiFormat::AnthropicMessages) => return Ok(body),
             (ClientFormat::AnthropicMessages, _) => {
-                let body = chat_from_messages(&body, model.supports_vision);
-                let body = body.map_err(|error| unfit(error.to_string()))?;
-                Self::parse(ClientFormat::ChatCompletions, &body)?.for_upstream(model, to)
+                chat_from_messages(&body, model.supports_vision)
             }
+            (ClientFormat::Responses, _) => chat_from_responses(&body, model.supports_vision),
             (ClientFormat::ChatCompletions | ClientFormat::Embeddings, other) => {
                 let body = other.body_from_chat(body, model.context_window);
-                body.map_err(|error| unfit(error.to_string()))
+                return body.map_err(|error| unfit(error.to_string()));
             }
+        };
+        let body = body.map_err(|error| unfit(error.to_string()))?;
+        Self::parse(ClientFormat::ChatCompletions, &body)?.for_upstream(model, to)
+    }
+
+    /// What an answer tells back of its question, where its format does that.
+    pub(super) fn told_back(&self) -> RequestFields {
+        responses_request::told_back(&self.fields)
+    }
+}
+
+impl ClientFormat {
+    /// The fields that limit the tokens of an answer.
+    const fn limits(self) -> &'static [&'static str] {
+        match self {
+            Self::ChatCompletions => &["max_tokens", "max_completion_tokens"],
+            Self::AnthropicMessages => &["max_tokens"],
+            Self::Responses => &["max_output_tokens"],
+            Self::Embeddings => &[],
         }
     }
+}
+
+/// Fields of a format that change neither what a token costs nor what of the operator's can be
+/// reached.
+pub(super) struct SoldFields {
+    /// Those with any value.
+    pub(super) sold: &'static [&'static str],
+    /// Those that are free with one of these values, since they say then what holds anyway.
+    pub(super) free_as: &'static [(&'static str, &'static [&'static str])],
+}
+
+impl SoldFields {
+    /// Refuses any other field, and tools of other kinds where these are told.
+    ///
+    /// # Errors
+    /// What the client is told.
+    pub(super) fn check(
+        &self,
+        fields: &RequestFields,
+        tools: Option<&[&str]>,
+    ) -> Result<(), ApiError> {
+        for (name, value) in fields.iter().filter(|(_, value)| value.get() != "null") {
+            let free = self.free_as.iter().find(|(free, _)| free == name);
+            let is_free = free.is_some_and(|(_, values)| values.contains(&value.get()));
+            if !self.sold.contains(&name.as_str()) && !is_free {
+                let what = format!("the field {name} is not sold here: leave it out");
+                return Err(ApiError::wrong_field(what, Some(name)));
+            }
+        }
+        let Some(kinds) = tools else { return Ok(()) };
+        for ToolShape { kind } in parts::<ToolShape<'_>>(fields, "tools")? {
+            if !kinds.contains(&&*kind) {
+                let what = format!("the tool of the type '{kind}' is not sold here: leave it out");
+                return Err(ApiError::wrong_field(what, Some("tools")));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[derive(Deserialize)]
+struct ToolShape<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
 }
 
 /// A request as it came.

@@ -1,11 +1,10 @@
-//! What is heard of an answer in chat completions, for a client that speaks Anthropic's format.
+//! What is heard of an answer in chat completions, for a client that speaks another format.
 //!
 //! Must never show the end of an answer, which comes after the charge and tells what was charged.
 
 use automaton_core::wire::chat::ChatUsage;
-use automaton_inference::providers::http::anthropic::{
-    MessagesCount, MessagesFrame, MessagesWriter,
-};
+use automaton_inference::providers::http::anthropic::MessagesCount;
+use automaton_inference::providers::http::{EventFrame, ReplyWriter};
 use automaton_inference::providers::local::chat::ResponseMeta;
 use bytes::Bytes;
 
@@ -23,17 +22,16 @@ pub(super) struct TranslatedAnswer<'a> {
     meta: ResponseMeta,
     /// What the upstream counted, where that can be.
     usage: Option<ChatUsage>,
-    writer: MessagesWriter,
+    writer: ReplyWriter,
 }
 
 impl<'a> TranslatedAnswer<'a> {
     pub(super) fn new(
         recording: &'a Recording,
         is_stream: bool,
-        bounds: TokenBounds,
-        meta: ResponseMeta,
+        (bounds, meta): (TokenBounds, ResponseMeta),
+        writer: ReplyWriter,
     ) -> Self {
-        let writer = MessagesWriter::new(meta.id.clone(), meta.model.to_string());
         Self { shown: HeldBack::new(recording), is_stream, bounds, meta, usage: None, writer }
     }
 
@@ -84,7 +82,7 @@ impl Answer for TranslatedAnswer<'_> {
     }
 
     fn finish(mut self: Box<Self>, charge: &Charge) -> Result<(), String> {
-        let count = counted(charge);
+        let count = charged(charge);
         if !self.is_stream {
             let whole = self.writer.whole(&count)?;
             self.shown.finish(whole.into(), charge.metering);
@@ -99,11 +97,16 @@ impl Answer for TranslatedAnswer<'_> {
 }
 
 /// The counts that are charged.
-pub(super) fn counted(charge: &Charge) -> MessagesCount {
+fn charged(charge: &Charge) -> ChatUsage {
     let estimated = charge.metering == Metering::Estimated;
-    MessagesCount { estimated, ..MessagesCount::from(&charge.tokens.as_estimate()) }
+    ChatUsage { estimated, ..charge.tokens.as_estimate() }
 }
 
-fn framed(frame: &MessagesFrame) -> Bytes {
+/// The same as Anthropic tells them.
+pub(super) fn counted(charge: &Charge) -> MessagesCount {
+    MessagesCount::from(&charged(charge))
+}
+
+fn framed(frame: &EventFrame) -> Bytes {
     format!("event: {}\ndata: {}\n\n", frame.name, frame.data).into()
 }

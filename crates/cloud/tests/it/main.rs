@@ -13,6 +13,7 @@ mod gas;
 mod messages;
 mod pay;
 mod peers;
+mod responses;
 mod status;
 mod upstreams;
 mod world;

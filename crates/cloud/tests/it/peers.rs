@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::chat::{cost, counting, funded, funded_before_anthropic, script};
 use crate::embeddings::{VECTOR_PRICE, embedding};
 use crate::messages;
+use crate::responses;
 use crate::world::Wallet;
 
 #[expect(clippy::disallowed_methods, reason = "whoever starts the test says where they are")]
@@ -180,4 +181,31 @@ async fn javascript_openai_calls_tools_in_a_stream() {
     client.arg(peers()).args([world.cloud.url(), &key]);
     let charged = costs(client).await;
     assert_eq!(before - world.balance(&key).await, charged.iter().sum::<i64>());
+}
+
+#[tokio::test]
+#[ignore = "needs Python packages: ./test --peers"]
+async fn python_openai_calls_tools_over_responses_and_is_charged_exactly() {
+    let (url, _) = messages::calling().await;
+    let (world, key) = funded(&url).await;
+    let poor = world.key(&Wallet::new(2)).await;
+    let before = world.balance(&key).await;
+    let mut client = script_of(python(), "openai_responses.py");
+    client.args([world.cloud.url(), &key, &poor]);
+    let told = usages(client).await;
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert_eq!(before - world.balance(&key).await, told.iter().map(responses::cost).sum::<i64>());
+    assert_eq!(world.held(&key).await, 0);
+}
+
+#[tokio::test]
+#[ignore = "needs npm packages: ./test --peers"]
+async fn javascript_openai_calls_tools_in_a_stream_of_responses() {
+    let (url, _) = messages::calling().await;
+    let (world, key) = funded(&url).await;
+    let before = world.balance(&key).await;
+    let mut client = script_of(node(), "openai_responses.mjs");
+    client.arg(peers()).args([world.cloud.url(), &key]);
+    let told = usages(client).await;
+    assert_eq!(before - world.balance(&key).await, told.iter().map(responses::cost).sum::<i64>());
 }

@@ -7,6 +7,7 @@
 
 mod credits;
 mod machines;
+mod refusals;
 mod status;
 
 use crate::model::ModelId;
@@ -28,6 +29,9 @@ pub use machines::{
     ExposePortRequest, FileEntry, FileEntryKind, FilesReply, MachineReply, MachinesReply,
     MetricsReply, NO_SUCH_MACHINE, NO_WORKERS, PortReply, PortsReply, TUNNEL_NOBODY,
     TUNNEL_PROTOCOL, TUNNEL_TAKEN, TunnelReply, UploadReply, UploadRequest,
+};
+pub use refusals::{
+    MessagesError, MessagesErrorBody, ModelError, ModelErrorBody, ResponsesErrorEvent,
 };
 pub use status::{STATUS_TEXT_BYTES_MAX, StatusReply, StatusReport};
 
@@ -361,66 +365,6 @@ pub struct ErrorBody {
     /// The numbers in words, where clients look for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-}
-
-/// The body of a refusal where clients of `OpenAI` ask: their form of it, and ours beside it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ModelErrorBody {
-    /// In the form of `OpenAI`.
-    pub error: ModelError,
-    /// For programs that know this cloud.
-    #[serde(default)]
-    pub code: String,
-    /// Numbers, where there are some.
-    #[serde(default)]
-    pub details: ErrorDetails,
-    /// The numbers in words.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub detail: Option<String>,
-}
-
-/// What went wrong, as clients of `OpenAI` read it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ModelError {
-    /// For people.
-    pub message: String,
-    /// The kind, such as `invalid_request_error`.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// For programs, such as `model_not_found`.
-    pub code: String,
-    /// The field of the request that is wrong, where it is one.
-    pub param: Option<String>,
-}
-
-/// The body of a refusal where clients of Anthropic ask: their form of it, and ours beside it.
-/// Source: <https://docs.anthropic.com/en/api/errors>.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct MessagesErrorBody {
-    /// Always `error`.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// In the form of Anthropic.
-    pub error: MessagesError,
-    /// For programs that know this cloud.
-    #[serde(default)]
-    pub code: String,
-    /// Numbers, where there are some.
-    #[serde(default)]
-    pub details: ErrorDetails,
-    /// The numbers in words.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub detail: Option<String>,
-}
-
-/// What went wrong, as clients of Anthropic read it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct MessagesError {
-    /// The kind, such as `invalid_request_error`.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// For people.
-    pub message: String,
 }
 
 /// The reply to `POST /v1/messages/count_tokens`.

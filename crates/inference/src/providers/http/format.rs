@@ -12,7 +12,8 @@ use serde_json::Value;
 use super::anthropic::{self, MessagesReader};
 use super::asked::AskedChat;
 use super::assemble::{Assembler, AssemblyError, StreamPiece};
-use super::from_chat::{self, UntranslatableChat};
+use super::foreign::UntranslatableRequest;
+use super::from_chat;
 use super::gemini::{self, GeminiReader};
 use super::ollama::{self, OllamaReader};
 use super::responses::{self, ResponsesReader};
@@ -119,8 +120,12 @@ impl ApiFormat {
     /// so many tokens.
     ///
     /// # Errors
-    /// [`UntranslatableChat`] when it is no request, or asks for what the format does not have.
-    pub fn body_from_chat(self, body: Vec<u8>, window: u32) -> Result<Vec<u8>, UntranslatableChat> {
+    /// [`UntranslatableRequest`] when it is no request, or asks for what the format does not have.
+    pub fn body_from_chat(
+        self,
+        body: Vec<u8>,
+        window: u32,
+    ) -> Result<Vec<u8>, UntranslatableRequest> {
         match self.writer() {
             None => Ok(body),
             Some(write) => from_chat::translated(self, write, &body, window),

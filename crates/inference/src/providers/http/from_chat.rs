@@ -11,16 +11,9 @@ use serde_json::Number;
 
 use super::ApiFormat;
 use super::asked::{AskedChat, AskedTool, SpokenCall, SpokenMessage};
+use super::foreign::{TextOrParts, UntranslatableRequest};
 use super::format::BodyWriter;
 use crate::provider::ChatRole;
-
-/// A request cannot be put to a model behind another format; the sentence is for who sent it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{what}")]
-pub struct UntranslatableChat {
-    /// What is wrong with it.
-    what: String,
-}
 
 #[derive(Deserialize)]
 struct ForeignChat {
@@ -57,7 +50,7 @@ enum StopSequences {
 #[derive(Deserialize)]
 struct ForeignMessage {
     role: ForeignRole,
-    content: Option<ForeignContent>,
+    content: Option<TextOrParts<ForeignPart>>,
     tool_calls: Option<Vec<ChatCall>>,
     tool_call_id: Option<String>,
 }
@@ -74,13 +67,6 @@ enum ForeignRole {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged)]
-enum ForeignContent {
-    Whole(String),
-    Parts(Vec<ForeignPart>),
-}
-
-#[derive(Deserialize)]
 struct ForeignPart {
     text: Option<String>,
 }
@@ -91,15 +77,16 @@ pub(super) fn translated(
     write: BodyWriter,
     body: &[u8],
     window: u32,
-) -> Result<Vec<u8>, UntranslatableChat> {
-    let bad = |what: &str| UntranslatableChat { what: what.to_owned() };
-    let unread = |error: serde_json::Error| UntranslatableChat { what: error.to_string() };
-    let chat: ForeignChat = serde_json::from_slice(body).map_err(unread)?;
+) -> Result<Vec<u8>, UntranslatableRequest> {
+    let chat: ForeignChat =
+        serde_json::from_slice(body).map_err(|error| UntranslatableRequest::unread(&error))?;
     if chat.n.is_some_and(|n| n != 1) {
-        return Err(bad("this model gives one answer: n must be 1"));
+        return Err(UntranslatableRequest::new("this model gives one answer: n must be 1"));
     }
     if chat.response_format.is_some_and(|format| format.kind != "text") {
-        return Err(bad("this model answers in text: response_format is not to be had"));
+        return Err(UntranslatableRequest::new(
+            "this model answers in text: response_format is not to be had",
+        ));
     }
     let stop = match chat.stop {
         None => Vec::new(),
@@ -107,10 +94,14 @@ pub(super) fn translated(
         Some(StopSequences::Some(texts)) => texts,
     };
     if format == ApiFormat::Responses && !stop.is_empty() {
-        return Err(bad("this model ends where it likes: stop is not to be had"));
+        return Err(UntranslatableRequest::new(
+            "this model ends where it likes: stop is not to be had",
+        ));
     }
     if format == ApiFormat::Ollama && chat.tool_choice.as_ref().is_some_and(demands_a_call) {
-        return Err(bad("this model calls tools as it likes: tool_choice is not to be had"));
+        return Err(UntranslatableRequest::new(
+            "this model calls tools as it likes: tool_choice is not to be had",
+        ));
     }
     // No tools are called where none are offered.
     let none = matches!(chat.tool_choice, Some(ToolChoice::Mode(ToolMode::None)));
@@ -135,17 +126,17 @@ pub(super) fn translated(
         stop,
         stream: chat.stream,
     };
-    write(asked).map_err(unread)
+    write(asked).map_err(|error| UntranslatableRequest::unread(&error))
 }
 
-fn spoken(message: ForeignMessage) -> Result<SpokenMessage<'static>, UntranslatableChat> {
+fn spoken(message: ForeignMessage) -> Result<SpokenMessage<'static>, UntranslatableRequest> {
     let text = match message.content {
         None => String::new(),
-        Some(ForeignContent::Whole(text)) => text,
-        Some(ForeignContent::Parts(parts)) => {
+        Some(TextOrParts::Text(text)) => text,
+        Some(TextOrParts::Parts(parts)) => {
             let texts: Option<Vec<String>> = parts.into_iter().map(|part| part.text).collect();
             let what = "a part of a message is no text, and this cloud passes on nothing else";
-            texts.ok_or_else(|| UntranslatableChat { what: what.to_owned() })?.join("\n")
+            texts.ok_or_else(|| UntranslatableRequest::new(what))?.join("\n")
         }
     };
     let role = match message.role {

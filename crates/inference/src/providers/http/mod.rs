@@ -10,6 +10,7 @@ mod asked;
 mod assemble;
 mod chat_completions;
 mod failure;
+mod foreign;
 mod format;
 #[cfg(test)]
 mod formats_tests;
@@ -19,10 +20,11 @@ mod gemini;
 mod ollama;
 mod pieces;
 pub mod probe;
+mod reply_writer;
 #[cfg(test)]
 mod requests_tests;
 mod reset;
-mod responses;
+pub mod responses;
 #[cfg(test)]
 mod served_tests;
 mod thoughts;
@@ -55,9 +57,10 @@ use failure::{ProviderErrorBody, RequestTarget};
 use thoughts::KeptThoughts;
 
 pub use self::assemble::StreamPiece;
+pub use self::foreign::UntranslatableRequest;
 pub use self::format::{ApiAuth, ApiFormat, FormatReader, StreamChoice};
 pub use self::frames::ReplyFrames;
-pub use self::from_chat::UntranslatableChat;
+pub use self::reply_writer::{EventFrame, ReplyWriter};
 
 /// The largest reply that is read, in bytes. A streamed token takes some 250.
 const REPLY_BYTES_MAX: u64 = 32 << 20;

@@ -4,6 +4,11 @@
 //! each time. Reasoning is kept apart. Must never take a kind of event or item that is new for an
 //! error. Source: <https://platform.openai.com/docs/api-reference/responses>.
 
+#[cfg(test)]
+mod sold_tests;
+mod to_chat;
+mod writer;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use automaton_core::wire::chat::{ChatChunk, ChunkDelta, NamedTools, ToolChoice};
@@ -16,6 +21,9 @@ use super::failure::{self, ProviderErrorBody};
 use super::pieces;
 use super::thoughts::ThoughtLog;
 use crate::provider::ChatRole;
+
+pub use self::to_chat::chat_from_responses;
+pub use self::writer::{ResponseHeading, responses_writer};
 
 /// The least that the limit of an answer may be, in tokens.
 const OUTPUT_TOKENS_MIN: u32 = 16;

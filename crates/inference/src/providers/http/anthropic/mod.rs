@@ -6,7 +6,7 @@
 mod request;
 mod response;
 #[cfg(test)]
-mod sold_tests;
+pub(super) mod sold_tests;
 #[cfg(test)]
 mod tests;
 mod to_chat;
@@ -14,5 +14,5 @@ mod writer;
 
 pub(super) use self::request::body;
 pub(super) use self::response::MessagesReader;
-pub use self::to_chat::{UntranslatableMessages, chat_from_messages};
-pub use self::writer::{MessagesCount, MessagesFrame, MessagesWriter};
+pub use self::to_chat::chat_from_messages;
+pub use self::writer::{MessagesCount, messages_writer};

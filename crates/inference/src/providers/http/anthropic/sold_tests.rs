@@ -1,16 +1,17 @@
 //! Models of others, sold in Anthropic's format: what is asked and answered stays the same.
 
+use automaton_core::wire::chat::ChatUsage;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{MessagesCount, MessagesReader, MessagesWriter, chat_from_messages};
+use super::{MessagesReader, chat_from_messages, messages_writer};
 use crate::provider::NoTokenSink;
 use crate::providers::http::ApiFormat;
 use crate::providers::http::assemble::{AssembledReply, Assembler, StreamPiece};
 use crate::providers::http::chat_completions;
 
 /// A reply in chat completions, out of pieces.
-fn direct(pieces: &[Value]) -> AssembledReply {
+pub(in crate::providers::http) fn direct(pieces: &[Value]) -> AssembledReply {
     let mut reply = Assembler::default();
     for piece in pieces {
         let Ok(StreamPiece::Chunk(chunk)) = chat_completions::piece(&piece.to_string()) else {
@@ -23,13 +24,13 @@ fn direct(pieces: &[Value]) -> AssembledReply {
 
 /// The same after it was written in Anthropic's format and read again.
 fn written(pieces: &[Value]) -> AssembledReply {
-    let mut writer = MessagesWriter::new("msg".to_owned(), "m".to_owned());
+    let mut writer = messages_writer("msg".to_owned(), "m".to_owned());
     let mut frames = Vec::new();
     for piece in pieces {
         frames.extend(writer.take(&piece.to_string()).unwrap().0);
     }
     assert!(writer.is_whole());
-    frames.extend(writer.end(&MessagesCount::default()).unwrap());
+    frames.extend(writer.end(&ChatUsage::default()).unwrap());
     let (mut reader, mut reply) = (MessagesReader::default(), Assembler::default());
     let mut open: Option<(u64, bool)> = None;
     for frame in &frames {
@@ -57,7 +58,7 @@ fn written(pieces: &[Value]) -> AssembledReply {
 }
 
 /// Text in pieces, and calls with their arguments in pieces, in any order of pieces.
-fn replies() -> impl Strategy<Value = Vec<Value>> {
+pub(in crate::providers::http) fn replies() -> impl Strategy<Value = Vec<Value>> {
     let text = proptest::collection::vec("[a-z\"é\n]{1,6}", 0..4);
     let arguments = proptest::collection::vec("[a-z\\\\{}:\"]{0,5}", 0..4);
     let calls = proptest::collection::vec(arguments, 0..4);

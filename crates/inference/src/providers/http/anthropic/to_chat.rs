@@ -8,18 +8,17 @@ use automaton_core::wire::chat::{
     CalledFunction, ChatCall, ChatFunction, ChatTool, FunctionKind, NamedTools, ToolChoice,
     ToolMode, ToolReference,
 };
-use serde::de::{Error as _, IgnoredAny};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use serde_json::{Number, Value, json};
 
-/// A request cannot be put to a model behind chat completions; the sentence is for who sent it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{what}")]
-pub struct UntranslatableMessages {
-    /// What is wrong with it.
-    what: String,
-}
+use crate::providers::http::foreign::{
+    TextOrParts, UntranslatableRequest as Untranslatable, said, text_part, with,
+};
+
+/// What one side says: a text, or blocks.
+type TurnContent = TextOrParts<TurnBlock>;
 
 #[derive(Deserialize)]
 struct ForeignRequest {
@@ -58,12 +57,6 @@ enum TurnRole {
     Assistant,
 }
 
-/// What one side says: a text, or blocks.
-enum TurnContent {
-    Whole(String),
-    Blocks(Vec<TurnBlock>),
-}
-
 /// A block of any kind. Its input is kept as it was written.
 #[derive(Deserialize)]
 struct TurnBlock {
@@ -80,17 +73,6 @@ struct TurnBlock {
     content: Option<Box<RawValue>>,
     #[serde(default)]
     is_error: bool,
-}
-
-impl<'de> Deserialize<'de> for TurnContent {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let raw = Box::<RawValue>::deserialize(from)?;
-        let read = match raw.get().starts_with('"') {
-            true => serde_json::from_str(raw.get()).map(Self::Whole),
-            false => serde_json::from_str(raw.get()).map(Self::Blocks),
-        };
-        read.map_err(D::Error::custom)
-    }
 }
 
 #[derive(Deserialize)]
@@ -139,16 +121,15 @@ enum ChoiceKind {
 /// limit of tokens must be there.
 ///
 /// # Errors
-/// [`UntranslatableMessages`] when it is no request, or asks for what the format does not have.
-pub fn chat_from_messages(
-    body: &[u8],
-    sees_images: bool,
-) -> Result<Vec<u8>, UntranslatableMessages> {
-    let unread = |error: serde_json::Error| bad(format!("the body cannot be read: {error}"));
-    let asked: ForeignRequest = serde_json::from_slice(body).map_err(unread)?;
+/// [`Untranslatable`] when it is no request, or asks for what the format does not have.
+pub fn chat_from_messages(body: &[u8], sees_images: bool) -> Result<Vec<u8>, Untranslatable> {
+    let asked: ForeignRequest =
+        serde_json::from_slice(body).map_err(|error| Untranslatable::unread(&error))?;
     let format = asked.output_config.and_then(|config| config.format).or(asked.output_format);
     if format.is_some() {
-        return Err(bad("this model answers in text: output_format is not to be had"));
+        return Err(Untranslatable::new(
+            "this model answers in text: output_format is not to be had",
+        ));
     }
     let mut messages = Vec::new();
     if let Some(system) = asked.system {
@@ -164,7 +145,7 @@ pub fn chat_from_messages(
     let tools = asked.tools.into_iter().map(tool).collect::<Result<Vec<_>, _>>()?;
     let choice = asked.tool_choice.filter(|_| !tools.is_empty());
     let one = choice.as_ref().is_some_and(|choice| choice.disable_parallel_tool_use);
-    let mut body = json!({
+    let body = json!({
         "model": asked.model, "messages": messages, "max_tokens": asked.max_tokens,
         "stream": asked.stream,
     });
@@ -176,24 +157,7 @@ pub fn chat_from_messages(
         ("temperature", asked.temperature.map(Value::Number)),
         ("top_p", asked.top_p.map(Value::Number)),
     ];
-    for (name, value) in fields {
-        if let Some(value) = value {
-            body[name] = value;
-        }
-    }
-    serde_json::to_vec(&body).map_err(unread)
-}
-
-fn bad(what: impl Into<String>) -> UntranslatableMessages {
-    UntranslatableMessages { what: what.into() }
-}
-
-fn said(role: &str, text: &str) -> Value {
-    json!({ "role": role, "content": text })
-}
-
-fn text_part(text: &str) -> Value {
-    json!({ "type": "text", "text": text })
+    serde_json::to_vec(&with(body, fields)).map_err(|error| Untranslatable::unread(&error))
 }
 
 /// The text and the pictures of what stands at a place that has nothing else.
@@ -201,10 +165,10 @@ fn parts(
     content: TurnContent,
     place: &str,
     sees_images: bool,
-) -> Result<(String, Vec<Value>), UntranslatableMessages> {
+) -> Result<(String, Vec<Value>), Untranslatable> {
     let blocks = match content {
-        TurnContent::Whole(text) => return Ok((text, Vec::new())),
-        TurnContent::Blocks(blocks) => blocks,
+        TurnContent::Text(text) => return Ok((text, Vec::new())),
+        TurnContent::Parts(blocks) => blocks,
     };
     let (mut texts, mut images) = (Vec::new(), Vec::new());
     for block in blocks {
@@ -217,8 +181,10 @@ fn parts(
     Ok((texts.join("\n"), images))
 }
 
-fn unknown(kind: &str, place: &str) -> UntranslatableMessages {
-    bad(format!("this model cannot be told the block '{kind}' of {place}: leave it out"))
+fn unknown(kind: &str, place: &str) -> Untranslatable {
+    Untranslatable::new(format!(
+        "this model cannot be told the block '{kind}' of {place}: leave it out"
+    ))
 }
 
 /// What a user says: results of calls first, each a message of its own.
@@ -226,22 +192,23 @@ fn user(
     content: TurnContent,
     sees_images: bool,
     messages: &mut Vec<Value>,
-) -> Result<(), UntranslatableMessages> {
+) -> Result<(), Untranslatable> {
     let blocks = match content {
-        TurnContent::Whole(text) => {
+        TurnContent::Text(text) => {
             messages.push(said("user", &text));
             return Ok(());
         }
-        TurnContent::Blocks(blocks) => blocks,
+        TurnContent::Parts(blocks) => blocks,
     };
     let (mut texts, mut rest, mut is_text) = (Vec::new(), Vec::new(), true);
     for block in blocks {
         match block.kind.as_str() {
             "tool_result" => {
                 let content = match block.content {
-                    Some(raw) => serde_json::from_str(raw.get())
-                        .map_err(|error| bad(format!("a tool_result cannot be read: {error}")))?,
-                    None => TurnContent::Whole(String::new()),
+                    Some(raw) => serde_json::from_str(raw.get()).map_err(|error| {
+                        Untranslatable::new(format!("a tool_result cannot be read: {error}"))
+                    })?,
+                    None => TurnContent::Text(String::new()),
                 };
                 let (text, images) = parts(content, "a tool_result", sees_images)?;
                 // The other format has no mark for it.
@@ -273,10 +240,10 @@ fn user(
 }
 
 /// What the model said and called; nothing where that was thoughts alone.
-fn assistant(content: TurnContent) -> Result<Option<Value>, UntranslatableMessages> {
+fn assistant(content: TurnContent) -> Result<Option<Value>, Untranslatable> {
     let blocks = match content {
-        TurnContent::Whole(text) => return Ok(Some(said("assistant", &text))),
-        TurnContent::Blocks(blocks) => blocks,
+        TurnContent::Text(text) => return Ok(Some(said("assistant", &text))),
+        TurnContent::Parts(blocks) => blocks,
     };
     let (mut texts, mut calls) = (Vec::new(), Vec::new());
     for block in blocks {
@@ -307,13 +274,13 @@ fn assistant(content: TurnContent) -> Result<Option<Value>, UntranslatableMessag
     Ok(Some(message))
 }
 
-fn named(value: Option<String>, field: &str) -> Result<String, UntranslatableMessages> {
-    value.ok_or_else(|| bad(format!("a block of a message has no {field}")))
+fn named(value: Option<String>, field: &str) -> Result<String, Untranslatable> {
+    value.ok_or_else(|| Untranslatable::new(format!("a block of a message has no {field}")))
 }
 
-fn image(source: Option<ImageSource>, sees_images: bool) -> Result<Value, UntranslatableMessages> {
+fn image(source: Option<ImageSource>, sees_images: bool) -> Result<Value, Untranslatable> {
     if !sees_images {
-        return Err(bad("this model sees no pictures: leave the image blocks out"));
+        return Err(Untranslatable::new("this model sees no pictures: leave the image blocks out"));
     }
     let url = match source {
         Some(ImageSource::Base64 { media_type, data }) => {
@@ -321,20 +288,20 @@ fn image(source: Option<ImageSource>, sees_images: bool) -> Result<Value, Untran
         }
         Some(ImageSource::Url { url }) => url,
         Some(ImageSource::Other) | None => {
-            return Err(bad("the source of an image must be base64 or a url"));
+            return Err(Untranslatable::new("the source of an image must be base64 or a url"));
         }
     };
     Ok(json!({ "type": "image_url", "image_url": { "url": url } }))
 }
 
-fn tool(tool: ForeignTool) -> Result<ChatTool, UntranslatableMessages> {
+fn tool(tool: ForeignTool) -> Result<ChatTool, Untranslatable> {
     let ForeignTool { kind, name, description, input_schema } = tool;
     match kind.as_deref() {
         None | Some("custom") => Ok(ChatTool {
             kind: FunctionKind::Function,
             function: ChatFunction { name, description, parameters: input_schema },
         }),
-        Some(kind) => Err(bad(format!(
+        Some(kind) => Err(Untranslatable::new(format!(
             "the tool '{name}' is of the type '{kind}', which this model does not know; describe \
              it by name, description and input_schema"
         ))),

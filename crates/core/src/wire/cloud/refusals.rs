@@ -1,0 +1,85 @@
+//! Pure: refusals in the forms that clients of `OpenAI` and Anthropic read.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::ErrorDetails;
+
+/// The body of a refusal where clients of `OpenAI` ask: their form of it, and ours beside it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ModelErrorBody {
+    /// In the form of `OpenAI`.
+    pub error: ModelError,
+    /// For programs that know this cloud.
+    #[serde(default)]
+    pub code: String,
+    /// Numbers, where there are some.
+    #[serde(default)]
+    pub details: ErrorDetails,
+    /// The numbers in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+/// What went wrong, as clients of `OpenAI` read it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ModelError {
+    /// For people.
+    pub message: String,
+    /// The kind, such as `invalid_request_error`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// For programs, such as `model_not_found`.
+    pub code: String,
+    /// The field of the request that is wrong, where it is one.
+    pub param: Option<String>,
+}
+
+/// What went wrong with an answer that had begun, as clients of `OpenAI`'s responses read it. The
+/// same stands in `error`, where their own programs look for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResponsesErrorEvent {
+    /// Always `error`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// For programs.
+    pub code: String,
+    /// For people.
+    pub message: String,
+    /// The field of the request that is wrong, where it is one.
+    pub param: Option<String>,
+    /// How many events came before.
+    pub sequence_number: usize,
+    /// All of it.
+    pub error: ModelError,
+}
+
+/// The body of a refusal where clients of Anthropic ask: their form of it, and ours beside it.
+/// Source: <https://docs.anthropic.com/en/api/errors>.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MessagesErrorBody {
+    /// Always `error`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// In the form of Anthropic.
+    pub error: MessagesError,
+    /// For programs that know this cloud.
+    #[serde(default)]
+    pub code: String,
+    /// Numbers, where there are some.
+    #[serde(default)]
+    pub details: ErrorDetails,
+    /// The numbers in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+/// What went wrong, as clients of Anthropic read it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MessagesError {
+    /// The kind, such as `invalid_request_error`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// For people.
+    pub message: String,
+}
