@@ -3,7 +3,7 @@
 # finds interesting in target/fuzz. Ends with an error when something does not hold; the
 # file that shows it is named then.
 #
-#   scripts/fuzz.sh guard|command|path|call|reply [SECONDS]
+#   scripts/fuzz.sh guard|command|path|call|asked|reply [SECONDS]
 #   scripts/fuzz.sh --keep TARGET    puts the smallest set that reaches as much into the
 #                                    corpus that the tests replay
 set -euo pipefail
@@ -14,7 +14,7 @@ keep=no
 if [ "${1:-}" = --keep ]; then keep=yes && shift; fi
 name="${1:-}"
 [ -f "fuzz/fuzz_targets/$name.rs" ] ||
-    fail "there is no target '$name'" "usage: scripts/fuzz.sh guard|command|path|call|reply [SECONDS]"
+    fail "there is no target '$name'" "usage: scripts/fuzz.sh guard|command|path|call|asked|reply [SECONDS]"
 
 # The stable compiler has the sanitiser and the counters of edges, and hides both.
 triple="$(rustc -vV | sed -n 's/^host: //p')"

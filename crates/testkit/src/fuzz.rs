@@ -1,5 +1,5 @@
 //! What must hold of any bytes that come in: the guard, the commands, the paths, the
-//! arguments of calls and the replies of models' servers.
+//! arguments of calls, and the questions to models and the replies of their servers.
 //!
 //! A fuzzer calls these with what it makes up (`fuzz/`), the tests with what was kept of
 //! that (`corpora/fuzz`). Each panics when something does not hold; none may look at more
@@ -15,6 +15,11 @@ use automaton_core::intent::{Intent, Intentional};
 use automaton_core::origin::{Origins, ValueOrigin};
 use automaton_core::tool::{ArgsHash, Risk};
 use automaton_core::trust::Label;
+use automaton_core::wire::chat::ChatUsage;
+use automaton_inference::providers::http::anthropic::{chat_from_messages, messages_writer};
+use automaton_inference::providers::http::responses::{
+    ResponseHeading, chat_from_responses, responses_writer,
+};
 use automaton_inference::providers::http::{ApiFormat, ReplyFrames, StreamPiece};
 use automaton_inference::{Checker, RawCall};
 use automaton_policy::guard::{Guard, GuardAction, TextSource};
@@ -22,6 +27,7 @@ use automaton_policy::rates::Attempts;
 use automaton_policy::{Facts, Verdict, judge};
 use automaton_sandbox::{FsError, WorkspaceDir, WorkspacePath};
 use automaton_tools::list;
+use serde_json::Value;
 
 use crate::world::TempDir;
 
@@ -32,7 +38,7 @@ const INSIDE: &str = "inside";
 /// More than any file here has.
 const READ_MAX: u64 = 1024;
 
-/// The target of that name, of `guard`, `command`, `path`, `call` and `reply`.
+/// The target of that name, of `guard`, `command`, `path`, `call`, `asked` and `reply`.
 #[must_use]
 pub fn target(name: &str) -> Option<fn(&[u8])> {
     let targets: BTreeMap<&str, fn(&[u8])> = BTreeMap::from([
@@ -40,6 +46,7 @@ pub fn target(name: &str) -> Option<fn(&[u8])> {
         ("command", command),
         ("path", path),
         ("call", call),
+        ("asked", asked),
         ("reply", reply),
     ]);
     targets.get(name).copied()
@@ -197,6 +204,34 @@ const FORMATS: [ApiFormat; 5] = [
     ApiFormat::Gemini,
 ];
 
+/// Any question that a cloud is asked: what can be put to a server of another format is a body of
+/// that format, and results of calls say which call they answer.
+pub fn asked(bytes: &[u8]) {
+    let Some((first, rest)) = bytes.split_first() else { return };
+    let sees_images = !first.is_multiple_of(2);
+    let chat = match (first / 2) % 3 {
+        0 => Ok(rest.to_vec()),
+        1 => chat_from_messages(rest, sees_images),
+        _ => chat_from_responses(rest, sees_images),
+    };
+    let Ok(chat) = chat else { return };
+    let is_ours = (first / 2) % 3 != 0;
+    for format in FORMATS {
+        let Ok(body) = format.body_from_chat(chat.clone(), 8192) else { continue };
+        let Ok(body) = serde_json::from_slice::<Value>(&body) else {
+            assert!(!is_ours && format == ApiFormat::ChatCompletions, "{format:?}");
+            continue;
+        };
+        let messages = body["messages"].as_array().into_iter().flatten();
+        let mut results = messages.filter(|it| is_ours && it["role"] == "tool");
+        assert!(
+            format != ApiFormat::ChatCompletions
+                || results.all(|it| it["tool_call_id"].is_string()),
+            "{body}"
+        );
+    }
+}
+
 /// Any reply of a model's server: it says the same however it is cut, and what a cloud passes on
 /// of it says the same, too.
 pub fn reply(bytes: &[u8]) {
@@ -219,6 +254,56 @@ pub fn reply(bytes: &[u8]) {
         Err(what) => panic!("{passed_on}: {what}"),
     };
     assert_eq!((&told.choices, &told.model), (&again.choices, &again.model), "{format:?}");
+    sold(&passed_on);
+}
+
+/// What is passed on of a reply to clients of other formats: a stream and a document say the same.
+fn sold(reply: &str) {
+    let heading = || ResponseHeading {
+        id: "resp".to_owned(),
+        model: "m".to_owned(),
+        created: 0,
+        told_back: BTreeMap::new(),
+    };
+    let writers = [
+        (ApiFormat::Responses, responses_writer(heading()), responses_writer(heading())),
+        (
+            ApiFormat::AnthropicMessages,
+            messages_writer("msg".to_owned(), "m".to_owned()),
+            messages_writer("msg".to_owned(), "m".to_owned()),
+        ),
+    ];
+    for (format, mut stream, mut whole) in writers {
+        let taken = (stream.take(reply), whole.take(reply));
+        let (Ok((mut frames, _)), Ok(_)) = taken else { continue };
+        stream.done();
+        whole.done();
+        let usage = ChatUsage::default();
+        let (end, document) = match (stream.end(&usage), whole.whole(&usage)) {
+            (Ok(end), Ok(document)) => (end, document),
+            (Err(_), Err(_)) => continue,
+            (end, document) => panic!("{format:?}: {end:?}, {document:?}"),
+        };
+        frames.extend(end);
+        let mut reader = format.reader();
+        let mut text = String::new();
+        for frame in frames {
+            match reader.passed_on(&frame.data) {
+                Ok(StreamPiece::Chunk(chunk) | StreamPiece::Last(chunk)) => {
+                    let of = chunk.choices.into_iter().filter_map(|it| it.delta.content);
+                    text.extend(of);
+                }
+                Ok(StreamPiece::Done) => {}
+                Err(what) => panic!("{frame:?}: {what}"),
+            }
+        }
+        let document = String::from_utf8_lossy(&document).into_owned();
+        let told = match format.reader().document(&document) {
+            Ok(told) => told,
+            Err(what) => panic!("{document}: {what}"),
+        };
+        assert_eq!(told.choices[0].message.content.clone().unwrap_or_default(), text, "{reply}");
+    }
 }
 
 /// What a stream says that is cut so, up to its end or to what is none.
