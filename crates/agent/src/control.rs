@@ -259,14 +259,16 @@ impl ControlServer {
 
     /// Has a model think that is there.
     async fn use_model(&self, model: Option<ModelId>) -> ControlResponse {
-        let is_there = |wanted: &ModelId| {
-            self.deps.providers.all().iter().any(|(_, known)| known.provider.model().id == *wanted)
-        };
-        if let Some(wanted) = model.as_ref().filter(|wanted| !is_there(wanted)) {
-            let reason = format!(
-                "there is no model '{wanted}'; `automaton model list` shows those that there are"
-            );
-            return ControlResponse::Refused { reason };
+        if let Some(wanted) = &model {
+            let none = "`automaton model list` shows those that there are";
+            let reason = match self.deps.providers.find(wanted).await {
+                Ok(Some(_)) => None,
+                Ok(None) => Some(format!("there is no model '{wanted}'; {none}")),
+                Err(why) => Some(format!("the model '{wanted}' cannot think: {why}")),
+            };
+            if let Some(reason) = reason {
+                return ControlResponse::Refused { reason };
+            }
         }
         let chosen = model.clone().map(|model| ChosenModel { model, by_creator: true });
         match self.deps.store.choose_model(chosen).await {

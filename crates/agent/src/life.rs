@@ -154,16 +154,16 @@ pub(crate) async fn known_choice(deps: &AgentDeps) -> Result<Option<ModelId>, St
     let Some(ChosenModel { model, by_creator }) = deps.store.chosen_model().await? else {
         return Ok(None);
     };
-    let (all, usual) = (deps.providers.all(), deps.providers.usual());
-    let found = all.iter().find(|(_, known)| known.provider.model().id == model);
-    let why = match found {
-        None => "is not served any more",
-        Some((_, known))
+    let usual = deps.providers.usual();
+    let why = match deps.providers.find(&model).await {
+        Ok(None) => "is not served any more".to_owned(),
+        Err(why) => format!("cannot think: {why}"),
+        Ok(Some(known))
             if !by_creator && !may_take(usual.provider.model(), known.provider.model()) =>
         {
-            "costs more now than the one that its creator gave it"
+            "costs more now than the one that its creator gave it".to_owned()
         }
-        Some(_) => return Ok(Some(model)),
+        Ok(Some(_)) => return Ok(Some(model)),
     };
     deps.emit(Event::ErrorReported {
         kind: ErrorClass::Config,

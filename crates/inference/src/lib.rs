@@ -27,4 +27,4 @@ pub use provider::{
     BoxFuture, ChatRole, Completion, CompletionRequest, FinishReason, Message, MessageCall,
     NoTokenSink, Provider, RawCall, TokenCountSource, TokenSink,
 };
-pub use routing::{ModelIndex, ProviderRegistry, RegisteredModel, Route, RouteQuery};
+pub use routing::{ModelFinder, ModelIndex, ProviderRegistry, RegisteredModel, Route, RouteQuery};

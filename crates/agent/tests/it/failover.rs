@@ -6,11 +6,12 @@ use automaton_agent::{Budgets, live};
 use automaton_core::event::Event;
 use automaton_core::faults::NoFaults;
 use automaton_core::inference_budget::{InferenceCeilings, InferenceSpend};
-use automaton_core::model::{ChoiceOutcome, ModelChoice};
+use automaton_core::model::{ChoiceOutcome, ModelChoice, ModelId};
 use automaton_core::money::Microcents;
 use automaton_core::record::StopReason;
 use automaton_core::tier::ModelTier;
-use automaton_inference::{ProviderRegistry, RegisteredModel};
+use automaton_inference::{BoxFuture, ModelFinder, ProviderRegistry, RegisteredModel};
+use automaton_store::ChosenModel;
 
 use crate::brain::{Brain, Move};
 use crate::life::{Events, Home, deps, settings};
@@ -226,4 +227,52 @@ async fn an_answer_is_shortened_to_the_ceiling_of_a_call() {
     let short = usual.longest()[1];
     assert!((64..whole).contains(&short), "{short} of {whole}: {:?}", lived.choice());
     assert_eq!(lived.steps(), ["big:answered"]);
+}
+
+/// A folder in which there is one model.
+struct OneModel(Arc<Brain>);
+
+impl ModelFinder for OneModel {
+    fn find<'a>(
+        &'a self,
+        model: &'a ModelId,
+    ) -> BoxFuture<'a, Result<Option<RegisteredModel>, String>> {
+        let found = match model.as_str() {
+            "here" => Ok(Some(beside(&self.0, &[]))),
+            "damaged" => Err("its file is another one".to_owned()),
+            _ => Ok(None),
+        };
+        Box::pin(std::future::ready(found))
+    }
+}
+
+/// What came to the machine after the start is found by its name; what cannot be used is told, and
+/// the usual model thinks.
+#[tokio::test]
+async fn a_model_that_nobody_listed_is_found_by_its_name() {
+    for (name, thinks, told) in [
+        ("here", "here", None),
+        ("damaged", "usual", Some("cannot think: its file is another one")),
+        ("gone", "usual", Some("is not served any more")),
+    ] {
+        let (home, events) = (Home::new(), Arc::new(Events::default()));
+        let store = home.store(Arc::new(NoFaults)).await;
+        let chosen = ChosenModel { model: name.into(), by_creator: true };
+        store.choose_model(Some(chosen)).await.unwrap();
+        let (usual, here) = (brain("usual", Move::Say("Done.")), brain("here", Move::Say("Done.")));
+        let mut deps = deps(&store, usual, Arc::clone(&events));
+        deps.providers = deps.providers.with_finder(Arc::new(OneModel(here)));
+        let (_end, ending) = tokio::sync::watch::channel(false);
+        live(settings(home.path(), 1), deps, ending).await.unwrap();
+        assert_eq!(home.turns()[0].usage.as_ref().unwrap().model, thinks);
+        let said = events.all().into_iter().find_map(|event| match event {
+            Event::ErrorReported { error, .. } => Some(error),
+            _ => None,
+        });
+        match told {
+            Some(words) => assert!(said.unwrap().contains(words), "{name}"),
+            None => assert_eq!(said, None),
+        }
+        store.close().await.unwrap();
+    }
 }

@@ -3,7 +3,7 @@
 //! It only looks, but for `use`: which model may think is the creator's to say, and no limit on
 //! what it may cost is changed here.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use automaton_core::model::{ChoiceOutcome, ChoiceStep, InferenceTask, ModelChoice, ModelId};
@@ -23,8 +23,10 @@ use super::CommandContext;
 use super::pull::{self, PullArgs};
 use super::send::reach;
 use crate::args::LabArgs;
+use crate::config::file::{self, FILE_NAME};
 use crate::control::{self, ControlError, unexpected};
 use crate::error::CliError;
+use crate::home::no_automaton;
 use crate::local_models::{self, LocalModelEntry};
 use crate::process::runtime;
 use crate::role::provider;
@@ -97,8 +99,13 @@ pub async fn configured_model(
     Ok(Arc::clone(&models.usual().provider))
 }
 
-/// Lists what the running automaton has, or what the configuration says of one that does not run.
+/// Lists what the running automaton has, or what the configuration says of one that does not run;
+/// where nobody lives, what could think here.
 fn list(context: &CommandContext) -> Result<(), CliError> {
+    let home = context.home()?;
+    if file::read(&home.join(FILE_NAME))?.is_none() {
+        return list_local(context, &home, &no_automaton(&home));
+    }
     let (home, file) = context.inhabited()?;
     let mut resolved = context.resolve(&home, &file)?;
     let models = match control::ask(&home, &ControlRequest::Models) {
@@ -111,19 +118,19 @@ fn list(context: &CommandContext) -> Result<(), CliError> {
         Err(lost) => return Err(lost.into()),
     };
     let matrix = RoutingMatrix::built_in()?.with(&resolved.model_strategy.routing);
-    let here = local_models::pulled(&home)?;
+    let local = LocalModels::of(&home)?;
     if context.format == Format::Json {
+        let LocalModels { here, catalogue } = &local;
         let here: Vec<_> = here.iter().map(|(entry, _)| entry).collect();
-        return ui::json(&json!({ "models": models, "rules": matrix, "here": here }));
+        let (models, rules) = (models, matrix);
+        return ui::json(
+            &json!({ "models": models, "rules": rules, "here": here, "catalogue": catalogue }),
+        );
     }
     let head = ["Model", "Served by", "Window", "In", "Out", "For"].map(str::to_owned);
     let rows: Vec<_> = std::iter::once(head).chain(models.iter().map(model_row)).collect();
     ui::line(&table::list(&rows, context.screen().width()))?;
-    for (entry, bytes) in &here {
-        let LocalModelEntry { name, .. } = entry;
-        let size = size(*bytes);
-        ui::line(&format!("{name}: {size} on this machine (`./up --model {name}`)"))?;
-    }
+    local.lines().iter().try_for_each(|line| ui::line(line))?;
     ui::line("In and out: US dollars for a million tokens of a prompt and of an answer.")?;
     ui::line("")?;
     let tasks = InferenceTask::ALL.map(|task| task.name().to_owned());
@@ -138,6 +145,56 @@ fn list(context: &CommandContext) -> Result<(), CliError> {
         .map(|row| std::array::from_fn(|at| row.get(at).cloned().unwrap_or_default()))
         .collect();
     ui::line(&table::list(&rules, context.screen().width()))
+}
+
+/// Models that think on this machine.
+struct LocalModels {
+    /// Those whose files are here, with their sizes in bytes.
+    here: Vec<(LocalModelEntry, u64)>,
+    /// Those of the catalogue that are not.
+    catalogue: Vec<LocalModelEntry>,
+}
+
+impl LocalModels {
+    fn of(home: &Path) -> Result<Self, CliError> {
+        let here = local_models::pulled(home)?;
+        let mut catalogue = local_models::catalogue(home)?;
+        catalogue.retain(|entry| here.iter().all(|(known, _)| known.name != entry.name));
+        Ok(Self { here, catalogue })
+    }
+
+    /// A line for each.
+    fn lines(&self) -> Vec<String> {
+        let here = self.here.iter().map(|(LocalModelEntry { name, .. }, bytes)| {
+            let size = size(*bytes);
+            format!("{name}: {size} on this machine (`./up --model {name}`, or `automaton model use {name}` while it lives)")
+        });
+        let catalogue = self.catalogue.iter().map(|entry| {
+            let LocalModelEntry { name, url, bytes, licence, context_tokens, note, .. } = entry;
+            let known = [
+                bytes.map(size),
+                licence.clone(),
+                context_tokens.map(|tokens| format!("window {tokens} tokens")),
+                note.clone(),
+                url.as_ref().map(|_| format!("`automaton model pull {name}` brings it here")),
+            ];
+            let known: Vec<String> = known.into_iter().flatten().collect();
+            plain(&format!("{name}: {}", known.join(", ")))
+        });
+        here.chain(catalogue).collect()
+    }
+}
+
+/// Lists the models that could think on this machine, and says why there are no others.
+fn list_local(context: &CommandContext, home: &Path, why: &CliError) -> Result<(), CliError> {
+    let local = LocalModels::of(home)?;
+    let LocalModels { here, catalogue } = &local;
+    let models: Vec<_> = here.iter().map(|(entry, _)| entry).collect();
+    context.format.answer(&json!({ "here": models, "catalogue": catalogue }), || {
+        let mut lines = local.lines();
+        lines.push(format!("Others are listed once there is one: {}.", why.what));
+        lines.join("\n")
+    })
 }
 
 fn model_row(row: &ModelStatus) -> [String; 6] {

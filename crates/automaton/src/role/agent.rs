@@ -36,6 +36,7 @@ use tokio::sync::{broadcast, watch};
 use super::launch_config::{self, ChildConfig, ChildMessage, LIFELINE, LaunchConfig};
 use super::money::{self, Identity, PaidServices};
 use super::provider;
+use super::pulled_models::PulledModels;
 use crate::config::file::{EnvelopeFile, StopLossFile};
 use crate::config::resolve::ResolvedConfig;
 use crate::config::values::Ranged;
@@ -227,6 +228,11 @@ async fn brain(
         }
     };
     // A file that cannot be used keeps nobody from thinking.
+    let found = PulledModels::of(&config.resolved, launcher, probe, Arc::clone(&clock));
+    let providers = match found {
+        Some(found) => providers.with_finder(Arc::new(found)),
+        None => providers,
+    };
     let beside =
         provider::with_local_fallback(providers.clone(), &config.resolved, launcher, probe, clock);
     let providers = beside.await.unwrap_or_else(|failure| {

@@ -9,5 +9,6 @@ pub mod gas;
 pub mod launch_config;
 pub(crate) mod money;
 pub(crate) mod provider;
+mod pulled_models;
 pub mod service;
 pub mod signer;

@@ -173,7 +173,14 @@ fn a_name_of_the_catalogue_or_a_file_is_brought_and_thought_with_by_its_name() {
     }]);
     std::fs::create_dir(models(&world)).unwrap();
     std::fs::write(models(&world).join("models.json"), entry.to_string()).unwrap();
+    // It is listed before anybody lives here.
+    let listed = || world.command(&["model", "list"]).unwrap().stdout;
+    let before = listed();
+    let line =
+        "small: 300.0 KB, MIT, window 4096 tokens, `automaton model pull small` brings it here";
+    assert!(before.contains(line) && before.contains("no automaton lives in"), "{before}");
     let pulled = world.command(&["model", "pull", "small", "--yes"]).unwrap();
+    assert!(listed().contains("on this machine (`./up --model small`"), "{}", listed());
     assert_eq!(pulled.code, Some(0), "{}", pulled.stderr);
     assert!(pulled.stderr.contains("licence: MIT; its SHA-256 is checked"), "{}", pulled.stderr);
 

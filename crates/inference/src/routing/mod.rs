@@ -16,7 +16,7 @@ use automaton_core::time::Timestamp;
 use crate::cost::ModelPrices;
 use crate::error::InferenceError;
 use crate::price_schedule::PriceSchedule;
-use crate::provider::Provider;
+use crate::provider::{BoxFuture, Provider};
 
 use health::ModelHealth;
 use select::{RoutePreference, RouteRow};
@@ -50,11 +50,22 @@ pub struct RegisteredModel {
     pub roles: Vec<ModelTier>,
 }
 
+/// Knows models that nobody has listed, as those whose files came to this machine meanwhile.
+pub trait ModelFinder: Send + Sync {
+    /// The model of this name; nothing where there is none. What keeps it from answering is told
+    /// in a sentence.
+    fn find<'a>(
+        &'a self,
+        model: &'a ModelId,
+    ) -> BoxFuture<'a, Result<Option<RegisteredModel>, String>>;
+}
+
 /// The models of one automaton, the usual one first.
 #[derive(Clone)]
 pub struct ProviderRegistry {
     matrix: Arc<RoutingMatrix>,
     may_fall_back: bool,
+    finder: Option<Arc<dyn ModelFinder>>,
     state: Arc<Mutex<RegistryState>>,
 }
 
@@ -107,7 +118,7 @@ impl ProviderRegistry {
         let usual = Arc::new(RegisteredModel { provider: usual, seller, roles });
         let state = RegistryState { models: vec![usual], ..RegistryState::default() };
         let (matrix, state) = (Arc::new(matrix), Arc::new(Mutex::new(state)));
-        Self { matrix, may_fall_back: true, state }
+        Self { matrix, may_fall_back: true, finder: None, state }
     }
 
     /// With one more, that is asked after those which are there. Of the same name and seller as
@@ -124,6 +135,30 @@ impl ProviderRegistry {
         }
         drop(state);
         self
+    }
+
+    /// The same, which asks this for a model that is called by its name and is not in the list.
+    #[must_use]
+    pub fn with_finder(mut self, finder: Arc<dyn ModelFinder>) -> Self {
+        self.finder = Some(finder);
+        self
+    }
+
+    /// The model of this name, which is in the list from now on where it can be found.
+    ///
+    /// # Errors
+    /// A sentence that says why it cannot answer.
+    pub async fn find(&self, model: &ModelId) -> Result<Option<Arc<RegisteredModel>>, String> {
+        let listed = || {
+            let all = self.state().models.clone();
+            all.into_iter().find(|known| known.provider.model().id == *model)
+        };
+        if let (None, Some(finder)) = (listed(), &self.finder)
+            && let Some(found) = finder.find(model).await?
+        {
+            let _listed = self.clone().with(found);
+        }
+        Ok(listed())
     }
 
     /// The same, in which none stands in for another that does not answer.

@@ -179,6 +179,15 @@ impl WorkMonitor {
     }
 }
 
+/// Whether a model is shown what the runtime remembers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkMemory {
+    /// As it is.
+    Shown,
+    /// Nothing of it, to see what it is good for.
+    Hidden,
+}
+
 /// Does a task with a model of this window.
 ///
 /// # Errors
@@ -186,6 +195,7 @@ impl WorkMonitor {
 pub async fn measure(
     task: &WorkTask,
     window: u32,
+    memory: WorkMemory,
     machine: &CommandHost,
 ) -> Result<WorkMeasurement, WorkError> {
     let (began, case) = (Instant::now(), (task.case)());
@@ -205,7 +215,7 @@ pub async fn measure(
     let answers = Arc::new(AtomicU64::new(0));
     let watch =
         Arc::new(WorkMonitor { clock: clock.clone(), seen: Mutex::default(), news: Notify::new() });
-    let server = serve(task, window, &watch, &answers).await?;
+    let server = serve(task, (window, memory), &watch, &answers).await?;
     let mut info = catalogue::model(MODEL).map_err(WorkError::made("model"))?;
     info.context_tokens = window;
     let deps = AgentDeps {
@@ -361,7 +371,7 @@ impl CreatorScript<'_> {
 /// The model's server, whose answers take a second each.
 async fn serve(
     task: &WorkTask,
-    window: u32,
+    (window, memory): (u32, WorkMemory),
     watch: &Arc<WorkMonitor>,
     answers: &Arc<AtomicU64>,
 ) -> Result<WorkServer, WorkError> {
@@ -372,7 +382,11 @@ async fn serve(
         answers.fetch_add(1, Ordering::Relaxed);
         watch.clock.step(Span::from_secs(1));
         watch.news.notify_one();
-        solver::answer(&RequestView::of(request), solver)
+        let view = match memory {
+            WorkMemory::Shown => RequestView::of(request),
+            WorkMemory::Hidden => RequestView::of(request).without_memory(),
+        };
+        solver::answer(&view, solver)
     };
     WorkServer::start(MODEL, window, Box::new(think)).await.map_err(WorkError::made("server"))
 }

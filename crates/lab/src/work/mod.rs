@@ -13,7 +13,7 @@ mod solver;
 mod tasks;
 mod view;
 
-pub use life::{CommandHost, WorkError, WorkMeasurement, measure};
+pub use life::{CommandHost, WorkError, WorkMeasurement, WorkMemory, measure};
 pub use serve::{Responder, ServerStats, WorkServer};
 pub use solver::{SolverCall, SolverReply};
 pub use tasks::{WorkTask, all};

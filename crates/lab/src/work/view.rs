@@ -71,6 +71,20 @@ impl RequestView {
         Self { told, done: done.into_iter().map(|(_, done)| done).collect(), tools }
     }
 
+    /// The same without what the runtime remembers: as if it showed nothing of it.
+    pub(super) fn without_memory(mut self) -> Self {
+        let is_memory = |line: &str| {
+            let number = line.strip_prefix("- [m").and_then(|rest| rest.chars().next());
+            number.is_some_and(|first| first.is_ascii_digit())
+        };
+        for text in &mut self.told {
+            let lines: Vec<&str> = text.lines().filter(|line| !is_memory(line)).collect();
+            *text = lines.join("\n");
+        }
+        self.done.retain(|done| !done.tool.starts_with("recall"));
+        self
+    }
+
     /// Whether a tool takes an argument.
     pub(super) fn takes(&self, tool: &str, argument: &str) -> bool {
         self.tools.get(tool).is_some_and(|arguments| arguments.contains(argument))

@@ -177,6 +177,20 @@ fn a_window_that_shows_too_little_is_told_with_what_was_missing() {
 }
 
 #[test]
+fn what_was_said_a_week_ago_is_needed_and_only_there_by_memory() {
+    let tasks = ["day-nine", "moved-twice", "preference", "other-name"];
+    let wanted = tasks.iter().flat_map(|task| ["--task", task]);
+    let wanted: Vec<&str> = wanted.chain(["--window", "8192"]).collect();
+    let (_, with, told) = bench(&wanted);
+    let (_, without, _) = bench(&[&wanted[..], &["--without-memory"]].concat());
+    assert_eq!((with.len(), without.len()), (tasks.len(), tasks.len()), "{told}");
+    assert!(with.iter().all(|row| row["solved"] == true), "{told}");
+    for row in without {
+        assert!(row["solved"] == false && row["missing"].is_string(), "{row}");
+    }
+}
+
+#[test]
 fn tasks_have_names() {
     let (code, rows, told) = bench(&["--list"]);
     assert!(code == Some(0) && rows.len() >= 30, "{told}");

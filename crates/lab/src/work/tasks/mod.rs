@@ -7,6 +7,7 @@
 
 mod briefs;
 mod doing;
+mod memory;
 mod reading;
 mod talk;
 
@@ -60,7 +61,7 @@ pub(super) enum WorkExpectation {
 
 /// All tasks.
 pub fn all() -> impl Iterator<Item = &'static WorkTask> {
-    [briefs::TASKS, reading::TASKS, doing::TASKS, talk::TASKS].into_iter().flatten()
+    [briefs::TASKS, reading::TASKS, doing::TASKS, talk::TASKS, memory::TASKS].into_iter().flatten()
 }
 
 impl WorkCase {

@@ -10,7 +10,7 @@ use automaton::cmd::CommandContext;
 use automaton::error::CliError;
 use automaton::process::runtime;
 use automaton::ui::Format;
-use automaton_lab::work::{self as lab, CommandHost, WorkMeasurement, WorkTask};
+use automaton_lab::work::{self as lab, CommandHost, WorkMeasurement, WorkMemory, WorkTask};
 use clap::Args;
 use serde::Serialize;
 
@@ -28,6 +28,9 @@ pub(crate) struct BenchWorkArgs {
     /// A window in tokens; may be given more than once [default: 8192, 32768, 131072, 400000]
     #[arg(long = "window", value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1024..=2_000_000))]
     windows: Vec<u32>,
+    /// Show the model nothing of what the runtime remembers
+    #[arg(long)]
+    without_memory: bool,
     /// Name the tasks and measure nothing
     #[arg(long)]
     list: bool,
@@ -58,10 +61,11 @@ pub(super) fn run(context: &CommandContext, args: &BenchWorkArgs) -> Result<(), 
     }
     let windows = if args.windows.is_empty() { &WINDOWS[..] } else { &args.windows };
     let (machine, runtime) = (CommandHost::new(product()?), runtime()?);
+    let memory = if args.without_memory { WorkMemory::Hidden } else { WorkMemory::Shown };
     let mut all = Vec::new();
     for task in tasks {
         for window in windows {
-            let measured = runtime.block_on(lab::measure(task, *window, &machine));
+            let measured = runtime.block_on(lab::measure(task, *window, memory, &machine));
             let measured = measured
                 .map_err(|error| CliError::internal("cannot lead a life to work", &error))?;
             context.format.answer(&measured, || words(&measured))?;

@@ -1,0 +1,78 @@
+//! Models that were brought to this machine, for whoever is told their names while an automaton
+//! lives.
+//!
+//! Must never hand out a file that is not the one that was verified when it came.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use automaton_core::model::ModelId;
+use automaton_core::time::Clock;
+use automaton_inference::providers::local::{LocalModel, LocalModelConfig, LocalModelFiles};
+use automaton_inference::routing::ModelFinder;
+use automaton_inference::{BoxFuture, RegisteredModel};
+use automaton_sandbox::{Launcher, Probe};
+
+use crate::config::resolve::{Brain, ResolvedConfig};
+use crate::error::CliError;
+use crate::local_models;
+
+/// The models beside one home.
+pub(crate) struct PulledModels {
+    home: PathBuf,
+    /// The program that runs them.
+    helper: PathBuf,
+    launcher: Launcher,
+    probe: Probe,
+    clock: Arc<dyn Clock>,
+}
+
+impl PulledModels {
+    /// Those of this home, where there is a program that runs them.
+    pub(crate) fn of(
+        resolved: &ResolvedConfig,
+        launcher: &Launcher,
+        probe: &Probe,
+        clock: Arc<dyn Clock>,
+    ) -> Option<Self> {
+        let helper = match &resolved.brain {
+            Brain::Local(local) => &local.helper,
+            Brain::Http(_) => &resolved.local_fallback.as_ref()?.helper,
+        };
+        Some(Self {
+            home: resolved.home.clone(),
+            helper: helper.clone(),
+            launcher: launcher.clone(),
+            probe: probe.clone(),
+            clock,
+        })
+    }
+
+    async fn model(&self, wanted: &ModelId) -> Result<Option<RegisteredModel>, CliError> {
+        let here = local_models::pulled(&self.home)?;
+        let Some((entry, _)) = here.into_iter().find(|(entry, _)| entry.name == wanted.as_str())
+        else {
+            return Ok(None);
+        };
+        let files = LocalModelFiles {
+            model: local_models::file_of(&self.home, &entry.name),
+            helper: self.helper.clone(),
+            sha256: entry.sha256.map(|hash| hash.as_str().to_owned()),
+            context_tokens: None,
+        };
+        let (launcher, probe) = (self.launcher.clone(), self.probe.clone());
+        let config = LocalModelConfig::of_machine(launcher, probe, files)?;
+        let provider = Arc::new(LocalModel::on_demand(config, Arc::clone(&self.clock)).await?);
+        let (seller, roles) = ("this machine".to_owned(), Vec::new());
+        Ok(Some(RegisteredModel { provider, seller, roles }))
+    }
+}
+
+impl ModelFinder for PulledModels {
+    fn find<'a>(
+        &'a self,
+        model: &'a ModelId,
+    ) -> BoxFuture<'a, Result<Option<RegisteredModel>, String>> {
+        Box::pin(async move { self.model(model).await.map_err(|failure| failure.line()) })
+    }
+}
