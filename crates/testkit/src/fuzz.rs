@@ -27,7 +27,8 @@ use automaton_policy::rates::Attempts;
 use automaton_policy::{Facts, Verdict, judge};
 use automaton_sandbox::{FsError, WorkspaceDir, WorkspacePath};
 use automaton_tools::list;
-use serde_json::Value;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use crate::world::TempDir;
 
@@ -218,18 +219,31 @@ pub fn asked(bytes: &[u8]) {
     let is_ours = (first / 2) % 3 != 0;
     for format in FORMATS {
         let Ok(body) = format.body_from_chat(chat.clone(), 8192) else { continue };
-        let Ok(body) = serde_json::from_slice::<Value>(&body) else {
-            assert!(!is_ours && format == ApiFormat::ChatCompletions, "{format:?}");
-            continue;
-        };
-        let messages = body["messages"].as_array().into_iter().flatten();
-        let mut results = messages.filter(|it| is_ours && it["role"] == "tool");
-        assert!(
-            format != ApiFormat::ChatCompletions
-                || results.all(|it| it["tool_call_id"].is_string()),
-            "{body}"
-        );
+        let text = String::from_utf8_lossy(&body);
+        let is_passed_on = format == ApiFormat::ChatCompletions;
+        let is_json = serde_json::from_str::<IgnoredAny>(&text).is_ok();
+        assert!(is_json || (is_passed_on && !is_ours), "{format:?}: {text}");
+        if is_passed_on && is_ours {
+            let told: AskedMessages = match serde_json::from_str(&text) {
+                Ok(told) => told,
+                Err(error) => panic!("{text}: {error}"),
+            };
+            let mut results = told.messages.iter().filter(|it| it.role == "tool");
+            assert!(results.all(|it| it.tool_call_id.is_some()), "{text}");
+        }
     }
+}
+
+/// What of a question must be there.
+#[derive(Deserialize)]
+struct AskedMessages {
+    messages: Vec<AskedMessage>,
+}
+
+#[derive(Deserialize)]
+struct AskedMessage {
+    role: String,
+    tool_call_id: Option<String>,
 }
 
 /// Any reply of a model's server: it says the same however it is cut, and what a cloud passes on
