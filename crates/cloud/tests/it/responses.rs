@@ -163,6 +163,8 @@ async fn what_cannot_be_said_to_a_model_is_refused_in_the_form_of_openai() {
         (json!({ "input": [{ "type": "function_call_output", "output": "x" }] }), "call_id"),
         (json!({ "input": "Go", "max_output_tokens": 0 }), "1 token"),
         (json!({ "input": "Go", "store": true }), "store"),
+        (json!({ "input": "Go", "tools": [{ "type": "function" }] }), "has no name"),
+        (json!({ "input": "Go", "tools": [{ "type": "custom", "name": "x" }] }), "custom"),
     ] {
         let mut body = asked.clone();
         body["model"] = "script".into();

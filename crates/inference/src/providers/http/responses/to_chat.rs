@@ -313,6 +313,9 @@ fn function(tool: AskedFunction) -> Result<Value, Untranslatable> {
             "the tool of the type '{kind}' is not known to this model: describe it as a function"
         )));
     }
+    if name.is_empty() {
+        return Err(Untranslatable::new("a tool of the type 'function' has no name"));
+    }
     let function = json!({ "name": name, "parameters": parameters.unwrap_or_default() });
     let more =
         [("description", description.map(Value::String)), ("strict", strict.map(Value::Bool))];
