@@ -154,7 +154,12 @@ pub(crate) fn pulled(home: &Path) -> Result<Vec<(LocalModelEntry, u64)>, CliErro
 /// The file that `--model` names: a path, or the name of a model that is here.
 pub(crate) fn named(home: &Path, given: PathBuf) -> PathBuf {
     let file = given.to_str().filter(|name| is_name(name)).map(|name| file_of(home, name));
-    file.filter(|file| !given.exists() && file.exists()).unwrap_or(given)
+    rooted(file.filter(|file| !given.exists() && file.exists()).unwrap_or(given))
+}
+
+/// The whole path of a file that is there: a sandbox knows no folder that somebody stands in.
+pub(crate) fn rooted(given: PathBuf) -> PathBuf {
+    std::path::absolute(&given).ok().filter(|full| full.exists()).unwrap_or(given)
 }
 
 /// SHA-256 of a file that may be larger than memory, in hexadecimal.

@@ -1,6 +1,6 @@
 //! `up`: makes an automaton if there is none, and lets it live.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use automaton_core::id::RunId;
 use automaton_sandbox::process::Signals;
@@ -38,13 +38,8 @@ pub(crate) fn run(context: &CommandContext, mut args: UpArgs) -> Result<(), CliE
     home::check_ours(&home)?;
     let lock = home::lock_if_made(&home)?;
     let environment = &context.environment;
-    // A sandbox knows no folder that somebody stands in.
-    let rooted = |path: PathBuf| {
-        let full = std::path::absolute(&path).ok().filter(|full| full.exists());
-        full.unwrap_or(path)
-    };
-    args.flags.model = args.flags.model.map(|given| rooted(local_models::named(&home, given)));
-    args.flags.helper = args.flags.helper.map(rooted);
+    args.flags.model = args.flags.model.map(|given| local_models::named(&home, given));
+    args.flags.helper = args.flags.helper.map(local_models::rooted);
     let offered = new_brain::offer(&home, &mut args.flags, &args.run, environment)?;
     let (name, genesis) = (args.name.as_ref(), args.genesis.as_ref());
     preflight::check(PreflightRequest {
