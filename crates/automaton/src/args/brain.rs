@@ -1,11 +1,12 @@
 //! What the command line says of the model that an automaton thinks with.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 
 use crate::config::file::{DialectSetting, LocalBrain};
 use crate::config::values::{HttpUrl, PricesFile};
+use crate::local_models;
 
 /// The sellers of models that `--brain` knows by name, as in `providers.json`.
 pub(crate) const KNOWN_PROVIDERS: [&str; 6] =
@@ -50,6 +51,12 @@ pub(crate) struct BrainFlags {
 }
 
 impl BrainFlags {
+    /// Finds the files that are named: a model by its name, too, and both from where one stands.
+    pub(crate) fn find_files(&mut self, home: &Path) {
+        self.model = self.model.take().map(|given| local_models::named(home, given));
+        self.helper = self.helper.take().map(local_models::rooted);
+    }
+
     /// The model file for when nothing else names a brain.
     pub(crate) fn fallback(&self) -> Option<LocalBrain> {
         let (model, helper) = (self.default_model.clone()?, self.default_helper.clone()?);

@@ -38,8 +38,7 @@ pub(crate) fn run(context: &CommandContext, mut args: UpArgs) -> Result<(), CliE
     home::check_ours(&home)?;
     let lock = home::lock_if_made(&home)?;
     let environment = &context.environment;
-    args.flags.model = args.flags.model.map(|given| local_models::named(&home, given));
-    args.flags.helper = args.flags.helper.map(local_models::rooted);
+    args.flags.find_files(&home);
     let offered = new_brain::offer(&home, &mut args.flags, &args.run, environment)?;
     let (name, genesis) = (args.name.as_ref(), args.genesis.as_ref());
     preflight::check(PreflightRequest {
