@@ -13,11 +13,11 @@ use super::{CommandContext, dry_run, id_generator};
 use crate::args::{BrainArg, BrainFlags, RemoteFlags, UpArgs};
 use crate::config::resolve::{self, Brain};
 use crate::error::CliError;
+use crate::home;
 use crate::process::runtime;
 use crate::role::launch_config::InitialMessage;
 use crate::story_driver::StoryDriver;
 use crate::workspace::quoted;
-use crate::{home, local_models};
 
 /// Makes an automaton if there is none, and lets it live.
 pub(crate) fn run(context: &CommandContext, mut args: UpArgs) -> Result<(), CliError> {
