@@ -5,6 +5,7 @@ use std::sync::Arc;
 use automaton_core::alert::AlertRule;
 use automaton_core::event::Event;
 use automaton_core::faults::NoFaults;
+use automaton_core::id::SessionId;
 use automaton_core::money::Microcents;
 use automaton_core::time::Span;
 
@@ -75,8 +76,13 @@ async fn a_reserve_that_is_gone_is_told_each_time_and_wakes_once() {
     let counted: Vec<u32> = (1..).take(times.len()).collect();
     assert!(times.len() >= 3 && times == counted, "{alerts:?}");
     let told = "Something is wrong: $3.00 of credits and 3.00 USDC are $6.00, below the reserve";
+    // A wake that was stopped before its first turn leaves its cause to the next one.
+    let has_turn = |wake: &SessionId| {
+        all.iter()
+            .any(|event| matches!(event, Event::TurnStarted { session, .. } if session == wake))
+    };
     let woken = |event: &Event| match event {
-        Event::WakeStarted { causes, .. } => {
+        Event::WakeStarted { session, causes } if has_turn(session) => {
             causes.iter().filter(|cause| cause.reason.text.starts_with(told)).count()
         }
         _ => 0,
