@@ -54,10 +54,15 @@ impl PulledModels {
         else {
             return Ok(None);
         };
+        let model = local_models::file_of(&self.home, &entry.name);
+        let Some(sha256) = entry.sha256 else {
+            let what = format!("nobody has verified {}", model.display());
+            return Err(CliError::user(what).hint("`automaton model pull` takes it from elsewhere"));
+        };
         let files = LocalModelFiles {
-            model: local_models::file_of(&self.home, &entry.name),
+            model,
             helper: self.helper.clone(),
-            sha256: entry.sha256.map(|hash| hash.as_str().to_owned()),
+            sha256: Some(sha256.as_str().to_owned()),
             context_tokens: None,
         };
         let (launcher, probe) = (self.launcher.clone(), self.probe.clone());
@@ -74,5 +79,43 @@ impl ModelFinder for PulledModels {
         model: &'a ModelId,
     ) -> BoxFuture<'a, Result<Option<RegisteredModel>, String>> {
         Box::pin(async move { self.model(model).await.map_err(|failure| failure.line()) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use automaton_core::time::SystemClock;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn only_what_was_verified_is_handed_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().join("home");
+        fs::create_dir(local_models::folder(&home)).unwrap();
+        let file = local_models::file_of(&home, "small");
+        fs::write(&file, local_models::MAGIC).unwrap();
+        let models = PulledModels {
+            helper: PathBuf::from("/bin/true"),
+            launcher: Launcher::new(PathBuf::from("/nonexistent")),
+            probe: Probe::nothing("no sandbox in this test"),
+            clock: Arc::new(SystemClock),
+            home: home.clone(),
+        };
+        let find = async |name: &str| models.find(&name.into()).await;
+        assert!(find("other").await.unwrap().is_none());
+        assert!(find("small").await.err().unwrap().contains("nobody has verified"));
+        let note = |hash: &str| {
+            let note = format!(r#"{{"name":"small","sha256":"{hash}"}}"#);
+            fs::write(local_models::note_of(&home, "small"), note).unwrap();
+        };
+        note(&"0".repeat(64));
+        assert!(find("small").await.is_err());
+        note(&local_models::hash_file(&file).unwrap());
+        let found = find("small").await.unwrap().unwrap();
+        assert_eq!(found.provider.model().id.as_str(), "small");
+        assert!(found.roles.is_empty(), "nobody thinks with it who was not told its name");
     }
 }

@@ -125,6 +125,11 @@ impl ProviderRegistry {
     /// another it is that one, with more roles.
     #[must_use]
     pub fn with(self, model: RegisteredModel) -> Self {
+        self.add(model);
+        self
+    }
+
+    fn add(&self, model: RegisteredModel) {
         let mut state = self.state();
         let is_same = |known: &&mut Arc<RegisteredModel>| {
             known.provider.model().id == model.provider.model().id && known.seller == model.seller
@@ -133,8 +138,6 @@ impl ProviderRegistry {
             Some(known) => Arc::make_mut(known).roles.extend(model.roles),
             None => state.models.push(Arc::new(model)),
         }
-        drop(state);
-        self
     }
 
     /// The same, which asks this for a model that is called by its name and is not in the list.
@@ -156,7 +159,7 @@ impl ProviderRegistry {
         if let (None, Some(finder)) = (listed(), &self.finder)
             && let Some(found) = finder.find(model).await?
         {
-            let _listed = self.clone().with(found);
+            self.add(found);
         }
         Ok(listed())
     }
