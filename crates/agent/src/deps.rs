@@ -14,7 +14,7 @@ use automaton_core::model::InferenceTask;
 use automaton_core::vitals::Vitals;
 use automaton_core::wire::control::ModelStatus;
 use automaton_inference::{
-    ModelIndex, ModelInfo, ProviderRegistry, RegisteredModel, Route, RouteQuery,
+    Embedder, ModelIndex, ModelInfo, ProviderRegistry, RegisteredModel, Route, RouteQuery,
 };
 use automaton_policy::Judge;
 use automaton_sandbox::{Launcher, Probe};
@@ -30,6 +30,8 @@ pub struct AgentDeps {
     pub store: Store,
     /// The models that it thinks with.
     pub providers: ProviderRegistry,
+    /// What makes vectors of what it remembers, if anything does.
+    pub embedder: Option<Arc<dyn Embedder>>,
     /// What starts commands in the sandbox.
     pub launcher: Arc<Launcher>,
     /// What the kernel gives the sandbox.

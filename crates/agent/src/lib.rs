@@ -35,7 +35,7 @@ pub use approvals::{AnswerError, answer};
 pub use deps::{AgentDeps, EventSink, NoEvents};
 pub use egress::{Credential, EgressConfig, EgressGate, manual_provenance, run_with_egress};
 pub use error::AgentError;
-pub use handles::{command_spec, describe_limits};
+pub use handles::{add_meaning, command_spec, describe_limits};
 pub use heartbeat::{
     HeartbeatError, ScheduleError, TaskRequestError, check_schedule, request_task,
 };

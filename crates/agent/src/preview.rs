@@ -14,11 +14,12 @@ use automaton_core::time::Timestamp;
 use automaton_core::tool::{ToolName, ToolSpec};
 use automaton_core::trust::Labelled;
 use automaton_core::vitals::Vitals;
-use automaton_inference::ModelInfo;
+use automaton_inference::{Embedder, ModelInfo};
 use automaton_policy::guard::Guard;
 use automaton_store::{AutomatonRow, HistoryPosition, OpenMessage, Reader};
 
 use crate::error::AgentError;
+use crate::handles::add_meaning;
 use crate::money::available_tools;
 use crate::prompt::{self, HistoryCache, HistoryDigest, Prompt, PromptMaterial, input_label};
 use crate::settings::Settings;
@@ -93,23 +94,26 @@ pub struct Preview {
 }
 
 /// Builds the prompt of a turn that would begin now. One that has money is told what was
-/// last known of it.
+/// last known of it. What is asked of the memory is compared by this embedder, too.
 ///
 /// # Errors
 /// When a table or the workspace cannot be read.
-pub fn preview(
+pub async fn preview(
     settings: &Settings,
     reader: &Reader,
     model: &ModelInfo,
     ids: &IdGenerator,
     has_money: bool,
+    embedder: Option<&dyn Embedder>,
 ) -> Result<Preview, AgentError> {
     let life = reader.life()?;
     let mut inputs = inputs_now(reader, &life)?;
     let mut open = reader.open_messages(None)?;
     // The messages that this turn would claim are as good as read.
     open.iter_mut().for_each(|it| it.seen |= inputs.iter().any(|said| said.message == Some(it.id)));
-    let found = reader.memories(&memory_query(&inputs, &prompt::waiting(&open, &inputs)))?;
+    let mut query = memory_query(&inputs, &prompt::waiting(&open, &inputs));
+    add_meaning(embedder, &mut query).await;
+    let found = reader.memories(&query)?;
     let place = reader.place()?;
     let moment = RecallMoment {
         label: input_label(&inputs),

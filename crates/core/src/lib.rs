@@ -10,6 +10,7 @@
 pub mod alert;
 pub mod books;
 pub mod egress;
+pub mod embedding;
 pub mod entropy;
 pub mod error;
 pub mod event;

@@ -9,6 +9,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::embedding::Embedding;
 use crate::id::TurnId;
 use crate::time::{Span, Timestamp};
 use crate::trust::Labelled;
@@ -158,6 +159,8 @@ pub struct MemoryQuery {
     pub least_trusted: Option<crate::trust::Label>,
     /// Only what was there then.
     pub known_at: Option<Timestamp>,
+    /// What the words mean, to find by that too.
+    pub embedding: Option<Embedding>,
     /// The most that come back.
     pub limit: u32,
 }
@@ -171,6 +174,9 @@ pub struct MemoryMatches {
     pub frequencies: Vec<(String, u32)>,
     /// How many items there are.
     pub total: u64,
+    /// How similar items are to what the query means, in thousandths; empty where it has no
+    /// vector.
+    pub similarities: Vec<(MemoryId, i32)>,
 }
 
 /// What became of something to be remembered.

@@ -53,6 +53,7 @@ mod turn_details;
 mod turn_reads;
 mod turns;
 mod unattended_usage;
+mod vectors;
 mod vitals;
 mod wakes;
 mod windows;
@@ -107,6 +108,7 @@ pub use turns::{
     CallApprovalRequest, FailureCause, JudgedCall, Judgement, OpenedTurn, OutgoingMessage,
     TurnIngestion,
 };
+pub use vectors::{EmbeddingProgress, SCANNED_MAX};
 pub use vitals::TierChange;
 pub use wakes::WAKES_PENDING_MAX;
 
@@ -116,6 +118,7 @@ pub(crate) const SCHEMA: Schema = Schema::new(
     &[
         Migration::new(2, "init", include_str!("../migrations/0001_init.sql")),
         Migration::new(3, "mind", include_str!("../migrations/0002_mind.sql")),
+        Migration::new(4, "vectors", include_str!("../migrations/0003_vectors.sql")),
     ],
 );
 

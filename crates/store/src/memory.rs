@@ -18,6 +18,7 @@ use crate::Store;
 use crate::codec::{Sql, get, labelled, maybe};
 use crate::error::{StoreError, TxError, missing};
 use crate::thread::{ConnectionExt, Tx, WriteOptions, sql};
+use crate::vectors;
 
 /// Facts that can be remembered.
 pub const FACTS_MAX: u32 = 10_000;
@@ -54,7 +55,7 @@ const fn room(tier: MemoryTier, outside: bool) -> Option<(u32, bool)> {
 }
 
 /// Whether anybody but the creator and the automaton itself says it.
-const fn is_outside(label: Label) -> bool {
+pub(crate) const fn is_outside(label: Label) -> bool {
     !matches!(label, Label::Creator | Label::Own)
 }
 
@@ -304,7 +305,7 @@ pub(crate) fn matches(
 ) -> Result<MemoryMatches, TxError> {
     let asked = asked_terms(query.text.as_deref().unwrap_or_default(), WORDS_MAX);
     let mut found = MemoryMatches { total: total(connection)?, ..MemoryMatches::default() };
-    if asked.is_empty() {
+    if asked.is_empty() && query.embedding.is_none() {
         found.items = newest(connection, query)?;
     } else {
         let outside = query.least_trusted.is_none_or(is_outside);
@@ -317,6 +318,7 @@ pub(crate) fn matches(
             && query.known_at.is_none_or(|at| item.valid_from <= at)
     };
     found.items.retain(wanted);
+    vectors::similar(connection, query, &mut found)?;
     Ok(found)
 }
 
@@ -405,7 +407,7 @@ fn quoted(word: &str) -> String {
     format!("\"{word}\"")
 }
 
-fn read(row: &Row<'_>) -> rusqlite::Result<MemoryItem> {
+pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<MemoryItem> {
     Ok(MemoryItem {
         id: MemoryId(row.get("id")?),
         tier: get(row, "tier")?,

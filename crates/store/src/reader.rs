@@ -24,6 +24,7 @@ use crate::outbox::{self, OutboxMessage};
 use crate::schedule::{self, ScheduledTask, TaskRun};
 use crate::sessions::{self, ClosedSession};
 use crate::thread::{ConnectionExt, sql};
+use crate::vectors::{self, EmbeddingProgress};
 use crate::{history, wakes};
 
 /// A read-only connection. Blocks; not for async code.
@@ -101,6 +102,14 @@ impl Reader {
     /// When SQLite fails.
     pub fn memories(&self, query: &MemoryQuery) -> Result<MemoryMatches, StoreError> {
         self.read("read the memory", |connection| memory::matches(connection, query))
+    }
+
+    /// How far the memory has vectors.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn embedding_progress(&self) -> Result<EmbeddingProgress, StoreError> {
+        self.read("count the vectors", vectors::embedded)
     }
 
     /// What is being done, most important first.

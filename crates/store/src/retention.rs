@@ -26,6 +26,8 @@
 //! | `digests` | as many as `shown` keeps |
 //! | `memories` | what ended goes when it is old, of events the least important of the oldest |
 //! | `memory_counts` | one for each tier and kind of source |
+//! | `memory_vectors` | go with their memory, and when the model is exchanged |
+//! | `embedding_progress` | one |
 //! | `memory_words` | an index of `memories` |
 //! | `memory_words_outside` | another |
 //! | `soul_history` | stay; of versions that are not among the newest only the hash |

@@ -5,6 +5,7 @@
 //! a person relies on.
 
 pub mod clock;
+pub mod embedding;
 pub mod entropy;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;

@@ -3,11 +3,14 @@
 //! A text keeps the label that the tool gave it. What was recalled for a turn is kept for the
 //! next one that asks the same, until something is remembered. Ranking is not done here.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
+use automaton_core::embedding::Embedding;
+use automaton_core::error::chain;
 use automaton_core::memory::{
     MemoryId, MemoryItem, MemoryMatches, MemoryQuery, MemoryTier, NewMemory, StoreOutcome,
 };
+use automaton_inference::{Embedder, Embeddings};
 use automaton_store::{Store, StoreError, TurnRecall};
 use automaton_tools::HandleError;
 use automaton_tools::context::{self, HandleFuture};
@@ -15,12 +18,32 @@ use automaton_tools::context::{self, HandleFuture};
 /// The memory of one automaton.
 pub(crate) struct Memory {
     store: Store,
+    embedder: Option<Arc<dyn Embedder>>,
     last: Mutex<Option<(MemoryQuery, MemoryMatches)>>,
 }
 
 impl Memory {
-    pub(super) const fn new(store: Store) -> Self {
-        Self { store, last: Mutex::new(None) }
+    pub(super) const fn new(store: Store, embedder: Option<Arc<dyn Embedder>>) -> Self {
+        Self { store, embedder, last: Mutex::new(None) }
+    }
+
+    /// Adds to what words have found for a new question what means something alike. Words are
+    /// enough where that fails.
+    pub(crate) async fn add_similar(&self, recall: &mut TurnRecall) {
+        let Some(found) = recall.matches.take() else { return };
+        let mut query = recall.query.clone();
+        add_meaning(self.embedder.as_deref(), &mut query).await;
+        let known = found.clone();
+        let with = async {
+            match query.embedding {
+                Some(_) => self.store.add_similar(query, found).await,
+                None => Ok(found),
+            }
+        };
+        recall.matches = Some(with.await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "vectors cannot be compared");
+            known
+        }));
     }
 
     /// The query whose matches are known.
@@ -57,8 +80,11 @@ impl context::MemoryHandle for Memory {
         })
     }
 
-    fn search(&self, query: MemoryQuery) -> HandleFuture<'_, MemoryMatches> {
-        Box::pin(async move { self.store.memories(query).await.map_err(of_store) })
+    fn search(&self, mut query: MemoryQuery) -> HandleFuture<'_, MemoryMatches> {
+        Box::pin(async move {
+            add_meaning(self.embedder.as_deref(), &mut query).await;
+            self.store.memories(query).await.map_err(of_store)
+        })
     }
 
     fn named<'a>(
@@ -91,6 +117,18 @@ impl context::MemoryHandle for Memory {
             self.forget_recalled();
             self.store.forget(id).await.map_err(of_store)
         })
+    }
+}
+
+/// Adds to a question what its words mean, where something tells. Words are enough where not.
+pub async fn add_meaning(embedder: Option<&dyn Embedder>, query: &mut MemoryQuery) {
+    let (Some(embedder), Some(text)) = (embedder, &query.text) else { return };
+    match embedder.embed(vec![text.clone()]).await {
+        Ok(Embeddings { model, vectors }) => {
+            let vector = vectors.into_iter().next();
+            query.embedding = vector.map(|vector| Embedding { model, vector });
+        }
+        Err(error) => tracing::warn!(error = %chain(&error), "a question has no vector"),
     }
 }
 

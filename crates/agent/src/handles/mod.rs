@@ -27,6 +27,7 @@ use tokio::sync::watch;
 use self::machines::RentedMachines;
 use self::mailbox::Mailbox;
 pub(crate) use self::memory::Memory;
+pub use self::memory::add_meaning;
 use self::models::ModelsView;
 pub(crate) use self::models::may_take;
 use self::money::OptionalTreasury;
@@ -66,7 +67,7 @@ impl Handles {
         Ok(Self {
             machines: RentedMachines::new(settings, deps, workspace.background()),
             workspace,
-            memory: Arc::new(Memory::new(deps.store.clone())),
+            memory: Arc::new(Memory::new(deps.store.clone(), deps.embedder.clone())),
             soul: Arc::new(SoulKeeper::new(settings, deps, guard)),
             mailbox: Mailbox::new(deps.clone()),
             life: AgentStatusView::new(settings, deps, tools),

@@ -282,8 +282,10 @@ async fn what_the_prompt_shows_is_what_the_next_request_holds() {
             say(&store, said).await;
         }
         let settings = settings(home.path(), turns);
-        let shown =
-            preview(&settings, &home.reader(), brain.model(), &ids(), false).unwrap().prompt;
+        let shown = preview(&settings, &home.reader(), brain.model(), &ids(), false, None)
+            .await
+            .unwrap()
+            .prompt;
         let before = brain.seen().len();
         lives(&home, &store, &brain, turns).await;
         let asked = &brain.seen()[before];

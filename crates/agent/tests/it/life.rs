@@ -112,6 +112,7 @@ pub(crate) fn deps(store: &Store, brain: Arc<Brain>, events: Arc<Events>) -> Age
     AgentDeps {
         store: store.clone(),
         providers: ProviderRegistry::new(brain, "the test", RoutingMatrix::built_in().unwrap()),
+        embedder: None,
         launcher: Arc::new(Launcher::new(PathBuf::from("/nonexistent"))),
         probe: Probe::nothing("no sandbox in this test"),
         ids: ids(),

@@ -2,14 +2,20 @@
 
 use std::sync::Arc;
 
+use automaton_agent::{AgentDeps, live, preview};
 use automaton_core::faults::NoFaults;
 use automaton_core::memory::{MemoryId, MemoryQuery, MemoryTier};
 use automaton_core::record::CallStatus;
 use automaton_core::trust::{Label, Labelled};
+use automaton_inference::{Embedder, LocalEmbedder, Provider as _};
+use automaton_memory::recall::embedded_text;
+use automaton_store::Store;
+use automaton_testkit::embedding::write_model;
 use serde_json::json;
+use tokio::sync::watch;
 
 use crate::brain::{Brain, Move, write};
-use crate::life::{Home, lives};
+use crate::life::{Home, deps, ids, lives, settings};
 
 /// Lives through so many turns of an automaton that was told this and then writes files.
 async fn told(home: &Home, label: Label, source: &str, words: &str, turns: u32) {
@@ -51,6 +57,58 @@ async fn what_was_told_before_the_history_is_there_when_it_is_asked_for() {
     store.close().await.unwrap();
     let prompt = asked(&home, "What was the name of my boats again?").await;
     assert!(!prompt.contains("Ilse"), "{prompt}");
+}
+
+#[tokio::test]
+async fn what_means_the_same_is_found_without_a_word_and_words_are_enough_without_a_model() {
+    let home = Home::new();
+    let model = home.path().join("model");
+    write_model(&model, &[&["car", "vehicle"], &["boat"], &["skoda"]]).unwrap();
+    told(&home, Label::Creator, "creator", "My car is a Skoda.", 60).await;
+    let embedder: Arc<dyn Embedder> = Arc::new(LocalEmbedder::new(model.clone(), None));
+    let store = home.store(Arc::new(NoFaults)).await;
+    let name = embedder.embed(Vec::new()).await.unwrap().model;
+    let items = store.without_vector(name.clone(), 1_000).await.unwrap();
+    let found = embedder.embed(items.iter().map(embedded_text).collect()).await.unwrap();
+    let vectors = items.iter().map(|item| item.id).zip(found.vectors).collect();
+    store.keep_vectors(name, vectors).await.unwrap();
+    // The prompt of the next turn, and what is shown of it before, are the same.
+    let asked = "Which vehicle have I got?";
+    store.receive(Labelled::new(Label::Creator, "creator", asked), None).await.unwrap();
+    let seen = prompt_with(&home, &store, Some(Arc::clone(&embedder))).await;
+    assert!(seen.contains("(from creator) My car is a Skoda."), "{seen}");
+    // Words alone find nothing there.
+    store
+        .receive(Labelled::new(Label::Creator, "creator", "Which vehicle is it?"), None)
+        .await
+        .unwrap();
+    let seen = prompt_with(&home, &store, None).await;
+    assert!(!seen.contains("Skoda"), "{seen}");
+    // A model that is gone keeps nobody from thinking, or from finding words.
+    std::fs::remove_file(model.join("vocab.txt")).unwrap();
+    let broken: Arc<dyn Embedder> = Arc::new(LocalEmbedder::new(model, None));
+    store.receive(Labelled::new(Label::Creator, "creator", "My car?"), None).await.unwrap();
+    let seen = prompt_with(&home, &store, Some(broken)).await;
+    assert!(seen.contains("(from creator) My car is a Skoda."), "{seen}");
+    store.close().await.unwrap();
+}
+
+/// What a turn shows its model with this embedder; what is said of it before is the same.
+async fn prompt_with(home: &Home, store: &Store, embedder: Option<Arc<dyn Embedder>>) -> String {
+    let brain = Arc::new(Brain::new(8192, &[], Move::Say("Here.")));
+    let settings = settings(home.path(), 1);
+    let (reader, shared) = (home.reader(), embedder.as_deref());
+    let shown = preview(&settings, &reader, brain.model(), &ids(), false, shared).await.unwrap();
+    let deps = AgentDeps { embedder, ..deps(store, Arc::clone(&brain), Arc::default()) };
+    let (_keep, shutdown) = watch::channel(false);
+    live(settings, deps, shutdown).await.unwrap();
+    let shown = shown.prompt.messages.last().unwrap().content.clone();
+    let seen = brain.seen().last().unwrap().last().unwrap().content.clone();
+    let memory = |text: &str| {
+        text.lines().filter(|line| line.starts_with("- [m")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(memory(&shown), memory(&seen));
+    seen
 }
 
 #[tokio::test]

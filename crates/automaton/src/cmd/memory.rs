@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
+use automaton_agent::add_meaning;
 use automaton_core::error::ErrorClass;
 use automaton_core::memory::{MemoryId, MemoryItem, MemoryQuery, MemoryTier};
 use automaton_core::time::{Clock, SystemClock};
@@ -14,6 +15,7 @@ use automaton_core::trust::Label;
 use automaton_core::wire::control::{ControlRequest, ControlResponse, MemoryDraft};
 use automaton_memory::recall::{RecallOptions, rank};
 use automaton_memory::render;
+use automaton_store::EmbeddingProgress;
 use clap::{Args, Subcommand, ValueHint};
 use serde_json::json;
 
@@ -21,6 +23,8 @@ use super::CommandContext;
 use super::send::reach;
 use crate::control::unexpected;
 use crate::error::CliError;
+use crate::process::runtime;
+use crate::role::embedder::embedder;
 use crate::ui::text::plain;
 use crate::ui::units::many;
 use crate::ui::{self, wrap};
@@ -49,6 +53,8 @@ pub(crate) enum MemoryCommand {
         /// The item, as in m12
         id: MemoryId,
     },
+    /// Show how far it has vectors, by which it finds what means something alike
+    Vectors,
     /// Write all that it remembers, and remembered, one JSON object a line
     Export,
     /// Have it remember what a file holds, in the form of `export`
@@ -84,15 +90,16 @@ pub(crate) fn run(context: &CommandContext, command: &MemoryCommand) -> Result<(
         MemoryCommand::Search(args) => search(context, args),
         MemoryCommand::Show { id } => show(context, *id),
         MemoryCommand::Forget { id } => forget(context, *id),
+        MemoryCommand::Vectors => vectors(context),
         MemoryCommand::Export => export(context),
         MemoryCommand::Import { file } => import(context, file),
     }
 }
 
 fn search(context: &CommandContext, args: &MemorySearchArgs) -> Result<(), CliError> {
-    let (.., reader) = context.record()?;
+    let (home, file, reader) = context.record()?;
     let text = args.words.join(" ");
-    let query = MemoryQuery {
+    let mut query = MemoryQuery {
         tiers: args.tier.into_iter().collect(),
         text: Some(text).filter(|text| !text.trim().is_empty()),
         limit: CANDIDATES_MAX.max(args.lines),
@@ -105,6 +112,8 @@ fn search(context: &CommandContext, args: &MemorySearchArgs) -> Result<(), CliEr
         events_before: None,
         now: SystemClock.now(),
     };
+    let embedder = embedder(&home, file.embeddings.as_ref());
+    runtime()?.block_on(add_meaning(embedder.as_deref(), &mut query));
     let found = rank(&reader.memories(&query)?, &wanted);
     let width = context.screen().width();
     context.format.answer(&found, || match found.as_slice() {
@@ -113,6 +122,31 @@ fn search(context: &CommandContext, args: &MemorySearchArgs) -> Result<(), CliEr
             let line = |item| wrap::hanging(&plain(&render::line(item)), width);
             found.iter().map(line).collect::<Vec<_>>().join("\n")
         }
+    })
+}
+
+/// How far there are vectors, and whether the model that makes them can be used.
+fn vectors(context: &CommandContext) -> Result<(), CliError> {
+    let (home, file, reader) = context.record()?;
+    let Some(embedder) = embedder(&home, file.embeddings.as_ref()) else {
+        let what = "no model makes vectors of what it remembers; words find it all the same";
+        return Err(
+            CliError::user(what).hint("name one with the key `embeddings` of automaton.json")
+        );
+    };
+    let model = runtime()?.block_on(embedder.embed(Vec::new()))?.model;
+    let EmbeddingProgress { model: of, vectors, waiting } = reader.embedding_progress()?;
+    let (vectors, waiting) = if of == model { (vectors, waiting) } else { (0, vectors + waiting) };
+    let told = json!({ "model": model, "vectors": vectors, "waiting": waiting });
+    context.format.answer(&told, || {
+        let waits = match waiting {
+            0 => "none waits".to_owned(),
+            waiting => format!(
+                "{waiting} wait; `automaton heartbeat run embed_memories` does not let them wait \
+                 for the next time"
+            ),
+        };
+        format!("model {model}: {}, {waits}", many(vectors, "vector"))
     })
 }
 

@@ -8,6 +8,7 @@ use super::{CommandContext, id_generator};
 use crate::error::CliError;
 use crate::home;
 use crate::process::runtime;
+use crate::role::embedder::embedder;
 use crate::role::{agent, provider};
 use crate::stack;
 use crate::ui::{self, Format, text::plain};
@@ -16,7 +17,8 @@ use crate::ui::{self, Format, text::plain};
 pub(crate) fn run(context: &CommandContext) -> Result<(), CliError> {
     let (home, file, reader) = context.record()?;
     let mut resolved = context.resolve(&home, &file)?;
-    runtime()?.block_on(provider::discover_models(&mut resolved.brain));
+    let runtime = runtime()?;
+    runtime.block_on(provider::discover_models(&mut resolved.brain));
     let character = home::read_character(&home, Some(reader.life()?.constitution_sha256))?;
     let model = provider::describe(&resolved.brain)?;
     let settings = agent::settings(&resolved, &resolved.egress.unread().open(), None, character);
@@ -27,7 +29,10 @@ pub(crate) fn run(context: &CommandContext) -> Result<(), CliError> {
         true => stack::as_sold(&home, &resolved.brain, model)?,
         false => model,
     };
-    let preview = automaton_agent::preview(&settings, &reader, &model, &id_generator(), has_money)?;
+    let (ids, embedder) = (id_generator(), embedder(&home, resolved.embeddings.as_ref()));
+    let embedder = embedder.as_deref();
+    let preview = automaton_agent::preview(&settings, &reader, &model, &ids, has_money, embedder);
+    let preview = runtime.block_on(preview)?;
     let Preview { prompt, tools, left_out } = &preview;
     if context.format == Format::Json {
         let layers: Vec<_> = prompt

@@ -60,6 +60,9 @@ pub(crate) struct ConfigFile {
     pub(crate) creator_address: Option<String>,
     /// The model it thinks with. Without it, the keys of hosted models decide.
     pub(crate) brain: Option<BrainFile>,
+    /// What makes vectors of what it remembers, so that it is found by what it means; nothing
+    /// by default.
+    pub(crate) embeddings: Option<EmbeddingsFile>,
     /// How answers of the model are sampled.
     pub(crate) sampling: Option<SamplingFile>,
     /// Private addresses that it may reach besides its model's, as `http://host:port`.
@@ -281,6 +284,26 @@ pub(crate) struct LocalBrain {
     /// no model has more than it was made with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) context_tokens: Option<WindowTokens>,
+}
+
+/// What makes vectors of texts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) enum EmbeddingsFile {
+    /// A small encoder on this machine.
+    Local(LocalEmbeddings),
+}
+
+/// A small encoder of the BERT family, such as all-MiniLM-L6-v2.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct LocalEmbeddings {
+    /// The folder with its `config.json`, `vocab.txt` and `model.safetensors`; from the home,
+    /// where it does not begin with `/`.
+    pub(crate) folder: PathBuf,
+    /// SHA-256 of `model.safetensors`; another file is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) sha256: Option<FileHash>,
 }
 
 /// How answers are sampled.

@@ -21,7 +21,8 @@ pub(crate) use super::brain::{Brain, FallbackModels, HttpBrain, KeyScheme, model
 use super::egress::EgressFile;
 use super::env::{self, Environment};
 use super::file::{
-    ApprovalsFile, ConfigFile, EnvelopeFile, FILE_NAME, LocalBrain, LogLevel, StopLossFile,
+    ApprovalsFile, ConfigFile, EmbeddingsFile, EnvelopeFile, FILE_NAME, LocalBrain, LogLevel,
+    StopLossFile,
 };
 use super::providers;
 use super::reference::{ModelStrategy, SoulConfig, TreasuryPolicy, UNASKED_DAILY_CENTS};
@@ -83,6 +84,8 @@ pub(crate) struct ResolvedConfig {
     pub(crate) local_fallback: Option<LocalBrain>,
     /// Which model thinks when, and what it may cost.
     pub(crate) model_strategy: ModelStrategy,
+    /// What makes vectors of what it remembers.
+    pub(crate) embeddings: Option<EmbeddingsFile>,
     /// The most tokens of one answer.
     pub(crate) max_tokens_per_turn: Option<u32>,
     /// The most turns of one wake; the default is the agent's.
@@ -207,6 +210,7 @@ pub(crate) fn resolve(
         treasury_policy: treasury_policy(file, &brain_origin)?,
         brain_origin,
         model_strategy: file.model_strategy.clone().unwrap_or_default(),
+        embeddings: file.embeddings.clone(),
         max_tokens_per_turn: tokens.map(Ranged::get_u32),
         turns_per_wake: file.max_turns_per_cycle.map(Ranged::get_u32),
         seed: sampling.map_or(0, |sampling| sampling.seed),

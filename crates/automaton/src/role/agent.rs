@@ -33,6 +33,7 @@ use automaton_script::fault::{ArmedFaults, FaultSpec};
 use automaton_store::{InboxCounts, Store};
 use tokio::sync::{broadcast, watch};
 
+use super::embedder::embedder;
 use super::launch_config::{self, ChildConfig, ChildMessage, LIFELINE, LaunchConfig};
 use super::money::{self, Identity, PaidServices};
 use super::provider;
@@ -171,6 +172,7 @@ async fn live(config: &LaunchConfig, mut stopped: watch::Receiver<bool>) -> Resu
     let deps = AgentDeps {
         store: store.clone(),
         providers,
+        embedder: embedder(&resolved.home, resolved.embeddings.as_ref()),
         launcher: Arc::new(launcher),
         probe,
         ids,

@@ -1,5 +1,10 @@
 //! What it was told its creator finds again, corrects, and takes along into another home.
 
+use std::time::Duration;
+
+use automaton_core::event::Event;
+use automaton_testkit::embedding::write_model;
+use automaton_testkit::world::ProcessOutput;
 use serde_json::{Value, json};
 
 use super::world;
@@ -57,6 +62,48 @@ fn what_it_was_told_is_found_corrected_and_taken_along() {
     assert!(again.stderr.contains(&format!("does not remember {id}")), "{}", again.stderr);
     let left = one.command(&["memory", "export"]).unwrap().stdout;
     assert!(!left.contains("Ilse"), "{left}");
+}
+
+#[test]
+fn what_it_was_told_is_found_by_what_it_means_once_it_has_vectors() {
+    let story = "title = \"a rest\"\n[[step]]\nsay = \"Ready.\"\n[[step]]\nsay = \"More.\"\n";
+    let world = world().story(story).unwrap();
+    assert_eq!(world.command(&["init"]).unwrap().code, Some(0));
+    let refused = world.command(&["memory", "vectors"]).unwrap();
+    let told = |output: &ProcessOutput, part: &str| {
+        assert_ne!(output.code, Some(0), "{}", output.stdout);
+        assert!(output.stderr.contains(part), "{}", output.stderr);
+    };
+    told(&refused, "no model makes vectors");
+    let model = world.home().join("meanings");
+    write_model(&model, &[&["car", "vehicle"], &["boat"]]).unwrap();
+    let file = world.home().join("automaton.json");
+    let mut config: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    config["embeddings"] = json!({ "kind": "local", "folder": "meanings" });
+    std::fs::write(&file, config.to_string()).unwrap();
+    let mut run = world.up(&["--ask", "My car is a Skoda."]).unwrap();
+    let limit = Duration::from_secs(60);
+    run.wait_for(|event| matches!(event, Event::SleepStarted { .. }), limit).unwrap();
+    let found = |words: &str| world.command(&["memory", "search", words]).unwrap().stdout;
+    assert!(!found("vehicle?").contains("Skoda"));
+    let wanted = world.command(&["heartbeat", "run", "embed_memories"]).unwrap();
+    assert_eq!(wanted.code, Some(0), "{}", wanted.stderr);
+    assert_eq!(world.command(&["stop"]).unwrap().code, Some(0));
+    run.finish_within(limit).unwrap();
+    assert!(found("vehicle?").contains("(from creator) My car is a Skoda."));
+    assert!(!found("zeppelin").contains("Skoda"));
+    let told_of = world.command(&["memory", "vectors", "--json"]).unwrap().stdout;
+    let told_of: Value = serde_json::from_str(&told_of).unwrap();
+    assert!(told_of["vectors"].as_u64() > Some(0), "{told_of}");
+    // A model that is another one is told, and what was found by words still is.
+    std::fs::remove_file(model.join("vocab.txt")).unwrap();
+    told(&world.command(&["memory", "vectors"]).unwrap(), "vocab.txt");
+    assert!(found("car").contains("Skoda"));
+    config["embeddings"] =
+        json!({ "kind": "local", "folder": "meanings", "sha256": "0".repeat(64) });
+    write_model(&model, &[&["car"]]).unwrap();
+    std::fs::write(&file, config.to_string()).unwrap();
+    told(&world.command(&["memory", "vectors"]).unwrap(), "is not the file that was agreed");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test ends where something is not as it should be")]
 
 mod anthropic;
+mod embedding;
 mod formats;
 mod http;
 mod peers;

@@ -217,6 +217,7 @@ impl SimulatedDays {
                 "the cloud",
                 matrix,
             ),
+            embedder: None,
             probe: probe(&launcher),
             launcher: Arc::new(launcher),
             ids: ids.clone(),

@@ -206,12 +206,7 @@ pub async fn measure(
     let ids = IdGenerator::new(Arc::new(clock.clone()), Arc::new(SeededEntropy::new(1)));
     let store = Store::open(&home.join("state.db"), ids.clone(), Arc::new(NoFaults))
         .map_err(WorkError::made("record"))?;
-    let name = NewAutomaton {
-        name: "Ada".to_owned(),
-        genesis_sha256: Hash::of(b"genesis"),
-        constitution_sha256: Hash::of(b"laws"),
-    };
-    store.birth(name).await.map_err(WorkError::made("record"))?;
+    store.birth(newborn()).await.map_err(WorkError::made("record"))?;
     let answers = Arc::new(AtomicU64::new(0));
     let watch =
         Arc::new(WorkMonitor { clock: clock.clone(), seen: Mutex::default(), news: Notify::new() });
@@ -225,6 +220,7 @@ pub async fn measure(
             "the server",
             RoutingMatrix::built_in().map_err(WorkError::made("router"))?,
         ),
+        embedder: None,
         launcher: Arc::clone(&machine.launcher),
         probe: machine.probe.clone(),
         ids,
@@ -261,6 +257,14 @@ pub async fn measure(
         ended: seen.ended,
         took_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
     })
+}
+
+fn newborn() -> NewAutomaton {
+    NewAutomaton {
+        name: "Ada".to_owned(),
+        genesis_sha256: Hash::of(b"genesis"),
+        constitution_sha256: Hash::of(b"laws"),
+    }
 }
 
 /// Lives until the script is over; how long it rested.

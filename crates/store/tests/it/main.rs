@@ -23,6 +23,7 @@ mod schedule;
 mod schema;
 mod soul;
 mod turns;
+mod vectors;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};

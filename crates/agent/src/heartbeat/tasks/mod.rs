@@ -14,6 +14,7 @@ mod payments;
 mod ping;
 mod soul;
 mod usdc;
+mod vectors;
 
 use std::error::Error;
 use std::sync::Arc;
@@ -45,6 +46,7 @@ pub(super) static TASKS: &[&TaskSpec] = &[
     &health::TASK,
     &models::TASK,
     &soul::TASK,
+    &vectors::TASK,
     &metrics::TASK,
     &maintenance::TASK,
 ];

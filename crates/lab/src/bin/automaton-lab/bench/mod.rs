@@ -13,6 +13,7 @@ mod memory;
 mod mock;
 mod model;
 mod policy;
+mod recall_pairs;
 mod sandbox;
 mod settle;
 mod work;

@@ -1,0 +1,397 @@
+//! Pure but for reading: a small encoder of the BERT family on the CPU, with weights of eight
+//! bits.
+//!
+//! Post-norm transformer layers as in Devlin et al. 2019, with the mean over a text's pieces or
+//! the first of them for its vector (Reimers and Gurevych 2019). Each row of weights and each
+//! row of what goes in has a scale of its own (symmetric, round to nearest); products are added
+//! up as whole numbers. One thread, no table beyond the weights. It must never take a file for
+//! another model than it is: every shape is held against the configuration.
+
+#![expect(clippy::float_arithmetic, reason = "a neural network; nothing of money is here")]
+
+use std::io::{Read, Seek};
+
+use automaton_core::embedding::EmbeddingVector;
+
+use crate::safetensors::Tensors;
+use crate::{EmbeddingModelError, EncoderConfig, WordPieces};
+
+/// The most pieces of a text that are read; the models of this family were taught with 128 to
+/// 512.
+const PIECES_MAX: usize = 256;
+
+/// The largest whole number that a weight is stored as.
+const QUANTIZED_MAX: f32 = 127.0;
+
+/// How a text's vector comes of those of its pieces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pooling {
+    /// The mean of all.
+    Mean,
+    /// The first one.
+    First,
+}
+
+/// Rows of weights as whole numbers, each with its scale.
+#[derive(Debug)]
+struct QuantizedRows {
+    columns: usize,
+    weights: Vec<i8>,
+    scales: Vec<f32>,
+}
+
+impl QuantizedRows {
+    fn new(numbers: &[f32], columns: usize) -> Self {
+        let (mut weights, mut scales) = (Vec::with_capacity(numbers.len()), Vec::new());
+        for row in numbers.chunks_exact(columns) {
+            let scale = scale_of(row);
+            weights.extend(row.iter().map(|number| to_whole(*number, scale)));
+            scales.push(scale);
+        }
+        Self { columns, weights, scales }
+    }
+}
+
+/// A layer that adds a bias to the products with its weights.
+#[derive(Debug)]
+struct Linear {
+    rows: QuantizedRows,
+    bias: Vec<f32>,
+}
+
+impl Linear {
+    fn apply(&self, input: &[f32], output: &mut Vec<f32>) {
+        let (columns, width) = (self.rows.columns, self.bias.len());
+        let texts = input.len() / columns;
+        let scales: Vec<f32> = input.chunks_exact(columns).map(scale_of).collect();
+        let rows = input.chunks_exact(columns).zip(&scales);
+        let whole: Vec<i16> = rows
+            .flat_map(|(row, scale)| row.iter().map(|number| to_whole(*number, *scale).into()))
+            .collect();
+        output.clear();
+        output.resize(texts * width, 0.0);
+        let mut wide = vec![0_i16; columns];
+        let weights = self.rows.weights.chunks_exact(columns).zip(&self.rows.scales);
+        for (at, ((weights, scale), bias)) in weights.zip(&self.bias).enumerate() {
+            wide.iter_mut().zip(weights).for_each(|(wide, weight)| *wide = i16::from(*weight));
+            let inputs = whole.chunks_exact(columns).zip(&scales);
+            for ((input, input_scale), row) in inputs.zip(output.chunks_exact_mut(width)) {
+                row[at] = to_float(dot(input, &wide)) * (input_scale * scale) + bias;
+            }
+        }
+    }
+}
+
+/// The sum of the products, which no row is long enough to overflow. The compiler makes vector
+/// instructions of it, as long as nothing checks each step.
+fn dot(left: &[i16], right: &[i16]) -> i32 {
+    let products = left.iter().zip(right).map(|(left, right)| i32::from(*left) * i32::from(*right));
+    products.fold(0, i32::wrapping_add)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "at most 8192 x 127 x 127, which is near enough")]
+const fn to_float(sum: i32) -> f32 {
+    sum as f32
+}
+
+/// What one whole number of a row is worth.
+fn scale_of(row: &[f32]) -> f32 {
+    row.iter().fold(0.0_f32, |most, number| most.max(number.abs())) / QUANTIZED_MAX
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a cast from float saturates")]
+fn to_whole(number: f32, scale: f32) -> i8 {
+    if scale > 0.0 { (number / scale).round() as i8 } else { 0 }
+}
+
+/// Brings rows to mean 0 and variance 1, then stretches and moves them.
+#[derive(Debug)]
+struct LayerNorm {
+    weight: Vec<f32>,
+    bias: Vec<f32>,
+    epsilon: f32,
+}
+
+impl LayerNorm {
+    fn apply(&self, rows: &mut [f32]) {
+        for row in rows.chunks_exact_mut(self.weight.len()) {
+            let mean = mean_of(row.iter().copied());
+            let variance = mean_of(row.iter().map(|number| (number - mean).powi(2)));
+            let spread = 1.0 / (variance + self.epsilon).sqrt();
+            for ((number, weight), bias) in row.iter_mut().zip(&self.weight).zip(&self.bias) {
+                *number = (*number - mean) * spread * weight + bias;
+            }
+        }
+    }
+}
+
+fn mean_of(numbers: impl ExactSizeIterator<Item = f32>) -> f32 {
+    let count = u16::try_from(numbers.len()).unwrap_or(u16::MAX);
+    numbers.sum::<f32>() / f32::from(count.max(1))
+}
+
+/// The Gaussian error linear unit, by the error function of Abramowitz and Stegun 7.1.26, which
+/// is off by 1.5e-7 at most.
+fn gelu(number: f32) -> f32 {
+    let at = (number * std::f32::consts::FRAC_1_SQRT_2).abs();
+    let t = 1.0 / (1.0 + 0.327_591_1 * at);
+    let terms = [1.061_405_4, -1.453_152, 1.421_413_8, -0.284_496_74, 0.254_829_6];
+    let sum = terms.iter().fold(0.0, |sum, term| (sum + term) * t);
+    let erf = (1.0 - sum * (-at * at).exp()).copysign(number);
+    0.5 * number * (1.0 + erf)
+}
+
+/// One layer.
+#[derive(Debug)]
+struct EncoderLayer {
+    query: Linear,
+    key: Linear,
+    value: Linear,
+    attended: Linear,
+    attended_norm: LayerNorm,
+    up: Linear,
+    down: Linear,
+    output_norm: LayerNorm,
+}
+
+impl EncoderLayer {
+    fn apply(&self, rows: &mut [f32], heads: usize) {
+        let width = self.attended.bias.len();
+        let (mut query, mut key, mut value) = (Vec::new(), Vec::new(), Vec::new());
+        self.query.apply(rows, &mut query);
+        self.key.apply(rows, &mut key);
+        self.value.apply(rows, &mut value);
+        let attended = attention(&query, &key, &value, width, heads);
+        let mut output = query;
+        self.attended.apply(&attended, &mut output);
+        add(rows, &output);
+        self.attended_norm.apply(rows);
+        let mut inner = key;
+        self.up.apply(rows, &mut inner);
+        inner.iter_mut().for_each(|number| *number = gelu(*number));
+        self.down.apply(&inner, &mut output);
+        add(rows, &output);
+        self.output_norm.apply(rows);
+    }
+}
+
+fn add(rows: &mut [f32], more: &[f32]) {
+    rows.iter_mut().zip(more).for_each(|(number, more)| *number += more);
+}
+
+/// Scaled dot-product attention of each head (Vaswani et al. 2017).
+fn attention(query: &[f32], key: &[f32], value: &[f32], width: usize, heads: usize) -> Vec<f32> {
+    let (texts, size) = (query.len() / width, width / heads);
+    let root = f32::from(u16::try_from(size).unwrap_or(u16::MAX)).sqrt();
+    let mut output = vec![0.0; query.len()];
+    let mut turned = vec![0.0; size * texts];
+    let mut weights = vec![0.0; texts];
+    for from in (0..width).step_by(size) {
+        for (at, row) in key.chunks_exact(width).enumerate() {
+            row[from..from + size]
+                .iter()
+                .enumerate()
+                .for_each(|(n, k)| turned[n * texts + at] = *k);
+        }
+        for (query, output) in query.chunks_exact(width).zip(output.chunks_exact_mut(width)) {
+            weights.fill(0.0);
+            for (number, keys) in query[from..from + size].iter().zip(turned.chunks_exact(texts)) {
+                weights.iter_mut().zip(keys).for_each(|(sum, key)| *sum += number * key);
+            }
+            softmax(&mut weights, root);
+            let output = &mut output[from..from + size];
+            for (weight, value) in weights.iter().zip(value.chunks_exact(width)) {
+                let value = &value[from..from + size];
+                output.iter_mut().zip(value).for_each(|(sum, value)| *sum += weight * value);
+            }
+        }
+    }
+    output
+}
+
+fn softmax(numbers: &mut [f32], root: f32) {
+    let most = numbers.iter().copied().fold(f32::MIN, f32::max);
+    numbers.iter_mut().for_each(|number| *number = ((*number - most) / root).exp());
+    let sum: f32 = numbers.iter().sum();
+    numbers.iter_mut().for_each(|number| *number /= sum);
+}
+
+/// A model that makes vectors of texts.
+#[derive(Debug)]
+pub struct SentenceEncoder {
+    pieces: WordPieces,
+    pooling: Pooling,
+    heads: usize,
+    pieces_max: usize,
+    words: QuantizedRows,
+    /// Of the places, with what tells one text from a second added to each.
+    positions: Vec<f32>,
+    norm: LayerNorm,
+    layers: Vec<EncoderLayer>,
+}
+
+impl SentenceEncoder {
+    /// Reads the weights of a model.
+    ///
+    /// # Errors
+    /// When what it is of does not fit together.
+    pub fn read(
+        config: &EncoderConfig,
+        pieces: WordPieces,
+        pooling: Pooling,
+        file: impl Read + Seek,
+    ) -> Result<Self, EmbeddingModelError> {
+        config.check(pieces.len())?;
+        let mut reader = WeightReader { tensors: Tensors::open(file)?, config };
+        let width = config.hidden_size;
+        let words =
+            reader.numbers("embeddings.word_embeddings.weight", &[config.vocab_size, width])?;
+        let pieces_max = config.max_position_embeddings.min(PIECES_MAX);
+        let shape = [config.max_position_embeddings, width];
+        let mut positions = reader.numbers("embeddings.position_embeddings.weight", &shape)?;
+        positions.truncate(pieces_max * width);
+        let name = "embeddings.token_type_embeddings.weight";
+        let kinds = reader.tensors.shape(name)?.first().copied().unwrap_or_default();
+        let kinds = reader.numbers(name, &[kinds, width])?;
+        positions
+            .chunks_exact_mut(width)
+            .for_each(|row| add(row, &kinds[..width.min(kinds.len())]));
+        Ok(Self {
+            pieces,
+            pooling,
+            heads: config.num_attention_heads,
+            pieces_max,
+            words: QuantizedRows::new(&words, width),
+            positions,
+            norm: reader.norm("embeddings.LayerNorm")?,
+            layers: (0..config.num_hidden_layers)
+                .map(|layer| reader.layer(&format!("encoder.layer.{layer}")))
+                .collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// The vector of a text, of which the beginning counts where it is long.
+    pub fn encode(&self, text: &str) -> EmbeddingVector {
+        let width = self.words.columns;
+        let pieces = self.pieces.of(text, self.pieces_max);
+        let mut rows = Vec::with_capacity(pieces.len() * width);
+        for piece in &pieces {
+            let scale = self.words.scales[*piece];
+            let word = &self.words.weights[piece * width..(piece + 1) * width];
+            rows.extend(word.iter().map(|weight| f32::from(*weight) * scale));
+        }
+        let places = rows.len();
+        add(&mut rows, &self.positions[..places]);
+        self.norm.apply(&mut rows);
+        self.layers.iter().for_each(|layer| layer.apply(&mut rows, self.heads));
+        if self.pooling == Pooling::Mean {
+            let (first, rest) = rows.split_at_mut(width);
+            rest.chunks_exact(width).for_each(|row| add(first, row));
+        }
+        quantized(&rows[..width])
+    }
+}
+
+/// A vector of whole numbers with this one's direction; its length is none of its own.
+pub fn quantized(numbers: &[f32]) -> EmbeddingVector {
+    let scale = scale_of(numbers);
+    EmbeddingVector::new(numbers.iter().map(|number| to_whole(*number, scale)).collect())
+}
+
+/// Reads what layers are of, by their names.
+struct WeightReader<'a, R> {
+    tensors: Tensors<R>,
+    config: &'a EncoderConfig,
+}
+
+impl<R: Read + Seek> WeightReader<'_, R> {
+    fn numbers(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, EmbeddingModelError> {
+        self.tensors.read(name, shape)
+    }
+
+    fn linear(
+        &mut self,
+        name: &str,
+        to: usize,
+        from: usize,
+    ) -> Result<Linear, EmbeddingModelError> {
+        let weights = self.numbers(&format!("{name}.weight"), &[to, from])?;
+        let bias = self.numbers(&format!("{name}.bias"), &[to])?;
+        Ok(Linear { rows: QuantizedRows::new(&weights, from), bias })
+    }
+
+    fn norm(&mut self, name: &str) -> Result<LayerNorm, EmbeddingModelError> {
+        let shape = [self.config.hidden_size];
+        Ok(LayerNorm {
+            weight: self.numbers(&format!("{name}.weight"), &shape)?,
+            bias: self.numbers(&format!("{name}.bias"), &shape)?,
+            epsilon: self.config.layer_norm_eps,
+        })
+    }
+
+    fn layer(&mut self, name: &str) -> Result<EncoderLayer, EmbeddingModelError> {
+        let (width, inner) = (self.config.hidden_size, self.config.intermediate_size);
+        Ok(EncoderLayer {
+            query: self.linear(&format!("{name}.attention.self.query"), width, width)?,
+            key: self.linear(&format!("{name}.attention.self.key"), width, width)?,
+            value: self.linear(&format!("{name}.attention.self.value"), width, width)?,
+            attended: self.linear(&format!("{name}.attention.output.dense"), width, width)?,
+            attended_norm: self.norm(&format!("{name}.attention.output.LayerNorm"))?,
+            up: self.linear(&format!("{name}.intermediate.dense"), inner, width)?,
+            down: self.linear(&format!("{name}.output.dense"), width, inner)?,
+            output_norm: self.norm(&format!("{name}.output.LayerNorm"))?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_activation_is_that_of_its_definition() {
+        // x / 2 (1 + erf(x / sqrt 2)), by tables of the normal distribution.
+        for (x, y) in [(0.0, 0.0), (1.0, 0.841_345), (-1.0, -0.158_655), (3.0, 2.995_95)] {
+            assert!((gelu(x) - y).abs() < 1e-4, "{x}: {}", gelu(x));
+        }
+    }
+
+    #[test]
+    fn a_query_looks_at_the_key_that_is_like_it() {
+        // Two heads of two numbers; each text's value is its own.
+        let query = [9.0, 0.0, 0.0, 9.0, 0.0, 9.0, 9.0, 0.0];
+        let value = [1.0, 1.0, 2.0, 2.0, 3.0, 3.0, 4.0, 4.0];
+        let found = attention(&query, &query, &value, 4, 2);
+        for (found, value) in found.iter().zip(value) {
+            assert!((found - value).abs() < 1e-3, "{found} {value}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whole_numbers_are_near_enough(
+            weights in prop::collection::vec(-2.0_f32..2.0, 24), input in prop::collection::vec(-5.0_f32..5.0, 16),
+        ) {
+            let linear = Linear { rows: QuantizedRows::new(&weights, 8), bias: vec![1.0, 2.0, 3.0] };
+            let mut found = Vec::new();
+            linear.apply(&input, &mut found);
+            for (text, row) in input.chunks(8).zip(found.chunks(3)) {
+                for (at, found) in row.iter().enumerate() {
+                    let products = text.iter().zip(&weights[at * 8..]).map(|(x, w)| x * w);
+                    let wanted = products.sum::<f32>() + linear.bias[at];
+                    // Of each factor half a step of 127 may be lost.
+                    prop_assert!((found - wanted).abs() < 8.0 * 10.0 / 127.0, "{} {}", found, wanted);
+                }
+            }
+        }
+
+        #[test]
+        fn a_norm_leaves_no_mean_and_no_spread(mut row in prop::collection::vec(-9.0_f32..9.0, 8)) {
+            prop_assume!(row.iter().any(|number| (number - row[0]).abs() > 0.1));
+            LayerNorm { weight: vec![1.0; 8], bias: vec![0.0; 8], epsilon: 1e-12 }.apply(&mut row);
+            prop_assert!(mean_of(row.iter().copied()).abs() < 1e-3);
+            prop_assert!((mean_of(row.iter().map(|number| number * number)) - 1.0).abs() < 1e-2);
+        }
+    }
+}

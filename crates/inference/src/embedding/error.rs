@@ -1,0 +1,46 @@
+//! Why there are no vectors.
+
+use std::io;
+use std::path::PathBuf;
+
+use automaton_core::error::Classified;
+use automaton_embedding::EmbeddingModelError;
+
+const FOLDER: &str = "it is a folder with config.json, vocab.txt and model.safetensors of a \
+                      small BERT model, such as all-MiniLM-L6-v2";
+
+/// No vectors were made.
+#[derive(Debug, thiserror::Error, Classified)]
+pub enum EmbeddingError {
+    /// A file of the model cannot be read.
+    #[error("the embedding model cannot be read: {}", path.display())]
+    #[class(Config, hint = FOLDER.to_owned())]
+    File {
+        /// Which one.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The files are of no model that runs here.
+    #[error("{} has no embedding model that runs here", path.display())]
+    #[class(Config, hint = FOLDER.to_owned())]
+    Model {
+        /// The folder.
+        path: PathBuf,
+        /// What does not fit.
+        source: EmbeddingModelError,
+    },
+    /// The weights are not those that were agreed.
+    #[error("{} is not the file that was agreed: its SHA-256 is {found}", path.display())]
+    #[class(Config, hint = "do not use it, or change embeddings.sha256")]
+    Hash {
+        /// The file.
+        path: PathBuf,
+        /// What it hashes to, in hexadecimal digits.
+        found: String,
+    },
+    /// The work broke down.
+    #[error("making vectors broke down")]
+    #[class(Internal)]
+    BrokeDown,
+}

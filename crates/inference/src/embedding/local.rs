@@ -1,0 +1,144 @@
+//! An embedding model in a folder of this machine.
+//!
+//! It is read when it is first needed, in some tenths of a second, and stays: 23 MB for the
+//! usual one of 22 million weights. Its name is the hash of the weights, so that vectors of another
+//! model are never taken for its own. It must never run on a thread that serves others.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use automaton_embedding::{
+    EmbeddingModelError, EncoderConfig, Pooling, SentenceEncoder, WordPieces,
+};
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+
+use super::{Embedder, EmbeddingError, Embeddings};
+use crate::provider::BoxFuture;
+
+/// The files of a model, as the library `sentence-transformers` lays them out.
+const CONFIG: &str = "config.json";
+const VOCABULARY: &str = "vocab.txt";
+const WEIGHTS: &str = "model.safetensors";
+const POOLING: &str = "1_Pooling/config.json";
+
+/// The most bytes of a file that is read whole.
+const TEXT_BYTES_MAX: u64 = 16 << 20;
+
+/// Digits of the hash that name a model.
+const NAME_DIGITS: usize = 16;
+
+/// How a text's vector is made, as the file says.
+#[derive(Debug, Default, Deserialize)]
+struct PoolingConfig {
+    #[serde(default)]
+    pooling_mode_cls_token: bool,
+}
+
+/// A model that was read.
+#[derive(Debug)]
+struct LoadedModel {
+    name: String,
+    encoder: SentenceEncoder,
+}
+
+/// A model on this machine.
+#[derive(Debug, Clone)]
+pub struct LocalEmbedder {
+    folder: PathBuf,
+    sha256: Option<[u8; 32]>,
+    loaded: Arc<Mutex<Option<Arc<LoadedModel>>>>,
+}
+
+impl LocalEmbedder {
+    /// The model of a folder, whose weights have this hash where one is given.
+    #[must_use]
+    pub fn new(folder: PathBuf, sha256: Option<[u8; 32]>) -> Self {
+        Self { folder, sha256, loaded: Arc::default() }
+    }
+
+    /// The model, read now if it was not yet.
+    fn loaded(&self) -> Result<Arc<LoadedModel>, EmbeddingError> {
+        // Whoever broke down while reading left nothing.
+        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(model) = &*loaded {
+            return Ok(Arc::clone(model));
+        }
+        let model = Arc::new(self.read()?);
+        *loaded = Some(Arc::clone(&model));
+        Ok(model)
+    }
+
+    fn read(&self) -> Result<LoadedModel, EmbeddingError> {
+        let misfit = |source| EmbeddingError::Model { path: self.folder.clone(), source };
+        let bad = |why: String| misfit(EmbeddingModelError::Config { why });
+        let config: EncoderConfig = serde_json::from_str(&self.text(CONFIG)?)
+            .map_err(|error| bad(format!("{CONFIG}: {error}")))?;
+        let pieces = WordPieces::read(&self.text(VOCABULARY)?).map_err(misfit)?;
+        let pooling = match self.text(POOLING) {
+            Ok(text) => {
+                serde_json::from_str(&text).map_err(|error| bad(format!("{POOLING}: {error}")))?
+            }
+            Err(EmbeddingError::File { source, .. })
+                if source.kind() == io::ErrorKind::NotFound =>
+            {
+                PoolingConfig::default()
+            }
+            Err(error) => return Err(error),
+        };
+        let pooling = if pooling.pooling_mode_cls_token { Pooling::First } else { Pooling::Mean };
+        let path = self.folder.join(WEIGHTS);
+        let unread = |source| EmbeddingError::File { path: path.clone(), source };
+        let mut file = File::open(&path).map_err(unread)?;
+        let hash = hash_of(&mut file).map_err(unread)?;
+        let digits = hex::encode(hash);
+        if self.sha256.is_some_and(|agreed| agreed != hash) {
+            return Err(EmbeddingError::Hash { path, found: digits });
+        }
+        file.rewind().map_err(unread)?;
+        let encoder = SentenceEncoder::read(&config, pieces, pooling, BufReader::new(file))
+            .map_err(misfit)?;
+        Ok(LoadedModel { name: digits[..NAME_DIGITS].to_owned(), encoder })
+    }
+
+    fn text(&self, name: &str) -> Result<String, EmbeddingError> {
+        let path = self.folder.join(name);
+        read_text(&path).map_err(|source| EmbeddingError::File { path, source })
+    }
+}
+
+fn read_text(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let mut file = File::open(path)?.take(TEXT_BYTES_MAX + 1);
+    file.read_to_string(&mut text)?;
+    match text.len() as u64 > TEXT_BYTES_MAX {
+        true => Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is too large")),
+        false => Ok(text),
+    }
+}
+
+fn hash_of(file: &mut File) -> io::Result<[u8; 32]> {
+    let (mut hash, mut piece) = (Sha256::new(), vec![0; 1 << 20]);
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok(hash.finalize().into()),
+            read => hash.update(&piece[..read]),
+        }
+    }
+}
+
+impl Embedder for LocalEmbedder {
+    fn embed(&self, texts: Vec<String>) -> BoxFuture<'_, Result<Embeddings, EmbeddingError>> {
+        let embedder = self.clone();
+        let work = move || {
+            let model = embedder.loaded()?;
+            let vectors = texts.iter().map(|text| model.encoder.encode(text)).collect();
+            Ok(Embeddings { model: model.name.clone(), vectors })
+        };
+        Box::pin(async move {
+            tokio::task::spawn_blocking(work).await.unwrap_or(Err(EmbeddingError::BrokeDown))
+        })
+    }
+}

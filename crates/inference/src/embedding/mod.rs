@@ -1,0 +1,30 @@
+//! What texts mean, as vectors: for a memory that finds what shares no word with a question.
+//!
+//! An [`Embedder`] makes them: a small model on this machine, or a server. Vectors go with the
+//! name of their model. Who asks must be able to do without an answer, and nothing here may
+//! decide what is similar enough.
+
+mod error;
+mod local;
+
+use automaton_core::embedding::EmbeddingVector;
+
+pub use error::EmbeddingError;
+pub use local::LocalEmbedder;
+
+use crate::provider::BoxFuture;
+
+/// Makes vectors of texts.
+pub trait Embedder: Send + Sync {
+    /// The vectors of these texts, in their order.
+    fn embed(&self, texts: Vec<String>) -> BoxFuture<'_, Result<Embeddings, EmbeddingError>>;
+}
+
+/// The vectors of some texts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Embeddings {
+    /// Which model made them; two of one name give the same vectors.
+    pub model: String,
+    /// One for each text.
+    pub vectors: Vec<EmbeddingVector>,
+}

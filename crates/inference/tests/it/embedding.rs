@@ -1,0 +1,79 @@
+//! A model of meanings in a folder: its vectors, and what is told of files that are none.
+
+use std::fs;
+
+use automaton_core::error::{Classified, ErrorClass, chain};
+use automaton_inference::{Embedder as _, EmbeddingError, LocalEmbedder};
+use automaton_testkit::embedding::write_model;
+
+const WORDS: [&[&str]; 3] = [&["car", "vehicle"], &["boat"], &["red"]];
+
+async fn similarity(embedder: &LocalEmbedder, left: &str, right: &str) -> i32 {
+    let found = embedder.embed(vec![left.to_owned(), right.to_owned()]).await.unwrap();
+    found.vectors[0].similarity(&found.vectors[1].to_bytes())
+}
+
+#[tokio::test]
+async fn what_means_the_same_points_the_same_way() {
+    let folder = tempfile::tempdir().unwrap();
+    write_model(folder.path(), &WORDS).unwrap();
+    let embedder = LocalEmbedder::new(folder.path().to_owned(), None);
+    assert!(similarity(&embedder, "a Car!", "vehicle").await > 990);
+    assert!(similarity(&embedder, "car", "boat").await.abs() < 10);
+    let both = similarity(&embedder, "red car", "my vehicle").await;
+    assert!((600..800).contains(&both), "{both}");
+    // What it knows nothing of has no direction, and is like nothing.
+    assert_eq!(similarity(&embedder, "zeppelin", "zeppelin").await, 0);
+    let none = embedder.embed(Vec::new()).await.unwrap();
+    assert_eq!((none.vectors.len(), none.model.len()), (0, 16));
+}
+
+#[tokio::test]
+async fn what_is_no_model_is_told_with_what_does_not_fit() {
+    let told = async |spoil: &dyn Fn(&std::path::Path)| {
+        let folder = tempfile::tempdir().unwrap();
+        write_model(folder.path(), &WORDS).unwrap();
+        spoil(folder.path());
+        let embedder = LocalEmbedder::new(folder.path().to_owned(), None);
+        let error = embedder.embed(vec!["car".to_owned()]).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorClass::Config);
+        assert!(error.hint().unwrap().contains("config.json"));
+        chain(&error).to_string()
+    };
+    let write = |name: &'static str, text: &'static str| {
+        move |folder: &std::path::Path| fs::write(folder.join(name), text).unwrap()
+    };
+    let gone = told(&|folder| fs::remove_file(folder.join("vocab.txt")).unwrap()).await;
+    assert!(gone.contains("vocab.txt") && gone.contains("No such file"), "{gone}");
+    let none = told(&write("config.json", "{}")).await;
+    assert!(none.contains("config.json: missing field"), "{none}");
+    let none = told(&write("vocab.txt", "car\nboat")).await;
+    assert!(none.contains("no [CLS]"), "{none}");
+    let none = told(&write("model.safetensors", "\u{8}\0\0\0\0\0\0\0{}      ")).await;
+    assert!(none.contains("embeddings.word_embeddings.weight"), "{none}");
+    let other = told(&|folder| {
+        let text = fs::read_to_string(folder.join("config.json")).unwrap();
+        let text = text.replace("\"hidden_size\":16", "\"hidden_size\":32");
+        fs::write(folder.join("config.json"), text).unwrap();
+    });
+    let other = other.await;
+    assert!(other.contains("[8, 16], and not [8, 32]"), "{other}");
+    let roberta = told(&|folder| {
+        let text = fs::read_to_string(folder.join("config.json")).unwrap();
+        fs::write(folder.join("config.json"), text.replace("bert", "roberta")).unwrap();
+    });
+    assert!(roberta.await.contains("'roberta'"));
+}
+
+#[tokio::test]
+async fn weights_that_are_not_those_that_were_agreed_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    write_model(folder.path(), &WORDS).unwrap();
+    let embedder = LocalEmbedder::new(folder.path().to_owned(), Some([7; 32]));
+    let error = embedder.embed(Vec::new()).await.unwrap_err();
+    let EmbeddingError::Hash { found, .. } = &error else { panic!("{error:?}") };
+    let mut agreed = [0; 32];
+    hex::decode_to_slice(found, &mut agreed).unwrap();
+    let embedder = LocalEmbedder::new(folder.path().to_owned(), Some(agreed));
+    assert!(embedder.embed(Vec::new()).await.unwrap().model.starts_with(&found[..16]));
+}

@@ -1,0 +1,98 @@
+//! Pure but for reading files: what was said once, and the questions that ask for it in other words.
+//!
+//! Ours are a file for each author, so that what was tuned by some is measured by others. A line
+//! that is no pair is told with its number, and never skipped.
+
+use std::fs;
+use std::path::PathBuf;
+
+use automaton::error::CliError;
+
+/// Our own, by author. What is tuned is tuned by the first two.
+const AUTHORS: [(&str, &str); 6] = [
+    ("first", include_str!("../../../../assets/bench/memory/first.tsv")),
+    ("anna", include_str!("../../../../assets/bench/memory/anna.tsv")),
+    ("bo", include_str!("../../../../assets/bench/memory/bo.tsv")),
+    ("carlos", include_str!("../../../../assets/bench/memory/carlos.tsv")),
+    ("dara", include_str!("../../../../assets/bench/memory/dara.tsv")),
+    ("eliza", include_str!("../../../../assets/bench/memory/eliza.tsv")),
+];
+
+/// What lies between an older fact and the one that took its place.
+const REPLACED_BY: &str = " || ";
+
+/// A fact and a question for it.
+#[derive(Debug)]
+pub(super) struct RecallPair {
+    /// Who wrote it.
+    pub(super) author: String,
+    /// What makes it hard.
+    pub(super) kind: String,
+    pub(super) language: String,
+    /// What held before.
+    pub(super) older: Option<String>,
+    pub(super) said: String,
+    pub(super) asked: String,
+}
+
+/// The pairs of these files, or ours.
+///
+/// # Errors
+/// When a file cannot be read, or a line is no pair.
+pub(super) fn read(files: &[PathBuf]) -> Result<Vec<RecallPair>, CliError> {
+    let mut pairs = Vec::new();
+    for file in files {
+        let author = file.file_stem().unwrap_or_default().to_string_lossy();
+        let text = fs::read_to_string(file).map_err(|error| {
+            CliError::user(format!("cannot read {}", file.display())).because(&error)
+        })?;
+        of_author(&author, &text, &mut pairs)?;
+    }
+    if files.is_empty() {
+        for (author, text) in AUTHORS {
+            of_author(author, text, &mut pairs)?;
+        }
+    }
+    Ok(pairs)
+}
+
+fn of_author(author: &str, text: &str, pairs: &mut Vec<RecallPair>) -> Result<(), CliError> {
+    for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        pairs.push(pair(author, at + 1, line)?);
+    }
+    Ok(())
+}
+
+fn pair(author: &str, line: usize, text: &str) -> Result<RecallPair, CliError> {
+    let parts: Vec<&str> = text.split('\t').collect();
+    let [kind, language, said, asked] = parts[..] else {
+        let count = parts.len();
+        let what = format!("line {line} of {author} is no pair: it has {count} parts, not 4");
+        return Err(CliError::user(what).hint("kind, language, what was said, the question"));
+    };
+    let (older, said) = match said.split_once(REPLACED_BY) {
+        Some((older, said)) => (Some(older.to_owned()), said),
+        None => (None, said),
+    };
+    Ok(RecallPair {
+        author: author.to_owned(),
+        kind: kind.to_owned(),
+        language: language.to_owned(),
+        older,
+        said: said.to_owned(),
+        asked: asked.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_pairs_are_pairs_and_bad_ones_are_told_by_their_line() {
+        let pairs = read(&[]).unwrap();
+        assert!(pairs.len() >= 600 && pairs.iter().any(|pair| pair.older.is_some()));
+        let error = pair("me", 3, "a\tb").unwrap_err().to_string();
+        assert!(error.contains("line 3"), "{error}");
+    }
+}

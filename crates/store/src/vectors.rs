@@ -1,0 +1,196 @@
+//! `memory_vectors`: what memories mean, found again by what a question means.
+//!
+//! All are of one model; those of another go when it is exchanged. Only candidates are found
+//! here, with how similar they are; words find others, and `memory` ranks. A vector must never
+//! outlive its memory, and words of others must never be found by whoever may not read them.
+
+use std::cmp::Reverse;
+
+use automaton_core::embedding::{Embedding, EmbeddingVector};
+use automaton_core::memory::{MemoryId, MemoryItem, MemoryMatches, MemoryQuery, MemoryTier};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::Store;
+use crate::codec::Sql;
+use crate::error::{StoreError, TxError};
+use crate::memory::{self, is_outside};
+use crate::thread::{ConnectionExt, Tx, WriteOptions, sql};
+
+/// Vectors that a question is compared with at most, the newest memories first.
+pub const SCANNED_MAX: u32 = 25_000;
+
+/// The most similar that are candidates without sharing a word.
+const NEAREST_MAX: usize = 50;
+
+/// How far the memory has vectors.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EmbeddingProgress {
+    /// Of which model; empty, where there are none.
+    pub model: String,
+    /// How many there are.
+    pub vectors: u64,
+    /// How many memories wait for one.
+    pub waiting: u64,
+}
+
+impl Store {
+    /// The oldest memories without a vector of this model, at most so many. Where the vectors are
+    /// of another model these go first, and all memories wait again.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn without_vector(
+        &self,
+        model: String,
+        most: u32,
+    ) -> Result<Vec<MemoryItem>, StoreError> {
+        let work = move |tx: &Tx<'_>| {
+            let (known, upto) = progress(tx)?;
+            if known == model {
+                return waiting(tx, upto, most);
+            }
+            tx.exec("DELETE FROM memory_vectors", [])?;
+            let statement =
+                "INSERT OR REPLACE INTO embedding_progress (id, model, upto) VALUES (1, ?1, 0)";
+            tx.exec(statement, [&model])?;
+            waiting(tx, 0, most)
+        };
+        self.write(WriteOptions::new("look for memories without a vector"), work).await
+    }
+
+    /// Keeps the vectors of memories that still hold; those of a model that was exchanged since
+    /// are of no use, and are dropped.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn keep_vectors(
+        &self,
+        model: String,
+        vectors: Vec<(MemoryId, EmbeddingVector)>,
+    ) -> Result<(), StoreError> {
+        let work = move |tx: &Tx<'_>| {
+            if progress(tx)?.0 != model {
+                return Ok(());
+            }
+            for (id, vector) in &vectors {
+                tx.exec(sql!("vector_keep"), params![id.0, vector.to_bytes()])?;
+                tx.exec("UPDATE embedding_progress SET upto = max(upto, ?1)", [id.0])?;
+            }
+            Ok(())
+        };
+        self.write(WriteOptions::new("keep vectors"), work).await
+    }
+
+    /// Adds to what words have found how similar that is, and what else is similar.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn add_similar(
+        &self,
+        query: MemoryQuery,
+        mut found: MemoryMatches,
+    ) -> Result<MemoryMatches, StoreError> {
+        let work = move |tx: &Tx<'_>| {
+            similar(tx, &query, &mut found)?;
+            Ok(found)
+        };
+        self.run("compare vectors", work).await
+    }
+}
+
+/// The model of the vectors, and up to which memory there are any.
+fn progress(connection: &Connection) -> Result<(String, i64), TxError> {
+    let statement = "SELECT model, upto FROM embedding_progress";
+    let read = |row: &rusqlite::Row<'_>| Ok((row.get("model")?, row.get("upto")?));
+    Ok(connection.one(statement, [], read)?.unwrap_or_default())
+}
+
+/// Memories after this one that hold, oldest first. What is being done is shown whatever is asked.
+fn waiting(connection: &Connection, upto: i64, most: u32) -> Result<Vec<MemoryItem>, TxError> {
+    Ok(connection.all(
+        sql!("vector_waiting"),
+        params![upto, Sql(MemoryTier::Working), most],
+        memory::read,
+    )?)
+}
+
+/// How far the memory has vectors.
+pub(crate) fn embedded(connection: &Connection) -> Result<EmbeddingProgress, TxError> {
+    let (model, upto) = progress(connection)?;
+    let count = |statement: &str, values: &[&dyn rusqlite::ToSql]| {
+        connection.one(statement, values, |row| row.get("n")).map(Option::unwrap_or_default)
+    };
+    let statement =
+        "SELECT count(*) AS n FROM memories WHERE id > ?1 AND valid_to IS NULL AND tier <> ?2";
+    Ok(EmbeddingProgress {
+        model,
+        vectors: count("SELECT count(*) AS n FROM memory_vectors", &[])?,
+        waiting: count(statement, params![upto, Sql(MemoryTier::Working)])?,
+    })
+}
+
+/// Adds what is similar to the query, where it has a vector of the model that the others are of.
+pub(crate) fn similar(
+    connection: &Connection,
+    query: &MemoryQuery,
+    found: &mut MemoryMatches,
+) -> Result<(), TxError> {
+    let Some(Embedding { model, vector }) = &query.embedding else { return Ok(()) };
+    if progress(connection)?.0 != *model {
+        return Ok(());
+    }
+    let outside = query.least_trusted.is_none_or(is_outside);
+    let mut nearest = scan(connection, vector, outside)?;
+    nearest.sort_by_key(|(id, similarity)| Reverse((*similarity, *id)));
+    nearest.truncate(NEAREST_MAX);
+    for item in &found.items {
+        if !nearest.iter().any(|(id, _)| *id == item.id) {
+            nearest.extend(similarity_of(connection, vector, item.id)?.map(|it| (item.id, it)));
+        }
+    }
+    for (id, _) in &nearest {
+        if found.items.iter().any(|item| item.id == *id) {
+            continue;
+        }
+        let item = memory::item(connection, *id)?;
+        let wanted = |item: &MemoryItem| {
+            (query.tiers.is_empty() || query.tiers.contains(&item.tier))
+                && query.kind.as_ref().is_none_or(|kind| *kind == item.kind)
+                && query.least_trusted.is_none_or(|least| item.body.label <= least)
+                && query.known_at.is_none_or(|at| item.valid_from <= at)
+        };
+        found.items.extend(item.filter(wanted));
+    }
+    found.similarities = nearest;
+    Ok(())
+}
+
+/// How similar the newest are.
+fn scan(
+    connection: &Connection,
+    vector: &EmbeddingVector,
+    outside: bool,
+) -> Result<Vec<(MemoryId, i32)>, TxError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT memory, vector FROM memory_vectors WHERE outside <= ?1 ORDER BY memory DESC LIMIT ?2",
+    )?;
+    let mut rows = statement.query(params![outside, SCANNED_MAX])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let bytes = row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?;
+        found.push((MemoryId(row.get(0)?), vector.similarity(bytes)));
+    }
+    Ok(found)
+}
+
+/// How similar one memory is, where it has a vector.
+fn similarity_of(
+    connection: &Connection,
+    vector: &EmbeddingVector,
+    id: MemoryId,
+) -> Result<Option<i32>, TxError> {
+    let mut statement =
+        connection.prepare_cached("SELECT vector FROM memory_vectors WHERE memory = ?1")?;
+    let bytes: Option<Vec<u8>> = statement.query_row([id.0], |row| row.get(0)).optional()?;
+    Ok(bytes.map(|bytes| vector.similarity(&bytes)))
+}

@@ -1,0 +1,121 @@
+//! Vectors of memories: of one model, gone with their memory, and never a way around labels.
+
+use automaton_core::embedding::{Embedding, EmbeddingVector};
+use automaton_core::memory::{MemoryId, MemoryQuery, MemoryTier, NewMemory};
+use automaton_core::trust::{Label, Labelled};
+use automaton_store::EmbeddingProgress;
+
+use crate::World;
+
+fn fact(name: &str, label: Label, text: &str) -> NewMemory {
+    NewMemory {
+        tier: MemoryTier::Semantic,
+        kind: "self".to_owned(),
+        name: name.to_owned(),
+        body: Labelled::new(label, "test", text),
+        strength: 90,
+        turn: None,
+        lasts: None,
+    }
+}
+
+fn vector(numbers: [i8; 2]) -> EmbeddingVector {
+    EmbeddingVector::new(numbers.to_vec())
+}
+
+/// Gives all that waits a vector, by the text's first word.
+async fn embed(world: &World, model: &str) -> usize {
+    let mut made = 0;
+    loop {
+        let items = world.store.without_vector(model.to_owned(), 2).await.unwrap();
+        if items.is_empty() {
+            return made;
+        }
+        made += items.len();
+        let points = |text: &str| if text.starts_with("north") { [0, 9] } else { [9, 1] };
+        let vectors = items.iter().map(|item| (item.id, vector(points(&item.body.text))));
+        world.store.keep_vectors(model.to_owned(), vectors.collect()).await.unwrap();
+    }
+}
+
+/// The items that lie north, with how far.
+async fn north(world: &World, query: MemoryQuery) -> Vec<(MemoryId, i32)> {
+    let meant = Embedding { model: "one".to_owned(), vector: vector([0, 1]) };
+    let query = MemoryQuery { embedding: Some(meant), limit: 10, ..query };
+    let found = world.store.memories(query.clone()).await.unwrap();
+    assert_eq!(found, world.reader().memories(&query).unwrap());
+    // A second look at what words have found is the same.
+    let words = MemoryQuery { embedding: None, text: Some(String::new()), ..query.clone() };
+    if query.text.is_some() {
+        let words = world.store.memories(words).await.unwrap();
+        assert_eq!(
+            world.store.add_similar(query, words).await.unwrap().similarities,
+            found.similarities
+        );
+    }
+    let ids: Vec<MemoryId> = found.items.iter().map(|item| item.id).collect();
+    found.similarities.into_iter().filter(|(id, _)| ids.contains(id)).collect()
+}
+
+fn progress(world: &World) -> (u64, u64) {
+    let EmbeddingProgress { vectors, waiting, .. } = world.reader().embedding_progress().unwrap();
+    (vectors, waiting)
+}
+
+#[tokio::test]
+async fn what_points_the_same_way_is_found_first_until_it_holds_no_more() {
+    let world = World::born().await;
+    let one = world.store.remember(fact("a", Label::Own, "north wind")).await.unwrap().id();
+    let two = world.store.remember(fact("b", Label::Own, "east wind")).await.unwrap().id();
+    assert_eq!(progress(&world), (0, 2));
+    assert_eq!(embed(&world, "one").await, 2);
+    assert_eq!(progress(&world), (2, 0));
+    assert_eq!(north(&world, MemoryQuery::default()).await, [(one, 1_000), (two, 111)]);
+    // Nothing is made twice, and what is new waits.
+    assert_eq!(embed(&world, "one").await, 0);
+    let news = world.store.remember(fact("a", Label::Own, "north star")).await.unwrap().id();
+    assert_eq!(progress(&world), (1, 1));
+    assert_eq!(north(&world, MemoryQuery::default()).await, [(two, 111)]);
+    assert_eq!(embed(&world, "one").await, 1);
+    assert_eq!(north(&world, MemoryQuery::default()).await[0], (news, 1_000));
+    assert!(world.store.forget(news).await.unwrap());
+    assert_eq!(progress(&world), (1, 0));
+    // A vector that comes late is none of a memory that is gone.
+    world.store.keep_vectors("one".to_owned(), vec![(news, vector([1, 1]))]).await.unwrap();
+    assert_eq!(progress(&world), (1, 0));
+}
+
+#[tokio::test]
+async fn vectors_of_another_model_are_never_compared_and_go() {
+    let world = World::born().await;
+    world.store.remember(fact("a", Label::Own, "north wind")).await.unwrap();
+    embed(&world, "another").await;
+    assert!(north(&world, MemoryQuery::default()).await.is_empty());
+    // Its late vectors are of no use once the model is exchanged.
+    assert_eq!(world.store.without_vector("one".to_owned(), 9).await.unwrap().len(), 1);
+    world
+        .store
+        .keep_vectors("another".to_owned(), vec![(MemoryId(1), vector([1, 1]))])
+        .await
+        .unwrap();
+    assert_eq!(progress(&world), (0, 1));
+    embed(&world, "one").await;
+    assert_eq!(north(&world, MemoryQuery::default()).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_strangers_words_are_found_by_nobody_who_may_not_read_them() {
+    let world = World::born().await;
+    let own = world.store.remember(fact("a", Label::Own, "north wind")).await.unwrap().id();
+    let theirs = world.store.remember(fact("b", Label::Peer, "north pole")).await.unwrap().id();
+    embed(&world, "one").await;
+    let trusted = MemoryQuery { least_trusted: Some(Label::Own), ..MemoryQuery::default() };
+    assert_eq!(north(&world, trusted).await, [(own, 1_000)]);
+    let all = north(&world, MemoryQuery::default()).await;
+    assert_eq!(all, [(theirs, 1_000), (own, 1_000)]);
+    let tiers = vec![MemoryTier::Procedural];
+    assert!(north(&world, MemoryQuery { tiers, ..MemoryQuery::default() }).await.is_empty());
+    // What words have found has its similarity, too.
+    let asked = MemoryQuery { text: Some("wind".to_owned()), ..MemoryQuery::default() };
+    assert!(north(&world, asked).await.contains(&(own, 1_000)));
+}
