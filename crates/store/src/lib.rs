@@ -58,6 +58,8 @@ mod vitals;
 mod wakes;
 mod windows;
 
+use std::sync::{Arc, Mutex};
+
 use automaton_core::id::IdGenerator;
 use automaton_sqlite::{Migration, Schema, Writer};
 
@@ -108,7 +110,7 @@ pub use turns::{
     CallApprovalRequest, FailureCause, JudgedCall, Judgement, OpenedTurn, OutgoingMessage,
     TurnIngestion,
 };
-pub use vectors::{EmbeddingProgress, SCANNED_MAX};
+pub use vectors::EmbeddingProgress;
 pub use vitals::TierChange;
 pub use wakes::WAKES_PENDING_MAX;
 
@@ -136,6 +138,7 @@ const VACUUM_BYTES_MAX: i64 = 256 << 20;
 pub struct Store {
     writer: Writer,
     ids: IdGenerator,
+    vectors: Arc<Mutex<vectors::VectorCache>>,
 }
 
 impl Store {

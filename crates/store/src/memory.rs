@@ -5,6 +5,8 @@
 //! nothing. Only candidates are read here; what is worth the prompt's room is ranked by
 //! `memory`.
 
+use std::sync::Arc;
+
 use automaton_core::id::TurnId;
 use automaton_core::memory::{
     MemoryId, MemoryItem, MemoryMatches, MemoryQuery, MemoryTier, NewMemory, StoreOutcome,
@@ -130,7 +132,13 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn memories(&self, query: MemoryQuery) -> Result<MemoryMatches, StoreError> {
-        self.run("read the memory", move |tx| matches(tx, &query)).await
+        let cache = Arc::clone(&self.vectors);
+        let work = move |tx: &Tx<'_>| {
+            let mut found = matches(tx, &query)?;
+            vectors::similar(tx, &query, &mut found, &mut vectors::locked(&cache))?;
+            Ok(found)
+        };
+        self.run("read the memory", work).await
     }
 
     /// One item, also one that holds no more.
@@ -318,7 +326,6 @@ pub(crate) fn matches(
             && query.known_at.is_none_or(|at| item.valid_from <= at)
     };
     found.items.retain(wanted);
-    vectors::similar(connection, query, &mut found)?;
     Ok(found)
 }
 

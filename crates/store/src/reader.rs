@@ -24,7 +24,7 @@ use crate::outbox::{self, OutboxMessage};
 use crate::schedule::{self, ScheduledTask, TaskRun};
 use crate::sessions::{self, ClosedSession};
 use crate::thread::{ConnectionExt, sql};
-use crate::vectors::{self, EmbeddingProgress};
+use crate::vectors::{self, EmbeddingProgress, VectorCache};
 use crate::{history, wakes};
 
 /// A read-only connection. Blocks; not for async code.
@@ -101,7 +101,11 @@ impl Reader {
     /// # Errors
     /// When SQLite fails.
     pub fn memories(&self, query: &MemoryQuery) -> Result<MemoryMatches, StoreError> {
-        self.read("read the memory", |connection| memory::matches(connection, query))
+        self.read("read the memory", |connection| {
+            let mut found = memory::matches(connection, query)?;
+            vectors::similar(connection, query, &mut found, &mut VectorCache::default())?;
+            Ok(found)
+        })
     }
 
     /// How far the memory has vectors.

@@ -37,7 +37,8 @@ impl Store {
         faults: Arc<dyn Faults>,
     ) -> Result<Self, StoreError> {
         let hooks = WriterHooks { faults: Some(faults), synced: None };
-        Ok(Self { writer: Writer::start(connect(path)?, "store-writer", hooks)?, ids })
+        let writer = Writer::start(connect(path)?, "store-writer", hooks)?;
+        Ok(Self { writer, ids, vectors: Arc::default() })
     }
 
     /// The same without a thread, for a simulation: each job runs where it is
@@ -53,7 +54,8 @@ impl Store {
         synced: CommitHook,
     ) -> Result<Self, StoreError> {
         let hooks = WriterHooks { faults: Some(faults), synced: Some(synced) };
-        Ok(Self { writer: Writer::in_caller(connect(path)?, hooks), ids })
+        let writer = Writer::in_caller(connect(path)?, hooks);
+        Ok(Self { writer, ids, vectors: Arc::default() })
     }
 
     /// Folds the log back, ends the writer thread after the jobs before, and waits until

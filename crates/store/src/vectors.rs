@@ -4,10 +4,11 @@
 //! here, with how similar they are; words find others, and `memory` ranks. A vector must never
 //! outlive its memory, and words of others must never be found by whoever may not read them.
 
-use std::cmp::Reverse;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use automaton_core::embedding::{Embedding, EmbeddingVector};
 use automaton_core::memory::{MemoryId, MemoryItem, MemoryMatches, MemoryQuery, MemoryTier};
+use automaton_embedding::VectorIndex;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::Store;
@@ -16,11 +17,68 @@ use crate::error::{StoreError, TxError};
 use crate::memory::{self, is_outside};
 use crate::thread::{ConnectionExt, Tx, WriteOptions, sql};
 
-/// Vectors that a question is compared with at most, the newest memories first.
-pub const SCANNED_MAX: u32 = 25_000;
-
 /// The most similar that are candidates without sharing a word.
 const NEAREST_MAX: usize = 50;
+
+/// Vectors that are compared at most, those of memories that are gone among them: twice as many
+/// as there are memories in the end.
+const COMPARED_MAX: usize = 250_000;
+
+/// The vectors as they were read, since to read them takes longer than to compare them. One whose
+/// memory is gone stays until it is in the way, and is never found.
+#[derive(Default)]
+pub(crate) struct VectorCache {
+    model: String,
+    index: VectorIndex,
+}
+
+impl VectorCache {
+    /// Reads those that are new.
+    fn refresh(&mut self, connection: &Connection, model: &str) -> Result<(), TxError> {
+        if self.model != model || self.index.len() > COMPARED_MAX {
+            *self = Self { model: model.to_owned(), index: VectorIndex::default() };
+        }
+        let mut statement = connection.prepare_cached(
+            "SELECT memory, outside, vector FROM memory_vectors WHERE memory > ?1 ORDER BY memory",
+        )?;
+        let mut rows = statement.query([self.index.last().unwrap_or(0)])?;
+        while let Some(row) = rows.next()? {
+            let vector = row.get_ref(2)?.as_blob().map_err(rusqlite::Error::from)?;
+            self.index.add(row.get(0)?, row.get(1)?, vector);
+        }
+        Ok(())
+    }
+
+    /// The most similar whose memories still hold. Where those that are gone are in the way, all
+    /// are read anew.
+    fn nearest(
+        &mut self,
+        connection: &Connection,
+        Embedding { model, vector }: &Embedding,
+        outside: bool,
+    ) -> Result<Vec<(MemoryId, i32)>, TxError> {
+        self.refresh(connection, model)?;
+        let mut found = Vec::new();
+        for is_fresh in [false, true] {
+            let nearest = self.index.nearest(vector, outside, 2 * NEAREST_MAX);
+            let looked_at = nearest.len();
+            found.clear();
+            for (id, similarity) in nearest {
+                let id = MemoryId(id);
+                if similarity_of(connection, vector, id)?.is_some() {
+                    found.push((id, similarity));
+                }
+            }
+            if is_fresh || found.len() == looked_at || found.len() >= NEAREST_MAX {
+                break;
+            }
+            *self = Self::default();
+            self.refresh(connection, model)?;
+        }
+        found.truncate(NEAREST_MAX);
+        Ok(found)
+    }
+}
 
 /// How far the memory has vectors.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -90,12 +148,18 @@ impl Store {
         query: MemoryQuery,
         mut found: MemoryMatches,
     ) -> Result<MemoryMatches, StoreError> {
+        let cache = Arc::clone(&self.vectors);
         let work = move |tx: &Tx<'_>| {
-            similar(tx, &query, &mut found)?;
+            similar(tx, &query, &mut found, &mut locked(&cache))?;
             Ok(found)
         };
         self.run("compare vectors", work).await
     }
+}
+
+/// The cache, which whoever broke down with it left whole enough to be read on.
+pub(crate) fn locked(cache: &Mutex<VectorCache>) -> MutexGuard<'_, VectorCache> {
+    cache.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The model of the vectors, and up to which memory there are any.
@@ -134,18 +198,18 @@ pub(crate) fn similar(
     connection: &Connection,
     query: &MemoryQuery,
     found: &mut MemoryMatches,
+    cache: &mut VectorCache,
 ) -> Result<(), TxError> {
-    let Some(Embedding { model, vector }) = &query.embedding else { return Ok(()) };
-    if progress(connection)?.0 != *model {
+    let Some(asked) = &query.embedding else { return Ok(()) };
+    if progress(connection)?.0 != asked.model {
         return Ok(());
     }
     let outside = query.least_trusted.is_none_or(is_outside);
-    let mut nearest = scan(connection, vector, outside)?;
-    nearest.sort_by_key(|(id, similarity)| Reverse((*similarity, *id)));
-    nearest.truncate(NEAREST_MAX);
+    let mut nearest = cache.nearest(connection, asked, outside)?;
     for item in &found.items {
         if !nearest.iter().any(|(id, _)| *id == item.id) {
-            nearest.extend(similarity_of(connection, vector, item.id)?.map(|it| (item.id, it)));
+            let similarity = similarity_of(connection, &asked.vector, item.id)?;
+            nearest.extend(similarity.map(|similarity| (item.id, similarity)));
         }
     }
     for (id, _) in &nearest {
@@ -163,24 +227,6 @@ pub(crate) fn similar(
     }
     found.similarities = nearest;
     Ok(())
-}
-
-/// How similar the newest are.
-fn scan(
-    connection: &Connection,
-    vector: &EmbeddingVector,
-    outside: bool,
-) -> Result<Vec<(MemoryId, i32)>, TxError> {
-    let mut statement = connection.prepare_cached(
-        "SELECT memory, vector FROM memory_vectors WHERE outside <= ?1 ORDER BY memory DESC LIMIT ?2",
-    )?;
-    let mut rows = statement.query(params![outside, SCANNED_MAX])?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        let bytes = row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?;
-        found.push((MemoryId(row.get(0)?), vector.similarity(bytes)));
-    }
-    Ok(found)
 }
 
 /// How similar one memory is, where it has a vector.

@@ -112,7 +112,7 @@ fn search(context: &CommandContext, args: &MemorySearchArgs) -> Result<(), CliEr
         events_before: None,
         now: SystemClock.now(),
     };
-    let embedder = embedder(&home, file.embeddings.as_ref());
+    let embedder = embedder(&home, file.embeddings.as_ref())?;
     runtime()?.block_on(add_meaning(embedder.as_deref(), &mut query));
     let found = rank(&reader.memories(&query)?, &wanted);
     let width = context.screen().width();
@@ -128,7 +128,7 @@ fn search(context: &CommandContext, args: &MemorySearchArgs) -> Result<(), CliEr
 /// How far there are vectors, and whether the model that makes them can be used.
 fn vectors(context: &CommandContext) -> Result<(), CliError> {
     let (home, file, reader) = context.record()?;
-    let Some(embedder) = embedder(&home, file.embeddings.as_ref()) else {
+    let Some(embedder) = embedder(&home, file.embeddings.as_ref())? else {
         let what = "no model makes vectors of what it remembers; words find it all the same";
         return Err(
             CliError::user(what).hint("name one with the key `embeddings` of automaton.json")

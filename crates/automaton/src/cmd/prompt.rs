@@ -29,7 +29,7 @@ pub(crate) fn run(context: &CommandContext) -> Result<(), CliError> {
         true => stack::as_sold(&home, &resolved.brain, model)?,
         false => model,
     };
-    let (ids, embedder) = (id_generator(), embedder(&home, resolved.embeddings.as_ref()));
+    let (ids, embedder) = (id_generator(), embedder(&home, resolved.embeddings.as_ref())?);
     let embedder = embedder.as_deref();
     let preview = automaton_agent::preview(&settings, &reader, &model, &ids, has_money, embedder);
     let preview = runtime.block_on(preview)?;

@@ -292,6 +292,8 @@ pub(crate) struct LocalBrain {
 pub(crate) enum EmbeddingsFile {
     /// A small encoder on this machine.
     Local(LocalEmbeddings),
+    /// A server of this machine, such as Ollama.
+    Server(ServedEmbeddings),
 }
 
 /// A small encoder of the BERT family, such as all-MiniLM-L6-v2.
@@ -304,6 +306,17 @@ pub(crate) struct LocalEmbeddings {
     /// SHA-256 of `model.safetensors`; another file is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) sha256: Option<FileHash>,
+}
+
+/// An embedding model of a server of this machine, in `OpenAI`'s format.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct ServedEmbeddings {
+    /// Its address, with or without `/v1`, as `http://127.0.0.1:11434`. One elsewhere might
+    /// charge for what nobody books.
+    pub(crate) url: HttpUrl,
+    /// The model that it is asked for.
+    pub(crate) model: String,
 }
 
 /// How answers are sampled.

@@ -172,7 +172,7 @@ async fn live(config: &LaunchConfig, mut stopped: watch::Receiver<bool>) -> Resu
     let deps = AgentDeps {
         store: store.clone(),
         providers,
-        embedder: embedder(&resolved.home, resolved.embeddings.as_ref()),
+        embedder: embedder(&resolved.home, resolved.embeddings.as_ref())?,
         launcher: Arc::new(launcher),
         probe,
         ids,

@@ -104,6 +104,10 @@ fn what_it_was_told_is_found_by_what_it_means_once_it_has_vectors() {
     write_model(&model, &[&["car"]]).unwrap();
     std::fs::write(&file, config.to_string()).unwrap();
     told(&world.command(&["memory", "vectors"]).unwrap(), "is not the file that was agreed");
+    // What may charge without anybody booking it is refused.
+    config["embeddings"] = json!({ "kind": "server", "url": "https://example.com", "model": "m" });
+    std::fs::write(&file, config.to_string()).unwrap();
+    told(&world.command(&["memory", "vectors"]).unwrap(), "is not on this machine");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use automaton_core::error::Classified;
 use automaton_embedding::EmbeddingModelError;
+use automaton_net::NetError;
 
 const FOLDER: &str = "it is a folder with config.json, vocab.txt and model.safetensors of a \
                       small BERT model, such as all-MiniLM-L6-v2";
@@ -38,6 +39,23 @@ pub enum EmbeddingError {
         path: PathBuf,
         /// What it hashes to, in hexadecimal digits.
         found: String,
+    },
+    /// The server could not be asked.
+    #[error("the server of the embedding model did not answer")]
+    #[class(Transient, hint = "see that it runs, and that embeddings.url is right")]
+    Unreachable {
+        /// Why.
+        #[from]
+        source: NetError,
+    },
+    /// The server's answer is of no use.
+    #[error("{url} gave no vectors: {why}")]
+    #[class(Upstream, hint = "see that it has the model of embeddings.model")]
+    Answer {
+        /// The server.
+        url: String,
+        /// What is wrong with it.
+        why: String,
     },
     /// The work broke down.
     #[error("making vectors broke down")]

@@ -6,11 +6,13 @@
 
 mod error;
 mod local;
+mod server;
 
 use automaton_core::embedding::EmbeddingVector;
 
 pub use error::EmbeddingError;
 pub use local::LocalEmbedder;
+pub use server::ServedEmbedder;
 
 use crate::provider::BoxFuture;
 

@@ -1,10 +1,20 @@
 //! A model of meanings in a folder: its vectors, and what is told of files that are none.
 
 use std::fs;
+use std::sync::{Arc, Mutex};
 
 use automaton_core::error::{Classified, ErrorClass, chain};
-use automaton_inference::{Embedder as _, EmbeddingError, LocalEmbedder};
+use automaton_core::model::ModelId;
+use automaton_inference::{Embedder as _, EmbeddingError, LocalEmbedder, ServedEmbedder};
+use automaton_net::{HttpClient, HttpClientConfig, Origin, Url};
 use automaton_testkit::embedding::write_model;
+use axum::http::StatusCode;
+use axum::routing::post;
+use axum::{Json, Router};
+use serde_json::Value;
+use tokio::net::TcpListener;
+
+use crate::server::spawn;
 
 const WORDS: [&[&str]; 3] = [&["car", "vehicle"], &["boat"], &["red"]];
 
@@ -76,4 +86,65 @@ async fn weights_that_are_not_those_that_were_agreed_are_refused() {
     hex::decode_to_slice(found, &mut agreed).unwrap();
     let embedder = LocalEmbedder::new(folder.path().to_owned(), Some(agreed));
     assert!(embedder.embed(Vec::new()).await.unwrap().model.starts_with(&found[..16]));
+}
+
+/// An embedder whose server gives this status and answer, and what it was asked.
+async fn served(status: u16, answer: &'static str) -> (ServedEmbedder, Arc<Mutex<Vec<Value>>>) {
+    let asked = Arc::<Mutex<Vec<Value>>>::default();
+    let keep = Arc::clone(&asked);
+    let handle = async move |Json(ask): Json<Value>| {
+        keep.lock().unwrap().push(ask);
+        (StatusCode::from_u16(status).unwrap(), answer)
+    };
+    let app = Router::new().route("/v1/embeddings", post(handle));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url: Url =
+        format!("http://{}/v1/embeddings", listener.local_addr().unwrap()).parse().unwrap();
+    spawn(async move { axum::serve(listener, app).await.unwrap() });
+    let allow_private_origins = vec![Origin::of(&url).unwrap()];
+    let config = HttpClientConfig { allow_private_origins, ..HttpClientConfig::default() };
+    (ServedEmbedder::new(HttpClient::new(config).unwrap(), url, ModelId::from("minilm")), asked)
+}
+
+#[tokio::test]
+async fn a_servers_vectors_are_taken_in_the_order_of_their_texts() {
+    let rows = r#"{"object":"list","data":[{"index":1,"embedding":[0.5,-0.5]},
+        {"index":0,"embedding":[0.0,0.25]}],"model":"minilm","usage":{"prompt_tokens":2}}"#;
+    let (embedder, asked) = served(200, rows).await;
+    let none = embedder.embed(Vec::new()).await.unwrap();
+    assert!(asked.lock().unwrap().is_empty(), "nothing is asked for nothing");
+    let long = "x".repeat(3_000);
+    let found = embedder.embed(vec!["one".to_owned(), long]).await.unwrap();
+    assert_eq!(found.model, none.model);
+    assert_eq!(found.vectors[0].to_bytes(), [0, 127]);
+    assert_eq!(found.vectors[1].to_bytes(), [127, 129]);
+    let asked = asked.lock().unwrap();
+    assert_eq!((&asked[0]["model"], &asked[0]["input"][0]), (&"minilm".into(), &"one".into()));
+    assert_eq!(asked[0]["input"][1].as_str().unwrap().len(), 2_000);
+}
+
+#[tokio::test]
+async fn a_server_that_gives_no_vectors_is_told_with_what_it_said() {
+    let one = r#"{"data":[{"index":0,"embedding":[1.0]}]}"#;
+    for (status, answer, part) in [
+        (404, r#"{"error":"model minilm not found"}"#, "status 404: {\"error\":\"model minilm"),
+        (200, "<html>", "expected value"),
+        (200, one, "1 vectors for 2 texts"),
+        (
+            200,
+            r#"{"data":[{"index":0,"embedding":[]},{"index":1,"embedding":[1]}]}"#,
+            "a vector that is none",
+        ),
+        (
+            200,
+            r#"{"data":[{"index":0,"embedding":[1]},{"index":0,"embedding":[1]}]}"#,
+            "2 vectors for 2",
+        ),
+    ] {
+        let (embedder, _) = served(status, answer).await;
+        let error = embedder.embed(vec!["a".to_owned(), "b".to_owned()]).await.unwrap_err();
+        let told = chain(&error).to_string();
+        assert!(told.contains(part) && told.contains("/v1/embeddings"), "{told}");
+        assert!(error.hint().is_some());
+    }
 }

@@ -119,3 +119,23 @@ async fn a_strangers_words_are_found_by_nobody_who_may_not_read_them() {
     let asked = MemoryQuery { text: Some("wind".to_owned()), ..MemoryQuery::default() };
     assert!(north(&world, asked).await.contains(&(own, 1_000)));
 }
+
+#[tokio::test]
+async fn what_was_forgotten_is_never_in_the_way_of_what_is_left() {
+    let world = World::born().await;
+    let mut ids = Vec::new();
+    for nth in 0..150 {
+        let text = if nth < 140 { "north wind" } else { "east wind" };
+        let outcome = world.store.remember(fact(&format!("f{nth}"), Label::Own, text)).await;
+        ids.push(outcome.unwrap().id());
+    }
+    embed(&world, "one").await;
+    assert!(north(&world, MemoryQuery::default()).await.iter().all(|(_, near)| *near == 1_000));
+    for id in &ids[..138] {
+        world.store.forget(*id).await.unwrap();
+    }
+    let left = north(&world, MemoryQuery::default()).await;
+    assert_eq!(left.len(), 12);
+    assert_eq!(left[..2], [(ids[139], 1_000), (ids[138], 1_000)]);
+    assert!(left[2..].iter().all(|(id, near)| ids[140..].contains(id) && *near == 111));
+}

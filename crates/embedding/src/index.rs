@@ -1,0 +1,131 @@
+//! Pure: many vectors in one piece of memory, and the nearest of them to another.
+//!
+//! Exact: each is looked at, which takes some tens of nanoseconds. Nothing is approximated, and
+//! nothing is found that was not added.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use automaton_core::embedding::{DIMENSIONS_MAX, EmbeddingVector, SIMILARITY_MAX};
+
+/// Vectors of one model, by number.
+#[derive(Debug, Clone, Default)]
+pub struct VectorIndex {
+    dimensions: usize,
+    ids: Vec<i64>,
+    /// Whether each is of somebody else.
+    outside: Vec<bool>,
+    /// The square of each one's length.
+    squares: Vec<i32>,
+    numbers: Vec<i8>,
+}
+
+impl VectorIndex {
+    /// How many there are.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+
+    /// The number that was added last.
+    #[must_use]
+    pub fn last(&self) -> Option<i64> {
+        self.ids.last().copied()
+    }
+
+    /// Adds a vector of a number a byte; one of another length than the first is left out.
+    pub fn add(&mut self, id: i64, outside: bool, vector: &[u8]) {
+        if self.is_empty() {
+            self.dimensions = vector.len();
+        }
+        if vector.len() != self.dimensions || !(1..=DIMENSIONS_MAX).contains(&vector.len()) {
+            return;
+        }
+        let from = self.numbers.len();
+        self.numbers.extend(vector.iter().map(|byte| byte.cast_signed()));
+        let added = &self.numbers[from..];
+        self.squares.push(dot(added, added));
+        self.ids.push(id);
+        self.outside.push(outside);
+    }
+
+    /// The most similar, best first, with the cosine in thousandths; of equal ones the last added
+    /// first. Those of others only where they are wanted.
+    #[must_use]
+    pub fn nearest(&self, to: &EmbeddingVector, outside: bool, most: usize) -> Vec<(i64, i32)> {
+        let to: Vec<i8> = to.to_bytes().iter().map(|byte| byte.cast_signed()).collect();
+        if to.len() != self.dimensions || self.is_empty() {
+            return Vec::new();
+        }
+        let own = i64::from(dot(&to, &to));
+        let mut best = BinaryHeap::with_capacity(most + 1);
+        for (at, vector) in self.numbers.chunks_exact(self.dimensions).enumerate() {
+            if self.outside[at] && !outside {
+                continue;
+            }
+            let length = (own * i64::from(self.squares[at])).isqrt();
+            let product = i64::from(dot(&to, vector)) * i64::from(SIMILARITY_MAX);
+            let cosine = product.checked_div(length).unwrap_or(0);
+            best.push(Reverse((cosine, at)));
+            if best.len() > most {
+                best.pop();
+            }
+        }
+        let found = best.into_sorted_vec().into_iter();
+        found
+            .map(|Reverse((cosine, at))| (self.ids[at], i32::try_from(cosine).unwrap_or(0)))
+            .collect()
+    }
+}
+
+/// The sum of the products, which no vector is long enough to overflow.
+fn dot(left: &[i8], right: &[i8]) -> i32 {
+    let products = left.iter().zip(right).map(|(left, right)| i32::from(*left) * i32::from(*right));
+    products.fold(0, i32::wrapping_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn others_are_found_where_they_are_wanted_and_odd_ones_are_left_out() {
+        let mut index = VectorIndex::default();
+        assert!(index.nearest(&EmbeddingVector::new(vec![1, 2]), true, 9).is_empty());
+        for (id, outside, vector) in
+            [(1, false, &[1, 0][..]), (2, true, &[9, 0]), (3, false, &[1]), (4, false, &[0, 0])]
+        {
+            index.add(id, outside, vector);
+        }
+        assert_eq!((index.len(), index.last()), (3, Some(4)));
+        let east = EmbeddingVector::new(vec![5, 0]);
+        assert_eq!(index.nearest(&east, false, 9), [(1, 1_000), (4, 0)]);
+        assert_eq!(index.nearest(&east, true, 1), [(2, 1_000)]);
+        assert!(index.nearest(&EmbeddingVector::new(vec![1]), true, 9).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn the_nearest_are_those_that_comparing_each_gives(
+            vectors in prop::collection::vec(prop::array::uniform8(any::<u8>()), 0..40),
+            to in prop::collection::vec(any::<i8>(), 8), most in 1..9_usize,
+        ) {
+            let (mut index, to) = (VectorIndex::default(), EmbeddingVector::new(to));
+            for (id, vector) in (0..).zip(&vectors) {
+                index.add(id, false, vector);
+            }
+            let mut wanted: Vec<(i64, i32)> =
+                (0..).zip(&vectors).map(|(id, vector)| (id, to.similarity(vector))).collect();
+            wanted.sort_by_key(|(id, similarity)| Reverse((*similarity, *id)));
+            wanted.truncate(most);
+            prop_assert_eq!(index.nearest(&to, false, most), wanted);
+        }
+    }
+}
