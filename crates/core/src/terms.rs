@@ -56,6 +56,31 @@ pub fn asked_terms(text: &str, most: usize) -> Vec<String> {
     kept
 }
 
+/// Which of these words stand in a text, by their places in the list: those that [`terms`] would
+/// give of it, without making all of them.
+#[must_use]
+pub fn found_terms(text: &str, asked: &[&str]) -> Vec<usize> {
+    // Whatever becomes this word begins with all of it but its last letter.
+    let begins = |word: &str| word.char_indices().next_back().map_or(0, |(at, _)| at);
+    let begins: Vec<&str> = asked.iter().map(|word| &word[..begins(word)]).collect();
+    let mut found = vec![false; asked.len()];
+    let lower = text.to_lowercase();
+    for run in lower.split(|c: char| !c.is_alphanumeric()).filter(|run| !run.is_empty()) {
+        // Few texts have both scripts in one run.
+        let may_be = match run.chars().all(|c| c < FIRST_UNSPACED) {
+            true => begins.iter().any(|begin| run.starts_with(begin)),
+            false => true,
+        };
+        if may_be {
+            for word in terms(run) {
+                let places = asked.iter().enumerate().filter(|(_, asked)| **asked == word);
+                places.for_each(|(place, _)| found[place] = true);
+            }
+        }
+    }
+    (0..asked.len()).filter(|place| found[*place]).collect()
+}
+
 /// A word without the commonest endings of English. Both sides of a comparison lose the same,
 /// so that a wrong cut costs precision and never a find.
 fn stem(word: &str) -> String {
@@ -118,6 +143,21 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn what_is_found_is_what_the_text_has(
+            text in ".{0,60}|([a-z]{0,6}(ing|ed|s|ly|ies|e|nned)? ){0,9}|(東|京|a|é| ){0,12}",
+            others in prop::collection::vec("[a-z]{1,5}|東|京|東京|é", 0..6),
+        ) {
+            let mut asked: Vec<String> = terms(&text).into_iter().chain(others).collect();
+            asked.sort();
+            asked.dedup();
+            let asked: Vec<&str> = asked.iter().map(String::as_str).collect();
+            let has = terms(&text);
+            let wanted: Vec<usize> =
+                (0..asked.len()).filter(|at| has.iter().any(|word| word == asked[*at])).collect();
+            prop_assert_eq!(found_terms(&text, &asked), wanted);
+        }
+
         #[test]
         fn no_text_breaks_it_and_no_word_is_empty(text in ".{0,60}|[a-z]{0,12}(ing|ed|s|ly|ies){0,3}") {
             prop_assert!(terms(&text).iter().all(|word| !word.is_empty() && !word.contains(' ')));

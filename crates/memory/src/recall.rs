@@ -14,7 +14,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use automaton_core::memory::{MemoryId, MemoryItem, MemoryMatches, MemoryTier};
-use automaton_core::terms::terms;
+use automaton_core::terms::found_terms;
 use automaton_core::time::{DAY, Timestamp};
 use automaton_core::trust::Label;
 
@@ -149,16 +149,14 @@ fn favour(item: &MemoryItem, now: Timestamp) -> u64 {
 fn coverage(item: &MemoryItem, matches: &MemoryMatches) -> u64 {
     let places =
         [(&item.body.text, TEXT_WEIGHT), (&item.kind, KIND_WEIGHT), (&item.name, NAME_WEIGHT)];
-    let mut weights: BTreeMap<String, u64> = BTreeMap::new();
+    let asked: Vec<&str> = matches.frequencies.iter().map(|(word, _)| word.as_str()).collect();
+    let mut weights = vec![0; asked.len()];
     for (text, weight) in places {
         // Later places weigh more.
-        weights.extend(terms(text).into_iter().map(|word| (word, weight)));
+        found_terms(text, &asked).into_iter().for_each(|place| weights[place] = weight);
     }
-    let found = matches.frequencies.iter();
-    let counts = |(word, frequency): &(String, u32)| {
-        Some((2 + weights.get(word)?) * rarity(*frequency, matches.total))
-    };
-    found.filter_map(counts).sum()
+    let found = matches.frequencies.iter().zip(weights).filter(|(_, weight)| *weight > 0);
+    found.map(|((_, frequency), weight)| (2 + weight) * rarity(*frequency, matches.total)).sum()
 }
 
 /// What an item covers that has each word of the question in its text.
@@ -178,7 +176,7 @@ fn rarity(frequency: u32, total: u64) -> u64 {
 mod tests {
     use super::*;
     use automaton_core::memory::MemoryId;
-    use automaton_core::terms::asked_terms;
+    use automaton_core::terms::{asked_terms, terms};
     use automaton_core::trust::Labelled;
     use proptest::prelude::*;
 

@@ -17,3 +17,17 @@ CREATE TABLE embedding_progress (
     model TEXT    NOT NULL,
     upto  INTEGER NOT NULL CHECK (upto >= 0)
 ) STRICT;
+
+-- What was lost since `losses_from`, added up with each booking: to add it up anew takes longer
+-- with each day of a life.
+ALTER TABLE automaton ADD COLUMN lost INTEGER NOT NULL DEFAULT 0;
+UPDATE automaton SET lost = (
+    SELECT coalesce(sum(-amount), 0) FROM ledger
+    WHERE seq > losses_from AND coalesce(corrects, seq) > losses_from AND category <> 'funding'
+);
+CREATE TRIGGER ledger_lost AFTER INSERT ON ledger WHEN new.category <> 'funding' BEGIN
+    UPDATE automaton SET lost = lost - new.amount WHERE coalesce(new.corrects, new.seq) > losses_from;
+END;
+
+-- What nobody has answered yet is found without looking at all that was ever said.
+CREATE INDEX inbox_messages_open ON inbox_messages (seq) WHERE label = 'creator' AND answered_at IS NULL;

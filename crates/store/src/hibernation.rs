@@ -66,7 +66,8 @@ pub(crate) fn begin(tx: &Tx<'_>, reason: &str) -> Result<(), TxError> {
 
 /// It is over, and what was lost until now is forgiven.
 pub(crate) fn end(tx: &Tx<'_>) -> Result<(), TxError> {
-    let statement = "UPDATE automaton SET losses_from = (SELECT coalesce(max(seq), 0) FROM ledger)";
+    let statement =
+        "UPDATE automaton SET lost = 0, losses_from = (SELECT coalesce(max(seq), 0) FROM ledger)";
     tx.exec(statement, [])?;
     tx.exec("DELETE FROM hibernation", [])?;
     Ok(())

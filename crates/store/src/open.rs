@@ -7,7 +7,7 @@
 use automaton_core::id::MessageId;
 use automaton_core::message::{AnsweredBy, InboxState};
 use automaton_core::time::Timestamp;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
 
 use crate::codec::{Sql, get, maybe};
 use crate::error::{StoreError, TxError, missing};
@@ -90,8 +90,7 @@ pub(crate) fn open_at(
     connection: &Connection,
     then: Option<Timestamp>,
 ) -> Result<Vec<OpenMessage>, TxError> {
-    let params = params![then.map(Sql), OPEN_MESSAGES_MAX];
-    let mut open = connection.all(sql!("open_messages"), params, |row| {
+    let read = |row: &Row<'_>| {
         Ok(OpenMessage {
             id: get(row, "id")?,
             text: row.get("body")?,
@@ -100,7 +99,13 @@ pub(crate) fn open_at(
             seq: maybe(row, "turn")?,
             file: row.get("file")?,
         })
-    })?;
+    };
+    let mut open = match then {
+        Some(then) => {
+            connection.all(sql!("open_messages"), params![Sql(then), OPEN_MESSAGES_MAX], read)?
+        }
+        None => connection.all(sql!("open_now"), [OPEN_MESSAGES_MAX], read)?,
+    };
     open.reverse();
     Ok(open)
 }

@@ -1,4 +1,6 @@
 -- ?1 the time 24 hours ago.
-SELECT coalesce(sum(-amount) FILTER (WHERE at > ?1), 0) AS day, coalesce(sum(-amount), 0) AS total
-FROM ledger, automaton
-WHERE ledger.seq > losses_from AND coalesce(corrects, ledger.seq) > losses_from AND category <> 'funding'
+SELECT lost AS total, (
+    SELECT coalesce(sum(-amount), 0) FROM ledger
+    WHERE at > ?1 AND seq > losses_from AND coalesce(corrects, seq) > losses_from AND category <> 'funding'
+) AS day
+FROM automaton
