@@ -54,10 +54,17 @@ impl EmbeddingVector {
             own += left * left;
             others += right * right;
         }
-        let length = (i64::from(own) * i64::from(others)).isqrt();
-        let cosine = (i64::from(product) * i64::from(SIMILARITY_MAX)).checked_div(length);
-        cosine.and_then(|cosine| i32::try_from(cosine).ok()).unwrap_or(0)
+        cosine(product, own, others)
     }
+}
+
+/// The cosine of the angle between two vectors, in thousandths: of their product and the squares
+/// of their lengths; 0 where one has no direction.
+#[must_use]
+pub fn cosine(product: i32, left_square: i32, right_square: i32) -> i32 {
+    let length = (i64::from(left_square) * i64::from(right_square)).isqrt();
+    let cosine = (i64::from(product) * i64::from(SIMILARITY_MAX)).checked_div(length);
+    cosine.and_then(|cosine| i32::try_from(cosine).ok()).unwrap_or(0)
 }
 
 impl fmt::Debug for EmbeddingVector {

@@ -37,13 +37,18 @@ impl EncoderConfig {
             return bad(format!("{hidden_size} numbers with {heads} heads are not understood"));
         }
         let sizes = [
-            (self.intermediate_size, 8192),
-            (self.num_hidden_layers, 48),
-            (self.max_position_embeddings, 8192),
-            (self.vocab_size, 500_000),
+            (self.intermediate_size, 1..=8192),
+            (self.num_hidden_layers, 1..=48),
+            // A text has at least its first piece and its last.
+            (self.max_position_embeddings, 2..=8192),
+            (self.vocab_size, 3..=500_000),
         ];
-        if sizes.iter().any(|(size, most)| *size == 0 || size > most) {
-            return bad("it is too large, or has a size of 0".to_owned());
+        if let Some((size, range)) = sizes.iter().find(|(size, range)| !range.contains(size)) {
+            return bad(format!(
+                "a size of {size} is not from {} to {}",
+                range.start(),
+                range.end()
+            ));
         }
         if pieces > self.vocab_size {
             return bad(format!("{pieces} pieces of words, and {} are known", self.vocab_size));

@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use automaton_core::embedding::{DIMENSIONS_MAX, EmbeddingVector, SIMILARITY_MAX};
+use automaton_core::embedding::{DIMENSIONS_MAX, EmbeddingVector, cosine};
 
 /// Vectors of one model, by number.
 #[derive(Debug, Clone, Default)]
@@ -63,24 +63,19 @@ impl VectorIndex {
         if to.len() != self.dimensions || self.is_empty() {
             return Vec::new();
         }
-        let own = i64::from(dot(&to, &to));
+        let own = dot(&to, &to);
         let mut best = BinaryHeap::with_capacity(most + 1);
         for (at, vector) in self.numbers.chunks_exact(self.dimensions).enumerate() {
             if self.outside[at] && !outside {
                 continue;
             }
-            let length = (own * i64::from(self.squares[at])).isqrt();
-            let product = i64::from(dot(&to, vector)) * i64::from(SIMILARITY_MAX);
-            let cosine = product.checked_div(length).unwrap_or(0);
-            best.push(Reverse((cosine, at)));
+            best.push(Reverse((cosine(dot(&to, vector), own, self.squares[at]), at)));
             if best.len() > most {
                 best.pop();
             }
         }
         let found = best.into_sorted_vec().into_iter();
-        found
-            .map(|Reverse((cosine, at))| (self.ids[at], i32::try_from(cosine).unwrap_or(0)))
-            .collect()
+        found.map(|Reverse((similarity, at))| (self.ids[at], similarity)).collect()
     }
 }
 

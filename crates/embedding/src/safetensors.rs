@@ -109,10 +109,13 @@ impl<R: Read + Seek> Tensors<R> {
             return Err(bad(format!("{name} does not lie where it says")));
         }
         self.file.seek(SeekFrom::Start(self.data_from + from)).map_err(unread)?;
-        let mut data = Vec::new();
-        self.file.by_ref().take(to - from).read_to_end(&mut data).map_err(unread)?;
-        let numbers = data.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes));
-        let numbers: Vec<f32> = numbers.collect();
+        // No more than the file is long.
+        let count = shape.iter().product();
+        let (mut numbers, mut bytes) = (Vec::with_capacity(count), [0; 4]);
+        for _ in 0..count {
+            self.file.read_exact(&mut bytes).map_err(unread)?;
+            numbers.push(f32::from_le_bytes(bytes));
+        }
         match numbers.iter().all(|number| number.is_finite()) {
             true => Ok(numbers),
             false => Err(bad(format!("{name} has a number that is none"))),

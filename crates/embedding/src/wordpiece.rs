@@ -27,6 +27,7 @@ const WORD_CHARS_MAX: usize = 100;
 #[derive(Debug)]
 pub struct WordPieces {
     ids: HashMap<String, usize>,
+    count: usize,
     begin: usize,
     end: usize,
     unknown: usize,
@@ -46,12 +47,12 @@ impl WordPieces {
             ids.get(piece).copied().ok_or(missing)
         };
         let (begin, end, unknown) = (special(BEGIN)?, special(END)?, special(UNKNOWN)?);
-        Ok(Self { begin, end, unknown, ids })
+        Ok(Self { begin, end, unknown, ids, count: text.lines().count() })
     }
 
-    /// How many pieces there are.
-    pub(crate) fn len(&self) -> usize {
-        self.ids.len()
+    /// How many pieces there are, those that stand twice counted twice.
+    pub(crate) const fn len(&self) -> usize {
+        self.count
     }
 
     /// The pieces of a text, from the one that begins it to the one that ends it; `most` of

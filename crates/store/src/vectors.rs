@@ -116,14 +116,15 @@ impl Store {
         self.write(WriteOptions::new("look for memories without a vector"), work).await
     }
 
-    /// Keeps the vectors of memories that still hold; those of a model that was exchanged since
-    /// are of no use, and are dropped.
+    /// Keeps the vectors of memories that still hold, and goes on after the last that was looked
+    /// at, with a vector or not. Those of a model that was exchanged since are dropped.
     ///
     /// # Errors
     /// When SQLite fails.
     pub async fn keep_vectors(
         &self,
         model: String,
+        looked_at: MemoryId,
         vectors: Vec<(MemoryId, EmbeddingVector)>,
     ) -> Result<(), StoreError> {
         let work = move |tx: &Tx<'_>| {
@@ -132,8 +133,8 @@ impl Store {
             }
             for (id, vector) in &vectors {
                 tx.exec(sql!("vector_keep"), params![id.0, vector.to_bytes()])?;
-                tx.exec("UPDATE embedding_progress SET upto = max(upto, ?1)", [id.0])?;
             }
+            tx.exec("UPDATE embedding_progress SET upto = max(upto, ?1)", [looked_at.0])?;
             Ok(())
         };
         self.write(WriteOptions::new("keep vectors"), work).await

@@ -28,22 +28,21 @@ impl Memory {
     }
 
     /// Adds to what words have found for a new question what means something alike. Words are
-    /// enough where that fails.
-    pub(crate) async fn add_similar(&self, recall: &mut TurnRecall) {
-        let Some(found) = recall.matches.take() else { return };
+    /// enough where no vector can be made.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub(crate) async fn add_similar(&self, recall: &mut TurnRecall) -> Result<(), StoreError> {
+        if recall.matches.is_none() {
+            return Ok(());
+        }
         let mut query = recall.query.clone();
         add_meaning(self.embedder.as_deref(), &mut query).await;
-        let known = found.clone();
-        let with = async {
-            match query.embedding {
-                Some(_) => self.store.add_similar(query, found).await,
-                None => Ok(found),
-            }
-        };
-        recall.matches = Some(with.await.unwrap_or_else(|error| {
-            tracing::warn!(%error, "vectors cannot be compared");
-            known
-        }));
+        if query.embedding.is_some() {
+            let found = recall.matches.take().unwrap_or_default();
+            recall.matches = Some(self.store.add_similar(query, found).await?);
+        }
+        Ok(())
     }
 
     /// The query whose matches are known.

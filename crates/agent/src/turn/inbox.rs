@@ -92,7 +92,7 @@ pub(super) async fn claim(
         limits: LIMITS.iter().map(counted).collect(),
     };
     let mut started = ctx.deps.store.start_turn(request).await?;
-    ctx.handles.memory.add_similar(&mut started.recall).await;
+    ctx.handles.memory.add_similar(&mut started.recall).await?;
     let (turn, seq, session) = (started.id, started.seq, wake.session);
     ctx.deps.emit(Event::TurnStarted { turn, seq, session });
     let inputs = std::mem::take(&mut started.inputs);

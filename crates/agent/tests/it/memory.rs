@@ -70,8 +70,9 @@ async fn what_means_the_same_is_found_without_a_word_and_words_are_enough_withou
     let name = embedder.embed(Vec::new()).await.unwrap().model;
     let items = store.without_vector(name.clone(), 1_000).await.unwrap();
     let found = embedder.embed(items.iter().map(embedded_text).collect()).await.unwrap();
+    let last = items.last().unwrap().id;
     let vectors = items.iter().map(|item| item.id).zip(found.vectors).collect();
-    store.keep_vectors(name, vectors).await.unwrap();
+    store.keep_vectors(name, last, vectors).await.unwrap();
     // The prompt of the next turn, and what is shown of it before, are the same.
     let asked = "Which vehicle have I got?";
     store.receive(Labelled::new(Label::Creator, "creator", asked), None).await.unwrap();

@@ -46,7 +46,8 @@ fn served(base: &str, model: &str) -> Result<ServedEmbedder, CliError> {
             .hint("name a server of this machine with embeddings.url, or a model's folder"));
     }
     let mut url = http::url(base)?;
-    let path = url.path().trim_end_matches('/').trim_end_matches("/v1").to_owned();
+    let path = url.path().trim_end_matches('/');
+    let path = path.trim_end_matches("/embeddings").trim_end_matches("/v1").to_owned();
     url.set_path(&format!("{path}/v1/embeddings"));
     Ok(ServedEmbedder::new(http::client([base])?, url, ModelId::from(model)))
 }

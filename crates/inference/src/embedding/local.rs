@@ -1,8 +1,8 @@
 //! An embedding model in a folder of this machine.
 //!
 //! It is read when it is first needed, in some tenths of a second, and stays: 23 MB for the
-//! usual one of 22 million weights. Its name is the hash of the weights, so that vectors of another
-//! model are never taken for its own. It must never run on a thread that serves others.
+//! usual one of 22 million weights. Its name is a hash of all its files, so that vectors of another
+//! model, or of the same weights read otherwise, are never taken for its own. It must never run on a thread that serves others.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek};
@@ -29,6 +29,9 @@ const TEXT_BYTES_MAX: u64 = 16 << 20;
 
 /// Digits of the hash that name a model.
 const NAME_DIGITS: usize = 16;
+
+/// How vectors are made of texts here; another way is another model.
+const METHOD: &[u8] = b"automaton-embedding 1";
 
 /// How a text's vector is made, as the file says.
 #[derive(Debug, Default, Deserialize)]
@@ -74,33 +77,40 @@ impl LocalEmbedder {
     fn read(&self) -> Result<LoadedModel, EmbeddingError> {
         let misfit = |source| EmbeddingError::Model { path: self.folder.clone(), source };
         let bad = |why: String| misfit(EmbeddingModelError::Config { why });
-        let config: EncoderConfig = serde_json::from_str(&self.text(CONFIG)?)
-            .map_err(|error| bad(format!("{CONFIG}: {error}")))?;
-        let pieces = WordPieces::read(&self.text(VOCABULARY)?).map_err(misfit)?;
+        let (config, vocabulary) = (self.text(CONFIG)?, self.text(VOCABULARY)?);
         let pooling = match self.text(POOLING) {
-            Ok(text) => {
-                serde_json::from_str(&text).map_err(|error| bad(format!("{POOLING}: {error}")))?
-            }
             Err(EmbeddingError::File { source, .. })
                 if source.kind() == io::ErrorKind::NotFound =>
             {
-                PoolingConfig::default()
+                "{}".to_owned()
             }
-            Err(error) => return Err(error),
+            read => read?,
         };
+        let mut name = Sha256::new();
+        for part in [METHOD, config.as_bytes(), vocabulary.as_bytes(), pooling.as_bytes()] {
+            name.update(part.len().to_le_bytes());
+            name.update(part);
+        }
+        let config: EncoderConfig =
+            serde_json::from_str(&config).map_err(|error| bad(format!("{CONFIG}: {error}")))?;
+        let pieces = WordPieces::read(&vocabulary).map_err(misfit)?;
+        let pooling: PoolingConfig =
+            serde_json::from_str(&pooling).map_err(|error| bad(format!("{POOLING}: {error}")))?;
         let pooling = if pooling.pooling_mode_cls_token { Pooling::First } else { Pooling::Mean };
         let path = self.folder.join(WEIGHTS);
         let unread = |source| EmbeddingError::File { path: path.clone(), source };
         let mut file = File::open(&path).map_err(unread)?;
         let hash = hash_of(&mut file).map_err(unread)?;
-        let digits = hex::encode(hash);
         if self.sha256.is_some_and(|agreed| agreed != hash) {
-            return Err(EmbeddingError::Hash { path, found: digits });
+            return Err(EmbeddingError::Hash { path, found: hex::encode(hash) });
         }
+        name.update(hash);
         file.rewind().map_err(unread)?;
         let encoder = SentenceEncoder::read(&config, pieces, pooling, BufReader::new(file))
             .map_err(misfit)?;
-        Ok(LoadedModel { name: digits[..NAME_DIGITS].to_owned(), encoder })
+        let mut name = hex::encode(name.finalize());
+        name.truncate(NAME_DIGITS);
+        Ok(LoadedModel { name, encoder })
     }
 
     fn text(&self, name: &str) -> Result<String, EmbeddingError> {

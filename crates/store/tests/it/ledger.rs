@@ -289,6 +289,12 @@ async fn losses_count_by_day_goal_and_in_all_until_they_are_forgiven() {
     world.advance(-9 * DAY.as_millis());
     gift(store, None, 7).await;
     assert_eq!(losses().await, Losses { day: cents(7), goal: None, total: cents(7) });
+    // The sum that is kept is the one that the bookings give.
+    let sums = "SELECT lost, (SELECT sum(-amount) FROM ledger WHERE seq > losses_from
+        AND coalesce(corrects, seq) > losses_from AND category <> 'funding') FROM automaton";
+    let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
+    let (kept, counted) = world.raw().query_row(sums, [], read).unwrap();
+    assert_eq!((kept, kept), (counted, cents(7).units()));
 }
 
 /// However many are asked for at once, and however each ends: no ceiling is passed.

@@ -32,9 +32,10 @@ async fn embed(world: &World, model: &str) -> usize {
             return made;
         }
         made += items.len();
+        let last = items.last().unwrap().id;
         let points = |text: &str| if text.starts_with("north") { [0, 9] } else { [9, 1] };
         let vectors = items.iter().map(|item| (item.id, vector(points(&item.body.text))));
-        world.store.keep_vectors(model.to_owned(), vectors.collect()).await.unwrap();
+        world.store.keep_vectors(model.to_owned(), last, vectors.collect()).await.unwrap();
     }
 }
 
@@ -81,7 +82,7 @@ async fn what_points_the_same_way_is_found_first_until_it_holds_no_more() {
     assert!(world.store.forget(news).await.unwrap());
     assert_eq!(progress(&world), (1, 0));
     // A vector that comes late is none of a memory that is gone.
-    world.store.keep_vectors("one".to_owned(), vec![(news, vector([1, 1]))]).await.unwrap();
+    world.store.keep_vectors("one".to_owned(), news, vec![(news, vector([1, 1]))]).await.unwrap();
     assert_eq!(progress(&world), (1, 0));
 }
 
@@ -95,7 +96,7 @@ async fn vectors_of_another_model_are_never_compared_and_go() {
     assert_eq!(world.store.without_vector("one".to_owned(), 9).await.unwrap().len(), 1);
     world
         .store
-        .keep_vectors("another".to_owned(), vec![(MemoryId(1), vector([1, 1]))])
+        .keep_vectors("another".to_owned(), MemoryId(1), vec![(MemoryId(1), vector([1, 1]))])
         .await
         .unwrap();
     assert_eq!(progress(&world), (0, 1));

@@ -3,7 +3,10 @@
 //! The model of this machine works in the background, a few texts at a time, and goes on at the
 //! next run where it was.
 
+use automaton_core::embedding::EmbeddingVector;
+use automaton_core::memory::{MemoryId, MemoryItem};
 use automaton_core::time::Span;
+use automaton_inference::{Embedder, EmbeddingError};
 use automaton_memory::recall::embedded_text;
 use futures_util::FutureExt;
 
@@ -27,6 +30,27 @@ const BATCH: u32 = 16;
 /// How long one run goes on; what is left waits for the next.
 const WORK_MAX: Span = Span::from_secs(45);
 
+/// The vectors of these. A text of which a model makes none is left out, where it makes one of
+/// another: one that is too long for it must not be in the way of all that come after.
+async fn vectors_of(
+    embedder: &dyn Embedder,
+    items: &[MemoryItem],
+) -> Result<Vec<(MemoryId, EmbeddingVector)>, EmbeddingError> {
+    let failed = match embedder.embed(items.iter().map(embedded_text).collect()).await {
+        Ok(found) => return Ok(items.iter().map(|item| item.id).zip(found.vectors).collect()),
+        Err(failed) => failed,
+    };
+    let mut vectors = Vec::new();
+    for item in items {
+        match embedder.embed(vec![embedded_text(item)]).await {
+            Ok(found) => vectors.extend(found.vectors.into_iter().map(|it| (item.id, it))),
+            Err(EmbeddingError::Answer { .. } | EmbeddingError::BrokeDown) => {}
+            Err(other) => return Err(other),
+        }
+    }
+    if vectors.is_empty() { Err(failed) } else { Ok(vectors) }
+}
+
 async fn embed(ground: &TaskContext, tick: &TickContext) -> Result<TaskReport, TaskFailure> {
     let deps = &ground.deps;
     let Some(embedder) = &deps.embedder else { return Ok(TaskReport::done(String::new())) };
@@ -34,15 +58,65 @@ async fn embed(ground: &TaskContext, tick: &TickContext) -> Result<TaskReport, T
     let mut made = 0;
     loop {
         let items = deps.store.without_vector(model.clone(), BATCH).await?;
-        if items.is_empty() {
+        let Some(last) = items.last() else {
             return Ok(TaskReport::done(format!("{made} new, none waits")));
-        }
-        let found = embedder.embed(items.iter().map(embedded_text).collect()).await?;
-        let vectors = items.iter().map(|item| item.id).zip(found.vectors).collect::<Vec<_>>();
+        };
+        let vectors = vectors_of(&**embedder, &items).await?;
         made += vectors.len();
-        deps.store.keep_vectors(found.model, vectors).await?;
+        deps.store.keep_vectors(model.clone(), last.id, vectors).await?;
         if deps.ids.now().since(tick.now) >= WORK_MAX {
             return Ok(TaskReport::done(format!("{made} new, and more wait")));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use automaton_core::memory::MemoryTier;
+    use automaton_core::time::Timestamp;
+    use automaton_core::trust::{Label, Labelled};
+    use automaton_inference::{BoxFuture, Embeddings};
+
+    /// Makes a vector of any text but a long one.
+    struct ShortTexts;
+
+    impl Embedder for ShortTexts {
+        fn embed(&self, texts: Vec<String>) -> BoxFuture<'_, Result<Embeddings, EmbeddingError>> {
+            let is_long = texts.iter().any(|text| text.len() > 5);
+            let vectors = vec![EmbeddingVector::new(vec![1]); texts.len()];
+            let why = "it is too long".to_owned();
+            Box::pin(std::future::ready(match is_long {
+                true => Err(EmbeddingError::Answer { url: "http://x".to_owned(), why }),
+                false => Ok(Embeddings { model: "short".to_owned(), vectors }),
+            }))
+        }
+    }
+
+    fn item(id: i64, text: &str) -> MemoryItem {
+        MemoryItem {
+            id: MemoryId(id),
+            tier: MemoryTier::Episodic,
+            kind: "message".to_owned(),
+            name: String::new(),
+            body: Labelled::new(Label::Own, "test", text),
+            strength: 1,
+            seen: 1,
+            successes: 0,
+            failures: 0,
+            turn: None,
+            valid_from: Timestamp::EPOCH,
+            valid_to: None,
+            seen_at: Timestamp::EPOCH,
+            superseded_by: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_text_without_a_vector_is_in_nobodys_way_and_a_server_without_any_is_told() {
+        let items = [item(1, "one"), item(2, "much too long"), item(3, "three")];
+        let found = vectors_of(&ShortTexts, &items).await.unwrap();
+        assert_eq!(found.iter().map(|(id, _)| id.0).collect::<Vec<_>>(), [1, 3]);
+        assert!(vectors_of(&ShortTexts, &items[1..2]).await.is_err());
     }
 }

@@ -276,9 +276,7 @@ async fn embed_all(store: &Store, embedder: &LocalEmbedder) -> Result<(), CliErr
     let mut fillers = 0;
     loop {
         let items = store.without_vector(model.clone(), BATCH).await?;
-        if items.is_empty() {
-            return Ok(());
-        }
+        let Some(last) = items.last().map(|item| item.id) else { return Ok(()) };
         let mut vectors = Vec::new();
         for item in &items {
             let text = embedded_text(item);
@@ -289,7 +287,7 @@ async fn embed_all(store: &Store, embedder: &LocalEmbedder) -> Result<(), CliErr
             };
             vectors.extend(vector.map(|vector| (item.id, vector)));
         }
-        store.keep_vectors(model.clone(), vectors).await?;
+        store.keep_vectors(model.clone(), last, vectors).await?;
     }
 }
 
