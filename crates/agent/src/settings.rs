@@ -40,6 +40,8 @@ pub struct Settings {
     pub constitution: String,
     /// How what it thinks of itself may change.
     pub soul: SoulSettings,
+    /// Whether a model sums up the turns that no prompt shows any more.
+    pub summaries: bool,
     /// The most tokens that one answer of the model may have.
     pub max_tokens_per_turn: u32,
     /// Whether an answer to its creator may be longer, where model and budget allow it.
@@ -198,6 +200,7 @@ pub(crate) mod tests {
             workspace: PathBuf::from("/nowhere/workspace"),
             constitution: "I. Never harm.".to_owned(),
             soul: SoulSettings::default(),
+            summaries: true,
             max_tokens_per_turn: 1024,
             long_answers: false,
             sampling: Sampling { seed: 1, temperature_milli: 0 },

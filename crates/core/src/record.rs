@@ -174,6 +174,19 @@ pub struct TurnRecord {
     pub committed_at: Option<Timestamp>,
 }
 
+/// What turns came to, in a model's words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionSummary {
+    /// The number of the first turn that is in it.
+    pub from: u64,
+    /// The number of the first turn after it.
+    pub upto: u64,
+    /// The least trusted label of what it was made of.
+    pub label: Label,
+    /// A line for each thing that is worth knowing.
+    pub text: String,
+}
+
 /// What one answer of a model used.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Usage {

@@ -20,6 +20,7 @@ pub(crate) fn settings(home: &Path, max_tokens_per_turn: u32, budgets: Budgets) 
         workspace: home.join("workspace"),
         constitution: "I. Never harm.".to_owned(),
         soul: Default::default(),
+        summaries: true,
         max_tokens_per_turn,
         long_answers: false,
         sampling: Sampling { seed: 1, temperature_milli: 0 },

@@ -6,13 +6,14 @@
 //! transaction, so that nothing is ever in neither.
 
 use automaton_core::id::TurnId;
+use automaton_core::record::SessionSummary;
 use automaton_core::trust::Label;
 use rusqlite::{Connection, params};
 
 use crate::codec::{Sql, get};
 use crate::error::{StoreError, TxError};
 use crate::thread::{ConnectionExt, WriteOptions, sql};
-use crate::{Reader, Store};
+use crate::{Reader, Store, summaries};
 
 /// Sums that are kept, so that prompts of the record can be made again.
 const DIGESTS_KEPT: u32 = 20;
@@ -40,6 +41,8 @@ pub struct DigestRow {
     pub label: Label,
     /// The sum as JSON.
     pub body: String,
+    /// What a model has made of turns that are in it, since or before, the newest.
+    pub summaries: Vec<SessionSummary>,
 }
 
 impl Store {
@@ -88,7 +91,7 @@ impl Store {
                 sql!("history_move"),
                 params![Sql(from), Sql(whole_from), Sql(arguments_from), told],
             )?;
-            if let Some(DigestRow { upto, label, body }) = &digest {
+            if let Some(DigestRow { upto, label, body, .. }) = &digest {
                 let params = params![Sql(*upto), body, Sql(*label), Sql(tx.now)];
                 tx.exec(sql!("digest_insert"), params)?;
                 let old = "DELETE FROM digests WHERE upto NOT IN \
@@ -139,7 +142,10 @@ pub(crate) fn digest(
 ) -> Result<Option<DigestRow>, TxError> {
     let statement = "SELECT upto, label, body FROM digests WHERE upto <= ?1 \
          ORDER BY upto DESC LIMIT 1";
-    Ok(connection.one(statement, [Sql(before.unwrap_or(u64::MAX))], |row| {
-        Ok(DigestRow { upto: get(row, "upto")?, label: get(row, "label")?, body: row.get("body")? })
-    })?)
+    let found = connection.one(statement, [Sql(before.unwrap_or(u64::MAX))], |row| {
+        let (upto, label) = (get(row, "upto")?, get(row, "label")?);
+        Ok(DigestRow { upto, label, body: row.get("body")?, summaries: Vec::new() })
+    })?;
+    let Some(found) = found else { return Ok(None) };
+    Ok(Some(DigestRow { summaries: summaries::newest(connection, found.upto)?, ..found }))
 }

@@ -47,6 +47,7 @@ mod retention;
 mod schedule;
 mod sessions;
 mod soul;
+mod summaries;
 mod task_requests;
 mod thread;
 mod turn_details;
@@ -101,6 +102,7 @@ pub use schedule::{
 };
 pub use sessions::ClosedSession;
 pub use soul::{SoulEvidence, SoulReflectionRow};
+pub use summaries::{NewSummary, UnsummarizedTurns};
 pub use thread::CommitHook;
 pub use turn_details::{
     CallDetails, IntentDetails, LedgerDetails, PaymentDetails, TurnDetails, WakeCauseDetails,
@@ -121,6 +123,7 @@ pub(crate) const SCHEMA: Schema = Schema::new(
         Migration::new(2, "init", include_str!("../migrations/0001_init.sql")),
         Migration::new(3, "mind", include_str!("../migrations/0002_mind.sql")),
         Migration::new(4, "vectors", include_str!("../migrations/0003_vectors.sql")),
+        Migration::new(5, "summaries", include_str!("../migrations/0004_summaries.sql")),
     ],
 );
 

@@ -24,6 +24,7 @@
 //! | `alerts` | as many as `alerts` keeps |
 //! | `tier_changes` | as many as `vitals` keeps |
 //! | `digests` | as many as `shown` keeps |
+//! | `session_summaries` | as many as `summaries` keeps; the memory has them, too |
 //! | `memories` | what ended goes when it is old, of events the least important of the oldest |
 //! | `memory_counts` | one for each tier and kind of source |
 //! | `memory_vectors` | go with their memory, and when the model is exchanged |

@@ -7,7 +7,7 @@
 //! names by its turn. What has no room goes, the oldest first, and is counted.
 
 use automaton_core::id::SessionId;
-use automaton_core::record::{CallRecord, CallStatus, TurnInput, TurnRecord};
+use automaton_core::record::{CallRecord, CallStatus, SessionSummary, TurnInput, TurnRecord};
 use automaton_core::tool::canonical;
 use automaton_core::trust::{Label, Labelled};
 use automaton_memory::tokens;
@@ -25,8 +25,9 @@ const LINE_CHARS_MAX: usize = 160;
 /// Characters of the last line of a command.
 const LAST_CHARS_MAX: usize = 80;
 
-/// Tokens that a heading, and a line beyond its text, cost.
+/// Tokens that a heading, one of a summary, and a line beyond its text, cost.
 const HEADING_TOKENS: u32 = 12;
+const SUMMARY_HEADING_TOKENS: u32 = 24;
 const LINE_TOKENS: u32 = 12;
 
 /// Thoughts that stay as long as there is anything else to leave out.
@@ -43,6 +44,13 @@ pub(crate) struct HistoryDigest {
     lines: Vec<DigestLine>,
     /// The cycle of the newest turn, and what that had heard until then.
     heard: Option<(SessionId, Label)>,
+    /// What a model has made of older turns, in place of most of their lines.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    summaries: Vec<SessionSummary>,
+    /// What it has made of them since: it is shown when history is cut the next time, so that the
+    /// prompt stays the beginning of the next one until then.
+    #[serde(skip)]
+    newer: Vec<SessionSummary>,
 }
 
 /// One thing that was done, once or several times.
@@ -100,6 +108,15 @@ impl DigestKind {
         }
     }
 
+    /// Whether lines of this kind stay beside a summary of their turns: what was said and what
+    /// was changed stands exactly there.
+    const fn outlasts_summary(self) -> bool {
+        match self {
+            Self::Asked | Self::Wrote | Self::Stored | Self::Sent | Self::Decided => true,
+            Self::Read | Self::Ran | Self::Called | Self::Thought => false,
+        }
+    }
+
     /// What stands before a line of this kind among those of others.
     const fn verb(self) -> &'static str {
         match self {
@@ -117,7 +134,12 @@ impl HistoryDigest {
     /// A sum as it was kept; an empty one where none was, or where it cannot be read.
     pub(crate) fn of(kept: Option<&DigestRow>) -> Self {
         // silent-ok: it is written by this module alone; without it only the sum is lost.
-        kept.and_then(|kept| serde_json::from_str(&kept.body).ok()).unwrap_or_default()
+        let read = kept.and_then(|kept| serde_json::from_str(&kept.body).ok());
+        let mut digest: Self = read.unwrap_or_default();
+        let known = digest.summaries.last().map_or(0, |newest| newest.upto);
+        let newer = kept.into_iter().flat_map(|kept| &kept.summaries);
+        digest.newer = newer.filter(|summary| summary.upto > known).cloned().collect();
+        digest
     }
 
     /// The sum as it is kept, up to where the history begins.
@@ -126,12 +148,14 @@ impl HistoryDigest {
         place: HistoryPosition,
     ) -> Result<DigestRow, serde_json::Error> {
         let body = serde_json::to_string(self)?;
-        Ok(DigestRow { upto: place.from, label: self.label(), body })
+        Ok(DigestRow { upto: place.from, label: self.label(), body, summaries: Vec::new() })
     }
 
     /// The least trusted label of what is in it; a tool's at best, so that it is quoted.
     pub(crate) fn label(&self) -> Label {
-        self.lines.iter().map(|line| line.label).fold(Label::Tool, Label::meet)
+        let summaries = self.summaries.iter().map(|summary| summary.label);
+        let lines = self.lines.iter().map(|line| line.label);
+        summaries.chain(lines).fold(Label::Tool, Label::meet)
     }
 
     /// Whether it sums up nothing.
@@ -160,10 +184,28 @@ impl HistoryDigest {
         }
     }
 
-    /// Leaves out what has no room in so many tokens.
+    /// Shows what a model has made of turns since, in place of what it tells better than rules.
+    pub(crate) fn take_summaries(&mut self) {
+        for summary in std::mem::take(&mut self.newer) {
+            let told = summary.from..summary.upto;
+            let stays = |line: &DigestLine| line.open || line.kind.outlasts_summary();
+            self.lines.retain(|line| !told.contains(&line.turn) || stays(line));
+            self.summaries.push(summary);
+        }
+    }
+
+    /// Leaves out what has no room in so many tokens; summaries have half of it at most.
     pub(crate) fn fit(&mut self, tokens: u32) {
         let headings = HEADING_TOKENS * (3 + u32::try_from(DigestKind::ALL.len()).unwrap_or(8));
         let room = tokens.saturating_sub(headings);
+        let cost_of =
+            |summary: &SessionSummary| tokens::estimate(&summary.text) + SUMMARY_HEADING_TOKENS;
+        let mut told: u32 = self.summaries.iter().map(cost_of).sum();
+        while told > room / 2 && !self.summaries.is_empty() {
+            told = told.saturating_sub(cost_of(&self.summaries.remove(0)));
+            self.dropped = self.dropped.saturating_add(1);
+        }
+        let room = room.saturating_sub(told);
         let mut total: u32 = self.lines.iter().map(cost).sum();
         while total > room && !self.lines.is_empty() {
             let thoughts =
@@ -187,6 +229,10 @@ impl HistoryDigest {
         };
         let are = if self.turns == 1 { "is" } else { "are" };
         let mut text = format!("{turns} before turn {upto} {are} not shown any more. In short:");
+        for SessionSummary { from, upto, text: lines, .. } in &self.summaries {
+            let last = upto.saturating_sub(1);
+            text.push_str(&format!("\nTurns {from} to {last}, as a model sums them up:\n{lines}"));
+        }
         let mut list = |heading: &str, is_in: &dyn Fn(&&DigestLine) -> bool| {
             let lines: String = self.lines.iter().filter(is_in).map(DigestLine::render).collect();
             if !lines.is_empty() {

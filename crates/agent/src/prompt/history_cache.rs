@@ -343,6 +343,9 @@ impl HistoryCache {
             .collect();
         let mut digest = wanted.digest.clone();
         cut.iter().for_each(|turn| digest.add(&turn.digest));
+        if !cut.is_empty() {
+            digest.take_summaries();
+        }
         digest.fit(digest_room);
         let grown = (!cut.is_empty()).then_some(digest);
         let digest = grown.clone().unwrap_or_else(|| wanted.digest.clone());

@@ -16,6 +16,7 @@ mod history;
 mod history_cache;
 mod open;
 mod prompt_record;
+mod summary;
 
 use automaton_core::id::TurnId;
 use automaton_core::memory::{MemoryId, MemoryItem};
@@ -45,6 +46,7 @@ use self::open::FOLDER;
 pub(crate) use self::open::file_of;
 pub(crate) use self::prompt_record::prompt_row;
 pub use self::prompt_record::{PromptLayerRecord, PromptRecord, recorded_prompt};
+pub(crate) use self::summary::{ANSWER_TOKENS, SUMMARIZED_MAX, SummaryRequest, summary_request};
 
 use self::fragment::{cap, fill};
 use crate::settings::Settings;

@@ -107,7 +107,7 @@ pub(super) fn remember(turn: &RememberedTurn<'_>) -> TurnIngestion {
     let mut memories: Vec<NewMemory> = Vec::new();
     for Labelled { label, source, text } in said.map(|input| &input.said) {
         let strength = if *label == Label::Creator { 80 } else { 60 };
-        let text = kept(text, SAID_CHARS_MAX);
+        let text = without_secrets(text, SAID_CHARS_MAX);
         let body = Labelled { label: *label, source: source.clone(), text };
         memories.push(item(turn, MemoryTier::Episodic, "message", "", body, strength));
         if *label == Label::Peer {
@@ -117,7 +117,7 @@ pub(super) fn remember(turn: &RememberedTurn<'_>) -> TurnIngestion {
         }
     }
     memories.extend(event(turn));
-    let note = turn.sleep_note.map(|note| kept(note, THOUGHT_CHARS_MAX));
+    let note = turn.sleep_note.map(|note| without_secrets(note, THOUGHT_CHARS_MAX));
     if let Some(note) = note.filter(|note| !note.trim().is_empty()) {
         let body = Labelled::new(label_of(turn), "agent", note);
         let note = item(turn, MemoryTier::Working, "note", "why I slept", body, 30);
@@ -140,7 +140,7 @@ fn event(turn: &RememberedTurn<'_>) -> Option<NewMemory> {
     };
     let mut calls: Vec<String> = turn.calls.iter().take(CALLS_MAX).map(mark).collect();
     calls.dedup();
-    let thought = kept(thought, THOUGHT_CHARS_MAX);
+    let thought = without_secrets(thought, THOUGHT_CHARS_MAX);
     let parts = [calls.join(", "), thought];
     let parts: Vec<&str> = parts.iter().map(String::as_str).filter(|p| !p.is_empty()).collect();
     let body = Labelled::new(label_of(turn), "agent", parts.join(": "));
@@ -187,7 +187,7 @@ fn item(
 }
 
 /// The beginning of a text, without the secrets in it.
-fn kept(text: &str, chars_max: usize) -> String {
+pub(crate) fn without_secrets(text: &str, chars_max: usize) -> String {
     let mut open = String::with_capacity(text.len().min(chars_max * 4));
     let mut from = 0;
     for secret in secrets::find(text, &[]) {

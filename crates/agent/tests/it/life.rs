@@ -99,6 +99,7 @@ pub(crate) fn settings(home: &Path, turns_max: u32) -> Settings {
         workspace: home.join("workspace"),
         constitution: "I. Never harm.".to_owned(),
         soul: Default::default(),
+        summaries: true,
         max_tokens_per_turn: 512,
         long_answers: false,
         sampling: Sampling { seed: 1, temperature_milli: 0 },

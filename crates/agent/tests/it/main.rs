@@ -23,6 +23,7 @@ mod results;
 mod sent;
 mod soul;
 mod spending;
+mod summaries;
 mod survival;
 mod town;
 mod wreck;

@@ -63,6 +63,9 @@ pub(crate) struct ConfigFile {
     /// What makes vectors of what it remembers, so that it is found by what it means; nothing
     /// by default.
     pub(crate) embeddings: Option<EmbeddingsFile>,
+    /// Whether a model sums up old turns once its prompt has no room for them any more, within every
+    /// budget; `true` by default. Weak models are never asked.
+    pub(crate) summarize_history: Option<bool>,
     /// How answers of the model are sampled.
     pub(crate) sampling: Option<SamplingFile>,
     /// Private addresses that it may reach besides its model's, as `http://host:port`.

@@ -86,6 +86,8 @@ pub(crate) struct ResolvedConfig {
     pub(crate) model_strategy: ModelStrategy,
     /// What makes vectors of what it remembers.
     pub(crate) embeddings: Option<EmbeddingsFile>,
+    /// Whether a model sums up old turns.
+    pub(crate) summarize_history: bool,
     /// The most tokens of one answer.
     pub(crate) max_tokens_per_turn: Option<u32>,
     /// The most turns of one wake; the default is the agent's.
@@ -194,8 +196,6 @@ pub(crate) fn resolve(
     else {
         return wrong.end(None);
     };
-    let strategy = file.model_strategy.as_ref().map(|strategy| strategy.max_tokens_per_turn);
-    let tokens = file.max_tokens_per_turn.or(strategy);
     let sampling = file.sampling.as_ref();
     wrong.end(Some(ResolvedConfig {
         home: home.to_owned(),
@@ -211,7 +211,8 @@ pub(crate) fn resolve(
         brain_origin,
         model_strategy: file.model_strategy.clone().unwrap_or_default(),
         embeddings: file.embeddings.clone(),
-        max_tokens_per_turn: tokens.map(Ranged::get_u32),
+        summarize_history: file.summarize_history.unwrap_or(true),
+        max_tokens_per_turn: answer_tokens(file),
         turns_per_wake: file.max_turns_per_cycle.map(Ranged::get_u32),
         seed: sampling.map_or(0, |sampling| sampling.seed),
         temperature_milli: sampling.and_then(|it| it.temperature_milli).map_or(0, Ranged::get_u32),
@@ -228,6 +229,12 @@ pub(crate) fn resolve(
         metrics: file.metrics_addr.map(LoopbackAddr::get),
         remote,
     }))
+}
+
+/// The most tokens of one answer; the top-level key goes first.
+fn answer_tokens(file: &ConfigFile) -> Option<u32> {
+    let strategy = file.model_strategy.as_ref().map(|strategy| strategy.max_tokens_per_turn);
+    file.max_tokens_per_turn.or(strategy).map(Ranged::get_u32)
 }
 
 /// The model on this machine that stands in for others.

@@ -320,6 +320,7 @@ pub(crate) fn settings(
         workspace: resolved.home.join(WORKSPACE),
         constitution: character.constitution,
         soul: resolved.soul.settings(),
+        summaries: resolved.summarize_history,
         max_tokens_per_turn: resolved.max_tokens_per_turn.unwrap_or(ANSWER_TOKENS),
         long_answers: resolved.max_tokens_per_turn.is_none(),
         sampling: Sampling { seed: resolved.seed, temperature_milli: resolved.temperature_milli },

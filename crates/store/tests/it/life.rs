@@ -139,8 +139,10 @@ async fn the_history_only_moves_forwards() {
     let place =
         |from, whole_from| HistoryPosition { from, whole_from, arguments_from: 1, told: false };
     assert_eq!(world.store.place().await.unwrap(), place(1, 1));
-    let sum =
-        |upto| Some(DigestRow { upto, label: Label::Web, body: format!("{{\"upto\":{upto}}}") });
+    let sum = |upto| {
+        let body = format!("{{\"upto\":{upto}}}");
+        Some(DigestRow { upto, label: Label::Web, body, summaries: Vec::new() })
+    };
     let lean = HistoryPosition { arguments_from: 20, told: true, ..place(8, 9) };
     world.store.move_history(lean, sum(8)).await.unwrap();
     assert_eq!(world.store.place().await.unwrap(), lean);

@@ -13,6 +13,7 @@ mod models;
 mod payments;
 mod ping;
 mod soul;
+mod summaries;
 mod usdc;
 mod vectors;
 
@@ -46,6 +47,7 @@ pub(super) static TASKS: &[&TaskSpec] = &[
     &health::TASK,
     &models::TASK,
     &soul::TASK,
+    &summaries::TASK,
     &vectors::TASK,
     &metrics::TASK,
     &maintenance::TASK,

@@ -200,12 +200,53 @@ fn words_that_try_to_leave_the_marks_stay_between_them() {
     assert!(text.starts_with("[data 23456789 web"), "{text}");
 }
 
+fn summary(turns: std::ops::Range<u64>, text: &str) -> SessionSummary {
+    let std::ops::Range { start: from, end: upto } = turns;
+    SessionSummary { from, upto, label: Label::Peer, text: text.to_owned() }
+}
+
+#[test]
+fn a_summary_takes_the_place_of_what_was_read_and_run_and_of_nothing_that_was_said_or_is_open() {
+    let (session, mut digest) = (ids().id(), HistoryDigest::default());
+    let failed = (Label::Tool, "exit_code: 1\nstdout: no");
+    let run = |command: &str, end| call("exec", &format!(r#"{{"command":"{command}"}}"#), end);
+    add(&mut digest, &turn(1, session, "I begin.", vec![run("make", failed), run("ls", FINE)]));
+    let write = call("write_file", r#"{"path":"a.rs","content":"x"}"#, FINE);
+    add(&mut digest, &turn(2, session, "I write.", vec![write]));
+    add(&mut digest, &turn(3, session, "I rest.", vec![]));
+    let place = HistoryPosition { from: 4, ..HistoryPosition::default() };
+    let row = digest.digest_row(place).unwrap();
+    let row = DigestRow { summaries: vec![summary(1..3, "- It built a parser.")], ..row };
+    let mut digest = HistoryDigest::of(Some(&row));
+    assert!(!shown(&digest).contains("It built"), "nothing changes before a cut");
+    digest.take_summaries();
+    assert_eq!(digest.label(), Label::Peer, "it is worth what it was made of");
+    let text = shown(&digest);
+    assert!(
+        text.contains("Turns 1 to 2, as a model sums them up:\n- It built a parser."),
+        "{text}"
+    );
+    for stays in ["Build the parser.", "- a.rs (turn 2)", "- run make", "- I rest. (turn 3)"] {
+        assert!(text.contains(stays), "{stays}: {text}");
+    }
+    for gone in ["I begin.", "I write.", "- ls"] {
+        assert!(!text.contains(gone), "{gone}: {text}");
+    }
+    // It is taken once, over a restart, too.
+    let again = digest.digest_row(place).unwrap();
+    let again = DigestRow { summaries: row.summaries, ..again };
+    let mut again = HistoryDigest::of(Some(&again));
+    again.take_summaries();
+    assert_eq!(shown(&again), text);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
     fn it_keeps_its_room_and_counts_what_has_none(
         commands in prop::collection::vec(("\\PC{1,200}", "\\PC{0,300}"), 1..24),
+        summaries in prop::collection::vec("(- \\PC{1,200}\n){1,9}", 0..9),
         room in 200_u32..3000,
     ) {
         let (session, mut digest) = (ids().id(), HistoryDigest::default());
@@ -214,10 +255,13 @@ proptest! {
             add(&mut digest, &turn(seq, session, thought, vec![call("exec", &arguments, FINE)]));
             digest.fit(room);
         }
+        digest.newer = (0..).zip(&summaries).map(|(at, text)| summary(at..at + 2, text)).collect();
+        digest.take_summaries();
+        digest.fit(room);
         let text = shown(&digest);
         prop_assert!(tokens::estimate(&text) <= room, "{} of {room}", tokens::estimate(&text));
-        let told = u32::try_from(digest.lines.len()).unwrap() + digest.dropped;
-        prop_assert!(told > 0);
+        let told = u32::try_from(digest.lines.len() + digest.summaries.len()).unwrap();
+        prop_assert!(told + digest.dropped > 0);
         prop_assert_eq!(digest.turns, u32::try_from(commands.len()).unwrap());
     }
 }

@@ -1,0 +1,2 @@
+DELETE FROM session_summaries
+WHERE upto NOT IN (SELECT upto FROM session_summaries ORDER BY upto DESC LIMIT ?1)
