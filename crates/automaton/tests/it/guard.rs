@@ -40,7 +40,7 @@ fn a_text_is_judged_by_its_words_and_its_source() {
         .iter()
         .map(|check| check["name"].as_str().unwrap())
         .collect();
-    assert_eq!(names.len(), 8);
+    assert_eq!(names.len(), 9);
     let money = &peer["checks"][6];
     assert_eq!((names[6], &money["detected"]), ("financial_manipulation", &true.into()));
     assert!(money["details"].as_str().is_some_and(|details| !details.is_empty()));
