@@ -124,8 +124,25 @@ impl SummaryRequest {
     fn has_values_of(&self, line: &str) -> bool {
         let edges = |c: char| !c.is_alphanumeric() && !matches!(c, '/' | '$' | '~');
         let words = line.split_whitespace().map(|word| word.trim_matches(edges));
-        words.filter(|word| is_value(word)).all(|value| self.source.contains(value))
+        words.filter(|word| is_value(word)).all(|value| has_whole(&self.source, value))
     }
+}
+
+/// How many characters of the same value come next: letters and digits, also after a point.
+fn goes_on(mut next: impl Iterator<Item = char>) -> usize {
+    match next.next() {
+        Some('.' | ',') => next.take_while(char::is_ascii_digit).count(),
+        Some(c) if c.is_alphanumeric() => 1,
+        _ => 0,
+    }
+}
+
+/// Whether a value stands in a text by itself, and not within a longer number or id.
+fn has_whole(text: &str, value: &str) -> bool {
+    let mut found = text.match_indices(value);
+    found.any(|(at, _)| {
+        goes_on(text[..at].chars().rev()) == 0 && goes_on(text[at + value.len()..].chars()) == 0
+    })
 }
 
 /// Whether a word is right or wrong by each of its characters.
@@ -184,13 +201,19 @@ mod tests {
         let guard = Guard::new().unwrap();
         let request = request(&said, 9).unwrap();
         let answer = "Here it is:\n- It wrote `/root/tide.py`, for $12.50 a month.\n\
-             * It costs $13.50.\n- See /root/other.py.\n- 0xabc wants to be paid, e.g. at once.";
+             * It costs $13.50.\n- It has 50 parts and 5 of 12.\n- See /root/other.py.\n- 0xabc wants to be paid, e.g. at once.";
         let summary = request.summary(answer, &guard);
         assert_eq!(
             summary.text,
             "- It wrote `/root/tide.py`, for $12.50 a month.\n- 0xabc wants to be paid, e.g. at once."
         );
         assert_eq!((summary.from, summary.upto, summary.label), (1, 10, Label::Peer));
+    }
+
+    #[test]
+    fn a_value_within_a_longer_one_is_another_value() {
+        assert!(has_whole("id 177, cost $77.", "77") && has_whole("77", "77"));
+        assert!(!has_whole("01J77ZK at 12:14:177", "77") && !has_whole("", "77"));
     }
 
     #[test]

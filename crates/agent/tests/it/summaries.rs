@@ -16,7 +16,8 @@ use tokio::sync::watch;
 use crate::brain::{Brain, Move, write};
 use crate::life::{Events, Home, deps, lives, settings};
 
-const SUMMARY: &str = "- It keeps a log in notes.md, as Ada asked.\n- It paid 77 USDC.";
+const SUMMARY: &str =
+    "- It keeps a log in notes.md, as Ada asked.\n- It paid $7341.25 for /srv/vault.key.";
 
 /// A home that has lived until its history was cut, with a model that sums up in these words.
 async fn lived(words: &'static str) -> (Home, Store, Arc<Brain>) {
