@@ -5,6 +5,33 @@ use serde::Deserialize;
 
 use crate::EmbeddingModelError;
 
+/// How a model is built, and so by which names its weights are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EncoderFamily {
+    /// Devlin et al. 2019.
+    Bert,
+    /// Song et al. 2020: the distance of two pieces counts, too.
+    Mpnet,
+}
+
+impl EncoderFamily {
+    /// What begins each text and what ends it.
+    pub(crate) const fn marks(self) -> [&'static str; 2] {
+        match self {
+            Self::Bert => ["[CLS]", "[SEP]"],
+            Self::Mpnet => ["<s>", "</s>"],
+        }
+    }
+
+    /// The number of the first place; those before it stand for no place.
+    pub(crate) const fn first_place(self) -> usize {
+        match self {
+            Self::Bert => 0,
+            Self::Mpnet => 2,
+        }
+    }
+}
+
 /// What a model says of itself in its `config.json`.
 #[derive(Debug, Clone, Deserialize)]
 pub struct EncoderConfig {
@@ -17,9 +44,29 @@ pub struct EncoderConfig {
     pub(crate) max_position_embeddings: usize,
     pub(crate) vocab_size: usize,
     pub(crate) layer_norm_eps: f32,
+    /// Of MPNet alone.
+    #[serde(default)]
+    pub(crate) relative_attention_num_buckets: usize,
 }
 
 impl EncoderConfig {
+    /// How the model is built.
+    ///
+    /// # Errors
+    /// [`EmbeddingModelError::Config`] when it is built in a way that is not understood here.
+    pub(crate) fn family(&self) -> Result<EncoderFamily, EmbeddingModelError> {
+        let Self { model_type, hidden_act, .. } = self;
+        match (model_type.as_str(), hidden_act.as_str()) {
+            ("bert", "gelu") => Ok(EncoderFamily::Bert),
+            ("mpnet", "gelu") => Ok(EncoderFamily::Mpnet),
+            _ => Err(EmbeddingModelError::Config {
+                why: format!(
+                    "it is '{model_type}' with '{hidden_act}', not 'bert' or 'mpnet' with 'gelu'"
+                ),
+            }),
+        }
+    }
+
     /// Whether it is one that is understood here, of a size that is taken.
     ///
     /// # Errors
@@ -27,12 +74,7 @@ impl EncoderConfig {
     pub(crate) fn check(&self, pieces: usize) -> Result<(), EmbeddingModelError> {
         let Self { hidden_size, num_attention_heads: heads, .. } = *self;
         let bad = |why: String| Err(EmbeddingModelError::Config { why });
-        if self.model_type != "bert" || self.hidden_act != "gelu" {
-            let Self { model_type, hidden_act, .. } = self;
-            return bad(format!(
-                "it is '{model_type}' with '{hidden_act}', not 'bert' with 'gelu'"
-            ));
-        }
+        let family = self.family()?;
         if !(16..=1024).contains(&hidden_size) || heads == 0 || hidden_size % heads != 0 {
             return bad(format!("{hidden_size} numbers with {heads} heads are not understood"));
         }
@@ -40,7 +82,7 @@ impl EncoderConfig {
             (self.intermediate_size, 1..=8192),
             (self.num_hidden_layers, 1..=48),
             // A text has at least its first piece and its last.
-            (self.max_position_embeddings, 2..=8192),
+            (self.max_position_embeddings, family.first_place() + 2..=8192),
             (self.vocab_size, 3..=500_000),
         ];
         if let Some((size, range)) = sizes.iter().find(|(size, range)| !range.contains(size)) {
@@ -49,6 +91,10 @@ impl EncoderConfig {
                 range.start(),
                 range.end()
             ));
+        }
+        let buckets = self.relative_attention_num_buckets;
+        if family == EncoderFamily::Mpnet && !(4..=1024).contains(&buckets) {
+            return bad(format!("{buckets} buckets of distances are not from 4 to 1024"));
         }
         if pieces > self.vocab_size {
             return bad(format!("{pieces} pieces of words, and {} are known", self.vocab_size));

@@ -1,5 +1,5 @@
-//! Pure but for reading: a small encoder of the BERT family on the CPU, with weights of eight
-//! bits.
+//! Pure but for reading: a small encoder of the BERT or MPNet family on the CPU, with weights of
+//! eight bits.
 //!
 //! Post-norm transformer layers as in Devlin et al. 2019, with the mean over a text's pieces or
 //! the first of them for its vector (Reimers and Gurevych 2019). Each row of weights and each
@@ -13,6 +13,8 @@ use std::io::{Read, Seek};
 
 use automaton_core::embedding::EmbeddingVector;
 
+use crate::config::EncoderFamily;
+use crate::relative::RelativeBias;
 use crate::safetensors::Tensors;
 use crate::{EmbeddingModelError, EncoderConfig, WordPieces};
 
@@ -155,13 +157,13 @@ struct EncoderLayer {
 }
 
 impl EncoderLayer {
-    fn apply(&self, rows: &mut [f32], heads: usize) {
+    fn apply(&self, rows: &mut [f32], heads: usize, bias: Option<&RelativeBias>) {
         let width = self.attended.bias.len();
         let (mut query, mut key, mut value) = (Vec::new(), Vec::new(), Vec::new());
         self.query.apply(rows, &mut query);
         self.key.apply(rows, &mut key);
         self.value.apply(rows, &mut value);
-        let attended = attention(&query, &key, &value, width, heads);
+        let attended = attention([&query, &key, &value], width, heads, bias);
         let mut output = query;
         self.attended.apply(&attended, &mut output);
         add(rows, &output);
@@ -179,24 +181,34 @@ fn add(rows: &mut [f32], more: &[f32]) {
     rows.iter_mut().zip(more).for_each(|(number, more)| *number += more);
 }
 
-/// Scaled dot-product attention of each head (Vaswani et al. 2017).
-fn attention(query: &[f32], key: &[f32], value: &[f32], width: usize, heads: usize) -> Vec<f32> {
+/// Scaled dot-product attention of each head (Vaswani et al. 2017), with what distances add.
+fn attention(
+    [query, key, value]: [&[f32]; 3],
+    width: usize,
+    heads: usize,
+    bias: Option<&RelativeBias>,
+) -> Vec<f32> {
     let (texts, size) = (query.len() / width, width / heads);
     let root = f32::from(u16::try_from(size).unwrap_or(u16::MAX)).sqrt();
     let mut output = vec![0.0; query.len()];
     let mut turned = vec![0.0; size * texts];
     let mut weights = vec![0.0; texts];
-    for from in (0..width).step_by(size) {
+    for (head, from) in (0..width).step_by(size).enumerate() {
         for (at, row) in key.chunks_exact(width).enumerate() {
             row[from..from + size]
                 .iter()
                 .enumerate()
                 .for_each(|(n, k)| turned[n * texts + at] = *k);
         }
-        for (query, output) in query.chunks_exact(width).zip(output.chunks_exact_mut(width)) {
+        let rows = query.chunks_exact(width).zip(output.chunks_exact_mut(width));
+        for (at, (query, output)) in rows.enumerate() {
             weights.fill(0.0);
             for (number, keys) in query[from..from + size].iter().zip(turned.chunks_exact(texts)) {
                 weights.iter_mut().zip(keys).for_each(|(sum, key)| *sum += number * key);
+            }
+            if let Some(bias) = bias {
+                let more = bias.of(head, at, texts).iter().zip(&mut weights);
+                more.for_each(|(bias, weight)| *weight += bias * root);
             }
             softmax(&mut weights, root);
             let output = &mut output[from..from + size];
@@ -226,6 +238,7 @@ pub struct SentenceEncoder {
     words: QuantizedRows,
     /// Of the places, with what tells one text from a second added to each.
     positions: Vec<f32>,
+    bias: Option<RelativeBias>,
     norm: LayerNorm,
     layers: Vec<EncoderLayer>,
 }
@@ -242,27 +255,41 @@ impl SentenceEncoder {
         file: impl Read + Seek,
     ) -> Result<Self, EmbeddingModelError> {
         config.check(pieces.len())?;
-        let mut reader = WeightReader { tensors: Tensors::open(file)?, config };
+        let family = config.family()?;
+        let mut reader = WeightReader { tensors: Tensors::open(file)?, config, family };
         let width = config.hidden_size;
         let words =
             reader.numbers("embeddings.word_embeddings.weight", &[config.vocab_size, width])?;
-        let pieces_max = config.max_position_embeddings.min(PIECES_MAX);
+        let skipped = family.first_place();
+        let pieces_max = (config.max_position_embeddings - skipped).min(PIECES_MAX);
         let shape = [config.max_position_embeddings, width];
         let mut positions = reader.numbers("embeddings.position_embeddings.weight", &shape)?;
+        positions.drain(..skipped * width);
         positions.truncate(pieces_max * width);
-        let name = "embeddings.token_type_embeddings.weight";
-        let kinds = reader.tensors.shape(name)?.first().copied().unwrap_or_default();
-        let kinds = reader.numbers(name, &[kinds, width])?;
-        positions
-            .chunks_exact_mut(width)
-            .for_each(|row| add(row, &kinds[..width.min(kinds.len())]));
+        let heads = config.num_attention_heads;
+        let bias = match family {
+            EncoderFamily::Bert => {
+                let name = "embeddings.token_type_embeddings.weight";
+                let kinds = reader.tensors.shape(name)?.first().copied().unwrap_or_default();
+                let kinds = reader.numbers(name, &[kinds, width])?;
+                let first = &kinds[..width.min(kinds.len())];
+                positions.chunks_exact_mut(width).for_each(|row| add(row, first));
+                None
+            }
+            EncoderFamily::Mpnet => {
+                let shape = [config.relative_attention_num_buckets, heads];
+                let table = reader.numbers("encoder.relative_attention_bias.weight", &shape)?;
+                Some(RelativeBias::new(&table, heads, pieces_max))
+            }
+        };
         Ok(Self {
             pieces,
             pooling,
-            heads: config.num_attention_heads,
+            heads,
             pieces_max,
             words: QuantizedRows::new(&words, width),
             positions,
+            bias,
             norm: reader.norm("embeddings.LayerNorm")?,
             layers: (0..config.num_hidden_layers)
                 .map(|layer| reader.layer(&format!("encoder.layer.{layer}")))
@@ -283,7 +310,8 @@ impl SentenceEncoder {
         let places = rows.len();
         add(&mut rows, &self.positions[..places]);
         self.norm.apply(&mut rows);
-        self.layers.iter().for_each(|layer| layer.apply(&mut rows, self.heads));
+        let bias = self.bias.as_ref();
+        self.layers.iter().for_each(|layer| layer.apply(&mut rows, self.heads, bias));
         if self.pooling == Pooling::Mean {
             let (first, rest) = rows.split_at_mut(width);
             rest.chunks_exact(width).for_each(|row| add(first, row));
@@ -302,6 +330,7 @@ pub fn quantized(numbers: &[f32]) -> EmbeddingVector {
 struct WeightReader<'a, R> {
     tensors: Tensors<R>,
     config: &'a EncoderConfig,
+    family: EncoderFamily,
 }
 
 impl<R: Read + Seek> WeightReader<'_, R> {
@@ -331,12 +360,18 @@ impl<R: Read + Seek> WeightReader<'_, R> {
 
     fn layer(&mut self, name: &str) -> Result<EncoderLayer, EmbeddingModelError> {
         let (width, inner) = (self.config.hidden_size, self.config.intermediate_size);
+        let [query, key, value, attended, norm] = match self.family {
+            EncoderFamily::Bert => {
+                ["self.query", "self.key", "self.value", "output.dense", "output.LayerNorm"]
+            }
+            EncoderFamily::Mpnet => ["attn.q", "attn.k", "attn.v", "attn.o", "LayerNorm"],
+        };
         Ok(EncoderLayer {
-            query: self.linear(&format!("{name}.attention.self.query"), width, width)?,
-            key: self.linear(&format!("{name}.attention.self.key"), width, width)?,
-            value: self.linear(&format!("{name}.attention.self.value"), width, width)?,
-            attended: self.linear(&format!("{name}.attention.output.dense"), width, width)?,
-            attended_norm: self.norm(&format!("{name}.attention.output.LayerNorm"))?,
+            query: self.linear(&format!("{name}.attention.{query}"), width, width)?,
+            key: self.linear(&format!("{name}.attention.{key}"), width, width)?,
+            value: self.linear(&format!("{name}.attention.{value}"), width, width)?,
+            attended: self.linear(&format!("{name}.attention.{attended}"), width, width)?,
+            attended_norm: self.norm(&format!("{name}.attention.{norm}"))?,
             up: self.linear(&format!("{name}.intermediate.dense"), inner, width)?,
             down: self.linear(&format!("{name}.output.dense"), width, inner)?,
             output_norm: self.norm(&format!("{name}.output.LayerNorm"))?,
@@ -362,7 +397,7 @@ mod tests {
         // Two heads of two numbers; each text's value is its own.
         let query = [9.0, 0.0, 0.0, 9.0, 0.0, 9.0, 9.0, 0.0];
         let value = [1.0, 1.0, 2.0, 2.0, 3.0, 3.0, 4.0, 4.0];
-        let found = attention(&query, &query, &value, 4, 2);
+        let found = attention([&query, &query, &value], 4, 2, None);
         for (found, value) in found.iter().zip(value) {
             assert!((found - value).abs() < 1e-3, "{found} {value}");
         }

@@ -6,7 +6,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use automaton_core::embedding::{DIMENSIONS_MAX, EmbeddingVector, cosine};
+use automaton_core::embedding::DIMENSIONS_MAX;
+
+use crate::centroid::CentredQuery;
 
 /// Vectors of one model, by number.
 #[derive(Debug, Clone, Default)]
@@ -48,28 +50,26 @@ impl VectorIndex {
             return;
         }
         let from = self.numbers.len();
-        self.numbers.extend(vector.iter().map(|byte| byte.cast_signed()));
+        self.numbers.extend(numbers(vector));
         let added = &self.numbers[from..];
         self.squares.push(dot(added, added));
         self.ids.push(id);
         self.outside.push(outside);
     }
 
-    /// The most similar, best first, with the cosine in thousandths; of equal ones the last added
-    /// first. Those of others only where they are wanted.
+    /// The most similar, best first, with how similar each is in thousandths; of equal ones the
+    /// last added first. Those of others only where they are wanted.
     #[must_use]
-    pub fn nearest(&self, to: &EmbeddingVector, outside: bool, most: usize) -> Vec<(i64, i32)> {
-        let to: Vec<i8> = to.to_bytes().iter().map(|byte| byte.cast_signed()).collect();
-        if to.len() != self.dimensions || self.is_empty() {
+    pub fn nearest(&self, to: &CentredQuery, outside: bool, most: usize) -> Vec<(i64, i32)> {
+        if to.vector.len() != self.dimensions || self.is_empty() {
             return Vec::new();
         }
-        let own = dot(&to, &to);
         let mut best = BinaryHeap::with_capacity(most + 1);
         for (at, vector) in self.numbers.chunks_exact(self.dimensions).enumerate() {
             if self.outside[at] && !outside {
                 continue;
             }
-            best.push(Reverse((cosine(dot(&to, vector), own, self.squares[at]), at)));
+            best.push(Reverse((to.to(vector, self.squares[at]), at)));
             if best.len() > most {
                 best.pop();
             }
@@ -79,8 +79,13 @@ impl VectorIndex {
     }
 }
 
+/// A number for each byte.
+pub(crate) fn numbers(bytes: &[u8]) -> Vec<i8> {
+    bytes.iter().map(|byte| byte.cast_signed()).collect()
+}
+
 /// The sum of the products, which no vector is long enough to overflow.
-fn dot(left: &[i8], right: &[i8]) -> i32 {
+pub(crate) fn dot(left: &[i8], right: &[i8]) -> i32 {
     let products = left.iter().zip(right).map(|(left, right)| i32::from(*left) * i32::from(*right));
     products.fold(0, i32::wrapping_add)
 }
@@ -88,22 +93,29 @@ fn dot(left: &[i8], right: &[i8]) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Centroid;
+    use automaton_core::embedding::EmbeddingVector;
     use proptest::prelude::*;
+
+    /// What is asked where nothing is known of the others.
+    fn asked(numbers: Vec<i8>) -> CentredQuery {
+        Centroid::default().away(&EmbeddingVector::new(numbers))
+    }
 
     #[test]
     fn others_are_found_where_they_are_wanted_and_odd_ones_are_left_out() {
         let mut index = VectorIndex::default();
-        assert!(index.nearest(&EmbeddingVector::new(vec![1, 2]), true, 9).is_empty());
+        assert!(index.nearest(&asked(vec![1, 2]), true, 9).is_empty());
         for (id, outside, vector) in
             [(1, false, &[1, 0][..]), (2, true, &[9, 0]), (3, false, &[1]), (4, false, &[0, 0])]
         {
             index.add(id, outside, vector);
         }
         assert_eq!((index.len(), index.last()), (3, Some(4)));
-        let east = EmbeddingVector::new(vec![5, 0]);
+        let east = asked(vec![5, 0]);
         assert_eq!(index.nearest(&east, false, 9), [(1, 1_000), (4, 0)]);
         assert_eq!(index.nearest(&east, true, 1), [(2, 1_000)]);
-        assert!(index.nearest(&EmbeddingVector::new(vec![1]), true, 9).is_empty());
+        assert!(index.nearest(&asked(vec![1]), true, 9).is_empty());
     }
 
     proptest! {
@@ -112,7 +124,7 @@ mod tests {
             vectors in prop::collection::vec(prop::array::uniform8(any::<u8>()), 0..40),
             to in prop::collection::vec(any::<i8>(), 8), most in 1..9_usize,
         ) {
-            let (mut index, to) = (VectorIndex::default(), EmbeddingVector::new(to));
+            let (mut index, to) = (VectorIndex::default(), asked(to));
             for (id, vector) in (0..).zip(&vectors) {
                 index.add(id, false, vector);
             }

@@ -1,15 +1,18 @@
-//! What texts mean, by a small encoder of the BERT family on the CPU, and which of many means
-//! most nearly the same.
+//! What texts mean, by a small encoder of the BERT or MPNet family on the CPU, and which of many
+//! means most nearly the same.
 //!
 //! A crate of its own, since it is arithmetic that has to be optimised. It reads what it is given
 //! to read, opens nothing, and must never guess at a file that does not fit.
 
+mod centroid;
 mod config;
 mod encoder;
 mod index;
+mod relative;
 mod safetensors;
 mod wordpiece;
 
+pub use centroid::{CentredQuery, Centroid};
 pub use config::EncoderConfig;
 pub use encoder::{Pooling, SentenceEncoder, quantized};
 pub use index::VectorIndex;

@@ -1,4 +1,4 @@
-//! Pure: the pieces of words that a BERT model reads, of its `vocab.txt`.
+//! Pure: the pieces of words that a BERT model or one of its relatives reads, of its `vocab.txt`.
 //!
 //! The steps are those of the uncased BERT models (Devlin et al. 2019; the basic tokenizer and
 //! `WordPiece` of its reference implementation): control characters go, ideographs and
@@ -10,11 +10,9 @@ use std::collections::HashMap;
 use icu_normalizer::{DecomposingNormalizer, DecomposingNormalizerBorrowed};
 use unicode_general_category::{GeneralCategory, get_general_category};
 
-use crate::EmbeddingModelError;
+use crate::{EmbeddingModelError, EncoderConfig};
 
-/// What begins each text, ends it, and stands for a word that is not known.
-const BEGIN: &str = "[CLS]";
-const END: &str = "[SEP]";
+/// What stands for a word that is not known.
 const UNKNOWN: &str = "[UNK]";
 
 /// What a piece begins with that goes on within a word.
@@ -34,11 +32,18 @@ pub struct WordPieces {
 }
 
 impl WordPieces {
-    /// Reads a vocabulary, a piece a line.
+    /// Reads the vocabulary of a model, a piece a line.
     ///
     /// # Errors
-    /// When one of the three special pieces is missing.
-    pub fn read(text: &str) -> Result<Self, EmbeddingModelError> {
+    /// When the model is none that is understood, or one of the three special pieces is missing.
+    pub fn read(text: &str, config: &EncoderConfig) -> Result<Self, EmbeddingModelError> {
+        Self::with_marks(text, config.family()?.marks())
+    }
+
+    fn with_marks(
+        text: &str,
+        [begin, end]: [&'static str; 2],
+    ) -> Result<Self, EmbeddingModelError> {
         let pieces = text.lines().enumerate();
         let ids: HashMap<String, usize> =
             pieces.map(|(id, piece)| (piece.to_owned(), id)).collect();
@@ -46,7 +51,7 @@ impl WordPieces {
             let missing = EmbeddingModelError::Vocabulary { piece };
             ids.get(piece).copied().ok_or(missing)
         };
-        let (begin, end, unknown) = (special(BEGIN)?, special(END)?, special(UNKNOWN)?);
+        let (begin, end, unknown) = (special(begin)?, special(end)?, special(UNKNOWN)?);
         Ok(Self { begin, end, unknown, ids, count: text.lines().count() })
     }
 
@@ -162,12 +167,13 @@ const fn is_ideograph(char: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::EncoderFamily;
     use proptest::prelude::*;
 
     fn vocabulary() -> WordPieces {
         let lines =
             "[PAD]\n[UNK]\n[CLS]\n[SEP]\nboat\n##s\nun\n##able\n.\n東\n京\ncafe\nwant\n##ed";
-        WordPieces::read(lines).unwrap()
+        WordPieces::with_marks(lines, EncoderFamily::Bert.marks()).unwrap()
     }
 
     #[test]
@@ -184,8 +190,11 @@ mod tests {
 
     #[test]
     fn a_vocabulary_without_its_special_pieces_is_none() {
-        let error = WordPieces::read("[CLS]\n[UNK]").unwrap_err().to_string();
-        assert!(error.contains("[SEP]"), "{error}");
+        let missing = |family: EncoderFamily| {
+            WordPieces::with_marks("[CLS]\n[UNK]\n<s>", family.marks()).unwrap_err().to_string()
+        };
+        assert!(missing(EncoderFamily::Bert).contains("[SEP]"));
+        assert!(missing(EncoderFamily::Mpnet).contains("</s>"));
     }
 
     proptest! {

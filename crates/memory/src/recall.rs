@@ -52,7 +52,7 @@ const COVERAGE_PART: u64 = 4;
 
 /// An item that shares too few words is left out if it is less similar than this, in thousandths
 /// of the cosine.
-const SIMILARITY_MIN: i32 = 250;
+const SIMILARITY_MIN: i32 = 180;
 
 /// What an order by words counts at most, where the one by meaning counts 1. This and the next
 /// were chosen by two authors' items of `bench memory` and half of two public sets.

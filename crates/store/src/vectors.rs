@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use automaton_core::embedding::{Embedding, EmbeddingVector};
 use automaton_core::memory::{MemoryId, MemoryItem, MemoryMatches, MemoryQuery, MemoryTier};
-use automaton_embedding::VectorIndex;
+use automaton_embedding::{CentredQuery, Centroid, VectorIndex};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::Store;
@@ -54,18 +54,19 @@ impl VectorCache {
     fn nearest(
         &mut self,
         connection: &Connection,
-        Embedding { model, vector }: &Embedding,
+        model: &str,
+        asked: &CentredQuery,
         outside: bool,
     ) -> Result<Vec<(MemoryId, i32)>, TxError> {
         self.refresh(connection, model)?;
         let mut found = Vec::new();
         for is_fresh in [false, true] {
-            let nearest = self.index.nearest(vector, outside, 2 * NEAREST_MAX);
+            let nearest = self.index.nearest(asked, outside, 2 * NEAREST_MAX);
             let looked_at = nearest.len();
             found.clear();
             for (id, similarity) in nearest {
                 let id = MemoryId(id);
-                if similarity_of(connection, vector, id)?.is_some() {
+                if similarity_of(connection, asked, id)?.is_some() {
                     found.push((id, similarity));
                 }
             }
@@ -131,10 +132,17 @@ impl Store {
             if progress(tx)?.0 != model {
                 return Ok(());
             }
+            let mut all = centroid(tx)?;
             for (id, vector) in &vectors {
-                tx.exec(sql!("vector_keep"), params![id.0, vector.to_bytes()])?;
+                let values = params![id.0, vector.to_bytes()];
+                let outside: Option<bool> =
+                    tx.one(sql!("vector_keep"), values, |row| row.get("outside"))?;
+                if outside == Some(false) {
+                    all.add(vector);
+                }
             }
-            tx.exec("UPDATE embedding_progress SET upto = max(upto, ?1)", [looked_at.0])?;
+            let values = params![looked_at.0, all.count(), all.to_bytes()];
+            tx.exec(sql!("vector_progress"), values)?;
             Ok(())
         };
         self.write(WriteOptions::new("keep vectors"), work).await
@@ -170,6 +178,18 @@ fn progress(connection: &Connection) -> Result<(String, i64), TxError> {
     Ok(connection.one(statement, [], read)?.unwrap_or_default())
 }
 
+/// What the vectors of its own and of its creator have in common: were those of others in it,
+/// they could push away what is asked by saying the like of it often. It is read and not made of
+/// those in memory, so that whoever asks finds the same.
+fn centroid(connection: &Connection) -> Result<Centroid, TxError> {
+    let statement = "SELECT added, direction FROM embedding_progress";
+    let read = |row: &rusqlite::Row<'_>| {
+        let direction = row.get_ref("direction")?.as_blob()?;
+        Ok(Centroid::from_bytes(row.get("added")?, direction))
+    };
+    Ok(connection.one(statement, [], read)?.unwrap_or_default())
+}
+
 /// Memories after this one that hold, oldest first. What is being done is shown whatever is asked.
 fn waiting(connection: &Connection, upto: i64, most: u32) -> Result<Vec<MemoryItem>, TxError> {
     Ok(connection.all(
@@ -201,15 +221,16 @@ pub(crate) fn similar(
     found: &mut MemoryMatches,
     cache: &mut VectorCache,
 ) -> Result<(), TxError> {
-    let Some(asked) = &query.embedding else { return Ok(()) };
-    if progress(connection)?.0 != asked.model {
+    let Some(Embedding { model, vector }) = &query.embedding else { return Ok(()) };
+    if progress(connection)?.0 != *model {
         return Ok(());
     }
+    let asked = centroid(connection)?.away(vector);
     let outside = query.least_trusted.is_none_or(is_outside);
-    let mut nearest = cache.nearest(connection, asked, outside)?;
+    let mut nearest = cache.nearest(connection, model, &asked, outside)?;
     for item in &found.items {
         if !nearest.iter().any(|(id, _)| *id == item.id) {
-            let similarity = similarity_of(connection, &asked.vector, item.id)?;
+            let similarity = similarity_of(connection, &asked, item.id)?;
             nearest.extend(similarity.map(|similarity| (item.id, similarity)));
         }
     }
@@ -233,11 +254,11 @@ pub(crate) fn similar(
 /// How similar one memory is, where it has a vector.
 fn similarity_of(
     connection: &Connection,
-    vector: &EmbeddingVector,
+    asked: &CentredQuery,
     id: MemoryId,
 ) -> Result<Option<i32>, TxError> {
     let mut statement =
         connection.prepare_cached("SELECT vector FROM memory_vectors WHERE memory = ?1")?;
     let bytes: Option<Vec<u8>> = statement.query_row([id.0], |row| row.get(0)).optional()?;
-    Ok(bytes.map(|bytes| vector.similarity(&bytes)))
+    Ok(bytes.map(|bytes| asked.similarity(&bytes)))
 }

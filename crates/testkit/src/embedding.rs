@@ -11,27 +11,40 @@ use std::path::Path;
 /// Numbers of a vector, and of a layer within.
 const WIDTH: usize = 16;
 
+/// Kinds of distances that MPNet tells apart.
+const BUCKETS: usize = 8;
+
 /// Writes a model that knows these words, each list of one meaning, into a folder.
 ///
 /// # Errors
 /// When a file cannot be written.
 pub fn write_model(folder: &Path, meanings: &[&[&str]]) -> io::Result<()> {
-    fs::create_dir_all(folder)?;
-    let config = format!(
-        r#"{{"model_type":"bert","hidden_act":"gelu","hidden_size":{WIDTH},"intermediate_size":{WIDTH},"num_attention_heads":2,"num_hidden_layers":1,"max_position_embeddings":64,"vocab_size":{},"layer_norm_eps":1e-12}}"#,
-        vocabulary(meanings).len()
-    );
-    fs::write(folder.join("config.json"), config)?;
-    fs::write(folder.join("vocab.txt"), vocabulary(meanings).join("\n"))?;
-    fs::write(folder.join("model.safetensors"), weights(meanings))
+    write(folder, meanings, "bert", ["[CLS]", "[SEP]"])
 }
 
-fn vocabulary<'a>(meanings: &[&[&'a str]]) -> Vec<&'a str> {
-    ["[PAD]", "[UNK]", "[CLS]", "[SEP]"].into_iter().chain(meanings.concat()).collect()
+/// The same of the MPNet family.
+///
+/// # Errors
+/// When a file cannot be written.
+pub fn write_mpnet_model(folder: &Path, meanings: &[&[&str]]) -> io::Result<()> {
+    write(folder, meanings, "mpnet", ["<s>", "</s>"])
+}
+
+fn write(folder: &Path, meanings: &[&[&str]], family: &str, marks: [&str; 2]) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let special = ["[PAD]", "[UNK]", marks[0], marks[1]].into_iter();
+    let vocabulary: Vec<&str> = special.chain(meanings.concat()).collect();
+    let config = format!(
+        r#"{{"model_type":"{family}","hidden_act":"gelu","hidden_size":{WIDTH},"intermediate_size":{WIDTH},"num_attention_heads":2,"num_hidden_layers":1,"max_position_embeddings":64,"vocab_size":{},"layer_norm_eps":1e-12,"relative_attention_num_buckets":{BUCKETS}}}"#,
+        vocabulary.len()
+    );
+    fs::write(folder.join("config.json"), config)?;
+    fs::write(folder.join("vocab.txt"), vocabulary.join("\n"))?;
+    fs::write(folder.join("model.safetensors"), weights(meanings, family == "mpnet"))
 }
 
 /// The tensors of the format's layout, with the words' directions and zeros elsewhere.
-fn weights(meanings: &[&[&str]]) -> Vec<u8> {
+fn weights(meanings: &[&[&str]], is_mpnet: bool) -> Vec<u8> {
     let mut words = vec![0.0_f32; 4 * WIDTH];
     for (nth, meaning) in meanings.iter().enumerate() {
         for _ in *meaning {
@@ -41,7 +54,7 @@ fn weights(meanings: &[&[&str]]) -> Vec<u8> {
             words.extend(row);
         }
     }
-    let pieces = vocabulary(meanings).len();
+    let pieces = words.len() / WIDTH;
     let norm = |name: &str| {
         [(format!("{name}.weight"), vec![WIDTH], 1.0), (format!("{name}.bias"), vec![WIDTH], 0.0)]
     };
@@ -50,13 +63,21 @@ fn weights(meanings: &[&[&str]]) -> Vec<u8> {
         [(weight, vec![WIDTH, WIDTH], 0.0), (bias, vec![WIDTH], 0.0)]
     };
     let layer = "encoder.layer.0";
+    let [query, key, value, attended, attended_norm] = match is_mpnet {
+        false => ["self.query", "self.key", "self.value", "output.dense", "output.LayerNorm"],
+        true => ["attn.q", "attn.k", "attn.v", "attn.o", "LayerNorm"],
+    };
+    let other = match is_mpnet {
+        false => ("embeddings.token_type_embeddings.weight", vec![2, WIDTH]),
+        true => ("encoder.relative_attention_bias.weight", vec![BUCKETS, 2]),
+    };
     let parts: Vec<(String, Vec<usize>, f32)> = [
         norm("embeddings.LayerNorm"),
-        dense(&format!("{layer}.attention.self.query")),
-        dense(&format!("{layer}.attention.self.key")),
-        dense(&format!("{layer}.attention.self.value")),
-        dense(&format!("{layer}.attention.output.dense")),
-        norm(&format!("{layer}.attention.output.LayerNorm")),
+        dense(&format!("{layer}.attention.{query}")),
+        dense(&format!("{layer}.attention.{key}")),
+        dense(&format!("{layer}.attention.{value}")),
+        dense(&format!("{layer}.attention.{attended}")),
+        norm(&format!("{layer}.attention.{attended_norm}")),
         dense(&format!("{layer}.intermediate.dense")),
         dense(&format!("{layer}.output.dense")),
         norm(&format!("{layer}.output.LayerNorm")),
@@ -65,7 +86,7 @@ fn weights(meanings: &[&[&str]]) -> Vec<u8> {
     .flatten()
     .chain([
         ("embeddings.position_embeddings.weight".to_owned(), vec![64, WIDTH], 0.0),
-        ("embeddings.token_type_embeddings.weight".to_owned(), vec![2, WIDTH], 0.0),
+        (other.0.to_owned(), other.1, 0.0),
     ])
     .collect();
     let (mut header, mut data) = (Vec::new(), Vec::new());

@@ -93,7 +93,7 @@ impl LocalEmbedder {
         }
         let config: EncoderConfig =
             serde_json::from_str(&config).map_err(|error| bad(format!("{CONFIG}: {error}")))?;
-        let pieces = WordPieces::read(&vocabulary).map_err(misfit)?;
+        let pieces = WordPieces::read(&vocabulary, &config).map_err(misfit)?;
         let pooling: PoolingConfig =
             serde_json::from_str(&pooling).map_err(|error| bad(format!("{POOLING}: {error}")))?;
         let pooling = if pooling.pooling_mode_cls_token { Pooling::First } else { Pooling::Mean };

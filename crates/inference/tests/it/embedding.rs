@@ -7,7 +7,7 @@ use automaton_core::error::{Classified, ErrorClass, chain};
 use automaton_core::model::ModelId;
 use automaton_inference::{Embedder as _, EmbeddingError, LocalEmbedder, ServedEmbedder};
 use automaton_net::{HttpClient, HttpClientConfig, Origin, Url};
-use automaton_testkit::embedding::write_model;
+use automaton_testkit::embedding::{write_model, write_mpnet_model};
 use axum::http::StatusCode;
 use axum::routing::post;
 use axum::{Json, Router};
@@ -36,6 +36,28 @@ async fn what_means_the_same_points_the_same_way() {
     assert_eq!(similarity(&embedder, "zeppelin", "zeppelin").await, 0);
     let none = embedder.embed(Vec::new()).await.unwrap();
     assert_eq!((none.vectors.len(), none.model.len()), (0, 16));
+}
+
+#[tokio::test]
+async fn a_model_of_the_other_family_is_read_by_its_own_names() {
+    let folder = tempfile::tempdir().unwrap();
+    write_mpnet_model(folder.path(), &WORDS).unwrap();
+    let embedder = LocalEmbedder::new(folder.path().to_owned(), None);
+    assert!(similarity(&embedder, "a Car!", "vehicle").await > 990);
+    assert!(similarity(&embedder, "car", "boat").await.abs() < 10);
+    let config = fs::read_to_string(folder.path().join("config.json")).unwrap();
+    let told = async |from: &str, to: &str| {
+        fs::write(folder.path().join("config.json"), config.replace(from, to)).unwrap();
+        let embedder = LocalEmbedder::new(folder.path().to_owned(), None);
+        chain(&embedder.embed(Vec::new()).await.unwrap_err()).to_string()
+    };
+    let buckets = "\"relative_attention_num_buckets\":8";
+    let other = told(buckets, "\"relative_attention_num_buckets\":16").await;
+    assert!(other.contains("[8, 2], and not [16, 2]"), "{other}");
+    let none = told(buckets, "\"relative_attention_num_buckets\":0").await;
+    assert!(none.contains("0 buckets"), "{none}");
+    let bert = told("\"mpnet\"", "\"bert\"").await;
+    assert!(bert.contains("no [CLS]"), "{bert}");
 }
 
 #[tokio::test]

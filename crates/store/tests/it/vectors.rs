@@ -39,7 +39,7 @@ async fn embed(world: &World, model: &str) -> usize {
     }
 }
 
-/// The items that lie north, with how far.
+/// The items that lie north, with how near, in twentieths.
 async fn north(world: &World, query: MemoryQuery) -> Vec<(MemoryId, i32)> {
     let meant = Embedding { model: "one".to_owned(), vector: vector([0, 1]) };
     let query = MemoryQuery { embedding: Some(meant), limit: 10, ..query };
@@ -55,7 +55,8 @@ async fn north(world: &World, query: MemoryQuery) -> Vec<(MemoryId, i32)> {
         );
     }
     let ids: Vec<MemoryId> = found.items.iter().map(|item| item.id).collect();
-    found.similarities.into_iter().filter(|(id, _)| ids.contains(id)).collect()
+    let known = found.similarities.into_iter().filter(|(id, _)| ids.contains(id));
+    known.map(|(id, near)| (id, (near + 25).div_euclid(50))).collect()
 }
 
 fn progress(world: &World) -> (u64, u64) {
@@ -71,14 +72,14 @@ async fn what_points_the_same_way_is_found_first_until_it_holds_no_more() {
     assert_eq!(progress(&world), (0, 2));
     assert_eq!(embed(&world, "one").await, 2);
     assert_eq!(progress(&world), (2, 0));
-    assert_eq!(north(&world, MemoryQuery::default()).await, [(one, 1_000), (two, 111)]);
+    assert_eq!(north(&world, MemoryQuery::default()).await, [(one, 20), (two, 2)]);
     // Nothing is made twice, and what is new waits.
     assert_eq!(embed(&world, "one").await, 0);
     let news = world.store.remember(fact("a", Label::Own, "north star")).await.unwrap().id();
     assert_eq!(progress(&world), (1, 1));
-    assert_eq!(north(&world, MemoryQuery::default()).await, [(two, 111)]);
+    assert_eq!(north(&world, MemoryQuery::default()).await, [(two, 2)]);
     assert_eq!(embed(&world, "one").await, 1);
-    assert_eq!(north(&world, MemoryQuery::default()).await[0], (news, 1_000));
+    assert_eq!(north(&world, MemoryQuery::default()).await[0], (news, 20));
     assert!(world.store.forget(news).await.unwrap());
     assert_eq!(progress(&world), (1, 0));
     // A vector that comes late is none of a memory that is gone.
@@ -111,14 +112,27 @@ async fn a_strangers_words_are_found_by_nobody_who_may_not_read_them() {
     let theirs = world.store.remember(fact("b", Label::Peer, "north pole")).await.unwrap().id();
     embed(&world, "one").await;
     let trusted = MemoryQuery { least_trusted: Some(Label::Own), ..MemoryQuery::default() };
-    assert_eq!(north(&world, trusted).await, [(own, 1_000)]);
+    assert_eq!(north(&world, trusted).await, [(own, 20)]);
     let all = north(&world, MemoryQuery::default()).await;
-    assert_eq!(all, [(theirs, 1_000), (own, 1_000)]);
+    assert_eq!(all, [(theirs, 20), (own, 20)]);
     let tiers = vec![MemoryTier::Procedural];
     assert!(north(&world, MemoryQuery { tiers, ..MemoryQuery::default() }).await.is_empty());
     // What words have found has its similarity, too.
     let asked = MemoryQuery { text: Some("wind".to_owned()), ..MemoryQuery::default() };
-    assert!(north(&world, asked).await.contains(&(own, 1_000)));
+    assert!(north(&world, asked).await.contains(&(own, 20)));
+}
+
+#[tokio::test]
+async fn a_flood_of_strangers_makes_nothing_of_its_own_less_like_what_is_asked() {
+    let world = World::born().await;
+    let own = world.store.remember(fact("own", Label::Own, "north wind")).await.unwrap().id();
+    for nth in 0..200 {
+        let theirs = fact(&format!("f{nth}"), Label::Peer, &format!("north {nth}"));
+        world.store.remember(theirs).await.unwrap();
+    }
+    embed(&world, "one").await;
+    let trusted = MemoryQuery { least_trusted: Some(Label::Own), ..MemoryQuery::default() };
+    assert_eq!(north(&world, trusted).await, [(own, 20)]);
 }
 
 #[tokio::test]
@@ -131,12 +145,13 @@ async fn what_was_forgotten_is_never_in_the_way_of_what_is_left() {
         ids.push(outcome.unwrap().id());
     }
     embed(&world, "one").await;
-    assert!(north(&world, MemoryQuery::default()).await.iter().all(|(_, near)| *near == 1_000));
+    // Where most point north, that says less.
+    assert!(north(&world, MemoryQuery::default()).await.iter().all(|(_, near)| *near == 14));
     for id in &ids[..138] {
         world.store.forget(*id).await.unwrap();
     }
     let left = north(&world, MemoryQuery::default()).await;
     assert_eq!(left.len(), 12);
-    assert_eq!(left[..2], [(ids[139], 1_000), (ids[138], 1_000)]);
-    assert!(left[2..].iter().all(|(id, near)| ids[140..].contains(id) && *near == 111));
+    assert_eq!(left[..2], [(ids[139], 14), (ids[138], 14)]);
+    assert!(left[2..].iter().all(|(id, near)| ids[140..].contains(id) && *near < 2));
 }

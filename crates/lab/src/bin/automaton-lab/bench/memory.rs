@@ -273,6 +273,8 @@ async fn measure(
 /// Gives all that is remembered a vector.
 async fn embed_all(store: &Store, embedder: &LocalEmbedder) -> Result<(), CliError> {
     let model = embedder.embed(Vec::new()).await?.model;
+    let one = embedder.embed(vec![FILLER.to_owned()]).await?.vectors;
+    let dimensions = one.first().map_or(0, EmbeddingVector::dimensions);
     let mut fillers = 0;
     loop {
         let items = store.without_vector(model.clone(), BATCH).await?;
@@ -282,7 +284,7 @@ async fn embed_all(store: &Store, embedder: &LocalEmbedder) -> Result<(), CliErr
             let text = embedded_text(item);
             fillers += usize::from(is_filler(&text));
             let vector = match is_filler(&text) && fillers > TRUE_VECTORS {
-                true => Some(anywhere(item.id)),
+                true => Some(anywhere(item.id, dimensions)),
                 false => embedder.embed(vec![text]).await?.vectors.into_iter().next(),
             };
             vectors.extend(vector.map(|vector| (item.id, vector)));
@@ -291,15 +293,15 @@ async fn embed_all(store: &Store, embedder: &LocalEmbedder) -> Result<(), CliErr
     }
 }
 
-/// A direction that nothing chose, of as many numbers as small models have.
-fn anywhere(id: MemoryId) -> EmbeddingVector {
+/// A direction that nothing chose, of so many numbers.
+fn anywhere(id: MemoryId, dimensions: usize) -> EmbeddingVector {
     let mut state = id.0.cast_unsigned();
     let next = || {
         state = next_of(state);
         // The highest byte of the state.
         state.to_be_bytes()[0].cast_signed()
     };
-    EmbeddingVector::new(std::iter::repeat_with(next).take(384).collect())
+    EmbeddingVector::new(std::iter::repeat_with(next).take(dimensions).collect())
 }
 
 /// At which place an item is found, from 0.

@@ -1,0 +1,98 @@
+//! Pure: what the distance of two pieces adds to how much one looks at the other, as MPNet learns
+//! it (Song et al. 2020), by the buckets of T5 (Raffel et al. 2020, `relative_position_bucket`).
+//!
+//! Near distances have a bucket each, far ones share one, the more the farther. A bias must never
+//! be that of the other direction: before and behind are told apart.
+
+#![expect(clippy::float_arithmetic, reason = "a neural network; nothing of money is here")]
+
+/// The distance from which all have the last bucket of their direction.
+const DISTANCE_MAX: usize = 128;
+
+/// What each head adds for each distance.
+#[derive(Debug)]
+pub(crate) struct RelativeBias {
+    pieces_max: usize,
+    /// For each head from `pieces_max - 1` before to as many behind.
+    by_distance: Vec<f32>,
+}
+
+impl RelativeBias {
+    /// Of a table with a row for each of at least four buckets, half of them for each direction,
+    /// and a column for each head.
+    pub(crate) fn new(table: &[f32], heads: usize, pieces_max: usize) -> Self {
+        let buckets = table.len() / heads;
+        let before = (1..pieces_max).rev().map(|far| bucket(far, false, buckets));
+        let behind = (0..pieces_max).map(|far| bucket(far, true, buckets));
+        let buckets: Vec<usize> = before.chain(behind).collect();
+        let of_head = |head| buckets.iter().map(move |bucket| table[bucket * heads + head]);
+        Self { pieces_max, by_distance: (0..heads).flat_map(of_head).collect() }
+    }
+
+    /// What is added where a head looks from one piece at each of so many.
+    pub(crate) fn of(&self, head: usize, from: usize, pieces: usize) -> &[f32] {
+        let start = head * (2 * self.pieces_max - 1) + self.pieces_max - 1 - from;
+        &self.by_distance[start..start + pieces]
+    }
+}
+
+/// The bucket of a distance: one each for the first half of a direction's, then by the logarithm.
+fn bucket(far: usize, is_behind: bool, buckets: usize) -> usize {
+    let half = buckets / 2;
+    let near = half / 2;
+    // What lies behind has the upper half.
+    let direction = if is_behind && far > 0 { half } else { 0 };
+    if far < near {
+        return direction + far;
+    }
+    let part = (float(far) / float(near)).ln() / (float(DISTANCE_MAX) / float(near)).ln();
+    let more = (part * float(half - near)).max(0.0);
+    direction + (near + whole(more)).min(half - 1)
+}
+
+fn float(number: usize) -> f32 {
+    f32::from(u16::try_from(number).unwrap_or(u16::MAX))
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0, and small")]
+const fn whole(number: f32) -> usize {
+    number as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_have_the_buckets_that_the_paper_gives_them() {
+        // Of `relative_position_bucket` with 32 buckets and 128 as the largest distance.
+        let before = [
+            (0, 0),
+            (1, 1),
+            (7, 7),
+            (8, 8),
+            (11, 8),
+            (12, 9),
+            (15, 9),
+            (16, 10),
+            (64, 14),
+            (91, 15),
+            (255, 15),
+        ];
+        for (far, wanted) in before {
+            assert_eq!(bucket(far, false, 32), wanted, "{far} before");
+            let behind = if far == 0 { 0 } else { 16 + wanted };
+            assert_eq!(bucket(far, true, 32), behind, "{far} behind");
+        }
+    }
+
+    #[test]
+    fn each_head_adds_what_its_column_has_for_where_a_piece_stands() {
+        // Two heads, four buckets: here, before, and twice behind.
+        let table = [0.0, 10.0, 1.0, 11.0, 2.0, 12.0, 3.0, 13.0];
+        let bias = RelativeBias::new(&table, 2, 3);
+        assert_eq!(bias.of(0, 1, 3), [1.0, 0.0, 3.0]);
+        assert_eq!(bias.of(1, 2, 3), [11.0, 11.0, 10.0]);
+        assert_eq!(bias.of(1, 0, 2), [10.0, 13.0]);
+    }
+}
