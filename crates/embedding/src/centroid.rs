@@ -165,7 +165,9 @@ mod tests {
                 let is_nothing = to.to_bytes().iter().all(|byte| *byte == 0);
                 let wanted = if is_nothing { 0 } else { to.similarity(vector) - sum / all / 2 };
                 let found = asked.similarity(vector);
-                prop_assert!((found - wanted).abs() <= 12, "{} and not {}", found, wanted);
+                // Of each of the numbers half a step of 127 may be lost, of a length up to 1.5, and
+                // each cosine is cut off.
+                prop_assert!((found - wanted).abs() <= 24, "{} and not {}", found, wanted);
             }
         }
     }
