@@ -96,10 +96,7 @@ fn own_user(workspace: Option<PathBuf>) -> Feature {
     }
     let trial =
         || ns::map_ids(ids).map(|()| die_with_parent()).and_then(|()| mount::make_private());
-    let (found, _) = try_in_as(ids, &[Namespace::User, Namespace::Mount], &trial, |_| ());
-    // To be another user for a while has undone this.
-    die_with_parent();
-    found
+    try_in_as(ids, &[Namespace::User, Namespace::Mount], &trial, |_| ()).0
 }
 
 /// Whether a step succeeds in new namespaces, and what is found out about its process, which
@@ -122,9 +119,11 @@ fn try_in_as<T>(
     let attempt = || -> Result<(String, T), Errno> {
         let (answer, answer_write) = pipe2(OFlag::O_CLOEXEC)?;
         let (end, held) = pipe2(OFlag::O_CLOEXEC)?;
-        match ns::clone_as(ids, namespaces)? {
+        let born = ns::clone_as(ids, namespaces);
+        // A copy has this to ask for anew, and so has who was another user for a while.
+        die_with_parent();
+        match born? {
             ForkResult::Child => {
-                die_with_parent();
                 drop((answer, held));
                 answer_and_wait(answer_write, end, trial)
             }

@@ -14,6 +14,7 @@ use nix::fcntl::OFlag;
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, pipe2};
 
+use super::features::die_with_parent;
 use super::mount::{self, HostTrees};
 use super::ns::{self, Ids};
 use super::{StepContext as _, StepFailure, caps};
@@ -51,6 +52,7 @@ pub(crate) fn lend(user: u32) -> Result<OwnedFd, StepFailure> {
     let (end, held) = pipe2(OFlag::O_CLOEXEC).step("make a pipe")?;
     match ns::clone_into(&[Namespace::User]).step("make a user namespace for mounts")? {
         ForkResult::Child => {
+            die_with_parent();
             drop(held);
             // silent-ok: it is there until the helper lets go, or is gone.
             drop(File::from(end).read(&mut [0]));

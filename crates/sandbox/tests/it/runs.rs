@@ -21,7 +21,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::support::{
-    alone, attempt, helper, launcher, machine, machine_without_cgroups, run, run_on, shell,
+    alone, attempt, copy_program, helper, launcher, machine, machine_without_cgroups, run, run_on,
+    shell,
 };
 
 fn limited(spec: SandboxSpec, limits: RunLimits) -> SandboxSpec {
@@ -111,7 +112,9 @@ fn a_start_that_fails_leaves_no_child() {
     // What is heard where the program ended the first process before that said a word: the
     // helper goes on for a while, since it has a group to remove.
     let said = "#!/bin/sh\nprintf '{\"Usage\":{\"memory_kills\":0}}' >&4\n/bin/sleep 0.3\n";
-    fs::write(&helper, said).unwrap();
+    let script = folder.path().join("script");
+    fs::write(&script, said).unwrap();
+    copy_program(&script, &helper);
     fs::set_permissions(&helper, fs::Permissions::from_mode(0o755)).unwrap();
     let planned = plan(&shell("true", folder.path()), machine()).unwrap();
     let error = Launcher::new(helper).launch(&planned).unwrap_err();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use automaton_sandbox::{Feature, Launcher, probe};
 use automaton_testkit::unprivileged::is_root;
 
-use crate::support::{helper, run_on, shell};
+use crate::support::{copy_program, helper, run_on, shell};
 
 /// Where the build's id is in a program.
 const MARK: &[u8] = b"Automaton\0\0\0";
@@ -22,9 +22,11 @@ impl Folder {
     fn with(large: &Path, small: &[u8], mode: u32) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("large");
-        fs::copy(large, &path).unwrap();
+        copy_program(large, &path);
         let made = Self { folder, large: path };
-        fs::write(made.small(), small).unwrap();
+        let bytes = made.folder.path().join("bytes");
+        fs::write(&bytes, small).unwrap();
+        copy_program(&bytes, &made.small());
         fs::set_permissions(made.small(), fs::Permissions::from_mode(mode)).unwrap();
         made
     }
@@ -41,7 +43,8 @@ impl Folder {
     #[track_caller]
     fn refused(&self) -> String {
         let launcher = self.launcher();
-        assert!(probe(&launcher).user_namespace.is_available(), "the large one was to do it");
+        let large = probe(&launcher).user_namespace;
+        assert!(large.is_available(), "the large one was to do it: {large:?}");
         match launcher.quick_start() {
             Feature::Missing(why) => why,
             Feature::Available(()) => panic!("it is used"),
@@ -67,7 +70,7 @@ fn it_is_used_where_it_is_of_the_same_build_as_it_was_when_it_was_found() {
     assert!(works(&launcher));
     // What lies there later is not started, and it is found once.
     fs::remove_file(found.small()).unwrap();
-    fs::copy("/bin/false", found.small()).unwrap();
+    copy_program(Path::new("/bin/false"), &found.small());
     assert!(works(&launcher) && !works(&found.launcher()));
     assert_eq!(run_on(&spec, &probe(&launcher)).stdout.text_lossy(), "automaton-sandb\n");
     let broken = Folder::with(&helper(), &broken(), 0o755);

@@ -1,6 +1,7 @@
 //! A launcher over this crate's helper, and short ways to run something.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::OnceLock;
 
 use automaton_sandbox::{
@@ -83,4 +84,11 @@ pub(crate) fn alone(test: &str) {
         .unwrap();
     println!("{}", String::from_utf8_lossy(&output.stdout));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Copies a program by a process of its own. What is open for writing cannot be started: while
+/// this one writes it, another test may start a child, which has it open until it is another
+/// program.
+pub(crate) fn copy_program(from: &Path, to: &Path) {
+    assert!(Command::new("cp").args([from, to]).status().unwrap().success());
 }
