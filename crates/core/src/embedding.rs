@@ -34,6 +34,12 @@ impl EmbeddingVector {
         self.0.iter().map(|number| number.cast_unsigned()).collect()
     }
 
+    /// Whether it points anywhere; one that does not is like nothing.
+    #[must_use]
+    pub fn has_direction(&self) -> bool {
+        self.0.iter().any(|number| *number != 0)
+    }
+
     /// How many numbers it has.
     #[must_use]
     pub fn dimensions(&self) -> usize {
@@ -73,11 +79,23 @@ impl fmt::Debug for EmbeddingVector {
     }
 }
 
+/// What a vector is made of, and so how much it says beside the words that two texts share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum EmbeddingKind {
+    /// The whole text, read by an encoder.
+    #[default]
+    Text,
+    /// The sum of its words.
+    Words,
+}
+
 /// A text's vector, with the model that made it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Embedding {
     /// Which model; two of one name give the same vectors.
     pub model: String,
+    /// What the model reads.
+    pub kind: EmbeddingKind,
     /// What the text means to it.
     pub vector: EmbeddingVector,
 }
@@ -97,6 +115,7 @@ mod tests {
         assert_eq!(similarity(&[1, 0], &[0, 1]), 0);
         assert_eq!(similarity(&[1, 0], &[1, 1]), 1_000);
         assert_eq!(similarity(&[0, 0], &[1, 1]), 0);
+        assert!(!vector(&[0, 0]).has_direction() && vector(&[0, 1]).has_direction());
         assert_eq!(similarity(&[1], &[1, 1]), 0);
     }
 

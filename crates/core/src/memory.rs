@@ -9,7 +9,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::embedding::Embedding;
+use crate::embedding::{Embedding, EmbeddingKind};
 use crate::id::TurnId;
 use crate::time::{Span, Timestamp};
 use crate::trust::Labelled;
@@ -177,6 +177,8 @@ pub struct MemoryMatches {
     /// How similar items are to what the query means, in thousandths; empty where it has no
     /// vector.
     pub similarities: Vec<(MemoryId, i32)>,
+    /// Of what vectors these similarities are.
+    pub embedding_kind: EmbeddingKind,
 }
 
 /// What became of something to be remembered.

@@ -21,7 +21,9 @@ pub mod routing;
 pub use catalogue::{ModelClaims, ModelHosting, ModelInfo, RequestDialect};
 pub use check::{CallFault, CheckedCall, Checker, FaultKind, UncheckedCall};
 pub use cost::ModelPrices;
-pub use embedding::{Embedder, EmbeddingError, Embeddings, LocalEmbedder, ServedEmbedder};
+pub use embedding::{
+    BuiltInEmbedder, Embedder, EmbeddingError, Embeddings, LocalEmbedder, ServedEmbedder,
+};
 pub use error::{InferenceError, LocalModelError};
 pub use fault::AnswerFault;
 pub use price_schedule::{DatedPrices, PriceSchedule};

@@ -13,6 +13,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use automaton_core::embedding::EmbeddingKind;
 use automaton_core::memory::{MemoryId, MemoryItem, MemoryMatches, MemoryTier};
 use automaton_core::terms::found_terms;
 use automaton_core::time::{DAY, Timestamp};
@@ -50,16 +51,24 @@ const TEXT_WEIGHT: u64 = 1;
 /// An item that covers less than this part of what the best one covers is left out.
 const COVERAGE_PART: u64 = 4;
 
-/// An item that shares too few words is left out if it is less similar than this, in thousandths
-/// of the cosine.
-const SIMILARITY_MIN: i32 = 180;
+/// How words are fused with vectors of a kind.
+struct Fusion {
+    /// What an order by words counts at most, where the one by meaning counts 1.
+    words_most: u64,
+    /// What has to be covered for half of that.
+    evidence_half: u64,
+    /// An item that shares too few words is left out if it is less similar than this, in
+    /// thousandths of the cosine.
+    similarity_min: i32,
+}
 
-/// What an order by words counts at most, where the one by meaning counts 1. This and the next
-/// were chosen by two authors' items of `bench memory` and half of two public sets.
-const WORDS_WEIGHT: u64 = 4;
-
-/// What has to be covered for half of that.
-const EVIDENCE_HALF: u64 = 300;
+/// Chosen by two authors' items of `bench memory`, for encoders by half of two public sets, too.
+const fn fusion(kind: EmbeddingKind) -> Fusion {
+    match kind {
+        EmbeddingKind::Text => Fusion { words_most: 4, evidence_half: 300, similarity_min: 180 },
+        EmbeddingKind::Words => Fusion { words_most: 8, evidence_half: 100, similarity_min: 220 },
+    }
+}
 
 /// The whole of a question, in thousandths.
 const WHOLE: u64 = 1_000;
@@ -83,18 +92,18 @@ pub fn rank(matches: &MemoryMatches, wanted: &RecallOptions) -> Vec<MemoryItem> 
     let (by_coverage, by_similarity) = (places(&items, &covered), places(&items, &alike));
     let rank_of = |offset: u64, place: usize| RANK_UNIT * offset / (offset + place as u64);
     let by_words = |place: usize| rank_of(WORD_RANK_OFFSET, place);
-    let whole = whole(matches);
+    let (whole, fusion) = (whole(matches), fusion(matches.embedding_kind));
     let score = |at: usize| {
         // The index gives what shares a word first, in its own order.
         let share = (covered[at] * WHOLE / whole).min(WHOLE);
-        let says = share * share * covered[at] / (covered[at] + EVIDENCE_HALF);
-        let words = WORDS_WEIGHT * says * (by_words(at) + by_words(by_coverage[at]));
+        let says = share * share * covered[at] / (covered[at] + fusion.evidence_half);
+        let words = fusion.words_most * says * (by_words(at) + by_words(by_coverage[at]));
         let meaning = alike[at].map_or(0, |_| rank_of(MEANING_RANK_OFFSET, by_similarity[at]));
         (words + WHOLE * WHOLE * meaning) * (100 + favour(items[at], wanted.now)) / 100
     };
     let belongs = |at: &usize| {
         (covered[*at] > 0 && covered[*at] * COVERAGE_PART >= best)
-            || alike[*at].is_some_and(|similarity| similarity >= SIMILARITY_MIN)
+            || alike[*at].is_some_and(|similarity| similarity >= fusion.similarity_min)
     };
     let mut order: Vec<usize> = (0..items.len()).filter(belongs).collect();
     order.sort_by_key(|at| (Reverse(score(*at)), Reverse(items[*at].id)));
@@ -220,7 +229,7 @@ mod tests {
             items: items.iter().filter(shares).cloned().collect(),
             frequencies: frequencies.collect(),
             total: items.len() as u64,
-            similarities: Vec::new(),
+            ..MemoryMatches::default()
         }
     }
 
@@ -282,8 +291,7 @@ mod tests {
         assert!(found.items.is_empty());
         found.items.extend(items);
         found.items.push(item(3, "a/3", "the moon"));
-        found.similarities =
-            vec![(MemoryId(1), 620), (MemoryId(2), 340), (MemoryId(3), SIMILARITY_MIN - 1)];
+        found.similarities = vec![(MemoryId(1), 620), (MemoryId(2), 340), (MemoryId(3), 179)];
         let ids: Vec<i64> = rank(&found, &ALL).iter().map(|item| item.id.0).collect();
         assert_eq!(ids, [1, 2]);
     }

@@ -221,7 +221,7 @@ pub(crate) fn similar(
     found: &mut MemoryMatches,
     cache: &mut VectorCache,
 ) -> Result<(), TxError> {
-    let Some(Embedding { model, vector }) = &query.embedding else { return Ok(()) };
+    let Some(Embedding { model, kind, vector }) = &query.embedding else { return Ok(()) };
     if progress(connection)?.0 != *model {
         return Ok(());
     }
@@ -247,7 +247,7 @@ pub(crate) fn similar(
         };
         found.items.extend(item.filter(wanted));
     }
-    found.similarities = nearest;
+    (found.similarities, found.embedding_kind) = (nearest, *kind);
     Ok(())
 }
 

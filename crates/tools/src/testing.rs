@@ -219,7 +219,7 @@ impl MemoryHandle for Fake {
         let frequencies = frequencies.into_iter().map(|word| (word, 1)).collect();
         let found = self.memories.clone().map(|items| {
             let total = items.len() as u64;
-            MemoryMatches { items, frequencies, total, similarities: Vec::new() }
+            MemoryMatches { items, frequencies, total, ..MemoryMatches::default() }
         });
         self.answer(asked, found)
     }

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use automaton_core::embedding::Embedding;
+use automaton_core::embedding::{Embedding, EmbeddingVector};
 use automaton_core::error::chain;
 use automaton_core::memory::{
     MemoryId, MemoryItem, MemoryMatches, MemoryQuery, MemoryTier, NewMemory, StoreOutcome,
@@ -123,9 +123,9 @@ impl context::MemoryHandle for Memory {
 pub async fn add_meaning(embedder: Option<&dyn Embedder>, query: &mut MemoryQuery) {
     let (Some(embedder), Some(text)) = (embedder, &query.text) else { return };
     match embedder.embed(vec![text.clone()]).await {
-        Ok(Embeddings { model, vectors }) => {
-            let vector = vectors.into_iter().next();
-            query.embedding = vector.map(|vector| Embedding { model, vector });
+        Ok(Embeddings { model, kind, vectors }) => {
+            let vector = vectors.into_iter().find(EmbeddingVector::has_direction);
+            query.embedding = vector.map(|vector| Embedding { model, kind, vector });
         }
         Err(error) => tracing::warn!(error = %chain(&error), "a question has no vector"),
     }

@@ -12,6 +12,7 @@ use automaton_core::faults::NoFaults;
 use automaton_core::id::IdGenerator;
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::trust::{Label, Labelled};
+use automaton_inference::BuiltInEmbedder;
 use automaton_testkit::clock::FakeClock;
 use automaton_testkit::entropy::SeededEntropy;
 use serde_json::json;
@@ -89,6 +90,7 @@ async fn after_a_year_it_knows_the_first_week_and_is_no_larger_than_it_may_be() 
         let brain = Arc::new(brain);
         let mut deps = deps(&store, Arc::clone(&brain), Arc::<Events>::default());
         deps.ids = ids.clone();
+        deps.embedder = Some(Arc::new(BuiltInEmbedder));
         let (_keep, shutdown) = watch::channel(false);
         // What waits for a moment to pass waits for this clock.
         let goes_on = async {

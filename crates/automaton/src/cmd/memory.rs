@@ -129,10 +129,9 @@ fn search(context: &CommandContext, args: &MemorySearchArgs) -> Result<(), CliEr
 fn vectors(context: &CommandContext) -> Result<(), CliError> {
     let (home, file, reader) = context.record()?;
     let Some(embedder) = embedder(&home, file.embeddings.as_ref())? else {
-        let what = "no model makes vectors of what it remembers; words find it all the same";
-        return Err(
-            CliError::user(what).hint("name one with the key `embeddings` of automaton.json")
-        );
+        let what = "nothing makes vectors of what it remembers; words find it all the same";
+        return Err(CliError::user(what)
+            .hint("it was switched off by the key `embeddings` of automaton.json"));
     };
     let model = runtime()?.block_on(embedder.embed(Vec::new()))?.model;
     let EmbeddingProgress { model: of, vectors, waiting } = reader.embedding_progress()?;

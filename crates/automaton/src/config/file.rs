@@ -293,6 +293,10 @@ pub(crate) struct LocalBrain {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) enum EmbeddingsFile {
+    /// The table of English words that goes with the program; the default.
+    BuiltIn,
+    /// None: only words find what is remembered.
+    Off,
     /// A small encoder on this machine.
     Local(LocalEmbeddings),
     /// A server of this machine, such as Ollama.

@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use automaton_core::error::ErrorClass;
 use automaton_core::model::ModelId;
-use automaton_inference::{Embedder, LocalEmbedder, ServedEmbedder};
+use automaton_inference::{BuiltInEmbedder, Embedder, LocalEmbedder, ServedEmbedder};
 
 use super::provider::is_here;
 use crate::config::file::{EmbeddingsFile, LocalEmbeddings, ServedEmbeddings};
 use crate::error::CliError;
 use crate::http;
 
-/// The embedder of a home, where there is to be one.
+/// The embedder of a home, where there is to be one: the built-in one where nothing is said.
 ///
 /// # Errors
 /// When the server is not of this machine.
@@ -23,8 +23,9 @@ pub(crate) fn embedder(
     home: &Path,
     embeddings: Option<&EmbeddingsFile>,
 ) -> Result<Option<Arc<dyn Embedder>>, CliError> {
-    let Some(embeddings) = embeddings else { return Ok(None) };
-    Ok(Some(match embeddings {
+    Ok(Some(match embeddings.unwrap_or(&EmbeddingsFile::BuiltIn) {
+        EmbeddingsFile::BuiltIn => Arc::new(BuiltInEmbedder),
+        EmbeddingsFile::Off => return Ok(None),
         EmbeddingsFile::Local(LocalEmbeddings { folder, sha256 }) => {
             let mut agreed = [0; 32];
             let agreed = sha256.as_ref().map(|digits| {

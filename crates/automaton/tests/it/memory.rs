@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 
 use super::world;
 
+const STORY: &str = "title = \"a rest\"\n[[step]]\nsay = \"Ready.\"\n[[step]]\nsay = \"More.\"\n";
+
 fn lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
@@ -65,20 +67,38 @@ fn what_it_was_told_is_found_corrected_and_taken_along() {
 }
 
 #[test]
+fn a_new_automaton_finds_what_it_was_told_in_other_words() {
+    let world = world().story(STORY).unwrap();
+    let mut run = world.up(&["--ask", "My car is a little silver Skoda."]).unwrap();
+    let limit = Duration::from_secs(60);
+    run.wait_for(|event| matches!(event, Event::SleepStarted { .. }), limit).unwrap();
+    let wanted = world.command(&["heartbeat", "run", "embed_memories"]).unwrap();
+    assert_eq!(wanted.code, Some(0), "{}", wanted.stderr);
+    assert_eq!(world.command(&["stop"]).unwrap().code, Some(0));
+    run.finish_within(limit).unwrap();
+    let found = |words: &str| world.command(&["memory", "search", words]).unwrap().stdout;
+    assert!(found("What do I drive?").contains("(from creator) My car is a little silver Skoda."));
+    assert_eq!(found("zeppelin").trim(), "Nothing found");
+    let told_of = world.command(&["memory", "vectors"]).unwrap().stdout;
+    assert!(told_of.starts_with("model built-in word vectors 1: "), "{told_of}");
+}
+
+#[test]
 fn what_it_was_told_is_found_by_what_it_means_once_it_has_vectors() {
-    let story = "title = \"a rest\"\n[[step]]\nsay = \"Ready.\"\n[[step]]\nsay = \"More.\"\n";
-    let world = world().story(story).unwrap();
+    let world = world().story(STORY).unwrap();
     assert_eq!(world.command(&["init"]).unwrap().code, Some(0));
+    let file = world.home().join("automaton.json");
+    let mut config: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    config["embeddings"] = json!({ "kind": "off" });
+    std::fs::write(&file, config.to_string()).unwrap();
     let refused = world.command(&["memory", "vectors"]).unwrap();
     let told = |output: &ProcessOutput, part: &str| {
         assert_ne!(output.code, Some(0), "{}", output.stdout);
         assert!(output.stderr.contains(part), "{}", output.stderr);
     };
-    told(&refused, "no model makes vectors");
+    told(&refused, "nothing makes vectors");
     let model = world.home().join("meanings");
     write_model(&model, &[&["car", "vehicle"], &["boat"]]).unwrap();
-    let file = world.home().join("automaton.json");
-    let mut config: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     config["embeddings"] = json!({ "kind": "local", "folder": "meanings" });
     std::fs::write(&file, config.to_string()).unwrap();
     let mut run = world.up(&["--ask", "My car is a Skoda."]).unwrap();

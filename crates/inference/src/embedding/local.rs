@@ -9,6 +9,7 @@ use std::io::{self, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use automaton_core::embedding::EmbeddingKind;
 use automaton_embedding::{
     EmbeddingModelError, EncoderConfig, Pooling, SentenceEncoder, WordPieces,
 };
@@ -145,7 +146,7 @@ impl Embedder for LocalEmbedder {
         let work = move || {
             let model = embedder.loaded()?;
             let vectors = texts.iter().map(|text| model.encoder.encode(text)).collect();
-            Ok(Embeddings { model: model.name.clone(), vectors })
+            Ok(Embeddings { model: model.name.clone(), kind: EmbeddingKind::Text, vectors })
         };
         Box::pin(async move {
             tokio::task::spawn_blocking(work).await.unwrap_or(Err(EmbeddingError::BrokeDown))

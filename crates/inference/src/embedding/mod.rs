@@ -1,15 +1,18 @@
 //! What texts mean, as vectors: for a memory that finds what shares no word with a question.
 //!
-//! An [`Embedder`] makes them: a small model on this machine, or a server. Vectors go with the
+//! An [`Embedder`] makes them: a table that goes with the program, a small model on this machine,
+//! or a server. Vectors go with the
 //! name of their model. Who asks must be able to do without an answer, and nothing here may
 //! decide what is similar enough.
 
+mod built_in;
 mod error;
 mod local;
 mod server;
 
-use automaton_core::embedding::EmbeddingVector;
+use automaton_core::embedding::{EmbeddingKind, EmbeddingVector};
 
+pub use built_in::BuiltInEmbedder;
 pub use error::EmbeddingError;
 pub use local::LocalEmbedder;
 pub use server::ServedEmbedder;
@@ -27,6 +30,8 @@ pub trait Embedder: Send + Sync {
 pub struct Embeddings {
     /// Which model made them; two of one name give the same vectors.
     pub model: String,
+    /// What it reads.
+    pub kind: EmbeddingKind,
     /// One for each text.
     pub vectors: Vec<EmbeddingVector>,
 }

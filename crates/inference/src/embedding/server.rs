@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use automaton_core::embedding::{DIMENSIONS_MAX, EmbeddingVector};
+use automaton_core::embedding::{DIMENSIONS_MAX, EmbeddingKind, EmbeddingVector};
 use automaton_core::model::ModelId;
 use automaton_embedding::quantized;
 use automaton_net::{Deadlines, Header, HttpClient, HttpMethod, HttpRequest, Url, redact};
@@ -63,7 +63,7 @@ impl ServedEmbedder {
     async fn ask(&self, texts: Vec<String>) -> Result<Embeddings, EmbeddingError> {
         let model = format!("{} of a server", self.model);
         if texts.is_empty() {
-            return Ok(Embeddings { model, vectors: Vec::new() });
+            return Ok(Embeddings { model, kind: EmbeddingKind::Text, vectors: Vec::new() });
         }
         let texts: Vec<String> =
             texts.iter().map(|text| text.chars().take(CHARS_MAX).collect()).collect();
@@ -80,7 +80,8 @@ impl ServedEmbedder {
         }
         let answer: EmbeddingAnswer =
             serde_json::from_slice(&answer.body).map_err(|error| self.bad(error.to_string()))?;
-        Ok(Embeddings { model, vectors: self.vectors(answer.data, texts.len())? })
+        let vectors = self.vectors(answer.data, texts.len())?;
+        Ok(Embeddings { model, kind: EmbeddingKind::Text, vectors })
     }
 
     /// The vectors in the order of their texts.

@@ -1,6 +1,6 @@
 //! Vectors of memories: of one model, gone with their memory, and never a way around labels.
 
-use automaton_core::embedding::{Embedding, EmbeddingVector};
+use automaton_core::embedding::{Embedding, EmbeddingKind, EmbeddingVector};
 use automaton_core::memory::{MemoryId, MemoryQuery, MemoryTier, NewMemory};
 use automaton_core::trust::{Label, Labelled};
 use automaton_store::EmbeddingProgress;
@@ -41,7 +41,8 @@ async fn embed(world: &World, model: &str) -> usize {
 
 /// The items that lie north, with how near, in twentieths.
 async fn north(world: &World, query: MemoryQuery) -> Vec<(MemoryId, i32)> {
-    let meant = Embedding { model: "one".to_owned(), vector: vector([0, 1]) };
+    let meant =
+        Embedding { model: "one".to_owned(), kind: EmbeddingKind::Words, vector: vector([0, 1]) };
     let query = MemoryQuery { embedding: Some(meant), limit: 10, ..query };
     let found = world.store.memories(query.clone()).await.unwrap();
     assert_eq!(found, world.reader().memories(&query).unwrap());

@@ -73,6 +73,7 @@ async fn embed(ground: &TaskContext, tick: &TickContext) -> Result<TaskReport, T
 #[cfg(test)]
 mod tests {
     use super::*;
+    use automaton_core::embedding::EmbeddingKind;
     use automaton_core::memory::MemoryTier;
     use automaton_core::time::Timestamp;
     use automaton_core::trust::{Label, Labelled};
@@ -88,7 +89,9 @@ mod tests {
             let why = "it is too long".to_owned();
             Box::pin(std::future::ready(match is_long {
                 true => Err(EmbeddingError::Answer { url: "http://x".to_owned(), why }),
-                false => Ok(Embeddings { model: "short".to_owned(), vectors }),
+                false => {
+                    Ok(Embeddings { model: "short".to_owned(), kind: EmbeddingKind::Text, vectors })
+                }
             }))
         }
     }

@@ -2,8 +2,8 @@
 //!
 //! What was said, and the question that asks for it in other words, are pairs of files, anyone's
 //! with `--pairs`; all of them are remembered among as many other events as are wanted, as messages
-//! of the creator, and each question is answered as a turn's is: by its words, and with
-//! `--embeddings` by what it means, and by both. A pair's fact may have an older one
+//! of the creator, and each question is answered as a turn's is: by its words, by what it means to
+//! the built-in vectors or to a model of `--embeddings`, and by both. A pair's fact may have an older one
 //! before it, which must not come first. Authors and languages are told apart. Times are those of
 //! the store's own thread, without a model.
 
@@ -21,7 +21,7 @@ use automaton_core::faults::NoFaults;
 use automaton_core::memory::{MemoryId, MemoryQuery, MemoryTier, NewMemory};
 use automaton_core::time::{Clock, SystemClock};
 use automaton_core::trust::{Label, Labelled};
-use automaton_inference::{Embedder, LocalEmbedder};
+use automaton_inference::{BuiltInEmbedder, Embedder, Embeddings, LocalEmbedder};
 use automaton_memory::recall::{RecallOptions, embedded_text, rank};
 use automaton_store::Store;
 use clap::Args;
@@ -63,10 +63,22 @@ pub(crate) struct BenchMemoryArgs {
     /// with tabs between them
     #[arg(long)]
     pairs: Vec<PathBuf>,
-    /// The folder of an embedding model, to look by what is meant, too
+    /// The folder of an embedding model, in place of the built-in vectors
     #[arg(long, value_name = "FOLDER")]
     embeddings: Option<PathBuf>,
+    /// Look by words alone
+    #[arg(long, conflicts_with = "embeddings")]
+    words: bool,
 }
+
+/// What makes vectors, and of how many of the other events it does.
+struct MeasuredEmbedder<'a> {
+    embedder: &'a dyn Embedder,
+    true_vectors: usize,
+}
+
+const BUILT_IN: MeasuredEmbedder<'static> =
+    MeasuredEmbedder { embedder: &BuiltInEmbedder, true_vectors: usize::MAX };
 
 /// By what it is looked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -196,8 +208,12 @@ pub(super) fn run(context: &CommandContext, args: &BenchMemoryArgs) -> Result<()
     make_directory(&home).map_err(failed)?;
     let database = home.join("state.db");
     let store = Store::open(&database, id_generator(), Arc::new(NoFaults))?;
-    let embedder = args.embeddings.clone().map(|folder| LocalEmbedder::new(folder, None));
-    let work = measure(store, args.rows, &pairs, embedder.as_ref());
+    let model = args.embeddings.clone().map(|folder| LocalEmbedder::new(folder, None));
+    let embedder = match &model {
+        Some(model) => MeasuredEmbedder { embedder: model, true_vectors: TRUE_VECTORS },
+        None => BUILT_IN,
+    };
+    let work = measure(store, args.rows, &pairs, (!args.words).then_some(&embedder));
     let mut measured = process::runtime()?.block_on(work)?;
     measured.database_bytes = fs::metadata(&database).map_or(0, |file| file.len());
     measured.peak_kib = proc_number(own(), "status", "VmHWM:").unwrap_or(0);
@@ -208,7 +224,7 @@ async fn measure(
     store: Store,
     rows: u32,
     pairs: &[RecallPair],
-    embedder: Option<&LocalEmbedder>,
+    embedder: Option<&MeasuredEmbedder<'_>>,
 ) -> Result<MemoryMeasurement, CliError> {
     fill(&store, rows / 2, 0).await?;
     for older in pairs.iter().filter_map(|pair| pair.older.as_ref()) {
@@ -227,10 +243,11 @@ async fn measure(
         let mut times = Vec::new();
         for (meant, pair) in meant.iter_mut().zip(pairs) {
             let began = Instant::now();
-            let found = embedder.embed(vec![pair.asked.clone()]).await?;
+            let found = embedder.embedder.embed(vec![pair.asked.clone()]).await?;
             times.push(began.elapsed());
-            let vector = found.vectors.into_iter().next();
-            *meant = vector.map(|vector| Embedding { model: found.model, vector });
+            let Embeddings { model, kind, vectors } = found;
+            let vector = vectors.into_iter().find(EmbeddingVector::has_direction);
+            *meant = vector.map(|vector| Embedding { model, kind, vector });
         }
         measured.question = Some(BenchLatency::of(times));
     }
@@ -271,7 +288,8 @@ async fn measure(
 }
 
 /// Gives all that is remembered a vector.
-async fn embed_all(store: &Store, embedder: &LocalEmbedder) -> Result<(), CliError> {
+async fn embed_all(store: &Store, measured: &MeasuredEmbedder<'_>) -> Result<(), CliError> {
+    let MeasuredEmbedder { embedder, true_vectors } = *measured;
     let model = embedder.embed(Vec::new()).await?.model;
     let one = embedder.embed(vec![FILLER.to_owned()]).await?.vectors;
     let dimensions = one.first().map_or(0, EmbeddingVector::dimensions);
@@ -283,7 +301,7 @@ async fn embed_all(store: &Store, embedder: &LocalEmbedder) -> Result<(), CliErr
         for item in &items {
             let text = embedded_text(item);
             fillers += usize::from(is_filler(&text));
-            let vector = match is_filler(&text) && fillers > TRUE_VECTORS {
+            let vector = match is_filler(&text) && fillers > true_vectors {
                 true => Some(anywhere(item.id, dimensions)),
                 false => embedder.embed(vec![text]).await?.vectors.into_iter().next(),
             };
@@ -404,10 +422,19 @@ mod tests {
         let store =
             Store::open(&dir.path().join("state.db"), id_generator(), Arc::new(NoFaults)).unwrap();
         let pairs = recall_pairs::read(&[]).unwrap();
-        let measured = measure(store, 500, &pairs, None).await.unwrap();
+        let measured = measure(store, 500, &pairs, Some(&BUILT_IN)).await.unwrap();
         // Most of the others' questions share no word with what they ask for.
-        for (words, percent) in [(measured.authors["first"].words, 85), (measured.all.words, 33)] {
-            assert!(words.first_five * 100 >= words.asked * percent, "{words:?}");
+        let first = measured.authors["first"];
+        for (found, percent) in [
+            (first.words, 85),
+            (first.fused.unwrap(), 93),
+            (measured.all.words, 33),
+            (measured.all.fused.unwrap(), 50),
+        ] {
+            assert!(found.first_five * 100 >= found.asked * percent, "{found:?}");
         }
+        // Of other languages words find as much as they did.
+        let spanish = measured.languages["es"];
+        assert_eq!(spanish.fused.unwrap().first_five, spanish.words.first_five);
     }
 }
