@@ -20,8 +20,8 @@ pub const WORD_VECTORS: &str = "built-in word vectors 1";
 /// Words of a text that count.
 const TERMS_MAX: usize = 512;
 
-/// A text of which fewer words are known than one in so many says nothing: it is of another
-/// language, or no words.
+/// Of a text at least one word in so many has to be known, and one more: others are of another
+/// language.
 const KNOWN_PART: usize = 2;
 
 /// A table of words.
@@ -71,10 +71,12 @@ impl<'a> WordVectors<'a> {
     pub fn encode(&self, text: &str) -> EmbeddingVector {
         let mut words = terms(text);
         words.truncate(TERMS_MAX);
-        let places: Vec<usize> = words.iter().filter_map(|word| self.place(word)).collect();
         let mut sums = vec![0_i64; self.dimensions];
-        if places.len() * KNOWN_PART >= words.len() {
-            places.into_iter().for_each(|place| self.add(place, &mut sums));
+        let telling: Vec<&String> = words.iter().filter(|word| tells_language(word)).collect();
+        let known = telling.iter().filter(|word| self.place(word).is_some()).count();
+        if known * KNOWN_PART > telling.len() {
+            let places = words.iter().filter_map(|word| self.place(word));
+            places.for_each(|place| self.add(place, &mut sums));
         }
         let most = sums.iter().map(|sum| sum.abs()).max().unwrap_or(0).max(1);
         let scaled = |sum: &i64| i8::try_from(sum * i64::from(i8::MAX) / most).unwrap_or(0);
@@ -110,6 +112,12 @@ impl<'a> WordVectors<'a> {
     }
 }
 
+/// Whether a word says in which language a text is: numbers, names with digits and single letters
+/// are in all.
+fn tells_language(word: &str) -> bool {
+    !word.is_ascii() || (word.len() > 1 && !word.bytes().any(|byte| byte.is_ascii_digit()))
+}
+
 fn size(bytes: [u8; 4]) -> Option<usize> {
     usize::try_from(u32::from_le_bytes(bytes)).ok()
 }
@@ -143,10 +151,12 @@ mod tests {
         let encoded = |text: &str| <[u8; 2]>::try_from(vectors.encode(text).to_bytes()).unwrap();
         assert_eq!(encoded("Boats!"), [0, 127]);
         assert_eq!(encoded("a car, a boat").map(u8::cast_signed), [-31, 127]);
-        assert_eq!(encoded("vehicle zeppelin").map(u8::cast_signed), [-127, 0]);
-        assert_eq!(encoded("ein car Zeppelin"), [0, 0]);
+        assert_eq!(encoded("2 vehicles, v1.2 x 0x5290").map(u8::cast_signed), [-127, 0]);
+        assert_eq!(encoded("boat boat zeppelin"), [0, 127]);
+        assert_eq!(encoded("ein car"), [0, 0]);
+        assert_eq!(encoded("12.50 8443 a"), [0, 0]);
         assert_eq!(encoded(""), [0, 0]);
-        assert_eq!(vectors.encode("my car").similarity(&encoded("vehicles")), 1_000);
+        assert_eq!(vectors.encode("cars!").similarity(&encoded("vehicles")), 1_000);
     }
 
     #[test]

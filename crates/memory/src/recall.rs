@@ -51,6 +51,9 @@ const TEXT_WEIGHT: u64 = 1;
 /// An item that covers less than this part of what the best one covers is left out.
 const COVERAGE_PART: u64 = 4;
 
+/// Items at most that only their meaning has found: some resembles whatever is asked.
+const MEANING_ALONE_MAX: usize = 10;
+
 /// How words are fused with vectors of a kind.
 struct Fusion {
     /// What an order by words counts at most, where the one by meaning counts 1.
@@ -101,12 +104,16 @@ pub fn rank(matches: &MemoryMatches, wanted: &RecallOptions) -> Vec<MemoryItem> 
         let meaning = alike[at].map_or(0, |_| rank_of(MEANING_RANK_OFFSET, by_similarity[at]));
         (words + WHOLE * WHOLE * meaning) * (100 + favour(items[at], wanted.now)) / 100
     };
-    let belongs = |at: &usize| {
-        (covered[*at] > 0 && covered[*at] * COVERAGE_PART >= best)
-            || alike[*at].is_some_and(|similarity| similarity >= fusion.similarity_min)
-    };
+    let by_words_alone = |at: usize| covered[at] > 0 && covered[at] * COVERAGE_PART >= best;
+    let is_alike = |at: usize| alike[at].is_some_and(|it| it >= fusion.similarity_min);
+    let belongs = |at: &usize| by_words_alone(*at) || is_alike(*at);
     let mut order: Vec<usize> = (0..items.len()).filter(belongs).collect();
     order.sort_by_key(|at| (Reverse(score(*at)), Reverse(items[*at].id)));
+    let mut by_meaning_alone = 0;
+    order.retain(|at| {
+        by_meaning_alone += usize::from(!by_words_alone(*at));
+        by_words_alone(*at) || by_meaning_alone <= MEANING_ALONE_MAX
+    });
     order.into_iter().take(wanted.limit).map(|at| items[at].clone()).collect()
 }
 
@@ -121,10 +128,10 @@ fn places<T: Ord + Copy>(items: &[&MemoryItem], scores: &[T]) -> Vec<usize> {
     places
 }
 
-/// How similar each item is to what is asked, where that is known.
+/// How similar each item is to what is asked, where that is known and it is at all.
 fn similarities(items: &[&MemoryItem], matches: &MemoryMatches) -> Vec<Option<i32>> {
     let known: BTreeMap<MemoryId, i32> = matches.similarities.iter().copied().collect();
-    items.iter().map(|item| known.get(&item.id).copied()).collect()
+    items.iter().map(|item| known.get(&item.id).copied().filter(|it| *it > 0)).collect()
 }
 
 /// What of an item is made a vector of: its name, where it has one, and its text.
@@ -294,6 +301,19 @@ mod tests {
         found.similarities = vec![(MemoryId(1), 620), (MemoryId(2), 340), (MemoryId(3), 179)];
         let ids: Vec<i64> = rank(&found, &ALL).iter().map(|item| item.id.0).collect();
         assert_eq!(ids, [1, 2]);
+        // Some resembles whatever is asked; not all of it comes.
+        found.items = (1..=30).map(|id| item(id, "a/x", "the moon")).collect();
+        found.similarities = found.items.iter().map(|item| (item.id, 400)).collect();
+        assert_eq!(rank(&found, &ALL).len(), MEANING_ALONE_MAX);
+    }
+
+    #[test]
+    fn what_is_like_nothing_gains_nothing_by_being_compared() {
+        let items = [item(1, "a/1", "blue boat"), item(2, "a/2", "blue")];
+        let mut found = matches("a blue boat", &items);
+        let apart = rank(&found, &ALL);
+        found.similarities = vec![(MemoryId(2), 0)];
+        assert_eq!(rank(&found, &ALL), apart);
     }
 
     #[test]

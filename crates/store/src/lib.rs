@@ -59,6 +59,7 @@ mod vitals;
 mod wakes;
 mod windows;
 
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use automaton_core::id::IdGenerator;
@@ -143,6 +144,8 @@ pub struct Store {
     writer: Writer,
     ids: IdGenerator,
     vectors: Arc<Mutex<vectors::VectorCache>>,
+    /// How often vectors were kept.
+    vectors_kept: Arc<AtomicU64>,
 }
 
 impl Store {

@@ -38,7 +38,7 @@ impl Store {
     ) -> Result<Self, StoreError> {
         let hooks = WriterHooks { faults: Some(faults), synced: None };
         let writer = Writer::start(connect(path)?, "store-writer", hooks)?;
-        Ok(Self { writer, ids, vectors: Arc::default() })
+        Ok(Self { writer, ids, vectors: Arc::default(), vectors_kept: Arc::default() })
     }
 
     /// The same without a thread, for a simulation: each job runs where it is
@@ -55,7 +55,7 @@ impl Store {
     ) -> Result<Self, StoreError> {
         let hooks = WriterHooks { faults: Some(faults), synced: Some(synced) };
         let writer = Writer::in_caller(connect(path)?, hooks);
-        Ok(Self { writer, ids, vectors: Arc::default() })
+        Ok(Self { writer, ids, vectors: Arc::default(), vectors_kept: Arc::default() })
     }
 
     /// Folds the log back, ends the writer thread after the jobs before, and waits until

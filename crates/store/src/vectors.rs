@@ -4,6 +4,7 @@
 //! here, with how similar they are; words find others, and `memory` ranks. A vector must never
 //! outlive its memory, and words of others must never be found by whoever may not read them.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use automaton_core::embedding::{Embedding, EmbeddingVector};
@@ -145,7 +146,15 @@ impl Store {
             tx.exec(sql!("vector_progress"), values)?;
             Ok(())
         };
-        self.write(WriteOptions::new("keep vectors"), work).await
+        let kept = self.write(WriteOptions::new("keep vectors"), work).await;
+        self.vectors_kept.fetch_add(1, Ordering::AcqRel);
+        kept
+    }
+
+    /// How often vectors were kept since it was opened: what was found before may not be all.
+    #[must_use]
+    pub fn vectors_kept(&self) -> u64 {
+        self.vectors_kept.load(Ordering::Acquire)
     }
 
     /// Adds to what words have found how similar that is, and what else is similar.

@@ -19,12 +19,20 @@ use automaton_tools::context::{self, HandleFuture};
 pub(crate) struct Memory {
     store: Store,
     embedder: Option<Arc<dyn Embedder>>,
-    last: Mutex<Option<(MemoryQuery, MemoryMatches)>>,
+    last: Mutex<LastRecall>,
+}
+
+/// What was recalled last.
+#[derive(Default)]
+struct LastRecall {
+    found: Option<(MemoryQuery, MemoryMatches)>,
+    /// How often vectors had been kept before it was looked for.
+    vectors_kept: u64,
 }
 
 impl Memory {
-    pub(super) const fn new(store: Store, embedder: Option<Arc<dyn Embedder>>) -> Self {
-        Self { store, embedder, last: Mutex::new(None) }
+    pub(super) fn new(store: Store, embedder: Option<Arc<dyn Embedder>>) -> Self {
+        Self { store, embedder, last: Mutex::default() }
     }
 
     /// Adds to what words have found for a new question what means something alike. Words are
@@ -45,27 +53,33 @@ impl Memory {
         Ok(())
     }
 
-    /// The query whose matches are known.
+    /// The query whose matches are known, unless there are new vectors since.
     pub(crate) fn recalled(&self) -> Option<MemoryQuery> {
-        self.with_last(|last| last.as_ref().map(|(query, _)| query.clone()))
+        let vectors_kept = self.store.vectors_kept();
+        self.with_last(|last| {
+            if last.vectors_kept != vectors_kept {
+                *last = LastRecall { found: None, vectors_kept };
+            }
+            last.found.as_ref().map(|(query, _)| query.clone())
+        })
     }
 
     /// The matches of a turn's query, those of the turn before where the same was asked.
     pub(crate) fn matches(&self, recall: &mut TurnRecall) -> MemoryMatches {
         self.with_last(|last| {
             if let Some(matches) = recall.matches.take() {
-                *last = Some((recall.query.clone(), matches));
+                last.found = Some((recall.query.clone(), matches));
             }
-            last.as_ref().map(|(_, matches)| matches.clone()).unwrap_or_default()
+            last.found.as_ref().map(|(_, matches)| matches.clone()).unwrap_or_default()
         })
     }
 
     /// What was recalled holds no longer.
     pub(crate) fn forget_recalled(&self) {
-        self.with_last(|last| *last = None);
+        self.with_last(|last| last.found = None);
     }
 
-    fn with_last<T>(&self, work: impl FnOnce(&mut Option<(MemoryQuery, MemoryMatches)>) -> T) -> T {
+    fn with_last<T>(&self, work: impl FnOnce(&mut LastRecall) -> T) -> T {
         // Whoever broke down with it left a value that was whole.
         work(&mut self.last.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
     }
@@ -135,4 +149,36 @@ pub async fn add_meaning(embedder: Option<&dyn Embedder>, query: &mut MemoryQuer
 #[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
 pub(super) fn of_store(error: StoreError) -> HandleError {
     HandleError::of(&error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use automaton_core::faults::NoFaults;
+    use automaton_core::id::IdGenerator;
+    use automaton_core::time::Timestamp;
+    use automaton_testkit::clock::FakeClock;
+    use automaton_testkit::entropy::SeededEntropy;
+
+    #[tokio::test]
+    async fn what_was_recalled_is_looked_up_again_once_there_are_new_vectors() {
+        let dir = tempfile::tempdir().unwrap();
+        let clock = Arc::new(FakeClock::at(Timestamp::EPOCH));
+        let ids = IdGenerator::new(clock, Arc::new(SeededEntropy::new(1)));
+        let store = Store::open(&dir.path().join("state.db"), ids, Arc::new(NoFaults)).unwrap();
+        let memory = Memory::new(store.clone(), None);
+        let query = MemoryQuery { text: Some("boat".to_owned()), ..MemoryQuery::default() };
+        assert_eq!(memory.recalled(), None);
+        memory.matches(&mut TurnRecall {
+            query: query.clone(),
+            matches: Some(MemoryMatches::default()),
+            working: Vec::new(),
+            history_since: None,
+        });
+        assert_eq!(memory.recalled(), Some(query));
+        store.without_vector("one".to_owned(), 1).await.unwrap();
+        store.keep_vectors("one".to_owned(), MemoryId(0), Vec::new()).await.unwrap();
+        assert_eq!(memory.recalled(), None);
+        store.close().await.unwrap();
+    }
 }

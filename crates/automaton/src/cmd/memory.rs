@@ -131,7 +131,7 @@ fn vectors(context: &CommandContext) -> Result<(), CliError> {
     let Some(embedder) = embedder(&home, file.embeddings.as_ref())? else {
         let what = "nothing makes vectors of what it remembers; words find it all the same";
         return Err(CliError::user(what)
-            .hint("it was switched off by the key `embeddings` of automaton.json"));
+            .hint("take the key `embeddings` out of automaton.json, or set its kind to builtIn"));
     };
     let model = runtime()?.block_on(embedder.embed(Vec::new()))?.model;
     let EmbeddingProgress { model: of, vectors, waiting } = reader.embedding_progress()?;

@@ -60,8 +60,8 @@ pub(crate) struct ConfigFile {
     pub(crate) creator_address: Option<String>,
     /// The model it thinks with. Without it, the keys of hosted models decide.
     pub(crate) brain: Option<BrainFile>,
-    /// What makes vectors of what it remembers, so that it is found by what it means; nothing
-    /// by default.
+    /// What makes vectors of what it remembers, so that it is found by what it means; by default
+    /// the table of words that goes with the program.
     pub(crate) embeddings: Option<EmbeddingsFile>,
     /// Whether a model sums up old turns once its prompt has no room for them any more, within every
     /// budget; `true` by default. Weak models are never asked.

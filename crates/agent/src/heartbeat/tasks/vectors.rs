@@ -30,25 +30,33 @@ const BATCH: u32 = 16;
 /// How long one run goes on; what is left waits for the next.
 const WORK_MAX: Span = Span::from_secs(45);
 
-/// The vectors of these. A text of which a model makes none is left out, where it makes one of
-/// another: one that is too long for it must not be in the way of all that come after.
+/// The vectors of these. A text whose vector points nowhere is left out, since it is like nothing;
+/// so is one of which a model makes none, where it makes one of another: one that is too long for
+/// it must not be in the way of all that come after.
 async fn vectors_of(
     embedder: &dyn Embedder,
     items: &[MemoryItem],
 ) -> Result<Vec<(MemoryId, EmbeddingVector)>, EmbeddingError> {
+    let points = |(_, vector): &(MemoryId, EmbeddingVector)| vector.has_direction();
     let failed = match embedder.embed(items.iter().map(embedded_text).collect()).await {
-        Ok(found) => return Ok(items.iter().map(|item| item.id).zip(found.vectors).collect()),
+        Ok(found) => {
+            let ids = items.iter().map(|item| item.id);
+            return Ok(ids.zip(found.vectors).filter(points).collect());
+        }
         Err(failed) => failed,
     };
-    let mut vectors = Vec::new();
+    let (mut vectors, mut does_work) = (Vec::new(), false);
     for item in items {
         match embedder.embed(vec![embedded_text(item)]).await {
-            Ok(found) => vectors.extend(found.vectors.into_iter().map(|it| (item.id, it))),
+            Ok(found) => {
+                does_work = true;
+                vectors.extend(found.vectors.into_iter().map(|it| (item.id, it)).filter(points));
+            }
             Err(EmbeddingError::Answer { .. } | EmbeddingError::BrokeDown) => {}
             Err(other) => return Err(other),
         }
     }
-    if vectors.is_empty() { Err(failed) } else { Ok(vectors) }
+    if does_work { Ok(vectors) } else { Err(failed) }
 }
 
 async fn embed(ground: &TaskContext, tick: &TickContext) -> Result<TaskReport, TaskFailure> {
@@ -79,13 +87,14 @@ mod tests {
     use automaton_core::trust::{Label, Labelled};
     use automaton_inference::{BoxFuture, Embeddings};
 
-    /// Makes a vector of any text but a long one.
+    /// Makes a vector of any text but a long one, one that points nowhere of what is empty.
     struct ShortTexts;
 
     impl Embedder for ShortTexts {
         fn embed(&self, texts: Vec<String>) -> BoxFuture<'_, Result<Embeddings, EmbeddingError>> {
             let is_long = texts.iter().any(|text| text.len() > 5);
-            let vectors = vec![EmbeddingVector::new(vec![1]); texts.len()];
+            let vector = |text: &String| EmbeddingVector::new(vec![i8::from(!text.is_empty())]);
+            let vectors = texts.iter().map(vector).collect();
             let why = "it is too long".to_owned();
             Box::pin(std::future::ready(match is_long {
                 true => Err(EmbeddingError::Answer { url: "http://x".to_owned(), why }),
@@ -117,9 +126,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_text_without_a_vector_is_in_nobodys_way_and_a_server_without_any_is_told() {
-        let items = [item(1, "one"), item(2, "much too long"), item(3, "three")];
+        let items = [item(1, "one"), item(2, "much too long"), item(3, "three"), item(4, "")];
         let found = vectors_of(&ShortTexts, &items).await.unwrap();
         assert_eq!(found.iter().map(|(id, _)| id.0).collect::<Vec<_>>(), [1, 3]);
         assert!(vectors_of(&ShortTexts, &items[1..2]).await.is_err());
+        for those in [&items[3..], &[items[1].clone(), items[3].clone()]] {
+            assert!(vectors_of(&ShortTexts, those).await.unwrap().is_empty());
+        }
     }
 }

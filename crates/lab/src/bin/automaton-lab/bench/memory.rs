@@ -305,6 +305,7 @@ async fn embed_all(store: &Store, measured: &MeasuredEmbedder<'_>) -> Result<(),
                 true => Some(anywhere(item.id, dimensions)),
                 false => embedder.embed(vec![text]).await?.vectors.into_iter().next(),
             };
+            let vector = vector.filter(EmbeddingVector::has_direction);
             vectors.extend(vector.map(|vector| (item.id, vector)));
         }
         store.keep_vectors(model.clone(), last, vectors).await?;
