@@ -20,8 +20,8 @@ pub const WORD_VECTORS: &str = "built-in word vectors 1";
 /// Words of a text that count.
 const TERMS_MAX: usize = 512;
 
-/// Of a text at least one word in so many has to be known, and one more: others are of another
-/// language.
+/// Of the words of a text that tell its language more than one in so many have to be known: it is
+/// of another language otherwise.
 const KNOWN_PART: usize = 2;
 
 /// A table of words.

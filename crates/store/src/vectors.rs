@@ -118,8 +118,8 @@ impl Store {
         self.write(WriteOptions::new("look for memories without a vector"), work).await
     }
 
-    /// Keeps the vectors of memories that still hold, and goes on after the last that was looked
-    /// at, with a vector or not. Those of a model that was exchanged since are dropped.
+    /// Keeps the vectors of memories that still hold, but none that points nowhere, which is like
+    /// nothing, and goes on after the last that was looked at, with a vector or not. Those of a model that was exchanged since are dropped.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -134,7 +134,7 @@ impl Store {
                 return Ok(());
             }
             let mut all = centroid(tx)?;
-            for (id, vector) in &vectors {
+            for (id, vector) in vectors.iter().filter(|(_, vector)| vector.has_direction()) {
                 let values = params![id.0, vector.to_bytes()];
                 let outside: Option<bool> =
                     tx.one(sql!("vector_keep"), values, |row| row.get("outside"))?;

@@ -5,12 +5,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use automaton_core::embedding::{Embedding, EmbeddingVector};
 use automaton_core::error::chain;
 use automaton_core::memory::{
     MemoryId, MemoryItem, MemoryMatches, MemoryQuery, MemoryTier, NewMemory, StoreOutcome,
 };
-use automaton_inference::{Embedder, Embeddings};
+use automaton_inference::Embedder;
 use automaton_store::{Store, StoreError, TurnRecall};
 use automaton_tools::HandleError;
 use automaton_tools::context::{self, HandleFuture};
@@ -137,10 +136,7 @@ impl context::MemoryHandle for Memory {
 pub async fn add_meaning(embedder: Option<&dyn Embedder>, query: &mut MemoryQuery) {
     let (Some(embedder), Some(text)) = (embedder, &query.text) else { return };
     match embedder.embed(vec![text.clone()]).await {
-        Ok(Embeddings { model, kind, vectors }) => {
-            let vector = vectors.into_iter().find(EmbeddingVector::has_direction);
-            query.embedding = vector.map(|vector| Embedding { model, kind, vector });
-        }
+        Ok(found) => query.embedding = found.into_first(),
         Err(error) => tracing::warn!(error = %chain(&error), "a question has no vector"),
     }
 }

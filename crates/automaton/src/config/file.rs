@@ -294,9 +294,9 @@ pub(crate) struct LocalBrain {
 #[serde(tag = "kind", rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) enum EmbeddingsFile {
     /// The table of English words that goes with the program; the default.
-    BuiltIn,
+    BuiltIn {},
     /// None: only words find what is remembered.
-    Off,
+    Off {},
     /// A small encoder on this machine.
     Local(LocalEmbeddings),
     /// A server of this machine, such as Ollama.

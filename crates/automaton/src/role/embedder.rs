@@ -23,9 +23,9 @@ pub(crate) fn embedder(
     home: &Path,
     embeddings: Option<&EmbeddingsFile>,
 ) -> Result<Option<Arc<dyn Embedder>>, CliError> {
-    Ok(Some(match embeddings.unwrap_or(&EmbeddingsFile::BuiltIn) {
-        EmbeddingsFile::BuiltIn => Arc::new(BuiltInEmbedder),
-        EmbeddingsFile::Off => return Ok(None),
+    Ok(Some(match embeddings.unwrap_or(&EmbeddingsFile::BuiltIn {}) {
+        EmbeddingsFile::BuiltIn {} => Arc::new(BuiltInEmbedder),
+        EmbeddingsFile::Off {} => return Ok(None),
         EmbeddingsFile::Local(LocalEmbeddings { folder, sha256 }) => {
             let mut agreed = [0; 32];
             let agreed = sha256.as_ref().map(|digits| {

@@ -124,6 +124,10 @@ fn what_it_was_told_is_found_by_what_it_means_once_it_has_vectors() {
     write_model(&model, &[&["car"]]).unwrap();
     std::fs::write(&file, config.to_string()).unwrap();
     told(&world.command(&["memory", "vectors"]).unwrap(), "is not the file that was agreed");
+    // What would be ignored is refused.
+    config["embeddings"] = json!({ "kind": "builtIn", "url": "http://127.0.0.1:1" });
+    std::fs::write(&file, config.to_string()).unwrap();
+    told(&world.command(&["memory", "vectors"]).unwrap(), "unknown field `url`");
     // What may charge without anybody booking it is refused.
     config["embeddings"] = json!({ "kind": "server", "url": "https://example.com", "model": "m" });
     std::fs::write(&file, config.to_string()).unwrap();

@@ -1,8 +1,7 @@
 //! What texts mean, as vectors: for a memory that finds what shares no word with a question.
 //!
 //! An [`Embedder`] makes them: a table that goes with the program, a small model on this machine,
-//! or a server. Vectors go with the
-//! name of their model. Who asks must be able to do without an answer, and nothing here may
+//! or a server. Vectors go with the name of their model. Who asks must be able to do without an answer, and nothing here may
 //! decide what is similar enough.
 
 mod built_in;
@@ -10,7 +9,7 @@ mod error;
 mod local;
 mod server;
 
-use automaton_core::embedding::{EmbeddingKind, EmbeddingVector};
+use automaton_core::embedding::{Embedding, EmbeddingKind, EmbeddingVector};
 
 pub use built_in::BuiltInEmbedder;
 pub use error::EmbeddingError;
@@ -34,4 +33,14 @@ pub struct Embeddings {
     pub kind: EmbeddingKind,
     /// One for each text.
     pub vectors: Vec<EmbeddingVector>,
+}
+
+impl Embeddings {
+    /// The first of them, where it points anywhere.
+    #[must_use]
+    pub fn into_first(self) -> Option<Embedding> {
+        let Self { model, kind, vectors } = self;
+        let vector = vectors.into_iter().next().filter(EmbeddingVector::has_direction)?;
+        Some(Embedding { model, kind, vector })
+    }
 }

@@ -86,6 +86,11 @@ async fn what_points_the_same_way_is_found_first_until_it_holds_no_more() {
     // A vector that comes late is none of a memory that is gone.
     world.store.keep_vectors("one".to_owned(), news, vec![(news, vector([1, 1]))]).await.unwrap();
     assert_eq!(progress(&world), (1, 0));
+    // One that points nowhere is kept of nothing, and in nobody's way.
+    let dumb = world.store.remember(fact("c", Label::Own, "north")).await.unwrap().id();
+    world.store.keep_vectors("one".to_owned(), dumb, vec![(dumb, vector([0, 0]))]).await.unwrap();
+    assert_eq!(progress(&world), (1, 0));
+    assert_eq!(north(&world, MemoryQuery::default()).await, [(two, 2)]);
 }
 
 #[tokio::test]

@@ -30,33 +30,25 @@ const BATCH: u32 = 16;
 /// How long one run goes on; what is left waits for the next.
 const WORK_MAX: Span = Span::from_secs(45);
 
-/// The vectors of these. A text whose vector points nowhere is left out, since it is like nothing;
-/// so is one of which a model makes none, where it makes one of another: one that is too long for
-/// it must not be in the way of all that come after.
+/// The vectors of these. A text of which a model makes none is left out, where it makes one of
+/// another: one that is too long for it must not be in the way of all that come after.
 async fn vectors_of(
     embedder: &dyn Embedder,
     items: &[MemoryItem],
 ) -> Result<Vec<(MemoryId, EmbeddingVector)>, EmbeddingError> {
-    let points = |(_, vector): &(MemoryId, EmbeddingVector)| vector.has_direction();
     let failed = match embedder.embed(items.iter().map(embedded_text).collect()).await {
-        Ok(found) => {
-            let ids = items.iter().map(|item| item.id);
-            return Ok(ids.zip(found.vectors).filter(points).collect());
-        }
+        Ok(found) => return Ok(items.iter().map(|item| item.id).zip(found.vectors).collect()),
         Err(failed) => failed,
     };
-    let (mut vectors, mut does_work) = (Vec::new(), false);
+    let mut vectors = Vec::new();
     for item in items {
         match embedder.embed(vec![embedded_text(item)]).await {
-            Ok(found) => {
-                does_work = true;
-                vectors.extend(found.vectors.into_iter().map(|it| (item.id, it)).filter(points));
-            }
+            Ok(found) => vectors.extend(found.vectors.into_iter().map(|it| (item.id, it))),
             Err(EmbeddingError::Answer { .. } | EmbeddingError::BrokeDown) => {}
             Err(other) => return Err(other),
         }
     }
-    if does_work { Ok(vectors) } else { Err(failed) }
+    if vectors.is_empty() { Err(failed) } else { Ok(vectors) }
 }
 
 async fn embed(ground: &TaskContext, tick: &TickContext) -> Result<TaskReport, TaskFailure> {
@@ -70,7 +62,7 @@ async fn embed(ground: &TaskContext, tick: &TickContext) -> Result<TaskReport, T
             return Ok(TaskReport::done(format!("{made} new, none waits")));
         };
         let vectors = vectors_of(&**embedder, &items).await?;
-        made += vectors.len();
+        made += vectors.iter().filter(|(_, vector)| vector.has_direction()).count();
         deps.store.keep_vectors(model.clone(), last.id, vectors).await?;
         if deps.ids.now().since(tick.now) >= WORK_MAX {
             return Ok(TaskReport::done(format!("{made} new, and more wait")));
@@ -128,10 +120,14 @@ mod tests {
     async fn a_text_without_a_vector_is_in_nobodys_way_and_a_server_without_any_is_told() {
         let items = [item(1, "one"), item(2, "much too long"), item(3, "three"), item(4, "")];
         let found = vectors_of(&ShortTexts, &items).await.unwrap();
-        assert_eq!(found.iter().map(|(id, _)| id.0).collect::<Vec<_>>(), [1, 3]);
+        assert_eq!(found.iter().map(|(id, _)| id.0).collect::<Vec<_>>(), [1, 3, 4]);
         assert!(vectors_of(&ShortTexts, &items[1..2]).await.is_err());
-        for those in [&items[3..], &[items[1].clone(), items[3].clone()]] {
-            assert!(vectors_of(&ShortTexts, those).await.unwrap().is_empty());
-        }
+        // One that points nowhere is an answer: the batch is not stuck.
+        let those = [items[1].clone(), items[3].clone()];
+        let found = vectors_of(&ShortTexts, &those).await.unwrap();
+        assert_eq!(
+            found.iter().map(|(id, it)| (id.0, it.has_direction())).collect::<Vec<_>>(),
+            [(4, false)]
+        );
     }
 }

@@ -3,9 +3,9 @@
 //! What was said, and the question that asks for it in other words, are pairs of files, anyone's
 //! with `--pairs`; all of them are remembered among as many other events as are wanted, as messages
 //! of the creator, and each question is answered as a turn's is: by its words, by what it means to
-//! the built-in vectors or to a model of `--embeddings`, and by both. A pair's fact may have an older one
-//! before it, which must not come first. Authors and languages are told apart. Times are those of
-//! the store's own thread, without a model.
+//! the built-in vectors or to a model of `--embeddings`, and by both. A pair's fact may have an
+//! older one before it, which must not come first. Authors and languages are told apart. Times are
+//! those of the store's own thread, without a model.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,7 +21,7 @@ use automaton_core::faults::NoFaults;
 use automaton_core::memory::{MemoryId, MemoryQuery, MemoryTier, NewMemory};
 use automaton_core::time::{Clock, SystemClock};
 use automaton_core::trust::{Label, Labelled};
-use automaton_inference::{BuiltInEmbedder, Embedder, Embeddings, LocalEmbedder};
+use automaton_inference::{BuiltInEmbedder, Embedder, LocalEmbedder};
 use automaton_memory::recall::{RecallOptions, embedded_text, rank};
 use automaton_store::Store;
 use clap::Args;
@@ -245,9 +245,7 @@ async fn measure(
             let began = Instant::now();
             let found = embedder.embedder.embed(vec![pair.asked.clone()]).await?;
             times.push(began.elapsed());
-            let Embeddings { model, kind, vectors } = found;
-            let vector = vectors.into_iter().find(EmbeddingVector::has_direction);
-            *meant = vector.map(|vector| Embedding { model, kind, vector });
+            *meant = found.into_first();
         }
         measured.question = Some(BenchLatency::of(times));
     }
@@ -305,7 +303,6 @@ async fn embed_all(store: &Store, measured: &MeasuredEmbedder<'_>) -> Result<(),
                 true => Some(anywhere(item.id, dimensions)),
                 false => embedder.embed(vec![text]).await?.vectors.into_iter().next(),
             };
-            let vector = vector.filter(EmbeddingVector::has_direction);
             vectors.extend(vector.map(|vector| (item.id, vector)));
         }
         store.keep_vectors(model.clone(), last, vectors).await?;
