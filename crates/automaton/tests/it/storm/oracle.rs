@@ -100,10 +100,7 @@ fn wanted(messages: &[Value]) -> Vec<(String, String)> {
         })
     };
     let mut wanted = Vec::new();
-    // What it is shown as remembered is no order.
-    let is_said = |line: &&str| !line.starts_with("- [m");
-    let said = |message| text(message).lines().filter(is_said).collect::<Vec<_>>().join("\n");
-    for mark in by("user").flat_map(|message| marks(&said(message))) {
+    for mark in by("user").flat_map(|message| marks(&text(message))) {
         let command = json!({ "command": format!("echo '{mark}' >> ran") });
         let content = format!("{mark} It is well.");
         let answer = json!({ "to_address": "creator", "content": content });
