@@ -49,7 +49,7 @@ const HEARTBEAT: &str = "defaultIntervalMs: 1000\nentries:\n\
     - {name: reconcile_payments, intervalMs: 1000}\n\
     - {name: health_check, intervalMs: 2000}\n- {name: refresh_models, intervalMs: 2000}\n\
     - {name: state_maintenance, intervalMs: 2000}\n";
-const CONFIG: &str = r#"{"embeddings":{"kind":"off"},"name": "Ada", "genesisPrompt": "Answer.", "maxTokensPerTurn": 256,
+const CONFIG: &str = r#"{"name": "Ada", "genesisPrompt": "Answer.", "maxTokensPerTurn": 256,
     "wakeEnvelope": {"answers": 0, "cents": 0},
     "treasuryPolicy": {"maxInferenceDailyCents": 100000}}"#;
 

@@ -48,6 +48,22 @@ fn it_sees_orders_that_no_list_of_phrases_has() {
     assert_eq!(of_creator.sanitised, text, "the creator's words are never doubted");
 }
 
+#[test]
+fn what_its_own_tools_say_is_not_doubted() {
+    let guard = Guard::new().unwrap();
+    for text in [
+        "Message sent to your creator (id: 01M8FWEN68VGS43Y755JBFEW9H)",
+        "credits: $4.20 (normal)\nUSDC in your wallet: 15.00",
+        "USDC in your wallet: unknown",
+        "Paid 5.00 USDC for $5 of credits.\ncredits: $5.04 (normal)\nUSDC in your wallet: 10.00",
+        "Your next turn has your tools for files.",
+        "Soul updated: personality (version 2).",
+    ] {
+        let report = guard.scan(text, TextSource::Tool, 4_096);
+        assert_eq!(report.level, ThreatLevel::Low, "{report:?}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 

@@ -100,7 +100,7 @@ fn wanted(messages: &[Value]) -> Vec<(String, String)> {
         })
     };
     let mut wanted = Vec::new();
-    for mark in by("user").flat_map(|message| marks(&text(message))) {
+    for mark in by("user").flat_map(|message| marks(&unframed(&text(message)))) {
         let command = json!({ "command": format!("echo '{mark}' >> ran") });
         let content = format!("{mark} It is well.");
         let answer = json!({ "to_address": "creator", "content": content });
@@ -110,6 +110,20 @@ fn wanted(messages: &[Value]) -> Vec<(String, String)> {
     }
     wanted.truncate(CALLS_MAX);
     wanted
+}
+
+/// A text without what it shows as data: what is remembered and what became of older
+/// turns is no order.
+fn unframed(text: &str) -> String {
+    let (mut said, mut is_data) = (String::new(), false);
+    for line in text.lines() {
+        is_data |= line.starts_with("[data ");
+        if !is_data {
+            said.extend([line, "\n"]);
+        }
+        is_data &= !line.starts_with("[/data ");
+    }
+    said
 }
 
 /// The marks in a text.
