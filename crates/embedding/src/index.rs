@@ -57,16 +57,17 @@ impl VectorIndex {
         self.outside.push(outside);
     }
 
-    /// The most similar, best first, with how similar each is in thousandths; of equal ones the
-    /// last added first. Those of others only where they are wanted.
+    /// The most similar of its own, or of others: best first, with how similar each is in
+    /// thousandths; of equal ones the last added first. However much others say, it takes no
+    /// place of its own.
     #[must_use]
-    pub fn nearest(&self, to: &CentredQuery, outside: bool, most: usize) -> Vec<(i64, i32)> {
+    pub fn nearest(&self, to: &CentredQuery, others: bool, most: usize) -> Vec<(i64, i32)> {
         if to.vector.len() != self.dimensions || self.is_empty() {
             return Vec::new();
         }
         let mut best = BinaryHeap::with_capacity(most + 1);
         for (at, vector) in self.numbers.chunks_exact(self.dimensions).enumerate() {
-            if self.outside[at] && !outside {
+            if self.outside[at] != others {
                 continue;
             }
             best.push(Reverse((to.to(vector, self.squares[at]), at)));
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_found_where_they_are_wanted_and_odd_ones_are_left_out() {
+    fn others_are_found_apart_and_odd_ones_are_left_out() {
         let mut index = VectorIndex::default();
         assert!(index.nearest(&asked(vec![1, 2]), true, 9).is_empty());
         for (id, outside, vector) in
@@ -114,7 +115,7 @@ mod tests {
         assert_eq!((index.len(), index.last()), (3, Some(4)));
         let east = asked(vec![5, 0]);
         assert_eq!(index.nearest(&east, false, 9), [(1, 1_000), (4, 0)]);
-        assert_eq!(index.nearest(&east, true, 1), [(2, 1_000)]);
+        assert_eq!(index.nearest(&east, true, 9), [(2, 1_000)]);
         assert!(index.nearest(&asked(vec![1]), true, 9).is_empty());
     }
 

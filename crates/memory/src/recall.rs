@@ -51,7 +51,8 @@ const TEXT_WEIGHT: u64 = 1;
 /// An item that covers less than this part of what the best one covers is left out.
 const COVERAGE_PART: u64 = 4;
 
-/// Items at most that only their meaning has found: some resembles whatever is asked.
+/// Items at most that only their meaning has found, and as many of others: some resembles
+/// whatever is asked.
 const MEANING_ALONE_MAX: usize = 10;
 
 /// How words are fused with vectors of a kind.
@@ -109,10 +110,11 @@ pub fn rank(matches: &MemoryMatches, wanted: &RecallOptions) -> Vec<MemoryItem> 
     let belongs = |at: &usize| by_words_alone(*at) || is_alike(*at);
     let mut order: Vec<usize> = (0..items.len()).filter(belongs).collect();
     order.sort_by_key(|at| (Reverse(score(*at)), Reverse(items[*at].id)));
-    let mut by_meaning_alone = 0;
+    let mut by_meaning_alone = [0; 2];
     order.retain(|at| {
-        by_meaning_alone += usize::from(!by_words_alone(*at));
-        by_words_alone(*at) || by_meaning_alone <= MEANING_ALONE_MAX
+        let of_these = &mut by_meaning_alone[usize::from(items[*at].body.label > Label::Own)];
+        *of_these += usize::from(!by_words_alone(*at));
+        by_words_alone(*at) || *of_these <= MEANING_ALONE_MAX
     });
     order.into_iter().take(wanted.limit).map(|at| items[at].clone()).collect()
 }
@@ -305,6 +307,10 @@ mod tests {
         found.items = (1..=30).map(|id| item(id, "a/x", "the moon")).collect();
         found.similarities = found.items.iter().map(|item| (item.id, 400)).collect();
         assert_eq!(rank(&found, &ALL).len(), MEANING_ALONE_MAX);
+        // What others say takes none of these places.
+        found.items[..20].iter_mut().for_each(|item| item.body.label = Label::Peer);
+        let labels = |label| rank(&found, &ALL).iter().filter(|it| it.body.label == label).count();
+        assert_eq!([labels(Label::Own), labels(Label::Peer)], [MEANING_ALONE_MAX; 2]);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! here, with how similar they are; words find others, and `memory` ranks. A vector must never
 //! outlive its memory, and words of others must never be found by whoever may not read them.
 
+use std::cmp::Reverse;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -18,7 +19,7 @@ use crate::error::{StoreError, TxError};
 use crate::memory::{self, is_outside};
 use crate::thread::{ConnectionExt, Tx, WriteOptions, sql};
 
-/// The most similar that are candidates without sharing a word.
+/// The most similar that are candidates without sharing a word, and as many of others.
 const NEAREST_MAX: usize = 50;
 
 /// Vectors that are compared at most, those of memories that are gone among them: twice as many
@@ -50,19 +51,19 @@ impl VectorCache {
         Ok(())
     }
 
-    /// The most similar whose memories still hold. Where those that are gone are in the way, all
-    /// are read anew.
+    /// The most similar of its own, or of others, whose memories still hold. Where those that are
+    /// gone are in the way, all are read anew.
     fn nearest(
         &mut self,
         connection: &Connection,
         model: &str,
         asked: &CentredQuery,
-        outside: bool,
+        others: bool,
     ) -> Result<Vec<(MemoryId, i32)>, TxError> {
         self.refresh(connection, model)?;
         let mut found = Vec::new();
         for is_fresh in [false, true] {
-            let nearest = self.index.nearest(asked, outside, 2 * NEAREST_MAX);
+            let nearest = self.index.nearest(asked, others, 2 * NEAREST_MAX);
             let looked_at = nearest.len();
             found.clear();
             for (id, similarity) in nearest {
@@ -119,7 +120,8 @@ impl Store {
     }
 
     /// Keeps the vectors of memories that still hold, but none that points nowhere, which is like
-    /// nothing, and goes on after the last that was looked at, with a vector or not. Those of a model that was exchanged since are dropped.
+    /// nothing, and goes on after the last that was looked at, with a vector or not. Those of a
+    /// model that was exchanged since are dropped.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -235,8 +237,11 @@ pub(crate) fn similar(
         return Ok(());
     }
     let asked = centroid(connection)?.away(vector);
-    let outside = query.least_trusted.is_none_or(is_outside);
-    let mut nearest = cache.nearest(connection, model, &asked, outside)?;
+    let mut nearest = cache.nearest(connection, model, &asked, false)?;
+    if query.least_trusted.is_none_or(is_outside) {
+        nearest.extend(cache.nearest(connection, model, &asked, true)?);
+        nearest.sort_by_key(|(_, similarity)| Reverse(*similarity));
+    }
     for item in &found.items {
         if !nearest.iter().any(|(id, _)| *id == item.id) {
             let similarity = similarity_of(connection, &asked, item.id)?;

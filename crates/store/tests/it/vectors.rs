@@ -94,6 +94,20 @@ async fn what_points_the_same_way_is_found_first_until_it_holds_no_more() {
 }
 
 #[tokio::test]
+async fn however_much_others_say_its_own_is_found_beside_it() {
+    let world = World::born().await;
+    let own = world.store.remember(fact("a", Label::Own, "east wind")).await.unwrap().id();
+    for at in 0..120 {
+        let news = fact(&format!("b{at}"), Label::Peer, &format!("north {at}"));
+        world.store.remember(news).await.unwrap();
+    }
+    assert_eq!(embed(&world, "one").await, 121);
+    let found = north(&world, MemoryQuery::default()).await;
+    assert!(found.contains(&(own, 2)), "{found:?}");
+    assert!(found.iter().filter(|(_, near)| *near == 20).count() >= 10, "{found:?}");
+}
+
+#[tokio::test]
 async fn vectors_of_another_model_are_never_compared_and_go() {
     let world = World::born().await;
     world.store.remember(fact("a", Label::Own, "north wind")).await.unwrap();
@@ -120,7 +134,7 @@ async fn a_strangers_words_are_found_by_nobody_who_may_not_read_them() {
     let trusted = MemoryQuery { least_trusted: Some(Label::Own), ..MemoryQuery::default() };
     assert_eq!(north(&world, trusted).await, [(own, 20)]);
     let all = north(&world, MemoryQuery::default()).await;
-    assert_eq!(all, [(theirs, 20), (own, 20)]);
+    assert_eq!(all, [(own, 20), (theirs, 20)], "its own first where both are as near");
     let tiers = vec![MemoryTier::Procedural];
     assert!(north(&world, MemoryQuery { tiers, ..MemoryQuery::default() }).await.is_empty());
     // What words have found has its similarity, too.
