@@ -60,7 +60,7 @@ pub(crate) struct BenchMemoryArgs {
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(0..=2_000_000))]
     rows: u32,
     /// Pairs of your own, a file for each author: kind, language, what was said and the question,
-    /// with tabs between them
+    /// with tabs between them; without a question it is remembered and never asked for
     #[arg(long)]
     pairs: Vec<PathBuf>,
     /// The folder of an embedding model, in place of the built-in vectors
@@ -241,7 +241,7 @@ async fn measure(
     if let Some(embedder) = embedder {
         embed_all(&store, embedder).await?;
         let mut times = Vec::new();
-        for (meant, pair) in meant.iter_mut().zip(pairs) {
+        for (meant, pair) in meant.iter_mut().zip(pairs).filter(|(_, pair)| pair.is_asked()) {
             let began = Instant::now();
             let found = embedder.embedder.embed(vec![pair.asked.clone()]).await?;
             times.push(began.elapsed());
@@ -256,7 +256,8 @@ async fn measure(
     let first = pairs.first().map(|pair| pair.language.clone()).unwrap_or_default();
     for mode in modes {
         let mut times = Vec::new();
-        for ((pair, id), meant) in pairs.iter().zip(&ids).zip(&meant) {
+        let all = pairs.iter().zip(&ids).zip(&meant);
+        for ((pair, id), meant) in all.filter(|((pair, _), _)| pair.is_asked()) {
             let began = Instant::now();
             let place = ask(&store, *mode, pair, meant.as_ref(), *id).await?;
             times.push(began.elapsed());

@@ -32,7 +32,14 @@ pub(super) struct RecallPair {
     /// What held before.
     pub(super) older: Option<String>,
     pub(super) said: String,
+    /// Empty for what is only in the way.
     pub(super) asked: String,
+}
+
+impl RecallPair {
+    pub(super) const fn is_asked(&self) -> bool {
+        !self.asked.is_empty()
+    }
 }
 
 /// The pairs of these files, or ours.
@@ -94,5 +101,7 @@ mod tests {
         assert!(pairs.len() >= 600 && pairs.iter().any(|pair| pair.older.is_some()));
         let error = pair("me", 3, "a\tb").unwrap_err().to_string();
         assert!(error.contains("line 3"), "{error}");
+        let in_the_way = pair("me", 1, "talk\ten\tHello there.\t").unwrap();
+        assert!(!in_the_way.is_asked() && pairs.iter().all(RecallPair::is_asked));
     }
 }
