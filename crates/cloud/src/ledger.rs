@@ -6,6 +6,7 @@
 
 use alloy_primitives::Address;
 use automaton_core::money::{Microcents, MoneyError};
+use automaton_core::names::Names;
 
 /// Who has an amount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,7 +41,8 @@ impl Account {
 }
 
 /// Why something was posted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Its [`name`](Self::name) is the one in the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Names)]
 pub enum PostingReason {
     /// Credits were bought.
     Purchase,
@@ -56,14 +58,6 @@ pub enum PostingReason {
     Refund,
     /// A machine ran.
     Machine,
-}
-
-automaton_core::names! {
-    /// Its name in the database.
-    PostingReason {
-        Purchase => "purchase", Hold => "hold", Charge => "charge", Release => "release",
-        Transfer => "transfer", Refund => "refund", Machine => "machine",
-    }
 }
 
 /// A change of one account.

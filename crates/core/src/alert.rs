@@ -9,6 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::money::{MicroUsdc, Microcents};
+use crate::names::Names;
 use crate::record::{SleepState, StopReason};
 use crate::state::AgentState;
 use crate::time::{Span, Timestamp};
@@ -24,7 +25,9 @@ const DECISIONS_MIN: u64 = 10;
 pub const APART_MAX: Span = Span::from_secs(25 * 60);
 
 /// A rule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Names,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum AlertRule {
     /// Credits and USDC together are worth less than the reserve.
@@ -42,32 +45,15 @@ pub enum AlertRule {
 }
 
 /// How much an alert matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Names,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// Somebody should look at it some time.
     Warning,
     /// It wakes the automaton when it begins.
     Critical,
-}
-
-crate::names! {
-    /// Its name.
-    Severity {
-        Warning => "warning", Critical => "critical",
-    }
-}
-
-crate::names! {
-    /// Its name.
-    AlertRule {
-        BalanceBelowReserve => "balance_below_reserve",
-        HeartbeatHighFailureRate => "heartbeat_high_failure_rate",
-        PolicyHighDenyRate => "policy_high_deny_rate",
-        ContextNearCapacity => "context_near_capacity",
-        InferenceBudgetWarning => "inference_budget_warning",
-        ZeroTurnsLastHour => "zero_turns_last_hour",
-    }
 }
 
 impl AlertRule {

@@ -5,8 +5,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::names::Names;
+
 /// How a request came to its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// Its [`name`](Self::name) is the one in the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum EgressEndReason {
     /// It was answered to the last byte, or both sides closed the tunnel.
@@ -31,15 +34,6 @@ pub enum EgressEndReason {
     RunBytes,
     /// The command ended before it.
     Stopped,
-}
-
-crate::names! {
-    /// The end's name in the database.
-    EgressEndReason {
-        Done => "done", Broken => "broken", Unreachable => "unreachable", Late => "late",
-        Address => "address", Greeting => "greeting", Idle => "idle", TooLong => "too_long",
-        RequestBytes => "request_bytes", RunBytes => "run_bytes", Stopped => "stopped",
-    }
 }
 
 /// What came of a request that was allowed.

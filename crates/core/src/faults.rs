@@ -6,9 +6,13 @@
 
 use std::str::FromStr;
 
+use crate::names::Names;
+
 /// Where a fault can be injected. Each is a moment at which a crash leaves a
 /// different state behind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// Its [`name`](Self::name) is what is written on a command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Names)]
+#[names(rename_all = "kebab-case")]
 pub enum FaultPoint {
     /// A message was stored as received; nobody has seen it yet.
     MessageReceived,
@@ -70,26 +74,6 @@ pub enum FaultPoint {
     ChainActDone,
     /// The dev chain's log has the act; nobody was answered.
     ChainActStored,
-}
-
-crate::names! {
-    /// The point's name, as it is written on a command line.
-    FaultPoint {
-        MessageReceived => "message-received", SessionOpened => "session-opened",
-        TurnOpened => "turn-opened", PromptBuilt => "prompt-built",
-        ThoughtReceived => "thought-received", JudgementStored => "judgement-stored",
-        CallStarted => "call-started", CallRan => "call-ran", CallFinished => "call-finished",
-        TurnCommitted => "turn-committed", TurnIngested => "turn-ingested",
-        SleepStored => "sleep-stored", TaskLeased => "task-leased", TaskRan => "task-ran",
-        PaymentProposed => "payment-proposed", PaymentReceived => "payment-received",
-        PaymentSigned => "payment-signed", PaymentSubmitted => "payment-submitted",
-        PaymentAnswered => "payment-answered", PaymentBooked => "payment-booked",
-        SignerAsked => "signer-asked", SignerSigned => "signer-signed",
-        SignerCounted => "signer-counted", SignerAnswered => "signer-answered",
-        SettlementBegun => "settlement-begun", SettlementSubmitted => "settlement-submitted",
-        SettlementBroadcast => "settlement-broadcast", SettlementBooked => "settlement-booked",
-        ChainActDone => "chain-act-done", ChainActStored => "chain-act-stored",
-    }
 }
 
 impl FaultPoint {

@@ -11,11 +11,15 @@ use sha2::{Digest, Sha256};
 
 use crate::embedding::{Embedding, EmbeddingKind};
 use crate::id::TurnId;
+use crate::names::Names;
 use crate::time::{Span, Timestamp};
 use crate::trust::Labelled;
 
 /// Which kind of memory an item belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// Its [`name`](Self::name) is the one in the database, in files and for the model.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Names,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryTier {
     /// What is being done: goals, and notes that end.
@@ -28,14 +32,6 @@ pub enum MemoryTier {
     Procedural,
     /// Who somebody is, by address.
     Relationship,
-}
-
-crate::names! {
-    /// The tier's name in the database, in files and for the model.
-    MemoryTier {
-        Working => "working", Episodic => "episodic", Semantic => "semantic",
-        Procedural => "procedural", Relationship => "relationship",
-    }
 }
 
 /// The number of an item, shown as `m12`.

@@ -13,6 +13,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::id::MessageId;
+use crate::names::Names;
 use crate::time::Timestamp;
 use crate::trust::{Label, Labelled};
 
@@ -39,7 +40,8 @@ pub const CLAIMED_PER_TURN_MAX: u32 = 10;
 pub const ATTEMPTS_MAX: u32 = 3;
 
 /// Where a received message stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// Its [`name`](Self::name) is the one in the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum InboxState {
     /// Stored; no turn has it.
@@ -50,14 +52,6 @@ pub enum InboxState {
     Processed,
     /// It failed [`ATTEMPTS_MAX`] times by itself.
     Failed,
-}
-
-crate::names! {
-    /// The state's name in the database.
-    InboxState {
-        Received => "received", InProgress => "in_progress", Processed => "processed",
-        Failed => "failed",
-    }
 }
 
 impl InboxState {
@@ -74,7 +68,8 @@ impl InboxState {
 }
 
 /// What answered a message of the creator, which is open until then.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// Its [`name`](Self::name) is the one in the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum AnsweredBy {
     /// A message that names it.
@@ -83,13 +78,6 @@ pub enum AnsweredBy {
     Words,
     /// The creator, who closed it.
     Creator,
-}
-
-crate::names! {
-    /// Its name in the database.
-    AnsweredBy {
-        Reply => "reply", Words => "words", Creator => "creator",
-    }
 }
 
 /// A message that a turn has claimed.

@@ -4,6 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::names::Names;
 use crate::tier::SurvivalTier;
 
 /// The id of a model, as whoever serves it wants to read it. Any text may be one.
@@ -48,6 +49,7 @@ impl PartialEq<str> for ModelId {
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
+#[derive(Names)]
 pub enum InferenceTask {
     /// The next turn of the agent
     AgentTurn,
@@ -59,14 +61,6 @@ pub enum InferenceTask {
     Summarization,
     /// The steps to a goal
     Planning,
-}
-
-crate::names! {
-    /// The task's name.
-    InferenceTask {
-        AgentTurn => "agent_turn", HeartbeatTriage => "heartbeat_triage",
-        SafetyCheck => "safety_check", Summarization => "summarization", Planning => "planning",
-    }
 }
 
 /// How a model was chosen, as the record keeps it.

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use crate::intent::Intent;
+use crate::names::Names;
 use crate::trust::Label;
 
 /// The shortest command that is anybody's: shorter ones everybody writes.
@@ -18,23 +19,18 @@ const PATH_BYTES_MIN: usize = 6;
 const VALUE_BYTES_MAX: usize = 300;
 
 /// What a value is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// Its [`name`](Self::name) is what it is called in a sentence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Names)]
 pub enum ValueKind {
     /// Whom money or a message goes to.
     Recipient,
     /// Where something is asked.
+    #[names(rename = "URL")]
     Url,
     /// What is run.
     Command,
     /// Which file is written.
     Path,
-}
-
-crate::names! {
-    /// What it is called in a sentence.
-    ValueKind {
-        Recipient => "recipient", Url => "URL", Command => "command", Path => "path",
-    }
 }
 
 impl ValueKind {

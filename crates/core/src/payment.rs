@@ -22,11 +22,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{CallId, PaymentId, TurnId};
 use crate::money::{MicroUsdc, Microcents, MoneyError};
+use crate::names::Names;
 use crate::time::Timestamp;
 use crate::trust::Label;
 
 /// Where a payment stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// Its [`name`](Self::name) is the one in the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum PaymentState {
     /// Written down; the creator is asked.
@@ -48,29 +50,14 @@ pub enum PaymentState {
 }
 
 /// What a payment is made with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// Its [`name`](Self::name) is the one in the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum Rail {
     /// An authorization over USDC, which the chain carries out.
     Usdc,
     /// A transfer in the cloud's ledger.
     Credits,
-}
-
-crate::names! {
-    /// The name in the database.
-    Rail {
-        Usdc => "usdc", Credits => "credits",
-    }
-}
-
-crate::names! {
-    /// The state's name in the database.
-    PaymentState {
-        Proposed => "proposed", Approved => "approved", Signed => "signed",
-        Submitted => "submitted", Unknown => "unknown", Settled => "settled", Failed => "failed",
-        Expired => "expired",
-    }
 }
 
 impl PaymentState {
@@ -107,7 +94,8 @@ impl PaymentState {
 }
 
 /// What a payment is for; each kind has ceilings of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// Its [`name`](Self::name) is the one in the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
     /// Credits, from a cloud: USDC for the same worth in credits.
@@ -116,13 +104,6 @@ pub enum Purpose {
     X402,
     /// Credits for somebody else.
     Transfer,
-}
-
-crate::names! {
-    /// The name in the database.
-    Purpose {
-        TopUp => "top_up", X402 => "x402", Transfer => "transfer",
-    }
 }
 
 /// How much, of what.

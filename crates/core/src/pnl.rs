@@ -7,10 +7,12 @@
 use serde::Serialize;
 
 use crate::money::{MicroUsdc, Microcents, MoneyError};
+use crate::names::Names;
 use crate::time::{DAY, Timestamp};
 
 /// What bookings are put together by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// Its [`name`](Self::name) is the one on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum PnlGrouping {
     /// What they are about.
@@ -23,13 +25,6 @@ pub enum PnlGrouping {
     Turn,
     /// The rented machine that was paid for, or its port that was sold.
     Service,
-}
-
-crate::names! {
-    /// Its name on the command line.
-    PnlGrouping {
-        Category => "category", Day => "day", Goal => "goal", Turn => "turn", Service => "service",
-    }
 }
 
 /// What was thought since the creator last called, or since the last rest for having

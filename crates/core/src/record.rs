@@ -8,12 +8,16 @@ use serde::{Deserialize, Serialize};
 use crate::id::{CallId, MessageId, SessionId, TurnId};
 use crate::intent::SpanMillis;
 use crate::money::Microcents;
+use crate::names::Names;
 use crate::time::{Span, Timestamp};
 use crate::tool::ToolName;
 use crate::trust::{Label, Labelled};
 
 /// Where a call stands. A crash can stop it at any of these.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// Its [`name`](Self::name) is the one in the database.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Names,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum CallStatus {
     /// Judged and allowed; not started.
@@ -34,15 +38,6 @@ pub enum CallStatus {
     Unknown,
     /// A crash came before its place did: it has not run.
     NotStarted,
-}
-
-crate::names! {
-    /// The status's name in the database.
-    CallStatus {
-        Planned => "planned", Started => "started", Done => "done", Failed => "failed",
-        Refused => "refused", Invalid => "invalid", Skipped => "skipped", Unknown => "unknown",
-        NotStarted => "not_started",
-    }
 }
 
 impl CallStatus {
@@ -71,7 +66,8 @@ pub struct CallRecord {
 }
 
 /// Where a turn stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// Its [`name`](Self::name) is the one in the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnStatus {
     /// Opened; the model has not been heard.
@@ -84,31 +80,21 @@ pub enum TurnStatus {
     Abandoned,
 }
 
-crate::names! {
-    /// The status's name in the database.
-    TurnStatus {
-        Open => "open", Judged => "judged", Committed => "committed", Abandoned => "abandoned",
-    }
-}
-
 /// Whose authority a call has, by the least trusted text that it may go back to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// Its [`name`](Self::name) is the one in the database.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Names,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Authority {
     /// Nothing but the creator's words.
     Creator,
     /// The automaton's own, with what it found in its own files.
     #[serde(rename = "self")]
+    #[names(rename = "self")]
     Own,
     /// None to speak of: another agent's, or the net's.
     External,
-}
-
-crate::names! {
-    /// The authority's name in the database.
-    Authority {
-        Creator => "creator", Own => "self", External => "external",
-    }
 }
 
 impl Authority {
@@ -227,7 +213,8 @@ impl WakeCause {
 }
 
 /// The kinds of causes of a wake.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// Its [`name`](Self::name) is the one in the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum WakeSource {
     /// The first start of its life.
@@ -246,14 +233,6 @@ pub enum WakeSource {
     Recovery,
 }
 
-crate::names! {
-    /// The source's name in the database.
-    WakeSource {
-        Birth => "birth", Timer => "timer", Inbox => "inbox", Heartbeat => "heartbeat",
-        Manual => "manual", Money => "money", Recovery => "recovery",
-    }
-}
-
 /// What ends a sleep before its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SleepInterrupt {
@@ -267,7 +246,8 @@ pub enum SleepInterrupt {
 }
 
 /// Why a wake cycle ended. Stated in the log, the record and the next prompt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// Its [`name`](Self::name) is the one in the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
     /// The model called `sleep`.
@@ -300,16 +280,6 @@ pub enum StopReason {
     Interrupted,
     /// The process died; found at the next start.
     Crash,
-}
-
-crate::names! {
-    /// The reason's name in the database.
-    StopReason {
-        Asked => "asked", Said => "said", TurnLimit => "turn_limit", Errors => "errors",
-        Idle => "idle", Repetition => "repetition", TurnsUsed => "turns_used",
-        Shutdown => "shutdown", StopLoss => "stop_loss", Budget => "budget", Envelope => "envelope",
-        Blocked => "blocked", Broke => "broke", Interrupted => "interrupted", Crash => "crash",
-    }
 }
 
 impl StopReason {
@@ -356,7 +326,10 @@ impl StopReason {
 }
 
 /// How a decision of the policy came out. The greatest of several holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// Its [`name`](Self::name) is the one in the database.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Names,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum DecisionOutcome {
     /// It may be done.
@@ -365,13 +338,6 @@ pub enum DecisionOutcome {
     Ask,
     /// It may not be done.
     Deny,
-}
-
-crate::names! {
-    /// The outcome's name in the database.
-    DecisionOutcome {
-        Allow => "allow", Ask => "ask", Deny => "deny",
-    }
 }
 
 /// The sleep that the automaton is in, or will be.

@@ -6,10 +6,14 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::names::Names;
 use crate::time::Timestamp;
 
 /// A part of a soul that can be changed by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// Its [`name`](Self::name) is the one in calls and in the database.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Names,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum SoulSection {
     /// What it is there for.
@@ -30,16 +34,6 @@ pub enum SoulSection {
     Relationships,
     /// How it deals with money.
     FinancialCharacter,
-}
-
-crate::names! {
-    /// The section's name in calls and in the database.
-    SoulSection {
-        CorePurpose => "core_purpose", Values => "values",
-        BehavioralGuidelines => "behavioral_guidelines", Personality => "personality",
-        Boundaries => "boundaries", Strategy => "strategy", Capabilities => "capabilities",
-        Relationships => "relationships", FinancialCharacter => "financial_character",
-    }
 }
 
 impl SoulSection {
@@ -167,7 +161,8 @@ pub fn in_lines(text: &str) -> String {
 }
 
 /// Who has changed a soul.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// Its [`name`](Self::name) is the one in the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum SoulSource {
     /// The automaton, by a tool.
@@ -178,13 +173,6 @@ pub enum SoulSource {
     Genesis,
     /// What it saw of itself.
     Reflection,
-}
-
-crate::names! {
-    /// Its name in the database.
-    SoulSource {
-        Agent => "agent", Human => "human", Genesis => "genesis", Reflection => "reflection",
-    }
 }
 
 /// A change of a soul, to be kept.

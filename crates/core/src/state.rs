@@ -18,11 +18,15 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::names::Names;
+
 /// What an automaton is doing.
+// Its `name` is the one in the database and on the wire.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
+#[derive(Names)]
 pub enum AgentState {
     /// Born, never yet awake.
     Setup,
@@ -41,15 +45,6 @@ pub enum AgentState {
     Hibernating,
     /// Out of credits for too long; the heartbeat goes on.
     Dead,
-}
-
-crate::names! {
-    /// The state's name in the database and on the wire.
-    AgentState {
-        Setup => "setup", Waking => "waking", Running => "running", LowCompute => "low_compute",
-        Critical => "critical", Sleeping => "sleeping", Hibernating => "hibernating",
-        Dead => "dead",
-    }
 }
 
 impl AgentState {

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::money::Microcents;
+use crate::names::Names;
 use crate::record::{StopReason, WakeCause, WakeSource};
 use crate::trust::Label;
 
@@ -16,6 +17,7 @@ use crate::trust::Label;
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
+#[derive(Names)]
 pub enum SurvivalTier {
     /// In debt: below $0.00.
     Dead,
@@ -38,7 +40,10 @@ const TABLE: [(SurvivalTier, i64); 4] = [
 ];
 
 /// What a model of an automaton is for, dearest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+/// Its [`name`](Self::name) is the one that rules of the router have.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, Names,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelTier {
     /// The one that its creator gave it.
@@ -48,19 +53,6 @@ pub enum ModelTier {
     LowCompute,
     /// The cheapest.
     Critical,
-}
-
-crate::names! {
-    /// The role's name, as rules of the router have it.
-    ModelTier { Usual => "usual", LowCompute => "low_compute", Critical => "critical" }
-}
-
-crate::names! {
-    /// The tier's name.
-    SurvivalTier {
-        Dead => "dead", Critical => "critical", LowCompute => "low_compute", Normal => "normal",
-        High => "high",
-    }
 }
 
 impl SurvivalTier {

@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::names::Names;
+
 /// The name of a tool: 1 to 64 characters of `a-z`, `0-9` and `_`.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, derive_more::Display,
@@ -77,7 +79,10 @@ pub enum ToolCategory {
 }
 
 /// How much harm a tool can do in the wrong hands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// Its [`name`](Self::name) is the one in the database.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Names,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Risk {
     /// None to speak of.
@@ -90,28 +95,15 @@ pub enum Risk {
     Forbidden,
 }
 
-crate::names! {
-    /// The level's name in the database.
-    Risk {
-        Safe => "safe", Caution => "caution", Dangerous => "dangerous", Forbidden => "forbidden",
-    }
-}
-
 /// Whether a call changes anything. A turn that only observes is idle.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// Its [`name`](Self::name) is the one in the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// The call looks and changes nothing.
     Observes,
     /// The call changes the workspace, the memory or the world.
     Mutates,
-}
-
-crate::names! {
-    /// The effect's name in the database.
-    Effect {
-        Observes => "observes", Mutates => "mutates",
-    }
 }
 
 /// What a tool is, for the model, the policy and the record.

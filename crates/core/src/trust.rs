@@ -8,16 +8,21 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::names::Names;
 use crate::text::visible;
 
 /// Who wrote a text, most trusted first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// Its [`name`](Self::name) is the one in the database and on the wire.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Names,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Label {
     /// The creator.
     Creator,
     /// The automaton itself: its model, its memory of its own thoughts, its runtime.
     #[serde(rename = "self")]
+    #[names(rename = "self")]
     Own,
     /// The output of a tool that ran on the automaton's own files.
     Tool,
@@ -25,13 +30,6 @@ pub enum Label {
     Peer,
     /// A page or service of the net.
     Web,
-}
-
-crate::names! {
-    /// The label's name in the database and on the wire.
-    Label {
-        Creator => "creator", Own => "self", Tool => "tool", Peer => "peer", Web => "web",
-    }
 }
 
 impl Label {

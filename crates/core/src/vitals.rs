@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::money::{MicroUsdc, Microcents};
+use crate::names::Names;
 use crate::tier::SurvivalTier;
 use crate::time::{Span, Timestamp};
 
@@ -117,7 +118,9 @@ impl Vitals {
 }
 
 /// What is asked of the creator, the more urgently the less there is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Names,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum DistressLevel {
     /// Credits run low.
@@ -126,13 +129,6 @@ pub enum DistressLevel {
     Critical,
     /// It is dead.
     Dead,
-}
-
-crate::names! {
-    /// Its name.
-    DistressLevel {
-        Low => "low", Critical => "critical", Dead => "dead",
-    }
 }
 
 impl DistressLevel {

@@ -1,7 +1,10 @@
 //! `#[derive(Classified)]`: the class and the remedy of an error stand where the error does.
+//! `#[derive(Names)]`: so do the names of the values of an enumeration.
 //!
 //! The compiler runs this, no program links it. It must never give a class to what
 //! was given none: a new variant is an error of compilation until it says its own.
+
+mod names;
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens as _, format_ident, quote, quote_spanned};
@@ -26,6 +29,18 @@ use syn::{
 pub fn classified(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = syn::parse_macro_input!(input as DeriveInput);
     implement(&input).unwrap_or_else(|error| error.to_compile_error()).into()
+}
+
+/// Gives an enumeration `ALL`, its values in their order, `name`, `by_name`, and `Display`,
+/// which is the name.
+///
+/// A name is the word of the variant in snake case. `#[names(rename_all = "kebab-case")]`
+/// on the enumeration, or `"SCREAMING_SNAKE_CASE"`, sets another case, and
+/// `#[names(rename = "…")]` on a variant another name.
+#[proc_macro_derive(Names, attributes(names))]
+pub fn names(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    let input = syn::parse_macro_input!(input as DeriveInput);
+    names::implement(&input).unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
 /// What an attribute says.

@@ -8,8 +8,11 @@
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use automaton_core::names::Names;
+
 /// What kind of place an address is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// Its [`name`](Self::name) is what it is called in a sentence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Names)]
 pub enum AddressClass {
     /// Another machine on the public net.
     Global,
@@ -18,21 +21,15 @@ pub enum AddressClass {
     /// A private or carrier's network.
     Private,
     /// The same wire.
+    #[names(rename = "link-local")]
     LinkLocal,
     /// A cloud's metadata service, which hands out credentials.
+    #[names(rename = "cloud metadata")]
     Metadata,
     /// Many machines at once.
     Multicast,
     /// No address of a machine: unspecified, documentation, future use.
     Reserved,
-}
-
-automaton_core::names! {
-    /// What it is called in a sentence.
-    AddressClass {
-        Global => "global", Loopback => "loopback", Private => "private", LinkLocal => "link-local",
-        Metadata => "cloud metadata", Multicast => "multicast", Reserved => "reserved",
-    }
 }
 
 /// How far a request may reach.

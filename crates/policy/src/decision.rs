@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 
 use automaton_core::intent::Intent;
+use automaton_core::names::Names;
 use automaton_core::record::DecisionOutcome;
 
 use crate::operator::OperatorFindings;
@@ -28,7 +29,9 @@ impl RuleId {
 }
 
 /// Why a decision came out as it did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// Its [`name`](Self::name) is the code as it is stored and shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Names)]
+#[names(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ReasonCode {
     /// No rule objects.
     Allowed,
@@ -84,25 +87,6 @@ pub enum ReasonCode {
     OperatorRule,
     /// The creator approved this very call.
     Approved,
-}
-
-automaton_core::names! {
-    /// The code as it is stored and shown.
-    ReasonCode {
-        Allowed => "ALLOWED", NoIntent => "NO_INTENT", RuleError => "RULE_ERROR",
-        ForbiddenTool => "FORBIDDEN_TOOL", ExternalDangerousTool => "EXTERNAL_DANGEROUS_TOOL",
-        ValidationFailed => "VALIDATION_FAILED", UnknownRecipient => "UNKNOWN_RECIPIENT",
-        PathTraversal => "PATH_TRAVERSAL", SensitiveFileRead => "SENSITIVE_FILE_READ",
-        ProtectedFile => "PROTECTED_FILE", ForbiddenCommand => "FORBIDDEN_COMMAND",
-        UntrustedInput => "UNTRUSTED_INPUT", UntrustedValue => "UNTRUSTED_VALUE",
-        CreatorOnly => "CREATOR_ONLY", SpendLimitExceeded => "SPEND_LIMIT_EXCEEDED",
-        TurnTransferLimit => "TURN_TRANSFER_LIMIT", TransferCooldown => "TRANSFER_COOLDOWN",
-        MinimumReserve => "MINIMUM_RESERVE", BalanceUnknown => "BALANCE_UNKNOWN",
-        ConfirmationRequired => "CONFIRMATION_REQUIRED", DomainNotAllowed => "DOMAIN_NOT_ALLOWED",
-        HostNotAllowed => "HOST_NOT_ALLOWED", RateLimitExceeded => "RATE_LIMIT_EXCEEDED",
-        SecretLeaves => "SECRET_LEAVES", CreditsCritical => "CREDITS_CRITICAL",
-        OperatorRule => "OPERATOR_RULE", Approved => "APPROVED",
-    }
 }
 
 /// How a value was judged.

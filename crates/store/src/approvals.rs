@@ -11,6 +11,7 @@
 //! Each arrow is a step of the audit chain. Nothing here may ever answer by itself.
 
 use automaton_core::id::{ApprovalId, CallId, PaymentId, RunId};
+use automaton_core::names::Names;
 use automaton_core::record::{WakeCause, WakeSource};
 use automaton_core::time::Timestamp;
 use automaton_core::trust::{Label, Labelled};
@@ -25,7 +26,8 @@ use crate::thread::{CommitDurability, ConnectionExt, Tx, WriteOptions, sql};
 use crate::{Hash, Store, payments, wakes};
 
 /// Where a question stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// Its [`name`](Self::name) is the one in the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalState {
     /// Nobody has answered.
@@ -38,14 +40,6 @@ pub enum ApprovalState {
     Expired,
     /// The creator said yes, and the call was made.
     Used,
-}
-
-automaton_core::names! {
-    /// The name in the database.
-    ApprovalState {
-        Waiting => "waiting", Approved => "approved", Denied => "denied", Expired => "expired",
-        Used => "used",
-    }
 }
 
 /// Which questions are meant.

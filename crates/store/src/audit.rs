@@ -19,9 +19,11 @@ use crate::Store;
 use crate::codec::{CallText, Sql, SqlText, get, maybe};
 use crate::error::{StoreError, TxError, missing};
 use crate::thread::{ConnectionExt, Tx, sql};
+use automaton_core::names::Names;
 
 /// What a link tells of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Its [`name`](Self::name) is the one in the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Names)]
 pub enum LinkKind {
     /// The policy decided about what a call intends.
     Decision,
@@ -31,14 +33,6 @@ pub enum LinkKind {
     Payment,
     /// A question to the creator was asked, answered, or its answer used.
     Approval,
-}
-
-automaton_core::names! {
-    /// The kind's name in the database.
-    LinkKind {
-        Decision => "decision", Outcome => "outcome", Payment => "payment",
-        Approval => "approval",
-    }
 }
 
 impl LinkKind {

@@ -7,6 +7,7 @@
 
 use automaton_core::id::TurnId;
 use automaton_core::money::{Microcents, MoneyError};
+use automaton_core::names::Names;
 use automaton_core::time::Timestamp;
 use rusqlite::params;
 use serde::Serialize;
@@ -17,7 +18,8 @@ use crate::error::{StoreError, TxError, conflict, unfit};
 use crate::thread::{CommitDurability, ConnectionExt, Tx, WriteOptions, sql};
 
 /// What a booking is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// Its [`name`](Self::name) is the one in the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum LedgerCategory {
     /// Answers of models.
@@ -32,14 +34,6 @@ pub enum LedgerCategory {
     Funding,
     /// Machines that were rented.
     Machine,
-}
-
-automaton_core::names! {
-    /// The name in the database.
-    LedgerCategory {
-        Inference => "inference", X402 => "x402", Transfer => "transfer", Revenue => "revenue",
-        Funding => "funding", Machine => "machine",
-    }
 }
 
 impl Store {

@@ -5,6 +5,7 @@
 //! ever see a float.
 
 use automaton_core::money::{Microcents, MoneyError};
+use automaton_core::names::Names;
 use automaton_core::wire::chat::{ChatUsage, PromptTokensDetails};
 
 /// Prices per million tokens.
@@ -112,19 +113,13 @@ impl TokenBounds {
 }
 
 /// Who counted the tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Its [`name`](Self::name) is the one in the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Names)]
 pub enum Metering {
     /// The upstream.
     Reported,
     /// We, from the bytes, since the upstream did not say.
     Estimated,
-}
-
-automaton_core::names! {
-    /// Its name in the database.
-    Metering {
-        Reported => "reported", Estimated => "estimated",
-    }
 }
 
 /// What a call cost, and why.

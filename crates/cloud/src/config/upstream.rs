@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use automaton_core::model::ModelId;
+use automaton_core::names::Names;
 use automaton_inference::providers::http::ApiFormat;
 use automaton_inference::providers::local::LocalModelFiles;
 use serde::Deserialize;
@@ -112,7 +113,8 @@ impl TryFrom<UpstreamFile> for UpstreamConfig {
 }
 
 /// The two names of the limit of tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+/// Its [`name`](Self::name) is how it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum TokenLimitName {
     /// `max_tokens`
@@ -120,13 +122,6 @@ pub enum TokenLimitName {
     MaxTokens,
     /// `max_completion_tokens`
     MaxCompletionTokens,
-}
-
-automaton_core::names! {
-    /// As it is written.
-    TokenLimitName {
-        MaxTokens => "max_tokens", MaxCompletionTokens => "max_completion_tokens",
-    }
 }
 
 /// How many calls of models are taken.

@@ -10,10 +10,12 @@
 //! Only a passed health check leads to `running`, and only `running` is billed, whether later
 //! checks are passed or not: what is up can be used. Nothing leads out of `deleted`.
 
+use automaton_core::names::Names;
 use automaton_core::time::{DAY, Span};
 
 /// Where a machine stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// Its [`name`](Self::name) is the one in the database and on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Names)]
 pub enum MachineState {
     /// It is to run.
     Requested,
@@ -58,15 +60,6 @@ pub enum MachineEvent {
     TimedOut,
     /// The cloud was started anew; the processes of machines may have outlived it.
     Restarted,
-}
-
-automaton_core::names! {
-    /// Its name in the database and on the wire.
-    MachineState {
-        Requested => "requested", Booting => "booting", Running => "running",
-        Stopping => "stopping", Stopped => "stopped", Failed => "failed", Deleting => "deleting",
-        Deleted => "deleted",
-    }
 }
 
 impl MachineState {

@@ -24,6 +24,7 @@ mod markers;
 pub mod secrets;
 mod words;
 
+use automaton_core::names::Names;
 use automaton_core::trust::Label;
 
 pub use frame::frame;
@@ -34,7 +35,8 @@ use intent::IntentModel;
 use lexicon::Lexicon;
 
 /// What is looked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// Its [`name`](Self::name) is for machines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Names)]
 pub enum GuardCheck {
     /// Orders to drop, replace or reveal what the reader was told, or to act unasked.
     InstructionPatterns,
@@ -56,19 +58,9 @@ pub enum GuardCheck {
     LearnedIntent,
 }
 
-automaton_core::names! {
-    /// Its name for machines.
-    GuardCheck {
-        InstructionPatterns => "instruction_patterns", AuthorityClaims => "authority_claims",
-        BoundaryManipulation => "boundary_manipulation", ChatmlMarkers => "chatml_markers",
-        Obfuscation => "obfuscation", MultiLanguageInjection => "multi_language_injection",
-        FinancialManipulation => "financial_manipulation",
-        SelfHarmInstructions => "self_harm_instructions", LearnedIntent => "learned_intent",
-    }
-}
-
 /// Where a text came from, as far as it matters to what is done about it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// Its [`name`](Self::name) is for machines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Names)]
 pub enum TextSource {
     /// The creator.
     Creator,
@@ -82,14 +74,6 @@ pub enum TextSource {
     Skill,
     /// What was remembered of others' texts.
     Memory,
-}
-
-automaton_core::names! {
-    /// Its name for machines.
-    TextSource {
-        Creator => "creator", Peer => "peer", Web => "web", Tool => "tool", Skill => "skill",
-        Memory => "memory",
-    }
 }
 
 impl TextSource {
@@ -122,7 +106,8 @@ impl From<Label> for TextSource {
 }
 
 /// How grave a text looks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// Its [`name`](Self::name) is for machines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Names)]
 pub enum ThreatLevel {
     /// Like most texts.
     Low,
@@ -134,15 +119,9 @@ pub enum ThreatLevel {
     Critical,
 }
 
-automaton_core::names! {
-    /// Its name for machines.
-    ThreatLevel {
-        Low => "low", Medium => "medium", High => "high", Critical => "critical",
-    }
-}
-
 /// What to do about a text, worst last.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// Its [`name`](Self::name) is for machines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Names)]
 pub enum GuardAction {
     /// Show it.
     Allow,
@@ -150,13 +129,6 @@ pub enum GuardAction {
     Warn,
     /// Show a notice in its place; the text itself is kept for the creator.
     Withhold,
-}
-
-automaton_core::names! {
-    /// Its name for machines.
-    GuardAction {
-        Allow => "allow", Warn => "warn", Withhold => "withhold",
-    }
 }
 
 /// What one check found.

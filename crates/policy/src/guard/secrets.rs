@@ -5,10 +5,12 @@
 //! that says so, or to be one of the agent's own secrets. A hit is a reason to refuse;
 //! that nothing is found proves nothing.
 
+use automaton_core::names::Names;
 use memchr::memmem;
 
 /// What kind of secret it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// Its [`name`](Self::name) is for machines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Names)]
 pub enum SecretKind {
     /// 32 bytes in hex beside a word that calls them a private key.
     PrivateKey,
@@ -24,14 +26,6 @@ pub enum SecretKind {
     Assigned,
     /// One of the secrets that the caller named.
     Own,
-}
-
-automaton_core::names! {
-    /// Its name for machines.
-    SecretKind {
-        PrivateKey => "private_key", Pem => "pem", SeedPhrase => "seed_phrase", Token => "token",
-        Jwt => "jwt", Assigned => "assigned", Own => "own",
-    }
 }
 
 /// A secret and where it stands, in bytes of the text.

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use automaton_core::id::RunId;
+use automaton_core::names::Names;
 use automaton_core::record::WakeCause;
 use automaton_core::tier::SurvivalTier;
 use automaton_core::time::{Span, Timestamp};
@@ -34,7 +35,8 @@ impl fmt::Display for ScheduleRule {
 }
 
 /// Who set a task's schedule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+/// Its [`name`](Self::name) is the one in the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskOrigin {
     /// Nobody: it comes with the program.
@@ -43,13 +45,6 @@ pub enum TaskOrigin {
     File,
     /// The automaton itself.
     Agent,
-}
-
-automaton_core::names! {
-    /// The origin's name in the database.
-    TaskOrigin {
-        Default => "default", File => "file", Agent => "agent",
-    }
 }
 
 /// An entry of the schedule, as configured.
@@ -139,7 +134,8 @@ pub struct Lease {
 }
 
 /// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+/// Its [`name`](Self::name) is the one in the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskResult {
     /// It did what it should.
@@ -150,13 +146,6 @@ pub enum TaskResult {
     Timeout,
     /// The process died while it ran. Written by recovery.
     Lost,
-}
-
-automaton_core::names! {
-    /// The result's name in the database.
-    TaskResult {
-        Success => "success", Failure => "failure", Timeout => "timeout", Lost => "lost",
-    }
 }
 
 /// A run that ended.

@@ -3,6 +3,7 @@
 //! It changes nothing: what the next turn is offered follows from the record of this one.
 
 use automaton_core::intent::Intent;
+use automaton_core::names::Names;
 use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_policy::Permit;
 use schemars::JsonSchema;
@@ -21,7 +22,8 @@ pub(crate) static TOOL: Builtin<ChooseTools> = Builtin::new(ToolMetadata {
 });
 
 /// Which tools belong together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+/// Its [`name`](Self::name) is the one for the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolFamily {
     /// To run commands and what stays beside.
@@ -38,14 +40,6 @@ pub enum ToolFamily {
     Money,
     /// To rent machines and open their ports.
     Machines,
-}
-
-automaton_core::names! {
-    /// The family's name for the model.
-    ToolFamily {
-        Commands => "commands", Files => "files", Memory => "memory", Life => "life",
-        Models => "models", Money => "money", Machines => "machines",
-    }
 }
 
 /// The arguments.
