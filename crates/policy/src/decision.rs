@@ -121,3 +121,44 @@ impl Decision {
         built_in.chain(self.operator.triggered.iter().map(String::as_str))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_that_are_stored_stay() {
+        assert_eq!(
+            ReasonCode::ALL.map(ReasonCode::name),
+            [
+                "ALLOWED",
+                "NO_INTENT",
+                "RULE_ERROR",
+                "FORBIDDEN_TOOL",
+                "EXTERNAL_DANGEROUS_TOOL",
+                "VALIDATION_FAILED",
+                "UNKNOWN_RECIPIENT",
+                "PATH_TRAVERSAL",
+                "SENSITIVE_FILE_READ",
+                "PROTECTED_FILE",
+                "FORBIDDEN_COMMAND",
+                "UNTRUSTED_INPUT",
+                "UNTRUSTED_VALUE",
+                "CREATOR_ONLY",
+                "SPEND_LIMIT_EXCEEDED",
+                "TURN_TRANSFER_LIMIT",
+                "TRANSFER_COOLDOWN",
+                "MINIMUM_RESERVE",
+                "BALANCE_UNKNOWN",
+                "CONFIRMATION_REQUIRED",
+                "DOMAIN_NOT_ALLOWED",
+                "HOST_NOT_ALLOWED",
+                "RATE_LIMIT_EXCEEDED",
+                "SECRET_LEAVES",
+                "CREDITS_CRITICAL",
+                "OPERATOR_RULE",
+                "APPROVED"
+            ]
+        );
+    }
+}

@@ -298,4 +298,9 @@ mod tests {
             prop_assert_eq!(free && held > Microcents::ZERO, false);
         }
     }
+
+    #[test]
+    fn names_that_are_stored_stay() {
+        assert_eq!(Metering::ALL.map(Metering::name), ["reported", "estimated"]);
+    }
 }

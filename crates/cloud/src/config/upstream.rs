@@ -235,4 +235,12 @@ mod tests {
             assert!(why.contains(words), "{bad}: {why}");
         }
     }
+
+    #[test]
+    fn names_that_servers_know_stay() {
+        assert_eq!(
+            TokenLimitName::ALL.map(TokenLimitName::name),
+            ["max_tokens", "max_completion_tokens"]
+        );
+    }
 }

@@ -230,4 +230,21 @@ mod tests {
             "it has to end first"
         );
     }
+
+    #[test]
+    fn names_that_are_stored_stay() {
+        assert_eq!(
+            MachineState::ALL.map(MachineState::name),
+            [
+                "requested",
+                "booting",
+                "running",
+                "stopping",
+                "stopped",
+                "failed",
+                "deleting",
+                "deleted"
+            ]
+        );
+    }
 }

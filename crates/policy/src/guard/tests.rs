@@ -287,3 +287,31 @@ proptest! {
         prop_assert_eq!(report.checks.len(), GuardCheck::ALL.len());
     }
 }
+
+#[test]
+fn names_that_are_stored_stay() {
+    assert_eq!(
+        GuardCheck::ALL.map(GuardCheck::name),
+        [
+            "instruction_patterns",
+            "authority_claims",
+            "boundary_manipulation",
+            "chatml_markers",
+            "obfuscation",
+            "multi_language_injection",
+            "financial_manipulation",
+            "self_harm_instructions",
+            "learned_intent"
+        ]
+    );
+    assert_eq!(
+        TextSource::ALL.map(TextSource::name),
+        ["creator", "peer", "web", "tool", "skill", "memory"]
+    );
+    assert_eq!(ThreatLevel::ALL.map(ThreatLevel::name), ["low", "medium", "high", "critical"]);
+    assert_eq!(GuardAction::ALL.map(GuardAction::name), ["allow", "warn", "withhold"]);
+    assert_eq!(
+        secrets::SecretKind::ALL.map(secrets::SecretKind::name),
+        ["private_key", "pem", "seed_phrase", "token", "jwt", "assigned", "own"]
+    );
+}

@@ -11,7 +11,7 @@ use automaton_core::state::AgentState;
 use automaton_core::tier::SurvivalTier;
 use automaton_core::tool::Risk;
 use automaton_core::trust::Label;
-use automaton_store::{ApprovalState, TaskOrigin, TaskResult};
+use automaton_store::{ApprovalState, LedgerCategory, LinkKind, TaskOrigin, TaskResult};
 
 use crate::World;
 
@@ -169,4 +169,19 @@ async fn a_value_outside_its_enumeration_is_refused_by_the_database() {
         raw.execute_batch("PRAGMA foreign_keys = ON").unwrap();
         assert!(raw.execute(statement, []).is_err(), "{statement}");
     }
+}
+
+#[test]
+fn names_that_are_stored_stay() {
+    assert_eq!(
+        LedgerCategory::ALL.map(LedgerCategory::name),
+        ["inference", "x402", "transfer", "revenue", "funding", "machine"]
+    );
+    assert_eq!(
+        ApprovalState::ALL.map(ApprovalState::name),
+        ["waiting", "approved", "denied", "expired", "used"]
+    );
+    assert_eq!(LinkKind::ALL.map(LinkKind::name), ["decision", "outcome", "payment", "approval"]);
+    assert_eq!(TaskOrigin::ALL.map(TaskOrigin::name), ["default", "file", "agent"]);
+    assert_eq!(TaskResult::ALL.map(TaskResult::name), ["success", "failure", "timeout", "lost"]);
 }
