@@ -78,47 +78,31 @@ pub enum FaultPoint {
 
 impl FaultPoint {
     /// Every point of a turn in the agent, in order.
-    pub const AGENT: [Self; 14] = [
-        Self::MessageReceived,
-        Self::SessionOpened,
-        Self::TurnOpened,
-        Self::PromptBuilt,
-        Self::ThoughtReceived,
-        Self::JudgementStored,
-        Self::CallStarted,
-        Self::CallRan,
-        Self::CallFinished,
-        Self::TurnCommitted,
-        Self::TurnIngested,
-        Self::SleepStored,
-        Self::TaskLeased,
-        Self::TaskRan,
-    ];
+    pub const AGENT: [Self; 14] = Self::between(Self::MessageReceived, Self::TaskRan);
 
     /// Every point of a payment in the agent, in order.
-    pub const PAYMENT: [Self; 6] = [
-        Self::PaymentProposed,
-        Self::PaymentReceived,
-        Self::PaymentSigned,
-        Self::PaymentSubmitted,
-        Self::PaymentAnswered,
-        Self::PaymentBooked,
-    ];
+    pub const PAYMENT: [Self; 6] = Self::between(Self::PaymentProposed, Self::PaymentBooked);
 
     /// Every point of a payment in the signer, in order.
-    pub const SIGNER: [Self; 4] =
-        [Self::SignerAsked, Self::SignerSigned, Self::SignerCounted, Self::SignerAnswered];
+    pub const SIGNER: [Self; 4] = Self::between(Self::SignerAsked, Self::SignerAnswered);
 
     /// Every point of a payment in the cloud, in order.
-    pub const CLOUD: [Self; 4] = [
-        Self::SettlementBegun,
-        Self::SettlementSubmitted,
-        Self::SettlementBroadcast,
-        Self::SettlementBooked,
-    ];
+    pub const CLOUD: [Self; 4] = Self::between(Self::SettlementBegun, Self::SettlementBooked);
 
     /// Every point in the dev chain, in the order of an act.
-    pub const CHAIN: [Self; 2] = [Self::ChainActDone, Self::ChainActStored];
+    pub const CHAIN: [Self; 2] = Self::between(Self::ChainActDone, Self::ChainActStored);
+
+    /// All points from one to another. A wrong count of them does not compile.
+    const fn between<const COUNT: usize>(first: Self, last: Self) -> [Self; COUNT] {
+        assert!(first as usize + COUNT == last as usize + 1, "the count is not that of the points");
+        let mut points = [first; COUNT];
+        let mut at = 0;
+        while at < COUNT {
+            points[at] = Self::ALL[first as usize + at];
+            at += 1;
+        }
+        points
+    }
 }
 
 /// A name that is no fault point.
