@@ -3,8 +3,6 @@
 //! Sums come from the ledger, where a cost stands at its worst case until more is known. A sum
 //! that cannot be counted must never pass for a small one, and what costs nothing always fits.
 
-use std::fmt;
-
 use crate::money::Microcents;
 use crate::time::{DAY, Span};
 
@@ -36,15 +34,19 @@ pub struct InferenceSpend {
 }
 
 /// What a ceiling is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, derive_more::Display)]
 pub enum CeilingScope {
     /// One answer.
+    #[display("for this answer")]
     Call,
     /// Any hour.
+    #[display("in an hour")]
     Hour,
     /// One wake.
+    #[display("in this wake")]
     Session,
     /// Any 24 hours.
+    #[display("in 24 hours")]
     Day,
 }
 
@@ -68,17 +70,6 @@ impl CeilingScope {
             Self::Hour => Some(HOUR),
             Self::Day => Some(DAY),
         }
-    }
-}
-
-impl fmt::Display for CeilingScope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Call => "for this answer",
-            Self::Hour => "in an hour",
-            Self::Session => "in this wake",
-            Self::Day => "in 24 hours",
-        })
     }
 }
 

@@ -3,7 +3,6 @@
 //! The store keeps these, the memory ranks and renders them. An item must never be without
 //! its origin, and nothing here may know where items are kept.
 
-use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -35,14 +34,9 @@ pub enum MemoryTier {
 }
 
 /// The number of an item, shown as `m12`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, derive_more::Display)]
+#[display("m{_0}")]
 pub struct MemoryId(pub i64);
-
-impl fmt::Display for MemoryId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "m{}", self.0)
-    }
-}
 
 /// A text is no number of an item.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -39,8 +39,14 @@ pub struct UnattendedBudget {
 /// follows, up to a day.
 const REST: Span = Span::from_secs(3600);
 
-/// It thought as much as it may without being called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// It thought as much as it may without being called; shown, what it thought, and what goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, derive_more::Display)]
+#[display(
+    "{} answers for {} is what `wakeEnvelope` allows without a call of the creator. \
+     It goes on after a rest of {rest}, or when the creator calls.",
+    usage.answers,
+    usage.cost
+)]
 pub struct EnvelopeExhaustion {
     /// What it thought.
     pub usage: UnattendedUsage,
@@ -98,18 +104,6 @@ impl EnvelopeExhaustion {
     pub fn of(usage: UnattendedUsage) -> Self {
         let rest = Span::from_millis(REST.as_millis() << usage.rests.min(8));
         Self { usage, rest: rest.min(DAY) }
-    }
-}
-
-impl fmt::Display for EnvelopeExhaustion {
-    /// What it thought, and what goes on.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { usage: UnattendedUsage { answers, cost, .. }, rest } = self;
-        write!(
-            f,
-            "{answers} answers for {cost} is what `wakeEnvelope` allows without a call of the \
-             creator. It goes on after a rest of {rest}, or when the creator calls."
-        )
     }
 }
 

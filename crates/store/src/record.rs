@@ -5,7 +5,6 @@
 //! came from, by the rules of `audit`. A head that was kept elsewhere shows whether a
 //! chain, here or in an export, still holds what it held then. Nothing here may write.
 
-use std::fmt;
 use std::io::BufRead;
 
 use automaton_core::error::Classified;
@@ -84,17 +83,19 @@ pub struct ChainLink {
     pub sha256: String,
 }
 
-/// A column of a row.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A column of a row; shown, its value in words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, derive_more::Display)]
+#[display("{value}")]
 pub struct Column {
     name: String,
     value: ColumnValue,
 }
 
 /// What a column holds.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, derive_more::Display)]
 #[serde(rename_all = "snake_case")]
 enum ColumnValue {
+    #[display("-")]
     Null,
     Int(i64),
     Text(String),
@@ -110,42 +111,22 @@ impl Column {
     }
 }
 
-/// The value in words.
-impl fmt::Display for Column {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.value {
-            ColumnValue::Null => f.write_str("-"),
-            ColumnValue::Int(number) => write!(f, "{number}"),
-            ColumnValue::Text(text) | ColumnValue::Bytes(text) => f.write_str(text),
-        }
-    }
-}
-
 /// How a chain differs from what it was when a head was taken.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, derive_more::Display)]
 #[serde(rename_all = "snake_case")]
 pub enum ChainDivergence {
     /// There were more links then.
+    #[display("its tail was cut: only {links} entries are left")]
     Cut {
         /// How many there are.
         links: u64,
     },
     /// The link that was the last one then is another one now.
+    #[display("it was written anew: the entry that was the last one is {now} now")]
     Rewritten {
         /// What it is now, in hexadecimal.
         now: String,
     },
-}
-
-impl fmt::Display for ChainDivergence {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Cut { links } => write!(f, "its tail was cut: only {links} entries are left"),
-            Self::Rewritten { now } => {
-                write!(f, "it was written anew: the entry that was the last one is {now} now")
-            }
-        }
-    }
 }
 
 /// A file is no export, or one that ends early.

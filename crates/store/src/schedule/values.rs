@@ -1,7 +1,5 @@
 //! Pure: what a schedule is made of: entries, where they stand, runs.
 
-use std::fmt;
-
 use automaton_core::id::RunId;
 use automaton_core::names::Names;
 use automaton_core::record::WakeCause;
@@ -9,11 +7,12 @@ use automaton_core::tier::SurvivalTier;
 use automaton_core::time::{Span, Timestamp};
 use serde::Serialize;
 
-/// When a task runs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// When a task runs: `*/5 * * * * UTC`, or `every 15.0 min`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, derive_more::Display)]
 #[serde(rename_all = "snake_case")]
 pub enum ScheduleRule {
     /// At the times that a cron expression names in a time zone.
+    #[display("{expression} {zone}")]
     Cron {
         /// Five fields, or six with seconds first.
         expression: String,
@@ -21,17 +20,8 @@ pub enum ScheduleRule {
         zone: String,
     },
     /// Once in a span.
+    #[display("every {_0}")]
     Every(Span),
-}
-
-impl fmt::Display for ScheduleRule {
-    /// `*/5 * * * * UTC`, or `every 15.0 min`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Cron { expression, zone } => write!(f, "{expression} {zone}"),
-            Self::Every(span) => write!(f, "every {span}"),
-        }
-    }
 }
 
 /// Who set a task's schedule.

@@ -4,8 +4,6 @@
 //! an exponent or a unit is a mistake that must never be rounded into a payment.
 //! Requests are read in both spellings that clients use, and written in one.
 
-use std::fmt;
-
 use alloy_primitives::Address;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -162,8 +160,14 @@ pub struct CeilingReply {
     pub serial: i64,
 }
 
-/// What a creator signs so that a key may transfer more.
-#[derive(Debug, Clone, Copy)]
+/// What a creator signs so that a key may transfer more: its text, without a line's end at its
+/// end.
+#[derive(Debug, Clone, Copy, derive_more::Display)]
+#[display(
+    "I allow an API key to transfer this much of my automaton's credits in 24 hours.\n\n\
+     Cloud: {cloud}\nAPI key: {key_prefix}\nWallet: {wallet}\n\
+     Ceiling: {ceiling_cents} cents\nSerial: {serial}"
+)]
 pub struct CeilingMessage<'a> {
     /// Scheme, host and port of the cloud.
     pub cloud: &'a str,
@@ -175,19 +179,6 @@ pub struct CeilingMessage<'a> {
     pub ceiling_cents: u32,
     /// The number of the message.
     pub serial: u32,
-}
-
-impl fmt::Display for CeilingMessage<'_> {
-    /// The text as it is signed, without a line's end at its end.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { cloud, key_prefix, wallet, ceiling_cents, serial } = self;
-        write!(
-            f,
-            "I allow an API key to transfer this much of my automaton's credits in 24 hours.\n\n\
-             Cloud: {cloud}\nAPI key: {key_prefix}\nWallet: {wallet}\n\
-             Ceiling: {ceiling_cents} cents\nSerial: {serial}"
-        )
-    }
 }
 
 /// Whole cents, at least one, as JSON's plain digits.
