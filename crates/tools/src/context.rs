@@ -12,6 +12,7 @@ use automaton_core::memory::{
 };
 use automaton_core::model::ModelId;
 use automaton_core::money::{MicroUsdc, Microcents};
+use automaton_core::names::Names;
 use automaton_core::payment::PaymentReason;
 use automaton_core::soul::{SoulSection, SoulVersion};
 use automaton_core::state::AgentState;
@@ -22,6 +23,7 @@ use automaton_core::wire::cloud::{CreateMachineRequest, MachineReply};
 use automaton_sandbox::{
     CapturedOutput, ExitStatus, LineRange, LinesRead, ListOptions, Listing, WorkspacePath,
 };
+use serde::Deserialize;
 
 use crate::error::HandleError;
 
@@ -346,7 +348,9 @@ pub struct ScheduleChange {
 }
 
 /// What is to be done with an entry of the schedule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Its [`name`](Self::name) is the one for the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Names)]
+#[serde(rename_all = "snake_case")]
 pub enum ScheduleAction {
     /// It is a new one.
     Add,
@@ -445,7 +449,9 @@ pub struct TransferReceipt {
 }
 
 /// What is done at a URL.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Names)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[names(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum WebMethod {
     /// Be told something.
     Get,

@@ -38,7 +38,9 @@ pub(crate) struct X402Fetch {
     #[schemars(length(max = 2000))]
     url: String,
     /// Default GET.
-    method: Option<FetchMethod>,
+    #[schemars(with = "Option<String>")]
+    #[schemars(extend("enum" = WebMethod::ALL.map(WebMethod::name)))]
+    method: Option<WebMethod>,
     /// Headers by name.
     #[schemars(extend("maxProperties" = 20))]
     headers: Option<BTreeMap<String, String>>,
@@ -53,30 +55,6 @@ pub(crate) struct X402Fetch {
     goal: Option<String>,
 }
 
-/// What is done at the URL. Its variants have no words of their own: the model would
-/// read them in each prompt.
-#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
-#[serde(rename_all = "UPPERCASE")]
-enum FetchMethod {
-    Get,
-    Post,
-    Put,
-    Patch,
-    Delete,
-}
-
-impl From<FetchMethod> for WebMethod {
-    fn from(method: FetchMethod) -> Self {
-        match method {
-            FetchMethod::Get => Self::Get,
-            FetchMethod::Post => Self::Post,
-            FetchMethod::Put => Self::Put,
-            FetchMethod::Patch => Self::Patch,
-            FetchMethod::Delete => Self::Delete,
-        }
-    }
-}
-
 impl BuiltinCall for X402Fetch {
     fn intents(&self) -> Vec<Intent> {
         let cap_cents = self.max_cents.unwrap_or(CAP_CENTS);
@@ -88,7 +66,7 @@ impl BuiltinCall for X402Fetch {
         let cause = context.payment_reason(goal, url.clone());
         let request = WebRequest {
             url,
-            verb: method.map_or(WebMethod::Get, WebMethod::from),
+            verb: method.unwrap_or(WebMethod::Get),
             headers: headers.unwrap_or_default(),
             body: body.unwrap_or_default(),
             cap_cents: max_cents.unwrap_or(CAP_CENTS),

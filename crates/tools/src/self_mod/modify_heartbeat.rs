@@ -42,37 +42,15 @@ pub(crate) struct ModifyHeartbeat {
     interval_seconds: Option<u32>,
     /// false turns it off.
     enabled: Option<bool>,
-    action: Option<HeartbeatAction>,
-}
-
-// What is done. A doc comment here would be in every prompt.
-#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum HeartbeatAction {
-    Add,
-    Update,
-    Enable,
-    Disable,
-    Remove,
-}
-
-impl From<HeartbeatAction> for ScheduleAction {
-    fn from(action: HeartbeatAction) -> Self {
-        match action {
-            HeartbeatAction::Add => Self::Add,
-            HeartbeatAction::Update => Self::Update,
-            HeartbeatAction::Enable => Self::Enable,
-            HeartbeatAction::Disable => Self::Disable,
-            HeartbeatAction::Remove => Self::Remove,
-        }
-    }
+    #[schemars(with = "Option<String>")]
+    #[schemars(extend("enum" = ScheduleAction::ALL.map(ScheduleAction::name)))]
+    action: Option<ScheduleAction>,
 }
 
 impl ModifyHeartbeat {
     fn change(self) -> ScheduleChange {
         let Self { name, task, schedule, interval_seconds, enabled, action } = self;
         let interval = interval_seconds.map(|seconds| Span::from_secs(seconds.into()));
-        let action = action.map(ScheduleAction::from);
         ScheduleChange { name, task, cron: schedule, interval, enabled, action }
     }
 }
@@ -87,7 +65,7 @@ impl BuiltinCall for ModifyHeartbeat {
                 write!(change, "{what} {value}; ").ok();
             }
         };
-        say("action", action.map(|action| format!("{action:?}").to_lowercase()));
+        say("action", action.map(|action| action.to_string()));
         say("task", task.clone());
         say("cron", schedule.clone());
         say("seconds", interval_seconds.map(|seconds| seconds.to_string()));

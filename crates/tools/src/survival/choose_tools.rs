@@ -46,7 +46,7 @@ pub enum ToolFamily {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChooseTools {
-    #[schemars(with = "String", extend("enum" = ["commands", "files", "memory", "life", "models", "money", "machines"]))]
+    #[schemars(with = "String", extend("enum" = ToolFamily::ALL.map(ToolFamily::name)))]
     family: ToolFamily,
 }
 
