@@ -161,13 +161,7 @@ async fn start(
     let mut wrong = CliErrors::default();
     check_files(brain, &mut wrong);
     wrong.end(Some(()))?;
-    let files = LocalModelFiles {
-        model: brain.model.clone(),
-        helper: brain.helper.clone(),
-        sha256: brain.sha256.as_ref().map(|hash| hash.as_str().to_owned()),
-        context_tokens: brain.context_tokens.map(Ranged::get_u32),
-    };
-    let config = LocalModelConfig::of_machine(launcher.clone(), probe.clone(), files)?;
+    let config = LocalModelConfig::of_machine(launcher.clone(), probe.clone(), files_of(brain))?;
     Ok(Arc::new(LocalModel::start(config, clock).await?))
 }
 
@@ -181,16 +175,20 @@ pub(crate) async fn with_local_fallback(
     clock: Arc<dyn Clock>,
 ) -> Result<ProviderRegistry, CliError> {
     let Some(local) = &resolved.local_fallback else { return Ok(providers) };
-    let files = LocalModelFiles {
-        model: local.model.clone(),
-        helper: local.helper.clone(),
-        sha256: local.sha256.as_ref().map(|hash| hash.as_str().to_owned()),
-        context_tokens: local.context_tokens.map(Ranged::get_u32),
-    };
-    let config = LocalModelConfig::of_machine(launcher.clone(), probe.clone(), files)?;
+    let config = LocalModelConfig::of_machine(launcher.clone(), probe.clone(), files_of(local))?;
     let model = Arc::new(LocalModel::on_demand(config, clock).await?);
     let (seller, roles) = ("this machine".to_owned(), vec![ModelTier::Usual]);
     Ok(providers.with(RegisteredModel { provider: model, seller, roles }))
+}
+
+/// What a model of this machine is run from.
+fn files_of(brain: &LocalBrain) -> LocalModelFiles {
+    LocalModelFiles {
+        model: brain.model.clone(),
+        helper: brain.helper.clone(),
+        sha256: brain.sha256.as_ref().map(|hash| hash.as_str().to_owned()),
+        context_tokens: brain.context_tokens.map(Ranged::get_u32),
+    }
 }
 
 /// Checks that both files are there.
