@@ -13,8 +13,6 @@
 //! `hibernating`. The table must never be bypassed: every
 //! write of the state is a compare-and-set through [`AgentState::may_become`].
 
-use std::str::FromStr;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -73,20 +71,6 @@ impl AgentState {
         matches!(self, Self::Waking | Self::Running | Self::LowCompute | Self::Critical)
     }
 }
-
-/// A text is no state.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no state of an automaton")]
-pub struct UnknownState(String);
-
-impl FromStr for AgentState {
-    type Err = UnknownState;
-
-    fn from_str(text: &str) -> Result<Self, UnknownState> {
-        Self::by_name(text).ok_or_else(|| UnknownState(text.chars().take(40).collect()))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,7 +81,7 @@ mod tests {
             assert!(AgentState::ALL.iter().any(|next| state.may_become(*next)), "{state}");
             assert!(!state.may_become(state), "{state}");
             assert!(!state.may_become(AgentState::Setup), "{state}");
-            assert_eq!(state.name().parse(), Ok(state));
+            assert_eq!(AgentState::by_name(state.name()), Some(state));
         }
     }
 

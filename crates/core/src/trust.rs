@@ -4,8 +4,6 @@
 //! travels as [`Labelled`], from where it came in to the record and the prompt. A label
 //! must never be raised on the way.
 
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 
 use crate::names::Names;
@@ -37,19 +35,6 @@ impl Label {
     #[must_use]
     pub fn meet(self, other: Self) -> Self {
         self.max(other)
-    }
-}
-
-/// A text is no label.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no label of trust")]
-pub struct UnknownLabel(String);
-
-impl FromStr for Label {
-    type Err = UnknownLabel;
-
-    fn from_str(text: &str) -> Result<Self, UnknownLabel> {
-        Self::by_name(text).ok_or_else(|| UnknownLabel(text.chars().take(40).collect()))
     }
 }
 
@@ -107,7 +92,7 @@ mod tests {
     #[test]
     fn every_label_survives_its_name_and_the_meet_is_the_less_trusted() {
         for label in Label::ALL {
-            assert_eq!(label.name().parse(), Ok(label));
+            assert_eq!(Label::by_name(label.name()), Some(label));
             assert_eq!(serde_json::to_value(label).unwrap(), label.name());
         }
         assert_eq!(Label::Creator.meet(Label::Web), Label::Web);

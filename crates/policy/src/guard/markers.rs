@@ -6,6 +6,8 @@
 //! that was cleaned shows what it was cleaned of. Must look at no byte more than a
 //! bounded number of times.
 
+use automaton_core::trust::Label;
+
 use super::GuardCheck;
 use super::fold::{HIDDEN_TOKEN, NormalizedText};
 
@@ -247,10 +249,7 @@ fn bracket(bytes: &[u8], start: usize, disguised: bool) -> Option<Marker> {
     };
     let is_frame = match words.first() {
         Some(&"data") => {
-            nonce(words.get(1))
-                && words
-                    .get(2)
-                    .is_some_and(|label| label.parse::<automaton_core::trust::Label>().is_ok())
+            nonce(words.get(1)) && words.get(2).is_some_and(|label| Label::by_name(label).is_some())
         }
         Some(&"/data") => true,
         _ => false,
