@@ -13,12 +13,13 @@ use std::time::Duration;
 
 use automaton_sandbox::process::{self, Child, Lifeline, OwnProgram, ProcessCommand, Stdio};
 use serde::Serialize;
-use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::io::BufReader;
 use tokio::time::Instant;
 use tracing::debug;
 
 use crate::descriptor::StopSignals;
 use crate::error::CliError;
+use crate::line;
 use crate::role::launch_config::{ChildConfig, ChildMessage, LIFELINE, LINE_BYTES_MAX};
 
 /// A child that runs.
@@ -84,30 +85,13 @@ impl ChildProcess {
     /// # Errors
     /// When the output cannot be read, or a line is too long or no line of ours.
     pub(crate) async fn next_line(&mut self) -> Result<Option<ChildMessage>, CliError> {
-        loop {
-            let chunk = match self.output.fill_buf().await {
-                Ok(chunk) => chunk,
-                // A child that died with data unread resets the connection.
-                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => &[],
-                Err(error) => return Err(self.unreadable(&error)),
-            };
-            if chunk.is_empty() {
-                return Ok(None);
-            }
-            let end = chunk.iter().position(|byte| *byte == b'\n');
-            let taken = end.map_or(chunk.len(), |end| end + 1);
-            self.partial.extend_from_slice(&chunk[..taken]);
-            self.output.consume(taken);
-            if self.partial.len() > LINE_BYTES_MAX {
-                return Err(self.unreadable(&io::Error::other("its line is too long")));
-            }
-            if end.is_some() {
-                let line = std::mem::take(&mut self.partial);
-                return serde_json::from_slice(&line)
-                    .map(Some)
-                    .map_err(|error| self.unreadable(&error));
-            }
-        }
+        let line = match line::next(&mut self.output, &mut self.partial, LINE_BYTES_MAX).await {
+            // A child that died with data unread resets the connection.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => None,
+            read => read.map_err(|error| self.unreadable(&error))?,
+        };
+        let read = line.map(|line| serde_json::from_slice(&line)).transpose();
+        read.map_err(|error| self.unreadable(&error))
     }
 
     fn unreadable(&self, error: &(dyn std::error::Error + 'static)) -> CliError {

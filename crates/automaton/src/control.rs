@@ -12,10 +12,11 @@ use std::time::Duration;
 use automaton_core::error::ErrorClass;
 use automaton_core::event::StampedEvent;
 use automaton_core::wire::control::{ControlRequest, ControlResponse, LINE_BYTES_MAX, SOCKET_NAME};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream as Stream;
 
 use crate::error::CliError;
+use crate::line;
 
 /// The longest that an automaton may take to answer. It answers between two
 /// steps of a turn, never in the middle of one that matters.
@@ -123,22 +124,7 @@ impl EventFeed {
     }
 
     async fn line(&mut self) -> io::Result<Option<Vec<u8>>> {
-        loop {
-            let chunk = self.stream.fill_buf().await?;
-            if chunk.is_empty() {
-                return Ok(None);
-            }
-            let end = chunk.iter().position(|byte| *byte == b'\n');
-            let taken = end.map_or(chunk.len(), |end| end + 1);
-            self.partial.extend_from_slice(&chunk[..taken]);
-            self.stream.consume(taken);
-            if self.partial.len() > LINE_BYTES_MAX {
-                return Err(io::Error::other("its line is too long"));
-            }
-            if end.is_some() {
-                return Ok(Some(std::mem::take(&mut self.partial)));
-            }
-        }
+        line::next(&mut self.stream, &mut self.partial, LINE_BYTES_MAX).await
     }
 }
 

@@ -34,6 +34,7 @@ pub mod error;
 mod event_exporters;
 pub mod home;
 pub mod http;
+mod line;
 mod local_models;
 mod log;
 mod metrics;
