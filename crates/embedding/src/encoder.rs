@@ -23,7 +23,11 @@ use crate::{EmbeddingModelError, EncoderConfig, WordPieces};
 const PIECES_MAX: usize = 256;
 
 /// The largest whole number that a weight is stored as.
-const QUANTIZED_MAX: f32 = 127.0;
+const WEIGHT_MAX: f32 = 127.0;
+
+/// The same of what is multiplied with weights: as many times as large as the sum of the longest
+/// row's products allows.
+const INPUT_MAX: f32 = 2_047.0;
 
 /// How a text's vector comes of those of its pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +50,7 @@ impl QuantizedRows {
     fn new(numbers: &[f32], columns: usize) -> Self {
         let (mut weights, mut scales) = (Vec::with_capacity(numbers.len()), Vec::new());
         for row in numbers.chunks_exact(columns) {
-            let scale = scale_of(row);
+            let scale = scale_of(row, WEIGHT_MAX);
             weights.extend(row.iter().map(|number| to_whole(*number, scale)));
             scales.push(scale);
         }
@@ -65,10 +69,11 @@ impl Linear {
     fn apply(&self, input: &[f32], output: &mut Vec<f32>) {
         let (columns, width) = (self.rows.columns, self.bias.len());
         let texts = input.len() / columns;
-        let scales: Vec<f32> = input.chunks_exact(columns).map(scale_of).collect();
+        let scale_of_input = |row| scale_of(row, INPUT_MAX);
+        let scales: Vec<f32> = input.chunks_exact(columns).map(scale_of_input).collect();
         let rows = input.chunks_exact(columns).zip(&scales);
         let whole: Vec<i16> = rows
-            .flat_map(|(row, scale)| row.iter().map(|number| to_whole(*number, *scale).into()))
+            .flat_map(|(row, scale)| row.iter().map(|number| to_whole16(*number, *scale)))
             .collect();
         output.clear();
         output.resize(texts * width, 0.0);
@@ -91,19 +96,24 @@ fn dot(left: &[i16], right: &[i16]) -> i32 {
     products.fold(0, i32::wrapping_add)
 }
 
-#[expect(clippy::cast_precision_loss, reason = "at most 8192 x 127 x 127, which is near enough")]
+#[expect(clippy::cast_precision_loss, reason = "at most 8192 x 127 x 2047, which is near enough")]
 const fn to_float(sum: i32) -> f32 {
     sum as f32
 }
 
-/// What one whole number of a row is worth.
-fn scale_of(row: &[f32]) -> f32 {
-    row.iter().fold(0.0_f32, |most, number| most.max(number.abs())) / QUANTIZED_MAX
+/// What one whole number of a row is worth, of which the largest is to be this.
+fn scale_of(row: &[f32], whole_max: f32) -> f32 {
+    row.iter().fold(0.0_f32, |most, number| most.max(number.abs())) / whole_max
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "a cast from float saturates")]
 fn to_whole(number: f32, scale: f32) -> i8 {
     if scale > 0.0 { (number / scale).round() as i8 } else { 0 }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a cast from float saturates")]
+fn to_whole16(number: f32, scale: f32) -> i16 {
+    if scale > 0.0 { (number / scale).round() as i16 } else { 0 }
 }
 
 /// Brings rows to mean 0 and variance 1, then stretches and moves them.
@@ -322,7 +332,7 @@ impl SentenceEncoder {
 
 /// A vector of whole numbers with this one's direction; its length is none of its own.
 pub fn quantized(numbers: &[f32]) -> EmbeddingVector {
-    let scale = scale_of(numbers);
+    let scale = scale_of(numbers, WEIGHT_MAX);
     EmbeddingVector::new(numbers.iter().map(|number| to_whole(*number, scale)).collect())
 }
 

@@ -1,4 +1,4 @@
-//! Pure: many vectors in one piece of memory, and the nearest of them to another.
+//! Pure: many vectors in one piece of memory, and whose are nearest to another.
 //!
 //! Exact: each is looked at, which takes some tens of nanoseconds. Nothing is approximated, and
 //! nothing is found that was not added.
@@ -41,7 +41,8 @@ impl VectorIndex {
         self.ids.last().copied()
     }
 
-    /// Adds a vector of a number a byte; one of another length than the first is left out.
+    /// Adds a vector of a number a byte; one of another length than the first is left out. A
+    /// number has several by being added with each in turn.
     pub fn add(&mut self, id: i64, outside: bool, vector: &[u8]) {
         if self.is_empty() {
             self.dimensions = vector.len();
@@ -57,26 +58,30 @@ impl VectorIndex {
         self.outside.push(outside);
     }
 
-    /// The most similar of its own, or of others: best first, with how similar each is in
-    /// thousandths; of equal ones the last added first. However much others say, it takes no
-    /// place of its own.
+    /// The most similar of its own, or of others: best first, with how similar the nearest vector
+    /// of each is, in thousandths; of equal ones the last added first. However much others say, it
+    /// takes no place of its own.
     #[must_use]
     pub fn nearest(&self, to: &CentredQuery, others: bool, most: usize) -> Vec<(i64, i32)> {
         if to.vector.len() != self.dimensions || self.is_empty() {
             return Vec::new();
         }
         let mut best = BinaryHeap::with_capacity(most + 1);
-        for (at, vector) in self.numbers.chunks_exact(self.dimensions).enumerate() {
-            if self.outside[at] != others {
-                continue;
+        let all = self.numbers.chunks_exact(self.dimensions).zip(&self.squares);
+        let mut similarities = all.map(|(vector, square)| to.to(vector, *square));
+        let mut from = 0;
+        for vectors in self.ids.chunk_by(|one, next| one == next) {
+            let nearest = similarities.by_ref().take(vectors.len()).max();
+            if self.outside[from] == others {
+                best.push(Reverse((nearest, from)));
             }
-            best.push(Reverse((to.to(vector, self.squares[at]), at)));
+            from += vectors.len();
             if best.len() > most {
                 best.pop();
             }
         }
         let found = best.into_sorted_vec().into_iter();
-        found.map(|Reverse((similarity, at))| (self.ids[at], similarity)).collect()
+        found.filter_map(|Reverse((nearest, at))| Some((self.ids[at], nearest?))).collect()
     }
 }
 
@@ -117,6 +122,15 @@ mod tests {
         assert_eq!(index.nearest(&east, false, 9), [(1, 1_000), (4, 0)]);
         assert_eq!(index.nearest(&east, true, 9), [(2, 1_000)]);
         assert!(index.nearest(&asked(vec![1]), true, 9).is_empty());
+    }
+
+    #[test]
+    fn of_several_vectors_of_one_the_nearest_counts() {
+        let mut index = VectorIndex::default();
+        for (id, vector) in [(1, [0, 9]), (1, [9, 0]), (1, [-9, 0]), (2, [9, 1]), (3, [0, 9])] {
+            index.add(id, false, &vector.map(i8::cast_unsigned));
+        }
+        assert_eq!(index.nearest(&asked(vec![5, 0]), false, 2), [(1, 1_000), (2, 993)]);
     }
 
     proptest! {

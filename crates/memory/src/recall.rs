@@ -136,15 +136,6 @@ fn similarities(items: &[&MemoryItem], matches: &MemoryMatches) -> Vec<Option<i3
     items.iter().map(|item| known.get(&item.id).copied().filter(|it| *it > 0)).collect()
 }
 
-/// What of an item is made a vector of: its name, where it has one, and its text.
-#[must_use]
-pub fn embedded_text(item: &MemoryItem) -> String {
-    match item.name.as_str() {
-        "" => item.body.text.clone(),
-        name => format!("{}: {}", name.replace(['_', '-'], " "), item.body.text),
-    }
-}
-
 /// What speaks for an item besides its words, in percent: how strong, how new, how trusted.
 fn favour(item: &MemoryItem, now: Timestamp) -> u64 {
     let days = now.since(item.seen_at).as_millis().max(0) / DAY.as_millis().max(1);

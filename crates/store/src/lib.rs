@@ -126,6 +126,7 @@ pub(crate) const SCHEMA: Schema = Schema::new(
         Migration::new(4, "vectors", include_str!("../migrations/0003_vectors.sql")),
         Migration::new(5, "summaries", include_str!("../migrations/0004_summaries.sql")),
         Migration::new(6, "centroid", include_str!("../migrations/0005_centroid.sql")),
+        Migration::new(7, "vector_parts", include_str!("../migrations/0006_vector_parts.sql")),
     ],
 );
 

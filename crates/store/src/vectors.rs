@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use automaton_core::embedding::{Embedding, EmbeddingVector};
 use automaton_core::memory::{MemoryId, MemoryItem, MemoryMatches, MemoryQuery, MemoryTier};
 use automaton_embedding::{CentredQuery, Centroid, VectorIndex};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 
 use crate::Store;
 use crate::codec::Sql;
@@ -22,31 +22,34 @@ use crate::thread::{ConnectionExt, Tx, WriteOptions, sql};
 /// The most similar that are candidates without sharing a word, and as many of others.
 const NEAREST_MAX: usize = 50;
 
-/// Vectors that are compared at most, those of memories that are gone among them: twice as many
-/// as there are memories in the end.
-const COMPARED_MAX: usize = 250_000;
+/// Vectors that may be read one by one before all are read anew, those of memories that are gone
+/// left out, and as many as were read at first beside these.
+const ADDED_MAX: usize = 100_000;
 
 /// The vectors as they were read, since to read them takes longer than to compare them. One whose
 /// memory is gone stays until it is in the way, and is never found.
 #[derive(Default)]
 pub(crate) struct VectorCache {
     model: String,
+    /// How many were read at first.
+    at_first: usize,
     index: VectorIndex,
 }
 
 impl VectorCache {
     /// Reads those that are new.
     fn refresh(&mut self, connection: &Connection, model: &str) -> Result<(), TxError> {
-        if self.model != model || self.index.len() > COMPARED_MAX {
-            *self = Self { model: model.to_owned(), index: VectorIndex::default() };
+        if self.model != model || self.index.len() > 2 * self.at_first + ADDED_MAX {
+            *self = Self { model: model.to_owned(), ..Self::default() };
         }
-        let mut statement = connection.prepare_cached(
-            "SELECT memory, outside, vector FROM memory_vectors WHERE memory > ?1 ORDER BY memory",
-        )?;
+        let mut statement = connection.prepare_cached(sql!("vectors_after"))?;
         let mut rows = statement.query([self.index.last().unwrap_or(0)])?;
         while let Some(row) = rows.next()? {
             let vector = row.get_ref(2)?.as_blob().map_err(rusqlite::Error::from)?;
             self.index.add(row.get(0)?, row.get(1)?, vector);
+        }
+        if self.at_first == 0 {
+            self.at_first = self.index.len();
         }
         Ok(())
     }
@@ -88,7 +91,7 @@ impl VectorCache {
 pub struct EmbeddingProgress {
     /// Of which model; empty, where there are none.
     pub model: String,
-    /// How many there are.
+    /// How many memories have any.
     pub vectors: u64,
     /// How many memories wait for one.
     pub waiting: u64,
@@ -119,9 +122,9 @@ impl Store {
         self.write(WriteOptions::new("look for memories without a vector"), work).await
     }
 
-    /// Keeps the vectors of memories that still hold, but none that points nowhere, which is like
-    /// nothing, and goes on after the last that was looked at, with a vector or not. Those of a
-    /// model that was exchanged since are dropped.
+    /// Keeps the vectors of memories that still hold, those of one after another, but none that
+    /// points nowhere, which is like nothing, and goes on after the last that was looked at, with a
+    /// vector or not. Those of a model that was exchanged since are dropped.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -136,8 +139,10 @@ impl Store {
                 return Ok(());
             }
             let mut all = centroid(tx)?;
-            for (id, vector) in vectors.iter().filter(|(_, vector)| vector.has_direction()) {
-                let values = params![id.0, vector.to_bytes()];
+            let of_each = vectors.chunk_by(|(one, _), (next, _)| one == next);
+            let parts = of_each.flat_map(|parts| (0_u32..).zip(parts));
+            for (part, (id, vector)) in parts.filter(|(_, (_, vector))| vector.has_direction()) {
+                let values = params![id.0, part, vector.to_bytes()];
                 let outside: Option<bool> =
                     tx.one(sql!("vector_keep"), values, |row| row.get("outside"))?;
                 if outside == Some(false) {
@@ -220,7 +225,7 @@ pub(crate) fn embedded(connection: &Connection) -> Result<EmbeddingProgress, TxE
         "SELECT count(*) AS n FROM memories WHERE id > ?1 AND valid_to IS NULL AND tier <> ?2";
     Ok(EmbeddingProgress {
         model,
-        vectors: count("SELECT count(*) AS n FROM memory_vectors", &[])?,
+        vectors: count("SELECT count(DISTINCT memory) AS n FROM memory_vectors", &[])?,
         waiting: count(statement, params![upto, Sql(MemoryTier::Working)])?,
     })
 }
@@ -265,7 +270,7 @@ pub(crate) fn similar(
     Ok(())
 }
 
-/// How similar one memory is, where it has a vector.
+/// How similar the nearest part of a memory is, where it has a vector.
 fn similarity_of(
     connection: &Connection,
     asked: &CentredQuery,
@@ -273,6 +278,10 @@ fn similarity_of(
 ) -> Result<Option<i32>, TxError> {
     let mut statement =
         connection.prepare_cached("SELECT vector FROM memory_vectors WHERE memory = ?1")?;
-    let bytes: Option<Vec<u8>> = statement.query_row([id.0], |row| row.get(0)).optional()?;
-    Ok(bytes.map(|bytes| asked.similarity(&bytes)))
+    let (mut rows, mut nearest) = (statement.query([id.0])?, None);
+    while let Some(row) = rows.next()? {
+        let vector = row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?;
+        nearest = nearest.max(Some(asked.similarity(vector)));
+    }
+    Ok(nearest)
 }

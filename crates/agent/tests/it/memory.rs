@@ -8,7 +8,7 @@ use automaton_core::memory::{MemoryId, MemoryQuery, MemoryTier};
 use automaton_core::record::CallStatus;
 use automaton_core::trust::{Label, Labelled};
 use automaton_inference::{Embedder, LocalEmbedder, Provider as _};
-use automaton_memory::recall::embedded_text;
+use automaton_memory::parts::embedded_texts;
 use automaton_store::Store;
 use automaton_testkit::embedding::write_model;
 use serde_json::json;
@@ -69,7 +69,7 @@ async fn what_means_the_same_is_found_without_a_word_and_words_are_enough_withou
     let store = home.store(Arc::new(NoFaults)).await;
     let name = embedder.embed(Vec::new()).await.unwrap().model;
     let items = store.without_vector(name.clone(), 1_000).await.unwrap();
-    let found = embedder.embed(items.iter().map(embedded_text).collect()).await.unwrap();
+    let found = embedder.embed(items.iter().flat_map(embedded_texts).collect()).await.unwrap();
     let last = items.last().unwrap().id;
     let vectors = items.iter().map(|item| item.id).zip(found.vectors).collect();
     store.keep_vectors(name, last, vectors).await.unwrap();

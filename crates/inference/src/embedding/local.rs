@@ -32,7 +32,7 @@ const TEXT_BYTES_MAX: u64 = 16 << 20;
 const NAME_DIGITS: usize = 16;
 
 /// How vectors are made of texts here; another way is another model.
-const METHOD: &[u8] = b"automaton-embedding 1";
+const METHOD: &[u8] = b"automaton-embedding 2";
 
 /// How a text's vector is made, as the file says.
 #[derive(Debug, Default, Deserialize)]

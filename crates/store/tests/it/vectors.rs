@@ -94,6 +94,25 @@ async fn what_points_the_same_way_is_found_first_until_it_holds_no_more() {
 }
 
 #[tokio::test]
+async fn a_memory_is_as_near_as_the_nearest_of_its_parts() {
+    let world = World::born().await;
+    let one = world.store.remember(fact("a", Label::Own, "both winds")).await.unwrap().id();
+    let two = world.store.remember(fact("b", Label::Own, "east wind")).await.unwrap().id();
+    world.store.without_vector("one".to_owned(), 9).await.unwrap();
+    let parts = [[0, 0], [9, 1], [0, 9], [-9, 0]].map(|numbers| (one, vector(numbers)));
+    let vectors = parts.into_iter().chain([(two, vector([9, 1]))]).collect();
+    world.store.keep_vectors("one".to_owned(), two, vectors).await.unwrap();
+    assert_eq!(progress(&world), (2, 0));
+    let asked = MemoryQuery { text: Some("wind".to_owned()), ..MemoryQuery::default() };
+    for query in [MemoryQuery::default(), asked] {
+        assert_eq!(north(&world, query).await, [(one, 20), (two, 2)]);
+    }
+    assert!(world.store.forget(one).await.unwrap());
+    assert_eq!(progress(&world), (1, 0));
+    assert_eq!(north(&world, MemoryQuery::default()).await, [(two, 2)]);
+}
+
+#[tokio::test]
 async fn however_much_others_say_its_own_is_found_beside_it() {
     let world = World::born().await;
     let own = world.store.remember(fact("a", Label::Own, "east wind")).await.unwrap().id();

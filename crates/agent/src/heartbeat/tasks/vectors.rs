@@ -3,11 +3,13 @@
 //! The model of this machine works in the background, a few texts at a time, and goes on at the
 //! next run where it was.
 
+use std::slice;
+
 use automaton_core::embedding::EmbeddingVector;
 use automaton_core::memory::{MemoryId, MemoryItem};
 use automaton_core::time::Span;
 use automaton_inference::{Embedder, EmbeddingError};
-use automaton_memory::recall::embedded_text;
+use automaton_memory::parts::embedded_texts;
 use futures_util::FutureExt;
 
 use super::{TaskContext, TaskFailure, TaskReport, TaskSpec, TickContext};
@@ -24,31 +26,43 @@ pub(super) const TASK: TaskSpec = TaskSpec {
     run: |ground, tick| embed(ground, tick).boxed(),
 };
 
-/// Texts that are kept in one transaction.
+/// Memories whose vectors are kept in one transaction.
 const BATCH: u32 = 16;
 
 /// How long one run goes on; what is left waits for the next.
 const WORK_MAX: Span = Span::from_secs(45);
 
-/// The vectors of these. A text of which a model makes none is left out, where it makes one of
+/// The vectors of these, those of each together. A memory of which a model makes none is left out, where it makes one of
 /// another: one that is too long for it must not be in the way of all that come after.
 async fn vectors_of(
     embedder: &dyn Embedder,
     items: &[MemoryItem],
 ) -> Result<Vec<(MemoryId, EmbeddingVector)>, EmbeddingError> {
-    let failed = match embedder.embed(items.iter().map(embedded_text).collect()).await {
-        Ok(found) => return Ok(items.iter().map(|item| item.id).zip(found.vectors).collect()),
+    let failed = match vectors_of_all(embedder, items).await {
         Err(failed) => failed,
+        made => return made,
     };
     let mut vectors = Vec::new();
     for item in items {
-        match embedder.embed(vec![embedded_text(item)]).await {
-            Ok(found) => vectors.extend(found.vectors.into_iter().map(|it| (item.id, it))),
+        match vectors_of_all(embedder, slice::from_ref(item)).await {
+            Ok(made) => vectors.extend(made),
             Err(EmbeddingError::Answer { .. } | EmbeddingError::BrokeDown) => {}
             Err(other) => return Err(other),
         }
     }
     if vectors.is_empty() { Err(failed) } else { Ok(vectors) }
+}
+
+async fn vectors_of_all(
+    embedder: &dyn Embedder,
+    items: &[MemoryItem],
+) -> Result<Vec<(MemoryId, EmbeddingVector)>, EmbeddingError> {
+    let texts_of = |item: &MemoryItem| {
+        let id = item.id;
+        embedded_texts(item).into_iter().map(move |text| (id, text))
+    };
+    let (ids, texts): (Vec<_>, Vec<_>) = items.iter().flat_map(texts_of).unzip();
+    Ok(ids.into_iter().zip(embedder.embed(texts).await?.vectors).collect())
 }
 
 async fn embed(ground: &TaskContext, tick: &TickContext) -> Result<TaskReport, TaskFailure> {

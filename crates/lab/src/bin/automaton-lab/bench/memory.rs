@@ -22,7 +22,8 @@ use automaton_core::memory::{MemoryId, MemoryQuery, MemoryTier, NewMemory};
 use automaton_core::time::{Clock, SystemClock};
 use automaton_core::trust::{Label, Labelled};
 use automaton_inference::{BuiltInEmbedder, Embedder, LocalEmbedder};
-use automaton_memory::recall::{RecallOptions, embedded_text, rank};
+use automaton_memory::parts::embedded_texts;
+use automaton_memory::recall::{RecallOptions, rank};
 use automaton_store::Store;
 use clap::Args;
 use serde::Serialize;
@@ -298,13 +299,13 @@ async fn embed_all(store: &Store, measured: &MeasuredEmbedder<'_>) -> Result<(),
         let Some(last) = items.last().map(|item| item.id) else { return Ok(()) };
         let mut vectors = Vec::new();
         for item in &items {
-            let text = embedded_text(item);
-            fillers += usize::from(is_filler(&text));
-            let vector = match is_filler(&text) && fillers > true_vectors {
-                true => Some(anywhere(item.id, dimensions)),
-                false => embedder.embed(vec![text]).await?.vectors.into_iter().next(),
+            let is_filler = is_filler(&item.body.text);
+            fillers += usize::from(is_filler);
+            let made = match is_filler && fillers > true_vectors {
+                true => vec![anywhere(item.id, dimensions)],
+                false => embedder.embed(embedded_texts(item)).await?.vectors,
             };
-            vectors.extend(vector.map(|vector| (item.id, vector)));
+            vectors.extend(made.into_iter().map(|vector| (item.id, vector)));
         }
         store.keep_vectors(model.clone(), last, vectors).await?;
     }
