@@ -1,7 +1,8 @@
 //! Pure: the parts of a text that get a vector each.
 //!
 //! What somebody asks for later is often one sentence of many, of which a vector of the whole says
-//! little. A text of one or two sentences must stay whole, and nothing of a text may be lost.
+//! little, and sometimes what all of them are about, of which no sentence says much. A text of one
+//! or two sentences must stay whole, and nothing of a text may be lost.
 
 use automaton_core::memory::MemoryItem;
 
@@ -11,8 +12,8 @@ const PART_CHARS_MIN: usize = 60;
 /// Parts of a text at most; those of a longer one are longer.
 const PARTS_MAX: usize = 6;
 
-/// What of an item vectors are made of: the parts of its text, each after the item's name, where it
-/// has one.
+/// What of an item vectors are made of: its text, and the parts of it where there are more than one,
+/// each after the item's name, where it has one.
 #[must_use]
 pub fn embedded_texts(item: &MemoryItem) -> Vec<String> {
     let name = item.name.replace(['_', '-'], " ");
@@ -20,7 +21,9 @@ pub fn embedded_texts(item: &MemoryItem) -> Vec<String> {
         "" => part.to_owned(),
         name => format!("{name}: {part}"),
     };
-    parts(&item.body.text).into_iter().map(named).collect()
+    let parts = parts(&item.body.text);
+    let parts = if parts.len() > 1 { parts } else { Vec::new() };
+    [item.body.text.as_str()].into_iter().chain(parts).map(named).collect()
 }
 
 /// The parts of a text, which end where a sentence or a line does. There is always one.
