@@ -108,13 +108,10 @@ pub(crate) fn implement(input: &DeriveInput) -> Result<TokenStream> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::written_by;
 
     fn written(input: TokenStream) -> String {
-        let input = syn::parse2(input).expect("a type");
-        match implement(&input) {
-            Ok(tokens) => tokens.to_string().replace(' ', ""),
-            Err(error) => format!("refused: {error}"),
-        }
+        written_by(implement, input)
     }
 
     #[test]

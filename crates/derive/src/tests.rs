@@ -5,6 +5,14 @@ use quote::quote;
 use super::*;
 
 fn written(input: TokenStream) -> String {
+    written_by(implement, input)
+}
+
+/// What is written out for a type, without spaces, or why nothing is.
+pub(crate) fn written_by(
+    implement: fn(&DeriveInput) -> Result<TokenStream>,
+    input: TokenStream,
+) -> String {
     let input = syn::parse2(input).expect("a type");
     match implement(&input) {
         Ok(tokens) => tokens.to_string().replace(' ', ""),

@@ -25,8 +25,8 @@ const PIECES_MAX: usize = 256;
 /// The largest whole number that a weight is stored as.
 const WEIGHT_MAX: f32 = 127.0;
 
-/// The same of what is multiplied with weights: as many times as large as the sum of the longest
-/// row's products allows.
+/// The same of what is multiplied with weights. Times 127, and as often as the longest row that is
+/// taken has numbers (8,192), it is the largest sum that 32 bits hold.
 const INPUT_MAX: f32 = 2_047.0;
 
 /// How a text's vector comes of those of its pieces.
@@ -50,8 +50,8 @@ impl QuantizedRows {
     fn new(numbers: &[f32], columns: usize) -> Self {
         let (mut weights, mut scales) = (Vec::with_capacity(numbers.len()), Vec::new());
         for row in numbers.chunks_exact(columns) {
-            let scale = scale_of(row, WEIGHT_MAX);
-            weights.extend(row.iter().map(|number| to_whole(*number, scale)));
+            let (whole, scale) = to_bytes(row);
+            weights.extend(whole);
             scales.push(scale);
         }
         Self { columns, weights, scales }
@@ -73,7 +73,7 @@ impl Linear {
         let scales: Vec<f32> = input.chunks_exact(columns).map(scale_of_input).collect();
         let rows = input.chunks_exact(columns).zip(&scales);
         let whole: Vec<i16> = rows
-            .flat_map(|(row, scale)| row.iter().map(|number| to_whole16(*number, *scale)))
+            .flat_map(|(row, scale)| row.iter().map(|number| to_whole(*number, *scale)))
             .collect();
         output.clear();
         output.resize(texts * width, 0.0);
@@ -107,13 +107,15 @@ fn scale_of(row: &[f32], whole_max: f32) -> f32 {
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "a cast from float saturates")]
-fn to_whole(number: f32, scale: f32) -> i8 {
-    if scale > 0.0 { (number / scale).round() as i8 } else { 0 }
+fn to_whole(number: f32, scale: f32) -> i16 {
+    if scale > 0.0 { (number / scale).round() as i16 } else { 0 }
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "a cast from float saturates")]
-fn to_whole16(number: f32, scale: f32) -> i16 {
-    if scale > 0.0 { (number / scale).round() as i16 } else { 0 }
+/// The whole numbers of a row of weights, or of a vector, with what one of them is worth.
+#[expect(clippy::cast_possible_truncation, reason = "none is larger than the largest weight")]
+fn to_bytes(row: &[f32]) -> (impl Iterator<Item = i8>, f32) {
+    let scale = scale_of(row, WEIGHT_MAX);
+    (row.iter().map(move |number| to_whole(*number, scale) as i8), scale)
 }
 
 /// Brings rows to mean 0 and variance 1, then stretches and moves them.
@@ -332,8 +334,7 @@ impl SentenceEncoder {
 
 /// A vector of whole numbers with this one's direction; its length is none of its own.
 pub fn quantized(numbers: &[f32]) -> EmbeddingVector {
-    let scale = scale_of(numbers, WEIGHT_MAX);
-    EmbeddingVector::new(numbers.iter().map(|number| to_whole(*number, scale)).collect())
+    EmbeddingVector::new(to_bytes(numbers).0.collect())
 }
 
 /// Reads what layers are of, by their names.
@@ -411,6 +412,19 @@ mod tests {
         for (found, value) in found.iter().zip(value) {
             assert!((found - value).abs() < 1e-3, "{found} {value}");
         }
+    }
+
+    #[test]
+    fn what_is_small_beside_much_is_not_lost_and_the_longest_row_does_not_overflow() {
+        let linear = |weights: &[f32]| Linear {
+            rows: QuantizedRows::new(weights, weights.len()),
+            bias: vec![0.0],
+        };
+        let mut found = Vec::new();
+        linear(&[0.0, 1.0]).apply(&[500.0, 1.0], &mut found);
+        assert!((found[0] - 1.0).abs() < 0.05, "{}", found[0]);
+        linear(&[1.0; 8_192]).apply(&[1.0; 8_192], &mut found);
+        assert!((found[0] - 8_192.0).abs() < 1.0, "{}", found[0]);
     }
 
     proptest! {

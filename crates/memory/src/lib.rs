@@ -1,9 +1,10 @@
 //! Pure: how the automaton remembers, in principle.
 //!
 //! Works on values that others read and store: which items belong to a question
-//! ([`recall`]), which parts of a text get a vector each ([`parts`]), how many fit ([`budget`], [`tokens`]) and how they are shown to the model
-//! ([`render`]), and what the automaton thinks of itself ([`soul`]). This crate must never lose
-//! the label of an item, and must never know where items are kept.
+//! ([`recall`]), of which parts of an item vectors are made ([`parts`]), how many fit ([`budget`],
+//! [`tokens`]) and how they are shown to the model ([`render`]), and what the automaton thinks of
+//! itself ([`soul`]). This crate must never lose the label of an item, and must never know where
+//! items are kept.
 
 pub mod budget;
 pub mod parts;

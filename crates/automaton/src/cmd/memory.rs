@@ -145,7 +145,7 @@ fn vectors(context: &CommandContext) -> Result<(), CliError> {
                  for the next time"
             ),
         };
-        format!("model {model}: {}, {waits}", many(vectors, "vector"))
+        format!("model {model}: {} with vectors, {waits}", many(vectors, "item"))
     })
 }
 

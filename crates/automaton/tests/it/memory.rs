@@ -68,19 +68,29 @@ fn what_it_was_told_is_found_corrected_and_taken_along() {
 
 #[test]
 fn a_new_automaton_finds_what_it_was_told_in_other_words() {
-    let world = world().story(STORY).unwrap();
-    let mut run = world.up(&["--ask", "My car is a little silver Skoda."]).unwrap();
-    let limit = Duration::from_secs(60);
-    run.wait_for(|event| matches!(event, Event::SleepStarted { .. }), limit).unwrap();
-    let wanted = world.command(&["heartbeat", "run", "embed_memories"]).unwrap();
-    assert_eq!(wanted.code, Some(0), "{}", wanted.stderr);
-    assert_eq!(world.command(&["stop"]).unwrap().code, Some(0));
-    run.finish_within(limit).unwrap();
-    let found = |words: &str| world.command(&["memory", "search", words]).unwrap().stdout;
-    assert!(found("What do I drive?").contains("(from creator) My car is a little silver Skoda."));
-    assert_eq!(found("zeppelin").trim(), "Nothing found");
-    let told_of = world.command(&["memory", "vectors"]).unwrap().stdout;
-    assert!(told_of.starts_with("model built-in word vectors 1: "), "{told_of}");
+    let long = "The committee wants the minutes of its last meeting by Friday, with the budget of \
+                the library and the names of the volunteers for the summer festival. My car is a \
+                little silver Skoda, a car like any other car. Please also write to the bakery \
+                about the cakes for the children, and ask the school for chairs.";
+    // What is asked for is all of the one, and the least part of the other.
+    for (told, asked) in [
+        ("My car is a little silver Skoda.", "What do I drive?"),
+        (long, "What vehicle do I drive?"),
+    ] {
+        let world = world().story(STORY).unwrap();
+        let mut run = world.up(&["--ask", told]).unwrap();
+        let limit = Duration::from_secs(60);
+        run.wait_for(|event| matches!(event, Event::SleepStarted { .. }), limit).unwrap();
+        let wanted = world.command(&["heartbeat", "run", "embed_memories"]).unwrap();
+        assert_eq!(wanted.code, Some(0), "{}", wanted.stderr);
+        assert_eq!(world.command(&["stop"]).unwrap().code, Some(0));
+        run.finish_within(limit).unwrap();
+        let found = |words: &str| world.command(&["memory", "search", words]).unwrap().stdout;
+        assert!(found(asked).contains(&format!("(from creator) {told}")), "{}", found(asked));
+        assert_eq!(found("zeppelin").trim(), "Nothing found");
+        let told_of = world.command(&["memory", "vectors"]).unwrap().stdout;
+        assert!(told_of.starts_with("model built-in word vectors 1: "), "{told_of}");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! The model of this machine works in the background, a few texts at a time, and goes on at the
 //! next run where it was.
 
-use std::slice;
+use std::iter;
 
 use automaton_core::embedding::EmbeddingVector;
 use automaton_core::memory::{MemoryId, MemoryItem};
@@ -26,43 +26,35 @@ pub(super) const TASK: TaskSpec = TaskSpec {
     run: |ground, tick| embed(ground, tick).boxed(),
 };
 
-/// Memories whose vectors are kept in one transaction.
-const BATCH: u32 = 16;
+/// Memories whose vectors are made and kept at once. Where all are as long as can be, these are 28
+/// texts, of which the slowest model that is brought here makes vectors in half a minute.
+const BATCH: u32 = 4;
 
 /// How long one run goes on; what is left waits for the next.
 const WORK_MAX: Span = Span::from_secs(45);
 
-/// The vectors of these, those of each together. A memory of which a model makes none is left out, where it makes one of
-/// another: one that is too long for it must not be in the way of all that come after.
+/// The vectors of these, those of each together. A text of which a model makes none is left out,
+/// where it makes one of another: one that is too long for it must not be in the way of its own
+/// parts, or of all that come after.
 async fn vectors_of(
     embedder: &dyn Embedder,
     items: &[MemoryItem],
 ) -> Result<Vec<(MemoryId, EmbeddingVector)>, EmbeddingError> {
-    let failed = match vectors_of_all(embedder, items).await {
+    let of_each = |item: &MemoryItem| embedded_texts(item).into_iter().zip(iter::repeat(item.id));
+    let (texts, ids): (Vec<_>, Vec<_>) = items.iter().flat_map(of_each).unzip();
+    let failed = match embedder.embed(texts.clone()).await {
+        Ok(found) => return Ok(ids.into_iter().zip(found.vectors).collect()),
         Err(failed) => failed,
-        made => return made,
     };
     let mut vectors = Vec::new();
-    for item in items {
-        match vectors_of_all(embedder, slice::from_ref(item)).await {
-            Ok(made) => vectors.extend(made),
+    for (text, id) in texts.into_iter().zip(ids) {
+        match embedder.embed(vec![text]).await {
+            Ok(found) => vectors.extend(found.vectors.into_iter().map(|it| (id, it))),
             Err(EmbeddingError::Answer { .. } | EmbeddingError::BrokeDown) => {}
             Err(other) => return Err(other),
         }
     }
     if vectors.is_empty() { Err(failed) } else { Ok(vectors) }
-}
-
-async fn vectors_of_all(
-    embedder: &dyn Embedder,
-    items: &[MemoryItem],
-) -> Result<Vec<(MemoryId, EmbeddingVector)>, EmbeddingError> {
-    let texts_of = |item: &MemoryItem| {
-        let id = item.id;
-        embedded_texts(item).into_iter().map(move |text| (id, text))
-    };
-    let (ids, texts): (Vec<_>, Vec<_>) = items.iter().flat_map(texts_of).unzip();
-    Ok(ids.into_iter().zip(embedder.embed(texts).await?.vectors).collect())
 }
 
 async fn embed(ground: &TaskContext, tick: &TickContext) -> Result<TaskReport, TaskFailure> {
@@ -93,12 +85,13 @@ mod tests {
     use automaton_core::trust::{Label, Labelled};
     use automaton_inference::{BoxFuture, Embeddings};
 
-    /// Makes a vector of any text but a long one, one that points nowhere of what is empty.
+    /// Makes a vector of any text but one of a hundred characters, one that points nowhere of what
+    /// is empty.
     struct ShortTexts;
 
     impl Embedder for ShortTexts {
         fn embed(&self, texts: Vec<String>) -> BoxFuture<'_, Result<Embeddings, EmbeddingError>> {
-            let is_long = texts.iter().any(|text| text.len() > 5);
+            let is_long = texts.iter().any(|text| text.len() >= 100);
             let vector = |text: &String| EmbeddingVector::new(vec![i8::from(!text.is_empty())]);
             let vectors = texts.iter().map(vector).collect();
             let why = "it is too long".to_owned();
@@ -132,9 +125,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_text_without_a_vector_is_in_nobodys_way_and_a_server_without_any_is_told() {
-        let items = [item(1, "one"), item(2, "much too long"), item(3, "three"), item(4, "")];
+        let sentence = "What is asked for is within a sentence of sixty characters or more.";
+        let (long, parts) = ("long ".repeat(20), format!("{sentence} {sentence}"));
+        let items = [item(1, "one"), item(2, &long), item(3, &parts), item(4, "")];
         let found = vectors_of(&ShortTexts, &items).await.unwrap();
-        assert_eq!(found.iter().map(|(id, _)| id.0).collect::<Vec<_>>(), [1, 3, 4]);
+        assert_eq!(found.iter().map(|(id, _)| id.0).collect::<Vec<_>>(), [1, 3, 3, 4]);
         assert!(vectors_of(&ShortTexts, &items[1..2]).await.is_err());
         // One that points nowhere is an answer: the batch is not stuck.
         let those = [items[1].clone(), items[3].clone()];
