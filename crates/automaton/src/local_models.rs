@@ -191,7 +191,7 @@ mod tests {
         let own = r#"[{"name":"smollm2-135m","url":"https://x.test/m.gguf"},{"name":"big"}]"#;
         fs::write(folder(&home).join(CATALOGUE), own).unwrap();
         let both = catalogue(&home).unwrap();
-        assert_eq!(both.len(), 2);
+        assert_eq!(both.len(), shipped.len() + 1);
         assert_eq!(both[0].url.as_deref(), Some("https://x.test/m.gguf"));
         for bad in ["{", r#"[{"name":"../x"}]"#, r#"[{"name":"a","hash":"b"}]"#, r#"[{"name":""}]"#]
         {

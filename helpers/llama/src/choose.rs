@@ -97,7 +97,7 @@ impl<'model> Guide<'model> {
     ) -> Result<Vec<f64>, Unguided> {
         let names = starts.names();
         let mut ask = |request: &str| -> Result<Vec<f64>, Unguided> {
-            let mut prompt = renderer.prompt(&guidance(tools, request))?;
+            let mut prompt = renderer.prompt(&guidance(tools, request), &[])?;
             prompt.extend_from_slice(&starts.shared);
             self.session.feed(&prompt)?;
             Ok(self.session.score(&names)?)

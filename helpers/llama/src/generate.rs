@@ -1,6 +1,7 @@
 //! One answer: the prompt evaluated, a tool chosen, the rest written.
 //!
-//! With tools on offer the answer is one call, without them plain text. It must never
+//! With tools on offer the answer is one call, without them plain text; a model that was taught
+//! to say when it calls one may also answer in plain text, or say something before. It must never
 //! hand out a call that is not whole JSON of the tool's schema, and a schema that is not
 //! understood must never lead to an answer that is not bound by it.
 
@@ -10,6 +11,7 @@ use automaton_core::wire::brain::{
     LocalModelCall, LocalModelCompletion, LocalModelCompletionRequest, LocalModelFinishReason,
     LocalModelMessage, LocalModelTool,
 };
+use automaton_core::wire::chat::ChatRole;
 use llama_cpp_2::llama_backend::LlamaBackend;
 
 use llama_cpp_2::model::LlamaModel;
@@ -28,8 +30,8 @@ use crate::session::{Broken, Session, Shape};
 use crate::watch::Stopwatch;
 use crate::write::{Rules, Sink, Writer, Written};
 
-/// A model with fewer parameters is weak: a guide chooses its tools, and it is not
-/// offered optional properties.
+/// A model with fewer parameters is weak: it is not told of the tools, a guide chooses one, and
+/// it is not offered optional properties.
 const WEAK_BELOW_PARAMETERS: u64 = 1_000_000_000;
 /// Tokens that must be free behind a prompt for an answer to be worth starting.
 const ROOM_TOKENS_MIN: usize = 64;
@@ -97,6 +99,8 @@ pub struct Brain<'model> {
     factory: ParserFactory,
     closers: Vec<LlamaToken>,
     toolbox: Toolbox,
+    /// What stands before a call.
+    call_mark: Vec<LlamaToken>,
     /// Chooses tools for a weak model.
     guide: Option<Guide<'model>>,
 }
@@ -124,15 +128,16 @@ impl<'model> Brain<'model> {
         let factory = ParserFactory::new_simple(&LlamaSampler::llguidance_tok_env(model));
         let mut factory = factory.map_err(|error| Trouble::Grammar(error.to_string()))?;
         factory.quiet();
-        let renderer = Renderer::new(model)?;
+        let weak = model.n_params() < WEAK_BELOW_PARAMETERS;
+        let renderer = Renderer::new(model, !weak)?;
         let closers = CLOSERS.iter().map(|text| renderer.written(text));
         let closers = closers.filter(|tokens| tokens.len() == 1).flatten().collect();
-        let weak = model.n_params() < WEAK_BELOW_PARAMETERS;
         let small = Shape { context_tokens: GUIDE_CONTEXT_TOKENS, ..shape };
         let guide =
             if weak { Some(Guide::new(Session::open(backend, model, small)?)) } else { None };
         Ok(Self {
             model,
+            call_mark: renderer.call_mark(),
             renderer,
             session: Session::open(backend, model, shape)?,
             factory,
@@ -153,7 +158,7 @@ impl<'model> Brain<'model> {
     /// # Errors
     /// [`Trouble::Render`].
     pub fn count(&self, messages: &[LocalModelMessage]) -> Result<usize, Trouble> {
-        Ok(self.renderer.prompt(messages)?.len())
+        Ok(self.renderer.prompt(messages, &[])?.len())
     }
 
     /// Answers a conversation.
@@ -166,39 +171,62 @@ impl<'model> Brain<'model> {
         sink: &mut Sink<'_>,
     ) -> Result<LocalModelCompletion, Trouble> {
         let watch = Stopwatch::start();
-        let prompt = self.renderer.prompt(&ask.messages)?;
+        // A guide tells a weak model of the tools.
+        let told = if self.guide.is_none() { ask.tools.as_slice() } else { &[] };
+        let prompt = self.renderer.prompt(&ask.messages, told)?;
         let limit = self.token_limit(&prompt, ask.max_tokens)?;
-        let offered: Vec<usize> = (0..ask.tools.len())
+        let mut offered: Vec<usize> = (0..ask.tools.len())
             .filter(|index| !ask.left_out.contains(&ask.tools[*index].name))
             .collect();
         let mut sampler = Sampler::new(ask.temperature_milli, ask.seed);
         let cached = self.session.common(&prompt);
-        let answer = if offered.is_empty() {
-            self.session.feed(&prompt)?;
-            let first_token_ms = watch.millis();
-            let written = self.writer(&mut sampler, limit, sink).prose()?;
-            let text = String::from_utf8_lossy(&written.bytes).trim().to_owned();
-            Answer { text, calls: Vec::new(), written, first_token_ms }
-        } else {
-            self.prepare(ask)?;
-            let chosen = self.choose(ask, &prompt, &offered, &mut sampler)?;
-            let first_token_ms = watch.millis();
-            let rules = self.toolbox.rules(chosen);
-            let mut written = self.writer(&mut sampler, limit, sink).call(rules)?;
-            let calls = Vec::from_iter(whole_call(&ask.tools[chosen], &written.bytes));
-            if calls.is_empty() {
-                written.finish = LocalModelFinishReason::Length;
+        let mut first_token_ms = None;
+        let said = match self.guide {
+            // A weak model does nothing unless it has to.
+            Some(_) if !offered.is_empty() => None,
+            _ => {
+                self.session.feed(&prompt)?;
+                first_token_ms = Some(watch.millis());
+                Some(self.writer(&mut sampler, limit, sink).prose(!offered.is_empty())?)
             }
-            Answer { text: String::new(), calls, written, first_token_ms }
+        };
+        let text = said.as_ref().map_or_else(String::new, Written::text);
+        let (mut calls, mut before) = (Vec::new(), prompt.clone());
+        let written = match said {
+            Some(said) if !said.calls && (!text.is_empty() || offered.is_empty()) => said,
+            Some(said) if said.tokens + ROOM_TOKENS_MIN > limit && !text.is_empty() => {
+                Written { finish: LocalModelFinishReason::Length, ..said }
+            }
+            said => {
+                if said.as_ref().is_some_and(|said| !said.calls) {
+                    // It says nothing at all, and is made to do something else than just now.
+                    offered = others(ask, offered);
+                }
+                self.prepare(ask)?;
+                if !text.is_empty() {
+                    before.extend(self.renderer.written(&format!("{text}\n")));
+                }
+                let room = limit.saturating_sub(before.len() - prompt.len());
+                let chosen = self.choose(ask, &before, &offered, &mut sampler)?;
+                first_token_ms.get_or_insert_with(|| watch.millis());
+                let rules = self.toolbox.rules(chosen);
+                let mut written = self.writer(&mut sampler, room, sink).call(rules)?;
+                calls.extend(whole_call(&ask.tools[chosen], &written.bytes));
+                if calls.is_empty() {
+                    written.finish = LocalModelFinishReason::Length;
+                }
+                written.tokens += said.map_or(0, |said| said.tokens);
+                written
+            }
         };
         Ok(LocalModelCompletion {
-            text: answer.text,
-            calls: answer.calls,
-            finish: answer.written.finish,
+            text,
+            calls,
+            finish: written.finish,
             prompt_tokens: number(prompt.len()),
             cached_tokens: number(cached),
-            completion_tokens: number(answer.written.tokens),
-            first_token_ms: answer.first_token_ms,
+            completion_tokens: number(written.tokens),
+            first_token_ms: first_token_ms.unwrap_or_default(),
             total_ms: watch.millis(),
         })
     }
@@ -254,7 +282,7 @@ impl<'model> Brain<'model> {
         sampler: &mut Sampler,
     ) -> Result<usize, Trouble> {
         let starts = &self.toolbox.starts;
-        let before = [prompt, &starts.shared].concat();
+        let before = [prompt, &self.call_mark, &starts.shared].concat();
         let scores = match &mut self.guide {
             _ if offered.len() == 1 => Vec::new(),
             Some(guide) => guide.scores(&ask.messages, &ask.tools, starts, &self.renderer)?,
@@ -276,7 +304,8 @@ impl<'model> Brain<'model> {
         sink: &'a mut Sink<'sink>,
     ) -> Writer<'a, 'model, 'sink> {
         let vocab = self.model.vocab();
-        Writer { session: &mut self.session, vocab, closers: &self.closers, sampler, limit, sink }
+        let (closers, call) = (&self.closers, self.call_mark.first().copied());
+        Writer { session: &mut self.session, vocab, closers, call, sampler, limit, sink }
     }
 }
 
@@ -291,12 +320,15 @@ impl Toolbox {
     }
 }
 
-/// What was answered.
-struct Answer {
-    text: String,
-    calls: Vec<LocalModelCall>,
-    written: Written,
-    first_token_ms: u64,
+/// The tools of which the newest answer has no call, where there are any.
+fn others(ask: &LocalModelCompletionRequest, offered: Vec<usize>) -> Vec<usize> {
+    let newest = ask.messages.iter().rev().find(|message| message.role == ChatRole::Assistant);
+    let called = |index: &usize| {
+        let mut calls = newest.into_iter().flat_map(|message| &message.calls);
+        calls.any(|call| call.name == ask.tools[*index].name)
+    };
+    let others: Vec<usize> = offered.iter().copied().filter(|index| !called(index)).collect();
+    if others.is_empty() { offered } else { others }
 }
 
 /// The call of which `rest` is what follows its beginning; None when it was cut off.

@@ -18,5 +18,6 @@ pub mod render;
 pub mod sample;
 pub mod serve;
 pub mod session;
+pub mod spot;
 pub mod watch;
 pub mod write;

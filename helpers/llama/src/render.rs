@@ -1,23 +1,29 @@
 //! A conversation as the tokens that the model was trained to read.
 //!
 //! The chat template comes from the model's file. What is written in a message can
-//! never be taken for a mark of the template: such marks are broken up in it. It
+//! never be taken for a mark of the template: such marks are broken up in it. Tools stand
+//! behind the first message of the system, as models that know tools were taught. It
 //! must never write into a conversation what the agent did not send.
 
 use std::fmt::Write as _;
 use std::io;
 
-use automaton_core::wire::brain::{LocalModelCall, LocalModelMessage};
+use automaton_core::wire::brain::{LocalModelCall, LocalModelMessage, LocalModelTool};
 use automaton_core::wire::chat::ChatRole;
 use llama_cpp_2::model::{LlamaChatMessage, LlamaChatTemplate, LlamaModel};
 use llama_cpp_2::token::LlamaToken;
 use serde::Serialize;
-use serde_json::Value;
 use serde_json::ser::{Formatter, Serializer};
+use serde_json::{Value, json};
 use thiserror::Error;
 
 /// The template that is used when a file has none that the library knows.
 const FALLBACK_TEMPLATE: &str = "chatml";
+
+/// What stands around a call and around a result where the template has these marks, as those of
+/// Hermes 2 Pro and of Qwen 2.5 and later do.
+const CALL_MARKS: [&str; 2] = ["<tool_call>\n", "\n</tool_call>"];
+const RESULT_MARKS: [&str; 2] = ["<tool_response>\n", "\n</tool_response>"];
 
 /// Why a conversation could not be rendered.
 #[derive(Debug, Error)]
@@ -34,41 +40,69 @@ pub enum Unrenderable {
 pub struct Renderer<'model> {
     model: &'model LlamaModel,
     template: LlamaChatTemplate,
+    style: Style,
+}
+
+/// How messages are written.
+#[derive(Debug, Default)]
+pub struct Style {
+    /// Marks of the template, which no message may have.
     marks: Vec<String>,
+    /// Whether calls and results stand between marks of their own.
+    tagged: bool,
 }
 
 impl<'model> Renderer<'model> {
-    /// Reads template and marks from the model.
+    /// Reads template and marks from the model, which may be told of tools or not.
     ///
     /// # Errors
     /// [`Unrenderable::Template`] when no template at all can be had.
-    pub fn new(model: &'model LlamaModel) -> Result<Self, Unrenderable> {
+    pub fn new(model: &'model LlamaModel, told: bool) -> Result<Self, Unrenderable> {
         let vocab = model.vocab();
         let marks = vocab
             .tokens()
             .filter(|token| vocab.is_control(*token) || vocab.is_eog(*token))
             .map(|token| vocab.token_to_piece(token, true, None))
             .filter_map(|bytes| String::from_utf8(bytes).ok())
-            .filter(|mark| mark.chars().count() > 2)
-            .collect();
+            .filter(|mark| mark.chars().count() > 2);
         let fallback = LlamaChatTemplate::new(FALLBACK_TEMPLATE);
         let fallback = fallback.map_err(|error| Unrenderable::Template(error.to_string()))?;
         let template = model.chat_template(None).unwrap_or_else(|_| fallback.clone());
         let probe = [(ChatRole::User.name(), "?".to_owned())];
         let known = apply(model, &template, &probe).is_ok();
-        Ok(Self { model, template: if known { template } else { fallback }, marks })
+        let template = if known { template } else { fallback };
+        let [mark, _] = CALL_MARKS.map(|mark| mark.trim_end().as_bytes());
+        // silent-ok: a template that is no text has no marks.
+        let has_mark = template.to_str().is_ok_and(|text| text.contains(CALL_MARKS[0].trim_end()));
+        let tagged = told && has_mark && vocab.tokenize(mark, false, true).len() == 1;
+        let own = CALL_MARKS.iter().chain(&RESULT_MARKS).map(|mark| mark.trim().to_owned());
+        let marks = Vec::from_iter(own.filter(|_| tagged).chain(marks));
+        Ok(Self { model, template, style: Style { marks, tagged } })
     }
 
-    /// Tokens of the conversation up to where the model's answer begins.
+    /// Tokens of the conversation up to where the model's answer begins, with the tools that the
+    /// model is to be told of.
     ///
     /// # Errors
     /// [`Unrenderable`] when the conversation is empty or the template fails.
-    pub fn prompt(&self, messages: &[LocalModelMessage]) -> Result<Vec<LlamaToken>, Unrenderable> {
+    pub fn prompt(
+        &self,
+        messages: &[LocalModelMessage],
+        tools: &[LocalModelTool],
+    ) -> Result<Vec<LlamaToken>, Unrenderable> {
         if messages.is_empty() {
             return Err(Unrenderable::Empty);
         }
-        let text = apply(self.model, &self.template, &turns(messages, &self.marks))?;
+        let text = apply(self.model, &self.template, &turns(messages, tools, &self.style))?;
         Ok(self.model.vocab().tokenize(text.as_bytes(), true, true))
+    }
+
+    /// What the model writes before a call: the first of it is a token of its own, by which the
+    /// model says that it calls a tool. Nothing, where it has no such mark.
+    #[must_use]
+    pub fn call_mark(&self) -> Vec<LlamaToken> {
+        let mark = if self.style.tagged { CALL_MARKS[0] } else { "" };
+        self.model.vocab().tokenize(mark.as_bytes(), false, true)
     }
 
     /// Tokens of text that the model itself would write.
@@ -105,34 +139,74 @@ fn apply(
 
 /// Messages as pairs of the template's role and text. Results of calls speak with
 /// the user's voice, since few templates know another; neighbours of one role are
-/// joined, since many templates want the roles to alternate.
-fn turns(messages: &[LocalModelMessage], marks: &[String]) -> Vec<(&'static str, String)> {
+/// joined, since many templates want the roles to alternate; those with marks of their own for
+/// calls do not.
+fn turns(
+    messages: &[LocalModelMessage],
+    tools: &[LocalModelTool],
+    style: &Style,
+) -> Vec<(&'static str, String)> {
+    let system = ChatRole::System.name();
     let mut turns: Vec<(&'static str, String)> = Vec::new();
-    for message in messages {
+    let mut before = ChatRole::System;
+    if !tools.is_empty() && messages.first().is_none_or(|first| first.role != ChatRole::System) {
+        turns.push((system, list_of(tools, style)));
+    }
+    for (at, message) in messages.iter().enumerate() {
         let role = message.role.name();
-        let text = text_of(message, marks);
+        let mut text = text_of(message, style);
+        if at == 0 && role == system && !tools.is_empty() {
+            text = format!("{text}\n\n{}", list_of(tools, style));
+        }
+        // Between marks a result stands apart from what is said behind it.
+        let joins = !style.tagged || before == message.role;
         match turns.last_mut() {
-            Some((last, before)) if *last == role => {
-                before.push_str("\n\n");
-                before.push_str(&text);
+            Some((last, said)) if *last == role && joins => {
+                said.push_str("\n\n");
+                said.push_str(&text);
             }
             _ => turns.push((role, text)),
         }
+        before = message.role;
     }
     turns
 }
 
+/// The tools as a model is told of them, in the words of the chat template of Qwen 2.5
+/// (<https://huggingface.co/Qwen/Qwen2.5-7B-Instruct>), which are those of Hermes 2 Pro.
+fn list_of(tools: &[LocalModelTool], style: &Style) -> String {
+    let line = |tool: &LocalModelTool| {
+        let LocalModelTool { name, description, parameters } = tool;
+        let function =
+            json!({ "name": name, "description": description, "parameters": parameters });
+        defused(&spaced(&json!({ "type": "function", "function": function })), &style.marks)
+    };
+    let lines: Vec<String> = tools.iter().map(line).collect();
+    let [begin, end] = if style.tagged { CALL_MARKS } else { [""; 2] };
+    let within = if style.tagged { " within <tool_call></tool_call> XML tags" } else { "" };
+    format!(
+        "# Tools\n\nYou may call one or more functions to assist with the user query.\n\nYou are \
+         provided with function signatures within <tools></tools> XML tags:\n<tools>\n{}\n</tools>\n\n\
+         For each function call, return a json object with function name and arguments{within}:\n\
+         {begin}{{\"name\": <function-name>, \"arguments\": <args-json-object>}}{end}",
+        lines.join("\n"),
+    )
+}
+
 /// One message's text.
-fn text_of(message: &LocalModelMessage, marks: &[String]) -> String {
-    let mut text = defused(&message.content, marks);
+fn text_of(message: &LocalModelMessage, style: &Style) -> String {
+    let mut text = defused(&message.content, &style.marks);
     if message.role == ChatRole::Tool {
-        text.insert_str(0, "Result: ");
+        let [begin, end] = if style.tagged { RESULT_MARKS } else { ["Result: ", ""] };
+        text = format!("{begin}{text}{end}");
     }
+    let [begin, end] = if style.tagged { CALL_MARKS } else { [""; 2] };
     for call in &message.calls {
         if !text.is_empty() {
             text.push('\n');
         }
-        text.push_str(&defused(&written_call(call), marks));
+        let call = defused(&written_call(call), &style.marks);
+        text.push_str(&format!("{begin}{call}{end}"));
     }
     text
 }

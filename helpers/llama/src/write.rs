@@ -15,6 +15,7 @@ use crate::generate::Trouble;
 use crate::guard;
 use crate::sample::Sampler;
 use crate::session::Session;
+use crate::spot::{Spotted, spot};
 
 /// Where the pieces of an answer's text go as they come.
 pub type Sink<'a> = dyn FnMut(&str) -> io::Result<()> + 'a;
@@ -46,6 +47,16 @@ pub struct Written {
     pub tokens: usize,
     /// Why it ended.
     pub finish: LocalModelFinishReason,
+    /// Whether it ended because the model calls a tool.
+    pub calls: bool,
+}
+
+impl Written {
+    /// It as a text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes).trim().to_owned()
+    }
 }
 
 /// Writes behind what a session has evaluated.
@@ -56,6 +67,8 @@ pub struct Writer<'a, 'model, 'sink> {
     pub vocab: LlamaVocab<'model>,
     /// Tokens that end strings and objects, best first.
     pub closers: &'a [LlamaToken],
+    /// The token with which the model says that it calls a tool.
+    pub call: Option<LlamaToken>,
     /// Chooses among what is allowed.
     pub sampler: &'a mut Sampler,
     /// The most tokens of the answer.
@@ -65,36 +78,51 @@ pub struct Writer<'a, 'model, 'sink> {
 }
 
 impl Writer<'_, '_, '_> {
-    /// Plain text, until the model ends it.
+    /// Plain text, until the model ends it or, where it may, calls a tool.
     ///
     /// # Errors
     /// [`Trouble`] when the model fails or the text cannot be delivered.
-    pub fn prose(self) -> Result<Written, Trouble> {
+    pub fn prose(self, may_call: bool) -> Result<Written, Trouble> {
         let mut tokens = Vec::new();
-        let (mut bytes, mut shown) = (Vec::new(), 0);
+        let (mut bytes, mut shown, mut calls) = (Vec::new(), 0, false);
         let finish = loop {
             if tokens.len() >= self.limit {
                 break LocalModelFinishReason::Length;
             }
             let logits = self.session.logits().iter().map(|logit| f64::from(*logit));
             let token = token_at(self.sampler.choose(logits))?;
-            if self.vocab.is_eog(token) {
+            calls = may_call && self.call == Some(token);
+            if calls || self.vocab.is_eog(token) {
                 break LocalModelFinishReason::Stop;
             }
             tokens.push(token);
             bytes.extend(self.vocab.token_to_piece(token, false, None));
             // A character may be spread over several tokens.
-            let whole = bytes[shown..].utf8_chunks().next().map_or("", |chunk| chunk.valid());
-            if !whole.is_empty() {
-                (self.sink)(whole).map_err(Trouble::Deliver)?;
-                shown += whole.len();
+            let whole = bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+            let upto = match spot(whole, shown) {
+                Spotted::Call(at) if may_call => {
+                    calls = true;
+                    bytes.truncate(at);
+                    break LocalModelFinishReason::Stop;
+                }
+                Spotted::Maybe(at) if may_call => at,
+                _ => whole.len(),
+            };
+            if upto > shown {
+                (self.sink)(&whole[shown..upto]).map_err(Trouble::Deliver)?;
+                shown = upto;
             }
             if guard::repeated(&tokens).is_some() {
                 break LocalModelFinishReason::Repetition;
             }
             self.session.extend(&[token])?;
         };
-        Ok(Written { bytes, tokens: tokens.len(), finish })
+        let rest = bytes.get(shown..).unwrap_or_default();
+        let rest = rest.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+        if !rest.is_empty() {
+            (self.sink)(rest).map_err(Trouble::Deliver)?;
+        }
+        Ok(Written { bytes, tokens: tokens.len(), finish, calls })
     }
 
     /// The rest of a call. It is whole unless the limit left no room for its end.
@@ -139,7 +167,7 @@ impl Writer<'_, '_, '_> {
         }
         let bytes = tokens.iter().flat_map(|token| self.vocab.token_to_piece(*token, false, None));
         let count = rules.started + tokens.len() + dropped;
-        Ok(Written { bytes: bytes.collect(), tokens: count, finish })
+        Ok(Written { bytes: bytes.collect(), tokens: count, finish, calls: true })
     }
 
     /// A token that the grammar allows: the sampler's choice, or one that brings the

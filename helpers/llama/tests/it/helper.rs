@@ -79,9 +79,18 @@ impl Helper {
 
 /// The model to test with: `$AUTOMATON_TEST_MODEL`, which `./test --slow` sets.
 pub(crate) fn model() -> Option<PathBuf> {
-    let named = std::env::var_os("AUTOMATON_TEST_MODEL").map(PathBuf::from);
+    named("AUTOMATON_TEST_MODEL")
+}
+
+/// One that was taught to call tools: `$AUTOMATON_TEST_TOOL_MODEL`.
+pub(crate) fn tool_model() -> Option<PathBuf> {
+    named("AUTOMATON_TEST_TOOL_MODEL")
+}
+
+fn named(variable: &str) -> Option<PathBuf> {
+    let named = std::env::var_os(variable).map(PathBuf::from);
     if named.is_none() {
-        println!("skipped: AUTOMATON_TEST_MODEL names no file");
+        println!("skipped: {variable} names no file");
     }
     named
 }

@@ -7,7 +7,7 @@ use automaton_core::wire::brain::{
 use automaton_core::wire::chat::ChatRole;
 use serde_json::{Value, json};
 
-use crate::helper::{Helper, model, request, said, tool};
+use crate::helper::{Helper, model, request, said, tool, tool_model};
 
 /// Starts on the model with a small window.
 fn start() -> Option<(Helper, LocalModelHello)> {
@@ -127,6 +127,30 @@ fn a_cut_answer_is_still_a_whole_call() {
             assert!(value["path"].is_string() && value["content"].is_string());
         }
         assert!(max_tokens < 32 || done.calls.len() == 1, "{done:?}");
+    }
+}
+
+#[test]
+fn a_model_that_was_taught_is_told_of_its_tools_and_calls_what_is_wanted() {
+    let Some(model) = tool_model() else { return };
+    let mut helper = Helper::start(&model, &["--context-tokens", "2048"]);
+    let LocalModelResponse::Hello(_) = helper.read() else { panic!("no greeting") };
+    let text = || json!({ "type": "string" });
+    let tools = vec![
+        tool("run_command", &json!({ "command": text() })),
+        tool("read_file", &json!({ "path": text() })),
+        tool("rest", &json!({ "seconds": { "type": "integer" } })),
+    ];
+    for (wish, name, argument) in [
+        ("Run the command `ls -l`.", "run_command", json!({ "command": "ls -l" })),
+        ("What does notes/today.md say?", "read_file", json!({ "path": "notes/today.md" })),
+        ("Rest for 90 seconds.", "rest", json!({ "seconds": 90 })),
+    ] {
+        let ask = request(vec![said(ChatRole::User, wish)], tools.clone());
+        let (done, _) = done(helper.ask(&LocalModelRequest::Complete(ask)));
+        let [call] = done.calls.as_slice() else { panic!("{done:?}") };
+        let arguments: Value = serde_json::from_str(&call.arguments).unwrap();
+        assert_eq!((call.name.as_str(), arguments), (name, argument));
     }
 }
 
