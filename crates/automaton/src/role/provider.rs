@@ -197,7 +197,10 @@ pub(crate) fn check_files(brain: &LocalBrain, wrong: &mut CliErrors) {
         failure.hint("`./up` builds it; or name it with --helper, or use --brain URL")
     }));
     wrong.take(check_file(&brain.model, "the model file").map_err(|failure| {
-        failure.hint("`./up` obtains one; or name a GGUF file with --model, or use --brain URL")
+        failure.hint(
+            "`./up` obtains one, and `automaton model list` knows others; or name a GGUF file with \
+             --model, or use --brain URL",
+        )
     }));
 }
 

@@ -196,7 +196,11 @@ fn a_name_of_the_catalogue_or_a_file_is_brought_and_thought_with_by_its_name() {
     assert!(refused.stderr.contains("another model is called 'mine'"), "{}", refused.stderr);
 
     let unknown = world.command(&["model", "pull", "nothing"]).unwrap();
-    assert!(unknown.stderr.contains("it has: small, smollm2-135m, qwen2.5-coder-1.5b-instruct"), "{}", unknown.stderr);
+    assert!(
+        unknown.stderr.contains("it has: small, smollm2-135m, qwen2.5-coder-1.5b-instruct"),
+        "{}",
+        unknown.stderr
+    );
     let shipped = world.command(&["model", "pull", "smollm2-135m"]).unwrap();
     assert!(shipped.stderr.contains("comes with ./up"), "{}", shipped.stderr);
 
