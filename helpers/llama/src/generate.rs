@@ -1,7 +1,7 @@
 //! One answer: the prompt evaluated, a tool chosen, the rest written.
 //!
-//! With tools on offer the answer is one call, without them plain text; a model that was taught
-//! to say when it calls one may also answer in plain text, or say something before. It must never
+//! Without tools on offer the answer is plain text. With them a weak model has to call one; another
+//! calls one, says something and calls one, or only says something. It must never
 //! hand out a call that is not whole JSON of the tool's schema, and a schema that is not
 //! understood must never lead to an answer that is not bound by it.
 
@@ -11,7 +11,6 @@ use automaton_core::wire::brain::{
     LocalModelCall, LocalModelCompletion, LocalModelCompletionRequest, LocalModelFinishReason,
     LocalModelMessage, LocalModelTool,
 };
-use automaton_core::wire::chat::ChatRole;
 use llama_cpp_2::llama_backend::LlamaBackend;
 
 use llama_cpp_2::model::LlamaModel;
@@ -175,7 +174,7 @@ impl<'model> Brain<'model> {
         let told = if self.guide.is_none() { ask.tools.as_slice() } else { &[] };
         let prompt = self.renderer.prompt(&ask.messages, told)?;
         let limit = self.token_limit(&prompt, ask.max_tokens)?;
-        let mut offered: Vec<usize> = (0..ask.tools.len())
+        let offered: Vec<usize> = (0..ask.tools.len())
             .filter(|index| !ask.left_out.contains(&ask.tools[*index].name))
             .collect();
         let mut sampler = Sampler::new(ask.temperature_milli, ask.seed);
@@ -193,15 +192,11 @@ impl<'model> Brain<'model> {
         let text = said.as_ref().map_or_else(String::new, Written::text);
         let (mut calls, mut before) = (Vec::new(), prompt.clone());
         let written = match said {
-            Some(said) if !said.calls && (!text.is_empty() || offered.is_empty()) => said,
+            Some(said) if !said.calls => said,
             Some(said) if said.tokens + ROOM_TOKENS_MIN > limit && !text.is_empty() => {
                 Written { finish: LocalModelFinishReason::Length, ..said }
             }
             said => {
-                if said.as_ref().is_some_and(|said| !said.calls) {
-                    // It says nothing at all, and is made to do something else than just now.
-                    offered = others(ask, offered);
-                }
                 self.prepare(ask)?;
                 if !text.is_empty() {
                     before.extend(self.renderer.written(&format!("{text}\n")));
@@ -318,17 +313,6 @@ impl Toolbox {
             closing_tokens: self.closing_tokens[index],
         }
     }
-}
-
-/// The tools of which the newest answer has no call, where there are any.
-fn others(ask: &LocalModelCompletionRequest, offered: Vec<usize>) -> Vec<usize> {
-    let newest = ask.messages.iter().rev().find(|message| message.role == ChatRole::Assistant);
-    let called = |index: &usize| {
-        let mut calls = newest.into_iter().flat_map(|message| &message.calls);
-        calls.any(|call| call.name == ask.tools[*index].name)
-    };
-    let others: Vec<usize> = offered.iter().copied().filter(|index| !called(index)).collect();
-    if others.is_empty() { offered } else { others }
 }
 
 /// The call of which `rest` is what follows its beginning; None when it was cut off.

@@ -71,10 +71,10 @@ impl<'model> Renderer<'model> {
         let probe = [(ChatRole::User.name(), "?".to_owned())];
         let known = apply(model, &template, &probe).is_ok();
         let template = if known { template } else { fallback };
-        let [mark, _] = CALL_MARKS.map(|mark| mark.trim_end().as_bytes());
+        let mark = CALL_MARKS[0].trim_end();
         // silent-ok: a template that is no text has no marks.
-        let has_mark = template.to_str().is_ok_and(|text| text.contains(CALL_MARKS[0].trim_end()));
-        let tagged = told && has_mark && vocab.tokenize(mark, false, true).len() == 1;
+        let has_mark = template.to_str().is_ok_and(|text| text.contains(mark));
+        let tagged = told && has_mark && vocab.tokenize(mark.as_bytes(), false, true).len() == 1;
         let own = CALL_MARKS.iter().chain(&RESULT_MARKS).map(|mark| mark.trim().to_owned());
         let marks = Vec::from_iter(own.filter(|_| tagged).chain(marks));
         Ok(Self { model, template, style: Style { marks, tagged } })
@@ -146,28 +146,24 @@ fn turns(
     tools: &[LocalModelTool],
     style: &Style,
 ) -> Vec<(&'static str, String)> {
-    let system = ChatRole::System.name();
+    let rules = messages.iter().take_while(|message| message.role == ChatRole::System).count();
+    let (rules, talk) = messages.split_at(rules);
+    let told = Some((ChatRole::System, list_of(tools, style))).filter(|_| !tools.is_empty());
+    let said = |message: &LocalModelMessage| (message.role, text_of(message, style));
+    let all = rules.iter().map(said).chain(told).chain(talk.iter().map(said));
     let mut turns: Vec<(&'static str, String)> = Vec::new();
     let mut before = ChatRole::System;
-    if !tools.is_empty() && messages.first().is_none_or(|first| first.role != ChatRole::System) {
-        turns.push((system, list_of(tools, style)));
-    }
-    for (at, message) in messages.iter().enumerate() {
-        let role = message.role.name();
-        let mut text = text_of(message, style);
-        if at == 0 && role == system && !tools.is_empty() {
-            text = format!("{text}\n\n{}", list_of(tools, style));
-        }
+    for (role, text) in all {
         // Between marks a result stands apart from what is said behind it.
-        let joins = !style.tagged || before == message.role;
+        let joins = !style.tagged || before == role;
         match turns.last_mut() {
-            Some((last, said)) if *last == role && joins => {
+            Some((last, said)) if *last == role.name() && joins => {
                 said.push_str("\n\n");
                 said.push_str(&text);
             }
-            _ => turns.push((role, text)),
+            _ => turns.push((role.name(), text)),
         }
-        before = message.role;
+        before = role;
     }
     turns
 }

@@ -1,40 +1,60 @@
-//! Pure: where in its answer a model begins to call a tool.
+//! Pure: whether what a model begins to say is a call of a tool.
 //!
-//! Many models write a call as text, in a fence or bare, whatever marks they were taught. A
-//! fence of JSON that is no call must stay what it is: an answer.
+//! Many models write a call as text, bare or in a fence, whatever marks they were taught. Only an
+//! answer that begins with one is taken for one: what is quoted behind words must never become a
+//! call, and JSON that is none stays an answer.
 
-/// How calls begin, at the beginning of a line, whitespace left out.
-const OPENINGS: [&str; 4] = ["<tool_call>", "```json{\"name\":", "```{\"name\":", "{\"name\":"];
+/// What may stand before a call that is written as text.
+const OPENINGS: [&str; 4] = ["", "```json", "```", "<tool_call>"];
 
-/// Characters that tell.
-const CHARS_MAX: usize = 24;
+/// Keys of the arguments, as models of several families call them.
+const ARGUMENTS: [&str; 2] = [",\"arguments\":", ",\"parameters\":"];
 
-/// What is behind a place in an answer.
+/// Longest name of a tool, and most characters that are looked at.
+const NAME_CHARS_MAX: usize = 64;
+const CHARS_MAX: usize = 128;
+
+/// What an answer begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spotted {
-    /// A call begins here.
-    Call(usize),
-    /// A call may begin here; what comes next tells.
-    Maybe(usize),
-    /// There is no call.
+    /// A call.
+    Call,
+    /// What may become one.
+    Maybe,
+    /// Something else, whatever comes.
     Text,
 }
 
-/// Whether a call begins in a text, behind what was said of it already.
+/// What an answer begins with, of which there is this much yet.
 #[must_use]
-pub fn spot(text: &str, said: usize) -> Spotted {
-    let lines = text.match_indices('\n').map(|(at, _)| at + 1);
-    for at in std::iter::once(0).chain(lines).filter(|at| *at >= said) {
-        let begin: String =
-            text[at..].chars().filter(|c| !c.is_whitespace()).take(CHARS_MAX).collect();
-        if OPENINGS.iter().any(|opening| begin.starts_with(opening)) {
-            return Spotted::Call(at);
-        }
-        if OPENINGS.iter().any(|opening| opening.starts_with(&begin)) {
-            return Spotted::Maybe(at);
-        }
-    }
-    Spotted::Text
+pub fn spot(text: &str) -> Spotted {
+    let begin: String = text.chars().filter(|c| !c.is_whitespace()).take(CHARS_MAX).collect();
+    let read = OPENINGS.map(|opening| match behind(&begin, opening) {
+        Ok(rest) => call(rest),
+        Err(other) => other,
+    });
+    let found = |wanted| read.contains(&wanted);
+    [Spotted::Call, Spotted::Maybe].into_iter().find(|it| found(*it)).unwrap_or(Spotted::Text)
+}
+
+/// Whether a text without whitespace begins a call in JSON.
+fn call(text: &str) -> Spotted {
+    let name = match behind(text, "{\"name\":\"") {
+        Ok(name) => name,
+        Err(other) => return other,
+    };
+    let Some((_, rest)) = name.split_once('"') else {
+        let may_end = name.chars().count() <= NAME_CHARS_MAX;
+        return if may_end { Spotted::Maybe } else { Spotted::Text };
+    };
+    let keys = ARGUMENTS.map(|key| behind(rest, key).map_or_else(|it| it, |_| Spotted::Call));
+    keys.into_iter().find(|it| *it != Spotted::Text).unwrap_or(Spotted::Text)
+}
+
+/// What stands behind the expected beginning of a text; else what the text is then.
+fn behind<'a>(text: &'a str, expected: &str) -> Result<&'a str, Spotted> {
+    let other = if expected.starts_with(text) { Spotted::Maybe } else { Spotted::Text };
+    text.strip_prefix(expected).ok_or(other)
 }
 
 #[cfg(test)]
@@ -42,37 +62,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_is_found_however_it_is_written_and_json_is_none() {
+    fn a_call_is_told_by_its_key_for_arguments_however_it_is_written_and_no_sooner() {
         for call in [
-            "<tool_call>\n{",
-            "```json\n{\n  \"name\": \"exec\"",
-            "```\n{\"name\":",
-            " {\"name\": \"exec\"",
+            "{\"name\": \"exec\", \"arguments\":",
+            "```json\n{\n  \"name\": \"exec\",\n  \"arguments\":",
+            "```\n{\"name\": \"exec\", \"parameters\":",
+            "<tool_call>\n{\"name\": \"write_file\", \"arguments\":",
         ] {
-            assert_eq!(spot(call, 0), Spotted::Call(0), "{call}");
-            assert_eq!(spot(&format!("I look.\n{call}"), 4), Spotted::Call(8), "{call}");
-        }
-        assert_eq!(spot("{\"id\": 1, \"name\": 2}", 0), Spotted::Text);
-        assert_eq!(spot("```json\n[1]\n```\nDone.", 0), Spotted::Text);
-        assert_eq!(spot("It is {\"name\": 1}.", 0), Spotted::Text);
-    }
-
-    #[test]
-    fn what_may_become_a_call_is_held_until_it_is_told() {
-        for start in ["", "`", "```json\n{\n", "<tool", "{"] {
-            assert_eq!(spot(start, 0), Spotted::Maybe(0), "{start}");
-            assert_eq!(spot(&format!("Yes.\n{start}"), 3), Spotted::Maybe(5), "{start}");
-        }
-        // What was said is said.
-        assert_eq!(spot("Yes {", 2), Spotted::Text);
-    }
-
-    #[test]
-    fn nothing_is_found_within_a_line_and_each_place_is_the_beginning_of_one() {
-        for (text, said) in [("a\n\nb", 0), ("ä\nö{", 0), ("x\n", 2)] {
-            if let Spotted::Call(at) | Spotted::Maybe(at) = spot(text, said) {
-                assert!(at == 0 || text.as_bytes()[at - 1] == b'\n', "{text}");
+            for (end, _) in call.char_indices() {
+                assert_eq!(spot(&call[..end]), Spotted::Maybe, "{}", &call[..end]);
             }
+            assert_eq!(spot(call), Spotted::Call, "{call}");
+            assert_eq!(spot(&format!("{call} {{\"command\": \"ls\"}}}}")), Spotted::Call);
+        }
+    }
+
+    #[test]
+    fn json_that_is_no_call_and_a_call_behind_words_are_an_answer() {
+        let call = "{\"name\": \"exec\", \"arguments\": {}}";
+        for text in [
+            "{\"name\": \"Ada\", \"age\": 36}",
+            "{\"id\": 1",
+            "```json\n[1]\n```",
+            "```rust\nfn main()",
+            "It is done.",
+            &format!("The file says:\n{call}"),
+            &format!("The file says:\n```json\n{call}\n```"),
+            &format!("{{\"name\": \"{}", "x".repeat(70)),
+        ] {
+            assert_eq!(spot(text), Spotted::Text, "{text}");
         }
     }
 }

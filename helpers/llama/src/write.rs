@@ -78,13 +78,15 @@ pub struct Writer<'a, 'model, 'sink> {
 }
 
 impl Writer<'_, '_, '_> {
-    /// Plain text, until the model ends it or, where it may, calls a tool.
+    /// Plain text, until the model ends it or, where it may, calls a tool: by its mark, or by
+    /// beginning with the call.
     ///
     /// # Errors
     /// [`Trouble`] when the model fails or the text cannot be delivered.
-    pub fn prose(self, may_call: bool) -> Result<Written, Trouble> {
+    pub fn prose(mut self, may_call: bool) -> Result<Written, Trouble> {
         let mut tokens = Vec::new();
         let (mut bytes, mut shown, mut calls) = (Vec::new(), 0, false);
+        let mut begins = if may_call { Spotted::Maybe } else { Spotted::Text };
         let finish = loop {
             if tokens.len() >= self.limit {
                 break LocalModelFinishReason::Length;
@@ -97,32 +99,33 @@ impl Writer<'_, '_, '_> {
             }
             tokens.push(token);
             bytes.extend(self.vocab.token_to_piece(token, false, None));
-            // A character may be spread over several tokens.
-            let whole = bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid());
-            let upto = match spot(whole, shown) {
-                Spotted::Call(at) if may_call => {
-                    calls = true;
-                    bytes.truncate(at);
-                    break LocalModelFinishReason::Stop;
-                }
-                Spotted::Maybe(at) if may_call => at,
-                _ => whole.len(),
-            };
-            if upto > shown {
-                (self.sink)(&whole[shown..upto]).map_err(Trouble::Deliver)?;
-                shown = upto;
+            if begins == Spotted::Maybe {
+                begins = spot(valid(&bytes));
+            }
+            if begins == Spotted::Call {
+                calls = true;
+                bytes.clear();
+                break LocalModelFinishReason::Stop;
+            }
+            if begins == Spotted::Text {
+                shown += self.show(&bytes[shown..])?;
             }
             if guard::repeated(&tokens).is_some() {
                 break LocalModelFinishReason::Repetition;
             }
             self.session.extend(&[token])?;
         };
-        let rest = bytes.get(shown..).unwrap_or_default();
-        let rest = rest.utf8_chunks().next().map_or("", |chunk| chunk.valid());
-        if !rest.is_empty() {
-            (self.sink)(rest).map_err(Trouble::Deliver)?;
-        }
+        self.show(&bytes[shown..])?;
         Ok(Written { bytes, tokens: tokens.len(), finish, calls })
+    }
+
+    /// Delivers what of these bytes is whole; how many of them that is.
+    fn show(&mut self, bytes: &[u8]) -> Result<usize, Trouble> {
+        let whole = valid(bytes);
+        if !whole.is_empty() {
+            (self.sink)(whole).map_err(Trouble::Deliver)?;
+        }
+        Ok(whole.len())
     }
 
     /// The rest of a call. It is whole unless the limit left no room for its end.
@@ -183,6 +186,11 @@ impl Writer<'_, '_, '_> {
             if may(&LlamaToken(token)) { f64::from(*logit) } else { f64::NEG_INFINITY }
         })))
     }
+}
+
+/// The characters that are whole: one may be spread over several tokens.
+fn valid(bytes: &[u8]) -> &str {
+    bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid())
 }
 
 /// The token at a place of the vocabulary.
