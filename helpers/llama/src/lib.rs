@@ -5,8 +5,9 @@
 //! [`automaton_core::wire::brain`] with it. It must never be told a secret and
 //! must never act: it turns text into text. `gguf` and `load` guard the C++
 //! parser against bad files, `render` makes tokens of a conversation, `session`
-//! keeps the evaluated prefix over turns, `choose` picks a tool, `grammar` bounds
-//! its arguments, `write` writes them, `generate` puts that together, `serve` speaks the protocol.
+//! keeps the evaluated prefix over turns, `spot` tells a call from words, `choose` picks
+//! a tool, `grammar` bounds its arguments, `write` writes them, `generate` puts that together,
+//! `serve` speaks the protocol.
 
 pub mod choose;
 pub mod generate;
