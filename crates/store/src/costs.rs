@@ -3,7 +3,11 @@
 //! Counted when an answer is there and before anything is made of it, so that one
 //! whose turn is lost afterwards is counted, too. One that costs is booked before it
 //! is asked for, at the most that it can cost, and must never be free because nothing
-//! was heard of it.
+//! was heard of it. One that somebody still waits for must never be taken for one that was
+//! not heard: to settle it twice is to lose what it cost.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use automaton_core::id::{HoldId, TurnId};
 use automaton_core::inference_budget::{InferenceCeilings, OverCeiling};
@@ -72,12 +76,34 @@ pub struct UnsettledCost {
 }
 
 /// An answer that was asked for, until it is known what it cost. One of which nothing
-/// more is heard stays booked at the most that it can cost.
+/// more is heard stays booked at the most that it can cost. While this is there, somebody
+/// waits for the answer, and [`Store::unsettled_costs`] leaves it out.
 #[derive(Debug)]
 #[must_use = "what is heard of an answer corrects what was booked for it"]
 pub struct CostReservation {
     id: HoldId,
     most: Microcents,
+    /// Where it is listed, if it is not of an earlier life.
+    awaited: Option<AwaitedAnswers>,
+}
+
+/// The answers that somebody waits for.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct AwaitedAnswers(Arc<Mutex<BTreeSet<HoldId>>>);
+
+impl AwaitedAnswers {
+    fn with<T>(&self, work: impl FnOnce(&mut BTreeSet<HoldId>) -> T) -> T {
+        // Whoever broke down with it left a set that was whole.
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Drop for CostReservation {
+    fn drop(&mut self) {
+        if let Some(awaited) = &self.awaited {
+            awaited.with(|open| open.remove(&self.id));
+        }
+    }
 }
 
 impl CostReservation {
@@ -131,13 +157,17 @@ impl Store {
     ) -> Result<Result<CostReservation, OverCeiling>, StoreError> {
         let write = WriteOptions::new("book an answer before it is asked for")
             .sync(CommitDurability::Machine);
+        let awaited = self.awaited.clone();
         self.write(write, move |tx| {
             let NewCostReservation { turn, goal, most, cloud, ceilings } = &answer;
             let spend = pnl::thinking(tx, tx.now.before(DAY))?;
             if let Err(over) = ceilings.fits(&spend, *most) {
                 return Ok(Err(over));
             }
-            let asked = CostReservation { id: tx.ids.id(), most: *most };
+            let id = tx.ids.id();
+            awaited.with(|open| open.insert(id));
+            let awaited = Some(awaited.clone());
+            let asked = CostReservation { id, most: *most, awaited };
             let amount = cost(*most).map_err(StoreError::Amount)?;
             let (category, of, goal) = (LedgerCategory::Inference, Some(*turn), goal.as_deref());
             book(
@@ -202,22 +232,22 @@ impl Store {
         .await
     }
 
-    /// The answers that were asked for at a price and not heard, oldest first. While none is
-    /// being asked for, these never will be.
+    /// The answers that were asked for at a price and not heard, oldest first, without those that
+    /// somebody waits for: these never will be.
     ///
     /// # Errors
     /// When SQLite fails.
     pub async fn unsettled_costs(&self) -> Result<Vec<UnsettledCost>, StoreError> {
         let statement = "SELECT id, turn, cloud, most FROM unsettled_answers ORDER BY id";
+        let awaited = self.awaited.clone();
         let work = move |tx: &Tx<'_>| {
-            Ok(tx.all(statement, [], |row| {
-                let asked = CostReservation { id: get(row, "id")?, most: get(row, "most")? };
-                Ok(UnsettledCost {
-                    turn: get(row, "turn")?,
-                    cloud: row.get("cloud")?,
-                    reservation: asked,
-                })
-            })?)
+            let mut found = tx.all(statement, [], |row| {
+                let (id, most) = (get(row, "id")?, get(row, "most")?);
+                let reservation = CostReservation { id, most, awaited: None };
+                Ok(UnsettledCost { turn: get(row, "turn")?, cloud: row.get("cloud")?, reservation })
+            })?;
+            awaited.with(|open| found.retain(|one| !open.contains(&one.reservation.id)));
+            Ok(found)
         };
         self.run("read the answers that were not heard", work).await
     }

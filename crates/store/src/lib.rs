@@ -147,6 +147,7 @@ pub struct Store {
     vectors: Arc<Mutex<vectors::VectorCache>>,
     /// How often vectors were kept.
     vectors_kept: Arc<AtomicU64>,
+    awaited: costs::AwaitedAnswers,
 }
 
 impl Store {

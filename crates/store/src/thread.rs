@@ -37,8 +37,12 @@ impl Store {
         faults: Arc<dyn Faults>,
     ) -> Result<Self, StoreError> {
         let hooks = WriterHooks { faults: Some(faults), synced: None };
-        let writer = Writer::start(connect(path)?, "store-writer", hooks)?;
-        Ok(Self { writer, ids, vectors: Arc::default(), vectors_kept: Arc::default() })
+        Ok(Self::over(Writer::start(connect(path)?, "store-writer", hooks)?, ids))
+    }
+
+    fn over(writer: Writer, ids: IdGenerator) -> Self {
+        let (vectors, vectors_kept, awaited) = Default::default();
+        Self { writer, ids, vectors, vectors_kept, awaited }
     }
 
     /// The same without a thread, for a simulation: each job runs where it is
@@ -54,8 +58,7 @@ impl Store {
         synced: CommitHook,
     ) -> Result<Self, StoreError> {
         let hooks = WriterHooks { faults: Some(faults), synced: Some(synced) };
-        let writer = Writer::in_caller(connect(path)?, hooks);
-        Ok(Self { writer, ids, vectors: Arc::default(), vectors_kept: Arc::default() })
+        Ok(Self::over(Writer::in_caller(connect(path)?, hooks), ids))
     }
 
     /// Folds the log back, ends the writer thread after the jobs before, and waits until

@@ -297,6 +297,25 @@ async fn losses_count_by_day_goal_and_in_all_until_they_are_forgiven() {
     assert_eq!((kept, kept), (counted, cents(7).units()));
 }
 
+/// The heartbeat asks while a wake begins, which settles what was not heard: neither may settle
+/// what is the other's.
+#[tokio::test]
+async fn an_answer_that_somebody_waits_for_is_none_that_was_not_heard() {
+    let world = World::born().await;
+    let (store, turn) = (&world.store, world.ids.id());
+    let open = async || store.unsettled_costs().await.unwrap().len();
+    let asked = store.reserve_cost(answer(turn, 900)).await.unwrap().unwrap();
+    assert_eq!((open().await, store.totals().await.unwrap().unsettled), (0, 1));
+    store.settle_cost(Some(asked), turn, &costing(30)).await.unwrap();
+    assert_eq!((open().await, booked(&world)), (0, -30));
+    let lost = store.reserve_cost(answer(turn, 70)).await.unwrap().unwrap();
+    drop(lost);
+    let found = store.unsettled_costs().await.unwrap().pop().unwrap();
+    assert_eq!(open().await, 1, "looking at it changes nothing");
+    store.settle_cost(Some(found.reservation), turn, &costing(5)).await.unwrap();
+    assert_eq!((open().await, booked(&world)), (0, -35));
+}
+
 /// However many are asked for at once, and however each ends: no ceiling is passed.
 #[tokio::test]
 async fn ten_calls_at_once_pass_no_ceiling() {
