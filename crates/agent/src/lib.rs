@@ -18,6 +18,7 @@ mod handles;
 mod heartbeat;
 mod life;
 mod money;
+mod paid_embedder;
 mod preview;
 pub mod prompt;
 mod release;
@@ -41,6 +42,7 @@ pub use heartbeat::{
 };
 pub use life::{AgentRunOutcome, EndReason, live};
 pub use money::{at_most, available_tools};
+pub use paid_embedder::PaidEmbedder;
 pub use preview::{Preview, preview};
 pub use settings::{
     ANSWER_TOKENS, AgentLimits, Budgets, Pace, Sampling, Settings, SoulSettings, StopLoss,

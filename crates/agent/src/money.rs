@@ -147,6 +147,13 @@ pub fn at_most(model: &ModelInfo, ask: &CompletionRequest) -> Result<Microcents,
     model.prices.at_most(prompt, ask.max_tokens)
 }
 
+/// The most tokens that texts of a request of so many bytes have for a model of embeddings, as a
+/// cloud counts them.
+pub(crate) fn tokens_at_most(bytes: usize, texts: usize) -> u32 {
+    let all = bytes.saturating_add(TOKENS_PER_PROMPT + TOKENS_PER_MESSAGE.saturating_mul(texts));
+    u32::try_from(all).unwrap_or(u32::MAX)
+}
+
 /// The shortest answer that is worth asking for, in tokens.
 const ANSWER_MIN: u32 = 64;
 

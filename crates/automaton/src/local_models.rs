@@ -6,12 +6,12 @@
 //! were hashed.
 
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use automaton_core::error::ErrorClass;
+use automaton_inference::sha256_of;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use crate::config::values::FileHash;
 use crate::error::CliError;
@@ -164,17 +164,7 @@ pub(crate) fn rooted(given: PathBuf) -> PathBuf {
 
 /// SHA-256 of a file that may be larger than memory, in hexadecimal.
 pub(crate) fn hash_file(path: &Path) -> io::Result<String> {
-    let mut file = BufReader::with_capacity(1 << 20, File::open(path)?);
-    let mut hasher = Sha256::new();
-    loop {
-        let chunk = file.fill_buf()?;
-        if chunk.is_empty() {
-            return Ok(hex::encode(hasher.finalize()));
-        }
-        hasher.update(chunk);
-        let count = chunk.len();
-        file.consume(count);
-    }
+    Ok(hex::encode(sha256_of(File::open(path)?)?))
 }
 
 #[cfg(test)]

@@ -288,8 +288,12 @@ impl Stack {
     ) -> Result<ServiceBackend, CliError> {
         // Each with whether somebody pays what it is said to cost.
         let mut infos = vec![(provider::describe(&resolved.brain)?, is_priced(&resolved.brain))];
+        // What thinks makes no vectors.
+        let talks = |name: &ModelId| infos[0].0.id == *name || cheaper.contains(name);
+        let vectors = resolved.bought_embeddings().filter(|name| !talks(name));
+        let others = [cheaper, vectors.as_slice()].concat();
         if let Brain::Http(http) = &resolved.brain {
-            for name in cheaper {
+            for name in &others {
                 infos.push((provider::served_by(http, name)?, is_priced_at(http)));
             }
         }
@@ -314,6 +318,7 @@ impl Stack {
             context_window: info.context_tokens,
             max_output_tokens: longest(info).min(info.context_tokens),
             supports_tools: true,
+            embeddings: vectors.as_ref() == Some(&info.id),
         };
         let config = CloudFile {
             data: self.folder.join("cloud"),
@@ -328,7 +333,7 @@ impl Stack {
                 },
                 gas_per_day_wei: i64::MAX,
             },
-            upstreams: self.upstreams(resolved, cheaper)?,
+            upstreams: self.upstreams(resolved, &others)?,
             models: infos.iter().map(sold).collect(),
             machines: self.machines()?,
         };
@@ -542,4 +547,5 @@ struct ModelFile {
     context_window: u32,
     max_output_tokens: u32,
     supports_tools: bool,
+    embeddings: bool,
 }

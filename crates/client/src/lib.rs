@@ -208,7 +208,11 @@ impl CloudClient {
         Ok(reply.automaton)
     }
 
-    fn url(&self, segments: &[&str]) -> Result<Url, CloudClientError> {
+    /// Where something of this cloud is.
+    ///
+    /// # Errors
+    /// [`CloudClientError::BaseUrl`] when the base URL has no path segments.
+    pub fn url(&self, segments: &[&str]) -> Result<Url, CloudClientError> {
         let mut url = self.base.clone();
         url.path_segments_mut()
             .map_err(|()| CloudClientError::BaseUrl { text: redact::url(&self.base) })?

@@ -58,7 +58,9 @@ fn every_row_is_sound() {
             cache_write_per_million: _,
             output_per_million: output,
         } = row.prices;
-        assert!(cached <= input && input <= output, "{name}");
+        // What makes vectors says nothing.
+        let is_mute = name.contains("-embed") && output == Microcents::ZERO;
+        assert!(cached <= input && (input <= output || is_mute), "{name}");
         let free = row.weak || name == "script";
         assert_eq!(input == Microcents::ZERO, free, "{name}");
         // A row that comes too late is never found.

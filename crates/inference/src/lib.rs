@@ -13,6 +13,7 @@ pub mod cost;
 pub mod embedding;
 pub mod error;
 mod fault;
+mod file_hash;
 mod price_schedule;
 pub mod provider;
 pub mod providers;
@@ -22,10 +23,12 @@ pub use catalogue::{ModelClaims, ModelHosting, ModelInfo, RequestDialect};
 pub use check::{CallFault, CheckedCall, Checker, FaultKind, UncheckedCall};
 pub use cost::ModelPrices;
 pub use embedding::{
-    BuiltInEmbedder, Embedder, EmbeddingError, Embeddings, LocalEmbedder, ServedEmbedder,
+    BuiltInEmbedder, Embedder, EmbeddingError, EmbeddingServer, Embeddings, LocalEmbedder,
+    ServedEmbedder,
 };
 pub use error::{InferenceError, LocalModelError};
 pub use fault::AnswerFault;
+pub use file_hash::sha256_of;
 pub use price_schedule::{DatedPrices, PriceSchedule};
 pub use provider::{
     BoxFuture, ChatRole, Completion, CompletionRequest, FinishReason, Message, MessageCall,

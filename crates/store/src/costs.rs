@@ -7,7 +7,7 @@
 //! not heard: to settle it twice is to lose what it cost.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use automaton_core::id::{HoldId, TurnId};
 use automaton_core::inference_budget::{InferenceCeilings, OverCeiling};
@@ -88,20 +88,17 @@ pub struct CostReservation {
 }
 
 /// The answers that somebody waits for.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct AwaitedAnswers(Arc<Mutex<BTreeSet<HoldId>>>);
+pub(crate) type AwaitedAnswers = Arc<Mutex<BTreeSet<HoldId>>>;
 
-impl AwaitedAnswers {
-    fn with<T>(&self, work: impl FnOnce(&mut BTreeSet<HoldId>) -> T) -> T {
-        // Whoever broke down with it left a set that was whole.
-        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
+/// Whoever broke down with them left a set that was whole.
+fn locked(awaited: &AwaitedAnswers) -> MutexGuard<'_, BTreeSet<HoldId>> {
+    awaited.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for CostReservation {
     fn drop(&mut self) {
         if let Some(awaited) = &self.awaited {
-            awaited.with(|open| open.remove(&self.id));
+            locked(awaited).remove(&self.id);
         }
     }
 }
@@ -165,7 +162,7 @@ impl Store {
                 return Ok(Err(over));
             }
             let id = tx.ids.id();
-            awaited.with(|open| open.insert(id));
+            locked(&awaited).insert(id);
             let awaited = Some(awaited.clone());
             let asked = CostReservation { id, most: *most, awaited };
             let amount = cost(*most).map_err(StoreError::Amount)?;
@@ -246,7 +243,8 @@ impl Store {
                 let reservation = CostReservation { id, most, awaited: None };
                 Ok(UnsettledCost { turn: get(row, "turn")?, cloud: row.get("cloud")?, reservation })
             })?;
-            awaited.with(|open| found.retain(|one| !open.contains(&one.reservation.id)));
+            let open = locked(&awaited);
+            found.retain(|one| !open.contains(&one.reservation.id));
             Ok(found)
         };
         self.run("read the answers that were not heard", work).await

@@ -4,15 +4,17 @@
 //! next one that asks the same, until something is remembered. Ranking is not done here.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use automaton_core::error::chain;
 use automaton_core::memory::{
     MemoryId, MemoryItem, MemoryMatches, MemoryQuery, MemoryTier, NewMemory, StoreOutcome,
 };
-use automaton_inference::Embedder;
+use automaton_inference::{Embedder, EmbeddingError};
 use automaton_store::{Store, StoreError, TurnRecall};
 use automaton_tools::HandleError;
 use automaton_tools::context::{self, HandleFuture};
+use tokio::time::timeout;
 
 /// The memory of one automaton.
 pub(crate) struct Memory {
@@ -132,10 +134,15 @@ impl context::MemoryHandle for Memory {
     }
 }
 
-/// Adds to a question what its words mean, where something tells. Words are enough where not.
+/// How long a question waits for its vector. A server may have to load its model first.
+const VECTOR_WITHIN: Duration = Duration::from_secs(15);
+
+/// Adds to a question what its words mean, where something tells in time. Words are enough where
+/// not.
 pub async fn add_meaning(embedder: Option<&dyn Embedder>, query: &mut MemoryQuery) {
     let (Some(embedder), Some(text)) = (embedder, &query.text) else { return };
-    match embedder.embed(vec![text.clone()]).await {
+    let found = timeout(VECTOR_WITHIN, embedder.embed(vec![text.clone()])).await;
+    match found.unwrap_or(Err(EmbeddingError::BrokeDown)) {
         Ok(found) => query.embedding = found.into_first(),
         Err(error) => tracing::warn!(error = %chain(&error), "a question has no vector"),
     }
@@ -153,8 +160,25 @@ mod tests {
     use automaton_core::faults::NoFaults;
     use automaton_core::id::IdGenerator;
     use automaton_core::time::Timestamp;
+    use automaton_inference::{BoxFuture, Embeddings};
     use automaton_testkit::clock::FakeClock;
     use automaton_testkit::entropy::SeededEntropy;
+
+    /// A server that never answers.
+    struct Silent;
+
+    impl Embedder for Silent {
+        fn embed(&self, _: Vec<String>) -> BoxFuture<'_, Result<Embeddings, EmbeddingError>> {
+            Box::pin(std::future::pending())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_question_does_not_wait_for_ever_for_its_vector() {
+        let mut query = MemoryQuery { text: Some("boat".to_owned()), ..MemoryQuery::default() };
+        add_meaning(Some(&Silent), &mut query).await;
+        assert_eq!((query.text.as_deref(), query.embedding), (Some("boat"), None));
+    }
 
     #[tokio::test]
     async fn what_was_recalled_is_looked_up_again_once_there_are_new_vectors() {

@@ -1,10 +1,10 @@
 //! Answers that were paid for and not heard, since the process ended first: the cloud says by
 //! the name of each what it cost.
 //!
-//! What nobody can tell stays booked at the most that it can have cost, and is told. Must run
-//! while nothing is being asked, before each wake, and never keep one from beginning: what
-//! the record refuses here is told as well, and tried again before the next one. A record that
-//! is out of reach ends the life where that needs it, by its own words.
+//! What nobody can tell stays booked at the most that it can have cost, and is told. It runs
+//! before each wake, and must never keep one from beginning: what the record refuses here is told
+//! as well, and tried again before the next one. A record that is out of reach ends the life where
+//! that needs it, by its own words. Nor must it touch what the heartbeat still waits for.
 
 use std::time::Duration;
 

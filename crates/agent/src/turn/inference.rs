@@ -27,8 +27,7 @@ use automaton_inference::{
     RawCall, TokenCountSource, TokenSink,
 };
 use automaton_store::{
-    AnswerEnd, Approval, ApprovalSubject, AskedAnswer, CostReservation, NewCostReservation,
-    PromptRow,
+    AnswerEnd, Approval, ApprovalSubject, AskedAnswer, CostReservation, PromptRow,
 };
 use tracing::{Instrument as _, debug_span};
 
@@ -244,7 +243,8 @@ async fn attempt(
         let (scope, spent) = (CeilingScope::Call, Microcents::ZERO);
         return Ok(AnswerAttempt::Unwished(OverCeiling { scope, spent, most: likely, limit }));
     }
-    let reservation = match reserve_cost(ctx, claimed.turn, &claimed.wake).await? {
+    let (most, ceilings) = (claimed.wake.most, ctx.settings.budgets.ceilings);
+    let reservation = match ctx.deps.reserve_cost(claimed.turn, most, ceilings).await? {
         Ok(reservation) => reservation,
         Err(over) => return Ok(AnswerAttempt::TooDear(over)),
     };
@@ -367,24 +367,6 @@ pub(super) fn approved_call(claimed: ClaimedTurn, approval: &Approval) -> Answer
         (String::new(), FinishReason::ToolCalls, TokenCountSource::Reported);
     let reply = Completion { text, calls, finish, usage, counted };
     AnsweredTurn { claimed, reply, asked: None }
-}
-
-/// Books the answer at the most that it can cost, unless it costs nothing or would pass a
-/// ceiling.
-async fn reserve_cost(
-    ctx: &AgentContext,
-    turn: TurnId,
-    wake: &WakeContext,
-) -> Result<Result<Option<CostReservation>, OverCeiling>, TurnError> {
-    let most = wake.most;
-    if most == Microcents::ZERO {
-        return Ok(Ok(None));
-    }
-    let (goal, ceilings) = (None, ctx.settings.budgets.ceilings);
-    let cloud = ctx.deps.treasury.as_ref().map(|treasury| treasury.cloud().to_owned());
-    let reserved =
-        ctx.deps.store.reserve_cost(NewCostReservation { turn, goal, most, cloud, ceilings });
-    Ok(reserved.await?.map(Some))
 }
 
 /// What is known of the cost of an answer that nobody waited for any more. One that was

@@ -19,6 +19,7 @@ mod limits;
 mod memory;
 mod money;
 mod origins;
+mod paid_vectors;
 mod results;
 mod sent;
 mod soul;

@@ -297,33 +297,29 @@ pub(crate) enum EmbeddingsFile {
     BuiltIn {},
     /// None: only words find what is remembered.
     Off {},
-    /// A small encoder on this machine.
-    Local(LocalEmbeddings),
-    /// A server of this machine, such as Ollama.
-    Server(ServedEmbeddings),
-}
-
-/// A small encoder of the BERT family, such as all-MiniLM-L6-v2.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct LocalEmbeddings {
-    /// The folder with its `config.json`, `vocab.txt` and `model.safetensors`; from the home,
-    /// where it does not begin with `/`.
-    pub(crate) folder: PathBuf,
-    /// SHA-256 of `model.safetensors`; another file is refused.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) sha256: Option<FileHash>,
-}
-
-/// An embedding model of a server of this machine, in `OpenAI`'s format.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct ServedEmbeddings {
-    /// Its address, with or without `/v1`, as `http://127.0.0.1:11434`. One elsewhere might
-    /// charge for what nobody books.
-    pub(crate) url: HttpUrl,
-    /// The model that it is asked for.
-    pub(crate) model: String,
+    /// A small encoder of the BERT family on this machine, such as all-MiniLM-L6-v2.
+    Local {
+        /// The folder with its `config.json`, `vocab.txt` and `model.safetensors`; from the home,
+        /// where it does not begin with `/`.
+        folder: PathBuf,
+        /// SHA-256 of `model.safetensors`; another file is refused.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sha256: Option<FileHash>,
+    },
+    /// A model of a server of this machine, such as Ollama, in `OpenAI`'s format.
+    Server {
+        /// Its address, with or without `/v1`, as `http://127.0.0.1:11434`. One elsewhere might
+        /// charge for what nobody books.
+        url: HttpUrl,
+        /// The model that it is asked for.
+        model: String,
+    },
+    /// A model that the cloud sells it lives from. What that costs is booked as thinking is, and
+    /// bounded by the same budgets.
+    Cloud {
+        /// The model that it is asked for.
+        model: String,
+    },
 }
 
 /// How answers are sampled.

@@ -12,6 +12,7 @@ use alloy_primitives::Address;
 use automaton_core::error::ErrorClass;
 use automaton_core::id::RemoteMachineId;
 use automaton_core::inference_budget::InferenceCeilings;
+use automaton_core::model::ModelId;
 use automaton_net::origin::Scheme;
 use automaton_net::{Origin as NetOrigin, Url};
 use serde::{Deserialize, Serialize};
@@ -133,6 +134,14 @@ impl ResolvedConfig {
     pub(crate) fn ceilings(&self) -> InferenceCeilings {
         let per_day = Some(self.treasury_policy.inference_per_day());
         InferenceCeilings { per_day, ..self.model_strategy.ceilings() }
+    }
+
+    /// The model that a cloud is to sell it for its vectors.
+    pub(crate) fn bought_embeddings(&self) -> Option<ModelId> {
+        match &self.embeddings {
+            Some(EmbeddingsFile::Cloud { model }) => Some(ModelId::from(model.as_str())),
+            _ => None,
+        }
     }
 }
 

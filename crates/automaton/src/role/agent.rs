@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use automaton_agent::treasury::{PaymentContext, Treasury, TreasuryDeps};
+use automaton_agent::treasury::{Treasury, TreasuryDeps};
 use automaton_agent::{
     ANSWER_TOKENS, AgentDeps, AgentLimits, Budgets, EgressConfig, EndReason, EventSink, Pace,
     Sampling, Settings, StopLoss, TURNS_MAX, UnattendedBudget,
@@ -33,9 +33,9 @@ use automaton_script::fault::{ArmedFaults, FaultSpec};
 use automaton_store::{InboxCounts, Store};
 use tokio::sync::{broadcast, watch};
 
-use super::embedder::embedder;
+use super::embedder;
 use super::launch_config::{self, ChildConfig, ChildMessage, LIFELINE, LaunchConfig};
-use super::money::{self, Identity, PaidServices};
+use super::money::{self, CloudAccess, Identity};
 use super::provider;
 use super::pulled_models::PulledModels;
 use crate::config::file::{EnvelopeFile, StopLossFile};
@@ -156,7 +156,7 @@ async fn live(config: &LaunchConfig, mut stopped: watch::Receiver<bool>) -> Resu
     let who = Identity { automaton, resolved, ids: &ids };
     let brain = brain(config, &launcher, &probe, who, clock, &events);
     // Both arms are safe to drop: a model that is being loaded is killed then.
-    let (providers, payment_context) = tokio::select! {
+    let (providers, paid) = tokio::select! {
         biased;
         _ = stopped.wait_for(|stop| *stop) => return Ok(store.close().await?),
         brain = brain => brain?,
@@ -165,14 +165,15 @@ async fn live(config: &LaunchConfig, mut stopped: watch::Receiver<bool>) -> Resu
     let sink = Arc::clone(&events) as Arc<dyn EventSink>;
     let (boot, told) = (Arc::new(SystemBootClock), Arc::clone(&sink));
     let around = TreasuryDeps { ids: ids.clone(), boot, faults: Arc::clone(&faults), events: told };
-    let treasury = payment_context
-        .map(|payment_context| Treasury::new(store.clone(), payment_context, around));
+    let made = embedder::of_life(resolved, paid.as_ref(), (store.clone(), ids.clone()));
+    let embedder = events.or_tell(made, "nothing makes vectors of what it remembers", None);
+    let treasury = paid.map(|(context, _)| Treasury::new(store.clone(), context, around));
     let treasury = treasury.map(|treasury| under(resolved, treasury)).transpose()?;
     let settings = settings(resolved, &config.egress.open(), config.turns_max, character);
     let deps = AgentDeps {
         store: store.clone(),
         providers,
-        embedder: embedder(&resolved.home, resolved.embeddings.as_ref())?,
+        embedder,
         launcher: Arc::new(launcher),
         probe,
         ids,
@@ -217,16 +218,16 @@ async fn brain(
     who: Identity<'_>,
     clock: Arc<dyn Clock>,
     events: &EventPipe,
-) -> Result<(ProviderRegistry, Option<PaymentContext>), CliError> {
-    let (providers, payment_context) = match &config.money {
+) -> Result<(ProviderRegistry, Option<CloudAccess>), CliError> {
+    let (providers, paid) = match &config.money {
         None => {
             let clock = Arc::clone(&clock);
             (provider::registry(&config.resolved, launcher, probe, clock).await?, None)
         }
         Some(money) => {
             let opened = money::open(money, who, Arc::clone(&clock), |event| events.tell(event));
-            let PaidServices { providers, payment_context } = opened.await?;
-            (providers, Some(payment_context))
+            let (providers, access) = opened.await?;
+            (providers, Some(access))
         }
     };
     // A file that cannot be used keeps nobody from thinking.
@@ -237,12 +238,9 @@ async fn brain(
     };
     let beside =
         provider::with_local_fallback(providers.clone(), &config.resolved, launcher, probe, clock);
-    let providers = beside.await.unwrap_or_else(|failure| {
-        let error = format!("the model on this machine cannot stand in: {}", failure.line());
-        events.tell(Event::ErrorReported { kind: failure.kind, error, hint: failure.remedy });
-        providers
-    });
-    Ok((providers, payment_context))
+    let failed = "the model on this machine cannot stand in";
+    let providers = events.or_tell(beside.await, failed, providers);
+    Ok((providers, paid))
 }
 
 /// Whether commands can run on this machine, as far as that is known before
@@ -392,6 +390,15 @@ struct EventPipe {
 impl EventPipe {
     fn of(ids: &IdGenerator) -> Self {
         Self { ids: ids.clone(), feed: broadcast::Sender::new(FEED_MAX) }
+    }
+
+    /// What was made; where that failed, what there is instead, once it is told.
+    fn or_tell<T>(&self, made: Result<T, CliError>, failed: &str, instead: T) -> T {
+        made.unwrap_or_else(|failure| {
+            let error = format!("{failed}: {}", failure.line());
+            self.tell(Event::ErrorReported { kind: failure.kind, error, hint: failure.remedy });
+            instead
+        })
     }
 
     fn tell(&self, event: Event) {

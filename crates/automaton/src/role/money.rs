@@ -52,13 +52,8 @@ pub(crate) struct Identity<'a> {
     pub(crate) ids: &'a IdGenerator,
 }
 
-/// Everything that costs or pays.
-pub(crate) struct PaidServices {
-    /// The models, at the cloud.
-    pub(crate) providers: ProviderRegistry,
-    /// What purchases are made with.
-    pub(crate) payment_context: PaymentContext,
-}
+/// What purchases are made with, and all that the cloud sells.
+pub(crate) type CloudAccess = (PaymentContext, Vec<ModelRow>);
 
 /// Opens the wallet, finds or makes the account, and asks the cloud for its model.
 ///
@@ -69,7 +64,7 @@ pub(crate) async fn open(
     who: Identity<'_>,
     clock: Arc<dyn Clock>,
     tell: impl Fn(Event),
-) -> Result<PaidServices, CliError> {
+) -> Result<(ProviderRegistry, CloudAccess), CliError> {
     let socket = UnixStream::from(process::take_inherited(launch_config::SIGNER)?);
     let resolved = who.resolved;
     // Whole origins of those who may be paid are spelled out, too.
@@ -129,7 +124,7 @@ pub(crate) async fn open(
     let origin = origin(&config.cloud)?.to_string();
     let payment_context =
         PaymentContext { cloud, key: Some(key), origin, signer, chain, token, net };
-    Ok(PaidServices { providers, payment_context })
+    Ok((providers, (payment_context, models.data)))
 }
 
 /// Who sells the models, for people.

@@ -38,6 +38,8 @@ pub(crate) struct Server {
     pub(crate) url: String,
     mood: Mutex<Mood>,
     asked: AtomicU32,
+    /// How often it was asked for vectors.
+    pub(crate) embedded: AtomicU32,
     /// What it was last asked, and with which headers.
     last: Mutex<serde_json::Value>,
     head: Mutex<String>,
@@ -134,8 +136,9 @@ impl Server {
     pub(crate) fn start(mood: Mood) -> Arc<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
-        let (asked, last, head) = (AtomicU32::new(0), Mutex::default(), Mutex::default());
-        let server = Arc::new(Self { url, mood: Mutex::new(mood), asked, last, head });
+        let (asked, embedded) = (AtomicU32::new(0), AtomicU32::new(0));
+        let (last, head) = (Mutex::default(), Mutex::default());
+        let server = Arc::new(Self { url, mood: Mutex::new(mood), asked, embedded, last, head });
         let serving = Arc::clone(&server);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
@@ -155,6 +158,20 @@ impl Server {
         *self.last.lock().unwrap() = serde_json::from_slice(body).unwrap();
         *self.head.lock().unwrap() = head.to_lowercase();
         self.asked.fetch_add(1, Ordering::SeqCst) as usize
+    }
+
+    /// Vectors by one word that they have or lack, for two tokens a text.
+    fn embedded(&self, body: &[u8]) -> String {
+        self.embedded.fetch_add(1, Ordering::SeqCst);
+        let asked: serde_json::Value = serde_json::from_slice(body).unwrap();
+        let texts = asked["input"].as_array().unwrap();
+        let row = |(index, text): (usize, &serde_json::Value)| {
+            let is_of_boats = text.as_str().unwrap().contains("boat");
+            let vector = if is_of_boats { [1.0, 0.0] } else { [0.0, 1.0] };
+            json!({ "index": index, "embedding": vector })
+        };
+        let data: Vec<_> = texts.iter().enumerate().map(row).collect();
+        json!({ "data": data, "usage": { "prompt_tokens": texts.len() * 2 } }).to_string()
     }
 
     fn serve(&self, mut stream: TcpStream) {
@@ -220,6 +237,7 @@ impl Server {
                     }
                 }
             }
+            "/v1/embeddings" => (200, "application/json", self.embedded(&body)),
             path => listed(path, &body),
         };
         let length = body.len();

@@ -1,15 +1,21 @@
 //! What it was told its creator finds again, corrects, and takes along into another home.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use automaton_core::event::Event;
+use automaton_core::event::{Event, StampedEvent};
 use automaton_testkit::embedding::write_model;
 use automaton_testkit::world::ProcessOutput;
 use serde_json::{Value, json};
 
-use super::world;
+use super::brains::{Mood, Server};
+use super::livelihood::check_books;
+use super::{paying_world, world};
 
 const STORY: &str = "title = \"a rest\"\n[[step]]\nsay = \"Ready.\"\n[[step]]\nsay = \"More.\"\n";
+
+/// How long a life may take, on a machine that does other things too.
+const LIMIT: Duration = Duration::from_secs(120);
 
 fn lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -142,6 +148,45 @@ fn what_it_was_told_is_found_by_what_it_means_once_it_has_vectors() {
     config["embeddings"] = json!({ "kind": "server", "url": "https://example.com", "model": "m" });
     std::fs::write(&file, config.to_string()).unwrap();
     told(&world.command(&["memory", "vectors"]).unwrap(), "is not on this machine");
+}
+
+#[test]
+fn vectors_that_its_cloud_sells_are_bought_and_the_books_agree() {
+    let server = Server::start(Mood::Answers);
+    let world = paying_world().brain(&server.url);
+    let embeddings = json!({ "kind": "cloud", "model": "vectors" });
+    let file = json!({ "name": "A", "genesisPrompt": "Be.", "embeddings": embeddings });
+    world.write_home("automaton.json", &file.to_string()).unwrap();
+    let bought = || server.embedded.load(Ordering::SeqCst);
+    // Who lives from no cloud is told so, and remembers by words.
+    let direct = ["--brain-model", "big-one", "--direct", "--turns", "1", "--ask", "Hello."];
+    let finished = world.up(&direct).unwrap().finish_within(LIMIT).unwrap();
+    assert_eq!((finished.code, bought()), (Some(0), 0), "{}", finished.stderr);
+    let told = "nothing makes vectors of what it remembers: it lives from no cloud";
+    let is_told = |event: &StampedEvent| match &event.event {
+        Event::ErrorReported { error, .. } => error.contains(told),
+        _ => false,
+    };
+    assert!(finished.events.iter().any(is_told), "{}", finished.stderr);
+    let asked = ["--brain-model", "big-one", "--ask", "My boat is called Ilse."];
+    let mut run = world.up(&asked).unwrap();
+    run.wait_for(|event| matches!(event, Event::SleepStarted { .. }), LIMIT).unwrap();
+    assert_eq!(bought(), 1, "of what was asked");
+    let wanted = world.command(&["heartbeat", "run", "embed_memories"]).unwrap();
+    assert_eq!(wanted.code, Some(0), "{}", wanted.stderr);
+    assert!(bought() > 1, "of what it remembers");
+    let known = bought();
+    // A command reads what was bought, and buys nothing.
+    let told = world.command(&["memory", "vectors", "--json"]).unwrap();
+    let told: Value = serde_json::from_str(&told.stdout).unwrap();
+    assert!(told["vectors"].as_u64() > Some(0), "{told}");
+    assert_eq!(told["model"], "vectors of a server");
+    let found = world.command(&["memory", "search", "boat"]).unwrap();
+    assert!(found.stdout.contains("My boat is called Ilse."), "{}", found.stdout);
+    assert_eq!(bought(), known);
+    assert_eq!(world.command(&["stop"]).unwrap().code, Some(0));
+    let finished = run.finish_within(LIMIT).unwrap();
+    check_books(&finished.events, "vectors");
 }
 
 #[test]

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use automaton_core::error::Classified;
 use automaton_embedding::EmbeddingModelError;
-use automaton_net::NetError;
+
+use crate::error::InferenceError;
 
 const FOLDER: &str = "it is a folder with config.json, vocab.txt and model.safetensors of a \
                       small BERT model, such as all-MiniLM-L6-v2";
@@ -40,13 +41,12 @@ pub enum EmbeddingError {
         /// What it hashes to, in hexadecimal digits.
         found: String,
     },
-    /// The server could not be asked.
-    #[error("the server of the embedding model did not answer")]
-    #[class(Transient, hint = "see that it runs, and that embeddings.url is right")]
-    Unreachable {
+    /// The server did not answer, or refused.
+    #[error("the server of the embedding model gave no vectors")]
+    Asked {
         /// Why.
         #[from]
-        source: NetError,
+        source: InferenceError,
     },
     /// The server's answer is of no use.
     #[error("{url} gave no vectors: {why}")]
@@ -57,8 +57,37 @@ pub enum EmbeddingError {
         /// What is wrong with it.
         why: String,
     },
+    /// What they cost could not be booked, so that they were not asked for.
+    #[error("vectors are not bought: {why}")]
+    #[class(Denied)]
+    Unbooked {
+        /// Why.
+        why: String,
+    },
     /// The work broke down.
     #[error("making vectors broke down")]
     #[class(Internal)]
     BrokeDown,
+}
+
+impl EmbeddingError {
+    /// Whether nothing is charged.
+    #[must_use]
+    pub fn costs_nothing(&self) -> bool {
+        match self {
+            Self::Asked { source } => source.costs_nothing(),
+            Self::Answer { .. } => false,
+            _ => true,
+        }
+    }
+
+    /// Whether it can be one text's own fault, so that others may have vectors.
+    #[must_use]
+    pub const fn is_of_text(&self) -> bool {
+        use InferenceError::{ContentRefused, Status, TooLong};
+        match self {
+            Self::Asked { source: Status { .. } | TooLong { .. } | ContentRefused { .. } } => true,
+            _ => matches!(self, Self::Answer { .. } | Self::BrokeDown),
+        }
+    }
 }

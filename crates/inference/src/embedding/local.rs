@@ -17,6 +17,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use super::{Embedder, EmbeddingError, Embeddings};
+use crate::file_hash::sha256_of;
 use crate::provider::BoxFuture;
 
 /// The files of a model, as the library `sentence-transformers` lays them out.
@@ -52,14 +53,15 @@ struct LoadedModel {
 #[derive(Debug, Clone)]
 pub struct LocalEmbedder {
     folder: PathBuf,
-    sha256: Option<[u8; 32]>,
+    sha256: Option<String>,
     loaded: Arc<Mutex<Option<Arc<LoadedModel>>>>,
 }
 
 impl LocalEmbedder {
-    /// The model of a folder, whose weights have this hash where one is given.
+    /// The model of a folder, whose weights have this hash where one is given, in hexadecimal
+    /// digits of lower case.
     #[must_use]
-    pub fn new(folder: PathBuf, sha256: Option<[u8; 32]>) -> Self {
+    pub fn new(folder: PathBuf, sha256: Option<String>) -> Self {
         Self { folder, sha256, loaded: Arc::default() }
     }
 
@@ -101,9 +103,10 @@ impl LocalEmbedder {
         let path = self.folder.join(WEIGHTS);
         let unread = |source| EmbeddingError::File { path: path.clone(), source };
         let mut file = File::open(&path).map_err(unread)?;
-        let hash = hash_of(&mut file).map_err(unread)?;
-        if self.sha256.is_some_and(|agreed| agreed != hash) {
-            return Err(EmbeddingError::Hash { path, found: hex::encode(hash) });
+        let hash = sha256_of(&file).map_err(unread)?;
+        let found = hex::encode(hash);
+        if self.sha256.as_ref().is_some_and(|agreed| *agreed != found) {
+            return Err(EmbeddingError::Hash { path, found });
         }
         name.update(hash);
         file.rewind().map_err(unread)?;
@@ -127,16 +130,6 @@ fn read_text(path: &Path) -> io::Result<String> {
     match text.len() as u64 > TEXT_BYTES_MAX {
         true => Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is too large")),
         false => Ok(text),
-    }
-}
-
-fn hash_of(file: &mut File) -> io::Result<[u8; 32]> {
-    let (mut hash, mut piece) = (Sha256::new(), vec![0; 1 << 20]);
-    loop {
-        match file.read(&mut piece)? {
-            0 => return Ok(hash.finalize().into()),
-            read => hash.update(&piece[..read]),
-        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! What texts mean, as vectors: for a memory that finds what shares no word with a question.
 //!
 //! An [`Embedder`] makes them: a table that goes with the program, a small model on this machine,
-//! or a server. Vectors go with the name of their model. Who asks must be able to do without an answer, and nothing here may
-//! decide what is similar enough.
+//! or a server. Vectors go with the name of their model. Who asks must be able to do without an
+//! answer, and nothing here may decide what is similar enough.
 
 mod built_in;
 mod error;
@@ -10,11 +10,13 @@ mod local;
 mod server;
 
 use automaton_core::embedding::{Embedding, EmbeddingKind, EmbeddingVector};
+use automaton_core::model::ModelId;
+use automaton_core::wire::cloud::ModelRow;
 
 pub use built_in::BuiltInEmbedder;
 pub use error::EmbeddingError;
 pub use local::LocalEmbedder;
-pub use server::ServedEmbedder;
+pub use server::{EmbeddingServer, ServedEmbedder};
 
 use crate::provider::BoxFuture;
 
@@ -22,6 +24,9 @@ use crate::provider::BoxFuture;
 pub trait Embedder: Send + Sync {
     /// The vectors of these texts, in their order.
     fn embed(&self, texts: Vec<String>) -> BoxFuture<'_, Result<Embeddings, EmbeddingError>>;
+
+    /// Has the prices hold for which a cloud sells models from now on, where it is asked.
+    fn reprice(&self, _sold: &[ModelRow]) {}
 }
 
 /// The vectors of some texts.
@@ -36,6 +41,13 @@ pub struct Embeddings {
 }
 
 impl Embeddings {
+    /// Those of a server's model, of no text.
+    #[must_use]
+    pub fn none_of(model: &ModelId) -> Self {
+        let (model, vectors) = (format!("{model} of a server"), Vec::new());
+        Self { model, kind: EmbeddingKind::Text, vectors }
+    }
+
     /// The first of them, where it points anywhere.
     #[must_use]
     pub fn into_first(self) -> Option<Embedding> {

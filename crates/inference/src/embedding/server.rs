@@ -1,19 +1,22 @@
 //! An embedding model of a server, in `OpenAI`'s format (`POST /v1/embeddings`), which Ollama,
-//! llama.cpp and others speak, too.
+//! llama.cpp and our own cloud speak, too.
 //!
-//! It is for servers of this machine, which cost nothing: nothing here is booked, so a server that
-//! charges must never be asked this way.
+//! Nothing is booked here. [`ServedEmbedder`] is for servers of this machine, which cost nothing;
+//! one that charges must never be asked but by who books what [`EmbeddingServer::ask`] costs.
 
 use std::time::Duration;
 
-use automaton_core::embedding::{DIMENSIONS_MAX, EmbeddingKind, EmbeddingVector};
+use automaton_core::embedding::{DIMENSIONS_MAX, EmbeddingVector};
 use automaton_core::model::ModelId;
+use automaton_core::wire::chat::ChatUsage;
 use automaton_embedding::quantized;
 use automaton_net::{Deadlines, Header, HttpClient, HttpMethod, HttpRequest, Url, redact};
 use serde::{Deserialize, Serialize};
 
 use super::{Embedder, EmbeddingError, Embeddings};
+use crate::error::InferenceError;
 use crate::provider::BoxFuture;
+use crate::providers::http::{ApiAuth, refusal};
 
 /// How long the vectors of some texts may take: the model may have to be loaded first.
 const DEADLINES: Deadlines =
@@ -23,7 +26,7 @@ const DEADLINES: Deadlines =
 const ANSWER_BYTES_MAX: u64 = 16 << 20;
 
 /// How much of an error is shown, in bytes.
-const ERROR_BYTES_MAX: usize = 400;
+const ERROR_BYTES_MAX: usize = 2_000;
 
 /// Characters of a text that are sent: what the smallest windows of such models have.
 const CHARS_MAX: usize = 2_000;
@@ -31,12 +34,13 @@ const CHARS_MAX: usize = 2_000;
 #[derive(Serialize)]
 struct EmbeddingAsk<'a> {
     model: &'a str,
-    input: &'a [String],
+    input: Vec<String>,
 }
 
 #[derive(Deserialize)]
 struct EmbeddingAnswer {
     data: Vec<EmbeddingRow>,
+    usage: Option<ChatUsage>,
 }
 
 #[derive(Deserialize)]
@@ -45,43 +49,68 @@ struct EmbeddingRow {
     embedding: Vec<f32>,
 }
 
-/// A model of a server.
+/// A model of a server, which may charge for it.
 #[derive(Debug, Clone)]
-pub struct ServedEmbedder {
+pub struct EmbeddingServer {
     client: HttpClient,
     url: Url,
     model: ModelId,
+    auth: ApiAuth,
 }
 
-impl ServedEmbedder {
+impl EmbeddingServer {
     /// The model of a server that is asked at this very URL.
     #[must_use]
-    pub const fn new(client: HttpClient, url: Url, model: ModelId) -> Self {
-        Self { client, url, model }
+    pub const fn new(client: HttpClient, url: Url, model: ModelId, auth: ApiAuth) -> Self {
+        Self { client, url, model, auth }
     }
 
-    async fn ask(&self, texts: Vec<String>) -> Result<Embeddings, EmbeddingError> {
-        let model = format!("{} of a server", self.model);
-        if texts.is_empty() {
-            return Ok(Embeddings { model, kind: EmbeddingKind::Text, vectors: Vec::new() });
-        }
-        let texts: Vec<String> =
-            texts.iter().map(|text| text.chars().take(CHARS_MAX).collect()).collect();
-        let ask = EmbeddingAsk { model: self.model.as_str(), input: &texts };
+    /// The model.
+    #[must_use]
+    pub const fn model(&self) -> &ModelId {
+        &self.model
+    }
+
+    /// What the server is sent for the vectors of these texts, as far as small windows read them.
+    ///
+    /// # Errors
+    /// When they cannot be written down.
+    pub fn body(&self, texts: &[String]) -> Result<Vec<u8>, EmbeddingError> {
+        let input = texts.iter().map(|text| text.chars().take(CHARS_MAX).collect()).collect();
+        let ask = EmbeddingAsk { model: self.model.as_str(), input };
+        serde_json::to_vec(&ask).map_err(|error| self.bad(error.to_string()))
+    }
+
+    /// The vectors of so many texts, and how many tokens the server counted. One that keeps its
+    /// answers gives the same again for the same name.
+    ///
+    /// # Errors
+    /// When the server does not answer, or with no vectors.
+    pub async fn ask(
+        &self,
+        body: Vec<u8>,
+        texts: usize,
+        name: Option<String>,
+    ) -> Result<(Embeddings, Option<u32>), EmbeddingError> {
+        let mut headers = self.auth.headers();
+        headers.push(Header::Open("content-type", "application/json".to_owned()));
         let mut request = HttpRequest::new(HttpMethod::Post, self.url.clone());
-        request.body = serde_json::to_vec(&ask).map_err(|error| self.bad(error.to_string()))?;
-        request.headers.push(Header::Open("content-type", "application/json".to_owned()));
+        (request.headers, request.body, request.idempotency_key) = (headers, body, name);
         (request.deadlines, request.body_bytes_max) = (DEADLINES, ANSWER_BYTES_MAX);
-        let answer = self.client.request(request).await?.read().await?;
+        let at = redact::url(&self.url);
+        let heard = async { self.client.request(request).await?.read().await };
+        let answer = heard.await.map_err(|source| InferenceError::on_the_way(&at, source))?;
         if answer.status != 200 {
+            let keys: Vec<_> = self.auth.key().into_iter().collect();
             let text = String::from_utf8_lossy(&answer.body);
-            let text = redact::text(&text, &[], ERROR_BYTES_MAX);
-            return Err(self.bad(format!("status {}: {text}", answer.status)));
+            let text = redact::text(&text, &keys, ERROR_BYTES_MAX);
+            return Err(refusal(&at, &self.model, answer.status, text.as_bytes()).into());
         }
         let answer: EmbeddingAnswer =
             serde_json::from_slice(&answer.body).map_err(|error| self.bad(error.to_string()))?;
-        let vectors = self.vectors(answer.data, texts.len())?;
-        Ok(Embeddings { model, kind: EmbeddingKind::Text, vectors })
+        let vectors = self.vectors(answer.data, texts)?;
+        let tokens = answer.usage.map(|usage| usage.prompt_tokens);
+        Ok((Embeddings { vectors, ..Embeddings::none_of(&self.model) }, tokens))
     }
 
     /// The vectors in the order of their texts.
@@ -109,8 +138,26 @@ impl ServedEmbedder {
     }
 }
 
+/// A model of a server that costs nothing.
+#[derive(Debug, Clone)]
+pub struct ServedEmbedder(EmbeddingServer);
+
+impl ServedEmbedder {
+    /// The model of such a server.
+    #[must_use]
+    pub const fn new(server: EmbeddingServer) -> Self {
+        Self(server)
+    }
+}
+
 impl Embedder for ServedEmbedder {
     fn embed(&self, texts: Vec<String>) -> BoxFuture<'_, Result<Embeddings, EmbeddingError>> {
-        Box::pin(self.ask(texts))
+        Box::pin(async move {
+            let Self(server) = self;
+            if texts.is_empty() {
+                return Ok(Embeddings::none_of(&server.model));
+            }
+            Ok(server.ask(server.body(&texts)?, texts.len(), None).await?.0)
+        })
     }
 }

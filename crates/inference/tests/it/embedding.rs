@@ -5,7 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use automaton_core::error::{Classified, ErrorClass, chain};
 use automaton_core::model::ModelId;
-use automaton_inference::{Embedder as _, EmbeddingError, LocalEmbedder, ServedEmbedder};
+use automaton_inference::providers::http::ApiAuth;
+use automaton_inference::{
+    Embedder as _, EmbeddingError, EmbeddingServer, LocalEmbedder, ServedEmbedder,
+};
 use automaton_net::{HttpClient, HttpClientConfig, Origin, Url};
 use automaton_testkit::embedding::{write_model, write_mpnet_model};
 use axum::http::StatusCode;
@@ -101,12 +104,10 @@ async fn what_is_no_model_is_told_with_what_does_not_fit() {
 async fn weights_that_are_not_those_that_were_agreed_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     write_model(folder.path(), &WORDS).unwrap();
-    let embedder = LocalEmbedder::new(folder.path().to_owned(), Some([7; 32]));
+    let embedder = LocalEmbedder::new(folder.path().to_owned(), Some("07".repeat(32)));
     let error = embedder.embed(Vec::new()).await.unwrap_err();
     let EmbeddingError::Hash { found, .. } = &error else { panic!("{error:?}") };
-    let mut agreed = [0; 32];
-    hex::decode_to_slice(found, &mut agreed).unwrap();
-    let embedder = LocalEmbedder::new(folder.path().to_owned(), Some(agreed));
+    let embedder = LocalEmbedder::new(folder.path().to_owned(), Some(found.clone()));
     embedder.embed(Vec::new()).await.unwrap();
 }
 
@@ -145,7 +146,8 @@ async fn served(status: u16, answer: &'static str) -> (ServedEmbedder, Arc<Mutex
     spawn(async move { axum::serve(listener, app).await.unwrap() });
     let allow_private_origins = vec![Origin::of(&url).unwrap()];
     let config = HttpClientConfig { allow_private_origins, ..HttpClientConfig::default() };
-    (ServedEmbedder::new(HttpClient::new(config).unwrap(), url, ModelId::from("minilm")), asked)
+    let (client, model) = (HttpClient::new(config).unwrap(), ModelId::from("minilm"));
+    (ServedEmbedder::new(EmbeddingServer::new(client, url, model, ApiAuth::None)), asked)
 }
 
 #[tokio::test]
@@ -169,7 +171,11 @@ async fn a_servers_vectors_are_taken_in_the_order_of_their_texts() {
 async fn a_server_that_gives_no_vectors_is_told_with_what_it_said() {
     let one = r#"{"data":[{"index":0,"embedding":[1.0]}]}"#;
     for (status, answer, part) in [
-        (404, r#"{"error":"model minilm not found"}"#, "status 404: {\"error\":\"model minilm"),
+        (
+            404,
+            r#"{"error":"model minilm not found"}"#,
+            "has no model 'minilm': model minilm not found",
+        ),
         (200, "<html>", "expected value"),
         (200, one, "1 vectors for 2 texts"),
         (

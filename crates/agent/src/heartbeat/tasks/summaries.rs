@@ -15,7 +15,7 @@ use automaton_inference::routing::RouteLimits;
 use automaton_inference::{CompletionRequest, ModelIndex, ModelInfo, NoTokenSink};
 use automaton_memory::tokens;
 use automaton_policy::guard::Guard;
-use automaton_store::{CostReservation, NewCostReservation, NewSummary};
+use automaton_store::{CostReservation, NewSummary};
 use futures_util::FutureExt;
 
 use super::{TaskContext, TaskFailure, TaskReport, TaskSpec, TickContext};
@@ -114,17 +114,13 @@ async fn reserve(
     let deps = &ground.deps;
     let model: ModelInfo = deps.model(at);
     let (most, turn): (Microcents, TurnId) = (money::at_most(&model, ask)?, request.last.1);
-    if most == Microcents::ZERO {
-        return Ok(Ok(None));
-    }
     let likely = model.prices.at_most(request.tokens, ask.max_tokens)?;
     let credits = tick.balances.and_then(|balances| balances.credits);
-    if limits.per_call.is_some_and(|limit| likely > limit) || credits.is_some_and(|it| most > it) {
+    if limits.per_call.is_some_and(|limit| likely > limit)
+        || credits.is_some_and(|it| most > it.max(Microcents::ZERO))
+    {
         return Ok(Err(format!("{likely} is too much for it now")));
     }
-    let (goal, ceilings) = (None, ground.settings.budgets.ceilings);
-    let cloud = deps.treasury.as_ref().map(|treasury| treasury.cloud().to_owned());
-    let reserved =
-        deps.store.reserve_cost(NewCostReservation { turn, goal, most, cloud, ceilings });
-    Ok(reserved.await?.map(Some).map_err(|over| format!("it waits: {over}")))
+    let reserved = deps.reserve_cost(turn, most, ground.settings.budgets.ceilings);
+    Ok(reserved.await?.map_err(|over| format!("it waits: {over}")))
 }

@@ -1,7 +1,6 @@
 //! `embed_memories`: has what is remembered made vectors of, so that it is found by what it means.
 //!
-//! The model of this machine works in the background, a few texts at a time, and goes on at the
-//! next run where it was.
+//! It works in the background, a few texts at a time, and goes on at the next run where it was.
 
 use std::iter;
 
@@ -44,13 +43,14 @@ async fn vectors_of(
     let (texts, ids): (Vec<_>, Vec<_>) = items.iter().flat_map(of_each).unzip();
     let failed = match embedder.embed(texts.clone()).await {
         Ok(found) => return Ok(ids.into_iter().zip(found.vectors).collect()),
+        Err(failed) if !failed.is_of_text() => return Err(failed),
         Err(failed) => failed,
     };
     let mut vectors = Vec::new();
     for (text, id) in texts.into_iter().zip(ids) {
         match embedder.embed(vec![text]).await {
             Ok(found) => vectors.extend(found.vectors.into_iter().map(|it| (id, it))),
-            Err(EmbeddingError::Answer { .. } | EmbeddingError::BrokeDown) => {}
+            Err(flaw) if flaw.is_of_text() => {}
             Err(other) => return Err(other),
         }
     }

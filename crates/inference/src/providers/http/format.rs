@@ -291,7 +291,7 @@ impl ApiAuth {
     }
 
     /// The key, if any is sent.
-    pub(super) const fn key(&self) -> Option<&Secret> {
+    pub(crate) const fn key(&self) -> Option<&Secret> {
         match self {
             Self::None => None,
             Self::Bearer(key) | Self::Raw(key) | Self::Gemini(key) => Some(key),

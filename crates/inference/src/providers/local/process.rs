@@ -4,7 +4,6 @@
 //! pair, and nothing else. Must never outlive its [`LocalModelProcess`].
 
 use std::fs::File;
-use std::io::Read as _;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdStream;
 use std::path::Path;
@@ -16,11 +15,11 @@ use automaton_net::redact;
 use automaton_sandbox::{
     Bind, Inherit, LaunchError, Launcher, Plan, Program, RunHandle, RunLimits, SandboxSpec, plan,
 };
-use sha2::{Digest as _, Sha256};
 use tokio::net::UnixStream;
 use tokio::task::spawn_blocking;
 
 use crate::error::LocalModelError;
+use crate::file_hash::sha256_of;
 
 use super::LocalModelConfig;
 use super::connection::{LocalModelConnection, LocalModelConnectionError};
@@ -213,26 +212,14 @@ fn text(path: &Path) -> Result<String, LocalModelError> {
 /// The SHA-256 of the model's file, compared with the one that is configured.
 pub(super) async fn checked_sha256(config: &LocalModelConfig) -> Result<String, LocalModelError> {
     let path = config.model.clone();
-    let hashed = spawn_blocking(move || sha256(&path)).await;
-    let found = hashed.unwrap_or_else(|lost| Err(std::io::Error::other(lost)));
+    let hashed = spawn_blocking(move || sha256_of(File::open(path)?)).await;
+    let hashed = hashed.unwrap_or_else(|lost| Err(lost.into()));
     let path = || config.model.clone();
-    let found = found.map_err(|source| LocalModelError::Unreadable { path: path(), source })?;
-    match config.sha256.as_ref().map(|wanted| wanted.to_ascii_lowercase()) {
-        Some(wanted) if wanted != found => {
-            Err(LocalModelError::Changed { path: path(), wanted, found })
-        }
-        _ => Ok(found),
-    }
-}
-
-fn sha256(path: &Path) -> std::io::Result<String> {
-    let mut file = File::open(path)?;
-    let mut hasher = Sha256::new();
-    let mut piece = vec![0; 1 << 20];
-    loop {
-        match file.read(&mut piece)? {
-            0 => return Ok(hex::encode(hasher.finalize())),
-            length => hasher.update(&piece[..length]),
-        }
+    let unread = |source| LocalModelError::Unreadable { path: path(), source };
+    let found = hex::encode(hashed.map_err(unread)?);
+    let wanted = config.sha256.as_ref().map(|wanted| wanted.to_ascii_lowercase());
+    match wanted.filter(|wanted| *wanted != found) {
+        Some(wanted) => Err(LocalModelError::Changed { path: path(), wanted, found }),
+        None => Ok(found),
     }
 }
