@@ -37,7 +37,9 @@ use automaton_core::time::{Span, Timestamp};
 use automaton_core::trust::{Label, Labelled};
 use automaton_core::wire::cloud::StatusReply;
 use automaton_inference::routing::RoutingMatrix;
-use automaton_inference::{CompletionRequest, Message, NoTokenSink, Provider, ProviderRegistry};
+use automaton_inference::{
+    BuiltInEmbedder, CompletionRequest, Message, NoTokenSink, Provider, ProviderRegistry,
+};
 use automaton_policy::PaymentLimits;
 use automaton_sandbox::{Launcher, probe};
 use automaton_store::{Hash, NewAutomaton, Reader, Store};
@@ -217,7 +219,7 @@ impl SimulatedDays {
                 "the cloud",
                 matrix,
             ),
-            embedder: None,
+            embedder: Some(Arc::new(BuiltInEmbedder)),
             probe: probe(&launcher),
             launcher: Arc::new(launcher),
             ids: ids.clone(),

@@ -26,7 +26,7 @@ use automaton_core::time::{Clock as _, DAY, Span, Timestamp};
 use automaton_core::trust::{Label, Labelled};
 use automaton_inference::providers::http::{ApiAuth, Endpoint, HttpProvider};
 use automaton_inference::routing::RoutingMatrix;
-use automaton_inference::{ModelInfo, Provider, ProviderRegistry, catalogue};
+use automaton_inference::{BuiltInEmbedder, ModelInfo, Provider, ProviderRegistry, catalogue};
 use automaton_net::{HttpClient, HttpClientConfig};
 use automaton_policy::Judge;
 use automaton_sandbox::{Launcher, Probe, probe};
@@ -220,7 +220,7 @@ pub async fn measure(
             "the server",
             RoutingMatrix::built_in().map_err(WorkError::made("router"))?,
         ),
-        embedder: None,
+        embedder: Some(Arc::new(BuiltInEmbedder)),
         launcher: Arc::clone(&machine.launcher),
         probe: machine.probe.clone(),
         ids,
