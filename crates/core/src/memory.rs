@@ -169,6 +169,9 @@ pub struct MemoryMatches {
     pub similarities: Vec<(MemoryId, i32)>,
     /// Of what vectors these similarities are.
     pub embedding_kind: EmbeddingKind,
+    /// How much of the question each item covers, where that was counted; who adds an item
+    /// afterwards has it counted anew.
+    pub covered: Vec<u64>,
 }
 
 /// What became of something to be remembered.

@@ -80,17 +80,19 @@ const WHOLE: u64 = 1_000;
 /// The matches of a question, best first. Without words the newest come first, as they were read.
 #[must_use]
 pub fn rank(matches: &MemoryMatches, wanted: &RecallOptions) -> Vec<MemoryItem> {
-    let is_wanted = |item: &&MemoryItem| {
+    let is_wanted = |(_, item): &(usize, &MemoryItem)| {
         item.body.label <= wanted.least_trusted
             && (item.tier != MemoryTier::Semantic || item.strength >= wanted.strength_min)
             && (item.tier != MemoryTier::Episodic
                 || wanted.events_before.is_none_or(|before| item.valid_from < before))
     };
-    let items: Vec<&MemoryItem> = matches.items.iter().filter(is_wanted).collect();
+    let covered = |at: usize| matches.covered.get(at).copied();
+    let counted = |(at, item)| (item, covered(at).unwrap_or_else(|| coverage(item, matches)));
+    let wanted_items = matches.items.iter().enumerate().filter(is_wanted);
+    let (items, covered): (Vec<&MemoryItem>, Vec<u64>) = wanted_items.map(counted).unzip();
     if matches.frequencies.is_empty() && matches.similarities.is_empty() {
         return items.into_iter().take(wanted.limit).cloned().collect();
     }
-    let covered: Vec<u64> = items.iter().map(|item| coverage(item, matches)).collect();
     let alike = similarities(&items, matches);
     let best = covered.iter().copied().max().unwrap_or(0);
     let (by_coverage, by_similarity) = (places(&items, &covered), places(&items, &alike));
@@ -117,6 +119,12 @@ pub fn rank(matches: &MemoryMatches, wanted: &RecallOptions) -> Vec<MemoryItem> 
         by_words_alone(*at) || *of_these <= MEANING_ALONE_MAX
     });
     order.into_iter().take(wanted.limit).map(|at| items[at].clone()).collect()
+}
+
+/// Counts how much each item covers, for who ranks the same matches again and again: to read all
+/// their texts takes far longer than to order them.
+pub fn count_coverage(matches: &mut MemoryMatches) {
+    matches.covered = matches.items.iter().map(|item| coverage(item, matches)).collect();
 }
 
 /// At which place each item is, by these scores; of the same score the newest first.
@@ -272,6 +280,22 @@ mod tests {
         let two = RecallOptions { limit: 2, ..ALL };
         let found: Vec<i64> = rank(&found, &two).iter().map(|item| item.id.0).collect();
         assert_eq!(found, [3, 2]);
+    }
+
+    #[test]
+    fn what_was_counted_before_is_ranked_alike_whoever_may_see_it() {
+        let mut items: Vec<MemoryItem> = (1..9)
+            .map(|id| item(id, "a/x", if id % 3 == 0 { "red apple" } else { "red" }))
+            .collect();
+        items[1].body.label = Label::Web;
+        let apart = matches("red apple", &items);
+        let mut counted = apart.clone();
+        count_coverage(&mut counted);
+        assert_eq!(counted.covered.len(), 8);
+        for least_trusted in [Label::Web, Label::Own] {
+            let wanted = RecallOptions { least_trusted, ..ALL };
+            assert_eq!(rank(&counted, &wanted), rank(&apart, &wanted));
+        }
     }
 
     #[test]

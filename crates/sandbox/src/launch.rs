@@ -107,14 +107,6 @@ pub enum LaunchError {
     Follow(#[source] io::Error),
 }
 
-impl LaunchError {
-    /// Whether the program was never run. Of what took too long that is not known.
-    #[must_use]
-    pub const fn is_before_start(&self) -> bool {
-        !matches!(self, Self::Slow | Self::Lost | Self::Stuck | Self::Follow(_))
-    }
-}
-
 /// The helper, and our ends of its channels.
 pub(crate) struct Helper {
     pub(crate) child: Child,

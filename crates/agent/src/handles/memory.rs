@@ -11,6 +11,7 @@ use automaton_core::memory::{
     MemoryId, MemoryItem, MemoryMatches, MemoryQuery, MemoryTier, NewMemory, StoreOutcome,
 };
 use automaton_inference::{Embedder, EmbeddingError};
+use automaton_memory::recall::count_coverage;
 use automaton_store::{Store, StoreError, TurnRecall};
 use automaton_tools::HandleError;
 use automaton_tools::context::{self, HandleFuture};
@@ -26,7 +27,7 @@ pub(crate) struct Memory {
 /// What was recalled last.
 #[derive(Default)]
 struct LastRecall {
-    found: Option<(MemoryQuery, MemoryMatches)>,
+    found: Option<(MemoryQuery, Arc<MemoryMatches>)>,
     /// How often vectors had been kept before it was looked for.
     vectors_kept: u64,
 }
@@ -66,12 +67,13 @@ impl Memory {
     }
 
     /// The matches of a turn's query, those of the turn before where the same was asked.
-    pub(crate) fn matches(&self, recall: &mut TurnRecall) -> MemoryMatches {
+    pub(crate) fn matches(&self, recall: &mut TurnRecall) -> Arc<MemoryMatches> {
         self.with_last(|last| {
-            if let Some(matches) = recall.matches.take() {
-                last.found = Some((recall.query.clone(), matches));
+            if let Some(mut matches) = recall.matches.take() {
+                count_coverage(&mut matches);
+                last.found = Some((recall.query.clone(), Arc::new(matches)));
             }
-            last.found.as_ref().map(|(_, matches)| matches.clone()).unwrap_or_default()
+            last.found.as_ref().map(|(_, matches)| Arc::clone(matches)).unwrap_or_default()
         })
     }
 

@@ -138,10 +138,8 @@ impl ResolvedConfig {
 
     /// The model that a cloud is to sell it for its vectors.
     pub(crate) fn bought_embeddings(&self) -> Option<ModelId> {
-        match &self.embeddings {
-            Some(EmbeddingsFile::Cloud { model }) => Some(ModelId::from(model.as_str())),
-            _ => None,
-        }
+        let Some(EmbeddingsFile::Cloud { model }) = &self.embeddings else { return None };
+        Some(ModelId::from(model.as_str()))
     }
 }
 

@@ -297,6 +297,18 @@ async fn losses_count_by_day_goal_and_in_all_until_they_are_forgiven() {
     assert_eq!((kept, kept), (counted, cents(7).units()));
 }
 
+/// They are asked for before each turn: a life that is long must not be read whole for a day.
+#[tokio::test]
+async fn the_losses_of_a_day_are_found_by_their_time() {
+    let world = World::born().await;
+    let statement = format!("EXPLAIN QUERY PLAN {}", include_str!("../../src/sql/losses.sql"));
+    let raw = world.raw();
+    let mut plan = raw.prepare(&statement).unwrap();
+    let steps = plan.query_map([0], |row| row.get::<_, String>(3)).unwrap();
+    let steps: Vec<String> = steps.map(Result::unwrap).collect();
+    assert!(steps.iter().any(|step| step.contains("INDEX ledger_at (at>?)")), "{steps:?}");
+}
+
 /// The heartbeat asks while a wake begins, which settles what was not heard: neither may settle
 /// what is the other's.
 #[tokio::test]

@@ -33,9 +33,7 @@ async fn refresh(ground: &TaskContext, _tick: &TickContext) -> Result<TaskReport
     let treasury = ground.deps.treasury.as_ref().ok_or_else(nothing)?;
     let sold = treasury.models().await?.ok_or_else(nothing)?.data;
     let changed = reprice(ground, &sold).await?;
-    if let Some(embedder) = &ground.deps.embedder {
-        embedder.reprice(&sold);
-    }
+    ground.deps.embedder.iter().for_each(|embedder| embedder.reprice(&sold));
     let usual = ground.deps.providers.usual();
     let own = usual.provider.model();
     let found = sold.iter().any(|model| model.id == own.id && model.available);
