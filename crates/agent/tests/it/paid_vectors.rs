@@ -36,6 +36,8 @@ enum Next {
     Says(u16, &'static str),
     /// Begins its answer, and breaks off.
     BreaksOff,
+    /// Never answers.
+    Hangs,
 }
 
 /// A cloud, the names that it was asked with, and one that buys there.
@@ -62,6 +64,7 @@ impl Shop {
                     (StatusCode::from_u16(status).unwrap(), text).into_response()
                 }
                 Next::BreaksOff => ([("content-length", "9000")], ONE).into_response(),
+                Next::Hangs => std::future::pending().await,
             }
         };
         let app = Router::new().route("/v1/embeddings", post(answer));
@@ -151,4 +154,37 @@ async fn what_would_pass_a_ceiling_or_is_no_answer_is_told_and_keeps_its_booking
     let over = shop.buy().await.unwrap_err();
     assert!(over.contains("vectors are not bought") && over.contains("maxInference"), "{over}");
     assert_eq!(shop.asked().len(), 1, "it was not asked");
+}
+
+#[tokio::test]
+async fn who_stops_waiting_leaves_it_booked_until_the_cloud_says_what_it_cost() {
+    let shop = Shop::open(&[Next::Hangs], InferenceCeilings::default()).await;
+    let asked = async {
+        while shop.asked().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        // It is on its way: nobody else may settle it.
+        assert_eq!(shop.store.unsettled_costs().await.unwrap().len(), 0);
+    };
+    tokio::select! {
+        bought = shop.buy() => panic!("{bought:?}"),
+        () = asked => {}
+    }
+    let (booked, counted, open) = shop.books().await;
+    assert!((30..50).contains(&booked), "{booked}");
+    assert_eq!((counted, open), (0, 1));
+    let lost = shop.store.unsettled_costs().await.unwrap().pop().unwrap();
+    assert_eq!(
+        (lost.reservation.name(), lost.cloud.as_deref()),
+        (shop.asked()[0].clone(), Some("cloud"))
+    );
+}
+
+#[tokio::test]
+async fn what_cannot_be_booked_is_not_asked_for() {
+    let shop = Shop::open(&[], InferenceCeilings::default()).await;
+    shop.store.clone().close().await.unwrap();
+    let told = shop.buy().await.unwrap_err();
+    assert!(told.contains("vectors are not bought"), "{told}");
+    assert!(shop.asked().is_empty());
 }
