@@ -25,9 +25,7 @@ const DECISIONS_MIN: u64 = 10;
 pub const APART_MAX: Span = Span::from_secs(25 * 60);
 
 /// A rule.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Names,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum AlertRule {
     /// Credits and USDC together are worth less than the reserve.
@@ -45,9 +43,7 @@ pub enum AlertRule {
 }
 
 /// How much an alert matters.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Names,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// Somebody should look at it some time.

@@ -16,9 +16,7 @@ use crate::trust::Labelled;
 
 /// Which kind of memory an item belongs to.
 /// Its [`name`](Self::name) is the one in the database, in files and for the model.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Names,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryTier {
     /// What is being done: goals, and notes that end.

@@ -1,6 +1,7 @@
 //! Pure: what a model is called, what it is asked for, and which one is meant for that. It must
 //! never tell what a model can do.
 
+use derive_more::Display;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,17 +10,7 @@ use crate::tier::SurvivalTier;
 
 /// The id of a model, as whoever serves it wants to read it. Any text may be one.
 #[derive(
-    Debug,
-    Clone,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    derive_more::Display,
+    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Display,
 )]
 #[serde(transparent)]
 pub struct ModelId(String);
@@ -46,7 +37,7 @@ impl PartialEq<str> for ModelId {
 
 /// What a model is asked for.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 #[derive(Names)]

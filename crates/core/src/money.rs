@@ -31,18 +31,7 @@ pub enum MoneyError {
 
 /// Credits in units of 10⁻⁶ US cent (10⁻⁸ US dollar). Negative is debt.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Default,
-    Serialize,
-    Deserialize,
-    JsonSchema,
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(transparent)]
 pub struct Microcents(i64);
@@ -134,18 +123,7 @@ const UNITS_PER_CENT: u64 = 10_000;
 
 /// USDC in its base unit, 10⁻⁶ USDC. Never negative.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Default,
-    Serialize,
-    Deserialize,
-    JsonSchema,
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(transparent)]
 pub struct MicroUsdc(u64);

@@ -138,7 +138,7 @@ fn is_address(word: &str) -> bool {
 }
 
 /// Who has named a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ValueOrigin {
     /// The creator, in a message or in the configuration.
     Creator,

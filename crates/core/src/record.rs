@@ -15,9 +15,7 @@ use crate::trust::{Label, Labelled};
 
 /// Where a call stands. A crash can stop it at any of these.
 /// Its [`name`](Self::name) is the one in the database.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Names,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum CallStatus {
     /// Judged and allowed; not started.
@@ -82,9 +80,7 @@ pub enum TurnStatus {
 
 /// Whose authority a call has, by the least trusted text that it may go back to.
 /// Its [`name`](Self::name) is the one in the database.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Names,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum Authority {
     /// Nothing but the creator's words.
@@ -327,9 +323,7 @@ impl StopReason {
 
 /// How a decision of the policy came out. The greatest of several holds.
 /// Its [`name`](Self::name) is the one in the database.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Names,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum DecisionOutcome {
     /// It may be done.

@@ -11,9 +11,7 @@ use crate::time::Timestamp;
 
 /// A part of a soul that can be changed by itself.
 /// Its [`name`](Self::name) is the one in calls and in the database.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Names,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum SoulSection {
     /// What it is there for.

@@ -21,7 +21,7 @@ use crate::names::Names;
 /// What an automaton is doing.
 // Its `name` is the one in the database and on the wire.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 #[derive(Names)]

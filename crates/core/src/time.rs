@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 /// Milliseconds since the Unix epoch, UTC. The only form of time in the database.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(transparent)]
 pub struct Timestamp(i64);

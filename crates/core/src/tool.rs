@@ -80,9 +80,7 @@ pub enum ToolCategory {
 
 /// How much harm a tool can do in the wrong hands.
 /// Its [`name`](Self::name) is the one in the database.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Names,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum Risk {
     /// None to speak of.

@@ -11,9 +11,7 @@ use crate::text::visible;
 
 /// Who wrote a text, most trusted first.
 /// Its [`name`](Self::name) is the one in the database and on the wire.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Names,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum Label {
     /// The creator.

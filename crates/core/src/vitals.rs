@@ -118,9 +118,7 @@ impl Vitals {
 }
 
 /// What is asked of the creator, the more urgently the less there is.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Names,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum DistressLevel {
     /// Credits run low.
