@@ -418,6 +418,16 @@ fn commit(
 ) -> rusqlite::Result<Vec<WriteOptions>> {
     let mut sql = connection.transaction_with_behavior(behavior)?;
     let mut kept = Vec::new();
+    // One that is alone rolls all of it back: a savepoint would copy each page that it changes.
+    if let [(write, job)] = jobs
+        && write.sync.is_some()
+    {
+        match job.work(&sql) {
+            Ok(()) => sql.commit().map(|()| kept.push(*write))?,
+            Err(failed) => sql.rollback().map_err(|lost| failed.unwrap_or(lost))?,
+        }
+        return Ok(kept);
+    }
     for (write, job) in jobs {
         if write.sync.is_none() {
             // silent-ok: the job keeps its error for its answer, and has changed nothing.

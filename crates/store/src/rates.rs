@@ -11,8 +11,8 @@ use automaton_core::time::{RateWindow, Span, Timestamp};
 use rusqlite::{Connection, params};
 
 use crate::codec::{Sql, get};
-use crate::error::{TxError, unfit};
-use crate::thread::{ConnectionExt, Tx};
+use crate::error::{StoreError, TxError, unfit};
+use crate::thread::{ConnectionExt, Tx, sql};
 
 /// How often something may be done in a while.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,14 +31,20 @@ pub(crate) fn uses(
     limits: &[RateLimit],
     now: Timestamp,
 ) -> Result<Vec<u32>, TxError> {
-    let used = |limit: &RateLimit| used(connection, limit, since(connection, limit.window, now)?);
-    limits.iter().map(used).collect()
+    let wake = wake_began(connection)?;
+    let asked: Vec<(&str, Timestamp)> =
+        limits.iter().map(|limit| (limit.rule.as_str(), since(limit.window, wake, now))).collect();
+    let asked = serde_json::to_string(&asked)
+        .map_err(|source| StoreError::Json { what: "the limits", source })?;
+    Ok(connection.all(sql!("rate_uses"), [asked], |row| row.get(0))?)
 }
 
 /// Takes a place for a call.
 pub(crate) fn take(tx: &Tx<'_>, call: CallId, limit: &RateLimit) -> Result<(), TxError> {
-    let since = since(tx, limit.window, tx.now)?;
-    if used(tx, limit, since)? >= limit.max {
+    let since = since(limit.window, wake_began(tx)?, tx.now);
+    let used = "SELECT count(*) FROM rate_uses WHERE rule = ?1 AND at > ?2";
+    let used = tx.one(used, params![limit.rule, Sql(since)], |row| row.get(0))?;
+    if used.unwrap_or(u32::MAX) >= limit.max {
         let why = format!("has no place left under {}, which allows {}", limit.rule, limit.max);
         return Err(unfit("call", &call, why));
     }
@@ -58,23 +64,18 @@ pub(crate) fn give_back(tx: &Tx<'_>, call: CallId, end: CallStatus) -> Result<()
     Ok(())
 }
 
-/// From when on uses count. Where no wake is under way, all of them do.
-fn since(
-    connection: &Connection,
-    window: RateWindow,
-    now: Timestamp,
-) -> Result<Timestamp, TxError> {
-    let RateWindow::Last(span) = window else {
-        let statement = "SELECT opened_at FROM sessions WHERE ended_at IS NULL";
-        let opened = connection.one(statement, [], |row| get::<Timestamp>(row, "opened_at"))?;
+/// From when on uses count, in a wake that began at a moment.
+fn since(window: RateWindow, wake: Timestamp, now: Timestamp) -> Timestamp {
+    match window {
+        RateWindow::Last(span) => now.before(span),
         // What came in the moment of its beginning counts, too.
-        return Ok(opened.map_or(Timestamp::EPOCH, |at| at.before(Span::from_millis(1))));
-    };
-    Ok(now.before(span))
+        RateWindow::Wake => wake.before(Span::from_millis(1)),
+    }
 }
 
-fn used(connection: &Connection, limit: &RateLimit, since: Timestamp) -> Result<u32, TxError> {
-    let statement = "SELECT count(*) FROM rate_uses WHERE rule = ?1 AND at > ?2";
-    let params = params![limit.rule, Sql(since)];
-    Ok(connection.one(statement, params, |row| row.get(0))?.unwrap_or(u32::MAX))
+/// When the wake began. Where none is under way, all that was ever used counts.
+fn wake_began(connection: &Connection) -> Result<Timestamp, TxError> {
+    let statement = "SELECT opened_at FROM sessions WHERE ended_at IS NULL";
+    let opened = connection.one(statement, [], |row| get(row, "opened_at"))?;
+    Ok(opened.unwrap_or(Timestamp::EPOCH))
 }

@@ -304,10 +304,10 @@ fn judge(tx: &Tx<'_>, judgement: &Judgement) -> Result<(), TxError> {
 
 /// Commits a turn, and delivers the words that end its wake.
 pub(crate) fn commit(tx: &Tx<'_>, turn: TurnId) -> Result<Option<OutgoingMessage>, TxError> {
-    if standing(tx, turn)? == TurnStatus::Committed {
-        return Ok(None);
+    match standing(tx, turn)? {
+        TurnStatus::Committed => return Ok(None),
+        found => same(turn, found, TurnStatus::Judged)?,
     }
-    expect(tx, turn, TurnStatus::Judged)?;
     let count = calls::unfinished(tx, turn)?;
     if count > 0 {
         return Err(unfit("turn", &turn, format!("has {count} unfinished calls")));
@@ -335,10 +335,10 @@ pub(crate) fn abandon(
 }
 
 fn ingest_once(tx: &Tx<'_>, turn: TurnId, ingest: &TurnIngestion) -> Result<(), TxError> {
-    expect(tx, turn, TurnStatus::Committed)?;
-    let statement = "UPDATE turns SET ingest = 'done' WHERE id = ?1 AND ingest = 'owed'";
+    let statement = "UPDATE turns SET ingest = 'done' \
+         WHERE id = ?1 AND ingest = 'owed' AND status = 'committed'";
     if tx.exec(statement, [Sql(turn)])? == 0 {
-        return Ok(());
+        return expect(tx, turn, TurnStatus::Committed);
     }
     for memory in &ingest.memories {
         match memory::remember(tx, memory) {
@@ -363,10 +363,12 @@ fn standing(connection: &Connection, turn: TurnId) -> Result<TurnStatus, TxError
 }
 
 fn expect(tx: &Tx<'_>, turn: TurnId, wanted: TurnStatus) -> Result<(), TxError> {
-    let found = standing(tx, turn)?;
-    if found == wanted {
-        Ok(())
-    } else {
-        Err(unfit("turn", &turn, format!("is {found}, not {wanted}")))
+    same(turn, standing(tx, turn)?, wanted)
+}
+
+fn same(turn: TurnId, found: TurnStatus, wanted: TurnStatus) -> Result<(), TxError> {
+    match found == wanted {
+        true => Ok(()),
+        false => Err(unfit("turn", &turn, format!("is {found}, not {wanted}"))),
     }
 }
