@@ -27,6 +27,8 @@ use crate::product;
 
 /// Turns around the hundredth, and as many at the end.
 const WINDOW: u64 = 100;
+/// Questions by which their way to the world is measured.
+const QUESTIONS: u32 = 60;
 /// After the script's end, until the sleep is looked at.
 const SETTLE: Duration = Duration::from_secs(2);
 
@@ -77,6 +79,10 @@ struct RunMeasurement {
     /// The medians of the turns that ran no command, and of those that did, µs.
     overhead_thinking_us: Option<u64>,
     overhead_command_us: Option<u64>,
+    /// The median length of a question, bytes, and what lies between an answer and the next
+    /// question for who has one of that length at hand, µs.
+    question_bytes: u64,
+    question_us: Option<u64>,
     /// CPU time of all processes for a turn, µs.
     cpu_us: Option<u64>,
     /// Resident memory of all processes at the last question, KiB.
@@ -193,8 +199,19 @@ fn measure(
     };
     measured.overhead_thinking_us = percentile(of(false), 50);
     measured.overhead_command_us = percentile(of(true), 50);
+    measured.question_us = question_us(mock, measured.question_bytes)?;
     measured.written_bytes = written.and_then(|bytes| bytes.checked_div(measured.turns));
     Ok(measured)
+}
+
+/// What lies between an answer and the next question for who only passes one of this length on.
+fn question_us(mock: &MockWorld, bytes: u64) -> Result<Option<u64>, CliError> {
+    mock.reset()?;
+    for _ in 0..QUESTIONS {
+        mock.question(usize::try_from(bytes).unwrap_or(usize::MAX))?;
+    }
+    let seen = mock.seen()?;
+    Ok(percentile(gaps(&questions(&seen)).into_iter().map(|(_, gap)| gap), 50))
 }
 
 /// When the world was asked a question for the first time.
@@ -237,6 +254,8 @@ fn summary(
         overhead_p95_us: percentile(around(0, u64::MAX), 95),
         overhead_thinking_us: None,
         overhead_command_us: None,
+        question_bytes: percentile(asked.iter().map(|seen| seen.bytes), 50).unwrap_or_default(),
+        question_us: None,
         cpu_us: cpu.and_then(|(all, first)| {
             (all.saturating_sub(first) / 1000).checked_div(turns.saturating_sub(1))
         }),
@@ -366,6 +385,11 @@ fn words(measured: &RunMeasurement) -> String {
              {WINDOW}, {late} in the last {WINDOW}, {most} for 95 of 100"
         ),
         format!("  without a command, and with   {thinking}, {command} (medians)"),
+        format!(
+            "  of that the question's way    {} ({} KiB, at hand)",
+            ms(measured.question_us),
+            measured.question_bytes / 1024
+        ),
         format!("  CPU of a turn                 {cpu}"),
         format!("  memory at work                {mib} MiB (RSS, all processes)"),
         format!("  database for 100 turns        {kib} KiB"),

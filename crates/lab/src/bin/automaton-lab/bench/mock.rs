@@ -53,6 +53,9 @@ pub(super) struct MockRequest {
     pub(super) answered_ns: u64,
     /// Which question it was, where it was one to the model.
     pub(super) turn: Option<u64>,
+    /// How long it was, in bytes.
+    #[serde(rename = "in", default)]
+    pub(super) bytes: u64,
     /// CPU time of all processes that are watched.
     pub(super) cpu_ns: Option<u64>,
     /// Their resident memory; what they share counts in each.
@@ -99,6 +102,20 @@ impl MockWorld {
     /// When it does not answer.
     pub(super) fn standing(&self) -> Result<MockState, CliError> {
         self.ask(HttpMethod::Get, "/__mock/state", Vec::new())
+    }
+
+    /// Asks its model a question of so many bytes.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub(super) fn question(&self, bytes: usize) -> Result<(), CliError> {
+        let text = json!([{ "role": "user", "content": "x".repeat(bytes) }]);
+        // One without tools is none of its script's.
+        let tools = json!([{ "type": "function", "function": { "name": "exec" } }]);
+        let body = json!({ "model": "mock", "messages": text, "tools": tools }).to_string();
+        let _answer: IgnoredAny =
+            self.ask(HttpMethod::Post, "/v1/chat/completions", body.into_bytes())?;
+        Ok(())
     }
 
     /// Everything that it saw since the reset, in the order of its clock.
