@@ -149,7 +149,8 @@ pub async fn preview(
     let mut turns = reader.recent_turns(moment.place.from, prompt::TURNS_MAX)?;
     history.keep(moment.place.from, style);
     history.add(&turns);
-    let too_long = prompt::too_long(&moment.material(&history, &open, &inputs));
+    let head = prompt::head_layers(&moment.material(&history, &open, &inputs));
+    let too_long = prompt::too_long(&moment.material(&history, &open, &inputs), &head);
     if !too_long.is_empty() {
         let filed = open.iter_mut().filter(|open| too_long.iter().any(|it| it.id == open.id));
         filed.for_each(|open| open.file = Some(prompt::file_of(open)));
@@ -159,7 +160,7 @@ pub async fn preview(
         history.keep(moment.place.from, style);
         history.add(&turns);
     }
-    let prompt = prompt::build(&moment.material(&history, &open, &inputs));
+    let prompt = prompt::build(&moment.material(&history, &open, &inputs), head);
     Ok(Preview { prompt, left_out: left_out(model, &history), tools: moment.tools })
 }
 

@@ -3,6 +3,8 @@
 //! Servers refuse, or silently misread, a history in which a call lacks its
 //! result. Such a history is a defect of ours, so it must never be mended here.
 
+use std::borrow::Borrow;
+
 use automaton_core::id::CallId;
 
 use crate::error::InferenceError;
@@ -12,11 +14,11 @@ use crate::provider::{ChatRole, Message};
 ///
 /// # Errors
 /// [`InferenceError::Conversation`] that names the first message out of place.
-pub(crate) fn check(messages: &[Message]) -> Result<(), InferenceError> {
+pub(crate) fn check<M: Borrow<Message>>(messages: &[M]) -> Result<(), InferenceError> {
     let fault = |place: usize, what: &'static str| InferenceError::Conversation { place, what };
     let mut open: Vec<CallId> = Vec::new();
     let mut head = true;
-    for (place, message) in messages.iter().enumerate() {
+    for (place, message) in messages.iter().map(Borrow::borrow).enumerate() {
         head &= message.role == ChatRole::System;
         if message.role == ChatRole::System && !head {
             return Err(fault(place, "a system message stands after the head"));
@@ -39,7 +41,7 @@ pub(crate) fn check(messages: &[Message]) -> Result<(), InferenceError> {
         }
     }
     let last = messages.len().saturating_sub(1);
-    match messages.last().map(|message| message.role) {
+    match messages.last().map(|message| message.borrow().role) {
         None => Err(fault(0, "there is none")),
         Some(_) if !open.is_empty() => Err(fault(last, "a call has no result")),
         Some(ChatRole::Assistant) => Err(fault(last, "the model has the last word already")),

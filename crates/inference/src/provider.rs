@@ -62,7 +62,7 @@ pub struct CompletionRequest {
     /// The conversation, oldest message first. System messages stand at the
     /// head; each call is answered directly after the message that made it; the
     /// last message is not the model's.
-    pub messages: Vec<Message>,
+    pub messages: Vec<Arc<Message>>,
     /// The tools that may be called, in the order of the prompt.
     pub tools: Arc<[ToolSpec]>,
     /// Tools that must not be called this time.

@@ -6,6 +6,8 @@
 //! of them as it was said. Every call
 //! shows its result exactly once.
 
+use std::borrow::Borrow;
+
 use automaton_core::id::{MessageId, TurnId};
 use automaton_core::record::{CallRecord, CallStatus, TurnInput, TurnRecord};
 use automaton_core::trust::{Label, Labelled};
@@ -123,6 +125,17 @@ pub(crate) fn render_turn(
     messages
 }
 
+/// Whether no part of a turn is shortened by these sizes.
+pub(crate) fn is_within(turn: &TurnRecord, sizes: TurnSizes) -> bool {
+    let fits = |text: &str, room: u32| tokens::estimate(text) <= room;
+    let result = |result: &Labelled| fits(result.text.trim_end(), sizes.result);
+    turn.inputs.iter().all(|input| input.said.label == Label::Creator)
+        && fits(turn.thought.trim(), sizes.thought)
+        && turn.calls.iter().all(|call| {
+            fits(&call.arguments, sizes.arguments) && call.result.as_ref().is_none_or(result)
+        })
+}
+
 fn render_result(call: &CallRecord, sizes: TurnSizes, manner: MessageStyle<'_>) -> Message {
     let text = match &call.result {
         Some(result) => {
@@ -193,8 +206,8 @@ fn shorten_argument(text: &str, tokens: u32, end: &str) -> String {
 }
 
 /// Estimated tokens of messages.
-pub(crate) fn cost(messages: &[Message]) -> u32 {
-    messages.iter().map(message_cost).sum()
+pub(crate) fn cost<M: Borrow<Message>>(messages: &[M]) -> u32 {
+    messages.iter().map(|message| message_cost(message.borrow())).sum()
 }
 
 fn message_cost(message: &Message) -> u32 {

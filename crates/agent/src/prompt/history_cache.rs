@@ -74,8 +74,9 @@ struct CachedTurn {
     heard: Label,
     digest: TurnDigest,
     whole: RenderedTurn,
-    lean: RenderedTurn,
-    short: RenderedTurn,
+    /// Nothing, where there is nothing to be shortened.
+    lean: Option<RenderedTurn>,
+    short: Option<RenderedTurn>,
 }
 
 /// What a model chose among the tools.
@@ -87,14 +88,14 @@ struct ChosenFamily {
 /// A turn in one of its ways, and what is kept of its text.
 #[derive(Debug)]
 struct RenderedTurn {
-    messages: Vec<Message>,
+    messages: Vec<Arc<Message>>,
     row: PromptLayerRow,
 }
 
 impl RenderedTurn {
     fn of(messages: Vec<Message>) -> Self {
         let row = layer_row(&transcript(&messages), history::cost(&messages));
-        Self { messages, row }
+        Self { messages: messages.into_iter().map(Arc::new).collect(), row }
     }
 }
 
@@ -157,7 +158,7 @@ pub(crate) struct RenderedHistory {
     pub(crate) from: Option<u64>,
     pub(crate) open: String,
     pub(crate) digest: String,
-    pub(crate) messages: Vec<Message>,
+    pub(crate) messages: Vec<Arc<Message>>,
     /// What is kept of these.
     pub(crate) row: PromptLayerRow,
     /// The least trusted label of what is shown.
@@ -175,12 +176,13 @@ struct BeforeHistory<'a> {
 
 impl CachedTurn {
     /// In the way in which a history of this style has it.
-    const fn shown(&self, how: &HistoryStyle) -> &RenderedTurn {
-        match self.cost.seq {
-            seq if seq < how.whole_from => &self.short,
-            seq if seq < how.arguments_from => &self.lean,
-            _ => &self.whole,
-        }
+    fn shown(&self, how: &HistoryStyle) -> &RenderedTurn {
+        let shortened = match self.cost.seq {
+            seq if seq < how.whole_from => self.short.as_ref(),
+            seq if seq < how.arguments_from => self.lean.as_ref(),
+            _ => None,
+        };
+        shortened.unwrap_or(&self.whole)
     }
 }
 
@@ -259,16 +261,20 @@ impl HistoryCache {
         let (caps, calls, manner) = (style.0, turn.calls.len(), self.message_style(style));
         let in_way = |sizes| RenderedTurn::of(history::render_turn(turn, sizes, manner));
         let whole = in_way(TurnSizes::whole(&caps, calls));
-        let lean = in_way(TurnSizes::lean(&caps, calls));
-        let short = in_way(TurnSizes::short(&caps, calls));
+        let shortest = TurnSizes::short(&caps, calls);
+        let (lean, short) = match history::is_within(turn, shortest) {
+            true => (None, None),
+            false => (Some(in_way(TurnSizes::lean(&caps, calls))), Some(in_way(shortest))),
+        };
+        let tokens = |way: &Option<RenderedTurn>| way.as_ref().unwrap_or(&whole).row.tokens;
         let (seq, heard) = (turn.seq, history::heard(turn));
         CachedTurn {
             id: turn.id,
             cost: TurnCost {
                 seq,
                 whole: whole.row.tokens,
-                lean: lean.row.tokens,
-                short: short.row.tokens,
+                lean: tokens(&lean),
+                short: tokens(&short),
                 stays: 0,
             },
             tools: turn.calls.iter().filter_map(tool_name).collect(),

@@ -18,6 +18,9 @@ mod open;
 mod prompt_record;
 mod summary;
 
+use std::borrow::Borrow;
+use std::sync::Arc;
+
 use automaton_core::id::TurnId;
 use automaton_core::memory::{MemoryId, MemoryItem};
 use automaton_core::money::Microcents;
@@ -102,7 +105,7 @@ pub(crate) struct PromptMaterial<'a> {
 #[derive(Debug, Clone)]
 pub struct Prompt {
     /// The conversation.
-    pub messages: Vec<Message>,
+    pub messages: Vec<Arc<Message>>,
     /// Its layers, in the order of the prompt.
     pub layers: Vec<PromptLayer>,
     /// The tokens that the tools' schemas have beside it.
@@ -151,10 +154,9 @@ pub struct PromptLayer {
 }
 
 /// Builds the prompt.
-pub(crate) fn build(material: &PromptMaterial<'_>) -> Prompt {
+pub(crate) fn build(material: &PromptMaterial<'_>, head: [PromptLayer; HEAD]) -> Prompt {
     let (history, model) = (material.history, material.model);
     let style @ (caps, _) = style_of(material.settings, model, history);
-    let head = head_layers(material, &caps);
     let tools_tokens = schemas_cost(material.tools);
     let begun = cost(&head) + tools_tokens + FRAMES_TOKENS;
     let mut last = last_layers(material, style, begun);
@@ -185,7 +187,7 @@ pub(crate) fn build(material: &PromptMaterial<'_>) -> Prompt {
     let (name, text, tokens) = ("history", String::new(), laid.row.tokens);
     let shown = PromptLayer { name, tokens, cap_tokens: room, text };
 
-    let mut talk = ConversationBuilder(vec![Message::system(joined(&head))]);
+    let mut talk = ConversationBuilder(vec![Message::system(joined(&head)).into()]);
     talk.user(joined(&before));
     let asked = history::cost(&talk.0).saturating_add(tokens);
     laid.messages.into_iter().for_each(|message| talk.say(message));
@@ -257,18 +259,19 @@ pub(crate) fn waiting(open: &[OpenMessage], inputs: &[TurnInput]) -> Vec<OpenMes
 
 /// A conversation in the making. Servers want sides that take turns: what the same side
 /// says twice is one message, and between two answers without a call there is a word.
-struct ConversationBuilder(Vec<Message>);
+struct ConversationBuilder(Vec<Arc<Message>>);
 
 impl ConversationBuilder {
     fn user(&mut self, text: String) {
         if !text.is_empty() {
-            self.say(Message::user(text));
+            self.say(Message::user(text).into());
         }
     }
 
-    fn say(&mut self, message: Message) {
+    fn say(&mut self, message: Arc<Message>) {
         match (self.0.last_mut(), message.role) {
             (Some(last), ChatRole::User) if last.role == ChatRole::User => {
+                let last = Arc::make_mut(last);
                 last.content.push_str("\n\n");
                 last.content.push_str(&message.content);
                 return;
@@ -276,7 +279,7 @@ impl ConversationBuilder {
             (Some(last), ChatRole::Assistant)
                 if last.role == ChatRole::System || last.role == ChatRole::Assistant =>
             {
-                self.0.push(Message::user(history::GO_ON));
+                self.0.push(Message::user(history::GO_ON).into());
             }
             _ => {}
         }
@@ -284,10 +287,10 @@ impl ConversationBuilder {
     }
 
     /// The whole, in which the model never has the last word.
-    fn ended(mut self) -> Vec<Message> {
+    fn ended(mut self) -> Vec<Arc<Message>> {
         let last = self.0.last().map(|message| message.role);
         if last != Some(ChatRole::User) && last != Some(ChatRole::Tool) {
-            self.0.push(Message::user(history::GO_ON));
+            self.0.push(Message::user(history::GO_ON).into());
         }
         self.0
     }
@@ -321,15 +324,18 @@ pub(crate) fn style_of(
 }
 
 /// The messages, oldest first, that have to go to files to have room in a prompt.
-pub(crate) fn too_long(material: &PromptMaterial<'_>) -> Vec<OpenMessage> {
+pub(crate) fn too_long(material: &PromptMaterial<'_>, head: &[PromptLayer]) -> Vec<OpenMessage> {
+    let seen: Vec<OpenMessage> = material.open.iter().filter(|open| open.seen).cloned().collect();
+    if seen.is_empty() {
+        return seen;
+    }
     let style @ (caps, _) = style_of(material.settings, material.model, material.history);
-    let begun = cost(&head_layers(material, &caps)) + schemas_cost(material.tools) + FRAMES_TOKENS;
+    let begun = cost(head) + schemas_cost(material.tools) + FRAMES_TOKENS;
     let is_others = |input: &&TurnInput| input.said.label != Label::Creator;
     let others: Vec<TurnInput> = material.inputs.iter().filter(is_others).cloned().collect();
     // What the creator says now is open as well.
     let beside = PromptMaterial { inputs: &others, ..material.clone() };
     let taken = begun + cost(&last_layers(&beside, style, begun));
-    let seen: Vec<OpenMessage> = material.open.iter().filter(|open| open.seen).cloned().collect();
     open::too_long(&seen, caps.open(taken), material.history.message_style(style))
 }
 
@@ -345,9 +351,9 @@ fn joined(layers: &[PromptLayer]) -> String {
 
 /// Messages as one text: who speaks, what is said, and the calls.
 #[must_use]
-pub fn transcript(messages: &[Message]) -> String {
+pub fn transcript<M: Borrow<Message>>(messages: &[M]) -> String {
     let mut text = String::new();
-    for message in messages {
+    for message in messages.iter().map(Borrow::borrow) {
         let role = format!("{:?}", message.role).to_lowercase();
         text.push_str(&format!("--- {role}\n{}\n", message.content));
         for MessageCall { tool, arguments, .. } in &message.calls {
@@ -361,8 +367,9 @@ pub fn transcript(messages: &[Message]) -> String {
 const HEAD: usize = 6;
 
 /// The first layers.
-fn head_layers(material: &PromptMaterial<'_>, caps: &PromptCaps) -> [PromptLayer; HEAD] {
+pub(crate) fn head_layers(material: &PromptMaterial<'_>) -> [PromptLayer; HEAD] {
     let settings = material.settings;
+    let (caps, _) = style_of(settings, material.model, material.history);
     let creator = settings.creator_address.as_deref().unwrap_or("the one who started you");
     let identity = [("name", settings.name.as_str()), ("creator", creator)];
     let rules =

@@ -6,6 +6,7 @@
 //! do not have, nor a secret, and it has to be much shorter than they are.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use automaton_core::id::{SessionId, TurnId};
 use automaton_core::record::SessionSummary;
@@ -42,7 +43,7 @@ const SUMMARY_CHARS_MAX: usize = 4_000;
 /// A question for a summary.
 #[derive(Debug)]
 pub(crate) struct SummaryRequest {
-    pub(crate) messages: Vec<Message>,
+    pub(crate) messages: Vec<Arc<Message>>,
     /// The turns that are summed up, by their numbers.
     pub(crate) turns: Range<u64>,
     /// The last of them, with its wake cycle.
@@ -85,8 +86,8 @@ pub(crate) fn summary_request(
     }
     Some(SummaryRequest {
         messages: vec![
-            Message::system(include_str!("summary.md").trim_end().to_owned()),
-            Message::user(source.clone()),
+            Message::system(include_str!("summary.md").trim_end()).into(),
+            Message::user(source.clone()).into(),
         ],
         turns: first.seq..end.seq + 1,
         last: (end.session, end.id),

@@ -70,7 +70,7 @@ impl World {
     }
 
     fn build(&self) -> Prompt {
-        self.with(build)
+        self.with(|material| build(material, head_layers(material)))
     }
 
     fn with<T>(&self, work: impl FnOnce(&PromptMaterial<'_>) -> T) -> T {
@@ -135,7 +135,7 @@ fn fact(text: &str) -> MemoryItem {
 }
 
 /// Whether each call stands with its result, and each result with its call.
-fn is_in_pairs(messages: &[Message]) -> bool {
+fn is_in_pairs(messages: &[Arc<Message>]) -> bool {
     let calls = messages.iter().flat_map(|it| it.calls.iter().map(|call| call.id));
     let results = messages.iter().filter_map(|it| it.answers);
     calls.eq(results)
@@ -187,7 +187,7 @@ fn a_prompt_is_the_beginning_of_the_next_one_but_for_its_last_message() {
     let before = prompt(&settings, &turns[..2], "One").messages;
     let after = prompt(&settings, &turns, "Two").messages;
     let stable = before.len() - 1;
-    let texts = |messages: &[Message]| -> Vec<String> {
+    let texts = |messages: &[Arc<Message>]| -> Vec<String> {
         messages.iter().map(|message| message.content.clone()).collect()
     };
     assert_eq!(texts(&before[..stable]), texts(&after[..stable]));
@@ -281,7 +281,8 @@ fn sides_take_turns_whatever_the_history_is_made_of() {
     let turns = vec![alone(1, true), alone(2, false), alone(3, false), alone(4, true)];
     let prompt = World { turns, ..World::new(32_768) }.build();
     let said = prompt.messages.windows(2);
-    let same = |pair: &[Message]| pair[0].role == pair[1].role && pair[0].role != ChatRole::Tool;
+    let same =
+        |pair: &[Arc<Message>]| pair[0].role == pair[1].role && pair[0].role != ChatRole::Tool;
     assert!(!said.clone().any(same), "{:?}", transcript(&prompt.messages));
     let after_system = prompt.messages.get(1).map(|message| message.role);
     assert_eq!(after_system, Some(ChatRole::User));
@@ -405,7 +406,7 @@ proptest! {
         if input > 0 {
             world.inputs.push(Labelled::new(Label::Peer, "0xabc", words(input)).into());
         }
-        for filed in world.with(too_long) {
+        for filed in world.with(|material| too_long(material, &head_layers(material))) {
             let file = Some(file_of(&filed));
             let open = world.open.iter_mut().find(|open| open.id == filed.id).unwrap();
             open.file.clone_from(&file);

@@ -128,7 +128,8 @@ pub(super) async fn prompt(
     let mut history = ctx.history_cache.lock().await;
     gathered.tools = tools(ctx, &history, claimed);
     read_on(ctx, &mut history, claimed, gathered.place).await?;
-    let too_long = prompt::too_long(&gathered.material(ctx, &history, claimed));
+    let head = prompt::head_layers(&gathered.material(ctx, &history, claimed));
+    let too_long = prompt::too_long(&gathered.material(ctx, &history, claimed), &head);
     if !too_long.is_empty() {
         for message in &too_long {
             file(ctx, message, &mut gathered.open).await?;
@@ -137,7 +138,7 @@ pub(super) async fn prompt(
         history.forget();
         read_on(ctx, &mut history, claimed, gathered.place).await?;
     }
-    let prompt = prompt::build(&gathered.material(ctx, &history, claimed));
+    let prompt = prompt::build(&gathered.material(ctx, &history, claimed), head);
     let moved = match prompt.place != gathered.place {
         true => {
             let grown = prompt.grown.as_ref().map(|grown| grown.digest_row(prompt.place));

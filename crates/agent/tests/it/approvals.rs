@@ -69,7 +69,7 @@ async fn a_call_that_was_approved_is_made_once_and_exactly_so() {
     std::fs::remove_file(&path).unwrap();
     lives(&home, &store, &brain, 2).await;
     assert!(!path.exists(), "an approval is used once");
-    let shown: String = brain.seen().pop().unwrap().into_iter().map(|one| one.content).collect();
+    let shown: String = brain.seen().pop().unwrap().iter().map(|one| one.content.clone()).collect();
     assert!(shown.contains("Your creator approved") && shown.contains("File written"), "{shown}");
 
     let turns = home.turns();
@@ -99,7 +99,7 @@ async fn a_call_that_was_denied_is_not_made_and_told() {
     store.answer(question.id, ApprovalVerdict::Deny, ApprovalAuthor::Home).await.unwrap();
     lives(&home, &store, &brain, 2).await;
     assert!(!home.path().join("workspace/a.txt").exists());
-    let shown: String = brain.seen().pop().unwrap().into_iter().map(|one| one.content).collect();
+    let shown: String = brain.seen().pop().unwrap().iter().map(|one| one.content.clone()).collect();
     assert!(shown.contains("Your creator denied: write_file"), "{shown}");
     assert!(
         store.answer(question.id, ApprovalVerdict::Approve, ApprovalAuthor::Home).await.is_err()

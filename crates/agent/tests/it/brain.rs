@@ -1,7 +1,8 @@
 //! A model that does what a test tells it, and checks what it is shown.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
+
 use std::time::Duration;
 
 use automaton_core::id::CallId;
@@ -57,7 +58,7 @@ pub(crate) struct Brain {
     info: ModelInfo,
     moves: Mutex<Vec<Move>>,
     last: Move,
-    seen: Mutex<Vec<Vec<Message>>>,
+    seen: Mutex<Vec<Vec<Arc<Message>>>>,
     offered: Mutex<Vec<String>>,
     longest: Mutex<Vec<u32>>,
     questions: Mutex<Vec<Option<String>>>,
@@ -154,7 +155,7 @@ impl Brain {
     }
 
     /// All conversations that it was shown.
-    pub(crate) fn seen(&self) -> Vec<Vec<Message>> {
+    pub(crate) fn seen(&self) -> Vec<Vec<Arc<Message>>> {
         self.seen.lock().unwrap().clone()
     }
 
@@ -165,7 +166,7 @@ impl Brain {
 }
 
 /// A conversation must fit, and show each call's result exactly once.
-pub(crate) fn check(messages: &[Message], window: u32) {
+pub(crate) fn check(messages: &[Arc<Message>], window: u32) {
     let mut open: BTreeMap<CallId, u32> = BTreeMap::new();
     let mut chars = 0;
     for message in messages {
@@ -246,7 +247,7 @@ impl Provider for Brain {
             };
             sink.text(&text);
             let (tokens, cost) = if self.priced {
-                let text = |message: &Message| message.content.len();
+                let text = |message: &Arc<Message>| message.content.len();
                 let prompt: usize = ask.messages.iter().map(text).sum();
                 let prompt = TOOLS_TOKENS + u32::try_from(prompt / 4).unwrap();
                 let tokens = TokenCounts { prompt, cached: 0, cache_write: 0, completion: 150 };

@@ -39,7 +39,7 @@ fn work(count: usize) -> Vec<Move> {
     (0..count).map(step).collect()
 }
 
-fn whole(messages: &[Message], text: &str) -> bool {
+fn whole(messages: &[Arc<Message>], text: &str) -> bool {
     messages.iter().filter(|message| message.content.contains(text)).count() == 1
 }
 
@@ -264,7 +264,7 @@ async fn a_window_that_no_prompt_fits_into_ends_with_both_numbers_and_the_key() 
 }
 
 /// Times, ids of turns and what is drawn from them.
-fn settled(messages: &[Message]) -> Vec<String> {
+fn settled(messages: &[Arc<Message>]) -> Vec<String> {
     let line = |line: &str| match line.starts_with("Now: ") || line.starts_with("[") {
         true => line.split_once(". Turn").map_or(String::new(), |(_, rest)| rest.to_owned()),
         false => line.to_owned(),

@@ -83,7 +83,7 @@ async fn a_summary_takes_the_place_of_what_the_rules_say_and_is_remembered() {
     let first = brain.seen().len();
     lives(&home, &store, &brain, 40).await;
     assert!(store.place().await.unwrap().from > from);
-    let shown = |seen: &[automaton_inference::Message]| {
+    let shown = |seen: &[Arc<automaton_inference::Message>]| {
         seen.iter().any(|message| message.content.contains(heading))
     };
     let seen = &brain.seen()[first..];

@@ -121,7 +121,7 @@ fn led() {
         let client = HttpClient::new(client).unwrap();
         let cloud = HttpProvider::new(client, endpoint, Arc::new(SystemClock)).unwrap();
         let asked = |text: &str| CompletionRequest {
-            messages: vec![Message::system("rules"), Message::user(text)],
+            messages: vec![Message::system("rules").into(), Message::user(text).into()],
             tools: Arc::default(),
             left_out: Vec::new(),
             max_tokens: 10,

@@ -150,12 +150,12 @@ async fn thoughts_go_back_to_their_server_with_the_results_of_its_calls_alone() 
             let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
             MessageCall { id, tool, arguments }
         });
-        ask.messages.push(Message::assistant(reply.text.clone(), calls.collect()));
-        ask.messages.extend(ids.map(|id| Message::tool(id, "done")));
+        ask.messages.push(Message::assistant(reply.text.clone(), calls.collect()).into());
+        ask.messages.extend(ids.map(|id| Message::tool(id, "done").into()));
         pair.provider.complete(&ask, &NoTokenSink).await.unwrap();
         // What was said before is no part of the loop any more.
-        ask.messages.push(Message::assistant("Well.", Vec::new()));
-        ask.messages.push(Message::user("And now?"));
+        ask.messages.push(Message::assistant("Well.", Vec::new()).into());
+        ask.messages.push(Message::user("And now?").into());
         pair.provider.complete(&ask, &NoTokenSink).await.unwrap();
         // Another server, and whoever begins anew, is told nothing of it.
         let other = pair_of(format, model, stream(format, body)).await;

@@ -244,7 +244,7 @@ async fn a_silent_server_is_given_up() {
 async fn a_conversation_out_of_order_is_not_sent() {
     let pair = pair(Answer::stream(STREAM)).await;
     let mut ask = ask();
-    ask.messages.push(Message::system("late"));
+    ask.messages.push(Message::system("late").into());
     let error = pair.provider.complete(&ask, &NoTokenSink).await.unwrap_err();
     assert!(matches!(error, InferenceError::Conversation { place: 2, .. }), "{error}");
     assert!(error.costs_nothing());

@@ -30,8 +30,8 @@ fn long_ask() -> CompletionRequest {
     let id = "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap();
     let call = MessageCall { id, tool: "exec".into(), arguments: r#"{"command":"pwd"}"#.into() };
     let mut ask = ask();
-    ask.messages.push(Message::assistant("I look.", vec![call]));
-    ask.messages.push(Message::tool(id, "/root"));
+    ask.messages.push(Message::assistant("I look.", vec![call]).into());
+    ask.messages.push(Message::tool(id, "/root").into());
     let properties = json!({"command": {"type": "string", "maxLength": 9}});
     ask.tools = Arc::new([ToolSpec {
         name: "exec".parse().unwrap(),

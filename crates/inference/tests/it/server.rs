@@ -186,7 +186,7 @@ pub(crate) async fn pair_of(format: ApiFormat, model: &str, answer: Answer) -> P
 /// A short question.
 pub(crate) fn ask() -> CompletionRequest {
     CompletionRequest {
-        messages: vec![Message::system("Be brief."), Message::user("Who are you?")],
+        messages: vec![Message::system("Be brief.").into(), Message::user("Who are you?").into()],
         tools: Arc::default(),
         left_out: Vec::new(),
         max_tokens: 50,

@@ -69,7 +69,7 @@ async fn start(world: &World) -> Result<LocalModel, InferenceError> {
 
 async fn tell(local: &LocalModel, text: &str) -> Result<Completion, InferenceError> {
     let ask = CompletionRequest {
-        messages: vec![Message::system("rules"), Message::user(text)],
+        messages: vec![Message::system("rules").into(), Message::user(text).into()],
         tools: Arc::default(),
         left_out: Vec::new(),
         max_tokens: 10,

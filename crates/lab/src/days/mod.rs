@@ -347,7 +347,7 @@ impl SimulatedDays {
     /// Asks its model in its name, as it would; what it would get, in words.
     pub async fn would_get(&self) -> String {
         let ask = CompletionRequest {
-            messages: vec![Message::user("Is anybody there?")],
+            messages: vec![Message::user("Is anybody there?").into()],
             tools: Arc::default(),
             left_out: Vec::new(),
             max_tokens: 16,

@@ -220,3 +220,34 @@ proptest! {
         }
     }
 }
+
+proptest! {
+    /// A turn that is within the sizes of an older one looks the same in each of its ways.
+    #[test]
+    fn what_is_small_is_shown_in_one_way(
+        thought in "[a-z ]{0,900}",
+        arguments in "[a-z ]{0,700}",
+        result in prop::option::of("[a-z\n]{0,900}"),
+        creators in any::<bool>(),
+    ) {
+        let label = if creators { Label::Creator } else { Label::Peer };
+        let arguments = serde_json::json!({ "text": arguments }).to_string();
+        let result = result.map(|text| Labelled::new(Label::Tool, "exec", text));
+        let turn = turn(vec![said(label, "Go.")], &thought, vec![call("exec", &arguments, result)]);
+        let (guard, caps) = (guard(), caps());
+        let manner = MessageStyle { guard: &guard, weak: false, ends: 200 };
+        let shortest = TurnSizes::short(&caps, 1);
+        if is_within(&turn, shortest) {
+            let whole = whole(&turn, &guard);
+            for sizes in [TurnSizes::lean(&caps, 1), shortest] {
+                prop_assert_eq!(&render_turn(&turn, sizes, manner), &whole);
+            }
+        }
+        let room = shortest.result;
+        let is_small = |text: &str| tokens::estimate(text) <= room;
+        let small = creators && is_small(&thought) && is_small(&arguments);
+        if small && turn.calls[0].result.is_none() {
+            prop_assert!(is_within(&turn, shortest), "it is small");
+        }
+    }
+}

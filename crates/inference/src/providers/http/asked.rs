@@ -77,7 +77,7 @@ impl<'a> AskedChat<'a> {
         let is_tuned = matches!(info.dialect, RequestDialect::Classic | RequestDialect::Guided);
         Self {
             model: info.id.as_str(),
-            messages: ask.messages.iter().map(SpokenMessage::of).collect(),
+            messages: ask.messages.iter().map(|it| SpokenMessage::of(it)).collect(),
             tools: tools.collect(),
             tool_choice: None,
             thinks: info.dialect == RequestDialect::Reasoning,

@@ -4,12 +4,14 @@
 //! neither, depending on the server. A reply that never said that it ended
 //! must never become an answer: its last call may be half a call.
 
+use std::sync::Arc;
+
 use automaton_core::wire::chat::{ChatChunk, ChatUsage, ChunkCall};
 use serde::de::IgnoredAny;
 
 use super::failure::ProviderErrorBody;
 use crate::cost::{self, TokenCounts};
-use crate::provider::{CompletionRequest, FinishReason, RawCall, TokenSink};
+use crate::provider::{CompletionRequest, FinishReason, Message, RawCall, TokenSink};
 
 /// The most that text, names and arguments of one reply may hold, in bytes.
 const REPLY_BYTES_MAX: usize = 4 << 20;
@@ -256,7 +258,7 @@ impl AssembledReply {
     /// The tokens of question and answer, when the server did not count them.
     pub(super) fn estimate(&self, ask: &CompletionRequest) -> TokenCounts {
         let chars = |text: &str| text.chars().count();
-        let message = |message: &crate::provider::Message| {
+        let message = |message: &Arc<Message>| {
             let calls = message.calls.iter().map(|call| chars(&call.tool) + chars(&call.arguments));
             chars(&message.content) + calls.sum::<usize>()
         };

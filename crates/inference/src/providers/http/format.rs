@@ -12,13 +12,14 @@ use serde_json::Value;
 use super::anthropic::{self, MessagesReader};
 use super::asked::AskedChat;
 use super::assemble::{Assembler, AssemblyError, StreamPiece};
+use super::chat_completions::{self, WrittenChat};
 use super::foreign::UntranslatableRequest;
 use super::from_chat;
 use super::gemini::{self, GeminiReader};
 use super::ollama::{self, OllamaReader};
 use super::responses::{self, ResponsesReader};
 use super::thoughts::KeptThoughts;
-use super::{chat_completions, url};
+use super::url;
 use crate::catalogue::ModelInfo;
 use crate::error::InferenceError;
 use crate::provider::{CompletionRequest, FinishReason, NoTokenSink, RawCall};
@@ -47,6 +48,15 @@ pub enum StreamChoice {
     Stream,
     /// As one document.
     Whole,
+}
+
+/// What is kept of a conversation for its next question.
+#[derive(Debug, Default)]
+pub(super) struct KeptChat {
+    /// What the server is known to have thought.
+    pub(super) thoughts: KeptThoughts,
+    /// What was written, in the format of chat completions.
+    written: WrittenChat,
 }
 
 /// Writes the body of a question.
@@ -99,21 +109,24 @@ impl ApiFormat {
         url
     }
 
-    /// The body of a request, with what the server is known to have thought.
+    /// The body of a request, with what is kept of the conversation.
     pub(super) fn body(
         self,
         info: &ModelInfo,
         ask: &CompletionRequest,
-        kept: &KeptThoughts,
+        kept: &mut KeptChat,
     ) -> Result<Vec<u8>, InferenceError> {
-        let Some(write) = self.writer() else { return chat_completions::body(info, ask) };
-        let mut asked = AskedChat::of(info, ask);
-        kept.put_into(&mut asked);
-        if self == Self::AnthropicMessages {
-            // The newest models refuse one that is not theirs.
-            asked.temperature = None;
-        }
-        write(asked).map_err(|source| InferenceError::Encode { source })
+        let body = match self.writer() {
+            None => chat_completions::body(info, ask, &mut kept.written),
+            Some(write) => {
+                let mut asked = AskedChat::of(info, ask);
+                kept.thoughts.put_into(&mut asked);
+                // The newest models refuse one that is not theirs.
+                asked.temperature = asked.temperature.filter(|_| self != Self::AnthropicMessages);
+                write(asked)
+            }
+        };
+        body.map_err(|source| InferenceError::Encode { source })
     }
 
     /// A request of the chat-completions format, written by anybody, to a model with a window of

@@ -54,7 +54,7 @@ use crate::provider::{
 
 use assemble::{AssembledReply, Assembler, AssemblyError};
 use failure::{ProviderErrorBody, RequestTarget};
-use thoughts::KeptThoughts;
+use format::KeptChat;
 
 pub use self::assemble::StreamPiece;
 pub use self::foreign::UntranslatableRequest;
@@ -126,7 +126,7 @@ pub struct HttpProvider {
     endpoint: Endpoint,
     clock: Arc<dyn Clock>,
     /// A std mutex, since nothing is awaited while it is held.
-    kept: Mutex<KeptThoughts>,
+    kept: Mutex<KeptChat>,
 }
 
 impl HttpProvider {
@@ -168,13 +168,13 @@ impl HttpProvider {
         }
         let (first, thoughts) = (hearing.first, hearing.format.into_thoughts());
         let assembled = hearing.assembler.finish().map_err(|flaw| self.flaw(flaw, true))?;
-        self.kept().keep(&assembled.calls, thoughts);
+        self.kept().thoughts.keep(&assembled.calls, thoughts);
         let times = ReplyTiming { asked, first, done: self.clock.now() };
         self.reply(ask, assembled, times)
     }
 
-    /// What the model is known to have thought.
-    fn kept(&self) -> MutexGuard<'_, KeptThoughts> {
+    /// What is kept of the conversation.
+    fn kept(&self) -> MutexGuard<'_, KeptChat> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -187,7 +187,7 @@ impl HttpProvider {
         let deadlines = Deadlines { idle: ask.silence.unwrap_or(usual.idle), ..usual };
         let endpoint = &self.endpoint;
         let url = endpoint.format.target(&self.url, &endpoint.info.id, StreamChoice::Stream);
-        let body = endpoint.format.body(&endpoint.info, ask, &self.kept())?;
+        let body = endpoint.format.body(&endpoint.info, ask, &mut self.kept())?;
         let request = HttpRequest {
             headers,
             idempotency_key: ask.name.clone(),
@@ -261,7 +261,7 @@ impl HttpProvider {
         times: ReplyTiming,
     ) -> Result<Completion, InferenceError> {
         let info = &self.endpoint.info;
-        let ours = assembled.estimate(ask);
+        let ours = || assembled.estimate(ask);
         let (tokens, counted) = match assembled.usage.filter(|usage| self.can_be(usage, ours)) {
             Some(usage) => {
                 let details = usage.prompt_tokens_details.unwrap_or_default();
@@ -274,7 +274,7 @@ impl HttpProvider {
                 let cached = cached.min(prompt);
                 (TokenCounts { prompt, cached, cache_write, completion }, counted)
             }
-            None => (ours, TokenCountSource::Estimated),
+            None => (ours(), TokenCountSource::Estimated),
         };
         let cost =
             cost::price(&info.prices, tokens).map_err(|source| InferenceError::Cost { source })?;
@@ -299,11 +299,11 @@ impl HttpProvider {
     /// Whether a server can have counted so many tokens: no text has more than bytes, nor a
     /// character more than four of them, and no answer has more than the window. A cloud has
     /// weighed that already, and charges what it tells.
-    fn can_be(&self, usage: &ChatUsage, ours: TokenCounts) -> bool {
+    fn can_be(&self, usage: &ChatUsage, ours: impl Fn() -> TokenCounts) -> bool {
         let window = self.endpoint.info.context_tokens;
-        let most = window.max(ours.prompt.saturating_mul(16));
-        let possible = usage.prompt_tokens <= most && usage.completion_tokens <= window;
-        self.endpoint.remedies.behind_cloud || possible
+        let fits = |prompt: u32| prompt <= window || prompt <= ours().prompt.saturating_mul(16);
+        let possible = || usage.completion_tokens <= window && fits(usage.prompt_tokens);
+        self.endpoint.remedies.behind_cloud || possible()
     }
 
     /// What a server says went wrong, fit to be shown.
@@ -357,15 +357,9 @@ impl Provider for HttpProvider {
     fn at(&self, prices: ModelPrices) -> Option<Arc<dyn Provider>> {
         let info = ModelInfo { prices, ..self.endpoint.info.clone() };
         let endpoint = Endpoint { info, ..self.endpoint.clone() };
-        let (client, clock) = (self.client.clone(), Arc::clone(&self.clock));
-        Some(Arc::new(Self {
-            client,
-            url: self.url.clone(),
-            name: self.name.clone(),
-            endpoint,
-            clock,
-            kept: Mutex::default(),
-        }))
+        // silent-ok: its URL was taken before.
+        let same = Self::new(self.client.clone(), endpoint, Arc::clone(&self.clock)).ok();
+        same.map(|same| Arc::new(same) as Arc<dyn Provider>)
     }
 }
 

@@ -6,7 +6,7 @@ use automaton_core::tool::{Effect, Risk, ToolCategory, ToolSpec};
 use serde_json::{Value, json};
 
 use super::ApiFormat;
-use super::thoughts::KeptThoughts;
+use super::format::KeptChat;
 use crate::catalogue;
 use crate::provider::{CompletionRequest, Message, MessageCall};
 
@@ -25,11 +25,11 @@ fn ask(arguments: &str) -> CompletionRequest {
     let call = MessageCall { id, tool: "exec".into(), arguments: arguments.into() };
     CompletionRequest {
         messages: vec![
-            Message::system("rules"),
-            Message::user("go"),
-            Message::assistant("", vec![call]),
-            Message::tool(id, "done"),
-            Message::user("and now?"),
+            Message::system("rules").into(),
+            Message::user("go").into(),
+            Message::assistant("", vec![call]).into(),
+            Message::tool(id, "done").into(),
+            Message::user("and now?").into(),
         ],
         tools: Arc::new([tool("exec"), tool("sleep")]),
         left_out: vec!["exec".parse().unwrap()],
@@ -43,7 +43,7 @@ fn ask(arguments: &str) -> CompletionRequest {
 
 fn written(format: ApiFormat, model: &str, arguments: &str) -> Value {
     let info = catalogue::own_model(model).unwrap();
-    let body = format.body(&info, &ask(arguments), &KeptThoughts::default());
+    let body = format.body(&info, &ask(arguments), &mut KeptChat::default());
     serde_json::from_slice(&body.unwrap()).unwrap()
 }
 

@@ -9,7 +9,7 @@ use serde_json::json;
 use std::sync::Arc;
 
 use super::assemble::{AssembledReply, Assembler, StreamPiece};
-use super::chat_completions;
+use super::chat_completions::{self, WrittenChat};
 use crate::catalogue::{self, ModelInfo, RequestDialect};
 use crate::provider::{Completion, CompletionRequest, Message, MessageCall, NoTokenSink};
 use crate::providers::local::chat::{ChatResponder, ResponseMeta, question};
@@ -61,7 +61,7 @@ proptest! {
         temperature_milli in 0..=2000_u32,
     ) {
         let ask = CompletionRequest {
-            messages,
+            messages: messages.into_iter().map(Arc::new).collect(),
             tools: Arc::new([tool("exec"), tool("read"), tool("sleep")]),
             left_out: left_out.into_iter().map(|name| name.parse().unwrap()).collect(),
             max_tokens: 64,
@@ -70,10 +70,10 @@ proptest! {
             name: None,
             silence: None,
         };
-        let body = chat_completions::body(&info(RequestDialect::Guided), &ask).unwrap();
+        let body = chat_completions::body(&info(RequestDialect::Guided), &ask, &mut WrittenChat::default()).unwrap();
         prop_assert_eq!(question(&body).unwrap(), convert::complete(&ask));
         // Without the choice beside the list, what is left out is not there at all.
-        let body = chat_completions::body(&info(RequestDialect::Classic), &ask).unwrap();
+        let body = chat_completions::body(&info(RequestDialect::Classic), &ask, &mut WrittenChat::default()).unwrap();
         let asked = question(&body).unwrap();
         prop_assert_eq!(asked.left_out.len() , 0);
         prop_assert_eq!(asked.tools.len() + ask.left_out.len(), 3);

@@ -109,6 +109,8 @@ impl KeptThoughts {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use serde_json::json;
 
     use super::*;
@@ -117,8 +119,8 @@ mod tests {
 
     fn asked_of(messages: Vec<Message>) -> CompletionRequest {
         CompletionRequest {
-            messages,
-            tools: std::sync::Arc::default(),
+            messages: messages.into_iter().map(Arc::new).collect(),
+            tools: Arc::default(),
             left_out: Vec::new(),
             max_tokens: 9,
             seed: 0,

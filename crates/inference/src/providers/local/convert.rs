@@ -22,7 +22,7 @@ pub(in crate::providers) fn complete(ask: &CompletionRequest) -> LocalModelCompl
     // In the order of the tools, so that one question has one form.
     let left_out = ask.tools.iter().filter(|tool| ask.left_out.contains(&tool.name));
     LocalModelCompletionRequest {
-        messages: ask.messages.iter().map(message).collect(),
+        messages: ask.messages.iter().map(|it| message(it)).collect(),
         tools: ask.tools.iter().map(tool).collect(),
         left_out: left_out.map(|tool| tool.name.to_string()).collect(),
         max_tokens: ask.max_tokens,

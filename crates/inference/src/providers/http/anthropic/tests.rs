@@ -14,7 +14,7 @@ use crate::provider::{
 };
 use crate::providers::http::ApiFormat;
 use crate::providers::http::assemble::{AssembledReply, Assembler, AssemblyError};
-use crate::providers::http::thoughts::KeptThoughts;
+use crate::providers::http::format::KeptChat;
 
 const ID: &str = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
 
@@ -31,7 +31,7 @@ fn tool(name: &str) -> ToolSpec {
 
 fn ask(messages: Vec<Message>) -> CompletionRequest {
     CompletionRequest {
-        messages,
+        messages: messages.into_iter().map(Arc::new).collect(),
         tools: Arc::new([tool("exec"), tool("sleep")]),
         left_out: vec!["exec".parse().unwrap()],
         max_tokens: 64,
@@ -44,7 +44,7 @@ fn ask(messages: Vec<Message>) -> CompletionRequest {
 
 fn written(messages: Vec<Message>) -> Value {
     let info = catalogue::model("claude-sonnet-4-5").unwrap();
-    let body = ApiFormat::AnthropicMessages.body(&info, &ask(messages), &KeptThoughts::default());
+    let body = ApiFormat::AnthropicMessages.body(&info, &ask(messages), &mut KeptChat::default());
     serde_json::from_slice(&body.unwrap()).unwrap()
 }
 

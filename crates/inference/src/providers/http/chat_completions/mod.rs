@@ -3,5 +3,5 @@
 mod request;
 mod response;
 
-pub(super) use self::request::body;
+pub(super) use self::request::{WrittenChat, body};
 pub(super) use self::response::piece;

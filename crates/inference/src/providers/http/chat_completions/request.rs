@@ -2,6 +2,8 @@
 //!
 //! Must never send an id of a provider back: calls go under our own ids.
 
+use std::sync::Arc;
+
 use automaton_core::id::CallId;
 use automaton_core::tool::ToolSpec;
 use automaton_core::wire::chat::{
@@ -9,19 +11,35 @@ use automaton_core::wire::chat::{
     ToolMode, ToolReference,
 };
 use serde::Serialize;
-use serde_json::{Number, Value};
+use serde_json::Number;
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::catalogue::{ModelInfo, RequestDialect};
-use crate::error::InferenceError;
 use crate::provider::{CompletionRequest, Message};
 use crate::providers::http::asked::thousandths;
+
+/// The conversation as it was last written. A question begins as the one before, so what it has
+/// in common with that is written once.
+#[derive(Debug, Default)]
+pub(in crate::providers::http) struct WrittenChat(Vec<(Arc<Message>, Box<RawValue>)>);
+
+impl WrittenChat {
+    fn of(&mut self, messages: &[Arc<Message>]) -> Result<Vec<&RawValue>, serde_json::Error> {
+        let begins = self.0.iter().zip(messages).take_while(|((known, _), it)| known == *it);
+        self.0.truncate(begins.count());
+        for it in &messages[self.0.len()..] {
+            self.0.push((Arc::clone(it), to_raw_value(&message(it))?));
+        }
+        Ok(self.0.iter().map(|(_, written)| &**written).collect())
+    }
+}
 
 /// The request of [`automaton_core::wire::chat`] with the fields in which the dialects differ,
 /// written from what is asked without a copy of it.
 #[derive(Serialize)]
 struct ChatRequestBody<'a> {
     model: &'a str,
-    messages: Vec<MessageBody<'a>>,
+    messages: Vec<&'a RawValue>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<ToolBody<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,30 +91,26 @@ struct ToolBody<'a> {
 struct FunctionBody<'a> {
     name: &'a str,
     description: &'a str,
-    parameters: &'a Value,
+    parameters: &'a RawValue,
 }
 
 /// The body as JSON.
-///
-/// # Errors
-/// [`InferenceError::Encode`] when it cannot be written.
 pub(in crate::providers::http) fn body(
     info: &ModelInfo,
     ask: &CompletionRequest,
-) -> Result<Vec<u8>, InferenceError> {
+    written: &mut WrittenChat,
+) -> Result<Vec<u8>, serde_json::Error> {
     let allowed: Vec<&ToolSpec> =
         ask.tools.iter().filter(|tool| !ask.left_out.contains(&tool.name)).collect();
     let beside = info.dialect == RequestDialect::Guided && allowed.len() < ask.tools.len();
-    let (tools, tool_choice) = match beside {
-        true => (ask.tools.iter().map(tool).collect(), Some(choice(&allowed))),
-        false => (allowed.into_iter().map(tool).collect(), None),
-    };
+    let tool_choice = beside.then(|| choice(&allowed));
+    let tools = if beside { ask.tools.iter().collect() } else { allowed };
     let classic = matches!(info.dialect, RequestDialect::Classic | RequestDialect::Guided);
     let completion = info.dialect == RequestDialect::Reasoning;
-    let body = ChatRequestBody {
+    serde_json::to_vec(&ChatRequestBody {
         model: info.id.as_str(),
-        messages: ask.messages.iter().map(message).collect(),
-        tools,
+        messages: written.of(&ask.messages)?,
+        tools: tools.into_iter().map(tool).collect::<Result<_, _>>()?,
         tool_choice,
         seed: classic.then_some(ask.seed),
         max_tokens: (!completion).then_some(ask.max_tokens),
@@ -104,14 +118,14 @@ pub(in crate::providers::http) fn body(
         stream_options: StreamOptions { include_usage: true },
         max_completion_tokens: completion.then_some(ask.max_tokens),
         temperature: if classic { thousandths(ask.temperature_milli) } else { None },
-    };
-    serde_json::to_vec(&body).map_err(|source| InferenceError::Encode { source })
+    })
 }
 
-fn tool(tool: &ToolSpec) -> ToolBody<'_> {
+fn tool(tool: &ToolSpec) -> Result<ToolBody<'_>, serde_json::Error> {
     let ToolSpec { name, description, parameters, .. } = tool;
+    let parameters = serde_json::from_str(parameters.text())?;
     let function = FunctionBody { name: name.as_str(), description, parameters };
-    ToolBody { kind: FunctionKind::Function, function }
+    Ok(ToolBody { kind: FunctionKind::Function, function })
 }
 
 /// The tools that may be called, for a list that holds more.
@@ -142,10 +156,9 @@ fn message(message: &Message) -> MessageBody<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use automaton_core::tool::{Effect, Risk, ToolCategory, ToolSpec};
     use automaton_core::wire::chat::ChatRequest;
+    use proptest::prelude::*;
     use serde_json::{Value, json};
 
     use super::*;
@@ -165,10 +178,10 @@ mod tests {
         let call = MessageCall { id, tool: "exec".into(), arguments: "{\"a\":1}".into() };
         CompletionRequest {
             messages: vec![
-                Message::system("rules"),
-                Message::user("go"),
-                Message::assistant("", vec![call]),
-                Message::tool(id, "done"),
+                Message::system("rules").into(),
+                Message::user("go").into(),
+                Message::assistant("", vec![call]).into(),
+                Message::tool(id, "done").into(),
             ],
             tools: Arc::new([tool("exec"), tool("sleep")]),
             left_out: vec!["exec".parse().unwrap()],
@@ -181,7 +194,31 @@ mod tests {
     }
 
     fn written(info: &ModelInfo) -> Value {
-        serde_json::from_slice(&body(info, &ask()).unwrap()).unwrap()
+        serde_json::from_slice(&body(info, &ask(), &mut WrittenChat::default()).unwrap()).unwrap()
+    }
+
+    proptest! {
+        /// However the conversation went on: cut, changed in the middle, begun anew.
+        #[test]
+        fn what_was_written_before_changes_no_question(
+            talks in prop::collection::vec(prop::collection::vec(0_u8..4, 1..9), 1..6),
+        ) {
+            let info = catalogue::model("some-model").unwrap();
+            let mut kept = WrittenChat::default();
+            // The same words are the same message in one conversation and another one in the next.
+            let known: Vec<Arc<Message>> =
+                (0..4).map(|word| Message::user(format!("\"{word}\"")).into()).collect();
+            for (nth, talk) in talks.iter().enumerate() {
+                let words = talk.iter().map(|word| &known[usize::from(*word)]);
+                let messages = words.map(|it| match nth % 2 {
+                    0 => Arc::clone(it),
+                    _ => Arc::new(Message::clone(it)),
+                });
+                let ask = CompletionRequest { messages: messages.collect(), ..ask() };
+                let again = body(&info, &ask, &mut kept).unwrap();
+                prop_assert_eq!(again, body(&info, &ask, &mut WrittenChat::default()).unwrap());
+            }
+        }
     }
 
     #[test]

@@ -142,7 +142,10 @@ async fn ask_all(
     let (mut cost, mut answers) = (Microcents::ZERO, Vec::new());
     for question in questions {
         let ask = CompletionRequest {
-            messages: vec![Message::system(RULES.trim()), Message::user(&question.ask)],
+            messages: vec![
+                Message::system(RULES.trim()).into(),
+                Message::user(&question.ask).into(),
+            ],
             tools: Arc::clone(&tools),
             left_out: Vec::new(),
             max_tokens: ANSWER_TOKENS,
