@@ -127,6 +127,7 @@ pub(crate) const SCHEMA: Schema = Schema::new(
         Migration::new(5, "summaries", include_str!("../migrations/0004_summaries.sql")),
         Migration::new(6, "centroid", include_str!("../migrations/0005_centroid.sql")),
         Migration::new(7, "vector_parts", include_str!("../migrations/0006_vector_parts.sql")),
+        Migration::new(8, "thinking_hours", include_str!("../migrations/0007_thinking_hours.sql")),
     ],
 );
 

@@ -6,7 +6,7 @@ use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::payment::{Money, NewPayment, PaymentReason, Purpose, SignedPayment};
 use automaton_core::pnl::{Losses, PnlGrouping, PnlLine, ProfitAndLoss};
 use automaton_core::record::{StopReason, Usage};
-use automaton_core::time::{DAY, Timestamp};
+use automaton_core::time::{DAY, HOUR, Timestamp};
 use automaton_core::trust::Label;
 use automaton_store::{NewCostReservation, PaymentStep, Revenue, Store};
 use proptest::prelude::*;
@@ -231,6 +231,58 @@ async fn credits_that_were_bought_are_an_exchange() {
     let exchanged = account.exchanged;
     assert_eq!((exchanged.paid.units(), exchanged.got.units()), (5_000_000, 500_000_000));
     assert_eq!((account.net, account.lines), (Microcents::ZERO, Vec::new()));
+}
+
+/// What answers cost in a day, an hour and the wake cycle, added up from the bookings.
+fn thought(world: &World) -> [i64; 3] {
+    let statement = "SELECT coalesce(sum(-amount), 0), \
+         coalesce(sum(-amount) FILTER (WHERE at > ?2), 0), \
+         coalesce(sum(-amount) FILTER (WHERE turn IN (SELECT seq FROM turns WHERE session = \
+             (SELECT seq FROM sessions WHERE ended_at IS NULL))), 0) \
+         FROM ledger WHERE category = 'inference' AND at > ?1";
+    let now = world.ids.now();
+    let since = [DAY, HOUR].map(|span| now.before(span).as_millis());
+    let read = |row: &rusqlite::Row<'_>| Ok([row.get(0)?, row.get(1)?, row.get(2)?]);
+    world.raw().query_row(statement, since, read).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// Whenever answers came, and whatever was booked for them first.
+    #[test]
+    fn what_thinking_cost_is_the_sum_of_its_bookings(
+        answers in prop::collection::vec(
+            (-90_i64..400, 1_i64..1000, 0_i64..1000, any::<bool>(), any::<bool>()),
+            1..24,
+        ),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let world = World::born().await;
+            let store = &world.store;
+            world.advance(400 * HOUR.as_millis());
+            let mut session = world.session().await;
+            for (minutes, most, cost, wakes, is_turns) in answers {
+                world.advance(minutes * 60_000 + most);
+                if wakes {
+                    let asked = StopReason::Asked;
+                    store.close_session(session, asked, None, None).await.unwrap();
+                    session = world.session().await;
+                }
+                let turn = match is_turns {
+                    true => world.answer(session).await,
+                    false => world.ids.id(),
+                };
+                let asked = store.reserve_cost(answer(turn, most)).await.unwrap().unwrap();
+                world.advance(cost * 1000);
+                store.settle_cost(Some(asked), turn, &costing(cost)).await.unwrap();
+                let spend = store.thinking_cost().await.unwrap();
+                let found = [spend.day, spend.hour, spend.session].map(Microcents::units);
+                assert_eq!(found, thought(&world));
+            }
+        });
+    }
 }
 
 #[tokio::test]
