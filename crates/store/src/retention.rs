@@ -47,6 +47,7 @@
 //! | `hibernation` | one |
 //! | `machine_releases` | go when the creator was told |
 //! | `tool_calls` | stay: the audit; arguments and results, and what was not judged, go with their turn |
+//! | `thinking_hours` | stay, one for each hour and wake cycle: a clock that is set back frees nothing |
 //! | `audit_chain` | stay: the audit |
 //! | `payment_steps` | stay: the audit |
 //! | `approval_steps` | stay: the audit |
