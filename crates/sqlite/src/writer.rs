@@ -1,7 +1,7 @@
 //! The one hand that writes to a database, and the transactions that it runs.
 //!
 //! Jobs come through a bounded queue. What waits together goes into one transaction, each
-//! job in a savepoint of it, so that one that fails rolls back alone; one commit for all of
+//! job in a savepoint of it where there are several, so that one that fails rolls back alone; one commit for all of
 //! them, synced when any of them asks for that, and only then the fault points and the
 //! answers. A panic in a job ends the thread and rolls back all that was not yet answered:
 //! every caller, those that wait and all later ones, gets [`SqliteError::WriterGone`].

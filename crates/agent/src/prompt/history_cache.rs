@@ -1,8 +1,9 @@
 //! Pure: the history as it was rendered, kept from one turn of a process to the next.
 //!
 //! A committed turn never changes and is rendered the same way for ever, so each is read
-//! once, and rendered once whole, once with its arguments and once with its results shortened. None must ever be
-//! shown under other caps than those that it was rendered with.
+//! once, and rendered once whole and, where something of it is long, once with its arguments and once
+//! with its results shortened. None must ever be shown under other caps than those that it was rendered
+//! with.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

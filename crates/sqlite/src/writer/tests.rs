@@ -219,19 +219,24 @@ async fn a_commit_that_fails_fails_all_and_the_thread_goes_on() {
         Ok(())
     };
     for (spoil, reason) in [(orphan as Spoil, "FOREIGN KEY"), (roll_back, "UNIQUE")] {
-        let (go, held) = hold(&writer).await;
-        let good = name(&writer, "a").await;
-        let late = queue(&writer, MACHINE, spoil).await;
-        go.send(()).unwrap();
-        held.await.unwrap().unwrap();
-        for failed in [good, late] {
-            let error = failed.await.unwrap().unwrap_err();
+        let is_refused = |done: Done| {
+            let error = done.unwrap_err();
             let OwnError::Database(SqliteError::Operation { operation: "note a name", source }) =
                 error
             else {
                 panic!("{error}")
             };
             assert!(source.to_string().contains(reason), "{source}");
+        };
+        // Alone, and among others.
+        is_refused(queue(&writer, MACHINE, spoil).await.await.unwrap());
+        let (go, held) = hold(&writer).await;
+        let good = name(&writer, "a").await;
+        let late = queue(&writer, MACHINE, spoil).await;
+        go.send(()).unwrap();
+        held.await.unwrap().unwrap();
+        for failed in [good, late] {
+            is_refused(failed.await.unwrap());
         }
         assert!(place.stored().is_empty());
     }

@@ -246,6 +246,29 @@ fn thought(world: &World) -> [i64; 3] {
     world.raw().query_row(statement, since, read).unwrap()
 }
 
+#[tokio::test]
+async fn what_was_thought_before_there_were_sums_is_in_them() {
+    let mut world = World::born().await;
+    world.advance(400 * HOUR.as_millis());
+    let session = world.session().await;
+    for cost in [7, 20, 300] {
+        let turn = world.answer(session).await;
+        for (turn, most) in [(turn, 500), (world.ids.id(), 40)] {
+            let asked = world.store.reserve_cost(answer(turn, most)).await.unwrap().unwrap();
+            world.store.settle_cost(Some(asked), turn, &costing(cost)).await.unwrap();
+        }
+        world.advance(2 * HOUR.as_millis());
+    }
+    world.store.clone().close().await.unwrap();
+    let before = "DROP TRIGGER ledger_thinking; DROP TABLE thinking_hours; PRAGMA user_version = 7";
+    world.raw().execute_batch(before).unwrap();
+    world.crash();
+    let spend = world.store.thinking_cost().await.unwrap();
+    let found = [spend.day, spend.hour, spend.session].map(Microcents::units);
+    assert_eq!(found, thought(&world));
+    assert_eq!(found, [654, 0, 327], "of which half were of the wake's turns");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 

@@ -201,20 +201,31 @@ mod tests {
         /// However the conversation went on: cut, changed in the middle, begun anew.
         #[test]
         fn what_was_written_before_changes_no_question(
-            talks in prop::collection::vec(prop::collection::vec(0_u8..4, 1..9), 1..6),
+            talks in prop::collection::vec(prop::collection::vec(0_usize..6, 1..9), 1..6),
         ) {
             let info = catalogue::model("some-model").unwrap();
             let mut kept = WrittenChat::default();
             // The same words are the same message in one conversation and another one in the next.
-            let known: Vec<Arc<Message>> =
-                (0..4).map(|word| Message::user(format!("\"{word}\"")).into()).collect();
+            let id = |n: u8| format!("0000000000000000000000000{n}").parse().unwrap();
+            let call = |arguments: &str| {
+                let (id, arguments) = (id(7), arguments.to_owned());
+                Message::assistant("", vec![MessageCall { id, tool: "exec".into(), arguments }])
+            };
+            let result = |n| Message::tool(id(n), "\"done\"");
+            let known = [
+                Message::user("\"go\""), Message::user("go"),
+                call("{}"), call("{\"a\":1}"), result(7), result(8),
+            ];
+            let known = known.map(Arc::new);
             for (nth, talk) in talks.iter().enumerate() {
-                let words = talk.iter().map(|word| &known[usize::from(*word)]);
+                let words = talk.iter().map(|word| &known[*word]);
                 let messages = words.map(|it| match nth % 2 {
                     0 => Arc::clone(it),
                     _ => Arc::new(Message::clone(it)),
                 });
-                let ask = CompletionRequest { messages: messages.collect(), ..ask() };
+                let left_out = ask().left_out.into_iter().take(nth % 3).collect();
+                let messages = messages.collect();
+                let ask = CompletionRequest { messages, left_out, ..ask() };
                 let again = body(&info, &ask, &mut kept).unwrap();
                 prop_assert_eq!(again, body(&info, &ask, &mut WrittenChat::default()).unwrap());
             }

@@ -81,7 +81,7 @@ struct RunMeasurement {
     overhead_command_us: Option<u64>,
     /// The median length of a question, bytes, and what lies between an answer and the next
     /// question for who has one of that length at hand, µs.
-    question_bytes: u64,
+    question_bytes: Option<u64>,
     question_us: Option<u64>,
     /// CPU time of all processes for a turn, µs.
     cpu_us: Option<u64>,
@@ -205,11 +205,10 @@ fn measure(
 }
 
 /// What lies between an answer and the next question for who only passes one of this length on.
-fn question_us(mock: &MockWorld, bytes: u64) -> Result<Option<u64>, CliError> {
+fn question_us(mock: &MockWorld, bytes: Option<u64>) -> Result<Option<u64>, CliError> {
+    let Some(bytes) = bytes else { return Ok(None) };
     mock.reset()?;
-    for _ in 0..QUESTIONS {
-        mock.question(usize::try_from(bytes).unwrap_or(usize::MAX))?;
-    }
+    mock.ask_again(usize::try_from(bytes).unwrap_or(usize::MAX), QUESTIONS)?;
     let seen = mock.seen()?;
     Ok(percentile(gaps(&questions(&seen)).into_iter().map(|(_, gap)| gap), 50))
 }
@@ -254,7 +253,7 @@ fn summary(
         overhead_p95_us: percentile(around(0, u64::MAX), 95),
         overhead_thinking_us: None,
         overhead_command_us: None,
-        question_bytes: percentile(asked.iter().map(|seen| seen.bytes), 50).unwrap_or_default(),
+        question_bytes: percentile(asked.iter().filter_map(|seen| seen.bytes), 50),
         question_us: None,
         cpu_us: cpu.and_then(|(all, first)| {
             (all.saturating_sub(first) / 1000).checked_div(turns.saturating_sub(1))
@@ -388,7 +387,7 @@ fn words(measured: &RunMeasurement) -> String {
         format!(
             "  of that the question's way    {} ({} KiB, at hand)",
             ms(measured.question_us),
-            measured.question_bytes / 1024
+            known(measured.question_bytes)
         ),
         format!("  CPU of a turn                 {cpu}"),
         format!("  memory at work                {mib} MiB (RSS, all processes)"),

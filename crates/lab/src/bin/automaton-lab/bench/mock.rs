@@ -54,8 +54,8 @@ pub(super) struct MockRequest {
     /// Which question it was, where it was one to the model.
     pub(super) turn: Option<u64>,
     /// How long it was, in bytes.
-    #[serde(rename = "in", default)]
-    pub(super) bytes: u64,
+    #[serde(rename = "in")]
+    pub(super) bytes: Option<u64>,
     /// CPU time of all processes that are watched.
     pub(super) cpu_ns: Option<u64>,
     /// Their resident memory; what they share counts in each.
@@ -104,17 +104,21 @@ impl MockWorld {
         self.ask(HttpMethod::Get, "/__mock/state", Vec::new())
     }
 
-    /// Asks its model a question of so many bytes.
+    /// Asks its model the same question, of so many bytes, so many times.
     ///
     /// # Errors
     /// When it does not answer.
-    pub(super) fn question(&self, bytes: usize) -> Result<(), CliError> {
+    pub(super) fn ask_again(&self, bytes: usize, times: u32) -> Result<(), CliError> {
         let text = json!([{ "role": "user", "content": "x".repeat(bytes) }]);
         // One without tools is none of its script's.
         let tools = json!([{ "type": "function", "function": { "name": "exec" } }]);
         let body = json!({ "model": "mock", "messages": text, "tools": tools }).to_string();
-        let _answer: IgnoredAny =
-            self.ask(HttpMethod::Post, "/v1/chat/completions", body.into_bytes())?;
+        // What lies between two questions is no more than the copy that is sent.
+        let questions = vec![body.into_bytes(); usize::try_from(times).unwrap_or(0)];
+        for question in questions {
+            let _answer: IgnoredAny =
+                self.ask(HttpMethod::Post, "/v1/chat/completions", question)?;
+        }
         Ok(())
     }
 
