@@ -1,7 +1,7 @@
 //! The wallet's side of the signer: what was chosen becomes a signed payment.
 //!
 //! The signer is another process behind a socket, and blocks; it is asked on a
-//! thread for such work, one question at a time. What it gives is checked
+//! thread for such work, one question at a time, but for simulations. What it gives is checked
 //! against what was asked, since the two are built apart.
 
 use std::os::unix::net::UnixStream;
@@ -43,6 +43,7 @@ pub enum SignerClientError {
 pub struct SignerClient {
     signer: Arc<Mutex<SignerConnection>>,
     address: Address,
+    in_caller: bool,
 }
 
 impl std::fmt::Debug for SignerClient {
@@ -66,9 +67,20 @@ impl SignerClient {
     /// # Errors
     /// When it cannot be unlocked or is gone.
     pub async fn open(socket: UnixStream) -> Result<Self, SignerClientError> {
-        let client = blocking(move || SignerConnection::connect(socket)).await?;
+        let opened = tokio::task::spawn_blocking(move || Self::open_here(socket)).await;
+        let client = opened.map_err(|_| SignerClientError::Cut)??;
+        Ok(Self { in_caller: false, ..client })
+    }
+
+    /// A signer that is asked where the question is put, which blocks whatever else runs
+    /// on that thread: for simulations, in which two threads must not race.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_here(socket: UnixStream) -> Result<Self, SignerClientError> {
+        let client = SignerConnection::connect(socket)?;
         let address = client.address();
-        Ok(Self { signer: Arc::new(Mutex::new(client)), address })
+        Ok(Self { signer: Arc::new(Mutex::new(client)), address, in_caller: true })
     }
 
     /// The wallet's address.
@@ -146,11 +158,8 @@ impl SignerClient {
             expires_at: message.expiration,
         };
         let (text, signature) = self.ask(move |signer| signer.sign_in(&asked)).await?;
-        if text == message.to_string() {
-            Ok(signature.to_string())
-        } else {
-            Err(SignerClientError::Other)
-        }
+        let is_same = text == message.to_string();
+        if is_same { Ok(signature.to_string()) } else { Err(SignerClientError::Other) }
     }
 
     /// Signs a registration; what the cloud is sent.
@@ -201,14 +210,11 @@ impl SignerClient {
             Ok(mut signer) => Ok(question(&mut signer)?),
             Err(_poisoned) => Err(SignerClientError::Cut),
         };
+        if self.in_caller {
+            return asked();
+        }
         tokio::task::spawn_blocking(asked).await.map_err(|_| SignerClientError::Cut)?
     }
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, SignerConnectionError> + Send + 'static,
-) -> Result<T, SignerClientError> {
-    Ok(tokio::task::spawn_blocking(work).await.map_err(|_| SignerClientError::Cut)??)
 }
 
 #[cfg(test)]

@@ -147,7 +147,7 @@ async fn sign_in(
         payments_max: Some(payments_max),
     };
     signer.change(ceilings).map_err(made)?;
-    let signer_client = SignerClient::open(signer.connect().map_err(made)?).await.map_err(made)?;
+    let signer_client = SignerClient::open_here(signer.connect().map_err(made)?).map_err(made)?;
     let key = account(&client, &signer_client, wall.now(), CHAIN_ID).await?;
     Ok((signer_client.address(), key))
 }

@@ -8,7 +8,7 @@ use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use automaton_core::faults::{FaultPoint, Faults};
 use tokio::sync::Notify;
@@ -117,6 +117,9 @@ pub(super) struct CrashSwitch {
     /// no moment that a seed could repeat, and whoever asked it hears the silence.
     died: Option<Arc<Notify>>,
     broken: Mutex<Option<io::Error>>,
+    /// Payments that were heard from the signer, less those that it is done with.
+    unfinished: Mutex<i64>,
+    finished: Condvar,
 }
 
 impl CrashSwitch {
@@ -127,7 +130,21 @@ impl CrashSwitch {
             dead: AtomicBool::new(false),
             died,
             broken: Mutex::default(),
+            unfinished: Mutex::default(),
+            finished: Condvar::new(),
         })
+    }
+
+    fn unfinished(&self) -> MutexGuard<'_, i64> {
+        self.unfinished.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits, after a payment was heard from the signer, until it has died of it, where it
+    /// is to, or waits for the next question.
+    pub(super) fn wait_for_signer(&self) {
+        let mut unfinished = self.unfinished();
+        *unfinished += 1;
+        drop(self.finished.wait_while(unfinished, |payments| *payments > 0));
     }
 
     pub(super) fn arm(&self, charge: CrashPoint) {
@@ -172,6 +189,10 @@ impl Faults for CrashSwitch {
     fn reach(&self, point: FaultPoint) {
         if let Some(loss) = self.blows(point) {
             self.kill(loss);
+        }
+        if point == FaultPoint::SignerAnswered {
+            *self.unfinished() -= 1;
+            self.finished.notify_all();
         }
         if self.is_dead() {
             // Not a panic, which would be reported: the process is simply gone.

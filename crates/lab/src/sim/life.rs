@@ -103,15 +103,17 @@ impl SimSigner {
     }
 
     /// A socket to it on which somebody listens, who notes each signature that has
-    /// left.
+    /// left. Whoever asked hears it when the signer has nothing more to do for it: else two
+    /// threads would race to what becomes of a signer that dies when it has answered.
     fn connect(&self) -> io::Result<UnixStream> {
         let signer = self.rehearsed.connect()?;
         let (ours, theirs) = UnixStream::pair()?;
-        let (time, log) = (self.time.clone(), Arc::clone(&self.log));
+        let (time, log, fuse) = (self.time.clone(), Arc::clone(&self.log), Arc::clone(&self.fuse));
         let listen = move || {
             let listened = listen(signer, ours, &|intent, authorization| {
                 let left = SignatureRecord { at: time.now(), intent, authorization };
                 log.lock().unwrap_or_else(PoisonError::into_inner).push(left);
+                fuse.wait_for_signer();
             });
             // silent-ok: either end hung up, which ends the conversation.
             listened.ok();
@@ -271,7 +273,7 @@ async fn payment_context(
         cloud: CloudClient::new(client.clone(), url).map_err(made)?,
         origin: ORIGIN.to_owned(),
         key: Some(key.clone()),
-        signer: SignerClient::open(socket).await.map_err(made)?,
+        signer: SignerClient::open_here(socket).map_err(made)?,
         chain: ChainClient::connect(client.clone(), node, CHAIN_ID).await.map_err(made)?,
         token: token(),
         net: client,
