@@ -113,8 +113,7 @@ pub(super) struct CrashSwitch {
     disk: Arc<SimDisk>,
     charge: Mutex<Option<CrashPoint>>,
     dead: AtomicBool,
-    /// Says that somebody died. The signer's does not: it dies in a thread of its own, at
-    /// no moment that a seed could repeat, and whoever asked it hears the silence.
+    /// Says that somebody died. The signer's does not: whoever asked it hears the silence.
     died: Option<Arc<Notify>>,
     broken: Mutex<Option<io::Error>>,
     /// Payments that were heard from the signer, less those that it is done with.
