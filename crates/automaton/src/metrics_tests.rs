@@ -10,7 +10,7 @@ use automaton_core::tool::Effect;
 use automaton_core::trust::{Label, Labelled};
 use automaton_core::vitals::BalanceReading;
 use automaton_net::{HttpClient, HttpClientConfig, HttpMethod, HttpRequest};
-use automaton_store::{Hash, JudgedCall, Judgement, NewAutomaton, Store, TurnIngestion, WakeQuery};
+use automaton_store::{Hash, JudgedCall, Judgement, NewAutomaton, Store, WakeQuery};
 
 use super::*;
 use crate::cmd::id_generator;
@@ -162,7 +162,7 @@ async fn durations_and_calls_are_counted_over_the_life() {
     let calls = vec![call("exec"), call("rm\"} 1")];
     let judgement = Judgement { turn, thought: String::new(), voice: None, usage, calls };
     store.record_judgement(judgement, None).await.unwrap();
-    let (none, query) = (TurnIngestion::default(), WakeQuery::default());
+    let (none, query) = (Vec::new(), WakeQuery::default());
     store.finish_turn(turn, Vec::new(), none, query).await.unwrap();
     let page = page(
         &Reader::open(&home.path().join(DATABASE)).unwrap(),

@@ -111,7 +111,6 @@ pub use turn_details::{
 pub use turn_reads::{StartedTurn, TurnRecall, TurnRequest, WakeQuery, WakeSnapshot};
 pub use turns::{
     CallApprovalRequest, FailureCause, JudgedCall, Judgement, OpenedTurn, OutgoingMessage,
-    TurnIngestion,
 };
 pub use vectors::EmbeddingProgress;
 pub use vitals::TierChange;

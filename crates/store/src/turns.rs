@@ -114,13 +114,6 @@ pub enum FailureCause {
 /// A message to the creator that went out with a commit, as it was stored.
 pub type OutgoingMessage = (MessageId, Labelled);
 
-/// What a committed turn leaves behind, besides its record.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct TurnIngestion {
-    /// What is remembered of it.
-    pub memories: Vec<NewMemory>,
-}
-
 impl Store {
     /// Opens a turn: stale claims go back, the oldest waiting messages are
     /// claimed, `claims_max` at most and never more than [`CLAIMED_PER_TURN_MAX`],
@@ -182,7 +175,7 @@ impl Store {
         &self,
         turn: TurnId,
         ends: Vec<CallEnd>,
-        ingest: TurnIngestion,
+        items: Vec<NewMemory>,
         next: WakeQuery,
     ) -> Result<(Option<OutgoingMessage>, WakeSnapshot), StoreError> {
         let mut write = WriteOptions::new("commit the turn");
@@ -193,7 +186,7 @@ impl Store {
         self.write(write, move |tx| {
             calls::finish_all(tx, &ends)?;
             let answer = commit(tx, turn)?;
-            ingest_once(tx, turn, &ingest)?;
+            ingest_once(tx, turn, &items)?;
             Ok((answer, turn_reads::snapshot(tx, next, tx.now.before(DAY))?))
         })
         .await
@@ -218,9 +211,9 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Unfit`] when the turn is not committed.
-    pub async fn ingest_turn(&self, turn: TurnId, ingest: TurnIngestion) -> Result<(), StoreError> {
+    pub async fn ingest_turn(&self, turn: TurnId, items: Vec<NewMemory>) -> Result<(), StoreError> {
         let write = WriteOptions::new("ingest the turn").reaches(FaultPoint::TurnIngested);
-        self.write(write, move |tx| ingest_once(tx, turn, &ingest)).await
+        self.write(write, move |tx| ingest_once(tx, turn, &items)).await
     }
 
     /// Committed turns that were not ingested, oldest first.
@@ -334,13 +327,13 @@ pub(crate) fn abandon(
     inbox::give_back(tx, turn, why)
 }
 
-fn ingest_once(tx: &Tx<'_>, turn: TurnId, ingest: &TurnIngestion) -> Result<(), TxError> {
+fn ingest_once(tx: &Tx<'_>, turn: TurnId, items: &[NewMemory]) -> Result<(), TxError> {
     let statement = "UPDATE turns SET ingest = 'done' \
          WHERE id = ?1 AND ingest = 'owed' AND status = 'committed'";
     if tx.exec(statement, [Sql(turn)])? == 0 {
         return expect(tx, turn, TurnStatus::Committed);
     }
-    for memory in &ingest.memories {
+    for memory in items {
         match memory::remember(tx, memory) {
             // A turn is committed whether or not its memory has room.
             Ok(_) | Err(TxError::Refused(StoreError::Full { .. })) => {}

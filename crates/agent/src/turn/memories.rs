@@ -9,7 +9,6 @@ use automaton_core::record::{CallStatus, TurnInput, TurnRecord};
 use automaton_core::time::{DAY, Span};
 use automaton_core::trust::{Label, Labelled};
 use automaton_policy::guard::secrets;
-use automaton_store::TurnIngestion;
 
 use crate::prompt::input_label;
 
@@ -86,7 +85,7 @@ pub(super) struct RememberedTurn<'a> {
 }
 
 /// What is remembered of a turn that recovery has committed.
-pub(crate) fn ingestion_of(turn: &TurnRecord) -> TurnIngestion {
+pub(crate) fn ingestion_of(turn: &TurnRecord) -> Vec<NewMemory> {
     let calls = turn.calls.iter().map(|call| RememberedCall {
         tool: &call.tool,
         status: call.status,
@@ -102,7 +101,7 @@ pub(crate) fn ingestion_of(turn: &TurnRecord) -> TurnIngestion {
 }
 
 /// What is remembered of a turn.
-pub(super) fn remember(turn: &RememberedTurn<'_>) -> TurnIngestion {
+pub(super) fn remember(turn: &RememberedTurn<'_>) -> Vec<NewMemory> {
     let said = turn.inputs.iter().filter(|input| input.message.is_some());
     let mut memories: Vec<NewMemory> = Vec::new();
     for Labelled { label, source, text } in said.map(|input| &input.said) {
@@ -123,7 +122,7 @@ pub(super) fn remember(turn: &RememberedTurn<'_>) -> TurnIngestion {
         let note = item(turn, MemoryTier::Working, "note", "why I slept", body, 30);
         memories.push(NewMemory { lasts: Some(SLEEP_NOTE_LASTS), ..note });
     }
-    TurnIngestion { memories }
+    memories
 }
 
 /// The turn itself, where it did or said anything that is worth finding again.
@@ -229,7 +228,7 @@ mod tests {
         let line = |it: NewMemory| {
             format!("{} {} {} {}: {}", it.tier, it.kind, it.name, it.body.label, it.body.text)
         };
-        remember(turn).memories.into_iter().map(line).collect()
+        remember(turn).into_iter().map(line).collect()
     }
 
     #[test]

@@ -7,10 +7,11 @@
 
 use automaton_core::event::Event;
 use automaton_core::id::MessageId;
+use automaton_core::memory::NewMemory;
 use automaton_core::money::Microcents;
 use automaton_core::record::TurnRecord;
 use automaton_core::trust::{Label, Labelled};
-use automaton_store::{TurnIngestion, WakeSnapshot};
+use automaton_store::WakeSnapshot;
 
 use super::AgentContext;
 use super::act::ExecutedTurn;
@@ -69,7 +70,7 @@ pub(super) async fn persist(
 }
 
 /// What is remembered of the turn.
-fn remembered(acted: &ExecutedTurn) -> TurnIngestion {
+fn remembered(acted: &ExecutedTurn) -> Vec<NewMemory> {
     let (claimed, settled) = (&acted.judged.claimed, &acted.judged.settled);
     let ended = acted.ended.iter().map(|call| RememberedCall {
         tool: &call.tool,

@@ -12,7 +12,7 @@ use automaton_core::id::{CallId, MessageId, SessionId, TurnId};
 use automaton_core::message::CLAIMED_PER_TURN_MAX;
 use automaton_core::record::{CallStatus, SleepState, StopReason};
 use automaton_core::time::{Clock, Span};
-use automaton_store::{FailureCause, SqliteError, StoreError, TurnIngestion};
+use automaton_store::{FailureCause, SqliteError, StoreError};
 use proptest::prelude::*;
 
 use crate::Steps as _;
@@ -147,7 +147,7 @@ impl Driver {
             }
             Step::Ingest => {
                 for turn in store.owed_ingests().await? {
-                    store.ingest_turn(turn, TurnIngestion::default()).await?;
+                    store.ingest_turn(turn, Vec::new()).await?;
                 }
             }
             Step::CloseSession => {

@@ -45,8 +45,7 @@ use automaton_core::tool::{Effect, Risk};
 use automaton_core::trust::{Label, Labelled};
 use automaton_store::{
     CallEnd, ClaimOptions, DecisionContext, Hash, JudgedCall, Judgement, NewAutomaton, NewDecision,
-    OutgoingMessage, RateLimit, Reader, StartedTurn, Store, StoreError, TurnIngestion, TurnRequest,
-    WakeQuery,
+    OutgoingMessage, RateLimit, Reader, StartedTurn, Store, StoreError, TurnRequest, WakeQuery,
 };
 
 /// A clock that stands still until it is told to go.
@@ -124,7 +123,7 @@ impl Steps for Store {
     }
 
     async fn commit_turn(&self, turn: TurnId) -> Result<Option<OutgoingMessage>, StoreError> {
-        let (query, none) = (WakeQuery::default(), TurnIngestion::default());
+        let (query, none) = (WakeQuery::default(), Vec::new());
         Ok(self.finish_turn(turn, Vec::new(), none, query).await?.0)
     }
 

@@ -6,7 +6,7 @@ use automaton_core::message::CLAIMED_PER_TURN_MAX;
 use automaton_core::record::{CallStatus, DecisionOutcome, StopReason, TurnStatus};
 use automaton_core::time::Span;
 use automaton_core::trust::{Label, Labelled};
-use automaton_store::{CallEnd, FailureCause, JudgedCall, TurnIngestion, TurnRef};
+use automaton_store::{CallEnd, FailureCause, JudgedCall, TurnRef};
 
 use crate::Steps as _;
 use crate::{World, decision, is_unfit, manual, output, planned, refused, said};
@@ -206,7 +206,7 @@ async fn ingestion_is_owed_until_it_is_done_once() {
         turn: Some(turn),
         lasts: None,
     };
-    let ingest = |name| world.store.ingest_turn(turn, TurnIngestion { memories: vec![fact(name)] });
+    let ingest = |name| world.store.ingest_turn(turn, vec![fact(name)]);
     ingest("once").await.unwrap();
     ingest("twice").await.unwrap();
     assert!(world.store.owed_ingests().await.unwrap().is_empty());
@@ -244,7 +244,7 @@ async fn every_fault_point_lies_right_after_its_commit() {
     world.store.start_call(call.id).await.unwrap();
     let (status, result) = (CallStatus::Done, output("ok"));
     let end = CallEnd { call: call.id, status, result, duration: Span::ZERO };
-    let (none, query) = (TurnIngestion::default(), automaton_store::WakeQuery::default());
+    let (none, query) = (Vec::new(), automaton_store::WakeQuery::default());
     world.store.finish_turn(turn, vec![end], none, query).await.unwrap();
     world.store.close_session(session, StopReason::Asked, None, None).await.unwrap();
     crate::schedule::schedule(&world, vec![crate::schedule::task("ping")]).await;
