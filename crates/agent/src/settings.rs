@@ -30,6 +30,8 @@ pub struct Settings {
     pub genesis: String,
     /// Its creator's address, `0x` and 40 hexadecimal digits.
     pub creator_address: Option<String>,
+    /// Its wallet's address, in the same form; none without a wallet.
+    pub wallet_address: Option<String>,
     /// Its home directory.
     pub home: PathBuf,
     /// The creator's file with the schedule of its heartbeat; need not exist.
@@ -195,6 +197,7 @@ pub(crate) mod tests {
             name: "Ada".to_owned(),
             genesis: "Keep the workspace tidy.".to_owned(),
             creator_address: None,
+            wallet_address: None,
             home: PathBuf::from("/nowhere"),
             heartbeat: PathBuf::from("/nowhere/heartbeat.yml"),
             workspace: PathBuf::from("/nowhere/workspace"),

@@ -374,18 +374,11 @@ pub(crate) fn create_missing_files(home: &Path) -> Result<(), CliError> {
     Ok(())
 }
 
-/// What an automaton is bound by.
-#[derive(Debug)]
-pub(crate) struct IdentityFiles {
-    /// The text of its constitution, as it was at birth.
-    pub(crate) constitution: String,
-}
-
-/// Reads the character of the automaton in a home.
+/// Reads the constitution of the automaton in a home.
 ///
 /// # Errors
-/// When a file cannot be read, or the constitution is not the pinned one.
-pub(crate) fn read_character(home: &Path, pinned: Option<Hash>) -> Result<IdentityFiles, CliError> {
+/// When the file cannot be read, or is not the pinned one.
+pub(crate) fn read_constitution(home: &Path, pinned: Option<Hash>) -> Result<String, CliError> {
     let path = home.join(CONSTITUTION);
     let constitution = fs::read_to_string(&path);
     let found = constitution.as_ref().map(|text| Hash::of(text.as_bytes())).ok();
@@ -394,11 +387,8 @@ pub(crate) fn read_character(home: &Path, pinned: Option<Hash>) -> Result<Identi
     {
         return Err(tampered(&path, pinned, found));
     }
-    let unreadable = |name: &str, error: &io::Error| {
-        CliError::new(ErrorClass::Config, format!("cannot read {name} of the home")).because(error)
-    };
-    let constitution = constitution.map_err(|error| unreadable(CONSTITUTION, &error))?;
-    Ok(IdentityFiles { constitution })
+    let what = format!("cannot read {CONSTITUTION} of the home");
+    constitution.map_err(|error| CliError::new(ErrorClass::Config, what).because(&error))
 }
 
 /// Checks the constitution of a home in which somebody lives. A record that cannot be read
@@ -406,11 +396,11 @@ pub(crate) fn read_character(home: &Path, pinned: Option<Hash>) -> Result<Identi
 ///
 /// # Errors
 /// When it is not the one that it was born with.
-pub(crate) fn check_character(home: &Path) -> Result<(), CliError> {
+pub(crate) fn check_constitution(home: &Path) -> Result<(), CliError> {
     let database = home.join(DATABASE);
     let life = || Reader::open(&database).ok()?.life().ok();
     match life().filter(|_| database.exists()) {
-        Some(life) => read_character(home, Some(life.constitution_sha256)).map(|_| ()),
+        Some(life) => read_constitution(home, Some(life.constitution_sha256)).map(|_| ()),
         None => Ok(()),
     }
 }
@@ -425,19 +415,19 @@ pub(crate) async fn birth_or_load(
     home: &Path,
     name: &str,
     genesis: &str,
-) -> Result<(AutomatonId, IdentityFiles), CliError> {
+) -> Result<(AutomatonId, String), CliError> {
     let pinned = match store.life().await {
         Ok(life) => Some(life.constitution_sha256),
         Err(StoreError::Unborn) => None,
         Err(error) => return Err(error.into()),
     };
-    let character = read_character(home, pinned)?;
+    let constitution = read_constitution(home, pinned)?;
     let born = NewAutomaton {
         name: name.to_owned(),
         genesis_sha256: Hash::of(genesis.as_bytes()),
-        constitution_sha256: Hash::of(character.constitution.as_bytes()),
+        constitution_sha256: Hash::of(constitution.as_bytes()),
     };
-    Ok((store.birth(born).await?, character))
+    Ok((store.birth(born).await?, constitution))
 }
 
 fn tampered(path: &Path, pinned: Hash, found: Option<Hash>) -> CliError {

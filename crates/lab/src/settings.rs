@@ -15,6 +15,7 @@ pub(crate) fn settings(home: &Path, max_tokens_per_turn: u32, budgets: Budgets) 
         name: "Automaton".to_owned(),
         genesis: "Find work that pays for your thinking, and do it well.".to_owned(),
         creator_address: None,
+        wallet_address: None,
         home: home.to_owned(),
         heartbeat: home.join("heartbeat.yml"),
         workspace: home.join("workspace"),

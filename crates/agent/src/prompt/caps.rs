@@ -13,6 +13,7 @@ pub(crate) struct PromptCaps {
     pub(crate) rules: u32,
     pub(crate) identity: u32,
     pub(crate) constitution: u32,
+    pub(crate) operations: u32,
     pub(crate) tools: u32,
     pub(crate) soul: u32,
     pub(crate) genesis: u32,
@@ -63,9 +64,10 @@ impl PromptCaps {
         };
         let grown = |tokens: u32, share: u32| part(tokens).max(window / share);
         Self {
-            rules: part(800),
-            identity: part(80),
+            rules: part(800).min(320),
+            identity: part(120),
             constitution: grown(420, 32),
+            operations: part(480),
             tools: part(700),
             soul: grown(300, 32),
             genesis: grown(520, 16),

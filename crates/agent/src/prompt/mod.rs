@@ -364,27 +364,28 @@ pub fn transcript<M: Borrow<Message>>(messages: &[M]) -> String {
 }
 
 /// The layers that stay the same over a wake.
-const HEAD: usize = 6;
+const HEAD: usize = 7;
 
 /// The first layers.
 pub(crate) fn head_layers(material: &PromptMaterial<'_>) -> [PromptLayer; HEAD] {
     let settings = material.settings;
     let (caps, _) = style_of(settings, material.model, material.history);
     let creator = settings.creator_address.as_deref().unwrap_or("the one who started you");
-    let identity = [("name", settings.name.as_str()), ("creator", creator)];
-    let rules =
-        if material.model.weak { include_str!("rules_weak.md") } else { include_str!("rules.md") };
+    let wallet = section("wallet", settings.wallet_address.as_deref().unwrap_or_default());
+    let identity = [("name", settings.name.as_str()), ("creator", creator), ("wallet", &wallet)];
     // Who can read schemas has them beside the prompt.
-    let tools = if material.model.weak {
-        fill(include_str!("tools.md"), &[("tools", &tool_index(material.tools))])
+    let (rules, operations, tools) = if material.model.weak {
+        let tools = fill(include_str!("tools.md"), &[("tools", &tool_index(material.tools))]);
+        (include_str!("rules_weak.md"), "", tools)
     } else {
-        String::new()
+        (include_str!("rules.md"), include_str!("operations.md").trim_end(), String::new())
     };
     let genesis = material.soul.map_or(&settings.genesis, |soul| &soul.genesis);
     let parts = [
         ("rules", rules.trim_end().to_owned(), caps.rules),
         ("identity", fill(include_str!("identity.md"), &identity), caps.identity),
         ("constitution", section("constitution", &settings.constitution), caps.constitution),
+        ("operations", operations.to_owned(), caps.operations),
         ("tools", tools, caps.tools),
         ("soul", section("soul", &material.soul.map(shown).unwrap_or_default()), caps.soul),
         ("genesis", section("genesis", genesis), caps.genesis),
@@ -397,6 +398,7 @@ fn section(name: &str, value: &str) -> String {
     let template = match name {
         "constitution" => include_str!("constitution.md"),
         "soul" => include_str!("soul.md"),
+        "wallet" => include_str!("wallet.md"),
         _ => include_str!("genesis.md"),
     };
     if value.trim().is_empty() { String::new() } else { fill(template, &[(name, value.trim())]) }

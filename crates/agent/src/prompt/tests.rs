@@ -181,6 +181,23 @@ fn the_whole_prompt_reads_like_this() {
 }
 
 #[test]
+fn its_wallet_is_told_by_its_identity_alone() {
+    let address = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266";
+    let world = |wallet: Option<&str>, weak| {
+        let world = World { has_money: true, ..World::new(32_768) };
+        let settings = Settings { wallet_address: wallet.map(str::to_owned), ..settings() };
+        World { settings, model: ModelInfo { weak, ..world.model.clone() }, ..world }
+    };
+    for weak in [false, true] {
+        let layers = world(Some(address), weak).build().layers;
+        let telling = layers.iter().filter(|layer| layer.text.contains(address));
+        assert_eq!(telling.map(|layer| layer.name).collect::<Vec<_>>(), ["identity"], "{weak}");
+        let without = world(None, weak).build().layers;
+        assert!(!without.iter().any(|layer| layer.text.contains("Ethereum")), "{weak}");
+    }
+}
+
+#[test]
 fn a_prompt_is_the_beginning_of_the_next_one_but_for_its_last_message() {
     let settings = settings();
     let turns: Vec<_> = (1..=3).map(|seq| past_turn(seq, "fine")).collect();

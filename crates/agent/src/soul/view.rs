@@ -18,21 +18,21 @@ const CHANGED: &str = "SOUL.md.changed";
 /// The largest file that is looked at, in bytes.
 const BYTES_MAX: u64 = 256 << 10;
 
-/// SOUL.md of a version that was made at a time. Its creator's address is told where it is known,
-/// and when the automaton last looked at itself.
+/// SOUL.md of a version that was made at a time. The addresses of its wallet and of its creator
+/// are told where they are known, and when the automaton last looked at itself.
 #[must_use]
 pub fn soul_file(
     life: &AutomatonRow,
     (version, at): (u32, Timestamp),
     soul: &Soul,
-    (creator, reflected): (&str, Option<Timestamp>),
+    (address, creator, reflected): (Option<&str>, Option<&str>, Option<Timestamp>),
 ) -> String {
     let identity = SoulIdentity {
         version,
         updated_at: at.to_string(),
         name: life.name.clone(),
-        address: String::new(),
-        creator: creator.to_owned(),
+        address: address.unwrap_or_default().to_owned(),
+        creator: creator.unwrap_or_default().to_owned(),
         born_at: life.born_at.to_string(),
         constitution_hash: life.constitution_sha256.to_string(),
         genesis_alignment: aligned(soul).to_string(),
@@ -56,9 +56,10 @@ impl SoulKeeper {
             return Ok(None);
         };
         let life = self.deps.store.life().await?;
-        let creator = self.settings.creator_address.as_deref().unwrap_or_default();
+        let (address, creator) = (&self.settings.wallet_address, &self.settings.creator_address);
         let reflected = self.deps.store.last_reflection().await?.map(|last| last.at);
-        Ok(Some(soul_file(&life, (version, at), &soul, (creator, reflected))))
+        let who = (address.as_deref(), creator.as_deref(), reflected);
+        Ok(Some(soul_file(&life, (version, at), &soul, who)))
     }
 
     /// What the file says; nothing where it cannot be read.
@@ -91,7 +92,7 @@ impl SoulKeeper {
         let bodies: Vec<String> = known
             .iter()
             .filter_map(|kept| Some(((kept.version, kept.at), kept.soul.as_ref()?)))
-            .map(|(of, soul)| body(&soul_file(&life, of, soul, ("", None))).to_owned())
+            .map(|(of, soul)| body(&soul_file(&life, of, soul, (None, None, None))).to_owned())
             .collect();
         let is_known = |text: &String| bodies.iter().any(|kept| kept == body(text));
         if let Some(text) = found.filter(|text| !is_known(text)) {

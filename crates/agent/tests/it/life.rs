@@ -93,6 +93,7 @@ pub(crate) fn settings(home: &Path, turns_max: u32) -> Settings {
         egress: Default::default(),
         name: "Ada".to_owned(),
         genesis: "Do what is asked.".to_owned(),
+        wallet_address: None,
         creator_address: None,
         home: home.to_owned(),
         heartbeat: home.join("heartbeat.yml"),

@@ -51,15 +51,15 @@ async fn a_prompt_comes_back_as_it_was_sent() {
         let lost: Vec<_> = layers.iter().filter(|layer| !layer.on_record).collect();
         assert!(lost.is_empty(), "turn {}: {lost:?}", turn.seq);
         let messages = &seen[usize::try_from(turn.seq - 1).unwrap()];
-        assert_eq!(texts(&layers[..6]), messages[0].content);
+        assert_eq!(texts(&layers[..7]), messages[0].content);
         // What stands before the history and after it, and every line of it, was sent.
         let sent = transcript(messages);
-        for layer in &layers[6..] {
+        for layer in &layers[7..] {
             let text = layer.text.as_deref().unwrap();
             let lines = text.lines().filter(|line| !line.starts_with("--- "));
             assert!(lines.into_iter().all(|line| sent.contains(line)), "{}", layer.name);
         }
-        cut |= prompt.history_from > Some(1) && !layers[7].text.as_deref().unwrap().is_empty();
+        cut |= prompt.history_from > Some(1) && !layers[8].text.as_deref().unwrap().is_empty();
     }
     assert!(cut, "the history was never cut");
     assert!(seen[0].last().unwrap().content.contains("green"));
@@ -67,7 +67,7 @@ async fn a_prompt_comes_back_as_it_was_sent() {
     store.remember(fact("blue")).await.unwrap();
     let turn = home.turns().remove(0);
     let memory =
-        || recorded_prompt(&home.reader(), &turn, &guard()).unwrap().unwrap().layers.remove(11);
+        || recorded_prompt(&home.reader(), &turn, &guard()).unwrap().unwrap().layers.remove(12);
     assert!(memory().text.unwrap().contains("green"));
     // A layer that the record gives otherwise now is not shown as what was sent.
     store.forget(MemoryId(1)).await.unwrap();

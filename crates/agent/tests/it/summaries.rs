@@ -19,7 +19,7 @@ use crate::life::{Events, Home, deps, lives, settings};
 const SUMMARY: &str =
     "- It keeps a log in notes.md, as Ada asked.\n- It paid $7341.25 for /srv/vault.key.";
 
-/// A home that has lived until its history was cut, with a model that sums up in these words.
+/// A home whose history was cut in its last turn, with a model that sums up in these words.
 async fn lived(words: &'static str) -> (Home, Store, Arc<Brain>) {
     let home = Home::new();
     let store = home.store(Arc::new(NoFaults)).await;
@@ -28,7 +28,14 @@ async fn lived(words: &'static str) -> (Home, Store, Arc<Brain>) {
     let works = Move::Call(vec![write("notes.md", &"The tide is high. ".repeat(60))]);
     let brain = Arc::new(Brain::new(8192, &[], works).that_hands_over(words));
     lives(&home, &store, &brain, 40).await;
-    assert!(store.place().await.unwrap().from > 7, "its history was never cut");
+    let from = store.place().await.unwrap().from;
+    assert!(from > 7, "its history was never cut");
+    for _ in 0..40 {
+        if store.place().await.unwrap().from > from {
+            break;
+        }
+        lives(&home, &store, &brain, 1).await;
+    }
     (home, store, brain)
 }
 
@@ -80,15 +87,18 @@ async fn a_summary_takes_the_place_of_what_the_rules_say_and_is_remembered() {
     let from = store.place().await.unwrap().from;
     let order = Labelled::new(Label::Creator, "creator", "Go on.");
     store.receive(order, None).await.unwrap();
-    let first = brain.seen().len();
-    lives(&home, &store, &brain, 40).await;
-    assert!(store.place().await.unwrap().from > from);
     let shown = |seen: &[Arc<automaton_inference::Message>]| {
         seen.iter().any(|message| message.content.contains(heading))
     };
-    let seen = &brain.seen()[first..];
-    assert!(!shown(&seen[0]), "the prompt was not the beginning of the next one");
-    assert!(shown(seen.last().unwrap()), "{:?}", seen.last().unwrap()[1].content);
+    let (mut turns, mut cut) = (0, false);
+    while !cut {
+        lives(&home, &store, &brain, 1).await;
+        cut = store.place().await.unwrap().from > from;
+        assert_eq!(shown(brain.seen().last().unwrap()), cut, "in turn {turns}");
+        turns += 1;
+        assert!(turns < 40, "its history was never cut again");
+    }
+    assert!(turns > 1, "its history was cut at once");
 }
 
 #[tokio::test]

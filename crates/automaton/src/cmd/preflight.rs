@@ -51,7 +51,7 @@ pub(crate) fn check(wanted: PreflightRequest<'_>) -> Result<(), CliError> {
         file.as_ref().and_then(|file| wrong.take(resolved(home, file, environment, flags, run)));
     let schedule = resolved.as_ref().map(|resolved| resolved.heartbeat.clone());
     wrong.take(check_schedule(schedule.unwrap_or_else(|| home.join(home::HEARTBEAT))));
-    wrong.take(home::check_character(home));
+    wrong.take(home::check_constitution(home));
     wrong.take(home::check_record(home));
     wrong.take(operator::check(home));
     let passphrase = wrong.take(run.passphrase(environment)).flatten();

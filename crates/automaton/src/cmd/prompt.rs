@@ -19,9 +19,9 @@ pub(crate) fn run(context: &CommandContext) -> Result<(), CliError> {
     let mut resolved = context.resolve(&home, &file)?;
     let runtime = runtime()?;
     runtime.block_on(provider::discover_models(&mut resolved.brain));
-    let character = home::read_character(&home, Some(reader.life()?.constitution_sha256))?;
+    let constitution = home::read_constitution(&home, Some(reader.life()?.constitution_sha256))?;
     let model = provider::describe(&resolved.brain)?;
-    let settings = agent::settings(&resolved, &resolved.egress.unread().open(), None, character);
+    let settings = agent::settings(&resolved, &resolved.egress.unread().open(), None, constitution);
     // What others' cloud takes it tells when it is asked; its own has a list.
     let has_stack = resolved.remote.is_none() && stack::is_there(&home);
     let has_money = resolved.remote.is_some() || has_stack;

@@ -20,6 +20,7 @@ use super::send::reach;
 use crate::config::file::ConfigFile;
 use crate::control::unexpected;
 use crate::error::CliError;
+use crate::role::signer::wallet_of;
 use crate::ui::text::plain;
 use crate::ui::wrap;
 
@@ -68,7 +69,7 @@ pub(crate) enum SoulCommand {
 pub(crate) fn run(context: &CommandContext, command: &SoulCommand) -> Result<(), CliError> {
     let (home, file, reader) = context.record()?;
     match command {
-        SoulCommand::Show { number } => show(context, &file, &reader, *number),
+        SoulCommand::Show { number } => show(context, (&home, &file), &reader, *number),
         SoulCommand::History { lines } => history(context, &reader, *lines),
         SoulCommand::Diff { from, to } => diff(context, &reader, *from, *to),
         SoulCommand::Restore { number } => {
@@ -99,7 +100,7 @@ fn whole(reader: &Reader, version: Option<u32>) -> Result<(SoulVersion, Soul), C
 
 fn show(
     context: &CommandContext,
-    file: &ConfigFile,
+    (home, file): (&Path, &ConfigFile),
     reader: &Reader,
     version: Option<u32>,
 ) -> Result<(), CliError> {
@@ -110,9 +111,10 @@ fn show(
     let told = json!({ "version": found, "soul": soul, "alignment": far.to_string(),
         "suggestion": last.as_ref().map(|last| &last.suggestion) });
     context.format.answer(&told, || {
-        let creator = file.creator_address.as_deref().unwrap_or_default();
         let (of, reflected) = ((found.version, found.at), last.map(|last| last.at));
-        plain(soul_file(&life, of, &soul, (creator, reflected)).trim_end())
+        let wallet = wallet_of(home).map(|address| address.to_string());
+        let who = (wallet.as_deref(), file.creator_address.as_deref(), reflected);
+        plain(soul_file(&life, of, &soul, who).trim_end())
     })
 }
 

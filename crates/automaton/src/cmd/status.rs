@@ -19,12 +19,12 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::CommandContext;
-use super::wallet::keystore_of;
 use crate::control;
 use crate::error::CliError;
 use crate::home::DATABASE;
 use crate::process::executable;
 use crate::role::agent;
+use crate::role::signer::wallet_of;
 use crate::ui::table::rows as rows_of;
 use crate::ui::text::{plain, tilde};
 use crate::ui::units::{balance, many, number, size, span};
@@ -148,8 +148,6 @@ pub(crate) fn run(context: &CommandContext) -> Result<(), CliError> {
         Some(live) => live.enforcement.clone(),
         None => limits_here()?,
     };
-    // silent-ok: where there is no wallet, or none that can be read, no address is known.
-    let address = keystore_of(&home).ok().and_then(|keystore| keystore.address());
     let named = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     let AutomatonRow { automaton, name, state, born_at, turns, sleep, .. } = reader.life()?;
     let chain = reader.verify_chain()?;
@@ -158,7 +156,7 @@ pub(crate) fn run(context: &CommandContext) -> Result<(), CliError> {
         automaton,
         name,
         state,
-        address,
+        address: wallet_of(&home),
         creator: named(&file.creator_address),
         sandbox: named(&file.sandbox_id),
         born_at,

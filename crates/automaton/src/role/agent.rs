@@ -43,9 +43,10 @@ use crate::config::resolve::ResolvedConfig;
 use crate::config::values::Ranged;
 use crate::descriptor::{StopSignals, SupervisorLink};
 use crate::error::CliError;
-use crate::home::{self, DATABASE, IdentityFiles, WORKSPACE};
+use crate::home::{self, DATABASE, WORKSPACE};
 use crate::operator;
 use crate::process::runtime;
+use crate::role::signer::wallet_of;
 
 /// How long the agent may go on after its supervisor is gone. Cloud, chain and signer
 /// went with it, so that nothing is left to wait for; the next agent waits for the home.
@@ -129,7 +130,7 @@ async fn live(config: &LaunchConfig, mut stopped: watch::Receiver<bool>) -> Resu
     let events = Arc::new(EventPipe::of(&ids));
     let faults = armed(config.fault.as_deref().map(|text| (text, resolved.home.as_path())))?;
     let store = Store::open(&resolved.home.join(DATABASE), ids.clone(), Arc::clone(&faults))?;
-    let (automaton, character) =
+    let (automaton, constitution) =
         home::birth_or_load(&store, &resolved.home, &resolved.name, &resolved.genesis).await?;
     events.tell(Event::AgentStarted {
         automaton,
@@ -169,7 +170,7 @@ async fn live(config: &LaunchConfig, mut stopped: watch::Receiver<bool>) -> Resu
     let embedder = events.or_tell(made, "nothing makes vectors of what it remembers", None);
     let treasury = paid.map(|(context, _)| Treasury::new(store.clone(), context, around));
     let treasury = treasury.map(|treasury| under(resolved, treasury)).transpose()?;
-    let settings = settings(resolved, &config.egress.open(), config.turns_max, character);
+    let settings = settings(resolved, &config.egress.open(), config.turns_max, constitution);
     let deps = AgentDeps {
         store: store.clone(),
         providers,
@@ -295,9 +296,8 @@ const fn total(counts: InboxCounts) -> u64 {
 /// There is no such point, or the place was not made for it.
 pub(crate) fn armed(fault: Option<(&str, &Path)>) -> Result<Arc<dyn Faults>, CliError> {
     let Some((text, home)) = fault else { return Ok(Arc::new(NoFaults)) };
-    let charge: FaultSpec = text
-        .parse()
-        .map_err(|error| CliError::new(ErrorClass::User, "cannot arm the fault").because(&error))?;
+    let failed = |error| CliError::new(ErrorClass::User, "cannot arm the fault").because(&error);
+    let charge: FaultSpec = text.parse().map_err(failed)?;
     let kill: fn() = || process::kill_self();
     Ok(Arc::new(ArmedFaults::arm(charge, home, kill)?))
 }
@@ -307,16 +307,17 @@ pub(crate) fn settings(
     resolved: &ResolvedConfig,
     egress: &EgressConfig,
     turns_max: Option<u32>,
-    character: IdentityFiles,
+    constitution: String,
 ) -> Settings {
     Settings {
         name: resolved.name.clone(),
         genesis: resolved.genesis.clone(),
         creator_address: resolved.creator_address.map(|address| address.to_string()),
+        wallet_address: wallet_of(&resolved.home).map(|address| address.to_string()),
         home: resolved.home.clone(),
         heartbeat: resolved.heartbeat.clone(),
         workspace: resolved.home.join(WORKSPACE),
-        constitution: character.constitution,
+        constitution,
         soul: resolved.soul.settings(),
         summaries: resolved.summarize_history,
         max_tokens_per_turn: resolved.max_tokens_per_turn.unwrap_or(ANSWER_TOKENS),

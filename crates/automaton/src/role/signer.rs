@@ -17,9 +17,10 @@ use automaton_core::time::{SystemClock, Timestamp};
 use automaton_core::wire::x402::{ChainId, TokenDomain};
 use automaton_sandbox::SystemBootClock;
 use automaton_sandbox::process::{self, Child, OwnProgram, ProcessCommand, Stdio};
+use automaton_signer::keystore::Keystore;
 use automaton_signer::payload::{Audience, Contract, GasRules};
 use automaton_signer::{
-    PassphraseSource, SignerClients, SignerConfig, SignerDeps, SigningPermits, serve,
+    PassphraseSource, SignerClients, SignerConfig, SignerDeps, SignerHome, SigningPermits, serve,
 };
 use serde::{Deserialize, Serialize};
 use tracing::debug;
@@ -129,6 +130,12 @@ pub(crate) fn home_of(home: &Path) -> PathBuf {
     let mut name = home.file_name().unwrap_or_default().to_owned();
     name.push("-signer");
     home.with_file_name(name)
+}
+
+/// The address of a home's wallet; none where there is no wallet, or none that can be read.
+pub(crate) fn wallet_of(home: &Path) -> Option<Address> {
+    // silent-ok: whoever needs the wallet opens it, and is told then.
+    Keystore::read(&SignerHome::open(&home_of(home)).ok()?.keystore()).ok()?.address()
 }
 
 /// Starts a signer for one agent.

@@ -84,7 +84,7 @@ fn the_whole_story_is_told_and_the_record_holds_it() {
     }
     assert_eq!(turn["woke"][0]["source"], "birth");
     let layers = turn["prompt"]["layers"].as_array().unwrap();
-    assert_eq!((layers.len(), &layers[2]["name"]), (13, &"constitution".into()));
+    assert_eq!((layers.len(), &layers[2]["name"]), (14, &"constitution".into()));
     assert!(layers.iter().all(|layer| layer["text"].is_null()), "{turn}");
     let last = json(&world, &["turn", "last", "--prompt", "--json"]);
     assert_eq!(last["turn"]["seq"], committed(events));
@@ -224,7 +224,8 @@ fn the_prompt_is_shown_without_a_model() {
     let prompt = json(&world, &["prompt", "--json"]);
     let names: Vec<&str> =
         prompt["layers"].as_array().unwrap().iter().map(|l| l["name"].as_str().unwrap()).collect();
-    assert_eq!(&names[..6], ["rules", "identity", "constitution", "tools", "soul", "genesis"]);
+    let head = ["rules", "identity", "constitution", "operations", "tools", "soul", "genesis"];
+    assert_eq!(&names[..7], head);
     assert!(world.command(&["prompt"]).unwrap().stdout.contains("Never harm"));
 }
 

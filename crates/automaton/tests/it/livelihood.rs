@@ -125,7 +125,16 @@ fn the_second_signal_ends_everything_at_once_and_the_next_start_goes_on() {
     let status: serde_json::Value = serde_json::from_str(&status).unwrap();
     let wallet = world.command(&["wallet", "show", "--json"]).unwrap().stdout;
     let wallet: serde_json::Value = serde_json::from_str(&wallet).unwrap();
-    assert!(wallet["address"].is_string() && status["address"] == wallet["address"], "{status}");
+    let address = wallet["address"].as_str().unwrap();
+    assert_eq!(status["address"], address);
+    // It knows where it is paid, and so does whoever reads what it thinks of itself.
+    let prompt = world.command(&["prompt"]).unwrap().stdout;
+    let told = format!("Your wallet has the Ethereum address {address}").to_lowercase();
+    assert!(prompt.to_lowercase().contains(&told), "{prompt}");
+    let shown = world.command(&["soul", "show"]).unwrap().stdout;
+    let file = fs::read_to_string(world.home().join("SOUL.md")).unwrap();
+    assert!(file.to_lowercase().contains(&format!("\naddress: {address}\n")), "{file}");
+    assert_eq!(shown.trim_end(), file.trim_end());
     assert_eq!(
         (&status["record"]["chain_whole"], &status["inbox"]["processed"]),
         (&true.into(), &1.into())
