@@ -203,3 +203,34 @@ impl Faults for CrashSwitch {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+
+    use automaton_testkit::world::TempDir;
+
+    use super::*;
+
+    #[test]
+    fn whoever_has_heard_a_payment_finds_the_signer_dead_that_dies_of_it() {
+        let dir = TempDir::in_memory().unwrap();
+        for name in ["a", "b", "c", "d", "e", "f", "g", "h"] {
+            let disk = SimDisk::with(dir.path().to_owned(), name, b"").unwrap();
+            let fuse = CrashSwitch::new(&disk, None);
+            let point = FaultPoint::SignerAnswered;
+            fuse.arm(CrashPoint { point, arrival: 1, loss: DiskLoss::Nothing });
+            let (answer, answered) = mpsc::sync_channel(1);
+            let signer = Arc::clone(&fuse);
+            let signer = thread::spawn(move || {
+                answer.send(()).unwrap();
+                signer.reach(point);
+            });
+            answered.recv().unwrap();
+            fuse.wait_for_signer();
+            assert!(fuse.is_dead());
+            assert!(signer.join().is_err(), "it went on after its death");
+        }
+    }
+}
