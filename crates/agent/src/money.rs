@@ -62,7 +62,10 @@ pub fn available_tools<Money>(
         let tools = list();
         (prompt::schemas_cost(&tools) <= model.context_tokens / part).then_some(tools)
     });
-    let mut tools = fitting.unwrap_or_else(list::simple);
+    let mut tools = match model.compact && !model.weak {
+        true => list::compact(),
+        false => fitting.unwrap_or_else(list::simple),
+    };
     if let Some(words) = egress.words() {
         list::tell_network(&mut tools, &words);
     }

@@ -24,7 +24,7 @@ use crate::money::available_tools;
 use crate::prompt::{self, HistoryCache, HistoryDigest, Prompt, PromptMaterial, input_label};
 use crate::settings::Settings;
 use crate::treasury::Balances;
-use crate::turn::{RecallMoment, left_out, memory_query, name_files, recalled};
+use crate::turn::{RecallMoment, left_out, memory_query, name_files, recalled, told_tools};
 use crate::wake::{cause, compose, slept_because};
 use crate::worklog::worklog;
 
@@ -130,7 +130,7 @@ pub async fn preview(
     let moment = PreviewContext {
         settings,
         model,
-        tools: available_tools(model, balances.as_ref(), &settings.egress),
+        tools: told_tools(model, &available_tools(model, balances.as_ref(), &settings.egress)),
         place,
         digest: HistoryDigest::of(reader.digest(None)?.as_ref()),
         memory,

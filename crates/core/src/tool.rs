@@ -121,6 +121,34 @@ pub struct ToolSpec {
     pub parameters: ToolSchema,
 }
 
+impl ToolSpec {
+    /// Returns the tool with a schema that says only names, types and purposes: without the
+    /// bounds of values, which are checked when a call comes, and without examples.
+    #[must_use]
+    pub fn brief(&self) -> Self {
+        let mut schema = Value::clone(&self.parameters.value);
+        remove_bounds(&mut schema);
+        Self { parameters: schema.into(), ..self.clone() }
+    }
+}
+
+/// Keywords of a schema that bound values or show them.
+const BOUNDS: [&str; 7] =
+    ["minLength", "maxLength", "minimum", "maximum", "maxProperties", "maxItems", "examples"];
+
+/// Removes the bounds from a schema and from the schemas of its properties.
+fn remove_bounds(schema: &mut Value) {
+    let Some(object) = schema.as_object_mut() else { return };
+    object.retain(|key, _| !BOUNDS.contains(&key.as_str()));
+    if let Some(items) = object.get_mut("items") {
+        remove_bounds(items);
+    }
+    // The keys of `properties` are names and no keywords.
+    if let Some(properties) = object.get_mut("properties").and_then(Value::as_object_mut) {
+        properties.values_mut().for_each(remove_bounds);
+    }
+}
+
 /// A JSON Schema and its text, which is written once: each prompt counts it.
 #[derive(Debug, Clone, PartialEq, derive_more::Deref, derive_more::Display)]
 #[display("{text}")]
@@ -195,6 +223,39 @@ pub fn canonical(value: &Value) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_brief_schema_keeps_names_types_and_purposes_and_properties_named_like_bounds() {
+        let spec = ToolSpec {
+            name: "find".parse().unwrap(),
+            description: "Find.".into(),
+            category: ToolCategory::Vm,
+            risk: Risk::Safe,
+            effect: Effect::Observes,
+            parameters: json!({
+                "type": "object",
+                "additionalProperties": false,
+                "properties": {
+                    "maximum": {"type": "integer", "maximum": 9, "description": "Most."},
+                    "words": {"type": "array", "maxItems": 3, "items": {"type": "string", "maxLength": 5}},
+                    "kind": {"type": "string", "enum": ["a"], "examples": ["a"]},
+                },
+                "required": ["maximum"],
+            })
+            .into(),
+        };
+        let brief = json!({
+            "type": "object",
+            "additionalProperties": false,
+            "properties": {
+                "maximum": {"type": "integer", "description": "Most."},
+                "words": {"type": "array", "items": {"type": "string"}},
+                "kind": {"type": "string", "enum": ["a"]},
+            },
+            "required": ["maximum"],
+        });
+        assert_eq!(spec.brief().parameters.text(), brief.to_string());
+    }
 
     #[test]
     fn names_are_narrow() {

@@ -26,6 +26,9 @@ pub struct ModelInfo {
     pub max_output_tokens: Option<u32>,
     /// Whether it needs leading by the hand.
     pub weak: bool,
+    /// Whether it runs on the processors of this machine, which read some tens of tokens a
+    /// second: its prompts are short, and it is offered few tools at once.
+    pub compact: bool,
     /// Its prices.
     pub prices: ModelPrices,
     /// Which fields a request to it has.
@@ -168,6 +171,7 @@ pub fn known(
         context_tokens,
         max_output_tokens: longest.map(|tokens| tokens.min(context_tokens)),
         weak: row.weak,
+        compact: false,
         prices,
         dialect: configured.dialect.unwrap_or(row.dialect),
         note: row.note.or_else(|| {
@@ -238,6 +242,7 @@ pub fn served(row: &ModelRow) -> ModelInfo {
         context_tokens: row.context_window,
         max_output_tokens: (row.max_tokens > 0).then_some(row.max_tokens),
         weak,
+        compact: false,
         prices: ModelPrices {
             input_per_million: pricing.input_microcents_per_million,
             cached_per_million: pricing.cached_microcents_per_million,

@@ -196,6 +196,26 @@ pub fn simple() -> Vec<ToolSpec> {
     without_mind(without_money()).into_iter().filter(is_simple).chain(chooser).collect()
 }
 
+/// Tools that a model with a compact prompt is offered first: to work on files, to run commands,
+/// to remember, to answer and to rest. The tool that chooses a family stands last.
+const OF_A_COMPACT_PROMPT: [&str; 8] = [
+    "exec",
+    "write_file",
+    "read_file",
+    "remember_fact",
+    "recall_facts",
+    "send_message",
+    "sleep",
+    CHOOSER,
+];
+
+/// Returns the tools that a model with a compact prompt is offered first.
+#[must_use]
+pub fn compact() -> Vec<ToolSpec> {
+    let all = TOOLS.iter().map(|tool| tool.spec().clone());
+    all.filter(|spec| OF_A_COMPACT_PROMPT.contains(&spec.name.as_str())).collect()
+}
+
 /// Whether a tool is for staying alive: what is left in the last credits.
 #[must_use]
 pub fn keeps_alive(spec: &ToolSpec) -> bool {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use automaton_core::id::TurnId;
 use automaton_core::model::ModelId;
 use automaton_core::record::{CallRecord, CallStatus, TurnRecord, tool_name};
-use automaton_core::tool::ToolName;
+use automaton_core::tool::{ToolName, ToolSpec};
 use automaton_core::trust::Label;
 use automaton_inference::{ChatRole, Message, ModelInfo};
 use automaton_memory::tokens;
@@ -427,20 +427,20 @@ impl HistoryCache {
         }
     }
 
-    /// The family of tools that a weak model goes on with: the one that the newest turn chose, or
-    /// used a tool of. So many turns were just read, and are newer than what is kept.
-    pub(crate) fn family(&self, read: &[TurnRecord]) -> Option<ToolFamily> {
+    /// Returns the family of tools that a model goes on with that is offered few at once: the one
+    /// that the newest turn chose, or used a tool of. `read` are turns that were just read, newer
+    /// than those kept; `usual` are the tools that it is offered first.
+    pub(crate) fn family(&self, read: &[TurnRecord], usual: &[ToolSpec]) -> Option<ToolFamily> {
         let chosen = |call: &CallRecord| {
             let done = call.status == CallStatus::Done && call.tool == list::CHOOSER;
             // silent-ok: what was done had arguments that could be read.
             let said = serde_json::from_str::<ChosenFamily>(&call.arguments).ok();
             said.filter(|_| done).map(|said| said.family)
         };
-        let simple = list::simple();
         let used = |call: &CallRecord| {
-            let is_simple = simple.iter().any(|spec| spec.name.as_str() == call.tool);
+            let is_usual = usual.iter().any(|spec| spec.name.as_str() == call.tool);
             let was_offered = call.status != CallStatus::Invalid;
-            list::family_of(&call.tool).filter(|_| was_offered && !is_simple)
+            list::family_of(&call.tool).filter(|_| was_offered && !is_usual)
         };
         let calls = &read.last().or(self.newest.as_ref())?.calls;
         calls.iter().rev().find_map(|call| chosen(call).or_else(|| used(call)))

@@ -373,21 +373,26 @@ pub(crate) fn head_layers(material: &PromptMaterial<'_>) -> [PromptLayer; HEAD] 
     let creator = settings.creator_address.as_deref().unwrap_or("the one who started you");
     let wallet = section("wallet", settings.wallet_address.as_deref().unwrap_or_default());
     let identity = [("name", settings.name.as_str()), ("creator", creator), ("wallet", &wallet)];
-    // Who can read schemas has them beside the prompt.
-    let (rules, operations, tools) = if material.model.weak {
-        let tools = fill(include_str!("tools.md"), &[("tools", &tool_index(material.tools))]);
-        (include_str!("rules_weak.md"), "", tools)
-    } else {
-        (include_str!("rules.md"), include_str!("operations.md").trim_end(), String::new())
-    };
     let genesis = material.soul.map_or(&settings.genesis, |soul| &soul.genesis);
+    let soul = material.soul.map(shown).unwrap_or_default();
+    let model = material.model;
+    // A model that can read schemas has them beside the prompt.
+    let (rules, operations, tools, soul) = if model.weak {
+        let tools = fill(include_str!("tools.md"), &[("tools", &tool_index(material.tools))]);
+        (include_str!("rules_weak.md"), "", tools, soul)
+    } else if model.compact {
+        // Each token of these costs seconds, and the genesis prompt says what the soul begins with.
+        (include_str!("rules_compact.md"), "", String::new(), String::new())
+    } else {
+        (include_str!("rules.md"), include_str!("operations.md").trim_end(), String::new(), soul)
+    };
     let parts = [
         ("rules", rules.trim_end().to_owned(), caps.rules),
         ("identity", fill(include_str!("identity.md"), &identity), caps.identity),
         ("constitution", section("constitution", &settings.constitution), caps.constitution),
         ("operations", operations.to_owned(), caps.operations),
         ("tools", tools, caps.tools),
-        ("soul", section("soul", &material.soul.map(shown).unwrap_or_default()), caps.soul),
+        ("soul", section("soul", &soul), caps.soul),
         ("genesis", section("genesis", genesis), caps.genesis),
     ];
     parts.map(|(name, text, limit)| layer(name, cap(&text, limit), limit))

@@ -16,6 +16,7 @@ use super::*;
 use crate::egress::EgressConfig;
 use crate::money::available_tools;
 use crate::settings::tests::settings;
+use crate::turn::told_tools;
 use crate::worklog::text;
 
 fn guard() -> Arc<Guard> {
@@ -73,6 +74,13 @@ impl World {
         self.with(|material| build(material, head_layers(material)))
     }
 
+    /// Returns the tools as the model is told of them.
+    fn tools(&self) -> Vec<ToolSpec> {
+        let money = self.has_money.then_some(&());
+        let tools = available_tools(&self.model, money, &EgressConfig::default());
+        told_tools(&self.model, &tools)
+    }
+
     fn with<T>(&self, work: impl FnOnce(&PromptMaterial<'_>) -> T) -> T {
         let mut history = HistoryCache::new(guard());
         history.keep(self.place.from, style_of(&self.settings, &self.model, &history));
@@ -80,11 +88,7 @@ impl World {
         work(&PromptMaterial {
             settings: &self.settings,
             model: &self.model,
-            tools: &available_tools(
-                &self.model,
-                self.has_money.then_some(&()),
-                &EgressConfig::default(),
-            ),
+            tools: &self.tools(),
             history: &history,
             place: self.place,
             digest: &self.digest,
@@ -178,6 +182,28 @@ fn the_whole_prompt_reads_like_this() {
     let text: Vec<String> =
         prompt.messages.iter().map(|m| format!("=== {:?}\n{}", m.role, m.content)).collect();
     insta::assert_snapshot!(text.join("\n"));
+}
+
+/// Tokens of the head and the tools of a prompt for a model that this machine's processors run.
+const COMPACT_TOKENS_MAX: u32 = 2000;
+
+#[test]
+fn a_compact_prompt_begins_with_at_most_two_thousand_tokens_and_can_do_the_usual_work() {
+    let mut world = World::new(8192);
+    (world.model.compact, world.has_money) = (true, true);
+    world.settings.constitution =
+        include_str!("../../../automaton/assets/constitution.md").to_owned();
+    let prompt = world.build();
+    let head: u32 = prompt.layers[..HEAD].iter().map(|layer| layer.tokens).sum();
+    let together = head + prompt.tools_tokens;
+    assert!(together <= COMPACT_TOKENS_MAX, "{head} and {}", prompt.tools_tokens);
+    for name in ["exec", "write_file", "read_file", "recall_facts", "sleep", "choose_tools"] {
+        assert!(world.tools().iter().any(|tool| tool.name.as_str() == name), "{name}");
+    }
+    let text = |name| prompt.layers.iter().find(|layer| layer.name == name).map(|it| &it.text);
+    assert!(text("rules").is_some_and(|text| text.contains("answer in plain words")));
+    assert!(text("constitution").is_some_and(|text| text.contains("Never harm")));
+    assert_eq!(text("operations").map(String::as_str), Some(""));
 }
 
 #[test]

@@ -126,7 +126,8 @@ pub(super) async fn prompt(
 ) -> Result<PromptedTurn, TurnError> {
     let mut gathered = gather(ctx, claimed);
     let mut history = ctx.history_cache.lock().await;
-    gathered.tools = tools(ctx, &history, claimed);
+    claimed.offered = tools(ctx, &history, claimed);
+    gathered.tools = told_tools(&gathered.model, &claimed.offered).into();
     read_on(ctx, &mut history, claimed, gathered.place).await?;
     let head = prompt::head_layers(&gathered.material(ctx, &history, claimed));
     let too_long = prompt::too_long(&gathered.material(ctx, &history, claimed), &head);
@@ -151,7 +152,6 @@ pub(super) async fn prompt(
     claimed.wake.heard = claimed.wake.heard.meet(prompt.heard);
     ctx.deps.faults.reach(FaultPoint::PromptBuilt);
     claimed.left_out = left_out(&gathered.model, &history);
-    claimed.offered = Arc::clone(&gathered.tools);
     (claimed.started.open, claimed.found) = (gathered.open, gathered.memory);
     Ok(PromptedTurn { prompt, tools: gathered.tools, moved })
 }
@@ -167,10 +167,10 @@ fn tools(ctx: &AgentContext, history: &HistoryCache, claimed: &ClaimedTurn) -> A
         && model.weak <= usual.weak;
     let is_last =
         survival::paying_tier(&ctx.deps, &claimed.wake).is_some_and(SurvivalTier::is_last);
-    if model.weak
-        && usual.weak
-        && let Some(family) =
-            history.family(&claimed.started.turns).filter(|_| claimed.wake.wake_turn > 1)
+    if (model.weak && usual.weak || model.compact && usual.compact)
+        && let Some(family) = history
+            .family(&claimed.started.turns, &ctx.tools)
+            .filter(|_| claimed.wake.wake_turn > 1)
     {
         let mut tools = list::family(family, ctx.deps.treasury.is_some());
         tools.retain(|tool| !is_last || list::keeps_alive(tool));
@@ -191,6 +191,15 @@ fn tools(ctx: &AgentContext, history: &HistoryCache, claimed: &ClaimedTurn) -> A
     // What a rule would refuse is not offered.
     let fits = |tool: &ToolSpec| has(tool) && (!is_last || list::keeps_alive(tool));
     tools.into_iter().filter(fits).collect()
+}
+
+/// Returns the tools as a model is told of them: briefly where its prompt is compact. Calls are
+/// checked against the whole schemas.
+pub(crate) fn told_tools(model: &ModelInfo, offered: &[ToolSpec]) -> Vec<ToolSpec> {
+    match model.compact && !model.weak {
+        true => offered.iter().map(ToolSpec::brief).collect(),
+        false => offered.to_vec(),
+    }
 }
 
 /// The tools that a model is not offered after these turns.

@@ -106,8 +106,10 @@ pub(super) async fn claim(
     let (found, left_out) = (Vec::new(), Vec::new());
     let is_told = wake.wake_turn == 1 || !inputs.is_empty();
     let worklog = if is_told { ctx.handles.workspace.worklog().await? } else { None };
-    // What is approved may be of a family that a weak model had chosen.
-    let offered = match approval.is_some() && ctx.deps.providers.usual().provider.model().weak {
+    // An approved call may be of a family of tools that the model had chosen.
+    let usual = ctx.deps.providers.usual();
+    let usual = usual.provider.model();
+    let offered = match approval.is_some() && (usual.weak || usual.compact) {
         true => list::specs().into(),
         false => Arc::clone(&ctx.tools),
     };

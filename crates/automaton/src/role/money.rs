@@ -226,6 +226,7 @@ fn sold(row: &ModelRow, known: &ModelInfo, brain: &Brain) -> ModelInfo {
     };
     match row.id == known.id {
         true => ModelInfo {
+            compact: matches!(brain, Brain::Local(_)),
             note: info.note.or_else(|| known.note.clone()),
             dialect: said.unwrap_or(info.dialect),
             ..info

@@ -326,7 +326,7 @@ pub(crate) fn describe(brain: &Brain) -> Result<ModelInfo, CliError> {
         Brain::Local(local) => {
             let name = local.model.file_stem().unwrap_or_default().to_string_lossy();
             let context_tokens = local.context_tokens.map_or(CONTEXT_TOKENS, Ranged::get_u32);
-            Ok(ModelInfo { context_tokens, ..catalogue::own_model(&name)? })
+            Ok(ModelInfo { context_tokens, compact: true, ..catalogue::own_model(&name)? })
         }
         Brain::Http(http) => served_by(http, &http.model),
     }

@@ -210,7 +210,7 @@ impl LocalModel {
         let known = catalogue::own_model(&name)?;
         // Nothing was seen of it yet, and a file's name proves nothing.
         let (context_tokens, prices, weak) = (config.context_tokens, ModelPrices::default(), true);
-        let info = ModelInfo { context_tokens, weak, prices, ..known };
+        let info = ModelInfo { context_tokens, weak, compact: true, prices, ..known };
         let helper =
             Mutex::new(ProcessSlot { process: None, starts: VecDeque::new(), asked: None });
         Ok(Self { config: Arc::new(config), sha256, info, clock, helper })
@@ -345,7 +345,14 @@ fn model_info(
             hello.parameters.saturating_add(500_000) / 1_000_000
         )
     });
-    Ok(ModelInfo { context_tokens, weak, prices: ModelPrices::default(), note, ..known })
+    Ok(ModelInfo {
+        context_tokens,
+        weak,
+        compact: true,
+        prices: ModelPrices::default(),
+        note,
+        ..known
+    })
 }
 
 #[cfg(test)]
