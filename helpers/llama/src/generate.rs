@@ -1,7 +1,8 @@
 //! One answer: the prompt evaluated, a tool chosen, the rest written.
 //!
 //! Without tools on offer the answer is plain text. With them a weak model has to call one; another
-//! calls one, says something and calls one, or only says something. It must never
+//! calls one, says something and calls one, or only says something. A call is written for it where
+//! it would say nothing at all. It must never
 //! hand out a call that is not whole JSON of the tool's schema, and a schema that is not
 //! understood must never lead to an answer that is not bound by it.
 
@@ -191,8 +192,10 @@ impl<'model> Brain<'model> {
         };
         let text = said.as_ref().map_or_else(String::new, Written::text);
         let (mut calls, mut before) = (Vec::new(), prompt.clone());
+        // A model that says nothing at all has not understood that a call is due.
+        let is_silent = text.is_empty() && !offered.is_empty();
         let written = match said {
-            Some(said) if !said.calls => said,
+            Some(said) if !said.calls && !is_silent => said,
             Some(said) if said.tokens + ROOM_TOKENS_MIN > limit && !text.is_empty() => {
                 Written { finish: LocalModelFinishReason::Length, ..said }
             }

@@ -122,6 +122,14 @@ impl CommandContext {
         Viewport::of_stdout(&self.environment, self.clock())
     }
 
+    /// Returns the folder in which an automaton lives.
+    ///
+    /// # Errors
+    /// When none lives there, its configuration is invalid, or its record is gone.
+    pub fn inhabited_folder(&self) -> Result<PathBuf, CliError> {
+        self.inhabited().map(|(home, _)| home)
+    }
+
     /// The home of an automaton, and its configuration.
     ///
     /// # Errors

@@ -155,6 +155,19 @@ fn a_model_that_was_taught_is_told_of_its_tools_and_calls_what_is_wanted() {
 }
 
 #[test]
+fn an_answer_with_tools_on_offer_is_never_empty() {
+    let Some(model) = tool_model() else { return };
+    let mut helper = Helper::start(&model, &["--context-tokens", "2048"]);
+    let LocalModelResponse::Hello(_) = helper.read() else { panic!("no greeting") };
+    let tools = vec![tool("rest", &json!({ "seconds": { "type": "integer" } }))];
+    for last in ["", ".", "Say nothing at all, not even one word. End your answer at once."] {
+        let ask = request(vec![said(ChatRole::User, last)], tools.clone());
+        let (done, _) = done(helper.ask(&LocalModelRequest::Complete(ask)));
+        assert!(!done.text.is_empty() || !done.calls.is_empty(), "{last:?}: {done:?}");
+    }
+}
+
+#[test]
 fn bad_requests_are_answered_and_forgotten() {
     let Some((mut helper, _)) = start() else { return };
     let code = |reply: LocalModelResponse| failed((reply, String::new())).code;

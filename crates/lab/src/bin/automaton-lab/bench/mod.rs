@@ -12,6 +12,7 @@ mod life;
 mod memory;
 mod mock;
 mod model;
+mod model_tasks;
 mod policy;
 mod recall_pairs;
 mod sandbox;
@@ -51,7 +52,7 @@ pub(crate) enum BenchCommand {
     Inference,
     /// How well the memory finds what it was told, among how much, and how fast
     Memory(memory::BenchMemoryArgs),
-    /// How well the model of an automaton chooses tools: 40 questions, of which each wants one
+    /// How well the model of an automaton chooses tools: 45 questions, of which each wants one
     /// call of one tool
     Model(model::ModelBenchArgs),
     /// Calls that are judged, and recorded, a second

@@ -21,6 +21,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::model_tasks;
 use crate::product;
 
 const QUESTIONS: &str = include_str!("../../../../assets/bench/questions.jsonl");
@@ -42,6 +43,13 @@ pub(crate) struct ModelBenchArgs {
     /// The most that the answers may cost together
     #[arg(long, value_name = "CENTS", default_value_t = 100)]
     max_cents: u32,
+    /// Have the model do thirteen small jobs instead, each in a home of its own, and tell which
+    /// are solved
+    #[arg(long, conflicts_with_all = ["questions", "max_cents"])]
+    tasks: bool,
+    /// One job, by its name; may be given more than once [default: all]
+    #[arg(long = "task", value_name = "NAME", requires = "tasks")]
+    task_names: Vec<String>,
 }
 
 /// A question with its one right call.
@@ -95,6 +103,9 @@ struct ModelBenchReport {
 
 /// Asks the configured model all questions.
 pub(crate) fn run(context: &CommandContext, args: &ModelBenchArgs) -> Result<(), CliError> {
+    if args.tasks {
+        return model_tasks::run(context, &args.task_names);
+    }
     let questions = questions(args.questions.as_deref())?;
     let report = runtime()?.block_on(async {
         let model = configured_model(context, product()?).await?;
