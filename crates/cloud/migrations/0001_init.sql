@@ -9,35 +9,42 @@ CREATE TABLE server (
     made_at INTEGER NOT NULL
 ) STRICT;
 
-CREATE TABLE nonces (
+-- Nonces of messages that came back signed. One that nobody came back for has no row: it proves
+-- itself, so that asking for many stores nothing.
+CREATE TABLE used_nonces (
     nonce      TEXT    PRIMARY KEY,
     expires_at INTEGER NOT NULL,
     -- The hash of the message and signature that used it up.
-    proof      BLOB    CHECK (length(proof) = 32),
-    used_at    INTEGER,
-    CHECK ((proof IS NULL) = (used_at IS NULL))
+    proof      BLOB    NOT NULL CHECK (length(proof) = 32),
+    used_at    INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX nonces_expiry ON nonces (expires_at);
+CREATE INDEX used_nonces_by_end ON used_nonces (expires_at);
 
 CREATE TABLE access_tokens (
     hash       BLOB    PRIMARY KEY CHECK (length(hash) = 32),
     wallet     BLOB    NOT NULL CHECK (length(wallet) = 20),
     expires_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX access_tokens_by_end ON access_tokens (expires_at);
 
--- `ceiling_cents` is what a key may transfer in 24 hours, where that is not the usual;
--- `ceiling_serial` the number of the last message by which the creator said so.
 CREATE TABLE api_keys (
-    hash           BLOB    PRIMARY KEY CHECK (length(hash) = 32),
-    wallet         BLOB    NOT NULL CHECK (length(wallet) = 20),
-    prefix         TEXT    NOT NULL,
-    name           TEXT    NOT NULL,
+    hash    BLOB    PRIMARY KEY CHECK (length(hash) = 32),
+    wallet  BLOB    NOT NULL CHECK (length(wallet) = 20),
+    prefix  TEXT    NOT NULL,
+    name    TEXT    NOT NULL,
     -- The access token that made it, which makes only one.
-    token          BLOB    NOT NULL UNIQUE CHECK (length(token) = 32),
-    shown          INTEGER NOT NULL CHECK (shown >= 1),
-    made_at        INTEGER NOT NULL,
-    ceiling_cents  INTEGER CHECK (ceiling_cents >= 0),
-    ceiling_serial INTEGER NOT NULL DEFAULT 0
+    token   BLOB    NOT NULL UNIQUE CHECK (length(token) = 32),
+    shown   INTEGER NOT NULL CHECK (shown >= 1),
+    made_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- What a wallet may transfer in 24 hours by all of its keys together, where that is not the
+-- usual: a new key is no new ceiling. `serial` is the number of the last message by which the
+-- creator said so.
+CREATE TABLE ceilings (
+    wallet BLOB    PRIMARY KEY CHECK (length(wallet) = 20),
+    cents  INTEGER NOT NULL CHECK (cents >= 0),
+    serial INTEGER NOT NULL CHECK (serial >= 0)
 ) STRICT, WITHOUT ROWID;
 
 -- A wallet is bound to the first payload that it registers, so that no nonce can
@@ -199,20 +206,27 @@ CREATE TABLE payments (
     gift         INTEGER CHECK (gift IN (0, 1)),
     usd          INTEGER CHECK (usd > 0),
     state        TEXT    NOT NULL CHECK (state IN ('begun', 'submitted', 'settled', 'failed')),
-    -- The transaction that carried it out, whoever sent it.
-    tx_hash      BLOB    UNIQUE CHECK (length(tx_hash) = 32),
+    -- The transaction that carried it out, whoever sent it. Another program's may carry out
+    -- several payments, each with a log of its own; one of ours carries out one, and needs none.
+    tx_hash      BLOB    CHECK (length(tx_hash) = 32),
+    log_index    INTEGER CHECK (log_index IS NULL OR (log_index >= 0 AND tx_hash IS NOT NULL)),
     failure      TEXT,
     begun_at     INTEGER NOT NULL,
     closed_at    INTEGER,
     delivered_at INTEGER,
+    -- What the recipient of a purchase had when it was stored, and then when it was credited,
+    -- set aside or not, in microcents: the reply tells no balance of another time.
+    balance      INTEGER CHECK ((balance IS NULL) = (recipient IS NULL)),
     machine      TEXT    REFERENCES machines (id),
     port         INTEGER CHECK ((port IS NULL) = (machine IS NULL) AND (port IS NULL OR recipient IS NULL)),
     UNIQUE (chain, asset, payer, nonce),
+    UNIQUE (tx_hash, log_index),
     CHECK ((recipient IS NULL) = (usd IS NULL) AND (recipient IS NULL) = (gift IS NULL)),
     CHECK ((state = 'failed') = (failure IS NOT NULL)),
     CHECK ((state = 'settled') = (tx_hash IS NOT NULL)),
     CHECK ((state IN ('settled', 'failed')) = (closed_at IS NOT NULL))
 ) STRICT;
+CREATE UNIQUE INDEX payments_by_own_transaction ON payments (tx_hash) WHERE log_index IS NULL;
 CREATE INDEX payments_open ON payments (state) WHERE state IN ('begun', 'submitted');
 CREATE INDEX payments_of ON payments (payer, recipient, usd, begun_at);
 CREATE INDEX payments_sold ON payments (payee) WHERE machine IS NOT NULL;
@@ -258,7 +272,8 @@ CREATE TABLE gas_transactions (
 ) STRICT, WITHOUT ROWID;
 
 -- Names under which clients sent a payment, so that the same name is the same
--- payment: one authorization for one thing.
+-- payment: one authorization for one thing. They come with the payment: once it is on its
+-- way, anybody has all of it but its names.
 CREATE TABLE payment_names (
     payer   BLOB    NOT NULL CHECK (length(payer) = 20),
     name    TEXT    NOT NULL,
@@ -267,6 +282,7 @@ CREATE TABLE payment_names (
     at      INTEGER NOT NULL,
     PRIMARY KEY (payer, name)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX payment_names_of ON payment_names (payment);
 
 -- One transfer of credits, which is also the reply to whoever repeats it under its name.
 CREATE TABLE transfers (

@@ -28,8 +28,12 @@ const ISSUED_WITHIN: Span = Span::from_secs(300);
 const TOKEN_LIVES: Span = Span::from_secs(900);
 /// How long the same message and signature give the same token again.
 const REPLAY: Span = Span::from_secs(60);
-/// Characters of a nonce, of 62 kinds: 143 bits.
+/// Drawn characters of a nonce, of 62 kinds: 143 bits.
 const NONCE_CHARS: usize = 24;
+/// Digits of the time until which a nonce is good, before the drawn characters.
+const END_CHARS: usize = 12;
+/// Digits of the code after them: 96 bits, for a nonce that no client finds too long.
+const CODE_CHARS: usize = 24;
 /// Characters of a key that are kept in the open, to tell keys apart.
 const PREFIX_CHARS: usize = KEY_PREFIX.len() + 6;
 /// How the first line of a message ends that an account of Solana signs.
@@ -66,12 +70,32 @@ impl SignInContext {
         (0..NONCE_CHARS).map(|_| char::from(KINDS[draw()])).collect()
     }
 
-    /// A fresh nonce.
-    pub(crate) async fn nonce(&self) -> Result<String, ApiError> {
-        let nonce = self.fresh();
-        let issued = self.db.issue_nonce(nonce.clone(), NONCE_LIVES).await;
-        let issued = issued.map_err(|error| self.failed(&error))?;
-        issued.then_some(nonce).ok_or_else(|| ApiError::unavailable("too many are signing in"))
+    /// Returns a fresh nonce. It says itself until when it is good, under a code that only this
+    /// server can make: nothing is stored until a message with it comes back signed, so nobody
+    /// can take the nonces of others.
+    pub(crate) fn nonce(&self, now: Timestamp) -> String {
+        let ends = now.after(NONCE_LIVES).as_millis();
+        let said = format!("{ends:0width$x}{}", self.fresh(), width = END_CHARS);
+        let code = self.code_of(&said);
+        said + &code
+    }
+
+    /// Returns the code that proves what a nonce says.
+    fn code_of(&self, said: &str) -> String {
+        let row = CanonicalRow::new("automaton cloud nonce").text(said).bytes(&self.secret);
+        let mut code = row.hash().to_string();
+        code.truncate(CODE_CHARS);
+        code
+    }
+
+    /// Returns until when a nonce is good, where it is one of ours.
+    fn end_of(&self, nonce: &str) -> Option<Timestamp> {
+        let (said, code) = nonce.split_at_checked(END_CHARS + NONCE_CHARS)?;
+        // The hashes are compared, so that the time that it takes tells nothing of the code.
+        let is_ours = Hash::of(code.as_bytes()) == Hash::of(self.code_of(said).as_bytes());
+        let end = said.get(..END_CHARS).filter(|_| is_ours)?;
+        // silent-ok: what is no number was not made here.
+        i64::from_str_radix(end, 16).ok().map(Timestamp::from_millis)
     }
 
     /// Exchanges a signed message for an access token.
@@ -93,9 +117,12 @@ impl SignInContext {
             return Err(ApiError::unauthorized("the signature is not the account's"));
         }
         let proof = |name| CanonicalRow::new(name).text(&request.message).bytes(&signature);
+        let bad_nonce = || ApiError::unauthorized("Invalid or expired nonce");
+        let nonce_ends = self.end_of(&message.nonce).ok_or_else(bad_nonce)?;
         let token = proof("automaton cloud access token").bytes(&self.secret).hash().to_string();
         let attempt = SignInAttempt {
             nonce: message.nonce,
+            nonce_ends,
             proof: proof("automaton cloud proof").hash(),
             wallet: message.address,
             token: Hash::of(token.as_bytes()),
@@ -104,7 +131,7 @@ impl SignInContext {
         };
         match self.db.sign_in(attempt).await.map_err(|error| self.failed(&error))? {
             SignInOutcome::Granted => Ok(token),
-            SignInOutcome::BadNonce => Err(ApiError::unauthorized("Invalid or expired nonce")),
+            SignInOutcome::BadNonce => Err(bad_nonce()),
         }
     }
 

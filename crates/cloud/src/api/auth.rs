@@ -25,7 +25,7 @@ pub(super) async fn nonce(
     State(app): State<Arc<App>>,
     _: Public,
 ) -> Result<Json<NonceReply>, ApiError> {
-    Ok(Json(NonceReply { nonce: app.access.nonce().await? }))
+    Ok(Json(NonceReply { nonce: app.access.nonce(app.clock.now()) }))
 }
 
 /// A client may choose its own, too: what keeps a registration from being changed is the wallet's.

@@ -1,8 +1,9 @@
 //! Credits that change hands: `/v1/credits/transfer`, `/ceiling` and `/history`.
 //!
 //! A transfer is answered when the ledger has it. An API key lies where an agent
-//! can be talked into using it, so what it may give away is limited, and only the
-//! creator's signature raises that; no key, old or new, may stand in for it.
+//! can be talked into using it, so what a wallet may give away is limited, by all of its keys
+//! together, and only the creator's signature raises that; no key, old or new, may stand in
+//! for it.
 
 use std::sync::Arc;
 
@@ -88,8 +89,8 @@ fn done(transfer: TransferRecord) -> TransferReply {
 
 fn over_ceiling(cents: i64, ceiling: i64, transferred: i64) -> ApiError {
     let sentence = format!(
-        "{cents} cents after {transferred} in 24 hours are more than this key's ceiling of \
-         {ceiling} cents, which only the automaton's creator can raise"
+        "{cents} cents after {transferred} in 24 hours are more than this wallet's ceiling \
+         of {ceiling} cents, which only the automaton's creator can raise"
     );
     let mut refusal = ApiError::new(StatusCode::FORBIDDEN, TRANSFER_CEILING, sentence);
     refusal.body.details = ErrorDetails {
@@ -159,7 +160,7 @@ impl App {
         let serial = asked
             .serial
             .ok_or_else(|| ApiError::invalid("serial is missing: the signed message has one"))?;
-        let text = self.message(caller, before, asked.ceiling_cents, serial);
+        let text = self.message(caller, asked.ceiling_cents, serial);
         // silent-ok: what is no hexadecimal is nobody's signature.
         let signature = hex::decode(signature).unwrap_or_default();
         let signed = signer(&signature, eip191_hash_message(&text));
@@ -170,10 +171,9 @@ impl App {
         Ok(Some(serial))
     }
 
-    fn message(&self, caller: &Caller, before: &Ceiling, cents: u32, serial: u32) -> String {
+    fn message(&self, caller: &Caller, cents: u32, serial: u32) -> String {
         let message = CeilingMessage {
             cloud: &self.public_url,
-            key_prefix: &before.prefix,
             wallet: caller.wallet,
             ceiling_cents: cents,
             serial,
@@ -192,7 +192,7 @@ impl App {
         };
         let next = u32::try_from(before.serial).unwrap_or(u32::MAX).saturating_add(1);
         let serial = asked.serial.unwrap_or(next);
-        let text = self.message(caller, before, asked.ceiling_cents, serial);
+        let text = self.message(caller, asked.ceiling_cents, serial);
         forbidden(format!("only {creator} can raise this, by signing with EIP-191:\n{text}"))
     }
 }

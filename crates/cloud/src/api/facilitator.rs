@@ -3,11 +3,14 @@
 //!
 //! A payment that is no good is an answer with status 200; another status says
 //! that nothing is known of it. An authorization settles one thing: what bought
-//! credits is not settled here, and the other way round.
+//! credits is not settled here, and the other way round. Must never tell the outcome of
+//! one payment as that of another: only the authorization that was settled, with its payer's
+//! signature, is told as settled, to a seller that asks for its payee and amount.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use alloy_primitives::U256;
 use automaton_core::error::chain;
 use automaton_core::wire::x402::facilitator::{
     FacilitatorRequest, SupportedResponse, VerifyResponse,
@@ -22,9 +25,9 @@ use tokio::time::Instant;
 use super::extract::{Public, UnparsedBody};
 use super::pay::SETTLED_WITHIN;
 use crate::app::App;
-use crate::billing::PaymentAcceptance;
 use crate::billing::facilitator::{NONCE_USED, PaymentRefusal, SIMULATION_FAILED};
 use crate::billing::settlement::SettlementError;
+use crate::billing::{PaymentAcceptance, StoredPayment};
 use crate::db::IncomingPaymentState;
 use crate::error::ApiError;
 
@@ -90,8 +93,8 @@ pub(super) async fn settle(
 
 /// What became of a payment.
 enum SettleOutcome {
-    /// It is on the chain.
-    Settled(String),
+    /// It is on the chain, by this transaction, with this amount.
+    Settled { transaction: String, amount: U256 },
     /// It is on its way, by this transaction.
     Pending(String),
     /// It is not on the chain, and will not be.
@@ -100,15 +103,25 @@ enum SettleOutcome {
 
 impl SettleOutcome {
     fn told(self, request: Option<&FacilitatorRequest>, network: String) -> v2::SettlementResponse {
-        let (success, error_reason, transaction) = match self {
-            Self::Settled(transaction) => (true, None, transaction),
-            Self::Pending(transaction) => (false, Some(PENDING.to_owned()), transaction),
-            Self::Refused(reason) => (false, Some(reason), String::new()),
-        };
-        let authorization = request.map(|request| &request.payment_payload.payload().authorization);
-        let amount = authorization.filter(|_| success).map(|paid| paid.value.to_string());
         let payer = request.map(payer);
-        v2::SettlementResponse { success, error_reason, payer, transaction, network, amount }
+        let unpaid = |error_reason, transaction| v2::SettlementResponse {
+            success: false,
+            error_reason: Some(error_reason),
+            payer: payer.clone(),
+            transaction,
+            network: network.clone(),
+            amount: None,
+        };
+        match self {
+            Self::Settled { transaction, amount } => v2::SettlementResponse {
+                success: true,
+                error_reason: None,
+                amount: Some(amount.to_string()),
+                ..unpaid(String::new(), transaction)
+            },
+            Self::Pending(transaction) => unpaid(PENDING.to_owned(), transaction),
+            Self::Refused(reason) => unpaid(reason, String::new()),
+        }
     }
 }
 
@@ -121,10 +134,13 @@ impl App {
         &self,
         request: &FacilitatorRequest,
     ) -> Result<Option<PaymentRefusal>, SettlementError> {
-        if let Err(refusal) = self.terms.check_for(request, self.clock.now()) {
+        let payload = request.payment_payload.payload();
+        let checked = self.terms.check_for(request);
+        let now = self.clock.now();
+        let valid = checked.and_then(|_| self.terms.check_time(&payload.authorization, now));
+        if let Err(refusal) = valid {
             return Ok(Some(refusal));
         }
-        let payload = request.payment_payload.payload();
         if let Some(refusal) = self.settler.refuses(&payload.authorization).await? {
             return Ok(Some(refusal));
         }
@@ -138,21 +154,21 @@ impl App {
     async fn settle(&self, request: &FacilitatorRequest) -> Result<SettleOutcome, ApiError> {
         let refused = |refusal: PaymentRefusal| SettleOutcome::Refused(refusal.0.to_owned());
         let until = Instant::now() + SETTLED_WITHIN;
-        let value = match self.terms.check_for(request, self.clock.now()) {
+        let value = match self.terms.check_for(request) {
             Ok(value) => value,
-            Err(refusal) => {
-                // A repeated request may be too old by now and yet have been settled.
-                let before = self.known(&request.payment_payload).await?;
-                match before.filter(|before| (before.purchase, before.sale) == (None, None)) {
-                    Some(before) => return self.settled(before.id, until).await,
-                    None => return Ok(refused(refusal)),
-                }
-            }
+            Err(refusal) => return Ok(refused(refusal)),
         };
+        let payload = request.payment_payload.payload();
+        if let Err(refusal) = self.terms.check_time(&payload.authorization, self.clock.now())
+            // A repeated request may be too old by now and yet have been settled.
+            && self.find_taken(payload).await?.is_none()
+        {
+            return Ok(refused(refusal));
+        }
         let same = CanonicalRow::new(EXACT).hash();
         let new = self.new_payment(&request.payment_payload, value, same);
         match self.settler.take(new).await.map_err(|error| self.stuck(&error))? {
-            PaymentAcceptance::Stored(id) => self.settled(id, until).await,
+            PaymentAcceptance::Stored(StoredPayment { id, .. }) => self.settled(id, until).await,
             PaymentAcceptance::Refused(refusal) => Ok(refused(refusal)),
             PaymentAcceptance::Conflict | PaymentAcceptance::OtherName => Ok(refused(NONCE_USED)),
             PaymentAcceptance::Busy => Err(self.busy()),
@@ -162,9 +178,10 @@ impl App {
     async fn settled(&self, id: i64, until: Instant) -> Result<SettleOutcome, ApiError> {
         let payment = self.settler.wait(id, until).await.map_err(|error| self.failed(&error))?;
         Ok(match payment.state {
-            IncomingPaymentState::Settled(transaction) => {
-                SettleOutcome::Settled(transaction.to_string())
-            }
+            IncomingPaymentState::Settled(transaction) => SettleOutcome::Settled {
+                transaction: transaction.to_string(),
+                amount: payment.authorization.value,
+            },
             IncomingPaymentState::Submitted(sent) => {
                 SettleOutcome::Pending(sent.last().map(ToString::to_string).unwrap_or_default())
             }

@@ -12,8 +12,8 @@ use automaton_core::money::MicroUsdc;
 use automaton_core::time::Span;
 use automaton_core::wire::cloud::{IDEMPOTENCY_KEY, PurchaseReply, PurchaseStatus, TIERS_USD};
 use automaton_core::wire::x402::{
-    self, PAYMENT_REQUIRED, PAYMENT_RESPONSE, PAYMENT_SIGNATURE, X_PAYMENT, X_PAYMENT_RESPONSE,
-    identifier, v1, v2,
+    self, ExactPayload, PAYMENT_REQUIRED, PAYMENT_RESPONSE, PAYMENT_SIGNATURE, X_PAYMENT,
+    X_PAYMENT_RESPONSE, identifier, v1, v2,
 };
 use automaton_sqlite::chain::{CanonicalRow, Hash};
 use axum::body::Body;
@@ -67,20 +67,21 @@ pub(super) async fn pay(
     let Some(payment) = sent(&headers)? else {
         return app.demand(&offer, REQUIRED, None).map(Into::into);
     };
-    if let Err(refusal) = app.terms.check(&payment, &offer, app.clock.now()) {
+    if let Err(refusal) = app.terms.check(&payment, &offer, app.clock.now())
         // A repeated payment may be too old by now and yet have been taken.
-        if app.known(&payment).await?.is_none() {
-            return app.demand(&offer, refusal.0, Some(&payment)).map(Into::into);
-        }
+        && app.find_taken(payment.payload()).await?.is_none()
+    {
+        return app.demand(&offer, refusal.0, Some(&payment)).map(Into::into);
     }
     let until = Instant::now() + SETTLED_WITHIN;
     let key = idempotency_key(&headers)?.map(|key| format!("{IDEMPOTENCY_KEY}:{key}"));
     let names = identifier(&payment)?.into_iter().chain(key).collect();
     let new = app.purchase(&payment, CreditPurchase { recipient, usd }, names);
     match app.settler.take(new).await.map_err(|error| app.stuck(&error))? {
-        PaymentAcceptance::Stored(id) => {
-            let paid = app.settler.wait(id, until).await.map_err(|error| app.failed(&error))?;
-            app.outcome(&paid, &offer, &payment).await.map(Into::into)
+        PaymentAcceptance::Stored(stored) => {
+            let paid = app.settler.wait(stored.id, until).await;
+            let paid = paid.map_err(|error| app.failed(&error))?;
+            app.outcome(&paid, stored.is_its_client, &offer, &payment).map(Into::into)
         }
         PaymentAcceptance::Refused(refusal) => {
             app.demand(&offer, refusal.0, Some(&payment)).map(Into::into)
@@ -120,15 +121,20 @@ pub(super) fn identifier(payment: &x402::PaymentPayload) -> Result<Option<String
 }
 
 impl App {
-    /// The payment that came before with this authorization.
-    pub(super) async fn known(
+    /// Finds the payment that was taken before with exactly this authorization, for a sender
+    /// that shows a signature of its payer. The payer and the nonce alone name no payment:
+    /// several authorizations can have them.
+    pub(super) async fn find_taken(
         &self,
-        payment: &x402::PaymentPayload,
+        payload: &ExactPayload,
     ) -> Result<Option<IncomingPayment>, ApiError> {
-        let (asset, authorization) = (self.terms.token.contract, &payment.payload().authorization);
-        let chain = self.terms.token.chain.0;
-        let found = self.db.find_payment(chain, asset, authorization.clone()).await;
-        found.map_err(|error| self.failed(&error))
+        if !self.terms.is_signed(payload) {
+            return Ok(None);
+        }
+        let (chain, asset) = (self.terms.token.chain.0, self.terms.token.contract);
+        let found = self.db.find_payment(chain, asset, payload.authorization.clone()).await;
+        let found = found.map_err(|error| self.failed(&error))?;
+        Ok(found.filter(|before| before.authorization == payload.authorization))
     }
 
     /// What is to be stored of a payment that buys credits.
@@ -173,14 +179,16 @@ impl App {
         }
     }
 
-    /// Says how far a payment is.
-    async fn outcome(
+    /// Says how far a payment is. Only a reply to its own client counts as delivered, and the
+    /// balance is that of the payment's time: anybody can send what stands on the chain again.
+    fn outcome(
         &self,
         payment: &IncomingPayment,
+        is_its_client: bool,
         offer: &SaleOffer,
         sent: &x402::PaymentPayload,
     ) -> Result<Response, ApiError> {
-        let Some(CreditPurchase { recipient, usd }) = payment.purchase else {
+        let Some(CreditPurchase { usd, .. }) = payment.purchase else {
             return Err(ApiError::conflict("this authorization was settled for somebody else"));
         };
         let (transaction, status) = match &payment.state {
@@ -192,26 +200,25 @@ impl App {
             }
             IncomingPaymentState::Begun => (String::new(), PurchaseStatus::Pending),
         };
-        let balance = self.db.balance(recipient).await;
-        let balance = balance.map_err(|error| self.failed(&error))?;
         let cents = i64::from(usd) * 100;
         let reply = PurchaseReply {
             credits_cents: cents,
             amount_cents: cents,
-            balance_cents: balance
-                .available
-                .cents_floor()
-                .saturating_add(balance.held.cents_floor()),
+            balance_cents: payment.balance.cents_floor(),
             transaction: transaction.clone(),
             status,
             held_up: self.settler.held_up(payment.id),
         };
         let internal = |error| ApiError::internal(&self.report, &error);
         let json = serde_json::to_vec(&reply).map_err(internal)?;
-        let mut response = self.delivered(payment.id, json.into()).into_response();
+        let body = match is_its_client {
+            true => self.delivered(payment.id, json.into()),
+            false => Body::from(json),
+        };
+        let mut response = body.into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        self.receipt(headers, Ok(&transaction), sent.payload().authorization.value, sent)?;
+        self.receipt(headers, Ok(&transaction), payment.authorization.value, sent)?;
         Ok(response)
     }
 

@@ -58,8 +58,9 @@ impl App {
         let Some(payment) = pay::sent(headers)? else {
             return self.asks(ware, REQUIRED, None);
         };
-        let refusal = match self.known(&payment).await? {
-            Some(before) => (!is_owed(&before, ware, &payment)).then_some(NONCE_USED),
+        let refusal = match self.find_taken(payment.payload()).await? {
+            // The price may be another by now.
+            Some(before) => (!is_owed(&before, ware)).then_some(NONCE_USED),
             None => self.terms.check(&payment, &ware.offer, self.clock.now()).err(),
         };
         match refusal {
@@ -78,7 +79,7 @@ impl App {
         let new = self.request_paid(ware, payment)?;
         let again = |why: &str| self.asks(ware, why, Some(payment));
         let id = match self.settler.take(new).await.map_err(|error| self.stuck(&error))? {
-            PaymentAcceptance::Stored(id) => id,
+            PaymentAcceptance::Stored(stored) => stored.id,
             PaymentAcceptance::Refused(refusal) => return again(refusal.0),
             PaymentAcceptance::Conflict => return again(NONCE_USED.0),
             PaymentAcceptance::OtherName => {
@@ -142,11 +143,8 @@ impl App {
     }
 }
 
-/// Whether a payment that came before came for this and is owed its request still. Whoever
-/// reads the chain knows the authorization; the price may be another by now.
-fn is_owed(before: &IncomingPayment, ware: &SaleItem, sent: &x402::PaymentPayload) -> bool {
-    let (authorization, signature) = (&sent.payload().authorization, &sent.payload().signature);
-    !before.is_delivered
-        && before.sale == Some(ware.sale)
-        && (&before.authorization, &before.signature) == (authorization, signature)
+/// Returns whether a payment that was taken before came for this port and is owed its request
+/// still.
+fn is_owed(before: &IncomingPayment, ware: &SaleItem) -> bool {
+    !before.is_delivered && before.sale == Some(ware.sale)
 }

@@ -102,6 +102,7 @@ struct TransferLog {
     topics: Vec<B256>,
     data: Bytes,
     transaction_hash: B256,
+    log_index: U256,
 }
 
 #[derive(Deserialize)]
@@ -262,17 +263,33 @@ impl RpcSettlement {
         // The nonce may have been spent on another transfer: look at what moved.
         let transaction = log.transaction_hash;
         let Some(receipt) = self.receipt(transaction).await? else { return Ok(None) };
-        let moved = receipt.logs.iter().any(|log| {
-            let transfer = Token::Transfer::decode_raw_log(log.topics.clone(), &log.data);
-            log.address == self.token.contract
-                && transfer.is_ok_and(|transfer| {
-                    (transfer.from, transfer.to) == (wanted.from, wanted.to)
-                        && transfer.value == wanted.value
-                })
-        });
+        let Some(log) = transfer_after(self.token.contract, log.log_index, &receipt.logs, wanted)
+        else {
+            return Ok(None);
+        };
+        let log = u64::try_from(log)
+            .map_err(|_| SettlementError::Malformed { method: "eth_getTransactionReceipt" })?;
         let stays = self.stays(receipt.block_number).await?;
-        Ok(moved.then_some(TransferEvent { transaction, stays }))
+        Ok(Some(TransferEvent { transaction, log, stays }))
     }
+}
+
+/// Returns the place of the transfer that used an authorization up, where it is the one that is
+/// wanted: the next log of the token after the one that says `used`. Other logs of the same
+/// transaction belong to other authorizations.
+fn transfer_after(
+    token: Address,
+    used: U256,
+    logs: &[TransferLog],
+    wanted: &Authorization,
+) -> Option<U256> {
+    let after = logs.iter().filter(|log| log.address == token && log.log_index > used);
+    let log = after.min_by_key(|log| log.log_index)?;
+    // silent-ok: a log that is no transfer moved nothing.
+    let transfer = Token::Transfer::decode_raw_log(log.topics.clone(), &log.data).ok()?;
+    let is_wanted =
+        (transfer.from, transfer.to) == (wanted.from, wanted.to) && transfer.value == wanted.value;
+    is_wanted.then_some(log.log_index)
 }
 
 impl Settlement for RpcSettlement {
@@ -366,3 +383,6 @@ impl Settlement for RpcSettlement {
         Box::pin(self.look_for(authorization))
     }
 }
+
+#[cfg(test)]
+mod tests;

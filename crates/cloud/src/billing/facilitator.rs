@@ -11,7 +11,8 @@ use automaton_core::wire::x402::facilitator::{
     FacilitatorRequest, PaymentRequirements, SupportedKind,
 };
 use automaton_core::wire::x402::{
-    ChainId, EXACT, ExactPayload, Extra, PaymentPayload, TokenDomain, atomic, identifier, v1, v2,
+    Authorization, ChainId, EXACT, ExactPayload, Extra, PaymentPayload, TokenDomain, atomic,
+    identifier, v1, v2,
 };
 
 /// How long an authorization has to be valid still, in seconds: time for a
@@ -157,19 +158,17 @@ impl PaymentTerms {
         if let PaymentPayload::V2(payment) = payment {
             self.check_demand(RequirementsView::from(&payment.accepted), due)?;
         }
-        self.check_signed(payment.payload(), due, now)
+        self.check_signed(payment.payload(), due)?;
+        self.check_time(&payment.payload().authorization, now)
     }
 
-    /// Compares a payment with what another seller asks for, who names payee and
-    /// amount; chain and token are ours. Gives the amount.
+    /// Compares a payment with what another seller asks for: the seller names payee and
+    /// amount, chain and token are ours. Returns the amount. The time is left to
+    /// [`check_time`](Self::check_time).
     ///
     /// # Errors
     /// The first thing that is wrong.
-    pub fn check_for(
-        &self,
-        request: &FacilitatorRequest,
-        now: Timestamp,
-    ) -> Result<MicroUsdc, PaymentRefusal> {
+    pub fn check_for(&self, request: &FacilitatorRequest) -> Result<MicroUsdc, PaymentRefusal> {
         let (version, demand) = match &request.payment_requirements {
             PaymentRequirements::V1(demand) => (v1::VERSION, RequirementsView::from(demand)),
             PaymentRequirements::V2(demand) => (v2::VERSION, RequirementsView::from(demand)),
@@ -197,8 +196,35 @@ impl PaymentTerms {
         if let PaymentPayload::V2(payment) = &request.payment_payload {
             self.check_demand(RequirementsView::from(&payment.accepted), due)?;
         }
-        self.check_signed(request.payment_payload.payload(), due, now)?;
+        self.check_signed(request.payment_payload.payload(), due)?;
         Ok(MicroUsdc::new(units))
+    }
+
+    /// Checks that an authorization is valid now, and long enough for a transaction to
+    /// reach a block.
+    ///
+    /// # Errors
+    /// When it is valid at another time.
+    pub fn check_time(
+        &self,
+        authorization: &Authorization,
+        now: Timestamp,
+    ) -> Result<(), PaymentRefusal> {
+        let now = U256::from(now.as_millis().max(0).unsigned_abs() / 1000);
+        if authorization.valid_before < now + U256::from(VALID_SECS_MIN) {
+            return Err(VALID_BEFORE);
+        }
+        if authorization.valid_after > now {
+            return Err(PaymentRefusal("invalid_exact_evm_payload_authorization_valid_after"));
+        }
+        Ok(())
+    }
+
+    /// Returns whether the payer signed exactly this authorization, for our token.
+    #[must_use]
+    pub fn is_signed(&self, payload: &ExactPayload) -> bool {
+        let digest = self.token.transfer_digest(&payload.authorization);
+        signer(&payload.signature, digest) == Some(payload.authorization.from)
     }
 
     /// What we settle for others, in both versions.
@@ -273,12 +299,11 @@ impl PaymentTerms {
         Ok(())
     }
 
-    /// The authorization pays what is due, now, and its payer signed it.
+    /// Checks that the authorization pays what is due and that its payer signed it.
     fn check_signed(
         &self,
         payload: &ExactPayload,
         due: ExpectedPayment,
-        now: Timestamp,
     ) -> Result<(), PaymentRefusal> {
         let authorization = &payload.authorization;
         if authorization.to != due.payee {
@@ -287,16 +312,8 @@ impl PaymentTerms {
         if authorization.value != due.amount {
             return Err(VALUE);
         }
-        let now = U256::from(now.as_millis().max(0).unsigned_abs() / 1000);
-        if authorization.valid_before < now + U256::from(VALID_SECS_MIN) {
-            return Err(VALID_BEFORE);
-        }
-        if authorization.valid_after > now {
-            return Err(PaymentRefusal("invalid_exact_evm_payload_authorization_valid_after"));
-        }
         // Recovering under our own domain also says that the payer meant our token.
-        let signer = signer(&payload.signature, self.token.transfer_digest(authorization));
-        if signer != Some(authorization.from) {
+        if !self.is_signed(payload) {
             return Err(PaymentRefusal("invalid_exact_evm_signature"));
         }
         Ok(())
@@ -347,13 +364,17 @@ impl<'a> From<&'a v2::PaymentRequirementsV2> for RequirementsView<'a> {
     }
 }
 
-/// Who signed a hash; `None` when the signature is none of an account: r, s and
-/// v, where v is 27 or 28, or 0 or 1 from some wallets.
+/// Returns the account that signed a hash; `None` when the signature is none of an account:
+/// r, s and v, where v is 27 or 28, or 0 or 1 from some wallets. Each signature has a twin with
+/// n − s in the place of s, which tokens refuse (EIP-2): here it is none, too.
 #[must_use]
 pub fn signer(signature: &[u8], digest: B256) -> Option<Address> {
     let shaped = signature.len() == 65 && matches!(signature[64], 0 | 1 | 27 | 28);
     // silent-ok: a signature that does not recover has no signer.
     let signature = shaped.then(|| Signature::from_raw(signature).ok()).flatten()?;
+    if signature.normalize_s().is_some() {
+        return None;
+    }
     signature.recover_address_from_prehash(&digest).ok()
 }
 

@@ -11,4 +11,4 @@ pub mod price;
 pub mod settlement;
 pub(crate) mod settler;
 
-pub(crate) use payment_intake::PaymentAcceptance;
+pub(crate) use payment_intake::{PaymentAcceptance, StoredPayment};

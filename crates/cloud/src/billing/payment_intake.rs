@@ -20,11 +20,21 @@ use crate::db::{
 /// stored before that, and its client gives up after 30 seconds.
 const ASKED_WITHIN: Duration = Duration::from_secs(8);
 
+/// A payment in the database that answers for one that was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StoredPayment {
+    /// Its number.
+    pub(crate) id: i64,
+    /// Whether the sender showed something that is not on the chain: a signature that was
+    /// never broadcast, or a name that came with the payment. Anybody can read the rest there.
+    pub(crate) is_its_client: bool,
+}
+
 /// What became of a payment that was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PaymentAcceptance {
     /// It is stored, now or before, or is taken for another that is.
-    Stored(i64),
+    Stored(StoredPayment),
     /// It is no good.
     Refused(PaymentRefusal),
     /// The authorization was used for something else.
@@ -48,25 +58,36 @@ impl Settler {
         {
             return Ok(PaymentAcceptance::Refused(refusal));
         }
-        match self.db.begin_payment(new).await? {
+        let (id, is_its_client) = match self.db.begin_payment(new).await? {
             BeginPaymentOutcome::New(id) => {
                 self.faults.reach(FaultPoint::SettlementBegun);
                 self.fresh.push(id);
-                Ok(PaymentAcceptance::Stored(id))
+                (id, true)
+            }
+            BeginPaymentOutcome::Named(id) => {
+                self.look_again(id).await?;
+                (id, true)
             }
             BeginPaymentOutcome::Known(id) => {
-                let payment = self.db.payment(id).await?;
-                // What was given up may have been carried out by somebody else.
-                if matches!(payment.state, IncomingPaymentState::Failed(_)) {
-                    self.step(&payment).await?;
-                }
-                Ok(PaymentAcceptance::Stored(id))
+                self.look_again(id).await?;
+                (id, false)
             }
-            BeginPaymentOutcome::Guarded(id) => Ok(PaymentAcceptance::Stored(id)),
-            BeginPaymentOutcome::Conflict => Ok(PaymentAcceptance::Conflict),
-            BeginPaymentOutcome::OtherName => Ok(PaymentAcceptance::OtherName),
-            BeginPaymentOutcome::Busy => Ok(PaymentAcceptance::Busy),
+            BeginPaymentOutcome::Guarded(id) => (id, true),
+            BeginPaymentOutcome::Conflict => return Ok(PaymentAcceptance::Conflict),
+            BeginPaymentOutcome::OtherName => return Ok(PaymentAcceptance::OtherName),
+            BeginPaymentOutcome::Busy => return Ok(PaymentAcceptance::Busy),
+        };
+        Ok(PaymentAcceptance::Stored(StoredPayment { id, is_its_client }))
+    }
+
+    /// Looks at the chain once more where a payment was given up: somebody else may have
+    /// carried it out.
+    async fn look_again(&self, id: i64) -> Result<(), SettlementStepError> {
+        let payment = self.db.payment(id).await?;
+        if matches!(payment.state, IncomingPaymentState::Failed(_)) {
+            self.step(&payment).await?;
         }
+        Ok(())
     }
 
     /// What only the chain knows against an authorization.

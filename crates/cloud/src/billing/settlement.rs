@@ -84,6 +84,8 @@ pub struct TransactionInclusion {
 pub struct TransferEvent {
     /// In which transaction.
     pub transaction: B256,
+    /// The place of its log in the block: two transfers of one transaction have two.
+    pub log: u64,
     /// Whether it stays.
     pub stays: bool,
 }

@@ -30,7 +30,7 @@ use super::gas::GasPolicy;
 use super::settlement::{
     Settlement, SettlementError, TransactionInclusion, TransferEvent, TxOutcome,
 };
-use crate::db::{Db, DbError, IncomingPayment, IncomingPaymentState, NonceReservation};
+use crate::db::{Db, DbError, IncomingPayment, IncomingPaymentState, NonceReservation, SettledBy};
 use crate::error::OperatorNotifier;
 
 /// How often a payment that waits for its block is looked at.
@@ -228,8 +228,8 @@ impl Settler {
             IncomingPaymentState::Settled(_) => Ok(()),
             IncomingPaymentState::Failed(_) => {
                 match self.chain.transfer_of(&payment.authorization).await? {
-                    Some(TransferEvent { transaction, stays: true }) => {
-                        self.settle(payment, transaction).await
+                    Some(TransferEvent { transaction, log, stays: true }) => {
+                        self.settle(payment, SettledBy { transaction, log: Some(log) }).await
                     }
                     _ => Ok(()),
                 }
@@ -247,7 +247,8 @@ impl Settler {
     ) -> Result<(), SettlementStepError> {
         let mined = self.mined(sent).await?;
         if let Some((hash, TransactionInclusion { outcome: TxOutcome::Succeeded, stays })) = mined {
-            return if stays { self.settle(payment, hash).await } else { Ok(()) };
+            let by = SettledBy::own(hash);
+            return if stays { self.settle(payment, by).await } else { Ok(()) };
         }
         // Before the state: no block after this time can use what is unused then.
         let is_over = self.is_over(payment).await?;
@@ -302,7 +303,7 @@ impl Settler {
                 Some((
                     hash,
                     TransactionInclusion { outcome: TxOutcome::Succeeded, stays: true },
-                )) => self.settle(payment, hash).await,
+                )) => self.settle(payment, SettledBy::own(hash)).await,
                 _ => Ok(()),
             },
             _ => Ok(()),
@@ -312,8 +313,8 @@ impl Settler {
     /// The nonce is used: by our transfer, whoever sent it, or by something else.
     async fn used(&self, payment: &IncomingPayment) -> Result<(), SettlementStepError> {
         match self.chain.transfer_of(&payment.authorization).await? {
-            Some(TransferEvent { transaction, stays: true }) => {
-                self.settle(payment, transaction).await
+            Some(TransferEvent { transaction, log, stays: true }) => {
+                self.settle(payment, SettledBy { transaction, log: Some(log) }).await
             }
             Some(_) => Ok(()),
             // A node may know the nonce before it knows the logs.
@@ -325,13 +326,13 @@ impl Settler {
     async fn settle(
         &self,
         payment: &IncomingPayment,
-        transaction: B256,
+        by: SettledBy,
     ) -> Result<(), SettlementStepError> {
-        match self.db.mark_settled(payment.id, transaction).await {
+        match self.db.mark_settled(payment.id, by).await {
             Err(DbError::Database(SqliteError::Operation { source, .. }))
                 if SqliteErrorKind::of(&source) == SqliteErrorKind::Constraint =>
             {
-                // The transaction has settled another payment; one is all it moved.
+                // This very transfer has settled another payment.
                 self.give_up(payment, NONCE_USED.0).await
             }
             settled => {

@@ -60,9 +60,9 @@ async fn access(engine: &dyn Engine) {
     let db = engine.open(&clock);
     let secret = db.secret([1; 32]).await.unwrap();
     assert_eq!((secret, db.secret([2; 32]).await.unwrap()), ([1; 32], [1; 32]));
-    assert!(db.issue_nonce("n".to_owned(), Span::from_secs(300)).await.unwrap());
     let attempt = |proof: &[u8]| SignInAttempt {
         nonce: "n".to_owned(),
+        nonce_ends: START.after(Span::from_secs(300)),
         proof: Hash::of(proof),
         wallet: wallet(1),
         token: Hash::of(b"token"),
@@ -96,6 +96,9 @@ async fn access(engine: &dyn Engine) {
     assert_eq!(db.key_owner(Hash::of(b"o")).await.unwrap(), None);
     clock.step(Span::from_secs(61));
     assert_eq!(db.sign_in(attempt(b"a")).await.unwrap(), SignInOutcome::BadNonce);
+    clock.step(Span::from_secs(240));
+    let late = SignInAttempt { nonce: "m".to_owned(), ..attempt(b"m") };
+    assert_eq!(db.sign_in(late).await.unwrap(), SignInOutcome::BadNonce, "it was good until then");
 }
 
 async fn registrations(engine: &dyn Engine) {
@@ -180,7 +183,7 @@ async fn fund(db: &dyn Db) {
     let BeginPaymentOutcome::New(id) = db.begin_payment(payment(1, 5)).await.unwrap() else {
         panic!("known")
     };
-    assert!(db.mark_settled(id, B256::repeat_byte(0xFF)).await.unwrap());
+    assert!(db.mark_settled(id, SettledBy::own(B256::repeat_byte(0xFF))).await.unwrap());
 }
 
 async fn holds(engine: &dyn Engine) {
@@ -241,22 +244,40 @@ async fn payments(engine: &dyn Engine) {
     );
     drop(db);
     let db = engine.open(&clock);
-    assert!(db.mark_settled(id, B256::repeat_byte(4)).await.unwrap());
-    assert!(!db.mark_settled(id, B256::repeat_byte(4)).await.unwrap(), "only once");
+    assert!(db.mark_settled(id, SettledBy::own(B256::repeat_byte(4))).await.unwrap());
+    assert!(!db.mark_settled(id, SettledBy::own(B256::repeat_byte(4))).await.unwrap(), "only once");
     assert!(db.mark_failed(id, "late".to_owned()).await.is_err());
     assert_eq!(balance(db.as_ref()).await, (500_000_000, 0));
     assert_eq!(db.unfinished_payments().await.unwrap(), []);
     assert!(db.mark_delivered(id).await.unwrap());
     assert!(!db.mark_delivered(id).await.unwrap(), "only once");
-    // A transaction settles one payment.
+    // A transaction of ours settles one payment.
     let BeginPaymentOutcome::New(next) = db.begin_payment(payment(2, 5)).await.unwrap() else {
         panic!("known")
     };
-    assert!(db.mark_settled(next, B256::repeat_byte(4)).await.is_err());
+    assert!(db.mark_settled(next, SettledBy::own(B256::repeat_byte(4))).await.is_err());
     db.mark_failed(next, "why".to_owned()).await.unwrap();
     assert_eq!(balance(db.as_ref()).await, (500_000_000, 0));
     // What was given up can still turn out to be paid.
-    assert!(db.mark_settled(next, B256::repeat_byte(6)).await.unwrap());
+    assert!(db.mark_settled(next, SettledBy::own(B256::repeat_byte(6))).await.unwrap());
+    assert_eq!(db.check_books().await.unwrap().faults, 0);
+    // One of somebody else settles as many as it has logs, and each log one.
+    let log = |log| SettledBy { transaction: B256::repeat_byte(7), log: Some(log) };
+    let mut credited = 1_000_000_000;
+    for (nonce, at, is_fresh) in [(3, 1, true), (4, 3, true), (5, 3, false), (5, 5, true)] {
+        clock.step(Span::from_secs(121));
+        let begun = db.begin_payment(payment(nonce, 5)).await.unwrap();
+        let (BeginPaymentOutcome::New(id) | BeginPaymentOutcome::Known(id)) = begun else {
+            panic!("{begun:?}")
+        };
+        assert_eq!(db.mark_settled(id, log(at)).await.is_ok(), is_fresh, "{nonce} by {at}");
+        credited += if is_fresh { 500_000_000 } else { 0 };
+        assert_eq!(balance(db.as_ref()).await, (credited, 0));
+    }
+    // The balance that is told is that of the payment's time.
+    let told = [id, next].map(async |id| db.payment(id).await.unwrap().balance.units());
+    let [first, second] = told;
+    assert_eq!((first.await, second.await), (500_000_000, 1_000_000_000));
     assert_eq!(db.check_books().await.unwrap().faults, 0);
 }
 
@@ -347,7 +368,10 @@ pub(crate) async fn play(engine: &dyn Engine, history: Vec<Event>) {
             },
             Event::Settle(n) => {
                 if let Some((id, credited)) = payments.get_mut(&n) {
-                    let now = db.mark_settled(*id, B256::repeat_byte(n + 1)).await.unwrap();
+                    let now = db
+                        .mark_settled(*id, SettledBy::own(B256::repeat_byte(n + 1)))
+                        .await
+                        .unwrap();
                     assert_eq!(now, !*credited, "each payment is credited once");
                     *credited = true;
                 }

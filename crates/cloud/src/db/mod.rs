@@ -36,9 +36,7 @@ pub trait Db: machines::MachineDb {
     /// The server's own secret; `fresh` becomes it when there is none yet.
     fn secret(&self, fresh: [u8; 32]) -> DbFuture<'_, [u8; 32]>;
 
-    /// Stores a nonce that is good for so long; `false` when too many are open.
-    fn issue_nonce(&self, nonce: String, lives: Span) -> DbFuture<'_, bool>;
-    /// Uses a nonce up and stores the token that it gives, or neither.
+    /// Uses a nonce of ours up and stores the token that it gives, or neither.
     fn sign_in(&self, attempt: SignInAttempt) -> DbFuture<'_, SignInOutcome>;
     /// Stores the one key of an access token.
     fn create_api_key(&self, key: NewKey) -> DbFuture<'_, KeyOutcome>;
@@ -69,9 +67,9 @@ pub trait Db: machines::MachineDb {
 
     /// Gives credits to another wallet. Under the same name it is done once.
     fn transfer(&self, transfer: NewTransfer) -> DbFuture<'_, TransferOutcome>;
-    /// What a key may transfer in 24 hours, `usual` cents where nothing else was set.
+    /// What a key's wallet may transfer in 24 hours, `usual` cents where nothing else was set.
     fn ceiling(&self, key: Hash, usual: i64) -> DbFuture<'_, Ceiling>;
-    /// Changes what a key may transfer in 24 hours.
+    /// Changes what a key's wallet may transfer in 24 hours, by all of its keys.
     fn change_ceiling(
         &self,
         key: Hash,
@@ -101,7 +99,7 @@ pub trait Db: machines::MachineDb {
     fn unfinished_payments(&self) -> DbFuture<'_, Vec<IncomingPayment>>;
     /// The payment is on the chain: credits the recipient, once; gives whether
     /// this was the time.
-    fn mark_settled(&self, id: i64, transaction: B256) -> DbFuture<'_, bool>;
+    fn mark_settled(&self, id: i64, by: SettledBy) -> DbFuture<'_, bool>;
     /// The payment can never be on the chain any more.
     fn mark_failed(&self, id: i64, reason: String) -> DbFuture<'_, ()>;
     /// The client has got its reply, or its request is passed on; gives whether this was
@@ -134,8 +132,10 @@ pub trait Db: machines::MachineDb {
 /// A verified sign-in.
 #[derive(Debug, Clone)]
 pub struct SignInAttempt {
-    /// The nonce of the message.
+    /// The nonce of the message, which was checked to be one of ours.
     pub nonce: String,
+    /// How long it is good.
+    pub nonce_ends: Timestamp,
     /// The hash of message and signature.
     pub proof: Hash,
     /// Who signed.
@@ -153,7 +153,7 @@ pub struct SignInAttempt {
 pub enum SignInOutcome {
     /// The token is good, now or again.
     Granted,
-    /// The nonce is unknown, too old or used up by another proof.
+    /// The nonce is too old or used up by another proof.
     BadNonce,
 }
 
@@ -280,7 +280,9 @@ pub struct Sale {
 pub enum BeginPaymentOutcome {
     /// It is stored, and is to be settled.
     New(i64),
-    /// This authorization came before.
+    /// This authorization came before, under one of these names.
+    Named(i64),
+    /// This authorization came before; the names that it has now are not stored.
     Known(i64),
     /// The same purchase was made moments ago and its reply never delivered; this
     /// authorization is not stored and must not be broadcast.
@@ -291,6 +293,24 @@ pub enum BeginPaymentOutcome {
     OtherName,
     /// As many payments are under way as may be.
     Busy,
+}
+
+/// The transfer that settled a payment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SettledBy {
+    /// Its transaction.
+    pub transaction: B256,
+    /// The place of its log in the block, where another program sent the transaction; none for
+    /// one of ours, which makes one transfer.
+    pub log: Option<u64>,
+}
+
+impl SettledBy {
+    /// The one transfer of a transaction of ours.
+    #[must_use]
+    pub const fn own(transaction: B256) -> Self {
+        Self { transaction, log: None }
+    }
 }
 
 /// Where a payment stands.
@@ -389,6 +409,9 @@ pub struct IncomingPayment {
     pub signature: Bytes,
     /// What it buys; nothing, when it is settled for another seller.
     pub purchase: Option<CreditPurchase>,
+    /// What the recipient of a purchase had when it was stored or, later, credited; set aside
+    /// or not.
+    pub balance: Microcents,
     /// Where it is for a request, which is no purchase.
     pub sale: Option<Sale>,
     /// Where it stands.
@@ -419,7 +442,7 @@ pub struct NewTransfer {
     pub note: Option<String>,
     /// What the client calls it.
     pub name: Option<String>,
-    /// What a key may transfer in 24 hours where nothing else was set, in cents.
+    /// What a wallet may transfer in 24 hours where nothing else was set, in cents.
     pub usual_ceiling: i64,
 }
 
@@ -437,7 +460,7 @@ pub enum TransferOutcome {
         /// What can be spent.
         available: Microcents,
     },
-    /// The key may not transfer so much.
+    /// The wallet may not transfer so much.
     OverCeiling {
         /// What it may transfer in 24 hours, in cents.
         ceiling: i64,
@@ -459,14 +482,14 @@ pub struct TransferRecord {
     pub balance_after: Microcents,
 }
 
-/// What an API key may transfer.
+/// What the wallet of an API key may transfer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ceiling {
-    /// The beginning of the key.
+    /// The beginning of the key that asks.
     pub prefix: String,
-    /// In any 24 hours, in cents.
+    /// In any 24 hours, in cents, by all of the wallet's keys together.
     pub cents: i64,
-    /// What its wallet transferred in the last 24 hours, by whichever key.
+    /// What the wallet transferred in the last 24 hours.
     pub transferred: i64,
     /// The number of the last message that changed it.
     pub serial: i64,

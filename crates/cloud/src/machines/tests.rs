@@ -23,7 +23,7 @@ use super::*;
 use crate::db::conformance::payment;
 use crate::db::machines::{CreateOutcome, MachineQuota, NewMachine};
 use crate::db::sqlite::Sqlite;
-use crate::db::{BeginPaymentOutcome, Db};
+use crate::db::{BeginPaymentOutcome, Db, SettledBy};
 
 type Told = Box<dyn Fn(MachineId) + Send>;
 
@@ -201,7 +201,7 @@ impl Place {
         let BeginPaymentOutcome::New(id) = db.begin_payment(payment(1, 5)).await.unwrap() else {
             panic!()
         };
-        db.mark_settled(id, B256::repeat_byte(1)).await.unwrap();
+        db.mark_settled(id, SettledBy::own(B256::repeat_byte(1))).await.unwrap();
         let (driver, told) = (Arc::new(Said::default()), Arc::new(Mutex::new(Vec::new())));
         let heard = Arc::clone(&told);
         let report: OperatorNotifier =

@@ -96,6 +96,47 @@ async fn a_message_for_somebody_else_is_refused() {
 }
 
 #[tokio::test]
+async fn a_nonce_that_nobody_comes_back_for_is_stored_nowhere() {
+    let world = World::new().await;
+    for _ in 0..100 {
+        world.nonce().await;
+    }
+    let wallet = Wallet::new(1);
+    world.key(&wallet).await;
+    #[expect(clippy::disallowed_methods, reason = "somebody who has it looks into it")]
+    let database = rusqlite::Connection::open(world.database()).unwrap();
+    let rows = database.query_row("SELECT count(*) FROM used_nonces", [], |row| row.get(0));
+    assert_eq!(rows, Ok(1), "the one that was signed");
+}
+
+#[tokio::test]
+async fn only_a_nonce_of_this_cloud_and_time_is_one() {
+    let world = World::new().await;
+    let wallet = Wallet::new(1);
+    let try_nonce = async |nonce: &str| {
+        let message = world.message(&wallet, nonce).to_string();
+        world.verify(&wallet, &message).await.status
+    };
+    let nonce = world.nonce().await;
+    assert_eq!((nonce.len(), nonce.bytes().all(|byte| byte.is_ascii_alphanumeric())), (60, true));
+    // A later end, other drawn characters, another code, none, and parts of it.
+    for at in 0..nonce.len() {
+        let mut forged = nonce.clone().into_bytes();
+        forged[at] = if forged[at] == b'1' { b'2' } else { b'1' };
+        assert_eq!(try_nonce(&String::from_utf8(forged).unwrap()).await, 401, "at {at}");
+    }
+    for other in [&nonce[..36], &nonce[..59], &nonce[12..], "abcdEFGH12345678", &nonce.repeat(2)] {
+        assert_eq!(try_nonce(other).await, 401, "{other}");
+    }
+    assert_eq!(try_nonce(&nonce.to_uppercase()).await, 401);
+    world.clock.step(Span::from_secs(299));
+    assert_eq!(try_nonce(&nonce).await, 200, "to its end");
+    let nonce = world.nonce().await;
+    world.clock.step(Span::from_secs(301));
+    assert_eq!(try_nonce(&nonce).await, 401, "and not after it");
+}
+
+#[tokio::test]
 async fn an_account_of_solana_is_refused_as_one_in_both_layouts() {
     let world = World::new().await;
     let (uri, nonce) = (format!("{}/v1/auth/verify", world.cloud.url()), world.nonce().await);

@@ -162,19 +162,19 @@ async fn only_the_creator_raises_what_a_key_may_give_away() {
     let details = json!({ "required_cents": 41, "ceiling_cents": 100, "transferred_cents": 60 });
     assert_eq!(told["details"], details);
 
-    // Another key of the same wallet starts with the usual ceiling and the same sum.
+    // A key that is made after it has the same ceiling, the same sum, and no way to raise it.
     let other = world.key(&wallet).await;
     let shown = get(world.at(), "/v1/credits/ceiling", &[("Authorization", &other)]).await.json();
-    assert_eq!(
-        (&shown["ceiling_cents"], &shown["transferred_cents"]),
-        (&json!(25_000), &json!(60))
-    );
+    assert_eq!((&shown["ceiling_cents"], &shown["transferred_cents"]), (&json!(100), &json!(60)));
+    assert_eq!(send(&world, &other, None, &body(41)).await.json()["details"], details);
+    let headers = [("Authorization", other.as_str()), ("Content-Type", "application/json")];
+    let raised = json!({ "ceiling_cents": 25_000 }).to_string();
+    assert_eq!(post(world.at(), "/v1/credits/ceiling", &headers, &raised).await.status, 403);
 
     let refused = ask(json!({ "ceiling_cents": 200 })).await;
     assert_eq!(refused.status, 403);
     let message = CeilingMessage {
         cloud: world.cloud.url(),
-        key_prefix: &key[..13],
         wallet: wallet.address,
         ceiling_cents: 200,
         serial: 1,
@@ -193,7 +193,7 @@ async fn only_the_creator_raises_what_a_key_may_give_away() {
         assert_eq!(ask(raise(cents, serial, signature)).await.status, 403, "{cents} {serial}");
     }
     assert_eq!(ask(raise(200, 1, good.clone())).await.json()["ceiling_cents"], json!(200));
-    assert_eq!(send(&world, &key, None, &body(41)).await.status, 200);
+    assert_eq!(send(&world, &other, None, &body(41)).await.status, 200, "for all of its keys");
     assert_eq!(ask(json!({ "ceiling_cents": 10 })).await.status, 200);
     assert_eq!(ask(raise(200, 1, good)).await.status, 409, "a message counts once");
 }

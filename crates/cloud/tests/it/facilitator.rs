@@ -1,6 +1,7 @@
 //! Payments between others: `/verify`, `/settle`, `/supported`, in both versions.
 
 use alloy_primitives::{Address, U256};
+use automaton_core::time::{Clock as _, Span};
 use automaton_core::wire::x402::{Authorization, v2};
 use serde_json::{Value, json};
 
@@ -152,6 +153,82 @@ async fn every_lie_of_a_seller_or_buyer_has_its_code() {
         (settled.status, &settled.json()["errorReason"]),
         (503, &json!("unexpected_settle_error"))
     );
+}
+
+/// What the facilitator says of a request, which is not that anything was paid.
+async fn refused(world: &World, request: &Value, wanted: &str) {
+    let told = ask(world, "/settle", request).await.json();
+    assert_eq!((&told["success"], &told["errorReason"]), (&json!(false), &json!(wanted)));
+    assert_eq!((&told["transaction"], &told["amount"]), (&json!(""), &Value::Null));
+}
+
+#[tokio::test]
+async fn only_the_very_payment_that_was_settled_is_told_as_settled() {
+    let exact = |code: &str| format!("invalid_exact_evm_{code}");
+    let (signature, used) = (exact("signature"), exact("nonce_already_used"));
+    for version in [1, 2] {
+        let world = World::new().await;
+        let wallet = Wallet::new(1);
+        world.give(&wallet, 20);
+        // A cent for an account of the payer's own.
+        let own = Address::repeat_byte(0x0A);
+        let cent = Authorization { to: own, value: U256::ONE, ..wallet.authorize(5, 1) };
+        let for_own = |paid: Authorization| {
+            let amount = if version == 1 { "maxAmountRequired" } else { "amount" };
+            let mut request = request(version, &wallet, paid);
+            let mut asked = vec!["/paymentRequirements"];
+            asked.extend((version == 2).then_some("/paymentPayload/accepted"));
+            for at in asked {
+                let demand = request.pointer_mut(at).unwrap();
+                (demand["payTo"], demand[amount]) = (json!(own), json!("1"));
+            }
+            request
+        };
+        let settled = ask(&world, "/settle", &for_own(cent.clone())).await;
+        assert_eq!(settled.json()["success"], json!(true), "{settled:?}");
+        assert_eq!(settled.json()["amount"], json!("1"));
+
+        // The same nonce, made out to the seller: signed by nobody, by somebody else, by the
+        // payer, and by the payer for a time that is over.
+        let big = authorize(&wallet, 1);
+        let mut forged = request(version, &wallet, big.clone());
+        let at = "/paymentPayload/payload/signature";
+        *forged.pointer_mut(at).unwrap() = json!(format!("0x{}1b", "11".repeat(64)));
+        refused(&world, &forged, &signature).await;
+        refused(&world, &request(version, &Wallet::new(2), big.clone()), &signature).await;
+        refused(&world, &request(version, &wallet, big.clone()), &used).await;
+        let short = world.clock.now().as_millis().unsigned_abs() / 1000 + 8;
+        let late = Authorization { valid_before: U256::from(short), ..big.clone() };
+        world.clock.step(Span::from_secs(4));
+        refused(
+            &world,
+            &request(version, &wallet, late),
+            &exact("payload_authorization_valid_before"),
+        )
+        .await;
+        let mut elsewhere = request(version, &wallet, big);
+        elsewhere["paymentRequirements"]["network"] = json!("base");
+        refused(&world, &elsewhere, &exact("network_mismatch")).await;
+
+        // The very authorization, for a seller that asks for another payee or amount.
+        let mut other = for_own(cent.clone());
+        other["paymentRequirements"] = demand(version);
+        let wanted =
+            if version == 1 { exact("recipient_mismatch") } else { exact("authorization_value") };
+        refused(&world, &other, &wanted).await;
+        let unsigned = {
+            let mut it = for_own(cent.clone());
+            *it.pointer_mut(at).unwrap() = json!("0x");
+            it
+        };
+        refused(&world, &unsigned, &signature).await;
+
+        // What was settled is told again, although it is too old by now.
+        world.clock.step(Span::from_secs(1000));
+        refused(&world, &unsigned, &signature).await;
+        assert_eq!(ask(&world, "/settle", &for_own(cent)).await.body, settled.body);
+        assert_eq!(world.chain.ledger().transfers().len(), 1);
+    }
 }
 
 #[tokio::test]

@@ -96,10 +96,16 @@ impl FakeChain {
 
     /// Somebody else carries an authorization out.
     pub(crate) fn front_run(&self, authorization: &Authorization) {
+        self.front_run_all(std::slice::from_ref(authorization));
+    }
+
+    /// Somebody else carries authorizations out, all of them in one transaction.
+    pub(crate) fn front_run_all(&self, authorizations: &[Authorization]) {
         let mut ledger = self.ledger();
-        let hash = keccak256([authorization.nonce.as_slice(), b"another"].concat());
-        let done = ledger.carry_out(hash, authorization.clone(), false);
-        ledger.blocks.push(vec![done]);
+        let hash = keccak256([authorizations[0].nonce.as_slice(), b"another"].concat());
+        let done = |paid: &Authorization| ledger.carry_out(hash, paid.clone(), false);
+        let block = authorizations.iter().map(done).collect();
+        ledger.blocks.push(block);
     }
 
     /// Another program uses the account's next number.
@@ -310,8 +316,11 @@ impl Settlement for FakeChain {
             let moved = |done: &Done| {
                 done.outcome == TxOutcome::Succeeded && done.authorization.as_ref() == Some(wanted)
             };
-            let found = ledger.find(moved);
-            Ok(found.map(|(done, stays)| TransferEvent { transaction: done.hash, stays }))
+            let Some((done, stays)) = ledger.find(moved) else { return Ok(None) };
+            let block = ledger.blocks.iter().find(|block| block.iter().any(moved)).unwrap();
+            // As on a chain each transfer has two logs, and the second says what moved.
+            let log = 2 * block.iter().position(moved).unwrap() as u64 + 1;
+            Ok(Some(TransferEvent { transaction: done.hash, log, stays }))
         })
     }
 }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use alloy_primitives::{Address, B256, U256};
+use alloy_primitives::{Address, B256, U256, hex};
 use automaton_core::faults::{FaultPoint, Faults};
 use automaton_core::time::Span;
 use automaton_core::wire::x402::{self, v1, v2};
 
-use crate::world::{ASSET, PAYEE, Reply, Wallet, World, get, post, until};
+use crate::world::{ASSET, PAYEE, Reply, Wallet, World, get, open, post, until};
 
 const FIVE: i64 = 500_000_000;
 
@@ -360,4 +360,139 @@ async fn somebody_else_may_be_paid_for() {
     let path = format!("/pay/5/{}", friend.address);
     let paid = get(world.at(), &path, &[("X-Payment", &payment)]).await;
     assert_eq!((paid.status, world.balance(&key).await), (200, FIVE));
+}
+
+#[tokio::test]
+async fn each_payment_that_one_transaction_carries_out_is_credited() {
+    let world = World::new().await;
+    let wallets = [Wallet::new(1), Wallet::new(2)];
+    let keys = [world.key(&wallets[0]).await, world.key(&wallets[1]).await];
+    world.chain.ledger().deaf = true;
+    let mut streams = Vec::new();
+    // The second wallet pays twice: the two transfers have the same payer, payee and amount.
+    let mut paid = Vec::new();
+    for (at, nonce) in [(0, 1), (1, 2), (1, 3)] {
+        world.give(&wallets[at], 10);
+        paid.push(wallets[at].authorize(5, nonce));
+        streams.push(world.begin(&wallets[at], wallets[at].authorize(5, nonce)).await);
+        world.clock.step(Span::from_secs(121));
+    }
+    world.chain.front_run_all(&paid);
+    until("all are credited", async || {
+        (world.balance(&keys[0]).await, world.balance(&keys[1]).await) == (FIVE, 2 * FIVE)
+    })
+    .await;
+    let world = world.crash().await;
+    for (wallet, paid) in [(0, &paid[0]), (1, &paid[1]), (1, &paid[2])] {
+        let again = world.pay(&wallets[wallet], paid.clone()).await;
+        assert_eq!(again.json()["status"], "settled", "{again:?}");
+    }
+    assert_eq!(world.balance(&keys[1]).await, 2 * FIVE);
+}
+
+/// A payment under an Idempotency-Key.
+async fn pay_as(
+    world: &World,
+    wallet: &Wallet,
+    payment: &v1::PaymentPayloadV1,
+    name: &str,
+) -> Reply {
+    let header = x402::encode(payment).unwrap();
+    let headers = [("X-Payment", header.as_str()), ("Idempotency-Key", name)];
+    get(world.at(), &format!("/pay/5/{}", wallet.address), &headers).await
+}
+
+#[tokio::test]
+async fn a_stranger_with_what_the_chain_shows_takes_no_name_and_learns_no_balance() {
+    let world = World::new().await;
+    let wallet = Wallet::new(1);
+    let key = world.key(&wallet).await;
+    world.give(&wallet, 50);
+    let first = wallet.payment(wallet.authorize(5, 1));
+    assert_eq!(pay_as(&world, &wallet, &first, "order-1").await.status, 200);
+    // All fields of the authorization, and a signature of nobody.
+    let mut forged = first.clone();
+    forged.payload.signature = hex::decode("11".repeat(65)).unwrap().into();
+    for name in ["order-1", "order-2"] {
+        let told = pay_as(&world, &wallet, &forged, name).await;
+        assert_eq!(reason(&told), "invalid_exact_evm_signature", "{name}");
+    }
+    world.clock.step(Span::from_secs(121));
+    let second = wallet.payment(wallet.authorize(5, 2));
+    assert_eq!(pay_as(&world, &wallet, &second, "order-2").await.status, 200);
+    // The signature stands in the transaction, too: it gets the answer of then, and no name.
+    let told = pay_as(&world, &wallet, &first, "order-3").await;
+    assert_eq!((told.status, told.json()["balance_cents"].as_i64()), (200, Some(500)));
+    world.clock.step(Span::from_secs(121));
+    let third = wallet.payment(wallet.authorize(5, 3));
+    assert_eq!(pay_as(&world, &wallet, &third, "order-3").await.status, 200);
+    assert_eq!(world.balance(&key).await, 3 * FIVE);
+}
+
+#[tokio::test]
+async fn a_stranger_ends_no_guard_and_the_client_does() {
+    let world = World::new().await;
+    let wallet = Wallet::new(1);
+    world.give(&wallet, 50);
+    world.chain.ledger().still = true;
+    let first = wallet.payment(wallet.authorize(5, 1));
+    let header = x402::encode(&first).unwrap();
+    let headers = [("X-Payment", header.as_str()), ("Idempotency-Key", "order-1")];
+    let line = format!("GET /pay/5/{}", wallet.address);
+    drop(open(world.at(), &line, &headers, "").await);
+    until("it is broadcast", async || world.chain.ledger().waiting() == 1).await;
+    world.chain.ledger().still = false;
+    world.chain.mine();
+    // Somebody who read the transaction asks, and hears the whole answer.
+    let heard = world.pay(&wallet, wallet.authorize(5, 1)).await;
+    assert_eq!(heard.json()["status"], "settled");
+    for nonce in [2, 3] {
+        let guarded = wallet.payment(wallet.authorize(5, nonce));
+        let header = x402::encode(&guarded).unwrap();
+        let line = format!("GET /pay/5/{}", wallet.address);
+        // It hangs up again, so that this is no delivery either.
+        drop(open(world.at(), &line, &[("X-Payment", &header)], "").await);
+    }
+    assert_eq!(world.chain.ledger().transfers().len(), 1, "a second purchase is kept away");
+    // Its client asks under the name that it came with: now a second purchase is meant.
+    assert_eq!(pay_as(&world, &wallet, &first, "order-1").await.status, 200);
+    until("the delivery is noted", async || {
+        world.pay(&wallet, wallet.authorize(5, 4)).await;
+        world.chain.ledger().transfers().len() == 2
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_other_spelling_of_a_signature_is_none_and_spoils_nothing() {
+    let world = World::new().await;
+    let wallet = Wallet::new(1);
+    let key = world.key(&wallet).await;
+    world.give(&wallet, 20);
+    let good = wallet.payment(wallet.authorize(5, 1));
+    let mut twin = good.clone();
+    twin.payload.signature = Wallet::twin_of(&good.payload.signature).into();
+    let path = format!("/pay/5/{}", wallet.address);
+    let send = async |payment: &v1::PaymentPayloadV1| {
+        let header = x402::encode(payment).unwrap();
+        get(world.at(), &path, &[("X-Payment", &header)]).await
+    };
+    assert_eq!(reason(&send(&twin).await), "invalid_exact_evm_signature");
+    assert_eq!(send(&good).await.status, 200);
+    assert_eq!(reason(&send(&twin).await), "invalid_exact_evm_signature", "nor afterwards");
+    // A signature of some wallets has 0 or 1 for 27 or 28, and is the same one.
+    let mut short = good.clone();
+    let mut bytes = short.payload.signature.to_vec();
+    bytes[64] -= 27;
+    short.payload.signature = bytes.into();
+    assert_eq!(send(&short).await.json()["status"], "settled");
+    // Nobody signs in by it either.
+    let message = world.message(&wallet, &world.nonce().await).to_string();
+    let signature = wallet.sign(alloy_primitives::eip191_hash_message(&message));
+    let signature = hex::encode_prefixed(Wallet::twin_of(&signature));
+    let body = serde_json::json!({ "message": message, "signature": signature }).to_string();
+    let json = [("Content-Type", "application/json")];
+    assert_eq!(post(world.at(), "/v1/auth/verify", &json, &body).await.status, 401);
+    assert_eq!(world.verify(&wallet, &message).await.status, 200);
+    assert_eq!(world.balance(&key).await, FIVE);
 }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use alloy_primitives::{Address, B256, Bytes, U256, eip191_hash_message, hex};
+use alloy_primitives::{Address, B256, Bytes, Signature, U256, eip191_hash_message, hex};
 use automaton_cloud::{CloudConfig, CloudDeps, CloudError, CloudServer};
 use automaton_core::faults::{Faults, NoFaults};
 use automaton_core::time::{Clock, Timestamp};
@@ -25,6 +25,8 @@ pub(crate) const CHAIN: u64 = 31337;
 pub(crate) const ASSET: Address = Address::repeat_byte(0xA5);
 pub(crate) const PAYEE: Address = Address::repeat_byte(0xEE);
 pub(crate) const NOW: i64 = 1_767_323_105_000;
+/// The number of points of secp256k1.
+const CURVE_ORDER: &str = "FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141";
 
 /// An account with its key.
 pub(crate) struct Wallet {
@@ -44,6 +46,14 @@ impl Wallet {
         let mut bytes = signature.to_vec();
         bytes.push(27 + parity.to_byte());
         bytes
+    }
+
+    /// The other spelling of a signature: it recovers the same account.
+    pub(crate) fn twin_of(signature: &[u8]) -> Vec<u8> {
+        let signed = Signature::from_raw(signature).unwrap();
+        let order = U256::from_str_radix(CURVE_ORDER, 16).unwrap();
+        let twin = Signature::new(signed.r(), order - signed.s(), !signed.v());
+        twin.as_bytes().to_vec()
     }
 
     pub(crate) fn authorize(&self, usd: u64, nonce: u8) -> Authorization {

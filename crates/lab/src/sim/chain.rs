@@ -382,7 +382,8 @@ impl SimChain {
         let state = self.now();
         let mut done = state.transfers(u64::MAX);
         let mined = done.find(|mined| mined.tx.payload.authorization == *of)?;
-        Some(TransferEvent { transaction: mined.hash, stays: state.stays(mined.block) })
+        // Each transaction makes one transfer here.
+        Some(TransferEvent { transaction: mined.hash, log: 0, stays: state.stays(mined.block) })
     }
 }
 

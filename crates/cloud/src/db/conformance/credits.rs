@@ -6,14 +6,20 @@ const DAY: Span = Span::from_secs(24 * 3600);
 
 /// An API key of a wallet, and its hash.
 async fn key(db: &dyn Db, n: u8) -> Hash {
-    let (token, nonce) = (Hash::of(&[n, 1]), format!("nonce {n}"));
-    assert!(db.issue_nonce(nonce.clone(), Span::from_secs(300)).await.unwrap());
-    let proof = Hash::of(&[n]);
+    another_key(db, n, n).await
+}
+
+/// A key of a wallet, drawn from `seed`.
+async fn another_key(db: &dyn Db, n: u8, seed: u8) -> Hash {
+    let (token, nonce) = (Hash::of(&[seed, 1]), format!("nonce {seed}"));
+    let nonce_ends = START.after(Span::from_secs(300));
+    let proof = Hash::of(&[seed]);
     let (lives, replay) = (Span::from_secs(900), Span::from_secs(60));
-    let attempt = SignInAttempt { nonce, proof, wallet: wallet(n), token, lives, replay };
+    let attempt =
+        SignInAttempt { nonce, nonce_ends, proof, wallet: wallet(n), token, lives, replay };
     assert_eq!(db.sign_in(attempt).await.unwrap(), SignInOutcome::Granted);
-    let hash = Hash::of(&[n, 2]);
-    let new = NewKey { token, hash, prefix: format!("k{n}"), name: "n".to_owned() };
+    let hash = Hash::of(&[seed, 2]);
+    let new = NewKey { token, hash, prefix: format!("k{seed}"), name: "n".to_owned() };
     assert_eq!(db.create_api_key(new).await.unwrap(), KeyOutcome::Made);
     hash
 }
@@ -120,7 +126,19 @@ pub(super) async fn ceilings(engine: &dyn Engine) {
     assert_eq!((told.cents, told.transferred, told.serial), (450, 450, 7));
     assert_eq!((told.prefix.as_str(), told.creator), ("k1", None));
     let other = db.ceiling(two, 400).await.unwrap();
-    assert_eq!((other.cents, other.transferred, other.serial), (400, 0, 0), "of a key alone");
+    assert_eq!((other.cents, other.transferred, other.serial), (400, 0, 0), "of a wallet alone");
+    // A key that the wallet makes later has the ceiling, the sum and the serial of the wallet.
+    let later = another_key(db.as_ref(), 1, 9).await;
+    let told = db.ceiling(later, 400).await.unwrap();
+    assert_eq!((told.cents, told.transferred, told.serial), (450, 450, 7));
+    let over = db.transfer(transfer(&ids, 1, later, 2, 1)).await.unwrap();
+    assert_eq!(over, TransferOutcome::OverCeiling { ceiling: 450, transferred: 450 });
+    let raise = TransferCeilingChange { cents: 900, serial: Some(7) };
+    let raised = db.change_ceiling(later, raise, 400).await.unwrap();
+    assert_eq!(raised, CeilingOutcome::Stale, "the message was another key's");
+    let lower = TransferCeilingChange { cents: 3, serial: None };
+    assert_eq!(db.change_ceiling(later, lower, 400).await.unwrap(), CeilingOutcome::Changed);
+    assert_eq!(db.ceiling(one, 400).await.unwrap().cents, 3, "whichever key lowers it");
     assert!(db.ceiling(Hash::of(b"?"), 400).await.is_err());
 }
 
@@ -182,13 +200,23 @@ pub(super) async fn names(engine: &dyn Engine) {
     let BeginPaymentOutcome::New(id) = db.begin_payment(named(1, "a")).await.unwrap() else {
         panic!("known")
     };
-    assert_eq!(db.begin_payment(named(1, "a")).await.unwrap(), BeginPaymentOutcome::Known(id));
+    assert_eq!(db.begin_payment(named(1, "a")).await.unwrap(), BeginPaymentOutcome::Named(id));
+    // Who repeats what is known may be anybody: its name is not taken.
     assert_eq!(db.begin_payment(named(1, "b")).await.unwrap(), BeginPaymentOutcome::Known(id));
     clock.step(Span::from_secs(500));
-    for name in ["a", "b"] {
-        assert_eq!(db.begin_payment(named(2, name)).await.unwrap(), BeginPaymentOutcome::OtherName);
+    let other = db.begin_payment(named(2, "a")).await.unwrap();
+    assert_eq!(other, BeginPaymentOutcome::OtherName);
+    let BeginPaymentOutcome::New(id) = db.begin_payment(named(2, "b")).await.unwrap() else {
+        panic!("the name was free")
+    };
+    // A payer that signs again within the guard adds names, and not without bound.
+    for n in 0..15 {
+        let guarded = db.begin_payment(named(100 + n, &n.to_string())).await.unwrap();
+        assert_eq!(guarded, BeginPaymentOutcome::Guarded(id));
     }
-    assert!(matches!(db.begin_payment(named(2, "c")).await.unwrap(), BeginPaymentOutcome::New(_)));
+    let more = db.begin_payment(named(200, "one more")).await.unwrap();
+    assert_eq!(more, BeginPaymentOutcome::Busy);
+    assert_eq!(db.begin_payment(named(2, "b")).await.unwrap(), BeginPaymentOutcome::Named(id));
     // Somebody else's names are their own.
     let mut other = named(3, "a");
     other.authorization.from = wallet(7);

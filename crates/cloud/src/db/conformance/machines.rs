@@ -222,7 +222,7 @@ pub(super) async fn executions(engine: &dyn Engine) {
     let BeginPaymentOutcome::New(id) = db.begin_payment(other).await.unwrap() else {
         panic!("known")
     };
-    assert!(db.mark_settled(id, B256::repeat_byte(2)).await.unwrap());
+    assert!(db.mark_settled(id, SettledBy::own(B256::repeat_byte(2))).await.unwrap());
     let theirs = created(db.create_machine(new(&ids, 2)).await.unwrap()).id;
     let theirs = NewExecution { machine: theirs, ..run(b"theirs", "5", b"1") };
     assert_eq!(begin(db.as_ref(), theirs).await, ExecutionOutcome::New, "another owner's");
@@ -284,7 +284,7 @@ pub(super) async fn ports(engine: &dyn Engine) {
     }
     assert_eq!(find(db.as_ref(), &paid).await.unwrap().sale, sale(8080));
     let before = balance(db.as_ref()).await;
-    assert!(db.mark_settled(first, B256::repeat_byte(9)).await.unwrap());
+    assert!(db.mark_settled(first, SettledBy::own(B256::repeat_byte(9))).await.unwrap());
     assert_eq!(balance(db.as_ref()).await, before, "it credits nobody");
     let all = PageRange { limit: 9, offset: 0 };
     let sold = db.sold(wallet(0xEE), all).await.unwrap();

@@ -1,7 +1,7 @@
 //! Nonces, tokens, keys and registrations.
 
 use alloy_primitives::Address;
-use automaton_core::time::{Span, Timestamp};
+use automaton_core::time::Timestamp;
 use automaton_core::wire::cloud::RegistrationRequest;
 use automaton_sqlite::chain::Hash;
 use rusqlite::params;
@@ -11,8 +11,9 @@ use super::writer::DbTx;
 use crate::db::error::DbTxError;
 use crate::db::{KeyOutcome, NewKey, RegisterOutcome, SignInAttempt, SignInOutcome};
 
-/// Nonces that may be open at a time: anybody may ask for one.
-const NONCES_MAX: i64 = 10_000;
+/// Sign-ins that are remembered at a time. Anybody with an account of its own may sign in, so
+/// the oldest makes room: its token is exchanged long ago, or was never wanted.
+const SIGN_INS_MAX: i64 = 10_000;
 /// How often the key of one access token is shown: once, and once more for a
 /// client whose first reply was lost.
 const SHOWN_MAX: i64 = 2;
@@ -24,41 +25,42 @@ pub(super) fn secret(tx: &DbTx<'_>, fresh: [u8; 32]) -> Result<[u8; 32], DbTxErr
     Ok(tx.sql.query_row("SELECT secret FROM server", [], |row| row.get(0))?)
 }
 
-pub(super) fn issue_nonce(tx: &DbTx<'_>, nonce: &str, lives: Span) -> Result<bool, DbTxError> {
-    let now = tx.now.as_millis();
-    tx.sql.execute("DELETE FROM nonces WHERE expires_at < ?1", [now])?;
-    tx.sql.execute("DELETE FROM access_tokens WHERE expires_at < ?1", [now])?;
-    let open: i64 = tx.sql.query_row("SELECT count(*) FROM nonces", [], |row| row.get(0))?;
-    if open >= NONCES_MAX {
-        return Ok(false);
+/// Forgets the sign-ins that are over, and the oldest where there are too many.
+fn forget_sign_ins(tx: &DbTx<'_>) -> Result<(), DbTxError> {
+    for (table, key) in [("used_nonces", "nonce"), ("access_tokens", "hash")] {
+        let over = format!("DELETE FROM {table} WHERE expires_at < ?1");
+        tx.sql.prepare_cached(&over)?.execute([tx.now.as_millis()])?;
+        let oldest = format!(
+            "DELETE FROM {table} WHERE {key} IN (SELECT {key} FROM {table} ORDER BY expires_at \
+             LIMIT max(0, (SELECT count(*) FROM {table}) - ?1))"
+        );
+        tx.sql.prepare_cached(&oldest)?.execute([SIGN_INS_MAX - 1])?;
     }
-    let statement = "INSERT INTO nonces (nonce, expires_at) VALUES (?1, ?2)";
-    tx.sql.execute(statement, params![nonce, tx.now.after(lives).as_millis()])?;
-    Ok(true)
+    Ok(())
 }
 
 pub(super) fn sign_in(tx: &DbTx<'_>, attempt: &SignInAttempt) -> Result<SignInOutcome, DbTxError> {
     let now = tx.now.as_millis();
-    let statement = "SELECT proof, used_at FROM nonces WHERE nonce = ?1 AND expires_at >= ?2";
-    let nonce = found(tx.sql.query_row(statement, params![attempt.nonce, now], |row| {
-        Ok((row.get::<_, Option<[u8; 32]>>(0)?, row.get::<_, Option<i64>>(1)?))
-    }))?;
-    match nonce {
-        Some((Some(proof), Some(at))) => {
-            let same = proof == *attempt.proof.as_bytes();
-            let recent = tx.now.since(Timestamp::from_millis(at)) <= attempt.replay;
-            return Ok(if same && recent {
-                SignInOutcome::Granted
-            } else {
-                SignInOutcome::BadNonce
-            });
-        }
-        Some(_) => {}
-        None => return Ok(SignInOutcome::BadNonce),
+    if attempt.nonce_ends < tx.now {
+        return Ok(SignInOutcome::BadNonce);
     }
-    let statement = "UPDATE nonces SET proof = ?2, used_at = ?3 WHERE nonce = ?1";
-    tx.sql.execute(statement, params![attempt.nonce, attempt.proof.as_bytes(), now])?;
-    let statement = "INSERT INTO access_tokens (hash, wallet, expires_at) VALUES (?1, ?2, ?3)";
+    let statement = "SELECT proof, used_at FROM used_nonces WHERE nonce = ?1";
+    let used = found(tx.sql.query_row(statement, [&attempt.nonce], |row| {
+        Ok((row.get::<_, [u8; 32]>(0)?, row.get::<_, i64>(1)?))
+    }))?;
+    if let Some((proof, at)) = used {
+        let same = proof == *attempt.proof.as_bytes();
+        let recent = tx.now.since(Timestamp::from_millis(at)) <= attempt.replay;
+        return Ok(match same && recent {
+            true => SignInOutcome::Granted,
+            false => SignInOutcome::BadNonce,
+        });
+    }
+    forget_sign_ins(tx)?;
+    let statement = include_str!("sql/nonce_used.sql");
+    let nonce_ends = attempt.nonce_ends.as_millis();
+    tx.sql.execute(statement, params![attempt.nonce, nonce_ends, attempt.proof.as_bytes(), now])?;
+    let statement = include_str!("sql/access_token_insert.sql");
     let ends = tx.now.after(attempt.lives).as_millis();
     tx.sql
         .execute(statement, params![attempt.token.as_bytes(), attempt.wallet.as_slice(), ends])?;

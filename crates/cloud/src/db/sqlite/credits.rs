@@ -92,8 +92,8 @@ fn is_known(tx: &DbTx<'_>, wallet: Address) -> Result<bool, DbTxError> {
     Ok(tx.sql.query_row(known, [wallet.as_slice()], |row| row.get(0))?)
 }
 
-/// What a key may transfer. All transfers of its wallet are added up, whichever key
-/// asked for them: another key is no other ceiling.
+/// Returns what the wallet of a key may transfer. Ceiling and transfers are those of the wallet,
+/// whichever key asked for them: another key is no other ceiling.
 pub(super) fn ceiling(tx: &DbTx<'_>, key: &Hash, usual: i64) -> Result<Ceiling, DbTxError> {
     let since = tx.now.before(CEILING_OVER).as_millis();
     let row = params![key.as_bytes(), since, usual];
@@ -102,7 +102,7 @@ pub(super) fn ceiling(tx: &DbTx<'_>, key: &Hash, usual: i64) -> Result<Ceiling, 
             prefix: row.get("prefix")?,
             cents: row.get("ceiling")?,
             transferred: row.get("transferred")?,
-            serial: row.get("ceiling_serial")?,
+            serial: row.get("serial")?,
             creator: row.get("creator_address")?,
         })
     });
@@ -122,8 +122,8 @@ pub(super) fn change_ceiling(
         None if change.cents > before.cents => return Ok(CeilingOutcome::Unsigned),
         None => before.serial,
     };
-    let statement = "UPDATE api_keys SET ceiling_cents = ?2, ceiling_serial = ?3 WHERE hash = ?1";
-    tx.sql.execute(statement, params![key.as_bytes(), change.cents, serial])?;
+    let row = params![key.as_bytes(), change.cents, serial];
+    tx.sql.execute(include_str!("sql/ceiling_change.sql"), row)?;
     Ok(CeilingOutcome::Changed)
 }
 

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use alloy_primitives::{Address, B256};
 use automaton_core::id::{HoldId, TransactionId};
 use automaton_core::money::Microcents;
-use automaton_core::time::{Clock, Span};
+use automaton_core::time::Clock;
 use automaton_core::wire::cloud::{CallReply, RegistrationRequest, StatusReply, StatusReport};
 use automaton_core::wire::x402::Authorization;
 use automaton_sqlite::chain::Hash;
@@ -30,7 +30,7 @@ use super::{
     Balance, BeginPaymentOutcome, Ceiling, CeilingOutcome, Db, DbError, DbFuture, Fees,
     HoldOutcome, IncomingPayment, KeyOutcome, LedgerEntry, LedgerTotals, NewHold,
     NewIncomingPayment, NewKey, NewNonceReservation, NewTransfer, NonceReservation,
-    NonceReservationEnd, PageRange, Refund, RefundOutcome, RegisterOutcome, SaleRecord,
+    NonceReservationEnd, PageRange, Refund, RefundOutcome, RegisterOutcome, SaleRecord, SettledBy,
     SignInAttempt, SignInOutcome, Submission, TransferCeilingChange, TransferOutcome,
 };
 use crate::billing::price::Charge;
@@ -88,10 +88,6 @@ fn connect(path: &Path) -> Result<Connection, DbError> {
 impl Db for Sqlite {
     fn secret(&self, fresh: [u8; 32]) -> DbFuture<'_, [u8; 32]> {
         self.writer.run("read the server's secret", move |tx| access::secret(tx, fresh))
-    }
-
-    fn issue_nonce(&self, nonce: String, lives: Span) -> DbFuture<'_, bool> {
-        self.writer.run("issue a nonce", move |tx| access::issue_nonce(tx, &nonce, lives))
     }
 
     fn sign_in(&self, attempt: SignInAttempt) -> DbFuture<'_, SignInOutcome> {
@@ -193,8 +189,8 @@ impl Db for Sqlite {
         self.writer.run("list payments", payments::unfinished)
     }
 
-    fn mark_settled(&self, id: i64, transaction: B256) -> DbFuture<'_, bool> {
-        self.writer.run("credit a payment", move |tx| payments::settled(tx, id, transaction))
+    fn mark_settled(&self, id: i64, by: SettledBy) -> DbFuture<'_, bool> {
+        self.writer.run("credit a payment", move |tx| payments::settled(tx, id, by))
     }
 
     fn mark_failed(&self, id: i64, reason: String) -> DbFuture<'_, ()> {
@@ -261,6 +257,7 @@ fn found<T>(result: rusqlite::Result<T>) -> rusqlite::Result<Option<T>> {
 #[cfg(test)]
 mod tests {
     use automaton_core::error::Classified as _;
+    use automaton_core::time::Span;
     use automaton_testkit::clock::FakeClock;
     use proptest::prelude::*;
 
@@ -347,6 +344,45 @@ mod tests {
         assert!(text.contains("has the old form 8, from before the first release"), "{text}");
         assert!(error.hint().unwrap().contains("To begin anew, move "), "{:?}", error.hint());
         assert_eq!(std::fs::read(&path).unwrap(), before);
+    }
+
+    #[test]
+    fn who_signs_in_too_often_makes_the_oldest_give_way_and_nobody_else_wait() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("cloud.db");
+        let start = automaton_core::time::Timestamp::from_millis(1_000_000);
+        let clock = Arc::new(FakeClock::at(start));
+        let db = Sqlite::open(&path, clock).unwrap();
+        let connection = automaton_sqlite::open(&path, &SCHEMA).unwrap();
+        // Ten thousand strangers, each a millisecond after the one before; 10 are over.
+        let crowd =
+            "WITH RECURSIVE n (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM n WHERE n < 9999) ";
+        for row in [
+            "INSERT INTO used_nonces SELECT 'old' || n, 999990 + n, zeroblob(32), 0 FROM n",
+            "INSERT INTO access_tokens SELECT unhex(printf('%064x', n)), zeroblob(20), 999990 + n FROM n",
+        ] {
+            connection.execute(&format!("{crowd}{row}"), []).unwrap();
+        }
+        let attempt = |n: u8| SignInAttempt {
+            nonce: format!("new{n}"),
+            nonce_ends: start.after(Span::from_secs(300)),
+            proof: Hash::of(&[n]),
+            wallet: Address::repeat_byte(n),
+            token: Hash::of(&[n]),
+            lives: Span::from_secs(900),
+            replay: Span::from_secs(60),
+        };
+        block(async {
+            for n in 0..12 {
+                assert_eq!(db.sign_in(attempt(n)).await.unwrap(), SignInOutcome::Granted, "{n}");
+            }
+        });
+        for (table, oldest) in [("used_nonces", 1_000_002), ("access_tokens", 1_000_002)] {
+            let kept = format!("SELECT count(*), min(expires_at) FROM {table}");
+            let kept: (i64, i64) =
+                connection.query_row(&kept, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+            assert_eq!(kept, (10_000, oldest), "{table}");
+        }
     }
 
     proptest! {

@@ -1,6 +1,6 @@
 //! Payments: one row an authorization, from before it is broadcast.
 
-use alloy_primitives::{Address, B256, Bytes, U256};
+use alloy_primitives::{Address, Bytes, U256};
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::time::Timestamp;
 use automaton_core::wire::x402::{Authorization, atomic};
@@ -12,12 +12,15 @@ use super::{address, found, ledger, nonces, word};
 use crate::db::error::{DbError, DbTxError};
 use crate::db::{
     BeginPaymentOutcome, CreditPurchase, IncomingPayment, IncomingPaymentState, NewIncomingPayment,
-    PageRange, Sale, SaleRecord,
+    PageRange, Sale, SaleRecord, SettledBy,
 };
 use crate::ledger::Posting;
 
 /// Payments that may be under way at a time: anybody may send one.
 const UNFINISHED_MAX: i64 = 100;
+/// Names that one payment may have: a payer that signs again within the guard of a purchase
+/// adds one each time.
+const NAMES_MAX: i64 = 16;
 
 pub(super) fn begin(
     tx: &DbTx<'_>,
@@ -27,10 +30,13 @@ pub(super) fn begin(
         Some(begun) => begun,
         None => enter(tx, new)?,
     };
-    if let BeginPaymentOutcome::New(id)
-    | BeginPaymentOutcome::Known(id)
-    | BeginPaymentOutcome::Guarded(id) = begun
-    {
+    // What is known already may come from anybody: all of it but its names is on the chain.
+    if let BeginPaymentOutcome::New(id) | BeginPaymentOutcome::Guarded(id) = begun {
+        let counted = "SELECT count(*) FROM payment_names WHERE payment = ?1";
+        let names: i64 = tx.sql.query_row(counted, [id], |row| row.get(0))?;
+        if names >= NAMES_MAX && !new.names.is_empty() {
+            return Ok(BeginPaymentOutcome::Busy);
+        }
         let statement = "INSERT INTO payment_names (payer, name, request, payment, at) \
                          VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
         let payer = new.authorization.from;
@@ -56,7 +62,7 @@ fn named(
         });
         match found(before)? {
             Some((id, request)) if request == *new.request.as_bytes() => {
-                known = Some(BeginPaymentOutcome::Known(id));
+                known = Some(BeginPaymentOutcome::Named(id));
             }
             Some(_) => return Ok(Some(BeginPaymentOutcome::OtherName)),
             None => {}
@@ -97,6 +103,7 @@ fn enter(tx: &DbTx<'_>, new: &NewIncomingPayment) -> Result<BeginPaymentOutcome,
 fn insert(tx: &DbTx<'_>, new: &NewIncomingPayment) -> Result<(), DbTxError> {
     let authorization = &new.authorization;
     let purchase = new.purchase.as_ref();
+    let balance = purchase.map(|purchase| read_balance(tx, purchase.recipient)).transpose()?;
     tx.sql.execute(
         include_str!("sql/payment_insert.sql"),
         params![
@@ -112,12 +119,19 @@ fn insert(tx: &DbTx<'_>, new: &NewIncomingPayment) -> Result<(), DbTxError> {
             purchase.map(|purchase| purchase.recipient.into_array()),
             purchase.map(|purchase| purchase.recipient != authorization.from),
             purchase.map(|purchase| purchase.usd),
+            balance,
             new.sale.map(|sale| sale.machine.to_string()),
             new.sale.map(|sale| sale.port),
             tx.now.as_millis()
         ],
     )?;
     Ok(())
+}
+
+/// Everything that a wallet has, set aside or not, in microcents.
+fn read_balance(tx: &DbTx<'_>, wallet: Address) -> Result<i64, DbTxError> {
+    let balance = ledger::balance(tx, wallet)?;
+    Ok(balance.available.plus(balance.held)?.units())
 }
 
 /// The payment with the payer and the nonce of this authorization.
@@ -144,21 +158,25 @@ pub(super) fn unfinished(tx: &DbTx<'_>) -> Result<Vec<IncomingPayment>, DbTxErro
     load(tx, statement, [])
 }
 
-pub(super) fn settled(tx: &DbTx<'_>, id: i64, transaction: B256) -> Result<bool, DbTxError> {
+pub(super) fn settled(tx: &DbTx<'_>, id: i64, by: SettledBy) -> Result<bool, DbTxError> {
     let payment = read(tx, id)?;
     if matches!(payment.state, IncomingPaymentState::Settled(_)) {
         return Ok(false);
     }
-    // A transaction settles one payment, whatever else it moved: `tx_hash` is unique.
-    let statement = "UPDATE payments SET state = 'settled', tx_hash = ?2, closed_at = ?3, \
-                     failure = NULL WHERE id = ?1";
-    tx.sql.execute(statement, params![id, transaction.as_slice(), tx.now.as_millis()])?;
+    let log = by.log.map(integer).transpose()?;
+    // No log settles two payments, and no transaction of ours does: both are unique.
+    let statement = "UPDATE payments SET state = 'settled', tx_hash = ?2, log_index = ?3, \
+                     closed_at = ?4, failure = NULL WHERE id = ?1";
+    let transaction = by.transaction.as_slice();
+    tx.sql.execute(statement, params![id, transaction, log, tx.now.as_millis()])?;
     if payment.sale.is_some() {
         tx.sql.execute("INSERT INTO sales (payment) VALUES (?1)", [id])?;
     }
     if let Some(CreditPurchase { recipient, usd }) = payment.purchase {
         let amount = Microcents::from_cents(i64::from(usd) * 100)?;
         ledger::post(tx, &Posting::purchase(recipient, amount, format!("payment:{id}"))?)?;
+        let balance = read_balance(tx, recipient)?;
+        tx.sql.execute("UPDATE payments SET balance = ?2 WHERE id = ?1", [id, balance])?;
     }
     Ok(true)
 }
@@ -227,6 +245,7 @@ fn payment(row: &Row<'_>) -> rusqlite::Result<IncomingPayment> {
         },
         signature: Bytes::from(row.get::<_, Vec<u8>>("signature")?),
         purchase,
+        balance: Microcents::new(row.get::<_, Option<i64>>("balance")?.unwrap_or_default()),
         sale: sale.transpose()?,
         state,
         is_delivered: row.get::<_, Option<i64>>("delivered_at")?.is_some(),

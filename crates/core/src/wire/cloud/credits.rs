@@ -135,7 +135,7 @@ pub enum EntryKind {
 /// The body of `POST /v1/credits/ceiling`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CeilingRequest {
-    /// What the key may transfer in any 24 hours, in whole cents.
+    /// What the wallet may transfer in any 24 hours by all of its keys, in whole cents.
     #[serde(alias = "ceilingCents")]
     pub ceiling_cents: u32,
     /// The number of the message, higher than that of any before; without one the
@@ -150,9 +150,9 @@ pub struct CeilingRequest {
 /// The reply to it, and to `GET /v1/credits/ceiling`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CeilingReply {
-    /// The beginning of the key.
+    /// The beginning of the key that asks.
     pub key_prefix: String,
-    /// What the key may transfer in any 24 hours.
+    /// What its wallet may transfer in any 24 hours by all of its keys.
     pub ceiling_cents: i64,
     /// What its wallet transferred in the last 24 hours, by whichever key.
     pub transferred_cents: i64,
@@ -160,20 +160,18 @@ pub struct CeilingReply {
     pub serial: i64,
 }
 
-/// What a creator signs so that a key may transfer more: its text, without a line's end at its
+/// The text that a creator signs so that a wallet may transfer more, without a line's end at its
 /// end.
 #[derive(Debug, Clone, Copy, derive_more::Display)]
 #[display(
-    "I allow an API key to transfer this much of my automaton's credits in 24 hours.\n\n\
-     Cloud: {cloud}\nAPI key: {key_prefix}\nWallet: {wallet}\n\
+    "I allow my automaton's wallet to transfer this much of its credits in 24 hours, by all of \
+     its API keys.\n\nCloud: {cloud}\nWallet: {wallet}\n\
      Ceiling: {ceiling_cents} cents\nSerial: {serial}"
 )]
 pub struct CeilingMessage<'a> {
     /// Scheme, host and port of the cloud.
     pub cloud: &'a str,
-    /// The beginning of the key.
-    pub key_prefix: &'a str,
-    /// The key's wallet.
+    /// The wallet.
     pub wallet: Address,
     /// The new ceiling, in cents.
     pub ceiling_cents: u32,

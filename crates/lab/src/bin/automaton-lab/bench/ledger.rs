@@ -13,11 +13,11 @@ use automaton::process;
 use automaton_cloud::DATABASE;
 use automaton_cloud::db::sqlite::Sqlite;
 use automaton_cloud::db::{
-    BeginPaymentOutcome, CreditPurchase, Db, NewIncomingPayment, NewKey, NewTransfer,
+    BeginPaymentOutcome, CreditPurchase, Db, NewIncomingPayment, NewKey, NewTransfer, SettledBy,
     SignInAttempt, TransferOutcome,
 };
 use automaton_core::money::MicroUsdc;
-use automaton_core::time::{Span, SystemClock};
+use automaton_core::time::{Span, SystemClock, Timestamp};
 use automaton_core::wire::x402::Authorization;
 use automaton_store::Hash;
 use tokio::time::Instant;
@@ -79,9 +79,10 @@ pub(super) async fn account(db: &Sqlite) -> Result<Hash, CliError> {
     let nonce = "bench".to_owned();
     let token = Hash::of(b"token");
     let hash = Hash::of(KEY.as_bytes());
-    db.issue_nonce(nonce.clone(), lives).await?;
     let proof = Hash::of(b"proof");
-    let attempt = SignInAttempt { nonce, proof, wallet: GIVER, token, lives, replay: lives };
+    let nonce_ends = Timestamp::from_millis(i64::MAX);
+    let attempt =
+        SignInAttempt { nonce, nonce_ends, proof, wallet: GIVER, token, lives, replay: lives };
     db.sign_in(attempt).await?;
     let (prefix, name) = ("bench".to_owned(), "bench".to_owned());
     db.create_api_key(NewKey { token, hash, prefix, name }).await?;
@@ -114,6 +115,6 @@ pub(super) async fn buy(db: &Sqlite, wallet: Address) -> Result<(), CliError> {
     let BeginPaymentOutcome::New(id) = db.begin_payment(payment).await? else {
         return Err(CliError::user("the ledger to measure is not new"));
     };
-    db.mark_settled(id, nonce).await?;
+    db.mark_settled(id, SettledBy::own(nonce)).await?;
     Ok(())
 }
