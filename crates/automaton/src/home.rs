@@ -363,6 +363,7 @@ fn check_same(flag: &str, is: Option<&str>, wanted: Option<&str>) -> Result<(), 
 /// When a file cannot be written.
 pub(crate) fn create_missing_files(home: &Path) -> Result<(), CliError> {
     make_private(home)?;
+    check_workspace(home)?;
     let workspace = home.join(WORKSPACE);
     make_directory(&workspace).map_err(|error| unusable(&workspace).because(&error))?;
     if home.join(DATABASE).exists() {
@@ -372,6 +373,27 @@ pub(crate) fn create_missing_files(home: &Path) -> Result<(), CliError> {
         write_atomically(&home.join(CONSTITUTION), CONSTITUTION_TEXT.as_bytes(), 0o444)?;
     }
     Ok(())
+}
+
+/// Checks that the workspace of a home, where there is one, is a folder and no link: commands
+/// have it as theirs, wherever it leads.
+///
+/// # Errors
+/// When it is anything else.
+pub(crate) fn check_workspace(home: &Path) -> Result<(), CliError> {
+    let workspace = home.join(WORKSPACE);
+    let kind = match workspace.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        found => found.map_err(|error| unusable(&workspace).because(&error))?.file_type(),
+    };
+    if kind.is_dir() {
+        return Ok(());
+    }
+    let is = if kind.is_symlink() { "a link" } else { "no folder" };
+    let what =
+        format!("{} is {is}: the workspace must be a folder of the home", workspace.display());
+    Err(CliError::new(ErrorClass::Denied, what)
+        .hint("move it away; for files elsewhere, copy them into a folder of that name"))
 }
 
 /// Reads the constitution of the automaton in a home.

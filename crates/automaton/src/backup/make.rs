@@ -3,7 +3,9 @@
 //! Databases are copied first, each at one moment; then everything is sealed into a file
 //! beside the one that is wanted, read back, compared, and only then given its name.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
+use std::io;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -16,7 +18,7 @@ use automaton_signer::{SealedReader, SealedWriter};
 use automaton_sqlite::copy_database;
 
 use super::archive::{self, ArchiveTally, ArchiveWriter, Manifest};
-use super::{STAMP, beside, failed, folders_of, is_database, remove_all, sync_folder};
+use super::{STAMP, WORKSPACE, beside, failed, folders_of, is_database, remove_all, sync_folder};
 use crate::error::CliError;
 use crate::home::{make_directory, write_atomically};
 
@@ -27,6 +29,9 @@ const LOCK: &str = "backup.lock";
 /// Where databases of ours lie, in the order in which they are copied. Who signs for a cloud
 /// comes before the cloud, and that before its chain, which is an ordinary file.
 const WITH_DATABASES: [&str; 4] = ["home", "signer", "dev/gas", "dev/cloud"];
+/// The longest path of the workspace that is kept, in bytes: a restore puts it beneath another
+/// folder, and no system takes a path of more than 4096 bytes at once.
+const PATH_BYTES_MAX: usize = 3072;
 /// The disks of rented machines, which may be of any size.
 const MACHINES: &str = "dev/cloud/machines";
 
@@ -47,16 +52,29 @@ pub(crate) struct BackupRequest<'a> {
 pub(crate) struct MadeBackup {
     /// What is in it.
     pub(crate) tally: ArchiveTally,
-    /// Files of no kind that can be kept, such as pipes.
+    /// Entries of the workspace that are not in it: out of reach, or of no kind that can be
+    /// kept, such as pipes.
     pub(crate) skipped: u64,
+    /// The first of them.
+    pub(crate) skipped_first: Option<PathBuf>,
     /// Whether disks of rented machines were left out.
     pub(crate) without_machines: bool,
 }
 
-/// The names of the folders of a life that are there.
-pub(crate) fn names_of(home: &Path) -> Vec<String> {
-    let there = folders_of(home).into_iter().filter(|(_, path)| path.is_dir());
-    there.map(|(name, _)| name.to_owned()).collect()
+/// Returns the names of the folders of a life that are there.
+///
+/// # Errors
+/// When the system does not say whether one is.
+pub(crate) fn names_of(home: &Path) -> Result<Vec<String>, CliError> {
+    let mut names = Vec::new();
+    for (name, path) in folders_of(home) {
+        match path.metadata() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(failed("read", &path)(error)),
+            Ok(found) => names.extend(found.is_dir().then(|| name.to_owned())),
+        }
+    }
+    Ok(names)
 }
 
 /// Makes a backup.
@@ -85,7 +103,7 @@ pub(crate) fn make(request: &BackupRequest<'_>) -> Result<MadeBackup, CliError> 
         fs::remove_file(&partial).ok();
     }
     let made = done?;
-    write_atomically(&home.join(STAMP), manifest.made_at.as_bytes(), 0o600)?;
+    write_atomically(&home.join(STAMP), manifest.made_at.to_string().as_bytes(), 0o600)?;
     Ok(made)
 }
 
@@ -126,19 +144,29 @@ fn seal(
     let file = options.open(partial).map_err(failed("make", partial))?;
     let sealed = SealedWriter::new(file, partial, request.passphrase, &SystemEntropy)?;
     let archive = ArchiveWriter::begin(sealed, &request.manifest)?;
-    let mut walk = FolderWalk { archive, copies, skipped: 0, without_machines: false };
+    let mut walk = FolderWalk {
+        archive,
+        copies,
+        skipped: 0,
+        skipped_first: None,
+        names: BTreeMap::new(),
+        without_machines: false,
+    };
     for (name, place) in &places {
         if request.manifest.folders.iter().any(|folder| folder == name) {
             walk.whole(name, place)?;
         }
     }
-    let FolderWalk { archive, skipped, without_machines, .. } = walk;
-    Ok(MadeBackup { tally: archive.finish()?, skipped, without_machines })
+    let FolderWalk { archive, skipped, skipped_first, without_machines, .. } = walk;
+    Ok(MadeBackup { tally: archive.finish()?, skipped, skipped_first, without_machines })
 }
 
 fn copy_databases(folder: &str, place: &Path, copies: &Copies) -> Result<(), CliError> {
-    // silent-ok: not every life has each of them.
-    let Ok(entries) = fs::read_dir(place) else { return Ok(()) };
+    let entries = match fs::read_dir(place) {
+        // Not every life has each of them.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(failed("read", place))?,
+    };
     for entry in entries {
         let name = entry.map_err(failed("read", place))?.file_name();
         let path = Path::new(folder).join(&name);
@@ -161,34 +189,54 @@ struct FolderWalk<'a> {
     archive: ArchiveWriter,
     copies: &'a Copies,
     skipped: u64,
+    skipped_first: Option<PathBuf>,
+    /// The first name of each file of the workspace that has several, by its device and number.
+    names: BTreeMap<(u64, u64), PathBuf>,
     without_machines: bool,
+}
+
+/// The parts of a walk that an entry is reached by.
+struct WalkedPart<'a> {
+    /// A handle of the folder.
+    root: &'a WorkspaceDir,
+    /// The folder.
+    place: &'a Path,
+    /// What is to be looked at yet, as it is called in the folder.
+    waiting: Vec<PathBuf>,
 }
 
 impl FolderWalk<'_> {
     /// Writes one of the folders with all that is in it, each folder before what it holds.
     fn whole(&mut self, name: &str, place: &Path) -> Result<(), CliError> {
-        let root = WorkspaceDir::open(place)?;
-        let mut waiting = vec![PathBuf::new()];
-        while let Some(inner) = waiting.pop() {
+        let root = &WorkspaceDir::open(place)?;
+        let mut part = WalkedPart { root, place, waiting: vec![PathBuf::new()] };
+        while let Some(inner) = part.waiting.pop() {
             let path = match inner.as_os_str().is_empty() {
                 true => PathBuf::from(name),
                 false => Path::new(name).join(&inner),
             };
-            self.entry(&root, place, &inner, &path, &mut waiting)?;
+            self.entry(&mut part, &inner, &path)?;
         }
         Ok(())
     }
 
+    /// Notes that an entry of the workspace is left out.
+    fn skip(&mut self, path: &Path) {
+        self.skipped += 1;
+        let inner = || path.strip_prefix(WORKSPACE).unwrap_or(path).to_owned();
+        self.skipped_first.get_or_insert_with(inner);
+    }
+
     fn entry(
         &mut self,
-        root: &WorkspaceDir,
-        place: &Path,
+        part: &mut WalkedPart<'_>,
         inner: &Path,
         path: &Path,
-        waiting: &mut Vec<PathBuf>,
     ) -> Result<(), CliError> {
-        let ours = !path.starts_with("home/workspace");
-        let from = place.join(inner);
+        // The automaton's own: what it has shut or hidden there must not keep its life from
+        // being kept.
+        let ours = !path.starts_with(WORKSPACE) || path == Path::new(WORKSPACE);
+        let from = part.place.join(inner);
         if ours && is_remade(path) {
             return Ok(());
         }
@@ -197,39 +245,48 @@ impl FolderWalk<'_> {
             return Ok(());
         }
         let copy = self.copies.of(path);
-        if is_database(path) && copy.exists() {
+        if is_database(path) && copy.try_exists().map_err(failed("read", &copy))? {
             let file = File::open(&copy).map_err(failed("read", &copy))?;
             return self.archive.file(path, 0o600, (file, &copy));
         }
-        // silent-ok: what is gone since it was listed is not in the backup.
-        let Ok(found) = from.symlink_metadata() else { return Ok(()) };
+        if !ours && path.as_os_str().len() > PATH_BYTES_MAX {
+            self.skip(path);
+            return Ok(());
+        }
+        let found = match from.symlink_metadata() {
+            Ok(found) => found,
+            Err(error) => return self.absent(ours, path, failed("read", &from), error),
+        };
         let kind = found.file_type();
         if kind.is_symlink() {
-            let target = fs::read_link(&from).map_err(failed("read", &from))?;
-            return self.archive.link(path, &target);
+            return self.link(ours, path, &from);
         }
         if !kind.is_dir() && !kind.is_file() {
-            self.skipped += u64::from(!(ours && kind.is_socket()));
+            if !(ours && kind.is_socket()) {
+                self.skip(path);
+            }
             return Ok(());
         }
         let name = if inner.as_os_str().is_empty() { Path::new(".") } else { inner };
         // Through a handle of the root: nobody can put a link in the way of it.
-        let file = match root.open_any(name) {
-            // What the automaton has shut or taken away in its workspace must not keep its
-            // life from being kept.
-            Err(_) if !ours && path != Path::new("home/workspace") => {
-                self.skipped += 1;
-                return Ok(());
-            }
-            file => file.map_err(failed("read", &from))?,
+        let file = match part.root.open_any(name) {
+            Ok(file) => file,
+            Err(error) => return self.absent(ours, path, failed("read", &from), error),
         };
         let found = file.metadata().map_err(failed("read", &from))?;
         let mode = found.mode() & 0o777;
         if found.is_file() {
+            let id = (found.dev(), found.ino());
+            if !ours && found.nlink() > 1 {
+                if let Some(first) = self.names.get(&id) {
+                    return self.archive.same(path, first);
+                }
+                self.names.insert(id, path.to_owned());
+            }
             return self.archive.file(path, mode, (file, &from));
         }
         if !found.is_dir() {
-            self.skipped += 1;
+            self.skip(path);
             return Ok(());
         }
         self.archive.folder(path, mode)?;
@@ -239,7 +296,40 @@ impl FolderWalk<'_> {
         let mut names = names.map_err(failed("read", &from))?;
         // The last one is taken first: of a stack its cloud before its chain.
         names.sort_unstable();
-        waiting.extend(names.into_iter().map(|name| inner.join(name)));
+        part.waiting.extend(names.into_iter().map(|name| inner.join(name)));
         Ok(())
+    }
+
+    /// Decides about an entry that was listed and cannot be looked at. One that is gone since
+    /// then is not in the backup, and nothing else passes for that: of the workspace it is left
+    /// out and told, elsewhere there is no backup without it.
+    fn absent(
+        &mut self,
+        ours: bool,
+        path: &Path,
+        fail: impl FnOnce(io::Error) -> CliError,
+        error: io::Error,
+    ) -> Result<(), CliError> {
+        match error.kind() {
+            io::ErrorKind::NotFound => Ok(()),
+            _ if ours => Err(fail(error)),
+            _ => {
+                self.skip(path);
+                Ok(())
+            }
+        }
+    }
+
+    fn link(&mut self, ours: bool, path: &Path, from: &Path) -> Result<(), CliError> {
+        if ours {
+            let what = format!("{} is a link, and a backup follows none", from.display());
+            let hint = "put what it leads to in its place, or take the link away, and run the \
+                        same again";
+            return Err(CliError::user(what).hint(hint));
+        }
+        match fs::read_link(from) {
+            Ok(target) => self.archive.link(path, &target),
+            Err(error) => self.absent(ours, path, failed("read", from), error),
+        }
     }
 }

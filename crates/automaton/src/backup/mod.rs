@@ -28,11 +28,17 @@ pub(crate) const STAMP: &str = "backed-up";
 pub(crate) const OFFER: &str =
     "`automaton backup FILE` keeps its life and its key in one encrypted file";
 
+/// The names of the folders in an archive: the parts of a life.
+const PARTS: [&str; 3] = ["home", "signer", "dev"];
+/// The folder in an archive that belongs to the automaton, which may hold links.
+const WORKSPACE: &str = "home/workspace";
+
 /// The names of the folders in an archive, with their places beside a home. The order in
 /// which their databases are copied: a signer's ledger that is newer than the record counts
 /// too much, and one that is older too little.
 fn folders_of(home: &Path) -> [(&'static str, PathBuf); 3] {
-    [("home", home.to_owned()), ("signer", home_of(home)), ("dev", stack::folder_of(home))]
+    let [own, signer, dev] = PARTS;
+    [(own, home.to_owned()), (signer, home_of(home)), (dev, stack::folder_of(home))]
 }
 
 /// A place beside a file or a folder, by what is appended to its name.
@@ -44,7 +50,7 @@ fn beside(path: &Path, end: &str) -> PathBuf {
 
 /// Whether an entry is a database of ours: any but what lies in the workspace.
 fn is_database(path: &Path) -> bool {
-    path.extension().is_some_and(|end| end == "db") && !path.starts_with("home/workspace")
+    path.extension().is_some_and(|end| end == "db") && !path.starts_with(WORKSPACE)
 }
 
 fn failed<'a>(verb: &'a str, path: &'a Path) -> impl FnOnce(io::Error) -> CliError + 'a {

@@ -121,7 +121,9 @@ fn make_removable(folder: &Path) -> Result<(), CliError> {
         }
         make_directory(&path).map_err(failed("remove", &path))?;
         let entries = fs::read_dir(&path).map_err(failed("remove", &path))?;
-        waiting.extend(entries.flatten().map(|entry| entry.path()));
+        for entry in entries {
+            waiting.push(entry.map_err(failed("remove", &path))?.path());
+        }
     }
     Ok(())
 }
@@ -156,9 +158,14 @@ fn unfinished(staging: &Path) -> CliError {
 /// it counts so: a chain that comes back with a life has nothing that its ledger does not know.
 fn complete(staging: &Path, manifest: &Manifest, tally: &ArchiveTally) -> Result<bool, CliError> {
     for folder in ["home", "signer", "dev/gas", "dev/cloud"] {
-        // silent-ok: not every life has each of them.
-        let Ok(entries) = fs::read_dir(staging.join(folder)) else { continue };
-        for entry in entries.flatten() {
+        let place = staging.join(folder);
+        let entries = match fs::read_dir(&place) {
+            // Not every life has each of them.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            entries => entries.map_err(failed("read", &place))?,
+        };
+        for entry in entries {
+            let entry = entry.map_err(failed("read", &place))?;
             if is_database(&Path::new(folder).join(entry.file_name())) {
                 check_database(&entry.path())?;
             }

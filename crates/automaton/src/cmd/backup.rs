@@ -16,7 +16,7 @@ use crate::error::CliError;
 use crate::role::signer::home_of;
 use crate::stack;
 use crate::ui::say;
-use crate::ui::text::plain;
+use crate::ui::text::{plain, short};
 use crate::ui::units::{many, size};
 
 /// Arguments of `backup`.
@@ -55,21 +55,26 @@ pub(crate) fn make(context: &CommandContext, args: BackupArgs) -> Result<(), Cli
     let passphrase = args.passphrase_file.map_or(asked, PassphraseSource::File).read()?;
     let keystore = home_of(&home).join("keystore.json");
     let wallet = if keystore.exists() { Keystore::read(&keystore)?.address() } else { None };
-    let made_at = id_generator().now().to_string();
+    let made_at = id_generator().now();
     let name = config.name.as_ref().map_or_else(String::new, |name| name.as_str().to_owned());
-    let folders = backup::names_of(&home);
+    let folders = backup::names_of(&home)?;
     let manifest = Manifest::new(name, made_at, wallet, folders);
     let request = BackupRequest { home: &home, file: &file, passphrase: &passphrase, manifest };
-    let MadeBackup { tally, skipped, without_machines } = backup::make(&request)?;
-    if skipped > 0 {
+    let MadeBackup { tally, skipped, skipped_first, without_machines } = backup::make(&request)?;
+    if let Some(first) = &skipped_first {
         let what = many(skipped, "file");
-        say(&format!("left out of its workspace: {what}, unreadable or of another kind, as pipes"));
+        let first = short(&first.display().to_string(), 80);
+        say(&format!(
+            "left out of its workspace: {what}, out of reach or of another kind, as pipes: {first}{}",
+            if skipped > 1 { " and more" } else { "" }
+        ));
     }
     if without_machines {
         say("left out: the disks of the machines that its dev cloud rents out");
     }
     let document = json!({
-        "file": file, "automaton": request.manifest.name, "made_at": request.manifest.made_at,
+        "file": file, "automaton": request.manifest.name,
+        "made_at": request.manifest.made_at.to_string(),
         "wallet": wallet, "folders": request.manifest.folders, "content": tally,
         "skipped": skipped, "without_machines": without_machines,
     });
@@ -115,7 +120,7 @@ pub(crate) fn restore(context: &CommandContext, args: RestoreArgs) -> Result<(),
     let life = backup::restore(&home, &args.file, &passphrase)?;
     let Manifest { name, made_at, wallet, .. } = &life.manifest;
     let document = json!({
-        "automaton": name, "made_at": made_at, "wallet": wallet, "places": life.places,
+        "automaton": name, "made_at": made_at.to_string(), "wallet": wallet, "places": life.places,
         "content": life.tally, "ceilings_used": life.ceilings_used,
     });
     context.format.answer(&document, || {

@@ -138,6 +138,7 @@ impl CommandContext {
         let home = self.home()?;
         let file = crate::home::read(&home)?;
         crate::home::check_record(&home)?;
+        crate::home::check_workspace(&home)?;
         Ok((home, file))
     }
 

@@ -146,7 +146,7 @@ impl<'a> MessageLines<'a> {
 
     fn time(&mut self, name: &'static str) -> Result<Option<Timestamp>, SignInError> {
         let value = self.field(name)?;
-        value.map(|text| rfc3339(text).ok_or(SignInError(name))).transpose()
+        value.map(|text| parse_rfc3339(text).ok_or(SignInError(name))).transpose()
     }
 
     fn resources(&mut self) -> Result<Vec<String>, SignInError> {
@@ -174,9 +174,10 @@ fn digits(text: &str) -> Option<u64> {
     all.then(|| text.parse().ok()).flatten()
 }
 
-/// A time of RFC 3339: `2026-02-19T14:03:22.123Z`, with any offset and any
+/// Reads a time of RFC 3339: `2026-02-19T14:03:22.123Z`, with any offset and any
 /// number of decimals, of which the first three are kept.
-fn rfc3339(text: &str) -> Option<Timestamp> {
+#[must_use]
+pub fn parse_rfc3339(text: &str) -> Option<Timestamp> {
     let (date, rest) = (text.get(..10)?, text.get(10..)?);
     let time = rest.strip_prefix(['T', 't'])?;
     let number = |text: &str| digits(text).and_then(|n| i64::try_from(n).ok());
@@ -273,7 +274,7 @@ mod tests {
     #[test]
     fn reads_the_times_of_the_standard() {
         let check = |text: &str, millis: i64| {
-            assert_eq!(rfc3339(text), Some(Timestamp::from_millis(millis)), "{text}");
+            assert_eq!(parse_rfc3339(text), Some(Timestamp::from_millis(millis)), "{text}");
         };
         check("1970-01-01T00:00:00Z", 0);
         check("2026-01-02T03:04:05.678Z", 1_767_323_045_678);
@@ -282,13 +283,13 @@ mod tests {
         check("2026-01-02t00:34:05-02:30", 1_767_323_045_000);
         check("2024-02-29T00:00:00Z", 1_709_164_800_000);
         for bad in ["2026-00-01T00:00:00Z", "2026-04-31T00:00:00Z", "2026-01-00T00:00:00Z"] {
-            assert_eq!(rfc3339(bad), None, "{bad}");
+            assert_eq!(parse_rfc3339(bad), None, "{bad}");
         }
         for bad in ["", "2026-02-29T00:00:00Z", "2026-13-01T00:00:00Z", "2026-01-02T24:00:00Z"] {
-            assert_eq!(rfc3339(bad), None, "{bad}");
+            assert_eq!(parse_rfc3339(bad), None, "{bad}");
         }
         for bad in ["2026-01-02T03:04:05", "2026-01-02T03:04:05.Z", "2026-01-02T03:04:05+2:00"] {
-            assert_eq!(rfc3339(bad), None, "{bad}");
+            assert_eq!(parse_rfc3339(bad), None, "{bad}");
         }
     }
 
@@ -296,7 +297,7 @@ mod tests {
         #[test]
         fn a_time_survives_its_text(millis in -2_000_000_000_000_i64..4_000_000_000_000) {
             let at = Timestamp::from_millis(millis);
-            prop_assert_eq!(rfc3339(&at.to_string()), Some(at));
+            prop_assert_eq!(parse_rfc3339(&at.to_string()), Some(at));
         }
 
         #[test]
