@@ -35,8 +35,12 @@ CREATE TABLE api_keys (
     -- The access token that made it, which makes only one.
     token   BLOB    NOT NULL UNIQUE CHECK (length(token) = 32),
     shown   INTEGER NOT NULL CHECK (shown >= 1),
-    made_at INTEGER NOT NULL
+    made_at INTEGER NOT NULL,
+    -- Whether the wallet was never in the ledger: anybody can make such keys, without end.
+    is_strangers INTEGER NOT NULL CHECK (is_strangers IN (0, 1))
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX api_keys_of ON api_keys (wallet, made_at);
+CREATE INDEX api_keys_of_strangers ON api_keys (made_at) WHERE is_strangers = 1;
 
 -- What a wallet may transfer in 24 hours by all of its keys together, where that is not the
 -- usual: a new key is no new ceiling. `serial` is the number of the last message by which the
@@ -70,6 +74,8 @@ CREATE TABLE accounts (
     wallet BLOB    CHECK (length(wallet) = 20),
     CHECK ((kind IN ('wallet', 'held')) = (wallet IS NOT NULL))
 ) STRICT;
+CREATE TRIGGER no_stranger AFTER INSERT ON accounts WHEN new.kind = 'wallet'
+BEGIN UPDATE api_keys SET is_strangers = 0 WHERE wallet = new.wallet; END;
 CREATE UNIQUE INDEX accounts_of_wallets ON accounts (kind, wallet) WHERE wallet IS NOT NULL;
 CREATE UNIQUE INDEX accounts_of_the_house ON accounts (kind) WHERE wallet IS NULL;
 INSERT INTO accounts (kind) VALUES ('external'), ('revenue');

@@ -18,7 +18,7 @@ use axum::http::HeaderValue;
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use tokio::net::TcpListener;
-use tokio::sync::{broadcast, watch};
+use tokio::sync::{Semaphore, broadcast, watch};
 
 use crate::access::SignInContext;
 use crate::api;
@@ -27,8 +27,8 @@ use crate::billing::facilitator::PaymentTerms;
 use crate::billing::settlement::Settlement;
 use crate::billing::settler::{HEARD_MAX, PaymentQueue, Settler};
 use crate::chat::{
-    CallGate, ChatService, KeyRing, Upstream, UpstreamEntry, UpstreamHealth, UpstreamPool,
-    UpstreamServer,
+    CallGate, ChatService, KeyRing, LARGE_AT_ONCE, Upstream, UpstreamEntry, UpstreamHealth,
+    UpstreamPool, UpstreamServer,
 };
 use crate::config::{self, CloudConfig, HttpUrl, MachinesConfig, UpstreamConfig, UpstreamKind};
 use crate::db::Db;
@@ -41,7 +41,8 @@ use crate::machines::podman::PodmanDriver;
 use crate::machines::process::ProcessDriver;
 use crate::machines::runs::interrupted;
 use crate::machines::{MachineCapacity, Machines};
-use crate::serve::serve;
+use crate::serve::{CONNECTIONS_EACH_MAX, serve};
+use crate::shares::AddressShares;
 use crate::tasks::TaskSet;
 use crate::tunnels::Tunnels;
 use tracing::warn;
@@ -205,7 +206,8 @@ impl CloudServer {
         let gateway = middleware::from_fn_with_state(Arc::clone(&app), route_port_requests);
         let routes = api::routes(app).layer(stamped).layer(gateway);
         let mut served = tokio::task::JoinSet::new();
-        served.spawn(serve(listener, routes, stopped));
+        let shares = AddressShares::new(CONNECTIONS_EACH_MAX, &config.proxies);
+        served.spawn(serve(listener, routes, shares, stopped));
         Ok(Self { address, url, stop, served, tasks, machines, db: held })
     }
 
@@ -319,6 +321,7 @@ async fn assemble(
         tasks,
         report: Arc::clone(&report),
         calls: CallGate::new(config.call_limits),
+        large: Semaphore::new(LARGE_AT_ONCE),
     });
     let terms = config.chain.terms()?;
     let transfer_daily_cents = config.transfer_daily_cents.into();

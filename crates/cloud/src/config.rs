@@ -5,7 +5,7 @@
 //! can change what is here.
 
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -53,8 +53,12 @@ pub struct CloudConfig {
     /// what the call can cost, where nothing is said.
     #[serde(default)]
     pub minimum_balance_cents: u32,
-    /// What an API key may transfer in 24 hours, in cents, until its automaton's
-    /// creator allows more.
+    /// Addresses of proxies in front of the cloud, whose connections are those of many clients
+    /// and do not count as one address's; this machine's own never do.
+    #[serde(default)]
+    pub proxies: Vec<IpAddr>,
+    /// What a wallet may transfer in 24 hours by all of its API keys, in cents, until its
+    /// automaton's creator allows more.
     #[serde(default = "usual_transfers")]
     pub transfer_daily_cents: u32,
     /// How we are paid.

@@ -18,6 +18,7 @@ pub mod ledger;
 pub mod machines;
 mod refund;
 mod serve;
+mod shares;
 mod tasks;
 mod tunnels;
 

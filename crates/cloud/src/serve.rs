@@ -1,5 +1,5 @@
-//! The door that everybody comes through: connections, so many at a time, each for as long as it
-//! speaks.
+//! The door that everybody comes through: connections, so many at a time and of one address a part
+//! of them, each for as long as it speaks.
 //!
 //! Whoever says nothing, before a request or within one, or takes no answer, is hung up on. What is said is for the
 //! routes. Must never wait for a stranger without a limit.
@@ -26,8 +26,16 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, Sleep, sleep};
 use tower_service::Service as _;
 
+use crate::shares::AddressShares;
+
 /// Connections at a time; others wait to be taken.
 const CONNECTIONS_MAX: usize = 2048;
+/// Connections of one address at a time; one more is refused at once.
+pub(crate) const CONNECTIONS_EACH_MAX: usize = CONNECTIONS_MAX / 4;
+/// The answer to a connection of an address that has its share.
+const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain\r\n\
+    retry-after: 1\r\nconnection: close\r\ncontent-length: 51\r\n\r\n\
+    too many connections are open from this address\r\n\r\n";
 /// How long a connection may go without the head of a request. Clients keep theirs for 90 seconds.
 const HEAD_WITHIN: Duration = Duration::from_secs(100);
 /// How long a body may go without a piece.
@@ -43,6 +51,7 @@ const AGAIN: Duration = Duration::from_millis(200);
 pub(crate) async fn serve(
     listener: TcpListener,
     routes: Router,
+    shares: AddressShares,
     mut stopped: watch::Receiver<bool>,
 ) {
     let (room, mut open) = (Arc::new(Semaphore::new(CONNECTIONS_MAX)), JoinSet::new());
@@ -53,10 +62,15 @@ pub(crate) async fn serve(
             () = over(&mut stopped) => break,
             Some(_) = open.join_next() => {}
             (stream, peer, permit) = take(&listener, &room) => {
+                let Some(place) = shares.take(peer.ip()) else {
+                    // silent-ok: it is told once, as far as it takes it at once.
+                    stream.try_write(REFUSAL).ok();
+                    continue;
+                };
                 let (routes, stopped) = (routes.clone(), stopped.clone());
                 open.spawn(async move {
                     converse(stream, peer, routes, stopped).await;
-                    drop(permit);
+                    drop((permit, place));
                 });
             }
         }
@@ -249,7 +263,8 @@ mod tests {
         let count = async |body: Bytes| body.len().to_string();
         let (stop, stopped) = watch::channel(false);
         let mut served = JoinSet::new();
-        served.spawn(serve(listener, Router::new().route("/", post(count)), stopped));
+        let routes = Router::new().route("/", post(count));
+        served.spawn(serve(listener, routes, AddressShares::new(1, &[]), stopped));
         (TcpStream::connect(at).await.unwrap(), (stop, served))
     }
 

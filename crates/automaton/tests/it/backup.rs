@@ -289,3 +289,89 @@ fn a_restore_that_is_killed_is_begun_anew_or_finished() {
     assert!(refused.stderr.contains(&told), "{}", refused.stderr);
     assert!(staging.join("home/state.db").exists());
 }
+
+#[test]
+fn what_is_out_of_reach_in_the_workspace_is_counted_and_named() {
+    let keeper = Keeper::new(world());
+    done(&keeper.world.command(&["init", "--json"]).unwrap());
+    let workspace = keeper.world.home().join("workspace");
+    // Deeper than any path of the system: each folder is made from the one above it.
+    let deep = "d=$(printf 'd%.0s' $(seq 200)); for i in $(seq 25); do mkdir $d; cd $d; done; echo x > precious";
+    let made =
+        std::process::Command::new("sh").arg("-c").arg(deep).current_dir(&workspace).status();
+    assert!(made.unwrap().success());
+    fs::write(workspace.join("kept"), "kept").unwrap();
+    let file = keeper.path("deep.backup");
+    let told = keeper.backup(keeper.world.home(), &file);
+    assert_eq!(done(&told)["skipped"], 1);
+    let said = "left out of its workspace: 1 file, out of reach or of another kind, as pipes: ddd";
+    assert!(told.stderr.contains(said), "{}", told.stderr);
+    let other = keeper.path("other");
+    done(&keeper.restore(&file, &other));
+    assert_eq!(fs::read_to_string(beside(&other, "/workspace/kept")).unwrap(), "kept");
+}
+
+#[test]
+fn a_file_with_many_names_is_kept_once_and_a_hole_for_nothing() {
+    use std::os::unix::fs::MetadataExt as _;
+    let keeper = Keeper::new(world());
+    done(&keeper.world.command(&["init", "--json"]).unwrap());
+    let workspace = keeper.world.home().join("workspace");
+    fs::write(workspace.join("a"), vec![7; 1 << 20]).unwrap();
+    for nth in 0..40 {
+        fs::hard_link(workspace.join("a"), workspace.join(format!("name{nth}"))).unwrap();
+    }
+    File::create(workspace.join("hole")).unwrap().set_len(1 << 36).unwrap();
+    let file = keeper.path("names.backup");
+    done(&keeper.backup(keeper.world.home(), &file));
+    assert!(fs::metadata(&file).unwrap().len() < 4 << 20);
+    let other = keeper.path("other");
+    done(&keeper.restore(&file, &other));
+    let found = |name: &str| fs::metadata(beside(&other, "/workspace").join(name)).unwrap();
+    assert_eq!((found("a").nlink(), found("a").ino()), (41, found("name39").ino()));
+    assert_eq!((found("hole").len(), found("a").len()), (1 << 36, 1 << 20));
+    assert!(found("hole").blocks() < 1000);
+}
+
+#[test]
+fn a_link_in_the_place_of_the_workspace_is_refused_wherever_it_would_be_used() {
+    let keeper = Keeper::new(world());
+    done(&keeper.world.command(&["init", "--json"]).unwrap());
+    let (home, person) = (keeper.world.home(), keeper.world.dir().join("person"));
+    fs::create_dir(&person).unwrap();
+    fs::set_permissions(&person, PermissionsExt::from_mode(0o755)).unwrap();
+    fs::write(person.join("id"), "PRIVATE").unwrap();
+    fs::remove_dir_all(home.join("workspace")).unwrap();
+    symlink(&person, home.join("workspace")).unwrap();
+    fs::write(keeper.world.dir().join("sleeps.toml"), SLEEPS).unwrap();
+    let (home, file) = (home.display().to_string(), keeper.path("link.backup"));
+    for words in [
+        &["run", "--brain", "script:sleeps.toml"][..],
+        &["sandbox", "run", "cat /root/id; echo evil > /root/evil"],
+        &["backup", &file, "--passphrase-file", &keeper.words],
+        &["init"],
+    ] {
+        let told = run(&keeper.world, &[words, &["--home", &home]].concat());
+        assert_ne!(told.code, Some(0), "{words:?}: {}", told.stdout);
+        assert!(told.stderr.contains("workspace is a link"), "{words:?}: {}", told.stderr);
+        assert!(!told.stdout.contains("PRIVATE"));
+    }
+    assert!(!person.join("evil").exists() && !Path::new(&file).exists());
+    assert_eq!(fs::metadata(&person).unwrap().permissions().mode() & 0o777, 0o755);
+}
+
+#[test]
+fn a_link_elsewhere_in_a_home_makes_no_backup() {
+    let keeper = Keeper::new(world());
+    done(&keeper.world.command(&["init", "--json"]).unwrap());
+    symlink("/etc/hostname", keeper.world.home().join("policy.txt")).unwrap();
+    let file = keeper.path("link.backup");
+    let told = keeper.backup(keeper.world.home(), &file);
+    assert_eq!(told.code, Some(1));
+    assert!(
+        told.stderr.contains("policy.txt is a link, and a backup follows none"),
+        "{}",
+        told.stderr
+    );
+    assert!(!Path::new(&file).exists());
+}

@@ -19,7 +19,7 @@ use crate::db::RegisterOutcome;
 use crate::error::ApiError;
 
 /// The longest text of a registration, in bytes.
-const TEXT_BYTES_MAX: usize = 64 * 1024;
+const TEXT_BYTES_MAX: usize = 8 * 1024;
 
 pub(super) async fn nonce(
     State(app): State<Arc<App>>,

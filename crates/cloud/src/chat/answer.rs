@@ -22,6 +22,9 @@ pub(super) trait Answer: Send {
     /// Whether anything was passed on.
     fn is_shown(&self) -> bool;
 
+    /// Where it is recorded.
+    fn recording(&self) -> &Recording;
+
     /// What the answer is called, and by whom it is.
     fn meta(&self) -> &ResponseMeta;
 
@@ -96,6 +99,10 @@ struct ChatOfOther<'a> {
 impl Answer for ChatOfOther<'_> {
     fn is_shown(&self) -> bool {
         self.answer.is_shown()
+    }
+
+    fn recording(&self) -> &Recording {
+        self.answer.recording()
     }
 
     fn meta(&self) -> &ResponseMeta {

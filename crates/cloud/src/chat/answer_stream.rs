@@ -64,6 +64,10 @@ struct UsageChoice {
 #[derive(Deserialize)]
 struct UsageText {
     content: Option<Box<RawValue>>,
+    /// Thoughts, by the two names that they have, and refusals are generated as words are.
+    reasoning_content: Option<Box<RawValue>>,
+    reasoning: Option<Box<RawValue>>,
+    refusal: Option<Box<RawValue>>,
     tool_calls: Option<Vec<UsageCall>>,
 }
 
@@ -86,12 +90,15 @@ fn generated(choices: &RawValue) -> usize {
     let texts = choices.into_iter().filter_map(|choice| choice.message);
     let parts = texts.flat_map(|text| {
         let calls = text.tool_calls.into_iter().flatten().filter_map(|call| call.function);
-        text.content.into_iter().chain(calls.flat_map(|it| it.name.into_iter().chain(it.arguments)))
+        // Some tell the same thoughts by both names.
+        let thoughts = text.reasoning_content.or(text.reasoning);
+        let words = text.content.into_iter().chain(thoughts).chain(text.refusal);
+        words.chain(calls.flat_map(|it| it.name.into_iter().chain(it.arguments)))
     });
     let bytes = |raw: Box<RawValue>| {
         serde_json::from_str::<String>(raw.get()).map_or(raw.get().len(), |text| text.len())
     };
-    parts.map(bytes).sum()
+    parts.filter(|raw| raw.get() != "null").map(bytes).sum()
 }
 
 /// Whether choices say that an answer begins, and nothing of it.
@@ -177,6 +184,10 @@ impl<'a> AnswerStream<'a> {
 impl Answer for AnswerStream<'_> {
     fn is_shown(&self) -> bool {
         self.shown.is_shown()
+    }
+
+    fn recording(&self) -> &Recording {
+        self.shown.recording()
     }
 
     fn meta(&self) -> &ResponseMeta {

@@ -2,7 +2,8 @@
 //!
 //! The upstream's count of tokens is what is charged. When it gives none that can
 //! be, the count is estimated from the bytes, and the answer says so with the very
-//! counts that are charged. A call that fails costs nothing.
+//! counts that are charged. A call that fails costs nothing; one that a limit of ours ends costs
+//! what was passed on until then.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use automaton_inference::providers::local::chat::ResponseMeta;
 use axum::http::StatusCode;
 
 use super::answer::{Answer, answer};
-use super::upstream::UpstreamRequest;
+use super::upstream::{UpstreamAnswer, UpstreamRequest};
 use super::{ChatBody, ChatService, ClientFormat, Recording};
 use crate::billing::price::{BilledTokens, Charge, Metering};
 use crate::config::OfferedModel;
@@ -41,7 +42,12 @@ impl MeteredCall {
         let fresh = |from| answer(recording, &chat, from, (bounds, meta.clone()));
         let question = UpstreamRequest { chat: &chat, model: &model, report: &meter.report };
         let done = match meter.upstreams.answer(&question, fresh).await {
-            Ok(answer) => bill.present(answer).await,
+            Ok(UpstreamAnswer { answer, cut_off: None }) => bill.present(answer).await,
+            Ok(UpstreamAnswer { answer, cut_off: Some(told) }) => {
+                let charged = bill.charge(answer.billed(chat.bytes)).await;
+                // What was passed on is charged, and nothing is given back.
+                charged.map(|_| recording.refuse(told))
+            }
             Err(refusal) => Err(refusal),
         };
         if let Err(refusal) = done {

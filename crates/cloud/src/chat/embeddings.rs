@@ -73,6 +73,10 @@ impl Answer for EmbeddingsAnswer<'_> {
         self.shown.is_shown()
     }
 
+    fn recording(&self) -> &Recording {
+        self.shown.recording()
+    }
+
     fn meta(&self) -> &ResponseMeta {
         &self.meta
     }

@@ -20,6 +20,10 @@ impl<'a> HeldBack<'a> {
         Self { recording, opening: Some(Vec::new()) }
     }
 
+    pub(super) const fn recording(&self) -> &Recording {
+        self.recording
+    }
+
     /// Whether anything was passed on.
     pub(super) const fn is_shown(&self) -> bool {
         self.opening.is_none()

@@ -18,6 +18,7 @@ mod messages_request;
 mod prompt_extra;
 mod recording;
 mod relayed_answer;
+mod reply_limits;
 mod request;
 mod responses_request;
 mod translated_answer;
@@ -33,6 +34,7 @@ use automaton_core::money::Microcents;
 use automaton_core::time::Timestamp;
 use automaton_sqlite::chain::{CanonicalRow, Hash};
 use bytes::Bytes;
+use tokio::sync::Semaphore;
 
 use crate::access::Caller;
 use crate::config::OfferedModel;
@@ -49,6 +51,8 @@ pub(crate) use upstream::{Upstream, UpstreamEntry, UpstreamPool, UpstreamServer}
 
 use self::gate::CallAdmission;
 
+/// Large documents that are made at a time.
+pub(crate) const LARGE_AT_ONCE: usize = 4;
 /// How long a model of our own stays loaded that nobody asks.
 const IDLE_MAX: Duration = Duration::from_secs(600);
 
@@ -65,6 +69,8 @@ pub(crate) struct ChatService {
     /// When the cloud was started.
     pub(crate) started: Timestamp,
     pub(crate) calls: CallGate,
+    /// Lets few large documents be made at a time, which are held in memory.
+    pub(crate) large: Semaphore,
 }
 
 /// A request for a call, as it came.
@@ -118,6 +124,11 @@ impl ChatService {
             };
             return Err(ApiError::wrong_field(what, Some("model")));
         }
+        if !chat.stream && !chat.reply_limits(&model).fit_document() {
+            let what = "so many tokens with their probabilities come only as a stream: set stream, \
+                        or ask for fewer tokens or probabilities";
+            return Err(ApiError::wrong_field(what.to_owned(), Some("top_logprobs")));
+        }
         let hold: HoldId = self.ids.id();
         let of = |name: &str| CanonicalRow::new(name).bytes(caller.key.as_bytes());
         let (identity, equal) = match &name {
@@ -138,6 +149,9 @@ impl ChatService {
         tasks.spawn(async move {
             match meter.open(&caller, hold, name, &chat, &model).await {
                 Ok(()) => {
+                    let is_large = chat.reply_limits(&model).is_large;
+                    // silent-ok: nobody closes it.
+                    let _permit = if is_large { meter.large.acquire().await.ok() } else { None };
                     let call = call::MeteredCall { meter: Arc::clone(&meter), chat, model, hold };
                     call.run(&recorded).await;
                 }

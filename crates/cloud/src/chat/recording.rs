@@ -1,8 +1,10 @@
 //! The answer to a call, while it comes and for some time after.
 //!
-//! One task writes it; any number of clients read it from the beginning. It must
-//! never grow beyond what the upstream's cap allows.
+//! One task writes it; any number of clients read it from the beginning. Of a long one the
+//! beginning is let go of, once the client that is furthest has read it: whoever comes later is
+//! told so. It must never hold more of a stream than a few mebibytes, however long that is.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -26,6 +28,16 @@ use crate::error::ApiError;
 const HEAD_WITHIN: Duration = Duration::from_secs(20);
 /// How often a client that waits longer is sent what its reader skips.
 const PAD_EVERY: Duration = Duration::from_secs(10);
+
+/// Bytes of an answer that are held: a stream of some thirty thousand tokens.
+const HELD_BYTES_MAX: usize = 8 << 20;
+/// Bytes that the client that is furthest may be behind before it is waited for.
+const BEHIND_BYTES_MAX: usize = 4 << 20;
+/// How long it is waited for then.
+const BEHIND_WITHIN: Duration = Duration::from_secs(60);
+/// The words for a client that comes when the beginning of an answer is gone.
+const NOT_HELD: &str = "this answer was too long to be held; what it cost is in the history, and \
+                        asking without this Idempotency-Key asks anew";
 
 /// Says that we counted the tokens ourselves.
 pub(super) const ESTIMATED: HeaderName = HeaderName::from_static("x-usage-estimated");
@@ -100,11 +112,50 @@ enum ResponseHead {
 #[derive(Debug, Default)]
 struct RecordingProgress {
     head: Option<ResponseHead>,
-    pieces: Vec<Bytes>,
+    /// The pieces that are held, and how many bytes they have.
+    pieces: VecDeque<Bytes>,
+    bytes: usize,
+    /// How many pieces before them were let go of.
+    dropped: usize,
     /// Whether the last piece is there.
     whole: bool,
     ended_at: Option<Timestamp>,
     refused: bool,
+}
+
+impl RecordingProgress {
+    fn push(&mut self, piece: Bytes) {
+        self.bytes += piece.len();
+        self.pieces.push_back(piece);
+        // The last piece stays, which may be a whole document.
+        while self.bytes > HELD_BYTES_MAX && self.pieces.len() > 1 {
+            let Some(oldest) = self.pieces.pop_front() else { break };
+            self.bytes -= oldest.len();
+            self.dropped += 1;
+        }
+    }
+
+    /// How many pieces there have been.
+    fn count(&self) -> usize {
+        self.dropped + self.pieces.len()
+    }
+
+    fn piece(&self, nth: usize) -> Option<&Bytes> {
+        self.pieces.get(nth.checked_sub(self.dropped)?)
+    }
+
+    /// Bytes after so many pieces.
+    fn bytes_after(&self, nth: usize) -> usize {
+        self.pieces.iter().skip(nth.saturating_sub(self.dropped)).map(Bytes::len).sum()
+    }
+}
+
+/// How far the clients of an answer are.
+#[derive(Debug, Default)]
+struct ReadProgress {
+    clients: usize,
+    /// How many pieces the client that is furthest has read.
+    furthest: usize,
 }
 
 /// A recorded answer.
@@ -118,6 +169,7 @@ pub(crate) struct Recording {
     pub(super) equal: Option<Hash>,
     form: ReplyForm,
     progress: watch::Sender<RecordingProgress>,
+    read: watch::Sender<ReadProgress>,
     /// Whether the last of it was handed to a client's connection.
     delivered: AtomicBool,
     /// Whether a client's connection was lost before that, and nobody has come since.
@@ -130,6 +182,7 @@ struct RecordingClient(Arc<Recording>);
 impl Drop for RecordingClient {
     fn drop(&mut self) {
         let Self(recording) = self;
+        recording.read.send_modify(|read| read.clients -= 1);
         if !recording.delivered.load(Ordering::Relaxed) {
             recording.lost.store(true, Ordering::Relaxed);
         }
@@ -138,9 +191,16 @@ impl Drop for RecordingClient {
 
 impl Recording {
     pub(super) fn new(key: Hash, content: Hash, equal: Option<Hash>, form: ReplyForm) -> Self {
-        let (progress, delivered, lost) =
-            (watch::Sender::default(), AtomicBool::default(), AtomicBool::default());
-        Self { key, content, equal, form, progress, delivered, lost }
+        Self {
+            key,
+            content,
+            equal,
+            form,
+            progress: watch::Sender::default(),
+            read: watch::Sender::default(),
+            delivered: AtomicBool::default(),
+            lost: AtomicBool::default(),
+        }
     }
 
     /// Whether a request without a name gets this answer, since it equals the one whose client
@@ -169,13 +229,24 @@ impl Recording {
     }
 
     pub(super) fn push(&self, piece: Bytes) {
-        self.progress.send_modify(|progress| progress.pieces.push(piece));
+        self.progress.send_modify(|progress| progress.push(piece));
+    }
+
+    /// Waits while there are clients and all of them are far behind, but not for ever: what none
+    /// of them has read is let go of only then.
+    pub(super) async fn wait_for_clients(&self) {
+        let is_near = |read: &ReadProgress| {
+            let behind = || self.progress.borrow().bytes_after(read.furthest);
+            read.clients == 0 || behind() <= BEHIND_BYTES_MAX
+        };
+        // silent-ok: a client that does not read for so long has itself to blame.
+        timeout(BEHIND_WITHIN, self.read.subscribe().wait_for(is_near)).await.ok();
     }
 
     /// The last piece.
     pub(super) fn finish(&self, piece: Bytes) {
         self.progress.send_modify(|progress| {
-            progress.pieces.push(piece);
+            progress.push(piece);
             progress.whole = true;
         });
     }
@@ -187,7 +258,9 @@ impl Recording {
         self.progress.send_modify(|progress| {
             progress.refused = true;
             if progress.head.is_some() && is_told {
-                progress.pieces.extend(self.form.refusal(&error, progress.pieces.len()));
+                if let Some(piece) = self.form.refusal(&error, progress.count()) {
+                    progress.push(piece);
+                }
             }
             progress.head.get_or_insert(ResponseHead::Refused(error));
         });
@@ -211,11 +284,15 @@ impl Recording {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.progress.borrow().pieces.iter().map(Bytes::len).sum()
+        self.progress.borrow().bytes
     }
 
     /// The answer for one more client.
     pub(crate) async fn response(self: Arc<Self>) -> Response {
+        if self.progress.borrow().dropped > 0 {
+            return ApiError::conflict(NOT_HELD).into_response();
+        }
+        self.read.send_modify(|read| read.clients += 1);
         let client = RecordingClient(Arc::clone(&self));
         let replayed = self.delivered.load(Ordering::Relaxed);
         let mut watched = self.progress.subscribe();
@@ -239,27 +316,36 @@ impl RecordingClient {
     fn body(self, watched: watch::Receiver<RecordingProgress>) -> Body {
         let state = (self, watched, 0_usize);
         Body::from_stream(stream::unfold(state, async |(client, mut watched, next)| {
+            if next == usize::MAX {
+                return None;
+            }
             let Self(recording) = &client;
             let form = recording.form;
             loop {
-                let (piece, patient, over) = {
+                let (piece, patient, over, is_overtaken) = {
                     let progress = watched.borrow_and_update();
                     let late = match &progress.head {
                         // A refusal that comes after the head can only be a body.
                         Some(ResponseHead::Refused(error)) if next == 0 => form.refusal(error, 0),
                         _ => None,
                     };
-                    if progress.whole && next + 1 == progress.pieces.len() {
+                    if progress.whole && next + 1 == progress.count() {
                         recording.delivered.store(true, Ordering::Relaxed);
                     }
                     let over = progress.ended_at.is_some() || progress.refused;
                     // Among events there is always room for a comment.
                     let patient = progress.head.is_none() || form.is_events();
-                    (progress.pieces.get(next).cloned().or(late), patient, over)
+                    (progress.piece(next).cloned().or(late), patient, over, next < progress.dropped)
                 };
+                if is_overtaken {
+                    // It read too slowly: what follows would not go on from what it has.
+                    let error = std::io::Error::other(NOT_HELD);
+                    return Some((Err(error), (client, watched, usize::MAX)));
+                }
                 if let Some(piece) = piece {
+                    recording.read.send_modify(|read| read.furthest = read.furthest.max(next + 1));
                     let state = (client, watched, next + 1);
-                    return Some((Ok::<_, std::convert::Infallible>(piece), state));
+                    return Some((Ok::<_, std::io::Error>(piece), state));
                 }
                 if over {
                     return None;
@@ -279,7 +365,70 @@ impl RecordingClient {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::StreamExt as _;
+
     use super::*;
+
+    fn recording() -> Arc<Recording> {
+        let (key, content) = (Hash::of(b"key"), Hash::of(b"content"));
+        let recording = Recording::new(key, content, None, ReplyForm::ChatEvents);
+        recording.begin(Metering::Reported);
+        Arc::new(recording)
+    }
+
+    const MIB: usize = 1 << 20;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_long_answer_is_read_to_its_end_and_never_held_whole() {
+        let recording = recording();
+        let response = Arc::clone(&recording).response().await;
+        let mut body = response.into_body().into_data_stream();
+        let reader = async {
+            let mut bytes = 0;
+            while let Some(piece) = body.next().await {
+                bytes += piece.unwrap().len();
+            }
+            bytes
+        };
+        let writer = async {
+            for _ in 0..40 {
+                recording.push(vec![b'x'; MIB].into());
+                recording.wait_for_clients().await;
+                assert!(recording.bytes() <= HELD_BYTES_MAX);
+            }
+            recording.finish(Bytes::from_static(b"end"));
+            recording.end(Timestamp::EPOCH);
+        };
+        let (read, ()) = tokio::join!(reader, writer);
+        assert_eq!(read, 40 * MIB + 3);
+        assert!(recording.delivered.load(Ordering::Relaxed));
+        // Whoever comes now is told, and is shown no part of it as the whole.
+        let late = Arc::clone(&recording).response().await;
+        assert_eq!(late.status(), axum::http::StatusCode::CONFLICT);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_stopped_reading_is_waited_for_and_then_broken_off() {
+        let recording = recording();
+        let response = Arc::clone(&recording).response().await;
+        let mut body = response.into_body().into_data_stream();
+        recording.push(Bytes::from_static(b"first"));
+        assert_eq!(body.next().await.unwrap().unwrap(), "first");
+        let began = tokio::time::Instant::now();
+        for _ in 0..12 {
+            recording.push(vec![b'x'; MIB].into());
+            recording.wait_for_clients().await;
+        }
+        assert_eq!(began.elapsed(), 8 * BEHIND_WITHIN, "each time once it is too far behind");
+        assert!(body.next().await.unwrap().is_err(), "nothing is left out unseen");
+        assert!(body.next().await.is_none());
+        // Without a client nobody is waited for.
+        drop(body);
+        let began = tokio::time::Instant::now();
+        recording.push(vec![b'x'; MIB].into());
+        recording.wait_for_clients().await;
+        assert_eq!(began.elapsed(), Duration::ZERO);
+    }
 
     #[test]
     fn who_waits_is_sent_what_its_reader_skips() {

@@ -93,6 +93,10 @@ impl Answer for RelayedAnswer<'_> {
         self.shown.is_shown()
     }
 
+    fn recording(&self) -> &Recording {
+        self.shown.recording()
+    }
+
     fn meta(&self) -> &ResponseMeta {
         &self.meta
     }

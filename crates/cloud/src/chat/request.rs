@@ -16,6 +16,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::prompt_extra::PromptExtra;
 use super::recording::ReplyForm;
+use super::reply_limits::{ReplyLimits, ReplyShape};
 use super::{chat_request, embeddings, messages_request, responses_request};
 use crate::billing::price::{BilledTokens, TokenBounds, prompt_bound};
 use crate::config::{OfferedModel, TokenLimitName};
@@ -52,6 +53,8 @@ pub(crate) struct ChatBody {
     messages: usize,
     choices: u32,
     limit: Option<u32>,
+    /// Tokens that are told with their probabilities in the place of each token.
+    probabilities: u32,
     /// Tokens of the prompt that its bytes do not bound.
     extra: PromptExtra,
     /// What a client of Anthropic asks for beside the format, by name.
@@ -100,6 +103,7 @@ impl ChatBody {
             messages,
             choices: 1,
             limit: None,
+            probabilities: told_probabilities(&fields)?,
             extra,
             betas: Vec::new(),
             fields: BTreeMap::new(),
@@ -158,6 +162,20 @@ impl ChatBody {
         let completion = self.limit(model).min(window).saturating_mul(choices);
         let most = BilledTokens { prompt, completion, ..BilledTokens::default() };
         TokenBounds { most, window, choices }
+    }
+
+    /// Returns what an answer may have, by what was asked for.
+    pub(super) fn reply_limits(&self, model: &OfferedModel) -> ReplyLimits {
+        let is_embedding = self.format == ClientFormat::Embeddings;
+        ReplyLimits::of(ReplyShape {
+            is_stream: self.stream,
+            tokens: self.bounds(model).most.completion,
+            choices: self.choices,
+            probabilities: self.probabilities,
+            // Each text has one.
+            vectors: if is_embedding { self.messages } else { 0 },
+            question_bytes: self.bytes,
+        })
     }
 
     fn limit(&self, model: &OfferedModel) -> u32 {
@@ -303,6 +321,17 @@ pub(super) fn parts<'a, T: Deserialize<'a>>(
     })
 }
 
+/// Reads how many tokens are told with their probabilities in the place of each: itself, and so
+/// many others.
+fn told_probabilities(fields: &RequestFields) -> Result<u32, ApiError> {
+    let others: Option<u32> = field(fields, "top_logprobs")?;
+    let asked = fields.get("logprobs").map_or("null", |it| it.get());
+    // Responses ask for them by a name among others.
+    let included = fields.get("include").is_some_and(|it| it.get().contains("logprobs"));
+    let is_told = included || others.is_some() || !matches!(asked, "null" | "false");
+    Ok(if is_told { others.unwrap_or(0).saturating_add(1) } else { 0 })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -357,6 +386,23 @@ mod tests {
         ] {
             assert!(parse(bad.as_bytes()).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_larger_answer_is_let_through_where_more_was_asked_for() {
+        let bytes = |more: &str| {
+            let body = format!(r#"{{"model":"a","messages":[],"stream":true{more}}}"#);
+            let chat = parse(body.as_bytes()).unwrap();
+            chat.reply_limits(&model()).bytes - 4 * body.len() as u64 - (1 << 20)
+        };
+        let each = 1024;
+        assert_eq!(bytes(r#","max_tokens":10"#), 10 * each);
+        assert_eq!(bytes(""), 100 * each, "as many as the model has");
+        assert_eq!(bytes(r#","max_tokens":10,"n":8"#), 80 * each);
+        assert_eq!(bytes(r#","max_tokens":10,"logprobs":null"#), 10 * each);
+        assert_eq!(bytes(r#","max_tokens":10,"logprobs":true"#), 10 * (each + 256));
+        let most = r#","max_tokens":10,"logprobs":true,"top_logprobs":20"#;
+        assert_eq!(bytes(most), 10 * (each + 21 * 256));
     }
 
     #[test]

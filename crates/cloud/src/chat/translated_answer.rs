@@ -59,6 +59,10 @@ impl Answer for TranslatedAnswer<'_> {
         self.shown.is_shown()
     }
 
+    fn recording(&self) -> &Recording {
+        self.shown.recording()
+    }
+
     fn meta(&self) -> &ResponseMeta {
         &self.meta
     }

@@ -10,6 +10,7 @@ mod embeddings;
 mod facilitator;
 mod fake_chain;
 mod gas;
+mod long_answers;
 mod messages;
 mod pay;
 mod peers;

@@ -328,7 +328,7 @@ pub struct PurchaseReply {
     pub credits_cents: i64,
     /// The same.
     pub amount_cents: i64,
-    /// The balance of the recipient now.
+    /// The balance of the recipient when it was credited; before that, when the payment came.
     pub balance_cents: i64,
     /// The transaction; empty when there is none yet.
     pub transaction: String,

@@ -3,7 +3,8 @@
 //!
 //! One that does not answer gives way to the next while nothing of its answer was passed on; after
 //! that nothing is asked again. An upstream must never decide what an answer costs, and one that
-//! failed never costs the client anything: what it charges all the same is the operator's loss.
+//! failed never costs the client anything: what it charges all the same is the operator's loss. What
+//! was passed on until a limit of our own ended it is charged: its client brought that about.
 
 pub(crate) mod health;
 mod local;
@@ -93,6 +94,15 @@ enum FailureKind {
     Unfit,
     /// It says something of the upstream; another may answer.
     Verdict(HealthVerdict),
+    /// A limit of ours ended the answer.
+    CutOff,
+}
+
+/// An answer, to its end or to where we broke it off.
+pub(super) struct UpstreamAnswer<'r> {
+    pub(super) answer: Box<dyn Answer + 'r>,
+    /// What the client of one that was broken off is told.
+    pub(super) cut_off: Option<ApiError>,
 }
 
 impl UpstreamFailure {
@@ -179,7 +189,7 @@ impl UpstreamPool {
         &self,
         question: &UpstreamRequest<'_>,
         fresh: impl Fn(ApiFormat) -> Box<dyn Answer + 'r> + Sync,
-    ) -> Result<Box<dyn Answer + 'r>, ApiError> {
+    ) -> Result<UpstreamAnswer<'r>, ApiError> {
         let serving = self.entries.iter().filter(|entry| entry.serves(&question.model.id));
         let (mut resting, mut told) = (Vec::new(), None);
         for entry in serving {
@@ -208,7 +218,7 @@ impl UpstreamPool {
         entry: &UpstreamEntry,
         question: &UpstreamRequest<'_>,
         fresh: &(impl Fn(ApiFormat) -> Box<dyn Answer + 'r> + Sync),
-    ) -> Result<Box<dyn Answer + 'r>, UpstreamFailure> {
+    ) -> Result<UpstreamAnswer<'r>, UpstreamFailure> {
         let UpstreamRequest { chat, model, report } = *question;
         let id = entry.ids.get(&model.id).unwrap_or_else(|| model.upstream_id());
         let (name, clock) = (entry.name.as_str(), &*self.clock);
@@ -216,7 +226,8 @@ impl UpstreamPool {
         let mut answer = fresh(entry.format());
         let done = entry.answer(&asked, &mut *answer).await;
         let verdict = match &done {
-            Ok(()) | Err(UpstreamFailure { kind: FailureKind::Mendable, .. }) => {
+            Ok(())
+            | Err(UpstreamFailure { kind: FailureKind::Mendable | FailureKind::CutOff, .. }) => {
                 Some(HealthVerdict::Works)
             }
             Err(UpstreamFailure { kind: FailureKind::Verdict(verdict), .. }) => Some(*verdict),
@@ -226,7 +237,10 @@ impl UpstreamPool {
             report(format!("{name} rests; others are asked in its place"));
         }
         match done {
-            Ok(()) => Ok(answer),
+            Ok(()) => Ok(UpstreamAnswer { answer, cut_off: None }),
+            Err(UpstreamFailure { kind: FailureKind::CutOff, told }) if answer.is_shown() => {
+                Ok(UpstreamAnswer { answer, cut_off: Some(*told) })
+            }
             Err(failure) if answer.is_shown() => {
                 Err(UpstreamFailure { kind: FailureKind::Mendable, ..failure })
             }

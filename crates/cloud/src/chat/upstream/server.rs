@@ -15,7 +15,8 @@ use automaton_inference::providers::http::{
     ApiAuth, ApiFormat, ReplyFrames, StreamChoice, refusal,
 };
 use automaton_net::{
-    Deadlines, Header, HttpClient, HttpMethod, HttpRequest, HttpResponse, Url, redact,
+    DeadlineKind, Deadlines, Header, HttpClient, HttpMethod, HttpRequest, HttpResponse, NetError,
+    Url, redact,
 };
 use axum::http::StatusCode;
 use serde::Deserialize;
@@ -28,10 +29,6 @@ use crate::chat::request::RequestAddress;
 use crate::config::TokenLimitName;
 use crate::error::{ApiError, RefusedField};
 
-/// How long a server may think and answer in all.
-const TOTAL: Duration = Duration::from_secs(900);
-/// The largest answer, in bytes.
-const ANSWER_BYTES_MAX: u64 = 8 << 20;
 /// How much of a server's own words is passed on.
 const SAID_MAX: usize = 500;
 
@@ -82,8 +79,10 @@ impl UpstreamServer {
         // Some say nothing of it.
         let mut frames = ReplyFrames::of(media_type.as_deref()).unwrap_or_default();
         while let Some(chunk) =
-            response.body.chunk().await.map_err(|error| broken(asked, &error))?
+            response.body.chunk().await.map_err(|error| cut_off(asked, &error))?
         {
+            // Nobody reads what is let go of before its client had it.
+            answer.recording().wait_for_clients().await;
             for data in frames.push(&chunk).map_err(|error| broken(asked, &error))? {
                 if answer.event(&data).map_err(|what| self.unreadable(asked, &what))? {
                     return Ok(());
@@ -169,8 +168,9 @@ impl UpstreamServer {
         if self.format == ApiFormat::AnthropicMessages && !asked.chat.betas.is_empty() {
             request.headers.push(Header::Open("anthropic-beta", asked.chat.betas.join(",")));
         }
-        request.deadlines = Deadlines { idle: self.idle, total: TOTAL.max(self.idle) };
-        request.body_bytes_max = ANSWER_BYTES_MAX;
+        let limits = asked.chat.reply_limits(asked.model);
+        request.deadlines = Deadlines { idle: self.idle, total: limits.total.max(self.idle) };
+        request.body_bytes_max = limits.bytes;
         let response = self.client.request(request).await;
         let response = response.map_err(|error| broken(asked, &error))?;
         match response.status {
@@ -245,6 +245,22 @@ impl UpstreamServer {
             }
         }
     }
+}
+
+/// An answer broke off: by a limit of ours, or by a failure.
+fn cut_off(asked: &UpstreamTry<'_>, error: &NetError) -> UpstreamFailure {
+    let is_ours = matches!(
+        error,
+        NetError::TooLarge { .. } | NetError::TimedOut { late: DeadlineKind::Total(_), .. }
+    );
+    let failure = broken(asked, error);
+    if !is_ours {
+        return failure;
+    }
+    let what = "the answer passed this cloud's limits and was broken off; what came until then is \
+                charged";
+    let told = ApiError::new(StatusCode::BAD_GATEWAY, "ANSWER_CUT_OFF", what);
+    UpstreamFailure { told: Box::new(told), kind: FailureKind::CutOff }
 }
 
 /// What the client can mend is told in the server's words alone, out of whatever they were wrapped

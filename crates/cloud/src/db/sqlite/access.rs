@@ -14,6 +14,10 @@ use crate::db::{KeyOutcome, NewKey, RegisterOutcome, SignInAttempt, SignInOutcom
 /// Sign-ins that are remembered at a time. Anybody with an account of its own may sign in, so
 /// the oldest makes room: its token is exchanged long ago, or was never wanted.
 const SIGN_INS_MAX: i64 = 10_000;
+/// Keys of wallets that were never in the ledger, and keys of one wallet: beyond these the oldest
+/// makes room. Whoever lost its key so signs in anew.
+const STRANGERS_KEYS_MAX: i64 = 10_000;
+const WALLET_KEYS_MAX: i64 = 1_000;
 /// How often the key of one access token is shown: once, and once more for a
 /// client whose first reply was lost.
 const SHOWN_MAX: i64 = 2;
@@ -89,10 +93,34 @@ pub(super) fn create_api_key(tx: &DbTx<'_>, key: &NewKey) -> Result<KeyOutcome, 
         None => {
             let statement = include_str!("sql/api_key_insert.sql");
             let (hash, token) = (key.hash.as_bytes(), key.token.as_bytes());
+            make_room(tx, &wallet)?;
             tx.sql.execute(statement, params![hash, wallet, key.prefix, key.name, token, now])?;
             Ok(KeyOutcome::Made)
         }
     }
+}
+
+/// Makes room for one more key of a wallet: of its own, and of all strangers, with what those
+/// said of themselves.
+fn make_room(tx: &DbTx<'_>, wallet: &[u8; 20]) -> Result<(), DbTxError> {
+    let own = include_str!("sql/wallet_oldest.sql");
+    tx.sql.prepare_cached(own)?.execute(params![wallet, WALLET_KEYS_MAX - 1])?;
+    let mut select = tx.sql.prepare_cached(include_str!("sql/strangers_oldest.sql"))?;
+    let oldest = select.query_map([STRANGERS_KEYS_MAX - 1], |row| {
+        Ok((row.get::<_, [u8; 32]>("hash")?, row.get::<_, [u8; 20]>("wallet")?))
+    })?;
+    let oldest: Vec<_> = oldest.collect::<Result<_, _>>()?;
+    for (hash, stranger) in oldest {
+        tx.sql.execute("DELETE FROM api_keys WHERE hash = ?1", [hash])?;
+        for table in ["registrations", "statuses", "ceilings"] {
+            let statement = format!(
+                "DELETE FROM {table} WHERE wallet = ?1 \
+                 AND NOT EXISTS (SELECT 1 FROM api_keys WHERE api_keys.wallet = ?1)"
+            );
+            tx.sql.prepare_cached(&statement)?.execute([stranger])?;
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn key_owner(tx: &DbTx<'_>, hash: &Hash) -> Result<Option<Address>, DbTxError> {

@@ -385,6 +385,57 @@ mod tests {
         }
     }
 
+    #[test]
+    fn keys_of_strangers_and_of_one_wallet_are_bounded_and_a_customer_keeps_its_own() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("cloud.db");
+        let clock = Arc::new(FakeClock::at(automaton_core::time::Timestamp::from_millis(1 << 40)));
+        let db = Sqlite::open(&path, clock).unwrap();
+        let connection = automaton_sqlite::open(&path, &SCHEMA).unwrap();
+        let key = |n: u8, wallet: u8| {
+            let (token, hash) = (Hash::of(&[n]), Hash::of(&[n, 1]));
+            let row = "INSERT OR REPLACE INTO access_tokens VALUES (?1, ?2, 1 << 50)";
+            let wallet = Address::repeat_byte(wallet);
+            connection.execute(row, (token.as_bytes(), wallet.as_slice())).unwrap();
+            NewKey { token, hash, prefix: "k".to_owned(), name: "n".to_owned() }
+        };
+        let count = |of: &str| {
+            let statement = format!("SELECT count(*) FROM api_keys WHERE {of}");
+            connection.query_row(&statement, [], |row| row.get::<_, i64>(0)).unwrap()
+        };
+        // The first key of all is a customer's: its wallet has bought.
+        block(async { assert_eq!(db.create_api_key(key(1, 1)).await.unwrap(), KeyOutcome::Made) });
+        assert_eq!(count("is_strangers = 1"), 1);
+        let bought = "INSERT INTO accounts (kind, wallet) VALUES ('wallet', ?1)";
+        connection.execute(bought, [Address::repeat_byte(1).as_slice()]).unwrap();
+        assert_eq!(count("is_strangers = 1"), 0);
+        let crowd = "WITH RECURSIVE n (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM n WHERE n < 9999) \
+                     INSERT INTO api_keys SELECT unhex(printf('%064x', n)), unhex(printf('%040x', n)), \
+                     'k', 'n', unhex(printf('%064x', n)), 1, n, 1 FROM n";
+        connection.execute(crowd, []).unwrap();
+        let said =
+            "INSERT INTO statuses SELECT wallet, '{}', 0 FROM api_keys WHERE made_at IN (0, 1)";
+        connection.execute(said, []).unwrap();
+        block(async { assert_eq!(db.create_api_key(key(2, 2)).await.unwrap(), KeyOutcome::Made) });
+        assert_eq!(
+            (count("is_strangers = 1"), count("made_at = 0"), count("made_at = 1")),
+            (10_000, 0, 1)
+        );
+        let kept = connection.query_row("SELECT count(*) FROM statuses", [], |row| row.get(0));
+        assert_eq!(kept, Ok(1), "what the forgotten one said is gone with it");
+        let own = "wallet = x'0101010101010101010101010101010101010101'";
+        assert_eq!(count(own), 1, "a customer's stays");
+        // A customer has a thousand, of which the oldest goes.
+        let many = "WITH RECURSIVE n (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM n WHERE n < 999) \
+                    INSERT INTO api_keys SELECT unhex(printf('ff%062x', n)), ?1, \
+                    'k', 'n', unhex(printf('ff%062x', n)), 1, n, 0 FROM n";
+        connection.execute(many, [Address::repeat_byte(3).as_slice()]).unwrap();
+        connection.execute(bought, [Address::repeat_byte(3).as_slice()]).unwrap();
+        block(async { assert_eq!(db.create_api_key(key(3, 3)).await.unwrap(), KeyOutcome::Made) });
+        let own = "wallet = x'0303030303030303030303030303030303030303'";
+        assert_eq!((count(own), count(&format!("{own} AND made_at = 0"))), (1_000, 0));
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(40))]
         #[test]
