@@ -236,6 +236,7 @@ CREATE UNIQUE INDEX payments_by_own_transaction ON payments (tx_hash) WHERE log_
 CREATE INDEX payments_open ON payments (state) WHERE state IN ('begun', 'submitted');
 CREATE INDEX payments_of ON payments (payer, recipient, usd, begun_at);
 CREATE INDEX payments_sold ON payments (payee) WHERE machine IS NOT NULL;
+CREATE INDEX payments_of_machines ON payments (machine) WHERE machine IS NOT NULL;
 
 -- Payments for requests to ports that are settled, in the order in which they were: what an
 -- owner earned.

@@ -18,7 +18,7 @@ use axum::http::HeaderValue;
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, broadcast, watch};
+use tokio::sync::{broadcast, watch};
 
 use crate::access::SignInContext;
 use crate::api;
@@ -27,8 +27,8 @@ use crate::billing::facilitator::PaymentTerms;
 use crate::billing::settlement::Settlement;
 use crate::billing::settler::{HEARD_MAX, PaymentQueue, Settler};
 use crate::chat::{
-    CallGate, ChatService, KeyRing, LARGE_AT_ONCE, Upstream, UpstreamEntry, UpstreamHealth,
-    UpstreamPool, UpstreamServer,
+    CallGate, ChatService, KeyRing, Upstream, UpstreamEntry, UpstreamHealth, UpstreamPool,
+    UpstreamServer,
 };
 use crate::config::{self, CloudConfig, HttpUrl, MachinesConfig, UpstreamConfig, UpstreamKind};
 use crate::db::Db;
@@ -321,7 +321,6 @@ async fn assemble(
         tasks,
         report: Arc::clone(&report),
         calls: CallGate::new(config.call_limits),
-        large: Semaphore::new(LARGE_AT_ONCE),
     });
     let terms = config.chain.terms()?;
     let transfer_daily_cents = config.transfer_daily_cents.into();

@@ -4,6 +4,7 @@
 //! beside the one that is wanted, read back, compared, and only then given its name.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd as _;
@@ -290,12 +291,7 @@ impl FolderWalk<'_> {
             return Ok(());
         }
         self.archive.folder(path, mode)?;
-        let listed = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
-        let entries = fs::read_dir(listed).map_err(failed("read", &from))?;
-        let names: Result<Vec<_>, _> = entries.map(|entry| Ok(entry?.file_name())).collect();
-        let mut names = names.map_err(failed("read", &from))?;
-        // The last one is taken first: of a stack its cloud before its chain.
-        names.sort_unstable();
+        let names = names_in(&file).map_err(failed("read", &from))?;
         part.waiting.extend(names.into_iter().map(|name| inner.join(name)));
         Ok(())
     }
@@ -332,4 +328,14 @@ impl FolderWalk<'_> {
             Err(error) => self.absent(ours, path, failed("read", from), error),
         }
     }
+}
+
+/// Returns the names in a folder, in their order: the last one is taken first, of a stack its
+/// cloud before its chain.
+fn names_in(folder: &File) -> io::Result<Vec<OsString>> {
+    let listed = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()));
+    let names = fs::read_dir(listed)?.map(|entry| Ok(entry?.file_name()));
+    let mut names = names.collect::<io::Result<Vec<_>>>()?;
+    names.sort_unstable();
+    Ok(names)
 }

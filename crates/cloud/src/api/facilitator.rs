@@ -103,24 +103,26 @@ enum SettleOutcome {
 
 impl SettleOutcome {
     fn told(self, request: Option<&FacilitatorRequest>, network: String) -> v2::SettlementResponse {
-        let payer = request.map(payer);
-        let unpaid = |error_reason, transaction| v2::SettlementResponse {
+        let blank = v2::SettlementResponse {
             success: false,
-            error_reason: Some(error_reason),
-            payer: payer.clone(),
-            transaction,
-            network: network.clone(),
+            error_reason: None,
+            payer: request.map(payer),
+            transaction: String::new(),
+            network,
             amount: None,
         };
         match self {
             Self::Settled { transaction, amount } => v2::SettlementResponse {
                 success: true,
-                error_reason: None,
+                transaction,
                 amount: Some(amount.to_string()),
-                ..unpaid(String::new(), transaction)
+                ..blank
             },
-            Self::Pending(transaction) => unpaid(PENDING.to_owned(), transaction),
-            Self::Refused(reason) => unpaid(reason, String::new()),
+            Self::Pending(transaction) => {
+                let error_reason = Some(PENDING.to_owned());
+                v2::SettlementResponse { error_reason, transaction, ..blank }
+            }
+            Self::Refused(reason) => v2::SettlementResponse { error_reason: Some(reason), ..blank },
         }
     }
 }

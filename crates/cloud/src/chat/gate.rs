@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use automaton_core::time::{Span, Timestamp};
 use automaton_sqlite::chain::Hash;
 use axum::http::StatusCode;
+use tokio::sync::Semaphore;
 
 use super::Recording;
 use crate::config::CallLimits;
@@ -19,6 +20,8 @@ use crate::error::ApiError;
 const KEPT: Span = Span::from_secs(120);
 /// Bytes of finished answers that are kept.
 const KEPT_BYTES_MAX: usize = 64 << 20;
+/// Large documents that are made at a time.
+const LARGE_AT_ONCE: usize = 4;
 /// The milliseconds in which calls of a key are counted.
 const MINUTE_MS: i64 = 60_000;
 /// The code of a refusal of one more call of a key.
@@ -36,6 +39,8 @@ pub(super) enum CallAdmission {
 pub(crate) struct CallGate {
     limits: CallLimits,
     known: Mutex<KnownCalls>,
+    /// Lets few large documents be made at a time, which are held in memory.
+    pub(super) large: Semaphore,
 }
 
 #[derive(Default)]
@@ -47,7 +52,7 @@ struct KnownCalls {
 
 impl CallGate {
     pub(crate) fn new(limits: CallLimits) -> Self {
-        Self { limits, known: Mutex::default() }
+        Self { limits, known: Mutex::default(), large: Semaphore::new(LARGE_AT_ONCE) }
     }
 
     /// Joins the call of this identity, or makes room for it and enters it.

@@ -34,7 +34,6 @@ use automaton_core::money::Microcents;
 use automaton_core::time::Timestamp;
 use automaton_sqlite::chain::{CanonicalRow, Hash};
 use bytes::Bytes;
-use tokio::sync::Semaphore;
 
 use crate::access::Caller;
 use crate::config::OfferedModel;
@@ -51,8 +50,6 @@ pub(crate) use upstream::{Upstream, UpstreamEntry, UpstreamPool, UpstreamServer}
 
 use self::gate::CallAdmission;
 
-/// Large documents that are made at a time.
-pub(crate) const LARGE_AT_ONCE: usize = 4;
 /// How long a model of our own stays loaded that nobody asks.
 const IDLE_MAX: Duration = Duration::from_secs(600);
 
@@ -69,8 +66,6 @@ pub(crate) struct ChatService {
     /// When the cloud was started.
     pub(crate) started: Timestamp,
     pub(crate) calls: CallGate,
-    /// Lets few large documents be made at a time, which are held in memory.
-    pub(crate) large: Semaphore,
 }
 
 /// A request for a call, as it came.
@@ -151,7 +146,8 @@ impl ChatService {
                 Ok(()) => {
                     let is_large = chat.reply_limits(&model).is_large;
                     // silent-ok: nobody closes it.
-                    let _permit = if is_large { meter.large.acquire().await.ok() } else { None };
+                    let _permit =
+                        if is_large { meter.calls.large.acquire().await.ok() } else { None };
                     let call = call::MeteredCall { meter: Arc::clone(&meter), chat, model, hold };
                     call.run(&recorded).await;
                 }

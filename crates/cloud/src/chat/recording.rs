@@ -257,10 +257,11 @@ impl Recording {
         let is_told = matches!(self.form, ReplyForm::MessagesEvents | ReplyForm::ResponsesEvents);
         self.progress.send_modify(|progress| {
             progress.refused = true;
-            if progress.head.is_some() && is_told {
-                if let Some(piece) = self.form.refusal(&error, progress.count()) {
-                    progress.push(piece);
-                }
+            if progress.head.is_some()
+                && is_told
+                && let Some(piece) = self.form.refusal(&error, progress.count())
+            {
+                progress.push(piece);
             }
             progress.head.get_or_insert(ResponseHead::Refused(error));
         });

@@ -28,7 +28,8 @@ pub const ALL_RESULT_BYTES_MAX: i64 = 512 << 20;
 pub const ALL_RESULTS_MAX: i64 = 10_000;
 /// For each machine that may run there may be so many, stopped ones among them.
 pub const STILL_MAX: u32 = 100;
-/// Tunnels that there may be in all.
+/// Tunnels that there may be in all. Beyond it the oldest of an owner that never bought or sold
+/// anything makes room.
 pub const TUNNELS_MAX: i64 = 10_000;
 /// Ports that a machine can have exposed.
 pub const PORTS_MAX: i64 = 32;
@@ -62,7 +63,7 @@ pub trait MachineDb: Send + Sync {
     fn end_execution(&self, key: Hash, name: String, result: Bytes) -> DbFuture<'_, ()>;
 
     /// The tunnel of an owner, made under this id if there is none; nothing where there are
-    /// [`TUNNELS_MAX`] of others.
+    /// [`TUNNELS_MAX`] of customers.
     fn tunnel(&self, owner: Address, id: MachineId) -> DbFuture<'_, Option<Machine>>;
     /// Exposes a port of a machine at a price, which takes the place of the one before;
     /// `false` when it has too many.

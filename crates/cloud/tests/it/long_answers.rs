@@ -9,7 +9,7 @@ use futures_util::stream;
 use serde_json::{Value, json};
 
 use crate::chat::{PRICES, cost, funded, serve};
-use crate::world::{Reply, World, post};
+use crate::world::{Reply, World, get, post};
 
 /// Words of one piece.
 const WORD: &str = "tok ";
@@ -78,12 +78,9 @@ async fn what_was_passed_on_of_an_answer_that_passed_our_limit_is_charged() {
         // All fifty tokens of the answer, and the prompt's bytes by three.
         let paid = before - world.balance(&key).await;
         assert!((50 * PRICES.1..50 * PRICES.1 + 60 * PRICES.0).contains(&paid), "{paid}");
-        let history = crate::world::get(
-            world.at(),
-            "/v1/credits/history?limit=1",
-            &[("Authorization", key.as_str())],
-        );
-        let newest = history.await.json()["history"][0].clone();
+        let authorized = [("Authorization", key.as_str())];
+        let history = get(world.at(), "/v1/credits/history?limit=1", &authorized).await;
+        let newest = history.json()["history"][0].clone();
         assert_eq!(
             (&newest["type"], newest["amount_microcents"].as_i64()),
             (&json!("charge"), Some(-paid))

@@ -71,6 +71,12 @@ impl MachineDb for Sqlite {
         self.writer.run("find a tunnel", move |tx| {
             let label = short_id(id);
             let owner = owner.as_slice();
+            let oldest = include_str!("sql/tunnel_oldest.sql");
+            let oldest = tx.sql.query_row(oldest, params![owner, TUNNELS_MAX], |row| row.get(0));
+            if let Some(oldest) = found::<String>(oldest)? {
+                tx.sql.execute("DELETE FROM ports WHERE machine = ?1", [&oldest])?;
+                tx.sql.execute("DELETE FROM machines WHERE id = ?1", [&oldest])?;
+            }
             let now = tx.now.as_millis();
             let row = params![id.to_string(), label, owner, now, TUNNELS_MAX];
             tx.sql.execute(include_str!("sql/tunnel_insert.sql"), row)?;

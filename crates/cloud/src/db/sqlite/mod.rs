@@ -386,6 +386,39 @@ mod tests {
     }
 
     #[test]
+    fn strangers_tunnels_give_way_and_a_customers_stays() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("cloud.db");
+        let clock = Arc::new(FakeClock::at(automaton_core::time::Timestamp::from_millis(1 << 40)));
+        let db: Arc<dyn Db> = Arc::new(Sqlite::open(&path, clock).unwrap());
+        let connection = automaton_sqlite::open(&path, &SCHEMA).unwrap();
+        let crowd = "WITH RECURSIVE n (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM n WHERE n < 9999) \
+                     INSERT INTO machines (id, short_id, owner, name, tier, monthly, state, since, \
+                     created_at, request, is_tunnel) SELECT printf('%026d', n), printf('%d', n), \
+                     unhex(printf('%040x', n)), 'tunnel', 'nano', 1, 'deleted', n, n, zeroblob(32), 1 FROM n";
+        connection.execute(crowd, []).unwrap();
+        // The oldest of all is a customer's; the next has a port.
+        let customer = "INSERT INTO accounts (kind, wallet) VALUES ('wallet', zeroblob(20))";
+        connection.execute(customer, []).unwrap();
+        let port = "INSERT INTO ports (machine, port, at) VALUES (printf('%026d', 1), 80, 0)";
+        connection.execute(port, []).unwrap();
+        let clock: Arc<dyn Clock> = Arc::new(FakeClock::at(automaton_core::time::Timestamp::EPOCH));
+        let entropy = Arc::new(automaton_testkit::entropy::SeededEntropy::new(1));
+        let ids = automaton_core::id::IdGenerator::new(clock, entropy);
+        block(async {
+            let owner = Address::repeat_byte(7);
+            let made = db.tunnel(owner, ids.id()).await.unwrap().unwrap();
+            let again = db.tunnel(owner, ids.id()).await.unwrap().unwrap();
+            assert_eq!((made.owner, made.id == again.id), (owner, true));
+        });
+        let there = |n: i64| {
+            let statement = "SELECT count(*) FROM machines WHERE id = printf('%026d', ?1)";
+            connection.query_row(statement, [n], |row| row.get::<_, i64>(0)).unwrap()
+        };
+        assert_eq!((there(0), there(1), there(2)), (1, 0, 1), "one made room");
+    }
+
+    #[test]
     fn keys_of_strangers_and_of_one_wallet_are_bounded_and_a_customer_keeps_its_own() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("cloud.db");

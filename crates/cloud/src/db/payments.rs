@@ -1,0 +1,202 @@
+//! Payments as they are stored: what is sent, where it stands, and the numbers for its gas.
+
+use alloy_primitives::{Address, B256, Bytes};
+use automaton_core::id::{MachineId, TransactionId};
+use automaton_core::money::{MicroUsdc, Microcents};
+use automaton_core::time::{Span, Timestamp};
+use automaton_core::wire::x402::Authorization;
+use automaton_sqlite::chain::Hash;
+
+/// A payment to be stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewIncomingPayment {
+    /// The chain.
+    pub chain: u64,
+    /// The token's contract.
+    pub asset: Address,
+    /// The authorization.
+    pub authorization: Authorization,
+    /// Its value, which was compared with the price.
+    pub value: MicroUsdc,
+    /// Its signature.
+    pub signature: Bytes,
+    /// What it buys; nothing, when it is settled for another seller.
+    pub purchase: Option<CreditPurchase>,
+    /// Where it is for a request, which is no purchase.
+    pub sale: Option<Sale>,
+    /// How long a purchase whose reply was not delivered keeps a second one of
+    /// the same kind from being made.
+    pub guard: Span,
+    /// The names under which its client sent it, each for one request.
+    pub names: Vec<String>,
+    /// The hash of the request.
+    pub request: Hash,
+}
+
+/// Credits that are bought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CreditPurchase {
+    /// Who gets them.
+    pub recipient: Address,
+    /// The tier in US dollars.
+    pub usd: u32,
+}
+
+/// The port of a machine that a request is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sale {
+    /// The machine.
+    pub machine: MachineId,
+    /// The port inside it.
+    pub port: u16,
+}
+
+/// How beginning a payment ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BeginPaymentOutcome {
+    /// It is stored, and is to be settled.
+    New(i64),
+    /// This authorization came before, under one of these names.
+    Named(i64),
+    /// This authorization came before; the names that it has now are not stored.
+    Known(i64),
+    /// The same purchase was made moments ago and its reply never delivered; this
+    /// authorization is not stored and must not be broadcast.
+    Guarded(i64),
+    /// This authorization came before, for something else.
+    Conflict,
+    /// One of the names came before, with another request.
+    OtherName,
+    /// As many payments are under way as may be.
+    Busy,
+}
+
+/// The transfer that settled a payment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SettledBy {
+    /// Its transaction.
+    pub transaction: B256,
+    /// The place of its log in the block, where another program sent the transaction; none for
+    /// one of ours, which makes one transfer.
+    pub log: Option<u64>,
+}
+
+impl SettledBy {
+    /// The one transfer of a transaction of ours.
+    #[must_use]
+    pub const fn own(transaction: B256) -> Self {
+        Self { transaction, log: None }
+    }
+}
+
+/// Where a payment stands.
+///
+/// ```text
+/// begun ──▶ submitted ──▶ settled
+///   │           │           ▲
+///   └──▶ failed ◀┘ ─────────┘ when somebody carried it out after all
+/// ```
+///
+/// A transaction that is in a block is no end yet: the block may go away again,
+/// and the payment is then where it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IncomingPaymentState {
+    /// Stored; nothing was signed.
+    Begun,
+    /// These transactions are signed, oldest first, and may have been broadcast.
+    Submitted(Vec<B256>),
+    /// On the chain for good, and credited where it is a purchase.
+    Settled(B256),
+    /// Never to be on the chain.
+    Failed(String),
+}
+
+/// What a transaction pays for a unit of gas at most, in wei (EIP-1559).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fees {
+    /// In all.
+    pub max: u64,
+    /// To whoever makes the block.
+    pub priority: u64,
+}
+
+/// A number of the account that pays gas, to be taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NewNonceReservation {
+    /// What the signer fixes the number by.
+    pub intent: TransactionId,
+    /// The payment that it is for.
+    pub payment: i64,
+    /// How much gas its transactions may use.
+    pub gas: u64,
+    /// The fees of the first of them.
+    pub fees: Fees,
+}
+
+/// A number that is taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NonceReservation {
+    /// What the signer fixes the number by.
+    pub intent: TransactionId,
+    /// The payment that it is for.
+    pub payment: i64,
+    /// How much gas its transactions may use.
+    pub gas: u64,
+    /// The number, once something is signed.
+    pub nonce: Option<u64>,
+    /// The fees of the newest attempt.
+    pub fees: Fees,
+    /// When the newest attempt was noted.
+    pub since: Timestamp,
+    /// The newest attempt's transaction; nothing, while it is not signed.
+    pub raw: Option<Bytes>,
+    /// The hashes of all that was signed, oldest first.
+    pub hashes: Vec<B256>,
+}
+
+/// How a slot ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NonceReservationEnd {
+    /// One of its transactions is in a block.
+    Spent,
+    /// Somebody else's transaction has its number.
+    Lost,
+}
+
+/// A signed transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Submission {
+    /// Its hash.
+    pub hash: B256,
+    /// Its bytes.
+    pub raw: Bytes,
+    /// Its number among those of the account that pays the gas.
+    pub gas_nonce: u64,
+}
+
+/// A stored payment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IncomingPayment {
+    /// Its number.
+    pub id: i64,
+    /// The authorization.
+    pub authorization: Authorization,
+    /// Its signature.
+    pub signature: Bytes,
+    /// What it buys; nothing, when it is settled for another seller.
+    pub purchase: Option<CreditPurchase>,
+    /// What the recipient of a purchase had when it was stored or, later, credited; set aside
+    /// or not.
+    pub balance: Microcents,
+    /// Where it is for a request, which is no purchase.
+    pub sale: Option<Sale>,
+    /// Where it stands.
+    pub state: IncomingPaymentState,
+    /// Whether its client has got its reply, or its request was passed on.
+    pub is_delivered: bool,
+    /// Whether a number of the account that pays gas is taken for it and not in a
+    /// block for good.
+    pub has_open_nonce: bool,
+    /// When it was stored.
+    pub begun_at: Timestamp,
+}
