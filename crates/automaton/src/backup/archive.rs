@@ -579,14 +579,20 @@ mod tests {
             (SAME, "home", "is another's name outside of the workspace"),
             (SAME, "home/y", "is another's name outside of the workspace"),
             (SAME, "home/workspace", "is another's name outside of the workspace"),
+            (SAME, "signer/ledger.db", "is another's name outside of the workspace"),
         ] {
-            let before: &[(u8, &str)] = match path {
-                "home" => &[],
-                _ => &[(FOLDER, "home"), (FILE, "home/x")],
-            };
-            let told = refused(&[before, &[(kind, path)]].concat());
+            let told = ArchiveReader::check_kind(Path::new(path), kind).unwrap_err().line();
             assert!(told.contains(why), "{kind} {path}: {told}");
         }
+        for kind in [FOLDER, FILE, LINK, SAME] {
+            let path = Path::new("home/workspace/a/b");
+            assert!(ArchiveReader::check_kind(path, kind).is_ok(), "{kind}");
+        }
+        for part in ["home", "signer", "dev", "home/workspace"] {
+            assert!(ArchiveReader::check_kind(Path::new(part), FOLDER).is_ok(), "{part}");
+        }
+        let linked = refused(&[(FOLDER, "home"), (LINK, "home/workspace")]);
+        assert!(linked.contains("is a link outside of the workspace"), "{linked}");
         // Nor has the record of a life another name in there.
         let outside = [(FOLDER, "home"), (FILE, "home/x"), (FOLDER, "home/workspace")];
         let told = refused(&[&outside[..], &[(SAME, "home/workspace/x")]].concat());
@@ -595,7 +601,7 @@ mod tests {
 
     #[test]
     fn what_is_no_part_of_a_life_is_none_whatever_a_manifest_says() {
-        for name in ["ready", "restoring.lock", "home/workspace", "..", ""] {
+        for name in ["ready", "home/workspace"] {
             let told = refused_in(&["home", name], &[(FOLDER, "home")]);
             assert!(told.contains("which no automaton has"), "{name}: {told}");
         }

@@ -297,6 +297,7 @@ fn what_is_out_of_reach_in_the_workspace_is_counted_and_named() {
     let workspace = keeper.world.home().join("workspace");
     // Deeper than any path of the system: each folder is made from the one above it.
     let deep = "d=$(printf 'd%.0s' $(seq 200)); for i in $(seq 25); do mkdir $d; cd $d; done; echo x > precious";
+    #[expect(clippy::disallowed_methods, reason = "a shell makes what no path can name")]
     let made =
         std::process::Command::new("sh").arg("-c").arg(deep).current_dir(&workspace).status();
     assert!(made.unwrap().success());
@@ -346,7 +347,7 @@ fn a_link_in_the_place_of_the_workspace_is_refused_wherever_it_would_be_used() {
     fs::write(keeper.world.dir().join("sleeps.toml"), SLEEPS).unwrap();
     let (home, file) = (home.display().to_string(), keeper.path("link.backup"));
     for words in [
-        &["run", "--brain", "script:sleeps.toml"][..],
+        &["up", "--brain", "script:sleeps.toml"][..],
         &["sandbox", "run", "cat /root/id; echo evil > /root/evil"],
         &["backup", &file, "--passphrase-file", &keeper.words],
         &["init"],

@@ -122,12 +122,12 @@ mod tests {
         fn an_honest_stream_fits(
             tokens in 1_u32..200_000,
             choices in 1_u32..9,
-            alternatives in 0_usize..21,
+            alternatives in 0_u8..21,
             word in 1_usize..25,
         ) {
-            let probabilities = if alternatives == 0 { 0 } else { alternatives as u32 + 1 };
+            let probabilities = if alternatives == 0 { 0 } else { u32::from(alternatives) + 1 };
             let shape = ReplyShape { tokens: tokens * choices, choices, probabilities, ..SHAPE };
-            let sent = piece(word, alternatives).len() as u64 * u64::from(tokens * choices);
+            let sent = piece(word, alternatives.into()).len() as u64 * u64::from(tokens * choices);
             prop_assert!(ReplyLimits::of(shape).bytes >= sent);
         }
 

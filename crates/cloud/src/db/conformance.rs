@@ -368,10 +368,8 @@ pub(crate) async fn play(engine: &dyn Engine, history: Vec<Event>) {
             },
             Event::Settle(n) => {
                 if let Some((id, credited)) = payments.get_mut(&n) {
-                    let now = db
-                        .mark_settled(*id, SettledBy::own(B256::repeat_byte(n + 1)))
-                        .await
-                        .unwrap();
+                    let by = SettledBy::own(B256::repeat_byte(n + 1));
+                    let now = db.mark_settled(*id, by).await.unwrap();
                     assert_eq!(now, !*credited, "each payment is credited once");
                     *credited = true;
                 }

@@ -14,7 +14,7 @@ use crate::world::{Reply, World, get, post};
 /// Words of one piece.
 const WORD: &str = "tok ";
 
-fn piece(delta: Value, usage: Option<Value>) -> String {
+fn piece(delta: &Value, usage: Option<&Value>) -> String {
     let choices = if usage.is_some() { json!([]) } else { json!([{ "index": 0, "delta": delta }]) };
     let piece = json!({
         "id": "chatcmpl-0123456789012345678901234567890", "object": "chat.completion.chunk",
@@ -29,10 +29,10 @@ async fn talkative(pieces: usize, beside: fn(usize) -> Value) -> String {
         let words = (0..pieces).map(move |nth| {
             let mut delta = json!({ "content": WORD });
             delta.as_object_mut().unwrap().extend(beside(nth).as_object().cloned().unwrap());
-            piece(delta, None)
+            piece(&delta, None)
         });
         let usage = json!({ "prompt_tokens": 10, "completion_tokens": 1000, "total_tokens": 1010 });
-        let end = [piece(json!({}), Some(usage)), "data: [DONE]\n\n".to_owned()];
+        let end = [piece(&json!({}), Some(&usage)), "data: [DONE]\n\n".to_owned()];
         let all = words.chain(end).map(Ok::<_, std::convert::Infallible>);
         ([(CONTENT_TYPE, "text/event-stream")], Body::from_stream(stream::iter(all)))
             .into_response()

@@ -78,3 +78,51 @@ proptest! {
         prop_assert_eq!(taken, same, "{}", encode(&changed).unwrap());
     }
 }
+
+/// A request of a seller to settle the golden payment.
+fn settle_request() -> FacilitatorRequest {
+    let demand = terms("USD Coin").demand_v1(&offer(), "").accepts.remove(0);
+    FacilitatorRequest {
+        version: v1::VERSION,
+        payment_payload: decode(GOLDEN).unwrap(),
+        payment_requirements: PaymentRequirements::V1(demand),
+    }
+}
+
+#[test]
+fn a_signature_has_one_spelling() {
+    let good: PaymentPayload = decode(GOLDEN).unwrap();
+    let terms = terms("USD Coin");
+    let digest = terms.token.transfer_digest(&good.payload().authorization);
+    let signature = Signature::from_raw(&good.payload().signature).unwrap();
+    let payer = Some(good.payload().authorization.from);
+    assert_eq!(signer(&signature.as_bytes(), digest), payer);
+    let order = "FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141";
+    let order = U256::from_str_radix(order, 16).unwrap();
+    let twin = Signature::new(signature.r(), order - signature.s(), !signature.v());
+    assert_eq!(twin.recover_address_from_prehash(&digest).ok(), payer, "it recovers the same");
+    assert_eq!(signer(&twin.as_bytes(), digest), None);
+}
+
+proptest! {
+    #[test]
+    fn only_the_signed_authorization_is_settled_for_its_payee_and_amount(
+        at_byte in 0_usize..3000,
+        to in any::<u8>(),
+    ) {
+        let good = settle_request();
+        let terms = terms("USD Coin");
+        prop_assert_eq!(terms.check_for(&good), Ok(MicroUsdc::new(5_000_000)));
+        let mut json = serde_json::to_vec(&good).unwrap();
+        let at_byte = at_byte % json.len();
+        json[at_byte] = to;
+        let Ok(changed) = serde_json::from_slice::<FacilitatorRequest>(&json) else { return Ok(()) };
+        let Ok(amount) = terms.check_for(&changed) else { return Ok(()) };
+        let (signed, wanted) = (changed.payment_payload.payload(), good.payment_payload.payload());
+        prop_assert_eq!((signed, amount), (wanted, MicroUsdc::new(5_000_000)));
+        let PaymentRequirements::V1(demand) = &changed.payment_requirements else {
+            return Err(TestCaseError::fail("another version"));
+        };
+        prop_assert_eq!(demand.pay_to.parse::<Address>().ok(), Some(wanted.authorization.to));
+    }
+}
