@@ -346,6 +346,11 @@ pub(crate) fn history() -> impl Strategy<Value = Vec<Event>> {
     proptest::collection::vec(event, 0..25)
 }
 
+/// The transfer of a transaction of ours.
+fn own(n: u8) -> SettledBy {
+    SettledBy::own(B256::repeat_byte(n))
+}
+
 /// Lets a history happen and compares the ledger with a model of it.
 pub(crate) async fn play(engine: &dyn Engine, history: Vec<Event>) {
     let clock = FakeClock::at(START);
@@ -368,8 +373,7 @@ pub(crate) async fn play(engine: &dyn Engine, history: Vec<Event>) {
             },
             Event::Settle(n) => {
                 if let Some((id, credited)) = payments.get_mut(&n) {
-                    let by = SettledBy::own(B256::repeat_byte(n + 1));
-                    let now = db.mark_settled(*id, by).await.unwrap();
+                    let now = db.mark_settled(*id, own(n + 1)).await.unwrap();
                     assert_eq!(now, !*credited, "each payment is credited once");
                     *credited = true;
                 }
