@@ -147,3 +147,33 @@ fn what_is_no_world_is_told_at_once() {
         assert!(told(&finished).contains(told_of), "{finished:?}");
     }
 }
+
+#[test]
+fn jobs_are_done_or_skipped_with_a_reason_and_an_unknown_one_is_refused() {
+    let world = world();
+    let names = ["owners", "watching", "terminals", "time-zones"];
+    let arguments = [&["bench", "jobs", "--json"][..], &names].concat();
+    let finished = world.start(&arguments).unwrap();
+    let finished = finished.finish_within(Duration::from_secs(120)).unwrap();
+    assert_eq!(finished.code, Some(0), "{}", told(&finished));
+    let reports: Vec<Value> = serde_json::from_str(&finished.stdout).unwrap();
+    let mut found: Vec<&str> = reports.iter().map(|it| it["job"].as_str().unwrap()).collect();
+    found.sort_unstable();
+    assert_eq!(found, ["owners", "terminals", "time-zones", "watching"]);
+    for report in &reports {
+        let reason = report["said"].as_str().unwrap();
+        match report["outcome"].as_str().unwrap() {
+            "works" => assert_eq!(reason, ""),
+            "skipped" => {
+                assert!(reason.contains(" is not there") || reason.contains("there "), "{report}")
+            }
+            other => panic!("{other}: {report}"),
+        }
+    }
+    let owners = reports.iter().find(|it| it["job"] == "owners").unwrap();
+    assert_eq!(owners["outcome"], "works", "{owners}");
+
+    let refused = world.command(&["bench", "jobs", "knitting"]).unwrap();
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.stderr.contains("there is no job \"knitting\""), "{}", refused.stderr);
+}

@@ -7,6 +7,7 @@
 
 mod guard;
 mod inference;
+mod jobs;
 mod ledger;
 mod life;
 mod memory;
@@ -59,6 +60,8 @@ pub(crate) enum BenchCommand {
     Policy,
     /// How long a command takes to start and end, beside bubblewrap and none
     Sandbox,
+    /// Which usual jobs of developers work in the sandbox of commands: builds, tests, servers
+    Jobs(jobs::BenchJobsArgs),
     /// What a life costs the machine, against a scripted world
     Run(life::BenchRunArgs),
     /// What a model gets done, by its window: tasks whose solvers know only what is shown
@@ -121,6 +124,7 @@ pub(crate) fn run(context: &CommandContext, command: &BenchCommand) -> Result<()
         BenchCommand::Model(args) => return model::run(context, args),
         BenchCommand::Policy => return policy::run(context),
         BenchCommand::Sandbox => return sandbox::run(context),
+        BenchCommand::Jobs(args) => return jobs::run(context, args),
         BenchCommand::Money => {}
     }
     let intents = intents(context)?;
