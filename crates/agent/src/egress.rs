@@ -38,7 +38,7 @@ const NAMED_MAX: usize = 12;
 /// Refusals of one command that are judged and written down; what it asks then is neither.
 const REFUSALS_MAX: u32 = 100;
 
-/// Where commands may send requests. By default nowhere: they have no network.
+/// Where commands may send requests. By default nowhere: they have their own loopback alone.
 #[derive(Debug, Clone, Default)]
 pub struct EgressConfig {
     /// The creator's list.
@@ -74,7 +74,7 @@ impl EgressConfig {
     pub fn network(&self) -> Network {
         match self.places().next() {
             Some(_) => Network::Proxied,
-            None => Network::None,
+            None => Network::Loopback,
         }
     }
 

@@ -10,6 +10,8 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::stat::{Mode, umask};
 use thiserror::Error;
 
+use crate::plan::NO_CORES;
+
 /// A protection of our own process that could not be set.
 #[derive(Debug, Error, Classified)]
 #[class(Internal)]
@@ -35,7 +37,8 @@ pub enum HardenError {
 /// When the kernel refuses; then no secret may be loaded.
 pub fn harden() -> Result<(), HardenError> {
     prctl::set_dumpable(false).map_err(|errno| HardenError::Dumpable(errno.into()))?;
-    setrlimit(Resource::RLIMIT_CORE, 0, 0).map_err(|errno| HardenError::Core(errno.into()))?;
+    setrlimit(Resource::RLIMIT_CORE, NO_CORES, NO_CORES)
+        .map_err(|errno| HardenError::Core(errno.into()))?;
     let most = getrlimit(Resource::RLIMIT_NOFILE).map(|(_, most)| most);
     most.and_then(|most| setrlimit(Resource::RLIMIT_NOFILE, most, most))
         .map_err(|errno| HardenError::OpenFiles(errno.into()))?;

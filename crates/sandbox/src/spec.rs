@@ -140,7 +140,7 @@ pub enum Network {
     #[default]
     None,
     /// Also IPv4 and IPv6 among the program's own processes, over a loopback
-    /// interface that belongs to this run alone.
+    /// interface that belongs to this run alone. Interfaces and routes can be listed.
     Loopback,
     /// The same, and on that interface one address, [`PROXY_INSIDE`], where the owner of the
     /// run listens: an HTTP proxy, named in the environment. What goes through it is the

@@ -100,7 +100,7 @@ pub struct CallProvenance {
 pub trait WorkspaceHandle: Send + Sync {
     /// Runs a command with a shell and waits until its whole tree is gone. A
     /// command that fails or is stopped is no error. What it sends out,
-    /// it sends on this behalf; without one it has no network.
+    /// it sends on this behalf; without one it has its own loopback alone.
     fn exec<'a>(
         &'a self,
         command: &'a str,

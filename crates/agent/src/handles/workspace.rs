@@ -124,11 +124,7 @@ impl Workspace {
         &self,
         behalf: CallProvenance,
     ) -> Result<SharedSandbox, HandleError> {
-        let network = match self.egress.network() {
-            Network::None => Network::Loopback,
-            network => network,
-        };
-        let plan = self.plan(Program::Later, Span::ZERO, network)?;
+        let plan = self.plan(Program::Later, Span::ZERO, self.egress.network())?;
         let mut session = self.off_thread(move |launcher| launcher.open(&plan)).await?;
         let way = session.take_proxy().map(|way| (way, Arc::new(self.egress_gate(behalf))));
         let reserve = DiskReserve::begin(&self.root);
@@ -286,7 +282,7 @@ impl Workspace {
             let ran = rented.exec(command, timeout, &call.to_string()).await;
             return self.labelled(ran).await;
         }
-        // Without a behalf it has no network, so it shares no sandbox that has one.
+        // Without a behalf it has no way out, so it shares no sandbox that has one.
         let beside = match behalf {
             Some(behalf) => self.background.place(behalf).await,
             None => None,
@@ -297,7 +293,7 @@ impl Workspace {
             let label = place.words.label();
             return Ok(ran(outcome, label));
         }
-        let network = behalf.map_or(Network::None, |_| self.egress.network());
+        let network = behalf.map_or(Network::Loopback, |_| self.egress.network());
         let plan = self.plan(Program::Shell(command.to_owned()), timeout, network)?;
         let unstored = |error: StoreError| HandleError::of(&error);
         let before = match network {
@@ -478,6 +474,7 @@ pub fn command_spec(workspace: &Path, program: Program, timeout: Span) -> Sandbo
     spec.sealed = reserved_paths::SEALED.map(str::to_owned).to_vec();
     let wall: Duration = timeout.to_std();
     spec.capture = CAPTURE;
+    spec.network = Network::Loopback;
     spec.limits = RunLimits { wall: Some(wall), cpu: wall, ..RunLimits::default() };
     spec
 }

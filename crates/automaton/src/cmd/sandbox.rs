@@ -17,7 +17,7 @@ use automaton_agent::{
 use automaton_core::error::{Classified, chain};
 use automaton_core::time::Span;
 use automaton_sandbox::{
-    Feature, LaunchError, Launcher, Network, Probe, Program, RunLimits, RunOutcome, SessionProgram,
+    Feature, LaunchError, Launcher, Probe, Program, RunLimits, RunOutcome, SessionProgram,
     converse, plan, probe_with,
 };
 use clap::Subcommand;
@@ -34,6 +34,9 @@ use crate::process::{executable, runtime};
 use crate::role::agent;
 use crate::ui::{Format, fit, wrap};
 
+/// What is said of the network where `egress` names no host.
+const NO_WAY_OUT: &str =
+    "Commands have no network but a loopback of their own: the key `egress` names no host.";
 /// The best shell that there is.
 const SHELL: &str = "command -v bash >/dev/null && exec bash -i; exec sh -i";
 
@@ -97,10 +100,7 @@ fn shell(
 ) -> Result<ExitCode, CliError> {
     let mut spec = command_spec(&home.join(WORKSPACE), Program::Later, Span::ZERO);
     spec.limits = RunLimits::service();
-    spec.network = match egress.network() {
-        Network::None => Network::Loopback,
-        network => network,
-    };
+    spec.network = egress.network();
     let mut session = launcher.open(&plan(&spec, given)?)?;
     let way = session.take_proxy();
     let own = |stream: io::Result<OwnedFd>| {
@@ -230,7 +230,7 @@ fn tell(
         let mut lines: Vec<String> = told.features.iter().map(line).collect();
         if let Some(places) = &told.egress {
             lines.push(match places.as_slice() {
-                [] => "Commands have no network: the key `egress` names no host.".to_owned(),
+                [] => NO_WAY_OUT.to_owned(),
                 places => format!("Commands reach only {}.", places.join(", ")),
             });
         }

@@ -29,7 +29,7 @@ use crate::home::WORKSPACE;
 const CREDENTIAL_BYTES_MAX: u64 = 16 << 10;
 
 /// Where commands in the sandbox may send requests, through a proxy that judges and
-/// records each. Nowhere by default: then they have no network at all.
+/// records each. Nowhere by default: then they have their own loopback alone.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(crate) struct EgressFile {

@@ -9,7 +9,7 @@ use crate::plan::COVERED;
 use crate::probe::{Feature, Probe};
 use crate::process::effective_user;
 use crate::spec::Defence::{self, *};
-use crate::spec::RunLimits;
+use crate::spec::{Network, RunLimits};
 
 /// What attempts are aimed at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +43,7 @@ pub struct Attempt {
     /// Off where others are tried, since whether it stops this depends on the kernel.
     pub(super) unsure: Option<Defence>,
     pub(super) limits: RunLimits,
+    pub(super) network: Network,
     pub(super) control: Control,
 }
 
@@ -83,6 +84,11 @@ fn within(limits: RunLimits, row: AttemptRow) -> AttemptRow {
     Some(Attempt { limits, ..row? })
 }
 
+/// One that is made where sockets of the network are permitted, since there is a loopback.
+fn beside_loopback(row: AttemptRow) -> AttemptRow {
+    Some(Attempt { network: Network::Loopback, ..row? })
+}
+
 struct List<'a> {
     world: &'a AttackSite,
     probe: &'a Probe,
@@ -97,6 +103,7 @@ impl List<'_> {
             defences: defences.to_vec(),
             unsure: None,
             limits: RunLimits::default(),
+            network: Network::None,
             control: Control::Anywhere,
         })
     }
@@ -156,6 +163,18 @@ impl List<'_> {
             self.row("change times", "change-time {home}/state.db", &[Files]),
             self.row("watch a folder", "watch {home}", &[Files]),
             self.row("send to a socket's path", "send-unix {home}/datagrams", &[Files]),
+            self.row(
+                "give a file away",
+                "give-away /opt/fixture/file {fixture}/file",
+                &[Files, Users, Capabilities, BoundingSet, Seccomp],
+            ),
+            self.locked(1, "open a terminal of the host", "open-file {terminal}", &[Files]),
+            only(
+                Control::WherePermitted,
+                self.locked(1, "make many terminals", "many-terminals 40", &[Files]),
+            ),
+            self.locked(1, "read configuration with secrets", "find-any /etc/shadow", &[Files])
+                .filter(|_| effective_user() == 0),
         ]
     }
 
@@ -185,6 +204,7 @@ impl List<'_> {
     fn on_sockets(&self) -> Vec<AttemptRow> {
         let tcp = |name, words| self.locked(4, name, words, &[Network, Seccomp]);
         let raw = [Capabilities, BoundingSet, Seccomp];
+        let administers = [Capabilities, BoundingSet];
         let far = Control::Nowhere("it would leave this machine");
         let sockets = "connect-unix /run/docker.sock /run/podman/podman.sock \
             /run/containerd/containerd.sock /run/dbus/system_bus_socket /run/systemd/private";
@@ -197,7 +217,39 @@ impl List<'_> {
             only(theirs, self.row("command Docker or D-Bus", sockets, &[Files])),
             self.row("send a datagram", "send-udp {udp}", &[Network, Seccomp]),
             self.locked(6, "connect to an abstract socket", "connect-abstract {key}", &[Network]),
+            beside_loopback(self.row(
+                "connect to a local service beside a loopback",
+                "connect-tcp {tcp}",
+                &[Network],
+            )),
+            beside_loopback(self.row(
+                "connect over IPv6 beside a loopback",
+                "connect-tcp {tcp6}",
+                &[Network],
+            )),
+            beside_loopback(self.row(
+                "send a datagram beside a loopback",
+                "send-udp {udp}",
+                &[Network],
+            )),
+            beside_loopback(self.locked(
+                6,
+                "connect to an abstract socket beside a loopback",
+                "connect-abstract {key}",
+                &[Network],
+            )),
+            beside_loopback(self.row("change an interface", "set-link", &administers)),
+            beside_loopback(self.row("change a route", "delete-route", &administers)),
+            only(
+                Control::WherePermitted,
+                beside_loopback(self.row("use another transport", "transport 132", &[Seccomp])),
+            ),
+            beside_loopback(self.row("put a layer on a connection", "layer", &[Seccomp])),
+            beside_loopback(self.row("hear of devices", "netlink-socket 15", &[Seccomp])),
+            beside_loopback(self.row("ask for sockets", "netlink-socket 4", &[Seccomp])),
+            self.row("list interfaces without a loopback", "netlink-socket 0", &[Seccomp]),
             self.row("open a raw socket", "raw-socket", &raw),
+            beside_loopback(self.row("open a raw socket beside a loopback", "raw-socket", &raw)),
             self.row("open a packet socket", "packet-socket", &raw),
         ]
     }
@@ -238,7 +290,7 @@ impl List<'_> {
             self.row("load into the kernel", "bpf", &hosts),
             permitted(self.row("load a module", "load-module", &hosts)),
             permitted(self.row("use the ports", "use-ports", &hosts)),
-            permitted(self.locked(1, "type into a terminal", "type", &[Files, Seccomp])),
+            permitted(self.row("type into a terminal", "type", &[Seccomp])),
             permitted(self.row("use io_uring", "io-uring", &[Seccomp])),
             permitted(self.row("use userfaultfd", "fault-descriptor", &[Seccomp])),
             self.row(
@@ -246,6 +298,11 @@ impl List<'_> {
                 "lease {fixture}/file /opt/fixture/file",
                 &[Seccomp],
             ),
+            permitted(self.row(
+                "hold a folder of others by a delegation",
+                "delegate /usr/bin",
+                &[Seccomp],
+            )),
             self.row("be told of a folder by a signal", "notify /usr", &[Seccomp]),
             permitted(self.row("use huge pages", "huge-pages", &[Seccomp])),
             self.row("use clone3", "clone3", &[Seccomp]),
@@ -272,6 +329,12 @@ impl List<'_> {
             within(scarce, only(taken, row))
         };
         let mut rows = vec![
+            much(self.row("use memory in page tables", "page-tables 167772160", &[MemoryLimit])),
+            much(self.row("drop shared memory", "dropped-memory 167772160", &[hidden])),
+            within(
+                many_sockets,
+                self.row("keep pages in pipes", "spliced-memory 59768832", &[hidden]),
+            ),
             within(small, self.row("start many processes", "many-processes 60", &[ProcessLimit])),
             much(self.row("use much memory", "much-memory 167772160", &[MemoryLimit])),
             much(self.row(
@@ -295,6 +358,13 @@ impl List<'_> {
         ];
         if !self.probe.cgroup.is_available() {
             rows.push(self.row("make a socket larger", "enlarge-socket", &[Seccomp]));
+            rows.push(self.row("send pages as they are", "zero-copy", &[Seccomp]));
+            rows.push(self.row("share little memory", "share-memory 4096", &[Seccomp]));
+            rows.push(self.row("share memory of a device", "map-zeros 4194304", &[Files]));
+            rows.push(self.row("make sets of rules", "rule-set", &[Seccomp]));
+            rows.push(self.row("move pages by a pipe", "send-file", &[Seccomp]));
+            let locks = self.row("hold many locks", "many-locks 30000", &[MemoryLimit]);
+            rows.push(within(many_sockets, locks));
         }
         rows
     }

@@ -207,6 +207,7 @@ impl Drill {
                 bind(self.world.folder.join("fixture"), FIXTURE_INSIDE),
             ],
             limits: RunLimits { wall: Some(LIMIT), ..attempt.limits },
+            network: attempt.network,
             defences: Defences::except(off),
             ..SandboxSpec::new(Program::Argv(argv.chain(attempt.words.iter().cloned()).collect()))
         }

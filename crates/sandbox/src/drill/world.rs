@@ -83,7 +83,11 @@ impl AttackSite {
             let ours = File::options().write(true).open(&members).is_ok();
             add("members", ours.then(|| text(members)));
         }
+        let terminal = nix::pty::openpty(None, None)?;
+        add("terminal", Some(text(nix::unistd::ttyname(&terminal.slave)?)));
         let mut open: Vec<OwnedFd> = vec![
+            terminal.master,
+            terminal.slave,
             victims_input,
             leaked,
             tcp.into(),

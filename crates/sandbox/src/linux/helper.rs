@@ -20,9 +20,9 @@ use nix::unistd::{ForkResult, Pid, dup2_stderr, dup2_stdin, dup2_stdout, pipe2, 
 
 use super::cgroup::CgroupHandle;
 use super::init::{self, Init};
-use super::ns::{self, Ids};
+use super::ns::{self, Ids, NetworkId};
 use super::own_user::OwnUser;
-use super::{StepContext as _, StepFailure, features, watch};
+use super::{StepContext as _, StepFailure, features, rlimit, watch};
 use crate::plan::HelperScript;
 use crate::process::{ProcessError, await_any, packet, pidfd_open, take_inherited};
 use crate::report::{HelperReport, HelperRequest, INHERIT_FD, LIFELINE_FD, REPORT_FD, REQUEST_FD};
@@ -125,6 +125,8 @@ fn supervise(
     let group = script.cgroup.as_ref().map(CgroupHandle::make).transpose()?;
     let doors = group.as_ref().map_or(Ok(Vec::new()), CgroupHandle::entry_files)?;
     let enters_itself = !doors.is_empty();
+    rlimit::leave_no_cores()?;
+    let outer_network = NetworkId::current()?;
     let null = File::options().read(true).write(true).open("/dev/null").step("open /dev/null")?;
     let socket_bytes_max = watch::socket_bytes_max();
     let (go_read, go) = pipe2(OFlag::O_CLOEXEC).step("make a pipe")?;
@@ -144,6 +146,7 @@ fn supervise(
                 null,
                 cgroup_files: doors,
                 socket_bytes_max,
+                outer_network,
                 go: go_read,
             })
         }

@@ -21,7 +21,7 @@ use nix::unistd::{ForkResult, Pid, fork, pipe2, sethostname};
 
 use super::helper::{Reporter, leave_standard_streams};
 use super::mount::{self, HostTrees};
-use super::ns::{self, Ids};
+use super::ns::{self, Ids, NetworkId};
 use super::program::{self, Confinement, PendingProgram};
 use super::{StepContext as _, StepFailure, cgroup, serve, watch};
 use crate::launch::now;
@@ -50,6 +50,8 @@ pub(crate) struct Init<'a> {
     pub(crate) cgroup_files: Vec<File>,
     /// See [`watch::socket_bytes_max`].
     pub(crate) socket_bytes_max: u64,
+    /// The network of those outside.
+    pub(crate) outer_network: NetworkId,
     /// Says that the program may start: where the helper puts this process into the control
     /// group, that it has.
     pub(crate) go: OwnedFd,
@@ -76,7 +78,7 @@ fn start_and_wait(init: Init<'_>) -> Result<Option<ExitStatus>, StepFailure> {
     let (go, watch) = (init.go, Watcher::new(&script.watch, init.socket_bytes_max));
     cgroup::enter(doors)?;
     for step in &script.setup {
-        set_up(step, ids, &mut trees, reporter)?;
+        set_up(step, &init.outer_network, ids, &mut trees, reporter)?;
     }
     // Where this process did not enter its control group by itself, the helper has put it
     // there meanwhile. The program must not be born before that.
@@ -161,6 +163,7 @@ fn last_words(mut failure: File, lifeline: &OwnedFd) -> Result<Vec<u8>, StepFail
 
 fn set_up(
     step: &Setup,
+    outer_network: &NetworkId,
     ids: Ids,
     trees: &mut Option<HostTrees>,
     reporter: &Reporter,
@@ -171,7 +174,7 @@ fn set_up(
             fs::write("/proc/self/oom_score_adj", score.to_string()).step("set the OOM score")
         }
         Setup::HostName(name) => sethostname(name).step("set the host name"),
-        Setup::Loopback => ns::loopback_up(),
+        Setup::Loopback => ns::require_own_network(outer_network).and_then(|()| ns::loopback_up()),
         Setup::Proxy { port } => {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, *port));
             let listener = listener.step("listen for the way out")?;
@@ -179,7 +182,7 @@ fn set_up(
             Ok(())
         }
         Setup::PrivateMounts => mount::make_private(),
-        Setup::Root(nodes) => mount::build_root(nodes, trees.take()),
+        Setup::Root(nodes) => mount::build_root(nodes, trees.take(), ids.is_root()),
         Setup::FreshProc => mount::mount_proc(Path::new("/proc")).step("mount /proc"),
         Setup::NoNesting => {
             fs::write("/proc/sys/user/max_user_namespaces", "0").step("forbid user namespaces")
@@ -221,7 +224,7 @@ fn look_after(
         }
         ends.read_signal().step("receive SIGCHLD")?;
         if let Some(status) = reap(program)? {
-            return Ok(Some(status));
+            return Ok(Some(watch.explain(status)));
         }
         if let Some(status) = watch.exceeded() {
             return Ok(Some(status));
@@ -243,6 +246,17 @@ impl<'a> Watcher<'a> {
 
     const fn watches(&self) -> bool {
         self.limits.memory_bytes.is_some() || self.limits.processes.is_some()
+    }
+
+    /// How a program ended: where the list of system calls ends those that ask for memory that
+    /// nobody counts, that is the memory limit's doing.
+    pub(crate) const fn explain(&self, status: ExitStatus) -> ExitStatus {
+        match status {
+            ExitStatus::Signalled(libc::SIGSYS) if self.limits.memory_bytes.is_some() => {
+                ExitStatus::MemoryExceeded
+            }
+            status => status,
+        }
     }
 
     /// When the next look is due at the latest.

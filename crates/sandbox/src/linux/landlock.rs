@@ -62,6 +62,10 @@ fn present_rights(rule: &FileRule, abi: ABI) -> Option<BitFlags<AccessFs>> {
         FileRights::Read => AccessFs::ReadFile | AccessFs::ReadDir,
         FileRights::Execute => AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::Execute,
         FileRights::Device => AccessFs::ReadFile | AccessFs::WriteFile,
+        FileRights::Terminal => {
+            let rights = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::ReadDir;
+            (rights | AccessFs::IoctlDev) & AccessFs::from_all(abi)
+        }
         FileRights::Write => AccessFs::from_all(abi) & !(AccessFs::MakeChar | AccessFs::MakeBlock),
     };
     Some(if metadata.is_dir() { rights } else { rights & AccessFs::from_file(abi) })

@@ -5,11 +5,11 @@
 //! Nothing may be mounted after the root is sealed.
 
 use std::ffi::CStr;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use nix::NixPath as _;
 use nix::errno::Errno;
@@ -29,6 +29,9 @@ const BASE: &str = "/tmp";
 const EMPTY_FILE: &str = "dev/null";
 const EMPTY_FOLDER: &str = "mnt";
 
+/// The length of a file of zeros, none of which is on any disk or in memory.
+const ZEROS_BYTES: u64 = 1 << 60;
+
 /// Enough for directories, links and small files.
 const ROOT_OPTIONS: &str = "mode=0755,size=1m";
 
@@ -41,8 +44,8 @@ pub(crate) fn make_private() -> Result<(), StepFailure> {
     mount(None::<&str>, "/", None::<&str>, flags, None::<&str>).step("make mounts private")
 }
 
-/// What nodes show of the host, one for each of them, attached nowhere yet.
-pub(crate) type HostTrees = Vec<Option<OwnedFd>>;
+/// The nodes, each with what it shows of the host, attached nowhere yet.
+pub(crate) type HostTrees = Vec<(RootNode, Option<OwnedFd>)>;
 
 /// Opens what these nodes show of the host. What the caller named is lent to the user to whom
 /// this namespace gives what is root's, if there is one.
@@ -50,15 +53,52 @@ pub(crate) fn open_trees(
     nodes: &[RootNode],
     lent: Option<&OwnedFd>,
 ) -> Result<HostTrees, StepFailure> {
-    nodes.iter().map(|node| open_host(node, lent)).collect()
+    let open = |node: RootNode| {
+        let tree = open_host(&node, lent)?;
+        Ok((node, tree))
+    };
+    nodes.iter().flat_map(name_members).map(open).collect()
 }
 
-/// Builds the root, of what was opened or can be opened here, and makes it the only one.
-pub(crate) fn build_root(nodes: &[RootNode], trees: Option<HostTrees>) -> Result<(), StepFailure> {
+/// The node itself, or in the place of a family its members on this host.
+fn name_members(node: &RootNode) -> Vec<RootNode> {
+    let RootNode::Family { folder, prefix } = node else { return vec![node.clone()] };
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let members = entries.filter(|entry| {
+        let is_member = entry.file_name().to_string_lossy().starts_with(prefix);
+        is_member && entry.path().is_dir()
+    });
+    let bind = |path: PathBuf| RootNode::Bind {
+        host: path.clone(),
+        inside: path,
+        access: BindAccess::ReadOnly,
+        presence: Presence::IfPresent,
+    };
+    members.map(|entry| bind(entry.path())).collect()
+}
+
+/// Builds the root, of what was opened or can be opened here, and makes it the only one. To a
+/// command that is root's to the host, what only root may read of the configuration is empty.
+pub(crate) fn build_root(
+    nodes: &[RootNode],
+    trees: Option<HostTrees>,
+    is_hosts_root: bool,
+) -> Result<(), StepFailure> {
     let trees = trees.map_or_else(|| open_trees(nodes, None), Ok)?;
     mount_tmpfs(Path::new(BASE), ROOT_OPTIONS).step("mount the new root")?;
-    for (node, tree) in nodes.iter().zip(trees) {
-        place(node, tree)?;
+    let mut shown = Vec::new();
+    for (node, tree) in trees {
+        let is_configuration = matches!(
+            &node,
+            RootNode::Bind { access: BindAccess::ReadOnly, presence: Presence::IfPresent, inside, .. }
+                if inside.starts_with("/etc")
+        );
+        let is_there = tree.is_some();
+        let at = place(&node, tree)?;
+        shown.extend(Some(at).filter(|_| is_hosts_root && is_configuration && is_there));
+    }
+    for at in shown {
+        cover_private(&at).step(format!("hide private files of {}", at.display()))?;
     }
     chdir(BASE).step("enter the new root")?;
     // The old root comes to lie over the new one and is then taken off.
@@ -130,11 +170,15 @@ fn open_host(node: &RootNode, lent: Option<&OwnedFd>) -> Result<Option<OwnedFd>,
 }
 
 /// Makes one entry of the root, with what was opened for it.
-fn place(node: &RootNode, tree: Option<OwnedFd>) -> Result<(), StepFailure> {
+fn place(node: &RootNode, tree: Option<OwnedFd>) -> Result<PathBuf, StepFailure> {
     let (verb, inside) = match node {
         RootNode::Directory { path } => ("make", path.as_path()),
         RootNode::Text { path, .. } => ("write", path.as_path()),
-        RootNode::Memory { path, .. } => ("mount", path.as_path()),
+        RootNode::Memory { path, .. } | RootNode::Terminals { path, .. } => {
+            ("mount", path.as_path())
+        }
+        RootNode::Zeros { path } => ("make", path.as_path()),
+        RootNode::Family { folder, .. } => ("attach", folder.as_path()),
         RootNode::Sealed { path } => ("make read-only", path.as_path()),
         RootNode::Covered { path } => ("cover", path.as_path()),
         RootNode::Link { path, .. } | RootNode::System { path } => ("link", path.as_path()),
@@ -143,7 +187,8 @@ fn place(node: &RootNode, tree: Option<OwnedFd>) -> Result<(), StepFailure> {
     };
     let verb = if tree.is_some() { "attach" } else { verb };
     let at = Path::new(BASE).join(inside.strip_prefix("/").unwrap_or(inside));
-    fill(node, tree, &at).step(format!("{verb} {}", inside.display()))
+    fill(node, tree, &at).step(format!("{verb} {}", inside.display()))?;
+    Ok(at)
 }
 
 fn fill(node: &RootNode, tree: Option<OwnedFd>, at: &Path) -> io::Result<()> {
@@ -163,7 +208,7 @@ fn fill(node: &RootNode, tree: Option<OwnedFd>, at: &Path) -> io::Result<()> {
             // The host has neither a directory nor a link.
             Err(_) => Ok(()),
         },
-        (RootNode::Bind { .. }, None) => Ok(()),
+        (RootNode::Bind { .. } | RootNode::Family { .. }, None) => Ok(()),
         (RootNode::Directory { .. }, None) => fs::create_dir_all(at),
         (RootNode::Link { target, .. }, None) => make_parent().and_then(|()| symlink(target, at)),
         (RootNode::Text { text, .. }, None) => {
@@ -180,6 +225,14 @@ fn fill(node: &RootNode, tree: Option<OwnedFd>, at: &Path) -> io::Result<()> {
                 options = format!("{options},size={bytes},nr_inodes={files}");
             }
             Ok(mount_tmpfs(at, &options)?)
+        }
+        (RootNode::Zeros { .. }, None) => {
+            make_parent()?;
+            File::create(at)?.set_len(ZEROS_BYTES)
+        }
+        (RootNode::Terminals { count_max, .. }, None) => {
+            fs::create_dir_all(at)?;
+            mount_terminals(at, *count_max)
         }
         (RootNode::Sealed { .. }, None) => seal_folder(at),
         (RootNode::Covered { .. }, None) => match fs::metadata(at) {
@@ -207,6 +260,34 @@ fn seal_folder(at: &Path) -> io::Result<()> {
     }
     set_attributes(&tree, libc::MOUNT_ATTR_RDONLY, None)?;
     Ok(attach(&tree, at)?)
+}
+
+/// Mounts an instance of the file system of terminals that nobody else has.
+fn mount_terminals(at: &Path, count_max: u32) -> io::Result<()> {
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
+    let options = format!("newinstance,ptmxmode=0666,mode=0620,max={count_max}");
+    match mount(Some("devpts"), at, Some("devpts"), flags, Some(options.as_str())) {
+        // They are no protection: a kernel without them, or one that gives none here, leaves
+        // programs without.
+        Err(Errno::ENODEV | Errno::EPERM) => Ok(()),
+        mounted => Ok(mounted?),
+    }
+}
+
+/// Covers what not everybody may read at this place and below, and follows no link.
+fn cover_private(at: &Path) -> io::Result<()> {
+    let found = fs::symlink_metadata(at)?;
+    let everybody = found.permissions().mode() & 0o007;
+    if found.is_symlink() {
+        return Ok(());
+    }
+    if !found.is_dir() {
+        return if everybody & 0o4 == 0 { cover(at, EMPTY_FILE) } else { Ok(()) };
+    }
+    if everybody & 0o5 != 0o5 {
+        return cover(at, EMPTY_FOLDER);
+    }
+    fs::read_dir(at)?.try_for_each(|entry| cover_private(&entry?.path()))
 }
 
 /// Mounts something of the new root that is empty over something else.

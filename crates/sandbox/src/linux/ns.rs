@@ -6,6 +6,7 @@
 
 use std::fs;
 use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::MetadataExt as _;
 
 use nix::errno::Errno;
 use nix::sys::prctl;
@@ -14,6 +15,31 @@ use nix::unistd::{ForkResult, Gid, Pid, Uid, setresgid, setresuid};
 
 use super::{StepContext as _, StepFailure};
 use crate::plan::Namespace;
+
+/// A network, as the kernel names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NetworkId {
+    device: u64,
+    inode: u64,
+}
+
+impl NetworkId {
+    /// The network of this process.
+    pub(crate) fn current() -> Result<Self, StepFailure> {
+        let found = fs::metadata("/proc/self/ns/net").step("look at the network")?;
+        Ok(Self { device: found.dev(), inode: found.ino() })
+    }
+}
+
+/// Refuses a network that those outside are in: sockets are harmless only in one of its own.
+pub(crate) fn require_own_network(outer: &NetworkId) -> Result<(), StepFailure> {
+    let step = "make a network of its own";
+    if NetworkId::current()? == *outer {
+        let problem = "it is the one of those outside".to_owned();
+        return Err(StepFailure { step: step.to_owned(), problem });
+    }
+    Ok(())
+}
 
 /// Who the first process is outside. The caller's ids have to be read before they are hidden.
 #[derive(Debug, Clone, Copy)]
@@ -124,4 +150,18 @@ pub(crate) fn loopback_up() -> Result<(), StepFailure> {
         libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as _, &raw mut request)
     };
     Errno::result(result).map(drop).step("bring up the loopback interface")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_network_of_those_outside_is_refused() {
+        let ours = NetworkId::current().unwrap();
+        let refused = require_own_network(&ours).unwrap_err();
+        assert_eq!(refused.problem, "it is the one of those outside");
+        let another = NetworkId { inode: ours.inode + 1, ..ours };
+        assert!(require_own_network(&another).is_ok());
+    }
 }

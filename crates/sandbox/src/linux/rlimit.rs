@@ -5,7 +5,17 @@
 use nix::sys::resource::{self, getrlimit, setrlimit};
 
 use super::{StepContext as _, StepFailure};
-use crate::plan::{ResourceKind, ResourceLimit};
+use crate::plan::{NO_CORES, ResourceKind, ResourceLimit};
+
+/// Sets the limit of core images to the one that starts no handler of them either, also where
+/// this process has a lower one, which it may not raise unless it is root's.
+pub(crate) fn leave_no_cores() -> Result<(), StepFailure> {
+    let cores = resource::Resource::RLIMIT_CORE;
+    let (_, hard) = getrlimit(cores).step("read the limit of core images")?;
+    let set = setrlimit(cores, NO_CORES, NO_CORES);
+    // An ordinary user whose limit is 0 keeps it: then no file is written.
+    if hard < NO_CORES { Ok(()) } else { set.step("limit core images") }
+}
 
 /// Lowers each limit to its value, or leaves it where it is lower already.
 pub(crate) fn apply(limits: &[ResourceLimit]) -> Result<(), StepFailure> {

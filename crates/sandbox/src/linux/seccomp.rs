@@ -1,11 +1,12 @@
 //! The system calls that a sandboxed program may make.
 //!
-//! Two filters, and a call needs both. The first knows calls by their numbers: it
-//! permits a list, answers `EPERM` to what is refused on purpose and `ENOSYS` to
-//! all else, so that a call of a future kernel is refused and a C library falls
-//! back, as it does for `clone3`, whose flags a filter cannot see. The second
-//! looks at arguments, and at the architecture. Never permit a call by its
-//! absence from the second.
+//! Several filters, and a call needs all of them; the strictest answer counts. One
+//! knows calls by their numbers: it permits a list, answers `EPERM` to what is
+//! refused on purpose and `ENOSYS` to all else, so that a call of a future kernel
+//! is refused and a C library falls back, as it does for `clone3`, whose flags a
+//! filter cannot see. The next looks at arguments, and at the architecture. The
+//! others give an answer of their own to few calls. Never permit a call by its
+//! absence from the others.
 
 use std::collections::BTreeMap;
 use std::num::TryFromIntError;
@@ -16,7 +17,7 @@ use seccompiler::{
     SeccompFilter, SeccompRule, TargetArch, sock_filter,
 };
 
-use super::syscalls::{self, PERMITTED_IF_COUNTED};
+use super::syscalls::{self, CHANGES_OF_OWNER, PERMITTED_IF_COUNTED};
 use super::{StepContext as _, StepFailure};
 use crate::plan::{SharedMemory, SyscallFilter};
 use crate::spec::Network;
@@ -39,9 +40,52 @@ const NAMESPACE_FLAGS: [libc::c_int; 8] = [
 /// `TIOCSETD` loads line disciplines.
 const REFUSED_IOCTLS: [u64; 3] = [libc::TIOCSTI, libc::TIOCLINUX, libc::TIOCSETD];
 
-/// `F_SETLEASE` lets whoever can read a file keep every other program of the machine from
-/// opening it; `F_NOTIFY` is what was before inotify, and counted by nobody.
-const REFUSED_FILE_COMMANDS: [libc::c_int; 2] = [libc::F_SETLEASE, libc::F_NOTIFY];
+/// The commands of `fcntl`. All others are refused, those of later kernels among them: a lease
+/// or a delegation (`F_SETLEASE`, `F_SETDELEG`) keeps every other program of the machine from
+/// opening a file that can be read here, and `F_NOTIFY` is counted by nobody.
+const FILE_COMMANDS: [libc::c_int; 29] = [
+    libc::F_DUPFD,
+    libc::F_GETFD,
+    libc::F_SETFD,
+    libc::F_GETFL,
+    libc::F_SETFL,
+    libc::F_GETLK,
+    libc::F_SETLK,
+    libc::F_SETLKW,
+    libc::F_SETOWN,
+    libc::F_GETOWN,
+    F_SETSIG,
+    F_GETSIG,
+    F_SETOWN_EX,
+    F_GETOWN_EX,
+    libc::F_OFD_GETLK,
+    libc::F_OFD_SETLK,
+    libc::F_OFD_SETLKW,
+    libc::F_GETLEASE,
+    F_DUPFD_QUERY,
+    F_CREATED_QUERY,
+    libc::F_DUPFD_CLOEXEC,
+    libc::F_SETPIPE_SZ,
+    libc::F_GETPIPE_SZ,
+    libc::F_ADD_SEALS,
+    libc::F_GET_SEALS,
+    F_GET_RW_HINT,
+    F_SET_RW_HINT,
+    F_GET_FILE_RW_HINT,
+    F_SET_FILE_RW_HINT,
+];
+
+// Of the kernel's interface (`asm-generic/fcntl.h`, `linux/fcntl.h`).
+const F_SETSIG: libc::c_int = 10;
+const F_GETSIG: libc::c_int = 11;
+const F_SETOWN_EX: libc::c_int = 15;
+const F_GETOWN_EX: libc::c_int = 16;
+const F_DUPFD_QUERY: libc::c_int = 1024 + 3;
+const F_CREATED_QUERY: libc::c_int = 1024 + 4;
+const F_GET_RW_HINT: libc::c_int = 1024 + 11;
+const F_SET_RW_HINT: libc::c_int = 1024 + 12;
+const F_GET_FILE_RW_HINT: libc::c_int = 1024 + 13;
+const F_SET_FILE_RW_HINT: libc::c_int = 1024 + 14;
 
 /// Where pages may be asked for that no limit of memory counts: the call, the argument with
 /// its flags, and the flag.
@@ -51,10 +95,34 @@ const HUGE_PAGES: [(i64, u8, u32); 3] = [
     (libc::SYS_shmget, 2, libc::SHM_HUGETLB.cast_unsigned()),
 ];
 
-/// What makes a socket hold more than it does by itself, which is what it is taken for where
-/// no control group counts it.
-const SOCKET_SIZES: [libc::c_int; 4] =
-    [libc::SO_SNDBUF, libc::SO_RCVBUF, libc::SO_SNDBUFFORCE, libc::SO_RCVBUFFORCE];
+/// Options by which a socket holds more than it does by itself, which is what it is taken for
+/// where no control group counts it: larger queues, and pages of the program's own.
+const SOCKET_SIZES: [libc::c_int; 5] = [
+    libc::SO_SNDBUF,
+    libc::SO_RCVBUF,
+    libc::SO_SNDBUFFORCE,
+    libc::SO_RCVBUFFORCE,
+    libc::SO_ZEROCOPY,
+];
+
+/// `TCP_ULP`: a protocol within the kernel over a connection, such as TLS. Programs have theirs.
+const TCP_ULP: u64 = 31;
+
+/// The flags of a mapping that is shared and of no file. `MAP_SHARED_VALIDATE` has the bit of
+/// `MAP_SHARED`, and `MAP_PRIVATE` has not.
+const SHARED_AND_OF_NO_FILE: u64 =
+    libc::MAP_SHARED.cast_unsigned() as u64 | libc::MAP_ANONYMOUS.cast_unsigned() as u64;
+
+/// From this size on such a mapping ends the program that asks for it where nobody counts it, in
+/// bytes. A smaller one is refused, since programs that try one do without.
+const UNCOUNTED_BYTES: u64 = 1 << 20;
+
+/// `SECCOMP_FILTER_FLAG_NEW_LISTENER`: a filter that outlives its program.
+const LASTING_FILTER: u64 = 1 << 3;
+
+/// The user and the group that a program has inside, and those that mean "as it is". A change of
+/// owner to these is the kernel's to judge; there is no other user or group.
+const OWN_OWNERS: [u64; 2] = [0, 0xffff_ffff];
 
 /// The sandbox's first process, by its number inside. To slow it down takes capabilities that
 /// no program has; to limit it, and so to end it, takes none.
@@ -64,6 +132,11 @@ const FIRST_PROCESS: u64 = 1;
 /// no `O_CREAT`.
 const NAMELESS: u64 = 0o20_000_000;
 
+/// The transports of the internet families: the usual one of a type, TCP, UDP and echoes. Others
+/// are large parts of the kernel that few programs use, and to ask for one loads it.
+const TRANSPORTS: [libc::c_int; 5] =
+    [0, libc::IPPROTO_TCP, libc::IPPROTO_UDP, libc::IPPROTO_ICMP, libc::IPPROTO_ICMPV6];
+
 /// The part of a socket's type that is not a flag.
 const SOCKET_TYPE_MASK: u64 = 0xf;
 
@@ -72,12 +145,26 @@ const SOCKET_TYPE_MASK: u64 = 0xf;
 const PERSONALITIES: [u64; 3] = [0xffff_ffff, 0, 0x0004_0000];
 
 /// The lists in the kernel's form. To make them takes longer than to start a program.
-pub(crate) struct Filters([BpfProgram; 2]);
+pub(crate) struct Filters(Vec<BpfProgram>);
 
 impl Filters {
     pub(crate) fn make(filter: &SyscallFilter) -> Result<Self, StepFailure> {
         let step = "make the list of system calls";
-        Ok(Self([by_arguments(filter).step(step)?, by_number(filter).step(step)?]))
+        let refuse = SeccompAction::Errno(Errno::EPERM as u32);
+        let by_arguments = judge_arguments(filter).and_then(|rules| answer(rules, refuse));
+        let owners = judge_owners().and_then(|rules| answer(rules, SeccompAction::Errno(0)));
+        let mut filters =
+            vec![by_arguments.step(step)?, owners.step(step)?, by_number(filter).step(step)?];
+        if filter.shared_memory == SharedMemory::Refused {
+            let too_much = uncounted_memory();
+            let too_much = too_much.and_then(|rules| answer(rules, SeccompAction::KillProcess));
+            filters.push(too_much.step(step)?);
+            // The answer after which programs copy by themselves.
+            let instead = SeccompAction::Errno(Errno::EINVAL as u32);
+            let pinned = SyscallRules::from([(libc::SYS_sendfile, Vec::new())]);
+            filters.push(answer(pinned, instead).step(step)?);
+        }
+        Ok(Self(filters))
     }
 
     /// Confines this process and its descendants.
@@ -104,10 +191,34 @@ fn architecture() -> Result<TargetArch, BackendError> {
     std::env::consts::ARCH.try_into()
 }
 
-/// The filter that looks at arguments.
-fn by_arguments(filter: &SyscallFilter) -> Result<BpfProgram, BackendError> {
-    let refuse = SeccompAction::Errno(Errno::EPERM as u32);
-    SeccompFilter::new(judged(filter)?, SeccompAction::Allow, refuse, architecture()?)?.try_into()
+/// A filter that gives this answer where one of the rules matches, and permits all else.
+fn answer(rules: SyscallRules, action: SeccompAction) -> Result<BpfProgram, BackendError> {
+    SeccompFilter::new(rules, SeccompAction::Allow, action, architecture()?)?.try_into()
+}
+
+/// Matches giving a file to a user or a group that there is not inside. It is answered as done
+/// and does nothing, as under fakeroot: the owner stays, and archives unpack.
+fn judge_owners() -> Result<SyscallRules, BackendError> {
+    let other = |argument| {
+        let differs = OWN_OWNERS.map(|own| differs(argument, own));
+        rule(&differs.into_iter().collect::<Result<Vec<_>, _>>()?)
+    };
+    CHANGES_OF_OWNER
+        .iter()
+        .map(|(call, user)| Ok((*call, vec![other(*user)?, other(*user + 1)?])))
+        .collect()
+}
+
+/// Matches asking for memory that the watcher cannot count, much at once: the program ends, as
+/// it does at its memory limit.
+fn uncounted_memory() -> Result<SyscallRules, BackendError> {
+    let shared = masked(3, SHARED_AND_OF_NO_FILE, SHARED_AND_OF_NO_FILE)?;
+    let (size, at_least) = (SeccompCmpArgLen::Qword, SeccompCmpOp::Ge);
+    let large = SeccompCondition::new(1, size, at_least, UNCOUNTED_BYTES)?;
+    Ok(SyscallRules::from([
+        (libc::SYS_mmap, vec![rule(&[shared, large])?]),
+        (libc::SYS_vmsplice, Vec::new()),
+    ]))
 }
 
 /// The filter that looks at numbers alone. The kernel runs it for every number when it is
@@ -160,7 +271,7 @@ fn instruction(code: u32, jump: u8, operand: u32) -> sock_filter {
     sock_filter { code: code as u16, jt: jump, jf: 0, k: operand }
 }
 
-fn judged(filter: &SyscallFilter) -> Result<SyscallRules, BackendError> {
+fn judge_arguments(filter: &SyscallFilter) -> Result<SyscallRules, BackendError> {
     let mut rules = SyscallRules::new();
     let usual = PERSONALITIES.iter().map(|value| differs(0, *value));
     let unusual = rule(&usual.collect::<Result<Vec<_>, _>>()?)?;
@@ -172,37 +283,24 @@ fn judged(filter: &SyscallFilter) -> Result<SyscallRules, BackendError> {
     rules.insert(libc::SYS_clone, flags.collect::<Result<_, _>>()?);
     let ioctls = REFUSED_IOCTLS.iter().map(|request| rule(&[equal(1, *request)?]));
     rules.insert(libc::SYS_ioctl, ioctls.collect::<Result<_, _>>()?);
-    let commands = REFUSED_FILE_COMMANDS.iter().map(|command| {
-        let command = u64::from(command.cast_unsigned());
-        rule(&[equal(1, command)?])
-    });
-    rules.insert(libc::SYS_fcntl, commands.collect::<Result<_, _>>()?);
+    let known = FILE_COMMANDS.iter().map(|command| differs(1, command.cast_unsigned().into()));
+    let unknown = rule(&known.collect::<Result<Vec<_>, _>>()?)?;
+    rules.insert(libc::SYS_fcntl, vec![unknown]);
     for (call, argument, flag) in HUGE_PAGES {
         let flag = u64::from(flag);
         rules.insert(call, vec![rule(&[masked(argument, flag, flag)?])?]);
     }
     rules.insert(libc::SYS_prlimit64, vec![rule(&[equal(0, FIRST_PROCESS)?])?]);
-    let unix = libc::AF_UNIX.cast_unsigned().into();
-    let inet = libc::AF_INET.cast_unsigned().into();
-    let inet6 = libc::AF_INET6.cast_unsigned().into();
-    let raw = libc::SOCK_RAW.cast_unsigned().into();
-    let family = match filter.network {
-        Network::None => rule(&[differs(0, unix)?])?,
-        Network::Loopback | Network::Proxied => {
-            rule(&[differs(0, unix)?, differs(0, inet)?, differs(0, inet6)?])?
-        }
-    };
-    let raw_socket = rule(&[differs(0, unix)?, masked(1, SOCKET_TYPE_MASK, raw)?])?;
-    rules.insert(libc::SYS_socket, vec![family, raw_socket]);
+    rules.insert(libc::SYS_socket, judge_sockets(filter.network)?);
+    let layer = [equal(1, libc::IPPROTO_TCP.cast_unsigned().into())?, equal(2, TCP_ULP)?];
+    rules.insert(libc::SYS_setsockopt, vec![rule(&layer)?]);
     if filter.shared_memory == SharedMemory::Refused {
-        let level = equal(1, libc::SOL_SOCKET.cast_unsigned().into())?;
-        let sizes = SOCKET_SIZES.iter().map(|option| {
-            let option = equal(2, option.cast_unsigned().into())?;
-            rule(&[level.clone(), option])
-        });
-        rules.insert(libc::SYS_setsockopt, sizes.collect::<Result<_, _>>()?);
+        refuse_uncounted(&mut rules)?;
     }
-    rules.insert(libc::SYS_socketpair, vec![rule(&[differs(0, unix)?])?]);
+    rules.insert(
+        libc::SYS_socketpair,
+        vec![rule(&[differs(0, libc::AF_UNIX.cast_unsigned().into())?])?],
+    );
     rules.insert(libc::SYS_mknodat, [device_rules(2)?, privilege_rules(&[], 2)?].concat());
     for (call, mode) in [(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (libc::SYS_fchmodat2, 2)] {
         rules.insert(call, privilege_rules(&[], mode)?);
@@ -222,6 +320,46 @@ fn judged(filter: &SyscallFilter) -> Result<SyscallRules, BackendError> {
         rules.insert(libc::SYS_open, makes(1, 2)?);
     }
     Ok(rules)
+}
+
+/// Matches sockets that are not for programs of the same sandbox, and raw ones. Interfaces can be
+/// listed where there is a loopback; to change them takes a capability that no program has.
+fn judge_sockets(network: Network) -> Result<Vec<SeccompRule>, BackendError> {
+    let unix = libc::AF_UNIX.cast_unsigned().into();
+    if network == Network::None {
+        return Ok(vec![rule(&[differs(0, unix)?])?]);
+    }
+    let inet = libc::AF_INET.cast_unsigned().into();
+    let inet6 = libc::AF_INET6.cast_unsigned().into();
+    let netlink = libc::AF_NETLINK.cast_unsigned().into();
+    let raw = libc::SOCK_RAW.cast_unsigned().into();
+    let routes = libc::NETLINK_ROUTE.cast_unsigned().into();
+    let family = [differs(0, unix)?, differs(0, inet)?, differs(0, inet6)?, differs(0, netlink)?];
+    let raw = [differs(0, unix)?, differs(0, netlink)?, masked(1, SOCKET_TYPE_MASK, raw)?];
+    let other_netlink = [equal(0, netlink)?, differs(2, routes)?];
+    let other_transport = |family| {
+        let known = TRANSPORTS.iter().map(|known| differs(2, known.cast_unsigned().into()));
+        let known = known.collect::<Result<Vec<_>, _>>()?;
+        rule(&[&[equal(0, family)?], &known[..]].concat())
+    };
+    let others = [other_transport(inet)?, other_transport(inet6)?];
+    Ok([&[rule(&family)?, rule(&raw)?, rule(&other_netlink)?], &others[..]].concat())
+}
+
+/// Refuses memory that the watcher over processes does not see.
+fn refuse_uncounted(rules: &mut SyscallRules) -> Result<(), BackendError> {
+    let shared = rule(&[masked(3, SHARED_AND_OF_NO_FILE, SHARED_AND_OF_NO_FILE)?])?;
+    rules.entry(libc::SYS_mmap).or_default().push(shared);
+    let lasting = rule(&[masked(1, LASTING_FILTER, LASTING_FILTER)?])?;
+    rules.insert(libc::SYS_seccomp, vec![lasting]);
+    let level = equal(1, libc::SOL_SOCKET.cast_unsigned().into())?;
+    let sizes = SOCKET_SIZES.iter().map(|option| {
+        let option = equal(2, option.cast_unsigned().into())?;
+        rule(&[level.clone(), option])
+    });
+    let sizes = sizes.collect::<Result<Vec<_>, _>>()?;
+    rules.entry(libc::SYS_setsockopt).or_default().extend(sizes);
+    Ok(())
 }
 
 /// Matches giving a file the rights of its owner or group, with the mode in

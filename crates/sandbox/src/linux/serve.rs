@@ -70,6 +70,7 @@ impl<'a> SessionServer<'a> {
             ends.read_signal().step("receive SIGCHLD")?;
             while let Some((pid, status)) = reap_next()? {
                 if let Some(place) = self.programs.iter().position(|program| program.pid == pid) {
+                    let status = watch.explain(status);
                     self.programs.swap_remove(place).report.say(&HelperReport::Ended(status));
                 }
             }

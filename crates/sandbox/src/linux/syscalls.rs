@@ -23,30 +23,29 @@ const PERMITTED_EVERYWHERE: &[i64] = &[
     SYS_getresgid, SYS_getresuid, SYS_getrlimit, SYS_getrusage, SYS_getsid, SYS_getsockname,
     SYS_getsockopt, SYS_gettid, SYS_gettimeofday, SYS_getuid, SYS_getxattr, SYS_inotify_add_watch,
     SYS_inotify_init1, SYS_inotify_rm_watch, SYS_ioctl, SYS_ioprio_get, SYS_ioprio_set, SYS_kill,
-    SYS_landlock_add_rule, SYS_landlock_create_ruleset, SYS_landlock_restrict_self, SYS_lgetxattr,
-    SYS_linkat, SYS_listen, SYS_listxattr, SYS_llistxattr, SYS_lremovexattr, SYS_lseek,
-    SYS_lsetxattr, SYS_madvise, SYS_membarrier, SYS_mincore, SYS_mkdirat, SYS_mknodat, SYS_mlock,
-    SYS_mlock2, SYS_mlockall, SYS_mmap, SYS_mprotect, SYS_mremap, SYS_mseal, SYS_msync, SYS_munlock,
-    SYS_munlockall, SYS_munmap, SYS_nanosleep, SYS_newfstatat, SYS_openat, SYS_pidfd_open,
-    SYS_pidfd_send_signal, SYS_pipe2, SYS_pkey_alloc, SYS_pkey_free, SYS_pkey_mprotect, SYS_ppoll,
-    SYS_prctl, SYS_pread64, SYS_preadv, SYS_preadv2, SYS_prlimit64, SYS_pselect6, SYS_pwrite64,
-    SYS_pwritev, SYS_pwritev2, SYS_read, SYS_readahead, SYS_readlinkat, SYS_readv, SYS_recvfrom,
-    SYS_recvmmsg, SYS_recvmsg, SYS_removexattr, SYS_renameat, SYS_renameat2, SYS_restart_syscall,
-    SYS_rseq, SYS_rt_sigaction, SYS_rt_sigpending, SYS_rt_sigprocmask, SYS_rt_sigqueueinfo,
-    SYS_rt_sigreturn, SYS_rt_sigsuspend, SYS_rt_sigtimedwait, SYS_rt_tgsigqueueinfo,
-    SYS_sched_get_priority_max, SYS_sched_get_priority_min, SYS_sched_getaffinity,
-    SYS_sched_getattr, SYS_sched_getparam, SYS_sched_getscheduler, SYS_sched_rr_get_interval,
-    SYS_sched_setaffinity, SYS_sched_setattr, SYS_sched_setparam, SYS_sched_setscheduler,
-    SYS_sched_yield, SYS_seccomp, SYS_sendfile, SYS_sendmmsg, SYS_sendmsg, SYS_sendto,
-    SYS_set_robust_list, SYS_set_tid_address, SYS_setfsgid, SYS_setfsuid, SYS_setgid, SYS_setgroups,
-    SYS_setitimer, SYS_setpgid, SYS_setpriority, SYS_setregid, SYS_setresgid, SYS_setresuid,
-    SYS_setreuid, SYS_setrlimit, SYS_setsid, SYS_setsockopt, SYS_setuid, SYS_setxattr, SYS_shutdown,
-    SYS_sigaltstack, SYS_signalfd4, SYS_socket, SYS_socketpair, SYS_splice, SYS_statfs, SYS_statx,
-    SYS_symlinkat, SYS_sync, SYS_sync_file_range, SYS_syncfs, SYS_sysinfo, SYS_tee, SYS_tgkill,
-    SYS_timer_create, SYS_timer_delete, SYS_timer_getoverrun, SYS_timer_gettime, SYS_timer_settime,
-    SYS_timerfd_create, SYS_timerfd_gettime, SYS_timerfd_settime, SYS_times, SYS_tkill,
-    SYS_truncate, SYS_umask, SYS_uname, SYS_unlinkat, SYS_utimensat, SYS_vmsplice, SYS_wait4,
-    SYS_waitid, SYS_write, SYS_writev,
+    SYS_lgetxattr, SYS_linkat, SYS_listen, SYS_listxattr, SYS_llistxattr, SYS_lremovexattr,
+    SYS_lseek, SYS_lsetxattr, SYS_madvise, SYS_membarrier, SYS_mincore, SYS_mkdirat, SYS_mknodat,
+    SYS_mlock, SYS_mlock2, SYS_mlockall, SYS_mmap, SYS_mprotect, SYS_mremap, SYS_mseal, SYS_msync,
+    SYS_munlock, SYS_munlockall, SYS_munmap, SYS_nanosleep, SYS_newfstatat, SYS_openat,
+    SYS_pidfd_open, SYS_pidfd_send_signal, SYS_pipe2, SYS_pkey_alloc, SYS_pkey_free,
+    SYS_pkey_mprotect, SYS_ppoll, SYS_prctl, SYS_pread64, SYS_preadv, SYS_preadv2, SYS_prlimit64,
+    SYS_pselect6, SYS_pwrite64, SYS_pwritev, SYS_pwritev2, SYS_read, SYS_readahead, SYS_readlinkat,
+    SYS_readv, SYS_recvfrom, SYS_recvmmsg, SYS_recvmsg, SYS_removexattr, SYS_renameat,
+    SYS_renameat2, SYS_restart_syscall, SYS_rseq, SYS_rt_sigaction, SYS_rt_sigpending,
+    SYS_rt_sigprocmask, SYS_rt_sigqueueinfo, SYS_rt_sigreturn, SYS_rt_sigsuspend,
+    SYS_rt_sigtimedwait, SYS_rt_tgsigqueueinfo, SYS_sched_get_priority_max,
+    SYS_sched_get_priority_min, SYS_sched_getaffinity, SYS_sched_getattr, SYS_sched_getparam,
+    SYS_sched_getscheduler, SYS_sched_rr_get_interval, SYS_sched_setaffinity, SYS_sched_setattr,
+    SYS_sched_setparam, SYS_sched_setscheduler, SYS_sched_yield, SYS_seccomp, SYS_sendfile,
+    SYS_sendmmsg, SYS_sendmsg, SYS_sendto, SYS_set_robust_list, SYS_set_tid_address, SYS_setfsgid,
+    SYS_setfsuid, SYS_setgid, SYS_setgroups, SYS_setitimer, SYS_setpgid, SYS_setpriority,
+    SYS_setregid, SYS_setresgid, SYS_setresuid, SYS_setreuid, SYS_setrlimit, SYS_setsid,
+    SYS_setsockopt, SYS_setuid, SYS_setxattr, SYS_shutdown, SYS_sigaltstack, SYS_signalfd4,
+    SYS_socket, SYS_socketpair, SYS_statfs, SYS_statx, SYS_symlinkat, SYS_sync, SYS_sync_file_range,
+    SYS_syncfs, SYS_sysinfo, SYS_tgkill, SYS_timer_create, SYS_timer_delete, SYS_timer_getoverrun,
+    SYS_timer_gettime, SYS_timer_settime, SYS_timerfd_create, SYS_timerfd_gettime,
+    SYS_timerfd_settime, SYS_times, SYS_tkill, SYS_truncate, SYS_umask, SYS_uname, SYS_unlinkat,
+    SYS_utimensat, SYS_wait4, SYS_waitid, SYS_write, SYS_writev,
 ];
 
 /// Older forms of the same that this architecture still has.
@@ -83,11 +82,26 @@ const REFUSED_ON_X86_64: &[i64] = &[
     SYS__sysctl,
 ];
 
-/// Memory that no process has to map.
+/// Memory that the watcher over processes does not see: files and segments that no process has
+/// to map, pages that a pipe keeps (one small page can keep a huge one), and rule sets of the
+/// kernel that grow without a limit.
 #[rustfmt::skip]
 pub(super) const PERMITTED_IF_COUNTED: &[i64] = &[
-    SYS_memfd_create, SYS_semctl, SYS_semget, SYS_semop, SYS_semtimedop, SYS_shmat, SYS_shmctl,
-    SYS_shmdt, SYS_shmget, SYS_msgctl, SYS_msgget, SYS_msgrcv, SYS_msgsnd,
+    SYS_landlock_add_rule, SYS_landlock_create_ruleset, SYS_landlock_restrict_self,
+    SYS_memfd_create, SYS_msgctl, SYS_msgget, SYS_msgrcv, SYS_msgsnd, SYS_semctl, SYS_semget,
+    SYS_semop, SYS_semtimedop, SYS_shmat, SYS_shmctl, SYS_shmdt, SYS_shmget, SYS_splice, SYS_tee,
+    SYS_vmsplice,
+];
+
+/// Calls that give a file to another owner: the call and its argument with the user. The group
+/// is in the next one.
+pub(super) const CHANGES_OF_OWNER: &[(i64, u8)] = &[
+    (SYS_fchown, 1),
+    (SYS_fchownat, 2),
+    #[cfg(target_arch = "x86_64")]
+    (SYS_chown, 1),
+    #[cfg(target_arch = "x86_64")]
+    (SYS_lchown, 1),
 ];
 
 #[cfg(not(target_arch = "x86_64"))]

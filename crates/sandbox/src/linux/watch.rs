@@ -1,10 +1,12 @@
 //! Adds up what a tree of processes uses, where no control group does.
 //!
 //! Runs in the namespace's first process, whose `/proc` shows exactly the
-//! tree. What it cannot see (memory that belongs to no process, sockets made larger) the list
-//! of system calls refuses at this level; a socket it takes for as full as it can be.
+//! tree. What it cannot see (memory that belongs to no process, pages that pipes keep, sockets
+//! made larger) the list of system calls refuses at this level; a socket it takes for as full as
+//! it can be.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::time::Duration;
 
@@ -18,6 +20,10 @@ pub(crate) const INTERVAL: Duration = Duration::from_millis(20);
 
 /// What a socket holds each way where nobody sets it, in bytes.
 const USUAL_SOCKET_BYTES: u64 = 212_992;
+
+/// How many locks on parts of files a tree may hold. The kernel needs memory for each, has no
+/// limit of them, and takes long to tell of very many.
+const LOCKS_MAX: usize = 16_384;
 
 /// What a tree uses.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -42,7 +48,8 @@ pub(crate) fn exceeded(watch: &TreeLimits, socket_bytes_max: u64) -> Option<Exit
     let usage = usage(watch.files_in_memory.as_deref());
     // Apart from the sum, since few sockets are as full as they can be.
     let in_sockets = sockets().saturating_mul(socket_bytes_max);
-    if watch.memory_bytes.is_some_and(|limit| usage.memory_bytes.max(in_sockets) > limit) {
+    let used = usage.memory_bytes.max(in_sockets);
+    if watch.memory_bytes.is_some_and(|limit| used > limit || locks_exceed(LOCKS_MAX)) {
         return Some(ExitStatus::MemoryExceeded);
     }
     if watch.processes.is_some_and(|limit| usage.processes > limit) {
@@ -74,13 +81,16 @@ fn usage(files: Option<&Path>) -> TreeUsage {
     sum
 }
 
-/// Memory that cannot be dropped: anonymous and shared pages, not those of
-/// mapped files. Where the first thread has ended only the others tell of it. Threads count as
+/// Memory that cannot be dropped: anonymous and shared pages, here or swapped out, and page
+/// tables, not the pages of mapped files. Where the first thread has ended only the others tell of it. Threads count as
 /// processes, as they do for the kernel.
 fn of_process(status: &str, others: impl FnOnce() -> Vec<String>) -> TreeUsage {
     let threads = number(status, "Threads:").unwrap_or(1);
-    let memory =
-        |status: &str| Some(number(status, "RssAnon:")? + number(status, "RssShmem:").unwrap_or(0));
+    let memory = |status: &str| {
+        let others = ["RssShmem:", "VmSwap:", "VmPTE:"];
+        let others = others.iter().filter_map(|key| number(status, key));
+        Some(others.fold(number(status, "RssAnon:")?, u64::saturating_add))
+    };
     let kibibytes = memory(status).or_else(|| match threads {
         ..=1 => None,
         _ => others().iter().find_map(|status| memory(status)),
@@ -111,6 +121,13 @@ fn sockets() -> u64 {
     number(&text, "sockets: used").unwrap_or(u64::MAX)
 }
 
+/// Whether the tree holds more locks on parts of files than this.
+fn locks_exceed(most: usize) -> bool {
+    // silent-ok: a kernel without this file has no such locks.
+    let Ok(locks) = File::open("/proc/locks") else { return false };
+    BufReader::new(locks).lines().take(most + 1).take_while(Result::is_ok).count() > most
+}
+
 /// What the files of a file system use.
 fn file_bytes(place: &Path) -> u64 {
     statvfs(place).map_or(u64::MAX, |place| {
@@ -125,9 +142,9 @@ mod tests {
     #[test]
     fn reads_what_counts_of_a_process() {
         let status = "Name:\tx\nVmRSS:\t  900 kB\nRssAnon:\t  100 kB\nRssFile:\t  792 kB\n\
-                      RssShmem:\t    8 kB\nThreads:\t3\n";
+                      RssShmem:\t    8 kB\nVmPTE:\t    40 kB\nVmSwap:\t    4 kB\nThreads:\t3\n";
         let none = Vec::new;
-        assert_eq!(of_process(status, none), TreeUsage { memory_bytes: 108 << 10, processes: 3 });
+        assert_eq!(of_process(status, none), TreeUsage { memory_bytes: 152 << 10, processes: 3 });
         // A zombie has no memory lines and is still a process.
         let zombie = "Name:\tx\nState:\tZ (zombie)\nThreads:\t1\n";
         assert_eq!(of_process(zombie, none), TreeUsage { memory_bytes: 0, processes: 1 });
@@ -136,8 +153,26 @@ mod tests {
         let others = || vec![headless.to_owned(), status.to_owned(), status.to_owned()];
         assert_eq!(
             of_process(headless, others),
-            TreeUsage { memory_bytes: 108 << 10, processes: 3 }
+            TreeUsage { memory_bytes: 152 << 10, processes: 3 }
         );
+    }
+
+    #[test]
+    fn locks_count() {
+        let file = tempfile::tempfile().unwrap();
+        for place in 0..64 {
+            // SAFETY: zero is a valid value of the structure, which outlives the call.
+            let locked = unsafe {
+                let mut lock: libc::flock = std::mem::zeroed();
+                lock.l_type = libc::F_WRLCK as libc::c_short;
+                lock.l_start = place * 2;
+                lock.l_len = 1;
+                libc::fcntl(std::os::fd::AsRawFd::as_raw_fd(&file), libc::F_SETLK, &raw const lock)
+            };
+            assert_eq!(locked, 0);
+        }
+        assert!(locks_exceed(63));
+        assert!(!locks_exceed(LOCKS_MAX));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! [`PlanRefusal`]. The one exception is the control group, whose absence makes
 //! the limits of memory and processes weaker and is told in each outcome.
 
+mod configuration;
 mod needs;
 mod refusal;
 mod root;
@@ -41,6 +42,9 @@ const ARGUMENT_BYTES_MAX: usize = 128 << 10;
 /// What the kernel counts for a user of the host, whoever the user is inside: a sandbox may
 /// have so much of it, and the rest of what the user may have is left to others.
 const PENDING_SIGNALS: u64 = 1024;
+/// The limit of a core image, in bytes. It is less than any image has, so no file is written; and
+/// for 1 the kernel starts no handler of images either, as it does, outside and as root, for 0.
+pub(crate) const NO_CORES: u64 = 1;
 /// What the kernel lets a socket queue where nobody sets it.
 const SOCKET_BYTES: u64 = 212_992;
 const INOTIFY_INSTANCES: u32 = 32;
@@ -59,6 +63,21 @@ const PROXY_VARIABLES: [(&str, &str); 6] = [
     ("HTTPS_PROXY", PROXY_INSIDE),
     ("no_proxy", NOT_PROXIED),
     ("NO_PROXY", NOT_PROXIED),
+];
+/// By which managers of packages tell at once that nothing is reached, where else they try for
+/// minutes. None is told to be offline: a registry on the loopback works.
+const FEW_RETRIES: [(&str, &str); 11] = [
+    ("NPM_CONFIG_FETCH_RETRIES", "0"),
+    ("NPM_CONFIG_UPDATE_NOTIFIER", "false"),
+    ("NPM_CONFIG_AUDIT", "false"),
+    ("NPM_CONFIG_FUND", "false"),
+    ("PIP_RETRIES", "0"),
+    ("PIP_DISABLE_PIP_VERSION_CHECK", "1"),
+    ("UV_HTTP_RETRIES", "0"),
+    ("CARGO_NET_RETRY", "0"),
+    ("BUNDLE_RETRY", "0"),
+    ("CONDA_REMOTE_MAX_RETRIES", "0"),
+    ("GOTOOLCHAIN", "local"),
 ];
 /// What programs reach without it: each other.
 const NOT_PROXIED: &str = "localhost,127.0.0.1,::1";
@@ -237,15 +256,15 @@ fn setup(spec: &SandboxSpec, enforcement: Enforcement) -> Vec<Setup> {
     if spec.network == Network::Proxied && has(Defence::Network) {
         steps.push(Setup::Proxy { port: PROXY_PORT });
     }
+    steps.push(Setup::PrivateMounts);
+    if has(Defence::Files) {
+        steps.push(Setup::Root(root::nodes(spec, enforcement)));
+    } else if has(Defence::Processes) {
+        steps.push(Setup::FreshProc);
+    }
     let is_own = spec.network != Network::None && has(Defence::Network);
     if is_own && enforcement == Enforcement::Rlimits {
         steps.push(Setup::TcpBuffers { bytes_max: SOCKET_BYTES });
-    }
-    steps.push(Setup::PrivateMounts);
-    if has(Defence::Files) {
-        steps.push(Setup::Root(root::nodes(spec)));
-    } else if has(Defence::Processes) {
-        steps.push(Setup::FreshProc);
     }
     // On the host's own namespace this would be a change of the host.
     if has(Defence::Nesting) && has(Defence::Users) {
@@ -303,7 +322,7 @@ fn confine(spec: &SandboxSpec, probe: &Probe, enforcement: Enforcement) -> Vec<C
 
 fn resource_limits(spec: &SandboxSpec, enforcement: Enforcement) -> Vec<ResourceLimit> {
     let limits = &spec.limits;
-    let mut list = vec![(ResourceKind::Core, 0)];
+    let mut list = vec![(ResourceKind::Core, NO_CORES)];
     if spec.defences.has(Defence::ResourceLimits) {
         let started_second = u64::from(limits.cpu.subsec_nanos() > 0);
         let cpu_seconds = limits.cpu.as_secs().saturating_add(started_second);
@@ -357,12 +376,24 @@ fn exec(
         },
         Program::Later => return None,
     };
-    let fixed =
-        [("PATH", PATH_INSIDE), ("HOME", HOME_INSIDE), ("LANG", "C.UTF-8"), ("TERM", "dumb")];
-    let proxy = PROXY_VARIABLES.iter().filter(|_| network == Network::Proxied);
+    let fixed = [
+        ("PATH", PATH_INSIDE),
+        ("HOME", HOME_INSIDE),
+        ("LANG", "C.UTF-8"),
+        ("TERM", "dumb"),
+        // A program with a sanitizer would look into itself as a debugger does, and end.
+        ("LSAN_OPTIONS", "detect_leaks=0"),
+        // As for every user but root, whose archives would keep their set-user-id files.
+        ("TAR_OPTIONS", "--no-same-permissions"),
+    ];
+    let by_network: &[(&str, &str)] = match network {
+        Network::None => &[],
+        Network::Loopback => &FEW_RETRIES,
+        Network::Proxied => &PROXY_VARIABLES,
+    };
     let mut variables: Vec<(String, String)> = fixed
         .iter()
-        .chain(proxy)
+        .chain(by_network)
         .filter(|(name, _)| env.iter().all(|(given, _)| given != name))
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
         .collect();

@@ -6,33 +6,24 @@
 
 use std::path::{Component, Path};
 
+use super::configuration::{FAMILIES, SHOWN};
 use super::step::{BindAccess, FileRights, FileRule, Presence, ProcSource, RootNode};
+use crate::outcome::Enforcement;
 use crate::spec::{Bind, Defence, HOME_INSIDE, SandboxSpec};
 
 /// Programs and libraries.
 const SYSTEM: [&str; 9] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32", "/nix/store", "/gnu/store"];
 
-/// The parts of `/etc` that programs need to start, to find their
-/// alternatives, and to check certificates. None holds a secret.
-const CONFIGURATION: [&str; 14] = [
-    "/etc/ld.so.cache",
-    "/etc/ld.so.conf",
-    "/etc/ld.so.conf.d",
-    "/etc/alternatives",
-    "/etc/ssl/certs",
-    "/etc/ssl/openssl.cnf",
-    "/etc/pki/tls/certs",
-    "/etc/pki/ca-trust/extracted",
-    "/etc/ca-certificates",
-    "/etc/localtime",
-    "/etc/mime.types",
-    "/etc/protocols",
-    "/etc/services",
-    "/etc/os-release",
-];
+/// How many terminals programs may make.
+const TERMINALS_MAX: u32 = 32;
 
-const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+/// An endless file of zeros. As a device it also gives memory that belongs to no process.
+const ZERO: &str = "/dev/zero";
+/// The terminal of a program's own session, whichever that is.
+const OWN_TERMINAL: &str = "/dev/tty";
+const TERMINALS: &str = "/dev/pts";
+const DEVICES: [&str; 5] = ["/dev/null", ZERO, "/dev/full", "/dev/random", "/dev/urandom"];
 
 /// What `/proc` says of the whole machine and no program needs: how it is made and was started,
 /// its devices, the inside of its kernel.
@@ -69,19 +60,47 @@ pub(crate) const COVERED: [&str; 30] = [
     "/proc/vmallocinfo",
 ];
 
-const TEXTS: [(&str, &str); 6] = [
-    (
-        "/etc/passwd",
-        "root:x:0:0:automaton:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/bin/false\n",
-    ),
-    ("/etc/group", "root:x:0:\nnogroup:x:65534:\n"),
+/// Besides root, names that archives and installers give files to.
+const USERS: &str = "root:x:0:0:automaton:/root:/bin/sh
+daemon:x:1:1:daemon:/nonexistent:/bin/false
+bin:x:2:2:bin:/nonexistent:/bin/false
+sys:x:3:3:sys:/nonexistent:/bin/false
+man:x:6:12:man:/nonexistent:/bin/false
+mail:x:8:8:mail:/nonexistent:/bin/false
+www-data:x:33:33:www-data:/nonexistent:/bin/false
+nobody:x:65534:65534:nobody:/nonexistent:/bin/false
+";
+const GROUPS: &str = "root:x:0:
+daemon:x:1:
+bin:x:2:
+sys:x:3:
+adm:x:4:
+tty:x:5:
+disk:x:6:
+mail:x:8:
+wheel:x:10:
+man:x:12:
+sudo:x:27:
+www-data:x:33:
+utmp:x:43:
+video:x:44:
+staff:x:50:
+users:x:100:
+nogroup:x:65534:
+";
+
+const TEXTS: [(&str, &str); 7] = [
+    ("/etc/passwd", USERS),
+    ("/etc/group", GROUPS),
+    ("/etc/shells", "/bin/sh\n/bin/bash\n"),
     ("/etc/hosts", "127.0.0.1 localhost automaton\n::1 localhost\n"),
     ("/etc/hostname", "automaton\n"),
     ("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n"),
     ("/etc/resolv.conf", ""),
 ];
 
-const LINKS: [(&str, &str); 8] = [
+const LINKS: [(&str, &str); 9] = [
+    ("/dev/ptmx", "pts/ptmx"),
     ("/dev/fd", "/proc/self/fd"),
     ("/dev/stdin", "/proc/self/fd/0"),
     ("/dev/stdout", "/proc/self/fd/1"),
@@ -116,7 +135,7 @@ pub(super) fn can_keep(inside: &Path) -> bool {
 }
 
 /// The entries of the new root.
-pub(super) fn nodes(spec: &SandboxSpec) -> Vec<RootNode> {
+pub(super) fn nodes(spec: &SandboxSpec, enforcement: Enforcement) -> Vec<RootNode> {
     let has = |defence| spec.defences.has(defence);
     let directory = |path: &str| RootNode::Directory { path: path.into() };
     let bind = |host: &Path, inside: &Path, access, presence| RootNode::Bind {
@@ -129,9 +148,20 @@ pub(super) fn nodes(spec: &SandboxSpec) -> Vec<RootNode> {
     let mut nodes: Vec<RootNode> =
         SYSTEM.map(|path| RootNode::System { path: path.into() }).to_vec();
     nodes.extend(["/etc", "/dev", "/run", "/var", "/home", "/opt", "/mnt"].map(directory));
-    nodes.extend(CONFIGURATION.map(|path| same(path, BindAccess::ReadOnly, Presence::IfPresent)));
+    nodes.extend(SHOWN.map(|(path, _)| same(path, BindAccess::ReadOnly, Presence::IfPresent)));
+    nodes.extend(FAMILIES.map(|(folder, prefix, _)| RootNode::Family {
+        folder: folder.into(),
+        prefix: prefix.into(),
+    }));
     nodes.extend(TEXTS.map(|(path, text)| RootNode::Text { path: path.into(), text: text.into() }));
-    nodes.extend(DEVICES.map(|path| same(path, BindAccess::Device, Presence::Required)));
+    // What that device gives is memory that a watcher over processes does not see.
+    let uncounted = |path: &str| path == ZERO && enforcement == Enforcement::Rlimits;
+    nodes.extend(DEVICES.map(|path| match uncounted(path) {
+        true => RootNode::Zeros { path: path.into() },
+        false => same(path, BindAccess::Device, Presence::Required),
+    }));
+    nodes.push(same(OWN_TERMINAL, BindAccess::Device, Presence::IfPresent));
+    nodes.push(RootNode::Terminals { path: TERMINALS.into(), count_max: TERMINALS_MAX });
     nodes.extend(LINKS.map(|(path, to)| RootNode::Link { path: path.into(), target: to.into() }));
     nodes.push(RootNode::Proc {
         source: if has(Defence::Processes) { ProcSource::Own } else { ProcSource::Host },
@@ -171,9 +201,13 @@ pub(super) fn landlock_files(spec: &SandboxSpec) -> Vec<FileRule> {
         // Only in a root of our own is there nothing to hide in a listing.
         rules.push(fixed("/", FileRights::List));
         rules.push(fixed("/etc", FileRights::Read));
+        rules.push(fixed("/var/lib", FileRights::Read));
+        rules.push(fixed("/var/cache", FileRights::Read));
+        rules.push(fixed(TERMINALS, FileRights::Terminal));
+        rules.push(fixed(OWN_TERMINAL, FileRights::Terminal));
         rules.push(fixed("/tmp", FileRights::Write));
     } else {
-        rules.extend(CONFIGURATION.map(|path| fixed(path, FileRights::Read)));
+        rules.extend(SHOWN.map(|(path, _)| fixed(path, FileRights::Read)));
     }
     rules.push(fixed("/proc", FileRights::Read));
     rules.extend(DEVICES.map(|path| fixed(path, FileRights::Device)));

@@ -147,6 +147,26 @@ pub enum RootNode {
         /// Whether it may be absent on the host.
         presence: Presence,
     },
+    /// The host's folders of one folder whose names begin like this, bound read-only under
+    /// their own names.
+    Family {
+        /// The folder that they are in.
+        folder: PathBuf,
+        /// How their names begin.
+        prefix: String,
+    },
+    /// A file of zeros that is longer than anybody reads.
+    Zeros {
+        /// Where.
+        path: PathBuf,
+    },
+    /// Pseudo-terminals of its own. Left out where the machine gives none.
+    Terminals {
+        /// Where.
+        path: PathBuf,
+        /// How many there can be at a time.
+        count_max: u32,
+    },
     /// A folder of what is attached already, from now on read-only. Made where it is missing.
     Sealed {
         /// Where.
@@ -298,6 +318,8 @@ pub enum FileRights {
     Execute,
     /// Read and write, nothing else.
     Device,
+    /// Read, write and steer terminals, list them.
+    Terminal,
     /// Everything but making device nodes.
     Write,
 }

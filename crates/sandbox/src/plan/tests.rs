@@ -66,10 +66,28 @@ fn an_exec_without_a_control_group_differs_in_its_limits_only() {
     let plan = plan(&exec(), &without).unwrap();
     assert_eq!(plan.enforcement, Enforcement::Rlimits);
     let script = plan.script;
-    assert_eq!((&script.namespaces, &script.setup), (&with.namespaces, &with.setup));
+    assert_eq!(script.namespaces, with.namespaces);
+    let other_nodes: Vec<RootNode> =
+        nodes_of(&script).into_iter().filter(|node| !nodes_of(&with).contains(node)).collect();
+    assert_eq!(other_nodes, [RootNode::Zeros { path: "/dev/zero".into() }]);
+    assert_eq!(nodes_of(&script).len(), nodes_of(&with).len());
+    let without_root = |script: &HelperScript| -> Vec<Setup> {
+        let steps = script.setup.iter();
+        steps.filter(|step| !matches!(step, Setup::Root(_))).cloned().collect()
+    };
+    assert_eq!(without_root(&script), without_root(&with));
     let changed: Vec<&Confine> =
         script.confine.iter().filter(|step| !with.confine.contains(step)).collect();
     insta::assert_json_snapshot!((&script.cgroup, &script.watch, changed));
+}
+
+/// What the root of a script is made of.
+fn nodes_of(script: &HelperScript) -> Vec<RootNode> {
+    let roots = script.setup.iter().filter_map(|step| match step {
+        Setup::Root(nodes) => Some(nodes.clone()),
+        _ => None,
+    });
+    roots.flatten().collect()
 }
 
 #[test]
@@ -87,15 +105,7 @@ fn a_service_with_a_model_and_a_socket() {
     };
     let script = plan(&spec, &machine()).unwrap().script;
     let exec_plan = plan(&exec(), &machine()).unwrap().script;
-    let Some(Setup::Root(nodes)) = script.setup.iter().find(|step| matches!(step, Setup::Root(_)))
-    else {
-        panic!("there is no root");
-    };
-    let Some(Setup::Root(usual)) =
-        exec_plan.setup.iter().find(|step| matches!(step, Setup::Root(_)))
-    else {
-        panic!("there is no root");
-    };
+    let (nodes, usual) = (nodes_of(&script), nodes_of(&exec_plan));
     let own: Vec<&RootNode> = nodes.iter().filter(|node| !usual.contains(node)).collect();
     insta::assert_json_snapshot!((own, &script.confine, &script.exec));
 }

@@ -24,6 +24,8 @@ fn run() -> ExitCode {
         ["echo-descriptor", number] => echo_descriptor(number),
         ["hold-signals", count] => hold_signals(count),
         ["loopback"] => loopback(),
+        ["interfaces"] => interfaces(),
+        ["terminals", count] => terminals(count),
         ["serve", port, text, made] => serve(port, text, made),
         ["spin"] => loop {
             std::hint::black_box(0);
@@ -45,7 +47,7 @@ fn be_hardened() -> io::Result<()> {
     let dumpable = nix::sys::prctl::get_dumpable()?;
     let core = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_CORE)?;
     let mask = nix::sys::stat::umask(nix::sys::stat::Mode::empty());
-    let hardened = !dumpable && core == (0, 0) && mask.bits() == 0o077;
+    let hardened = !dumpable && core == (1, 1) && mask.bits() == 0o077;
     if hardened { Ok(()) } else { Err(io::Error::other("it is not hardened")) }
 }
 
@@ -105,6 +107,25 @@ fn hold_signals(count: &str) -> io::Result<()> {
     writeln!(out, "ready").and_then(|()| out.flush())?;
     thread::sleep(Duration::from_secs(600));
     Ok(())
+}
+
+/// Names the interfaces of the network, as `getifaddrs` finds them.
+fn interfaces() -> io::Result<()> {
+    let mut names: Vec<String> =
+        nix::ifaddrs::getifaddrs()?.map(|interface| interface.interface_name).collect();
+    names.dedup();
+    names.sort_unstable();
+    names.dedup();
+    names.iter().try_for_each(|name| writeln!(io::stdout(), "{name}"))
+}
+
+/// Makes so many terminals at once, and says the name of the first.
+fn terminals(count: &str) -> io::Result<()> {
+    let count: usize = count.parse().map_err(io::Error::other)?;
+    let make = |_| nix::pty::openpty(None, None).map_err(io::Error::from);
+    let made = (0..count).map(make).collect::<io::Result<Vec<_>>>()?;
+    let first = made.first().ok_or_else(|| io::Error::other("none was asked for"))?;
+    writeln!(io::stdout(), "{}", nix::unistd::ttyname(&first.slave)?.display())
 }
 
 /// A server and its client, both inside.

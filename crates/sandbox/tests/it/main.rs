@@ -7,6 +7,7 @@
 
 mod children;
 mod escapes;
+mod jobs;
 mod ordinary_user;
 mod own_user;
 mod runs;

@@ -170,3 +170,44 @@ fn files_that_cannot_be_lent_are_told_and_keep_nothing_from_running() {
     let told = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && told.contains("1 passed"), "{told}");
 }
+
+#[test]
+#[ignore = "the next test starts it, where the configuration has files of root's alone"]
+fn a_machine_with_private_configuration() {
+    let workspace = tempfile::tempdir().unwrap();
+    let line = "cat /etc/fonts/public /etc/fonts/private; ls /etc/fonts /etc/fonts/closed; \
+                cat /etc/java-test/public";
+    let outcome = run_on(&shell(line, workspace.path()), &machine_without_users());
+    let (said, complained) = (outcome.stdout.text_lossy(), outcome.stderr.text_lossy());
+    let listed = "/etc/fonts:\nclosed\nprivate\npublic\n\n/etc/fonts/closed:\n";
+    assert_eq!(said, format!("for all\n{listed}a member\n"), "{complained}");
+    // With a user of its own the kernel refuses instead.
+    let refused = run_on(&shell("cat /etc/fonts/private", workspace.path()), machine());
+    assert_eq!(refused.stdout.text_lossy(), "");
+}
+
+#[test]
+fn of_the_configuration_root_reads_no_more_than_others() {
+    if !gives() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    // In a copy of this machine's mounts, with configuration that is there for this test.
+    let mounted = "mkdir \"$0\"/etc \"$0\"/work && mount -t overlay overlay \
+                   -o lowerdir=/etc,upperdir=\"$0\"/etc,workdir=\"$0\"/work /etc \
+                   && mkdir -p /etc/fonts /etc/java-test \
+                   && mount -t tmpfs -o mode=755 tmpfs /etc/fonts && cd /etc/fonts \
+                   && echo for all > public && echo a secret > private && chmod 600 private \
+                   && mkdir -m 700 closed && echo a secret > closed/file \
+                   && echo a member > /etc/java-test/public && cd / && exec \"$@\"";
+    let output = Command::new("/usr/bin/unshare")
+        .args(["--mount", "/bin/sh", "-c", mounted])
+        .arg(folder.path())
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "own_user::a_machine_with_private_configuration", "--ignored"])
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    let complained = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && told.contains("1 passed"), "{told}{complained}");
+}

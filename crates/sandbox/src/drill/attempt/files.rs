@@ -4,7 +4,9 @@ use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, FromRawFd as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, symlink};
+use std::os::unix::fs::{
+    MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, chown, symlink,
+};
 use std::path::Path;
 
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
@@ -37,6 +39,8 @@ pub(super) fn attempt(words: &[&str]) -> Option<io::Result<()>> {
         }
         ["change-time", path] => change_time(path),
         ["hard-link", path] => hard_link(path),
+        ["give-away", ref paths @ ..] => any(paths, give_away),
+        ["open-file", path] => OpenOptions::new().read(true).write(true).open(path).map(drop),
         ["make", what, path] => make(what, path),
         ["make-device", path] => make_device(path),
         ["leave-privileged", path] => leave_privileged(path),
@@ -82,6 +86,15 @@ fn hard_link(path: &str) -> io::Result<()> {
     let bytes = fs::read(&new);
     fs::remove_file(&new)?;
     require_secret(&bytes?)
+}
+
+/// Gives a file to another owner, and gives it back. An answer alone is not enough.
+fn give_away(path: &str) -> io::Result<()> {
+    let before = fs::metadata(path)?;
+    chown(path, Some(before.uid() + 1), Some(before.gid() + 1))?;
+    let after = fs::metadata(path)?;
+    chown(path, Some(before.uid()), Some(before.gid()))?;
+    require(after.uid() != before.uid(), "the owner stays")
 }
 
 fn make_device(path: &str) -> io::Result<()> {

@@ -13,6 +13,8 @@ use nix::unistd::{chroot, gethostname, sethostname, setsid};
 use super::{answer, any, given, require, require_secret};
 use crate::drill::FIXTURE_INSIDE;
 
+/// `F_SETDELEG` of the kernel's interface, since Linux 6.19.
+const F_SETDELEG: i32 = 1024 + 16;
 /// `DN_DELETE` of the kernel's interface.
 const DN_DELETE: i32 = 8;
 
@@ -46,6 +48,7 @@ pub(super) fn attempt(words: &[&str]) -> Option<io::Result<()>> {
         ["lease", ref paths @ ..] => {
             any(paths, |path| file_command(path, libc::F_SETLEASE, libc::F_RDLCK))
         }
+        ["delegate", path] => delegate(path),
         ["notify", path] => file_command(path, libc::F_NOTIFY, DN_DELETE),
         ["huge-pages"] => huge_pages(),
         ["type"] => type_into_terminal(),
@@ -59,6 +62,15 @@ fn file_command(path: &str, command: i32, value: i32) -> io::Result<()> {
     let file = File::open(path)?;
     // SAFETY: both commands take a number.
     given(unsafe { libc::fcntl(file.as_raw_fd(), command, value) })
+}
+
+/// Asks to be told before anybody changes a folder, until this process closes it.
+fn delegate(path: &str) -> io::Result<()> {
+    let folder = File::open(path)?;
+    // The kernel's `struct delegation`: 32 bits of flags, a lock for reading, nothing more.
+    let wanted = [0u16, 0, libc::F_RDLCK as u16, 0];
+    // SAFETY: the structure is as large as the kernel's, and outlives the call.
+    given(unsafe { libc::fcntl(folder.as_raw_fd(), F_SETDELEG, wanted.as_ptr()) })
 }
 
 /// Makes a file of huge pages, without any in it, or asks for one page.

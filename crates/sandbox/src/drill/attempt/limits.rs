@@ -3,10 +3,13 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Duration;
 
+use nix::pty::openpty;
 use nix::sys::inotify::{InitFlags, Inotify};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::socket::setsockopt;
@@ -27,6 +30,19 @@ pub(super) fn attempt(words: &[&str]) -> Option<io::Result<()>> {
         ("socket-memory", [count]) => socket_memory(*count),
         ("enlarge-socket", []) => enlarge_socket(),
         ("hidden-memory", [bytes]) => hidden_memory(*bytes),
+        ("page-tables", [bytes]) => page_tables(*bytes),
+        ("dropped-memory", [bytes]) => dropped_memory(*bytes),
+        ("spliced-memory", [bytes]) => spliced_memory(*bytes),
+        ("share-memory", [bytes]) => map(*bytes, libc::MAP_SHARED | libc::MAP_ANONYMOUS).map(drop),
+        ("map-zeros", [bytes]) => map_zeros(*bytes),
+        ("many-locks", [count]) => many_locks(*count),
+        ("many-terminals", [count]) => {
+            let make = |_| openpty(None, None).map_err(io::Error::from);
+            (0..*count).map(make).collect::<io::Result<Vec<_>>>().map(drop)
+        }
+        ("rule-set", []) => rule_set(),
+        ("send-file", []) => send_file(),
+        ("zero-copy", []) => zero_copy(),
         ("fill", [total, each]) => fill(folder, *total, *each),
         ("queue-signals", [count]) => queue_signals(*count),
         ("inotify-instances", [count]) => {
@@ -99,6 +115,145 @@ fn socket_memory(count: usize) -> io::Result<()> {
 fn enlarge_socket() -> io::Result<()> {
     let (socket, _other) = UnixStream::pair()?;
     Ok(setsockopt(&socket, SndBuf, &(1 << 20))?)
+}
+
+/// New pages that are nowhere yet.
+fn map(bytes: usize, how: i32) -> io::Result<*mut u8> {
+    let (none, access) = (std::ptr::null_mut(), libc::PROT_READ | libc::PROT_WRITE);
+    // SAFETY: the pages are new, and in nobody's place.
+    let place = unsafe { libc::mmap(none, bytes, access, how, -1, 0) };
+    given(place as libc::c_long).map(|()| place.cast())
+}
+
+/// Memory in tables of pages: one page of a table for each place of 2 MiB that is read.
+fn page_tables(bytes: usize) -> io::Result<()> {
+    let each = 2 << 20;
+    let size = bytes / 4096 * each;
+    let how = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: the pages are new, in nobody's place, and read within their bounds.
+    unsafe {
+        let none = std::ptr::null_mut();
+        let place = libc::mmap(none, size, libc::PROT_READ, how, -1, 0);
+        given(place as libc::c_long)?;
+        given(libc::madvise(place, size, libc::MADV_NOHUGEPAGE))?;
+        for at in (0..size).step_by(each) {
+            std::hint::black_box(place.cast::<u8>().add(at).read_volatile());
+        }
+    }
+    thread::sleep(HOLD);
+    Ok(())
+}
+
+/// Shared memory that the process has filled and that is in none of its tables any more.
+fn dropped_memory(bytes: usize) -> io::Result<()> {
+    let size = 8 << 20;
+    for _ in 0..bytes / size {
+        let place = map(size, libc::MAP_SHARED | libc::MAP_ANONYMOUS)?;
+        // SAFETY: the pages were just made and are nobody else's.
+        unsafe {
+            place.write_bytes(1, size);
+            given(libc::madvise(place.cast(), size, libc::MADV_DONTNEED))?;
+        }
+    }
+    thread::sleep(HOLD);
+    Ok(())
+}
+
+/// Pages that pipes keep after the process has let go of them.
+fn spliced_memory(bytes: usize) -> io::Result<()> {
+    let size = 1 << 20;
+    let mut pipes = Vec::new();
+    for _ in 0..bytes / size {
+        let (read, write) = nix::unistd::pipe()?;
+        let place = map(size, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS)?;
+        let piece = libc::iovec { iov_base: place.cast(), iov_len: size };
+        // SAFETY: the pages were just made and are nobody else's; the kernel keeps those that
+        // the pipe has, which are fewer where a user may have no pipe of this size.
+        unsafe {
+            libc::fcntl(write.as_raw_fd(), libc::F_SETPIPE_SZ, size as libc::c_int);
+            place.write_bytes(1, size);
+            let flags = libc::SPLICE_F_NONBLOCK;
+            given(libc::vmsplice(write.as_raw_fd(), &raw const piece, 1, flags) as libc::c_long)?;
+            given(libc::munmap(place.cast(), size))?;
+        }
+        pipes.push((read, write));
+    }
+    thread::sleep(HOLD);
+    Ok(())
+}
+
+/// Shared pages of the device that gives zeros.
+fn map_zeros(bytes: usize) -> io::Result<()> {
+    let zeros = File::open("/dev/zero")?;
+    // SAFETY: the pages are new, in nobody's place, and read within their bounds.
+    unsafe {
+        let (none, access) = (std::ptr::null_mut(), libc::PROT_READ);
+        let place = libc::mmap(none, bytes, access, libc::MAP_SHARED, zeros.as_raw_fd(), 0);
+        given(place as libc::c_long)?;
+        for at in (0..bytes).step_by(4096) {
+            std::hint::black_box(place.cast::<u8>().add(at).read_volatile());
+        }
+    }
+    Ok(())
+}
+
+/// Locks on every other byte of files that have no name.
+fn many_locks(count: usize) -> io::Result<()> {
+    let each = 500;
+    let make = |_| -> io::Result<File> {
+        let options =
+            |path| File::options().read(true).write(true).custom_flags(libc::O_TMPFILE).open(path);
+        let file = options("/tmp")?;
+        for place in 0..each {
+            // SAFETY: zero is a valid value of the structure, which outlives the call.
+            unsafe {
+                let mut lock: libc::flock = std::mem::zeroed();
+                lock.l_type = libc::F_WRLCK as libc::c_short;
+                lock.l_start = place * 2;
+                lock.l_len = 1;
+                given(libc::fcntl(file.as_raw_fd(), libc::F_SETLK, &raw const lock))?;
+            }
+        }
+        Ok(file)
+    };
+    let held = (0..count / each as usize).map(make).collect::<io::Result<Vec<_>>>()?;
+    thread::sleep(HOLD);
+    drop(held);
+    Ok(())
+}
+
+/// A set of rules of Landlock, to which rules could be added without end.
+fn rule_set() -> io::Result<()> {
+    let handled = [1u64];
+    // SAFETY: the structure is as large as said, in its first version.
+    given(unsafe {
+        libc::syscall(libc::SYS_landlock_create_ruleset, handled.as_ptr(), size_of_val(&handled), 0)
+    })
+}
+
+/// Moves a page of a file into a pipe, which keeps it.
+fn send_file() -> io::Result<()> {
+    let (file, (_read, write)) = (File::open("/proc/self/exe")?, nix::unistd::pipe()?);
+    // SAFETY: numbers alone.
+    let sent =
+        unsafe { libc::sendfile(write.as_raw_fd(), file.as_raw_fd(), std::ptr::null_mut(), 4096) };
+    given(sent as libc::c_long)
+}
+
+/// Has a socket keep pages of the process.
+fn zero_copy() -> io::Result<()> {
+    let (socket, _other) = UnixStream::pair()?;
+    let (level, option, on) = (libc::SOL_SOCKET, libc::SO_ZEROCOPY, 1i32);
+    // SAFETY: the value is as large as said, and outlives the call.
+    let set = unsafe {
+        let size = size_of_val(&on) as libc::socklen_t;
+        libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const on).cast(), size)
+    };
+    match given(set) {
+        // The kernel has looked at it, and this family has no such thing.
+        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(()),
+        set => set,
+    }
 }
 
 /// Memory in files that no process maps.
