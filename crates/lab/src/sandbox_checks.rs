@@ -107,7 +107,11 @@ const SCRIPTS: [ShellCase; 12] = [
     ("trace the first process", "grep -q . /proc/1/mem", failed),
     ("write system folders", "touch /usr/x || touch /etc/x || touch /x", failed),
     ("gain rights from a set-user-id program", "su -c true || sudo -n true", failed),
-    ("open a terminal or a disk", "ls /dev/tty* /dev/sd* /dev/vd* /dev/kmsg | grep -q .", failed),
+    (
+        "open a terminal or a disk",
+        "ls /dev/tty?* /dev/console /dev/pts/[0-9]* /dev/sd* /dev/vd* /dev/kmsg | grep -q .",
+        failed,
+    ),
     (
         "leave a daemon",
         "setsid sh -c 'while sleep 0.02; do echo x >> tick; done' & until test -s tick; do sleep 0.02; done",
