@@ -40,6 +40,9 @@ use crate::soul::SoulKeeper;
 use crate::tasks::BackgroundTasks;
 use crate::turn::AgentContext;
 
+/// What is said of an approval that is given again.
+const ALREADY_MADE: &str = " (approved before: the call was made once, and is not made again)";
+
 /// How long one connection may take.
 const DEADLINE: Duration = Duration::from_secs(10);
 
@@ -303,9 +306,10 @@ impl ControlServer {
         let creator = self.creator.as_deref();
         match crate::answer(&self.deps.store, id, word, signature.map(|text| (text, creator))).await
         {
-            Ok(store::Approval { summary, .. }) => {
+            Ok(store::Approval { summary, state, .. }) => {
                 self.signals.wake.notify_one();
-                ControlResponse::Answered { summary: summary.text }
+                let again = if state == store::ApprovalState::Used { ALREADY_MADE } else { "" };
+                ControlResponse::Answered { summary: summary.text + again }
             }
             Err(error) => refused(&error),
         }

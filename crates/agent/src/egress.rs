@@ -177,6 +177,7 @@ impl EgressGate {
             gives_alone: false,
             purpose_asks: false,
             tier: None,
+            hard_limit: None,
         };
         // The key itself, without the word before it: in a URL that is written otherwise.
         let key = |it: &Credential| it.value.reveal().rsplit(' ').next().map(str::to_owned);

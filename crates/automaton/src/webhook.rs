@@ -45,10 +45,7 @@ impl Webhook {
         }
         let about = match &stamped.event {
             // Several may be asked at once.
-            Event::ApprovalAsked { payment, call, .. } => {
-                let payment = payment.map(|id| id.to_string());
-                payment.or(call.map(|id| id.to_string()))
-            }
+            Event::ApprovalAsked { approval, .. } => Some(approval.to_string()),
             Event::MessageSent { message, .. } => Some(message.to_string()),
             _ => None,
         };
@@ -145,13 +142,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn questions_and_the_ends_of_wakes_are_posted_and_what_the_model_says_is_not() {
-        let (url, serving) = server(vec![200, 200, 200]);
+    async fn questions_and_what_the_creator_is_told_are_posted() {
+        let (url, serving) = server(vec![200, 200, 200, 200]);
         let hook = Webhook::start(&url, std::slice::from_ref(&url), "Ada").unwrap();
         let ids = IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
         let asked = || {
             let (call, summary) = (Some(ids.id()), "exec ls".to_owned());
-            Event::ApprovalAsked { payment: None, call, summary }
+            Event::ApprovalAsked { approval: ids.id(), payment: None, call, summary }
         };
         let sent = |source: &str| Event::MessageSent {
             message: ids.id(),
@@ -162,10 +159,15 @@ mod tests {
             assert_eq!(hook.take(&StampedEvent { at: Timestamp::EPOCH, event }), None);
         }
         hook.end().await;
-        let mut keys: Vec<_> = serving.join().unwrap().into_iter().map(|(key, _)| key).collect();
+        let posted = serving.join().unwrap();
+        let mut keys: Vec<_> = posted.iter().map(|(key, _)| key.clone()).collect();
         keys.dedup();
-        assert_eq!(keys.len(), 3, "two questions of one moment are two: {keys:?}");
+        assert_eq!(keys.len(), 4, "two questions of one moment are two: {keys:?}");
         assert!(keys[1].starts_with("approval.asked-") && keys[2].starts_with("message.sent-"));
+        let asked: serde_json::Value = serde_json::from_str(&posted[0].1).unwrap();
+        let id = asked["approval"].as_str().unwrap();
+        assert_eq!(posted[0].0, format!("approval.asked-{id}"), "it can be answered by this id");
+        assert_ne!(asked["call"], asked["approval"]);
     }
 
     #[tokio::test]

@@ -8,8 +8,8 @@
 use alloy_primitives::Address;
 use automaton_core::secret::Secret;
 use automaton_core::wire::cloud::{
-    ErrorBody, ErrorDetails, HistoryReply, IDEMPOTENCY_KEY, INSUFFICIENT_CREDITS, INVALID_REQUEST,
-    TRANSFER_CEILING, TransferReply, TransferRequest,
+    CeilingReply, ErrorBody, ErrorDetails, HistoryReply, IDEMPOTENCY_KEY, INSUFFICIENT_CREDITS,
+    INVALID_REQUEST, TRANSFER_CEILING, TransferReply, TransferRequest,
 };
 use automaton_net::{Header, HttpMethod, redact};
 
@@ -90,6 +90,14 @@ impl CloudClient {
             }
             _ => Err(self.refused(response).await?),
         }
+    }
+
+    /// What the key may transfer in any 24 hours, and what its wallet has transferred.
+    ///
+    /// # Errors
+    /// [`CloudClientError`]; a cloud may keep no such ceiling.
+    pub async fn transfer_ceiling(&self, key: &Secret) -> Result<CeilingReply, CloudClientError> {
+        self.question(&["v1", "credits", "ceiling"], key).await
     }
 
     fn is_as_asked(

@@ -1,9 +1,8 @@
 //! Pure: the one closed set of events.
 //!
-//! One event is one line of `--json`, and later one message of the console and
-//! of webhooks. Outsiders rely on the names and fields: they are only ever
-//! added to. An event must never hold a secret, and text that somebody else
-//! wrote is held as [`Labelled`].
+//! One event is one line of `--json`, and later one message of the console and of webhooks.
+//! Outsiders rely on the names and fields: they are only ever added to. An event must never hold
+//! a secret, and text that somebody else wrote is held as [`Labelled`].
 
 mod report;
 mod stamped;
@@ -13,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::alert::{AlertRule, Severity};
 use crate::books::Books;
 use crate::error::ErrorClass;
-use crate::id::{AutomatonId, CallId, MessageId, PaymentId, SessionId, TurnId};
+use crate::id::{ApprovalId, AutomatonId, CallId, MessageId, PaymentId, SessionId, TurnId};
 use crate::model::ModelId;
 use crate::money::{MicroUsdc, Microcents};
 use crate::record::{CallStatus, DecisionOutcome, StopReason, WakeCause};
@@ -497,6 +496,8 @@ pub enum Event {
     /// A payment or a call waits for the creator's approval.
     #[serde(rename = "approval.asked")]
     ApprovalAsked {
+        /// The question.
+        approval: ApprovalId,
         /// The payment.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         payment: Option<PaymentId>,

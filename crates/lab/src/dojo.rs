@@ -240,6 +240,7 @@ impl Dojo {
             gives_alone: false,
             purpose_asks: false,
             tier: None,
+            hard_limit: None,
         };
         let at = Timestamp::from_millis(0);
         let moment = RuleContext {

@@ -6,6 +6,7 @@
 use crate::decision::{ReasonCode, RuleId};
 use crate::explain::advice;
 use crate::rules;
+pub use crate::rules::LiftedBy;
 pub use crate::rules::authority::{AuthorityNeeds, TABLE};
 
 /// A rule, for people.
@@ -19,6 +20,8 @@ pub struct RuleDescription {
     pub sentence: &'static str,
     /// What to do about an objection, as the model is told.
     pub advice: &'static str,
+    /// Whose approval of a call lifts an objection.
+    pub lifted_by: LiftedBy,
 }
 
 /// Every rule, in the order in which they are asked.
@@ -28,6 +31,7 @@ pub fn rules() -> impl Iterator<Item = RuleDescription> {
         code: rule.code,
         sentence: rule.sentence,
         advice: advice(rule.code),
+        lifted_by: rule.lifted_by,
     })
 }
 

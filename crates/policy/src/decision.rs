@@ -109,6 +109,13 @@ pub struct Decision {
 }
 
 impl Decision {
+    /// Makes a refusal of it.
+    pub(crate) fn refuse(&mut self, code: ReasonCode, reason: String) {
+        self.outcome = DecisionOutcome::Deny;
+        self.code = code;
+        self.reason = Cow::Owned(reason);
+    }
+
     /// The names of all rules that were asked, in order.
     pub fn evaluated(&self) -> impl Iterator<Item = &str> {
         let built_in = self.rules_evaluated.iter().map(|id| id.as_str());

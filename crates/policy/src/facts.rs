@@ -13,6 +13,7 @@ use automaton_core::tier::SurvivalTier;
 use automaton_core::tool::Risk;
 use automaton_core::trust::Label;
 
+use crate::decision::ReasonCode;
 use crate::guard::secrets;
 use crate::rates::Attempts;
 use crate::rules::Reachable;
@@ -50,9 +51,28 @@ pub struct Facts {
     pub purpose_asks: bool,
     /// How well off it is, where its thoughts cost something and that is known.
     pub tier: Option<SurvivalTier>,
+    /// The limit of the treasury that would refuse the payment of the call as things stand,
+    /// even after the creator's approval.
+    pub hard_limit: Option<HardLimit>,
+}
+
+/// A limit that no approval of a call raises: a ceiling, or what has to be left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HardLimit {
+    /// The code of the refusal.
+    pub code: ReasonCode,
+    /// Why the payment would be refused, in one or two sentences.
+    pub reason: String,
 }
 
 impl Facts {
+    /// The facts under which the same call is judged once the creator has approved it. The
+    /// turn that makes it then has the label of whoever caused the call.
+    pub(crate) fn once_approved(&self) -> Self {
+        let caused_by = Label::Own.meet(self.input).meet(self.heard);
+        Self { input: caused_by, heard: caused_by, ..self.clone() }
+    }
+
     /// Whether a recipient, as the model wrote it, is the creator: the word
     /// `creator`, or the creator's address.
     #[must_use]
@@ -146,6 +166,7 @@ mod tests {
             gives_alone: false,
             purpose_asks: false,
             tier: None,
+            hard_limit: None,
         };
         let unknown = Facts { creator: None, ..known.clone() };
         assert!(known.is_creator("creator") && known.is_creator("Creator"));

@@ -2,7 +2,8 @@
 //!
 //! Every rule looks at every intent; nothing stops early, so the record shows
 //! all that objected. The gravest finding holds, and of equally grave ones the
-//! first. A value without intents and a rule that fails are refusals: this
+//! first. An approval of the creator lifts the findings of the rules that say so, of this very
+//! call, and nothing else. A value without intents and a rule that fails are refusals: this
 //! function must never find a reason to allow.
 
 use std::borrow::Cow;
@@ -41,8 +42,17 @@ impl<T> Verdict<T> {
 
 /// Judges a value by what it says that it intends, by the built-in rules alone.
 pub fn judge<T: Intentional>(value: T, facts: &Facts) -> Verdict<T> {
-    let decision = built_in(value.intents(), facts);
+    let decision = built_in(value.intents(), facts, Stage::Asked);
     verdict(value, decision)
+}
+
+/// At which point of its way a call is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// The model has just made it.
+    Asked,
+    /// The creator has approved it: what the creator lifts does not count any more.
+    Approved,
 }
 
 /// Who judges: the built-in rules, with the operator's beside them where there are any.
@@ -58,8 +68,11 @@ impl Judge {
         Self { operator }
     }
 
-    /// Judges a value by what it says that it intends. What the creator was asked about and
-    /// approved, this very call, is not asked about again; what is refused stays so.
+    /// Judges a value by what it says that it intends.
+    ///
+    /// A call that the creator approved is made, whatever the label of the turn that makes it,
+    /// unless a rule refuses it that the creator does not lift. Such a rule refuses the call
+    /// before the creator is asked about it, and so does a limit of the treasury.
     pub fn judge<T: Intentional>(
         &self,
         value: T,
@@ -67,24 +80,64 @@ impl Judge {
         moment: &RuleContext<'_>,
         approval: Option<ApprovalId>,
     ) -> Verdict<T> {
-        let mut decision = built_in(value.intents(), facts);
-        if let Some(operator) = &self.operator {
-            operator.object(&mut decision, facts, moment);
-        }
-        if let Some(approval) = approval.filter(|_| decision.outcome == DecisionOutcome::Ask) {
-            (decision.outcome, decision.code) = (DecisionOutcome::Allow, ReasonCode::Approved);
+        let Some(approval) = approval else {
+            let mut decision = self.decide(value.intents(), facts, moment, Stage::Asked);
+            if decision.outcome == DecisionOutcome::Ask {
+                self.refuse_vain_question(&mut decision, facts, moment);
+            }
+            return verdict(value, decision);
+        };
+        let mut decision = self.decide(value.intents(), facts, moment, Stage::Approved);
+        let is_lifted = decision.triggered().next().is_some();
+        if decision.outcome == DecisionOutcome::Allow && is_lifted {
+            decision.code = ReasonCode::Approved;
             decision.reason = format!("The creator approved this call: {approval}.").into();
         }
         verdict(value, decision)
     }
+
+    /// What the built-in rules and the operator's come to together.
+    fn decide(
+        &self,
+        intents: Vec<Intent>,
+        facts: &Facts,
+        moment: &RuleContext<'_>,
+        stage: Stage,
+    ) -> Decision {
+        let mut decision = built_in(intents, facts, stage);
+        if let Some(operator) = &self.operator {
+            operator.object(&mut decision, facts, moment, stage);
+        }
+        decision
+    }
+
+    /// Turns a question into a refusal where the creator's yes would change nothing: the
+    /// treasury would not pay, or a rule would refuse the approved call.
+    fn refuse_vain_question(
+        &self,
+        decision: &mut Decision,
+        facts: &Facts,
+        moment: &RuleContext<'_>,
+    ) {
+        if let Some(limit) = &facts.hard_limit {
+            decision.refuse(limit.code, limit.reason.clone());
+            return;
+        }
+        let approved = facts.once_approved();
+        let then = self.decide(decision.intents.clone(), &approved, moment, Stage::Approved);
+        if then.outcome == DecisionOutcome::Deny {
+            decision.refuse(then.code, then.reason.into_owned());
+            decision.operator.merge(then.operator);
+        }
+    }
 }
 
 /// Asks the built-in rules.
-fn built_in(intents: Vec<Intent>, facts: &Facts) -> Decision {
+fn built_in(intents: Vec<Intent>, facts: &Facts, stage: Stage) -> Decision {
     // Nearly always nothing objects, and then there is nothing to be told.
     match !intents.is_empty() && intents.iter().all(|i| rules::none_objects(i, facts)) {
         true => allowed(intents),
-        false => decide(rules::all(), intents, facts),
+        false => decide(rules::all(), intents, facts, stage),
     }
 }
 
@@ -113,7 +166,9 @@ fn decide<'a>(
     rules: impl IntoIterator<Item = &'a Rule>,
     intents: Vec<Intent>,
     facts: &Facts,
+    stage: Stage,
 ) -> Decision {
+    let approved = stage == Stage::Approved;
     let mut decision = allowed(intents);
     if decision.intents.is_empty() {
         decision.outcome = DecisionOutcome::Deny;
@@ -127,7 +182,7 @@ fn decide<'a>(
                 Ok(None) => continue,
                 Ok(Some(finding)) => {
                     let reason = format!("{} {}", rule.sentence, finding.detail());
-                    (finding.outcome(), rule.code, reason)
+                    (rule.outcome(&finding, approved), rule.code, reason)
                 }
                 Err(error) => {
                     let reason = format!("The rule {} could not judge it: {error}.", rule.id);

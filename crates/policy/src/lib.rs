@@ -24,7 +24,7 @@ mod shell;
 
 pub use approved::{Approved, Permit};
 pub use decision::{Decision, ReasonCode, RuleId};
-pub use facts::{CreatorAddress, CreatorAddressError, Facts};
+pub use facts::{CreatorAddress, CreatorAddressError, Facts, HardLimit};
 pub use judge::{Judge, Verdict, judge};
 pub use operator::{
     OPERATOR_TEXT_BYTES_MAX, OperatorFindings, OperatorRules, OperatorRulesError, RuleContext,

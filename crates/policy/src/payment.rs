@@ -81,6 +81,8 @@ pub struct PaymentFacts {
     pub since_last: Option<Span>,
     /// How many the same turn has asked for.
     pub in_turn: u32,
+    /// Whether the creator has approved the very call that asks for it.
+    pub approved: bool,
 }
 
 /// What becomes of a payment.
@@ -97,23 +99,21 @@ pub enum PaymentVerdict {
 impl PaymentLimits {
     /// Judges a payment. Purchases of credits are bound by the price of their tier
     /// and the signer's ceilings alone: they move money from one pocket to another.
+    ///
+    /// An approved call has no pace to keep and is not asked about again. The ceilings and what
+    /// has to be left hold for it as for any other.
     #[must_use]
     pub fn judge(&self, facts: &PaymentFacts) -> PaymentVerdict {
-        let objection = match facts.purpose {
-            Purpose::TopUp => None,
-            Purpose::X402 => self
-                .caps(facts, &[self.x402_max, self.x402_hour, self.x402_day])
-                .or_else(|| self.reserve(facts)),
-            Purpose::Transfer => self
-                .caps(facts, &[self.transfer_max, self.transfer_hour, self.transfer_day])
-                .or_else(|| self.pace(facts))
-                .or_else(|| self.reserve(facts))
-                .or_else(|| half(facts)),
+        let pace = || self.pace(facts).filter(|_| facts.purpose == Purpose::Transfer);
+        let objection = match facts.approved {
+            true => self.hard_limit(facts),
+            false => self.hard_limit(facts).or_else(pace),
         };
         if let Some((code, reason)) = objection {
             return PaymentVerdict::Deny(code, reason);
         }
-        if facts.purpose != Purpose::TopUp && facts.worth > self.ask_above {
+        let is_asked = facts.purpose != Purpose::TopUp && facts.worth > self.ask_above;
+        if is_asked && !facts.approved {
             let reason = format!(
                 "{} is more than the {} that may be spent without asking.",
                 facts.worth, self.ask_above
@@ -121,6 +121,22 @@ impl PaymentLimits {
             return PaymentVerdict::Ask(ReasonCode::ConfirmationRequired, reason);
         }
         PaymentVerdict::Allow
+    }
+
+    /// Returns the limit that a payment passes and that no approval raises, with the reason: a
+    /// ceiling, what has to be left, or half of what is there. It refuses before anybody is asked.
+    #[must_use]
+    pub fn hard_limit(&self, facts: &PaymentFacts) -> Option<(ReasonCode, String)> {
+        match facts.purpose {
+            Purpose::TopUp => None,
+            Purpose::X402 => self
+                .caps(facts, &[self.x402_max, self.x402_hour, self.x402_day])
+                .or_else(|| self.reserve(facts)),
+            Purpose::Transfer => self
+                .caps(facts, &[self.transfer_max, self.transfer_hour, self.transfer_day])
+                .or_else(|| self.reserve(facts))
+                .or_else(|| half(facts)),
+        }
     }
 
     /// Judges one more machine for rent, by what it and those that are rented cost a month. Who
@@ -229,6 +245,7 @@ mod tests {
             day: Microcents::ZERO,
             since_last: None,
             in_turn: 0,
+            approved: false,
         }
     }
 
@@ -277,6 +294,27 @@ mod tests {
         assert_eq!(code(&free, &rich), "allow");
         let poor = PaymentFacts { have: Some(cents(199)), ..rich };
         assert_eq!(code(&free, &poor), "SPEND_LIMIT_EXCEEDED", "not more than half");
+    }
+
+    #[test]
+    fn an_approval_lifts_the_pace_and_the_question_and_no_ceiling() {
+        let limits =
+            PaymentLimits { transfer_cooldown: Span::from_secs(60), ..PaymentLimits::default() };
+        let approved = |worth| PaymentFacts { approved: true, ..facts(Purpose::Transfer, worth) };
+        let late = PaymentFacts { in_turn: 2, since_last: Some(Span::ZERO), ..approved(1_001) };
+        for (facts, expected) in [
+            (approved(5_000), "allow"),
+            (late, "allow"),
+            (approved(5_001), "SPEND_LIMIT_EXCEEDED"),
+            (PaymentFacts { hour: cents(10_000), ..approved(1) }, "SPEND_LIMIT_EXCEEDED"),
+            (PaymentFacts { have: Some(cents(1_000)), ..approved(1) }, "MINIMUM_RESERVE"),
+            (PaymentFacts { have: Some(cents(5_000)), ..approved(3_000) }, "SPEND_LIMIT_EXCEEDED"),
+            (PaymentFacts { have: None, ..approved(1) }, "BALANCE_UNKNOWN"),
+        ] {
+            assert_eq!(code(&limits, &facts), expected, "{facts:?}");
+            let is_hard = limits.hard_limit(&PaymentFacts { approved: false, ..facts }).is_some();
+            assert_eq!(is_hard, expected != "allow", "{facts:?}: told before the question");
+        }
     }
 
     #[test]

@@ -90,6 +90,16 @@ pub struct SignerStatus {
     pub asked: Option<B256>,
 }
 
+impl SignerStatus {
+    /// Returns the refusal of one more payment to a payee that has got nothing yet, if the
+    /// ceilings refuse it. A payee that has got something may reach its own ceiling before.
+    #[must_use]
+    pub fn refusal_of(&self, amount: MicroUsdc) -> Option<SignerRefusal> {
+        let spent = SpendingTotals { payee: MicroUsdc::new(0), ..self.spent };
+        self.limits.permit(spent, amount).err()
+    }
+}
+
 impl SigningLimitsChange {
     /// What the ceilings become.
     pub(crate) fn of(&self, now: SigningLimits) -> SigningLimits {

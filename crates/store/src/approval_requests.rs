@@ -30,6 +30,15 @@ pub struct ApprovalRequest {
     pub expires_at: Timestamp,
 }
 
+/// A question that was just asked about a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AskedApproval {
+    /// The call.
+    pub call: CallId,
+    /// The question.
+    pub approval: ApprovalId,
+}
+
 /// Asks about a payment that was just written down.
 pub(crate) fn ask(
     tx: &Tx<'_>,
@@ -45,28 +54,27 @@ pub(crate) fn ask(
         call: None,
         action: Hash::of(action.as_bytes()),
     };
-    insert(tx, &asked, question, label, source)
+    insert(tx, &asked, question, label, source).map(|_| ())
 }
 
-/// Asks about a call that was just refused; the same one is asked about once.
+/// Asks about a call that was just refused; the same one is asked about once. Returns the
+/// question, where it is new.
 pub(crate) fn ask_call(
     tx: &Tx<'_>,
-    id: CallId,
-    tool: &str,
-    arguments: &str,
+    (id, tool, arguments): (CallId, &str, &str),
     question: &ApprovalRequest,
     label: Label,
     source: &str,
-) -> Result<(), TxError> {
+) -> Result<Option<ApprovalId>, TxError> {
     let action = hash_of_call(tool, arguments);
     let waiting = "SELECT count(*) AS count FROM approvals WHERE state = 'waiting'";
     let waiting: u32 = tx.one(waiting, [], |row| get(row, "count"))?.unwrap_or(0);
     let same = tx.one(sql!("approval_same"), [Sql(action)], |_| Ok(()))?.is_some();
     if same || waiting >= WAITING_MAX {
-        return Ok(());
+        return Ok(None);
     }
     let asked = QuestionRow { subject: id.to_string(), call: Some((tool, arguments)), action };
-    insert(tx, &asked, question, label, source)
+    insert(tx, &asked, question, label, source).map(Some)
 }
 
 /// The hash of a call: of a JSON object with its arguments and its tool, in this order
@@ -93,7 +101,7 @@ fn insert(
     question: &ApprovalRequest,
     label: Label,
     source: &str,
-) -> Result<(), TxError> {
+) -> Result<ApprovalId, TxError> {
     let id: ApprovalId = tx.ids.id();
     let QuestionRow { subject, call, action } = asked;
     let ApprovalRequest { summary, code, reason, expires_at } = question;
@@ -115,5 +123,6 @@ fn insert(
         Sql(*expires_at)
     ];
     tx.exec(sql!("approval_insert"), params)?;
-    step(tx, &one(tx, id)?, Label::Own, "policy")
+    step(tx, &one(tx, id)?, Label::Own, "policy")?;
+    Ok(id)
 }

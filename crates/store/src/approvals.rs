@@ -116,7 +116,7 @@ impl Store {
     }
 
     /// Answers a question: what waits for it is approved, or given up. The same
-    /// answer again changes nothing.
+    /// answer again changes nothing, also when the approved call was made meanwhile.
     ///
     /// # Errors
     /// [`StoreError::Missing`]; [`StoreError::Unfit`] when it was answered otherwise
@@ -137,6 +137,19 @@ impl Store {
     /// [`StoreError::Missing`].
     pub async fn approval(&self, id: ApprovalId) -> Result<Approval, StoreError> {
         self.run("read an approval", move |tx| one(tx, id)).await
+    }
+
+    /// The question about a payment.
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`] when there is none.
+    pub async fn approval_of_payment(&self, payment: PaymentId) -> Result<ApprovalId, StoreError> {
+        self.run("read the approval of a payment", move |tx| {
+            let statement = "SELECT id FROM approvals WHERE subject = ?1";
+            let found = tx.one(statement, [Sql(payment)], |row| get(row, "id"))?;
+            found.ok_or_else(|| missing("payment", &payment))
+        })
+        .await
     }
 
     /// Gives up what waited too long for its answer; how many questions expired.
@@ -212,7 +225,8 @@ fn answer_one(
         ApprovalVerdict::Approve => ApprovalState::Approved,
         ApprovalVerdict::Deny => ApprovalState::Denied,
     };
-    if found.state == state {
+    let is_made = (found.state, answer) == (ApprovalState::Used, ApprovalVerdict::Approve);
+    if found.state == state || is_made {
         return Ok(found);
     }
     if found.state != ApprovalState::Waiting {

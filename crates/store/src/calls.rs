@@ -92,7 +92,7 @@ pub(crate) fn plan(
     let status = if starts { CallStatus::Planned } else { call.status };
     decisions::store(tx, turn, Some((ordinal, status)), call, model)?;
     for limit in &call.limits {
-        rates::take(tx, call.id, limit)?;
+        rates::take(tx, call.id, limit, call.approval.is_some())?;
     }
     if starts { start(tx, call.id) } else { Ok(()) }
 }

@@ -66,7 +66,7 @@ use automaton_core::id::IdGenerator;
 use automaton_sqlite::{Migration, Schema, Writer};
 
 pub use account::Cursor;
-pub use approval_requests::{ApprovalRequest, call_sha256};
+pub use approval_requests::{ApprovalRequest, AskedApproval, call_sha256};
 pub use approvals::{Approval, ApprovalAuthor, ApprovalFilter, ApprovalState, ApprovalSubject};
 pub use audit::{ChainBreak, ChainProblem, ChainReport, LinkKind};
 pub use automaton_sqlite::SqliteError;

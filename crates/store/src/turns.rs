@@ -19,7 +19,7 @@ use automaton_core::tool::{ArgsHash, Effect};
 use automaton_core::trust::{Label, Labelled};
 use rusqlite::{Connection, params};
 
-use crate::approval_requests::{ApprovalRequest, ask_call};
+use crate::approval_requests::{ApprovalRequest, AskedApproval, ask_call};
 use crate::calls::CallEnd;
 use crate::codec::{Sql, get};
 use crate::costs::AskedAnswer;
@@ -135,7 +135,8 @@ impl Store {
     /// Stores what was asked, thought, cost, calls, decisions and intents in one
     /// transaction. What no model was asked for has no prompt, and costs nothing. A call that is to run at once may be stored as started. Where one may change
     /// something, all of it is on the disk when this returns: an effect must never be
-    /// older than the decision that allowed it, whatever the machine does.
+    /// older than the decision that allowed it, whatever the machine does. The questions that
+    /// are new come back; a call about which one waits already is asked about once.
     ///
     /// # Errors
     /// [`StoreError::Unfit`] when the turn is not open or a call contradicts itself.
@@ -143,7 +144,7 @@ impl Store {
         &self,
         judgement: Judgement,
         asked: Option<AskedAnswer>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Vec<AskedApproval>, StoreError> {
         let may_run = |call: &JudgedCall| !call.status.is_final();
         let changes = |call: &JudgedCall| may_run(call) && call.mutates == Effect::Mutates;
         let sync = if judgement.calls.iter().any(changes) {
@@ -263,7 +264,8 @@ pub(crate) fn open(
     Ok(OpenedTurn { id, seq, messages })
 }
 
-fn judge(tx: &Tx<'_>, judgement: &Judgement) -> Result<(), TxError> {
+fn judge(tx: &Tx<'_>, judgement: &Judgement) -> Result<Vec<AskedApproval>, TxError> {
+    let mut questions = Vec::new();
     let Judgement { turn, thought, voice, usage, calls } = judgement;
     expect(tx, *turn, TurnStatus::Open)?;
     tx.exec(
@@ -289,10 +291,12 @@ fn judge(tx: &Tx<'_>, judgement: &Judgement) -> Result<(), TxError> {
             approvals::use_up(tx, approval, call.id)?;
         }
         if let Some(CallApprovalRequest { question, arguments, label }) = &call.question {
-            ask_call(tx, call.id, &call.tool, arguments, question, *label, &usage.model)?;
+            let subject = (call.id, call.tool.as_str(), arguments.as_str());
+            let asked = ask_call(tx, subject, question, *label, &usage.model)?;
+            questions.extend(asked.map(|approval| AskedApproval { call: call.id, approval }));
         }
     }
-    Ok(())
+    Ok(questions)
 }
 
 /// Commits a turn, and delivers the words that end its wake.

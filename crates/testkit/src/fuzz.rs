@@ -99,6 +99,7 @@ fn is_allowed(intent: Intent) -> bool {
         gives_alone: false,
         purpose_asks: false,
         tier: None,
+        hard_limit: None,
     };
     matches!(judge(FuzzCall(intent), &facts), Verdict::Allowed(..))
 }

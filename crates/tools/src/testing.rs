@@ -424,6 +424,7 @@ pub(crate) fn facts(risk: Risk) -> Facts {
         creator_waits: false,
         gives_alone: false,
         tier: None,
+        hard_limit: None,
     }
 }
 

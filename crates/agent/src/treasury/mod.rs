@@ -14,6 +14,7 @@ mod balances;
 mod books;
 mod error;
 mod fetch;
+mod hard_limit;
 mod history;
 mod proposal;
 mod reconcile;

@@ -7,9 +7,9 @@
 use automaton_core::error::chain;
 use automaton_core::event::Event;
 use automaton_core::faults::FaultPoint;
-use automaton_core::id::PaymentId;
+use automaton_core::id::{CallId, PaymentId};
 use automaton_core::money::Microcents;
-use automaton_core::payment::{NewPayment, Purpose};
+use automaton_core::payment::{NewPayment, Purpose, Rail};
 use automaton_core::text::visible;
 use automaton_policy::{PaymentFacts, PaymentVerdict, ReasonCode};
 use automaton_store::{ApprovalRequest, RefusedDemand};
@@ -25,23 +25,11 @@ impl Treasury {
         payment: NewPayment,
         have: Option<Microcents>,
     ) -> Result<PaymentId, TreasuryError> {
-        self.advance_window().await?;
-        let recent = self.store.recently(payment.purpose, payment.why.call).await?;
-        let promised = self.store.committed_amount(payment.money.rail()).await?;
-        let facts = PaymentFacts {
-            purpose: payment.purpose,
-            worth: payment.money.worth()?,
-            // silent-ok: less than can be counted is not known.
-            have: have.and_then(|have| have.minus(promised).ok()),
-            hour: recent.hour,
-            day: recent.day,
-            since_last: recent.since_last,
-            in_turn: recent.in_turn,
-        };
-        let question = match self.limits.judge(&facts) {
+        let approved = self.is_approved(&payment).await?;
+        let spender = (payment.purpose, payment.money.rail(), payment.why.call);
+        let facts = self.payment_facts(spender, payment.money.worth()?, have).await?;
+        let question = match self.limits.judge(&PaymentFacts { approved, ..facts }) {
             PaymentVerdict::Allow => None,
-            // The creator has seen the amount, in the question about the call.
-            PaymentVerdict::Ask(..) if self.is_approved(&payment).await? => None,
             PaymentVerdict::Deny(code, reason) => {
                 let denied = Err(TreasuryError::Denied { code: code.name(), reason });
                 return self.refused(&payment.origin, denied).await;
@@ -53,7 +41,9 @@ impl Treasury {
         self.reach(FaultPoint::PaymentProposed);
         match (waits, question) {
             (Some(reason), Some(question)) => {
+                let approval = self.store.approval_of_payment(id).await?;
                 self.emit(Event::ApprovalAsked {
+                    approval,
                     payment: Some(id),
                     call: None,
                     summary: question.summary,
@@ -64,9 +54,33 @@ impl Treasury {
         }
     }
 
-    /// Whether it is a transfer whose call the creator approved: nobody is asked twice.
+    /// Reads what is known of a payment that a call would make.
+    pub(super) async fn payment_facts(
+        &self,
+        (purpose, rail, call): (Purpose, Rail, Option<CallId>),
+        worth: Microcents,
+        have: Option<Microcents>,
+    ) -> Result<PaymentFacts, TreasuryError> {
+        self.advance_window().await?;
+        let recent = self.store.recently(purpose, call).await?;
+        let promised = self.store.committed_amount(rail).await?;
+        Ok(PaymentFacts {
+            purpose,
+            worth,
+            // silent-ok: less than can be counted is not known.
+            have: have.and_then(|have| have.minus(promised).ok()),
+            hour: recent.hour,
+            day: recent.day,
+            since_last: recent.since_last,
+            in_turn: recent.in_turn,
+            approved: false,
+        })
+    }
+
+    /// Whether the creator approved the call that asks for a payment: the amount of a transfer,
+    /// and the most that a request may cost, were in the question.
     async fn is_approved(&self, payment: &NewPayment) -> Result<bool, TreasuryError> {
-        match payment.why.call.filter(|_| payment.purpose == Purpose::Transfer) {
+        match payment.why.call {
             Some(call) => Ok(self.store.is_approved_call(call).await?),
             None => Ok(false),
         }

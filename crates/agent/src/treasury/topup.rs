@@ -308,7 +308,7 @@ fn tier(money: &Money) -> u32 {
     u32::try_from(money.usdc().units() / USDC_PER_USD).unwrap_or(u32::MAX)
 }
 
-fn price(usd: u32) -> Result<MicroUsdc, TreasuryError> {
+pub(super) fn price(usd: u32) -> Result<MicroUsdc, TreasuryError> {
     if TIERS_USD.contains(&usd) {
         Ok(MicroUsdc::new(u64::from(usd) * USDC_PER_USD))
     } else {

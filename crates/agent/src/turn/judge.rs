@@ -6,6 +6,7 @@
 //! asked and what the answer cost, and whether
 //! the turn's words end its wake: then they go to the creator, whoever commits it.
 
+use automaton_core::error::chain;
 use automaton_core::event::Event;
 use automaton_core::id::{ApprovalId, CallId, TurnId};
 use automaton_core::intent::{Intent, Intentional as _};
@@ -16,19 +17,23 @@ use automaton_core::tool::{ArgsHash, Effect, ToolName, ToolSpec, canonical};
 use automaton_core::trust::{Label, Labelled};
 use automaton_inference::{AnswerFault, CheckedCall, Checker, Completion, RawCall};
 use automaton_policy::rates::{Attempts, LIMITS, Limit};
-use automaton_policy::{Approved, Decision, Facts, RuleContext, Verdict, explain};
+use automaton_policy::{
+    Approved, Decision, Facts, HardLimit, ReasonCode, RuleContext, Verdict, explain,
+};
 use automaton_store::{
-    ApprovalRequest, AskedAnswer, CallApprovalRequest, DecisionContext, JudgedCall, Judgement,
-    NewDecision, RateLimit,
+    ApprovalRequest, AskedAnswer, AskedApproval, CallApprovalRequest, DecisionContext, JudgedCall,
+    Judgement, NewDecision, RateLimit,
 };
 use automaton_tools::{PreparedCall, list, result, secrets_in};
 
 use super::AgentContext;
 use super::inbox::ClaimedTurn;
 use super::inference::AnsweredTurn;
+use super::persist::sent;
 use crate::error::AgentError;
 use crate::settings::AgentLimits;
 use crate::survival;
+use crate::treasury::Treasury;
 
 /// The tool after which no later call of a turn runs.
 const LAST_TOOL: &str = "sleep";
@@ -211,27 +216,7 @@ async fn rule(
         return invalid(format!("There is no tool '{}'.", checked.tool));
     };
     let hash = ArgsHash::of(&checked.arguments);
-    // An address that cannot be read leaves the creator reachable as `creator` only.
-    let creator = ctx.settings.creator_address.as_deref().and_then(|text| text.parse().ok());
-    let treasury = ctx.deps.treasury.as_ref();
-    let own: Vec<&str> = treasury.and_then(|treasury| treasury.own_secret()).into_iter().collect();
-    let facts = Facts {
-        input: claimed.label,
-        heard: claimed.wake.heard,
-        origins: origins(ctx, &prepared.intents(), claimed.started.others_wrote).await?,
-        secrets: secrets_in(&checked.arguments, &own),
-        risk: spec.risk,
-        creator,
-        paid_hosts: treasury.map(|treasury| treasury.paid_hosts()).unwrap_or_default(),
-        egress: std::sync::Arc::default(),
-        attempts,
-        creator_waits: claimed.creator_waits,
-        purpose_asks: ctx.settings.soul.purpose_asks,
-        gives_alone: treasury.is_some_and(|treasury| treasury.limits().gives_alone),
-        // What the creator approved is not for the last credits to refuse.
-        tier: survival::paying_tier(&ctx.deps, &claimed.wake)
-            .filter(|_| claimed.approved_call.is_none()),
-    };
+    let facts = facts_of(ctx, claimed, attempts, (&checked, spec, &prepared.intents())).await?;
     let moment = RuleContext {
         tool: &spec.name,
         at: begun,
@@ -262,6 +247,48 @@ async fn rule(
         Verdict::Held(decision) | Verdict::Refused(decision) => {
             CallRuling::Refused { tool, judged: made(decision) }
         }
+    })
+}
+
+/// Gathers what the rules may know of a call of a tool with these intents.
+async fn facts_of(
+    ctx: &AgentContext,
+    claimed: &ClaimedTurn,
+    attempts: Attempts,
+    (checked, spec, intents): (&CheckedCall, &ToolSpec, &[Intent]),
+) -> Result<Facts, AgentError> {
+    // An address that cannot be read leaves the creator reachable as `creator` only.
+    let creator = ctx.settings.creator_address.as_deref().and_then(|text| text.parse().ok());
+    let treasury = ctx.deps.treasury.as_ref();
+    let own: Vec<&str> = treasury.and_then(|treasury| treasury.own_secret()).into_iter().collect();
+    let hard_limit = match treasury.filter(|_| claimed.approved_call.is_none()) {
+        Some(treasury) => limit_of_payment(treasury, intents).await,
+        None => None,
+    };
+    Ok(Facts {
+        input: claimed.label,
+        heard: claimed.wake.heard,
+        origins: origins(ctx, intents, claimed.started.others_wrote).await?,
+        secrets: secrets_in(&checked.arguments, &own),
+        risk: spec.risk,
+        creator,
+        paid_hosts: treasury.map(|treasury| treasury.paid_hosts()).unwrap_or_default(),
+        egress: std::sync::Arc::default(),
+        attempts,
+        creator_waits: claimed.creator_waits,
+        purpose_asks: ctx.settings.soul.purpose_asks,
+        gives_alone: treasury.is_some_and(|treasury| treasury.limits().gives_alone),
+        tier: survival::paying_tier(&ctx.deps, &claimed.wake),
+        hard_limit,
+    })
+}
+
+/// The limit that would refuse the payment of a call after the creator's approval. What cannot
+/// be read is not asked about either.
+async fn limit_of_payment(treasury: &Treasury, intents: &[Intent]) -> Option<HardLimit> {
+    treasury.hard_limit(intents).await.unwrap_or_else(|error| {
+        let reason = format!("Whether it may be paid is not known: {}.", chain(&error));
+        Some(HardLimit { code: ReasonCode::BalanceUnknown, reason })
     })
 }
 
@@ -300,6 +327,7 @@ async fn store_and_split(
     let turn = claimed.turn;
     let mut rows = Vec::with_capacity(rulings.len());
     let (mut allowed, mut settled, mut events) = (Vec::new(), Vec::new(), Vec::new());
+    let mut summaries: Vec<(CallId, String)> = Vec::new();
     let mut approval = claimed.approved_call.as_ref().map(|approval| approval.id);
     let patience = AgentLimits::patience(ctx.settings.limits.answer_within, claimed.wake.creators);
     let expires_at = ctx.deps.ids.now().after(patience);
@@ -320,8 +348,7 @@ async fn store_and_split(
                 events.push(ended(turn, id, &call.tool, CallStatus::Refused, &text));
                 let question = question(&call.tool, &judged, expires_at);
                 if let Some(CallApprovalRequest { question, .. }) = &question {
-                    let summary = question.summary.clone();
-                    events.push(Event::ApprovalAsked { payment: None, call: Some(id), summary });
+                    summaries.push((id, question.summary.clone()));
                 }
                 rows.push(JudgedCall { question, ..row.judged(&tool, &judged, Some(&text)) });
                 settled.push(row.settled(CallStatus::Refused, text));
@@ -347,9 +374,35 @@ async fn store_and_split(
     let voice = ends.then(|| Label::Own.meet(claimed.label).meet(claimed.wake.heard));
     let (text, used) = (thought.clone(), usage.clone());
     let judgement = Judgement { turn, thought: text, voice, usage: used, calls: rows };
-    ctx.deps.store.record_judgement(judgement, answer.asked).await?;
-    events.into_iter().for_each(|event| ctx.deps.emit(event));
+    let asked = ctx.deps.store.record_judgement(judgement, answer.asked).await?;
+    let asked = asked.into_iter().filter_map(|asked| asked_event(asked, &mut summaries));
+    events.into_iter().chain(asked).for_each(|event| ctx.deps.emit(event));
+    if let Some(refused) = settled.first().filter(|_| claimed.approved_call.is_some()) {
+        tell_not_made(ctx, &claimed, refused).await?;
+    }
     Ok(JudgedTurn { claimed, thought, fault, usage, allowed, settled })
+}
+
+/// Tells the creator that an approved call was refused all the same: something has changed
+/// between the question and the answer.
+async fn tell_not_made(
+    ctx: &AgentContext,
+    claimed: &ClaimedTurn,
+    refused: &SkippedCall,
+) -> Result<(), AgentError> {
+    let text = format!("The call that you approved was not made: {}", refused.text);
+    let words = Labelled::new(Label::Own, "runtime", text);
+    let message = ctx.deps.store.tell_creator(claimed.wake.session, words.clone()).await?;
+    ctx.deps.emit(sent((message, words)));
+    Ok(())
+}
+
+/// What is told of a question that is new.
+fn asked_event(asked: AskedApproval, summaries: &mut Vec<(CallId, String)>) -> Option<Event> {
+    let AskedApproval { call, approval } = asked;
+    let place = summaries.iter().position(|(id, _)| *id == call)?;
+    let (_, summary) = summaries.swap_remove(place);
+    Some(Event::ApprovalAsked { approval, payment: None, call: Some(call), summary })
 }
 
 /// What the creator is asked about a call that needs the creator's word.

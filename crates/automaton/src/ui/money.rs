@@ -104,9 +104,14 @@ pub(super) fn top_ups(wording: &mut PhraseContext<'_>, event: &Event) -> Option<
 /// The words of money that goes out, and of the books.
 pub(super) fn payments(wording: &PhraseContext<'_>, event: &Event) -> Option<(Style, String)> {
     let told = match event {
-        Event::ApprovalAsked { summary, .. } => {
+        Event::ApprovalAsked { approval, summary, .. } => {
             let summary = short(summary, 300);
-            (Mail, format!("It asks for your approval (`automaton approvals list`): {summary}"))
+            (
+                Mail,
+                format!(
+                    "It asks for your approval (`automaton approvals approve {approval}` or `deny`): {summary}"
+                ),
+            )
         }
         Event::CreditsTransferred { to, amount, transfer, .. } => {
             let id =

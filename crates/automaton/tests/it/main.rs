@@ -2,6 +2,7 @@
 //! binary in a world of its own.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in its helpers")]
 
+mod approvals;
 mod audit;
 mod background;
 mod backup;

@@ -9,8 +9,8 @@ use super::Event;
 use crate::alert::Severity;
 use crate::record::{CallStatus, DecisionOutcome};
 
-/// Who sends the messages that tell how a wake ended.
-const RUNTIME: &str = "runtime";
+/// The recipient of what the creator is told, by the automaton or by the program.
+const CREATOR: &str = "creator";
 
 /// How much an event matters, in rising order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,7 +59,7 @@ impl Event {
             Self::AlertRaised { severity: Severity::Critical, .. } => hook(Error),
             Self::AlertRaised { severity: Severity::Warning, .. } => hook(Warn),
             Self::AlertCleared { .. } => hook(Info),
-            Self::MessageSent { body, .. } if body.source.as_str() == RUNTIME => hook(Info),
+            Self::MessageSent { recipient, .. } if recipient == CREATOR => hook(Info),
             Self::ApprovalAsked { .. } => EventReport { chat: true, ..hook(Info) },
             Self::PleaSent { .. } => EventReport { chat: true, ..hook(Warn) },
             Self::AgentRestarted { .. }

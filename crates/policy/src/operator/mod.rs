@@ -24,6 +24,7 @@ pub use self::load::{OPERATOR_TEXT_BYTES_MAX, OperatorRulesError, RuleDiagnostic
 use self::request::{CedarNames, OperatorQuery};
 use crate::decision::{Decision, ReasonCode};
 use crate::facts::Facts;
+use crate::judge::Stage;
 
 /// What is known of the moment of a call, besides the facts of its turn.
 #[derive(Debug, Clone, Copy)]
@@ -68,6 +69,15 @@ pub struct OperatorFindings {
     pub triggered: Vec<String>,
 }
 
+impl OperatorFindings {
+    /// Adds the rules that objected in another judgement of the same call.
+    pub(crate) fn merge(&mut self, other: Self) {
+        let is_new = |rule: &String| !self.triggered.contains(rule);
+        let more: Vec<String> = other.triggered.into_iter().filter(is_new).collect();
+        self.triggered.extend(more);
+    }
+}
+
 impl OperatorRules {
     /// How many rules there are.
     #[must_use]
@@ -81,8 +91,15 @@ impl OperatorRules {
         self.ids.is_empty()
     }
 
-    /// Adds to a decision what the rules object to, which can only make it graver.
-    pub(crate) fn object(&self, decision: &mut Decision, facts: &Facts, moment: &RuleContext<'_>) {
+    /// Adds to a decision what the rules object to, which can only make it graver. A rule that
+    /// asks has nothing against an approved call; one that forbids has.
+    pub(crate) fn object(
+        &self,
+        decision: &mut Decision,
+        facts: &Facts,
+        moment: &RuleContext<'_>,
+        stage: Stage,
+    ) {
         decision.operator.asked = Arc::clone(&self.ids);
         let asker = OperatorQuery::new(&self.names, facts, moment);
         let mut places = Vec::new();
@@ -101,6 +118,10 @@ impl OperatorRules {
         places.dedup();
         let id = |place: usize| self.ids.get(place).cloned();
         decision.operator.triggered = places.into_iter().filter_map(id).collect();
+        let gravest = gravest.filter(|(outcome, ..)| match stage {
+            Stage::Asked => true,
+            Stage::Approved => *outcome == DecisionOutcome::Deny,
+        });
         if let Some((outcome, code, reason)) = gravest
             && outcome > decision.outcome
         {

@@ -166,6 +166,24 @@ fn the_creators_word_answers_a_question_and_no_refusal() {
 }
 
 #[test]
+fn what_the_operator_forbids_after_a_yes_is_not_asked_about() {
+    // Once it is approved the turn has the label of whoever caused the call.
+    let text = "@id(\"ask\") @ask(\"?\") forbid (principal, action == Action::\"exec\", resource);\n\
+                @id(\"web\") forbid (principal, action == Action::\"exec\", resource)\n\
+                when { context.input == Label::\"web\" };";
+    let read = Facts { heard: Label::Web, ..answering(Label::Creator) };
+    let decision = judged(text, vec![exec("ls")], &read, 0);
+    assert_eq!(
+        (decision.outcome, decision.code),
+        (DecisionOutcome::Deny, ReasonCode::OperatorRule)
+    );
+    assert_eq!(decision.reason, "The rule operator.web forbids it.");
+    assert_eq!(decision.operator.triggered, ["operator.ask", "operator.web"]);
+    let unread = judged(text, vec![exec("ls")], &answering(Label::Creator), 0);
+    assert_eq!(unread.outcome, DecisionOutcome::Ask);
+}
+
+#[test]
 fn mistakes_have_their_line_and_column() {
     for (text, expected) in [
         ("\n  forbid (principal, action, resource", "2:"),

@@ -13,7 +13,7 @@ use automaton_core::record::DecisionOutcome;
 use automaton_core::soul::SoulSection;
 use automaton_core::trust::Label;
 
-use super::{Rule, RuleError, RuleFinding, deny_if, shown};
+use super::{LiftedBy, Rule, RuleError, RuleFinding, deny_if, shown};
 use crate::decision::{ReasonCode, RuleId};
 use crate::facts::Facts;
 use crate::shell::deletes;
@@ -147,6 +147,7 @@ pub(super) const RULES: &[Rule] = &[
         id: RuleId::new("authority.untrusted_input"),
         code: ReasonCode::UntrustedInput,
         sentence: "What a peer or a page asks for changes nothing without the creator's approval.",
+        lifted_by: LiftedBy::Creator,
         check: |intent, facts| {
             let needs = row(intent, facts);
             let answers = facts.input > Label::Tool;
@@ -159,6 +160,7 @@ pub(super) const RULES: &[Rule] = &[
         id: RuleId::new("authority.untrusted_reading"),
         code: ReasonCode::UntrustedInput,
         sentence: "After reading a peer or a page some things wait for the creator's approval.",
+        lifted_by: LiftedBy::Creator,
         check: |intent, facts| {
             let needs = row(intent, facts);
             let has_read = facts.heard > Label::Tool;
@@ -173,6 +175,7 @@ pub(super) const RULES: &[Rule] = &[
         id: RuleId::new("authority.value_origin"),
         code: ReasonCode::UntrustedValue,
         sentence: "What only strangers have named is not used without the creator's approval.",
+        lifted_by: LiftedBy::Creator,
         check: |intent, facts| {
             for value in TargetValue::of(intent) {
                 let what = value.kind.name();
@@ -191,6 +194,7 @@ pub(super) const RULES: &[Rule] = &[
         id: RuleId::new("authority.trusted_recipient"),
         code: ReasonCode::UntrustedValue,
         sentence: "Money goes to those whom the creator has named; for others it is asked.",
+        lifted_by: LiftedBy::Creator,
         check: |intent, facts| {
             let Intent::Transfer { to, .. } = intent else { return Ok(None) };
             let mut known = facts.is_creator(to);
@@ -205,6 +209,7 @@ pub(super) const RULES: &[Rule] = &[
         id: RuleId::new("transfer.user_confirm"),
         code: ReasonCode::ConfirmationRequired,
         sentence: "A transfer for which the creator has not asked needs the creator's approval.",
+        lifted_by: LiftedBy::Creator,
         check: |intent, facts| {
             let needs = row(intent, facts);
             let asks = facts.input <= Label::Tool && !facts.creator_waits && !facts.gives_alone;
@@ -216,6 +221,7 @@ pub(super) const RULES: &[Rule] = &[
         id: RuleId::new("authority.purpose_confirm"),
         code: ReasonCode::ConfirmationRequired,
         sentence: "Where the creator wants it, a change of purpose needs the creator's approval.",
+        lifted_by: LiftedBy::Creator,
         check: |intent, facts| {
             let changes = match intent {
                 Intent::ChangeGenesis { .. } => true,
@@ -232,6 +238,7 @@ pub(super) const RULES: &[Rule] = &[
         id: RuleId::new("authority.creator_facts"),
         code: ReasonCode::CreatorOnly,
         sentence: "Facts of the category 'creator' are stored only when the creator is answered.",
+        lifted_by: LiftedBy::Creator,
         check: |intent, facts| {
             let Intent::Remember { category, .. } = intent else { return Ok(None) };
             let wrong = category.trim().eq_ignore_ascii_case(CREATOR_CATEGORY)

@@ -7,7 +7,9 @@
 
 use automaton_core::intent::Intent;
 
-use super::{IntentTarget, Rule, RuleCheck, RuleFinding, RuleResult, path, shown, target};
+use super::{
+    IntentTarget, LiftedBy, Rule, RuleCheck, RuleFinding, RuleResult, path, shown, target,
+};
 use crate::decision::{ReasonCode, RuleId};
 use crate::shell::{self, ShellCommand};
 
@@ -53,6 +55,7 @@ pub(super) const RULES: &[Rule] = &[
         id: RuleId::new("command.syntax"),
         code: ReasonCode::ValidationFailed,
         sentence: "A command is a shell script that can be read to its end.",
+        lifted_by: LiftedBy::Nobody,
         check: |intent, _| {
             let Some(IntentTarget::Runs(command)) = target(intent) else { return Ok(None) };
             Ok(shell::commands(command).err().map(|why| RuleFinding::Deny(format!("Here {why}."))))
@@ -93,7 +96,13 @@ pub(super) const RULES: &[Rule] = &[
 
 /// A rule that forbids commands.
 const fn rule(id: &'static str, sentence: &'static str, check: RuleCheck) -> Rule {
-    Rule { id: RuleId::new(id), code: ReasonCode::ForbiddenCommand, sentence, check }
+    Rule {
+        id: RuleId::new(id),
+        code: ReasonCode::ForbiddenCommand,
+        sentence,
+        lifted_by: LiftedBy::Nobody,
+        check,
+    }
 }
 
 /// What the rules look for, in a script that was read once.

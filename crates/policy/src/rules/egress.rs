@@ -6,7 +6,7 @@
 
 use automaton_core::intent::Intent;
 
-use super::{Rule, deny_if, shown};
+use super::{LiftedBy, Rule, deny_if, shown};
 use crate::decision::{ReasonCode, RuleId};
 
 /// The longest URL of a request, in bytes: all of it is recorded.
@@ -17,6 +17,7 @@ pub(super) const RULES: &[Rule] = &[
         id: RuleId::new("egress.hosts"),
         code: ReasonCode::HostNotAllowed,
         sentence: "Commands reach only the hosts and origins of the creator's list.",
+        lifted_by: LiftedBy::Nobody,
         check: |intent, facts| {
             let Intent::Egress { origin, .. } = intent else { return Ok(None) };
             deny_if(!facts.egress.allows(origin), || format!("{} is not on it.", shown(origin)))
@@ -26,6 +27,7 @@ pub(super) const RULES: &[Rule] = &[
         id: RuleId::new("egress.length"),
         code: ReasonCode::ValidationFailed,
         sentence: "The URL of a command's request has at most 8192 bytes.",
+        lifted_by: LiftedBy::Nobody,
         check: |intent, _| {
             let Intent::Egress { url, .. } = intent else { return Ok(None) };
             deny_if(url.len() > URL_BYTES_MAX, || format!("This one has {}.", url.len()))

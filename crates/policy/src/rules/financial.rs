@@ -7,7 +7,7 @@
 use automaton_core::intent::Intent;
 use automaton_core::wire::cloud::TIERS_USD;
 
-use super::{Rule, deny_if, shown};
+use super::{LiftedBy, Rule, deny_if, shown};
 use crate::decision::{ReasonCode, RuleId};
 use crate::facts::CreatorAddress;
 use crate::payment::may_be_paid;
@@ -17,6 +17,7 @@ pub(super) const RULES: &[Rule] = &[
         id: RuleId::new("financial.tier"),
         code: ReasonCode::ValidationFailed,
         sentence: "Credits are sold for 5, 25, 100, 500, 1000 or 2500 US dollars.",
+        lifted_by: LiftedBy::Nobody,
         check: |intent, _| {
             let Intent::TopUp { usd } = intent else { return Ok(None) };
             deny_if(!TIERS_USD.contains(usd), || format!("This one asks for {usd}."))
@@ -26,6 +27,7 @@ pub(super) const RULES: &[Rule] = &[
         id: RuleId::new("financial.transfer"),
         code: ReasonCode::ValidationFailed,
         sentence: "A transfer names an address and a whole number of cents above zero.",
+        lifted_by: LiftedBy::Nobody,
         check: |intent, _| {
             let Intent::Transfer { to, cents } = intent else { return Ok(None) };
             // An address of this kind is one of the same 20 bytes, whoever has it.
@@ -37,6 +39,7 @@ pub(super) const RULES: &[Rule] = &[
         id: RuleId::new("financial.x402_domain"),
         code: ReasonCode::DomainNotAllowed,
         sentence: "Only hosts of the creator's list are paid for requests.",
+        lifted_by: LiftedBy::Nobody,
         check: |intent, facts| {
             let Intent::FetchPaid { url, .. } = intent else { return Ok(None) };
             let allowed = authority(url).is_some_and(|host| may_be_paid(&facts.paid_hosts, host));

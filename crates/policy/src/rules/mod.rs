@@ -17,6 +17,7 @@ mod survival;
 mod validation;
 
 use automaton_core::intent::Intent;
+use automaton_core::names::Names;
 use automaton_core::record::DecisionOutcome;
 
 pub use self::egress::Reachable;
@@ -35,8 +36,26 @@ pub(crate) struct Rule {
     pub(crate) code: ReasonCode,
     /// What holds, in one sentence.
     pub(crate) sentence: &'static str,
+    /// Whose approval of a call lifts its objections.
+    pub(crate) lifted_by: LiftedBy,
     /// Looks at one intent.
     pub(crate) check: RuleCheck,
+}
+
+/// Whose approval of a call lifts the objections of a rule.
+///
+/// Every rule is one of the two, and nothing else decides what an approval is good for. A rule
+/// that nobody lifts never asks: a question that it would refuse after a yes is not asked.
+/// Its objections depend on the call and the configuration alone, so they are the same
+/// when the question is asked and when the approved call is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Names)]
+#[names(rename_all = "snake_case")]
+pub enum LiftedBy {
+    /// The creator's: a call that the creator has approved is made in spite of the objection,
+    /// whatever label the turn has that makes it.
+    Creator,
+    /// Nobody's: the objection is a refusal, before and after an approval.
+    Nobody,
 }
 
 /// How a rule looks at an intent.
@@ -173,6 +192,18 @@ fn target(intent: &Intent) -> Option<IntentTarget<'_>> {
     }
 }
 
+impl Rule {
+    /// What an objection of this rule comes to, before or after the creator's approval of the
+    /// call. A rule that nobody lifts refuses, whatever it says.
+    pub(crate) const fn outcome(&self, finding: &RuleFinding, approved: bool) -> DecisionOutcome {
+        match self.lifted_by {
+            LiftedBy::Creator if approved => DecisionOutcome::Allow,
+            LiftedBy::Creator => finding.outcome(),
+            LiftedBy::Nobody => DecisionOutcome::Deny,
+        }
+    }
+}
+
 /// Nothing to object, or a refusal with its particulars.
 fn deny_if(wrong: bool, detail: impl FnOnce() -> String) -> RuleResult {
     Ok(wrong.then(|| RuleFinding::Deny(detail())))
@@ -222,6 +253,7 @@ pub(crate) mod testing {
             gives_alone: false,
             purpose_asks: false,
             tier: None,
+            hard_limit: None,
         }
     }
 
@@ -264,6 +296,8 @@ pub(crate) mod testing {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use automaton_core::tier::SurvivalTier;
+    use automaton_core::trust::Label;
     use std::collections::BTreeSet;
 
     #[test]
@@ -290,6 +324,46 @@ mod tests {
             assert!(families.contains(&family), "{family}");
             assert!(rule.sentence.ends_with('.'), "{}", rule.id);
             assert_ne!(rule.code, ReasonCode::Allowed);
+        }
+    }
+
+    #[test]
+    fn an_approval_lifts_what_depends_on_the_turn_and_nothing_that_depends_on_the_call_alone() {
+        let mut lifted: Vec<&str> = Vec::new();
+        let mut lasting: Vec<&str> = Vec::new();
+        for rule in all() {
+            match rule.lifted_by {
+                LiftedBy::Creator => lifted.push(rule.id.as_str()),
+                LiftedBy::Nobody => lasting.push(rule.id.as_str()),
+            }
+        }
+        let family = |id: &str| id.split_once('.').unwrap().0.to_owned();
+        let families =
+            |ids: &[&str]| -> BTreeSet<String> { ids.iter().map(|id| family(id)).collect() };
+        let of_turn = ["authority", "rate", "risk", "survival", "transfer"].map(str::to_owned);
+        assert_eq!(families(&lifted), BTreeSet::from(of_turn));
+        let of_call = ["command", "egress", "financial", "outbound", "path", "risk", "validation"];
+        assert_eq!(families(&lasting), BTreeSet::from(of_call.map(str::to_owned)));
+        assert!(lasting.contains(&"risk.forbidden") && lifted.contains(&"risk.dangerous"));
+    }
+
+    #[test]
+    fn a_rule_that_nobody_lifts_looks_at_the_call_and_the_configuration_alone() {
+        let intents = testing::samples();
+        for rule in all().filter(|rule| rule.lifted_by == LiftedBy::Nobody) {
+            for intent in &intents {
+                let answers = Label::ALL.map(|label| {
+                    let facts = testing::answering(label);
+                    let poor = Facts { tier: Some(SurvivalTier::Dead), ..facts.clone() };
+                    ((rule.check)(intent, &facts), (rule.check)(intent, &poor))
+                });
+                assert!(
+                    answers.iter().all(|answer| *answer == answers[0]),
+                    "{} {intent:?}",
+                    rule.id
+                );
+                assert_eq!(answers[0].0, answers[0].1, "{} {intent:?}", rule.id);
+            }
         }
     }
 

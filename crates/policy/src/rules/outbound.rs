@@ -6,13 +6,14 @@
 
 use automaton_core::intent::Intent;
 
-use super::{Rule, deny_if};
+use super::{LiftedBy, Rule, deny_if};
 use crate::decision::{ReasonCode, RuleId};
 
 pub(super) const RULES: &[Rule] = &[Rule {
     id: RuleId::new("outbound.secrets"),
     code: ReasonCode::SecretLeaves,
     sentence: "Keys, seed phrases and tokens are in no message, request or command.",
+    lifted_by: LiftedBy::Nobody,
     check: |intent, facts| {
         let leaves = match intent {
             Intent::Exec { .. }

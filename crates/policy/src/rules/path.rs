@@ -6,7 +6,7 @@
 //! but its resolved names.
 
 use super::IntentTarget::{Reads, Writes};
-use super::{Rule, deny_if, shown, target};
+use super::{LiftedBy, Rule, deny_if, shown, target};
 use crate::decision::{ReasonCode, RuleId};
 
 /// Where the sandbox shows the workspace.
@@ -53,6 +53,7 @@ pub(super) const RULES: &[Rule] = &[
         id: RuleId::new("path.workspace"),
         code: ReasonCode::PathTraversal,
         sentence: "Files are named within the workspace, which is /root.",
+        lifted_by: LiftedBy::Nobody,
         check: |intent, _| {
             let Some(Reads(path) | Writes(path)) = target(intent) else { return Ok(None) };
             let fault = names(path).err();
@@ -66,6 +67,7 @@ pub(super) const RULES: &[Rule] = &[
         id: RuleId::new("path.secrets"),
         code: ReasonCode::SensitiveFileRead,
         sentence: "Files that hold keys or logins are not read.",
+        lifted_by: LiftedBy::Nobody,
         check: |intent, _| {
             let Some(Reads(path)) = target(intent) else { return Ok(None) };
             let secret = names(path).is_ok_and(|names| is_secret(&names) || is_inside(&names));
@@ -76,6 +78,7 @@ pub(super) const RULES: &[Rule] = &[
         id: RuleId::new("path.runtime"),
         code: ReasonCode::ProtectedFile,
         sentence: "The runtime's own files lie outside the workspace and change through tools.",
+        lifted_by: LiftedBy::Nobody,
         check: |intent, _| {
             let Some(Writes(path)) = target(intent) else { return Ok(None) };
             let runtime = names(path).is_ok_and(|names| is_runtime(&names));
@@ -86,6 +89,7 @@ pub(super) const RULES: &[Rule] = &[
         id: RuleId::new("path.executed"),
         code: ReasonCode::ProtectedFile,
         sentence: "Files that other programs execute or obey unasked are not written directly.",
+        lifted_by: LiftedBy::Nobody,
         check: |intent, _| {
             let Some(Writes(path)) = target(intent) else { return Ok(None) };
             let executed = names(path).is_ok_and(|names| {

@@ -4,12 +4,18 @@
 
 use automaton_core::intent::Intent;
 
-use super::{Rule, RuleCheck, RuleResult, deny_if};
+use super::{LiftedBy, Rule, RuleCheck, RuleResult, deny_if};
 use crate::decision::{ReasonCode, RuleId};
 use crate::facts::Facts;
 
 const fn rule(id: &'static str, sentence: &'static str, check: RuleCheck) -> Rule {
-    Rule { id: RuleId::new(id), code: ReasonCode::RateLimitExceeded, sentence, check }
+    Rule {
+        id: RuleId::new(id),
+        code: ReasonCode::RateLimitExceeded,
+        sentence,
+        lifted_by: LiftedBy::Creator,
+        check,
+    }
 }
 
 /// One for each of the limits, in their order.

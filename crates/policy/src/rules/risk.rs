@@ -6,7 +6,7 @@
 use automaton_core::tool::Risk;
 use automaton_core::trust::Label;
 
-use super::{Rule, deny_if};
+use super::{LiftedBy, Rule, deny_if};
 use crate::decision::{ReasonCode, RuleId};
 
 pub(super) const RULES: &[Rule] = &[
@@ -14,6 +14,7 @@ pub(super) const RULES: &[Rule] = &[
         id: RuleId::new("risk.forbidden"),
         code: ReasonCode::ForbiddenTool,
         sentence: "This tool is forbidden.",
+        lifted_by: LiftedBy::Nobody,
         check: |_, facts| {
             deny_if(facts.risk == Risk::Forbidden, || "Nobody may use it.".to_owned())
         },
@@ -22,6 +23,7 @@ pub(super) const RULES: &[Rule] = &[
         id: RuleId::new("risk.dangerous"),
         code: ReasonCode::ExternalDangerousTool,
         sentence: "A dangerous tool runs only for the creator or by the automaton's own wish.",
+        lifted_by: LiftedBy::Creator,
         check: |_, facts| {
             let wrong = facts.risk >= Risk::Dangerous && facts.input > Label::Own;
             deny_if(wrong, || format!("This turn answers text labelled '{}'.", facts.input))

@@ -5,13 +5,14 @@
 
 use automaton_core::intent::Intent;
 
-use super::{Rule, deny_if};
+use super::{LiftedBy, Rule, deny_if};
 use crate::decision::{ReasonCode, RuleId};
 
 pub(super) const RULES: &[Rule] = &[Rule {
     id: RuleId::new("survival.critical"),
     code: ReasonCode::CreditsCritical,
     sentence: "In the last credits only what keeps it alive is done.",
+    lifted_by: LiftedBy::Creator,
     check: |intent, facts| {
         let is_last = facts.tier.is_some_and(|tier| tier.is_last());
         deny_if(is_last && !keeps_alive(intent), || "The credits are nearly gone.".to_owned())

@@ -7,7 +7,7 @@ use automaton_core::intent::Intent;
 use automaton_core::message::MESSAGE_BYTES_MAX;
 use automaton_core::time::Span;
 
-use super::{Rule, RuleFinding, deny_if, shown};
+use super::{LiftedBy, Rule, RuleFinding, deny_if, shown};
 use crate::decision::{ReasonCode, RuleId};
 
 /// Longest command, in bytes. What is longer belongs into a file.
@@ -34,6 +34,7 @@ pub(super) const RULES: &[Rule] = &[
         id: RuleId::new("validation.command"),
         code: ReasonCode::ValidationFailed,
         sentence: "A command is text of at most 65536 bytes without NUL.",
+        lifted_by: LiftedBy::Nobody,
         check: |intent, _| {
             let Intent::Exec { command, .. } = intent else { return Ok(None) };
             let empty = command.trim().is_empty();
@@ -48,6 +49,7 @@ pub(super) const RULES: &[Rule] = &[
         id: RuleId::new("validation.timeout"),
         code: ReasonCode::ValidationFailed,
         sentence: "A command may take 1 to 600000 milliseconds, or goes on by itself (0).",
+        lifted_by: LiftedBy::Nobody,
         check: |intent, _| {
             let Intent::Exec { timeout_ms, .. } = intent else { return Ok(None) };
             deny_if(!(0..=TIMEOUT_MS_MAX).contains(timeout_ms), || {
@@ -59,6 +61,7 @@ pub(super) const RULES: &[Rule] = &[
         id: RuleId::new("validation.file_size"),
         code: ReasonCode::ValidationFailed,
         sentence: "A file is written with at most 1000000 bytes at once.",
+        lifted_by: LiftedBy::Nobody,
         check: |intent, _| {
             let Intent::WritePath { bytes, .. } = intent else { return Ok(None) };
             deny_if(*bytes > FILE_BYTES_MAX, || format!("This one has {bytes}."))
@@ -68,6 +71,7 @@ pub(super) const RULES: &[Rule] = &[
         id: RuleId::new("validation.message_size"),
         code: ReasonCode::ValidationFailed,
         sentence: "A message has 1 to 64000 bytes.",
+        lifted_by: LiftedBy::Nobody,
         check: |intent, _| {
             let Intent::Message { bytes, .. } = intent else { return Ok(None) };
             let fits = usize::try_from(*bytes).is_ok_and(|n| (1..=MESSAGE_BYTES_MAX).contains(&n));
@@ -78,6 +82,7 @@ pub(super) const RULES: &[Rule] = &[
         id: RuleId::new("validation.plea_size"),
         code: ReasonCode::ValidationFailed,
         sentence: "A plea has 1 to 2000 bytes.",
+        lifted_by: LiftedBy::Nobody,
         check: |intent, _| {
             let Intent::Plead { bytes } = intent else { return Ok(None) };
             deny_if(!(1..=PLEA_BYTES_MAX).contains(bytes), || format!("This one has {bytes}."))
@@ -87,6 +92,7 @@ pub(super) const RULES: &[Rule] = &[
         id: RuleId::new("validation.recipient"),
         code: ReasonCode::UnknownRecipient,
         sentence: "Messages reach the creator only: `creator`, or the creator's address.",
+        lifted_by: LiftedBy::Nobody,
         check: |intent, facts| {
             let Intent::Message { recipient, .. } = intent else { return Ok(None) };
             deny_if(!facts.is_creator(recipient), || {
@@ -98,6 +104,7 @@ pub(super) const RULES: &[Rule] = &[
         id: RuleId::new("validation.fact"),
         code: ReasonCode::ValidationFailed,
         sentence: "A fact has a category, a key on one line and a value of at most 8000 bytes.",
+        lifted_by: LiftedBy::Nobody,
         check: |intent, _| {
             let Intent::Remember { category, key, bytes } = intent else { return Ok(None) };
             Ok(fact_fault(category, key, *bytes).map(RuleFinding::Deny))
@@ -107,6 +114,7 @@ pub(super) const RULES: &[Rule] = &[
         id: RuleId::new("validation.sleep"),
         code: ReasonCode::ValidationFailed,
         sentence: "A sleep takes 1 second to 7 days (604800 seconds).",
+        lifted_by: LiftedBy::Nobody,
         check: |intent, _| {
             let Intent::Sleep { span } = intent else { return Ok(None) };
             let span = span.span();

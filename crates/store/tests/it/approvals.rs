@@ -1,12 +1,12 @@
 //! Questions about calls: asked once, answered once, used once.
 
 use automaton_core::record::{CallStatus, WakeSource};
-use automaton_core::time::Timestamp;
+use automaton_core::time::{RateWindow, Timestamp};
 use automaton_core::trust::Label;
 use automaton_core::wire::control::ApprovalVerdict;
 use automaton_store::{
     Approval, ApprovalAuthor, ApprovalRequest, ApprovalState, ApprovalSubject, CallApprovalRequest,
-    JudgedCall, StoreError, call_sha256,
+    JudgedCall, RateLimit, StoreError, call_sha256,
 };
 
 use crate::Steps as _;
@@ -55,7 +55,10 @@ async fn one_call_is_asked_about_once_and_made_once() {
     assert_eq!((cause.source, cause.reason.label), (WakeSource::Manual, Label::Peer));
     assert!(cause.reason.text.starts_with("Your creator approved: exec"), "{cause:?}");
 
-    let call = JudgedCall { approval: Some(id), ..world.planned() };
+    // What the creator approved has a place where a limit leaves none.
+    let window = RateWindow::Last(automaton_core::time::HOUR);
+    let full = RateLimit { rule: "rate.test".to_owned(), max: 0, window };
+    let call = JudgedCall { approval: Some(id), limits: vec![full], ..world.planned() };
     let made = call.id;
     let turn = world.judged(session, vec![call]).await;
     world.store.start_call(made).await.unwrap();
@@ -65,6 +68,10 @@ async fn one_call_is_asked_about_once_and_made_once() {
     let used = world.store.approval(id).await.unwrap();
     assert_eq!((used.state, used.used_by), (ApprovalState::Used, Some(made)));
     assert_eq!(approved_call(&world).await, None);
+    let same = world.store.answer(id, ApprovalVerdict::Approve, ApprovalAuthor::Home).await;
+    assert_eq!(same.unwrap(), used, "the same answer again changes nothing");
+    let other = world.store.answer(id, ApprovalVerdict::Deny, ApprovalAuthor::Home).await;
+    assert!(matches!(other, Err(StoreError::Unfit { .. })), "{other:?}");
     let again = JudgedCall { approval: Some(id), ..world.planned() };
     let turn = world.store.open_turn(session, Vec::new(), 1).await.unwrap().id;
     let again = world.store.record_judgement(crate::judgement(turn, vec![again]), None).await;

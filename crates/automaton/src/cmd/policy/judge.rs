@@ -132,6 +132,7 @@ impl PolicyTestBench {
             gives_alone: state.gives_alone,
             purpose_asks: state.purpose_asks,
             tier: state.tier,
+            hard_limit: None,
         };
         let moment = RuleContext {
             tool: &checked.tool,

@@ -9,7 +9,7 @@ use automaton_core::record::DecisionOutcome;
 use automaton_core::time::RateWindow;
 use automaton_core::tool::ToolSpec;
 use automaton_core::trust::Label;
-use automaton_policy::catalogue::{self, AuthorityNeeds, RuleDescription, TABLE};
+use automaton_policy::catalogue::{self, AuthorityNeeds, LiftedBy, RuleDescription, TABLE};
 use automaton_policy::rates::LIMITS;
 use automaton_store::{DecisionRecord, NewDecision};
 use automaton_tools::list;
@@ -27,12 +27,18 @@ struct RuleListing {
     code: &'static str,
     sentence: &'static str,
     advice: &'static str,
+    lifted_by: &'static str,
+    #[serde(skip)]
+    approval: &'static str,
 }
 
 impl From<RuleDescription> for RuleListing {
     fn from(about: RuleDescription) -> Self {
-        let RuleDescription { id, code, sentence, advice } = about;
-        Self { id: id.as_str(), code: code.name(), sentence, advice }
+        let RuleDescription { id, code, sentence, advice, lifted_by } = about;
+        let approval = approval(lifted_by);
+        let id = id.as_str();
+        let code = code.name();
+        Self { id, code, sentence, advice, lifted_by: lifted_by.name(), approval }
     }
 }
 
@@ -91,10 +97,18 @@ fn page(tools: &[ToolSpec], rules: &[RuleListing]) -> String {
         text.truncate(text.trim_end().len());
     }
     text.push_str("\n\nRules");
-    for RuleListing { id, code, sentence, .. } in rules {
-        add(&mut text, format_args!("\n  {id}  {code}\n    {sentence}"));
+    for RuleListing { id, code, sentence, approval, .. } in rules {
+        add(&mut text, format_args!("\n  {id}  {code}\n    {sentence} {approval}"));
     }
     text
+}
+
+/// What the creator's approval of a call is good for against a rule.
+const fn approval(lifted_by: LiftedBy) -> &'static str {
+    match lifted_by {
+        LiftedBy::Creator => "Your approval of a call lifts it.",
+        LiftedBy::Nobody => "No approval lifts it.",
+    }
 }
 
 const fn word(outcome: DecisionOutcome) -> &'static str {
@@ -106,10 +120,16 @@ const fn word(outcome: DecisionOutcome) -> &'static str {
 }
 
 pub(super) fn explain(context: &CommandContext, id: &str) -> Result<(), CliError> {
-    if let Some(about) = catalogue::rules().find(|about| about.id.as_str() == id) {
-        let rule = RuleListing::from(about);
-        return context.format.answer(&rule, || {
-            format!("{} ({})\n  {}\n  {}", rule.id, rule.code, rule.sentence, rule.advice)
+    // What is shown of a refusal is the code, which several rules may have.
+    let is_asked = |about: &RuleDescription| about.id.as_str() == id || about.code.name() == id;
+    let found: Vec<RuleListing> =
+        catalogue::rules().filter(is_asked).map(RuleListing::from).collect();
+    if !found.is_empty() {
+        return found.iter().try_for_each(|rule| {
+            context.format.answer(rule, || {
+                let RuleListing { id, code, sentence, advice, approval, .. } = rule;
+                format!("{id} ({code})\n  {sentence}\n  {advice}\n  {approval}")
+            })
         });
     }
     if id.contains('.') {
@@ -159,7 +179,10 @@ mod tests {
         let table = page.split("\n\n").find(|part| part.starts_with("What it may do")).unwrap();
         assert!(document.contains(table), "docs/judgement.md: {table}");
         let rows: Vec<&str> = document.lines().filter(|line| line.starts_with("| `")).collect();
-        let rules = catalogue::rules().map(|rule| format!("| `{}` | {} |", rule.id, rule.sentence));
+        let rules = catalogue::rules().map(|rule| {
+            let yes = if rule.lifted_by == LiftedBy::Creator { "yes" } else { "no" };
+            format!("| `{}` | {} | {yes} |", rule.id, rule.sentence)
+        });
         assert_eq!(rows, rules.collect::<Vec<_>>(), "docs/judgement.md");
     }
 }

@@ -117,6 +117,7 @@ fn facts() -> Facts {
         gives_alone: false,
         purpose_asks: false,
         tier: None,
+        hard_limit: None,
         origins: Origins::assumed(ValueOrigin::Own),
         secrets: Vec::new(),
     }
