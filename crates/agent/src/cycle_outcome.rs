@@ -60,6 +60,7 @@ pub(crate) async fn close(
     let (ctx, session) = (cycle.ctx, cycle.wake.session);
     let store = &ctx.deps.store;
     let reason = end.stop.map_or(unstopped, |stop| stop.reason);
+    let end = if reason == StopReason::Interrupted { drop_request(ctx, end).await? } else { end };
     let in_a_row = store.in_a_row(reason).await?;
     let bounds = cycle.bounds();
     let limit = ctx.settings.budgets.ceilings.per_day.filter(|_| bounds.costs);
@@ -88,6 +89,25 @@ pub(crate) async fn close(
         tell_change(ctx, from, to, &why);
     }
     Ok(())
+}
+
+/// Drops what the creator had asked for until the interruption. The creator is told with the
+/// end of the wake, and the model once, when it wakes again. A message that no turn has read
+/// stays: it is what the automaton wakes for next.
+async fn drop_request(ctx: &AgentContext, end: CycleOutcome) -> Result<CycleOutcome, AgentError> {
+    let dropped = ctx.deps.store.drop_read_messages().await?;
+    if dropped.is_empty() {
+        return Ok(end);
+    }
+    let shown = |text: &str| -> String { one_line(text).chars().take(SHOWN_CHARS_MAX).collect() };
+    let texts: Vec<String> = dropped.iter().map(|(_, text)| format!("{:?}", shown(text))).collect();
+    let ids: Vec<String> = dropped.iter().map(|(id, _)| id.to_string()).collect();
+    let note = format!(
+        "It drops what it had asked for and you had not answered ({}): do not go on with that \
+         unless it asks again.",
+        ids.join(", ")
+    );
+    Ok(CycleOutcome { why: Some(texts.join(", ")), note: Some(note), ..end })
 }
 
 /// Sends the creator the end of a wake, where it is one that the creator should know.

@@ -330,15 +330,25 @@ async fn pending(
 ) -> Result<Vec<WakeCause>, AgentError> {
     // A question that nobody answered in time is a no, which is news.
     ctx.deps.store.expire_approvals().await?;
-    let pending = ctx.deps.store.pending_wakes().await?;
-    let wakes = match sleep.map(|sleep| (sleep.reason.roused_by(), sleep.since)) {
-        None | Some((SleepInterrupt::Anything, _)) => true,
-        Some((SleepInterrupt::News, since)) => pending.iter().any(|(at, _)| *at > since),
-        Some((SleepInterrupt::Creator, _)) => ctx.deps.store.unattended_usage().await?.rests == 0,
+    let store = &ctx.deps.store;
+    let pending = store.pending_wakes().await?;
+    let mut causes: Vec<WakeCause> = pending.into_iter().map(|(_, cause)| cause).collect();
+    let wakes = match sleep.map(|sleep| sleep.reason.roused_by()) {
+        None | Some(SleepInterrupt::Anything) => true,
+        Some(SleepInterrupt::News) => store.has_news().await?,
+        Some(SleepInterrupt::Unread) => {
+            let is_unread = store.messages_unread().await? > 0;
+            // The event of one that came with others may be consumed.
+            if is_unread && causes.is_empty() {
+                causes.extend(waiting(ctx).await?);
+            }
+            is_unread || store.has_news().await?
+        }
+        Some(SleepInterrupt::Creator) => store.unattended_usage().await?.rests == 0,
     };
     let means = survival::known_tier(&ctx.deps).await?;
     let heeds = |cause: &WakeCause| wakes && means.is_none_or(|tier| tier.wakes_for(cause));
-    Ok(pending.into_iter().map(|(_, cause)| cause).filter(heeds).collect())
+    Ok(causes.into_iter().filter(heeds).collect())
 }
 
 /// Waits for credits, and wakes for whatever waited with it.

@@ -56,8 +56,9 @@ fn sentence(cause: &WakeCause) -> &str {
 /// The reason of the last stop. The note that the model left with it is one
 /// line in quotes, so that it cannot pass for words of the runtime or of others.
 pub(crate) fn slept_because(reason: StopReason, note: Option<&str>) -> Labelled {
-    // What a limit of money has to say is the runtime's own.
-    if matches!(reason, StopReason::StopLoss | StopReason::Budget | StopReason::Envelope) {
+    use StopReason::{Budget, Envelope, Interrupted, StopLoss};
+    // What a limit of money or an interruption has to say is the runtime's own.
+    if matches!(reason, StopLoss | Budget | Envelope | Interrupted) {
         let text = format!("Before: {} {}", reason.sentence(), note.unwrap_or_default());
         return Labelled::new(Label::Own, "wake", text.trim_end());
     }
@@ -81,6 +82,14 @@ mod tests {
         let causes = [WakeCause { source: WakeSource::Heartbeat, reason }];
         let inputs = compose(&causes, None);
         assert!(inputs.iter().all(|input| !input.text.contains("funds")), "{inputs:?}");
+    }
+
+    #[test]
+    fn what_an_interruption_dropped_is_told_in_the_runtimes_own_words() {
+        let slept = slept_because(StopReason::Interrupted, Some("Dropped is it."));
+        assert_eq!(slept.text, "Before: Your creator interrupted you. Dropped is it.");
+        let alone = slept_because(StopReason::Interrupted, None);
+        assert_eq!(alone.text, "Before: Your creator interrupted you.");
     }
 
     #[test]

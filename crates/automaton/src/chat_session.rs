@@ -316,6 +316,20 @@ impl ChatSession {
         }
     }
 
+    /// Drops a message: nobody answers it any more.
+    ///
+    /// # Errors
+    /// When it is not answered, or refused.
+    pub(crate) async fn close(&self, message: MessageId) -> Result<(), CliError> {
+        let home = self.home.clone();
+        let asked = spawn_blocking(move || control::ask(&home, &ControlRequest::Close { message }));
+        let broken = |error| CliError::internal("dropping the message broke down", &error);
+        match asked.await.map_err(broken)?? {
+            ControlResponse::Closed { .. } => Ok(()),
+            other => Err(unexpected(other)),
+        }
+    }
+
     /// What has become of a message, now that this was heard; nothing while an answer may
     /// come.
     ///
@@ -419,7 +433,8 @@ fn why_unanswered(
             return Some(CliError::user("it is answered, and the answer is not kept any more"));
         }
         Some(MessageStatus::Closed) => {
-            return Some(CliError::user("the message was closed unanswered"));
+            let dropped = CliError::user("it is dropped: nobody answers this message any more");
+            return Some(dropped.hint("type what it should do instead"));
         }
         Some(MessageStatus::Failed) => {
             let why = CliError::user("the message was given up: no turn could read it");
@@ -453,7 +468,7 @@ fn why_unanswered(
 
 /// Whether what waits does not wake it.
 fn rests(reason: StopReason) -> bool {
-    reason.roused_by() > SleepInterrupt::Anything
+    reason.roused_by() > SleepInterrupt::Unread
         || matches!(reason, StopReason::Broke | StopReason::StopLoss)
 }
 
@@ -548,10 +563,12 @@ mod tests {
         check_in(Open, false, &ended(11, StopReason::Said), None);
         check(Waiting, &ended(11, StopReason::Asked), None);
         check(Waiting, &ended(11, StopReason::Errors), Some("its turns failed"));
-        check(Waiting, &ended(11, StopReason::Interrupted), Some("you interrupted it"));
+        // What was typed while it worked is what it wakes for next.
+        check(Waiting, &ended(11, StopReason::Interrupted), None);
+        check(Closed, &ended(11, StopReason::Interrupted), Some("dropped"));
         check(Waiting, &ChatInput::Quiet, None);
         check(Waiting, &ChatInput::Gone, Some("stopped before it answered"));
-        check(Closed, &ChatInput::Quiet, Some("closed"));
+        check(Closed, &ChatInput::Quiet, Some("dropped"));
         check(Failed, &ChatInput::Quiet, Some("given up"));
     }
 

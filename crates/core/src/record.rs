@@ -234,6 +234,9 @@ pub enum WakeSource {
 pub enum SleepInterrupt {
     /// Every cause to wake.
     Anything,
+    /// A message that no turn has read, or a cause that came after it began: what was under way
+    /// is dropped, and what was typed meanwhile is not.
+    Unread,
     /// A cause that came after it began: what waited before would only meet the same
     /// again.
     News,
@@ -283,7 +286,8 @@ impl StopReason {
     #[must_use]
     pub const fn roused_by(self) -> SleepInterrupt {
         match self {
-            Self::Errors | Self::Budget | Self::Blocked | Self::Interrupted => SleepInterrupt::News,
+            Self::Errors | Self::Budget | Self::Blocked => SleepInterrupt::News,
+            Self::Interrupted => SleepInterrupt::Unread,
             Self::Envelope => SleepInterrupt::Creator,
             Self::Asked
             | Self::Said

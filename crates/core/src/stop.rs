@@ -129,9 +129,10 @@ impl fmt::Display for WakeEnd {
                 f.write_str("Stopped: its process was asked to end. `automaton run` goes on.")?;
             }
             StopReason::Interrupted => {
-                f.write_str(
-                    "Stopped: you interrupted it. `automaton send` tells it how to go on.",
-                )?;
+                let drops =
+                    if why.is_empty() { String::new() } else { format!(", and it drops {why}") };
+                let next = "`automaton send` tells it what to do instead.";
+                write!(f, "Stopped: you interrupted it{drops}. {next}")?;
             }
             StopReason::Crash => {
                 f.write_str("Stopped: its process died. `automaton run` goes on where it was.")?

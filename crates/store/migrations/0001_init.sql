@@ -67,6 +67,7 @@ CREATE TABLE wake_events (
     at          INTEGER NOT NULL,
     session     INTEGER REFERENCES sessions (seq),
     consumed_at INTEGER,
+    waited      INTEGER NOT NULL DEFAULT 0 CHECK (waited IN (0, 1)),
     CHECK ((session IS NULL) = (consumed_at IS NULL))
 ) STRICT;
 CREATE INDEX wake_events_pending ON wake_events (seq) WHERE session IS NULL;

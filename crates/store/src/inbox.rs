@@ -107,6 +107,19 @@ impl Store {
         })
         .await
     }
+
+    /// How many messages wait that no turn has read.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn messages_unread(&self) -> Result<u64, StoreError> {
+        self.run("count the unread messages", |tx| {
+            let unread = "SELECT count(*) AS count FROM inbox_messages \
+                          WHERE state = 'received' AND claims = 0";
+            Ok(tx.one(unread, [], |row| get(row, "count"))?.unwrap_or_default())
+        })
+        .await
+    }
 }
 
 fn receive(tx: &Tx<'_>, body: &Labelled, dedup: Option<&str>) -> Result<MessageId, TxError> {

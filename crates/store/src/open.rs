@@ -60,6 +60,24 @@ impl Store {
         .await
     }
 
+    /// Drops what the creator said and a turn has read, for whoever interrupted it: nobody
+    /// answers it any more. A message that no turn has read stays. What was dropped, oldest
+    /// first.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn drop_read_messages(&self) -> Result<Vec<(MessageId, String)>, StoreError> {
+        let write = WriteOptions::new("drop the interrupted messages");
+        self.write(write, move |tx| {
+            let read = |row: &Row<'_>| Ok((get(row, "id")?, row.get("body")?));
+            let mut dropped: Vec<(MessageId, String)> =
+                tx.all(sql!("open_drop"), [Sql(tx.now)], read)?;
+            dropped.sort_by_key(|(id, _)| *id);
+            Ok(dropped)
+        })
+        .await
+    }
+
     /// From now on the prompt shows the ends of a message, and the file that holds it.
     ///
     /// # Errors

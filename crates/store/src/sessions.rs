@@ -44,7 +44,8 @@ impl Store {
     }
 
     /// Closes a session. What one that committed no turn was woken for is pending
-    /// again, since no turn was told of it. With a sleep, that is stored and the state
+    /// again, since no turn was told of it; not so a call of the creator that was interrupted.
+    /// With a sleep, that is stored and the state
     /// becomes `sleeping`; without one the state stays, as when the process is stopped.
     /// With [`StopReason::StopLoss`] it hibernates, for the reason in the note. Closing
     /// again for the same reason changes nothing.
@@ -124,6 +125,7 @@ pub(crate) fn close(tx: &Tx<'_>, session: SessionId, end: &SessionEnd) -> Result
         return Ok(());
     }
     life::set_sleep(tx, end.sleep.filter(|_| !hibernates))?;
+    wakes::begin_sleep(tx)?;
     let from = life::state(tx)?;
     life::transition(tx, from, AgentState::Sleeping, end.reason.sentence())?;
     if hibernates {

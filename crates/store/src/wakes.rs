@@ -1,7 +1,7 @@
 //! `wake_events`: why the automaton should wake.
 //!
 //! Pending events are a set: an event that says the same as a pending one adds
-//! nothing. Each event is consumed by the session that was opened for it, in the
+//! nothing, but that what the creator says again is news. Each event is consumed by the session that was opened for it, in the
 //! transaction that opens it, and pending once more when that session committed no turn.
 
 use automaton_core::id::SessionId;
@@ -27,6 +27,17 @@ impl Store {
     /// [`StoreError::Full`] when [`WAKES_PENDING_MAX`] different ones are pending.
     pub async fn push_wake(&self, cause: WakeCause) -> Result<(), StoreError> {
         self.write(WriteOptions::new("store a wake event"), move |tx| push(tx, &cause)).await
+    }
+
+    /// Whether a cause to wake came since the present sleep began, or the creator said one again.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn has_news(&self) -> Result<bool, StoreError> {
+        self.run("look for news", |tx| {
+            Ok(tx.one(sql!("wake_news"), [], |row| row.get("news"))?.unwrap_or(false))
+        })
+        .await
     }
 
     /// The causes that no session has consumed, oldest first, with their times.
@@ -93,6 +104,12 @@ pub(crate) fn pending(connection: &Connection) -> Result<Vec<(Timestamp, WakeCau
         let cause = WakeCause { source: get(row, "cause")?, reason: labelled(row, "reason")? };
         Ok((get(row, "at")?, cause))
     })?)
+}
+
+/// Marks what is pending as older than the sleep that begins now.
+pub(crate) fn begin_sleep(tx: &Tx<'_>) -> Result<(), TxError> {
+    tx.exec(sql!("wake_waited"), [])?;
+    Ok(())
 }
 
 /// Adds an event, as consumed when there is a session.

@@ -7,6 +7,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
+use automaton_core::event::Event;
 use automaton_sandbox::process::StopSignal;
 use automaton_store::{OutboxMessage, Reader, Speaker};
 
@@ -177,11 +178,18 @@ impl<'a> ChatTerminal<'a> {
         if interrupted { self.interrupt().await } else { Ok(true) }
     }
 
-    /// Ends what it does. Whether there was anything to end, and nobody left meanwhile.
+    /// Ends what it does and drops what it was asked for. Whether there was anything to end, and
+    /// nobody left meanwhile.
     async fn interrupt(&mut self) -> Result<bool, CliError> {
         let first = self.open.is_some() && !std::mem::replace(&mut self.interrupted, true);
         if first {
-            let Some(awake) = self.talk.interrupt().await? else { return Ok(false) };
+            let Some(mut awake) = self.talk.interrupt().await? else { return Ok(false) };
+            if let (false, Some(message)) = (awake, self.open) {
+                // It may be about to wake for the message, or have begun to read it meanwhile.
+                self.talk.close(message.id).await?;
+                let Some(now) = self.talk.interrupt().await? else { return Ok(false) };
+                awake = now;
+            }
             if self.typed {
                 // The terminal shows the key within the line.
                 ui::say("");
@@ -189,7 +197,7 @@ impl<'a> ChatTerminal<'a> {
             ui::say(if awake {
                 "interrupting; once more leaves"
             } else {
-                "it does nothing now; once more leaves"
+                "your message is dropped; once more leaves"
             });
         }
         Ok(first)
@@ -206,6 +214,10 @@ impl<'a> ChatTerminal<'a> {
         };
         for message in &self.talk.mail()? {
             self.tell(message)?;
+        }
+        if matches!(heard, ChatInput::Event(it) if matches!(it.event, Event::WakeEnded { .. })) {
+            // What it does from now on can be interrupted again.
+            self.interrupted = false;
         }
         if let Some(settled) = settled {
             self.open = None;

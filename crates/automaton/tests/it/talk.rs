@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;
 
-use automaton_core::event::Event;
+use automaton_core::event::{Event, StampedEvent};
 use automaton_core::message::CREATOR_MESSAGE_BYTES_MAX;
 use automaton_core::record::StopReason;
 use automaton_testkit::world::{ProcessOutput, ProcessRun, World};
@@ -259,7 +259,7 @@ fn lines_are_broken_for_the_window_that_they_are_written_to() {
     assert!(seen.iter().all(|line| line.chars().count() <= 40), "{seen:?}");
 }
 
-/// Ctrl-C ends what is under way, and the message waits for the creator's next word.
+/// Ctrl-C ends what is under way, and drops the message.
 fn check_interrupted(step: &str, begun: impl Fn(&Event) -> bool) {
     let (world, mut run) = asleep(step);
     let talk = world.fed(&["chat"], "Do it\n").unwrap();
@@ -273,9 +273,55 @@ fn check_interrupted(step: &str, begun: impl Fn(&Event) -> bool) {
     let talked = talk.finish().unwrap();
     refused(&talked, "1 of 1 messages were not answered");
     assert!(talked.stderr.contains("interrupting; once more leaves"), "{}", talked.stderr);
-    assert!(talked.stderr.contains("you interrupted it"), "{}", talked.stderr);
+    assert!(talked.stderr.contains("it is dropped"), "{}", talked.stderr);
     assert_eq!(json(&world, &["status", "--json"])["state"], "sleeping");
-    assert!(["open", "waiting"].contains(&rows(&world)[0]["standing"].as_str().unwrap()));
+    assert_eq!(rows(&world)[0]["standing"], "closed");
+}
+
+/// The sentences that the creator is told at the ends of wakes.
+fn ends(run: &ProcessRun) -> Vec<String> {
+    let sentence = |stamped: StampedEvent| match stamped.event {
+        Event::WakeEnded { sentence, .. } => Some(sentence),
+        _ => None,
+    };
+    run.events().into_iter().filter_map(sentence).collect()
+}
+
+#[test]
+fn after_an_interruption_it_hears_what_was_typed_meanwhile_and_what_comes_later() {
+    let works = "[[step]]\nexpect.news = \"Do it\"\nsay = \"I do.\"\n[[step.call]]\n\
+                 tool = \"exec\"\narguments = { command = \"sleep 1000\", timeout = 100000 }\n";
+    let queued = step("Your creator interrupted you. It drops what it had asked for", "Red it is.");
+    let later = step("Are you there?", "Here.");
+    let (world, mut run) = asleep(&format!("{works}{queued}{later}{}", step("And now?", "Too.")));
+    let talk = world.fed(&["chat"], "Do it\n").unwrap();
+    run.wait_for(|event| matches!(event, Event::CallStarted { .. }), LIMIT).unwrap();
+    let told = done(&world, &["send", "Paint it red instead."]);
+    assert!(told.contains("it is awake and reads it in its next turn"), "{told}");
+    talk.signal("INT").unwrap();
+    let answers = |text: &'static str| {
+        move |event: &Event| match event {
+            Event::MessageSent { body, .. } => body.text == text,
+            _ => false,
+        }
+    };
+    run.wait_for(answers("Red it is."), LIMIT).unwrap();
+    let talked = talk.finish().unwrap();
+    assert!(talked.stderr.contains("it is dropped"), "{}", talked.stderr);
+    let dropped = "Stopped: you interrupted it, and it drops \"Do it\".";
+    assert!(ends(&run).iter().any(|sentence| sentence.starts_with(dropped)), "{:?}", ends(&run));
+    for (asked, answer) in [("Are you there?", "Here."), ("And now?", "Too.")] {
+        let waited = world.command(&["send", "--wait", asked]).unwrap();
+        assert_eq!((waited.code, waited.stdout.as_str()), (Some(0), answer), "{}", waited.stderr);
+    }
+    let standings: Vec<String> = rows(&world)
+        .iter()
+        .filter(|row| row["from"] == "creator")
+        .map(|row| row["standing"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(standings, ["closed", "answered", "answered", "answered"]);
+    let last = done(&world, &["turns", "--json"]);
+    assert_eq!(last.matches("do not go on with that").count(), 1, "told once: {last}");
 }
 
 #[test]

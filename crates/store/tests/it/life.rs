@@ -86,6 +86,49 @@ async fn a_session_consumes_its_events_and_ends_the_sleep() {
     assert_eq!(causes_on_record(&world, second), ["one"], "still on record");
 }
 
+#[tokio::test]
+async fn what_is_said_again_is_news_to_a_sleep_whatever_the_clock_shows() {
+    let world = World::born().await;
+    let peer = |text: &str| Labelled::new(Label::Peer, "0xabc", text);
+    let session = world.session().await;
+    world.store.receive(said("while it worked"), None).await.unwrap();
+    world.store.receive(peer("while it worked"), None).await.unwrap();
+    let until = Some(Timestamp::from_millis(9));
+    let sleep = SleepState { since: Timestamp::from_millis(5), until, reason: StopReason::Errors };
+    world.store.close_session(session, StopReason::Errors, Some(sleep), None).await.unwrap();
+    assert!(!world.store.has_news().await.unwrap(), "it waited before");
+    world.store.receive(peer("again"), None).await.unwrap();
+    assert!(!world.store.has_news().await.unwrap(), "others cut no rest short by repetition");
+    world.clock.0.store(1, std::sync::atomic::Ordering::SeqCst);
+    world.store.receive(said("again"), None).await.unwrap();
+    assert!(world.store.has_news().await.unwrap(), "the creator says it again");
+    let pending = world.store.pending_wakes().await.unwrap();
+    assert_eq!(pending.len(), 3, "each is one event all the same: {pending:?}");
+}
+
+#[tokio::test]
+async fn an_interruption_drops_what_a_turn_has_read_and_keeps_the_rest() {
+    let world = World::born().await;
+    let store = &world.store;
+    store.push_wake(manual("do it")).await.unwrap();
+    let causes = vec![manual("do it")];
+    let session = store.open_session(causes).await.unwrap();
+    let read = store.receive(said("the long job"), None).await.unwrap();
+    let turn = store.open_turn(session, Vec::new(), CLAIMED_PER_TURN_MAX).await.unwrap().id;
+    let unread = store.receive(said("typed meanwhile"), None).await.unwrap();
+    store.abandon_turn(turn, automaton_store::FailureCause::Turn).await.unwrap();
+    let dropped = store.drop_read_messages().await.unwrap();
+    assert_eq!(dropped, [(read, "the long job".to_owned())]);
+    assert!(store.drop_read_messages().await.unwrap().is_empty());
+    let open: Vec<_> = store.open_messages().await.unwrap().iter().map(|it| it.id).collect();
+    assert_eq!((open, store.messages_unread().await.unwrap()), (vec![unread], 1));
+    let sleep =
+        SleepState { since: Timestamp::EPOCH, until: None, reason: StopReason::Interrupted };
+    store.close_session(session, StopReason::Interrupted, Some(sleep), None).await.unwrap();
+    let pending = store.pending_wakes().await.unwrap();
+    assert!(pending.iter().all(|(_, cause)| cause.source == WakeSource::Inbox), "{pending:?}");
+}
+
 /// Why a wake cycle began, from its rows.
 fn causes_on_record(world: &World, session: SessionId) -> Vec<String> {
     let raw = world.raw();
