@@ -9,6 +9,7 @@
 use automaton_core::event::Event;
 use automaton_core::id::{ApprovalId, CallId, TurnId};
 use automaton_core::intent::{Intent, Intentional as _};
+use automaton_core::money::MicroUsdc;
 use automaton_core::origin::{Origins, TargetValue, ValueKind, ValueOrigin};
 use automaton_core::record::{Authority, CallStatus, DecisionOutcome};
 use automaton_core::time::Timestamp;
@@ -211,27 +212,7 @@ async fn rule(
         return invalid(format!("There is no tool '{}'.", checked.tool));
     };
     let hash = ArgsHash::of(&checked.arguments);
-    // An address that cannot be read leaves the creator reachable as `creator` only.
-    let creator = ctx.settings.creator_address.as_deref().and_then(|text| text.parse().ok());
-    let treasury = ctx.deps.treasury.as_ref();
-    let own: Vec<&str> = treasury.and_then(|treasury| treasury.own_secret()).into_iter().collect();
-    let facts = Facts {
-        input: claimed.label,
-        heard: claimed.wake.heard,
-        origins: origins(ctx, &prepared.intents(), claimed.started.others_wrote).await?,
-        secrets: secrets_in(&checked.arguments, &own),
-        risk: spec.risk,
-        creator,
-        paid_hosts: treasury.map(|treasury| treasury.paid_hosts()).unwrap_or_default(),
-        egress: std::sync::Arc::default(),
-        attempts,
-        creator_waits: claimed.creator_waits,
-        purpose_asks: ctx.settings.soul.purpose_asks,
-        gives_alone: treasury.is_some_and(|treasury| treasury.limits().gives_alone),
-        // What the creator approved is not for the last credits to refuse.
-        tier: survival::paying_tier(&ctx.deps, &claimed.wake)
-            .filter(|_| claimed.approved_call.is_none()),
-    };
+    let facts = gather_facts(ctx, claimed, spec, attempts, (&checked, &prepared.intents())).await?;
     let moment = RuleContext {
         tool: &spec.name,
         at: begun,
@@ -265,6 +246,38 @@ async fn rule(
     })
 }
 
+/// Gathers what the rules may know about a call.
+async fn gather_facts(
+    ctx: &AgentContext,
+    claimed: &ClaimedTurn,
+    spec: &ToolSpec,
+    attempts: Attempts,
+    (checked, intents): (&CheckedCall, &[Intent]),
+) -> Result<Facts, AgentError> {
+    // An address that cannot be read leaves the creator reachable as `creator` only.
+    let creator = ctx.settings.creator_address.as_deref().and_then(|text| text.parse().ok());
+    let treasury = ctx.deps.treasury.as_ref();
+    let own: Vec<&str> = treasury.and_then(|treasury| treasury.own_secret()).into_iter().collect();
+    Ok(Facts {
+        input: claimed.label,
+        heard: claimed.wake.heard,
+        origins: origins(ctx, intents, claimed.started.others_wrote).await?,
+        secrets: secrets_in(&checked.arguments, &own),
+        risk: spec.risk,
+        creator,
+        paid_hosts: treasury.map(|treasury| treasury.paid_hosts()).unwrap_or_default(),
+        egress: std::sync::Arc::default(),
+        attempts,
+        creator_waits: claimed.creator_waits,
+        purpose_asks: ctx.settings.soul.purpose_asks,
+        gives_alone: treasury.is_some_and(|treasury| treasury.limits().gives_alone),
+        published_before: is_published_before(ctx, intents).await?,
+        // What the creator approved is not for the last credits to refuse.
+        tier: survival::paying_tier(&ctx.deps, &claimed.wake)
+            .filter(|_| claimed.approved_call.is_none()),
+    })
+}
+
 /// Who has named what the intents are aimed at. What is in the configuration, the creator
 /// has named.
 async fn origins(
@@ -289,6 +302,25 @@ fn is_configured(ctx: &AgentContext, value: &TargetValue) -> bool {
     let settings = &ctx.settings;
     let creator = settings.creator_address.as_deref().unwrap_or_default();
     value.is_in(creator) || value.is_in(&settings.genesis)
+}
+
+/// Whether the port that a call opens was opened before, at the same price and with the same
+/// commands running beside the turns. Only calls that were allowed are on that record.
+async fn is_published_before(ctx: &AgentContext, intents: &[Intent]) -> Result<bool, AgentError> {
+    let opened = intents.iter().find_map(|intent| match intent {
+        Intent::Publish { port, price, open: true } => Some((*port, price)),
+        _ => None,
+    });
+    let Some((port, price)) = opened else { return Ok(false) };
+    let published = ctx.deps.store.published_ports().await?;
+    let Some(before) = published.into_iter().find(|it| it.port == port) else { return Ok(false) };
+    let before_price = before.price.unwrap_or_default();
+    let is_same_price = match (MicroUsdc::parse(price), MicroUsdc::parse(&before_price)) {
+        (Ok(now), Ok(then)) => now == then,
+        _ => *price == before_price,
+    };
+    let running = ctx.handles.workspace.running_commands().await;
+    Ok(is_same_price && running.iter().all(|command| before.commands.contains(command)))
 }
 
 async fn store_and_split(
