@@ -226,8 +226,10 @@ pub(crate) fn top_up(context: &CommandContext, args: &TopUpArgs) -> Result<(), C
     let (home, file) = context.inhabited()?;
     keystore_of(&home)?;
     if let Some(bought) = ask_to_buy(&home, args)? {
-        let network = CloudNames::read(context, &home)?.network().ok();
-        return show_purchase(context, args.usd, network.as_ref(), &bought);
+        // silent-ok: without a network that is known no address of an explorer is shown.
+        let place = PaymentPlace::find(context, &home, &file, &args.payment).ok();
+        let network = place.as_ref().map(|place| &place.network);
+        return show_purchase(context, args.usd, network, &bought);
     }
     let place = PaymentPlace::find(context, &home, &file, &args.payment)?.with_cloud()?;
     let _lock = home::lock(&home)?;
