@@ -2,7 +2,7 @@
 //!
 //! It lies in the home directory with mode 0600, so whoever can open it is the
 //! creator. One command a connection, with a deadline and a bounded line; a few may
-//! follow what happens for as long as they keep up. It must never raise a limit or run
+//! follow what happens for as long as they keep up, or wait for a purchase. It must never raise a limit or run
 //! a command, and nobody who listens may hold it up.
 
 use std::io;
@@ -17,13 +17,14 @@ use automaton_core::event::{Event, StampedEvent};
 use automaton_core::id::{ApprovalId, MessageId};
 use automaton_core::memory::MemoryId;
 use automaton_core::model::ModelId;
+use automaton_core::payment::PaymentReason;
 use automaton_core::record::{WakeCause, WakeSource};
 use automaton_core::soul::SoulSource;
 use automaton_core::time::Timestamp;
 use automaton_core::trust::{Label, Labelled};
 use automaton_core::wire::control::{
     ApprovalVerdict, ControlRequest, ControlResponse, LINE_BYTES_MAX, LiveStatus, MemoryDraft,
-    SOCKET_NAME,
+    PURCHASE_MAX, PurchaseReport, SOCKET_NAME,
 };
 use automaton_store::{self as store, ChosenModel};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -38,6 +39,7 @@ use crate::heartbeat;
 use crate::life::WakeSignals;
 use crate::soul::SoulKeeper;
 use crate::tasks::BackgroundTasks;
+use crate::treasury::Treasury;
 use crate::turn::AgentContext;
 
 /// What is said of an approval that is given again.
@@ -45,6 +47,9 @@ const ALREADY_MADE: &str = " (approved before: the call was made once, and is no
 
 /// How long one connection may take.
 const DEADLINE: Duration = Duration::from_secs(10);
+
+/// Purchases that are waited for at a time.
+const PURCHASES_MAX: usize = 4;
 
 /// How many may follow at a time.
 const FOLLOWERS_MAX: usize = 16;
@@ -103,21 +108,29 @@ impl ControlServer {
     /// beside them.
     async fn serve(self, listener: UnixListener) {
         let mut followers = JoinSet::new();
+        let mut purchases = JoinSet::new();
         loop {
             let accepted = tokio::select! {
-                // Both arms are cancel-safe: no connection and no end of a task is lost.
+                // All arms are cancel-safe: no connection and no end of a task is lost.
                 accepted = listener.accept() => accepted,
                 Some(_) = followers.join_next() => continue,
+                Some(_) = purchases.join_next() => continue,
             };
-            let room = followers.len() < FOLLOWERS_MAX;
+            let room = ConnectionRoom {
+                follower: followers.len() < FOLLOWERS_MAX,
+                purchase: purchases.len() < PURCHASES_MAX,
+            };
             let talk = async {
                 let talked = tokio::time::timeout(DEADLINE, self.talk(accepted?.0, room)).await;
                 talked.unwrap_or_else(|late| Err(io::Error::new(io::ErrorKind::TimedOut, late)))
             };
             match talk.await {
-                Ok(None) => {}
-                Ok(Some((stream, feed))) => {
+                Ok(TalkEnd::Over) => {}
+                Ok(TalkEnd::Follows(stream, feed)) => {
                     followers.spawn(pass_on(stream, feed));
+                }
+                Ok(TalkEnd::Buys(stream, usd)) => {
+                    purchases.spawn(buy(self.deps.treasury.clone(), stream, usd));
                 }
                 Err(error) => {
                     self.deps.emit(Event::ErrorReported {
@@ -132,19 +145,24 @@ impl ControlServer {
         }
     }
 
-    /// Answers one command. With a follower the connection goes on.
-    async fn talk(&self, mut stream: UnixStream, room: bool) -> io::Result<Option<Follower>> {
+    /// Answers one command, or says how the connection goes on.
+    async fn talk(&self, mut stream: UnixStream, room: ConnectionRoom) -> io::Result<TalkEnd> {
         let mut line = Vec::new();
         let limit = u64::try_from(LINE_BYTES_MAX).unwrap_or(u64::MAX);
         BufReader::new(&mut stream).take(limit).read_until(b'\n', &mut line).await?;
         if line.is_empty() {
-            return Ok(None);
+            return Ok(TalkEnd::Over);
         }
         let command = serde_json::from_slice::<ControlRequest>(&line);
+        if let Ok(ControlRequest::TopUp { usd }) = command
+            && room.purchase
+        {
+            return Ok(TalkEnd::Buys(stream, usd));
+        }
         let stop = matches!(command, Ok(ControlRequest::Stop));
         // Begun before it is answered, so that nothing is missed in between.
         let feed = match command {
-            Ok(ControlRequest::Follow) if room => self.deps.events.follow(),
+            Ok(ControlRequest::Follow) if room.follower => self.deps.events.follow(),
             _ => None,
         };
         let answer = match command {
@@ -158,14 +176,14 @@ impl ControlServer {
         text.push(b'\n');
         stream.write_all(&text).await?;
         if let Some(feed) = feed {
-            return Ok(Some((stream, feed)));
+            return Ok(TalkEnd::Follows(stream, feed));
         }
         stream.shutdown().await?;
         if stop {
             self.signals.stopped.store(true, Ordering::Release);
             self.signals.end();
         }
-        Ok(None)
+        Ok(TalkEnd::Over)
     }
 
     async fn answer(&self, command: ControlRequest) -> ControlResponse {
@@ -195,6 +213,10 @@ impl ControlServer {
             ControlRequest::Head => self.head().await,
             ControlRequest::Follow => {
                 let reason = format!("it cannot be followed now; {FOLLOWERS_MAX} may at a time");
+                ControlResponse::Refused { reason }
+            }
+            ControlRequest::TopUp { .. } => {
+                let reason = format!("{PURCHASES_MAX} purchases are waited for already");
                 ControlResponse::Refused { reason }
             }
             ControlRequest::Stop => ControlResponse::Stopping,
@@ -349,8 +371,49 @@ impl ControlServer {
     }
 }
 
-/// Somebody who follows what happens.
-type Follower = (UnixStream, broadcast::Receiver<Arc<StampedEvent>>);
+/// Whether one more connection may last longer than a command takes.
+#[derive(Clone, Copy)]
+struct ConnectionRoom {
+    follower: bool,
+    purchase: bool,
+}
+
+/// How a connection goes on after its command.
+enum TalkEnd {
+    /// It is over.
+    Over,
+    /// The client is told what happens.
+    Follows(UnixStream, broadcast::Receiver<Arc<StampedEvent>>),
+    /// The client waits for a purchase.
+    Buys(UnixStream, u32),
+}
+
+/// Buys credits for the creator's hand and answers. The purchase is judged and limited like
+/// each other one, and goes on when the client leaves.
+async fn buy(treasury: Option<Arc<Treasury>>, mut stream: UnixStream, usd: u32) {
+    let answer = match &treasury {
+        None => ControlResponse::Refused { reason: "it has no wallet to pay with".to_owned() },
+        Some(treasury) => {
+            let why = PaymentReason::auto_topup("the creator buys credits");
+            match treasury.buy_for_creator(usd, why, PURCHASE_MAX).await {
+                Ok(bought) => ControlResponse::Bought(PurchaseReport {
+                    payment: bought.id,
+                    usd: bought.usd,
+                    amount: bought.amount,
+                    transaction: bought.transaction,
+                    settled: bought.settled,
+                    held_up: bought.held_up,
+                }),
+                Err(error) => refused(&error),
+            }
+        }
+    };
+    // silent-ok: an answer is plain data, which always has a JSON form.
+    let Ok(mut text) = serde_json::to_vec(&answer) else { return };
+    text.push(b'\n');
+    // silent-ok: a client that left asks again, and goes on with what is open.
+    tokio::time::timeout(DEADLINE, stream.write_all(&text)).await.ok();
+}
 
 /// Writes events to a follower until it leaves, is too slow, or nothing happens any more.
 async fn pass_on(stream: UnixStream, mut feed: broadcast::Receiver<Arc<StampedEvent>>) {

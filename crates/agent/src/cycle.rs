@@ -25,7 +25,6 @@ use crate::error::AgentError;
 use crate::governor::{Governor, NextAction};
 use crate::money;
 use crate::survival;
-use crate::treasury::TopUpTrigger;
 use crate::turn::{
     self, AgentContext, ClaimLimit, TurnError, TurnFailure, TurnOutcome, WakeContext,
 };
@@ -227,7 +226,7 @@ impl<'a> Cycle<'a> {
             }
         };
         let mut vitals = read.vitals;
-        if let Some(balances) = money::look(ctx, TopUpTrigger::Turn).await {
+        if let Some(balances) = money::look(ctx).await {
             let noted = survival::note(&ctx.deps, &balances, Some(vitals)).await?;
             money::follow(&ctx.deps, &balances, noted.as_ref(), read.state).await?;
             self.wake.balances = Some(balances);

@@ -175,6 +175,7 @@ impl EgressGate {
             attempts: Default::default(),
             creator_waits: false,
             gives_alone: false,
+            published_before: false,
             purpose_asks: false,
             tier: None,
             hard_limit: None,

@@ -22,6 +22,7 @@ mod paid_embedder;
 mod preview;
 pub mod prompt;
 mod release;
+mod reopen;
 mod settings;
 mod soul;
 mod survival;
@@ -49,5 +50,5 @@ pub use settings::{
     TURNS_MAX, UnattendedBudget,
 };
 pub use soul::soul_file;
-pub use turn::parsed_call;
+pub use turn::{APPROVED_MODEL, parsed_call};
 pub use worklog::worklog;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use automaton_core::error::ErrorClass;
-use automaton_core::event::Event;
+use automaton_core::event::{CrashLeftovers, Event};
 use automaton_core::hibernation::HibernationWaker;
 use automaton_core::model::ModelId;
 use automaton_core::record::{SleepInterrupt, SleepState, StopReason, WakeCause, WakeSource};
@@ -29,10 +29,11 @@ use crate::heartbeat;
 use crate::money;
 use crate::prompt::HistoryCache;
 use crate::release;
+use crate::reopen;
 use crate::settings::Settings;
 use crate::survival;
 use crate::tasks::{BackgroundTasks, shutdown_requested};
-use crate::treasury::{TopUpTrigger, settle_unsettled};
+use crate::treasury::settle_unsettled;
 use crate::turn::{self, AgentContext, ClaimLimit};
 use crate::wake::cause;
 
@@ -125,6 +126,11 @@ pub async fn live(
     heartbeat::start(&ctx, &signals, &mut tasks).await?;
     tasks.start("watch over the supervisor", forward(shutdown, signals.clone()));
     tasks.start("unload idle models", unload(ctx.deps.providers.clone()));
+    if let Some(treasury) = &ctx.deps.treasury {
+        treasury.load_sales().await?;
+        tasks.start("watch sales", Arc::clone(treasury).watch_sales());
+    }
+    reopen::reopen_ports(&ctx).await?;
     let ended = tokio::select! {
         biased;
         // A cancelled life is a process that ends; the store recovers it.
@@ -193,11 +199,11 @@ async fn recover(ctx: &AgentContext) -> Result<u32, AgentError> {
         store.ingest_turn(owed, ingestion).await?;
     }
     if recovered.session_cut.is_some() {
-        ctx.deps.emit(Event::RecoveryDone {
+        ctx.deps.emit(Event::RecoveryDone(CrashLeftovers {
             unknown: recovered.unknown,
             not_started: recovered.not_started,
             returned: recovered.returned,
-        });
+        }));
     }
     Ok(committed)
 }
@@ -219,7 +225,7 @@ async fn run_cycles(
     let turns_max = ctx.settings.pace.turns_max;
     settle_unsettled(&ctx.deps).await;
     release::tell_of_released(&ctx.deps).await?;
-    money::look(ctx, TopUpTrigger::Start).await;
+    money::look(ctx).await;
     loop {
         if turns_max.is_some_and(|max| turns >= max) {
             return Ok(AgentRunOutcome { turns, reason: EndReason::TurnsUsed });

@@ -21,7 +21,7 @@ use crate::error::AgentError;
 use crate::prompt;
 use crate::survival;
 use crate::tasks::shutdown_requested;
-use crate::treasury::{Balances, TopUpTrigger};
+use crate::treasury::Balances;
 use crate::turn::AgentContext;
 
 /// Tokens that a chat template may add to a message, and to a conversation.
@@ -73,13 +73,13 @@ pub fn available_tools<Money>(
 }
 
 /// Looks after the credits; what is there then.
-pub(crate) async fn look(ctx: &AgentContext, moment: TopUpTrigger) -> Option<Balances> {
+pub(crate) async fn look(ctx: &AgentContext) -> Option<Balances> {
     let treasury = ctx.deps.treasury.as_ref()?;
     tokio::select! {
         biased;
         // Both arms are safe to drop: a purchase under way goes on by itself.
         () = shutdown_requested(&ctx.shutdown) => None,
-        balances = treasury.check_balances(moment) => Some(balances),
+        balances = treasury.check_balances() => Some(balances),
     }
 }
 

@@ -23,7 +23,7 @@ use crate::handles::add_meaning;
 use crate::money::available_tools;
 use crate::prompt::{self, HistoryCache, HistoryDigest, Prompt, PromptMaterial, input_label};
 use crate::settings::Settings;
-use crate::treasury::Balances;
+use crate::treasury::{Balances, status_sentence};
 use crate::turn::{RecallMoment, left_out, memory_query, name_files, recalled, told_tools};
 use crate::wake::{cause, compose, slept_because};
 use crate::worklog::worklog;
@@ -45,6 +45,7 @@ struct PreviewContext<'a> {
     creators: bool,
     balances: Option<Balances>,
     vitals: Option<Vitals>,
+    sales: Option<String>,
 }
 
 impl PreviewContext<'_> {
@@ -77,6 +78,7 @@ impl PreviewContext<'_> {
             nudge: None,
             balances: self.balances,
             vitals: self.vitals,
+            sales: self.sales.as_deref(),
             per_call: None,
         }
     }
@@ -144,6 +146,7 @@ pub async fn preview(
         creators,
         balances,
         vitals,
+        sales: status_sentence(&reader.port_sales()?),
     };
     let mut history = HistoryCache::new(Arc::new(Guard::new()?));
     let style = prompt::style_of(settings, model, &history);

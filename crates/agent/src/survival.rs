@@ -22,7 +22,7 @@ use crate::life::WakeSignals;
 use crate::money;
 use crate::release::release_machines;
 use crate::tasks::shutdown_requested;
-use crate::treasury::{Balances, DepositAddress, TopUpTrigger, Treasury};
+use crate::treasury::{Balances, DepositAddress, Treasury};
 use crate::turn::{AgentContext, WakeContext};
 use crate::wake::cause;
 
@@ -184,7 +184,7 @@ pub(crate) async fn wait_for_credits(
     let deps = &ctx.deps;
     let (mut told, mut is_released) = (None, false);
     loop {
-        let balances = money::look(ctx, TopUpTrigger::Turn).await;
+        let balances = money::look(ctx).await;
         let vitals = match &balances {
             Some(balances) => note(deps, balances, None).await?,
             None => None,

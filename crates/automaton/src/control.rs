@@ -69,8 +69,20 @@ impl From<ControlError> for CliError {
 /// # Errors
 /// When nobody listens, or no answer comes.
 pub(crate) fn ask(home: &Path, command: &ControlRequest) -> Result<ControlResponse, ControlError> {
+    ask_within(home, command, ANSWER_MAX)
+}
+
+/// The same, for a command whose answer may take longer.
+///
+/// # Errors
+/// As [`ask`].
+pub(crate) fn ask_within(
+    home: &Path,
+    command: &ControlRequest,
+    within: Duration,
+) -> Result<ControlResponse, ControlError> {
     let stream = UnixStream::connect(home.join(SOCKET_NAME)).map_err(unreached)?;
-    exchange(stream, command).map_err(ControlError::Lost)
+    exchange(stream, command, within).map_err(ControlError::Lost)
 }
 
 fn unreached(error: io::Error) -> ControlError {
@@ -128,8 +140,12 @@ impl EventFeed {
     }
 }
 
-fn exchange(mut stream: UnixStream, command: &ControlRequest) -> io::Result<ControlResponse> {
-    stream.set_read_timeout(Some(ANSWER_MAX))?;
+fn exchange(
+    mut stream: UnixStream,
+    command: &ControlRequest,
+    within: Duration,
+) -> io::Result<ControlResponse> {
+    stream.set_read_timeout(Some(within))?;
     stream.set_write_timeout(Some(ANSWER_MAX))?;
     let mut line = serde_json::to_vec(command)?;
     line.push(b'\n');

@@ -8,9 +8,12 @@ use std::future::pending;
 
 use automaton_core::event::{Event, StampedEvent};
 
-use crate::config::resolve::ResolvedConfig;
+use automaton_inference::providers::http::ApiFormat;
+
+use crate::config::resolve::{Brain, ResolvedConfig};
 use crate::error::CliError;
-use crate::traces::TraceExporter;
+use crate::http::origin;
+use crate::traces::{ModelServer, TraceExporter};
 use crate::webhook::Webhook;
 
 /// The outlets of one automaton.
@@ -18,6 +21,22 @@ use crate::webhook::Webhook;
 pub(crate) struct EventExporters {
     webhook: Option<Webhook>,
     traces: Option<TraceExporter>,
+}
+
+/// Returns the server of the model as the conventions for generative AI name it.
+fn model_server(brain: &Brain) -> ModelServer {
+    let Brain::Http(http) = brain else {
+        return ModelServer { provider: "local", place: None };
+    };
+    let provider = match http.format {
+        ApiFormat::ChatCompletions | ApiFormat::Responses => "openai",
+        ApiFormat::AnthropicMessages => "anthropic",
+        ApiFormat::Gemini => "gcp.gemini",
+        ApiFormat::Ollama => "ollama",
+    };
+    // silent-ok: an address that is none is refused where the model is asked.
+    let place = origin(&http.url).ok().map(|origin| (origin.host().to_owned(), origin.port()));
+    ModelServer { provider, place }
 }
 
 impl EventExporters {
@@ -30,8 +49,9 @@ impl EventExporters {
         let webhook = resolved.webhook.as_ref();
         let webhook = webhook.map(|to| Webhook::start(to, allowed_origins, name)).transpose()?;
         let traces = resolved.traces.as_ref();
-        let traces =
-            traces.map(|to| TraceExporter::start(to, allowed_origins, home, name)).transpose()?;
+        let server = || model_server(&resolved.brain);
+        let begin = |to| TraceExporter::start(to, allowed_origins, home, name, server());
+        let traces = traces.map(begin).transpose()?;
         Ok(Self { webhook, traces })
     }
 

@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use automaton_core::event::Event;
+use automaton_core::event::{Event, MetStep};
 use automaton_core::id::IdGenerator;
 use automaton_script::model::{CreatorTiming, MODEL, ScriptServer, StoryProgress};
 use automaton_script::story::Story;
@@ -132,7 +132,7 @@ impl StoryDriver {
                 }
                 progress = self.server.next_progress() => match progress {
                     StoryProgress::StepMet { step, of, what } => {
-                        return StoryStage::Tell(Event::StoryMet { step, of, what });
+                        return StoryStage::Tell(Event::StoryMet(MetStep { step, of, what }));
                     }
                     StoryProgress::CreatorSays { text, when: CreatorTiming::Now, .. } => self.say(text),
                     StoryProgress::CreatorSays { text, when: CreatorTiming::Asleep, .. } => {

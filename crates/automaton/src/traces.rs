@@ -1,15 +1,19 @@
 //! A trace of each turn, for a collector of OpenTelemetry.
 //!
-//! A turn that is committed is read from its record and sent as OTLP/HTTP in JSON: a
+//! A turn that is committed is read from its record and sent as OTLP/HTTP: a
 //! span for the turn, and spans below it for the model's answer, the calls and the
 //! payments, with the times that are on record. The agent knows no address. What was
 //! said, asked or answered is never sent: only names, sizes, times and outcomes.
 //!
-//! The encoding is that of OTLP 1 (opentelemetry.io/docs/specs/otlp, JSON: ids in
-//! hexadecimal, 64-bit numbers as strings), the names of attributes the semantic
-//! conventions for generative AI.
+//! The encodings are those of OTLP 1 (opentelemetry.io/docs/specs/otlp). A collector that
+//! refuses one of them with 415 gets the other one, from then on too. The names of
+//! attributes are those of the semantic conventions for generative AI.
+
+mod otlp;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use automaton_core::event::{Event, StampedEvent};
 use automaton_core::id::TurnId;
@@ -18,11 +22,15 @@ use automaton_core::record::{CallRecord, CallStatus, TurnRecord, Usage};
 use automaton_core::time::{Span, Timestamp};
 use automaton_net::Url;
 use automaton_store::{Hash, PaymentDetails, Reader, TurnDetails, TurnRef};
-use serde::Serialize;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::task::{JoinSet, spawn_blocking};
 
-use crate::delivery_queue::{Delivery, DeliveryFailure, DeliveryQueue, QUEUE};
+pub(crate) use self::otlp::OtlpProtocol;
+use self::otlp::{
+    OtlpAttribute, OtlpExportRequest, OtlpId, OtlpResource, OtlpScope, OtlpSpan, OtlpStatus,
+    OtlpValue, ResourceSpans, ScopeSpans,
+};
+use crate::delivery_queue::{Delivery, DeliveryFailure, DeliveryQueue, OtherBody, QUEUE};
 use crate::error::CliError;
 use crate::home::DATABASE;
 use crate::http::url;
@@ -47,6 +55,28 @@ struct TraceBuilder {
     database: PathBuf,
     automaton: String,
     to: Url,
+    protocol: OtlpProtocol,
+    /// Whether the collector takes the other encoding and not that one.
+    is_other: Arc<AtomicBool>,
+    model_server: ModelServer,
+}
+
+/// The collector of traces, as it is configured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TraceCollector {
+    /// The address below which it takes them.
+    pub(crate) endpoint: String,
+    /// The encoding that it gets first.
+    pub(crate) protocol: OtlpProtocol,
+}
+
+/// The server that answers the model's requests, as the conventions name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ModelServer {
+    /// The provider whose format it speaks.
+    pub(crate) provider: &'static str,
+    /// Its host and port; `None` for a model on this machine.
+    pub(crate) place: Option<(String, u16)>,
 }
 
 impl TraceExporter {
@@ -55,16 +85,24 @@ impl TraceExporter {
     /// # Errors
     /// When an address is none.
     pub(crate) fn start(
-        to: &str,
+        to: &TraceCollector,
         allowed: &[String],
         home: &Path,
         automaton: &str,
+        model_server: ModelServer,
     ) -> Result<Self, CliError> {
-        let to = url(&format!("{}/{PATH}", to.trim_end_matches('/')))?;
+        let protocol = to.protocol;
+        let to = url(&format!("{}/{PATH}", to.endpoint.trim_end_matches('/')))?;
         let (committed, turns) = mpsc::channel(QUEUE);
         let (told, packed) = mpsc::channel(QUEUE);
-        let packer =
-            TraceBuilder { database: home.join(DATABASE), automaton: automaton.to_owned(), to };
+        let packer = TraceBuilder {
+            database: home.join(DATABASE),
+            automaton: automaton.to_owned(),
+            to,
+            protocol,
+            is_other: Arc::default(),
+            model_server,
+        };
         let mut tasks = JoinSet::new();
         tasks.spawn(pack(packer, turns, told));
         Ok(Self { committed, packed, queue: DeliveryQueue::start(allowed)?, tasks })
@@ -139,87 +177,29 @@ async fn pack(
 impl TraceBuilder {
     fn parcel(&self, dossier: &TurnDetails) -> Result<Delivery, serde_json::Error> {
         let name = dossier.turn.id.to_string();
-        let body = serde_json::to_vec(&request(&self.automaton, dossier))?;
-        Ok(Delivery::json(name.clone(), format!("trace-{name}"), &self.to, body))
+        let request = request(&self.automaton, dossier, &self.model_server);
+        let is_other = self.is_other.load(Ordering::Relaxed);
+        let first = if is_other { self.protocol.other() } else { self.protocol };
+        let (body, second) = (request.encode(first)?, first.other());
+        let otherwise = OtherBody {
+            media_type: second.media_type(),
+            body: request.encode(second)?,
+            taken: Arc::clone(&self.is_other),
+            taken_means: !is_other,
+        };
+        let key = format!("trace-{name}");
+        let delivery = Delivery::typed(name, key, &self.to, first.media_type(), body);
+        Ok(Delivery { otherwise: Some(otherwise), ..delivery })
     }
-}
-
-/// The request of an export: `ExportTraceServiceRequest`.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct OtlpExportRequest {
-    resource_spans: [ResourceSpans; 1],
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ResourceSpans {
-    resource: OtlpResource,
-    scope_spans: [ScopeSpans; 1],
-}
-
-#[derive(Debug, Serialize)]
-struct OtlpResource {
-    attributes: Vec<OtlpAttribute>,
-}
-
-#[derive(Debug, Serialize)]
-struct ScopeSpans {
-    scope: OtlpScope,
-    spans: Vec<OtlpSpan>,
-}
-
-#[derive(Debug, Serialize)]
-struct OtlpScope {
-    name: &'static str,
-    version: &'static str,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct OtlpSpan {
-    trace_id: String,
-    span_id: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    parent_span_id: Option<String>,
-    name: String,
-    kind: u8,
-    start_time_unix_nano: String,
-    end_time_unix_nano: String,
-    attributes: Vec<OtlpAttribute>,
-    status: OtlpStatus,
 }
 
 /// `SPAN_KIND_INTERNAL` and `SPAN_KIND_CLIENT`.
 const INTERNAL: u8 = 1;
 const CLIENT: u8 = 3;
 
-#[derive(Debug, Serialize)]
-struct OtlpStatus {
-    code: u8,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<String>,
-}
-
-impl OtlpStatus {
-    /// `STATUS_CODE_OK`, or `STATUS_CODE_ERROR` with what went wrong.
-    fn of(error: Option<&str>) -> Self {
-        Self { code: if error.is_some() { 2 } else { 1 }, message: error.map(str::to_owned) }
-    }
-}
-
-#[derive(Debug, Serialize)]
-struct OtlpAttribute {
-    key: &'static str,
-    value: OtlpValue,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-enum OtlpValue {
-    StringValue(String),
-    /// A 64-bit number, which JSON would not hold.
-    IntValue(String),
+/// Returns `STATUS_CODE_OK`, or `STATUS_CODE_ERROR` with what went wrong.
+fn status_of(error: Option<&str>) -> OtlpStatus {
+    OtlpStatus { code: if error.is_some() { 2 } else { 1 }, message: error.map(str::to_owned) }
 }
 
 fn text(key: &'static str, value: &(impl ToString + ?Sized)) -> OtlpAttribute {
@@ -227,31 +207,36 @@ fn text(key: &'static str, value: &(impl ToString + ?Sized)) -> OtlpAttribute {
 }
 
 fn int(key: &'static str, value: impl Into<i64>) -> OtlpAttribute {
-    OtlpAttribute { key, value: OtlpValue::IntValue(value.into().to_string()) }
+    OtlpAttribute { key, value: OtlpValue::IntValue(value.into()) }
 }
 
 /// What is sent of a turn.
-fn request(automaton: &str, dossier: &TurnDetails) -> OtlpExportRequest {
+fn request(automaton: &str, dossier: &TurnDetails, server: &ModelServer) -> OtlpExportRequest {
     let version = env!("CARGO_PKG_VERSION");
     let attributes = vec![
         text("service.name", "automaton"),
         text("service.version", version),
         text("service.instance.id", automaton),
     ];
-    let scope_spans =
-        [ScopeSpans { scope: OtlpScope { name: "automaton", version }, spans: spans(dossier) }];
+    let scope_spans = [ScopeSpans {
+        scope: OtlpScope { name: "automaton", version },
+        spans: spans(dossier, server),
+    }];
     OtlpExportRequest {
         resource_spans: [ResourceSpans { resource: OtlpResource { attributes }, scope_spans }],
     }
 }
 
 /// The spans of a turn, itself first.
-fn spans(dossier: &TurnDetails) -> Vec<OtlpSpan> {
+fn spans(dossier: &TurnDetails, server: &ModelServer) -> Vec<OtlpSpan> {
     let turn = &dossier.turn;
     let trace = TraceIds { id: id("trace", &turn.id, 16), turn: id("span", &turn.id, 8) };
     let mut spans = vec![trace.root(dossier)];
     if let (Some(usage), Some(judged)) = (&turn.usage, dossier.judged_at) {
-        spans.push(trace.answer(usage, dossier.asked_at, judged));
+        let mut answer = trace.answer(usage, dossier.asked_at, judged);
+        answer.attributes.extend(server_attributes(server));
+        answer.attributes.push(text("gen_ai.conversation.id", &turn.session));
+        spans.push(answer);
     }
     spans.extend(turn.calls.iter().map(|call| trace.call(dossier, call)));
     spans.extend(dossier.payments.iter().map(|payment| trace.payment(payment)));
@@ -259,15 +244,25 @@ fn spans(dossier: &TurnDetails) -> Vec<OtlpSpan> {
     spans
 }
 
+/// Returns the attributes that name the server of the model.
+fn server_attributes(server: &ModelServer) -> Vec<OtlpAttribute> {
+    let mut attributes = vec![text("gen_ai.provider.name", server.provider)];
+    if let Some((host, port)) = &server.place {
+        attributes.push(text("server.address", host));
+        attributes.push(int("server.port", *port));
+    }
+    attributes
+}
+
 /// The ids of a trace: made of those of the record, so that a turn that is sent twice is
 /// one trace.
 struct TraceIds {
-    id: String,
-    turn: String,
+    id: OtlpId,
+    turn: OtlpId,
 }
 
 impl TraceIds {
-    fn span(&self, name: String, span_id: String, from: Timestamp, to: Timestamp) -> OtlpSpan {
+    fn span(&self, name: String, span_id: OtlpId, from: Timestamp, to: Timestamp) -> OtlpSpan {
         OtlpSpan {
             trace_id: self.id.clone(),
             span_id,
@@ -277,7 +272,7 @@ impl TraceIds {
             start_time_unix_nano: nanos(from),
             end_time_unix_nano: nanos(to.max(from)),
             attributes: Vec::new(),
-            status: OtlpStatus::of(None),
+            status: status_of(None),
         }
     }
 
@@ -311,7 +306,9 @@ impl TraceIds {
         let span = self.span(format!("chat {}", usage.model), span_id, from, from.after(took));
         let attributes = vec![
             text("gen_ai.operation.name", "chat"),
+            text("gen_ai.request.model", &usage.model),
             text("gen_ai.response.model", &usage.model),
+            text("gen_ai.output.type", "text"),
             int("gen_ai.usage.input_tokens", usage.prompt_tokens),
             int("gen_ai.usage.cache_read.input_tokens", usage.cached_tokens),
             int("gen_ai.usage.output_tokens", usage.completion_tokens),
@@ -333,6 +330,7 @@ impl TraceIds {
         let mut attributes = vec![
             text("gen_ai.operation.name", "execute_tool"),
             text("gen_ai.tool.name", &tool),
+            text("gen_ai.tool.type", "function"),
             text("gen_ai.tool.call.id", &call.id),
             text("automaton.call.status", &call.status),
         ];
@@ -342,7 +340,7 @@ impl TraceIds {
             [text("automaton.decision.outcome", &outcome), text("automaton.decision.code", code)]
         }));
         let error = (call.status != CallStatus::Done).then(|| call.status.name());
-        OtlpSpan { attributes, status: OtlpStatus::of(error), ..span }
+        OtlpSpan { attributes, status: status_of(error), ..span }
     }
 
     fn payment(&self, payment: &PaymentDetails) -> OtlpSpan {
@@ -358,17 +356,17 @@ impl TraceIds {
         let parent_span_id =
             payment.call.map_or_else(|| self.turn.clone(), |call| id("span", &call, 8));
         let lost = matches!(state, PaymentState::Failed | PaymentState::Expired);
-        let status = OtlpStatus::of(lost.then(|| state.name()));
+        let status = status_of(lost.then(|| state.name()));
         OtlpSpan { parent_span_id: Some(parent_span_id), kind: CLIENT, attributes, status, ..span }
     }
 }
 
 /// An id of so many bytes, from one of the record.
-fn id(kind: &str, of: &impl ToString, bytes: usize) -> String {
+fn id(kind: &str, of: &impl ToString, bytes: usize) -> OtlpId {
     let hash = Hash::of(format!("{kind}:{}", of.to_string()).as_bytes());
-    hash.to_string().chars().take(bytes * 2).collect()
+    OtlpId(hash.as_bytes().iter().copied().take(bytes).collect())
 }
 
-fn nanos(at: Timestamp) -> String {
-    at.as_millis().max(0).unsigned_abs().saturating_mul(1_000_000).to_string()
+fn nanos(at: Timestamp) -> u64 {
+    at.as_millis().max(0).unsigned_abs().saturating_mul(1_000_000)
 }

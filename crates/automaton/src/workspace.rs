@@ -9,6 +9,10 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use automaton_core::record::TurnRecord;
+use automaton_core::time::Timestamp;
+use automaton_store::Reader;
+
 use crate::ui::text::{plain, short};
 use crate::ui::units::{many, size};
 
@@ -20,6 +24,10 @@ const DEPTH_MAX: usize = 12;
 const NAMED_MAX: usize = 8;
 /// Folders that programs fill by the way: nobody asked for what is in them.
 const MADE_BY_THE_WAY: [&str; 3] = ["__pycache__", "node_modules", "target"];
+/// Turns that are looked at, newest first.
+const TURNS_MAX: u32 = 1000;
+/// The tool that has a command go on beside the turns.
+const START_PROCESS: &str = "start_process";
 /// Characters of a name that are shown.
 const NAME_CHARS_MAX: usize = 80;
 
@@ -39,6 +47,47 @@ pub(crate) struct WorkspaceSummary {
     more: usize,
     /// Whether one of them had been there before.
     changed: bool,
+}
+
+/// The times at which an automaton can have changed files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum WorkingTimes {
+    /// At any time: a command went on beside its turns, or its record cannot be read.
+    Always,
+    /// From and until these moments, in nanoseconds.
+    Turns(Vec<(i128, i128)>),
+}
+
+/// Nanoseconds by which a file system may round a time, or be late with it.
+const ROUNDING_NANOS: i128 = 1_000_000_000;
+
+impl WorkingTimes {
+    /// Reads the times of the newest turns from the record of a home.
+    pub(crate) fn read(database: &Path) -> Self {
+        // silent-ok: without a record all that is new is shown.
+        let turns = Reader::open(database).and_then(|reader| reader.turns(TURNS_MAX));
+        turns.map_or(Self::Always, |turns| Self::of(&turns))
+    }
+
+    fn of(turns: &[TurnRecord]) -> Self {
+        let starts = |turn: &TurnRecord| turn.calls.iter().any(|it| it.tool == START_PROCESS);
+        if turns.iter().any(starts) {
+            return Self::Always;
+        }
+        let nanos = |at: Timestamp| i128::from(at.as_millis()) * 1_000_000;
+        let time = |turn: &TurnRecord| {
+            let until = turn.committed_at.map_or(i128::MAX, |at| nanos(at) + ROUNDING_NANOS);
+            (nanos(turn.opened_at) - ROUNDING_NANOS, until)
+        };
+        Self::Turns(turns.iter().map(time).collect())
+    }
+
+    fn contain(&self, at: i128) -> bool {
+        match self {
+            Self::Always => true,
+            Self::Turns(turns) => turns.iter().any(|(from, until)| (*from..=*until).contains(&at)),
+        }
+    }
 }
 
 impl WorkspaceFiles {
@@ -72,13 +121,14 @@ impl WorkspaceFiles {
         }
     }
 
-    /// What is new or changed since an earlier look.
-    pub(crate) fn since(self, before: &Self) -> WorkspaceSummary {
+    /// Returns the files that are new or changed since an earlier look and that were changed
+    /// at its working times. What was put there at other times is somebody else's.
+    pub(crate) fn since(self, before: &Self, times: &WorkingTimes) -> WorkspaceSummary {
         let mut changed = false;
         let mut newest: Vec<(PathBuf, FileStamp)> = Vec::new();
         for (path, seen) in self.0 {
             let was = before.0.get(&path);
-            if was != Some(&seen) {
+            if was != Some(&seen) && times.contain(seen.1) {
                 changed |= was.is_some();
                 newest.push((path, seen));
             }
@@ -169,20 +219,20 @@ mod tests {
         let write = |name: &str, text: &str| fs::write(world.path().join(name), text).unwrap();
         write("old.txt", "old");
         let before = WorkspaceFiles::read(world.path());
-        let nothing = WorkspaceFiles::read(world.path()).since(&before);
+        let nothing = WorkspaceFiles::read(world.path()).since(&before, &WorkingTimes::Always);
         assert_eq!((nothing.told(None), nothing), (None, WorkspaceSummary::default()));
         fs::create_dir(world.path().join("notes")).unwrap();
         write("notes/a\u{1b}[2J.txt", "seven c");
         std::os::unix::fs::symlink("/etc", world.path().join("etc")).unwrap();
         write(".hidden", "x");
-        let one = WorkspaceFiles::read(world.path()).since(&before);
+        let one = WorkspaceFiles::read(world.path()).since(&before, &WorkingTimes::Always);
         assert_eq!(one.told(Some("~/w")).unwrap(), "Made ~/w/notes/a[2J.txt (7 bytes)");
         assert_eq!(one.told(None).unwrap(), "Made notes/a[2J.txt (7 bytes) in its workspace");
         write("old.txt", "other");
         (0..10).for_each(|at| write(&format!("{at}"), "x"));
         fs::create_dir(world.path().join("__pycache__")).unwrap();
         write("__pycache__/a.pyc", "x");
-        let many = WorkspaceFiles::read(world.path()).since(&before);
+        let many = WorkspaceFiles::read(world.path()).since(&before, &WorkingTimes::Always);
         let told = many.told(Some("~/w")).unwrap();
         assert!(
             told.starts_with("Made or changed in ~/w:\n  ")
@@ -190,6 +240,25 @@ mod tests {
             "{told}"
         );
         assert_eq!(told.lines().count(), 10, "{told}");
+    }
+
+    #[test]
+    fn what_was_put_there_while_it_did_nothing_is_not_its_own() {
+        let world = tempfile::tempdir().unwrap();
+        let before = WorkspaceFiles::read(world.path());
+        let write = |name: &str, secs: u64| {
+            let file = fs::File::create(world.path().join(name)).unwrap();
+            file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(secs))
+                .unwrap();
+        };
+        write("report.md", 1_000);
+        write("sales.csv", 2_000);
+        let second = 1_000_000_000;
+        let times = WorkingTimes::Turns(vec![(999 * second, 1_010 * second), (1, 2)]);
+        let made = WorkspaceFiles::read(world.path()).since(&before, &times);
+        assert_eq!(made.told(Some("~/w")).unwrap(), "Made ~/w/report.md (0 bytes)");
+        let idle = WorkspaceFiles::read(world.path()).since(&before, &WorkingTimes::Turns(vec![]));
+        assert_eq!(idle, WorkspaceSummary::default());
     }
 
     #[test]

@@ -21,9 +21,11 @@ mod serve;
 mod shares;
 mod tasks;
 mod tunnels;
+mod unclaimed;
 
 pub use api::table::openapi;
 pub use app::{CloudBackend, CloudDeps, CloudServer, DATABASE};
 pub use config::{CloudConfig, MachinesConfig};
 pub use error::{CloudError, OperatorNotifier};
 pub use refund::{RefundError, refund};
+pub use unclaimed::unclaimed_credits;

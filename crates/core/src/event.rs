@@ -4,6 +4,7 @@
 //! Outsiders rely on the names and fields: they are only ever added to. An event must never hold
 //! a secret, and text that somebody else wrote is held as [`Labelled`].
 
+mod payloads;
 mod report;
 mod stamped;
 
@@ -23,6 +24,7 @@ use crate::time::Timestamp;
 use crate::trust::{Label, Labelled, Source};
 use crate::vitals::DistressLevel;
 
+pub use payloads::{CrashLeftovers, MetStep, ReopenedPort, SaleReport};
 pub use report::{EventLevel, EventName, EventReport};
 pub use stamped::StampedEvent;
 
@@ -533,6 +535,12 @@ pub enum Event {
         /// The transaction, where it is named.
         transaction: Option<String>,
     },
+    /// Requests to a port of its machines were paid.
+    #[serde(rename = "sale.settled")]
+    SaleSettled(SaleReport),
+    /// A port that was published before a restart is open again, with its server.
+    #[serde(rename = "port.reopened")]
+    PortReopened(ReopenedPort),
     /// A payment was refused, came to nothing, or is not known to be over.
     #[serde(rename = "payment.failed")]
     PaymentFailed {
@@ -545,14 +553,7 @@ pub enum Event {
     },
     /// Something a crash left behind was put in order.
     #[serde(rename = "recovery.done")]
-    RecoveryDone {
-        /// Calls whose outcome is unknown.
-        unknown: u32,
-        /// Calls that were not started.
-        not_started: u32,
-        /// Messages that went back to the inbox.
-        returned: u32,
-    },
+    RecoveryDone(CrashLeftovers),
     /// A heartbeat task ran.
     #[serde(rename = "heartbeat.ran")]
     HeartbeatRan {
@@ -573,14 +574,7 @@ pub enum Event {
     },
     /// A step of a scripted story was met.
     #[serde(rename = "story.met")]
-    StoryMet {
-        /// The step's number, from 1.
-        step: u32,
-        /// Steps of the story.
-        of: u32,
-        /// The step in words.
-        what: String,
-    },
+    StoryMet(MetStep),
     /// A scripted story ended.
     #[serde(rename = "story.ended")]
     StoryEnded {

@@ -23,6 +23,7 @@ pub mod memory;
 pub mod message;
 pub mod model;
 pub mod money;
+pub mod money_defaults;
 pub mod names;
 pub mod origin;
 pub mod payment;

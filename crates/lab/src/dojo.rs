@@ -238,6 +238,7 @@ impl Dojo {
             attempts: Attempts::default(),
             creator_waits: false,
             gives_alone: false,
+            published_before: false,
             purpose_asks: false,
             tier: None,
             hard_limit: None,

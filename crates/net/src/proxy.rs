@@ -116,10 +116,7 @@ pub struct SystemResolver;
 
 impl NameResolver for SystemResolver {
     fn lookup<'a>(&'a self, name: &'a str) -> BoxFuture<'a, std::io::Result<Vec<IpAddr>>> {
-        Box::pin(async move {
-            let found = tokio::net::lookup_host((name, 0)).await?;
-            Ok(found.map(|address| address.ip()).collect())
-        })
+        Box::pin(crate::client::resolve::lookup(name))
     }
 }
 

@@ -49,6 +49,9 @@ pub struct Facts {
     pub gives_alone: bool,
     /// Whether the creator wants to be asked before what it is there for changes.
     pub purpose_asks: bool,
+    /// Whether the port that the call opens was opened before, at the same price and with the
+    /// same commands beside the turns, by a call that was allowed or that the creator approved.
+    pub published_before: bool,
     /// How well off it is, where its thoughts cost something and that is known.
     pub tier: Option<SurvivalTier>,
     /// The limit of the treasury that would refuse the payment of the call as things stand,
@@ -165,6 +168,7 @@ mod tests {
             creator_waits: false,
             gives_alone: false,
             purpose_asks: false,
+            published_before: false,
             tier: None,
             hard_limit: None,
         };

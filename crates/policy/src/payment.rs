@@ -7,6 +7,7 @@
 //! limit here may be the only one.
 
 use automaton_core::money::Microcents;
+use automaton_core::money_defaults::{self, REQUEST_CENTS, credits};
 use automaton_core::payment::Purpose;
 use automaton_core::time::Span;
 
@@ -43,22 +44,20 @@ pub struct PaymentLimits {
 }
 
 impl Default for PaymentLimits {
-    /// $50 a transfer, $100 an hour, $250 a day, two a turn; $1 a request, $10 an hour, $50 a day; $10 are
-    /// kept; above $10 the creator is asked; nobody is paid for requests.
+    /// The amounts of [`money_defaults`]; nobody is paid for requests.
     fn default() -> Self {
-        let cents = |cents: i64| Microcents::new(cents * Microcents::PER_CENT);
         Self {
-            transfer_max: cents(5_000),
-            transfer_hour: cents(10_000),
-            transfer_day: cents(25_000),
+            transfer_max: credits(money_defaults::TRANSFER_CENTS),
+            transfer_hour: credits(money_defaults::TRANSFER_HOUR_CENTS),
+            transfer_day: credits(money_defaults::TRANSFER_DAY_CENTS),
             transfer_cooldown: Span::ZERO,
             transfers_per_turn: 2,
-            x402_max: cents(100),
-            x402_hour: cents(1_000),
-            x402_day: cents(5_000),
+            x402_max: credits(REQUEST_CENTS),
+            x402_hour: credits(REQUEST_CENTS * money_defaults::REQUESTS_PER_HOUR),
+            x402_day: credits(REQUEST_CENTS * money_defaults::REQUESTS_PER_DAY),
             x402_hosts: Vec::new(),
-            reserve: cents(1_000),
-            ask_above: cents(1_000),
+            reserve: credits(money_defaults::RESERVE_CENTS),
+            ask_above: credits(money_defaults::ASK_ABOVE_CENTS),
             gives_alone: false,
         }
     }
@@ -283,8 +282,8 @@ mod tests {
                 PaymentFacts { since_last: Some(Span::from_millis(59_999)), ..one },
                 "TRANSFER_COOLDOWN",
             ),
-            (PaymentFacts { have: Some(cents(1_001)), ..one }, "allow"),
-            (PaymentFacts { have: Some(cents(1_000)), ..one }, "MINIMUM_RESERVE"),
+            (PaymentFacts { have: Some(cents(101)), ..one }, "allow"),
+            (PaymentFacts { have: Some(cents(100)), ..one }, "MINIMUM_RESERVE"),
             (PaymentFacts { have: None, ..one }, "BALANCE_UNKNOWN"),
         ] {
             assert_eq!(code(&limits, &facts), expected, "{facts:?}");
@@ -326,7 +325,7 @@ mod tests {
             (facts(Purpose::X402, 101), "SPEND_LIMIT_EXCEEDED"),
             (PaymentFacts { hour: cents(1_000), ..one }, "SPEND_LIMIT_EXCEEDED"),
             (PaymentFacts { day: cents(5_000), ..one }, "SPEND_LIMIT_EXCEEDED"),
-            (PaymentFacts { have: Some(cents(1_000)), ..one }, "MINIMUM_RESERVE"),
+            (PaymentFacts { have: Some(cents(100)), ..one }, "MINIMUM_RESERVE"),
             (PaymentFacts { have: None, ..one }, "BALANCE_UNKNOWN"),
             (PaymentFacts { in_turn: 99, since_last: Some(Span::ZERO), ..one }, "allow"),
         ] {
@@ -376,6 +375,31 @@ mod tests {
     }
 
     proptest! {
+        /// A new automaton with the defaults can give away what its creator orders, after its
+        /// first thoughts are paid: up to half of what it has, and above the reserve.
+        #[test]
+        fn the_default_reserve_never_forbids_a_gift_out_of_the_first_purchase(
+            thought in 0_i64..100, worth in 1_i64..200,
+        ) {
+            let have = i64::from(money_defaults::FIRST_PURCHASE_CENTS) - thought;
+            let facts = PaymentFacts { have: Some(cents(have)), ..facts(Purpose::Transfer, worth) };
+            prop_assert_eq!(PaymentLimits::default().judge(&facts), PaymentVerdict::Allow);
+            let request = PaymentFacts { purpose: Purpose::X402, worth: cents(worth.min(100)), ..facts };
+            prop_assert_eq!(PaymentLimits::default().judge(&request), PaymentVerdict::Allow);
+        }
+
+        #[test]
+        fn a_question_by_default_is_about_a_payment_that_a_yes_makes(
+            worth in 1_i64..20_000, have in 0_i64..60_000,
+        ) {
+            let limits = PaymentLimits::default();
+            let facts = PaymentFacts { have: Some(cents(have)), ..facts(Purpose::Transfer, worth) };
+            if let PaymentVerdict::Ask(..) = limits.judge(&facts) {
+                prop_assert!(have - worth >= i64::from(money_defaults::RESERVE_CENTS));
+                prop_assert!(worth * 2 <= have && worth <= i64::from(money_defaults::TRANSFER_CENTS));
+            }
+        }
+
         #[test]
         fn nothing_allowed_passes_a_limit(
             worth in 0_i64..20_000, hour in 0_i64..20_000, more in 0_i64..40_000,
@@ -389,7 +413,7 @@ mod tests {
             if limits.judge(&facts) == PaymentVerdict::Allow {
                 prop_assert!(worth <= 1_000 && hour + worth <= 10_000);
                 prop_assert!(hour + more + worth <= 25_000 && in_turn < 2);
-                prop_assert!(have.is_some_and(|have| have.cents_floor() - worth >= 1_000));
+                prop_assert!(have.is_some_and(|have| have.cents_floor() - worth >= 100));
             }
         }
     }

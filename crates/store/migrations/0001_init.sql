@@ -590,6 +590,39 @@ CREATE TABLE account_reads (
     sale   INTEGER NOT NULL CHECK (sale >= 0)
 ) STRICT, WITHOUT ROWID;
 
+-- Paid requests to ports of its machines, added up for each port. `told` is how many of them
+-- and how much of them messages to the creator have told, and when the last message was.
+CREATE TABLE port_sales (
+    machine     TEXT    NOT NULL,
+    port        INTEGER NOT NULL CHECK (port BETWEEN 1 AND 65535),
+    sales       INTEGER NOT NULL CHECK (sales > 0),
+    amount      INTEGER NOT NULL CHECK (amount >= 0),
+    last_at     INTEGER NOT NULL,
+    told_sales  INTEGER NOT NULL DEFAULT 0 CHECK (told_sales BETWEEN 0 AND sales),
+    told_amount INTEGER NOT NULL DEFAULT 0 CHECK (told_amount BETWEEN 0 AND amount),
+    told_at     INTEGER,
+    PRIMARY KEY (machine, port)
+) STRICT, WITHOUT ROWID;
+
+-- Ports of the sandbox here that are open to everybody, with the commands that ran beside the
+-- turns when they were opened. After a start of the process they are opened again: the
+-- decision about that and the state `reopening` are stored before anything is started.
+CREATE TABLE published_ports (
+    port     INTEGER PRIMARY KEY CHECK (port BETWEEN 1 AND 65535),
+    -- USDC a request as the call said it; empty for nothing.
+    price    TEXT    NOT NULL,
+    url      TEXT    NOT NULL,
+    -- A list of texts in JSON.
+    commands TEXT    NOT NULL,
+    -- The call that opened it, whose decision is stored with it, and its turn.
+    call     TEXT    NOT NULL,
+    turn     TEXT    NOT NULL,
+    state    TEXT    NOT NULL CHECK (state IN ('open', 'reopening')),
+    -- What was decided when it was last opened again.
+    decision TEXT,
+    at       INTEGER NOT NULL
+) STRICT;
+
 -- The last moment of window time that is known, which no clock that is set makes faster, and
 -- what the clocks said then. What has to be known to go on after a restart.
 CREATE TABLE window_time (

@@ -10,6 +10,7 @@ use crate::Store;
 use crate::codec::get;
 use crate::error::{StoreError, TxError};
 use crate::ledger::{LedgerCategory, Revenue, book_cost, book_income};
+use crate::sales::{self, PortSales};
 use crate::thread::{CommitDurability, ConnectionExt, Tx, WriteOptions, sql};
 
 /// How far a history was read: the numbers of its newest entry and of its newest sale.
@@ -21,6 +22,15 @@ pub struct Cursor {
     pub sale: i64,
 }
 
+/// What a page of a history told that was not known.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AccountPage {
+    /// Income and costs, to be booked.
+    pub entries: Vec<(LedgerCategory, Revenue)>,
+    /// Paid requests to ports, added up for each port.
+    pub sold: Vec<PortSales>,
+}
+
 impl Store {
     /// How far the history of the account with this cloud was read.
     ///
@@ -30,8 +40,9 @@ impl Store {
         self.run("look how far an account was read", move |tx| read_cursor(tx, &origin)).await
     }
 
-    /// Books what a piece of a history told, and that it was read; whether it was: not when
-    /// somebody else has read on from there. Of [`LedgerCategory::Machine`] it is a cost.
+    /// Books a page of a history, and that it was read. Returns whether it was booked: not
+    /// when another reader has read on from there. An entry of [`LedgerCategory::Machine`]
+    /// is a cost.
     ///
     /// # Errors
     /// [`StoreError::Unfit`] when something is not above zero, or was booked as another amount.
@@ -40,19 +51,20 @@ impl Store {
         origin: String,
         since: Cursor,
         to: Cursor,
-        told: Vec<(LedgerCategory, Revenue)>,
+        page: AccountPage,
     ) -> Result<bool, StoreError> {
         let write = WriteOptions::new("book what an account told").sync(CommitDurability::Machine);
         let work = move |tx: &Tx<'_>| {
             if read_cursor(tx, &origin)? != since {
                 return Ok(false);
             }
-            for (category, one) in &told {
+            for (category, one) in &page.entries {
                 match category {
                     LedgerCategory::Machine => book_cost(tx, LedgerCategory::Machine, one)?,
                     income => drop(book_income(tx, *income, one)?),
                 }
             }
+            sales::add(tx, &page.sold)?;
             tx.exec(sql!("account_read"), params![origin, to.entry, to.sale])?;
             Ok(true)
         };

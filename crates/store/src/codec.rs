@@ -11,8 +11,8 @@ use alloy_primitives::{Address, B256};
 use automaton_core::alert::AlertRule;
 use automaton_core::egress::EgressEndReason;
 use automaton_core::id::{
-    ApprovalId, AutomatonId, CallId, DecisionId, HoldId, MessageId, PaymentId, RunId, SessionId,
-    TurnId,
+    ApprovalId, AutomatonId, CallId, DecisionId, HoldId, MessageId, PaymentId, RemoteMachineId,
+    RunId, SessionId, TurnId,
 };
 use automaton_core::memory::MemoryTier;
 use automaton_core::message::{AnsweredBy, InboxState};
@@ -36,6 +36,7 @@ use rusqlite::types::{
 };
 use serde::de::DeserializeOwned;
 
+use crate::PublicationState;
 use crate::approvals::ApprovalState;
 use crate::audit::LinkKind;
 use crate::ledger::LedgerCategory;
@@ -121,6 +122,7 @@ stored_by_display!(
     HoldId,
     PaymentId,
     MessageId,
+    RemoteMachineId,
     RunId,
     Address,
     B256,
@@ -163,6 +165,7 @@ stored_by_name!(
     TaskResult,
     TaskOrigin,
     EgressEndReason,
+    PublicationState,
     LinkKind,
     Risk,
     Effect,

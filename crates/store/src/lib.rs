@@ -38,12 +38,14 @@ mod paths;
 mod payments;
 mod pnl;
 mod prompts;
+mod published;
 mod rates;
 mod reader;
 mod record;
 mod recover;
 mod releases;
 mod retention;
+mod sales;
 mod schedule;
 mod sessions;
 mod soul;
@@ -65,7 +67,7 @@ use std::sync::{Arc, Mutex};
 use automaton_core::id::IdGenerator;
 use automaton_sqlite::{Migration, Schema, Writer};
 
-pub use account::Cursor;
+pub use account::{AccountPage, Cursor};
 pub use approval_requests::{ApprovalRequest, AskedApproval, call_sha256};
 pub use approvals::{Approval, ApprovalAuthor, ApprovalFilter, ApprovalState, ApprovalSubject};
 pub use audit::{ChainBreak, ChainProblem, ChainReport, LinkKind};
@@ -91,12 +93,14 @@ pub use open::{OPEN_MESSAGES_MAX, OpenMessage};
 pub use outbox::OutboxMessage;
 pub use payments::{PaymentStep, RecentPayments, RefusedDemand};
 pub use prompts::{PromptLayerRow, PromptRow};
+pub use published::{PublicationState, PublishedPort};
 pub use rates::RateLimit;
 pub use reader::{Reader, TurnRef};
 pub use record::{ChainDivergence, ChainHead, ChainLink, ExportError, ExportHeader, verify_export};
 pub use recover::RecoverySummary;
 pub use releases::MachineRelease;
 pub use retention::{RetentionPolicy, RetentionResult};
+pub use sales::{PortSales, total_amount};
 pub use schedule::{
     AGENT_TASKS_MAX, Lease, LeaseRequest, RETRY_DELAY, ScheduleRule, ScheduleTimes, ScheduledTask,
     TaskConfig, TaskFinish, TaskOrigin, TaskResult, TaskRun, WAKES_PER_WINDOW,

@@ -36,6 +36,8 @@
 //! | `path_labels` | as many as `paths` takes |
 //! | `heartbeat_schedule` | as many as there are tasks |
 //! | `account_reads` | one for each cloud |
+//! | `port_sales` | one for each port that ever sold |
+//! | `published_ports` | one for each port that is open |
 //! | `rule_sets` | one for each list of rules |
 //! | `metric_bounds` | fixed |
 //! | `metric_folds` | one for each bucket, cause, and tool with an end |

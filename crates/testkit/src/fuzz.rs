@@ -97,6 +97,7 @@ fn is_allowed(intent: Intent) -> bool {
         attempts: Attempts::default(),
         creator_waits: false,
         gives_alone: false,
+        published_before: false,
         purpose_asks: false,
         tier: None,
         hard_limit: None,

@@ -419,8 +419,14 @@ pub trait MachinesHandle: Send + Sync {
     /// Ends one, with all that is on it.
     fn end<'a>(&'a self, id: &'a str) -> HandleFuture<'a, ()>;
 
-    /// Opens a port of the sandbox to everybody, at a price in USDC a request; its URL.
-    fn open(&self, port: u16, price: Option<String>) -> HandleFuture<'_, String>;
+    /// Opens a port of the sandbox to everybody, at a price in USDC a request, for a call.
+    /// Returns its URL.
+    fn open(
+        &self,
+        port: u16,
+        price: Option<String>,
+        provenance: CallProvenance,
+    ) -> HandleFuture<'_, String>;
 
     /// Closes it.
     fn close(&self, port: u16) -> HandleFuture<'_, ()>;

@@ -228,6 +228,11 @@ pub fn commands() -> ToolName {
     vm::exec::TOOL.spec().name.clone()
 }
 
+/// The tool that opens ports to everybody.
+pub fn publishing() -> ToolName {
+    machines::expose_port::TOOL.spec().name.clone()
+}
+
 /// Has the tool that runs commands tell what these may reach.
 pub fn tell_network(specs: &mut [ToolSpec], words: &str) {
     specs.iter_mut().for_each(|spec| vm::exec::tell_network(spec, words));

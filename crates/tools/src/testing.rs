@@ -194,7 +194,12 @@ impl MachinesHandle for Fake {
         self.answer(format!("end {id}"), self.machines.as_ref().map(drop))
     }
 
-    fn open(&self, port: u16, price: Option<String>) -> HandleFuture<'_, String> {
+    fn open(
+        &self,
+        port: u16,
+        price: Option<String>,
+        _: CallProvenance,
+    ) -> HandleFuture<'_, String> {
         let url = self.machines.as_ref().map(|_| "http://public".to_owned());
         self.answer(format!("open {port} {}", price.unwrap_or_default()), url)
     }
@@ -423,6 +428,7 @@ pub(crate) fn facts(risk: Risk) -> Facts {
         purpose_asks: false,
         creator_waits: false,
         gives_alone: false,
+        published_before: false,
         tier: None,
         hard_limit: None,
     }

@@ -135,7 +135,10 @@ struct EthCall {
 #[derive(Serialize)]
 struct FaucetRequest {
     address: Address,
-    usdc: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usdc: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wei: Option<String>,
 }
 
 impl ChainClient {
@@ -265,8 +268,19 @@ impl ChainClient {
     /// # Errors
     /// [`ChainError`]; other chains have no faucet and refuse.
     pub async fn fund(&self, to: Address, amount: MicroUsdc) -> Result<String, ChainError> {
-        let funding = FaucetRequest { address: to, usdc: format!("{:#x}", amount.units()) };
+        let usdc = Some(format!("{:#x}", amount.units()));
+        let funding = FaucetRequest { address: to, usdc, wei: None };
         self.ask(Retry::Never, "automaton_fund", [funding]).await
+    }
+
+    /// Has the faucet of a dev chain give an account ether, which pays for gas.
+    ///
+    /// # Errors
+    /// [`ChainError`]; other chains have no faucet and refuse.
+    pub async fn fund_gas(&self, to: Address, wei: U256) -> Result<(), ChainError> {
+        let funding = FaucetRequest { address: to, usdc: None, wei: Some(format!("{wei:#x}")) };
+        // Nothing of the token moves, so there may be no transaction to name.
+        self.ask::<Option<String>>(Retry::Never, "automaton_fund", [funding]).await.map(drop)
     }
 
     /// Calls a function that gives one word, in the state after a block.

@@ -295,6 +295,19 @@ impl Background {
         self.known.lock().await.keep(line, words, running)
     }
 
+    /// Returns the commands that go on, each once, in the order of their starts.
+    pub(super) async fn running_commands(&self) -> Vec<String> {
+        let mut known = self.known.lock().await;
+        known.look();
+        let mut lines: Vec<String> = Vec::new();
+        for command in known.commands.iter().filter(|command| command.runs()) {
+            if !lines.contains(&command.line) {
+                lines.push(command.line.clone());
+            }
+        }
+        lines
+    }
+
     pub(super) async fn all(&self) -> Result<Vec<BackgroundProcess>, HandleError> {
         let mut known = self.known.lock().await;
         known.look();

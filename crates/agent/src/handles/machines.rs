@@ -13,9 +13,9 @@ use automaton_core::trust::Label;
 use automaton_core::wire::cloud::{CreateMachineRequest, MachineReply, MachineTier};
 use automaton_policy::{PaymentLimits, PaymentVerdict};
 use automaton_sandbox::HOME_INSIDE;
-use automaton_store::Store;
+use automaton_store::{PublicationState, PublishedPort, Store};
 use automaton_tools::HandleError;
-use automaton_tools::context::{self, HandleFuture};
+use automaton_tools::context::{self, CallProvenance, HandleFuture};
 
 use super::background::Background;
 use super::rented_machine::{RentedMachine, failed, unknown};
@@ -30,6 +30,8 @@ pub(crate) struct RentedMachines {
     limits: PaymentLimits,
     store: Store,
     own: Option<RentedMachine>,
+    /// What goes on in the sandbox here.
+    here: Arc<Background>,
     /// To the sandbox here, where there is an account and no machine in its place.
     tunnel: Option<TunnelClient>,
 }
@@ -66,8 +68,11 @@ impl RentedMachines {
         let limits = deps.treasury.as_ref().map(|treasury| treasury.limits().clone());
         let (limits, store) = (limits.unwrap_or_default(), deps.store.clone());
         let tunnel = account.clone().filter(|_| settings.machine.is_none());
-        let tunnel = tunnel.map(|account| TunnelClient::new(account, deps.store.clone(), here));
-        Self { account, limits, store, own, tunnel }
+        let treasury = deps.treasury.clone();
+        let beside = Arc::clone(&here);
+        let tunnel =
+            tunnel.map(|account| TunnelClient::new(account, deps.store.clone(), beside, treasury));
+        Self { account, limits, store, own, tunnel, here }
     }
 
     fn account(&self) -> Result<&CloudAccount, HandleError> {
@@ -152,9 +157,28 @@ impl context::MachinesHandle for RentedMachines {
         })
     }
 
-    fn open(&self, port: u16, price: Option<String>) -> HandleFuture<'_, String> {
+    fn open(
+        &self,
+        port: u16,
+        price: Option<String>,
+        provenance: CallProvenance,
+    ) -> HandleFuture<'_, String> {
         Box::pin(async move {
-            let Some(own) = &self.own else { return self.tunnel()?.open(port, price).await };
+            let Some(own) = &self.own else {
+                let url = self.tunnel()?.open(port, price.clone()).await?;
+                let published = PublishedPort {
+                    port,
+                    price,
+                    url: url.clone(),
+                    commands: self.here.running_commands().await,
+                    call: provenance.call,
+                    turn: provenance.turn,
+                    state: PublicationState::Open,
+                };
+                let noted = self.store.note_published(published).await;
+                noted.map_err(|error| HandleError::of(&error))?;
+                return Ok(url);
+            };
             // Before anybody can come in: what is there may be others' from then on.
             let labelled = self.store.label_path(HOME_INSIDE.to_owned(), Label::Web).await;
             labelled.map_err(|error| HandleError::of(&error))?;
@@ -166,7 +190,11 @@ impl context::MachinesHandle for RentedMachines {
         Box::pin(async move {
             match &self.own {
                 Some(own) => own.close(port).await,
-                None => self.tunnel()?.close(port).await,
+                None => {
+                    let forgotten = self.store.forget_published(port).await;
+                    forgotten.map_err(|error| HandleError::of(&error))?;
+                    self.tunnel()?.close(port).await
+                }
             }
         })
     }

@@ -186,7 +186,12 @@ impl RentedMachine {
             .expose_port(self.machine(), &wanted)
             .await
             .map_err(|error| failed(&error))?;
-        Ok(reply.public_url)
+        // A name below `localhost` is not resolved by every program.
+        let path = reply.path_url.filter(|path| *path != reply.public_url);
+        Ok(match path {
+            Some(path) => format!("{} or {path}", reply.public_url),
+            None => reply.public_url,
+        })
     }
 
     /// Closes it again.

@@ -5,7 +5,7 @@
 //! cloud asks for; what it never says can be reached is not. What visitors say is others'
 //! text, and everything that they may have left is labelled so before the first byte of theirs.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ use tracing::debug;
 
 use super::background::Background;
 use super::rented_machine::{RentedMachine, failed};
-use crate::treasury::CloudAccount;
+use crate::treasury::{CloudAccount, Treasury};
 
 /// Connections that wait for a visitor.
 const IDLE: usize = 4;
@@ -61,15 +61,23 @@ pub(super) struct TunnelClient {
 struct TunnelTarget {
     background: Arc<Background>,
     store: Store,
+    /// The published ports, and whether each has a price.
     // A std mutex, since nothing is awaited while it is held.
-    published: Arc<Mutex<BTreeSet<u16>>>,
+    published: Arc<Mutex<BTreeMap<u16, bool>>>,
+    /// Reads the sales after a visitor to a port with a price.
+    treasury: Option<Arc<Treasury>>,
     visitors: Arc<Semaphore>,
 }
 
 impl TunnelClient {
-    pub(super) fn new(account: CloudAccount, store: Store, background: Arc<Background>) -> Self {
+    pub(super) fn new(
+        account: CloudAccount,
+        store: Store,
+        background: Arc<Background>,
+        treasury: Option<Arc<Treasury>>,
+    ) -> Self {
         let (published, visitors) = (Arc::default(), Arc::new(Semaphore::new(VISITORS_MAX)));
-        let inside = TunnelTarget { background, store, published, visitors };
+        let inside = TunnelTarget { background, store, published, treasury, visitors };
         Self { account, place: OnceCell::new(), inside, serving: AsyncMutex::default() }
     }
 
@@ -89,8 +97,9 @@ impl TunnelClient {
         price: Option<String>,
     ) -> Result<String, HandleError> {
         let place = self.place().await?;
+        let sells = price.is_some();
         let url = place.open(port, price).await?;
-        self.inside.published().insert(port);
+        self.inside.published().insert(port, sells);
         let mut serving = self.serving.lock().await;
         for _ in serving.len()..IDLE {
             serving.spawn(self.inside.clone().serve(place.clone()));
@@ -113,7 +122,7 @@ impl TunnelClient {
 }
 
 impl TunnelTarget {
-    fn published(&self) -> MutexGuard<'_, BTreeSet<u16>> {
+    fn published(&self) -> MutexGuard<'_, BTreeMap<u16, bool>> {
         self.published.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -161,6 +170,8 @@ impl TunnelTarget {
             let Some(mut inside) = self.reach(port).await else {
                 return visitor.write_all(&[TUNNEL_NOBODY]).await;
             };
+            // The cloud lets nobody in to a port with a price who has not paid.
+            self.note_visitor(port);
             visitor.write_all(&[TUNNEL_TAKEN]).await?;
             copy_bidirectional(&mut visitor, &mut inside).await.map(drop)
         };
@@ -168,9 +179,16 @@ impl TunnelTarget {
         timeout(VISIT_MAX, led).await.ok();
     }
 
+    fn note_visitor(&self, port: u16) {
+        let sells = self.published().get(&port).copied().unwrap_or_default();
+        if let Some(treasury) = self.treasury.as_ref().filter(|_| sells) {
+            treasury.note_paying_visitor();
+        }
+    }
+
     /// A connection to a port that is published here.
     async fn reach(&self, port: u16) -> Option<TcpStream> {
-        if !self.published().contains(&port) {
+        if !self.published().contains_key(&port) {
             return None;
         }
         let place = self.background.here().await?;

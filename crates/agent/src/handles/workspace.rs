@@ -104,6 +104,11 @@ impl Workspace {
         })
     }
 
+    /// Returns the commands that go on beside the turns.
+    pub(crate) async fn running_commands(&self) -> Vec<String> {
+        self.background.running_commands().await
+    }
+
     /// What goes on beside the turns.
     pub(super) fn background(&self) -> Arc<Background> {
         Arc::clone(&self.background)

@@ -97,6 +97,8 @@ pub(crate) struct PromptMaterial<'a> {
     pub(crate) balances: Option<Balances>,
     /// What is known of its means, and what it chose.
     pub(crate) vitals: Option<Vitals>,
+    /// The sentence about what its ports sold, if they did.
+    pub(crate) sales: Option<&'a str>,
     /// What the answer should cost at most, as it is estimated.
     pub(crate) per_call: Option<Microcents>,
 }
@@ -565,7 +567,8 @@ fn status_text(
     let is_told = !weak && material.wake_turn == 1;
     let answer = is_told.then(|| format!(" One answer may have up to {answer} tokens."));
     let answer = answer.unwrap_or_default();
-    let said = material.nudge.into_iter().chain(soon.then_some(SOON));
+    let sales = material.sales.filter(|_| !weak);
+    let said = sales.into_iter().chain(material.nudge).chain(soon.then_some(SOON));
     let said: String = said.map(|text| format!("\n{text}")).collect();
     cap(&format!("{status}{answer}{money}{said}"), caps.status)
 }

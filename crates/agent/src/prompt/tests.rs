@@ -108,6 +108,7 @@ impl World {
             nudge: self.nudge,
             balances: None,
             vitals: None,
+            sales: None,
             per_call: None,
         })
     }

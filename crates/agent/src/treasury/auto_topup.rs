@@ -6,9 +6,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use automaton_core::id::PaymentId;
 use automaton_core::money::{MicroUsdc, Microcents};
+use automaton_core::money_defaults::{FIRST_PURCHASE_USD, first_purchase_price};
 use automaton_core::payment::{PaymentReason, PaymentState, Purpose};
 use automaton_core::time::{Span, Timestamp};
 use automaton_store::StoreError;
@@ -19,25 +21,9 @@ use tracing::Instrument as _;
 use super::topup::TOP_UP;
 use super::{Balances, TopUpOutcome, Treasury, TreasuryError, WAIT};
 
-/// What an automatic top-up buys: the smallest tier, in US dollars.
-pub const AUTO_TOPUP_USD: u32 = 5;
-/// What that costs.
-const AUTO_TOPUP_PRICE: MicroUsdc = MicroUsdc::new(5_000_000);
-/// The process begins with at least so many credits, if it can: $5. What is bought then lifts
-/// them above that, so that starting again and again buys once.
-pub const START_CREDITS_MIN: Microcents = Microcents::new(500 * Microcents::PER_CENT);
 /// The least time from the last step of a purchase to the next one's beginning: the
 /// cloud may credit later than the chain moves.
 const TOPUP_INTERVAL_MIN: Span = Span::from_secs(60);
-
-/// When a reflex looks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TopUpTrigger {
-    /// At the start of the process.
-    Start,
-    /// Before a turn.
-    Turn,
-}
 
 /// What is known behind the door from before, for as long as the process lives.
 #[derive(Debug, Default)]
@@ -56,7 +42,6 @@ pub(super) struct TopUpState {
 /// What a look knows besides the balances.
 #[derive(Debug, Clone, Copy)]
 struct TopUpContext {
-    moment: TopUpTrigger,
     /// Whether the cloud has refused a request for want of credits since the last look.
     refused: bool,
     /// How long ago a purchase was last begun or came further.
@@ -65,19 +50,18 @@ struct TopUpContext {
 
 /// Whether credits are wanted, and can be bought.
 fn wants_credits(balances: &Balances, known: TopUpContext) -> bool {
-    let (Some(credits), Some(tier)) = (balances.credits, balances.tier()) else { return false };
-    let first = known.moment == TopUpTrigger::Start && credits < START_CREDITS_MIN;
-    let can = balances.usdc.is_some_and(|usdc| usdc >= AUTO_TOPUP_PRICE);
+    let Some(tier) = balances.tier() else { return false };
+    let can = balances.usdc.is_some_and(|usdc| usdc >= first_purchase_price());
     let again = known.since.is_none_or(|since| since >= TOPUP_INTERVAL_MIN);
-    (first || known.refused || tier.is_poor()) && can && again
+    (known.refused || tier.is_poor()) && can && again
 }
 
 impl Treasury {
     /// Goes on with the purchase that is open, or begins one where credits are
     /// wanted; what is there then. A failure is told as an event.
-    pub async fn check_balances(self: &Arc<Self>, moment: TopUpTrigger) -> Balances {
+    pub async fn check_balances(self: &Arc<Self>) -> Balances {
         let looked = self.with_topup_lock(async move |treasury, mut kept| {
-            treasury.auto_topup(moment, &mut kept).await;
+            treasury.auto_topup(&mut kept).await;
             treasury.balances().await
         });
         match looked.await {
@@ -99,7 +83,7 @@ impl Treasury {
         &self,
         usdc: Option<MicroUsdc>,
     ) -> Result<bool, StoreError> {
-        if usdc.is_none_or(|usdc| usdc >= AUTO_TOPUP_PRICE)
+        if usdc.is_none_or(|usdc| usdc >= first_purchase_price())
             || self.store.open_payment(TOP_UP).await?.is_some()
         {
             return Ok(true);
@@ -128,12 +112,27 @@ impl Treasury {
         self.with_topup_lock(buy).await?
     }
 
+    /// Buys for the creator's own hand: at once after another purchase, too. Waits so long;
+    /// what was begun by then goes on.
+    ///
+    /// # Errors
+    /// [`TreasuryError`]; after [`TreasuryError::UnderWay`] the purchase goes on.
+    pub(crate) async fn buy_for_creator(
+        self: &Arc<Self>,
+        usd: u32,
+        why: PaymentReason,
+        within: Duration,
+    ) -> Result<TopUpOutcome, TreasuryError> {
+        let buy = async move |treasury: Arc<Self>, kept: OwnedMutexGuard<TopUpState>| {
+            let bought = treasury.purchase(usd, &why, None).await;
+            drop(kept);
+            bought
+        };
+        self.run_locked(buy, within).await?
+    }
+
     /// Does something that only one may do, in a task of its own: whoever stops
     /// waiting before the door opens has begun nothing, and afterwards it goes on.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the lock owns the task: there is one at a time, and it outlives who waits for it"
-    )]
     pub(super) async fn with_topup_lock<
         T: Send + 'static,
         F: Future<Output = T> + Send + 'static,
@@ -141,16 +140,29 @@ impl Treasury {
         self: &Arc<Self>,
         work: impl FnOnce(Arc<Self>, OwnedMutexGuard<TopUpState>) -> F,
     ) -> Result<T, TreasuryError> {
+        self.run_locked(work, WAIT).await
+    }
+
+    /// The same, which waits so long.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the lock owns the task: there is one at a time, and it outlives who waits for it"
+    )]
+    async fn run_locked<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(Arc<Self>, OwnedMutexGuard<TopUpState>) -> F,
+        within: Duration,
+    ) -> Result<T, TreasuryError> {
         let done = async {
             let guard = Arc::clone(&self.topup_lock).lock_owned().await;
             tokio::spawn(work(Arc::clone(self), guard).in_current_span())
                 .await
                 .map_err(|_| TreasuryError::Cut)
         };
-        timeout(WAIT, done).await.map_err(|_| TreasuryError::UnderWay)?
+        timeout(within, done).await.map_err(|_| TreasuryError::UnderWay)?
     }
 
-    async fn auto_topup(&self, moment: TopUpTrigger, kept: &mut TopUpState) {
+    async fn auto_topup(&self, kept: &mut TopUpState) {
         let refused = self.out_of_credits.swap(false, Ordering::SeqCst);
         if let Err(error) = self.reconcile().await {
             self.tell(&Err(error)).await;
@@ -158,7 +170,7 @@ impl Treasury {
         let outcome = match self.go_on().await.transpose() {
             // Whatever became of it, the credits may be yet to come: nothing is begun now.
             Some(outcome) => Some(outcome),
-            None => self.start_if_low(moment, refused, kept).await.transpose(),
+            None => self.start_if_low(refused, kept).await.transpose(),
         };
         if let Some(outcome) = outcome {
             self.tell(&outcome).await;
@@ -167,7 +179,6 @@ impl Treasury {
 
     async fn start_if_low(
         &self,
-        moment: TopUpTrigger,
         refused: bool,
         kept: &mut TopUpState,
     ) -> Result<Option<TopUpOutcome>, TreasuryError> {
@@ -175,7 +186,7 @@ impl Treasury {
         let no_more = |before: Microcents| balances.credits.is_none_or(|now| now <= before);
         kept.before = kept.before.filter(|(_, before)| no_more(*before));
         let since = self.since_last(kept).await?;
-        if !wants_credits(&balances, TopUpContext { moment, refused, since }) {
+        if !wants_credits(&balances, TopUpContext { refused, since }) {
             return Ok(None);
         }
         let newest = self.store.newest_payment(Purpose::TopUp).await?;
@@ -188,7 +199,9 @@ impl Treasury {
         }
         kept.tried = Some(self.deps.ids.now());
         kept.before = balances.credits.map(|credits| (id, credits));
-        self.begin(AUTO_TOPUP_USD, &PaymentReason::auto_topup("credits run low")).await.map(Some)
+        self.begin(FIRST_PURCHASE_USD, &PaymentReason::auto_topup("credits run low"))
+            .await
+            .map(Some)
     }
 
     /// Begins a purchase, unless another one was begun just now.
@@ -229,13 +242,12 @@ mod tests {
 
     #[test]
     fn only_known_balances_buy_and_not_again_at_once() {
-        use TopUpTrigger::{Start, Turn};
-        let check = |moment, cents: Option<i64>, usdc: Option<u64>, since: Option<i64>| {
+        let check = |cents: Option<i64>, usdc: Option<u64>, since: Option<i64>| {
             let credits = cents.map(|cents| Microcents::from_cents(cents).unwrap());
             let balances =
                 Balances { at: Timestamp::EPOCH, credits, usdc: usdc.map(MicroUsdc::new) };
             let since = since.map(Span::from_secs);
-            let known = TopUpContext { moment, refused: false, since };
+            let known = TopUpContext { refused: false, since };
             let refused = wants_credits(&balances, TopUpContext { refused: true, ..known });
             let can =
                 since.is_none_or(|since| since >= TOPUP_INTERVAL_MIN) && usdc >= Some(5_000_000);
@@ -243,25 +255,21 @@ mod tests {
             wants_credits(&balances, known)
         };
         let five = Some(5_000_000);
-        for (moment, cents, first, later) in [
-            (Start, Some(-1), true, true),
-            (Start, Some(0), true, true),
-            (Start, Some(50), true, true),
-            (Start, Some(499), true, true),
-            (Start, Some(500), false, false),
-            (Turn, Some(-1), true, true),
-            (Turn, Some(0), true, true),
-            (Turn, Some(10), true, true),
-            (Turn, Some(50), true, true),
-            (Turn, Some(51), false, false),
-            (Start, None, false, false),
-            (Turn, None, false, false),
+        for (cents, buys) in [
+            (Some(-1), true),
+            (Some(0), true),
+            (Some(10), true),
+            (Some(50), true),
+            (Some(51), false),
+            (Some(498), false),
+            (Some(500), false),
+            (None, false),
         ] {
-            assert_eq!(check(moment, cents, five, None), first, "{moment:?} {cents:?}");
-            assert_eq!(check(moment, cents, five, Some(60)), later, "{moment:?} {cents:?}");
-            assert!(!check(moment, cents, five, Some(59)), "{moment:?} {cents:?}");
-            assert!(!check(moment, cents, None, None), "{moment:?} {cents:?}");
-            assert!(!check(moment, cents, Some(4_999_999), None), "{moment:?} {cents:?}");
+            assert_eq!(check(cents, five, None), buys, "{cents:?}");
+            assert_eq!(check(cents, five, Some(60)), buys, "{cents:?}");
+            assert!(!check(cents, five, Some(59)), "{cents:?}");
+            assert!(!check(cents, None, None), "{cents:?}");
+            assert!(!check(cents, Some(4_999_999), None), "{cents:?}");
         }
     }
 }

@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use alloy_primitives::Address;
 use automaton_client::HistoryPage;
 use automaton_core::error::{Classified, ErrorClass, chain};
-use automaton_core::event::Event;
+use automaton_core::event::{Event, SaleReport};
 use automaton_core::money::{Microcents, MoneyError};
 use automaton_core::time::DAY;
 use automaton_core::wire::cloud::{EntryKind, HistoryEntry, HistoryReply, SaleEntry};
-use automaton_store::{Cursor, LedgerCategory, Revenue};
+use automaton_store::{AccountPage, Cursor, LedgerCategory, PortSales, Revenue};
 
 use super::{PaymentContext, Treasury, TreasuryError};
 
@@ -24,15 +24,24 @@ const PAGE: u32 = 100;
 const STEP: u64 = 90;
 /// Pages of one look; the next one goes on.
 const PAGES_MAX: u32 = 200;
+/// Sales of a page that have an event each. More are summed up for each port.
+const SALE_EVENTS_MAX: usize = 10;
 
 impl Treasury {
     /// Books what the cloud's history tells; what cannot be read now is read the next time.
-    pub(super) async fn read_history(&self) {
-        if let Err(error) = self.read_on().await {
+    pub(crate) async fn read_history(&self) {
+        let _alone = self.history_lock.lock().await;
+        if let Err(error) = self.read_and_tell().await {
             let (kind, hint) = (error.kind(), error.hint());
             let error = format!("the account's history was not read: {}", chain(&error));
             self.emit(Event::ErrorReported { kind, error, hint });
         }
+    }
+
+    async fn read_and_tell(&self) -> Result<(), TreasuryError> {
+        self.read_on().await?;
+        self.tell_sales().await?;
+        Ok(())
     }
 
     async fn read_on(&self) -> Result<(), TreasuryError> {
@@ -64,10 +73,13 @@ impl Treasury {
                 sale: sales.fold(known.sale, i64::max),
             };
             if to != known {
-                let told = new_entries(origin, &page, known, self.creator)?;
+                let entries = new_entries(origin, &page, known, self.creator)?;
+                let sold = new_sales(&page, known)?;
+                let told = AccountPage { entries, sold: sold.by_port };
                 if !self.store.book_account(origin.clone(), known, to, told).await? {
                     break;
                 }
+                sold.events.into_iter().for_each(|event| self.emit(event));
                 known = to;
             }
             if offset == 0 {
@@ -77,6 +89,63 @@ impl Treasury {
         }
         Ok(())
     }
+}
+
+/// The sales of a page that are not known.
+struct NewSales {
+    by_port: Vec<PortSales>,
+    events: Vec<Event>,
+}
+
+/// Reads the sales of a page that are not known: the sums for each port, and an event for each
+/// sale, or for each port where there are many.
+fn new_sales(page: &HistoryReply, known: Cursor) -> Result<NewSales, MoneyError> {
+    let new: Vec<&SaleEntry> = page.sales.iter().rev().filter(|it| it.id > known.sale).collect();
+    let mut by_port: Vec<PortSales> = Vec::new();
+    for sale in &new {
+        let SaleEntry { machine, port, amount_micro_usdc: amount, at_ms: at, .. } = sale;
+        match by_port.iter_mut().find(|sum| sum.machine == *machine && sum.port == *port) {
+            Some(sum) => {
+                sum.sales += 1;
+                sum.amount = sum.amount.plus(*amount)?;
+                sum.last_at = sum.last_at.max(*at);
+            }
+            None => by_port.push(PortSales {
+                machine: machine.clone(),
+                port: *port,
+                sales: 1,
+                amount: *amount,
+                last_at: *at,
+            }),
+        }
+    }
+    let events = match new.len() <= SALE_EVENTS_MAX {
+        true => new.into_iter().map(sale_event).collect(),
+        false => by_port.iter().map(sales_event).collect(),
+    };
+    Ok(NewSales { by_port, events })
+}
+
+fn sale_event(sale: &SaleEntry) -> Event {
+    Event::SaleSettled(SaleReport {
+        machine: sale.machine.clone(),
+        port: sale.port,
+        sales: 1,
+        amount: sale.amount_micro_usdc,
+        payer: Some(sale.payer.clone()),
+        transaction: Some(sale.transaction.clone()),
+    })
+}
+
+fn sales_event(sum: &PortSales) -> Event {
+    Event::SaleSettled(SaleReport {
+        machine: sum.machine.clone(),
+        port: sum.port,
+        sales: sum.sales,
+        amount: sum.amount,
+        payer: None,
+        transaction: None,
+    })
 }
 
 /// Whether a page goes back to what is known, so that nothing is between the two.

@@ -18,6 +18,7 @@ mod hard_limit;
 mod history;
 mod proposal;
 mod reconcile;
+mod sales;
 mod topup;
 mod transfer;
 mod unsettled;
@@ -42,13 +43,13 @@ use automaton_core::wire::x402::{ChainId, TokenDomain};
 use automaton_net::HttpClient;
 use automaton_net::pay::{Payees, PayeesError};
 use automaton_policy::PaymentLimits;
-use automaton_store::{Hash, Store};
+use automaton_store::{Hash, PortSales, Store};
 use automaton_wallet::{AuditHead, ChainClient, SignerClient, SignerClientError};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 
-pub use self::auto_topup::{AUTO_TOPUP_USD, START_CREDITS_MIN, TopUpTrigger};
 pub use self::error::TreasuryError;
 pub use self::fetch::{FetchOutcome, FetchPayment, PaidFetch};
+pub(crate) use self::sales::status_sentence;
 pub use self::transfer::CreditTransfer;
 pub(crate) use self::unsettled::settle_unsettled;
 pub use automaton_tools::context::Balances;
@@ -154,6 +155,12 @@ pub struct Treasury {
     epoch: AtomicU64,
     /// Whether the cloud refused a request for want of credits.
     out_of_credits: AtomicBool,
+    /// Held by the one that reads the account's history.
+    history_lock: Mutex<()>,
+    /// The paid requests to each port, as they were last read.
+    sold: std::sync::Mutex<Vec<PortSales>>,
+    /// Notified when a port that sells has a visitor.
+    paying_visitor: Notify,
     /// Since when purchases fail, and what helps.
     failing: std::sync::Mutex<Option<(Timestamp, String)>>,
 }
@@ -222,6 +229,9 @@ impl Treasury {
             window_timer,
             epoch,
             out_of_credits,
+            history_lock: Mutex::default(),
+            sold: std::sync::Mutex::default(),
+            paying_visitor: Notify::new(),
             failing: std::sync::Mutex::default(),
         }
     }

@@ -34,6 +34,11 @@ pub struct CreditTransfer {
     pub transfer: String,
 }
 
+/// Returns the text by which two transfers are the same one.
+pub(super) fn request_of(to: Address, cents: u64) -> String {
+    format!("transfer {cents} cents to {to}")
+}
+
 impl Treasury {
     /// Gives `cents` of credits to somebody, or goes on with an equal transfer that
     /// is open. Waits for a while only; what is begun goes on.
@@ -62,7 +67,7 @@ impl Treasury {
         cents: u64,
         why: PaymentReason,
     ) -> Result<CreditTransfer, TreasuryError> {
-        let request = format!("transfer {cents} cents to {to}");
+        let request = request_of(to, cents);
         if let Some(open) = self.store.open_payment(&request).await? {
             return match open.state {
                 PaymentState::Proposed => {

@@ -79,6 +79,7 @@ struct TurnMaterial {
     open: Vec<OpenMessage>,
     memory: Vec<MemoryItem>,
     vitals: Option<Vitals>,
+    sales: Option<String>,
     now: Timestamp,
 }
 
@@ -113,6 +114,7 @@ impl TurnMaterial {
             nudge: wake.nudge.as_deref(),
             balances: wake.balances,
             vitals: self.vitals,
+            sales: self.sales.as_deref(),
             per_call: claimed.per_call,
         }
     }
@@ -228,6 +230,7 @@ fn gather(ctx: &AgentContext, claimed: &mut ClaimedTurn) -> TurnMaterial {
         digest: HistoryDigest::of(started.digest.as_ref()),
         memory: std::mem::take(&mut claimed.found),
         vitals: has_money.then_some(claimed.wake.vitals),
+        sales: ctx.deps.treasury.as_ref().and_then(|treasury| treasury.sales_in_words()),
         now: ctx.deps.ids.now(),
         open,
     }

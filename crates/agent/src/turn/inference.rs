@@ -40,7 +40,7 @@ use crate::money;
 use crate::prompt::{self, Prompt};
 
 /// What stands in the place of a model where the creator approved a call.
-pub(crate) const APPROVED_MODEL: &str = "approval";
+pub const APPROVED_MODEL: &str = "approval";
 
 /// What a turn asks a model for.
 const TASK: InferenceTask = InferenceTask::AgentTurn;

@@ -10,6 +10,7 @@ use automaton_core::error::chain;
 use automaton_core::event::Event;
 use automaton_core::id::{ApprovalId, CallId, TurnId};
 use automaton_core::intent::{Intent, Intentional as _};
+use automaton_core::money::MicroUsdc;
 use automaton_core::origin::{Origins, TargetValue, ValueKind, ValueOrigin};
 use automaton_core::record::{Authority, CallStatus, DecisionOutcome};
 use automaton_core::time::Timestamp;
@@ -278,6 +279,7 @@ async fn facts_of(
         creator_waits: claimed.creator_waits,
         purpose_asks: ctx.settings.soul.purpose_asks,
         gives_alone: treasury.is_some_and(|treasury| treasury.limits().gives_alone),
+        published_before: is_published_before(ctx, intents).await?,
         tier: survival::paying_tier(&ctx.deps, &claimed.wake),
         hard_limit,
     })
@@ -316,6 +318,25 @@ fn is_configured(ctx: &AgentContext, value: &TargetValue) -> bool {
     let settings = &ctx.settings;
     let creator = settings.creator_address.as_deref().unwrap_or_default();
     value.is_in(creator) || value.is_in(&settings.genesis)
+}
+
+/// Whether the port that a call opens was opened before, at the same price and with the same
+/// commands running beside the turns. Only calls that were allowed are on that record.
+async fn is_published_before(ctx: &AgentContext, intents: &[Intent]) -> Result<bool, AgentError> {
+    let opened = intents.iter().find_map(|intent| match intent {
+        Intent::Publish { port, price, open: true } => Some((*port, price)),
+        _ => None,
+    });
+    let Some((port, price)) = opened else { return Ok(false) };
+    let published = ctx.deps.store.published_ports().await?;
+    let Some(before) = published.into_iter().find(|it| it.port == port) else { return Ok(false) };
+    let before_price = before.price.unwrap_or_default();
+    let is_same_price = match (MicroUsdc::parse(price), MicroUsdc::parse(&before_price)) {
+        (Ok(now), Ok(then)) => now == then,
+        _ => *price == before_price,
+    };
+    let running = ctx.handles.workspace.running_commands().await;
+    Ok(is_same_price && running.iter().all(|command| before.commands.contains(command)))
 }
 
 async fn store_and_split(

@@ -36,7 +36,7 @@ use tracing::{Instrument as _, debug, info_span};
 pub(crate) use self::context::{
     RecallMoment, left_out, memory_query, name_files, recalled, told_tools,
 };
-pub(crate) use self::inference::APPROVED_MODEL;
+pub use self::inference::APPROVED_MODEL;
 pub use self::judge::parsed_call;
 pub(crate) use self::memories::{ingestion_of, without_secrets};
 pub(crate) use self::persist::{sent, told};

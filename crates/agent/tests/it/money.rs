@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use automaton_agent::treasury::{TopUpTrigger, Treasury};
+use automaton_agent::treasury::Treasury;
 use automaton_agent::{NoEvents, live};
 use automaton_core::books::Books;
 use automaton_core::event::Event;
@@ -44,8 +44,8 @@ fn looks(home: Arc<Home>, town: Town, faults: Arc<StopAt>) -> LocalBoxFuture<'st
     Box::pin(async move {
         let store = home.store_by(town.ids(), Arc::new(NoFaults)).await;
         let treasury = town.treasury(&store, faults, Arc::new(NoEvents)).await;
-        for moment in [TopUpTrigger::Start, TopUpTrigger::Turn, TopUpTrigger::Turn] {
-            treasury.check_balances(moment).await;
+        for _ in 0..3 {
+            treasury.check_balances().await;
             town.clock.step(Span::from_secs(61));
         }
         store.close().await.unwrap();
@@ -147,7 +147,7 @@ fn what_was_never_stored_is_not_signed_late_or_by_the_poor() {
         runtime.block_on(async {
             let store = home.store_by(town.ids(), Arc::new(NoFaults)).await;
             let treasury = town.treasury(&store, Arc::new(NoFaults), Arc::new(NoEvents)).await;
-            treasury.check_balances(TopUpTrigger::Start).await;
+            treasury.check_balances().await;
             let open = store.open_payment("top_up").await.unwrap();
             assert_eq!(open.is_none(), gives_up, "{step} {usdc} {weather:?}");
             assert!(open.is_none_or(|open| open.signed.is_none()), "{step} {usdc} {weather:?}");
@@ -235,11 +235,8 @@ async fn who_stops_waiting_cancels_nothing() {
     let treasury = town.treasury(&store, Arc::new(NoFaults), events.clone()).await;
     town.counts().weather = Weather::Slow;
     let soon = Duration::from_millis(100);
-    tokio::time::timeout(soon, treasury.check_balances(TopUpTrigger::Start)).await.unwrap_err();
-    assert_eq!(
-        treasury.check_balances(TopUpTrigger::Turn).await.credits.unwrap().units(),
-        5 * DOLLAR
-    );
+    tokio::time::timeout(soon, treasury.check_balances()).await.unwrap_err();
+    assert_eq!(treasury.check_balances().await.credits.unwrap().units(), 5 * DOLLAR);
     let settled = |event: &&Event| matches!(event, Event::TopupSettled { .. });
     assert_eq!(events.all().iter().filter(settled).count(), 1, "{:?}", events.all());
 }
@@ -424,20 +421,17 @@ async fn what_the_cloud_has_not_credited_yet_is_not_paid_for_again() {
     let (home, town) = (Home::new(), Town::new(20, 0));
     let (treasury, events) = treasury(&home, &town).await;
     town.counts().weather = Weather::MovedOnly;
-    treasury.check_balances(TopUpTrigger::Start).await;
+    treasury.check_balances().await;
     town.clock.step(Span::from_secs(61));
-    treasury.check_balances(TopUpTrigger::Turn).await;
+    treasury.check_balances().await;
     let last = events.all().pop();
     assert!(matches!(last, Some(Event::TopupSettled { .. })), "{last:?}");
     town.clock.step(Span::from_secs(59));
-    treasury.check_balances(TopUpTrigger::Turn).await;
+    treasury.check_balances().await;
     assert_eq!(town.counts().signed.len(), 1, "it was settled less than a minute ago");
     town.counts().weather = Weather::Fine;
     town.clock.step(Span::from_secs(61));
-    assert_eq!(
-        treasury.check_balances(TopUpTrigger::Turn).await.credits.unwrap().units(),
-        5 * DOLLAR
-    );
+    assert_eq!(treasury.check_balances().await.credits.unwrap().units(), 5 * DOLLAR);
     assert_eq!(town.counts().signed.len(), 1);
 }
 
@@ -446,9 +440,8 @@ async fn purchases_that_bring_nothing_are_not_repeated() {
     let (home, town) = (Home::new(), Town::new(20, 0));
     let (treasury, events) = treasury(&home, &town).await;
     town.counts().weather = Weather::MovedOnly;
-    for moment in [TopUpTrigger::Start, TopUpTrigger::Turn, TopUpTrigger::Turn, TopUpTrigger::Turn]
-    {
-        treasury.check_balances(moment).await;
+    for _ in 0..4 {
+        treasury.check_balances().await;
         town.clock.step(Span::from_secs(61));
     }
     assert_eq!(town.counts().signed.len(), 1);
@@ -460,19 +453,19 @@ async fn purchases_that_bring_nothing_are_not_repeated() {
 async fn a_refusal_of_the_cloud_buys_at_any_tier_and_once() {
     let (home, town) = (Home::new(), Town::new(20, 60 * DOLLAR / 100));
     let (treasury, _) = treasury(&home, &town).await;
-    treasury.check_balances(TopUpTrigger::Turn).await;
+    treasury.check_balances().await;
     assert!(town.counts().signed.is_empty(), "$0.60 is enough for most");
     town.counts().weather = Weather::BalanceDown;
     treasury.note_refusal();
-    treasury.check_balances(TopUpTrigger::Turn).await;
+    treasury.check_balances().await;
     assert!(town.counts().signed.is_empty(), "what is unknown buys nothing");
     town.counts().weather = Weather::Fine;
     for _ in 0..2 {
         treasury.note_refusal();
-        treasury.check_balances(TopUpTrigger::Turn).await;
+        treasury.check_balances().await;
     }
     town.clock.step(Span::from_secs(61));
-    treasury.check_balances(TopUpTrigger::Turn).await;
+    treasury.check_balances().await;
     assert_eq!(town.counts().credits, 560 * DOLLAR / 100);
     assert_eq!(town.counts().signed.len(), 1);
 }
@@ -483,15 +476,13 @@ async fn a_purchase_of_a_time_to_come_holds_up_for_a_minute_and_not_for_ever() {
     let before = town.ids().now();
     town.clock.step(Span::from_secs(3600));
     let (first, _) = treasury(&home, &town).await;
-    first.check_balances(TopUpTrigger::Start).await;
+    first.check_balances().await;
     town.counts().credits = 0;
     drop(first);
     town.clock.set(before);
     let (second, _) = treasury(&home, &town).await;
     for (step, signed) in [(59, 1), (1, 1), (1, 2), (61, 2)] {
-        second
-            .check_balances(if signed == 1 { TopUpTrigger::Start } else { TopUpTrigger::Turn })
-            .await;
+        second.check_balances().await;
         assert_eq!(town.counts().signed.len(), signed, "{step}");
         town.clock.step(Span::from_secs(step));
     }

@@ -6,8 +6,9 @@ use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use alloy_primitives::Address;
-use automaton_agent::NoEvents;
-use automaton_agent::treasury::{PaidFetch, TopUpTrigger, Treasury, TreasuryError};
+use automaton_agent::treasury::{PaidFetch, Treasury, TreasuryError};
+use automaton_agent::{EventSink, NoEvents};
+use automaton_core::event::Event;
 use automaton_core::faults::{FaultPoint, NoFaults};
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::payment::{Payment, PaymentReason, PaymentState};
@@ -17,9 +18,9 @@ use automaton_core::wire::control::ApprovalVerdict;
 use automaton_net::{HttpMethod, HttpRequest};
 use automaton_policy::PaymentLimits;
 use automaton_store::{ApprovalAuthor, Store};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::life::Home;
+use crate::life::{Events, Home};
 use crate::town::{DOLLAR, NOBODY, Town, Weather};
 use crate::wreck::StopAt;
 
@@ -71,7 +72,7 @@ fn run(home: &Arc<Home>, town: &Town, wish: Option<Wish>, dies: Option<FaultPoin
         runtime.block_on(async {
             let store = home.store_by(town.ids(), Arc::new(NoFaults)).await;
             let treasury = town.treasury(&store, faults, Arc::new(NoEvents)).await;
-            treasury.check_balances(TopUpTrigger::Turn).await;
+            treasury.check_balances().await;
             if let Some(wish) = wish {
                 // What fails is looked after by the next process.
                 wish.come_true(&treasury, &town).await.ok();
@@ -85,10 +86,20 @@ fn run(home: &Arc<Home>, town: &Town, wish: Option<Wish>, dies: Option<FaultPoin
 
 /// Asks something of the record of a home.
 fn with<T>(home: &Home, town: &Town, ask: impl AsyncFnOnce(&Store, &Arc<Treasury>) -> T) -> T {
+    with_events(home, town, Arc::new(NoEvents), ask)
+}
+
+/// The same, with somebody who hears of it.
+fn with_events<T>(
+    home: &Home,
+    town: &Town,
+    events: Arc<dyn EventSink>,
+    ask: impl AsyncFnOnce(&Store, &Arc<Treasury>) -> T,
+) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let store = home.store_by(town.ids(), Arc::new(NoFaults)).await;
-        let treasury = town.treasury(&store, Arc::new(NoFaults), Arc::new(NoEvents)).await;
+        let treasury = town.treasury(&store, Arc::new(NoFaults), events).await;
         ask(&store, &treasury).await
     })
 }
@@ -420,6 +431,53 @@ fn what_others_give_is_revenue_once_and_the_creators_is_not() {
     }
     town.counts().history.insert(0, gift(4, FRIEND, 2));
     assert_eq!(tick(), (cents(42), cents(542)));
+}
+
+/// A sale of a cent by the account's machine, as the cloud's history tells it.
+fn sale_of(id: i64, port: u16) -> Value {
+    json!({
+        "id": id, "machine": "01ARZ3NDEKTSV4RRFFQ69G5FAV", "port": port, "at_ms": id * 1_000,
+        "amount_micro_usdc": 10_000, "payer": FRIEND.to_string(), "transaction": "0x1",
+    })
+}
+
+#[test]
+fn the_first_sale_is_told_at_once_and_thousands_later_ones_in_a_digest_an_hour() {
+    let (home, town) = (Arc::new(Home::new()), Town::new(20, 5 * DOLLAR));
+    let events = Arc::new(Events::default());
+    let look = || {
+        let heard = events.clone();
+        with_events(&home, &town, heard, async |_, treasury| {
+            treasury.reconcile_open().await.unwrap();
+        });
+        let told: Vec<Event> = events.all();
+        let sales = told.iter().filter(|it| matches!(it, Event::SaleSettled { .. })).count();
+        let messages = told.iter().filter_map(|event| match event {
+            Event::MessageSent { body, .. } => Some(body.text.clone()),
+            _ => None,
+        });
+        (sales, messages.collect::<Vec<_>>())
+    };
+    assert_eq!(look(), (0, Vec::new()), "nothing is told of nothing");
+    town.counts().sales = vec![sale_of(1, 8081)];
+    let (sales, messages) = look();
+    assert_eq!((sales, messages.len()), (1, 1));
+    assert!(messages[0].starts_with("Sold: 1 request to port 8081 for 0.01 USDC."), "{messages:?}");
+    // A crowd within the hour: an event for each reading and port, and no message.
+    town.counts().sales = (1..=3_000).rev().map(|id| sale_of(id, 8080 + (id % 2) as u16)).collect();
+    for _ in 0..3 {
+        let (sales, messages) = look();
+        assert!(sales < 100, "the events of a crowd are summed up: {sales}");
+        assert_eq!(messages.len(), 1);
+    }
+    town.clock.step(Span::from_secs(60 * 60));
+    let (_, messages) = look();
+    assert_eq!(messages.len(), 2, "{messages:?}");
+    assert!(messages[1].contains("2999 requests for 29.99 USDC in all"), "{messages:?}");
+    assert_eq!(look().1.len(), 2, "and nothing is told twice");
+    let sold = home.reader().port_sales().unwrap();
+    let sums: Vec<_> = sold.iter().map(|it| (it.port, it.sales, it.amount.units())).collect();
+    assert_eq!(sums, [(8080, 1_500, 15_000_000), (8081, 1_500, 15_000_000)]);
 }
 
 #[test]

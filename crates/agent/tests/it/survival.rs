@@ -209,7 +209,7 @@ async fn a_cloud_out_of_reach_for_six_hours_kills_nobody_and_buys_nothing() {
     let (life, _store) = Life::begin(&home, &town).await;
     life.until("a second thought", |event| matches!(event, Event::TurnCommitted { .. })).await;
     let asked = life.brain.asked();
-    let wanted = "Your credits: unknown ($8.00 were there 36";
+    let wanted = "Your credits: unknown ($3.00 were there 36";
     assert!(asked[0].contains(wanted), "{}", asked[0]);
     let events = life.end().await;
     assert_eq!(town.counts().moved.len(), bought, "unknown buys nothing");

@@ -5,19 +5,20 @@
 
 mod brain;
 mod cloud;
+mod payment;
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use alloy_primitives::Address;
-use automaton_core::money::MicroUsdc;
 use automaton_core::wire::x402::ChainId;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
 
 pub(crate) use self::brain::{BrainArg, BrainFlags, KNOWN_PROVIDERS};
 pub(crate) use self::cloud::RemoteFlags;
+pub(crate) use self::payment::{FundArgs, PaymentArgs, TopUpArgs, usdc};
 use crate::cmd::approvals::ApprovalsCommand;
 use crate::cmd::audit::AuditCommand;
 use crate::cmd::backup::{BackupArgs, RestoreArgs};
@@ -39,8 +40,7 @@ use crate::cmd::soul::SoulCommand;
 use crate::cmd::turn::TurnArgs;
 use crate::cmd::x402::X402Command;
 use crate::config::env::Environment;
-use crate::config::network::PaymentNetwork;
-use crate::config::values::{EgressTarget, HttpUrl, Name, Prompt, Ranged};
+use crate::config::values::{EgressTarget, HttpUrl, Name, Prompt};
 use crate::diagnostics::DiagnosticsArgs;
 use crate::error::CliError;
 use crate::role::signer::PassphraseLocation;
@@ -323,26 +323,6 @@ pub(crate) enum WalletCommand {
     Show,
 }
 
-/// Arguments of `fund`.
-#[derive(Debug, Args)]
-pub(crate) struct FundArgs {
-    /// How much, in USDC
-    #[arg(default_value = "20", value_parser = usdc)]
-    pub(crate) amount: MicroUsdc,
-    /// A node of a dev chain [default: the one that `up` started, else that of the wallet's
-    /// network, where that is one]
-    #[arg(long, value_name = "URL")]
-    pub(crate) rpc: Option<HttpUrl>,
-    /// The dev chain's id [default: 31337]
-    #[arg(long, value_name = "ID", requires = "rpc")]
-    pub(crate) chain: Option<u64>,
-}
-
-/// An amount in USDC.
-pub(crate) fn usdc(text: &str) -> Result<MicroUsdc, String> {
-    MicroUsdc::parse(text).map_err(|error| error.to_string())
-}
-
 /// Arguments of `provision`.
 #[derive(Debug, Args)]
 pub(crate) struct ProvisionArgs {
@@ -355,55 +335,6 @@ pub(crate) struct ProvisionArgs {
     /// Who asks.
     #[command(flatten)]
     pub(crate) passphrase: PassphraseArgs,
-}
-
-/// Arguments of `topup`.
-#[derive(Debug, Args)]
-pub(crate) struct TopUpArgs {
-    /// For how many US dollars: 5, 25, 100, 500, 1000 or 2500
-    pub(crate) usd: u32,
-    /// What it is paid with.
-    #[command(flatten)]
-    pub(crate) payment: PaymentArgs,
-}
-
-/// The wallet, its chain and its cloud, for a command that pays.
-#[derive(Debug, Args)]
-pub(crate) struct PaymentArgs {
-    /// Whom it is paid to, and where.
-    #[command(flatten)]
-    pub(crate) remote: RemoteFlags,
-    /// The chain's id, in place of its name
-    #[arg(long, value_name = "ID", conflicts_with = "network")]
-    pub(crate) chain: Option<u64>,
-    /// The contract of USDC on it [default: the network's]
-    #[arg(long, value_name = "ADDRESS")]
-    pub(crate) usdc: Option<Address>,
-    /// The name in the EIP-712 domain of that contract [default: the network's]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) usdc_name: Option<String>,
-    /// The version in that domain [default: the network's]
-    #[arg(long, value_name = "VERSION")]
-    pub(crate) usdc_version: Option<String>,
-    /// How many blocks confirm a payment [default: the network's]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=10_000))]
-    pub(crate) confirmations: Option<u64>,
-    /// Who asks.
-    #[command(flatten)]
-    pub(crate) passphrase: PassphraseArgs,
-}
-
-impl PaymentArgs {
-    /// A network with what flags say of it.
-    pub(crate) fn network(&self, network: PaymentNetwork) -> PaymentNetwork {
-        PaymentNetwork {
-            usdc: self.usdc.unwrap_or(network.usdc),
-            token_name: self.usdc_name.clone().unwrap_or(network.token_name),
-            token_version: self.usdc_version.clone().unwrap_or(network.token_version),
-            confirmations: self.confirmations.map_or(network.confirmations, Ranged::clamped),
-            ..network
-        }
-    }
 }
 
 /// Arguments of `up`.

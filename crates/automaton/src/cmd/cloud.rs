@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_primitives::Address;
-use automaton_cloud::db::Refund;
+use automaton_cloud::db::{Refund, UnclaimedCredits};
 use automaton_cloud::{CloudConfig, CloudDeps, CloudServer};
 use automaton_core::entropy::SystemEntropy;
 use automaton_core::tier::SurvivalTier;
@@ -75,6 +75,15 @@ enum CloudCommand {
         #[arg(value_name = "WHICH")]
         what: Refund,
     },
+    /// List credits that were given to wallets which never signed in; they wait for them
+    Unclaimed {
+        /// Its configuration
+        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        config: PathBuf,
+        /// Where its database is, instead of what the configuration says
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        data: Option<PathBuf>,
+    },
     /// Show what an automaton last reported of itself
     Status {
         /// Whose [default: the automaton's of the home]
@@ -124,6 +133,9 @@ pub(crate) fn run(context: &CommandContext, args: &CloudArgs) -> Result<(), CliE
         Some(CloudCommand::Refund { config, data, what }) => {
             return give_back(context.format, &read(config, data.as_ref())?, *what);
         }
+        Some(CloudCommand::Unclaimed { config, data }) => {
+            return list_unclaimed(context, &read(config, data.as_ref())?);
+        }
         Some(CloudCommand::Status { address }) => return status(context, *address),
         Some(CloudCommand::Openapi) => return print::json_document(&automaton_cloud::openapi()),
         None => {}
@@ -162,6 +174,26 @@ fn give_back(format: Format, config: &CloudConfig, what: Refund) -> Result<(), C
             "{what} is given back: {amount} of credits were taken from {wallet}; send {usdc} to {payer}"
         ),
         None => format!("{what} is given back: {wallet} got {amount} of credits"),
+    })
+}
+
+/// Lists the credits of wallets that never signed in.
+fn list_unclaimed(context: &CommandContext, config: &CloudConfig) -> Result<(), CliError> {
+    let reading = automaton_cloud::unclaimed_credits(config, Arc::new(SystemClock));
+    let waiting = process::runtime()?.block_on(reading)?;
+    let rows: Vec<_> = waiting
+        .iter()
+        .map(|it| json!({ "wallet": it.wallet, "amount_microcents": it.amount, "since": it.since }))
+        .collect();
+    let clock = context.screen().when;
+    context.format.answer(&json!({ "unclaimed": rows }), || match waiting.is_empty() {
+        true => "all credits belong to wallets that have signed in".to_owned(),
+        false => {
+            let line = |it: &UnclaimedCredits| {
+                format!("{}  {} since {}", it.wallet, it.amount, clock.told(it.since))
+            };
+            waiting.iter().map(line).collect::<Vec<_>>().join("\n")
+        }
     })
 }
 

@@ -2,8 +2,9 @@
 //!
 //! It asks chain and cloud what they hold and sell, signs nothing and writes nothing.
 
-use automaton_agent::treasury::{AUTO_TOPUP_USD, START_CREDITS_MIN};
 use automaton_core::money::{MicroUsdc, Microcents};
+use automaton_core::money_defaults::{FIRST_PURCHASE_USD, first_purchase_price, within_balance};
+use automaton_core::tier::SurvivalTier;
 use automaton_core::wire::cloud::ModelRow;
 use automaton_inference::{ModelInfo, catalogue};
 use serde::Serialize;
@@ -18,9 +19,6 @@ use crate::services::PaymentBackend;
 use crate::ui;
 use crate::ui::table;
 use crate::ui::units::{known, price};
-
-/// Tokens that prices are told for.
-const MILLION: u64 = 1_000_000;
 
 /// What is known before a life begins, and what it may pay.
 #[derive(Debug, Serialize)]
@@ -38,6 +36,7 @@ struct PaymentForecast {
     answer_max_microcents: Option<Microcents>,
     /// What is bought when it starts.
     buys_usd: u32,
+    /// No ceiling of a day is above what there is, where that is known.
     thinking_per_day_microcents: Microcents,
     transfers_per_day_microcents: Microcents,
     requests_per_day_microcents: Microcents,
@@ -73,9 +72,13 @@ fn forecast(
         Brain::Http(http) => (http.key.is_some(), http.model.to_string()),
         Brain::Local(_) => (false, String::new()),
     };
-    let is_low = !has_account || found.credits.is_some_and(|credits| credits < START_CREDITS_MIN);
-    let whole = MicroUsdc::new(u64::from(AUTO_TOPUP_USD) * MILLION);
-    let can = found.usdc.is_some_and(|usdc| usdc >= whole);
+    let is_poor = |credits| SurvivalTier::of(credits).is_poor();
+    let is_low = !has_account || found.credits.is_some_and(is_poor);
+    let can = found.usdc.is_some_and(|usdc| usdc >= first_purchase_price());
+    // silent-ok: more than can be counted lowers no ceiling, as an unknown balance does.
+    let in_wallet = found.usdc.and_then(|usdc| usdc.face_value().ok());
+    let credits = if has_account { found.credits } else { Some(Microcents::ZERO) };
+    let in_all = credits.zip(in_wallet).and_then(|(credits, usdc)| credits.plus(usdc).ok());
     PaymentForecast {
         network: cloud.network.name.clone(),
         chain_id: cloud.network.chain_id.get(),
@@ -86,12 +89,15 @@ fn forecast(
         credits_microcents: found.credits,
         model,
         answer_max_microcents: found.model.as_ref().and_then(most),
-        buys_usd: if is_low && can { AUTO_TOPUP_USD } else { 0 },
-        thinking_per_day_microcents: resolved.treasury_policy.inference_per_day(),
-        transfers_per_day_microcents: limits.transfer_day,
+        buys_usd: if is_low && can { FIRST_PURCHASE_USD } else { 0 },
+        thinking_per_day_microcents: within_balance(
+            resolved.treasury_policy.inference_per_day(),
+            in_all,
+        ),
+        transfers_per_day_microcents: within_balance(limits.transfer_day, in_all),
         requests_per_day_microcents: match limits.x402_hosts.is_empty() {
             true => Microcents::ZERO,
-            false => limits.x402_day,
+            false => within_balance(limits.x402_day, in_wallet),
         },
         unknown: found.unknown.iter().map(CliError::line).collect(),
     }
@@ -126,7 +132,7 @@ fn in_words(forecast: &PaymentForecast, width: Option<usize>) -> String {
         ("at the start", bought),
         (
             "in a day",
-            format!("{thinking} at most for thinking, bought in steps of ${AUTO_TOPUP_USD}"),
+            format!("{thinking} at most for thinking, bought in steps of ${FIRST_PURCHASE_USD}"),
         ),
         ("", format!("{} at most for transfers", price(forecast.transfers_per_day_microcents))),
         ("", format!("{} at most for requests", price(forecast.requests_per_day_microcents))),

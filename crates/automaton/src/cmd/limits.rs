@@ -17,7 +17,9 @@ use automaton_signer::{
     CreatorAction, CreatorConnection, CreatorProof, PassphraseSource, SignerConnectionError,
     SignerDeps, SignerHome, SignerStatus, SigningLimitsChange, ask_at_rest, message,
 };
+use automaton_store::Reader;
 use clap::{Args, Subcommand};
+use serde::Serialize;
 use serde_json::json;
 
 use super::CommandContext;
@@ -25,6 +27,7 @@ use super::passphrase::PassphraseArgs;
 use super::wallet::keystore_of;
 use crate::args::usdc;
 use crate::error::CliError;
+use crate::home::DATABASE;
 use crate::role::signer::home_of;
 
 /// What a person may ask of the ceilings.
@@ -103,12 +106,12 @@ pub(crate) fn run(
     signer: Option<PathBuf>,
     command: &LimitsCommand,
 ) -> Result<(), CliError> {
-    let signer = match signer {
-        Some(signer) => signer,
+    let (signer, in_wallet) = match signer {
+        Some(signer) => (signer, None),
         None => {
             let automaton = context.home()?;
             keystore_of(&automaton)?;
-            home_of(&automaton)
+            (home_of(&automaton), read_last_balance(&automaton))
         }
     };
     let by_passphrase = |args: &PassphraseArgs| -> Result<_, CliError> {
@@ -150,8 +153,28 @@ pub(crate) fn run(
             (CreatorAction::Accept(*hash), by_passphrase(passphrase)?)
         }
     };
-    let standing = tell(&signer, &ask, proof)?;
-    context.format.answer(&standing, || described(&standing))
+    let standing = LimitsReport { in_wallet, standing: tell(&signer, &ask, proof)? };
+    context.format.answer(&standing, || describe(&standing))
+}
+
+/// The limits, and what the wallet held when the automaton last read its balance.
+#[derive(Serialize)]
+struct LimitsReport {
+    #[serde(flatten)]
+    standing: SignerStatus,
+    in_wallet: Option<MicroUsdc>,
+}
+
+/// Reads what the wallet held when the automaton last read its balance; `None` where it never
+/// did, or where its record cannot be read: the limits hold all the same.
+fn read_last_balance(home: &Path) -> Option<MicroUsdc> {
+    let database = home.join(DATABASE);
+    if !database.exists() {
+        return None;
+    }
+    // silent-ok: an unknown balance lowers nothing that is shown.
+    let vitals = Reader::open(&database).and_then(|reader| reader.vitals()).ok()?;
+    vitals.usdc
 }
 
 /// Asks the signer of a home, or its ledger.
@@ -180,27 +203,29 @@ pub(super) fn tell(
     }
 }
 
-fn described(standing: &SignerStatus) -> String {
+fn describe(report: &LimitsReport) -> String {
+    let LimitsReport { standing, in_wallet } = report;
     let SignerStatus { limits, spent, creator, permits, .. } = standing;
     let creator = creator.map_or_else(|| "none".to_owned(), |it| it.to_string());
+    let one = match in_wallet.filter(|have| *have < limits.per_payment) {
+        Some(have) => format!("{have}, all that the wallet has (limit {})", limits.per_payment),
+        None => limits.per_payment.to_string(),
+    };
+    let row = |name: &str, spent: MicroUsdc, limit: MicroUsdc| {
+        let more = in_wallet.filter(|have| spent.plus(*have).is_ok_and(|sum| sum < limit));
+        let more = more.map(|have| format!(", {have} more at most: the wallet has no more"));
+        format!("{name}: {spent} of {limit} spent{}", more.unwrap_or_default())
+    };
+    let rows = [
+        row("In an hour", spent.hour, limits.per_hour),
+        row("In 24 hours", spent.day, limits.per_day),
+        row("To one payee in 24 hours", spent.payee, limits.per_payee),
+        row("In all", spent.ever, limits.lifetime),
+    ]
+    .join("\n");
+    let (made, most) = (spent.payments, limits.payments_max);
     let mut text = format!(
-        "One payment: at most {}\n\
-         In an hour: {} of {} spent\n\
-         In 24 hours: {} of {} spent\n\
-         To one payee in 24 hours: {} of {} spent\n\
-         In all: {} of {} spent, {} of {} payments made\n\
-         Your address: {creator}",
-        limits.per_payment,
-        spent.hour,
-        limits.per_hour,
-        spent.day,
-        limits.per_day,
-        spent.payee,
-        limits.per_payee,
-        spent.ever,
-        limits.lifetime,
-        spent.payments,
-        limits.payments_max,
+        "One payment: at most {one}\n{rows}, {made} of {most} payments made\nYour address: {creator}"
     );
     text.extend(permits.iter().map(|line| format!("\nMay be signed: {line}")));
     if let Some(hash) = standing.asked {
@@ -208,4 +233,52 @@ fn described(standing: &SignerStatus) -> String {
         text.push_str(&format!("\n`automaton limits accept {hash}` accepts it"));
     }
     format!("{text}\nFingerprint: {}", standing.rules)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usdc(whole: u64) -> MicroUsdc {
+        MicroUsdc::new(whole * 1_000_000)
+    }
+
+    fn report(in_wallet: Option<MicroUsdc>) -> String {
+        let standing: SignerStatus = serde_json::from_value(json!({
+            "wallet": null,
+            "limits": {
+                "per_payment": 25_000_000, "per_hour": 50_000_000, "per_day": 50_000_000,
+                "per_payee": 50_000_000, "lifetime": 250_000_000, "payments_max": 100,
+            },
+            "spent": {
+                "hour": 5_000_000, "day": 40_000_000, "payee": 40_000_000, "ever": 45_000_000,
+                "payments": 9,
+            },
+            "window": 0, "creator": null, "serial": 0, "rules": B256::ZERO, "permits": [],
+            "asked_for": [], "asked": null,
+        }))
+        .unwrap();
+        describe(&LimitsReport { standing, in_wallet })
+    }
+
+    #[test]
+    fn no_more_is_promised_than_the_wallet_has() {
+        let text = report(Some(usdc(15)));
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            lines[0],
+            "One payment: at most 15.00 USDC, all that the wallet has (limit 25.00 USDC)"
+        );
+        let more = "15.00 USDC more at most: the wallet has no more";
+        assert_eq!(lines[1], format!("In an hour: 5.00 USDC of 50.00 USDC spent, {more}"));
+        assert_eq!(lines[2], "In 24 hours: 40.00 USDC of 50.00 USDC spent");
+        let payments = "9 of 100 payments made";
+        assert_eq!(
+            lines[4],
+            format!("In all: 45.00 USDC of 250.00 USDC spent, {more}, {payments}")
+        );
+        for rich in [None, Some(usdc(1_000))] {
+            assert!(!report(rich).contains("the wallet has"), "{rich:?}");
+        }
+    }
 }

@@ -29,7 +29,7 @@ use crate::story_driver::StoryDriver;
 use crate::supervisor::Supervisor;
 use crate::ui::console::Console;
 use crate::ui::{self, Format, text, wrap};
-use crate::workspace::{self, WorkspaceFiles, WorkspaceSummary};
+use crate::workspace::{self, WorkingTimes, WorkspaceFiles, WorkspaceSummary};
 
 /// Lets the automaton of a home live.
 pub(crate) fn run(context: &CommandContext, args: RunArgs) -> Result<(), CliError> {
@@ -143,6 +143,7 @@ pub(crate) async fn live(
     let outlets = EventExporters::open(&resolved)?;
     let workspace = resolved.home.join(home::WORKSPACE);
     let before = WorkspaceFiles::read(&workspace);
+    let record = resolved.home.join(home::DATABASE);
     let config = LaunchConfig {
         egress: resolved.egress.gather(&resolved.home)?,
         operator: operator::begin(&resolved.home)?,
@@ -156,7 +157,8 @@ pub(crate) async fn live(
     let supervisor = Supervisor::new(config, console, telling).with_exporters(outlets);
     let ended = supervisor.run(signals, backend).await;
     if context.format == Format::Text {
-        let left = WorkspaceFiles::read(&workspace).since(&before);
+        let times = WorkingTimes::read(&record);
+        let left = WorkspaceFiles::read(&workspace).since(&before, &times);
         let again = ended.is_ok().then_some(again.as_str());
         leave(context, &workspace, &left, scratch, again)?;
     }

@@ -9,6 +9,7 @@ use std::io::{self, IsTerminal, Write as _};
 use std::path::Path;
 
 use automaton_core::error::ErrorClass;
+use automaton_core::money_defaults::UNASKED_THINKING_DAY_CENTS;
 use automaton_inference::{ModelInfo, ModelPrices, catalogue};
 
 use crate::args::{BrainArg, BrainFlags, RemoteFlags, RunArgs};
@@ -16,7 +17,6 @@ use crate::config::brain::{self, NewBrain};
 use crate::config::env::Environment;
 use crate::config::file::{BrainFile, ConfigFile, FILE_NAME, FormatSetting, LocalBrain};
 use crate::config::providers::{self, ProviderAccess};
-use crate::config::reference::UNASKED_DAILY_CENTS;
 use crate::config::resolve;
 use crate::config::values::Ranged;
 use crate::error::CliError;
@@ -75,7 +75,7 @@ pub(super) fn offer(
         say(&format!(
             "It spends at most ${}.00 a day on that, until `treasuryPolicy.maxInferenceDailyCents` \
              in {FILE_NAME} says otherwise. `--brain local` thinks on this machine for nothing.",
-            UNASKED_DAILY_CENTS / 100
+            UNASKED_THINKING_DAY_CENTS / 100
         ));
         return Ok(OfferedBrain::Unasked(found, others));
     }
@@ -137,7 +137,7 @@ pub(super) fn first_brain(
         })),
         (None, OfferedBrain::Unasked(found, others)) => Ok(Some(NewBrain {
             file: server(&found.url, Some(found), flags)?,
-            daily_cents: Some(UNASKED_DAILY_CENTS),
+            daily_cents: Some(u64::from(UNASKED_THINKING_DAY_CENTS)),
             fallback_providers: others.clone(),
         })),
         (None, OfferedBrain::None) if flags.model.is_none() && !is_cloud(environment) => {

@@ -415,6 +415,7 @@ fn store_alone(
         | ControlRequest::Models
         | ControlRequest::Head
         | ControlRequest::Follow
+        | ControlRequest::TopUp { .. }
         | ControlRequest::Interrupt => Err(ControlError::NotRunning.into()),
     })
 }

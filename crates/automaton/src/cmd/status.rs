@@ -4,7 +4,7 @@
 
 use alloy_primitives::Address;
 use automaton_core::alert::Alert;
-use automaton_core::id::AutomatonId;
+use automaton_core::id::{AutomatonId, RemoteMachineId};
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::pnl::PnlGrouping;
 use automaton_core::record::SleepState;
@@ -14,7 +14,7 @@ use automaton_core::time::{Clock, Span, SystemClock, Timestamp};
 use automaton_core::vitals::Vitals;
 use automaton_core::wire::control::{ControlRequest, ControlResponse, LiveStatus};
 use automaton_sandbox::{Launcher, probe};
-use automaton_store::{AutomatonRow, InboxCounts, Reader};
+use automaton_store::{AutomatonRow, InboxCounts, PortSales, Reader};
 use serde::Serialize;
 use serde_json::json;
 
@@ -63,8 +63,33 @@ struct Status {
     inbox: InboxCounts,
     wakes_pending: usize,
     spent: String,
+    /// What others paid it.
+    earned: String,
+    /// Paid requests to its ports.
+    sold: Vec<SoldStatus>,
+    /// Ports that are open to everybody while it runs.
+    published: Vec<PublishedStatus>,
     record: RecordStatus,
     version: &'static str,
+}
+
+/// Paid requests to one port.
+#[derive(Serialize)]
+struct SoldStatus {
+    machine: RemoteMachineId,
+    port: u16,
+    sales: u64,
+    amount: MicroUsdc,
+    last_at: Timestamp,
+}
+
+/// A port that is open to everybody.
+#[derive(Serialize)]
+struct PublishedStatus {
+    port: u16,
+    url: String,
+    /// USDC a request; `null` for nothing.
+    price_usdc: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -151,6 +176,7 @@ pub(crate) fn run(context: &CommandContext) -> Result<(), CliError> {
     let named = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     let AutomatonRow { automaton, name, state, born_at, turns, sleep, .. } = reader.life()?;
     let chain = reader.verify_chain()?;
+    let total = reader.profit_and_loss(PnlGrouping::Category, Timestamp::EPOCH)?.total;
     let status = Status {
         home: home.display().to_string(),
         automaton,
@@ -173,11 +199,10 @@ pub(crate) fn run(context: &CommandContext) -> Result<(), CliError> {
         limits,
         inbox: reader.inbox_counts()?,
         wakes_pending: reader.pending_wakes()?.len(),
-        spent: reader
-            .profit_and_loss(PnlGrouping::Category, Timestamp::EPOCH)?
-            .total
-            .cost
-            .to_string(),
+        spent: total.cost.to_string(),
+        earned: total.revenue.to_string(),
+        sold: read_sales(&reader)?,
+        published: read_published(&reader)?,
         record: RecordStatus {
             bytes: reader.db_bytes()?,
             chain_links: chain.links,
@@ -187,6 +212,23 @@ pub(crate) fn run(context: &CommandContext) -> Result<(), CliError> {
         version: env!("CARGO_PKG_VERSION"),
     };
     context.format.answer(&status, || in_words(&status, &context.screen()))
+}
+
+fn read_sales(reader: &Reader) -> Result<Vec<SoldStatus>, CliError> {
+    let sold = reader.port_sales()?.into_iter().map(|it| {
+        let PortSales { machine, port, sales, amount, last_at } = it;
+        SoldStatus { machine, port, sales, amount, last_at }
+    });
+    Ok(sold.collect())
+}
+
+fn read_published(reader: &Reader) -> Result<Vec<PublishedStatus>, CliError> {
+    let published = reader.published_ports()?.into_iter().map(|it| PublishedStatus {
+        port: it.port,
+        url: it.url,
+        price_usdc: it.price,
+    });
+    Ok(published.collect())
 }
 
 /// What would hold the limits of commands, were the automaton running.
@@ -236,6 +278,8 @@ fn in_words(status: &Status, screen: &Viewport) -> String {
         ("Alerts", alerts_in_words(&status.alerts)),
         ("Turns", number(status.turns)),
         ("Spent", status.spent.clone()),
+        ("Earned", earned_in_words(status, now)),
+        ("Published", published_in_words(status)),
         (
             "Heartbeat",
             match status.running {
@@ -252,6 +296,32 @@ fn in_words(status: &Status, screen: &Viewport) -> String {
         ("Version", status.version.to_owned()),
     ];
     rows_of(&rows, screen.width())
+}
+
+/// The revenue, with what the ports sold.
+fn earned_in_words(status: &Status, now: Timestamp) -> String {
+    let mut text = status.earned.clone();
+    for SoldStatus { port, sales, amount, last_at, .. } in &status.sold {
+        let requests = many(*sales, "request");
+        let last = ago(*last_at, now);
+        text.push_str(&format!("; {requests} to port {port} for {amount}, the last {last}"));
+    }
+    text
+}
+
+fn published_in_words(status: &Status) -> String {
+    let line = |it: &PublishedStatus| {
+        let price = it.price_usdc.as_ref().map(|price| format!(" for {} USDC", plain(price)));
+        format!("port {} at {}{}", it.port, plain(&it.url), price.unwrap_or_default())
+    };
+    match status.published.is_empty() {
+        true => "nothing".to_owned(),
+        false => {
+            let open = status.published.iter().map(line).collect::<Vec<_>>().join("; ");
+            let closed = if status.running.is_some() { "" } else { " (when it runs)" };
+            format!("{open}{closed}")
+        }
+    }
 }
 
 fn address_in_words(address: Option<Address>) -> String {

@@ -7,6 +7,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
+use automaton_agent::APPROVED_MODEL;
 use automaton_agent::prompt::{PromptLayerRecord, PromptRecord, recorded_prompt};
 use automaton_core::id::TurnId;
 use automaton_core::money::MicroUsdc;
@@ -219,6 +220,10 @@ fn money(text: &mut String, dossier: &TurnDetails) {
         }
     }
     if let Some(usage) = &dossier.turn.usage {
+        if usage.model == APPROVED_MODEL {
+            text.push_str("\n\nNo model was asked: it made the call that you approved");
+            return book(text, dossier);
+        }
         let took = |millis| span(Span::from_millis(millis));
         add(
             text,
@@ -235,6 +240,11 @@ fn money(text: &mut String, dossier: &TurnDetails) {
             ),
         );
     }
+    book(text, dossier);
+}
+
+/// What was booked for a turn.
+fn book(text: &mut String, dossier: &TurnDetails) {
     for booked in &dossier.booked {
         let category = phrases::category(booked.category.name());
         add(text, format_args!("\nBooked: {category} {}", booked.amount));

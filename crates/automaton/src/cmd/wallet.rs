@@ -8,14 +8,19 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use alloy_primitives::Address;
+use alloy_primitives::{Address, U256};
 use automaton_agent::NoEvents;
 use automaton_agent::treasury::{PaymentContext, TopUpOutcome, Treasury, TreasuryDeps};
 use automaton_client::CloudClient;
+use automaton_cloud::CloudConfig;
 use automaton_core::entropy::SystemEntropy;
 use automaton_core::faults::NoFaults;
 use automaton_core::money::MicroUsdc;
 use automaton_core::secret::Secret;
+use automaton_core::wire::cloud::TIERS_USD;
+use automaton_core::wire::control::{
+    ControlRequest, ControlResponse, PURCHASE_MAX, PurchaseReport,
+};
 use automaton_core::wire::x402::ChainId;
 use automaton_sandbox::SystemBootClock;
 use automaton_sandbox::process::Child;
@@ -35,12 +40,20 @@ use super::{CommandContext, id_generator, with_store};
 use crate::args::{FundArgs, TopUpArgs, WalletCommand};
 use crate::config::network::PaymentNetwork;
 use crate::config::remote::CONWAY_URL;
+use crate::control::{self, ControlError};
 use crate::error::CliError;
 use crate::home;
 use crate::http::{client, origin, url};
 use crate::process::{executable, runtime};
 use crate::role::signer::{self, SignerLaunchConfig, TokenLaunchConfig, home_of};
 use crate::ui::text::plain;
+
+/// USDC that `fund` gives where nothing else is said.
+const FUND_USDC: MicroUsdc = MicroUsdc::new(20_000_000);
+/// Millionths of an ether that `fund --gas` gives where nothing else is said: one ether.
+const FUND_ETHER: MicroUsdc = MicroUsdc::new(1_000_000);
+/// Wei in a millionth of an ether.
+const WEI_PER_MILLIONTH: u64 = 1_000_000_000_000;
 
 /// How long the signer may take to end.
 pub(super) const SIGNER_ENDS_WITHIN: Duration = Duration::from_secs(5);
@@ -93,6 +106,10 @@ fn begin(
 
 /// Has a dev chain's faucet give the wallet some USDC, or shows where to send it.
 pub(crate) fn fund(context: &CommandContext, args: &FundArgs) -> Result<(), CliError> {
+    if args.gas {
+        return fund_gas(context, args);
+    }
+    let usdc = args.amount.unwrap_or(FUND_USDC);
     let home = context.home()?;
     let keystore = keystore_of(&home)?;
     let address =
@@ -107,20 +124,64 @@ pub(crate) fn fund(context: &CommandContext, args: &FundArgs) -> Result<(), CliE
         None => named.faucet(&home, &network)?,
     };
     let Some(faucet) = faucet else {
-        return ask_for_funds(context, address, args.amount, &network);
+        return ask_for_funds(context, address, usdc, &network);
     };
     let funded = runtime()?.block_on(async {
         let client = client([faucet.rpc.as_str()])?;
         let chain = ChainClient::connect(client, url(&faucet.rpc)?, faucet.chain_id).await?;
-        Ok::<_, CliError>(chain.fund(address, args.amount).await?)
+        Ok::<_, CliError>(chain.fund(address, usdc).await?)
     });
     let transaction = funded.map_err(|failure| faucet.explain(failure))?;
-    let amount = args.amount;
     context
         .format
-        .answer(&json!({ "address": address, "usdc": amount, "transaction": transaction }), || {
-            format!("Wallet {address} got {amount}, by transaction {transaction}")
+        .answer(&json!({ "address": address, "usdc": usdc, "transaction": transaction }), || {
+            format!("Wallet {address} got {usdc}, by transaction {transaction}")
         })
+}
+
+/// Has a dev chain's faucet give ether to the account that pays a cloud's gas: the one that the
+/// cloud's configuration names, else the wallet of the home.
+fn fund_gas(context: &CommandContext, args: &FundArgs) -> Result<(), CliError> {
+    let (account, rpc, chain_id, own) = match &args.config {
+        Some(path) => {
+            let config = CloudConfig::read(path)?;
+            let chain = config.chain;
+            let keystore = SignerHome::open(&chain.gas_signer.home)?.keystore();
+            (Keystore::read(&keystore)?.address(), chain.rpc_url.url().to_string(), chain.id, false)
+        }
+        None => {
+            let home = context.home()?;
+            let address = keystore_of(&home)?.address();
+            let node = match &args.rpc {
+                Some(rpc) => {
+                    let chain_id = args.chain.unwrap_or(ChainId::DEV.0);
+                    Some(FaucetNode { rpc: rpc.as_str().to_owned(), chain_id, own: false })
+                }
+                None => {
+                    let named = CloudNames::read(context, &home)?;
+                    named.faucet(&home, &named.network()?)?
+                }
+            };
+            let node = node.ok_or_else(|| {
+                CliError::user("no chain with a faucet is named: ether is sent by hand elsewhere")
+                    .hint("give --config with the cloud's configuration, or --rpc URL")
+            })?;
+            (address, node.rpc, node.chain_id, node.own)
+        }
+    };
+    let address = account.ok_or_else(|| CliError::user("the wallet's file names no address"))?;
+    let amount = args.amount.unwrap_or(FUND_ETHER);
+    let wei = U256::from(amount.units()) * U256::from(WEI_PER_MILLIONTH);
+    let node = FaucetNode { rpc, chain_id, own };
+    let funded = runtime()?.block_on(async {
+        let client = client([node.rpc.as_str()])?;
+        let chain = ChainClient::connect(client, url(&node.rpc)?, node.chain_id).await?;
+        Ok::<_, CliError>(chain.fund_gas(address, wei).await?)
+    });
+    funded.map_err(|failure| node.explain(failure))?;
+    context.format.answer(&json!({ "address": address, "wei": wei.to_string() }), || {
+        format!("Account {address} got {} ether for gas", amount.decimal())
+    })
 }
 
 /// Shows the address, and a request of EIP-681 for USDC on its chain that a phone reads.
@@ -154,10 +215,22 @@ struct PurchaseReceipt<'a> {
     held_up: Option<&'a str>,
 }
 
-/// Buys credits.
+/// Buys credits: by the automaton itself while it runs, since one process alone may write to
+/// its record and hold its wallet.
 pub(crate) fn top_up(context: &CommandContext, args: &TopUpArgs) -> Result<(), CliError> {
+    if !TIERS_USD.contains(&args.usd) {
+        let tiers = TIERS_USD.map(|usd| usd.to_string()).join(", ");
+        let what = format!("credits are sold for {tiers} US dollars, not for {}", args.usd);
+        return Err(CliError::user(what).hint("name one of these amounts"));
+    }
     let (home, file) = context.inhabited()?;
     keystore_of(&home)?;
+    if let Some(bought) = ask_to_buy(&home, args)? {
+        // silent-ok: without a network that is known no address of an explorer is shown.
+        let place = PaymentPlace::find(context, &home, &file, &args.payment).ok();
+        let network = place.as_ref().map(|place| &place.network);
+        return show_purchase(context, args.usd, network, &bought);
+    }
     let place = PaymentPlace::find(context, &home, &file, &args.payment)?.with_cloud()?;
     let _lock = home::lock(&home)?;
     let passphrase = &args.payment.passphrase;
@@ -170,31 +243,66 @@ pub(crate) fn top_up(context: &CommandContext, args: &TopUpArgs) -> Result<(), C
         Ok(bought?)
     })?;
     let TopUpOutcome { id, usd, amount, transaction, settled, held_up } = bought;
+    let bought = PurchaseReport { payment: id, usd, amount, transaction, settled, held_up };
+    show_purchase(context, args.usd, Some(&place.network), &bought)
+}
+
+/// Has the automaton of a home buy, if it runs.
+///
+/// # Errors
+/// When it refuses or does not answer, or flags name another cloud or chain than its own.
+fn ask_to_buy(home: &Path, args: &TopUpArgs) -> Result<Option<PurchaseReport>, CliError> {
+    let asked = match control::ask(home, &ControlRequest::Status) {
+        Err(ControlError::NotRunning) => return Ok(None),
+        _ if args.payment.names_a_place() => {
+            let what = "the automaton runs, and buys with the cloud and the chain that it has";
+            return Err(CliError::user(what).hint(
+                "leave out --cloud, --rpc, --network, --chain and --usdc, or stop it before",
+            ));
+        }
+        _ => control::ask_within(home, &ControlRequest::TopUp { usd: args.usd }, PURCHASE_MAX),
+    };
+    match asked {
+        Ok(ControlResponse::Bought(bought)) => Ok(Some(bought)),
+        Ok(other) => Err(control::unexpected(other)),
+        Err(silence) => Err(CliError::from(silence)
+            .hint("ask again: a purchase that was begun is gone on with, and paid for once")),
+    }
+}
+
+/// Shows a purchase of credits.
+fn show_purchase(
+    context: &CommandContext,
+    wanted: u32,
+    network: Option<&PaymentNetwork>,
+    bought: &PurchaseReport,
+) -> Result<(), CliError> {
+    let PurchaseReport { payment, usd, amount, transaction, settled, held_up } = bought;
     let receipt = PurchaseReceipt {
-        payment: id.to_string(),
-        paid_usdc: amount,
+        payment: payment.to_string(),
+        paid_usdc: *amount,
         transaction: transaction.as_deref(),
-        settled,
-        credits_usd: usd,
+        settled: *settled,
+        credits_usd: *usd,
         held_up: held_up.as_deref(),
     };
     context.format.answer(&receipt, || {
-        let standing = match (settled, &held_up) {
+        let standing = match (settled, held_up) {
             (true, _) => String::new(),
             (false, None) => ", accepted but not confirmed yet".to_owned(),
             (false, Some(why)) => {
                 format!(", accepted, but the cloud cannot settle it now: {}", plain(why))
             }
         };
-        let seen = |hash| place.network.transaction_url(hash).map(|url| format!(", {url}"));
-        let by = |hash| format!("\nTransaction {hash}{}", seen(hash).unwrap_or_default());
+        let seen = |hash| network.and_then(|it| it.transaction_url(hash));
+        let seen = |hash| seen(hash).map(|url| format!(", {url}")).unwrap_or_default();
+        let by = |hash| format!("\nTransaction {}{}", plain(hash), seen(hash));
         let by = transaction.as_deref().map(by).unwrap_or_default();
-        let told = format!("${usd}.00 of credits for {amount}{standing}{by}\nPayment {id}");
-        if usd == args.usd {
+        let told = format!("${usd}.00 of credits for {amount}{standing}{by}\nPayment {payment}");
+        if *usd == wanted {
             return format!("Bought {told}");
         }
-        let wanted = args.usd;
-        let when = if settled { "to buy them now" } else { "when this one is over" };
+        let when = if *settled { "to buy them now" } else { "when this one is over" };
         format!(
             "Went on with the purchase that was open: {told}\n${wanted}.00 of credits were not \
              begun: run `automaton topup {wanted}` again {when}"

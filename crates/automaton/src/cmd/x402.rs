@@ -8,6 +8,7 @@ use std::io::Write as _;
 use automaton_agent::treasury::{FetchOutcome, PaidFetch};
 use automaton_core::money::MicroUsdc;
 use automaton_core::payment::PaymentReason;
+use automaton_core::wire::control::ControlRequest;
 use automaton_net::{Header, HttpMethod, HttpRequest};
 use automaton_policy::PaymentLimits;
 use automaton_store::Store;
@@ -19,6 +20,7 @@ use super::wallet::{SIGNER_ENDS_WITHIN, keystore_of, open};
 use super::{CommandContext, with_store};
 use crate::args::{PaymentArgs, usdc};
 use crate::config::values::HttpUrl;
+use crate::control;
 use crate::error::CliError;
 use crate::home;
 use crate::http::{origin, url};
@@ -62,6 +64,15 @@ pub(crate) fn run(context: &CommandContext, command: &X402Command) -> Result<(),
     let (home, file) = context.inhabited()?;
     keystore_of(&home)?;
     let place = PaymentPlace::find(context, &home, &file, &args.payment)?;
+    if control::ask(&home, &ControlRequest::Status).is_ok() {
+        let what = "the automaton runs, and one process alone may hold its wallet and write to its \
+                    record; the cap of this request and its server are yours, and a running \
+                    automaton keeps to the limits that it was started with";
+        return Err(CliError::user(what).hint(
+            "end it with `automaton stop` before, or have it make the request: \
+             `automaton send \"Fetch URL\"`, with the host in `x402AllowedDomains`",
+        ));
+    }
     let _lock = home::lock(&home)?;
     let errand = errand(args)?;
     let limits = limits(args)?;

@@ -42,6 +42,11 @@ pub(crate) const TZ: &str = "TZ";
 /// Where a home that is thrown away afterwards is made; by default `/tmp`.
 pub(crate) const TMPDIR: &str = "TMPDIR";
 
+/// The encoding of traces, as every program of OpenTelemetry reads it; overrides `otlpProtocol`
+/// of the configuration. The first one goes before the second.
+pub(crate) const OTLP_PROTOCOL: [&str; 2] =
+    ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"];
+
 /// A file with certificates of authorities that are believed beside public ones.
 pub(crate) const SSL_CERT_FILE: &str = PrivateAuthorities::FILE;
 /// Folders with such files, between colons.
@@ -78,6 +83,8 @@ pub(crate) struct Environment {
     pub(crate) tmpdir: Option<PathBuf>,
     /// [`TZ`].
     pub(crate) tz: Option<String>,
+    /// The first of [`OTLP_PROTOCOL`] that is set, with its name.
+    pub(crate) otlp_protocol: Option<(&'static str, String)>,
     /// [`COLUMNS`], where it is a number.
     pub(crate) columns: Option<usize>,
     /// Keys and addresses of the providers that are known by name, by their variables.
@@ -107,6 +114,7 @@ impl Environment {
             credentials_directory: variable(CREDENTIALS_DIRECTORY).map(PathBuf::from),
             tmpdir: variable(TMPDIR).map(PathBuf::from),
             tz: text(TZ),
+            otlp_protocol: OTLP_PROTOCOL.into_iter().find_map(|name| Some((name, text(name)?))),
             // silent-ok: what is no number means nothing, as to every program.
             columns: text(COLUMNS).and_then(|columns| columns.parse().ok()),
             // silent-ok: a test reads the built-in rows.

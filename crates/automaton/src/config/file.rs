@@ -29,6 +29,7 @@ use super::network::PaymentNetwork;
 use super::reference::{CENTS_MAX, ModelStrategy, SoulConfig, TreasuryPolicy};
 use super::values::{FileHash, HttpUrl, LoopbackAddr, Name, PricesFile, Prompt, Ranged};
 use crate::error::CliError;
+use crate::traces::OtlpProtocol;
 
 /// The name of the file in the home directory.
 pub const FILE_NAME: &str = "automaton.json";
@@ -89,6 +90,9 @@ pub(crate) struct ConfigFile {
     /// The collector of OpenTelemetry that gets a trace of each turn, as
     /// `http://127.0.0.1:4318`: `https://…`, or one of `allowedOrigins`.
     pub(crate) otlp_endpoint: Option<HttpUrl>,
+    /// The encoding of traces: `http/json`, which is the default, or `http/protobuf`. A collector
+    /// that takes the other one alone gets that.
+    pub(crate) otlp_protocol: Option<OtlpProtocol>,
     /// Where metrics are served for Prometheus: an address of this machine, as
     /// `127.0.0.1:9464`, or a port of it; nothing is served without.
     pub(crate) metrics_addr: Option<LoopbackAddr>,

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use automaton_agent::SoulSettings;
 use automaton_core::inference_budget::InferenceCeilings;
 use automaton_core::money::Microcents;
+use automaton_core::money_defaults;
 use automaton_core::time::{Span, Timestamp};
 use automaton_inference::routing::RoutingRules;
 use automaton_inference::{DatedPrices, PriceSchedule};
@@ -21,12 +22,6 @@ use super::values::{Day, PricesFile, Ranged};
 
 /// The greatest limit: ten million dollars.
 pub(crate) const CENTS_MAX: u64 = 1_000_000_000;
-
-/// What thinking may cost in a day where nothing is said.
-const INFERENCE_DAILY_CENTS: u64 = 500;
-
-/// The same where the model was found by its key alone, and nobody was asked.
-pub(crate) const UNASKED_DAILY_CENTS: u64 = 100;
 
 /// Cents of any limit.
 type Cents = Ranged<0, CENTS_MAX>;
@@ -67,16 +62,16 @@ pub(crate) struct TreasuryPolicy {
 impl Default for TreasuryPolicy {
     fn default() -> Self {
         Self {
-            max_single_transfer_cents: Cents::clamped(5_000),
-            max_hourly_transfer_cents: Cents::clamped(10_000),
-            max_daily_transfer_cents: Cents::clamped(25_000),
-            minimum_reserve_cents: Cents::clamped(1_000),
-            max_x402_payment_cents: Cents::clamped(100),
+            max_single_transfer_cents: default_cents(money_defaults::TRANSFER_CENTS),
+            max_hourly_transfer_cents: default_cents(money_defaults::TRANSFER_HOUR_CENTS),
+            max_daily_transfer_cents: default_cents(money_defaults::TRANSFER_DAY_CENTS),
+            minimum_reserve_cents: default_cents(money_defaults::RESERVE_CENTS),
+            max_x402_payment_cents: default_cents(money_defaults::REQUEST_CENTS),
             x402_allowed_domains: vec!["conway.tech".to_owned()],
             transfer_cooldown_ms: Ranged::clamped(0),
             max_transfers_per_turn: Ranged::clamped(2),
             max_inference_daily_cents: None,
-            require_confirmation_above_cents: Cents::clamped(1_000),
+            require_confirmation_above_cents: default_cents(money_defaults::ASK_ABOVE_CENTS),
             require_confirmation_of_own_transfers: true,
         }
     }
@@ -92,8 +87,8 @@ impl TreasuryPolicy {
             transfer_cooldown: Span::from_millis(i64::from(self.transfer_cooldown_ms.get_u32())),
             transfers_per_turn: self.max_transfers_per_turn.get_u32(),
             x402_max: self.max_x402_payment_cents.worth(),
-            x402_hour: self.max_x402_payment_cents.times(10),
-            x402_day: self.max_x402_payment_cents.times(50),
+            x402_hour: self.max_x402_payment_cents.times(money_defaults::REQUESTS_PER_HOUR),
+            x402_day: self.max_x402_payment_cents.times(money_defaults::REQUESTS_PER_DAY),
             x402_hosts: self.x402_allowed_domains.clone(),
             reserve: self.minimum_reserve_cents.worth(),
             ask_above: self.require_confirmation_above_cents.worth(),
@@ -103,13 +98,15 @@ impl TreasuryPolicy {
 
     /// What thinking may cost in any 24 hours.
     pub(crate) fn inference_per_day(&self) -> Microcents {
-        self.max_inference_daily_cents.unwrap_or(Cents::clamped(INFERENCE_DAILY_CENTS)).worth()
+        self.max_inference_daily_cents
+            .unwrap_or(default_cents(money_defaults::THINKING_DAY_CENTS))
+            .worth()
     }
 
     /// The same policy, in which thinking may cost so much where nothing is said.
-    pub(super) fn or_inference_daily_cents(self, cents: u64) -> Self {
+    pub(super) fn or_inference_daily_cents(self, cents: u32) -> Self {
         let max_inference_daily_cents =
-            self.max_inference_daily_cents.or(Some(Cents::clamped(cents)));
+            self.max_inference_daily_cents.or(Some(default_cents(cents)));
         Self { max_inference_daily_cents, ..self }
     }
 }
@@ -121,9 +118,15 @@ impl<const MIN: u64> Ranged<MIN, CENTS_MAX> {
     }
 
     /// So many times the same, as an amount.
-    fn times(self, by: i64) -> Microcents {
-        Microcents::new(i64::from(self.get_u32()).saturating_mul(Microcents::PER_CENT * by))
+    fn times(self, by: u32) -> Microcents {
+        let cents = i64::from(self.get_u32()).saturating_mul(i64::from(by));
+        Microcents::new(cents.saturating_mul(Microcents::PER_CENT))
     }
+}
+
+/// Returns an amount of the table of defaults as a value of the file.
+fn default_cents(cents: u32) -> Cents {
+    Cents::clamped(u64::from(cents))
 }
 
 impl ModelStrategy {

@@ -13,6 +13,7 @@ use automaton_core::error::ErrorClass;
 use automaton_core::id::RemoteMachineId;
 use automaton_core::inference_budget::InferenceCeilings;
 use automaton_core::model::ModelId;
+use automaton_core::money_defaults::UNASKED_THINKING_DAY_CENTS;
 use automaton_net::origin::Scheme;
 use automaton_net::{Origin as NetOrigin, Url};
 use serde::{Deserialize, Serialize};
@@ -26,12 +27,14 @@ use super::file::{
     StopLossFile,
 };
 use super::providers;
-use super::reference::{ModelStrategy, SoulConfig, TreasuryPolicy, UNASKED_DAILY_CENTS};
+use super::reference::{ModelStrategy, SoulConfig, TreasuryPolicy};
 use super::remote::{self, CloudSources, RemoteCloud};
 use super::values::{HttpUrl, LoopbackAddr, Ranged};
 use crate::args::{BrainFlags, RemoteFlags};
 use crate::error::{CliError, CliErrors};
 use crate::home::check_length;
+use crate::traces::{OtlpProtocol, TraceCollector};
+use crate::ui::text::plain;
 
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, derive_more::Display)]
@@ -120,7 +123,7 @@ pub(crate) struct ResolvedConfig {
     pub(crate) webhook: Option<String>,
     /// The collector that gets traces.
     #[serde(skip)]
-    pub(crate) traces: Option<String>,
+    pub(crate) traces: Option<TraceCollector>,
     /// Where metrics are served.
     #[serde(skip)]
     pub(crate) metrics: Option<SocketAddr>,
@@ -194,7 +197,7 @@ pub(crate) fn resolve(
     let genesis = wrong.take(file.genesis_prompt.as_ref().ok_or_else(|| missing("genesisPrompt")));
     let heartbeat = wrong.take(heartbeat(home, file, environment));
     let webhook = wrong.take(told_to(file, "webhookUrl", file.webhook_url.as_ref()));
-    let traces = wrong.take(told_to(file, "otlpEndpoint", file.otlp_endpoint.as_ref()));
+    let traces = wrong.take(trace_collector(file, environment));
     let machine = wrong.take(remote::machine(file)).flatten();
     let creator_address = wrong.take(creator(file)).flatten();
     let found = (brain.zip(name), genesis.zip(heartbeat), webhook.zip(traces));
@@ -238,6 +241,28 @@ pub(crate) fn resolve(
     }))
 }
 
+/// Returns the collector of traces. Its encoding is that of the environment, else of the file.
+///
+/// # Errors
+/// When the address may not be reached, or the environment names no encoding that is known.
+fn trace_collector(
+    file: &ConfigFile,
+    environment: &Environment,
+) -> Result<Option<TraceCollector>, CliError> {
+    let Some(endpoint) = told_to(file, "otlpEndpoint", file.otlp_endpoint.as_ref())? else {
+        return Ok(None);
+    };
+    let protocol = match &environment.otlp_protocol {
+        Some((name, value)) => OtlpProtocol::by_name(value).ok_or_else(|| {
+            let what = format!("{name} is '{}', which is not spoken here", plain(value));
+            CliError::new(ErrorClass::Config, what)
+                .hint(format!("set {name} to http/protobuf or http/json, or unset it"))
+        })?,
+        None => file.otlp_protocol.unwrap_or_default(),
+    };
+    Ok(Some(TraceCollector { endpoint, protocol }))
+}
+
 /// The most tokens of one answer; the top-level key goes first.
 fn answer_tokens(file: &ConfigFile) -> Option<u32> {
     let strategy = file.model_strategy.as_ref().map(|strategy| strategy.max_tokens_per_turn);
@@ -257,7 +282,7 @@ fn treasury_policy(file: &ConfigFile, brain: &ValueSource) -> Result<TreasuryPol
     let policy = file.treasury_policy.clone();
     match brain {
         ValueSource::Env(name) if providers::variables()?.contains(name) => {
-            Ok(policy.or_inference_daily_cents(UNASKED_DAILY_CENTS))
+            Ok(policy.or_inference_daily_cents(UNASKED_THINKING_DAY_CENTS))
         }
         _ => Ok(policy),
     }

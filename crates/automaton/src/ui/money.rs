@@ -4,7 +4,7 @@
 //! not be read must never look like nothing.
 
 use automaton_core::books::Books;
-use automaton_core::event::{Event, Service};
+use automaton_core::event::{Event, ReopenedPort, SaleReport, Service};
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::time::Span;
 
@@ -121,6 +121,17 @@ pub(super) fn payments(wording: &PhraseContext<'_>, event: &Event) -> Option<(St
         Event::RequestPaid { origin, amount, settled, .. } => {
             let standing = if *settled { "" } else { ", not confirmed yet" };
             (Good, format!("Paid {amount} to {} for a request{standing}", plain(origin)))
+        }
+        Event::SaleSettled(SaleReport { port, sales, amount, payer, transaction, .. }) => {
+            let requests = many(*sales, "request");
+            let payer = payer.as_ref().filter(|_| !wording.is_brief());
+            let payer = payer.map(|payer| format!(" by {}", plain(payer))).unwrap_or_default();
+            let hash = transaction.as_ref().filter(|_| !wording.is_brief());
+            let hash = hash.map(|hash| format!(" ({})", plain(hash))).unwrap_or_default();
+            (Good, format!("Sold {requests} to port {port} for {amount}{payer}{hash}"))
+        }
+        Event::PortReopened(ReopenedPort { port, url }) => {
+            (Good, format!("Port {port} and its server are open again at {}", plain(url)))
         }
         Event::PaymentFailed { error, hint, .. } => {
             let (error, hint) = (short(error, 2000), remedy(hint.as_deref()));

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use automaton_core::event::Event;
+use automaton_core::event::{CrashLeftovers, Event, MetStep};
 use automaton_core::record::{CallStatus, DecisionOutcome, StopReason, WakeCause, WakeSource};
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::trust::{Label, Labelled};
@@ -41,8 +41,8 @@ macro_rules! about {
     (service) => { about!(@ ServiceReady ServiceRestarted WalletCreated WalletFunded
         AccountOpened) };
     (top_up) => { about!(@ BalancesRead TopupDemanded TopupPending TopupSettled TopupFailed) };
-    (payment) => { about!(@ ApprovalAsked CreditsTransferred RequestPaid PaymentFailed
-        BooksChecked) };
+    (payment) => { about!(@ ApprovalAsked CreditsTransferred RequestPaid SaleSettled PortReopened
+        PaymentFailed BooksChecked) };
     // Another event tells the same.
     (silent) => { about!(@ ThoughtDelta InferenceStarted StateChanged) };
     (@ $($event:ident)+) => { $(Event::$event { .. })|+ };
@@ -148,7 +148,7 @@ impl PhraseContext<'_> {
                 let window = many(*context_tokens, "token");
                 (Quiet, format!("Thinks with {model}: a window of {window}, ready in {took}"))
             }
-            Event::StoryMet { step, of, what } => {
+            Event::StoryMet(MetStep { step, of, what }) => {
                 (Good, format!("  Step {step} of {of} of the story: {}", plain(what)))
             }
             Event::StoryEnded { unmet: None } => (Good, "The story is complete".to_owned()),
@@ -167,7 +167,7 @@ impl PhraseContext<'_> {
                 let waited = span(Span::from_millis(*waited_ms));
                 (Bad, format!("The heartbeat is held up: one round has taken {waited} so far"))
             }
-            Event::RecoveryDone { unknown, not_started, returned } => {
+            Event::RecoveryDone(CrashLeftovers { unknown, not_started, returned }) => {
                 let calls = |count| many(count, "call");
                 let text = format!(
                     "Put in order after a crash: {} with unknown outcome, {} not started, {} to \

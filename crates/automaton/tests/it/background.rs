@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use automaton_core::event::Event;
+use automaton_core::event::{Event, ReopenedPort};
 use serde_json::{Value, json};
 
 use super::egress::labels;
@@ -230,5 +230,58 @@ fn a_port_of_the_sandbox_here_is_opened_through_the_cloud_and_no_other_one_is() 
         .unwrap();
     assert!(turns().contains("Port 8000 removed"), "{}", turns());
     assert!(visit(url).contains(" 404 "));
+    run.kill().unwrap();
+}
+
+#[test]
+fn a_published_server_comes_back_after_a_restart_and_one_visitor_needs_no_new_approval() {
+    let serve = "echo hello > index.html; exec python3 -m http.server 8000 --bind 127.0.0.1";
+    let up = "for i in $(seq 100); do curl -sf http://127.0.0.1:8000/ && break; sleep 0.1; done";
+    let first: &[&[(&str, Value)]] = &[&[
+        ("start_process", json!({"command": serve})),
+        ("exec", json!({"command": up})),
+        ("expose_port", json!({"port": 8000})),
+    ]];
+    let world = paying_world().story(&story(first)).unwrap();
+    let config = json!({ "name": "Ada", "genesisPrompt": "Serve." });
+    world.write_home("automaton.json", &config.to_string()).unwrap();
+    let asleep = |event: &Event| matches!(event, Event::SleepStarted { .. });
+    let mut run = world.up(&["--ask", "Open the shop."]).unwrap();
+    run.wait_for(asleep, LIMIT).unwrap();
+    run.kill().unwrap();
+
+    // Its server and its port are there again, before any model is asked.
+    let second: &[&[(&str, Value)]] = &[
+        &[("read_process", json!({})), ("exec", json!({"command": up}))],
+        &[("expose_port", json!({"port": 8000}))],
+    ];
+    std::fs::write(world.dir().join("story.toml"), story(second)).unwrap();
+    let mut run = world.up(&[]).unwrap();
+    let is_open = |event: &Event| matches!(event, Event::PortReopened { .. });
+    let reopened = run.wait_for(is_open, LIMIT).unwrap_or_else(|error| panic!("{error}"));
+    let Event::PortReopened(ReopenedPort { port: 8000, url }) = reopened.event else {
+        panic!("{reopened:?}")
+    };
+    let url = url.split(' ').next().unwrap();
+    let served = (0..100).map(|_| {
+        std::thread::sleep(Duration::from_millis(50));
+        visit(url)
+    });
+    let page = served.into_iter().find(|page| page.contains(" 200 OK")).unwrap();
+    assert!(page.ends_with("hello\n"), "{page}");
+
+    // What the visitor may have left is heard, and the same port is opened again all the same.
+    let status: Value =
+        serde_json::from_str(&world.command(&["status", "--json"]).unwrap().stdout).unwrap();
+    assert_eq!(status["published"][0]["port"], json!(8000), "{status}");
+    world.command(&["send", "Is it still up?"]).unwrap();
+    let is_opened =
+        |event: &Event| matches!(event, Event::CallFinished { tool, .. } if tool == "expose_port");
+    run.wait_for(is_opened, LIMIT).unwrap();
+    let turns = world.command(&["turns", "--json"]).unwrap().stdout;
+    assert_eq!(turns.matches("Port 8000 exposed at: ").count(), 2, "{turns}");
+    let asked = world.command(&["approvals", "list", "--json"]).unwrap().stdout;
+    assert!(!asked.contains("expose_port"), "{asked}");
+    assert!(labels(&world).contains(&("/root".to_owned(), "web".to_owned())));
     run.kill().unwrap();
 }

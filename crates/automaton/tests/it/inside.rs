@@ -105,6 +105,17 @@ fn each_turn_is_a_trace_with_the_times_of_the_record() {
     assert_eq!(nanos(&spans[1], "startTimeUnixNano"), asked * 1_000_000);
     let tool = json!({ "key": "gen_ai.tool.name", "value": { "stringValue": "exec" } });
     assert!(spans[2]["attributes"].as_array().unwrap().contains(&tool), "{}", spans[2]);
+    let attribute = |key: &str| {
+        let all = spans[1]["attributes"].as_array().unwrap();
+        let found = all.iter().find(|it| it["key"] == key).map(|it| it["value"].clone());
+        found.unwrap_or_else(|| panic!("{key}: {}", spans[1]))
+    };
+    let model = attribute("gen_ai.response.model");
+    assert_eq!(attribute("gen_ai.request.model"), model);
+    assert_eq!(attribute("gen_ai.provider.name"), json!({ "stringValue": "openai" }));
+    assert_eq!(attribute("server.address"), json!({ "stringValue": "127.0.0.1" }));
+    let session = turn["turn"]["session"].clone();
+    assert_eq!(attribute("gen_ai.conversation.id"), json!({ "stringValue": session }));
     let command = turn["turn"]["calls"][0]["arguments"].as_str().unwrap();
     assert!(!bodies[1].contains(command), "what is said and done is not sent");
 }

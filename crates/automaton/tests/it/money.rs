@@ -450,3 +450,69 @@ fn what_a_machine_sells_is_paid_to_its_owner_on_the_chain() {
     let history = ask(&town.cloud, town.world.home(), "GET /v1/credits/history", &json!({})).1;
     assert_eq!(history["sales"].as_array().unwrap().len(), 2, "{history}");
 }
+
+/// The first fenced block of a language below a heading of a page.
+fn block(page: &str, heading: &str, language: &str) -> String {
+    let (_, section) = page.split_once(heading).unwrap();
+    let (_, block) = section.split_once(&format!("```{language}\n")).unwrap();
+    block.split_once("\n```").unwrap().0.to_owned()
+}
+
+/// The commands of the page "Money on one machine", as they are printed there: what is typed at
+/// a terminal comes from files, and ports are free ones.
+#[test]
+fn the_commands_by_hand_of_the_page_about_money_do_what_it_says() {
+    let page = include_str!("../../../../docs/money.md");
+    let world = world();
+    let secret = secret_file(&world, "pass", "correct horse\n");
+    let (mut rpc, mut cloud, mut running) = (String::new(), String::new(), Vec::new());
+    let mut credits = None;
+    for line in block(page, "## By hand", "sh").lines() {
+        let command = line.split('#').next().unwrap().trim();
+        let line = command.replace("http://127.0.0.1:8545", &rpc);
+        let line = line.replace("http://127.0.0.1:PORT", &cloud);
+        let mut words: Vec<&str> = line.trim_end_matches('&').split_whitespace().skip(1).collect();
+        words.push("--json");
+        if ["wallet", "topup", "provision"].contains(&words[0]) {
+            words.extend(["--passphrase-file", &secret]);
+        }
+        if words.contains(&"cloud.json") && !world.dir().join("cloud.json").exists() {
+            let config = block(page, "`cloud.json` says", "json");
+            let config = config.replace("http://127.0.0.1:8545", &rpc);
+            let mut config: Value = serde_json::from_str(&config).unwrap();
+            config["chain"]["gas_signer"]["passphrase_file"] = json!(secret);
+            std::fs::write(world.dir().join("cloud.json"), config.to_string()).unwrap();
+        }
+        if line.ends_with('&') {
+            words.extend(["--listen", "127.0.0.1:0"]);
+            let run = world.start(&words).unwrap();
+            let url = first_line(&run)["url"].as_str().unwrap().to_owned();
+            *(if words[0] == "devnet" { &mut rpc } else { &mut cloud }) = url;
+            running.push(run);
+        } else {
+            let finished = world.start(&words).unwrap().finish_within(LIMIT).unwrap();
+            assert_eq!(finished.code, Some(0), "{command}: {}", finished.stderr);
+            credits = Some(done(&finished));
+        }
+    }
+    assert_eq!(running.len(), 2, "a chain and a cloud");
+    assert_eq!(credits.unwrap()["balance_cents"], json!(500));
+}
+
+#[test]
+fn the_account_of_gas_gets_as_much_ether_as_is_said() {
+    let world = world();
+    let chain = world.start(&["devnet", "--listen", "127.0.0.1:0", "--json"]).unwrap();
+    let rpc = first_line(&chain)["url"].as_str().unwrap().to_owned();
+    let secret = secret_file(&world, "pass", "correct horse\n");
+    let new = ["wallet", "new", "--home", "gas", "--passphrase-file", &secret, "--json"];
+    let made = done(&world.start(&new).unwrap().finish_within(LIMIT).unwrap());
+    let address = made["address"].as_str().unwrap();
+    let fund = ["fund", "0.5", "--gas", "--home", "gas", "--rpc", &rpc, "--json"];
+    let funded = done(&world.command(&fund).unwrap());
+    assert_eq!(funded, json!({ "address": address, "wei": "500000000000000000" }));
+    let balance = call(&rpc, "eth_getBalance", &json!([address, "latest"]));
+    assert_eq!(balance, json!("0x6f05b59d3b20000"));
+    let nowhere = world.command(&["fund", "--gas", "--home", "gas"]).unwrap();
+    assert!(nowhere.code == Some(1) && nowhere.stderr.contains("--config"), "{nowhere:?}");
+}

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use automaton_core::event::{Event, Service, StampedEvent};
 use automaton_testkit::world::{ProcessOutput, ProcessRun, World};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::paying_world;
 
@@ -124,7 +124,6 @@ fn a_gift_waits_for_the_creators_word_and_is_given_once() {
     assert_eq!(home.unwrap()["cost"], 150_000_000, "{account}");
 }
 
-/// An automaton that has run a command, and then would give to an address that nobody has named:
 /// two sums in one turn.
 fn unnamed_story(to: &str) -> String {
     let gift = |cents: u32| {
@@ -215,4 +214,34 @@ fn a_gift_that_a_limit_would_refuse_after_the_yes_is_not_asked_about() {
         assert_eq!(code, "MINIMUM_RESERVE");
         assert!(reason.contains("$10.00 have to be left"), "{reason}");
     }
+}
+
+#[test]
+fn a_running_automaton_buys_credits_when_its_creator_says_so() {
+    let day = |day: u32| format!("[[step]]\nsay = \"Day {day}.\"\n");
+    let story = format!("title = \"rest\"\n{}", (0..10).map(day).collect::<String>());
+    let world = paying_world().story(&story).unwrap();
+    let config = r#"{"name": "Ada", "genesisPrompt": "Rest."}"#;
+    world.write_home("automaton.json", config).unwrap();
+    let mut run = world.up(&[]).unwrap();
+    run.wait_for(|event| matches!(event, Event::SleepStarted { .. }), LIMIT).unwrap();
+    // At its start it had none and bought once; its creator buys more.
+    let bought = json(&world.command(&["topup", "5", "--json"]).unwrap());
+    assert_eq!((&bought["credits_usd"], &bought["settled"]), (&json!(5), &json!(true)));
+    let settled = |event: &Event| matches!(event, Event::TopupSettled { .. });
+    run.wait_for(settled, LIMIT).unwrap();
+    let dear = world.command(&["topup", "100"]).unwrap();
+    assert!(dear.code == Some(1) && dear.stderr.contains("USDC"), "{dear:?}");
+    let none = world.command(&["topup", "7"]).unwrap();
+    assert!(none.stderr.contains("US dollars, not for 7"), "{none:?}");
+    let elsewhere = world.command(&["topup", "5", "--cloud", "http://127.0.0.1:1"]).unwrap();
+    assert!(elsewhere.stderr.contains("the automaton runs, and buys with"), "{elsewhere:?}");
+    // Another start has no reason to buy.
+    run.kill().unwrap();
+    let mut run = world.up(&[]).unwrap();
+    let read = |event: &Event| matches!(event, Event::BalancesRead { credits: Some(_), .. });
+    let balance = run.wait_for(read, LIMIT).unwrap();
+    let Event::BalancesRead { credits: Some(credits), .. } = balance.event else { panic!() };
+    assert!(credits.cents_floor() >= 990, "{credits}");
+    run.kill().unwrap();
 }

@@ -43,8 +43,7 @@ pub(super) async fn transfer(
         let sentence = format!("note is longer than {NOTE_BYTES_MAX} bytes");
         return Err(ApiError::invalid(sentence));
     }
-    let to = address(&to_address)
-        .ok_or_else(|| ApiError::invalid("to_address is no address such as 0x70997970…"))?;
+    let to = recipient(&to_address)?;
     if to == caller.wallet {
         return Err(ApiError::invalid("to_address is the wallet that the credits come from"));
     }
@@ -62,9 +61,6 @@ pub(super) async fn transfer(
         TransferOutcome::Done(transfer) => Ok(Json(done(transfer))),
         TransferOutcome::OtherName => {
             Err(ApiError::conflict("this Idempotency-Key came with another transfer"))
-        }
-        TransferOutcome::UnknownRecipient => {
-            Err(ApiError::invalid(format!("to_address: nobody here has the wallet {to}")))
         }
         TransferOutcome::Insufficient { available } => {
             let needed = automaton_core::money::Microcents::from_cents(amount_cents);
@@ -105,6 +101,26 @@ fn over_ceiling(cents: i64, ceiling: i64, transferred: i64) -> ApiError {
 fn address(text: &str) -> Option<Address> {
     // silent-ok: a text that is no address names no wallet.
     text.strip_prefix("0x").and_then(|digits| digits.parse().ok())
+}
+
+/// Reads the wallet that gets credits. It need not have an account yet: the credits wait for
+/// its first sign-in. So a mistyped address would lose them, and a text with the mixed case
+/// of EIP-55 has to be right in it.
+fn recipient(text: &str) -> Result<Address, ApiError> {
+    let wrong = |what: &str| Err(ApiError::invalid(format!("to_address {what}")));
+    let Some(to) = address(text) else {
+        return wrong("is no address such as 0x70997970…");
+    };
+    if to == Address::ZERO {
+        return wrong("is the zero address, which nobody has");
+    }
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    let has = |class: fn(&char) -> bool| digits.chars().any(|digit| class(&digit));
+    let is_mixed = has(char::is_ascii_uppercase) && has(char::is_ascii_lowercase);
+    match is_mixed && to.to_string() != text {
+        true => wrong("has a letter in the wrong case (EIP-55): it may be mistyped"),
+        false => Ok(to),
+    }
 }
 
 pub(super) async fn ceiling(
@@ -255,6 +271,7 @@ fn entry(entry: LedgerEntry) -> HistoryEntry {
         balance_after_microcents: entry.balance_after,
         counterparty: entry.counterparty.map(|wallet| wallet.to_string()),
         description: entry.description,
+        unclaimed: entry.unclaimed,
         at_ms: entry.at,
     }
 }

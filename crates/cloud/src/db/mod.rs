@@ -11,6 +11,7 @@ mod error;
 pub mod machines;
 mod payments;
 pub mod sqlite;
+mod unclaimed;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -33,6 +34,7 @@ pub use payments::{
     NewIncomingPayment, NewNonceReservation, NonceReservation, NonceReservationEnd, Sale,
     SettledBy, Submission,
 };
+pub use unclaimed::UnclaimedCredits;
 
 /// What a use case gives, later.
 pub type DbFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, DbError>> + Send + 'a>>;
@@ -86,6 +88,8 @@ pub trait Db: machines::MachineDb {
     fn refund(&self, what: Refund) -> DbFuture<'_, RefundOutcome>;
     /// What changed what a wallet has, newest first.
     fn history(&self, wallet: Address, page: PageRange) -> DbFuture<'_, Vec<LedgerEntry>>;
+    /// Returns the credits of wallets that never signed in, oldest first, so many at most.
+    fn unclaimed(&self, limit: u32) -> DbFuture<'_, Vec<UnclaimedCredits>>;
     /// What requests to the ports of a wallet's machines brought, newest first.
     fn sold(&self, wallet: Address, page: PageRange) -> DbFuture<'_, Vec<SaleRecord>>;
 
@@ -265,8 +269,6 @@ pub enum TransferOutcome {
     Done(TransferRecord),
     /// Its name was used for something else.
     OtherName,
-    /// Nobody here has that wallet.
-    UnknownRecipient,
     /// There are too few credits.
     Insufficient {
         /// What can be spent.
@@ -394,6 +396,8 @@ pub struct LedgerEntry {
     pub counterparty: Option<Address>,
     /// The note of a transfer, or the model of a call.
     pub description: Option<String>,
+    /// Whether the wallet that a transfer went to has not signed in yet.
+    pub unclaimed: bool,
     /// When.
     pub at: Timestamp,
 }

@@ -1,5 +1,7 @@
 //! Credits that change hands over HTTP, and what a mistaken or repeated request gets.
 
+use std::sync::Arc;
+
 use alloy_primitives::{Address, eip191_hash_message, hex};
 use automaton_cloud::CloudError;
 use automaton_core::time::Span;
@@ -9,6 +11,7 @@ use serde_json::{Value, json};
 use crate::world::{Reply, Wallet, World, get, post, until};
 
 const FIVE: i64 = 500_000_000;
+const CENT: i64 = 1_000_000;
 
 /// A world in which the first wallet has five dollars and the second an account.
 async fn two() -> (World, [Wallet; 2], [String; 2]) {
@@ -92,8 +95,9 @@ async fn what_is_no_transfer_moves_nothing_and_is_named() {
     check(json!({ "amount_cents": 5 }), 422, "to_address").await;
     check(json!({ "to_address": "you", "amount_cents": 5 }), 422, "to_address").await;
     check(json!({ "to_address": from.address, "amount_cents": 5 }), 422, "come from").await;
-    let nobody = Address::repeat_byte(0x77);
-    check(json!({ "to_address": nobody, "amount_cents": 5 }), 422, "nobody here").await;
+    check(json!({ "to_address": Address::ZERO, "amount_cents": 5 }), 422, "zero address").await;
+    let mistyped = to.address.to_string().replacen(char::is_lowercase, "B", 1);
+    check(json!({ "to_address": mistyped, "amount_cents": 5 }), 422, "to_address").await;
     let long = "x".repeat(501);
     check(json!({ "to_address": to.address, "amount_cents": 5, "note": long }), 422, "note").await;
     let short = send(&world, &key, None, &to_other(json!(501))).await;
@@ -102,6 +106,36 @@ async fn what_is_no_transfer_moves_nothing_and_is_named() {
     assert_eq!(told["details"], json!({ "required_cents": 501, "current_balance_cents": 500 }));
     assert_eq!(send(&world, "cnwy_k_nobody", None, &to_other(json!(5))).await.status, 401);
     assert_eq!(world.balance(&key).await, FIVE);
+}
+
+#[tokio::test]
+async fn credits_for_a_wallet_without_an_account_wait_until_it_signs_in() {
+    let (world, _, [key, _]) = two().await;
+    let child = Wallet::new(9);
+    let lower = child.address.to_string().to_lowercase();
+    let gift = json!({ "to_address": lower, "amount_cents": 100, "note": "fund child" });
+    let given = send(&world, &key, Some("once"), &gift).await;
+    assert_eq!(given.status, 200, "{given:?}");
+    let again = send(&world, &key, Some("once"), &gift).await;
+    assert_eq!(again.json()["transfer_id"], given.json()["transfer_id"], "once for ever");
+    assert_eq!(world.balance(&key).await, FIVE - 100 * CENT);
+    // The giver sees that nobody has taken them, and so does the operator.
+    let newest = async || {
+        let headers = [("Authorization", key.as_str())];
+        get(world.at(), "/v1/credits/history", &headers).await.json()["history"][0].clone()
+    };
+    let waiting = async || {
+        let clock = Arc::new(world.clock.clone());
+        let found = automaton_cloud::unclaimed_credits(&world.config(), clock).await.unwrap();
+        found.into_iter().map(|it| (it.wallet, it.amount.units())).collect::<Vec<_>>()
+    };
+    let entry = newest().await;
+    assert_eq!((&entry["unclaimed"], &entry["amount_cents"]), (&json!(true), &json!(-100)));
+    assert_eq!(waiting().await, [(child.address, 100 * CENT)]);
+    let child_key = world.key(&child).await;
+    assert_eq!(world.balance(&child_key).await, 100 * CENT);
+    assert_eq!(newest().await.get("unclaimed"), None);
+    assert_eq!(waiting().await, []);
 }
 
 #[tokio::test]
@@ -202,7 +236,7 @@ async fn only_the_creator_raises_what_a_key_may_give_away() {
 async fn the_operator_gives_back_while_the_cloud_runs() {
     let (world, [wallet, _], [key, _]) = two().await;
     let give_back = async |what: &str| {
-        let clock = std::sync::Arc::new(world.clock.clone());
+        let clock = Arc::new(world.clock.clone());
         automaton_cloud::refund(&world.config(), clock, what.parse().unwrap()).await
     };
     let refunded = give_back("payment:1").await.unwrap();

@@ -85,7 +85,9 @@ impl Event {
             | Self::HibernationStarted { .. }
             | Self::MessageFiled { .. }
             | Self::CreditsTransferred { .. }
-            | Self::RequestPaid { .. } => chat(Info),
+            | Self::RequestPaid { .. }
+            | Self::SaleSettled { .. }
+            | Self::PortReopened { .. } => chat(Info),
             Self::AgentStarted { .. }
             | Self::AgentStopped { .. }
             | Self::StopRequested { .. }

@@ -9,13 +9,15 @@
 //! limit. An approval lets the automaton make a payment that it wrote down itself,
 //! under every ceiling that holds without it.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
-use crate::id::{ApprovalId, MessageId};
+use crate::id::{ApprovalId, MessageId, PaymentId};
 use crate::memory::{MemoryId, MemoryTier, NewMemory};
 use crate::message::CREATOR_MESSAGE_BYTES_MAX;
 use crate::model::ModelId;
-use crate::money::Microcents;
+use crate::money::{MicroUsdc, Microcents};
 use crate::soul::Soul;
 use crate::tier::ModelTier;
 use crate::time::Timestamp;
@@ -27,6 +29,9 @@ pub const SOCKET_NAME: &str = "control.sock";
 /// The longest line either side may send, in bytes: the longest message, each byte of
 /// which may take six as JSON.
 pub const LINE_BYTES_MAX: usize = 6 * CREATOR_MESSAGE_BYTES_MAX + 64 * 1024;
+
+/// The longest that the answer to [`ControlRequest::TopUp`] takes.
+pub const PURCHASE_MAX: Duration = Duration::from_secs(120);
 
 /// What the creator asks of a running automaton.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,6 +98,12 @@ pub enum ControlRequest {
     UseModel {
         /// The model.
         model: Option<ModelId>,
+    },
+    /// Buy credits, or go on with the purchase that is open. The answer may take
+    /// [`PURCHASE_MAX`]; the purchase goes on when nobody waits for it.
+    TopUp {
+        /// Credits of this tier, in US dollars.
+        usd: u32,
     },
     /// End the present wake: the model's answer is given up and a running command is
     /// killed; a payment that is under way is not.
@@ -182,6 +193,8 @@ pub enum ControlResponse {
         /// Which one; none is the usual one.
         model: Option<ModelId>,
     },
+    /// Credits are bought.
+    Bought(PurchaseReport),
     /// Events follow, one a line.
     Following,
     /// The present wake ends.
@@ -203,6 +216,24 @@ pub enum ControlResponse {
         /// Why, and what to do about it.
         reason: String,
     },
+}
+
+/// A purchase of credits by the automaton.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PurchaseReport {
+    /// The payment.
+    pub payment: PaymentId,
+    /// The credits in US dollars: of the purchase that was open, if one was.
+    pub usd: u32,
+    /// The amount that was paid.
+    pub amount: MicroUsdc,
+    /// The transaction, where it is known.
+    pub transaction: Option<String>,
+    /// Whether the chain has confirmed it.
+    pub settled: bool,
+    /// Why the cloud does not go on with it for now.
+    pub held_up: Option<String>,
 }
 
 /// Something that a creator gives an automaton to remember: what an export has of an item, but

@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use automaton_agent::treasury::{TopUpTrigger, Treasury};
+use automaton_agent::treasury::Treasury;
 use automaton_core::error::chain as reasons;
 use automaton_core::faults::FaultPoint;
 use automaton_core::payment::PaymentReason;
@@ -129,9 +129,8 @@ impl SimWorld<'_> {
 
     fn look(&mut self) {
         self.tell("look");
-        let moment = self.dice.pick([TopUpTrigger::Start, TopUpTrigger::Turn]);
         self.work(async move |treasury| {
-            let balances = treasury.check_balances(moment).await;
+            let balances = treasury.check_balances().await;
             format!("{:?}, {:?}", balances.credits, balances.usdc)
         });
     }

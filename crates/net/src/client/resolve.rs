@@ -2,7 +2,7 @@
 //! connected to, so nothing can change between the check and the use. Must
 //! never give an address that it has not judged.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
@@ -36,12 +36,35 @@ impl Resolve for Resolver {
         Box::pin(async move {
             // The port is set by the connector afterwards.
             let found: Vec<SocketAddr> =
-                tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
+                lookup(name.as_str()).await?.into_iter().map(|it| SocketAddr::new(it, 0)).collect();
             judge(reach, &found)?;
             let addresses: Addrs = Box::new(found.into_iter());
             Ok(addresses)
         })
     }
+}
+
+/// Returns the addresses of a name: those of the system, but for names of this machine.
+///
+/// # Errors
+/// When the system knows none.
+pub(crate) async fn lookup(name: &str) -> std::io::Result<Vec<IpAddr>> {
+    if is_localhost(name) {
+        return Ok(vec![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)]);
+    }
+    let found = tokio::net::lookup_host((name, 0)).await?;
+    Ok(found.map(|place| place.ip()).collect())
+}
+
+/// Whether a name is `localhost` or below it. Such a name means this machine and nothing else
+/// (RFC 6761, section 6.3), so no server of names is asked about it: many resolvers do not
+/// know it, and one that answers with another address would lead astray. The addresses are
+/// judged as all others are: a name that nobody spelled out reaches no loopback address.
+fn is_localhost(name: &str) -> bool {
+    let name = name.strip_suffix('.').unwrap_or(name);
+    let last = name.rsplit('.').next().unwrap_or(name);
+    let has_empty_label = name.split('.').any(str::is_empty);
+    last.eq_ignore_ascii_case("localhost") && !has_empty_label
 }
 
 /// Whether every one of these addresses is within reach.
@@ -61,6 +84,27 @@ pub(crate) fn judge(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn names_below_localhost_are_this_machine_and_stay_behind_the_guard() {
+        for name in ["localhost", "8080-a1b2.localhost", "a.b.LocalHost", "localhost."] {
+            let found = lookup(name).await.unwrap();
+            assert_eq!(
+                found,
+                ["127.0.0.1", "::1"].map(|it| it.parse::<IpAddr>().unwrap()),
+                "{name}"
+            );
+            let places: Vec<SocketAddr> =
+                found.into_iter().map(|it| SocketAddr::new(it, 80)).collect();
+            let refused = judge(AddressScope::Global, &places).unwrap_err();
+            assert_eq!(refused.class, AddressClass::Loopback, "{name}");
+            assert!(judge(AddressScope::SpelledName, &places).is_ok(), "{name}");
+        }
+        for name in ["localhost.example", "notlocalhost", "local", "a..localhost", ".localhost", ""]
+        {
+            assert!(!is_localhost(name), "{name}");
+        }
+    }
 
     #[test]
     fn one_bad_address_among_good_ones_is_enough() {

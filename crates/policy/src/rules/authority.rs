@@ -72,6 +72,9 @@ const SWITCH_MODEL: AuthorityNeeds = needs("model", "think with another model", 
 const TOP_UP: AuthorityNeeds = needs("top_up", "buy credits", NEVER, ASKED);
 const RENT: AuthorityNeeds = needs("rent", "rent a machine", NEVER, ASKED);
 const END_MACHINE: AuthorityNeeds = needs("end_machine", "end a machine", NEVER, ASKED);
+// The same again is what was decided before, whoever has been there since.
+const PUBLISH_AGAIN: AuthorityNeeds =
+    needs("republish", "open a port again to everybody", ASKED, ALONE);
 const PUBLISH: AuthorityNeeds = needs("publish", "open a port to everybody", ASKED, ASKED);
 // What the creator asks for is done; its own wish the creator confirms.
 const TRANSFER: AuthorityNeeds = AuthorityNeeds {
@@ -80,7 +83,7 @@ const TRANSFER: AuthorityNeeds = AuthorityNeeds {
 };
 
 /// Every kind of effect with what it needs.
-pub const TABLE: [AuthorityNeeds; 19] = [
+pub const TABLE: [AuthorityNeeds; 20] = [
     LOOK,
     MESSAGE,
     EXEC,
@@ -99,6 +102,7 @@ pub const TABLE: [AuthorityNeeds; 19] = [
     RENT,
     END_MACHINE,
     PUBLISH,
+    PUBLISH_AGAIN,
     TRANSFER,
 ];
 
@@ -129,6 +133,7 @@ fn row(intent: &Intent, facts: &Facts) -> AuthorityNeeds {
         Intent::EndMachine { .. } => END_MACHINE,
         // To close one harms nobody.
         Intent::Publish { open: false, .. } => LOOK,
+        Intent::Publish { .. } if facts.published_before => PUBLISH_AGAIN,
         Intent::Publish { .. } => PUBLISH,
         Intent::Transfer { .. } => TRANSFER,
     }

@@ -251,6 +251,7 @@ pub(crate) mod testing {
             egress,
             creator_waits: false,
             gives_alone: false,
+            published_before: false,
             purpose_asks: false,
             tier: None,
             hard_limit: None,

@@ -11,7 +11,9 @@ use automaton_core::state::AgentState;
 use automaton_core::tier::SurvivalTier;
 use automaton_core::tool::Risk;
 use automaton_core::trust::Label;
-use automaton_store::{ApprovalState, LedgerCategory, LinkKind, TaskOrigin, TaskResult};
+use automaton_store::{
+    ApprovalState, LedgerCategory, LinkKind, PublicationState, TaskOrigin, TaskResult,
+};
 
 use crate::World;
 
@@ -93,6 +95,7 @@ fn every_check_lists_its_enumeration() {
     let risks = [Risk::Safe, Risk::Caution, Risk::Dangerous, Risk::Forbidden];
     check("tool_calls", "risk", &risks.map(Risk::name));
     check("egress", "outcome", names!(DecisionOutcome));
+    check("published_ports", "state", names!(PublicationState));
     check("memories", "tier", names!(MemoryTier));
     check("memory_counts", "tier", names!(MemoryTier));
     check("heartbeat_schedule", "last_result", names!(TaskResult));

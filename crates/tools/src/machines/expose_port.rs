@@ -44,7 +44,8 @@ impl BuiltinCall for ExposePort {
         let price = price_usdc.as_ref().map_or(String::new(), |price| {
             format!(", for {} USDC a request", price.escape_debug())
         });
-        let url = context.machines.open(port, price_usdc).await.map_err(ToolError::Port)?;
+        let opened = context.machines.open(port, price_usdc, context.provenance).await;
+        let url = opened.map_err(ToolError::Port)?;
         let told = format!("Port {port} exposed at: {}{price}", url.escape_debug());
         Ok(ToolOutput::found(Label::Tool, "expose_port", &told))
     }

@@ -12,7 +12,6 @@ use automaton_store::{Store, StoreError};
 
 use super::{TaskContext, TaskFailure, TaskReport, TaskSpec, TickContext};
 use crate::heartbeat::due::Need;
-use crate::treasury::TopUpTrigger;
 
 const NAME: &str = "check_usdc_balance";
 
@@ -32,7 +31,7 @@ async fn usdc(ground: &TaskContext, tick: &TickContext) -> Result<TaskReport, Ta
         return Ok(TaskReport::failed("the balances could not be read".to_owned()));
     };
     let poor = tick.tier().is_some_and(automaton_core::tier::SurvivalTier::is_poor);
-    let balances = if poor { treasury.check_balances(TopUpTrigger::Turn).await } else { balances };
+    let balances = if poor { treasury.check_balances().await } else { balances };
     let news = match ground.asleep_since().await? {
         Some(since) => match treasury.failing().filter(|(began, _)| *began > since) {
             Some((_, remedy)) => {

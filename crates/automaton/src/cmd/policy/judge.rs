@@ -130,6 +130,7 @@ impl PolicyTestBench {
             attempts: Attempts::default(),
             creator_waits: false,
             gives_alone: state.gives_alone,
+            published_before: false,
             purpose_asks: state.purpose_asks,
             tier: state.tier,
             hard_limit: None,

@@ -34,7 +34,7 @@ keys! { FIELDS, IDLE of ConfigFile;
     used: config_version name genesis_prompt creator_message creator_address brain embeddings
         summarize_history sampling
         allowed_origins egress max_tokens_per_turn max_turns_per_cycle log_level webhook_url
-        otlp_endpoint metrics_addr conway_api_url conway_api_key anthropic_api_key openai_api_key ollama_base_url
+        otlp_endpoint otlp_protocol metrics_addr conway_api_url conway_api_key anthropic_api_key openai_api_key ollama_base_url
         inference_model model_strategy treasury_policy soul_config stop_loss wake_envelope approvals db_path
         heartbeat_config_path sandbox_id wallet_address version rpc_url network networks chain_type;
     others: schema unknown_keys idle_keys;

@@ -11,7 +11,7 @@ use super::{address, found, ledger};
 use crate::db::error::{DbError, DbTxError};
 use crate::db::{
     Ceiling, CeilingOutcome, LedgerEntry, NewTransfer, PageRange, Refund, RefundOutcome,
-    RefundReceipt, TransferCeilingChange, TransferOutcome, TransferRecord,
+    RefundReceipt, TransferCeilingChange, TransferOutcome, TransferRecord, UnclaimedCredits,
 };
 use crate::ledger::{Account, Posting, PostingReason};
 
@@ -27,9 +27,6 @@ pub(super) fn transfer(tx: &DbTx<'_>, new: &NewTransfer) -> Result<TransferOutco
             true => TransferOutcome::Done(transfer),
             false => TransferOutcome::OtherName,
         });
-    }
-    if !is_known(tx, new.to)? {
-        return Ok(TransferOutcome::UnknownRecipient);
     }
     let available = ledger::balance(tx, new.from)?.available;
     let amount = Microcents::from_cents(new.cents)?;
@@ -86,10 +83,17 @@ pub(super) fn hash(row: &Row<'_>, column: &str) -> rusqlite::Result<Hash> {
     Hash::from_slice(&bytes).ok_or(rusqlite::Error::InvalidQuery)
 }
 
-/// Whether anybody here has this wallet.
-fn is_known(tx: &DbTx<'_>, wallet: Address) -> Result<bool, DbTxError> {
-    let known = include_str!("sql/wallet_known.sql");
-    Ok(tx.sql.query_row(known, [wallet.as_slice()], |row| row.get(0))?)
+/// Returns the credits of wallets that never signed in, oldest first.
+pub(super) fn unclaimed(tx: &DbTx<'_>, limit: u32) -> Result<Vec<UnclaimedCredits>, DbTxError> {
+    let mut select = tx.sql.prepare_cached(include_str!("sql/unclaimed.sql"))?;
+    let rows = select.query_map([limit], |row| {
+        Ok(UnclaimedCredits {
+            wallet: address(row, "wallet")?,
+            amount: Microcents::new(row.get("amount")?),
+            since: Timestamp::from_millis(row.get("since")?),
+        })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }
 
 /// Returns what the wallet of a key may transfer. Ceiling and transfers are those of the wallet,
@@ -189,6 +193,7 @@ pub(super) fn history(
             balance_after: Microcents::new(row.get("balance_after")?),
             counterparty: others.into_iter().flatten().find(|other| *other != wallet),
             description: row.get("description")?,
+            unclaimed: row.get("unclaimed")?,
             at: Timestamp::from_millis(row.get("at")?),
         })
     })?;

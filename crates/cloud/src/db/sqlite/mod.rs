@@ -32,6 +32,7 @@ use super::{
     NewIncomingPayment, NewKey, NewNonceReservation, NewTransfer, NonceReservation,
     NonceReservationEnd, PageRange, Refund, RefundOutcome, RegisterOutcome, SaleRecord, SettledBy,
     SignInAttempt, SignInOutcome, Submission, TransferCeilingChange, TransferOutcome,
+    UnclaimedCredits,
 };
 use crate::billing::price::Charge;
 use writer::DbWriter;
@@ -161,6 +162,10 @@ impl Db for Sqlite {
 
     fn history(&self, wallet: Address, page: PageRange) -> DbFuture<'_, Vec<LedgerEntry>> {
         self.writer.run("read a history", move |tx| credits::history(tx, wallet, page))
+    }
+
+    fn unclaimed(&self, limit: u32) -> DbFuture<'_, Vec<UnclaimedCredits>> {
+        self.writer.run("read unclaimed credits", move |tx| credits::unclaimed(tx, limit))
     }
 
     fn sold(&self, wallet: Address, page: PageRange) -> DbFuture<'_, Vec<SaleRecord>> {

@@ -93,6 +93,9 @@ pub struct HistoryEntry {
     /// The note of a transfer, the model of a call, or what was given back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+    /// Whether the wallet that got them has not signed in yet: they wait for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unclaimed: bool,
     /// When, in milliseconds since the Unix epoch.
     pub at_ms: Timestamp,
 }

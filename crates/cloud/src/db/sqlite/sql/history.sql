@@ -24,7 +24,10 @@ SELECT
                 ORDER BY posting DESC LIMIT 1), 0) AS balance_after,
     coalesce(transfers.sender, payments.payer) AS sender, transfers.recipient,
     coalesce(transfers.note, holds.model,
-             iif(found.kind = 'machine', substr(found.key, 9, 26), NULL)) AS description
+             iif(found.kind = 'machine', substr(found.key, 9, 26), NULL)) AS description,
+    -- Given to a wallet that has not signed in.
+    (transfers.recipient IS NOT NULL
+     AND NOT EXISTS (SELECT 1 FROM api_keys WHERE wallet = transfers.recipient)) AS unclaimed
 FROM found
 LEFT JOIN transfers ON found.kind = 'transfer' AND transfers.id = substr(found.key, 10)
 LEFT JOIN payments ON found.kind = 'purchase' AND payments.id = substr(found.key, 9)

@@ -115,6 +115,7 @@ fn facts() -> Facts {
         attempts: Attempts::default(),
         creator_waits: false,
         gives_alone: false,
+        published_before: false,
         purpose_asks: false,
         tier: None,
         hard_limit: None,
