@@ -124,7 +124,8 @@ fn a_gift_waits_for_the_creators_word_and_is_given_once() {
     assert_eq!(home.unwrap()["cost"], 150_000_000, "{account}");
 }
 
-/// two sums in one turn.
+/// A story of an automaton that runs a command, and then would give to an address that nobody has
+/// named: two sums in one turn.
 fn unnamed_story(to: &str) -> String {
     let gift = |cents: u32| {
         format!(
