@@ -28,8 +28,8 @@ pub enum Retry {
     Idempotent,
     /// It may, since it only asks, whatever its method: a question over JSON-RPC.
     Question,
-    /// It may, but only after an answer by which the server did not do what was asked: status
-    /// 429, or a body that says so. A server that cannot be reached is not asked again.
+    /// It may, but only after an answer: one of these statuses, or a body that says the same. A
+    /// server that cannot be reached is not asked again.
     WhenRefused,
 }
 

@@ -9,7 +9,7 @@ use automaton_core::error::{Classified, chain};
 use automaton_core::event::Event;
 use automaton_core::faults::FaultPoint;
 use automaton_core::id::PaymentId;
-use automaton_core::money::{MicroUsdc, Microcents};
+use automaton_core::money::MicroUsdc;
 use automaton_core::payment::{
     NewPayment, Payment, PaymentReason, PaymentState, Purpose, SignedPayment,
 };

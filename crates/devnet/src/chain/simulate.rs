@@ -226,6 +226,7 @@ impl Simulation<'_> {
         let mut logs = Vec::new();
         block.collect_logs(&Filter::new(), &mut logs);
         for log in logs {
+            // silent-ok: a place that does not fit is that of no call, which is told.
             let place = log.transaction_index.and_then(|place| usize::try_from(place).ok());
             let call = place.and_then(|place| calls.get_mut(place));
             call.ok_or_else(|| ChainRefusal::Evm("a log is of no call".to_owned()))?.logs.push(log);

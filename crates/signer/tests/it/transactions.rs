@@ -93,6 +93,26 @@ fn the_gap_that_a_hint_left_is_filled_by_the_next_ones() {
 }
 
 #[test]
+fn a_ledger_whose_highest_number_was_a_lie_goes_on() {
+    let world = World::new();
+    let (mut process, mut client) = world.start();
+    assert_eq!(client.transact(&hinted(1, 0)).unwrap().nonce, 0);
+    assert_eq!(client.transact(&hinted(2, 1)).unwrap().nonce, 1);
+    process.kill();
+    // As a signer without a bound has stored it.
+    let keystore = world.home().keystore();
+    let path = keystore.parent().unwrap().join("ledger.db");
+    let ledger = rusqlite::Connection::open(path).unwrap();
+    let lie = "UPDATE transactions SET account_nonce = 9223372036854775807 WHERE account_nonce = 1";
+    assert_eq!(ledger.execute(lie, []).unwrap(), 1);
+    drop(ledger);
+    let (_process, mut client) = world.start();
+    assert_eq!(client.transact(&hinted(3, 1)).unwrap().nonce, 1);
+    assert_eq!(client.transact(&hinted(4, 0)).unwrap().nonce, 2);
+    assert_eq!(refused(&mut client, &hinted(5, (1 << 63) - 1)), SignerRefusalCode::Nonce);
+}
+
+#[test]
 fn what_is_not_listed_is_not_called_and_costs_are_capped() {
     let world = World::new();
     let (_process, mut client) = world.start();
