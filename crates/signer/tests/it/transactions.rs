@@ -107,9 +107,11 @@ fn a_ledger_whose_highest_number_was_a_lie_goes_on() {
     assert_eq!(ledger.execute(lie, []).unwrap(), 1);
     drop(ledger);
     let (_process, mut client) = world.start();
-    assert_eq!(client.transact(&hinted(3, 1)).unwrap().nonce, 1);
-    assert_eq!(client.transact(&hinted(4, 0)).unwrap().nonce, 2);
-    assert_eq!(refused(&mut client, &hinted(5, (1 << 63) - 1)), SignerRefusalCode::Nonce);
+    // At another price than the one that was signed for this number: the bytes differ.
+    let next = |number, nonce_hint| asked(number, TransactionCall { nonce_hint, ..call(2) });
+    assert_eq!(client.transact(&next(3, 1)).unwrap().nonce, 1);
+    assert_eq!(client.transact(&next(4, 0)).unwrap().nonce, 2);
+    assert_eq!(refused(&mut client, &next(5, (1 << 63) - 1)), SignerRefusalCode::Nonce);
 }
 
 #[test]
