@@ -141,13 +141,13 @@ impl CloudServer {
         signer: SignerClient,
     ) -> Result<Arc<dyn Settlement>, CloudError> {
         let rpc = &config.chain.rpc_url;
-        Ok(Arc::new(RpcSettlement {
-            client: client(rpc)?,
-            url: rpc.url().clone(),
-            token: config.chain.terms()?.token,
+        Ok(Arc::new(RpcSettlement::new(
+            client(rpc)?,
+            rpc.url().clone(),
+            config.chain.terms()?.token,
             signer,
-            confirmations: config.chain.confirmations(),
-        }))
+            config.chain.confirmations(),
+        )))
     }
 
     /// Starts a cloud that settles payments in this way.

@@ -22,27 +22,68 @@ const fs = require('fs');
 const crypto = require('crypto');
 const solc = require(`${process.argv[2]}/node_modules/solc`);
 
-// The hash of the metadata names paths and would differ from machine to machine.
-const settings = {
-  evmVersion: 'cancun',
-  optimizer: { enabled: true, runs: 200 },
-  metadata: { bytecodeHash: 'none', appendCBOR: false },
-  outputSelection: { '*': { '*': ['evm.bytecode.object'] } },
+// The token is deployed by its creator. The others are in the first block as if they had been:
+// they have no constructor, and their code is what is at their address.
+const contracts = {
+  UsdCoin: 'bytecode',
+  Multicall3: 'deployedBytecode',
+  Permit2: 'deployedBytecode',
+  ExactPermit2Proxy: 'deployedBytecode',
 };
-const file = 'UsdCoin.sol';
-const sources = { [file]: { content: fs.readFileSync(file, 'utf8') } };
-const output = JSON.parse(solc.compile(JSON.stringify({ language: 'Solidity', sources, settings })));
-for (const note of output.errors ?? []) console.error(note.formattedMessage);
-if ((output.errors ?? []).length > 0) process.exit(1);
 
-const code = output.contracts[file].UsdCoin.evm.bytecode.object;
-const sum = crypto.createHash('sha256').update(Buffer.from(code, 'hex')).digest('hex');
-for (const [name, text] of [['UsdCoin.hex', `${code}\n`], ['UsdCoin.sha256', `${sum}\n`]]) {
-  if (process.env.CHECK === 'no') fs.writeFileSync(name, text);
-  else if (fs.readFileSync(name, 'utf8') !== text) {
-    console.error(`${name} is not what the source compiles to: run build.sh and commit it`);
-    process.exit(1);
-  }
+function compile(name, part) {
+  const file = `${name}.sol`;
+  // The hash of the metadata names paths and would differ from machine to machine.
+  const settings = {
+    evmVersion: 'cancun',
+    optimizer: { enabled: true, runs: 200 },
+    metadata: { bytecodeHash: 'none', appendCBOR: false },
+    viaIR: name !== 'UsdCoin',
+    outputSelection: { '*': { '*': [`evm.${part}.object`] } },
+  };
+  const sources = { [file]: { content: fs.readFileSync(file, 'utf8') } };
+  const output = JSON.parse(solc.compile(JSON.stringify({ language: 'Solidity', sources, settings })));
+  for (const note of output.errors ?? []) console.error(note.formattedMessage);
+  if ((output.errors ?? []).length > 0) process.exit(1);
+  return output.contracts[file][name].evm[part].object;
 }
-console.error(`UsdCoin: ${code.length / 2} bytes of creation code, sha256 ${sum}`);
+
+const OPCODES = {
+  ADD: '01', ISZERO: '15', CALLVALUE: '34', CALLDATALOAD: '35', CALLDATASIZE: '36', CALLDATACOPY: '37',
+  POP: '50', MSTORE: '52', JUMPI: '57', PUSH1: '60', PUSH32: '7f', DUP1: '80', DUP2: '81', DUP3: '82',
+  RETURN: 'f3', CREATE2: 'f5', REVERT: 'fd',
+};
+
+function assemble(name) {
+  const lines = fs.readFileSync(`${name}.asm`, 'utf8').split('\n').map((line) => line.replace(/;.*/, '').trim());
+  const places = {};
+  let at = 0;
+  for (const line of lines.filter(Boolean)) {
+    const [word, operand] = line.split(/\s+/);
+    if (word.endsWith(':')) places[word.slice(0, -1)] = at;
+    at += 1 + (operand ? (operand.startsWith('@') ? 1 : operand.length / 2) : 0);
+  }
+  return lines.filter(Boolean).map((line) => {
+    const [word, operand = ''] = line.split(/\s+/);
+    if (word.endsWith(':')) return '5b';
+    if (!OPCODES[word]) throw new Error(`${name}.asm: there is no opcode ${word} here`);
+    const place = operand.startsWith('@') ? places[operand.slice(1)].toString(16).padStart(2, '0') : operand;
+    return OPCODES[word] + place;
+  }).join('');
+}
+
+function keep(name, code) {
+  const sum = crypto.createHash('sha256').update(Buffer.from(code, 'hex')).digest('hex');
+  for (const [file, text] of [[`${name}.hex`, `${code}\n`], [`${name}.sha256`, `${sum}\n`]]) {
+    if (process.env.CHECK === 'no') fs.writeFileSync(file, text);
+    else if (fs.readFileSync(file, 'utf8') !== text) {
+      console.error(`${file} is not what the source compiles to: run build.sh and commit it`);
+      process.exit(1);
+    }
+  }
+  console.error(`${name}: ${code.length / 2} bytes, sha256 ${sum}`);
+}
+
+for (const [name, part] of Object.entries(contracts)) keep(name, compile(name, part));
+keep('Create2Deployer', assemble('Create2Deployer'));
 JS

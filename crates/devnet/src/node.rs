@@ -10,6 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use alloy_consensus::Transaction as _;
 use alloy_primitives::{B256, Bytes};
 use automaton_core::faults::{FaultPoint, Faults};
 use automaton_core::time::Clock;
@@ -140,8 +141,16 @@ impl Node {
         }
         let time = self.time();
         self.broken = Some(io::ErrorKind::Interrupted);
-        let txs = sent.iter().map(|one| one.tx.clone()).collect();
-        let mut told = self.chain.mine_together(txs, time);
+        let allowed: Vec<Result<(), ChainRefusal>> =
+            sent.iter().map(|one| self.chain.require_deployed(one.tx.to())).collect();
+        let wanted = sent.iter().zip(&allowed).filter(|(_, allowed)| allowed.is_ok());
+        let txs = wanted.map(|(one, _)| one.tx.clone()).collect();
+        let mut mined = self.chain.mine_together(txs, time).into_iter();
+        let nobody = || Err(ChainRefusal::Evm("a transaction was not answered".to_owned()));
+        let mut told: Vec<Result<B256, ChainRefusal>> = allowed
+            .into_iter()
+            .map(|allowed| allowed.and_then(|()| mined.next().unwrap_or_else(nobody)))
+            .collect();
         let mined = sent.iter().zip(&told).filter(|(_, told)| told.is_ok());
         let mut raws: Vec<Bytes> = mined.map(|(one, _)| one.raw.clone()).collect();
         let act = match raws.len() {

@@ -24,8 +24,8 @@ use crate::error::{DeadlineKind, NetError};
 use crate::limits::{CONNECT, RetryPolicy};
 use crate::origin::{Origin, Scheme};
 use crate::request::HttpRequest;
-use crate::response::{Countdown, HttpResponse};
-use crate::retry::{REPEATS_MAX, back_off, is_retryable, retry_after};
+use crate::response::{BodyLimits, Countdown, FullResponse, HttpResponse};
+use crate::retry::{REPEATS_MAX, Retry, back_off, is_retryable, retry_after};
 use crate::ssrf::{AddressScope, classify};
 use crate::trust::PrivateAuthorities;
 
@@ -85,7 +85,26 @@ struct PreparedRequest<'a> {
     headers: HeaderMap,
     body: Bytes,
     limit_bytes: u64,
+    empties_lists: bool,
     clock: Countdown,
+}
+
+/// A request that is sent until it has an answer that is one, or may not be repeated.
+struct Sending<'a> {
+    ready: PreparedRequest<'a>,
+    retry: Retry,
+    repeat: u32,
+    repeats_max: u32,
+}
+
+impl Sending<'_> {
+    /// Tells a diagnosis of what an attempt brought.
+    fn note<B>(&self, outcome: &Result<HttpResponse<B>, NetError>) {
+        match outcome {
+            Ok(answer) => debug!(status = answer.status, attempt = self.repeat, "it answered"),
+            Err(error) => debug!(error = %chain(error), attempt = self.repeat, "no answer"),
+        }
+    }
 }
 
 impl fmt::Debug for HttpClient {
@@ -125,7 +144,68 @@ impl HttpClient {
         self.send(request, origin).instrument(span).await
     }
 
+    /// Sends a request as [`HttpClient::request`] does, reads the whole answer, and sends the
+    /// request again if the answer says that the server was too busy for it, whatever the
+    /// status. `is_busy` decides that. The repeats are those of a status 429.
+    ///
+    /// # Errors
+    /// As [`HttpClient::request`], and when the body breaks off or is too large. The last
+    /// answer is given when all of them say that the server was too busy.
+    pub async fn request_judged(
+        &self,
+        request: HttpRequest,
+        is_busy: impl Fn(&FullResponse) -> bool + Send,
+    ) -> Result<FullResponse, NetError> {
+        let origin = Origin::of(&request.url).map_err(|source| NetError::Url { source })?;
+        let span = debug_span!("request", method = ?request.method, %origin);
+        self.send_judged(request, origin, is_busy).instrument(span).await
+    }
+
     async fn send(&self, request: HttpRequest, origin: Origin) -> Result<HttpResponse, NetError> {
+        let mut sending = self.prepare(request, origin)?;
+        let mut pass = self.breakers.admit(&sending.ready.clock.origin)?;
+        loop {
+            let outcome = attempt(&sending.ready, pass).await;
+            sending.note(&outcome);
+            if !is_worth_repeating(&outcome, sending.retry) {
+                return outcome;
+            }
+            let asked = outcome.as_ref().map_or(None, asked_wait);
+            match self.wait_to_repeat(&mut sending, asked).await {
+                Some(next) => pass = next,
+                None => return outcome,
+            }
+        }
+    }
+
+    async fn send_judged(
+        &self,
+        request: HttpRequest,
+        origin: Origin,
+        is_busy: impl Fn(&FullResponse) -> bool + Send,
+    ) -> Result<FullResponse, NetError> {
+        let mut sending = self.prepare(request, origin)?;
+        let mut pass = self.breakers.admit(&sending.ready.clock.origin)?;
+        loop {
+            let outcome = attempt(&sending.ready, pass).await;
+            let outcome = match outcome {
+                Ok(response) => response.read().await,
+                Err(error) => Err(error),
+            };
+            sending.note(&outcome);
+            let is_refused = outcome.as_ref().is_ok_and(&is_busy);
+            if !is_refused && !is_worth_repeating(&outcome, sending.retry) {
+                return outcome;
+            }
+            let asked = outcome.as_ref().map_or(None, asked_wait);
+            match self.wait_to_repeat(&mut sending, asked).await {
+                Some(next) => pass = next,
+                None => return outcome,
+            }
+        }
+    }
+
+    fn prepare(&self, request: HttpRequest, origin: Origin) -> Result<Sending<'_>, NetError> {
         let repeats_max = if request.repeats()? { REPEATS_MAX } else { 0 };
         let ready = PreparedRequest {
             client: self.admit(&origin)?,
@@ -134,31 +214,32 @@ impl HttpClient {
             url: request.url,
             body: request.body.into(),
             limit_bytes: request.body_bytes_max,
+            empties_lists: request.empties_lists,
             clock: Countdown::start(origin, request.deadlines),
         };
-        let mut pass = self.breakers.admit(&ready.clock.origin)?;
-        let mut repeat = 0;
-        loop {
-            let outcome = attempt(&ready, pass).await;
-            match &outcome {
-                Ok(answer) => debug!(status = answer.status, attempt = repeat, "it answered"),
-                Err(error) => debug!(error = %chain(error), attempt = repeat, "no answer"),
-            }
-            if repeat == repeats_max || !is_worth_repeating(&outcome) {
-                return outcome;
-            }
-            let wait = back_off(self.retry_policy.first_wait, repeat, self.entropy.as_ref());
-            let asked =
-                outcome.as_ref().map_or(None, |it| retry_after(it.header(RETRY_AFTER.as_str())));
-            let resume = Instant::now() + wait.max(asked.unwrap_or_default());
-            if !ready.clock.reaches(resume) {
-                return outcome;
-            }
-            sleep_until(resume).await;
-            // That its origin is left alone by now says less than how it failed.
-            let Ok(next) = self.breakers.admit(&ready.clock.origin) else { return outcome };
-            (pass, repeat) = (next, repeat + 1);
+        Ok(Sending { ready, retry: request.retry, repeat: 0, repeats_max })
+    }
+
+    /// Waits until a request may be sent again. `None` when it may not be: there were enough
+    /// repeats, its deadline is nearer than that, or its origin is left alone by now.
+    async fn wait_to_repeat(
+        &self,
+        sending: &mut Sending<'_>,
+        asked: Option<Duration>,
+    ) -> Option<BreakerPermit> {
+        if sending.repeat == sending.repeats_max {
+            return None;
         }
+        let first_wait = self.retry_policy.first_wait;
+        let wait = back_off(first_wait, sending.repeat, self.entropy.as_ref());
+        let resume = Instant::now() + wait.max(asked.unwrap_or_default());
+        if !sending.ready.clock.reaches(resume) {
+            return None;
+        }
+        sleep_until(resume).await;
+        sending.repeat += 1;
+        // silent-ok: that its origin is left alone by now says less than how it failed.
+        self.breakers.admit(&sending.ready.clock.origin).ok()
     }
 
     /// Chooses the client for an origin. A host in digits is judged here, since
@@ -216,7 +297,7 @@ async fn attempt(
     ready: &PreparedRequest<'_>,
     pass: BreakerPermit,
 ) -> Result<HttpResponse, NetError> {
-    let PreparedRequest { client, method, url, headers, body, limit_bytes, clock } = ready;
+    let PreparedRequest { client, method, url, headers, body, clock, .. } = ready;
     let sent = client
         .request(method.clone(), url.clone())
         .headers(headers.clone())
@@ -239,10 +320,12 @@ async fn attempt(
         let (origin, location) = (origin.clone(), location.map(str::to_owned));
         return Err(NetError::Redirected { origin, status: status.as_u16(), location });
     }
-    if response.content_length().is_some_and(|declared| declared > *limit_bytes) {
-        return Err(NetError::TooLarge { origin: origin.clone(), limit_bytes: *limit_bytes });
+    let limits = BodyLimits::new(ready.limit_bytes, ready.empties_lists);
+    if response.content_length().is_some_and(|declared| declared > limits.arriving_bytes) {
+        let limit_bytes = limits.arriving_bytes;
+        return Err(NetError::TooLarge { origin: origin.clone(), limit_bytes });
     }
-    Ok(HttpResponse::new(response, clock.clone(), *limit_bytes))
+    Ok(HttpResponse::new(response, clock.clone(), limits))
 }
 
 /// Whether a status says that the server is not at work. One that has had too
@@ -253,11 +336,17 @@ const fn is_failure(status: u16) -> bool {
 
 /// Whether the same request may fare better later: an answer that says so, or
 /// none at all.
-const fn is_worth_repeating(outcome: &Result<HttpResponse, NetError>) -> bool {
+const fn is_worth_repeating<B>(outcome: &Result<HttpResponse<B>, NetError>, retry: Retry) -> bool {
     match outcome {
         Ok(response) => is_retryable(response.status),
+        Err(_) if matches!(retry, Retry::WhenRefused) => false,
         Err(error) => matches!(error, NetError::Unreachable { .. } | NetError::TimedOut { .. }),
     }
+}
+
+/// The wait that an answer asks for.
+fn asked_wait<B>(answer: &HttpResponse<B>) -> Option<Duration> {
+    retry_after(answer.header(RETRY_AFTER.as_str()))
 }
 
 /// What I/O errors wrap, which is none of their sources.

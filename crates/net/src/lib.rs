@@ -11,6 +11,7 @@
 mod breaker;
 pub mod client;
 pub mod error;
+mod json_lists;
 pub mod limits;
 pub mod origin;
 pub mod pay;

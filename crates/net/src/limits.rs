@@ -12,6 +12,10 @@ pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 /// The largest reply body that is read when the caller names no size, in bytes.
 pub const BODY_BYTES_MAX: u64 = 1 << 20;
 
+/// The largest reply body whose lists are emptied as they arrive, in bytes. None of it is kept
+/// but the rest, so this limit only ends a body without an end.
+pub const UNLISTED_BYTES_MAX: u64 = 1 << 30;
+
 /// How long a connection may take to come about: names, TCP and TLS.
 pub const CONNECT: Duration = Duration::from_secs(10);
 

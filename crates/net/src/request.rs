@@ -119,6 +119,11 @@ pub struct HttpRequest {
     pub deadlines: Deadlines,
     /// The largest body that the answer may have, in bytes.
     pub body_bytes_max: u64,
+    /// Whether lists in a JSON body are emptied as they arrive. The cap then counts the rest
+    /// alone, and the body may have [`UNLISTED_BYTES_MAX`] bytes before.
+    ///
+    /// [`UNLISTED_BYTES_MAX`]: crate::limits::UNLISTED_BYTES_MAX
+    pub empties_lists: bool,
     /// Whether it may be sent again.
     pub retry: Retry,
 }
@@ -135,6 +140,7 @@ impl HttpRequest {
             body: Vec::new(),
             deadlines: Deadlines::default(),
             body_bytes_max: BODY_BYTES_MAX,
+            empties_lists: false,
             retry: Retry::Never,
         }
     }
@@ -157,7 +163,7 @@ impl HttpRequest {
             Retry::Idempotent if !asks && self.idempotency_key.is_none() => {
                 "it changes something and has no idempotency key"
             }
-            Retry::Idempotent | Retry::Question => return Ok(true),
+            Retry::Idempotent | Retry::Question | Retry::WhenRefused => return Ok(true),
         };
         Err(NetError::NotRepeatable { url: redact::url(&self.url), why })
     }

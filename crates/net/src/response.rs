@@ -11,7 +11,8 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use tokio::time::{Instant, timeout_at};
 
 use crate::error::{DeadlineKind, NetError};
-use crate::limits::Deadlines;
+use crate::json_lists::JsonLists;
+use crate::limits::{Deadlines, UNLISTED_BYTES_MAX};
 use crate::origin::Origin;
 
 /// The head of an answer, and its body: still to be read, or read.
@@ -47,11 +48,11 @@ impl<B> HttpResponse<B> {
 }
 
 impl HttpResponse {
-    pub(crate) fn new(response: reqwest::Response, clock: Countdown, limit_bytes: u64) -> Self {
+    pub(crate) fn new(response: reqwest::Response, clock: Countdown, limits: BodyLimits) -> Self {
         Self {
             status: response.status().as_u16(),
             headers: response.headers().clone(),
-            body: ResponseBody { response, clock, left_bytes: limit_bytes, limit_bytes },
+            body: ResponseBody { response, clock, limits, lists: JsonLists::default() },
         }
     }
 
@@ -81,8 +82,40 @@ impl HttpResponse {
 pub struct ResponseBody {
     response: reqwest::Response,
     clock: Countdown,
-    left_bytes: u64,
-    limit_bytes: u64,
+    limits: BodyLimits,
+    lists: JsonLists,
+}
+
+/// How much of a body may arrive, and how much of it may be given on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BodyLimits {
+    /// The largest body that may arrive, in bytes.
+    pub(crate) arriving_bytes: u64,
+    arrived_bytes: u64,
+    given_bytes_max: u64,
+    given_bytes: u64,
+    empties_lists: bool,
+}
+
+impl BodyLimits {
+    /// Limits for a body of at most so many bytes; after its lists were emptied, if they are.
+    pub(crate) const fn new(limit_bytes: u64, empties_lists: bool) -> Self {
+        let arriving_bytes = if empties_lists { UNLISTED_BYTES_MAX } else { limit_bytes };
+        Self {
+            arriving_bytes,
+            arrived_bytes: 0,
+            given_bytes_max: limit_bytes,
+            given_bytes: 0,
+            empties_lists,
+        }
+    }
+}
+
+/// Counts more bytes, or gives the limit that they break.
+fn count(counted: &mut u64, more: usize, limit_bytes: u64) -> Result<(), u64> {
+    let more = u64::try_from(more).unwrap_or(u64::MAX);
+    *counted = counted.saturating_add(more);
+    if *counted > limit_bytes { Err(limit_bytes) } else { Ok(()) }
 }
 
 impl ResponseBody {
@@ -97,13 +130,13 @@ impl ResponseBody {
             origin: origin.clone(),
             source: source.without_url(),
         })?;
-        if let Some(chunk) = &chunk {
-            let read_bytes = u64::try_from(chunk.len()).unwrap_or(u64::MAX);
-            self.left_bytes = self.left_bytes.checked_sub(read_bytes).ok_or_else(|| {
-                NetError::TooLarge { origin: origin.clone(), limit_bytes: self.limit_bytes }
-            })?;
-        }
-        Ok(chunk)
+        let Some(chunk) = chunk else { return Ok(None) };
+        let too_large = |limit_bytes| NetError::TooLarge { origin: origin.clone(), limit_bytes };
+        let limits = &mut self.limits;
+        count(&mut limits.arrived_bytes, chunk.len(), limits.arriving_bytes).map_err(too_large)?;
+        let chunk = if limits.empties_lists { self.lists.empty(&chunk).into() } else { chunk };
+        count(&mut limits.given_bytes, chunk.len(), limits.given_bytes_max).map_err(too_large)?;
+        Ok(Some(chunk))
     }
 
     /// All that is left of the body.
@@ -120,8 +153,8 @@ impl ResponseBody {
 
     /// Lowers the cap of a body of which nothing was read yet.
     pub(crate) fn cap(&mut self, limit_bytes: u64) {
-        self.limit_bytes = self.limit_bytes.min(limit_bytes);
-        self.left_bytes = self.limit_bytes;
+        self.limits.arriving_bytes = self.limits.arriving_bytes.min(limit_bytes);
+        self.limits.given_bytes_max = self.limits.given_bytes_max.min(limit_bytes);
     }
 }
 

@@ -15,7 +15,10 @@ pub(crate) const REPEATS_MAX: u32 = 3;
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// Whether a request may be sent again when it failed, or was answered with 429,
-/// 500, 502, 503 or 504: at most three times, within its deadline.
+/// 500, 502, 503 or 504: at most three times, within its deadline. A caller that reads more
+/// of an answer than its status uses [`HttpClient::request_judged`].
+///
+/// [`HttpClient::request_judged`]: crate::HttpClient::request_judged
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retry {
     /// It is sent once.
@@ -25,6 +28,9 @@ pub enum Retry {
     Idempotent,
     /// It may, since it only asks, whatever its method: a question over JSON-RPC.
     Question,
+    /// It may, but only after an answer: one of these statuses, or a body that says the same. A
+    /// server that cannot be reached is not asked again.
+    WhenRefused,
 }
 
 /// Whether a status says that the same request may be answered better later.

@@ -46,6 +46,8 @@ pub enum SignerRefusalCode {
     Contract,
     /// The gas of a transaction, or what it offers for that.
     Gas,
+    /// The account's number is higher than it can be.
+    Nonce,
     /// The intent was signed before, with other content.
     Conflict,
     /// A sign-in to somebody who is not on the list.

@@ -4,13 +4,13 @@
 //! fails is an error of its own and must never become a balance of zero.
 
 use alloy_primitives::{Address, B256, U256, hex};
-use automaton_core::error::Classified;
 use automaton_core::money::MicroUsdc;
 use automaton_core::time::Timestamp;
 use automaton_core::wire::x402::ChainId;
-use automaton_net::{Header, HttpClient, HttpMethod, HttpRequest, NetError, Retry, Url, redact};
-use serde::de::DeserializeOwned;
+use automaton_net::{HttpClient, Retry, Url};
 use serde::{Deserialize, Serialize};
+
+use crate::node::{ChainError, NodeClient};
 
 /// `balanceOf(address)`, by EIP-20.
 const BALANCE_OF: [u8; 4] = [0x70, 0xa0, 0x82, 0x31];
@@ -20,82 +20,24 @@ const AUTHORIZATION_STATE: [u8; 4] = [0xe9, 0x4a, 0x01, 0x02];
 const DOMAIN_SEPARATOR: [u8; 4] = [0x36, 0x44, 0xe5, 0x15];
 /// Asks for a block.
 const BLOCK: &str = "eth_getBlockByNumber";
-/// The largest answer that is read, in bytes.
-const ANSWER_BYTES_MAX: u64 = 64 * 1024;
+/// Words by which nodes say that they do not have a block.
+const UNKNOWN_BLOCK_WORDS: [&str; 6] = [
+    "not found",
+    "unknown block",
+    "missing trie",
+    "not currently canonical",
+    "not available",
+    "pruned",
+];
 /// How often a block is asked about that a node does not know, or no longer.
 const BLOCKS_MAX: u32 = 3;
-/// Characters of a node's own words that an error shows.
-const WORDS_CHARS_MAX: usize = 300;
-
-/// A chain could not be read.
-#[derive(Debug, thiserror::Error, Classified)]
-pub enum ChainError {
-    /// The node did not answer.
-    #[error(transparent)]
-    Net(#[from] NetError),
-    /// The node answered with an error.
-    #[error("{node} refused {method}: {words}")]
-    #[class(Upstream)]
-    Refused {
-        /// The node.
-        node: String,
-        /// What it was asked.
-        method: &'static str,
-        /// What it says.
-        words: String,
-    },
-    /// The answer is none.
-    #[error("{node} answered {method} with what is no answer to it: {what}")]
-    #[class(Upstream)]
-    Malformed {
-        /// The node.
-        node: String,
-        /// What it was asked.
-        method: &'static str,
-        /// What is wrong.
-        what: String,
-    },
-    /// The node serves another chain.
-    #[error("{node} serves the chain {found}, not {wanted}")]
-    #[class(Config, hint = "name a node of the chain that the wallet is on, or another chain")]
-    OtherChain {
-        /// The node.
-        node: String,
-        /// The chain that the configuration names.
-        wanted: u64,
-        /// The node's.
-        found: u64,
-    },
-}
 
 /// One chain, through one node.
 #[derive(Debug, Clone)]
 pub struct ChainClient {
-    client: HttpClient,
-    url: Url,
+    node: NodeClient,
     id: u64,
     confirmations: u64,
-}
-
-#[derive(Serialize)]
-struct NodeRequest<'a, P> {
-    jsonrpc: &'static str,
-    id: u32,
-    method: &'a str,
-    params: P,
-}
-
-#[derive(Deserialize)]
-struct NodeResponse<T> {
-    result: Option<T>,
-    error: Option<NodeError>,
-}
-
-#[derive(Deserialize)]
-struct NodeError {
-    code: i64,
-    #[serde(default)]
-    message: String,
 }
 
 /// What is read of a block.
@@ -148,13 +90,14 @@ impl ChainClient {
     /// When the node does not answer, or serves another chain than `id`.
     pub async fn connect(client: HttpClient, url: Url, id: u64) -> Result<Self, ChainError> {
         let confirmations = ChainId(id).confirmations();
-        let chain = Self { client, url, id, confirmations };
+        let node = NodeClient::new(client, url);
+        let chain = Self { node, id, confirmations };
         let method = "eth_chainId";
-        // Once: whoever mistyped the address is told at once.
-        let answer: String = chain.ask(Retry::Never, method, [(); 0]).await?;
+        // A node that cannot be reached is not asked again: a wrong address is told at once.
+        let answer: String = chain.node.ask(Retry::WhenRefused, method, [(); 0]).await?;
         let found = number(&answer).map_err(|what| chain.malformed(method, what))?;
         if found != id {
-            return Err(ChainError::OtherChain { node: chain.node(), wanted: id, found });
+            return Err(ChainError::OtherChain { node: chain.node.name(), wanted: id, found });
         }
         Ok(chain)
     }
@@ -199,7 +142,8 @@ impl ChainClient {
 
     async fn block(&self, which: &str) -> Result<(BlockHeader, Timestamp), ChainError> {
         let method = BLOCK;
-        let block: BlockHeader = self.ask(Retry::Question, method, (which, false)).await?;
+        let block: BlockHeader =
+            self.node.ask_without_lists(Retry::Question, method, (which, false)).await?;
         let seconds = number(&block.timestamp).map_err(|what| self.malformed(method, what))?;
         let millis = i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1000);
         Ok((block, Timestamp::from_millis(millis)))
@@ -221,7 +165,7 @@ impl ChainClient {
     /// [`ChainError`]; then it is unknown.
     pub async fn wei(&self, owner: Address) -> Result<U256, ChainError> {
         let method = "eth_getBalance";
-        let answer: String = self.ask(Retry::Question, method, (owner, "latest")).await?;
+        let answer: String = self.node.ask(Retry::Question, method, (owner, "latest")).await?;
         answer.parse().map_err(|_| self.malformed(method, format!("'{answer}' is no number")))
     }
 
@@ -244,14 +188,39 @@ impl ChainClient {
             let (block, at) = self.finalized_block().await?;
             let none = || self.malformed(BLOCK, "it has no hash".to_owned());
             let block_hash = block.hash.ok_or_else(none)?;
-            let block = BlockRef { block_hash, require_canonical: true };
+            let by_hash = BlockRef { block_hash, require_canonical: true };
             asked += 1;
-            match self.read(token, AUTHORIZATION_STATE, &words, block).await {
+            match self.read(token, AUTHORIZATION_STATE, &words, by_hash).await {
                 Ok(state) => return Ok(AuthorizationState { used: !state.is_zero(), at }),
-                Err(ChainError::Refused { .. }) if asked < BLOCKS_MAX => {}
+                Err(error) if !is_unknown_block(&error) => {
+                    let used = self.state_by_number(token, &words, &block, error).await?;
+                    return Ok(AuthorizationState { used, at });
+                }
+                Err(_) if asked < BLOCKS_MAX => {}
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Whether an authorization was used by a block that is named by its number, for nodes that
+    /// do not know EIP-1898. The number means the same block before and after the question.
+    async fn state_by_number(
+        &self,
+        token: Address,
+        words: &[B256],
+        block: &BlockHeader,
+        refusal: ChainError,
+    ) -> Result<bool, ChainError> {
+        let (ChainError::Refused { .. }, Some(number)) = (&refusal, &block.number) else {
+            return Err(refusal);
+        };
+        let state = self.read(token, AUTHORIZATION_STATE, words, number).await?;
+        let (again, _) = self.block(number).await?;
+        if again.hash != block.hash {
+            let what = "the block changed while it was read".to_owned();
+            return Err(self.malformed("eth_call", what));
+        }
+        Ok(!state.is_zero())
     }
 
     /// How a token names itself in what is signed for it: the separator of its EIP-712 domain.
@@ -270,7 +239,7 @@ impl ChainClient {
     pub async fn fund(&self, to: Address, amount: MicroUsdc) -> Result<String, ChainError> {
         let usdc = Some(format!("{:#x}", amount.units()));
         let funding = FaucetRequest { address: to, usdc, wei: None };
-        self.ask(Retry::Never, "automaton_fund", [funding]).await
+        self.node.ask(Retry::Never, "automaton_fund", [funding]).await
     }
 
     /// Has the faucet of a dev chain give an account ether, which pays for gas.
@@ -280,7 +249,7 @@ impl ChainClient {
     pub async fn fund_gas(&self, to: Address, wei: U256) -> Result<(), ChainError> {
         let funding = FaucetRequest { address: to, usdc: None, wei: Some(format!("{wei:#x}")) };
         // Nothing of the token moves, so there may be no transaction to name.
-        self.ask::<Option<String>>(Retry::Never, "automaton_fund", [funding]).await.map(drop)
+        self.node.ask::<Option<String>>(Retry::Never, "automaton_fund", [funding]).await.map(drop)
     }
 
     /// Calls a function that gives one word, in the state after a block.
@@ -289,50 +258,25 @@ impl ChainClient {
         to: Address,
         function: [u8; 4],
         words: &[B256],
-        block: impl Serialize,
+        block: impl Serialize + Send,
     ) -> Result<U256, ChainError> {
         let method = "eth_call";
         let call = EthCall { to, data: calldata(function, words) };
-        let answer: String = self.ask(Retry::Question, method, (call, block)).await?;
+        let answer: String = self.node.ask(Retry::Question, method, (call, block)).await?;
         word(&answer).map_err(|what| self.malformed(method, what))
     }
 
-    async fn ask<T: DeserializeOwned>(
-        &self,
-        retry: Retry,
-        method: &'static str,
-        params: impl Serialize,
-    ) -> Result<T, ChainError> {
-        let question = NodeRequest { jsonrpc: "2.0", id: 1, method, params };
-        let mut request = HttpRequest::new(HttpMethod::Post, self.url.clone());
-        request.headers = vec![Header::Open("content-type", "application/json".to_owned())];
-        request.body_bytes_max = ANSWER_BYTES_MAX;
-        request.retry = retry;
-        request.body = serde_json::to_vec(&question)
-            .map_err(|error| self.malformed(method, error.to_string()))?;
-        let response = self.client.request(request).await?;
-        let status = response.status;
-        let body = response.body.whole().await?;
-        let answer: NodeResponse<T> = serde_json::from_slice(&body)
-            .map_err(|error| self.malformed(method, format!("status {status}, {error}")))?;
-        match (answer.result, answer.error) {
-            (_, Some(NodeError { code, message })) => {
-                let words = redact::text(&message, &[], WORDS_CHARS_MAX);
-                let words = format!("{words} ({code})");
-                Err(ChainError::Refused { node: self.node(), method, words })
-            }
-            (Some(result), None) => Ok(result),
-            (None, None) => Err(self.malformed(method, "it has no result".to_owned())),
-        }
-    }
-
-    fn node(&self) -> String {
-        redact::url(&self.url)
-    }
-
     fn malformed(&self, method: &'static str, what: String) -> ChainError {
-        ChainError::Malformed { node: self.node(), method, what }
+        self.node.malformed(method, what)
     }
+}
+
+/// Whether a node refused a question because it does not have the block, or has another one in
+/// its place by now. Nodes have no common number for that.
+fn is_unknown_block(error: &ChainError) -> bool {
+    let ChainError::Refused { words, .. } = error else { return false };
+    let words = words.to_lowercase();
+    UNKNOWN_BLOCK_WORDS.iter().any(|unknown| words.contains(unknown))
 }
 
 /// A call's data: the function's selector and its words.

@@ -4,15 +4,18 @@
 //! when money has moved. What could not be read is missing. It must never be
 //! taken for nothing, and buys nothing.
 
+use std::error::Error;
 use std::future::Future;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use automaton_core::error::chain;
 use automaton_core::event::Event;
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::time::Span;
 use tokio::time::timeout;
+use tracing::warn;
 
 use super::{Balances, PaymentContext, Treasury, TreasuryError};
 
@@ -92,7 +95,18 @@ impl Treasury {
 }
 
 /// What was read in time, or nothing.
-pub(super) async fn known<T, E>(read: impl Future<Output = Result<T, E>>) -> Option<T> {
-    // silent-ok: why a balance is unknown changes nothing about what may be done.
-    timeout(READ_MAX, read).await.ok()?.ok()
+pub(super) async fn known<T, E: Error + 'static>(
+    read: impl Future<Output = Result<T, E>>,
+) -> Option<T> {
+    match timeout(READ_MAX, read).await {
+        Ok(Ok(balance)) => Some(balance),
+        Ok(Err(error)) => {
+            warn!(error = %chain(&error), "a balance cannot be read");
+            None
+        }
+        Err(_) => {
+            warn!("a balance could not be read within {READ_MAX:?}");
+            None
+        }
+    }
 }

@@ -9,7 +9,7 @@ use automaton_core::error::{Classified, chain};
 use automaton_core::event::Event;
 use automaton_core::faults::FaultPoint;
 use automaton_core::id::PaymentId;
-use automaton_core::money::{MicroUsdc, Microcents};
+use automaton_core::money::MicroUsdc;
 use automaton_core::payment::{
     NewPayment, Payment, PaymentReason, PaymentState, Purpose, SignedPayment,
 };
@@ -19,6 +19,7 @@ use automaton_core::wire::x402::{
 };
 use automaton_net::pay::{PaidResponse, Payer, PaymentChallenge, PaymentHeader};
 use automaton_net::{FullResponse, Header, HttpRequest, NetError};
+use automaton_policy::ReasonCode;
 use automaton_store::{Hash, PaymentStep};
 use automaton_wallet::x402::{
     PaymentExpectation, PaymentRequiredParts, Price, SelectedOffer, offers, select, transaction,
@@ -150,9 +151,7 @@ impl Payer for FetchPayer<'_> {
                     treasury.store.mark_payment_reported(paid.id, self.why.call).await?;
                     return Err(TreasuryError::PaidBefore { id: paid.id });
                 }
-                let id = treasury
-                    .propose(self.new_payment(&chosen, origin), self.wallet_balance().await)
-                    .await?;
+                let id = self.propose(self.new_payment(&chosen, origin)).await?;
                 treasury.store.payment(id).await?
             }
         };
@@ -270,9 +269,19 @@ impl FetchPayer<'_> {
         NewPayment { purpose, request, origin, payee: chosen.payee, money, why }
     }
 
-    /// What the wallet holds, at its face value, where that is known.
-    async fn wallet_balance(&self) -> Option<Microcents> {
-        // silent-ok: why it is unknown changes nothing; the limits refuse it.
-        self.treasury.usdc().await.ok()?.face_value().ok()
+    /// Has a payment judged against what the wallet holds, and stored. If it is refused because
+    /// the balance cannot be read, the error says why it cannot.
+    async fn propose(&self, payment: NewPayment) -> Result<PaymentId, TreasuryError> {
+        let balance = self.treasury.usdc().await;
+        // silent-ok: more than can be counted is not known.
+        let have = balance.as_ref().ok().and_then(|usdc| usdc.face_value().ok());
+        match (self.treasury.propose(payment, have).await, balance) {
+            (Err(TreasuryError::Denied { code, .. }), Err(unread))
+                if code == ReasonCode::BalanceUnknown.name() =>
+            {
+                Err(unread)
+            }
+            (proposed, _) => proposed,
+        }
     }
 }

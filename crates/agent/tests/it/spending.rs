@@ -241,6 +241,18 @@ fn an_open_payment_is_sent_again_only_within_what_may_be_paid_now() {
 }
 
 #[test]
+fn a_payment_that_is_refused_for_an_unknown_balance_says_why_it_is_unknown() {
+    let (home, town) = (Arc::new(Home::new()), Town::new(20, 5 * DOLLAR));
+    town.counts().weather = Weather::WalletUnread;
+    let error = with(&home, &town, async |_, treasury| {
+        Wish::Weather.come_true(treasury, &town).await.unwrap_err()
+    });
+    let told = automaton_core::error::chain(&error).to_string();
+    assert!(told.contains("refused eth_call: the state is not here (-32000)"), "{told}");
+    assert!(town.counts().signed.is_empty());
+}
+
+#[test]
 fn what_is_refused_is_on_record_and_books_nothing() {
     let (home, town) = (Arc::new(Home::new()), Town::new(20, 5 * DOLLAR));
     let check = |weather: Weather, wish: Wish, expected: &str| {

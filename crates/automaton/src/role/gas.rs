@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use automaton_cloud::CloudConfig;
-use automaton_cloud::billing::chain::CALLED;
+use automaton_cloud::billing::chain::{CALLED, GAS_MAX};
 use automaton_core::error::ErrorClass;
 use automaton_signer::payload::{Contract, GasRules};
 use automaton_wallet::SignerClient;
@@ -16,8 +16,6 @@ use automaton_wallet::SignerClient;
 use super::signer::{self, PassphraseLocation, RunningSigner, SignerLaunchConfig};
 use crate::error::CliError;
 
-/// The most gas of one transaction: a transfer takes less than half of it.
-const GAS_MAX: u64 = 300_000;
 /// How often it is looked whether the signer lives.
 const WATCHED_EVERY: Duration = Duration::from_millis(500);
 

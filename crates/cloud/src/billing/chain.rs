@@ -11,10 +11,10 @@ use alloy_primitives::{Address, B256, Bytes, Signature, U256, hex};
 use alloy_sol_types::{SolCall, SolEvent, sol};
 use automaton_core::time::Timestamp;
 use automaton_core::wire::x402::{Authorization, TokenDomain};
-use automaton_net::{Deadlines, Header, HttpClient, HttpMethod, HttpRequest, Url};
-use automaton_wallet::{SignedTransaction, SignerClient};
+use automaton_net::{Deadlines, HttpClient, Retry, Url};
+use automaton_wallet::{ChainError, NodeClient, SignedTransaction, SignerClient};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
 use super::settlement::{
     ChainFuture, Settlement, SettlementError, SettlementTransaction, TransactionInclusion,
@@ -40,6 +40,14 @@ sol! {
 /// called, with the payer's signature in three parts.
 pub const CALLED: [u8; 4] = Token::transferWithAuthorizationCall::SELECTOR;
 
+/// The most gas of one transaction. No transfer of a token takes half of it, so a node that
+/// estimates more is wrong.
+pub const GAS_MAX: u64 = 300_000;
+/// The least gas that a transaction is given. A transfer of USDC takes less, and only the gas
+/// that is used is paid for: an estimate that is too small must not make it fail.
+const GAS_MIN: u64 = 120_000;
+/// Asks for a block.
+const BLOCK: &str = "eth_getBlockByNumber";
 /// How long one question may take.
 const DEADLINES: Deadlines =
     Deadlines { idle: Duration::from_secs(10), total: Duration::from_secs(15) };
@@ -48,34 +56,12 @@ const LOOK_BACK_BLOCKS: u64 = 9000;
 
 /// A node, and the account that pays gas.
 pub(crate) struct RpcSettlement {
-    pub(crate) client: HttpClient,
-    pub(crate) url: Url,
+    pub(crate) node: NodeClient,
     pub(crate) token: TokenDomain,
     /// Signs what pays gas, in a process of its own.
     pub(crate) signer: SignerClient,
     /// How many blocks have to come after one, for it to stay.
     pub(crate) confirmations: u64,
-}
-
-/// A question.
-#[derive(Serialize)]
-struct ChainRpcRequest<'a, P> {
-    jsonrpc: &'static str,
-    id: u32,
-    method: &'a str,
-    params: P,
-}
-
-/// An answer.
-#[derive(Deserialize)]
-struct ChainRpcResponse {
-    result: Option<Box<RawValue>>,
-    error: Option<ChainRpcError>,
-}
-
-#[derive(Deserialize)]
-struct ChainRpcError {
-    message: String,
 }
 
 /// A call of a contract, or the simulation of a transaction.
@@ -126,34 +112,44 @@ struct BlockTimestamp {
     timestamp: U256,
 }
 
+impl From<ChainError> for SettlementError {
+    fn from(error: ChainError) -> Self {
+        match error {
+            ChainError::Malformed { method, .. } => Self::Malformed { method },
+            ChainError::Refused { method, words, .. } => Self::Rejected { method, reason: words },
+            // A node that is too busy has refused nothing.
+            other => Self::Unavailable(Box::new(other)),
+        }
+    }
+}
+
 impl RpcSettlement {
-    async fn ask<T: for<'de> Deserialize<'de>>(
+    /// The way to the chain through one node.
+    pub(crate) fn new(
+        client: HttpClient,
+        url: Url,
+        token: TokenDomain,
+        signer: SignerClient,
+        confirmations: u64,
+    ) -> Self {
+        let node = NodeClient::new(client, url).within(DEADLINES);
+        Self { node, token, signer, confirmations }
+    }
+
+    /// Asks the node. One that cannot be reached is not asked again here: payments wait for
+    /// their next turn.
+    async fn ask<T: DeserializeOwned>(
         &self,
         method: &'static str,
         params: impl Serialize + Send,
     ) -> Result<T, SettlementError> {
-        let malformed = |_| SettlementError::Malformed { method };
-        let unavailable = |error| SettlementError::Unavailable(Box::new(error));
-        let ask = ChainRpcRequest { jsonrpc: "2.0", id: 1, method, params };
-        let mut request = HttpRequest::new(HttpMethod::Post, self.url.clone());
-        request.headers.push(Header::Open("content-type", "application/json".to_owned()));
-        request.body = serde_json::to_vec(&ask).map_err(malformed)?;
-        request.deadlines = DEADLINES;
-        let response = self.client.request(request).await.map_err(unavailable)?;
-        let status = response.status;
-        let body = response.body.whole().await.map_err(unavailable)?;
-        if status >= 500 || status == 429 {
-            let busy = std::io::Error::other(format!("the node answered with status {status}"));
-            return Err(SettlementError::Unavailable(Box::new(busy)));
-        }
-        let reply: ChainRpcResponse = serde_json::from_slice(&body).map_err(malformed)?;
-        if let Some(failure) = reply.error {
-            let reason = failure.message.chars().take(200).collect();
-            return Err(SettlementError::Rejected { method, reason });
-        }
-        // A result that is null is one: there is no receipt yet.
-        let result = reply.result.as_deref().map_or("null", RawValue::get);
-        serde_json::from_str(result).map_err(malformed)
+        Ok(self.node.ask(Retry::WhenRefused, method, params).await?)
+    }
+
+    /// Asks the node for the header of a block, whatever the block holds.
+    async fn header<T: DeserializeOwned>(&self, block: &str) -> Result<T, SettlementError> {
+        let asked = self.node.ask_without_lists(Retry::WhenRefused, BLOCK, (block, false));
+        Ok(asked.await?)
     }
 
     /// A read of the token.
@@ -205,9 +201,12 @@ impl RpcSettlement {
         &self,
         order: &SettlementTransaction<'_>,
     ) -> Result<Submission, SettlementError> {
+        // The signer takes the first number from this one on that it has not signed. So it may
+        // be too small, and is the number in blocks that stay: a count of what waits is the
+        // word of one node.
         let nonce_hint = match order.nonce {
             Some(nonce) => nonce,
-            None => self.number("eth_getTransactionCount", (self.payer(), "pending")).await?,
+            None => self.gas_nonce().await?,
         };
         let call = automaton_wallet::TransactionCall {
             chain_id: self.token.chain.0,
@@ -292,6 +291,23 @@ fn transfer_after(
     is_wanted.then_some(log.log_index)
 }
 
+/// The gas that a transaction is given after an estimate, and a fifth more: the state that it
+/// runs on changes until the block.
+///
+/// # Errors
+/// When no transfer takes that much. Then nothing is stored, and the node is asked anew.
+fn gas_for(estimate: u64) -> Result<u64, SettlementError> {
+    let gas = estimate.saturating_mul(6) / 5;
+    if gas > GAS_MAX {
+        let wrong = format!(
+            "the node estimates {estimate} gas for a transfer, and {GAS_MAX} is the most that \
+             one is given"
+        );
+        return Err(SettlementError::Unavailable(wrong.into()));
+    }
+    Ok(gas.max(GAS_MIN))
+}
+
 impl Settlement for RpcSettlement {
     fn payer(&self) -> Address {
         self.signer.address()
@@ -299,11 +315,9 @@ impl Settlement for RpcSettlement {
 
     fn time(&self) -> ChainFuture<'_, Timestamp> {
         Box::pin(async move {
-            let method = "eth_getBlockByNumber";
-            let head: BlockTimestamp =
-                self.ask(method, (self.finalized_block().await?, false)).await?;
-            let seconds =
-                i64::try_from(head.timestamp).map_err(|_| SettlementError::Malformed { method })?;
+            let head: BlockTimestamp = self.header(&self.finalized_block().await?).await?;
+            let none = |_| SettlementError::Malformed { method: BLOCK };
+            let seconds = i64::try_from(head.timestamp).map_err(none)?;
             Ok(Timestamp::from_millis(seconds.saturating_mul(1000)))
         })
     }
@@ -326,18 +340,16 @@ impl Settlement for RpcSettlement {
             let data = Self::transfer(authorization, signature)?;
             let call = ContractCall { from: self.payer(), to: self.token.contract, data: &data };
             // Estimating runs the transfer.
-            let gas = self.number("eth_estimateGas", [call]).await?;
-            // The state that it runs on changes until the block.
-            Ok(gas.saturating_mul(6) / 5)
+            let estimate = self.number("eth_estimateGas", [call]).await?;
+            gas_for(estimate)
         })
     }
 
     fn fees(&self) -> ChainFuture<'_, Fees> {
         Box::pin(async move {
-            let method = "eth_getBlockByNumber";
-            let head: BaseFeeHeader = self.ask(method, ("latest", false)).await?;
-            let base = u64::try_from(head.base_fee_per_gas)
-                .map_err(|_| SettlementError::Malformed { method })?;
+            let head: BaseFeeHeader = self.header("latest").await?;
+            let none = |_| SettlementError::Malformed { method: BLOCK };
+            let base = u64::try_from(head.base_fee_per_gas).map_err(none)?;
             let priority = self.number("eth_maxPriorityFeePerGas", [(); 0]).await?;
             // The base fee doubles in six full blocks at the fastest.
             Ok(Fees { max: base.saturating_mul(2).saturating_add(priority), priority })

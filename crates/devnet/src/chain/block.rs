@@ -19,7 +19,7 @@ use alloy_rpc_types_eth::{
 };
 use revm::context::result::ExecutionResult;
 
-use super::evm::{BASE_FEE, BLOCK_GAS, BlockEnvironment};
+use super::evm::{BASE_FEE, BlockEnvironment};
 
 /// One block.
 #[derive(Debug, Clone)]
@@ -81,11 +81,12 @@ impl Block {
             receipts_root: calculate_receipt_root(&receipts),
             logs_bloom: mined.iter().fold(Bloom::ZERO, |all, one| all | *one.receipt.logs_bloom()),
             number: setting.number,
-            gas_limit: BLOCK_GAS,
+            gas_limit: setting.gas_limit,
+            beneficiary: setting.beneficiary,
             gas_used: mined.last().map_or(0, BlockTransaction::cumulative_gas),
             timestamp: setting.time,
             mix_hash: setting.random,
-            base_fee_per_gas: Some(BASE_FEE),
+            base_fee_per_gas: Some(setting.base_fee),
             withdrawals_root: Some(EMPTY_ROOT_HASH),
             blob_gas_used: Some(0),
             excess_blob_gas: Some(0),

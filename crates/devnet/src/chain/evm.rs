@@ -3,20 +3,27 @@
 //! The rules are those of Prague. What a run would change comes back as a value;
 //! only the chain may commit it.
 
+use std::convert::Infallible;
+
 use alloy_consensus::transaction::Recovered;
 use alloy_consensus::{Transaction, TxEnvelope, TxType, Typed2718};
-use alloy_primitives::{B256, Bytes, TxKind, U256};
+use alloy_primitives::{Address, B256, Bytes, TxKind, U256};
 use alloy_rpc_types_eth::TransactionRequest;
 use revm::context::result::{EVMError, ExecutionResult, ResultAndState};
 use revm::context::{BlockEnv, CfgEnv, TxEnv};
+use revm::context_interface::either::Either;
 use revm::database::{CacheDB, EmptyDB};
 use revm::primitives::hardfork::SpecId;
-use revm::{Context, DatabaseRef, ExecuteEvm, MainBuilder, MainContext};
+use revm::{Context, DatabaseRef, ExecuteEvm, InspectEvm, MainBuilder, MainContext};
 
+use super::ether::EtherTracer;
 use super::refusal::ChainRefusal;
 
 /// All accounts, contracts and storage.
 pub(crate) type EvmState = CacheDB<EmptyDB>;
+
+/// The state of the chain with changes that are only tried.
+pub(crate) type TriedState<'a> = CacheDB<&'a EvmState>;
 
 /// Gas that one block, and so one transaction or call, may use.
 pub(crate) const BLOCK_GAS: u64 = 30_000_000;
@@ -36,11 +43,33 @@ pub(crate) struct BlockEnvironment {
     pub(crate) time: u64,
     /// What `PREVRANDAO` gives.
     pub(crate) random: B256,
+    /// The account that fees go to.
+    pub(crate) beneficiary: Address,
+    /// The most gas of the block.
+    pub(crate) gas_limit: u64,
+    /// The base fee, in wei for a unit of gas.
+    pub(crate) base_fee: u64,
+}
+
+impl BlockEnvironment {
+    /// The environment of a block with the usual limit and fee.
+    pub(crate) const fn new(chain_id: u64, number: u64, time: u64, random: B256) -> Self {
+        let beneficiary = Address::ZERO;
+        Self {
+            chain_id,
+            number,
+            time,
+            random,
+            beneficiary,
+            gas_limit: BLOCK_GAS,
+            base_fee: BASE_FEE,
+        }
+    }
 }
 
 /// Whether somebody signed for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ExecutionMode {
+pub(super) enum ExecutionMode {
     /// A transaction: every rule holds.
     Transaction,
     /// A call that is only tried: it has no nonce, a contract may be the
@@ -50,12 +79,12 @@ enum ExecutionMode {
 
 /// The EVM over a state, in a block.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Evm<'a> {
-    pub(crate) state: &'a EvmState,
+pub(crate) struct Evm<'a, S = EvmState> {
+    pub(crate) state: &'a S,
     pub(crate) setting: BlockEnvironment,
 }
 
-impl Evm<'_> {
+impl<S: DatabaseRef<Error = Infallible>> Evm<'_, S> {
     /// Runs a signed transaction.
     ///
     /// # Errors
@@ -64,21 +93,7 @@ impl Evm<'_> {
         &self,
         tx: &Recovered<TxEnvelope>,
     ) -> Result<ResultAndState, ChainRefusal> {
-        let env = TxEnv {
-            tx_type: tx.ty(),
-            caller: tx.signer(),
-            gas_limit: tx.gas_limit(),
-            gas_price: tx.max_fee_per_gas(),
-            gas_priority_fee: tx.max_priority_fee_per_gas(),
-            kind: tx.kind(),
-            value: tx.value(),
-            data: tx.input().clone(),
-            nonce: tx.nonce(),
-            chain_id: tx.chain_id(),
-            access_list: tx.access_list().cloned().unwrap_or_default(),
-            ..TxEnv::default()
-        };
-        self.run(env, ExecutionMode::Transaction)
+        self.run(signed(tx), ExecutionMode::Transaction)
     }
 
     /// What a call returns.
@@ -121,12 +136,19 @@ impl Evm<'_> {
 
     /// A request for a call as the EVM takes it, with no more gas than its
     /// price lets the caller pay.
-    fn requested(&self, request: &TransactionRequest) -> Result<TxEnv, ChainRefusal> {
+    ///
+    /// # Errors
+    /// When it is of a kind that this chain does not take, or contradicts itself.
+    pub(super) fn requested(&self, request: &TransactionRequest) -> Result<TxEnv, ChainRefusal> {
         let kind = request.minimal_tx_type();
+        if kind == TxType::Eip4844 {
+            return Err(ChainRefusal::Unsupported(kind.into()));
+        }
         let price = request.fee_cap().unwrap_or_default();
         let caller = request.from.unwrap_or_default();
         let value = request.value.unwrap_or_default();
-        let mut gas_limit = request.gas.unwrap_or(BLOCK_GAS).min(BLOCK_GAS);
+        let most = self.setting.gas_limit;
+        let mut gas_limit = request.gas.unwrap_or(most).min(most);
         if price > 0 {
             let Ok(account) = self.state.basic_ref(caller);
             let balance = account.map_or(U256::ZERO, |account| account.balance);
@@ -135,40 +157,108 @@ impl Evm<'_> {
         }
         let twice = || ChainRefusal::Undecodable("`data` and `input` differ".to_owned());
         let tip = request.max_priority_fee_per_gas.unwrap_or_default();
+        let has_tip = matches!(kind, TxType::Eip1559 | TxType::Eip7702);
+        let authorizations = request.authorization_list.clone().unwrap_or_default();
         Ok(TxEnv {
             tx_type: kind.into(),
             caller,
             gas_limit,
             gas_price: price,
-            gas_priority_fee: (kind == TxType::Eip1559).then_some(tip),
+            gas_priority_fee: has_tip.then_some(tip),
             kind: request.to.unwrap_or(TxKind::Create),
             value,
             data: request.input.unique_input().map_err(|_| twice())?.cloned().unwrap_or_default(),
             nonce: request.nonce.unwrap_or_default(),
             chain_id: Some(request.chain_id.unwrap_or(self.setting.chain_id)),
             access_list: request.access_list.clone().unwrap_or_default(),
+            authorization_list: authorizations.into_iter().map(Either::Left).collect(),
             ..TxEnv::default()
         })
     }
 
-    fn run(&self, tx: TxEnv, rules: ExecutionMode) -> Result<ResultAndState, ChainRefusal> {
-        let free = rules == ExecutionMode::Call && tx.gas_price == 0;
+    /// Runs a transaction, or a call that is only tried.
+    ///
+    /// # Errors
+    /// When it may not be run.
+    pub(super) fn run(
+        &self,
+        tx: TxEnv,
+        mode: ExecutionMode,
+    ) -> Result<ResultAndState, ChainRefusal> {
+        let environment = self.environment(&tx, mode);
+        let context = Context::mainnet()
+            .with_ref_db(self.state)
+            .with_cfg(environment.cfg)
+            .with_block(environment.block);
+        context.build_mainnet().transact(tx).map_err(refusal)
+    }
+
+    /// Runs the same, and logs each transfer of ether as if it were a token's.
+    ///
+    /// # Errors
+    /// As [`Evm::run`].
+    pub(super) fn run_traced(
+        &self,
+        tx: TxEnv,
+        mode: ExecutionMode,
+    ) -> Result<ResultAndState, ChainRefusal> {
+        let environment = self.environment(&tx, mode);
+        let context = Context::mainnet()
+            .with_ref_db(self.state)
+            .with_cfg(environment.cfg)
+            .with_block(environment.block);
+        context.build_mainnet_with_inspector(EtherTracer).inspect_tx(tx).map_err(refusal)
+    }
+
+    fn environment(&self, tx: &TxEnv, mode: ExecutionMode) -> RunEnvironment {
+        let setting = self.setting;
+        let is_free = mode == ExecutionMode::Call && tx.gas_price == 0;
         let block = BlockEnv {
-            number: U256::from(self.setting.number),
-            timestamp: U256::from(self.setting.time),
-            gas_limit: BLOCK_GAS,
-            basefee: if free { 0 } else { BASE_FEE },
-            prevrandao: Some(self.setting.random),
+            number: U256::from(setting.number),
+            timestamp: U256::from(setting.time),
+            gas_limit: setting.gas_limit,
+            basefee: if is_free { 0 } else { setting.base_fee },
+            prevrandao: Some(setting.random),
+            beneficiary: setting.beneficiary,
             ..BlockEnv::default()
         };
-        let mut cfg = CfgEnv::new_with_spec(SpecId::PRAGUE).with_chain_id(self.setting.chain_id);
-        cfg.disable_nonce_check = rules == ExecutionMode::Call;
-        cfg.disable_eip3607 = rules == ExecutionMode::Call;
-        let context = Context::mainnet().with_ref_db(self.state).with_cfg(cfg).with_block(block);
-        context.build_mainnet().transact(tx).map_err(|error| match error {
-            EVMError::Transaction(invalid) => ChainRefusal::Invalid(invalid),
-            other => ChainRefusal::Evm(other.to_string()),
-        })
+        let mut cfg = CfgEnv::new_with_spec(SpecId::PRAGUE).with_chain_id(setting.chain_id);
+        cfg.disable_nonce_check = mode == ExecutionMode::Call;
+        cfg.disable_eip3607 = mode == ExecutionMode::Call;
+        RunEnvironment { cfg, block }
+    }
+}
+
+/// The rules and the block of one run.
+struct RunEnvironment {
+    cfg: CfgEnv,
+    block: BlockEnv,
+}
+
+fn refusal(error: EVMError<Infallible>) -> ChainRefusal {
+    match error {
+        EVMError::Transaction(invalid) => ChainRefusal::Invalid(invalid),
+        other => ChainRefusal::Evm(other.to_string()),
+    }
+}
+
+/// A signed transaction as the EVM takes it.
+pub(super) fn signed(tx: &Recovered<TxEnvelope>) -> TxEnv {
+    let authorizations = tx.authorization_list().unwrap_or_default().iter();
+    TxEnv {
+        tx_type: tx.ty(),
+        caller: tx.signer(),
+        gas_limit: tx.gas_limit(),
+        gas_price: tx.max_fee_per_gas(),
+        gas_priority_fee: tx.max_priority_fee_per_gas(),
+        kind: tx.kind(),
+        value: tx.value(),
+        data: tx.input().clone(),
+        nonce: tx.nonce(),
+        chain_id: tx.chain_id(),
+        access_list: tx.access_list().cloned().unwrap_or_default(),
+        authorization_list: authorizations.cloned().map(Either::Left).collect(),
+        ..TxEnv::default()
     }
 }
 

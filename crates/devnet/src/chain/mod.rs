@@ -5,9 +5,13 @@
 //! nothing outside may commit to the state.
 
 mod block;
+mod ether;
 mod evm;
+mod genesis;
+mod overlay;
 mod pending;
 mod refusal;
+mod simulate;
 mod token;
 
 use std::collections::HashMap;
@@ -16,8 +20,10 @@ use alloy_consensus::transaction::Recovered;
 use alloy_consensus::{Signed, Transaction, TxEip1559, TxEnvelope};
 use alloy_eips::BlockId;
 use alloy_primitives::{Address, B256, Bytes, Signature, TxKind, U256};
-use alloy_rpc_types_eth::{Filter, FilterBlockOption, Log, TransactionRequest};
+use alloy_rpc_types_eth::state::StateOverride;
+use alloy_rpc_types_eth::{BlockOverrides, Filter, FilterBlockOption, Log, TransactionRequest};
 use automaton_core::wire::x402::ChainId;
+use revm::database::CacheDB;
 use revm::state::AccountInfo;
 use revm::{DatabaseCommit, DatabaseRef};
 use serde::{Deserialize, Serialize};
@@ -29,7 +35,7 @@ pub use refusal::ChainRefusal;
 pub(crate) use token::{token_digest, usdc_of};
 
 use block::BlockTransaction;
-use evm::{BlockEnvironment, Evm, EvmState};
+use evm::{BlockEnvironment, Evm, EvmState, TriedState};
 use pending::recovered;
 use token::{ETHER, FAUCET};
 
@@ -105,6 +111,15 @@ pub(crate) enum OperationOutcome {
     Reverted,
 }
 
+/// Changes under which a call is tried.
+#[derive(Debug, Default)]
+pub(crate) struct Overlay {
+    /// Of accounts.
+    pub(crate) state: StateOverride,
+    /// Of the block.
+    pub(crate) block: BlockOverrides,
+}
+
 /// The chain as it was.
 #[derive(Debug)]
 struct Snapshot {
@@ -141,7 +156,10 @@ impl Chain {
         let wei = U256::from(token::FAUCET_WEI);
         let faucet = AccountInfo { balance: wei, ..AccountInfo::default() };
         chain.state.insert_account_info(FAUCET, faucet);
-        let setting = BlockEnvironment { chain_id: id, number: 0, time, random: B256::ZERO };
+        for (address, contract) in genesis::contracts()? {
+            chain.state.insert_account_info(address, contract);
+        }
+        let setting = BlockEnvironment::new(id, 0, time, B256::ZERO);
         let code = token::creation_code()?;
         let tx = chain.faucet_sends(TxKind::Create, U256::ZERO, code);
         let deployed = Evm { state: &chain.state, setting }.transact(&tx)?;
@@ -183,11 +201,17 @@ impl Chain {
         self.blocks.last().map_or(B256::ZERO, |block| block.header.hash)
     }
 
-    /// When a block would be mined at this time of the clock: later than its
-    /// parent, and as far ahead as somebody asked for.
+    /// When a block would be mined at this time of the clock: as far ahead as somebody asked
+    /// for, and never before its parent. Blocks of the same second have the same time. If each
+    /// had a second of its own, many blocks would lead the chain's time away from the clock,
+    /// and what was signed for the next minutes would be over.
     pub(crate) fn time_at(&self, clock: u64) -> u64 {
-        let earliest = self.blocks.last().map_or(0, |head| head.header.timestamp.saturating_add(1));
-        clock.saturating_add(self.ahead).max(earliest)
+        clock.saturating_add(self.ahead).max(self.head_time())
+    }
+
+    /// The time of the last block.
+    fn head_time(&self) -> u64 {
+        self.blocks.last().map_or(0, |head| head.header.timestamp)
     }
 
     /// Does an act. After a refusal the chain is as it was before.
@@ -252,8 +276,7 @@ impl Chain {
     }
 
     fn next_setting(&self, time: u64) -> BlockEnvironment {
-        let (chain_id, random) = (self.id, self.head());
-        BlockEnvironment { chain_id, number: self.height().saturating_add(1), time, random }
+        BlockEnvironment::new(self.id, self.height().saturating_add(1), time, self.head())
     }
 
     fn mine(&mut self, tx: Recovered<TxEnvelope>, time: u64) -> Result<B256, ChainRefusal> {
@@ -319,7 +342,7 @@ impl Chain {
         if usdc > 0 && !to.is_zero() {
             let tx =
                 self.faucet_sends(TxKind::Call(self.usdc()), U256::ZERO, token::mint(to, usdc));
-            given = Some(self.mine(tx, time.saturating_add(given.is_some().into()))?);
+            given = Some(self.mine(tx, time)?);
         }
         given.ok_or(ChainRefusal::NothingToFund(to))
     }
@@ -425,7 +448,7 @@ impl Chain {
         value.into()
     }
 
-    /// What a call returns in the newest state, at the time at which a
+    /// What a call returns in the newest state with changes, at the time at which a
     /// transaction that is sent now would be mined.
     ///
     /// # Errors
@@ -433,10 +456,12 @@ impl Chain {
     pub(crate) fn call(
         &self,
         request: &TransactionRequest,
+        overlay: &Overlay,
         time: u64,
     ) -> Result<Bytes, ChainRefusal> {
         let setting = BlockEnvironment { number: self.height(), ..self.next_setting(time) };
-        Evm { state: &self.state, setting }.call(request)
+        let (state, setting) = self.laid_over(overlay, setting)?;
+        Evm { state: &state, setting }.call(request)
     }
 
     /// The gas that a transaction sent now would need.
@@ -446,9 +471,35 @@ impl Chain {
     pub(crate) fn estimate(
         &self,
         request: &TransactionRequest,
+        overlay: &Overlay,
         time: u64,
     ) -> Result<u64, ChainRefusal> {
-        Evm { state: &self.state, setting: self.next_setting(time) }.estimate(request)
+        let (state, setting) = self.laid_over(overlay, self.next_setting(time))?;
+        Evm { state: &state, setting }.estimate(request)
+    }
+
+    /// The newest state and a block with changes. The chain itself stays as it is.
+    fn laid_over(
+        &self,
+        overlay: &Overlay,
+        setting: BlockEnvironment,
+    ) -> Result<(TriedState<'_>, BlockEnvironment), ChainRefusal> {
+        let mut state = CacheDB::new(&self.state);
+        overlay::apply_state(&mut state, &overlay.state)?;
+        Ok((state, overlay::apply_block(setting, &overlay.block)?))
+    }
+
+    /// Refuses what is sent to an address at which programs expect a contract of the chain
+    /// that this one stands for, and which has no code here.
+    ///
+    /// # Errors
+    /// [`ChainRefusal::NotDeployed`].
+    pub(crate) fn require_deployed(&self, to: Option<Address>) -> Result<(), ChainRefusal> {
+        let Some(to) = to else { return Ok(()) };
+        match genesis::name_of_missing(ChainId(self.id), to) {
+            Some(name) if self.code(to).is_empty() => Err(ChainRefusal::NotDeployed(to, name)),
+            _ => Ok(()),
+        }
     }
 
     /// The logs that a filter finds.

@@ -32,7 +32,7 @@ impl PendingTransaction {
 pub(super) fn recovered(raw: &[u8]) -> Result<Recovered<TxEnvelope>, ChainRefusal> {
     let tx = TxEnvelope::decode_2718_exact(raw)
         .map_err(|error| ChainRefusal::Undecodable(error.to_string()))?;
-    if !(tx.is_legacy() || tx.is_eip2930() || tx.is_eip1559()) {
+    if tx.is_eip4844() {
         return Err(ChainRefusal::Unsupported(tx.ty()));
     }
     tx.try_into_recovered().map_err(|error| ChainRefusal::Undecodable(error.to_string()))

@@ -16,8 +16,20 @@ pub enum ChainRefusal {
     #[error("failed to decode signed transaction: {0}")]
     Undecodable(String),
     /// A kind of transaction that this chain does not take.
-    #[error("transactions of type {0} are not supported; send type 0, 1 or 2")]
+    #[error("transactions of type {0} are not supported; send type 0, 1, 2 or 4")]
     Unsupported(u8),
+    /// An address at which programs expect a contract that this chain does not have.
+    #[error(
+        "this chain has no code at {0}, where {1} is published on the chain that it stands for: a \
+         transaction there would succeed and do nothing"
+    )]
+    NotDeployed(Address, &'static str),
+    /// What a simulation lays over the chain contradicts itself, or the chain.
+    #[error("{0}")]
+    Overlay(String),
+    /// Blocks of a simulation have to follow each other: what does not, and its least value.
+    #[error("the {0} of a block must be at least {1}")]
+    NotIncreasing(&'static str, u64),
     /// The transaction breaks a rule of the protocol and was not mined.
     #[error("{}", in_words(.0))]
     Invalid(InvalidTransaction),

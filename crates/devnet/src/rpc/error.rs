@@ -32,6 +32,25 @@ impl RpcError {
     pub(crate) fn new(code: i32, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
     }
+
+    /// The error of `eth_simulateV1`, which has numbers of its own for calls that may not be
+    /// made.
+    pub(crate) fn of_simulation(refusal: ChainRefusal) -> Self {
+        let code = match &refusal {
+            ChainRefusal::Invalid(InvalidTransaction::NonceTooLow { .. }) => -38010,
+            ChainRefusal::Invalid(InvalidTransaction::NonceTooHigh { .. }) => -38011,
+            ChainRefusal::Invalid(InvalidTransaction::GasPriceLessThanBasefee) => -38012,
+            ChainRefusal::Invalid(
+                InvalidTransaction::CallGasCostMoreThanGasLimit { .. }
+                | InvalidTransaction::GasFloorMoreThanGasLimit { .. },
+            ) => -38013,
+            ChainRefusal::Invalid(InvalidTransaction::LackOfFundForMaxFee { .. }) => -38014,
+            ChainRefusal::Full => -38015,
+            ChainRefusal::TooMany(..) => -38026,
+            _ => return refusal.into(),
+        };
+        Self::new(code, refusal.to_string())
+    }
 }
 
 impl From<ChainRefusal> for RpcError {
@@ -46,7 +65,11 @@ impl From<ChainRefusal> for RpcError {
                 | InvalidTransaction::GasFloorMoreThanGasLimit { .. },
             ) => -32000,
             ChainRefusal::Invalid(_) | ChainRefusal::Full | ChainRefusal::FaucetEmpty => -32003,
-            ChainRefusal::Undecodable(_)
+            ChainRefusal::NotIncreasing("number", _) => -38020,
+            ChainRefusal::NotIncreasing(..) => -38021,
+            ChainRefusal::NotDeployed(..) => -32000,
+            ChainRefusal::Overlay(_)
+            | ChainRefusal::Undecodable(_)
             | ChainRefusal::Unsupported(_)
             | ChainRefusal::BeyondHead(..)
             | ChainRefusal::NoSnapshot(_)

@@ -9,6 +9,9 @@ use crate::chain::{BASE_FEE, BLOCK_GAS, Chain, ChainRefusal};
 /// a place here; this is what other nodes suggest on an idle chain.
 pub(crate) const TIP: u64 = 1_000_000_000;
 
+/// What a unit of gas for blobs costs, in wei: the least there is, since no block has one.
+pub(crate) const BLOB_FEE: u64 = 1;
+
 /// The largest number of blocks in one answer.
 const BLOCKS_MAX: u64 = 1_024;
 
@@ -30,14 +33,14 @@ pub(crate) fn history(
     for number in oldest_block..=newest {
         let block = chain.block(number.into())?;
         history.base_fee_per_gas.push(BASE_FEE.into());
-        history.base_fee_per_blob_gas.push(1);
+        history.base_fee_per_blob_gas.push(BLOB_FEE.into());
         history.gas_used_ratio.push(share(block.header.gas_used));
         history.blob_gas_used_ratio.push(0.0);
         rewards.push(block.tips(percentiles.unwrap_or_default()));
     }
     // Both lists have one entry more, for the next block.
     history.base_fee_per_gas.push(BASE_FEE.into());
-    history.base_fee_per_blob_gas.push(1);
+    history.base_fee_per_blob_gas.push(BLOB_FEE.into());
     history.reward = percentiles.map(|_| rewards);
     Ok(history)
 }

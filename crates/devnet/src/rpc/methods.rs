@@ -3,20 +3,26 @@
 //! A method reads its parameters, asks the node and writes the answer. Only the
 //! newest state is kept: who asks for an older one is refused.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 
+use alloy_consensus::Transaction as _;
 use alloy_eips::{BlockId, BlockNumberOrTag};
 use alloy_primitives::{Address, B256, Bytes, U64, U256};
-use alloy_rpc_types_eth::{Filter, TransactionRequest};
+use alloy_rpc_types_eth::simulate::SimulatePayload;
+use alloy_rpc_types_eth::state::StateOverride;
+use alloy_rpc_types_eth::{BlockOverrides, Filter, TransactionRequest};
 use revm::state::AccountInfo;
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::error::{INTERNAL, METHOD, PARAMS, RpcError};
+use super::error::{INTERNAL, METHOD, RpcError};
 use super::params::read;
 use super::{fees, filters};
-use crate::chain::{BASE_FEE, Block, Chain, ChainOperation, ChainRefusal, OperationOutcome};
+use crate::chain::{
+    BASE_FEE, Block, Chain, ChainOperation, ChainRefusal, OperationOutcome, Overlay,
+    PendingTransaction,
+};
 use crate::node::Node;
 
 /// The answer to one request, as JSON.
@@ -78,8 +84,7 @@ pub(crate) fn call(node: &mut Node, method: &str, params: Params<'_>) -> RpcResu
             chain.require_newest(at.unwrap_or_default())?;
             json(&chain.storage(address, slot))
         }
-        "eth_call" => json(&chain.call(&request(chain, params)?, time)?),
-        "eth_estimateGas" => json(&U64::from(chain.estimate(&request(chain, params)?, time)?)),
+        "eth_blobBaseFee" => json(&U64::from(fees::BLOB_FEE)),
         "eth_getTransactionByHash" => {
             json(&mined(chain, params)?.and_then(|(block, at)| block.transaction(at)))
         }
@@ -92,8 +97,46 @@ pub(crate) fn call(node: &mut Node, method: &str, params: Params<'_>) -> RpcResu
             let (filter,): (Filter,) = read(params, 1, 1)?;
             json(&chain.logs(&filter)?)
         }
-        _ => of_block(chain, method, params).unwrap_or_else(|| Err(absent(method))),
+        _ => tried(chain, method, params, time)
+            .or_else(|| of_block(chain, method, params))
+            .unwrap_or_else(|| Err(absent(method))),
     }
+}
+
+/// What would happen, if it is that which is asked. None of it stays.
+fn tried(chain: &Chain, method: &str, params: Params<'_>, time: u64) -> Option<RpcResult> {
+    Some(match method {
+        "eth_call" => request(chain, params)
+            .and_then(|(request, overlay)| json(&chain.call(&request, &overlay, time)?)),
+        "eth_estimateGas" => request(chain, params).and_then(|(request, overlay)| {
+            json(&U64::from(chain.estimate(&request, &overlay, time)?))
+        }),
+        "eth_createAccessList" => request(chain, params)
+            .and_then(|(request, overlay)| json(&chain.access_list(&request, &overlay, time)?)),
+        "eth_simulateV1" => simulate(chain, params, time),
+        _ => return None,
+    })
+}
+
+fn simulate(chain: &Chain, params: Params<'_>, time: u64) -> RpcResult {
+    let (payload, at): (SimulatePayload, Option<BlockId>) = read(params, 1, 2)?;
+    chain.require_newest(at.unwrap_or_default())?;
+    let changed: HashSet<&Address> = payload
+        .block_state_calls
+        .iter()
+        .filter_map(|block| block.state_overrides.as_ref())
+        .flat_map(|overrides| overrides.keys())
+        .collect();
+    for call in payload.block_state_calls.iter().flat_map(|block| &block.calls) {
+        let to = callee(call).filter(|to| !changed.contains(to));
+        chain.require_deployed(to)?;
+    }
+    json(&chain.simulate(&payload, time).map_err(RpcError::of_simulation)?)
+}
+
+/// The address that a request calls.
+fn callee(request: &TransactionRequest) -> Option<Address> {
+    request.to.and_then(|to| to.to().copied())
 }
 
 /// What is in a block, if it is that which is asked. Of one that is not there it is `null`.
@@ -158,7 +201,13 @@ fn act(node: &Node, method: &str, params: Params<'_>) -> Option<Result<ChainOper
     let time = node.time();
     Some(match method {
         "eth_sendRawTransaction" => {
-            read(params, 1, 1).map(|(raw,): (Bytes,)| ChainOperation::Transaction { raw, time })
+            read(params, 1, 1).and_then(|(raw,): (Bytes,)| {
+                // What cannot be decoded is refused where it is run.
+                if let Ok(pending) = PendingTransaction::new(raw.clone()) {
+                    node.chain()?.require_deployed(pending.tx.to())?;
+                }
+                Ok(ChainOperation::Transaction { raw, time })
+            })
         }
         "automaton_fund" => read(params, 1, 1).map(|(funding,): (FundParams,)| {
             let FundParams { address: to, usdc, wei } = funding;
@@ -199,16 +248,15 @@ fn account(chain: &Chain, params: Params<'_>) -> Result<(Address, AccountInfo), 
     Ok((address, chain.account(address)))
 }
 
-/// Clients send overrides of the state, too, mostly empty.
-fn request(chain: &Chain, params: Params<'_>) -> Result<TransactionRequest, RpcError> {
-    type Overrides = Option<HashMap<String, IgnoredAny>>;
-    let (request, at, overrides): (TransactionRequest, Option<BlockId>, Overrides) =
-        read(params, 1, 3)?;
-    if overrides.is_some_and(|overrides| !overrides.is_empty()) {
-        return Err(RpcError::new(PARAMS, "overrides of the state are not supported"));
-    }
+/// A call that is only tried, and the changes under which it is.
+fn request(chain: &Chain, params: Params<'_>) -> Result<(TransactionRequest, Overlay), RpcError> {
+    type Wanted =
+        (TransactionRequest, Option<BlockId>, Option<StateOverride>, Option<BlockOverrides>);
+    let (request, at, state, block): Wanted = read(params, 1, 4)?;
     chain.require_newest(at.unwrap_or_default())?;
-    Ok(request)
+    let overlay = Overlay { state: state.unwrap_or_default(), block: block.unwrap_or_default() };
+    chain.require_deployed(callee(&request).filter(|to| !overlay.state.contains_key(to)))?;
+    Ok((request, overlay))
 }
 
 fn mined<'a>(chain: &'a Chain, params: Params<'_>) -> Result<Option<(&'a Block, usize)>, RpcError> {

@@ -127,9 +127,6 @@ async fn a_block_tells_what_is_in_it_and_the_node_what_it_has_not() {
         assert_eq!(ask(method, params.clone()).await, expected, "{method} {params}");
     }
     let refused = async |method: &str, params: Value| world.ask(method, params).await.unwrap_err();
-    let over =
-        json!([{ "to": account(1).address() }, "latest", { account(1).address().to_string(): {} }]);
-    assert_eq!(refused("eth_call", over).await.code, -32602);
     for (method, says) in [
         ("eth_subscribe", "eth_getFilterChanges"),
         ("eth_getProof", "eth_getProof does not exist here: "),

@@ -397,6 +397,55 @@ async fn viem_is_told_by_subscriptions() {
 
 #[tokio::test]
 #[ignore = "needs npm packages: ./test --peers"]
+async fn viem_tries_calls_and_finds_the_contracts_that_it_knows() {
+    let world = funded().await;
+    let mut node = command(Path::new("node"));
+    node.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/viem_tries.mjs"));
+    node.arg(peers()).args([&world.devnet.url(), KEY, &Devnet::usdc().to_string()]);
+    assert_eq!(run(node).await, "viem has tried it all");
+}
+
+#[tokio::test]
+#[ignore = "needs npm packages: ./test --peers"]
+async fn cast_lists_what_a_call_touches_and_tries_it_under_other_accounts() {
+    let world = funded().await;
+    let url = world.devnet.url();
+    let cast = async |words: &[&str]| {
+        let mut cast = command(&native("cast"));
+        cast.args(words).env("ETH_RPC_URL", &url);
+        run(cast).await
+    };
+    let token = Devnet::usdc().to_string();
+    let listed = cast(&["access-list", "--json", &token, "totalSupply()"]).await;
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    let item = &listed["accessList"][0];
+    assert_eq!(item["address"].as_str().unwrap().parse::<Address>(), Ok(Devnet::usdc()));
+    assert_eq!(item["storageKeys"], json!([B256::ZERO]));
+    let other = "0x00000000000000000000000000000000000000cd";
+    let code = format!("{other}:0x33315f5260205ff3");
+    let from: PrivateKeySigner = KEY.parse().unwrap();
+    let from = from.address().to_string();
+    let balance = format!("{from}:5");
+    let words = [
+        "call",
+        other,
+        "--data",
+        "0x00",
+        "--from",
+        &from,
+        "--override-code",
+        &code,
+        "--override-balance",
+        &balance,
+    ];
+    assert_eq!(cast(&words).await, B256::from(U256::from(5)).to_string());
+    let multicall = "0xcA11bde05977b3631167028862bE2a173976CA11";
+    let words = ["call", multicall, "getEthBalance(address)(uint256)", &from];
+    assert!(cast(&words).await.starts_with(&ETHER.to_string()));
+}
+
+#[tokio::test]
+#[ignore = "needs npm packages: ./test --peers"]
 async fn the_compiler_makes_the_committed_bytecode() {
     let mut build = command(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/contracts/build.sh")));
     build.arg("--check");

@@ -253,8 +253,12 @@ async fn time_comes_from_the_clock_and_only_goes_forward() {
         let block = world.ask("eth_getBlockByNumber", json!(["latest"])).await.unwrap();
         number(&block["timestamp"])
     };
+    for _ in 0..100 {
+        world.ask("evm_mine", json!([])).await.unwrap();
+    }
+    assert_eq!(head().await, NOW, "many blocks in a second lead the time nowhere");
+    world.set_time(NOW + 2);
     world.ask("evm_mine", json!([])).await.unwrap();
-    assert_eq!(head().await, NOW + 1, "later than its parent");
     world.set_time(NOW - 1000);
     world.ask("evm_mine", json!([])).await.unwrap();
     assert_eq!(head().await, NOW + 2, "though the clock went back");
@@ -318,7 +322,7 @@ async fn contracts_see_the_block_and_its_ancestors() {
     let words: Vec<U256> = output.chunks(32).map(U256::from_be_slice).collect();
     let first = world.ask("eth_getBlockByNumber", json!(["0x1"])).await.unwrap();
     let hash: B256 = serde_json::from_value(first["hash"].clone()).unwrap();
-    let expected = [2, NOW + 3, CHAIN_ID].map(U256::from);
+    let expected = [2, NOW, CHAIN_ID].map(U256::from);
     assert_eq!(words[..3], expected);
     assert_eq!(words[3], U256::from_be_bytes(hash.0));
     assert_eq!(words[4], U256::ZERO, "a call without a price has no base fee");

@@ -178,3 +178,65 @@ async fn a_refusal_of_the_servers_is_a_sign_of_life() {
         assert_eq!(status(&client, get(&server)).await.unwrap(), wanted);
     }
 }
+
+#[tokio::test]
+async fn an_answer_that_its_caller_judges_busy_is_asked_for_again() {
+    let busy = "HTTP/1.1 200 OK\r\ncontent-length: 4\r\nconnection: close\r\n\r\nbusy";
+    let is_busy = |answer: &automaton_net::FullResponse| answer.body == b"busy";
+    let question = |server: &Script| HttpRequest {
+        retry: Retry::Question,
+        ..HttpRequest::new(HttpMethod::Post, server.url.clone())
+    };
+    let server = script(&[busy, DOWN, busy, OK]).await;
+    let client = patient(&server, LONG);
+    let answer = client.request_judged(question(&server), is_busy).await.unwrap();
+    assert_eq!((answer.status, answer.body.as_slice()), (200, &b"ok"[..]));
+    assert_eq!(server.heard().len(), 4);
+    let server = script(&[busy]).await;
+    let client = patient(&server, LONG);
+    let answer = client.request_judged(question(&server), is_busy).await.unwrap();
+    assert_eq!((answer.body.as_slice(), server.heard().len()), (&b"busy"[..], 4));
+    let once = HttpRequest { retry: Retry::Never, ..question(&server) };
+    client.request_judged(once, is_busy).await.unwrap();
+    assert_eq!(server.heard().len(), 5);
+}
+
+#[tokio::test]
+async fn a_server_that_is_gone_is_not_asked_again_where_only_refusals_are() {
+    let request = |server: &Script| HttpRequest { retry: Retry::WhenRefused, ..get(server) };
+    let server = script(&[HANGS_UP, OK]).await;
+    let error = status(&patient(&server, LONG), request(&server)).await.unwrap_err();
+    assert!(matches!(error, NetError::Unreachable { .. }), "{error}");
+    assert_eq!(server.heard().len(), 1);
+    let many = with_status(429);
+    let server = script(&[&many, OK]).await;
+    assert_eq!(status(&patient(&server, LONG), request(&server)).await.unwrap(), 200);
+}
+
+#[tokio::test]
+async fn a_cap_does_not_count_the_lists_that_are_emptied() {
+    let body = format!(r#"{{"a":[{}1],"b":2}}"#, "1,".repeat(5_000));
+    let told = format!(
+        "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    let server = script(&[&told]).await;
+    let client = patient(&server, LONG);
+    let request = HttpRequest { body_bytes_max: 14, empties_lists: true, ..get(&server) };
+    let answer = client.request(request.clone()).await.unwrap().read().await.unwrap();
+    assert_eq!(answer.body, br#"{"a":[],"b":2}"#);
+    for request in [
+        HttpRequest { body_bytes_max: 13, ..request.clone() },
+        HttpRequest { empties_lists: false, ..request },
+    ] {
+        let limit = request.body_bytes_max;
+        let outcome = match client.request(request).await {
+            Ok(answer) => answer.read().await.map(drop),
+            Err(error) => Err(error),
+        };
+        let error = outcome.unwrap_err();
+        let is_named =
+            matches!(error, NetError::TooLarge { limit_bytes, .. } if limit_bytes == limit);
+        assert!(is_named, "{error}");
+    }
+}

@@ -11,6 +11,14 @@ use super::{SignerLedger, keep};
 use crate::error::{SignerRefusal, SignerRefusalCode};
 use crate::payload::{PermittedTransaction, SignedTransaction, TransactionCall, TransactionIntent};
 
+/// The highest number that an account can have: more transactions than any has sent.
+const NONCE_MAX: u64 = u32::MAX as u64;
+/// How far beyond the highest number of the ledger a hint may be. An account may have been used
+/// elsewhere, or the ledger may come out of a backup.
+const NONCES_AHEAD_MAX: u64 = 100_000;
+/// The most wei that the ledger counts.
+const WEI_MAX: u64 = i64::MAX.unsigned_abs();
+
 /// Where an intent is on its chain: chain, account, contract, and what it is told.
 type IntentKey = (u64, Address, Address, B256);
 
@@ -49,7 +57,7 @@ impl SignerLedger {
                     }
                     last.nonce
                 }
-                None => next_nonce(transaction, place)?.max(call.nonce_hint),
+                None => next_nonce(transaction, place, call.nonce_hint)?,
             };
             let since = at.window.before(DAY).as_millis();
             let spent: u64 =
@@ -57,8 +65,9 @@ impl SignerLedger {
                     row.get(0)
                 })?;
             let fee = permitted.fee;
-            if spent.checked_add(fee).is_none_or(|sum| sum > per_day) {
-                let rule = format!("is more than the ceiling of {per_day} wei a day");
+            let most = per_day.min(WEI_MAX);
+            if spent.checked_add(fee).is_none_or(|sum| sum > most) {
+                let rule = format!("is more than the ceiling of {most} wei a day");
                 let reason = format!("gas: {fee} wei after {spent} wei in 24 hours {rule}");
                 return Err(SignerRefusal::new(SignerRefusalCode::PerDay, reason));
             }
@@ -91,10 +100,29 @@ fn raises(call: &TransactionCall, last: &SignedTransaction) -> bool {
     call.max_fee > last.max_fee && call.priority_fee >= last.priority_fee
 }
 
-fn next_nonce(transaction: &Transaction<'_>, place: IntentKey) -> rusqlite::Result<u64> {
+/// The account's number for a new intent: the first one from the hint on that was not signed.
+///
+/// So a hint that was too high leaves no lasting gap: the next honest hint fills it.
+fn next_nonce(
+    transaction: &Transaction<'_>,
+    place: IntentKey,
+    hint: u64,
+) -> Result<u64, SignerRefusal> {
     let (chain, payer, ..) = place;
+    let payer = payer.as_slice();
+    let query = include_str!("sql/highest_nonce.sql");
+    let highest: Option<u64> =
+        transaction.query_row(query, params![chain, payer, NONCE_MAX], |row| row.get(0))?;
+    let most = highest.map_or(NONCE_MAX, |highest| NONCE_MAX.min(highest + NONCES_AHEAD_MAX));
+    if hint > most {
+        let reason = format!(
+            "nonce_hint: {hint} is more than {most}, the highest number that the account can \
+             have; ask another node for the account's transaction count"
+        );
+        return Err(SignerRefusal::new(SignerRefusalCode::Nonce, reason));
+    }
     let query = include_str!("sql/next_nonce.sql");
-    transaction.query_row(query, params![chain, payer.as_slice()], |row| row.get(0))
+    Ok(transaction.query_row(query, params![chain, payer, hint, NONCE_MAX], |row| row.get(0))?)
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<(IntentKey, SignedTransaction)> {

@@ -3,8 +3,8 @@
 //! EIP-1559 (<https://eips.ethereum.org/EIPS/eip-1559>), or the older form with
 //! replay protection (<https://eips.ethereum.org/EIPS/eip-155>) for chains that know
 //! no other. They move no ether: all that a transaction can cost is its gas, which
-//! is capped. The account's nonce comes from the ledger, never from the caller, so
-//! that an intent has one place on the chain, however often it is signed.
+//! is capped. The account's nonce comes from the ledger; its caller only says from which
+//! number on. So an intent has one place on the chain, however often it is signed.
 
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use alloy_rlp::{Encodable, Header, PayloadView};
@@ -63,8 +63,8 @@ pub struct TransactionCall {
     /// Of that, the most for whoever makes the block; `None` asks for a transaction
     /// of the older form, where `max_fee` is the price.
     pub priority_fee: Option<u64>,
-    /// The next nonce of the account as its caller knows it from the chain. The
-    /// ledger's own count holds where that is higher.
+    /// The lowest number that a new intent may get: how many transactions of the account are in
+    /// blocks that stay. It gets the first one from there on that was not signed.
     pub nonce_hint: u64,
 }
 

@@ -26,8 +26,7 @@ fn an_intent_keeps_its_nonce_and_only_raises_what_it_offers() {
     let (mut process, mut client) = world.start();
     let first = client.transact(&asked(1, call(100))).unwrap();
     assert_eq!((first.nonce, first.is_for(&call(100))), (5, true));
-    let second =
-        client.transact(&asked(2, TransactionCall { nonce_hint: 0, ..call(100) })).unwrap();
+    let second = client.transact(&asked(2, call(100))).unwrap();
     assert_eq!(second.nonce, 6, "the ledger's own count goes on");
     let far = client.transact(&asked(3, TransactionCall { nonce_hint: 9, ..call(100) })).unwrap();
     assert_eq!(far.nonce, 9, "the account was used elsewhere");
@@ -50,6 +49,69 @@ fn an_intent_keeps_its_nonce_and_only_raises_what_it_offers() {
     );
     let spent = client.limits().unwrap().spent;
     assert_eq!(spent.payments, 0, "gas is no payment");
+}
+
+fn hinted(number: u32, nonce_hint: u64) -> TransactionIntent {
+    asked(number, TransactionCall { nonce_hint, ..call(1) })
+}
+
+#[test]
+fn a_number_that_no_account_can_have_is_refused_and_stops_nothing() {
+    let world = World::new();
+    let (mut process, mut client) = world.start();
+    let mut number = 0;
+    let mut next = |hint: u64| {
+        number += 1;
+        hinted(number, hint)
+    };
+    for lie in [u64::MAX, 1 << 63, (1 << 63) - 1, 1 << 53, 1 << 32] {
+        assert_eq!(refused(&mut client, &next(lie)), SignerRefusalCode::Nonce, "{lie}");
+    }
+    assert_eq!(client.transact(&next(0)).unwrap().nonce, 0);
+    // Far beyond the last one that was signed.
+    assert_eq!(refused(&mut client, &next(100_001)), SignerRefusalCode::Nonce);
+    assert_eq!(client.transact(&next(100_000)).unwrap().nonce, 100_000);
+    assert_eq!(client.transact(&next(1)).unwrap().nonce, 1);
+    process.kill();
+    let (_process, mut client) = world.start();
+    assert_eq!(client.transact(&next(1)).unwrap().nonce, 2);
+}
+
+#[test]
+fn the_gap_that_a_hint_left_is_filled_by_the_next_ones() {
+    let world = World::new();
+    let (_process, mut client) = world.start();
+    // The first hint is a lie: the account has no transactions yet.
+    assert_eq!(client.transact(&hinted(1, 3)).unwrap().nonce, 3);
+    let honest: Vec<u64> =
+        (2..=6).map(|number| client.transact(&hinted(number, 0)).unwrap().nonce).collect();
+    assert_eq!(honest, [0, 1, 2, 4, 5]);
+    // Two are in blocks that stay by now: the numbers before are not looked at.
+    assert_eq!(client.transact(&hinted(7, 2)).unwrap().nonce, 6);
+    let again = client.transact(&hinted(1, 0)).unwrap();
+    assert_eq!(again.nonce, 3, "an intent keeps its number");
+}
+
+#[test]
+fn a_ledger_whose_highest_number_was_a_lie_goes_on() {
+    let world = World::new();
+    let (mut process, mut client) = world.start();
+    assert_eq!(client.transact(&hinted(1, 0)).unwrap().nonce, 0);
+    assert_eq!(client.transact(&hinted(2, 1)).unwrap().nonce, 1);
+    process.kill();
+    // As a signer without a bound has stored it.
+    let keystore = world.home().keystore();
+    let path = keystore.parent().unwrap().join("ledger.db");
+    let ledger = rusqlite::Connection::open(path).unwrap();
+    let lie = "UPDATE transactions SET account_nonce = 9223372036854775807 WHERE account_nonce = 1";
+    assert_eq!(ledger.execute(lie, []).unwrap(), 1);
+    drop(ledger);
+    let (_process, mut client) = world.start();
+    // At another price than the one that was signed for this number: the bytes differ.
+    let next = |number, nonce_hint| asked(number, TransactionCall { nonce_hint, ..call(2) });
+    assert_eq!(client.transact(&next(3, 1)).unwrap().nonce, 1);
+    assert_eq!(client.transact(&next(4, 0)).unwrap().nonce, 2);
+    assert_eq!(refused(&mut client, &next(5, (1 << 63) - 1)), SignerRefusalCode::Nonce);
 }
 
 #[test]

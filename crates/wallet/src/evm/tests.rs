@@ -1,13 +1,9 @@
 //! What is asked of a node, and what is taken for an answer.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpListener;
-use std::sync::{Arc, Mutex};
-
-use automaton_net::HttpClientConfig;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::test_node::{TestNode, reply};
 
 const TOKEN: Address = Address::repeat_byte(0xA5);
 const WALLET: Address = Address::repeat_byte(0xAA);
@@ -38,37 +34,18 @@ fn what_is_no_word_is_never_zero() {
     }
 }
 
-/// A node that answers each question with the next of these, after its chain's id,
-/// and what it was asked.
-async fn node(answers: Vec<Value>) -> (ChainClient, Arc<Mutex<Vec<Value>>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url: Url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
-    let asked = Arc::<Mutex<Vec<Value>>>::default();
-    let told = Arc::clone(&asked);
-    std::thread::spawn(move || {
-        let first = json!({ "result": "0x7a69" });
-        for answer in std::iter::once(first).chain(answers) {
-            let (mut stream, _) = listener.accept().unwrap();
-            let mut reader = BufReader::new(stream.try_clone().unwrap());
-            let (mut line, mut length) = (String::new(), 0);
-            while reader.read_line(&mut line).unwrap() > 2 {
-                if let Some(value) = line.to_lowercase().strip_prefix("content-length: ") {
-                    length = value.trim().parse().unwrap();
-                }
-                line.clear();
-            }
-            let mut body = vec![0; length];
-            reader.read_exact(&mut body).unwrap();
-            told.lock().unwrap().push(serde_json::from_slice(&body).unwrap());
-            let (body, head) = (answer.to_string(), "connection: close\r\ncontent-length");
-            write!(stream, "HTTP/1.1 200 OK\r\n{head}: {}\r\n\r\n{body}", body.len()).unwrap();
-        }
-    });
-    let allow_private_origins = vec![url.to_string().parse().unwrap()];
-    let config = HttpClientConfig { allow_private_origins, ..HttpClientConfig::default() };
-    let chain = ChainClient::connect(HttpClient::new(config).unwrap(), url, 31337).await.unwrap();
-    asked.lock().unwrap().clear();
-    (chain, asked)
+/// A node that answers each question with the next of these, after its chain's id.
+async fn node(answers: Vec<Value>) -> (ChainClient, TestNode) {
+    let first = json!({ "result": "0x7a69" });
+    let replies = std::iter::once(first).chain(answers).map(|it| reply(200, &it)).collect();
+    let node = TestNode::start(replies);
+    let chain = ChainClient::connect(node.client(), node.url.clone(), 31337).await.unwrap();
+    (chain, node)
+}
+
+/// The questions after the one for the chain's id.
+fn asked(node: &TestNode) -> Vec<Value> {
+    node.asked().split_off(1)
 }
 
 fn block(number: u8, seconds: u64) -> Value {
@@ -87,13 +64,16 @@ fn unknown_block() -> Value {
 #[tokio::test]
 async fn state_and_time_of_an_authorization_are_of_one_block() {
     for used in [false, true] {
-        let (chain, asked) = node(vec![block(9, 1000), state(used)]).await;
+        let (chain, server) = node(vec![block(9, 1000), state(used)]).await;
         let seen = chain.authorization(TOKEN, WALLET, B256::repeat_byte(1)).await.unwrap();
         assert_eq!(seen, AuthorizationState { used, at: Timestamp::from_millis(1_000_000) });
-        let asked = asked.lock().unwrap();
-        assert_eq!(asked[0]["params"], json!(["latest", false]));
+        let questions = asked(&server);
+        assert_eq!(questions[0]["params"], json!(["latest", false]));
         let at = json!({ "blockHash": B256::repeat_byte(9), "requireCanonical": true });
-        assert_eq!((&asked[1]["method"], &asked[1]["params"][1]), (&json!("eth_call"), &at));
+        assert_eq!(
+            (&questions[1]["method"], &questions[1]["params"][1]),
+            (&json!("eth_call"), &at)
+        );
     }
 }
 
@@ -101,15 +81,15 @@ async fn state_and_time_of_an_authorization_are_of_one_block() {
 async fn a_node_that_does_not_know_the_block_is_asked_about_another() {
     // The first node is ahead of the second, as behind one address they may be.
     let answers = vec![block(9, 1000), unknown_block(), block(8, 990), state(false)];
-    let (chain, asked) = node(answers).await;
+    let (chain, server) = node(answers).await;
     let seen = chain.authorization(TOKEN, WALLET, B256::repeat_byte(1)).await.unwrap();
     assert_eq!(seen, AuthorizationState { used: false, at: Timestamp::from_millis(990_000) });
-    assert_eq!(asked.lock().unwrap()[3]["params"][1]["blockHash"], json!(B256::repeat_byte(8)));
+    assert_eq!(asked(&server)[3]["params"][1]["blockHash"], json!(B256::repeat_byte(8)));
     let never = (0..3).flat_map(|_| [block(9, 1000), unknown_block()]).collect();
-    let (chain, asked) = node(never).await;
+    let (chain, server) = node(never).await;
     let error = chain.authorization(TOKEN, WALLET, B256::repeat_byte(1)).await.unwrap_err();
     assert!(matches!(error, ChainError::Refused { .. }), "{error}");
-    assert_eq!(asked.lock().unwrap().len(), 6);
+    assert_eq!(asked(&server).len(), 6);
 }
 
 #[tokio::test]
@@ -119,9 +99,59 @@ async fn an_answer_without_its_block_is_no_answer() {
         json!({ "result": { "hash": B256::ZERO, "timestamp": "1" } }),
         json!({ "result": null }),
     ] {
-        let (chain, asked) = node(vec![answer]).await;
+        let (chain, server) = node(vec![answer]).await;
         let error = chain.authorization(TOKEN, WALLET, B256::ZERO).await.unwrap_err();
         assert!(matches!(error, ChainError::Malformed { .. }), "{error}");
-        assert_eq!(asked.lock().unwrap().len(), 1);
+        assert_eq!(asked(&server).len(), 1);
     }
+}
+
+#[tokio::test]
+async fn a_block_of_any_size_is_read() {
+    let mut large = block(9, 1000);
+    let hashes: Vec<_> = (0..300_000_u32).map(|it| format!("0x{it:064x}")).collect();
+    large["result"]["transactions"] = json!(hashes);
+    let (chain, _node) = node(vec![large, state(true)]).await;
+    let seen = chain.authorization(TOKEN, WALLET, B256::ZERO).await.unwrap();
+    assert_eq!(seen, AuthorizationState { used: true, at: Timestamp::from_millis(1_000_000) });
+}
+
+#[tokio::test]
+async fn a_node_without_block_hashes_is_asked_by_number() {
+    let numbered = |number: u8| {
+        let mut block = block(number, 1000);
+        block["result"]["number"] = json!("0x5");
+        block
+    };
+    for refusal in [
+        json!({ "code": -32602, "message": "cannot unmarshal object into Go value of type string" }),
+        json!({ "code": -32000, "message": "invalid argument 1" }),
+        json!("unsupported block parameter"),
+    ] {
+        let refused = json!({ "error": refusal });
+        let answers = vec![numbered(9), refused.clone(), state(true), numbered(9)];
+        let (chain, server) = node(answers).await;
+        let seen = chain.authorization(TOKEN, WALLET, B256::ZERO).await.unwrap();
+        assert_eq!(seen, AuthorizationState { used: true, at: Timestamp::from_millis(1_000_000) });
+        let questions = asked(&server);
+        assert_eq!(
+            (&questions[2]["params"][1], &questions[3]["params"][0]),
+            (&json!("0x5"), &json!("0x5"))
+        );
+        // A fork in between: the state may be that of another block.
+        let answers = vec![numbered(9), refused, state(true), numbered(8)];
+        let (chain, _server) = node(answers).await;
+        let error = chain.authorization(TOKEN, WALLET, B256::ZERO).await.unwrap_err();
+        assert!(error.to_string().contains("the block changed"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_is_busy_at_first_is_connected_to() {
+    let busy = json!({ "error": { "code": -32007, "message": "50/second request limit reached" } });
+    let good = json!({ "result": "0x7a69" });
+    let replies = [&busy, &busy, &good].map(|it| reply(200, it)).to_vec();
+    let server = TestNode::start(replies);
+    let chain = ChainClient::connect(server.client(), server.url.clone(), 31337).await.unwrap();
+    assert_eq!((chain.id(), server.asked().len()), (31337, 3));
 }

@@ -9,7 +9,7 @@ use automaton_core::money::MicroUsdc;
 use automaton_core::text::visible;
 use automaton_core::wire::x402::{ChainId, EXACT, TokenDomain, atomic};
 
-use super::offer::PaymentOffer;
+use super::offer::{OfferTerms, PaymentOffer};
 
 /// The longest time for which an authorization is signed, in seconds.
 pub const SECONDS_MAX: u64 = 600;
@@ -90,6 +90,9 @@ pub enum OfferRefusal {
         /// What is so.
         wanted: String,
     },
+    /// An entry that cannot be read.
+    #[error("its way to pay cannot be read: {0}")]
+    Unreadable(String),
     /// The payee is no address.
     #[error("the payee '{0}' is no address")]
     NoPayee(String),
@@ -159,36 +162,39 @@ fn check(
     offer: &PaymentOffer,
     wanted: &PaymentExpectation<'_>,
 ) -> Result<(Address, MicroUsdc, u64), OfferRefusal> {
-    if offer.scheme() != EXACT {
-        return Err(OfferRefusal::Scheme(shown(offer.scheme())));
+    let chain = wanted.token.chain;
+    // Scheme and network come first: an entry for another one may have fields of its own.
+    if let Some(other) = offer.scheme().filter(|scheme| *scheme != EXACT) {
+        return Err(OfferRefusal::Scheme(shown(other)));
     }
-    check_token(offer, wanted.token)?;
-    let payee: Address =
-        offer.pay_to().parse().map_err(|_| OfferRefusal::NoPayee(shown(offer.pay_to())))?;
+    if let Some(other) = offer.network().filter(|name| ChainId::parse(name) != Some(chain)) {
+        return Err(OfferRefusal::Network { asked: shown(other), wanted: chain });
+    }
+    let terms = offer.terms().map_err(|problem| OfferRefusal::Unreadable(shown(problem)))?;
+    check_token(terms, wanted.token)?;
+    let no_payee = || OfferRefusal::NoPayee(shown(terms.pay_to));
+    let payee: Address = terms.pay_to.parse().map_err(|_| no_payee())?;
     match wanted.payee {
         Some(pinned) if pinned != payee => {
             return Err(OfferRefusal::Payee { asked: payee, wanted: pinned });
         }
         // Nobody is paid by burning.
-        _ if payee.is_zero() => return Err(OfferRefusal::NoPayee(shown(offer.pay_to()))),
+        _ if payee.is_zero() => return Err(no_payee()),
         _ => {}
     }
-    let amount = check_price(offer.amount(), wanted.price)?;
-    let seconds = offer.seconds();
+    let amount = check_price(terms.amount, wanted.price)?;
+    let seconds = terms.seconds;
     if !(SECONDS_ASKED_MIN..=SECONDS_ASKED_MAX).contains(&seconds) {
         return Err(OfferRefusal::Seconds(seconds));
     }
     Ok((payee, amount, seconds.min(SECONDS_MAX)))
 }
 
-fn check_token(offer: &PaymentOffer, token: &TokenDomain) -> Result<(), OfferRefusal> {
-    if ChainId::parse(offer.network()) != Some(token.chain) {
-        return Err(OfferRefusal::Network { asked: shown(offer.network()), wanted: token.chain });
+fn check_token(terms: OfferTerms<'_>, token: &TokenDomain) -> Result<(), OfferRefusal> {
+    if terms.asset.parse() != Ok(token.contract) {
+        return Err(OfferRefusal::Asset { asked: shown(terms.asset), wanted: token.contract });
     }
-    if offer.asset().parse() != Ok(token.contract) {
-        return Err(OfferRefusal::Asset { asked: shown(offer.asset()), wanted: token.contract });
-    }
-    let Some(extra) = offer.extra() else { return Ok(()) };
+    let Some(extra) = terms.extra else { return Ok(()) };
     let method = extra.asset_transfer_method.as_deref().unwrap_or("eip3009");
     if method != "eip3009" {
         return Err(OfferRefusal::Method(shown(method)));

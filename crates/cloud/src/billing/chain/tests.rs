@@ -90,3 +90,23 @@ proptest! {
         prop_assert_eq!(found, wanted);
     }
 }
+
+#[test]
+fn an_estimate_that_no_transfer_takes_is_not_stored() {
+    assert_eq!(gas_for(65_536).unwrap(), GAS_MIN);
+    assert_eq!(gas_for(0).unwrap(), GAS_MIN);
+    assert_eq!(gas_for(110_000).unwrap(), 132_000);
+    assert_eq!(gas_for(250_000).unwrap(), GAS_MAX);
+    for lie in [250_001, 30_000_000, u64::MAX] {
+        let error = gas_for(lie).unwrap_err();
+        // Not a refusal: the payment waits, and the node is asked anew.
+        assert!(matches!(error, SettlementError::Unavailable(_)), "{lie}");
+    }
+}
+
+#[test]
+fn a_busy_node_has_refused_no_payment() {
+    let (node, words) = ("node".to_owned(), "over rate limit".to_owned());
+    let busy = ChainError::Busy { node, method: "eth_estimateGas", words };
+    assert!(matches!(busy.into(), SettlementError::Unavailable(_)));
+}

@@ -124,19 +124,20 @@ fn checksummed<S: serde::Serializer>(address: &Address, to: S) -> Result<S::Ok, 
     to.collect_str(address)
 }
 
-/// A number as decimal text.
+/// A number as decimal text. A whole number is read too.
 mod decimal {
     use serde::de::Error;
-    use serde::{Deserialize, Deserializer, Serializer};
+    use serde::{Deserializer, Serializer};
 
     use super::{U256, atomic};
+    use crate::wire::x402::lenient;
 
     pub(super) fn serialize<S: Serializer>(number: &U256, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(number)
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<U256, D::Error> {
-        let text = String::deserialize(from)?;
+        let text = lenient::digits(from)?;
         atomic(&text).ok_or_else(|| D::Error::custom("expected decimal digits"))
     }
 }

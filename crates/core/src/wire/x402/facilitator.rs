@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Extra, PaymentPayload, v1, v2};
+use super::{Extra, PaymentPayload, lenient, v1, v2};
 
 /// The body of `POST /verify` and `POST /settle`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FacilitatorRequest {
     /// The version that the seller speaks.
-    #[serde(rename = "x402Version")]
+    #[serde(rename = "x402Version", deserialize_with = "lenient::whole")]
     pub version: u32,
     /// What the buyer sent.
     pub payment_payload: PaymentPayload,

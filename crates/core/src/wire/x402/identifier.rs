@@ -16,7 +16,7 @@ const LENGTHS: std::ops::RangeInclusive<usize> = 16..=128;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PaymentIdentifierInfo {
     /// Whether a payment without a name is refused.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "super::lenient::or_default")]
     pub required: bool,
     /// The name.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -8,6 +8,7 @@
 pub mod eip3009;
 pub mod facilitator;
 pub mod identifier;
+mod lenient;
 pub mod v1;
 pub mod v2;
 
@@ -15,7 +16,9 @@ use std::fmt;
 
 use alloy_primitives::{Address, U256, address};
 use base64::Engine;
+use base64::alphabet;
 use base64::engine::general_purpose::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -45,7 +48,13 @@ pub const USDC_NAME: &str = "USD Coin";
 pub const USDC_VERSION: &str = "2";
 
 /// The largest header value that is decoded, in bytes.
-const HEADER_BYTES_MAX: usize = 16 * 1024;
+const HEADER_BYTES_MAX: usize = 64 * 1024;
+
+/// Base64 with or without padding. `decode` maps the letters of base64url to it.
+const ANY_PADDING: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
 
 /// An EVM chain. Written `eip155:8453` (CAIP-2); version 1 has names for the
 /// chains that were there when it was made.
@@ -120,7 +129,11 @@ pub struct Extra {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The domain's version.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "lenient::optional_digits",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub version: Option<String>,
     /// How the transfer is authorized; absent means `eip3009`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -149,30 +162,54 @@ impl PaymentPayload {
     }
 }
 
-/// A header cannot be read.
+/// A text that should hold a demand, a payment or an outcome cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum HeaderError {
     /// Longer than any payment is.
-    #[error("the payment header is longer than {HEADER_BYTES_MAX} bytes")]
+    #[error("it is longer than {HEADER_BYTES_MAX} bytes")]
     TooLong,
-    /// Not standard base64.
-    #[error("the payment header is no base64")]
+    /// Neither JSON nor base64.
+    #[error("it is neither JSON nor base64")]
     Base64(#[source] base64::DecodeError),
     /// Not the JSON that is expected.
-    #[error("the payment header does not hold the JSON of a payment")]
+    #[error("it does not hold the JSON of x402")]
     Json(#[source] serde_json::Error),
 }
 
-/// Reads the value of a payment header: base64 of JSON.
+/// Reads the value of a payment header, or a body: JSON, or base64 of JSON.
+///
+/// Both alphabets of base64 are read, with and without padding, and so is a byte order mark.
 ///
 /// # Errors
 /// [`HeaderError`] when it is neither, or too long.
-pub fn decode<T: DeserializeOwned>(header: &str) -> Result<T, HeaderError> {
-    if header.len() > HEADER_BYTES_MAX {
+pub fn decode<T: DeserializeOwned>(text: &str) -> Result<T, HeaderError> {
+    if text.len() > HEADER_BYTES_MAX {
         return Err(HeaderError::TooLong);
     }
-    let bytes = STANDARD.decode(header.trim()).map_err(HeaderError::Base64)?;
-    serde_json::from_slice(&bytes).map_err(HeaderError::Json)
+    let text = without_mark(text).trim();
+    if text.starts_with('{') {
+        return serde_json::from_str(text).map_err(HeaderError::Json);
+    }
+    let standard: String = text.chars().map(standard_letter).collect();
+    let bytes = ANY_PADDING.decode(standard).map_err(HeaderError::Base64)?;
+    let json = bytes.strip_prefix(BYTE_ORDER_MARK.as_bytes()).unwrap_or(&bytes);
+    serde_json::from_slice(json).map_err(HeaderError::Json)
+}
+
+/// A mark that some programs write before UTF-8. JSON has none.
+const BYTE_ORDER_MARK: &str = "\u{feff}";
+
+fn without_mark(text: &str) -> &str {
+    text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text)
+}
+
+/// The letter of standard base64 that a letter of base64url stands for.
+const fn standard_letter(letter: char) -> char {
+    match letter {
+        '-' => '+',
+        '_' => '/',
+        other => other,
+    }
 }
 
 /// The value of a payment header.

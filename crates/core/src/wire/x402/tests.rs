@@ -60,6 +60,62 @@ fn a_payment_that_says_what_it_accepted_is_version_2() {
 }
 
 #[test]
+fn a_request_to_a_facilitator_may_leave_out_what_is_only_described() {
+    use facilitator::{FacilitatorRequest, PaymentRequirements};
+    use serde_json::json;
+    let payment: serde_json::Value = decode(GOLDEN).unwrap();
+    let demand = json!({
+        "scheme": "exact", "network": "base", "maxAmountRequired": 5_000_000,
+        "asset": "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913",
+        "payTo": "0x70997970C51812dc3A010C7d01b50e0d17dc79C8", "maxTimeoutSeconds": "300",
+        "resource": null, "description": null, "mimeType": null,
+        "extra": { "name": "USD Coin", "version": 2 },
+    });
+    let asked = json!({
+        "x402Version": "1", "paymentPayload": payment, "paymentRequirements": demand,
+    });
+    let request: FacilitatorRequest = serde_json::from_value(asked.clone()).unwrap();
+    let PaymentRequirements::V1(read) = request.payment_requirements else { panic!("{asked}") };
+    assert_eq!((request.version, read.max_amount_required.as_str()), (1, "5000000"));
+    assert_eq!((read.description.as_str(), read.max_timeout_seconds), ("", 300));
+    assert_eq!(read.extra.unwrap().version.as_deref(), Some("2"));
+    // A payment needs each of these.
+    for key in ["scheme", "network", "maxAmountRequired", "asset", "payTo", "maxTimeoutSeconds"] {
+        for value in [json!(null), json!({}), json!(0.5), json!(-1)] {
+            let mut asked = asked.clone();
+            asked["paymentRequirements"][key] = value.clone();
+            let read = serde_json::from_value::<FacilitatorRequest>(asked);
+            assert!(read.is_err(), "{key}: {value}");
+        }
+    }
+    let mut v2 = asked;
+    v2["paymentPayload"] = json!({
+        "x402Version": 2, "resource": null, "extensions": null,
+        "payload": decode::<serde_json::Value>(GOLDEN).unwrap()["payload"],
+        "accepted": { "scheme": "exact", "network": "base", "amount": 5, "asset": "a", "payTo": "b",
+            "maxTimeoutSeconds": 60, "extra": null },
+    });
+    for resource in [json!(null), json!("https://shop"), json!({ "url": null })] {
+        v2["paymentPayload"]["resource"] = resource;
+        let request: FacilitatorRequest = serde_json::from_value(v2.clone()).unwrap();
+        let PaymentPayload::V2(read) = request.payment_payload else { panic!("{v2}") };
+        assert_eq!((read.accepted.amount.as_str(), read.resource), ("5", None));
+    }
+}
+
+#[test]
+fn numbers_of_an_authorization_are_whole_and_nothing_else() {
+    let mut payment: serde_json::Value = decode(GOLDEN).unwrap();
+    payment["payload"]["authorization"]["value"] = serde_json::json!(5_000_000);
+    let read: PaymentPayload = serde_json::from_value(payment.clone()).unwrap();
+    assert_eq!(read, decode(GOLDEN).unwrap());
+    for value in ["5e6", "5.0", "-5", "0x5", ""] {
+        payment["payload"]["authorization"]["value"] = value.into();
+        assert!(serde_json::from_value::<PaymentPayload>(payment.clone()).is_err(), "{value}");
+    }
+}
+
+#[test]
 fn networks_have_two_spellings() {
     let check = |text: &str, wanted: Option<u64>| {
         assert_eq!(ChainId::parse(text), wanted.map(ChainId), "{text}");

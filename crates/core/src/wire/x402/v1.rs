@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ExactPayload, Extra};
+use super::{ExactPayload, Extra, lenient};
 
 /// What `X-PAYMENT-RESPONSE` holds: that of version 2 without an amount.
 pub use super::v2::SettlementResponse;
@@ -18,10 +18,10 @@ pub const VERSION: u32 = 1;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PaymentRequiredV1 {
     /// The version.
-    #[serde(rename = "x402Version")]
+    #[serde(rename = "x402Version", deserialize_with = "lenient::whole")]
     pub version: u32,
     /// Why a payment is asked for, or was not taken.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient::or_default")]
     pub error: String,
     /// The ways to pay.
     pub accepts: Vec<PaymentRequirementsV1>,
@@ -36,21 +36,23 @@ pub struct PaymentRequirementsV1 {
     /// Where: a name of version 1, or CAIP-2.
     pub network: String,
     /// How much, in base units, as decimal digits.
+    #[serde(deserialize_with = "lenient::digits")]
     pub max_amount_required: String,
     /// The token's contract.
     pub asset: String,
     /// The payee.
     pub pay_to: String,
     /// The URL that is paid for.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient::or_default")]
     pub resource: String,
     /// What it is, in words.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient::or_default")]
     pub description: String,
     /// The media type of the answer.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient::or_default")]
     pub mime_type: String,
     /// How long the authorization should be valid, in seconds.
+    #[serde(deserialize_with = "lenient::whole")]
     pub max_timeout_seconds: u64,
     /// The token's domain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -62,7 +64,7 @@ pub struct PaymentRequirementsV1 {
 pub struct PaymentPayloadV1 {
     /// The version that the client echoes: 1, or 2 from clients that speak both
     /// badly.
-    #[serde(rename = "x402Version")]
+    #[serde(rename = "x402Version", deserialize_with = "lenient::whole")]
     pub version: u32,
     /// The scheme of the demand.
     pub scheme: String,

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{ExactPayload, Extra};
+use super::{ExactPayload, Extra, lenient};
 
 /// The number of this version.
 pub const VERSION: u32 = 2;
@@ -16,7 +16,7 @@ pub const VERSION: u32 = 2;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PaymentRequiredV2 {
     /// The version.
-    #[serde(rename = "x402Version")]
+    #[serde(rename = "x402Version", deserialize_with = "lenient::whole")]
     pub version: u32,
     /// Why a payment is asked for, or was not taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -53,12 +53,14 @@ pub struct PaymentRequirementsV2 {
     /// Where, as CAIP-2.
     pub network: String,
     /// How much, in base units, as decimal digits.
+    #[serde(deserialize_with = "lenient::digits")]
     pub amount: String,
     /// The token's contract.
     pub asset: String,
     /// The payee.
     pub pay_to: String,
     /// How long the authorization should be valid, in seconds.
+    #[serde(deserialize_with = "lenient::whole")]
     pub max_timeout_seconds: u64,
     /// The token's domain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,10 +71,15 @@ pub struct PaymentRequirementsV2 {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PaymentPayloadV2 {
     /// The version.
-    #[serde(rename = "x402Version")]
+    #[serde(rename = "x402Version", deserialize_with = "lenient::whole")]
     pub version: u32,
-    /// What is paid for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// What is paid for. It is only passed on, so any other form counts as missing.
+    #[serde(
+        default,
+        deserialize_with = "lenient::if_readable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<ResourceInfo>")]
     pub resource: Option<ResourceInfo>,
     /// The way that the client chose.
     pub accepted: PaymentRequirementsV2,
@@ -96,10 +103,16 @@ pub struct SettlementResponse {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payer: Option<String>,
     /// The transaction; empty when there is none.
+    #[serde(default, deserialize_with = "lenient::or_default")]
     pub transaction: String,
     /// The chain.
+    #[serde(default, deserialize_with = "lenient::or_default")]
     pub network: String,
     /// How much was taken, in base units.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "lenient::optional_digits",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub amount: Option<String>,
 }
