@@ -188,7 +188,7 @@ fn judged(filter: &SyscallFilter) -> Result<SyscallRules, BackendError> {
     let raw = libc::SOCK_RAW.cast_unsigned().into();
     let family = match filter.network {
         Network::None => rule(&[differs(0, unix)?])?,
-        Network::Loopback | Network::Proxied => {
+        Network::Loopback | Network::Served | Network::Proxied => {
             rule(&[differs(0, unix)?, differs(0, inet)?, differs(0, inet6)?])?
         }
     };
@@ -296,10 +296,12 @@ mod tests {
     }
 
     fn all() -> impl Iterator<Item = SyscallFilter> {
-        [Network::None, Network::Loopback, Network::Proxied].into_iter().flat_map(|network| {
-            [SharedMemory::Counted, SharedMemory::Refused]
-                .map(|shared_memory| SyscallFilter { network, shared_memory })
-        })
+        [Network::None, Network::Loopback, Network::Served, Network::Proxied].into_iter().flat_map(
+            |network| {
+                [SharedMemory::Counted, SharedMemory::Refused]
+                    .map(|shared_memory| SyscallFilter { network, shared_memory })
+            },
+        )
     }
 
     #[test]

@@ -234,7 +234,7 @@ fn setup(spec: &SandboxSpec, enforcement: Enforcement) -> Vec<Setup> {
     if spec.network != Network::None && has(Defence::Network) {
         steps.push(Setup::Loopback);
     }
-    if spec.network == Network::Proxied && has(Defence::Network) {
+    if matches!(spec.network, Network::Served | Network::Proxied) && has(Defence::Network) {
         steps.push(Setup::Proxy { port: PROXY_PORT });
     }
     let is_own = spec.network != Network::None && has(Defence::Network);
