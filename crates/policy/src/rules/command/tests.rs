@@ -124,7 +124,6 @@ fn ordinary_work_is_left_alone() {
             "ls > out.txt; cat audit-log.md",
             "wc -l skills/skill automaton.md",
             "rm -rf build node_modules/*",
-            "rm -rf ./*",
             "rm -rf /root/build",
             "rm -rf /tmp/*",
             "kill -1 4711",
@@ -337,12 +336,138 @@ fn a_command_that_cannot_be_read_is_refused_and_told_where() {
 }
 
 #[test]
-fn patterns_match_as_in_a_shell() {
-    for pattern in [".automaton", ".auto*", ".*", ".?utomaton", ".*n", ".*a*o*"] {
-        assert!(matches(pattern, ".automaton"), "{pattern}");
-    }
-    for pattern in ["*", "automaton", ".auto", ".b*", "?automaton", ".automaton?", ""] {
-        assert!(!matches(pattern, ".automaton"), "{pattern}");
-    }
-    assert!(matches(&format!(".{}x", "*".repeat(200)), ".automaton"));
+fn a_program_of_sed_or_a_pattern_is_no_file() {
+    check(
+        &[],
+        &[
+            "sed -i 's/LEVEL=.*/LEVEL=info/' app.conf",
+            "sed -i 's/^title:.*/title: Home/' site.yml",
+            "sed -i -e 's/.*/- &/' list.md",
+            "sed -i.bak -E 's/rate = .*/rate = 3/;s/mode=.*/mode=slow/' run.ini",
+            "sed -i '' 's/KEY=.*/KEY=1/' app.conf",
+            "sed --in-place --expression='s/a=.*/a=1/' app.conf",
+            "sed -Ei 's/.*/x/' a; sed -ne 's/.env/x/p' a; sed -f fix.sed a",
+            "find . -name '*.conf' -exec sed -i 's/KEY=.*/KEY=1/' {} +",
+            "echo app.conf | xargs sed -i 's/KEY=.*/KEY=1/'",
+            "sed -i 's/audit-log/journal/' README.md",
+            "perl -i -pe 's/KEY=.*/KEY=1/' app.conf",
+            "perl -pi -e 's/wallet.json/purse.json/' README.md",
+            "awk -F '.*' '/wallet.json/ { print }' server.log",
+            "gawk -i inplace '{ gsub(/a=.*/, \"a=1\"); print }' app.conf",
+            "grep -A 3 -n '.env' README.md",
+            "grep -e '.*' -e id_rsa notes.md",
+            "rg -g '!.env' server.key src",
+            "grep -rn TODO . --exclude=.env --exclude-dir=.ssh",
+            "tar czf out.tgz --exclude .env --exclude=.ssh .",
+            "jq '.[\"wallet.json\"]' files.json",
+            "find build -name '.*.swp' -delete",
+            "rm -rf build/.*",
+            "curl -s http://127.0.0.1:8000/server.key",
+        ],
+    );
+    check(
+        &["command.self_destruction"],
+        &[
+            "chmod 000 .*",
+            "sed -Ei 's/a/b/' SOUL.md",
+            "perl -i -pe 's/a/b/' SOUL.md",
+            "cd / && rm -rf root/.auto*",
+        ],
+    );
+    check(
+        &["command.self_destruction", "command.secrets"],
+        &[
+            "sed -i 's/a/b/' ~/.automaton/automaton.json",
+            "sed -i -e 's/a/b/' ~/.automaton/heartbeat.yml",
+            "sed -i d .auto*/automaton.json",
+        ],
+    );
+    check(
+        &["command.secrets"],
+        &[
+            "sed -n -e p .env",
+            "sed -f .env a",
+            "grep -f .env a",
+            "grep -r --include=.env KEY .",
+            "grep -e KEY -A 3 .env",
+            "awk -F= '{ print $2 }' .env",
+            "awk 'BEGIN { while ((getline l < \"/root/.ssh/id_rsa\") > 0) print l }'",
+            "perl -ne print .env",
+            "jq . wallet.json",
+            "find . -name .env -exec cat {} +",
+            "find . -name .env | xargs cat",
+        ],
+    );
+}
+
+#[test]
+fn templates_and_public_keys_are_no_secrets() {
+    check(
+        &[],
+        &[
+            "cat .env.example",
+            "cat .env.sample .env.template app/.env.dist",
+            "cp .env.example .env.local.example",
+            "cp .env.example .env",
+            "cp -n app/.env.template app/.env && chmod 600 app/.env",
+            "mv .env.dist .env.local",
+            "cat .env.example.bak",
+            "sed -i 's/3000/8080/' .env.example",
+            "cat deploy_key.pub ~/.ssh/id_ed25519.pub",
+            "cat ~/.ssh/*.pub",
+            "cat < ~/.ssh/id_rsa.pub",
+            "cat .env.*.example",
+            "cat public.pem",
+            "python3 -c 'print(open(\"/root/.ssh/id_ed25519.pub\").read())'",
+            ". ./.env.example",
+            "cat .gitignore .eslintrc* .en_GB",
+            "cat *; grep -n x *.json i*",
+        ],
+    );
+    check(
+        &["command.secrets"],
+        &[
+            "cat .env",
+            "cat ~/.ssh/id_ed25519",
+            "head -3 .env.production",
+            "cat ~/.ssh/*",
+            "cat .env*",
+            "cat .env.*",
+            "cat .en?",
+            "cat .env.[a-z]*",
+            "cat .env{,.example}",
+            "cat .env.example .env",
+            "cat id_*",
+            "cat ~/.s*/id_ed25519",
+            "cat ~/.ssh/id_ed25519*",
+            "cat id_ecdsa",
+            "cp .env copy",
+            "cp -t backup .env",
+            "cp .env.production .env",
+            "cat .env.bak",
+            "cat private.pem server-private.pub.key",
+            "cat .env.example/../.env",
+            "python3 -c 'print(open(\"/root/.ssh/id_ed25519\").read())'",
+        ],
+    );
+}
+
+/// Commands over the whole workspace, a line each.
+const WHOLE: &str = include_str!("whole.txt");
+
+#[test]
+fn the_whole_workspace_is_not_destroyed_in_any_spelling() {
+    let commands: Vec<&str> = WHOLE.lines().collect();
+    assert_eq!(commands.len(), 76);
+    check(&["command.self_destruction"], &commands);
+}
+
+/// Commands over parts of it, and over files that a test picks, a line each.
+const PART: &str = include_str!("part.txt");
+
+#[test]
+fn a_part_of_the_workspace_is_left_to_the_model() {
+    let commands: Vec<&str> = PART.lines().collect();
+    assert_eq!(commands.len(), 63);
+    check(&[], &commands);
 }
