@@ -24,7 +24,7 @@ const TIMEOUT_MS_DEFAULT: u32 = 30_000;
 pub(super) const FRAME_TOKENS: u32 = 60;
 
 /// What the description says of the network where nothing may be reached.
-const NO_NETWORK: &str = "No network but servers of your own on 127.0.0.1.";
+const NO_NETWORK: &str = "No network but localhost.";
 
 /// Tells in the description what may be reached.
 pub(crate) fn tell_network(spec: &mut ToolSpec, words: &str) {
@@ -33,8 +33,8 @@ pub(crate) fn tell_network(spec: &mut ToolSpec, words: &str) {
 
 pub(crate) static TOOL: Builtin<Exec> = Builtin::new(ToolMetadata {
     name: "exec",
-    description: "Run a shell command in your workspace (/root). No network but servers of your own \
-                  on 127.0.0.1. A long output is cut in its middle and kept whole in a log.",
+    description: "Run a shell command in your workspace (/root). No network but localhost. A long output is \
+                  cut and kept whole in a log.",
     category: ToolCategory::Vm,
     risk: Risk::Caution,
     effect: Effect::Mutates,
