@@ -8,6 +8,7 @@
 //! ([`time`], [`entropy`], [`faults`]) are the only ones that are not pure.
 
 pub mod alert;
+pub mod arguments;
 pub mod books;
 pub mod egress;
 pub mod embedding;

@@ -8,6 +8,7 @@
 use std::marker::PhantomData;
 use std::sync::OnceLock;
 
+use automaton_core::arguments::fit_arguments;
 use automaton_core::intent::{Intent, Intentional};
 use automaton_core::time::Span;
 use automaton_core::tool::{Effect, Risk, ToolCategory, ToolName, ToolSpec};
@@ -101,12 +102,19 @@ impl ToolMetadata {
         ToolSpec { name, description: description.into(), category, risk, effect, parameters }
     }
 
-    fn read<A: DeserializeOwned>(&self, arguments: &Value) -> Result<A, ArgumentError> {
+    fn read<A: DeserializeOwned>(
+        &self,
+        schema: &Value,
+        arguments: &Value,
+    ) -> Result<A, ArgumentError> {
         // A list would do for serde: it takes the items for the fields in order.
-        if !arguments.is_object() {
+        let Value::Object(fields) = arguments else {
             return Err(ArgumentError::new(self.name, "they are no object"));
-        }
-        A::deserialize(arguments).map_err(|fault| ArgumentError::new(self.name, &fault.to_string()))
+        };
+        let mut fields = fields.clone();
+        fit_arguments(schema, &mut fields);
+        A::deserialize(Value::Object(fields))
+            .map_err(|fault| ArgumentError::new(self.name, &fault.to_string()))
     }
 }
 
@@ -130,7 +138,7 @@ impl<A: BuiltinCall> Tool for Builtin<A> {
     }
 
     fn parse(&self, arguments: &Value) -> Result<Box<dyn PreparedCall>, ArgumentError> {
-        Ok(Box::new(BuiltinArguments(self.card.read::<A>(arguments)?)))
+        Ok(Box::new(BuiltinArguments(self.card.read::<A>(&self.spec().parameters, arguments)?)))
     }
 }
 
@@ -194,7 +202,7 @@ impl Tool for ReadOnlyTool {
     }
 
     fn parse(&self, arguments: &Value) -> Result<Box<dyn PreparedCall>, ArgumentError> {
-        let NoArguments {} = self.card.read(arguments)?;
+        let NoArguments {} = self.card.read(&self.spec().parameters, arguments)?;
         Ok(Box::new(ReadOnlyCall { tool: self.card.name, look: self.look }))
     }
 }

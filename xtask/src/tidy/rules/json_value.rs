@@ -7,10 +7,11 @@ use crate::tidy::source::Source;
 /// Where untyped JSON may be: what other programs send, the schemas and raw
 /// arguments of tools, extensions of x402 that are echoed to their server, the file of the configuration with its schema, the cloud's OpenAPI document, and the
 /// programs around the product.
-const ALLOWED: [&str; 11] = [
+const ALLOWED: [&str; 12] = [
     "crates/agent/src/prompt/history.rs",
     "crates/automaton/src/config/",
     "crates/cloud/src/api/table.rs",
+    "crates/core/src/arguments.rs",
     "crates/core/src/wire",
     "crates/core/src/tool.rs",
     "crates/inference/src/",
