@@ -1,18 +1,22 @@
 //! Pure: whether a call fits the schema of the tool that it names.
 //!
-//! What does not fit goes back to the model as a sentence; it must never be
-//! mended, filled with defaults or run.
+//! A name in the wrapping of its format and arguments in another JSON form are read where they can mean one thing
+//! only. All else goes back to the model as a sentence. It must never be guessed, filled with defaults or
+//! run.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
+use automaton_core::arguments::fit_arguments;
 use automaton_core::tool::{ToolName, ToolSpec};
 use jsonschema::Validator;
 use jsonschema::error::ValidationErrorKind;
 use serde_json::{Map, Value};
 
 use crate::error::InferenceError;
+use crate::lenient;
 use crate::provider::RawCall;
+use crate::tool_name::unwrap_tool_name;
 
 /// The longest arguments that are looked at, in bytes.
 pub const ARGUMENTS_BYTES_MAX: usize = 256 << 10;
@@ -27,6 +31,7 @@ const QUOTED_CHARS_MAX: usize = 64;
 #[derive(Debug)]
 pub struct Checker {
     tools: BTreeMap<ToolName, Validator>,
+    schemas: BTreeMap<ToolName, Value>,
     /// The names of the arguments of those that take no others.
     arguments: BTreeMap<ToolName, Vec<String>>,
 }
@@ -101,9 +106,11 @@ impl Checker {
             }
         };
         let tools = specs.iter().map(compile).collect::<Result<_, _>>()?;
+        let schemas = specs.iter().map(|spec| (spec.name.clone(), (*spec.parameters).clone()));
+        let schemas = schemas.collect();
         let closed = |spec: &&ToolSpec| spec.parameters["additionalProperties"] == false;
         let arguments = specs.iter().filter(closed).map(arguments_of).collect();
-        Ok(Self { tools, arguments })
+        Ok(Self { tools, schemas, arguments })
     }
 
     /// Reads a call and checks it.
@@ -128,14 +135,14 @@ impl Checker {
             );
             return Err(CallFault::new(FaultKind::TooLarge, sentence));
         }
-        let arguments: Value = serde_json::from_str(&call.arguments).map_err(|error| {
+        let arguments = lenient::read_arguments(&call.arguments).map_err(|error| {
             let sentence = format!(
                 "The arguments of {tool} are not valid JSON ({error}); they may have been cut off. \
                  Nothing was run. Call {tool} again with one complete JSON object, {{}} if it needs nothing."
             );
             CallFault::new(FaultKind::NotJson, sentence)
         })?;
-        let Value::Object(arguments) = arguments else {
+        let Ok(arguments) = arguments else {
             let sentence = format!(
                 "The arguments of {tool} must be a JSON object with named values. Nothing was run."
             );
@@ -150,7 +157,11 @@ impl Checker {
     /// The first thing that is wrong with them.
     pub fn check_arguments(&self, call: UncheckedCall) -> Result<CheckedCall, CallFault> {
         let (tool, validator) = self.find(call.tool.as_str())?;
-        let arguments = Value::Object(call.arguments);
+        let mut arguments = call.arguments;
+        if let Some(schema) = self.schemas.get(tool) {
+            fit_arguments(schema, &mut arguments);
+        }
+        let arguments = Value::Object(arguments);
         self.know_all(tool, &arguments)?;
         match validator.validate(&arguments) {
             Ok(()) => Ok(CheckedCall { tool: tool.clone(), arguments }),
@@ -188,7 +199,10 @@ impl Checker {
 
     fn find(&self, name: &str) -> Result<(&ToolName, &Validator), CallFault> {
         // silent-ok: what is no name at all is no tool either.
-        let known = name.parse().ok().and_then(|name: ToolName| self.tools.get_key_value(&name));
+        let get = |name: &str| {
+            name.parse().ok().and_then(|name: ToolName| self.tools.get_key_value(&name))
+        };
+        let known = unwrap_tool_name(name, |name| get(name).is_some()).and_then(get);
         known.ok_or_else(|| {
             let shown: String =
                 name.chars().filter(|c| !c.is_control()).take(QUOTED_CHARS_MAX).collect();

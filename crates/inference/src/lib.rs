@@ -14,10 +14,13 @@ pub mod embedding;
 pub mod error;
 mod fault;
 mod file_hash;
+mod halves;
+mod lenient;
 mod price_schedule;
 pub mod provider;
 pub mod providers;
 pub mod routing;
+mod tool_name;
 
 pub use catalogue::{ModelClaims, ModelHosting, ModelInfo, RequestDialect};
 pub use check::{CallFault, CheckedCall, Checker, FaultKind, UncheckedCall};

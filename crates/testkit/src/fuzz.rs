@@ -20,7 +20,7 @@ use automaton_inference::providers::http::anthropic::{chat_from_messages, messag
 use automaton_inference::providers::http::responses::{
     ResponseHeading, chat_from_responses, responses_writer,
 };
-use automaton_inference::providers::http::{ApiFormat, ReplyFrames, StreamPiece};
+use automaton_inference::providers::http::{ApiFormat, FormatReader, ReplyFrames, StreamPiece};
 use automaton_inference::{Checker, RawCall};
 use automaton_policy::guard::{Guard, GuardAction, TextSource};
 use automaton_policy::rates::Attempts;
@@ -251,12 +251,8 @@ struct AskedMessage {
 pub fn reply(bytes: &[u8]) {
     let [first, size, rest @ ..] = bytes else { return };
     let format = FORMATS[usize::from(*first) % FORMATS.len()];
-    let media_type = match (usize::from(*first) / FORMATS.len()).is_multiple_of(2) {
-        true => "text/event-stream",
-        false => "application/x-ndjson",
-    };
-    let whole = pieces(format, media_type, [rest]);
-    let cut = pieces(format, media_type, rest.chunks(1 + usize::from(*size % 16)));
+    let whole = pieces(format, [rest]);
+    let cut = pieces(format, rest.chunks(1 + usize::from(*size % 16)));
     assert_eq!(whole, cut, "{format:?}");
     let Ok(told) = format.reader().document(&String::from_utf8_lossy(rest)) else { return };
     let passed_on = match serde_json::to_string(&told) {
@@ -323,28 +319,40 @@ fn sold(reply: &str) {
 /// What a stream says that is cut so, up to its end or to what is none.
 fn pieces<'a>(
     format: ApiFormat,
-    media_type: &str,
     bytes: impl IntoIterator<Item = &'a [u8]>,
 ) -> Vec<Result<StreamPiece, String>> {
-    let (mut reader, mut told) = (format.reader(), Vec::new());
-    let Some(mut frames) = ReplyFrames::of(Some(media_type)) else {
-        panic!("{media_type} is no stream");
-    };
-    let mut take = |data: String| {
+    let (mut reader, mut frames) = (format.reader(), ReplyFrames::default());
+    let mut told = Vec::new();
+    for piece in bytes {
+        match frames.push(piece) {
+            Ok(complete) => {
+                if !take_all(&mut reader, complete, &mut told) {
+                    return told;
+                }
+            }
+            Err(error) => {
+                told.push(Err(error.to_string()));
+                return told;
+            }
+        }
+    }
+    match frames.finish() {
+        Ok(complete) => drop(take_all(&mut reader, complete, &mut told)),
+        Err(error) => told.push(Err(error.to_string())),
+    }
+    told
+}
+
+/// Reads pieces up to the last one; whether the reply goes on.
+fn take_all(
+    reader: &mut FormatReader,
+    complete: Vec<String>,
+    told: &mut Vec<Result<StreamPiece, String>>,
+) -> bool {
+    complete.into_iter().all(|data| {
         let piece = reader.passed_on(&data);
         let goes_on = matches!(piece, Ok(StreamPiece::Chunk(_)));
         told.push(piece);
         goes_on
-    };
-    for piece in bytes {
-        let complete = match frames.push(piece) {
-            Ok(complete) => complete,
-            Err(error) => panic!("{error}"),
-        };
-        if !complete.into_iter().all(&mut take) {
-            return told;
-        }
-    }
-    frames.finish().map(take);
-    told
+    })
 }

@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 
 use automaton_core::wire::chat::ChatUsage;
+use automaton_inference::providers::http::{inspect_chat, to_plain_text};
 use automaton_inference::providers::local::chat::ResponseMeta;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -142,18 +143,17 @@ impl<'a> AnswerStream<'a> {
     }
 
     fn push(&mut self, data: &str, has_content: bool) {
+        let data = to_plain_text(data);
         self.shown.push(format!("data: {data}\n\n").into(), has_content);
     }
 
     /// Weighs an answer, or a piece of one, takes a count out that is not charged, and fills in
     /// what is left out; gives whether that changed anything.
-    fn weigh(&mut self, fields: &mut AnswerFields, object: &str) -> bool {
+    fn weigh(&mut self, fields: &mut AnswerFields, object: &str, told: Option<ChatUsage>) -> bool {
         self.bytes += fields.get("choices").map_or(0, |choices| generated(choices));
         let mut is_changed = fields.contains_key("choices") && self.complete(fields, object);
-        let usage = fields.get("usage").filter(|usage| usage.get() != "null");
-        if let Some(usage) = usage {
-            // silent-ok: a count that cannot be read is none.
-            let told: Option<ChatUsage> = serde_json::from_str(usage.get()).ok();
+        let is_told = fields.get("usage").is_some_and(|usage| usage.get() != "null");
+        if is_told || told.is_some() {
             let told = told.filter(|told| self.bounds.allow(told));
             let exact = told
                 .is_some_and(|told| self.bounds.billed(Some(&told), 0, 0).1 == Metering::Reported);
@@ -208,15 +208,11 @@ impl Answer for AnswerStream<'_> {
             return Ok(false);
         };
         // One that fails before it says anything may be another's to answer.
-        if let Some(error) = fields.get("error").filter(|error| error.get() != "null")
-            && !self.is_shown()
-        {
-            return Err(error.get().to_owned());
-        }
+        let told = inspect_chat(data)?;
         let is_empty = fields.get("choices").is_none_or(|it| matches!(it.get(), "[]" | "null"));
         let only_usage = is_empty && fields.contains_key("usage");
         let has_content = !fields.get("choices").is_some_and(|it| is_opening(it));
-        let is_changed = self.weigh(&mut fields, "chat.completion.chunk");
+        let is_changed = self.weigh(&mut fields, "chat.completion.chunk", told);
         if !only_usage || (self.wants_usage && fields.contains_key("usage")) {
             match is_changed.then(|| serde_json::to_string(&fields)) {
                 Some(Ok(changed)) => self.push(&changed, has_content),
@@ -235,7 +231,8 @@ impl Answer for AnswerStream<'_> {
             // Some servers refuse with a status that says that all is well.
             return Err("it has no choices".to_owned());
         }
-        let is_changed = self.weigh(&mut fields, "chat.completion");
+        let told = inspect_chat(&String::from_utf8_lossy(&body))?;
+        let is_changed = self.weigh(&mut fields, "chat.completion", told);
         self.document = Some(AnswerDocument { body, fields, is_changed });
         Ok(())
     }

@@ -5,7 +5,7 @@
 
 use automaton_core::wire::chat::ChatUsage;
 use automaton_inference::providers::http::anthropic::MessagesCount;
-use automaton_inference::providers::http::{ApiFormat, FormatReader, StreamPiece};
+use automaton_inference::providers::http::{ApiFormat, FormatReader, StreamPiece, to_plain_text};
 use automaton_inference::providers::local::chat::ResponseMeta;
 use bytes::Bytes;
 use serde::Deserialize;
@@ -65,7 +65,7 @@ impl<'a> RelayedAnswer<'a> {
     }
 
     fn push(&mut self, kind: &str, json: &str, has_content: bool) {
-        let frame = format!("event: {kind}\ndata: {json}\n\n");
+        let frame = format!("event: {kind}\ndata: {}\n\n", to_plain_text(json));
         self.shown.push(frame.into(), has_content);
     }
 

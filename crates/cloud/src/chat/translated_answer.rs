@@ -4,13 +4,12 @@
 
 use automaton_core::wire::chat::ChatUsage;
 use automaton_inference::providers::http::anthropic::MessagesCount;
-use automaton_inference::providers::http::{EventFrame, ReplyWriter};
+use automaton_inference::providers::http::{EventFrame, ReplyWriter, inspect_chat};
 use automaton_inference::providers::local::chat::ResponseMeta;
 use bytes::Bytes;
 
 use super::Recording;
 use super::answer::Answer;
-use super::answer_stream::AnswerFields;
 use super::held_back::HeldBack;
 use crate::billing::price::{BilledTokens, Charge, Metering, TokenBounds};
 
@@ -40,10 +39,7 @@ impl<'a> TranslatedAnswer<'a> {
     /// # Errors
     /// When it is none, or says that the upstream failed.
     fn take(&mut self, data: &str) -> Result<bool, String> {
-        // silent-ok: what has no usage that can be read tells none.
-        let told: Option<ChatUsage> = serde_json::from_str::<AnswerFields>(data)
-            .ok()
-            .and_then(|fields| serde_json::from_str(fields.get("usage")?.get()).ok());
+        let told = inspect_chat(data)?;
         self.usage = told.filter(|told| self.bounds.allow(told)).or(self.usage);
         let (frames, is_done) = self.writer.take(data)?;
         if self.is_stream {

@@ -389,6 +389,61 @@ async fn a_count_that_cannot_be_is_estimated_once_told_and_charged() {
 }
 
 #[tokio::test]
+async fn counts_with_null_beside_them_are_charged_as_they_are() {
+    let usage = r#"{"prompt_tokens":7,"completion_tokens":3,"total_tokens":null,
+        "prompt_tokens_details":{"cached_tokens":null},"completion_tokens_details":null}"#;
+    for (kind, text) in answers(&usage.replace('\n', "")) {
+        let more = if kind == "application/json" { "" } else { r#","stream":true"# };
+        let (world, key) = funded(&parrot(kind, text).await).await;
+        let before = world.balance(&key).await;
+        let reply = ask(&world, &key, &body("Hello", more)).await;
+        assert_eq!((reply.status, reply.header("x-usage-estimated")), (200, None), "{reply:?}");
+        assert!(!reply.body.contains("usage was not reported"), "{}", reply.body);
+        let charged = cost(&json!({"prompt_tokens": 7, "completion_tokens": 3}));
+        assert_eq!(before - world.balance(&key).await, charged, "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_the_upstream_broke_off_costs_nothing() {
+    let choice = |name: &str| {
+        let said = r#"{"content":"0123456"}"#;
+        format!(r#"{{"choices":[{{"index":0,"{name}":{said},"finish_reason":"network_error"}}]}}"#)
+    };
+    for (kind, text, more) in [
+        ("application/json", choice("message"), ""),
+        ("text/event-stream", format!("data: {}\n\n", choice("delta")), r#","stream":true"#),
+    ] {
+        let (world, key) = funded(&parrot(kind, text.leak()).await).await;
+        let before = world.balance(&key).await;
+        let reply = ask(&world, &key, &body("Hello", more)).await;
+        assert!(!reply.body.contains("0123456"), "{}", reply.body);
+        assert_eq!((world.balance(&key).await, world.held(&key).await), (before, 0), "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_is_passed_on_whatever_the_upstream_calls_it() {
+    let [(_, whole), (_, pieces)] = answers(r#"{"prompt_tokens":7,"completion_tokens":3}"#);
+    for kind in ["application/json", "text/plain"] {
+        let (world, key) = funded(&parrot(kind, pieces).await).await;
+        let reply = ask(&world, &key, &body("Hello", r#","stream":true"#)).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+        assert!(reply.body.contains("0123456"), "{kind}: {}", reply.body);
+    }
+    // Nobody could read a document in the place of a stream.
+    let (world, key) = funded(&parrot("application/json", whole).await).await;
+    let before = world.balance(&key).await;
+    let reply = ask(&world, &key, &body("Hello", r#","stream":true"#)).await;
+    assert_eq!((reply.status, reply.json()["code"].as_str()), (502, Some("UPSTREAM_REFUSED")));
+    assert_eq!(world.balance(&key).await, before);
+    let (world, key) =
+        funded(&parrot("application/json", format!("\u{FEFF}{whole}").leak()).await).await;
+    let reply = ask(&world, &key, &body("Hello", "")).await;
+    assert_eq!(reply.json()["choices"][0]["message"]["content"], "0123456", "{reply:?}");
+}
+
+#[tokio::test]
 async fn an_error_in_the_place_of_an_answer_costs_nothing() {
     let text = r#"{"error":{"message":"overloaded","code":503}}"#;
     let (world, key) = funded(&parrot("application/json", text).await).await;

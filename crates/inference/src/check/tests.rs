@@ -72,10 +72,36 @@ fn a_call_that_does_not_fit_is_explained() {
     check("write_file", r#"{"path":"","content":""}"#, BadArguments, &["/path"]);
     check("write_file", r#"{"path":"a","content":"","x":1}"#, BadArguments, &["x"]);
     check("write_file", r#"{"path":"a","content":"","times":0}"#, BadArguments, &["/times", "1"]);
-    check("write_file", r#"{"path":"a","content":"","times":"3"}"#, BadArguments, &["/times"]);
+    check("write_file", r#"{"path":"a","content":"","times":"three"}"#, BadArguments, &["/times"]);
     let all = ["append", "replace", "prepend", "insert", "merge"];
     check("write_file", r#"{"path":"a","content":"","mode":"explode"}"#, BadArguments, &all);
     check("system_synopsis", r#"{"x":1}"#, BadArguments, &["x"]);
+}
+
+#[test]
+fn a_call_that_can_mean_one_thing_only_is_that() {
+    let whole = r#"{"path":"a","content":"one\ntwo","times":3}"#;
+    let raw = "{\"path\":\"a\",\"content\":\"one\ntwo\",\"times\":3}";
+    let fenced = format!("```json\n{whole}\n```");
+    let twice = Value::from(whole).to_string();
+    let point = whole.replace("\"times\":3", "\"times\":3.0,\"mode\":null");
+    let text = whole.replace("\"times\":3", "\"times\":\"3\"");
+    let wanted = json!({"path": "a", "content": "one\ntwo", "times": 3});
+    for arguments in [whole, raw, &fenced, &twice, &point, &text] {
+        for tool in ["write_file", "functions.write_file", " write_file "] {
+            let checked = checker().check(&call(tool, arguments)).unwrap();
+            assert_eq!(checked.tool.as_str(), "write_file", "{arguments}");
+            assert_eq!(checked.arguments, wanted, "{arguments}");
+        }
+    }
+    for arguments in [
+        whole.replace("\"times\":3", "\"times\":3.5"),
+        whole.replace("\"a\"", "null"),
+        format!("{whole}{whole}"),
+        whole.replace(":3}", ":3"),
+    ] {
+        assert!(checker().check(&call("write_file", &arguments)).is_err(), "{arguments}");
+    }
 }
 
 #[test]

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Embedder, EmbeddingError, Embeddings};
 use crate::error::InferenceError;
+use crate::lenient::strip_byte_order_mark;
 use crate::provider::BoxFuture;
 use crate::providers::http::{ApiAuth, refusal};
 
@@ -106,8 +107,8 @@ impl EmbeddingServer {
             let text = redact::text(&text, &keys, ERROR_BYTES_MAX);
             return Err(refusal(&at, &self.model, answer.status, text.as_bytes()).into());
         }
-        let answer: EmbeddingAnswer =
-            serde_json::from_slice(&answer.body).map_err(|error| self.bad(error.to_string()))?;
+        let answer: EmbeddingAnswer = serde_json::from_slice(strip_byte_order_mark(&answer.body))
+            .map_err(|error| self.bad(error.to_string()))?;
         let vectors = self.vectors(answer.data, texts)?;
         let tokens = answer.usage.map(|usage| usage.prompt_tokens);
         Ok((Embeddings { vectors, ..Embeddings::none_of(&self.model) }, tokens))

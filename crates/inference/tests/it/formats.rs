@@ -63,7 +63,9 @@ async fn a_stream_becomes_a_reply_with_its_price() {
         let wanted = ("Grüß dich", FinishReason::ToolCalls, TokenCountSource::Reported);
         assert_eq!(said, wanted, "{format:?}");
         assert_eq!(reply.calls[0].arguments, r#"{"command":"ls"}"#, "{format:?}");
-        assert_eq!(heard.0.into_inner().unwrap(), ["Grüß ", "dich"], "{format:?}");
+        // Ollama may leave thoughts in the words, which are held back until they have ended once.
+        let shown: &[&str] = if format == Ollama { &["Grüß dich"] } else { &["Grüß ", "dich"] };
+        assert_eq!(heard.0.into_inner().unwrap(), shown, "{format:?}");
         let usage = reply.usage;
         assert_eq!((usage.prompt_tokens, usage.completion_tokens), (100, 10), "{format:?}");
         assert!(usage.cost > Microcents::ZERO, "{format:?}");

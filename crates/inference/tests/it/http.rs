@@ -59,6 +59,10 @@ async fn a_stream_becomes_a_reply() {
         (reply.finish, reply.counted),
         (FinishReason::ToolCalls, TokenCountSource::Reported)
     );
+    // Until its first words have ended nobody knows whether they are a thought.
+    assert_eq!(heard.0.into_inner().unwrap(), ["Grüß dich"]);
+    let heard = Heard::default();
+    pair.provider.complete(&ask(), &heard).await.unwrap();
     assert_eq!(heard.0.into_inner().unwrap(), ["Grüß ", "dich"]);
     let usage = reply.usage;
     assert_eq!((usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens), (100, 40, 10));
@@ -67,7 +71,7 @@ async fn a_stream_becomes_a_reply() {
     assert!(usage.first_token_ms > 0 && usage.first_token_ms < usage.total_ms);
 
     let seen = pair.seen.lock().unwrap();
-    assert_eq!(seen.len(), 1);
+    assert_eq!(seen.len(), 2);
     assert_eq!(seen[0].path, "/v1/chat/completions");
     assert_eq!(seen[0].authorization.as_deref(), Some(format!("Bearer {KEY}").as_str()));
     assert_eq!(seen[0].body["model"], "gpt-5.2");
@@ -199,7 +203,6 @@ async fn an_error_within_a_stream_is_no_answer() {
 async fn what_is_no_reply_is_malformed() {
     let long = format!("data: {}\n\n", "x".repeat(2 << 20));
     for answer in [
-        Answer::json(200, "{"),
         Answer::json(200, "[]"),
         Answer::json(200, "{}"),
         Answer::json(200, r#"{"choices":[]}"#),
@@ -210,13 +213,102 @@ async fn what_is_no_reply_is_malformed() {
         Answer::stream("hello\n\n"),
         Answer::stream(&long),
         Answer::new(200, Some("text/html"), "<html>a portal</html>"),
-        Answer::new(200, None, STREAM),
+        Answer::new(200, Some("text/html"), "{\"portal\":\"yes\"}"),
         Answer::new(204, None, ""),
     ] {
         let shown: String = String::from_utf8_lossy(&answer.pieces[0]).chars().take(60).collect();
         let error = told(answer).await.unwrap_err();
         assert!(matches!(error, InferenceError::Malformed { .. }), "{shown}: {error}");
         assert_eq!(error.kind(), ErrorClass::Upstream);
+    }
+}
+
+#[tokio::test]
+async fn a_stream_is_read_whatever_the_server_calls_it() {
+    let whole = told(Answer::stream(STREAM)).await.unwrap();
+    let tight = STREAM.replace("\r\n\r\n", "\n").replace("\n\n", "\n");
+    let lines = tight.replace("data: ", "").replace(": keep alive\n", "");
+    for media_type in [None, Some("application/json"), Some("text/plain"), Some("application/x-y")]
+    {
+        for stream in [STREAM, &tight, &lines, &format!("\u{FEFF}{STREAM}")] {
+            for size in [1, 50, STREAM.len()] {
+                let reply =
+                    told(Answer::new(200, media_type, stream).cut_every(size)).await.unwrap();
+                assert_eq!(
+                    (&reply.text, &reply.calls),
+                    (&whole.text, &whole.calls),
+                    "{media_type:?}"
+                );
+            }
+        }
+    }
+    let error =
+        told(Answer::new(200, Some("text/html"), "<html>a portal</html>")).await.unwrap_err();
+    assert!(error.to_string().contains("media type text/html"), "{error}");
+    let error = told(Answer::json(200, "{\"choices\":[")).await.unwrap_err();
+    assert!(matches!(error, InferenceError::Cut { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn an_error_is_known_in_every_form_that_servers_have_for_it() {
+    let limit = "This model's maximum context length is 20000 tokens.";
+    let opening = r#"{"choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}"#;
+    for stream in [
+        format!("data: {{\"object\":\"error\",\"message\":\"{limit}\",\"code\":400}}\n\n"),
+        format!("data: {{\"message\":\"{limit}\",\"status_code\":400}}\n\n"),
+        format!("event: error\ndata: {{\"message\":\"{limit}\",\"code\":\"400\"}}\n\n"),
+        format!("event: error\ndata: {limit}\n\n"),
+        format!("error: {{\"code\":400,\"message\":\"{limit}\"}}\n\n"),
+        format!("data: {opening}\n\ndata: {{\"error\":{{\"message\":\"{limit}\"}}}}\n\n"),
+        format!("data: {opening}\nerror: {limit}"),
+    ] {
+        let error = told(Answer::stream(&stream)).await.unwrap_err();
+        assert!(error.is_too_long(), "{stream}: {error}");
+        assert_eq!(error.named_window(), Some(20_000), "{stream}");
+    }
+    let said = r#"{"choices":[{"index":0,"delta":{"content":"half"}}]}"#;
+    let late = format!("data: {said}\n\nevent: error\ndata: {{\"message\":\"the quota\"}}\n\n");
+    let error = told(Answer::stream(&late)).await.unwrap_err();
+    assert!(
+        matches!(&error, InferenceError::Failed { text, .. } if text == "the quota"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn an_answer_that_the_server_broke_off_is_none() {
+    for reason in ["insufficient_system_resource", "network_error", "timeout", "aborted"] {
+        let stream = STREAM.replace(
+            "\"finish_reason\":\"tool_calls\"",
+            &format!("\"finish_reason\":\"{reason}\""),
+        );
+        let error = told(Answer::stream(&stream)).await.unwrap_err();
+        assert!(
+            matches!(&error, InferenceError::Failed { text, .. } if text.contains(reason)),
+            "{error}"
+        );
+        assert_eq!(error.kind(), ErrorClass::Transient, "it is asked for again");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_ends_thoughts_without_a_beginning_never_shows_them() {
+    let event = |text: &str| {
+        format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n")
+    };
+    let stream = format!(
+        "{}{}data: [DONE]\n\n",
+        event("A secret plan.\\n</thi"),
+        event("nk>\\n\\nIt is noon.")
+    );
+    let pair = pair(Answer::stream(&stream)).await;
+    for _ in 0..2 {
+        let heard = Heard::default();
+        let reply = pair.provider.complete(&ask(), &heard).await.unwrap();
+        assert_eq!(
+            (reply.text.as_str(), heard.0.into_inner().unwrap().concat().as_str()),
+            ("It is noon.", "It is noon.")
+        );
     }
 }
 

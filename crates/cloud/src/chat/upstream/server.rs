@@ -68,25 +68,27 @@ impl UpstreamServer {
         let media_type = response.media_type();
         if !asked.chat.stream {
             let body = response.body.whole().await.map_err(|error| broken(asked, &error))?;
+            let mark = "\u{FEFF}".as_bytes();
+            let body = body.strip_prefix(mark).map_or_else(|| body.clone(), <[u8]>::to_vec);
             return answer.document(body.into()).map_err(|what| self.unreadable(asked, &what));
         }
-        // Nobody could read it, and it would be charged.
-        if media_type.as_deref() == Some("application/json") {
-            (asked.report)(format!("{} does not stream, though it was asked to", asked.name));
-            let told = ApiError::new(StatusCode::BAD_GATEWAY, REFUSED, "the model cannot stream");
-            return Err(UpstreamFailure::unfit(told));
-        }
-        // Some say nothing of it.
-        let mut frames = ReplyFrames::of(media_type.as_deref()).unwrap_or_default();
+        let mut frames = ReplyFrames::default();
         while let Some(chunk) =
             response.body.chunk().await.map_err(|error| cut_off(asked, &error))?
         {
             // Nobody reads what is let go of before its client had it.
             answer.recording().wait_for_clients().await;
-            for data in frames.push(&chunk).map_err(|error| broken(asked, &error))? {
+            let pieces = frames.push(&chunk).map_err(|error| broken(asked, &error))?;
+            self.check_stream(asked, frames.has_documents(), media_type.as_deref())?;
+            for data in pieces {
                 if answer.event(&data).map_err(|what| self.unreadable(asked, &what))? {
                     return Ok(());
                 }
+            }
+        }
+        for data in frames.finish().map_err(|error| broken(asked, &error))? {
+            if answer.event(&data).map_err(|what| self.unreadable(asked, &what))? {
+                return Ok(());
             }
         }
         match self.format {
@@ -94,6 +96,23 @@ impl UpstreamServer {
             ApiFormat::ChatCompletions => Ok(()),
             _ => Err(unreadable(asked, "the answer ended too early")),
         }
+    }
+
+    /// Refuses a whole document in the place of a stream: nobody could read it, and it would be charged.
+    fn check_stream(
+        &self,
+        asked: &UpstreamTry<'_>,
+        has_documents: bool,
+        media_type: Option<&str>,
+    ) -> Result<(), UpstreamFailure> {
+        let is_document = has_documents && media_type == Some("application/json");
+        // The pieces of these are documents.
+        if !is_document || matches!(self.format, ApiFormat::Ollama | ApiFormat::Gemini) {
+            return Ok(());
+        }
+        (asked.report)(format!("{} does not stream, though it was asked to", asked.name));
+        let told = ApiError::new(StatusCode::BAD_GATEWAY, REFUSED, "the model cannot stream");
+        Err(UpstreamFailure::unfit(told))
     }
 
     /// Where embeddings are asked for: beside completions.

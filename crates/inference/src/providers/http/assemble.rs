@@ -1,17 +1,25 @@
 //! Pure: one reply out of its pieces.
 //!
-//! Calls come in pieces that are told apart by an index, by an id, or by
-//! neither, depending on the server. A reply that never said that it ended
-//! must never become an answer: its last call may be half a call.
+//! Calls come in pieces that are told apart by an index, by an id, or by neither, depending on the server. A reply
+//! that never said that it ended must never become an answer: its last call may be half a call.
 
 use std::sync::Arc;
 
+use automaton_core::tool::ToolSpec;
 use automaton_core::wire::chat::{ChatChunk, ChatUsage, ChunkCall};
-use serde::de::IgnoredAny;
 
+use super::call_builder::CallBuilder;
 use super::failure::ProviderErrorBody;
+use super::finish::meaning_of;
+use super::inline_thoughts::{BareEnds, ThoughtSplitter};
+use super::pieces::NO_INDEX;
+use super::usage::later_usage;
 use crate::cost::{self, TokenCounts};
 use crate::provider::{CompletionRequest, FinishReason, Message, RawCall, TokenSink};
+use crate::tool_name::unwrap_tool_name;
+
+/// What a whole reply in the chat-completions format says that it is.
+pub(super) const WHOLE_REPLY: &str = "chat.completion";
 
 /// The most that text, names and arguments of one reply may hold, in bytes.
 const REPLY_BYTES_MAX: usize = 4 << 20;
@@ -44,33 +52,16 @@ pub enum StreamPiece {
 /// The pieces so far.
 #[derive(Debug, Default)]
 pub(super) struct Assembler {
-    text: String,
+    text: ThoughtSplitter,
     calls: Vec<CallBuilder>,
     finish: Option<FinishReason>,
     usage: Option<ChatUsage>,
     model: String,
     bytes: usize,
-    /// Whether there was any choice at all.
-    answered: bool,
-}
-
-/// A call that is being written.
-#[derive(Debug)]
-pub(super) struct CallBuilder {
-    index: u32,
-    pub(super) id: Option<String>,
-    pub(super) name: String,
-    pub(super) arguments: String,
-}
-
-impl CallBuilder {
-    fn call(&self) -> RawCall {
-        RawCall {
-            provider_id: self.id.clone(),
-            tool: self.name.clone(),
-            arguments: self.arguments.clone(),
-        }
-    }
+    /// Pieces that belong to the answer.
+    answers: usize,
+    /// Whether a piece says that it is a whole reply.
+    is_whole: bool,
 }
 
 /// A whole reply.
@@ -81,6 +72,10 @@ pub(super) struct AssembledReply {
     pub(super) finish: FinishReason,
     pub(super) usage: Option<ChatUsage>,
     pub(super) model: String,
+    /// Characters of thoughts that stood in the text.
+    pub(super) thought_chars: usize,
+    /// Whether the answer began within a thought.
+    pub(super) began_in_thought: bool,
 }
 
 impl AssemblyError {
@@ -95,65 +90,72 @@ impl AssemblyError {
 }
 
 impl Assembler {
-    /// Adds a piece and shows its text.
-    pub(super) fn take(
-        &mut self,
-        chunk: ChatChunk,
-        sink: &dyn TokenSink,
-    ) -> Result<(), AssemblyError> {
+    /// An assembler that looks for thoughts without a beginning, too.
+    pub(super) fn new(bare_ends: BareEnds) -> Self {
+        Self { text: ThoughtSplitter::new(bare_ends), ..Self::default() }
+    }
+
+    /// Adds a piece and gives the words that are new.
+    pub(super) fn take(&mut self, chunk: ChatChunk) -> Result<String, AssemblyError> {
         if !chunk.model.is_empty() {
             self.model = chunk.model;
         }
-        // Some servers tell the usage so far with each piece: the last one holds.
-        self.usage = chunk.usage.or(self.usage);
+        self.is_whole |= chunk.object == WHOLE_REPLY;
+        // Some servers tell the usage so far with each piece.
+        self.usage = later_usage(self.usage, chunk.usage);
+        let mut words = String::new();
         // One answer was asked for; others are not ours to weigh.
         for choice in chunk.choices.into_iter().filter(|choice| choice.index == 0) {
-            self.answered = true;
+            self.answers += 1;
             if let Some(piece) = choice.delta.content.filter(|piece| !piece.is_empty()) {
                 self.count(piece.len())?;
-                sink.text(&piece);
-                self.text.push_str(&piece);
+                words.push_str(&self.text.push(&piece));
             }
             for call in choice.delta.tool_calls.into_iter().flatten() {
                 self.add(call)?;
             }
             if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
-                self.finish = Some(finish(&reason)?);
+                // A reader refuses what failed; it never ends an answer here either.
+                self.finish = meaning_of(&reason).reason();
+                if self.finish.is_none() {
+                    return Err(AssemblyError::Cut);
+                }
+                words.push_str(&self.text.finish());
             }
         }
-        Ok(())
+        Ok(words)
     }
 
-    /// Adds what a format's reader has read; whether it was the last.
+    /// Adds what a format's reader has read, and shows its words. Gives whether it was the last.
     pub(super) fn add_piece(
         &mut self,
         piece: StreamPiece,
         sink: &dyn TokenSink,
     ) -> Result<bool, AssemblyError> {
         let is_last = !matches!(piece, StreamPiece::Chunk(_));
-        match piece {
-            StreamPiece::Chunk(chunk) | StreamPiece::Last(chunk) => self.take(chunk, sink)?,
-            StreamPiece::Done => {}
-        }
+        let mut words = match piece {
+            StreamPiece::Chunk(chunk) | StreamPiece::Last(chunk) => self.take(chunk)?,
+            StreamPiece::Done => String::new(),
+        };
         if is_last {
-            self.end(FinishReason::Stop);
+            words.push_str(&self.end(FinishReason::Stop));
+        }
+        if !words.is_empty() {
+            sink.text(&words);
         }
         Ok(is_last)
     }
 
-    /// Notes that the reply ended, for this reason if it named none itself.
-    pub(super) fn end(&mut self, finish: FinishReason) {
+    /// Notes that the reply ended, for this reason if it named none itself. Gives the words that
+    /// were held back.
+    pub(super) fn end(&mut self, finish: FinishReason) -> String {
         self.finish.get_or_insert(finish);
-    }
-
-    /// Whether any part of an answer has come.
-    pub(super) const fn has_begun(&self) -> bool {
-        self.answered
+        self.text.finish()
     }
 
     /// Whether anything was said or called.
-    pub(super) const fn has_output(&self) -> bool {
-        !self.text.is_empty() || !self.calls.is_empty()
+    pub(super) fn has_output(&self) -> bool {
+        self.bytes > 0 || !self.calls.is_empty()
     }
 
     /// Bytes of text, names and arguments.
@@ -163,7 +165,7 @@ impl Assembler {
 
     /// Whether it ended.
     pub(super) const fn has_ended(&self) -> bool {
-        self.answered && self.finish.is_some()
+        self.answers > 0 && self.finish.is_some()
     }
 
     /// The first call, as far as it is there.
@@ -172,9 +174,13 @@ impl Assembler {
     }
 
     /// The reply.
-    pub(super) fn finish(self) -> Result<AssembledReply, AssemblyError> {
+    pub(super) fn finish(mut self) -> Result<AssembledReply, AssemblyError> {
+        // A whole document is a whole reply, whether or not it says why it ended.
+        if self.is_whole && self.answers == 1 {
+            self.end(FinishReason::Stop);
+        }
         let finish = match self.finish {
-            _ if !self.answered => {
+            _ if self.answers == 0 => {
                 return Err(AssemblyError::NoReply("it holds no answer".to_owned()));
             }
             None => return Err(AssemblyError::Cut),
@@ -183,31 +189,55 @@ impl Assembler {
             Some(FinishReason::ToolCalls) if self.calls.is_empty() => FinishReason::Stop,
             Some(finish) => finish,
         };
-        let calls = self.calls.iter().map(CallBuilder::call).collect();
-        Ok(AssembledReply { text: self.text, calls, finish, usage: self.usage, model: self.model })
+        let is_cut = |place: usize| finish == FinishReason::Length && place + 1 == self.calls.len();
+        let calls = self.calls.iter().enumerate().map(|(place, call)| call.call(is_cut(place)));
+        Ok(AssembledReply {
+            text: self.text.words().to_owned(),
+            calls: calls.collect(),
+            finish,
+            usage: self.usage,
+            model: self.model,
+            thought_chars: self.text.thought_chars(),
+            began_in_thought: self.text.began_in_thought(),
+        })
     }
 
+    /// Adds a piece of a call to the call that it belongs to.
     fn add(&mut self, piece: ChunkCall) -> Result<(), AssemblyError> {
-        let (name, arguments) = (piece.function.name, piece.function.arguments);
-        let (name, arguments) = (name.unwrap_or_default(), arguments.unwrap_or_default());
-        self.count(name.len() + arguments.len())?;
-        let known = self.calls.iter().rposition(|slot| slot.index == piece.index);
-        let another =
-            |at: &usize| begins_another(&self.calls[*at], piece.id.as_deref(), &name, &arguments);
-        let same = known.filter(|at| !another(at));
-        if let Some(slot) = same.and_then(|at| self.calls.get_mut(at)) {
-            // Some servers repeat the name with each piece.
-            if slot.name != name {
-                slot.name.push_str(&name);
-            }
-            slot.arguments.push_str(&arguments);
-            slot.id = slot.id.take().or(piece.id);
+        let function = &piece.function;
+        let bytes = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        self.count(bytes(&function.name) + bytes(&function.arguments))?;
+        let has_name = function.name.as_ref().is_some_and(|name| !name.is_empty());
+        let by_index = match piece.index {
+            NO_INDEX => None,
+            index => self.calls.iter().rposition(|call| call.index == index),
+        };
+        // More of a call that its server named once, and by its id alone.
+        let by_place = || {
+            let is_named = |call: &CallBuilder| call.index == NO_INDEX;
+            self.calls.iter().rposition(is_named).filter(|_| !has_name)
+        };
+        let by_index = by_index.or_else(by_place);
+        let by_index = by_index.filter(|at| !self.calls[*at].is_other_than(&piece));
+        let has_id = |at: &usize| self.calls[*at].id == piece.id;
+        let by_id = || {
+            let is_same = |call: &CallBuilder| piece.id.is_some() && call.id == piece.id;
+            let known = self.calls.iter().rposition(is_same);
+            let is_more = |at: &usize| {
+                let is_unnumbered = piece.index == NO_INDEX;
+                !has_name || (is_unnumbered && !self.calls[*at].is_other_than(&piece))
+            };
+            known.filter(is_more)
+        };
+        let known = by_index.filter(has_id).or_else(by_id).or(by_index);
+        if let Some(call) = known.and_then(|at| self.calls.get_mut(at)) {
+            call.add(piece);
             return Ok(());
         }
         if self.calls.len() >= CALLS_MAX {
             return Err(AssemblyError::NoReply(format!("it holds more than {CALLS_MAX} calls")));
         }
-        self.calls.push(CallBuilder { index: piece.index, id: piece.id, name, arguments });
+        self.calls.push(CallBuilder::new(piece));
         Ok(())
     }
 
@@ -222,39 +252,17 @@ impl Assembler {
     }
 }
 
-/// Whether a piece with the index of a call belongs to another one, since some
-/// servers give every call the index 0: it then has another id, or, where there
-/// are no ids, a name though the call before is complete; or, where all have one id,
-/// a name and complete arguments of its own, too.
-fn begins_another(slot: &CallBuilder, id: Option<&str>, name: &str, arguments: &str) -> bool {
-    let is_json = |text: &str| serde_json::from_str::<IgnoredAny>(text).is_ok();
-    let is_whole = |text: &str| text.trim_start().starts_with('{') && is_json(text);
-    match (slot.id.as_deref(), id) {
-        (Some(known), Some(id)) if known == id => {
-            !name.is_empty() && is_whole(&slot.arguments) && is_whole(arguments)
-        }
-        (Some(_), Some(_)) => true,
-        (None, None) => !name.is_empty() && is_json(&slot.arguments),
-        _ => false,
-    }
-}
-
-/// The reason of an end, whatever the server calls it. What nobody knows is an
-/// ordinary end: text and calls are there.
-fn finish(reason: &str) -> Result<FinishReason, AssemblyError> {
-    match reason.to_ascii_lowercase().as_str() {
-        "tool_calls" | "tool_use" | "function_call" => Ok(FinishReason::ToolCalls),
-        "length" | "max_tokens" | "model_length" => Ok(FinishReason::Length),
-        "content_filter" | "refusal" | "safety" => Ok(FinishReason::Filtered),
-        "error" => {
-            let text = "it ended with an error".to_owned();
-            Err(AssemblyError::Failed(ProviderErrorBody { text, ..ProviderErrorBody::default() }))
-        }
-        _ => Ok(FinishReason::Stop),
-    }
-}
-
 impl AssembledReply {
+    /// Gives each call the name of the offered tool that it means.
+    pub(super) fn name_calls(&mut self, tools: &[ToolSpec]) {
+        for call in &mut self.calls {
+            let is_known = |name: &str| tools.iter().any(|tool| tool.name.as_str() == name);
+            if let Some(name) = unwrap_tool_name(&call.tool, is_known) {
+                call.tool = name.to_owned();
+            }
+        }
+    }
+
     /// The tokens of question and answer, when the server did not count them.
     pub(super) fn estimate(&self, ask: &CompletionRequest) -> TokenCounts {
         let chars = |text: &str| text.chars().count();
@@ -267,7 +275,7 @@ impl AssembledReply {
         });
         let prompt = ask.messages.iter().map(message).sum::<usize>() + tools.sum::<usize>();
         let calls = self.calls.iter().map(|call| chars(&call.tool) + chars(&call.arguments));
-        let completion = chars(&self.text) + calls.sum::<usize>();
+        let completion = chars(&self.text) + self.thought_chars + calls.sum::<usize>();
         TokenCounts {
             prompt: cost::estimate(prompt),
             cached: 0,

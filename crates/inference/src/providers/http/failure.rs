@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::{reset, window};
 use crate::error::InferenceError;
+use crate::lenient::strip_byte_order_mark;
 
 /// The longest text of a server that is kept, in bytes.
 pub(super) const TEXT_BYTES_MAX: usize = 500;
@@ -119,7 +120,7 @@ pub(super) struct RequestTarget<'a> {
 /// What an error's body says: the format's own object, a bare string, or the whole text
 /// when it is neither.
 pub(super) fn message(body: &[u8]) -> ProviderErrorBody {
-    let text = String::from_utf8_lossy(body);
+    let text = String::from_utf8_lossy(strip_byte_order_mark(body));
     // silent-ok: a body that is no JSON is shown as it is.
     let found = serde_json::from_str::<Value>(&text).ok().and_then(|value| said(&value));
     let whole = || ProviderErrorBody { text: text.into_owned(), ..ProviderErrorBody::default() };
@@ -130,9 +131,74 @@ pub(super) fn message(body: &[u8]) -> ProviderErrorBody {
 pub(super) fn said(value: &Value) -> Option<ProviderErrorBody> {
     // Some servers wrap the whole of it into a list.
     let value = value.get(0).unwrap_or(value);
-    let error = value.get("error").filter(|error| !error.is_null())?;
-    let message = error.get("message").unwrap_or(error);
-    let mut text = message.as_str().map_or_else(|| message.to_string(), str::to_owned);
+    let error = value.get("error").filter(|error| !is_nothing(error))?;
+    Some(read_error(error, value))
+}
+
+/// Whether the place of an error says that there is none.
+fn is_nothing(error: &Value) -> bool {
+    match error {
+        Value::Null | Value::Bool(false) => true,
+        Value::String(text) => text.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Bool(true) | Value::Number(_) => false,
+    }
+}
+
+/// What a reply, or an event of one, says went wrong, in any of the forms that servers have for it: under the key
+/// `error`, as an object that calls itself one, or as words where nothing of an answer stands.
+pub(super) fn said_in_reply(value: &Value) -> Option<ProviderErrorBody> {
+    if let Some(said) = said(value) {
+        return Some(said);
+    }
+    let base = &value["base_resp"];
+    if base["status_code"].as_i64().is_some_and(|code| code != 0) {
+        return Some(read_error(base, value));
+    }
+    let calls_itself = |name: &str| {
+        let word = value.get(name).and_then(Value::as_str).unwrap_or_default();
+        word.eq_ignore_ascii_case("error") || word.ends_with("_error") || word.ends_with("Error")
+    };
+    let is_named = ["object", "type", "status"].into_iter().any(calls_itself);
+    let is_answer = || ANSWERS.iter().any(|name| value.get(name).is_some_and(|it| !it.is_null()));
+    let is_typed = || value.get("type").is_some() || value["message"].is_object();
+    let has_words = || words_of(value).is_some();
+    let is_error =
+        if is_named { value.is_object() } else { has_words() && !is_answer() && !is_typed() };
+    is_error.then(|| read_error(value, value))
+}
+
+/// The fields of which an answer has one, whatever its format.
+const ANSWERS: [&str; 12] = [
+    "choices",
+    "candidates",
+    "output",
+    "response",
+    "delta",
+    "content",
+    "content_block",
+    "item",
+    "usage",
+    "usageMetadata",
+    "promptFeedback",
+    "done",
+];
+
+/// Where servers put the words of an error.
+const WORDS: [&str; 8] =
+    ["message", "msg", "error_msg", "error_message", "status_msg", "detail", "errors", "reason"];
+
+/// The words of an error.
+fn words_of(error: &Value) -> Option<String> {
+    let words = WORDS.iter().filter_map(|name| error.get(name)).find(|it| !is_nothing(it))?;
+    Some(words.as_str().map_or_else(|| words.to_string(), str::to_owned))
+}
+
+/// Reads an error, and what stands beside it.
+fn read_error(error: &Value, value: &Value) -> ProviderErrorBody {
+    let bare = || error.as_str().map_or_else(|| error.to_string(), str::to_owned);
+    let mut text = words_of(error).unwrap_or_else(bare);
     // llama.cpp names its window beside its words.
     if let Some(tokens) = error.get("n_ctx").and_then(Value::as_u64)
         && !text.contains(&tokens.to_string())
@@ -145,20 +211,26 @@ pub(super) fn said(value: &Value) -> Option<ProviderErrorBody> {
     let codes = codes.into_iter().chain([error.get("type"), error.get("status")]);
     let code = codes.flatten().find_map(Value::as_str).unwrap_or_default();
     let delay = details().find_map(|it| it.get("retryDelay")?.as_str());
-    let named = error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
-    Some(ProviderErrorBody {
+    let status = |name: &str| match error.get(name)? {
+        // silent-ok: a code that is no number is a word.
+        Value::String(digits) => digits.parse().ok(),
+        other => other.as_u64().and_then(|code| u16::try_from(code).ok()),
+    };
+    let numbers = ["code", "status", "status_code", "error_code"].into_iter().filter_map(status);
+    let named = numbers.into_iter().find(|status| (400..600).contains(status));
+    ProviderErrorBody {
         text,
-        status: named.filter(|status| (400..600).contains(status)).or_else(|| status_of(code)),
+        status: named.or_else(|| status_of(code)),
         code: code.to_owned(),
         wait: delay.and_then(reset::duration),
-    })
+    }
 }
 
 /// The status that a server would have sent whose error has this code.
 fn status_of(code: &str) -> Option<u16> {
     match code {
         "rate_limit_exceeded" | "rate_limit_error" | "RESOURCE_EXHAUSTED" => Some(429),
-        "overloaded_error" | "UNAVAILABLE" => Some(503),
+        "overloaded_error" | "overloaded" | "UNAVAILABLE" => Some(503),
         "authentication_error" | "UNAUTHENTICATED" => Some(401),
         "permission_error" | "PERMISSION_DENIED" => Some(403),
         "not_found_error" | "NOT_FOUND" => Some(404),
@@ -264,6 +336,7 @@ mod tests {
         check(r#"{"detail":"no"}"#, r#"{"detail":"no"}"#, "");
         check("<html>Bad Gateway</html>", "<html>Bad Gateway</html>", "");
         check("", "", "");
+        check("\u{FEFF}{\"error\":{\"message\":\"no\"}}", "no", "");
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use automaton_core::model::ModelId;
 use automaton_core::secret::Secret;
 use automaton_core::wire::chat::{
-    CalledFunction, ChatCall, ChatChoice, ChatMessage, ChatResponse, ChatRole, FunctionKind,
+    CalledFunction, ChatCall, ChatChoice, ChatMessage, ChatResponse, ChatRole, ChatUsage,
+    FunctionKind,
 };
 use automaton_net::{Header, Url};
 use serde::{Deserialize, Serialize};
@@ -13,9 +14,13 @@ use super::anthropic::{self, MessagesReader};
 use super::asked::AskedChat;
 use super::assemble::{Assembler, AssemblyError, StreamPiece};
 use super::chat_completions::{self, WrittenChat};
+use super::failure::ProviderErrorBody;
+use super::finish::meaning_of;
 use super::foreign::UntranslatableRequest;
 use super::from_chat;
 use super::gemini::{self, GeminiReader};
+use super::inline_thoughts::BareEnds;
+use super::joined::{JoinedReply, join_value};
 use super::ollama::{self, OllamaReader};
 use super::responses::{self, ResponsesReader};
 use super::thoughts::KeptThoughts;
@@ -51,12 +56,46 @@ pub enum StreamChoice {
 }
 
 /// What is kept of a conversation for its next question.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct KeptChat {
     /// What the server is known to have thought.
     pub(super) thoughts: KeptThoughts,
     /// What was written, in the format of chat completions.
     written: WrittenChat,
+    /// Whether its answers may begin within a thought. It is known after the first words.
+    pub(super) bare_ends: BareEnds,
+    /// Whether one of them did.
+    is_thoughtful: bool,
+}
+
+impl KeptChat {
+    /// A conversation with a server that speaks a format. In the formats that have no place for thoughts the first
+    /// words are held back until the answer ends.
+    pub(super) fn new(format: ApiFormat) -> Self {
+        let bare_ends = match format {
+            ApiFormat::ChatCompletions | ApiFormat::Ollama => BareEnds::HeldBack,
+            ApiFormat::AnthropicMessages | ApiFormat::Responses | ApiFormat::Gemini => {
+                BareEnds::Watched
+            }
+        };
+        Self {
+            thoughts: KeptThoughts::default(),
+            written: WrittenChat::default(),
+            bare_ends,
+            is_thoughtful: false,
+        }
+    }
+
+    /// Notes how the words of an answer began. From then on words are shown as they come, unless they may turn out
+    /// to be a thought.
+    pub(super) fn learn_bare_ends(&mut self, began_in_thought: bool, words: &str) {
+        self.bare_ends = match self.bare_ends {
+            _ if began_in_thought => BareEnds::HeldBack,
+            BareEnds::HeldBack if self.is_thoughtful || words.is_empty() => BareEnds::HeldBack,
+            _ => BareEnds::Watched,
+        };
+        self.is_thoughtful |= began_in_thought;
+    }
 }
 
 /// Writes the body of a question.
@@ -159,19 +198,23 @@ impl ApiFormat {
     /// What reads one reply.
     #[must_use]
     pub fn reader(self) -> FormatReader {
-        FormatReader(match self {
+        let reading = match self {
             Self::ChatCompletions => ReplyReading::ChatCompletions,
             Self::AnthropicMessages => ReplyReading::Anthropic(MessagesReader::default()),
             Self::Responses => ReplyReading::Responses(ResponsesReader::default()),
             Self::Ollama => ReplyReading::Ollama(OllamaReader::default()),
             Self::Gemini => ReplyReading::Gemini(GeminiReader::default()),
-        })
+        };
+        FormatReader { reading, joined: JoinedReply::default() }
     }
 }
 
 /// Reads one reply.
 #[derive(Debug)]
-pub struct FormatReader(ReplyReading);
+pub struct FormatReader {
+    reading: ReplyReading,
+    joined: JoinedReply,
+}
 
 #[derive(Debug)]
 enum ReplyReading {
@@ -185,23 +228,32 @@ enum ReplyReading {
 impl FormatReader {
     /// What the data of an event, or a whole reply, says.
     pub(super) fn piece(&mut self, data: &str) -> Result<StreamPiece, AssemblyError> {
-        match &mut self.0 {
+        let piece = match &mut self.reading {
             ReplyReading::ChatCompletions => chat_completions::piece(data),
             ReplyReading::Anthropic(reader) => reader.piece(data),
             ReplyReading::Responses(reader) => reader.piece(data),
             ReplyReading::Ollama(reader) => reader.piece(data),
             ReplyReading::Gemini(reader) => reader.piece(data),
+        };
+        let mut piece = self.joined.join(piece?)?;
+        if let StreamPiece::Chunk(chunk) | StreamPiece::Last(chunk) = &mut piece {
+            for word in chunk.choices.iter_mut().filter_map(|it| it.finish_reason.as_mut()) {
+                read_finish(word)?;
+            }
         }
+        Ok(piece)
     }
 
     /// What the model thought before its calls, for its server alone.
     pub(super) fn into_thoughts(self) -> Vec<Value> {
-        match self.0 {
+        let mut thoughts = match self.reading {
             ReplyReading::ChatCompletions | ReplyReading::Ollama(_) => Vec::new(),
             ReplyReading::Anthropic(reader) => reader.thoughts.finish(),
             ReplyReading::Responses(reader) => reader.thoughts.finish(),
             ReplyReading::Gemini(reader) => reader.thoughts.finish(),
-        }
+        };
+        thoughts.iter_mut().for_each(join_value);
+        thoughts
     }
 
     /// The same for a server that passes replies on in the chat-completions format.
@@ -223,8 +275,11 @@ impl FormatReader {
             StreamPiece::Chunk(chunk) | StreamPiece::Last(chunk) => chunk.id.clone(),
             StreamPiece::Done => String::new(),
         };
-        assembler.add_piece(piece, &NoTokenSink).map_err(AssemblyError::into_text)?;
-        assembler.end(FinishReason::Stop);
+        let rest = self.joined.join(StreamPiece::Done);
+        for piece in [Ok(piece), rest] {
+            let added = piece.and_then(|piece| assembler.add_piece(piece, &NoTokenSink));
+            added.map_err(AssemblyError::into_text)?;
+        }
         let reply = assembler.finish().map_err(AssemblyError::into_text)?;
         let calls: Vec<ChatCall> = reply.calls.into_iter().map(chat_call).collect();
         let message = ChatMessage {
@@ -248,6 +303,35 @@ impl FormatReader {
             choices: vec![ChatChoice { index: 0, message, finish_reason }],
             usage: reply.usage,
         })
+    }
+}
+
+/// Gives the word for an end that chat completions have.
+///
+/// # Errors
+/// When it says that the answer is none.
+fn read_finish(word: &mut String) -> Result<(), AssemblyError> {
+    if word.is_empty() {
+        return Ok(());
+    }
+    let known = meaning_of(word).chat_word().ok_or_else(|| {
+        let text = format!("it ended with '{word}'");
+        AssemblyError::Failed(ProviderErrorBody { text, ..ProviderErrorBody::default() })
+    })?;
+    known.clone_into(word);
+    Ok(())
+}
+
+/// What an event of chat completions, or a whole reply, says of the answer for whoever passes it on as it came: the
+/// counts of tokens, if it tells any that can be read.
+///
+/// # Errors
+/// The words of the server, when it says that it failed.
+pub fn inspect_chat(data: &str) -> Result<Option<ChatUsage>, String> {
+    match ApiFormat::ChatCompletions.reader().piece(data) {
+        Ok(StreamPiece::Chunk(chunk) | StreamPiece::Last(chunk)) => Ok(chunk.usage),
+        Err(failed @ AssemblyError::Failed(_)) => Err(failed.into_text()),
+        Ok(StreamPiece::Done) | Err(AssemblyError::Cut | AssemblyError::NoReply(_)) => Ok(None),
     }
 }
 

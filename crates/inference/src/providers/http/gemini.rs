@@ -12,8 +12,10 @@ use serde_json::{Number, Value, json};
 use super::asked::{AskedChat, SpokenMessage, as_object, is_blank};
 use super::assemble::{AssemblyError, StreamPiece};
 use super::failure::ProviderErrorBody;
-use super::pieces;
+use super::finish::{FinishMeaning, meaning_of};
+use super::pieces::{self, unread};
 use super::thoughts::ThoughtLog;
+use super::usage::{count, counts};
 use crate::provider::ChatRole;
 
 /// What stands for the signature of a thought that is not known any more, as Google documents
@@ -233,8 +235,17 @@ impl GeminiReader {
 
     fn candidate(&mut self, candidate: &Value) -> Result<ChatChunk, AssemblyError> {
         let (mut text, mut calls) = (String::new(), Vec::new());
-        for part in candidate["content"]["parts"].as_array().into_iter().flatten() {
+        let said = match &candidate["content"]["parts"] {
+            Value::Null => &[],
+            Value::Array(parts) => parts.as_slice(),
+            part @ Value::Object(_) => std::slice::from_ref(part),
+            _ => return Err(unread("its list of parts")),
+        };
+        for part in said {
             if let Some(call) = part.get("functionCall") {
+                if !call.is_object() {
+                    return Err(unread("a call"));
+                }
                 // A call comes whole.
                 let args = pieces::arguments_of(&call["args"]).unwrap_or_else(|| "{}".to_owned());
                 let (id, name) = (pieces::word(call, "id"), pieces::word(call, "name"));
@@ -242,42 +253,33 @@ impl GeminiReader {
                 self.thoughts.add(json!(pieces::word(part, "thoughtSignature")));
                 self.calls += 1;
             } else if part["thought"].as_bool() != Some(true) {
-                text.push_str(part["text"].as_str().unwrap_or_default());
+                match part.get("text") {
+                    None | Some(Value::Null) => {}
+                    Some(Value::String(more)) => text.push_str(more),
+                    Some(_) => return Err(unread("a part of its text")),
+                }
             }
         }
-        let finish = match pieces::word(candidate, "finishReason") {
-            None | Some("FINISH_REASON_UNSPECIFIED") => None,
-            Some("MAX_TOKENS") => Some("length"),
-            Some(
-                "SAFETY" | "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII"
-                | "IMAGE_SAFETY",
-            ) => Some("content_filter"),
-            // The model wrote a call that is none; asked again, it may write one.
-            Some(
-                reason @ ("MALFORMED_FUNCTION_CALL"
-                | "UNEXPECTED_TOOL_CALL"
-                | "TOO_MANY_TOOL_CALLS"
-                | "MISSING_THOUGHT_SIGNATURE"
-                | "MALFORMED_RESPONSE"),
-            ) => {
-                let more = pieces::word(candidate, "finishMessage").unwrap_or("no call came of it");
-                let text = format!("it ended with {reason}: {more}");
-                let said = ProviderErrorBody { text, ..ProviderErrorBody::default() };
-                return Err(AssemblyError::Failed(said));
-            }
-            Some(_) => Some("stop"),
-        };
         let mut delta = pieces::text(text);
         delta.tool_calls = pieces::calls(calls).tool_calls;
-        Ok(pieces::chunk(delta, finish.map(str::to_owned)))
+        let reason = pieces::word(candidate, "finishReason");
+        let reason = reason.filter(|reason| *reason != "FINISH_REASON_UNSPECIFIED");
+        // The model wrote a call that is none, or the server could not go on.
+        if let Some(reason) = reason.filter(|it| meaning_of(it) == FinishMeaning::Failed) {
+            let more = pieces::word(candidate, "finishMessage").unwrap_or("no call came of it");
+            let text = format!("it ended with {reason}: {more}");
+            let said = ProviderErrorBody { text, ..ProviderErrorBody::default() };
+            return Err(AssemblyError::Failed(said));
+        }
+        Ok(pieces::chunk(delta, reason.map(str::to_owned)))
     }
 }
 
 /// The tokens of prompt and answer; a thought is a part of the answer.
 fn counted(told: &Value) -> Option<ChatUsage> {
-    let prompt = pieces::count(told, "promptTokenCount")?;
-    let more = |name| pieces::count(told, name).unwrap_or(0);
+    let prompt = count(told, "promptTokenCount")?;
+    let more = |name| count(told, name).unwrap_or(0);
     let prompt = prompt.saturating_add(more("toolUsePromptTokenCount"));
     let answer = more("candidatesTokenCount").saturating_add(more("thoughtsTokenCount"));
-    Some(pieces::usage(prompt, more("cachedContentTokenCount"), 0, answer))
+    Some(counts(prompt, more("cachedContentTokenCount"), 0, answer))
 }

@@ -8,8 +8,10 @@
 pub mod anthropic;
 mod asked;
 mod assemble;
+mod call_builder;
 mod chat_completions;
 mod failure;
+mod finish;
 mod foreign;
 mod format;
 #[cfg(test)]
@@ -17,6 +19,9 @@ mod formats_tests;
 mod frames;
 mod from_chat;
 mod gemini;
+mod inline_thoughts;
+mod joined;
+mod json_scan;
 mod ollama;
 mod pieces;
 pub mod probe;
@@ -29,6 +34,7 @@ pub mod responses;
 mod served_tests;
 mod thoughts;
 mod url;
+mod usage;
 mod window;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -49,7 +55,7 @@ use crate::conversation;
 use crate::cost::{self, ModelPrices, TokenCounts};
 use crate::error::InferenceError;
 use crate::provider::{
-    BoxFuture, Completion, CompletionRequest, FinishReason, Provider, TokenCountSource, TokenSink,
+    BoxFuture, Completion, CompletionRequest, Provider, TokenCountSource, TokenSink,
 };
 
 use assemble::{AssembledReply, Assembler, AssemblyError};
@@ -58,8 +64,8 @@ use format::KeptChat;
 
 pub use self::assemble::StreamPiece;
 pub use self::foreign::UntranslatableRequest;
-pub use self::format::{ApiAuth, ApiFormat, FormatReader, StreamChoice};
-pub use self::frames::ReplyFrames;
+pub use self::format::{ApiAuth, ApiFormat, FormatReader, StreamChoice, inspect_chat};
+pub use self::frames::{FrameError, ReplyFrames, to_plain_text};
 pub use self::reply_writer::{EventFrame, ReplyWriter};
 
 /// The largest reply that is read, in bytes. A streamed token takes some 250.
@@ -140,7 +146,8 @@ impl HttpProvider {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, InferenceError> {
         let url = endpoint.format.url(&endpoint.base_url)?;
-        Ok(Self { client, name: redact::url(&url), url, endpoint, clock, kept: Mutex::default() })
+        let kept = Mutex::new(KeptChat::new(endpoint.format));
+        Ok(Self { client, name: redact::url(&url), url, endpoint, clock, kept })
     }
 
     async fn answer(
@@ -151,24 +158,33 @@ impl HttpProvider {
         conversation::check(&ask.messages)?;
         let asked = self.clock.now();
         let response = self.send(ask).await?;
-        let (format, assembler) = (self.endpoint.format.reader(), Assembler::default());
-        let mut hearing = ReplyReader { provider: self, format, assembler, first: None };
-        let media_type = response.media_type();
-        let frames = ReplyFrames::of(media_type.as_deref());
-        match (response.status, frames, media_type.as_deref()) {
-            (200..=299, Some(frames), _) => hearing.stream(frames, response.body, sink).await?,
-            (200..=299, None, Some("application/json")) => {
-                hearing.whole(response.body, sink).await?;
-            }
-            (200..=299, None, other) => {
-                let shown = redact::text(other.unwrap_or("nothing"), &[], MODEL_BYTES_MAX);
-                return Err(self.malformed(format!("the media type is {shown}")));
-            }
-            _ => return Err(self.failure(response).await),
+        if !(200..=299).contains(&response.status) {
+            return Err(self.failure(response).await);
         }
-        let (first, thoughts) = (hearing.first, hearing.format.into_thoughts());
-        let assembled = hearing.assembler.finish().map_err(|flaw| self.flaw(flaw, true))?;
-        self.kept().thoughts.keep(&assembled.calls, thoughts);
+        let encoding = response.header("content-encoding").filter(|it| *it != "identity");
+        if let Some(encoding) = encoding {
+            let shown = redact::text(encoding, &[], MODEL_BYTES_MAX);
+            return Err(
+                self.malformed(format!("it is compressed ({shown}), which was not asked for"))
+            );
+        }
+        let bare_ends = self.kept().bare_ends;
+        let mut hearing = ReplyReader {
+            provider: self,
+            format: self.endpoint.format.reader(),
+            assembler: Assembler::new(bare_ends),
+            first: None,
+            media_type: response.media_type().unwrap_or_else(|| "none".to_owned()),
+        };
+        hearing.read(response.body, sink).await?;
+        let first = hearing.first;
+        let thoughts = hearing.format.into_thoughts();
+        let mut assembled = hearing.assembler.finish().map_err(|flaw| self.flaw(flaw, true))?;
+        assembled.name_calls(&ask.tools);
+        let mut kept = self.kept();
+        kept.thoughts.keep(&assembled.calls, thoughts);
+        kept.learn_bare_ends(assembled.began_in_thought, &assembled.text);
+        drop(kept);
         let times = ReplyTiming { asked, first, done: self.clock.now() };
         self.reply(ask, assembled, times)
     }
@@ -336,7 +352,7 @@ impl HttpProvider {
             AssemblyError::Failed(said) => {
                 self.with_remedy(failure::in_reply(self.asked(), self.said(said)))
             }
-            AssemblyError::NoReply(what) => self.malformed(what),
+            AssemblyError::NoReply(what) => self.malformed(self.clean(&what)),
         }
     }
 }
@@ -385,15 +401,17 @@ struct ReplyReader<'a> {
     assembler: Assembler,
     /// When the first piece of text or of a call was there.
     first: Option<Timestamp>,
+    /// What the server calls it.
+    media_type: String,
 }
 
 impl ReplyReader<'_> {
-    async fn stream(
+    async fn read(
         &mut self,
-        mut frames: ReplyFrames,
         mut body: ResponseBody,
         sink: &dyn TokenSink,
     ) -> Result<(), InferenceError> {
+        let mut frames = ReplyFrames::default();
         loop {
             let chunk = match body.chunk().await {
                 Ok(Some(chunk)) => chunk,
@@ -402,34 +420,34 @@ impl ReplyReader<'_> {
                 // before its end, and one without an end may be charged again or never.
                 Err(source) => return Err(self.provider.on_the_way(source)),
             };
-            let complete =
-                frames.push(&chunk).map_err(|error| self.provider.malformed(error.to_string()))?;
-            for data in complete {
+            for data in frames.push(&chunk).map_err(|error| self.unframed(error))? {
                 if self.take(&data, sink)? == StreamState::End {
                     return Ok(());
                 }
             }
         }
-        if let Some(data) = frames.finish() {
-            self.take(&data, sink)?;
+        for data in frames.finish().map_err(|error| self.unframed(error))? {
+            if self.take(&data, sink)? == StreamState::End {
+                return Ok(());
+            }
         }
         Ok(())
     }
 
-    async fn whole(
-        &mut self,
-        body: ResponseBody,
-        sink: &dyn TokenSink,
-    ) -> Result<(), InferenceError> {
-        let body = body.whole().await.map_err(|source| self.provider.on_the_way(source))?;
-        self.take(&String::from_utf8_lossy(&body), sink)?;
-        // A whole document is a whole reply, whether or not it says why it ended.
-        self.assembler.end(FinishReason::Stop);
-        Ok(())
+    /// What is wrong with bytes that are no reply, or end too early.
+    fn unframed(&self, error: FrameError) -> InferenceError {
+        match error {
+            FrameError::Cut => self.provider.flaw(AssemblyError::Cut, true),
+            FrameError::NotAStream => {
+                let what = format!("{error} (media type {})", self.media_type);
+                self.provider.malformed(self.provider.clean(&what))
+            }
+            _ => self.provider.malformed(error.to_string()),
+        }
     }
 
     fn take(&mut self, data: &str, sink: &dyn TokenSink) -> Result<StreamState, InferenceError> {
-        let begun = self.assembler.has_begun();
+        let begun = self.assembler.has_output();
         let piece = self.format.piece(data).map_err(|flaw| self.provider.flaw(flaw, begun))?;
         let added = self.assembler.add_piece(piece, sink);
         let is_last = added.map_err(|flaw| self.provider.flaw(flaw, true))?;

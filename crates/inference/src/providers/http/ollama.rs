@@ -11,7 +11,8 @@ use serde_json::{Number, Value};
 
 use super::asked::{AskedChat, AskedTool, SpokenCall, SpokenMessage, as_object};
 use super::assemble::{AssemblyError, StreamPiece};
-use super::pieces;
+use super::pieces::{self, unread};
+use super::usage::{count, counts};
 use crate::provider::ChatRole;
 
 /// The body of `POST /api/chat`.
@@ -124,10 +125,18 @@ impl OllamaReader {
         let reply = Value::Object(pieces::object(data)?);
         let is_last = reply["done"].as_bool() == Some(true);
         let mut delta =
-            pieces::text(pieces::text_of(&reply["message"]["content"]).unwrap_or_default());
+            pieces::text(pieces::text_of(&reply["message"]["content"])?.unwrap_or_default());
         let mut calls = Vec::new();
-        for call in reply["message"]["tool_calls"].as_array().into_iter().flatten() {
+        let called = match &reply["message"]["tool_calls"] {
+            Value::Null => &[],
+            Value::Array(calls) => calls.as_slice(),
+            _ => return Err(unread("its list of calls")),
+        };
+        for call in called {
             let function = call.get("function").unwrap_or(call);
+            if !function.is_object() {
+                return Err(unread("a call"));
+            }
             // A call comes whole.
             let arguments = pieces::arguments_of(&function["arguments"]);
             let arguments = Some(arguments.unwrap_or_else(|| "{}".to_owned()));
@@ -139,12 +148,11 @@ impl OllamaReader {
         let finish = pieces::word(&reply, "done_reason").filter(|_| is_last).map(str::to_owned);
         let is_answer = reply["message"].is_object() || is_last;
         let said = if is_answer { pieces::chunk(delta, finish) } else { ChatChunk::default() };
-        let counts =
-            (pieces::count(&reply, "prompt_eval_count"), pieces::count(&reply, "eval_count"));
+        let counted = (count(&reply, "prompt_eval_count"), count(&reply, "eval_count"));
         let chunk = ChatChunk {
             model: pieces::word(&reply, "model").unwrap_or_default().to_owned(),
-            usage: match counts {
-                (Some(prompt), Some(answer)) => Some(pieces::usage(prompt, 0, 0, answer)),
+            usage: match counted {
+                (Some(prompt), Some(answer)) => Some(counts(prompt, 0, 0, answer)),
                 _ => None,
             },
             ..said

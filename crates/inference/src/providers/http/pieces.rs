@@ -5,21 +5,40 @@
 //! name or an argument.
 
 use automaton_core::wire::chat::{
-    ChatChunk, ChatUsage, ChunkCall, ChunkChoice, ChunkDelta, ChunkFunction, FunctionKind,
-    PromptTokensDetails,
+    ChatChunk, ChunkCall, ChunkChoice, ChunkDelta, ChunkFunction, FunctionKind,
 };
-use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::assemble::AssemblyError;
 use super::failure;
+use crate::{halves, lenient};
+
+/// The kinds of parts of a text that are thoughts.
+const THOUGHTS: [&str; 6] =
+    ["thinking", "redacted_thinking", "reasoning", "reasoning_content", "thought", "summary_text"];
+
+/// How much of words is shown that stand in the place of JSON, in characters.
+const WORDS_MAX: usize = 200;
+
+/// The number of a call of which a server tells the id alone.
+pub(super) const NO_INDEX: u32 = u32::MAX;
+
+/// What stands at a place where something else belongs.
+pub(super) fn unread(place: &str) -> AssemblyError {
+    AssemblyError::NoReply(format!("{place} cannot be read"))
+}
 
 /// The object that the data of an event, or a whole reply, is.
 pub(super) fn object(data: &str) -> Result<Map<String, Value>, AssemblyError> {
-    let value: Value = serde_json::from_str(data)
-        .or_else(|error| computable(data).map_or(Err(error), |text| serde_json::from_str(&text)))
-        .map_err(|error| AssemblyError::NoReply(format!("it is no JSON ({error})")))?;
-    if let Some(said) = failure::said(&value) {
+    let value = lenient::read_reply(data).map_err(|error| {
+        // Some servers say in plain words what went wrong.
+        let is_words = !data.trim_start().starts_with(['{', '[', '<']);
+        let words: String = data.chars().take(if is_words { WORDS_MAX } else { 0 }).collect();
+        let words = halves::join_text(&words);
+        AssemblyError::NoReply(format!("it is no JSON ({error}) {words}").trim_end().to_owned())
+    })?;
+    if let Some(mut said) = failure::said_in_reply(&value) {
+        said.text = halves::join_text(&said.text).into_owned();
         return Err(AssemblyError::Failed(said));
     }
     match value {
@@ -28,46 +47,35 @@ pub(super) fn object(data: &str) -> Result<Map<String, Value>, AssemblyError> {
     }
 }
 
-/// A JSON text in which `null` stands for each number beyond all that can be computed with, such
-/// as `1e309`; nothing where there is none.
-fn computable(json: &str) -> Option<String> {
-    let (mut kept, mut rest) = (String::new(), json);
-    while let Some(at) = rest.find(|it: char| it == '"' || it == '-' || it.is_ascii_digit()) {
-        let (before, token) = rest.split_at(at);
-        let end = match token.starts_with('"') {
-            true => string_end(token),
-            false => token.find(|it: char| !(it.is_ascii_alphanumeric() || "+-.".contains(it))),
-        };
-        let (token, after) = token.split_at(end.unwrap_or(token.len()));
-        // A string, what is no number, and what is one.
-        let is_number = || serde_json::from_str::<IgnoredAny>(token).is_ok();
-        let is_beyond = serde_json::from_str::<Value>(token).is_err() && is_number();
-        kept.extend([before, if is_beyond { "null" } else { token }]);
-        rest = after;
-    }
-    kept.push_str(rest);
-    (kept != json).then_some(kept)
-}
-
-/// Where a string ends that a text begins with.
-fn string_end(text: &str) -> Option<usize> {
-    let mut escaped = false;
-    let inner = text.char_indices().skip(1).find(|(_, it)| {
-        let ends = *it == '"' && !escaped;
-        escaped = *it == '\\' && !escaped;
-        ends
-    });
-    inner.map(|(at, _)| at + 1)
-}
-
-/// A text, or the texts of a list of parts; nothing where it is neither.
-pub(super) fn text_of(value: &Value) -> Option<String> {
+/// A text, or the texts of a list of parts without its thoughts; nothing where there is none.
+///
+/// # Errors
+/// When it is something else.
+pub(super) fn text_of(value: &Value) -> Result<Option<String>, AssemblyError> {
     match value {
-        Value::String(text) => Some(text.clone()),
+        Value::Null => Ok(None),
+        Value::String(text) => Ok(Some(text.clone())),
         Value::Array(parts) => {
-            Some(parts.iter().filter_map(|it| it.get("text").unwrap_or(it).as_str()).collect())
+            let texts = parts.iter().map(part_of).collect::<Result<Vec<&str>, _>>()?;
+            Ok(Some(texts.concat()))
         }
-        _ => None,
+        part @ Value::Object(_) => part_of(part).map(|text| Some(text.to_owned())),
+        _ => Err(unread("its text")),
+    }
+}
+
+/// The text of a part, which is empty where the part is a thought or a picture.
+fn part_of(part: &Value) -> Result<&str, AssemblyError> {
+    let is_thought = part["type"].as_str().is_some_and(|kind| THOUGHTS.contains(&kind));
+    let text = part.get("text").or_else(|| part.get("refusal")).unwrap_or(part);
+    match text {
+        _ if is_thought => Ok(""),
+        Value::String(text) => Ok(text),
+        Value::Object(fields) => {
+            Ok(fields.get("value").and_then(Value::as_str).unwrap_or_default())
+        }
+        Value::Null => Ok(""),
+        _ => Err(unread("a part of its text")),
     }
 }
 
@@ -83,11 +91,6 @@ pub(super) fn arguments_of(value: &Value) -> Option<String> {
 /// A text that is not empty.
 pub(super) fn word<'a>(of: &'a Value, name: &str) -> Option<&'a str> {
     of.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
-}
-
-/// A count of tokens; nothing where it is none.
-pub(super) fn count(of: &Value, name: &str) -> Option<u32> {
-    of.get(name).and_then(Value::as_u64).and_then(|count| u32::try_from(count).ok())
 }
 
 /// More text.
@@ -121,17 +124,4 @@ pub(super) fn calls(calls: Vec<ChunkCall>) -> ChunkDelta {
 pub(super) fn chunk(delta: ChunkDelta, finish_reason: Option<String>) -> ChatChunk {
     let choice = ChunkChoice { index: 0, delta, finish_reason };
     ChatChunk { choices: vec![choice], ..ChatChunk::default() }
-}
-
-/// The tokens of a prompt and what of them came out of a cache and was written into it, and of
-/// the answer.
-pub(super) fn usage(prompt: u32, cached: u32, cache_write: u32, completion: u32) -> ChatUsage {
-    let details = PromptTokensDetails { cached_tokens: cached, cache_write_tokens: cache_write };
-    ChatUsage {
-        prompt_tokens: prompt,
-        completion_tokens: completion,
-        total_tokens: prompt.saturating_add(completion),
-        prompt_tokens_details: Some(details),
-        ..ChatUsage::default()
-    }
 }

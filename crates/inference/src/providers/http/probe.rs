@@ -19,6 +19,7 @@ use super::{ApiAuth, ApiFormat};
 use crate::catalogue::{ModelClaims, ModelHosting};
 use crate::cost::ModelPrices;
 use crate::error::InferenceError;
+use crate::lenient::strip_byte_order_mark;
 
 /// How long all of it may take.
 const WITHIN: Duration = Duration::from_secs(2);
@@ -218,7 +219,7 @@ impl ServerProbe<'_> {
         let response = self.client.request(request).await.ok()?;
         let good = (200..300).contains(&response.status);
         let body = if good { response.body.whole().await.ok()? } else { return None };
-        serde_json::from_slice(&body).ok()
+        serde_json::from_slice(strip_byte_order_mark(&body)).ok()
     }
 }
 

@@ -9,8 +9,8 @@ use std::fmt;
 use automaton_core::wire::chat::ChatUsage;
 
 use super::assemble::{AssembledReply, Assembler, AssemblyError, StreamPiece};
-use super::chat_completions;
-use crate::provider::{FinishReason, NoTokenSink, RawCall};
+use super::format::{ApiFormat, FormatReader};
+use crate::provider::{FinishReason, RawCall};
 
 /// An event of a stream: its name and its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,6 +73,7 @@ pub(super) trait BlockFormat: fmt::Debug + Send {
 #[derive(Debug)]
 pub struct ReplyWriter {
     format: Box<dyn BlockFormat>,
+    reader: FormatReader,
     reply: Assembler,
     begun: bool,
     /// Blocks that have ended.
@@ -82,18 +83,22 @@ pub struct ReplyWriter {
     first_call: Option<usize>,
     /// Text that came after the first call.
     late: String,
+    /// Text that was held back until the answer ended.
+    held: String,
 }
 
 impl ReplyWriter {
     pub(super) fn new(format: Box<dyn BlockFormat>) -> Self {
         Self {
             format,
+            reader: ApiFormat::ChatCompletions.reader(),
             reply: Assembler::default(),
             begun: false,
             ended: 0,
             text_open: false,
             first_call: None,
             late: String::new(),
+            held: String::new(),
         }
     }
 
@@ -102,42 +107,45 @@ impl ReplyWriter {
     /// # Errors
     /// What the server says went wrong, or that it is no reply.
     pub fn take(&mut self, data: &str) -> Result<(Vec<EventFrame>, bool), String> {
-        let chunk = match chat_completions::piece(data).map_err(AssemblyError::into_text)? {
+        let chunk = match self.reader.passed_on(data)? {
             StreamPiece::Done => {
                 self.done();
                 return Ok((Vec::new(), true));
             }
             StreamPiece::Chunk(chunk) | StreamPiece::Last(chunk) => chunk,
         };
-        let ours = chunk.choices.iter().filter(|choice| choice.index == 0);
-        let text: String = ours.filter_map(|it| it.delta.content.as_deref()).collect();
-        self.reply.take(chunk, &NoTokenSink).map_err(AssemblyError::into_text)?;
+        let text = self.reply.take(chunk).map_err(AssemblyError::into_text)?;
         let mut frames = Vec::new();
         if !self.begun {
             self.begun = true;
             frames.extend(self.format.begin());
         }
-        if self.first_call.is_some() {
-            self.late.push_str(&text);
-        } else if !text.is_empty() {
-            if !self.text_open {
-                self.text_open = true;
-                frames.extend(self.format.part(self.ended, BlockPart::TextBegin));
-            }
-            frames.extend(self.format.part(self.ended, BlockPart::TextMore(&text)));
-        }
+        self.write_text(&text, &mut frames);
         self.write_first_call(&mut frames);
         Ok((frames, false))
     }
 
     /// The server said that this is all, though perhaps not why.
     pub fn done(&mut self) {
-        self.reply.end(FinishReason::Stop);
+        let rest = self.reply.end(FinishReason::Stop);
+        self.held.push_str(&rest);
+    }
+
+    fn write_text(&mut self, text: &str, frames: &mut Vec<EventFrame>) {
+        if self.first_call.is_some() {
+            self.late.push_str(text);
+        } else if !text.is_empty() {
+            if !self.text_open {
+                self.text_open = true;
+                frames.extend(self.format.part(self.ended, BlockPart::TextBegin));
+            }
+            frames.extend(self.format.part(self.ended, BlockPart::TextMore(text)));
+        }
     }
 
     /// Whether anything was said or called.
     #[must_use]
-    pub const fn has_output(&self) -> bool {
+    pub fn has_output(&self) -> bool {
         self.reply.has_output()
     }
 
@@ -159,10 +167,18 @@ impl ReplyWriter {
     /// When the answer has no end.
     pub fn end(mut self, usage: &ChatUsage) -> Result<Vec<EventFrame>, String> {
         let reply = std::mem::take(&mut self.reply).finish().map_err(AssemblyError::into_text)?;
+        let mut frames = Vec::new();
+        let held = std::mem::take(&mut self.held);
+        self.write_text(&held, &mut frames);
         let begun = usize::from(self.first_call.is_some());
+        if let (Some(written), Some(call)) = (self.first_call, reply.calls.first()) {
+            // What may have been replaced was held back.
+            let rest = call.arguments.get(written..).filter(|rest| !rest.is_empty());
+            let more = rest.map(|rest| self.format.part(self.ended, BlockPart::CallMore(rest)));
+            frames.extend(more.into_iter().flatten());
+        }
         let late = Some(std::mem::take(&mut self.late)).filter(|text| !text.is_empty());
         let mut left = reply.calls.len() - begun + usize::from(late.is_some());
-        let mut frames = Vec::new();
         // What was cut off was the last of it.
         let is_cut = |left: usize| reply.finish == FinishReason::Length && left == 0;
         if self.text_open || self.first_call.is_some() {
@@ -212,10 +228,11 @@ impl ReplyWriter {
             frames.extend(self.format.part(self.ended, BlockPart::CallBegin(head)));
         }
         let written = self.first_call.unwrap_or(0);
-        if let Some(news) = call.arguments.get(written..).filter(|news| !news.is_empty()) {
+        let settled = call.settled_arguments();
+        if let Some(news) = settled.get(written..).filter(|news| !news.is_empty()) {
             frames.extend(self.format.part(self.ended, BlockPart::CallMore(news)));
         }
-        self.first_call = Some(call.arguments.len());
+        self.first_call = Some(settled.len().max(written));
     }
 }
 

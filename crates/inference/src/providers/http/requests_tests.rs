@@ -43,7 +43,7 @@ fn ask(arguments: &str) -> CompletionRequest {
 
 fn written(format: ApiFormat, model: &str, arguments: &str) -> Value {
     let info = catalogue::own_model(model).unwrap();
-    let body = format.body(&info, &ask(arguments), &mut KeptChat::default());
+    let body = format.body(&info, &ask(arguments), &mut KeptChat::new(format));
     serde_json::from_slice(&body.unwrap()).unwrap()
 }
 

@@ -9,7 +9,7 @@ mod sold_tests;
 mod to_chat;
 mod writer;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use automaton_core::wire::chat::{ChatChunk, ChunkDelta, NamedTools, ToolChoice};
 use serde::Serialize;
@@ -18,8 +18,12 @@ use serde_json::{Number, Value, json};
 use super::asked::{AskedChat, AskedTool, is_blank};
 use super::assemble::{AssemblyError, StreamPiece};
 use super::failure::{self, ProviderErrorBody};
-use super::pieces;
+use super::finish::{FinishMeaning, meaning_of};
+use super::frames::DONE;
+use super::pieces::{self, unread};
 use super::thoughts::ThoughtLog;
+use super::usage::read_chat_usage;
+use crate::halves;
 use crate::provider::ChatRole;
 
 pub use self::to_chat::chat_from_responses;
@@ -129,13 +133,15 @@ fn choice(choice: &ToolChoice) -> Value {
 /// Reads the events of one reply.
 #[derive(Debug, Default)]
 pub(super) struct ResponsesReader {
-    /// The calls so far, by their items: the place of each one among the calls, and whether any
-    /// argument has come.
-    calls: BTreeMap<String, (usize, bool)>,
+    /// The calls so far, by their items: the place of each one among the calls, and the arguments that
+    /// have come.
+    calls: BTreeMap<String, (usize, String)>,
     /// How many there are.
     called: usize,
-    /// The items of which text has come.
-    texts: BTreeSet<String>,
+    /// The items by the ids that events name them by, which do not tell their place.
+    named: BTreeMap<String, String>,
+    /// The text that has come, by its items.
+    texts: BTreeMap<String, String>,
     /// Its thoughts, as items that only the server can read.
     pub(super) thoughts: ThoughtLog,
 }
@@ -143,40 +149,56 @@ pub(super) struct ResponsesReader {
 impl ResponsesReader {
     /// What the data of an event, or a whole reply, says.
     pub(super) fn piece(&mut self, data: &str) -> Result<StreamPiece, AssemblyError> {
-        if data.trim() == "[DONE]" {
+        if data.trim() == DONE {
             return Ok(StreamPiece::Done);
         }
         let event = Value::Object(pieces::object(data)?);
         let response = &event["response"];
-        let item = || item_of(&event);
+        let item = self.item_of(&event);
         let delta = match event["type"].as_str() {
             Some("response.created") => {
                 let model = pieces::word(response, "model").unwrap_or_default().to_owned();
                 return Ok(StreamPiece::Chunk(ChatChunk { model, ..ChatChunk::default() }));
             }
             Some("response.output_text.delta" | "response.refusal.delta") => {
-                self.text(item(), &event["delta"])
+                self.text(item, &event["delta"])?
             }
             Some("response.function_call_arguments.delta") => {
-                self.arguments(&item(), &event["delta"])
+                self.arguments(&item, &event["delta"])?
             }
-            Some("response.function_call_arguments.done") => self.all_arguments(&item(), &event),
-            Some("response.output_item.added") => self.begun(item(), &event["item"]),
-            Some("response.output_item.done") => self.whole(item(), &event["item"]),
-            Some("response.completed" | "response.incomplete") => return Ok(self.ended(response)),
+            Some("response.function_call_arguments.done") => self.all_arguments(&item, &event),
+            Some("response.output_item.added") => self.begun(item, &event["item"]),
+            Some("response.output_item.done") => self.whole(item, &event["item"])?,
+            Some("response.completed" | "response.incomplete") => return self.ended(response),
             Some("response.failed" | "response.cancelled" | "error") => return Err(failed(&event)),
             None if event["output"].is_array() => match event["status"].as_str() {
                 Some("failed" | "cancelled") => return Err(failed(&event)),
-                _ => return Ok(self.ended(&event)),
+                _ => return self.ended(&event),
             },
             _ => return Ok(StreamPiece::Chunk(ChatChunk::default())),
         };
         Ok(StreamPiece::Chunk(pieces::chunk(delta, None)))
     }
 
-    fn text(&mut self, item: String, said: &Value) -> ChunkDelta {
-        self.texts.insert(item);
-        pieces::text(pieces::text_of(said).unwrap_or_default())
+    /// The item that an event is about: its place, or its id where no event tells its place.
+    fn item_of(&mut self, event: &Value) -> String {
+        let item = &event["item"];
+        let ids = [pieces::word(event, "item_id"), pieces::word(item, "id")];
+        let ids = ids.into_iter().chain([pieces::word(item, "call_id")]).flatten();
+        let ids: Vec<String> = ids.map(str::to_owned).collect();
+        if let Some(place) = event["output_index"].as_u64() {
+            let key = format!("#{place}");
+            self.named.extend(ids.into_iter().map(|id| (id, key.clone())));
+            return key;
+        }
+        let known = ids.iter().find_map(|id| self.named.get(id));
+        known.or(ids.first()).cloned().unwrap_or_default()
+    }
+
+    fn text(&mut self, item: String, said: &Value) -> Result<ChunkDelta, AssemblyError> {
+        let text = pieces::text_of(said)?.unwrap_or_default();
+        self.texts.entry(item).or_default().push_str(&text);
+        Ok(pieces::text(text))
     }
 
     /// A call that is new.
@@ -186,27 +208,23 @@ impl ResponsesReader {
         }
         let place = self.called;
         self.called += 1;
-        let arguments = pieces::arguments_of(&said["arguments"]).filter(|it| !it.is_empty());
-        self.calls.insert(item, (place, arguments.is_some()));
+        let arguments = pieces::arguments_of(&said["arguments"]);
+        // What follows an empty object is what it stands for.
+        let arguments = arguments.filter(|it| !matches!(it.trim(), "" | "{}"));
+        self.calls.insert(item, (place, arguments.clone().unwrap_or_default()));
         let id = pieces::word(said, "call_id").or_else(|| pieces::word(said, "id"));
         let call = pieces::call(place, id, pieces::word(said, "name"), arguments);
         pieces::calls(vec![call])
     }
 
     /// Of an item that is complete what has not come yet.
-    fn whole(&mut self, item: String, said: &Value) -> ChunkDelta {
-        match said["type"].as_str() {
-            Some("message") if !self.texts.contains(&item) => {
-                let parts = said["content"].as_array().into_iter().flatten();
-                let of = |part: &Value| {
-                    let text = pieces::word(part, "text").or_else(|| pieces::word(part, "refusal"));
-                    text.map(str::to_owned)
-                };
-                let text: String = match &said["content"] {
-                    Value::String(text) => text.clone(),
-                    _ => parts.filter_map(of).collect(),
-                };
-                self.text(item, &Value::String(text))
+    fn whole(&mut self, item: String, said: &Value) -> Result<ChunkDelta, AssemblyError> {
+        Ok(match said["type"].as_str() {
+            Some("message") => {
+                let text = pieces::text_of(&said["content"])?.unwrap_or_default();
+                let come = self.texts.get(&item).map(String::as_str).unwrap_or_default();
+                let rest = rest_of(come, &text).unwrap_or_default();
+                self.text(item, &Value::from(rest))?
             }
             Some("reasoning") if said["encrypted_content"].is_string() => {
                 // Its id is that of something which the server was to keep.
@@ -228,68 +246,69 @@ impl ResponsesReader {
                 rest
             }
             _ => ChunkDelta::default(),
-        }
+        })
     }
 
-    fn arguments(&mut self, item: &str, more: &Value) -> ChunkDelta {
-        let arguments = pieces::arguments_of(more).filter(|it| !it.is_empty());
-        let (Some((place, has_any)), Some(arguments)) = (self.calls.get_mut(item), arguments)
-        else {
+    fn arguments(&mut self, item: &str, more: &Value) -> Result<ChunkDelta, AssemblyError> {
+        let Some(arguments) = pieces::arguments_of(more).filter(|it| !it.is_empty()) else {
+            return Ok(ChunkDelta::default());
+        };
+        let Some((place, come)) = self.calls.get_mut(item) else {
+            return Err(unread("a piece of a call that never began"));
+        };
+        come.push_str(&arguments);
+        Ok(pieces::calls(vec![pieces::call(*place, None, None, Some(arguments))]))
+    }
+
+    /// Of the arguments of a call what has not come yet. Others than those that came follow them, so that
+    /// they are no call.
+    fn all_arguments(&mut self, item: &str, said: &Value) -> ChunkDelta {
+        let all = pieces::arguments_of(&said["arguments"]).filter(|it| !it.trim().is_empty());
+        let (Some((place, come)), Some(all)) = (self.calls.get_mut(item), all) else {
             return ChunkDelta::default();
         };
-        *has_any = true;
-        pieces::calls(vec![pieces::call(*place, None, None, Some(arguments))])
-    }
-
-    /// The arguments of a call of which none have come.
-    fn all_arguments(&mut self, item: &str, said: &Value) -> ChunkDelta {
-        match self.calls.get(item) {
-            Some((_, false)) => self.arguments(item, &said["arguments"]),
-            _ => ChunkDelta::default(),
+        let rest = rest_of(come, &all).unwrap_or_else(|| all.clone());
+        if rest.is_empty() {
+            return ChunkDelta::default();
         }
+        come.push_str(&rest);
+        pieces::calls(vec![pieces::call(*place, None, None, Some(rest))])
     }
 
     /// The end of a reply. Some servers say everything only there.
-    fn ended(&mut self, response: &Value) -> StreamPiece {
+    fn ended(&mut self, response: &Value) -> Result<StreamPiece, AssemblyError> {
         let mut all = ChunkDelta::default();
         if self.texts.is_empty() && self.calls.is_empty() {
             for (place, item) in response["output"].as_array().into_iter().flatten().enumerate() {
-                let said = self.whole(format!("#{place}"), item);
+                let said = self.whole(format!("#{place}"), item)?;
                 all.content.get_or_insert_default().push_str(&said.content.unwrap_or_default());
                 all.tool_calls.get_or_insert_default().extend(said.tool_calls.unwrap_or_default());
             }
         }
-        let reason = response["incomplete_details"]["reason"].as_str();
-        let finish = match (response["status"].as_str(), reason) {
-            (_, Some("content_filter")) => "content_filter",
-            (Some("incomplete"), _) | (_, Some(_)) => "length",
-            _ => "stop",
-        };
-        let usage = &response["usage"];
-        let cached = pieces::count(&usage["input_tokens_details"], "cached_tokens").unwrap_or(0);
-        let counts = (pieces::count(usage, "input_tokens"), pieces::count(usage, "output_tokens"));
-        StreamPiece::Last(ChatChunk {
+        Ok(StreamPiece::Last(ChatChunk {
             model: pieces::word(response, "model").unwrap_or_default().to_owned(),
-            usage: match counts {
-                (Some(prompt), Some(answer)) => Some(pieces::usage(prompt, cached, 0, answer)),
-                _ => None,
-            },
-            ..pieces::chunk(all, Some(finish.to_owned()))
-        })
+            usage: read_chat_usage(&response["usage"]),
+            ..pieces::chunk(all, Some(finish_word(response)))
+        }))
     }
 }
 
-/// What an event is about: the place of an item, or its id where that is not told.
-fn item_of(event: &Value) -> String {
-    let item = &event["item"];
-    let id = || {
-        let id = pieces::word(event, "item_id").or_else(|| pieces::word(item, "id"));
-        id.or_else(|| pieces::word(item, "call_id"))
-    };
-    match event["output_index"].as_u64() {
-        Some(place) => format!("#{place}"),
-        None => id().unwrap_or_default().to_owned(),
+/// Why a reply ended: the reason that it is incomplete for, else its status.
+fn finish_word(response: &Value) -> String {
+    let reason = pieces::word(&response["incomplete_details"], "reason");
+    let status = pieces::word(response, "status").unwrap_or("completed");
+    match reason {
+        // What is incomplete has no ordinary end.
+        Some(reason) if meaning_of(reason) == FinishMeaning::Unknown => "incomplete".to_owned(),
+        Some(reason) => reason.to_owned(),
+        None => status.to_owned(),
     }
+}
+
+/// Of a text what has not come yet; nothing where what came is no beginning of it.
+fn rest_of(come: &str, all: &str) -> Option<String> {
+    let (come, all) = (halves::join_text(come), halves::join_text(all));
+    all.strip_prefix(&*come).map(str::to_owned)
 }
 
 /// What an event says went wrong.

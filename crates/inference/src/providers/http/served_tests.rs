@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::assemble::{AssembledReply, Assembler, StreamPiece};
 use super::chat_completions::{self, WrittenChat};
 use crate::catalogue::{self, ModelInfo, RequestDialect};
-use crate::provider::{Completion, CompletionRequest, Message, MessageCall, NoTokenSink};
+use crate::provider::{Completion, CompletionRequest, Message, MessageCall};
 use crate::providers::local::chat::{ChatResponder, ResponseMeta, question};
 use crate::providers::local::convert;
 
@@ -118,7 +118,7 @@ fn heard(events: impl IntoIterator<Item = String>) -> AssembledReply {
         let Ok(StreamPiece::Chunk(chunk)) = chat_completions::piece(&event) else {
             panic!("{event}")
         };
-        assembler.take(chunk, &NoTokenSink).unwrap();
+        assembler.take(chunk).unwrap();
     }
     assembler.finish().unwrap()
 }

@@ -3,13 +3,16 @@
 //! A whole reply is one piece. Thoughts are kept apart: they are no part of what is said. Must
 //! never take a kind of event that is new for an error.
 
+use std::collections::BTreeSet;
+
 use automaton_core::wire::chat::{ChatChunk, ChatRole, ChatUsage, ChunkDelta};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::providers::http::assemble::{AssemblyError, StreamPiece};
-use crate::providers::http::pieces;
+use crate::providers::http::assemble::{AssemblyError, StreamPiece, WHOLE_REPLY};
+use crate::providers::http::pieces::{self, unread};
 use crate::providers::http::thoughts::ThoughtLog;
+use crate::providers::http::usage::{count, counts};
 
 /// Reads the events of one reply.
 #[derive(Debug, Default)]
@@ -17,6 +20,8 @@ pub(in crate::providers::http) struct MessagesReader {
     usage: MessagesUsage,
     /// The calls so far: the number of each one's block, and whether any argument has come.
     calls: Vec<(u32, bool)>,
+    /// The numbers of blocks that are no part of an answer.
+    others: BTreeSet<u32>,
     /// Its thoughts, as blocks.
     pub(in crate::providers::http) thoughts: ThoughtLog,
 }
@@ -137,10 +142,10 @@ struct MessagesUsage {
 impl MessagesUsage {
     fn of(told: &Value) -> Self {
         Self {
-            input_tokens: pieces::count(told, "input_tokens"),
-            cache_creation_input_tokens: pieces::count(told, "cache_creation_input_tokens"),
-            cache_read_input_tokens: pieces::count(told, "cache_read_input_tokens"),
-            output_tokens: pieces::count(told, "output_tokens"),
+            input_tokens: count(told, "input_tokens"),
+            cache_creation_input_tokens: count(told, "cache_creation_input_tokens"),
+            cache_read_input_tokens: count(told, "cache_read_input_tokens"),
+            output_tokens: count(told, "output_tokens"),
         }
     }
 
@@ -162,7 +167,7 @@ impl MessagesUsage {
         let written = self.cache_creation_input_tokens.unwrap_or(0);
         let cached_tokens = self.cache_read_input_tokens.unwrap_or(0);
         let prompt_tokens = input.saturating_add(written).saturating_add(cached_tokens);
-        Some(pieces::usage(prompt_tokens, cached_tokens, written, completion_tokens))
+        Some(counts(prompt_tokens, cached_tokens, written, completion_tokens))
     }
 }
 
@@ -174,12 +179,12 @@ impl MessagesReader {
     ) -> Result<StreamPiece, AssemblyError> {
         let event = serde_json::from_value(Value::Object(pieces::object(data)?))
             .map_err(|error| AssemblyError::NoReply(error.to_string()))?;
-        Ok(self.read(event).map_or(StreamPiece::Done, StreamPiece::Chunk))
+        Ok(self.read(event)?.map_or(StreamPiece::Done, StreamPiece::Chunk))
     }
 
     /// A piece; nothing where the reply ends.
-    fn read(&mut self, event: MessagesEvent) -> Option<ChatChunk> {
-        Some(match event {
+    fn read(&mut self, event: MessagesEvent) -> Result<Option<ChatChunk>, AssemblyError> {
+        Ok(Some(match event {
             MessagesEvent::Message(whole) => self.whole(whole),
             MessagesEvent::MessageStart { message } => {
                 self.usage = MessagesUsage::of(&message.usage);
@@ -191,18 +196,17 @@ impl MessagesReader {
                 pieces::chunk(self.begun(index, content_block), None)
             }
             MessagesEvent::ContentBlockDelta { index, delta } => {
-                pieces::chunk(self.more(index, delta), None)
+                pieces::chunk(self.more(index, delta)?, None)
             }
             MessagesEvent::ContentBlockStop { index } => pieces::chunk(self.ended(index), None),
             MessagesEvent::MessageDelta { delta, usage } => {
                 self.usage = self.usage.then(MessagesUsage::of(&usage));
-                let end =
-                    pieces::chunk(ChunkDelta::default(), delta.stop_reason.map(finish_reason));
+                let end = pieces::chunk(ChunkDelta::default(), delta.stop_reason);
                 ChatChunk { usage: self.usage.told(), ..end }
             }
-            MessagesEvent::MessageStop => return None,
+            MessagesEvent::MessageStop => return Ok(None),
             MessagesEvent::Unknown => ChatChunk::default(),
-        })
+        }))
     }
 
     fn whole(&mut self, whole: WholeMessage) -> ChatChunk {
@@ -222,8 +226,9 @@ impl MessagesReader {
         ChatChunk {
             id,
             model,
+            object: WHOLE_REPLY.to_owned(),
             usage: MessagesUsage::of(&usage).told(),
-            ..pieces::chunk(all, stop_reason.map(finish_reason))
+            ..pieces::chunk(all, stop_reason)
         }
     }
 
@@ -231,10 +236,10 @@ impl MessagesReader {
         match block {
             ReplyBlock::Text { text } => pieces::text(text),
             ReplyBlock::ToolUse { id, name, input } => {
-                let is_empty = |fields: &Map<String, Value>| fields.is_empty();
-                let has_input = !input.is_null() && !input.as_object().is_some_and(is_empty);
-                self.calls.push((index, has_input));
-                let arguments = has_input.then(|| input.to_string());
+                let arguments = pieces::arguments_of(&input);
+                // What follows an empty object is what it stands for.
+                let arguments = arguments.filter(|it| !matches!(it.trim(), "" | "{}"));
+                self.calls.push((index, arguments.is_some()));
                 self.call(index, id.as_deref(), name.as_deref(), arguments)
             }
             ReplyBlock::Thinking { thinking, signature } => self.thought(
@@ -243,17 +248,23 @@ impl MessagesReader {
             ReplyBlock::RedactedThinking { data } => {
                 self.thought(json!({ "type": "redacted_thinking", "data": data }))
             }
-            ReplyBlock::Other => ChunkDelta::default(),
+            ReplyBlock::Other => {
+                self.others.insert(index);
+                ChunkDelta::default()
+            }
         }
     }
 
-    fn more(&mut self, index: u32, delta: BlockDelta) -> ChunkDelta {
-        match delta {
+    fn more(&mut self, index: u32, delta: BlockDelta) -> Result<ChunkDelta, AssemblyError> {
+        Ok(match delta {
             BlockDelta::TextDelta { text } => pieces::text(text),
             BlockDelta::InputJsonDelta { partial_json } if !partial_json.is_empty() => {
                 let known = self.calls.iter_mut().rfind(|(of, _)| *of == index);
-                let Some((_, has_input)) = known else { return ChunkDelta::default() };
-                *has_input = true;
+                match known {
+                    Some((_, has_input)) => *has_input = true,
+                    None if self.others.contains(&index) => return Ok(ChunkDelta::default()),
+                    None => return Err(unread("a piece of a call that never began")),
+                }
                 self.call(index, None, None, Some(partial_json))
             }
             BlockDelta::ThinkingDelta { thinking } => {
@@ -265,7 +276,7 @@ impl MessagesReader {
                 ChunkDelta::default()
             }
             BlockDelta::InputJsonDelta { .. } | BlockDelta::Other => ChunkDelta::default(),
-        }
+        })
     }
 
     /// A thought is no part of what is said.
@@ -292,16 +303,5 @@ impl MessagesReader {
     ) -> ChunkDelta {
         let place = self.calls.iter().rposition(|(of, _)| *of == block).unwrap_or(0);
         pieces::calls(vec![pieces::call(place, id, name, arguments)])
-    }
-}
-
-/// Why a reply ended, in the words of the other format.
-fn finish_reason(stop: String) -> String {
-    match stop.as_str() {
-        "end_turn" | "stop_sequence" => "stop".to_owned(),
-        "tool_use" => "tool_calls".to_owned(),
-        "max_tokens" | "model_context_window_exceeded" => "length".to_owned(),
-        "refusal" => "content_filter".to_owned(),
-        _ => stop,
     }
 }

@@ -5,7 +5,6 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{MessagesReader, chat_from_messages, messages_writer};
-use crate::provider::NoTokenSink;
 use crate::providers::http::ApiFormat;
 use crate::providers::http::assemble::{AssembledReply, Assembler, StreamPiece};
 use crate::providers::http::chat_completions;
@@ -17,7 +16,7 @@ pub(in crate::providers::http) fn direct(pieces: &[Value]) -> AssembledReply {
         let Ok(StreamPiece::Chunk(chunk)) = chat_completions::piece(&piece.to_string()) else {
             panic!("{piece}");
         };
-        reply.take(chunk, &NoTokenSink).unwrap();
+        reply.take(chunk).unwrap();
     }
     reply.finish().unwrap()
 }
@@ -49,7 +48,7 @@ fn written(pieces: &[Value]) -> AssembledReply {
         }
         match reader.piece(&frame.data).unwrap() {
             StreamPiece::Chunk(chunk) | StreamPiece::Last(chunk) => {
-                reply.take(chunk, &NoTokenSink).unwrap()
+                reply.take(chunk).unwrap();
             }
             StreamPiece::Done => {}
         }

@@ -44,7 +44,11 @@ fn ask(messages: Vec<Message>) -> CompletionRequest {
 
 fn written(messages: Vec<Message>) -> Value {
     let info = catalogue::model("claude-sonnet-4-5").unwrap();
-    let body = ApiFormat::AnthropicMessages.body(&info, &ask(messages), &mut KeptChat::default());
+    let body = ApiFormat::AnthropicMessages.body(
+        &info,
+        &ask(messages),
+        &mut KeptChat::new(ApiFormat::AnthropicMessages),
+    );
     serde_json::from_slice(&body.unwrap()).unwrap()
 }
 

@@ -4,7 +4,6 @@ use automaton_core::wire::chat::{ChunkChoice, ChunkDelta, ChunkFunction};
 use proptest::prelude::*;
 
 use super::*;
-use crate::provider::NoTokenSink;
 
 fn call(index: u32, id: Option<&str>, name: Option<&str>, arguments: Option<&str>) -> ChunkCall {
     let function =
@@ -29,7 +28,7 @@ fn chunk(content: Option<&str>, calls: Vec<ChunkCall>, finish: Option<&str>) -> 
 fn assemble(chunks: Vec<ChatChunk>) -> Result<AssembledReply, AssemblyError> {
     let mut assembler = Assembler::default();
     for chunk in chunks {
-        assembler.take(chunk, &NoTokenSink)?;
+        assembler.take(chunk)?;
     }
     assembler.finish()
 }
@@ -84,6 +83,85 @@ fn the_same_tool_twice_without_ids_is_two_calls() {
 }
 
 #[test]
+fn one_call_in_every_shape_that_servers_cut_it_into() {
+    let whole = r#"{"path":"a","content":"b"}"#;
+    let (first, rest) = whole.split_at(10);
+    let one = [("write".to_owned(), whole.to_owned())];
+    for pieces in [
+        // A new id with each piece, and with the name again.
+        vec![
+            call(0, Some("c1"), Some("write"), Some("")),
+            call(0, Some("c2"), None, Some(first)),
+            call(0, Some("c3"), None, Some(rest)),
+        ],
+        vec![
+            call(0, Some("c1"), Some("write"), Some(first)),
+            call(0, Some("c2"), Some("write"), Some(rest)),
+        ],
+        // An empty object first, and all of it once more, with and without id and name.
+        vec![
+            call(0, Some("c1"), Some("write"), Some("{}")),
+            call(0, None, None, Some(first)),
+            call(0, None, None, Some(rest)),
+        ],
+        vec![call(0, Some("c1"), Some("write"), Some(whole)), call(0, None, None, Some(whole))],
+        vec![
+            call(0, Some("c1"), Some("write"), Some(whole)),
+            call(0, Some("c1"), Some("write"), Some(whole)),
+        ],
+        vec![
+            call(0, Some("c1"), Some("write"), Some(whole)),
+            call(0, None, Some("write"), Some("")),
+        ],
+        // The id alone says where a piece belongs.
+        vec![
+            call(0, Some("c1"), Some("write"), Some(first)),
+            call(7, Some("c1"), None, Some(rest)),
+        ],
+    ] {
+        assert_eq!(calls_of(pieces.clone()), one, "{pieces:?}");
+    }
+    // Ids alone, and then nothing at all.
+    let pieces = vec![
+        call(NO_INDEX, Some("c1"), Some("a"), Some(r#"{"x""#)),
+        call(NO_INDEX, Some("c2"), Some("b"), Some("{")),
+        call(NO_INDEX, Some("c1"), None, Some(":1}")),
+        call(NO_INDEX, Some("c2"), Some("b"), Some("}")),
+    ];
+    assert_eq!(calls_of(pieces), two());
+    let pieces = vec![
+        call(NO_INDEX, Some("c1"), Some("write"), None),
+        call(0, None, None, Some(first)),
+        call(0, None, None, Some(rest)),
+    ];
+    assert_eq!(calls_of(pieces), one);
+    // The pieces of two calls of one server that draws a new id for each of them.
+    let pieces = vec![
+        call(0, Some("c1"), Some("a"), None),
+        call(1, Some("c2"), Some("b"), None),
+        call(0, Some("c3"), None, Some(r#"{"x":1}"#)),
+        call(1, Some("c4"), None, Some("{}")),
+    ];
+    assert_eq!(calls_of(pieces), two());
+}
+
+#[test]
+fn a_call_without_arguments_has_an_empty_object_unless_it_was_cut_off() {
+    for arguments in [None, Some(""), Some(" "), Some("null"), Some("{}")] {
+        let pieces = || vec![call(0, Some("c"), Some("a"), arguments)];
+        let wanted = if arguments == Some("{}") { "{}" } else { arguments.unwrap_or_default() };
+        assert_eq!(calls_of(pieces()), [("a".to_owned(), "{}".to_owned())], "{arguments:?}");
+        let cut = assemble(vec![chunk(None, pieces(), Some("length"))]).unwrap();
+        assert_eq!(cut.calls[0].arguments, wanted, "{arguments:?}");
+    }
+    // Those before the last one were not cut off.
+    let pieces =
+        vec![call(0, Some("c"), Some("a"), None), call(1, Some("d"), Some("b"), Some("{"))];
+    let cut = assemble(vec![chunk(None, pieces, Some("length"))]).unwrap();
+    assert_eq!([&cut.calls[0].arguments, &cut.calls[1].arguments], ["{}", "{"]);
+}
+
+#[test]
 fn reasons_are_normalised() {
     let finish = |reason, calls: &[ChunkCall]| {
         assemble(vec![chunk(Some("x"), calls.to_vec(), Some(reason))]).unwrap().finish
@@ -99,8 +177,10 @@ fn reasons_are_normalised() {
     assert_eq!(finish("length", &one), FinishReason::Length);
     assert_eq!(finish("max_tokens", &[]), FinishReason::Length);
     assert_eq!(finish("content_filter", &[]), FinishReason::Filtered);
-    let failed = assemble(vec![chunk(Some("x"), vec![], Some("error"))]);
-    assert!(matches!(failed, Err(AssemblyError::Failed(_))));
+    for reason in ["error", "network_error", "insufficient_system_resource"] {
+        let failed = assemble(vec![chunk(Some("x"), vec![], Some(reason))]);
+        assert_eq!(failed, Err(AssemblyError::Cut), "{reason}");
+    }
 }
 
 #[test]
@@ -131,9 +211,12 @@ fn other_answers_are_left_alone() {
 proptest! {
     #[test]
     fn calls_survive_any_cutting_and_interleaving(
-        calls in proptest::collection::vec(("[a-z]{1,8}", "[ -~]{0,30}"), 1..5),
+        texts in proptest::collection::vec(("[a-z]{1,8}", "[ -~]{0,30}"), 1..5),
         sizes in proptest::collection::vec(1_usize..7, 1..20),
     ) {
+        let object = |text: &String| serde_json::json!({ "a": text }).to_string();
+        let calls: Vec<(String, String)> =
+            texts.iter().map(|(name, text)| (name.clone(), object(text))).collect();
         // Each call's arguments are cut; the pieces of all calls come in turn.
         let mut queues: Vec<Vec<String>> = calls
             .iter()

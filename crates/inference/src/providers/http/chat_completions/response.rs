@@ -1,95 +1,167 @@
 //! Pure: the many shapes in which servers write the one format, made one.
 //!
-//! Servers leave out ids and indices, write `null` where a field may be absent,
-//! objects where JSON text belongs, lists where a text belongs, and invent
-//! roles. Nothing of that changes what was said. This file keeps the fields
-//! that we read, in the types that [`core::wire::chat`] has, and drops the
-//! rest. It must never invent text, a name or an argument.
+//! Servers leave out ids and indices, write `null` where a field may be absent, objects where JSON text belongs,
+//! lists where a text belongs, and invent roles. Nothing of that changes the answer. This file reads the
+//! fields that matter, in the types that [`core::wire::chat`] has, and skips fields that are new. Text, names and
+//! arguments that it cannot read are an error. It must never invent any.
 //!
 //! [`core::wire::chat`]: automaton_core::wire::chat
 
-use automaton_core::wire::chat::ChatUsage;
+use automaton_core::wire::chat::{ChatChunk, ChatUsage, ChunkCall, ChunkChoice, ChunkDelta};
 use serde_json::{Map, Value};
 
-use crate::providers::http::assemble::{AssemblyError, StreamPiece};
-use crate::providers::http::pieces;
+use crate::providers::http::assemble::{AssemblyError, StreamPiece, WHOLE_REPLY};
+use crate::providers::http::failure;
+use crate::providers::http::frames::DONE;
+use crate::providers::http::pieces::{self, unread};
+use crate::providers::http::usage::read_chat_usage;
+
+/// The largest number of a call that is believed.
+const INDEX_MAX: u64 = 1 << 16;
+
+/// What servers call the arguments of a call.
+const ARGUMENTS: [&str; 4] = ["arguments", "parameters", "input", "args"];
 
 /// Reads one event's data, or a whole reply.
 pub(in crate::providers::http) fn piece(data: &str) -> Result<StreamPiece, AssemblyError> {
-    if data.trim() == "[DONE]" {
+    if data.trim() == DONE {
         return Ok(StreamPiece::Done);
     }
-    let mut reply = pieces::object(data)?;
-    let mut kept = Map::new();
-    if let Some(model @ Value::String(_)) = reply.remove("model") {
-        kept.insert("model".to_owned(), model);
-    }
-    let usage = reply.remove("usage").filter(is_usage);
-    kept.extend(usage.map(|usage| ("usage".to_owned(), usage)));
-    if let Some(Value::Array(choices)) = reply.remove("choices") {
-        let choices = choices.into_iter().filter_map(choice).collect();
-        kept.insert("choices".to_owned(), Value::Array(choices));
-    }
-    serde_json::from_value(Value::Object(kept))
-        .map(StreamPiece::Chunk)
-        .map_err(|error| AssemblyError::NoReply(error.to_string()))
+    let reply = pieces::object(data)?;
+    let said = match reply.get("choices") {
+        None | Some(Value::Null) => &[],
+        Some(Value::Array(choices)) => choices.as_slice(),
+        Some(_) => return Err(unread("its list of choices")),
+    };
+    let choices = said.iter().map(choice).collect::<Result<Vec<_>, _>>()?;
+    let is_piece = text_in(&reply, "object").ends_with(".chunk");
+    let is_whole = !is_piece && said.iter().any(has_whole_message);
+    Ok(StreamPiece::Chunk(ChatChunk {
+        model: text_in(&reply, "model"),
+        object: if is_whole { WHOLE_REPLY.to_owned() } else { String::new() },
+        usage: usage_of(&reply, said),
+        choices,
+        ..ChatChunk::default()
+    }))
 }
 
-fn is_usage(value: &Value) -> bool {
-    value.is_object() && serde_json::from_value::<ChatUsage>(value.clone()).is_ok()
+fn text_in(reply: &Map<String, Value>, name: &str) -> String {
+    reply.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+/// The count of tokens, wherever the server puts it.
+fn usage_of(reply: &Map<String, Value>, choices: &[Value]) -> Option<ChatUsage> {
+    let beside = reply.get("x_groq").and_then(|more| more.get("usage"));
+    let within = choices.iter().flat_map(|choice| {
+        [choice.get("usage"), choice["delta"].get("usage"), choice["message"].get("usage")]
+    });
+    let places = [reply.get("usage"), beside].into_iter().chain(within);
+    places.flatten().find_map(read_chat_usage)
+}
+
+/// A whole reply says `message` where a stream says `delta`.
+fn has_whole_message(choice: &Value) -> bool {
+    !choice["delta"].is_object() && choice["message"].is_object()
 }
 
 /// One choice: its index, its piece of a message, why it ended.
-fn choice(value: Value) -> Option<Value> {
-    let Value::Object(mut choice) = value else { return None };
-    let mut kept = Map::new();
-    let index = choice.remove("index").and_then(|index| index.as_u64());
+fn choice(choice: &Value) -> Result<ChunkChoice, AssemblyError> {
+    if !choice.is_object() {
+        return Err(unread("a choice"));
+    }
+    if let Some(said) = failure::said(choice) {
+        return Err(AssemblyError::Failed(said));
+    }
+    let message = match (&choice["delta"], &choice["message"]) {
+        (Value::Object(message), _) | (Value::Null, Value::Object(message)) => Some(message),
+        (Value::Null, Value::Null) => None,
+        _ => return Err(unread("a choice's message")),
+    };
     // Another answer stays another one, however it is numbered.
-    keep(&mut kept, "index", index.map(|index| Value::from(index.min(u32::MAX.into()))));
-    let reason = choice.remove("finish_reason");
-    keep(&mut kept, "finish_reason", reason.filter(Value::is_string));
-    // A whole reply says `message` where a stream says `delta`.
-    let said = choice.remove("delta").filter(Value::is_object).or_else(|| choice.remove("message"));
-    if let Some(Value::Object(message)) = said {
-        kept.insert("delta".to_owned(), Value::Object(delta(message)));
-    }
-    Some(Value::Object(kept))
+    let index =
+        choice["index"].as_u64().map_or(0, |index| u32::try_from(index).unwrap_or(u32::MAX));
+    Ok(ChunkChoice {
+        index,
+        delta: message.map(delta).transpose()?.unwrap_or_default(),
+        finish_reason: finish_reason(&choice["finish_reason"]),
+    })
 }
 
-fn delta(mut message: Map<String, Value>) -> Map<String, Value> {
-    let mut kept = Map::new();
-    let content = message.remove("content").as_ref().and_then(pieces::text_of).map(Value::from);
-    // A refusal is what the model said, in a field of its own.
-    let refusal = || message.remove("refusal").filter(Value::is_string);
-    let content = content.or_else(refusal);
-    keep(&mut kept, "content", content);
-    if let Some(Value::Array(calls)) = message.remove("tool_calls") {
-        let calls = calls.into_iter().enumerate().filter_map(|(place, value)| call(place, value));
-        kept.insert("tool_calls".to_owned(), calls.collect());
+/// The word for why it ended. Some servers write an object of it.
+fn finish_reason(told: &Value) -> Option<String> {
+    match told {
+        Value::Null | Value::Bool(false) => None,
+        Value::String(word) => Some(word.clone()),
+        Value::Object(_) => {
+            let word = pieces::word(told, "type").or_else(|| pieces::word(told, "reason"));
+            Some(word.unwrap_or("unknown").to_owned())
+        }
+        other => Some(other.to_string()),
     }
-    kept
 }
 
-fn call(place: usize, value: Value) -> Option<Value> {
-    let Value::Object(mut call) = value else { return None };
-    let mut kept = Map::new();
-    let index = call.remove("index").filter(|index| index.as_u64().is_some_and(|n| n < 1 << 16));
-    kept.insert("index".to_owned(), index.unwrap_or_else(|| Value::from(place)));
-    let id = call.remove("id").filter(|id| id.as_str().is_some_and(|id| !id.is_empty()));
-    keep(&mut kept, "id", id);
-    if let Some(Value::Object(mut function)) = call.remove("function") {
-        let mut named = Map::new();
-        keep(&mut named, "name", function.remove("name").filter(Value::is_string));
-        let arguments = function.remove("arguments").as_ref().and_then(pieces::arguments_of);
-        let arguments = arguments.map(Value::from);
-        keep(&mut named, "arguments", arguments);
-        kept.insert("function".to_owned(), Value::Object(named));
+fn delta(message: &Map<String, Value>) -> Result<ChunkDelta, AssemblyError> {
+    let none = Value::Null;
+    let field = |name: &str| message.get(name).unwrap_or(&none);
+    let content = match pieces::text_of(field("content"))? {
+        Some(text) => Some(text),
+        // A refusal is an answer, in a field of its own.
+        None => pieces::text_of(field("refusal"))?,
+    };
+    let mut calls = match field("tool_calls") {
+        Value::Null => Vec::new(),
+        Value::Array(calls) => {
+            calls.iter().enumerate().map(|(place, it)| call(place, it)).collect::<Result<_, _>>()?
+        }
+        one @ Value::Object(_) => vec![call(0, one)?],
+        _ => return Err(unread("its list of calls")),
+    };
+    // The form that the format had before calls were a list.
+    match field("function_call") {
+        Value::Object(function) if calls.is_empty() => calls.push(function_of(0, None, function)?),
+        Value::Object(_) | Value::Null => {}
+        _ => return Err(unread("its call")),
     }
-    Some(Value::Object(kept))
+    let tool_calls = (!calls.is_empty()).then_some(calls);
+    Ok(ChunkDelta { role: None, content, tool_calls })
 }
 
-fn keep(map: &mut Map<String, Value>, name: &str, value: Option<Value>) {
-    map.extend(value.map(|value| (name.to_owned(), value)));
+fn call(place: usize, value: &Value) -> Result<ChunkCall, AssemblyError> {
+    let Value::Object(call) = value else { return Err(unread("a call")) };
+    let id = pieces::word(value, "id");
+    let index = match &value["index"] {
+        // silent-ok: a text that is no number is no index.
+        Value::String(digits) => digits.parse().ok(),
+        other => other.as_u64(),
+    };
+    let index = index.filter(|index| *index < INDEX_MAX);
+    // Without an index the id says which call it is.
+    let place = match (index, id) {
+        // silent-ok: it is below the limit.
+        (Some(index), _) => usize::try_from(index).unwrap_or(place),
+        (None, Some(_)) => usize::MAX,
+        (None, None) => place,
+    };
+    match call.get("function") {
+        Some(Value::Object(function)) => function_of(place, id, function),
+        // Some write its fields beside the id.
+        None | Some(Value::Null) => function_of(place, id, call),
+        Some(_) => Err(unread("the function of a call")),
+    }
+}
+
+fn function_of(
+    place: usize,
+    id: Option<&str>,
+    function: &Map<String, Value>,
+) -> Result<ChunkCall, AssemblyError> {
+    let name = match function.get("name") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(name)) => Some(name.as_str()),
+        Some(_) => return Err(unread("the name of a call")),
+    };
+    let arguments = ARGUMENTS.iter().find_map(|name| function.get(*name));
+    Ok(pieces::call(place, id, name, arguments.and_then(pieces::arguments_of)))
 }
 
 #[cfg(test)]
@@ -118,6 +190,8 @@ mod tests {
         check(json!({"function": {"name": "a", "arguments": null}}), None);
         check(json!({"id": null, "type": "", "index": null, "function": {"name": null}}), None);
         check(json!({"id": 7, "index": -1, "function": null}), None);
+        check(json!({"name": "a", "arguments": "{}"}), Some("{}"));
+        check(json!({"function": {"name": "a", "parameters": {"k": 1}}}), Some(r#"{"k":1}"#));
     }
 
     #[test]
@@ -203,10 +277,59 @@ mod tests {
         })
     }
 
+    #[test]
+    fn what_was_said_and_cannot_be_read_is_an_error() {
+        let of = |delta: Value| piece(&json!({"choices": [{"delta": delta}]}).to_string());
+        for delta in [
+            json!({"content": 7}),
+            json!({"content": [7]}),
+            json!({"tool_calls": "exec"}),
+            json!({"tool_calls": ["exec"]}),
+            json!({"tool_calls": [{"function": "exec"}]}),
+            json!({"tool_calls": [{"function": {"name": ["exec"]}}]}),
+            json!("text"),
+        ] {
+            assert!(matches!(of(delta.clone()), Err(AssemblyError::NoReply(_))), "{delta}");
+        }
+        for choices in [json!("text"), json!(["text"]), json!([{"error": {"message": "m"}}])] {
+            assert!(piece(&json!({ "choices": choices }).to_string()).is_err(), "{choices}");
+        }
+    }
+
+    #[test]
+    fn thoughts_among_the_parts_of_a_text_are_no_words() {
+        let told = json!({"choices": [{"delta": {"content": [
+            {"type": "thinking", "thinking": [{"type": "text", "text": "plan"}]},
+            {"type": "reasoning", "text": "plan"}, {"type": "text", "text": "It is noon."}]}}]});
+        assert_eq!(chunk(&told).choices[0].delta.content.as_deref(), Some("It is noon."));
+    }
+
+    #[test]
+    fn counts_and_ends_are_read_wherever_they_stand() {
+        let usage = json!({"prompt_tokens": 7, "completion_tokens": 2});
+        for told in [
+            json!({"choices": [], "usage": usage}),
+            json!({"choices": [{"delta": {}, "usage": usage}]}),
+            json!({"choices": [], "usage": null, "x_groq": {"usage": usage}}),
+        ] {
+            assert_eq!(chunk(&told).usage.map(|it| it.completion_tokens), Some(2), "{told}");
+        }
+        let end = |told: Value| {
+            let read = chunk(&json!({"choices": [{"delta": {}, "finish_reason": told}]}));
+            read.choices[0].finish_reason.clone()
+        };
+        assert_eq!(end(json!({"type": "abort", "message": "m"})).as_deref(), Some("abort"));
+        assert_eq!((end(json!(null)), end(json!(""))), (None, Some(String::new())));
+    }
+
     proptest! {
         #[test]
-        fn any_object_is_a_piece(value in anything()) {
-            prop_assert_eq!(piece(&value.to_string()).is_ok(), value.is_object());
+        fn only_an_object_is_a_piece_and_all_that_it_says_is_read(value in anything()) {
+            let Ok(read) = piece(&value.to_string()) else { return Ok(()) };
+            prop_assert!(value.is_object());
+            let StreamPiece::Chunk(chunk) = read else { return Ok(()) };
+            let said = value["choices"].as_array().map_or(0, Vec::len);
+            prop_assert_eq!(chunk.choices.len(), said);
         }
     }
 }
