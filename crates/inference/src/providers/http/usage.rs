@@ -90,8 +90,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn read(told: Value) -> Option<(u32, u32, u32)> {
-        let usage = read_chat_usage(&told)?;
+    fn read(told: &Value) -> Option<(u32, u32, u32)> {
+        let usage = read_chat_usage(told)?;
         let details = usage.prompt_tokens_details.unwrap_or_default();
         Some((usage.prompt_tokens, usage.completion_tokens, details.cached_tokens))
     }
@@ -114,17 +114,17 @@ mod tests {
             json!({"prompt_tokens": 1234.0}),
             json!({"estimated": null, "first_token_ms": "soon"}),
         ] {
-            assert_eq!(read(with(more.clone())), Some((1234, 56, 0)), "{more}");
+            assert_eq!(read(&with(more.clone())), Some((1234, 56, 0)), "{more}");
         }
         let cached = json!({"prompt_tokens_details": {"cached_tokens": 34, "audio_tokens": null}});
-        assert_eq!(read(with(cached)), Some((1234, 56, 34)));
-        assert_eq!(read(with(json!({"prompt_cache_hit_tokens": 34}))), Some((1234, 56, 34)));
-        assert_eq!(read(json!({"input_tokens": 7, "output_tokens": 2})), Some((7, 2, 0)));
+        assert_eq!(read(&with(cached)), Some((1234, 56, 34)));
+        assert_eq!(read(&with(json!({"prompt_cache_hit_tokens": 34}))), Some((1234, 56, 34)));
+        assert_eq!(read(&json!({"input_tokens": 7, "output_tokens": 2})), Some((7, 2, 0)));
         assert_eq!(
-            read(json!({"prompt_tokens": 7, "completion_tokens": null, "total_tokens": 9})),
+            read(&json!({"prompt_tokens": 7, "completion_tokens": null, "total_tokens": 9})),
             Some((7, 2, 0))
         );
-        assert_eq!(read(json!({"completion_tokens": 2, "total_tokens": 9})), Some((7, 2, 0)));
+        assert_eq!(read(&json!({"completion_tokens": 2, "total_tokens": 9})), Some((7, 2, 0)));
     }
 
     #[test]
@@ -140,7 +140,7 @@ mod tests {
             json!("many"),
             json!([7, 2]),
         ] {
-            assert_eq!(read(told.clone()), None, "{told}");
+            assert_eq!(read(&told), None, "{told}");
         }
     }
 
