@@ -78,8 +78,11 @@ mod tests {
             assert!(matches!(verdict, Verdict::Refused(_)), "{seconds}");
         }
         let sleep = crate::list::find("sleep").unwrap();
-        for bad in [json!(-5), json!(1e20), json!("60"), json!(null)] {
+        for bad in [json!(-5), json!(1e20), json!("an hour"), json!(null)] {
             assert!(sleep.parse(&json!({"duration_seconds": bad})).is_err(), "{bad}");
+        }
+        for good in [json!(60), json!(60.0), json!("60")] {
+            assert!(sleep.parse(&json!({"duration_seconds": good})).is_ok(), "{good}");
         }
     }
 }
