@@ -121,7 +121,8 @@ pub async fn preview(
         now: ids.now(),
     };
     let memory = recalled(reader.working_memory()?, &found, &moment);
-    let creators = reader.pending_wakes()?.iter().any(|(_, cause)| cause.is_creators());
+    let called = reader.pending_wakes()?.iter().any(|(_, cause)| cause.is_creators());
+    let creators = called || reader.is_creators_wake()?;
     let vitals = if has_money { Some(reader.vitals()?) } else { None };
     let known =
         |known: Vitals| Balances { at: ids.now(), credits: known.credits, usdc: known.usdc };

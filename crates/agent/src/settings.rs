@@ -156,7 +156,7 @@ impl Default for AgentLimits {
     fn default() -> Self {
         Self {
             turns_per_wake: 25,
-            turns_of_creator: 25,
+            turns_of_creator: TURNS_MAX,
             turns_free: 200,
             turns_weak: 25,
             calls_per_turn: 10,

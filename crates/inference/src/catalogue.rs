@@ -86,6 +86,10 @@ struct CatalogueRow {
     /// The month of its figures.
     #[cfg_attr(not(test), expect(dead_code, reason = "for whoever reads the file, and checked"))]
     at: String,
+    /// The seller's table that its price of what is cached is from, or that has none.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for whoever reads the file, and checked"))]
+    #[serde(default)]
+    source: Option<String>,
     context_tokens: u32,
     max_output_tokens: Option<u32>,
     dialect: RequestDialect,

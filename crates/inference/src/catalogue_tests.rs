@@ -80,6 +80,29 @@ fn every_row_is_sound() {
 }
 
 #[test]
+fn what_is_cached_costs_what_the_sellers_tables_say() {
+    let cached = |id: &str| model(id).unwrap().prices.cached_per_million.units();
+    assert_eq!(cached("gpt-5.2"), 18_000_000);
+    assert_eq!(cached("gpt-5.2-2025-12-11"), 18_000_000);
+    assert_eq!(cached("gpt-5.3-codex"), 20_000_000);
+    assert_eq!(cached("gpt-5-mini"), 8_000_000);
+    assert_eq!((cached("grok-3"), cached("grok-3-mini")), (125_000_000, 15_000_000));
+    assert_eq!(cached("gpt-5.2-pro"), 2_100_000_000, "its seller has no such price");
+    let rows: Vec<CatalogueRow> = serde_json::from_str(ROWS).unwrap();
+    for row in rows.iter().filter(|row| !row.open && !row.weak) {
+        let ModelPrices { input_per_million, cached_per_million, output_per_million, .. } =
+            row.prices;
+        // Vectors have no cache, and a fallback for a whole family knows of no seller.
+        let is_family = ["claude*", "gemini*", "*", "script"].contains(&row.models[0].as_str());
+        let is_mute = output_per_million == Microcents::ZERO;
+        if cached_per_million == input_per_million && !is_mute && !is_family {
+            let source = row.source.as_deref().unwrap_or_default();
+            assert!(source.starts_with("https://"), "{}: whose table has no price?", row.models[0]);
+        }
+    }
+}
+
+#[test]
 fn an_unknown_model_is_small_dear_and_says_where_to_say_more() {
     for id in ["some-model:70b", "gpt-5.20", "*", ""] {
         let info = model(id).unwrap();

@@ -25,7 +25,7 @@ use crate::schedule::{self, ScheduledTask, TaskRun};
 use crate::sessions::{self, ClosedSession};
 use crate::thread::{ConnectionExt, sql};
 use crate::vectors::{self, EmbeddingProgress, VectorCache};
-use crate::{history, wakes};
+use crate::{history, unattended_usage, wakes};
 
 /// A read-only connection. Blocks; not for async code.
 #[derive(Debug)]
@@ -208,6 +208,14 @@ impl Reader {
     /// When SQLite fails.
     pub fn pending_wakes(&self) -> Result<Vec<(Timestamp, WakeCause)>, StoreError> {
         self.read("read the wake events", wakes::pending)
+    }
+
+    /// Whether the creator caused the newest wake cycle, or one that it goes on with.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn is_creators_wake(&self) -> Result<bool, StoreError> {
+        self.read("read whose the wake cycle is", unattended_usage::creators)
     }
 
     /// The wake cycle that ended last.

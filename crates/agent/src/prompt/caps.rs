@@ -44,7 +44,16 @@ const FLOOR_MAX: u32 = 8192;
 const HISTORY_MIN: u32 = 160;
 
 /// The requests that a day's budget pays for at least.
-const REQUESTS_PER_DAY: i64 = 200;
+const REQUESTS_PER_DAY: i64 = 100;
+
+/// The part of a request that a server is taken to have in its cache before that was measured,
+/// and the most that is believed, in thousandths: what is newest is in no cache.
+const CACHED_USUAL: u32 = 500;
+const CACHED_MAX: u32 = 900;
+
+/// Measured parts count in these steps, in thousandths: the room of the history must not change
+/// with each answer, since every move of its beginning costs the cache.
+const CACHED_STEP: u32 = 100;
 
 /// The long answers that a day's budget pays for at least, and their most tokens.
 const LONG_ANSWERS_PER_DAY: i64 = 50;
@@ -117,13 +126,22 @@ impl PromptCaps {
     }
 }
 
-/// Tokens of a request that cost at most a two-hundredth of the day's budget; none where
-/// nothing limits them. A server's cache has most of a history, which begins as it did in
-/// the turn before: half of it is counted at the price of what is cached.
-pub(crate) fn affordable(per_day: Option<Microcents>, prices: &ModelPrices) -> Option<u32> {
-    let (fresh, cached) = (prices.input_per_million, prices.cached_per_million);
-    let half = i64::midpoint(fresh.units(), cached.units().min(fresh.units()));
-    paid_by(REQUESTS_PER_DAY, per_day, Microcents::new(half))
+/// Tokens of a request that cost at most a hundredth of the day's budget, at the price that is
+/// expected of it; none where nothing limits them. `cached` is the part in thousandths that the
+/// server had in its cache of the last requests, where that was measured.
+pub(crate) fn affordable(
+    per_day: Option<Microcents>,
+    prices: &ModelPrices,
+    cached: Option<u32>,
+) -> Option<u32> {
+    let share =
+        cached.map_or(CACHED_USUAL, |share| share.min(CACHED_MAX) / CACHED_STEP * CACHED_STEP);
+    let fresh = i128::from(prices.input_per_million.units());
+    let kept = i128::from(prices.cached_per_million.units()).min(fresh);
+    let expected = (fresh * i128::from(1000 - share) + kept * i128::from(share)) / 1000;
+    // silent-ok: a mean of two prices is no larger than the larger of them.
+    let expected = i64::try_from(expected).unwrap_or(i64::MAX);
+    paid_by(REQUESTS_PER_DAY, per_day, Microcents::new(expected))
 }
 
 /// Tokens of a request that a ceiling of one call pays for beside its answer; none where nothing
@@ -287,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_costs_a_two_hundredth_of_the_day() {
+    fn a_request_costs_a_hundredth_of_the_day() {
         let cents = |cents: i64| Microcents::new(cents * Microcents::PER_CENT);
         let check = |day: Option<i64>, million: i64, tokens: Option<u32>| {
             let prices = ModelPrices {
@@ -296,18 +314,32 @@ mod tests {
                 cache_write_per_million: None,
                 output_per_million: cents(million),
             };
-            assert_eq!(affordable(day.map(cents), &prices), tokens, "{day:?} {million}");
+            for share in [None, Some(0), Some(420), Some(1000)] {
+                let found = affordable(day.map(cents), &prices, share);
+                assert_eq!(found, tokens, "{day:?} {million} {share:?}");
+            }
             let cached = ModelPrices { cached_per_million: Microcents::ZERO, ..prices };
-            assert!(affordable(day.map(cents), &cached) >= tokens);
+            assert!(affordable(day.map(cents), &cached, None) >= tokens);
             let long = long_answer(day.map(cents), &prices);
-            let least = tokens.map_or(16_384, |tokens| tokens.saturating_mul(4).min(16_384));
+            let least = tokens.map_or(16_384, |tokens| tokens.saturating_mul(2).min(16_384));
             assert!((least..=16_384).contains(&long), "{long}");
         };
-        check(Some(2000), 300, Some(33_333));
-        check(Some(500), 25, Some(100_000));
-        check(Some(1), 3000, Some(1));
+        check(Some(2000), 300, Some(66_666));
+        check(Some(500), 25, Some(200_000));
+        check(Some(1), 3000, Some(3));
         check(Some(2000), 0, None);
         check(None, 300, None);
         check(Some(i64::MAX / Microcents::PER_CENT), 1, Some(u32::MAX));
+    }
+
+    #[test]
+    fn the_room_follows_the_price_that_is_expected() {
+        let day = Some(Microcents::new(500 * Microcents::PER_CENT));
+        let prices = automaton_inference::catalogue::model("gpt-5.2").unwrap().prices;
+        let at = |share| affordable(day, &prices, share).unwrap();
+        assert_eq!(at(None), 50_505, "half of it is taken to be cached");
+        assert_eq!((at(Some(0)), at(Some(99))), (27_777, 27_777));
+        assert_eq!((at(Some(500)), at(Some(599))), (50_505, 50_505));
+        assert_eq!((at(Some(900)), at(Some(1000))), (146_198, 146_198), "no more is believed");
     }
 }

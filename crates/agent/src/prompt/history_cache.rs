@@ -67,10 +67,34 @@ const QUARTERS_MAX: u32 = 3;
 /// says what it has to.
 const NAMED_MIN: u32 = 1024;
 
+/// What a server read of one request, and had in its cache of it, in tokens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct ReadTokens {
+    model: String,
+    prompt: u32,
+    cached: u32,
+}
+
+impl ReadTokens {
+    /// The figures of the server that answered; none where they are estimated.
+    fn of(turn: &TurnRecord) -> Option<Self> {
+        let usage = turn.usage.as_ref().filter(|usage| !usage.estimated)?;
+        let prompt = usage.prompt_tokens;
+        let cached = usage.cached_tokens.min(prompt);
+        Some(Self { model: usage.model.clone(), prompt, cached })
+    }
+}
+
+/// The requests over which it is measured how much of one a server has in its cache, and the
+/// fewest by which that is known.
+const MEASURED_MAX: usize = 16;
+const MEASURED_MIN: usize = 4;
+
 #[derive(Debug)]
 struct CachedTurn {
     id: TurnId,
     cost: TurnCost,
+    read: Option<ReadTokens>,
     tools: Vec<ToolName>,
     heard: Label,
     digest: TurnDigest,
@@ -201,6 +225,20 @@ impl HistoryCache {
         history
     }
 
+    /// The part of the last requests to a model that its server had in its cache, in
+    /// thousandths; nothing while there are too few.
+    pub(crate) fn cached_share(&self, model: &ModelId) -> Option<u32> {
+        let read = self.turns.iter().rev().filter_map(|turn| turn.read.as_ref());
+        let of_model = read.filter(|read| read.model == model.as_str() && read.prompt > 0);
+        let newest: Vec<&ReadTokens> = of_model.take(MEASURED_MAX).collect();
+        if newest.len() < MEASURED_MIN {
+            return None;
+        }
+        let prompt: u64 = newest.iter().map(|read| u64::from(read.prompt)).sum();
+        let cached: u64 = newest.iter().map(|read| u64::from(read.cached)).sum();
+        u32::try_from(cached.saturating_mul(1000).checked_div(prompt)?).ok()
+    }
+
     /// The window of a model, in tokens, as far as its server takes one.
     pub(crate) fn window(&self, model: &ModelInfo) -> u32 {
         self.smaller.get(&model.id).map_or(model.context_tokens, |smaller| smaller.tokens)
@@ -278,6 +316,7 @@ impl HistoryCache {
                 short: tokens(&short),
                 stays: 0,
             },
+            read: ReadTokens::of(turn),
             tools: turn.calls.iter().filter_map(tool_name).collect(),
             heard,
             digest: TurnDigest::of(turn, heard),

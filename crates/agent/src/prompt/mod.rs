@@ -163,9 +163,10 @@ pub(crate) fn build(material: &PromptMaterial<'_>, head: [PromptLayer; HEAD]) ->
     let taken = begun + cost(&last);
     let room = caps.history_room(taken);
     let per_day = material.settings.budgets.ceilings.per_day;
+    let cached = history.cached_share(&model.id);
     let own = material.settings.budgets.ceilings.per_call;
     let paid = [
-        affordable(per_day, &model.prices),
+        affordable(per_day, &model.prices, cached),
         affordable_call(material.per_call, &model.prices, caps.answer, 1),
         affordable_call(own, &model.prices, caps.answer, BYTES_PER_TOKEN),
     ];

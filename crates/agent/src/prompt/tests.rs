@@ -332,18 +332,31 @@ fn sides_take_turns_whatever_the_history_is_made_of() {
 }
 
 #[test]
-fn a_request_costs_at_most_a_two_hundredth_of_the_day() {
+fn a_request_costs_at_most_a_hundredth_of_the_day() {
     let turns: Vec<_> = (1..=60).map(|seq| past_turn(seq, &"word ".repeat(1600))).collect();
     let mut world = World { turns, ..World::new(400_000) };
     let tokens = |prompt: &Prompt| cost(&prompt.layers) + prompt.tools_tokens;
     assert!(tokens(&world.build()) > 100_000, "nothing limits it");
-    let day = Microcents::new(700 * 1_000_000);
+    let day = Microcents::new(350 * 1_000_000);
     world.settings.budgets.ceilings.per_day = Some(day);
     let prompt = world.build();
     let million = i128::from(world.model.prices.input_per_million.units());
     let price = i128::from(tokens(&prompt)) * million / 1_000_000;
-    assert!(price <= i128::from(day.units()) / 200, "{price}");
+    assert!(price <= i128::from(day.units()) / 100, "{price}");
     assert!(prompt.history_from < Some(55), "{:?}", prompt.history_from);
+    // The same day pays for far more of a model with a tenth of the price for what is cached.
+    let uncached = world.settings.clone();
+    let gpt = catalogue::model("gpt-5.2").unwrap();
+    world.settings.budgets.ceilings.per_day = Some(Microcents::new(500 * 1_000_000));
+    let history = |prompt: &Prompt| {
+        prompt.layers.iter().find(|layer| layer.name == "history").unwrap().tokens
+    };
+    let usual = world.model.clone();
+    world.model.prices = gpt.prices;
+    assert!(history(&world.build()) > 25_000, "{}", history(&world.build()));
+    world.model.prices.cached_per_million = gpt.prices.input_per_million;
+    assert!(history(&world.build()) < 25_000, "{}", history(&world.build()));
+    (world.model, world.settings) = (usual, uncached);
     // A dear model keeps what it works with.
     world.model.prices.input_per_million = day;
     let prompt = world.build();

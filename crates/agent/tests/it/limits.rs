@@ -28,9 +28,13 @@ fn cents(cents: i64) -> Option<Microcents> {
     Some(Microcents::new(cents * CENT))
 }
 
-/// What holds where the file says nothing.
+/// What holds where the file names the envelope and the turns of every wake.
 fn usual() -> (AgentLimits, Budgets) {
-    let limits = AgentLimits { backoff: Span::from_millis(1), ..AgentLimits::default() };
+    let limits = AgentLimits {
+        backoff: Span::from_millis(1),
+        turns_of_creator: 25,
+        ..AgentLimits::default()
+    };
     let envelope = UnattendedBudget { answers: Some(30), cost: cents(25) };
     (
         limits,
@@ -42,7 +46,7 @@ fn usual() -> (AgentLimits, Budgets) {
     )
 }
 
-/// What holds where it says nothing but what a day may cost.
+/// What holds where it says nothing, or nothing but what a day may cost.
 fn by_the_day(a_day: i64) -> (AgentLimits, Budgets) {
     let (limits, budgets) = usual();
     let limits = AgentLimits { turns_of_creator: TURNS_MAX, ..limits };

@@ -112,11 +112,6 @@ impl TreasuryPolicy {
             self.max_inference_daily_cents.or(Some(Cents::clamped(cents)));
         Self { max_inference_daily_cents, ..self }
     }
-
-    /// Whether the file says what thinking may cost.
-    pub(crate) const fn has_inference_per_day(&self) -> bool {
-        self.max_inference_daily_cents.is_some()
-    }
 }
 
 impl<const MIN: u64> Ranged<MIN, CENTS_MAX> {

@@ -38,8 +38,10 @@ use super::launch_config::{self, ChildConfig, ChildMessage, LIFELINE, LaunchConf
 use super::money::{self, CloudAccess, Identity};
 use super::provider;
 use super::pulled_models::PulledModels;
-use crate::config::file::{EnvelopeFile, StopLossFile};
-use crate::config::resolve::ResolvedConfig;
+use crate::args::{BrainFlags, RemoteFlags};
+use crate::config::env::Environment;
+use crate::config::file::{self, EnvelopeFile, StopLossFile};
+use crate::config::resolve::{self, ResolvedConfig};
 use crate::config::values::Ranged;
 use crate::descriptor::{StopSignals, SupervisorLink};
 use crate::error::CliError;
@@ -337,18 +339,17 @@ fn answer_within(resolved: &ResolvedConfig) -> Option<Span> {
     Some(Span::from_secs(i64::from(minutes.get_u32()) * 60))
 }
 
-/// The limits of its life. A creator who says what a day may cost has said how far a wake
-/// goes whose answers cost something; where they cost nothing that bounds nothing. Who says
-/// how many turns it lives has said so of any model, and what the file says of turns holds
-/// for all.
+/// The limits of its life. The day's budget says how far a wake goes that the creator causes and
+/// whose answers cost something; where they cost nothing that bounds nothing. Who says how many
+/// turns it lives has said so of any model, and what the file says of turns holds for all.
 fn limits(resolved: &ResolvedConfig, turns_max: Option<u32>) -> AgentLimits {
-    let (usual, named) = (AgentLimits::default(), resolved.turns_per_wake);
+    let usual = AgentLimits::default();
+    let named = resolved.turns_per_wake;
     let said = turns_max.map(|_| TURNS_MAX);
-    let paid = resolved.treasury_policy.has_inference_per_day().then_some(TURNS_MAX);
     let or = |turns: u32| named.or(said).unwrap_or(turns);
     AgentLimits {
         turns_per_wake: named.unwrap_or(usual.turns_per_wake),
-        turns_of_creator: or(paid.unwrap_or(usual.turns_of_creator)),
+        turns_of_creator: or(usual.turns_of_creator),
         turns_free: or(usual.turns_free),
         turns_weak: or(usual.turns_weak),
         answer_within: answer_within(resolved),
@@ -357,8 +358,8 @@ fn limits(resolved: &ResolvedConfig, turns_max: Option<u32>) -> AgentLimits {
 }
 
 /// What it may lose, and spend on thinking. Who starts it for a number of turns has said
-/// how much it may think. Who says what a day may cost has said so of the wakes that the
-/// creator causes: for those only what the file names of the envelope holds.
+/// how much it may think. A wake that the creator causes has the budget of the day, whether the
+/// file names one or not: for those only what the file names of the envelope holds.
 fn budgets(resolved: &ResolvedConfig, turns_max: Option<u32>) -> Budgets {
     let StopLossFile { per_day_cents, per_goal_cents, total_cents } = resolved.stop_loss;
     let EnvelopeFile { answers, cents } = resolved.wake_envelope;
@@ -367,7 +368,6 @@ fn budgets(resolved: &ResolvedConfig, turns_max: Option<u32>) -> Budgets {
         cost: Some(cents.map_or(little, Ranged::worth)).filter(|most| *most > Microcents::ZERO),
     };
     let bounded = turns_max.is_some();
-    let per_day = &resolved.treasury_policy;
     Budgets {
         stop_loss: StopLoss {
             per_day: per_day_cents.map(Ranged::worth),
@@ -376,9 +376,24 @@ fn budgets(resolved: &ResolvedConfig, turns_max: Option<u32>) -> Budgets {
         },
         ceilings: resolved.ceilings(),
         envelope: if bounded { UnattendedBudget::default() } else { named_or(ANSWERS, CENTS) },
-        creators: (!bounded && per_day.has_inference_per_day())
-            .then(|| named_or(0, Microcents::ZERO)),
+        creators: (!bounded).then(|| named_or(0, Microcents::ZERO)),
     }
+}
+
+/// Returns the limits of an automaton whose automaton.json says nothing of limits, for who
+/// measures what can be done within them.
+///
+/// # Errors
+/// When the configuration that says nothing cannot be read.
+pub fn usual_limits() -> Result<(AgentLimits, Budgets), CliError> {
+    const TEXT: &str = r#"{"name": "Ada", "genesisPrompt": "Work.",
+        "brain": {"kind": "http", "url": "http://127.0.0.1:9"}}"#;
+    let file = file::parse(Path::new("automaton.json"), TEXT)?;
+    let brain = BrainFlags::default();
+    let remote = RemoteFlags::default();
+    let environment = Environment::default();
+    let resolved = resolve::resolve(Path::new("/"), &file, &brain, &remote, &environment)?;
+    Ok((limits(&resolved, None), budgets(&resolved, None)))
 }
 
 /// Events as lines on standard output, for the supervisor, and to whoever follows.

@@ -3,9 +3,6 @@
 use automaton_agent::UnattendedBudget;
 
 use super::*;
-use crate::args::{BrainFlags, RemoteFlags};
-use crate::config::env::Environment;
-use crate::config::{file, resolve};
 
 fn resolved(keys: &str) -> ResolvedConfig {
     let brain = r#"{"kind": "http", "url": "http://127.0.0.1:9"}"#;
@@ -35,27 +32,28 @@ fn check(
 }
 
 #[test]
-fn a_days_budget_in_the_file_frees_the_creators_wakes_of_what_the_file_does_not_say() {
-    let day = r#", "treasuryPolicy": {"maxInferenceDailyCents": 2000}"#;
+fn a_wake_of_the_creator_has_the_budget_of_the_day_and_others_their_envelope() {
     let usual = "30/$0.25";
-    let limits = check("", None, (25, 25), (usual, usual));
+    let limits = check("", None, (25, 1000), (usual, "/"));
     assert_eq!((limits.turns_free, limits.turns_weak, limits.answer_within), (200, 25, None));
     assert_eq!(
         resolved("").treasury_policy.inference_per_day(),
         Microcents::new(500 * Microcents::PER_CENT)
     );
-    check(r#", "treasuryPolicy": {}"#, None, (25, 25), (usual, usual));
-    // What a day may cost bounds no model that costs nothing, so it frees none.
-    let limits = check(day, None, (25, 1000), (usual, "/"));
-    assert_eq!((limits.turns_free, limits.turns_weak), (200, 25));
-    let with = |more: &str| format!("{day}{more}");
-    let limits = check(&with(r#", "maxTurnsPerCycle": 40"#), None, (40, 40), (usual, "/"));
+    // Whether the file names the day's budget changes nothing but the budget.
+    let day = r#", "treasuryPolicy": {"maxInferenceDailyCents": 2000}"#;
+    for keys in [r#", "treasuryPolicy": {}"#, day] {
+        let limits = check(keys, None, (25, 1000), (usual, "/"));
+        assert_eq!((limits.turns_free, limits.turns_weak), (200, 25));
+    }
+    let limits = check(r#", "maxTurnsPerCycle": 40"#, None, (40, 40), (usual, "/"));
     assert_eq!((limits.turns_free, limits.turns_weak), (40, 40));
     let answers = r#", "wakeEnvelope": {"answers": 60}"#;
-    check(&with(answers), None, (25, 1000), ("60/$0.25", "60/"));
-    check(answers, None, (25, 25), ("60/$0.25", "60/$0.25"));
+    check(answers, None, (25, 1000), ("60/$0.25", "60/"));
+    let cents = r#", "wakeEnvelope": {"cents": 40}"#;
+    check(cents, None, (25, 1000), ("30/$0.40", "/$0.40"));
     let none = r#", "wakeEnvelope": {"answers": 0, "cents": 0}"#;
-    check(none, None, (25, 25), ("/", "/"));
+    check(none, None, (25, 1000), ("/", "/"));
     let limits = check("", Some(60), (25, 1000), ("/", "/"));
     assert_eq!((limits.turns_free, limits.turns_weak), (1000, 1000));
 }
@@ -63,6 +61,15 @@ fn a_days_budget_in_the_file_frees_the_creators_wakes_of_what_the_file_does_not_
 #[test]
 fn a_question_waits_as_long_as_the_file_says() {
     let limits =
-        check(r#", "approvals": {"waitMinutes": 90}"#, None, (25, 25), ("30/$0.25", "30/$0.25"));
+        check(r#", "approvals": {"waitMinutes": 90}"#, None, (25, 1000), ("30/$0.25", "/"));
     assert_eq!(limits.answer_within, Some(Span::from_secs(90 * 60)));
+}
+
+#[test]
+fn the_usual_limits_are_those_of_a_file_that_says_nothing_of_them() {
+    let (usual, budgets) = usual_limits().unwrap();
+    assert_eq!((usual.turns_per_wake, usual.turns_of_creator), (25, 1000));
+    assert_eq!(budgets.envelope_of(true), UnattendedBudget::default());
+    let day = budgets.ceilings.per_day.unwrap();
+    assert_eq!(day, Microcents::new(500 * Microcents::PER_CENT));
 }

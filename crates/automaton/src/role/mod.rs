@@ -13,3 +13,5 @@ pub(crate) mod provider;
 mod pulled_models;
 pub mod service;
 pub mod signer;
+
+pub use agent::usual_limits;

@@ -12,8 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use automaton_agent::{
-    AgentDeps, AgentError, AgentLimits, Budgets, EventSink, Settings, TURNS_MAX, UnattendedBudget,
-    live,
+    AgentDeps, AgentError, AgentLimits, Budgets, EventSink, Settings, UnattendedBudget, live,
 };
 use automaton_core::error::Classified;
 use automaton_core::event::{Event, StampedEvent};
@@ -188,16 +187,29 @@ pub enum WorkMemory {
     Hidden,
 }
 
-/// Does a task with a model of this window.
+/// Under which conditions a task is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorkConditions {
+    /// The model's window, in tokens.
+    pub window: u32,
+    /// Whether the model is shown what the runtime remembers.
+    pub memory: WorkMemory,
+    /// The limits of the life.
+    pub limits: AgentLimits,
+    /// What thinking may cost.
+    pub budgets: Budgets,
+}
+
+/// Does a task under these conditions.
 ///
 /// # Errors
 /// When no life can be led here. A task that is not solved is no error.
 pub async fn measure(
     task: &WorkTask,
-    window: u32,
-    memory: WorkMemory,
+    conditions: WorkConditions,
     machine: &CommandHost,
 ) -> Result<WorkMeasurement, WorkError> {
+    let WorkConditions { window, memory, limits, budgets } = conditions;
     let (began, case) = (Instant::now(), (task.case)());
     let place = TempDir::in_memory().map_err(WorkError::made("place"))?;
     let home = place.path();
@@ -236,7 +248,7 @@ pub async fn measure(
         said: 0,
         rested: Span::ZERO,
     };
-    let rested = lead(settings(home), deps, script, &case).await?;
+    let rested = lead(settings(home, limits, budgets), deps, script, &case).await?;
     store.close().await.map_err(WorkError::made("record"))?;
     let ServerStats { prompt_tokens, cached_tokens, completion_tokens, overruns, missing, .. } =
         server.seen();
@@ -409,29 +421,29 @@ fn provider(
     Ok(Arc::new(made.map_err(WorkError::made("provider"))?))
 }
 
-fn settings(home: &Path) -> Settings {
+fn settings(home: &Path, limits: AgentLimits, budgets: Budgets) -> Settings {
+    Settings {
+        name: "Ada".to_owned(),
+        genesis: "Do what your creator asks, all of it, and say when it is done.".to_owned(),
+        long_answers: true,
+        limits: AgentLimits { look: LOOK_SPAN, backoff: Span::from_millis(1), ..limits },
+        ..crate::settings::settings(home, 4096, budgets)
+    }
+}
+
+/// The limits of a creator who says what a day may cost, and nothing else.
+#[must_use]
+pub fn named_limits() -> (AgentLimits, Budgets) {
     let budgets = Budgets {
         ceilings: InferenceCeilings {
             per_day: Some(Microcents::new(DAILY_CENTS * Microcents::PER_CENT)),
             ..InferenceCeilings::default()
         },
         envelope: ENVELOPE,
-        // Who says what a day may cost has said how far a wake of theirs goes.
         creators: Some(UnattendedBudget::default()),
         ..Budgets::default()
     };
-    Settings {
-        name: "Ada".to_owned(),
-        genesis: "Do what your creator asks, all of it, and say when it is done.".to_owned(),
-        long_answers: true,
-        limits: AgentLimits {
-            look: LOOK_SPAN,
-            backoff: Span::from_millis(1),
-            turns_of_creator: TURNS_MAX,
-            ..AgentLimits::default()
-        },
-        ..crate::settings::settings(home, 4096, budgets)
-    }
+    (AgentLimits::default(), budgets)
 }
 
 /// Makes the home with the files of a case.

@@ -13,7 +13,9 @@ mod solver;
 mod tasks;
 mod view;
 
-pub use life::{CommandHost, WorkError, WorkMeasurement, WorkMemory, measure};
+pub use life::{
+    CommandHost, WorkConditions, WorkError, WorkMeasurement, WorkMemory, measure, named_limits,
+};
 pub use serve::{Responder, ServerStats, WorkServer};
 pub use solver::{SolverCall, SolverReply};
 pub use tasks::{WorkTask, all};

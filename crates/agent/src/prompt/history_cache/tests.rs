@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use automaton_core::entropy::SystemEntropy;
 use automaton_core::id::IdGenerator;
-use automaton_core::record::{CallRecord, CallStatus, TurnStatus};
+use automaton_core::record::{CallRecord, CallStatus, TurnStatus, Usage};
 use automaton_core::time::{SystemClock, Timestamp};
 use automaton_core::trust::{Label, Labelled};
 
@@ -74,6 +74,30 @@ impl At {
             turn: "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap(),
         })
     }
+}
+
+#[test]
+fn how_much_a_server_has_in_its_cache_is_measured_over_the_last_requests() {
+    let answered = |seq: u64, model: &str, cached_tokens: u32, estimated: bool| {
+        let (model, prompt_tokens) = (model.to_owned(), 1_000);
+        let usage = Usage { model, prompt_tokens, cached_tokens, estimated, ..Usage::default() };
+        TurnRecord { usage: Some(usage), ..turn(seq) }
+    };
+    let measured = |turns: &[TurnRecord]| {
+        let history = HistoryCache::of(turns, style(8192), guard());
+        history.cached_share(&"big".into())
+    };
+    let begun: Vec<TurnRecord> = (1..4).map(|seq| answered(seq, "big", 900, false)).collect();
+    assert_eq!(measured(&begun), None, "three are too few");
+    let more = |turns: &[TurnRecord], next: TurnRecord| [turns, &[next]].concat();
+    let four = more(&begun, answered(4, "big", 100, false));
+    assert_eq!(measured(&four), Some(700));
+    let others = more(&more(&four, answered(5, "small", 0, false)), answered(6, "big", 0, true));
+    assert_eq!(measured(&others), Some(700), "another model, and one that nobody counted");
+    let long: Vec<TurnRecord> =
+        (1..40).map(|seq| answered(seq, "big", if seq < 24 { 0 } else { 800 }, false)).collect();
+    assert_eq!(measured(&long), Some(800), "the last sixteen count");
+    assert_eq!(measured(&[turn(1)]), None);
 }
 
 fn texts(laid: &RenderedHistory) -> Vec<String> {

@@ -9,8 +9,11 @@ use std::collections::BTreeMap;
 use automaton::cmd::CommandContext;
 use automaton::error::CliError;
 use automaton::process::runtime;
+use automaton::role::usual_limits;
 use automaton::ui::Format;
-use automaton_lab::work::{self as lab, CommandHost, WorkMeasurement, WorkMemory, WorkTask};
+use automaton_lab::work::{
+    self as lab, CommandHost, WorkConditions, WorkMeasurement, WorkMemory, WorkTask,
+};
 use clap::Args;
 use serde::Serialize;
 
@@ -31,6 +34,9 @@ pub(crate) struct BenchWorkArgs {
     /// Show the model nothing of what the runtime remembers
     #[arg(long)]
     without_memory: bool,
+    /// Name no budget: the limits are those of an automaton.json that says nothing of them
+    #[arg(long)]
+    defaults: bool,
     /// Name the tasks and measure nothing
     #[arg(long)]
     list: bool,
@@ -62,10 +68,12 @@ pub(super) fn run(context: &CommandContext, args: &BenchWorkArgs) -> Result<(), 
     let windows = if args.windows.is_empty() { &WINDOWS[..] } else { &args.windows };
     let (machine, runtime) = (CommandHost::new(product()?), runtime()?);
     let memory = if args.without_memory { WorkMemory::Hidden } else { WorkMemory::Shown };
+    let (limits, budgets) = if args.defaults { usual_limits()? } else { lab::named_limits() };
     let mut all = Vec::new();
     for task in tasks {
         for window in windows {
-            let measured = runtime.block_on(lab::measure(task, *window, memory, &machine));
+            let conditions = WorkConditions { window: *window, memory, limits, budgets };
+            let measured = runtime.block_on(lab::measure(task, conditions, &machine));
             let measured = measured
                 .map_err(|error| CliError::internal("cannot lead a life to work", &error))?;
             context.format.answer(&measured, || words(&measured))?;
