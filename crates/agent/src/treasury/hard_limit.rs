@@ -49,19 +49,19 @@ impl Treasury {
         let facts = self.payment_facts(spender, worth, have).await?;
         match self.limits.hard_limit(&facts) {
             Some((code, reason)) => Ok(Some(HardLimit { code, reason })),
-            None => Ok(self.limit_of_key(cents).await),
+            None => Ok(self.ceiling_of_cloud(cents).await),
         }
     }
 
-    /// The ceiling that the cloud keeps for the key. A cloud that names none is asked by the
+    /// The ceiling that the cloud keeps. A cloud that names none is asked by the
     /// transfer itself.
-    async fn limit_of_key(&self, cents: i64) -> Option<HardLimit> {
+    async fn ceiling_of_cloud(&self, cents: i64) -> Option<HardLimit> {
         let PaymentContext { cloud, key, .. } = &self.payment_context;
         let told = known(cloud.transfer_ceiling(key.as_ref()?)).await?;
         let fits = told.transferred_cents.saturating_add(cents) <= told.ceiling_cents;
         let reason = format!(
             "{cents} cents after {} in 24 hours are more than the ceiling of {} cents that the \
-             cloud keeps for the key.",
+             cloud keeps.",
             told.transferred_cents, told.ceiling_cents
         );
         (!fits).then_some(HardLimit { code: ReasonCode::SpendLimitExceeded, reason })
