@@ -8,6 +8,7 @@
 use super::IntentTarget::{Reads, Writes};
 use super::{Rule, deny_if, shown, target};
 use crate::decision::{ReasonCode, RuleId};
+use crate::shell::folder::{matches_glob, may_begin};
 
 /// Where the sandbox shows the workspace.
 const WORKSPACE: &str = "/root";
@@ -21,7 +22,21 @@ const SECRET_FILES: [&str; 5] = [".env", "wallet.json", "automaton.json", "api-k
 /// Ends of names of files that hold keys.
 const SECRET_ENDINGS: [&str; 2] = [".key", ".pem"];
 /// Beginnings of names of files that hold secrets.
-const SECRET_BEGINNINGS: [&str; 3] = [".env.", "private-key", "id_rsa"];
+const SECRET_BEGINNINGS: [&str; 6] =
+    [".env.", "private-key", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"];
+/// Ends of names of templates, which say which settings there are and hold none.
+const TEMPLATE_ENDINGS: [&str; 8] =
+    [".example", ".sample", ".template", ".dist", ".tmpl", ".tpl", ".default", ".defaults"];
+/// Ends of names that an editor gives to the file as it was.
+const BACKUP_ENDINGS: [&str; 4] = [".bak", ".orig", ".old", "~"];
+/// Words in the name of a file that holds the public half of a key.
+const PUBLIC_WORDS: [&str; 4] = ["pub", "public", "pubkey", "publickey"];
+/// Words in the name of a file that holds the other half.
+const PRIVATE_WORDS: [&str; 4] = ["priv", "private", "privkey", "secret"];
+/// Characters of a pattern of a shell.
+const WILDCARDS: [char; 3] = ['*', '?', '['];
+/// Fewest characters before a wildcard with which a pattern is after files of that name.
+const PREFIX_CHARS_MIN: usize = 2;
 /// Folders in which programs keep keys and logins.
 const SECRET_FOLDERS: [&str; 8] =
     [".ssh", ".gnupg", ".gpg", ".aws", ".azure", ".gcloud", ".kube", ".docker"];
@@ -162,14 +177,44 @@ fn names(path: &str) -> Result<Vec<&str>, PathFault> {
     Ok(names)
 }
 
-/// Whether a file holds secrets by its name, or lies where they are kept.
+/// Returns true if a file holds secrets by its name, or lies where they are kept. A pattern
+/// of a shell does if it may match such a file and is about that name.
 pub(super) fn is_secret(names: &[&str]) -> bool {
     let lower: Vec<String> = names.iter().map(|name| name.to_ascii_lowercase()).collect();
     let Some(file) = lower.last() else { return false };
-    SECRET_FILES.contains(&file.as_str())
+    if is_public(file) {
+        return false;
+    }
+    let begins = |beginning: &str| {
+        let known = file.find(WILDCARDS).unwrap_or_default();
+        file.starts_with(beginning) || (known >= PREFIX_CHARS_MIN && may_begin(file, beginning))
+    };
+    SECRET_FILES.iter().any(|secret| is_named(file, secret))
         || SECRET_ENDINGS.iter().any(|ending| file.ends_with(ending))
-        || SECRET_BEGINNINGS.iter().any(|beginning| file.starts_with(beginning))
-        || lower.iter().any(|name| SECRET_FOLDERS.contains(&name.as_str()))
+        || SECRET_BEGINNINGS.iter().any(|beginning| begins(beginning))
+        || lower.iter().any(|name| SECRET_FOLDERS.iter().any(|folder| is_named(name, folder)))
+}
+
+/// Returns true if a name is this one, or a pattern of hidden names that matches it.
+fn is_named(name: &str, secret: &str) -> bool {
+    let is_pattern = name.starts_with('.') && name.contains(WILDCARDS);
+    name == secret || (is_pattern && matches_glob(name, secret))
+}
+
+/// Returns true if the name of a file, in lower case, says that it is a template of settings
+/// or the public half of a key.
+pub(super) fn is_public(file: &str) -> bool {
+    let original = BACKUP_ENDINGS.iter().find_map(|ending| file.strip_suffix(ending));
+    let original = original.unwrap_or(file);
+    if TEMPLATE_ENDINGS.iter().any(|ending| original.ends_with(ending)) {
+        return true;
+    }
+    if file.ends_with(".pub") {
+        return !file.starts_with(".env");
+    }
+    let has = |any: &[&str]| file.split(|c: char| !c.is_alphanumeric()).any(|w| any.contains(&w));
+    let is_key = SECRET_ENDINGS.iter().any(|ending| file.ends_with(ending));
+    is_key && !file.contains(WILDCARDS) && has(&PUBLIC_WORDS) && !has(&PRIVATE_WORDS)
 }
 
 /// Whether a path leads into a folder of the runtime: what lies there is not the model's
@@ -255,7 +300,12 @@ mod tests {
             "api-key",
             "~/.ssh/config",
             ".aws/credentials",
-            "id_rsa.pub",
+            "id_rsa",
+            ".ssh/id_ed25519",
+            "id_ecdsa",
+            ".env.example.local",
+            ".env.pub",
+            "private-public.pem",
             ".//.env",
             ".env/",
             "~/.automaton/state.db",
@@ -275,6 +325,14 @@ mod tests {
             "ssh/config",
             "x.keys",
             "env",
+            ".env.example",
+            "app/.env.production.SAMPLE",
+            ".env.template",
+            ".env.dist",
+            "id_rsa.pub",
+            ".ssh/id_ed25519.pub",
+            "jwt-public.pem",
+            "keys/server.pub.key",
         ];
         for path in ordinary {
             assert!(read(path).is_empty(), "{path}");

@@ -232,6 +232,8 @@ impl ShellWalker {
             Ok(0) => None,
             Ok(place) => self.arguments.get(place - 1).cloned(),
             Err(_) if bare == "@" || bare == "*" => Some(self.arguments.join(" ")),
+            Err(_) if bare == "PWD" => self.folder.clone(),
+            Err(_) if bare == "OLDPWD" => self.former.last().cloned().flatten(),
             Err(_) => {
                 let values = self.variables.get(bare);
                 values.and_then(|v| v.get(choice.min(v.len().saturating_sub(1)))).cloned()

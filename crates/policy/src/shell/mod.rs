@@ -20,7 +20,10 @@
 
 mod documents;
 mod expand;
+pub(crate) mod find;
+pub(crate) mod folder;
 mod nesting;
+pub(crate) mod operands;
 mod programs;
 mod redirect;
 mod say;
@@ -74,6 +77,8 @@ pub(crate) struct ShellCommand {
     pub(crate) writes: Vec<String>,
     /// What is known of its standard input: here documents, and what is piped into it.
     pub(crate) inputs: Vec<String>,
+    /// The folder that it runs in. `None` if only the run will tell.
+    pub(crate) folder: Option<String>,
 }
 
 impl ShellCommand {

@@ -2,8 +2,9 @@
 
 use rable::Node;
 
+use super::folder::{self, WORKSPACE};
 use super::walk::ShellWalker;
-use super::{ScriptError, ShellCommand, base, say};
+use super::{ScriptError, ShellCommand, base, find, say};
 
 /// Programs that run the rest of their words, with the letters of their options that take
 /// the next word, and how many words come before the program.
@@ -39,6 +40,10 @@ const WRAPPERS_MAX: u32 = 32;
 const SHELLS: [&str; 8] = ["sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "rbash"];
 /// Programs that run what comes after `-c` in a shell.
 const SHELL_USERS: [&str; 4] = ["su", "script", "watch", "runuser"];
+/// Programs that go into another folder.
+const FOLDER_CHANGERS: [&str; 3] = ["cd", "pushd", "popd"];
+/// Folders that a script can go back to.
+const FORMER_MAX: usize = 16;
 /// Words that set variables.
 const DECLARERS: [&str; 5] = ["export", "declare", "local", "readonly", "typeset"];
 
@@ -170,7 +175,16 @@ impl ShellWalker {
                 return script.map_or(Ok(None), |script| self.nested(script));
             }
             "." | "source" => return self.file(arguments, input),
-            "find" => self.find(arguments)?,
+            "find" => return self.find(arguments),
+            "pwd" => return Ok(self.folder.as_ref().map(|folder| format!("{folder}\n"))),
+            "basename" | "dirname" => return Ok(name_part(command.program(), arguments)),
+            "realpath" => return Ok(self.real_paths(arguments)),
+            "readlink" if arguments.iter().any(|word| word.starts_with("-f")) => {
+                return Ok(self.real_paths(arguments));
+            }
+            program if FOLDER_CHANGERS.contains(&program) => {
+                self.change_folder(program, arguments);
+            }
             "set" => {
                 let values = arguments.iter().skip_while(|word| word.as_str() != "--").skip(1);
                 self.arguments = values.cloned().collect();
@@ -199,7 +213,9 @@ impl ShellWalker {
                     self.declare(word);
                 }
             }
-            program if SHELLS.contains(&program) => return self.shell(arguments, input),
+            program if SHELLS.contains(&program) => {
+                return self.apart(|walk| walk.shell(arguments, input));
+            }
             program if SHELL_USERS.contains(&program) => {
                 let flag = arguments.iter().position(|w| w == "-c" || w == "--command");
                 let script = match flag {
@@ -276,32 +292,58 @@ impl ShellWalker {
         said
     }
 
-    /// Goes through the commands that `find` runs, with what it looks for in the place of
-    /// `{}`.
-    fn find(&mut self, arguments: &[String]) -> Result<(), ScriptError> {
-        let starts = arguments.iter().take_while(|word| !word.starts_with(['-', '(', '!']));
-        let is_name = |pair: &&[String]| pair[0].ends_with("name") || pair[0].ends_with("path");
-        let names = arguments.windows(2).filter(is_name).filter_map(|pair| pair.get(1));
-        let looked_for: Vec<String> = starts.chain(names).cloned().collect();
-        let runs = |word: &String| ["-exec", "-execdir", "-ok", "-okdir"].contains(&word.as_str());
-        let mut rest = arguments;
-        while let Some(at) = rest.iter().position(runs) {
-            rest = rest.get(at + 1..).unwrap_or(&[]);
-            let end = rest.iter().position(|word| word == ";" || word == "+").unwrap_or(rest.len());
+    /// Goes through the commands that `find` runs, with the files that it picks in the place
+    /// of `{}`. Returns the files, which are what it prints if nothing else is asked for.
+    fn find(&mut self, arguments: &[String]) -> Result<Option<String>, ScriptError> {
+        let found = find::read_find(arguments);
+        for command in &found.commands {
             let mut words = Vec::new();
-            for word in rest.iter().take(end) {
+            for word in command {
                 match word.as_str() {
-                    "{}" => words.extend(looked_for.iter().cloned()),
-                    other => words.push(other.replace("{}", &looked_for.join(" "))),
+                    "{}" => words.extend(found.paths.iter().cloned()),
+                    other => words.push(other.replace("{}", &found.paths.join(" "))),
                 }
             }
             self.spend(words.iter().map(String::len).sum())?;
             let command = ShellCommand { words, ..ShellCommand::default() };
-            self.deeper(|walk| walk.run(command, None))?;
-            rest = rest.get(end..).unwrap_or(&[]);
+            self.deeper(|walk| walk.apart(|walk| walk.run(command, None)))?;
         }
-        Ok(())
+        let prints = found.commands.is_empty() && !arguments.iter().any(|a| a.contains("printf"));
+        Ok(prints.then(|| found.paths.iter().map(|path| format!("{path}\n")).collect()))
     }
+
+    /// Goes into another folder.
+    fn change_folder(&mut self, program: &str, arguments: &[String]) {
+        let target = arguments.iter().find(|word| !word.starts_with('-') || *word == "-");
+        let last = self.former.last().cloned().flatten();
+        let next = match (program, target.map(String::as_str)) {
+            ("popd", _) => self.former.pop().flatten(),
+            ("pushd", None) | (_, Some("-")) => last,
+            (_, None) => Some(WORKSPACE.to_owned()),
+            (_, Some(target)) => folder::resolve_path(target, self.folder.as_deref()),
+        };
+        let left = std::mem::replace(&mut self.folder, next);
+        if program != "popd" {
+            if self.former.len() == FORMER_MAX {
+                self.former.remove(0);
+            }
+            self.former.push(left);
+        }
+    }
+
+    /// Returns the paths that `realpath` and its like print.
+    fn real_paths(&self, arguments: &[String]) -> Option<String> {
+        let words = arguments.iter().filter(|word| !word.starts_with('-'));
+        words.map(|word| Some(folder::resolve_path(word, self.folder.as_deref())? + "\n")).collect()
+    }
+}
+
+/// Returns what `basename` or `dirname` prints of a path.
+fn name_part(program: &str, arguments: &[String]) -> Option<String> {
+    let path = arguments.iter().find(|word| !word.starts_with('-'))?.trim_end_matches('/');
+    let (folder, name) = path.rsplit_once('/').unwrap_or((".", path));
+    let folder = if folder.is_empty() { "/" } else { folder };
+    Some(format!("{}\n", if program == "basename" { name } else { folder }))
 }
 
 /// How many of the first words are a wrapper and its options.

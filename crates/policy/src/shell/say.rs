@@ -54,9 +54,23 @@ pub(super) fn output(command: &ShellCommand, input: Option<&str>) -> Option<Stri
             let digits: String = input?.split_whitespace().collect();
             String::from_utf8(hex::decode(digits).ok()?).ok()
         }
+        "ls" => listed(arguments),
         "rev" => Some(input?.lines().map(|l| l.chars().rev().collect::<String>() + "\n").collect()),
         "tr" => translated(input?, arguments.first()?, arguments.get(1)?),
         _ => None,
+    }
+}
+
+/// What `ls` prints: all that is in the folder, or the names that it is given.
+fn listed(arguments: &[String]) -> Option<String> {
+    let names: Vec<&String> = arguments.iter().filter(|word| !word.starts_with('-')).collect();
+    let is_pattern = |name: &&String| name.contains(['*', '?', '[']);
+    match names.is_empty() {
+        true => Some("*\n".to_owned()),
+        false if names.iter().all(is_pattern) => {
+            Some(names.iter().map(|name| format!("{name}\n")).collect())
+        }
+        false => None,
     }
 }
 

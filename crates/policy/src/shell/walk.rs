@@ -8,6 +8,7 @@ use rable::{Node, NodeKind, RableError};
 
 use super::documents::{self, HereDocument};
 use super::expand::VALUE_BYTES_MAX;
+use super::folder::WORKSPACE;
 use super::{DEPTH_MAX, READ_BYTES_MAX, ScriptError, ShellCommand, nesting};
 
 /// Commands that are seen, however often loops and functions repeat them.
@@ -34,6 +35,10 @@ pub(super) struct ShellWalker {
     pub(super) files: BTreeMap<String, String>,
     /// The here documents of the script that is gone through.
     pub(super) documents: Vec<HereDocument>,
+    /// The folder that the script is in.
+    pub(super) folder: Option<String>,
+    /// The folders that `cd -` and `popd` go back to.
+    pub(super) former: Vec<Option<String>>,
     depth: u32,
     /// Whether functions are kept to be called: the copy of a long one is made recursively.
     keeps: bool,
@@ -53,6 +58,8 @@ impl Default for ShellWalker {
             aliases: BTreeMap::new(),
             files: BTreeMap::new(),
             documents: Vec::new(),
+            folder: Some(WORKSPACE.to_owned()),
+            former: Vec::new(),
             depth: 0,
             keeps: true,
             branches: 0,
@@ -99,17 +106,29 @@ impl ShellWalker {
         said
     }
 
+    /// Does something in a process of its own, which leaves the script where it is.
+    pub(super) fn apart(&mut self, inside: impl FnOnce(&mut Self) -> KnownOutput) -> KnownOutput {
+        let folder = self.folder.clone();
+        let former = self.former.clone();
+        let said = inside(self);
+        self.folder = folder;
+        self.former = former;
+        said
+    }
+
     /// What a substitution puts in its place: what it prints, or else its own words, by
-    /// which others are still told apart.
+    /// which others are still told apart. A word for a whole folder is left out, since the
+    /// command only looks there.
     pub(super) fn said_by(
         &mut self,
         inside: impl FnOnce(&mut Self) -> KnownOutput,
     ) -> Result<String, ScriptError> {
         let before = self.found.len();
-        let said = self.deeper(inside)?;
+        let said = self.deeper(|walk| walk.apart(inside))?;
         let words = || {
             let commands = self.found.get(before..).unwrap_or(&[]);
-            let words: Vec<String> = commands.iter().map(|c| c.words.join(" ")).collect();
+            let words = commands.iter().flat_map(|c| &c.words).filter(|word| !names_folder(word));
+            let words: Vec<&str> = words.map(String::as_str).collect();
             words.join(" ")
         };
         let said = said.unwrap_or_else(words);
@@ -128,7 +147,7 @@ impl ShellWalker {
         &mut self,
         inside: impl FnOnce(&mut Self) -> KnownOutput,
     ) -> Result<String, ScriptError> {
-        let said = self.deeper(inside)?;
+        let said = self.deeper(|walk| walk.apart(inside))?;
         let file = format!("/dev/fd/{}", 63 + self.files.len());
         if let Some(said) = said {
             self.files.insert(file.clone(), said);
@@ -176,10 +195,11 @@ impl ShellWalker {
     }
 
     /// Adds a command to what was seen.
-    pub(super) fn see(&mut self, command: ShellCommand) -> Result<(), ScriptError> {
+    pub(super) fn see(&mut self, mut command: ShellCommand) -> Result<(), ScriptError> {
         if self.found.len() == COMMANDS_MAX {
             return Err(ScriptError::Long);
         }
+        command.folder.clone_from(&self.folder);
         self.found.push(command);
         Ok(())
     }
@@ -206,9 +226,14 @@ impl ShellWalker {
 
     /// Goes through what may happen or not.
     fn maybe(&mut self, node: &Node, input: Option<&str>) -> KnownOutput {
+        let folder = self.folder.clone();
         self.branches += 1;
         let said = self.node(node, input);
         self.branches -= 1;
+        if self.folder != folder {
+            // The branch may not have been taken.
+            self.folder = None;
+        }
         said
     }
 
@@ -221,7 +246,10 @@ impl ShellWalker {
             NodeKind::Pipeline { commands, .. } => {
                 let mut said = input.map(str::to_owned);
                 for command in commands {
-                    said = self.node(command, said.as_deref())?;
+                    said = match commands.len() {
+                        1 => self.node(command, said.as_deref())?,
+                        _ => self.apart(|walk| walk.node(command, said.as_deref()))?,
+                    };
                 }
                 Ok(said)
             }
@@ -229,7 +257,7 @@ impl ShellWalker {
             NodeKind::Negation { pipeline } | NodeKind::Time { pipeline, .. } => {
                 self.node(pipeline, input)
             }
-            NodeKind::Coproc { command, .. } => self.node(command, input),
+            NodeKind::Coproc { command, .. } => self.apart(|walk| walk.node(command, input)),
             NodeKind::Function { name, body } => {
                 if self.keeps {
                     self.functions.insert(name.clone(), Rc::new((**body).clone()));
@@ -237,7 +265,11 @@ impl ShellWalker {
                 self.maybe(body, None)?;
                 Ok(Some(String::new()))
             }
-            NodeKind::Subshell { body, redirects } | NodeKind::BraceGroup { body, redirects } => {
+            NodeKind::Subshell { body, redirects } => {
+                let input = self.redirected(redirects, input)?;
+                self.apart(|walk| walk.node(body, input.as_deref()))
+            }
+            NodeKind::BraceGroup { body, redirects } => {
                 let input = self.redirected(redirects, input)?;
                 self.node(body, input.as_deref())
             }
@@ -259,6 +291,10 @@ impl ShellWalker {
             NodeKind::While { condition, body, redirects }
             | NodeKind::Until { condition, body, redirects } => {
                 let input = self.redirected(redirects, input)?;
+                let input = match has_condition(body) {
+                    true => input.map(|lines| pick_some(&lines)),
+                    false => input,
+                };
                 self.node(condition, input.as_deref())?;
                 self.maybe(body, input.as_deref())?;
             }
@@ -277,7 +313,9 @@ impl ShellWalker {
                     let rest = values.split_off(VALUES_MAX - 1);
                     values.push(rest.join(" "));
                 }
+                let picks = has_condition(body);
                 for value in values {
+                    let value = if picks { pick_some(&value) } else { value };
                     self.variables.insert(var.clone(), vec![value]);
                     self.maybe(body, input.as_deref())?;
                 }
@@ -329,6 +367,40 @@ impl ShellWalker {
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// Returns true if a word only names a folder, as `.` and `~` do.
+fn names_folder(word: &str) -> bool {
+    !word.is_empty() && word.chars().all(|c| "./~*".contains(c)) || word == WORKSPACE
+}
+
+/// Returns a list of files of which a condition picks some: all of a folder becomes `{}`.
+fn pick_some(list: &str) -> String {
+    let is_all = |word: &str| names_folder(word) && !word.contains(".*");
+    match list.split_whitespace().any(is_all) {
+        true => list
+            .split_whitespace()
+            .map(|w| if is_all(w) { "{}" } else { w })
+            .collect::<Vec<_>>()
+            .join("\n"),
+        false => list.to_owned(),
+    }
+}
+
+/// Returns true if a condition decides about a part of this.
+fn has_condition(node: &Node) -> bool {
+    let is_test = |word: &Node| matches!(&word.kind, NodeKind::Word { value, .. } if ["[", "test", "grep"].contains(&value.as_str()));
+    match &node.kind {
+        NodeKind::If { .. } | NodeKind::Case { .. } | NodeKind::ConditionalExpr { .. } => true,
+        NodeKind::Command { words, .. } => words.first().is_some_and(is_test),
+        NodeKind::Pipeline { commands, .. } => commands.iter().any(has_condition),
+        NodeKind::List { items } => items.iter().any(|item| has_condition(&item.command)),
+        NodeKind::Negation { pipeline } | NodeKind::Time { pipeline, .. } => {
+            has_condition(pipeline)
+        }
+        NodeKind::Subshell { body, .. } | NodeKind::BraceGroup { body, .. } => has_condition(body),
+        _ => false,
     }
 }
 

@@ -108,7 +108,7 @@ fn what_was_read_deletes_nothing_but_what_is_made_anew() {
         "rm drive/13.txt",
         "cd mail && rm -- 34.eml",
         "find notes -name '*.md' -delete",
-        "find . -exec rm {} +",
+        "find drafts -exec rm {} +",
         "ls notes | xargs rm -f",
         "sh -c 'rm -rf /root/notes'",
         "git -C app reset --hard",
@@ -119,7 +119,7 @@ fn what_was_read_deletes_nothing_but_what_is_made_anew() {
         "git checkout -- .",
         "git stash drop",
         "git branch -D work",
-        "git clean -fd",
+        "cd app && git clean -fd",
     ];
     for command in deleting {
         let ids = objections(&exec(command), &facts);
