@@ -165,6 +165,9 @@ pub struct MemoryMatches {
     /// How similar items are to what the query means, in thousandths; empty where it has no
     /// vector.
     pub similarities: Vec<(MemoryId, i32)>,
+    /// Which part of an item means the most alike, where it has several, by the number of its
+    /// vector.
+    pub parts: Vec<(MemoryId, u32)>,
     /// Of what vectors these similarities are.
     pub embedding_kind: EmbeddingKind,
     /// How much of the question each item covers, where that was counted; who adds an item

@@ -26,6 +26,37 @@ pub fn embedded_texts(item: &MemoryItem) -> Vec<String> {
     [item.body.text.as_str()].into_iter().chain(parts).map(named).collect()
 }
 
+/// Returns a part by the number of its vector, or `None` for the vector of the whole.
+pub(crate) fn part(text: &str, number: u32) -> Option<&str> {
+    let place = usize::try_from(number).ok()?.checked_sub(1)?;
+    parts(text).get(place).copied()
+}
+
+/// Returns the sentences and lines of a text. None of them is empty.
+pub(crate) fn sentences(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut start = 0;
+    let mut left = text.char_indices().peekable();
+    while let Some((_, c)) = left.next() {
+        let next = left.peek().copied();
+        let end = next.map_or(text.len(), |(end, _)| end);
+        if next.is_none_or(|(_, after)| is_end(c, after)) {
+            found.extend(text.get(start..end).map(str::trim).filter(|it| !it.is_empty()));
+            start = end;
+        }
+    }
+    found
+}
+
+/// Returns true if a sentence or a line ends with a character, before this next one.
+const fn is_end(c: char, after: char) -> bool {
+    match c {
+        '\n' | '。' | '！' | '？' => true,
+        '.' | '!' | '?' | ';' => after.is_whitespace(),
+        _ => false,
+    }
+}
+
 /// The parts of a text, which end where a sentence or a line does. There is always one.
 fn parts(text: &str) -> Vec<&str> {
     let least = PART_CHARS_MIN.max(text.chars().count().div_ceil(PARTS_MAX));
@@ -34,12 +65,7 @@ fn parts(text: &str) -> Vec<&str> {
     while let Some((_, c)) = left.next() {
         chars += 1;
         let Some((next, after)) = left.peek() else { break };
-        let is_end = match c {
-            '\n' | '。' | '！' | '？' => true,
-            '.' | '!' | '?' | ';' => after.is_whitespace(),
-            _ => false,
-        };
-        if is_end && chars >= least {
+        if is_end(c, *after) && chars >= least {
             starts.push(*next);
             chars = 0;
         }
@@ -71,6 +97,24 @@ mod tests {
         assert_eq!(parts(""), [""]);
         let japanese = "私の妹はアルタで蜂を飼っています。".repeat(8);
         assert_eq!(parts(&japanese).len(), 2);
+    }
+
+    #[test]
+    fn sentences_end_at_their_marks_and_at_lines() {
+        let text = "I moved to no. 4! Why? 私は蜂。飼う\n\n- a line; and more";
+        let all = ["I moved to no.", "4!", "Why?", "私は蜂。", "飼う", "- a line;", "and more"];
+        assert_eq!(sentences(text), all);
+        assert!(sentences(" \n ").is_empty());
+    }
+
+    #[test]
+    fn a_part_is_found_by_the_number_of_its_vector() {
+        let text = "One is a sentence that is long enough to be a part by itself, I think. Two is \
+                    another sentence that is long enough to be a part by itself, too.";
+        assert_eq!(part(text, 0), None);
+        assert!(part(text, 1).unwrap().starts_with("One"));
+        assert!(part(text, 2).unwrap().starts_with("Two"));
+        assert_eq!(part(text, 3), None);
     }
 
     proptest! {

@@ -55,6 +55,9 @@ const COVERAGE_PART: u64 = 4;
 /// whatever is asked.
 const MEANING_ALONE_MAX: usize = 10;
 
+/// Items below which there is room for some that resemble the question less.
+const FILLED_MIN: usize = 5;
+
 /// How words are fused with vectors of a kind.
 struct Fusion {
     /// What an order by words counts at most, where the one by meaning counts 1.
@@ -64,13 +67,19 @@ struct Fusion {
     /// An item that shares too few words is left out if it is less similar than this, in
     /// thousandths of the cosine.
     similarity_min: i32,
+    /// The same while fewer than [`FILLED_MIN`] items were found.
+    similarity_low: i32,
 }
 
 /// Chosen by two authors' items of `bench memory`, for encoders by half of two public sets, too.
 const fn fusion(kind: EmbeddingKind) -> Fusion {
     match kind {
-        EmbeddingKind::Text => Fusion { words_most: 4, evidence_half: 300, similarity_min: 180 },
-        EmbeddingKind::Words => Fusion { words_most: 8, evidence_half: 100, similarity_min: 220 },
+        EmbeddingKind::Text => {
+            Fusion { words_most: 4, evidence_half: 300, similarity_min: 180, similarity_low: 90 }
+        }
+        EmbeddingKind::Words => {
+            Fusion { words_most: 8, evidence_half: 100, similarity_min: 220, similarity_low: 120 }
+        }
     }
 }
 
@@ -118,6 +127,13 @@ pub fn rank(matches: &MemoryMatches, wanted: &RecallOptions) -> Vec<MemoryItem> 
         *of_these += usize::from(!by_words_alone(*at));
         by_words_alone(*at) || *of_these <= MEANING_ALONE_MAX
     });
+    if order.len() < FILLED_MIN {
+        let is_near = |at: &usize| alike[*at].is_some_and(|it| it >= fusion.similarity_low);
+        let mut more: Vec<usize> = (0..items.len()).filter(|at| !order.contains(at)).collect();
+        more.retain(is_near);
+        more.sort_by_key(|at| (Reverse(alike[*at]), Reverse(items[*at].id)));
+        order.extend(more.into_iter().take(FILLED_MIN - order.len()));
+    }
     order.into_iter().take(wanted.limit).map(|at| items[at].clone()).collect()
 }
 
@@ -184,7 +200,7 @@ fn whole(matches: &MemoryMatches) -> u64 {
 }
 
 /// How much a word says that stands in so many of all items.
-fn rarity(frequency: u32, total: u64) -> u64 {
+pub(crate) fn rarity(frequency: u32, total: u64) -> u64 {
     let ratio = (total / u64::from(frequency.max(1))).max(1);
     1 + u64::from(ratio.ilog2())
 }
@@ -315,7 +331,7 @@ mod tests {
         assert!(found.items.is_empty());
         found.items.extend(items);
         found.items.push(item(3, "a/3", "the moon"));
-        found.similarities = vec![(MemoryId(1), 620), (MemoryId(2), 340), (MemoryId(3), 179)];
+        found.similarities = vec![(MemoryId(1), 620), (MemoryId(2), 340), (MemoryId(3), 89)];
         let ids: Vec<i64> = rank(&found, &ALL).iter().map(|item| item.id.0).collect();
         assert_eq!(ids, [1, 2]);
         // Some resembles whatever is asked; not all of it comes.
@@ -326,6 +342,30 @@ mod tests {
         found.items[..20].iter_mut().for_each(|item| item.body.label = Label::Peer);
         let labels = |label| rank(&found, &ALL).iter().filter(|it| it.body.label == label).count();
         assert_eq!([labels(Label::Own), labels(Label::Peer)], [MEANING_ALONE_MAX; 2]);
+    }
+
+    #[test]
+    fn what_is_less_alike_comes_last_and_only_while_there_is_room() {
+        let items: Vec<MemoryItem> = (1..=12).map(|id| item(id, "a/x", "the moon")).collect();
+        let mut found = MemoryMatches { items, ..MemoryMatches::default() };
+        let ids = |found: &MemoryMatches| -> Vec<i64> {
+            rank(found, &ALL).iter().map(|item| item.id.0).collect()
+        };
+        // The least that is enough, and less.
+        let kinds = [(EmbeddingKind::Text, 180, 90), (EmbeddingKind::Words, 220, 120)];
+        for (kind, enough, low) in kinds {
+            found.embedding_kind = kind;
+            found.similarities = vec![
+                (MemoryId(4), enough),
+                (MemoryId(7), low),
+                (MemoryId(2), enough - 1),
+                (MemoryId(9), low - 1),
+            ];
+            assert_eq!(ids(&found), [4, 2, 7], "{kind:?}");
+            found.similarities = (1..=5).map(|id| (MemoryId(id), enough)).collect();
+            found.similarities.push((MemoryId(6), enough - 1));
+            assert_eq!(ids(&found).len(), FILLED_MIN, "{kind:?}");
+        }
     }
 
     #[test]

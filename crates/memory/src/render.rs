@@ -13,7 +13,7 @@ use crate::tokens::estimate;
 /// Longest name that is shown, in characters.
 const NAME_CHARS_MAX: usize = 80;
 /// Longest text that is shown, in characters.
-const TEXT_CHARS_MAX: usize = 400;
+pub(crate) const TEXT_CHARS_MAX: usize = 400;
 
 /// One item on one line: `- [m12 category/key] text`, with whose word it is where neither the
 /// automaton wrote it nor the creator told a fact.
@@ -50,7 +50,12 @@ fn heading(item: &MemoryItem) -> String {
         Label::Creator if item.tier != MemoryTier::Episodic => String::new(),
         label => format!("(from {label}) "),
     };
-    format!("[{id} {what}] {origin}")
+    let ended = item.valid_to.map(|end| end.to_string());
+    let ended = ended.map_or_else(String::new, |end| {
+        let reason = if item.superseded_by.is_some() { "was replaced" } else { "ended" };
+        format!("({reason} {}) ", end.get(..10).unwrap_or(&end))
+    });
+    format!("[{id} {what}] {ended}{origin}")
 }
 
 /// The items that fit into a number of tokens, a line each. Empty when none does.
@@ -109,6 +114,17 @@ mod tests {
         let long = line(&item(Label::Creator, &"ä".repeat(500)));
         assert_eq!(long.chars().filter(|c| *c == 'ä').count(), 400);
         assert!(long.ends_with('…'));
+    }
+
+    #[test]
+    fn an_item_that_holds_no_longer_says_so() {
+        let ended = |superseded_by| {
+            let valid_to = Some(Timestamp::EPOCH);
+            line(&MemoryItem { valid_to, superseded_by, ..item(Label::Own, "x") })
+        };
+        assert_eq!(ended(None), "- [m3 domain/api key] (ended 1970-01-01) x");
+        let replaced = "- [m3 domain/api key] (was replaced 1970-01-01) x";
+        assert_eq!(ended(Some(MemoryId(4))), replaced);
     }
 
     #[test]

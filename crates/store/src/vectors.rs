@@ -266,8 +266,29 @@ pub(crate) fn similar(
         };
         found.items.extend(item.filter(wanted));
     }
+    for (id, _) in &nearest {
+        let part = nearest_part(connection, &asked, *id)?;
+        found.parts.extend(part.map(|part| (*id, part)));
+    }
     (found.similarities, found.embedding_kind) = (nearest, *kind);
     Ok(())
+}
+
+/// Returns which part of a memory means the most alike, of one that has several.
+fn nearest_part(
+    connection: &Connection,
+    asked: &CentredQuery,
+    id: MemoryId,
+) -> Result<Option<u32>, TxError> {
+    let statement = "SELECT part, vector FROM memory_vectors WHERE memory = ?1 AND part > 0";
+    let mut statement = connection.prepare_cached(statement)?;
+    let mut rows = statement.query([id.0])?;
+    let mut nearest: Option<(i32, u32)> = None;
+    while let Some(row) = rows.next()? {
+        let vector = row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?;
+        nearest = nearest.max(Some((asked.similarity(vector), row.get(0)?)));
+    }
+    Ok(nearest.map(|(_, part)| part))
 }
 
 /// How similar the nearest part of a memory is, where it has a vector.

@@ -17,6 +17,7 @@ use automaton_core::tool::{ToolName, ToolSpec};
 use automaton_core::trust::Label;
 use automaton_core::vitals::Vitals;
 use automaton_inference::ModelInfo;
+use automaton_memory::excerpt::excerpts;
 use automaton_memory::recall;
 use automaton_store::{DigestRow, HistoryPosition, OpenMessage, Store, StoreError};
 use automaton_tools::list;
@@ -332,7 +333,7 @@ pub(crate) fn recalled(
     };
     let mut items = working;
     items.retain(|item| item.body.label <= least_trusted);
-    let found = recall::rank(matches, &wanted);
+    let found = excerpts(recall::rank(matches, &wanted), matches);
     items.extend(found.into_iter().filter(|item| item.tier != MemoryTier::Working));
     items
 }

@@ -13,6 +13,7 @@ use automaton_core::memory::{MemoryId, MemoryItem, MemoryQuery, MemoryTier};
 use automaton_core::time::{Clock, SystemClock};
 use automaton_core::trust::Label;
 use automaton_core::wire::control::{ControlRequest, ControlResponse, MemoryDraft};
+use automaton_memory::excerpt::excerpts;
 use automaton_memory::recall::{RecallOptions, rank};
 use automaton_memory::render;
 use automaton_store::EmbeddingProgress;
@@ -114,13 +115,14 @@ fn search(context: &CommandContext, args: &MemorySearchArgs) -> Result<(), CliEr
     };
     let embedder = embedder(&home, file.embeddings.as_ref())?;
     runtime()?.block_on(add_meaning(embedder.as_deref(), &mut query));
-    let found = rank(&reader.memories(&query)?, &wanted);
+    let matches = reader.memories(&query)?;
+    let found = rank(&matches, &wanted);
     let width = context.screen().width();
     context.format.answer(&found, || match found.as_slice() {
         [] => "Nothing found".to_owned(),
         found => {
-            let line = |item| wrap::hanging(&plain(&render::line(item)), width);
-            found.iter().map(line).collect::<Vec<_>>().join("\n")
+            let line = |item: &MemoryItem| wrap::hanging(&plain(&render::line(item)), width);
+            excerpts(found.to_vec(), &matches).iter().map(line).collect::<Vec<_>>().join("\n")
         }
     })
 }

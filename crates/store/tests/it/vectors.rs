@@ -194,3 +194,23 @@ async fn what_was_forgotten_is_never_in_the_way_of_what_is_left() {
     assert_eq!(left[..2], [(ids[139], 14), (ids[138], 14)]);
     assert!(left[2..].iter().all(|(id, near)| ids[140..].contains(id) && *near < 2));
 }
+
+#[tokio::test]
+async fn the_part_that_means_the_most_alike_is_known() {
+    let world = World::born().await;
+    let long = world.store.remember(fact("a", Label::Own, "east, and north")).await.unwrap().id();
+    let short = world.store.remember(fact("b", Label::Own, "north wind")).await.unwrap().id();
+    let vectors = vec![
+        (long, vector([6, 6])),
+        (long, vector([9, 1])),
+        (long, vector([1, 9])),
+        (short, vector([0, 9])),
+    ];
+    world.store.without_vector("one".to_owned(), 2).await.unwrap();
+    world.store.keep_vectors("one".to_owned(), short, vectors).await.unwrap();
+    let meant =
+        Embedding { model: "one".to_owned(), kind: EmbeddingKind::Words, vector: vector([0, 1]) };
+    let query = MemoryQuery { embedding: Some(meant), limit: 10, ..MemoryQuery::default() };
+    // A text with one vector has no parts.
+    assert_eq!(world.store.memories(query).await.unwrap().parts, [(long, 2)]);
+}

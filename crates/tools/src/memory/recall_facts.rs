@@ -8,6 +8,7 @@ use automaton_core::intent::Intent;
 use automaton_core::memory::{MemoryItem, MemoryQuery, MemoryTier};
 use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_core::trust::Label;
+use automaton_memory::excerpt::excerpts;
 use automaton_memory::recall::{self, RecallOptions};
 use automaton_memory::render;
 use automaton_policy::Permit;
@@ -60,7 +61,7 @@ impl BuiltinCall for RecallFacts {
             MemoryQuery { tiers, kind, text, limit: CANDIDATES_MAX, ..MemoryQuery::default() };
         let matches = context.memory.search(query).await.map_err(ToolError::Recall)?;
         let limit = usize::try_from(self.limit.unwrap_or(LIMIT_DEFAULT)).unwrap_or(usize::MAX);
-        let found = recall::rank(&matches, &everything(limit, context));
+        let found = excerpts(recall::rank(&matches, &everything(limit, context)), &matches);
         let shown = listed(&found, "No fact found.");
         Ok(ToolOutput::found(least(&found), "recall_facts", &shown))
     }
