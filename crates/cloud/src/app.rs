@@ -37,8 +37,9 @@ use crate::db::sqlite::Sqlite;
 use crate::error::{CloudError, OperatorNotifier};
 use crate::gateway::{GatewayNames, route_port_requests};
 use crate::machines::driver::MachineDriver;
+use crate::machines::egress::{CLOUD_INSIDE, reach_own};
 use crate::machines::podman::PodmanDriver;
-use crate::machines::process::ProcessDriver;
+use crate::machines::process::{MachineHost, ProcessDriver};
 use crate::machines::runs::interrupted;
 use crate::machines::{MachineCapacity, Machines};
 use crate::serve::{CONNECTIONS_EACH_MAX, serve};
@@ -284,8 +285,12 @@ async fn assemble(
             )?,
         };
     let public_url = origin.to_string();
-    let parts = (Arc::clone(&db), tasks.clone(), origin.clone());
+    let parts = (Arc::clone(&db), tasks.clone(), origin.clone(), address);
     let rent = rent(config, deps, parts).await?;
+    let inside = rent.as_ref().map(|_| CLOUD_INSIDE.parse()).transpose();
+    let inside = inside.map_err(|error: automaton_net::OriginError| {
+        CloudError::Config(format!("machines: {error}"))
+    })?;
     let mut fresh = [0; 32];
     entropy.fill(&mut fresh);
     let access = SignInContext {
@@ -294,6 +299,7 @@ async fn assemble(
         report: Arc::clone(&report),
         entropy,
         origin,
+        inside,
         domains: config.sign_in_domains.clone(),
     };
     let settler = Arc::new(Settler {
@@ -343,11 +349,13 @@ async fn assemble(
 async fn rent(
     config: &CloudConfig,
     deps: &CloudDeps,
-    parts: (Arc<dyn Db>, TaskSet, Origin),
+    parts: (Arc<dyn Db>, TaskSet, Origin, SocketAddr),
 ) -> Result<Option<MachineOffering>, CloudError> {
-    let ((db, tasks, origin), clock) = (parts, Arc::clone(&deps.clock));
+    let ((db, tasks, origin, address), clock) = (parts, Arc::clone(&deps.clock));
+    let Some(driver) = machine_driver(config, deps, reach_own(address), &tasks).await? else {
+        return Ok(None);
+    };
     let MachinesConfig {
-        enabled,
         per_owner,
         in_all,
         disk_gib,
@@ -355,27 +363,8 @@ async fn rent(
         domain,
         public_url,
         region,
-        egress,
-        podman,
+        ..
     } = config.machines.clone();
-    let driver: Arc<dyn MachineDriver> = match (podman, deps.launcher.clone()) {
-        _ if !enabled => return Ok(None),
-        (Some(_), _) if !egress.leads_nowhere() => {
-            let why =
-                "machines.egress: containers have no way out; leave out it or machines.podman";
-            return Err(CloudError::Config(why.to_owned()));
-        }
-        (Some(podman), _) => Arc::new(PodmanDriver::open(podman, &config.data).await?),
-        (None, Some(launcher)) => {
-            let limits = probe(&launcher).cgroup;
-            if !matches!(&limits, Feature::Available(base) if base.limits_cpus()) {
-                warn!("machines are not held to their number of processors here");
-            }
-            let folder = config.data.join(MACHINES);
-            Arc::new(ProcessDriver::new(launcher, folder, egress, tasks.clone()))
-        }
-        (None, None) => return Ok(None),
-    };
     let bounds = MachineCapacity { in_all, free_min: free_gib_min.map(|gib| u64::from(gib) << 30) };
     let report = Arc::clone(&deps.report);
     let machines = Machines::new(db, driver, clock, report, tasks, bounds);
@@ -383,6 +372,50 @@ async fn rent(
     let names = GatewayNames { origin, domain, public_url };
     let tunnels = Tunnels::default();
     Ok(Some(MachineOffering { machines, tunnels, limits, region, names }))
+}
+
+/// What runs the machines, where the configuration and the host have something. `cloud` is where
+/// the API of this cloud answers.
+async fn machine_driver(
+    config: &CloudConfig,
+    deps: &CloudDeps,
+    cloud: SocketAddr,
+    tasks: &TaskSet,
+) -> Result<Option<Arc<dyn MachineDriver>>, CloudError> {
+    let MachinesConfig { enabled, egress, template, podman, .. } = config.machines.clone();
+    let wrong = |why: &str| Err(CloudError::Config(why.to_owned()));
+    match (podman, deps.launcher.clone()) {
+        _ if !enabled => Ok(None),
+        (Some(_), _) if !egress.leads_nowhere() => {
+            wrong("machines.egress: containers have no way out; leave out it or machines.podman")
+        }
+        (Some(_), _) if template.is_some() => {
+            wrong("machines.template: containers begin with their image; put the files into that")
+        }
+        (Some(podman), _) => {
+            let driver = PodmanDriver::open(podman, &config.data, (cloud, tasks.clone())).await?;
+            Ok(Some(Arc::new(driver)))
+        }
+        (None, Some(launcher)) => {
+            let limits = probe(&launcher).cgroup;
+            if !matches!(&limits, Feature::Available(base) if base.limits_cpus()) {
+                warn!("machines are not held to their number of processors here");
+            }
+            let file = |path: &Path| {
+                let path = path.to_owned();
+                move |source| CloudError::File { path, source }
+            };
+            if let Some(template) = &template {
+                std::fs::read_dir(template).map_err(file(template))?;
+            }
+            // The folders of a sandbox are named from the root of the file system.
+            let folder = config.data.join(MACHINES);
+            let folder = std::path::absolute(&folder).map_err(file(&folder))?;
+            let host = MachineHost { folder, template, egress, cloud };
+            Ok(Some(Arc::new(ProcessDriver::new(launcher, host, tasks.clone()))))
+        }
+        (None, None) => Ok(None),
+    }
 }
 
 /// Those who think, in their order.

@@ -103,6 +103,9 @@ pub struct MachinesConfig {
     pub region: String,
     /// What their programs may reach; nothing by default.
     pub egress: MachineEgressConfig,
+    /// The folder that each new one begins with a copy of, laid out as a machine sees it: `root`,
+    /// `usr/local`, `opt`, `srv`, `home` and `var/lib`. Nothing by default.
+    pub template: Option<PathBuf>,
     /// Where they are containers; without it they are sandboxes of processes on this host.
     pub podman: Option<PodmanConfig>,
 }
@@ -140,6 +143,7 @@ impl Default for MachinesConfig {
             public_url: PublicUrlForm::default(),
             region: "local".to_owned(),
             egress: MachineEgressConfig::default(),
+            template: None,
             podman: None,
         }
     }

@@ -11,7 +11,7 @@ use automaton_core::error::{Classified, ErrorClass, chain};
 use automaton_core::money::Microcents;
 use automaton_core::wire::cloud::{
     ErrorBody, ErrorDetails, INVALID_REQUEST, MODEL_NOT_FOUND, MessagesError, MessagesErrorBody,
-    ModelError, ModelErrorBody, ResponsesErrorEvent,
+    ModelError, ModelErrorBody, ResponsesErrorEvent, UnsupportedFields,
 };
 use automaton_inference::InferenceError;
 use automaton_net::NetError;
@@ -22,6 +22,10 @@ use serde::Deserialize;
 
 use crate::billing::price::BilledTokens;
 use crate::db::{Balance, DbError, LedgerTotals};
+
+/// The code with which clients of Anthropic are told that no conversation is kept here. They go
+/// on without a thread then.
+const THREAD_UNSUPPORTED: &str = "thread_unsupported_request";
 
 /// Where what the operator should know is told: one sentence a call.
 pub type OperatorNotifier = Arc<dyn Fn(String) + Send + Sync>;
@@ -137,6 +141,15 @@ impl ApiError {
         Self { field: Box::new(field), ..refusal }
     }
 
+    /// A client wants the server to keep the conversation.
+    pub(crate) fn no_threads() -> Self {
+        let what = "no conversation is kept here: leave the field thread out and send all messages";
+        let refusal = Self::new(StatusCode::BAD_REQUEST, INVALID_REQUEST, what);
+        let code = Some(THREAD_UNSUPPORTED.to_owned());
+        let field = RefusedField { param: Some("thread".to_owned()), code };
+        Self { field: Box::new(field), ..refusal }
+    }
+
     pub(crate) fn no_model(id: &str) -> Self {
         let what = format!("there is no model '{id}'");
         let refusal = Self::new(StatusCode::NOT_FOUND, MODEL_NOT_FOUND, what);
@@ -163,7 +176,7 @@ impl ApiError {
 
     /// The body for clients of Anthropic.
     pub(crate) fn for_messages(&self) -> MessagesErrorBody {
-        let ErrorBody { error, code, details, detail } = (*self.body).clone();
+        let ErrorBody { error, code, details: numbers, detail } = (*self.body).clone();
         let kind = match self.status.as_u16() {
             401 => "authentication_error",
             402 => "billing_error",
@@ -176,8 +189,13 @@ impl ApiError {
             400..500 => "invalid_request_error",
             _ => "api_error",
         };
-        let error = MessagesError { kind: kind.to_owned(), message: error };
-        MessagesErrorBody { kind: "error".to_owned(), error, code, details, detail }
+        let has_no_threads = self.field.code.as_deref() == Some(THREAD_UNSUPPORTED);
+        let details = has_no_threads.then(|| UnsupportedFields {
+            error_code: THREAD_UNSUPPORTED.to_owned(),
+            unsupported: self.field.param.iter().cloned().collect(),
+        });
+        let error = MessagesError { kind: kind.to_owned(), message: error, details };
+        MessagesErrorBody { kind: "error".to_owned(), error, code, details: numbers, detail }
     }
 
     /// The event for clients of OpenAI's responses, after so many others.

@@ -9,6 +9,7 @@
 //! not looked at.
 
 mod dial;
+mod direct;
 mod exchange;
 mod forward;
 pub mod head;
@@ -17,19 +18,20 @@ mod tunnel;
 
 use std::fmt;
 use std::future::Future;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use automaton_core::egress::EgressOutcome;
 use automaton_core::secret::Secret;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 use tokio_rustls::TlsConnector;
 
+pub use self::direct::pass_all_on;
 pub use self::forward::{is_of_one_hop, of_this_hop};
 use crate::client::tls;
 use crate::error::NetError;
@@ -149,6 +151,8 @@ pub struct Proxy {
     tls: TlsConnector,
     /// What is counted of the minute, and of the day.
     rates: Arc<Mutex<[RequestCounter; 2]>>,
+    /// The server behind the proxy's own address.
+    own_server: Option<SocketAddr>,
 }
 
 impl fmt::Debug for Proxy {
@@ -198,13 +202,20 @@ impl Proxy {
         let rates = Arc::new(Mutex::new(rates));
         let (tls, remedy) =
             (Arc::new(tls(&PrivateAuthorities::installed())?).into(), EgressRemedy::CREATOR);
-        Ok(Self { allowance, remedy, names, tls, rates })
+        Ok(Self { allowance, remedy, names, tls, rates, own_server: None })
     }
 
     /// The same for others than the commands of an automaton.
     #[must_use]
     pub fn with_remedy(self, remedy: EgressRemedy) -> Self {
         Self { remedy, ..self }
+    }
+
+    /// The same with a server that answers what is asked of the proxy's own address. The gate is
+    /// not asked about these connections.
+    #[must_use]
+    pub fn with_own_server(self, server: SocketAddr) -> Self {
+        Self { own_server: Some(server), ..self }
     }
 
     /// Serves one command's listener until `over`; what is under way then is cut off, and
@@ -229,7 +240,7 @@ impl Proxy {
                 Some(_) = open.join_next() => {}
                 taken = listener.accept(), if open.len() < EGRESS_CONNECTIONS_MAX => match taken {
                     Ok((client, _)) => {
-                        open.spawn(exchange::serve(Arc::clone(&run), client));
+                        open.spawn(serve_connection(Arc::clone(&run), client));
                     }
                     Err(_) => sleep(NO_CONNECTION).await,
                 },
@@ -258,4 +269,29 @@ impl Proxy {
         };
         Err(EgressRefusal { rule: "egress.rate".to_owned(), sentence })
     }
+}
+
+/// Serves one connection, to the server behind the proxy's own address or to another one.
+async fn serve_connection<G: Gate>(run: Arc<ProxyRun<G>>, client: TcpStream) {
+    let mut ended = run.ended.clone();
+    if let Some(server) = run.proxy.own_server {
+        let direct = async {
+            let asks_us = direct::is_direct(&client).await;
+            if asks_us {
+                direct::pass_on(client, server).await;
+                return None;
+            }
+            Some(client)
+        };
+        let client = tokio::select! {
+            biased;
+            _ = ended.wait_for(|ended| *ended) => return,
+            client = direct => client,
+        };
+        if let Some(client) = client {
+            exchange::serve(run, client).await;
+        }
+        return;
+    }
+    exchange::serve(run, client).await;
 }

@@ -1,11 +1,11 @@
 //! The network of another process, such as the first one of a container.
 //!
-//! Whoever connects there joins it on a thread that ends with that. Must never lead into our own
+//! Whoever connects or listens there joins it on a thread that ends with that. Must never lead into our own
 //! network, in which the host's services listen.
 
 use std::fs::{self, File};
 use std::io;
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::MetadataExt as _;
 use std::thread;
 use std::time::Duration;
@@ -37,12 +37,35 @@ impl Netns {
     ///
     /// When we may not join (that takes root), or nobody listens there.
     pub fn connect(self, port: u16, within: Duration) -> io::Result<TcpStream> {
-        // A thread that has joined does not come back.
-        let joined = thread::Builder::new().spawn(move || {
-            setns(&self.0, CloneFlags::CLONE_NEWNET)?;
+        self.joined(move || {
             let stream = TcpStream::connect_timeout(&(Ipv4Addr::LOCALHOST, port).into(), within)?;
             stream.set_nonblocking(true)?;
             Ok(stream)
+        })
+    }
+
+    /// A listener at a port of its loopback, non-blocking.
+    ///
+    /// # Errors
+    ///
+    /// When we may not join (that takes root), or somebody listens there.
+    pub fn listen(self, port: u16) -> io::Result<TcpListener> {
+        self.joined(move || {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
+            listener.set_nonblocking(true)?;
+            Ok(listener)
+        })
+    }
+
+    /// Does something on a thread that has joined the network.
+    fn joined<T: Send + 'static>(
+        self,
+        inside: impl FnOnce() -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        // A thread that has joined does not come back.
+        let joined = thread::Builder::new().spawn(move || {
+            setns(&self.0, CloneFlags::CLONE_NEWNET)?;
+            inside()
         })?;
         joined.join().map_err(|_| io::Error::other("the thread that joined it ended"))?
     }

@@ -121,7 +121,7 @@ impl Session {
     }
 
     /// Where the programs look for a proxy, for whoever serves it: non-blocking. Can be taken
-    /// once, where the network is [`crate::Network::Proxied`].
+    /// once, where the network is [`crate::Network::Served`] or [`crate::Network::Proxied`].
     #[must_use]
     pub const fn take_proxy(&mut self) -> Option<TcpListener> {
         self.proxy.take()

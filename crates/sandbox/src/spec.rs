@@ -143,8 +143,9 @@ pub enum Network {
     /// interface that belongs to this run alone. Interfaces and routes can be listed.
     Loopback,
     /// The same, and on that interface one address, [`PROXY_INSIDE`], where the owner of the
-    /// run listens: an HTTP proxy, named in the environment. What goes through it is the
-    /// owner's to judge.
+    /// run listens. What goes through it is the owner's to judge.
+    Served,
+    /// The same, and the address is an HTTP proxy, named in the environment.
     Proxied,
 }
 

@@ -300,7 +300,7 @@ impl Workspace {
             Network::Proxied => {
                 Some(WorkspaceSnapshot::look(&self.files, &self.store).await.map_err(unstored)?)
             }
-            Network::None | Network::Loopback => None,
+            Network::None | Network::Loopback | Network::Served => None,
         };
         let mut running = self.off_thread(move |launcher| launcher.launch(&plan)).await?;
         let way = running.take_proxy().zip(behalf.map(|behalf| Arc::new(self.egress_gate(behalf))));

@@ -61,7 +61,7 @@ pub(super) fn answer<'a>(
     (bounds, meta): (TokenBounds, ResponseMeta),
 ) -> Box<dyn Answer + 'a> {
     if chat.format == ClientFormat::Embeddings {
-        return Box::new(EmbeddingsAnswer::new(recording, bounds, meta));
+        return Box::new(EmbeddingsAnswer::new(recording, chat.vectors, bounds, meta));
     }
     let (id, model) = (meta.id.clone(), meta.model.to_string());
     let writer = match chat.format {

@@ -94,6 +94,9 @@ struct CacheMark {
 /// # Errors
 /// What the client is told.
 pub(super) fn check(fields: &RequestFields) -> Result<(usize, PromptExtra), ApiError> {
+    if fields.get("thread").is_some_and(|thread| thread.get() != "null") {
+        return Err(ApiError::no_threads());
+    }
     FIELDS.check(fields, None)?;
     for tool in parts::<MessagesToolShape<'_>>(fields, "tools")? {
         let kind = tool.kind.unwrap_or_default();
@@ -245,6 +248,31 @@ mod tests {
             let refusal = refusal.unwrap_or_default();
             assert!(refusal.contains(named), "{bad}: {refusal}");
         }
+    }
+
+    #[test]
+    fn a_thread_is_refused_in_the_form_that_clients_understand() {
+        let asked = |more: &str| {
+            let body = format!(r#"{{"model":"a","max_tokens":5,"messages":[],{more}}}"#);
+            ChatBody::parse(ClientFormat::AnthropicMessages, body.as_bytes())
+        };
+        assert!(asked(r#""thread":null"#).is_ok());
+        for thread in [r#"{"type":"create"}"#, r#"{"type":"continue","id":"t"}"#, "true"] {
+            // Another field is refused only once the client goes on without a thread.
+            let refusal = asked(&format!(r#""speed":"fast","thread":{thread}"#)).err().unwrap();
+            let error = refusal.for_messages().error;
+            assert_eq!(
+                (refusal.status.as_u16(), error.kind.as_str()),
+                (400, "invalid_request_error")
+            );
+            let told = serde_json::to_value(error.details).unwrap();
+            let agreed = serde_json::json!({
+                "error_code": "thread_unsupported_request", "unsupported": ["thread"]
+            });
+            assert_eq!(told, agreed, "{thread}");
+        }
+        let other = asked(r#""speed":"fast""#).err().unwrap().for_messages().error;
+        assert_eq!(other.details, None);
     }
 
     #[test]

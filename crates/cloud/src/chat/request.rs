@@ -14,6 +14,7 @@ use automaton_inference::providers::http::responses::chat_from_responses;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 
+use super::embeddings::VectorForm;
 use super::prompt_extra::PromptExtra;
 use super::recording::ReplyForm;
 use super::reply_limits::{ReplyLimits, ReplyShape};
@@ -24,6 +25,19 @@ use crate::error::ApiError;
 
 /// Answers that may be asked for at once.
 const CHOICES_MAX: u32 = 8;
+
+/// Notes of a client about itself, its session and its request.
+const CLIENT_NOTES: [&str; 9] = [
+    "client",
+    "client_info",
+    "client_name",
+    "client_request_id",
+    "client_version",
+    "request_id",
+    "session_id",
+    "telemetry",
+    "trace_id",
+];
 
 /// The formats in which a cloud is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +71,8 @@ pub(crate) struct ChatBody {
     probabilities: u32,
     /// Tokens of the prompt that its bytes do not bound.
     extra: PromptExtra,
+    /// The form that vectors are asked for in.
+    pub(super) vectors: VectorForm,
     /// What a client of Anthropic asks for beside the format, by name.
     pub(super) betas: Vec<String>,
     fields: RequestFields,
@@ -80,8 +96,9 @@ impl ChatBody {
     /// What the client is told.
     pub(crate) fn parse(format: ClientFormat, body: &[u8]) -> Result<Self, ApiError> {
         let wrong = |what: String, param| ApiError::wrong_field(what, param);
-        let fields: RequestFields = serde_json::from_slice(body)
+        let mut fields: RequestFields = serde_json::from_slice(body)
             .map_err(|error| wrong(format!("the body is no JSON object: {error}"), None))?;
+        fields.retain(|name, _| !is_client_note(name));
         let absent = |what: &str, param| wrong(format!("the body {what}"), Some(param));
         let needs_messages =
             matches!(format, ClientFormat::ChatCompletions | ClientFormat::AnthropicMessages);
@@ -105,6 +122,7 @@ impl ChatBody {
             limit: None,
             probabilities: told_probabilities(&fields)?,
             extra,
+            vectors: VectorForm::default(),
             betas: Vec::new(),
             fields: BTreeMap::new(),
         };
@@ -114,6 +132,9 @@ impl ChatBody {
                 return Err(wrong("an answer has at least 1 token".to_owned(), Some(name)));
             }
             asked.limit = asked.limit.max(limit);
+        }
+        if format == ClientFormat::Embeddings {
+            asked.vectors = embeddings::vector_form(&fields)?;
         }
         if format == ClientFormat::ChatCompletions {
             asked.choices = field(&fields, "n")?.unwrap_or(1);
@@ -288,6 +309,12 @@ impl SoldFields {
     }
 }
 
+/// Returns true if a field is a note of the client about itself, such as `client_metadata`. It
+/// asks for nothing, so it is taken and told to nobody.
+fn is_client_note(name: &str) -> bool {
+    name.ends_with("_metadata") || CLIENT_NOTES.contains(&name)
+}
+
 #[derive(Deserialize)]
 struct ToolShape<'a> {
     #[serde(rename = "type", borrow)]
@@ -367,6 +394,36 @@ mod tests {
             String::from_utf8(sent).unwrap(),
             r#"{"max_tokens":7,"messages":[{"role":"x","content":[1.50]}],"model":"b","stream":true,"stream_options":{"include_usage":true},"temperature":0.10}"#
         );
+    }
+
+    #[test]
+    fn a_note_of_the_client_goes_no_further_and_a_capability_is_refused() {
+        let bodies = [
+            (ClientFormat::ChatCompletions, r#""messages":[{"role":"user","content":"x"}]"#),
+            (ClientFormat::AnthropicMessages, r#""messages":[{"role":"user","content":"x"}]"#),
+            (ClientFormat::Responses, r#""input":"x""#),
+        ];
+        for (format, body) in bodies {
+            let asked = |more: &str| {
+                let body = format!(r#"{{"model":"a",{body},{more}}}"#);
+                ChatBody::parse(format, body.as_bytes())
+            };
+            for note in ["client_metadata", "turn_metadata", "session_id", "client_version"] {
+                let chat = asked(&format!(r#""{note}":{{"installation_id":"i-1"}}"#)).unwrap();
+                let model = model();
+                let to = RequestAddress {
+                    format: ApiFormat::ChatCompletions,
+                    id: model.upstream_id(),
+                    limit_name: TokenLimitName::MaxTokens,
+                };
+                let sent = String::from_utf8(chat.for_upstream(&model, to).unwrap()).unwrap();
+                assert!(!sent.contains(note) && !sent.contains("i-1"), "{note}: {sent}");
+            }
+            for capability in ["web_search_options", "container", "agents", "context_window"] {
+                let refusal = asked(&format!(r#""{capability}":{{}}"#)).unwrap_err().body.error;
+                assert!(refusal.contains(capability), "{format:?} {capability}: {refusal}");
+            }
+        }
     }
 
     #[test]

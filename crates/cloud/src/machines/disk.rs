@@ -13,9 +13,12 @@ use automaton_core::id::MachineId;
 use automaton_sandbox::{Bind, HOME_INSIDE, WorkspacePath};
 
 use super::driver::DriverError;
+use super::template::copy_folder;
 
 /// Where folders end.
 const TRASH: &str = ".trash";
+/// What is being made for a machine, beside what is being removed of it.
+const DRAFT: &str = "new";
 /// Where the folders are put of machines that are not recorded.
 const LOST: &str = "lost";
 /// The folder that is `/root` inside.
@@ -65,6 +68,32 @@ impl MachineDisks {
         let made =
             made.and_then(|()| KEPT.iter().try_for_each(|(name, _)| make(&self.of(id).join(name))));
         made.map_err(failed("make the machine's folders"))
+    }
+
+    /// Gives a machine that has no folders yet those of a template, laid out as inside of it. After
+    /// a crash it has all of them or none.
+    pub(super) fn fill(&self, id: MachineId, template: &Path) -> Result<(), DriverError> {
+        if self.of(id).exists() {
+            return Ok(());
+        }
+        let what = "copy the template of machines";
+        let trash = self.0.join(TRASH).join(id.to_string());
+        let draft = trash.join(DRAFT);
+        match fs::remove_dir_all(&draft) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(failed(what)(error));
+            }
+            _ => {}
+        }
+        DirBuilder::new().recursive(true).mode(0o700).create(&draft).map_err(failed(what))?;
+        for (host, inside) in [(ROOT, HOME_INSIDE)].into_iter().chain(KEPT) {
+            let from = template.join(inside.trim_start_matches('/'));
+            if from.is_dir() {
+                copy_folder(&from, &draft.join(host)).map_err(failed(what))?;
+            }
+        }
+        let moved = fs::rename(&draft, self.of(id)).and_then(|()| fs::remove_dir(&trash));
+        moved.map_err(failed(what))
     }
 
     /// The folder on our disk that is kept for one inside; none for what is in memory.
@@ -294,6 +323,30 @@ mod tests {
         ] {
             assert!(matches!(place(path), Err(DriverError::Path(_))), "{path}");
         }
+    }
+
+    #[test]
+    fn a_new_machine_begins_with_the_template_and_one_that_has_folders_keeps_them() {
+        let (home, disk, id) = made();
+        let template = home.path().join("template");
+        fs::create_dir_all(template.join("usr/local/bin")).unwrap();
+        fs::create_dir_all(template.join("root")).unwrap();
+        fs::create_dir_all(template.join("etc")).unwrap();
+        fs::write(template.join("usr/local/bin/tool"), "x").unwrap();
+        fs::write(template.join("root/notes.md"), "y").unwrap();
+        disk.fill(id, &template).unwrap();
+        assert!(!disk.root(id).join("notes.md").exists(), "it had its folders already");
+        disk.erase(id).unwrap();
+        // What a crash left half made is made anew.
+        let half = disk.0.join(TRASH).join(id.to_string()).join(DRAFT).join("root");
+        fs::create_dir_all(&half).unwrap();
+        fs::write(half.join("half"), "z").unwrap();
+        disk.fill(id, &template).unwrap();
+        disk.make(id, true).unwrap();
+        assert_eq!(fs::read_to_string(disk.root(id).join("notes.md")).unwrap(), "y");
+        assert!(disk.of(id).join("usr-local/bin/tool").is_file());
+        assert!(disk.of(id).join("opt").is_dir() && !disk.root(id).join("half").exists());
+        assert_eq!(disk.existing().unwrap(), [id]);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! URL than its origin: the rest is between a tenant and the host.
 
 use std::future::Future;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -23,6 +24,22 @@ use tokio::net::TcpListener;
 use tokio::time::Instant;
 use tracing::info;
 
+/// The address at which the cloud's API answers inside of each machine. No proxy is needed for it.
+pub(crate) const CLOUD_INSIDE: &str = automaton_sandbox::PROXY_INSIDE;
+/// The variable that names it to programs in a machine.
+pub(super) const CLOUD_VARIABLE: &str = "CONWAY_API_URL";
+
+/// Returns the address of a cloud's API as the cloud itself reaches it. One that listens at all
+/// addresses is reached at the loopback.
+pub(crate) fn reach_own(listens: SocketAddr) -> SocketAddr {
+    let own = match listens {
+        SocketAddr::V4(address) if address.ip().is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        SocketAddr::V6(address) if address.ip().is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        other => other.ip(),
+    };
+    SocketAddr::new(own, listens.port())
+}
+
 /// What one request may send, and what it may receive, in bytes, where nothing else is said.
 const BYTES_PER_REQUEST: u64 = 256 << 20;
 /// What a machine may send and receive in a day, in bytes, where nothing else is said.
@@ -37,7 +54,7 @@ const REMEDY: EgressRemedy = EgressRemedy {
     origins: "the operator of the cloud can spell the origin out under `machines.egress.origins`",
 };
 
-/// What programs in machines may reach, and how much. By default nothing: they have no network.
+/// What programs in machines may reach, and how much. By default nothing but the cloud itself.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(try_from = "MachineEgressFile")]
 pub struct MachineEgressConfig {
@@ -92,6 +109,13 @@ impl MachineEgressConfig {
     /// Why a machine may not go there.
     fn not_listed(&self, origin: &Origin) -> EgressRefusal {
         let Reachable { hosts, origins } = &*self.reachable;
+        if self.leads_nowhere() {
+            let sentence = format!(
+                "{origin} was refused: the operator of the cloud lets machines reach nothing but \
+                 the cloud itself."
+            );
+            return EgressRefusal { rule: "egress.hosts".to_owned(), sentence };
+        }
         let named: Vec<&str> =
             hosts.iter().chain(origins).map(String::as_str).take(NAMED_MAX).collect();
         let more = if hosts.len() + origins.len() > NAMED_MAX { " and others" } else { "" };
@@ -129,8 +153,14 @@ impl DailyUsage {
 }
 
 impl MachineEgress {
-    pub(super) fn new(id: MachineId, egress: MachineEgressConfig) -> Result<Self, NetError> {
-        let proxy = Proxy::new(egress.allowance, Arc::new(SystemResolver))?.with_remedy(REMEDY);
+    /// The way of a machine to what is listed, and to the cloud's API at this address.
+    pub(super) fn new(
+        id: MachineId,
+        egress: MachineEgressConfig,
+        cloud: SocketAddr,
+    ) -> Result<Self, NetError> {
+        let proxy = Proxy::new(egress.allowance, Arc::new(SystemResolver))?;
+        let proxy = proxy.with_remedy(REMEDY).with_own_server(cloud);
         Ok(Self { id, egress, proxy, bytes: Arc::default(), day: Mutex::new(DailyUsage::new()) })
     }
 

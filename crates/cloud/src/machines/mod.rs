@@ -16,6 +16,7 @@ pub(crate) mod podman;
 pub mod process;
 mod reconciler;
 pub(crate) mod runs;
+mod template;
 pub mod tier;
 
 use std::collections::HashMap;

@@ -3,7 +3,7 @@
 //! A machine is the container `automaton-<id>` over the image that the configuration names. Its
 //! files are the layer above that image: they stay when it is stopped, and its processes stay when
 //! the cloud ends. It has a loopback interface and no other, no capability, and nothing of the
-//! host's. Must never open a path of a machine on the host: whatever is done with its files is
+//! host's; one address of that interface leads to the cloud's API. Must never open a path of a machine on the host: whatever is done with its files is
 //! done by programs inside.
 
 mod files;
@@ -11,12 +11,16 @@ mod run;
 
 use std::collections::HashMap;
 use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use automaton_core::error::chain;
 use automaton_core::id::MachineId;
 use automaton_core::wire::cloud::ExecReply;
-use automaton_sandbox::{Netns, fs};
+use automaton_net::proxy::pass_all_on;
+use automaton_sandbox::{Netns, PROXY_PORT, fs};
 use bollard::errors::Error;
 use bollard::models::{
     ContainerCreateBody, ContainerInspectResponse, HostConfig, ResourcesUlimits,
@@ -24,16 +28,21 @@ use bollard::models::{
 use bollard::query_parameters as query;
 use bollard::{ClientVersion, Docker};
 use futures_util::StreamExt as _;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tracing::warn;
 
-use super::dial::{CONNECT_WITHIN, Dialer};
+use super::dial::{CONNECT_WITHIN, Dialer, apart};
 use super::disk::failed;
 use super::driver::{
     BootRequest, DriverError, DriverFuture, DriverResult, FileRead, FileWrite, FolderListing,
     MachineCommand, MachineDriver, MachineStream, MachineUsage, PROCESSES,
 };
+use super::egress::{CLOUD_INSIDE, CLOUD_VARIABLE};
 use super::tier::MachineTierSpec;
 use crate::config::PodmanConfig;
 use crate::error::CloudError;
+use crate::tasks::TaskSet;
 
 /// What our containers are labelled with; its value is the folder of the cloud that has them.
 const LABEL: &str = "automaton.cloud";
@@ -53,6 +62,13 @@ pub(crate) struct PodmanDriver {
     /// Where podman keeps the files of containers.
     store: PathBuf,
     dialer: Dialer,
+    /// Where the cloud's own API answers.
+    api_address: SocketAddr,
+    tasks: TaskSet,
+    /// The ways of machines to the cloud by the first process of each. A way is served until it
+    /// is dropped.
+    // A std mutex, since nothing is awaited while it is held.
+    ways: Mutex<HashMap<MachineId, (u32, oneshot::Sender<()>)>>,
 }
 
 impl PodmanDriver {
@@ -63,6 +79,7 @@ impl PodmanDriver {
     pub(crate) async fn open(
         PodmanConfig { socket, image }: PodmanConfig,
         folder: &Path,
+        (api_address, tasks): (SocketAddr, TaskSet),
     ) -> Result<Self, CloudError> {
         let wrong = |why: String| CloudError::Config(format!("machines.podman: {why}"));
         let silent = |error: Error| {
@@ -85,7 +102,46 @@ impl PodmanDriver {
         let cloud = cloud.map_err(|source| CloudError::File { path: folder.into(), source })?;
         // The image itself, whatever is called so later.
         let (image, cloud) = (found.id.unwrap_or(image), cloud.display().to_string());
-        Ok(Self { api, image, cloud, store: store.into(), dialer: Dialer::default() })
+        let (store, dialer, ways) = (store.into(), Dialer::default(), Mutex::default());
+        Ok(Self { api, image, cloud, store, dialer, api_address, tasks, ways })
+    }
+
+    /// Opens a machine's way to the cloud, unless it is open. A host on which we may not join
+    /// the network of a container has none.
+    async fn open_way(&self, id: MachineId) -> DriverResult<()> {
+        let Some(first) = self.first(id).await? else { return Ok(()) };
+        let known = self.ways().get(&id).map(|(of, _)| *of);
+        if known == Some(first) {
+            return Ok(());
+        }
+        let network = Netns::of(first);
+        // So it was that process's, whose id nobody else has got meanwhile.
+        if self.first(id).await? != Some(first) {
+            return Ok(());
+        }
+        let opened = apart(move || {
+            let listener = network.and_then(|network| network.listen(PROXY_PORT));
+            listener.map_err(unjoined)
+        });
+        let listener = match opened.await {
+            Ok(listener) => TcpListener::from_std(listener).map_err(failed("serve the way"))?,
+            Err(error) => {
+                warn!(machine = %id, error = %chain(&error), "a machine does not reach the cloud");
+                return Ok(());
+            }
+        };
+        let (end, ended) = oneshot::channel();
+        self.ways().insert(id, (first, end));
+        let server = self.api_address;
+        // That the sender is gone is what is waited for.
+        self.tasks.spawn(async move {
+            pass_all_on(listener, server, async { drop(ended.await) }).await;
+        });
+        Ok(())
+    }
+
+    fn ways(&self) -> MutexGuard<'_, HashMap<MachineId, (u32, oneshot::Sender<()>)>> {
+        self.ways.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A machine's container, if there is one.
@@ -112,6 +168,7 @@ impl PodmanDriver {
         let [memory, disk] = [tier.memory_bytes(), tier.disk_bytes()].map(|it| it.try_into().ok());
         let file = ResourcesUlimits { name: Some("fsize".to_owned()), soft: disk, hard: disk };
         body.image = Some(self.image.clone());
+        body.env.get_or_insert_default().push(format!("{CLOUD_VARIABLE}={CLOUD_INSIDE}"));
         body.labels = Some(HashMap::from([(LABEL.to_owned(), self.cloud.clone())]));
         body.host_config = body.host_config.map(|host| HostConfig {
             memory,
@@ -126,6 +183,7 @@ impl PodmanDriver {
 
     /// Ends the processes of a machine, if there is one.
     async fn end(&self, id: MachineId) -> DriverResult<()> {
+        self.ways().remove(&id);
         let at_once = query::StopContainerOptionsBuilder::new().t(0).build();
         let stopped = self.api.stop_container(&name(id), Some(at_once)).await;
         absent("stop the container", stopped).map(drop)
@@ -145,6 +203,7 @@ impl MachineDriver for PodmanDriver {
             }
             let started = self.api.start_container(&name(id), None).await;
             started.map_err(failed("start the container"))?;
+            self.open_way(id).await?;
             self.ask(id, &["prepare"], "the image").await
         })
     }
@@ -154,7 +213,11 @@ impl MachineDriver for PodmanDriver {
     }
 
     fn exec(&self, id: MachineId, command: MachineCommand) -> DriverFuture<'_, ExecReply> {
-        Box::pin(self.command(id, command))
+        Box::pin(async move {
+            // The containers stay up when the cloud is started again.
+            self.open_way(id).await?;
+            self.command(id, command).await
+        })
     }
 
     fn shows_what_is_down(&self) -> bool {
@@ -176,6 +239,10 @@ impl MachineDriver for PodmanDriver {
     fn connect(&self, id: MachineId, port: u16) -> DriverFuture<'_, Box<dyn MachineStream>> {
         Box::pin(async move {
             let first = self.first(id).await?.ok_or(DriverError::Down)?;
+            // What is ours on its loopback is no port of its own.
+            if port == PROXY_PORT {
+                return Err(DriverError::Refused);
+            }
             let network = Netns::of(first).map_err(unjoined)?;
             // So it was that process's, whose id nobody else has got meanwhile.
             if self.first(id).await? != Some(first) {
@@ -293,6 +360,9 @@ mod tests {
             cloud: "/cloud".to_owned(),
             store: "/nowhere".into(),
             dialer: Dialer::default(),
+            api_address: SocketAddr::from(([127, 0, 0, 1], 1)),
+            tasks: TaskSet::default(),
+            ways: Mutex::default(),
         }
     }
 

@@ -3,12 +3,13 @@
 //! A machine's own are its folders (`disk`): `/root`, `/usr/local`, `/opt`, `/srv`,
 //! `/home` and `/var/lib`. The rest of its system is the host's programs and libraries, shared
 //! and read-only, and a `/tmp` in memory that ends with its processes. Its network is a loopback
-//! interface of its own, with a proxy on it where the operator lists what may be reached
-//! (`egress`). Must never run anything outside of a session.
+//! interface of its own, with one address on it that leads to the cloud's API, and is the proxy to
+//! what the operator lists (`egress`). Must never run anything outside of a session.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -33,7 +34,7 @@ use super::driver::{
     MachineCommand, MachineDriver, MachineStream, MachineUsage, OUTPUT_BYTES_MAX, PROCESSES,
     Pieces, replied,
 };
-use super::egress::{MachineEgress, MachineEgressConfig};
+use super::egress::{CLOUD_INSIDE, CLOUD_VARIABLE, MachineEgress, MachineEgressConfig};
 use super::memory::{self, FilesInMemory};
 use crate::tasks::TaskSet;
 
@@ -52,20 +53,36 @@ pub struct ProcessDriver(Arc<ProcessDriverState>);
 struct ProcessDriverState {
     launcher: Launcher,
     disk: MachineDisks,
+    /// What each new machine begins with.
+    template: Option<PathBuf>,
     // A std mutex, since nothing is awaited while it is held.
     up: Mutex<RunningMachines<Arc<RunningMachine>>>,
     dialer: Dialer,
     egress: MachineEgressConfig,
+    /// Where the cloud's own API answers.
+    cloud: SocketAddr,
     /// Those of machines that were up: to be started again frees nobody of a limit.
     // A std mutex, since nothing is awaited while it is held.
     ways: Mutex<HashMap<MachineId, Arc<MachineEgress>>>,
     tasks: TaskSet,
 }
 
+/// What machines have of this host.
+pub(crate) struct MachineHost {
+    /// Where their files are.
+    pub(crate) folder: PathBuf,
+    /// The folder that each new one begins with a copy of.
+    pub(crate) template: Option<PathBuf>,
+    /// What they may reach.
+    pub(crate) egress: MachineEgressConfig,
+    /// Where the cloud's own API answers.
+    pub(crate) cloud: SocketAddr,
+}
+
 /// A machine that is up.
 pub(super) struct RunningMachine {
     pub(super) session: Session,
-    /// Its way out, which is served until this is dropped.
+    /// Its way to the cloud and out, which is served until this is dropped.
     way: Option<(Arc<MachineEgress>, oneshot::Sender<()>)>,
     /// A turn for each file in memory that may be on its way.
     pub(super) files: Semaphore,
@@ -111,18 +128,24 @@ impl<T> RunningMachines<T> {
 }
 
 impl ProcessDriver {
-    /// Machines with their files in this folder, which may reach what is listed.
-    pub(crate) fn new(
-        launcher: Launcher,
-        folder: PathBuf,
-        egress: MachineEgressConfig,
-        tasks: TaskSet,
-    ) -> Self {
+    /// Machines on this host.
+    pub(crate) fn new(launcher: Launcher, host: MachineHost, tasks: TaskSet) -> Self {
+        let MachineHost { folder, template, egress, cloud } = host;
         let disk = MachineDisks(folder);
         let up = Mutex::default();
         let ways = Mutex::default();
         let dialer = Dialer::default();
-        Self(Arc::new(ProcessDriverState { launcher, disk, up, dialer, egress, ways, tasks }))
+        Self(Arc::new(ProcessDriverState {
+            launcher,
+            disk,
+            template,
+            up,
+            dialer,
+            egress,
+            cloud,
+            ways,
+            tasks,
+        }))
     }
 
     /// Does something that blocks for a short while.
@@ -157,20 +180,19 @@ impl ProcessDriverState {
             return Ok(());
         }
         self.end(boot.id)?;
+        if let Some(template) = self.template.as_ref().filter(|_| boot.is_new) {
+            self.disk.fill(boot.id, template)?;
+        }
         self.disk.make(boot.id, boot.is_new)?;
         let told = |error: &(dyn std::error::Error + 'static)| {
             DriverError::Unavailable(chain(error).to_string())
         };
         let way = self.way(boot.id).map_err(|error| told(&error))?;
-        let mut spec = self.spec(boot);
-        if way.is_some() {
-            spec.network = Network::Proxied;
-        }
-        let plan = plan(&spec, &probe(&self.launcher));
+        let plan = plan(&self.spec(boot), &probe(&self.launcher));
         let session = self.launcher.open(&plan.map_err(|refusal| told(&refusal))?);
         let mut session = session.map_err(|error| told(&error))?;
-        let served = way.zip(session.take_proxy());
-        let way = served.map(|(way, proxy)| self.serve(way, proxy)).transpose()?;
+        let proxy = session.take_proxy();
+        let way = proxy.map(|proxy| self.serve(way, proxy)).transpose()?;
         let arrived =
             self.up().arrive(boot.id, ticket, Arc::new(RunningMachine::new(session, way)));
         arrived.map_err(|_late| DriverError::Down)
@@ -180,17 +202,15 @@ impl ProcessDriverState {
         self.ways.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The way out of a machine, where there is any.
-    fn way(&self, id: MachineId) -> Result<Option<Arc<MachineEgress>>, NetError> {
-        if self.egress.leads_nowhere() {
-            return Ok(None);
-        }
-        Ok(Some(match self.ways().entry(id) {
+    /// The way of a machine to the cloud and out.
+    fn way(&self, id: MachineId) -> Result<Arc<MachineEgress>, NetError> {
+        Ok(match self.ways().entry(id) {
             Entry::Occupied(known) => Arc::clone(known.get()),
             Entry::Vacant(free) => {
-                Arc::clone(free.insert(Arc::new(MachineEgress::new(id, self.egress.clone())?)))
+                let way = MachineEgress::new(id, self.egress.clone(), self.cloud)?;
+                Arc::clone(free.insert(Arc::new(way)))
             }
-        }))
+        })
     }
 
     /// Serves a way out until what is given back with it is dropped.
@@ -210,7 +230,7 @@ impl ProcessDriverState {
         SandboxSpec {
             workspace: Some(self.disk.root(id)),
             kept: self.disk.kept(id),
-            network: Network::Loopback,
+            network: if self.egress.leads_nowhere() { Network::Served } else { Network::Proxied },
             limits: RunLimits {
                 memory_bytes: tier.memory_bytes(),
                 processes: PROCESSES.saturating_mul(tier.vcpu),
@@ -245,6 +265,7 @@ fn run(session: &Session, command: MachineCommand) -> Result<ExecReply, DriverEr
     let kept = OUTPUT_BYTES_MAX;
     let mut task = SessionProgram::new(Program::Shell(command.line));
     task.wall = Some(command.wall);
+    task.env = vec![(CLOUD_VARIABLE.to_owned(), CLOUD_INSIDE.to_owned())];
     task.capture = Capture { stdout_bytes_max: kept, stderr_bytes_max: kept };
     let told = |error: automaton_sandbox::LaunchError| DriverError::Failed {
         what: "run the command",
@@ -348,9 +369,11 @@ impl MachineDriver for ProcessDriver {
     fn usage(&self, id: MachineId) -> DriverFuture<'_, MachineUsage> {
         Box::pin(async move {
             let open = self.0.opened(id)?;
+            let leads_out = self.leads_out();
             apart(move || {
                 let SessionUsage { memory_bytes, processes, cpu } = open.session.usage();
-                let egress = open.way.as_ref().map(|(way, _)| way.used());
+                let way = open.way.as_ref().filter(|_| leads_out);
+                let egress = way.map(|(way, _)| way.used());
                 Ok(MachineUsage { memory_bytes, cpu, processes, egress })
             })
             .await

@@ -20,7 +20,9 @@ pub(crate) async fn embedding() -> String {
             return Json(json!({ "data": null }));
         }
         // As OpenAI writes numbers in base 64: little-endian, four bytes each.
-        let vector = match question["encoding_format"] == "base64" {
+        // Many servers know no such form.
+        let is_packed = question["encoding_format"] == "base64" && question["input"] != "plain";
+        let vector = match is_packed {
             true => json!("AAAAPwAAgD8="),
             false => json!([0.5, 1.0]),
         };
@@ -62,6 +64,31 @@ async fn vectors_cost_what_the_upstream_counted_and_a_failure_nothing() {
     assert_eq!(broken.status, 502, "{broken:?}");
     assert_eq!(world.balance(&key).await, after - spent);
     assert_eq!(world.held(&key).await, 0);
+}
+
+#[tokio::test]
+async fn vectors_come_in_the_form_that_was_asked_for_whatever_the_upstream_knows() {
+    let (world, key) = funded(&embedding().await).await;
+    let vector = async |more: Value| {
+        let mut body = json!({ "model": "vectors" });
+        for (name, value) in more.as_object().unwrap() {
+            body[name] = value.clone();
+        }
+        let reply = embed(&world, &key, &body).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+        reply.json()["data"][0]["embedding"].clone()
+    };
+    for input in ["plain", "packed"] {
+        let packed = vector(json!({ "input": input, "encoding_format": "base64" })).await;
+        assert_eq!(packed, "AAAAPwAAgD8=", "{input}");
+        let numbers = vector(json!({ "input": input, "encoding_format": "float" })).await;
+        assert_eq!(numbers, json!([0.5, 1.0]), "{input}");
+        assert_eq!(vector(json!({ "input": input })).await, json!([0.5, 1.0]), "{input}");
+    }
+    let before = world.balance(&key).await;
+    let body = json!({ "model": "vectors", "input": "a", "encoding_format": "hex" });
+    let refused = embed(&world, &key, &body).await;
+    assert_eq!((refused.status, world.balance(&key).await), (400, before), "{refused:?}");
 }
 
 #[tokio::test]

@@ -70,6 +70,34 @@ pub(crate) async fn calling() -> (String, Sent) {
     upstream("/v1/chat/completions", json!({ "choices": choices, "usage": usage }), events).await
 }
 
+/// An upstream of chat completions that calls a tool until it has its result, and answers in
+/// JSON where a form is asked for.
+pub(crate) async fn running() -> (String, Sent) {
+    let sent = Sent::default();
+    let seen = Arc::clone(&sent);
+    let answer = move |headers: HeaderMap, body: String| {
+        let asked: Value = serde_json::from_str(&body).unwrap();
+        let has_result =
+            asked["messages"].as_array().unwrap().iter().any(|it| it["role"] == "tool");
+        let call = json!({ "id": "call_a", "type": "function",
+            "function": { "name": "weather", "arguments": r#"{"city":"Oslo"}"# } });
+        let says = |text: &str| (json!({ "role": "assistant", "content": text }), "stop");
+        let (message, end) = match (asked["response_format"]["type"] == "json_schema", has_result) {
+            (true, _) => says(r#"{"name":"Oslo","people":700000}"#),
+            (false, true) => says("It rains in Oslo."),
+            (false, false) => (
+                json!({ "role": "assistant", "content": null, "tool_calls": [call] }),
+                "tool_calls",
+            ),
+        };
+        let said = json!({ "choices": [{ "index": 0, "message": message, "finish_reason": end }],
+            "usage": { "prompt_tokens": 30, "completion_tokens": 12 } });
+        seen.lock().unwrap().push((headers, asked));
+        async move { (StatusCode::OK, [("content-type", "application/json")], said.to_string()) }
+    };
+    (serve(Router::new().route("/v1/chat/completions", route(answer))).await, sent)
+}
+
 /// An upstream of Anthropic's format that thinks and then speaks.
 pub(crate) async fn thinking() -> (String, Sent) {
     let usage = json!({ "input_tokens": 20, "cache_read_input_tokens": 5,
@@ -390,4 +418,45 @@ async fn a_stream_that_breaks_ends_with_an_error_and_costs_nothing() {
     let (name, data) = events.last().unwrap();
     assert_eq!((name.as_str(), &data["error"]["type"]), ("error", &json!("api_error")), "{data}");
     assert_eq!((world.balance(&key).await, world.held(&key).await), (before, 0));
+}
+
+#[tokio::test]
+async fn a_thread_is_refused_as_agreed_and_costs_nothing() {
+    let (url, sent) = running().await;
+    let (world, key) = funded(&url).await;
+    let before = world.balance(&key).await;
+    let refused = ask(&world, &key, &body(r#","thread":{"type":"create"}"#)).await;
+    assert_eq!(refused.status, 400, "{refused:?}");
+    let error = &refused.json()["error"];
+    assert_eq!(error["type"], "invalid_request_error");
+    let agreed = json!({ "error_code": "thread_unsupported_request", "unsupported": ["thread"] });
+    assert_eq!(error["details"], agreed);
+    assert!(sent.lock().unwrap().is_empty());
+    assert_eq!(world.balance(&key).await, before);
+    let other = ask(&world, &key, &body(r#","container":"c""#)).await;
+    assert_eq!(other.json()["error"].get("details"), None, "{other:?}");
+}
+
+#[tokio::test]
+async fn an_answer_by_a_schema_is_asked_for_with_it() {
+    let (url, sent) = running().await;
+    let (world, key) = funded(&url).await;
+    let schema = json!({ "type": "object", "properties": { "name": { "type": "string" } },
+        "required": ["name"], "additionalProperties": false });
+    let format = json!({ "type": "json_schema", "schema": schema });
+    for more in [
+        format!(r#","output_format":{format}"#),
+        format!(r#","output_config":{{"format":{format}}}"#),
+    ] {
+        let reply = ask(&world, &key, &body(&more)).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+        assert_eq!(reply.json()["content"][0]["text"], r#"{"name":"Oslo","people":700000}"#);
+        assert_eq!(reply.json()["model"], "script");
+        let asked = sent.lock().unwrap().pop().unwrap().1["response_format"].clone();
+        assert_eq!(asked["json_schema"]["schema"], schema);
+        assert_eq!(
+            (&asked["type"], &asked["json_schema"]["strict"]),
+            (&json!("json_schema"), &json!(true))
+        );
+    }
 }

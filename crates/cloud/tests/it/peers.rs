@@ -148,6 +148,19 @@ async fn python_anthropic_calls_tools_and_is_charged_exactly() {
 
 #[tokio::test]
 #[ignore = "needs Python packages: ./test --peers"]
+async fn python_anthropic_runs_tools_by_itself_and_parses_an_answer() {
+    let (url, sent) = messages::running().await;
+    let (world, key) = funded(&url).await;
+    let before = world.balance(&key).await;
+    let mut client = script_of(python(), "anthropic_runner.py");
+    client.args([world.cloud.url(), &key]);
+    let told = usages(client).await;
+    assert_eq!((told.len(), sent.lock().unwrap().len()), (3, 3), "{told:?}");
+    assert_eq!(before - world.balance(&key).await, told.iter().map(messages::cost).sum::<i64>());
+}
+
+#[tokio::test]
+#[ignore = "needs Python packages: ./test --peers"]
 async fn python_anthropic_hears_thoughts_of_a_server_of_its_own_format() {
     let (world, key, _) = messages::funded_before_thinking().await;
     let before = world.balance(&key).await;

@@ -18,6 +18,7 @@ use crate::town::{Town, run};
 pub(crate) const ALL: &[(&str, fn())] = &[
     ("a_machine_reaches_what_the_operator_lists_and_nothing_else", listed),
     ("to_be_started_again_frees_no_machine_of_its_limits", counted),
+    ("a_machine_reaches_its_cloud_without_a_proxy", reaches_its_cloud),
     ("two_busy_loops_share_the_one_processor_of_a_machine", busy),
 ];
 
@@ -74,6 +75,40 @@ fn listed() {
         let machine = closed.machine().await;
         assert_eq!(machine.exec("env | grep -ci proxy || true").await, "0\n");
         assert!(machine.metrics().await.get("egress").is_none());
+    });
+}
+
+/// Gets a path of the cloud from a machine, without a proxy.
+const ASK_THE_CLOUD: &str = "curl -s -m 20 --noproxy '*' -w ' %{http_code}' $CONWAY_API_URL";
+
+fn reaches_its_cloud() {
+    run(async {
+        let ((named, _), (other, not_heard)) = (hello(), hello());
+        for egress in [json!({}), json!({ "origins": [named] })] {
+            let town = reaching(egress).await;
+            let machine = town.machine().await;
+            let told = machine.exec("echo $CONWAY_API_URL").await;
+            assert_eq!(told, "http://127.0.0.1:3128\n");
+            let pricing = machine.exec(&format!("{ASK_THE_CLOUD}/v1/credits/pricing")).await;
+            assert!(pricing.ends_with(" 200"), "{pricing}");
+            // Who asks has to sign in, as from anywhere else.
+            let balance = machine.exec(&format!("{ASK_THE_CLOUD}/v1/credits/balance")).await;
+            assert!(balance.ends_with(" 401"), "{balance}");
+            assert_eq!(town.sign_in_inside("127.0.0.1:3128").await.status, 200);
+            assert_eq!(town.sign_in_inside("127.0.0.1:9").await.status, 401);
+            // Nothing else of the host is there.
+            let around = format!("curl -s -m 5 --noproxy '*' {other}/");
+            assert_ne!(machine.ask(&around).await.json()["exit_code"], 0);
+            let through = format!("curl -s -m 5 -x $CONWAY_API_URL {other}/");
+            let refused = machine.exec(&through).await;
+            assert!(refused.contains("lets machines reach"), "{refused}");
+            // The way is there again after a stop.
+            town.post(&machine.path("/stop"), &json!({})).await;
+            town.post(&machine.path("/start"), &json!({})).await;
+            let again = machine.exec(&format!("{ASK_THE_CLOUD}/v1/credits/pricing")).await;
+            assert!(again.ends_with(" 200"), "{again}");
+        }
+        assert_eq!(not_heard.load(Ordering::Relaxed), 0);
     });
 }
 

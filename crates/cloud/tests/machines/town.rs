@@ -67,6 +67,15 @@ impl Town {
         assert_eq!(self.world.pay(&self.wallets[0], paid).await.status, 200);
     }
 
+    /// Signs in as a program in a machine does: for the address at which it reaches the cloud.
+    pub(crate) async fn sign_in_inside(&self, domain: &str) -> Reply {
+        let wallet = &self.wallets[0];
+        let mut message = self.world.message(wallet, &self.world.nonce().await);
+        message.uri = "http://127.0.0.1:3128/v1/auth/verify".to_owned();
+        message.domain = domain.to_owned();
+        self.world.verify(wallet, &message.to_string()).await
+    }
+
     pub(crate) async fn crash(self) -> Self {
         Self { world: self.world.crash().await, ..self }
     }

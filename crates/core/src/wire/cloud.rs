@@ -32,6 +32,7 @@ pub use machines::{
 };
 pub use refusals::{
     MessagesError, MessagesErrorBody, ModelError, ModelErrorBody, ResponsesErrorEvent,
+    UnsupportedFields,
 };
 pub use status::{STATUS_TEXT_BYTES_MAX, StatusReply, StatusReport};
 

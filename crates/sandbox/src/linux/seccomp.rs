@@ -434,10 +434,12 @@ mod tests {
     }
 
     fn all() -> impl Iterator<Item = SyscallFilter> {
-        [Network::None, Network::Loopback, Network::Proxied].into_iter().flat_map(|network| {
-            [SharedMemory::Counted, SharedMemory::Refused]
-                .map(|shared_memory| SyscallFilter { network, shared_memory })
-        })
+        [Network::None, Network::Loopback, Network::Served, Network::Proxied].into_iter().flat_map(
+            |network| {
+                [SharedMemory::Counted, SharedMemory::Refused]
+                    .map(|shared_memory| SyscallFilter { network, shared_memory })
+            },
+        )
     }
 
     #[test]

@@ -253,7 +253,7 @@ fn setup(spec: &SandboxSpec, enforcement: Enforcement) -> Vec<Setup> {
     if spec.network != Network::None && has(Defence::Network) {
         steps.push(Setup::Loopback);
     }
-    if spec.network == Network::Proxied && has(Defence::Network) {
+    if matches!(spec.network, Network::Served | Network::Proxied) && has(Defence::Network) {
         steps.push(Setup::Proxy { port: PROXY_PORT });
     }
     steps.push(Setup::PrivateMounts);
@@ -388,7 +388,7 @@ fn exec(
     ];
     let by_network: &[(&str, &str)] = match network {
         Network::None => &[],
-        Network::Loopback => &FEW_RETRIES,
+        Network::Loopback | Network::Served => &FEW_RETRIES,
         Network::Proxied => &PROXY_VARIABLES,
     };
     let mut variables: Vec<(String, String)> = fixed

@@ -82,4 +82,17 @@ pub struct MessagesError {
     pub kind: String,
     /// For people.
     pub message: String,
+    /// For clients that go on without the named fields.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<UnsupportedFields>,
+}
+
+/// The fields of a request that a server does not support, where clients have agreed to leave
+/// them out and ask again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UnsupportedFields {
+    /// The code of the agreement, such as `thread_unsupported_request`.
+    pub error_code: String,
+    /// The fields.
+    pub unsupported: Vec<String>,
 }

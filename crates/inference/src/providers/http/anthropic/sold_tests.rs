@@ -160,8 +160,8 @@ fn what_the_other_format_cannot_say_is_refused_by_name() {
     let url = "data:image/png;base64,aa";
     assert_eq!(told["messages"][0]["content"][1]["image_url"]["url"], url);
     for (bad, words) in [
-        (json!({ "output_format": { "type": "json_schema" } }), "output_format"),
-        (json!({ "output_config": { "format": { "type": "json_schema" } } }), "output_format"),
+        (json!({ "output_format": { "type": "json_schema" } }), "no schema"),
+        (json!({ "output_config": { "format": { "type": "regex" } } }), "regex"),
         (json!({ "tools": [{ "type": "bash_20250124", "name": "bash" }] }), "bash_20250124"),
         (json!({ "messages": picture(json!({ "type": "file", "file_id": "f" })) }), "source"),
         (
@@ -176,5 +176,41 @@ fn what_the_other_format_cannot_say_is_refused_by_name() {
     ] {
         let refusal = with(bad.clone()).unwrap_err();
         assert!(refusal.contains(words), "{bad}: {refusal}");
+    }
+}
+
+#[test]
+fn the_form_of_an_answer_is_asked_for_with_its_schema() {
+    let form = |more: Value| {
+        let mut body = json!({ "model": "m", "max_tokens": 1,
+            "messages": [{ "role": "user", "content": "Go" }] });
+        for (name, value) in more.as_object().unwrap() {
+            body[name] = value.clone();
+        }
+        let told = chat_from_messages(body.to_string().as_bytes(), true).unwrap();
+        let told: Value = serde_json::from_slice(&told).unwrap();
+        told["response_format"].clone()
+    };
+    let closed = json!({ "type": "object", "properties": { "a": { "type": "string" } },
+        "required": ["a"], "additionalProperties": false });
+    let strict = json!({ "type": "json_schema",
+        "json_schema": { "name": "answer", "schema": closed, "strict": true } });
+    let format = json!({ "type": "json_schema", "schema": closed });
+    assert_eq!(form(json!({ "output_format": format })), strict);
+    assert_eq!(form(json!({ "output_config": { "format": format, "effort": "low" } })), strict);
+    assert_eq!(form(json!({ "output_config": { "effort": "low" } })), Value::Null);
+    assert_eq!(form(json!({ "output_format": null })), Value::Null);
+    assert_eq!(form(json!({ "output_format": { "type": "text" } })), Value::Null);
+
+    // A server would refuse to hold an answer strictly to these.
+    let optional = json!({ "type": "object", "properties": { "a": {}, "b": {} },
+        "required": ["a"], "additionalProperties": false });
+    let open = json!({ "type": "array", "items": { "type": "object", "properties": { "a": {} },
+        "required": ["a"] } });
+    for schema in [optional, open] {
+        let format = json!({ "type": "json_schema", "schema": schema });
+        let loose = json!({ "type": "json_schema",
+            "json_schema": { "name": "answer", "schema": schema } });
+        assert_eq!(form(json!({ "output_format": format })), loose);
     }
 }

@@ -9,7 +9,6 @@ use automaton_core::wire::chat::{
     ToolMode, ToolReference,
 };
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use serde_json::{Number, Value, json};
 
@@ -34,14 +33,22 @@ struct ForeignRequest {
     stream: bool,
     temperature: Option<Number>,
     top_p: Option<Number>,
-    output_format: Option<IgnoredAny>,
+    output_format: Option<OutputFormat>,
     output_config: Option<OutputConfig>,
 }
 
 /// The same under its newer name.
 #[derive(Deserialize)]
 struct OutputConfig {
-    format: Option<IgnoredAny>,
+    format: Option<OutputFormat>,
+}
+
+/// The form that an answer must have.
+#[derive(Deserialize)]
+struct OutputFormat {
+    #[serde(rename = "type")]
+    kind: String,
+    schema: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -126,11 +133,7 @@ pub fn chat_from_messages(body: &[u8], sees_images: bool) -> Result<Vec<u8>, Unt
     let asked: ForeignRequest =
         serde_json::from_slice(body).map_err(|error| Untranslatable::unread(&error))?;
     let format = asked.output_config.and_then(|config| config.format).or(asked.output_format);
-    if format.is_some() {
-        return Err(Untranslatable::new(
-            "this model answers in text: output_format is not to be had",
-        ));
-    }
+    let response_format = format.map(response_format).transpose()?.flatten();
     let mut messages = Vec::new();
     if let Some(system) = asked.system {
         let (text, _) = parts(system, "system", false)?;
@@ -156,8 +159,46 @@ pub fn chat_from_messages(body: &[u8], sees_images: bool) -> Result<Vec<u8>, Unt
         ("stop", asked.stop_sequences.filter(|it| !it.is_empty()).map(|it| json!(it))),
         ("temperature", asked.temperature.map(Value::Number)),
         ("top_p", asked.top_p.map(Value::Number)),
+        ("response_format", response_format),
     ];
     serde_json::to_vec(&with(body, fields)).map_err(|error| Untranslatable::unread(&error))
+}
+
+/// Returns the form of an answer in the other format, or nothing for plain text.
+fn response_format(format: OutputFormat) -> Result<Option<Value>, Untranslatable> {
+    match (format.kind.as_str(), format.schema) {
+        ("text", _) => Ok(None),
+        ("json_schema", Some(schema)) => {
+            let strict = is_strict(&schema);
+            let named = json!({ "name": "answer", "schema": schema });
+            let named = with(named, [("strict", strict.then_some(Value::Bool(true)))]);
+            Ok(Some(json!({ "type": "json_schema", "json_schema": named })))
+        }
+        ("json_schema", None) => Err(Untranslatable::new(
+            "an output_format of the type json_schema has no schema: add it",
+        )),
+        (kind, _) => Err(Untranslatable::new(format!(
+            "an output_format of the type '{kind}' is not to be had: ask for json_schema or text"
+        ))),
+    }
+}
+
+/// Returns true if each object of a schema names all its properties as required and allows no
+/// other. Servers hold an answer strictly to such a schema alone.
+fn is_strict(schema: &Value) -> bool {
+    let inside = match schema {
+        Value::Object(fields) => fields.values().all(is_strict),
+        Value::Array(items) => items.iter().all(is_strict),
+        _ => true,
+    };
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+        return inside;
+    };
+    let required = schema.get("required").and_then(Value::as_array);
+    let is_required =
+        |name: &String| required.is_some_and(|names| names.iter().any(|it| it == name));
+    let is_closed = schema.get("additionalProperties") == Some(&Value::Bool(false));
+    inside && is_closed && properties.keys().all(is_required)
 }
 
 /// The text and the pictures of what stands at a place that has nothing else.
