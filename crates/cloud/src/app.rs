@@ -277,20 +277,13 @@ async fn assemble(
     let AppParts { db, chain, tasks, address } = parts;
     let CloudDeps { clock, entropy, report, faults, launcher } = deps.clone();
     let ids = IdGenerator::new(Arc::clone(&clock), Arc::clone(&entropy));
-    let origin =
-        match &config.public_url {
-            Some(url) => url.origin().clone(),
-            None => format!("http://{address}").parse().map_err(
-                |error: automaton_net::OriginError| CloudError::Config(format!("listen: {error}")),
-            )?,
-        };
+    let origin = match &config.public_url {
+        Some(url) => url.origin().clone(),
+        None => parse_origin(&format!("http://{address}"), "listen")?,
+    };
     let public_url = origin.to_string();
     let parts = (Arc::clone(&db), tasks.clone(), origin.clone(), address);
     let rent = rent(config, deps, parts).await?;
-    let inside = rent.as_ref().map(|_| CLOUD_INSIDE.parse()).transpose();
-    let inside = inside.map_err(|error: automaton_net::OriginError| {
-        CloudError::Config(format!("machines: {error}"))
-    })?;
     let mut fresh = [0; 32];
     entropy.fill(&mut fresh);
     let access = SignInContext {
@@ -299,7 +292,7 @@ async fn assemble(
         report: Arc::clone(&report),
         entropy,
         origin,
-        inside,
+        inside: rent.as_ref().map(|_| parse_origin(CLOUD_INSIDE, "machines")).transpose()?,
         domains: config.sign_in_domains.clone(),
     };
     let settler = Arc::new(Settler {
@@ -343,6 +336,12 @@ async fn assemble(
         transfer_daily_cents,
         rent,
     })
+}
+
+/// Reads an origin that a key of the configuration leads to.
+fn parse_origin(text: &str, key: &str) -> Result<Origin, CloudError> {
+    text.parse()
+        .map_err(|error: automaton_net::OriginError| CloudError::Config(format!("{key}: {error}")))
 }
 
 /// The machines for rent, where the configuration and the host have some.

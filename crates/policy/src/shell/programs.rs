@@ -84,6 +84,7 @@ impl ShellWalker {
             return Ok(Some(String::new()));
         }
         let said = self.effects(&command, input)?;
+        let said = said.or_else(|| self.print_path(&command));
         let said = said.or_else(|| say::output(&command, input));
         if let Some(said) = &said {
             self.spend(said.len())?;
@@ -176,12 +177,6 @@ impl ShellWalker {
             }
             "." | "source" => return self.file(arguments, input),
             "find" => return self.find(arguments),
-            "pwd" => return Ok(self.folder.as_ref().map(|folder| format!("{folder}\n"))),
-            "basename" | "dirname" => return Ok(name_part(command.program(), arguments)),
-            "realpath" => return Ok(self.real_paths(arguments)),
-            "readlink" if arguments.iter().any(|word| word.starts_with("-f")) => {
-                return Ok(self.real_paths(arguments));
-            }
             program if FOLDER_CHANGERS.contains(&program) => {
                 self.change_folder(program, arguments);
             }

@@ -301,24 +301,7 @@ impl ShellWalker {
             NodeKind::For { var, words, body, redirects }
             | NodeKind::Select { var, words, body, redirects } => {
                 let input = self.redirected(redirects, input)?;
-                let mut values = match words {
-                    Some(_) => Vec::new(),
-                    None => self.arguments.clone(),
-                };
-                for word in words.iter().flatten() {
-                    values.extend(self.word(word)?);
-                }
-                // Of many, the rest is one value, so that no name among them is lost.
-                if values.len() > VALUES_MAX {
-                    let rest = values.split_off(VALUES_MAX - 1);
-                    values.push(rest.join(" "));
-                }
-                let picks = has_condition(body);
-                for value in values {
-                    let value = if picks { pick_some(&value) } else { value };
-                    self.variables.insert(var.clone(), vec![value]);
-                    self.maybe(body, input.as_deref())?;
-                }
+                self.each(var, words.as_deref(), body, input.as_deref())?;
             }
             NodeKind::ForArith { init, cond, incr, body, redirects } => {
                 let input = self.redirected(redirects, input)?;
@@ -351,6 +334,35 @@ impl ShellWalker {
             _ => return Ok(Some(String::new())),
         }
         Ok(None)
+    }
+
+    /// Goes through the body of a loop once for each value.
+    fn each(
+        &mut self,
+        variable: &str,
+        words: Option<&[Node]>,
+        body: &Node,
+        input: Option<&str>,
+    ) -> Result<(), ScriptError> {
+        let mut values = match words {
+            Some(_) => Vec::new(),
+            None => self.arguments.clone(),
+        };
+        for word in words.into_iter().flatten() {
+            values.extend(self.word(word)?);
+        }
+        // Of many, the rest is one value, so that no name among them is lost.
+        if values.len() > VALUES_MAX {
+            let rest = values.split_off(VALUES_MAX - 1);
+            values.push(rest.join(" "));
+        }
+        let picks = has_condition(body);
+        for value in values {
+            let value = if picks { pick_some(&value) } else { value };
+            self.variables.insert(variable.to_owned(), vec![value]);
+            self.maybe(body, input)?;
+        }
+        Ok(())
     }
 
     fn condition(&mut self, node: &Node) -> Result<(), ScriptError> {
