@@ -326,10 +326,20 @@ impl ShellWalker {
         }
     }
 
-    /// Returns the paths that `realpath` and its like print.
-    fn real_paths(&self, arguments: &[String]) -> Option<String> {
-        let words = arguments.iter().filter(|word| !word.starts_with('-'));
-        words.map(|word| Some(folder::resolve_path(word, self.folder.as_deref())? + "\n")).collect()
+    /// Returns the path that a command prints which only reads it.
+    fn print_path(&self, command: &ShellCommand) -> Option<String> {
+        let arguments = command.arguments();
+        let folder = self.folder.as_deref();
+        match command.program() {
+            "pwd" => Some(format!("{}\n", folder?)),
+            "basename" | "dirname" => name_part(command.program(), arguments),
+            "readlink" if !arguments.iter().any(|word| word.starts_with("-f")) => None,
+            "realpath" | "readlink" => {
+                let words = arguments.iter().filter(|word| !word.starts_with('-'));
+                words.map(|word| Some(folder::resolve_path(word, folder)? + "\n")).collect()
+            }
+            _ => None,
+        }
     }
 }
 
