@@ -112,10 +112,11 @@ mod tests {
     async fn a_slow_beginning_is_waited_for() {
         let (mut client, server) = pair().await;
         client.write_all(b"GE").await.unwrap();
-        let looked = tokio::spawn(async move { is_direct(&server).await });
-        client.write_all(b"T ").await.unwrap();
-        client.write_all(b"/").await.unwrap();
-        assert!(looked.await.unwrap());
+        let rest = async {
+            client.write_all(b"T ").await.unwrap();
+            client.write_all(b"/").await.unwrap();
+        };
+        assert!(tokio::join!(is_direct(&server), rest).0);
     }
 
     #[tokio::test]
@@ -124,7 +125,8 @@ mod tests {
         let front = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (to, address) = (server.local_addr().unwrap(), front.local_addr().unwrap());
         let (end, ended) = tokio::sync::oneshot::channel::<()>();
-        let served = tokio::spawn(pass_all_on(front, to, async { drop(ended.await) }));
+        let mut served = JoinSet::new();
+        served.spawn(pass_all_on(front, to, async { drop(ended.await) }));
         let mut client = TcpStream::connect(address).await.unwrap();
         client.write_all(b"ask").await.unwrap();
         let (mut taken, _) = server.accept().await.unwrap();
@@ -136,7 +138,7 @@ mod tests {
         client.read_to_end(&mut told).await.unwrap();
         assert_eq!((&asked, told.as_slice()), (b"ask", b"told".as_slice()));
         drop(end);
-        served.await.unwrap();
+        served.join_next().await.unwrap().unwrap();
         assert!(TcpStream::connect(address).await.is_err());
     }
 }
