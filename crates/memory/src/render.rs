@@ -25,7 +25,12 @@ pub fn line(item: &MemoryItem) -> String {
 /// The same with the whole text, for whoever asked for this very item.
 #[must_use]
 pub fn whole(item: &MemoryItem) -> String {
-    format!("{}{}", heading(item), item.body.text)
+    let ended = item.valid_to.map(|end| end.to_string());
+    let ended = ended.map_or_else(String::new, |end| {
+        let reason = if item.superseded_by.is_some() { "was replaced" } else { "ended" };
+        format!("({reason} {}) ", end.get(..10).unwrap_or(&end))
+    });
+    format!("{}{ended}{}", heading(item), item.body.text)
 }
 
 /// The id, what the item is, and whose word.
@@ -120,10 +125,10 @@ mod tests {
     fn an_item_that_holds_no_longer_says_so() {
         let ended = |superseded_by| {
             let valid_to = Some(Timestamp::EPOCH);
-            line(&MemoryItem { valid_to, superseded_by, ..item(Label::Own, "x") })
+            whole(&MemoryItem { valid_to, superseded_by, ..item(Label::Own, "x") })
         };
-        assert_eq!(ended(None), "- [m3 domain/api key] (ended 1970-01-01) x");
-        let replaced = "- [m3 domain/api key] (was replaced 1970-01-01) x";
+        assert_eq!(ended(None), "[m3 domain/api key] (ended 1970-01-01) x");
+        let replaced = "[m3 domain/api key] (was replaced 1970-01-01) x";
         assert_eq!(ended(Some(MemoryId(4))), replaced);
     }
 

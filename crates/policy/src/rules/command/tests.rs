@@ -357,7 +357,7 @@ fn a_program_of_sed_or_a_pattern_is_no_file() {
             "grep -A 3 -n '.env' README.md",
             "grep -e '.*' -e id_rsa notes.md",
             "rg -g '!.env' server.key src",
-            "grep -rn TODO . --exclude=.env --exclude-dir=.ssh",
+            "grep -rn later . --exclude=.env --exclude-dir=.ssh",
             "tar czf out.tgz --exclude .env --exclude=.ssh .",
             "jq '.[\"wallet.json\"]' files.json",
             "find build -name '.*.swp' -delete",
