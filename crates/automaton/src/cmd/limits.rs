@@ -104,7 +104,11 @@ pub(crate) fn run(
     command: &LimitsCommand,
 ) -> Result<(), CliError> {
     let signer = match signer {
-        Some(signer) => signer,
+        Some(signer) => {
+            // Before anybody is asked for a passphrase.
+            SignerHome::open(&signer)?;
+            signer
+        }
         None => {
             let automaton = context.home()?;
             keystore_of(&automaton)?;

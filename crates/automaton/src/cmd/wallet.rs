@@ -16,6 +16,7 @@ use automaton_core::entropy::SystemEntropy;
 use automaton_core::faults::NoFaults;
 use automaton_core::money::MicroUsdc;
 use automaton_core::secret::Secret;
+use automaton_core::wire::cloud::TIERS_USD;
 use automaton_core::wire::x402::ChainId;
 use automaton_sandbox::SystemBootClock;
 use automaton_sandbox::process::Child;
@@ -33,6 +34,7 @@ use super::passphrase::PassphraseArgs;
 use super::payment::{CloudNames, FaucetNode, PaymentPlace};
 use super::{CommandContext, id_generator, with_store};
 use crate::args::{FundArgs, TopUpArgs, WalletCommand};
+use crate::config::file::FILE_NAME;
 use crate::config::network::PaymentNetwork;
 use crate::config::remote::CONWAY_URL;
 use crate::error::CliError;
@@ -42,6 +44,9 @@ use crate::process::{executable, runtime};
 use crate::role::signer::{self, SignerLaunchConfig, TokenLaunchConfig, home_of};
 use crate::ui::text::plain;
 
+/// The file with the encrypted key, in the signer's home.
+const KEYSTORE: &str = "keystore.json";
+
 /// How long the signer may take to end.
 pub(super) const SIGNER_ENDS_WITHIN: Duration = Duration::from_secs(5);
 
@@ -50,13 +55,22 @@ pub(crate) fn run(context: &CommandContext, command: &WalletCommand) -> Result<(
     let automaton = context.home()?;
     match command {
         WalletCommand::New { passphrase_file, creator } => {
-            let make = |to: &Path, words: &Secret| keystore::create(to, words, &SystemEntropy);
-            begin(context, passphrase_file.as_deref(), *creator, make)
+            check_no_key(&automaton)?;
+            let words = match passphrase_file.clone() {
+                Some(file) => PassphraseSource::File(file).read_new()?,
+                None => PassphraseSource::NewTerminal.read_new()?,
+            };
+            begin(context, words, *creator, |to, words| keystore::create(to, words, &SystemEntropy))
         }
         WalletCommand::Import { file, passphrase_file, creator } => {
-            let take =
-                |to: &Path, words: &Secret| keystore::import(file, to, words, &SystemEntropy);
-            begin(context, passphrase_file.as_deref(), *creator, take)
+            check_no_key(&automaton)?;
+            Keystore::read(file).map_err(|error| foreign(file, error))?;
+            let source = passphrase_file.clone();
+            // It opens the other file, so that its length is not ours to choose.
+            let words = source.map_or(PassphraseSource::Terminal, PassphraseSource::File).read()?;
+            begin(context, words, *creator, |to, words| {
+                keystore::import(file, to, words, &SystemEntropy)
+            })
         }
         WalletCommand::Show => {
             let address = keystore_of(&automaton)?.address();
@@ -66,16 +80,35 @@ pub(crate) fn run(context: &CommandContext, command: &WalletCommand) -> Result<(
     }
 }
 
+/// Checks that there is no key yet, before anybody is asked for anything.
+fn check_no_key(automaton: &Path) -> Result<(), CliError> {
+    let path = home_of(automaton).join(KEYSTORE);
+    if path.symlink_metadata().is_ok() {
+        Err(KeystoreError::Exists { path }.into())
+    } else {
+        Ok(())
+    }
+}
+
+/// Explains why the keystore of another wallet cannot be read.
+fn foreign(file: &Path, error: KeystoreError) -> CliError {
+    match error {
+        KeystoreError::Missing { .. } => {
+            CliError::user(format!("there is no file {}", file.display()))
+                .hint("name the keystore file of the other wallet; nothing was changed")
+        }
+        other => other.into(),
+    }
+}
+
 /// Brings a key into the home's signer, and names the creator to it.
 fn begin(
     context: &CommandContext,
-    passphrase_file: Option<&Path>,
+    words: Secret,
     creator: Option<Address>,
     bring: impl FnOnce(&Path, &Secret) -> Result<Address, KeystoreError>,
 ) -> Result<(), CliError> {
     let home = SignerHome::make(&home_of(&context.home()?))?;
-    let source = passphrase_file.map(Path::to_owned);
-    let words = source.map_or(PassphraseSource::Terminal, PassphraseSource::File).read()?;
     let file = home.keystore();
     let address = bring(&file, &words)?;
     if let Some(creator) = creator {
@@ -154,11 +187,23 @@ struct PurchaseReceipt<'a> {
     held_up: Option<&'a str>,
 }
 
+/// Checks that credits are sold for so many dollars.
+fn check_tier(usd: u32) -> Result<(), CliError> {
+    if TIERS_USD.contains(&usd) {
+        return Ok(());
+    }
+    let tiers: Vec<String> = TIERS_USD.iter().map(ToString::to_string).collect();
+    let what = format!("credits are not sold for {usd} US dollars");
+    Err(CliError::user(what).hint(format!("take one of {}", tiers.join(", "))))
+}
+
 /// Buys credits.
 pub(crate) fn top_up(context: &CommandContext, args: &TopUpArgs) -> Result<(), CliError> {
     let (home, file) = context.inhabited()?;
+    check_tier(args.usd)?;
     keystore_of(&home)?;
     let place = PaymentPlace::find(context, &home, &file, &args.payment)?.with_cloud()?;
+    args.payment.passphrase.check(context, &home_of(&home))?;
     let _lock = home::lock(&home)?;
     let passphrase = &args.payment.passphrase;
     let bought = with_store(&home, async |store: &Store| {
@@ -209,6 +254,9 @@ pub(crate) fn top_up(context: &CommandContext, args: &TopUpArgs) -> Result<(), C
 pub(super) fn keystore_of(automaton: &Path) -> Result<Keystore, CliError> {
     let path = home_of(automaton);
     if !path.exists() {
+        if !automaton.join(FILE_NAME).exists() {
+            return Err(home::no_automaton(automaton));
+        }
         let what = format!("the automaton in {} has no wallet", automaton.display());
         return Err(CliError::user(what).hint("make one with `automaton wallet new`"));
     }

@@ -36,6 +36,7 @@ mod results;
 mod sandbox;
 mod soul;
 mod spending;
+mod starts;
 mod storm;
 mod talk;
 mod transcripts;

@@ -22,7 +22,8 @@ pub(crate) enum PolicyCommand {
     Show,
     /// Explain a rule, or a decision that was made
     Explain {
-        /// The rule, as `command.kill`, or the id of a decision or of its call
+        /// The rule, as `command.kill` or as the screen names it, or the id of a decision or of its
+        /// call
         id: String,
     },
     /// Write a commented file of rules, policy.cedar, into the home

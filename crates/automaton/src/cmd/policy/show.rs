@@ -106,11 +106,13 @@ const fn word(outcome: DecisionOutcome) -> &'static str {
 }
 
 pub(super) fn explain(context: &CommandContext, id: &str) -> Result<(), CliError> {
-    if let Some(about) = catalogue::rules().find(|about| about.id.as_str() == id) {
-        let rule = RuleListing::from(about);
-        return context.format.answer(&rule, || {
-            format!("{} ({})\n  {}\n  {}", rule.id, rule.code, rule.sentence, rule.advice)
-        });
+    let named = rules_named(id);
+    if let [rule] = named.as_slice() {
+        return context.format.answer(rule, || in_words(rule));
+    }
+    if !named.is_empty() {
+        let words = || named.iter().map(in_words).collect::<Vec<_>>().join("\n");
+        return context.format.answer(&json!({ "rules": named }), words);
     }
     if id.contains('.') {
         let none = CliError::user(format!("there is no rule '{}'", short(id, 60)));
@@ -143,6 +145,20 @@ pub(super) fn explain(context: &CommandContext, id: &str) -> Result<(), CliError
     })
 }
 
+/// The rules of a name: of an id such as `risk.dangerous`, or of the code that the screen shows,
+/// such as `EXTERNAL_DANGEROUS_TOOL`, which several rules may have.
+fn rules_named(name: &str) -> Vec<RuleListing> {
+    let name = name.trim().trim_start_matches("rule ");
+    let is_it = |about: &RuleDescription| {
+        about.id.as_str() == name || about.code.name().eq_ignore_ascii_case(name)
+    };
+    catalogue::rules().filter(is_it).map(RuleListing::from).collect()
+}
+
+fn in_words(rule: &RuleListing) -> String {
+    format!("{} ({})\n  {}\n  {}", rule.id, rule.code, rule.sentence, rule.advice)
+}
+
 fn add(text: &mut String, more: std::fmt::Arguments<'_>) {
     // silent-ok: a String takes whatever is written to it.
     text.write_fmt(more).ok();
@@ -151,6 +167,19 @@ fn add(text: &mut String, more: std::fmt::Arguments<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rule_is_found_by_its_id_and_by_the_name_on_the_screen() {
+        for about in catalogue::rules() {
+            let id = about.id.as_str();
+            assert!(rules_named(id).iter().any(|rule| rule.id == id), "{id}");
+            let code = about.code.name();
+            for spelled in [code.to_owned(), code.to_lowercase(), format!("rule {code}")] {
+                assert!(rules_named(&spelled).iter().any(|rule| rule.id == id), "{spelled}");
+            }
+        }
+        assert!(rules_named("NO_SUCH_RULE").is_empty() && rules_named("").is_empty());
+    }
 
     #[test]
     fn the_document_has_the_whole_table_and_every_rule() {

@@ -17,6 +17,7 @@ mod formats_tests;
 mod frames;
 mod from_chat;
 mod gemini;
+pub mod model_list;
 mod ollama;
 mod pieces;
 pub mod probe;
@@ -422,7 +423,9 @@ impl ReplyReader<'_> {
         sink: &dyn TokenSink,
     ) -> Result<(), InferenceError> {
         let body = body.whole().await.map_err(|source| self.provider.on_the_way(source))?;
-        self.take(&String::from_utf8_lossy(&body), sink)?;
+        let text = String::from_utf8_lossy(&body);
+        // Some servers put a byte order mark before their JSON.
+        self.take(text.strip_prefix('\u{feff}').unwrap_or(&text), sink)?;
         // A whole document is a whole reply, whether or not it says why it ended.
         self.assembler.end(FinishReason::Stop);
         Ok(())
