@@ -14,6 +14,8 @@ use super::new_brain;
 use super::preflight::{self, PreflightRequest};
 use super::{CommandContext, dry_run, id_generator, with_store};
 use crate::args::{BrainArg, BrainFlags, RemoteFlags, UpArgs};
+use crate::config::env::Environment;
+use crate::config::file::ConfigFile;
 use crate::config::named_brain::NamedBrain;
 use crate::config::resolve::{self, Brain};
 use crate::error::CliError;
@@ -34,11 +36,7 @@ pub(crate) fn run(context: &CommandContext, mut args: UpArgs) -> Result<(), CliE
         Some(scratch) => scratch.home(),
         None => context.home()?,
     };
-    let story = match &args.flags.brain {
-        Some(BrainArg::Script(None)) => Some(Story::first_run()?),
-        Some(BrainArg::Script(Some(path))) => Some(Story::read(path)?),
-        Some(BrainArg::Local | BrainArg::Provider(_) | BrainArg::Url(_)) | None => None,
-    };
+    let story = story_of(&args.flags)?;
     home::check_ours(&home)?;
     let lock = home::lock_if_made(&home)?;
     let environment = &context.environment;
@@ -84,26 +82,40 @@ pub(crate) fn run(context: &CommandContext, mut args: UpArgs) -> Result<(), CliE
             }
         };
         draft.keep(&home)?;
-        let is_new = draft.is_new();
-        // What nobody wrote down has to be said again.
-        let (brain, remote) = (BrainFlags::default(), RemoteFlags::default());
-        let kept = resolve::resolve(&home, &draft.file, &brain, &remote, environment);
-        let named = match is_new || args.scratch || telling.is_some() {
+        let names_none = draft.is_new() || args.scratch || telling.is_some();
+        let named = match names_none {
             true => None,
             false => NamedBrain::of(&home, &draft.file, &args.flags, &resolved)?,
         };
-        let again = match kept {
-            Ok(_) if named.is_none() => "run".to_owned(),
-            _ => format!("up {}", brain_flags(args.flags.brain.as_ref(), &resolved.brain)),
+        let flags = brain_flags(args.flags.brain.as_ref(), &resolved.brain);
+        let again = match named.is_none() && is_complete(&home, &draft.file, environment) {
+            true => "run".to_owned(),
+            false => format!("up {flags}"),
         };
         let backend = backend(context, &resolved, &args.run, resolved.brain.can_be_sold())?;
-        let scratch = args.scratch;
-        let life = RunSpec { resolved, backend, args: args.run, ask, scratch, again, named };
+        let (scratch, args) = (args.scratch, args.run);
+        let life = RunSpec { resolved, backend, args, ask, scratch, again, named };
         live(context, life, telling, &signals).await
     });
     // A message of the story that is still on its way must not hold up the end.
     runtime.shutdown_background();
     outcome
+}
+
+/// The story that flags name.
+fn story_of(flags: &BrainFlags) -> Result<Option<Story>, CliError> {
+    Ok(match &flags.brain {
+        Some(BrainArg::Script(None)) => Some(Story::first_run()?),
+        Some(BrainArg::Script(Some(path))) => Some(Story::read(path)?),
+        Some(BrainArg::Local | BrainArg::Provider(_) | BrainArg::Url(_)) | None => None,
+    })
+}
+
+/// Whether the file and the environment say all that a start needs. What nobody wrote down has to
+/// be said again.
+fn is_complete(home: &Path, file: &ConfigFile, environment: &Environment) -> bool {
+    let (brain, remote) = (BrainFlags::default(), RemoteFlags::default());
+    resolve::resolve(home, file, &brain, &remote, environment).is_ok()
 }
 
 /// Wakes an automaton that sleeps since its turns failed: its creator names another brain, which
