@@ -4,9 +4,7 @@
 //! the cloud that it is for: it must never be sent to another one, and a file that
 //! others can read is refused.
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::unix::fs::PermissionsExt;
+use std::io;
 use std::path::Path;
 
 use alloy_primitives::Address;
@@ -21,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::CliError;
 use crate::home::write_atomically;
+use crate::text_file;
 
 /// What the key is called at the cloud.
 const KEY_NAME: &str = "conway-automaton";
@@ -42,6 +41,8 @@ pub(crate) struct ApiAccount {
     pub(crate) key: Secret,
     /// The file of the home that it was found in, where that is another runtime's.
     pub(crate) file: Option<&'static str>,
+    /// Whether the cloud knows the automaton and its creator.
+    pub(crate) registered: bool,
 }
 
 /// The file.
@@ -52,6 +53,8 @@ struct KeyFile {
     #[serde(default)]
     wallet: Address,
     key: String,
+    #[serde(default)]
+    registered: bool,
 }
 
 /// The file of another runtime; what else it holds has no meaning here.
@@ -78,7 +81,13 @@ impl ApiAccount {
         let signature = signer.sign_in(&message).await?;
         let token = cloud.verify(&message, &signature).await?;
         let key = cloud.create_key(&token, KEY_NAME).await?;
-        Ok(Self { cloud: url.to_owned(), wallet: signer.address(), key, file: None })
+        Ok(Self {
+            cloud: url.to_owned(),
+            wallet: signer.address(),
+            key,
+            file: None,
+            registered: false,
+        })
     }
 
     /// Makes the automaton known to the cloud, which shows who made it. The same
@@ -102,8 +111,13 @@ impl ApiAccount {
     /// # Errors
     /// When it cannot be written.
     pub(crate) fn keep(&self, home: &Path) -> Result<(), CliError> {
-        let Self { cloud, wallet, key, .. } = self;
-        let file = KeyFile { cloud: cloud.clone(), wallet: *wallet, key: key.reveal().to_owned() };
+        let Self { cloud, wallet, key, registered, .. } = self;
+        let file = KeyFile {
+            cloud: cloud.clone(),
+            wallet: *wallet,
+            key: key.reveal().to_owned(),
+            registered: *registered,
+        };
         let text = serde_json::to_vec(&file)
             .map_err(|error| CliError::internal("cannot write the cloud's key", &error))?;
         write_atomically(&home.join(KEY_FILE), &text, 0o600)
@@ -116,8 +130,8 @@ impl ApiAccount {
     pub(crate) fn read(home: &Path) -> Result<Option<Self>, CliError> {
         let path = home.join(KEY_FILE);
         let Some(text) = read_closed(&path)? else { return Ok(None) };
-        let KeyFile { cloud, wallet, key } = parse(&path, &text)?;
-        Ok(Some(Self { cloud, wallet, key: Secret::new(key), file: None }))
+        let KeyFile { cloud, wallet, key, registered } = parse(&path, &text)?;
+        Ok(Some(Self { cloud, wallet, key: Secret::new(key), file: None, registered }))
     }
 
     /// The account that another runtime left in the home, with the cloud at `cloud`: in
@@ -137,8 +151,8 @@ impl ApiAccount {
                 None => return Ok(None),
             },
         };
-        let account =
-            Self { cloud: cloud.to_owned(), wallet, key: Secret::new(key), file: Some(file) };
+        let (cloud, key) = (cloud.to_owned(), Secret::new(key));
+        let account = Self { cloud, wallet, key, file: Some(file), registered: false };
         Ok((!account.key.reveal().is_empty()).then_some(account))
     }
 }
@@ -147,25 +161,20 @@ impl ApiAccount {
 fn read_closed(path: &Path) -> Result<Option<String>, CliError> {
     let bad = |what: &str| CliError::new(ErrorClass::Config, format!("{} {what}", path.display()));
     let unreadable = |error: io::Error| bad("cannot be read").because(&error);
-    let file = match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        file => file.map_err(unreadable)?,
-    };
-    if file.metadata().map_err(unreadable)?.permissions().mode() & 0o077 != 0 {
-        return Err(bad("holds a key and can be read by others").hint(format!(
-            "run `chmod 600 {}`; if others may have it, provision a new key",
+    let Some(file) = text_file::open_optional(path).map_err(unreadable)? else { return Ok(None) };
+    text_file::check_private(&file).map_err(|error| {
+        bad("holds a key and is not private").because(&error).hint(format!(
+            "own it and run `chmod 600 {}`; if others may have it, provision a new key",
             path.display()
-        )));
-    }
-    let mut text = String::new();
-    file.take(BYTES_MAX).read_to_string(&mut text).map_err(unreadable)?;
-    Ok(Some(text))
+        ))
+    })?;
+    text_file::read_open(file, BYTES_MAX).map(Some).map_err(unreadable)
 }
 
 fn parse<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, CliError> {
     serde_json::from_str(text).map_err(|error| {
         CliError::new(ErrorClass::Config, format!("{} is no key of a cloud", path.display()))
-            .because(&error)
+            .because(&text_file::corrected(&error))
             .hint("make a new one with `automaton provision`")
     })
 }

@@ -47,6 +47,7 @@ pub mod stack;
 mod story_driver;
 mod supervised_service;
 mod supervisor;
+mod text_file;
 mod traces;
 pub mod ui;
 mod webhook;
@@ -116,7 +117,8 @@ fn usage(error: &clap::Error, format: Format) -> Result<ExitCode, CliError> {
         }
         _ => {
             // silent-ok: without a stderr there is nobody left to tell.
-            write!(std::io::stderr().lock(), "{}", error.render()).ok();
+            let text = args::in_plain_words(&error.render().to_string());
+            write!(std::io::stderr().lock(), "{text}").ok();
             if format == Format::Json {
                 ui::json(&args::mistake(error).document())?;
             }

@@ -15,12 +15,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::values::FileHash;
 use crate::error::CliError;
+use crate::text_file;
 
 /// The creator's catalogue, in the folder of the models.
 pub(crate) const CATALOGUE: &str = "models.json";
 
 /// What a model file begins with (<https://github.com/ggml-org/ggml/blob/master/docs/gguf.md>).
 pub(crate) const MAGIC: &[u8; 4] = b"GGUF";
+
+/// The largest catalogue or note that is read, in bytes.
+const CATALOGUE_BYTES_MAX: u64 = 1 << 20;
 
 /// Longest name of a model, in bytes.
 const NAME_BYTES_MAX: usize = 80;
@@ -57,13 +61,13 @@ pub(crate) struct LocalModelEntry {
 /// When a catalogue cannot be read, or a name in it could be no file's.
 pub(crate) fn catalogue(home: &Path) -> Result<Vec<LocalModelEntry>, CliError> {
     let file = folder(home).join(CATALOGUE);
-    let own = match fs::read_to_string(&file) {
-        Ok(text) => read(&text, &file.display().to_string())?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-        Err(error) => {
-            let what = format!("cannot read {}", file.display());
-            return Err(CliError::new(ErrorClass::Config, what).because(&error));
-        }
+    let text = text_file::read_optional(&file, CATALOGUE_BYTES_MAX).map_err(|error| {
+        let what = format!("cannot read {}", file.display());
+        CliError::new(ErrorClass::Config, what).because(&error)
+    })?;
+    let own = match text {
+        Some(text) => read(&text, &file.display().to_string())?,
+        None => Vec::new(),
     };
     let shipped = read(include_str!("config/local_models.json"), "the shipped catalogue")?;
     let is_new = |entry: &LocalModelEntry| own.iter().all(|known| known.name != entry.name);
@@ -76,8 +80,8 @@ fn read(text: &str, place: &str) -> Result<Vec<LocalModelEntry>, CliError> {
         CliError::new(ErrorClass::Config, format!("{place} is no catalogue of models: {what}"))
             .hint("it is a list of objects with name, url, sha256, bytes, licence, contextTokens")
     };
-    let entries: Vec<LocalModelEntry> =
-        serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
+    let entries: Vec<LocalModelEntry> = serde_json::from_str(text)
+        .map_err(|error| wrong(text_file::corrected(&error).to_string()))?;
     match entries.iter().find(|entry| !is_name(&entry.name)) {
         Some(entry) => Err(wrong(format!("'{}' cannot be a model's name", entry.name))),
         None => Ok(entries),
@@ -134,7 +138,7 @@ pub(crate) fn pulled(home: &Path) -> Result<Vec<(LocalModelEntry, u64)>, CliErro
             continue;
         };
         // silent-ok: without its note a model is known by its file alone.
-        let note = fs::read_to_string(note_of(home, name)).ok();
+        let note = text_file::read_required(&note_of(home, name), CATALOGUE_BYTES_MAX).ok();
         let entry = note.and_then(|text| serde_json::from_str(&text).ok());
         let entry = entry.unwrap_or_else(|| LocalModelEntry {
             name: name.to_owned(),

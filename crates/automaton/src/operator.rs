@@ -2,10 +2,9 @@
 //! never again.
 //!
 //! It belongs to the creator: the sandbox does not see it, and one that somebody else
-//! could write is refused. Without the file there are no rules of the operator's; a file
-//! that cannot be read or relied on must never be taken for none.
+//! could write is refused. Only where there is no entry of that name are there no rules of the
+//! operator's; a file that cannot be read or relied on must never be taken for none.
 
-use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -17,6 +16,7 @@ use automaton_sandbox::process;
 use automaton_tools::list;
 
 use crate::error::CliError;
+use crate::text_file;
 use crate::ui;
 
 /// The file's name in the home.
@@ -36,12 +36,14 @@ pub(crate) fn path(home: &Path) -> PathBuf {
 pub(crate) fn text(home: &Path) -> Result<Option<String>, CliError> {
     let path = path(home);
     let unreadable = |error: &io::Error| {
-        CliError::new(ErrorClass::Config, format!("cannot read {}", path.display())).because(error)
+        CliError::new(ErrorClass::Config, format!("cannot read {}", path.display()))
+            .because(error)
+            .hint("make it a readable file, or remove it to live by the built-in rules alone")
     };
-    let found = match fs::metadata(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        found => found.map_err(|error| unreadable(&error))?,
+    let Some(file) = text_file::open_optional(&path).map_err(|error| unreadable(&error))? else {
+        return Ok(None);
     };
+    let found = file.metadata().map_err(|error| unreadable(&error))?;
     let wrong = |why: &str, hint: String| {
         Err(CliError::new(ErrorClass::Config, format!("{} {why}", path.display())).hint(hint))
     };
@@ -52,7 +54,8 @@ pub(crate) fn text(home: &Path) -> Result<Option<String>, CliError> {
     if found.len() > OPERATOR_TEXT_BYTES_MAX as u64 {
         return wrong("is too large", format!("{OPERATOR_TEXT_BYTES_MAX} bytes are the most"));
     }
-    fs::read_to_string(&path).map(Some).map_err(|error| unreadable(&error))
+    let read = text_file::read_open(file, OPERATOR_TEXT_BYTES_MAX as u64);
+    read.map(Some).map_err(|error| unreadable(&error))
 }
 
 /// The rules of a text, with what there is to say about them.

@@ -44,6 +44,7 @@ use crate::process;
 use crate::role::provider;
 use crate::role::service::{ChainLaunchConfig, ServiceBackend};
 use crate::role::signer::{PassphraseLocation, SignerLaunchConfig, TokenLaunchConfig, home_of};
+use crate::text_file;
 
 /// Files of the folder.
 const PASSPHRASE: &str = "passphrase";
@@ -57,6 +58,8 @@ const KEYSTORE: &str = "keystore.json";
 /// How often the place of a service is tried: for longer than one takes to end.
 const TRIES: u32 = 40;
 const GAS_FOLDER: &str = "gas";
+/// The largest file of the folder that people write, in bytes.
+const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// What is given to a wallet that is new: as much as four of the smallest tier.
 const GIFT: MicroUsdc = MicroUsdc::new(20_000_000);
@@ -465,13 +468,11 @@ fn unusable(path: &Path, error: &io::Error) -> CliError {
 
 /// Reads a file of the stack, or what is there when there is none.
 fn read_or<T: for<'de> Deserialize<'de>>(path: &Path, usual: &str) -> Result<T, CliError> {
-    let text = match fs::read_to_string(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => usual.to_owned(),
-        text => text.map_err(|error| unusable(path, &error))?,
-    };
+    let text = text_file::read_optional(path, FILE_BYTES_MAX);
+    let text = text.map_err(|error| unusable(path, &error))?.unwrap_or_else(|| usual.to_owned());
     serde_json::from_str(&text).map_err(|error| {
         CliError::new(ErrorClass::Config, format!("{} is damaged", path.display()))
-            .because(&error)
+            .because(&text_file::corrected(&error))
             .hint("correct it, or remove it to begin with the usual one")
     })
 }

@@ -24,6 +24,7 @@ use automaton_core::time::{Clock, SystemClock};
 use automaton_sandbox::process::Signals;
 
 use crate::child_process::{ChildProcess, ShutdownWait};
+use crate::config::named_brain::NamedBrain;
 use crate::config::resolve::ResolvedConfig;
 use crate::crashes::CrashHistory;
 use crate::descriptor::StopSignals;
@@ -33,6 +34,7 @@ use crate::event_exporters::EventExporters;
 use crate::role::launch_config::{ChildMessage, LaunchConfig};
 use crate::services::{AgentAndSigner, PaymentBackend, Services, SignerHandle};
 use crate::story_driver::{StoryDriver, StoryStage, judged, until};
+use crate::ui;
 use crate::ui::console::Console;
 
 /// How long the agent may take to end by itself once it was asked to.
@@ -54,6 +56,8 @@ pub(crate) struct Supervisor {
     /// Whether a second signal came: nobody waits any more.
     hurried: bool,
     turn_failure: Option<(ErrorClass, String, Option<String>)>,
+    /// The brain that the command line named, until it has answered.
+    named_brain: Option<NamedBrain>,
 }
 
 /// Why the agent was asked to end, and what that means for the run.
@@ -93,7 +97,13 @@ impl Supervisor {
             stopping: None,
             hurried: false,
             turn_failure: None,
+            named_brain: None,
         }
+    }
+
+    /// The same, which keeps this brain in the configuration when it has answered.
+    pub(crate) fn with_named_brain(self, named_brain: Option<NamedBrain>) -> Self {
+        Self { named_brain, ..self }
     }
 
     /// The same, which tells the operator elsewhere, too.
@@ -328,7 +338,10 @@ impl Supervisor {
         }
         match &stamped.event {
             Event::BrainReady { .. } => self.lived = true,
-            Event::TurnCommitted { .. } => self.committed = self.committed.saturating_add(1),
+            Event::TurnCommitted { .. } => {
+                self.committed = self.committed.saturating_add(1);
+                self.keep_brain()?;
+            }
             Event::TurnFailed { kind, error, hint, .. } => {
                 self.turn_failure = Some((*kind, error.clone(), hint.clone()));
             }
@@ -367,6 +380,20 @@ impl Supervisor {
         }
         let stage = self.story.as_mut().and_then(|telling| telling.on_event(&stamped.event));
         stage.map_or(Ok(()), |stage| self.on_stage(stage))
+    }
+
+    /// Keeps the brain that the command line named, which has answered just now.
+    fn keep_brain(&mut self) -> Result<(), CliError> {
+        let Some(named) = self.named_brain.take() else { return Ok(()) };
+        match named.keep() {
+            Ok(told) => {
+                ui::say(&told);
+                Ok(())
+            }
+            Err(CliError { what: error, kind, remedy: hint, .. }) => {
+                self.console.tell(Event::ErrorReported { kind, error, hint })
+            }
+        }
     }
 
     fn on_stage(&mut self, stage: StoryStage) -> Result<(), CliError> {

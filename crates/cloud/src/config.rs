@@ -5,17 +5,20 @@
 //! can change what is here.
 
 use std::fs;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use alloy_primitives::Address;
+use automaton_core::file_text;
 use automaton_core::model::ModelId;
 use automaton_core::money::Microcents;
 use automaton_core::secret::Secret;
 use automaton_core::time::Span;
 use automaton_core::wire::x402::{ChainId, TokenDomain};
 use automaton_net::{Origin, Url};
+use automaton_sandbox::process::effective_user;
 use serde::Deserialize;
 
 use crate::billing::facilitator::PaymentTerms;
@@ -312,14 +315,23 @@ impl OfferedModel {
 }
 
 impl CloudConfig {
-    /// Reads the file. Paths in it are relative to the working directory.
+    /// Reads the file. A relative `data` begins at the working directory, and so does every
+    /// other relative path in the file.
     ///
     /// # Errors
     /// When it cannot be read, or is no configuration.
     pub fn read(path: &Path) -> Result<Self, CloudError> {
         let file = |source| CloudError::File { path: path.to_owned(), source };
-        let text = fs::read_to_string(path).map_err(file)?;
-        Self::parse(&text)
+        let bytes = fs::read(path).map_err(file)?;
+        let defect = |defect| file(io::Error::new(io::ErrorKind::InvalidData, defect));
+        let text = file_text::decode(&bytes).map_err(defect)?;
+        let mut config = Self::parse(text).map_err(|error| match error {
+            CloudError::Config(what) => CloudError::Config(format!("{}: {what}", path.display())),
+            other => other,
+        })?;
+        // Containers are told of folders of the host, which have whole paths.
+        config.data = std::path::absolute(&config.data).map_err(file)?;
+        Ok(config)
     }
 
     /// Reads the text of the file.
@@ -327,7 +339,9 @@ impl CloudConfig {
     /// # Errors
     /// When it is no configuration.
     pub fn parse(text: &str) -> Result<Self, CloudError> {
-        let wrong = |error: serde_json::Error| CloudError::Config(error.to_string());
+        let wrong = |error: serde_json::Error| {
+            CloudError::Config(file_text::with_correction(&error.to_string()))
+        };
         let config: Self = serde_json::from_str(text).map_err(wrong)?;
         config.check().map_err(CloudError::Config)?;
         Ok(config)
@@ -416,8 +430,14 @@ impl ChainConfig {
 /// The only line of a file that nobody else may read.
 pub(crate) fn secret(path: &Path) -> Result<Secret, CloudError> {
     let file = |source| CloudError::File { path: path.to_owned(), source };
-    if fs::metadata(path).map_err(file)?.permissions().mode() & 0o077 != 0 {
+    let about = fs::metadata(path).map_err(file)?;
+    if about.mode() & 0o077 != 0 {
         return Err(CloudError::Exposed(path.to_owned()));
     }
-    Ok(Secret::new(fs::read_to_string(path).map_err(file)?.trim().to_owned()))
+    if about.uid() != effective_user() {
+        return Err(CloudError::Foreign { path: path.to_owned(), owner: about.uid() });
+    }
+    let bytes = fs::read(path).map_err(file)?;
+    let defect = |defect| file(io::Error::new(io::ErrorKind::InvalidData, defect));
+    Ok(Secret::new(file_text::decode(&bytes).map_err(defect)?.trim().to_owned()))
 }

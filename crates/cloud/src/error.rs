@@ -51,6 +51,15 @@ pub enum CloudError {
     #[error("{} can be read by others than its owner", .0.display())]
     #[class(Config, hint = "Run `chmod 600 {}`.", _0.display())]
     Exposed(PathBuf),
+    /// A file with a secret belongs to another user, who can read and change it.
+    #[error("{} belongs to the user {owner}, who can read and change it", .path.display())]
+    #[class(Config, hint = "Own the file: `chown $(id -u) {}`.", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// The number of its owner.
+        owner: u32,
+    },
     /// The HTTP client cannot be made.
     #[error(transparent)]
     Net(#[from] NetError),

@@ -16,6 +16,7 @@ pub mod entropy;
 pub mod error;
 pub mod event;
 pub mod faults;
+pub mod file_text;
 pub mod hibernation;
 pub mod id;
 pub mod inference_budget;

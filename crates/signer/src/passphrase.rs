@@ -10,11 +10,17 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use automaton_core::error::Classified;
+use automaton_core::file_text::{self, TextDefect};
 use automaton_core::secret::Secret;
+use automaton_sandbox::process::effective_user;
 use zeroize::Zeroizing;
 
 /// The longest passphrase, in bytes.
 const PASSPHRASE_BYTES_MAX: usize = 4096;
+
+/// The fewest characters of a passphrase that a key or a backup is made with. A copy of the file
+/// can be guessed at for as long as somebody likes, and each guess costs about a second.
+pub(crate) const NEW_PASSPHRASE_CHARS_MIN: usize = 12;
 
 /// There is no passphrase.
 #[derive(Debug, thiserror::Error, Classified)]
@@ -30,13 +36,16 @@ pub struct PassphraseError {
 pub enum PassphraseSource {
     /// Written to an inherited descriptor, up to its end or the first line break.
     Descriptor(OwnedFd),
-    /// In a file that only its owner can read (0600).
+    /// In a file of this user that only its owner can read (0600).
     File(PathBuf),
     /// In a credential of systemd. Who may read it is said by an access control list,
     /// which shows in the bits of a group; others have none.
     Credential(PathBuf),
     /// Typed at the terminal.
     Terminal,
+    /// Typed twice at the terminal, for a key that is made: nobody could tell later that it was
+    /// mistyped.
+    NewTerminal,
     /// Typed at the terminal, for a backup that exists.
     BackupTerminal,
     /// Typed twice at the terminal, for a backup that is made: nobody could tell later that
@@ -45,45 +54,96 @@ pub enum PassphraseSource {
 }
 
 impl PassphraseSource {
+    /// Reads the passphrase that a key or a backup is made with, without its line break.
+    ///
+    /// # Errors
+    /// As [`PassphraseSource::read`], and when it has less than [`NEW_PASSPHRASE_CHARS_MIN`]
+    /// characters.
+    pub fn read_new(self) -> Result<Secret, PassphraseError> {
+        let from = self.place();
+        let secret = self.read()?;
+        check_new(secret.reveal()).map_err(|source| PassphraseError { from, source })?;
+        Ok(secret)
+    }
+
     /// Reads it, without its line break.
     ///
     /// # Errors
     /// When it cannot be read, is unfit, or others could read its file.
     pub fn read(self) -> Result<Secret, PassphraseError> {
-        let (from, read) = match self {
-            Self::Descriptor(descriptor) => {
-                ("the inherited descriptor".to_owned(), take(File::from(descriptor)))
-            }
-            Self::File(path) => (path.display().to_string(), take_closed(&path, 0o077)),
-            Self::Credential(path) => (path.display().to_string(), take_closed(&path, 0o007)),
-            Self::Terminal => {
-                ("the terminal".to_owned(), typed("Passphrase of the automaton's key: "))
-            }
-            Self::BackupTerminal => {
-                ("the terminal".to_owned(), typed("Passphrase of the backup: "))
-            }
-            Self::NewBackupTerminal => ("the terminal".to_owned(), typed_twice()),
+        let from = self.place();
+        let read = match self {
+            Self::Descriptor(descriptor) => take(File::from(descriptor)),
+            Self::File(path) => take_closed(&path, &[effective_user()], 0o077),
+            // The system's manager owns credentials, or gives them to the service's user.
+            Self::Credential(path) => take_closed(&path, &[effective_user(), ROOT], 0o007),
+            Self::Terminal => typed("Passphrase of the automaton's key: "),
+            Self::BackupTerminal => typed("Passphrase of the backup: "),
+            Self::NewTerminal => typed_twice("the automaton's key", typed),
+            Self::NewBackupTerminal => typed_twice("the backup", typed),
         };
         read.and_then(|bytes| fit(&bytes)).map_err(|source| PassphraseError { from, source })
     }
+
+    /// The place as an error names it.
+    fn place(&self) -> String {
+        match self {
+            Self::Descriptor(_) => "the inherited descriptor".to_owned(),
+            Self::File(path) | Self::Credential(path) => path.display().to_string(),
+            Self::Terminal | Self::BackupTerminal | Self::NewTerminal | Self::NewBackupTerminal => {
+                "the terminal".to_owned()
+            }
+        }
+    }
 }
+
+/// The number of the system's own user.
+const ROOT: u32 = 0;
 
 fn typed(prompt: &str) -> io::Result<Zeroizing<Vec<u8>>> {
     rpassword::prompt_password(prompt).map(|text| Zeroizing::new(text.into_bytes()))
 }
 
-fn typed_twice() -> io::Result<Zeroizing<Vec<u8>>> {
-    let first = typed("New passphrase of the backup: ")?;
-    if *first == *typed("The same again: ")? {
+/// Has a new passphrase typed twice; one that is too short is refused after the first time.
+fn typed_twice(
+    what: &str,
+    mut ask: impl FnMut(&str) -> io::Result<Zeroizing<Vec<u8>>>,
+) -> io::Result<Zeroizing<Vec<u8>>> {
+    let first = ask(&format!(
+        "New passphrase of {what} (at least {NEW_PASSPHRASE_CHARS_MIN} characters): "
+    ))?;
+    check_new(fit(&first)?.reveal())?;
+    if *first == *ask("The same again: ")? {
         return Ok(first);
     }
     Err(io::Error::new(io::ErrorKind::InvalidInput, "the two were not the same"))
 }
 
-/// Reads a file that has none of these bits of its mode.
-fn take_closed(path: &Path, open: u32) -> io::Result<Zeroizing<Vec<u8>>> {
+/// Checks that a new passphrase is long enough.
+fn check_new(text: &str) -> io::Result<()> {
+    let count = text.chars().count();
+    if count >= NEW_PASSPHRASE_CHARS_MIN {
+        return Ok(());
+    }
+    let reason = format!(
+        "it has {count} characters and needs at least {NEW_PASSPHRASE_CHARS_MIN}, since a copy of \
+         the file can be guessed at for as long as somebody likes; take four or more random words"
+    );
+    Err(io::Error::new(io::ErrorKind::InvalidInput, reason))
+}
+
+/// Reads a file of one of these users that has none of these bits of its mode.
+fn take_closed(path: &Path, owners: &[u32], open: u32) -> io::Result<Zeroizing<Vec<u8>>> {
     let file = File::open(path)?;
-    let mode = file.metadata()?.mode() & 0o777;
+    let about = file.metadata()?;
+    if !owners.contains(&about.uid()) {
+        let reason = format!(
+            "the user {} owns it, who can read and change it; own it yourself, or name another file",
+            about.uid()
+        );
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, reason));
+    }
+    let mode = about.mode() & 0o777;
     if mode & open != 0 {
         let reason = format!("others can read it (mode {mode:03o}); run `chmod 600` on it");
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, reason));
@@ -99,6 +159,13 @@ fn take(file: File) -> io::Result<Zeroizing<Vec<u8>>> {
 }
 
 fn fit(bytes: &[u8]) -> io::Result<Secret> {
+    let unfit = |defect| io::Error::new(io::ErrorKind::InvalidData, defect);
+    let bytes = match file_text::decode(bytes) {
+        Ok(text) => text.as_bytes(),
+        Err(defect @ (TextDefect::Utf16 | TextDefect::Utf32)) => return Err(unfit(defect)),
+        // A line may follow that is no text, and does not count.
+        Err(TextDefect::Other(_)) => bytes,
+    };
     let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     match std::str::from_utf8(line) {
@@ -142,6 +209,57 @@ mod tests {
             let error = from_file(b"secret", mode).unwrap_err();
             assert_eq!(error.source.kind(), io::ErrorKind::PermissionDenied, "{error}");
         }
+    }
+
+    #[test]
+    fn a_file_of_another_user_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("passphrase");
+        fs::write(&path, "correct horse battery").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        assert!(take_closed(&path, &[effective_user()], 0o077).is_ok());
+        let error = take_closed(&path, &[effective_user() + 1], 0o077).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+        assert!(error.to_string().contains("owns it"), "{error}");
+    }
+
+    #[test]
+    fn a_new_passphrase_has_a_minimum_and_is_typed_twice_alike() {
+        let file = |text: &str| {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("passphrase");
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+            PassphraseSource::File(path).read_new()
+        };
+        let short = file("elevenchars").unwrap_err();
+        assert!(short.source.to_string().starts_with("it has 11 characters and needs at least 12"));
+        assert_eq!(file("twelve chars\n").unwrap().reveal(), "twelve chars");
+        assert!(file("äöüäöüäöüäö").is_err(), "characters count, not bytes");
+        let typed = |answers: &[&str]| {
+            let mut left = answers.iter();
+            let mut asked = 0;
+            let read = typed_twice("the automaton's key", |_| {
+                asked += 1;
+                Ok(Zeroizing::new(left.next().unwrap().as_bytes().to_vec()))
+            });
+            (read.map(|it| it.to_vec()).map_err(|error| error.to_string()), asked)
+        };
+        let (read, asked) = typed(&["correct horse", "correct horse"]);
+        assert_eq!((read.unwrap(), asked), (b"correct horse".to_vec(), 2));
+        let (read, asked) = typed(&["correct horse", "correct hrose"]);
+        assert_eq!((read.unwrap_err().as_str(), asked), ("the two were not the same", 2));
+        let (read, asked) = typed(&["abc", "abc"]);
+        assert!(read.unwrap_err().starts_with("it has 3 characters") && asked == 1);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_a_passphrase_and_utf_16_is_named() {
+        let read = from_file(b"\xef\xbb\xbfcorrect horse\r\n", 0o600);
+        assert_eq!(read.unwrap().reveal(), "correct horse");
+        let wide: Vec<u8> = "correct".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let error = from_file(&wide, 0o600).unwrap_err();
+        assert!(error.source.to_string().starts_with("it is UTF-16"), "{}", error.source);
     }
 
     #[test]

@@ -15,6 +15,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::error::{SqliteError, SqliteErrorKind};
 use crate::migrate::{Kind, Marks, Schema, carry, migrate};
+use crate::place::place_new;
 
 /// How long a statement waits for another process that is writing.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -141,14 +142,14 @@ fn exists(path: &Path) -> Result<bool, SqliteError> {
     Ok(found)
 }
 
-/// Makes a migrated database under another name, then links it to its own. The
-/// link fails when another process was faster; its database is as good.
+/// Makes a migrated database under another name, then gives it its own. That fails when another
+/// process was faster, whose database is as good.
 fn create(path: &Path, schema: &Schema) -> Result<(), SqliteError> {
     let draft = beside(path, &format!(".new-{}", std::process::id()));
     let made = draw_up(&draft, schema).and_then(|()| {
-        match fs::hard_link(&draft, path) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-            Ok(()) | Err(_) => sync_directory(path),
+        match place_new(&draft, path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => sync_directory(path),
+            placed => placed,
         }
         .map_err(|source| SqliteError::File {
             verb: "make",

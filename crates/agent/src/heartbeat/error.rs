@@ -42,7 +42,7 @@ pub enum HeartbeatError {
         /// What was written.
         value: String,
         /// What may be.
-        rule: &'static str,
+        rule: String,
     },
     /// The schedule of an entry of the file cannot be used.
     #[error("{path}, line {line}: the entry '{name}' cannot run")]

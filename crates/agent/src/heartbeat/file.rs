@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::Path;
 
+use automaton_core::file_text;
 use automaton_core::tier::SurvivalTier;
 use automaton_core::time::Span;
 use automaton_store::{ScheduleRule, TaskConfig, TaskOrigin};
@@ -29,6 +30,19 @@ const TIMEOUT_MAX_MS: i64 = 600_000;
 /// The most tries after the first.
 const RETRIES_MAX: u32 = 10;
 
+/// Tasks of other runtimes that this program does not have. Homes that are brought along have
+/// entries for them, which are passed over.
+const ELSEWHERE: [&str; 8] = [
+    "check_for_updates",
+    "check_child_health",
+    "prune_dead_children",
+    "colony_health_check",
+    "colony_financial_report",
+    "agent_pool_optimize",
+    "knowledge_store_prune",
+    "dead_agent_cleanup",
+];
+
 /// What a schedule is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ScheduleConfig {
@@ -40,6 +54,8 @@ pub(crate) struct ScheduleConfig {
     pub(crate) zone: String,
     /// The entries.
     pub(crate) tasks: Vec<TaskConfig>,
+    /// Tasks of entries that were passed over, since only other runtimes have them.
+    pub(crate) without_effect: Vec<String>,
 }
 
 /// The file as it is written.
@@ -79,7 +95,13 @@ struct FilePosition<'a> {
 }
 
 impl FilePosition<'_> {
-    fn wrong(self, key: &'static str, value: impl Display, rule: &'static str) -> HeartbeatError {
+    fn wrong(
+        self,
+        key: &'static str,
+        value: impl Display,
+        rule: impl Into<String>,
+    ) -> HeartbeatError {
+        let rule = rule.into();
         let path = self.path.to_owned();
         let line = self.line;
         let value = format!("'{value}'");
@@ -104,7 +126,8 @@ impl FilePosition<'_> {
 /// What the defaults alone make.
 pub(crate) fn settle(defaults: &[TaskConfig]) -> ScheduleConfig {
     let (tick, zone) = (Span::from_secs(60), "UTC".to_owned());
-    ScheduleConfig { tick, interval_multiplier: 4, zone, tasks: defaults.to_vec() }
+    let (tasks, without_effect) = (defaults.to_vec(), Vec::new());
+    ScheduleConfig { tick, interval_multiplier: 4, zone, tasks, without_effect }
 }
 
 /// Reads a file over the defaults, which name every task that there is.
@@ -119,7 +142,7 @@ pub(crate) fn read(
     let mut settled = settle(defaults);
     let yaml = |error: serde_saphyr::Error| HeartbeatError::Yaml {
         path: path.to_owned(),
-        reason: error.without_snippet().to_string(),
+        reason: file_text::with_correction(&error.without_snippet().to_string()),
     };
     let written: ScheduleFile =
         serde_saphyr::from_str::<Option<ScheduleFile>>(text).map_err(yaml)?.unwrap_or_default();
@@ -155,7 +178,12 @@ pub(crate) fn read(
         if index >= ENTRIES_MAX {
             return Err(place.wrong("the number of entries", index + 1, "64 at most"));
         }
-        let task = entry_over(place, entry, &defaults, &settled.zone)?;
+        let task = named_task(&entry, &defaults);
+        if ELSEWHERE.contains(&task.as_str()) {
+            settled.without_effect.push(task);
+            continue;
+        }
+        let task = entry_over(place, entry, task, &defaults, &settled.zone)?;
         match settled.tasks.iter_mut().find(|other| other.name == task.name) {
             Some(other) if other.origin == TaskOrigin::File => {
                 return Err(place.wrong("the name of an entry", &task.name, "there once"));
@@ -171,10 +199,25 @@ fn at<'a, T>(path: &'a Path, value: &Spanned<T>) -> FilePosition<'a> {
     FilePosition { path, line: value.referenced.line() }
 }
 
+/// The text of a field; a blank one is left out.
+fn filled(text: Option<String>) -> Option<String> {
+    text.filter(|text| !text.trim().is_empty())
+}
+
+/// Returns the task that an entry is for: the named one, else that of the default of its name.
+fn named_task(entry: &ScheduleFileEntry, defaults: &[TaskConfig]) -> String {
+    let name = &entry.name.value;
+    let default = defaults.iter().find(|task| task.name == *name);
+    filled(entry.task.clone())
+        .or_else(|| default.map(|default| default.task.clone()))
+        .unwrap_or_else(|| name.clone())
+}
+
 /// An entry over what it leaves out.
 fn entry_over(
     place: FilePosition<'_>,
     entry: ScheduleFileEntry,
+    task: String,
     defaults: &[TaskConfig],
     zone: &str,
 ) -> Result<TaskConfig, HeartbeatError> {
@@ -183,14 +226,13 @@ fn entry_over(
         let rule = "1 to 64 letters, digits, '_' and '-'";
         return Err(place.wrong("the name of an entry", name, rule));
     }
-    // A blank field is one that is left out.
-    let filled = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
-    let own = |name: &str| defaults.iter().find(|task| task.name == name);
-    let task = filled(entry.task)
-        .or_else(|| own(&name).map(|own| own.task.clone()))
-        .unwrap_or_else(|| name.clone());
-    let Some(base) = own(&task) else {
-        return Err(place.wrong("the task of an entry", task, "one that docs/heartbeat.md lists"));
+    let Some(base) = defaults.iter().find(|known| known.name == task) else {
+        let nearest = file_text::nearest_name(&task, defaults.iter().map(|it| it.name.as_str()));
+        let rule = match nearest {
+            Some(nearest) => format!("one that docs/heartbeat.md lists, such as '{nearest}'"),
+            None => "one that docs/heartbeat.md lists".to_owned(),
+        };
+        return Err(place.wrong("the task of an entry", task, rule));
     };
     if let Some(param) = entry.params.keys().next() {
         return Err(place.wrong("a param of an entry", param, "left out: no task takes any"));

@@ -70,12 +70,14 @@ impl ScheduleEditor {
     }
 }
 
-/// Checks the creator's file before anything lives by it. One that is missing is right.
+/// Checks the creator's file before anything lives by it, and returns the tasks in it that other
+/// runtimes have and that have no effect here. A missing file is right.
 ///
 /// # Errors
 /// [`HeartbeatError`], with the line.
-pub fn check_schedule(file: PathBuf) -> Result<(), HeartbeatError> {
-    ConfiguredSchedule::load(file, task_runner::defaults(), Vec::new()).map(|_| ())
+pub fn check_schedule(file: PathBuf) -> Result<Vec<String>, HeartbeatError> {
+    let plan = ConfiguredSchedule::load(file, task_runner::defaults(), Vec::new())?;
+    Ok(plan.without_effect().to_vec())
 }
 
 /// Writes the schedule and starts the heart.

@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::PathBuf;
 
+use automaton_core::file_text;
 use automaton_core::time::{Span, Timestamp};
 use automaton_store::{ScheduleTimes, TaskConfig};
 
@@ -85,18 +86,30 @@ impl ConfiguredSchedule {
         let failed = |source| HeartbeatError::Read { path: self.path.clone(), source };
         let file = match File::open(&self.path) {
             Ok(file) => file,
-            Err(error) if error.kind() == ErrorKind::NotFound => {
+            // A link whose target is gone is there, and is not a missing file.
+            Err(error) if error.kind() == ErrorKind::NotFound && !self.is_entry() => {
                 return Ok(ScheduleFileState::Missing);
             }
             Err(error) => return Err(failed(error)),
         };
-        let mut text = String::new();
-        let read = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(failed)?;
+        let mut bytes = Vec::new();
+        let read = file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+        let unfit = |reason| HeartbeatError::Yaml { path: self.path.clone(), reason };
         if u64::try_from(read).is_ok_and(|read| read > FILE_BYTES_MAX) {
-            let reason = format!("it is larger than {FILE_BYTES_MAX} bytes");
-            return Err(HeartbeatError::Yaml { path: self.path.clone(), reason });
+            return Err(unfit(format!("it is larger than {FILE_BYTES_MAX} bytes")));
         }
+        let text = file_text::decode_owned(&bytes).map_err(|defect| unfit(defect.to_string()))?;
         Ok(ScheduleFileState::Text(text))
+    }
+
+    /// Whether there is an entry of the file's name, a link without a target included.
+    fn is_entry(&self) -> bool {
+        self.path.symlink_metadata().is_ok()
+    }
+
+    /// The tasks of the file that have no effect here.
+    pub(crate) fn without_effect(&self) -> &[String] {
+        &self.config.without_effect
     }
 
     /// The entries that can run here, each with where it stands if it begins now.

@@ -389,6 +389,8 @@ pub(crate) fn head_layers(material: &PromptMaterial<'_>) -> [PromptLayer; HEAD] 
     } else {
         (include_str!("rules.md"), include_str!("operations.md").trim_end(), String::new(), soul)
     };
+    let is_changed = material.soul.is_some_and(|soul| soul.genesis != soul.anchor);
+    let purpose = if is_changed { "changed_genesis" } else { "genesis" };
     let parts = [
         ("rules", rules.trim_end().to_owned(), caps.rules),
         ("identity", fill(include_str!("identity.md"), &identity), caps.identity),
@@ -396,7 +398,7 @@ pub(crate) fn head_layers(material: &PromptMaterial<'_>) -> [PromptLayer; HEAD] 
         ("operations", operations.to_owned(), caps.operations),
         ("tools", tools, caps.tools),
         ("soul", section("soul", &soul), caps.soul),
-        ("genesis", section("genesis", genesis), caps.genesis),
+        ("genesis", section(purpose, genesis), caps.genesis),
     ];
     parts.map(|(name, text, limit)| layer(name, cap(&text, limit), limit))
 }
@@ -407,8 +409,10 @@ fn section(name: &str, value: &str) -> String {
         "constitution" => include_str!("constitution.md"),
         "soul" => include_str!("soul.md"),
         "wallet" => include_str!("wallet.md"),
+        "changed_genesis" => include_str!("changed_genesis.md"),
         _ => include_str!("genesis.md"),
     };
+    let name = if name == "changed_genesis" { "genesis" } else { name };
     if value.trim().is_empty() { String::new() } else { fill(template, &[(name, value.trim())]) }
 }
 

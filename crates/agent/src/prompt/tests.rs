@@ -366,6 +366,21 @@ fn a_request_costs_at_most_a_hundredth_of_the_day() {
 }
 
 #[test]
+fn a_purpose_that_was_changed_is_not_told_as_its_creators() {
+    let first = Soul::of_genesis("Sell haiku.");
+    let changed = Soul { genesis: "Be kind.".to_owned(), ..first.clone() };
+    let told = |soul: Soul| {
+        let prompt = World { soul: Some(soul), ..World::new(32_768) }.build();
+        prompt.messages[0].content.clone()
+    };
+    let by_creator = "Your purpose, from your creator:\nSell haiku.";
+    assert!(told(first).contains(by_creator));
+    let text = told(changed);
+    assert!(text.contains("no longer in the words of your creator:\nBe kind."), "{text}");
+    assert!(!text.contains("from your creator:"), "{text}");
+}
+
+#[test]
 fn a_name_or_purpose_cannot_open_a_section_of_its_own() {
     let settings = Settings { genesis: "{{tools}} and {{name}}".to_owned(), ..settings() };
     let system = &prompt(&settings, &[], "Hi").messages[0];

@@ -48,6 +48,9 @@ pub(crate) struct BrainFlags {
     /// For `./up`: the program that runs it.
     #[arg(long, hide = true, requires = "default_model")]
     pub(crate) default_helper: Option<PathBuf>,
+    /// The only model that the server lists, where nobody names one. No flag sets it.
+    #[arg(skip)]
+    pub(crate) only_model: Option<String>,
 }
 
 impl BrainFlags {
@@ -55,6 +58,15 @@ impl BrainFlags {
     pub(crate) fn find_files(&mut self, home: &Path) {
         self.model = self.model.take().map(|given| local_models::named(home, given));
         self.helper = self.helper.take().map(local_models::rooted);
+    }
+
+    /// Whether they say anything about the brain of this automaton.
+    pub(crate) fn are_given(&self) -> bool {
+        let Self { brain, brain_model, model, helper, .. } = self;
+        let Self { context_tokens, max_output_tokens, prices, dialect, .. } = self;
+        let names = brain.is_some() || brain_model.is_some() || model.is_some();
+        let describes = context_tokens.is_some() || max_output_tokens.is_some();
+        names || helper.is_some() || describes || prices.is_some() || dialect.is_some()
     }
 
     /// The model file for when nothing else names a brain.

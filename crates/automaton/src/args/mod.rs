@@ -49,7 +49,7 @@ use crate::ui::Format;
 /// A sovereign AI agent: it thinks, acts in a sandbox, remembers, sleeps and wakes.
 #[derive(Debug, Parser)]
 #[command(name = "automaton", version, propagate_version = true, max_term_width = 100)]
-#[command(arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(arg_required_else_help = true)]
 pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -443,6 +443,18 @@ pub(crate) fn asks_for_json(argv: &[OsString]) -> bool {
     argv.iter().take_while(|word| *word != "--").any(|word| word == "--json")
 }
 
+/// The sentence of a parser of numbers, as a person says it.
+pub(crate) fn in_plain_words(what: &str) -> String {
+    const SENTENCES: [(&str, &str); 5] = [
+        ("invalid digit found in string", "it is no whole number"),
+        ("cannot parse integer from empty string", "it is no whole number"),
+        ("number too large to fit in target type", "the number is too large"),
+        ("number too small to fit in target type", "the number is too small"),
+        ("invalid socket address syntax", "it is no address such as 127.0.0.1:8545"),
+    ];
+    SENTENCES.iter().fold(what.to_owned(), |text, (said, plain)| text.replace(said, plain))
+}
+
 /// A mistake in the command line as a failure: what is wrong, and how it is right.
 pub(crate) fn mistake(error: &clap::Error) -> CliError {
     let text = error.to_string();
@@ -456,7 +468,7 @@ pub(crate) fn mistake(error: &clap::Error) -> CliError {
     ) {
         return CliError::user("no command was given").hint("`--help` lists what may follow");
     }
-    let what = parts.next().unwrap_or_default();
+    let what = in_plain_words(&parts.next().unwrap_or_default());
     let rest: Vec<String> = parts.filter(|part| !part.is_empty()).collect();
     let failure = CliError::user(what.strip_prefix("error: ").unwrap_or(&what));
     if rest.is_empty() { failure } else { failure.hint(rest.join(" ")) }
@@ -522,6 +534,17 @@ mod tests {
         assert_eq!(flag.what, "unexpected argument '--fly' found");
         assert!(flag.remedy.unwrap().starts_with("Usage: automaton up [OPTIONS] For more"));
         assert_eq!(mistake("automaton").what, "no command was given");
+        for given in ["abc", "1.5", ""] {
+            let turns = mistake(&format!("automaton up --turns={given}")).what;
+            let wanted =
+                format!("invalid value '{given}' for '--turns <N>': it is no whole number");
+            assert_eq!(turns, wanted);
+        }
+        let large = mistake("automaton up --turns 99999999999").what;
+        assert!(large.contains("99999999999") && !large.contains("target type"), "{large}");
+        assert!(Cli::try_parse_from(["automaton", "help", "up"]).is_err_and(|help| {
+            help.kind() == ErrorKind::DisplayHelp && help.to_string().contains("--brain-model")
+        }));
         let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
         assert!(asks_for_json(&words("automaton up --fly --json")));
         assert!(!asks_for_json(&words("automaton sandbox run -- ls --json")));

@@ -19,7 +19,7 @@ use crate::stack;
 
 pub(crate) use archive::Manifest;
 pub(crate) use make::{BackupRequest, MadeBackup, make, names_of};
-pub(crate) use restore::restore;
+pub(crate) use restore::{check_free, restore};
 
 /// Tells when a home was backed up last, in the home.
 pub(crate) const STAMP: &str = "backed-up";

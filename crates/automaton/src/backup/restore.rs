@@ -45,6 +45,17 @@ pub(crate) struct RestoredLife {
     pub(crate) ceilings_used: bool,
 }
 
+/// Checks that nobody lives in a home and that nothing is in its places, unless a restore of
+/// before has still to be finished.
+///
+/// # Errors
+/// When somebody lives there, or something is in the way.
+pub(crate) fn check_free(home: &Path) -> Result<(), CliError> {
+    drop(home::lock_if_made(home)?);
+    let staging = beside(home, ".restoring");
+    if staging.join(READY).exists() { Ok(()) } else { check_vacant(home, |_| true) }
+}
+
 /// Brings a life back.
 ///
 /// # Errors

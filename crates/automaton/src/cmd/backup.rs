@@ -2,6 +2,8 @@
 //!
 //! What a backup does not have, and what must not happen after a restore, is always said.
 
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use automaton_sandbox::harden;
@@ -52,7 +54,7 @@ pub(crate) fn make(context: &CommandContext, args: BackupArgs) -> Result<(), Cli
         .map_err(|error| CliError::user("cannot tell where the file is").because(&error))?;
     check_target(&home, &file, args.force)?;
     let asked = PassphraseSource::NewBackupTerminal;
-    let passphrase = args.passphrase_file.map_or(asked, PassphraseSource::File).read()?;
+    let passphrase = args.passphrase_file.map_or(asked, PassphraseSource::File).read_new()?;
     let keystore = home_of(&home).join("keystore.json");
     let wallet = if keystore.exists() { Keystore::read(&keystore)?.address() } else { None };
     let made_at = id_generator().now();
@@ -111,10 +113,26 @@ fn check_target(home: &Path, file: &Path, force: bool) -> Result<(), CliError> {
     }
 }
 
+/// Checks that the file of a backup can be read, before anybody is asked for its passphrase.
+fn check_source(file: &Path) -> Result<(), CliError> {
+    let failed = |error: io::Error| {
+        CliError::user(format!("cannot read the backup {}", file.display()))
+            .because(&error)
+            .hint("name the file that `automaton backup` wrote; nothing was changed")
+    };
+    match File::open(file).and_then(|opened| opened.metadata()).map_err(failed)? {
+        found if found.is_dir() => Err(CliError::user(format!("{} is a folder", file.display()))
+            .hint("name the file that `automaton backup` wrote; nothing was changed")),
+        _ => Ok(()),
+    }
+}
+
 /// Brings a life back.
 pub(crate) fn restore(context: &CommandContext, args: RestoreArgs) -> Result<(), CliError> {
     harden()?;
     let home = context.home()?;
+    check_source(&args.file)?;
+    backup::check_free(&home)?;
     let asked = PassphraseSource::BackupTerminal;
     let passphrase = args.passphrase_file.map_or(asked, PassphraseSource::File).read()?;
     let life = backup::restore(&home, &args.file, &passphrase)?;

@@ -107,7 +107,11 @@ pub(crate) fn run(
     command: &LimitsCommand,
 ) -> Result<(), CliError> {
     let (signer, in_wallet) = match signer {
-        Some(signer) => (signer, None),
+        Some(signer) => {
+            // Before anybody is asked for a passphrase.
+            SignerHome::open(&signer)?;
+            (signer, None)
+        }
         None => {
             let automaton = context.home()?;
             keystore_of(&automaton)?;

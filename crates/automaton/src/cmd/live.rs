@@ -12,6 +12,7 @@ use super::{CommandContext, dry_run};
 use crate::args::{BrainFlags, RunArgs};
 use crate::backup;
 use crate::config::file::{ConfigFile, FILE_NAME};
+use crate::config::named_brain::NamedBrain;
 use crate::config::resolve::{self, ResolvedConfig};
 use crate::error::CliError;
 use crate::event_exporters::EventExporters;
@@ -41,15 +42,18 @@ pub(crate) fn run(context: &CommandContext, args: RunArgs) -> Result<(), CliErro
         return Err(home::no_automaton(&home));
     }
     let lock = home::lock_if_made(&home)?;
-    let flags = BrainFlags::default();
-    preflight::check(PreflightRequest {
+    let mut flags = BrainFlags::default();
+    let findings = preflight::check(PreflightRequest {
         environment: &context.environment,
         home: &home,
         file: home::read(&home),
         flags: &flags,
         run: &args,
+        signals: &signals,
         has_stack: |home, _| stack::is_there(home),
     })?;
+    findings.tell();
+    flags.only_model = findings.only_model.map(|model| model.to_string());
     home::make_private(&home)?;
     let _lock = lock.map_or_else(|| home::lock(&home), Ok)?;
     let file = home::read(&home)?;
@@ -62,7 +66,7 @@ pub(crate) fn run(context: &CommandContext, args: RunArgs) -> Result<(), CliErro
         return dry_run::show(context, &resolved, backend.as_ref());
     }
     let again = "run".to_owned();
-    let life = RunSpec { resolved, backend, args, ask: None, scratch: false, again };
+    let life = RunSpec { resolved, backend, args, ask: None, scratch: false, again, named: None };
     runtime()?.block_on(live(context, life, None, &signals))
 }
 
@@ -105,6 +109,8 @@ pub(crate) struct RunSpec {
     pub(crate) scratch: bool,
     /// The command that starts it again.
     pub(crate) again: String,
+    /// The brain that the command line named, to be kept when it has answered.
+    pub(crate) named: Option<NamedBrain>,
 }
 
 /// Furnishes the home and supervises the agent to its end.
@@ -117,7 +123,7 @@ pub(crate) async fn live(
     telling: Option<StoryDriver>,
     signals: &Signals,
 ) -> Result<(), CliError> {
-    let RunSpec { mut resolved, backend, args, ask, scratch, again } = life;
+    let RunSpec { mut resolved, backend, args, ask, scratch, again, named } = life;
     // The model of a story is for it alone, and says nothing of itself.
     if telling.is_none() {
         provider::discover_models(&mut resolved.brain).await;
@@ -154,12 +160,16 @@ pub(crate) async fn live(
         fault: args.fault,
         money: None,
     };
-    let supervisor = Supervisor::new(config, console, telling).with_exporters(outlets);
+    let supervisor = Supervisor::new(config, console, telling)
+        .with_exporters(outlets)
+        .with_named_brain(named.clone());
     let ended = supervisor.run(signals, backend).await;
     if context.format == Format::Text {
         let times = WorkingTimes::read(&record);
         let left = WorkspaceFiles::read(&workspace).since(&before, &times);
-        let again = ended.is_ok().then_some(again.as_str());
+        let is_kept = named.as_ref().is_some_and(NamedBrain::is_kept);
+        let again = if is_kept { "run" } else { again.as_str() };
+        let again = ended.is_ok().then_some(again);
         leave(context, &workspace, &left, scratch, again)?;
     }
     ended
@@ -229,18 +239,13 @@ fn leave(
     Ok(())
 }
 
-/// Tells of keys that have no effect, since one of them may be misspelt, and of a file that a
-/// newer program wrote.
+/// Tells of keys that have no effect, and of a file that a newer program wrote.
 pub(crate) fn warn_of_config(home: &Path, file: &ConfigFile) {
     let path = home.join(FILE_NAME);
     let (path, ours) = (path.display(), env!("CARGO_PKG_VERSION"));
-    for key in &file.unknown_keys {
-        let key = text::short(key, 60);
-        ui::say(&format!("warning: key `{key}` of {path} means nothing to this program"));
-    }
     if !file.idle_keys.is_empty() {
         let keys = file.idle_keys.join(", ");
-        ui::say(&format!("warning: keys of {path} that have no effect: {keys}"));
+        ui::say(&format!("note: keys of {path} that have no effect: {keys}"));
     }
     if let Some(theirs) = file.version.as_deref().filter(|theirs| is_newer(theirs, ours)) {
         let theirs = text::short(theirs, 60);

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use automaton_agent::add_meaning;
 use automaton_core::error::ErrorClass;
+use automaton_core::file_text;
 use automaton_core::memory::{MemoryId, MemoryItem, MemoryQuery, MemoryTier};
 use automaton_core::time::{Clock, SystemClock};
 use automaton_core::trust::Label;
@@ -26,6 +27,7 @@ use crate::control::unexpected;
 use crate::error::CliError;
 use crate::process::runtime;
 use crate::role::embedder::embedder;
+use crate::text_file::corrected;
 use crate::ui::text::plain;
 use crate::ui::units::many;
 use crate::ui::{self, wrap};
@@ -211,9 +213,12 @@ fn import(context: &CommandContext, file: &Path) -> Result<(), CliError> {
     let unread =
         |error: std::io::Error| CliError::user(format!("cannot read {shown}")).because(&error);
     let mut drafts = Vec::new();
-    let lines = BufReader::new(File::open(file).map_err(unread)?).lines();
+    let lines = BufReader::new(File::open(file).map_err(unread)?).split(b'\n');
     for (number, line) in (1_u64..).zip(lines) {
         let line = line.map_err(unread)?;
+        let line = file_text::decode(&line).map_err(|defect| {
+            CliError::user(format!("cannot read line {number} of {shown}")).because(&defect)
+        })?;
         if line.trim().is_empty() {
             continue;
         }
@@ -228,7 +233,7 @@ fn import(context: &CommandContext, file: &Path) -> Result<(), CliError> {
             )));
         }
         let draft: MemoryDraft =
-            serde_json::from_str(&line).map_err(|error| bad(error.to_string()))?;
+            serde_json::from_str(line).map_err(|error| bad(corrected(&error).to_string()))?;
         if draft.superseded_by.is_none() && draft.valid_to.is_none() {
             drafts.push(draft);
         }

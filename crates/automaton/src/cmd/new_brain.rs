@@ -178,16 +178,17 @@ fn server(
         url: url.parse().map_err(bad)?,
         // One that is asked elsewhere than at its own address is told apart by this alone.
         format: known.filter(|access| access.is_elsewhere()).map(|it| it.provider.format.into()),
-        model: flags.brain_model.clone().or_else(default),
+        model: flags.brain_model.clone().or_else(|| flags.only_model.clone()).or_else(default),
         api_key: None,
         context_tokens: flags.context_tokens.map(|n| Ranged::clamped(n.into())),
         max_output_tokens: flags.max_output_tokens.map(|n| Ranged::clamped(n.into())),
         prices: flags.prices,
         dialect: flags.dialect,
+        unlisted: None,
     })
 }
 
-fn described(local: &LocalBrain) -> Result<BrainFile, CliError> {
+pub(super) fn described(local: &LocalBrain) -> Result<BrainFile, CliError> {
     let failed = |error: io::Error| {
         let what = format!("cannot read the model file {}", local.model.display());
         CliError::new(ErrorClass::Config, what).because(&error)

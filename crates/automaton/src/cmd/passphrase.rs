@@ -44,6 +44,16 @@ impl PassphraseArgs {
         Ok(named.or_else(|| passphrase_file(signer).map(PassphraseLocation::File)))
     }
 
+    /// Checks the file that holds it, where it is in one, before anything else is done. Nobody is
+    /// asked for it.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or others could read it.
+    pub(crate) fn check(&self, context: &CommandContext, signer: &Path) -> Result<(), CliError> {
+        let place = self.place(context, signer)?;
+        place.map_or(Ok(()), |place| Ok(PassphraseSource::from(place).read().map(drop)?))
+    }
+
     /// Reads it.
     ///
     /// # Errors

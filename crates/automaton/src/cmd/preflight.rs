@@ -1,13 +1,16 @@
 //! What is looked at before an automaton is started: all that can be known to be missing
 //! or wrong, so that it is told at once and mended at once.
 //!
-//! It makes no file, starts no service and asks nobody on the network. What it lets pass
-//! may still fail later; what it refuses must never have begun to cost anything.
+//! It makes no file and starts no service. The model server alone is asked on the network: for its
+//! models, and where it does not list them for a short answer. What it lets pass may still fail
+//! later; what it refuses must never have begun to cost more.
 
 use std::path::Path;
 
 use automaton_agent::check_schedule;
 use automaton_core::error::ErrorClass;
+use automaton_core::model::ModelId;
+use automaton_sandbox::process::Signals;
 use automaton_sandbox::{Launcher, probe};
 use automaton_signer::SignerHome;
 
@@ -16,16 +19,20 @@ use crate::args::{BrainArg, BrainFlags, RunArgs};
 use crate::config::env::Environment;
 use crate::config::file::{ConfigFile, FILE_NAME};
 use crate::config::resolve::{self, Brain, ResolvedConfig};
+use crate::descriptor::StopSignals;
 use crate::error::{CliError, CliErrors};
 use crate::home;
 use crate::operator;
 use crate::process;
-use crate::process::executable;
+use crate::process::{executable, runtime};
 use crate::remote_backend;
+use crate::role::brain_check::{CheckDepth, CheckedBrain};
 use crate::role::signer::home_of;
-use crate::role::{agent, provider};
+use crate::role::{agent, brain_check, provider};
 use crate::stack;
 use crate::story_driver::StoryDriver;
+use crate::ui;
+use crate::ui::text::plain;
 
 /// What is to be started.
 pub(crate) struct PreflightRequest<'a> {
@@ -35,22 +42,53 @@ pub(crate) struct PreflightRequest<'a> {
     pub(crate) file: Result<ConfigFile, CliError>,
     pub(crate) flags: &'a BrainFlags,
     pub(crate) run: &'a RunArgs,
+    /// Signals that end the wait for a model server.
+    pub(crate) signals: &'a Signals,
     /// Whether it has a stack of its own to live from, with this brain, or will have one.
     pub(crate) has_stack: fn(&Path, &Brain) -> bool,
+}
+
+/// What was found that a start needs.
+#[derive(Debug, Default)]
+pub(crate) struct PreflightFindings {
+    /// The model to ask the server for, where nobody named one.
+    pub(crate) only_model: Option<ModelId>,
+    /// Tasks of heartbeat.yml that have no effect here.
+    idle_tasks: Vec<String>,
+    /// What could not be asked now, and may pass.
+    unknown: Option<CliError>,
+}
+
+impl PreflightFindings {
+    /// Tells on stderr what has no effect, and what could not be asked.
+    pub(crate) fn tell(&self) {
+        if !self.idle_tasks.is_empty() {
+            let tasks = self.idle_tasks.join(", ");
+            ui::say(&format!("note: tasks of heartbeat.yml that have no effect here: {tasks}"));
+        }
+        if let Some(unknown) = &self.unknown {
+            ui::say(&plain(&format!(
+                "warning: the model was not asked: {}; it is asked again as it is needed",
+                unknown.line()
+            )));
+        }
+    }
 }
 
 /// Checks everything that can be checked.
 ///
 /// # Errors
 /// All that is missing or wrong, each with how it is mended.
-pub(crate) fn check(wanted: PreflightRequest<'_>) -> Result<(), CliError> {
-    let PreflightRequest { environment, home, file, flags, run, has_stack } = wanted;
+pub(crate) fn check(wanted: PreflightRequest<'_>) -> Result<PreflightFindings, CliError> {
+    let mut findings = PreflightFindings::default();
+    let PreflightRequest { environment, home, file, flags, run, signals, has_stack } = wanted;
     let mut wrong = CliErrors::default();
     let file = wrong.take(file);
     let resolved =
         file.as_ref().and_then(|file| wrong.take(resolved(home, file, environment, flags, run)));
     let schedule = resolved.as_ref().map(|resolved| resolved.heartbeat.clone());
-    wrong.take(check_schedule(schedule.unwrap_or_else(|| home.join(home::HEARTBEAT))));
+    let schedule = schedule.unwrap_or_else(|| home.join(home::HEARTBEAT));
+    findings.idle_tasks = wrong.take(check_schedule(schedule)).unwrap_or_default();
     wrong.take(home::check_constitution(home));
     wrong.take(home::check_record(home));
     wrong.take(operator::check(home));
@@ -81,12 +119,43 @@ pub(crate) fn check(wanted: PreflightRequest<'_>) -> Result<(), CliError> {
             wrong.take(check_wallet(home, named));
         }
     }
+    if let Some(resolved) = resolved.as_ref().filter(|_| !run.dry_run) {
+        let checked = wrong.take(check_brain(resolved, flags, run, signals));
+        let checked = checked.unwrap_or_default();
+        findings.only_model = checked.only_model;
+        findings.unknown = checked.unknown;
+    }
     // One that thinks elsewhere lives without commands, and says so when it begins.
     if needs_sandbox || !wrong.is_empty() {
         let probe = probe(&Launcher::new(executable()?));
         wrong.take(agent::check_sandbox(&probe));
     }
-    wrong.end(Some(()))
+    wrong.end(Some(findings))
+}
+
+/// Asks the server of the brain whether it works. The model of a story is not there yet.
+fn check_brain(
+    resolved: &ResolvedConfig,
+    flags: &BrainFlags,
+    run: &RunArgs,
+    signals: &Signals,
+) -> Result<CheckedBrain, CliError> {
+    if matches!(flags.brain, Some(BrainArg::Script(_))) {
+        return Ok(CheckedBrain::default());
+    }
+    let is_known = resolved.home.join(FILE_NAME).exists() && !flags.are_given();
+    let depth = match (is_known, run.direct) {
+        (true, true) => CheckDepth::List,
+        (true, false) => CheckDepth::KnownBrain,
+        (false, _) => CheckDepth::NewBrain,
+    };
+    runtime()?.block_on(async {
+        let signals = StopSignals::watch(signals)?;
+        let checked = signals.unless(brain_check::check_brain(resolved, depth)).await?;
+        checked.unwrap_or_else(|_| {
+            Err(CliError::user("you left while the model server was asked; nothing was started"))
+        })
+    })
 }
 
 /// Checks that the wallet is the one that the configuration names.

@@ -26,6 +26,7 @@ pub(crate) fn run(context: &CommandContext, args: &ProvisionArgs) -> Result<(), 
     let url = url.as_str();
     let cloud = CloudClient::new(client([url])?, url)?;
     let audience = cloud.audience()?;
+    args.passphrase.check(context, &home_of(&home))?;
     let config = SignerLaunchConfig {
         home: home_of(&home),
         passphrase: args.passphrase.place(context, &home_of(&home))?,

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use automaton_core::error::ErrorClass;
+use automaton_core::file_text;
 use automaton_core::id::{IdGenerator, MessageId, RunId};
 use automaton_core::message::CREATOR_MESSAGE_BYTES_MAX;
 use automaton_core::record::{SleepState, StopReason, WakeCause, WakeSource};
@@ -99,12 +100,12 @@ fn in_file(path: &Path) -> Result<String, CliError> {
         let what = format!("{name} has more than {CREATOR_MESSAGE_BYTES_MAX} bytes");
         return Err(CliError::user(what).hint(format!("send it in parts, {workspace}")));
     }
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        let what = format!("{name} is no UTF-8 text: byte {} is none of it", at + 1);
-        CliError::user(what).hint(format!("convert it, as with `iconv -t UTF-8`, {workspace}"))
+    let text = file_text::decode(&bytes).map_err(|defect| {
+        let what = format!("cannot send {name}");
+        let hint = format!("convert it, as with `iconv -t UTF-8`, {workspace}");
+        CliError::user(what).because(&defect).hint(hint)
     })?;
-    message(&text).map_err(|why| CliError::user(format!("{name}: {why}")))
+    message(text).map_err(|why| CliError::user(format!("{name}: {why}")))
 }
 
 /// Sends a message.

@@ -3,7 +3,6 @@
 //!
 //! A file that is given is read and checked whole before anything is changed.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use automaton_agent::soul_file;
@@ -21,6 +20,7 @@ use crate::config::file::ConfigFile;
 use crate::control::unexpected;
 use crate::error::CliError;
 use crate::role::signer::wallet_of;
+use crate::text_file;
 use crate::ui::text::plain;
 use crate::ui::wrap;
 
@@ -174,10 +174,7 @@ fn read(file: &Path) -> Result<Soul, CliError> {
     let shown = file.display();
     let unread =
         |error: std::io::Error| CliError::user(format!("cannot read {shown}")).because(&error);
-    if fs::metadata(file).map_err(unread)?.len() > BYTES_MAX {
-        return Err(CliError::user(format!("{shown} is too large, of at most {BYTES_MAX} bytes")));
-    }
-    let text = fs::read_to_string(file).map_err(unread)?;
+    let text = text_file::read_required(file, BYTES_MAX).map_err(unread)?;
     soul::read(&text).ok_or_else(|| {
         CliError::user(format!("{shown} is no soul: it has no section 'Core Purpose'"))
             .hint("`automaton soul show` prints one to begin with; nothing was changed")

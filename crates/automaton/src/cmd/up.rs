@@ -3,17 +3,23 @@
 use std::path::Path;
 
 use automaton_core::id::RunId;
+use automaton_core::record::{StopReason, WakeCause, WakeSource};
+use automaton_core::trust::{Label, Labelled};
 use automaton_sandbox::process::Signals;
 use automaton_script::story::Story;
+use automaton_store::{Store, StoreError};
 
 use super::live::{RunSpec, backend, live, warn_of_config};
 use super::new_brain;
 use super::preflight::{self, PreflightRequest};
-use super::{CommandContext, dry_run, id_generator};
+use super::{CommandContext, dry_run, id_generator, with_store};
 use crate::args::{BrainArg, BrainFlags, RemoteFlags, UpArgs};
+use crate::config::env::Environment;
+use crate::config::file::ConfigFile;
+use crate::config::named_brain::NamedBrain;
 use crate::config::resolve::{self, Brain};
 use crate::error::CliError;
-use crate::home;
+use crate::home::{self, DATABASE};
 use crate::process::runtime;
 use crate::role::launch_config::InitialMessage;
 use crate::story_driver::StoryDriver;
@@ -30,34 +36,36 @@ pub(crate) fn run(context: &CommandContext, mut args: UpArgs) -> Result<(), CliE
         Some(scratch) => scratch.home(),
         None => context.home()?,
     };
-    let story = match &args.flags.brain {
-        Some(BrainArg::Script(None)) => Some(Story::first_run()?),
-        Some(BrainArg::Script(Some(path))) => Some(Story::read(path)?),
-        Some(BrainArg::Local | BrainArg::Provider(_) | BrainArg::Url(_)) | None => None,
-    };
+    let story = story_of(&args.flags)?;
     home::check_ours(&home)?;
     let lock = home::lock_if_made(&home)?;
     let environment = &context.environment;
     args.flags.find_files(&home);
     let offered = new_brain::offer(&home, &mut args.flags, &args.run, environment)?;
     let (name, genesis) = (args.name.as_ref(), args.genesis.as_ref());
-    preflight::check(PreflightRequest {
+    let findings = preflight::check(PreflightRequest {
         environment: &context.environment,
         home: &home,
         file: home::draft(&home, name, genesis, None, &args.run.remote).map(|draft| draft.file),
         flags: &args.flags,
         run: &args.run,
+        signals: &signals,
         has_stack: |_, brain| brain.can_be_sold(),
     })?;
     if args.run.dry_run {
         return dry_run(context, &home, &args);
     }
+    findings.tell();
+    args.flags.only_model = findings.only_model.map(|model| model.to_string());
     home::make_private(&home)?;
     let _lock = lock.map_or_else(|| home::lock(&home), Ok)?;
     let brain =
         new_brain::first_brain(&home, &args.flags, &args.run.remote, environment, &offered)?;
     let draft = home::draft(&home, name, genesis, brain.as_ref(), &args.run.remote)?;
     warn_of_config(&home, &draft.file);
+    if args.flags.are_given() && !draft.is_new() {
+        wake_after_failures(&home)?;
+    }
     let ask =
         args.ask.map(|text| InitialMessage { text, key: format!("ask:{}", ids.id::<RunId>()) });
     let runtime = runtime()?;
@@ -74,21 +82,61 @@ pub(crate) fn run(context: &CommandContext, mut args: UpArgs) -> Result<(), CliE
             }
         };
         draft.keep(&home)?;
-        // What nobody wrote down has to be said again.
-        let (brain, remote) = (BrainFlags::default(), RemoteFlags::default());
-        let kept = resolve::resolve(&home, &draft.file, &brain, &remote, environment);
-        let again = match kept {
-            Ok(_) => "run".to_owned(),
-            Err(_) => format!("up {}", brain_flags(args.flags.brain.as_ref(), &resolved.brain)),
+        let names_none = draft.is_new() || args.scratch || telling.is_some();
+        let named = match names_none {
+            true => None,
+            false => NamedBrain::of(&home, &draft.file, &args.flags, &resolved)?,
+        };
+        let flags = brain_flags(args.flags.brain.as_ref(), &resolved.brain);
+        let again = match named.is_none() && is_complete(&home, &draft.file, environment) {
+            true => "run".to_owned(),
+            false => format!("up {flags}"),
         };
         let backend = backend(context, &resolved, &args.run, resolved.brain.can_be_sold())?;
-        let scratch = args.scratch;
-        let life = RunSpec { resolved, backend, args: args.run, ask, scratch, again };
+        let (scratch, args) = (args.scratch, args.run);
+        let life = RunSpec { resolved, backend, args, ask, scratch, again, named };
         live(context, life, telling, &signals).await
     });
     // A message of the story that is still on its way must not hold up the end.
     runtime.shutdown_background();
     outcome
+}
+
+/// The story that flags name.
+fn story_of(flags: &BrainFlags) -> Result<Option<Story>, CliError> {
+    Ok(match &flags.brain {
+        Some(BrainArg::Script(None)) => Some(Story::first_run()?),
+        Some(BrainArg::Script(Some(path))) => Some(Story::read(path)?),
+        Some(BrainArg::Local | BrainArg::Provider(_) | BrainArg::Url(_)) | None => None,
+    })
+}
+
+/// Whether the file and the environment say all that a start needs. What nobody wrote down has to
+/// be said again.
+fn is_complete(home: &Path, file: &ConfigFile, environment: &Environment) -> bool {
+    let (brain, remote) = (BrainFlags::default(), RemoteFlags::default());
+    resolve::resolve(home, file, &brain, &remote, environment).is_ok()
+}
+
+/// Wakes an automaton that sleeps since its turns failed: its creator names another brain, which
+/// is tried at once.
+fn wake_after_failures(home: &Path) -> Result<(), CliError> {
+    if !home.join(DATABASE).exists() {
+        return Ok(());
+    }
+    with_store(home, async |store: &Store| {
+        let sleep = match store.life().await {
+            Ok(life) => life.sleep,
+            Err(StoreError::Unborn) => None,
+            Err(error) => return Err(error.into()),
+        };
+        if sleep.is_some_and(|sleep| sleep.reason == StopReason::Errors) {
+            let reason = "your creator named the model that you think with";
+            let reason = Labelled::new(Label::Creator, "creator", reason);
+            store.push_wake(WakeCause { source: WakeSource::Manual, reason }).await?;
+        }
+        Ok(())
+    })
 }
 
 /// Shows what a life would pay; a stack is not made for it.

@@ -38,6 +38,7 @@ use super::passphrase::PassphraseArgs;
 use super::payment::{CloudNames, FaucetNode, PaymentPlace};
 use super::{CommandContext, id_generator, with_store};
 use crate::args::{FundArgs, TopUpArgs, WalletCommand};
+use crate::config::file::FILE_NAME;
 use crate::config::network::PaymentNetwork;
 use crate::config::remote::CONWAY_URL;
 use crate::control::{self, ControlError};
@@ -54,6 +55,8 @@ const FUND_USDC: MicroUsdc = MicroUsdc::new(20_000_000);
 const FUND_ETHER: MicroUsdc = MicroUsdc::new(1_000_000);
 /// Wei in a millionth of an ether.
 const WEI_PER_MILLIONTH: u64 = 1_000_000_000_000;
+/// The file with the encrypted key, in the signer's home.
+const KEYSTORE: &str = "keystore.json";
 
 /// How long the signer may take to end.
 pub(super) const SIGNER_ENDS_WITHIN: Duration = Duration::from_secs(5);
@@ -63,13 +66,22 @@ pub(crate) fn run(context: &CommandContext, command: &WalletCommand) -> Result<(
     let automaton = context.home()?;
     match command {
         WalletCommand::New { passphrase_file, creator } => {
-            let make = |to: &Path, words: &Secret| keystore::create(to, words, &SystemEntropy);
-            begin(context, passphrase_file.as_deref(), *creator, make)
+            check_no_key(&automaton)?;
+            let words = match passphrase_file.clone() {
+                Some(file) => PassphraseSource::File(file).read_new()?,
+                None => PassphraseSource::NewTerminal.read_new()?,
+            };
+            begin(context, words, *creator, |to, words| keystore::create(to, words, &SystemEntropy))
         }
         WalletCommand::Import { file, passphrase_file, creator } => {
-            let take =
-                |to: &Path, words: &Secret| keystore::import(file, to, words, &SystemEntropy);
-            begin(context, passphrase_file.as_deref(), *creator, take)
+            check_no_key(&automaton)?;
+            Keystore::read(file).map_err(|error| foreign(file, error))?;
+            let source = passphrase_file.clone();
+            // It opens the other file, so that its length is not ours to choose.
+            let words = source.map_or(PassphraseSource::Terminal, PassphraseSource::File).read()?;
+            begin(context, words, *creator, |to, words| {
+                keystore::import(file, to, words, &SystemEntropy)
+            })
         }
         WalletCommand::Show => {
             let address = keystore_of(&automaton)?.address();
@@ -79,16 +91,35 @@ pub(crate) fn run(context: &CommandContext, command: &WalletCommand) -> Result<(
     }
 }
 
+/// Checks that there is no key yet, before anybody is asked for anything.
+fn check_no_key(automaton: &Path) -> Result<(), CliError> {
+    let path = home_of(automaton).join(KEYSTORE);
+    if path.symlink_metadata().is_ok() {
+        Err(KeystoreError::Exists { path }.into())
+    } else {
+        Ok(())
+    }
+}
+
+/// Explains why the keystore of another wallet cannot be read.
+fn foreign(file: &Path, error: KeystoreError) -> CliError {
+    match error {
+        KeystoreError::Missing { .. } => {
+            CliError::user(format!("there is no file {}", file.display()))
+                .hint("name the keystore file of the other wallet; nothing was changed")
+        }
+        other => other.into(),
+    }
+}
+
 /// Brings a key into the home's signer, and names the creator to it.
 fn begin(
     context: &CommandContext,
-    passphrase_file: Option<&Path>,
+    words: Secret,
     creator: Option<Address>,
     bring: impl FnOnce(&Path, &Secret) -> Result<Address, KeystoreError>,
 ) -> Result<(), CliError> {
     let home = SignerHome::make(&home_of(&context.home()?))?;
-    let source = passphrase_file.map(Path::to_owned);
-    let words = source.map_or(PassphraseSource::Terminal, PassphraseSource::File).read()?;
     let file = home.keystore();
     let address = bring(&file, &words)?;
     if let Some(creator) = creator {
@@ -215,14 +246,20 @@ struct PurchaseReceipt<'a> {
     held_up: Option<&'a str>,
 }
 
+/// Checks that credits are sold for so many dollars.
+fn check_tier(usd: u32) -> Result<(), CliError> {
+    if TIERS_USD.contains(&usd) {
+        return Ok(());
+    }
+    let tiers = TIERS_USD.map(|usd| usd.to_string()).join(", ");
+    let what = format!("credits are sold for {tiers} US dollars, not for {usd}");
+    Err(CliError::user(what).hint("name one of these amounts"))
+}
+
 /// Buys credits: by the automaton itself while it runs, since one process alone may write to
 /// its record and hold its wallet.
 pub(crate) fn top_up(context: &CommandContext, args: &TopUpArgs) -> Result<(), CliError> {
-    if !TIERS_USD.contains(&args.usd) {
-        let tiers = TIERS_USD.map(|usd| usd.to_string()).join(", ");
-        let what = format!("credits are sold for {tiers} US dollars, not for {}", args.usd);
-        return Err(CliError::user(what).hint("name one of these amounts"));
-    }
+    check_tier(args.usd)?;
     let (home, file) = context.inhabited()?;
     keystore_of(&home)?;
     if let Some(bought) = ask_to_buy(&home, args)? {
@@ -232,6 +269,7 @@ pub(crate) fn top_up(context: &CommandContext, args: &TopUpArgs) -> Result<(), C
         return show_purchase(context, args.usd, network, &bought);
     }
     let place = PaymentPlace::find(context, &home, &file, &args.payment)?.with_cloud()?;
+    args.payment.passphrase.check(context, &home_of(&home))?;
     let _lock = home::lock(&home)?;
     let passphrase = &args.payment.passphrase;
     let bought = with_store(&home, async |store: &Store| {
@@ -317,6 +355,9 @@ fn show_purchase(
 pub(super) fn keystore_of(automaton: &Path) -> Result<Keystore, CliError> {
     let path = home_of(automaton);
     if !path.exists() {
+        if !automaton.join(FILE_NAME).exists() {
+            return Err(home::no_automaton(automaton));
+        }
         let what = format!("the automaton in {} has no wallet", automaton.display());
         return Err(CliError::user(what).hint("make one with `automaton wallet new`"));
     }

@@ -24,6 +24,7 @@ use crate::control;
 use crate::error::CliError;
 use crate::home;
 use crate::http::{origin, url};
+use crate::role::signer::home_of;
 
 /// What a person may do over x402.
 #[derive(Debug, Subcommand)]
@@ -63,7 +64,6 @@ pub(crate) fn run(context: &CommandContext, command: &X402Command) -> Result<(),
     let X402Command::Fetch(args) = command;
     let (home, file) = context.inhabited()?;
     keystore_of(&home)?;
-    let place = PaymentPlace::find(context, &home, &file, &args.payment)?;
     if control::ask(&home, &ControlRequest::Status).is_ok() {
         let what = "the automaton runs, and one process alone may hold its wallet and write to its \
                     record; the cap of this request and its server are yours, and a running \
@@ -73,9 +73,11 @@ pub(crate) fn run(context: &CommandContext, command: &X402Command) -> Result<(),
              `automaton send \"Fetch URL\"`, with the host in `x402AllowedDomains`",
         ));
     }
-    let _lock = home::lock(&home)?;
     let errand = errand(args)?;
     let limits = limits(args)?;
+    let place = PaymentPlace::find(context, &home, &file, &args.payment)?;
+    args.payment.passphrase.check(context, &home_of(&home))?;
+    let _lock = home::lock(&home)?;
     let FetchOutcome { reply, paid } = with_store(&home, async |store: &Store| {
         let spelled = limits.x402_hosts.clone();
         let (treasury, mut signer) =

@@ -59,6 +59,10 @@ pub(crate) struct HttpBrain {
     pub(crate) anthropic_version: Option<Box<str>>,
     /// The model.
     pub(crate) model: ModelId,
+    /// Whether somebody named that model for this server; else it is the usual one.
+    pub(crate) is_named: bool,
+    /// Whether the server takes the name though it does not list it, as its creator says.
+    pub(crate) unlisted: bool,
     /// Those that stand in for it.
     pub(crate) cheaper: FallbackModels,
     /// The key to it.
@@ -72,6 +76,27 @@ pub(crate) struct HttpBrain {
     pub(crate) said: ModelClaims,
     /// What the server says of its models, once it was asked.
     pub(crate) served: ModelListing,
+}
+
+#[cfg(test)]
+impl HttpBrain {
+    /// A server that nobody says anything about.
+    pub(super) fn of_test(url: &str, model: &str) -> Self {
+        Self {
+            url: url.to_owned(),
+            format: ApiFormat::default(),
+            anthropic_version: None,
+            model: model.into(),
+            is_named: true,
+            unlisted: false,
+            cheaper: FallbackModels::default(),
+            key: None,
+            scheme: KeyScheme::Bearer,
+            key_origin: None,
+            said: ModelClaims::default(),
+            served: ModelListing::default(),
+        }
+    }
 }
 
 impl HttpBrain {
@@ -190,7 +215,7 @@ impl BrainSources<'_> {
         let accesses = providers::accesses(file, environment)?;
         let known = accesses.iter().find(|access| same(&access.url));
         let mut scheme = KeyScheme::Bearer;
-        let FileServer { model, mut key, said, format } = self.in_file(same);
+        let FileServer { model, mut key, said, format, unlisted } = self.in_file(same);
         let usual = || match known {
             Some(access) => access.provider.format,
             None if ollama(file, flags, environment).is_some_and(|(url, _)| same(&url)) => {
@@ -213,13 +238,18 @@ impl BrainSources<'_> {
         if key.is_none() && !signs_in && sells {
             return Err(no_key(url, &origin, known));
         }
+        let is_flag = matches!(origin, ValueSource::Flag(_));
+        let is_named = model.is_some() || (!is_flag && names_model(file));
+        let model = model.or_else(|| flags.only_model.clone());
         let model = model.unwrap_or_else(|| model_name(file, known, &accesses));
         let (url, model) = (url.to_owned(), ModelId::from(model));
         let default = match known {
             Some(ProviderAccess { provider, .. }) => {
                 Some((provider.model.as_str(), provider.cheaper_model.as_str()))
             }
-            None if url.starts_with("https://") => Some((DEFAULT_MODEL, DEFAULT_CHEAPER)),
+            None if scheme == KeyScheme::Raw || url.starts_with("https://") => {
+                Some((DEFAULT_MODEL, DEFAULT_CHEAPER))
+            }
             None => None,
         };
         let cheaper = FallbackModels::of(file, &model, default);
@@ -231,6 +261,8 @@ impl BrainSources<'_> {
             format,
             anthropic_version,
             model,
+            is_named,
+            unlisted,
             cheaper,
             key,
             scheme,
@@ -251,6 +283,7 @@ impl BrainSources<'_> {
             key,
             said: ModelClaims::default(),
             format: None,
+            unlisted: false,
         };
         if let Some(BrainFile::Http {
             url,
@@ -261,12 +294,14 @@ impl BrainSources<'_> {
             max_output_tokens,
             prices,
             dialect,
+            unlisted,
         }) = &file.brain
             && same(url.as_str())
         {
             let in_file = || Some((api_key.clone()?, ValueSource::key("brain.apiKey")));
             found.key = found.key.or_else(in_file);
             found.format = format.map(ApiFormat::from);
+            found.unlisted = unlisted.unwrap_or_default();
             // What is said of a model belongs to that model.
             if found.model.is_none() || found.model == *named {
                 found.said = ModelClaims {
@@ -359,6 +394,8 @@ fn server_of(
         format: provider.format,
         anthropic_version,
         model: provider.model,
+        is_named: false,
+        unlisted: false,
         cheaper: FallbackModels { low_compute: cheaper.clone(), critical: cheaper },
         key: Some(key),
         scheme: KeyScheme::Bearer,
@@ -435,6 +472,7 @@ struct FileServer {
     key: Option<(Secret, ValueSource)>,
     said: ModelClaims,
     format: Option<ApiFormat>,
+    unlisted: bool,
 }
 
 /// There is no key to a server that serves nobody without one.
@@ -452,6 +490,12 @@ fn local(
     in_file: Option<&LocalBrain>,
 ) -> Result<(Brain, ValueSource), CliError> {
     let local = model_file(flags, in_file).ok_or_else(|| {
+        if let Some(missing) = flags.model.as_ref().filter(|model| !model.exists()) {
+            let what = format!("there is no model file {}", missing.display());
+            return CliError::user(what).hint(
+                "check the path; `automaton model list` names the models that are on this machine",
+            );
+        }
         CliError::user("a local model needs both its file and the program that runs it")
             .hint("give --model FILE.gguf and --helper PROGRAM; `./up --brain local` brings both")
     })?;
@@ -480,6 +524,12 @@ pub(crate) fn model_file(flags: &BrainFlags, in_file: Option<&LocalBrain>) -> Op
 fn named_model(file: &ConfigFile) -> Option<String> {
     let strategy = file.model_strategy.as_ref().map(|strategy| strategy.inference_model.clone());
     file.inference_model.clone().or(strategy).filter(|name| !name.is_empty())
+}
+
+/// Whether the file names a model for any server. The default that its own form has is no name.
+fn names_model(file: &ConfigFile) -> bool {
+    file.inference_model.as_ref().is_some_and(|name| !name.is_empty())
+        || named_model(file).is_some_and(|name| name != DEFAULT_MODEL)
 }
 
 /// The model that a server is asked for: the one that the file names, unless that is known to

@@ -5,8 +5,6 @@
 //! process that runs the proxy. They must never lie where the automaton can read.
 
 use std::fs::File;
-use std::io::Read as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -24,6 +22,7 @@ use super::resolve::secret_text;
 use super::values::{BareOrigin, HeaderName, HostPattern, Ranged};
 use crate::error::CliError;
 use crate::home::WORKSPACE;
+use crate::text_file;
 
 /// The longest credential, in bytes.
 const CREDENTIAL_BYTES_MAX: u64 = 16 << 10;
@@ -175,17 +174,14 @@ impl CredentialFile {
 /// The text of a file that nobody but its owner can read.
 fn read(path: &Path) -> std::io::Result<Secret> {
     let file = File::open(path)?;
-    let about = file.metadata()?;
-    if !about.is_file() || about.permissions().mode() & 0o077 != 0 {
-        return Err(std::io::Error::other("it is no file that its owner alone can read"));
-    }
-    let mut text = String::new();
-    file.take(CREDENTIAL_BYTES_MAX).read_to_string(&mut text)?;
-    Ok(Secret::new(text))
+    text_file::check_private(&file)?;
+    text_file::read_open(file, CREDENTIAL_BYTES_MAX).map(Secret::new)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
     use crate::config::file::parse;
 

@@ -4,18 +4,18 @@
 //! `wakeEnvelope`, `approvals`, `sampling`, `allowedOrigins`, `egress`, `network`, `networks`, `webhookUrl`,
 //! `otlpEndpoint`, `metricsAddr` and `configVersion` are our own. A file that is
 //! there but cannot be read is an error with line, column and key, and never
-//! leads to a new identity. The program writes the file once, when the home is
-//! made, and must never rewrite it: the file belongs to the creator, so keys
-//! that mean nothing to us stay where they are and are only warned about.
+//! leads to a new identity. A key that nobody knows is such an error, since it may be
+//! misspelt; keys of the reference that have no effect here are told and stay. The file belongs
+//! to the creator: the program writes it when the home is made, and later replaces the value of
+//! `brain` alone, when another one was named on the command line and has answered.
 
 mod keys;
 
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use automaton_core::error::ErrorClass;
 use automaton_core::event::EventLevel;
+use automaton_core::file_text::UnknownKey;
 use automaton_core::secret::Secret;
 use automaton_inference::RequestDialect;
 use automaton_inference::providers::http::ApiFormat;
@@ -25,11 +25,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::egress::EgressFile;
+use super::json_text;
 use super::network::PaymentNetwork;
 use super::reference::{CENTS_MAX, ModelStrategy, SoulConfig, TreasuryPolicy};
 use super::values::{FileHash, HttpUrl, LoopbackAddr, Name, PricesFile, Prompt, Ranged};
 use crate::error::CliError;
+use crate::text_file;
 use crate::traces::OtlpProtocol;
+use crate::ui::text::short;
 
 /// The name of the file in the home directory.
 pub const FILE_NAME: &str = "automaton.json";
@@ -43,7 +46,7 @@ const BYTES_MAX: u64 = 1024 * 1024;
 /// The configuration of one automaton.
 #[expect(dead_code, reason = "keys of parts that this program lacks are still read and checked")]
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(title = "automaton.json")]
 pub(crate) struct ConfigFile {
     /// The JSON Schema of this file, for editors.
@@ -153,6 +156,12 @@ pub(crate) struct ConfigFile {
     parent_address: Option<String>,
     /// The relay of messages; empty for none.
     social_relay_url: Option<String>,
+    /// Whether it makes no children.
+    disable_spawn: Option<bool>,
+    /// Cents that a task of a child begins with.
+    default_task_funding_cents: Option<u64>,
+    /// How often a plan is made anew.
+    max_replans: Option<u64>,
     /// A node of the wallet's chain, to live from a cloud that is not its own.
     pub(crate) rpc_url: Option<HttpUrl>,
     /// The wallet's network: `base`, the default, `base-sepolia`, `dev`, or one of `networks`.
@@ -162,9 +171,6 @@ pub(crate) struct ConfigFile {
     pub(crate) networks: Vec<PaymentNetwork>,
     /// The kind of its chain; `evm` alone.
     pub(crate) chain_type: Option<ChainType>,
-    /// Keys of the file that mean nothing to this program.
-    #[serde(skip)]
-    pub(crate) unknown_keys: Vec<String>,
     /// Keys of the file that have no effect, each with the reason.
     #[serde(skip)]
     pub(crate) idle_keys: Vec<String>,
@@ -205,6 +211,10 @@ pub(crate) enum BrainFile {
         /// Which fields a request to the model has; by default what the catalogue says.
         #[serde(skip_serializing_if = "Option::is_none")]
         dialect: Option<DialectSetting>,
+        /// Whether the server takes the model's name though it does not list it, as a name that
+        /// you gave to a deployment; `false` by default: such a name is refused at the start.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        unlisted: Option<bool>,
     },
 }
 
@@ -423,25 +433,20 @@ pub(crate) enum ChainType {
 /// When it is there and cannot be read, is no JSON, holds a value of the wrong
 /// type or out of range, or has a format of the future.
 pub(crate) fn read(path: &Path) -> Result<Option<ConfigFile>, CliError> {
-    match read_text(path) {
-        Ok(text) => parse(path, &text).map(Some),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => {
-            let what = format!("cannot read the configuration {}", path.display());
-            Err(CliError::new(ErrorClass::Config, what)
-                .because(&error)
-                .hint("make the file readable for you; nothing was changed"))
-        }
-    }
+    read_text(path)?.map(|text| parse(path, &text)).transpose()
 }
 
-fn read_text(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    File::open(path)?.take(BYTES_MAX + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > BYTES_MAX {
-        return Err(io::Error::other("the file is larger than 1 MiB"));
-    }
-    Ok(text)
+/// Reads the text of a configuration, without its byte order mark.
+///
+/// # Errors
+/// When the file is there and cannot be read.
+pub(crate) fn read_text(path: &Path) -> Result<Option<String>, CliError> {
+    text_file::read_optional(path, BYTES_MAX).map_err(|error| {
+        let what = format!("cannot read the configuration {}", path.display());
+        CliError::new(ErrorClass::Config, what)
+            .because(&error)
+            .hint("make it a UTF-8 file that you can read; nothing was changed")
+    })
 }
 
 /// Reads a configuration from its text; `path` is what errors call it.
@@ -452,14 +457,12 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<ConfigFile, CliError> {
     // The version goes first: a key that changed its type in a newer format
     // would otherwise be reported as the user's mistake.
     let object: Map<String, Value> =
-        serde_json::from_str(text).map_err(|error| invalid(path, None, &error))?;
+        serde_json::from_str(text).map_err(|error| invalid(path, text, None, &error))?;
     check_version(path, &object)?;
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let mut file: ConfigFile = serde_path_to_error::deserialize(&mut deserializer)
-        .map_err(|error| invalid(path, Some(error.path().to_string()), error.inner()))?;
+        .map_err(|error| invalid(path, text, Some(error.path().to_string()), error.inner()))?;
     file.idle_keys = keys::idle(&object);
-    let unknown = object.into_iter().map(|(key, _)| key).filter(|key| !keys::is_known(key));
-    file.unknown_keys = unknown.collect();
     Ok(file)
 }
 
@@ -476,15 +479,40 @@ fn check_version(path: &Path, object: &Map<String, Value>) -> Result<(), CliErro
         .hint("this home was made by a newer automaton: run that one; nothing was changed"))
 }
 
-fn invalid(path: &Path, key: Option<String>, error: &serde_json::Error) -> CliError {
+/// Explains a mistake by its place. `key` is the path of the value that could not be read.
+fn invalid(path: &Path, text: &str, key: Option<String>, error: &serde_json::Error) -> CliError {
+    let key = key.filter(|key| key != ".");
+    if let Some(unknown) = UnknownKey::of_message(&error.to_string()) {
+        return unknown_key(path, text, key.as_deref().unwrap_or_default(), &unknown);
+    }
     let (line, column) = (error.line(), error.column());
-    let key = key.filter(|key| key != ".").map(|key| format!(", key `{key}`")).unwrap_or_default();
+    let key = key.map(|key| format!(", key `{key}`")).unwrap_or_default();
     let place = format!("{}, line {line}, column {column}{key}", path.display());
     // The reason ends in its own " at line … column …", which is said already.
     let reason = error.to_string();
     let reason = reason.split(" at line ").next().unwrap_or_default();
     CliError::new(ErrorClass::Config, format!("the configuration is invalid: {place}: {reason}"))
         .hint("correct the file; `automaton schema` prints what it may hold; nothing was changed")
+}
+
+/// Explains a key that nobody knows. A reader of variants is told of it when it has read the whole
+/// object, so that the place comes from the text.
+fn unknown_key(path: &Path, text: &str, read: &str, unknown: &UnknownKey) -> CliError {
+    let found = json_text::find_key(text, read, &unknown.key);
+    let (line, column) = found.as_ref().map_or((1, 1), |found| json_text::place(text, found.at));
+    let key = found.map_or_else(|| read.to_owned(), |found| found.path);
+    let key = short(&key, 120);
+    let is_of_file = key != unknown.key && keys::is_known(&unknown.key);
+    let elsewhere = if is_of_file { "; it belongs at the top of the file" } else { "" };
+    let what = format!(
+        "the configuration is invalid: {}, line {line}, column {column}, key `{key}`: \
+         {unknown}{elsewhere}",
+        path.display()
+    );
+    CliError::new(ErrorClass::Config, what).hint(
+        "correct or remove it; `automaton schema` prints what the file may hold; nothing was \
+         changed",
+    )
 }
 
 /// The JSON Schema of the file.
@@ -564,9 +592,50 @@ mod tests {
     }
 
     #[test]
-    fn unknown_keys_are_named_and_a_newer_format_is_refused() {
-        let read = parse(Path::new("x"), r#"{"zeal": 1, "name": "a"}"#).unwrap();
-        assert_eq!(read.unknown_keys, ["zeal"]);
+    fn an_unknown_key_is_refused_at_every_depth_with_its_place_and_its_correction() {
+        check(
+            "{\n  \"name\": \"a\",\n  \"brian\": {}\n}",
+            "line 3, column 3, key `brian`: unknown key \"brian\". Did you mean \"brain\"?",
+        );
+        check(
+            "{\"treasuryPolicy\":\n {\"maxInferenceDailyCent\": 100}}",
+            "line 2, column 3, key `treasuryPolicy.maxInferenceDailyCent`: unknown key \
+             \"maxInferenceDailyCent\". Did you mean \"maxInferenceDailyCents\"?",
+        );
+        check(
+            "{\"brain\": {\"kind\": \"http\", \"url\": \"http://h\",\n \"contextToken\": 9}}",
+            "line 2, column 2, key `brain.contextToken`: unknown key \"contextToken\". Did you \
+             mean \"contextTokens\"?",
+        );
+        check(
+            "{\"brain\": {\"kind\": \"http\", \"url\": \"http://h\", \"prices\": {\"inputPerMillion\": 1, \
+             \"outputPerMillion\": 1, \"cachdPerMillion\": 1}}}",
+            "line 1, column 99, key `brain.prices.cachdPerMillion`: unknown key \
+             \"cachdPerMillion\". Did you mean \"cachedPerMillion\"?",
+        );
+        check(
+            "{\"egress\": {\"credentials\": [{\"orign\": 1}]}}",
+            "line 1, column 31, key `egress.credentials[0].orign`: unknown key \"orign\". Did you \
+             mean \"origin\"?",
+        );
+        check("{\"zeal\": 1}", "line 1, column 2, key `zeal`: unknown key \"zeal\"");
+        check(
+            "{\"sampling\": {\"maxTurnsPerCycle\": 1}}",
+            "line 1, column 15, key `sampling.maxTurnsPerCycle`: unknown key \
+             \"maxTurnsPerCycle\"; it belongs at the top of the file",
+        );
+        for object in ["modelStrategy", "soulConfig", "sampling", "stopLoss", "wakeEnvelope"] {
+            let text = format!("{{\"{object}\": {{\"zeal\": 1}}}}");
+            let line = parse(Path::new("x"), &text).unwrap_err().line();
+            assert!(line.contains(&format!("key `{object}.zeal`: unknown key")), "{line}");
+        }
+        let network = "{\"networks\": [{\"zeal\": 1}]}";
+        let line = parse(Path::new("x"), network).unwrap_err().line();
+        assert!(line.contains("key `networks[0].zeal`: unknown key"), "{line}");
+    }
+
+    #[test]
+    fn a_newer_format_is_refused_before_its_keys_are() {
         let newer = parse(Path::new("x"), r#"{"configVersion": 2, "name": {}}"#).unwrap_err();
         assert!(newer.line().contains("format 2"));
     }

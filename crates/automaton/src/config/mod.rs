@@ -9,6 +9,8 @@ pub(crate) mod brain;
 pub(crate) mod egress;
 pub(crate) mod env;
 pub mod file;
+mod json_text;
+pub(crate) mod named_brain;
 pub(crate) mod network;
 pub(crate) mod providers;
 pub(crate) mod reference;

@@ -31,7 +31,7 @@ type Fraction = f64;
 
 /// What the automaton may spend without asking.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(crate) struct TreasuryPolicy {
     /// The largest single transfer.
     max_single_transfer_cents: Cents,
@@ -154,7 +154,7 @@ impl ModelStrategy {
 
 /// How the automaton's idea of itself may change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(crate) struct SoulConfig {
     /// How far it may drift from the genesis prompt, from 0 to 1.
     #[schemars(range(min = 0.0, max = 1.0))]
@@ -201,7 +201,7 @@ fn fraction<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Fractio
 
 /// Which model thinks when, and what it may cost.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(crate) struct ModelStrategy {
     /// The usual model. The top-level `inferenceModel` goes first.
     pub(crate) inference_model: String,

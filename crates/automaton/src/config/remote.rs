@@ -211,6 +211,7 @@ mod tests {
             wallet: Address::ZERO,
             key: Secret::new("kept".to_owned()),
             file: None,
+            registered: false,
         }
     }
 

@@ -5,6 +5,7 @@
 //! command.
 
 pub(crate) mod agent;
+pub(crate) mod brain_check;
 pub(crate) mod embedder;
 pub mod gas;
 pub mod launch_config;

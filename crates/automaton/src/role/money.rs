@@ -168,7 +168,10 @@ async fn account(
     };
     if let Some(account) = ApiAccount::read(home)?.filter(ours) {
         match cloud.models(&account.key).await {
-            Ok(models) => return Ok((account.key, models)),
+            Ok(models) => {
+                let account = registered(account, who, cloud, signer, &tell).await?;
+                return Ok((account.key, models));
+            }
             Err(CloudClientError::Refused { status: 401, .. }) => {}
             Err(error) => return Err(error.into()),
         }
@@ -178,14 +181,34 @@ async fn account(
     account.keep(home)?;
     let (at, address) = (origin(&config.cloud)?.to_string(), signer.address().to_string());
     tell(Event::AccountOpened { cloud: at, address });
-    if let Some(whom) = registration(who)
-        && let Err(failure) = account.register(cloud, signer, whom).await
-    {
-        let error = format!("the cloud does not know who made this automaton: {}", failure.line());
-        tell(Event::ErrorReported { kind: failure.kind, error, hint: failure.remedy });
-    }
+    let account = registered(account, who, cloud, signer, &tell).await?;
     let models = cloud.models(&account.key).await?;
     Ok((account.key, models))
+}
+
+/// Makes the automaton known to the cloud of an account, unless that was done before: an account
+/// may have been opened by hand. A cloud that refuses is told of, and asked again at the next start.
+async fn registered(
+    account: ApiAccount,
+    who: &Identity<'_>,
+    cloud: &CloudClient,
+    signer: &SignerClient,
+    tell: impl Fn(Event),
+) -> Result<ApiAccount, CliError> {
+    let Some(whom) = registration(who).filter(|_| !account.registered) else { return Ok(account) };
+    match account.register(cloud, signer, whom).await {
+        Ok(()) => {
+            let account = ApiAccount { registered: true, ..account };
+            account.keep(&who.resolved.home)?;
+            Ok(account)
+        }
+        Err(failure) => {
+            let error =
+                format!("the cloud does not know who made this automaton: {}", failure.line());
+            tell(Event::ErrorReported { kind: failure.kind, error, hint: failure.remedy });
+            Ok(account)
+        }
+    }
 }
 
 /// A key that the cloud does not know, with the place where it stands.

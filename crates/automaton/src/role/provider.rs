@@ -211,7 +211,7 @@ fn check_file(path: &Path, what: &str) -> Result<(), CliError> {
     if metadata.is_file() { Ok(()) } else { Err(unusable()) }
 }
 
-fn reach(
+pub(super) fn reach(
     brain: &HttpBrain,
     model: &ModelId,
     resolved: &ResolvedConfig,
@@ -230,7 +230,7 @@ fn reach(
     Ok(Arc::new(HttpProvider::new(client, endpoint, clock)?))
 }
 
-fn auth(brain: &HttpBrain) -> ApiAuth {
+pub(super) fn auth(brain: &HttpBrain) -> ApiAuth {
     match (&brain.key, brain.scheme) {
         (Some(key), KeyScheme::Raw) => ApiAuth::Raw(key.clone()),
         (key, _) => ApiAuth::usual(brain.format, key.clone())
@@ -365,6 +365,8 @@ mod tests {
                 format: ApiFormat::default(),
                 anthropic_version: None,
                 model: "m".into(),
+                is_named: true,
+                unlisted: false,
                 cheaper: FallbackModels::default(),
                 key: None,
                 scheme: KeyScheme::Bearer,

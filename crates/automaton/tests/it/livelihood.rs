@@ -201,6 +201,7 @@ fn it_is_born_broke_and_buys_its_compute() {
     // Nobody runs it now, nor what it lives from, and whoever asks is told so.
     let passphrase = world.dir().join("passphrase").display().to_string();
     fs::write(&passphrase, "none").unwrap();
+    fs::set_permissions(&passphrase, fs::Permissions::from_mode(0o600)).unwrap();
     for asked in
         [&["fund", "1"][..], &["credits"], &["topup", "5", "--passphrase-file", &passphrase]]
     {

@@ -37,6 +37,7 @@ mod results;
 mod sandbox;
 mod soul;
 mod spending;
+mod starts;
 mod storm;
 mod talk;
 mod transcripts;

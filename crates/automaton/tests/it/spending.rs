@@ -52,7 +52,7 @@ impl Friends {
         let world = paying_world();
         let other = world.dir().join("friend");
         let passphrase = world.dir().join("passphrase");
-        fs::write(&passphrase, "a word").unwrap();
+        fs::write(&passphrase, "a word of twelve").unwrap();
         fs::set_permissions(&passphrase, PermissionsExt::from_mode(0o600)).unwrap();
         let passphrase = passphrase.display().to_string();
         friend(&world, &other, &["init"]);

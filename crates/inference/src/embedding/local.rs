@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use automaton_core::embedding::EmbeddingKind;
+use automaton_core::file_text;
 use automaton_embedding::{
     EmbeddingModelError, EncoderConfig, Pooling, SentenceEncoder, WordPieces,
 };
@@ -124,13 +125,14 @@ impl LocalEmbedder {
 }
 
 fn read_text(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     let mut file = File::open(path)?.take(TEXT_BYTES_MAX + 1);
-    file.read_to_string(&mut text)?;
-    match text.len() as u64 > TEXT_BYTES_MAX {
-        true => Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is too large")),
-        false => Ok(text),
+    file.read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > TEXT_BYTES_MAX {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is too large"));
     }
+    file_text::decode_owned(&bytes)
+        .map_err(|defect| io::Error::new(io::ErrorKind::InvalidData, defect))
 }
 
 impl Embedder for LocalEmbedder {

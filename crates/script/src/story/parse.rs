@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use automaton_core::error::Classified;
+use automaton_core::file_text;
 use automaton_core::message::MESSAGE_BYTES_MAX;
 use serde::Deserialize;
 use toml::{Spanned, Table, Value};
@@ -91,10 +92,12 @@ struct RawStoryCall {
 
 pub(super) fn read(path: &Path) -> Result<Story, StoryError> {
     let failed = |source| StoryError::Read { path: path.to_owned(), source };
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     let file = fs::File::open(path).map_err(failed)?;
-    file.take(STORY_BYTES_MAX + 1).read_to_string(&mut text).map_err(failed)?;
-    parse(&path.display().to_string(), &text)
+    file.take(STORY_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+    let defect = |defect| failed(io::Error::new(io::ErrorKind::InvalidData, defect));
+    let text = file_text::decode(&bytes).map_err(defect)?;
+    parse(&path.display().to_string(), text)
 }
 
 pub(super) fn parse(name: &str, text: &str) -> Result<Story, StoryError> {
@@ -107,7 +110,8 @@ pub(super) fn parse(name: &str, text: &str) -> Result<Story, StoryError> {
         return Err(complain(0, format!("a story has at most {STORY_BYTES_MAX} bytes")));
     }
     let raw: RawStory = toml::from_str(text).map_err(|error| {
-        complain(error.span().map_or(0, |span| span.start), error.message().trim().to_owned())
+        let reason = file_text::with_correction(error.message().trim());
+        complain(error.span().map_or(0, |span| span.start), reason)
     })?;
     if raw.title.get_ref().trim().is_empty() {
         return Err(complain(raw.title.span().start, "the title is empty".to_owned()));

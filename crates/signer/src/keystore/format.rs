@@ -8,6 +8,7 @@ use aes::Aes128;
 use aes::cipher::{KeyIvInit as _, StreamCipher as _};
 use alloy_primitives::{Address, keccak256};
 use automaton_core::entropy::Entropy;
+use automaton_core::file_text::{self, TextDefect};
 use automaton_core::secret::Secret;
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
@@ -36,6 +37,9 @@ pub enum KeystoreDefect {
     /// It is larger than any keystore.
     #[error("it is larger than a keystore can be")]
     TooLarge,
+    /// It is no text.
+    #[error("it is not a keystore of version 3")]
+    Text(#[source] TextDefect),
     /// It is not JSON of the right form.
     #[error("it is not a keystore of version 3")]
     Form(#[source] serde_json::Error),
@@ -201,7 +205,8 @@ impl EncryptedKeystore {
     }
 
     pub(super) fn from_json(bytes: &[u8]) -> Result<Self, KeystoreDefect> {
-        let encrypted: Self = serde_json::from_slice(bytes).map_err(KeystoreDefect::Form)?;
+        let text = file_text::decode(bytes).map_err(KeystoreDefect::Text)?;
+        let encrypted: Self = serde_json::from_str(text).map_err(KeystoreDefect::Form)?;
         if encrypted.version != VERSION {
             return Err(KeystoreDefect::Value { field: "version", expected: "3" });
         }

@@ -18,6 +18,7 @@ use automaton_core::entropy::Entropy;
 use automaton_core::error::Classified;
 use automaton_core::secret::Secret;
 use automaton_sandbox::{LockedBytes, VaultError};
+use automaton_sqlite::place_new;
 
 use crate::key::WalletKey;
 pub(crate) use format::Scrypt;
@@ -122,7 +123,7 @@ fn draw(
     passphrase: &Secret,
     entropy: &dyn Entropy,
 ) -> Result<Address, KeystoreError> {
-    // Asked before the work; that nothing is replaced is decided by the link below.
+    // Asked before the work; that nothing is replaced is decided when it gets its name.
     if path.try_exists().map_err(|source| failed("find", path, source))? {
         return Err(KeystoreError::Exists { path: path.to_owned() });
     }
@@ -168,8 +169,7 @@ fn keep(
     Ok(key.address())
 }
 
-/// Writes a draft to the disk and links it to its name, which fails when the
-/// name is taken.
+/// Writes a draft to the disk and gives it its name, which fails when the name is taken.
 fn store(path: &Path, json: &[u8]) -> Result<(), KeystoreError> {
     let mut draft = path.as_os_str().to_owned();
     draft.push(format!(".new-{}", std::process::id()));
@@ -182,10 +182,7 @@ fn store(path: &Path, json: &[u8]) -> Result<(), KeystoreError> {
         file.write_all(json)?;
         file.sync_all()
     };
-    let stored = write().and_then(|()| fs::hard_link(&draft, path)).and_then(|()| {
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
-    });
+    let stored = write().and_then(|()| place_new(&draft, path));
     // silent-ok: a draft that stays behind is encrypted, and in nobody's way.
     fs::remove_file(&draft).ok();
     stored.map_err(|source| match source.kind() {

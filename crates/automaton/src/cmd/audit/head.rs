@@ -25,6 +25,7 @@ use crate::error::CliError;
 use crate::home;
 use crate::process::{executable, runtime};
 use crate::role::signer::{self, SignerLaunchConfig, home_of};
+use crate::text_file;
 
 /// The largest file with a head, in bytes.
 const FILE_BYTES_MAX: u64 = 4096;
@@ -117,7 +118,9 @@ impl SavedHead {
                 let failed = |error: std::io::Error| {
                     CliError::user(format!("cannot read {given}")).because(&error)
                 };
-                Self::parse(&fs::read_to_string(given).map_err(failed)?)
+                Self::parse(
+                    &text_file::read_required(Path::new(given), FILE_BYTES_MAX).map_err(failed)?,
+                )
             }
             Ok(_) => Err(none().hint("name a file that holds what `automaton audit head` printed")),
             // A text is no path.

@@ -3,8 +3,7 @@
 //! The call is checked by its tool's schema, parsed, asked for its intents and judged, as
 //! in a turn; only the facts come from whoever asks. Nothing is run and nothing stored.
 
-use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 
 use automaton_agent::parsed_call;
@@ -21,6 +20,7 @@ use automaton_tools::{list, secrets_in};
 use super::super::CommandContext;
 use crate::error::CliError;
 use crate::operator;
+use crate::text_file;
 
 /// The most that is read of a call or a file of cases, in bytes.
 const INPUT_BYTES_MAX: u64 = 4 << 20;
@@ -30,11 +30,10 @@ const HOUR_MS: i64 = 60 * 60 * 1000;
 /// Judges the call on stdin.
 pub(super) fn run(context: &CommandContext, rules: Option<&Path>) -> Result<(), CliError> {
     let bench = PolicyTestBench::new(context, rules)?;
-    let mut text = String::new();
-    let read = io::stdin().lock().take(INPUT_BYTES_MAX).read_to_string(&mut text);
-    read.map_err(|error| CliError::internal("cannot read stdin", &error))?;
+    let text = text_file::read_open(io::stdin().lock(), INPUT_BYTES_MAX)
+        .map_err(|error| CliError::user("cannot read a call from stdin").because(&error))?;
     let asked: JudgeRequest = serde_json::from_str(&text).map_err(|error| {
-        CliError::user("stdin holds no call").because(&error).hint(
+        CliError::user("stdin holds no call").because(&text_file::corrected(&error)).hint(
             "{\"tool\": \"exec\", \"arguments\": {\"command\": \"ls\"}, \"labels\": {\"input\": \
              \"creator\"}, \"state\": {}}",
         )
@@ -67,12 +66,7 @@ pub(super) fn read(path: &Path) -> Result<String, CliError> {
     let failed = |error: &io::Error| {
         CliError::user(format!("cannot read {}", path.display())).because(error)
     };
-    let size = fs::metadata(path).map_err(|error| failed(&error))?.len();
-    if size > INPUT_BYTES_MAX {
-        let what = format!("{} has {size} bytes; {INPUT_BYTES_MAX} are the most", path.display());
-        return Err(CliError::user(what).hint("name another file"));
-    }
-    fs::read_to_string(path).map_err(|error| failed(&error))
+    text_file::read_required(path, INPUT_BYTES_MAX).map_err(|error| failed(&error))
 }
 
 /// Where calls are tried.

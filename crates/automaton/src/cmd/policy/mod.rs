@@ -22,8 +22,8 @@ pub(crate) enum PolicyCommand {
     Show,
     /// Explain a rule, or a decision that was made
     Explain {
-        /// The rule, as `command.kill`, a code, as `UNTRUSTED_INPUT`, or the id of a decision or of
-        /// its call
+        /// The rule, as `command.kill`, its name on the screen, as `UNTRUSTED_INPUT`, or the id of a
+        /// decision or of its call
         id: String,
     },
     /// Write a commented file of rules, policy.cedar, into the home

@@ -120,17 +120,13 @@ const fn word(outcome: DecisionOutcome) -> &'static str {
 }
 
 pub(super) fn explain(context: &CommandContext, id: &str) -> Result<(), CliError> {
-    // What is shown of a refusal is the code, which several rules may have.
-    let is_asked = |about: &RuleDescription| about.id.as_str() == id || about.code.name() == id;
-    let found: Vec<RuleListing> =
-        catalogue::rules().filter(is_asked).map(RuleListing::from).collect();
-    if !found.is_empty() {
-        return found.iter().try_for_each(|rule| {
-            context.format.answer(rule, || {
-                let RuleListing { id, code, sentence, advice, approval, .. } = rule;
-                format!("{id} ({code})\n  {sentence}\n  {advice}\n  {approval}")
-            })
-        });
+    let named = rules_named(id);
+    if let [rule] = named.as_slice() {
+        return context.format.answer(rule, || in_words(rule));
+    }
+    if !named.is_empty() {
+        let words = || named.iter().map(in_words).collect::<Vec<_>>().join("\n");
+        return context.format.answer(&json!({ "rules": named }), words);
     }
     if id.contains('.') {
         let none = CliError::user(format!("there is no rule '{}'", short(id, 60)));
@@ -163,6 +159,21 @@ pub(super) fn explain(context: &CommandContext, id: &str) -> Result<(), CliError
     })
 }
 
+/// The rules of a name: of an id such as `risk.dangerous`, or of the code that the screen shows,
+/// such as `EXTERNAL_DANGEROUS_TOOL`, which several rules may have.
+fn rules_named(name: &str) -> Vec<RuleListing> {
+    let name = name.trim().trim_start_matches("rule ");
+    let is_it = |about: &RuleDescription| {
+        about.id.as_str() == name || about.code.name().eq_ignore_ascii_case(name)
+    };
+    catalogue::rules().filter(is_it).map(RuleListing::from).collect()
+}
+
+fn in_words(rule: &RuleListing) -> String {
+    let RuleListing { id, code, sentence, advice, approval, .. } = rule;
+    format!("{id} ({code})\n  {sentence}\n  {advice}\n  {approval}")
+}
+
 fn add(text: &mut String, more: std::fmt::Arguments<'_>) {
     // silent-ok: a String takes whatever is written to it.
     text.write_fmt(more).ok();
@@ -171,6 +182,19 @@ fn add(text: &mut String, more: std::fmt::Arguments<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rule_is_found_by_its_id_and_by_the_name_on_the_screen() {
+        for about in catalogue::rules() {
+            let id = about.id.as_str();
+            assert!(rules_named(id).iter().any(|rule| rule.id == id), "{id}");
+            let code = about.code.name();
+            for spelled in [code.to_owned(), code.to_lowercase(), format!("rule {code}")] {
+                assert!(rules_named(&spelled).iter().any(|rule| rule.id == id), "{spelled}");
+            }
+        }
+        assert!(rules_named("NO_SUCH_RULE").is_empty() && rules_named("").is_empty());
+    }
 
     #[test]
     fn the_document_has_the_whole_table_and_every_rule() {

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::super::CommandContext;
 use super::judge::{PolicyTestBench, read, words};
 use crate::error::CliError;
+use crate::text_file;
 use crate::ui::text::plain;
 
 #[derive(Serialize)]
@@ -51,7 +52,8 @@ fn cases(file: &Path) -> Result<JudgeCases, CliError> {
     let none = || CliError::user(format!("{} holds no cases", file.display()));
     let hint = "each [[case]] has name, tool, arguments and expect.outcome";
     if file.extension().is_some_and(|ending| ending == "json") {
-        return serde_json::from_str(&text).map_err(|error| none().because(&error).hint(hint));
+        return serde_json::from_str(&text)
+            .map_err(|error| none().because(&text_file::corrected(&error)).hint(hint));
     }
-    toml::from_str(&text).map_err(|error| none().because(&error).hint(hint))
+    toml::from_str(&text).map_err(|error| none().because(&text_file::corrected(&error)).hint(hint))
 }

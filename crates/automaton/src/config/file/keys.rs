@@ -1,7 +1,8 @@
 //! Pure: what becomes of each key of `automaton.json`.
 //!
 //! A key that is read is used, waits for a part that is to come, or means nothing here. One that
-//! is not listed does not compile; none may be without effect in silence.
+//! is not listed does not compile; none may be without effect in silence. A key of the file that
+//! is no field is refused when the file is read.
 
 use serde_json::{Map, Value};
 
@@ -37,7 +38,7 @@ keys! { FIELDS, IDLE of ConfigFile;
         otlp_endpoint otlp_protocol metrics_addr conway_api_url conway_api_key anthropic_api_key openai_api_key ollama_base_url
         inference_model model_strategy treasury_policy soul_config stop_loss wake_envelope approvals db_path
         heartbeat_config_path sandbox_id wallet_address version rpc_url network networks chain_type;
-    others: schema unknown_keys idle_keys;
+    others: schema idle_keys;
     idle:
         skills_dir "skillsDir" WaitsFor("skills");
         registered_with_conway "registeredWithConway" Meaningless("the cloud itself is asked");
@@ -46,9 +47,12 @@ keys! { FIELDS, IDLE of ConfigFile;
         child_sandbox_memory_mb "childSandboxMemoryMb" CHILDREN;
         parent_address "parentAddress" CHILDREN;
         social_relay_url "socialRelayUrl" WaitsFor("messages between automatons");
+        disable_spawn "disableSpawn" CHILDREN;
+        default_task_funding_cents "defaultTaskFundingCents" CHILDREN;
+        max_replans "maxReplans" CHILDREN;
 }
 
-/// Whether a key is one of the file, letter by letter: another spelling has no effect.
+/// Whether a key is one of the file, letter by letter.
 pub(super) fn is_known(key: &str) -> bool {
     let is_used = |field: &&str| in_camel_case(field) == key;
     key == "$schema" || IDLE.iter().any(|(idle, _)| *idle == key) || FIELDS.iter().any(is_used)
@@ -114,8 +118,11 @@ mod tests {
         assert!(keys.keys().all(|key| is_known(key)), "{keys:?}");
         assert_eq!(FIELDS.len() + IDLE.len() + 1, keys.len());
         let others = ["zeal", "namename", "genesis_prompt", "genesisprompt", "GenesisPrompt"];
-        for unknown in others.into_iter().chain(["schema", "unknownKeys", "idleKeys", ""]) {
+        for unknown in others.into_iter().chain(["schema", "idleKeys", ""]) {
             assert!(!is_known(unknown), "{unknown}");
+            let text = format!("{{\"{unknown}\": null}}");
+            let read = super::super::parse(std::path::Path::new("x"), &text);
+            assert!(read.unwrap_err().line().contains("unknown key"), "{unknown}");
         }
     }
 

@@ -22,6 +22,7 @@ mod gemini;
 mod inline_thoughts;
 mod joined;
 mod json_scan;
+pub mod model_list;
 mod ollama;
 mod pieces;
 pub mod probe;

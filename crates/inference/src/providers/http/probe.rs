@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use automaton_core::file_text;
 use automaton_core::model::ModelId;
 use automaton_core::money::Microcents;
 use automaton_net::{Deadlines, Header, HttpClient, HttpMethod, HttpRequest, Url};
@@ -122,7 +123,7 @@ pub async fn nearest(
 }
 
 /// Of these names those that are most like one.
-fn nearest_of(mut names: Vec<String>, wanted: &str) -> Vec<String> {
+pub(super) fn nearest_of(mut names: Vec<String>, wanted: &str) -> Vec<String> {
     names.sort_by_cached_key(|name| (distance(name, wanted), name.clone()));
     names.truncate(NEAREST_MAX);
     names
@@ -146,7 +147,7 @@ fn distance(name: &str, wanted: &str) -> usize {
 }
 
 /// Where the models are listed of a server that is asked here.
-fn list_of(chat: &Url) -> Option<Url> {
+pub(super) fn list_of(chat: &Url) -> Option<Url> {
     let full = chat.as_str();
     let beside = |asked: &str| Some(format!("{}models", full.strip_suffix(asked)?));
     let list = match full {
@@ -219,7 +220,7 @@ impl ServerProbe<'_> {
         let response = self.client.request(request).await.ok()?;
         let good = (200..300).contains(&response.status);
         let body = if good { response.body.whole().await.ok()? } else { return None };
-        serde_json::from_slice(strip_byte_order_mark(&body)).ok()
+        file_text::decode(&body).ok().and_then(|text| serde_json::from_str(text).ok())
     }
 }
 
@@ -279,7 +280,7 @@ fn num_ctx(parameters: &str) -> Option<u32> {
 }
 
 /// Reads a list of models: their names, and what it says of those that are asked about.
-fn read_list(list: &Value, models: &[&str], served: &mut ModelListing) {
+pub(super) fn read_list(list: &Value, models: &[&str], served: &mut ModelListing) {
     let rows = ["data", "models"].into_iter().find_map(|key| list.get(key)).unwrap_or(list);
     for row in rows.as_array().into_iter().flatten() {
         let Some(id) = row.get("id").or(row.get("name")).and_then(Value::as_str) else { continue };
