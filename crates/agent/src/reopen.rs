@@ -127,6 +127,7 @@ fn facts() -> Facts {
         purpose_asks: false,
         tier: None,
         published_before: true,
+        hard_limit: None,
     }
 }
 

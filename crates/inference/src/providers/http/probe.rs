@@ -20,7 +20,6 @@ use super::{ApiAuth, ApiFormat};
 use crate::catalogue::{ModelClaims, ModelHosting};
 use crate::cost::ModelPrices;
 use crate::error::InferenceError;
-use crate::lenient::strip_byte_order_mark;
 
 /// How long all of it may take.
 const WITHIN: Duration = Duration::from_secs(2);
