@@ -204,7 +204,7 @@ mod tests {
     fn picky() -> (Url, std::sync::mpsc::Receiver<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/v1/traces", listener.local_addr().unwrap()).parse().unwrap();
-        let (got, types) = std::sync::mpsc::channel();
+        let (got, types) = std::sync::mpsc::sync_channel(16);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();

@@ -476,7 +476,8 @@ fn the_first_sale_is_told_at_once_and_thousands_later_ones_in_a_digest_an_hour()
     assert_eq!((sales, messages.len()), (1, 1));
     assert!(messages[0].starts_with("Sold: 1 request to port 8081 for 0.01 USDC."), "{messages:?}");
     // A crowd within the hour: an event for each reading and port, and no message.
-    town.counts().sales = (1..=3_000).rev().map(|id| sale_of(id, 8080 + (id % 2) as u16)).collect();
+    town.counts().sales =
+        (1..=3_000).rev().map(|id| sale_of(id, if id % 2 == 0 { 8080 } else { 8081 })).collect();
     for _ in 0..3 {
         let (sales, messages) = look();
         assert!(sales < 100, "the events of a crowd are summed up: {sales}");

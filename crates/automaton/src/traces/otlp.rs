@@ -165,11 +165,15 @@ struct ProtobufMessage(Vec<u8>);
 impl ProtobufMessage {
     /// Writes an unsigned number in base 128, the lowest seven bits first.
     fn varint(&mut self, mut number: u64) {
-        while number >= 0x80 {
-            self.0.push((number & 0x7f) as u8 | 0x80);
+        loop {
+            let [lowest, ..] = number.to_le_bytes();
             number >>= 7;
+            if number == 0 {
+                self.0.push(lowest & 0x7f);
+                return;
+            }
+            self.0.push(lowest | 0x80);
         }
-        self.0.push(number as u8);
     }
 
     /// Writes the number of a field and how its value is written.

@@ -72,7 +72,7 @@ async fn a_port_that_was_being_opened_again_is_found_so_after_a_crash() {
     };
     world.store.note_published(published.clone()).await.unwrap();
     world.crash();
-    assert_eq!(world.store.published_ports().await.unwrap(), [published.clone()]);
+    assert_eq!(world.store.published_ports().await.unwrap(), std::slice::from_ref(&published));
     world.store.begin_reopening(8080, "ALLOWED No rule objects.".to_owned()).await.unwrap();
     world.crash();
     let found = world.reader().published_ports().unwrap();
