@@ -116,8 +116,8 @@ fn usage(error: &clap::Error, format: Format) -> Result<ExitCode, CliError> {
             Ok(ExitCode::SUCCESS)
         }
         _ => {
-            // silent-ok: without a stderr there is nobody left to tell.
             let text = args::in_plain_words(&error.render().to_string());
+            // silent-ok: without a stderr there is nobody left to tell.
             write!(std::io::stderr().lock(), "{text}").ok();
             if format == Format::Json {
                 ui::json(&args::mistake(error).document())?;

@@ -51,8 +51,6 @@ CREATE TABLE ceilings (
     serial INTEGER NOT NULL CHECK (serial >= 0)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX api_keys_of ON api_keys (wallet);
-
 -- A wallet is bound to the first payload that it registers, so that no nonce can
 -- be replayed with another one; an automaton that has lost its id gets this one.
 CREATE TABLE registrations (

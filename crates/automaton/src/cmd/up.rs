@@ -32,10 +32,7 @@ pub(crate) fn run(context: &CommandContext, mut args: UpArgs) -> Result<(), CliE
     let ids = id_generator();
     // Dropped last, when the agent has ended and the lock is free.
     let scratch = args.scratch.then(|| context.scratch()).transpose()?;
-    let home = match &scratch {
-        Some(scratch) => scratch.home(),
-        None => context.home()?,
-    };
+    let home = scratch.as_ref().map_or_else(|| context.home(), |scratch| Ok(scratch.home()))?;
     let story = story_of(&args.flags)?;
     home::check_ours(&home)?;
     let lock = home::lock_if_made(&home)?;
@@ -66,32 +63,27 @@ pub(crate) fn run(context: &CommandContext, mut args: UpArgs) -> Result<(), CliE
     if args.flags.are_given() && !draft.is_new() {
         wake_after_failures(&home)?;
     }
-    let ask =
-        args.ask.map(|text| InitialMessage { text, key: format!("ask:{}", ids.id::<RunId>()) });
+    let key = format!("ask:{}", ids.id::<RunId>());
+    let ask = args.ask.map(|text| InitialMessage { text, key });
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
         let telling = match story {
             Some(story) => Some(StoryDriver::start(story, home.clone(), ids).await?),
             None => None,
         };
+        let remote = &args.run.remote;
         let resolved = match &telling {
             // The story's model is for this run alone and is written nowhere.
             Some(telling) => telling.resolve(&home, &draft.file, environment)?,
-            None => {
-                resolve::resolve(&home, &draft.file, &args.flags, &args.run.remote, environment)?
-            }
+            None => resolve::resolve(&home, &draft.file, &args.flags, remote, environment)?,
         };
         draft.keep(&home)?;
-        let names_none = draft.is_new() || args.scratch || telling.is_some();
-        let named = match names_none {
-            true => None,
-            false => NamedBrain::of(&home, &draft.file, &args.flags, &resolved)?,
-        };
+        let may_name = !draft.is_new() && !args.scratch && telling.is_none();
+        let named = may_name.then(|| NamedBrain::of(&home, &draft.file, &args.flags, &resolved));
+        let named = named.transpose()?.flatten();
         let flags = brain_flags(args.flags.brain.as_ref(), &resolved.brain);
-        let again = match named.is_none() && is_complete(&home, &draft.file, environment) {
-            true => "run".to_owned(),
-            false => format!("up {flags}"),
-        };
+        let is_enough = named.is_none() && is_complete(&home, &draft.file, environment);
+        let again = if is_enough { "run".to_owned() } else { format!("up {flags}") };
         let backend = backend(context, &resolved, &args.run, resolved.brain.can_be_sold())?;
         let (scratch, args) = (args.scratch, args.run);
         let life = RunSpec { resolved, backend, args, ask, scratch, again, named };
