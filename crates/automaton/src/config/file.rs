@@ -610,7 +610,7 @@ mod tests {
         check(
             "{\"brain\": {\"kind\": \"http\", \"url\": \"http://h\", \"prices\": {\"inputPerMillion\": 1, \
              \"outputPerMillion\": 1, \"cachdPerMillion\": 1}}}",
-            "line 1, column 99, key `brain.prices.cachdPerMillion`: unknown key \
+            "line 1, column 103, key `brain.prices.cachdPerMillion`: unknown key \
              \"cachdPerMillion\". Did you mean \"cachedPerMillion\"?",
         );
         check(

@@ -223,8 +223,8 @@ mod tests {
     #[test]
     fn only_the_value_of_the_brain_changes() {
         let folder = tempfile::tempdir().unwrap();
-        let new = "{\n    \"kind\": \"http\",\n    \"model\": \"m\",\n    \"url\": \
-                   \"http://127.0.0.1:2/v1\"\n  }";
+        let new = "{\n    \"kind\": \"http\",\n    \"url\": \"http://127.0.0.1:2/v1\",\n    \
+                   \"model\": \"m\"\n  }";
         for (text, wanted) in [
             (
                 "{ \"name\":\"a\",\n  \"brain\": {\"kind\": \"http\", \"url\": \"http://h\"},\t\"genesisPrompt\": \"g\"}\n",

@@ -173,7 +173,7 @@ fn a_flag_names_another_model_file_and_the_hash_stays_with_its_own() {
     check("", &flags, &none, "/f on this machine |  | default");
     let flags = BrainFlags { model: Some("/other".into()), ..BrainFlags::default() };
     check(&text, &flags, &none, "/other on this machine |  | flag --model");
-    check("", &flags, &none, "a local model needs both its file and the program that runs it");
+    check("", &flags, &none, "there is no model file /other");
 }
 
 #[test]

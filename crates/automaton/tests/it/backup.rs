@@ -250,7 +250,7 @@ fn a_backup_that_is_killed_leaves_no_file_of_its_name() {
 #[test]
 fn a_restore_that_is_killed_is_begun_anew_or_finished() {
     let keeper = odd();
-    secret(&keeper.world, "key", "the key's\n");
+    secret(&keeper.world, "key", "the key's own words\n");
     let key = keeper.path("key");
     done(&run(&keeper.world, &["wallet", "new", "--passphrase-file", &key, "--json"]));
     done(&run(&keeper.world, &["limits", "show", "--json"]));

@@ -180,11 +180,7 @@ fn a_wallet_of_another_tool_is_taken() {
     fs::rename(wallet.signer.join("keystore.json"), &theirs).unwrap();
     let import = ["wallet", "import", "theirs.json"];
     wallet.refused(&import, "wrong", "the passphrase does not open the keystore theirs.json");
-    wallet.refused(
-        &["wallet", "import", "nowhere.json"],
-        "right",
-        "there is no key at nowhere.json",
-    );
+    wallet.refused(&["wallet", "import", "nowhere.json"], "right", "there is no file nowhere.json");
     fs::write(wallet.world.dir().join("half.json"), &KEYSTORE[..200]).unwrap();
     wallet.refused(&["wallet", "import", "half.json"], "right", "not a keystore of version 3");
     assert!(!wallet.signer.join("keystore.json").exists());
@@ -270,6 +266,6 @@ fn what_cannot_be_done_is_said() {
     wallet.refused(&raise, "nowhere", "cannot take the passphrase from nowhere");
     fs::remove_dir_all(&wallet.signer).unwrap();
     for words in [&raise[..], &["export-key"]] {
-        wallet.refused(words, "right", "make one with `automaton wallet new`");
+        wallet.refused(words, "right", "no automaton lives in");
     }
 }
