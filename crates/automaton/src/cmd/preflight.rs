@@ -21,7 +21,7 @@ use crate::config::file::{ConfigFile, FILE_NAME};
 use crate::config::resolve::{self, Brain, ResolvedConfig};
 use crate::descriptor::StopSignals;
 use crate::error::{CliError, CliErrors};
-use crate::home;
+use crate::home::{self, DATABASE};
 use crate::operator;
 use crate::process;
 use crate::process::{executable, runtime};
@@ -144,6 +144,7 @@ fn check_brain(
         return Ok(CheckedBrain::default());
     }
     let is_known = resolved.home.join(FILE_NAME).exists() && !flags.are_given();
+    let is_born = resolved.home.join(DATABASE).exists();
     let depth = match (is_known, run.direct) {
         (true, true) => CheckDepth::List,
         (true, false) => CheckDepth::KnownBrain,
@@ -152,9 +153,17 @@ fn check_brain(
     runtime()?.block_on(async {
         let signals = StopSignals::watch(signals)?;
         let checked = signals.unless(brain_check::check_brain(resolved, depth)).await?;
-        checked.unwrap_or_else(|_| {
+        let checked = checked.unwrap_or_else(|_| {
             Err(CliError::user("you left while the model server was asked; nothing was started"))
-        })
+        });
+        match checked {
+            // An automaton that has lived with this brain waits for its server, as after a crash
+            // or a restart of the machine.
+            Err(failure) if is_known && is_born && failure.kind == ErrorClass::Transient => {
+                Ok(CheckedBrain { unknown: Some(failure), ..CheckedBrain::default() })
+            }
+            checked => checked,
+        }
     })
 }
 

@@ -1,5 +1,6 @@
 //! A life with a scripted model, from outside.
 
+use std::fs;
 use std::time::Duration;
 
 use automaton_core::event::{Event, StampedEvent};
@@ -7,6 +8,7 @@ use automaton_core::record::StopReason;
 use automaton_testkit::world::World;
 use serde_json::Value;
 
+use super::brains::{Mood, Server};
 use super::world;
 
 /// Long enough for a loaded machine.
@@ -171,7 +173,8 @@ fn a_scratch_home_is_thrown_away_at_the_end_and_on_a_signal() {
 
 #[test]
 fn a_running_automaton_is_spoken_to_and_stopped_even_without_its_model() {
-    let world = world().brain("http://127.0.0.1:1");
+    let server = Server::start(Mood::Refuses(500, "the model is not loaded"));
+    let world = world().brain(&server.url).arg("--brain-model").arg("gpt-5.2");
     let mut run = world.up(&[]).unwrap();
     run.wait_for(|event| matches!(event, Event::TurnFailed { .. }), LIMIT).unwrap();
     let live = json(&world, &["status", "--json"]);
@@ -191,6 +194,21 @@ fn a_running_automaton_is_spoken_to_and_stopped_even_without_its_model() {
     assert_eq!(stop.code, Some(1));
     assert!(stop.stderr.contains("the automaton does not run"), "{}", stop.stderr);
     assert_eq!(json(&world, &["status", "--json"])["inbox"]["received"], 1);
+}
+
+#[test]
+fn an_automaton_that_has_lived_waits_for_a_model_server_that_is_away() {
+    let server = Server::start(Mood::Answers);
+    let world = world().brain(&server.url).arg("--brain-model").arg("gpt-5.2");
+    let first = world.up(&["--turns", "1"]).unwrap().finish().unwrap();
+    assert_eq!(first.code, Some(0), "{}", first.stderr);
+    let file = world.home().join("automaton.json");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace(&server.url, "http://127.0.0.1:1/v1")).unwrap();
+    assert_eq!(world.command(&["wake", "look"]).unwrap().code, Some(0));
+    let mut run = world.start(&["run", "--direct", "--json"]).unwrap();
+    run.wait_for(|event| matches!(event, Event::TurnFailed { .. }), LIMIT).unwrap();
+    run.kill_all().unwrap();
 }
 
 #[test]
