@@ -24,7 +24,7 @@ use crate::error::CliError;
 /// The model that a cloud is asked for when nothing names one, and the one that stands in for
 /// it when credits run low.
 const DEFAULT_MODEL: &str = "gpt-5.2";
-const DEFAULT_CHEAPER: &str = "gpt-5-mini";
+pub(crate) const DEFAULT_CHEAPER: &str = "gpt-5-mini";
 
 /// The model to think with.
 #[derive(Debug, Clone, Serialize, Deserialize, derive_more::Display)]

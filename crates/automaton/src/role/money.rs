@@ -30,6 +30,7 @@ use tokio::time::Instant;
 use super::launch_config::{self, MoneyLaunchConfig};
 use super::provider::{describe, is_here, registry_of, remedies, roles_of_stand_in};
 use crate::account::{ApiAccount, KEY_FILE};
+use crate::config::brain::DEFAULT_CHEAPER;
 use crate::config::resolve::{Brain, HttpBrain, ResolvedConfig, ValueSource};
 use crate::error::CliError;
 use crate::http::{client, origin, url};
@@ -98,7 +99,11 @@ pub(crate) async fn open(
         let seller = seller(&config.cloud);
         providers = providers.with(RegisteredModel { provider: at_cloud(other)?, seller, roles });
     }
-    let lacking = config.cheaper.names().filter(|name| found(name).is_none());
+    // The usual stand-in is nobody's wish: a cloud that does not sell it lacks nothing.
+    let strategy = &resolved.model_strategy;
+    let names_none = strategy.low_compute_model.is_none() && strategy.critical_model.is_none();
+    let is_wanted = |name: &&ModelId| !names_none || name.as_str() != DEFAULT_CHEAPER;
+    let lacking = config.cheaper.names().filter(is_wanted).filter(|name| found(name).is_none());
     let lacking: Vec<&str> = lacking.map(ModelId::as_str).collect();
     if !lacking.is_empty() {
         tell(Event::ErrorReported {

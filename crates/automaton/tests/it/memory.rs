@@ -143,7 +143,7 @@ fn what_it_was_told_is_found_by_what_it_means_once_it_has_vectors() {
     // What would be ignored is refused.
     config["embeddings"] = json!({ "kind": "builtIn", "url": "http://127.0.0.1:1" });
     std::fs::write(&file, config.to_string()).unwrap();
-    told(&world.command(&["memory", "vectors"]).unwrap(), "unknown field `url`");
+    told(&world.command(&["memory", "vectors"]).unwrap(), "unknown key \"url\"");
     // What may charge without anybody booking it is refused.
     config["embeddings"] = json!({ "kind": "server", "url": "https://example.com", "model": "m" });
     std::fs::write(&file, config.to_string()).unwrap();

@@ -50,7 +50,8 @@ impl Played {
                     line.clear();
                 }
                 std::io::copy(&mut lines.take(length), &mut std::io::sink()).unwrap();
-                counted.fetch_add(u32::from(first.starts_with("POST")), Ordering::SeqCst);
+                let is_question = first.contains("/chat/completions");
+                counted.fetch_add(u32::from(is_question), Ordering::SeqCst);
                 let (status, kind, body) = route(&first);
                 let head = format!(
                     "HTTP/1.1 {status} Answer\r\nconnection: close\r\ncontent-type: {kind}\r\n\
@@ -193,7 +194,7 @@ fn files_and_arguments_are_checked_before_a_passphrase_is_asked_for() {
         assert!(told(command).contains("no automaton lives in"), "{command:?}");
     }
     assert!(world.command(&["init"]).unwrap().code == Some(0));
-    assert!(told(&["topup", "7"]).contains("credits are not sold for 7 US dollars"));
+    assert!(told(&["topup", "7"]).contains("US dollars, not for 7"));
     assert!(told(&["wallet", "show"]).contains("has no wallet"));
     let signer = world.home().with_file_name("home-signer");
     assert!(!signer.exists(), "nothing was made");

@@ -260,7 +260,7 @@ fn pays(one: &Reference<'_>, child: &Reference<'_>) {
     assert_eq!(first["transfer_id"], again["transfer_id"], "one name is one transfer");
     assert_eq!(child.balance(""), 50);
     for (whom, cents, note, status) in [
-        (PAY_TO.to_owned(), 50, "to nobody", 422),
+        (format!("0x{}", "0".repeat(40)), 50, "to nobody", 422),
         (child.address().to_string(), 60_000, "of more than there is", 402),
     ] {
         let name = format!("01{cents}");
