@@ -55,12 +55,7 @@ fn heading(item: &MemoryItem) -> String {
         Label::Creator if item.tier != MemoryTier::Episodic => String::new(),
         label => format!("(from {label}) "),
     };
-    let ended = item.valid_to.map(|end| end.to_string());
-    let ended = ended.map_or_else(String::new, |end| {
-        let reason = if item.superseded_by.is_some() { "was replaced" } else { "ended" };
-        format!("({reason} {}) ", end.get(..10).unwrap_or(&end))
-    });
-    format!("[{id} {what}] {ended}{origin}")
+    format!("[{id} {what}] {origin}")
 }
 
 /// The items that fit into a number of tokens, a line each. Empty when none does.

@@ -139,7 +139,10 @@ async fn a_stranger_changes_nothing_and_a_new_purpose_keeps_the_old_yardstick() 
     assert!(told.contains("moved away from your genesis prompt"), "{told}");
     assert!(told.contains("written anew: capabilities"), "{told}");
     let system = &brain.seen()[3][0].content;
-    assert!(system.contains("from your creator:\nTrade memecoins."), "{system}");
+    assert!(
+        system.contains(" no longer in the words of your creator:\nTrade memecoins."),
+        "{system}"
+    );
 }
 
 #[tokio::test]

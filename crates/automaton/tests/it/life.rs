@@ -113,7 +113,7 @@ fn a_second_start_goes_on_with_the_same_automaton() {
     let once = |arguments: &[&str]| world.up(arguments).unwrap().finish().unwrap();
     let first = once(&["--brain", "script", "--turns", "2"]);
     let story = "title = \"more\"\n[[step]]\nsay = \"I am still here.\"\n";
-    std::fs::write(world.dir().join("more.toml"), story).unwrap();
+    fs::write(world.dir().join("more.toml"), story).unwrap();
     let second = once(&["--brain", "script:more.toml"]);
     assert_eq!(second.code, Some(0), "{}", second.stderr);
     assert_eq!(automaton(&first.events), automaton(&second.events));
@@ -153,7 +153,7 @@ fn turns_count_over_wakes_and_sleep_is_cut_short() {
 fn a_scratch_home_is_thrown_away_at_the_end_and_on_a_signal() {
     let world = world();
     let homes = || {
-        let entries = std::fs::read_dir(world.dir()).unwrap();
+        let entries = fs::read_dir(world.dir()).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
         names.filter(|name| name.starts_with("automaton-")).count()
     };
@@ -162,7 +162,7 @@ fn a_scratch_home_is_thrown_away_at_the_end_and_on_a_signal() {
     let story = "title = \"long\"\n[[step]]\nsay = \"x\"\n[[step]]\ncreator = \"never\"\nafter = \"asleep\"\n\
                  [[step]]\nsay = \"y\"\nexpect.news = \"never\"\n[[step.call]]\ntool = \"exec\"\n\
                  arguments = { command = \"sleep 100\", timeout = 100000 }\n[[step]]\nsay = \"z\"\n";
-    std::fs::write(world.dir().join("long.toml"), story).unwrap();
+    fs::write(world.dir().join("long.toml"), story).unwrap();
     let mut run = world.up(&["--brain", "script:long.toml", "--scratch"]).unwrap();
     run.wait_for(|event| matches!(event, Event::CallStarted { .. }), LIMIT).unwrap();
     assert_eq!(homes(), 1);
@@ -220,7 +220,7 @@ fn what_is_sent_while_nobody_runs_is_answered_at_the_next_start() {
     let waiting = json(&world, &["status", "--json"]);
     assert_eq!(waiting["inbox"]["received"], 1);
     let story = "title = \"answer\"\n[[step]]\nexpect.news = \"Are you there?\"\nsay = \"I am.\"\n";
-    std::fs::write(world.dir().join("answer.toml"), story).unwrap();
+    fs::write(world.dir().join("answer.toml"), story).unwrap();
     let finished = world.up(&["--brain", "script:answer.toml"]).unwrap().finish().unwrap();
     assert_eq!(finished.code, Some(0), "{}", finished.stderr);
     assert!(sent["message"].is_string());

@@ -66,8 +66,8 @@ async fn a_stream_becomes_a_reply() {
     assert_eq!(heard.0.into_inner().unwrap(), ["Grüß ", "dich"]);
     let usage = reply.usage;
     assert_eq!((usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens), (100, 40, 10));
-    // 100 tokens at 180 and 10 at 1,400 microcents each.
-    assert_eq!((usage.model.as_str(), usage.cost), ("gpt-5.2-x", Microcents::new(32_000)));
+    // 60 tokens at 180, 40 of the cache at 18 and 10 at 1,400 microcents each.
+    assert_eq!((usage.model.as_str(), usage.cost), ("gpt-5.2-x", Microcents::new(25_520)));
     assert!(usage.first_token_ms > 0 && usage.first_token_ms < usage.total_ms);
 
     let seen = pair.seen.lock().unwrap();
