@@ -306,7 +306,7 @@ mod tests {
             (late, "allow"),
             (approved(5_001), "SPEND_LIMIT_EXCEEDED"),
             (PaymentFacts { hour: cents(10_000), ..approved(1) }, "SPEND_LIMIT_EXCEEDED"),
-            (PaymentFacts { have: Some(cents(1_000)), ..approved(1) }, "MINIMUM_RESERVE"),
+            (PaymentFacts { have: Some(cents(100)), ..approved(1) }, "MINIMUM_RESERVE"),
             (PaymentFacts { have: Some(cents(5_000)), ..approved(3_000) }, "SPEND_LIMIT_EXCEEDED"),
             (PaymentFacts { have: None, ..approved(1) }, "BALANCE_UNKNOWN"),
         ] {
