@@ -615,7 +615,7 @@ mod tests {
         );
         check(
             "{\"egress\": {\"credentials\": [{\"orign\": 1}]}}",
-            "line 1, column 31, key `egress.credentials[0].orign`: unknown key \"orign\". Did you \
+            "line 1, column 30, key `egress.credentials[0].orign`: unknown key \"orign\". Did you \
              mean \"origin\"?",
         );
         check("{\"zeal\": 1}", "line 1, column 2, key `zeal`: unknown key \"zeal\"");

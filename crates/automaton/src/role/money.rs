@@ -99,11 +99,7 @@ pub(crate) async fn open(
         let seller = seller(&config.cloud);
         providers = providers.with(RegisteredModel { provider: at_cloud(other)?, seller, roles });
     }
-    // The usual stand-in is nobody's wish: a cloud that does not sell it lacks nothing.
-    let strategy = &resolved.model_strategy;
-    let names_none = strategy.low_compute_model.is_none() && strategy.critical_model.is_none();
-    let is_wanted = |name: &&ModelId| !names_none || name.as_str() != DEFAULT_CHEAPER;
-    let lacking = config.cheaper.names().filter(is_wanted).filter(|name| found(name).is_none());
+    let lacking = wanted_stand_ins(config, resolved).filter(|name| found(name).is_none());
     let lacking: Vec<&str> = lacking.map(ModelId::as_str).collect();
     if !lacking.is_empty() {
         tell(Event::ErrorReported {
@@ -242,6 +238,17 @@ fn registration(who: &Identity<'_>) -> Option<RegistrationFields> {
 /// What the cloud shows of it: what its creator said at birth, as far as it fits.
 fn bio(message: Option<&str>) -> String {
     message.unwrap_or_default().chars().take(BIO_CHARS_MAX).collect()
+}
+
+/// Returns the models for when credits run low that somebody named. The usual one is nobody's wish:
+/// a cloud that does not sell it lacks nothing.
+fn wanted_stand_ins<'a>(
+    config: &'a MoneyLaunchConfig,
+    resolved: &ResolvedConfig,
+) -> impl Iterator<Item = &'a ModelId> {
+    let strategy = &resolved.model_strategy;
+    let names_none = strategy.low_compute_model.is_none() && strategy.critical_model.is_none();
+    config.cheaper.names().filter(move |name| !names_none || name.as_str() != DEFAULT_CHEAPER)
 }
 
 /// A model as its cloud sells it, which knows neither what was left to guess nor what its

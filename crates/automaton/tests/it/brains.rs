@@ -128,7 +128,7 @@ const LISTS: [(&str, &str); 5] = [
     ("/v1/models", MODELS),
     ("/api/show", SHOWN),
     ("/api/tags", TAGS),
-    ("/v1/models?pageSize=1000", LISTED),
+    ("/v1/v1beta/models?pageSize=1000", LISTED),
     ("/v1beta/models?pageSize=1000", LISTED),
 ];
 
@@ -395,7 +395,7 @@ fn what_flags_say_of_a_model_is_written_down_and_stays_with_it() {
 #[test]
 fn what_is_to_be_known_of_a_model_is_noted_once_however_often_its_agent_starts() {
     let server = Server::start(Mood::Hangs);
-    let mut run = world().brain(&server.url).up(&["--brain-model", "small-one"]).unwrap();
+    let run = world().brain(&server.url).up(&["--brain-model", "small-one"]).unwrap();
     // Its first words are kept back until they are known to be no thoughts.
     server.wait_for_questions(1);
     run.kill_agent().unwrap();
@@ -409,7 +409,7 @@ fn what_is_to_be_known_of_a_model_is_noted_once_however_often_its_agent_starts()
 fn a_stop_in_the_middle_of_an_answer_is_quick_and_no_failure_later() {
     let server = Server::start(Mood::Hangs);
     let world = paying_world().brain(&server.url);
-    let mut run = world.up(&["--brain-model", "big-one", "--ask", "Hello"]).unwrap();
+    let run = world.up(&["--brain-model", "big-one", "--ask", "Hello"]).unwrap();
     server.wait_for_questions(1);
     assert_eq!(world.command(&["stop"]).unwrap().code, Some(0));
     let finished = run.finish_within(LIMIT).unwrap();
