@@ -116,6 +116,8 @@ pub(crate) struct ChatSession {
     shown_until: Timestamp,
     /// What the model said in this turn, as far as it was shown.
     thought: String,
+    /// The time of the newest event by which all words of a turn were shown.
+    words_shown_until: Timestamp,
     /// When the newest turn began of which was heard.
     turn_began: Timestamp,
     /// Whether events may have been missed, since it was followed anew.
@@ -163,6 +165,7 @@ impl ChatSession {
             shown_until: Timestamp::EPOCH,
             thought: String::new(),
             turn_began: Timestamp::EPOCH,
+            words_shown_until: Timestamp::EPOCH,
             missed: false,
             pulses: true,
         })
@@ -246,6 +249,9 @@ impl ChatSession {
                 self.thought.clear();
             }
             Event::ThoughtDelta { text, .. } => self.thought.push_str(text),
+            Event::TurnCommitted { .. } | Event::MessageSent { .. } => {
+                self.words_shown_until = self.words_shown_until.max(stamped.at);
+            }
             _ => {}
         }
         match &mut self.screen {
@@ -405,7 +411,8 @@ impl ChatSession {
     /// Shows what led to an answer: the record may have it before the events of it are heard.
     async fn catch_up(&mut self, answered: Timestamp) -> Result<(), CliError> {
         let end = tokio::time::Instant::now() + CATCH_UP;
-        while self.shown_until < answered {
+        // Words come in pieces, which may all have the time of the answer.
+        while self.words_shown_until < answered {
             match tokio::time::timeout_at(end, self.next(None)).await {
                 Ok(heard) => match heard? {
                     ChatInput::Event(event) => self.show(&event)?,
