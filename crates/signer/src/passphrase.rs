@@ -57,7 +57,7 @@ impl PassphraseSource {
     /// Reads the passphrase that a key or a backup is made with, without its line break.
     ///
     /// # Errors
-    /// As [`PassphraseSource::read`], and when it has less than [`NEW_PASSPHRASE_CHARS_MIN`]
+    /// As [`PassphraseSource::read`], and when it has less than `NEW_PASSPHRASE_CHARS_MIN`
     /// characters.
     pub fn read_new(self) -> Result<Secret, PassphraseError> {
         let from = self.place();

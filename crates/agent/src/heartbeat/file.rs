@@ -65,7 +65,8 @@ struct ScheduleFile {
     timezone: Option<Spanned<String>>,
     default_interval_ms: Option<Spanned<i64>>,
     low_compute_multiplier: Option<Spanned<String>>,
-    entries: Vec<ScheduleFileEntry>,
+    /// Empty where all that stood below it is commented out.
+    entries: Option<Vec<ScheduleFileEntry>>,
 }
 
 /// An entry as it is written. What is missing comes from the entry of its name among
@@ -83,8 +84,7 @@ struct ScheduleFileEntry {
     tier_minimum: Option<SurvivalTier>,
     priority: Option<u32>,
     /// Files in the field have it empty; no task takes any.
-    #[serde(default)]
-    params: BTreeMap<String, IgnoredAny>,
+    params: Option<BTreeMap<String, IgnoredAny>>,
 }
 
 /// Where something is written.
@@ -173,7 +173,7 @@ pub(crate) fn read(
         }
     }
     let defaults = settled.tasks.clone();
-    for (index, entry) in written.entries.into_iter().enumerate() {
+    for (index, entry) in written.entries.into_iter().flatten().enumerate() {
         let place = at(path, &entry.name);
         if index >= ENTRIES_MAX {
             return Err(place.wrong("the number of entries", index + 1, "64 at most"));
@@ -234,7 +234,7 @@ fn entry_over(
         };
         return Err(place.wrong("the task of an entry", task, rule));
     };
-    if let Some(param) = entry.params.keys().next() {
+    if let Some(param) = entry.params.iter().flat_map(BTreeMap::keys).next() {
         return Err(place.wrong("a param of an entry", param, "left out: no task takes any"));
     }
     let schedule = match (filled(entry.schedule), entry.interval_ms) {

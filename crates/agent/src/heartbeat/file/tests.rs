@@ -32,7 +32,7 @@ fn refused(text: &str) -> String {
 
 #[test]
 fn nothing_in_a_file_is_the_defaults() {
-    for text in ["", "\n# nothing yet\n", "entries: []\n", "{}"] {
+    for text in ["", "\n# nothing yet\n", "entries: []\n", "entries:\n#  - name: a\n", "{}"] {
         let settled = parsed(text).unwrap();
         assert_eq!(
             (settled.tick, settled.interval_multiplier),
