@@ -4,15 +4,18 @@
 //! Whoever says nothing, before a request or within one, or takes no answer, is hung up on. What is said is for the
 //! routes. Must never wait for a stranger without a limit.
 
+use std::convert::Infallible;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::extract::ConnectInfo;
-use axum::http::Request;
+use axum::http::header::CONNECTION;
+use axum::http::{HeaderValue, Request};
 use axum::{BoxError, Router};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
@@ -115,10 +118,19 @@ async fn converse(
     // silent-ok: without it answers are as right, and slower.
     stream.set_nodelay(true).ok();
     let answer = service_fn(move |request: Request<Incoming>| {
-        let mut request = request.map(TimeoutBody::new);
+        let is_read = Arc::new(AtomicBool::new(request.body().is_end_stream()));
+        let mut request = request.map(|body| TimeoutBody::new(body, Arc::clone(&is_read)));
         request.extensions_mut().insert(ConnectInfo(peer));
         let mut routes = routes.clone();
-        async move { routes.call(request).await }
+        async move {
+            let mut answer = routes.call(request).await?;
+            // A connection whose request was not read to its end is closed behind the answer. A
+            // client that is not told so sends its next request into it.
+            if !is_read.load(Ordering::Relaxed) {
+                answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            Ok::<_, Infallible>(answer)
+        }
     });
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN);
@@ -142,11 +154,13 @@ struct TimeoutBody {
     bytes: u64,
     /// Since somebody waits for it.
     waited: Option<(Instant, Pin<Box<Sleep>>)>,
+    /// Set when all of it was read.
+    is_read: Arc<AtomicBool>,
 }
 
 impl TimeoutBody {
-    const fn new(body: Incoming) -> Self {
-        Self { body, bytes: 0, waited: None }
+    const fn new(body: Incoming, is_read: Arc<AtomicBool>) -> Self {
+        Self { body, bytes: 0, waited: None, is_read }
     }
 }
 
@@ -160,6 +174,9 @@ impl Body for TimeoutBody {
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let this = &mut *self;
         if let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(context) {
+            if frame.is_none() || this.body.is_end_stream() {
+                this.is_read.store(true, Ordering::Relaxed);
+            }
             let piece = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref());
             this.bytes = this.bytes.saturating_add(piece.map_or(0, |piece| piece.len() as u64));
             if let Some((since, quiet)) = &mut this.waited {
@@ -295,6 +312,27 @@ mod tests {
         from.read_exact(&mut answer).await.unwrap();
         assert_eq!(&answer, b"HTTP/1.1 400");
         assert!(begun.elapsed() < PIECE_WITHIN * 2, "{:?}", begun.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_to_a_request_that_was_not_read_says_that_the_connection_ends() {
+        for (path, length, ends) in [("/nowhere", 2, true), ("/nowhere", 0, false), ("/", 2, false)]
+        {
+            let (mut stream, (stop, _served)) = open().await;
+            let head =
+                format!("POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n");
+            stream.write_all(head.as_bytes()).await.unwrap();
+            if !ends {
+                stream.write_all(&b"ab"[..length]).await.unwrap();
+            }
+            let mut begin = [0; 12];
+            stream.read_exact(&mut begin).await.unwrap();
+            stop.send_replace(true);
+            let mut rest = Vec::new();
+            stream.read_to_end(&mut rest).await.unwrap();
+            let rest = String::from_utf8_lossy(&rest).to_ascii_lowercase();
+            assert_eq!(rest.contains("connection: close"), ends, "{path} {length}: {rest}");
+        }
     }
 
     #[tokio::test(start_paused = true)]
