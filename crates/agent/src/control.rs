@@ -42,7 +42,7 @@ use crate::tasks::BackgroundTasks;
 use crate::treasury::Treasury;
 use crate::turn::AgentContext;
 
-/// What is said of an approval that is given again.
+/// The answer to an approval that was given before.
 const ALREADY_MADE: &str = " (approved before: the call was made once, and is not made again)";
 
 /// How long one connection may take.

@@ -18,7 +18,7 @@ use super::{PaymentContext, Treasury, TreasuryError};
 const SMALLEST: Microcents = Microcents::new(1);
 
 impl Treasury {
-    /// Returns the first limit that would refuse the payment of a call as things stand, whoever
+    /// Returns the first limit that would refuse the payment of a call now, even if the creator
     /// approves the call.
     ///
     /// # Errors

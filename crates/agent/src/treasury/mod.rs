@@ -75,7 +75,7 @@ pub struct TopUpOutcome {
     pub transaction: Option<String>,
     /// Whether the chain has confirmed it; without that it is still open.
     pub settled: bool,
-    /// Why the cloud does not go on with it for now, in its words.
+    /// The reason why the cloud holds the purchase up, in its words.
     pub held_up: Option<String>,
 }
 

@@ -232,7 +232,7 @@ pub struct PurchaseReport {
     pub transaction: Option<String>,
     /// Whether the chain has confirmed it.
     pub settled: bool,
-    /// Why the cloud does not go on with it for now.
+    /// The reason why the cloud holds the purchase up.
     pub held_up: Option<String>,
 }
 
