@@ -34,13 +34,13 @@ impl EmbeddingVector {
         self.0.iter().map(|number| number.cast_unsigned()).collect()
     }
 
-    /// Whether it points anywhere; one that does not is like nothing.
+    /// Returns true if the vector is not zero. A zero vector is similar to nothing.
     #[must_use]
     pub fn has_direction(&self) -> bool {
         self.0.iter().any(|number| *number != 0)
     }
 
-    /// How many numbers it has.
+    /// Returns the number of dimensions.
     #[must_use]
     pub fn dimensions(&self) -> usize {
         self.0.len()
@@ -79,7 +79,8 @@ impl fmt::Debug for EmbeddingVector {
     }
 }
 
-/// What a vector is made of, and so how much it says beside the words that two texts share.
+/// Source of a vector, and with it the weight of the vector beside the words that two texts
+/// share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EmbeddingKind {
     /// The whole text, read by an encoder.
@@ -94,9 +95,9 @@ pub enum EmbeddingKind {
 pub struct Embedding {
     /// Which model; two of one name give the same vectors.
     pub model: String,
-    /// What the model reads.
+    /// Source of the vector.
     pub kind: EmbeddingKind,
-    /// What the text means to it.
+    /// Vector of the text.
     pub vector: EmbeddingVector,
 }
 

@@ -19,21 +19,21 @@ pub struct Holdings {
 /// A hibernation, and what happened in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hibernation {
-    /// When it began.
+    /// Start of the hibernation.
     pub since: Timestamp,
-    /// Why, and what ends it, in words.
+    /// Reason, and the events that end it, in words.
     pub reason: String,
     /// The least that was seen of each balance.
     pub had: Holdings,
     /// Credits that it bought itself, which may have been added since.
     pub bought: Microcents,
-    /// What others paid.
+    /// Revenue since then.
     pub revenue: Microcents,
-    /// Whether the creator wrote to it, called it or approved what it asked for.
+    /// True if the creator wrote, woke it or approved a question.
     pub called: bool,
 }
 
-/// What ends a hibernation.
+/// Event that ends a hibernation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, derive_more::Display)]
 pub enum HibernationWaker {
     /// The creator.
@@ -51,7 +51,7 @@ pub enum HibernationWaker {
 }
 
 impl Hibernation {
-    /// What ends it, if anything does, given what there is now.
+    /// Returns the event that ends the hibernation, given the current holdings.
     #[must_use]
     pub fn ended_by(&self, now: Holdings) -> Option<HibernationWaker> {
         if self.called {
