@@ -1,4 +1,4 @@
-//! What holds of a model when several say something of it.
+//! Properties of a model with several claims.
 
 use super::*;
 use automaton_core::money::Microcents;

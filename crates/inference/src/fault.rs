@@ -35,7 +35,7 @@ const BEFORE_NAME: [&str; 6] = [
     "<｜tool▁sep｜>",
 ];
 
-/// What is wrong with an answer.
+/// Fault of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AnswerFault {
     /// It holds calls as text, which did not run.
@@ -47,8 +47,8 @@ pub enum AnswerFault {
 }
 
 impl AnswerFault {
-    /// What is wrong with this answer, if anything is. An answer with proper calls has none:
-    /// what is wrong with a call is told as its result.
+    /// Returns the fault of this answer. An answer with proper calls has none; a faulty call is
+    /// reported as its result.
     #[must_use]
     pub fn of(reply: &Completion, tools: &[ToolSpec]) -> Option<Self> {
         match reply.finish {
@@ -60,7 +60,7 @@ impl AnswerFault {
         }
     }
 
-    /// What the model is told.
+    /// Returns the message for the model.
     #[must_use]
     pub const fn for_model(self) -> &'static str {
         match self {
@@ -79,7 +79,7 @@ impl AnswerFault {
         }
     }
 
-    /// What the creator is told when it happens again.
+    /// Returns the message for the creator after a repetition.
     #[must_use]
     pub const fn for_creator(self) -> &'static str {
         match self {
@@ -100,8 +100,8 @@ impl AnswerFault {
     }
 }
 
-/// Whether a text holds a call of one of the tools: a name in a mark of some model's
-/// format, or an object with name and arguments where a call would stand.
+/// Returns true if a text contains a call of one of the tools: a name between the marks of some
+/// model's format, or an object with name and arguments in the place of a call.
 fn writes_call(text: &str, tools: &[ToolSpec]) -> bool {
     let known = |name: &str| tools.iter().any(|tool| tool.name.as_str() == name);
     let named = BEFORE_NAME.iter().any(|mark| {
@@ -124,7 +124,7 @@ fn writes_call(text: &str, tools: &[ToolSpec]) -> bool {
     named || written()
 }
 
-/// What follows each place of a mark.
+/// Returns the text after each occurrence of a mark.
 fn after_each<'a>(text: &'a str, mark: &'a str) -> impl Iterator<Item = &'a str> {
     text.match_indices(mark).take(PLACES_MAX).map(move |(at, _)| &text[at + mark.len()..])
 }

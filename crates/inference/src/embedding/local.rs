@@ -33,10 +33,10 @@ const TEXT_BYTES_MAX: u64 = 16 << 20;
 /// Digits of the hash that name a model.
 const NAME_DIGITS: usize = 16;
 
-/// How vectors are made of texts here; another way is another model.
+/// Version of the local method; another method counts as another model.
 const METHOD: &[u8] = b"automaton-embedding 2";
 
-/// How a text's vector is made, as the file says.
+/// Pooling of token vectors, as in the model's file.
 #[derive(Debug, Default, Deserialize)]
 struct PoolingConfig {
     #[serde(default)]

@@ -42,11 +42,11 @@ impl ModelIndex {
 /// A model that may answer.
 #[derive(Clone)]
 pub struct RegisteredModel {
-    /// What answers.
+    /// Provider that answers.
     pub provider: Arc<dyn Provider>,
-    /// Who serves it, for people.
+    /// Seller, for people.
     pub seller: String,
-    /// What it is for; nothing, where it answers only when its name is called.
+    /// Roles; empty for a model that answers only when it is named.
     pub roles: Vec<ModelTier>,
 }
 
@@ -69,7 +69,7 @@ pub struct ProviderRegistry {
     state: Arc<Mutex<RegistryState>>,
 }
 
-/// What changes while an automaton lives.
+/// State that changes while an automaton lives.
 #[derive(Default)]
 struct RegistryState {
     /// The usual one first; there always is one.
@@ -106,7 +106,7 @@ pub struct Route {
     pub models: Vec<ModelIndex>,
     /// Those that may not, each with the reason.
     pub skipped: Vec<(ModelIndex, ModelSkipReason)>,
-    /// What one answer may have.
+    /// Limits of one answer.
     pub limits: RouteLimits,
 }
 
@@ -207,7 +207,7 @@ impl ProviderRegistry {
         self.state().reprice(at.place(), prices)
     }
 
-    /// What is asked in good times where the usual model does not answer, for people.
+    /// Returns the models that stand in for the default model in the higher tiers, for people.
     #[must_use]
     pub fn stand_ins(&self) -> Vec<String> {
         let task = InferenceTask::AgentTurn;
@@ -221,7 +221,7 @@ impl ProviderRegistry {
         others.map(name).collect()
     }
 
-    /// Whether any that may think costs something.
+    /// Returns true if any of the usable models costs something.
     #[must_use]
     pub fn costs_anything(&self) -> bool {
         self.thinkers().iter().any(|known| costs(&*known.provider))
@@ -293,7 +293,7 @@ impl ProviderRegistry {
         self.state().chosen.clone()
     }
 
-    /// Whether a model failed lately, and is asked last.
+    /// Returns true if a model failed recently and is asked last.
     #[must_use]
     pub fn is_avoided(&self, at: ModelIndex, now: Timestamp) -> bool {
         self.state().health.get(at.place()).is_some_and(|health| health.is_open(now))
@@ -304,7 +304,7 @@ impl ProviderRegistry {
     }
 }
 
-/// Whether answers cost something.
+/// Returns true if answers cost something.
 fn costs(provider: &dyn Provider) -> bool {
     provider.model().prices != ModelPrices::default()
 }

@@ -25,7 +25,7 @@ pub(super) struct AskedChat<'a> {
     pub(super) tools: Vec<AskedTool<'a>>,
     /// Which of the tools are to be called, where somebody says that.
     pub(super) tool_choice: Option<&'a ToolChoice>,
-    /// Whether the model is known to think before it answers.
+    /// True if the model is known to think before it answers.
     pub(super) thinks: bool,
     /// The most tokens of the answer.
     pub(super) max_tokens: u32,
@@ -45,7 +45,7 @@ pub(super) struct SpokenMessage<'a> {
     pub(super) calls: Vec<SpokenCall<'a>>,
     /// The call that it answers.
     pub(super) answers: Option<String>,
-    /// What was thought before its calls, as the server wrote it.
+    /// Thoughts before its calls, as the server wrote them.
     pub(super) thoughts: Vec<Value>,
 }
 
@@ -98,7 +98,7 @@ impl<'a> AskedChat<'a> {
         (!texts.is_empty()).then(|| texts.join("\n\n"))
     }
 
-    /// What was said after them.
+    /// Returns the messages after the system text.
     pub(super) fn said(&self) -> impl Iterator<Item = &SpokenMessage<'a>> {
         self.messages.iter().filter(|it| it.role != ChatRole::System)
     }
@@ -127,7 +127,7 @@ impl<'a> SpokenMessage<'a> {
     }
 }
 
-/// Whether a text says nothing: most servers refuse such a one.
+/// Returns true if a text is blank; most servers refuse such a text.
 pub(super) fn is_blank(text: &str) -> bool {
     text.trim().is_empty()
 }

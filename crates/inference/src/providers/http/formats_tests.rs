@@ -1,5 +1,5 @@
-//! What holds of all formats: one answer, whoever tells it and however it is cut, and one outcome
-//! of whatever is no proper answer (the table of `docs/models.md`).
+//! Properties of all formats: one answer, whatever format carries it and however it is cut, and
+//! one outcome for each malformed answer (the table of `docs/models.md`).
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ const STREAMS: [(ApiFormat, &str); 5] = [
     (Gemini, include_str!("../../../tests/streams/gemini.txt")),
 ];
 
-/// What comes of a stream that is cut so.
+/// Returns the outcome of a stream that is cut in this way.
 fn heard<'a>(
     format: ApiFormat,
     pieces: impl IntoIterator<Item = &'a [u8]>,

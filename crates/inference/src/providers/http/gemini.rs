@@ -18,11 +18,11 @@ use super::thoughts::ThoughtLog;
 use super::usage::{count, counts};
 use crate::provider::ChatRole;
 
-/// What stands for the signature of a thought that is not known any more, as Google documents
-/// it; its models from the third generation on take no call without one.
+/// Placeholder for the signature of a thought that is no longer known, as Google documents it.
+/// Models from the third generation on refuse calls without one.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
-/// How the names of models begin that know no such signatures.
+/// Prefixes of the names of models without such signatures.
 const UNSIGNED: [&str; 4] = ["gemini-1", "gemini-2", "gemma", "learnlm"];
 
 /// The body of `POST /v1beta/models/{model}:streamGenerateContent`.
@@ -53,7 +53,7 @@ struct GenerationConfig<'a> {
     stop_sequences: &'a [String],
 }
 
-/// What one side says.
+/// Content of one side.
 #[derive(Serialize)]
 struct SideContent<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -213,7 +213,7 @@ pub(super) struct GeminiReader {
 }
 
 impl GeminiReader {
-    /// What the data of an event, or a whole reply, says.
+    /// Reads the data of an event or a whole reply.
     pub(super) fn piece(&mut self, data: &str) -> Result<StreamPiece, AssemblyError> {
         let reply = Value::Object(pieces::object(data)?);
         let candidates = reply["candidates"].as_array().into_iter().flatten();

@@ -1,5 +1,5 @@
-//! What a server says of itself before it is asked anything: which models it has, their
-//! windows, longest answers and prices.
+//! Properties that a server states before the first request: models, windows, longest answers and
+//! prices.
 //!
 //! Every kind of server tells that elsewhere, so several places are asked at once, for a
 //! moment; one that says nothing is no error. What is found is a claim, which
@@ -21,7 +21,7 @@ use crate::catalogue::{ModelClaims, ModelHosting};
 use crate::cost::ModelPrices;
 use crate::error::InferenceError;
 
-/// How long all of it may take.
+/// Time for all of it.
 const WITHIN: Duration = Duration::from_secs(2);
 /// The longest list of models that is read, in bytes.
 const BODY_BYTES_MAX: u64 = 8 << 20;
@@ -39,18 +39,18 @@ const OLLAMA_TOKENS: u32 = 4096;
 /// automaton's prompt, and what a machine at home has memory for.
 const OLLAMA_ASKED_TOKENS: u32 = 16_384;
 
-/// What a server says.
+/// Statements of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ModelListing {
     /// Names of the models that it lists.
     pub listed: Vec<String>,
-    /// What it says of those that were asked about.
+    /// Claims about the requested models.
     pub claims: BTreeMap<String, ModelClaims>,
 }
 
 impl ModelListing {
-    /// Whether it has a model of this name. Some list each model by its day alone, as
-    /// `claude-haiku-4-5-20251001`, and take it without that, too.
+    /// Returns true if it has a model of this name. Some servers list models with their day, as
+    /// `claude-haiku-4-5-20251001`, and also accept the name without it.
     #[must_use]
     pub fn lists(&self, model: &ModelId) -> bool {
         let is_day = |rest: &str| rest.len() == 8 && rest.bytes().all(|byte| byte.is_ascii_digit());
@@ -63,7 +63,7 @@ impl ModelListing {
         self.listed.iter().any(is_it)
     }
 
-    /// What it says of a model.
+    /// Returns the claims about a model.
     #[must_use]
     pub fn of(&self, model: &ModelId) -> ModelClaims {
         self.claims.get(model.as_str()).copied().unwrap_or_default()
@@ -121,14 +121,14 @@ pub async fn nearest(
     nearest_of(served.listed, wanted.as_str())
 }
 
-/// Of these names those that are most like one.
+/// Returns the names that are most similar to one.
 pub(super) fn nearest_of(mut names: Vec<String>, wanted: &str) -> Vec<String> {
     names.sort_by_cached_key(|name| (distance(name, wanted), name.clone()));
     names.truncate(NEAREST_MAX);
     names
 }
 
-/// How unlike two names are: the pairs of letters that only one of them has.
+/// Returns the distance of two names: the number of letter pairs that only one of them has.
 fn distance(name: &str, wanted: &str) -> usize {
     let pairs = |text: &str| -> Vec<[u8; 2]> {
         let text = text.to_lowercase();
@@ -145,7 +145,7 @@ fn distance(name: &str, wanted: &str) -> usize {
     missing + left.len()
 }
 
-/// Where the models are listed of a server that is asked here.
+/// Returns the address of the model list of a server with this chat address.
 pub(super) fn list_of(chat: &Url) -> Option<Url> {
     let full = chat.as_str();
     let beside = |asked: &str| Some(format!("{}models", full.strip_suffix(asked)?));
@@ -164,7 +164,7 @@ struct ServerProbe<'a> {
     chat: &'a Url,
 }
 
-/// What servers at home say.
+/// Information of local servers.
 #[derive(Default)]
 struct LocalServerInfo {
     /// Ollama's `/api/show` of a model.
@@ -183,7 +183,7 @@ impl ServerProbe<'_> {
         self.ask(HttpRequest::new(HttpMethod::Get, list_of(self.chat)?)).await
     }
 
-    /// What Ollama says of a model in its own format.
+    /// Reads Ollama's description of a model in its own format.
     async fn ollama(&self, model: &str) -> LocalServerInfo {
         let full = self.chat.as_str();
         let show = full.strip_suffix("chat").and_then(|base| format!("{base}show").parse().ok());

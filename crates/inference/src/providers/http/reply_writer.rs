@@ -36,12 +36,12 @@ pub(super) enum BlockPart<'a> {
     End { is_cut: bool },
 }
 
-/// What is known of a call when it begins.
+/// Start of a call.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CallHead<'a> {
     /// Its place among the calls of the answer.
     pub(super) place: usize,
-    /// What the server calls it.
+    /// The server's id.
     pub(super) id: Option<&'a str>,
     /// Its tool.
     pub(super) name: &'a str,
@@ -143,13 +143,13 @@ impl ReplyWriter {
         }
     }
 
-    /// Whether anything was said or called.
+    /// Returns true if there is text or a call.
     #[must_use]
     pub fn has_output(&self) -> bool {
         self.reply.has_output()
     }
 
-    /// Whether the answer came to its end.
+    /// Returns true if the answer has ended.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         self.reply.has_ended()
@@ -242,7 +242,7 @@ impl EventFrame {
     }
 }
 
-/// What is known of a call that is there.
+/// Returns the start of a call.
 pub(super) fn head(place: usize, call: &RawCall) -> CallHead<'_> {
     CallHead { place, id: call.provider_id.as_deref(), name: &call.tool }
 }

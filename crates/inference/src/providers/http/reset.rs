@@ -11,8 +11,8 @@ const LIMITS: [&str; 3] = ["-requests", "-tokens", ""];
 const EPOCH_SECONDS_MIN: u64 = 1_000_000_000;
 const EPOCH_MILLIS_MIN: u64 = 1_000_000_000_000;
 
-/// How long a server asks to be left alone, by the headers of its refusal: what it asks for in so
-/// many words, else when a limit is lifted that is used up.
+/// Returns the wait that a server asks for in the headers of its refusal: an explicit wait, else
+/// the reset of the exhausted limit.
 pub(super) fn wait<'a>(
     header: impl Fn(&str) -> Option<&'a str>,
     now: Timestamp,
@@ -22,7 +22,8 @@ pub(super) fn wait<'a>(
     millis().or_else(asked).or_else(|| limits(&header, now))
 }
 
-/// When the limits are lifted: of those that are used up the last, else of all of them the first.
+/// Returns the time until the limits reset: the last one of those that are exhausted, else the
+/// first of all.
 fn limits<'a>(header: impl Fn(&str) -> Option<&'a str>, now: Timestamp) -> Option<Duration> {
     let known = LIMITS.iter().filter_map(|limit| {
         let reset = moment(header(&format!("x-ratelimit-reset{limit}"))?, now)?;
@@ -34,8 +35,8 @@ fn limits<'a>(header: impl Fn(&str) -> Option<&'a str>, now: Timestamp) -> Optio
     used_up.max().or_else(|| known.iter().map(|(_, reset)| *reset).min())
 }
 
-/// How long it is to a moment that is told as a span, or as seconds or milliseconds since the
-/// epoch.
+/// Returns the time until a moment that is given as a span, or as seconds or milliseconds since
+/// the epoch.
 fn moment(text: &str, now: Timestamp) -> Option<Duration> {
     let until = |millis: u64| {
         let now = u64::try_from(now.as_millis()).unwrap_or(0);

@@ -66,7 +66,7 @@ struct ThoughtfulAnswer {
 }
 
 impl ThoughtfulAnswer {
-    /// Whether its calls are these, which have other ids since.
+    /// Returns true if its calls are these, which have other ids since.
     fn made(&self, calls: &[SpokenCall<'_>]) -> bool {
         let is_same = |(kept, call): (&RawCall, &SpokenCall<'_>)| {
             (kept.tool.as_str(), kept.arguments.as_str()) == (&*call.tool, &*call.arguments)

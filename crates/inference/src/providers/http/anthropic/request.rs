@@ -33,7 +33,7 @@ struct MessagesBody<'a> {
     stream: bool,
 }
 
-/// What one side says.
+/// Content of one side.
 #[derive(Serialize)]
 struct RoleMessage {
     role: &'static str,

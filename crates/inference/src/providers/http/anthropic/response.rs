@@ -172,7 +172,7 @@ impl MessagesUsage {
 }
 
 impl MessagesReader {
-    /// What the data of an event, or a whole reply, says.
+    /// Reads the data of an event or a whole reply.
     pub(in crate::providers::http) fn piece(
         &mut self,
         data: &str,

@@ -1,4 +1,4 @@
-//! What is asked and answered in Anthropic's format.
+//! Requests and replies in Anthropic's format.
 
 use std::sync::Arc;
 

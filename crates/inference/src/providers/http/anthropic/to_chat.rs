@@ -16,7 +16,7 @@ use crate::providers::http::foreign::{
     TextOrParts, UntranslatableRequest as Untranslatable, said, text_part, with,
 };
 
-/// What one side says: a text, or blocks.
+/// Content of one side: a text, or blocks.
 type TurnContent = TextOrParts<TurnBlock>;
 
 #[derive(Deserialize)]
@@ -75,8 +75,8 @@ struct TurnBlock {
     name: Option<String>,
     input: Option<Box<RawValue>>,
     tool_use_id: Option<String>,
-    /// What a result holds, read where one is looked at: whatever is nested deeper stays unread,
-    /// so that no depth of a body costs stack or time.
+    /// Content of a result, parsed only if it is used. Deeper nesting stays unparsed, so that no
+    /// depth of a body costs stack or time.
     content: Option<Box<RawValue>>,
     #[serde(default)]
     is_error: bool,
@@ -228,7 +228,7 @@ fn unknown(kind: &str, place: &str) -> Untranslatable {
     ))
 }
 
-/// What a user says: results of calls first, each a message of its own.
+/// Translates a user's content: results of calls first, each as a message of its own.
 fn user(
     content: TurnContent,
     sees_images: bool,
@@ -280,7 +280,7 @@ fn user(
     Ok(())
 }
 
-/// What the model said and called; nothing where that was thoughts alone.
+/// Translates the model's text and calls; `None` if there were only thoughts.
 fn assistant(content: TurnContent) -> Result<Option<Value>, Untranslatable> {
     let blocks = match content {
         TurnContent::Text(text) => return Ok(Some(said("assistant", &text))),

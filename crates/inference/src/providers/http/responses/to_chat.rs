@@ -160,7 +160,8 @@ pub fn chat_from_responses(body: &[u8], sees_images: bool) -> Result<Vec<u8>, Un
 struct Conversation {
     sees_images: bool,
     told: Vec<Value>,
-    /// What results of calls showed: a result is a text, so that a user shows it after them.
+    /// Pictures in the results of calls. A result is a text, so a user message shows them after
+    /// the results.
     pictures: Vec<Value>,
 }
 

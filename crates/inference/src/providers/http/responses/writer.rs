@@ -14,7 +14,7 @@ use crate::providers::http::reply_writer::{
     BlockFormat, BlockPart, CallHead, EventFrame, ReplyWriter, head,
 };
 
-/// Whose answer it is, and what is told back of its question.
+/// Heading of an answer, with the fields that repeat the request.
 #[derive(Debug, Clone)]
 pub struct ResponseHeading {
     /// The answer's id.
