@@ -16,7 +16,7 @@ use crate::error::CliError;
 
 /// Bytes in which the kernel describes one signal, see `signalfd(2)`.
 const SIGNAL_BYTES: usize = 128;
-/// How such a description of `SIGINT` begins: with its number.
+/// First bytes of a description of `SIGINT`: its number.
 const SIGINT: [u8; 4] = 2_u32.to_ne_bytes();
 
 /// `SIGTERM` and `SIGINT`, awaited.
@@ -62,7 +62,7 @@ impl StopSignals {
         }
     }
 
-    /// What some work comes to; or the signal that came first, which gives the work up.
+    /// Returns the result of the work, or the signal that came first and ended it.
     ///
     /// # Errors
     /// As [`Self::next`].

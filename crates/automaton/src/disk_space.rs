@@ -1,4 +1,4 @@
-//! Whether the disks that a life writes to have room. Must never write to them itself.
+//! Free space of the disks that a life writes to. Must never write to them itself.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::ui::units::size;
 /// Room without which a life that has stopped is not started again, in bytes.
 const ROOM_MIN: u64 = 8 << 20;
 
-/// How often a full disk is looked at.
+/// Interval at which a full disk is checked.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// Which disk of a life in this home is full, if one is.

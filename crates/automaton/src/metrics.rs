@@ -42,12 +42,12 @@ const ALERTS: u32 = 32;
 /// A server of metrics. It ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct MetricsServer {
-    /// Where.
+    /// Address.
     pub(crate) url: String,
     _tasks: JoinSet<()>,
 }
 
-/// What a scrape is made from; one at a time.
+/// Source of a scrape; one at a time.
 struct MetricsSource {
     database: PathBuf,
     started: Timestamp,
@@ -99,7 +99,7 @@ async fn scrape(State(source): State<Arc<MetricsSource>>, headers: HeaderMap) ->
     }
 }
 
-/// Whether the host of a request, with or without a port, is this machine's own.
+/// Returns true if the host of a request, with or without a port, is this machine.
 fn is_loopback(host: &str) -> bool {
     let address = host.parse::<SocketAddr>().map(|address| address.ip());
     let address = address.or_else(|_| host.trim_matches(['[', ']']).parse());
@@ -168,7 +168,7 @@ fn life(page: &mut MetricsPage, measures: &LifetimeMetrics) {
     page.one("wal_bytes", "The size of the database's log.", measures.wal_bytes);
 }
 
-/// What is counted over the whole life.
+/// Writes the counters of the whole life.
 fn whole_life(page: &mut MetricsPage, tallies: &LifetimeCounters) {
     let mut calls: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     for (tool, status, count) in &tallies.calls {

@@ -1,4 +1,4 @@
-//! What the supervisor keeps beside the agent: dev chain, cloud, and the signer.
+//! Services that the supervisor runs beside the agent: dev chain, cloud and signer.
 //!
 //! All of them live on while the agent comes and goes; an agent does not go on without
 //! its signer. Nothing here ever sees the key or what is signed.
@@ -29,13 +29,13 @@ use crate::stack::{self, Stack};
 use crate::supervised_service::SupervisedService;
 use crate::ui::console::Console;
 
-/// How long a service may take to end.
+/// Time that a service may take to end.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// How long the chain may take to tell its time.
+/// Time that the chain may take to tell its time.
 const CHAIN_TELLS_WITHIN: Duration = Duration::from_secs(3);
 
-/// Whose cloud and chain an automaton lives from.
+/// Owner of the cloud and the chain.
 #[derive(Debug)]
 pub(crate) enum PaymentBackend {
     /// Its own, which are started with it.
@@ -52,7 +52,7 @@ pub(crate) struct Services {
     configs: ServiceConfigs,
 }
 
-/// What an agent and its signer are told of what they live from.
+/// Configurations of an agent and its signer for their services.
 #[derive(Debug)]
 pub(crate) struct ServiceConfigs {
     money: MoneyLaunchConfig,
@@ -143,7 +143,7 @@ impl Services {
         Self { services, configs }
     }
 
-    /// What happens next with one of the services. Cancel-safe, as each of them is.
+    /// Returns the next event of one of the services. Cancel-safe, as each of them is.
     ///
     /// # Errors
     /// When one of them dies too often.

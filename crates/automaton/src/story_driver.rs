@@ -23,10 +23,10 @@ use crate::config::resolve::{self, Brain, FallbackModels, ResolvedConfig};
 use crate::error::CliError;
 use crate::ui::console::Console;
 
-/// How long the agent may take to go to sleep after the last answer.
+/// Time that the agent may take to fall asleep after the last answer.
 const LAST_TURN_MAX: Duration = Duration::from_secs(20);
 
-/// What the supervisor has to do.
+/// Next step of the supervisor.
 #[derive(Debug)]
 pub(crate) enum StoryStage {
     /// Tell an event.
@@ -45,7 +45,7 @@ pub(crate) struct StoryDriver {
     server: ScriptServer,
     home: PathBuf,
     ids: IdGenerator,
-    /// What the creator says when the automaton next falls asleep.
+    /// Message of the creator for the next time that the automaton falls asleep.
     for_sleep: Option<String>,
     sending: Option<JoinHandle<Result<send::DeliveryReceipt, CliError>>>,
     /// The last answer is given; until then the last turn may take.
@@ -112,7 +112,7 @@ impl StoryDriver {
         Ok(resolved)
     }
 
-    /// What comes next. Cancel-safe: what is under way is kept in `self`.
+    /// Returns the next step. Cancel-safe: running work is kept in `self`.
     pub(crate) async fn next(&mut self) -> StoryStage {
         loop {
             let sent = async {
@@ -185,7 +185,7 @@ impl StoryDriver {
     }
 }
 
-/// What the end of a story means for the run.
+/// Returns the result of the run from the end of a story.
 pub(crate) fn judged(unmet: Option<String>) -> Result<(), CliError> {
     unmet.map_or(Ok(()), |step| {
         Err(CliError::user(format!("the story was not told: {step}"))

@@ -30,7 +30,7 @@ pub(crate) struct SupervisedService {
     state: ServiceState,
     crashes: CrashHistory,
     begun: Timestamp,
-    /// Where it serves, once it does.
+    /// Address at which it serves, once it does.
     pub(crate) url: Option<String>,
     fatal: Option<CliError>,
 }
@@ -58,7 +58,7 @@ impl SupervisedService {
         })
     }
 
-    /// Where it listens; port 0 until it serves.
+    /// Returns its listening address; port 0 until it serves.
     pub(crate) const fn listens(&self) -> SocketAddr {
         self.launch_config.listen
     }
@@ -68,8 +68,8 @@ impl SupervisedService {
         self.launch_config.service()
     }
 
-    /// What happens next with it, as an event for people. Cancel-safe: lines are
-    /// read into a buffer that stays, and the rest only waits.
+    /// Returns its next event for people. Cancel-safe: lines are read into a buffer that stays,
+    /// and the rest only waits.
     ///
     /// # Errors
     /// When it cannot live, or dies too often.

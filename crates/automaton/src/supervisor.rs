@@ -37,7 +37,7 @@ use crate::story_driver::{StoryDriver, StoryStage, judged, until};
 use crate::ui;
 use crate::ui::console::Console;
 
-/// How long the agent may take to end by itself once it was asked to.
+/// Time that the agent may take to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(30);
 
 /// One agent and what is known about it.
@@ -50,17 +50,17 @@ pub(crate) struct Supervisor {
     lived: bool,
     crashes: CrashHistory,
     services: Option<Services>,
-    /// How the signer died, when it died before its agent.
+    /// Exit of the signer, if it ended before its agent.
     signer_death: Option<String>,
     stopping: Option<ShutdownReason>,
-    /// Whether a second signal came: nobody waits any more.
+    /// True if a second signal came: no more waiting.
     hurried: bool,
     turn_failure: Option<(ErrorClass, String, Option<String>)>,
     /// The brain that the command line named, until it has answered.
     named_brain: Option<NamedBrain>,
 }
 
-/// Why the agent was asked to end, and what that means for the run.
+/// Reason for which the agent was asked to end.
 #[derive(Debug)]
 enum ShutdownReason {
     /// A signal came.
@@ -69,7 +69,7 @@ enum ShutdownReason {
     Decided(Result<(), CliError>),
 }
 
-/// How the agent's process ended.
+/// Exit of the agent's process.
 #[derive(Debug)]
 struct AgentExit {
     how: String,
@@ -268,8 +268,8 @@ impl Supervisor {
         }
     }
 
-    /// Whether the run ends by itself: a model that fails again and again then
-    /// ends it too. Any other goes on through every failure of the model.
+    /// Returns true if the run ends by itself. Then repeated failures of the model end it too.
+    /// Any other run continues.
     const fn is_bounded(&self) -> bool {
         self.launch_config.turns_max.is_some() || self.story.is_some()
     }
@@ -415,7 +415,7 @@ impl Supervisor {
         }
     }
 
-    /// How long to wait before the agent is started again.
+    /// Returns the wait before the agent's restart.
     fn after_crash(
         &mut self,
         death: AgentExit,

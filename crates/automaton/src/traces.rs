@@ -35,13 +35,13 @@ use crate::error::CliError;
 use crate::home::DATABASE;
 use crate::http::url;
 
-/// Where a collector takes traces, below its address.
+/// Path of a collector for traces.
 const PATH: &str = "v1/traces";
 
 /// Spans of one trace at most: a turn has few calls, and a call few payments.
 const SPANS_MAX: usize = 128;
 
-/// What exports traces.
+/// Exporter of traces.
 #[derive(Debug)]
 pub(crate) struct TraceExporter {
     committed: Sender<TurnId>,
@@ -50,13 +50,13 @@ pub(crate) struct TraceExporter {
     tasks: JoinSet<()>,
 }
 
-/// Where traces come from, and where they go.
+/// Source and destination of traces.
 struct TraceBuilder {
     database: PathBuf,
     automaton: String,
     to: Url,
     protocol: OtlpProtocol,
-    /// Whether the collector takes the other encoding and not that one.
+    /// True if the collector accepts the other encoding only.
     is_other: Arc<AtomicBool>,
     model_server: ModelServer,
 }
@@ -210,7 +210,7 @@ fn int(key: &'static str, value: impl Into<i64>) -> OtlpAttribute {
     OtlpAttribute { key, value: OtlpValue::IntValue(value.into()) }
 }
 
-/// What is sent of a turn.
+/// Returns the request for a turn.
 fn request(automaton: &str, dossier: &TurnDetails, server: &ModelServer) -> OtlpExportRequest {
     let version = env!("CARGO_PKG_VERSION");
     let attributes = vec![

@@ -12,7 +12,7 @@ use crate::delivery_queue::{Delivery, DeliveryFailure, DeliveryQueue};
 use crate::error::CliError;
 use crate::http::url;
 
-/// What is posted: the event as `--json` shows it, and whose it is.
+/// Body of a delivery: the event as `--json` shows it, with the automaton's name.
 #[derive(Serialize)]
 struct WebhookBody<'a> {
     automaton: &'a str,

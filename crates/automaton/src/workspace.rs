@@ -1,4 +1,4 @@
-//! What a run left behind: files of the workspace that are new or changed, and how to go on.
+//! Result of a run: new and changed files of the workspace, and commands to continue.
 //!
 //! The workspace is the automaton's, and it may put there what it likes: no link is
 //! followed, the number of files that are looked at has a limit, and names are shown
@@ -38,14 +38,14 @@ type FileStamp = (u64, i128);
 #[derive(Debug, Default)]
 pub(crate) struct WorkspaceFiles(BTreeMap<PathBuf, FileStamp>);
 
-/// What became of a workspace.
+/// Changes of a workspace.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct WorkspaceSummary {
     /// The newest files with their sizes in bytes, newest first.
     newest: Vec<(PathBuf, u64)>,
-    /// How many more there are.
+    /// Number of further files.
     more: usize,
-    /// Whether one of them had been there before.
+    /// True if one of them existed before.
     changed: bool,
 }
 
@@ -145,8 +145,8 @@ impl WorkspaceFiles {
 }
 
 impl WorkspaceSummary {
-    /// What was made and where, in words; nothing where nothing was. Without a place it is
-    /// nowhere to be looked for.
+    /// Describes the made files and their place; `None` if there are none. Without a place they
+    /// cannot be looked at.
     pub(crate) fn told(&self, place: Option<&str>) -> Option<String> {
         let name = |path: &Path| short(&path.display().to_string(), NAME_CHARS_MAX);
         let made = if self.changed { "Made or changed" } else { "Made" };
@@ -175,8 +175,7 @@ impl WorkspaceSummary {
     }
 }
 
-/// How to go on after a run: commands as they are typed, and what each does. `again` is the
-/// one that starts it.
+/// Lists commands to continue after a run. `again` is the one that starts it.
 pub(crate) fn next_steps(program: &str, again: &str, home: Option<&Path>) -> String {
     let home = home.map_or_else(String::new, |home| format!(" --home {}", quoted(home)));
     let commands = [

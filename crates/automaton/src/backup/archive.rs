@@ -1,4 +1,4 @@
-//! What is inside of a sealed file: folders, files and links, one after the other.
+//! Content of a sealed file: folders, files and links, one after the other.
 //!
 //! ```text
 //! length(4) manifest as JSON
@@ -51,13 +51,13 @@ const MADE_OTHERWISE: &str = "nothing was restored: make it with `automaton back
 /// The longest manifest, path or target of a link that is read, in bytes.
 const TEXT_BYTES_MAX: u32 = 64 * 1024;
 
-/// Whose life it is.
+/// Automaton of the backup.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Manifest {
     version: u32,
     /// The automaton's name.
     pub(crate) name: String,
-    /// When it was copied. Read as a time and never as a text, which a terminal might obey.
+    /// Time of the copy. Read as a time and never as a text, which a terminal might obey.
     #[serde(serialize_with = "write_time", deserialize_with = "read_time")]
     pub(crate) made_at: Timestamp,
     /// Its wallet.
@@ -87,7 +87,7 @@ impl Manifest {
     }
 }
 
-/// What was written or read, and the digest of all of it.
+/// Counts and digest of an archive.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct ArchiveTally {
     /// Files.
@@ -122,7 +122,7 @@ impl Tallying {
     }
 }
 
-/// Why a part of a file is not in an archive.
+/// Reason for which a part of a file is not in an archive.
 enum DataError {
     /// It cannot be read.
     Read(io::Error),
@@ -514,7 +514,7 @@ mod tests {
 
     use super::*;
 
-    /// What becomes of an archive with these folders, links and files.
+    /// Returns the refusal of an archive with these folders, links and files.
     fn refused(entries: &[(u8, &str)]) -> String {
         refused_in(&["home"], entries)
     }

@@ -29,19 +29,19 @@ use crate::home::{self, make_directory, write_atomically};
 const MARK: &str = "restoring.lock";
 /// Says that all is there, and of which backup, by its digest.
 const READY: &str = "ready";
-/// What follows the digest where the signer counts its ceilings as used.
+/// Mark after the digest if the signer counts its ceilings as used.
 const USED: &str = "used";
 
-/// What was brought back, and where it is.
+/// Result of a restore.
 #[derive(Debug)]
 pub(crate) struct RestoredLife {
-    /// Whose life it is.
+    /// Automaton of the backup.
     pub(crate) manifest: Manifest,
-    /// What the backup has.
+    /// Counts of the backup.
     pub(crate) tally: ArchiveTally,
     /// Its folders.
     pub(crate) places: Vec<PathBuf>,
-    /// Whether its signer counts its ceilings as used.
+    /// True if its signer counts its ceilings as used.
     pub(crate) ceilings_used: bool,
 }
 

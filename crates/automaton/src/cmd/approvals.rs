@@ -19,10 +19,10 @@ use crate::ui::text::{plain, short};
 use crate::ui::when::WallClock;
 use crate::ui::{self, Format, phrases, wrap};
 
-/// How many questions are shown.
+/// Number of questions that are shown.
 const SHOWN_MAX: u32 = 100;
 
-/// What a person may do with questions.
+/// Commands for questions.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ApprovalsCommand {
     /// List the questions that wait for you, newest first

@@ -24,7 +24,7 @@ use crate::ui::units::{many, size};
 /// Arguments of `backup`.
 #[derive(Debug, Args)]
 pub(crate) struct BackupArgs {
-    /// Where it goes
+    /// Destination
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: PathBuf,
     /// A file with the backup's passphrase, which only you can read [default: ask at the terminal]

@@ -70,7 +70,7 @@ fn history(
     Ok(())
 }
 
-/// What somebody says, in lines of so many columns; all but the first are indented.
+/// Formats a speaker's text in lines of this width; all but the first are indented.
 pub(super) fn spoken(who: &str, text: &str, width: Option<usize>) -> String {
     wrapped(&plain(text), width, &format!("{who}: "), "  ")
 }
@@ -81,13 +81,13 @@ struct ChatTerminal<'a> {
     format: Format,
     screen: Viewport,
     name: &'a str,
-    /// Whether a person types.
+    /// True if a person types.
     typed: bool,
     /// The newest message, while an answer is waited for.
     open: Option<PendingMessage>,
-    /// Whether it was interrupted since the last message.
+    /// True if it was interrupted since the last message.
     interrupted: bool,
-    /// Whether the prompt stands in the line.
+    /// True if the prompt is on the line.
     prompted: bool,
     /// Messages that were sent, and that were not answered.
     counts: (u32, u32),
@@ -230,7 +230,7 @@ impl<'a> ChatTerminal<'a> {
         Ok(())
     }
 
-    /// What it says is not said twice: its last words may have been seen as they came.
+    /// Shows a message, unless its words were seen as they came.
     fn tell(&mut self, message: &OutboxMessage) -> Result<(), CliError> {
         if self.format == Format::Json {
             return ui::json(&serde_json::json!({

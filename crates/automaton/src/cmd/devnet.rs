@@ -17,7 +17,7 @@ use crate::process::runtime;
 use crate::role::agent;
 use crate::ui::{self, Format};
 
-/// What a client needs to know; with `--json` the first line.
+/// Properties for a client; with `--json` the first line.
 #[derive(Serialize)]
 struct DevnetInfo {
     url: String,

@@ -20,7 +20,7 @@ use crate::ui;
 use crate::ui::table;
 use crate::ui::units::{known, price};
 
-/// What is known before a life begins, and what it may pay.
+/// Known facts before a start, and possible payments.
 #[derive(Debug, Serialize)]
 struct PaymentForecast {
     network: String,
@@ -28,19 +28,19 @@ struct PaymentForecast {
     cloud: String,
     wallet: String,
     usdc: Option<MicroUsdc>,
-    /// Whether there is an account with the cloud; else one is opened at the start.
+    /// True if there is an account with the cloud; else one is opened at the start.
     has_account: bool,
     credits_microcents: Option<Microcents>,
     model: String,
-    /// What one answer costs at most, where the cloud tells its prices.
+    /// Highest cost of one answer, if the cloud tells its prices.
     answer_max_microcents: Option<Microcents>,
-    /// What is bought when it starts.
+    /// Purchase at the start.
     buys_usd: u32,
     /// No ceiling of a day is above what there is, where that is known.
     thinking_per_day_microcents: Microcents,
     transfers_per_day_microcents: Microcents,
     requests_per_day_microcents: Microcents,
-    /// What could not be asked.
+    /// Questions without an answer for now.
     unknown: Vec<String>,
 }
 
@@ -103,7 +103,7 @@ fn forecast(
     }
 }
 
-/// What an answer costs at most: a full window, and the longest answer.
+/// Returns the highest cost of an answer: a full window, and the longest answer.
 fn most(row: &ModelRow) -> Option<Microcents> {
     let ModelInfo { prices, context_tokens, max_output_tokens, .. } = catalogue::served(row);
     let answer = max_output_tokens.unwrap_or(context_tokens);

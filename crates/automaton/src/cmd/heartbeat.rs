@@ -21,9 +21,9 @@ use crate::ui::{self, Format, phrases, table};
 /// Characters of a note that are shown.
 const NOTE_CHARS_MAX: usize = 100;
 
-/// How often it is looked whether a run is over.
+/// Interval at which the end of a run is checked.
 const POLL: Duration = Duration::from_millis(100);
-/// How long a task that is due may wait for its turn.
+/// Time that a due task may wait for its turn.
 const PATIENCE: Span = Span::from_secs(10);
 
 /// Arguments of `heartbeat`.
@@ -34,12 +34,12 @@ pub(crate) struct HeartbeatArgs {
     command: Option<HeartbeatCommand>,
     /// The task [default: all, with their schedules]
     task: Option<String>,
-    /// How many of its last runs
+    /// Number of latest runs to show
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
     lines: u32,
 }
 
-/// What may be done with the heartbeat.
+/// Commands for the heartbeat.
 #[derive(Debug, Subcommand)]
 enum HeartbeatCommand {
     /// Run a task now and tell how it went; where nobody runs the automaton, at its next start

@@ -30,7 +30,7 @@ use crate::error::CliError;
 use crate::home::DATABASE;
 use crate::role::signer::home_of;
 
-/// What a person may ask of the ceilings.
+/// Commands for the ceilings.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LimitsCommand {
     /// Show the limits, what was spent of them, and what may be paid for
@@ -45,7 +45,7 @@ pub(crate) enum LimitsCommand {
         /// Your signature of what `limits message` prints for the same limits
         #[arg(long, value_name = "HEX")]
         signature: Option<Bytes>,
-        /// Who asks.
+        /// The passphrase.
         #[command(flatten)]
         passphrase: PassphraseArgs,
     },
@@ -55,7 +55,7 @@ pub(crate) enum LimitsCommand {
     Creator {
         /// The address
         address: Address,
-        /// Who asks.
+        /// The passphrase.
         #[command(flatten)]
         passphrase: PassphraseArgs,
     },
@@ -63,7 +63,7 @@ pub(crate) enum LimitsCommand {
     Accept {
         /// The hash that `limits show` prints
         hash: B256,
-        /// Who asks.
+        /// The passphrase.
         #[command(flatten)]
         passphrase: PassphraseArgs,
     },
@@ -88,7 +88,7 @@ pub(crate) struct Ceilings {
     /// The most that all payments may ever be together
     #[arg(long, value_name = "USDC", value_parser = usdc)]
     lifetime: Option<MicroUsdc>,
-    /// How many payments there may ever be
+    /// Most payments ever
     #[arg(long, value_name = "N")]
     payments: Option<u64>,
 }

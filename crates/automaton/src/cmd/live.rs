@@ -70,8 +70,8 @@ pub(crate) fn run(context: &CommandContext, args: RunArgs) -> Result<(), CliErro
     runtime()?.block_on(live(context, life, None, &signals))
 }
 
-/// Whose cloud and chain it lives from: others' where the configuration names them, else its
-/// own where it `has_stack`.
+/// Returns the cloud and chain: others' if the configuration names them, else its own if it
+/// `has_stack`.
 ///
 /// # Errors
 /// When there is no wallet that can pay, or the stack cannot be opened.
@@ -94,18 +94,18 @@ pub(super) fn backend(
     Ok(own.map(|stack| PaymentBackend::Own(Box::new(stack.letting_machines_reach(reach)))))
 }
 
-/// What a life is started with.
+/// Settings of a run.
 #[derive(Debug)]
 pub(crate) struct RunSpec {
     /// The configuration as it holds.
     pub(crate) resolved: ResolvedConfig,
-    /// What it lives from; without it thinking costs nothing.
+    /// Cloud and chain; without them thinking costs nothing.
     pub(crate) backend: Option<PaymentBackend>,
-    /// How far it goes.
+    /// Limits of the run.
     pub(crate) args: RunArgs,
     /// A first message of the creator.
     pub(crate) ask: Option<InitialMessage>,
-    /// Whether its home is thrown away at the end.
+    /// True if its home is deleted at the end.
     pub(crate) scratch: bool,
     /// The command that starts it again.
     pub(crate) again: String,
@@ -253,7 +253,7 @@ pub(crate) fn warn_of_config(home: &Path, file: &ConfigFile) {
     }
 }
 
-/// Whether a version comes after another, by their numbers.
+/// Returns true if a version is higher than another, by their numbers.
 fn is_newer(version: &str, than: &str) -> bool {
     // silent-ok: what is no number comes before each that is one.
     let numbers =

@@ -25,15 +25,15 @@ const SHOWN_CHARS_MAX: usize = 200;
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct MessagesArgs {
-    /// How many of the last messages
+    /// Number of latest messages
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
     lines: u32,
-    /// What to do with one
+    /// The command
     #[command(subcommand)]
     command: Option<MessagesCommand>,
 }
 
-/// What a person may do with a message.
+/// Commands for a message.
 #[derive(Debug, Subcommand)]
 pub(crate) enum MessagesCommand {
     /// Show the whole text of one, and what answered it
@@ -131,7 +131,7 @@ fn head(name: &str, clock: &WallClock, message: &ConversationMessage) -> String 
     format!("{id}  {}, {}{stands}", who(name, message.from), clock.told(*at))
 }
 
-/// Who says something.
+/// Returns the name of a speaker.
 pub(super) fn who(name: &str, speaker: Speaker) -> String {
     match speaker {
         Speaker::Creator => "you".to_owned(),

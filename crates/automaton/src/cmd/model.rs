@@ -37,7 +37,7 @@ use crate::ui::{self, Format, table};
 /// The word for the model that the configuration names.
 const USUAL: &str = "usual";
 
-/// What a person may ask of the models.
+/// Commands for models.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelCommand {
     /// List the models that it may think with, and the rules by which one is chosen
@@ -64,7 +64,7 @@ pub(crate) enum ModelCommand {
 /// Arguments of `model spend`.
 #[derive(Debug, Args)]
 pub(crate) struct SpendArgs {
-    /// Of so many days, today included; days are those of UTC
+    /// Number of days, today included, in UTC
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=36_500))]
     days: u32,
 }

@@ -23,7 +23,7 @@ use crate::error::CliError;
 use crate::local_models::hash_file;
 use crate::ui::say;
 
-/// What is done where a key lies in the environment and nobody named a brain.
+/// Result of an offer to use a key in the environment, if nobody named a brain.
 #[derive(Debug)]
 pub(super) enum OfferedBrain {
     /// There is no such key, or its owner does not want that.
@@ -86,7 +86,7 @@ pub(super) fn offer(
     Ok(OfferedBrain::None)
 }
 
-/// Whether somebody at the terminal says yes, or nothing.
+/// Returns true if the person at the terminal answers yes, or presses Enter.
 pub(super) fn asked(question: &str) -> Result<bool, CliError> {
     let failed = |error: io::Error| CliError::internal("cannot ask at the terminal", &error);
     io::stderr().write_all(question.as_bytes()).map_err(failed)?;
@@ -97,7 +97,7 @@ pub(super) fn asked(question: &str) -> Result<bool, CliError> {
     Ok(!answer.is_empty() && (said.is_empty() || said == "y" || said == "yes"))
 }
 
-/// What a model costs, as a person reads it.
+/// Formats the price of a model.
 fn price(info: &ModelInfo) -> String {
     let ModelPrices { input_per_million, cached_per_million, output_per_million, .. } = info.prices;
     format!(
@@ -156,7 +156,7 @@ pub(super) fn first_brain(
     }
 }
 
-/// Whether a cloud is named that sells inference.
+/// Returns true if a cloud is named that sells inference.
 const fn is_cloud(environment: &Environment) -> bool {
     environment.conway_api_key.is_some() || environment.conway_api_url.is_some()
 }

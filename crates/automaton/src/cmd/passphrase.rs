@@ -1,4 +1,4 @@
-//! Where a person says that the wallet's passphrase is.
+//! Flags for the place of the wallet's passphrase.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::error::CliError;
 use crate::role::signer::PassphraseLocation;
 use crate::stack::passphrase_file;
 
-/// Where the passphrase is.
+/// Place of the passphrase.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PassphraseArgs {
     /// A file with the wallet's passphrase [default: the one that `up` made, else the terminal]
@@ -24,7 +24,7 @@ pub(crate) struct PassphraseArgs {
 }
 
 impl PassphraseArgs {
-    /// Whether a flag names a place.
+    /// Returns true if a flag names a place.
     pub(crate) const fn is_given(&self) -> bool {
         self.passphrase_file.is_some() || self.passphrase_credential.is_some()
     }

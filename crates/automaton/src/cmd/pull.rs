@@ -32,16 +32,16 @@ const BYTES_MAX: u64 = 1 << 40;
 /// Room that is left on the disk for everything else, in bytes.
 const ROOM_LEFT: u64 = 256 << 20;
 
-/// How long a server may be silent.
+/// Longest silence of a server.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// How long all of it may take.
+/// Time for the whole download.
 const TOTAL: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// How often a connection may break before it is given up.
+/// Number of broken connections before it fails.
 const BREAKS_MAX: u32 = 5;
 
-/// How many redirections are followed; each to an encrypted public address.
+/// Number of redirections that are followed; each leads to an encrypted public address.
 const REDIRECTIONS_MAX: u32 = 5;
 
 /// Arguments of `model pull`.
@@ -49,7 +49,7 @@ const REDIRECTIONS_MAX: u32 = 5;
 pub(crate) struct PullArgs {
     /// The name of a model of the catalogue, a URL, or the path of a file in GGUF format
     model: String,
-    /// What to call it [default: the name of its file]
+    /// Name of the model [default: the name of its file]
     #[arg(long)]
     name: Option<String>,
     /// SHA-256 of the file, in hexadecimal; another is refused
@@ -60,7 +60,7 @@ pub(crate) struct PullArgs {
     yes: bool,
 }
 
-/// Where a model is taken from.
+/// Source of a model.
 enum ModelSource {
     File(PathBuf),
     Server(Url),
@@ -195,7 +195,7 @@ fn consent(entry: &LocalModelEntry, from: &str, target: &Path, yes: bool) -> Res
     }
 }
 
-/// Whether the disk of a file has room for so many bytes more.
+/// Checks that the disk of a file has room for these bytes.
 fn has_room(file: &Path, bytes: Option<u64>) -> Result<(), CliError> {
     let folder = file.parent().unwrap_or(file);
     // silent-ok: where the system does not say, the write itself will.
@@ -220,7 +220,7 @@ fn copy(from: &Path, part: &Path) -> Result<(), CliError> {
     copy.sync_all().map_err(failed)
 }
 
-/// Whether a file begins as a model does.
+/// Returns true if a file begins as a model does.
 fn is_model(file: &Path) -> io::Result<bool> {
     let mut begin = Vec::new();
     File::open(file)?.take(MAGIC.len() as u64).read_to_end(&mut begin)?;

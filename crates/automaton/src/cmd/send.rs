@@ -40,12 +40,11 @@ use crate::ui::text::plain;
 use crate::ui::wrap::hanging;
 use crate::ui::{self, Format};
 
-/// How often an automaton is asked again that starts, or is being started
-/// again.
+/// Interval at which a starting automaton is asked again.
 const POLL: Duration = Duration::from_millis(100);
 /// Characters of the reason of a wake that are kept.
 const REASON_CHARS_MAX: usize = 500;
-/// How long it is asked in all.
+/// Time for which it is asked.
 const PATIENCE: Span = Span::from_secs(30);
 
 /// Arguments of `send`.
@@ -182,7 +181,7 @@ async fn wait(
     }
 }
 
-/// What the sender is told of a message.
+/// Describes a stored message for its sender.
 fn stored(message: MessageId, next: &str) -> String {
     format!("Stored as message {message}: {next}.")
 }
@@ -215,8 +214,8 @@ pub(crate) fn sent(
     Ok(reader.utterance(message)?.map(|stored| PendingMessage { id: message, at: stored.at }))
 }
 
-/// What happens next with a message, in a sentence; and the file that holds it, where the
-/// model is shown its ends only.
+/// Returns the next step of a message, in a sentence, and the file that holds it if the model
+/// sees only its ends.
 fn prospect(
     home: &Path,
     delivered: DeliveryReceipt,
@@ -247,8 +246,8 @@ fn prospect(
     (next, is_filed.then_some(file))
 }
 
-/// When the automaton of a home reads what is sent now, if somebody runs it. Looked at
-/// before it is sent, since that wakes it.
+/// Returns the time at which the automaton of a home reads a message that is sent now, if it
+/// runs. Read before sending, since that wakes it.
 fn when_read(home: &Path) -> &'static str {
     let found = Reader::open(&home.join(DATABASE)).and_then(|reader| {
         let life = reader.life()?;
@@ -309,7 +308,7 @@ pub(crate) fn new_key(ids: &IdGenerator) -> String {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DeliveryReceipt {
     pub(crate) message: MessageId,
-    /// Whether somebody runs the automaton.
+    /// True if the automaton runs.
     pub(crate) running: bool,
 }
 

@@ -27,7 +27,7 @@ use crate::ui::wrap;
 /// The largest file that is read, in bytes.
 const BYTES_MAX: u64 = 256 << 10;
 
-/// What a person may ask of a soul.
+/// Commands for a soul.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SoulCommand {
     /// Show all of it, as SOUL.md has it
@@ -38,7 +38,7 @@ pub(crate) enum SoulCommand {
     },
     /// List its versions, newest first, and check that nobody changed one
     History {
-        /// How many are shown
+        /// Number of versions to show
         #[arg(short = 'n', long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         lines: u32,
     },

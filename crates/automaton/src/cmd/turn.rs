@@ -121,7 +121,7 @@ fn head(turn: &TurnRecord, clock: &WallClock) -> String {
     text
 }
 
-/// What the model was asked with.
+/// Writes the prompt of a turn.
 fn asked(text: &mut String, sent: &PromptRecord, args: &TurnArgs, clock: &WallClock) {
     let PromptRecord { at, layers, window_tokens, answer_tokens, history_from } = sent;
     let at = clock.at(*at);
@@ -204,7 +204,7 @@ fn list(names: &[String]) -> String {
     if names.is_empty() { "none".to_owned() } else { plain(&names.join(", ")) }
 }
 
-/// What the model used, what was paid, and what was booked for it.
+/// Writes the usage of the model, the payments, and the bookings.
 fn money(text: &mut String, dossier: &TurnDetails) {
     for payment in &dossier.payments {
         let PaymentDetails { id, purpose, rail, units, worth, payee, state, .. } = payment;
@@ -243,7 +243,7 @@ fn money(text: &mut String, dossier: &TurnDetails) {
     book(text, dossier);
 }
 
-/// What was booked for a turn.
+/// Writes the bookings of a turn.
 fn book(text: &mut String, dossier: &TurnDetails) {
     for booked in &dossier.booked {
         let category = phrases::category(booked.category.name());

@@ -103,8 +103,8 @@ fn story_of(flags: &BrainFlags) -> Result<Option<Story>, CliError> {
     })
 }
 
-/// Whether the file and the environment say all that a start needs. What nobody wrote down has to
-/// be said again.
+/// Returns true if the file and the environment hold everything that a start needs. Values that
+/// nobody wrote down must be given again.
 fn is_complete(home: &Path, file: &ConfigFile, environment: &Environment) -> bool {
     let (brain, remote) = (BrainFlags::default(), RemoteFlags::default());
     resolve::resolve(home, file, &brain, &remote, environment).is_ok()

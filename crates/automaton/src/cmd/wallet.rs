@@ -58,7 +58,7 @@ const WEI_PER_MILLIONTH: u64 = 1_000_000_000_000;
 /// The file with the encrypted key, in the signer's home.
 const KEYSTORE: &str = "keystore.json";
 
-/// How long the signer may take to end.
+/// Time that the signer may take to end.
 pub(super) const SIGNER_ENDS_WITHIN: Duration = Duration::from_secs(5);
 
 /// Does what was asked of the wallet.

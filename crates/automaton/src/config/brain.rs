@@ -59,22 +59,22 @@ pub(crate) struct HttpBrain {
     pub(crate) anthropic_version: Option<Box<str>>,
     /// The model.
     pub(crate) model: ModelId,
-    /// Whether somebody named that model for this server; else it is the usual one.
+    /// True if somebody named that model for this server; else it is the default model.
     pub(crate) is_named: bool,
-    /// Whether the server takes the name though it does not list it, as its creator says.
+    /// True if the server accepts the name although it does not list it, as its creator says.
     pub(crate) unlisted: bool,
     /// Those that stand in for it.
     pub(crate) cheaper: FallbackModels,
     /// The key to it.
     #[serde(with = "secret_text")]
     pub(crate) key: Option<Secret>,
-    /// How the key is sent.
+    /// Scheme of the key.
     pub(crate) scheme: KeyScheme,
-    /// Who named the key.
+    /// Source of the key.
     pub(crate) key_origin: Option<ValueSource>,
-    /// What its creator says of the model.
+    /// Claims of its creator about the model.
     pub(crate) said: ModelClaims,
-    /// What the server says of its models, once it was asked.
+    /// Claims of the server about its models, once it was asked.
     pub(crate) served: ModelListing,
 }
 
@@ -100,7 +100,7 @@ impl HttpBrain {
 }
 
 impl HttpBrain {
-    /// Who serves it, for people.
+    /// Returns the seller, for people.
     pub(crate) fn seller(&self) -> &str {
         &self.url
     }
@@ -109,15 +109,15 @@ impl HttpBrain {
 /// The models of a server that think when credits run low.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct FallbackModels {
-    /// Of one that is poor.
+    /// For the tier low_compute.
     pub(crate) low_compute: Option<ModelId>,
-    /// Of one that is nearly out of credits.
+    /// For the tier critical.
     pub(crate) critical: Option<ModelId>,
 }
 
 impl FallbackModels {
-    /// What the file says. The defaults go together: who names another usual model on a
-    /// server, or has one of its own, thinks with it in any tier.
+    /// Reads the models from the file. The defaults belong together: with another default model
+    /// on a server, or with a model of one's own, that model is used in every tier.
     fn of(file: &ConfigFile, usual: &ModelId, default: Option<(&str, &str)>) -> Self {
         let default = default.filter(|(model, _)| *model == usual.as_str());
         let strategy = file.model_strategy.as_ref();
@@ -132,7 +132,7 @@ impl FallbackModels {
         }
     }
 
-    /// What a model is for among them.
+    /// Returns the roles of a model among them.
     pub(crate) fn roles(&self, model: &ModelId) -> Vec<ModelTier> {
         let named = |name: &Option<ModelId>| name.as_ref() == Some(model);
         let roles = [
@@ -150,7 +150,7 @@ impl FallbackModels {
     }
 }
 
-/// How a key is sent.
+/// Scheme by which a key is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum KeyScheme {
@@ -161,8 +161,8 @@ pub(crate) enum KeyScheme {
 }
 
 impl Brain {
-    /// Whether a cloud of our own can stand before it. One that is a cloud already
-    /// sells its own credits.
+    /// Returns true if a cloud of our own can resell it. A server that is a cloud already sells
+    /// its own credits.
     pub(crate) fn can_be_sold(&self) -> bool {
         !matches!(self, Self::Http(http) if http.scheme == KeyScheme::Raw)
     }
@@ -273,7 +273,7 @@ impl BrainSources<'_> {
         Ok((Brain::Http(brain), origin))
     }
 
-    /// What flags, environment and file say of a server with this origin.
+    /// Returns the values of flags, environment and file for a server with this origin.
     fn in_file(self, same: impl Fn(&str) -> bool) -> FileServer {
         let Self { file, flags, environment, .. } = self;
         let of_brain = || ValueSource::Env(env::AUTOMATON_BRAIN_KEY.to_owned());
@@ -323,8 +323,8 @@ impl BrainSources<'_> {
         FileServer { said, ..found }
     }
 
-    /// What the keys say when nothing names a brain: the first of a cloud, the providers that
-    /// are known by name, and Ollama to which there is access.
+    /// Returns the brain by the keys that are found if nobody names one: a cloud's first, then
+    /// the known providers', then Ollama.
     fn hosted(self) -> Result<(Brain, ValueSource), CliError> {
         let Self { file, flags, environment, cloud } = self;
         let known = providers::accesses(file, environment)?;
@@ -405,8 +405,8 @@ fn server_of(
     }
 }
 
-/// Where Ollama serves, and who says so. What is said to its own client counts only where a
-/// model of it is named, since it is said for other programs.
+/// Returns the address of Ollama and its source. The variable for its own client counts only if a
+/// model of it is named, since it is meant for other programs.
 pub(crate) fn ollama(
     file: &ConfigFile,
     flags: &BrainFlags,
@@ -466,7 +466,7 @@ fn ollama_url(host: &str) -> String {
     format!("{scheme}://{name}{port}{path}")
 }
 
-/// What is said of one server.
+/// Values for one server.
 struct FileServer {
     model: Option<String>,
     key: Option<(Secret, ValueSource)>,
@@ -526,7 +526,7 @@ fn named_model(file: &ConfigFile) -> Option<String> {
     file.inference_model.clone().or(strategy).filter(|name| !name.is_empty())
 }
 
-/// Whether the file names a model for any server. The default that its own form has is no name.
+/// Returns true if the file names a model for any server. The default is no name.
 fn names_model(file: &ConfigFile) -> bool {
     file.inference_model.as_ref().is_some_and(|name| !name.is_empty())
         || named_model(file).is_some_and(|name| name != DEFAULT_MODEL)

@@ -62,7 +62,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Whether the next byte after spaces is this one, which is passed then.
+    /// Skips spaces, and returns true after skipping this byte too.
     fn takes(&mut self, byte: u8) -> bool {
         self.skip_space();
         let is_it = self.peek() == Some(byte);

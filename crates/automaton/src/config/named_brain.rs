@@ -95,7 +95,7 @@ impl NamedBrain {
         Ok(format!("Kept in {shown}: it thinks with {}", self.shown))
     }
 
-    /// Whether the file has it now.
+    /// Returns true if the file has it now.
     pub(crate) fn is_kept(&self) -> bool {
         // silent-ok: a file that cannot be read has nothing.
         let text = file::read_text(&self.path).ok().flatten().unwrap_or_default();

@@ -23,7 +23,7 @@ pub(crate) const USUAL_NETWORK: &str = "base";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct PaymentNetwork {
-    /// What `network` and `--network` call it.
+    /// Name in `network` and `--network`.
     pub(crate) name: String,
     /// Its id, by EIP-155.
     pub(crate) chain_id: Ranged<1, { i64::MAX as u64 }>,
@@ -36,8 +36,7 @@ pub(crate) struct PaymentNetwork {
     /// The version in that domain; `2` by default.
     #[serde(default = "usdc_version")]
     pub(crate) token_version: String,
-    /// How many blocks have to follow on one before what it says is taken for good; 2 by
-    /// default.
+    /// Blocks that must follow a block before it counts as final; 2 by default.
     #[serde(default = "usual_confirmations")]
     pub(crate) confirmations: Ranged<0, 10_000>,
     /// A site that shows transactions, below `/tx/`.
@@ -106,7 +105,7 @@ impl PaymentNetwork {
         Ok(own.iter().cloned().chain(known).collect())
     }
 
-    /// What is signed on it.
+    /// Returns the token that is signed for on it.
     pub(crate) fn token(&self) -> TokenDomain {
         TokenDomain {
             name: self.token_name.clone(),
@@ -116,7 +115,7 @@ impl PaymentNetwork {
         }
     }
 
-    /// Where a person can look at a transaction.
+    /// Returns the address at which a person can see a transaction.
     pub(crate) fn transaction_url(&self, hash: &str) -> Option<String> {
         let explorer = self.explorer.as_ref()?;
         Some(format!("{}/tx/{hash}", explorer.as_str().trim_end_matches('/')))

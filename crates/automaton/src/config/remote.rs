@@ -91,7 +91,7 @@ impl<'a> CloudSources<'a> {
         flag.or(variable).or_else(|| self.file.rpc_url.as_ref().map(|url| url.as_str()))
     }
 
-    /// Whether a cloud can be paid: a flag names one, or somebody a node of the chain.
+    /// Returns true if a cloud can be paid: a flag names one, or a node of the chain is named.
     pub(crate) fn has_chain(self) -> bool {
         self.flags.cloud.is_some() || self.rpc().is_some()
     }
@@ -152,7 +152,7 @@ pub(crate) fn account(
     ApiAccount::read_reference(home, named.url().0)
 }
 
-/// What it lives from, where it thinks with what a cloud sells.
+/// Returns cloud and chain for a brain that a cloud sells.
 pub(super) fn remote_of(
     brain: &Brain,
     cloud: CloudSources<'_>,

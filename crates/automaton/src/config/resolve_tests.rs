@@ -1,4 +1,4 @@
-//! What holds when several places say something.
+//! Merging of values from several places.
 
 use automaton_core::secret::Secret;
 use automaton_inference::providers::http::ApiFormat;

@@ -131,7 +131,7 @@ texts! {
         }
     }
 
-    /// What the creator says at length: 1 to 16,000 characters.
+    /// A long text of the creator: 1 to 16,000 characters.
     Prompt {
         { "type": "string", "minLength": 1, "maxLength": 16_000 },
         |text| match text.chars().count() {
@@ -214,7 +214,7 @@ texts! {
 }
 
 impl Day {
-    /// When it begins, in UTC.
+    /// Returns its beginning, in UTC.
     pub(crate) fn beginning(&self) -> Timestamp {
         beginning_of_day(self.as_str()).unwrap_or(Timestamp::EPOCH)
     }
@@ -231,7 +231,7 @@ fn beginning_of_day(text: &str) -> Option<Timestamp> {
     Some(Timestamp::EPOCH.after(Span::from_secs(days.checked_mul(86_400)?)))
 }
 
-/// Where something may be sent: a host or an origin.
+/// Destination of a request: a host or an origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum EgressTarget {
     Host(HostPattern),
@@ -315,20 +315,20 @@ schema! {
     }
 }
 
-/// What a model costs, in US dollars for a million tokens.
+/// Prices of a model, in US dollars for a million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct PricesFile {
-    /// Of the prompt.
+    /// Price of the prompt.
     pub(crate) input_per_million: Dollars,
-    /// Of the part of the prompt that the provider had in a cache; by default as much.
+    /// Price of the cached part of the prompt; by default the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cached_per_million: Option<Dollars>,
-    /// Of the part of the prompt that was written into the provider's cache; by default as the
-    /// rest of it.
+    /// Price of the part of the prompt that is written into the provider's cache; by default the
+    /// same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cache_write_per_million: Option<Dollars>,
-    /// Of the answer.
+    /// Price of the answer.
     pub(crate) output_per_million: Dollars,
 }
 

@@ -50,14 +50,14 @@ use crate::operator;
 use crate::process::runtime;
 use crate::role::signer::wallet_of;
 
-/// How long the agent may go on after its supervisor is gone. Cloud, chain and signer
-/// went with it, so that nothing is left to wait for; the next agent waits for the home.
+/// Time for which the agent may go on after its supervisor is gone. Cloud, chain and signer went
+/// with it, so there is nothing to wait for, and the next agent waits for the home.
 const ORPHAN_MAX: Duration = Duration::from_secs(1);
 
 /// With a number of turns, at most so much of each sleep is waited for.
 const SLEEP_CAP: Span = Span::from_secs(1);
 
-/// What it may think between two calls of its creator, where the file says nothing.
+/// Default envelope between two calls of its creator.
 const ANSWERS: u32 = 30;
 const CENTS: Microcents = Microcents::new(25 * Microcents::PER_CENT);
 
@@ -68,7 +68,7 @@ const CREATOR_MESSAGE_KEY: &str = "creatorMessage";
 /// Events that wait for a follower at most; one that is further behind is let go.
 const FEED_MAX: usize = 1024;
 
-/// How often, and how long in all, the home's last agent is waited for.
+/// Interval, and number of tries, to wait for the home's last agent.
 const LOCK_POLL: Duration = Duration::from_millis(50);
 const LOCK_TRIES: u32 = 500;
 
@@ -193,7 +193,7 @@ async fn live(config: &LaunchConfig, mut stopped: watch::Receiver<bool>) -> Resu
     Ok(())
 }
 
-/// Why the process ends by itself, after a colon.
+/// Returns the reason for the end of the process, after a colon.
 fn why_stopped(reason: EndReason, turns_max: Option<u32>) -> String {
     match (reason, turns_max) {
         (EndReason::TurnsUsed, Some(1)) => "its one turn is used".to_owned(),
@@ -246,8 +246,7 @@ async fn brain(
     Ok((providers, paid))
 }
 
-/// Whether commands can run on this machine, as far as that is known before
-/// one is asked for.
+/// Checks that commands can run on this machine, as far as that is known beforehand.
 ///
 /// # Errors
 /// The refusal that every command would meet.
@@ -304,7 +303,7 @@ pub(crate) fn armed(fault: Option<(&str, &Path)>) -> Result<Arc<dyn Faults>, Cli
     Ok(Arc::new(ArmedFaults::arm(charge, home, kill)?))
 }
 
-/// What the agent is told, from the configuration and its own files.
+/// Returns the agent's settings, from the configuration and its own files.
 pub(crate) fn settings(
     resolved: &ResolvedConfig,
     egress: &EgressConfig,
@@ -333,7 +332,7 @@ pub(crate) fn settings(
     }
 }
 
-/// How long a question waits for its answer, where the file says so.
+/// Returns the time for which a question waits for its answer, if the file names one.
 fn answer_within(resolved: &ResolvedConfig) -> Option<Span> {
     let minutes = resolved.approvals.wait_minutes?;
     Some(Span::from_secs(i64::from(minutes.get_u32()) * 60))
@@ -357,9 +356,9 @@ fn limits(resolved: &ResolvedConfig, turns_max: Option<u32>) -> AgentLimits {
     }
 }
 
-/// What it may lose, and spend on thinking. Who starts it for a number of turns has said
-/// how much it may think. A wake that the creator causes has the budget of the day, whether the
-/// file names one or not: for those only what the file names of the envelope holds.
+/// Returns the limits for losses and thinking. A run with a number of turns has its limit. A wake
+/// that the creator causes has the budget of the day, whether the file names one or not, unless
+/// the file sets an envelope.
 fn budgets(resolved: &ResolvedConfig, turns_max: Option<u32>) -> Budgets {
     let StopLossFile { per_day_cents, per_goal_cents, total_cents } = resolved.stop_loss;
     let EnvelopeFile { answers, cents } = resolved.wake_envelope;
@@ -408,7 +407,7 @@ impl EventPipe {
         Self { ids: ids.clone(), feed: broadcast::Sender::new(FEED_MAX) }
     }
 
-    /// What was made; where that failed, what there is instead, once it is told.
+    /// Returns the value; on failure reports it and returns the replacement.
     fn or_tell<T>(&self, made: Result<T, CliError>, failed: &str, instead: T) -> T {
         made.unwrap_or_else(|failure| {
             let error = format!("{failed}: {}", failure.line());

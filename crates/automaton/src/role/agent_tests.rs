@@ -1,4 +1,4 @@
-//! How the limits of a wake follow what the file says.
+//! Limits of a wake, by the file's values.
 
 use automaton_agent::UnattendedBudget;
 

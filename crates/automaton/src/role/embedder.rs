@@ -1,4 +1,4 @@
-//! What makes vectors of what an automaton remembers, as its configuration says.
+//! Source of an automaton's vectors, by its configuration.
 //!
 //! Nothing is read or asked before the first text comes; a model that is none is told then. A
 //! server that may charge is refused, unless it is the cloud of one that lives: what is spent must
@@ -72,7 +72,7 @@ impl Embedder for UnpaidEmbedder {
     }
 }
 
-/// What an automaton that lives has: where its configuration says so, one of these models, which
+/// Returns the embedder of a running automaton; with such a configuration one of the models that
 /// its cloud sells.
 ///
 /// # Errors

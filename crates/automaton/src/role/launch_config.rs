@@ -1,4 +1,4 @@
-//! What a supervisor tells its children, and what it hears.
+//! Messages between a supervisor and its children.
 //!
 //! A charter is one line of JSON on the child's standard input: no argument
 //! and no variable of the environment, since others could read those, and it
@@ -40,7 +40,7 @@ pub(crate) const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
 pub(crate) struct LaunchConfig {
     /// The configuration as it holds.
     pub(crate) resolved: ResolvedConfig,
-    /// Where its commands may send requests, with what is put into them.
+    /// Hosts that commands may reach, with the credentials for them.
     pub(crate) egress: EgressLaunchConfig,
     /// The operator's rules, as the file had them at the start.
     pub(crate) operator: Option<String>,
@@ -53,7 +53,7 @@ pub(crate) struct LaunchConfig {
     pub(crate) ask: Option<InitialMessage>,
     /// A crash to rehearse, `POINT[:N]`.
     pub(crate) fault: Option<String>,
-    /// What it lives from; without it thinking costs nothing.
+    /// Cloud and chain; without them thinking costs nothing.
     pub(crate) money: Option<MoneyLaunchConfig>,
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct MoneyLaunchConfig {
     pub(crate) rpc: String,
     /// The token that is paid in.
     pub(crate) token: TokenLaunchConfig,
-    /// How many blocks have to follow on one before what it says is taken for good.
+    /// Blocks that must follow a block before it counts as final.
     pub(crate) confirmations: u64,
     /// The chain that sign-ins name.
     pub(crate) sign_in_chain: u64,
@@ -92,7 +92,7 @@ pub(crate) struct InitialMessage {
 pub(crate) enum ChildMessage {
     /// It cannot go on, and ends.
     Fatal {
-        /// Who has to act.
+        /// Party that has to act.
         kind: ErrorClass,
         /// The sentence and its causes.
         error: String,
@@ -108,7 +108,7 @@ pub(crate) enum ChildMessage {
     },
 }
 
-/// What a child is told: its charter, and how it speaks of what it does inside.
+/// Configuration of a child, with its diagnostics.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ChildConfig<T> {
     /// As its parent speaks.

@@ -83,19 +83,19 @@ pub(crate) fn stand_ins(resolved: &ResolvedConfig) -> impl Iterator<Item = (&Htt
     })
 }
 
-/// What a model of another seller is for.
+/// Returns the roles of a model of another seller.
 pub(crate) fn roles_of_stand_in(resolved: &ResolvedConfig, model: &ModelId) -> Vec<ModelTier> {
     let mut found = stand_ins(resolved).filter(|(_, name)| *name == model);
     found.next().map_or_else(Vec::new, |(server, name)| roles(server, name))
 }
 
-/// What a model of a server is for.
+/// Returns the roles of a model of a server.
 fn roles(server: &HttpBrain, model: &ModelId) -> Vec<ModelTier> {
     let usual = (*model == server.model).then_some(ModelTier::Usual);
     usual.into_iter().chain(server.cheaper.roles(model)).collect()
 }
 
-/// What the configuration says of the models, without asking or starting any.
+/// Returns the models by the configuration, without asking or starting any.
 ///
 /// # Errors
 /// When the catalogue is damaged.
@@ -181,7 +181,7 @@ pub(crate) async fn with_local_fallback(
     Ok(providers.with(RegisteredModel { provider: model, seller, roles }))
 }
 
-/// What a model of this machine is run from.
+/// Returns the files of a local model.
 fn files_of(brain: &LocalBrain) -> LocalModelFiles {
     LocalModelFiles {
         model: brain.model.clone(),
@@ -238,7 +238,7 @@ pub(super) fn auth(brain: &HttpBrain) -> ApiAuth {
     }
 }
 
-/// Where the creator mends what the model's server refuses.
+/// Returns the remedies for refusals of the model's server.
 pub(crate) fn remedies(brain: &Brain, named_by: &ValueSource, behind_cloud: bool) -> Remedies {
     let window = "say the model's window with `brain.contextTokens` in automaton.json, or \
                   --context-tokens; or use a model with a larger one";
@@ -268,12 +268,12 @@ pub(crate) fn remedies(brain: &Brain, named_by: &ValueSource, behind_cloud: bool
     Remedies { key, behind_cloud, model, window }
 }
 
-/// Whether a server is on this machine.
+/// Returns true if a server is on this machine.
 pub(crate) fn is_here(url: &str) -> bool {
     place(url) == ModelHosting::Here
 }
 
-/// Where a server is: whom to believe what it says of its models.
+/// Returns the location of a server, which decides whose claims are believed.
 fn place(url: &str) -> ModelHosting {
     let of_here = |origin: &automaton_net::Origin| match origin.address() {
         Some(address) => address.is_loopback(),
@@ -287,7 +287,7 @@ fn place(url: &str) -> ModelHosting {
     }
 }
 
-/// What is known of a model of a server, without asking it.
+/// Returns the known properties of a server's model, without asking it.
 ///
 /// # Errors
 /// When the catalogue is damaged.
@@ -317,7 +317,7 @@ pub(crate) async fn discover_models_of(http: &mut HttpBrain) {
     http.served = asked.unwrap_or_default();
 }
 
-/// What is known of the model without starting or reaching it.
+/// Returns the known properties of the model, without starting or reaching it.
 ///
 /// # Errors
 /// When the catalogue is damaged.

@@ -37,12 +37,12 @@ use crate::home::write_atomically;
 use crate::http::{client, url};
 use crate::process::runtime;
 
-/// What the chain's process is called.
+/// Name of the chain's process.
 pub const CHAIN_ARG0: &str = "automaton-chain";
-/// What the cloud's process is called.
+/// Name of the cloud's process.
 pub const CLOUD_ARG0: &str = "automaton-cloud";
 
-/// How long it may take to stop, and requests under way among that.
+/// Time that it may take to stop, and the part of it for running requests.
 const STOP_WITHIN: Duration = Duration::from_secs(7);
 const REQUESTS_WITHIN: Duration = Duration::from_secs(5);
 
@@ -53,12 +53,12 @@ const BLOCK_EVERY: Duration = Duration::from_secs(60);
 const GAS_WEI: u64 = 100;
 const WEI_PER_ETHER: u64 = 1_000_000_000_000_000_000;
 
-/// What a service is started with.
+/// Configuration of a service.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ServiceLaunchConfig {
-    /// What it serves.
+    /// The service.
     pub(crate) serves: ServiceBackend,
-    /// Where it listens; port 0 for any.
+    /// Address to listen at; port 0 for any.
     pub(crate) listen: SocketAddr,
     /// Our own executable, which is the sandbox's helper too.
     pub(crate) executable: PathBuf,
@@ -66,7 +66,7 @@ pub(crate) struct ServiceLaunchConfig {
     pub(crate) fault: Option<(String, PathBuf)>,
 }
 
-/// What a service serves.
+/// Kind of a service.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum ServiceBackend {
     /// A dev chain.
@@ -75,7 +75,7 @@ pub(crate) enum ServiceBackend {
     Cloud(String),
 }
 
-/// What a dev chain is started with.
+/// Configuration of a dev chain.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ChainLaunchConfig {
     /// The folder that keeps it.
@@ -95,7 +95,7 @@ impl ServiceLaunchConfig {
         }
     }
 
-    /// What its process is called.
+    /// Returns the name of its process.
     pub(crate) const fn arg0(&self) -> &'static str {
         match self.serves {
             ServiceBackend::Chain(_) => CHAIN_ARG0,
@@ -104,7 +104,7 @@ impl ServiceLaunchConfig {
     }
 }
 
-/// What a service has before its threads start.
+/// A service before its threads start.
 enum PreparedService {
     Chain(ChainLaunchConfig),
     /// With the signer of its gas account.

@@ -1,4 +1,4 @@
-//! What a person reads.
+//! Screens for people.
 
 use std::sync::Arc;
 
@@ -120,7 +120,7 @@ fn money() -> Vec<Event> {
     ]
 }
 
-/// What is shown of events, without the ids of this run.
+/// Renders events without the ids of this run.
 fn shown_of(
     events: Vec<Event>,
     (thoughts, paint, times): (ThoughtDisplay, ColorMode, TimeColumn),

@@ -11,14 +11,14 @@ use jiff::tz::TimeZone;
 
 use super::units;
 
-/// Where the system keeps its zone.
+/// File in which the system keeps its zone.
 const LOCAL: &str = "/etc/localtime";
-/// What the name of a zone follows in the path that [`LOCAL`] leads to.
+/// Folder before the name of a zone in the path that [`LOCAL`] leads to.
 const ZONES: &str = "zoneinfo/";
 /// The largest file that is read as a zone, in bytes.
 const ZONE_BYTES_MAX: u64 = 1 << 20;
 
-/// How times are shown.
+/// Display of times.
 #[derive(Debug, Clone)]
 pub(crate) struct WallClock {
     zone: TimeZone,
@@ -48,7 +48,7 @@ impl WallClock {
         self.shown(at, if same { "%H:%M:%S" } else { "%Y-%m-%d %H:%M" })
     }
 
-    /// When it was, and how long ago that is.
+    /// Formats a time with its age.
     pub(crate) fn told(&self, at: Timestamp) -> String {
         let now = SystemClock.now();
         format!("{} ({})", self.near(at, now), ago(at, now))
@@ -67,7 +67,7 @@ impl WallClock {
     }
 }
 
-/// How long ago it was, or how soon it will be: `just now`, `2 min ago`, `in 3 h`.
+/// Formats the distance of a time: `just now`, `2 min ago`, `in 3 h`.
 pub(crate) fn ago(at: Timestamp, now: Timestamp) -> String {
     let (past, future) = (now.since(at), at.since(now));
     let rough = |span: Span| {

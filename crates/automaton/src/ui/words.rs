@@ -50,7 +50,7 @@ macro_rules! about {
 }
 pub(super) use about;
 
-/// How a line looks.
+/// Style of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
     Head,
@@ -61,16 +61,16 @@ pub(crate) enum Style {
     Mail,
 }
 
-/// How much is told.
+/// Amount of detail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verbosity {
-    /// What somebody who watches wants to know.
+    /// Events for a person who watches.
     Brief,
     /// Everything.
     Full,
 }
 
-/// What the words of an event hang on, besides the event.
+/// Context of an event's words.
 #[derive(Debug)]
 pub(crate) struct PhraseContext<'a> {
     pub(crate) detail: Verbosity,
@@ -78,22 +78,22 @@ pub(crate) struct PhraseContext<'a> {
     pub(crate) when: &'a WallClock,
     /// The user's own folder, which is called `~`.
     pub(crate) user_home: Option<&'a str>,
-    /// What was told before.
+    /// Earlier output.
     pub(crate) before: &'a mut PriorOutput,
 }
 
-/// What was told before, where a later event says the rest of it.
+/// Earlier events whose rest a later event tells.
 #[derive(Debug, Default)]
 pub(crate) struct PriorOutput {
     /// The wallet that was made, until it is told of.
     pub(crate) wallet: Option<String>,
     /// Dollars of credits that a cloud wants to be paid for.
     pub(crate) buying: Option<u32>,
-    /// Why the last wake ended, until the sleep after it is told of.
+    /// End of the last wake, until the following sleep is shown.
     ended: Option<StopReason>,
-    /// What it last said to somebody.
+    /// Its last message.
     said: Option<String>,
-    /// What it thought in its last turn, which stands above.
+    /// Thought of its last turn, which is shown above.
     thought: String,
 }
 
@@ -122,7 +122,7 @@ impl PhraseContext<'_> {
         }
     }
 
-    /// What happens to the process and its parts.
+    /// Describes events of the process and its parts.
     fn process(&self, event: &Event) -> Option<(Style, String)> {
         let told = match event {
             Event::AgentStarted { automaton, name, home, version } => {
@@ -183,7 +183,7 @@ impl PhraseContext<'_> {
         Some(told)
     }
 
-    /// What happens within a turn.
+    /// Describes events of a turn.
     fn turn(&self, event: &Event) -> Option<(Style, String)> {
         let told = match event {
             Event::TurnStarted { seq, .. } => (Head, format!("Turn {}", number(*seq))),
@@ -230,7 +230,7 @@ impl PhraseContext<'_> {
         Some(told)
     }
 
-    /// What happens between turns.
+    /// Describes events between turns.
     fn life(&mut self, event: &Event) -> Option<(Style, String)> {
         let told = match event {
             Event::WakeStarted { causes, .. } => (Head, woken(causes)),
@@ -293,7 +293,7 @@ impl PhraseContext<'_> {
         Some(told)
     }
 
-    /// What was said to it, and by it.
+    /// Describes messages.
     fn mail(&self, event: &Event) -> Option<(Style, String)> {
         let told = match event {
             Event::MessageReceived { body: Labelled { label, source, text, .. }, .. } => {
@@ -324,7 +324,7 @@ impl PhraseContext<'_> {
         Some(told)
     }
 
-    /// What was thought of what it reads and wants to do, and what somebody should look at.
+    /// Describes judgements, scans and problems.
     fn alert(&self, event: &Event) -> Option<(Style, String)> {
         let told = match event {
             Event::TextSuspected { label, source, level, checks, withheld, .. } => {
@@ -380,7 +380,7 @@ impl PhraseContext<'_> {
     }
 }
 
-/// What an answer took.
+/// Describes the usage of an answer.
 fn answered(event: &Event) -> Option<String> {
     let Event::InferenceCompleted {
         prompt_tokens,
@@ -413,7 +413,7 @@ fn answered(event: &Event) -> Option<String> {
     Some(format!("  Read {read}{cached}, wrote {wrote} in {took}{cost}{guess}{left_out}"))
 }
 
-/// Why it woke: causes that nobody has to explain, and the words of those that somebody gave.
+/// Describes the causes of a wake: known ones by name, and others by their words.
 fn woken(causes: &[WakeCause]) -> String {
     let mut told: Vec<String> = Vec::new();
     for cause in causes.iter().map(cause) {
@@ -426,7 +426,7 @@ fn woken(causes: &[WakeCause]) -> String {
     if first { capital(&told) } else { format!("Awake: {told}") }
 }
 
-/// Why it woke, with the words of whoever gave some.
+/// Describes the cause of a wake, with its words.
 pub(crate) fn cause(WakeCause { source, reason }: &WakeCause) -> String {
     let phrase = phrases::wake(*source);
     match source {
@@ -457,12 +457,12 @@ fn in_words(arguments: &str) -> String {
     told.join(", ")
 }
 
-/// How often something happened again.
+/// Describes the number of restarts.
 pub(super) fn again(restarts: u32) -> String {
     if restarts > 1 { format!(", {restarts} times by now") } else { String::new() }
 }
 
-/// What to do about a failure, in brackets.
+/// Formats the remedy of a failure, in brackets.
 pub(super) fn remedy(hint: Option<&str>) -> String {
     hint.map_or_else(String::new, |hint| format!(" ({})", plain(hint)))
 }

@@ -10,9 +10,9 @@ const WIDTH_MIN: usize = 20;
 #[derive(Debug)]
 pub(crate) struct TextWrapper {
     width: Option<usize>,
-    /// What the first line of all begins with.
+    /// Prefix of the first line.
     first: String,
-    /// What every further line begins with.
+    /// Prefix of every further line.
     next: String,
     /// Columns of the line so far; nothing when the line has not begun.
     column: Option<usize>,

@@ -103,7 +103,7 @@ fn whole(reader: &Reader) -> Result<ChainHead, CliError> {
 #[derive(Debug)]
 pub(super) struct SavedHead {
     pub(super) head: ChainHead,
-    /// Whose wallet signed it.
+    /// Wallet that signed it.
     wallet: Option<Address>,
 }
 

@@ -69,7 +69,7 @@ pub(super) fn read(path: &Path) -> Result<String, CliError> {
     text_file::read_required(path, INPUT_BYTES_MAX).map_err(|error| failed(&error))
 }
 
-/// Where calls are tried.
+/// Environment for trial calls.
 pub(super) struct PolicyTestBench {
     judge: Judge,
     checker: Checker,
@@ -91,7 +91,7 @@ impl PolicyTestBench {
         Ok(Self { judge, checker })
     }
 
-    /// What the policy says of a call.
+    /// Judges a call.
     ///
     /// # Errors
     /// When what it is asked under makes no sense.

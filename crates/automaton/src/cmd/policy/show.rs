@@ -103,7 +103,7 @@ fn page(tools: &[ToolSpec], rules: &[RuleListing]) -> String {
     text
 }
 
-/// What the creator's approval of a call is good for against a rule.
+/// Returns the effect of the creator's approval on a rule.
 const fn approval(lifted_by: LiftedBy) -> &'static str {
     match lifted_by {
         LiftedBy::Creator => "Your approval of a call lifts it.",
