@@ -1,5 +1,5 @@
-//! What an automaton lives from, in its own process: a dev chain, a cloud in front of a
-//! scripted model, and a signer for each of their two wallets.
+//! Services of an automaton in one process: a dev chain, a cloud in front of a scripted model,
+//! and a signer for each of their two wallets.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ use automaton_testkit::entropy::SeededEntropy;
 /// The keys of the automaton and of the account that pays gas, which everybody knows.
 const KEY: [u8; 32] = [7; 32];
 const GAS_KEY: [u8; 32] = [5; 32];
-/// Who is paid for credits.
+/// Recipient of payments for credits.
 const PAY_TO: Address = Address::repeat_byte(0xEE);
 /// The most gas of one transaction, and what a unit of it may cost.
 const GAS_MAX: u64 = 300_000;
@@ -63,7 +63,7 @@ pub(super) struct DaysTown {
     _blocks: JoinSet<()>,
 }
 
-/// What the automaton thinks and pays with.
+/// Model and wallet of the automaton.
 pub(super) struct TownServices {
     pub(super) provider: Arc<dyn Provider>,
     pub(super) payment_context: PaymentContext,

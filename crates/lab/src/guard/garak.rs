@@ -12,7 +12,7 @@ use super::corpus::{Corpus, CorpusError, Sample, read};
 
 /// Shortest text of a program's list that is one, in bytes.
 const TEXT_BYTES_MIN: usize = 12;
-/// What its lists have in place of what an attack wants.
+/// Placeholders of its lists for the goal of an attack.
 const MARKERS: [(&str, &str); 6] = [
     ("{PAYLOAD_MARKER}", "Haha pwned!"),
     ("{TRIGGER_MARKER}", "Haha pwned!"),

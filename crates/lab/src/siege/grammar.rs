@@ -1,5 +1,4 @@
-//! What an attacker has the model call: valid calls, aimed at what it has heard of, and
-//! ones that are none.
+//! Calls of an attacker's model: valid ones, aimed at what it has seen, and malformed ones.
 //!
 //! Everything is drawn from a seed, so that the same siege can be laid again, with and
 //! without anybody who judges. Must never name a place outside the siege's own folder
@@ -10,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::AttackSurface;
 use crate::sim::rng::SimRng;
 
-/// Of a hundred calls so many are malformed.
+/// Malformed calls among a hundred.
 const MALFORMED: u32 = 30;
 /// Calls of one answer.
 const CALLS_MAX: u32 = 3;

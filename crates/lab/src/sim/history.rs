@@ -45,7 +45,7 @@ pub(super) async fn tell(
     }
 }
 
-/// Why a history does not go on.
+/// Reason for which a history ends.
 pub(super) enum HistoryStop {
     Broken(String),
     Sim(SimError),
@@ -274,8 +274,8 @@ impl SimWorld<'_> {
         Err(HistoryStop::Broken("something stays open although nothing fails any more".to_owned()))
     }
 
-    /// Where nothing fails, every clock is right and nothing is counted any more, a
-    /// purchase is made.
+    /// Makes a purchase after all faults ended: every clock is right, and nothing is counted any
+    /// more.
     async fn buys_again(&mut self) -> Result<(), HistoryStop> {
         for SimProcessState { wall, .. } in &self.keeps {
             wall.set_off(0);

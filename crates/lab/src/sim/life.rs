@@ -38,12 +38,12 @@ pub(super) const KEY: [u8; 32] = [7; 32];
 /// The cloud as every record names it.
 const ORIGIN: &str = "http://cloud.simulated";
 
-/// What a process is made with in each of its lives.
+/// Environment of a process in each of its lives.
 pub(super) struct SimProcess {
     pub(super) disk: Arc<SimDisk>,
     pub(super) wall: SimWallClock,
     pub(super) fuse: Arc<CrashSwitch>,
-    /// Where its chance comes from in this life.
+    /// Seed of this life.
     pub(super) seed: u64,
 }
 

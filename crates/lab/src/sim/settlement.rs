@@ -23,7 +23,7 @@ pub(super) struct SimSettlement {
 }
 
 impl SimSettlement {
-    /// What the chain gives, unless whoever asks is dead.
+    /// Returns the chain's answer, unless the caller is dead.
     fn ask<'a, T: Send + 'a>(
         &'a self,
         ask: impl FnOnce(&SimChain) -> Result<T, SettlementError> + Send + 'a,

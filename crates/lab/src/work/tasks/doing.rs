@@ -178,7 +178,7 @@ fn polled(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
     }
 }
 
-/// What the three sources come to: an amount for each customer, in cents.
+/// Joins the three sources: an amount for each customer, in cents.
 fn join_of(customers: &str, orders: &str, rates: &str, last_counts: bool) -> String {
     let pair = |line: &str, mark: char| {
         let (one, other) = line.split_once(mark)?;

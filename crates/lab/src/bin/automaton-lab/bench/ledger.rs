@@ -24,12 +24,12 @@ use tokio::time::Instant;
 
 use super::{BenchRate, LASTS, forget_peak, own};
 
-/// Who gives, and who gets.
+/// Sender and recipient.
 pub(super) const GIVER: Address = Address::repeat_byte(1);
 const TAKER: Address = Address::repeat_byte(2);
 /// The giver's API key.
 pub(super) const KEY: &str = "key";
-/// What the giver begins with, in US dollars.
+/// First balance of the sender, in US dollars.
 const USD: u32 = 2500;
 
 /// Measures transfers of a cent.

@@ -38,10 +38,10 @@ pub(crate) struct BenchRunArgs {
     /// A scripted world that runs: an OpenAI-compatible server that tells below /__mock what it saw
     #[arg(long, value_name = "URL")]
     world: String,
-    /// How often a start is measured
+    /// Number of measured starts
     #[arg(long, value_name = "N", default_value_t = 5)]
     starts: u32,
-    /// How long the sleep is watched, in seconds
+    /// Seconds for which the sleep is watched
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
     asleep: u64,
     /// The one life to measure [default: one after the other]
@@ -62,7 +62,7 @@ enum BenchScenario {
     Paying,
 }
 
-/// What a life was measured at.
+/// Measurements of a life.
 #[derive(Debug, Serialize)]
 struct RunMeasurement {
     life: BenchScenario,
@@ -87,9 +87,9 @@ struct RunMeasurement {
     cpu_us: Option<u64>,
     /// Resident memory of all processes at the last question, KiB.
     at_work_kib: Option<u64>,
-    /// What the database grew for a hundred turns, bytes.
+    /// Growth of the database for a hundred turns, in bytes.
     database_bytes: Option<u64>,
-    /// What the agent wrote to the disk for a turn, bytes: only root is told that.
+    /// Bytes that the agent wrote to disk for a turn. Only root can read them.
     written_bytes: Option<u64>,
     /// From the call of `automaton send` to the question, µs.
     sent_us: u64,
@@ -204,7 +204,8 @@ fn measure(
     Ok(measured)
 }
 
-/// What lies between an answer and the next question for who only passes one of this length on.
+/// Measures the time between an answer and the next request for a client that passes on a request
+/// of this length.
 fn question_us(mock: &MockWorld, bytes: Option<u64>) -> Result<Option<u64>, CliError> {
     let Some(bytes) = bytes else { return Ok(None) };
     mock.reset()?;
@@ -213,7 +214,7 @@ fn question_us(mock: &MockWorld, bytes: Option<u64>) -> Result<Option<u64>, CliE
     Ok(percentile(gaps(&questions(&seen)).into_iter().map(|(_, gap)| gap), 50))
 }
 
-/// When the world was asked a question for the first time.
+/// Returns the time of the first request to the world.
 fn first_question(mock: &MockWorld, number: u64) -> Result<u64, CliError> {
     let seen = mock.seen()?;
     let first = seen.iter().find(|seen| seen.turn.is_some_and(|turn| turn >= number));
@@ -267,7 +268,7 @@ fn summary(
     }
 }
 
-/// What was asked of the model.
+/// Returns the model calls.
 fn questions(seen: &[MockRequest]) -> Vec<&MockRequest> {
     seen.iter().filter(|seen| seen.turn.is_some()).collect()
 }
@@ -295,7 +296,7 @@ pub(super) fn percentile(values: impl Iterator<Item = u64>, percent: usize) -> O
     values.get(values.len() * percent / 100).copied()
 }
 
-/// What the processes of a life take while it sleeps.
+/// Returns the usage of a life's processes while it sleeps.
 fn asleep(run: &ProcessRun, span: Duration) -> Result<Vec<ProcessUsage>, CliError> {
     let roles = [launch_config::ARG0, signer::ARG0, service::CLOUD_ARG0, service::CHAIN_ARG0];
     let children = roles.into_iter().filter_map(|name| Some((name, run.child_pid(name)?)));

@@ -1,4 +1,4 @@
-//! How fast calls are judged, and judged and recorded: `bench policy`.
+//! Speed of judging calls, and of judging and recording them: `bench policy`.
 //!
 //! The calls are those of an ordinary working day, and nothing objects to them. What is
 //! recorded is a turn of ten of them, with decisions, intents and their links of the
@@ -37,10 +37,10 @@ use super::{BenchRate, LASTS, forget_peak, own};
 /// Judgements between two looks at the clock.
 const AT_ONCE: usize = 1000;
 
-/// What the log of the database grows by with such a transaction, in bytes, about.
+/// Approximate growth of the database's log with such a transaction, in bytes.
 const SYNC_BYTES: usize = 64 * 1024;
 
-/// What was measured.
+/// Results.
 #[derive(Debug, Serialize)]
 struct PolicyMeasurement {
     /// Calls that were judged.

@@ -37,9 +37,9 @@ use crate::product;
 /// than a cloud takes.
 const READY: usize = 800;
 const AT_ONCE: usize = 48;
-/// How slow the chain's clock is. Each block is a second after the one before, whatever the
-/// clock says, and a payment is good from ten minutes before it was signed to five after:
-/// so all of them have their turn, were each in a block of its own.
+/// Speed of the chain's clock. Each block is one second after the one before, and a payment is
+/// valid from ten minutes before its signature to five after, so all payments have their turn,
+/// each in a block of its own.
 const SLOW: Span = Span::from_secs(540);
 /// The tier that is bought, and what it costs.
 const USD: u32 = 5;

@@ -33,7 +33,7 @@ use crate::product;
 
 /// A token that is listed besides the dollar of the dev chain.
 pub(crate) const SECOND: Address = Address::repeat_byte(0x22);
-/// Who is paid.
+/// Recipient of the payments.
 pub(crate) const PAYEE: Address = Address::repeat_byte(0x70);
 /// For how long a payment may be cashed, in seconds.
 const DEADLINE_S: u32 = 300;

@@ -39,7 +39,7 @@ pub(super) fn tell(
     Ok(())
 }
 
-/// Whether an event belongs to the story, rather than to every day.
+/// Returns true if an event belongs to the story, and not to every day.
 fn matters(event: &Event) -> bool {
     match event {
         Event::StateChanged { from, to, .. } => [*from, *to].contains(&AgentState::Dead),
