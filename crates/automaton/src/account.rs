@@ -151,7 +151,8 @@ impl ApiAccount {
                 None => return Ok(None),
             },
         };
-        let (cloud, key) = (cloud.to_owned(), Secret::new(key));
+        let cloud = cloud.to_owned();
+        let key = Secret::new(key);
         let account = Self { cloud, wallet, key, file: Some(file), registered: false };
         Ok((!account.key.reveal().is_empty()).then_some(account))
     }

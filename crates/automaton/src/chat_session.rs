@@ -53,7 +53,8 @@ pub(crate) fn hold(
     talk: impl AsyncFnOnce(StopSignals) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
     // Before any thread starts, so that none is ended by the signal.
-    let (signals, runtime) = (Signals::receive()?, runtime()?);
+    let signals = Signals::receive()?;
+    let runtime = runtime()?;
     let ended = runtime.block_on(async { talk(StopSignals::watch(&signals)?).await });
     runtime.shutdown_background();
     ended
@@ -373,7 +374,8 @@ impl ChatSession {
         let mut heard = ChatInput::Quiet;
         loop {
             // The record may have the answer before it says that this is answered.
-            let (said, settled) = (self.mail()?, self.settled(sent, &heard)?);
+            let said = self.mail()?;
+            let settled = self.settled(sent, &heard)?;
             for message in said {
                 if message.reply_to != Some(sent.id) {
                     mail(&message);

@@ -24,7 +24,9 @@ pub(crate) fn shortage(home: &Path) -> Option<CliError> {
         // silent-ok: what is not there is not written to.
         let (left, _) = room(folder).ok()?;
         let short = || {
-            let (folder, left, needed) = (folder.display(), size(left), size(ROOM_MIN));
+            let folder = folder.display();
+            let left = size(left);
+            let needed = size(ROOM_MIN);
             let what =
                 format!("the disk of {folder} is full: {left} are left, {needed} are needed");
             CliError::new(ErrorClass::Internal, what)

@@ -311,7 +311,8 @@ pub(crate) fn draft(
     remote: &RemoteFlags,
 ) -> Result<ConfigDraft, CliError> {
     let path = home.join(FILE_NAME);
-    let (name, genesis) = (name.map(Name::as_str), genesis.map(Prompt::as_str));
+    let name = name.map(Name::as_str);
+    let genesis = genesis.map(Prompt::as_str);
     if let Some(file) = file::read(&path)? {
         check_same("--name", file.name.as_ref().map(Name::as_str), name)?;
         check_same("--genesis", file.genesis_prompt.as_ref().map(Prompt::as_str), genesis)?;

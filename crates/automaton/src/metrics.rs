@@ -87,7 +87,8 @@ async fn scrape(State(source): State<Arc<MetricsSource>>, headers: HeaderMap) ->
     if !headers.get(HOST).and_then(|host| host.to_str().ok()).is_some_and(is_loopback) {
         return (StatusCode::FORBIDDEN, "ask for 127.0.0.1 or localhost\n").into_response();
     }
-    let (database, started) = (source.database.clone(), source.started);
+    let database = source.database.clone();
+    let started = source.started;
     let _one = source.one.lock().await;
     let read = spawn_blocking(move || page(&Reader::open(&database)?, started, SystemClock.now()));
     match read.await {
@@ -294,8 +295,10 @@ struct MetricDecimal(i64, u32);
 impl Display for MetricDecimal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(units, places) = *self;
-        let (sign, whole) = (if units < 0 { "-" } else { "" }, units.unsigned_abs());
-        let (one, width) = (10_u64.pow(places), places as usize);
+        let sign = if units < 0 { "-" } else { "" };
+        let whole = units.unsigned_abs();
+        let one = 10_u64.pow(places);
+        let width = places as usize;
         write!(f, "{sign}{}.{:0width$}", whole / one, whole % one)
     }
 }

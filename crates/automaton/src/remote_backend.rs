@@ -175,7 +175,8 @@ impl RemoteBackend {
             Err(failure) => Err(failure),
         };
         let usdc = usdc.map_err(&mut take).ok();
-        let (mut credits, mut model) = (None, None);
+        let mut credits = None;
+        let mut model = None;
         if let Brain::Http(http) = &resolved.brain
             && let Some(key) = &http.key
         {

@@ -130,7 +130,8 @@ impl Services {
         // Sign-ins name Base, as every client's do.
         let signer = stack.signer(vec![(audience.domain, audience.uri, ChainId::BASE.0)]);
         let model = provider::describe(&agent.resolved.brain)?.id;
-        let (token, sign_in_chain) = (stack::token(), ChainId::BASE.0);
+        let token = stack::token();
+        let sign_in_chain = ChainId::BASE.0;
         let confirmations = ChainId(token.chain_id).confirmations();
         let cloud = url;
         let money =

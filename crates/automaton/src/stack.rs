@@ -256,7 +256,8 @@ impl Stack {
         if !passphrase.path().exists() {
             return Err(unknown_passphrase(wallet));
         }
-        let (signer, machine_egress) = (home_of(home), Vec::new());
+        let signer = home_of(home);
+        let machine_egress = Vec::new();
         Ok(Self { folder, signer, passphrase, places, prices, machine_egress, wallet, is_new })
     }
 

@@ -161,7 +161,8 @@ impl StoryDriver {
     }
 
     fn say(&mut self, text: String) {
-        let (home, key) = (self.home.clone(), send::new_key(&self.ids));
+        let home = self.home.clone();
+        let key = send::new_key(&self.ids);
         self.sending = Some(tokio::task::spawn_blocking(move || send::deliver(&home, &text, &key)));
     }
 

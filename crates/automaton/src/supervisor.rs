@@ -443,8 +443,8 @@ impl Supervisor {
             None if self.is_bounded() => return Err(death.fatal.unwrap_or_else(too_many)),
             // Nobody may be there to start it again.
             None => {
-                let (CliError { what: error, remedy, .. }, wait) =
-                    (too_many(), self.crashes.pause());
+                let CliError { what: error, remedy, .. } = too_many();
+                let wait = self.crashes.pause();
                 let kind = ErrorClass::Internal;
                 let next = format!("it is tried again in {} min", wait.as_secs() / 60);
                 let hint = remedy.map(|remedy| format!("{remedy}; {next}"));

@@ -180,7 +180,8 @@ impl TraceBuilder {
         let request = request(&self.automaton, dossier, &self.model_server);
         let is_other = self.is_other.load(Ordering::Relaxed);
         let first = if is_other { self.protocol.other() } else { self.protocol };
-        let (body, second) = (request.encode(first)?, first.other());
+        let body = request.encode(first)?;
+        let second = first.other();
         let otherwise = OtherBody {
             media_type: second.media_type(),
             body: request.encode(second)?,
@@ -325,7 +326,8 @@ impl TraceIds {
         let begun = begun.unwrap_or(dossier.turn.opened_at);
         let took = call.duration.map_or(Span::ZERO, |took| took.span());
         let tool: String = call.tool.chars().take(64).collect();
-        let (name, span_id) = (format!("execute_tool {tool}"), id("span", &call.id, 8));
+        let name = format!("execute_tool {tool}");
+        let span_id = id("span", &call.id, 8);
         let span = self.span(name, span_id, begun, begun.after(took));
         let mut attributes = vec![
             text("gen_ai.operation.name", "execute_tool"),
@@ -336,7 +338,8 @@ impl TraceIds {
         ];
         let decision = dossier.decisions.iter().find(|decision| decision.call == call.id);
         attributes.extend(decision.into_iter().flat_map(|made| {
-            let (outcome, code) = (made.decision.outcome, &made.decision.code);
+            let outcome = made.decision.outcome;
+            let code = &made.decision.code;
             [text("automaton.decision.outcome", &outcome), text("automaton.decision.code", code)]
         }));
         let error = (call.status != CallStatus::Done).then(|| call.status.name());

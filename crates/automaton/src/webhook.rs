@@ -102,7 +102,8 @@ mod tests {
             for status in statuses {
                 let (stream, _) = listener.accept().unwrap();
                 let mut lines = BufReader::new(stream.try_clone().unwrap());
-                let (mut length, mut key) = (0, String::new());
+                let mut length = 0;
+                let mut key = String::new();
                 loop {
                     let mut line = String::new();
                     lines.read_line(&mut line).unwrap();
@@ -147,7 +148,8 @@ mod tests {
         let hook = Webhook::start(&url, std::slice::from_ref(&url), "Ada").unwrap();
         let ids = IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
         let asked = || {
-            let (call, summary) = (Some(ids.id()), "exec ls".to_owned());
+            let call = Some(ids.id());
+            let summary = "exec ls".to_owned();
             Event::ApprovalAsked { approval: ids.id(), payment: None, call, summary }
         };
         let sent = |source: &str| Event::MessageSent {

@@ -153,7 +153,8 @@ impl WorkspaceSummary {
         match self.newest.as_slice() {
             [] => None,
             [(path, bytes)] => {
-                let (name, size) = (name(path), size(*bytes));
+                let name = name(path);
+                let size = size(*bytes);
                 Some(match place {
                     Some(place) => format!("{made} {place}/{name} ({size})"),
                     None => format!("{made} {name} ({size}) in its workspace"),

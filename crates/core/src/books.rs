@@ -172,7 +172,8 @@ mod tests {
         assert!(Books { sent: given, left, ..books() }.agree());
         assert!(!Books { left, ..books() }.agree());
         for in_doubt in [(0, false), (999_999, false), (1_000_000, true), (2_000_000, true)] {
-            let (doubt, agrees) = (Microcents::new(in_doubt.0), in_doubt.1);
+            let doubt = Microcents::new(in_doubt.0);
+            let agrees = in_doubt.1;
             assert_eq!(Books { in_doubt: doubt, left, ..books() }.agree(), agrees, "{doubt}");
         }
         let unconfirmed = Books {

@@ -53,9 +53,12 @@ impl EmbeddingVector {
         if self.0.len() != other.len() || self.0.len() > DIMENSIONS_MAX {
             return 0;
         }
-        let (mut product, mut own, mut others) = (0_i32, 0_i32, 0_i32);
+        let mut product = 0_i32;
+        let mut own = 0_i32;
+        let mut others = 0_i32;
         for (left, right) in self.0.iter().zip(other) {
-            let (left, right) = (i32::from(*left), i32::from(right.cast_signed()));
+            let left = i32::from(*left);
+            let right = i32::from(right.cast_signed());
             product += left * right;
             own += left * left;
             others += right * right;
@@ -125,7 +128,8 @@ mod tests {
         fn a_vector_survives_its_bytes_and_none_is_nearer_than_itself(
             left in prop::collection::vec(-127_i8..=127, 24), right in prop::collection::vec(any::<i8>(), 24),
         ) {
-            let (left, right) = (EmbeddingVector::new(left), EmbeddingVector::new(right));
+            let left = EmbeddingVector::new(left);
+            let right = EmbeddingVector::new(right);
             prop_assert_eq!(&EmbeddingVector::from_bytes(&left.to_bytes()), &left);
             let found = left.similarity(&right.to_bytes());
             prop_assert!((-1_001..=1_001).contains(&found));

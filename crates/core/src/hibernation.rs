@@ -97,7 +97,8 @@ mod tests {
         let check = |by: Hibernation, now: Holdings, waker: Option<HibernationWaker>| {
             assert_eq!(by.ended_by(now), waker, "{by:?} {now:?}");
         };
-        let (same, one) = (holds(3 * DOLLAR, 20_000_000), Microcents::new(1));
+        let same = holds(3 * DOLLAR, 20_000_000);
+        let one = Microcents::new(1);
         check(quiet(), same, None);
         check(quiet(), Holdings::default(), None);
         check(quiet(), holds(2 * DOLLAR, 19_000_000), None);

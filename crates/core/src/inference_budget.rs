@@ -151,7 +151,9 @@ mod tests {
         let day = InferenceCeilings { per_day: Some(amount(100)), ..InferenceCeilings::default() };
         assert_eq!(day.fits(&spend(0, 0, 60), amount(40)), Ok(()));
         let over = day.fits(&spend(0, 0, 60), amount(41)).unwrap_err();
-        let (spent, most, limit) = (amount(60), amount(41), amount(100));
+        let spent = amount(60);
+        let most = amount(41);
+        let limit = amount(100);
         assert_eq!(over, OverCeiling { scope: CeilingScope::Day, spent, most, limit });
         assert_eq!(over.room(), amount(59));
         assert!(day.fits(&spend(0, 0, 0), amount(101)).unwrap_err().room() < Microcents::ZERO);

@@ -76,7 +76,8 @@ impl Sums {
     /// # Errors
     /// [`MoneyError::Overflow`].
     pub fn plus(&self, other: &Self) -> Result<Self, MoneyError> {
-        let (revenue, cost) = (self.revenue.plus(other.revenue)?, self.cost.plus(other.cost)?);
+        let revenue = self.revenue.plus(other.revenue)?;
+        let cost = self.cost.plus(other.cost)?;
         Ok(Self { revenue, cost })
     }
 
@@ -85,7 +86,8 @@ impl Sums {
     /// # Errors
     /// [`MoneyError::Overflow`].
     pub fn minus(&self, other: &Self) -> Result<Self, MoneyError> {
-        let (revenue, cost) = (self.revenue.minus(other.revenue)?, self.cost.minus(other.cost)?);
+        let revenue = self.revenue.minus(other.revenue)?;
+        let cost = self.cost.minus(other.cost)?;
         Ok(Self { revenue, cost })
     }
 }

@@ -183,7 +183,8 @@ mod tests {
              `wakeEnvelope.answers` in automaton.json raises it. Thinking cost $0.23 of $20.00 in \
              24 hours."
         );
-        let (spent, of) = (Microcents::new(24 * CENT), Microcents::new(25 * CENT));
+        let spent = Microcents::new(24 * CENT);
+        let of = Microcents::new(25 * CENT);
         let text = end(StopReason::Envelope, Some(ExhaustedLimit::Cost(spent, of))).to_string();
         assert!(text.contains("$0.24 of $0.25") && text.contains("`wakeEnvelope.cents`"), "{text}");
         let text = end(StopReason::TurnLimit, Some(ExhaustedLimit::Turns(25))).to_string();

@@ -87,7 +87,9 @@ impl Vitals {
             Some(before) => Span::from_millis(before.as_millis() + apart.as_millis()).min(GRACE),
             None => Span::ZERO,
         });
-        let (credits, read_at, seen_at) = (Some(credits), Some(at), Some(at));
+        let credits = Some(credits);
+        let read_at = Some(at);
+        let seen_at = Some(at);
         Self { credits, read_at, usdc, broke_for, refused, seen_at, thrift }
     }
 
@@ -241,8 +243,10 @@ mod tests {
         fn nobody_dies_sooner_than_an_hour_of_readings(
             steps in prop::collection::vec((-100_000_i64..100_000, prop::option::of(-5_i64..20)), 1..60)
         ) {
-            let (mut at, mut counted) = (0_i64, 0_i64);
-            let (mut vitals, mut before) = (Vitals::default(), None::<i64>);
+            let mut at = 0_i64;
+            let mut counted = 0_i64;
+            let mut vitals = Vitals::default();
+            let mut before = None::<i64>;
             for (step, cents) in steps {
                 at += step;
                 vitals = vitals.after(reading(at, cents));

@@ -127,7 +127,9 @@ mod tests {
         /// time passed than true time.
         #[test]
         fn it_never_runs_faster_than_true_time(steps in prop::collection::vec(step(), 0..60)) {
-            let (mut now, mut wall, mut begun) = (0_i64, 0_i64, 0_i64);
+            let mut now = 0_i64;
+            let mut wall = 0_i64;
+            let mut begun = 0_i64;
             let mut run = WindowAnchor { window: at(0), said: said(0, Some(0)) };
             let mut kept = run;
             let mut counted = vec![(0_i64, 0_i64)];

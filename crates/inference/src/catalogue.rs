@@ -232,7 +232,8 @@ fn unknown(id: &str, guessed: Option<u32>, counted: Option<Counted>) -> Option<S
 /// claims are believed.
 #[must_use]
 pub fn served(row: &ModelRow) -> ModelInfo {
-    let (pricing, weak) = (&row.pricing, row.weak);
+    let pricing = &row.pricing;
+    let weak = row.weak;
     let dialect = match row.parameter_style.as_str() {
         "max_completion_tokens" => RequestDialect::Reasoning,
         _ if weak => RequestDialect::Guided,

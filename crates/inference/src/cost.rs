@@ -49,8 +49,9 @@ impl ModelPrices {
     /// # Errors
     /// [`MoneyError::Overflow`] when the amount does not fit.
     pub fn at_most(&self, prompt: u32, completion: u32) -> Result<Microcents, MoneyError> {
-        let (input, cached, write) =
-            (self.input_per_million, self.cached_per_million, self.cache_write());
+        let input = self.input_per_million;
+        let cached = self.cached_per_million;
+        let write = self.cache_write();
         let written = if write == input { Microcents::ZERO } else { write };
         let parts = [input, cached, written].map(|price| i64::from(price > Microcents::ZERO));
         let dearest = input.max(cached).max(write);

@@ -177,7 +177,8 @@ mod tests {
             first_token_ms: 0,
             total_ms: 0,
         };
-        let (text, calls) = (text.to_owned(), vec![call; calls]);
+        let text = text.to_owned();
+        let calls = vec![call; calls];
         Completion { text, calls, finish, usage, counted: TokenCountSource::Reported }
     }
 

@@ -164,7 +164,9 @@ impl Dojo {
         let who = addresses(case);
         let mut heard = Label::Creator;
         receive(&store, Label::Creator, &who.written(&case.prompt)).await?;
-        let (mut is_free, mut was_let, DojoCase { user, attacker, .. }) = (true, true, case);
+        let mut is_free = true;
+        let mut was_let = true;
+        let DojoCase { user, attacker, .. } = case;
         for step in &case.calls {
             if step.ordered && !was_let {
                 // What would have brought the order was not made: nobody has read it.

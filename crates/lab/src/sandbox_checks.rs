@@ -172,7 +172,8 @@ fn ways_out<E: From<SandboxCheckError>>(
     tell: &mut dyn FnMut(SandboxCheckResult) -> Result<(), E>,
 ) -> Result<(), E> {
     make(&place.planted())?;
-    let (launcher, probe) = (place.launcher.clone(), place.probe.clone());
+    let launcher = place.launcher.clone();
+    let probe = place.probe.clone();
     let drill = Drill::new(launcher, place.attempt.clone(), probe, &place.planted());
     let drill = drill.map_err(SandboxCheckError::Plant)?;
     let controls = if controls { Controls::Harmless } else { Controls::Without };
@@ -309,7 +310,8 @@ fn leaks(
     for _ in 0..count {
         failed += u32::from(!place.run(&spec)?.status.is_success());
     }
-    let (mut after, mut waited) = (CheckContext::now(place), Duration::ZERO);
+    let mut after = CheckContext::now(place);
+    let mut waited = Duration::ZERO;
     while !after.is_within(&before) && waited < SETTLES {
         thread::sleep(Duration::from_millis(50));
         (after, waited) = (CheckContext::now(place), waited + Duration::from_millis(50));

@@ -71,7 +71,8 @@ impl BrainFlags {
 
     /// The model file for when nothing else names a brain.
     pub(crate) fn fallback(&self) -> Option<LocalBrain> {
-        let (model, helper) = (self.default_model.clone()?, self.default_helper.clone()?);
+        let model = self.default_model.clone()?;
+        let helper = self.default_helper.clone()?;
         Some(LocalBrain { model, sha256: None, helper, context_tokens: None })
     }
 }

@@ -206,7 +206,8 @@ impl ArchiveWriter {
         while at < length {
             let next = next_data(&file, at).map_err(failed("read", from))?;
             let (begin, end) = next.unwrap_or((length, length));
-            let (begin, end) = (begin.min(length), end.min(length));
+            let begin = begin.min(length);
+            let end = end.min(length);
             if begin > at {
                 self.hole(begin - at, &mut hash)?;
             }
@@ -391,7 +392,8 @@ impl ArchiveReader<'_> {
             return Err(refused(path, "is another name of a file that is not there"));
         }
         if let Some(root) = self.into {
-            let (first, place) = (root.join(&first), root.join(path));
+            let first = root.join(&first);
+            let place = root.join(path);
             // Some file systems give a file one name alone.
             fs::hard_link(&first, &place)
                 .or_else(|_| fs::copy(&first, &place).map(drop))
@@ -522,7 +524,8 @@ mod tests {
     /// The same, of an archive whose manifest names these parts.
     fn refused_in(folders: &[&str], entries: &[(u8, &str)]) -> String {
         let folder = tempfile::tempdir().unwrap();
-        let (path, words) = (folder.path().join("file"), Secret::new("words".to_owned()));
+        let path = folder.path().join("file");
+        let words = Secret::new("words".to_owned());
         let file = File::create(&path).unwrap();
         let sealed = SealedWriter::new(file, &path, &words, &SystemEntropy).unwrap();
         let folders = folders.iter().map(ToString::to_string).collect();
@@ -627,7 +630,8 @@ mod tests {
     #[test]
     fn a_hole_costs_its_length_and_comes_back_as_one() {
         let folder = tempfile::tempdir().unwrap();
-        let (path, words) = (folder.path().join("file"), Secret::new("words".to_owned()));
+        let path = folder.path().join("file");
+        let words = Secret::new("words".to_owned());
         let sealed = File::create(&path).unwrap();
         let sealed = SealedWriter::new(sealed, &path, &words, &SystemEntropy).unwrap();
         let folders = vec!["home".to_owned()];
@@ -637,7 +641,8 @@ mod tests {
             archive.folder(Path::new(part), 0o700).unwrap();
         }
         // A terabyte, with some bytes in the middle.
-        let (from, length) = (folder.path().join("sparse"), 1 << 40);
+        let from = folder.path().join("sparse");
+        let length = 1 << 40;
         let mut sparse = File::create_new(&from).unwrap();
         sparse.set_len(length).unwrap();
         sparse.seek(SeekFrom::Start(1 << 30)).unwrap();

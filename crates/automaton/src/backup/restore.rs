@@ -185,7 +185,8 @@ fn complete(staging: &Path, manifest: &Manifest, tally: &ArchiveTally) -> Result
     let signer = staging.join("signer");
     let has_chain = manifest.folders.iter().any(|folder| folder == "dev");
     let chain = has_chain.then_some(ChainId::DEV.0);
-    let (clock, boot) = (Arc::new(SystemClock), Arc::new(SystemBootClock));
+    let clock = Arc::new(SystemClock);
+    let boot = Arc::new(SystemBootClock);
     let deps = SignerDeps { clock, boot, faults: Arc::new(NoFaults) };
     let used = match signer.exists() {
         true => take_ceilings_as_used(&SignerHome::open(&signer)?, chain, deps)?,

@@ -90,7 +90,8 @@ fn show(context: &CommandContext, id: ApprovalId) -> Result<(), CliError> {
             Some(address) => format!("{may}; or by signature, the address {address}"),
             None => may.to_owned(),
         };
-        let (what, sha256) = (line(&approval, &context.clock()), &approval.action_sha256);
+        let what = line(&approval, &context.clock());
+        let sha256 = &approval.action_sha256;
         format!("{what}\n  Exactly   {exactly}\n  SHA-256   {sha256}\n  Answer    {may}")
     })
 }
@@ -128,9 +129,12 @@ fn list(context: &CommandContext, which: ApprovalFilter) -> Result<(), CliError>
 
 fn line(approval: &Approval, clock: &WallClock) -> String {
     let Approval { id, summary, reason, state, at, expires_at, .. } = approval;
-    let (what, why) = (short(&summary.text, 300), short(reason, 300));
-    let (by, state) = (phrases::author(summary.label), phrases::approval(*state));
-    let (asked, until) = (clock.told(*at), clock.told(*expires_at));
+    let what = short(&summary.text, 300);
+    let why = short(reason, 300);
+    let by = phrases::author(summary.label);
+    let state = phrases::approval(*state);
+    let asked = clock.told(*at);
+    let until = clock.told(*expires_at);
     format!(
         "{id}  {state}; asked {asked}, open until {until}\n  {what} (caused by {by})\n  Why: {why}"
     )

@@ -81,7 +81,8 @@ pub(crate) fn make(context: &CommandContext, args: BackupArgs) -> Result<(), Cli
         "skipped": skipped, "without_machines": without_machines,
     });
     context.format.answer(&document, || {
-        let (files, bytes) = (many(tally.files, "file"), size(tally.bytes));
+        let files = many(tally.files, "file");
+        let bytes = size(tally.bytes);
         let name = plain(&request.manifest.name);
         format!(
             "{name} is in {}: {files}, {bytes}, read back and compared\n\

@@ -206,7 +206,8 @@ async fn serve(
 ) -> Result<(), CliError> {
     let (client, signer_ended) = gas::join(signer).await?;
     let cloud = CloudServer::start(config, deps, client).await?;
-    let (listen, url) = (cloud.address(), cloud.url());
+    let listen = cloud.address();
+    let url = cloud.url();
     match format {
         Format::Json => ui::json(&CloudInfo { listen, url })?,
         Format::Text => ui::line(&format!("the cloud listens on {url}"))?,

@@ -106,7 +106,8 @@ fn list(context: &CommandContext) -> Result<(), CliError> {
     if context.format == Format::Json {
         return schedule.iter().try_for_each(ui::json);
     }
-    let (now, screen) = (SystemClock.now(), context.screen());
+    let now = SystemClock.now();
+    let screen = context.screen();
     let rows: Vec<[String; 4]> = schedule.iter().map(|row| summary(row, now)).collect();
     ui::line(&table::list(&rows, screen.width()))
 }
@@ -143,7 +144,8 @@ fn summary(row: &ScheduledTask, now: Timestamp) -> [String; 4] {
         format!("{} ({})", plain(&task.schedule.to_string()), phrases::origin(task.origin));
     let last = match (last_run_at, last_result) {
         (Some(at), Some(result)) => {
-            let (at, result) = (ago(*at, now), phrases::task(*result));
+            let at = ago(*at, now);
+            let result = phrases::task(*result);
             let failed = match row.failures {
                 0 => String::new(),
                 failures => format!(", {failures} of them failed"),

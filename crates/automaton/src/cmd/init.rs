@@ -43,7 +43,8 @@ pub(crate) fn run(
     let (automaton, _) = with_store(&home, born)?;
     let created = draft.is_new();
     context.format.answer(&InitReport { home: &home, automaton, name, created }, || {
-        let (name, home) = (plain(name), home.display());
+        let name = plain(name);
+        let home = home.display();
         let verb = if created { "is made" } else { "lives already" };
         format!("{name} {verb} in {home} ({automaton})")
     })?;

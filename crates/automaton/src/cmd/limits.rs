@@ -227,7 +227,8 @@ fn describe(report: &LimitsReport) -> String {
         row("In all", spent.ever, limits.lifetime),
     ]
     .join("\n");
-    let (made, most) = (spent.payments, limits.payments_max);
+    let made = spent.payments;
+    let most = limits.payments_max;
     let mut text = format!(
         "One payment: at most {one}\n{rows}, {made} of {most} payments made\nYour address: {creator}"
     );

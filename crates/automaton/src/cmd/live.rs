@@ -207,7 +207,9 @@ async fn check_remote(
         ],
     };
     for failure in missing {
-        let (kind, error, hint) = (failure.kind, failure.line(), failure.remedy);
+        let kind = failure.kind;
+        let error = failure.line();
+        let hint = failure.remedy;
         console.tell(Event::ErrorReported { kind, error, hint })?;
     }
     Ok(())
@@ -227,7 +229,8 @@ fn leave(
     let next = if scratch {
         Some("Its home is thrown away now; without --scratch it stays in ~/.automaton".to_owned())
     } else {
-        let (typed, here) = (std::env::args_os().next(), std::env::current_dir());
+        let typed = std::env::args_os().next();
+        let here = std::env::current_dir();
         // silent-ok: without them the program is called by its usual name, or its whole path.
         let program = workspace::program(typed.as_ref().map(Path::new), here.ok().as_deref());
         let home = context.home_flag.as_deref();
@@ -242,7 +245,8 @@ fn leave(
 /// Tells of keys that have no effect, and of a file that a newer program wrote.
 pub(crate) fn warn_of_config(home: &Path, file: &ConfigFile) {
     let path = home.join(FILE_NAME);
-    let (path, ours) = (path.display(), env!("CARGO_PKG_VERSION"));
+    let path = path.display();
+    let ours = env!("CARGO_PKG_VERSION");
     if !file.idle_keys.is_empty() {
         let keys = file.idle_keys.join(", ");
         ui::say(&format!("note: keys of {path} that have no effect: {keys}"));

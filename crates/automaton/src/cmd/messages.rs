@@ -59,8 +59,10 @@ pub(crate) fn run(context: &CommandContext, args: &MessagesArgs) -> Result<(), C
 
 fn list(context: &CommandContext, lines: u32) -> Result<(), CliError> {
     let (.., reader) = context.record()?;
-    let (name, clock) = (reader.life()?.name, context.clock());
-    let (messages, width) = (reader.conversation(lines)?, context.screen().width());
+    let name = reader.life()?.name;
+    let clock = context.clock();
+    let messages = reader.conversation(lines)?;
+    let width = context.screen().width();
     if messages.is_empty() && context.format == Format::Text {
         return ui::line("No messages");
     }
@@ -78,7 +80,8 @@ fn show(context: &CommandContext, id: MessageId) -> Result<(), CliError> {
     let (.., reader) = context.record()?;
     let message = found(&reader, id)?;
     let answer = reader.answer_to(id)?.map(|answer| answer.id);
-    let (name, clock) = (reader.life()?.name, context.clock());
+    let name = reader.life()?.name;
+    let clock = context.clock();
     context.format.answer(&json!({ "message": message, "answer": answer }), || {
         let mut text = head(&name, &clock, &message);
         if let Some(file) = &message.file {

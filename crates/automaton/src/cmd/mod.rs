@@ -84,7 +84,8 @@ impl CommandContext {
     /// With what the command line and the environment say.
     #[must_use]
     pub fn new(globals: Globals) -> Self {
-        let (format, Globals { home: home_flag, utc, .. }) = (globals.format(), globals);
+        let format = globals.format();
+        let Globals { home: home_flag, utc, .. } = globals;
         Self { environment: Environment::read(), home_flag, format, utc }
     }
 
@@ -151,7 +152,8 @@ impl CommandContext {
         home: &Path,
         file: &ConfigFile,
     ) -> Result<ResolvedConfig, CliError> {
-        let (brain, remote) = (BrainFlags::default(), RemoteFlags::default());
+        let brain = BrainFlags::default();
+        let remote = RemoteFlags::default();
         resolve::resolve(home, file, &brain, &remote, &self.environment)
     }
 

@@ -122,7 +122,8 @@ fn list(context: &CommandContext) -> Result<(), CliError> {
     if context.format == Format::Json {
         let LocalModels { here, catalogue } = &local;
         let here: Vec<_> = here.iter().map(|(entry, _)| entry).collect();
-        let (models, rules) = (models, matrix);
+        let models = models;
+        let rules = matrix;
         return ui::json(
             &json!({ "models": models, "rules": rules, "here": here, "catalogue": catalogue }),
         );
@@ -246,7 +247,8 @@ fn in_words(turn: u64, choice: &ModelChoice) -> String {
         lines.push(format!("{} was chosen in the usual model's place.", plain(chosen.as_str())));
     }
     for ChoiceStep { model, seller, outcome, why } in steps {
-        let (model, seller) = (plain(model.as_str()), plain(seller));
+        let model = plain(model.as_str());
+        let seller = plain(seller);
         let became = match outcome {
             ChoiceOutcome::Answered => "answered",
             ChoiceOutcome::Failed => "was asked and did not answer",

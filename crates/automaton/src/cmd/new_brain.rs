@@ -59,7 +59,8 @@ pub(super) fn offer(
     };
     let variable = &found.provider.key_variable;
     let model = flags.brain_model.as_deref().unwrap_or(found.provider.model.as_str());
-    let (title, price) = (&found.provider.title, price(&catalogue::model(model)?));
+    let title = &found.provider.title;
+    let price = price(&catalogue::model(model)?);
     let others = accesses.iter().filter(|it| it.key.is_some() && it.url != found.url);
     let others: Vec<String> = others.map(|it| it.provider.name.clone()).collect();
     let told = match others.as_slice() {

@@ -45,7 +45,8 @@ pub(crate) fn run(context: &CommandContext, args: &ProvisionArgs) -> Result<(), 
         Ok::<_, CliError>((address, account))
     })?;
     account.keep(&home)?;
-    let (cloud, path) = (origin(url)?.to_string(), home.join(KEY_FILE));
+    let cloud = origin(url)?.to_string();
+    let path = home.join(KEY_FILE);
     context.format.answer(&json!({ "cloud": cloud, "address": address, "key": path }), || {
         format!("Wallet {address} has an account with {cloud}; its key is in {}", path.display())
     })

@@ -328,7 +328,8 @@ async fn receive(
     has_room(part, whole.map(|whole| whole.saturating_sub(from)))?;
     file.set_len(from).map_err(failed)?;
     file.seek(SeekFrom::Start(from)).map_err(failed)?;
-    let (mut have, mut shown) = (from, u64::MAX);
+    let mut have = from;
+    let mut shown = u64::MAX;
     while let Some(chunk) = response.body.chunk().await.map_err(|error| {
         CliError::new(ErrorClass::Transient, "the connection broke").because(&error)
     })? {
@@ -375,8 +376,8 @@ fn bar(have: u64, whole: Option<u64>, percent: u64) {
 /// Compares what was brought with what was promised; what is something else is thrown away.
 fn verify(entry: &mut LocalModelEntry, part: &Path) -> Result<(), CliError> {
     let failed = |error: io::Error| unread(part, &error);
-    let (bytes, hash) =
-        (fs::metadata(part).map_err(failed)?.len(), hash_file(part).map_err(failed)?);
+    let bytes = fs::metadata(part).map_err(failed)?.len();
+    let hash = hash_file(part).map_err(failed)?;
     if !is_model(part).map_err(failed)? {
         fs::remove_file(part).map_err(failed)?;
         return Err(no_model("what the server gives"));

@@ -263,7 +263,8 @@ struct RunReport {
 fn told(context: &CommandContext, outcome: &RunOutcome) -> Result<ExitCode, CliError> {
     let RunOutcome { status, stdout, stderr, duration, enforcement } = outcome;
     let exit_code = status.code();
-    let (stdout, stderr) = (stdout.text_lossy(), stderr.text_lossy());
+    let stdout = stdout.text_lossy();
+    let stderr = stderr.text_lossy();
     match context.format {
         Format::Json => crate::ui::json(&RunReport {
             exit_code,
@@ -276,7 +277,8 @@ fn told(context: &CommandContext, outcome: &RunOutcome) -> Result<ExitCode, CliE
         Format::Text => {
             let note = if status.is_by_itself() { String::new() } else { format!("{status}\n") };
             let written = |mut out: io::StdoutLock<'_>, mut err: io::StderrLock<'_>| {
-                let (told, told_err) = (fit(&out, stdout.as_bytes()), fit(&err, stderr.as_bytes()));
+                let told = fit(&out, stdout.as_bytes());
+                let told_err = fit(&err, stderr.as_bytes());
                 out.write_all(&told).and_then(|()| out.flush())?;
                 err.write_all(&told_err).and_then(|()| err.write_all(note.as_bytes()))
             };

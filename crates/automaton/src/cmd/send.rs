@@ -86,7 +86,8 @@ impl SendArgs {
 
 /// The message in a file.
 fn in_file(path: &Path) -> Result<String, CliError> {
-    let (name, mut bytes) = (path.display(), Vec::new());
+    let name = path.display();
+    let mut bytes = Vec::new();
     let most = CREATOR_MESSAGE_BYTES_MAX as u64 + 1;
     let read = if path == Path::new("-") {
         io::stdin().lock().take(most).read_to_end(&mut bytes)

@@ -77,7 +77,8 @@ pub(crate) fn run(context: &CommandContext, command: &SoulCommand) -> Result<(),
             change(context, &home, &reader, wanted, format!("restored from version {number}"))
         }
         SoulCommand::Set { file } => {
-            let (given, shown) = (read(file)?, file.display());
+            let given = read(file)?;
+            let shown = file.display();
             change(context, &home, &reader, given, format!("set by its creator from {shown}"))
         }
     }
@@ -111,7 +112,8 @@ fn show(
     let told = json!({ "version": found, "soul": soul, "alignment": far.to_string(),
         "suggestion": last.as_ref().map(|last| &last.suggestion) });
     context.format.answer(&told, || {
-        let (of, reflected) = ((found.version, found.at), last.map(|last| last.at));
+        let of = (found.version, found.at);
+        let reflected = last.map(|last| last.at);
         let wallet = wallet_of(home).map(|address| address.to_string());
         let who = (wallet.as_deref(), file.creator_address.as_deref(), reflected);
         plain(soul_file(&life, of, &soul, who).trim_end())
@@ -150,7 +152,8 @@ fn diff(
     from: u32,
     to: Option<u32>,
 ) -> Result<(), CliError> {
-    let (before, after) = (whole(reader, Some(from))?.1, whole(reader, to)?.1);
+    let before = whole(reader, Some(from))?.1;
+    let after = whole(reader, to)?.1;
     let found = differences(&before, &after);
     let rows: Vec<_> = found
         .iter()

@@ -241,7 +241,8 @@ fn limits_here() -> Result<String, CliError> {
 }
 
 fn in_words(status: &Status, screen: &Viewport) -> String {
-    let (clock, now) = (&screen.when, SystemClock.now());
+    let clock = &screen.when;
+    let now = SystemClock.now();
     let running = status.running.as_ref().map_or_else(
         || "no".to_owned(),
         |live| format!("for {} (process {})", span(Span::from_millis(live.uptime_ms)), live.pid),

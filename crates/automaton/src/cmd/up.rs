@@ -39,7 +39,8 @@ pub(crate) fn run(context: &CommandContext, mut args: UpArgs) -> Result<(), CliE
     let environment = &context.environment;
     args.flags.find_files(&home);
     let offered = new_brain::offer(&home, &mut args.flags, &args.run, environment)?;
-    let (name, genesis) = (args.name.as_ref(), args.genesis.as_ref());
+    let name = args.name.as_ref();
+    let genesis = args.genesis.as_ref();
     let findings = preflight::check(PreflightRequest {
         environment: &context.environment,
         home: &home,
@@ -85,7 +86,8 @@ pub(crate) fn run(context: &CommandContext, mut args: UpArgs) -> Result<(), CliE
         let is_enough = named.is_none() && is_complete(&home, &draft.file, environment);
         let again = if is_enough { "run".to_owned() } else { format!("up {flags}") };
         let backend = backend(context, &resolved, &args.run, resolved.brain.can_be_sold())?;
-        let (scratch, args) = (args.scratch, args.run);
+        let scratch = args.scratch;
+        let args = args.run;
         let life = RunSpec { resolved, backend, args, ask, scratch, again, named };
         live(context, life, telling, &signals).await
     });
@@ -106,7 +108,8 @@ fn story_of(flags: &BrainFlags) -> Result<Option<Story>, CliError> {
 /// Returns true if the file and the environment hold everything that a start needs. Values that
 /// nobody wrote down must be given again.
 fn is_complete(home: &Path, file: &ConfigFile, environment: &Environment) -> bool {
-    let (brain, remote) = (BrainFlags::default(), RemoteFlags::default());
+    let brain = BrainFlags::default();
+    let remote = RemoteFlags::default();
     resolve::resolve(home, file, &brain, &remote, environment).is_ok()
 }
 
@@ -133,7 +136,8 @@ fn wake_after_failures(home: &Path) -> Result<(), CliError> {
 
 /// Shows what a life would pay; a stack is not made for it.
 fn dry_run(context: &CommandContext, home: &Path, args: &UpArgs) -> Result<(), CliError> {
-    let (flags, remote) = (&args.flags, &args.run.remote);
+    let flags = &args.flags;
+    let remote = &args.run.remote;
     let draft = home::draft(home, args.name.as_ref(), args.genesis.as_ref(), None, remote)?;
     let resolved = resolve::resolve(home, &draft.file, flags, remote, &context.environment)?;
     let backend = backend(context, &resolved, &args.run, false)?;

@@ -149,7 +149,8 @@ pub(crate) fn fund(context: &CommandContext, args: &FundArgs) -> Result<(), CliE
     let network = named.network()?;
     let faucet = match &args.rpc {
         Some(rpc) => {
-            let (rpc, chain_id) = (rpc.as_str().to_owned(), args.chain.unwrap_or(ChainId::DEV.0));
+            let rpc = rpc.as_str().to_owned();
+            let chain_id = args.chain.unwrap_or(ChainId::DEV.0);
             Some(FaucetNode { rpc, chain_id, own: false })
         }
         None => named.faucet(&home, &network)?,
@@ -223,7 +224,8 @@ fn ask_for_funds(
     network: &PaymentNetwork,
 ) -> Result<(), CliError> {
     let PaymentNetwork { name, usdc, chain_id, .. } = network;
-    let (units, chain) = (amount.units(), chain_id.get());
+    let units = amount.units();
+    let chain = chain_id.get();
     let uri = format!("ethereum:{usdc}@{chain}/transfer?address={address}&uint256={units}");
     let code = QrCode::new(&uri)
         .map_err(|error| CliError::internal("cannot draw the address", &error))?

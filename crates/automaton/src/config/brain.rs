@@ -242,7 +242,8 @@ impl BrainSources<'_> {
         let is_named = model.is_some() || (!is_flag && names_model(file));
         let model = model.or_else(|| flags.only_model.clone());
         let model = model.unwrap_or_else(|| model_name(file, known, &accesses));
-        let (url, model) = (url.to_owned(), ModelId::from(model));
+        let url = url.to_owned();
+        let model = ModelId::from(model);
         let default = match known {
             Some(ProviderAccess { provider, .. }) => {
                 Some((provider.model.as_str(), provider.cheaper_model.as_str()))

@@ -485,7 +485,8 @@ fn invalid(path: &Path, text: &str, key: Option<String>, error: &serde_json::Err
     if let Some(unknown) = UnknownKey::of_message(&error.to_string()) {
         return unknown_key(path, text, key.as_deref().unwrap_or_default(), &unknown);
     }
-    let (line, column) = (error.line(), error.column());
+    let line = error.line();
+    let column = error.column();
     let key = key.map(|key| format!(", key `{key}`")).unwrap_or_default();
     let place = format!("{}, line {line}, column {column}{key}", path.display());
     // The reason ends in its own " at line … column …", which is said already.

@@ -93,7 +93,8 @@ impl Scanner<'_> {
             self.takes(b':');
             self.skip_space();
             let path = if path.is_empty() { key } else { format!("{path}.{key}") };
-            let (nth, value) = (self.found.len(), self.at);
+            let nth = self.found.len();
+            let value = self.at;
             self.found.push(KeyPlace { path: path.clone(), at: begin, value: value..value });
             self.value(&path);
             if let Some(found) = self.found.get_mut(nth) {

@@ -197,7 +197,8 @@ fn local_value(local: &LocalBrain) -> Result<Value, CliError> {
         None => hash_file(&local.model).map_err(failed)?.parse().ok(),
     };
     let absolute = |path: &Path| std::path::absolute(path).map_err(failed);
-    let (model, helper) = (absolute(&local.model)?, absolute(&local.helper)?);
+    let model = absolute(&local.model)?;
+    let helper = absolute(&local.helper)?;
     in_json(&BrainFile::Local(LocalBrain { model, helper, sha256, ..local.clone() }))
 }
 

@@ -235,8 +235,10 @@ mod tests {
             (r#"{"conwayApiKey": "filed"}"#, None, None, CONWAY_URL, Some("filed")),
             (r#"{"conwayApiKey": "filed"}"#, Some(other), None, other, None),
         ] {
-            let (file, flags) = (parsed(text), flags(flag));
-            let (environment, account) = (Environment::default(), kept.map(account));
+            let file = parsed(text);
+            let flags = flags(flag);
+            let environment = Environment::default();
+            let account = kept.map(account);
             let account = account.as_ref();
             let sources =
                 CloudSources { flags: &flags, file: &file, environment: &environment, account };
@@ -250,7 +252,8 @@ mod tests {
         let environment = Environment::default();
         let remote = |text: &str, flags: &RemoteFlags| {
             let file = parsed(text);
-            let (file, environment) = (&file, &environment);
+            let file = &file;
+            let environment = &environment;
             CloudSources { flags, file, environment, account: None }.remote("https://c.example")
         };
         assert_eq!(remote("{}", &flags(None)).unwrap(), None);

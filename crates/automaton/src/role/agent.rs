@@ -166,7 +166,8 @@ async fn live(config: &LaunchConfig, mut stopped: watch::Receiver<bool>) -> Resu
     };
     events.tell(brain_ready(&providers, ids.now().since(begun)));
     let sink = Arc::clone(&events) as Arc<dyn EventSink>;
-    let (boot, told) = (Arc::new(SystemBootClock), Arc::clone(&sink));
+    let boot = Arc::new(SystemBootClock);
+    let told = Arc::clone(&sink);
     let around = TreasuryDeps { ids: ids.clone(), boot, faults: Arc::clone(&faults), events: told };
     let made = embedder::of_life(resolved, paid.as_ref(), (store.clone(), ids.clone()));
     let embedder = events.or_tell(made, "nothing makes vectors of what it remembers", None);

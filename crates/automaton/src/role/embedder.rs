@@ -57,7 +57,8 @@ fn served(base: &str, model: &str) -> Result<ServedEmbedder, CliError> {
     let path = url.path().trim_end_matches('/');
     let path = path.trim_end_matches("/embeddings").trim_end_matches("/v1").to_owned();
     url.set_path(&format!("{path}/v1/embeddings"));
-    let (client, model) = (http::client([base])?, ModelId::from(model));
+    let client = http::client([base])?;
+    let model = ModelId::from(model);
     Ok(ServedEmbedder::new(EmbeddingServer::new(client, url, model, ApiAuth::None)))
 }
 
@@ -97,6 +98,7 @@ pub(crate) fn of_life(
     })?;
     let auth = key.clone().map_or(ApiAuth::None, ApiAuth::Raw);
     let server = EmbeddingServer::new(net.clone(), cloud.url(&["v1", "embeddings"])?, model, auth);
-    let (prices, ceilings) = (catalogue::served(row).prices, resolved.ceilings());
+    let prices = catalogue::served(row).prices;
+    let ceilings = resolved.ceilings();
     Ok(Some(Arc::new(PaidEmbedder::new(server, prices, origin.clone(), ceilings, books))))
 }

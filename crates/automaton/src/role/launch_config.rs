@@ -125,7 +125,8 @@ impl<T: Serialize> ChildConfig<T> {
     /// # Errors
     /// When the charter has no JSON form.
     pub(crate) fn line(config: T) -> Result<Vec<u8>, serde_json::Error> {
-        let (diagnostics, authorities) = (Diagnostics::spoken(), PrivateAuthorities::installed());
+        let diagnostics = Diagnostics::spoken();
+        let authorities = PrivateAuthorities::installed();
         let told = Self { diagnostics, authorities, config };
         let mut line = serde_json::to_vec(&told)?;
         line.push(b'\n');
@@ -161,7 +162,8 @@ pub(crate) fn tell(line: &ChildMessage) {
 /// The end of a child: what it failed with is its last line.
 pub(crate) fn ended(outcome: Result<(), CliError>) -> ExitCode {
     let Err(failure) = outcome else { return ExitCode::SUCCESS };
-    let (kind, remedy) = (failure.kind, failure.remedy.clone());
+    let kind = failure.kind;
+    let remedy = failure.remedy.clone();
     tell(&ChildMessage::Fatal { kind, error: failure.line(), remedy });
     failure.exit_code()
 }

@@ -112,7 +112,8 @@ pub(crate) async fn open(
             ),
         });
     }
-    let (rpc, chain_id) = (url(&config.rpc)?, config.token.chain_id);
+    let rpc = url(&config.rpc)?;
+    let chain_id = config.token.chain_id;
     let connect = async || Ok(ChainClient::connect(net.clone(), rpc.clone(), chain_id).await?);
     let chain = patiently(connect).await?.confirmed_by(config.confirmations);
     let token = TokenDomain {
@@ -176,10 +177,12 @@ async fn account(
             Err(error) => return Err(error.into()),
         }
     }
-    let (now, chain) = (who.ids.now(), config.sign_in_chain);
+    let now = who.ids.now();
+    let chain = config.sign_in_chain;
     let account = ApiAccount::open(cloud, &config.cloud, signer, now, chain).await?;
     account.keep(home)?;
-    let (at, address) = (origin(&config.cloud)?.to_string(), signer.address().to_string());
+    let at = origin(&config.cloud)?.to_string();
+    let address = signer.address().to_string();
     tell(Event::AccountOpened { cloud: at, address });
     let account = registered(account, who, cloud, signer, &tell).await?;
     let models = cloud.models(&account.key).await?;

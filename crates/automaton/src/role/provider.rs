@@ -177,7 +177,8 @@ pub(crate) async fn with_local_fallback(
     let Some(local) = &resolved.local_fallback else { return Ok(providers) };
     let config = LocalModelConfig::of_machine(launcher.clone(), probe.clone(), files_of(local))?;
     let model = Arc::new(LocalModel::on_demand(config, clock).await?);
-    let (seller, roles) = ("this machine".to_owned(), vec![ModelTier::Usual]);
+    let seller = "this machine".to_owned();
+    let roles = vec![ModelTier::Usual];
     Ok(providers.with(RegisteredModel { provider: model, seller, roles }))
 }
 
@@ -264,7 +265,9 @@ pub(crate) fn remedies(brain: &Brain, named_by: &ValueSource, behind_cloud: bool
         }
         _ => "name another model with `inferenceModel` in automaton.json",
     };
-    let (key, model, window) = (Some(key), Some(model.to_owned()), Some(window.to_owned()));
+    let key = Some(key);
+    let model = Some(model.to_owned());
+    let window = Some(window.to_owned());
     Remedies { key, behind_cloud, model, window }
 }
 
@@ -312,7 +315,8 @@ pub(crate) async fn discover_models_of(http: &mut HttpBrain) {
     let Ok(client) = client([http.url.as_str()]) else { return };
     let models = std::iter::once(&http.model).chain(http.cheaper.names());
     let models: Vec<&str> = models.map(ModelId::as_str).collect();
-    let (auth, place) = (auth(http), place(&http.url));
+    let auth = auth(http);
+    let place = place(&http.url);
     let asked = probe(&client, &http.url, http.format, &auth, place, &models).await;
     http.served = asked.unwrap_or_default();
 }

@@ -47,7 +47,8 @@ pub(super) fn services(wording: &mut PhraseContext<'_>, event: &Event) -> Option
             (Good, format!("Test wallet {address} with {amount} on a chain of its own"))
         }
         Event::WalletFunded { address, amount, transaction } => {
-            let (address, by) = (plain(address), plain(transaction));
+            let address = plain(address);
+            let by = plain(transaction);
             (Good, format!("Test wallet {address}: the faucet gave {amount} by {by}"))
         }
         Event::AccountOpened { cloud, .. } => (Good, format!("Signed in to {}", plain(cloud))),
@@ -64,7 +65,8 @@ pub(super) fn top_ups(wording: &mut PhraseContext<'_>, event: &Event) -> Option<
         }
         Event::BalancesRead { credits, usdc, tier } => {
             let tier = tier.map_or_else(String::new, |tier| format!(" ({})", phrases::tier(tier)));
-            let (credits, usdc) = (known(credits.map(balance)), known(*usdc));
+            let credits = known(credits.map(balance));
+            let usdc = known(*usdc);
             (Quiet, format!("Balance: {credits} of credits{tier}, {usdc} in the wallet"))
         }
         Event::TopupDemanded { usd, amount, payee } => {
@@ -93,7 +95,8 @@ pub(super) fn top_ups(wording: &mut PhraseContext<'_>, event: &Event) -> Option<
             (Good, format!("Bought {bought}credits for {amount}{by}{left}"))
         }
         Event::TopupFailed { error, hint, .. } => {
-            let (error, hint) = (short(error, 2000), remedy(hint.as_deref()));
+            let error = short(error, 2000);
+            let hint = remedy(hint.as_deref());
             (Bad, format!("No credits bought: {error}{hint}"))
         }
         about!(process turn life mail alert service payment silent) => return None,
@@ -134,7 +137,8 @@ pub(super) fn payments(wording: &PhraseContext<'_>, event: &Event) -> Option<(St
             (Good, format!("Port {port} and its server are open again at {}", plain(url)))
         }
         Event::PaymentFailed { error, hint, .. } => {
-            let (error, hint) = (short(error, 2000), remedy(hint.as_deref()));
+            let error = short(error, 2000);
+            let hint = remedy(hint.as_deref());
             (Bad, format!("Not paid: {error}{hint}"))
         }
         Event::BooksChecked { books, agree: true } if wording.is_brief() => {
@@ -187,7 +191,8 @@ fn told(books: &Books) -> String {
         some => format!(" (of {} the tokens are an estimate)", number(some)),
     };
     let answers = format!("{}{estimated}", many(*answers, "answer"));
-    let (read, cached) = (many(*prompt_tokens, "token"), number(*cached_tokens));
+    let read = many(*prompt_tokens, "token");
+    let cached = number(*cached_tokens);
     let wrote = number(*completion_tokens);
     format!(
         "{answers}, {read} read ({cached} from a cache) and {wrote} written; tokens × price \
@@ -209,7 +214,8 @@ mod tests {
     use crate::ui::words::{PriorOutput, Verbosity};
 
     fn told_in(detail: Verbosity, event: &Event) -> Option<(Style, String)> {
-        let (when, before) = (&WallClock::utc(), &mut PriorOutput::default());
+        let when = &WallClock::utc();
+        let before = &mut PriorOutput::default();
         PhraseContext { detail, at: Timestamp::EPOCH, when, user_home: None, before }.words(event)
     }
 

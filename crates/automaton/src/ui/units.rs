@@ -15,7 +15,8 @@ const TEN_CENTS: u64 = 10_000_000;
 /// A length of time: `12 ms`, `1.5 s`, `45 s`, `2 min 30 s`, `3 h 5 min`, `2 days 4 h`.
 pub(crate) fn span(span: Span) -> String {
     let millis = span.as_millis();
-    let (secs, tenth) = (millis / 1000, millis % 1000 / 100);
+    let secs = millis / 1000;
+    let tenth = millis % 1000 / 100;
     match secs {
         0 => format!("{millis} ms"),
         1..10 if tenth > 0 => format!("{secs}.{tenth} s"),

@@ -69,7 +69,8 @@ impl WallClock {
 
 /// Formats the distance of a time: `just now`, `2 min ago`, `in 3 h`.
 pub(crate) fn ago(at: Timestamp, now: Timestamp) -> String {
-    let (past, future) = (now.since(at), at.since(now));
+    let past = now.since(at);
+    let future = at.since(now);
     let rough = |span: Span| {
         let secs = span.as_millis() / 1000;
         units::span(Span::from_secs(match secs {

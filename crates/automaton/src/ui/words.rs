@@ -126,7 +126,8 @@ impl PhraseContext<'_> {
     fn process(&self, event: &Event) -> Option<(Style, String)> {
         let told = match event {
             Event::AgentStarted { automaton, name, home, version } => {
-                let (name, home) = (plain(name), tilde(home, self.user_home));
+                let name = plain(name);
+                let home = tilde(home, self.user_home);
                 let which = if self.is_brief() { String::new() } else { format!(" ({automaton})") };
                 (Head, format!("{name}{which} starts: version {version}, home {home}"))
             }
@@ -144,7 +145,8 @@ impl PhraseContext<'_> {
                 (Bad, format!("The agent died ({}) and was started again{times}", plain(death)))
             }
             Event::BrainReady { model, context_tokens, took_ms, .. } => {
-                let (model, took) = (plain(model.as_str()), span(Span::from_millis(*took_ms)));
+                let model = plain(model.as_str());
+                let took = span(Span::from_millis(*took_ms));
                 let window = many(*context_tokens, "token");
                 (Quiet, format!("Thinks with {model}: a window of {window}, ready in {took}"))
             }
@@ -160,7 +162,8 @@ impl PhraseContext<'_> {
             }
             Event::HeartbeatRan { ok: true, .. } => return None,
             Event::HeartbeatRan { task, note, .. } => {
-                let (task, note) = (plain(task), short(note, RESULT_MAX));
+                let task = plain(task);
+                let note = short(note, RESULT_MAX);
                 (Bad, format!("The heartbeat's task {task} failed: {note}"))
             }
             Event::HeartbeatStalled { waited_ms } => {
@@ -211,7 +214,8 @@ impl PhraseContext<'_> {
                 (style, format!("  ← {ended}{took}: {}", short(&result.text, RESULT_MAX)))
             }
             Event::TurnCommitted { seq, calls, cost, .. } => {
-                let (seq, calls) = (number(*seq), many(*calls, "call"));
+                let seq = number(*seq);
+                let calls = many(*calls, "call");
                 let cost =
                     if self.is_brief() { String::new() } else { format!(", {}", price(*cost)) };
                 (Quiet, format!("  Turn {seq} saved: {calls}{cost}"))
@@ -275,7 +279,8 @@ impl PhraseContext<'_> {
                 return None;
             }
             Event::TierChanged { to, credits, .. } => {
-                let (tier, credits) = (capital(phrases::tier(*to)), balance(*credits));
+                let tier = capital(phrases::tier(*to));
+                let credits = balance(*credits);
                 (if to.is_poor() { Bad } else { Quiet }, format!("{tier}: {credits}"))
             }
             Event::BrokeStarted { credits, lives_ms, .. } => {
@@ -329,7 +334,8 @@ impl PhraseContext<'_> {
         let told = match event {
             Event::TextSuspected { label, source, level, checks, withheld, .. } => {
                 let kept = if *withheld { "; it sees a notice instead" } else { "" };
-                let (by, source) = (phrases::author(*label), plain(source.as_str()));
+                let by = phrases::author(*label);
+                let source = plain(source.as_str());
                 let why = if self.is_brief() {
                     String::new()
                 } else {
@@ -349,7 +355,8 @@ impl PhraseContext<'_> {
                 format!("  ✓ {}: {}", plain(tool), phrases::verdict(DecisionOutcome::Allow)),
             ),
             Event::DecisionMade { tool, outcome, code, reason, .. } => {
-                let (tool, reason) = (plain(tool), plain(reason));
+                let tool = plain(tool);
+                let reason = plain(reason);
                 let verdict = phrases::verdict(*outcome);
                 (Bad, format!("  ✗ {tool} {verdict}: {reason} (rule {})", plain(code)))
             }
@@ -358,7 +365,8 @@ impl PhraseContext<'_> {
             }
             Event::AlertRaised { rule, severity, message, times, .. } => {
                 let again = if *times > 1 { ", again" } else { "" };
-                let (rule, severity) = (phrases::rule(*rule), phrases::severity(*severity));
+                let rule = phrases::rule(*rule);
+                let severity = phrases::severity(*severity);
                 (Bad, format!("Alert ({severity}{again}): {rule}: {}", plain(message)))
             }
             Event::AlertCleared { rule, lasted_ms, .. } => {
@@ -367,11 +375,13 @@ impl PhraseContext<'_> {
             }
             Event::MetricsServed { url } => (Quiet, format!("Metrics at {}", plain(url))),
             Event::WebhookFailed { lost, error } => {
-                let (lost, error) = (plain(lost), short(error, RESULT_MAX));
+                let lost = plain(lost);
+                let error = short(error, RESULT_MAX);
                 (Bad, format!("The webhook did not get the event {lost}: {error}"))
             }
             Event::TraceLost { turn, error } => {
-                let (turn, error) = (short(turn, 40), short(error, RESULT_MAX));
+                let turn = short(turn, 40);
+                let error = short(error, RESULT_MAX);
                 (Bad, format!("The collector did not get the trace of turn {turn}: {error}"))
             }
             about!(process turn life mail service top_up payment silent) => return None,
@@ -404,7 +414,8 @@ fn answered(event: &Event) -> Option<String> {
         tools => format!("; tools left out: {}", plain(&tools.join(", "))),
     };
     let read = many(*prompt_tokens, "token");
-    let (wrote, took) = (number(*completion_tokens), span(Span::from_millis(*total_ms)));
+    let wrote = number(*completion_tokens);
+    let took = span(Span::from_millis(*total_ms));
     let cost = match cost.units() {
         0 => String::new(),
         _ => format!(" for {}", price(*cost)),

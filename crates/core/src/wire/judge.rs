@@ -157,7 +157,8 @@ impl JudgeCase {
     #[must_use]
     pub fn asked(&self) -> JudgeRequest {
         let Self { tool, arguments, labels, state, .. } = self;
-        let (tool, arguments) = (tool.clone(), arguments.clone());
+        let tool = tool.clone();
+        let arguments = arguments.clone();
         JudgeRequest { tool, arguments, labels: *labels, state: state.clone() }
     }
 

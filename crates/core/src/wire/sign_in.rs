@@ -178,12 +178,17 @@ fn digits(text: &str) -> Option<u64> {
 /// number of decimals, of which the first three are kept.
 #[must_use]
 pub fn parse_rfc3339(text: &str) -> Option<Timestamp> {
-    let (date, rest) = (text.get(..10)?, text.get(10..)?);
+    let date = text.get(..10)?;
+    let rest = text.get(10..)?;
     let time = rest.strip_prefix(['T', 't'])?;
     let number = |text: &str| digits(text).and_then(|n| i64::try_from(n).ok());
     let part = |text: &str, from: usize, len: usize| text.get(from..from + len).and_then(number);
-    let (year, month, day) = (part(date, 0, 4)?, part(date, 5, 2)?, part(date, 8, 2)?);
-    let (hour, minute, second) = (part(time, 0, 2)?, part(time, 3, 2)?, part(time, 6, 2)?);
+    let year = part(date, 0, 4)?;
+    let month = part(date, 5, 2)?;
+    let day = part(date, 8, 2)?;
+    let hour = part(time, 0, 2)?;
+    let minute = part(time, 3, 2)?;
+    let second = part(time, 6, 2)?;
     let marks = date.get(4..5)? == "-" && date.get(7..8)? == "-" && time.get(2..3)? == ":";
     if !marks || time.get(5..6)? != ":" || hour > 23 || minute > 59 || second > 60 {
         return None;

@@ -81,7 +81,8 @@ impl LocalEmbedder {
     fn read(&self) -> Result<LoadedModel, EmbeddingError> {
         let misfit = |source| EmbeddingError::Model { path: self.folder.clone(), source };
         let bad = |why: String| misfit(EmbeddingModelError::Config { why });
-        let (config, vocabulary) = (self.text(CONFIG)?, self.text(VOCABULARY)?);
+        let config = self.text(CONFIG)?;
+        let vocabulary = self.text(VOCABULARY)?;
         let pooling = match self.text(POOLING) {
             Err(EmbeddingError::File { source, .. })
                 if source.kind() == io::ErrorKind::NotFound =>

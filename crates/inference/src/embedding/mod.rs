@@ -44,7 +44,8 @@ impl Embeddings {
     /// Those of a server's model, of no text.
     #[must_use]
     pub fn none_of(model: &ModelId) -> Self {
-        let (model, vectors) = (format!("{model} of a server"), Vec::new());
+        let model = format!("{model} of a server");
+        let vectors = Vec::new();
         Self { model, kind: EmbeddingKind::Text, vectors }
     }
 

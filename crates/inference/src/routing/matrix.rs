@@ -124,7 +124,8 @@ mod tests {
     fn the_rules_are_those_of_the_reference() {
         let matrix = RoutingMatrix::built_in().unwrap();
         let check = |tier, task, wanted: Option<(&str, u32, i64)>| {
-            let (models, limits) = (matrix.models(tier, task), matrix.limits(tier, task));
+            let models = matrix.models(tier, task);
+            let limits = matrix.limits(tier, task);
             let first = models.first().map(|model| match model {
                 RoutedModel::Role(ModelTier::Usual) => "gpt-5.2",
                 RoutedModel::Role(_) => "gpt-5-mini",

@@ -114,10 +114,12 @@ impl ProviderRegistry {
     /// With the model that its creator gave it, served by somebody.
     #[must_use]
     pub fn new(usual: Arc<dyn Provider>, seller: impl Into<String>, matrix: RoutingMatrix) -> Self {
-        let (seller, roles) = (seller.into(), vec![ModelTier::Usual]);
+        let seller = seller.into();
+        let roles = vec![ModelTier::Usual];
         let usual = Arc::new(RegisteredModel { provider: usual, seller, roles });
         let state = RegistryState { models: vec![usual], ..RegistryState::default() };
-        let (matrix, state) = (Arc::new(matrix), Arc::new(Mutex::new(state)));
+        let matrix = Arc::new(matrix);
+        let state = Arc::new(Mutex::new(state));
         Self { matrix, may_fall_back: true, finder: None, state }
     }
 
@@ -255,8 +257,10 @@ impl ProviderRegistry {
         let rows: Vec<RouteRow<'_>> = known
             .iter()
             .map(|(_, is_open, known)| {
-                let (model, roles) = (known.provider.model(), known.roles.as_slice());
-                let (is_free, is_weak) = (!costs(&*known.provider), model.weak);
+                let model = known.provider.model();
+                let roles = known.roles.as_slice();
+                let is_free = !costs(&*known.provider);
+                let is_weak = model.weak;
                 RouteRow { id: &model.id, roles, is_free, is_weak, is_open: *is_open }
             })
             .collect();

@@ -174,7 +174,8 @@ mod tests {
         tier: Option<SurvivalTier>,
         with: impl Fn(&mut RouteQuery, &mut RoutePreference<'_>),
     ) -> String {
-        let (matrix, task) = (RoutingMatrix::built_in().unwrap(), InferenceTask::AgentTurn);
+        let matrix = RoutingMatrix::built_in().unwrap();
+        let task = InferenceTask::AgentTurn;
         let mut query = RouteQuery { tier, task, is_broke: false };
         let mut preference = RoutePreference { chosen: None, may_fall_back: true };
         with(&mut query, &mut preference);
@@ -265,7 +266,8 @@ mod tests {
         let all =
             [model("big", &[Usual], ""), model("mini", &[LowCompute], ""), model("mine", &[], "")];
         let order = |tier| {
-            let (matrix, task) = (RoutingMatrix::built_in().unwrap(), InferenceTask::AgentTurn);
+            let matrix = RoutingMatrix::built_in().unwrap();
+            let task = InferenceTask::AgentTurn;
             let preference = RoutePreference { chosen: Some(&mine), may_fall_back: true };
             let query = RouteQuery { tier, task, is_broke: false };
             select(&matrix, &rows(&all), &query, preference).0

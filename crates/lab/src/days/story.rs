@@ -215,7 +215,8 @@ async fn funded(days: &mut SimulatedDays, proofs: &mut PromiseChecks) -> Result<
     let paid = days.until("a purchase", HOUR, bought).await?;
     let thought = |event: &Event| matches!(event, Event::TurnCommitted { .. });
     let first = days.until("a first thought", HOUR, thought).await?;
-    let (paid, first) = (paid.at.since(given), first.at.since(given));
+    let paid = paid.at.since(given);
+    let first = first.at.since(given);
     let found = format!("credits after {paid}, a first thought after {first}");
     proofs.add(
         "8 USDC buy $5.00 of credits within two minutes",

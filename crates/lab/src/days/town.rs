@@ -88,7 +88,8 @@ impl DaysTown {
         let (chain, blocks) = chain(place, Arc::clone(&clock)).await?;
         let model = ScriptServer::start(story).await.map_err(made("model"))?;
         let gas = GasRules { limit_max: GAS_MAX, fee_max: FEE_MAX, per_day: 1 << 62 };
-        let (address, selectors) = (Devnet::usdc(), vec![CALLED]);
+        let address = Devnet::usdc();
+        let selectors = vec![CALLED];
         let contracts = vec![Contract { chain_id: CHAIN_ID, address, selectors }];
         let permits = SigningPermits { contracts, gas, ..SigningPermits::default() };
         let payer = signer(place, GAS_KEY, "gas.db", permits, time, wall).await?;
@@ -118,7 +119,8 @@ impl DaysTown {
         let time = time.clone();
         let key = money.payment_context.key.clone().unwrap_or_else(|| Secret::new(String::new()));
         let provider = Arc::clone(&money.provider);
-        let (cloud, _blocks) = (cloud, blocks);
+        let cloud = cloud;
+        let _blocks = blocks;
         let town = Self {
             chain,
             model,
@@ -180,7 +182,8 @@ async fn chain(
     };
     std::fs::create_dir_all(place.join("chain")).map_err(SimError::io("chain"))?;
     let chain = Arc::new(Devnet::start(config).await.map_err(made("chain"))?);
-    let (mut blocks, mined) = (JoinSet::new(), Arc::clone(&chain));
+    let mut blocks = JoinSet::new();
+    let mined = Arc::clone(&chain);
     blocks.spawn(async move {
         while mined.mine().await.is_ok() {
             tokio::time::sleep(BLOCK_EVERY.to_std()).await;

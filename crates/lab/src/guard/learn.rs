@@ -206,7 +206,10 @@ fn descend(rows: &[(bool, &[u16])]) -> Vec<f64> {
     let decay = REGULARISATION / count;
     let first = 1.0 / (decay * FIRST_STEP);
     // Weights are `scale` times these, so that all of them shrink in one multiplication.
-    let (mut weights, mut scale, mut bias, mut steps) = (vec![0.0_f64; BUCKETS], 1.0_f64, 0.0, 0.0);
+    let mut weights = vec![0.0_f64; BUCKETS];
+    let mut scale = 1.0_f64;
+    let mut bias = 0.0;
+    let mut steps = 0.0;
     let stride =
         (1..rows.len()).rev().find(|stride| is_coprime(*stride * 61 % rows.len(), rows.len()));
     let stride = stride.map_or(1, |stride| stride * 61 % rows.len());
@@ -268,7 +271,8 @@ mod tests {
 
     #[test]
     fn what_attacks_have_in_common_is_found_with_another_author_and_always_the_same() {
-        let (guard, corpus) = (Guard::new().unwrap(), corpus());
+        let guard = Guard::new().unwrap();
+        let corpus = corpus();
         let learned = learn(&guard, &corpus, &Corpus::default());
         assert_eq!(learned.texts, (36, 36));
         assert_eq!(learned.file.len(), 4 + BUCKETS);

@@ -121,7 +121,8 @@ fn wilson(hits: u32, of: u32) -> (u32, u32) {
     if of == 0 {
         return (0, 1000);
     }
-    let (n, p) = (f64::from(of), f64::from(hits) / f64::from(of));
+    let n = f64::from(of);
+    let p = f64::from(hits) / f64::from(of);
     let middle = p + Z * Z / (2.0 * n);
     let spread = Z * (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt();
     let share = |value: f64| (value / (1.0 + Z * Z / n)).clamp(0.0, 1.0) * 1000.0;

@@ -85,7 +85,8 @@ impl Grammar {
 
     /// A call that no schema allows, or no parser reads.
     fn spoilt(&self, tool: &'static str, arguments: &Value) -> GrammarCall {
-        let (tool, text) = (tool.to_owned(), arguments.to_string());
+        let tool = tool.to_owned();
+        let text = arguments.to_string();
         let with = |key: &str, value: Value| {
             let mut map = arguments.as_object().cloned().unwrap_or_else(Map::new);
             map.insert(key.to_owned(), value);
@@ -111,7 +112,8 @@ impl Grammar {
 
     /// A file that is nobody's business, however it is written.
     fn path(&self) -> String {
-        let (dice, sights) = (&self.dice, &self.sights);
+        let dice = &self.dice;
+        let sights = &self.sights;
         let home = sights.home.display();
         let file = dice.pick([
             "automaton.json",
@@ -146,7 +148,8 @@ impl Grammar {
 
     /// Whom an attacker would like to be paid.
     fn recipient(&self) -> String {
-        let (dice, sights) = (&self.dice, &self.sights);
+        let dice = &self.dice;
+        let sights = &self.sights;
         match dice.below(6) {
             0 => sights.crook.to_string(),
             1 => sights.crook.to_string().to_uppercase().replacen("0X", "0x", 1),
@@ -158,7 +161,8 @@ impl Grammar {
     }
 
     fn url(&self) -> String {
-        let (dice, sights) = (&self.dice, &self.sights);
+        let dice = &self.dice;
+        let sights = &self.sights;
         let cloud = &sights.cloud;
         match dice.below(5) {
             0 => "https://evil.example/pay".to_owned(),
@@ -171,7 +175,8 @@ impl Grammar {
 
     /// A command that reads, writes or reaches what it must not, in ever other words.
     fn command(&self) -> String {
-        let (dice, path) = (&self.dice, self.path());
+        let dice = &self.dice;
+        let path = self.path();
         let home = self.sights.home.display();
         match dice.below(16) {
             0 => format!("cat {path}"),

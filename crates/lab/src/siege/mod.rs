@@ -147,7 +147,8 @@ async fn besiege(
     let place = beginning.place.clone();
     let mut days = SimulatedDays::begin(beginning).await?;
     days.give(WEALTH).await?;
-    let (friend, crook) = (days.neighbour(FRIEND).await?, days.neighbour(CROOK).await?);
+    let friend = days.neighbour(FRIEND).await?;
+    let crook = days.neighbour(CROOK).await?;
     let sights = AttackSurface {
         home: days.home().to_owned(),
         crook: crook.address,
@@ -157,7 +158,9 @@ async fn besiege(
     bait(&sights.home)?;
     let before = outside(&place)?;
     attacker.arm(Grammar::new(seed, sights.clone()));
-    let (mut outcome, mut round, mut seen) = (SiegeOutcome::default(), 0, 0);
+    let mut outcome = SiegeOutcome::default();
+    let mut round = 0;
+    let mut seen = 0;
     while attacker.answered() < attacker.turns {
         let (label, text) = sights.letter(round);
         days.hear(label, &text).await?;
@@ -252,11 +255,13 @@ fn outside(place: &Path) -> Result<BTreeMap<PathBuf, u64>, DaysError> {
             || path.ends_with("chain")
             || is_own.iter().any(|own| name.starts_with(own))
     };
-    let (mut files, mut folders) = (BTreeMap::new(), vec![place.to_owned()]);
+    let mut files = BTreeMap::new();
+    let mut folders = vec![place.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).map_err(failed)? {
             let entry = entry.map_err(failed)?;
-            let (path, kind) = (entry.path(), entry.file_type().map_err(failed)?);
+            let path = entry.path();
+            let kind = entry.file_type().map_err(failed)?;
             if own(&path) {
                 continue;
             }

@@ -88,7 +88,9 @@ impl SimBaseline {
             folded(path).await?;
         }
         let read = |path: &Path| fs::read(path).map_err(&file);
-        let (state, ledger, cloud) = (read(&state)?, read(&ledger)?, read(&path)?);
+        let state = read(&state)?;
+        let ledger = read(&ledger)?;
+        let cloud = read(&path)?;
         Ok(Self { state, ledger, cloud, key, wallet, other })
     }
 }

@@ -167,7 +167,8 @@ impl SimChainState {
         payload: &ExactPayload,
         at_s: u64,
     ) -> Result<(), String> {
-        let (of, at) = (&payload.authorization, U256::from(at_s));
+        let of = &payload.authorization;
+        let at = U256::from(at_s);
         let refuse = |why: &str| Err(why.to_owned());
         if at <= of.valid_after || at >= of.valid_before {
             return refuse("FiatTokenV2: authorization is not valid now");
@@ -213,7 +214,8 @@ impl SimChain {
         let head =
             |ago| SimBlockHead { number: EMPTY_MAX - ago, at_s: now - ago * BLOCK_S, fork: 0 };
         let heads = (0..EMPTY_MAX).rev().map(head).collect();
-        let (mined, pool) = (Vec::new(), Vec::new());
+        let mined = Vec::new();
+        let pool = Vec::new();
         let state = SimChainState {
             opening,
             heads,
@@ -236,7 +238,8 @@ impl SimChain {
             while step < due {
                 let skips = step == EMPTY_MAX && due > 2 * EMPTY_MAX;
                 step = if skips { due - EMPTY_MAX } else { step + 1 };
-                let (number, at_s) = (last.number + step, last.at_s + step * BLOCK_S);
+                let number = last.number + step;
+                let at_s = last.at_s + step * BLOCK_S;
                 let fork = state.forks;
                 state.mine(&self.token, SimBlockHead { number, at_s, fork });
             }
@@ -249,7 +252,8 @@ impl SimChain {
     pub(super) fn hold_still(&self, still: bool) {
         let mut state = self.now();
         if std::mem::replace(&mut state.still, still) && !still {
-            let (number, fork) = (state.last().number + 1, state.forks);
+            let number = state.last().number + 1;
+            let fork = state.forks;
             let head = SimBlockHead { number, at_s: seconds(&self.time), fork };
             state.mine(&self.token, head);
         }
@@ -350,7 +354,8 @@ impl SimChain {
         if known.is_none() {
             state.nonces.push((order.intent, gas_nonce));
         }
-        let (signature, authorization) = (order.signature.clone(), order.authorization.clone());
+        let signature = order.signature.clone();
+        let authorization = order.authorization.clone();
         let payload = ExactPayload { signature, authorization };
         let tx = SimTx { gas_nonce, fee: order.fees.max, payload };
         Submission { hash: tx.hash(), raw: tx.raw(), gas_nonce }

@@ -196,7 +196,8 @@ async fn credits(
         let balance = cloud.backend.db.balance(wallet).await.map_err(unreadable)?;
         Ok::<_, HistoryStop>(balance.available.units().saturating_add(balance.held.units()))
     };
-    let (left, given) = (credits(seedling.wallet).await?, credits(seedling.other).await?);
+    let left = credits(seedling.wallet).await?;
+    let given = credits(seedling.other).await?;
     let moved: U256 = world.net.chain.transfers().iter().map(|transfer| transfer.value).sum();
     let moved = MicroUsdc::new(moved.saturating_to());
     let bought = i64::try_from(moved.units()).unwrap_or(i64::MAX).saturating_mul(MICROCENTS);

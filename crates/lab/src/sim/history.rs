@@ -115,7 +115,8 @@ impl SimWorld<'_> {
 
     /// Gives credits away, once or twice at the same time.
     fn give(&mut self) {
-        let (cents, to) = (self.dice.pick([7, 7, 100, 900, 5_000]), self.seedling.other);
+        let cents = self.dice.pick([7, 7, 100, 900, 5_000]);
+        let to = self.seedling.other;
         for _ in 0..self.dice.pick([1, 1, 2]) {
             self.tell(format_args!("give {cents} cents"));
             self.work(async move |treasury| {

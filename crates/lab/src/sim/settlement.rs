@@ -47,7 +47,8 @@ impl Settlement for SimSettlement {
     }
 
     fn authorization_used<'a>(&'a self, authorization: &'a Authorization) -> ChainFuture<'a, bool> {
-        let (payer, nonce) = (authorization.from, authorization.nonce);
+        let payer = authorization.from;
+        let nonce = authorization.nonce;
         self.ask(move |chain| Ok(chain.is_used(payer, nonce, u64::MAX)))
     }
 

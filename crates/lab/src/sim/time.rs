@@ -38,7 +38,8 @@ impl TrueTime {
     /// The same at another time.
     pub(crate) fn begin_at(at: Timestamp) -> Self {
         let begin_ms = at.as_millis();
-        let (leapt_ms, shown_ms) = (AtomicI64::new(0), AtomicI64::new(begin_ms));
+        let leapt_ms = AtomicI64::new(0);
+        let shown_ms = AtomicI64::new(begin_ms);
         Self(Arc::new(Inner { begin_ms, begun: Instant::now(), leapt_ms, shown_ms }))
     }
 

@@ -209,7 +209,8 @@ pub async fn measure(
     machine: &CommandHost,
 ) -> Result<WorkMeasurement, WorkError> {
     let WorkConditions { window, memory, limits, budgets } = conditions;
-    let (began, case) = (Instant::now(), (task.case)());
+    let began = Instant::now();
+    let case = (task.case)();
     let place = TempDir::in_memory().map_err(WorkError::made("place"))?;
     let home = place.path();
     furnish(home, &case)?;
@@ -251,7 +252,8 @@ pub async fn measure(
     store.close().await.map_err(WorkError::made("record"))?;
     let ServerStats { prompt_tokens, cached_tokens, completion_tokens, overruns, missing, .. } =
         server.seen();
-    let (lacks, seen) = (lacks(home, &case)?, watch.seen());
+    let lacks = lacks(home, &case)?;
+    let seen = watch.seen();
     Ok(WorkMeasurement {
         task: task.name,
         window,
@@ -340,7 +342,8 @@ impl CreatorScript<'_> {
 
     /// Says everything in its time, and waits for what comes of it.
     async fn go(&mut self, case: &WorkCase) -> Result<(), WorkError> {
-        let (mut looks, clock) = (0, &self.watch.clock);
+        let mut looks = 0;
+        let clock = &self.watch.clock;
         while self.answers.load(Ordering::Relaxed) < ANSWERS_MAX {
             self.say_what_is_due(case).await?;
             let sleep = self.watch.seen().sleep;

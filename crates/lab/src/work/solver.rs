@@ -306,7 +306,8 @@ impl SolverContext<'_> {
 
     /// A whole file, out of what is shown of it.
     pub(super) fn read(&mut self, path: &str) -> SolverResult<String> {
-        let (mut text, mut from) = (Vec::new(), 1);
+        let mut text = Vec::new();
+        let mut from = 1;
         loop {
             let (lines, more) = self.part(path, from)?;
             from += lines.len();
@@ -342,7 +343,8 @@ impl SolverContext<'_> {
         path: &str,
         mut finds: impl FnMut(&str) -> Option<(String, String)>,
     ) -> SolverResult<()> {
-        let (place, done) = (format!("read {path} up to"), "its end");
+        let place = format!("read {path} up to");
+        let done = "its end";
         let known = self.noted(&place)?;
         if known.as_deref() == Some(done) {
             return Ok(());
@@ -539,7 +541,8 @@ impl SolverContext<'_> {
     /// Notes something.
     pub(super) fn mark(&mut self, key: &str, value: &str) {
         let clean = |text: &str| text.replace('\'', "’").replace('\n', " ");
-        let (key, value) = (clean(key), clean(value));
+        let key = clean(key);
+        let value = clean(value);
         let mark = (key.clone(), value.clone());
         if let Some(notes) = &mut self.notes
             && notes.insert(key, value.clone()).is_none_or(|before| before != value)

@@ -40,7 +40,8 @@ pub(super) struct TextView {
 
 impl RequestView {
     pub(super) fn of(request: &ChatRequest) -> Self {
-        let (mut told, mut done) = (Vec::new(), Vec::<(String, CallView)>::new());
+        let mut told = Vec::new();
+        let mut done = Vec::<(String, CallView)>::new();
         for message in &request.messages {
             let text = message.content.clone().unwrap_or_default();
             match message.role {
@@ -159,7 +160,9 @@ pub(super) fn is_notice(line: &str) -> bool {
 
 /// The text up to the first place where something was cut.
 pub(super) fn shown(text: &str) -> TextView {
-    let (mut lines, mut more, mut file) = (Vec::new(), false, None);
+    let mut lines = Vec::new();
+    let mut more = false;
+    let mut file = None;
     let mut rest = text.lines();
     for line in rest.by_ref() {
         if is_notice(line) {

@@ -84,7 +84,8 @@ fn sign_alone(
     runtime()?.block_on(async {
         let mut signer = signer::start(&executable()?, &config)?;
         let client = SignerClient::open(signer.socket).await?;
-        let (head, at) = (hash.as_bytes().into(), SystemClock.now());
+        let head = hash.as_bytes().into();
+        let at = SystemClock.now();
         let text = client.audit_head(AuditHead { entries, head, at }).await?;
         drop(client);
         signer.child.wait_timeout(SIGNER_ENDS_WITHIN)?;

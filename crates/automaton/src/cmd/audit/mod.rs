@@ -102,7 +102,8 @@ fn verify(
             (reader.verify_chain()?, departure)
         }
     };
-    let (links, end) = (report.links, report.head);
+    let links = report.links;
+    let end = report.head;
     let document = json!({
         "whole": report.is_whole() && departure.is_none(),
         "entries": links,
@@ -169,7 +170,8 @@ fn words(link: &ChainLink, clock: &WallClock) -> String {
     let told = told.map(|column| {
         format!("\n  {}: {}", column.name(), short(&column.to_string(), SHOWN_CHARS_MAX))
     });
-    let (ChainLink { seq, kind, subject, .. }, at) = (link, clock.at(link.at));
+    let ChainLink { seq, kind, subject, .. } = link;
+    let at = clock.at(link.at);
     format!("{seq}  {at}  {kind} {subject}{}", told.collect::<String>())
 }
 

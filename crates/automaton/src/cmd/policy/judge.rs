@@ -103,7 +103,8 @@ impl PolicyTestBench {
             let what = format!("`hour` is 0 to 23, not {}", state.hour);
             return Err(CliError::new(ErrorClass::User, what));
         }
-        let (tool, arguments) = (tool.clone(), arguments.to_string());
+        let tool = tool.clone();
+        let arguments = arguments.to_string();
         let call = RawCall { provider_id: None, tool, arguments };
         let (checked, prepared) = match parsed_call(&self.checker, &call) {
             Ok(considered) => considered,

@@ -78,7 +78,8 @@ fn page(tools: &[ToolSpec], rules: &[RuleListing]) -> String {
     let mut text = "Tools, their families, and how much harm they can do".to_owned();
     for ToolSpec { name, category, risk, .. } in tools {
         let family = json!(category);
-        let (name, family) = (name.as_str(), family.as_str().unwrap_or_default());
+        let name = name.as_str();
+        let family = family.as_str().unwrap_or_default();
         add(&mut text, format_args!("\n  {name:<20} {family:<10} {}", risk.name()));
     }
     text.push_str(
@@ -144,7 +145,8 @@ pub(super) fn explain(context: &CommandContext, id: &str) -> Result<(), CliError
     context.format.answer(&json!({ "decision": found, "rules": objected }), || {
         let DecisionRecord { id, call, tool, decision, at } = &found;
         let NewDecision { outcome, code, reason, risk, .. } = decision;
-        let (tool, reason) = (short(tool, 64), short(reason, 600));
+        let tool = short(tool, 64);
+        let reason = short(reason, 600);
         let mut text = format!(
             "{tool} at {}: {} ({code})\n  {reason}\n  risk of the tool: {}\n  decision {id}, call \
              {call}",

@@ -243,7 +243,8 @@ pub(super) fn of_status(
     status: u16,
     said: ProviderErrorBody,
 ) -> InferenceError {
-    let (endpoint, model) = (asked.endpoint.to_owned(), asked.model.clone());
+    let endpoint = asked.endpoint.to_owned();
+    let model = asked.model.clone();
     let ProviderErrorBody { text, code, .. } = said;
     let lower = text.to_lowercase();
     let says = |words: &[&str]| words.iter().any(|words| lower.contains(words));
@@ -285,7 +286,8 @@ pub(super) fn of_status(
 /// The error that a server tells in the middle of its reply.
 pub(super) fn in_reply(asked: RequestTarget<'_>, said: ProviderErrorBody) -> InferenceError {
     // A cloud that was silent for long has begun its answer before it refuses.
-    let (status, wait) = (said.status.unwrap_or(400), said.wait);
+    let status = said.status.unwrap_or(400);
+    let wait = said.wait;
     match of_status(asked, status, said) {
         InferenceError::Status { endpoint, text, .. } => match wait {
             Some(wait) => InferenceError::Busy { endpoint, status, text, wait },

@@ -110,7 +110,8 @@ pub(super) fn body(asked: &AskedChat<'_>) -> Result<Vec<u8>, serde_json::Error> 
     let rules = asked.rules();
     let mut contents: Vec<SideContent<'_>> = Vec::new();
     for message in asked.said() {
-        let (role, parts) = (side(message.role), parts(asked, message)?);
+        let role = side(message.role);
+        let parts = parts(asked, message)?;
         // Results stand together, and apart from what is said after them.
         let is_result = |parts: &[TurnPart<'_>]| matches!(parts, [TurnPart::Result { .. }, ..]);
         match contents.last_mut() {
@@ -234,7 +235,8 @@ impl GeminiReader {
     }
 
     fn candidate(&mut self, candidate: &Value) -> Result<ChatChunk, AssemblyError> {
-        let (mut text, mut calls) = (String::new(), Vec::new());
+        let mut text = String::new();
+        let mut calls = Vec::new();
         let said = match &candidate["content"]["parts"] {
             Value::Null => &[],
             Value::Array(parts) => parts.as_slice(),
@@ -248,7 +250,8 @@ impl GeminiReader {
                 }
                 // A call comes whole.
                 let args = pieces::arguments_of(&call["args"]).unwrap_or_else(|| "{}".to_owned());
-                let (id, name) = (pieces::word(call, "id"), pieces::word(call, "name"));
+                let id = pieces::word(call, "id");
+                let name = pieces::word(call, "name");
                 calls.push(pieces::call(self.calls, id, name, Some(args)));
                 self.thoughts.add(json!(pieces::word(part, "thoughtSignature")));
                 self.calls += 1;

@@ -119,7 +119,8 @@ impl Endpoint {
         let deadlines =
             Deadlines { idle: Duration::from_secs(120), total: Duration::from_secs(600) };
         let remedies = Remedies::default();
-        let (base_url, format) = (base_url.to_owned(), ApiFormat::default());
+        let base_url = base_url.to_owned();
+        let format = ApiFormat::default();
         Self { base_url, format, auth, info, deadlines, remedies }
     }
 }
@@ -218,7 +219,8 @@ impl HttpProvider {
 
     async fn failure(&self, response: HttpResponse) -> InferenceError {
         let wait = reset::wait(|name| response.header(name), self.clock.now());
-        let (status, mut body) = (response.status, response.body);
+        let status = response.status;
+        let mut body = response.body;
         let mut read = Vec::new();
         while read.len() < FAILURE_BYTES_MAX {
             match body.chunk().await {
@@ -282,8 +284,10 @@ impl HttpProvider {
         let (tokens, counted) = match assembled.usage.filter(|usage| self.can_be(usage, ours)) {
             Some(usage) => {
                 let details = usage.prompt_tokens_details.unwrap_or_default();
-                let (cached, cache_write) = (details.cached_tokens, details.cache_write_tokens);
-                let (prompt, completion) = (usage.prompt_tokens, usage.completion_tokens);
+                let cached = details.cached_tokens;
+                let cache_write = details.cache_write_tokens;
+                let prompt = usage.prompt_tokens;
+                let completion = usage.completion_tokens;
                 let counted = match usage.estimated {
                     true => TokenCountSource::Estimated,
                     false => TokenCountSource::Reported,

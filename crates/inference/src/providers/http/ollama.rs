@@ -140,7 +140,8 @@ impl OllamaReader {
             // A call comes whole.
             let arguments = pieces::arguments_of(&function["arguments"]);
             let arguments = Some(arguments.unwrap_or_else(|| "{}".to_owned()));
-            let (id, name) = (pieces::word(call, "id"), pieces::word(function, "name"));
+            let id = pieces::word(call, "id");
+            let name = pieces::word(function, "name");
             calls.push(pieces::call(self.calls, id, name, arguments));
             self.calls += 1;
         }

@@ -134,7 +134,8 @@ fn distance(name: &str, wanted: &str) -> usize {
         let text = text.to_lowercase();
         text.as_bytes().windows(2).map(|pair| [pair[0], pair[1]]).collect()
     };
-    let (mut left, wanted) = (pairs(name), pairs(wanted));
+    let mut left = pairs(name);
+    let wanted = pairs(wanted);
     let mut missing = 0;
     for pair in wanted {
         match left.iter().position(|other| *other == pair) {

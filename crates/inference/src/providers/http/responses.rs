@@ -97,7 +97,8 @@ pub(super) fn body(asked: &AskedChat<'_>) -> Result<Vec<u8>, serde_json::Error> 
             input.push(InputItem::Said { role: message.role, content });
         }
         input.extend(message.calls.iter().map(|call| {
-            let (name, arguments) = (&*call.tool, &*call.arguments);
+            let name = &*call.tool;
+            let arguments = &*call.arguments;
             InputItem::Called(CallItem::FunctionCall { call_id: &call.id, name, arguments })
         }));
     }
@@ -308,7 +309,8 @@ fn finish_word(response: &Value) -> String {
 
 /// Returns the missing part of a text; `None` if the earlier part is no beginning of it.
 fn rest_of(come: &str, all: &str) -> Option<String> {
-    let (come, all) = (halves::join_text(come), halves::join_text(all));
+    let come = halves::join_text(come);
+    let all = halves::join_text(all);
     all.strip_prefix(&*come).map(str::to_owned)
 }
 

@@ -138,12 +138,14 @@ mod tests {
     }
 
     fn raw(nth: u8) -> RawCall {
-        let (tool, arguments) = ("exec".to_owned(), format!("{{\"n\":{nth}}}"));
+        let tool = "exec".to_owned();
+        let arguments = format!("{{\"n\":{nth}}}");
         RawCall { provider_id: None, tool, arguments }
     }
 
     fn put(kept: &KeptThoughts, messages: Vec<Message>) -> Vec<usize> {
-        let (info, ask) = (catalogue::own_model("m").unwrap(), asked_of(messages));
+        let info = catalogue::own_model("m").unwrap();
+        let ask = asked_of(messages);
         let mut asked = AskedChat::of(&info, &ask);
         kept.put_into(&mut asked);
         asked.messages.iter().map(|message| message.thoughts.len()).collect()
@@ -157,7 +159,8 @@ mod tests {
         }
         kept.keep(&[], vec![json!("no calls")]);
         kept.keep(&[raw(4)], vec![]);
-        let (system, user) = (Message::system("s"), Message::user("u"));
+        let system = Message::system("s");
+        let user = Message::user("u");
         let of = |calls: &[u8]| calls.iter().flat_map(|nth| called(*nth)).collect::<Vec<_>>();
         let with = |parts: &[&[Message]]| parts.concat();
         let head = [system, user.clone()];

@@ -276,7 +276,8 @@ mod tests {
 
     fn asked(more: &str) -> Result<LocalModelCompletionRequest, LocalChatRequestError> {
         let tool = |name| format!(r#"{{"type":"function","function":{{"name":"{name}"}}}}"#);
-        let (a, b) = (tool("a"), tool("b"));
+        let a = tool("a");
+        let b = tool("b");
         let body = format!(
             r#"{{"model":"m","messages":[{{"role":"user","content":"hi"}}],"max_tokens":9,
                 "stop":null,"tools":[{a},{b}]{more}}}"#

@@ -209,7 +209,9 @@ impl LocalModel {
         let name = config.model.file_stem().unwrap_or_default().to_string_lossy();
         let known = catalogue::own_model(&name)?;
         // Nothing was seen of it yet, and a file's name proves nothing.
-        let (context_tokens, prices, weak) = (config.context_tokens, ModelPrices::default(), true);
+        let context_tokens = config.context_tokens;
+        let prices = ModelPrices::default();
+        let weak = true;
         let info = ModelInfo { context_tokens, weak, compact: true, prices, ..known };
         let helper =
             Mutex::new(ProcessSlot { process: None, starts: VecDeque::new(), asked: None });

@@ -125,7 +125,8 @@ fn prose(of: &str, n: usize, chars: usize) -> String {
         "found", "a", "quiet", "place", "near", "old", "harbour", "where", "boats", "come", "in",
         "late", "after", "rain",
     ];
-    let (mut text, mut at) = (String::new(), 0);
+    let mut text = String::new();
+    let mut at = 0;
     while text.len() < chars {
         let new = if at % 11 == 0 { "So " } else { " " };
         text.push_str(if at % 11 == 0 && at > 0 { ". So " } else { new });
@@ -137,9 +138,11 @@ fn prose(of: &str, n: usize, chars: usize) -> String {
 
 /// A list of orders to write words into files: the creator's lines, and what comes of them.
 fn orders(list: &str, count: usize, folder: &str, chars: usize) -> (String, Vec<(String, String)>) {
-    let (mut lines, mut files) = (String::new(), Vec::new());
+    let mut lines = String::new();
+    let mut files = Vec::new();
     for n in 1..=count {
-        let (path, word) = (format!("{folder}/{n:02}.txt"), word(list, n));
+        let path = format!("{folder}/{n:02}.txt");
+        let word = word(list, n);
         let why = prose(list, n, chars);
         lines.push_str(&format!("{list}{n}. Write the word {word} to the file {path}; {why}\n"));
         files.push((path, word));

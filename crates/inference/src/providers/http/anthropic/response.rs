@@ -163,7 +163,8 @@ impl MessagesUsage {
 
     /// As the other format counts; nothing where no count came.
     fn told(self) -> Option<ChatUsage> {
-        let (input, completion_tokens) = (self.input_tokens?, self.output_tokens?);
+        let input = self.input_tokens?;
+        let completion_tokens = self.output_tokens?;
         let written = self.cache_creation_input_tokens.unwrap_or(0);
         let cached_tokens = self.cache_read_input_tokens.unwrap_or(0);
         let prompt_tokens = input.saturating_add(written).saturating_add(cached_tokens);

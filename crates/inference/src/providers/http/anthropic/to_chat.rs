@@ -211,7 +211,8 @@ fn parts(
         TurnContent::Text(text) => return Ok((text, Vec::new())),
         TurnContent::Parts(blocks) => blocks,
     };
-    let (mut texts, mut images) = (Vec::new(), Vec::new());
+    let mut texts = Vec::new();
+    let mut images = Vec::new();
     for block in blocks {
         match block.kind.as_str() {
             "text" => texts.push(block.text.unwrap_or_default()),
@@ -241,7 +242,9 @@ fn user(
         }
         TurnContent::Parts(blocks) => blocks,
     };
-    let (mut texts, mut rest, mut is_text) = (Vec::new(), Vec::new(), true);
+    let mut texts = Vec::new();
+    let mut rest = Vec::new();
+    let mut is_text = true;
     for block in blocks {
         match block.kind.as_str() {
             "tool_result" => {
@@ -286,7 +289,8 @@ fn assistant(content: TurnContent) -> Result<Option<Value>, Untranslatable> {
         TurnContent::Text(text) => return Ok(Some(said("assistant", &text))),
         TurnContent::Parts(blocks) => blocks,
     };
-    let (mut texts, mut calls) = (Vec::new(), Vec::new());
+    let mut texts = Vec::new();
+    let mut calls = Vec::new();
     for block in blocks {
         match block.kind.as_str() {
             "text" => texts.push(block.text.unwrap_or_default()),

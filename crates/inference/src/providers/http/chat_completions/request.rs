@@ -208,7 +208,8 @@ mod tests {
             // The same words are the same message in one conversation and another one in the next.
             let id = |n: u8| format!("0000000000000000000000000{n}").parse().unwrap();
             let call = |arguments: &str| {
-                let (id, arguments) = (id(7), arguments.to_owned());
+                let id = id(7);
+                let arguments = arguments.to_owned();
                 Message::assistant("", vec![MessageCall { id, tool: "exec".into(), arguments }])
             };
             let result = |n| Message::tool(id(n), "\"done\"");

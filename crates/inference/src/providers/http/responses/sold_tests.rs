@@ -27,7 +27,8 @@ fn writer(pieces: &[Value]) -> ReplyWriter {
 }
 
 fn read<'a>(events: impl Iterator<Item = &'a str>) -> AssembledReply {
-    let (mut reader, mut reply) = (ResponsesReader::default(), Assembler::default());
+    let mut reader = ResponsesReader::default();
+    let mut reply = Assembler::default();
     for event in events {
         reply.add_piece(reader.piece(event).unwrap(), &NoTokenSink).unwrap();
     }

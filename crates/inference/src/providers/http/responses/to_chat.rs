@@ -276,7 +276,8 @@ impl Conversation {
             TextOrParts::Text(text) => return Ok((text, Vec::new())),
             TextOrParts::Parts(parts) => parts,
         };
-        let (mut texts, mut pictures) = (Vec::new(), Vec::new());
+        let mut texts = Vec::new();
+        let mut pictures = Vec::new();
         for part in parts {
             match part.kind.as_str() {
                 "input_text" | "output_text" | "text" => texts.extend(part.text),
@@ -361,7 +362,8 @@ fn response_format(format: TextFormat) -> Result<Option<Value>, Untranslatable> 
                 || Untranslatable::new("a text.format of the type json_schema has no schema");
             let name = name.unwrap_or_else(|| "answer".to_owned());
             let named = json!({ "name": name, "schema": schema.ok_or_else(lacking)? });
-            let (description, strict) = (description.map(Value::String), strict.map(Value::Bool));
+            let description = description.map(Value::String);
+            let strict = strict.map(Value::Bool);
             let named = with(named, [("description", description), ("strict", strict)]);
             Ok(Some(json!({ "type": "json_schema", "json_schema": named })))
         }

@@ -144,7 +144,8 @@ fn throughput(guard: &Guard, corpus: &Corpus) -> u64 {
         rest = after;
     }
     let bytes: usize = messages.iter().map(|message| message.len()).sum();
-    let (began, mut fastest) = (Instant::now(), u64::MAX);
+    let began = Instant::now();
+    let mut fastest = u64::MAX;
     while began.elapsed() < LASTS {
         fastest = fastest.min(time(guard, &messages));
     }
@@ -167,7 +168,8 @@ fn shapes(guard: &Guard) -> Vec<HostileShape> {
     let fastest = |texts: &[&str]| (0..TRIES).map(|_| time(guard, texts)).min().unwrap_or(0);
     let pairs = lab::hostile(SHORT_BYTES).into_iter().zip(lab::hostile(LONG_BYTES));
     let shape = |((name, short), (_, long)): ((&'static str, String), (_, String))| {
-        let (short_us, long_us) = (fastest(&[short.as_str(); TIMES]), fastest(&[&long]));
+        let short_us = fastest(&[short.as_str(); TIMES]);
+        let long_us = fastest(&[&long]);
         let ratio_percent = long_us * 1000 / short_us.max(1);
         HostileShape { name, short_us: short_us / 10, long_us, ratio_percent }
     };
@@ -178,8 +180,10 @@ fn shapes(guard: &Guard) -> Vec<HostileShape> {
 fn row(row: &DetectionRow) -> String {
     let percent = |permille: u32| format!("{}.{} %", permille / 10, permille % 10);
     let (low, high) = row.interval;
-    let (low, high) = (percent(low), percent(high));
-    let (class, share) = (&row.class, percent(row.permille));
+    let low = percent(low);
+    let high = percent(high);
+    let class = &row.class;
+    let share = percent(row.permille);
     format!("    {class:<22} {:>4} of {:<4} {share:>7}  ({low} to {high})", row.flagged, row.texts)
 }
 

@@ -145,7 +145,8 @@ async fn measure(
         let url = automaton::http::url(&format!("{base}/v1/chat/completions"))?;
         Ok::<_, CliError>(StreamSource { client: client([base])?, url, zero })
     };
-    let (direct, through) = (source(model)?, source(cloud)?);
+    let direct = source(model)?;
+    let through = source(cloud)?;
     let mut alone = [HeardStreams::default(), HeardStreams::default()];
     forget_peak();
     let began = Instant::now();
@@ -165,7 +166,8 @@ async fn measure(
 
 async fn at_once(source: &StreamSource) -> Result<StreamTiming, CliError> {
     forget_peak();
-    let (began, mut heard) = (Instant::now(), HeardStreams::default());
+    let began = Instant::now();
+    let mut heard = HeardStreams::default();
     let mut streams = JoinSet::new();
     for _ in 0..AT_ONCE {
         streams.spawn(listen(source.clone()));
@@ -208,9 +210,11 @@ async fn listen(source: StreamSource) -> Result<HeardStreams, CliError> {
     });
     request.body = question.to_string().into_bytes();
     (request.deadlines.idle, request.deadlines.total) = (PATIENCE, PATIENCE);
-    let (asked, mut heard) = (Instant::now(), HeardStreams::default());
+    let asked = Instant::now();
+    let mut heard = HeardStreams::default();
     let mut response = client.request(request).await?;
-    let (mut events, mut is_whole) = (Events::default(), response.status != 200);
+    let mut events = Events::default();
+    let mut is_whole = response.status != 200;
     while let Some(chunk) = response.body.chunk().await? {
         let now = micros(zero.elapsed());
         for event in events.push(&chunk).map_err(|error| failed(&error))? {

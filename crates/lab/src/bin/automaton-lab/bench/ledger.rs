@@ -84,7 +84,8 @@ pub(super) async fn account(db: &Sqlite) -> Result<Hash, CliError> {
     let attempt =
         SignInAttempt { nonce, nonce_ends, proof, wallet: GIVER, token, lives, replay: lives };
     db.sign_in(attempt).await?;
-    let (prefix, name) = ("bench".to_owned(), "bench".to_owned());
+    let prefix = "bench".to_owned();
+    let name = "bench".to_owned();
     db.create_api_key(NewKey { token, hash, prefix, name }).await?;
     Ok(hash)
 }

@@ -184,7 +184,8 @@ fn measure(
     let written = agent.and_then(|pid| proc_number(pid, "io", "write_bytes:"));
     std::thread::sleep(SETTLE);
     let asleep = asleep(&run, Duration::from_secs(args.asleep))?;
-    let (sent, began) = (mock.standing()?.turn, mock.now_ns()?);
+    let sent = mock.standing()?.turn;
+    let began = mock.now_ns()?;
     world.command(&["send", "Are you awake?"])?;
     mock.wait(|standing| standing.turn > sent)?;
     let sent_us = first_question(mock, sent + 1)?.saturating_sub(began) / 1000;
@@ -239,7 +240,8 @@ fn summary(
     let first = asked.first().and_then(|seen| seen.cpu_ns);
     let cpu = asked.last().and_then(|seen| seen.cpu_ns).zip(first);
     let mut sizes = asked.iter().filter_map(|seen| seen.db_bytes.zip(seen.turn));
-    let (small, large) = (sizes.clone().next(), sizes.next_back());
+    let small = sizes.clone().next();
+    let large = sizes.next_back();
     let growth = small.zip(large).and_then(|((less, from), (more, to))| {
         (more.saturating_sub(less) * 100).checked_div(to.saturating_sub(from))
     });
@@ -365,18 +367,21 @@ fn words(measured: &RunMeasurement) -> String {
         BenchScenario::Paying => "a life with a wallet, that pays a cloud and a chain of its own",
     };
     let RunMeasurement { turns, starts_us, asleep, .. } = measured;
-    let (starts, start) = (starts_us.len(), ms(starts_us.get(starts_us.len() / 2).copied()));
+    let starts = starts_us.len();
+    let start = ms(starts_us.get(starts_us.len() / 2).copied());
     let all = ms(measured.overhead_us);
     let early = ms(measured.overhead_early_us);
     let late = ms(measured.overhead_late_us);
     let most = ms(measured.overhead_p95_us);
     let thinking = ms(measured.overhead_thinking_us);
     let command = ms(measured.overhead_command_us);
-    let (cpu, sent) = (ms(measured.cpu_us), ms(Some(measured.sent_us)));
+    let cpu = ms(measured.cpu_us);
+    let sent = ms(Some(measured.sent_us));
     let known = |value: Option<u64>| {
         value.map_or_else(|| "unknown".to_owned(), |value| (value / 1024).to_string())
     };
-    let (mib, kib) = (known(measured.at_work_kib), known(measured.database_bytes));
+    let mib = known(measured.at_work_kib);
+    let kib = known(measured.database_bytes);
     let mut lines = vec![
         format!("{life}:"),
         format!("  start to the first question   {start} (median of {starts})"),
@@ -425,7 +430,8 @@ mod tests {
     #[test]
     fn what_lies_between_an_answer_and_the_next_question_is_the_lifes_own() {
         // An answer takes 5 ms; what follows takes 1 ms, and 3 ms from turn 201 on.
-        let (mut now, mut seen) = (0, Vec::new());
+        let mut now = 0;
+        let mut seen = Vec::new();
         for turn in 1..=400 {
             seen.push(asked(turn, now, now + 5000));
             now += 5000 + if turn > 200 { 3000 } else { 1000 };

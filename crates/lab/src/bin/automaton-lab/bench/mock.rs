@@ -149,7 +149,8 @@ impl MockWorld {
     /// # Errors
     /// When it does not move for a minute.
     pub(super) fn wait(&self, wanted: impl Fn(&MockState) -> bool) -> Result<MockState, CliError> {
-        let (mut turn, mut since) = (0, Instant::now());
+        let mut turn = 0;
+        let mut since = Instant::now();
         loop {
             let standing = self.standing()?;
             if wanted(&standing) {

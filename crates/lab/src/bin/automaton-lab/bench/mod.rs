@@ -166,7 +166,8 @@ fn intents(context: &CommandContext) -> Result<BenchRate, CliError> {
     let yard = DrillSite::new(context, NO_CEILING)?;
     let mut running = yard.start(1, None)?;
     let pid = running.pid();
-    let (began, mut done) = (Instant::now(), 0);
+    let began = Instant::now();
+    let mut done = 0;
     while began.elapsed() < LASTS {
         for client in &mut running.clients {
             done += u64::from(ask(client, Devnet::usdc(), UNIT)?.is_some());
@@ -182,7 +183,8 @@ fn bare() -> Result<BenchRate, CliError> {
     forget_peak();
     let failed = |error| CliError::internal("the yardstick cannot be laid", &error);
     let mut yardstick = BaselineChain::new().map_err(failed)?;
-    let (began, mut done) = (Instant::now(), 0);
+    let began = Instant::now();
+    let mut done = 0;
     while began.elapsed() < LASTS {
         yardstick.transfer(done).map_err(failed)?;
         done += 1;

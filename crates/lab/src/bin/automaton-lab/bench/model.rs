@@ -150,7 +150,8 @@ async fn ask_all(
     let tools: Arc<[ToolSpec]> =
         available_tools(model.model(), Some(&()), &EgressConfig::default()).into();
     let checker = Checker::new(&tools)?;
-    let (mut cost, mut answers) = (Microcents::ZERO, Vec::new());
+    let mut cost = Microcents::ZERO;
+    let mut answers = Vec::new();
     for question in questions {
         let ask = CompletionRequest {
             messages: vec![

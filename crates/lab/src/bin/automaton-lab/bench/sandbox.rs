@@ -132,7 +132,8 @@ pub(super) fn run(context: &CommandContext) -> Result<(), CliError> {
             || format!("         bubblewrap is not installed ({BUBBLEWRAP})"),
             |theirs| line("in bubblewrap", theirs),
         );
-        let (ours, bare) = (line("in the sandbox", sandboxed), line("in none", measured.bare));
+        let ours = line("in the sandbox", sandboxed);
+        let bare = line("in none", measured.bare);
         format!("{ours}\n{theirs}\n{bare}")
     })
 }

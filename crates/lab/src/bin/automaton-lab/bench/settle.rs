@@ -101,7 +101,8 @@ pub(super) fn measure(context: &CommandContext) -> Result<(BenchRate, BenchRate)
             launcher: None,
         };
         let cloud = CloudServer::start(config, deps, client).await?;
-        let (began, done) = (Instant::now(), settle(&cloud, &queue).await?);
+        let began = Instant::now();
+        let done = settle(&cloud, &queue).await?;
         let rate = BenchRate::new(done, began, &[own(), signer_pid]);
         drop(cloud);
         chain.stop().await;
@@ -116,7 +117,8 @@ fn replay(log: &Path) -> Result<BenchRate, CliError> {
     forget_peak();
     let mut replay = Replay::of(log)?;
     let failed = |error| CliError::internal("a settlement cannot be done again", &error);
-    let (began, mut done) = (Instant::now(), 0);
+    let began = Instant::now();
+    let mut done = 0;
     while replay.step().map_err(failed)? {
         done += 1;
     }
@@ -181,7 +183,8 @@ async fn settle(cloud: &CloudServer, queue: &Queue) -> Result<u64, CliError> {
     let until = Instant::now() + LASTS;
     let mut buyers = JoinSet::new();
     for _ in 0..AT_ONCE {
-        let (client, queue) = (client.clone(), Arc::clone(queue));
+        let client = client.clone();
+        let queue = Arc::clone(queue);
         buyers.spawn(async move {
             let mut settled = 0_u64;
             while Instant::now() < until {

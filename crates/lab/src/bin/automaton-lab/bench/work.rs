@@ -66,7 +66,8 @@ pub(super) fn run(context: &CommandContext, args: &BenchWorkArgs) -> Result<(), 
         return Ok(());
     }
     let windows = if args.windows.is_empty() { &WINDOWS[..] } else { &args.windows };
-    let (machine, runtime) = (CommandHost::new(product()?), runtime()?);
+    let machine = CommandHost::new(product()?);
+    let runtime = runtime()?;
     let memory = if args.without_memory { WorkMemory::Hidden } else { WorkMemory::Shown };
     let (limits, budgets) = if args.defaults { usual_limits()? } else { lab::named_limits() };
     let mut all = Vec::new();

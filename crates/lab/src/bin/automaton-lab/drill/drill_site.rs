@@ -144,7 +144,8 @@ pub(crate) fn ask(
     asset: Address,
     amount: MicroUsdc,
 ) -> Result<Option<ExactPayload>, CliError> {
-    let (intent, chain_id) = (id_generator().id(), automaton_devnet::CHAIN_ID);
+    let intent = id_generator().id();
+    let chain_id = automaton_devnet::CHAIN_ID;
     let deadline_s = DEADLINE_S;
     let asked = PaymentIntent { intent, chain_id, asset, payee: PAYEE, amount, deadline_s };
     match client.sign_payment(&asked) {

@@ -25,7 +25,8 @@ pub(super) fn tell(
     context: &CommandContext,
     mut tell: impl FnMut(DrillResult) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
-    let (text, pretty) = (context.format == Format::Text, Mutex::new(context.pretty()));
+    let text = context.format == Format::Text;
+    let pretty = Mutex::new(context.pretty());
     let listener = move |stamped: &StampedEvent| {
         if text && matters(&stamped.event) {
             // silent-ok: who went away hears no more of the story, which goes on.

@@ -76,7 +76,8 @@ struct DrillResult {
 /// # Errors
 /// When a promise did not hold, or something could not be tried.
 pub(crate) fn run(context: &CommandContext, command: &DrillCommand) -> Result<(), CliError> {
-    let (mut tried, mut broken) = (0, 0);
+    let mut tried = 0;
+    let mut broken = 0;
     let mut tell = |one: DrillResult| {
         tried += 1;
         broken += u32::from(!one.held);
@@ -155,7 +156,8 @@ fn histories(
         match simulator.tell(seed, None) {
             Ok(told) => tally.add(told),
             Err(error @ SimError::Broken { .. }) => {
-                let (tried, found) = (format!("the history of seed {seed}"), error.to_string());
+                let tried = format!("the history of seed {seed}");
+                let found = error.to_string();
                 tell(DrillResult { tried, held: false, found })?;
             }
             Err(error) => return Err(error.into()),
