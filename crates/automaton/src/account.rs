@@ -110,7 +110,7 @@ impl ApiAccount {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub(crate) fn keep(&self, home: &Path) -> Result<(), CliError> {
+    pub(crate) fn write(&self, home: &Path) -> Result<(), CliError> {
         let Self { cloud, wallet, key, registered, .. } = self;
         let file = KeyFile {
             cloud: cloud.clone(),

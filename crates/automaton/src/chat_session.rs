@@ -214,7 +214,7 @@ impl ChatSession {
         tokio::select! {
             biased;
             // All arms are cancel-safe.
-            signal = self.signals.heard() => signal.map(ChatInput::Stop),
+            signal = self.signals.next_signal() => signal.map(ChatInput::Stop),
             event = event => Ok(match event {
                 Some(event) => ChatInput::Event(Box::new(event)),
                 None => {

@@ -41,14 +41,14 @@ impl StopSignals {
     /// # Errors
     /// When the descriptor cannot be read.
     pub(crate) async fn next(&self) -> Result<(), CliError> {
-        self.heard().await.map(drop)
+        self.next_signal().await.map(drop)
     }
 
     /// The same, and which signal it is.
     ///
     /// # Errors
     /// As [`Self::next`].
-    pub(crate) async fn heard(&self) -> Result<StopSignal, CliError> {
+    pub(crate) async fn next_signal(&self) -> Result<StopSignal, CliError> {
         let failed = |error: io::Error| CliError::internal("cannot wait for signals", &error);
         let mut signal = [0; SIGNAL_BYTES];
         loop {
@@ -72,7 +72,7 @@ impl StopSignals {
     ) -> Result<Result<T, StopSignal>, CliError> {
         tokio::select! {
             biased;
-            signal = self.heard() => signal.map(Err),
+            signal = self.next_signal() => signal.map(Err),
             done = work => Ok(Ok(done)),
         }
     }

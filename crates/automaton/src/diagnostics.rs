@@ -270,7 +270,7 @@ struct LogFields {
 }
 
 impl LogFields {
-    fn say(&mut self, field: &Field, value: String) {
+    fn record_text(&mut self, field: &Field, value: String) {
         if field.name() == "message" {
             self.message = value;
         } else {
@@ -281,11 +281,11 @@ impl LogFields {
 
 impl Visit for LogFields {
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.say(field, value.to_owned());
+        self.record_text(field, value.to_owned());
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        self.say(field, format!("{value:?}"));
+        self.record_text(field, format!("{value:?}"));
     }
 }
 

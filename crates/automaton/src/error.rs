@@ -88,7 +88,7 @@ impl CliError {
 
     /// Tells people on stderr, and whoever reads JSON on stdout: as the one document, where
     /// none has been written.
-    pub(crate) fn tell(&self, format: Format) {
+    pub(crate) fn report(&self, format: Format) {
         self.print();
         if format == Format::Json && !self.broken_pipe && ui::nothing_answered() {
             // silent-ok: without a stdout there is nobody left to tell.
@@ -98,18 +98,18 @@ impl CliError {
 
     /// Tells it, and gives the code to end with.
     pub(crate) fn end(&self, format: Format) -> ExitCode {
-        self.tell(format);
+        self.report(format);
         self.exit_code()
     }
 
     /// The failure as `--json` has it.
     pub(crate) fn document(&self) -> CliErrorDocument<'_> {
-        CliErrorDocument { error: self.told() }
+        CliErrorDocument { error: self.to_entry() }
     }
 
-    fn told(&self) -> CliErrorEntry<'_> {
+    fn to_entry(&self) -> CliErrorEntry<'_> {
         let Self { what, kind, remedy, causes, others, .. } = self;
-        let others = others.iter().map(Self::told).collect();
+        let others = others.iter().map(Self::to_entry).collect();
         CliErrorEntry { code: *kind, message: what, hint: remedy.as_deref(), causes, others }
     }
 

@@ -76,7 +76,7 @@ impl ConfigDraft {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub(crate) fn keep(&self, home: &Path) -> Result<(), CliError> {
+    pub(crate) fn write_if_new(&self, home: &Path) -> Result<(), CliError> {
         let path = home.join(FILE_NAME);
         self.new_text
             .as_ref()

@@ -156,7 +156,7 @@ pub(crate) fn pulled(home: &Path) -> Result<Vec<(LocalModelEntry, u64)>, CliErro
 }
 
 /// The file that `--model` names: a path, or the name of a model that is here.
-pub(crate) fn named(home: &Path, given: PathBuf) -> PathBuf {
+pub(crate) fn resolve_file(home: &Path, given: PathBuf) -> PathBuf {
     let file = given.to_str().filter(|name| is_name(name)).map(|name| file_of(home, name));
     rooted(file.filter(|file| !given.exists() && file.exists()).unwrap_or(given))
 }
@@ -201,11 +201,11 @@ mod tests {
         let home = dir.path().join("home");
         fs::create_dir(folder(&home)).unwrap();
         let file = file_of(&home, "tiny");
-        assert_eq!(named(&home, "tiny".into()), Path::new("tiny"), "it is not here");
+        assert_eq!(resolve_file(&home, "tiny".into()), Path::new("tiny"), "it is not here");
         fs::write(&file, MAGIC).unwrap();
-        assert_eq!(named(&home, "tiny".into()), file);
+        assert_eq!(resolve_file(&home, "tiny".into()), file);
         for path in ["./tiny", "../tiny", "/x/tiny.gguf", ".tiny"] {
-            assert_eq!(named(&home, path.into()), Path::new(path));
+            assert_eq!(resolve_file(&home, path.into()), Path::new(path));
         }
         let here = pulled(&home).unwrap();
         assert_eq!((here[0].0.name.as_str(), here[0].1), ("tiny", 4));

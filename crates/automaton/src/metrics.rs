@@ -119,7 +119,7 @@ fn page(reader: &Reader, started: Timestamp, now: Timestamp) -> Result<String, S
         [(vec![("version", env!("CARGO_PKG_VERSION"))], "1")],
     );
     let uptime = seconds(now.since(started).as_millis());
-    page.one("uptime_seconds", "How long the supervisor has run.", Some(uptime));
+    page.write_number("uptime_seconds", "How long the supervisor has run.", Some(uptime));
     life(&mut page, &measures);
     means(&mut page, &measures);
     thinking(&mut page, &measures);
@@ -137,10 +137,10 @@ fn life(page: &mut MetricsPage, measures: &LifetimeMetrics) {
     let states = AgentState::ALL
         .map(|state| (vec![("state", state.name())], u8::from(state == measures.state)));
     page.all("state", "What the automaton is doing.", states);
-    page.one("turns_total", "Turns that were committed.", Some(measures.turns));
-    page.one("turns_last_hour", "Turns of the last hour.", Some(measures.turns_hour));
+    page.write_number("turns_total", "Turns that were committed.", Some(measures.turns));
+    page.write_number("turns_last_hour", "Turns of the last hour.", Some(measures.turns_hour));
     let owed = Some(u8::from(measures.owes));
-    page.one("thinking_owed", "Whether there is something to think about now.", owed);
+    page.write_number("thinking_owed", "Whether there is something to think about now.", owed);
     let share = |name: &'static str, other: &'static str, share: automaton_core::alert::Ratio| {
         let rest = share.of.saturating_sub(share.part);
         [(vec![("result", name)], share.part), (vec![("result", other)], rest)]
@@ -164,9 +164,9 @@ fn life(page: &mut MetricsPage, measures: &LifetimeMetrics) {
             (vec![("state", "failed")], inbox.failed),
         ],
     );
-    page.one("wake_events_pending", "Causes to wake that wait.", Some(measures.wakes));
-    page.one("database_bytes", "The size of the database.", Some(measures.db_bytes));
-    page.one("wal_bytes", "The size of the database's log.", measures.wal_bytes);
+    page.write_number("wake_events_pending", "Causes to wake that wait.", Some(measures.wakes));
+    page.write_number("database_bytes", "The size of the database.", Some(measures.db_bytes));
+    page.write_number("wal_bytes", "The size of the database's log.", measures.wal_bytes);
 }
 
 /// Writes the counters of the whole life.
@@ -204,18 +204,22 @@ fn means(page: &mut MetricsPage, measures: &LifetimeMetrics) {
         SurvivalTier::Normal => 3,
         SurvivalTier::High => 4,
     });
-    page.one("survival_tier", "The tier of survival, from 0, dead, to 4, high.", tier);
-    page.one("credits_dollars", "Credits that were last read.", vitals.credits.map(dollars));
+    page.write_number("survival_tier", "The tier of survival, from 0, dead, to 4, high.", tier);
+    page.write_number(
+        "credits_dollars",
+        "Credits that were last read.",
+        vitals.credits.map(dollars),
+    );
     let read_at = vitals.read_at.map(|at| seconds(at.as_millis()));
-    page.one("credits_read_timestamp_seconds", "When credits were last read.", read_at);
-    page.one("wallet_usdc", "USDC that was last read.", vitals.usdc.map(usdc));
+    page.write_number("credits_read_timestamp_seconds", "When credits were last read.", read_at);
+    page.write_number("wallet_usdc", "USDC that was last read.", vitals.usdc.map(usdc));
     let broke = vitals.broke_for.map(|span| seconds(span.as_millis()));
-    page.one("broke_seconds", "How long it is known to have been broke.", broke);
+    page.write_number("broke_seconds", "How long it is known to have been broke.", broke);
 }
 
 fn thinking(page: &mut MetricsPage, measures: &LifetimeMetrics) {
     let totals = &measures.totals;
-    page.one("inference_answers_total", "Answers of models.", Some(totals.answers));
+    page.write_number("inference_answers_total", "Answers of models.", Some(totals.answers));
     page.all(
         "inference_tokens_total",
         "Tokens of models; cached ones are of the prompt.",
@@ -226,12 +230,12 @@ fn thinking(page: &mut MetricsPage, measures: &LifetimeMetrics) {
         ],
     );
     let help = "What answers of models cost.";
-    page.one("inference_cost_dollars_total", help, Some(dollars(totals.cost)));
+    page.write_number("inference_cost_dollars_total", help, Some(dollars(totals.cost)));
     let help = "What answers of the last 24 hours cost.";
-    page.one("inference_cost_last_day_dollars", help, Some(dollars(measures.thinking)));
+    page.write_number("inference_cost_last_day_dollars", help, Some(dollars(measures.thinking)));
     let slowest = measures.slowest_ms.and_then(|millis| i64::try_from(millis).ok()).map(seconds);
-    page.one("inference_slowest_last_hour_seconds", "The slowest answer.", slowest);
-    page.one("context_tokens", "Tokens of the last prompt.", measures.prompt_tokens);
+    page.write_number("inference_slowest_last_hour_seconds", "The slowest answer.", slowest);
+    page.write_number("context_tokens", "Tokens of the last prompt.", measures.prompt_tokens);
 }
 
 /// A text in the format, family by family.
@@ -242,7 +246,7 @@ type MetricLabels<'a> = Vec<(&'a str, &'a str)>;
 
 impl MetricsPage {
     /// One number without labels, unless it is not known.
-    fn one(&mut self, name: &str, help: &str, value: Option<impl Display>) {
+    fn write_number(&mut self, name: &str, help: &str, value: Option<impl Display>) {
         if let Some(value) = value {
             self.all(name, help, [(vec![], value)]);
         }

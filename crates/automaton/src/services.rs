@@ -104,7 +104,7 @@ impl Services {
         begun: &mut Vec<SupervisedService>,
     ) -> Result<ServiceConfigs, CliError> {
         if stack.is_new {
-            console.tell(Event::WalletCreated { address: stack.wallet.to_string() })?;
+            console.report(Event::WalletCreated { address: stack.wallet.to_string() })?;
         }
         let fault = agent.fault.clone().map(|fault| (fault, agent.resolved.home.clone()));
         let service = |serves: ServiceBackend, listen| {
@@ -116,15 +116,15 @@ impl Services {
                 fault: fault.clone(),
             })
         };
-        begun.push(service(stack.chain(), stack.place(Service::Chain))?);
+        begun.push(service(stack.chain(), stack.address_of(Service::Chain))?);
         let rpc = settled(begun, &mut stack, console).await?;
         let cheaper = match &agent.resolved.brain {
             Brain::Http(brain) => brain.cheaper.clone(),
             Brain::Local(_) => FallbackModels::default(),
         };
-        let cheaper_sold = sold(&agent.resolved.brain);
+        let cheaper_sold = resold_models(&agent.resolved.brain);
         let cloud = stack.cloud(&agent.resolved, &cheaper_sold, &rpc, SystemClock.now())?;
-        begun.push(service(cloud, stack.place(Service::Cloud))?);
+        begun.push(service(cloud, stack.address_of(Service::Cloud))?);
         let url = settled(begun, &mut stack, console).await?;
         let audience = CloudClient::new(client([url.as_str()])?, &url)?.audience()?;
         // Sign-ins name Base, as every client's do.
@@ -140,7 +140,7 @@ impl Services {
     }
 
     /// The household of services that serve.
-    pub(crate) const fn of(services: Vec<SupervisedService>, configs: ServiceConfigs) -> Self {
+    pub(crate) const fn new(services: Vec<SupervisedService>, configs: ServiceConfigs) -> Self {
         Self { services, configs }
     }
 
@@ -192,7 +192,7 @@ impl Services {
 
 /// Which cheaper models the cloud can sell: those that the server behind it lists. One
 /// that cannot be asked for its list may have none.
-fn sold(brain: &Brain) -> Vec<ModelId> {
+fn resold_models(brain: &Brain) -> Vec<ModelId> {
     let Brain::Http(http) = brain else { return Vec::new() };
     // The agent tells which of its models the cloud does not sell.
     http.cheaper.names().filter(|name| http.served.lists(name)).cloned().collect()

@@ -106,7 +106,7 @@ struct PriceList {
 impl PriceList {
     /// Returns the price of a model: the file's row for it, else its own prices if somebody pays
     /// them, else the file's row for all others.
-    fn of(&self, model: &ModelInfo, has_prices: bool) -> StackPrices {
+    fn price_of(&self, model: &ModelInfo, has_prices: bool) -> StackPrices {
         let others = || StackPrices {
             input_microcents_per_million: self.input_microcents_per_million,
             cached_microcents_per_million: self.cached_microcents_per_million,
@@ -315,7 +315,7 @@ impl Stack {
         let sold = |(info, priced): &(ModelInfo, bool)| ModelFile {
             id: info.id.clone(),
             // What its creator pays for elsewhere costs as much here, so that budgets hold.
-            prices: self.prices.of(info, *priced),
+            prices: self.prices.price_of(info, *priced),
             context_window: info.context_tokens,
             max_output_tokens: longest(info).min(info.context_tokens),
             supports_tools: true,
@@ -348,7 +348,7 @@ impl Stack {
         let file: Option<Box<RawValue>> = read_or(&path, "null")?;
         match file {
             None => Ok(MachinesSource::Flags(MachinesFile {
-                egress: StackEgressFile::of(&self.machine_egress),
+                egress: StackEgressFile::from_targets(&self.machine_egress),
             })),
             Some(file) if self.machine_egress.is_empty() => Ok(MachinesSource::File(file)),
             Some(_) => {
@@ -370,7 +370,7 @@ impl Stack {
     }
 
     /// Returns the address of a service: the earlier one, or any.
-    pub(crate) fn place(&self, service: Service) -> SocketAddr {
+    pub(crate) fn address_of(&self, service: Service) -> SocketAddr {
         let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         match service {
             Service::Chain => self.places.chain,
@@ -427,7 +427,7 @@ fn is_priced_at(http: &HttpBrain) -> bool {
 /// When the file with the prices is damaged.
 pub(crate) fn as_sold(home: &Path, brain: &Brain, info: ModelInfo) -> Result<ModelInfo, CliError> {
     let list: PriceList = read_or(&folder_of(home).join(PRICES), PRICES_TEXT)?;
-    let sold = list.of(&info, is_priced(brain));
+    let sold = list.price_of(&info, is_priced(brain));
     let prices = automaton_inference::ModelPrices {
         input_per_million: sold.input_microcents_per_million,
         cached_per_million: sold.cached_microcents_per_million,
@@ -509,7 +509,7 @@ struct StackEgressFile<'a> {
 }
 
 impl<'a> StackEgressFile<'a> {
-    fn of(places: &'a [EgressTarget]) -> Self {
+    fn from_targets(places: &'a [EgressTarget]) -> Self {
         let mut file = Self::default();
         for place in places {
             match place {

@@ -134,7 +134,7 @@ impl StoryDriver {
                     StoryProgress::StepMet { step, of, what } => {
                         return StoryStage::Tell(Event::StoryMet(MetStep { step, of, what }));
                     }
-                    StoryProgress::CreatorSays { text, when: CreatorTiming::Now, .. } => self.say(text),
+                    StoryProgress::CreatorSays { text, when: CreatorTiming::Now, .. } => self.send(text),
                     StoryProgress::CreatorSays { text, when: CreatorTiming::Asleep, .. } => {
                         self.for_sleep = Some(text);
                     }
@@ -155,12 +155,12 @@ impl StoryDriver {
             return None;
         }
         if let Some(text) = self.for_sleep.take() {
-            self.say(text);
+            self.send(text);
         }
         self.ends_by.take().map(|_| StoryStage::Ended { unmet: None })
     }
 
-    fn say(&mut self, text: String) {
+    fn send(&mut self, text: String) {
         let home = self.home.clone();
         let key = send::new_key(&self.ids);
         self.sending = Some(tokio::task::spawn_blocking(move || send::deliver(&home, &text, &key)));
@@ -179,7 +179,7 @@ impl StoryDriver {
         match self.server.open_step() {
             Some(_) if turns_max.is_some() => Ok(()),
             unmet => {
-                console.tell(Event::StoryEnded { unmet: unmet.clone() })?;
+                console.report(Event::StoryEnded { unmet: unmet.clone() })?;
                 judged(unmet)
             }
         }

@@ -122,11 +122,11 @@ impl TraceExporter {
         loop {
             let packed = tokio::select! {
                 biased;
-                lost = self.queue.next_lost() => return told(lost),
+                lost = self.queue.next_lost() => return failure_event(lost),
                 Some(packed) = self.packed.recv() => packed,
             };
             if let Err(lost) = packed.and_then(|parcel| self.queue.take(parcel)) {
-                return told(lost);
+                return failure_event(lost);
             }
         }
     }
@@ -144,7 +144,7 @@ impl TraceExporter {
     }
 }
 
-fn told(DeliveryFailure { name: turn, error }: DeliveryFailure) -> Event {
+fn failure_event(DeliveryFailure { name: turn, error }: DeliveryFailure) -> Event {
     Event::TraceLost { turn, error }
 }
 

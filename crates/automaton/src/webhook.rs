@@ -57,12 +57,12 @@ impl Webhook {
             Ok(body) => self.queue.take(Delivery::json(name, key, &self.url, body)),
             Err(error) => Err(DeliveryFailure { name, error: error.to_string() }),
         };
-        taken.err().map(told)
+        taken.err().map(failure_event)
     }
 
     /// The next event that could not be delivered. Cancel-safe.
     pub(crate) async fn next_failure(&mut self) -> Event {
-        told(self.queue.next_lost().await)
+        failure_event(self.queue.next_lost().await)
     }
 
     /// Waits a moment for what is not delivered yet, and ends.
@@ -71,7 +71,7 @@ impl Webhook {
     }
 }
 
-fn told(DeliveryFailure { name: lost, error }: DeliveryFailure) -> Event {
+fn failure_event(DeliveryFailure { name: lost, error }: DeliveryFailure) -> Event {
     Event::WebhookFailed { lost, error }
 }
 

@@ -66,10 +66,10 @@ impl WorkingTimes {
     pub(crate) fn read(database: &Path) -> Self {
         // silent-ok: without a record all that is new is shown.
         let turns = Reader::open(database).and_then(|reader| reader.turns(TURNS_MAX));
-        turns.map_or(Self::Always, |turns| Self::of(&turns))
+        turns.map_or(Self::Always, |turns| Self::from_turns(&turns))
     }
 
-    fn of(turns: &[TurnRecord]) -> Self {
+    fn from_turns(turns: &[TurnRecord]) -> Self {
         let starts = |turn: &TurnRecord| turn.calls.iter().any(|it| it.tool == START_PROCESS);
         if turns.iter().any(starts) {
             return Self::Always;
@@ -94,11 +94,11 @@ impl WorkspaceFiles {
     /// Looks at a workspace; what cannot be read is not there.
     pub(crate) fn read(workspace: &Path) -> Self {
         let mut files = Self::default();
-        files.look(workspace, Path::new(""), DEPTH_MAX);
+        files.visit_folder(workspace, Path::new(""), DEPTH_MAX);
         files
     }
 
-    fn look(&mut self, workspace: &Path, folder: &Path, depth: usize) {
+    fn visit_folder(&mut self, workspace: &Path, folder: &Path, depth: usize) {
         // silent-ok: a folder that cannot be read holds nothing that could be shown.
         let Ok(entries) = fs::read_dir(workspace.join(folder)) else { return };
         for entry in entries.flatten() {
@@ -110,7 +110,7 @@ impl WorkspaceFiles {
             match () {
                 () if self.0.len() >= FILES_MAX => return,
                 () if hidden => {}
-                () if found.is_dir() && depth > 0 => self.look(workspace, &name, depth - 1),
+                () if found.is_dir() && depth > 0 => self.visit_folder(workspace, &name, depth - 1),
                 () if found.is_file() => {
                     let changed =
                         i128::from(found.mtime()) * 1_000_000_000 + i128::from(found.mtime_nsec());
@@ -147,7 +147,7 @@ impl WorkspaceFiles {
 impl WorkspaceSummary {
     /// Describes the made files and their place; `None` if there are none. Without a place they
     /// cannot be looked at.
-    pub(crate) fn told(&self, place: Option<&str>) -> Option<String> {
+    pub(crate) fn describe(&self, place: Option<&str>) -> Option<String> {
         let name = |path: &Path| short(&path.display().to_string(), NAME_CHARS_MAX);
         let made = if self.changed { "Made or changed" } else { "Made" };
         match self.newest.as_slice() {
@@ -220,20 +220,20 @@ mod tests {
         write("old.txt", "old");
         let before = WorkspaceFiles::read(world.path());
         let nothing = WorkspaceFiles::read(world.path()).since(&before, &WorkingTimes::Always);
-        assert_eq!((nothing.told(None), nothing), (None, WorkspaceSummary::default()));
+        assert_eq!((nothing.describe(None), nothing), (None, WorkspaceSummary::default()));
         fs::create_dir(world.path().join("notes")).unwrap();
         write("notes/a\u{1b}[2J.txt", "seven c");
         std::os::unix::fs::symlink("/etc", world.path().join("etc")).unwrap();
         write(".hidden", "x");
         let one = WorkspaceFiles::read(world.path()).since(&before, &WorkingTimes::Always);
-        assert_eq!(one.told(Some("~/w")).unwrap(), "Made ~/w/notes/a[2J.txt (7 bytes)");
-        assert_eq!(one.told(None).unwrap(), "Made notes/a[2J.txt (7 bytes) in its workspace");
+        assert_eq!(one.describe(Some("~/w")).unwrap(), "Made ~/w/notes/a[2J.txt (7 bytes)");
+        assert_eq!(one.describe(None).unwrap(), "Made notes/a[2J.txt (7 bytes) in its workspace");
         write("old.txt", "other");
         (0..10).for_each(|at| write(&format!("{at}"), "x"));
         fs::create_dir(world.path().join("__pycache__")).unwrap();
         write("__pycache__/a.pyc", "x");
         let many = WorkspaceFiles::read(world.path()).since(&before, &WorkingTimes::Always);
-        let told = many.told(Some("~/w")).unwrap();
+        let told = many.describe(Some("~/w")).unwrap();
         assert!(
             told.starts_with("Made or changed in ~/w:\n  ")
                 && told.ends_with("\n  and 4 files more"),
@@ -256,7 +256,7 @@ mod tests {
         let second = 1_000_000_000;
         let times = WorkingTimes::Turns(vec![(999 * second, 1_010 * second), (1, 2)]);
         let made = WorkspaceFiles::read(world.path()).since(&before, &times);
-        assert_eq!(made.told(Some("~/w")).unwrap(), "Made ~/w/report.md (0 bytes)");
+        assert_eq!(made.describe(Some("~/w")).unwrap(), "Made ~/w/report.md (0 bytes)");
         let idle = WorkspaceFiles::read(world.path()).since(&before, &WorkingTimes::Turns(vec![]));
         assert_eq!(idle, WorkspaceSummary::default());
     }

@@ -121,7 +121,7 @@ impl CatalogueRow {
 /// # Errors
 /// [`InferenceError::Catalogue`] when the built-in rows are damaged.
 pub fn model(id: &str) -> Result<ModelInfo, InferenceError> {
-    known(id, ModelHosting::Hosted, &ModelClaims::default(), &ModelClaims::default())
+    merge_claims(id, ModelHosting::Hosted, &ModelClaims::default(), &ModelClaims::default())
 }
 
 /// Returns the known properties of a model on this machine: as [`model`], but a model without a
@@ -130,7 +130,7 @@ pub fn model(id: &str) -> Result<ModelInfo, InferenceError> {
 /// # Errors
 /// As [`model`].
 pub fn own_model(id: &str) -> Result<ModelInfo, InferenceError> {
-    known(id, ModelHosting::Here, &ModelClaims::default(), &ModelClaims::default())
+    merge_claims(id, ModelHosting::Here, &ModelClaims::default(), &ModelClaims::default())
 }
 
 /// Merges the claims about a model: first the creator's configuration, then its server's, then
@@ -139,7 +139,7 @@ pub fn own_model(id: &str) -> Result<ModelInfo, InferenceError> {
 ///
 /// # Errors
 /// As [`model`].
-pub fn known(
+pub fn merge_claims(
     id: &str,
     place: ModelHosting,
     configured: &ModelClaims,

@@ -146,7 +146,7 @@ fn the_creator_is_believed_before_the_server_and_the_server_before_the_catalogue
         dialect: None,
     };
     let of = |id, place, creator: &ModelClaims, server: &ModelClaims| {
-        known(id, place, creator, server).unwrap()
+        merge_claims(id, place, creator, server).unwrap()
     };
     // Who is asked, of which model, where: which window, and whether it is free.
     let dear = false;

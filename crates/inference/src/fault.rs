@@ -50,7 +50,7 @@ impl AnswerFault {
     /// Returns the fault of this answer. An answer with proper calls has none; a faulty call is
     /// reported as its result.
     #[must_use]
-    pub fn of(reply: &Completion, tools: &[ToolSpec]) -> Option<Self> {
+    pub fn from_reply(reply: &Completion, tools: &[ToolSpec]) -> Option<Self> {
         match reply.finish {
             _ if !reply.calls.is_empty() => None,
             FinishReason::Filtered => Some(Self::Filtered),
@@ -200,10 +200,10 @@ mod tests {
             "{\"name\": \"exec\", \"arguments\": \"{}\"}",
             "{\"type\": \"function\", \"function\": {\"name\": \"exec\", \"arguments\": {}}}",
         ] {
-            let fault = AnswerFault::of(&reply(text, FinishReason::Stop, 0), &tools());
+            let fault = AnswerFault::from_reply(&reply(text, FinishReason::Stop, 0), &tools());
             assert_eq!(fault, Some(AnswerFault::WrittenCall), "{text}");
             assert_eq!(
-                AnswerFault::of(&reply(text, FinishReason::Stop, 1), &tools()),
+                AnswerFault::from_reply(&reply(text, FinishReason::Stop, 1), &tools()),
                 None,
                 "{text}"
             );
@@ -227,7 +227,7 @@ mod tests {
             "[]",
         ] {
             assert_eq!(
-                AnswerFault::of(&reply(text, FinishReason::Stop, 0), &tools()),
+                AnswerFault::from_reply(&reply(text, FinishReason::Stop, 0), &tools()),
                 None,
                 "{text}"
             );
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn what_was_withheld_or_cut_off_is_told() {
-        let of = |finish, calls| AnswerFault::of(&reply("Well,", finish, calls), &tools());
+        let of = |finish, calls| AnswerFault::from_reply(&reply("Well,", finish, calls), &tools());
         assert_eq!(of(FinishReason::Filtered, 0), Some(AnswerFault::Filtered));
         assert_eq!(of(FinishReason::Length, 0), Some(AnswerFault::CutOff));
         assert_eq!(of(FinishReason::Repetition, 0), Some(AnswerFault::CutOff));
@@ -248,7 +248,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_can_be_looked_at(text in "([a-z{}\\[\\]\":<>=` ]|```json|<tool_call>|exec|é){0,40}") {
-            let fault = AnswerFault::of(&reply(&text, FinishReason::Length, 0), &tools());
+            let fault = AnswerFault::from_reply(&reply(&text, FinishReason::Length, 0), &tools());
             prop_assert!(fault.is_some());
         }
     }

@@ -56,7 +56,7 @@ pub(crate) struct BrainFlags {
 impl BrainFlags {
     /// Finds the files that are named: a model by its name, too, and both from where one stands.
     pub(crate) fn find_files(&mut self, home: &Path) {
-        self.model = self.model.take().map(|given| local_models::named(home, given));
+        self.model = self.model.take().map(|given| local_models::resolve_file(home, given));
         self.helper = self.helper.take().map(local_models::rooted);
     }
 

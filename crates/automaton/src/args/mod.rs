@@ -31,7 +31,7 @@ use crate::cmd::logs::LogsArgs;
 use crate::cmd::memory::MemoryCommand;
 use crate::cmd::messages::MessagesArgs;
 use crate::cmd::model::ModelCommand;
-use crate::cmd::passphrase::{PassphraseArgs, named};
+use crate::cmd::passphrase::{PassphraseArgs, location_from_flags};
 use crate::cmd::pnl::PnlArgs;
 use crate::cmd::policy::PolicyCommand;
 use crate::cmd::sandbox::SandboxCommand;
@@ -402,7 +402,11 @@ impl RunArgs {
         &self,
         env: &Environment,
     ) -> Result<Option<PassphraseLocation>, CliError> {
-        named(self.passphrase_file.as_deref(), self.passphrase_credential.as_deref(), env)
+        location_from_flags(
+            self.passphrase_file.as_deref(),
+            self.passphrase_credential.as_deref(),
+            env,
+        )
     }
 }
 

@@ -132,7 +132,7 @@ enum DataError {
 
 impl DataError {
     /// Names the file.
-    fn of(self, from: &Path) -> CliError {
+    fn to_cli_error(self, from: &Path) -> CliError {
         match self {
             Self::Read(error) => failed("read", from)(error),
             Self::Written(error) => error,
@@ -211,7 +211,10 @@ impl ArchiveWriter {
             if begin > at {
                 self.hole(begin - at, &mut hash)?;
             }
-            if self.data(&file, (begin, end), &mut hash).map_err(|error| error.of(from))? {
+            if self
+                .data(&file, (begin, end), &mut hash)
+                .map_err(|error| error.to_cli_error(from))?
+            {
                 at = end;
             } else {
                 break;

@@ -112,7 +112,7 @@ pub(crate) fn make(request: &BackupRequest<'_>) -> Result<MadeBackup, CliError> 
 struct Copies(PathBuf);
 
 impl Copies {
-    fn of(&self, path: &Path) -> PathBuf {
+    fn copy_of(&self, path: &Path) -> PathBuf {
         self.0.join(path.display().to_string().replace('/', "-"))
     }
 }
@@ -155,7 +155,7 @@ fn seal(
     };
     for (name, place) in &places {
         if request.manifest.folders.iter().any(|folder| folder == name) {
-            walk.whole(name, place)?;
+            walk.write_folder(name, place)?;
         }
     }
     let FolderWalk { archive, skipped, skipped_first, without_machines, .. } = walk;
@@ -172,7 +172,7 @@ fn copy_databases(folder: &str, place: &Path, copies: &Copies) -> Result<(), Cli
         let name = entry.map_err(failed("read", place))?.file_name();
         let path = Path::new(folder).join(&name);
         if is_database(&path) {
-            copy_database(&place.join(&name), &copies.of(&path))?;
+            copy_database(&place.join(&name), &copies.copy_of(&path))?;
         }
     }
     Ok(())
@@ -209,7 +209,7 @@ struct WalkedPart<'a> {
 
 impl FolderWalk<'_> {
     /// Writes one of the folders with all that is in it, each folder before what it holds.
-    fn whole(&mut self, name: &str, place: &Path) -> Result<(), CliError> {
+    fn write_folder(&mut self, name: &str, place: &Path) -> Result<(), CliError> {
         let root = &WorkspaceDir::open(place)?;
         let mut part = WalkedPart { root, place, waiting: vec![PathBuf::new()] };
         while let Some(inner) = part.waiting.pop() {
@@ -246,7 +246,7 @@ impl FolderWalk<'_> {
             self.without_machines = true;
             return Ok(());
         }
-        let copy = self.copies.of(path);
+        let copy = self.copies.copy_of(path);
         if is_database(path) && copy.try_exists().map_err(failed("read", &copy))? {
             let file = File::open(&copy).map_err(failed("read", &copy))?;
             return self.archive.file(path, 0o600, (file, &copy));

@@ -74,7 +74,7 @@ pub(crate) fn restore(
     }
     let (manifest, tally) = read(file, passphrase, None)?;
     fs::create_dir_all(parent).map_err(failed("make", parent))?;
-    let _lock = own(&staging, ready.is_some())?;
+    let _lock = make_staging(&staging, ready.is_some())?;
     let ceilings_used = match ready.as_deref().map(|ready| ready.split_once(' ')) {
         Some(Some((digest, used))) if digest == tally.digest => used == USED,
         Some(_) => return Err(unfinished(&staging)),
@@ -105,7 +105,10 @@ fn read(
 
 /// Makes the folder to unpack into, and holds it. What is left of an earlier attempt that
 /// came to no end goes away.
-fn own(staging: &Path, is_ready: bool) -> Result<automaton_sandbox::process::LockGuard, CliError> {
+fn make_staging(
+    staging: &Path,
+    is_ready: bool,
+) -> Result<automaton_sandbox::process::LockGuard, CliError> {
     let mark = staging.join(MARK);
     let is_empty = || fs::read_dir(staging).is_ok_and(|mut entries| entries.next().is_none());
     if staging.symlink_metadata().is_ok() && !mark.exists() && !is_empty() {

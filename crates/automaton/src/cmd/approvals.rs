@@ -12,7 +12,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::CommandContext;
-use super::send::reach;
+use super::send::send_or_store;
 use crate::control::unexpected;
 use crate::error::CliError;
 use crate::ui::text::{plain, short};
@@ -69,15 +69,17 @@ pub(crate) fn run(context: &CommandContext, command: &ApprovalsCommand) -> Resul
         ApprovalsCommand::Approve(args) => answer(context, args, ApprovalVerdict::Approve),
         ApprovalsCommand::Deny(args) => answer(context, args, ApprovalVerdict::Deny),
         ApprovalsCommand::Message { id, deny: false } => {
-            say(context, *id, ApprovalVerdict::Approve)
+            print_message(context, *id, ApprovalVerdict::Approve)
         }
-        ApprovalsCommand::Message { id, deny: true } => say(context, *id, ApprovalVerdict::Deny),
+        ApprovalsCommand::Message { id, deny: true } => {
+            print_message(context, *id, ApprovalVerdict::Deny)
+        }
     }
 }
 
 fn show(context: &CommandContext, id: ApprovalId) -> Result<(), CliError> {
     let (_, file, reader) = context.record()?;
-    let approval = found(&reader, id)?;
+    let approval = read_question(&reader, id)?;
     context.format.answer(&approval, || {
         let exactly = match &approval.subject {
             ApprovalSubject::Payment(payment) => format!("payment {payment}"),
@@ -96,16 +98,20 @@ fn show(context: &CommandContext, id: ApprovalId) -> Result<(), CliError> {
     })
 }
 
-fn say(context: &CommandContext, id: ApprovalId, word: ApprovalVerdict) -> Result<(), CliError> {
+fn print_message(
+    context: &CommandContext,
+    id: ApprovalId,
+    word: ApprovalVerdict,
+) -> Result<(), CliError> {
     let (.., reader) = context.record()?;
-    let Approval { action_sha256, expires_at, .. } = found(&reader, id)?;
+    let Approval { action_sha256, expires_at, .. } = read_question(&reader, id)?;
     let text = answer_text(id, &action_sha256, word, expires_at);
     context
         .format
         .answer(&json!({ "approval": id, "answer": word, "message": text }), || text.clone())
 }
 
-fn found(reader: &Reader, id: ApprovalId) -> Result<Approval, CliError> {
+fn read_question(reader: &Reader, id: ApprovalId) -> Result<Approval, CliError> {
     reader.approval(id).map_err(|error| match error {
         StoreError::Missing { .. } => CliError::user(error.to_string())
             .hint("`automaton approvals list --all` shows what was asked"),
@@ -133,8 +139,8 @@ fn line(approval: &Approval, clock: &WallClock) -> String {
     let why = short(reason, 300);
     let by = phrases::author(summary.label);
     let state = phrases::approval(*state);
-    let asked = clock.told(*at);
-    let until = clock.told(*expires_at);
+    let asked = clock.with_age(*at);
+    let until = clock.with_age(*expires_at);
     format!(
         "{id}  {state}; asked {asked}, open until {until}\n  {what} (caused by {by})\n  Why: {why}"
     )
@@ -148,7 +154,8 @@ fn answer(
     let (home, _) = context.inhabited()?;
     let AnswerArgs { id: approval, signature } = args;
     let signature = signature.clone();
-    match reach(&home, &ControlRequest::Answer { approval: *approval, word, signature })?.0 {
+    match send_or_store(&home, &ControlRequest::Answer { approval: *approval, word, signature })?.0
+    {
         ControlResponse::Answered { summary } => {
             let done = match word {
                 ApprovalVerdict::Approve => "Approved",

@@ -13,7 +13,7 @@ use automaton_store::{OutboxMessage, Reader, Speaker};
 
 use super::CommandContext;
 use super::messages::who;
-use super::send::{say, sent};
+use super::send::{deliver_message, sent};
 use crate::chat_session::{
     ChatInput, ChatSession, MessageOutcome, PendingMessage, StdinLines, hold,
 };
@@ -146,7 +146,7 @@ impl<'a> ChatTerminal<'a> {
                 }
                 ChatInput::Stop(_) | ChatInput::Gone | ChatInput::Quiet => {}
             }
-            self.look(&heard)?;
+            self.handle(&heard)?;
             if !matches!(heard, ChatInput::Event(_)) {
                 self.prompt()?;
             }
@@ -165,7 +165,7 @@ impl<'a> ChatTerminal<'a> {
     /// Sends a line. Whether nobody left meanwhile: one interrupt is for what the line
     /// begins, which may be under way before its delivery is confirmed.
     async fn send(&mut self, home: &Path, line: String) -> Result<bool, CliError> {
-        let mut delivery = Box::pin(say(home.to_owned(), line));
+        let mut delivery = Box::pin(deliver_message(home.to_owned(), line));
         let mut said = self.talk.signals.unless(&mut delivery).await?;
         let interrupted = matches!(said, Err(StopSignal::Interrupt));
         if interrupted {
@@ -204,7 +204,7 @@ impl<'a> ChatTerminal<'a> {
     }
 
     /// Tells what it said, and what became of the message that is open.
-    fn look(&mut self, heard: &ChatInput) -> Result<(), CliError> {
+    fn handle(&mut self, heard: &ChatInput) -> Result<(), CliError> {
         if self.talk.is_behind(heard)? {
             return Ok(());
         }
@@ -213,7 +213,7 @@ impl<'a> ChatTerminal<'a> {
             None => None,
         };
         for message in &self.talk.mail()? {
-            self.tell(message)?;
+            self.show_message(message)?;
         }
         if matches!(heard, ChatInput::Event(it) if matches!(it.event, Event::WakeEnded { .. })) {
             // What it does from now on can be interrupted again.
@@ -231,7 +231,7 @@ impl<'a> ChatTerminal<'a> {
     }
 
     /// Shows a message, unless its words were seen as they came.
-    fn tell(&mut self, message: &OutboxMessage) -> Result<(), CliError> {
+    fn show_message(&mut self, message: &OutboxMessage) -> Result<(), CliError> {
         if self.format == Format::Json {
             return ui::json(&serde_json::json!({
                 "id": message.id, "from": Speaker::Automaton, "text": message.body.text,

@@ -190,7 +190,7 @@ fn list_unclaimed(context: &CommandContext, config: &CloudConfig) -> Result<(), 
         true => "all credits belong to wallets that have signed in".to_owned(),
         false => {
             let line = |it: &UnclaimedCredits| {
-                format!("{}  {} since {}", it.wallet, it.amount, clock.told(it.since))
+                format!("{}  {} since {}", it.wallet, it.amount, clock.with_age(it.since))
             };
             waiting.iter().map(line).collect::<Vec<_>>().join("\n")
         }

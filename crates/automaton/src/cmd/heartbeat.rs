@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::CommandContext;
-use super::send::reach;
+use super::send::send_or_store;
 use crate::control::unexpected;
 use crate::error::CliError;
 use crate::ui::text::{plain, short};
@@ -66,7 +66,7 @@ fn run_now(context: &CommandContext, task: &str) -> Result<(), CliError> {
         Ok::<_, CliError>(reader.schedule()?.into_iter().find(|row| row.task.name == task))
     };
     let before = row(&reader)?.map_or(0, |row| row.runs);
-    let running = match reach(&home, &ControlRequest::RunTask { task: task.to_owned() })? {
+    let running = match send_or_store(&home, &ControlRequest::RunTask { task: task.to_owned() })? {
         (ControlResponse::TaskDue, running) => running,
         (other, _) => return Err(unexpected(other)),
     };

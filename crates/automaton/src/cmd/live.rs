@@ -52,7 +52,7 @@ pub(crate) fn run(context: &CommandContext, args: RunArgs) -> Result<(), CliErro
         signals: &signals,
         has_stack: |home, _| stack::is_there(home),
     })?;
-    findings.tell();
+    findings.report();
     flags.only_model = findings.only_model.map(|model| model.to_string());
     home::make_private(&home)?;
     let _lock = lock.map_or_else(|| home::lock(&home), Ok)?;
@@ -67,7 +67,7 @@ pub(crate) fn run(context: &CommandContext, args: RunArgs) -> Result<(), CliErro
     }
     let again = "run".to_owned();
     let life = RunSpec { resolved, backend, args, ask: None, scratch: false, again, named: None };
-    runtime()?.block_on(live(context, life, None, &signals))
+    runtime()?.block_on(run_life(context, life, None, &signals))
 }
 
 /// Returns the cloud and chain: others' if the configuration names them, else its own if it
@@ -117,7 +117,7 @@ pub(crate) struct RunSpec {
 ///
 /// # Errors
 /// When the agent cannot live, or the story is not told.
-pub(crate) async fn live(
+pub(crate) async fn run_life(
     context: &CommandContext,
     life: RunSpec,
     telling: Option<StoryDriver>,
@@ -143,7 +143,7 @@ pub(crate) async fn live(
         None => None,
     };
     if let Some(metrics) = &metrics {
-        console.tell(Event::MetricsServed { url: metrics.url.clone() })?;
+        console.report(Event::MetricsServed { url: metrics.url.clone() })?;
     }
     check_remote(backend.as_ref(), &resolved, &args, &mut console).await?;
     let outlets = EventExporters::open(&resolved)?;
@@ -210,7 +210,7 @@ async fn check_remote(
         let kind = failure.kind;
         let error = failure.line();
         let hint = failure.remedy;
-        console.tell(Event::ErrorReported { kind, error, hint })?;
+        console.report(Event::ErrorReported { kind, error, hint })?;
     }
     Ok(())
 }
@@ -225,7 +225,7 @@ fn leave(
 ) -> Result<(), CliError> {
     let screen = context.screen();
     let place = text::tilde(&workspace.display().to_string(), screen.user_home.as_deref());
-    let told = left.told((!scratch).then_some(place.as_str()));
+    let told = left.describe((!scratch).then_some(place.as_str()));
     let next = if scratch {
         Some("Its home is thrown away now; without --scratch it stays in ~/.automaton".to_owned())
     } else {

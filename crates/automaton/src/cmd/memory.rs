@@ -22,7 +22,7 @@ use clap::{Args, Subcommand, ValueHint};
 use serde_json::json;
 
 use super::CommandContext;
-use super::send::reach;
+use super::send::send_or_store;
 use crate::control::unexpected;
 use crate::error::CliError;
 use crate::process::runtime;
@@ -179,7 +179,7 @@ fn forget(context: &CommandContext, id: MemoryId) -> Result<(), CliError> {
     if reader.memory(id)?.is_none() {
         return Err(missing(id));
     }
-    match reach(&home, &ControlRequest::Forget { memory: id })?.0 {
+    match send_or_store(&home, &ControlRequest::Forget { memory: id })?.0 {
         ControlResponse::Forgotten { was_there } => {
             let told = json!({ "memory": id, "was_there": was_there });
             context.format.answer(&told, || format!("forgotten: {id}"))
@@ -240,7 +240,7 @@ fn import(context: &CommandContext, file: &Path) -> Result<(), CliError> {
     }
     let mut imported = 0_u64;
     for draft in drafts {
-        match reach(&home, &ControlRequest::Remember { memory: Box::new(draft) })?.0 {
+        match send_or_store(&home, &ControlRequest::Remember { memory: Box::new(draft) })?.0 {
             ControlResponse::Remembered { .. } => imported += 1,
             other => return Err(unexpected(other)),
         }

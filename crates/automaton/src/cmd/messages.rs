@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::CommandContext;
-use super::send::reach;
+use super::send::send_or_store;
 use crate::control::unexpected;
 use crate::error::CliError;
 use crate::ui::text::{plain, short};
@@ -78,7 +78,7 @@ fn list(context: &CommandContext, lines: u32) -> Result<(), CliError> {
 
 fn show(context: &CommandContext, id: MessageId) -> Result<(), CliError> {
     let (.., reader) = context.record()?;
-    let message = found(&reader, id)?;
+    let message = read_message(&reader, id)?;
     let answer = reader.answer_to(id)?.map(|answer| answer.id);
     let name = reader.life()?.name;
     let clock = context.clock();
@@ -96,14 +96,14 @@ fn show(context: &CommandContext, id: MessageId) -> Result<(), CliError> {
 
 fn close(context: &CommandContext, id: MessageId) -> Result<(), CliError> {
     let (home, _, reader) = context.record()?;
-    let message = found(&reader, id)?;
+    let message = read_message(&reader, id)?;
     let Some(standing) = message.standing else {
         let what = format!("message {id} is one of the automaton's");
         return Err(
             CliError::user(what).hint("only your own messages are open until they are closed")
         );
     };
-    match reach(&home, &ControlRequest::Close { message: id })?.0 {
+    match send_or_store(&home, &ControlRequest::Close { message: id })?.0 {
         ControlResponse::Closed { was_open } => {
             context.format.answer(&json!({ "message": id, "was_open": was_open }), || {
                 if was_open {
@@ -117,7 +117,7 @@ fn close(context: &CommandContext, id: MessageId) -> Result<(), CliError> {
     }
 }
 
-fn found(reader: &Reader, id: MessageId) -> Result<ConversationMessage, CliError> {
+fn read_message(reader: &Reader, id: MessageId) -> Result<ConversationMessage, CliError> {
     reader.utterance(id)?.ok_or_else(|| {
         CliError::user(format!("there is no message {id}")).hint("`automaton messages` lists them")
     })
@@ -131,7 +131,7 @@ fn head(name: &str, clock: &WallClock, message: &ConversationMessage) -> String 
         (None, Some(to)) => format!(", in answer to {to}"),
         (None, None) => String::new(),
     };
-    format!("{id}  {}, {}{stands}", who(name, message.from), clock.told(*at))
+    format!("{id}  {}, {}{stands}", who(name, message.from), clock.with_age(*at))
 }
 
 /// Returns the name of a speaker.

@@ -21,7 +21,7 @@ use serde_json::json;
 
 use super::CommandContext;
 use super::pull::{self, PullArgs};
-use super::send::reach;
+use super::send::send_or_store;
 use crate::args::LabArgs;
 use crate::config::file::{self, FILE_NAME};
 use crate::control::{self, ControlError, unexpected};
@@ -118,7 +118,7 @@ fn list(context: &CommandContext) -> Result<(), CliError> {
         Err(lost) => return Err(lost.into()),
     };
     let matrix = RoutingMatrix::built_in()?.with(&resolved.model_strategy.routing);
-    let local = LocalModels::of(&home)?;
+    let local = LocalModels::read(&home)?;
     if context.format == Format::Json {
         let LocalModels { here, catalogue } = &local;
         let here: Vec<_> = here.iter().map(|(entry, _)| entry).collect();
@@ -157,7 +157,7 @@ struct LocalModels {
 }
 
 impl LocalModels {
-    fn of(home: &Path) -> Result<Self, CliError> {
+    fn read(home: &Path) -> Result<Self, CliError> {
         let here = local_models::pulled(home)?;
         let mut catalogue = local_models::catalogue(home)?;
         catalogue.retain(|entry| here.iter().all(|(known, _)| known.name != entry.name));
@@ -188,7 +188,7 @@ impl LocalModels {
 
 /// Lists the models that could think on this machine, and says why there are no others.
 fn list_local(context: &CommandContext, home: &Path, why: &CliError) -> Result<(), CliError> {
-    let local = LocalModels::of(home)?;
+    let local = LocalModels::read(home)?;
     let LocalModels { here, catalogue } = &local;
     let models: Vec<_> = here.iter().map(|(entry, _)| entry).collect();
     context.format.answer(&json!({ "here": models, "catalogue": catalogue }), || {
@@ -300,7 +300,8 @@ fn spend_row(row: &ModelSpend) -> [String; 6] {
 fn choose(context: &CommandContext, model: &str) -> Result<(), CliError> {
     let (home, _) = context.inhabited()?;
     let model = Some(model).filter(|name| *name != USUAL).map(ModelId::from);
-    let (answer, running) = reach(&home, &ControlRequest::UseModel { model: model.clone() })?;
+    let (answer, running) =
+        send_or_store(&home, &ControlRequest::UseModel { model: model.clone() })?;
     let ControlResponse::ModelChosen { model } = answer else { return Err(unexpected(answer)) };
     let told = json!({ "model": model, "running": running });
     context.format.answer(&told, || {

@@ -80,7 +80,7 @@ pub(super) fn offer(
         ));
         return Ok(OfferedBrain::Unasked(found, others));
     }
-    if asked("Shall it think with that? [Y/n] ")? {
+    if confirm("Shall it think with that? [Y/n] ")? {
         return Ok(OfferedBrain::Accepted(found, others));
     }
     flags.brain = Some(BrainArg::Local);
@@ -88,7 +88,7 @@ pub(super) fn offer(
 }
 
 /// Returns true if the person at the terminal answers yes, or presses Enter.
-pub(super) fn asked(question: &str) -> Result<bool, CliError> {
+pub(super) fn confirm(question: &str) -> Result<bool, CliError> {
     let failed = |error: io::Error| CliError::internal("cannot ask at the terminal", &error);
     io::stderr().write_all(question.as_bytes()).map_err(failed)?;
     let mut answer = String::new();
@@ -128,7 +128,7 @@ pub(super) fn first_brain(
         (Some(BrainArg::Url(url)), _) => Ok(named(server(url.as_str(), None, flags)?)),
         (Some(BrainArg::Provider(name)), _) => {
             let known = providers::accesses(&ConfigFile::default(), environment)?;
-            let found = providers::named(&known, name)?;
+            let found = providers::access_by_name(&known, name)?;
             Ok(named(server(&found.url, Some(&found), flags)?))
         }
         (None, OfferedBrain::Accepted(found, others)) => Ok(Some(NewBrain {

@@ -92,7 +92,7 @@ impl CloudNames {
     /// # Errors
     /// When nobody names one.
     pub(super) fn cloud(&self) -> Result<String, CliError> {
-        self.sources().named().map(|(url, _)| url.to_owned()).ok_or_else(no_cloud)
+        self.sources().address().map(|(url, _)| url.to_owned()).ok_or_else(no_cloud)
     }
 }
 
@@ -142,7 +142,7 @@ impl PaymentPlace {
         if !sources.has_chain()
             && let Some((chain, cloud)) = stack::addresses(home)?
         {
-            let network = args.network(PaymentNetwork::named(STACK_NETWORK, &file.networks)?);
+            let network = args.network(PaymentNetwork::by_name(STACK_NETWORK, &file.networks)?);
             return Ok(Self { cloud: Some(cloud), rpc: chain, network, own: true });
         }
         let network = match args.chain {

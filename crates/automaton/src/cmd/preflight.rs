@@ -60,7 +60,7 @@ pub(crate) struct PreflightFindings {
 
 impl PreflightFindings {
     /// Tells on stderr what has no effect, and what could not be asked.
-    pub(crate) fn tell(&self) {
+    pub(crate) fn report(&self) {
         if !self.idle_tasks.is_empty() {
             let tasks = self.idle_tasks.join(", ");
             ui::say(&format!("note: tasks of heartbeat.yml that have no effect here: {tasks}"));

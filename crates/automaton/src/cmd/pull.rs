@@ -16,7 +16,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::CommandContext;
-use super::new_brain::asked;
+use super::new_brain::confirm;
 use crate::config::values::FileHash;
 use crate::error::CliError;
 use crate::http;
@@ -99,7 +99,7 @@ pub(crate) fn run(context: &CommandContext, args: &PullArgs) -> Result<(), CliEr
         .map_err(|error| CliError::internal("the note of a model cannot be written", &error))?;
     fs::write(local_models::note_of(&home, &entry.name), note).map_err(unwritten)?;
     fs::rename(&part, &target).map_err(unwritten)?;
-    told(context, &entry, &target, "is here")
+    report(context, &entry, &target, "is here")
 }
 
 /// Which model it is, and from where.
@@ -163,7 +163,7 @@ fn present(context: &CommandContext, entry: &LocalModelEntry, file: &Path) -> Re
                 format!("give this one another name with --name, or delete {}", file.display());
             Err(CliError::user(what).hint(hint))
         }
-        _ => told(context, entry, file, "was here already"),
+        _ => report(context, entry, file, "was here already"),
     }
 }
 
@@ -189,7 +189,7 @@ fn consent(entry: &LocalModelEntry, from: &str, target: &Path, yes: bool) -> Res
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Err(CliError::user("nobody is there to say yes").hint("say it with --yes"));
     }
-    match asked("Bring it here? [Y/n] ")? {
+    match confirm("Bring it here? [Y/n] ")? {
         true => Ok(()),
         false => Err(CliError::user("nothing was brought")),
     }
@@ -399,7 +399,7 @@ fn verify(entry: &mut LocalModelEntry, part: &Path) -> Result<(), CliError> {
     Ok(())
 }
 
-fn told(
+fn report(
     context: &CommandContext,
     entry: &LocalModelEntry,
     file: &Path,

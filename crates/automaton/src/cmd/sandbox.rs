@@ -71,7 +71,7 @@ pub(crate) fn run(
     let workspace = context.home().ok().map(|home| home.join(WORKSPACE));
     let given = probe_with(&launcher, workspace.as_deref().filter(|it| it.exists()));
     match command {
-        SandboxCommand::Probe => tell(context, &given, &launcher.quick_start()),
+        SandboxCommand::Probe => report_probe(context, &given, &launcher.quick_start()),
         SandboxCommand::Shell => {
             let (home, file) = context.inhabited()?;
             let egress = file.egress.gather(&home)?.open();
@@ -86,7 +86,7 @@ pub(crate) fn run(
             spec.network = egress.network();
             let mut running = launcher.launch(&plan(&spec, &given)?)?;
             let way = running.take_proxy();
-            told(context, &attended(way, &home, &egress, move || running.wait())?)
+            report_outcome(context, &attended(way, &home, &egress, move || running.wait())?)
         }
     }
 }
@@ -179,7 +179,7 @@ struct SandboxReport {
     egress: Option<Vec<String>>,
 }
 
-fn tell(
+fn report_probe(
     context: &CommandContext,
     given: &Probe,
     quick_start: &Feature,
@@ -260,7 +260,7 @@ struct RunReport {
     limits: String,
 }
 
-fn told(context: &CommandContext, outcome: &RunOutcome) -> Result<ExitCode, CliError> {
+fn report_outcome(context: &CommandContext, outcome: &RunOutcome) -> Result<ExitCode, CliError> {
     let RunOutcome { status, stdout, stderr, duration, enforcement } = outcome;
     let exit_code = status.code();
     let stdout = stdout.text_lossy();

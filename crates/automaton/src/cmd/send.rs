@@ -118,7 +118,7 @@ pub(crate) fn run(context: &CommandContext, args: &SendArgs) -> Result<(), CliEr
     }
     let before = when_read(&home);
     let delivered = deliver(&home, &text, &new_key(&id_generator()))?;
-    let (next, file) = prospect(&home, delivered, &text, before);
+    let (next, file) = delivery_outlook(&home, delivered, &text, before);
     let DeliveryReceipt { message, running } = delivered;
     let told = json!({ "message": message, "running": running, "next": next, "file": file });
     context.format.answer(&told, || hanging(&stored(message, &next), context.screen().width()))
@@ -136,7 +136,7 @@ async fn wait(
         return Err(CliError::user("nothing was sent: you left before the automaton answered"));
     };
     let when = when_read(home);
-    let Ok(delivered) = signals.unless(say(home.to_owned(), text)).await? else {
+    let Ok(delivered) = signals.unless(deliver_message(home.to_owned(), text)).await? else {
         return Err(CliError::user("you left while the message was being sent")
             .hint("`automaton messages` shows whether it was stored"));
     };
@@ -199,7 +199,10 @@ fn unanswered(context: &CommandContext, message: MessageId, why: CliError) -> Re
 ///
 /// # Errors
 /// As [`deliver`].
-pub(crate) async fn say(home: PathBuf, text: String) -> Result<DeliveryReceipt, CliError> {
+pub(crate) async fn deliver_message(
+    home: PathBuf,
+    text: String,
+) -> Result<DeliveryReceipt, CliError> {
     let delivered = spawn_blocking(move || deliver(&home, &text, &new_key(&id_generator()))).await;
     delivered.map_err(|error| CliError::internal("the delivery broke down", &error))?
 }
@@ -217,7 +220,7 @@ pub(crate) fn sent(
 
 /// Returns the next step of a message, in a sentence, and the file that holds it if the model
 /// sees only its ends.
-fn prospect(
+fn delivery_outlook(
     home: &Path,
     delivered: DeliveryReceipt,
     text: &str,
@@ -256,10 +259,16 @@ fn when_read(home: &Path) -> &'static str {
         Ok((life.state, life.sleep, broke))
     });
     // silent-ok: of one that is being born there is nothing to read yet.
-    found.map_or("it reads it in its first turn", |(state, sleep, broke)| told(state, sleep, broke))
+    found.map_or("it reads it in its first turn", |(state, sleep, broke)| {
+        read_time_words(state, sleep, broke)
+    })
 }
 
-const fn told(state: AgentState, sleep: Option<SleepState>, broke: bool) -> &'static str {
+const fn read_time_words(
+    state: AgentState,
+    sleep: Option<SleepState>,
+    broke: bool,
+) -> &'static str {
     match (state, sleep) {
         _ if broke => {
             "it has too few credits to think, and reads it when it has more: `automaton fund` gives \
@@ -280,7 +289,7 @@ const fn told(state: AgentState, sleep: Option<SleepState>, broke: bool) -> &'st
 pub(crate) fn wake(context: &CommandContext, reason: &str) -> Result<(), CliError> {
     let (home, _) = context.inhabited()?;
     let reason = reason.chars().take(REASON_CHARS_MAX).collect();
-    match reach(&home, &ControlRequest::Wake { reason })?.0 {
+    match send_or_store(&home, &ControlRequest::Wake { reason })?.0 {
         ControlResponse::Woken => {
             context.format.answer(&json!({ "woken": true }), || "it will wake".to_owned())
         }
@@ -318,7 +327,8 @@ pub(crate) struct DeliveryReceipt {
 /// # Errors
 /// When it is refused, or cannot be stored.
 pub(crate) fn deliver(home: &Path, text: &str, key: &str) -> Result<DeliveryReceipt, CliError> {
-    match reach(home, &ControlRequest::Send { text: text.to_owned(), key: key.to_owned() })? {
+    match send_or_store(home, &ControlRequest::Send { text: text.to_owned(), key: key.to_owned() })?
+    {
         (ControlResponse::Sent { message }, running) => Ok(DeliveryReceipt { message, running }),
         (other, _) => Err(unexpected(other)),
     }
@@ -327,7 +337,7 @@ pub(crate) fn deliver(home: &Path, text: &str, key: &str) -> Result<DeliveryRece
 /// Has a command carried out by the running automaton, or stores it where none
 /// runs; and whether one runs. Tried until one of the two succeeds: an automaton that
 /// starts, or was just killed, has the lock and does not answer.
-pub(super) fn reach(
+pub(super) fn send_or_store(
     home: &Path,
     command: &ControlRequest,
 ) -> Result<(ControlResponse, bool), CliError> {
@@ -431,7 +441,7 @@ mod tests {
         let check = |state, reason: Option<StopReason>, broke, words: &str| {
             let sleep =
                 reason.map(|reason| SleepState { since: Timestamp::EPOCH, until: None, reason });
-            let told = told(state, sleep, broke);
+            let told = read_time_words(state, sleep, broke);
             assert!(told.contains(words), "{told}");
         };
         check(AgentState::Running, None, false, "awake");

@@ -15,7 +15,7 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::CommandContext;
-use super::send::reach;
+use super::send::send_or_store;
 use crate::config::file::ConfigFile;
 use crate::control::unexpected;
 use crate::error::CliError;
@@ -73,7 +73,7 @@ pub(crate) fn run(context: &CommandContext, command: &SoulCommand) -> Result<(),
         SoulCommand::History { lines } => history(context, &reader, *lines),
         SoulCommand::Diff { from, to } => diff(context, &reader, *from, *to),
         SoulCommand::Restore { number } => {
-            let wanted = whole(&reader, Some(*number))?.1;
+            let wanted = read_version(&reader, Some(*number))?.1;
             change(context, &home, &reader, wanted, format!("restored from version {number}"))
         }
         SoulCommand::Set { file } => {
@@ -85,7 +85,7 @@ pub(crate) fn run(context: &CommandContext, command: &SoulCommand) -> Result<(),
 }
 
 /// A version with all of it, the newest where none is named.
-fn whole(reader: &Reader, version: Option<u32>) -> Result<(SoulVersion, Soul), CliError> {
+fn read_version(reader: &Reader, version: Option<u32>) -> Result<(SoulVersion, Soul), CliError> {
     let found = version.map_or_else(|| reader.soul(), |version| reader.soul_version(version))?;
     let lacks =
         |what: String| CliError::user(what).hint("`automaton soul history` lists its versions");
@@ -105,7 +105,7 @@ fn show(
     reader: &Reader,
     version: Option<u32>,
 ) -> Result<(), CliError> {
-    let (found, soul) = whole(reader, version)?;
+    let (found, soul) = read_version(reader, version)?;
     let life = reader.life()?;
     let far = alignment(&soul.core_purpose, &soul.anchor);
     let last = reader.last_reflection()?;
@@ -152,8 +152,8 @@ fn diff(
     from: u32,
     to: Option<u32>,
 ) -> Result<(), CliError> {
-    let before = whole(reader, Some(from))?.1;
-    let after = whole(reader, to)?.1;
+    let before = read_version(reader, Some(from))?.1;
+    let after = read_version(reader, to)?.1;
     let found = differences(&before, &after);
     let rows: Vec<_> = found
         .iter()
@@ -192,14 +192,14 @@ fn change(
     wanted: Soul,
     reason: String,
 ) -> Result<(), CliError> {
-    let (now, soul) = whole(reader, None)?;
+    let (now, soul) = read_version(reader, None)?;
     let genesis = if wanted.genesis.is_empty() { soul.genesis } else { wanted.genesis };
     let wanted = Soul { genesis, anchor: soul.anchor, ..wanted };
     let guard = Guard::new()?;
     soul::check(&wanted, &guard, &[])
         .map_err(|fault| CliError::user(fault.to_string()).hint("nothing was changed"))?;
     let request = ControlRequest::ChangeSoul { from: now.version, soul: Box::new(wanted), reason };
-    match reach(home, &request)?.0 {
+    match send_or_store(home, &request)?.0 {
         ControlResponse::SoulChanged { version } => {
             let told = json!({ "version": version });
             context.format.answer(&told, || format!("its soul is version {version} now"))

@@ -114,7 +114,7 @@ struct FinancialStatus {
 }
 
 impl FinancialStatus {
-    fn of(vitals: &Vitals, now: Timestamp) -> Self {
+    fn from_vitals(vitals: &Vitals, now: Timestamp) -> Self {
         let Vitals { credits, usdc, read_at, broke_for, thrift, .. } = *vitals;
         Self {
             tier: vitals.tier(),
@@ -192,7 +192,7 @@ pub(crate) fn run(context: &CommandContext) -> Result<(), CliError> {
             .hibernation()?
             .map(|now| format!("since {}: {}", now.since, now.reason)),
         running,
-        means: FinancialStatus::of(&reader.vitals()?, SystemClock.now()),
+        means: FinancialStatus::from_vitals(&reader.vitals()?, SystemClock.now()),
         next_heartbeat: next_task(&reader)?,
         alerts: reader.alerts(ALERTS)?.into_iter().filter(Alert::is_active).collect(),
         brain,
@@ -292,7 +292,7 @@ fn in_words(status: &Status, screen: &Viewport) -> String {
         ("Commands", plain(&commands)),
         ("Home", tilde(&status.home, screen.user_home.as_deref())),
         ("Record", format!("{record}, {}", size(status.record.bytes))),
-        ("First start", clock.told(status.born_at)),
+        ("First start", clock.with_age(status.born_at)),
         ("Id", status.automaton.to_string()),
         ("Version", status.version.to_owned()),
     ];

@@ -95,7 +95,7 @@ fn in_full(
         text.push_str(&indented(&input.text, "  "));
     }
     match prompt {
-        Some(sent) => asked(&mut text, sent, args, clock),
+        Some(sent) => write_prompt(&mut text, sent, args, clock),
         None => text.push_str("\n\nThe prompt that it was asked with is not on record"),
     }
     if !turn.thought.trim().is_empty() {
@@ -114,7 +114,7 @@ fn in_full(
 fn head(turn: &TurnRecord, clock: &WallClock) -> String {
     let TurnRecord { seq, id, status, opened_at, session, .. } = turn;
     let mut text = format!("Turn {seq}: {}", phrases::turn(*status));
-    add(&mut text, format_args!(", begun {}", clock.told(*opened_at)));
+    add(&mut text, format_args!(", begun {}", clock.with_age(*opened_at)));
     if let Some(committed) = turn.committed_at {
         add(&mut text, format_args!(", took {}", span(committed.since(*opened_at))));
     }
@@ -123,7 +123,7 @@ fn head(turn: &TurnRecord, clock: &WallClock) -> String {
 }
 
 /// Writes the prompt of a turn.
-fn asked(text: &mut String, sent: &PromptRecord, args: &TurnArgs, clock: &WallClock) {
+fn write_prompt(text: &mut String, sent: &PromptRecord, args: &TurnArgs, clock: &WallClock) {
     let PromptRecord { at, layers, window_tokens, answer_tokens, history_from } = sent;
     let at = clock.at(*at);
     add(text, format_args!("\n\nIt was asked at {at} with (tokens are estimated):\n"));

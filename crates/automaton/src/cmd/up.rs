@@ -9,7 +9,7 @@ use automaton_sandbox::process::Signals;
 use automaton_script::story::Story;
 use automaton_store::{Store, StoreError};
 
-use super::live::{RunSpec, backend, live, warn_of_config};
+use super::live::{RunSpec, backend, run_life, warn_of_config};
 use super::new_brain;
 use super::preflight::{self, PreflightRequest};
 use super::{CommandContext, dry_run, id_generator, with_store};
@@ -53,7 +53,7 @@ pub(crate) fn run(context: &CommandContext, mut args: UpArgs) -> Result<(), CliE
     if args.run.dry_run {
         return dry_run(context, &home, &args);
     }
-    findings.tell();
+    findings.report();
     args.flags.only_model = findings.only_model.map(|model| model.to_string());
     home::make_private(&home)?;
     let _lock = lock.map_or_else(|| home::lock(&home), Ok)?;
@@ -78,9 +78,10 @@ pub(crate) fn run(context: &CommandContext, mut args: UpArgs) -> Result<(), CliE
             Some(telling) => telling.resolve(&home, &draft.file, environment)?,
             None => resolve::resolve(&home, &draft.file, &args.flags, remote, environment)?,
         };
-        draft.keep(&home)?;
+        draft.write_if_new(&home)?;
         let may_name = !draft.is_new() && !args.scratch && telling.is_none();
-        let named = may_name.then(|| NamedBrain::of(&home, &draft.file, &args.flags, &resolved));
+        let named =
+            may_name.then(|| NamedBrain::from_flags(&home, &draft.file, &args.flags, &resolved));
         let named = named.transpose()?.flatten();
         let flags = brain_flags(args.flags.brain.as_ref(), &resolved.brain);
         let is_enough = named.is_none() && is_complete(&home, &draft.file, environment);
@@ -89,7 +90,7 @@ pub(crate) fn run(context: &CommandContext, mut args: UpArgs) -> Result<(), CliE
         let scratch = args.scratch;
         let args = args.run;
         let life = RunSpec { resolved, backend, args, ask, scratch, again, named };
-        live(context, life, telling, &signals).await
+        run_life(context, life, telling, &signals).await
     });
     // A message of the story that is still on its way must not hold up the end.
     runtime.shutdown_background();

@@ -33,7 +33,7 @@ use qrcode::render::unicode::Dense1x2;
 use serde::Serialize;
 use serde_json::json;
 
-use super::limits::tell;
+use super::limits::ask_signer;
 use super::passphrase::PassphraseArgs;
 use super::payment::{CloudNames, FaucetNode, PaymentPlace};
 use super::{CommandContext, id_generator, with_store};
@@ -123,7 +123,7 @@ fn begin(
     let file = home.keystore();
     let address = bring(&file, &words)?;
     if let Some(creator) = creator {
-        tell(
+        ask_signer(
             &home_of(&context.home()?),
             &CreatorAction::Creator(creator),
             Some(CreatorProof::Passphrase(words)),
@@ -381,7 +381,7 @@ pub(super) async fn open(
     let token = network.token();
     let config = SignerLaunchConfig {
         home: home_of(home),
-        passphrase: passphrase.place(context, &home_of(home))?,
+        passphrase: passphrase.location(context, &home_of(home))?,
         tokens: vec![TokenLaunchConfig::from(network)],
         ..SignerLaunchConfig::default()
     };

@@ -186,7 +186,7 @@ impl BrainSources<'_> {
         let Self { file, flags, .. } = self;
         if let Some(BrainArg::Provider(name)) = &flags.brain {
             let known = providers::accesses(file, self.environment)?;
-            let url = providers::named(&known, name)?.url;
+            let url = providers::access_by_name(&known, name)?.url;
             return self.server(&url, ValueSource::Flag("--brain".to_owned()));
         }
         if let Some(BrainArg::Url(url)) = &flags.brain {
@@ -335,7 +335,7 @@ impl BrainSources<'_> {
         let (url, origin) = if let Some((_, key_from)) = cloud.key() {
             let (url, from) = cloud.url();
             (url, if from == ValueSource::Default { key_from } else { from })
-        } else if let Some((url, from)) = cloud.named().filter(|_| cloud.has_chain()) {
+        } else if let Some((url, from)) = cloud.address().filter(|_| cloud.has_chain()) {
             (url, from)
         } else if let Some(found) = &found {
             (found.url.as_str(), found.url_from.clone())
@@ -370,7 +370,7 @@ impl BrainSources<'_> {
         let known = providers::accesses(self.file, self.environment)?;
         let mut others = Vec::new();
         for name in &strategy.fallback_providers {
-            let access = providers::named(&known, name).map_err(|failure| {
+            let access = providers::access_by_name(&known, name).map_err(|failure| {
                 failure.hint("`modelStrategy.fallbackProviders` in automaton.json names it")
             })?;
             if let Some(key) = access.key.clone().filter(|_| access.url != usual.url) {

@@ -143,7 +143,7 @@ impl CredentialFile {
             CliError::new(ErrorClass::Config, what)
         };
         let value = match &self.value_from {
-            ValueFrom::Env(name) => env::named(name).ok_or_else(|| {
+            ValueFrom::Env(name) => env::read_secret(name).ok_or_else(|| {
                 bad(format!("is in the environment variable {name}, which is not set"))
                     .hint(format!("set {name} where the automaton is started"))
             })?,

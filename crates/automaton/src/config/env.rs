@@ -121,7 +121,9 @@ impl Environment {
             providers: super::providers::variables()
                 .unwrap_or_default()
                 .into_iter()
-                .filter_map(|name| Some((named(&name)?, name)).map(|(value, name)| (name, value)))
+                .filter_map(|name| {
+                    Some((read_secret(&name)?, name)).map(|(value, name)| (name, value))
+                })
                 .collect(),
             authorities_file: variable(SSL_CERT_FILE).map(PathBuf::from),
             authorities_folders: variable(SSL_CERT_DIR)
@@ -142,7 +144,7 @@ impl Environment {
 }
 
 /// A secret in a variable that the configuration names.
-pub(crate) fn named(name: &str) -> Option<Secret> {
+pub(crate) fn read_secret(name: &str) -> Option<Secret> {
     let fits = !name.is_empty() && !name.contains(['=', '\0']);
     let value = if fits { variable(name) } else { None };
     value.and_then(|value| value.into_string().ok()).map(Secret::new)

@@ -500,7 +500,8 @@ fn invalid(path: &Path, text: &str, key: Option<String>, error: &serde_json::Err
 /// object, so that the place comes from the text.
 fn unknown_key(path: &Path, text: &str, read: &str, unknown: &UnknownKey) -> CliError {
     let found = json_text::find_key(text, read, &unknown.key);
-    let (line, column) = found.as_ref().map_or((1, 1), |found| json_text::place(text, found.at));
+    let (line, column) =
+        found.as_ref().map_or((1, 1), |found| json_text::line_and_column(text, found.at));
     let key = found.map_or_else(|| read.to_owned(), |found| found.path);
     let key = short(&key, 120);
     let is_of_file = key != unknown.key && keys::is_known(&unknown.key);

@@ -29,7 +29,7 @@ pub(super) fn find_key(text: &str, read: &str, key: &str) -> Option<KeyPlace> {
 }
 
 /// Returns line and column of a place, both from 1; a column counts characters.
-pub(super) fn place(text: &str, at: usize) -> (usize, usize) {
+pub(super) fn line_and_column(text: &str, at: usize) -> (usize, usize) {
     let before = text.get(..at).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
     let start = before.rfind('\n').map_or(0, |end| end + 1);
@@ -159,8 +159,8 @@ mod tests {
                 ("ä", "-1.5e3"),
             ]
         );
-        assert_eq!(place(TEXT, found[0].at), (2, 3));
-        assert_eq!(place(TEXT, found[4].at), (3, 3));
+        assert_eq!(line_and_column(TEXT, found[0].at), (2, 3));
+        assert_eq!(line_and_column(TEXT, found[4].at), (3, 3));
     }
 
     #[test]

@@ -45,7 +45,7 @@ impl NamedBrain {
     ///
     /// # Errors
     /// When the file cannot be read, or the brain cannot be written down.
-    pub(crate) fn of(
+    pub(crate) fn from_flags(
         home: &Path,
         file: &ConfigFile,
         flags: &BrainFlags,
@@ -76,7 +76,7 @@ impl NamedBrain {
     ///
     /// # Errors
     /// When the file was changed meanwhile, or cannot be written.
-    pub(crate) fn keep(&self) -> Result<String, CliError> {
+    pub(crate) fn write(&self) -> Result<String, CliError> {
         let shown = self.path.display();
         let text = file::read_text(&self.path)?.unwrap_or_default();
         if value_in(&text) != self.before {
@@ -247,7 +247,7 @@ mod tests {
         ] {
             let brain = named(folder.path(), text);
             assert!(!brain.is_kept(), "{text}");
-            let told = brain.keep().unwrap();
+            let told = brain.write().unwrap();
             assert!(told.ends_with("it thinks with m at http://127.0.0.1:2/v1"), "{told}");
             assert_eq!(fs::read_to_string(&brain.path).unwrap(), wanted);
             assert!(brain.is_kept(), "{text}");
@@ -261,10 +261,10 @@ mod tests {
         let by_hand =
             "{\"name\": \"a\", \"brain\": {\"kind\": \"http\", \"url\": \"http://mine\"}}";
         fs::write(&brain.path, by_hand).unwrap();
-        assert!(brain.keep().unwrap_err().line().contains("was changed meanwhile"));
+        assert!(brain.write().unwrap_err().line().contains("was changed meanwhile"));
         assert_eq!(fs::read_to_string(&brain.path).unwrap(), by_hand);
         fs::write(&brain.path, "{\"name\": \"b\"}").unwrap();
-        brain.keep().unwrap();
+        brain.write().unwrap();
         assert!(fs::read_to_string(&brain.path).unwrap().contains("\"name\": \"b\""));
     }
 

@@ -61,7 +61,7 @@ impl PaymentNetwork {
     ///
     /// # Errors
     /// When nobody knows it.
-    pub(crate) fn named(name: &str, own: &[Self]) -> Result<Self, CliError> {
+    pub(crate) fn by_name(name: &str, own: &[Self]) -> Result<Self, CliError> {
         let all = Self::all(own)?;
         all.iter().find(|network| network.name == name).cloned().ok_or_else(|| {
             let names: Vec<&str> = all.iter().map(|network| network.name.as_str()).collect();
@@ -134,12 +134,12 @@ mod tests {
             let network = PaymentNetwork::of_chain(chain.0, &[]).unwrap();
             assert_eq!(network.token(), TokenDomain::usdc(chain, chain.usdc().unwrap()));
             assert_eq!(network.confirmations.get(), chain.confirmations());
-            assert_eq!(PaymentNetwork::named(&chain.v1_name(), &[]).unwrap(), network);
+            assert_eq!(PaymentNetwork::by_name(&chain.v1_name(), &[]).unwrap(), network);
         }
-        let dev = PaymentNetwork::named("dev", &[]).unwrap();
+        let dev = PaymentNetwork::by_name("dev", &[]).unwrap();
         assert_eq!(dev.token(), TokenDomain::usdc(ChainId::DEV, Devnet::usdc()));
         assert_eq!(dev.confirmations.get(), 0);
-        assert!(PaymentNetwork::named(USUAL_NETWORK, &[]).is_ok());
+        assert!(PaymentNetwork::by_name(USUAL_NETWORK, &[]).is_ok());
     }
 
     #[test]
@@ -149,10 +149,10 @@ mod tests {
                 "explorer": "https://e.example/"}]"#,
         )
         .unwrap();
-        let network = PaymentNetwork::named("base", &own).unwrap();
+        let network = PaymentNetwork::by_name("base", &own).unwrap();
         assert_eq!((network.chain_id.get(), network.token_name.as_str()), (7, USDC_NAME));
         assert_eq!(network.transaction_url("0x1").unwrap(), "https://e.example/tx/0x1");
-        let unknown = PaymentNetwork::named("mars", &own).unwrap_err().line();
+        let unknown = PaymentNetwork::by_name("mars", &own).unwrap_err().line();
         assert!(unknown.contains("no network 'mars'"), "{unknown}");
         assert!(PaymentNetwork::of_chain(99, &own).unwrap_err().line().contains("99"));
         for bad in [r#"{"name": "x", "chainId": 0, "usdc": "0x00"}"#, r#"{"name": "x"}"#] {

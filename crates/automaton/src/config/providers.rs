@@ -147,7 +147,10 @@ pub(crate) fn first_with_key(
 ///
 /// # Errors
 /// When there is none.
-pub(crate) fn named(accesses: &[ProviderAccess], name: &str) -> Result<ProviderAccess, CliError> {
+pub(crate) fn access_by_name(
+    accesses: &[ProviderAccess],
+    name: &str,
+) -> Result<ProviderAccess, CliError> {
     let found = accesses.iter().find(|access| access.provider.name == name);
     found.cloned().ok_or_else(|| {
         CliError::new(ErrorClass::User, format!("there is no provider '{name}'"))

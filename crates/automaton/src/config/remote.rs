@@ -49,11 +49,11 @@ pub(crate) struct CloudSources<'a> {
 impl<'a> CloudSources<'a> {
     /// The cloud's address.
     pub(crate) fn url(self) -> (&'a str, ValueSource) {
-        self.named().unwrap_or((CONWAY_URL, ValueSource::Default))
+        self.address().unwrap_or((CONWAY_URL, ValueSource::Default))
     }
 
     /// The cloud's address, where somebody names one.
-    pub(crate) fn named(self) -> Option<(&'a str, ValueSource)> {
+    pub(crate) fn address(self) -> Option<(&'a str, ValueSource)> {
         if let Some(url) = &self.flags.cloud {
             return Some((url.as_str(), ValueSource::Flag("--cloud".to_owned())));
         }
@@ -109,7 +109,7 @@ impl<'a> CloudSources<'a> {
             ));
         }
         let named = self.flags.network.as_deref().or(self.file.network.as_deref());
-        PaymentNetwork::named(named.unwrap_or(USUAL_NETWORK), &self.file.networks)
+        PaymentNetwork::by_name(named.unwrap_or(USUAL_NETWORK), &self.file.networks)
     }
 
     /// The cloud at `url` with its chain, where a node of that is named.

@@ -148,7 +148,7 @@ texts! {
             let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
             match rest {
                 Some(rest) if !rest.is_empty() && !rest.starts_with('/') => Ok(()),
-                _ => Err(format!("'{}' is no http:// or https:// address", shown(text))),
+                _ => Err(format!("'{}' is no http:// or https:// address", shorten(text))),
             }
         }
     }
@@ -160,7 +160,7 @@ texts! {
             Some(_) => Ok(()),
             None => Err(format!(
                 "'{}' is no host such as pypi.org, or *.pythonhosted.org for all under it",
-                shown(text)
+                shorten(text)
             )),
         }
     }
@@ -184,7 +184,7 @@ texts! {
             // These say where a request goes and how it is framed.
             let framing = ["host", "content-length"].contains(&name.as_str());
             if !fits || framing || proxy::is_of_one_hop(&name) {
-                return Err(format!("'{}' is no header that a credential can be in", shown(text)));
+                return Err(format!("'{}' is no header that a credential can be in", shorten(text)));
             }
             Ok(())
         }
@@ -195,7 +195,7 @@ texts! {
         { "type": "string", "format": "date" },
         |text| match beginning_of_day(text) {
             Some(_) => Ok(()),
-            None => Err(format!("'{}' is no day such as 2026-12-01", shown(text))),
+            None => Err(format!("'{}' is no day such as 2026-12-01", shorten(text))),
         }
     }
 
@@ -207,7 +207,7 @@ texts! {
             if text.len() == 64 && text.bytes().all(digit) {
                 Ok(())
             } else {
-                Err(format!("'{}' is no SHA-256 (64 of 0-9, a-f)", shown(text)))
+                Err(format!("'{}' is no SHA-256 (64 of 0-9, a-f)", shorten(text)))
             }
         }
     }
@@ -274,7 +274,7 @@ impl std::str::FromStr for Dollars {
         amount.map(Self).ok_or_else(|| {
             format!(
                 "'{}' is no price from 0 to {} US dollars, such as \"1.25\", with at most six places",
-                shown(text),
+                shorten(text),
                 Self::MAX
             )
         })
@@ -389,7 +389,7 @@ impl<'de> Deserialize<'de> for LoopbackAddr {
             PortOrText::Text(text) => {
                 let port = text.parse().map(of_port);
                 port.or_else(|_| text.parse()).map_err(|_| {
-                    let shown = shown(&text);
+                    let shown = shorten(&text);
                     D::Error::custom(format!("'{shown}' is neither 127.0.0.1:PORT nor a port"))
                 })?
             }
@@ -407,7 +407,7 @@ schema! {
 }
 
 /// A stranger's text, short enough for an error.
-fn shown(text: &str) -> String {
+fn shorten(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(80).collect()
 }
 

@@ -87,7 +87,7 @@ fn start() -> Result<(), CliError> {
     let _lock = lock(&config.resolved.home)?;
     runtime()?.block_on(async {
         let (stop, stopped) = watch::channel(false);
-        let mut life = pin!(live(&config, stopped));
+        let mut life = pin!(run_agent(&config, stopped));
         let signals = StopSignals::watch(&signals)?;
         let supervisor = SupervisorLink::watch(lifeline)?;
         let mut orphaned = false;
@@ -125,16 +125,19 @@ fn lock(home: &Path) -> Result<LockGuard, CliError> {
 }
 
 /// Puts everything together and lives.
-async fn live(config: &LaunchConfig, mut stopped: watch::Receiver<bool>) -> Result<(), CliError> {
+async fn run_agent(
+    config: &LaunchConfig,
+    mut stopped: watch::Receiver<bool>,
+) -> Result<(), CliError> {
     let resolved = &config.resolved;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let ids = IdGenerator::new(Arc::clone(&clock), Arc::new(SystemEntropy));
-    let events = Arc::new(EventPipe::of(&ids));
+    let events = Arc::new(EventPipe::new(&ids));
     let faults = armed(config.fault.as_deref().map(|text| (text, resolved.home.as_path())))?;
     let store = Store::open(&resolved.home.join(DATABASE), ids.clone(), Arc::clone(&faults))?;
     let (automaton, constitution) =
         home::birth_or_load(&store, &resolved.home, &resolved.name, &resolved.genesis).await?;
-    events.tell(Event::AgentStarted {
+    events.send(Event::AgentStarted {
         automaton,
         name: resolved.name.clone(),
         home: resolved.home.display().to_string(),
@@ -149,7 +152,7 @@ async fn live(config: &LaunchConfig, mut stopped: watch::Receiver<bool>) -> Resu
     let launcher = Launcher::new(config.executable.clone());
     let probe = probe(&launcher);
     if let Err(refusal) = check_sandbox(&probe) {
-        events.tell(Event::ErrorReported {
+        events.send(Event::ErrorReported {
             kind: refusal.kind(),
             error: format!("no command can run here: {refusal}"),
             hint: refusal.hint(),
@@ -164,7 +167,7 @@ async fn live(config: &LaunchConfig, mut stopped: watch::Receiver<bool>) -> Resu
         _ = stopped.wait_for(|stop| *stop) => return Ok(store.close().await?),
         brain = brain => brain?,
     };
-    events.tell(brain_ready(&providers, ids.now().since(begun)));
+    events.send(brain_ready(&providers, ids.now().since(begun)));
     let sink = Arc::clone(&events) as Arc<dyn EventSink>;
     let boot = Arc::new(SystemBootClock);
     let told = Arc::clone(&sink);
@@ -190,7 +193,7 @@ async fn live(config: &LaunchConfig, mut stopped: watch::Receiver<bool>) -> Resu
     let closed = store.close().await;
     let reason = why_stopped(ended?.reason, config.turns_max);
     closed?;
-    events.tell(Event::AgentStopped { reason });
+    events.send(Event::AgentStopped { reason });
     Ok(())
 }
 
@@ -229,13 +232,13 @@ async fn brain(
             (provider::registry(&config.resolved, launcher, probe, clock).await?, None)
         }
         Some(money) => {
-            let opened = money::open(money, who, Arc::clone(&clock), |event| events.tell(event));
+            let opened = money::open(money, who, Arc::clone(&clock), |event| events.send(event));
             let (providers, access) = opened.await?;
             (providers, Some(access))
         }
     };
     // A file that cannot be used keeps nobody from thinking.
-    let found = PulledModels::of(&config.resolved, launcher, probe, Arc::clone(&clock));
+    let found = PulledModels::find(&config.resolved, launcher, probe, Arc::clone(&clock));
     let providers = match found {
         Some(found) => providers.with_finder(Arc::new(found)),
         None => providers,
@@ -283,7 +286,7 @@ async fn receive(store: &Store, text: &str, key: &str, events: &EventPipe) -> Re
     let before = total(store.inbox_counts().await?);
     let message = store.receive(body.clone(), Some(key)).await?;
     if total(store.inbox_counts().await?) > before {
-        events.tell(Event::MessageReceived { message, body });
+        events.send(Event::MessageReceived { message, body });
     }
     Ok(())
 }
@@ -404,7 +407,7 @@ struct EventPipe {
 }
 
 impl EventPipe {
-    fn of(ids: &IdGenerator) -> Self {
+    fn new(ids: &IdGenerator) -> Self {
         Self { ids: ids.clone(), feed: broadcast::Sender::new(FEED_MAX) }
     }
 
@@ -412,12 +415,12 @@ impl EventPipe {
     fn or_tell<T>(&self, made: Result<T, CliError>, failed: &str, instead: T) -> T {
         made.unwrap_or_else(|failure| {
             let error = format!("{failed}: {}", failure.line());
-            self.tell(Event::ErrorReported { kind: failure.kind, error, hint: failure.remedy });
+            self.send(Event::ErrorReported { kind: failure.kind, error, hint: failure.remedy });
             instead
         })
     }
 
-    fn tell(&self, event: Event) {
+    fn send(&self, event: Event) {
         self.emit(StampedEvent { at: self.ids.now(), event });
     }
 }
@@ -428,7 +431,7 @@ impl EventSink for EventPipe {
             // silent-ok: the last follower left in this very moment.
             self.feed.send(Arc::new(event.clone())).ok();
         }
-        launch_config::tell(&ChildMessage::Event(event));
+        launch_config::send_message(&ChildMessage::Event(event));
     }
 
     fn follow(&self) -> Option<broadcast::Receiver<Arc<StampedEvent>>> {

@@ -97,7 +97,7 @@ async fn check_answer(
     resolved: &ResolvedConfig,
     depth: CheckDepth,
 ) -> Result<CheckedBrain, CliError> {
-    let model = provider::reach(http, &http.model, resolved, Arc::new(SystemClock))?;
+    let model = provider::http_provider(http, &http.model, resolved, Arc::new(SystemClock))?;
     let question = CompletionRequest {
         messages: vec![Arc::new(Message::user("Reply with OK."))],
         tools: Arc::default(),

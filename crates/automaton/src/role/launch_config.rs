@@ -149,7 +149,7 @@ pub(crate) fn read<T: DeserializeOwned>() -> Result<ChildConfig<T>, CliError> {
 }
 
 /// Tells the supervisor something.
-pub(crate) fn tell(line: &ChildMessage) {
+pub(crate) fn send_message(line: &ChildMessage) {
     // silent-ok: events and failures are plain data, which always has a JSON form.
     let Ok(mut text) = serde_json::to_vec(line) else { return };
     text.push(b'\n');
@@ -164,6 +164,6 @@ pub(crate) fn ended(outcome: Result<(), CliError>) -> ExitCode {
     let Err(failure) = outcome else { return ExitCode::SUCCESS };
     let kind = failure.kind;
     let remedy = failure.remedy.clone();
-    tell(&ChildMessage::Fatal { kind, error: failure.line(), remedy });
+    send_message(&ChildMessage::Fatal { kind, error: failure.line(), remedy });
     failure.exit_code()
 }

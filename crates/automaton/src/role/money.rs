@@ -82,7 +82,7 @@ pub(crate) async fn open(
     // Behind the cloud is the server that the configuration names.
     let remedies = remedies(&resolved.brain, &resolved.brain_origin, true);
     let known = describe(&resolved.brain)?;
-    let info = |row: &ModelRow| sold(row, &known, &resolved.brain);
+    let info = |row: &ModelRow| model_as_sold(row, &known, &resolved.brain);
     let at_cloud = |row: &ModelRow| {
         provider(config, &key, net.clone(), remedies.clone(), info(row), Arc::clone(&clock))
     };
@@ -180,7 +180,7 @@ async fn account(
     let now = who.ids.now();
     let chain = config.sign_in_chain;
     let account = ApiAccount::open(cloud, &config.cloud, signer, now, chain).await?;
-    account.keep(home)?;
+    account.write(home)?;
     let at = origin(&config.cloud)?.to_string();
     let address = signer.address().to_string();
     tell(Event::AccountOpened { cloud: at, address });
@@ -202,7 +202,7 @@ async fn registered(
     match account.register(cloud, signer, whom).await {
         Ok(()) => {
             let account = ApiAccount { registered: true, ..account };
-            account.keep(&who.resolved.home)?;
+            account.write(&who.resolved.home)?;
             Ok(account)
         }
         Err(failure) => {
@@ -255,7 +255,7 @@ fn wanted_stand_ins<'a>(
 
 /// A model as its cloud sells it, which knows neither what was left to guess nor what its
 /// creator says of the server behind it.
-fn sold(row: &ModelRow, known: &ModelInfo, brain: &Brain) -> ModelInfo {
+fn model_as_sold(row: &ModelRow, known: &ModelInfo, brain: &Brain) -> ModelInfo {
     let info = catalogue::served(row);
     let said = match brain {
         Brain::Http(http) => http.said.dialect,

@@ -54,7 +54,7 @@ pub(crate) async fn registry(
         let mut roles = roles(server, model);
         // The first is there already.
         roles.retain(|role| *role != ModelTier::Usual || server.url != http.url);
-        let provider = reach(server, model, resolved, Arc::clone(&clock))?;
+        let provider = http_provider(server, model, resolved, Arc::clone(&clock))?;
         let seller = server.seller().to_owned();
         providers = providers.with(RegisteredModel { provider, seller, roles });
     }
@@ -156,7 +156,7 @@ async fn start(
 ) -> Result<Arc<dyn Provider>, CliError> {
     let brain = match &resolved.brain {
         Brain::Local(brain) => brain,
-        Brain::Http(http) => return reach(http, &http.model, resolved, clock),
+        Brain::Http(http) => return http_provider(http, &http.model, resolved, clock),
     };
     let mut wrong = CliErrors::default();
     check_files(brain, &mut wrong);
@@ -212,7 +212,7 @@ fn check_file(path: &Path, what: &str) -> Result<(), CliError> {
     if metadata.is_file() { Ok(()) } else { Err(unusable()) }
 }
 
-pub(super) fn reach(
+pub(super) fn http_provider(
     brain: &HttpBrain,
     model: &ModelId,
     resolved: &ResolvedConfig,
@@ -273,11 +273,11 @@ pub(crate) fn remedies(brain: &Brain, named_by: &ValueSource, behind_cloud: bool
 
 /// Returns true if a server is on this machine.
 pub(crate) fn is_here(url: &str) -> bool {
-    place(url) == ModelHosting::Here
+    hosting_of(url) == ModelHosting::Here
 }
 
 /// Returns the location of a server, which decides whose claims are believed.
-fn place(url: &str) -> ModelHosting {
+fn hosting_of(url: &str) -> ModelHosting {
     let of_here = |origin: &automaton_net::Origin| match origin.address() {
         Some(address) => address.is_loopback(),
         None => origin.host() == "localhost",
@@ -298,7 +298,12 @@ pub(crate) fn served_by(brain: &HttpBrain, model: &ModelId) -> Result<ModelInfo,
     let nobody = ModelClaims::default();
     // What the creator says is said of the usual model alone.
     let said = if *model == brain.model { &brain.said } else { &nobody };
-    Ok(catalogue::known(model.as_str(), place(&brain.url), said, &brain.served.of(model))?)
+    Ok(catalogue::merge_claims(
+        model.as_str(),
+        hosting_of(&brain.url),
+        said,
+        &brain.served.claims_of(model),
+    )?)
 }
 
 /// Asks the server for its models: their names, windows and prices. One that does not say
@@ -316,7 +321,7 @@ pub(crate) async fn discover_models_of(http: &mut HttpBrain) {
     let models = std::iter::once(&http.model).chain(http.cheaper.names());
     let models: Vec<&str> = models.map(ModelId::as_str).collect();
     let auth = auth(http);
-    let place = place(&http.url);
+    let place = hosting_of(&http.url);
     let asked = probe(&client, &http.url, http.format, &auth, place, &models).await;
     http.served = asked.unwrap_or_default();
 }
@@ -357,7 +362,7 @@ mod tests {
             ("https://localhost.example.com/v1", ModelHosting::Hosted),
             ("https://127.0.0.1.example.com/v1", ModelHosting::Hosted),
         ] {
-            assert_eq!(place(url), wanted, "{url}");
+            assert_eq!(hosting_of(url), wanted, "{url}");
         }
     }
 

@@ -29,7 +29,7 @@ pub(crate) struct PulledModels {
 
 impl PulledModels {
     /// Those of this home, where there is a program that runs them.
-    pub(crate) fn of(
+    pub(crate) fn find(
         resolved: &ResolvedConfig,
         launcher: &Launcher,
         probe: &Probe,

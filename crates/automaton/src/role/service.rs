@@ -197,13 +197,13 @@ async fn serve_chain(
         let has = || async { Ok::<_, CliError>(chain.balance(Devnet::usdc(), wallet).await?) };
         if !given.exists() && has().await? == MicroUsdc::ZERO {
             let transaction = devnet.fund(wallet, amount, U256::ZERO).await?.to_string();
-            tell(Event::WalletFunded { address: wallet.to_string(), amount, transaction });
+            send_event(Event::WalletFunded { address: wallet.to_string(), amount, transaction });
         }
         write_atomically(&given, b"", 0o600)?;
     }
     // The last block may be of long ago, and its time is a witness from now on.
     devnet.mine().await?;
-    launch_config::tell(&ChildMessage::Ready { url: rpc });
+    launch_config::send_message(&ChildMessage::Ready { url: rpc });
     // A chain has a block now and then though nobody pays: its time is what ends a
     // payment that was never sent.
     while timeout(BLOCK_EVERY, stopped.wait_for(|stop| *stop)).await.is_err() {
@@ -227,12 +227,12 @@ async fn serve_cloud(
         launcher: Some(Launcher::new(executable)),
         report: Arc::new(|sentence| {
             let error = format!("the cloud says: {sentence}");
-            tell(Event::ErrorReported { kind: ErrorClass::Upstream, error, hint: None });
+            send_event(Event::ErrorReported { kind: ErrorClass::Upstream, error, hint: None });
         }),
     };
     let (client, signer_ended) = gas::join(signer).await?;
     let cloud = CloudServer::start(config, deps, client).await?;
-    launch_config::tell(&ChildMessage::Ready { url: cloud.url().to_owned() });
+    launch_config::send_message(&ChildMessage::Ready { url: cloud.url().to_owned() });
     // Both arms are cancel-safe: they only wait.
     let ended = tokio::select! {
         // silent-ok: a sender that is gone means the same.
@@ -243,6 +243,9 @@ async fn serve_cloud(
     ended
 }
 
-fn tell(event: Event) {
-    launch_config::tell(&ChildMessage::Event(StampedEvent { at: SystemClock.now(), event }));
+fn send_event(event: Event) {
+    launch_config::send_message(&ChildMessage::Event(StampedEvent {
+        at: SystemClock.now(),
+        event,
+    }));
 }

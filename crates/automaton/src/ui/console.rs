@@ -97,7 +97,7 @@ impl Console {
     ///
     /// # Errors
     /// As [`Console::show`].
-    pub(crate) fn tell(&mut self, event: Event) -> Result<(), CliError> {
+    pub(crate) fn report(&mut self, event: Event) -> Result<(), CliError> {
         self.show(&StampedEvent { at: SystemClock.now(), event })
     }
 
@@ -115,7 +115,7 @@ impl Console {
         let hint = failure.remedy.clone();
         let event = Event::ErrorReported { kind, error, hint };
         if self.pretty.is_none() {
-            return self.tell(event);
+            return self.report(event);
         }
         self.log.write(&StampedEvent { at: SystemClock.now(), event });
         Ok(())

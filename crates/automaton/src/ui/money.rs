@@ -10,7 +10,7 @@ use automaton_core::time::Span;
 
 use super::phrases;
 use super::text::{plain, short};
-use super::units::{balance, brief, known, many, number, price, span};
+use super::units::{balance, brief, many, number, or_unknown, price, span};
 use super::words::Style::{self, Bad, Good, Mail, Quiet};
 use super::words::{PhraseContext, about, again, remedy};
 
@@ -65,8 +65,8 @@ pub(super) fn top_ups(wording: &mut PhraseContext<'_>, event: &Event) -> Option<
         }
         Event::BalancesRead { credits, usdc, tier } => {
             let tier = tier.map_or_else(String::new, |tier| format!(" ({})", phrases::tier(tier)));
-            let credits = known(credits.map(balance));
-            let usdc = known(*usdc);
+            let credits = or_unknown(credits.map(balance));
+            let usdc = or_unknown(*usdc);
             (Quiet, format!("Balance: {credits} of credits{tier}, {usdc} in the wallet"))
         }
         Event::TopupDemanded { usd, amount, payee } => {
@@ -143,7 +143,7 @@ pub(super) fn payments(wording: &PhraseContext<'_>, event: &Event) -> Option<(St
         }
         Event::BooksChecked { books, agree: true } if wording.is_brief() => {
             // silent-ok: a difference that cannot be computed is shown as unknown.
-            let gone = known(books.gone().ok().flatten().map(price));
+            let gone = or_unknown(books.gone().ok().flatten().map(price));
             let answers = many(books.answers, "answer");
             (Good, format!("Spent {gone} of credits on {answers}; all four books agree"))
         }
@@ -156,7 +156,13 @@ pub(super) fn payments(wording: &PhraseContext<'_>, event: &Event) -> Option<(St
                 "THEY DIFFER"
             };
             let style = if *agree { Good } else { Bad };
-            (style, format!("Books of agent, signer, cloud and chain: {}: {verdict}", told(books)))
+            (
+                style,
+                format!(
+                    "Books of agent, signer, cloud and chain: {}: {verdict}",
+                    books_formula(books)
+                ),
+            )
         }
         about!(process turn life mail alert service top_up silent) => return None,
     };
@@ -164,7 +170,7 @@ pub(super) fn payments(wording: &PhraseContext<'_>, event: &Event) -> Option<(St
 }
 
 /// The check that a person can repeat.
-fn told(books: &Books) -> String {
+fn books_formula(books: &Books) -> String {
     let Books { answers, prompt_tokens, cached_tokens, completion_tokens, computed, .. } = books;
     // silent-ok: a difference that cannot be computed is shown as unknown.
     let gone: Option<Microcents> = books.gone().ok().flatten();
@@ -198,10 +204,10 @@ fn told(books: &Books) -> String {
         "{answers}, {read} read ({cached} from a cache) and {wrote} written; tokens × price \
          {computed}, credits gone {}{lost}{rented}; paid {}, signed {}{given_up}, moved on the \
          chain {}",
-        known(gone),
+        or_unknown(gone),
         books.paid,
-        known(books.signed),
-        known(books.moved)
+        or_unknown(books.signed),
+        or_unknown(books.moved)
     )
 }
 

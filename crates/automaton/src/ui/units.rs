@@ -91,7 +91,7 @@ pub(crate) fn size(bytes: u64) -> String {
 }
 
 /// Formats an amount that may be unknown.
-pub(crate) fn known(amount: Option<impl Display>) -> String {
+pub(crate) fn or_unknown(amount: Option<impl Display>) -> String {
     amount.map_or_else(|| "unknown".to_owned(), |amount| amount.to_string())
 }
 

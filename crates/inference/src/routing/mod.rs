@@ -30,11 +30,11 @@ pub struct ModelIndex(u16);
 
 impl ModelIndex {
     /// The place with this number; more models than fit a registry does not take.
-    fn of(place: usize) -> Self {
+    fn from_place(place: usize) -> Self {
         Self(u16::try_from(place).unwrap_or(u16::MAX))
     }
 
-    const fn place(self) -> usize {
+    const fn as_usize(self) -> usize {
         self.0 as usize
     }
 }
@@ -193,20 +193,24 @@ impl ProviderRegistry {
     #[must_use]
     pub fn get(&self, at: ModelIndex) -> Arc<RegisteredModel> {
         let models = &self.state().models;
-        Arc::clone(models.get(at.place()).unwrap_or(&models[0]))
+        Arc::clone(models.get(at.as_usize()).unwrap_or(&models[0]))
     }
 
     /// All of them, as they are now.
     #[must_use]
     pub fn all(&self) -> Vec<(ModelIndex, Arc<RegisteredModel>)> {
         let models = self.state().models.clone();
-        models.into_iter().enumerate().map(|(at, model)| (ModelIndex::of(at), model)).collect()
+        models
+            .into_iter()
+            .enumerate()
+            .map(|(at, model)| (ModelIndex::from_place(at), model))
+            .collect()
     }
 
     /// Has a model cost this from now on; what it cost before, where that is another price and
     /// its provider can take it.
     pub fn reprice(&self, at: ModelIndex, prices: ModelPrices) -> Option<ModelPrices> {
-        self.state().reprice(at.place(), prices)
+        self.state().reprice(at.as_usize(), prices)
     }
 
     /// Returns the models that stand in for the default model in the higher tiers, for people.
@@ -268,8 +272,11 @@ impl ProviderRegistry {
             RoutePreference { chosen: state.chosen.as_ref(), may_fall_back: self.may_fall_back };
         let (places, skipped) = select::select(&self.matrix, &rows, &query, preference);
         Route {
-            models: places.into_iter().map(ModelIndex::of).collect(),
-            skipped: skipped.into_iter().map(|(at, why)| (ModelIndex::of(at), why)).collect(),
+            models: places.into_iter().map(ModelIndex::from_place).collect(),
+            skipped: skipped
+                .into_iter()
+                .map(|(at, why)| (ModelIndex::from_place(at), why))
+                .collect(),
             limits: self.matrix.limits(query.rules_of(), query.task),
         }
     }
@@ -279,7 +286,7 @@ impl ProviderRegistry {
         let mut state = self.state();
         let models = state.models.len();
         state.health.resize(models, ModelHealth::default());
-        match (state.health.get_mut(at.place()), failure) {
+        match (state.health.get_mut(at.as_usize()), failure) {
             (Some(health), None) => health.answered(),
             (Some(health), Some(error)) => health.failed(error, now),
             (None, _) => {}
@@ -300,7 +307,7 @@ impl ProviderRegistry {
     /// Returns true if a model failed recently and is asked last.
     #[must_use]
     pub fn is_avoided(&self, at: ModelIndex, now: Timestamp) -> bool {
-        self.state().health.get(at.place()).is_some_and(|health| health.is_open(now))
+        self.state().health.get(at.as_usize()).is_some_and(|health| health.is_open(now))
     }
 
     fn state(&self) -> MutexGuard<'_, RegistryState> {

@@ -81,7 +81,7 @@ pub(super) fn select(
     preference: RoutePreference<'_>,
 ) -> Selection {
     let mut skipped = Vec::new();
-    let mut places = named(matrix, rows, query, preference.chosen);
+    let mut places = named_models(matrix, rows, query, preference.chosen);
     places.retain(|at| {
         let pays = rows[*at].is_free || !query.is_broke;
         if !pays {
@@ -101,7 +101,7 @@ pub(super) fn select(
 }
 
 /// The models that the matrix names, and all that cost nothing.
-fn named(
+fn named_models(
     matrix: &RoutingMatrix,
     rows: &[RouteRow<'_>],
     query: &RouteQuery,

@@ -118,11 +118,11 @@ fn verify(
             _ => format!("{links} entries, head {end}"),
         }
     });
-    told.and_then(|()| found(&report, departure.as_ref()))
+    told.and_then(|()| check_report(&report, departure.as_ref()))
 }
 
 /// Returns the error for a broken record.
-fn found(report: &ChainReport, departure: Option<&ChainDivergence>) -> Result<(), CliError> {
+fn check_report(report: &ChainReport, departure: Option<&ChainDivergence>) -> Result<(), CliError> {
     let hint = "somebody changed it, or the disk did: compare with a backup, and believe nothing \
                 after that entry";
     let wrong = |what: String| Err(CliError::new(ErrorClass::Denied, what).hint(hint));

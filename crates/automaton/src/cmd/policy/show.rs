@@ -150,7 +150,7 @@ pub(super) fn explain(context: &CommandContext, id: &str) -> Result<(), CliError
         let mut text = format!(
             "{tool} at {}: {} ({code})\n  {reason}\n  risk of the tool: {}\n  decision {id}, call \
              {call}",
-            context.clock().told(*at),
+            context.clock().with_age(*at),
             phrases::verdict(*outcome),
             risk.name()
         );

@@ -67,7 +67,7 @@ pub(super) struct AskedTool<'a> {
 
 impl<'a> AskedChat<'a> {
     /// Our own question to a model.
-    pub(super) fn of(info: &'a ModelInfo, ask: &'a CompletionRequest) -> Self {
+    pub(super) fn from_request(info: &'a ModelInfo, ask: &'a CompletionRequest) -> Self {
         let allowed = ask.tools.iter().filter(|tool| !ask.left_out.contains(&tool.name));
         let tools = allowed.map(|tool| AskedTool {
             name: tool.name.as_str(),
@@ -77,7 +77,7 @@ impl<'a> AskedChat<'a> {
         let is_tuned = matches!(info.dialect, RequestDialect::Classic | RequestDialect::Guided);
         Self {
             model: info.id.as_str(),
-            messages: ask.messages.iter().map(|it| SpokenMessage::of(it)).collect(),
+            messages: ask.messages.iter().map(|it| SpokenMessage::from_message(it)).collect(),
             tools: tools.collect(),
             tool_choice: None,
             thinks: info.dialect == RequestDialect::Reasoning,
@@ -99,7 +99,7 @@ impl<'a> AskedChat<'a> {
     }
 
     /// Returns the messages after the system text.
-    pub(super) fn said(&self) -> impl Iterator<Item = &SpokenMessage<'a>> {
+    pub(super) fn conversation(&self) -> impl Iterator<Item = &SpokenMessage<'a>> {
         self.messages.iter().filter(|it| it.role != ChatRole::System)
     }
 
@@ -111,7 +111,7 @@ impl<'a> AskedChat<'a> {
 }
 
 impl<'a> SpokenMessage<'a> {
-    fn of(message: &'a Message) -> Self {
+    fn from_message(message: &'a Message) -> Self {
         let calls = message.calls.iter().map(|call| SpokenCall {
             id: call.id.to_string(),
             tool: Cow::from(&call.tool),

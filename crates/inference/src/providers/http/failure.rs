@@ -120,13 +120,13 @@ pub(super) struct RequestTarget<'a> {
 pub(super) fn message(body: &[u8]) -> ProviderErrorBody {
     let text = String::from_utf8_lossy(strip_byte_order_mark(body));
     // silent-ok: a body that is no JSON is shown as it is.
-    let found = serde_json::from_str::<Value>(&text).ok().and_then(|value| said(&value));
+    let found = serde_json::from_str::<Value>(&text).ok().and_then(|value| reported_error(&value));
     let whole = || ProviderErrorBody { text: text.into_owned(), ..ProviderErrorBody::default() };
     found.unwrap_or_else(whole)
 }
 
 /// Returns the error in a reply, if it reports one.
-pub(super) fn said(value: &Value) -> Option<ProviderErrorBody> {
+pub(super) fn reported_error(value: &Value) -> Option<ProviderErrorBody> {
     // Some servers wrap the whole of it into a list.
     let value = value.get(0).unwrap_or(value);
     let error = value.get("error").filter(|error| !is_nothing(error))?;
@@ -147,7 +147,7 @@ fn is_nothing(error: &Value) -> bool {
 /// Returns the error in a reply or event, in any form that servers use: under the key `error`, as
 /// an object that calls itself one, or as words in place of an answer.
 pub(super) fn said_in_reply(value: &Value) -> Option<ProviderErrorBody> {
-    if let Some(said) = said(value) {
+    if let Some(said) = reported_error(value) {
         return Some(said);
     }
     let base = &value["base_resp"];
@@ -268,7 +268,7 @@ pub(super) fn of_status(
         400 | 413 | 422 | 500 if too_long || status == 413 => {
             // The limit that a 413 names may be one of bytes.
             let of_tokens = too_long || lower.contains("token");
-            let window = window::named(&text).filter(|_| of_tokens);
+            let window = window::window_in(&text).filter(|_| of_tokens);
             InferenceError::TooLong { text, window, remedy }
         }
         400..=422 | 500 | 501 if code == TOOLS_UNSUPPORTED || says(&NO_TOOLS) => {

@@ -42,7 +42,7 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for TextOrParts<T> {
 }
 
 /// A message of chat completions that is a text.
-pub(super) fn said(role: &str, text: &str) -> Value {
+pub(super) fn text_message(role: &str, text: &str) -> Value {
     json!({ "role": role, "content": text })
 }
 

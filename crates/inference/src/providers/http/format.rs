@@ -158,7 +158,7 @@ impl ApiFormat {
         let body = match self.writer() {
             None => chat_completions::body(info, ask, &mut kept.written),
             Some(write) => {
-                let mut asked = AskedChat::of(info, ask);
+                let mut asked = AskedChat::from_request(info, ask);
                 kept.thoughts.put_into(&mut asked);
                 // The newest models refuse one that is not theirs.
                 asked.temperature = asked.temperature.filter(|_| self != Self::AnthropicMessages);

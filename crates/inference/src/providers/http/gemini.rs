@@ -109,7 +109,7 @@ struct FunctionDeclaration<'a> {
 pub(super) fn body(asked: &AskedChat<'_>) -> Result<Vec<u8>, serde_json::Error> {
     let rules = asked.rules();
     let mut contents: Vec<SideContent<'_>> = Vec::new();
-    for message in asked.said() {
+    for message in asked.conversation() {
         let role = side(message.role);
         let parts = parts(asked, message)?;
         // Results stand together, and apart from what is said after them.

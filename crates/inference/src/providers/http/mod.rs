@@ -184,7 +184,7 @@ impl HttpProvider {
         let mut assembled = hearing.assembler.finish().map_err(|flaw| self.flaw(flaw, true))?;
         assembled.name_calls(&ask.tools);
         let mut kept = self.kept();
-        kept.thoughts.keep(&assembled.calls, thoughts);
+        kept.thoughts.store(&assembled.calls, thoughts);
         kept.learn_bare_ends(assembled.began_in_thought, &assembled.text);
         drop(kept);
         let times = ReplyTiming { asked, first, done: self.clock.now() };

@@ -65,7 +65,7 @@ impl ModelListing {
 
     /// Returns the claims about a model.
     #[must_use]
-    pub fn of(&self, model: &ModelId) -> ModelClaims {
+    pub fn claims_of(&self, model: &ModelId) -> ModelClaims {
         self.claims.get(model.as_str()).copied().unwrap_or_default()
     }
 }
@@ -239,7 +239,7 @@ impl LocalServerInfo {
             tokens(props.pointer("/default_generation_settings/n_ctx").or(props.get("n_ctx")))
         });
         props.or_else(|| {
-            let (own, set) = self.shown()?;
+            let (own, set) = self.windows()?;
             // What is longer than what it serves, it cuts off and says nothing.
             Some(set.or_else(|| self.loaded(model)).unwrap_or(OLLAMA_TOKENS).min(own))
         })
@@ -247,12 +247,12 @@ impl LocalServerInfo {
 
     /// The window that Ollama is asked for in its own format.
     fn asked_window(&self) -> Option<u32> {
-        let (own, set) = self.shown()?;
+        let (own, set) = self.windows()?;
         Some(set.unwrap_or(OLLAMA_ASKED_TOKENS).min(own))
     }
 
     /// The window that Ollama's model could have, and the one that it has been given.
-    fn shown(&self) -> Option<(u32, Option<u32>)> {
+    fn windows(&self) -> Option<(u32, Option<u32>)> {
         let show = self.show.as_ref()?;
         let info = show.get("model_info")?.as_object()?;
         let own = info.iter().find(|(key, _)| key.ends_with(".context_length"));
@@ -374,7 +374,7 @@ mod tests {
     fn claims(row: &Value) -> (Option<u32>, Option<u32>) {
         let mut served = ModelListing::default();
         read_list(&json!({ "data": [row] }), &["m"], &mut served);
-        let ModelClaims { context_tokens, max_output_tokens, .. } = served.of(&"m".into());
+        let ModelClaims { context_tokens, max_output_tokens, .. } = served.claims_of(&"m".into());
         (context_tokens, max_output_tokens)
     }
 

@@ -62,7 +62,7 @@ pub(super) trait BlockFormat: fmt::Debug + Send {
     ///
     /// # Errors
     /// When it cannot be written.
-    fn whole(
+    fn write_reply(
         &mut self,
         reply: &AssembledReply,
         usage: &ChatUsage,
@@ -203,9 +203,9 @@ impl ReplyWriter {
     ///
     /// # Errors
     /// When it has no end, or cannot be written.
-    pub fn whole(mut self, usage: &ChatUsage) -> Result<Vec<u8>, String> {
+    pub fn finish_whole(mut self, usage: &ChatUsage) -> Result<Vec<u8>, String> {
         let reply = std::mem::take(&mut self.reply).finish().map_err(AssemblyError::into_text)?;
-        self.format.whole(&reply, usage).map_err(|error| error.to_string())
+        self.format.write_reply(&reply, usage).map_err(|error| error.to_string())
     }
 
     fn close(&mut self, is_cut: bool) -> Vec<EventFrame> {

@@ -87,7 +87,7 @@ struct FlatTool<'a> {
 /// The body as JSON.
 pub(super) fn body(asked: &AskedChat<'_>) -> Result<Vec<u8>, serde_json::Error> {
     let mut input = Vec::new();
-    for message in asked.said() {
+    for message in asked.conversation() {
         let content = &*message.text;
         input.extend(message.thoughts.iter().map(InputItem::Thought));
         if let Some(call_id) = &message.answers {
@@ -316,8 +316,8 @@ fn rest_of(come: &str, all: &str) -> Option<String> {
 
 /// Reads the error of an event.
 fn failed(event: &Value) -> AssemblyError {
-    let said =
-        failure::said(&event["response"]).or_else(|| failure::said(&json!({ "error": event })));
+    let said = failure::reported_error(&event["response"])
+        .or_else(|| failure::reported_error(&json!({ "error": event })));
     let said =
         said.filter(|_| event["response"]["error"].is_object() || event.get("message").is_some());
     AssemblyError::Failed(said.unwrap_or_else(|| ProviderErrorBody {

@@ -107,7 +107,7 @@ proptest! {
         chunks.extend(speech.end(&done).unwrap());
         let chunks = chunks.iter().map(|chunk| serde_json::to_string(chunk).unwrap());
         same(&heard(chunks), &done)?;
-        let whole = ChatResponder::new(byline).whole(&done);
+        let whole = ChatResponder::new(byline).whole_response(&done);
         same(&heard([serde_json::to_string(&whole).unwrap()]), &done)?;
     }
 }

@@ -67,7 +67,7 @@ struct ThoughtfulAnswer {
 
 impl ThoughtfulAnswer {
     /// Returns true if its calls are these, which have other ids since.
-    fn made(&self, calls: &[SpokenCall<'_>]) -> bool {
+    fn has_made(&self, calls: &[SpokenCall<'_>]) -> bool {
         let is_same = |(kept, call): (&RawCall, &SpokenCall<'_>)| {
             (kept.tool.as_str(), kept.arguments.as_str()) == (&*call.tool, &*call.arguments)
         };
@@ -77,7 +77,7 @@ impl ThoughtfulAnswer {
 
 impl KeptThoughts {
     /// Keeps what was thought before these calls.
-    pub(super) fn keep(&mut self, calls: &[RawCall], thoughts: Vec<Value>) {
+    pub(super) fn store(&mut self, calls: &[RawCall], thoughts: Vec<Value>) {
         if calls.is_empty() || thoughts.is_empty() {
             return;
         }
@@ -99,7 +99,7 @@ impl KeptThoughts {
                 _ if message.calls.is_empty() => return,
                 _ => {}
             }
-            match kept.by_ref().find(|answer| answer.made(&message.calls)) {
+            match kept.by_ref().find(|answer| answer.has_made(&message.calls)) {
                 Some(answer) => message.thoughts.clone_from(&answer.thoughts),
                 None => return,
             }
@@ -146,7 +146,7 @@ mod tests {
     fn put(kept: &KeptThoughts, messages: Vec<Message>) -> Vec<usize> {
         let info = catalogue::own_model("m").unwrap();
         let ask = asked_of(messages);
-        let mut asked = AskedChat::of(&info, &ask);
+        let mut asked = AskedChat::from_request(&info, &ask);
         kept.put_into(&mut asked);
         asked.messages.iter().map(|message| message.thoughts.len()).collect()
     }
@@ -155,10 +155,10 @@ mod tests {
     fn thoughts_stay_with_their_calls_and_in_their_loop() {
         let mut kept = KeptThoughts::default();
         for nth in 1..4 {
-            kept.keep(&[raw(nth)], vec![json!(nth)]);
+            kept.store(&[raw(nth)], vec![json!(nth)]);
         }
-        kept.keep(&[], vec![json!("no calls")]);
-        kept.keep(&[raw(4)], vec![]);
+        kept.store(&[], vec![json!("no calls")]);
+        kept.store(&[raw(4)], vec![]);
         let system = Message::system("s");
         let user = Message::user("u");
         let of = |calls: &[u8]| calls.iter().flat_map(|nth| called(*nth)).collect::<Vec<_>>();
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(put(&kept, with(&[&head, &of(&[2, 9])])), [0, 0, 0, 0, 0, 0], "not known");
         assert_eq!(put(&kept, with(&[&head, &of(&[2, 1])])), [0, 0, 0, 0, 1, 0], "out of order");
         for _ in 0..ANSWERS_MAX {
-            kept.keep(&[raw(5)], vec![json!(5)]);
+            kept.store(&[raw(5)], vec![json!(5)]);
         }
         assert_eq!(put(&kept, with(&[&head, &of(&[3])])), [0, 0, 0, 0], "long ago");
     }

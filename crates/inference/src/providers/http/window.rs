@@ -34,7 +34,7 @@ const AFTER: [&str; 1] = [" maximum context length"];
 const WINDOWS: std::ops::RangeInclusive<u32> = 256..=100_000_000;
 
 /// The window that a refusal names, in tokens; none where it names none.
-pub(super) fn named(text: &str) -> Option<u32> {
+pub(super) fn window_in(text: &str) -> Option<u32> {
     let text = text.to_lowercase();
     compared(&text)
         .or_else(|| {
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn every_kind_of_server_names_its_window_in_its_own_words() {
         for (text, tokens) in REFUSALS {
-            assert_eq!(named(text), *tokens, "{text}");
+            assert_eq!(window_in(text), *tokens, "{text}");
         }
     }
 }

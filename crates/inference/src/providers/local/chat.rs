@@ -204,7 +204,7 @@ impl ChatResponder {
 
     /// The answer in one piece.
     #[must_use]
-    pub fn whole(self, done: &LocalModelCompletion) -> ChatResponse {
+    pub fn whole_response(self, done: &LocalModelCompletion) -> ChatResponse {
         let calls = self.calls(done);
         let message = ChatMessage {
             role: ChatRole::Assistant,

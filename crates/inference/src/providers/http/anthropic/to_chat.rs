@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use serde_json::{Number, Value, json};
 
 use crate::providers::http::foreign::{
-    TextOrParts, UntranslatableRequest as Untranslatable, said, text_part, with,
+    TextOrParts, UntranslatableRequest as Untranslatable, text_message, text_part, with,
 };
 
 /// Content of one side: a text, or blocks.
@@ -137,7 +137,7 @@ pub fn chat_from_messages(body: &[u8], sees_images: bool) -> Result<Vec<u8>, Unt
     let mut messages = Vec::new();
     if let Some(system) = asked.system {
         let (text, _) = parts(system, "system", false)?;
-        messages.extend((!text.is_empty()).then(|| said("system", &text)));
+        messages.extend((!text.is_empty()).then(|| text_message("system", &text)));
     }
     for turn in asked.messages {
         match turn.role {
@@ -237,7 +237,7 @@ fn user(
 ) -> Result<(), Untranslatable> {
     let blocks = match content {
         TurnContent::Text(text) => {
-            messages.push(said("user", &text));
+            messages.push(text_message("user", &text));
             return Ok(());
         }
         TurnContent::Parts(blocks) => blocks,
@@ -257,8 +257,8 @@ fn user(
                 let (text, images) = parts(content, "a tool_result", sees_images)?;
                 // The other format has no mark for it.
                 let text = if block.is_error { format!("Error: {text}") } else { text };
-                let mut message = said("tool", &text);
-                message["tool_call_id"] = named(block.tool_use_id, "tool_use_id")?.into();
+                let mut message = text_message("tool", &text);
+                message["tool_call_id"] = required(block.tool_use_id, "tool_use_id")?.into();
                 messages.push(message);
                 is_text &= images.is_empty();
                 rest.extend(images);
@@ -286,7 +286,7 @@ fn user(
 /// Translates the model's text and calls; `None` if there were only thoughts.
 fn assistant(content: TurnContent) -> Result<Option<Value>, Untranslatable> {
     let blocks = match content {
-        TurnContent::Text(text) => return Ok(Some(said("assistant", &text))),
+        TurnContent::Text(text) => return Ok(Some(text_message("assistant", &text))),
         TurnContent::Parts(blocks) => blocks,
     };
     let mut texts = Vec::new();
@@ -297,9 +297,9 @@ fn assistant(content: TurnContent) -> Result<Option<Value>, Untranslatable> {
             "tool_use" => {
                 let arguments = block.input.map_or("{}".to_owned(), |it| it.get().to_owned());
                 calls.push(ChatCall {
-                    id: named(block.id, "id")?,
+                    id: required(block.id, "id")?,
                     kind: FunctionKind::Function,
-                    function: CalledFunction { name: named(block.name, "name")?, arguments },
+                    function: CalledFunction { name: required(block.name, "name")?, arguments },
                 });
             }
             "thinking" | "redacted_thinking" => {}
@@ -319,7 +319,7 @@ fn assistant(content: TurnContent) -> Result<Option<Value>, Untranslatable> {
     Ok(Some(message))
 }
 
-fn named(value: Option<String>, field: &str) -> Result<String, Untranslatable> {
+fn required(value: Option<String>, field: &str) -> Result<String, Untranslatable> {
     value.ok_or_else(|| Untranslatable::new(format!("a block of a message has no {field}")))
 }
 

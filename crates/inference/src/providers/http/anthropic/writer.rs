@@ -115,7 +115,7 @@ impl BlockFormat for MessageBlocks {
         ]
     }
 
-    fn whole(
+    fn write_reply(
         &mut self,
         reply: &AssembledReply,
         usage: &ChatUsage,

@@ -69,7 +69,7 @@ fn choice(choice: &Value) -> Result<ChunkChoice, AssemblyError> {
     if !choice.is_object() {
         return Err(unread("a choice"));
     }
-    if let Some(said) = failure::said(choice) {
+    if let Some(said) = failure::reported_error(choice) {
         return Err(AssemblyError::Failed(said));
     }
     let message = match (&choice["delta"], &choice["message"]) {

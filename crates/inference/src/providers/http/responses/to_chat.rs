@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value, json};
 
 use crate::providers::http::foreign::{
-    TextOrParts, UntranslatableRequest as Untranslatable, said, text_part, with,
+    TextOrParts, UntranslatableRequest as Untranslatable, text_message, text_part, with,
 };
 
 #[derive(Deserialize)]
@@ -123,7 +123,7 @@ pub fn chat_from_responses(body: &[u8], sees_images: bool) -> Result<Vec<u8>, Un
         messages.rules(rules);
     }
     match asked.input {
-        TextOrParts::Text(text) => messages.told.push(said("user", &text)),
+        TextOrParts::Text(text) => messages.told.push(text_message("user", &text)),
         TextOrParts::Parts(items) => items.into_iter().try_for_each(|it| messages.item(it))?,
     }
     messages.show_pictures();
@@ -194,7 +194,7 @@ impl Conversation {
             "function_call_output" => {
                 let output = item.output.ok_or_else(|| lacks(kind, "output"))?;
                 let (text, pictures) = self.parts(output, kind)?;
-                let mut message = said("tool", &text);
+                let mut message = text_message("tool", &text);
                 message["tool_call_id"] =
                     item.call_id.ok_or_else(|| lacks(kind, "call_id"))?.into();
                 self.told.push(message);
@@ -215,7 +215,7 @@ impl Conversation {
                 let before = last["content"].as_str().unwrap_or_default();
                 last["content"] = format!("{before}\n\n{text}").into();
             }
-            None => self.told.push(said("system", text)),
+            None => self.told.push(text_message("system", text)),
         }
     }
 
@@ -232,8 +232,8 @@ impl Conversation {
                 ));
             }
             ItemRole::System => self.rules(&text),
-            ItemRole::Assistant => self.told.push(said("assistant", &text)),
-            ItemRole::User if pictures.is_empty() => self.told.push(said("user", &text)),
+            ItemRole::Assistant => self.told.push(text_message("assistant", &text)),
+            ItemRole::User if pictures.is_empty() => self.told.push(text_message("user", &text)),
             ItemRole::User => {
                 let mut parts = pictures;
                 if !text.is_empty() {
