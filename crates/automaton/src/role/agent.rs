@@ -124,7 +124,7 @@ fn lock(home: &Path) -> Result<LockGuard, CliError> {
     }
 }
 
-/// Puts everything together and lives.
+/// Connects all parts and runs the agent to its end.
 async fn run_agent(
     config: &LaunchConfig,
     mut stopped: watch::Receiver<bool>,
@@ -151,13 +151,7 @@ async fn run_agent(
     }
     let launcher = Launcher::new(config.executable.clone());
     let probe = probe(&launcher);
-    if let Err(refusal) = check_sandbox(&probe) {
-        events.send(Event::ErrorReported {
-            kind: refusal.kind(),
-            error: format!("no command can run here: {refusal}"),
-            hint: refusal.hint(),
-        });
-    }
+    report_sandbox(&probe, &events);
     let begun = ids.now();
     let who = Identity { automaton, resolved, ids: &ids };
     let brain = brain(config, &launcher, &probe, who, clock, &events);
@@ -195,6 +189,17 @@ async fn run_agent(
     closed?;
     events.send(Event::AgentStopped { reason });
     Ok(())
+}
+
+/// Reports if no command can run on this machine.
+fn report_sandbox(probe: &Probe, events: &EventPipe) {
+    if let Err(refusal) = check_sandbox(probe) {
+        events.send(Event::ErrorReported {
+            kind: refusal.kind(),
+            error: format!("no command can run here: {refusal}"),
+            hint: refusal.hint(),
+        });
+    }
 }
 
 /// Returns the reason for the end of the process, after a colon.
