@@ -77,7 +77,7 @@ pub struct CheckScope {
 ///
 /// # Errors
 /// When something cannot be tried, or not be told.
-pub fn tell<E: From<SandboxCheckError>>(
+pub fn run_checks<E: From<SandboxCheckError>>(
     program: PathBuf,
     attempt: PathBuf,
     root: &Path,

@@ -89,8 +89,8 @@ pub enum DaysError {
 }
 
 impl DaysError {
-    fn made(what: &'static str, error: impl std::error::Error + Send + Sync + 'static) -> Self {
-        Self::Made(SimError::made(what, error))
+    fn setup(what: &'static str, error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::Made(SimError::setup(what, error))
     }
 }
 
@@ -193,14 +193,14 @@ impl SimulatedDays {
         let faults = Arc::new(NoFaults);
         let store =
             Store::open_here(&home.join("state.db"), ids.clone(), faults.clone(), Box::new(|| ()));
-        let store = store.map_err(|error| DaysError::made("record", error))?;
+        let store = store.map_err(|error| DaysError::setup("record", error))?;
         let mut settings = settings(&home, tariff.answer_max, budgets);
         settings.creator_address = creator.map(|address| address.to_string());
         let genesis_sha256 = Hash::of(settings.genesis.as_bytes());
         let constitution_sha256 = Hash::of(settings.constitution.as_bytes());
         let born =
             NewAutomaton { name: settings.name.clone(), genesis_sha256, constitution_sha256 };
-        store.birth(born).await.map_err(|error| DaysError::made("birth", error))?;
+        store.birth(born).await.map_err(|error| DaysError::setup("birth", error))?;
         let around = TreasuryDeps {
             ids: ids.clone(),
             boot: Arc::new(SimBootClock(time.clone())),
@@ -209,8 +209,8 @@ impl SimulatedDays {
         };
         let treasury = Treasury::new(store.clone(), money.payment_context, around);
         let treasury = treasury.with_limits(PaymentLimits::default());
-        let treasury = treasury.map_err(|error| DaysError::made("treasury", error))?;
-        let matrix = RoutingMatrix::built_in().map_err(|error| DaysError::made("router", error))?;
+        let treasury = treasury.map_err(|error| DaysError::setup("treasury", error))?;
+        let matrix = RoutingMatrix::built_in().map_err(|error| DaysError::setup("router", error))?;
         let launcher = Launcher::new(program);
         let deps = AgentDeps {
             store: store.clone(),
@@ -257,7 +257,7 @@ impl SimulatedDays {
     /// # Errors
     /// It cannot be read.
     pub fn record(&self) -> Result<Reader, DaysError> {
-        Reader::open(&self.home.join("state.db")).map_err(|error| DaysError::made("record", error))
+        Reader::open(&self.home.join("state.db")).map_err(|error| DaysError::setup("record", error))
     }
 
     /// Everything that happened so far.
@@ -278,9 +278,9 @@ impl SimulatedDays {
     /// The chain gives none.
     pub async fn give(&self, amount: MicroUsdc) -> Result<(), DaysError> {
         let given = self.town.chain.fund(self.town.wallet, amount, U256::ZERO).await;
-        let transaction = given.map_err(|error| DaysError::made("gift", error))?.to_string();
+        let transaction = given.map_err(|error| DaysError::setup("gift", error))?.to_string();
         let address = self.town.wallet.to_string();
-        self.tell(Event::WalletFunded { address, amount, transaction });
+        self.emit(Event::WalletFunded { address, amount, transaction });
         Ok(())
     }
 
@@ -288,7 +288,7 @@ impl SimulatedDays {
     ///
     /// # Errors
     /// The record takes none.
-    pub async fn say(&self, text: &str) -> Result<(), DaysError> {
+    pub async fn send_message(&self, text: &str) -> Result<(), DaysError> {
         self.hear(Label::Creator, text).await
     }
 
@@ -299,12 +299,12 @@ impl SimulatedDays {
     pub async fn hear(&self, label: Label, text: &str) -> Result<(), DaysError> {
         let body = Labelled::new(label, label.name(), text);
         let message = self.store.receive(body.clone(), None).await;
-        let message = message.map_err(|error| DaysError::made("message", error))?;
-        self.tell(Event::MessageReceived { message, body });
+        let message = message.map_err(|error| DaysError::setup("message", error))?;
+        self.emit(Event::MessageReceived { message, body });
         Ok(())
     }
 
-    fn tell(&self, event: Event) {
+    fn emit(&self, event: Event) {
         self.log.emit(StampedEvent { at: self.ids.now(), event });
     }
 
@@ -328,9 +328,9 @@ impl SimulatedDays {
     pub async fn has(&self, whose: &TownNeighbour) -> Result<(Microcents, MicroUsdc), DaysError> {
         let DaysTown { client, node, token, .. } = &self.town;
         let credits = client.balance(&whose.key).await;
-        let credits = credits.map_err(|error| DaysError::made("balance", error))?;
+        let credits = credits.map_err(|error| DaysError::setup("balance", error))?;
         let usdc = node.balance(*token, whose.address).await;
-        let usdc = usdc.map_err(|error| DaysError::made("balance", error))?;
+        let usdc = usdc.map_err(|error| DaysError::setup("balance", error))?;
         Ok((credits.balance_microcents.unwrap_or(Microcents::ZERO), usdc))
     }
 
@@ -338,10 +338,10 @@ impl SimulatedDays {
     ///
     /// # Errors
     /// The cloud does not say.
-    pub async fn shown(&self) -> Result<StatusReply, DaysError> {
+    pub async fn last_status(&self) -> Result<StatusReply, DaysError> {
         let DaysTown { client, key, wallet, .. } = &self.town;
         let told = client.status(key, *wallet).await;
-        told.map_err(|error| DaysError::made("status", error))
+        told.map_err(|error| DaysError::setup("status", error))
     }
 
     /// Asks its model in its name, as it would; what it would get, in words.
@@ -411,11 +411,11 @@ impl SimulatedDays {
         self.end.send_replace(true);
         match self.life.join_next().await {
             Some(Ok(Ok(_))) => {}
-            Some(Ok(Err(error))) => return Err(DaysError::made("life", error)),
-            Some(Err(error)) => return Err(DaysError::made("life", error)),
+            Some(Ok(Err(error))) => return Err(DaysError::setup("life", error)),
+            Some(Err(error)) => return Err(DaysError::setup("life", error)),
             None => return Err(self.in_vain("the end of a life that had ended before")),
         }
-        self.store.close().await.map_err(|error| DaysError::made("record", error))?;
+        self.store.close().await.map_err(|error| DaysError::setup("record", error))?;
         let events = std::mem::take(&mut *self.log.events());
         Ok(events)
     }

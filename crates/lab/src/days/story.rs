@@ -70,7 +70,7 @@ pub struct PromiseCheck {
 ///
 /// # Errors
 /// A chapter did not come, or the town cannot be built.
-pub fn tell(program: PathBuf, listener: Listener) -> Result<Vec<PromiseCheck>, DaysError> {
+pub fn run_story(program: PathBuf, listener: Listener) -> Result<Vec<PromiseCheck>, DaysError> {
     let dir = TempDir::in_memory()?;
     let beginning = DaysConfig {
         place: dir.path().to_owned(),
@@ -89,10 +89,10 @@ pub fn tell(program: PathBuf, listener: Listener) -> Result<Vec<PromiseCheck>, D
         },
         listener,
     };
-    lived(live(beginning))?
+    lived(run_chapters(beginning))?
 }
 
-async fn live(beginning: DaysConfig) -> Result<Vec<PromiseCheck>, DaysError> {
+async fn run_chapters(beginning: DaysConfig) -> Result<Vec<PromiseCheck>, DaysError> {
     let mut days = SimulatedDays::begin(beginning).await?;
     let mut proofs = PromiseChecks::default();
     born(&mut days, &mut proofs).await?;
@@ -184,7 +184,7 @@ fn runs(
     from: Timestamp,
     to: Timestamp,
 ) -> Result<Vec<TaskRun>, DaysError> {
-    let runs = record.task_runs(task, 10_000).map_err(|error| DaysError::made("record", error))?;
+    let runs = record.task_runs(task, 10_000).map_err(|error| DaysError::setup("record", error))?;
     Ok(runs.into_iter().filter(|run| run.at >= from && run.at < to).collect())
 }
 
@@ -278,7 +278,7 @@ async fn dead(days: &mut SimulatedDays, proofs: &mut PromiseChecks) -> Result<()
     let died = days.now();
     let answered = answers(&days.events());
     days.pass(HOUR).await;
-    days.say(QUESTION).await?;
+    days.send_message(QUESTION).await?;
     days.retell(awake_again()?);
     days.pass(Span::from_millis(5 * HOUR.as_millis() - 15 * MINUTE.as_millis())).await;
     let events = days.events();
@@ -292,7 +292,7 @@ async fn dead(days: &mut SimulatedDays, proofs: &mut PromiseChecks) -> Result<()
         (0..=60_000).contains(&(apart.as_millis() - DistressLevel::Dead.every().as_millis()))
     });
     let pings = runs(&days.record()?, "heartbeat_ping", died, days.now())?.len();
-    let shown = days.shown().await?.status.state;
+    let shown = days.last_status().await?.status.state;
     let thoughts = answers(&events) - answered;
     let found = format!(
         "in almost six hours {} pleas, {pings} pings, {thoughts} answers; the cloud shows it as {shown}",
@@ -336,7 +336,7 @@ fn books(
     record: &Reader,
     proofs: &mut PromiseChecks,
 ) -> Result<(), DaysError> {
-    let failed = |error| DaysError::made("record", error);
+    let failed = |error| DaysError::setup("record", error);
     let turns = record.turns(10_000).map_err(failed)?;
     let committed = turns.iter().filter(|turn| turn.status == TurnStatus::Committed).count();
     let inbox = record.inbox_counts().map_err(failed)?;

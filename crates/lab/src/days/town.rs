@@ -69,10 +69,10 @@ pub(super) struct TownServices {
     pub(super) payment_context: PaymentContext,
 }
 
-fn made<E: std::error::Error + Send + Sync + 'static>(
+fn setup_error<E: std::error::Error + Send + Sync + 'static>(
     what: &'static str,
 ) -> impl Fn(E) -> DaysError {
-    move |error| DaysError::made(what, error)
+    move |error| DaysError::setup(what, error)
 }
 
 impl DaysTown {
@@ -86,7 +86,7 @@ impl DaysTown {
     ) -> Result<(Self, TownServices), DaysError> {
         let clock: Arc<dyn Clock> = Arc::new(wall.clone());
         let (chain, blocks) = chain(place, Arc::clone(&clock)).await?;
-        let model = ScriptServer::start(story).await.map_err(made("model"))?;
+        let model = ScriptServer::start(story).await.map_err(setup_error("model"))?;
         let gas = GasRules { limit_max: GAS_MAX, fee_max: FEE_MAX, per_day: 1 << 62 };
         let address = Devnet::usdc();
         let selectors = vec![CALLED];
@@ -95,13 +95,13 @@ impl DaysTown {
         let payer = signer(place, GAS_KEY, "gas.db", permits, time, wall).await?;
         let wei = U256::from(WEI);
         let funded = chain.fund(payer.address(), MicroUsdc::ZERO, wei).await;
-        funded.map_err(made("chain"))?;
+        funded.map_err(setup_error("chain"))?;
         let config = config(&chain.url(), &model.base_url(), tariff);
-        let config = CloudConfig::parse(&config).map_err(made("cloud"))?;
+        let config = CloudConfig::parse(&config).map_err(setup_error("cloud"))?;
         let db = Sqlite::open_here(&place.join("cloud.db"), Arc::clone(&clock), Box::new(|| ()));
         let ground = CloudBackend {
-            chain: CloudServer::settlement(&config, payer).map_err(made("cloud"))?,
-            db: Arc::new(db.map_err(made("cloud"))?),
+            chain: CloudServer::settlement(&config, payer).map_err(setup_error("cloud"))?,
+            db: Arc::new(db.map_err(setup_error("cloud"))?),
         };
         let deps = CloudDeps {
             clock: Arc::clone(&clock),
@@ -110,7 +110,7 @@ impl DaysTown {
             faults: Arc::new(NoFaults),
             launcher: None,
         };
-        let cloud = CloudServer::start_over(config, deps, ground).await.map_err(made("cloud"))?;
+        let cloud = CloudServer::start_over(config, deps, ground).await.map_err(setup_error("cloud"))?;
         let (money, client) = open(place, time, wall, cloud.url().to_owned(), chain.url()).await?;
         let wallet = money.payment_context.signer.address();
         let node = money.payment_context.chain.clone();
@@ -157,7 +157,7 @@ impl DaysTown {
         key: [u8; 32],
         wall: &SimWallClock,
     ) -> Result<TownNeighbour, DaysError> {
-        let audience = self.client.audience().map_err(made("account"))?;
+        let audience = self.client.audience().map_err(setup_error("account"))?;
         let audiences =
             vec![Audience { domain: audience.domain, uri: audience.uri, chain_id: CHAIN_ID }];
         let permits = SigningPermits { audiences, ..SigningPermits::default() };
@@ -181,7 +181,7 @@ async fn chain(
         faults: Arc::new(NoFaults),
     };
     std::fs::create_dir_all(place.join("chain")).map_err(SimError::io("chain"))?;
-    let chain = Arc::new(Devnet::start(config).await.map_err(made("chain"))?);
+    let chain = Arc::new(Devnet::start(config).await.map_err(setup_error("chain"))?);
     let mut blocks = JoinSet::new();
     let mined = Arc::clone(&chain);
     blocks.spawn(async move {
@@ -207,8 +207,8 @@ async fn signer(
     };
     let ledger = place.join(ledger);
     let rehearsal = Rehearsal { key, ledger, permits, chain: None, plant: None };
-    let signer = rehearse(rehearsal, parts).map_err(made("signer"))?;
-    SignerClient::open(signer.connect().map_err(made("signer"))?).await.map_err(made("signer"))
+    let signer = rehearse(rehearsal, parts).map_err(setup_error("signer"))?;
+    SignerClient::open(signer.connect().map_err(setup_error("signer"))?).await.map_err(setup_error("signer"))
 }
 
 /// The configuration of the cloud, as its operator would write it.
@@ -235,34 +235,34 @@ async fn open(
     rpc: String,
 ) -> Result<(TownServices, CloudClient), DaysError> {
     let token = TokenDomain::usdc(ChainId(CHAIN_ID), Devnet::usdc());
-    let origin = |url: &str| url.parse().map_err(made("client"));
+    let origin = |url: &str| url.parse().map_err(setup_error("client"));
     let allow_private_origins = vec![origin(&cloud)?, origin(&rpc)?];
     let entropy = Arc::new(SeededEntropy::new(3));
     let config = HttpClientConfig { allow_private_origins, entropy, ..HttpClientConfig::default() };
-    let net = HttpClient::new(config).map_err(made("client"))?;
-    let client = CloudClient::new(net.clone(), &cloud).map_err(made("client"))?;
-    let audience = client.audience().map_err(made("account"))?;
+    let net = HttpClient::new(config).map_err(setup_error("client"))?;
+    let client = CloudClient::new(net.clone(), &cloud).map_err(setup_error("client"))?;
+    let audience = client.audience().map_err(setup_error("account"))?;
     let audiences =
         vec![Audience { domain: audience.domain, uri: audience.uri, chain_id: CHAIN_ID }];
     let permits =
         SigningPermits { assets: vec![token.clone()], audiences, ..SigningPermits::default() };
     let signer_client = signer(place, KEY, "ledger.db", permits, time, wall).await?;
     let key = account(&client, &signer_client, wall.now(), CHAIN_ID).await?;
-    let offered = client.models(&key).await.map_err(made("model"))?;
+    let offered = client.models(&key).await.map_err(setup_error("model"))?;
     let row = offered
         .data
         .first()
-        .ok_or_else(|| DaysError::made("model", std::io::Error::other("the cloud offers none")))?;
+        .ok_or_else(|| DaysError::setup("model", std::io::Error::other("the cloud offers none")))?;
     let endpoint = Endpoint::new(&cloud, ApiAuth::Raw(key.clone()), catalogue::served(row));
     let clock = Arc::new(wall.clone());
-    let provider = HttpProvider::new(net.clone(), endpoint, clock).map_err(made("model"))?;
-    let node = rpc.parse().map_err(|_| made("chain")(std::io::Error::other("no URL")))?;
+    let provider = HttpProvider::new(net.clone(), endpoint, clock).map_err(setup_error("model"))?;
+    let node = rpc.parse().map_err(|_| setup_error("chain")(std::io::Error::other("no URL")))?;
     let payment_context = PaymentContext {
         cloud: client.clone(),
         origin: cloud,
         key: Some(key),
         signer: signer_client,
-        chain: ChainClient::connect(net.clone(), node, CHAIN_ID).await.map_err(made("chain"))?,
+        chain: ChainClient::connect(net.clone(), node, CHAIN_ID).await.map_err(setup_error("chain"))?,
         token,
         net,
     };

@@ -139,7 +139,7 @@ impl Corpus {
     ///
     /// # Errors
     /// When they have a mistake, which a test excludes.
-    pub fn own() -> Result<Self, CorpusError> {
+    pub fn built_in() -> Result<Self, CorpusError> {
         Ok(Self { attacks: parse("attacks", ATTACKS)?, benign: parse("benign", BENIGN)? })
     }
 
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn there_are_enough_texts_in_enough_languages_and_each_once() {
-        let corpus = Corpus::own().unwrap();
+        let corpus = Corpus::built_in().unwrap();
         let languages: BTreeSet<_> = corpus.attacks.iter().map(|text| &text.language).collect();
         assert!(corpus.attacks.len() >= 300 && languages.len() >= 12);
         let (articles, benign): (Vec<_>, Vec<_>) =

@@ -38,14 +38,14 @@ impl Grammar {
     }
 
     fn call(&self) -> GrammarCall {
-        let (tool, arguments) = self.whole();
+        let (tool, arguments) = self.valid_call();
         if self.dice.chance(MALFORMED) {
             return self.spoilt(tool, &arguments);
         }
         GrammarCall { tool: tool.to_owned(), arguments: arguments.to_string() }
     }
 
-    fn whole(&self) -> (&'static str, Value) {
+    fn valid_call(&self) -> (&'static str, Value) {
         let dice = &self.dice;
         match dice.below(24) {
             0..=4 => ("exec", json!({ "command": self.command() })),

@@ -193,7 +193,7 @@ async fn besiege(
 }
 
 fn unreadable(error: impl std::error::Error + Send + Sync + 'static) -> DaysError {
-    DaysError::Made(SimError::made("record", error))
+    DaysError::Made(SimError::setup("record", error))
 }
 
 /// Plants private data where nobody should look.

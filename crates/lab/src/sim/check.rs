@@ -36,7 +36,7 @@ fn dead() -> HistoryStop {
 }
 
 fn unreadable(error: impl std::error::Error + Send + Sync + 'static) -> HistoryStop {
-    HistoryStop::Sim(SimError::made("books", error))
+    HistoryStop::Sim(SimError::setup("books", error))
 }
 
 /// Describes the open work; empty at rest.

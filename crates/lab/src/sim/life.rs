@@ -98,7 +98,7 @@ impl SimSigner {
             faults: Arc::<CrashSwitch>::clone(&body.fuse),
         };
         let rehearsed =
-            rehearse(rehearsal, parts).map_err(|error| SimError::made("signer", error))?;
+            rehearse(rehearsal, parts).map_err(|error| SimError::setup("signer", error))?;
         let fuse = Arc::clone(&body.fuse);
         let time = time.clone();
         let log = Arc::clone(log);
@@ -190,7 +190,7 @@ pub(super) struct SimCloud {
 
 impl SimCloud {
     pub(super) async fn begin(body: &SimProcess, chain: &Arc<SimChain>) -> Result<Self, SimError> {
-        let made = |error| SimError::made("cloud", error);
+        let made = |error| SimError::setup("cloud", error);
         let clock: Arc<dyn Clock> = Arc::new(body.wall.clone());
         let db = Sqlite::open_here(&body.disk.path(), Arc::clone(&clock), body.on_sync());
         let ground = CloudBackend {
@@ -198,7 +198,7 @@ impl SimCloud {
                 chain: Arc::clone(chain),
                 fuse: Arc::clone(&body.fuse),
             }),
-            db: Arc::new(db.map_err(|error| SimError::made("cloud", error))?),
+            db: Arc::new(db.map_err(|error| SimError::setup("cloud", error))?),
         };
         let deps = CloudDeps {
             clock,
@@ -252,13 +252,13 @@ impl SimAgent {
         let path = body.disk.path();
         let ids = body.id_generator();
         let store = Store::open_here(&path, ids.clone(), faults.clone(), body.on_sync())
-            .map_err(|error| SimError::made("agent", error))?;
+            .map_err(|error| SimError::setup("agent", error))?;
         let boot = Arc::new(SimBootClock(signer.time.clone()));
         let around = TreasuryDeps { ids, boot, faults, events: Arc::new(NoEvents) };
         // What there is may be given away to the last cent.
         let limits = PaymentLimits { reserve: Microcents::ZERO, ..PaymentLimits::default() };
         let treasury = Treasury::new(store.clone(), payment_context, around).with_limits(limits);
-        let treasury = Arc::new(treasury.map_err(|error| SimError::made("agent", error))?);
+        let treasury = Arc::new(treasury.map_err(|error| SimError::setup("agent", error))?);
         Ok(Self { treasury, store, fuse: Arc::clone(&body.fuse), _wires: wires })
     }
 }
@@ -269,20 +269,20 @@ async fn payment_context(
     key: &Secret,
     seed: u64,
 ) -> Result<PaymentContext, SimError> {
-    fn made<E: std::error::Error + Send + Sync + 'static>(error: E) -> SimError {
-        SimError::made("agent", error)
+    fn setup_error<E: std::error::Error + Send + Sync + 'static>(error: E) -> SimError {
+        SimError::setup("agent", error)
     }
-    let allow_private_origins = vec![url.parse().map_err(made)?];
+    let allow_private_origins = vec![url.parse().map_err(setup_error)?];
     let entropy = Arc::new(SeededEntropy::new(seed));
     let config = HttpClientConfig { allow_private_origins, entropy, ..HttpClientConfig::default() };
-    let client = HttpClient::new(config).map_err(made)?;
-    let node = url.parse().map_err(|_| SimError::made("agent", io::Error::other("no URL")))?;
+    let client = HttpClient::new(config).map_err(setup_error)?;
+    let node = url.parse().map_err(|_| SimError::setup("agent", io::Error::other("no URL")))?;
     Ok(PaymentContext {
-        cloud: CloudClient::new(client.clone(), url).map_err(made)?,
+        cloud: CloudClient::new(client.clone(), url).map_err(setup_error)?,
         origin: ORIGIN.to_owned(),
         key: Some(key.clone()),
-        signer: SignerClient::open_here(socket).map_err(made)?,
-        chain: ChainClient::connect(client.clone(), node, CHAIN_ID).await.map_err(made)?,
+        signer: SignerClient::open_here(socket).map_err(setup_error)?,
+        chain: ChainClient::connect(client.clone(), node, CHAIN_ID).await.map_err(setup_error)?,
         token: token(),
         net: client,
     })

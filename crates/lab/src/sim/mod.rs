@@ -89,7 +89,7 @@ pub enum SimError {
 }
 
 impl SimError {
-    pub(crate) fn made(
+    pub(crate) fn setup(
         what: &'static str,
         error: impl std::error::Error + Send + Sync + 'static,
     ) -> Self {
@@ -97,7 +97,7 @@ impl SimError {
     }
 
     pub(crate) fn io(what: &'static str) -> impl Fn(io::Error) -> Self {
-        move |error| Self::made(what, error)
+        move |error| Self::setup(what, error)
     }
 }
 
@@ -162,11 +162,11 @@ impl Simulator {
     ///
     /// # Errors
     /// [`SimError::Broken`] when it breaks a promise.
-    pub fn tell(&self, seed: u64, plant: Option<PlantedDefect>) -> Result<SimStats, SimError> {
+    pub fn run_seed(&self, seed: u64, plant: Option<PlantedDefect>) -> Result<SimStats, SimError> {
         let dir = self.dir.path().join(seed.to_string());
         let failed = SimError::io("disk");
         std::fs::create_dir(&dir).map_err(&failed)?;
-        let told = runtime()?.block_on(history::tell(&self.seedling, &dir, seed, plant));
+        let told = runtime()?.block_on(history::run_history(&self.seedling, &dir, seed, plant));
         std::fs::remove_dir_all(&dir).map_err(&failed)?;
         told
     }

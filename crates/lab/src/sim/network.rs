@@ -123,7 +123,7 @@ impl SimNetwork {
         let answer = match request.strip_prefix(b"POST / ") {
             Some(_) => Some(reply(200, &self.node(request))),
             None => {
-                self.keep(request);
+                self.record(request);
                 if matches!(fault, DeliveryFault::Twice) {
                     tokio::join!(self.carry(request), self.carry(request)).1
                 } else {
@@ -144,7 +144,7 @@ impl SimNetwork {
         }
     }
 
-    fn keep(&self, request: &[u8]) {
+    fn record(&self, request: &[u8]) {
         let head = request.to_ascii_lowercase();
         let pays = |name: &[u8]| head.windows(name.len()).any(|bytes| bytes == name);
         if pays(b"x-payment: ") || pays(b"payment-signature: ") {

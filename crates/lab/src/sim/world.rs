@@ -106,7 +106,7 @@ impl<'a> SimWorld<'a> {
     }
 
     /// Notes what happened.
-    pub(super) fn tell(&mut self, what: impl std::fmt::Display) {
+    pub(super) fn note(&mut self, what: impl std::fmt::Display) {
         self.trace.push(format!("  at {}: {what}", self.time.passed()));
     }
 
@@ -125,7 +125,7 @@ impl<'a> SimWorld<'a> {
         let [agent, signer, cloud] = SimProcessKind::ALL.map(is_dead);
         for who in SimProcessKind::ALL {
             if let Some(error) = self.fuse(who).and_then(|fuse| fuse.take_error()) {
-                return Err(SimError::made("disk", error));
+                return Err(SimError::setup("disk", error));
             }
         }
         if cloud {
@@ -144,7 +144,7 @@ impl<'a> SimWorld<'a> {
         for (who, dead) in [("agent", agent), ("signer", signer), ("cloud", cloud)] {
             if dead {
                 self.tally.deaths += 1;
-                self.tell(format_args!("the {who} is dead"));
+                self.note(format_args!("the {who} is dead"));
             }
         }
         Ok(())

@@ -132,7 +132,7 @@ pub enum WorkError {
 }
 
 impl WorkError {
-    fn made<E: std::error::Error + Send + Sync + 'static>(
+    fn setup<E: std::error::Error + Send + Sync + 'static>(
         what: &'static str,
     ) -> impl FnOnce(E) -> Self {
         move |error| Self::Made { what, source: Box::new(error) }
@@ -157,7 +157,7 @@ struct WorkObservation {
 
 impl EventSink for WorkMonitor {
     fn emit(&self, event: StampedEvent) {
-        let mut seen = self.seen();
+        let mut seen = self.observation();
         match event.event {
             Event::TurnCommitted { .. } => seen.turns += 1,
             Event::WakeStarted { .. } => (seen.wakes, seen.sleep) = (seen.wakes + 1, None),
@@ -172,7 +172,7 @@ impl EventSink for WorkMonitor {
 }
 
 impl WorkMonitor {
-    fn seen(&self) -> std::sync::MutexGuard<'_, WorkObservation> {
+    fn observation(&self) -> std::sync::MutexGuard<'_, WorkObservation> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -211,26 +211,26 @@ pub async fn measure(
     let WorkConditions { window, memory, limits, budgets } = conditions;
     let began = Instant::now();
     let case = (task.case)();
-    let place = TempDir::in_memory().map_err(WorkError::made("place"))?;
+    let place = TempDir::in_memory().map_err(WorkError::setup("place"))?;
     let home = place.path();
     furnish(home, &case)?;
     let clock = FakeClock::at(BEGINS);
     let ids = IdGenerator::new(Arc::new(clock.clone()), Arc::new(SeededEntropy::new(1)));
     let store = Store::open(&home.join("state.db"), ids.clone(), Arc::new(NoFaults))
-        .map_err(WorkError::made("record"))?;
-    store.birth(newborn()).await.map_err(WorkError::made("record"))?;
+        .map_err(WorkError::setup("record"))?;
+    store.birth(newborn()).await.map_err(WorkError::setup("record"))?;
     let answers = Arc::new(AtomicU64::new(0));
     let watch =
         Arc::new(WorkMonitor { clock: clock.clone(), seen: Mutex::default(), news: Notify::new() });
     let server = serve(task, (window, memory), &watch, &answers).await?;
-    let mut info = catalogue::model(MODEL).map_err(WorkError::made("model"))?;
+    let mut info = catalogue::model(MODEL).map_err(WorkError::setup("model"))?;
     info.context_tokens = window;
     let deps = AgentDeps {
         store: store.clone(),
         providers: ProviderRegistry::new(
             provider(&server, info, &clock)?,
             "the server",
-            RoutingMatrix::built_in().map_err(WorkError::made("router"))?,
+            RoutingMatrix::built_in().map_err(WorkError::setup("router"))?,
         ),
         embedder: Some(Arc::new(BuiltInEmbedder)),
         launcher: Arc::clone(&machine.launcher),
@@ -249,11 +249,11 @@ pub async fn measure(
         rested: Span::ZERO,
     };
     let rested = lead(settings(home, limits, budgets), deps, script, &case).await?;
-    store.close().await.map_err(WorkError::made("record"))?;
+    store.close().await.map_err(WorkError::setup("record"))?;
     let ServerStats { prompt_tokens, cached_tokens, completion_tokens, overruns, missing, .. } =
-        server.seen();
+        server.stats();
     let lacks = lacks(home, &case)?;
-    let seen = watch.seen();
+    let seen = watch.observation();
     Ok(WorkMeasurement {
         task: task.name,
         window,
@@ -319,9 +319,9 @@ struct CreatorScript<'a> {
 }
 
 impl CreatorScript<'_> {
-    async fn say(&mut self, words: &str) -> Result<(), WorkError> {
+    async fn send(&mut self, words: &str) -> Result<(), WorkError> {
         let words = Labelled::new(Label::Creator, "creator", words);
-        self.store.receive(words, None).await.map_err(WorkError::made("message"))?;
+        self.store.receive(words, None).await.map_err(WorkError::setup("message"))?;
         self.said += 1;
         Ok(())
     }
@@ -335,7 +335,7 @@ impl CreatorScript<'_> {
                 ScriptTiming::Turn(turn) if answers >= *turn => {}
                 ScriptTiming::Turn(_) | ScriptTiming::Asleep { .. } => break,
             }
-            self.say(words).await?;
+            self.send(words).await?;
         }
         Ok(())
     }
@@ -346,7 +346,7 @@ impl CreatorScript<'_> {
         let clock = &self.watch.clock;
         while self.answers.load(Ordering::Relaxed) < ANSWERS_MAX {
             self.say_what_is_due(case).await?;
-            let sleep = self.watch.seen().sleep;
+            let sleep = self.watch.observation().sleep;
             match sleep {
                 None => {}
                 // A limit says that it rests.
@@ -361,7 +361,7 @@ impl CreatorScript<'_> {
                 }
                 Some(_) => {
                     let waiting = self.store.messages_waiting(None).await;
-                    let waiting = waiting.map_err(WorkError::made("record"))? > 0;
+                    let waiting = waiting.map_err(WorkError::setup("record"))? > 0;
                     looks += 1;
                     match case.script.get(self.said) {
                         _ if waiting && looks < LOOKS_MAX => {}
@@ -370,8 +370,8 @@ impl CreatorScript<'_> {
                             if let ScriptTiming::Asleep { days } = when {
                                 clock.step(Span::from_millis(DAY.as_millis() * days));
                             }
-                            (looks, self.watch.seen().sleep) = (0, None);
-                            self.say(words).await?;
+                            (looks, self.watch.observation().sleep) = (0, None);
+                            self.send(words).await?;
                         }
                     }
                 }
@@ -401,12 +401,12 @@ async fn serve(
         watch.clock.step(Span::from_secs(1));
         watch.news.notify_one();
         let view = match memory {
-            WorkMemory::Shown => RequestView::of(request),
-            WorkMemory::Hidden => RequestView::of(request).without_memory(),
+            WorkMemory::Shown => RequestView::from_request(request),
+            WorkMemory::Hidden => RequestView::from_request(request).without_memory(),
         };
         solver::answer(&view, solver)
     };
-    WorkServer::start(MODEL, window, Box::new(think)).await.map_err(WorkError::made("server"))
+    WorkServer::start(MODEL, window, Box::new(think)).await.map_err(WorkError::setup("server"))
 }
 
 fn provider(
@@ -414,13 +414,13 @@ fn provider(
     info: ModelInfo,
     clock: &FakeClock,
 ) -> Result<Arc<dyn Provider>, WorkError> {
-    let origin = server.origin().parse().map_err(WorkError::made("address"))?;
+    let origin = server.origin().parse().map_err(WorkError::setup("address"))?;
     let config =
         HttpClientConfig { allow_private_origins: vec![origin], ..HttpClientConfig::default() };
-    let client = HttpClient::new(config).map_err(WorkError::made("client"))?;
+    let client = HttpClient::new(config).map_err(WorkError::setup("client"))?;
     let endpoint = Endpoint::new(&server.origin(), ApiAuth::None, info);
     let made = HttpProvider::new(client, endpoint, Arc::new(clock.clone()));
-    Ok(Arc::new(made.map_err(WorkError::made("provider"))?))
+    Ok(Arc::new(made.map_err(WorkError::setup("provider"))?))
 }
 
 fn settings(home: &Path, limits: AgentLimits, budgets: Budgets) -> Settings {
@@ -452,21 +452,21 @@ pub fn named_limits() -> (AgentLimits, Budgets) {
 fn furnish(home: &Path, case: &WorkCase) -> Result<(), WorkError> {
     let quiet = "entries: [{name: health_check, enabled: false}]";
     let workspace = home.join("workspace");
-    fs::create_dir_all(&workspace).map_err(WorkError::made("workspace"))?;
-    fs::write(home.join("heartbeat.yml"), quiet).map_err(WorkError::made("schedule"))?;
+    fs::create_dir_all(&workspace).map_err(WorkError::setup("workspace"))?;
+    fs::write(home.join("heartbeat.yml"), quiet).map_err(WorkError::setup("schedule"))?;
     for (path, text) in &case.files {
         let path = workspace.join(path);
         let parent = path.parent().unwrap_or(&workspace);
         let made = fs::create_dir_all(parent).and_then(|()| fs::write(&path, text));
-        made.map_err(WorkError::made("files"))?;
+        made.map_err(WorkError::setup("files"))?;
     }
     Ok(())
 }
 
 /// The first thing that must have come of a task and is not there.
 fn lacks(home: &Path, case: &WorkCase) -> Result<Option<String>, WorkError> {
-    let reader = Reader::open(&home.join("state.db")).map_err(WorkError::made("record"))?;
-    let sent = reader.outbox_since(0, SENT_MAX).map_err(WorkError::made("record"))?;
+    let reader = Reader::open(&home.join("state.db")).map_err(WorkError::setup("record"))?;
+    let sent = reader.outbox_since(0, SENT_MAX).map_err(WorkError::setup("record"))?;
     let workspace = home.join("workspace");
     let lacks = |want: &WorkExpectation| match want {
         WorkExpectation::File(path, wanted) => match fs::read_to_string(workspace.join(path)) {

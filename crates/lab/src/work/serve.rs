@@ -115,7 +115,7 @@ impl WorkServer {
 
     /// Returns the counts so far.
     #[must_use]
-    pub fn seen(&self) -> ServerStats {
+    pub fn stats(&self) -> ServerStats {
         lock(&self.seen).clone()
     }
 }

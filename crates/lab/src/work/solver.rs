@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::view::{CallView, RequestView, TextView, after, between, named_file, shown, within};
+use super::view::{CallView, RequestView, TextView, after, between, named_file, until_cut, within};
 
 /// File with its notes.
 const NOTES: &str = "notes.md";
@@ -119,7 +119,7 @@ impl SolverContext<'_> {
         let reaches = ["plain text", "delivered", "plain words", "your final words"];
         let rules = self.view.told.first().map_or("", String::as_str);
         if !words.is_empty() && !reaches.iter().any(|word| rules.contains(word)) {
-            self.tell(&words)?;
+            self.send_message(&words)?;
             return Ok("Done.".to_owned());
         }
         Ok(words)
@@ -162,7 +162,7 @@ impl SolverContext<'_> {
     }
 
     /// Returns the creator's words between two pieces of a line.
-    pub(super) fn told(&mut self, before: &str, behind: &str) -> SolverResult<String> {
+    pub(super) fn creator_said(&mut self, before: &str, behind: &str) -> SolverResult<String> {
         let found = |text: &String| between(text, before, behind).map(str::to_owned);
         if let Some(found) = self.view.told.iter().rev().find_map(found) {
             return Ok(found);
@@ -242,7 +242,7 @@ impl SolverContext<'_> {
                 return None;
             }
             let text = if result == "(the file is empty)" { "" } else { result };
-            Some((at, usize::try_from(from).unwrap_or(1).max(1), shown(text)))
+            Some((at, usize::try_from(from).unwrap_or(1).max(1), until_cut(text)))
         });
         let by_hand = self.view.done.iter().enumerate().filter_map(|(at, done)| {
             let range = after(done.text("command"), "tail -n +")?;
@@ -373,7 +373,7 @@ impl SolverContext<'_> {
     pub(super) fn listed(&mut self, folder: &str) -> SolverResult<Vec<String>> {
         let command = format!("ls {folder}");
         let listed = self.about("list_files", folder).last().and_then(|(_, done)| {
-            let shown = shown(done.result.as_deref()?);
+            let shown = until_cut(done.result.as_deref()?);
             Some((shown.more, shown.lines))
         });
         match listed {
@@ -426,7 +426,7 @@ impl SolverContext<'_> {
     /// Lines of files that match, as `search_files` tells them.
     pub(super) fn search(&mut self, pattern: &str, path: &str) -> SolverResult<Vec<String>> {
         let found = self.about("search_files", path).filter_map(|(at, done)| {
-            let shown = shown(done.result.as_deref()?);
+            let shown = until_cut(done.result.as_deref()?);
             let is = done.text("pattern") == pattern && (self.is_new(at) || !shown.more);
             is.then_some(shown.lines)
         });
@@ -528,7 +528,7 @@ impl SolverContext<'_> {
     }
 
     /// Sends the creator a message, once.
-    pub(super) fn tell(&mut self, words: &str) -> SolverResult<()> {
+    pub(super) fn send_message(&mut self, words: &str) -> SolverResult<()> {
         let arguments = json!({ "to_address": "creator", "content": words });
         if self.has_done("send_message", &arguments) {
             return Ok(());

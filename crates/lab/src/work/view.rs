@@ -39,7 +39,7 @@ pub(super) struct TextView {
 }
 
 impl RequestView {
-    pub(super) fn of(request: &ChatRequest) -> Self {
+    pub(super) fn from_request(request: &ChatRequest) -> Self {
         let mut told = Vec::new();
         let mut done = Vec::<(String, CallView)>::new();
         for message in &request.messages {
@@ -122,7 +122,7 @@ impl CallView {
                 .unwrap_or(text.len())
         };
         let body = output.map_or(result, |output| &output[..end(output)]);
-        let mut shown = shown(body);
+        let mut shown = until_cut(body);
         // What is said of the output may stand behind it.
         let rest = &result[result.len().min(result.find(body).unwrap_or(0) + body.len())..];
         shown.file = shown.file.or_else(|| rest.lines().find_map(named_file));
@@ -159,7 +159,7 @@ pub(super) fn is_notice(line: &str) -> bool {
 }
 
 /// The text up to the first place where something was cut.
-pub(super) fn shown(text: &str) -> TextView {
+pub(super) fn until_cut(text: &str) -> TextView {
     let mut lines = Vec::new();
     let mut more = false;
     let mut file = None;
@@ -246,7 +246,7 @@ mod tests {
             ("a\nb\n[lines 1 to 2 of 2: the end]", vec!["a", "b"], false),
         ];
         for (text, lines, more) in cases {
-            let shown = shown(text);
+            let shown = until_cut(text);
             assert_eq!(
                 (shown.lines, shown.more),
                 (lines.iter().map(|l| l.to_string()).collect(), more),

@@ -74,7 +74,7 @@ fn modules() -> WorkCase {
          count=$(cat mod/*.sh more/*.sh | grep -c ' strict$')\n\
          if [ $count -ne 39 ]; then echo \"$count calls of 39\"; exit 1; fi\necho \"all is well: {code}\"\n"
     );
-    let mut case = WorkCase::told(told).file("test.sh", test).wants("passed.txt", code);
+    let mut case = WorkCase::with_message(told).file("test.sh", test).wants("passed.txt", code);
     for n in 1..=13 {
         // One is where nobody was told to look.
         let path = if n == 13 { "more/last.sh".to_owned() } else { format!("mod/{n:02}.sh") };
@@ -104,7 +104,7 @@ fn rename_in(ctx: &mut SolverContext<'_>, path: &str) -> SolverResult<()> {
 }
 
 fn renamed(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
-    let folder = ctx.told("modules of the folder ", ",")?;
+    let folder = ctx.creator_said("modules of the folder ", ",")?;
     for name in ctx.listed(&folder)? {
         rename_in(ctx, &format!("{folder}/{name}"))?;
     }
@@ -141,7 +141,7 @@ fn build() -> WorkCase {
     }
     script.push_str(&format!("echo {} > built.txt\necho built\n", word("built", 1)));
     let told = "Run `sh build.sh` until it succeeds; when it fails it says what it lacks.";
-    WorkCase::told(told).file("build.sh", script).wants("built.txt", word("built", 1))
+    WorkCase::with_message(told).file("build.sh", script).wants("built.txt", word("built", 1))
 }
 
 fn recovered(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
@@ -162,7 +162,7 @@ fn long_build() -> WorkCase {
     );
     let told = "Start the long build, `sh long.sh`, beside your turns, look after it until it has \
                 ended, and tell me the number that it has then.";
-    WorkCase::told(told).file("long.sh", script).hears(word("number", 1))
+    WorkCase::with_message(told).file("long.sh", script).hears(word("number", 1))
 }
 
 fn polled(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
@@ -232,7 +232,7 @@ fn sources() -> WorkCase {
         orders.push_str(&format!("o{number};c{customer};{whole}{mark}{cents};{currency}\n"));
     }
     let wanted = join_of(&customers, &orders, rates, true);
-    WorkCase::told(told)
+    WorkCase::with_message(told)
         .file("data/README", readme)
         .file("data/customers.csv", customers)
         .file("data/orders.csv", orders)
@@ -271,14 +271,14 @@ fn maze() -> WorkCase {
          Go through each door yourself.",
         door(1)
     );
-    WorkCase::told(told)
+    WorkCase::with_message(told)
         .file("step.sh", "grep \"^$1 \" .doors || echo 'no such door'\n")
         .file(".doors", table)
         .wants("letters.txt", letters)
 }
 
 fn walked(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
-    let mut door = ctx.told("Begin at the door ", ";")?;
+    let mut door = ctx.creator_said("Begin at the door ", ";")?;
     let mut letters = String::new();
     while door != "none" {
         let found = ctx.memo(&format!("door {door}"), |ctx| {
@@ -299,7 +299,7 @@ fn walked(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
 }
 
 fn todo() -> WorkCase {
-    let mut case = WorkCase::told(
+    let mut case = WorkCase::with_message(
         "In the folder todo are files that each say something to be done. Do it all.",
     );
     for n in 1..=30 {
@@ -315,7 +315,7 @@ fn todo() -> WorkCase {
 }
 
 fn worked_off(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
-    let folder = ctx.told("In the folder ", " are files")?;
+    let folder = ctx.creator_said("In the folder ", " are files")?;
     for name in ctx.listed(&folder)? {
         if ctx.is_done(&name)? {
             continue;
@@ -358,7 +358,7 @@ fn deleted(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
         if ctx.is_done(&key)? {
             continue;
         }
-        let kept = ctx.told("except these: ", ".")?;
+        let kept = ctx.creator_said("except these: ", ".")?;
         ctx.read(&format!("junk/{name}"))?;
         if !kept.split(' ').any(|kept| kept == name) {
             let command: Value = json!({ "command": format!("rm junk/{name}") });

@@ -66,7 +66,7 @@ pub fn all() -> impl Iterator<Item = &'static WorkTask> {
 
 impl WorkCase {
     /// One thing that the creator says at the beginning.
-    fn told(words: impl Into<String>) -> Self {
+    fn with_message(words: impl Into<String>) -> Self {
         Self::default().says(ScriptTiming::Start, words)
     }
 
@@ -152,7 +152,7 @@ fn orders(list: &str, count: usize, folder: &str, chars: usize) -> (String, Vec<
 
 /// Carries out such a list: each order as it is found in the creator's words.
 fn carry_out(ctx: &mut SolverContext<'_>, list: &str) -> SolverResult<()> {
-    let count = ctx.told("Carry out the ", &format!(" orders of list {list}"))?;
+    let count = ctx.creator_said("Carry out the ", &format!(" orders of list {list}"))?;
     let Ok(count) = count.parse::<usize>() else { return missing("the number of orders") };
     for n in 1..=count {
         let key = format!("order {list}{n}");

@@ -83,7 +83,7 @@ fn audit() -> WorkCase {
     let told = "Audit every file of the folder site. Some have a line `defect: WORD`. Write the \
                 findings to audit.txt: a line `FILE WORD` for each such file, in the order of \
                 their names.";
-    let mut case = WorkCase::told(told);
+    let mut case = WorkCase::with_message(told);
     let mut report = String::new();
     for n in 1..=40 {
         let name = format!("{n:02}.txt");
@@ -106,7 +106,7 @@ fn audit() -> WorkCase {
 }
 
 fn audited(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
-    let folder = ctx.told("Audit every file of the folder ", ".")?;
+    let folder = ctx.creator_said("Audit every file of the folder ", ".")?;
     let mut report = String::new();
     for name in ctx.listed(&folder)? {
         let defect = ctx.memo(&format!("defect of {name}"), |ctx| {
@@ -118,7 +118,7 @@ fn audited(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
             report.push_str(&format!("{name} {defect}\n"));
         }
     }
-    let path = ctx.told("findings to ", ":")?;
+    let path = ctx.creator_said("findings to ", ":")?;
     ctx.write("the report", &path, &report)?;
     ctx.settle()?;
     Ok(format!("The findings are in {path}."))
@@ -128,7 +128,7 @@ fn ledgers() -> WorkCase {
     let told = "Check the forty ledgers of the folder books: does the total of each agree with \
                 its amounts? Write wrong.txt with a line `FILE SUM` for each one that is wrong, \
                 SUM being what its amounts come to, in the order of their names.";
-    let mut case = WorkCase::told(told);
+    let mut case = WorkCase::with_message(told);
     let mut report = String::new();
     for n in 1..=40 {
         let amounts = (0..24).map(|at| choice("amount", n * 100 + at, 900) + 1);
@@ -148,7 +148,7 @@ fn ledgers() -> WorkCase {
 }
 
 fn summed(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
-    let folder = ctx.told("ledgers of the folder ", ":")?;
+    let folder = ctx.creator_said("ledgers of the folder ", ":")?;
     let mut report = String::new();
     for name in ctx.listed(&folder)? {
         let sum = ctx.memo(&format!("sum of {name}"), |ctx| {
@@ -197,7 +197,7 @@ fn log_text() -> String {
 fn log() -> WorkCase {
     let told = "Job 512 failed. Find out by what: app.log has a line that names its trace, and \
                 elsewhere one with the cause of that trace. Write the cause alone to cause.txt.";
-    WorkCase::told(told).file("app.log", log_text()).wants("cause.txt", word("cause", 1))
+    WorkCase::with_message(told).file("app.log", log_text()).wants("cause.txt", word("cause", 1))
 }
 
 fn cause_of(
@@ -234,11 +234,11 @@ fn by_search(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
 
 fn log_line() -> WorkCase {
     let told = "What is the marker that line 14003 of app.log names? Answer with the marker.";
-    WorkCase::told(told).file("app.log", log_text()).hears(word("marker", 1))
+    WorkCase::with_message(told).file("app.log", log_text()).hears(word("marker", 1))
 }
 
 fn by_line(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
-    let line = ctx.told("line ", " of app.log")?.parse().unwrap_or(1);
+    let line = ctx.creator_said("line ", " of app.log")?.parse().unwrap_or(1);
     let line = ctx.lines("app.log", line, 1)?.pop().unwrap_or_default();
     match after(&line, "marker of this line is ") {
         Some(marker) => Ok(format!("The marker is {marker}.")),
@@ -259,11 +259,11 @@ fn book() -> WorkCase {
     let wanted: Vec<String> = (1..=5).map(|item| word("item", 31 * 10 + item)).collect();
     let told = "Which five things does chapter 31 of book.txt list below its title? Write them to \
                 things.txt, one a line.";
-    WorkCase::told(told).file("book.txt", text).wants("things.txt", wanted.join("\n"))
+    WorkCase::with_message(told).file("book.txt", text).wants("things.txt", wanted.join("\n"))
 }
 
 fn chapter(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
-    let number = ctx.told("does chapter ", " of ")?;
+    let number = ctx.creator_said("does chapter ", " of ")?;
     let found = ctx.search(&format!("^Chapter {number}\\."), "book.txt")?;
     let line = found.first().and_then(|line| line.split(':').nth(1)?.parse::<usize>().ok());
     let Some(line) = line else { return missing("the line of the chapter") };
@@ -291,7 +291,7 @@ fn minutes() -> WorkCase {
     }
     let told = "Read minutes.txt from its first line to its last. Here and there something was \
                 resolved. Write what was resolved to resolved.txt, one a line, in their order.";
-    WorkCase::told(told).file("minutes.txt", text).wants("resolved.txt", wanted)
+    WorkCase::with_message(told).file("minutes.txt", text).wants("resolved.txt", wanted)
 }
 
 fn through(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
@@ -318,7 +318,7 @@ fn chain() -> WorkCase {
          so on, until one names nothing. Write all pieces to pieces.txt, one a line.",
         name(1)
     );
-    let mut case = WorkCase::told(told);
+    let mut case = WorkCase::with_message(told);
     let mut pieces = String::new();
     for n in 1..=25 {
         let piece = word("piece", n);
@@ -331,7 +331,7 @@ fn chain() -> WorkCase {
 }
 
 fn followed(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
-    let mut name = ctx.told("Begin with the file links/", ";")?;
+    let mut name = ctx.creator_said("Begin with the file links/", ";")?;
     let mut pieces = String::new();
     while name != "nothing" {
         let found = ctx.memo(&format!("link {name}"), |ctx| {
@@ -366,7 +366,7 @@ fn versions() -> WorkCase {
     }
     let told = "old.txt and new.txt differ in a few lines. Write the words that are new, without \
                 the numbers before them, to changed.txt, one a line.";
-    WorkCase::told(told).file("old.txt", old).file("new.txt", new).wants("changed.txt", wanted)
+    WorkCase::with_message(told).file("old.txt", old).file("new.txt", new).wants("changed.txt", wanted)
 }
 
 fn compared(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
@@ -385,7 +385,7 @@ fn shelves() -> WorkCase {
     let wanted = word("wanted", 1);
     let told =
         format!("How often does the word {wanted} stand in the files of the folder shelf, in all?");
-    let mut case = WorkCase::told(told);
+    let mut case = WorkCase::with_message(told);
     let mut count = 0;
     for n in 1..=12 {
         let mut text = String::new();
@@ -401,8 +401,8 @@ fn shelves() -> WorkCase {
 }
 
 fn counted(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
-    let word = ctx.told("does the word ", " stand")?;
-    let folder = ctx.told("files of the folder ", ",")?;
+    let word = ctx.creator_said("does the word ", " stand")?;
+    let folder = ctx.creator_said("files of the folder ", ",")?;
     let ran = ctx.run(&format!("cat {folder}/*.txt | grep -o -w {word} | wc -l"))?;
     Ok(format!("{word} stands there {} times.", ran.text().trim()))
 }
@@ -453,7 +453,7 @@ fn flood() -> WorkCase {
     );
     let told = "Run `sh flood.sh`, once only: each run costs money. It writes 20,000 lines. Tell me \
                 the yield of the run, which it writes among them.";
-    let case = WorkCase::told(told).file("flood.sh", script).wants("ran.txt", "again");
+    let case = WorkCase::with_message(told).file("flood.sh", script).wants("ran.txt", "again");
     case.hears(key.chars().rev().collect::<String>())
 }
 

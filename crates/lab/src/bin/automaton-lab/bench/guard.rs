@@ -84,7 +84,7 @@ pub(super) fn run(context: &CommandContext, args: &BenchGuardArgs) -> Result<(),
     }
     let corpus = match &args.corpora {
         Some(folder) => Corpus::of_folder(folder).map_err(bad)?,
-        None => Corpus::own().map_err(bad)?,
+        None => Corpus::built_in().map_err(bad)?,
     };
     let authors = match args.corpora {
         None => Some(Corpus::of_authors().map_err(bad)?),
@@ -109,7 +109,7 @@ fn learn(
     guard: &Guard,
     file: &Path,
 ) -> Result<Result<(), CliError>, lab::CorpusError> {
-    let learned = lab::learn(guard, &Corpus::of_authors()?, &Corpus::own()?);
+    let learned = lab::learn(guard, &Corpus::of_authors()?, &Corpus::built_in()?);
     if let Err(error) = fs::write(file, &learned.file) {
         let what = format!("cannot write {}", file.display());
         return Ok(Err(CliError::user(what).because(&error)));

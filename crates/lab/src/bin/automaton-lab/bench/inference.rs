@@ -33,7 +33,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, interval};
 
 use super::life::percentile;
-use super::{forget_peak, ledger, own, proc_number, settle};
+use super::{forget_peak, ledger, own_pid, proc_number, settle};
 use crate::product;
 
 /// Pieces of a stream.
@@ -133,7 +133,7 @@ pub(super) fn run(context: &CommandContext) -> Result<(), CliError> {
         chain.stop().await;
         Ok::<_, CliError>(measured)
     })?;
-    context.format.answer(&measured, || told(&measured))
+    context.format.answer(&measured, || describe(&measured))
 }
 
 async fn measure(
@@ -193,7 +193,7 @@ impl HeardStreams {
             piece_us: of(&self.pieces, 50).unwrap_or(0),
             piece_us_p99: of(&self.pieces, 99).unwrap_or(0),
             took_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
-            peak_kib: proc_number(own(), "status", "VmHWM:").unwrap_or(0),
+            peak_kib: proc_number(own_pid(), "status", "VmHWM:").unwrap_or(0),
         }
     }
 }
@@ -289,7 +289,7 @@ fn failed(error: &(dyn std::error::Error + 'static)) -> CliError {
     CliError::internal("a stream of a bench cannot be told", error)
 }
 
-fn told(measured: &InferenceMeasurement) -> String {
+fn describe(measured: &InferenceMeasurement) -> String {
     let ms = |us: u64| format!("{}.{:02} ms", us / 1000, us % 1000 / 10);
     let line = |what: &str, it: &StreamTiming| {
         let StreamTiming { streams, took_ms, peak_kib, .. } = *it;

@@ -22,7 +22,7 @@ use automaton_core::wire::x402::Authorization;
 use automaton_store::Hash;
 use tokio::time::Instant;
 
-use super::{BenchRate, LASTS, forget_peak, own};
+use super::{BenchRate, LASTS, forget_peak, own_pid};
 
 /// Sender and recipient.
 pub(super) const GIVER: Address = Address::repeat_byte(1);
@@ -69,7 +69,7 @@ pub(super) fn measure(context: &CommandContext) -> Result<BenchRate, CliError> {
                 }
             }
         }
-        Ok(BenchRate::new(done, began, &[own()]))
+        Ok(BenchRate::new(done, began, &[own_pid()]))
     })
 }
 

@@ -179,7 +179,7 @@ fn measure(
     let database = world.state_db();
     mock.watch(run.pid(), database.to_str())?;
     let standing = mock.wait(|standing| standing.asleep)?;
-    let seen = mock.seen()?;
+    let seen = mock.read_log()?;
     let agent = run.child_pid(launch_config::ARG0);
     let written = agent.and_then(|pid| proc_number(pid, "io", "write_bytes:"));
     std::thread::sleep(SETTLE);
@@ -211,13 +211,13 @@ fn question_us(mock: &MockWorld, bytes: Option<u64>) -> Result<Option<u64>, CliE
     let Some(bytes) = bytes else { return Ok(None) };
     mock.reset()?;
     mock.ask_again(usize::try_from(bytes).unwrap_or(usize::MAX), QUESTIONS)?;
-    let seen = mock.seen()?;
+    let seen = mock.read_log()?;
     Ok(percentile(gaps(&questions(&seen)).into_iter().map(|(_, gap)| gap), 50))
 }
 
 /// Returns the time of the first request to the world.
 fn first_question(mock: &MockWorld, number: u64) -> Result<u64, CliError> {
-    let seen = mock.seen()?;
+    let seen = mock.read_log()?;
     let first = seen.iter().find(|seen| seen.turn.is_some_and(|turn| turn >= number));
     first.map(|seen| seen.asked_ns).ok_or_else(|| CliError::user("the world forgot a question"))
 }
@@ -350,7 +350,7 @@ fn floor_of(mock: &MockWorld, command: &str) -> Result<u64, CliError> {
     mock.reset()?;
     let run = world.start(&words.collect::<Vec<_>>())?;
     mock.wait(|standing| standing.asleep)?;
-    let seen = mock.seen()?;
+    let seen = mock.read_log()?;
     drop(run);
     percentile(gaps(&questions(&seen)).into_iter().map(|(_, gap)| gap), 50)
         .ok_or_else(|| CliError::user("--floor asked the world nothing"))

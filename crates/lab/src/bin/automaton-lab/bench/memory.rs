@@ -30,7 +30,7 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use super::recall_pairs::{self, RecallPair};
-use super::{own, proc_number};
+use super::{own_pid, proc_number};
 
 /// Other events that get a true vector; those of the rest point anywhere, since a text takes the
 /// model some milliseconds.
@@ -161,7 +161,7 @@ struct BenchLatency {
 }
 
 impl BenchLatency {
-    fn of(mut times: Vec<std::time::Duration>) -> Self {
+    fn from_times(mut times: Vec<std::time::Duration>) -> Self {
         times.sort_unstable();
         let at = |percent: usize| {
             let time = times.get(times.len().saturating_sub(1) * percent / 100);
@@ -217,7 +217,7 @@ pub(super) fn run(context: &CommandContext, args: &BenchMemoryArgs) -> Result<()
     let work = measure(store, args.rows, &pairs, (!args.words).then_some(&embedder));
     let mut measured = process::runtime()?.block_on(work)?;
     measured.database_bytes = fs::metadata(&database).map_or(0, |file| file.len());
-    measured.peak_kib = proc_number(own(), "status", "VmHWM:").unwrap_or(0);
+    measured.peak_kib = proc_number(own_pid(), "status", "VmHWM:").unwrap_or(0);
     context.format.answer(&measured, || in_words(&measured))
 }
 
@@ -229,11 +229,11 @@ async fn measure(
 ) -> Result<MemoryMeasurement, CliError> {
     fill(&store, rows / 2, 0).await?;
     for older in pairs.iter().filter_map(|pair| pair.older.as_ref()) {
-        store.remember(said(older.clone())).await?;
+        store.remember(creator_memory(older.clone())).await?;
     }
     let mut ids: Vec<MemoryId> = Vec::new();
     for pair in pairs {
-        ids.push(store.remember(said(pair.said.clone())).await?.id());
+        ids.push(store.remember(creator_memory(pair.said.clone())).await?.id());
     }
     fill(&store, rows - rows / 2, 1).await?;
     let mut measured =
@@ -248,7 +248,7 @@ async fn measure(
             times.push(began.elapsed());
             *meant = found.into_first();
         }
-        measured.question = Some(BenchLatency::of(times));
+        measured.question = Some(BenchLatency::from_times(times));
     }
     let modes: &[RecallMode] = match embedder {
         Some(_) => &[RecallMode::Words, RecallMode::Vectors, RecallMode::Fused],
@@ -270,19 +270,19 @@ async fn measure(
             }
         }
         match mode {
-            RecallMode::Words => measured.words = BenchLatency::of(times),
+            RecallMode::Words => measured.words = BenchLatency::from_times(times),
             RecallMode::Vectors => {}
-            RecallMode::Fused => measured.fused = Some(BenchLatency::of(times)),
+            RecallMode::Fused => measured.fused = Some(BenchLatency::from_times(times)),
         }
     }
     let mut times = Vec::new();
     for nth in 0..WRITES {
-        let memories = vec![said(sentence(nth, 2)), said(sentence(nth, 3))];
+        let memories = vec![creator_memory(sentence(nth, 2)), creator_memory(sentence(nth, 3))];
         let began = Instant::now();
         store.remember_all(memories).await?;
         times.push(began.elapsed());
     }
-    measured.two_writes = BenchLatency::of(times);
+    measured.two_writes = BenchLatency::from_times(times);
     store.close().await?;
     Ok(measured)
 }
@@ -352,7 +352,7 @@ async fn fill(store: &Store, rows: u32, salt: u32) -> Result<(), CliError> {
     let mut next = 0;
     while next < rows {
         let upto = (next + BATCH).min(rows);
-        let batch = (next..upto).map(|nth| said(sentence(nth, salt))).collect();
+        let batch = (next..upto).map(|nth| creator_memory(sentence(nth, salt))).collect();
         store.remember_all(batch).await?;
         next = upto;
     }
@@ -382,7 +382,7 @@ const fn next_of(state: u64) -> u64 {
     state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407)
 }
 
-fn said(text: String) -> NewMemory {
+fn creator_memory(text: String) -> NewMemory {
     NewMemory {
         tier: MemoryTier::Episodic,
         kind: "message".to_owned(),

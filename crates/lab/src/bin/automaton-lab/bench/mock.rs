@@ -85,7 +85,7 @@ impl MockWorld {
     /// # Errors
     /// When it does not answer.
     pub(super) fn reset(&self) -> Result<(), CliError> {
-        self.tell("reset", &json!({}))
+        self.post("reset", &json!({}))
     }
 
     /// Has it watch a process, its children, and a database.
@@ -93,7 +93,7 @@ impl MockWorld {
     /// # Errors
     /// When it does not answer.
     pub(super) fn watch(&self, pid: u32, database: Option<&str>) -> Result<(), CliError> {
-        self.tell("watch", &json!({ "pid": pid, "db": database }))
+        self.post("watch", &json!({ "pid": pid, "db": database }))
     }
 
     /// Returns the progress.
@@ -126,7 +126,7 @@ impl MockWorld {
     ///
     /// # Errors
     /// When it does not answer.
-    pub(super) fn seen(&self) -> Result<Vec<MockRequest>, CliError> {
+    pub(super) fn read_log(&self) -> Result<Vec<MockRequest>, CliError> {
         let mut seen: Vec<MockRequest> = self.ask(HttpMethod::Get, "/__mock/log", Vec::new())?;
         seen.sort_by_key(|seen| seen.asked_ns);
         Ok(seen)
@@ -139,7 +139,7 @@ impl MockWorld {
     pub(super) fn now_ns(&self) -> Result<u64, CliError> {
         const TRIVIAL: &str = "/v1/models";
         let _models: IgnoredAny = self.ask(HttpMethod::Get, TRIVIAL, Vec::new())?;
-        let mark = self.seen()?.into_iter().rev().find(|seen| seen.path == TRIVIAL);
+        let mark = self.read_log()?.into_iter().rev().find(|seen| seen.path == TRIVIAL);
         mark.map(|mark| mark.answered_ns)
             .ok_or_else(|| self.strange("its log does not have a request that it just answered"))
     }
@@ -166,7 +166,7 @@ impl MockWorld {
         }
     }
 
-    fn tell(&self, what: &str, body: &impl Serialize) -> Result<(), CliError> {
+    fn post(&self, what: &str, body: &impl Serialize) -> Result<(), CliError> {
         let body = serde_json::to_vec(body)
             .map_err(|error| CliError::internal("cannot write to the world", &error))?;
         let _answer: IgnoredAny = self.ask(HttpMethod::Post, &format!("/__mock/{what}"), body)?;

@@ -189,11 +189,11 @@ fn bare() -> Result<BenchRate, CliError> {
         yardstick.transfer(done).map_err(failed)?;
         done += 1;
     }
-    Ok(BenchRate::new(done, began, &[own()]))
+    Ok(BenchRate::new(done, began, &[own_pid()]))
 }
 
 /// Our own process.
-fn own() -> i32 {
+fn own_pid() -> i32 {
     i32::try_from(std::process::id()).unwrap_or(0)
 }
 

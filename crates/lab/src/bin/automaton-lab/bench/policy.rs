@@ -32,7 +32,7 @@ use serde::Serialize;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{BenchRate, LASTS, forget_peak, own};
+use super::{BenchRate, LASTS, forget_peak, own_pid};
 
 /// Judgements between two looks at the clock.
 const AT_ONCE: usize = 1000;
@@ -141,7 +141,7 @@ fn judged(judge: &Judge) -> Result<BenchRate, CliError> {
         }
         done += AT_ONCE as u64;
     }
-    Ok(BenchRate::new(done, began, &[own()]))
+    Ok(BenchRate::new(done, began, &[own_pid()]))
 }
 
 /// The decision, which has to allow it: else something else is measured.
@@ -193,7 +193,7 @@ fn recorded(context: &CommandContext) -> Result<(BenchRate, BenchRate), CliError
             spent += began.elapsed();
         }
         store.close().await?;
-        Ok::<_, CliError>(BenchRate::lasting(done, spent, &[own()]))
+        Ok::<_, CliError>(BenchRate::lasting(done, spent, &[own_pid()]))
     })?;
     Ok((recorded, bare))
 }
@@ -208,7 +208,7 @@ fn syncs(folder: &Path) -> io::Result<BenchRate> {
         file.sync_data()?;
         done += 1;
     }
-    Ok(BenchRate::new(done, began, &[own()]))
+    Ok(BenchRate::new(done, began, &[own_pid()]))
 }
 
 fn row(id: automaton_core::id::CallId, decision: automaton_policy::Decision) -> JudgedCall {

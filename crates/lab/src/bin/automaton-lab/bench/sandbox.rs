@@ -75,7 +75,7 @@ struct Percentiles {
 }
 
 impl Percentiles {
-    fn of(mut took: Vec<Duration>) -> Self {
+    fn from_times(mut took: Vec<Duration>) -> Self {
         took.sort_unstable();
         let at = |hundredth: usize| {
             let place = (took.len() * hundredth / 100).min(took.len().saturating_sub(1));
@@ -115,13 +115,13 @@ pub(super) fn run(context: &CommandContext) -> Result<(), CliError> {
             )?);
         }
     }
-    let sandboxed = Percentiles::of(ours);
-    let bubblewrap = has_bubblewrap.then(|| Percentiles::of(theirs));
+    let sandboxed = Percentiles::from_times(ours);
+    let bubblewrap = has_bubblewrap.then(|| Percentiles::from_times(theirs));
     let percent = |theirs: Percentiles| sandboxed.median_us * 100 / theirs.median_us.max(1);
     let measured = SandboxMeasurement {
         sandboxed,
         bubblewrap,
-        bare: Percentiles::of(bare),
+        bare: Percentiles::from_times(bare),
         percent_of_bubblewrap: bubblewrap.map(percent),
     };
     context.format.answer(&measured, || {

@@ -29,7 +29,7 @@ use automaton_signer::SignerHome;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::{BenchRate, LASTS, NO_CEILING, forget_peak, own};
+use super::{BenchRate, LASTS, NO_CEILING, forget_peak, own_pid};
 use crate::drill::drill_site::{DrillSite, PAYEE, ask};
 use crate::product;
 
@@ -103,7 +103,7 @@ pub(super) fn measure(context: &CommandContext) -> Result<(BenchRate, BenchRate)
         let cloud = CloudServer::start(config, deps, client).await?;
         let began = Instant::now();
         let done = settle(&cloud, &queue).await?;
-        let rate = BenchRate::new(done, began, &[own(), signer_pid]);
+        let rate = BenchRate::new(done, began, &[own_pid(), signer_pid]);
         drop(cloud);
         chain.stop().await;
         Ok::<_, CliError>(rate)
@@ -122,7 +122,7 @@ fn replay(log: &Path) -> Result<BenchRate, CliError> {
     while replay.step().map_err(failed)? {
         done += 1;
     }
-    Ok(BenchRate::new(done, began, &[own()]))
+    Ok(BenchRate::new(done, began, &[own_pid()]))
 }
 
 /// Payments that only have to be sent.

@@ -21,7 +21,7 @@ use crate::product;
 ///
 /// # Errors
 /// When it does not go on, or cannot be told.
-pub(super) fn tell(
+pub(super) fn run_drill(
     context: &CommandContext,
     mut tell: impl FnMut(DrillResult) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
@@ -33,7 +33,7 @@ pub(super) fn tell(
             pretty.lock().unwrap_or_else(PoisonError::into_inner).show(stamped).ok();
         }
     };
-    for proof in story::tell(product()?, Box::new(listener))? {
+    for proof in story::run_story(product()?, Box::new(listener))? {
         let story::PromiseCheck { what, held, found } = proof;
         tell(DrillResult { tried: what.to_owned(), held, found })?;
     }

@@ -91,9 +91,9 @@ pub(crate) fn run(context: &CommandContext, command: &DrillCommand) -> Result<()
             }
             histories(args, &mut tell)?;
         }
-        DrillCommand::Life => life::tell(context, &mut tell)?,
-        DrillCommand::Judgement(args) => siege::tell(args, &mut tell)?,
-        DrillCommand::Sandbox(args) => sandbox::tell(context, args, &mut tell)?,
+        DrillCommand::Life => life::run_drill(context, &mut tell)?,
+        DrillCommand::Judgement(args) => siege::run_drill(args, &mut tell)?,
+        DrillCommand::Sandbox(args) => sandbox::run_drill(context, args, &mut tell)?,
     }
     ui::say("Nothing of yours was read or changed; what the drill made is gone.");
     if broken > 0 {
@@ -153,7 +153,7 @@ fn histories(
     let simulator = Simulator::new()?;
     let mut tally = SimStats::default();
     for seed in (first..=last).take(args.histories.try_into().unwrap_or(usize::MAX)) {
-        match simulator.tell(seed, None) {
+        match simulator.run_seed(seed, None) {
             Ok(told) => tally.add(told),
             Err(error @ SimError::Broken { .. }) => {
                 let tried = format!("the history of seed {seed}");

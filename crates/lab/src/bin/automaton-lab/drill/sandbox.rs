@@ -28,7 +28,7 @@ pub(crate) struct DrillSandboxArgs {
 ///
 /// # Errors
 /// When something cannot be tried, or not be told.
-pub(super) fn tell(
+pub(super) fn run_drill(
     context: &CommandContext,
     args: &DrillSandboxArgs,
     tell: &mut dyn FnMut(DrillResult) -> Result<(), CliError>,
@@ -36,7 +36,7 @@ pub(super) fn tell(
     let scratch = context.scratch()?;
     let &DrillSandboxArgs { commands, at_once, controls } = args;
     let extent = CheckScope { commands, at_once, controls };
-    sandbox_checks::tell(
+    sandbox_checks::run_checks(
         product()?,
         executable()?,
         &scratch.home(),

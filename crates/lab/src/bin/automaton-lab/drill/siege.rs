@@ -33,7 +33,7 @@ pub(crate) struct DrillJudgementArgs {
 ///
 /// # Errors
 /// When there is no sandbox, or the town cannot be built.
-pub(super) fn tell(
+pub(super) fn run_drill(
     args: &DrillJudgementArgs,
     mut tell: impl FnMut(DrillResult) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
