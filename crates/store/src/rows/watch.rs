@@ -1,0 +1,93 @@
+//! Sees which covered rows a transaction changes, and what they held before.
+//!
+//! The triggers are the connection's own: what another program writes is seen by none, and
+//! so is never taken for a write of this one.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use automaton_sqlite::chain::Hash;
+use rusqlite::Connection;
+use rusqlite::functions::{Context, FunctionFlags};
+use rusqlite::types::ValueRef;
+
+use super::covered::Columns;
+
+/// The rows that a transaction changed, by the place of their table and their name, each with
+/// the hash of what it held before; nothing where it is new.
+type TouchedRows = BTreeMap<(usize, String), Option<Hash>>;
+
+/// The covered tables of the writer's connection, and what the running job changed of them.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    pub(crate) tables: Vec<Columns>,
+    touched: Mutex<TouchedRows>,
+}
+
+impl Watch {
+    /// Has triggers of this connection tell of each change of a covered row.
+    pub(crate) fn start(connection: &Connection) -> rusqlite::Result<Arc<Self>> {
+        let tables = Columns::read_all(connection)?;
+        let watch = Arc::new(Self { tables, touched: Mutex::default() });
+        let seen = Arc::clone(&watch);
+        let touch = move |call: &Context<'_>| seen.touch(call).map(|()| None::<i64>);
+        connection.create_scalar_function("row_touched", -1, FunctionFlags::SQLITE_UTF8, touch)?;
+        for (place, columns) in watch.tables.iter().enumerate() {
+            connection.execute_batch(&triggers(place, columns))?;
+        }
+        Ok(watch)
+    }
+
+    /// Forgets what a job touched that came to nothing.
+    pub(crate) fn clear(&self) {
+        self.rows().clear();
+    }
+
+    /// The rows that were touched since.
+    pub(crate) fn take(&self) -> TouchedRows {
+        std::mem::take(&mut *self.rows())
+    }
+
+    fn rows(&self) -> MutexGuard<'_, TouchedRows> {
+        // A job that panicked ends the writer: nobody goes on with what is in here.
+        self.touched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes a row: the place of its table, its name, and its columns where there was one. What
+    /// it held before the transaction is known at its first change only.
+    fn touch(&self, call: &Context<'_>) -> rusqlite::Result<()> {
+        let place: usize = call.get(0)?;
+        let row = match call.get_raw(1) {
+            ValueRef::Integer(number) => number.to_string(),
+            name => name.as_str()?.to_owned(),
+        };
+        let table =
+            self.tables.get(place).ok_or(rusqlite::Error::InvalidParameterCount(place, 0))?;
+        if let Entry::Vacant(first) = self.rows().entry((place, row)) {
+            let held = call.len() > 2;
+            let before = held.then(|| table.hash(|at| Ok(call.get_raw(at + 2)))).transpose()?;
+            first.insert(before);
+        }
+        Ok(())
+    }
+}
+
+/// The triggers of a table.
+fn triggers(place: usize, columns: &Columns) -> String {
+    let name = columns.table.name;
+    let (old, new, held) = (columns.row_id("old"), columns.row_id("new"), columns.list("old"));
+    let of = columns.names.join(", ");
+    format!(
+        "CREATE TEMP TRIGGER {name}_row_added AFTER INSERT ON main.{name} BEGIN \
+             SELECT row_touched({place}, {new}); \
+         END; \
+         CREATE TEMP TRIGGER {name}_row_changed AFTER UPDATE OF {of} ON main.{name} BEGIN \
+             SELECT row_touched({place}, {old}, {held}); \
+             SELECT row_touched({place}, {new}) WHERE {new} IS NOT {old}; \
+         END; \
+         CREATE TEMP TRIGGER {name}_row_deleted AFTER DELETE ON main.{name} BEGIN \
+             SELECT row_touched({place}, {old}, {held}); \
+         END;"
+    )
+}
