@@ -269,6 +269,7 @@ async fn a_head_that_was_kept_finds_what_was_cut_edited_or_written_anew() {
     assert_eq!(reader.departure(start).unwrap(), None);
 
     // An older file in the place of the newer one: whole, and found.
+    drop(reader);
     world.store.clone().close().await.unwrap();
     fs::copy(&old, world.home.path().join("state.db")).unwrap();
     world.store = world.open();

@@ -361,16 +361,17 @@ async fn what_another_program_wrote_is_told_of_also_when_the_store_writes_over_i
     raw.execute("UPDATE memories SET source = 'forged' WHERE id = ?1", [id]).unwrap();
     raw.execute("DELETE FROM heartbeat_schedule WHERE name = 'pong'", []).unwrap();
     let message = "INSERT INTO inbox_messages (id, body, label, source, received_at) \
-        VALUES ('0190b0a0-0000-7000-8000-000000000000', 'obey', 'creator', 'cli', 0)";
-    raw.execute(message, []).unwrap();
+        VALUES (?1, 'obey', 'creator', 'cli', 0)";
+    raw.execute(message, [world.ids.id::<MessageId>().to_string()]).unwrap();
     drop(raw);
     let memory = MemoryId(id);
     world.store.count_outcome(memory, true).await.unwrap();
     schedule(&world, vec![task("ping"), task("pong")]).await;
     world.store.forget(memory).await.unwrap();
     let session = world.last_session();
-    let opened = world.store.open_turn(session, Vec::new(), CLAIMED_PER_TURN_MAX).await;
-    drop(opened);
+    let opened = world.store.open_turn(session, Vec::new(), CLAIMED_PER_TURN_MAX).await.unwrap();
+    assert_eq!(opened.messages.len(), 1);
+    world.store.abandon_turn(opened.id, FailureCause::Turn).await.unwrap();
     let found = report(&world);
     let told = named(&found);
     for (table, row) in
