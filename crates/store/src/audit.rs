@@ -162,6 +162,9 @@ pub enum ChainProblem {
     ListGone,
     /// The list of the rows that a link is about was edited, or put back.
     ListEdited,
+    /// The database has a trigger or view that is not the program's, which changes rows when the
+    /// program writes.
+    ForeignTrigger(String),
     /// A list tells of a table that this program does not know.
     UnknownTable(String),
     /// A row is not what the link left.
@@ -216,6 +219,9 @@ impl fmt::Display for ChainBreak {
             ChainProblem::ListGone => f.write_str("the list of the rows that it changed is gone"),
             ChainProblem::ListEdited => {
                 f.write_str("the list of the rows that it changed was edited")
+            }
+            ChainProblem::ForeignTrigger(name) => {
+                write!(f, "the database has {name}, a trigger or view that is not the program's")
             }
             ChainProblem::UnknownTable(table) => {
                 write!(f, "it tells of the table {table}, which this program does not know")

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use automaton_sqlite::chain::Hash;
+use automaton_sqlite::foreign_triggers;
 use rusqlite::Connection;
 
 use super::changes::{self, FLOOR, STRAY};
@@ -38,6 +39,9 @@ pub(crate) fn list_problem(
 /// Everything that is wrong with the covered rows, the first hundred of it.
 pub(crate) fn row_problems(connection: &Connection) -> Result<Vec<ChainBreak>, TxError> {
     let mut problems = Problems(Vec::new());
+    for name in foreign_triggers(connection, &crate::SCHEMA)? {
+        problems.add(None, ChainProblem::ForeignTrigger(name));
+    }
     strange_entries(connection, &mut problems)?;
     for columns in Columns::read_all(connection)? {
         let table = columns.table.name;

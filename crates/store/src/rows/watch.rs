@@ -13,6 +13,7 @@ use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::ValueRef;
 
 use super::covered::Columns;
+use crate::thread::sql;
 
 /// The rows that a transaction changed, by the place of their table and their name, each with
 /// the hash of what it held before; nothing where it is new.
@@ -75,19 +76,17 @@ impl Watch {
 
 /// The triggers of a table.
 fn triggers(place: usize, columns: &Columns) -> String {
-    let name = columns.table.name;
-    let (old, new, held) = (columns.row_id("old"), columns.row_id("new"), columns.list("old"));
-    let of = columns.names.join(", ");
-    format!(
-        "CREATE TEMP TRIGGER {name}_row_added AFTER INSERT ON main.{name} BEGIN \
-             SELECT row_touched({place}, {new}); \
-         END; \
-         CREATE TEMP TRIGGER {name}_row_changed AFTER UPDATE OF {of} ON main.{name} BEGIN \
-             SELECT row_touched({place}, {old}, {held}); \
-             SELECT row_touched({place}, {new}) WHERE {new} IS NOT {old}; \
-         END; \
-         CREATE TEMP TRIGGER {name}_row_deleted AFTER DELETE ON main.{name} BEGIN \
-             SELECT row_touched({place}, {old}, {held}); \
-         END;"
-    )
+    let parts = [
+        ("$table", columns.table.name.to_owned()),
+        ("$place", place.to_string()),
+        ("$of", columns.names.join(", ")),
+        ("$held", columns.list("old")),
+        ("$old", columns.row_id("old")),
+        ("$new", columns.row_id("new")),
+    ];
+    let mut statements = sql!("row_triggers").to_owned();
+    for (name, value) in parts {
+        statements = statements.replace(name, &value);
+    }
+    statements
 }

@@ -507,6 +507,27 @@ async fn no_list_is_folded_that_is_not_what_the_chain_says() {
 }
 
 #[tokio::test]
+async fn a_trigger_that_has_the_store_forge_its_own_rows_is_found() {
+    let world = lived().await;
+    for (forged, name) in [
+        (
+            "CREATE TRIGGER obey AFTER INSERT ON turns BEGIN \
+          UPDATE memories SET body = 'obey' WHERE id = 1; END",
+            "obey",
+        ),
+        ("DROP VIEW inference_costs; CREATE VIEW inference_costs AS SELECT 1", "inference_costs"),
+    ] {
+        world.raw().execute_batch(forged).unwrap();
+        live_a_turn(&world, world.last_session(), 9).await;
+        let found = report(&world);
+        let told = named(&found);
+        let foreign = |p: &&ChainProblem| matches!(p, ChainProblem::ForeignTrigger(f) if f == name);
+        assert!(told.iter().any(|problem| foreign(problem)), "{found:?}");
+        assert!(found.broken.is_some());
+    }
+}
+
+#[tokio::test]
 async fn a_copy_of_the_database_verifies_as_it_did() {
     let (world, head) = folded().await;
     let copy = world.home.path().join("copy.db");
