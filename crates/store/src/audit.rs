@@ -24,8 +24,7 @@ use crate::rows::changes::ChangeList;
 use crate::thread::{ConnectionExt, Tx, sql};
 use automaton_core::names::Names;
 
-/// What a link tells of.
-/// Its [`name`](Self::name) is the one in the database.
+/// Subject of a link. Its [`name`](Self::name) is the one in the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Names)]
 pub enum LinkKind {
     /// The policy decided about what a call intends.
@@ -113,7 +112,7 @@ impl LinkKind {
     }
 }
 
-/// What verifying the chain found.
+/// Result of a verification of the chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChainReport {
     /// Links that are there.
@@ -122,24 +121,24 @@ pub struct ChainReport {
     pub head: Hash,
     /// The first thing that is wrong.
     pub broken: Option<ChainBreak>,
-    /// What is wrong with rows that may change: the first hundred of it.
+    /// Problems of rows that may change, the first hundred of them.
     pub rows: Vec<ChainBreak>,
 }
 
 impl ChainReport {
-    /// Whether nothing is wrong.
+    /// Returns true if no problem was found.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         self.broken.is_none()
     }
 }
 
-/// Where the chain is broken, and how.
+/// Place and kind of a break in the chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChainBreak {
     /// The link, where it is about one.
     pub seq: Option<u64>,
-    /// What is wrong.
+    /// Kind of the problem.
     pub problem: ChainProblem,
 }
 
@@ -305,12 +304,12 @@ fn grow(tx: &Tx<'_>, add: impl FnOnce(&mut Growing) -> Result<(), TxError>) -> R
 /// Adds the link of a transaction whose work is done, and writes down where the
 /// chain ends now.
 pub(crate) fn close_link(tx: &Tx<'_>) -> Result<(), TxError> {
-    let changed = rows::changes::changed(tx)?;
+    let changed = rows::changes::find_changes(tx)?;
     if !changed.list.is_empty() {
         add_changes(tx, changed)?;
     }
     let Some(Growing { seq, prev, mut rows, changes }) = tx.chain.take() else { return Ok(()) };
-    let changes = rows::changes::store(tx, seq, changes)?;
+    let changes = rows::changes::insert_list(tx, seq, changes)?;
     if let Some(digest) = changes {
         rows.push((LinkKind::Changes, seq.to_string(), digest));
     }
@@ -380,7 +379,7 @@ pub(crate) fn walk(
 /// Computes the whole chain again, as it is in one moment: in one transaction.
 pub(crate) fn verify(moment: &Connection) -> Result<ChainReport, TxError> {
     let (expected, expected_head) = head(moment)?;
-    let floor = rows::changes::floor(moment)?;
+    let floor = rows::changes::read_floor(moment)?;
     let (mut links, mut last, mut broken) = (0_u64, GENESIS, None);
     let rest = walk(moment, 0, |found, rows| {
         if broken.is_none() {
@@ -404,10 +403,10 @@ pub(crate) fn verify(moment: &Connection) -> Result<ChainReport, TxError> {
     Ok(ChainReport { links, head: last, broken, rows })
 }
 
-/// How far the links were looked at.
+/// Position of a verification in the chain.
 #[derive(Debug, Clone, Copy)]
 struct SoFar {
-    /// Links.
+    /// Number of links before.
     links: u64,
     /// The hash of the last one.
     last: Hash,
@@ -415,7 +414,7 @@ struct SoFar {
     floor: u64,
 }
 
-/// What is wrong with a link and its rows, after those that were looked at.
+/// Returns the problem of a link and its rows, given the position before it.
 fn problem(
     connection: &Connection,
     found: LinkRow,
@@ -446,8 +445,8 @@ fn problem(
     Ok((link(&last, found.at, covered) != found.hash).then_some(ChainProblem::LinkEdited))
 }
 
-/// What is wrong beside the chain: rows that no link tells of, and results that
-/// are not those whose hash is in it.
+/// Returns a problem beside the chain: rows without a link, and results that differ from their
+/// hash.
 fn outside(connection: &Connection) -> Result<Option<ChainProblem>, TxError> {
     let unlinked = connection.one(sql!("unlinked"), [], |row| {
         Ok(ChainProblem::Unlinked(get(row, "kind")?, row.get("id")?))
@@ -485,7 +484,7 @@ fn body(
         let mut body = CanonicalRow::new(kind.name());
         each_column(row, |_, value| {
             let so_far = std::mem::replace(&mut body, CanonicalRow::new(""));
-            body = rows::covered::add(so_far, value);
+            body = rows::covered::add_value(so_far, value);
         })?;
         Ok((body.hash(), row.get("at")?))
     })?)

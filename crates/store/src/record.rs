@@ -28,17 +28,17 @@ const STRAYS_MAX: usize = 100;
 /// The longest line of an export, in bytes.
 const LINE_BYTES_MAX: u64 = 16 << 20;
 
-/// How a chain ends.
+/// End of a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChainHead {
-    /// How many links it has.
+    /// Number of links.
     pub entries: u64,
     /// The hash of the last one; zero where there is none.
     pub hash: Hash,
 }
 
 impl ChainHead {
-    /// Whether there is nothing in the record.
+    /// Hash of the last link; zero without one.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.entries == 0
@@ -51,7 +51,7 @@ impl ChainHead {
 pub struct ExportHeader {
     /// `automaton record v2`.
     pub record: String,
-    /// How many links follow.
+    /// Returns true if the record is empty.
     pub links: u64,
     /// The hash of the last one, in hexadecimal.
     pub head: String,
@@ -71,11 +71,11 @@ impl ExportHeader {
 pub struct ChainLink {
     /// The number of the link, from 1.
     pub seq: u64,
-    /// What the row tells of.
+    /// Kind of the row.
     pub kind: String,
     /// The id of that.
     pub subject: String,
-    /// When they were written, in milliseconds since 1970.
+    /// Time of writing, in milliseconds since 1970.
     pub at: Timestamp,
     /// The columns of the row, in the order of their encoding.
     pub row: Vec<Column>,
@@ -95,7 +95,7 @@ pub struct Column {
     value: ColumnValue,
 }
 
-/// What a column holds.
+/// Value of a column.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, derive_more::Display)]
 #[serde(rename_all = "snake_case")]
 enum ColumnValue {
@@ -115,20 +115,20 @@ impl Column {
     }
 }
 
-/// How a chain differs from what it was when a head was taken.
+/// Difference between a chain and an earlier head of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, derive_more::Display)]
 #[serde(rename_all = "snake_case")]
 pub enum ChainDivergence {
     /// There were more links then.
     #[display("its tail was cut: only {links} entries are left")]
     Cut {
-        /// How many there are.
+        /// Number of links now.
         links: u64,
     },
     /// The link that was the last one then is another one now.
     #[display("it was written anew: the entry that was the last one is {now} now")]
     Rewritten {
-        /// What it is now, in hexadecimal.
+        /// Hash now, in hexadecimal.
         now: String,
     },
 }
@@ -158,7 +158,7 @@ pub enum ExportError {
 }
 
 impl Reader {
-    /// How the chain ends, as the database says.
+    /// Returns the head of the chain.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -167,7 +167,7 @@ impl Reader {
         Ok(ChainHead { entries: head.0, hash: head.1 })
     }
 
-    /// Whether the chain still holds what it held when a head was taken.
+    /// Returns the difference between the chain and an earlier head, if there is one.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -268,7 +268,7 @@ fn columns(
 /// empty when the list was folded.
 fn list_columns(connection: &rusqlite::Connection, link: &str) -> Result<Vec<Column>, TxError> {
     let read = |row: &rusqlite::Row<'_>| {
-        let Change { source, row, hash } = rows::changes::read(row)?;
+        let Change { source, row, hash } = rows::changes::read_change(row)?;
         let value = hash.map_or(ColumnValue::Null, |hash| ColumnValue::Bytes(hash.to_string()));
         Ok(Column { name: format!("{source} {row}"), value })
     };
@@ -348,7 +348,7 @@ impl Group {
     }
 }
 
-/// How far an export was checked.
+/// Progress of the check of an export.
 struct Check {
     links: u64,
     last: Hash,
@@ -380,7 +380,7 @@ impl Check {
         }
     }
 
-    /// What is wrong with the list of changed rows of a link.
+    /// Returns the problem of the list of changed rows of a link.
     fn list_problem(&mut self, found: &ChainLink, digest: Hash) -> Option<ChainProblem> {
         let seq = found.seq;
         if found.row.is_empty() {
@@ -400,11 +400,11 @@ impl Check {
             if hash.is_none() && *value != ColumnValue::Null {
                 return Some(ChainProblem::ListEdited);
             }
-            list = rows::changes::entry(list, name, hash.as_ref());
+            list = rows::changes::add_entry(list, name, hash.as_ref());
             match name.split_once(' ') {
                 Some((FLOOR, number)) => self.floor = number.parse().unwrap_or(self.floor),
                 Some((STRAY, named)) if self.strays.len() < STRAYS_MAX => {
-                    let problem = rows::check::stray(named);
+                    let problem = rows::check::stray_problem(named);
                     self.strays.push(ChainBreak { seq: Some(seq), problem });
                 }
                 _ => {}
@@ -413,7 +413,7 @@ impl Check {
         (list.hash() != digest).then_some(ChainProblem::ListEdited)
     }
 
-    /// Each list is there that was not folded, and no other one.
+    /// Finds lists that are missing although they were not folded, and folded ones that are there.
     fn end_lists(&mut self) {
         if let Some(seq) = self.unlisted.filter(|seq| *seq > self.floor) {
             self.found(seq, ChainProblem::ListGone);
@@ -446,7 +446,7 @@ impl Check {
     }
 }
 
-/// What is wrong with a row of an export.
+/// Returns the problem of a row of an export.
 fn problem(found: &ChainLink, digest: Hash) -> Option<ChainProblem> {
     let mut body = CanonicalRow::new(&found.kind);
     for column in &found.row {

@@ -1,4 +1,4 @@
-//! What a transaction changed of the covered rows, as a list that its link covers.
+//! The list of covered rows that a transaction changed, which its link covers.
 
 use std::borrow::Cow;
 
@@ -26,24 +26,23 @@ pub(crate) struct Change {
     pub(crate) hash: Option<Hash>,
 }
 
-/// What a transaction changed.
+/// Changes of a transaction.
 #[derive(Debug, Default)]
 pub(crate) struct ChangeList {
     pub(crate) list: Vec<Change>,
-    /// By how many entries `audit_changes` grows without the list.
+    /// Entries by which `audit_changes` grows beside the list; negative if entries were deleted.
     pub(crate) kept: i64,
-    /// By how many rows the covered tables grow.
+    /// Rows by which the covered tables grow.
     pub(crate) rows: i64,
 }
 
-/// Compares each row that was touched with what it held before, and that with what the chain
-/// says of it.
-pub(crate) fn changed(tx: &Tx<'_>) -> Result<ChangeList, TxError> {
+/// Finds the changes of the touched rows, and the rows that were not as the chain says before.
+pub(crate) fn find_changes(tx: &Tx<'_>) -> Result<ChangeList, TxError> {
     let mut changes = ChangeList::default();
-    for ((place, row), before) in tx.watch.take() {
+    for ((place, row), before) in tx.watch.take_touched() {
         let Some(columns) = tx.watch.tables.get(place) else { continue };
         let source = columns.table.name;
-        let known = newest(tx, source, &row)?;
+        let known = known_hash(tx, source, &row)?;
         let now = columns.hash_of(tx, &row)?;
         if before != known {
             let row = format!("{source} {row}");
@@ -57,8 +56,8 @@ pub(crate) fn changed(tx: &Tx<'_>) -> Result<ChangeList, TxError> {
     Ok(changes)
 }
 
-/// Writes the list of a link down; gives its digest, where there is anything in it.
-pub(crate) fn store(
+/// Inserts the list of a link, and returns its digest; `None` if the list is empty.
+pub(crate) fn insert_list(
     tx: &Tx<'_>,
     link: u64,
     mut changes: ChangeList,
@@ -73,20 +72,20 @@ pub(crate) fn store(
     let entries = i64::try_from(changes.list.len()).unwrap_or(i64::MAX);
     let counted = params![entries + changes.kept, changes.rows];
     tx.exec("UPDATE audit_head SET changes = changes + ?1, rows = rows + ?2", counted)?;
-    Ok(Some(digest(&changes.list)))
+    Ok(Some(list_digest(&changes.list)))
 }
 
 /// The digest of a list in its order.
-pub(crate) fn digest<'a>(list: impl IntoIterator<Item = &'a Change>) -> Hash {
+pub(crate) fn list_digest<'a>(list: impl IntoIterator<Item = &'a Change>) -> Hash {
     let begin = CanonicalRow::new(LinkKind::Changes.name());
     let all = list.into_iter().fold(begin, |so_far, Change { source, row, hash }| {
-        entry(so_far, &format!("{source} {row}"), hash.as_ref())
+        add_entry(so_far, &format!("{source} {row}"), hash.as_ref())
     });
     all.hash()
 }
 
 /// Adds an entry to the encoding of a list.
-pub(crate) fn entry(list: CanonicalRow, named: &str, hash: Option<&Hash>) -> CanonicalRow {
+pub(crate) fn add_entry(list: CanonicalRow, named: &str, hash: Option<&Hash>) -> CanonicalRow {
     let list = list.text(named);
     match hash {
         Some(hash) => list.bytes(hash.as_bytes()),
@@ -95,11 +94,11 @@ pub(crate) fn entry(list: CanonicalRow, named: &str, hash: Option<&Hash>) -> Can
 }
 
 /// The list of a link, in its order.
-pub(crate) fn list(connection: &Connection, link: u64) -> Result<Vec<Change>, TxError> {
-    Ok(connection.all(sql!("changes_of"), [Sql(link)], read)?)
+pub(crate) fn read_list(connection: &Connection, link: u64) -> Result<Vec<Change>, TxError> {
+    Ok(connection.all(sql!("changes_of"), [Sql(link)], read_change)?)
 }
 
-pub(crate) fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Change> {
+pub(crate) fn read_change(row: &rusqlite::Row<'_>) -> rusqlite::Result<Change> {
     Ok(Change {
         source: Cow::Owned(row.get("source")?),
         row: row.get("row")?,
@@ -108,7 +107,7 @@ pub(crate) fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Change> {
 }
 
 /// The number of the last link whose list is gone; 0 where all are there.
-pub(crate) fn floor(connection: &Connection) -> Result<u64, TxError> {
+pub(crate) fn read_floor(connection: &Connection) -> Result<u64, TxError> {
     let found =
         connection.one(sql!("changes_floor"), [FLOOR], |row| row.get::<_, String>("row"))?;
     // What is no number was not written by the store, and its link does not hold.
@@ -116,7 +115,7 @@ pub(crate) fn floor(connection: &Connection) -> Result<u64, TxError> {
 }
 
 /// The hash of a row as the chain knows it; nothing where it was never there, or was deleted.
-fn newest(tx: &Tx<'_>, source: &str, row: &str) -> Result<Option<Hash>, TxError> {
+fn known_hash(tx: &Tx<'_>, source: &str, row: &str) -> Result<Option<Hash>, TxError> {
     let found = tx.one(sql!("change_newest"), params![source, row], |row| maybe(row, "sha256"))?;
     Ok(found.flatten())
 }

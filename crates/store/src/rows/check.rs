@@ -16,27 +16,27 @@ use crate::thread::{ConnectionExt, sql};
 /// Problems with rows that a report names.
 const NAMED_MAX: usize = 100;
 
-/// What is wrong with the list of a link, whose digest the chain has: links up to `floor` have
-/// none any more, all others have theirs.
+/// Returns the problem of the list of a link, whose digest the chain has. Links up to `floor`
+/// have no list any more, all others have theirs.
 pub(crate) fn list_problem(
     connection: &Connection,
     link: u64,
     digest: Option<Hash>,
     floor: u64,
 ) -> Result<Option<ChainProblem>, TxError> {
-    let list = changes::list(connection, link)?;
+    let list = changes::read_list(connection, link)?;
     let problem = match (list.is_empty(), link <= floor) {
         (true, true) => None,
         (true, false) => Some(ChainProblem::ListGone),
         (false, true) => Some(ChainProblem::ListEdited),
         (false, false) => {
-            (Some(changes::digest(&list)) != digest).then_some(ChainProblem::ListEdited)
+            (Some(changes::list_digest(&list)) != digest).then_some(ChainProblem::ListEdited)
         }
     };
     Ok(problem)
 }
 
-/// Everything that is wrong with the covered rows, the first hundred of it.
+/// Finds the problems of the covered rows, the first hundred of them.
 pub(crate) fn row_problems(connection: &Connection) -> Result<Vec<ChainBreak>, TxError> {
     let mut problems = Problems(Vec::new());
     for name in foreign_triggers(connection, &crate::SCHEMA)? {
@@ -45,7 +45,7 @@ pub(crate) fn row_problems(connection: &Connection) -> Result<Vec<ChainBreak>, T
     strange_entries(connection, &mut problems)?;
     for columns in Columns::read_all(connection)? {
         let table = columns.table.name;
-        let mut known = newest_of(connection, table)?;
+        let mut known = read_newest(connection, table)?;
         columns.each_row(connection, |row, hash| match known.remove(&row) {
             Some((_, Some(said))) if said == hash => {}
             Some((link, Some(_))) => {
@@ -83,7 +83,7 @@ fn strange_entries(connection: &Connection, problems: &mut Problems) -> Result<(
     let strays = connection
         .all(strays, [STRAY], |row| Ok((get::<u64>(row, "link")?, row.get::<_, String>("row")?)))?;
     for (link, named) in strays {
-        problems.add(Some(link), stray(&named));
+        problems.add(Some(link), stray_problem(&named));
     }
     let sources = "SELECT DISTINCT source FROM audit_changes";
     for source in connection.all(sources, [], |row| row.get::<_, String>("source"))? {
@@ -97,13 +97,13 @@ fn strange_entries(connection: &Connection, problems: &mut Problems) -> Result<(
 }
 
 /// The problem that an entry tells of, which names a table and a row.
-pub(crate) fn stray(named: &str) -> ChainProblem {
+pub(crate) fn stray_problem(named: &str) -> ChainProblem {
     let (table, row) = named.split_once(' ').unwrap_or(("", named));
     ChainProblem::RowStray { table: table.to_owned(), row: row.to_owned() }
 }
 
 /// The newest entry for each row of a table, with its link.
-fn newest_of(
+fn read_newest(
     connection: &Connection,
     table: &str,
 ) -> Result<BTreeMap<String, (u64, Option<Hash>)>, TxError> {

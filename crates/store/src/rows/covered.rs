@@ -19,14 +19,14 @@ pub(crate) struct CoveredTable {
     key: &'static [&'static str],
     /// Columns that no hash has, each with the reason.
     pub(crate) left_out: &'static [(&'static str, &'static str)],
-    /// Which of its rows are covered; all where it is empty.
+    /// Condition that covered rows fulfil; empty if all rows are covered.
     only: &'static str,
 }
 
 const RUN: &str = "where the next and the last run stand: thousands a day, in `heartbeat_history`";
 const LINKED: &str = "the place of the decision or outcome in the chain, which is checked with it";
 
-/// All of them.
+/// The covered tables.
 pub(crate) const COVERED: [CoveredTable; 9] = [
     CoveredTable { name: "inbox_messages", key: &["seq"], left_out: &[], only: "" },
     CoveredTable { name: "turns", key: &["seq"], left_out: &[], only: "" },
@@ -78,7 +78,7 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    /// Reads which columns the tables have.
+    /// Reads the columns of all covered tables.
     pub(crate) fn read_all(connection: &Connection) -> rusqlite::Result<Vec<Self>> {
         let read = |table: &'static CoveredTable| {
             let statement = "SELECT name FROM pragma_table_info(?1) ORDER BY cid";
@@ -107,8 +107,8 @@ impl Columns {
         let by_key = match self.table.key {
             [one] => format!("{name}.{one} = ?1"),
             keys => {
-                let (first, second) =
-                    ("substr(?1, 1, instr(?1, '/') - 1)", "substr(?1, instr(?1, '/') + 1)");
+                let first = "substr(?1, 1, instr(?1, '/') - 1)";
+                let second = "substr(?1, instr(?1, '/') + 1)";
                 let parts = keys.iter().zip([first, second]);
                 let tests: Vec<_> = parts
                     .map(|(key, part)| format!("{name}.{key} = CAST({part} AS INTEGER)"))
@@ -123,12 +123,13 @@ impl Columns {
     /// The statement that reads the name and the columns of each covered row.
     fn select_all(&self) -> String {
         let name = self.table.name;
-        let (id, list) = (self.row_id(name), self.list(name));
+        let id = self.row_id(name);
+        let list = self.list(name);
         let only = if self.table.only.is_empty() { "TRUE" } else { self.table.only };
         format!("SELECT CAST({id} AS TEXT), {list} FROM {name} WHERE {only}")
     }
 
-    /// The hash of a covered row as it is; nothing where there is none.
+    /// Returns the hash of a covered row as it is now; `None` if there is no such row.
     pub(crate) fn hash_of(
         &self,
         connection: &Connection,
@@ -162,14 +163,14 @@ impl Columns {
             if value == ValueRef::Null {
                 continue;
             }
-            row = add(row.text(name), value);
+            row = add_value(row.text(name), value);
         }
         Ok(row.hash())
     }
 }
 
 /// Adds the value of a column to an encoding.
-pub(crate) fn add(row: CanonicalRow, value: ValueRef<'_>) -> CanonicalRow {
+pub(crate) fn add_value(row: CanonicalRow, value: ValueRef<'_>) -> CanonicalRow {
     match value {
         ValueRef::Null => row.maybe(None),
         ValueRef::Integer(number) => row.int(number),

@@ -20,8 +20,8 @@ const BATCH: usize = 500;
 /// Entries beyond two for each row that are kept before anything is folded.
 const SPARE: i64 = 500;
 
-/// Folds the oldest lists where there are many more entries than rows; whether it did.
-pub(crate) fn fold(tx: &Tx<'_>) -> Result<bool, TxError> {
+/// Folds the oldest lists if there are many more entries than rows, and returns true if it did.
+pub(crate) fn fold_lists(tx: &Tx<'_>) -> Result<bool, TxError> {
     let counts = "SELECT changes, rows FROM audit_head";
     let counts = tx.one(counts, [], |row| Ok((row.get("changes")?, row.get("rows")?)))?;
     let (kept, rows): (i64, i64) = counts.unwrap_or_default();
@@ -32,7 +32,7 @@ pub(crate) fn fold(tx: &Tx<'_>) -> Result<bool, TxError> {
     }
     let Some(upto) = last_foldable(tx)? else { return Ok(false) };
     let mut list =
-        tx.all(sql!("changes_that_hold"), params![Sql(upto), FLOOR, STRAY], changes::read)?;
+        tx.all(sql!("changes_that_hold"), params![Sql(upto), FLOOR, STRAY], changes::read_change)?;
     list.push(Change { source: Cow::Borrowed(FLOOR), row: upto.to_string(), hash: None });
     let gone = tx.exec("DELETE FROM audit_changes WHERE link <= ?1", [Sql(upto)])?;
     let kept = -i64::try_from(gone).unwrap_or(i64::MAX);
@@ -42,12 +42,13 @@ pub(crate) fn fold(tx: &Tx<'_>) -> Result<bool, TxError> {
 
 /// The last link of a batch whose lists are all what the chain says.
 fn last_foldable(tx: &Tx<'_>) -> Result<Option<u64>, TxError> {
-    let floor = changes::floor(tx)?;
+    let floor = changes::read_floor(tx)?;
     let below = "SELECT 1 FROM audit_changes WHERE link <= ?1 LIMIT 1";
     if tx.one(below, [Sql(floor)], |_| Ok(()))?.is_some() {
         return Ok(None);
     }
-    let (mut entries, mut last) = (0, None);
+    let mut entries = 0;
+    let mut last = None;
     let statement =
         "SELECT seq, changes FROM audit_chain WHERE seq > ?1 AND changes IS NOT NULL ORDER BY seq";
     let mut statement = tx.prepare_cached(statement)?;
@@ -56,8 +57,8 @@ fn last_foldable(tx: &Tx<'_>) -> Result<Option<u64>, TxError> {
         && let Some(link) = links.next()?
     {
         let seq: u64 = get(link, "seq")?;
-        let list = changes::list(tx, seq)?;
-        if maybe(link, "changes")? != Some(changes::digest(&list)) {
+        let list = changes::read_list(tx, seq)?;
+        if maybe(link, "changes")? != Some(changes::list_digest(&list)) {
             return Ok(None);
         }
         entries += list.len();

@@ -15,11 +15,11 @@ use rusqlite::types::ValueRef;
 use super::covered::Columns;
 use crate::thread::sql;
 
-/// The rows that a transaction changed, by the place of their table and their name, each with
-/// the hash of what it held before; nothing where it is new.
+/// Rows that a transaction changed, by the place of their table and their name, each with the
+/// hash of its content before; `None` for a new row.
 type TouchedRows = BTreeMap<(usize, String), Option<Hash>>;
 
-/// The covered tables of the writer's connection, and what the running job changed of them.
+/// Covered tables of the writer's connection, with the rows that the running job changed.
 #[derive(Debug)]
 pub(crate) struct Watch {
     pub(crate) tables: Vec<Columns>,
@@ -27,7 +27,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Has triggers of this connection tell of each change of a covered row.
+    /// Makes triggers of this connection that note each change of a covered row.
     pub(crate) fn start(connection: &Connection) -> rusqlite::Result<Arc<Self>> {
         let tables = Columns::read_all(connection)?;
         let watch = Arc::new(Self { tables, touched: Mutex::default() });
@@ -35,22 +35,22 @@ impl Watch {
         let touch = move |call: &Context<'_>| seen.touch(call).map(|()| None::<i64>);
         connection.create_scalar_function("row_touched", -1, FunctionFlags::SQLITE_UTF8, touch)?;
         for (place, columns) in watch.tables.iter().enumerate() {
-            connection.execute_batch(&triggers(place, columns))?;
+            connection.execute_batch(&trigger_statements(place, columns))?;
         }
         Ok(watch)
     }
 
-    /// Forgets what a job touched that came to nothing.
+    /// Forgets the touched rows of a job that failed.
     pub(crate) fn clear(&self) {
-        self.rows().clear();
+        self.lock_rows().clear();
     }
 
-    /// The rows that were touched since.
-    pub(crate) fn take(&self) -> TouchedRows {
-        std::mem::take(&mut *self.rows())
+    /// Takes the rows that were touched since.
+    pub(crate) fn take_touched(&self) -> TouchedRows {
+        std::mem::take(&mut *self.lock_rows())
     }
 
-    fn rows(&self) -> MutexGuard<'_, TouchedRows> {
+    fn lock_rows(&self) -> MutexGuard<'_, TouchedRows> {
         // A job that panicked ends the writer: nobody goes on with what is in here.
         self.touched.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -65,7 +65,7 @@ impl Watch {
         };
         let table =
             self.tables.get(place).ok_or(rusqlite::Error::InvalidParameterCount(place, 0))?;
-        if let Entry::Vacant(first) = self.rows().entry((place, row)) {
+        if let Entry::Vacant(first) = self.lock_rows().entry((place, row)) {
             let held = call.len() > 2;
             let before = held.then(|| table.hash(|at| Ok(call.get_raw(at + 2)))).transpose()?;
             first.insert(before);
@@ -75,7 +75,7 @@ impl Watch {
 }
 
 /// The triggers of a table.
-fn triggers(place: usize, columns: &Columns) -> String {
+fn trigger_statements(place: usize, columns: &Columns) -> String {
     let parts = [
         ("$table", columns.table.name.to_owned()),
         ("$place", place.to_string()),
