@@ -522,7 +522,7 @@ async fn a_trigger_that_has_the_store_forge_its_own_rows_is_found() {
         let found = report(&world);
         let told = named(&found);
         let foreign = |p: &&ChainProblem| matches!(p, ChainProblem::ForeignTrigger(f) if f == name);
-        assert!(told.iter().any(|problem| foreign(problem)), "{found:?}");
+        assert!(told.iter().any(foreign), "{found:?}");
         assert!(found.broken.is_some());
     }
 }
