@@ -16,7 +16,7 @@ mod writer;
 
 pub use backup::{backup, check_database, copy_database};
 pub use error::{SqliteError, SqliteErrorKind, WriteError};
-pub use migrate::{Migration, Schema};
+pub use migrate::{Migration, Schema, foreign_triggers};
 pub use open::{checkpoint, ended_well, open, open_read_only};
 pub use place::place_new;
 pub use writer::{CommitDurability, CommitHook, WriteOptions, Writer, WriterHooks, write_synced};

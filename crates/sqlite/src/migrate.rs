@@ -130,6 +130,30 @@ pub(crate) fn migrate(
     Ok(())
 }
 
+/// Lists the triggers and views of a database that its schema does not have, or has otherwise.
+/// The program's own statements set off such triggers.
+///
+/// # Errors
+/// When SQLite fails.
+#[expect(clippy::disallowed_methods, reason = "a database of no file has nothing to protect")]
+pub fn foreign_triggers(connection: &Connection, schema: &Schema) -> rusqlite::Result<Vec<String>> {
+    let made = Connection::open_in_memory()?;
+    for step in schema.migrations {
+        made.execute_batch(step.sql)?;
+    }
+    let own = triggers_and_views(&made)?;
+    let found = triggers_and_views(connection)?;
+    Ok(found.into_iter().filter(|one| !own.contains(one)).map(|(name, _)| name).collect())
+}
+
+/// The name and the definition of each trigger and view.
+fn triggers_and_views(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
+    let statement =
+        "SELECT name, sql FROM main.sqlite_schema WHERE type IN ('trigger', 'view') ORDER BY name";
+    let mut statement = connection.prepare(statement)?;
+    statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+}
+
 fn run(connection: &mut Connection, schema: &Schema, step: &Migration) -> rusqlite::Result<()> {
     if Marks::of(connection)?.version >= step.version {
         return Ok(());

@@ -45,6 +45,7 @@ mod record;
 mod recover;
 mod releases;
 mod retention;
+mod rows;
 mod sales;
 mod schedule;
 mod sessions;
@@ -147,6 +148,7 @@ const VACUUM_BYTES_MAX: i64 = 256 << 20;
 #[derive(Clone)]
 pub struct Store {
     writer: Writer,
+    watch: Arc<rows::watch::Watch>,
     ids: IdGenerator,
     vectors: Arc<Mutex<vectors::VectorCache>>,
     /// Number of times that vectors were stored.

@@ -17,10 +17,14 @@ use crate::audit::{self, ChainBreak, ChainProblem, ChainReport, LinkKind};
 use crate::codec::get;
 use crate::error::{StoreError, TxError};
 use crate::reader::Reader;
+use crate::rows;
+use crate::rows::changes::{Change, FLOOR, STRAY};
 use crate::thread::ConnectionExt;
 
 /// The first line of an export.
 const TITLE: &str = "automaton record v2";
+/// Rows that were changed by something else of which a report tells at most.
+const STRAYS_MAX: usize = 100;
 /// The longest line of an export, in bytes.
 const LINE_BYTES_MAX: u64 = 16 << 20;
 
@@ -238,6 +242,9 @@ fn columns(
     kind: LinkKind,
     subject: &str,
 ) -> Result<Vec<Column>, TxError> {
+    if kind == LinkKind::Changes {
+        return list_columns(connection, subject);
+    }
     let read = connection.one(kind.body(), [subject], |row| {
         let mut columns = Vec::new();
         audit::each_column(row, |name, value| {
@@ -255,6 +262,17 @@ fn columns(
         Ok(columns)
     });
     Ok(read?.unwrap_or_default())
+}
+
+/// The rows that a link changed, each under its table and name, with the hash of what it holds;
+/// empty when the list was folded.
+fn list_columns(connection: &rusqlite::Connection, link: &str) -> Result<Vec<Column>, TxError> {
+    let read = |row: &rusqlite::Row<'_>| {
+        let Change { source, row, hash } = rows::changes::read_change(row)?;
+        let value = hash.map_or(ColumnValue::Null, |hash| ColumnValue::Bytes(hash.to_string()));
+        Ok(Column { name: format!("{source} {row}"), value })
+    };
+    Ok(connection.all(LinkKind::Changes.body(), [link], read)?)
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -276,7 +294,7 @@ pub fn verify_export(
     if record.record != TITLE {
         return Err(ExportError::Title(record.record.chars().take(60).collect()));
     }
-    let mut check = Check { links: 0, last: GENESIS, then: None, from, broken: None };
+    let mut check = Check::from(from);
     let mut open: Option<Group> = None;
     let mut number = 1;
     while let Some(text) = line(&mut export, number + 1)? {
@@ -290,7 +308,12 @@ pub fn verify_export(
         if !goes_on && let Some(ended) = open.replace(group) {
             check.end(&ended);
         }
-        if let Some(problem) = problem(&link, digest) {
+        let problem = if link.kind == LinkKind::Changes.name() {
+            check.list_problem(&link, digest)
+        } else {
+            problem(&link, digest)
+        };
+        if let Some(problem) = problem {
             check.found(link.seq, problem);
         }
         open.iter_mut()
@@ -299,13 +322,15 @@ pub fn verify_export(
     if let Some(ended) = open {
         check.end(&ended);
     }
-    let Check { links, last, then, mut broken, .. } = check;
+    check.end_lists();
+    let Check { links, last, then, mut broken, strays, .. } = check;
     if broken.is_none() && (links, last.to_string()) != (record.links, record.head) {
         let problem = ChainProblem::TailCut { expected: record.links };
         broken = Some(ChainBreak { seq: None, problem });
     }
+    let broken = broken.or_else(|| strays.first().cloned());
     let departure = from.and_then(|from| departure(from, links, then));
-    Ok((ChainReport { links, head: last, broken }, departure))
+    Ok((ChainReport { links, head: last, broken, rows: strays }, departure))
 }
 
 /// A link of an export, with the digests of its rows.
@@ -330,9 +355,74 @@ struct Check {
     from: Option<ChainHead>,
     then: Option<Hash>,
     broken: Option<ChainBreak>,
+    /// The last link whose list is said to be folded.
+    floor: u64,
+    /// The last link without its list.
+    unlisted: Option<u64>,
+    /// The first link with one.
+    listed: Option<u64>,
+    /// Rows that were not as the chain says when they were written next.
+    strays: Vec<ChainBreak>,
 }
 
 impl Check {
+    const fn from(from: Option<ChainHead>) -> Self {
+        Self {
+            links: 0,
+            last: GENESIS,
+            then: None,
+            from,
+            broken: None,
+            floor: 0,
+            unlisted: None,
+            listed: None,
+            strays: Vec::new(),
+        }
+    }
+
+    /// Returns the problem of the list of changed rows of a link.
+    fn list_problem(&mut self, found: &ChainLink, digest: Hash) -> Option<ChainProblem> {
+        let seq = found.seq;
+        if found.row.is_empty() {
+            self.unlisted = self.unlisted.max(Some(seq));
+            return None;
+        }
+        self.listed = self.listed.or(Some(seq));
+        let mut list = CanonicalRow::new(LinkKind::Changes.name());
+        for Column { name, value } in &found.row {
+            let hash = match value {
+                ColumnValue::Null => None,
+                ColumnValue::Bytes(text) => text.parse::<Hash>().ok(),
+                ColumnValue::Int(_) | ColumnValue::Text(_) => {
+                    return Some(ChainProblem::ListEdited);
+                }
+            };
+            if hash.is_none() && *value != ColumnValue::Null {
+                return Some(ChainProblem::ListEdited);
+            }
+            list = rows::changes::add_entry(list, name, hash.as_ref());
+            match name.split_once(' ') {
+                Some((FLOOR, number)) => self.floor = number.parse().unwrap_or(self.floor),
+                Some((STRAY, named)) if self.strays.len() < STRAYS_MAX => {
+                    let problem = rows::check::stray_problem(named);
+                    self.strays.push(ChainBreak { seq: Some(seq), problem });
+                }
+                _ => {}
+            }
+        }
+        (list.hash() != digest).then_some(ChainProblem::ListEdited)
+    }
+
+    /// Finds lists that are missing although they were not folded, and folded ones that are there.
+    fn end_lists(&mut self) {
+        if let Some(seq) = self.unlisted.filter(|seq| *seq > self.floor) {
+            self.found(seq, ChainProblem::ListGone);
+        }
+        if let Some(seq) = self.listed.filter(|seq| *seq <= self.floor) {
+            self.found(seq, ChainProblem::ListEdited);
+        }
+    }
+
     /// Keeps the first thing that is wrong.
     fn found(&mut self, seq: u64, problem: ChainProblem) {
         self.broken.get_or_insert(ChainBreak { seq: Some(seq), problem });

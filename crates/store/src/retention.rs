@@ -51,6 +51,7 @@
 //! | `tool_calls` | stay: the audit; arguments and results, and what was not judged, go with their turn |
 //! | `thinking_hours` | stay, one for each hour and wake cycle: a clock that is set back frees nothing |
 //! | `audit_chain` | stay: the audit |
+//! | `audit_changes` | folded when there are more than two for each row that they cover |
 //! | `payment_steps` | stay: the audit |
 //! | `approval_steps` | stay: the audit |
 //! | `approvals` | stay: the creator's word |
@@ -63,6 +64,7 @@ use rusqlite::params;
 use crate::Store;
 use crate::codec::Sql;
 use crate::error::{StoreError, TxError};
+use crate::rows::fold::fold_lists;
 use crate::thread::{ConnectionExt, Tx, WriteOptions, sql};
 
 /// Rows of one table that one call deletes at most.
@@ -113,13 +115,17 @@ pub struct RetentionResult {
 }
 
 impl Store {
-    /// Deletes a batch of what is beyond the limits.
+    /// Deletes a batch of what is beyond the limits, and folds lists of changed rows when
+    /// there are many of them.
     ///
     /// # Errors
     /// When SQLite fails.
     pub async fn retention(&self, limits: RetentionPolicy) -> Result<RetentionResult, StoreError> {
         let work = move |tx: &Tx<'_>| delete(tx, limits);
-        self.write(WriteOptions::new("delete what is old"), work).await
+        let mut done = self.write(WriteOptions::new("delete what is old"), work).await?;
+        let write = WriteOptions::new("fold the lists of changed rows");
+        done.more |= self.write(write, fold_lists).await?;
+        Ok(done)
     }
 }
 

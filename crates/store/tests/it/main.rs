@@ -19,6 +19,7 @@ mod opening;
 mod payments;
 mod rates;
 mod retention;
+mod rows;
 mod sales;
 mod schedule;
 mod schema;

@@ -124,6 +124,7 @@ async fn a_judgement_that_contradicts_itself_is_refused_whole() {
         JudgedCall { decision: Some(decision(DecisionOutcome::Allow)), ..refused(world.ids.id()) },
         JudgedCall { status: CallStatus::Invalid, result: None, decision: None, ..base() },
     ];
+    let head = world.reader().head().unwrap();
     for call in bad {
         let judged = crate::judgement(turn, vec![base(), call.clone()]);
         let stored = world.store.record_judgement(judged, None).await;
@@ -131,7 +132,7 @@ async fn a_judgement_that_contradicts_itself_is_refused_whole() {
         let start = format!("the judgement of the call {} is malformed: ", call.id);
         assert!(error.starts_with(&start), "{error} {call:?}");
     }
-    assert_eq!(world.store.verify_chain().await.unwrap().links, 0, "half a judgement was stored");
+    assert_eq!(world.reader().head().unwrap(), head, "half a judgement was stored");
     world.store.record_judgement(crate::judgement(turn, vec![base()]), None).await.unwrap();
     let again = world.store.record_judgement(crate::judgement(turn, vec![base()]), None).await;
     assert!(is_unfit(&again, "is judged, not open"));

@@ -22,6 +22,9 @@ use super::passphrase::PassphraseArgs;
 use crate::error::CliError;
 use crate::ui::{self, text::short, when::WallClock};
 
+/// Rows that were tampered with of which a failure tells, besides the first.
+const SHOWN_ROWS_MAX: usize = 10;
+
 /// Characters of a column that are shown on one line.
 const SHOWN_CHARS_MAX: usize = 120;
 
@@ -43,7 +46,7 @@ pub(crate) enum AuditCommand {
         /// Only entries after this number
         #[arg(long, value_name = "ENTRY", default_value_t = 0)]
         since: u64,
-        /// Only entries of this kind: decision, intent, outcome, payment, approval
+        /// Only entries of this kind: decision, outcome, payment, approval, changes
         #[arg(long, value_name = "KIND", value_parser = kind)]
         kind: Option<LinkKind>,
         /// Number of latest links
@@ -109,6 +112,7 @@ fn verify(
         "entries": links,
         "head": end.to_string(),
         "broken": report.broken.as_ref().map(ToString::to_string),
+        "rows": report.rows.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "since_head": &departure,
     });
     let told = context.format.answer(&document, || {
@@ -127,12 +131,26 @@ fn check_report(report: &ChainReport, departure: Option<&ChainDivergence>) -> Re
                 after that entry";
     let wrong = |what: String| Err(CliError::new(ErrorClass::Denied, what).hint(hint));
     match (&report.broken, departure) {
-        (Some(broken), _) => wrong(format!("the record is broken: {broken}")),
+        (Some(broken), _) => {
+            wrong(format!("the record is broken: {broken}{}", other_problems(report)))
+        }
         (None, Some(departure)) => {
             wrong(format!("the record is not the one of that head: {departure}"))
         }
         (None, None) => Ok(()),
     }
+}
+
+/// Lists the other problems of rows, a line each.
+fn other_problems(report: &ChainReport) -> String {
+    let first = report.broken.as_ref();
+    let others: Vec<_> = report.rows.iter().filter(|row| Some(*row) != first).collect();
+    let shown = others.iter().take(SHOWN_ROWS_MAX).map(|row| format!("\n  {row}"));
+    let mut text: String = shown.collect();
+    if others.len() > SHOWN_ROWS_MAX {
+        text.push_str(&format!("\n  and {} more (see --json)", others.len() - SHOWN_ROWS_MAX));
+    }
+    text
 }
 
 fn opened(file: &Path) -> Result<File, CliError> {
