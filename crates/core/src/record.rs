@@ -169,7 +169,7 @@ pub struct SessionSummary {
     pub text: String,
 }
 
-/// What one answer of a model used.
+/// Tokens, cost and time of one answer of a model, and how it ended where that is unusual.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Usage {
     /// The model that answered.
@@ -189,6 +189,10 @@ pub struct Usage {
     pub first_token_ms: i64,
     /// Milliseconds of the whole answer.
     pub total_ms: i64,
+    /// The server's word for the reason that the answer ended, where the program does not know
+    /// the word. Such an answer is taken as complete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unknown_end: Option<String>,
 }
 
 /// Why a wake cycle began.

@@ -176,6 +176,7 @@ mod tests {
             estimated: false,
             first_token_ms: 0,
             total_ms: 0,
+            unknown_end: None,
         };
         let (text, calls) = (text.to_owned(), vec![call; calls]);
         Completion { text, calls, finish, usage, counted: TokenCountSource::Reported }

@@ -14,6 +14,8 @@ use automaton_core::tier::SurvivalTier;
 use automaton_core::trust::Label;
 use automaton_store::{ApprovalState, TaskOrigin, TaskResult};
 
+use super::text::plain;
+
 /// Why it stopped thinking, after a colon.
 pub(crate) const fn stop(reason: StopReason) -> &'static str {
     match reason {
@@ -211,6 +213,11 @@ pub(crate) fn category(name: &str) -> &str {
         "machine" => "rented machines",
         other => other,
     }
+}
+
+/// An end of a model's answer that the program has no meaning for, by the server's word.
+pub(crate) fn unknown_end(word: &str) -> String {
+    format!("the server ended it with \"{}\", an unknown reason", plain(word))
 }
 
 /// How a request of a command ended.
