@@ -102,8 +102,8 @@ mod tests {
             names(&FaultPoint::ALL),
             "message-received, session-opened, turn-opened, prompt-built, thought-received, \
              judgement-stored, call-started, call-ran, call-finished, turn-committed, \
-             turn-ingested, sleep-stored, task-leased, task-ran, payment-proposed, \
-             payment-received, payment-signed, payment-submitted, payment-answered, \
+             turn-ingested, sleep-stored, task-leased, task-ran, port-reopening, port-served, \
+             port-reopened, payment-proposed, payment-received, payment-signed, payment-submitted, payment-answered, \
              payment-booked, signer-asked, signer-signed, signer-counted, signer-answered, \
              settlement-begun, settlement-submitted, settlement-broadcast, settlement-booked, \
              chain-act-done, chain-act-stored"
