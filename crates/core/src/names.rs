@@ -94,7 +94,8 @@ mod tests {
         assert_eq!(
             names(&AlertRule::ALL),
             "balance_below_reserve, heartbeat_high_failure_rate, policy_high_deny_rate, \
-             context_near_capacity, inference_budget_warning, zero_turns_last_hour"
+             context_near_capacity, inference_budget_warning, zero_turns_last_hour, \
+             excessive_turns"
         );
         assert_eq!(names(&ModelTier::ALL), "usual, low_compute, critical");
         assert_eq!(names(&SurvivalTier::ALL), "dead, critical, low_compute, normal, high");

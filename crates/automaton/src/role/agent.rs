@@ -179,6 +179,7 @@ async fn live(config: &LaunchConfig, mut stopped: watch::Receiver<bool>) -> Resu
         embedder,
         launcher: Arc::new(launcher),
         probe,
+        started_at: ids.now(),
         ids,
         faults,
         events: sink,

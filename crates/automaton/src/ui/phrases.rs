@@ -146,6 +146,7 @@ pub(crate) const fn rule(rule: AlertRule) -> &'static str {
         AlertRule::ContextNearCapacity => "prompt nearly full",
         AlertRule::InferenceBudgetWarning => "thinking budget nearly used",
         AlertRule::ZeroTurnsLastHour => "no turn in the last hour",
+        AlertRule::ExcessiveTurns => "many turns of its own accord",
     }
 }
 
