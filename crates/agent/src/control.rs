@@ -21,7 +21,6 @@ use automaton_core::model::ModelId;
 use automaton_core::payment::PaymentReason;
 use automaton_core::record::{WakeCause, WakeSource};
 use automaton_core::soul::SoulSource;
-use automaton_core::time::Timestamp;
 use automaton_core::trust::{Label, Labelled};
 use automaton_core::wire::control::{
     ApprovalVerdict, ControlRequest, ControlResponse, LINE_BYTES_MAX, LiveStatus, MemoryDraft,
@@ -74,7 +73,6 @@ pub(crate) fn start(
         deps: ctx.deps.clone(),
         signals: signals.clone(),
         creator: ctx.settings.creator_address.clone(),
-        started: ctx.deps.ids.now(),
         tools: ctx.tools.len(),
         memory: Arc::clone(&ctx.handles.memory),
         soul: Arc::clone(&ctx.handles.soul),
@@ -100,7 +98,6 @@ struct ControlServer {
     deps: AgentDeps,
     signals: WakeSignals,
     creator: Option<String>,
-    started: Timestamp,
     tools: usize,
     memory: Arc<Memory>,
     soul: Arc<SoulKeeper>,
@@ -374,7 +371,7 @@ impl ControlServer {
         let model = self.deps.model(self.deps.thinker(&vitals));
         LiveStatus {
             pid: std::process::id(),
-            uptime_ms: self.deps.ids.now().since(self.started).as_millis(),
+            uptime_ms: self.deps.ids.now().since(self.deps.started_at).as_millis(),
             model: model.id.clone(),
             context_tokens: model.context_tokens,
             tools: self.tools,

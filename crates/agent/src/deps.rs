@@ -13,6 +13,7 @@ use automaton_core::id::{IdGenerator, TurnId};
 use automaton_core::inference_budget::{InferenceCeilings, OverCeiling};
 use automaton_core::model::InferenceTask;
 use automaton_core::money::Microcents;
+use automaton_core::time::Timestamp;
 use automaton_core::vitals::Vitals;
 use automaton_core::wire::control::ModelStatus;
 use automaton_inference::{
@@ -40,6 +41,8 @@ pub struct AgentDeps {
     pub probe: Probe,
     /// The clock and the maker of ids.
     pub ids: IdGenerator,
+    /// When its process began.
+    pub started_at: Timestamp,
     /// Faults, inert outside rehearsals.
     pub faults: Arc<dyn Faults>,
     /// Where events go.

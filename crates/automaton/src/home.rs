@@ -31,6 +31,7 @@ use crate::config::file::{self, BrainFile, CONFIG_VERSION, ConfigFile, FILE_NAME
 use crate::config::values::{HttpUrl, Name, Prompt};
 use crate::error::CliError;
 use crate::log;
+use crate::text_file;
 
 /// The database, in the home.
 pub const DATABASE: &str = "state.db";
@@ -39,6 +40,10 @@ pub(crate) const HEARTBEAT: &str = "heartbeat.yml";
 /// The directory that the sandbox sees as `/root`.
 pub(crate) const WORKSPACE: &str = "workspace";
 const CONSTITUTION: &str = "constitution.md";
+/// The soul for people to read, in the home. A person may lay one down before birth.
+const SOUL: &str = "SOUL.md";
+/// Files of the home that a person may bring, and that the program makes when they are missing.
+const MADE_WHEN_MISSING: [&str; 4] = [CONSTITUTION, SOUL, DATABASE, log::FILE_NAME];
 /// Held by whoever runs the automaton, or changes its life.
 const LOCK: &str = "lock";
 /// Interval, and number of tries, to wait for a lock that is held for a moment.
@@ -365,6 +370,7 @@ fn check_same(flag: &str, is: Option<&str>, wanted: Option<&str>) -> Result<(), 
 pub(crate) fn create_missing_files(home: &Path) -> Result<(), CliError> {
     make_private(home)?;
     check_workspace(home)?;
+    check_links(home)?;
     let workspace = home.join(WORKSPACE);
     make_directory(&workspace).map_err(|error| unusable(&workspace).because(&error))?;
     if home.join(DATABASE).exists() {
@@ -372,6 +378,22 @@ pub(crate) fn create_missing_files(home: &Path) -> Result<(), CliError> {
     }
     if !home.join(CONSTITUTION).exists() {
         write_atomically(&home.join(CONSTITUTION), CONSTITUTION_TEXT.as_bytes(), 0o444)?;
+    }
+    Ok(())
+}
+
+/// Checks that no file of the home that would be made when it is missing is a link without a
+/// target: it would be replaced, and what was meant by it would be lost.
+///
+/// # Errors
+/// When one is, by its name.
+pub(crate) fn check_links(home: &Path) -> Result<(), CliError> {
+    for path in MADE_WHEN_MISSING.map(|name| home.join(name)) {
+        text_file::is_there(&path).map_err(|error| {
+            CliError::new(ErrorClass::Config, format!("cannot use {}", path.display()))
+                .because(&error)
+                .hint("bring the file back that it leads to, or remove the link to have it made")
+        })?;
     }
     Ok(())
 }

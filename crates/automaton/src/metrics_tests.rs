@@ -159,6 +159,7 @@ async fn durations_and_calls_are_counted_over_the_life() {
         estimated: false,
         first_token_ms: 40,
         total_ms: 700,
+        unknown_end: None,
     };
     let calls = vec![call("exec"), call("rm\"} 1")];
     let judgement = Judgement { turn, thought: String::new(), voice: None, usage, calls };

@@ -476,7 +476,10 @@ fn read_or<T: for<'de> Deserialize<'de>>(path: &Path, usual: &str) -> Result<T, 
 }
 
 fn write_if_missing(path: &Path, text: &str) -> Result<(), CliError> {
-    if path.exists() { Ok(()) } else { write_atomically(path, text.as_bytes(), 0o600) }
+    match text_file::is_there(path).map_err(|error| unusable(path, &error))? {
+        true => Ok(()),
+        false => write_atomically(path, text.as_bytes(), 0o600),
+    }
 }
 
 /// The configuration of a cloud, as `automaton cloud --config` reads it too.

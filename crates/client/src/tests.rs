@@ -220,6 +220,7 @@ async fn a_status_goes_to_the_cloud_and_comes_back() {
         usdc_units: None,
         turns: 3,
         born_at_ms: Timestamp::EPOCH,
+        started_at_ms: None,
         sleeps_until_ms: None,
         at_ms: Timestamp::from_millis(5),
         version: "0.1.0".to_owned(),

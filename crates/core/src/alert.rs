@@ -1,6 +1,6 @@
 //! Pure: what is wrong enough to tell the operator of.
 //!
-//! Six of the seven rules of the first seed; the seventh comes with children. A rule
+//! Six of the seven rules of the first seed, and one of another; the seventh comes with children. A rule
 //! looks at counts of the record, over a window that slides, so no restart changes
 //! what it says. It fires when it begins to hold, and again after its cooldown for as
 //! long as it holds; it is over by itself when it holds no more. What is not known must
@@ -19,6 +19,9 @@ pub const WINDOW: Span = Span::from_secs(3600);
 
 /// The fewest decisions of which a share is taken.
 const DECISIONS_MIN: u64 = 10;
+
+/// The wakes whose turns an automaton may take in an hour of its own accord.
+const WAKES_MAX: u64 = 4;
 
 /// Two looks at whether it owes a thought are one stretch when they are no farther apart:
 /// a machine that was off owed nothing.
@@ -40,6 +43,8 @@ pub enum AlertRule {
     InferenceBudgetWarning,
     /// For an hour there was something to think about, and no turn came of it.
     ZeroTurnsLastHour,
+    /// More turns of an hour were caused by nobody's word than four wakes may have.
+    ExcessiveTurns,
 }
 
 /// Severity of an alert.
@@ -62,6 +67,7 @@ impl AlertRule {
             Self::ContextNearCapacity => (Warning, 10),
             Self::InferenceBudgetWarning => (Warning, 30),
             Self::ZeroTurnsLastHour => (Critical, 60),
+            Self::ExcessiveTurns => (Warning, 60),
         }
     }
 
@@ -97,6 +103,8 @@ pub struct Thresholds {
     pub prompt_room: Option<u32>,
     /// Most that model calls may cost in any 24 hours.
     pub inference_per_day: Option<Microcents>,
+    /// Turns that a wake may have which the creator did not cause.
+    pub turns_per_wake: Option<u32>,
 }
 
 /// Measurements that the rules judge.
@@ -116,6 +124,8 @@ pub struct AlertInputs {
     pub thinking: Microcents,
     /// Turns that were committed in the window.
     pub turns: u64,
+    /// Those of them whose wakes the creator did not cause.
+    pub unattended_turns: u64,
     /// Time for which it has been seen to owe a thought, see [`owes`].
     pub owing: Span,
 }
@@ -176,6 +186,17 @@ impl AlertRule {
             Self::ZeroTurnsLastHour => AlertFinding::when(turns == 0 && owing >= WINDOW, || {
                 format!("there was something to think about for {owing}, and no turn came of it")
             }),
+            Self::ExcessiveTurns => {
+                let Some(per_wake) = against.turns_per_wake else { return AlertFinding::Fine };
+                let most = u64::from(per_wake).saturating_mul(WAKES_MAX);
+                let turns = signs.unattended_turns;
+                AlertFinding::when(turns > most, || {
+                    format!(
+                        "it took {turns} turns in an hour that you did not cause, more than \
+                         {WAKES_MAX} wakes may have ({most})"
+                    )
+                })
+            }
         }
     }
 }

@@ -400,6 +400,10 @@ pub enum Event {
         first_token_ms: i64,
         /// Milliseconds of the whole answer.
         total_ms: i64,
+        /// The server's word for the reason that the answer ended, where the program does not
+        /// know the word. Such an answer is taken as complete.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        unknown_end: Option<String>,
         /// Tools that the grammar left out, for a weak model.
         left_out: Vec<String>,
     },

@@ -41,6 +41,12 @@ pub enum FaultPoint {
     TaskLeased,
     /// A heartbeat task has run; its outcome is not stored.
     TaskRan,
+    /// A published port is marked as reopening; nothing was started.
+    PortReopening,
+    /// The server of the port was started; the port is not open.
+    PortServed,
+    /// The port is open, and the outcome is stored.
+    PortReopened,
     /// A payment is written down; nothing is signed.
     PaymentProposed,
     /// The signature is there; it is not stored.
@@ -78,6 +84,9 @@ pub enum FaultPoint {
 impl FaultPoint {
     /// Every point of a turn in the agent, in order.
     pub const AGENT: [Self; 14] = Self::between(Self::MessageReceived, Self::TaskRan);
+
+    /// Every point of the reopening of a published port at a start, in order.
+    pub const PORT: [Self; 3] = Self::between(Self::PortReopening, Self::PortReopened);
 
     /// Every point of a payment in the agent, in order.
     pub const PAYMENT: [Self; 6] = Self::between(Self::PaymentProposed, Self::PaymentBooked);

@@ -188,6 +188,10 @@ pub struct Usage {
     pub first_token_ms: i64,
     /// Milliseconds of the whole answer.
     pub total_ms: i64,
+    /// The server's word for the reason that the answer ended, where the program does not know
+    /// the word. Such an answer is taken as complete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unknown_end: Option<String>,
 }
 
 /// Cause of a wake cycle.

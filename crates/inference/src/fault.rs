@@ -176,6 +176,7 @@ mod tests {
             estimated: false,
             first_token_ms: 0,
             total_ms: 0,
+            unknown_end: None,
         };
         let text = text.to_owned();
         let calls = vec![call; calls];

@@ -102,6 +102,8 @@ CREATE TABLE turns (
     estimated         INTEGER NOT NULL DEFAULT 0 CHECK (estimated IN (0, 1)),
     first_token_ms    INTEGER,
     total_ms          INTEGER,
+    -- The word of the server for the end of the answer, where its meaning is not known.
+    unknown_end       TEXT,
     asked_at          INTEGER,
     head              INTEGER REFERENCES prompt_parts (seq),
     moment            TEXT,

@@ -95,6 +95,7 @@ fn record(row: &Row<'_>) -> rusqlite::Result<TurnRecord> {
             estimated: row.get("estimated")?,
             first_token_ms: row.get("first_token_ms")?,
             total_ms: row.get("total_ms")?,
+            unknown_end: row.get("unknown_end")?,
         })
     });
     Ok(TurnRecord {

@@ -41,6 +41,8 @@ pub struct LifetimeMetrics {
     pub turns: u64,
     /// Turns of the last hour.
     pub turns_hour: u64,
+    /// Those of them whose wakes the creator did not cause.
+    pub unattended_turns_hour: u64,
     /// Runs of the heartbeat in the last hour, and those of them that failed.
     pub heartbeat_runs: Ratio,
     /// Decisions of the last hour, and those of them that were refusals.
@@ -76,6 +78,7 @@ impl LifetimeMetrics {
             ("usdc_micro", usdc.and_then(|usdc| count(usdc.units()))),
             ("turns_total", count(self.turns)),
             ("turns_last_hour", count(self.turns_hour)),
+            ("unattended_turns_last_hour", count(self.unattended_turns_hour)),
             ("heartbeat_runs_last_hour", count(self.heartbeat_runs.of)),
             ("heartbeat_failures_last_hour", count(self.heartbeat_runs.part)),
             ("policy_decisions_last_hour", count(self.decisions.of)),
@@ -100,6 +103,7 @@ impl LifetimeMetrics {
             prompt_tokens: self.prompt_tokens,
             thinking: self.thinking,
             turns: self.turns_hour,
+            unattended_turns: self.unattended_turns_hour,
             owing,
         }
     }
@@ -134,6 +138,7 @@ pub(crate) fn measure(connection: &Connection, now: Timestamp) -> Result<Lifetim
             vitals,
             turns: life.turns,
             turns_hour: get(row, "turns")?,
+            unattended_turns_hour: get(row, "unattended_turns")?,
             heartbeat_runs: Ratio { part: get(row, "failed")?, of: get(row, "heartbeat_runs")? },
             decisions: Ratio { part: get(row, "denied")?, of: get(row, "decisions")? },
             prompt_tokens: None,

@@ -282,6 +282,7 @@ fn judge(tx: &Tx<'_>, judgement: &Judgement) -> Result<Vec<AskedApproval>, TxErr
             usage.first_token_ms,
             usage.total_ms,
             usage.estimated,
+            usage.unknown_end,
         ],
     )?;
     for (ordinal, call) in calls.iter().enumerate() {

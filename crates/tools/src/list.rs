@@ -3,7 +3,7 @@
 //! The order and the texts are part of the prompt's stable beginning: they must
 //! never depend on anything that changes while the automaton lives.
 
-use automaton_core::tool::{ToolCategory, ToolName, ToolSpec};
+use automaton_core::tool::{Effect, ToolCategory, ToolName, ToolSpec};
 
 pub use crate::survival::choose_tools::ToolFamily;
 use crate::tool::Tool;
@@ -117,6 +117,16 @@ pub const CHOOSER: &str = "choose_tools";
 
 /// Tools that every family has: to answer, to rest and to choose another one.
 const OF_EVERY_FAMILY: [&str; 3] = ["send_message", "sleep", CHOOSER];
+
+/// Returns whether a tool only reads the automaton's own status: its money, its models, its
+/// machines and itself. Files, memory and processes are its work.
+#[must_use]
+pub fn reads_status(name: &str) -> bool {
+    let of_status =
+        |spec: &ToolSpec| matches!(spec.category, ToolCategory::Financial | ToolCategory::Survival);
+    let spec = find(name).map(|tool| tool.spec()).filter(|_| name != CHOOSER);
+    spec.is_some_and(|spec| spec.effect == Effect::Observes && of_status(spec))
+}
 
 /// The family of a tool; none of those that every family has.
 #[must_use]

@@ -27,6 +27,7 @@ use super::digest::{HistoryDigest, TurnDigest};
 use super::fit::{self, TURNS_MAX, TurnCost};
 use super::history::{self, MessageStyle};
 use super::prompt_record::layer_row;
+use super::status_turns::{self, LeftOut, StatusTurn};
 use super::{open, transcript};
 
 /// The part of the room in which a move of the history is taken to be near, and the turns by
@@ -96,6 +97,8 @@ struct CachedTurn {
     cost: TurnCost,
     read: Option<ReadTokens>,
     tools: Vec<ToolName>,
+    /// The status tools that it called, where it did nothing else.
+    status_tools: Option<Vec<String>>,
     heard: Label,
     digest: TurnDigest,
     whole: RenderedTurn,
@@ -169,6 +172,15 @@ pub(crate) struct HistoryStyle {
     pub(crate) weak: bool,
     pub(crate) open_room: u32,
     pub(crate) digest_room: u32,
+}
+
+/// Decides which of these turns the history leaves out.
+fn left_out<'a>(turns: impl Iterator<Item = &'a CachedTurn>, is_weak: bool) -> LeftOut {
+    let status = |turn: &'a CachedTurn| StatusTurn {
+        seq: turn.cost.seq,
+        tools: turn.status_tools.as_deref(),
+    };
+    status_turns::left_out(&turns.map(status).collect::<Vec<_>>(), is_weak)
 }
 
 /// The past as one prompt shows it.
@@ -318,6 +330,7 @@ impl HistoryCache {
             },
             read: ReadTokens::of(turn),
             tools: turn.calls.iter().filter_map(tool_name).collect(),
+            status_tools: status_turns::status_tools(turn),
             heard,
             digest: TurnDigest::of(turn, heard),
             whole,
@@ -361,14 +374,7 @@ impl HistoryCache {
         let before = tokens::estimate(&first.open) + digest_tokens;
         let newest = self.turns.back().map_or(0, |turn| turn.cost.whole);
         let room = wanted.room.min(wanted.affordable.max(newest + before)).saturating_sub(before);
-        let costs: Vec<TurnCost> = self
-            .turns
-            .iter()
-            .map(|turn| {
-                let open = wanted.open.iter().filter(|open| open.seq == Some(turn.cost.seq));
-                TurnCost { stays: open.map(|open| open::cost(open, manner)).sum(), ..turn.cost }
-            })
-            .collect();
+        let costs = self.costs(wanted, manner);
         let reserve = digest_room.saturating_sub(digest_tokens);
         let mut place = fit::place(&costs, wanted.place, room, reserve);
         if let Some(newest) = costs.last().filter(|turn| turn.seq == place.from) {
@@ -399,6 +405,23 @@ impl HistoryCache {
         place.told |= soon;
         let wanted = HistoryRequest { place, digest: &digest, ..*wanted };
         RenderedHistory { soon, ..self.show(&wanted, &how, grown) }
+    }
+
+    /// Returns the costs of the turns. One that is left out costs nothing, but for the sentence in
+    /// the place of the first.
+    fn costs(&self, wanted: &HistoryRequest<'_>, manner: MessageStyle<'_>) -> Vec<TurnCost> {
+        let LeftOut { turns: is_left_out, notes } = left_out(self.turns.iter(), manner.weak);
+        let cost = |(place, turn): (usize, &CachedTurn)| {
+            let open = wanted.open.iter().filter(|open| open.seq == Some(turn.cost.seq));
+            let stays = open.map(|open| open::cost(open, manner)).sum();
+            if !is_left_out[place] {
+                return TurnCost { stays, ..turn.cost };
+            }
+            let note = notes.get(&place).map(|note| Message::user(note.as_str()));
+            let note = note.map_or(0, |note| history::cost(&[note]));
+            TurnCost { seq: turn.cost.seq, whole: note, lean: note, short: note, stays }
+        };
+        self.turns.iter().enumerate().map(cost).collect()
     }
 
     /// How often the newest turn has to be halved to fit; nothing where it never does.
@@ -448,9 +471,21 @@ impl HistoryCache {
             (1.., Some(style)) => Some(RenderedTurn::of(self.newest_halved(style, how.tighter))),
             _ => None,
         };
+        let LeftOut { turns: is_left_out, notes } = left_out(turns.iter().copied(), how.weak);
+        let note = |(place, note): (&usize, &String)| {
+            (*place, RenderedTurn::of(vec![Message::user(note.as_str())]))
+        };
+        let notes: BTreeMap<usize, RenderedTurn> = notes.iter().map(note).collect();
         let shown: Vec<&RenderedTurn> = match &halved {
             Some(newest) => vec![newest],
-            None => turns.iter().map(|turn| turn.shown(how)).collect(),
+            None => {
+                let shown =
+                    turns.iter().enumerate().map(|(place, turn)| match is_left_out[place] {
+                        true => notes.get(&place),
+                        false => Some(turn.shown(how)),
+                    });
+                shown.flatten().collect()
+            }
         };
         RenderedHistory {
             place: wanted.place,

@@ -16,6 +16,7 @@ mod history;
 mod history_cache;
 mod open;
 mod prompt_record;
+mod status_turns;
 mod summary;
 
 use std::borrow::Borrow;

@@ -118,6 +118,7 @@ pub(crate) fn deps(store: &Store, brain: Arc<Brain>, events: Arc<Events>) -> Age
         launcher: Arc::new(Launcher::new(PathBuf::from("/nonexistent"))),
         probe: Probe::nothing("no sandbox in this test"),
         ids: ids(),
+        started_at: ids().now(),
         faults: Arc::new(NoFaults),
         events,
         judge: automaton_policy::Judge::default(),

@@ -103,11 +103,18 @@ fn status(context: &CommandContext, of: Option<Address>) -> Result<(), CliError>
     let reply = process::runtime()?.block_on(cloud.status(&found.key, address));
     let reply = reply.map_err(|error| found.explain(error.into()))?;
     context.format.answer(&reply, || {
-        let StatusReport { name, state, tier, credits_microcents, turns, at_ms, .. } = &reply.status;
+        let StatusReport {
+            name, state, tier, credits_microcents, turns, at_ms, started_at_ms, ..
+        } = &reply.status;
         let tier = tier.map_or("unknown", SurvivalTier::name);
         let credits = credits_microcents.map_or_else(|| "unknown".to_owned(), |c| c.to_string());
         let name = short(name, 64);
-        format!("{name} ({address}) is {state}, {turns} turns; credits {credits} ({tier}); as of {at_ms}")
+        let uptime = started_at_ms.map(|started| format!(", up for {}", at_ms.since(started)));
+        let uptime = uptime.unwrap_or_default();
+        format!(
+            "{name} ({address}) is {state}{uptime}, {turns} turns; credits {credits} ({tier}); \
+             as of {at_ms}"
+        )
     })
 }
 

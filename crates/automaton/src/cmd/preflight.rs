@@ -88,6 +88,7 @@ pub(crate) fn check(wanted: PreflightRequest<'_>) -> Result<PreflightFindings, C
     let schedule = resolved.as_ref().map(|resolved| resolved.heartbeat.clone());
     let schedule = schedule.unwrap_or_else(|| home.join(home::HEARTBEAT));
     findings.idle_tasks = wrong.take(check_schedule(schedule)).unwrap_or_default();
+    wrong.take(home::check_links(home));
     wrong.take(home::check_constitution(home));
     wrong.take(home::check_record(home));
     wrong.take(operator::check(home));

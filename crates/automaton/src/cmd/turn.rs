@@ -246,6 +246,9 @@ fn money(text: &mut String, dossier: &TurnDetails) {
                 usage.cost
             ),
         );
+        if let Some(word) = &usage.unknown_end {
+            add(text, format_args!("; {}", phrases::unknown_end(word)));
+        }
     }
     book(text, dossier);
 }

@@ -177,6 +177,7 @@ async fn run_agent(
         embedder,
         launcher: Arc::new(launcher),
         probe,
+        started_at: ids.now(),
         ids,
         faults,
         events: sink,

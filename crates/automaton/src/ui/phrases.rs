@@ -14,6 +14,8 @@ use automaton_core::tier::SurvivalTier;
 use automaton_core::trust::Label;
 use automaton_store::{ApprovalState, TaskOrigin, TaskResult};
 
+use super::text::plain;
+
 /// Returns the reason for which it stopped thinking, after a colon.
 pub(crate) const fn stop(reason: StopReason) -> &'static str {
     match reason {
@@ -144,6 +146,7 @@ pub(crate) const fn rule(rule: AlertRule) -> &'static str {
         AlertRule::ContextNearCapacity => "prompt nearly full",
         AlertRule::InferenceBudgetWarning => "thinking budget nearly used",
         AlertRule::ZeroTurnsLastHour => "no turn in the last hour",
+        AlertRule::ExcessiveTurns => "many turns of its own accord",
     }
 }
 
@@ -211,6 +214,11 @@ pub(crate) fn category(name: &str) -> &str {
         "machine" => "rented machines",
         other => other,
     }
+}
+
+/// An end of a model's answer that the program has no meaning for, by the server's word.
+pub(crate) fn unknown_end(word: &str) -> String {
+    format!("the server ended it with \"{}\", an unknown reason", plain(word))
 }
 
 /// Returns the end of a command's request.

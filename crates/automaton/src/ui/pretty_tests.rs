@@ -40,6 +40,7 @@ fn story() -> Vec<Event> {
             estimated: false,
             first_token_ms: 200,
             total_ms: 1500,
+            unknown_end: None,
             left_out: vec!["sleep".to_owned()],
         },
         Event::DecisionMade {

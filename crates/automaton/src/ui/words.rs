@@ -399,6 +399,7 @@ fn answered(event: &Event) -> Option<String> {
         cost,
         estimated,
         total_ms,
+        unknown_end,
         left_out,
         ..
     } = event
@@ -420,8 +421,12 @@ fn answered(event: &Event) -> Option<String> {
         0 => String::new(),
         _ => format!(" for {}", price(*cost)),
     };
+    let end = unknown_end.as_ref().map(|word| format!("; {}", phrases::unknown_end(word)));
     let guess = if *estimated { "; the tokens are an estimate" } else { "" };
-    Some(format!("  Read {read}{cached}, wrote {wrote} in {took}{cost}{guess}{left_out}"))
+    Some(format!(
+        "  Read {read}{cached}, wrote {wrote} in {took}{cost}{guess}{left_out}{}",
+        end.unwrap_or_default()
+    ))
 }
 
 /// Describes the causes of a wake: known ones by name, and others by their words.

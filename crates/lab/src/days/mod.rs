@@ -223,6 +223,7 @@ impl SimulatedDays {
             probe: probe(&launcher),
             launcher: Arc::new(launcher),
             ids: ids.clone(),
+            started_at: ids.now(),
             faults,
             events: Arc::<EventBuffer>::clone(&log),
             judge: automaton_policy::Judge::default(),

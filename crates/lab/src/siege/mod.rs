@@ -347,6 +347,7 @@ impl Provider for Attacker {
                 estimated: false,
                 first_token_ms: 0,
                 total_ms: 0,
+                unknown_end: None,
             };
             let text = "As you wish.".to_owned();
             Ok(Completion { text, calls, finish, usage, counted: TokenCountSource::Reported })

@@ -235,6 +235,7 @@ pub async fn measure(
         embedder: Some(Arc::new(BuiltInEmbedder)),
         launcher: Arc::clone(&machine.launcher),
         probe: machine.probe.clone(),
+        started_at: ids.now(),
         ids,
         faults: Arc::new(NoFaults),
         events: Arc::clone(&watch) as Arc<dyn EventSink>,

@@ -294,6 +294,7 @@ fn usage() -> Usage {
         estimated: false,
         first_token_ms: 1,
         total_ms: 2,
+        unknown_end: Some("odd".to_owned()),
     }
 }
 

@@ -46,6 +46,7 @@ pub(crate) async fn post(
         usdc_units: known.and_then(|balances| balances.usdc),
         turns: life.turns,
         born_at_ms: life.born_at,
+        started_at_ms: Some(deps.started_at),
         sleeps_until_ms: life.sleep.and_then(|sleep| sleep.until),
         at_ms: now,
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -55,5 +56,7 @@ pub(crate) async fn post(
         None => false,
     };
     let age = now.since(life.born_at);
-    Ok((format!("{}, {} turns, born {age} ago", life.state, life.turns), posted))
+    let uptime = now.since(deps.started_at);
+    let told = format!("{}, {} turns, born {age} ago, up for {uptime}", life.state, life.turns);
+    Ok((told, posted))
 }

@@ -35,6 +35,9 @@ pub struct StatusReport {
     pub turns: u64,
     /// Time of its birth.
     pub born_at_ms: Timestamp,
+    /// When its process began. Its uptime is the time from then to `at_ms`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at_ms: Option<Timestamp>,
     /// Until when it means to sleep, if it sleeps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sleeps_until_ms: Option<Timestamp>,

@@ -10,7 +10,7 @@ use automaton_core::wire::chat::{ChatChunk, ChatUsage, ChunkCall};
 
 use super::call_builder::CallBuilder;
 use super::failure::ProviderErrorBody;
-use super::finish::meaning_of;
+use super::finish::{FinishMeaning, meaning_of};
 use super::inline_thoughts::{BareEnds, ThoughtSplitter};
 use super::pieces::NO_INDEX;
 use super::usage::later_usage;
@@ -55,6 +55,8 @@ pub(super) struct Assembler {
     text: ThoughtSplitter,
     calls: Vec<CallBuilder>,
     finish: Option<FinishReason>,
+    /// The server's word for the end, where its meaning is not known.
+    unknown_end: Option<String>,
     usage: Option<ChatUsage>,
     model: String,
     bytes: usize,
@@ -70,6 +72,8 @@ pub(super) struct AssembledReply {
     pub(super) text: String,
     pub(super) calls: Vec<RawCall>,
     pub(super) finish: FinishReason,
+    /// The server's word for the end, where its meaning is not known.
+    pub(super) unknown_end: Option<String>,
     pub(super) usage: Option<ChatUsage>,
     pub(super) model: String,
     /// Characters of thoughts that stood in the text.
@@ -116,7 +120,9 @@ impl Assembler {
             }
             if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
                 // A reader refuses what failed; it never ends an answer here either.
-                self.finish = meaning_of(&reason).reason();
+                let meaning = meaning_of(&reason);
+                self.finish = meaning.reason();
+                self.unknown_end = (meaning == FinishMeaning::Unknown).then_some(reason);
                 if self.finish.is_none() {
                     return Err(AssemblyError::Cut);
                 }
@@ -195,6 +201,7 @@ impl Assembler {
             text: self.text.words().to_owned(),
             calls: calls.collect(),
             finish,
+            unknown_end: self.unknown_end,
             usage: self.usage,
             model: self.model,
             thought_chars: self.text.thought_chars(),

@@ -15,7 +15,7 @@ use super::asked::AskedChat;
 use super::assemble::{Assembler, AssemblyError, StreamPiece};
 use super::chat_completions::{self, WrittenChat};
 use super::failure::ProviderErrorBody;
-use super::finish::meaning_of;
+use super::finish::{FinishMeaning, meaning_of};
 use super::foreign::UntranslatableRequest;
 use super::from_chat;
 use super::gemini::{self, GeminiReader};
@@ -261,7 +261,16 @@ impl FormatReader {
     /// # Errors
     /// What the server says went wrong, or that it is no reply.
     pub fn passed_on(&mut self, data: &str) -> Result<StreamPiece, String> {
-        self.piece(data).map_err(AssemblyError::into_text)
+        let mut piece = self.piece(data).map_err(AssemblyError::into_text)?;
+        if let StreamPiece::Chunk(chunk) | StreamPiece::Last(chunk) = &mut piece {
+            // Clients of the format take no word for an end but its own.
+            for word in chunk.choices.iter_mut().filter_map(|it| it.finish_reason.as_mut()) {
+                if meaning_of(word) == FinishMeaning::Unknown && !word.is_empty() {
+                    "stop".clone_into(word);
+                }
+            }
+        }
+        Ok(piece)
     }
 
     /// A whole reply in the chat-completions format, for a server that passes it on.
@@ -306,7 +315,7 @@ impl FormatReader {
     }
 }
 
-/// Gives the word for an end that chat completions have.
+/// Replaces the word for an end by the one that chat completions have. A word that is not known stays.
 ///
 /// # Errors
 /// When it says that the answer is none.
@@ -314,7 +323,11 @@ fn read_finish(word: &mut String) -> Result<(), AssemblyError> {
     if word.is_empty() {
         return Ok(());
     }
-    let known = meaning_of(word).chat_word().ok_or_else(|| {
+    let meaning = meaning_of(word);
+    if meaning == FinishMeaning::Unknown {
+        return Ok(());
+    }
+    let known = meaning.chat_word().ok_or_else(|| {
         let text = format!("it ended with '{word}'");
         AssemblyError::Failed(ProviderErrorBody { text, ..ProviderErrorBody::default() })
     })?;

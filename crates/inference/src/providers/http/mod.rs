@@ -81,6 +81,9 @@ const FAILURE_BYTES_MAX: usize = 64 << 10;
 /// The longest name of a model that is believed, in bytes.
 const MODEL_BYTES_MAX: usize = 100;
 
+/// The longest word for the end of an answer that is kept.
+const END_BYTES_MAX: usize = 100;
+
 /// Remedies for refusals of a server, as sentences without a full stop.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Remedies {
@@ -312,6 +315,7 @@ impl HttpProvider {
             estimated: counted == TokenCountSource::Estimated,
             first_token_ms: began.map_or(heard, |began| began.min(heard)),
             total_ms: times.done.since(times.asked).as_millis(),
+            unknown_end: assembled.unknown_end.as_deref().map(|word| self.clean_end(word)),
         };
         let AssembledReply { text, calls, finish, .. } = assembled;
         Ok(Completion { text, calls, finish, usage, counted })
@@ -336,6 +340,12 @@ impl HttpProvider {
     fn clean(&self, text: &str) -> String {
         let keys: Vec<&Secret> = self.endpoint.auth.key().into_iter().collect();
         redact::text(text, &keys, failure::TEXT_BYTES_MAX)
+    }
+
+    /// A server's word for the end of an answer, fit to be shown.
+    fn clean_end(&self, word: &str) -> String {
+        let keys: Vec<&Secret> = self.endpoint.auth.key().into_iter().collect();
+        redact::text(word, &keys, END_BYTES_MAX)
     }
 
     fn on_the_way(&self, source: NetError) -> InferenceError {

@@ -18,6 +18,7 @@ mod policy;
 mod recall_pairs;
 mod sandbox;
 mod settle;
+mod soak;
 mod work;
 
 use std::fmt::Display;
@@ -63,6 +64,8 @@ pub(crate) enum BenchCommand {
     Jobs(jobs::BenchJobsArgs),
     /// Cost of a life for the machine, against a scripted world
     Run(life::BenchRunArgs),
+    /// What a life of real processes holds on to over minutes or days: memory, open files, record
+    Soak(soak::BenchSoakArgs),
     /// Tasks that get done, by context window: their solvers know only what is shown
     Work(work::BenchWorkArgs),
 }
@@ -116,6 +119,7 @@ struct SettlementMeasurement {
 pub(crate) fn run(context: &CommandContext, command: &BenchCommand) -> Result<(), CliError> {
     match command {
         BenchCommand::Run(args) => return life::run(context, args),
+        BenchCommand::Soak(args) => return soak::run(context, args),
         BenchCommand::Work(args) => return work::run(context, args),
         BenchCommand::Guard(args) => return guard::run(context, args),
         BenchCommand::Inference => return inference::run(context),
