@@ -5,6 +5,8 @@
 //! follow what happens for as long as they keep up, or wait for a purchase. It must never raise a limit or run
 //! a command, and nobody who listens may hold it up.
 
+mod snapshots;
+
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -32,11 +34,13 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Notify, broadcast};
 use tokio::task::JoinSet;
 
+use self::snapshots::SnapshotWork;
 use crate::deps::AgentDeps;
 use crate::error::AgentError;
 use crate::handles::{Memory, describe_limits};
 use crate::heartbeat;
 use crate::life::WakeSignals;
+use crate::snapshots::WorkspaceSnapshots;
 use crate::soul::SoulKeeper;
 use crate::tasks::BackgroundTasks;
 use crate::treasury::Treasury;
@@ -74,6 +78,7 @@ pub(crate) fn start(
         tools: ctx.tools.len(),
         memory: Arc::clone(&ctx.handles.memory),
         soul: Arc::clone(&ctx.handles.soul),
+        snapshots: ctx.handles.workspace.snapshots().clone(),
         schedule_changed: Arc::clone(&ctx.handles.pulse.editor().changed),
     };
     tasks.start("control socket", server.serve(listener));
@@ -99,6 +104,7 @@ struct ControlServer {
     tools: usize,
     memory: Arc<Memory>,
     soul: Arc<SoulKeeper>,
+    snapshots: WorkspaceSnapshots,
     /// Has the heart look at its schedule.
     schedule_changed: Arc<Notify>,
 }
@@ -109,16 +115,19 @@ impl ControlServer {
     async fn serve(self, listener: UnixListener) {
         let mut followers = JoinSet::new();
         let mut purchases = JoinSet::new();
+        let mut snapshots = JoinSet::new();
         loop {
             let accepted = tokio::select! {
                 // All arms are cancel-safe: no connection and no end of a task is lost.
                 accepted = listener.accept() => accepted,
                 Some(_) = followers.join_next() => continue,
                 Some(_) = purchases.join_next() => continue,
+                Some(_) = snapshots.join_next() => continue,
             };
             let room = ConnectionRoom {
                 follower: followers.len() < FOLLOWERS_MAX,
                 purchase: purchases.len() < PURCHASES_MAX,
+                snapshot: snapshots.is_empty(),
             };
             let talk = async {
                 let talked = tokio::time::timeout(DEADLINE, self.talk(accepted?.0, room)).await;
@@ -131,6 +140,9 @@ impl ControlServer {
                 }
                 Ok(TalkEnd::Buys(stream, usd)) => {
                     purchases.spawn(buy(self.deps.treasury.clone(), stream, usd));
+                }
+                Ok(TalkEnd::Snapshots(stream, work)) => {
+                    snapshots.spawn(snapshots::serve(self.snapshots.clone(), stream, work));
                 }
                 Err(error) => {
                     self.deps.emit(Event::ErrorReported {
@@ -158,6 +170,12 @@ impl ControlServer {
             && room.purchase
         {
             return Ok(TalkEnd::Buys(stream, usd));
+        }
+        if let Ok(command) = &command
+            && let Some(work) = SnapshotWork::of(command)
+            && room.snapshot
+        {
+            return Ok(TalkEnd::Snapshots(stream, work));
         }
         let stop = matches!(command, Ok(ControlRequest::Stop));
         // Begun before it is answered, so that nothing is missed in between.
@@ -218,6 +236,10 @@ impl ControlServer {
             ControlRequest::TopUp { .. } => {
                 let reason = format!("{PURCHASES_MAX} purchases are waited for already");
                 ControlResponse::Refused { reason }
+            }
+            ControlRequest::TakeSnapshot | ControlRequest::RestoreWorkspace { .. } => {
+                let reason = "another snapshot or restore is going on; try again in a moment";
+                ControlResponse::Refused { reason: reason.to_owned() }
             }
             ControlRequest::Stop => ControlResponse::Stopping,
             ControlRequest::Status => ControlResponse::Status(self.status().await),
@@ -376,6 +398,7 @@ impl ControlServer {
 struct ConnectionRoom {
     follower: bool,
     purchase: bool,
+    snapshot: bool,
 }
 
 /// How a connection goes on after its command.
@@ -386,11 +409,13 @@ enum TalkEnd {
     Follows(UnixStream, broadcast::Receiver<Arc<StampedEvent>>),
     /// The client waits for a purchase.
     Buys(UnixStream, u32),
+    /// The client waits for a snapshot or a restore.
+    Snapshots(UnixStream, SnapshotWork),
 }
 
 /// Buys credits for the creator's hand and answers. The purchase is judged and limited like
 /// each other one, and goes on when the client leaves.
-async fn buy(treasury: Option<Arc<Treasury>>, mut stream: UnixStream, usd: u32) {
+async fn buy(treasury: Option<Arc<Treasury>>, stream: UnixStream, usd: u32) {
     let answer = match &treasury {
         None => ControlResponse::Refused { reason: "it has no wallet to pay with".to_owned() },
         Some(treasury) => {
@@ -408,8 +433,13 @@ async fn buy(treasury: Option<Arc<Treasury>>, mut stream: UnixStream, usd: u32) 
             }
         }
     };
+    send_late(stream, &answer).await;
+}
+
+/// Answers a client that has waited for a long piece of work. It may have left.
+async fn send_late(mut stream: UnixStream, answer: &ControlResponse) {
     // silent-ok: an answer is plain data, which always has a JSON form.
-    let Ok(mut text) = serde_json::to_vec(&answer) else { return };
+    let Ok(mut text) = serde_json::to_vec(answer) else { return };
     text.push(b'\n');
     // silent-ok: a client that left asks again, and goes on with what is open.
     tokio::time::timeout(DEADLINE, stream.write_all(&text)).await.ok();
