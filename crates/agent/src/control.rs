@@ -6,6 +6,8 @@
 //! Connections are served side by side, in bounded numbers. This module must never raise a
 //! limit or run a command, and no slow client may hold up another one.
 
+mod snapshots;
+
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -32,11 +34,13 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, broadcast};
 use tokio::task::JoinSet;
 
+use self::snapshots::SnapshotWork;
 use crate::deps::AgentDeps;
 use crate::error::AgentError;
 use crate::handles::{Memory, describe_limits};
 use crate::heartbeat;
 use crate::life::WakeSignals;
+use crate::snapshots::WorkspaceSnapshots;
 use crate::soul::SoulKeeper;
 use crate::tasks::BackgroundTasks;
 use crate::treasury::Treasury;
@@ -76,6 +80,7 @@ pub(crate) fn start(
         tools: ctx.tools.len(),
         memory: Arc::clone(&ctx.handles.memory),
         soul: Arc::clone(&ctx.handles.soul),
+        snapshots: ctx.handles.workspace.snapshots().clone(),
         schedule_changed: Arc::clone(&ctx.handles.pulse.editor().changed),
         room: ConnectionRoom::new(),
     };
@@ -101,6 +106,7 @@ struct ControlServer {
     tools: usize,
     memory: Arc<Memory>,
     soul: Arc<SoulKeeper>,
+    snapshots: WorkspaceSnapshots,
     /// Has the heart look at its schedule.
     schedule_changed: Arc<Notify>,
     room: ConnectionRoom,
@@ -139,6 +145,7 @@ impl ControlServer {
             Ok(Ok(TalkEnd::Over)) => {}
             Ok(Ok(TalkEnd::Follows(follower))) => follower.pass_on().await,
             Ok(Ok(TalkEnd::Buys(purchase))) => purchase.buy(self.deps.treasury.clone()).await,
+            Ok(Ok(TalkEnd::Snapshots(client))) => client.serve(self.snapshots.clone()).await,
             Ok(Err(error)) => self.report(&error),
             Err(late) => self.report(&io::Error::new(io::ErrorKind::TimedOut, late)),
         }
@@ -168,6 +175,11 @@ impl ControlServer {
                 return Ok(TalkEnd::Over);
             }
         };
+        if let Some(work) = SnapshotWork::of(&command)
+            && let Some(permit) = try_permit(&self.room.snapshots)
+        {
+            return Ok(TalkEnd::Snapshots(SnapshotClient { stream, work, _permit: permit }));
+        }
         match command {
             ControlRequest::TopUp { usd } => {
                 if let Some(permit) = try_permit(&self.room.purchases) {
@@ -227,6 +239,10 @@ impl ControlServer {
             ControlRequest::TopUp { .. } => {
                 let reason = format!("{PURCHASES_MAX} purchases are waited for already");
                 ControlResponse::Refused { reason }
+            }
+            ControlRequest::TakeSnapshot | ControlRequest::RestoreWorkspace { .. } => {
+                let reason = "another snapshot or restore is going on; try again in a moment";
+                ControlResponse::Refused { reason: reason.to_owned() }
             }
             ControlRequest::Stop => ControlResponse::Stopping,
             ControlRequest::Status => ControlResponse::Status(self.status().await),
@@ -385,6 +401,7 @@ struct ConnectionRoom {
     commands: Arc<Semaphore>,
     followers: Arc<Semaphore>,
     purchases: Arc<Semaphore>,
+    snapshots: Arc<Semaphore>,
 }
 
 impl ConnectionRoom {
@@ -393,6 +410,8 @@ impl ConnectionRoom {
             commands: Arc::new(Semaphore::new(COMMANDS_MAX)),
             followers: Arc::new(Semaphore::new(FOLLOWERS_MAX)),
             purchases: Arc::new(Semaphore::new(PURCHASES_MAX)),
+            // Snapshots and restores of one workspace exclude each other.
+            snapshots: Arc::new(Semaphore::new(1)),
         }
     }
 
@@ -421,6 +440,23 @@ enum TalkEnd {
     Follows(Follower),
     /// The client waits for a purchase.
     Buys(Purchase),
+    /// The client waits for a snapshot or a restore.
+    Snapshots(SnapshotClient),
+}
+
+/// A client that waits for a snapshot or a restore.
+struct SnapshotClient {
+    stream: UnixStream,
+    work: SnapshotWork,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl SnapshotClient {
+    /// Does the work and answers. It continues if the client leaves.
+    async fn serve(self, snapshots: WorkspaceSnapshots) {
+        let Self { stream, work, _permit } = self;
+        snapshots::serve(snapshots, stream, work).await;
+    }
 }
 
 /// A client that waits for a purchase of credits.
@@ -433,7 +469,7 @@ struct Purchase {
 impl Purchase {
     /// Buys credits for the creator and answers. The purchase is judged and limited like every
     /// other one, and continues if the client leaves.
-    async fn buy(mut self, treasury: Option<Arc<Treasury>>) {
+    async fn buy(self, treasury: Option<Arc<Treasury>>) {
         let answer = match &treasury {
             None => ControlResponse::Refused { reason: "it has no wallet to pay with".to_owned() },
             Some(treasury) => {
@@ -451,9 +487,14 @@ impl Purchase {
                 }
             }
         };
-        // silent-ok: a client that left asks again, and continues the open purchase.
-        tokio::time::timeout(DEADLINE, write_answer(&mut self.stream, &answer)).await.ok();
+        send_late(self.stream, &answer).await;
     }
+}
+
+/// Answers a client that has waited for a long piece of work. It may have left.
+async fn send_late(mut stream: UnixStream, answer: &ControlResponse) {
+    // silent-ok: a client that left asks again, and continues the open work.
+    tokio::time::timeout(DEADLINE, write_answer(&mut stream, answer)).await.ok();
 }
 
 /// A client that follows events.

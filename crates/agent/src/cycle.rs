@@ -114,6 +114,7 @@ async fn open(ctx: &AgentContext, causes: &[WakeCause]) -> Result<SessionId, Age
     let store = &ctx.deps.store;
     let before = store.life().await?.state;
     let session = store.open_session(causes.to_vec()).await?;
+    ctx.handles.workspace.snapshots().begin_wake();
     tell_change(ctx, before, AgentState::Waking, "a wake cycle begins");
     ctx.deps.emit(Event::WakeStarted { session, causes: causes.to_vec() });
     let (from, to) = (AgentState::Waking, AgentState::Running);

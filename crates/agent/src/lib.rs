@@ -24,6 +24,7 @@ pub mod prompt;
 mod release;
 mod reopen;
 mod settings;
+pub mod snapshots;
 mod soul;
 mod survival;
 mod tasks;

@@ -20,7 +20,7 @@ use crate::line;
 
 /// The longest that an automaton may take to answer. It answers between two
 /// steps of a turn, never in the middle of one that matters.
-const ANSWER_MAX: Duration = Duration::from_secs(10);
+pub(crate) const ANSWER_MAX: Duration = Duration::from_secs(10);
 
 /// Reason for which a running automaton did not answer.
 #[derive(Debug)]

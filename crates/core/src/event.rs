@@ -24,7 +24,7 @@ use crate::time::Timestamp;
 use crate::trust::{Label, Labelled, Source};
 use crate::vitals::DistressLevel;
 
-pub use payloads::{CrashLeftovers, MetStep, ReopenedPort, SaleReport};
+pub use payloads::{CrashLeftovers, MetStep, ReopenedPort, RestoreEnd, SaleReport, TakenReport};
 pub use report::{EventLevel, EventName, EventReport};
 pub use stamped::StampedEvent;
 
@@ -545,6 +545,12 @@ pub enum Event {
     /// A port that was published before a restart is open again, with its server.
     #[serde(rename = "port.reopened")]
     PortReopened(ReopenedPort),
+    /// A snapshot of the workspace was taken.
+    #[serde(rename = "snapshot.taken")]
+    SnapshotTaken(TakenReport),
+    /// Files of the workspace were restored from a snapshot.
+    #[serde(rename = "workspace.restored")]
+    WorkspaceRestored(RestoreEnd),
     /// A payment was refused, came to nothing, or is not known to be over.
     #[serde(rename = "payment.failed")]
     PaymentFailed {

@@ -33,6 +33,7 @@ pub mod pnl;
 pub mod record;
 pub mod secret;
 pub mod service;
+pub mod snapshot;
 pub mod soul;
 pub mod state;
 pub mod stop;

@@ -11,6 +11,7 @@ pub(crate) fn settings(home: &Path, max_tokens_per_turn: u32, budgets: Budgets) 
     Settings {
         machine: None,
         egress: Default::default(),
+        snapshots: Default::default(),
         name: "Automaton".to_owned(),
         genesis: "Find work that pays for your thinking, and do it well.".to_owned(),
         creator_address: None,

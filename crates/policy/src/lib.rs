@@ -32,3 +32,4 @@ pub use operator::{
 };
 pub use payment::{PaymentFacts, PaymentLimits, PaymentVerdict, may_be_paid};
 pub use rules::{Reachable, may_be_read};
+pub use shell::destruction::may_delete;

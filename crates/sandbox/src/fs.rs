@@ -260,6 +260,11 @@ impl WorkspaceDir {
         Ok(File::from(self.lookup(path, flags)?))
     }
 
+    /// Opens a folder by any name that the system has, as [`WorkspaceDir::open_any`] does.
+    pub(crate) fn open_folder(&self, path: &Path) -> nix::Result<OwnedFd> {
+        self.lookup(path, directory_flags())
+    }
+
     /// Writes a whole regular file, with the directories above it: all of it,
     /// or nothing. A file that is replaced keeps its permissions.
     ///
@@ -534,7 +539,7 @@ impl Drop for AtomicFile {
 }
 
 /// A new file in a folder, and its name.
-fn beside(folder: BorrowedFd<'_>) -> io::Result<(File, CString)> {
+pub(crate) fn beside(folder: BorrowedFd<'_>) -> io::Result<(File, CString)> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let unique = NEXT.fetch_add(1, Ordering::Relaxed);
     let name = CString::new(format!(".automaton-{}-{unique}.tmp", std::process::id()))?;

@@ -6,8 +6,8 @@
 //! plan is a [`plan::PlanRefusal`]; there is no weaker level to fall back to. This
 //! is the only crate with `unsafe`, so it also holds what the other crates need
 //! of the operating system: file handles beneath the workspace ([`fs`]), our
-//! own children ([`process`]), and the hardening of our own processes
-//! ([`harden`]). It must never use tokio.
+//! own children ([`process`]), snapshots of the workspace ([`snapshot`]), and the hardening of
+//! our own processes ([`harden`]). It must never use tokio.
 
 mod boot;
 mod capture;
@@ -29,6 +29,7 @@ mod pump;
 mod report;
 mod running;
 mod session;
+pub mod snapshot;
 mod spec;
 mod terminal;
 mod vault;

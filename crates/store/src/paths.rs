@@ -65,6 +65,18 @@ impl Store {
         self.run("read the label of a file", work).await
     }
 
+    /// The files and folders with a label, each with it.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn labelled_paths(&self) -> Result<Vec<(String, Label)>, StoreError> {
+        let work = move |tx: &Tx<'_>| {
+            let statement = "SELECT path, label FROM path_labels ORDER BY path";
+            Ok(tx.all(statement, [], |row| Ok((row.get("path")?, get(row, "label")?)))?)
+        };
+        self.run("read the labels of files", work).await
+    }
+
     /// Notes that a file was written again, in words of the automaton's own.
     ///
     /// # Errors

@@ -18,6 +18,7 @@ mod tunnel;
 mod workspace;
 mod workspace_snapshot;
 
+pub(crate) use self::reserved_paths::SEALED;
 pub use self::workspace::{command_spec, describe as describe_limits};
 use std::sync::Arc;
 

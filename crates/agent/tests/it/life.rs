@@ -104,6 +104,7 @@ pub(crate) fn settings(home: &Path, turns_max: u32) -> Settings {
         max_tokens_per_turn: 512,
         long_answers: false,
         sampling: Sampling { seed: 1, temperature_milli: 0 },
+        snapshots: automaton_core::snapshot::SnapshotLimits::default(),
         budgets: Budgets::default(),
         limits: AgentLimits { backoff: Span::from_millis(1), ..AgentLimits::default() },
         pace: Pace { turns_max: Some(turns_max), sleep_cap: Some(Span::from_millis(1)) },

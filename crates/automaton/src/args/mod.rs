@@ -38,6 +38,7 @@ use crate::cmd::sandbox::SandboxCommand;
 use crate::cmd::send::{SendArgs, message};
 use crate::cmd::soul::SoulCommand;
 use crate::cmd::turn::TurnArgs;
+use crate::cmd::workspace::WorkspaceCommand;
 use crate::cmd::x402::X402Command;
 use crate::config::env::Environment;
 use crate::config::values::{EgressTarget, HttpUrl, Name, Prompt};
@@ -171,6 +172,12 @@ pub(crate) enum CliCommand {
     },
     /// Show what it notes for itself between its wakes
     Worklog,
+    /// Bring files of its workspace back from snapshots
+    Workspace {
+        /// What to do
+        #[command(subcommand)]
+        command: WorkspaceCommand,
+    },
     /// Wake it
     Wake {
         /// Reason, which the automaton is told

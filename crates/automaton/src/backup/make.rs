@@ -33,6 +33,8 @@ const WITH_DATABASES: [&str; 4] = ["home", "signer", "dev/gas", "dev/cloud"];
 /// The longest path of the workspace that is kept, in bytes: a restore puts it beneath another
 /// folder, and no system takes a path of more than 4096 bytes at once.
 const PATH_BYTES_MAX: usize = 3072;
+/// The snapshots of the workspace, which are copies of what it was.
+const SNAPSHOTS: &str = "home/snapshots";
 /// The disks of rented machines, which may be of any size.
 const MACHINES: &str = "dev/cloud/machines";
 
@@ -240,6 +242,9 @@ impl FolderWalk<'_> {
         let ours = !path.starts_with(WORKSPACE) || path == Path::new(WORKSPACE);
         let from = part.place.join(inner);
         if ours && is_remade(path) {
+            return Ok(());
+        }
+        if path == Path::new(SNAPSHOTS) {
             return Ok(());
         }
         if path == Path::new(MACHINES) {

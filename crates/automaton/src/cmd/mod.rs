@@ -1,7 +1,8 @@
 //! The commands, one file each.
 //!
 //! A command gets what it needs as values and answers on stdout; what it fails
-//! with goes back to `main`. No command may ask a question.
+//! with goes back to `main`. No command may ask a question but a restore of the workspace, which
+//! then says what it would change.
 
 pub(crate) mod alerts;
 pub(crate) mod approvals;
@@ -42,6 +43,7 @@ pub(crate) mod turns;
 pub(crate) mod up;
 pub mod wallet;
 pub(crate) mod worklog;
+pub(crate) mod workspace;
 pub(crate) mod x402;
 
 use std::io;
@@ -227,6 +229,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CliError> {
         CliCommand::Memory { command } => memory::run(&context, &command),
         CliCommand::Soul { command } => soul::run(&context, &command),
         CliCommand::Worklog => worklog::run(&context),
+        CliCommand::Workspace { command } => workspace::run(&context, &command),
         CliCommand::Wake { reason } => send::wake(&context, &reason),
         CliCommand::Stop => send::stop(&context),
         CliCommand::Cloud(args) => cloud::run(&context, &args),

@@ -32,7 +32,7 @@ use tokio::task::spawn_blocking;
 use super::chat::spoken;
 use super::{CommandContext, id_generator, with_store};
 use crate::chat_session::{ChatSession, MessageOutcome, PendingMessage, hold};
-use crate::control::{self, ControlError, EventFeed, unexpected};
+use crate::control::{self, ANSWER_MAX, ControlError, EventFeed, unexpected};
 use crate::descriptor::StopSignals;
 use crate::error::CliError;
 use crate::home::{self, DATABASE};
@@ -341,9 +341,21 @@ pub(super) fn send_or_store(
     home: &Path,
     command: &ControlRequest,
 ) -> Result<(ControlResponse, bool), CliError> {
+    reach_within(home, command, ANSWER_MAX)
+}
+
+/// The same, for a command whose answer may take longer.
+///
+/// # Errors
+/// As [`reach`].
+pub(super) fn reach_within(
+    home: &Path,
+    command: &ControlRequest,
+    within: Duration,
+) -> Result<(ControlResponse, bool), CliError> {
     let begun = SystemClock.now();
     loop {
-        let silence = match control::ask(home, command) {
+        let silence = match control::ask_within(home, command, within) {
             Ok(answer) => return Ok((answer, true)),
             Err(silence) => silence,
         };
@@ -420,6 +432,9 @@ fn store_alone(
         ControlRequest::RunTask { task } => {
             automaton_agent::request_task(store, task).await?;
             Ok(ControlResponse::TaskDue)
+        }
+        ControlRequest::TakeSnapshot | ControlRequest::RestoreWorkspace { .. } => {
+            super::workspace::work_alone(home, store, command).await
         }
         ControlRequest::Stop
         | ControlRequest::Status

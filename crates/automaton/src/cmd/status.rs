@@ -8,6 +8,7 @@ use automaton_core::id::{AutomatonId, RemoteMachineId};
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::pnl::PnlGrouping;
 use automaton_core::record::SleepState;
+use automaton_core::snapshot::SnapshotRecord;
 use automaton_core::state::AgentState;
 use automaton_core::tier::SurvivalTier;
 use automaton_core::time::{Clock, Span, SystemClock, Timestamp};
@@ -19,6 +20,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::CommandContext;
+use super::workspace::snapshots_of;
 use crate::control;
 use crate::error::CliError;
 use crate::home::DATABASE;
@@ -69,6 +71,8 @@ struct Status {
     sold: Vec<SoldStatus>,
     /// Ports that are open to everybody while it runs.
     published: Vec<PublishedStatus>,
+    /// The newest snapshot of its workspace; `null` without one.
+    snapshot: Option<SnapshotRecord>,
     record: RecordStatus,
     version: &'static str,
 }
@@ -203,6 +207,8 @@ pub(crate) fn run(context: &CommandContext) -> Result<(), CliError> {
         earned: total.revenue.to_string(),
         sold: read_sales(&reader)?,
         published: read_published(&reader)?,
+        // silent-ok: `automaton workspace snapshots` says what is wrong with them.
+        snapshot: snapshots_of(&home).newest().ok().flatten(),
         record: RecordStatus {
             bytes: reader.db_bytes()?,
             chain_links: chain.links,
@@ -290,6 +296,7 @@ fn in_words(status: &Status, screen: &Viewport) -> String {
         ),
         ("Tools", tools),
         ("Commands", plain(&commands)),
+        ("Snapshot", snapshot_in_words(status, now)),
         ("Home", tilde(&status.home, screen.user_home.as_deref())),
         ("Record", format!("{record}, {}", size(status.record.bytes))),
         ("First start", clock.with_age(status.born_at)),
@@ -308,6 +315,18 @@ fn earned_in_words(status: &Status, now: Timestamp) -> String {
         text.push_str(&format!("; {requests} to port {port} for {amount}, the last {last}"));
     }
     text
+}
+
+fn snapshot_in_words(status: &Status, now: Timestamp) -> String {
+    let Some(newest) = &status.snapshot else {
+        return "none of its workspace yet".to_owned();
+    };
+    let left = match newest.is_complete() {
+        true => "",
+        false => "; some files are left out: see `automaton workspace snapshots`",
+    };
+    let (files, taken) = (many(newest.files, "file"), ago(newest.at, now));
+    format!("{files}, {}, taken {taken}{left}", size(newest.bytes))
 }
 
 fn published_in_words(status: &Status) -> String {

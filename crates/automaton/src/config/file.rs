@@ -1,7 +1,7 @@
 //! `automaton.json`, as the creator writes it.
 //!
 //! The keys of the reference runtime are read under their names; `brain`, `stopLoss`,
-//! `wakeEnvelope`, `approvals`, `sampling`, `allowedOrigins`, `egress`, `network`, `networks`, `webhookUrl`,
+//! `wakeEnvelope`, `snapshots`, `approvals`, `sampling`, `allowedOrigins`, `egress`, `network`, `networks`, `webhookUrl`,
 //! `otlpEndpoint`, `metricsAddr` and `configVersion` are our own. A file that is
 //! there but cannot be read is an error with line, column and key, and never
 //! leads to a new identity. A key that nobody knows is such an error, since it may be
@@ -28,6 +28,7 @@ use super::egress::EgressFile;
 use super::json_text;
 use super::network::PaymentNetwork;
 use super::reference::{CENTS_MAX, ModelStrategy, SoulConfig, TreasuryPolicy};
+use super::snapshots::SnapshotsFile;
 use super::values::{FileHash, HttpUrl, LoopbackAddr, Name, PricesFile, Prompt, Ranged};
 use crate::error::CliError;
 use crate::text_file;
@@ -125,6 +126,9 @@ pub(crate) struct ConfigFile {
     /// Limits for thinking between two calls of its creator.
     #[serde(default)]
     pub(crate) wake_envelope: EnvelopeFile,
+    /// Snapshots of the workspace before commands that may delete files.
+    #[serde(default)]
+    pub(crate) snapshots: SnapshotsFile,
     /// Settings for questions to its creator.
     #[serde(default)]
     pub(crate) approvals: ApprovalsFile,

@@ -29,6 +29,7 @@ use super::file::{
 use super::providers;
 use super::reference::{ModelStrategy, SoulConfig, TreasuryPolicy};
 use super::remote::{self, CloudSources, RemoteCloud};
+use super::snapshots::SnapshotsFile;
 use super::values::{HttpUrl, LoopbackAddr, Ranged};
 use crate::args::{BrainFlags, RemoteFlags};
 use crate::error::{CliError, CliErrors};
@@ -105,6 +106,8 @@ pub(crate) struct ResolvedConfig {
     /// Losses before it hibernates.
     pub(crate) stop_loss: StopLossFile,
     pub(crate) wake_envelope: EnvelopeFile,
+    /// The limits of snapshots of its workspace.
+    pub(crate) snapshots: SnapshotsFile,
     /// Settings for questions to its creator.
     pub(crate) approvals: ApprovalsFile,
     /// Private origins that may be reached besides the brain's.
@@ -230,6 +233,7 @@ pub(crate) fn resolve(
         soul: file.soul_config.clone(),
         stop_loss: file.stop_loss,
         wake_envelope: file.wake_envelope,
+        snapshots: file.snapshots,
         approvals: file.approvals,
         allowed_origins: file.allowed_origins.iter().map(|url| url.as_str().to_owned()).collect(),
         machine,

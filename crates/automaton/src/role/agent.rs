@@ -337,6 +337,7 @@ pub(crate) fn settings(
         limits: limits(resolved, turns_max),
         machine: resolved.machine.clone(),
         egress: egress.clone(),
+        snapshots: resolved.snapshots.limits(),
         budgets: budgets(resolved, turns_max),
         pace: Pace { turns_max, sleep_cap: turns_max.map(|_| SLEEP_CAP) },
     }

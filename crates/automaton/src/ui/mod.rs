@@ -8,6 +8,7 @@ pub(crate) mod console;
 mod money;
 pub(crate) mod phrases;
 pub mod pretty;
+pub(crate) mod snapshots;
 pub(crate) mod table;
 pub(crate) mod text;
 pub(crate) mod units;

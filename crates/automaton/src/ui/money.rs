@@ -52,7 +52,7 @@ pub(super) fn services(wording: &mut PhraseContext<'_>, event: &Event) -> Option
             (Good, format!("Test wallet {address}: the faucet gave {amount} by {by}"))
         }
         Event::AccountOpened { cloud, .. } => (Good, format!("Signed in to {}", plain(cloud))),
-        about!(process turn life mail alert top_up payment silent) => return None,
+        about!(process turn life mail alert top_up payment snapshot silent) => return None,
     };
     Some(told)
 }
@@ -99,7 +99,7 @@ pub(super) fn top_ups(wording: &mut PhraseContext<'_>, event: &Event) -> Option<
             let hint = remedy(hint.as_deref());
             (Bad, format!("No credits bought: {error}{hint}"))
         }
-        about!(process turn life mail alert service payment silent) => return None,
+        about!(process turn life mail alert service payment snapshot silent) => return None,
     };
     Some(told)
 }
@@ -164,7 +164,7 @@ pub(super) fn payments(wording: &PhraseContext<'_>, event: &Event) -> Option<(St
                 ),
             )
         }
-        about!(process turn life mail alert service top_up silent) => return None,
+        about!(process turn life mail alert service top_up snapshot silent) => return None,
     };
     Some(told)
 }

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use super::text::{plain, short, tilde};
 use super::units::{balance, capital, many, number, price, span};
 use super::when::WallClock;
-use super::{money, phrases};
+use super::{money, phrases, snapshots};
 use Style::{Bad, Call, Good, Head, Mail, Quiet};
 
 /// Characters of results that are shown.
@@ -38,6 +38,7 @@ macro_rules! about {
     (mail) => { about!(@ MessageReceived MessageSent MessageFiled MessageFailed) };
     (alert) => { about!(@ TextSuspected DecisionMade PleaSent AlertRaised AlertCleared
         MetricsServed WebhookFailed TraceLost) };
+    (snapshot) => { about!(@ SnapshotTaken WorkspaceRestored) };
     (service) => { about!(@ ServiceReady ServiceRestarted WalletCreated WalletFunded
         AccountOpened) };
     (top_up) => { about!(@ BalancesRead TopupDemanded TopupPending TopupSettled TopupFailed) };
@@ -115,6 +116,7 @@ impl PhraseContext<'_> {
             about!(life) => self.life(event),
             about!(mail) => self.mail(event),
             about!(alert) => self.alert(event),
+            about!(snapshot) => snapshots::words(&self, event),
             about!(service) => money::services(&mut self, event),
             about!(top_up) => money::top_ups(&mut self, event),
             about!(payment) => money::payments(&self, event),
@@ -181,7 +183,7 @@ impl PhraseContext<'_> {
                 );
                 (Mail, text)
             }
-            about!(turn life mail alert service top_up payment silent) => return None,
+            about!(turn life mail alert service top_up payment snapshot silent) => return None,
         };
         Some(told)
     }
@@ -229,7 +231,7 @@ impl PhraseContext<'_> {
                     to_do.map_or_else(String::new, |hint| format!("\n  {}", short(hint, TEXT_MAX)));
                 (Bad, format!("  The turn failed: {}{again}{to_do}", short(error, TEXT_MAX)))
             }
-            about!(process life mail alert service top_up payment silent) => return None,
+            about!(process life mail alert service top_up payment snapshot silent) => return None,
         };
         Some(told)
     }
@@ -293,7 +295,7 @@ impl PhraseContext<'_> {
             Event::HibernationStarted { reason, .. } => {
                 (Bad, format!("Hibernating: {}", short(reason, TEXT_MAX)))
             }
-            about!(process turn mail alert service top_up payment silent) => return None,
+            about!(process turn mail alert service top_up payment snapshot silent) => return None,
         };
         Some(told)
     }
@@ -324,7 +326,7 @@ impl PhraseContext<'_> {
             Event::MessageFailed { message, reason } => {
                 (Bad, format!("Message {message} was given up: {}", plain(reason)))
             }
-            about!(process turn life alert service top_up payment silent) => return None,
+            about!(process turn life alert service top_up payment snapshot silent) => return None,
         };
         Some(told)
     }
@@ -384,7 +386,7 @@ impl PhraseContext<'_> {
                 let error = short(error, RESULT_MAX);
                 (Bad, format!("The collector did not get the trace of turn {turn}: {error}"))
             }
-            about!(process turn life mail service top_up payment silent) => return None,
+            about!(process turn life mail service top_up payment snapshot silent) => return None,
         };
         Some(told)
     }

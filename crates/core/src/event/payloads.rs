@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::RemoteMachineId;
+use crate::id::{RemoteMachineId, SnapshotId};
 use crate::money::MicroUsdc;
 
 /// Paid requests to a port.
@@ -31,6 +31,40 @@ pub struct ReopenedPort {
     pub port: u16,
     /// The address that visitors use.
     pub url: String,
+}
+
+/// A snapshot of the workspace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TakenReport {
+    /// The snapshot.
+    pub snapshot: SnapshotId,
+    /// Regular files in it.
+    pub files: u64,
+    /// Bytes of these files.
+    pub bytes: u64,
+    /// Bytes that had to be copied.
+    pub copied_bytes: u64,
+    /// Files and folders that are left out.
+    pub left_out: u64,
+    /// Whether it has every file that nothing makes again.
+    pub complete: bool,
+    /// Milliseconds that it took.
+    pub took_ms: i64,
+}
+
+/// A restore of the workspace from a snapshot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RestoreEnd {
+    /// The snapshot.
+    pub snapshot: SnapshotId,
+    /// The snapshot of the state before.
+    pub before: Option<SnapshotId>,
+    /// Files, folders and links that were missing.
+    pub created: u64,
+    /// Files and links that got their old content.
+    pub replaced: u64,
+    /// Files, folders and links that could not be restored.
+    pub failed: u64,
 }
 
 /// State that a crash left behind.

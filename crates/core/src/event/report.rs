@@ -5,7 +5,7 @@
 
 use serde::Deserialize;
 
-use super::Event;
+use super::{Event, TakenReport};
 use crate::alert::Severity;
 use crate::record::{CallStatus, DecisionOutcome};
 
@@ -77,6 +77,7 @@ impl Event {
             Self::CallFinished { status: CallStatus::Failed | CallStatus::Unknown, .. }
             | Self::RecoveryDone { .. }
             | Self::TextSuspected { .. }
+            | Self::SnapshotTaken(TakenReport { complete: false, .. })
             | Self::DecisionMade { .. }
             | Self::BrokeStarted { .. }
             | Self::MessageFailed { .. } => chat(Warn),
@@ -87,7 +88,8 @@ impl Event {
             | Self::CreditsTransferred { .. }
             | Self::RequestPaid { .. }
             | Self::SaleSettled { .. }
-            | Self::PortReopened { .. } => chat(Info),
+            | Self::PortReopened { .. }
+            | Self::WorkspaceRestored { .. } => chat(Info),
             Self::AgentStarted { .. }
             | Self::AgentStopped { .. }
             | Self::StopRequested { .. }
@@ -105,6 +107,7 @@ impl Event {
             | Self::SleepEnded { .. }
             | Self::TierChanged { .. }
             | Self::MessageReceived { .. }
+            | Self::SnapshotTaken(TakenReport { complete: true, .. })
             | Self::MessageSent { .. }
             | Self::MetricsServed { .. }
             | Self::ServiceReady { .. }

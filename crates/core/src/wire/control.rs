@@ -18,6 +18,7 @@ use crate::memory::{MemoryId, MemoryTier, NewMemory};
 use crate::message::CREATOR_MESSAGE_BYTES_MAX;
 use crate::model::ModelId;
 use crate::money::{MicroUsdc, Microcents};
+use crate::snapshot::{RestoreRequest, RestoredWorkspace, SnapshotRecord};
 use crate::soul::Soul;
 use crate::tier::ModelTier;
 use crate::time::Timestamp;
@@ -32,6 +33,9 @@ pub const LINE_BYTES_MAX: usize = 6 * CREATOR_MESSAGE_BYTES_MAX + 64 * 1024;
 
 /// The longest that the answer to [`ControlRequest::TopUp`] takes.
 pub const PURCHASE_MAX: Duration = Duration::from_secs(120);
+
+/// The longest that a snapshot or a restore of the workspace takes.
+pub const SNAPSHOT_WORK_MAX: Duration = Duration::from_secs(900);
 
 /// Request of the creator to a running automaton.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,6 +108,13 @@ pub enum ControlRequest {
     TopUp {
         /// Credits of this tier, in US dollars.
         usd: u32,
+    },
+    /// Take a snapshot of the workspace now. The answer may take [`SNAPSHOT_WORK_MAX`].
+    TakeSnapshot,
+    /// Restore files of the workspace from a snapshot. The answer may take [`SNAPSHOT_WORK_MAX`].
+    RestoreWorkspace {
+        /// The snapshot, and which files.
+        restore: RestoreRequest,
     },
     /// End the present wake: the model's answer is given up and a running command is
     /// killed; a payment that is under way is not.
@@ -195,6 +206,15 @@ pub enum ControlResponse {
     },
     /// Credits are bought.
     Bought(PurchaseReport),
+    /// The snapshot of the workspace as it is.
+    SnapshotTaken {
+        /// The snapshot; none of a workspace without a file.
+        snapshot: Option<Box<SnapshotRecord>>,
+        /// Whether it was taken now. Nothing has changed since one that was there before.
+        is_new: bool,
+    },
+    /// Files of the workspace were restored.
+    WorkspaceRestored(Box<RestoredWorkspace>),
     /// Events follow, one a line.
     Following,
     /// The present wake ends.

@@ -18,6 +18,7 @@
 //! hostile text take at most a quarter of a second without optimisation, ordinary commands
 //! a few microseconds. Should it panic, that is caught and a refusal.
 
+pub(crate) mod destruction;
 mod documents;
 mod expand;
 pub(crate) mod find;

@@ -36,7 +36,7 @@ keys! { FIELDS, IDLE of ConfigFile;
         summarize_history sampling
         allowed_origins egress max_tokens_per_turn max_turns_per_cycle log_level webhook_url
         otlp_endpoint otlp_protocol metrics_addr conway_api_url conway_api_key anthropic_api_key openai_api_key ollama_base_url
-        inference_model model_strategy treasury_policy soul_config stop_loss wake_envelope approvals db_path
+        inference_model model_strategy treasury_policy soul_config stop_loss wake_envelope snapshots approvals db_path
         heartbeat_config_path sandbox_id wallet_address version rpc_url network networks chain_type;
     others: schema idle_keys;
     idle:
