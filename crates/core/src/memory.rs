@@ -158,7 +158,8 @@ pub struct MemoryQuery {
 pub struct MemoryMatches {
     /// The items, best match of the index first.
     pub items: Vec<MemoryItem>,
-    /// In how many items each word of the query stands, counted up to a limit.
+    /// In how many items each word of the query stands, counted up to a limit. The forms of one
+    /// word are joined by [`FORM_MARK`](crate::search_terms::FORM_MARK).
     pub frequencies: Vec<(String, u32)>,
     /// How many items there are.
     pub total: u64,
@@ -170,6 +171,9 @@ pub struct MemoryMatches {
     pub parts: Vec<(MemoryId, u32)>,
     /// Of what vectors these similarities are.
     pub embedding_kind: EmbeddingKind,
+    /// What the creator said right after an item, oldest first, as pairs with the item: it may say
+    /// that something has changed, without its words.
+    pub followers: Vec<(MemoryId, MemoryItem)>,
     /// How much of the question each item covers, where that was counted; who adds an item
     /// afterwards has it counted anew.
     pub covered: Vec<u64>,
