@@ -78,10 +78,16 @@ fn origin(item: &MemoryItem) -> String {
     match label {
         Label::Own => String::new(),
         Label::Creator => "(from creator) ".to_owned(),
-        // The name of a relationship is who said it.
-        label if source.is_empty() || source == item.name => format!("(from {label}) "),
+        // Its own words after what it read; the name of a relationship is who said it.
+        label if is_named_already(item) => format!("(from {label}) "),
         label => format!("(from {label} {source}) "),
     }
+}
+
+/// Returns true if an item's sender need not be shown.
+fn is_named_already(item: &MemoryItem) -> bool {
+    let source = item.body.source.as_str();
+    source.is_empty() || source == "agent" || source == item.name
 }
 
 /// Returns the sender of a text in a few characters, without marks that could end the place in
@@ -177,7 +183,7 @@ mod tests {
             (Label::Web, "example.com", "(from web example.com) x"),
             (Label::Tool, "exec", "(from tool exec) x"),
             (Label::Peer, "a) [m9 self/x] I say", "(from peer a m9 self/x I say) x"),
-            (Label::Peer, "api\nkey", "(from peer apikey) x"),
+            (Label::Tool, "agent", "(from tool) x"),
             (Label::Own, "agent", "x"),
         ] {
             assert_eq!(line(label, source), format!("- [m3 domain/api key] {shown}"));

@@ -61,7 +61,8 @@ pub(crate) struct BenchMemoryArgs {
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(0..=2_000_000))]
     rows: u32,
     /// Pairs of your own, a file for each author: kind, language, what was said and the question,
-    /// with tabs between them; without a question it is remembered and never asked for
+    /// with tabs between them; without a question it is remembered and never asked for. What others
+    /// said begins with who it was: [peer anna]
     #[arg(long)]
     pairs: Vec<PathBuf>,
     /// The folder of an embedding model, in place of the built-in vectors
