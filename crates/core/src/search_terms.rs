@@ -217,6 +217,10 @@ fn joined(forms: Vec<String>) -> String {
 /// Returns a lower-case word without accents, and without the second letter of an umlaut that is
 /// written in two.
 fn fold(word: &str) -> String {
+    // Of one letter the accent is what tells "à" from "a".
+    if word.chars().nth(1).is_none() {
+        return word.to_owned();
+    }
     let mut folded = String::with_capacity(word.len());
     for letter in word.chars() {
         match unaccented(letter) {
