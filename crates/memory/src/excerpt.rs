@@ -24,9 +24,9 @@ const MARK_CHARS: usize = 3;
 /// text is shown from its beginning.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Excerpt(Vec<Range<usize>>);
+pub struct ExcerptRanges(Vec<Range<usize>>);
 
-impl Excerpt {
+impl ExcerptRanges {
     /// Returns true if the text is shown from its beginning.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
@@ -68,7 +68,7 @@ struct RatedSentence<'a> {
 
 /// Returns the sentences of an item that fit the question, or `None` if all of it has room or
 /// none fits.
-pub(crate) fn excerpt(item: &MemoryItem, matches: &MemoryMatches) -> Option<Excerpt> {
+pub(crate) fn excerpt(item: &MemoryItem, matches: &MemoryMatches) -> Option<ExcerptRanges> {
     let text = item.body.text.as_str();
     if text.chars().count() <= TEXT_CHARS_MAX {
         return None;
@@ -100,7 +100,7 @@ pub(crate) fn excerpt(item: &MemoryItem, matches: &MemoryMatches) -> Option<Exce
     if ranges.is_empty() {
         ranges.push(cut_around(rated.get(first)?, matches));
     }
-    Some(Excerpt(ranges))
+    Some(ExcerptRanges(ranges))
 }
 
 /// Returns true if nothing but white space is between the end of one range and the next.

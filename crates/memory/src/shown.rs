@@ -6,7 +6,7 @@
 use automaton_core::memory::{MemoryId, MemoryItem, MemoryMatches};
 use serde::{Deserialize, Serialize};
 
-use crate::excerpt::{Excerpt, excerpt};
+use crate::excerpt::{ExcerptRanges, excerpt};
 use crate::recall::RecallOptions;
 use crate::updates::{MemoryUpdate, StatedItem, followers, update_of};
 
@@ -16,7 +16,7 @@ pub struct ShownMemory {
     /// The item.
     pub item: MemoryItem,
     /// The parts of its text that are shown; all of it where there are none.
-    pub excerpt: Excerpt,
+    pub excerpt: ExcerptRanges,
     /// What has replaced it.
     pub update: Option<MemoryUpdate>,
 }
@@ -28,8 +28,8 @@ pub struct MemoryView {
     /// The item.
     pub id: MemoryId,
     /// The parts of its text that were shown.
-    #[serde(default, skip_serializing_if = "Excerpt::is_empty")]
-    pub excerpt: Excerpt,
+    #[serde(default, skip_serializing_if = "ExcerptRanges::is_empty")]
+    pub excerpt: ExcerptRanges,
     /// The item that had replaced it, with the numbers of both sentences.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub newer: Option<(MemoryId, usize, usize)>,
@@ -37,7 +37,7 @@ pub struct MemoryView {
 
 impl From<MemoryItem> for ShownMemory {
     fn from(item: MemoryItem) -> Self {
-        Self { item, excerpt: Excerpt::default(), update: None }
+        Self { item, excerpt: ExcerptRanges::default(), update: None }
     }
 }
 

@@ -114,7 +114,7 @@ struct StatedValue {
 
 /// A sentence that says something of something.
 #[derive(Debug, Clone)]
-struct Statement {
+struct StatedSentence {
     /// The number of the sentence in its text, from 0.
     number: usize,
     values: Vec<StatedValue>,
@@ -132,7 +132,7 @@ struct Statement {
 /// An item with its statements.
 pub(crate) struct StatedItem<'a> {
     pub(crate) item: &'a MemoryItem,
-    statements: Vec<Statement>,
+    statements: Vec<StatedSentence>,
 }
 
 impl<'a> StatedItem<'a> {
@@ -199,7 +199,7 @@ pub(crate) fn update_of(
     if !is_later || newer.item.body.label > older.item.body.label {
         return None;
     }
-    let follows = |was: &Statement| is_next(was, newer.item, followers);
+    let follows = |was: &StatedSentence| is_next(was, newer.item, followers);
     for was in &older.statements {
         let now = newer
             .statements
@@ -214,7 +214,7 @@ pub(crate) fn update_of(
 }
 
 /// Returns true if a message is the first after a statement that has a value of its shape.
-fn is_next(was: &Statement, newer: &MemoryItem, followers: &[&MemoryItem]) -> bool {
+fn is_next(was: &StatedSentence, newer: &MemoryItem, followers: &[&MemoryItem]) -> bool {
     let Some(shape) = was.values.first().map(|value| &value.shape) else { return false };
     let has_shape = |item: &MemoryItem| {
         let sentences = sentences(&item.body.text);
@@ -224,7 +224,7 @@ fn is_next(was: &Statement, newer: &MemoryItem, followers: &[&MemoryItem]) -> bo
 }
 
 /// Returns true if the newer statement says another value of the same thing.
-fn is_replaced(was: &Statement, now: &Statement) -> bool {
+fn is_replaced(was: &StatedSentence, now: &StatedSentence) -> bool {
     if other_value(was, now).is_none() {
         return false;
     }
@@ -237,7 +237,7 @@ fn is_replaced(was: &Statement, now: &Statement) -> bool {
 
 /// Returns true if the newer statement says a change of something that it does not name, and the
 /// older one may be about that.
-fn is_replaced_by_pronoun(was: &Statement, now: &Statement) -> bool {
+fn is_replaced_by_pronoun(was: &StatedSentence, now: &StatedSentence) -> bool {
     let is_about = was.states && !was.subject.is_empty();
     let names_nothing = now.changes && now.has_pronoun && now.subject.is_empty();
     let digits = |text: &str| text.chars().filter(char::is_ascii_digit).count();
@@ -247,12 +247,12 @@ fn is_replaced_by_pronoun(was: &Statement, now: &Statement) -> bool {
     is_about && names_nothing && other_value(was, now).is_some_and(is_near)
 }
 
-fn is_place(statement: &Statement) -> bool {
+fn is_place(statement: &StatedSentence) -> bool {
     statement.values.iter().all(|value| value.shape == "place")
 }
 
 /// Returns the value that the newer statement has in place of the one of the older.
-fn other_value<'a>(was: &Statement, now: &'a Statement) -> Option<&'a StatedValue> {
+fn other_value<'a>(was: &StatedSentence, now: &'a StatedSentence) -> Option<&'a StatedValue> {
     let [old] = was.values.as_slice() else { return None };
     let new = match now.values.as_slice() {
         [new] => new,
@@ -264,7 +264,7 @@ fn other_value<'a>(was: &Statement, now: &'a Statement) -> Option<&'a StatedValu
 }
 
 /// Reads a sentence that states something; a question, a plan or a denial states nothing.
-fn statement(number: usize, sentence: &str) -> Option<Statement> {
+fn statement(number: usize, sentence: &str) -> Option<StatedSentence> {
     if sentence.contains('?') {
         return None;
     }
@@ -284,7 +284,7 @@ fn statement(number: usize, sentence: &str) -> Option<Statement> {
     };
     let trimmed = lower.split_whitespace().map(trimmed);
     let rest: Vec<&str> = trimmed.filter(is_kept).collect();
-    Some(Statement {
+    Some(StatedSentence {
         number,
         values: found.into_iter().map(|(value, _)| value).collect(),
         subject: subject_terms(&rest.join(" ")),
