@@ -16,7 +16,7 @@ use automaton_core::trust::Label;
 use automaton_core::wire::control::{ControlRequest, ControlResponse, MemoryDraft};
 use automaton_memory::recall::{RecallOptions, rank};
 use automaton_memory::render;
-use automaton_memory::shown::{ShownMemory, show};
+use automaton_memory::shown::{self, ShownMemory};
 use automaton_store::EmbeddingProgress;
 use clap::{Args, Subcommand, ValueHint};
 use serde_json::json;
@@ -124,7 +124,7 @@ fn search(context: &CommandContext, args: &MemorySearchArgs) -> Result<(), CliEr
         [] => "Nothing found".to_owned(),
         found => {
             let line = |it: &ShownMemory| wrap::hanging(&plain(&render::line(it)), width);
-            let shown = show(found.to_vec(), &matches, &wanted);
+            let shown = shown::show(found.to_vec(), &matches, &wanted);
             shown.iter().map(line).collect::<Vec<_>>().join("\n")
         }
     })
