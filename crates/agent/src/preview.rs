@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use automaton_core::id::{IdGenerator, TurnId};
-use automaton_core::memory::MemoryItem;
 use automaton_core::record::{TurnInput, WakeCause, WakeSource};
 use automaton_core::soul::Soul;
 use automaton_core::state::AgentState;
@@ -15,6 +14,7 @@ use automaton_core::tool::{ToolName, ToolSpec};
 use automaton_core::trust::Labelled;
 use automaton_core::vitals::Vitals;
 use automaton_inference::{Embedder, ModelInfo};
+use automaton_memory::shown::ShownMemory;
 use automaton_policy::guard::Guard;
 use automaton_store::{AutomatonRow, HistoryPosition, OpenMessage, Reader};
 
@@ -35,7 +35,7 @@ struct PreviewContext<'a> {
     tools: Vec<ToolSpec>,
     place: HistoryPosition,
     digest: HistoryDigest,
-    memory: Vec<MemoryItem>,
+    memory: Vec<ShownMemory>,
     soul: Soul,
     worklog: Option<Labelled>,
     now: Timestamp,

@@ -159,7 +159,8 @@ pub struct MemoryQuery {
 pub struct MemoryMatches {
     /// The items, best match of the index first.
     pub items: Vec<MemoryItem>,
-    /// In how many items each word of the query stands, counted up to a limit.
+    /// In how many items each word of the query stands, counted up to a limit. The forms of one
+    /// word are joined by [`FORM_MARK`](crate::search_terms::FORM_MARK).
     pub frequencies: Vec<(String, u32)>,
     /// Number of items in all.
     pub total: u64,
@@ -170,6 +171,9 @@ pub struct MemoryMatches {
     pub parts: Vec<(MemoryId, u32)>,
     /// Source of the vectors behind these similarities.
     pub embedding_kind: EmbeddingKind,
+    /// What the creator said right after an item, oldest first, as pairs with the item: it may say
+    /// that something has changed, without its words.
+    pub followers: Vec<(MemoryId, MemoryItem)>,
     /// Share of the question that each item covers, if it was counted. After an item is added, it
     /// must be counted again.
     pub covered: Vec<u64>,

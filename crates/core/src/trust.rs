@@ -81,6 +81,23 @@ impl Labelled {
     pub fn new(label: Label, source: &str, text: impl Into<String>) -> Self {
         Self { label, source: Source::new(source), text: text.into() }
     }
+
+    /// Returns the words by which a text is found that somebody else wrote: who it was, and of
+    /// which kind. Of the creator and of the automaton itself there is too much for that to say
+    /// anything, but for a name.
+    #[must_use]
+    pub fn origin_words(&self) -> String {
+        let kind = match self.label {
+            Label::Creator | Label::Own => "",
+            Label::Tool => "tool",
+            Label::Peer => "agent peer",
+            Label::Web => "web page site",
+        };
+        match self.source.as_str() {
+            "creator" | "agent" => kind.to_owned(),
+            source => format!("{source} {kind}"),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -272,7 +272,7 @@ pub(crate) fn similar(
         found.parts.extend(part.map(|part| (*id, part)));
     }
     (found.similarities, found.embedding_kind) = (nearest, *kind);
-    Ok(())
+    memory::add_followers(connection, found)
 }
 
 /// Returns which part of a memory means the most alike, of one that has several.

@@ -9,6 +9,7 @@ pub mod embedding;
 pub mod entropy;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
+pub mod memory;
 pub mod transcript;
 pub mod unprivileged;
 pub mod world;

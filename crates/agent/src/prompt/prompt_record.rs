@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use automaton_core::memory::MemoryId;
 use automaton_core::record::TurnRecord;
 use automaton_core::time::Timestamp;
+use automaton_memory::shown::{MemoryView, ShownMemory};
 use automaton_memory::tokens;
 use automaton_policy::guard::Guard;
 use automaton_store::{
@@ -65,9 +65,9 @@ impl PromptLayerRecord {
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct ShownStyle {
     history: HistoryStyle,
-    /// The items of the memory, best first.
+    /// The items of the memory and which parts of them were shown, best first.
     #[serde(default)]
-    memory: Vec<MemoryId>,
+    memory: Vec<MemoryView>,
 }
 
 /// What is kept of a prompt that is about to be sent.
@@ -121,8 +121,7 @@ pub fn recorded_prompt(
     open.retain(|open| open.seq.is_none_or(|seq| seq < turn.seq));
     let open = waiting(&open, &turn.inputs);
     let laid = history_at(reader, turn, &open, &history, kept.history_from, &how)?;
-    // What was forgotten since is missing, and the hash says so.
-    let memory = reader.memories_of(&memory)?;
+    let memory = shown_memory(reader, &memory)?;
     let mut layers: Vec<PromptLayerRecord> =
         kept.head.into_iter().map(|(name, text)| whole(&name, text)).collect();
     layers.push(again("open", laid.open, kept.open));
@@ -142,6 +141,15 @@ pub fn recorded_prompt(
     layers.push(again("input", input, kept.input));
     let PromptRow { window_tokens, answer_tokens, history_from, .. } = kept;
     Ok(Some(PromptRecord { at, layers, window_tokens, answer_tokens, history_from }))
+}
+
+/// The items of the memory as they were shown. What was forgotten since is missing, and the hash
+/// of the layer says so.
+fn shown_memory(reader: &Reader, views: &[MemoryView]) -> Result<Vec<ShownMemory>, StoreError> {
+    let newer = views.iter().filter_map(|view| view.newer.map(|(id, ..)| id));
+    let ids: Vec<_> = views.iter().map(|view| view.id).chain(newer).collect();
+    let items = reader.memories_of(&ids)?;
+    Ok(views.iter().filter_map(|view| ShownMemory::again(view, &items)).collect())
 }
 
 /// The past as it was shown to a turn, as far as it is what it was.

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use automaton_core::entropy::SystemEntropy;
 use automaton_core::id::IdGenerator;
-use automaton_core::memory::{MemoryId, MemoryTier};
+use automaton_core::memory::MemoryTier;
 use automaton_core::record::{CallRecord, CallStatus, TurnRecord, TurnStatus};
 use automaton_core::time::SystemClock;
 use automaton_core::trust::Labelled;
 use automaton_inference::{ChatRole, catalogue};
 use automaton_policy::guard::Guard;
+use automaton_testkit::memory::memory_item;
 use proptest::prelude::*;
 
 use super::*;
@@ -39,7 +40,7 @@ struct World {
     nudge: Option<&'static str>,
     wake_turn: u32,
     creators: bool,
-    memory: Vec<MemoryItem>,
+    memory: Vec<ShownMemory>,
     soul: Option<Soul>,
     worklog: Option<Labelled>,
     heard: Label,
@@ -120,23 +121,8 @@ fn creators(text: &str, message: Option<&str>) -> TurnInput {
 }
 
 /// A fact that it remembers.
-fn fact(text: &str) -> MemoryItem {
-    MemoryItem {
-        id: MemoryId(1),
-        tier: MemoryTier::Semantic,
-        kind: "creator".to_owned(),
-        name: "colour".to_owned(),
-        body: Labelled::new(Label::Own, "memory", text),
-        strength: 100,
-        seen: 1,
-        successes: 0,
-        failures: 0,
-        turn: None,
-        valid_from: Timestamp::EPOCH,
-        valid_to: None,
-        seen_at: Timestamp::EPOCH,
-        superseded_by: None,
-    }
+fn fact(text: &str) -> ShownMemory {
+    memory_item(1, MemoryTier::Semantic, "creator/colour", Label::Own, text).into()
 }
 
 /// Whether each call stands with its result, and each result with its call.

@@ -17,8 +17,8 @@ use automaton_core::tool::{ToolName, ToolSpec};
 use automaton_core::trust::Label;
 use automaton_core::vitals::Vitals;
 use automaton_inference::ModelInfo;
-use automaton_memory::excerpt::excerpts;
 use automaton_memory::recall;
+use automaton_memory::shown::{ShownMemory, show};
 use automaton_store::{DigestRow, HistoryPosition, OpenMessage, Store, StoreError};
 use automaton_tools::list;
 
@@ -78,7 +78,7 @@ struct TurnMaterial {
     digest: HistoryDigest,
     /// What the creator said and nobody has answered, this turn's messages included.
     open: Vec<OpenMessage>,
-    memory: Vec<MemoryItem>,
+    memory: Vec<ShownMemory>,
     vitals: Option<Vitals>,
     sales: Option<String>,
     now: Timestamp,
@@ -325,7 +325,7 @@ pub(crate) fn recalled(
     working: Vec<MemoryItem>,
     matches: &MemoryMatches,
     moment: &RecallMoment,
-) -> Vec<MemoryItem> {
+) -> Vec<ShownMemory> {
     let least_trusted = moment.label.meet(Label::Own);
     let wanted = recall::RecallOptions {
         limit: ITEMS_MAX,
@@ -336,7 +336,8 @@ pub(crate) fn recalled(
     };
     let mut items = working;
     items.retain(|item| item.body.label <= least_trusted);
-    let found = excerpts(recall::rank(matches, &wanted), matches);
-    items.extend(found.into_iter().filter(|item| item.tier != MemoryTier::Working));
-    items
+    let mut found = recall::rank(matches, &wanted);
+    found.retain(|item| item.tier != MemoryTier::Working);
+    let working = items.into_iter().map(ShownMemory::from);
+    working.chain(show(found, matches, &wanted)).collect()
 }

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use automaton_core::event::Event;
 use automaton_core::id::{MessageId, TurnId};
-use automaton_core::memory::MemoryItem;
 use automaton_core::money::Microcents;
 use automaton_core::record::TurnInput;
 use automaton_core::tool::{ToolName, ToolSpec};
 use automaton_core::trust::{Label, Labelled};
+use automaton_memory::shown::ShownMemory;
 use automaton_policy::guard::GuardAction;
 use automaton_policy::rates::LIMITS;
 use automaton_store::{Approval, ClaimOptions, StartedTurn, TurnRequest};
@@ -44,7 +44,7 @@ pub(super) struct ClaimedTurn {
     /// What was read of the record when it was opened.
     pub(super) started: StartedTurn,
     /// What a prompt may show of the memory, best first, once it was chosen.
-    pub(super) found: Vec<MemoryItem>,
+    pub(super) found: Vec<ShownMemory>,
     /// What its worklog says, where the turn is told it.
     pub(super) worklog: Option<Labelled>,
     /// What an answer should cost at most, by the rule of its tier.

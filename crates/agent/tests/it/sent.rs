@@ -77,6 +77,45 @@ async fn a_prompt_comes_back_as_it_was_sent() {
 }
 
 #[tokio::test]
+async fn the_sentences_that_were_shown_and_what_had_changed_come_back_byte_for_byte() {
+    let home = Home::new();
+    let store = home.store(Arc::new(NoFaults)).await;
+    let message = |text: &str| NewMemory {
+        tier: MemoryTier::Episodic,
+        kind: "message".to_owned(),
+        name: String::new(),
+        ..fact(text)
+    };
+    let day = |day: u32| format!("On day {day} we counted {} geese at the weir. ", day * 3);
+    let story: String = (1..=20).map(day).collect();
+    let long = format!("{story}The torch lies behind the blue flour tin. {story}");
+    for text in [long.as_str(), "My port is 8080.", "I moved it to 9090."] {
+        store.remember(message(text)).await.unwrap();
+    }
+    let asked = Labelled::new(Label::Creator, "creator", "Where is my torch, and which port?");
+    store.receive(asked, None).await.unwrap();
+    let brain = Arc::new(Brain::new(8192, &[], Move::Say("There.")));
+    lives(&home, &store, &brain, 1).await;
+    let sent = transcript(&brain.seen()[0]);
+    let turn = home.turns().remove(0);
+    let memory = || {
+        let prompt = recorded_prompt(&home.reader(), &turn, &guard()).unwrap().unwrap();
+        prompt.layers.into_iter().find(|layer| layer.name == "memory").unwrap()
+    };
+    let text = memory().text.unwrap();
+    assert!(sent.contains(&text), "{text}");
+    assert!(text.contains("(from creator) … ") && text.contains("blue flour tin."), "{text}");
+    let changed = "outdated: was \"My port is 8080.\", since ";
+    assert!(text.contains(changed) && text.contains("(m3): \"I moved it to 9090.\""), "{text}");
+    let newer = text.find("(from creator) I moved it to 9090.").unwrap();
+    assert!(newer < text.find(changed).unwrap(), "{text}");
+    // What the newer one said is part of what was sent.
+    store.forget(MemoryId(3)).await.unwrap();
+    let memory = memory();
+    assert_eq!((memory.on_record, memory.text), (false, None));
+}
+
+#[tokio::test]
 async fn a_turn_that_got_no_answer_tells_what_it_asked() {
     let home = Home::new();
     let store = home.store(Arc::new(NoFaults)).await;

@@ -14,9 +14,9 @@ use automaton_core::memory::{MemoryId, MemoryItem, MemoryQuery, MemoryTier};
 use automaton_core::time::{Clock, SystemClock};
 use automaton_core::trust::Label;
 use automaton_core::wire::control::{ControlRequest, ControlResponse, MemoryDraft};
-use automaton_memory::excerpt::excerpts;
 use automaton_memory::recall::{RecallOptions, rank};
 use automaton_memory::render;
+use automaton_memory::shown::{self, ShownMemory};
 use automaton_store::EmbeddingProgress;
 use clap::{Args, Subcommand, ValueHint};
 use serde_json::json;
@@ -123,8 +123,9 @@ fn search(context: &CommandContext, args: &MemorySearchArgs) -> Result<(), CliEr
     context.format.answer(&found, || match found.as_slice() {
         [] => "Nothing found".to_owned(),
         found => {
-            let line = |item: &MemoryItem| wrap::hanging(&plain(&render::line(item)), width);
-            excerpts(found.to_vec(), &matches).iter().map(line).collect::<Vec<_>>().join("\n")
+            let line = |it: &ShownMemory| wrap::hanging(&plain(&render::line(it)), width);
+            let shown = shown::show(found.to_vec(), &matches, &wanted);
+            shown.iter().map(line).collect::<Vec<_>>().join("\n")
         }
     })
 }

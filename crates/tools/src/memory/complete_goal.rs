@@ -63,8 +63,9 @@ impl BuiltinCall for CompleteGoal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Fake, memory_item, run, run_as};
+    use crate::testing::{Fake, run, run_as};
     use automaton_core::trust::Label;
+    use automaton_testkit::memory::memory_item;
     use serde_json::json;
 
     fn fake() -> Fake {

@@ -48,9 +48,10 @@ impl BuiltinCall for Forget {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Fake, memory_item, run, run_as};
+    use crate::testing::{Fake, run, run_as};
     use automaton_core::memory::MemoryTier;
     use automaton_core::trust::Label;
+    use automaton_testkit::memory::memory_item;
     use serde_json::json;
 
     fn fake() -> Fake {

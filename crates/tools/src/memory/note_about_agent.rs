@@ -77,9 +77,10 @@ impl BuiltinCall for NoteAboutAgent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Fake, memory_item, run};
+    use crate::testing::{Fake, run};
     use automaton_core::memory::MemoryItem;
     use automaton_core::trust::Label;
+    use automaton_testkit::memory::memory_item;
     use serde_json::json;
 
     #[test]

@@ -80,15 +80,17 @@ async fn list(query: Option<String>, context: &ToolContext<'_>) -> Result<ToolOu
     };
     let matches = context.memory.search(query).await.map_err(ToolError::Recall)?;
     let found = recall::rank(&matches, &everything(usize::MAX, context));
-    let text = listed(&found, "No procedure found.");
-    Ok(ToolOutput::found(least(&found), "recall_procedure", &text))
+    let least = least(&found);
+    let text = listed(found, "No procedure found.");
+    Ok(ToolOutput::found(least, "recall_procedure", &text))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Fake, memory_item, run};
+    use crate::testing::{Fake, run};
     use automaton_core::trust::Label;
+    use automaton_testkit::memory::memory_item;
     use serde_json::json;
 
     fn fake() -> Fake {

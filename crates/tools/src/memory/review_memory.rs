@@ -46,7 +46,7 @@ impl BuiltinCall for ReviewMemory {
             let query = MemoryQuery { tiers: vec![tier], limit, ..MemoryQuery::default() };
             let found = context.memory.search(query).await.map_err(ToolError::Recall)?.items;
             label = label.meet(least(&found));
-            parts.push(listed(&found, none));
+            parts.push(listed(found, none));
         }
         Ok(ToolOutput::found(label, "review_memory", &parts.join("\n")))
     }
@@ -55,8 +55,9 @@ impl BuiltinCall for ReviewMemory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Fake, memory_item, run};
+    use crate::testing::{Fake, run};
     use automaton_core::trust::Label;
+    use automaton_testkit::memory::memory_item;
     use serde_json::json;
 
     #[test]

@@ -61,7 +61,8 @@ pub(crate) struct BenchMemoryArgs {
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(0..=2_000_000))]
     rows: u32,
     /// Pairs of your own, a file for each author: kind, language, what was said and the question,
-    /// with tabs between them; without a question it is remembered and never asked for
+    /// with tabs between them; without a question it is remembered and never asked for. What others
+    /// said begins with who it was: [peer anna]
     #[arg(long)]
     pairs: Vec<PathBuf>,
     /// The folder of an embedding model, in place of the built-in vectors
@@ -233,7 +234,9 @@ async fn measure(
     }
     let mut ids: Vec<MemoryId> = Vec::new();
     for pair in pairs {
-        ids.push(store.remember(creator_memory(pair.said.clone())).await?.id());
+        let body = Labelled::new(pair.label, &pair.source, pair.said.clone());
+        let memory = NewMemory { body, ..creator_memory(String::new()) };
+        ids.push(store.remember(memory).await?.id());
     }
     fill(&store, rows - rows / 2, 1).await?;
     let mut measured =
@@ -333,13 +336,13 @@ async fn ask(
     let query = MemoryQuery {
         text: (mode != RecallMode::Vectors).then(|| pair.asked.clone()),
         embedding: meant.filter(|_| mode != RecallMode::Words).cloned(),
-        least_trusted: Some(Label::Own),
+        least_trusted: Some(pair.label.meet(Label::Own)),
         limit: 200,
         ..MemoryQuery::default()
     };
     let wanted = RecallOptions {
         limit: 10,
-        least_trusted: Label::Own,
+        least_trusted: pair.label.meet(Label::Own),
         strength_min: 20,
         events_before: None,
         now: SystemClock.now(),
@@ -425,9 +428,14 @@ mod tests {
         let measured = measure(store, 500, &pairs, Some(&BUILT_IN)).await.unwrap();
         // Most of the others' questions share no word with what they ask for.
         let first = measured.authors["first"];
+        // Endings, compounds and umlauts of German; who said it.
+        let german = measured.languages["de"].words;
+        let of_kind = |kind: &str| measured.kinds[kind].words;
         for (found, percent) in [
             (first.words, 85),
             (first.fused.unwrap(), 93),
+            (german, 85),
+            (of_kind("source"), 95),
             (measured.all.words, 33),
             (measured.all.fused.unwrap(), 50),
         ] {
