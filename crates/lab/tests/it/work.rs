@@ -184,6 +184,14 @@ fn a_new_automaton_solves_its_tasks_with_a_dear_model_too() {
     }
 }
 
+/// The requests of this task are full at 8k: what was read before the last turn is shortened.
+#[test]
+fn a_file_that_is_shown_shortened_by_now_is_read_again() {
+    let (code, rows, told) = bench(&["--task", "late-names", "--window", "8192", "--require"]);
+    assert_eq!(code, Some(0), "{told}");
+    assert_eq!(rows[0]["solved"], true, "{told}");
+}
+
 #[test]
 fn a_window_that_shows_too_little_is_told_with_what_was_missing() {
     let (code, rows, told) = bench(&["--task", "brief-60", "--window", "3000"]);
