@@ -23,9 +23,12 @@ use automaton_core::money::Microcents;
 use automaton_core::record::StopReason;
 use automaton_core::time::{Clock as _, DAY, Span, Timestamp};
 use automaton_core::trust::{Label, Labelled};
+use automaton_inference::cost::{TokenCounts, price};
 use automaton_inference::providers::http::{ApiAuth, Endpoint, HttpProvider};
 use automaton_inference::routing::RoutingMatrix;
-use automaton_inference::{BuiltInEmbedder, ModelInfo, Provider, ProviderRegistry, catalogue};
+use automaton_inference::{
+    BuiltInEmbedder, ModelInfo, ModelPrices, Provider, ProviderRegistry, catalogue,
+};
 use automaton_net::{HttpClient, HttpClientConfig};
 use automaton_policy::Judge;
 use automaton_sandbox::{Launcher, Probe, probe};
@@ -42,8 +45,8 @@ use automaton_testkit::clock::FakeClock;
 use automaton_testkit::entropy::SeededEntropy;
 use automaton_testkit::world::TempDir;
 
-/// The model whose prices, dialect and limits hold.
-const MODEL: &str = "gpt-5.2";
+/// The model whose prices, dialect and limits hold where no other is named.
+pub const USUAL_MODEL: &str = "gpt-5.2";
 /// Answers that a task may take, and how long it may take on a real clock.
 const ANSWERS_MAX: u64 = 300;
 const TIME_MAX: Duration = Duration::from_secs(60);
@@ -85,6 +88,8 @@ impl CommandHost {
 pub struct WorkMeasurement {
     /// Its name.
     pub task: &'static str,
+    /// The model whose prices hold.
+    pub model: String,
     /// The model's window, in tokens.
     pub window: u32,
     /// True if all expected results are there.
@@ -99,6 +104,8 @@ pub struct WorkMeasurement {
     pub cached_tokens: u64,
     /// Tokens of all answers.
     pub completion_tokens: u64,
+    /// The price of all these tokens.
+    pub cost: Microcents,
     /// Requests that were longer than the window.
     pub overruns: u64,
     /// Seconds of rest that a limit imposed.
@@ -188,8 +195,10 @@ pub enum WorkMemory {
 
 /// Under which conditions a task is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WorkConditions {
-    /// The model's window, in tokens.
+pub struct WorkConditions<'a> {
+    /// The model whose prices, dialect and limits hold.
+    pub model: &'a str,
+    /// Its window, in tokens.
     pub window: u32,
     /// Display of memories to the model.
     pub memory: WorkMemory,
@@ -205,10 +214,10 @@ pub struct WorkConditions {
 /// When no life can be led here. A task that is not solved is no error.
 pub async fn measure(
     task: &WorkTask,
-    conditions: WorkConditions,
+    conditions: WorkConditions<'_>,
     machine: &CommandHost,
 ) -> Result<WorkMeasurement, WorkError> {
-    let WorkConditions { window, memory, limits, budgets } = conditions;
+    let WorkConditions { model, window, limits, budgets, .. } = conditions;
     let began = Instant::now();
     let case = (task.case)();
     let place = TempDir::in_memory().map_err(WorkError::setup("place"))?;
@@ -222,9 +231,10 @@ pub async fn measure(
     let answers = Arc::new(AtomicU64::new(0));
     let watch =
         Arc::new(WorkMonitor { clock: clock.clone(), seen: Mutex::default(), news: Notify::new() });
-    let server = serve(task, (window, memory), &watch, &answers).await?;
-    let mut info = catalogue::model(MODEL).map_err(WorkError::setup("model"))?;
+    let server = serve(task, conditions, &watch, &answers).await?;
+    let mut info = catalogue::model(model).map_err(WorkError::setup("model"))?;
     info.context_tokens = window;
+    let prices = info.prices;
     let deps = AgentDeps {
         store: store.clone(),
         providers: ProviderRegistry::new(
@@ -251,12 +261,15 @@ pub async fn measure(
     };
     let rested = lead(settings(home, limits, budgets), deps, script, &case).await?;
     store.close().await.map_err(WorkError::setup("record"))?;
+    let stats = server.stats();
+    let cost = cost_of(&prices, &stats)?;
     let ServerStats { prompt_tokens, cached_tokens, completion_tokens, overruns, missing, .. } =
-        server.stats();
+        stats;
     let lacks = lacks(home, &case)?;
     let seen = watch.observation();
     Ok(WorkMeasurement {
         task: task.name,
+        model: model.to_owned(),
         window,
         solved: lacks.is_none(),
         turns: seen.turns,
@@ -264,6 +277,7 @@ pub async fn measure(
         prompt_tokens,
         cached_tokens,
         completion_tokens,
+        cost,
         overruns,
         rested_s: rested.as_millis() / 1000,
         missing: missing.into_iter().next_back(),
@@ -271,6 +285,18 @@ pub async fn measure(
         ended: seen.ended,
         took_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
     })
+}
+
+/// The price of everything that a server has read and said.
+fn cost_of(prices: &ModelPrices, stats: &ServerStats) -> Result<Microcents, WorkError> {
+    let count = |tokens: u64| u32::try_from(tokens).unwrap_or(u32::MAX);
+    let tokens = TokenCounts {
+        prompt: count(stats.prompt_tokens),
+        cached: count(stats.cached_tokens),
+        cache_write: 0,
+        completion: count(stats.completion_tokens),
+    };
+    price(prices, tokens).map_err(WorkError::made("price"))
 }
 
 fn newborn() -> NewAutomaton {
@@ -390,10 +416,11 @@ impl CreatorScript<'_> {
 /// The model's server, whose answers take a second each.
 async fn serve(
     task: &WorkTask,
-    (window, memory): (u32, WorkMemory),
+    conditions: WorkConditions<'_>,
     watch: &Arc<WorkMonitor>,
     answers: &Arc<AtomicU64>,
 ) -> Result<WorkServer, WorkError> {
+    let WorkConditions { model, window, memory, .. } = conditions;
     let solver = task.solver;
     let watch = Arc::clone(watch);
     let answers = Arc::clone(answers);
@@ -407,7 +434,7 @@ async fn serve(
         };
         solver::answer(&view, solver)
     };
-    WorkServer::start(MODEL, window, Box::new(think)).await.map_err(WorkError::setup("server"))
+    WorkServer::start(model, window, Box::new(think)).await.map_err(WorkError::setup("server"))
 }
 
 fn provider(

@@ -13,7 +13,8 @@ mod tasks;
 mod view;
 
 pub use life::{
-    CommandHost, WorkConditions, WorkError, WorkMeasurement, WorkMemory, measure, named_limits,
+    CommandHost, USUAL_MODEL, WorkConditions, WorkError, WorkMeasurement, WorkMemory, measure,
+    named_limits,
 };
 pub use serve::{Responder, ServerStats, WorkServer};
 pub use solver::{SolverCall, SolverReply};

@@ -296,7 +296,9 @@ impl SolverContext<'_> {
                 let lines = part.lines.into_iter().skip(skipped).collect();
                 return Ok((lines, part.more));
             }
-            stuck |= begin == from && part.more && self.is_new(at);
+            // An older result may be shown shortened: then a model reads the file again.
+            let is_of_last_turn = at + self.view.newest >= self.view.done.len();
+            stuck |= begin == from && part.more && is_of_last_turn;
         }
         if stuck {
             return missing(format!("any line of {path} from line {from} on"));

@@ -15,6 +15,8 @@ pub(super) struct RequestView {
     pub(super) told: Vec<String>,
     /// All calls that are shown, oldest first.
     pub(super) done: Vec<CallView>,
+    /// The number of calls in the last turn; they are the last of `done`.
+    pub(super) newest: usize,
     /// The tools, with the names of their arguments.
     pub(super) tools: BTreeMap<String, BTreeSet<String>>,
 }
@@ -42,11 +44,13 @@ impl RequestView {
     pub(super) fn from_request(request: &ChatRequest) -> Self {
         let mut told = Vec::new();
         let mut done = Vec::<(String, CallView)>::new();
+        let mut newest = 0;
         for message in &request.messages {
             let text = message.content.clone().unwrap_or_default();
             match message.role {
                 ChatRole::System | ChatRole::User => told.push(text),
                 ChatRole::Assistant => {
+                    newest = message.tool_calls.as_ref().map_or(newest, Vec::len);
                     for call in message.tool_calls.iter().flatten() {
                         // silent-ok: what is no JSON is a call without arguments.
                         let arguments =
@@ -69,7 +73,7 @@ impl RequestView {
         };
         let tools = request.tools.iter().map(|tool| &tool.function);
         let tools = tools.map(|tool| (tool.name.clone(), arguments(&tool.parameters))).collect();
-        Self { told, done: done.into_iter().map(|(_, done)| done).collect(), tools }
+        Self { told, done: done.into_iter().map(|(_, done)| done).collect(), newest, tools }
     }
 
     /// The same without what the runtime remembers: as if it showed nothing of it.
@@ -233,6 +237,8 @@ pub(super) fn within(path: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -253,6 +259,25 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    #[test]
+    fn the_calls_of_the_last_turn_are_told_from_older_ones() {
+        let call = |id: &str, path: &str| {
+            json!({ "id": id, "type": "function", "function":
+                { "name": "read_file", "arguments": json!({ "path": path }).to_string() } })
+        };
+        let request = json!({ "model": "m", "messages": [
+            { "role": "user", "content": "Read all." },
+            { "role": "assistant", "content": "", "tool_calls": [call("a", "1.txt")] },
+            { "role": "tool", "tool_call_id": "a", "content": "one" },
+            { "role": "assistant", "content": "",
+                "tool_calls": [call("b", "2.txt"), call("c", "3.txt")] },
+            { "role": "tool", "tool_call_id": "b", "content": "two" },
+            { "role": "tool", "tool_call_id": "c", "content": "three" },
+        ] });
+        let view = RequestView::of(&serde_json::from_value(request).unwrap());
+        assert_eq!((view.done.len(), view.newest), (3, 2));
     }
 
     #[test]
