@@ -129,10 +129,10 @@ impl ChildProcess {
     }
 }
 
-/// How often one that is to end is looked at.
+/// Interval at which a process that is to end is checked.
 const POLL: Duration = Duration::from_millis(10);
 
-/// Whether those that end are waited for: until a signal comes while they do.
+/// Waits for processes that end, until a signal comes.
 pub(crate) struct ShutdownWait<'a> {
     pub(crate) signals: &'a StopSignals,
     pub(crate) is_on: bool,

@@ -1,4 +1,4 @@
-//! What a run left behind: files of the workspace that are new or changed, and how to go on.
+//! Result of a run: new and changed files of the workspace, and commands to continue.
 //!
 //! The workspace is the automaton's, and it may put there what it likes: no link is
 //! followed, the number of files that are looked at has a limit, and names are shown
@@ -38,14 +38,14 @@ type FileStamp = (u64, i128);
 #[derive(Debug, Default)]
 pub(crate) struct WorkspaceFiles(BTreeMap<PathBuf, FileStamp>);
 
-/// What became of a workspace.
+/// Changes of a workspace.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct WorkspaceSummary {
     /// The newest files with their sizes in bytes, newest first.
     newest: Vec<(PathBuf, u64)>,
-    /// How many more there are.
+    /// Number of further files.
     more: usize,
-    /// Whether one of them had been there before.
+    /// True if one of them existed before.
     changed: bool,
 }
 
@@ -66,10 +66,10 @@ impl WorkingTimes {
     pub(crate) fn read(database: &Path) -> Self {
         // silent-ok: without a record all that is new is shown.
         let turns = Reader::open(database).and_then(|reader| reader.turns(TURNS_MAX));
-        turns.map_or(Self::Always, |turns| Self::of(&turns))
+        turns.map_or(Self::Always, |turns| Self::from_turns(&turns))
     }
 
-    fn of(turns: &[TurnRecord]) -> Self {
+    fn from_turns(turns: &[TurnRecord]) -> Self {
         let starts = |turn: &TurnRecord| turn.calls.iter().any(|it| it.tool == START_PROCESS);
         if turns.iter().any(starts) {
             return Self::Always;
@@ -94,11 +94,11 @@ impl WorkspaceFiles {
     /// Looks at a workspace; what cannot be read is not there.
     pub(crate) fn read(workspace: &Path) -> Self {
         let mut files = Self::default();
-        files.look(workspace, Path::new(""), DEPTH_MAX);
+        files.visit_folder(workspace, Path::new(""), DEPTH_MAX);
         files
     }
 
-    fn look(&mut self, workspace: &Path, folder: &Path, depth: usize) {
+    fn visit_folder(&mut self, workspace: &Path, folder: &Path, depth: usize) {
         // silent-ok: a folder that cannot be read holds nothing that could be shown.
         let Ok(entries) = fs::read_dir(workspace.join(folder)) else { return };
         for entry in entries.flatten() {
@@ -110,7 +110,7 @@ impl WorkspaceFiles {
             match () {
                 () if self.0.len() >= FILES_MAX => return,
                 () if hidden => {}
-                () if found.is_dir() && depth > 0 => self.look(workspace, &name, depth - 1),
+                () if found.is_dir() && depth > 0 => self.visit_folder(workspace, &name, depth - 1),
                 () if found.is_file() => {
                     let changed =
                         i128::from(found.mtime()) * 1_000_000_000 + i128::from(found.mtime_nsec());
@@ -145,15 +145,16 @@ impl WorkspaceFiles {
 }
 
 impl WorkspaceSummary {
-    /// What was made and where, in words; nothing where nothing was. Without a place it is
-    /// nowhere to be looked for.
-    pub(crate) fn told(&self, place: Option<&str>) -> Option<String> {
+    /// Describes the made files and their place; `None` if there are none. Without a place they
+    /// cannot be looked at.
+    pub(crate) fn describe(&self, place: Option<&str>) -> Option<String> {
         let name = |path: &Path| short(&path.display().to_string(), NAME_CHARS_MAX);
         let made = if self.changed { "Made or changed" } else { "Made" };
         match self.newest.as_slice() {
             [] => None,
             [(path, bytes)] => {
-                let (name, size) = (name(path), size(*bytes));
+                let name = name(path);
+                let size = size(*bytes);
                 Some(match place {
                     Some(place) => format!("{made} {place}/{name} ({size})"),
                     None => format!("{made} {name} ({size}) in its workspace"),
@@ -175,8 +176,7 @@ impl WorkspaceSummary {
     }
 }
 
-/// How to go on after a run: commands as they are typed, and what each does. `again` is the
-/// one that starts it.
+/// Lists commands to continue after a run. `again` is the one that starts it.
 pub(crate) fn next_steps(program: &str, again: &str, home: Option<&Path>) -> String {
     let home = home.map_or_else(String::new, |home| format!(" --home {}", quoted(home)));
     let commands = [
@@ -220,20 +220,20 @@ mod tests {
         write("old.txt", "old");
         let before = WorkspaceFiles::read(world.path());
         let nothing = WorkspaceFiles::read(world.path()).since(&before, &WorkingTimes::Always);
-        assert_eq!((nothing.told(None), nothing), (None, WorkspaceSummary::default()));
+        assert_eq!((nothing.describe(None), nothing), (None, WorkspaceSummary::default()));
         fs::create_dir(world.path().join("notes")).unwrap();
         write("notes/a\u{1b}[2J.txt", "seven c");
         std::os::unix::fs::symlink("/etc", world.path().join("etc")).unwrap();
         write(".hidden", "x");
         let one = WorkspaceFiles::read(world.path()).since(&before, &WorkingTimes::Always);
-        assert_eq!(one.told(Some("~/w")).unwrap(), "Made ~/w/notes/a[2J.txt (7 bytes)");
-        assert_eq!(one.told(None).unwrap(), "Made notes/a[2J.txt (7 bytes) in its workspace");
+        assert_eq!(one.describe(Some("~/w")).unwrap(), "Made ~/w/notes/a[2J.txt (7 bytes)");
+        assert_eq!(one.describe(None).unwrap(), "Made notes/a[2J.txt (7 bytes) in its workspace");
         write("old.txt", "other");
         (0..10).for_each(|at| write(&format!("{at}"), "x"));
         fs::create_dir(world.path().join("__pycache__")).unwrap();
         write("__pycache__/a.pyc", "x");
         let many = WorkspaceFiles::read(world.path()).since(&before, &WorkingTimes::Always);
-        let told = many.told(Some("~/w")).unwrap();
+        let told = many.describe(Some("~/w")).unwrap();
         assert!(
             told.starts_with("Made or changed in ~/w:\n  ")
                 && told.ends_with("\n  and 4 files more"),
@@ -256,7 +256,7 @@ mod tests {
         let second = 1_000_000_000;
         let times = WorkingTimes::Turns(vec![(999 * second, 1_010 * second), (1, 2)]);
         let made = WorkspaceFiles::read(world.path()).since(&before, &times);
-        assert_eq!(made.told(Some("~/w")).unwrap(), "Made ~/w/report.md (0 bytes)");
+        assert_eq!(made.describe(Some("~/w")).unwrap(), "Made ~/w/report.md (0 bytes)");
         let idle = WorkspaceFiles::read(world.path()).since(&before, &WorkingTimes::Turns(vec![]));
         assert_eq!(idle, WorkspaceSummary::default());
     }

@@ -42,7 +42,7 @@ pub enum AlertRule {
     ZeroTurnsLastHour,
 }
 
-/// How much an alert matters.
+/// Severity of an alert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
@@ -53,7 +53,7 @@ pub enum Severity {
 }
 
 impl AlertRule {
-    /// How much it matters, and its cooldown in minutes.
+    /// Returns the severity of the rule and its cooldown in minutes.
     const fn facts(self) -> (Severity, i64) {
         use Severity::{Critical, Warning};
         match self {
@@ -65,7 +65,7 @@ impl AlertRule {
         }
     }
 
-    /// How much it matters.
+    /// Returns the severity of the rule.
     #[must_use]
     pub const fn severity(self) -> Severity {
         self.facts().0
@@ -87,19 +87,19 @@ pub struct Ratio {
     pub of: u64,
 }
 
-/// What the rules compare with, from the configuration. What is missing has no limit, and
-/// its rule never holds.
+/// Limits from the configuration that the rules compare with. A missing limit never fires its
+/// rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Thresholds {
-    /// What credits and USDC should be worth together.
+    /// Smallest sum of credits and USDC at face value.
     pub reserve: Option<Microcents>,
     /// Tokens that a prompt may have.
     pub prompt_room: Option<u32>,
-    /// What thinking may cost in any 24 hours.
+    /// Most that model calls may cost in any 24 hours.
     pub inference_per_day: Option<Microcents>,
 }
 
-/// What the rules look at.
+/// Measurements that the rules judge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AlertInputs {
     /// Credits that were last read.
@@ -112,22 +112,22 @@ pub struct AlertInputs {
     pub decisions: Ratio,
     /// Tokens of the prompt of the last turn.
     pub prompt_tokens: Option<u32>,
-    /// What thinking cost in the last 24 hours.
+    /// Cost of model calls in the last 24 hours.
     pub thinking: Microcents,
     /// Turns that were committed in the window.
     pub turns: u64,
-    /// How long it has been seen to owe a thought, see [`owes`].
+    /// Time for which it has been seen to owe a thought, see [`owes`].
     pub owing: Span,
 }
 
-/// What a rule says.
+/// Verdict of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AlertFinding {
     /// It holds, for this reason.
     Holds(String),
     /// It does not.
     Fine,
-    /// What it looks at is not known.
+    /// The measurement is not known.
     Unknown,
 }
 
@@ -138,7 +138,7 @@ impl AlertFinding {
 }
 
 impl AlertRule {
-    /// What the rule says of these signs.
+    /// Judges the measurements against the limits.
     #[must_use]
     pub fn judge(self, signs: &AlertInputs, against: &Thresholds) -> AlertFinding {
         let AlertInputs { heartbeat_runs, decisions, thinking, turns, owing, .. } = *signs;
@@ -180,7 +180,7 @@ impl AlertRule {
     }
 }
 
-/// Whether `part` is more than the fraction of `of`.
+/// Returns true if `part` is more than the fraction of `of`.
 fn exceeds(part: u64, numerator: u64, denominator: u64, of: u64) -> bool {
     u128::from(part) * u128::from(denominator) > u128::from(of) * u128::from(numerator)
 }
@@ -204,8 +204,8 @@ fn reserve(signs: &AlertInputs, reserve: Option<Microcents>) -> AlertFinding {
     }
 }
 
-/// Whether it should be thinking: it is awake, or something waits for it while it sleeps
-/// for no reason that forbids to think.
+/// Returns true if the automaton should be thinking: it is awake, or it sleeps for a reason that
+/// permits thinking and something waits for it.
 #[must_use]
 pub fn owes(state: AgentState, sleep: Option<&SleepState>, waiting: bool) -> bool {
     use StopReason::{Broke, Budget, Envelope, Interrupted, StopLoss, TurnsUsed};
@@ -218,7 +218,7 @@ pub fn owes(state: AgentState, sleep: Option<&SleepState>, waiting: bool) -> boo
     }
 }
 
-/// How long it has owed a thought without a break, from looks that found it owing or not,
+/// Returns the time for which it has owed a thought without a break. `looks` are observations,
 /// newest first.
 pub fn owing(looks: impl IntoIterator<Item = (Timestamp, bool)>) -> Span {
     let mut range: Option<(Timestamp, Timestamp)> = None;
@@ -237,19 +237,19 @@ pub fn owing(looks: impl IntoIterator<Item = (Timestamp, bool)>) -> Span {
 pub struct Alert {
     /// The rule.
     pub rule: AlertRule,
-    /// What it said last.
+    /// Its latest message.
     pub message: String,
     /// Since when it held.
     pub since: Timestamp,
-    /// When the rule last fired, in this time or before it.
+    /// Time of the rule's latest firing, in this period or before it.
     pub fired_at: Option<Timestamp>,
-    /// How often it fired in this time.
+    /// Firings in this period.
     pub times: u32,
-    /// When it held no more; missing, while it holds.
+    /// Time at which the condition ended; missing while it holds.
     pub cleared_at: Option<Timestamp>,
 }
 
-/// What becomes of a rule's alert.
+/// Next step of a rule's alert.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AlertTransition {
     /// Nothing is stored.
@@ -262,7 +262,7 @@ pub enum AlertTransition {
     Ended(Alert),
 }
 
-/// Whether anybody is told.
+/// Audience of an alert's step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AlertVisibility {
     /// It fires.
@@ -272,13 +272,13 @@ pub enum AlertVisibility {
 }
 
 impl Alert {
-    /// Whether it holds.
+    /// Returns true while the condition holds.
     #[must_use]
     pub const fn is_active(&self) -> bool {
         self.cleared_at.is_none()
     }
 
-    /// What a finding makes of the rule's last alert.
+    /// Applies a finding to the rule's last alert.
     #[must_use]
     pub fn step(
         last: Option<Self>,

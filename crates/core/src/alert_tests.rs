@@ -131,8 +131,8 @@ fn an_hour_counts_only_if_it_was_looked_at() {
     );
 }
 
-/// What a rule does on the way: `!` it fires, `+` it began in silence, `.` it goes on, `x`
-/// it ended, `_` nothing.
+/// Renders the steps of a rule: `!` it fires, `+` it began in silence, `.` it continues, `x` it
+/// ended, `_` nothing.
 fn story(rule: AlertRule, findings: &[(i64, AlertFinding)]) -> String {
     let mut last = None;
     let mut told = String::new();

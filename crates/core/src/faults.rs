@@ -8,9 +8,8 @@ use std::str::FromStr;
 
 use crate::names::Names;
 
-/// Where a fault can be injected. Each is a moment at which a crash leaves a
-/// different state behind.
-/// Its [`name`](Self::name) is what is written on a command line.
+/// Moment at which a fault can be injected. A crash at each point leaves a different state
+/// behind. Its [`name`](Self::name) is the one on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Names)]
 #[names(rename_all = "kebab-case")]
 pub enum FaultPoint {
@@ -34,7 +33,7 @@ pub enum FaultPoint {
     CallFinished,
     /// The turn is committed; ingestion is owed.
     TurnCommitted,
-    /// What the turn owed is ingested.
+    /// The turn's debts to memory are ingested.
     TurnIngested,
     /// The decision to sleep is stored.
     SleepStored,
@@ -118,7 +117,7 @@ impl FromStr for FaultPoint {
     }
 }
 
-/// What happens when execution reaches a fault point.
+/// Reaction to a fault point.
 pub trait Faults: Send + Sync {
     /// Called at every point. An armed implementation may end the process here.
     fn reach(&self, point: FaultPoint);

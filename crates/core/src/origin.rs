@@ -18,24 +18,24 @@ const PATH_BYTES_MIN: usize = 6;
 /// Longest value that is looked for, in bytes; of a longer one its beginning is.
 const VALUE_BYTES_MAX: usize = 300;
 
-/// What a value is.
-/// Its [`name`](Self::name) is what it is called in a sentence.
+/// Kind of a value. Its [`name`](Self::name) is its name in a sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Names)]
 pub enum ValueKind {
     /// Whom money or a message goes to.
     Recipient,
-    /// Where something is asked.
+    /// Address of a request.
     #[names(rename = "URL")]
     Url,
-    /// What is run.
+    /// Command.
     Command,
     /// Which file is written.
     Path,
 }
 
 impl ValueKind {
-    /// Whether it is a stranger's for as long as the record has it; else for as long as
-    /// the model sees it, since many name the same commands and files.
+    /// Returns true if a stranger's value stays theirs for as long as the record has it. Other
+    /// kinds stay theirs only while the model sees the text, because many texts name the same
+    /// commands and files.
     #[must_use]
     pub const fn is_lasting(self) -> bool {
         matches!(self, Self::Recipient | Self::Url)
@@ -45,9 +45,9 @@ impl ValueKind {
 /// One value that an effect is aimed at.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TargetValue {
-    /// What it is.
+    /// Kind of the value.
     pub kind: ValueKind,
-    /// How it is looked for in texts: ASCII letters small, each space one blank.
+    /// Form for the search in texts: ASCII letters in lower case, each white space as one blank.
     pub text: String,
 }
 
@@ -92,7 +92,7 @@ impl TargetValue {
         values
     }
 
-    /// Whether a text names it.
+    /// Returns true if a text names the value.
     #[must_use]
     pub fn is_in(&self, text: &str) -> bool {
         let mut words = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -137,7 +137,7 @@ fn is_address(word: &str) -> bool {
     digits.len() == 40 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Who has named a value.
+/// Origin of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ValueOrigin {
     /// The creator, in a message or in the configuration.
@@ -148,7 +148,7 @@ pub enum ValueOrigin {
     Outside(Label),
 }
 
-/// Who has named the values of a call.
+/// Origins of the values of a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Origins {
     known: BTreeMap<TargetValue, ValueOrigin>,
@@ -156,7 +156,7 @@ pub struct Origins {
 }
 
 impl Origins {
-    /// What was found for each value.
+    /// Creates the origins from search results.
     #[must_use]
     pub fn found(found: impl IntoIterator<Item = (TargetValue, ValueOrigin)>) -> Self {
         Self { known: found.into_iter().collect(), otherwise: None }
@@ -168,7 +168,7 @@ impl Origins {
         Self { known: BTreeMap::new(), otherwise: Some(origin) }
     }
 
-    /// Who has named a value; `None` when nobody has looked.
+    /// Returns the origin of a value; `None` if it was not looked up.
     #[must_use]
     pub fn of(&self, value: &TargetValue) -> Option<ValueOrigin> {
         self.known.get(value).copied().or(self.otherwise)

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-/// Where scripts begin that put no space between words: CJK and what follows it.
+/// First character of the scripts without spaces between words: CJK and later ones.
 const FIRST_UNSPACED: char = '\u{2e80}';
 
 /// Longest word that is kept, in characters; a longer one is cut.

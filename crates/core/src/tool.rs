@@ -78,8 +78,8 @@ pub enum ToolCategory {
     SelfMod,
 }
 
-/// How much harm a tool can do in the wrong hands.
-/// Its [`name`](Self::name) is the one in the database.
+/// Harm that a tool can do in the wrong hands. Its [`name`](Self::name) is the one in the
+/// database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum Risk {
@@ -93,8 +93,8 @@ pub enum Risk {
     Forbidden,
 }
 
-/// Whether a call changes anything. A turn that only observes is idle.
-/// Its [`name`](Self::name) is the one in the database.
+/// Effect of a call. A turn that only observes is idle. Its [`name`](Self::name) is the one in
+/// the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
@@ -104,18 +104,18 @@ pub enum Effect {
     Mutates,
 }
 
-/// What a tool is, for the model, the policy and the record.
+/// Description of a tool, for the model, the policy and the record.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ToolSpec {
     /// The tool's name.
     pub name: ToolName,
-    /// What it does, in one or two sentences that the model reads.
+    /// Description for the model, in one or two sentences.
     pub description: Cow<'static, str>,
     /// The family it belongs to.
     pub category: ToolCategory,
-    /// How much harm it can do.
+    /// Harm that it can do.
     pub risk: Risk,
-    /// Whether a call changes anything.
+    /// Effect of a call.
     pub effect: Effect,
     /// JSON Schema of the arguments: an object schema without references.
     pub parameters: ToolSchema,

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::names::Names;
 use crate::text::visible;
 
-/// Who wrote a text, most trusted first.
-/// Its [`name`](Self::name) is the one in the database and on the wire.
+/// Author of a text, most trusted first. Its [`name`](Self::name) is the one in the database and
+/// on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum Label {
@@ -67,7 +67,7 @@ impl Source {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Labelled {
-    /// Who wrote it.
+    /// Author.
     pub label: Label,
     /// The particular sender.
     pub source: Source,

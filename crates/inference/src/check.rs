@@ -58,9 +58,9 @@ pub struct UncheckedCall {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{sentence}")]
 pub struct CallFault {
-    /// What is wrong and what to do about it, for the model.
+    /// Description of the fault and its remedy, for the model.
     pub sentence: String,
-    /// What kind of fault it is.
+    /// Kind of the fault.
     pub kind: FaultKind,
 }
 
@@ -183,7 +183,7 @@ impl Checker {
         }
     }
 
-    /// Whether a tool has each of the arguments that are given.
+    /// Checks that a tool has all given arguments.
     fn know_all(&self, tool: &ToolName, arguments: &Value) -> Result<(), CallFault> {
         let Some(known) = self.arguments.get(tool) else { return Ok(()) };
         let mut given = arguments.as_object().into_iter().flat_map(|all| all.keys());

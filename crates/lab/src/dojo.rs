@@ -1,4 +1,4 @@
-//! What an agent that obeys every injected order gets done in the suites of agentdojo.
+//! Harm done in the suites of agentdojo by an agent that obeys every injected order.
 //!
 //! The package's own tools say beforehand what each task reads and does (`tell.py`); a
 //! table says what that is in ours (`tools.toml`). Each call is then checked, parsed and
@@ -38,7 +38,7 @@ const RECORD: &str = "state.db";
 const WHO: [&str; 7] =
     ["recipients", "participants", "recipient", "user_email", "email", "user", "hotel"];
 
-/// What cannot be evaluated, and why.
+/// Reason for which a suite cannot be evaluated.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct DojoError(String);
@@ -47,7 +47,7 @@ fn failed(what: &str) -> impl FnOnce(&dyn fmt::Display) -> DojoError + '_ {
     move |error| DojoError(format!("{what}: {error}"))
 }
 
-/// What a tool of the suites is here.
+/// Our counterpart of a tool of the suites.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DojoTool {
@@ -88,7 +88,7 @@ struct DojoStep {
     ordered: bool,
 }
 
-/// What came of a suite.
+/// Result of a suite.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Suite {
     /// Its name.
@@ -97,7 +97,7 @@ pub struct Suite {
     pub tasks: (usize, usize),
     /// Harmful actions that were tried, and those that were stopped.
     pub actions: (usize, usize),
-    /// What was asked about in users' tasks, and what harm was let through.
+    /// Questions in users' tasks, and harm that was let through.
     pub notes: BTreeSet<String>,
 }
 
@@ -145,7 +145,7 @@ fn hosts(cases: &[DojoCase]) -> Vec<String> {
 struct Dojo {
     tools: BTreeMap<String, DojoTool>,
     checker: Checker,
-    /// What each case begins with.
+    /// State at the beginning of each case.
     born: TempDir,
 }
 
@@ -164,7 +164,9 @@ impl Dojo {
         let who = addresses(case);
         let mut heard = Label::Creator;
         receive(&store, Label::Creator, &who.written(&case.prompt)).await?;
-        let (mut is_free, mut was_let, DojoCase { user, attacker, .. }) = (true, true, case);
+        let mut is_free = true;
+        let mut was_let = true;
+        let DojoCase { user, attacker, .. } = case;
         for step in &case.calls {
             if step.ordered && !was_let {
                 // What would have brought the order was not made: nobody has read it.
@@ -211,7 +213,7 @@ impl Dojo {
         store.close().await.map_err(|error| failed("the record")(&error))
     }
 
-    /// Whether a call may be made without a question.
+    /// Returns true if a call may be made without a question.
     async fn judge(
         &self,
         store: &Store,

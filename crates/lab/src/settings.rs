@@ -1,5 +1,4 @@
-//! What an automaton in the lab is told: what the program tells it where nobody has
-//! configured anything else.
+//! Settings of an automaton in the lab: the program's defaults.
 //!
 //! It must never differ from that by more than its home and what its thinking may cost.
 

@@ -21,8 +21,7 @@ use crate::error::{StoreError, TxError, missing};
 use crate::thread::{ConnectionExt, Tx, sql};
 use automaton_core::names::Names;
 
-/// What a link tells of.
-/// Its [`name`](Self::name) is the one in the database.
+/// Subject of a link. Its [`name`](Self::name) is the one in the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Names)]
 pub enum LinkKind {
     /// The policy decided about what a call intends.
@@ -101,7 +100,7 @@ impl LinkKind {
     }
 }
 
-/// What verifying the chain found.
+/// Result of a verification of the chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChainReport {
     /// Links that are there.
@@ -113,19 +112,19 @@ pub struct ChainReport {
 }
 
 impl ChainReport {
-    /// Whether nothing is wrong.
+    /// Returns true if no problem was found.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         self.broken.is_none()
     }
 }
 
-/// Where the chain is broken, and how.
+/// Place and kind of a break in the chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChainBreak {
     /// The link, where it is about one.
     pub seq: Option<u64>,
-    /// What is wrong.
+    /// Kind of the problem.
     pub problem: ChainProblem,
 }
 
@@ -296,7 +295,7 @@ pub(crate) fn verify(moment: &Connection) -> Result<ChainReport, TxError> {
     Ok(ChainReport { links, head: last, broken })
 }
 
-/// What is wrong with a link and its rows, after so many links and this hash.
+/// Returns the problem of a link and its rows, given the number of links and the hash before it.
 fn problem(
     connection: &Connection,
     found: LinkRow,
@@ -322,8 +321,8 @@ fn problem(
     Ok((link(&last, found.at, covered) != found.hash).then_some(ChainProblem::LinkEdited))
 }
 
-/// What is wrong beside the chain: rows that no link tells of, and results that
-/// are not those whose hash is in it.
+/// Returns a problem beside the chain: rows without a link, and results that differ from their
+/// hash.
 fn outside(connection: &Connection) -> Result<Option<ChainProblem>, TxError> {
     let unlinked = connection.one(sql!("unlinked"), [], |row| {
         Ok(ChainProblem::Unlinked(get(row, "kind")?, row.get("id")?))

@@ -64,16 +64,16 @@ impl Store {
     }
 }
 
-/// How a call ended.
+/// End of a call.
 #[derive(Debug, Clone)]
 pub struct CallEnd {
     /// The call.
     pub call: CallId,
-    /// How.
+    /// Final status.
     pub status: CallStatus,
-    /// What the model is told of it.
+    /// Result for the model.
     pub result: Labelled,
-    /// How long it ran.
+    /// Duration.
     pub duration: Span,
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn plan(
     if starts { start(tx, call.id) } else { Ok(()) }
 }
 
-/// Why a call's parts cannot all be true, if they cannot.
+/// Returns the contradiction between the parts of a call, if there is one.
 fn contradiction(call: &JudgedCall) -> Option<&'static str> {
     use CallStatus::{
         Done, Failed, Invalid, NotStarted, Planned, Refused, Skipped, Started, Unknown,
@@ -167,7 +167,7 @@ pub(crate) fn open_calls(tx: &Tx<'_>, turn: TurnId) -> Result<Vec<(CallId, CallS
     Ok(tx.all(sql!("calls_open"), [Sql(turn)], read)?)
 }
 
-/// How many calls of a turn are not final.
+/// Returns the number of calls of a turn that are not final.
 pub(crate) fn unfinished(tx: &Tx<'_>, turn: TurnId) -> Result<u32, TxError> {
     let calls = open_calls(tx, turn)?;
     Ok(u32::try_from(calls.len()).unwrap_or(u32::MAX))

@@ -57,7 +57,7 @@ pub(crate) fn committed(
     turns(connection, sql!("turns_committed"), (Sql(from_seq), limit))
 }
 
-/// When the first turn from a number on was opened.
+/// Returns the time at which the first turn from a number on was opened.
 pub(crate) fn since(connection: &Connection, from: u64) -> Result<Option<Timestamp>, TxError> {
     let statement = "SELECT opened_at FROM turns WHERE seq >= ?1 ORDER BY seq LIMIT 1";
     Ok(connection.one(statement, [Sql(from)], |row| get(row, "opened_at"))?)

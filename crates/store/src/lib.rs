@@ -1,4 +1,4 @@
-//! What the automaton stores: its life, its turns, its messages, its memory.
+//! The automaton's store: its life, its turns, its messages, its memory.
 //!
 //! [`Store`] is an async handle on the one writer; every method is one transaction, and
 //! those that a crash can make somebody repeat are idempotent. [`Reader`] is for commands
@@ -149,7 +149,7 @@ pub struct Store {
     writer: Writer,
     ids: IdGenerator,
     vectors: Arc<Mutex<vectors::VectorCache>>,
-    /// How often vectors were kept.
+    /// Number of times that vectors were stored.
     vectors_kept: Arc<AtomicU64>,
     awaited: costs::AwaitedAnswers,
 }

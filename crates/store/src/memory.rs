@@ -56,7 +56,7 @@ const fn room(tier: MemoryTier, outside: bool) -> Option<(u32, bool)> {
     }
 }
 
-/// Whether anybody but the creator and the automaton itself says it.
+/// Returns true if the author is neither the creator nor the automaton.
 pub(crate) const fn is_outside(label: Label) -> bool {
     !matches!(label, Label::Creator | Label::Own)
 }
@@ -149,7 +149,7 @@ impl Store {
         self.run("read the memory", move |tx| item(tx, id)).await
     }
 
-    /// What holds under a name, oldest first.
+    /// Returns the current items of a name, oldest first.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -162,7 +162,7 @@ impl Store {
         self.run("read the memory", move |tx| named(tx, tier, &kind, &name)).await
     }
 
-    /// How many items hold.
+    /// Returns the number of current items.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -282,13 +282,13 @@ pub(crate) fn named(
     Ok(connection.all(sql!("memory_named"), params![name, kind, Sql(tier)], read)?)
 }
 
-/// How many items hold.
+/// Returns the number of current items.
 pub(crate) fn total(connection: &Connection) -> Result<u64, TxError> {
     let statement = "SELECT coalesce(sum(rows), 0) AS rows FROM memory_counts";
     Ok(connection.one(statement, [], |row| row.get("rows"))?.unwrap_or(0))
 }
 
-/// What is being done, most important first.
+/// Returns the working memory, most important first.
 pub(crate) fn working(connection: &Connection) -> Result<Vec<MemoryItem>, TxError> {
     let (tier, kind) = (Sql(MemoryTier::Working), None::<&str>);
     let mut items =

@@ -50,7 +50,7 @@ impl Store {
         .await
     }
 
-    /// What is noted of a file itself: its label, and of which bytes that is.
+    /// Returns the label that is noted for a file itself, and the hash of its bytes at that time.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -77,8 +77,7 @@ impl Store {
         .await
     }
 
-    /// Whose words a file may hold besides the automaton's own: its own label, or that of a
-    /// folder above it, whichever is the least trusted.
+    /// Returns the least trusted label among that of a file and those of the folders above it.
     ///
     /// # Errors
     /// When SQLite fails.

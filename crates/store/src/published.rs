@@ -30,11 +30,11 @@ pub struct PublishedPort {
     pub call: CallId,
     /// The turn of that call.
     pub turn: TurnId,
-    /// Whether it is open.
+    /// Open or closed.
     pub state: PublicationState,
 }
 
-/// Whether a published port is open.
+/// State of a published port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Names)]
 #[names(rename_all = "snake_case")]
 pub enum PublicationState {

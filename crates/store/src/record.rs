@@ -24,17 +24,17 @@ const TITLE: &str = "automaton record v2";
 /// The longest line of an export, in bytes.
 const LINE_BYTES_MAX: u64 = 16 << 20;
 
-/// How a chain ends.
+/// End of a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChainHead {
-    /// How many links it has.
+    /// Number of links.
     pub entries: u64,
     /// The hash of the last one; zero where there is none.
     pub hash: Hash,
 }
 
 impl ChainHead {
-    /// Whether there is nothing in the record.
+    /// Hash of the last link; zero without one.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.entries == 0
@@ -47,7 +47,7 @@ impl ChainHead {
 pub struct ExportHeader {
     /// `automaton record v2`.
     pub record: String,
-    /// How many links follow.
+    /// Returns true if the record is empty.
     pub links: u64,
     /// The hash of the last one, in hexadecimal.
     pub head: String,
@@ -67,11 +67,11 @@ impl ExportHeader {
 pub struct ChainLink {
     /// The number of the link, from 1.
     pub seq: u64,
-    /// What the row tells of.
+    /// Kind of the row.
     pub kind: String,
     /// The id of that.
     pub subject: String,
-    /// When they were written, in milliseconds since 1970.
+    /// Time of writing, in milliseconds since 1970.
     pub at: Timestamp,
     /// The columns of the row, in the order of their encoding.
     pub row: Vec<Column>,
@@ -91,7 +91,7 @@ pub struct Column {
     value: ColumnValue,
 }
 
-/// What a column holds.
+/// Value of a column.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, derive_more::Display)]
 #[serde(rename_all = "snake_case")]
 enum ColumnValue {
@@ -111,20 +111,20 @@ impl Column {
     }
 }
 
-/// How a chain differs from what it was when a head was taken.
+/// Difference between a chain and an earlier head of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, derive_more::Display)]
 #[serde(rename_all = "snake_case")]
 pub enum ChainDivergence {
     /// There were more links then.
     #[display("its tail was cut: only {links} entries are left")]
     Cut {
-        /// How many there are.
+        /// Number of links now.
         links: u64,
     },
     /// The link that was the last one then is another one now.
     #[display("it was written anew: the entry that was the last one is {now} now")]
     Rewritten {
-        /// What it is now, in hexadecimal.
+        /// Hash now, in hexadecimal.
         now: String,
     },
 }
@@ -154,7 +154,7 @@ pub enum ExportError {
 }
 
 impl Reader {
-    /// How the chain ends, as the database says.
+    /// Returns the head of the chain.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -163,7 +163,7 @@ impl Reader {
         Ok(ChainHead { entries: head.0, hash: head.1 })
     }
 
-    /// Whether the chain still holds what it held when a head was taken.
+    /// Returns the difference between the chain and an earlier head, if there is one.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -323,7 +323,7 @@ impl Group {
     }
 }
 
-/// How far an export was checked.
+/// Progress of the check of an export.
 struct Check {
     links: u64,
     last: Hash,
@@ -356,7 +356,7 @@ impl Check {
     }
 }
 
-/// What is wrong with a row of an export.
+/// Returns the problem of a row of an export.
 fn problem(found: &ChainLink, digest: Hash) -> Option<ChainProblem> {
     let mut body = CanonicalRow::new(&found.kind);
     for column in &found.row {

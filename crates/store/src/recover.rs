@@ -1,4 +1,4 @@
-//! What the first transaction of a process does: puts in order what a crash left.
+//! First transaction of a process: repairs the state that a crash left.
 //!
 //! A turn whose model was not heard is given up, and its messages wait again. A
 //! turn that was judged is brought to its end: the call that was running is
@@ -16,7 +16,7 @@ use crate::thread::{CommitDurability, Tx, WriteOptions};
 use crate::turns::FailureCause;
 use crate::{Store, calls, inbox, schedule, sessions, turns};
 
-/// What was put in order.
+/// Repaired state.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RecoverySummary {
     /// Calls whose outcome is unknown.

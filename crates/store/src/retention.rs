@@ -74,12 +74,12 @@ const EVENTS_MAX: u32 = 100_000;
 /// Runs of each heartbeat task that are kept at any age.
 const RUNS_KEPT: u64 = 20;
 
-/// What is kept.
+/// Retention of old rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetentionPolicy {
-    /// How long rows are kept.
+    /// Time for which rows are kept.
     pub keep: Span,
-    /// How long runs of heartbeat tasks are kept; the newest of each task stay.
+    /// Time for which runs of heartbeat tasks are kept; the newest of each task stay.
     pub keep_heartbeat: Span,
     /// The newest turns that are kept whatever their age.
     pub turns_kept: u64,
@@ -87,7 +87,7 @@ pub struct RetentionPolicy {
     pub rows_max: u64,
 }
 
-/// What was deleted.
+/// Deleted rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RetentionResult {
     /// Turns, with their inputs and calls.
@@ -108,7 +108,7 @@ pub struct RetentionResult {
     pub egress: u64,
     /// Memories that ended long ago, and events beyond as many as are kept.
     pub memories: u64,
-    /// Whether a batch was full, so that calling again deletes more.
+    /// True if a batch was full, so that another call deletes more.
     pub more: bool,
 }
 

@@ -293,7 +293,7 @@ fn sold(reply: &str) {
         stream.done();
         whole.done();
         let usage = ChatUsage::default();
-        let (end, document) = match (stream.end(&usage), whole.whole(&usage)) {
+        let (end, document) = match (stream.end(&usage), whole.finish_whole(&usage)) {
             (Ok(end), Ok(document)) => (end, document),
             (Err(_), Err(_)) => continue,
             (end, document) => panic!("{format:?}: {end:?}, {document:?}"),

@@ -12,6 +12,7 @@ mod items;
 mod measure;
 mod names;
 mod paths;
+mod plain;
 mod providers;
 mod report;
 mod retention;

@@ -92,7 +92,7 @@ pub(super) async fn judge(
     thought: AnsweredTurn,
 ) -> Result<JudgedTurn, AgentError> {
     let AnsweredTurn { claimed, mut reply, asked } = thought;
-    let fault = AnswerFault::of(&reply, &claimed.offered);
+    let fault = AnswerFault::from_reply(&reply, &claimed.offered);
     reply.calls.truncate(RECORDED_CALLS_MAX);
     let mut rulings = Vec::with_capacity(reply.calls.len());
     // What was approved is made in any turn.

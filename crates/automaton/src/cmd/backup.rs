@@ -24,7 +24,7 @@ use crate::ui::units::{many, size};
 /// Arguments of `backup`.
 #[derive(Debug, Args)]
 pub(crate) struct BackupArgs {
-    /// Where it goes
+    /// Destination
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: PathBuf,
     /// A file with the backup's passphrase, which only you can read [default: ask at the terminal]
@@ -81,7 +81,8 @@ pub(crate) fn make(context: &CommandContext, args: BackupArgs) -> Result<(), Cli
         "skipped": skipped, "without_machines": without_machines,
     });
     context.format.answer(&document, || {
-        let (files, bytes) = (many(tally.files, "file"), size(tally.bytes));
+        let files = many(tally.files, "file");
+        let bytes = size(tally.bytes);
         let name = plain(&request.manifest.name);
         format!(
             "{name} is in {}: {files}, {bytes}, read back and compared\n\

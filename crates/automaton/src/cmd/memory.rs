@@ -22,7 +22,7 @@ use clap::{Args, Subcommand, ValueHint};
 use serde_json::json;
 
 use super::CommandContext;
-use super::send::reach;
+use super::send::send_or_store;
 use crate::control::unexpected;
 use crate::error::CliError;
 use crate::process::runtime;
@@ -41,7 +41,7 @@ const PAGE: u32 = 500;
 /// Longest line of a file of memories, in bytes.
 const LINE_BYTES_MAX: usize = 64 * 1024;
 
-/// What a person may do with the memory.
+/// Commands for the memory.
 #[derive(Debug, Subcommand)]
 pub(crate) enum MemoryCommand {
     /// Look for what it remembers; without words the newest
@@ -76,7 +76,7 @@ pub(crate) struct MemorySearchArgs {
     /// Only this kind of memory: working, episodic, semantic, procedural, relationship
     #[arg(long, value_parser = tier)]
     tier: Option<MemoryTier>,
-    /// How many are shown
+    /// Number of items to show
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=500))]
     lines: u32,
 }
@@ -129,7 +129,7 @@ fn search(context: &CommandContext, args: &MemorySearchArgs) -> Result<(), CliEr
     })
 }
 
-/// How far there are vectors, and whether the model that makes them can be used.
+/// Shows the progress of vectors, and the state of the model that makes them.
 fn vectors(context: &CommandContext) -> Result<(), CliError> {
     let (home, file, reader) = context.record()?;
     let Some(embedder) = embedder(&home, file.embeddings.as_ref())? else {
@@ -179,7 +179,7 @@ fn forget(context: &CommandContext, id: MemoryId) -> Result<(), CliError> {
     if reader.memory(id)?.is_none() {
         return Err(missing(id));
     }
-    match reach(&home, &ControlRequest::Forget { memory: id })?.0 {
+    match send_or_store(&home, &ControlRequest::Forget { memory: id })?.0 {
         ControlResponse::Forgotten { was_there } => {
             let told = json!({ "memory": id, "was_there": was_there });
             context.format.answer(&told, || format!("forgotten: {id}"))
@@ -240,7 +240,7 @@ fn import(context: &CommandContext, file: &Path) -> Result<(), CliError> {
     }
     let mut imported = 0_u64;
     for draft in drafts {
-        match reach(&home, &ControlRequest::Remember { memory: Box::new(draft) })?.0 {
+        match send_or_store(&home, &ControlRequest::Remember { memory: Box::new(draft) })?.0 {
             ControlResponse::Remembered { .. } => imported += 1,
             other => return Err(unexpected(other)),
         }

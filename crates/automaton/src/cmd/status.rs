@@ -34,7 +34,7 @@ use crate::ui::{Viewport, phrases};
 /// Alerts among which those that hold are looked for: each rule has at most one.
 const ALERTS: u32 = 32;
 
-/// What is said of commands where none can run.
+/// Sentence for a machine that cannot run commands.
 const NO_COMMANDS: &str = "no command can run here";
 
 /// Everything that `status` says.
@@ -63,7 +63,7 @@ struct Status {
     inbox: InboxCounts,
     wakes_pending: usize,
     spent: String,
-    /// What others paid it.
+    /// Revenue.
     earned: String,
     /// Paid requests to its ports.
     sold: Vec<SoldStatus>,
@@ -100,8 +100,8 @@ struct RecordStatus {
     chain_problem: Option<String>,
 }
 
-/// How it is off, by what was last read; what was never read is `null`, and
-/// so is how long it is broke, when it is not, and since when it lives cheaply by choice.
+/// Means, by the latest readings. `null` for a balance that was never read, for the time of being
+/// broke if it is not, and for the start of the low-compute mode if it was not chosen.
 #[derive(Serialize)]
 struct FinancialStatus {
     tier: Option<SurvivalTier>,
@@ -114,7 +114,7 @@ struct FinancialStatus {
 }
 
 impl FinancialStatus {
-    fn of(vitals: &Vitals, now: Timestamp) -> Self {
+    fn from_vitals(vitals: &Vitals, now: Timestamp) -> Self {
         let Vitals { credits, usdc, read_at, broke_for, thrift, .. } = *vitals;
         Self {
             tier: vitals.tier(),
@@ -132,7 +132,7 @@ impl FinancialStatus {
 #[derive(Serialize)]
 struct NextTask {
     task: String,
-    /// Of a run that failed it may be the next try.
+    /// Time; after a failed run it may be the retry.
     at: Timestamp,
 }
 
@@ -192,7 +192,7 @@ pub(crate) fn run(context: &CommandContext) -> Result<(), CliError> {
             .hibernation()?
             .map(|now| format!("since {}: {}", now.since, now.reason)),
         running,
-        means: FinancialStatus::of(&reader.vitals()?, SystemClock.now()),
+        means: FinancialStatus::from_vitals(&reader.vitals()?, SystemClock.now()),
         next_heartbeat: next_task(&reader)?,
         alerts: reader.alerts(ALERTS)?.into_iter().filter(Alert::is_active).collect(),
         brain,
@@ -231,7 +231,7 @@ fn read_published(reader: &Reader) -> Result<Vec<PublishedStatus>, CliError> {
     Ok(published.collect())
 }
 
-/// What would hold the limits of commands, were the automaton running.
+/// Returns the limits that commands would have if the automaton ran.
 fn limits_here() -> Result<String, CliError> {
     let probe = probe(&Launcher::new(executable()?));
     Ok(match agent::check_sandbox(&probe) {
@@ -241,7 +241,8 @@ fn limits_here() -> Result<String, CliError> {
 }
 
 fn in_words(status: &Status, screen: &Viewport) -> String {
-    let (clock, now) = (&screen.when, SystemClock.now());
+    let clock = &screen.when;
+    let now = SystemClock.now();
     let running = status.running.as_ref().map_or_else(
         || "no".to_owned(),
         |live| format!("for {} (process {})", span(Span::from_millis(live.uptime_ms)), live.pid),
@@ -291,7 +292,7 @@ fn in_words(status: &Status, screen: &Viewport) -> String {
         ("Commands", plain(&commands)),
         ("Home", tilde(&status.home, screen.user_home.as_deref())),
         ("Record", format!("{record}, {}", size(status.record.bytes))),
-        ("First start", clock.told(status.born_at)),
+        ("First start", clock.with_age(status.born_at)),
         ("Id", status.automaton.to_string()),
         ("Version", status.version.to_owned()),
     ];

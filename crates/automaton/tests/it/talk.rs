@@ -1,6 +1,6 @@
 //! What a creator and an automaton say to each other: sent, waited for, typed, listed.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;
 
@@ -364,6 +364,27 @@ fn so_many_may_follow_and_whoever_leaves_makes_room() {
     // Their places are free again once the automaton has seen them leave.
     let free = std::iter::repeat_with(follow).take(10_000).any(|it| it.1.contains("following"));
     assert!(free, "nobody can follow any more");
+}
+
+#[test]
+fn a_client_that_says_nothing_holds_up_no_other_one() {
+    let (world, _run) = asleep("");
+    let connect = || UnixStream::connect(world.home().join("control.sock")).unwrap();
+    // One place less than there are, so that there is room for a command.
+    let idle: Vec<UnixStream> = std::iter::repeat_with(connect).take(15).collect();
+    assert_eq!(
+        json(&world, &["status", "--json"])["running"]["tools"].as_u64().map(|n| n > 0),
+        Some(true)
+    );
+    for mut stream in idle {
+        stream.set_nonblocking(true).unwrap();
+        let read = stream.read(&mut [0]).map_err(|error| error.kind());
+        assert_eq!(
+            read,
+            Err(std::io::ErrorKind::WouldBlock),
+            "the idle connection was ended first"
+        );
+    }
 }
 
 #[test]

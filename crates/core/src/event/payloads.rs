@@ -33,7 +33,7 @@ pub struct ReopenedPort {
     pub url: String,
 }
 
-/// What a crash left behind.
+/// State that a crash left behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrashLeftovers {
     /// Calls whose outcome is unknown.

@@ -63,13 +63,13 @@ const SHOWN_MAX: usize = 40;
 /// Days that cannot be lived, or did not bring what they should.
 #[derive(Debug, thiserror::Error, Classified)]
 pub enum DaysError {
-    /// What was waited for did not happen.
+    /// The expected event did not happen.
     #[error("at {at}: waited for {what} in vain; what happened last:\n{}", events.join("\n"))]
     #[class(Internal)]
     InVain {
-        /// What.
+        /// The event.
         what: &'static str,
-        /// When that was given up.
+        /// Time of giving up.
         at: Timestamp,
         /// The last events.
         events: Vec<String>,
@@ -94,10 +94,10 @@ impl DaysError {
     }
 }
 
-/// Who hears each event as it happens.
+/// Receiver of each event as it happens.
 pub type Listener = Box<dyn Fn(&StampedEvent) + Send + Sync>;
 
-/// What the model costs, in microcents per million tokens, and how long its answers are.
+/// Prices of the model in microcents per million tokens, and the length of its answers.
 #[derive(Debug, Clone, Copy)]
 pub struct Tariff {
     /// A million tokens of the prompt.
@@ -108,25 +108,25 @@ pub struct Tariff {
     pub answer_max: u32,
 }
 
-/// What a life begins with.
+/// Settings of a life.
 pub struct DaysConfig {
     /// A folder that is there, and empty.
     pub place: PathBuf,
     /// The program that starts commands in the sandbox.
     pub program: PathBuf,
-    /// When it begins.
+    /// Start of the life.
     pub at: Timestamp,
-    /// What its model says.
+    /// Script of its model.
     pub story: Story,
-    /// Who thinks in its place, past the cloud.
+    /// Provider in its place, past the cloud.
     pub provider: Option<Arc<dyn Provider>>,
-    /// Who made it.
+    /// Address of its creator.
     pub creator: Option<Address>,
-    /// What that costs.
+    /// Prices.
     pub tariff: Tariff,
-    /// What it may lose, and spend on thinking.
+    /// Limits for losses and thinking.
     pub budgets: Budgets,
-    /// Who hears of it.
+    /// Receiver of its events.
     pub listener: Listener,
 }
 
@@ -153,7 +153,7 @@ pub struct SimulatedDays {
     life: JoinSet<Result<AgentRunOutcome, AgentError>>,
 }
 
-/// What happened.
+/// Recorded events.
 struct EventBuffer {
     events: Mutex<Vec<StampedEvent>>,
     listener: Listener,
@@ -234,7 +234,7 @@ impl SimulatedDays {
         Ok(Self { home, time, town, store, ids, log, seen: 0, end, life })
     }
 
-    /// What time it is.
+    /// Returns the current time.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.time.now()
@@ -266,7 +266,7 @@ impl SimulatedDays {
         self.log.events().clone()
     }
 
-    /// Where the cloud is.
+    /// Returns the address of the cloud.
     #[must_use]
     pub fn cloud(&self) -> &str {
         self.town.cloud()
@@ -321,7 +321,7 @@ impl SimulatedDays {
         self.town.neighbour(key, &SimWallClock::right(&self.time)).await
     }
 
-    /// What somebody has with the cloud and on the chain.
+    /// Returns a wallet's credits and its USDC.
     ///
     /// # Errors
     /// One of them does not say.
@@ -334,7 +334,7 @@ impl SimulatedDays {
         Ok((credits.balance_microcents.unwrap_or(Microcents::ZERO), usdc))
     }
 
-    /// What the cloud was last told of it.
+    /// Returns the last status that the cloud received.
     ///
     /// # Errors
     /// The cloud does not say.

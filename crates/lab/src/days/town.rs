@@ -1,5 +1,5 @@
-//! What an automaton lives from, in its own process: a dev chain, a cloud in front of a
-//! scripted model, and a signer for each of their two wallets.
+//! Services of an automaton in one process: a dev chain, a cloud in front of a scripted model,
+//! and a signer for each of their two wallets.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ use automaton_testkit::entropy::SeededEntropy;
 /// The keys of the automaton and of the account that pays gas, which everybody knows.
 const KEY: [u8; 32] = [7; 32];
 const GAS_KEY: [u8; 32] = [5; 32];
-/// Who is paid for credits.
+/// Recipient of payments for credits.
 const PAY_TO: Address = Address::repeat_byte(0xEE);
 /// The most gas of one transaction, and what a unit of it may cost.
 const GAS_MAX: u64 = 300_000;
@@ -63,7 +63,7 @@ pub(super) struct DaysTown {
     _blocks: JoinSet<()>,
 }
 
-/// What the automaton thinks and pays with.
+/// Model and wallet of the automaton.
 pub(super) struct TownServices {
     pub(super) provider: Arc<dyn Provider>,
     pub(super) payment_context: PaymentContext,
@@ -88,7 +88,8 @@ impl DaysTown {
         let (chain, blocks) = chain(place, Arc::clone(&clock)).await?;
         let model = ScriptServer::start(story).await.map_err(made("model"))?;
         let gas = GasRules { limit_max: GAS_MAX, fee_max: FEE_MAX, per_day: 1 << 62 };
-        let (address, selectors) = (Devnet::usdc(), vec![CALLED]);
+        let address = Devnet::usdc();
+        let selectors = vec![CALLED];
         let contracts = vec![Contract { chain_id: CHAIN_ID, address, selectors }];
         let permits = SigningPermits { contracts, gas, ..SigningPermits::default() };
         let payer = signer(place, GAS_KEY, "gas.db", permits, time, wall).await?;
@@ -118,7 +119,8 @@ impl DaysTown {
         let time = time.clone();
         let key = money.payment_context.key.clone().unwrap_or_else(|| Secret::new(String::new()));
         let provider = Arc::clone(&money.provider);
-        let (cloud, _blocks) = (cloud, blocks);
+        let cloud = cloud;
+        let _blocks = blocks;
         let town = Self {
             chain,
             model,
@@ -180,7 +182,8 @@ async fn chain(
     };
     std::fs::create_dir_all(place.join("chain")).map_err(SimError::io("chain"))?;
     let chain = Arc::new(Devnet::start(config).await.map_err(made("chain"))?);
-    let (mut blocks, mined) = (JoinSet::new(), Arc::clone(&chain));
+    let mut blocks = JoinSet::new();
+    let mined = Arc::clone(&chain);
     blocks.spawn(async move {
         while mined.mine().await.is_ok() {
             tokio::time::sleep(BLOCK_EVERY.to_std()).await;

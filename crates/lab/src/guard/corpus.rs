@@ -52,7 +52,7 @@ pub enum CorpusError {
         name: String,
         /// Which line, from 1.
         line: usize,
-        /// Why.
+        /// Cause.
         source: serde_json::Error,
     },
     /// A file cannot be read.
@@ -60,7 +60,7 @@ pub enum CorpusError {
     File {
         /// Which file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: std::io::Error,
     },
     /// A file has not the form that its name promises.
@@ -75,15 +75,15 @@ pub enum CorpusError {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sample {
-    /// What it is called.
+    /// Id of the text.
     pub id: String,
-    /// What kind of text it is.
+    /// Class of the text.
     pub class: String,
     /// Its language, as ISO 639 has it.
     pub language: String,
     /// The text.
     pub text: String,
-    /// Who wrote it, where the texts are split by that.
+    /// Author, if the texts are split by author.
     #[serde(skip)]
     pub author: Option<&'static str>,
 }
@@ -128,9 +128,9 @@ impl Sample {
 /// Attacks and benign texts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Corpus {
-    /// What should be flagged.
+    /// Texts that should be flagged.
     pub attacks: Vec<Sample>,
-    /// What should not.
+    /// Texts that should not be flagged.
     pub benign: Vec<Sample>,
 }
 

@@ -1,5 +1,5 @@
-//! What every history begins with, made once: three databases and an account with
-//! the cloud, by the ways that a real automaton goes.
+//! State at the beginning of every history, made once: three databases and an account with the
+//! cloud, made as a real automaton makes them.
 
 use std::fs;
 use std::io;
@@ -28,7 +28,7 @@ use super::time::{SimBootClock, SimWallClock, TrueTime};
 use super::{CHAIN_ID, SimError, token};
 use automaton_testkit::entropy::SeededEntropy;
 
-/// How often it is looked whether a database was let go, and after how long.
+/// Number of checks that a database was released, and the time between them.
 const FOLD_LOOKS_MAX: u32 = 10_000;
 const FOLD_LOOK: Duration = Duration::from_millis(1);
 /// The key of whom credits are given to.
@@ -88,7 +88,9 @@ impl SimBaseline {
             folded(path).await?;
         }
         let read = |path: &Path| fs::read(path).map_err(&file);
-        let (state, ledger, cloud) = (read(&state)?, read(&ledger)?, read(&path)?);
+        let state = read(&state)?;
+        let ledger = read(&ledger)?;
+        let cloud = read(&path)?;
         Ok(Self { state, ledger, cloud, key, wallet, other })
     }
 }

@@ -45,7 +45,7 @@ pub(super) async fn tell(
     }
 }
 
-/// Why a history does not go on.
+/// Reason for which a history ends.
 pub(super) enum HistoryStop {
     Broken(String),
     Sim(SimError),
@@ -115,7 +115,8 @@ impl SimWorld<'_> {
 
     /// Gives credits away, once or twice at the same time.
     fn give(&mut self) {
-        let (cents, to) = (self.dice.pick([7, 7, 100, 900, 5_000]), self.seedling.other);
+        let cents = self.dice.pick([7, 7, 100, 900, 5_000]);
+        let to = self.seedling.other;
         for _ in 0..self.dice.pick([1, 1, 2]) {
             self.tell(format_args!("give {cents} cents"));
             self.work(async move |treasury| {
@@ -274,8 +275,8 @@ impl SimWorld<'_> {
         Err(HistoryStop::Broken("something stays open although nothing fails any more".to_owned()))
     }
 
-    /// Where nothing fails, every clock is right and nothing is counted any more, a
-    /// purchase is made.
+    /// Makes a purchase after all faults ended: every clock is right, and nothing is counted any
+    /// more.
     async fn buys_again(&mut self) -> Result<(), HistoryStop> {
         for SimProcessState { wall, .. } in &self.keeps {
             wall.set_off(0);

@@ -38,12 +38,12 @@ pub(super) const KEY: [u8; 32] = [7; 32];
 /// The cloud as every record names it.
 const ORIGIN: &str = "http://cloud.simulated";
 
-/// What a process is made with in each of its lives.
+/// Environment of a process in each of its lives.
 pub(super) struct SimProcess {
     pub(super) disk: Arc<SimDisk>,
     pub(super) wall: SimWallClock,
     pub(super) fuse: Arc<CrashSwitch>,
-    /// Where its chance comes from in this life.
+    /// Seed of this life.
     pub(super) seed: u64,
 }
 
@@ -53,7 +53,8 @@ impl SimProcess {
     }
 
     fn on_sync(&self) -> Box<dyn Fn() + Send> {
-        let (disk, fuse) = (Arc::clone(&self.disk), Arc::clone(&self.fuse));
+        let disk = Arc::clone(&self.disk);
+        let fuse = Arc::clone(&self.fuse);
         Box::new(move || {
             if !fuse.is_dead() {
                 disk.sync();
@@ -98,7 +99,9 @@ impl SimSigner {
         };
         let rehearsed =
             rehearse(rehearsal, parts).map_err(|error| SimError::made("signer", error))?;
-        let (fuse, time, log) = (Arc::clone(&body.fuse), time.clone(), Arc::clone(log));
+        let fuse = Arc::clone(&body.fuse);
+        let time = time.clone();
+        let log = Arc::clone(log);
         Ok(Self { rehearsed, fuse, time, log })
     }
 
@@ -108,7 +111,9 @@ impl SimSigner {
     fn connect(&self) -> io::Result<UnixStream> {
         let signer = self.rehearsed.connect()?;
         let (ours, theirs) = UnixStream::pair()?;
-        let (time, log, fuse) = (self.time.clone(), Arc::clone(&self.log), Arc::clone(&self.fuse));
+        let time = self.time.clone();
+        let log = Arc::clone(&self.log);
+        let fuse = Arc::clone(&self.fuse);
         let listen = move || {
             let listened = listen(signer, ours, &|intent, authorization| {
                 let left = SignatureRecord { at: time.now(), intent, authorization };
@@ -150,8 +155,10 @@ fn listen(
     agent: UnixStream,
     signed: &dyn Fn(String, Authorization),
 ) -> io::Result<()> {
-    let (mut to_signer, mut to_agent) = (signer.try_clone()?, agent.try_clone()?);
-    let (mut signer, mut agent) = (BufReader::new(signer), BufReader::new(agent));
+    let mut to_signer = signer.try_clone()?;
+    let mut to_agent = agent.try_clone()?;
+    let mut signer = BufReader::new(signer);
+    let mut agent = BufReader::new(agent);
     let mut asked = Vec::new();
     loop {
         let mut said = Vec::new();
@@ -242,7 +249,8 @@ impl SimAgent {
         let socket = signer.connect().map_err(&made)?;
         let payment_context = payment_context(&url, socket, key, body.seed).await?;
         let faults = Arc::<CrashSwitch>::clone(&body.fuse);
-        let (path, ids) = (body.disk.path(), body.id_generator());
+        let path = body.disk.path();
+        let ids = body.id_generator();
         let store = Store::open_here(&path, ids.clone(), faults.clone(), body.on_sync())
             .map_err(|error| SimError::made("agent", error))?;
         let boot = Arc::new(SimBootClock(signer.time.clone()));

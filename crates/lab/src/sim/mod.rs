@@ -69,9 +69,9 @@ pub enum SimError {
     Broken {
         /// The seed that tells this history again.
         seed: u64,
-        /// What should not be.
+        /// The broken promise.
         what: String,
-        /// What happened before, a line each.
+        /// Earlier events, a line each.
         trace: Vec<String>,
     },
     /// A part of the simulation could not be made.
@@ -80,7 +80,7 @@ pub enum SimError {
     Made {
         /// Which part.
         what: &'static str,
-        /// Why.
+        /// Cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// There is no place for its files.
@@ -101,14 +101,14 @@ impl SimError {
     }
 }
 
-/// What happened in histories.
+/// Counts over histories.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SimStats {
     /// Histories.
     pub histories: u64,
     /// Payments that were written down.
     pub intents: u64,
-    /// Of these, those that moved tokens or credits.
+    /// Histories that moved tokens or credits.
     pub settled: u64,
     /// Lives of processes that ended.
     pub deaths: u64,

@@ -47,24 +47,23 @@ const MODEL: &str = "gpt-5.2";
 /// Answers that a task may take, and how long it may take on a real clock.
 const ANSWERS_MAX: u64 = 300;
 const TIME_MAX: Duration = Duration::from_secs(60);
-/// What thinking may cost in a day, in cents: the one limit that the creator sets.
+/// Daily ceiling for model calls, in cents: the only limit that the creator sets.
 const DAILY_CENTS: i64 = 2000;
 /// The envelope that holds where nobody sets one.
 const ENVELOPE: UnattendedBudget =
     UnattendedBudget { answers: Some(30), cost: Some(Microcents::new(25 * Microcents::PER_CENT)) };
-/// How long the creator waits in all for somebody who rests.
+/// Time that the creator waits in all for a resting automaton.
 const PATIENCE: Span = Span::from_secs(30 * 60);
-/// How often it is looked at what happens, and how often a message may be seen waiting for
-/// somebody who sleeps.
+/// Interval of checks, and the time for which a message may wait for a sleeping automaton.
 const LOOK: Duration = Duration::from_millis(5);
 const LOOK_SPAN: Span = Span::from_millis(5);
 const LOOKS_MAX: u32 = 200;
 /// Messages to the creator that are looked at.
 const SENT_MAX: u32 = 1000;
-/// When the lives begin: a Monday.
+/// Start of the lives: a Monday.
 const BEGINS: Timestamp = Timestamp::from_millis(1_767_603_600_000);
 
-/// What runs the commands of a life.
+/// Host of a life's commands.
 #[derive(Clone)]
 pub struct CommandHost {
     launcher: Arc<Launcher>,
@@ -81,14 +80,14 @@ impl CommandHost {
     }
 }
 
-/// What a task came to at a window.
+/// Result of a task at a window.
 #[derive(Debug, Clone, Serialize)]
 pub struct WorkMeasurement {
     /// Its name.
     pub task: &'static str,
     /// The model's window, in tokens.
     pub window: u32,
-    /// Whether all of it is there that must have come of it.
+    /// True if all expected results are there.
     pub solved: bool,
     /// Turns that were committed.
     pub turns: u64,
@@ -102,15 +101,15 @@ pub struct WorkMeasurement {
     pub completion_tokens: u64,
     /// Requests that were longer than the window.
     pub overruns: u64,
-    /// How long it rested since a limit said so, in seconds.
+    /// Seconds of rest that a limit imposed.
     pub rested_s: i64,
-    /// What the model needed and did not see.
+    /// Facts that the model needed and did not see.
     pub missing: Option<String>,
     /// The first thing that must have come of it and is not there.
     pub lacks: Option<String>,
-    /// Why its last wake ended.
+    /// Reason for the end of its last wake.
     pub ended: Option<StopReason>,
-    /// How long all of it took, in milliseconds.
+    /// Duration of all of it, in milliseconds.
     pub took_ms: u64,
 }
 
@@ -123,7 +122,7 @@ pub enum WorkError {
     Made {
         /// Which.
         what: &'static str,
-        /// Why.
+        /// Cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// It broke down.
@@ -140,7 +139,7 @@ impl WorkError {
     }
 }
 
-/// What is known of the life from outside.
+/// Observations of a life from outside.
 struct WorkMonitor {
     clock: FakeClock,
     seen: Mutex<WorkObservation>,
@@ -151,7 +150,7 @@ struct WorkMonitor {
 struct WorkObservation {
     turns: u64,
     wakes: u64,
-    /// Whether it sleeps, and until when.
+    /// Current sleep with its end and reason.
     sleep: Option<(Option<Timestamp>, StopReason)>,
     ended: Option<StopReason>,
 }
@@ -178,7 +177,7 @@ impl WorkMonitor {
     }
 }
 
-/// Whether a model is shown what the runtime remembers.
+/// Display of memories to a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkMemory {
     /// As it is.
@@ -192,11 +191,11 @@ pub enum WorkMemory {
 pub struct WorkConditions {
     /// The model's window, in tokens.
     pub window: u32,
-    /// Whether the model is shown what the runtime remembers.
+    /// Display of memories to the model.
     pub memory: WorkMemory,
     /// The limits of the life.
     pub limits: AgentLimits,
-    /// What thinking may cost.
+    /// Limits for thinking.
     pub budgets: Budgets,
 }
 
@@ -210,7 +209,8 @@ pub async fn measure(
     machine: &CommandHost,
 ) -> Result<WorkMeasurement, WorkError> {
     let WorkConditions { window, memory, limits, budgets } = conditions;
-    let (began, case) = (Instant::now(), (task.case)());
+    let began = Instant::now();
+    let case = (task.case)();
     let place = TempDir::in_memory().map_err(WorkError::made("place"))?;
     let home = place.path();
     furnish(home, &case)?;
@@ -252,7 +252,8 @@ pub async fn measure(
     store.close().await.map_err(WorkError::made("record"))?;
     let ServerStats { prompt_tokens, cached_tokens, completion_tokens, overruns, missing, .. } =
         server.seen();
-    let (lacks, seen) = (lacks(home, &case)?, watch.seen());
+    let lacks = lacks(home, &case)?;
+    let seen = watch.seen();
     Ok(WorkMeasurement {
         task: task.name,
         window,
@@ -312,7 +313,7 @@ struct CreatorScript<'a> {
     store: &'a Store,
     watch: &'a WorkMonitor,
     answers: &'a AtomicU64,
-    /// What was said.
+    /// Messages so far.
     said: usize,
     rested: Span,
 }
@@ -341,7 +342,8 @@ impl CreatorScript<'_> {
 
     /// Says everything in its time, and waits for what comes of it.
     async fn go(&mut self, case: &WorkCase) -> Result<(), WorkError> {
-        let (mut looks, clock) = (0, &self.watch.clock);
+        let mut looks = 0;
+        let clock = &self.watch.clock;
         while self.answers.load(Ordering::Relaxed) < ANSWERS_MAX {
             self.say_what_is_due(case).await?;
             let sleep = self.watch.seen().sleep;

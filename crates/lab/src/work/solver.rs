@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 
 use super::view::{CallView, RequestView, TextView, after, between, named_file, shown, within};
 
-/// Where it keeps what it must not forget.
+/// File with its notes.
 const NOTES: &str = "notes.md";
 /// Files that it writes, and other calls that it makes, in one turn.
 const CALLS_MAX: usize = 4;
 /// Lines that it asks for where a tool shows no ranges.
 const LINES: usize = 60;
-/// How its notes begin a command that adds to them.
+/// Beginning of a command that adds to its notes.
 const ADDS: &str = "printf '%s\\n' ";
 
 /// A call that it makes.
@@ -30,18 +30,18 @@ pub struct SolverCall {
     pub arguments: Value,
 }
 
-/// What it answers.
+/// Answer of a solver.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SolverReply {
-    /// What it says.
+    /// Text.
     pub text: String,
-    /// What it calls.
+    /// Calls.
     pub calls: Vec<SolverCall>,
-    /// What it was told or had read, needs, and does not see any more.
+    /// A fact that it was told or had read, needs, and no longer sees.
     pub missing: Option<String>,
 }
 
-/// Why a solver does not go on in this request.
+/// Reason for which a solver stops in this request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SolverStop {
     /// It waits for what it called.
@@ -50,13 +50,13 @@ pub(super) enum SolverStop {
     Missing(String),
 }
 
-/// What a solver comes to.
+/// Result of a solver's step.
 pub(super) type SolverResult<T> = Result<T, SolverStop>;
 
-/// What a task takes: the final words to the creator, once all is done.
+/// Function for a task. It returns the final words to the creator, once all is done.
 pub(super) type Solver = fn(&mut SolverContext<'_>) -> SolverResult<String>;
 
-/// What a command came to.
+/// Result of a command.
 #[derive(Debug, Clone)]
 pub(super) struct CommandResult {
     pub(super) succeeded: bool,
@@ -74,12 +74,12 @@ impl CommandResult {
 pub(super) struct SolverContext<'a> {
     view: &'a RequestView,
     calls: Vec<SolverCall>,
-    /// What it notes with the next call.
+    /// Notes to add with the next call.
     marks: Vec<(String, String)>,
     notes: Option<BTreeMap<String, String>>,
 }
 
-/// What a model answers to a request.
+/// Returns a model's answer to a request.
 pub(super) fn answer(view: &RequestView, solver: Solver) -> SolverReply {
     if view.tools.is_empty() {
         let text = format!("I have to stop here. What is done is in {NOTES}; I go on from there.");
@@ -105,7 +105,7 @@ fn escaped(text: &str) -> String {
     text.chars().flat_map(|c| special(c).then_some('\\').into_iter().chain([c])).collect()
 }
 
-/// What is missing.
+/// Stops with a missing fact.
 pub(super) fn missing<T>(what: impl Into<String>) -> SolverResult<T> {
     Err(SolverStop::Missing(what.into()))
 }
@@ -156,12 +156,12 @@ impl SolverContext<'_> {
 
     // What it was told.
 
-    /// Whether the creator's words are shown, in a message or in the file that has it.
+    /// Returns true if the creator's words are shown, in a message or in the file that has it.
     pub(super) fn hears(&self, words: &str) -> bool {
         self.view.told.iter().any(|text| text.contains(words))
     }
 
-    /// What the creator said between two pieces of a line.
+    /// Returns the creator's words between two pieces of a line.
     pub(super) fn told(&mut self, before: &str, behind: &str) -> SolverResult<String> {
         let found = |text: &String| between(text, before, behind).map(str::to_owned);
         if let Some(found) = self.view.told.iter().rev().find_map(found) {
@@ -227,7 +227,7 @@ impl SolverContext<'_> {
         all.filter(move |(_, done)| done.tool == tool && within(done.text("path")) == within(path))
     }
 
-    /// When a file was last changed, as far as that is shown.
+    /// Returns the place of a file's last change, as far as it is shown.
     fn changed(&self, path: &str) -> Option<usize> {
         let writes = self.about("write_file", path).chain(self.about("edit_file", path));
         writes.map(|(at, _)| at).max()
@@ -258,7 +258,7 @@ impl SolverContext<'_> {
         all.collect()
     }
 
-    /// Whether a file was looked for in vain.
+    /// Returns true if a file was looked for in vain.
     fn is_absent(&self, path: &str) -> bool {
         let last = self.about("read_file", path).last();
         let failed = last.filter(|(at, _)| self.changed(path).is_none_or(|since| *at > since));
@@ -268,8 +268,8 @@ impl SolverContext<'_> {
         })
     }
 
-    /// Whether a result is of the last turn. An older one may be shown shortened, and then
-    /// a model asks again.
+    /// Returns true if a result is of the last turn. An older one may be shortened, and then a
+    /// model asks again.
     fn is_new(&self, at: usize) -> bool {
         at + CALLS_MAX + 1 >= self.view.done.len()
     }
@@ -306,7 +306,8 @@ impl SolverContext<'_> {
 
     /// A whole file, out of what is shown of it.
     pub(super) fn read(&mut self, path: &str) -> SolverResult<String> {
-        let (mut text, mut from) = (Vec::new(), 1);
+        let mut text = Vec::new();
+        let mut from = 1;
         loop {
             let (lines, more) = self.part(path, from)?;
             from += lines.len();
@@ -342,7 +343,8 @@ impl SolverContext<'_> {
         path: &str,
         mut finds: impl FnMut(&str) -> Option<(String, String)>,
     ) -> SolverResult<()> {
-        let (place, done) = (format!("read {path} up to"), "its end");
+        let place = format!("read {path} up to");
+        let done = "its end";
         let known = self.noted(&place)?;
         if known.as_deref() == Some(done) {
             return Ok(());
@@ -476,7 +478,7 @@ impl SolverContext<'_> {
         })
     }
 
-    /// Whether something is noted as done.
+    /// Returns true if something is noted as done.
     pub(super) fn is_done(&mut self, key: &str) -> SolverResult<bool> {
         Ok(self.noted(&format!("did {key}"))?.is_some())
     }
@@ -491,7 +493,7 @@ impl SolverContext<'_> {
         self.queue(tool, arguments);
     }
 
-    /// How often a tool did something to a file, as far as that is shown.
+    /// Returns the number of a tool's calls for a file, as far as they are shown.
     pub(super) fn calls_in(&self, path: &str, tool: &str) -> usize {
         self.about(tool, path).filter(|(_, done)| done.succeeded()).count()
     }
@@ -506,8 +508,8 @@ impl SolverContext<'_> {
         if self.calls.is_empty() { Ok(()) } else { Err(SolverStop::Called) }
     }
 
-    /// Whether a call is shown as done. What history shortened counts where all that it
-    /// shows is the same.
+    /// Returns true if a call is shown as done. A shortened call counts if all that is shown is
+    /// the same.
     fn has_done(&self, tool: &str, arguments: &Value) -> bool {
         let same =
             |key: &str, wanted: &Value, done: &CallView| match (done.arguments.get(key), wanted) {
@@ -539,7 +541,8 @@ impl SolverContext<'_> {
     /// Notes something.
     pub(super) fn mark(&mut self, key: &str, value: &str) {
         let clean = |text: &str| text.replace('\'', "’").replace('\n', " ");
-        let (key, value) = (clean(key), clean(value));
+        let key = clean(key);
+        let value = clean(value);
         let mark = (key.clone(), value.clone());
         if let Some(notes) = &mut self.notes
             && notes.insert(key, value.clone()).is_none_or(|before| before != value)
@@ -548,12 +551,12 @@ impl SolverContext<'_> {
         }
     }
 
-    /// What it noted.
+    /// Returns a note.
     pub(super) fn noted(&mut self, key: &str) -> SolverResult<Option<String>> {
         Ok(self.notes()?.get(&key.replace('\'', "’")).cloned())
     }
 
-    /// What it noted, or else finds out now and notes.
+    /// Returns a note, or finds the value now and notes it.
     pub(super) fn memo(
         &mut self,
         key: &str,

@@ -11,7 +11,7 @@ use serde_json::Value;
 /// A request, read.
 #[derive(Debug)]
 pub(super) struct RequestView {
-    /// What the system and the user's side say, oldest first.
+    /// Texts of the system and of the user's side, oldest first.
     pub(super) told: Vec<String>,
     /// All calls that are shown, oldest first.
     pub(super) done: Vec<CallView>,
@@ -32,7 +32,7 @@ pub(super) struct CallView {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TextView {
     pub(super) lines: Vec<String>,
-    /// Whether there is more, as far as the text says.
+    /// True if there is more, by the text's own words.
     pub(super) more: bool,
     /// The file that a notice names.
     pub(super) file: Option<String>,
@@ -40,7 +40,8 @@ pub(super) struct TextView {
 
 impl RequestView {
     pub(super) fn of(request: &ChatRequest) -> Self {
-        let (mut told, mut done) = (Vec::new(), Vec::<(String, CallView)>::new());
+        let mut told = Vec::new();
+        let mut done = Vec::<(String, CallView)>::new();
         for message in &request.messages {
             let text = message.content.clone().unwrap_or_default();
             match message.role {
@@ -85,7 +86,7 @@ impl RequestView {
         self
     }
 
-    /// Whether a tool takes an argument.
+    /// Returns true if a tool takes an argument.
     pub(super) fn takes(&self, tool: &str, argument: &str) -> bool {
         self.tools.get(tool).is_some_and(|arguments| arguments.contains(argument))
     }
@@ -97,7 +98,7 @@ impl CallView {
         self.arguments.get(name).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Whether it did what it should.
+    /// Returns true if it succeeded.
     pub(super) fn succeeded(&self) -> bool {
         let result = self.result.as_deref().unwrap_or("error");
         let first = result.lines().next().unwrap_or_default();
@@ -109,7 +110,7 @@ impl CallView {
         !failed.iter().any(|word| result.starts_with(word)) && code.is_none_or(|code| code == "0")
     }
 
-    /// What a command wrote.
+    /// Returns the standard output of a command.
     pub(super) fn stdout(&self) -> TextView {
         let result = self.result.as_deref().unwrap_or_default();
         let output = after(result, "stdout: ").or_else(|| after(result, "stdout:\n"));
@@ -129,12 +130,12 @@ impl CallView {
     }
 }
 
-/// What follows a piece of a text.
+/// Returns the text after a piece.
 pub(super) fn after<'a>(text: &'a str, piece: &str) -> Option<&'a str> {
     text.split_once(piece).map(|(_, rest)| rest)
 }
 
-/// What stands between two pieces of a text, on one line.
+/// Returns the text between two pieces on one line.
 pub(super) fn between<'a>(text: &'a str, before: &str, behind: &str) -> Option<&'a str> {
     text.match_indices(before).find_map(|(at, _)| {
         let line = text[at + before.len()..].lines().next()?;
@@ -151,7 +152,7 @@ fn unframed(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Whether a line is the runtime's own: what stands for lines that are not shown.
+/// Returns true if a line is the runtime's notice about lines that are not shown.
 pub(super) fn is_notice(line: &str) -> bool {
     let line = line.trim();
     line.starts_with('[') && line.ends_with(']') && line.contains(' ')
@@ -159,7 +160,9 @@ pub(super) fn is_notice(line: &str) -> bool {
 
 /// The text up to the first place where something was cut.
 pub(super) fn shown(text: &str) -> TextView {
-    let (mut lines, mut more, mut file) = (Vec::new(), false, None);
+    let mut lines = Vec::new();
+    let mut more = false;
+    let mut file = None;
     let mut rest = text.lines();
     for line in rest.by_ref() {
         if is_notice(line) {
@@ -189,7 +192,7 @@ pub(super) fn shown(text: &str) -> TextView {
     TextView { lines, more, file }
 }
 
-/// Whether a notice says that there is more than what is shown.
+/// Returns true if a notice says that there is more.
 fn says_more(notice: &str) -> bool {
     if let Some((last, all)) = range_of(notice) {
         return last < all;

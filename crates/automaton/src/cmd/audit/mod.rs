@@ -25,7 +25,7 @@ use crate::ui::{self, text::short, when::WallClock};
 /// Characters of a column that are shown on one line.
 const SHOWN_CHARS_MAX: usize = 120;
 
-/// What a person may ask of the record.
+/// Commands for the record.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuditCommand {
     /// Check that nobody changed the record: each entry carries the hash of the one before it
@@ -33,7 +33,8 @@ pub(crate) enum AuditCommand {
         /// A file that `audit export` wrote [default: the automaton's own record]
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
         file: Option<PathBuf>,
-        /// What `audit head` printed earlier, or a file with it: nothing before it may have changed
+        /// A head that `audit head` printed earlier, or a file with it: nothing before it may
+        /// have changed
         #[arg(long, value_name = "FILE_OR_TEXT", value_hint = ValueHint::FilePath)]
         head: Option<String>,
     },
@@ -45,7 +46,7 @@ pub(crate) enum AuditCommand {
         /// Only entries of this kind: decision, intent, outcome, payment, approval
         #[arg(long, value_name = "KIND", value_parser = kind)]
         kind: Option<LinkKind>,
-        /// How many of the last of them
+        /// Number of latest links
         #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
         lines: usize,
     },
@@ -60,7 +61,7 @@ pub(crate) enum AuditCommand {
         /// Have the wallet sign it
         #[arg(long)]
         signed: bool,
-        /// Who asks, where the automaton does not run.
+        /// The passphrase, if the automaton does not run.
         #[command(flatten)]
         passphrase: PassphraseArgs,
     },
@@ -101,7 +102,8 @@ fn verify(
             (reader.verify_chain()?, departure)
         }
     };
-    let (links, end) = (report.links, report.head);
+    let links = report.links;
+    let end = report.head;
     let document = json!({
         "whole": report.is_whole() && departure.is_none(),
         "entries": links,
@@ -116,11 +118,11 @@ fn verify(
             _ => format!("{links} entries, head {end}"),
         }
     });
-    told.and_then(|()| found(&report, departure.as_ref()))
+    told.and_then(|()| check_report(&report, departure.as_ref()))
 }
 
-/// What is wrong, as a failure.
-fn found(report: &ChainReport, departure: Option<&ChainDivergence>) -> Result<(), CliError> {
+/// Returns the error for a broken record.
+fn check_report(report: &ChainReport, departure: Option<&ChainDivergence>) -> Result<(), CliError> {
     let hint = "somebody changed it, or the disk did: compare with a backup, and believe nothing \
                 after that entry";
     let wrong = |what: String| Err(CliError::new(ErrorClass::Denied, what).hint(hint));
@@ -168,7 +170,8 @@ fn words(link: &ChainLink, clock: &WallClock) -> String {
     let told = told.map(|column| {
         format!("\n  {}: {}", column.name(), short(&column.to_string(), SHOWN_CHARS_MAX))
     });
-    let (ChainLink { seq, kind, subject, .. }, at) = (link, clock.at(link.at));
+    let ChainLink { seq, kind, subject, .. } = link;
+    let at = clock.at(link.at);
     format!("{seq}  {at}  {kind} {subject}{}", told.collect::<String>())
 }
 

@@ -69,7 +69,7 @@ pub(super) fn read(path: &Path) -> Result<String, CliError> {
     text_file::read_required(path, INPUT_BYTES_MAX).map_err(|error| failed(&error))
 }
 
-/// Where calls are tried.
+/// Environment for trial calls.
 pub(super) struct PolicyTestBench {
     judge: Judge,
     checker: Checker,
@@ -91,7 +91,7 @@ impl PolicyTestBench {
         Ok(Self { judge, checker })
     }
 
-    /// What the policy says of a call.
+    /// Judges a call.
     ///
     /// # Errors
     /// When what it is asked under makes no sense.
@@ -103,7 +103,8 @@ impl PolicyTestBench {
             let what = format!("`hour` is 0 to 23, not {}", state.hour);
             return Err(CliError::new(ErrorClass::User, what));
         }
-        let (tool, arguments) = (tool.clone(), arguments.to_string());
+        let tool = tool.clone();
+        let arguments = arguments.to_string();
         let call = RawCall { provider_id: None, tool, arguments };
         let (checked, prepared) = match parsed_call(&self.checker, &call) {
             Ok(considered) => considered,

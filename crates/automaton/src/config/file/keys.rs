@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use self::NoEffect::{Meaningless, WaitsFor};
 use super::ConfigFile;
 
-/// Why a key has no effect.
+/// Reason for which a key has no effect.
 #[derive(Debug, Clone, Copy)]
 enum NoEffect {
     /// It has none before this part is there.
@@ -52,7 +52,7 @@ keys! { FIELDS, IDLE of ConfigFile;
         max_replans "maxReplans" CHILDREN;
 }
 
-/// Whether a key is one of the file, letter by letter.
+/// Returns true if a key is one of the file, letter by letter.
 pub(super) fn is_known(key: &str) -> bool {
     let is_used = |field: &&str| in_camel_case(field) == key;
     key == "$schema" || IDLE.iter().any(|(idle, _)| *idle == key) || FIELDS.iter().any(is_used)

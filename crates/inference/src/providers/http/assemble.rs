@@ -18,7 +18,7 @@ use crate::cost::{self, TokenCounts};
 use crate::provider::{CompletionRequest, FinishReason, Message, RawCall, TokenSink};
 use crate::tool_name::unwrap_tool_name;
 
-/// What a whole reply in the chat-completions format says that it is.
+/// Object type of a whole reply in the chat-completions format.
 pub(super) const WHOLE_REPLY: &str = "chat.completion";
 
 /// The most that text, names and arguments of one reply may hold, in bytes.
@@ -27,7 +27,7 @@ const REPLY_BYTES_MAX: usize = 4 << 20;
 /// The most calls of one reply. The agent runs far fewer.
 const CALLS_MAX: usize = 128;
 
-/// Why pieces make no reply.
+/// Reasons for which pieces make no reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum AssemblyError {
     /// It ended too early.
@@ -38,7 +38,7 @@ pub(super) enum AssemblyError {
     NoReply(String),
 }
 
-/// What one event, or one whole reply, says.
+/// Content of one event or of one whole reply.
 #[derive(Debug, PartialEq)]
 pub enum StreamPiece {
     /// More of the answer; a whole reply is one piece.
@@ -60,7 +60,7 @@ pub(super) struct Assembler {
     bytes: usize,
     /// Pieces that belong to the answer.
     answers: usize,
-    /// Whether a piece says that it is a whole reply.
+    /// True if a piece calls itself a whole reply.
     is_whole: bool,
 }
 
@@ -74,7 +74,7 @@ pub(super) struct AssembledReply {
     pub(super) model: String,
     /// Characters of thoughts that stood in the text.
     pub(super) thought_chars: usize,
-    /// Whether the answer began within a thought.
+    /// True if the answer began within a thought.
     pub(super) began_in_thought: bool,
 }
 
@@ -153,7 +153,7 @@ impl Assembler {
         self.text.finish()
     }
 
-    /// Whether anything was said or called.
+    /// Returns true if there is text or a call.
     pub(super) fn has_output(&self) -> bool {
         self.bytes > 0 || !self.calls.is_empty()
     }
@@ -163,7 +163,7 @@ impl Assembler {
         self.bytes
     }
 
-    /// Whether it ended.
+    /// Returns true if the answer has ended.
     pub(super) const fn has_ended(&self) -> bool {
         self.answers > 0 && self.finish.is_some()
     }

@@ -73,7 +73,8 @@ fn sixty(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
 }
 
 fn two() -> WorkCase {
-    let (mut case, mut wanted) = (WorkCase::default(), Vec::new());
+    let mut case = WorkCase::default();
+    let mut wanted = Vec::new();
     for list in ["A", "B"] {
         let (lines, files) = orders(list, 25, list, 110);
         let words = format!("Carry out the 25 orders of list {list}, each as it stands:\n{lines}");
@@ -127,11 +128,13 @@ fn names() -> WorkCase {
          first line; its number is {number}, which is its second line; then the sum of all guests \
          as a number alone; and it closes with the word {close}, alone on the last line."
     );
-    let (mut case, mut sum) = (WorkCase::told(told), 0);
+    let mut case = WorkCase::told(told);
+    let mut sum = 0;
     for n in 1..=50 {
         let guests = super::choice("guests", n, 90) + 3;
         sum += guests;
-        let (before, behind) = (prose("day", n, 300), prose("night", n, 300));
+        let before = prose("day", n, 300);
+        let behind = prose("night", n, 300);
         case = case
             .file(format!("days/{n:02}.txt"), format!("{before}\nguests: {guests}\n{behind}\n"));
     }
@@ -209,7 +212,8 @@ fn obeyed(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
 
 fn mistakes() -> WorkCase {
     let mut told = "Mend the 30 mistakes of the file book.txt, each where it stands:\n".to_owned();
-    let (mut wrong, mut right) = (String::new(), String::new());
+    let mut wrong = String::new();
+    let mut right = String::new();
     for n in 1..=30 {
         let bad = word("bad", n);
         let good = word("good", n);

@@ -132,7 +132,8 @@ fn renamed(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
 fn build() -> WorkCase {
     let mut script = String::new();
     for n in 1..=5 {
-        let (path, word) = (format!("need/{n}.txt"), word("need", n));
+        let path = format!("need/{n}.txt");
+        let word = word("need", n);
         script.push_str(&format!(
             "grep -qx {word} {path} 2>/dev/null || {{ echo 'it lacks something: Write the word {word} \
              to the file {path}; then try again' >&2; exit {n}; }}\n"
@@ -178,7 +179,7 @@ fn polled(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
     }
 }
 
-/// What the three sources come to: an amount for each customer, in cents.
+/// Joins the three sources: an amount for each customer, in cents.
 fn join_of(customers: &str, orders: &str, rates: &str, last_counts: bool) -> String {
     let pair = |line: &str, mark: char| {
         let (one, other) = line.split_once(mark)?;
@@ -223,9 +224,11 @@ fn sources() -> WorkCase {
     let rates = "eur=100\nusd=87\ngbp=116\nchf=104\n";
     for n in 1..=60 {
         let number = if n % 11 == 0 { n - 3 } else { n };
-        let (customer, mark) = (choice("of", n, 27) + 1, [",", "."][n % 2]);
+        let customer = choice("of", n, 27) + 1;
+        let mark = [",", "."][n % 2];
         let currency = ["eur", "usd", "gbp", "chf"][choice("in", n, 4)];
-        let (whole, cents) = (choice("whole", n, 400), choice("cents", n, 90) + 10);
+        let whole = choice("whole", n, 400);
+        let cents = choice("cents", n, 90) + 10;
         orders.push_str(&format!("o{number};c{customer};{whole}{mark}{cents};{currency}\n"));
     }
     let wanted = join_of(&customers, &orders, rates, true);
@@ -254,7 +257,8 @@ fn joined(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
 
 fn maze() -> WorkCase {
     let door = |n: usize| word("door", n);
-    let (mut table, mut letters) = (String::new(), String::new());
+    let mut table = String::new();
+    let mut letters = String::new();
     for n in 1..=40 {
         let letter = char::from(b'a' + u8::try_from(choice("letter", n, 26)).unwrap_or(0));
         let next = if n == 40 { "none".to_owned() } else { door(n + 1) };
@@ -274,7 +278,8 @@ fn maze() -> WorkCase {
 }
 
 fn walked(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
-    let (mut door, mut letters) = (ctx.told("Begin at the door ", ";")?, String::new());
+    let mut door = ctx.told("Begin at the door ", ";")?;
+    let mut letters = String::new();
     while door != "none" {
         let found = ctx.memo(&format!("door {door}"), |ctx| {
             let text = ctx.run(&format!("sh step.sh {door}"))?.text();
@@ -298,7 +303,8 @@ fn todo() -> WorkCase {
         "In the folder todo are files that each say something to be done. Do it all.",
     );
     for n in 1..=30 {
-        let (path, word) = (format!("done/{}.txt", word("at", n)), word("todo", n));
+        let path = format!("done/{}.txt", word("at", n));
+        let word = word("todo", n);
         let text = format!(
             "{}\nWrite the word {word} to the file {path}; that is it.\n",
             prose("todo", n, 300)
@@ -323,9 +329,11 @@ fn worked_off(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
 }
 
 fn junk() -> WorkCase {
-    let (mut case, mut kept) = (WorkCase::default(), Vec::new());
+    let mut case = WorkCase::default();
+    let mut kept = Vec::new();
     for n in 1..=30 {
-        let (name, text) = (word("junk", n), word("text", n));
+        let name = word("junk", n);
+        let text = word("text", n);
         let path = format!("junk/{name}");
         case = case.file(path.clone(), text.clone());
         if choice("kept", n, 3) == 0 {

@@ -31,7 +31,7 @@ pub(super) const TASKS: &[WorkTask] = &[
     },
 ];
 
-/// What is said in between is answered so.
+/// Answer to the messages in between.
 const HEARD: &str = "I see.";
 const LATER: ScriptTiming = ScriptTiming::Asleep { days: 1 };
 
@@ -42,7 +42,7 @@ fn work(case: WorkCase, list: &str) -> WorkCase {
     files.into_iter().fold(case, |case, (path, word)| case.wants(path, word))
 }
 
-/// What is asked on day nine, after two days of work.
+/// Asks on day nine, after two days of work.
 fn on_day_nine(case: WorkCase, asked: &str) -> WorkCase {
     work(work(case, "X"), "Y").says(ScriptTiming::Asleep { days: 6 }, asked)
 }

@@ -83,12 +83,15 @@ fn audit() -> WorkCase {
     let told = "Audit every file of the folder site. Some have a line `defect: WORD`. Write the \
                 findings to audit.txt: a line `FILE WORD` for each such file, in the order of \
                 their names.";
-    let (mut case, mut report) = (WorkCase::told(told), String::new());
+    let mut case = WorkCase::told(told);
+    let mut report = String::new();
     for n in 1..=40 {
-        let (name, defect) = (format!("{n:02}.txt"), word("defect", n));
+        let name = format!("{n:02}.txt");
+        let defect = word("defect", n);
         let bad = choice("bad", n, 3) > 0;
         let line = if bad { format!("defect: {defect}") } else { "nothing here".to_owned() };
-        let (before, behind) = (prose("site", n, 70), prose("site", n + 100, 70));
+        let before = prose("site", n, 70);
+        let behind = prose("site", n + 100, 70);
         let text = format!(
             "{}{line}\n{}",
             format!("{before}\n").repeat(12),
@@ -103,7 +106,8 @@ fn audit() -> WorkCase {
 }
 
 fn audited(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
-    let (folder, mut report) = (ctx.told("Audit every file of the folder ", ".")?, String::new());
+    let folder = ctx.told("Audit every file of the folder ", ".")?;
+    let mut report = String::new();
     for name in ctx.listed(&folder)? {
         let defect = ctx.memo(&format!("defect of {name}"), |ctx| {
             let text = ctx.read(&format!("{folder}/{name}"))?;
@@ -124,7 +128,8 @@ fn ledgers() -> WorkCase {
     let told = "Check the forty ledgers of the folder books: does the total of each agree with \
                 its amounts? Write wrong.txt with a line `FILE SUM` for each one that is wrong, \
                 SUM being what its amounts come to, in the order of their names.";
-    let (mut case, mut report) = (WorkCase::told(told), String::new());
+    let mut case = WorkCase::told(told);
+    let mut report = String::new();
     for n in 1..=40 {
         let amounts = (0..24).map(|at| choice("amount", n * 100 + at, 900) + 1);
         let amounts: Vec<usize> = amounts.collect();
@@ -143,14 +148,16 @@ fn ledgers() -> WorkCase {
 }
 
 fn summed(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
-    let (folder, mut report) = (ctx.told("ledgers of the folder ", ":")?, String::new());
+    let folder = ctx.told("ledgers of the folder ", ":")?;
+    let mut report = String::new();
     for name in ctx.listed(&folder)? {
         let sum = ctx.memo(&format!("sum of {name}"), |ctx| {
             let text = ctx.read(&format!("{folder}/{name}"))?;
             let pairs = text.lines().filter_map(|line| line.split_once(": "));
             // silent-ok: a line without a number has no amount.
             let amount = |text: &str| text.trim().parse::<usize>().unwrap_or(0);
-            let (mut sum, mut total) = (0, 0);
+            let mut sum = 0;
+            let mut total = 0;
             for (entry, value) in pairs {
                 if entry == "total" { total = amount(value) } else { sum += amount(value) }
             }
@@ -167,7 +174,8 @@ fn summed(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
 
 /// Lines of a log of 2 MB, with a failed job and its cause.
 fn log_text() -> String {
-    let (trace, cause) = (word("trace", 1), word("cause", 1));
+    let trace = word("trace", 1);
+    let cause = word("cause", 1);
     let mut text = String::with_capacity(2 << 20);
     for n in 1..=24_000 {
         let line = match n {
@@ -267,10 +275,12 @@ fn chapter(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
 }
 
 fn minutes() -> WorkCase {
-    let (mut text, mut wanted) = (String::new(), String::new());
+    let mut text = String::new();
+    let mut wanted = String::new();
     for line in 0..400 {
         if line % 28 == 11 {
-            let (number, what) = (line / 28 + 1, word("resolved", line / 28));
+            let number = line / 28 + 1;
+            let what = word("resolved", line / 28);
             text.push_str(&format!(
                 "After some talk number {number} was resolved, which is {what}, by all.\n"
             ));
@@ -308,9 +318,11 @@ fn chain() -> WorkCase {
          so on, until one names nothing. Write all pieces to pieces.txt, one a line.",
         name(1)
     );
-    let (mut case, mut pieces) = (WorkCase::told(told), String::new());
+    let mut case = WorkCase::told(told);
+    let mut pieces = String::new();
     for n in 1..=25 {
-        let (piece, next) = (word("piece", n), name(n + 1));
+        let piece = word("piece", n);
+        let next = name(n + 1);
         let text = format!("{}\npiece: {piece}\nnext: {next}\n", prose("link", n, 500));
         case = case.file(format!("links/{}", name(n)), text);
         pieces.push_str(&format!("{piece}\n"));
@@ -319,7 +331,8 @@ fn chain() -> WorkCase {
 }
 
 fn followed(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
-    let (mut name, mut pieces) = (ctx.told("Begin with the file links/", ";")?, String::new());
+    let mut name = ctx.told("Begin with the file links/", ";")?;
+    let mut pieces = String::new();
     while name != "nothing" {
         let found = ctx.memo(&format!("link {name}"), |ctx| {
             let text = ctx.read(&format!("links/{name}"))?;
@@ -372,7 +385,8 @@ fn shelves() -> WorkCase {
     let wanted = word("wanted", 1);
     let told =
         format!("How often does the word {wanted} stand in the files of the folder shelf, in all?");
-    let (mut case, mut count) = (WorkCase::told(told), 0);
+    let mut case = WorkCase::told(told);
+    let mut count = 0;
     for n in 1..=12 {
         let mut text = String::new();
         for line in 0..60 {
@@ -397,7 +411,8 @@ fn ten() -> WorkCase {
     let mut told = "Answer these ten questions, all in one message, a line for each:\n".to_owned();
     let mut case = WorkCase::default();
     for n in 1..=10 {
-        let (key, value) = (word("key", n), word("value", n));
+        let key = word("key", n);
+        let value = word("value", n);
         told.push_str(&format!("Q{n}. What is {key} in conf/{n:02}.ini?\n"));
         let others = |from: usize| {
             let lines = (from..from + 4)

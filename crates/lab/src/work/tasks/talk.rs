@@ -91,7 +91,8 @@ fn remembered(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
 }
 
 fn stock() -> WorkCase {
-    let (mut text, gone) = (String::new(), word("stock", 57));
+    let mut text = String::new();
+    let gone = word("stock", 57);
     for n in 1..=120 {
         let left = if n == 57 { "none left".to_owned() } else { format!("{} left", n % 40 + 1) };
         text.push_str(&format!("{}: {left}\n", word("stock", n)));
@@ -160,7 +161,8 @@ fn prices() -> WorkCase {
     for n in 1..=6 {
         told.push_str(&format!("P{n}. {} {}\n", word("thing", n), n * 3));
     }
-    let (third, title) = (word("thing", 3), word("title", 9));
+    let third = word("thing", 3);
+    let title = word("title", 9);
     let lines =
         (1..=6).map(|n| format!("{} {}\n", word("thing", n), if n == 3 { 17 } else { n * 3 }));
     let wanted = format!("{title}\n{}", lines.collect::<String>());
@@ -210,7 +212,8 @@ fn corrected(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
 fn five() -> WorkCase {
     let mut case = WorkCase::default();
     for n in 1..=5 {
-        let (colour, path) = (word("colour", n), format!("box{n}.txt"));
+        let colour = word("colour", n);
+        let path = format!("box{n}.txt");
         let text = format!("{}\ncolour: {colour}\n", prose("box", n, 200));
         let told = format!("Question {n}: which colour has {path}? Answer `Answer {n}: COLOUR`.");
         case = case

@@ -42,7 +42,7 @@ const BATCH: u32 = 1_000;
 /// Items that are written one by one, as a turn writes them.
 const WRITES: u32 = 500;
 
-/// What the other events begin with.
+/// Prefix of the other events.
 const FILLER: &str = "Note";
 
 /// Words of which the other events are made.
@@ -54,7 +54,7 @@ const WORDS: [&str; 40] = [
     "coffee", "station", "weather", "machine",
 ];
 
-/// What is measured, and among how much.
+/// Arguments of the bench.
 #[derive(Debug, Args)]
 pub(crate) struct BenchMemoryArgs {
     /// Other events that are remembered beside the pairs
@@ -72,7 +72,7 @@ pub(crate) struct BenchMemoryArgs {
     words: bool,
 }
 
-/// What makes vectors, and of how many of the other events it does.
+/// Embedder, and the number of other events that it gets.
 struct MeasuredEmbedder<'a> {
     embedder: &'a dyn Embedder,
     true_vectors: usize,
@@ -89,7 +89,7 @@ enum RecallMode {
     Fused,
 }
 
-/// How often what was asked for came first, among the first five and ten.
+/// Share of expected items in first place, among the first five and the first ten.
 #[derive(Debug, Default, Clone, Copy, Serialize)]
 struct RecallQuality {
     asked: u32,
@@ -125,7 +125,7 @@ impl RecallQuality {
     }
 }
 
-/// How well each way of looking found what was asked for.
+/// Quality of each search mode.
 #[derive(Debug, Default, Clone, Copy, Serialize)]
 struct QualityByMode {
     words: RecallQuality,
@@ -175,7 +175,7 @@ impl BenchLatency {
     }
 }
 
-/// What was measured.
+/// Results.
 #[derive(Debug, Default, Serialize)]
 struct MemoryMeasurement {
     rows: u64,
@@ -372,7 +372,7 @@ fn sentence(nth: u32, salt: u32) -> String {
     format!("{FILLER} {salt}-{nth}: {}.", words.join(" "))
 }
 
-/// Whether a text is one of these sentences.
+/// Returns true if a text is one of these sentences.
 fn is_filler(text: &str) -> bool {
     text.starts_with(FILLER)
 }

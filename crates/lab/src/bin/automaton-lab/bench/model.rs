@@ -58,23 +58,23 @@ pub(crate) struct ModelBenchArgs {
 struct ToolQuestion {
     ask: String,
     tool: String,
-    /// What the call has to say: a value, or `contains` or `ends` with a text.
+    /// Expected arguments: a value, or `contains` or `ends` with a text.
     arguments: Map<String, Value>,
 }
 
-/// How one question was answered.
+/// Grade of one answer.
 #[derive(Debug, Serialize)]
 struct GradedAnswer {
     ask: String,
     wanted: String,
     /// The tool that was called.
     called: Option<String>,
-    /// Whether the call fits its tool's schema.
+    /// True if the call fits its tool's schema.
     valid: bool,
-    /// Whether it was the right tool, and the right arguments of it.
+    /// True for the right tool, and for its right arguments.
     tool: bool,
     arguments: bool,
-    /// What went wrong, if it was no answer at all.
+    /// Failure, if there was no answer at all.
     failed: Option<String>,
     ms: i64,
 }
@@ -84,7 +84,7 @@ fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// How a model did.
+/// Results of a model.
 #[derive(Debug, Serialize)]
 struct ModelBenchReport {
     model: String,
@@ -150,7 +150,8 @@ async fn ask_all(
     let tools: Arc<[ToolSpec]> =
         available_tools(model.model(), Some(&()), &EgressConfig::default()).into();
     let checker = Checker::new(&tools)?;
-    let (mut cost, mut answers) = (Microcents::ZERO, Vec::new());
+    let mut cost = Microcents::ZERO;
+    let mut answers = Vec::new();
     for question in questions {
         let ask = CompletionRequest {
             messages: vec![
@@ -225,7 +226,7 @@ fn read(checker: &Checker, call: &RawCall) -> Option<Value> {
     parsed_call(checker, call).ok().map(|(checked, _)| checked.arguments)
 }
 
-/// Whether a call says what is wanted of it.
+/// Returns true if an argument is the expected one.
 fn fits(said: &Value, (name, wanted): (&String, &Value)) -> bool {
     let said = said.get(name).unwrap_or(&Value::Null);
     let text = |value: &Value| value.as_str().map(str::to_lowercase);

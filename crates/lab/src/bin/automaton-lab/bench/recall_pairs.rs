@@ -18,18 +18,18 @@ const AUTHORS: [(&str, &str); 6] = [
     ("eliza", include_str!("../../../../assets/bench/memory/eliza.tsv")),
 ];
 
-/// What lies between an older fact and the one that took its place.
+/// Separator between an older fact and its replacement.
 const REPLACED_BY: &str = " || ";
 
 /// A fact and a question for it.
 #[derive(Debug)]
 pub(super) struct RecallPair {
-    /// Who wrote it.
+    /// Author.
     pub(super) author: String,
-    /// What makes it hard.
+    /// Difficulty.
     pub(super) kind: String,
     pub(super) language: String,
-    /// What held before.
+    /// Earlier fact.
     pub(super) older: Option<String>,
     pub(super) said: String,
     /// Empty for what is only in the way.

@@ -19,14 +19,14 @@ use tokio::time::Instant;
 
 use crate::product;
 
-/// How often each is run.
+/// Number of runs.
 const RUNS: usize = 200;
-/// How long it may take.
+/// Time that a run may take.
 const LIMIT: Span = Span::from_secs(30);
-/// Where Debian has what is compared.
+/// Paths of the compared programs on Debian.
 const TRUE: &str = "/usr/bin/true";
 const BUBBLEWRAP: &str = "/usr/bin/bwrap";
-/// What bubblewrap is told: as much as it can keep apart of what our own sandbox does.
+/// Arguments of bubblewrap: as much of our sandbox's isolation as it can provide.
 const BUBBLEWRAP_ARGUMENTS: [&str; 24] = [
     "--unshare-all",
     "--die-with-parent",
@@ -54,7 +54,7 @@ const BUBBLEWRAP_ARGUMENTS: [&str; 24] = [
     "/tmp",
 ];
 
-/// What was measured.
+/// Results.
 #[derive(Debug, Serialize)]
 struct SandboxMeasurement {
     sandboxed: Percentiles,
@@ -66,11 +66,11 @@ struct SandboxMeasurement {
     percent_of_bubblewrap: Option<u128>,
 }
 
-/// How long it took, in microseconds.
+/// Durations in microseconds.
 #[derive(Debug, Clone, Copy, Serialize)]
 struct Percentiles {
     median_us: u128,
-    /// What one in a hundred took longer than.
+    /// 99th percentile.
     p99_us: u128,
 }
 
@@ -132,12 +132,13 @@ pub(super) fn run(context: &CommandContext) -> Result<(), CliError> {
             || format!("         bubblewrap is not installed ({BUBBLEWRAP})"),
             |theirs| line("in bubblewrap", theirs),
         );
-        let (ours, bare) = (line("in the sandbox", sandboxed), line("in none", measured.bare));
+        let ours = line("in the sandbox", sandboxed);
+        let bare = line("in none", measured.bare);
         format!("{ours}\n{theirs}\n{bare}")
     })
 }
 
-/// How long a program of this machine takes, without our sandbox.
+/// Measures a program of this machine without our sandbox.
 fn plain(command: ProcessCommand) -> Result<Duration, CliError> {
     let began = Instant::now();
     let status = spawn(command)?.wait()?;

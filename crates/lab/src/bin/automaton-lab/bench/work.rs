@@ -22,7 +22,7 @@ use crate::product;
 /// The windows that are measured, in tokens.
 const WINDOWS: [u32; 4] = [8_192, 32_768, 131_072, 400_000];
 
-/// What is measured.
+/// Arguments of the bench.
 #[derive(Debug, Args)]
 pub(crate) struct BenchWorkArgs {
     /// One task, by its name; may be given more than once [default: all]
@@ -66,7 +66,8 @@ pub(super) fn run(context: &CommandContext, args: &BenchWorkArgs) -> Result<(), 
         return Ok(());
     }
     let windows = if args.windows.is_empty() { &WINDOWS[..] } else { &args.windows };
-    let (machine, runtime) = (CommandHost::new(product()?), runtime()?);
+    let machine = CommandHost::new(product()?);
+    let runtime = runtime()?;
     let memory = if args.without_memory { WorkMemory::Hidden } else { WorkMemory::Shown };
     let (limits, budgets) = if args.defaults { usual_limits()? } else { lab::named_limits() };
     let mut all = Vec::new();
@@ -138,7 +139,7 @@ fn words(measured: &WorkMeasurement) -> String {
     line
 }
 
-/// How many were solved at each window.
+/// Returns the number of solved tasks at each window.
 fn summary(all: &[WorkMeasurement]) -> String {
     let mut windows: BTreeMap<u32, (usize, usize, u64, u64)> = BTreeMap::new();
     for measured in all {

@@ -33,7 +33,7 @@ use crate::product;
 
 /// A token that is listed besides the dollar of the dev chain.
 pub(crate) const SECOND: Address = Address::repeat_byte(0x22);
-/// Who is paid.
+/// Recipient of the payments.
 pub(crate) const PAYEE: Address = Address::repeat_byte(0x70);
 /// For how long a payment may be cashed, in seconds.
 const DEADLINE_S: u32 = 300;
@@ -144,7 +144,8 @@ pub(crate) fn ask(
     asset: Address,
     amount: MicroUsdc,
 ) -> Result<Option<ExactPayload>, CliError> {
-    let (intent, chain_id) = (id_generator().id(), automaton_devnet::CHAIN_ID);
+    let intent = id_generator().id();
+    let chain_id = automaton_devnet::CHAIN_ID;
     let deadline_s = DEADLINE_S;
     let asked = PaymentIntent { intent, chain_id, asset, payee: PAYEE, amount, deadline_s };
     match client.sign_payment(&asked) {

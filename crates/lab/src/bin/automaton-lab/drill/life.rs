@@ -25,7 +25,8 @@ pub(super) fn tell(
     context: &CommandContext,
     mut tell: impl FnMut(DrillResult) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
-    let (text, pretty) = (context.format == Format::Text, Mutex::new(context.pretty()));
+    let text = context.format == Format::Text;
+    let pretty = Mutex::new(context.pretty());
     let listener = move |stamped: &StampedEvent| {
         if text && matters(&stamped.event) {
             // silent-ok: who went away hears no more of the story, which goes on.
@@ -39,7 +40,7 @@ pub(super) fn tell(
     Ok(())
 }
 
-/// Whether an event belongs to the story, rather than to every day.
+/// Returns true if an event belongs to the story, and not to every day.
 fn matters(event: &Event) -> bool {
     match event {
         Event::StateChanged { from, to, .. } => [*from, *to].contains(&AgentState::Dead),

@@ -31,12 +31,12 @@ use serde::Serialize;
 
 use crate::product;
 
-/// How long a life with a crash in it may take.
+/// Time that a life with a crash may take.
 const LIFE: Duration = Duration::from_secs(120);
-/// What such a life buys credits for.
+/// Price of the credits in such a life.
 const PRICE: MicroUsdc = MicroUsdc::new(5_000_000);
 
-/// What can be drilled.
+/// Drills.
 #[derive(Debug, Subcommand)]
 pub(crate) enum DrillCommand {
     /// Every payment is made at most once, within its limits, and every cent accounted for
@@ -52,7 +52,7 @@ pub(crate) enum DrillCommand {
 /// Arguments of `drill money`.
 #[derive(Debug, Args)]
 pub(crate) struct DrillMoneyArgs {
-    /// How many random histories are tried
+    /// Number of random histories
     #[arg(long, value_name = "N", default_value_t = 50)]
     histories: u32,
     /// Try only histories, from this seed on [default: all else first, then from a random seed]
@@ -63,11 +63,11 @@ pub(crate) struct DrillMoneyArgs {
 /// One thing that was tried.
 #[derive(Debug, Serialize)]
 struct DrillResult {
-    /// What.
+    /// The attempt.
     tried: String,
-    /// Whether the promise held.
+    /// True if the promise held.
     held: bool,
-    /// What was found.
+    /// Observation.
     found: String,
 }
 
@@ -76,7 +76,8 @@ struct DrillResult {
 /// # Errors
 /// When a promise did not hold, or something could not be tried.
 pub(crate) fn run(context: &CommandContext, command: &DrillCommand) -> Result<(), CliError> {
-    let (mut tried, mut broken) = (0, 0);
+    let mut tried = 0;
+    let mut broken = 0;
     let mut tell = |one: DrillResult| {
         tried += 1;
         broken += u32::from(!one.held);
@@ -124,7 +125,7 @@ fn crashes(tell: &mut dyn FnMut(DrillResult) -> Result<(), CliError>) -> Result<
     Ok(())
 }
 
-/// Whether a life crashed, paid once, and has books that agree.
+/// Checks that a life crashed, paid once, and has books that agree.
 fn judge(code: Option<i32>, events: &[StampedEvent]) -> (bool, String) {
     let died = |stamped: &&StampedEvent| {
         matches!(stamped.event, Event::AgentRestarted { .. } | Event::ServiceRestarted { .. })
@@ -155,7 +156,8 @@ fn histories(
         match simulator.tell(seed, None) {
             Ok(told) => tally.add(told),
             Err(error @ SimError::Broken { .. }) => {
-                let (tried, found) = (format!("the history of seed {seed}"), error.to_string());
+                let tried = format!("the history of seed {seed}");
+                let found = error.to_string();
                 tell(DrillResult { tried, held: false, found })?;
             }
             Err(error) => return Err(error.into()),

@@ -13,10 +13,10 @@ use crate::product;
 /// Arguments of `drill sandbox`.
 #[derive(Debug, Args)]
 pub(crate) struct DrillSandboxArgs {
-    /// How many commands run one after the other, after which nothing may be left of them
+    /// Commands that run one after the other, after which nothing may be left
     #[arg(long, value_name = "N", default_value_t = 500)]
     commands: u32,
-    /// How many sandboxes are held to their limits at once
+    /// Sandboxes that are held to their limits at once
     #[arg(long, value_name = "N", default_value_t = 100)]
     at_once: u32,
     /// Make the attempts that do no harm also without what stops them, to see that they would succeed
