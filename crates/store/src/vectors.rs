@@ -242,7 +242,7 @@ pub(crate) fn similar(
     if progress(connection)?.0 != *model {
         return Ok(());
     }
-    let asked = centroid(connection)?.away(vector);
+    let asked = centroid(connection)?.adjust_query(vector);
     let mut nearest = cache.nearest(connection, model, &asked, false)?;
     if query.least_trusted.is_none_or(is_outside) {
         nearest.extend(cache.nearest(connection, model, &asked, true)?);

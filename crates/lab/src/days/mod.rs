@@ -311,7 +311,7 @@ impl SimulatedDays {
 
     /// Has its model say something else from now on.
     pub fn retell(&self, story: Story) {
-        self.town.model.retell(story);
+        self.town.model.replace_story(story);
     }
 
     /// Has somebody with a key that everybody knows open an account with the cloud.

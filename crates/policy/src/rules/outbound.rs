@@ -1,8 +1,8 @@
-//! Pure: what must not leave.
+//! Rules for what must not leave. Pure.
 //!
-//! A key that is in a message, a request or the arguments of a command is somebody else's
-//! from then on. Secrets are looked for before the judgement, in the very words of the
-//! call; here is only what they mean. No rule may ever repeat one.
+//! A key in a message, a request or the arguments of a command is known to others from then on.
+//! The secrets of a call are found before the judgement. These rules only decide what a finding
+//! means. No rule may ever repeat a secret.
 
 use automaton_core::intent::Intent;
 

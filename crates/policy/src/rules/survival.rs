@@ -1,7 +1,7 @@
-//! Pure: what is left in the last credits.
+//! The rule for nearly exhausted credits. Pure.
 //!
-//! Below the critical threshold an automaton looks, writes messages, asks for money, buys credits
-//! and ends what costs. It must never be kept from any of these: each may be what saves it.
+//! Below the critical threshold an automaton may look, write messages, ask for money, buy credits
+//! and end what costs money. It must never be kept from any of these: each may save it.
 
 use automaton_core::intent::Intent;
 
@@ -19,7 +19,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
     },
 }];
 
-/// Whether it may save an automaton, or costs it nothing.
+/// Returns true if the intent may save an automaton, or costs it nothing.
 const fn keeps_alive(intent: &Intent) -> bool {
     match intent {
         Intent::ReadPath { .. }
@@ -34,7 +34,7 @@ const fn keeps_alive(intent: &Intent) -> bool {
         | Intent::TopUp { .. }
         | Intent::EndMachine { .. }
         | Intent::Publish { .. } => true,
-        // What a command sends was begun before, and costs no thought.
+        // A command sends this, which was started before and needs no inference.
         Intent::Egress { .. } => true,
         Intent::Exec { .. }
         | Intent::WritePath { .. }

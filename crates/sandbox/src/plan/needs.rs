@@ -1,7 +1,7 @@
-//! Pure: which feature of the machine each layer is made of.
+//! The machine features that each layer needs. Pure.
 //!
-//! A layer that is on and lacks one of its features must be refused here, by
-//! name and with a remedy; no later file looks again.
+//! A layer that is on and lacks a feature must be refused here, by name and with a remedy. No
+//! later code checks again.
 
 use super::PlanRefusal;
 use crate::probe::Probe;
