@@ -53,7 +53,7 @@ pub(crate) fn record(record: &SnapshotRecord, clock: &WallClock) -> String {
     let SnapshotRecord { id, at, files, bytes, copied_bytes, .. } = record;
     let mut told = format!(
         "{id}  {}  {}, {} ({} new)\n    {}",
-        clock.told(*at),
+        clock.with_age(*at),
         many(*files, "file"),
         size(*bytes),
         size(*copied_bytes),

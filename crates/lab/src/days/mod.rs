@@ -210,7 +210,8 @@ impl SimulatedDays {
         let treasury = Treasury::new(store.clone(), money.payment_context, around);
         let treasury = treasury.with_limits(PaymentLimits::default());
         let treasury = treasury.map_err(|error| DaysError::setup("treasury", error))?;
-        let matrix = RoutingMatrix::built_in().map_err(|error| DaysError::setup("router", error))?;
+        let matrix =
+            RoutingMatrix::built_in().map_err(|error| DaysError::setup("router", error))?;
         let launcher = Launcher::new(program);
         let deps = AgentDeps {
             store: store.clone(),

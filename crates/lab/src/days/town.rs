@@ -110,7 +110,8 @@ impl DaysTown {
             faults: Arc::new(NoFaults),
             launcher: None,
         };
-        let cloud = CloudServer::start_over(config, deps, ground).await.map_err(setup_error("cloud"))?;
+        let cloud =
+            CloudServer::start_over(config, deps, ground).await.map_err(setup_error("cloud"))?;
         let (money, client) = open(place, time, wall, cloud.url().to_owned(), chain.url()).await?;
         let wallet = money.payment_context.signer.address();
         let node = money.payment_context.chain.clone();
@@ -208,7 +209,9 @@ async fn signer(
     let ledger = place.join(ledger);
     let rehearsal = Rehearsal { key, ledger, permits, chain: None, plant: None };
     let signer = rehearse(rehearsal, parts).map_err(setup_error("signer"))?;
-    SignerClient::open(signer.connect().map_err(setup_error("signer"))?).await.map_err(setup_error("signer"))
+    SignerClient::open(signer.connect().map_err(setup_error("signer"))?)
+        .await
+        .map_err(setup_error("signer"))
 }
 
 /// The configuration of the cloud, as its operator would write it.
@@ -262,7 +265,9 @@ async fn open(
         origin: cloud,
         key: Some(key),
         signer: signer_client,
-        chain: ChainClient::connect(net.clone(), node, CHAIN_ID).await.map_err(setup_error("chain"))?,
+        chain: ChainClient::connect(net.clone(), node, CHAIN_ID)
+            .await
+            .map_err(setup_error("chain"))?,
         token,
         net,
     };

@@ -126,7 +126,8 @@ async fn sign_in(
     let url = cloud.cloud.url();
     let allow_private_origins = vec![url.parse().map_err(setup_error)?];
     let config = HttpClientConfig { allow_private_origins, ..HttpClientConfig::default() };
-    let client = CloudClient::new(HttpClient::new(config).map_err(setup_error)?, url).map_err(setup_error)?;
+    let client = CloudClient::new(HttpClient::new(config).map_err(setup_error)?, url)
+        .map_err(setup_error)?;
     let audience = client.audience().map_err(setup_error)?;
     let audiences =
         vec![Audience { domain: audience.domain, uri: audience.uri, chain_id: CHAIN_ID }];
@@ -149,7 +150,8 @@ async fn sign_in(
         payments_max: Some(payments_max),
     };
     signer.change(ceilings).map_err(setup_error)?;
-    let signer_client = SignerClient::open_here(signer.connect().map_err(setup_error)?).map_err(setup_error)?;
+    let signer_client =
+        SignerClient::open_here(signer.connect().map_err(setup_error)?).map_err(setup_error)?;
     let key = account(&client, &signer_client, wall.now(), CHAIN_ID).await?;
     Ok((signer_client.address(), key))
 }
@@ -165,7 +167,8 @@ pub(crate) async fn account(
         SimError::setup("account", error)
     }
     let nonce = client.nonce().await.map_err(setup_error)?;
-    let message = client.sign_in(signer_client.address(), nonce, now, chain).map_err(setup_error)?;
+    let message =
+        client.sign_in(signer_client.address(), nonce, now, chain).map_err(setup_error)?;
     let signature = signer_client.sign_in(&message).await.map_err(setup_error)?;
     let token = client.verify(&message, &signature).await.map_err(setup_error)?;
     client.create_key(&token, "simulated").await.map_err(setup_error)

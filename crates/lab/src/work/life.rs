@@ -296,7 +296,7 @@ fn cost_of(prices: &ModelPrices, stats: &ServerStats) -> Result<Microcents, Work
         cache_write: 0,
         completion: count(stats.completion_tokens),
     };
-    price(prices, tokens).map_err(WorkError::made("price"))
+    price(prices, tokens).map_err(WorkError::setup("price"))
 }
 
 fn newborn() -> NewAutomaton {

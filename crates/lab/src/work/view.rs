@@ -276,7 +276,7 @@ mod tests {
             { "role": "tool", "tool_call_id": "b", "content": "two" },
             { "role": "tool", "tool_call_id": "c", "content": "three" },
         ] });
-        let view = RequestView::of(&serde_json::from_value(request).unwrap());
+        let view = RequestView::from_request(&serde_json::from_value(request).unwrap());
         assert_eq!((view.done.len(), view.newest), (3, 2));
     }
 

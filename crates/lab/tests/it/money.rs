@@ -71,6 +71,9 @@ fn a_ceiling_that_is_asked_after_signing_is_found() {
 fn a_seed_tells_the_same_history_each_time() {
     let simulator = Simulator::new().unwrap();
     for seed in 0..30 {
-        assert_eq!(simulator.run_seed(seed, None).unwrap(), simulator.run_seed(seed, None).unwrap());
+        assert_eq!(
+            simulator.run_seed(seed, None).unwrap(),
+            simulator.run_seed(seed, None).unwrap()
+        );
     }
 }

@@ -3,7 +3,7 @@
 //! The answer decides only whether a snapshot is taken first, so that doubt is a yes: a script
 //! that cannot be read, and a program that is not known to be harmless.
 
-use super::{ShellCommand, commands, loses};
+use super::{ShellCommand, commands, discards_work};
 
 /// Programs that change no file that is there, whatever their arguments.
 const HARMLESS: [&str; 85] = [
@@ -201,7 +201,7 @@ fn is_harmless_git(arguments: &[String]) -> bool {
         }
         command = words.next();
     }
-    command.is_none_or(|command| GIT_HARMLESS.contains(&command)) && !loses(arguments)
+    command.is_none_or(|command| GIT_HARMLESS.contains(&command)) && !discards_work(arguments)
 }
 
 /// Returns true if an interpreter runs code that stands in the command and only computes. A

@@ -26,7 +26,7 @@ use super::manifest::{FileTime, TreeEntry, TreeManifest, TreeNode};
 use super::objects::{ContentStore, hash_of};
 use super::path_text::encode;
 use super::survey::{MODE, identity_of};
-use crate::fs::{WorkspaceDir, beside};
+use crate::fs::{WorkspaceDir, create_temporary};
 
 /// Names that are tried for what is in the way.
 const NAMES_TRIED: u32 = 1000;
@@ -232,7 +232,7 @@ impl Restoring<'_> {
         if self.mode == RestoreMode::Plan {
             return Ok(());
         }
-        let (file, partial) = beside(parent.as_fd())?;
+        let (file, partial) = create_temporary(parent.as_fd())?;
         let done = match &entry.node {
             TreeNode::File { hash, .. } => self.objects.copy_to(hash, &file).and_then(|_| {
                 fchmod(&file, Mode::from_bits_truncate(entry.mode))?;

@@ -184,7 +184,8 @@ fn translated(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
             continue;
         }
         let plain = ctx.read(&format!("plain/{name}"))?;
-        let codes = plain.split_whitespace().map(|term| ctx.creator_said(&format!("{term} is "), ";"));
+        let codes =
+            plain.split_whitespace().map(|term| ctx.creator_said(&format!("{term} is "), ";"));
         let codes = codes.collect::<SolverResult<Vec<String>>>()?;
         ctx.write(&name, &format!("coded/{name}"), &codes.join(" "))?;
     }

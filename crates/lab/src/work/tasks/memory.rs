@@ -98,7 +98,8 @@ fn signature() -> WorkCase {
     let close = word("close", 1);
     let said = format!("Whenever you write a note to the harbour master, end it with {close}. So.");
     let asked = "Write a note to the harbour master into note.txt: the buoy is back.";
-    on_day_nine(WorkCase::with_message(said), asked).wants("note.txt", format!("The buoy is back. {close}"))
+    on_day_nine(WorkCase::with_message(said), asked)
+        .wants("note.txt", format!("The buoy is back. {close}"))
 }
 
 fn as_preferred(ctx: &mut SolverContext<'_>) -> SolverResult<String> {

@@ -366,7 +366,10 @@ fn versions() -> WorkCase {
     }
     let told = "old.txt and new.txt differ in a few lines. Write the words that are new, without \
                 the numbers before them, to changed.txt, one a line.";
-    WorkCase::with_message(told).file("old.txt", old).file("new.txt", new).wants("changed.txt", wanted)
+    WorkCase::with_message(told)
+        .file("old.txt", old)
+        .file("new.txt", new)
+        .wants("changed.txt", wanted)
 }
 
 fn compared(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
