@@ -232,8 +232,7 @@ pub async fn measure(
     let watch =
         Arc::new(WorkMonitor { clock: clock.clone(), seen: Mutex::default(), news: Notify::new() });
     let server = serve(task, conditions, &watch, &answers).await?;
-    let mut info = catalogue::model(model).map_err(WorkError::setup("model"))?;
-    info.context_tokens = window;
+    let info = model_with(model, window)?;
     let prices = info.prices;
     let deps = AgentDeps {
         store: store.clone(),
@@ -285,6 +284,12 @@ pub async fn measure(
         ended: seen.ended,
         took_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
     })
+}
+
+/// A model of the catalogue, with a window of this many tokens.
+fn model_with(name: &str, window: u32) -> Result<ModelInfo, WorkError> {
+    let info = catalogue::model(name).map_err(WorkError::setup("model"))?;
+    Ok(ModelInfo { context_tokens: window, ..info })
 }
 
 /// The price of everything that a server has read and said.
