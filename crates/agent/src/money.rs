@@ -182,7 +182,7 @@ pub(crate) async fn stop_loss_reached(ctx: &AgentContext) -> Result<Option<Strin
         return Ok(None);
     }
     let losses = ctx.deps.store.losses().await?;
-    Ok(stop_loss.tripped(&losses).map(|tripped| tripped.to_string()))
+    Ok(stop_loss.first_reached(&losses).map(|tripped| tripped.to_string()))
 }
 
 /// What has to be read of the money before each turn.

@@ -52,7 +52,7 @@ impl ChildProcess {
         let (mut input, child_input) = UnixStream::pair().map_err(failed)?;
         let (output, child_output) = UnixStream::pair().map_err(failed)?;
         let program = OwnProgram::beside(executable.to_owned(), role);
-        let mut command = ProcessCommand::of(&program)
+        let mut command = ProcessCommand::from_own_program(&program)
             .arg0(role)
             .stdin(Stdio::Descriptor(OwnedFd::from(child_input)))
             .stdout(Stdio::Descriptor(OwnedFd::from(child_output)))

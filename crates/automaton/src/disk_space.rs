@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use automaton_core::error::ErrorClass;
-use automaton_sandbox::fs::room;
+use automaton_sandbox::fs::disk_space;
 
 use crate::error::CliError;
 use crate::role::signer;
@@ -22,7 +22,7 @@ pub(crate) fn shortage(home: &Path) -> Option<CliError> {
     let folders = [home.to_owned(), signer::home_of(home), stack::folder_of(home)];
     folders.iter().find_map(|folder| {
         // silent-ok: what is not there is not written to.
-        let (left, _) = room(folder).ok()?;
+        let (left, _) = disk_space(folder).ok()?;
         let short = || {
             let folder = folder.display();
             let left = size(left);

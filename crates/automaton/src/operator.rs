@@ -109,5 +109,5 @@ pub(crate) fn begin(home: &Path) -> Result<Option<String>, CliError> {
 /// Each mistake, with file, line and column.
 pub fn judge(path: &Path, text: Option<&str>) -> Result<Judge, CliError> {
     let rules = text.map(|text| parse(path, text)).transpose()?;
-    Ok(Judge::with(rules.map(|(rules, _)| Arc::new(rules))))
+    Ok(Judge::new(rules.map(|(rules, _)| Arc::new(rules))))
 }

@@ -248,7 +248,8 @@ impl Stack {
             let secret = PassphraseSource::from(passphrase.clone()).read()?;
             // One that was there before may be a person's.
             let is_drawn = secret.reveal() == drawn;
-            let create = if is_drawn { keystore::create_under_drawn } else { keystore::create };
+            let create =
+                if is_drawn { keystore::create_with_random_passphrase } else { keystore::create };
             create(&signer.keystore(), &secret, &SystemEntropy)?
         } else {
             address_of(&Keystore::read(&signer.keystore())?)?

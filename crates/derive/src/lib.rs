@@ -103,7 +103,7 @@ fn class_of(attributes: &[Attribute]) -> Result<Option<Class>> {
 fn implement(input: &DeriveInput) -> Result<TokenStream> {
     let name = &input.ident;
     let arms = match (&input.data, class_of(&input.attrs)?) {
-        (Data::Struct(data), class) => vec![Arm::of(&quote!(Self), name, &data.fields, class)?],
+        (Data::Struct(data), class) => vec![Arm::new(&quote!(Self), name, &data.fields, class)?],
         (Data::Enum(data), None) => {
             data.variants.iter().map(Arm::of_variant).collect::<Result<_>>()?
         }
@@ -113,7 +113,7 @@ fn implement(input: &DeriveInput) -> Result<TokenStream> {
                     return Err(Error::new_spanned(variant, "all variants have a class already"));
                 }
             }
-            vec![Arm::of(&quote!(_), name, &Fields::Unit, class)?]
+            vec![Arm::new(&quote!(_), name, &Fields::Unit, class)?]
         }
         (Data::Union(_), _) => return Err(Error::new_spanned(name, "a union is no error")),
     };
@@ -143,11 +143,16 @@ struct Arm {
 impl Arm {
     fn of_variant(variant: &Variant) -> Result<Self> {
         let name = &variant.ident;
-        Self::of(&quote!(Self::#name), name, &variant.fields, class_of(&variant.attrs)?)
+        Self::new(&quote!(Self::#name), name, &variant.fields, class_of(&variant.attrs)?)
     }
 
     /// Creates the arm for `path`. `name` is used in messages.
-    fn of(path: &TokenStream, name: &Ident, fields: &Fields, class: Option<Class>) -> Result<Self> {
+    fn new(
+        path: &TokenStream,
+        name: &Ident,
+        fields: &Fields,
+        class: Option<Class>,
+    ) -> Result<Self> {
         let bound = fields.members().zip(fields).map(|(member, field)| match &member {
             Member::Named(name) => (name.clone(), quote!(#name), field),
             Member::Unnamed(index) => {

@@ -62,7 +62,7 @@ impl Replay {
     ///
     /// # Errors
     /// Fails if the log cannot be used.
-    pub fn of(folder: &Path) -> Result<Self, DevnetError> {
+    pub fn open(folder: &Path) -> Result<Self, DevnetError> {
         let (mut journal, birth) = Journal::open(folder, GenesisRecord::new(crate::CHAIN_ID, 0)?)?;
         let mut chain = Chain::new(birth.chain_id, birth.time)?;
         let mut sent = Vec::new();

@@ -1,4 +1,4 @@
-//! The common direction of many vectors, and queries adjusted by it. Pure.
+//! Pure: the common direction of many vectors, and queries adjusted by it.
 //!
 //! A vector that resembles all others is similar to every query and says little (a hub:
 //! Radovanović, Nanopoulos and Ivanović 2010). So half of a vector's average similarity to all is

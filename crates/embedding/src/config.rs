@@ -1,4 +1,4 @@
-//! A model's `config.json`, and whether this crate supports it. Pure. An unsupported model must
+//! Pure: a model's `config.json`, and whether this crate supports it. An unsupported model must
 //! never be run by guessing.
 
 use serde::Deserialize;

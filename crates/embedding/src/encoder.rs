@@ -1,5 +1,5 @@
-//! A small encoder of the BERT or MPNet family on the CPU, with weights of eight bits. Pure
-//! except for reading.
+//! Pure except for reading: a small encoder of the BERT or MPNet family on the CPU, with weights of
+//! eight bits.
 //!
 //! It has post-norm transformer layers as in Devlin et al. 2019. A text's vector is the mean of
 //! its pieces, or its first piece (Reimers and Gurevych 2019). Each row of weights and each row

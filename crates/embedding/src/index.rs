@@ -1,4 +1,4 @@
-//! Many vectors in one block of memory, and the search for the nearest. Pure.
+//! Pure: many vectors in one block of memory, and the search for the nearest.
 //!
 //! The search is exact: it compares each vector, which takes some tens of nanoseconds. It only
 //! finds vectors that were added.

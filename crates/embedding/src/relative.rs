@@ -1,5 +1,5 @@
-//! The attention bias of the distance between two pieces, as MPNet learns it (Song et al. 2020),
-//! with the buckets of T5 (Raffel et al. 2020, `relative_position_bucket`). Pure.
+//! Pure: the attention bias of the distance between two pieces, as MPNet learns it (Song et al.
+//! 2020), with the buckets of T5 (Raffel et al. 2020, `relative_position_bucket`).
 //!
 //! Each near distance has its own bucket, and far ones share buckets logarithmically. A bias must
 //! never be that of the other direction: before and behind are distinct.
@@ -48,7 +48,7 @@ fn bucket(far: usize, is_behind: bool, buckets: usize) -> usize {
     }
     let part = (float(far) / float(near)).ln() / (float(DISTANCE_MAX) / float(near)).ln();
     let more = (part * float(half - near)).max(0.0);
-    direction + (near + whole(more)).min(half - 1)
+    direction + (near + to_whole(more)).min(half - 1)
 }
 
 fn float(number: usize) -> f32 {
@@ -56,7 +56,7 @@ fn float(number: usize) -> f32 {
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0, and small")]
-const fn whole(number: f32) -> usize {
+const fn to_whole(number: f32) -> usize {
     number as usize
 }
 

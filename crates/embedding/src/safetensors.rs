@@ -1,4 +1,4 @@
-//! The tensors of a file in safetensors format. Pure except for reading.
+//! Pure except for reading: the tensors of a file in safetensors format.
 //!
 //! The format is: the header's length as eight bytes, little endian. Then the header as JSON,
 //! with each tensor's type, shape and offsets. Then the data

@@ -1,4 +1,4 @@
-//! Text vectors as the sum of word vectors, from a built-in table. Pure.
+//! Pure: text vectors as the sum of word vectors, from a built-in table.
 //!
 //! It takes microseconds and no model. It knows a text's words but not their order, so it finds
 //! less than an encoder and far more than shared words. Words are those of [`terms`], and rare
@@ -74,9 +74,9 @@ impl<'a> WordVectors<'a> {
         words.truncate(TERMS_MAX);
         let mut sums = vec![0_i64; self.dimensions];
         let telling: Vec<&String> = words.iter().filter(|word| tells_language(word)).collect();
-        let known = telling.iter().filter(|word| self.place(word).is_some()).count();
+        let known = telling.iter().filter(|word| self.index_of(word).is_some()).count();
         if known * KNOWN_PART > telling.len() {
-            let places = words.iter().filter_map(|word| self.place(word));
+            let places = words.iter().filter_map(|word| self.index_of(word));
             places.for_each(|place| self.add(place, &mut sums));
         }
         let most = sums.iter().map(|sum| sum.abs()).max().unwrap_or(0).max(1);
@@ -94,7 +94,7 @@ impl<'a> WordVectors<'a> {
     }
 
     /// Returns the index of a word in the table.
-    fn place(&self, word: &str) -> Option<usize> {
+    fn index_of(&self, word: &str) -> Option<usize> {
         let mut range = 0..self.ends.len();
         while !range.is_empty() {
             let middle = range.start + range.len() / 2;

@@ -1,4 +1,4 @@
-//! Splits texts into the word pieces of a BERT-like model, by its `vocab.txt`. Pure.
+//! Pure: splits texts into the word pieces of a BERT-like model, by its `vocab.txt`.
 //!
 //! The steps are those of the uncased BERT models (Devlin et al. 2019, the basic tokenizer and
 //! `WordPiece` of its reference implementation). Control characters are removed, and ideographs

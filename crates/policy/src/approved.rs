@@ -1,4 +1,4 @@
-//! The proof that a value was judged and allowed. Pure.
+//! Pure: the proof that a value was judged and allowed.
 //!
 //! Neither type can be made, copied or deserialised outside this crate: their fields are private,
 //! and they implement neither `Clone` nor `Deserialize`. Only [`crate::judge`] makes them.

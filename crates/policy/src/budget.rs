@@ -1,5 +1,5 @@
-//! Budgets of the automaton: the stop-loss, the ceilings of inference costs in a day, and the
-//! budget of turns that no creator asked for. Pure.
+//! Pure: budgets of the automaton: the stop-loss, the ceilings of inference costs in a day, and the
+//! budget of turns that no creator asked for.
 //!
 //! The sums come from the ledger, which counts a cost at its worst case until the real one is
 //! known. A sum that cannot be computed must never count as a small one.
@@ -93,14 +93,14 @@ impl UnattendedBudget {
         let lost = usage.lost().saturating_add(next);
         let over = self.cost.is_some_and(|limit| lost > limit.units())
             || self.answers.is_some_and(|limit| answers >= limit);
-        over.then(|| EnvelopeExhaustion::of(*usage))
+        over.then(|| EnvelopeExhaustion::new(*usage))
     }
 }
 
 impl EnvelopeExhaustion {
     /// Creates the exhaustion for this usage.
     #[must_use]
-    pub fn of(usage: UnattendedUsage) -> Self {
+    pub fn new(usage: UnattendedUsage) -> Self {
         let rest = Span::from_millis(REST.as_millis() << usage.rests.min(8));
         Self { usage, rest: rest.min(DAY) }
     }
@@ -148,7 +148,7 @@ impl StopLoss {
 
     /// Returns the first limit that is reached.
     #[must_use]
-    pub fn tripped(&self, losses: &Losses) -> Option<StopLossTrip> {
+    pub fn first_reached(&self, losses: &Losses) -> Option<StopLossTrip> {
         let reached =
             |limit: Option<Microcents>, lost: Microcents, on: &dyn Fn() -> StopLossScope| {
                 let limit = limit.filter(|limit| lost > Microcents::ZERO && lost >= *limit)?;
@@ -184,14 +184,18 @@ impl fmt::Display for StopLossTrip {
 impl Budgets {
     /// Returns the budget of a wake, depending on whether its creator caused it.
     #[must_use]
-    pub fn envelope_of(&self, creators: bool) -> UnattendedBudget {
+    pub fn envelope_for(&self, creators: bool) -> UnattendedBudget {
         self.creators.filter(|_| creators).unwrap_or(self.envelope)
     }
 
     /// Returns the ceiling that certainly fits only one more answer, if earlier answers cost at
     /// most `most`.
     #[must_use]
-    pub fn last_of(&self, spend: &InferenceSpend, most: Microcents) -> Option<CeilingScope> {
+    pub fn last_answer_ceiling(
+        &self,
+        spend: &InferenceSpend,
+        most: Microcents,
+    ) -> Option<CeilingScope> {
         let two = next_cost_max(most).saturating_mul(2);
         let fits = |spent: Microcents, limit: Microcents| {
             spent.units().saturating_add(two) <= limit.units()
@@ -222,24 +226,25 @@ mod tests {
     #[test]
     fn a_limit_holds_when_it_is_reached_and_says_so() {
         let none = StopLoss::default();
-        assert!(!none.is_set() && none.tripped(&losses(9, 9, 9)).is_none());
+        assert!(!none.is_set() && none.first_reached(&losses(9, 9, 9)).is_none());
         let all = StopLoss {
             per_day: Some(amount(5)),
             per_goal: Some(amount(7)),
             total: Some(amount(9)),
         };
         assert!(all.is_set());
-        let on =
-            |day, goal, total| all.tripped(&losses(day, goal, total)).map(|tripped| tripped.on);
+        let on = |day, goal, total| {
+            all.first_reached(&losses(day, goal, total)).map(|tripped| tripped.on)
+        };
         assert_eq!(on(4, 6, 8), None);
         assert_eq!(on(5, 7, 9), Some(StopLossScope::Day));
         assert_eq!(on(4, 7, 9), Some(StopLossScope::Goal("fly".to_owned())));
         assert_eq!(on(-900, 6, 9), Some(StopLossScope::Total), "a good day does not undo the rest");
         assert_eq!(on(-5, -7, -9), None, "gains are no losses");
-        let told = all.tripped(&losses(6_000_000, 0, 0)).unwrap().to_string();
+        let told = all.first_reached(&losses(6_000_000, 0, 0)).unwrap().to_string();
         assert!(told.starts_with("$0.06 were lost in 24 hours, and $0.00000005 is"), "{told}");
         assert!(told.contains("`stopLoss.perDayCents`") && told.contains("wake"), "{told}");
-        let told = all.tripped(&losses(0, 8, 0)).unwrap().to_string();
+        let told = all.first_reached(&losses(0, 8, 0)).unwrap().to_string();
         assert!(told.contains("on the goal \"fly\"") && told.contains("perGoalCents"), "{told}");
     }
 
@@ -268,13 +273,16 @@ mod tests {
         let last = |session, day, most| {
             let session = amount(session);
             let day = amount(day);
-            budgets.last_of(&InferenceSpend { session, day, hour: day }, amount(most))
+            budgets.last_answer_ceiling(&InferenceSpend { session, day, hour: day }, amount(most))
         };
         assert_eq!(last(0, 50, 16), None, "two of 20 fit");
         assert_eq!(last(1, 50, 16), Some(CeilingScope::Session));
         assert_eq!(last(0, 61, 16), Some(CeilingScope::Day));
         assert_eq!(last(40, 99, 0), None, "what is free is free");
-        assert_eq!(Budgets::default().last_of(&InferenceSpend::default(), amount(20)), None);
+        assert_eq!(
+            Budgets::default().last_answer_ceiling(&InferenceSpend::default(), amount(20)),
+            None
+        );
         assert!(is_nearly(20, 25) && !is_nearly(19, 25) && is_nearly(i64::MAX, i64::MAX));
     }
 
@@ -301,10 +309,10 @@ mod tests {
     fn the_creators_wake_may_have_an_envelope_of_its_own() {
         let envelope = UnattendedBudget { answers: Some(30), cost: None };
         let usual = Budgets { envelope, ..Budgets::default() };
-        assert_eq!((usual.envelope_of(true), usual.envelope_of(false)), (envelope, envelope));
+        assert_eq!((usual.envelope_for(true), usual.envelope_for(false)), (envelope, envelope));
         let free = Budgets { creators: Some(UnattendedBudget::default()), ..usual };
         assert_eq!(
-            (free.envelope_of(true), free.envelope_of(false)),
+            (free.envelope_for(true), free.envelope_for(false)),
             (UnattendedBudget::default(), envelope)
         );
     }

@@ -1,4 +1,4 @@
-//! Lists of the rules and their effects, for people. Pure.
+//! Pure: lists of the rules and their effects, for people.
 //!
 //! Everything here is derived from the rules themselves. Nothing may be written down twice, since
 //! a list that differs from the judgement is worse than none.

@@ -1,4 +1,4 @@
-//! The result of a judgement, as a value to be stored. Pure.
+//! Pure: the result of a judgement, as a value to be stored.
 //!
 //! A decision holds the very intents that were judged, so the record cannot differ from the
 //! decision. Its codes are stored and shown: codes are only added, never changed.

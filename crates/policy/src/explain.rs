@@ -1,4 +1,4 @@
-//! The explanation of a decision for the model. Pure.
+//! Pure: the explanation of a decision for the model.
 //!
 //! A refusal says what was refused, why, and what may be done instead. A model that only reads
 //! "no" tries the same again. The text must never promise that something else will be allowed.

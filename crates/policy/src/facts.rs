@@ -1,4 +1,4 @@
-//! The facts that rules may use besides the intents. Pure.
+//! Pure: the facts that rules may use besides the intents.
 //!
 //! All facts are gathered before the judgement and come from trusted places: the record, the
 //! configuration, the tool's own description. A rule must never look anything up by itself.

@@ -1,4 +1,4 @@
-//! The judgement of a value. Pure.
+//! Pure: the judgement of a value.
 //!
 //! Every rule looks at every intent, and nothing stops early, so the record shows all objections.
 //! The most severe finding decides, and among equals the first. An approval of the creator lifts
@@ -63,7 +63,7 @@ pub struct Judge {
 impl Judge {
     /// Creates a judge that also asks the operator's rules.
     #[must_use]
-    pub const fn with(operator: Option<Arc<OperatorRules>>) -> Self {
+    pub const fn new(operator: Option<Arc<OperatorRules>>) -> Self {
         Self { operator }
     }
 

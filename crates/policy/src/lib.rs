@@ -1,4 +1,4 @@
-//! Decides what a call may do, and is the only issuer of the proof that it may. Pure.
+//! Pure: decides what a call may do, and is the only issuer of the proof that it may.
 //!
 //! [`judge`] asks a value for its intents, evaluates every rule on each of them and combines the
 //! findings: the most severe one decides. Only an allowed value comes back, sealed in

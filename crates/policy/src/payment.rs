@@ -1,4 +1,4 @@
-//! Checks payments against the creator's limits. Pure.
+//! Pure: checks payments against the creator's limits.
 //!
 //! The rules of [`crate::judge`] see only the call. The limits here need numbers that only the
 //! treasury knows: recent spending and the remaining balance. Refusals come before questions, and

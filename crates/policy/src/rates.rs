@@ -1,4 +1,4 @@
-//! Rate limits, as data. Pure.
+//! Pure: rate limits, as data.
 //!
 //! Actions are counted where they are recorded. The counts arrive as [`Attempts`], including
 //! calls that still run and calls just allowed. The limits are far above ordinary use: they stop
@@ -50,7 +50,7 @@ pub static LIMITS: [Limit; 12] = [
 
 impl Limit {
     /// Returns the limits that an action with these intents counts towards.
-    pub fn of(intents: &[Intent]) -> impl Iterator<Item = &'static Self> {
+    pub fn for_intents(intents: &[Intent]) -> impl Iterator<Item = &'static Self> {
         let counts = |limit: &&Self| intents.iter().any(|intent| intent.kind() == limit.kind);
         LIMITS.iter().filter(counts)
     }

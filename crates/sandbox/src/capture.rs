@@ -1,4 +1,4 @@
-//! A buffer that keeps the head and the tail of an output within a fixed size. Pure.
+//! Pure: a buffer that keeps the head and the tail of an output within a fixed size.
 //!
 //! It must never hold more than its limit, whatever the program writes.
 

@@ -36,7 +36,7 @@ const NAMES_MAX: usize = 20_000;
 ///
 /// # Errors
 /// Fails if the system does not report them.
-pub fn room(place: &Path) -> io::Result<(u64, u64)> {
+pub fn disk_space(place: &Path) -> io::Result<(u64, u64)> {
     let told = statvfs(place)?;
     let bytes = |blocks: u64| blocks.saturating_mul(told.fragment_size());
     Ok((bytes(told.blocks_available()), bytes(told.blocks())))
@@ -249,7 +249,7 @@ impl WorkspaceDir {
     ///
     /// # Errors
     /// Fails if the path is missing or lies outside.
-    pub fn open_any(&self, path: &Path) -> io::Result<File> {
+    pub fn open_for_copy(&self, path: &Path) -> io::Result<File> {
         let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         Ok(File::from(self.lookup(path, flags)?))
     }
@@ -272,7 +272,7 @@ impl WorkspaceDir {
         }
         let mut draft = self.draft(path)?;
         draft.write(bytes)?;
-        draft.keep()
+        draft.commit()
     }
 
     /// Begins to write a regular file in pieces, with the effect of [`WorkspaceDir::write`].
@@ -321,7 +321,7 @@ impl WorkspaceDir {
     ///
     /// # Errors
     /// Fails if it cannot be renamed.
-    pub fn make_way(&self, name: &str) -> Result<(), FsError> {
+    pub fn free_folder_name(&self, name: &str) -> Result<(), FsError> {
         let there = fstatat(&self.root, name, AtFlags::AT_SYMLINK_NOFOLLOW);
         let done = match there {
             Ok(found) if special_kind(&found) == Some(FileKind::Directory) => Ok(()),
@@ -508,7 +508,7 @@ impl AtomicFile {
     ///
     /// # Errors
     /// Fails if the file cannot be renamed. The target is then unchanged.
-    pub fn keep(mut self) -> Result<(), FsError> {
+    pub fn commit(mut self) -> Result<(), FsError> {
         let kept = fchmod(&self.file, self.mode).and_then(|()| {
             renameat(&self.folder, self.beside.as_c_str(), &self.folder, self.name.as_str())
         });

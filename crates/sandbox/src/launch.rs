@@ -176,8 +176,8 @@ impl Launcher {
 
     /// Tells whether the small program is used. Without it, starts only take longer.
     #[must_use]
-    pub fn quick_start(&self) -> Feature {
-        let large = self.helper.why_large();
+    pub fn small_program_status(&self) -> Feature {
+        let large = self.helper.fallback_reason();
         large.map_or(Feature::Available(()), |why| Feature::Missing(why.to_owned()))
     }
 
@@ -200,7 +200,7 @@ impl Launcher {
         let capture = plan.capture;
         let enforcement = plan.enforcement;
         let end = RunEnd { tie, report: helper.report, killer, deadline, started, enforcement };
-        let mut running = RunHandle::follow(end, streams.input, streams.outputs, capture)?;
+        let mut running = RunHandle::start(end, streams.input, streams.outputs, capture)?;
         running.proxy = proxy;
         Ok(running)
     }
@@ -251,7 +251,7 @@ impl Launcher {
         let (report, report_given) = report_channel()?;
         let (lifeline_given, lifeline) = pipe()?;
         let [stdin, stdout, stderr] = stdio;
-        let mut command = ProcessCommand::of(&self.helper)
+        let mut command = ProcessCommand::from_own_program(&self.helper)
             .arg0(ARG0)
             .stdin(stdin)
             .stdout(stdout)

@@ -52,5 +52,5 @@ pub use spec::{
     Bind, Capture, Defence, Defences, HOME_INSIDE, Inherit, Network, PROXY_INSIDE, PROXY_PORT,
     Program, RunLimits, SandboxSpec, SessionProgram,
 };
-pub use terminal::{columns_of, converse};
+pub use terminal::{converse, terminal_columns};
 pub use vault::{LockedBytes, VaultError, confine_key_holder};

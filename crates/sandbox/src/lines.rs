@@ -1,4 +1,4 @@
-//! Reads a range of lines of a text in blocks. Pure.
+//! Pure: reads a range of lines of a text in blocks.
 //!
 //! It must never hold more than was asked for, however long the text or one of its lines is.
 

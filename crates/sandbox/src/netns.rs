@@ -22,7 +22,7 @@ impl Netns {
     ///
     /// # Errors
     /// Fails if there is no such process, if this process is not root, or if the network is ours.
-    pub fn of(pid: u32) -> io::Result<Self> {
+    pub fn of_process(pid: u32) -> io::Result<Self> {
         let theirs = File::open(format!("/proc/{pid}/ns/net"))?;
         if theirs.metadata()?.ino() == fs::metadata("/proc/self/ns/net")?.ino() {
             return Err(io::Error::other("it has no network of its own"));
@@ -74,8 +74,8 @@ mod tests {
 
     #[test]
     fn our_own_network_is_no_other_one() {
-        let error = Netns::of(std::process::id()).unwrap_err();
+        let error = Netns::of_process(std::process::id()).unwrap_err();
         assert!(error.to_string().contains("of its own"), "{error}");
-        assert!(Netns::of(u32::MAX).is_err());
+        assert!(Netns::of_process(u32::MAX).is_err());
     }
 }

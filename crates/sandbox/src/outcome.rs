@@ -1,4 +1,4 @@
-//! The outcome of a run. Pure.
+//! Pure: the outcome of a run.
 //!
 //! It must never guess: an end that the helper did not report is an error of the launch, not an
 //! outcome.
@@ -58,7 +58,7 @@ impl ExitStatus {
 
     /// Returns true if the program exited by itself.
     #[must_use]
-    pub const fn is_by_itself(self) -> bool {
+    pub const fn exited_by_itself(self) -> bool {
         matches!(self, Self::Exited(_))
     }
 

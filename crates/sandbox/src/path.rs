@@ -1,4 +1,4 @@
-//! Paths by which the agent names files of its workspace. Pure.
+//! Pure: paths by which the agent names files of its workspace.
 //!
 //! `~/x`, `x` and `/root/x` are the same file, here and inside the sandbox. A [`WorkspacePath`]
 //! can never name anything outside. [`crate::fs`] handles links on the disk.

@@ -66,11 +66,11 @@ pub(crate) struct OutputPump {
 impl OutputPump {
     /// Works until the run has ended.
     pub(crate) fn run(mut self) -> Result<RunOutcome, LaunchError> {
-        let followed = self.follow();
+        let pumped = self.pump();
         let by_us = self.end.killer.reason();
         // Nothing of the run may stay behind, whatever happened.
         self.end.killer.end(ExitStatus::Killed);
-        followed?;
+        pumped?;
         let by_session = match &mut self.end.tie {
             RunLifetime::Helper(child) => child.wait().map(|_| None)?,
             RunLifetime::Session(session) => session.reason(),
@@ -90,7 +90,7 @@ impl OutputPump {
     }
 
     /// Moves data until the run is over.
-    fn follow(&mut self) -> Result<(), LaunchError> {
+    fn pump(&mut self) -> Result<(), LaunchError> {
         let mut buffer = vec![0; 64 << 10];
         let mut dying_since: Option<Instant> = None;
         loop {

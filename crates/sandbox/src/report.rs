@@ -1,4 +1,4 @@
-//! The messages between launcher and helper. Pure.
+//! Pure: the messages between launcher and helper.
 //!
 //! The launcher passes one [`HelperRequest`] in a sealed file. The helper answers with
 //! [`HelperReport`]s, one a packet. The program never sees either descriptor.

@@ -26,7 +26,7 @@ pub struct RunHandle {
 
 impl RunHandle {
     /// Starts the thread that supervises a run.
-    pub(crate) fn follow(
+    pub(crate) fn start(
         end: RunEnd,
         input: Option<Input>,
         outputs: [Option<File>; 2],

@@ -100,7 +100,7 @@ impl Session {
             started,
             enforcement: self.plan.enforcement,
         };
-        RunHandle::follow(end, input, outputs, task.capture)
+        RunHandle::start(end, input, outputs, task.capture)
     }
 
     /// Connects to a port of the loopback inside. The stream is non-blocking and may not be

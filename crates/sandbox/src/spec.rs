@@ -1,4 +1,4 @@
-//! The specification of a run and its limits. Pure.
+//! Pure: the specification of a run and its limits.
 //!
 //! A [`SandboxSpec`] says what to run, never how: [`crate::plan::plan`] turns it into ordered
 //! steps. It must never carry a way to ask for less than the full protection. Outside of

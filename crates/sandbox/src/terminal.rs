@@ -123,7 +123,7 @@ fn copy_output(ours: &mut File, screen: &mut File, piece: &mut [u8]) -> io::Resu
 
 /// Returns the width of a terminal's window in columns, or `None` if it is not a terminal or has
 /// no window.
-pub fn columns_of(terminal: impl AsFd) -> Option<usize> {
+pub fn terminal_columns(terminal: impl AsFd) -> Option<usize> {
     window_size(terminal).map(|size| usize::from(size.ws_col)).filter(|&columns| columns > 0)
 }
 

@@ -1,4 +1,4 @@
-//! Spending ceilings, the totals counted against them, and the check that a payment fits. Pure.
+//! Pure: spending ceilings, the totals counted against them, and the check that a payment fits.
 //!
 //! Payments in all assets are added up at face value. Otherwise a second token would double every
 //! ceiling.
@@ -95,7 +95,7 @@ impl SignerStatus {
     /// yet, if a ceiling refuses it. A payee that has already received payments may reach its own
     /// ceiling earlier.
     #[must_use]
-    pub fn refusal_of(&self, amount: MicroUsdc) -> Option<SignerRefusal> {
+    pub fn refusal_for(&self, amount: MicroUsdc) -> Option<SignerRefusal> {
         let spent = SpendingTotals { payee: MicroUsdc::new(0), ..self.spent };
         self.limits.permit(spent, amount).err()
     }

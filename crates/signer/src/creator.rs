@@ -71,7 +71,7 @@ impl CreatorConnection {
 ///
 /// # Errors
 /// As [`CreatorConnection::ask`]. Also fails if a signer runs or its home cannot be used.
-pub fn ask_at_rest(
+pub fn act_on_stopped_signer(
     home: &SignerHome,
     ask: &CreatorAction,
     proof: Option<&CreatorProof>,
@@ -101,7 +101,7 @@ pub fn ask_at_rest(
 ///
 /// # Errors
 /// Fails if a signer runs or its ledger cannot be written.
-pub fn take_ceilings_as_used(
+pub fn mark_ceilings_used(
     home: &SignerHome,
     chain: Option<u64>,
     parts: SignerDeps,

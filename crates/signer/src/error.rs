@@ -87,7 +87,7 @@ impl SignerRefusal {
 impl From<rusqlite::Error> for SignerRefusal {
     /// Every failure of the ledger is a refusal: without a count, nothing is signed.
     fn from(error: rusqlite::Error) -> Self {
-        let fault = SqliteErrorKind::of(&error);
+        let fault = SqliteErrorKind::from_error(&error);
         if fault == SqliteErrorKind::Full {
             let reason = "the signer's ledger has no room, and nothing is signed without its row";
             return Self::new(SignerRefusalCode::NoRoom, reason);

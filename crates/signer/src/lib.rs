@@ -28,7 +28,9 @@ mod signer;
 
 pub use ceiling::{SignerStatus, SigningLimits, SigningLimitsChange, SpendingTotals};
 pub use client::{SignerConnection, SignerConnectionError};
-pub use creator::{CreatorConnection, ask_at_rest, message, signer_of, take_ceilings_as_used};
+pub use creator::{
+    CreatorConnection, act_on_stopped_signer, mark_ceilings_used, message, signer_of,
+};
 pub use error::{SignerError, SignerRefusal, SignerRefusalCode};
 pub use home::{HomeError, SignerHome};
 pub use key::{Signature, WalletKey};

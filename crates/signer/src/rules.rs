@@ -1,4 +1,4 @@
-//! The signer's permits in a form that is shown, compared and hashed. Pure.
+//! Pure: the signer's permits in a form that is shown, compared and hashed.
 //!
 //! Each token and function has one line. Two sets of rules are equal if their lines are equal. A
 //! line must never depend on anything but its rule.

@@ -45,7 +45,7 @@ impl Seats {
     /// Waits for a free seat. Takes the seat of the longest silent client if necessary.
     pub(crate) fn seat(&self, stream: UnixStream) -> Seat<'_> {
         let stream = Arc::new(stream);
-        let mut taken = self.taken();
+        let mut taken = self.lock();
         loop {
             let now = self.boot.since_boot();
             if taken.len() < SEATS {
@@ -70,8 +70,8 @@ impl Seats {
         Seat { seats: self, stream, until: Cell::new(self.deadline()) }
     }
 
-    /// Returns the taken seats. A panic of another thread leaves them consistent.
-    fn taken(&self) -> MutexGuard<'_, Vec<Place>> {
+    /// Locks the list of taken seats. A panic of another thread leaves them consistent.
+    fn lock(&self) -> MutexGuard<'_, Vec<Place>> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -110,7 +110,7 @@ impl Seat<'_> {
     }
 
     fn set_at_work(&self, at_work: bool) -> Option<()> {
-        let mut taken = self.seats.taken();
+        let mut taken = self.seats.lock();
         let place = taken.iter_mut().find(|place| Arc::ptr_eq(&place.stream, &self.stream))?;
         (place.at_work, place.quiet_since) = (at_work, self.seats.boot.since_boot());
         drop(taken);
@@ -132,7 +132,7 @@ impl Seat<'_> {
 
 impl Drop for Seat<'_> {
     fn drop(&mut self) {
-        self.seats.taken().retain(|place| !Arc::ptr_eq(&place.stream, &self.stream));
+        self.seats.lock().retain(|place| !Arc::ptr_eq(&place.stream, &self.stream));
         self.seats.freed.notify_one();
     }
 }
@@ -222,8 +222,8 @@ mod tests {
         assert_eq!(second.stream().read(&mut byte).unwrap(), 0, "it was hung up on");
         assert_eq!(second.work(|| ()), None, "and nothing is done for it");
         assert!(newer.work(|| ()).is_some() && first.work(|| ()).is_some());
-        assert_eq!(seats.taken().len(), SEATS);
+        assert_eq!(seats.lock().len(), SEATS);
         drop(newer);
-        assert_eq!(seats.taken().len(), SEATS - 1);
+        assert_eq!(seats.lock().len(), SEATS - 1);
     }
 }

@@ -1,4 +1,4 @@
-//! A chain of SHA-256 hashes over rows, which detects silent changes. Pure.
+//! Pure: a chain of SHA-256 hashes over rows, which detects silent changes.
 //!
 //! Each link hashes its predecessor and the rows that one write added, so an edited, removed or
 //! inserted row breaks every later link. An attacker who can rewrite the whole chain *and* the

@@ -42,7 +42,7 @@ pub enum SqliteError {
     },
     /// SQLite failed at another action.
     #[error("cannot {verb} the database {path}")]
-    #[class(kind = SqliteErrorKind::of(source).kind(), hint = SqliteErrorKind::of(source).hint())]
+    #[class(kind = SqliteErrorKind::from_error(source).kind(), hint = SqliteErrorKind::from_error(source).hint())]
     Sql {
         /// The failed action.
         verb: &'static str,
@@ -129,7 +129,7 @@ pub enum SqliteError {
     },
     /// A migration failed. The database keeps the version before it.
     #[error("cannot migrate the database {path} to version {version} ({name})")]
-    #[class(kind = SqliteErrorKind::of(source).kind(), hint = SqliteErrorKind::of(source).hint())]
+    #[class(kind = SqliteErrorKind::from_error(source).kind(), hint = SqliteErrorKind::from_error(source).hint())]
     Migrate {
         /// The file.
         path: PathBuf,
@@ -153,8 +153,8 @@ pub enum SqliteError {
     },
     /// An operation on an open database failed. A cause without an explanation is a defect of
     /// this program or a manually edited database.
-    #[error("cannot {operation}{}", SqliteErrorKind::of(.source))]
-    #[class(kind = SqliteErrorKind::of(source).kind(), hint = SqliteErrorKind::of(source).hint())]
+    #[error("cannot {operation}{}", SqliteErrorKind::from_error(.source))]
+    #[class(kind = SqliteErrorKind::from_error(source).kind(), hint = SqliteErrorKind::from_error(source).hint())]
     Operation {
         /// The failed operation.
         operation: &'static str,
@@ -242,7 +242,7 @@ pub enum SqliteErrorKind {
 impl SqliteErrorKind {
     /// Returns the kind of a SQLite error.
     #[must_use]
-    pub fn of(error: &rusqlite::Error) -> Self {
+    pub fn from_error(error: &rusqlite::Error) -> Self {
         // The shared memory of the log could not grow.
         let shared = rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
         if error.sqlite_error().is_some_and(|error| error.extended_code == shared) {

@@ -82,7 +82,7 @@ pub(crate) struct Marks {
 }
 
 impl Marks {
-    pub(crate) fn of(connection: &Connection) -> rusqlite::Result<Self> {
+    pub(crate) fn read(connection: &Connection) -> rusqlite::Result<Self> {
         let statement = "SELECT application_id, user_version \
                          FROM pragma_application_id, pragma_user_version";
         connection
@@ -107,7 +107,7 @@ pub(crate) enum Kind {
 pub(crate) fn carry(connection: &mut Connection, schema: &Schema) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Checked again under the lock, since another process may have done it.
-    if let Kind::Carried = schema.kind(Marks::of(&transaction)?) {
+    if let Kind::Carried = schema.kind(Marks::read(&transaction)?) {
         set_marks(&transaction, schema, 1)?;
     }
     transaction.commit()
@@ -159,12 +159,12 @@ fn apply_step(
     schema: &Schema,
     step: &Migration,
 ) -> rusqlite::Result<()> {
-    if Marks::of(connection)?.version >= step.version {
+    if Marks::read(connection)?.version >= step.version {
         return Ok(());
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Checked again under the lock, since another process may have applied the step.
-    if Marks::of(&transaction)?.version < step.version {
+    if Marks::read(&transaction)?.version < step.version {
         transaction.execute_batch(step.sql)?;
         set_marks(&transaction, schema, step.version)?;
     }

@@ -208,7 +208,7 @@ fn read_header(
     schema: &Schema,
 ) -> Result<Found, SqliteError> {
     let path_owned = || path.to_owned();
-    let marks = Marks::of(connection).map_err(|source| match source.sqlite_error_code() {
+    let marks = Marks::read(connection).map_err(|source| match source.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => SqliteError::NotADatabase { path: path_owned() },
         Some(ErrorCode::DatabaseCorrupt) => {
             SqliteError::Corrupt { path: path_owned(), detail: source.to_string() }
@@ -240,7 +240,7 @@ pub(crate) fn check(connection: &Connection, path: &Path) -> Result<(), SqliteEr
     match verdict {
         Ok(verdict) if verdict == "ok" => Ok(()),
         Ok(verdict) => Err(corrupt(verdict)),
-        Err(error) if SqliteErrorKind::of(&error) == SqliteErrorKind::Damaged => {
+        Err(error) if SqliteErrorKind::from_error(&error) == SqliteErrorKind::Damaged => {
             Err(corrupt(error.to_string()))
         }
         Err(error) => Err(sql("check", path)(error)),

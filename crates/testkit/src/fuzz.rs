@@ -268,11 +268,11 @@ pub fn reply(bytes: &[u8]) {
         Err(what) => panic!("{passed_on}: {what}"),
     };
     assert_eq!((&told.choices, &told.model), (&again.choices, &again.model), "{format:?}");
-    sold(&passed_on);
+    check_sold_reply(&passed_on);
 }
 
 /// Checks replies in other formats for a cloud's clients: a stream and a document say the same.
-fn sold(reply: &str) {
+fn check_sold_reply(reply: &str) {
     let heading = || ResponseHeading {
         id: "resp".to_owned(),
         model: "m".to_owned(),

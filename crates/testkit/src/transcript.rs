@@ -1,4 +1,4 @@
-//! Transcripts of the documentation, for comparison with the program's output. Pure.
+//! Pure: transcripts of the documentation, for comparison with the program's output.
 //!
 //! The comparison ignores line wrapping and values that differ between runs. It must never ignore
 //! a word, or outdated documentation would pass.

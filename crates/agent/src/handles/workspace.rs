@@ -79,7 +79,7 @@ impl Workspace {
         let failed = |path: &Path, source| AgentError::Workspace { path: path.to_owned(), source };
         let files = Arc::new(WorkspaceDir::open(&root).map_err(|source| failed(&root, source))?);
         for folder in reserved_paths::SEALED {
-            files.make_way(folder).map_err(|source| failed(&root, source))?;
+            files.free_folder_name(folder).map_err(|source| failed(&root, source))?;
         }
         // A folder of the home that commands do not see.
         let apart = settings.home.join("others");

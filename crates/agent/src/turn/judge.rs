@@ -466,7 +466,7 @@ impl CallRow<'_> {
             decision: Some(decision_row(tool, made)),
             intents: decision.intents.clone(),
             limits: match status {
-                CallStatus::Planned => Limit::of(&decision.intents).map(counted).collect(),
+                CallStatus::Planned => Limit::for_intents(&decision.intents).map(counted).collect(),
                 _ => Vec::new(),
             },
             ..self.row(status, refusal, decision.intents.clone())

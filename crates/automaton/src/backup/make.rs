@@ -276,7 +276,7 @@ impl FolderWalk<'_> {
         }
         let name = if inner.as_os_str().is_empty() { Path::new(".") } else { inner };
         // Through a handle of the root: nobody can put a link in the way of it.
-        let file = match part.root.open_any(name) {
+        let file = match part.root.open_for_copy(name) {
             Ok(file) => file,
             Err(error) => return self.absent(ours, path, failed("read", &from), error),
         };

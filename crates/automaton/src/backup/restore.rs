@@ -17,7 +17,7 @@ use automaton_core::time::SystemClock;
 use automaton_core::wire::x402::ChainId;
 use automaton_sandbox::SystemBootClock;
 use automaton_sandbox::process::lock;
-use automaton_signer::{SealedReader, SignerDeps, SignerHome, take_ceilings_as_used};
+use automaton_signer::{SealedReader, SignerDeps, SignerHome, mark_ceilings_used};
 use automaton_sqlite::check_database;
 
 use super::archive::{self, ArchiveTally, Manifest};
@@ -192,7 +192,7 @@ fn complete(staging: &Path, manifest: &Manifest, tally: &ArchiveTally) -> Result
     let boot = Arc::new(SystemBootClock);
     let deps = SignerDeps { clock, boot, faults: Arc::new(NoFaults) };
     let used = match signer.exists() {
-        true => take_ceilings_as_used(&SignerHome::open(&signer)?, chain, deps)?,
+        true => mark_ceilings_used(&SignerHome::open(&signer)?, chain, deps)?,
         false => false,
     };
     sync_folder(staging)?;

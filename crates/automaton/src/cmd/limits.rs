@@ -15,7 +15,7 @@ use automaton_core::time::SystemClock;
 use automaton_sandbox::SystemBootClock;
 use automaton_signer::{
     CreatorAction, CreatorConnection, CreatorProof, PassphraseSource, SignerConnectionError,
-    SignerDeps, SignerHome, SignerStatus, SigningLimitsChange, ask_at_rest, message,
+    SignerDeps, SignerHome, SignerStatus, SigningLimitsChange, act_on_stopped_signer, message,
 };
 use automaton_store::Reader;
 use clap::{Args, Subcommand};
@@ -206,7 +206,7 @@ pub(super) fn ask_signer(
                 boot: Arc::new(SystemBootClock),
                 faults: Arc::new(NoFaults),
             };
-            Ok(ask_at_rest(&home, ask, proof.as_ref(), parts)?)
+            Ok(act_on_stopped_signer(&home, ask, proof.as_ref(), parts)?)
         }
         Err(error) => Err(error.into()),
     }

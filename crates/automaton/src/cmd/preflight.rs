@@ -221,7 +221,8 @@ mod tests {
         assert!(line.contains(named) && line.contains("there is none"), "{line}");
         let signer = SignerHome::make(&home_of(&home)).unwrap();
         let secret = Secret::new("a drawn secret".to_owned());
-        let own = keystore::create_under_drawn(&signer.keystore(), &secret, &SystemEntropy);
+        let own =
+            keystore::create_with_random_passphrase(&signer.keystore(), &secret, &SystemEntropy);
         let own = own.unwrap().to_string();
         let line = check_wallet(&home, named).unwrap_err().line();
         assert!(line.contains(named) && line.contains(&own), "{line}");

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use automaton_core::error::ErrorClass;
 use automaton_net::{Deadlines, Header, HttpMethod, HttpRequest, HttpResponse, NetError, Url};
-use automaton_sandbox::fs::room;
+use automaton_sandbox::fs::disk_space;
 use clap::Args;
 use serde_json::json;
 
@@ -199,7 +199,7 @@ fn consent(entry: &LocalModelEntry, from: &str, target: &Path, yes: bool) -> Res
 fn has_room(file: &Path, bytes: Option<u64>) -> Result<(), CliError> {
     let folder = file.parent().unwrap_or(file);
     // silent-ok: where the system does not say, the write itself will.
-    match (bytes, room(folder)) {
+    match (bytes, disk_space(folder)) {
         (Some(bytes), Ok((left, _))) if left < bytes.saturating_add(ROOM_LEFT) => {
             let what = format!("{} has no room for it: {} are left", folder.display(), size(left));
             Err(CliError::user(what).hint("free some disk space"))

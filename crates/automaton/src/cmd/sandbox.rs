@@ -71,7 +71,7 @@ pub(crate) fn run(
     let workspace = context.home().ok().map(|home| home.join(WORKSPACE));
     let given = probe_with(&launcher, workspace.as_deref().filter(|it| it.exists()));
     match command {
-        SandboxCommand::Probe => report_probe(context, &given, &launcher.quick_start()),
+        SandboxCommand::Probe => report_probe(context, &given, &launcher.small_program_status()),
         SandboxCommand::Shell => {
             let (home, file) = context.inhabited()?;
             let egress = file.egress.gather(&home)?.open();
@@ -275,7 +275,8 @@ fn report_outcome(context: &CommandContext, outcome: &RunOutcome) -> Result<Exit
             limits: enforcement.to_string(),
         })?,
         Format::Text => {
-            let note = if status.is_by_itself() { String::new() } else { format!("{status}\n") };
+            let note =
+                if status.exited_by_itself() { String::new() } else { format!("{status}\n") };
             let written = |mut out: io::StdoutLock<'_>, mut err: io::StderrLock<'_>| {
                 let told = fit(&out, stdout.as_bytes());
                 let told_err = fit(&err, stderr.as_bytes());

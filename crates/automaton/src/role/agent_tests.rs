@@ -28,8 +28,8 @@ fn check(
         format!("{answers}/{}", cost.map_or_else(String::new, |cost| cost.to_string()))
     };
     assert_eq!((limits.turns_per_wake, limits.turns_of_creator), turns, "{keys}");
-    let own = budgets.envelope_of(false);
-    let creators = budgets.envelope_of(true);
+    let own = budgets.envelope_for(false);
+    let creators = budgets.envelope_for(true);
     assert_eq!((shown(own).as_str(), shown(creators).as_str()), envelopes, "{keys}");
     limits
 }
@@ -72,7 +72,7 @@ fn a_question_waits_as_long_as_the_file_says() {
 fn the_usual_limits_are_those_of_a_file_that_says_nothing_of_them() {
     let (usual, budgets) = usual_limits().unwrap();
     assert_eq!((usual.turns_per_wake, usual.turns_of_creator), (25, 1000));
-    assert_eq!(budgets.envelope_of(true), UnattendedBudget::default());
+    assert_eq!(budgets.envelope_for(true), UnattendedBudget::default());
     let day = budgets.ceilings.per_day.unwrap();
     assert_eq!(day, Microcents::new(500 * Microcents::PER_CENT));
 }

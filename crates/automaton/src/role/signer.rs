@@ -163,7 +163,7 @@ pub fn start_for(
     let (mut input, child_input) = UnixStream::pair().map_err(failed)?;
     let (socket, theirs) = UnixStream::pair().map_err(failed)?;
     let program = OwnProgram::beside(executable.to_owned(), ARG0);
-    let mut command = ProcessCommand::of(&program)
+    let mut command = ProcessCommand::from_own_program(&program)
         .arg0(ARG0)
         .stdin(Stdio::Descriptor(OwnedFd::from(child_input)))
         .stdout(Stdio::Null)

@@ -20,7 +20,7 @@ use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use automaton_sandbox::columns_of;
+use automaton_sandbox::terminal_columns;
 use serde::Serialize;
 
 use crate::config::env::Environment;
@@ -82,8 +82,8 @@ impl Viewport {
     /// Columns of the window; nothing where lines have no end.
     pub(crate) fn width(&self) -> Option<usize> {
         match self.window {
-            LineWidth::Stdout(columns) => columns_of(io::stdout()).or(columns),
-            LineWidth::Stderr(columns) => columns_of(io::stderr()).or(columns),
+            LineWidth::Stdout(columns) => terminal_columns(io::stdout()).or(columns),
+            LineWidth::Stderr(columns) => terminal_columns(io::stderr()).or(columns),
             LineWidth::Fixed(columns) => columns,
         }
     }
@@ -175,7 +175,7 @@ pub(crate) fn nothing_answered() -> bool {
 
 /// Says something to the person, on stderr, in lines that fit the window.
 pub fn say(text: &str) {
-    let text = wrap::hanging(text, columns_of(io::stderr()));
+    let text = wrap::hanging(text, terminal_columns(io::stderr()));
     // silent-ok: without a stderr there is nobody to say it to.
     writeln!(io::stderr().lock(), "{text}").ok();
 }

@@ -334,7 +334,7 @@ impl MachineDriver for ProcessDriver {
                 })
                 .await?;
             }
-            apart(move || draft.keep().map_err(|error| told(&error, &path, inside))).await?;
+            apart(move || draft.commit().map_err(|error| told(&error, &path, inside))).await?;
             Ok((shown, sum))
         })
     }

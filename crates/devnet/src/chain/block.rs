@@ -1,4 +1,4 @@
-//! A mined block with its transactions, and its views for clients. Pure.
+//! Pure: a mined block with its transactions, and its views for clients.
 //!
 //! Headers have real roots of transactions and receipts. The state root is zero: this chain
 //! offers no proofs of state, and computing the root would make each block cost as much as the

@@ -1,4 +1,4 @@
-//! Reports transfers of ether as logs, as `eth_simulateV1` does on request. Pure.
+//! Pure: reports transfers of ether as logs, as `eth_simulateV1` does on request.
 //!
 //! The logs have the address that ERC-7528 gives to ether. The log of a failed call must never
 //! remain.

@@ -1,4 +1,4 @@
-//! Runs the EVM once over a state without changing it. Pure.
+//! Pure: runs the EVM once over a state without changing it.
 //!
 //! The rules are those of Prague. The changes of a run are returned as a value, and only the
 //! chain may commit them.

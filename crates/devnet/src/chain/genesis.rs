@@ -1,4 +1,4 @@
-//! The contracts of the first block, beside the token. Pure.
+//! Pure: the contracts of the first block, beside the token.
 //!
 //! Programs that know a chain by its id call these at addresses that are the same on every chain.
 //! All are compiled from the sources in `contracts/`.

@@ -1,4 +1,4 @@
-//! The chain: its blocks, the newest state, and the operations that change them. Pure.
+//! Pure: the chain: its blocks, the newest state, and the operations that change them.
 //!
 //! The same operations on the same genesis give the same chain, block for block. So an operation
 //! states its time. Nothing here may read a clock, and no code outside may commit to the state.

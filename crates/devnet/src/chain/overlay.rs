@@ -1,4 +1,4 @@
-//! Applies a client's overrides to try a call. Nothing of it remains. Pure.
+//! Pure: applies a client's overrides to try a call. Nothing of it remains.
 
 use std::convert::Infallible;
 

@@ -1,4 +1,4 @@
-//! Received transactions that are in no block yet. Pure.
+//! Pure: received transactions that are in no block yet.
 
 use alloy_consensus::transaction::{Recovered, SignerRecoverable};
 use alloy_consensus::{TxEnvelope, Typed2718};

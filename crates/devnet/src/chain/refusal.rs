@@ -1,4 +1,4 @@
-//! Reasons why the chain refuses a request. Pure.
+//! Pure: reasons why the chain refuses a request.
 //!
 //! If clients recognise a refusal by its words, the words are geth's, since libraries search for
 //! those.

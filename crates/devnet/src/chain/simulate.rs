@@ -1,4 +1,4 @@
-//! Simulates blocks of calls on top of the chain, and computes access lists. Pure.
+//! Pure: simulates blocks of calls on top of the chain, and computes access lists.
 //!
 //! The blocks are those of `eth_simulateV1`. A simulated block is sealed like any other, so that
 //! its hashes and logs are consistent. Nothing of it remains.

@@ -1,4 +1,4 @@
-//! The faucet's account and the token, which exist from the beginning. Pure.
+//! Pure: the faucet's account and the token, which exist from the beginning.
 //!
 //! The faucet deploys the token before block 0, and owns it. On a chain with the id of one where
 //! USDC has a published address, the token is at that address. On all others it has one fixed

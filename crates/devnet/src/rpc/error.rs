@@ -1,4 +1,4 @@
-//! Errors as numbered by JSON-RPC 2.0 and EIP-1474. Pure.
+//! Pure: errors as numbered by JSON-RPC 2.0 and EIP-1474.
 
 use alloy_primitives::Bytes;
 use revm::context::result::InvalidTransaction;

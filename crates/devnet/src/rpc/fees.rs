@@ -1,4 +1,4 @@
-//! Fee data for clients. Pure.
+//! Pure: fee data for clients.
 
 use alloy_eips::BlockNumberOrTag;
 use alloy_rpc_types_eth::FeeHistory;

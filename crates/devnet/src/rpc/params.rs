@@ -1,4 +1,4 @@
-//! Parameters of a method as a tuple of types. Pure.
+//! Pure: parameters of a method as a tuple of types.
 
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;

@@ -167,7 +167,7 @@ impl SubscriptionSet {
     fn add_notifications(&self, block: &Block, news: &mut Vec<String>) {
         let due = self.subscriptions.iter().filter(|(_, it)| it.since <= block.header.number);
         for (id, subscription) in due {
-            for result in subscription.subject.found(block) {
+            for result in subscription.subject.match_block(block) {
                 let params = NotificationParams { subscription: U64::from(*id), result: &result };
                 let method = "eth_subscription";
                 // silent-ok: numbers and serialised JSON can always be written.
@@ -180,7 +180,7 @@ impl SubscriptionSet {
 
 impl SubscriptionSubject {
     /// Returns the findings in a block, as JSON.
-    fn found(&self, block: &Block) -> Vec<Box<RawValue>> {
+    fn match_block(&self, block: &Block) -> Vec<Box<RawValue>> {
         let found: Vec<RpcResult> = match self {
             Self::Heads => vec![json(&block.header)],
             Self::Logs(filter) => {

@@ -135,7 +135,7 @@ async fn what_comes_while_a_block_is_stored_shares_the_next() {
     assert_eq!(world.balance(Address::repeat_byte(9)).await, 4);
 
     Arc::into_inner(world).unwrap().devnet.stop().await;
-    let mut replay = Replay::of(folder.path()).unwrap();
+    let mut replay = Replay::open(folder.path()).unwrap();
     let steps = std::iter::from_fn(|| replay.step().unwrap().then_some(())).count();
     assert_eq!(steps, 4, "the refused ones are not in the log");
     drop(replay);

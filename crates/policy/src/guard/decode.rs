@@ -1,4 +1,4 @@
-//! Decodes encoded parts of a text. Pure.
+//! Pure: decodes encoded parts of a text.
 //!
 //! It looks for base64 (RFC 4648, both alphabets), hex, percent escapes, HTML character
 //! references, `\x` and `\u` escapes, rot13, reversed text, spaced letters, and words that markup

@@ -1,4 +1,4 @@
-//! Runs the checks over a text and its decoded layers, and rates the result. Pure.
+//! Pure: runs the checks over a text and its decoded layers, and rates the result.
 //!
 //! The rating is one table, [`GuardFindings::level`]. Each text, decoded or not, is read once.
 //! All decoded texts together must keep within a budget.

@@ -1,4 +1,4 @@
-//! Normalises a text to what a reader sees. Pure.
+//! Pure: normalises a text to what a reader sees.
 //!
 //! [`strip`] removes invisible characters. [`NormalizedText`] is the text in lower case without
 //! accents. Compatibility forms are resolved (NFKC of Unicode Standard Annex 15), and look-alikes

@@ -1,4 +1,4 @@
-//! Cleans a text for display, and frames it with marks. Pure.
+//! Pure: cleans a text for display, and frames it with marks.
 //!
 //! Cleaning comes first and is the same for every level: a text that looks harmless is cleaned
 //! like any other. Cleaning a cleaned text does not change it. It must never cut a text without

@@ -1,5 +1,5 @@
-//! Scores how much a text resembles attempts to steer its reader, with weights learned from
-//! examples. Pure.
+//! Pure: scores how much a text resembles attempts to steer its reader, with weights learned from
+//! examples.
 //!
 //! A piece of the text is some sentences. Its features are its words and word pairs, its pairs
 //! with one word between, its runs of four letters, and the groups of the guard's word lists and

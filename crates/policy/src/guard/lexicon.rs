@@ -1,4 +1,4 @@
-//! The words and rules of `phrases.txt`, prepared for lookup. Pure.
+//! Pure: the words and rules of `phrases.txt`, prepared for lookup.
 //!
 //! The words of all languages are in one automaton over normalised bytes, which reads a text
 //! once. A lookup must never take longer than the word is long.

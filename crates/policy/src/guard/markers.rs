@@ -1,4 +1,4 @@
-//! Finds forms that only a program around a model may write. Pure.
+//! Pure: finds forms that only a program around a model may write.
 //!
 //! These are control tokens of chat templates, prompt tags, tool calls, and imitations of our
 //! marks. [`find`] sees them in a normalised text, in whatever letters they are written, and

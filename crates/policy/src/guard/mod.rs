@@ -1,4 +1,4 @@
-//! Scans texts of others for attempts to steer their reader, and cleans them for display. Pure.
+//! Pure: scans texts of others for attempts to steer their reader, and cleans them for display.
 //!
 //! [`Guard::scan`] removes invisible characters and forms that only programs may write. Then it
 //! runs eight checks and a learned one over the result, normalised and decoded with bounded

@@ -1,4 +1,4 @@
-//! Finds keys, tokens and seed phrases in outgoing text. Pure.
+//! Pure: finds keys, tokens and seed phrases in outgoing text.
 //!
 //! It reports the kind and position of each, never the secret. A number of 32 bytes is not a key
 //! by itself, since every hash looks like one: it needs a word beside it that says so, or must be

@@ -1,5 +1,5 @@
-//! Attacks that passed other guards do not pass this one, and cleaning a cleaned text does not
-//! change it.
+//! Pure: attacks that passed other guards do not pass this one, and cleaning a cleaned text does
+//! not change it.
 
 use automaton_core::trust::{Label, Source as Sender};
 use proptest::prelude::*;

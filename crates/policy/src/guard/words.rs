@@ -1,4 +1,4 @@
-//! Reduces a normalised text to the words that matter to a rule. Pure.
+//! Pure: reduces a normalised text to the words that matter to a rule.
 //!
 //! It makes one pass, whose work is bounded for each byte. Positions are counted in half words,
 //! since a character of a script without blanks is about half a word. The result is advice: a

@@ -1,4 +1,4 @@
-//! Reads and checks the operator's rule file before it is used. Pure.
+//! Pure: reads and checks the operator's rule file before it is used.
 //!
 //! Anything that would make a rule weaker than its author meant is a mistake, reported with line
 //! and column: syntax errors, names missing in the schema, a `forbid` that can never apply, a
@@ -291,7 +291,7 @@ impl RulesParser<'_> {
             ids.push(format!("operator.{name}"));
             failed |= policies.add(policy).is_err();
         }
-        match CedarNames::of(schema) {
+        match CedarNames::from_schema(schema) {
             Ok(names) if !failed => Some(OperatorRules { policies, rules, names, ids: ids.into() }),
             _ => {
                 self.mistake(0, "The rules could not be put together.".to_owned());

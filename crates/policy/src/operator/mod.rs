@@ -1,4 +1,4 @@
-//! The operator's own rules, in Cedar, beside the built-in ones. Pure.
+//! Pure: the operator's own rules, in Cedar, beside the built-in ones.
 //!
 //! They are a file of Cedar policies (<https://docs.cedarpolicy.com/policies/syntax-policy.html>)
 //! over the intents and facts that every rule sees. A `forbid` is a refusal. With the annotation

@@ -1,4 +1,4 @@
-//! Converts a call to a Cedar request. Pure.
+//! Pure: converts a call to a Cedar request.
 //!
 //! The names are those of `schema.cedarschema`, which covers every kind of intent. A request must
 //! describe the intent itself, normalised where it can be written in several ways. A value that
@@ -75,7 +75,7 @@ const KINDS: [&str; 22] = [
 ];
 
 impl CedarNames {
-    pub(super) fn of(schema: &Schema) -> Result<Self, OperatorQueryError> {
+    pub(super) fn from_schema(schema: &Schema) -> Result<Self, OperatorQueryError> {
         let named = |kind| Ok((kind, EntityTypeName::from_str(kind).map_err(cedar_error)?));
         let kinds = KINDS.into_iter().map(named).collect::<Result<_, OperatorQueryError>>()?;
         let all = schema.action_entities().map_err(cedar_error)?;

@@ -40,7 +40,7 @@ fn judged(text: &str, intents: Vec<Intent>, facts: &Facts, hour: i64) -> Decisio
     let at = Timestamp::from_millis(hour * 3_600_000);
     let moment =
         RuleContext { tool: &tool, at, tier: Some(SurvivalTier::Normal), turn: 1, call: 2 };
-    let judge = Judge::with(Some(Arc::new(rules(text))));
+    let judge = Judge::new(Some(Arc::new(rules(text))));
     judge.judge(Wants(intents), facts, &moment, None).decision().clone()
 }
 
@@ -150,7 +150,7 @@ fn the_creators_word_answers_a_question_and_no_refusal() {
     let tool: ToolName = "exec".parse().unwrap();
     let moment =
         RuleContext { tool: &tool, at: Timestamp::from_millis(0), tier: None, turn: 1, call: 1 };
-    let judge = Judge::with(Some(Arc::new(rules(ask))));
+    let judge = Judge::new(Some(Arc::new(rules(ask))));
     let id = "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().ok();
     assert!(id.is_some());
     let facts = own();

@@ -1,4 +1,4 @@
-//! The authority that kinds of effects and values need. Pure.
+//! Pure: the authority that kinds of effects and values need.
 //!
 //! There are two levels. First, the label of the turn's input, and of everything read in the same
 //! wake, determines which kinds of effects the turn may have: [`TABLE`]. Second, the origin of

@@ -1,4 +1,4 @@
-//! Refuses, early and with an explanation, commands that would harm the automaton. Pure.
+//! Pure: refuses, early and with an explanation, commands that would harm the automaton.
 //!
 //! The sandbox decides what a command can reach: the runtime's home, its processes and its keys
 //! are not there. These rules tell a model that its attempt is wrong, and leave a trace in the

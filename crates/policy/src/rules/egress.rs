@@ -1,4 +1,4 @@
-//! The hosts that commands may send requests to. Pure.
+//! Pure: the hosts that commands may send requests to.
 //!
 //! Only the creator's list is permitted: hosts at the default ports of the web, and origins
 //! spelled out with scheme, host and port. An origin arrives in the normal form of `net`, so each
@@ -48,7 +48,7 @@ pub struct Reachable {
 impl Reachable {
     /// Returns true if an origin is listed as an origin.
     #[must_use]
-    pub fn spells(&self, origin: &str) -> bool {
+    pub fn lists_origin(&self, origin: &str) -> bool {
         self.origins.iter().any(|spelled| spelled == origin)
     }
 
@@ -58,7 +58,7 @@ impl Reachable {
         let host = origin.strip_prefix("https://").or(origin.strip_prefix("http://"));
         // An origin with an explicit port or an IPv6 address contains a colon.
         let listed = host.is_some_and(|host| self.hosts.iter().any(|entry| covers(entry, host)));
-        listed || self.spells(origin)
+        listed || self.lists_origin(origin)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Rules for spending money. Pure.
+//! Pure: rules for spending money.
 //!
 //! The signer limits sums and counts every payment. These rules refuse what no sum makes
 //! acceptable. No rule may look at a balance: an unknown balance buys nothing, and the purchase

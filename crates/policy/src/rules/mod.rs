@@ -1,4 +1,4 @@
-//! The rules, as data. Pure.
+//! Pure: the rules, as data.
 //!
 //! A rule looks at one intent and says nothing, objects, or fails. Failing is an objection too.
 //! Rules do not know each other, and their order only determines whose words are shown. A rule

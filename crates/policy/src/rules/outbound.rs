@@ -1,4 +1,4 @@
-//! Rules for what must not leave. Pure.
+//! Pure: rules for what must not leave.
 //!
 //! A key in a message, a request or the arguments of a command is known to others from then on.
 //! The secrets of a call are found before the judgement. These rules only decide what a finding

@@ -1,4 +1,4 @@
-//! Rules for the files that a call may name. Pure.
+//! Pure: rules for the files that a call may name.
 //!
 //! They use only the text of the path. The handle that opens a file deals with links on the disk.
 //! Names are compared without case, since a disk may ignore case too. A path must never be judged

@@ -1,4 +1,4 @@
-//! Rules for rate limits. Pure.
+//! Pure: rules for rate limits.
 //!
 //! The numbers are in [`crate::rates`]. A rule only compares them with the counts.
 
@@ -114,10 +114,11 @@ mod tests {
         let both = [sample("exec"), sample("exec"), Intent::Observe, sample("message")];
         attempts.add(&both);
         assert_eq!(attempts, Attempts::new([1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]));
-        let limits: Vec<&str> = Limit::of(&both).map(|limit| limit.rule).collect();
+        let limits: Vec<&str> = Limit::for_intents(&both).map(|limit| limit.rule).collect();
         assert_eq!(limits, ["rate.commands", "rate.messages"]);
-        let both: Vec<&str> = Limit::of(&[sample("rent")]).map(|limit| limit.rule).collect();
+        let both: Vec<&str> =
+            Limit::for_intents(&[sample("rent")]).map(|limit| limit.rule).collect();
         assert_eq!(both, ["rate.machines", "rate.wake_machines"]);
-        assert_eq!(Limit::of(&[Intent::Observe, Intent::Recall]).count(), 0);
+        assert_eq!(Limit::for_intents(&[Intent::Observe, Intent::Recall]).count(), 0);
     }
 }

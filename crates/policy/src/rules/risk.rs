@@ -1,4 +1,4 @@
-//! Rules for the risk of the tool itself. Pure.
+//! Pure: rules for the risk of the tool itself.
 //!
 //! They apply to every intent of a tool, whatever its subject. They must never make an exception
 //! for a name.

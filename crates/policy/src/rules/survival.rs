@@ -1,4 +1,4 @@
-//! The rule for nearly exhausted credits. Pure.
+//! Pure: the rule for nearly exhausted credits.
 //!
 //! Below the critical threshold an automaton may look, write messages, ask for money, buy credits
 //! and end what costs money. It must never be kept from any of these: each may save it.

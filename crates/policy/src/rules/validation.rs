@@ -1,4 +1,4 @@
-//! Rules for sizes, spans and names that are invalid for every caller. Pure.
+//! Pure: rules for sizes, spans and names that are invalid for every caller.
 //!
 //! Invalid values are refused, never corrected: a clamped number would be a different call than
 //! the one in the model's history.

@@ -1,4 +1,4 @@
-//! Takes here documents out of a script before it is parsed. Pure.
+//! Pure: takes here documents out of a script before it is parsed.
 //!
 //! Most long commands write a file with a here document, whose text does not matter to the
 //! grammar. It is replaced by a line with its number. The parser must then find a here document

@@ -1,4 +1,4 @@
-//! Expands words as a shell does before it runs a command. Pure.
+//! Pure: expands words as a shell does before it runs a command.
 //!
 //! It removes quotes, substitutes and splits known values, and multiplies braces. A value with
 //! several possibilities gives a word for each.

@@ -1,4 +1,4 @@
-//! The files that a `find` command selects. Pure.
+//! Pure: the files that a `find` command selects.
 
 /// Options before the folders.
 const LINK_OPTIONS: [&str; 3] = ["-H", "-L", "-P"];

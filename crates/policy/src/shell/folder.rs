@@ -1,4 +1,4 @@
-//! The working directory of a script, and the resolution of words to paths. Pure.
+//! Pure: the working directory of a script, and the resolution of words to paths.
 //!
 //! Paths are resolved by their text only. A word whose beginning is known only at run time, such
 //! as `$unknown/x`, has no path.

@@ -1,4 +1,4 @@
-//! Reads the effects of a shell script from its syntax tree. Pure.
+//! Pure: reads the effects of a shell script from its syntax tree.
 //!
 //! A library parses the grammar of bash. The walk over the tree evaluates everything that is
 //! known before running: quotes, variables, here documents, the output of `echo` and similar

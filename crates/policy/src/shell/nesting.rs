@@ -1,4 +1,4 @@
-//! Bounds the nesting of a script before it is parsed. Pure.
+//! Pure: bounds the nesting of a script before it is parsed.
 //!
 //! The parser recurses, and a stack overflow ends the process. It also reads the inside of a
 //! substitution again for each level around it. So everything that may open a level is counted

@@ -1,4 +1,4 @@
-//! Classifies the arguments of a program as files, programs or patterns. Pure.
+//! Pure: classifies the arguments of a program as files, programs or patterns.
 //!
 //! `sed 's/a/b/' x` names one file and `grep -f a b` names two. For a program that is not in the
 //! table, each argument may be a file.

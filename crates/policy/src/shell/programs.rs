@@ -1,4 +1,4 @@
-//! Simple commands, and the commands that they run. Pure.
+//! Pure: simple commands, and the commands that they run.
 
 use rable::Node;
 
@@ -219,17 +219,7 @@ impl ShellWalker {
                 return self.in_subprocess(|walk| walk.walk_shell(arguments, input));
             }
             program if SHELL_USERS.contains(&program) => {
-                let flag = arguments.iter().position(|w| w == "-c" || w == "--command");
-                let script = match flag {
-                    Some(at) => arguments.get(at + 1).cloned(),
-                    None if program == "watch" => Some(
-                        arguments
-                            .get(option_count(&command.words, "n") - 1..)
-                            .unwrap_or(&[])
-                            .join(" "),
-                    ),
-                    None => None,
-                };
+                let script = started_script(command, program);
                 return script.map_or(Ok(None), |script| self.walk_nested(&script));
             }
             _ if self.functions.contains_key(name) => {
@@ -354,6 +344,20 @@ impl ShellWalker {
             }
             _ => None,
         }
+    }
+}
+
+/// Returns the script in the arguments of a program that starts a shell, such as `su` or `watch`.
+fn started_script(command: &ShellCommand, program: &str) -> Option<String> {
+    let arguments = command.arguments();
+    let flag = arguments.iter().position(|word| word == "-c" || word == "--command");
+    match flag {
+        Some(at) => arguments.get(at + 1).cloned(),
+        None if program == "watch" => {
+            let script = arguments.get(option_count(&command.words, "n") - 1..);
+            Some(script.unwrap_or(&[]).join(" "))
+        }
+        None => None,
     }
 }
 

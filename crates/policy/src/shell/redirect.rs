@@ -1,4 +1,4 @@
-//! Redirections of commands. Pure.
+//! Pure: redirections of commands.
 
 use rable::{Node, NodeKind};
 

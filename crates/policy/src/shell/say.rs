@@ -1,4 +1,4 @@
-//! The output of programs that is known before they run. Pure.
+//! Pure: the output of programs that is known before they run.
 //!
 //! Commands can be hidden in the output of `echo`, `printf` or a decoder. Only certain output is
 //! returned. Otherwise the result is `None`.

@@ -1,4 +1,4 @@
-//! Walks a syntax tree as a shell would, but through every branch. Pure.
+//! Pure: walks a syntax tree as a shell would, but through every branch.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};

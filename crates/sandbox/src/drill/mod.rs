@@ -184,7 +184,7 @@ impl Drill {
         };
         let said = ended.stderr.text_lossy();
         let said = match said.lines().last() {
-            Some(line) if ended.status.is_by_itself() => line.to_owned(),
+            Some(line) if ended.status.exited_by_itself() => line.to_owned(),
             _ => ended.status.to_string(),
         };
         // An attempt that did not run has not been refused.

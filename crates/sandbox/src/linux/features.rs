@@ -83,7 +83,7 @@ fn own_user(workspace: Option<PathBuf>) -> Feature {
         return Feature::Missing("only root can give commands one, they run as this user".into());
     }
     let user = OWN_USERS.start;
-    let ids = Ids::own(OWN_USERS.start);
+    let ids = Ids::from_number(OWN_USERS.start);
     let places = workspace.map_or_else(|| PLACES.map(PathBuf::from).to_vec(), |it| vec![it]);
     let lends = |lent: OwnedFd| {
         let nowhere = Err(Errno::ENOENT).step("find a place");

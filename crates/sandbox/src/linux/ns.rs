@@ -55,8 +55,8 @@ impl Ids {
         Self { user: Uid::effective(), group: Gid::effective(), own: false }
     }
 
-    /// Returns a user and a group with the same number.
-    pub(crate) const fn own(user: u32) -> Self {
+    /// Returns a user and a group of the sandbox's own with this number.
+    pub(crate) const fn from_number(user: u32) -> Self {
         Self { user: Uid::from_raw(user), group: Gid::from_raw(user), own: true }
     }
 

@@ -39,7 +39,7 @@ impl OwnUser {
         let Some((user, nodes)) = script.user.zip(nodes) else { return Ok(None) };
         let trees = mount::open_trees(nodes, Some(&mapped_user_namespace(user)?));
         // silent-ok: a tree that cannot be opened is reported when it is opened again.
-        Ok(trees.ok().map(|trees| Self { ids: Ids::own(user), trees }))
+        Ok(trees.ok().map(|trees| Self { ids: Ids::from_number(user), trees }))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The system call lists of [`super::seccomp`]. Pure.
+//! Pure: the system call lists of [`super::seccomp`].
 //!
 //! A call in no list gets `ENOSYS`. So do `clone3` and `openat2`, whose arguments a filter cannot
 //! see. Never add a call because a program asks for it before its effect on the host is known.

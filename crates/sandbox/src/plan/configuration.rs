@@ -1,4 +1,4 @@
-//! The host configuration that is visible inside, with reasons. Pure.
+//! Pure: the host configuration that is visible inside, with reasons.
 //!
 //! Packages put the configuration of a runtime into `/etc` and link to it from the program's
 //! folder. Never list a path that can hold a secret: folders that usually contain passwords or

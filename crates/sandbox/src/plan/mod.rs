@@ -1,4 +1,4 @@
-//! Turns a specification and the machine's features into ordered steps. Pure.
+//! Pure: turns a specification and the machine's features into ordered steps.
 //!
 //! The plan is data, so that tests can read what will happen. Planning must never weaken a
 //! specification to fit a machine: a missing feature is a [`PlanRefusal`]. The one exception is

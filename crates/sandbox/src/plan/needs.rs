@@ -1,4 +1,4 @@
-//! The machine features that each layer needs. Pure.
+//! Pure: the machine features that each layer needs.
 //!
 //! A layer that is on and lacks a feature must be refused here, by name and with a remedy. No
 //! later code checks again.

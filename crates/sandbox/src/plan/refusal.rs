@@ -1,4 +1,4 @@
-//! Reasons why a run is refused before anything starts. Pure.
+//! Pure: reasons why a run is refused before anything starts.
 //!
 //! A refusal must never be caught to try again with less protection.
 

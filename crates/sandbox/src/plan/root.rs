@@ -1,4 +1,4 @@
-//! The files that a program can see. Pure.
+//! Pure: the files that a program can see.
 //!
 //! The new root is built from nothing: a path that is not listed here does not exist inside.
 //! Never list a directory that can hold a secret of the host, such as the whole of `/etc`.

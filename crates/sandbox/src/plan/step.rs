@@ -1,4 +1,4 @@
-//! The steps of a plan. Pure.
+//! Pure: the steps of a plan.
 //!
 //! Every variant is one action of the helper, with all its inputs. Nothing here may be optional
 //! at run time: a step that fails ends the launch.

@@ -63,7 +63,7 @@ impl OwnProgram {
 
     /// Returns the reason why the small program is not used, with a remedy.
     #[must_use]
-    pub fn why_large(&self) -> Option<&str> {
+    pub fn fallback_reason(&self) -> Option<&str> {
         self.small.as_ref().err().map(String::as_str)
     }
 

@@ -70,7 +70,7 @@ impl ProcessCommand {
 
     /// Creates a command for one of our programs, as it was opened.
     #[must_use]
-    pub fn of(program: &OwnProgram) -> Self {
+    pub fn from_own_program(program: &OwnProgram) -> Self {
         Self { image: program.image(), ..Self::new(program.path()) }
     }
 

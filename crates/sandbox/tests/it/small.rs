@@ -45,7 +45,7 @@ impl Folder {
         let launcher = self.launcher();
         let large = probe(&launcher).user_namespace;
         assert!(large.is_available(), "the large one was to do it: {large:?}");
-        match launcher.quick_start() {
+        match launcher.small_program_status() {
             Feature::Missing(why) => why,
             Feature::Available(()) => panic!("it is used"),
         }
@@ -65,7 +65,7 @@ fn works(launcher: &Launcher) -> bool {
 fn it_is_used_where_it_is_of_the_same_build_as_it_was_when_it_was_found() {
     let found = Folder::with(Path::new("/bin/false"), &fs::read(helper()).unwrap(), 0o755);
     let launcher = found.launcher();
-    assert_eq!(launcher.quick_start(), Feature::Available(()));
+    assert_eq!(launcher.small_program_status(), Feature::Available(()));
     let spec = shell("cat /proc/1/comm", found.folder.path());
     assert!(works(&launcher));
     // It is opened once, so a file that is placed there later is not started.
@@ -74,7 +74,7 @@ fn it_is_used_where_it_is_of_the_same_build_as_it_was_when_it_was_found() {
     assert!(works(&launcher) && !works(&found.launcher()));
     assert_eq!(run_on(&spec, &probe(&launcher)).stdout.text_lossy(), "automaton-sandb\n");
     let broken = Folder::with(&helper(), &broken(), 0o755);
-    assert_eq!(broken.launcher().quick_start(), Feature::Available(()));
+    assert_eq!(broken.launcher().small_program_status(), Feature::Available(()));
     assert!(!works(&broken.launcher()), "what the other tests refuse would be started");
 }
 
@@ -112,6 +112,6 @@ fn without_one_the_large_one_does_its_work_and_that_is_told() {
     fs::create_dir(alone.small()).unwrap();
     assert!(alone.refused().contains("is not of the same build"));
     // It is never looked for where this process happens to stand.
-    let nowhere = Launcher::new(PathBuf::from("large")).quick_start();
+    let nowhere = Launcher::new(PathBuf::from("large")).small_program_status();
     assert!(matches!(&nowhere, Feature::Missing(why) if why.contains("full path")), "{nowhere:?}");
 }

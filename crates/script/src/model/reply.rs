@@ -1,4 +1,4 @@
-//! An answer in the chat-completions format, complete or in pieces. Pure.
+//! Pure: an answer in the chat-completions format, complete or in pieces.
 //!
 //! The pieces are small and cut words and JSON anywhere, as real servers do. Tokens are
 //! estimated: four characters make one.

@@ -1,4 +1,4 @@
-//! The model's answer in a step, and its recognition later. Pure.
+//! Pure: the model's answer in a step, and its recognition later.
 //!
 //! An agent may show an answer shortened and with its own ids. An answer must never be recognised
 //! by an id.

@@ -1,4 +1,4 @@
-//! A step's expectations of the request that it answers. Pure.
+//! Pure: a step's expectations of the request that it answers.
 //!
 //! Conditions only test whether texts are present or absent. There are no patterns, so that a
 //! reader sees at once what will hold.

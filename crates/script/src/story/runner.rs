@@ -1,4 +1,4 @@
-//! Tells a story to an agent that asks, and that may die and ask again. Pure.
+//! Pure: tells a story to an agent that asks, and that may die and ask again.
 //!
 //! ```text
 //! ask ──▶ is the last answer in the conversation?

@@ -1,4 +1,4 @@
-//! Texts with placeholders for tool results. Pure.
+//! Pure: texts with placeholders for tool results.
 //!
 //! `{{exec}}`, `{{exec after 'sum is '}}`, `{{exec after 'is ' before ','}}`. There are no
 //! computations: a model that repeats what it read needs none.

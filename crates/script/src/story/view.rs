@@ -1,4 +1,4 @@
-//! A story's view of the agent's request. Pure.
+//! Pure: a story's view of the agent's request.
 //!
 //! It finds messages by content and order. It must not rely on ids, which the agent chooses anew.
 

@@ -1,4 +1,4 @@
-//! The keystore's file format, and the arithmetic that opens it. Pure.
+//! Pure: the keystore's file format, and the arithmetic that opens it.
 //!
 //! A file is checked completely before anything is derived: names, lengths, and the cost of the
 //! derivation. Derived bytes are wiped when dropped.

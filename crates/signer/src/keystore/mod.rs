@@ -111,7 +111,7 @@ pub fn create(
 ///
 /// # Errors
 /// As [`create`].
-pub fn create_under_drawn(
+pub fn create_with_random_passphrase(
     path: &Path,
     passphrase: &Secret,
     entropy: &dyn Entropy,

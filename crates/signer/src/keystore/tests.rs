@@ -299,12 +299,15 @@ fn what_cannot_be_taken_leaves_nothing_behind() {
 fn a_drawn_passphrase_is_not_stretched() {
     let folder = folder();
     let path = folder.path().join("keystore.json");
-    let address = create_under_drawn(&path, &passphrase(), &SystemEntropy).unwrap();
+    let address = create_with_random_passphrase(&path, &passphrase(), &SystemEntropy).unwrap();
     let form: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     assert_eq!(form["crypto"]["kdfparams"]["n"], json!(4096));
     let keystore = Keystore::read(&path).unwrap();
     assert_eq!(keystore.unlock(&passphrase()).unwrap().address(), address);
-    assert!(create_under_drawn(&path, &passphrase(), &SystemEntropy).is_err(), "it is replaced");
+    assert!(
+        create_with_random_passphrase(&path, &passphrase(), &SystemEntropy).is_err(),
+        "it is replaced"
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The consent to be an agent's wallet, as EIP-712 `AgentWalletSet`. Pure.
+//! Pure: the consent to be an agent's wallet, as EIP-712 `AgentWalletSet`.
 //!
 //! In ERC-8004 (<https://eips.ethereum.org/EIPS/eip-8004>) the owner of an agent gives its
 //! wallet's address to a registry, and the wallet agrees with this signature. The wallet is

@@ -1,4 +1,4 @@
-//! The closed list of everything that may be signed. Pure.
+//! Pure: the closed list of everything that may be signed.
 //!
 //! Each variant is made by a constructor that checks its fields, and computes its own digest.
 //! There must never be one that takes a digest, a message or typed data from outside. Another

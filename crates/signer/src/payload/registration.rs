@@ -1,4 +1,4 @@
-//! Registration with the cloud, as EIP-712 `HashedRegistration`. Pure.
+//! Pure: registration with the cloud, as EIP-712 `HashedRegistration`.
 //!
 //! The hash in it is computed here from the fields, so the signer knows what it signs. No field
 //! has a rule of its own: the hash binds each of them, and the size of a request bounds their

@@ -1,4 +1,4 @@
-//! Sign-in, as EIP-4361 over EIP-191. Pure.
+//! Pure: sign-in, as EIP-4361 over EIP-191.
 //!
 //! The text is built here from checked fields (<https://eips.ethereum.org/EIPS/eip-4361>). The
 //! audiences are a list given at the start: domain, URI and chain together, so that a server

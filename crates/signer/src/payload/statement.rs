@@ -1,4 +1,4 @@
-//! Texts signed as EIP-191: messages and reads of a relay, and the head of an audit log. Pure.
+//! Pure: texts signed as EIP-191: messages and reads of a relay, and the head of an audit log.
 //!
 //! Each text is built here from its fields (<https://eips.ethereum.org/EIPS/eip-191>). It begins
 //! with words that no other kind of text begins with.

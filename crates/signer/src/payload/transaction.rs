@@ -1,4 +1,4 @@
-//! The automaton's own transactions, to listed functions of listed contracts. Pure.
+//! Pure: the automaton's own transactions, to listed functions of listed contracts.
 //!
 //! The form is EIP-1559 (<https://eips.ethereum.org/EIPS/eip-1559>), or the legacy form with
 //! replay protection (<https://eips.ethereum.org/EIPS/eip-155>) for chains that know no other.
@@ -99,7 +99,7 @@ impl SignedTransaction {
     /// data, moves no ether, and has the claimed hash. A client uses this to check the signer's
     /// reply.
     #[must_use]
-    pub fn is_for(&self, call: &TransactionCall) -> bool {
+    pub fn matches_call(&self, call: &TransactionCall) -> bool {
         let (mut list, places) = match self.raw.split_first() {
             Some((&DYNAMIC_FEE, list)) => (list, [1, 5, 6, 7]),
             _ => (&self.raw[..], [0, 3, 4, 5]),
@@ -327,12 +327,12 @@ mod tests {
             let input = data.clone();
             let call = TransactionCall { chain_id, data, gas, max_fee, priority_fee, ..call() };
             let signed = sign(&call, nonce);
-            prop_assert!(signed.is_for(&call));
+            prop_assert!(signed.matches_call(&call));
             let elsewhere = TransactionCall { to: Address::ZERO, ..call.clone() };
             let other = TransactionCall { data: vec![1; 301].into(), ..call.clone() };
-            prop_assert!(!signed.is_for(&elsewhere) && !signed.is_for(&other));
+            prop_assert!(!signed.matches_call(&elsewhere) && !signed.matches_call(&other));
             let misnamed = SignedTransaction { hash: B256::ZERO, ..signed.clone() };
-            prop_assert!(!misnamed.is_for(&call));
+            prop_assert!(!misnamed.matches_call(&call));
             let fee = u128::from(max_fee);
             if let Some(priority) = priority_fee {
                 let theirs = TxEip1559 {

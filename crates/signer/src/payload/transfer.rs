@@ -1,4 +1,4 @@
-//! Payments, as EIP-3009 `TransferWithAuthorization`. Pure.
+//! Pure: payments, as EIP-3009 `TransferWithAuthorization`.
 //!
 //! The nonce is derived from the intent (<https://eips.ethereum.org/EIPS/eip-3009>). So an intent
 //! can move money only once, whatever is signed again.

@@ -17,7 +17,7 @@ use automaton_sandbox::SystemBootClock;
 use automaton_signer::{
     CreatorAction, CreatorConnection, CreatorProof, SignerConnection, SignerConnectionError,
     SignerDeps, SignerError, SignerRefusalCode, SignerStatus, SigningLimitsChange, SpendingTotals,
-    ask_at_rest, message,
+    act_on_stopped_signer, message,
 };
 use k256::ecdsa::SigningKey;
 
@@ -67,7 +67,7 @@ pub(crate) fn at_rest(
         boot: Arc::new(SystemBootClock),
         faults: Arc::new(NoFaults),
     };
-    ask_at_rest(&world.home(), ask, proof, parts)
+    act_on_stopped_signer(&world.home(), ask, proof, parts)
 }
 
 #[test]

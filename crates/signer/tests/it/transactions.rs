@@ -25,7 +25,7 @@ fn an_intent_keeps_its_nonce_and_only_raises_what_it_offers() {
     let world = World::new();
     let (mut process, mut client) = world.start();
     let first = client.transact(&asked(1, call(100))).unwrap();
-    assert_eq!((first.nonce, first.is_for(&call(100))), (5, true));
+    assert_eq!((first.nonce, first.matches_call(&call(100))), (5, true));
     let second = client.transact(&asked(2, call(100))).unwrap();
     assert_eq!(second.nonce, 6, "the ledger's own count goes on");
     let far = client.transact(&asked(3, TransactionCall { nonce_hint: 9, ..call(100) })).unwrap();

@@ -84,7 +84,7 @@ pub struct World {
     program: PathBuf,
     home: PathBuf,
     arguments: Vec<OsString>,
-    /// The folder that processes start in, see [`World::standing_in`].
+    /// The folder that processes start in, see [`World::starting_in`].
     stand: Option<PathBuf>,
     /// Environment variables in addition to those of every world.
     variables: Vec<(&'static str, OsString)>,
@@ -140,7 +140,7 @@ impl World {
     /// Starts all processes in a folder that is also their home and the first entry of their
     /// search path.
     #[must_use]
-    pub fn standing_in(mut self, folder: PathBuf) -> Self {
+    pub fn starting_in(mut self, folder: PathBuf) -> Self {
         self.stand = Some(folder);
         self
     }
@@ -210,7 +210,7 @@ impl World {
     ///
     /// # Errors
     /// Fails if the text cannot be stored, or the program cannot be started.
-    pub fn fed(
+    pub fn start_with_stdin(
         &self,
         arguments: &[&str],
         input: impl AsRef<[u8]>,

@@ -57,10 +57,10 @@ impl ProcessRun {
         let stdout = OutputLines::default();
         let stderr = OutputLines::default();
         if let Some(pipe) = child.stdout.take() {
-            stdout.follow(pipe);
+            stdout.collect(pipe);
         }
         if let Some(pipe) = child.stderr.take() {
-            stderr.follow(pipe);
+            stderr.collect(pipe);
         }
         Ok(Self { child, stdout, stderr, passed: 0, _dir: dir })
     }
@@ -276,7 +276,7 @@ impl OutputLines {
 
     /// Reads a pipe to its end in a thread, so that a process that nobody waits for does not
     /// block. Output beyond the limits is dropped.
-    fn follow(&self, pipe: impl Read + Send + 'static) {
+    fn collect(&self, pipe: impl Read + Send + 'static) {
         let shared = Self(Arc::clone(&self.0));
         thread::spawn(move || {
             let mut reader = BufReader::new(pipe);

@@ -115,7 +115,7 @@ pub(super) fn measure(context: &CommandContext) -> Result<(BenchRate, BenchRate)
 /// transfer run with the payer's signature, and nothing stored.
 fn replay(log: &Path) -> Result<BenchRate, CliError> {
     forget_peak();
-    let mut replay = Replay::of(log)?;
+    let mut replay = Replay::open(log)?;
     let failed = |error| CliError::internal("a settlement cannot be done again", &error);
     let began = Instant::now();
     let mut done = 0;

@@ -26,7 +26,7 @@ use automaton_script::fault::mark_home;
 use automaton_signer::payload::PaymentIntent;
 use automaton_signer::{
     CreatorAction, CreatorProof, SignerConnection, SignerConnectionError, SignerDeps, SignerHome,
-    SigningLimitsChange, ask_at_rest, keystore,
+    SigningLimitsChange, act_on_stopped_signer, keystore,
 };
 
 use crate::product;
@@ -64,7 +64,7 @@ impl DrillSite {
         SystemEntropy.fill(&mut drawn);
         let words = Secret::new(hex::encode(drawn));
         write_atomically(&yard.passphrase(), words.reveal().as_bytes(), 0o600)?;
-        keystore::create_under_drawn(&home.keystore(), &words, &SystemEntropy)?;
+        keystore::create_with_random_passphrase(&home.keystore(), &words, &SystemEntropy)?;
         let all = Some(ceiling);
         let to = SigningLimitsChange {
             per_payment: all,
@@ -79,7 +79,12 @@ impl DrillSite {
             boot: Arc::new(SystemBootClock),
             faults: Arc::new(NoFaults),
         };
-        ask_at_rest(&home, &CreatorAction::Set(to), Some(&CreatorProof::Passphrase(words)), parts)?;
+        act_on_stopped_signer(
+            &home,
+            &CreatorAction::Set(to),
+            Some(&CreatorProof::Passphrase(words)),
+            parts,
+        )?;
         Ok(yard)
     }
 
