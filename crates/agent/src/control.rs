@@ -40,6 +40,7 @@ use crate::heartbeat;
 use crate::life::WakeSignals;
 use crate::soul::SoulKeeper;
 use crate::tasks::BackgroundTasks;
+use crate::toolbox::AgentTools;
 use crate::treasury::Treasury;
 use crate::turn::AgentContext;
 
@@ -75,7 +76,7 @@ pub(crate) fn start(
         signals: signals.clone(),
         creator: ctx.settings.creator_address.clone(),
         started: ctx.deps.ids.now(),
-        tools: ctx.tools.len(),
+        tools: Arc::clone(&ctx.tools),
         memory: Arc::clone(&ctx.handles.memory),
         soul: Arc::clone(&ctx.handles.soul),
         schedule_changed: Arc::clone(&ctx.handles.pulse.editor().changed),
@@ -101,7 +102,7 @@ struct ControlServer {
     signals: WakeSignals,
     creator: Option<String>,
     started: Timestamp,
-    tools: usize,
+    tools: Arc<AgentTools>,
     memory: Arc<Memory>,
     soul: Arc<SoulKeeper>,
     /// Has the heart look at its schedule.
@@ -377,7 +378,7 @@ impl ControlServer {
             uptime_ms: self.deps.ids.now().since(self.started).as_millis(),
             model: model.id.clone(),
             context_tokens: model.context_tokens,
-            tools: self.tools,
+            tools: self.tools.current().usual.len(),
             enforcement: describe_limits(&self.deps.probe),
         }
     }

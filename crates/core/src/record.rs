@@ -61,6 +61,9 @@ pub struct CallRecord {
     pub result: Option<Labelled>,
     /// Duration, if the call ran.
     pub duration: Option<SpanMillis>,
+    /// The exit code of the command that it ran to its end, if it ran one.
+    #[serde(skip)]
+    pub exit_code: Option<i32>,
 }
 
 /// State of a turn. Its [`name`](Self::name) is the one in the database.

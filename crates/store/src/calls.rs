@@ -75,6 +75,8 @@ pub struct CallEnd {
     pub result: Labelled,
     /// Duration.
     pub duration: Span,
+    /// The exit code of the command that it ran to its end, if it ran one.
+    pub exit_code: Option<i32>,
 }
 
 /// Stores a judged call, its decision and its intents.
@@ -155,7 +157,17 @@ pub(crate) fn finish(tx: &Tx<'_>, end: &CallEnd) -> Result<(), TxError> {
     let hash = Sql(Hash::of(text.as_bytes()));
     tx.exec(
         sql!("call_finish"),
-        params![Sql(call), status, stored, label, source, duration, hash, Sql(tx.now)],
+        params![
+            Sql(call),
+            status,
+            stored,
+            label,
+            source,
+            duration,
+            hash,
+            Sql(tx.now),
+            end.exit_code
+        ],
     )?;
     rates::give_back(tx, call, end.status)?;
     audit::append(tx, LinkKind::Outcome, &call.to_string())

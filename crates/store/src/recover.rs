@@ -95,5 +95,5 @@ const NOT_STARTED: &str = "Not started: the process died before this call's turn
 
 fn end(call: CallId, status: CallStatus, text: &str) -> calls::CallEnd {
     let result = Labelled::new(Label::Own, "runtime", text);
-    calls::CallEnd { call, status, result, duration: Span::ZERO }
+    calls::CallEnd { call, status, result, duration: Span::ZERO, exit_code: None }
 }

@@ -15,6 +15,7 @@ use automaton_core::record::CallStatus;
 use automaton_core::time::Span;
 use automaton_core::tool::Effect;
 use automaton_core::trust::{Label, Labelled};
+use automaton_sandbox::ExitStatus;
 use automaton_store::CallEnd;
 use automaton_tools::context::{CallProvenance, ToolContext};
 use automaton_tools::result::{cap, shorten};
@@ -134,7 +135,7 @@ async fn run(
     let ran =
         AssertUnwindSafe(prepared.run(permit, &context)).catch_unwind().instrument(span).await;
     deps.faults.reach(FaultPoint::CallRan);
-    let CallResolution { status, mut result, sleep, fatal } = told(ran);
+    let CallResolution { status, mut result, sleep, exit_code, fatal } = told(ran);
     result.text = shorten(&result.text, room);
     let duration = deps.ids.now().since(started);
     suspect(ctx, turn, &result);
@@ -148,8 +149,10 @@ async fn run(
         result: shown,
         duration_ms,
     });
-    let end =
-        EndedCall { end: CallEnd { call: id, status, result: result.clone(), duration }, event };
+    let end = EndedCall {
+        end: CallEnd { call: id, status, result: result.clone(), duration, exit_code },
+        event,
+    };
     CallExecution { ended: CallResult { tool: name, arguments, status, result }, end, sleep, fatal }
 }
 
@@ -195,7 +198,13 @@ fn tool_context<'a>(
 fn leave(call: AllowedCall, why: &str) -> CallExecution {
     let (status, tool) = (CallStatus::NotStarted, call.tool.to_string());
     let result = Labelled::new(Label::Own, "runtime", why);
-    let end = CallEnd { call: call.id, status, result: result.clone(), duration: Span::ZERO };
+    let end = CallEnd {
+        call: call.id,
+        status,
+        result: result.clone(),
+        duration: Span::ZERO,
+        exit_code: None,
+    };
     let ended = CallResult { tool, arguments: call.arguments, status, result };
     CallExecution { ended, end: EndedCall { end, event: None }, sleep: None, fatal: false }
 }
@@ -205,6 +214,7 @@ struct CallResolution {
     status: CallStatus,
     result: Labelled,
     sleep: Option<(Span, Option<String>)>,
+    exit_code: Option<i32>,
     fatal: bool,
 }
 
@@ -212,21 +222,40 @@ fn told(
     ran: Result<Result<ToolOutput, ToolError>, Box<dyn std::any::Any + Send>>,
 ) -> CallResolution {
     match ran {
-        Ok(Ok(ToolOutput { text, after })) => {
+        Ok(Ok(ToolOutput { text, after, exit })) => {
             let sleep = match after {
                 TurnContinuation::Continue => None,
                 TurnContinuation::Sleep { span, note } => Some((span, note)),
             };
-            CallResolution { status: CallStatus::Done, result: text, sleep, fatal: false }
+            let exit_code = exit.map(ExitStatus::code);
+            CallResolution {
+                status: CallStatus::Done,
+                result: text,
+                sleep,
+                exit_code,
+                fatal: false,
+            }
         }
         Ok(Err(error)) => {
             let (fatal, result) = (error.is_fatal(), error.to_model());
-            CallResolution { status: CallStatus::Failed, result, sleep: None, fatal }
+            CallResolution {
+                status: CallStatus::Failed,
+                result,
+                sleep: None,
+                exit_code: None,
+                fatal,
+            }
         }
         Err(_panic) => {
             let text = "The tool broke down inside the runtime. It may have taken effect.";
             let result = Labelled::new(Label::Own, "runtime", text);
-            CallResolution { status: CallStatus::Failed, result, sleep: None, fatal: true }
+            CallResolution {
+                status: CallStatus::Failed,
+                result,
+                sleep: None,
+                exit_code: None,
+                fatal: true,
+            }
         }
     }
 }

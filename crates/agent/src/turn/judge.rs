@@ -16,7 +16,7 @@ use automaton_core::record::{Authority, CallStatus, DecisionOutcome};
 use automaton_core::time::Timestamp;
 use automaton_core::tool::{ArgsHash, Effect, ToolName, ToolSpec, canonical};
 use automaton_core::trust::{Label, Labelled};
-use automaton_inference::{AnswerFault, CheckedCall, Checker, Completion, RawCall};
+use automaton_inference::{AnswerFault, Completion, RawCall};
 use automaton_policy::rates::{Attempts, LIMITS, Limit};
 use automaton_policy::{
     Approved, Decision, Facts, HardLimit, ReasonCode, RuleContext, Verdict, explain,
@@ -25,7 +25,8 @@ use automaton_store::{
     ApprovalRequest, AskedAnswer, AskedApproval, CallApprovalRequest, DecisionContext, JudgedCall,
     Judgement, NewDecision, RateLimit,
 };
-use automaton_tools::{PreparedCall, list, result, secrets_in};
+use automaton_tools::{PreparedCall, result, secrets_in};
+use serde_json::Value;
 
 use super::AgentContext;
 use super::inbox::ClaimedTurn;
@@ -36,9 +37,6 @@ use crate::settings::AgentLimits;
 use crate::survival;
 use crate::treasury::Treasury;
 
-/// The tool after which no later call of a turn runs.
-const LAST_TOOL: &str = "sleep";
-
 /// Calls of one answer that are recorded, run or not. More would only fill the
 /// history with calls that never ran.
 const RECORDED_CALLS_MAX: usize = 16;
@@ -46,14 +44,11 @@ const RECORDED_CALLS_MAX: usize = 16;
 /// Characters of a call's arguments that a question to the creator begins with.
 const SUMMARY_CHARS_MAX: usize = 500;
 
-/// Why a call after it was skipped.
-const AFTER_LAST: &str = "Not run: you chose to sleep before it.";
-
 /// Why a call beyond the limit was skipped.
-const TOO_MANY: &str = "Not run: too many calls in one turn. Make it in the next turn.";
+const TOO_MANY: &str = "too many calls in one turn. Make it in the next turn.";
 
 /// Why a call of the last turn was skipped.
-const LAST_TURN: &str = "Not run: this was the last turn of the wake, which has no tools.";
+const LAST_TURN: &str = "this was the last turn of the wake, which has no tools.";
 
 /// A call that may run.
 pub(super) struct AllowedCall {
@@ -98,21 +93,19 @@ pub(super) async fn judge(
     // What was approved is made in any turn.
     let mut closed = (claimed.wake.last && claimed.approved_call.is_none()).then_some(LAST_TURN);
     let mut attempts = attempts(&claimed.started.uses);
-    let family = family_checker(ctx, &claimed)?;
-    let checker = family.as_ref().unwrap_or(&ctx.checker);
     for (index, call) in reply.calls.iter().enumerate() {
         if index == limit_of(ctx) {
             closed = closed.or(Some(TOO_MANY));
         }
         let ruling = match closed {
-            Some(why) => CallRuling::settled(CallStatus::Skipped, why.to_owned()),
-            None => rule(ctx, checker, &claimed, attempts, (index, call)).await?,
+            Some(why) => CallRuling::settled(CallStatus::Skipped, format!("Not run: {why}")),
+            None => rule(ctx, &claimed, attempts, (index, call)).await?,
         };
         if let CallRuling::Allowed { judged: DecisionDraft { decision, .. }, .. } = &ruling {
             attempts.add(&decision.intents);
         }
-        if call.tool == LAST_TOOL && matches!(ruling, CallRuling::Allowed { .. }) {
-            closed = Some(AFTER_LAST);
+        if let CallRuling::Allowed { tool, .. } = &ruling {
+            closed = closed.or(ends_turn(&claimed, tool));
         }
         rulings.push(ruling);
     }
@@ -168,56 +161,28 @@ pub(super) fn counted(limit: &Limit) -> RateLimit {
     RateLimit { rule: limit.rule.to_owned(), max: limit.max, window: limit.window }
 }
 
-/// A call as its tool understands it: with the tool's names for its arguments, checked against
-/// the tool's schema, and parsed.
-///
-/// # Errors
-/// What is wrong with it, in the words that the model is told.
-pub fn parsed_call(
-    checker: &Checker,
-    call: &RawCall,
-) -> Result<(CheckedCall, Box<dyn PreparedCall>), String> {
-    let mut read = checker.read(call).map_err(|fault| fault.sentence)?;
-    automaton_tools::rename_arguments(read.tool.as_str(), &mut read.arguments);
-    let checked = checker.check_arguments(read).map_err(|fault| fault.sentence)?;
-    let tool = list::find(checked.tool.as_str());
-    let tool = tool.ok_or_else(|| format!("There is no tool '{}'.", checked.tool))?;
-    let prepared = tool.parse(&checked.arguments).map_err(|error| error.to_string())?;
-    Ok((checked, prepared))
-}
-
-/// What reads the calls of a weak model that has chosen a family of tools; the tools that it
-/// usually has are read by the life's own.
-fn family_checker(
-    ctx: &AgentContext,
-    claimed: &ClaimedTurn,
-) -> Result<Option<Checker>, AgentError> {
-    let is_usual = |tool: &ToolSpec| ctx.tools.iter().any(|known| known.name == tool.name);
-    match claimed.offered.iter().all(is_usual) {
-        true => Ok(None),
-        false => Checker::new(&claimed.offered).map(Some).map_err(AgentError::Tools),
-    }
+/// Returns why no later call of the turn runs after one of this tool, if it ends the turn.
+fn ends_turn(claimed: &ClaimedTurn, tool: &ToolSpec) -> Option<&'static str> {
+    claimed.tools.set.find(tool.name.as_str())?.profile().ends_turn
 }
 
 /// Checks, parses and judges one call, after so many of its kind.
 async fn rule(
     ctx: &AgentContext,
-    checker: &Checker,
     claimed: &ClaimedTurn,
     attempts: Attempts,
     (index, call): (usize, &RawCall),
 ) -> Result<CallRuling, AgentError> {
     let begun = ctx.deps.ids.now();
-    let invalid = |sentence: String| Ok(CallRuling::settled(CallStatus::Invalid, sentence));
-    let (checked, prepared) = match parsed_call(checker, call) {
-        Ok(considered) => considered,
-        Err(sentence) => return invalid(sentence),
+    let parsed = match claimed.tools.set.parse_call(&claimed.offered, call) {
+        Ok(parsed) => parsed,
+        Err(fault) => return Ok(CallRuling::settled(CallStatus::Invalid, fault.sentence)),
     };
-    let Some(spec) = claimed.offered.iter().find(|spec| spec.name == checked.tool) else {
-        return invalid(format!("There is no tool '{}'.", checked.tool));
-    };
-    let hash = ArgsHash::of(&checked.arguments);
-    let facts = facts_of(ctx, claimed, attempts, (&checked, spec, &prepared.intents())).await?;
+    let spec = parsed.tool.spec();
+    let hash = ArgsHash::of(&parsed.arguments);
+    let intents = parsed.prepared.intents();
+    let asked = (spec, &parsed.arguments, intents.as_slice());
+    let facts = facts_of(ctx, claimed, attempts, asked).await?;
     let moment = RuleContext {
         tool: &spec.name,
         at: begun,
@@ -226,7 +191,7 @@ async fn rule(
         call: u32::try_from(index + 1).unwrap_or(u32::MAX),
     };
     let approval = claimed.approved_call.as_ref().map(|approval| approval.id);
-    let verdict = ctx.deps.judge.judge(prepared, &facts, &moment, approval);
+    let verdict = ctx.deps.judge.judge(parsed.prepared, &facts, &moment, approval);
     let under = DecisionContext {
         input: facts.input,
         heard: facts.heard,
@@ -234,12 +199,8 @@ async fn rule(
         approval,
         latency_ms: ctx.deps.ids.now().since(begun).into(),
     };
-    let made = |decision| DecisionDraft {
-        decision,
-        hash,
-        arguments: canonical(&checked.arguments),
-        under,
-    };
+    let made =
+        |decision| DecisionDraft { decision, hash, arguments: canonical(&parsed.arguments), under };
     let tool = spec.clone();
     Ok(match verdict {
         Verdict::Allowed(approved, decision) => {
@@ -251,12 +212,12 @@ async fn rule(
     })
 }
 
-/// Gathers what the rules may know of a call of a tool with these intents.
+/// Gathers what the rules may know of a call of a tool with these arguments and intents.
 async fn facts_of(
     ctx: &AgentContext,
     claimed: &ClaimedTurn,
     attempts: Attempts,
-    (checked, spec, intents): (&CheckedCall, &ToolSpec, &[Intent]),
+    (spec, arguments, intents): (&ToolSpec, &Value, &[Intent]),
 ) -> Result<Facts, AgentError> {
     // An address that cannot be read leaves the creator reachable as `creator` only.
     let creator = ctx.settings.creator_address.as_deref().and_then(|text| text.parse().ok());
@@ -270,7 +231,7 @@ async fn facts_of(
         input: claimed.label,
         heard: claimed.wake.heard,
         origins: origins(ctx, intents, claimed.started.others_wrote).await?,
-        secrets: secrets_in(&checked.arguments, &own),
+        secrets: secrets_in(arguments, &own),
         risk: spec.risk,
         creator,
         paid_hosts: treasury.map(|treasury| treasury.paid_hosts()).unwrap_or_default(),
@@ -524,21 +485,4 @@ fn ended(turn: TurnId, call: CallId, tool: &str, status: CallStatus, text: &str)
     let result = Labelled::new(Label::Own, "runtime", text);
     let tool = tool.chars().take(64).collect();
     Event::CallFinished { turn, call, tool, status, result, duration_ms: 0 }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_call_in_the_words_of_other_runtimes_is_the_call_that_it_means() {
-        let checker = Checker::new(&list::specs()).unwrap();
-        let to = "0x00000000000000000000000000000000000000aa";
-        let arguments = format!(r#"{{"to": "{to}", "amount_usd": 0.29, "reason": "thanks"}}"#);
-        let tool = "transfer_credits".to_owned();
-        let (call, _) =
-            parsed_call(&checker, &RawCall { provider_id: None, tool, arguments }).unwrap();
-        assert_eq!(call.arguments["to_address"], to);
-        assert_eq!(call.arguments["amount_cents"], 29);
-    }
 }

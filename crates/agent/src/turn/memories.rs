@@ -9,8 +9,10 @@ use automaton_core::record::{CallStatus, TurnInput, TurnRecord};
 use automaton_core::time::{DAY, Span};
 use automaton_core::trust::{Label, Labelled};
 use automaton_policy::guard::secrets;
+use automaton_tools::WorkClass;
 
 use crate::prompt::input_label;
+use crate::toolbox::ToolSet;
 
 /// Characters of a message that are remembered.
 const SAID_CHARS_MAX: usize = 2_000;
@@ -35,6 +37,17 @@ enum TurnClass {
     Idle,
 }
 
+impl From<WorkClass> for TurnClass {
+    fn from(class: WorkClass) -> Self {
+        match class {
+            WorkClass::Strategic => Self::Strategic,
+            WorkClass::Communication => Self::Communication,
+            WorkClass::Productive => Self::Productive,
+            WorkClass::Maintenance => Self::Maintenance,
+        }
+    }
+}
+
 impl TurnClass {
     /// The name, and how important such a turn is, in percent.
     const fn traits(self) -> (&'static str, u8) {
@@ -47,24 +60,6 @@ impl TurnClass {
             Self::Idle => ("idle", 10),
         }
     }
-
-    /// The class of a tool's calls.
-    fn of_tool(tool: &str) -> Self {
-        match tool {
-            "update_genesis_prompt"
-            | "edit_own_file"
-            | "modify_heartbeat"
-            | "spawn_child"
-            | "update_soul"
-            | "switch_model"
-            | "enter_low_compute" => Self::Strategic,
-            "send_message" | "note_about_agent" | "distress_signal" => Self::Communication,
-            "exec" | "write_file" | "edit_file" | "start_process" | "create_sandbox"
-            | "expose_port" | "x402_fetch" | "transfer_credits" | "save_procedure"
-            | "complete_goal" => Self::Productive,
-            _ => Self::Maintenance,
-        }
-    }
 }
 
 /// A call as the memory sees it: what it was and how it ended, never what it said.
@@ -72,6 +67,8 @@ pub(super) struct RememberedCall<'a> {
     pub(super) tool: &'a str,
     pub(super) status: CallStatus,
     pub(super) label: Label,
+    /// The importance of its tool's calls.
+    pub(super) class: WorkClass,
 }
 
 /// A turn as the memory sees it.
@@ -85,11 +82,12 @@ pub(super) struct RememberedTurn<'a> {
 }
 
 /// What is remembered of a turn that recovery has committed.
-pub(crate) fn ingestion_of(turn: &TurnRecord) -> Vec<NewMemory> {
+pub(crate) fn ingestion_of(turn: &TurnRecord, tools: &ToolSet) -> Vec<NewMemory> {
     let calls = turn.calls.iter().map(|call| RememberedCall {
         tool: &call.tool,
         status: call.status,
         label: call.result.as_ref().map_or(Label::Own, |result| result.label),
+        class: tools.class_of(&call.tool),
     });
     remember(&RememberedTurn {
         id: turn.id,
@@ -154,16 +152,11 @@ fn class_of(turn: &RememberedTurn<'_>) -> TurnClass {
     if turn.calls.iter().any(failed) {
         return TurnClass::Failed;
     }
-    let classes: Vec<TurnClass> =
-        turn.calls.iter().map(|call| TurnClass::of_tool(call.tool)).collect();
-    let order = [TurnClass::Strategic, TurnClass::Communication, TurnClass::Productive];
-    let first = order.into_iter().find(|class| classes.contains(class));
-    match first {
-        Some(class) => class,
+    match turn.calls.iter().map(|call| call.class).max() {
+        Some(class) => class.into(),
         // Words that end a wake are an answer to somebody.
-        None if classes.is_empty() && !turn.thought.trim().is_empty() => TurnClass::Communication,
-        None if classes.is_empty() => TurnClass::Idle,
-        None => TurnClass::Maintenance,
+        None if !turn.thought.trim().is_empty() => TurnClass::Communication,
+        None => TurnClass::Idle,
     }
 }
 
@@ -215,13 +208,16 @@ mod tests {
         thought: &'a str,
         calls: &[(&'a str, CallStatus, Label)],
     ) -> RememberedTurn<'a> {
+        let tools = ToolSet::built_in().unwrap();
         let calls = calls.iter().map(|(tool, status, label)| RememberedCall {
             tool,
             status: *status,
             label: *label,
+            class: tools.class_of(tool),
         });
+        let calls: Vec<_> = calls.collect();
         let id = "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap();
-        RememberedTurn { id, inputs, thought, calls: calls.collect(), sleep_note: None }
+        RememberedTurn { id, inputs, thought, calls, sleep_note: None }
     }
 
     fn shown(turn: &RememberedTurn<'_>) -> Vec<String> {

@@ -72,15 +72,18 @@ pub(super) async fn persist(
 /// What is remembered of the turn.
 fn remembered(acted: &ExecutedTurn) -> Vec<NewMemory> {
     let (claimed, settled) = (&acted.judged.claimed, &acted.judged.settled);
+    let tools = &claimed.tools.set;
     let ended = acted.ended.iter().map(|call| RememberedCall {
         tool: &call.tool,
         status: call.status,
         label: call.result.label,
+        class: tools.class_of(&call.tool),
     });
     let settled = settled.iter().map(|call| RememberedCall {
         tool: &call.tool,
         status: call.status,
         label: Label::Own,
+        class: tools.class_of(&call.tool),
     });
     memories::remember(&RememberedTurn {
         id: claimed.turn,

@@ -120,7 +120,8 @@ impl Steps for Store {
         result: Labelled,
         duration: Span,
     ) -> Result<(), StoreError> {
-        self.step_calls(vec![CallEnd { call, status, result, duration }], None).await
+        self.step_calls(vec![CallEnd { call, status, result, duration, exit_code: None }], None)
+            .await
     }
 
     async fn commit_turn(&self, turn: TurnId) -> Result<Option<OutgoingMessage>, StoreError> {

@@ -243,7 +243,7 @@ async fn every_fault_point_lies_right_after_its_commit() {
     world.store.record_judgement(judged, None).await.unwrap();
     world.store.start_call(call.id).await.unwrap();
     let (status, result) = (CallStatus::Done, output("ok"));
-    let end = CallEnd { call: call.id, status, result, duration: Span::ZERO };
+    let end = CallEnd { call: call.id, status, result, duration: Span::ZERO, exit_code: None };
     let (none, query) = (Vec::new(), automaton_store::WakeQuery::default());
     world.store.finish_turn(turn, vec![end], none, query).await.unwrap();
     world.store.close_session(session, StopReason::Asked, None, None).await.unwrap();

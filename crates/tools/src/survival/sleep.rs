@@ -13,6 +13,7 @@ use serde::Deserialize;
 
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::profile::{FamilyMembership, ToolFamily, ToolProfile};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput, TurnContinuation};
 
 pub(crate) static TOOL: Builtin<Sleep> = Builtin::new(ToolMetadata {
@@ -21,7 +22,14 @@ pub(crate) static TOOL: Builtin<Sleep> = Builtin::new(ToolMetadata {
     category: ToolCategory::Survival,
     risk: Risk::Caution,
     effect: Effect::Mutates,
-});
+    profile: ToolProfile {
+        family: FamilyMembership::Every,
+        in_compact_prompt: true,
+        ends_turn: Some("you chose to sleep before it."),
+        ..ToolProfile::new(ToolFamily::Life)
+    },
+})
+.with_digest(|_| None);
 
 /// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
